@@ -12,7 +12,7 @@ use std::path::Path;
 /// An example of a line of a log.
 const EXAMPLE: &str = "(1700000000.250001) can0 123#DEADBEEF";
 
-/// The frames of a log for a channel, from its first line on.
+/// The frames of a log for the channel with this number, from its first line on.
 ///
 /// # Errors
 /// A line that is no record.
@@ -30,8 +30,11 @@ fn interface(channel: usize) -> String {
 /// # Errors
 /// A file that cannot be read, a line that is no record, a log without the channel.
 pub fn read(system: &mut System, folder: &Path) -> Result<(), Failure> {
-    for bus in system.usb.iter_mut().flat_map(|plug| &mut plug.buses) {
-        let channel = bus.channel;
+    let buses = system.usb.iter_mut().flat_map(|plug| {
+        let first = plug.first_channel;
+        plug.buses.iter_mut().map(move |bus| (first + bus.channel, bus))
+    });
+    for (channel, bus) in buses {
         if let CanTraffic::Replay { file, log } = &mut bus.traffic {
             let path = folder.join(&*file);
             *log = Input::Log.text(&path).map_err(|error| {

@@ -264,7 +264,7 @@ struct Log {
 }
 
 impl Log {
-    fn begin(wanted: &Request, buses: &[CanBus]) -> Result<Log, Failure> {
+    fn begin(wanted: &Request, buses: &[(usize, CanBus)]) -> Result<Log, Failure> {
         Ok(Log { captures: Captures::begin(wanted, 1, buses)?, devices: Vec::new() })
     }
 

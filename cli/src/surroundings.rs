@@ -17,36 +17,41 @@ use diapason_system::{
     CanTraffic, Fault, FaultKind, FaultTarget, System, UsbBus, UsbModel, UsbPlug,
 };
 
+/// CAN buses, each with the number of its channel among those of the host.
+pub type Wired = Vec<(usize, CanBus)>;
+
 /// An interface with the buses that are described; the others are quiet.
-fn interface(plug: &UsbPlug, wired: &mut Vec<CanBus>) -> Hydra {
+fn interface(plug: &UsbPlug, wired: &mut Wired) -> Hydra {
     let bus = |channel: usize| {
+        let number = plug.first_channel + channel;
         let rate = BitRate::new(*plug.bit_rates.get(channel)?).ok()?;
         let described = plug.buses.iter().find(|bus| bus.channel == channel);
         match described.map(|bus| &bus.traffic) {
             None => Some(CanBus::quiet(rate)),
             Some(&CanTraffic::Numbered { per_second, extended }) => {
-                Some(CanBus::loaded(channel, rate, Load { per_second, extended }))
+                Some(CanBus::loaded(number, rate, Load { per_second, extended }))
             }
             Some(CanTraffic::Receiver { turn_ns: (least, most) }) => {
-                Some(CanBus::receiving(channel, rate, (Nanos(*least), Nanos(*most))))
+                Some(CanBus::receiving(number, rate, (Nanos(*least), Nanos(*most))))
             }
             Some(CanTraffic::Sender { gap_ns: (least, most) }) => {
-                CanBus::sending(channel, rate, (Nanos(*least), Nanos(*most)))
+                CanBus::sending(number, rate, (Nanos(*least), Nanos(*most)))
             }
             Some(CanTraffic::Replay { log, .. }) => {
-                Some(CanBus::replaying(rate, logs::frames(channel, log).ok()?))
+                Some(CanBus::replaying(rate, logs::frames(number, log).ok()?))
             }
         }
     };
     let buses: Vec<Option<CanBus>> = (0..plug.channels).map(bus).collect();
-    wired.extend(buses.iter().flatten().cloned());
+    let numbered = (plug.first_channel..).zip(&buses);
+    wired.extend(numbered.filter_map(|(number, bus)| Some((number, bus.clone()?))));
     Hydra::new(Identity::default(), &buses)
 }
 
 /// A fresh device as it is described. Its CAN buses are added to `wired`. There is no model of what
 /// only QEMU has.
 #[must_use]
-pub fn device(plug: &UsbPlug, wired: &mut Vec<CanBus>) -> Option<Box<dyn Device>> {
+pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn Device>> {
     match plug.model {
         UsbModel::UsbCan => Some(Box::new(interface(plug, wired))),
         other => beside::model(other),
@@ -68,7 +73,7 @@ fn plugged(
     system: &System,
     index: usize,
     faults: &[Fault],
-    wired: &mut Vec<CanBus>,
+    wired: &mut Wired,
 ) -> Option<Box<dyn Device>> {
     let plug = system.usb.get(index)?;
     let own = of_device(faults, index);
@@ -113,12 +118,11 @@ pub type Functions = Vec<(u32, Box<dyn Function>)>;
 pub struct Sights {
     /// Its controllers: the place of each in the description.
     pub taps: Vec<(usize, Tap)>,
-    /// CAN buses, in the order of the interfaces and their channels.
-    pub buses: Vec<CanBus>,
+    pub buses: Wired,
 }
 
 /// Applies a fault to the CAN bus of its channel.
-fn disturb(buses: &[CanBus], fault: &Fault) {
+fn disturb(buses: &[(usize, CanBus)], fault: &Fault) {
     let [first, second] = fault.arguments;
     let (mishap, channel) = match fault.kind {
         FaultKind::CanErrors => (can::Mishap::Errors(first as u32), second),
@@ -126,7 +130,7 @@ fn disturb(buses: &[CanBus], fault: &Fault) {
         FaultKind::BusOff => (can::Mishap::BusOff, first),
         _ => return,
     };
-    if let Some(bus) = buses.get(channel as usize) {
+    if let Some((_, bus)) = buses.get(channel as usize) {
         bus.suffer(Nanos(fault.at_ns), mishap);
     }
 }

@@ -1,13 +1,11 @@
-//! Names and sizes of the buffer of a pipe of CAN frames, its contract and its costs, for both of
+//! Names and sizes of the buffer of a pipe of CAN frames, its limits and its costs, for both of
 //! its ends, descriptions and tools. `diapason_pipe` has the measurements.
 
-mod contract;
 mod costs;
+mod envelope;
 
-pub use contract::{
-    CHANNELS, CONTRACTS, Contract, Contracts, DRIFT, ENVELOPES, Envelope, USUAL_DRIFT,
-};
 pub use costs::{AT_ONCE, BEFORE, COSTS, DriverCosts, OUTPUT_COSTS, OutputCosts};
+pub use envelope::{DRIFT, ENVELOPES, Envelope, USUAL_DRIFT};
 
 use crate::Nanos;
 

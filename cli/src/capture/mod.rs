@@ -57,15 +57,15 @@ pub struct Captures {
 }
 
 impl Captures {
-    /// Empty files for the transfers of so many controllers and for the frames of these buses,
-    /// which are recorded from now on.
+    /// Empty files for the transfers of so many controllers and for the frames of these buses, each
+    /// with the number of its channel. They are recorded from now on.
     ///
     /// # Errors
     /// If a folder or a file cannot be made.
     pub fn begin(
         request: &Request,
         controllers: usize,
-        buses: &[CanBus],
+        buses: &[(usize, CanBus)],
     ) -> Result<Captures, Failure> {
         let mut captures = Captures { usb: Vec::new(), can: Vec::new() };
         if let Some(folder) = &request.pcap {
@@ -74,7 +74,7 @@ impl Captures {
                 captures.usb.push((file, Order::default()));
             }
         }
-        for (number, bus) in buses.iter().enumerate() {
+        for (number, bus) in buses {
             let name = format!("can{number}");
             let pcap = request.pcap.as_ref();
             let pcap = pcap.map(|folder| create(folder, &format!("{name}.pcap"), Some(Link::Can)));
@@ -155,18 +155,18 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("captures-{}", std::process::id()));
         let bus = CanBus::busy(2).unwrap();
         let request = Request { pcap: Some(folder.clone()), candump: Some(folder.clone()) };
-        let mut captures = Captures::begin(&request, 1, std::slice::from_ref(&bus)).unwrap();
+        let mut captures = Captures::begin(&request, 1, &[(3, bus.clone())]).unwrap();
         bus.advance(Nanos::from_millis(20));
         captures.frames();
         bus.advance(Nanos::from_millis(40));
         captures.finish().unwrap();
-        let log = fs::read_to_string(folder.join("can0.log")).unwrap();
+        let log = fs::read_to_string(folder.join("can3.log")).unwrap();
         let records: Vec<Record<'_>> = log.lines().map(|l| candump::parse(l).unwrap()).collect();
-        assert!(records.len() > 40 && records.iter().all(|record| record.interface == "can0"));
+        assert!(records.len() > 40 && records.iter().all(|record| record.interface == "can3"));
         assert!(records.windows(2).all(|pair| pair[0].time < pair[1].time));
         assert!(records.iter().all(|record| record.time.0.is_multiple_of(1_000)));
         let length = |name: &str| fs::metadata(folder.join(name)).unwrap().len();
-        assert_eq!(length("can0.pcap"), 24 + 32 * records.len() as u64);
+        assert_eq!(length("can3.pcap"), 24 + 32 * records.len() as u64);
         assert_eq!(length("usb0.pcap"), 24);
         fs::remove_dir_all(&folder).unwrap();
     }

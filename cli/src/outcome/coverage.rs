@@ -12,6 +12,8 @@ const SILENCE: u64 = 2 * REPORT.0;
 /// The times at which reports came.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Coverage {
+    /// When that began which is to be reported on.
+    since: u64,
     first: Option<u64>,
     last: u64,
     /// The longest time without a report since the first one: from and to.
@@ -26,7 +28,7 @@ fn gap((from, to): (u64, u64)) -> u64 {
 impl Coverage {
     /// Of something that began then.
     pub(super) const fn since(at: Nanos) -> Coverage {
-        Coverage { first: Some(at.0), last: at.0, longest: (at.0, at.0) }
+        Coverage { since: at.0, first: Some(at.0), last: at.0, longest: (at.0, at.0) }
     }
 
     pub(super) fn note(&mut self, at: Nanos) {
@@ -44,8 +46,9 @@ impl Coverage {
 
     /// Returns the longest time without a report up to the end, from when devices are found.
     fn longest_until(&self, end: u64, found: u64) -> (u64, u64) {
-        let Some(first) = self.first else { return (found.min(end), end) };
-        let (begin, later) = ((found.min(first), first), self.longest_since(end));
+        let from = self.since.max(found);
+        let Some(first) = self.first else { return (from.min(end), end) };
+        let (begin, later) = ((from.min(first), first), self.longest_since(end));
         if gap(begin) > gap(later) { begin } else { later }
     }
 }
@@ -134,6 +137,12 @@ mod tests {
         assert_eq!(late(None, 5 * second + 1), Some(2 * second + 1));
         assert_eq!(late(reported(&[5_000]), 6 * second), None);
         assert_eq!(late(reported(&[5_100]), 6 * second), Some(2_100_000_000));
+        // Nobody could report on what was opened late.
+        let mut opened = Coverage::since(Nanos::from_secs(5));
+        assert_eq!(watched(Some(opened), 7 * second), None);
+        opened.note(Nanos::from_secs(6));
+        assert_eq!(watched(Some(opened), 8 * second), None);
+        assert_eq!(watched(Some(opened), 9 * second).map(|(long, _)| long), Some(3 * second));
         // Devices that were found early do not excuse later silence.
         assert_eq!(late(reported(&[1_000]), 6 * second), Some(5 * second));
     }

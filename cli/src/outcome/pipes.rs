@@ -139,7 +139,7 @@ impl PipePromise {
                 name: pipe.name.clone(),
                 way: pipe.way,
                 reader: pipe.process.into(),
-                channel: pipe.channel,
+                channel: pipe.number,
                 bound_ns: bill.total.0,
                 taken_ns: taken(bill, pipe.way),
                 through_ns: bill.item(What::Back).map(|_| bill.before(What::Back).0),

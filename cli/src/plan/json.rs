@@ -58,7 +58,7 @@ impl View<'_> {
             json!({
                 "pipe": pipe.name,
                 "to_device": pipe.way == Way::ToDevice,
-                "channel": pipe.channel,
+                "channel": pipe.number,
                 "rate": pipe.rate,
                 "wanted_ns": pipe.latency_ns,
                 "bound_ns": bill.map(|bill| bill.total.0),

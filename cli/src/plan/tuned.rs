@@ -2,7 +2,8 @@
 
 use super::View;
 use crate::table::{Columns, cell, time};
-use diapason_abi::pipe::{CHANNELS, Envelope};
+use diapason_abi::pipe::Envelope;
+use diapason_contract::can::EACH;
 use diapason_system::{System, Tpipe};
 use serde_json::Value;
 
@@ -34,7 +35,7 @@ fn columns(system: &System) -> Columns<'_, Tpipe> {
 
 /// The channels it may listen to, or write to.
 fn channels(tpipe: &Tpipe, is: fn(&Envelope, u8) -> bool) -> Vec<u8> {
-    (0..CHANNELS as u8).filter(|channel| is(&tpipe.envelope, *channel)).collect()
+    (0..EACH as u8).filter(|channel| is(&tpipe.envelope, *channel)).collect()
 }
 
 /// Returns the channels in words.

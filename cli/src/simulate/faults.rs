@@ -49,7 +49,9 @@ pub fn drawn(system: &System, seed: u64, horizon_ns: u64) -> Vec<Fault> {
         let of: Vec<usize> =
             choices.iter().filter(|(other, _)| *other == kind).map(|(_, target)| *target).collect();
         let target = of[random.index(of.len())];
-        faults.push(Fault { at_ns, kind, target, arguments: arguments(kind, &mut random) });
+        let channels = system.usb.get(target).map_or(0, |plug| plug.channels as u64);
+        let arguments = arguments(kind, channels.saturating_sub(1), &mut random);
+        faults.push(Fault { at_ns, kind, target, arguments });
         at_ns += random.between(DISTANCE.0, DISTANCE.1);
     }
     faults
@@ -86,15 +88,15 @@ fn targets(system: &System, kind: FaultKind) -> Vec<usize> {
     }
 }
 
-/// Arguments of a kind, from short to long.
-fn arguments(kind: FaultKind, random: &mut Random) -> [u64; 2] {
+/// Arguments of a kind, from short to long; `last` is the last channel of the target.
+fn arguments(kind: FaultKind, last: u64, random: &mut Random) -> [u64; 2] {
     let mut us = |most: u64| random.between(1, most) * 1_000;
     match kind {
         FaultKind::Unplug | FaultKind::Reboot => [us(300_000), 0],
         FaultKind::Stall | FaultKind::Damage => [us(50_000), 0],
         FaultKind::LateInterrupt => [us(3_000), 0],
         FaultKind::DoubleInterrupt => [us(500), 0],
-        FaultKind::Babble => [us(200_000), random.between(0, 4)],
+        FaultKind::Babble => [us(200_000), random.between(0, last)],
         FaultKind::Lie => {
             let length = us(1_000_000);
             [random.between(1, LIES), length]
@@ -104,8 +106,8 @@ fn arguments(kind: FaultKind, random: &mut Random) -> [u64; 2] {
             [random.between(2, 10), length]
         }
         FaultKind::FastClock | FaultKind::SlowClock => [random.between(1, 500), 0],
-        FaultKind::CanErrors => [random.between(1, 40), random.between(0, 4)],
-        FaultKind::BusOff => [random.between(0, 4), 0],
+        FaultKind::CanErrors => [random.between(1, 40), random.between(0, last)],
+        FaultKind::BusOff => [random.between(0, last), 0],
         FaultKind::LinkLoss
         | FaultKind::LostInterrupt
         | FaultKind::SystemError

@@ -8,15 +8,49 @@
 use crate::home::Home;
 use diapason_abi::Nanos;
 
-/// The bottom half of CAN channels.
+/// The bottom halves of CAN channels, one for each interface. None waits for another.
+pub const HOMES: [Home; MOST] = {
+    let mut homes = [const { HOME }; MOST];
+    let mut number = 0;
+    while number < MOST {
+        homes[number].vcpu = VCPUS[number].0;
+        number += 1;
+    }
+    homes
+};
+
+/// The bottom half of the first interface.
 pub const HOME: Home =
-    Home::new("usb-receive", "receive", "usbd.receive").moderated(Nanos::from_millis(1));
+    Home::new(VCPUS[0].0, "receive", "usbd.receive").moderated(Nanos::from_millis(1));
+
+/// The VCPUs of an interface's threads: of its bottom half, and of the one that hears clients.
+pub(crate) const VCPUS: [(&str, &str); MOST] = [
+    ("usb-receive", "usb-send"),
+    ("usb-receive1", "usb-send1"),
+    ("usb-receive2", "usb-send2"),
+    ("usb-receive3", "usb-send3"),
+    ("usb-receive4", "usb-send4"),
+    ("usb-receive5", "usb-send5"),
+    ("usb-receive6", "usb-send6"),
+    ("usb-receive7", "usb-send7"),
+    ("usb-receive8", "usb-send8"),
+    ("usb-receive9", "usb-send9"),
+];
 
 /// Most CAN channels of an interface.
 pub const EACH: usize = 5;
 
 /// Most CAN channels of all interfaces together.
-pub const CHANNELS: usize = 5;
+pub const CHANNELS: usize = 10;
+
+// Limits of tuned pipes have a bit for each channel of an interface.
+const _: () = assert!(EACH <= u8::BITS as usize);
+
+/// Most interfaces: each has a channel.
+pub const MOST: usize = CHANNELS;
+
+/// Bytes that the transfers of an interface take of the memory for all transfers.
+pub const BUFFERS: u64 = 14 << 10;
 
 /// Records in the pipe of a channel. The fastest bus of the examples has 3,194 frames a second:
 /// this is room for 80 ms of it.
@@ -113,8 +147,18 @@ macro_rules! names {
     };
 }
 
-const NAMES: [Names; CHANNELS] =
-    [names!("can0"), names!("can1"), names!("can2"), names!("can3"), names!("can4")];
+const NAMES: [Names; CHANNELS] = [
+    names!("can0"),
+    names!("can1"),
+    names!("can2"),
+    names!("can3"),
+    names!("can4"),
+    names!("can5"),
+    names!("can6"),
+    names!("can7"),
+    names!("can8"),
+    names!("can9"),
+];
 
 /// The names of a channel, if there is one of this number.
 #[must_use]

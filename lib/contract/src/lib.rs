@@ -22,6 +22,7 @@ extern crate alloc;
 
 pub mod camera;
 pub mod can;
+pub mod carried;
 pub mod disk;
 mod home;
 pub mod keyboard;

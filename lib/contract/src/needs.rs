@@ -1,7 +1,8 @@
 //! Names that the server needs in its description, as they follow from its settings.
 
+use crate::can::INTERFACES;
 use crate::settings::{CLIENTS, LINKS, OPENS, SERVES, STREAMS};
-use crate::threads::{Home, LINK, SEND, TUNE, WORDS, homes, services};
+use crate::threads::{Home, LINK, SENDERS, ServiceKind, TUNE, WORDS, homes, interfaces, services};
 use crate::{can, link, stream, tuned};
 
 /// The controller in the description.
@@ -10,6 +11,10 @@ pub const CONTROLLER: &str = "xhci";
 pub const RINGS: &str = "usb-rings";
 /// Memory that transfers carry to and fro.
 pub const BUFFERS: &str = "usb-buffers";
+
+/// Bytes of heap of a server of one CAN interface and nothing else, and those that any other needs
+/// beyond them.
+pub const HEAP: (u64, u64) = (128 << 10, 256 << 10);
 
 /// The kind of object behind a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,10 +70,12 @@ pub fn needs<'s, F: Fn(&str) -> &'s [u64]>(
 pub fn all() -> impl Iterator<Item = &'static str> {
     const SERVICES: &[u64] = &numbers::<{ WORDS.len() }>();
     const CHANNELS: &[u64] = &numbers::<{ can::CHANNELS }>();
+    const EACH_ALONE: &[u64] = &alone();
     const MOST: &[u64] = &[1; crate::settings::MOST];
     let setting = |name: &str| match name {
         SERVES => SERVICES,
         OPENS | CLIENTS => CHANNELS,
+        INTERFACES => EACH_ALONE,
         LINKS | STREAMS => MOST,
         _ => &[],
     };
@@ -76,7 +83,18 @@ pub fn all() -> impl Iterator<Item = &'static str> {
         let of_input = [names.ring, names.ready, names.questions, names.answers, names.vcpu];
         of_input.into_iter().chain([names.out, names.reports, names.control])
     });
-    needs(&setting).map(|(_, name)| name).chain([SEND.vcpu, TUNE.vcpu]).chain(places)
+    let senders = SENDERS.iter().map(|home| home.vcpu);
+    needs(&setting).map(|(_, name)| name).chain(senders).chain([TUNE.vcpu]).chain(places)
+}
+
+/// Returns as many interfaces as there can be, each with one channel.
+const fn alone() -> [u64; can::MOST] {
+    let (mut all, mut at) = ([0; can::MOST], 0);
+    while at < all.len() {
+        all[at] = can::CanInterface { first: at as u8, channels: 1 }.word();
+        at += 1;
+    }
+    all
 }
 
 /// Returns the numbers from 0 on.
@@ -93,6 +111,19 @@ const fn numbers<const N: usize>() -> [u64; N] {
 /// CAN channels and answer questions about tuned pipes.
 pub fn threads<'s, F: Fn(&str) -> &'s [u64]>(setting: &F) -> usize {
     1 + homes(setting).map(Home::threads).sum::<usize>()
+}
+
+/// Returns whether a server with these settings serves one CAN interface and nothing else.
+pub fn is_small<'s, F: Fn(&str) -> &'s [u64]>(setting: &F) -> bool {
+    services(setting).eq([ServiceKind::Can])
+        && setting(LINKS).is_empty()
+        && setting(STREAMS).is_empty()
+        && interfaces(setting).count() == 1
+}
+
+/// Returns the bytes of heap that a server with these settings needs.
+pub fn heap<'s, F: Fn(&str) -> &'s [u64]>(setting: &F) -> u64 {
+    HEAP.0 + if is_small(setting) { 0 } else { HEAP.1 }
 }
 
 /// Returns how many locks a server with these settings makes: one for its heap, one for the part

@@ -2,7 +2,7 @@
 //!
 //! Words are told as their places in the list.
 
-use crate::can::CHANNELS;
+use crate::can::{self, CHANNELS};
 use crate::kinds::{ServiceKind, WORDS};
 use diapason_abi::Key;
 
@@ -46,7 +46,8 @@ pub const OPENS: &str = "opens";
 
 /// The bit rate of each CAN channel, in bit/s. It follows from the `[[usb]]` of the interface.
 pub const BIT_RATES: &str = "bit-rates";
-/// The sample point of a bit, in tenths of a per cent. It follows from the same.
+/// The sample point of a bit on the channels of each interface, in tenths of a per cent. It follows
+/// from the same.
 pub const SAMPLE_POINT: &str = "sample-point";
 
 /// The buses of the controller that the description does not have as the standard has them, as
@@ -95,7 +96,9 @@ pub const DEVICES: &str = "devices";
 pub struct Expected {
     /// The service for it.
     pub service: ServiceKind,
-    /// The connector of the controller, from 1.
+    /// The number of the CAN interface; 0 of any other service.
+    pub interface: u8,
+    /// The connector of the controller, 1 to 15.
     pub connector: u8,
     /// Hub ports on the way, four bits each, the first in the lowest.
     pub route: u32,
@@ -105,8 +108,8 @@ pub struct Expected {
     pub serial: u64,
 }
 
-// A word has four bits for the service.
-const _: () = assert!(WORDS.len() < 16);
+// A word has four bits for the service, and for the interface.
+const _: () = assert!(WORDS.len() < 16 && can::MOST <= 16);
 
 impl Expected {
     /// Returns the key of a serial number; it is never 0.
@@ -119,7 +122,8 @@ impl Expected {
     /// Returns the numbers of a setting for this device.
     #[must_use]
     pub const fn words(&self) -> [u64; 2] {
-        let place = (self.route as u64 & 0xf_ffff) << 12 | (self.connector as u64) << 4;
+        let place = (self.route as u64 & 0xf_ffff) << 12 | (self.connector as u64 & 0xf) << 4;
+        let place = place | (self.interface as u64 & 0xf) << 8;
         let identity = (self.identity.0 as u64) << 48 | (self.identity.1 as u64) << 32;
         [identity | place | self.service as u64, self.serial]
     }
@@ -129,7 +133,8 @@ impl Expected {
         numbers.as_chunks().0.iter().filter_map(|[word, serial]| {
             Some(Expected {
                 service: ServiceKind::numbered(word & 0xf)?,
-                connector: (word >> 4) as u8,
+                interface: (word >> 8 & 0xf) as u8,
+                connector: (word >> 4 & 0xf) as u8,
                 route: (word >> 12 & 0xf_ffff) as u32,
                 identity: ((word >> 48) as u16, (word >> 32) as u16),
                 serial: *serial,
@@ -196,6 +201,7 @@ mod tests {
     fn an_expected_device_survives_its_words() {
         let disk = Expected {
             service: ServiceKind::Disks,
+            interface: 9,
             connector: 15,
             route: 0x4_3214,
             identity: (0xffff, 0x8001),
@@ -210,7 +216,14 @@ mod tests {
     #[test]
     fn a_device_is_its_place_and_what_is_said_of_it() {
         let service = ServiceKind::Disks;
-        let any = Expected { service, connector: 3, route: 0x21, identity: (0, 0), serial: 0 };
+        let any = Expected {
+            service,
+            connector: 3,
+            route: 0x21,
+            identity: (0, 0),
+            serial: 0,
+            interface: 0,
+        };
         assert!(any.is(3, 0x21, (1, 2)));
         assert!(!any.is(3, 0x20, (1, 2)) && !any.is(2, 0x21, (1, 2)));
         let known = Expected { identity: (0x46f4, 0), ..any };

@@ -1,7 +1,8 @@
 //! The threads of the server: the VCPU that each runs on, and what its work is called in
 //! descriptions. The services, and which thread works for each.
 
-pub use crate::can::HOME as RECEIVE;
+use crate::can::{self, CanInterface, INTERFACES};
+pub use crate::can::{HOME as RECEIVE, HOMES as RECEIVERS};
 pub use crate::home::Home;
 pub use crate::kinds::{HUBS, ServiceKind, WORDS};
 use crate::link;
@@ -11,8 +12,19 @@ use diapason_abi::Nanos;
 /// The work of the thread that manages: commands, ports, time. It runs on the server's own VCPU.
 pub const MANAGE: &str = "usbd.manage";
 
-/// Hears clients of CAN channels and takes the frames they write. It has no interrupter.
-pub const SEND: Home = Home::new("usb-send", "send", "usbd.send");
+/// Hears clients of the first interface's CAN channels and takes the frames they write. It has no
+/// interrupter.
+pub const SEND: Home = SENDERS[0];
+/// The threads that hear clients, one for each interface.
+pub const SENDERS: [Home; can::MOST] = {
+    let mut homes = [const { Home::new("", "send", "usbd.send") }; can::MOST];
+    let mut number = 0;
+    while number < can::MOST {
+        homes[number].vcpu = can::VCPUS[number].1;
+        number += 1;
+    }
+    homes
+};
 /// Questions about tuned pipes. It has no interrupter, and pauses between two questions.
 pub const TUNE: Home =
     Home { pace: Nanos::from_millis(5), ..Home::new("usb-tune", "tune", "usbd.tune") };
@@ -52,6 +64,13 @@ pub fn services<'s, F: Fn(&str) -> &'s [u64]>(
     })
 }
 
+/// Returns the CAN interfaces of a server with these settings.
+pub fn interfaces<'s, F: Fn(&str) -> &'s [u64]>(
+    setting: &F,
+) -> impl Iterator<Item = CanInterface> + use<'s, F> {
+    CanInterface::all(setting(INTERFACES)).take(can::MOST)
+}
+
 /// Returns the bottom halves of a server with these settings, in the order of their
 /// interrupters, which follow that of the thread that manages.
 pub fn homes<'s, F: Fn(&str) -> &'s [u64]>(
@@ -59,7 +78,10 @@ pub fn homes<'s, F: Fn(&str) -> &'s [u64]>(
 ) -> impl Iterator<Item = &'static Home> + use<'s, F> {
     let links = setting(LINKS).len().min(LINK.len());
     let streams = setting(STREAMS).len().min(STREAM.len());
-    let served = services(setting).filter_map(ServiceKind::home);
+    let serves_can = services(setting).any(|service| service == ServiceKind::Can);
+    let interfaces = if serves_can { interfaces(setting).count() } else { 0 };
+    let others = services(setting).filter(|service| *service != ServiceKind::Can);
+    let served = RECEIVERS[..interfaces].iter().chain(others.filter_map(ServiceKind::home));
     served.chain(&LINK[..links]).chain(&STREAM[..streams])
 }
 
@@ -99,15 +121,32 @@ mod tests {
     }
 
     #[test]
+    fn each_interface_has_a_bottom_half_before_all_others() {
+        let words = [(0, 5), (5, 2)].map(|(first, channels)| CanInterface { first, channels });
+        let words = words.map(CanInterface::word).to_vec();
+        let serves = [ServiceKind::Disks, ServiceKind::Can].map(|kind| kind as u64).to_vec();
+        let settings = [(SERVES, serves), (INTERFACES, words)];
+        let vcpus: Vec<_> = homes(&of(&settings)).map(|home| home.vcpu).collect();
+        assert_eq!(vcpus, ["usb-receive", "usb-receive1", "usb-disk"]);
+        let without = [(SERVES, vec![ServiceKind::Disks as u64]), settings[1].clone()];
+        assert_eq!(homes(&of(&without)).count(), 1);
+    }
+
+    #[test]
     fn no_vcpu_works_for_two() {
         let all = WORDS.iter().enumerate().map(|(number, _)| number as u64).collect();
-        let settings = [(SERVES, all), (LINKS, vec![0; 4]), (STREAMS, vec![1; 4])];
+        let one = |first| CanInterface { first, channels: 1 }.word();
+        let interfaces = (0..can::MOST as u8).map(one).collect();
+        let settings =
+            [(SERVES, all), (INTERFACES, interfaces), (LINKS, vec![0; 4]), (STREAMS, vec![1; 4])];
         let mut vcpus: Vec<_> = homes(&of(&settings)).map(|home| home.vcpu).collect();
-        vcpus.extend([SEND.vcpu, TUNE.vcpu]);
+        vcpus.extend(SENDERS.map(|home| home.vcpu));
+        vcpus.push(TUNE.vcpu);
         let count = vcpus.len();
         vcpus.sort_unstable();
         vcpus.dedup();
-        // Links and streams have four each, questions and writers one; hubs have none.
-        assert_eq!((vcpus.len(), count), (WORDS.len() + 9, WORDS.len() + 9));
+        // Links and streams have four each, questions one, interfaces two each; hubs have none.
+        let all = WORDS.len() - 2 + 9 + 2 * can::MOST;
+        assert_eq!((vcpus.len(), count), (all, all));
     }
 }

@@ -10,9 +10,9 @@ use crate::missing::Missing;
 use crate::pipes::{Half, NoBill, Piped, Plant, contract, longest_transfer, own_supply};
 use crate::reports::Reporting;
 use diapason_abi::Nanos;
-use diapason_abi::pipe::{AT_ONCE, BEFORE, CHANNELS, OUT_SLOTS, OutputCosts, REST};
+use diapason_abi::pipe::{AT_ONCE, BEFORE, OUT_SLOTS, OutputCosts, REST};
 use diapason_bus::Direction;
-use diapason_contract::can::FRAME_BITS;
+use diapason_contract::can::{EACH, FRAME_BITS};
 use diapason_contract::threads::SEND;
 use diapason_devices::kvaser::Identity;
 use diapason_pipe::bill::{
@@ -65,7 +65,8 @@ impl Plant<'_> {
         told: Nanos,
     ) -> Result<Bill, Missing> {
         let (sender, _) = self.half(pipe, Half::Sends)?;
-        let look = Look { rest: REST, work: self.attendance(pipe.server)?, service: &sender };
+        let look =
+            Look { rest: REST, work: self.attendance(pipe.server, pipe.usb)?, service: &sender };
         let (room, open) = kvaser::SENDING;
         let longest = longest_transfer(pipe.usb, self.system, Direction::Out, kvaser::SENT_MAX)?;
         let (_, turn) = receiver(pipe.usb, pipe.channel, self.system)?;
@@ -138,7 +139,7 @@ impl Plant<'_> {
 
 /// The channels of these bits.
 fn bits(channels: u8) -> impl Iterator<Item = u8> {
-    (0..CHANNELS as u8).filter(move |channel| channels >> channel & 1 != 0)
+    (0..EACH as u8).filter(move |channel| channels >> channel & 1 != 0)
 }
 
 /// Returns the acknowledgements of a channel whose node takes at least this time for a message: one

@@ -15,7 +15,7 @@ use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
 use diapason_contract::can;
-use diapason_contract::threads::{RECEIVE, SEND, TUNE};
+use diapason_contract::threads::{RECEIVE, RECEIVERS, SEND, SENDERS, TUNE};
 use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
     Basis, Bill, Interrupts, Refusal, Source, Stage, Stages, Taking, Telling, Traffic, Transfers,
@@ -23,7 +23,7 @@ use diapason_pipe::bill::{
 };
 use diapason_pipe::measured::REPORT;
 use diapason_pipe::size::Bucket;
-use diapason_system::{Pipe, Server, System, UsbModel, Way};
+use diapason_system::{Pipe, Server, System, Tpipe, UsbModel, Vcpu, Way};
 use diapason_usb::class::kvaser::{self, MESSAGE};
 
 /// The largest packet of its bulk endpoints.
@@ -136,7 +136,7 @@ impl Plant<'_> {
             self.locks_nothing(pipe.server).err(),
             self.half(pipe, Half::Receives).err(),
             to_device.then(|| self.half(pipe, Half::Sends).err()).flatten(),
-            self.attendance(pipe.server).err(),
+            self.attendance(pipe.server, pipe.usb).err(),
             if to_device { self.acknowledged(pipe).err() } else { own() },
             self.transfers(pipe.usb).err(),
         ];
@@ -253,34 +253,41 @@ impl Plant<'_> {
         self.locks_nothing(pipe.server)?;
         let (half, gap) = self.half(pipe, Half::Receives)?;
         let mut interrupts = interrupts(gap, self.core)?;
-        interrupts.shared = self.writes(pipe.server);
+        interrupts.shared = self.writes(pipe.usb);
         Ok(Inbound {
             bus: self.transfers(pipe.usb)?,
             interrupts,
             half,
-            work: Work { activation: self.attendance(pipe.server)?, ..Work::default() },
+            work: Work { activation: self.attendance(pipe.server, pipe.usb)?, ..Work::default() },
         })
     }
 
-    /// Returns whether anything is, or may be, written to a server.
-    pub(crate) fn writes(&self, server: u16) -> bool {
+    /// Returns whether anything is, or may be, written to an interface.
+    pub(crate) fn writes(&self, usb: usize) -> bool {
         let pipes = self.system.pipes.iter();
         let places = self.system.tpipes.iter().filter(|tpipe| tpipe.envelope.to != 0);
-        pipes.filter(|other| other.way == Way::ToDevice).any(|other| other.server == server)
-            || places.into_iter().any(|tpipe| tpipe.server == server)
+        pipes.filter(|other| other.way == Way::ToDevice).any(|other| other.usb == usb)
+            || places.into_iter().any(|tpipe| tpipe.usb == usb)
     }
 
-    /// Returns the longest time that may pass under the lock of the branch with the CAN channels
-    /// before the work of a thread is done. The bottom half of the channels takes that lock. So do
+    /// Returns which of its server's CAN interfaces a device is.
+    fn interface(&self, server: u16, usb: usize) -> usize {
+        let all = self.system.interfaces(&self.system.processes[usize::from(server)]);
+        all.iter().position(|(plug, _)| *plug == usb).unwrap_or(0)
+    }
+
+    /// Returns the longest time that may pass under the lock of the branch of an interface
+    /// before the work of a thread is done. The bottom half of its channels takes that lock. So do
     /// the threads that hear clients and that answer about tuned pipes. The thread that manages
     /// takes it when something is due in the branch, and then does what the bottom half does.
     ///
     /// Each of them may hold the lock once before, and a thread that waits for it runs the holder
-    /// on its own budget. Threads of other devices never take it: each has a branch and a lock of
-    /// its own.
-    pub(crate) fn attendance(&self, server: u16) -> Result<Nanos, Missing> {
-        let places = self.system.tpipes.iter().filter(|tpipe| tpipe.server == server).count();
-        let others = [(SEND.work, self.writes(server)), (TUNE.work, places > 0)];
+    /// on its own budget. Threads of other devices, and of other interfaces, never take it: each
+    /// has a branch and a lock of its own.
+    pub(crate) fn attendance(&self, server: u16, usb: usize) -> Result<Nanos, Missing> {
+        let own = |tpipe: &&Tpipe| (tpipe.server, tpipe.usb) == (server, usb);
+        let places = self.system.tpipes.iter().filter(own).count();
+        let others = [(SEND.work, self.writes(usb)), (TUNE.work, places > 0)];
         let others = others.iter().filter_map(|(name, is_there)| is_there.then_some(*name));
         let threads = [RECEIVE.work, RECEIVE.work].into_iter().chain(others);
         let (mut sum, mut unknown) = (self.calls.of_bottom_half(places as u64), Vec::new());
@@ -319,20 +326,30 @@ impl Plant<'_> {
     pub(crate) fn half(&self, pipe: &Pipe, half: Half) -> Result<(IoSupply, Nanos), Missing> {
         let Plant { system, core, .. } = *self;
         let process = &system.processes[usize::from(pipe.process)];
+        let number = self.interface(pipe.server, pipe.usb);
+        let own = match half {
+            Half::Receives => RECEIVERS[number].vcpu,
+            Half::Sends => SENDERS[number].vcpu,
+        };
+        let is_granted = |name: &str| {
+            let is = |vcpu: &Vcpu| vcpu.name == name && vcpu.allowed >> pipe.server & 1 == 1;
+            system.vcpus.iter().any(is)
+        };
+        // A server of another program may call the VCPU of its one bottom half otherwise.
+        let any = half == Half::Receives && number == 0 && !is_granted(own);
         let is = |number: &u16| {
             let vcpu = &system.vcpus[usize::from(*number)];
             let Server::Io { serves, .. } = &vcpu.server else { return false };
             let granted = vcpu.allowed >> pipe.server & 1 == 1;
-            let sends = vcpu.name == SEND.vcpu;
-            let wanted = sends == (half == Half::Sends);
+            let wanted = vcpu.name == own || any && vcpu.name != SEND.vcpu;
             granted && wanted && process.vcpu.is_some_and(|main| serves.contains(&main))
         };
         let server = system.process_name(pipe.server).unwrap_or_default();
         let Some(place) = core.ios.iter().position(is) else {
             let name = &process.name;
-            let (what, which) = match half {
-                Half::Receives => ("no I/O VCPU", "the I/O VCPU"),
-                Half::Sends => ("no I/O VCPU `usb-send`", "`usb-send`, an I/O VCPU"),
+            let (what, which) = match (half, number) {
+                (Half::Receives, 0) => ("no I/O VCPU".to_owned(), "the I/O VCPU".to_owned()),
+                _ => (format!("no I/O VCPU `{own}`"), format!("`{own}`, an I/O VCPU")),
             };
             return Err((
                 format!("{what} of `{server}` serves `{name}`"),

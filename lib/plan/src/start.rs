@@ -6,12 +6,15 @@
 
 use diapason_abi::Nanos;
 use diapason_contract::settings::PROGRAM;
-use diapason_contract::threads::{MANAGE, homes};
+use diapason_contract::threads::{MANAGE, RECEIVE, homes};
+use diapason_costs::{KERNEL, KernelTimes};
 use diapason_system::{Diagnostics, Place, Process, Server, System};
 
 /// Visits until a device works: resets, addresses, descriptors, configurations and what its class
 /// asks first, and as many again.
 const VISITS: u64 = 32;
+/// Switches between the end of a bottom half's work and the lock of the thread that waited for it.
+const SWITCHES: u64 = 4;
 /// Nobody waits longer for devices.
 const PATIENCE: Nanos = Nanos::from_secs(60);
 
@@ -21,6 +24,10 @@ struct Start {
     vcpu: u16,
     /// The longest time of all visits together.
     work: Nanos,
+    /// The longest work of a bottom half, which holds a lock that a visit needs, and its name.
+    held: (Nanos, &'static str),
+    /// The time from its end until the lock is taken.
+    taken: Nanos,
     within: Nanos,
     period: Nanos,
     budget: Nanos,
@@ -31,16 +38,24 @@ impl Start {
     fn of(system: &System, process: &Process) -> Option<Start> {
         let vcpu = process.vcpu.filter(|_| process.program == PROGRAM)?;
         let server = &system.vcpus.get(usize::from(vcpu))?.server;
-        let Server::Main { budget_ns, period_ns, replenishments, .. } = *server else {
+        let Server::Main { budget_ns, period_ns, replenishments, background, .. } = *server else {
             return None;
         };
         let setting = |name: &str| process.setting(name);
-        let names = homes(&setting).map(|home| home.work).chain([MANAGE]);
+        let halves = || homes(&setting).map(|home| home.work);
         let worst = |name: &str| {
             let mut works = system.works.iter();
             works.find(|work| work.name == name).map_or(0, |work| work.worst_ns)
         };
-        let visit = names.map(worst).fold(0, u64::saturating_add);
+        // The settings of the description do not say how many interfaces there are.
+        let further = system.interfaces(process).len().saturating_sub(1) as u64;
+        let further = worst(RECEIVE.work).saturating_mul(further);
+        let visit = halves().chain([MANAGE]).map(worst).fold(further, u64::saturating_add);
+        // In the background it gets the lock when nobody else wants the processor.
+        let waits = halves().filter(|_| !background);
+        let held = waits.map(|name| (Nanos(worst(name)), name)).max().unwrap_or_default();
+        let switch = KernelTimes::new(KERNEL, system.clock_hz).switch(core::iter::empty());
+        let taken = Nanos(switch.0.saturating_mul(SWITCHES));
         let visits = VISITS * (1 + system.usb.len() as u64);
         let work = visit.saturating_mul(visits);
         // A list that is full waits for the next period, however much budget is left.
@@ -48,14 +63,33 @@ impl Start {
         let periods = work.div_ceil(budget_ns.max(1)).max(lists) + 1;
         let within = Nanos(periods.saturating_mul(period_ns));
         let (period, budget) = (Nanos(period_ns), Nanos(budget_ns));
-        Some(Start { vcpu, work: Nanos(work), within, period, budget })
+        Some(Start { vcpu, work: Nanos(work), held, taken, within, period, budget })
+    }
+
+    /// Returns the refusal, if the thread that manages may never get a lock. It waits for a bottom
+    /// half on its own budget. If that ends first, the bottom half may have the lock again whenever
+    /// there is budget.
+    fn starved(&self, system: &System, process: &Process) -> Option<Diagnostics> {
+        let Start { vcpu, held: (held, half), taken, budget, .. } = *self;
+        let least = Nanos(held.0.saturating_add(taken.0));
+        if held == Nanos::ZERO || budget >= least {
+            return None;
+        }
+        let name = &system.vcpus[usize::from(vcpu)].name;
+        let title = format!("`{}` may never find its devices", process.name);
+        let note = format!(
+            "`{half}` holds a lock for up to {held}, on the budget of whoever waits for it; \
+             `{name}` has {budget} in each period, and may never get the lock"
+        );
+        let help = format!("give `{name}` at least {least} in each period, or have shorter works");
+        Some(system.problem(Place::Vcpu(vcpu), [&title, "", &note, &help]))
     }
 
     /// Returns the refusal, if nobody would wait so long.
     fn refusal(&self, system: &System, process: &Process) -> Option<Diagnostics> {
-        let Start { vcpu, work, within, period, budget } = *self;
+        let Start { vcpu, work, within, period, budget, .. } = *self;
         if within <= PATIENCE {
-            return None;
+            return self.starved(system, process);
         }
         let name = &system.vcpus[usize::from(vcpu)].name;
         let title = format!("`{}` would need {within} to find its devices", process.name);

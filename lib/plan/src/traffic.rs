@@ -74,7 +74,7 @@ impl<'s> Bus<'s> {
             // A program that measures puts its own traffic on the bus; nothing is promised of it.
             Some(CanTraffic::Replay { file, .. }) if file.is_empty() => Senders::Quiet,
             Some(CanTraffic::Replay { file, log }) => {
-                let frames = replay(log, &format!("can{channel}")).ok()?;
+                let frames = replay(log, &format!("can{}", pipe.number)).ok()?;
                 Senders::Log { file, frames: frames.into() }
             }
         };

@@ -7,7 +7,8 @@
 use crate::missing::Missing;
 use crate::pipes::{Plant, interrupts};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::{CHANNELS, DriverCosts, Envelope, OutputCosts};
+use diapason_abi::pipe::{DriverCosts, Envelope, OutputCosts};
+use diapason_contract::can::EACH;
 use diapason_contract::threads::RECEIVE;
 use diapason_pipe::size::Bucket;
 use diapason_system::{Diagnostics, Place, System, Tpipe};
@@ -38,7 +39,7 @@ impl Plant<'_> {
             let mut pipes = self.system.pipes.iter();
             pipes.any(|pipe| pipe.usb == usb && pipe.channel == channel)
         };
-        let channels = (0..CHANNELS as u8).filter(|channel| !described(*channel));
+        let channels = (0..EACH as u8).filter(|channel| !described(*channel));
         let mut all = self.tuned_acknowledgements(usb)?;
         all.extend(channels.filter_map(|channel| self.most(usb, channel)));
         Ok(all)
@@ -70,7 +71,7 @@ impl Plant<'_> {
             transfer_least: bus.least,
             gap,
             top_half: interrupts.top_half,
-            bottom_half: self.attendance(tpipe.server)?,
+            bottom_half: self.attendance(tpipe.server, tpipe.usb)?,
             share,
             period,
             wake: self.calls.of_reader(),

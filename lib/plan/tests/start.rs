@@ -40,3 +40,14 @@ fn a_budget_with_which_devices_come_after_minutes_is_refused_with_the_least_that
     let enough = plan(&least, "50ms");
     assert!(enough.holds(), "{least} is not enough: {}", enough.findings[0].plain());
 }
+
+#[test]
+fn a_budget_that_ends_before_a_bottom_half_gives_its_lock_back_is_refused() {
+    // The longest work of a bottom half is that of the disk, 100 us.
+    let poor = plan("100us", "10us");
+    let first = poor.findings.first().expect("a refusal").plain();
+    assert!(first.contains("`usbd` may never find its devices"), "{first}");
+    let least = first.split("at least ").nth(1).and_then(|rest| rest.split(" in each").next());
+    let least = least.expect("a remedy").replace(' ', "");
+    assert!(plan(&least, "10us").holds(), "{least} is not enough");
+}

@@ -107,6 +107,7 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             identity: usb::identity(usb),
             serial: usb.serial.as_ref().map(|serial| serial.value.clone()),
             channels: usb::channels(usb),
+            first_channel: usb.first_channel,
             bit_rates: usb::bit_rates(usb),
             sample_point: usb::sample_point(usb),
             drift: usb::drift(usb),

@@ -20,6 +20,8 @@ pub struct Pipe {
     pub usb: usize,
     /// The channel of the device.
     pub channel: u8,
+    /// The number of that channel among those of the host: N of the objects `canN`.
+    pub number: u8,
     /// Number of the process that drives the device.
     pub server: u16,
     pub way: Way,

@@ -171,8 +171,10 @@ pub(crate) struct DeclaredUsb {
     pub vendor: Option<At<u64>>,
     pub product: Option<At<u64>>,
     pub serial: Option<At<String>>,
-    /// The number of its CAN channels.
+    /// The number of its CAN channels, and that of the first among those of the host. The latter is
+    /// known once all is read.
     pub channels: Option<At<u64>>,
+    pub first_channel: usize,
     /// Bit rates of its CAN channels, from the first on.
     pub bit_rates: Vec<At<u64>>,
     /// Where it samples a bit, in tenths of a per cent.

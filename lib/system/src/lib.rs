@@ -104,6 +104,7 @@ fn cores_of(
 ) -> Result<Vec<System>, Diagnostics> {
     let whole = report.is_empty();
     let mut declared = read::declarations(table, &mut report);
+    usb::number(&mut declared);
     pipe::expand(&mut declared);
     tpipe::expand(&mut declared);
     chain::expand(&mut declared);

@@ -90,9 +90,8 @@ pub(crate) fn expand(declared: &mut Declared) {
         let server = declared.server_of(pipe.usb.as_ref());
         let end = pipe.process.as_ref().and_then(|name| declared.process(&name.value));
         // Without names there is no such channel, which is reported by `check`.
-        let Some(known) = usize::try_from(channel.value).ok().and_then(can::names) else {
-            continue;
-        };
+        let known = number(declared, pipe.usb.as_ref(), channel.value).and_then(can::names);
+        let Some(known) = known else { continue };
         let mut names: Vec<At<String>> = Vec::new();
         let mut named = |name: &str| {
             let name = At::new(name.to_owned(), channel.span.clone());
@@ -113,6 +112,13 @@ pub(crate) fn expand(declared: &mut Declared) {
             declared.processes[end].uses.extend(names.iter().cloned());
         }
     }
+}
+
+/// Returns the number of a device's channel among those of the host.
+fn number(declared: &Declared, usb: Option<&At<String>>, channel: u64) -> Option<usize> {
+    let (_, usb) = declared.plug(&usb?.value)?;
+    let channel = usize::try_from(channel).ok().filter(|it| *it < usb::channels(usb))?;
+    Some(usb.first_channel + channel)
 }
 
 pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
@@ -204,6 +210,9 @@ pub(crate) fn pipes(declared: &Declared) -> Vec<Pipe> {
             name: pipe.name.value.clone(),
             usb: declared.plug(&pipe.usb.as_ref()?.value)?.0,
             channel: u8::try_from(pipe.channel.value).ok()?,
+            number: self::number(declared, pipe.usb.as_ref(), pipe.channel.value)?
+                .try_into()
+                .ok()?,
             server: number(declared.server_of(pipe.usb.as_ref())?)?,
             way: pipe.way,
             process: number(declared.process(&pipe.process.as_ref()?.value)?)?,

@@ -24,6 +24,8 @@ pub struct UsbPlug {
     pub buses: Vec<CanBus>,
     /// The number of its CAN channels; 0 if it is no CAN interface.
     pub channels: usize,
+    /// The number of the first of them among the CAN channels of the host.
+    pub first_channel: usize,
     /// The bit rate of each CAN channel that there can be.
     pub bit_rates: [u32; EACH],
     /// The sample point of a CAN interface, in tenths of a per cent.

@@ -2,13 +2,15 @@
 //! lacks any of it would end at boot, so this is asked before.
 
 use crate::diagnostics::Diagnostics;
+use crate::limits::PAGE_BYTES;
 use crate::plugged::UsbPlug;
 use crate::system::{Place, Process, System};
 use diapason_abi::archive::Location;
-use diapason_contract::can::{CanInterface, INTERFACES};
-use diapason_contract::needs::{self, CONTROLLER, Need};
+use diapason_contract::can;
+use diapason_contract::can::CanInterface;
+use diapason_contract::needs::{self, BUFFERS, CONTROLLER, Need};
 use diapason_contract::settings::{CLIENTS, OPENS, PROGRAM, SERVES};
-use diapason_contract::threads::{SEND, ServiceKind, TUNE, homes, services};
+use diapason_contract::threads::{Home, SENDERS, ServiceKind, TUNE, homes, interfaces, services};
 
 impl System {
     /// Returns the problems of servers that could not start, or whose traffic nobody counts.
@@ -26,11 +28,10 @@ impl System {
             found.push(self.problem(Place::Process(number), [&title, "", "", &help]));
         };
         let setting = |name: &str| process.setting(name);
-        let writes = !setting(CLIENTS).is_empty() || self.may_write(number);
         let tunes = self.tpipes.iter().any(|tpipe| tpipe.server == number);
-        let further = [(writes, SEND), (tunes, TUNE)];
-        let further = || further.iter().filter(|(there, _)| *there).map(|(_, home)| home);
-        let vcpus = further().map(|home| (Need::Vcpu, home.vcpu));
+        let senders = self.senders(number, process).into_iter();
+        let further: Vec<Home> = senders.chain(tunes.then_some(TUNE)).collect();
+        let vcpus = further.iter().map(|home| (Need::Vcpu, home.vcpu));
         for (need, name) in needs::needs(&setting).chain(vcpus) {
             if !process.uses.iter().any(|used| used == name) {
                 let what = word(need);
@@ -46,7 +47,7 @@ impl System {
                 format!("`{CONTROLLER}` has too few messages for what `{}` serves", process.name);
             say(title, format!("write `irqs = {halves}`, and an `interval` for each"));
         }
-        let more = further().count();
+        let more = further.len();
         let counts = [
             ("threads", process.threads, needs::threads(&setting) + more),
             ("events", process.events, halves + more),
@@ -58,9 +59,13 @@ impl System {
                 say(title, format!("write `{key} = {needed}`"));
             }
         }
+        let needed = needs::heap(&setting);
+        if process.heap < needed {
+            let title = format!("`{}` has too little heap for what it serves", process.name);
+            say(title, format!("write `heap = \"{}K\"`", needed >> 10));
+        }
         let has = |channel: &u64| {
-            let all = CanInterface::all(setting(INTERFACES));
-            all.into_iter().any(|it| it.numbers().contains(&(*channel as usize)))
+            interfaces(&setting).any(|it| it.numbers().contains(&(*channel as usize)))
         };
         for channel in setting(CLIENTS).iter().chain(setting(OPENS)).filter(|it| !has(it)) {
             let title = format!("no interface of `{}` has channel {channel}", process.name);
@@ -69,17 +74,19 @@ impl System {
         for channel in self.uncounted(number, setting(OPENS)) {
             let title = format!("messages from channel {channel} are in no bill");
             let help = format!(
-                "declare a `[[pipe]]` with `channel = {channel}`, or remove the channel's segment \
-                 from the `uses` of `{}`",
+                "declare a `[[pipe]]` of it, or remove its segment `can{channel}` from the `uses` \
+                 of `{}`",
                 process.name
             );
             say(title, help);
         }
+        found.extend(self.of_buffers(number, process));
         found.extend(self.of_interfaces(number, process));
         found
     }
 
-    /// Pipes whose device the server does not serve: it drives one controller, and one interface.
+    /// Pipes whose device the server does not serve: it drives one controller, and programs open
+    /// pipes of its first interface only.
     fn of_interfaces(&self, server: u16, process: &Process) -> Vec<Diagnostics> {
         let pipes = (0u16..).zip(&self.pipes).filter(|(_, pipe)| pipe.server == server);
         let pipes = pipes.map(|(number, pipe)| (Place::Pipe(number), pipe.usb));
@@ -109,17 +116,43 @@ impl System {
                 let help = "add `\"hubs\"` to the `serves` of its `[process.settings]`";
                 return Some(self.problem(place, [&title, "", "", help]));
             }
-            let same = |other: &&UsbPlug| other.device == plug.device && other.model == plug.model;
-            let other = self.usb.iter().filter(same).find(|other| other.name != plug.name)?;
-            let title = format!(
-                "`{}` and `{}` are CAN interfaces, and `{}` serves one",
-                plug.name, other.name, process.name
-            );
-            let help =
-                format!("remove one of the two, or drive `{}` by another server", other.name);
-            Some(self.problem(place, [&title, "", "", &help]))
+            let (first, _) = *self.interfaces(process).first()?;
+            let tuned = matches!(place, Place::Tpipe(_)) && first != usb;
+            let (first, own) = (&self.usb[first].name, &plug.name);
+            let title = format!("`{own}` is not the first CAN interface, which is `{first}`");
+            let help = "programs open pipes of the first one: put it first in the text, or declare \
+                        a `[[pipe]]`";
+            tuned.then(|| self.problem(place, [&title, "", "", help]))
         });
         refused.collect()
+    }
+
+    /// Returns what is wrong if the transfers of several interfaces have too little memory.
+    fn of_buffers(&self, number: u16, process: &Process) -> Option<Diagnostics> {
+        let count = self.interfaces(process).len();
+        let segment = self.segments.iter().find(|segment| segment.name == BUFFERS)?;
+        let needed = (count as u64 * can::BUFFERS).next_multiple_of(PAGE_BYTES);
+        if count < 2 || segment.size >= needed {
+            return None;
+        }
+        let title = format!("`{BUFFERS}` is too small for the transfers of {count} CAN interfaces");
+        let help = format!("write `size = \"{}K\"` or more", needed >> 10);
+        Some(self.problem(Place::Process(number), [&title, "", "", &help]))
+    }
+
+    /// Returns the threads of a server that hear clients: one for each interface with a channel
+    /// that is, or may be, written.
+    fn senders(&self, server: u16, process: &Process) -> Vec<Home> {
+        let setting = |name: &str| process.setting(name);
+        let written = |interface: CanInterface| {
+            let numbers = interface.numbers();
+            setting(CLIENTS).iter().any(|channel| numbers.contains(&(*channel as usize)))
+        };
+        // Programs open pipes of the first interface only.
+        let tuned = self.may_write(server);
+        let each = interfaces(&setting).zip(SENDERS).enumerate();
+        let each = each.filter(|(number, (it, _))| written(*it) || tuned && *number == 0);
+        each.map(|(_, (_, home))| home).collect()
     }
 
     /// Returns the service for a device, if a server has not that service.
@@ -149,7 +182,7 @@ impl System {
         if pipes().next().is_none() && !places {
             return Vec::new();
         }
-        let has = |channel: &u64| pipes().any(|pipe| u64::from(pipe.channel) == *channel);
+        let has = |channel: &u64| pipes().any(|pipe| u64::from(pipe.number) == *channel);
         opens.iter().filter(|channel| !has(channel)).copied().collect()
     }
 }

@@ -10,10 +10,11 @@ use crate::system::{Process, Setting, System};
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
 use diapason_abi::elf::{Program, Segment};
-use diapason_abi::pipe::{CONTRACTS, Contract, Contracts, DRIFT, ENVELOPES, USUAL_DRIFT};
+use diapason_abi::pipe::{DRIFT, ENVELOPES, USUAL_DRIFT};
 use diapason_abi::settings::{MARK, Settings, WORDS};
 use diapason_bus::{Coding, Speed};
 use diapason_contract::can::{self, CanInterface, INTERFACES};
+use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::settings::{self as usbd, Values};
 use toml::de::DeValue;
 
@@ -134,7 +135,7 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
         .flat_map(|setting| setting.numbers.iter().copied())
         .collect();
     let written = pipes().filter(|pipe| pipe.way == Way::ToDevice);
-    clients.extend(written.map(|pipe| u64::from(pipe.channel)));
+    clients.extend(written.map(|pipe| u64::from(pipe.number)));
     if !clients.is_empty() {
         settings.push(Setting::new(usbd::CLIENTS, &clients));
     }
@@ -142,15 +143,7 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
     if !opens.is_empty() {
         settings.push(Setting::new(usbd::OPENS, &opens));
     }
-    if let Some(interface) = interface(system, &system.processes[usize::from(server)]) {
-        let rates = interface.bit_rates.map(u64::from);
-        settings.push(Setting::new(usbd::BIT_RATES, &rates[..interface.channels]));
-        settings.push(Setting::new(usbd::SAMPLE_POINT, &[interface.sample_point.into()]));
-        let known = CanInterface { first: 0, channels: interface.channels as u8 };
-        if known != CanInterface::USUAL {
-            settings.push(Setting::new(INTERFACES, &[known.word()]));
-        }
-    }
+    settings.extend(of_interfaces(system, &system.processes[usize::from(server)]));
     let counted = counted(system, &system.processes[usize::from(server)]);
     if !counted.is_empty() {
         settings.push(Setting::new(usbd::BUSES, &counted));
@@ -176,6 +169,23 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
 }
 
 impl System {
+    /// Returns the CAN interfaces that a USB server serves, each by the number of its plug, in the
+    /// order of their numbers.
+    #[must_use]
+    pub fn interfaces(&self, process: &Process) -> Vec<(usize, CanInterface)> {
+        let is_driven = |plug: &UsbPlug| {
+            let controller = self.devices.get(plug.device);
+            let driven = controller.is_some_and(|it| process.uses.contains(&it.name));
+            driven && plug.model == UsbModel::UsbCan && process.program == usbd::PROGRAM
+        };
+        let interface = |(number, plug): (usize, &UsbPlug)| {
+            let first = u8::try_from(plug.first_channel).ok()?;
+            Some((number, CanInterface { first, channels: plug.channels.try_into().ok()? }))
+        };
+        let plugs = self.usb.iter().enumerate();
+        plugs.filter(|(_, plug)| is_driven(plug)).filter_map(interface).collect()
+    }
+
     /// Returns where a device is plugged in, as a USB server says it: the connector of the
     /// controller, and the hub ports on the way, the first in the lowest four bits.
     #[must_use]
@@ -193,16 +203,18 @@ fn expected(system: &System, process: &Process) -> Vec<u64> {
     if process.program != usbd::PROGRAM {
         return Vec::new();
     }
-    let of = |plug: &UsbPlug| {
+    let interfaces = system.interfaces(process);
+    let of = |(number, plug): (usize, &UsbPlug)| {
+        let interface = interfaces.iter().position(|(plug, _)| *plug == number).unwrap_or(0) as u8;
         let controller = system.devices.get(plug.device)?;
         let service = plug.model.service().filter(|_| process.uses.contains(&controller.name))?;
         let (connector, route) = system.place_of(plug);
         let serial = plug.serial.as_deref().map_or(0, usbd::Expected::key);
         let identity = plug.identity;
-        let expected = usbd::Expected { service, connector, route, identity, serial };
+        let expected = usbd::Expected { service, interface, connector, route, identity, serial };
         Some(expected.words())
     };
-    system.usb.iter().filter_map(of).flatten().collect()
+    system.usb.iter().enumerate().filter_map(of).flatten().collect()
 }
 
 /// The declared buses of the controller that a USB server drives.
@@ -227,14 +239,23 @@ fn counted(system: &System, process: &Process) -> Vec<u64> {
     system.buses.iter().filter(drives).map(of).collect()
 }
 
-/// The CAN interface of a USB server, if the description has one.
-fn interface<'s>(system: &'s System, process: &Process) -> Option<&'s UsbPlug> {
-    let drives = |plug: &&UsbPlug| {
-        let controller = system.devices.get(plug.device);
-        controller.is_some_and(|controller| process.uses.contains(&controller.name))
-    };
-    let mut plugs = system.usb.iter().filter(|plug| plug.model == UsbModel::UsbCan);
-    plugs.find(drives).filter(|_| process.program == usbd::PROGRAM)
+/// Returns what a USB server is told of its CAN interfaces, if the description has any.
+fn of_interfaces(system: &System, process: &Process) -> Vec<Setting> {
+    let interfaces = system.interfaces(process);
+    let Some((_, last)) = interfaces.last() else { return Vec::new() };
+    let (mut rates, mut points) = (vec![u64::from(can::BIT_RATE); last.numbers().end], Vec::new());
+    for (plug, interface) in &interfaces {
+        let plug = &system.usb[*plug];
+        for (number, rate) in interface.numbers().zip(plug.bit_rates) {
+            rates[number] = rate.into();
+        }
+        points.push(plug.sample_point.into());
+    }
+    let words: Vec<u64> = interfaces.iter().map(|(_, interface)| interface.word()).collect();
+    let usual = words == [CanInterface::USUAL.word()];
+    let told = [(usbd::BIT_RATES, rates), (usbd::SAMPLE_POINT, points)];
+    let further = (!usual).then_some((INTERFACES, words));
+    told.into_iter().chain(further).map(|(name, all)| Setting::new(name, &all)).collect()
 }
 
 /// The drift of CAN interfaces' clocks, if it is not the usual.
@@ -258,7 +279,7 @@ fn opened(process: &Process) -> Vec<u64> {
 fn contracts<'p>(pipes: impl Iterator<Item = &'p Pipe>) -> Contracts {
     let mut contracts = Contracts::default();
     for pipe in pipes.filter(|pipe| pipe.way == Way::FromDevice) {
-        if let Some(contract) = contracts.0.get_mut(usize::from(pipe.channel)) {
+        if let Some(contract) = contracts.0.get_mut(usize::from(pipe.number)) {
             let Pipe { rate, burst, jitter_ns, .. } = *pipe;
             *contract = Some(Contract { rate, burst, jitter: Nanos(jitter_ns) });
         }

@@ -79,6 +79,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
         product,
         serial,
         channels,
+        first_channel: 0,
         bit_rates,
         sample_point,
         drift,
@@ -99,9 +100,31 @@ pub(crate) fn channels(usb: &DeclaredUsb) -> usize {
     told.unwrap_or(most).min(most)
 }
 
+/// Numbers the CAN channels of the host: those of the first interface in the text come first.
+pub(crate) fn number(declared: &mut Declared) {
+    let mut first = 0;
+    for usb in &mut declared.usb {
+        usb.first_channel = first;
+        first += channels(usb);
+    }
+}
+
+/// Reports the first interface whose channels are too many.
+fn too_many(declared: &Declared, report: &mut Report) {
+    let end = |usb: &&DeclaredUsb| usb.first_channel + channels(usb) > can::CHANNELS;
+    if let Some(usb) = declared.usb.iter().find(end) {
+        let all: usize = declared.usb.iter().map(channels).sum();
+        let title = format!("{all} CAN channels, the most of a host is {}", can::CHANNELS);
+        let help = "write fewer `channels`, or remove an interface";
+        let problem = Problem::new(&usb.name.span, title, help).label("the first too many");
+        report.push(with_channels(usb, problem));
+    }
+}
+
 /// Returns the names of the first and of the last channel of an interface.
 fn ends(usb: &DeclaredUsb) -> [&'static str; 2] {
-    let name = |number: usize| can::names(number).map_or("", |names| names.arrivals);
+    let name =
+        |channel: usize| can::names(usb.first_channel + channel).map_or("", |names| names.arrivals);
     [name(0), name(channels(usb).saturating_sub(1))]
 }
 
@@ -120,7 +143,9 @@ pub(crate) fn with_channels(usb: &DeclaredUsb, problem: Problem) -> Problem {
 
 /// Returns the number of the CAN channel of this name, if the interface has it.
 fn channel(usb: &DeclaredUsb, text: &str) -> Option<usize> {
-    let is_called = |number: &usize| can::names(*number).is_some_and(|it| it.arrivals == text);
+    let is_called = |channel: &usize| {
+        can::names(usb.first_channel + channel).is_some_and(|names| names.arrivals == text)
+    };
     (0..channels(usb)).find(is_called)
 }
 
@@ -263,7 +288,8 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
     for (index, (place, bus)) in described.iter().enumerate() {
         let mut before = described[..index].iter();
         if let Some((first, _)) = before.find(|(_, other)| other.channel == bus.channel) {
-            let title = format!("the bus of can{} is described twice", bus.channel);
+            let number = usb.first_channel + bus.channel;
+            let title = format!("the bus of can{number} is described twice");
             let problem = Problem::new(place, title, "remove one of the two");
             report.push(problem.with(first, "first here"));
         }
@@ -304,8 +330,8 @@ fn check_nodes(usb: &DeclaredUsb, report: &mut Report) {
         let rate = rates[bus.channel];
         let most = u64::from(rate) / NUMBERED_BITS[usize::from(extended)];
         if u64::from(per_second) > most {
-            let channel = bus.channel;
-            let title = format!("can{channel} carries {per_second} frames a second of {most}");
+            let number = usb.first_channel + bus.channel;
+            let title = format!("can{number} carries {per_second} frames a second of {most}");
             let help = format!("at {rate} bit/s write at most {most}, or raise `bit_rates`");
             report.push(Problem::new(place, title, help));
         }
@@ -327,6 +353,7 @@ pub(crate) fn work(raw: Raw<'_>, report: &mut Report) -> DeclaredWork {
 }
 
 pub(crate) fn check(declared: &Declared, report: &mut Report) {
+    too_many(declared, report);
     for (index, usb) in declared.usb.iter().enumerate() {
         if let Some(on) = &usb.on {
             controller(declared, on, report);

@@ -4,8 +4,8 @@ mod common;
 
 use common::{built, refused, told};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::{CONTRACTS, Contract, Contracts};
 use diapason_abi::settings::Settings;
+use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::settings::CLIENTS;
 use diapason_system::{Pipe, Way, parse};
 
@@ -61,7 +61,8 @@ fn the_server_is_told_what_its_pipes_carry() {
     let mut parsed = parse("f", &system(&both)).unwrap();
     let archive = built(&parsed).unwrap();
     let contract = |burst, jitter| Some(Contract { rate: 3_000, burst, jitter: Nanos(jitter) });
-    let contracts = Contracts([contract(1, 0), None, contract(7, 2_000), None, None]);
+    let mut contracts = Contracts::default();
+    (contracts.0[0], contracts.0[2]) = (contract(1, 0), contract(7, 2_000));
     assert_eq!(Contracts::of(told(&archive, 0).get(CONTRACTS)), contracts);
     assert_eq!(told(&archive, 0).get(CLIENTS), [3]);
     assert_eq!(told(&archive, 1), Settings::NONE);
@@ -122,6 +123,7 @@ fn every_key_arrives() {
         name: "p4".to_owned(),
         usb: 0,
         channel: 4,
+        number: 4,
         server: 0,
         way: Way::FromDevice,
         process: 1,

@@ -1,5 +1,10 @@
 //! The check before boot of a USB server's needs, and of requests that it cannot serve.
 
+mod common;
+
+use common::{built, told};
+use diapason_contract::can::{CanInterface, INTERFACES};
+use diapason_contract::settings::{DEVICES, Expected};
 use diapason_system::parse;
 
 /// A server with one pipe, whole.
@@ -10,7 +15,7 @@ name = "s"
 name = "usbd"
 priority = 40
 vcpu = "usb-manage"
-heap = "128K"
+heap = "384K"
 threads = 2
 semaphores = 3
 events = 2
@@ -136,14 +141,6 @@ fn a_channel_that_is_open_and_in_no_bill_is_refused() {
 
 #[test]
 fn an_interface_that_nobody_serves_carries_no_pipe() {
-    let second =
-        "[[usb]]\nname = \"second\"\non = \"xhci\"\nport = 2\nmodel = \"usb-can\"\n[[pipe]]";
-    let found = said(
-        &WHOLE.replace("[[pipe]]", second).replace("from = \"interface\"", "from = \"second\""),
-    );
-    let title = "`second` and `interface` are CAN interfaces, and `usbd` serves one";
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].0, title);
     let other =
         "[[device]]\nname = \"other\"\npci = \"0c0330\"\ninstance = 1\nsize = \"16K\"\n[[usb]]";
     let text = WHOLE.replace("[[usb]]", other).replace("on = \"xhci\"", "on = \"other\"");
@@ -161,6 +158,135 @@ fn an_interface_that_nobody_serves_carries_no_pipe() {
     assert_eq!(found[0].0, "`interface` is behind a hub, and `usbd` serves none");
     let text = text.replace("[[process]]\nname = \"reader\"", SETTINGS);
     assert_eq!(said(&text), []);
+}
+
+/// A second interface, with two channels and a pipe from the last one.
+const SECOND: &str = r#"
+[[usb]]
+name = "second"
+on = "xhci"
+port = 2
+model = "usb-can"
+channels = 2
+bit_rates = [125_000]
+sample_point = 800
+[[process]]
+name = "panel"
+priority = 30
+vcpu = "show"
+[[vcpu]]
+name = "show"
+budget = "400us"
+period = "6ms"
+[[pipe]]
+name = "doors"
+from = "second"
+channel = 1
+reader = "panel"
+rate = 100
+"#;
+
+/// A server with two interfaces, whole.
+fn two() -> String {
+    let changes = [
+        ("threads = 2", "threads = 3"),
+        ("semaphores = 3", "semaphores = 4"),
+        ("events = 2", "events = 3"),
+        ("\"usb-receive\"]", "\"usb-receive\", \"usb-receive1\"]"),
+        ("irqs = 2", "irqs = 3"),
+        ("[\"1990us\", \"990us\"]", "[\"1990us\", \"990us\", \"990us\"]"),
+        ("size = \"16K\"\ndma", "size = \"28K\"\ndma"),
+    ];
+    let text = changes.iter().fold(format!("{WHOLE}{SECOND}"), |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    });
+    let half = "[[vcpu]]\nname = \"usb-receive1\"\nkind = \"io\"\nutilization = \"10%\"\n\
+                interval = \"990us\"\nserves = [\"show\"]\n[[device]]";
+    text.replace("[[device]]", half)
+}
+
+#[test]
+fn a_second_interface_needs_a_bottom_half_and_memory_of_its_own() {
+    assert_eq!(said(&two()), []);
+    let lacks: Vec<String> =
+        said(&format!("{WHOLE}{SECOND}")).into_iter().map(|(title, _)| title).collect();
+    let expected = [
+        "`usbd` needs the VCPU `usb-receive1`",
+        "`xhci` has too few messages for what `usbd` serves",
+        "`usbd` has 2 threads, and starts with 3",
+        "`usbd` has 2 events, and starts with 3",
+        "`usbd` has 3 semaphores, and starts with 4",
+        "`usb-buffers` is too small for the transfers of 2 CAN interfaces",
+    ];
+    assert_eq!(lacks, expected);
+    let small = two().replace("heap = \"384K\"", "heap = \"128K\"");
+    let heap = ("`usbd` has too little heap for what it serves", "write `heap = \"384K\"`");
+    assert_eq!(said(&small), [(heap.0.to_owned(), heap.1.to_owned())]);
+    assert_eq!(said(&WHOLE.replace("heap = \"384K\"", "heap = \"128K\"")), [], "one needs less");
+    let written = two().replace("from = \"second\"", "to = \"second\"");
+    let written = written.replace("reader = \"panel\"", "writer = \"panel\"");
+    let titles: Vec<String> = said(&written).into_iter().map(|(title, _)| title).collect();
+    assert_eq!(titles[0], "`usbd` needs the VCPU `usb-send1`");
+}
+
+#[test]
+fn channels_are_numbered_through_all_interfaces() {
+    let system = parse("f", &two()).unwrap_or_else(|found| panic!("{found}"));
+    let numbers: Vec<(u8, u8)> = system.pipes.iter().map(|it| (it.channel, it.number)).collect();
+    assert_eq!(numbers, [(4, 4), (1, 6)]);
+    let uses = &system.processes[2].uses;
+    assert!(uses.iter().any(|name| name == "can6"), "{uses:?}");
+    let archive = built(&system).unwrap();
+    let told = told(&archive, 0);
+    assert_eq!(told.get("opens"), [4, 6]);
+    assert_eq!(
+        told.get("bit-rates"),
+        [500_000, 500_000, 500_000, 500_000, 500_000, 125_000, 500_000]
+    );
+    assert_eq!(told.get("sample-point"), [875, 800]);
+    let interfaces: Vec<CanInterface> = CanInterface::all(told.get(INTERFACES)).collect();
+    let (first, second) = ((0, 5), (5, 2));
+    assert!(interfaces.iter().map(|it| (it.first, it.channels)).eq([first, second]));
+    let expected: Vec<Expected> = Expected::all(told.get(DEVICES)).collect();
+    assert!(expected.iter().map(|it| (it.interface, it.connector)).eq([(0, 1), (1, 2)]));
+    // The key of a bus has the number that its channel has in the system.
+    let named = |name: &str| two().replace("channels = 2", &format!("channels = 2\n{name}"));
+    let with = parse("f", &named("receivers = [\"can5\"]")).unwrap();
+    assert_eq!(with.usb[1].buses[0].channel, 0);
+    let wrong = parse("f", &named("receivers = [\"can1\"]")).unwrap_err();
+    let item = wrong.items()[0];
+    assert_eq!(item.title, "`can1` is no channel of `second`");
+    assert_eq!(item.help, "write `\"can5\"` to `\"can6\"`");
+}
+
+#[test]
+fn a_host_has_ten_channels() {
+    let more = |channels: u8| two().replace("channels = 2", &format!("channels = {channels}"));
+    assert!(parse("f", &more(5)).is_ok());
+    let third =
+        "[[usb]]\nname = \"third\"\non = \"xhci\"\nport = 3\nmodel = \"usb-can\"\nchannels = 1\n";
+    let wrong = parse("f", &format!("{}{third}", more(5))).unwrap_err();
+    let item = wrong.items()[0];
+    assert_eq!(item.title, "11 CAN channels, the most of a host is 10");
+    assert_eq!(item.help, "write fewer `channels`, or remove an interface");
+}
+
+#[test]
+fn programs_open_pipes_of_the_first_interface() {
+    let place = "[[tpipe]]\nname = \"any\"\nfrom = \"second\"\nreader = \"panel\"\nchannels = [0]\n\
+                 rate = 100\nbudget = \"100us\"\nperiod = \"10ms\"\n\
+                 [[vcpu]]\nname = \"usb-tune\"\nkind = \"io\"\nutilization = \"5%\"\n\
+                 interval = \"5ms\"\nserves = [\"read\"]\n";
+    let text = two()
+        .replace("priority = 30\nvcpu = \"show\"", "priority = 30\nvcpu = \"show\"\nthreads = 2");
+    let text = text.replace("threads = 3", "threads = 4").replace("events = 3", "events = 4");
+    let text = text.replace("\"usb-receive1\"]", "\"usb-receive1\", \"usb-tune\"]");
+    let found = said(&format!("{text}{place}"));
+    let title = "`second` is not the first CAN interface, which is `interface`";
+    assert_eq!(found.iter().map(|(title, _)| title.as_str()).collect::<Vec<_>>(), [title]);
+    let first = place.replace("from = \"second\"", "from = \"interface\"");
+    assert_eq!(said(&format!("{text}{first}")), []);
 }
 
 #[test]

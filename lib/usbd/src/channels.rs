@@ -12,7 +12,7 @@ use diapason_abi::Nanos;
 use diapason_abi::pipe::PLACES;
 use diapason_can::exchange::{Arrival, LOST_BEFORE, OUTSIDE, Parameters, Phase, Request, Wanted};
 use diapason_can::{BitRate, Frame};
-use diapason_contract::can::{CHANNELS, RECORDS, names};
+use diapason_contract::can::{EACH, RECORDS, names};
 use diapason_pipe::Writer;
 use diapason_pipe::clock::{Delay, DeviceClock};
 use diapason_pipe::meter::Meter;
@@ -21,7 +21,7 @@ use diapason_usb::class::kvaser::{Cause, Event, Identity, Kvaser, Mode, Refused}
 /// Bells of those who have something new: bit n stands for bell n.
 pub type Fresh = u32;
 
-const _: () = assert!(CHANNELS + PLACES <= Fresh::BITS as usize, "each has a bell");
+const _: () = assert!(EACH + PLACES <= Fresh::BITS as usize, "each has a bell");
 
 struct Channel<P: Platform> {
     /// Its name, for the log.
@@ -65,19 +65,21 @@ pub struct Channels<P: Platform> {
 }
 
 impl<P: Platform> Channels<P> {
-    /// Closed channels, and the semaphores their clients wait for. Those of clients that ask are
-    /// opened when these say so, those without any pipe when somebody listens.
+    /// Closed channels of this interface, and the semaphores their clients wait for. Those of
+    /// clients that ask are opened when these say so, those without any pipe when somebody
+    /// listens.
     pub fn new(
         platform: &P,
+        interface: usize,
         asking: Asking,
         pipes: &Pipes,
     ) -> Result<(Channels<P>, Vec<&'static str>), Errno> {
-        let numbers = pipes.interface.numbers();
+        let numbers = pipes.interfaces.get(interface).ok_or(Errno::Absent)?.numbers();
         let (mut all, mut bells) = (Vec::with_capacity(numbers.len()), Vec::new());
         for number in numbers {
             let names = names(number).ok_or(Errno::Absent)?;
             let asks = asking.filter(|clients| clients & 1 << number != 0);
-            let client = asks.map(|_| Client::new(platform, names)).transpose()?;
+            let client = asks.map(|_| Client::new(platform, interface, names)).transpose()?;
             let mut channel =
                 Channel::new(names.arrivals, client, (pipes.meter(number), pipes.clock()));
             channel.usual = pipes.usual(number);
@@ -89,10 +91,11 @@ impl<P: Platform> Channels<P> {
             channel.wish = if channel.is_always_open() { channel.usual } else { None };
             all.push(channel);
         }
-        let (own_bells, (places, more)) = (bells.len(), Places::new(platform, pipes.places.len())?);
+        let envelopes = pipes.places_of(interface);
+        let (own_bells, (places, more)) = (bells.len(), Places::new(platform, envelopes.len())?);
         bells.extend(more);
-        let mut writers = Vec::with_capacity(pipes.places.len());
-        for (number, place) in pipes.places.iter().enumerate() {
+        let mut writers = Vec::with_capacity(envelopes.len());
+        for (number, place) in envelopes.iter().enumerate() {
             let asks = asking.filter(|_| place.to != 0);
             writers.push(asks.map(|_| Client::of_place(platform, number)).transpose()?);
         }

@@ -56,11 +56,11 @@ pub struct Client<P: Platform> {
 }
 
 impl<P: Platform> Client<P> {
-    /// The client of a channel with these names.
-    pub fn new(platform: &P, names: &Names) -> Result<Client<P>, Errno> {
+    /// The client of an interface's channel with these names.
+    pub fn new(platform: &P, interface: usize, names: &Names) -> Result<Client<P>, Errno> {
         let departures = platform.reader(names.departures)?;
         let reports = platform.writer(names.reports)?;
-        let requests = platform.mailbox(names.requests, Wakes::Sending)?;
+        let requests = platform.mailbox(names.requests, Wakes::Sending(interface))?;
         Ok(Client::with(Desk { departures, reports, requests }))
     }
 
@@ -69,7 +69,7 @@ impl<P: Platform> Client<P> {
         let names = tuned::names(place).ok_or(Errno::Absent)?;
         let departures = platform.reader(names.out)?;
         let reports = platform.writer(names.reports)?;
-        let requests = platform.mailbox(names.control, Wakes::Sending)?;
+        let requests = platform.mailbox(names.control, Wakes::Sending(0))?;
         Ok(Client::with(Desk { departures, reports, requests }))
     }
 

@@ -13,8 +13,8 @@ use diapason_usb::xhci::{Dma, Mmio};
 pub enum Wakes {
     /// No thread of the server.
     Nobody,
-    /// The one that hears clients.
-    Sending,
+    /// The one that hears clients of the channels of this interface.
+    Sending(usize),
     /// The one that answers questions about tuned pipes.
     Tuning,
 }

@@ -5,8 +5,6 @@ use diapason_contract::threads::RECEIVE;
 use diapason_usb::class::kvaser;
 use diapason_usb::xhci::Limits;
 
-/// Bytes of heap beyond those for the CAN interface alone.
-pub const HEAP_MORE: usize = 256 << 10;
 /// Most pixels of a picture: 640 by 480.
 pub const CAMERA_PIXELS: u32 = 640 * 480;
 
@@ -49,16 +47,19 @@ pub const TEXT: usize = 255;
 pub const CONFIGURATIONS: u8 = 4;
 
 /// Room for one device of each service, and for a few that nobody serves; of the services, so many
-/// have an interrupter of their own, and so many share memory with clients.
-pub fn limits(services: usize, own: usize, shared: usize) -> Limits {
+/// have an interrupter of their own, and so many share memory with clients. Each CAN interface has
+/// room for its transfers.
+pub fn limits(services: usize, own: usize, shared: usize, interfaces: usize) -> Limits {
     let many = services > 1;
+    let transfers = if many { (32 * interfaces as u16).max(108) } else { 32 };
     Limits {
         devices: services as u8 + 3,
         pipes: if many { 24 } else { 8 },
         blocks: if many { 32 } else { 64 },
-        transfers: if many { 108 } else { 32 },
+        transfers,
         interrupters: own as u16 + 1,
-        events: if many { 256 } else { 128 },
+        // Two of each transfer, one of each port, and a few more.
+        events: (2 * transfers + 40).next_power_of_two(),
         ports: 30,
         scratchpads: 32,
         configuration: CONFIGURATION as u16,

@@ -51,6 +51,8 @@ struct Offered {
     /// Its number in its branch.
     number: usize,
     kind: Option<ServiceKind>,
+    /// The CAN interface that it is for; 0 of other services.
+    interface: u8,
     /// The name of its devices, and the memory for transfers of one of them.
     name: &'static str,
     memory: &'static [Shape],
@@ -100,7 +102,8 @@ impl<P: Platform> Server<P> {
         let homes: Vec<_> = offers.iter().filter_map(|offer| offer.home).collect();
         let clients = offers.iter_mut().filter_map(|offer| offer.service.clients());
         let shared: Vec<Window> = clients.filter_map(|clients| clients.window()).collect();
-        let limits = policy::limits(offers.len(), homes.len(), shared.len());
+        let interfaces = offers.iter().filter(|it| it.kind == Some(ServiceKind::Can)).count();
+        let limits = policy::limits(offers.len(), homes.len(), shared.len(), interfaces);
         let registers = platform.registers(needs::CONTROLLER)?;
         let rings = platform.memory(needs::RINGS)?;
         let pool = Pool::new(platform.memory(needs::BUFFERS)?, limits.devices.into());
@@ -151,10 +154,10 @@ impl<P: Platform> Server<P> {
         self.branches.clone()
     }
 
-    /// Returns the branch with the CAN channels, if there is one.
-    pub fn can_branch(&self) -> Option<u16> {
+    /// Returns the branch of each CAN interface, in their order.
+    pub fn can_branches(&self) -> Vec<u16> {
         let can = |office: &&Offered| office.kind == Some(ServiceKind::Can);
-        self.offices.iter().find(can).map(|office| office.branch)
+        self.offices.iter().filter(can).map(|office| office.branch).collect()
     }
 
     /// All bells, in the order of their numbers.
@@ -464,8 +467,8 @@ impl<P: Platform> Server<P> {
             if !self.with_service(service, |service| service.fits(&found)) {
                 continue;
             }
-            let Offered { kind, name, .. } = self.offices[service];
-            match self.described.judge(kind, at, &found.about, serial) {
+            let Offered { kind, interface, name, .. } = self.offices[service];
+            match self.described.judge((kind, interface), at, &found.about, serial) {
                 Match::Yes => {
                     let seat = Seat { device, service, place, speed, name, gone: false };
                     let is_seated = self.seat(seat, papers);
@@ -563,7 +566,7 @@ struct Furnished<P: Platform> {
 fn furnish<P: Platform>(offers: Offers<P>) -> Furnished<P> {
     let (mut desks, mut common) = (Vec::new(), Vec::new());
     let (mut offices, mut bells) = (Vec::new(), Vec::new());
-    for Offer { service, home, kind, name, memory, bells: own } in offers {
+    for Offer { service, home, kind, interface, name, memory, bells: own } in offers {
         let (branch, number) = if home.is_some() {
             desks.push(Serving::new(vec![service], bells.len()));
             bells.extend(own);
@@ -572,7 +575,7 @@ fn furnish<P: Platform>(offers: Offers<P>) -> Furnished<P> {
             common.push(service);
             (0, common.len() - 1)
         };
-        offices.push(Offered { branch, number, kind, name, memory });
+        offices.push(Offered { branch, number, kind, interface, name, memory });
     }
     Furnished { desks, desk: Serving::new(common, 0), offices, bells }
 }

@@ -4,13 +4,14 @@
 use crate::policy;
 use alloc::vec::Vec;
 use diapason_abi::pipe::{
-    CONTRACTS, COSTS, Contract, Contracts, DRIFT, DriverCosts, ENVELOPES, Envelope, OUTPUT_COSTS,
-    OutputCosts, PLACES, USUAL_DRIFT,
+    COSTS, DRIFT, DriverCosts, ENVELOPES, Envelope, OUTPUT_COSTS, OutputCosts, PLACES, USUAL_DRIFT,
 };
 use diapason_abi::settings::Settings;
 use diapason_bus::Coding;
 use diapason_can::exchange::Parameters;
-use diapason_contract::can::{BIT_RATE, CHANNELS, CanInterface, INTERFACES, SAMPLE_POINT};
+use diapason_contract::can::{BIT_RATE, CHANNELS, CanInterface, SAMPLE_POINT};
+use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
+use diapason_contract::needs;
 use diapason_contract::settings::{self as usbd, Counted, Expected};
 use diapason_contract::threads::{self, LINK, STREAM, ServiceKind};
 use diapason_pipe::clock::DeviceClock;
@@ -26,10 +27,12 @@ pub struct Told {
     /// Devices that the description names.
     pub expected: Vec<Expected>,
     pub tell: u64,
+    /// It serves one CAN interface and nothing else.
+    pub is_small: bool,
     /// How the shares of the controller's buses are computed.
     pub buses: Buses,
     /// CAN channels whose clients open and write them, one bit each.
-    pub clients: u8,
+    pub clients: u16,
     /// The knowledge about pipes.
     pub pipes: Pipes,
     /// The promise to links.
@@ -50,13 +53,16 @@ pub struct Terms {
 }
 
 /// CAN channels with a client that asks, one bit each, if a thread hears clients.
-pub type Asking = Option<u8>;
+pub type Asking = Option<u16>;
+
+// Each channel has a bit.
+const _: () = assert!(CHANNELS <= u16::BITS as usize);
 
 /// Places for tuned pipes, what the pipes of the description carry, and what it costs.
 #[derive(Clone)]
 pub struct Pipes {
-    /// The CAN interface, and its channels.
-    pub interface: CanInterface,
+    /// The CAN interfaces, and the channels of each. Places are of the first.
+    pub interfaces: Vec<CanInterface>,
     /// The limits of requests in each place.
     pub places: Vec<Envelope>,
     /// CAN channels that are open for pipes of the description, one bit each.
@@ -95,14 +101,18 @@ fn buses(words: &[u64]) -> Buses {
     buses
 }
 
-/// Returns how channels take part in their buses, as the description says it of the interface.
-fn usual(settings: &Settings) -> [Parameters; CHANNELS] {
+/// Returns how channels take part in their buses, as the description says it of their interfaces.
+fn usual(settings: &Settings, interfaces: &[CanInterface]) -> [Parameters; CHANNELS] {
     let rates = settings.get(usbd::BIT_RATES);
     let known = |number: usize| rates.get(number).and_then(|rate| u32::try_from(*rate).ok());
-    let point = settings.first(usbd::SAMPLE_POINT).and_then(|point| u16::try_from(point).ok());
-    let sample_point = point.unwrap_or(SAMPLE_POINT);
+    let points = settings.get(usbd::SAMPLE_POINT);
+    let point = |number: usize| {
+        let own = interfaces.iter().position(|it| it.numbers().contains(&number))?;
+        points.get(own).and_then(|point| u16::try_from(*point).ok())
+    };
     core::array::from_fn(|number| {
         let bit_rate = known(number).unwrap_or(BIT_RATE);
+        let sample_point = point(number).unwrap_or(SAMPLE_POINT);
         Parameters { bit_rate, sample_point, silent: false }
     })
 }
@@ -125,8 +135,9 @@ impl Told {
             services,
             expected: Expected::all(settings.get(usbd::DEVICES)).collect(),
             tell: bits(settings.get(usbd::SAYS)),
+            is_small: needs::is_small(&|name: &str| settings.get(name)),
             buses: buses(settings.get(usbd::BUSES)),
-            clients: bits(settings.get(usbd::CLIENTS)) as u8,
+            clients: bits(settings.get(usbd::CLIENTS)) as u16,
             pipes: Pipes::read(settings),
             guarantee,
             links: links.iter().take(LINK.len()).map(|port| *port as u8).collect(),
@@ -134,31 +145,32 @@ impl Told {
         }
     }
 
-    /// Returns whether a thread hears what clients of CAN channels want.
-    pub fn hears_clients(&self) -> bool {
-        self.clients != 0 || self.pipes.may_write()
-    }
-
-    /// Returns whether it serves nothing but CAN interfaces.
-    pub fn is_can_alone(&self) -> bool {
-        let alone = self.services == [ServiceKind::Can];
-        alone && self.links.is_empty() && self.streams.is_empty()
+    /// Returns whether a thread hears what clients of this interface's channels want.
+    pub fn hears_clients(&self, interface: usize) -> bool {
+        let channels = self.pipes.interfaces.get(interface).map_or(0..0, |it| it.numbers());
+        let clients = channels.into_iter().any(|number| self.clients >> number & 1 != 0);
+        clients || interface == 0 && self.pipes.may_write()
     }
 }
 
 impl Pipes {
     fn read(settings: &Settings) -> Pipes {
-        let interface = CanInterface::all(settings.get(INTERFACES)).next();
+        let interfaces: Vec<_> = threads::interfaces(&|name: &str| settings.get(name)).collect();
         Pipes {
-            interface: interface.unwrap_or(CanInterface::USUAL),
+            usual: usual(settings, &interfaces),
+            interfaces,
             places: Envelope::all(settings.get(ENVELOPES)).take(PLACES).collect(),
-            usual: usual(settings),
             opens: bits(settings.get(usbd::OPENS)),
             contracts: Contracts::of(settings.get(CONTRACTS)),
             drift: settings.first(DRIFT).map_or(USUAL_DRIFT, |drift| drift as u32),
             costs: DriverCosts::of(settings.get(COSTS)),
             output: OutputCosts::of(settings.get(OUTPUT_COSTS)),
         }
+    }
+
+    /// Returns the places of an interface: programs open pipes of the first one only.
+    pub fn places_of(&self, interface: usize) -> &[Envelope] {
+        if interface == 0 { &self.places } else { &[] }
     }
 
     /// Returns whether anything may be written in a place.

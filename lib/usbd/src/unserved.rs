@@ -68,16 +68,18 @@ impl Described {
         self.0.iter().any(|it| it.serial == key)
     }
 
-    /// Judges a device for a service of this kind. A kind of which the description names devices
-    /// serves these; any other kind serves whatever comes up.
+    /// Judges a device for a service of this kind; of CAN interfaces for the one with this number.
+    /// A kind of which the description names devices serves these; any other kind serves whatever
+    /// comes up.
     pub fn judge(
         &self,
-        kind: Option<ServiceKind>,
+        (kind, interface): (Option<ServiceKind>, u8),
         (connector, route): (u8, u32),
         about: &Device,
         serial: Option<u64>,
     ) -> Match {
-        let mut known = self.0.iter().filter(|it| Some(it.service) == kind).peekable();
+        let of_kind = self.0.iter().filter(|it| Some(it.service) == kind);
+        let mut known = of_kind.filter(|it| it.interface == interface).peekable();
         if known.peek().is_none() {
             return Match::Yes;
         }

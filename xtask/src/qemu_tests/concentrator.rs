@@ -15,6 +15,12 @@ const LENGTH: u64 = SECONDS * SECOND;
 /// The first second: the devices are found and opened.
 const OPENING: u64 = 1;
 
+const TWO: &str = "tests/systems/two-interfaces.toml";
+const TWO_NAME: &str = "two interfaces carry eight channels, and none waits for the other";
+/// Frames a second of the seven channels that are read, and of the one that is written.
+const TWO_FRAMES: (u64, u64) = (8_700, 3_000);
+const TWO_SECONDS: u64 = 3;
+
 const OUTPUT: &str = "examples/can-output.toml";
 const OUTPUT_NAME: &str = "two channels are written at the pace of their receivers";
 /// Frames a second that the receivers of the description take.
@@ -32,6 +38,8 @@ const REPLAY_NAME: &str = "every frame of a log that is replayed is read";
 pub const TESTS: &[QemuTest] = &[
     QemuTest { horizon_ns: LENGTH, ..QemuTest::new(NAME, CONCENTRATOR, whole) },
     QemuTest { horizon_ns: LENGTH, ..QemuTest::simulated(NAME, CONCENTRATOR, whole) },
+    QemuTest { horizon_ns: TWO_SECONDS * SECOND, ..QemuTest::new(TWO_NAME, TWO, both) },
+    QemuTest { horizon_ns: TWO_SECONDS * SECOND, ..QemuTest::simulated(TWO_NAME, TWO, both) },
     QemuTest { horizon_ns: LENGTH, ..QemuTest::new(OUTPUT_NAME, OUTPUT, paced) },
     QemuTest { horizon_ns: LENGTH, ..QemuTest::simulated(OUTPUT_NAME, OUTPUT, paced) },
     QemuTest { horizon_ns: API_SECONDS * SECOND, ..QemuTest::new(API_NAME, API, looped) },
@@ -54,6 +62,34 @@ fn whole(boots: &[Observed]) -> Result<(), String> {
     println!("{frames} frames");
     if frames < (SECONDS - OPENING - 1) * FRAMES_A_SECOND {
         return Err(format!("only {frames} frames in {SECONDS} s"));
+    }
+    Ok(())
+}
+
+/// Every channel of both interfaces carries what is on its bus, and no promise is broken.
+fn both(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.holds()?;
+    let mut frames = 0;
+    for number in 0..7 {
+        match boot.pipe_reports(&format!("reader-{number}")).last() {
+            Some(report) if report.lost == 0 && report.channel == number => {
+                frames += report.messages;
+            }
+            other => return Err(format!("can{number}: {other:?}")),
+        }
+    }
+    let log = boot.log("writer-7");
+    let last =
+        log.iter().rfind(|line| line.starts_with("OUT ")).ok_or("the writer said nothing")?;
+    let said = numbers(last);
+    let [_, 7, rate, through, _, 0, read, 0] = said[..] else {
+        return Err(format!("can7: {last}"));
+    };
+    println!("{frames} frames read; {last}");
+    let seconds = TWO_SECONDS - OPENING - 1;
+    if frames < seconds * TWO_FRAMES.0 || rate < TWO_FRAMES.1 || read > through + BUFFERED {
+        return Err(format!("too few in {TWO_SECONDS} s, or more read than written"));
     }
     Ok(())
 }

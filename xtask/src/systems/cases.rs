@@ -43,6 +43,7 @@ const CASES: &[Case] = &[
     Case("f1e-disk100", RefusedOrHeld, "a disk whose work is 100 us", "inside its bound"),
     Case("f1e-disk1ms", RefusedOrHeld, "a disk whose work is 1 ms", "7.290 of 4.141 ms"),
     Case("f1e-disk3ms", RefusedOrHeld, "a disk whose work is 3 ms", "13.50 of 4.141 ms"),
+    Case("manage-lock", RefusedOrHeld, "a lock that nobody can wait for", "a device never found"),
     Case("f2e-noise", RefusedOrHeld, "traffic of channels without a pipe", "1.912 of 1.786 ms"),
     Case("f2e-quiet", RefusedOrHeld, "the same channels, silent", "holds, 0.23 ms"),
     Case(
@@ -95,7 +96,7 @@ const CASES: &[Case] = &[
     Case("t2b-hub", Held, "the same with `hubs`", "refused wrongly"),
     Case(
         "t3-two",
-        Refused("are CAN interfaces, and `usbd` serves one"),
+        Refused("`usbd` needs the VCPU `usb-receive1`"),
         "a pipe from a second interface",
         "carries the first one's messages",
     ),

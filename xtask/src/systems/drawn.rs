@@ -191,6 +191,13 @@ impl Drawn {
         1 + tasks.chain(self.rude.iter().map(|rude| rude.core)).max().unwrap_or_default()
     }
 
+    /// Returns whether QEMU has all that it needs: one core, and a hub that is fast enough for what
+    /// is behind it.
+    #[must_use]
+    pub fn boots_in_qemu(&self) -> bool {
+        self.cores() == 1 && !self.can.as_ref().is_some_and(|can| can.behind_hub)
+    }
+
     /// The number of its parts, which shrinking makes smaller.
     #[must_use]
     pub fn size(&self) -> usize {

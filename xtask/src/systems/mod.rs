@@ -92,7 +92,7 @@ struct Campaign {
     broken: u64,
     shares: Tightness,
     found: Vec<Found>,
-    /// The numbers of those with one core that were admitted and broke nothing.
+    /// The numbers of those that were admitted and broke nothing, and that QEMU can boot.
     sound: Vec<u64>,
 }
 
@@ -124,8 +124,7 @@ impl Campaign {
                     campaign.broken += u64::from(!violations.is_empty());
                     campaign.shares.pipes.extend(shares.pipes);
                     campaign.shares.jobs.extend(shares.jobs);
-                    // QEMU has one core.
-                    if violations.is_empty() && drawn.cores() == 1 {
+                    if violations.is_empty() && drawn.boots_in_qemu() {
                         campaign.sound.push(number);
                     }
                     campaign.note(workspace, built, (seed, number), &drawn, violations)?;

@@ -11,10 +11,10 @@ use diapason_can::exchange::{Arrival, Departure, Report};
 use diapason_core::ThreadId;
 use diapason_devices::can::{CanBus, Heard};
 use diapason_devices::faulty::OwnClock;
-use diapason_devices::kvaser::{CHANNELS, Load};
+use diapason_devices::kvaser::Load;
 use diapason_pipe::bill;
 use diapason_sim::Watched;
-use diapason_system::{UsbModel, Way};
+use diapason_system::Way;
 use std::collections::VecDeque;
 
 /// The ring of a pipe: how far it is written and read, and where its records begin.
@@ -48,6 +48,10 @@ struct Record {
 pub struct Line {
     way: Way,
     channel: usize,
+    /// The number of the channel among those of the host.
+    pub number: usize,
+    /// The interrupter of its device, where several devices have such channels.
+    vector: Option<u16>,
     /// The device that is its controller, and that controller's place among those looked at.
     pub device: usize,
     pub tap: usize,
@@ -72,12 +76,14 @@ impl Line {
         let system = plan.system();
         let pipe = system.pipes.get(index)?;
         let plug = system.usb.get(pipe.usb)?;
-        let before = system.usb[..pipe.usb].iter().filter(|usb| usb.model == UsbModel::UsbCan);
-        let channel = usize::from(pipe.channel);
-        let bus = sights.buses.get(before.count() * CHANNELS + channel)?.clone();
+        let (channel, number) = (usize::from(pipe.channel), usize::from(pipe.number));
+        let (_, bus) = sights.buses.iter().find(|(of, _)| *of == number)?.clone();
         bus.listen();
+        let interfaces = system.interfaces(system.processes.get(usize::from(pipe.server))?);
+        let interface = interfaces.iter().position(|(plug, _)| *plug == pipe.usb);
+        let vector = interface.filter(|_| interfaces.len() > 1).map(|it| 1 + it as u16);
         let segment = |suffix: &str| {
-            let name = format!("can{channel}{suffix}");
+            let name = format!("can{number}{suffix}");
             let place = system.segments.iter().position(|segment| segment.name == name)?;
             u16::try_from(place).ok()
         };
@@ -89,6 +95,8 @@ impl Line {
         Some(Line {
             way: pipe.way,
             channel,
+            number,
+            vector,
             device: plug.device,
             tap: sights.taps.iter().position(|(device, _)| *device == plug.device)?,
             bus,
@@ -113,21 +121,17 @@ impl Line {
     }
 
     /// Frames passed its channel's bus.
-    pub fn hear(&mut self, tap: usize, channel: usize, heard: &[Heard]) {
-        if (self.tap, self.channel) == (tap, channel) {
+    pub fn hear(&mut self, number: usize, heard: &[Heard]) {
+        if self.number == number {
             let host = |heard: &Heard| Heard { time: self.clock.host(heard.time), ..*heard };
             self.heard.extend(heard.iter().map(host));
         }
     }
 
-    /// Returns where it is: the place of its controller, and its channel.
-    pub fn place(&self) -> (usize, usize) {
-        (self.tap, self.channel)
-    }
-
     /// A command passed at a controller.
     pub fn passed(&mut self, tap: usize, carried: Carried) {
-        if (self.tap, self.channel) != (tap, carried.what.channel) {
+        let others = self.vector.is_some_and(|vector| vector != carried.vector);
+        if others || (self.tap, self.channel) != (tap, carried.what.channel) {
             return;
         }
         match (carried.what.load, self.way) {

@@ -161,8 +161,8 @@ impl Messages {
     /// Tells all pipes of a channel about the traffic on its bus.
     fn listen(&mut self, pipe: usize) {
         let Some(line) = &self.lines[pipe] else { return };
-        let (heard, (tap, channel)) = (line.bus.take_heard(), line.place());
-        self.lines.iter_mut().flatten().for_each(|line| line.hear(tap, channel, &heard));
+        let (heard, number) = (line.bus.take_heard(), line.number);
+        self.lines.iter_mut().flatten().for_each(|line| line.hear(number, &heard));
     }
 
     /// A message has arrived.

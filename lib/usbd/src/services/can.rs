@@ -28,18 +28,21 @@ pub struct Can<P: Platform> {
 }
 
 impl<P: Platform> Can<P> {
-    /// Returns the channels without an interface, and the semaphores that their clients wait for.
+    /// Returns the channels of an interface that is not there, and the semaphores that their
+    /// clients wait for.
     ///
     /// # Errors
     /// A pipe or a mailbox is not there.
     pub fn new(
         platform: &P,
+        interface: usize,
         asking: Asking,
         pipes: &Pipes,
     ) -> Result<(Can<P>, &'static [&'static str]), Errno> {
-        let (channels, bells) = Channels::new(platform, asking, pipes)?;
+        let (channels, bells) = Channels::new(platform, interface, asking, pipes)?;
         let (clients, presence) = (Clients::new(), Presence::default());
-        let guarantee = pipes.costs.as_ref().map(tuned::guarantee);
+        let costs = pipes.costs.as_ref().filter(|_| interface == 0);
+        let guarantee = costs.map(tuned::guarantee);
         Ok((Can { clients, channels, presence, guarantee }, bells.leak()))
     }
 }

@@ -28,7 +28,7 @@ use alloc::vec::Vec;
 use any::AnyService;
 use can::Can;
 use diapason_abi::Errno;
-use diapason_contract::threads::{HUBS, Home, LINK, STREAM, ServiceKind};
+use diapason_contract::threads::{HUBS, Home, LINK, RECEIVERS, STREAM, ServiceKind};
 use kind::Kind;
 use offered::Offered;
 
@@ -42,6 +42,8 @@ pub struct Offer<P: Platform> {
     pub home: Option<&'static Home>,
     /// The devices that it serves; `None`: any that fits.
     pub(crate) kind: Option<ServiceKind>,
+    /// The CAN interface that it is for; 0 of other services.
+    pub(crate) interface: u8,
     /// The name of its devices, and the memory for transfers of one of them.
     pub(crate) name: &'static str,
     pub(crate) memory: &'static [Shape],
@@ -54,14 +56,19 @@ pub struct Offer<P: Platform> {
 /// # Errors
 /// Returns an error if an object that they need is not there.
 pub fn offered<P: Platform>(platform: &P, told: &Told) -> Result<Offers<P>, Errno> {
-    let asking = told.hears_clients().then_some(told.clients);
     let mut all = Offers::new();
     for kind in told.services.iter().copied() {
         let at = (kind.home(), Some(kind));
         all.push(match kind {
             ServiceKind::Can => {
-                let (can, bells) = Can::new(platform, asking, &told.pipes)?;
-                Offer { bells, ..offer(can, AnyService::Can, at) }
+                for (number, home) in RECEIVERS.iter().enumerate().take(told.pipes.interfaces.len())
+                {
+                    let asking = told.hears_clients(number).then_some(told.clients);
+                    let (can, bells) = Can::new(platform, number, asking, &told.pipes)?;
+                    let offer = offer(can, AnyService::Can, (Some(home), Some(kind)));
+                    all.push(Offer { bells, interface: number as u8, ..offer });
+                }
+                continue;
             }
             ServiceKind::Sensors => other(sensor::Sensor::new(platform)?, at),
             ServiceKind::Keyboards => other(keyboard::Keys::new(platform)?, at),
@@ -98,7 +105,7 @@ fn offer<P: Platform, K: Kind<P>>(
 ) -> Offer<P> {
     let bells = home.map_or(&[][..], |home| home.ready.as_slice());
     let service = any(Box::new(Offered::new(kind)));
-    Offer { service, home, kind: served, name: K::NAME, memory: K::MEMORY, bells }
+    Offer { service, home, kind: served, interface: 0, name: K::NAME, memory: K::MEMORY, bells }
 }
 
 /// A service of which the server knows no more than that it is one.

@@ -42,7 +42,7 @@ struct Place<P: Platform> {
 /// The endpoint beside the pipes of the description; `None` without what the driver costs.
 fn endpoint(pipes: &Pipes) -> Option<Ends> {
     let costs = pipes.costs.as_ref()?;
-    let channels = (0..).zip(pipes.interface.numbers());
+    let channels = (0..).zip(pipes.interfaces.first()?.numbers());
     let contract = |(channel, number)| Some((channel, pipes.contract(number)?));
     let mut standing: Vec<(u8, Bucket)> = channels.filter_map(contract).collect();
     let output = pipes.output.as_ref();
@@ -77,6 +77,7 @@ impl<P: Platform> Office<P> {
             log!(P, "no tuned pipes: nobody said what they cost");
             return Ok(None);
         };
+        let channels = pipes.interfaces.first().map_or(0, |first| first.channels);
         let mut all = Vec::with_capacity(pipes.places.len());
         for (number, envelope) in pipes.places.iter().copied().enumerate() {
             let names = names(number).ok_or(Errno::Absent)?;
@@ -87,7 +88,7 @@ impl<P: Platform> Office<P> {
             let _ = reserve.set(number, terms.budget, terms.period);
             all.push(Place { desk, envelope, pipe: None, terms });
         }
-        Ok(Some(Office { endpoint, channels: pipes.interface.channels, presence, places: all }))
+        Ok(Some(Office { endpoint, channels, presence, places: all }))
     }
 
     /// Answers a question of each place, and returns whether there was any. `order` tells the

@@ -286,6 +286,7 @@ fn a_camera_goes_on_for_the_successor_of_a_dead_client() {
 
 /// Any disk at the port.
 const DISK: Expected = Expected {
+    interface: 0,
     service: ServiceKind::Disks,
     connector: PORT,
     route: 0,

@@ -101,7 +101,7 @@ impl Machine {
 
     /// The thread of tuned pipes tells the channels something.
     pub fn order(&mut self, order: &Order) {
-        let branch = self.server.can_branch().expect("it serves CAN interfaces");
+        let branch = *self.server.can_branches().first().expect("it serves CAN interfaces");
         let branches = self.server.branches();
         branches.of(branch).enter(|branch| branch.order(order, ground::now()));
         self.attend(branch, Cause::Asked);

@@ -5,6 +5,7 @@ mod channels;
 mod clients;
 mod ground;
 mod hubs;
+mod interfaces;
 mod lending;
 mod links;
 mod machine;

@@ -1,6 +1,7 @@
 //! The server's ground, as the kernel grants it.
 
 use crate::HEAP;
+use alloc::vec::Vec;
 use core::fmt;
 use diapason_abi::MESSAGE_BYTES;
 use diapason_hardware::{Bar, Shared};
@@ -15,20 +16,21 @@ use diapason_usbd::platform::{Guarded, Mailbox, Platform, Wakes};
 
 /// Opens what the description grants.
 pub struct Ground {
-    /// Raised by clients of CAN channels, if a thread hears them.
-    pub sending: Option<Event>,
+    /// Raised by clients of the channels of each CAN interface, if a thread hears them.
+    pub sending: Vec<Option<Event>>,
     /// Raised by questions about tuned pipes, on the thread that answers them.
     pub tuning: Option<Event>,
 }
 
 impl Ground {
-    /// Returns the ground that the server's threads share.
+    /// Returns the ground that the server's threads share; of each CAN interface, whether a thread
+    /// hears its clients.
     ///
     /// # Errors
     /// There is no event left.
-    pub fn new(hears_clients: bool) -> Result<Ground, Errno> {
-        let sending = if hears_clients { Some(Event::new()?) } else { None };
-        Ok(Ground { sending, tuning: None })
+    pub fn new(hears: impl Iterator<Item = bool>) -> Result<Ground, Errno> {
+        let sending = hears.map(|hears| hears.then(Event::new).transpose());
+        Ok(Ground { sending: sending.collect::<Result<_, _>>()?, tuning: None })
     }
 
     /// Returns the ground of the thread that answers questions.
@@ -36,7 +38,7 @@ impl Ground {
     /// # Errors
     /// There is no event left.
     pub fn of_tuning() -> Result<Ground, Errno> {
-        Ok(Ground { sending: None, tuning: Some(Event::new()?) })
+        Ok(Ground { sending: Vec::new(), tuning: Some(Event::new()?) })
     }
 }
 
@@ -103,10 +105,10 @@ impl Platform for Ground {
     fn mailbox(&self, name: &str, wakes: Wakes) -> Result<Letters, Errno> {
         let event = match wakes {
             Wakes::Nobody => return mailbox::Mailbox::open(name).map(Letters),
-            Wakes::Sending => &self.sending,
-            Wakes::Tuning => &self.tuning,
+            Wakes::Sending(interface) => self.sending.get(interface).and_then(Option::as_ref),
+            Wakes::Tuning => self.tuning.as_ref(),
         };
-        let event = event.as_ref().ok_or(Errno::Absent)?;
+        let event = event.ok_or(Errno::Absent)?;
         mailbox::Mailbox::open_with(name, event).map(Letters)
     }
 

@@ -39,7 +39,7 @@ type Server = diapason_usbd::Server<Ground>;
 type Own = Chamber<Branch<Ground>>;
 
 entry!(main);
-heap!(128 * 1024);
+heap!(needs::HEAP.0 as usize);
 
 /// The priority of all threads, each on a VCPU of its own.
 const PRIORITY: u8 = 1;
@@ -101,10 +101,11 @@ fn main(_: Arguments) {
 
 fn serve(told: &Told) -> Result<(), Errno> {
     let managing = message(policy::MANAGING)?;
-    if !told.is_can_alone() {
-        HEAP.grow(policy::HEAP_MORE)?;
+    if !told.is_small {
+        HEAP.grow(needs::HEAP.1 as usize)?;
     }
-    let ground = Ground::new(told.hears_clients())?;
+    let interfaces = 0..told.pipes.interfaces.len();
+    let ground = Ground::new(interfaces.map(|number| told.hears_clients(number)))?;
     let offers = offered(&ground, told)?;
     let homes = offers.iter().filter_map(|offer| offer.home);
     let homes = homes.map(|home| Ok((home, home.asked.map(Semaphore::open).transpose()?)));
@@ -112,7 +113,7 @@ fn serve(told: &Told) -> Result<(), Errno> {
     let server = diapason_usbd::Server::open(&ground, offers, told, time::now())?;
     let bells = server.bells().into_iter().map(Semaphore::open).collect::<Result<Vec<_>, _>>()?;
     let works: Vec<_> = homes.iter().map(|(home, _)| home.work).collect();
-    let (branches, can) = (&*Box::leak(Box::new(server.branches())), server.can_branch());
+    let (branches, cans) = (&*Box::leak(Box::new(server.branches())), server.can_branches());
     let server: &'static Chamber<Server> = Box::leak(Box::new(Chamber::new(server)));
     server.open()?;
     let common = Common { server, branches, works: works.leak(), bells: bells.leak() };
@@ -127,10 +128,12 @@ fn serve(told: &Told) -> Result<(), Errno> {
             start(Source::Asked(asked), branch, home, "asked")?;
         }
     }
-    if let (Some(event), Some(branch)) = (ground.sending, can) {
-        start(Source::Mailboxes(event), branch, &threads::SEND, threads::SEND.thread)?;
+    for ((event, branch), home) in ground.sending.into_iter().zip(&cans).zip(&threads::SENDERS) {
+        if let Some(event) = event {
+            start(Source::Mailboxes(event), *branch, home, home.thread)?;
+        }
     }
-    if let (false, Some(branch)) = (told.pipes.places.is_empty(), can) {
+    if let (false, Some(branch)) = (told.pipes.places.is_empty(), cans.first().copied()) {
         let (common, own, pipes) = (common.clone(), branches.of(branch), told.pipes.clone());
         let broker = tune::Broker { common, branch, own, pipes };
         let Home { vcpu, thread, .. } = threads::TUNE;

@@ -15,7 +15,7 @@ use diapason_usbd::{Branch, Cause, Order, Pipes};
 /// The thread that answers.
 pub(crate) struct Broker {
     pub(crate) common: Common,
-    /// The branch with the CAN channels.
+    /// The branch of the first CAN interface, whose pipes programs open.
     pub(crate) branch: u16,
     pub(crate) own: &'static Own,
     /// The knowledge about pipes.

@@ -1,13 +1,8 @@
-//! The contracts of a device's channels, and the envelopes of programs that open pipes while the
-//! system runs, as the description gives them to the server.
+//! The envelopes of programs that open pipes while the system runs, as the description gives them
+//! to the server, and the drift of its devices' clocks.
 
 use crate::Nanos;
 
-/// Channels of a device.
-pub const CHANNELS: usize = 5;
-
-/// The setting with the contracts of all channels.
-pub const CONTRACTS: &str = "contracts";
 /// The setting with the drift between the device's clock and the host's, in millionths.
 pub const DRIFT: &str = "drift";
 /// The drift if the description does not say: what ordinary crystals may.
@@ -15,58 +10,8 @@ pub const USUAL_DRIFT: u32 = 100;
 /// The setting with the envelopes of all places for tuned pipes.
 pub const ENVELOPES: &str = "tpipes";
 
-/// The most that the pipe of a channel carries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Contract {
-    /// Messages a second in the long run; at least 1.
-    pub rate: u64,
-    /// Messages at once; at least 1.
-    pub burst: u64,
-    /// How long after its nominal time a message may come.
-    pub jitter: Nanos,
-}
-
-/// The contracts of a device's channels; those without one have no pipe in the description.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Contracts(pub [Option<Contract>; CHANNELS]);
-
-/// Words of a contract, and of an envelope.
-const CONTRACT_WORDS: usize = 3;
+/// Words of an envelope.
 const ENVELOPE_WORDS: usize = 5;
-
-impl Contracts {
-    /// Returns whether no channel has a contract.
-    #[must_use]
-    pub fn are_none(&self) -> bool {
-        self.0.iter().all(Option::is_none)
-    }
-
-    /// Returns the contracts as the words of a setting.
-    #[must_use]
-    pub fn words(&self) -> [u64; CONTRACT_WORDS * CHANNELS] {
-        let mut words = [0; CONTRACT_WORDS * CHANNELS];
-        for (words, contract) in words.chunks_exact_mut(CONTRACT_WORDS).zip(&self.0) {
-            if let Some(Contract { rate, burst, jitter }) = contract {
-                words.copy_from_slice(&[*rate, *burst, jitter.0]);
-            }
-        }
-        words
-    }
-
-    /// Out of a setting: a rate or a burst of 0 is no contract.
-    #[must_use]
-    pub fn of(words: &[u64]) -> Contracts {
-        let contract = |channel: usize| {
-            let [rate @ (1..), burst @ (1..), jitter] =
-                *words.get(CONTRACT_WORDS * channel..)?.first_chunk::<CONTRACT_WORDS>()?
-            else {
-                return None;
-            };
-            Some(Contract { rate, burst, jitter: Nanos(jitter) })
-        };
-        Contracts(core::array::from_fn(contract))
-    }
-}
 
 /// The limits of the requests in one place for tuned pipes. The server grants nothing beyond them,
 /// and the plan counts all of them.
@@ -122,18 +67,6 @@ impl Envelope {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_told_is_heard() {
-        let contract =
-            |rate, burst| Some(Contract { rate, burst, jitter: Nanos::from_micros(rate) });
-        let contracts = Contracts([contract(470, 4), None, contract(1, 1), None, contract(9, 64)]);
-        assert_eq!(Contracts::of(&contracts.words()), contracts);
-        // A contract that is cut off or impossible reads as none.
-        let cut = Contracts([contract(470, 4), None, contract(1, 1), None, None]);
-        assert_eq!(Contracts::of(&contracts.words()[..14]), cut);
-        assert!(Contracts::of(&[0, 5, 5, 5, 0, 5]).are_none() && Contracts::of(&[]).are_none());
-    }
 
     #[test]
     fn envelopes_are_heard() {
