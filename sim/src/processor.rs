@@ -416,8 +416,7 @@ impl<'a, O: Observer> Processor<'a, O> {
         if decision.deliver_to == 0 || self.machine.deliver(decision.deliver_to, message) {
             return None;
         }
-        let (cause, address) = (FaultCause::BadAddress, decision.deliver_to);
-        Some(Cause::Fault(Fault { cause, address, instruction: 0 }))
+        Some(Cause::Fault(decision.undelivered()))
     }
 }
 

@@ -27,19 +27,7 @@ pub const HOST_BUS: u64 = 0x10_0000;
 /// # Panics
 /// If the archive needs pools larger than their ids.
 pub fn with_kernel<R>(archive: &Archive<'_>, body: impl FnOnce(Kernel<'_>) -> R) -> R {
-    with_kernel_refusing(archive, 0, body)
-}
-
-/// Runs `body` with a kernel, the programs of some processes (one bit each) refused.
-///
-/// # Panics
-/// If the archive needs pools larger than their ids.
-pub fn with_kernel_refusing<R>(
-    archive: &Archive<'_>,
-    refused: u64,
-    body: impl FnOnce(Kernel<'_>) -> R,
-) -> R {
-    body(KernelMemory::of(archive).kernel(archive, refused))
+    body(KernelMemory::of(archive).kernel(archive, 0))
 }
 
 /// Bytes of user memory a process has in [`HostMachine`], from the start of its window.
@@ -268,9 +256,7 @@ impl<'a> Host<'a> {
         let failed = decision.deliver_to != 0
             && self.machine.copy_out(decision.deliver_to, message).is_err();
         if failed {
-            let address = decision.deliver_to;
-            let cause = FaultCause::BadAddress;
-            return Some((Fault { cause, address, instruction: 0 }, run));
+            return Some((decision.undelivered(), run));
         }
         if let Some(result) = decision.result {
             self.results.push_back((run, result));

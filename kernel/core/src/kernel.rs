@@ -85,6 +85,15 @@ pub struct Decision {
     pub alarm: Nanos,
 }
 
+impl Decision {
+    /// Returns the fault of a receiver that has no memory for its message.
+    #[must_use]
+    #[inline(always)]
+    pub const fn undelivered(&self) -> Fault {
+        Fault { cause: FaultCause::BadAddress, address: self.deliver_to, instruction: 0 }
+    }
+}
+
 /// A short way was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passed {
@@ -97,7 +106,8 @@ pub struct Passed {
 /// A call did not go a short way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Longer {
-    /// It goes the long one: [`Kernel::enter`]. Nothing was done.
+    /// It goes the long one: [`Kernel::enter`]. Nothing was done, but for the caller's message
+    /// buffer: that of a thread that runs is free.
     Way,
     /// It goes the long one and will end in a fault: the caller has no such memory.
     BadAddress(u64),

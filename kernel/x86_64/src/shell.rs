@@ -328,8 +328,7 @@ impl Shell {
     #[cold]
     #[inline(never)]
     fn undeliverable(&mut self, decision: Decision) -> usize {
-        let (cause, address) = (FaultCause::BadAddress, decision.deliver_to);
-        self.faulted(Fault { cause, address, instruction: 0 })
+        self.faulted(decision.undelivered())
     }
 
     /// The timer is to ring at `alarm`, or when the run ends.

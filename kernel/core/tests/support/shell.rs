@@ -294,9 +294,9 @@ impl<'a> Shell<'a> {
                 self.delivered.extend(decision.result.map(|result| (decision.run, result)));
                 return decision;
             }
-            let fault = Fault { cause: FaultCause::BadAddress, address, instruction: 0 };
-            decision = self.kernel.enter(&mut self.memory, self.now, Cause::Fault(fault));
-            self.note_entry(Cause::Fault(fault), decision);
+            let cause = Cause::Fault(decision.undelivered());
+            decision = self.kernel.enter(&mut self.memory, self.now, cause);
+            self.note_entry(cause, decision);
             sender = decision.run;
         }
     }

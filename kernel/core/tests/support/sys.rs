@@ -5,7 +5,7 @@ use super::{Call, Errno, FOREVER};
 use diapason_abi::archive::Archive;
 use diapason_abi::record::Record;
 use diapason_abi::{FaultCause, Nanos, decode_result, layout};
-use diapason_core::host::{Host, with_kernel_refusing};
+use diapason_core::host::{Host, KernelMemory};
 use diapason_core::{Cause, Fault, State, ThreadId, Wait};
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 pub fn run<R>(plan: &Plan, body: impl FnOnce(&mut Sys<'_>) -> R) -> R {
     let bytes = plan.to_bytes();
     let archive = Archive::parse(&bytes).expect("a possible plan");
-    with_kernel_refusing(&archive, plan.refused, |kernel| {
-        let mut sys = Sys { host: Host::boot(kernel), got: BTreeMap::new() };
-        sys.collect();
-        body(&mut sys)
-    })
+    let mut memory = KernelMemory::of(&archive);
+    let kernel = memory.kernel(&archive, plan.refused);
+    let mut sys = Sys { host: Host::boot(kernel), got: BTreeMap::new() };
+    sys.collect();
+    body(&mut sys)
 }
 
 /// The fate of a caller.
