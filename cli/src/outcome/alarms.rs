@@ -6,6 +6,8 @@
 //! process makes or changes at run time are not in the plan: of those, only the kernel's own
 //! promises are expected.
 
+mod unpaid;
+
 use super::{
     ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise, Terms, ThreadRow, UsbPromises,
     VcpuRow,
@@ -123,35 +125,13 @@ impl Assumptions {
         let slack = self.slack_ns;
         let of_pipes = self.pipes.iter().flat_map(|pipe| pipe.alarms(outcome, names, slack));
         let of_chains = self.chains.iter().flat_map(|chain| chain.alarms(outcome, names, slack));
-        let unpaid = self.unpaid(outcome);
+        let unpaid = self.unpaid(outcome, names);
         let opened = [Way::FromDevice, Way::ToDevice].into_iter().flat_map(|it| outcome.opened(it));
         let of_opened = opened.flat_map(|row| row.alarms(outcome, names, slack));
         let of_usb = self.usb.alarms(outcome, names);
         let of_jobs = of_jobs.chain(of_usb);
         let rest = of_jobs.chain(of_pipes).chain(of_chains).chain(of_opened).chain(unpaid);
         kernel.chain(of_vcpus).chain(of_devices).chain(rest).collect()
-    }
-
-    /// VCPUs pay for all time of processes that have one, but for that of switches, of which an
-    /// entry grants one at most.
-    fn unpaid(&self, outcome: &Outcome) -> Option<Alarm> {
-        let end = outcome.end?;
-        let is_paid = |process: u64| {
-            let process = usize::try_from(process).ok();
-            process.and_then(|process| self.of.paid.get(process)).copied().unwrap_or(false)
-        };
-        let threads = outcome.threads.iter().filter(|row| is_paid(row.process));
-        let used = threads.fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns));
-        let vcpus = outcome.vcpus.iter().map(VcpuRow::cpu_ns).chain([end.retired_ns]);
-        let paid = vcpus.fold(0, u64::saturating_add);
-        let (observed, assumed) =
-            (used.saturating_sub(paid), end.entries.saturating_mul(self.of.switch_grace.0));
-        let text = format!(
-            "threads with VCPUs used {} that no VCPU paid; the kernel grants at most {}",
-            human(observed),
-            human(assumed)
-        );
-        Alarm::above("unpaid-time", "kernel", [observed, assumed], text)
     }
 
     /// Item 1: of a watched run. Without VCPUs it promises nothing to anybody.
@@ -387,6 +367,24 @@ mod tests {
     }
 
     #[test]
+    fn time_that_nobody_paid_names_the_process_that_used_it() {
+        let outcome = sample::outcome();
+        for thief in [0, 1] {
+            let name = sample::names().process(thief);
+            let mut assumptions = paying([true; 2]);
+            assumptions.of.seats = vec![Some(0), Some(1)];
+            let mut outcome = outcome.clone();
+            outcome.threads.iter_mut().for_each(|row| row.cpu_ns = 0);
+            let row = outcome.threads.iter_mut().find(|row| row.process == thief);
+            row.unwrap().cpu_ns = u64::MAX / 2;
+            let alarm = assumptions.unpaid(&outcome, &sample::names()).unwrap();
+            assert_eq!(alarm.of, name);
+            let end = format!("most of it is of {name}");
+            assert!(alarm.text.ends_with(&end), "{}", alarm.text);
+        }
+    }
+
+    #[test]
     fn vcpus_pay_for_all_but_switches() {
         let mut outcome = sample::outcome();
         outcome.end.as_mut().unwrap().retired_ns = 7;
@@ -397,7 +395,7 @@ mod tests {
             outcome.threads[0].cpu_ns = ns;
             // Another process uses the idle time.
             outcome.threads[2].cpu_ns = if who[1] { 0 } else { u64::MAX / 2 };
-            let alarm = paying(who).unpaid(&outcome);
+            let alarm = paying(who).unpaid(&outcome, &sample::names());
             alarm.map(|alarm| (alarm.observed, alarm.assumed))
         };
         let most = entries * paying([true; 2]).of.switch_grace.0;

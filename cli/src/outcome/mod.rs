@@ -264,7 +264,9 @@ impl Outcome {
             }
             Measurement::Device(report) => usb::note_device(&mut self.plugs, process, &report),
             Measurement::Link(report) => usb::note_link(&mut self.links, process, at.0, &report),
-            Measurement::Camera(report) => usb::note_camera(&mut self.cameras, process, &report),
+            Measurement::Camera(report) => {
+                usb::note_camera(&mut self.cameras, process, at, &report)
+            }
             // `bench` reads those.
             Measurement::Cost(_) => {}
         }

@@ -86,7 +86,7 @@ mod tests {
         outcome.injected.push((1, "a fault".into()));
         let (process, worked) = (0, true);
         outcome.links.push(LinkRow { process, last: LinkReport::default(), at_ns: 1 });
-        outcome.cameras.push(CameraRow { process, last: CameraReport::default() });
+        outcome.cameras.push(CameraRow::new(process, CameraReport::default(), Nanos::ZERO));
         let last = DeviceReport { connector: 1, route: 0, identity: (1, 2), fate: Fate::Works };
         outcome.plugs.push(PlugRow { process, last, worked });
         Run { ending: Ending::Finished, outcome, flight: None, served: None }

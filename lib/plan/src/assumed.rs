@@ -24,6 +24,8 @@ pub struct Assumed {
     pub switch_grace: Nanos,
     /// Of each process, whether VCPUs pay for all time of its threads.
     pub paid: Vec<bool>,
+    /// Of each process, the VCPU of its threads, if it has one.
+    pub seats: Vec<Option<u16>>,
 }
 
 /// The assumptions about one described VCPU.
@@ -92,6 +94,7 @@ impl Plan {
             intervals: interrupts.map(|interrupt| interrupt?.interval_ns).collect(),
             switch_grace: self.costs.switch(system.deadline_queues()),
             paid: paid(system),
+            seats: system.processes.iter().map(|process| process.vcpu).collect(),
         }
     }
 

@@ -1,10 +1,13 @@
 //! Cameras: whether all of their frames came.
 
+use super::super::coverage::{Coverage, Watched};
+use super::super::unmeasured::found;
 use super::super::{Alarm, Outcome, entry};
 use super::devices::{drives, is_camera};
 use crate::duration::human;
 use crate::names::Names;
 use crate::table::Columns;
+use diapason_abi::Nanos;
 use diapason_contract::settings::{CRITICAL, PROGRAM, SERVES, STREAMS};
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::measured::CameraReport;
@@ -16,15 +19,31 @@ pub struct CameraRow {
     /// The place of its server in the description.
     pub process: u64,
     pub last: CameraReport,
+    /// When it was reported on, which is once a second while its frames are asked for.
+    pub(in super::super) coverage: Coverage,
+}
+
+impl CameraRow {
+    /// A camera without a report so far.
+    pub(crate) fn new(process: u64, last: CameraReport, at: Nanos) -> CameraRow {
+        CameraRow { process, last, coverage: Coverage::since(at) }
+    }
 }
 
 /// Takes in what the server in place `process` said.
-pub(in super::super) fn note(rows: &mut Vec<CameraRow>, process: u64, report: &CameraReport) {
+pub(in super::super) fn note(
+    rows: &mut Vec<CameraRow>,
+    process: u64,
+    at: Nanos,
+    report: &CameraReport,
+) {
     let CameraReport { stream, number, .. } = *report;
     let is = |row: &CameraRow| {
         (row.process, row.last.stream, row.last.number) == (process, stream, number)
     };
-    entry(rows, is, || CameraRow { process, last: *report }).last = *report;
+    let row = entry(rows, is, || CameraRow::new(process, *report, at));
+    row.last = *report;
+    row.coverage.note(at);
 }
 
 impl CameraRow {
@@ -108,6 +127,11 @@ impl CameraPromise {
             whole.saturating_add(broken)
         );
         let loss = Alarm::above("camera-loss", &of, [broken.max(missed), 0], loss);
-        empty.into_iter().chain(loss).collect()
+        let silent = self.row(outcome).and_then(|row| {
+            let (alarm, process, coverage) = ("camera-silent", self.process, Some(row.coverage));
+            let found_ns = found(patience_ns);
+            Watched { alarm, of: &of, process, coverage, found_ns }.alarm(outcome, names)
+        });
+        empty.into_iter().chain(loss).chain(silent).collect()
     }
 }

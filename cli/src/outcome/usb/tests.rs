@@ -93,7 +93,8 @@ impl Ran {
 
     fn camera(&mut self, stream: bool, broken: u64, missed: u64) {
         let report = CameraReport { stream, number: 0, whole: 9, broken, missed };
-        note_camera(&mut self.outcome.cameras, 0, &report);
+        let at = Nanos::from_millis(500);
+        note_camera(&mut self.outcome.cameras, 0, at, &report);
     }
 
     /// Everything is there and works.
@@ -222,6 +223,20 @@ fn a_camera_that_loses_frames_is_told() {
 }
 
 #[test]
+fn a_camera_that_falls_silent_is_told() {
+    let mut ran = Ran::well(9_000_000_000);
+    let kinds = |ran: &Ran| -> Vec<&str> { ran.alarms().iter().map(|it| it.0).collect() };
+    assert_eq!(kinds(&ran), ["camera-silent"; 2]);
+    let report = CameraReport { stream: false, whole: 99, ..CameraReport::default() };
+    for second in 1..=7 {
+        note_camera(&mut ran.outcome.cameras, 0, Nanos::from_secs(second), &report);
+    }
+    let text = "stream 0 of usb was not measured from 500.000 ms to 9.000 s: usb, which reports \
+                once a second, did not";
+    assert_eq!(ran.alarms(), [("camera-silent", text.to_owned())]);
+}
+
+#[test]
 fn reports_are_taken_from_records() {
     let mut outcome = Outcome::default();
     let link = LinkReport { number: 1, here: true, found: 2, came: 3, sent: 4 };
@@ -235,7 +250,7 @@ fn reports_are_taken_from_records() {
     }
     assert_eq!(outcome.links, [LinkRow { process: 0, last: link, at_ns: 9 }]);
     assert_eq!(outcome.plugs, [PlugRow { process: 0, last: device, worked: false }]);
-    assert_eq!(outcome.cameras, [CameraRow { process: 0, last: camera }]);
+    assert_eq!(outcome.cameras, [CameraRow::new(0, camera, Nanos(9))]);
     let json = outcome.to_json("any", &Names::default(), &[], &[], &sample::assumptions());
     assert_eq!(json["links"][0]["came"], 3);
     assert_eq!(json["usb_devices"][0]["state"], "dead");
