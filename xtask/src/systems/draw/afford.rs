@@ -120,7 +120,7 @@ fn task(drawn: &mut Drawn, number: usize, wanted: u64) {
     }
 }
 
-/// Gives a VCPU about the interface what it lacks.
+/// Gives the VCPU `name` of the interface at least the budget that is wanted.
 fn seat(can: &mut Interface, name: &str, wanted: u64) {
     let channel = |prefix: &str| name.strip_prefix(prefix).and_then(|it| it.parse().ok());
     let (read, written): (Option<u64>, Option<u64>) = (channel("read-"), channel("write-"));
