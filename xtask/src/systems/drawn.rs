@@ -66,6 +66,8 @@ pub struct Interface {
     pub pipes: Vec<DrawnPipe>,
     /// The interface is behind a hub.
     pub behind_hub: bool,
+    /// The interface has no channel behind the last one that is used.
+    pub few: bool,
     /// The pipes to the interface, each to a channel that no other pipe has.
     pub outputs: Vec<DrawnOutput>,
     /// Other devices, each with its service and its client.

@@ -96,6 +96,7 @@ fn of_can(can: &Interface, all: &mut Vec<Smaller>) {
     all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.chain = None)));
     all.push(with_can(|can| can.tuned = false));
     all.push(with_can(|can| can.behind_hub = false));
+    all.push(with_can(|can| can.few = false));
     for number in (0..can.pipes.len()).rev() {
         all.push(with_can(move |can| {
             if number < can.pipes.len() {

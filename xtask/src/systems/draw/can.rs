@@ -37,6 +37,7 @@ pub fn interface(random: &mut Random) -> Interface {
         works: spread(random, 2, 100),
         pipes,
         behind_hub: random.one_in(12),
+        few: random.one_in(3),
         outputs,
         classes,
         tuned,
@@ -138,6 +139,7 @@ mod tests {
         assert!(share(|it| chain(it, |onward| matches!(onward, Onward::Relayed(..)))) > 30);
         assert!(share(|it| !it.outputs.is_empty()) > 100);
         assert!(share(|it| it.tuned) > 30);
+        assert!(share(|it| it.few) > 200);
         let class = |it: &Interface, wanted: fn(&Gadget) -> bool| it.classes.iter().any(wanted);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Camera(_)))) > 100);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Network(_)))) > 100);

@@ -64,8 +64,14 @@ pub fn interface(can: &Interface) -> String {
         true => 0,
         false => sent,
     });
-    let _ = writeln!(text, "traffic = {:?}", sent.collect::<Vec<u64>>());
-    text += "extended = [\"can1\", \"can3\"]\n";
+    let channels = channels(can, &written);
+    if channels < SENT.len() {
+        let _ = writeln!(text, "channels = {channels}");
+    }
+    let _ = writeln!(text, "traffic = {:?}", sent.take(channels).collect::<Vec<u64>>());
+    let extended = [1, 3].into_iter().filter(|channel| *channel < channels);
+    let extended: Vec<String> = extended.map(|channel| format!("can{channel}")).collect();
+    let _ = writeln!(text, "extended = [{}]", quoted(&extended));
     if !written.is_empty() {
         let _ = writeln!(text, "receivers = [{}]", quoted(&written));
         text += "turn = [\"325400ns\", \"327500ns\"]\n";
@@ -84,6 +90,17 @@ pub fn interface(can: &Interface) -> String {
         text += TUNED;
     }
     text
+}
+
+/// Returns how many channels the interface has; of one with few the last is used. A tuned pipe may
+/// be of any.
+fn channels(can: &Interface, written: &[String]) -> usize {
+    let is_used = |channel: &usize| {
+        can.pipes.iter().any(|pipe| pipe.channel == *channel as u64)
+            || written.contains(&format!("can{channel}"))
+    };
+    let last = (0..SENT.len()).rfind(is_used).filter(|_| can.few && !can.tuned);
+    last.map_or(SENT.len(), |last| last + 1)
 }
 
 /// The process of the server, and the controller that it drives.
