@@ -154,7 +154,7 @@ fn pipes_to_devices() {
     refused(
         "hasty.toml",
         ["latency = \"300ms\"", "latency = \"100ms\""],
-        "messages of `brakes` may take 290.605 ms, 100.000 ms are wanted",
+        "messages of `brakes` may take 290.561 ms, 100.000 ms are wanted",
         "shorten the longest item, taken by the driver",
     );
 }
@@ -251,13 +251,13 @@ fn chains_of_threads() {
     refused(
         "impatient.toml",
         ["latency = \"120ms\"", "latency = \"50ms\""],
-        "messages of `gateway` may take 64.572 ms, 50.000 ms are wanted",
+        "messages of `gateway` may take 64.574 ms, 50.000 ms are wanted",
         "shorten the longest item, taken by the driver",
     );
     refused(
         "looking.toml",
         ["every = \"10ms\"", "every = \"4ms\""],
-        "`display` may take 25.933 ms and samples every 4.000 ms",
+        "`display` may take 25.951 ms and samples every 4.000 ms",
         "make `every` longer",
     );
     refused(
