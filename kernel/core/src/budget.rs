@@ -7,9 +7,9 @@
 //! place.
 //!
 //! The VCPU that pays is charged before it, another VCPU or an alarm changes, and when its budget
-//! ends. A call that changes none of these leaves the account open. The thread that runs after an entry pays for it,
-//! but for what `plan` promises besides the budgets of the described VCPUs: a switch, and a
-//! device's interrupt. There are no more of these than `plan` counts. It counts two switches, there
+//! ends. Other calls leave the account open. The thread that runs after an entry pays for it, but
+//! for what `plan` promises besides the budgets of the described VCPUs: a switch, and a device's
+//! interrupt. There are no more of these than `plan` counts. It counts two switches, there
 //! and back, for each place in a replenishment list and each wake-up of an I/O VCPU. So a Main VCPU
 //! is spared one in each such part of its period, an I/O VCPU one in each `interval`, and a VCPU
 //! that preempts another one brings that the way back. Interrupts have their distance.
@@ -141,7 +141,7 @@ impl Kernel<'_> {
                 }
             }
         } else {
-            // What was spared of a switch stays so.
+            // The rest of a switch stays spared.
             s.paid_since = since.max(now);
         }
         s.paid_since += spared + rings;

@@ -115,10 +115,10 @@ pub enum Longer {
 
 /// How a call leaves its thread.
 pub(crate) enum Flow {
-    /// It returns this.
+    /// A call that ends with this result.
     Done(u64),
-    /// The same, and nothing changed that decides who runs: no thread, no budget, no alarm; and the
-    /// caller's process lost no memory.
+    /// A call that ends with this result and changed nothing that decides who runs: no thread, no
+    /// budget, no alarm. The caller's process lost no memory.
     Same(u64),
     /// It waits, or has ended.
     Away,
@@ -163,7 +163,7 @@ pub struct Kernel<'a> {
     /// True if no alarm rings in this entry: it is long already, or a call for which no VCPU pays,
     /// which may have a short way. A due alarm makes the machine call again.
     pub(crate) quiet: bool,
-    /// The VCPU that pays was not charged up to `now`. What changes a VCPU or an alarm charges it
+    /// The VCPU that pays was not charged up to `now`. A change of a VCPU or an alarm charges it
     /// first (`pay_up`).
     pub(crate) unsettled: bool,
     pub(crate) free_frames: Chain,

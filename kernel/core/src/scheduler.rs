@@ -32,7 +32,7 @@ pub struct Scheduler {
     pub(crate) payer: VcpuId,
     /// How many VCPUs are ranked.
     pub(crate) ranks: u8,
-    /// Whoever pays goes on paying if another place on the same VCPU follows the present one: that
+    /// The payer does not change if another place on the same VCPU follows the present one: that
     /// VCPU had budget when it began, or no VCPU has anything to do and none pays.
     pub(crate) plain: bool,
     /// Ranks of the VCPUs that have ready threads and budget.

@@ -2,7 +2,7 @@
 //!
 //! Mostly nothing has to be decided: the next thread is the one that waited for what the call
 //! gives, or the next in line, and it lives on the same VCPU, or neither has one. Then the two
-//! change places here. What is less plain (two VCPUs, a hint, an alarm, equals, a chain) is
+//! change places here. All less plain cases (two VCPUs, a hint, an alarm, equals, a chain) are
 //! left to [`Kernel::enter`]. The results here are equal to those of that way. Tests make every
 //! experiment by both ways, and the storm's recording is replayed through `enter`.
 //!

@@ -16,7 +16,7 @@ pub enum Placement {
     SameVcpu,
     /// Each side has a VCPU, and the one with the shorter period is the more urgent.
     TwoVcpus,
-    /// The same with both in one queue by earliest deadline.
+    /// Each side has a VCPU, and both are in one queue by earliest deadline.
     ByDeadline,
 }
 

@@ -1,6 +1,6 @@
 //! The other process of the benchmark: its high thread ends what the driver begins, serves the
-//! interrupt and the timer, and supervises the process that faults. Its argument is the pause before
-//! an interrupt in us.
+//! interrupt and the timer, and supervises the process that faults. Its argument is the pause
+//! before an interrupt in us.
 
 #![no_std]
 #![no_main]
