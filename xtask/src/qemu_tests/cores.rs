@@ -78,7 +78,9 @@ impl Stage<'_> {
             (core.run.ending, core.hash, findings)
         });
         let with_lines = judged.zip(watchers);
-        Ok(with_lines.map(|((ending, hash, findings), Lines(log))| (ending, hash, log, findings)).collect())
+        Ok(with_lines
+            .map(|((ending, hash, findings), Lines(log))| (ending, hash, log, findings))
+            .collect())
     }
 }
 
@@ -119,7 +121,8 @@ fn held_back(stage: &Stage<'_>) -> Result<(), String> {
     let cores = stage.run(&text, &Options { check: true, ..Options::default() })?;
     let [rings, ..] = heard_by_logger(&cores)?;
     let most = HORIZON_NS / INTERVAL_NS + 2;
-    let names = |text: &&String| text.starts_with("alarm interrupt-distance") && text.contains("ready");
+    let names =
+        |text: &&String| text.starts_with("alarm interrupt-distance") && text.contains("ready");
     let Some(alarm) = cores[1].3.iter().find(names) else {
         return Err(format!("nothing names the doorbell: {:?}", cores[1].3));
     };

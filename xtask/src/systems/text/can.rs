@@ -196,7 +196,8 @@ fn second(can: &Interface) -> String {
     );
     let seat = format!("read-{SECOND}");
     let list = format!("replenishments = {}\n", pipe.replenishments);
-    device + &read_by(("second", 0), SECOND, pipe, &seat, "can-reader", 0)
+    device
+        + &read_by(("second", 0), SECOND, pipe, &seat, "can-reader", 0)
         + &vcpu(&seat, pipe.server, &list)
 }
 
