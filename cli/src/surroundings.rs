@@ -88,11 +88,25 @@ fn plugged(
     for child in (0..system.usb.len()).filter(behind) {
         let port = system.usb[child].port;
         let device = plugged(system, child, faults, wired);
+        for (at, away) in of_device(faults, child).into_iter().flat_map(absences) {
+            hub.pull(at, port, away);
+        }
         let fits = device.map(|device| hub.plug(Nanos::ZERO, port, device));
         // A description in which something does not fit was refused.
         debug_assert!(!matches!(fits, Some(Err(NotPlugged::Speed(_)))));
     }
     Some(misbehaving(Box::new(hub), plug.port, &own))
+}
+
+/// Returns when a fault takes a device behind a hub away, and for how long.
+fn absences(fault: &Fault) -> Vec<(Nanos, Nanos)> {
+    let (at, [first, second]) = (Nanos(fault.at_ns), fault.arguments);
+    match fault.kind {
+        FaultKind::Unplug => vec![(at, Nanos(first))],
+        FaultKind::LinkLoss => vec![(at, RESTART)],
+        FaultKind::Lie => vec![(at, RESTART), (at + Nanos(second), RESTART)],
+        _ => Vec::new(),
+    }
 }
 
 /// Checks that the simulator has a model of everything that is plugged in.
@@ -237,7 +251,15 @@ fn build(
             happen(system, &mut controller, 0, fault);
         }
         for (number, plug) in system.usb.iter().enumerate() {
-            if plug.device != index || plug.behind.is_some() {
+            if plug.device != index {
+                continue;
+            }
+            if plug.behind.is_some() {
+                // Its hub and its model do it; the controller says when.
+                for fault in of_device(faults, number) {
+                    let words = system.fault_words(fault);
+                    controller.suffer(Nanos(fault.at_ns), Mishap::Device, words);
+                }
                 continue;
             }
             if let Some(device) = plugged(system, number, faults, &mut sights.buses) {

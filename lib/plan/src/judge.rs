@@ -1,6 +1,7 @@
 //! Makes the plan of a system: asks every test, and collects what is refused.
 
 use crate::bus;
+use crate::cameras;
 use crate::chains;
 use crate::core::{self, is_by_period};
 use crate::jobs;
@@ -62,6 +63,7 @@ impl Plan {
         let refused = refused.chain(refusal::of_pipes(self, system));
         let refused = refused.chain(refusals_of_places(&self.tuned, system));
         let refused = refused.chain(chains::refusals(&self.chains, system));
+        let refused = refused.chain(cameras::refusals(system));
         refused.chain(start::refusals(system)).chain(traffic::refusals(system)).collect()
     }
 }

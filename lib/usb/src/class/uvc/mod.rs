@@ -24,7 +24,7 @@ use negotiate::{BLOCK_MAX, Block, block_bytes};
 
 const STREAMING: [u8; 2] = [14, 2];
 /// Transfers kept pending: intervals that may pass before the driver must run again.
-const DEPTH: usize = 16;
+pub const DEPTH: usize = 16;
 /// Settings that are considered.
 const SETTINGS_MAX: usize = 16;
 /// Most places that can be lent.
