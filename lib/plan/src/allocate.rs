@@ -154,8 +154,8 @@ mod tests {
         assert_eq!(line(&[(2, 4), (3, 5)], ALL, FAST), None);
     }
 
-    /// Whatever queues the description has now, a description with the queues that were found
-    /// holds, and costs no more than any other that holds.
+    /// A description with the queues that were found holds, and costs no more than any other that
+    /// holds. The queues that it has now make no difference.
     #[test]
     fn the_answer_holds_and_nothing_cheaper_does() {
         const CLOCK: u64 = 1_000_000_000;
