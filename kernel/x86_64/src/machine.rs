@@ -256,6 +256,11 @@ impl Machine for Metal {
         self.contexts[thread.index() as usize].start(place.process, start);
     }
 
+    fn show_process(&mut self, process: ProcessId, visible: bool) {
+        self.space(process).show_window(process.index(), visible);
+        self.forget(process);
+    }
+
     fn map_heap(&mut self, process: ProcessId, page: u32, frame: FrameId) {
         let frame = self.zeroed(frame);
         self.space(process).show_heap(page, frame);
