@@ -1,4 +1,4 @@
-//! The schedules of USB buses: who transmits in which slot, and what is left for bulk.
+//! The schedules of USB buses: which endpoint transmits in which slot, and the time left for bulk.
 
 use super::Facts;
 use super::bills::key;

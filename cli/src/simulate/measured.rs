@@ -15,7 +15,7 @@ use std::path::Path;
 pub struct Measured<'a> {
     pub usage: &'a [Usage],
     pub jobs: &'a [Distribution],
-    /// Of the messages of each pipe, if that was asked for.
+    /// The stages of each pipe's messages, if they were asked for.
     pub stages: Option<&'a [Seen]>,
 }
 

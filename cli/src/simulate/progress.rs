@@ -25,7 +25,7 @@ impl Progress {
         Progress { total, begun: now, next: now + DISTANCE, shown: false, wanted }
     }
 
-    /// So much is done; `rate` says how fast, given the seconds since the beginning.
+    /// Shows progress up to `done`; `rate` gives the speed for the seconds since the beginning.
     pub fn at(&mut self, done: u64, rate: impl FnOnce(f64) -> String) {
         if !self.wanted || Instant::now() < self.next {
             return;

@@ -1,5 +1,5 @@
 //! Periodic endpoints with their places so far, and the steps of admission: the high-criticality
-//! ones together, the others one by one, and the explanation for whoever gets no place.
+//! ones together, the others one by one, and the reason for each endpoint without a place.
 
 use crate::arrange::Ground;
 use crate::endpoint::{Async, Bus, Criticality, Periodic, Starts};

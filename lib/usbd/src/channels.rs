@@ -55,7 +55,7 @@ struct Channel<P: Platform> {
 pub struct Channels<P: Platform> {
     all: Vec<Channel<P>>,
     places: Places,
-    /// Of the places that may write, while they do not.
+    /// The clients of places that may write, while they do not.
     writers: Vec<Option<Client<P>>>,
     /// How many bells are not those of places, which come behind.
     own_bells: usize,

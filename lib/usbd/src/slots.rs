@@ -8,7 +8,7 @@ use diapason_usb::xhci::{Buffer, Dma, Window};
 /// Places begin at multiples of this, so that two never share a line of the cache.
 const ALIGN: usize = 64;
 
-/// So many places of the same size.
+/// A number of places of the same size.
 #[derive(Clone, Copy)]
 pub struct Shape {
     pub bytes: usize,

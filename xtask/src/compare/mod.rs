@@ -50,7 +50,7 @@ pub struct Spread {
     /// In sets with a mutex; of these, those before which another thread had it first.
     locking: u64,
     parted: u64,
-    /// So often nothing was left to do.
+    /// Times that nothing was left to do.
     rests: u64,
     least: i64,
     most: i64,

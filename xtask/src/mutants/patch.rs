@@ -1,4 +1,4 @@
-//! A planted bug: a patch with a head that says what it breaks and who must notice.
+//! A planted bug: a patch whose head says what it breaks and which test must notice.
 
 use diapason::{Failure, Workspace};
 use std::path::{Path, PathBuf};

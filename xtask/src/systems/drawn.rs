@@ -12,7 +12,7 @@ pub struct Drawn {
     pub closed: bool,
     /// Tasks with a job that is promised.
     pub tasks: Vec<DrawnTask>,
-    /// CAN channels and who reads them, if there is an interface.
+    /// CAN channels and their readers, if there is an interface.
     pub can: Option<Interface>,
     pub rude: Vec<Rude>,
     /// The budget of the process that restarts those that fault.
@@ -45,7 +45,7 @@ pub struct DrawnTask {
     pub work: u64,
     /// The part of it under a mutex that others lock, too.
     pub section: u64,
-    /// The budget for each job beyond that, for calls, switches and whoever holds the mutex.
+    /// The budget for each job beyond that, for calls, switches and the holder of the mutex.
     pub spare: u64,
     /// Length of the VCPU's list.
     pub replenishments: u64,

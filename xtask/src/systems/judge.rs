@@ -39,7 +39,7 @@ pub enum Judged {
 /// Observed in thousandths of what was promised.
 #[derive(Clone, Default, Debug)]
 pub struct Tightness {
-    /// Of messages in pipes.
+    /// Delays of messages in pipes, in per mille of their bounds.
     pub pipes: Vec<u64>,
     pub jobs: Vec<u64>,
 }

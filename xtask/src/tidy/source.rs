@@ -13,7 +13,7 @@ pub struct Source {
     /// Relative to the root, with `/`.
     pub path: String,
     pub text: String,
-    /// Of a Rust file, the text with comments and the insides of literals replaced by blanks, line
+    /// The text of a Rust file with comments and the insides of literals replaced by blanks, line
     /// for line; of any other, the text.
     pub code: String,
 }

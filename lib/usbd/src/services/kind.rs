@@ -12,7 +12,7 @@ use diapason_usb::xhci::EndpointPlan;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     On,
-    /// It is of no use; it is asked anew after a while.
+    /// It is of no use; it is asked again after a while.
     End,
 }
 

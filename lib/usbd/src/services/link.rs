@@ -31,7 +31,7 @@ pub struct Link<P: Platform> {
     guarantee: Option<Guarantee>,
     /// The requests of clients, in order.
     asked: Vec<Ask>,
-    /// So many of them the class knows.
+    /// Slots that the class knows.
     given: usize,
     /// Its state, and whether that changed since it was told.
     state: LinkReport,

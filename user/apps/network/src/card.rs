@@ -56,8 +56,8 @@ impl Card {
         }
     }
 
-    /// Returns the change of the device since the last call. Frames are lost to who asks without a
-    /// device.
+    /// Returns the change of the device since the last call. A call without a device loses
+    /// frames.
     pub fn change(&mut self) -> Option<Change> {
         while !self.there && self.come().is_some() {}
         self.change.take()

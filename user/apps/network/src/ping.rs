@@ -20,7 +20,7 @@ const IDENT: u16 = 0xd1a;
 #[derive(Clone, Copy, Default)]
 pub struct Tally {
     pub sent: u64,
-    /// Of them answered in time, byte for byte.
+    /// Echoes that were answered in time, byte for byte.
     pub answered: u64,
     /// Not answered in time.
     pub lost: u64,

@@ -14,7 +14,7 @@ use diapason_usblib::disk::{
 
 entry!(main);
 
-/// How often it says how it goes.
+/// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
 /// A disk that is not there yet is asked for so often.
 const PAUSE: Nanos = Nanos::from_millis(100);

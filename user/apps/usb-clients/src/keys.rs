@@ -14,7 +14,7 @@ use diapason_usblib::{Reader, inlet};
 
 entry!(main);
 
-/// How often it says how it goes.
+/// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
 /// Usages of A and Z.
 const ALPHABET: (u32, u32) = (4, 29);

@@ -14,7 +14,7 @@ use diapason_usblib::{Reader, inlet};
 
 entry!(main);
 
-/// How often it says how it goes.
+/// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
 /// Begins a packet; its number and its time follow.
 const SIGNATURE: [u8; 8] = *b"DIAPASON";
