@@ -11,7 +11,7 @@ const SILENCE: u64 = 2 * REPORT.0;
 
 /// The times at which reports came.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Coverage {
+pub(crate) struct Coverage {
     /// When that began which is to be reported on.
     since: u64,
     first: Option<u64>,

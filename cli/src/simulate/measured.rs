@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// The measurements of a run.
-pub struct Measured<'a> {
+pub(crate) struct Measured<'a> {
     pub usage: &'a [Usage],
     pub jobs: &'a [Distribution],
     /// The stages of each pipe's messages, if they were asked for.

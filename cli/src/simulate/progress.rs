@@ -8,7 +8,7 @@ const DISTANCE: Duration = Duration::from_millis(200);
 const WIDTH: u64 = 30;
 
 /// The line, on standard error, if a person looks at it.
-pub struct Progress {
+pub(crate) struct Progress {
     total: u64,
     begun: Instant,
     next: Instant,

@@ -45,7 +45,7 @@ const WARM: u16 = 1 << 5;
 const DISABLED: u8 = 4;
 
 /// A port of the hub.
-pub struct Port {
+pub(crate) struct Port {
     superspeed: bool,
     device: Option<Box<dyn Device>>,
     /// It says that nothing is in it.

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 pub type Place = (u32, u32);
 
 /// The state of an admission.
-pub struct Board<'a> {
+pub(crate) struct Board<'a> {
     pub bus: &'a Bus,
     pub judge: &'a Judge,
     pub periodic: &'a [Periodic],

@@ -13,7 +13,7 @@ const INTERFACES: usize = 16;
 
 /// The change to make.
 #[derive(Clone, Copy)]
-pub enum Change {
+pub(crate) enum Change {
     /// Another setting of an interface.
     Alternate { interface: u8, alternate: u8 },
     /// Restarts an endpoint, here and in the device.
@@ -32,7 +32,7 @@ impl Change {
 
 /// The change that is wanted, and the settings there are.
 #[derive(Default)]
-pub struct Changes {
+pub(crate) struct Changes {
     wanted: Option<Change>,
     /// The driver has it.
     asked: bool,

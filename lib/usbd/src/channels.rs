@@ -52,7 +52,7 @@ struct Channel<P: Platform> {
 }
 
 /// The channels of an interface.
-pub struct Channels<P: Platform> {
+pub(crate) struct Channels<P: Platform> {
     all: Vec<Channel<P>>,
     places: Places,
     /// The clients of places that may write, while they do not.

@@ -44,7 +44,7 @@ struct Listener {
 }
 
 /// The places of the endpoint.
-pub struct Places(Vec<Place>);
+pub(crate) struct Places(Vec<Place>);
 
 /// Places with something new: bit n stands for place n.
 pub type Fresh = u32;

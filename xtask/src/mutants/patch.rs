@@ -9,7 +9,7 @@ pub const FOLDER: &str = "tests/mutations";
 
 /// A planted bug, as a patch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Patch {
+pub(crate) struct Patch {
     /// Its name: that of its file.
     pub name: String,
     pub path: PathBuf,

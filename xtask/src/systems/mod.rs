@@ -33,7 +33,7 @@ const REASONS: usize = 12;
 
 /// The options of the command.
 #[derive(clap::Args, Clone, Debug)]
-pub struct Asked {
+pub(crate) struct Asked {
     /// The number of systems that `systems` draws.
     #[arg(long, value_name = "N", default_value_t = COUNT)]
     count: u64,

@@ -9,7 +9,7 @@ const EXTENSIONS: [&str; 6] = ["rs", "s", "ld", "toml", "md", "sh"];
 
 /// One file of the tree.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub(crate) struct Source {
     /// Relative to the root, with `/`.
     pub path: String,
     pub text: String,
@@ -20,7 +20,7 @@ pub struct Source {
 
 /// Every file of the project.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub(crate) struct Tree {
     pub files: Vec<Source>,
     /// Where the checkout is.
     pub root: String,

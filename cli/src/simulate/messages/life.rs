@@ -9,7 +9,7 @@ use diapason_pipe::bill::{self, What};
 use diapason_sim::{self as sim, History};
 
 /// The journey of one message.
-pub struct Journey {
+pub(crate) struct Journey {
     pub pipe: usize,
     pub number: u64,
     pub frame: Frame,
@@ -21,7 +21,7 @@ pub struct Journey {
 }
 
 /// The way that it took.
-pub enum Road {
+pub(crate) enum Road {
     FromDevice {
         carried: Carried,
         /// When and by whom it was put into its pipe.
@@ -55,7 +55,7 @@ impl Journey {
 
 /// The kind of one item of a life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum During {
+pub(crate) enum During {
     /// Others are before it in its pipe.
     Pipe,
     /// It, or its acknowledgement, waits for the bus.
@@ -76,7 +76,7 @@ pub enum During {
 
 /// A part of a message's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Item {
+pub(crate) struct Item {
     pub from: Nanos,
     pub to: Nanos,
     pub stage: What,
@@ -156,7 +156,7 @@ impl Life {
 }
 
 /// Where a journey can be looked up.
-pub struct Roads<'a> {
+pub(crate) struct Roads<'a> {
     pub wire: &'a Wire,
     pub history: &'a History,
     /// The device whose interrupt tells its transfer.

@@ -8,7 +8,7 @@ use diapason_abi::Nanos;
 use diapason_vcpu::sim::{Job, Run, Who};
 
 /// The bounds of a system, computed once.
-pub struct Bounds {
+pub(crate) struct Bounds {
     mains: Vec<Table>,
     /// Tables of I/O VCPUs whose beneficiaries have one period.
     ios: Vec<Option<Table>>,

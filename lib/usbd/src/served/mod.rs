@@ -18,7 +18,7 @@ use diapason_usb::xhci::{DeviceId, Finished};
 use transfer::{Memory, Transfers, fault, is_isochronous, took_back};
 
 /// A device and the service it belongs to.
-pub struct Served<P: Platform> {
+pub(crate) struct Served<P: Platform> {
     /// Number of its service in its branch.
     pub service: usize,
     papers: Papers,

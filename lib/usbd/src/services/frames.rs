@@ -7,7 +7,7 @@ use diapason_pipe::measured::{CameraReport, Measurement, REPORT};
 use diapason_usb::class::uvc::{Camera, Event, Piece};
 
 /// The frames of a camera so far.
-pub struct Frames<P: Platform> {
+pub(crate) struct Frames<P: Platform> {
     report: CameraReport,
     /// Intervals without data that the class had counted at the last look.
     missed: u64,

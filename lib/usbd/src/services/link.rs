@@ -20,7 +20,7 @@ use diapason_usb::class::link::{Event, Link as Class};
 use diapason_usb::xhci::{EndpointPlan, Guarantee};
 
 /// A link and its client.
-pub struct Link<P: Platform> {
+pub(crate) struct Link<P: Platform> {
     number: usize,
     asks: Reader<'static, Ask, RECORDS>,
     done: Writer<'static, Done, RECORDS>,
