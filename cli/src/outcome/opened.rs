@@ -36,7 +36,7 @@ pub struct OpenedRow {
 
 /// A time whose bound changes while the system runs.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct OpenedTime {
+pub struct OpenedTime {
     /// The longest of the whole run.
     pub longest: Nanos,
     /// The last bound; zero promises nothing.

@@ -33,7 +33,7 @@ pub const FRAMES: [FrameFormat; 3] = [
 
 /// Packets in an interval: `burst` + 1, `mult` + 1 times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Bursts {
+pub struct Bursts {
     pub burst: u8,
     pub mult: u8,
 }

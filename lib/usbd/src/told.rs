@@ -45,7 +45,7 @@ pub struct Told {
 
 /// How a stream is scheduled.
 #[derive(Clone, Copy)]
-pub(crate) struct Terms {
+pub struct Terms {
     /// It runs at 2ⁿ times the period its camera asks for.
     pub stretch: u8,
     /// The schedule holds with it, or it is refused.

@@ -10,7 +10,7 @@ use diapason_rt::{log, time};
 use diapason_state::{StateBuffer, StaticState, Writer};
 
 /// The common parts of all threads of pipes.
-pub(crate) struct Base {
+pub struct Base {
     pub(crate) place: usize,
     started: AtomicBool,
     promised: Promised,
@@ -132,7 +132,7 @@ const BITS: u64 = 16 * 8;
 type Words = StateBuffer<[u64; 3], 2>;
 
 /// The terms of a pipe, told to a thread that writes.
-pub(crate) struct Told(StaticState<Words>);
+pub struct Told(StaticState<Words>);
 
 /// One version of them.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use diapason_pipe::bill::{self, What};
 use diapason_sim::{self as sim, History};
 
 /// The journey of one message.
-pub(crate) struct Journey {
+pub struct Journey {
     pub pipe: usize,
     pub number: u64,
     pub frame: Frame,
@@ -76,7 +76,7 @@ pub(crate) enum During {
 
 /// A part of a message's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Item {
+pub struct Item {
     pub from: Nanos,
     pub to: Nanos,
     pub stage: What,
