@@ -99,7 +99,7 @@ impl Plan {
     /// The cheapest queues that hold, one for each Main VCPU.
     #[must_use]
     pub fn cheapest(&self) -> Option<&[Queue]> {
-        let found = || allocate::cheapest(&self.core.system, &self.costs);
+        let found = || allocate::cheapest(&self.system, self.costs.clock_hz());
         self.cheapest.get_or_init(found).as_deref()
     }
 
