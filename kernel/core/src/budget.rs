@@ -48,7 +48,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Computes anew whether and when a VCPU may run, after its threads or its budget changed.
+    /// Computes again whether and when a VCPU may run, after its threads or its budget changed.
     pub(crate) fn refresh(&mut self, vcpu: VcpuId) {
         self.pay_up();
         let v = &mut self.vcpus[vcpu];
@@ -70,7 +70,7 @@ impl Kernel<'_> {
         self.alarms.wake(&self.threads, v.rank, v.eligible_at());
     }
 
-    /// Charges whoever pays up to now, unless that was done in this entry.
+    /// Charges the payer up to now, unless that was done in this entry.
     #[inline(always)]
     pub(crate) fn pay_up(&mut self) {
         if self.unsettled {

@@ -48,7 +48,7 @@ pub struct HostMachine {
     pub lines: Vec<(u16, Vec<u8>)>,
     /// Threads started, with entry and argument.
     pub started: Vec<(ThreadId, Option<(u64, u64)>)>,
-    /// Heap pages mapped per process, segment pages mapped, who sees which segment and device.
+    /// Heap pages mapped per process, segment pages mapped, which processes see which segments.
     pub heap: BTreeMap<(u16, u32), u16>,
     pub segments: BTreeMap<(u16, u32), u16>,
     /// `(process, segment)` pairs attached.
@@ -211,7 +211,7 @@ pub struct Host<'a> {
     pub results: VecDeque<(ThreadId, u64)>,
     /// Short ways are tried at every so many-th entry.
     pub tried_every: u64,
-    /// Of each call, how many went the way of [`Kernel::shortcut`].
+    /// Calls that went the way of [`Kernel::shortcut`], by kind.
     pub shortcuts: BTreeMap<CallNumber, u64>,
 }
 

@@ -210,7 +210,7 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// The owner of a mutex lets it go: whoever is chosen first of those who want it takes it.
+    /// The owner of a mutex lets it go: the waiter that is chosen first takes it.
     #[inline(always)]
     pub(crate) fn release(&mut self, id: SemaphoreId) {
         self.disown(id);

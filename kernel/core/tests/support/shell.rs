@@ -209,7 +209,7 @@ pub struct Shell<'a> {
     pub hash: u64,
     /// Results delivered by entries since somebody last looked.
     pub delivered: Vec<(ThreadId, u64)>,
-    /// Of each call, how many went a short way.
+    /// Calls that went a short way, by kind.
     pub shortcuts: BTreeMap<Call, u64>,
     /// Check the invariants after every so many entries (0: never).
     pub check_every: u64,
