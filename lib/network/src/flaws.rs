@@ -5,7 +5,7 @@
 //! compares it with every order of events.
 
 use crate::lists::Lists;
-use crate::order::{Moment, Order};
+use crate::order::{Occurrence, Order};
 use crate::topology::{Jack, Topology};
 use alloc::vec::Vec;
 
@@ -28,7 +28,7 @@ pub enum Flaw {
     Stranger {
         /// The host that waits.
         host: usize,
-        /// The host on its list.
+        /// The host that it waits for.
         awaits: usize,
     },
     /// Hosts wait for each other in a circle without a leader.
@@ -47,7 +47,7 @@ pub enum Flaw {
         target: Jack,
         /// The number of the cable over which the other host takes it.
         cable: usize,
-        /// The other host.
+        /// The host that may take it.
         by: usize,
     },
 }
@@ -77,7 +77,7 @@ pub fn flaws(topology: &Topology, lists: &Lists) -> Vec<Flaw> {
         return alloc::vec![Flaw::Circle { hosts }];
     }
     for (cable, target, host) in topology.debug_cables() {
-        let early = (Moment::enumerate(host.host), Moment::enable(target.host));
+        let early = (Occurrence::enumerate(host.host), Occurrence::enable(target.host));
         if order.allows(&[early]) {
             found.push(Flaw::Missed { cable });
         }
@@ -107,22 +107,22 @@ fn two_hosts(topology: &Topology) -> Vec<Flaw> {
 /// Returns how hosts other than the wanted one may take the capability `target`.
 fn thieves(topology: &Topology, lists: &Lists, order: &Order, target: Jack) -> Vec<Flaw> {
     let own = topology.debug_cables().find(|(_, jack, _)| *jack == target);
-    let enable = Moment::enable(target.host);
+    let enable = Occurrence::enable(target.host);
     let mut found = Vec::new();
     for (cable, edge) in topology.edges.iter().enumerate() {
         let Some(thief) = edge.passive_from(target) else { continue };
         if own.is_some_and(|(number, ..)| number == cable) {
             continue;
         }
-        let enumerate = Moment::enumerate(thief.host);
+        let enumerate = Occurrence::enumerate(thief.host);
         let mut pairs = alloc::vec![(enable, enumerate)];
         // Of two passive cables to its own host, the capability may come up at either.
         let rival = own.map(|(_, _, host)| host.host).filter(|host| *host != thief.host);
-        pairs.extend(rival.map(|host| (enumerate, Moment::enumerate(host))));
+        pairs.extend(rival.map(|host| (enumerate, Occurrence::enumerate(host))));
         // The cable is in use, and safe, once this host has taken the thief's capability by it.
         let is_free = if lists.enables[thief.host] && edge.roles().is_some_and(|it| it.0 == thief) {
-            let taken = Moment::enumerate(target.host);
-            let before = [(enumerate, taken), (taken, Moment::enable(thief.host))];
+            let taken = Occurrence::enumerate(target.host);
+            let before = [(enumerate, taken), (taken, Occurrence::enable(thief.host))];
             before.iter().any(|pair| order.allows(&[&pairs[..], &[*pair]].concat()))
         } else {
             order.allows(&pairs)

@@ -8,9 +8,9 @@ use crate::lists::Lists;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
-/// What a host senses of a debug target.
+/// A host's view of the port to a debug target.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Sense {
+pub enum Sensed {
     /// No device is attached at a port to it.
     Absent,
     /// Its debug device is attached and not enumerated.
@@ -61,8 +61,8 @@ impl Formation {
     }
 
     /// Returns what to do at `now`, if anything. The host does it before it asks again.
-    pub fn next(&mut self, now: Nanos, sense: impl Fn(usize) -> Sense) -> Option<Deed> {
-        let senses: Vec<Sense> = self.awaits.iter().map(|host| sense(*host)).collect();
+    pub fn next(&mut self, now: Nanos, sense: impl Fn(usize) -> Sensed) -> Option<Deed> {
+        let senses: Vec<Sensed> = self.awaits.iter().map(|host| sense(*host)).collect();
         match self.phase {
             Phase::Initialised => {
                 self.phase = Phase::Waiting;
@@ -71,7 +71,7 @@ impl Formation {
                 }
                 self.next(now, sense)
             }
-            Phase::Waiting if !senses.contains(&Sense::Absent) => {
+            Phase::Waiting if !senses.contains(&Sensed::Absent) => {
                 self.phase = Phase::Enumerated;
                 Some(Deed::Enumerate)
             }
@@ -82,21 +82,21 @@ impl Formation {
                 }
                 self.next(now, sense)
             }
-            Phase::Done if senses.contains(&Sense::Attached) => Some(Deed::Enumerate),
+            Phase::Done if senses.contains(&Sensed::Attached) => Some(Deed::Enumerate),
             Phase::Waiting | Phase::Done => self.late(now, &senses),
         }
     }
 
     /// Returns the report on a host that is absent for too long. There is one for each absence.
-    fn late(&mut self, now: Nanos, senses: &[Sense]) -> Option<Deed> {
+    fn late(&mut self, now: Nanos, senses: &[Sensed]) -> Option<Deed> {
         let each = self.awaits.iter().zip(senses).zip(&mut self.absent);
         for ((host, sense), since) in each {
             match (sense, *since) {
-                (Sense::Absent, Some(begun)) if now >= begun + self.patience => {
+                (Sensed::Absent, Some(begun)) if now >= begun + self.patience => {
                     *since = None;
                     return Some(Deed::Late(*host));
                 }
-                (Sense::Absent, _) => {}
+                (Sensed::Absent, _) => {}
                 _ => *since = Some(now),
             }
         }
@@ -106,8 +106,8 @@ impl Formation {
     /// Returns whether the host has done all that its list asks for, and is linked to each host
     /// on it.
     #[must_use]
-    pub fn is_formed(&self, sense: impl Fn(usize) -> Sense) -> bool {
+    pub fn is_formed(&self, sense: impl Fn(usize) -> Sensed) -> bool {
         let mut senses = self.awaits.iter().map(|host| sense(*host));
-        self.phase == Phase::Done && senses.all(|sense| sense == Sense::Linked)
+        self.phase == Phase::Done && senses.all(|sense| sense == Sensed::Linked)
     }
 }

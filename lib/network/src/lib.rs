@@ -22,7 +22,7 @@ mod topology;
 pub mod world;
 
 pub use flaws::{Flaw, flaws};
-pub use formation::{Deed, Formation, Sense};
+pub use formation::{Deed, Formation, Sensed};
 pub use lists::Lists;
-pub use order::{Act, Moment, rounds};
+pub use order::{Act, Occurrence, rounds};
 pub use topology::{Edge, Jack, Topology};

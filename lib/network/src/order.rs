@@ -15,40 +15,40 @@ pub enum Act {
 
 /// An act of a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Moment {
+pub struct Occurrence {
     /// The number of the host.
     pub host: usize,
     /// The act of this host.
     pub act: Act,
 }
 
-impl Moment {
-    /// Returns the moment at which `host` enumerates.
+impl Occurrence {
+    /// Returns the occurrence at which `host` enumerates.
     #[must_use]
-    pub const fn enumerate(host: usize) -> Moment {
-        Moment { host, act: Act::Enumerate }
+    pub const fn enumerate(host: usize) -> Occurrence {
+        Occurrence { host, act: Act::Enumerate }
     }
 
-    /// Returns the moment at which `host` enables.
+    /// Returns the occurrence at which `host` enables.
     #[must_use]
-    pub const fn enable(host: usize) -> Moment {
-        Moment { host, act: Act::Enable }
+    pub const fn enable(host: usize) -> Occurrence {
+        Occurrence { host, act: Act::Enable }
     }
 
     const fn number(self) -> usize {
         self.host * 2 + self.act as usize
     }
 
-    const fn of(number: usize) -> Moment {
+    const fn of(number: usize) -> Occurrence {
         let act = if number.is_multiple_of(2) { Act::Enumerate } else { Act::Enable };
-        Moment { host: number / 2, act }
+        Occurrence { host: number / 2, act }
     }
 }
 
 /// The order that lists impose on the acts of all hosts.
 pub(crate) struct Order {
-    /// Of each moment, those that it waits for.
-    after: Vec<Vec<Moment>>,
+    /// Of each occurrence, those that it waits for.
+    after: Vec<Vec<Occurrence>>,
     enables: Vec<bool>,
 }
 
@@ -57,8 +57,8 @@ impl Order {
     pub fn of(lists: &Lists) -> Order {
         let mut after = alloc::vec![Vec::new(); lists.awaits.len() * 2];
         for (host, awaits) in lists.awaits.iter().enumerate() {
-            let (enumerate, enable) = (Moment::enumerate(host), Moment::enable(host));
-            after[enumerate.number()] = awaits.iter().map(|it| Moment::enable(*it)).collect();
+            let (enumerate, enable) = (Occurrence::enumerate(host), Occurrence::enable(host));
+            after[enumerate.number()] = awaits.iter().map(|it| Occurrence::enable(*it)).collect();
             if lists.leader != Some(host) {
                 after[enable.number()].push(enumerate);
             }
@@ -68,19 +68,19 @@ impl Order {
 
     /// Returns whether all acts can happen in an order in which also the first of each pair comes
     /// before its second.
-    pub fn allows(&self, pairs: &[(Moment, Moment)]) -> bool {
+    pub fn allows(&self, pairs: &[(Occurrence, Occurrence)]) -> bool {
         self.layers(pairs).1.is_empty()
     }
 
     /// Returns a circle of hosts, each of which waits for the next, if there is one.
     pub fn circle(&self) -> Option<Vec<usize>> {
         let (_, stuck) = self.layers(&[]);
-        // Every stuck moment waits for a stuck one, so the walk comes back to where it was.
-        let mut walk: Vec<Moment> = stuck.first().copied().into_iter().collect();
+        // Every stuck occurrence waits for a stuck one, so the walk comes back to where it was.
+        let mut walk: Vec<Occurrence> = stuck.first().copied().into_iter().collect();
         loop {
             let last = *walk.last()?;
             let next = *self.after[last.number()].iter().find(|it| stuck.contains(it))?;
-            if let Some(start) = walk.iter().position(|moment| *moment == next) {
+            if let Some(start) = walk.iter().position(|occurrence| *occurrence == next) {
                 let enumerates = walk[start..].iter().filter(|it| it.act == Act::Enumerate);
                 return Some(enumerates.map(|it| it.host).collect());
             }
@@ -88,22 +88,29 @@ impl Order {
         }
     }
 
-    /// Returns the moments in layers, each after what it waits for, and those that never come.
-    fn layers(&self, pairs: &[(Moment, Moment)]) -> (Vec<Vec<Moment>>, Vec<Moment>) {
-        let exists = |moment: &Moment| moment.act == Act::Enumerate || self.enables[moment.host];
-        let mut left: Vec<Moment> = (0..self.after.len()).map(Moment::of).filter(exists).collect();
+    /// Returns the occurrences in layers, each after what it waits for, and those that never come.
+    fn layers(
+        &self,
+        pairs: &[(Occurrence, Occurrence)],
+    ) -> (Vec<Vec<Occurrence>>, Vec<Occurrence>) {
+        let exists = |occurrence: &Occurrence| {
+            occurrence.act == Act::Enumerate || self.enables[occurrence.host]
+        };
+        let mut left: Vec<Occurrence> =
+            (0..self.after.len()).map(Occurrence::of).filter(exists).collect();
         let (mut layers, mut done) = (Vec::new(), alloc::vec![false; self.after.len()]);
         loop {
-            let ready = |moment: &Moment| {
-                let own = self.after[moment.number()].iter().all(|first| done[first.number()]);
-                let mut asked = pairs.iter().filter(|(_, second)| second == moment);
+            let ready = |occurrence: &Occurrence| {
+                let own = self.after[occurrence.number()].iter().all(|first| done[first.number()]);
+                let mut asked = pairs.iter().filter(|(_, second)| second == occurrence);
                 own && asked.all(|(first, _)| done[first.number()])
             };
-            let (now, later): (Vec<Moment>, Vec<Moment>) = left.iter().partition(|it| ready(it));
+            let (now, later): (Vec<Occurrence>, Vec<Occurrence>) =
+                left.iter().partition(|it| ready(it));
             if now.is_empty() {
                 return (layers, left);
             }
-            now.iter().for_each(|moment| done[moment.number()] = true);
+            now.iter().for_each(|occurrence| done[occurrence.number()] = true);
             layers.push(now);
             left = later;
         }
@@ -113,6 +120,6 @@ impl Order {
 /// Returns the acts of all hosts in rounds: each act comes in the round after the last one that it
 /// waits for. Acts that never come are left out.
 #[must_use]
-pub fn rounds(lists: &Lists) -> Vec<Vec<Moment>> {
+pub fn rounds(lists: &Lists) -> Vec<Vec<Occurrence>> {
     Order::of(lists).layers(&[]).0
 }

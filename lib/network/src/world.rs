@@ -4,7 +4,7 @@
 //! then that cable carries nothing else, and no other host senses the capability. [`explore`] tries
 //! every order of events.
 
-use crate::formation::{Deed, Formation, Sense};
+use crate::formation::{Deed, Formation, Sensed};
 use crate::lists::Lists;
 use crate::topology::{Jack, Topology};
 use alloc::collections::BTreeSet;
@@ -13,22 +13,22 @@ use diapason_abi::Nanos;
 
 /// The ports at which a host enumerates.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Ports {
+pub enum Scope {
     /// All ports, as in Algorithm 4.
     All,
-    /// Ports at which a cable of the description makes it the debug host. It keeps the others off.
+    /// Scope at which a cable of the description makes it the debug host. It keeps the others off.
     Own,
 }
 
 /// The plan of a world: what does not change in it.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting<'a> {
+pub struct Scene<'a> {
     /// The hosts, and the cables that are really there.
     pub topology: &'a Topology,
     /// The lists that the hosts follow.
     pub lists: &'a Lists,
     /// The ports at which hosts enumerate.
-    pub ports: Ports,
+    pub ports: Scope,
     /// How long a host waits until it reports.
     pub patience: Nanos,
 }
@@ -47,22 +47,22 @@ pub struct World {
 impl World {
     /// Returns a world in which every host is off.
     #[must_use]
-    pub fn new(setting: &Setting<'_>) -> World {
+    pub fn new(scene: &Scene<'_>) -> World {
         World {
-            hosts: alloc::vec![None; setting.topology.hosts],
+            hosts: alloc::vec![None; scene.topology.hosts],
             enabled: BTreeSet::new(),
             claims: BTreeSet::new(),
         }
     }
 
     /// Powers `host` on, or restarts it: it loses its links and whatever it knew.
-    pub fn power(&mut self, setting: &Setting<'_>, host: usize, now: Nanos) {
-        let topology = setting.topology;
+    pub fn power(&mut self, scene: &Scene<'_>, host: usize, now: Nanos) {
+        let topology = scene.topology;
         self.enabled.retain(|jack| jack.host != host);
         self.claims.retain(|(_, cable)| {
             topology.edges[*cable].ends().iter().all(|jack| jack.host != host)
         });
-        self.hosts[host] = Some(Formation::new(setting.lists, host, setting.patience, now));
+        self.hosts[host] = Some(Formation::new(scene.lists, host, scene.patience, now));
     }
 
     /// Returns whether `host` has power.
@@ -71,7 +71,7 @@ impl World {
         self.hosts[host].is_some()
     }
 
-    /// Cuts what goes over a cable for a moment. The capability stays enabled.
+    /// Cuts the link over a cable for a moment. The capability stays enabled.
     pub fn lose(&mut self, cable: usize) {
         self.claims.retain(|(_, used)| *used != cable);
     }
@@ -84,46 +84,47 @@ impl World {
     /// Returns whether the links are those that the cables of the description ask for, and no
     /// other.
     #[must_use]
-    pub fn is_wanted(&self, setting: &Setting<'_>) -> bool {
-        let cables = setting.topology.debug_cables();
-        let wanted: BTreeSet<(Jack, usize)> = cables.map(|(cable, jack, _)| (jack, cable)).collect();
+    pub fn is_wanted(&self, scene: &Scene<'_>) -> bool {
+        let cables = scene.topology.debug_cables();
+        let wanted: BTreeSet<(Jack, usize)> =
+            cables.map(|(cable, jack, _)| (jack, cable)).collect();
         self.claims == wanted
     }
 
     /// Returns whether every host has power and says that its part of the network has formed.
     #[must_use]
-    pub fn says_formed(&self, setting: &Setting<'_>) -> bool {
+    pub fn says_formed(&self, scene: &Scene<'_>) -> bool {
         let formed = |(host, it): (usize, &Option<Formation>)| {
-            it.as_ref().is_some_and(|it| it.is_formed(|other| self.sense(setting, host, other)))
+            it.as_ref().is_some_and(|it| it.is_formed(|other| self.sense(scene, host, other)))
         };
         self.hosts.iter().enumerate().all(formed)
     }
 
-    fn sense(&self, setting: &Setting<'_>, host: usize, other: usize) -> Sense {
-        let topology = setting.topology;
+    fn sense(&self, scene: &Scene<'_>, host: usize, other: usize) -> Sensed {
+        let topology = scene.topology;
         let is_between = |cable: usize| {
             let ends = topology.edges[cable].ends().map(|jack| jack.host);
             ends == [host, other] || ends == [other, host]
         };
         let mut claims = self.claims.iter().filter(|(jack, _)| jack.host == other);
         if claims.any(|(_, cable)| is_between(*cable)) {
-            return Sense::Linked;
+            return Sensed::Linked;
         }
-        let mut free = self.free(setting, host).into_iter();
+        let mut free = self.free(scene, host).into_iter();
         let attached = free.any(|(jack, _)| jack.host == other);
-        if attached { Sense::Attached } else { Sense::Absent }
+        if attached { Sensed::Attached } else { Sensed::Absent }
     }
 
     /// Returns the capabilities that `host` senses and has not enumerated, each with a cable.
-    fn free(&self, setting: &Setting<'_>, host: usize) -> Vec<(Jack, usize)> {
+    fn free(&self, scene: &Scene<'_>, host: usize) -> Vec<(Jack, usize)> {
         let used = |cable: usize| self.claims.iter().any(|(_, it)| *it == cable);
         let claimed = |jack: Jack| self.claims.iter().any(|(it, _)| *it == jack);
         let mut found = Vec::new();
-        for (cable, edge) in setting.topology.edges.iter().enumerate() {
+        for (cable, edge) in scene.topology.edges.iter().enumerate() {
             for jack in edge.ends() {
                 let Some(far) = edge.passive_from(jack) else { continue };
                 let is_own = edge.roles().is_some_and(|(target, _)| target == jack);
-                let looks = setting.ports == Ports::All || is_own;
+                let looks = scene.ports == Scope::All || is_own;
                 let is_there = self.enabled.contains(&jack) && !claimed(jack) && !used(cable);
                 if far.host == host && looks && is_there {
                     found.push((jack, cable));
@@ -137,18 +138,18 @@ impl World {
     /// a capability, `choose` picks one by its place.
     pub fn step(
         &mut self,
-        setting: &Setting<'_>,
+        scene: &Scene<'_>,
         host: usize,
         now: Nanos,
         choose: impl Fn(&[(Jack, usize)]) -> usize,
     ) -> Option<Deed> {
         let mut formation = self.hosts[host].take()?;
-        let deed = formation.next(now, |other| self.sense(setting, host, other));
+        let deed = formation.next(now, |other| self.sense(scene, host, other));
         self.hosts[host] = Some(formation);
         match deed {
-            Some(Deed::Enable) => self.enabled.extend(setting.topology.capabilities(host)),
+            Some(Deed::Enable) => self.enabled.extend(scene.topology.capabilities(host)),
             Some(Deed::Enumerate) => loop {
-                let free = self.free(setting, host);
+                let free = self.free(scene, host);
                 let Some((jack, cable)) = free.get(choose(&free)) else { break };
                 self.claims.insert((*jack, *cable));
             },
@@ -158,7 +159,7 @@ impl World {
     }
 }
 
-/// What became of a world in every order of events.
+/// The ends of a world in every order of events.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Explored {
     /// The states that were seen.
@@ -171,32 +172,32 @@ pub struct Explored {
     pub mistaken: Vec<World>,
 }
 
-/// Tries every order in which the hosts of `setting` get power and do their deeds, with up to
+/// Tries every order in which the hosts of `scene` get power and do their deeds, with up to
 /// `failures` restarts of hosts and losses of links at any time.
 ///
 /// It returns when every order has come to its end; deeds alone never go on for ever.
 #[must_use]
-pub fn explore(setting: &Setting<'_>, failures: usize) -> Explored {
+pub fn explore(scene: &Scene<'_>, failures: usize) -> Explored {
     let mut explored = Explored::default();
     let mut seen: BTreeSet<(World, usize)> = BTreeSet::new();
-    let mut left = alloc::vec![(World::new(setting), failures)];
+    let mut left = alloc::vec![(World::new(scene), failures)];
     while let Some((world, failures)) = left.pop() {
         if !seen.insert((world.clone(), failures)) {
             continue;
         }
-        if world.says_formed(setting) && !world.is_wanted(setting) {
+        if world.says_formed(scene) && !world.is_wanted(scene) {
             explored.mistaken.push(world.clone());
         }
-        let next = successors(setting, &world);
+        let next = successors(scene, &world);
         if next.is_empty() {
-            match world.is_wanted(setting) && world.says_formed(setting) {
+            match world.is_wanted(scene) && world.says_formed(scene) {
                 true => explored.wanted += 1,
                 false => explored.other.push(world.clone()),
             }
         }
         left.extend(next.into_iter().map(|next| (next, failures)));
         if let Some(fewer) = failures.checked_sub(1) {
-            left.extend(failed(setting, &world).into_iter().map(|next| (next, fewer)));
+            left.extend(failed(scene, &world).into_iter().map(|next| (next, fewer)));
         }
     }
     explored.states = seen.len();
@@ -204,12 +205,12 @@ pub fn explore(setting: &Setting<'_>, failures: usize) -> Explored {
 }
 
 /// Returns the states after each event that is no failure.
-fn successors(setting: &Setting<'_>, world: &World) -> Vec<World> {
+fn successors(scene: &Scene<'_>, world: &World) -> Vec<World> {
     let mut next = Vec::new();
-    for host in 0..setting.topology.hosts {
+    for host in 0..scene.topology.hosts {
         if !world.is_on(host) {
             let mut powered = world.clone();
-            powered.power(setting, host, Nanos::ZERO);
+            powered.power(scene, host, Nanos::ZERO);
             next.push(powered);
             continue;
         }
@@ -218,7 +219,7 @@ fn successors(setting: &Setting<'_>, world: &World) -> Vec<World> {
         for last in [false, true] {
             let mut stepped = world.clone();
             let choose = |free: &[(Jack, usize)]| if last { free.len().wrapping_sub(1) } else { 0 };
-            stepped.step(setting, host, Nanos::ZERO, choose);
+            stepped.step(scene, host, Nanos::ZERO, choose);
             if stepped != *world && !next.contains(&stepped) {
                 next.push(stepped);
             }
@@ -228,11 +229,11 @@ fn successors(setting: &Setting<'_>, world: &World) -> Vec<World> {
 }
 
 /// Returns the states after each failure.
-fn failed(setting: &Setting<'_>, world: &World) -> Vec<World> {
+fn failed(scene: &Scene<'_>, world: &World) -> Vec<World> {
     let mut next = Vec::new();
-    for host in (0..setting.topology.hosts).filter(|host| world.is_on(*host)) {
+    for host in (0..scene.topology.hosts).filter(|host| world.is_on(*host)) {
         let mut restarted = world.clone();
-        restarted.power(setting, host, Nanos::ZERO);
+        restarted.power(scene, host, Nanos::ZERO);
         next.push(restarted);
     }
     for (_, cable) in world.links() {

@@ -1,11 +1,11 @@
 //! Every order of events on every network of up to four hosts, against the judgement of lists.
 
 use diapason_abi::Nanos;
-use diapason_topology::world::{Explored, Ports, Setting, explore};
+use diapason_topology::world::{Explored, Scene, Scope, explore};
 use diapason_topology::{Edge, Flaw, Lists, Topology, flaws};
 
-fn explored(topology: &Topology, lists: &Lists, ports: Ports, failures: usize) -> Explored {
-    explore(&Setting { topology, lists, ports, patience: Nanos::FOREVER }, failures)
+fn explored(topology: &Topology, lists: &Lists, ports: Scope, failures: usize) -> Explored {
+    explore(&Scene { topology, lists, ports, patience: Nanos::FOREVER }, failures)
 }
 
 /// Returns every network of `hosts` hosts in which a pair is joined by nothing, or by a debug
@@ -46,7 +46,7 @@ fn flaws_of_derived_lists_are_exact() {
         for leader in leaders(topology.hosts) {
             let lists = Lists::of(&topology, leader);
             let found = flaws(&topology, &lists);
-            let explored = explored(&topology, &lists, Ports::All, 0);
+            let explored = explored(&topology, &lists, Scope::All, 0);
             let forms_always = explored.other.is_empty();
             assert_eq!(found.is_empty(), forms_always, "{topology:?} {lists:?} {found:?}");
             *(if forms_always { &mut forms } else { &mut fails }) += 1;
@@ -74,7 +74,7 @@ fn flaws_of_lists_written_by_hand_are_exact() {
             for leader in leaders(hosts) {
                 let lists = Lists { leader, ..lists.clone() };
                 let found = flaws(&topology, &lists);
-                let explored = explored(&topology, &lists, Ports::All, 0);
+                let explored = explored(&topology, &lists, Scope::All, 0);
                 let forms = explored.other.is_empty();
                 assert_eq!(found.is_empty(), forms, "{topology:?} {lists:?} {found:?}");
                 *(if forms { &mut right } else { &mut wrong }) += 1;
@@ -97,7 +97,7 @@ fn no_failure_leaves_a_deadlock_or_a_wrong_network() {
             if flaws(&topology, &lists).iter().any(|it| matches!(it, Flaw::Circle { .. })) {
                 continue;
             }
-            let explored = explored(&topology, &lists, Ports::Own, failures);
+            let explored = explored(&topology, &lists, Scope::Own, failures);
             assert_eq!(explored.other, [], "{topology:?} {lists:?}");
             assert_eq!(explored.mistaken, [], "{topology:?} {lists:?}");
             states += explored.states;
@@ -111,12 +111,10 @@ fn no_failure_leaves_a_deadlock_or_a_wrong_network() {
 /// Algorithm 4 to the letter forgets: a restart may end in another network.
 #[test]
 fn hosts_that_look_at_all_ports_need_no_failure_to_be_right_and_one_to_be_wrong() {
-    let tree = Topology {
-        hosts: 4,
-        edges: vec![Edge::debug(0, 2), Edge::debug(1, 2), Edge::debug(2, 3)],
-    };
+    let tree =
+        Topology { hosts: 4, edges: vec![Edge::debug(0, 2), Edge::debug(1, 2), Edge::debug(2, 3)] };
     let lists = Lists::of(&tree, None);
-    assert_eq!(explored(&tree, &lists, Ports::All, 0).other, []);
-    assert!(!explored(&tree, &lists, Ports::All, 2).other.is_empty());
-    assert_eq!(explored(&tree, &lists, Ports::Own, 2).other, []);
+    assert_eq!(explored(&tree, &lists, Scope::All, 0).other, []);
+    assert!(!explored(&tree, &lists, Scope::All, 2).other.is_empty());
+    assert_eq!(explored(&tree, &lists, Scope::Own, 2).other, []);
 }
