@@ -76,19 +76,19 @@ impl Alarm {
 /// The assumptions about a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assumptions {
-    /// Of the kernel, of VCPUs and of devices.
+    /// What the plan assumes of the kernel, VCPUs and devices.
     of: Assumed,
-    /// Of each pipe with a bill.
+    /// One promise for each pipe with a bill.
     pub pipes: Vec<PipePromise>,
-    /// Of each chain with a bill.
+    /// One promise for each chain with a bill.
     pub chains: Vec<ChainPromise>,
-    /// Of each VCPU with a `job`.
+    /// One promise for each VCPU with a `job`.
     pub jobs: Vec<JobPromise>,
     /// The names of the pipes that programs may open, by place.
     pub places: Vec<String>,
-    /// Of devices, links and cameras on USB.
+    /// Promises about devices, links and cameras on USB.
     pub usb: UsbPromises,
-    /// So much later may messages be that come from devices outside the machine.
+    /// Allowed extra delay of messages from devices outside the machine.
     pub slack_ns: u64,
 }
 
@@ -462,8 +462,8 @@ mod tests {
     fn jobs_use_what_is_described() {
         let cost = |vcpu, most_ns| Some(JobCost { vcpu, most_ns });
         rings("job-cost", 900_000, |o, ns| o.threads[1].cost = cost(0, ns));
-        // Of an I/O VCPU, of one made at run time, and of none, nothing is described. No job is one
-        // of the described VCPU then.
+        // No job is described for an I/O VCPU, one made at run time, and none. The described VCPU
+        // has no job then.
         for vcpu in [1, 2, u64::MAX] {
             let found = alarms(|o| o.threads[1].cost = cost(vcpu, u64::MAX));
             assert_eq!(found, [("job-unmeasured", 0, 1)]);
@@ -477,7 +477,7 @@ mod tests {
         let least = 1_000_000 - assumptions().of.path.1;
         assert_eq!(distance(Some(least)), []);
         assert_eq!(distance(Some(least - 1)), [("interrupt-distance", least - 1, 1_000_000)]);
-        // Of a device without an interval nothing was assumed.
+        // Nothing is assumed about a device without an interval.
         assert_eq!(
             alarms(|o| (o.devices[0].device, o.devices[0].distance_min_ns) = (1, Some(1))),
             []
@@ -514,7 +514,7 @@ mod tests {
         let twice = relied(Assumptions::of(&Plan::of(&system, system.clock_hz)));
         assert_eq!(often(&twice, 22), []);
         assert_eq!(often(&twice, 23), [("wake-ups", 23, 22)]);
-        // Of one made at run time only what happened is known.
+        // Only measurements are known of a VCPU that was made at run time.
         assert_eq!(alarms(|o| o.vcpus[2].wakes_max = 1_000), []);
         // A job in each period needs no list.
         assert_eq!(alarms(|o| o.vcpus[0].merges = 9), []);

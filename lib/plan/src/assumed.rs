@@ -16,15 +16,15 @@ pub struct Assumed {
     pub path: (u64, u64),
     /// Instructions of a top half, and of one that leads to a switch.
     pub top_half: [u64; 2],
-    /// Of each described VCPU.
+    /// One entry for each described VCPU.
     pub vcpus: Vec<AssumedVcpu>,
-    /// Of each device, the shortest time between two of its interrupts, if one was described.
+    /// The described shortest time between two interrupts of each device.
     pub intervals: Vec<Option<u64>>,
     /// Time of a switch that no budget pays.
     pub switch_grace: Nanos,
-    /// Of each process, whether VCPUs pay for all time of its threads.
+    /// Whether VCPUs pay for all time of the threads, process by process.
     pub paid: Vec<bool>,
-    /// Of each process, the VCPU of its threads, if it has one.
+    /// The VCPU of the threads of each process, if it has one.
     pub seats: Vec<Option<u16>>,
 }
 

@@ -22,6 +22,7 @@ pub mod jobs;
 mod judge;
 mod missing;
 mod mutexes;
+pub mod network;
 mod outputs;
 pub mod pipes;
 mod refusal;
@@ -34,6 +35,7 @@ mod verdict;
 pub use assumed::{Assumed, AssumedVcpu};
 pub use boot::{Cleared, Unproved};
 pub use bus::Bused;
+pub use network::NetworkPlan;
 pub use refusal::share;
 pub use verdict::{Plan, Sum, Verdict};
 

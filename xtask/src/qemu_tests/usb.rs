@@ -106,7 +106,7 @@ pub const TESTS: &[QemuTest] = &[
         )
     },
     QemuTest {
-        // So many that the heap has been at its fullest in the first half.
+        // The length is such that the heap has been at its fullest in the first half.
         horizon_ns: 105_000_000_000,
         among: Some(|| around(Wave::Hostile, 80, 1)),
         ..QemuTest::simulated("hostile devices disturb no other", WAVES, hostile)
@@ -187,7 +187,7 @@ fn behind_hubs(boots: &[Observed]) -> Result<(), String> {
 fn emulated(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.holds()?;
-    // Somebody types in the time of the host: how much, nobody knows.
+    // Somebody types in the time of the host, so the number of keys differs.
     at_least("keys", last(boot, "key-reader", "KEYS", 1)?, 1)?;
     verdict(boot, "disk-check", "DISK WHOLE 64 MiB")
 }

@@ -29,7 +29,7 @@ const PERIODS: u64 = 8;
 const SETTLED: &str = "100ms";
 
 /// The fate of a system.
-pub enum Judged {
+pub(crate) enum Judged {
     /// The reader of descriptions refuses it.
     Unread(String),
     /// The planner refuses it.
@@ -40,15 +40,15 @@ pub enum Judged {
 
 /// Observed in thousandths of what was promised.
 #[derive(Clone, Default, Debug)]
-pub struct Tightness {
-    /// Of messages in pipes.
+pub(crate) struct Tightness {
+    /// Delays of messages in pipes, in per mille of their bounds.
     pub pipes: Vec<u64>,
     pub jobs: Vec<u64>,
 }
 
 /// A promise that was broken.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Breach {
+pub(crate) struct Breach {
     /// The kind of promise.
     pub kind: String,
     /// The promise and what happened.

@@ -81,7 +81,7 @@ pub struct PipeReport {
     pub moving: Nanos,
     /// The longest sum of the two for one message.
     pub whole: Nanos,
-    /// Of a pipe to a device: from the writer until the server took it.
+    /// Time of a message to a device from its writer until the server took it.
     pub taking: Nanos,
     /// The smallest difference between the host's clock and the device's, of all messages since
     /// the last report, modulo 2^64; [`NO_DISTANCE`] if there were none.

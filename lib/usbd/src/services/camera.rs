@@ -14,7 +14,7 @@ use diapason_pipe::{Reader, Writer};
 use diapason_usb::class::uvc::{Camera, Event, Mode, PLACES, Piece, modes};
 
 /// The pipes and the places.
-pub struct Video<P: Platform> {
+pub(crate) struct Video<P: Platform> {
     pieces: Writer<'static, camera::Piece, RECORDS>,
     returned: Reader<'static, Back, RECORDS>,
     clients: Clients<P::Memory>,

@@ -11,7 +11,7 @@ use diapason_usb::class::uvc::{Camera, Event, Piece};
 const DRIFT: u32 = 1_000;
 
 /// The frames of a camera so far.
-pub struct Frames<P: Platform> {
+pub(crate) struct Frames<P: Platform> {
     report: CameraReport,
     /// It runs at the rate that it agrees to.
     is_paced: bool,

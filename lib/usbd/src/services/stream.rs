@@ -33,7 +33,7 @@ struct Counts {
 }
 
 /// A camera, and what came of it.
-pub struct Stream<P: Platform> {
+pub(crate) struct Stream<P: Platform> {
     number: usize,
     terms: Terms,
     clients: Clients<P::Memory>,

@@ -260,7 +260,7 @@ fn pipe_to(channel: u64, (rate, burst): (u64, u64), server: Budget, list: u64) -
 
 fn writer(output: &DrawnOutput) -> String {
     let DrawnOutput { channel, rate, burst, server, replenishments } = output;
-    // So often the pipe may be filled.
+    // The time between two fillings of the pipe.
     let every = (burst * 1_000_000).div_ceil(*rate);
     format!(
         "{}\n[[process]]\nname = \"writer-{channel}\"\nprogram = \"can-writer\"\npriority = 30\n\

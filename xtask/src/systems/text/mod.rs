@@ -110,7 +110,7 @@ fn task(number: usize, task: &DrawnTask) -> String {
     let DrawnTask { period, often, phase, work, section, spare, replenishments, .. } = task;
     let uses = if *section > 0 { "uses = [\"shared\"]\n" } else { "" };
     let server = Budget { budget: (work + spare) * often * 1_000, period: period * often * 1_000 };
-    // Of a task with a mutex, most of it is for others.
+    // A task with a mutex leaves most of it for others.
     let own = spare - spare / if *section > 0 { 2 } else { 4 };
     let job = work + own;
     let every = if *often > 1 { format!("interval = \"{period}us\"\n") } else { String::new() };
