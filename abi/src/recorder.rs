@@ -25,7 +25,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// The kind with this number.
+    /// Returns the kind with this number.
     #[must_use]
     pub const fn decode(number: u8) -> Option<EntryKind> {
         match number {
@@ -66,7 +66,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A call that changed no schedule; nobody read the clock for it.
+    /// Returns a call that changed no schedule; nobody read the clock for it.
     #[must_use]
     pub const fn quick(number: u64, arguments: [u64; 5], result: u64) -> Entry {
         Entry {

@@ -126,7 +126,7 @@ fn shown(plan: &Plan, system: &System, coloured: bool) -> String {
     text + &format!("\n{}: {verdict}\n", system.name)
 }
 
-/// A clock rate such as `25MHz` or `2.4GHz`.
+/// Returns a clock rate such as `25MHz` or `2.4GHz`.
 ///
 /// # Errors
 /// A sentence that says what one looks like.

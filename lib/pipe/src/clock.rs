@@ -61,7 +61,7 @@ impl Point {
 }
 
 impl DeviceClock {
-    /// One that runs at most so many millionths faster or slower than the host's.
+    /// Returns one that runs at most so many millionths faster or slower than the host's.
     #[must_use]
     pub const fn new(drift: u32) -> DeviceClock {
         DeviceClock { drift, lowest: None, spans: None }

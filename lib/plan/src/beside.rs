@@ -54,7 +54,7 @@ pub fn model(model: UsbModel) -> Option<Box<dyn Device>> {
     })
 }
 
-/// A fresh hub of this kind.
+/// Returns a fresh hub of this kind.
 #[must_use]
 pub fn hub(model: UsbModel) -> Hub {
     Hub::new(model.is_superspeed(), UsbModel::HUB_PORTS)

@@ -49,7 +49,7 @@ impl Calls {
         })
     }
 
-    /// A thread hands a message over. A value is published without a call.
+    /// Returns a thread hands a message over. A value is published without a call.
     pub(crate) fn gives(&self, step: Step) -> Nanos {
         match step {
             Step::Mailed => self.each(CallNumber::MboxSend),

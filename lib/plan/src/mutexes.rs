@@ -105,7 +105,7 @@ impl<'a> Mutexes<'a> {
         self.system.sections.iter().find(is)
     }
 
-    /// Everything that is missing to say how long a process may wait for mutexes.
+    /// Returns everything that is missing to say how long a process may wait for mutexes.
     pub(crate) fn lacks(&self, process: u16) -> Vec<Missing> {
         let mut missing = Vec::new();
         let mut needed = self.of(process.into());

@@ -70,7 +70,7 @@ impl NoBill {
     }
 }
 
-/// The bills of all pipes of `system`, in their order.
+/// Returns the bills of all pipes of `system`, in their order.
 #[must_use]
 pub(crate) fn pipes(plant: &Plant<'_>) -> Vec<Piped> {
     let each = (0..plant.system.pipes.len()).map(|index| {
@@ -303,7 +303,7 @@ impl Plant<'_> {
 }
 
 impl Inbound {
-    /// All stages, the last one for a `user`.
+    /// Returns all stages, the last one for a `user`.
     pub(crate) fn stages<'s>(&'s self, user: User<'s>) -> Stages<'s> {
         let (bus, interrupts, work) = (self.bus, self.interrupts, self.work);
         let bottom_half = Stage { work, telling: Telling::All, service: &self.half };
@@ -374,7 +374,7 @@ impl Plant<'_> {
     }
 }
 
-/// The Main VCPU of a process, which has to be its own.
+/// Returns the Main VCPU of a process, which has to be its own.
 pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<Supply, Missing> {
     is_alone(process, system)?;
     let reader = &system.processes[usize::from(process)];

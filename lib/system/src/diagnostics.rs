@@ -181,7 +181,7 @@ impl Diagnostics {
         Diagnostics { source, problems }
     }
 
-    /// Each problem in short, in the order of the text.
+    /// Returns each problem in short, in the order of the text.
     #[must_use]
     pub fn items(&self) -> Vec<Item<'_>> {
         self.problems.iter().map(|problem| problem.item(&self.source)).collect()

@@ -21,7 +21,7 @@ pub(crate) fn faults_of(supervisor: &str) -> String {
     format!("{supervisor}{FAULTS}")
 }
 
-/// The name of a message of a device, as programs wait for it.
+/// Returns the name of a message of a device, as programs wait for it.
 pub(crate) fn message_of(device: &str, number: u16) -> String {
     format!("{device}.{number}")
 }
@@ -123,12 +123,12 @@ impl<'d> Names<'d> {
         self.0.get(name)
     }
 
-    /// The index of the process of that name.
+    /// Returns the index of the process of that name.
     pub fn process(&self, name: &str) -> Option<usize> {
         self.get(name).filter(|meaning| meaning.kind == Kind::Process).map(|meaning| meaning.index)
     }
 
-    /// The index of the VCPU of that name.
+    /// Returns the index of the VCPU of that name.
     pub fn vcpu(&self, name: &str) -> Option<usize> {
         self.get(name).filter(|meaning| meaning.kind == Kind::Vcpu).map(|meaning| meaning.index)
     }

@@ -21,7 +21,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// The endpoint whose completion the class waits for.
+    /// Returns the endpoint whose completion the class waits for.
     pub const fn endpoint(self) -> u8 {
         match self {
             Change::Alternate { .. } => 0,

@@ -64,7 +64,7 @@ impl<P: Platform> Client<P> {
         Ok(Client::with(Desk { departures, reports, requests }))
     }
 
-    /// The client of a place for tuned pipes.
+    /// Returns the client of a place for tuned pipes.
     pub fn of_place(platform: &P, place: usize) -> Result<Client<P>, Errno> {
         let names = tuned::names(place).ok_or(Errno::Absent)?;
         let departures = platform.reader(names.out)?;
@@ -137,9 +137,9 @@ impl<P: Platform> Client<P> {
         }
     }
 
-    /// The next frame, and when it was written; what is none is given up. The fence goes with that
-    /// of the client, who wakes the server only if the pipe was empty: one of the two sees what the
-    /// other did.
+    /// Returns the next frame, and when it was written; what is none is given up. The fence goes
+    /// with that of the client, who wakes the server only if the pipe was empty: one of the two
+    /// sees what the other did.
     pub fn next(&mut self, now: Nanos) -> Option<(Frame, Nanos)> {
         let departures = &mut self.desk.departures;
         self.roomy &= departures.len().is_ok_and(|waiting| waiting <= ROOMY);

@@ -38,7 +38,7 @@ impl<P: Platform> Pool<P> {
         Pool { memory, taken: Vec::with_capacity(devices) }
     }
 
-    /// All of the memory.
+    /// Returns all of the memory.
     pub fn window(&self) -> Window {
         Window { base: self.memory.base(), length: self.memory.length() }
     }
@@ -84,7 +84,7 @@ pub(crate) struct Slots<P: Platform> {
 }
 
 impl<P: Platform> Slots<P> {
-    /// A free place for `bytes`, of the smallest size that is enough.
+    /// Returns a free place for `bytes`, of the smallest size that is enough.
     pub fn take(&mut self, bytes: usize) -> Option<usize> {
         let mut first = 0;
         for shape in self.shapes {

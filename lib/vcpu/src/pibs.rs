@@ -71,8 +71,8 @@ impl Pibs {
     /// A server without a share, for an unused slot of a pool.
     pub const EMPTY: Pibs = Pibs::new(0, Nanos::ZERO, Nanos::ZERO);
 
-    /// A stopped server with `share` parts per million, no grant larger than `cap` entitles to,
-    /// eligible from `start` on. Share and cap are the caller's to check.
+    /// Returns a stopped server with `share` parts per million, no grant larger than `cap` entitles
+    /// to, eligible from `start` on. Share and cap are the caller's to check.
     #[must_use]
     pub const fn new(share: u32, cap: Nanos, start: Nanos) -> Pibs {
         Pibs {
@@ -105,7 +105,7 @@ impl Pibs {
         self.cap
     }
 
-    /// The inherited period, which is also the rank among fixed priorities.
+    /// Returns the inherited period, which is also the rank among fixed priorities.
     #[must_use]
     pub const fn period(&self) -> Nanos {
         self.period

@@ -40,7 +40,7 @@ pub fn entrance(place: usize) -> Result<(Counter, Semaphore), Errno> {
     Ok((counter, Semaphore::open(names.ready)?))
 }
 
-/// The semaphore that a program gives to signal its peer that there is something new.
+/// Returns the semaphore that a program gives to signal its peer that there is something new.
 ///
 /// # Errors
 /// There is no such place.

@@ -52,7 +52,7 @@ pub fn tpipe<T: Work>(
 }
 
 impl Pipe {
-    /// A pipe that is not open yet, and its thread, which waits.
+    /// Returns a pipe that is not open yet, and its thread, which waits.
     ///
     /// # Errors
     /// There is no such place, or the thread has a pipe already.

@@ -19,7 +19,7 @@ pub struct Inlet {
     pub ready: Semaphore,
 }
 
-/// The client's side.
+/// Returns the client's side.
 ///
 /// # Errors
 /// None for what the description grants.

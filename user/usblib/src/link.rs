@@ -27,7 +27,7 @@ pub struct Counter {
     pub ready: Semaphore,
 }
 
-/// The server's side of the link with this number, below [`LINKS`].
+/// Returns the server's side of the link with this number, below [`LINKS`].
 ///
 /// # Errors
 /// None for what the description grants.
@@ -46,7 +46,7 @@ pub fn counter(number: usize) -> Result<Counter, Errno> {
 pub type Link = UsbClient<Ask, Done, RECORDS>;
 
 impl Link {
-    /// The link with this number, below [`LINKS`].
+    /// Returns the link with this number, below [`LINKS`].
     ///
     /// # Errors
     /// None for what the description grants.

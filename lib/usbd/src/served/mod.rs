@@ -43,7 +43,7 @@ enum Stage {
 }
 
 impl<P: Platform> Served<P> {
-    /// A device of this service and this name, being configured.
+    /// Returns a device of this service and this name, being configured.
     pub fn new(
         device: DeviceId,
         (service, name): (usize, &'static str),
@@ -89,7 +89,7 @@ impl<P: Platform> Served<P> {
         self.is_gone() && self.transfers.are_over()
     }
 
-    /// Its memory, at its end.
+    /// Returns its memory, at its end.
     pub fn into_slots(self) -> Slots<P> {
         self.transfers.slots
     }

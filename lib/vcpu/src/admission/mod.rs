@@ -143,7 +143,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// A core without VCPUs.
+    /// Returns a core without VCPUs.
     #[must_use]
     pub const fn new(overheads: Overheads) -> Load {
         Load {
