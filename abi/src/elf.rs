@@ -157,15 +157,15 @@ impl<'a> Program<'a> {
             .map(|(_, segment)| segment)
     }
 
-    /// The bytes a segment has in the file.
+    /// Returns the bytes that a segment has in the file.
     #[must_use]
     pub fn bytes(&self, segment: &Segment) -> &'a [u8] {
         let start = segment.offset as usize;
         self.file.get(start..start + segment.file_size as usize).unwrap_or(&[])
     }
 
-    /// Every relocation: the address of a word and what the base is added to, both relative to the
-    /// window. Each names a word inside the file bytes of a writable segment.
+    /// Visits every relocation: the address of a word and the value that the base is added to, both
+    /// relative to the window. Each names a word inside the file bytes of a writable segment.
     ///
     /// # Errors
     /// `Relocation` for any other kind or place, through `visit`'s absence: nothing is visited

@@ -108,7 +108,7 @@ impl Entry {
     }
 }
 
-/// An access of user memory as entries: the bytes read, 64 to an entry, or that it failed.
+/// Writes an access of user memory as entries: the bytes read, 64 to an entry, or that it failed.
 pub fn access_words(bytes: Option<&[u8]>, mut keep: impl FnMut([u64; ENTRY_WORDS])) {
     let Some(bytes) = bytes else {
         let mut words = [0; ENTRY_WORDS];

@@ -123,8 +123,8 @@ pub const fn arrivals(contract: &[Bucket], window: Nanos) -> u64 {
     least
 }
 
-/// The longest time between two reads of a reader that runs every `period` and gives the slots
-/// back at least `earliest` and at most `latest` after each release: T + R − C.
+/// Returns the longest time between two reads of a reader that runs every `period` and gives the
+/// slots back at least `earliest` and at most `latest` after each release: T + R − C.
 #[must_use]
 pub const fn read_gap(period: Nanos, latest: Nanos, earliest: Nanos) -> Nanos {
     Nanos(period.0.saturating_add(latest.0.saturating_sub(earliest.0)))

@@ -28,7 +28,7 @@ impl Plan {
         }
     }
 
-    /// The system, whether its plan holds or not.
+    /// Returns the system, whether its plan holds or not.
     #[must_use]
     pub fn clear_anyway(&self, _: Unproved) -> Cleared {
         Cleared { system: self.told(), proved: self.holds() }

@@ -200,8 +200,8 @@ impl Plant<'_> {
         ))
     }
 
-    /// The server of a pipe must not wait for a mutex of the description: every pipe of the server
-    /// would wait with it.
+    /// Checks that the server of a pipe waits for no mutex of the description: every pipe of the
+    /// server would wait with it.
     pub(crate) fn locks_nothing(&self, process: u16) -> Result<(), Missing> {
         let Some(mutex) = self.mutexes.shared_by(process) else { return Ok(()) };
         let name = self.system.process_name(process).unwrap_or_default();
@@ -321,8 +321,8 @@ pub(crate) enum Half {
 }
 
 impl Plant<'_> {
-    /// The I/O VCPU of a thread of the server that works for the process of `pipe`, and how often
-    /// it is woken at most.
+    /// Returns the I/O VCPU of a thread of the server that works for the process of `pipe`, and the
+    /// most wake-ups of it.
     pub(crate) fn half(&self, pipe: &Pipe, half: Half) -> Result<(IoSupply, Nanos), Missing> {
         let Plant { system, core, .. } = *self;
         let process = &system.processes[usize::from(pipe.process)];
@@ -397,7 +397,7 @@ pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<S
     })
 }
 
-/// One thread of a process, and nobody else, has its VCPU.
+/// Checks that one thread of a process, and no other, has its VCPU.
 pub(crate) fn is_alone(process: u16, system: &System) -> Result<(), Missing> {
     let reader = &system.processes[usize::from(process)];
     let users = system.processes.iter().filter(|process| process.vcpu == reader.vcpu);
@@ -430,7 +430,7 @@ pub(crate) fn is_alone(process: u16, system: &System) -> Result<(), Missing> {
     Ok(())
 }
 
-/// The longest time of a transfer of an interface, beside whatever shares its bus.
+/// Returns the longest time of a transfer of an interface, beside whatever shares its bus.
 pub(crate) fn longest_transfer(
     usb: usize,
     system: &System,

@@ -96,7 +96,7 @@ impl Plan {
         *self.margin.get_or_init(|| breakdown(&self.core.system))
     }
 
-    /// The cheapest queues that hold, one for each Main VCPU.
+    /// Returns the cheapest queues that hold, one for each Main VCPU.
     #[must_use]
     pub fn cheapest(&self) -> Option<&[Queue]> {
         let found = || allocate::cheapest(&self.system, self.costs.clock_hz());

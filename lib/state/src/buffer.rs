@@ -69,7 +69,7 @@ impl<T: Plain, const N: usize> StateBuffer<T, N> {
         cell
     }
 
-    /// The one writer, and a reader to copy.
+    /// Returns the one writer, and a reader to copy.
     pub fn split(&mut self) -> (Writer<'_, Self>, Reader<'_, Self>) {
         Writer::pair(self)
     }

@@ -41,7 +41,7 @@ impl<T: Plain> StateWord<T> {
         StateWord { word: AtomicU64::new(Self::pack(initial)), value: PhantomData }
     }
 
-    /// The one writer, and a reader to copy.
+    /// Returns the one writer, and a reader to copy.
     pub fn split(&mut self) -> (Writer<'_, Self>, Reader<'_, Self>) {
         Writer::pair(self)
     }

@@ -16,7 +16,7 @@ pub(crate) const SUPERVISOR: &str = "supervisor";
 /// Ends the names of the mailboxes for fault reports.
 pub(crate) const FAULTS: &str = ".faults";
 
-/// The name of the mailbox with the fault reports for `supervisor`.
+/// Returns the name of the mailbox with the fault reports for `supervisor`.
 pub(crate) fn faults_of(supervisor: &str) -> String {
     format!("{supervisor}{FAULTS}")
 }
@@ -161,7 +161,7 @@ impl<'d> Names<'d> {
         false
     }
 
-    /// The nearest name to `word` among those of the kinds wanted.
+    /// Returns the nearest name to `word` among those of the kinds wanted.
     pub fn nearest(&self, word: &str, wanted: impl Fn(Kind) -> bool) -> Option<&'d str> {
         let candidates = self.0.iter().filter(|(_, meaning)| wanted(meaning.kind));
         nearest(word, candidates.map(|(name, _)| *name))
@@ -204,8 +204,8 @@ fn everything(declared: &Declared) -> impl Iterator<Item = (&str, Meaning)> {
         .filter(|(name, _)| !name.is_empty())
 }
 
-/// The kernel compares keys, not names: report two names with the same key, or with the key that
-/// means "private". `key_of` is a parameter so that this can be tested.
+/// Reports two names with the same key, because the kernel compares keys and not names, or with the
+/// key that means "private". `key_of` is a parameter so that this can be tested.
 pub(crate) fn check_keys(declared: &Declared, key_of: fn(&str) -> Key, report: &mut Report) {
     let mut keys: BTreeMap<Key, String> = BTreeMap::from([(Key::PRIVATE, String::new())]);
     for (name, meaning) in everything(declared) {

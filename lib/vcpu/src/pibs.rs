@@ -99,7 +99,7 @@ impl Pibs {
         self.share
     }
 
-    /// No grant is larger than this period entitles to.
+    /// Returns the longest period that a grant is computed from.
     #[must_use]
     pub const fn cap(&self) -> Nanos {
         self.cap
@@ -130,7 +130,7 @@ impl Pibs {
         Nanos(period.0 * u64::from(self.share) / u64::from(MILLION))
     }
 
-    /// The shortest time between the begins of two whole grants to work for `period`.
+    /// Returns the shortest time between the starts of two whole grants to work for `period`.
     #[must_use]
     pub fn between(&self, period: Nanos) -> Nanos {
         let used = self.quantum(period).0 * u64::from(MILLION);

@@ -97,7 +97,8 @@ impl Link {
         }
     }
 
-    /// The head of a message of so many bytes that came to `place`, if nothing of it is damaged.
+    /// Returns the head of a message of `bytes` bytes that came to `place`, if nothing of it is
+    /// damaged.
     #[must_use]
     pub fn check(&self, place: u32, bytes: u32) -> Option<Head> {
         let at = place as usize * UNIT;

@@ -74,7 +74,7 @@ pub struct Promised {
 }
 
 impl Promised {
-    /// A Main VCPU with a list of eight.
+    /// Returns a Main VCPU with a list of eight.
     #[must_use]
     pub const fn main(budget: Nanos, period: Nanos) -> Promised {
         Promised { budget, period, chunks: 8, lost: Nanos::ZERO }

@@ -26,7 +26,7 @@ pub const fn size_of_delay(delay: Nanos) -> usize {
     if size < SIZES { size } else { SIZES - 1 }
 }
 
-/// The longest delay of a size; the last size has everything longer, too.
+/// Returns the longest delay of a size; the last size has everything longer, too.
 #[must_use]
 pub const fn longest_of(size: usize) -> Nanos {
     if size == 0 {
@@ -63,7 +63,7 @@ impl PipeDelays {
         size / IN_A_PART
     }
 
-    /// One part of all counts.
+    /// Returns one part of all counts.
     #[must_use]
     pub fn part_of(to_device: bool, channel: u8, part: u8, all: &[u32; SIZES]) -> PipeDelays {
         let mut counts = [0; IN_A_PART];

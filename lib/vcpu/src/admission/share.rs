@@ -45,7 +45,7 @@ impl Share {
         Share(self.0.saturating_sub(other.0))
     }
 
-    /// The product of two shares of at most one, rounded down.
+    /// Returns the product of two shares of at most one, rounded down.
     #[must_use]
     pub const fn times(self, other: Share) -> Share {
         if self.0 >= Share::ONE.0 {
