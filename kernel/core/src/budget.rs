@@ -116,6 +116,7 @@ impl Kernel<'_> {
         self.scheduler.call_at = Nanos::FOREVER;
         self.scheduler.owed = Nanos::ZERO;
         let grace = core::mem::take(&mut self.scheduler.grace);
+        let prepaid = core::mem::take(&mut self.scheduler.prepaid);
         self.scheduler.plain = vcpu.is_none() && self.scheduler.eligible == 0;
         if vcpu.is_none() {
             return;
@@ -144,7 +145,7 @@ impl Kernel<'_> {
             // The rest of a switch stays spared.
             s.paid_since = since.max(now);
         }
-        s.paid_since += spared + rings;
+        s.paid_since += spared + rings + prepaid;
         let left = self.vcpus[vcpu].available(now) - s.owed;
         s.call_at = next.min(s.paid_since + left);
     }

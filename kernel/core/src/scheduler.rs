@@ -53,6 +53,8 @@ pub struct Scheduler {
     pub(crate) owed: Nanos,
     /// Time of this entry that the VCPU which goes on does not pay.
     pub(crate) grace: Nanos,
+    /// Time of this entry that another VCPU has paid already.
+    pub(crate) prepaid: Nanos,
     /// The VCPU of each rank, the most urgent last.
     pub(crate) by_rank: [VcpuId; RANKS],
     /// For each rank, those that are chosen from by deadline together with it.
@@ -79,6 +81,7 @@ impl Scheduler {
             paid_since: Nanos::ZERO,
             call_at: Nanos::FOREVER,
             grace: Nanos::ZERO,
+            prepaid: Nanos::ZERO,
             owed: Nanos::ZERO,
         }
     }

@@ -253,7 +253,12 @@ impl Machine for Metal {
         let Program { entry: first, arguments } = self.programs[place.process as usize];
         let window = layout::base(place.process);
         let start = ThreadStart::of(window, place.slot, (first, arguments), entry);
-        self.contexts[thread.index() as usize].start(start);
+        self.contexts[thread.index() as usize].start(place.process, start);
+    }
+
+    fn show_process(&mut self, process: ProcessId, visible: bool) {
+        self.space(process).show_window(process.index(), visible);
+        self.forget(process);
     }
 
     fn map_heap(&mut self, process: ProcessId, page: u32, frame: FrameId) {

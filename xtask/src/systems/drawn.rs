@@ -68,6 +68,9 @@ pub(crate) struct Interface {
     pub behind_hub: bool,
     /// The interface has no channel behind the last one that is used.
     pub few: bool,
+    /// A pipe from the only channel of a second interface. Its `channel` says whose traffic that
+    /// has; the number of the channel is [`SECOND`].
+    pub second: Option<DrawnPipe>,
     /// The pipes to the interface, each to a channel that no other pipe has.
     pub outputs: Vec<DrawnOutput>,
     /// Other devices, each with its service and its client.
@@ -177,6 +180,9 @@ pub(crate) enum Perch {
     Beside,
 }
 
+/// The number of the first channel behind those of an interface with all of them.
+pub const SECOND: u64 = 5;
+
 /// Messages a second that are sent on the bus of each channel.
 pub const SENT: [u64; 5] = [463, 391, 1_389, 1_563, 3_194];
 /// Messages a second on the bus of each channel, rounded up.
@@ -205,7 +211,8 @@ impl Drawn {
     pub fn size(&self) -> usize {
         let of = |can: &Interface| {
             let chains = can.pipes.iter().filter(|pipe| pipe.chain.is_some()).count();
-            3 + can.pipes.len() + can.outputs.len() + chains + can.classes.len()
+            let pipes = can.pipes.len() + usize::from(can.second.is_some());
+            3 + pipes + can.outputs.len() + chains + can.classes.len()
         };
         self.tasks.len() + self.rude.len() + self.can.as_ref().map_or(0, of)
     }

@@ -83,7 +83,7 @@ struct Conditions {
 /// ends of pipes have long periods.
 pub fn horizon(drawn: &Drawn) -> u64 {
     let Some(can) = &drawn.can else { return HORIZON_NS };
-    let readers = can.pipes.iter().map(|pipe| pipe.server.period);
+    let readers = can.pipes.iter().chain(&can.second).map(|pipe| pipe.server.period);
     let ends = readers.chain(can.outputs.iter().map(|output| output.server.period));
     let longest = ends.max().unwrap_or_default();
     let found = read(drawn).map_or(Nanos::ZERO, |cores| found_within(&cores[0]));
@@ -232,7 +232,10 @@ fn violation(kind: &str, text: String) -> Breach {
 /// The programs that misbehave.
 const RUDE: [&str; 3] = ["rude", "hostile", "tuned-hostile"];
 
-/// The names of processes that misbehave, and of VCPUs that nobody else is on.
+/// The doorbell that one of them rings as often as it likes.
+const BELL: &str = "rude.bell";
+
+/// The names of processes that misbehave, of VCPUs that nobody else is on, and of their doorbell.
 fn misbehaving(system: &System) -> Vec<&str> {
     let is_rude = |process: &&Process| RUDE.contains(&&*process.program);
     let others: Vec<u16> =
@@ -240,7 +243,7 @@ fn misbehaving(system: &System) -> Vec<&str> {
     let rude = || system.processes.iter().filter(is_rude);
     let vcpus = rude().filter_map(|it| it.vcpu).filter(|vcpu| !others.contains(vcpu));
     let vcpus = vcpus.filter_map(|vcpu| system.vcpu_name(vcpu));
-    rude().map(|it| &*it.name).chain(vcpus).collect()
+    rude().map(|it| &*it.name).chain(vcpus).chain([BELL]).collect()
 }
 
 /// The names of processes whose jobs may last longer than the time to the next one, as the plan

@@ -424,8 +424,10 @@ mod tests {
             }),
             5 => Measurement::Link(LinkReport { number, here: odd, found: a, came: b, sent: c }),
             _ => {
-                let (whole, broken, missed) = (a, b, c);
-                Measurement::Camera(CameraReport { stream: odd, number, whole, broken, missed })
+                let (whole, broken, missed, period, late) = (a, b, c, Nanos(d), Nanos(a ^ c));
+                let stream = odd;
+                let report = CameraReport { stream, number, whole, broken, missed, period, late };
+                Measurement::Camera(report)
             }
         }
     }
