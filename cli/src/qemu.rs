@@ -97,7 +97,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// The ending that the emulator's exit status stands for.
+    /// Returns the ending that the emulator's exit status stands for.
     #[must_use]
     pub fn of_status(status: Option<i32>) -> Ending {
         const VALUES: [(u8, Ending); 5] = [
@@ -125,7 +125,7 @@ pub fn patience(horizon_ns: u64) -> Duration {
 pub struct RunFolder(PathBuf);
 
 impl RunFolder {
-    /// A new folder under `target`.
+    /// Returns a new folder under `target`.
     ///
     /// # Errors
     /// If it cannot be made.
@@ -178,8 +178,8 @@ impl Drop for RunFolder {
 }
 
 impl Boot<'_> {
-    /// The command that boots the machine, its archive written to `folder` and its console going
-    /// to `console` (a character device of QEMU's).
+    /// Returns the command that boots the machine, its archive written to `folder` and its console
+    /// going to `console` (a character device of QEMU's).
     ///
     /// # Errors
     /// If the archive cannot be written.

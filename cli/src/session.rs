@@ -106,7 +106,7 @@ impl Session {
         Ok(Session { names, system, plan, proved, built, archive, options, captures, shift: 0 })
     }
 
-    /// The machine it boots on.
+    /// Returns the machine it boots on.
     #[must_use]
     pub fn boot(&self) -> Boot<'_> {
         let memory = self.system.memory.saturating_add(u64::from(self.options.record_bytes));

@@ -103,7 +103,7 @@ pub(crate) struct Processor<'a, O> {
 }
 
 impl<'a, O: Observer> Processor<'a, O> {
-    /// A core that is switched on at `now`.
+    /// Returns a core that is switched on at `now`.
     pub fn new(
         kernel: Kernel<'a>,
         machine: Simulated,

@@ -29,7 +29,7 @@ const CAMPAIGNS: &[Campaign] = &[
     campaign("mixed traffic on CAN", "diapason-can", "mts"),
 ];
 
-/// All campaigns whose description or package contains `part`; the exit code.
+/// Returns all campaigns whose description or package contains `part`; the exit code.
 pub fn command(workspace: &Workspace, part: &str) -> u8 {
     let mut tally = Tally::default();
     let chosen = |c: &&Campaign| c.what.contains(part) || c.package.contains(part);

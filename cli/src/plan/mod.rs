@@ -152,7 +152,7 @@ fn findings(found: &[Diagnostics], coloured: bool) -> String {
     found.iter().map(|found| format!("\n{}\n", shown(found))).collect()
 }
 
-/// A clock rate such as `25MHz` or `2.4GHz`.
+/// Returns a clock rate such as `25MHz` or `2.4GHz`.
 ///
 /// # Errors
 /// A sentence that says what one looks like.

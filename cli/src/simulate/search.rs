@@ -35,7 +35,7 @@ impl Seeds {
         }
     }
 
-    /// One after the other.
+    /// Returns one after the other.
     pub fn each(self) -> impl Iterator<Item = u64> {
         (self.from..self.to).step_by(usize::try_from(self.step).unwrap_or(usize::MAX))
     }

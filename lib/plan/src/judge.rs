@@ -17,7 +17,7 @@ use diapason_system::{Diagnostics, System};
 use std::sync::OnceLock;
 
 impl Plan {
-    /// The plan of `system` on a processor of `clock_hz` instructions a second.
+    /// Returns the plan of `system` on a processor of `clock_hz` instructions a second.
     #[must_use]
     pub fn of(system: &System, clock_hz: u64) -> Plan {
         let costs = system.kernel_times(clock_hz);

@@ -31,7 +31,8 @@ impl Plant<'_> {
         Ok(Piped { bill, equation_nine: None })
     }
 
-    /// The bill of a pipe to a device if this is written, and the server told of it so late.
+    /// Returns the bill of a pipe to a device for this contract and this delay until the server is
+    /// told.
     pub(crate) fn output_of(
         &self,
         index: usize,

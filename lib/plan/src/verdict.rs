@@ -84,7 +84,7 @@ impl Sum {
 }
 
 impl Plan {
-    /// The system that is planned.
+    /// Returns the system that is planned.
     #[must_use]
     pub const fn system(&self) -> &System {
         &self.system
@@ -96,7 +96,7 @@ impl Plan {
         *self.margin.get_or_init(|| breakdown(&self.core.system))
     }
 
-    /// The cheapest queues that hold, one for each Main VCPU.
+    /// Returns the cheapest queues that hold, one for each Main VCPU.
     #[must_use]
     pub fn cheapest(&self) -> Option<&[Queue]> {
         let found = || allocate::cheapest(&self.system, self.costs.clock_hz());
@@ -126,7 +126,7 @@ impl Plan {
         }
     }
 
-    /// The shortest grant of an I/O VCPU and the time in which it is its share.
+    /// Returns the shortest grant of an I/O VCPU and the time in which it is its share.
     #[must_use]
     pub fn grant(&self, io: usize) -> (Nanos, Nanos) {
         let io = &self.core.system.ios[io];
@@ -141,8 +141,8 @@ impl Plan {
         self.exact.as_ref().ok()?.responses.get(main)
     }
 
-    /// The bound of the job that is described of a VCPU, if the VCPU works for nothing else and the
-    /// exact test admits the system.
+    /// Returns the bound of the job that is described of a VCPU, if the VCPU works for nothing else
+    /// and the exact test admits the system.
     #[must_use]
     pub fn job(&self, main: usize) -> Option<&JobBound> {
         self.exact.as_ref().ok()?;

@@ -30,7 +30,7 @@ pub struct RunOptions {
 pub struct Permit(());
 
 impl Permit {
-    /// A permit. Only `lib/plan` and tests of this crate call this.
+    /// Returns a permit. Only `lib/plan` and tests of this crate call this.
     #[must_use]
     pub const fn granted() -> Permit {
         Permit(())

@@ -11,7 +11,7 @@ pub type Outlet = Writer<'static, Times, RECORDS>;
 /// The reader's end.
 pub type Inlet = Reader<'static, Times, RECORDS>;
 
-/// The server's end.
+/// Returns the server's end.
 ///
 /// # Errors
 /// None for what the description grants.
