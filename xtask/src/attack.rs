@@ -27,6 +27,7 @@ const CAMPAIGNS: &[Campaign] = &[
     campaign("a hostile USB controller", "diapason-usb", "xhci"),
     campaign("response times on CAN", "diapason-can", "response"),
     campaign("mixed traffic on CAN", "diapason-can", "mts"),
+    campaign("nodes with mixed traffic on CAN", "diapason-can", "mts_nodes"),
 ];
 
 /// Returns all campaigns whose description or package contains `part`; the exit code.
