@@ -13,10 +13,10 @@ pub use diapason_plan::{Bused, Cleared, Plan, Sum, Unproved, Verdict, chains, pi
 
 use crate::describe::describe_any;
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
+use crate::output::{is_coloured, write};
 use crate::{Failure, duration};
 use diapason_system::{Description, System};
 use serde_json::{Value, json};
-use std::io::{IsTerminal, Write};
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -34,6 +34,7 @@ impl Deref for View<'_> {
 /// The request to `plan`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct PlanRequest {
+    #[arg(default_value = "system.toml")]
     pub system: PathBuf,
     /// Instructions a second, such as 25MHz or 2.4GHz [default: the description's `clock`].
     #[arg(long = "clock", value_name = "RATE", value_parser = clock)]
@@ -54,7 +55,7 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
             let text = if request.json {
                 format!("{:#}\n", View(&plan).to_json(&system))
             } else {
-                shown(&plan, &system, std::io::stdout().is_terminal())
+                shown(&plan, &system, is_coloured(&std::io::stdout()))
             };
             (text, plan.verdict())
         }
@@ -69,8 +70,7 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
             several("host", &named, request)
         }
     };
-    // A reader who has seen enough does not make the system worse.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    write(&text);
     Ok(match verdict {
         Verdict::Holds => HOLDS,
         Verdict::DoesNotHold => BROKEN,
@@ -97,7 +97,7 @@ fn several(noun: &str, parts: &[(String, &System)], request: &PlanRequest) -> (S
         let json = json!({ "holds": holds, format!("{noun}s"): each.collect::<Vec<Value>>() });
         return (format!("{json:#}\n"), verdict);
     }
-    let coloured = std::io::stdout().is_terminal();
+    let coloured = is_coloured(&std::io::stdout());
     let texts = each.map(|((name, system), plan)| {
         format!("{noun} {name}\n\n{}", shown(plan, system, coloured))
     });
@@ -147,7 +147,7 @@ pub fn cleared(plan: &Plan, unproved: Option<Unproved>) -> Result<Cleared, Failu
     if let Some(unproved) = unproved {
         return Ok(plan.clear_anyway(unproved));
     }
-    plan.clear().map_err(|found| match std::io::stderr().is_terminal() {
+    plan.clear().map_err(|found| match is_coloured(&std::io::stderr()) {
         true => Failure::NotAdmitted(found.coloured()),
         false => Failure::NotAdmitted(found.plain()),
     })
