@@ -176,7 +176,7 @@ impl Joined {
         }
     }
 
-    /// Of these faults, those that can happen: a core does not lose its power alone.
+    /// Keeps the possible faults: a core does not lose its power alone.
     fn possible(&self, mut faults: Vec<Fault>) -> Vec<Fault> {
         if matches!(self, Joined::Cores) {
             faults.retain(|fault| fault.kind.target() != FaultTarget::Host);

@@ -40,12 +40,12 @@ struct Record {
     frame: Option<Frame>,
     put: Deed,
     taken: Option<Deed>,
-    /// Of a pipe to a device: when it was known to be through.
+    /// When a message to a device was known to be through.
     known: Option<Deed>,
 }
 
 /// The messages of one pipe.
-pub struct Line {
+pub(crate) struct Line {
     way: Way,
     channel: usize,
     /// The number of the channel among those of the host.

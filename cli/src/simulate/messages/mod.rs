@@ -65,7 +65,7 @@ impl Lives {
 
 /// The surroundings of a host's messages.
 #[derive(Clone, Copy)]
-pub struct Around<'a> {
+pub(crate) struct Around<'a> {
     /// The promises of the host.
     pub plan: &'a Plan,
     /// Where one can look.
@@ -74,8 +74,8 @@ pub struct Around<'a> {
 }
 
 /// Everybody who follows messages.
-pub struct Messages {
-    /// Of this pipe, this one is wanted.
+pub(crate) struct Messages {
+    /// The pipe and the number of the message that is wanted.
     wanted: Option<(usize, u64)>,
     lives: Lives,
     /// By pipe; none if it cannot be followed.

@@ -14,20 +14,20 @@ type Place = (u8, u8);
 
 /// A command about a message, in a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Carried {
+pub(crate) struct Carried {
     pub what: Passing,
     pub place: Place,
     /// The first and the last instant of the packets that carried it.
     pub from: Nanos,
     pub to: Nanos,
-    /// The end of its transfer, and who tells it.
+    /// The end of its transfer, and the interrupter that reports it.
     pub over: Nanos,
     pub vector: u16,
 }
 
 /// The state of a message that is in its device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Waits {
+pub(crate) enum Waits {
     /// No transfer of its endpoint is under way.
     NoTransfer,
     /// Its endpoint's packets do not carry it yet.
@@ -53,7 +53,7 @@ struct Flow {
 
 /// A controller, as it is seen from outside.
 #[derive(Default)]
-pub struct Wire {
+pub(crate) struct Wire {
     packets: VecDeque<Packet>,
     /// From when to when transfers were under way; the last may still be.
     hands: BTreeMap<Place, VecDeque<(Nanos, Nanos)>>,
