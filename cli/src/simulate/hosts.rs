@@ -141,6 +141,8 @@ pub(super) struct Several {
     /// Each with its name.
     parts: Vec<(String, System)>,
     joined: Joined,
+    /// The network between them is proved to form.
+    forms: bool,
     /// Where those that are only about one are described.
     file: Option<String>,
 }
@@ -186,18 +188,19 @@ impl Joined {
 }
 
 impl Several {
-    /// Returns the hosts of a file with the cables between them.
-    pub fn hosts(Hosts { hosts, cables }: Hosts) -> Several {
+    /// Returns the hosts of a file with the cables between them. `forms` tells whether their
+    /// network is proved.
+    pub fn hosts(Hosts { hosts, cables, .. }: Hosts, forms: bool) -> Several {
         let file = hosts.first().map(|host| host.file.clone());
         let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
-        Several { parts, joined: Joined::By(cables), file }
+        Several { parts, joined: Joined::By(cables), forms, file }
     }
 
     /// Returns the cores of one host.
     pub fn cores(cores: Vec<System>) -> Several {
         let named = |system: System| (system.core.to_string(), system);
         let parts = cores.into_iter().map(named).collect();
-        Several { parts, joined: Joined::Cores, file: None }
+        Several { parts, joined: Joined::Cores, forms: true, file: None }
     }
 }
 
@@ -228,7 +231,7 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
     }
     note(super::TRUST);
     note("building the programs");
-    let Several { parts, joined, .. } = several;
+    let Several { parts, joined, forms, .. } = several;
     let systems: Vec<&System> = parts.iter().map(|(_, system)| system).collect();
     let built = project::build(&Workspace::find()?, &request.system, &systems)?;
     let mut sessions = Vec::new();
@@ -236,7 +239,9 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
         let options =
             RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
         let plan = crate::plan::Plan::of(&system, system.clock_hz);
-        let session = Session::planned(plan, built.clone(), options, request.length.unproved())?;
+        let unproved = request.length.unproved();
+        let mut session = Session::planned(plan, built.clone(), options, unproved)?;
+        session.proved &= forms;
         sessions.push((name, session));
     }
     interrupt::await_signals()?;

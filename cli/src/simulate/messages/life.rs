@@ -21,7 +21,7 @@ pub struct Journey {
 }
 
 /// The way that it took.
-pub(crate) enum Road {
+pub enum Road {
     FromDevice {
         carried: Carried,
         /// When and by whom it was put into its pipe.
@@ -55,7 +55,7 @@ impl Journey {
 
 /// The kind of one item of a life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum During {
+pub enum During {
     /// Others are before it in its pipe.
     Pipe,
     /// It, or its acknowledgement, waits for the bus.
@@ -156,7 +156,7 @@ impl Life {
 }
 
 /// Where a journey can be looked up.
-pub(crate) struct Roads<'a> {
+pub struct Roads<'a> {
     pub wire: &'a Wire,
     pub history: &'a History,
     /// The device whose interrupt tells its transfer.

@@ -45,7 +45,7 @@ struct Record {
 }
 
 /// The messages of one pipe.
-pub(crate) struct Line {
+pub struct Line {
     way: Way,
     channel: usize,
     /// The number of the channel among those of the host.

@@ -65,7 +65,7 @@ impl Lives {
 
 /// The surroundings of a host's messages.
 #[derive(Clone, Copy)]
-pub(crate) struct Around<'a> {
+pub struct Around<'a> {
     /// The promises of the host.
     pub plan: &'a Plan,
     /// Where one can look.
@@ -74,7 +74,7 @@ pub(crate) struct Around<'a> {
 }
 
 /// Everybody who follows messages.
-pub(crate) struct Messages {
+pub struct Messages {
     /// The pipe and the number of the message that is wanted.
     wanted: Option<(usize, u64)>,
     lives: Lives,

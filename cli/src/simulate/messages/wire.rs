@@ -14,7 +14,7 @@ type Place = (u8, u8);
 
 /// A command about a message, in a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Carried {
+pub struct Carried {
     pub what: Passing,
     pub place: Place,
     /// The first and the last instant of the packets that carried it.
@@ -27,7 +27,7 @@ pub(crate) struct Carried {
 
 /// The state of a message that is in its device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Waits {
+pub enum Waits {
     /// No transfer of its endpoint is under way.
     NoTransfer,
     /// Its endpoint's packets do not carry it yet.
@@ -53,7 +53,7 @@ struct Flow {
 
 /// A controller, as it is seen from outside.
 #[derive(Default)]
-pub(crate) struct Wire {
+pub struct Wire {
     packets: VecDeque<Packet>,
     /// From when to when transfers were under way; the last may still be.
     hands: BTreeMap<Place, VecDeque<(Nanos, Nanos)>>,
