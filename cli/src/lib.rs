@@ -29,6 +29,7 @@ pub mod input;
 pub mod linkage;
 mod live;
 pub mod logs;
+pub mod messages;
 pub mod metal;
 pub mod names;
 pub mod outcome;

@@ -15,6 +15,7 @@ pub mod beside;
 mod boot;
 pub mod bus;
 mod calls;
+pub mod can;
 pub mod chains;
 pub mod core;
 pub mod jobs;
