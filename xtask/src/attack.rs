@@ -30,7 +30,7 @@ const CAMPAIGNS: &[Campaign] = &[
     campaign("nodes with mixed traffic on CAN", "diapason-can", "mts_nodes"),
 ];
 
-/// All campaigns whose description or package contains `part`; the exit code.
+/// Returns all campaigns whose description or package contains `part`; the exit code.
 pub fn command(workspace: &Workspace, part: &str) -> u8 {
     let mut tally = Tally::default();
     let chosen = |c: &&Campaign| c.what.contains(part) || c.package.contains(part);

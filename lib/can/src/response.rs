@@ -34,7 +34,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message of up to `bytes` bytes of anything, due within its period, without jitter.
+    /// Returns a message of up to `bytes` bytes of anything, due within its period, without jitter.
     #[must_use]
     pub fn new(id: impl Into<Id>, bytes: u32, period: Nanos) -> Message {
         let id = id.into();
@@ -47,7 +47,7 @@ impl Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errors {
     pub burst: u64,
-    /// And then one each.
+    /// Time for each further frame.
     pub interval: Nanos,
 }
 
@@ -172,7 +172,8 @@ impl Level {
         self.error_cost().0.saturating_mul(self.errors.within(time))
     }
 
-    /// The longest time from being asked for to the last bit of end of frame; none if endless.
+    /// Returns the longest time from being asked for to the last bit of end of frame; none if
+    /// endless.
     pub(crate) fn response(&self) -> Option<Nanos> {
         if self.load_ppm() >= 1_000_000 {
             return None;
@@ -249,7 +250,7 @@ pub(crate) fn blocking(rate: BitRate, bits: u32) -> Nanos {
     rate.time(if bits == 0 { 0 } else { u64::from(bits + INTERFRAME_BITS) })
 }
 
-/// The longest time from the coming of `messages[index]` to its end on the bus.
+/// Returns the longest time from the coming of `messages[index]` to its end on the bus.
 ///
 /// `other` is the longest frame in bits of traffic below all messages, or 0.
 ///
@@ -274,7 +275,7 @@ pub fn response(
     level.response().ok_or(NoBound::Overload { index, load_ppm })
 }
 
-/// All response times, in the order of `messages`.
+/// Returns all response times, in the order of `messages`.
 ///
 /// # Errors
 /// The first message without a bound.
