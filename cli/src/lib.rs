@@ -33,6 +33,7 @@ pub mod interrupt;
 pub mod linkage;
 mod live;
 pub mod logs;
+pub mod messages;
 pub mod metal;
 pub mod names;
 pub mod outcome;

@@ -8,6 +8,7 @@ use diapason::compile::{self, BuildRequest};
 use diapason::create::{self, NewRequest};
 use diapason::hints;
 use diapason::interrupt;
+use diapason::messages::{self, MessagesRequest};
 use diapason::output::{self, Manner};
 use diapason::plan::{self, PlanRequest};
 use diapason::report::{self, ReportRequest};
@@ -56,6 +57,8 @@ enum Command {
     Decode,
     /// Show the signals in a CAN log (as candump writes it) that a DBC file describes.
     Signals(SignalsRequest),
+    /// Make a description of the bus that a DBC file has, or write identifiers back into it.
+    Messages(MessagesRequest),
     /// List what the attribute `#[hints]` inserts into tasks: which mutex follows which wait.
     Hints {
         /// Source files, or folders of them.
@@ -87,6 +90,7 @@ fn execute(command: Command) -> Result<u8, Failure> {
         Command::Hints { paths } => hints::hints(&paths),
         Command::Reproduce { arguments } => beside::reproduce(&arguments),
         Command::Signals(request) => signals::signals(&request),
+        Command::Messages(request) => messages::messages(&request),
         Command::Decode => commands::decode(std::io::stdin().lock(), std::io::stdout().lock()),
     }
 }

@@ -4,6 +4,7 @@
 
 mod bills;
 mod bus;
+mod can;
 mod chain_tables;
 mod json;
 mod network;
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn the_keys_of_a_plan_are_documented() {
         let page = include_str!("../../../docs/plan.md");
-        let examples = ["can-gateway", "tuned-output", "usb-devices", "vcpus"];
+        let examples = ["can-gateway", "can-mts", "tuned-output", "usb-devices", "vcpus"];
         let mut plans: Vec<Value> = examples
             .iter()
             .map(|name| {
@@ -214,6 +215,7 @@ mod tests {
         let goldens = [
             include_str!("../../tests/plan/late.json"),
             include_str!("../../tests/plan/usb-ninety.json"),
+            include_str!("../../tests/plan/can.json"),
         ];
         plans.extend(goldens.map(|golden| serde_json::from_str(golden).unwrap()));
         agrees(page, "JSON", &plans);
