@@ -97,7 +97,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// The ending that the emulator's exit status stands for.
+    /// Returns the ending that the emulator's exit status stands for.
     #[must_use]
     pub fn of_status(status: Option<i32>) -> Ending {
         const VALUES: [(u8, Ending); 5] = [
@@ -125,7 +125,7 @@ pub fn patience(horizon_ns: u64) -> Duration {
 pub struct RunFolder(PathBuf);
 
 impl RunFolder {
-    /// A new folder under `target`.
+    /// Returns a new folder under `target`.
     ///
     /// # Errors
     /// If it cannot be made.
@@ -178,8 +178,8 @@ impl Drop for RunFolder {
 }
 
 impl Boot<'_> {
-    /// The command that boots the machine, its archive written to `folder` and its console going
-    /// to `console` (a character device of QEMU's).
+    /// Returns the command that boots the machine, its archive written to `folder` and its console
+    /// going to `console` (a character device of QEMU's).
     ///
     /// # Errors
     /// If the archive cannot be written.
@@ -322,7 +322,7 @@ mod tests {
     fn folders_of_dead_runs_are_swept_and_ours_goes_with_its_value() {
         let target = std::env::temp_dir().join(format!("diapason-sweep-{}", std::process::id()));
         let dead = target.join(format!("runs/{}4294967295-0", namespace()));
-        // Of another container, where this number is somebody's.
+        // A folder of another container, where this number is another process.
         let foreign = target.join("runs/00000000-4294967295-0");
         fs::create_dir_all(&dead).unwrap();
         fs::create_dir_all(&foreign).unwrap();

@@ -106,7 +106,7 @@ impl Session {
         Ok(Session { names, system, plan, proved, built, archive, options, captures, shift: 0 })
     }
 
-    /// The machine it boots on.
+    /// Returns the machine it boots on.
     #[must_use]
     pub fn boot(&self) -> Boot<'_> {
         let memory = self.system.memory.saturating_add(u64::from(self.options.record_bytes));
@@ -169,7 +169,7 @@ impl Session {
     #[must_use]
     pub fn unmeasured(&self, run: &Run) -> Vec<String> {
         if self.promises_nothing(run) {
-            return vec!["it promises nothing but that nobody fails".into()];
+            return vec!["the description promises nothing except that no process faults".into()];
         }
         self.assumptions(run).unmeasured(&run.outcome, &self.names)
     }

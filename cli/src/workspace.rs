@@ -27,7 +27,7 @@ impl Workspace {
         })
     }
 
-    /// The workspace that contains `start`.
+    /// Returns the workspace that contains `start`.
     #[must_use]
     pub fn above(start: &Path) -> Option<Workspace> {
         let is_root = |folder: &&Path| {

@@ -103,7 +103,7 @@ pub(crate) struct Processor<'a, O> {
 }
 
 impl<'a, O: Observer> Processor<'a, O> {
-    /// A core that is switched on at `now`.
+    /// Returns a core that is switched on at `now`.
     pub fn new(
         kernel: Kernel<'a>,
         machine: Simulated,
@@ -226,6 +226,10 @@ impl<'a, O: Observer> Processor<'a, O> {
     fn go_on(&mut self, due: Nanos) {
         let (slot, process) = (self.slot(), self.machine.current);
         if self.upsets.crash(process) {
+            self.machine.instruction = self.machine.contexts[slot].rip;
+            return self.fault(FaultCause::Instruction, self.machine.instruction);
+        }
+        if self.machine.hidden >> process & 1 == 1 {
             self.machine.instruction = self.machine.contexts[slot].rip;
             return self.fault(FaultCause::Instruction, self.machine.instruction);
         }

@@ -91,23 +91,18 @@ extern "C" fn on_idle() {
     }
 }
 
-/// Nothing that the long path left in vector registers, r9 and r10 reaches the caller. (Calls that
-/// [`Kernel::quick`] completes touch no vector register: `cargo xtask tidy` looks. `entry.s` clears
-/// the other registers.)
+/// Nothing that the long path left in vector registers, r9 and r10 reaches the caller. The kernel
+/// uses four vector registers, and none in calls that [`Kernel::quick`] completes: `cargo xtask
+/// tidy` looks. `entry.s` clears the other registers.
 #[inline(never)]
 fn forget_registers() {
     // SAFETY: clears registers that a function may clobber.
     unsafe {
         core::arch::asm!(
             "xorps xmm0, xmm0", "xorps xmm1, xmm1", "xorps xmm2, xmm2", "xorps xmm3, xmm3",
-            "xorps xmm4, xmm4", "xorps xmm5, xmm5", "xorps xmm6, xmm6", "xorps xmm7, xmm7",
-            "xorps xmm8, xmm8", "xorps xmm9, xmm9", "xorps xmm10, xmm10", "xorps xmm11, xmm11",
-            "xorps xmm12, xmm12", "xorps xmm13, xmm13", "xorps xmm14, xmm14", "xorps xmm15, xmm15",
             "xor r9d, r9d", "xor r10d, r10d",
-            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
-            out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _,
-            out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _,
-            out("xmm15") _, out("r9") _, out("r10") _, options(nomem, nostack),
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("r9") _, out("r10") _,
+            options(nomem, nostack),
         );
     }
 }

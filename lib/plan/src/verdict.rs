@@ -60,7 +60,7 @@ pub struct Plan {
     pub findings: Vec<Diagnostics>,
     /// Mutexes that several VCPUs share, and of which not every holder says how long.
     pub unsaid: Vec<String>,
-    /// Of each pipe, what its bill needs and the description lacks.
+    /// The needs of each pipe's bill that the description lacks.
     pub(crate) lacking: Vec<Vec<Missing>>,
     pub(crate) system: System,
     pub(crate) margin: OnceLock<Option<u64>>,
@@ -84,22 +84,22 @@ impl Sum {
 }
 
 impl Plan {
-    /// The system that is planned.
+    /// Returns the system that is planned.
     #[must_use]
     pub const fn system(&self) -> &System {
         &self.system
     }
 
-    /// So much of its budget, in per mille, every VCPU could have.
+    /// Returns the part of its budget, in per mille, that every VCPU could have.
     #[must_use]
     pub fn margin(&self) -> Option<u64> {
         *self.margin.get_or_init(|| breakdown(&self.core.system))
     }
 
-    /// The cheapest queues that hold, one for each Main VCPU.
+    /// Returns the cheapest queues that hold, one for each Main VCPU.
     #[must_use]
     pub fn cheapest(&self) -> Option<&[Queue]> {
-        let found = || allocate::cheapest(&self.core.system, &self.costs);
+        let found = || allocate::cheapest(&self.system, self.costs.clock_hz());
         self.cheapest.get_or_init(found).as_deref()
     }
 
@@ -126,7 +126,7 @@ impl Plan {
         }
     }
 
-    /// The shortest grant of an I/O VCPU and the time in which it is its share.
+    /// Returns the shortest grant of an I/O VCPU and the time in which it is its share.
     #[must_use]
     pub fn grant(&self, io: usize) -> (Nanos, Nanos) {
         let io = &self.core.system.ios[io];
@@ -141,8 +141,8 @@ impl Plan {
         self.exact.as_ref().ok()?.responses.get(main)
     }
 
-    /// The bound of the job that is described of a VCPU, if the VCPU works for nothing else and the
-    /// exact test admits the system.
+    /// Returns the bound of the job that is described of a VCPU, if the VCPU works for nothing else
+    /// and the exact test admits the system.
     #[must_use]
     pub fn job(&self, main: usize) -> Option<&JobBound> {
         self.exact.as_ref().ok()?;

@@ -25,12 +25,12 @@ pub struct RunOptions {
 }
 
 /// The right to compile an archive. The planner grants it, for a system whose plan holds or that
-/// somebody wants to boot unproved; `cargo xtask tidy` finds whoever else tries.
+/// a user wants to boot unproved; `cargo xtask tidy` finds every other caller.
 #[derive(Debug)]
 pub struct Permit(());
 
 impl Permit {
-    /// A permit. Only `lib/plan` and tests of this crate call this.
+    /// Returns a permit. Only `lib/plan` and tests of this crate call this.
     #[must_use]
     pub const fn granted() -> Permit {
         Permit(())

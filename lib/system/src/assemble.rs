@@ -26,7 +26,7 @@ use diapason_abi::archive::{INTERRUPTS_MAX, Location, MESSAGES};
 /// The interrupts of doorbells are numbered behind those of messages.
 const BELLS_FROM: u16 = MESSAGES + INTERRUPTS_MAX as u16;
 
-/// The system `declared` describes. Call it only for what `check` found nothing wrong with;
+/// Returns the system `declared` describes. Call it only for what `check` found nothing wrong with;
 /// otherwise what cannot be resolved is left out.
 pub(crate) fn system(declared: &Declared, source: &Source) -> System {
     let names = Names::collect(declared, &mut Report::new());

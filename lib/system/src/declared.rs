@@ -129,7 +129,7 @@ impl DeclaredDevice {
         self.irqs.as_ref().map_or(0, |irqs| irqs.value)
     }
 
-    /// The interval of its interrupt number `index`.
+    /// Returns the interval of its interrupt number `index`.
     pub fn interval(&self, index: u16) -> Option<u64> {
         self.intervals.get(usize::from(index)).or(self.intervals.first()).copied()
     }

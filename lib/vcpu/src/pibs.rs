@@ -1,5 +1,5 @@
 //! PIBS, the server of an I/O VCPU: a share `U` of the processor, one replenishment, and the period
-//! of whoever it works for.
+//! of the VCPU that it works for.
 //!
 //! State: eligibility `e`, budget `b`, inherited period `T`, the smallest among pending work; the
 //! budget granted is `Q(T) = ⌊U·min(T, cap)⌋`.
@@ -71,8 +71,8 @@ impl Pibs {
     /// A server without a share, for an unused slot of a pool.
     pub const EMPTY: Pibs = Pibs::new(0, Nanos::ZERO, Nanos::ZERO);
 
-    /// A stopped server with `share` parts per million, no grant larger than `cap` entitles to,
-    /// eligible from `start` on. Share and cap are the caller's to check.
+    /// Returns a stopped server with `share` parts per million, no grant larger than `cap` entitles
+    /// to, eligible from `start` on. Share and cap are the caller's to check.
     #[must_use]
     pub const fn new(share: u32, cap: Nanos, start: Nanos) -> Pibs {
         Pibs {
@@ -99,13 +99,13 @@ impl Pibs {
         self.share
     }
 
-    /// No grant is larger than this period entitles to.
+    /// Returns the longest period that a grant is computed from.
     #[must_use]
     pub const fn cap(&self) -> Nanos {
         self.cap
     }
 
-    /// The inherited period, which is also the rank among fixed priorities.
+    /// Returns the inherited period, which is also the rank among fixed priorities.
     #[must_use]
     pub const fn period(&self) -> Nanos {
         self.period
@@ -130,7 +130,7 @@ impl Pibs {
         Nanos(period.0 * u64::from(self.share) / u64::from(MILLION))
     }
 
-    /// The shortest time between the begins of two whole grants to work for `period`.
+    /// Returns the shortest time between the starts of two whole grants to work for `period`.
     #[must_use]
     pub fn between(&self, period: Nanos) -> Nanos {
         let used = self.quantum(period).0 * u64::from(MILLION);

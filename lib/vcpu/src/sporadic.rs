@@ -81,10 +81,10 @@ impl SporadicServer {
     pub const EMPTY: SporadicServer =
         SporadicServer::new(Nanos::ZERO, Nanos::ZERO, CHUNKS, Nanos::ZERO);
 
-    /// A blocked server with its whole budget eligible from `start` on and a list of `limit` chunks
-    /// (2 to [`CHUNKS`]; what is outside counts as the nearer of them). Budget and period are the
-    /// caller's to check, by [`admission`](crate::admission). If the share was another's before,
-    /// `start` lies a period of the slowest VCPU after that one ended.
+    /// Returns a blocked server with its whole budget eligible from `start` on and a list of
+    /// `limit` chunks (2 to [`CHUNKS`]; what is outside counts as the nearer of them). Budget and
+    /// period are the caller's to check, by [`admission`](crate::admission). If the share was
+    /// another's before, `start` lies a period of the slowest VCPU after that one ended.
     #[must_use]
     pub const fn new(budget: Nanos, period: Nanos, limit: usize, start: Nanos) -> SporadicServer {
         let mut chunks = [Chunk::NONE; CHUNKS];
@@ -394,7 +394,7 @@ impl SporadicServer {
         self.used = Nanos::ZERO;
     }
 
-    /// The chunks, soonest first.
+    /// Returns the chunks, soonest first.
     pub fn chunks(&self) -> impl Iterator<Item = Chunk> + '_ {
         (0..self.len).map(|i| self.chunk(i))
     }

@@ -117,7 +117,7 @@ impl Dbc {
         parse::parse(text)
     }
 
-    /// The message with this identifier.
+    /// Returns the message with this identifier.
     #[must_use]
     pub fn message(&self, id: Id) -> Option<&Message> {
         self.messages.iter().find(|message| message.id == id)
@@ -125,14 +125,15 @@ impl Dbc {
 }
 
 impl Signal {
-    /// The least and the greatest raw value.
+    /// Returns the least and the greatest raw value.
     #[must_use]
     pub fn extremes(&self) -> [i128; 2] {
         let values = 1i128 << self.place.length;
         if self.signed { [-values / 2, values / 2 - 1] } else { [0, values - 1] }
     }
 
-    /// The value of a raw one; `None` if it does not fit, which no file that was read allows.
+    /// Returns the value of a raw one; `None` if it does not fit, which no file that was read
+    /// allows.
     #[must_use]
     pub fn value(&self, raw: i128) -> Option<Decimal> {
         self.scale.times(raw)?.plus(self.offset)
@@ -197,7 +198,7 @@ impl Message {
         false
     }
 
-    /// The data in which these signals have these values; all other bits are 0.
+    /// Returns the data in which these signals have these values; all other bits are 0.
     ///
     /// # Errors
     /// A signal that there is not, or that cannot have its value.
