@@ -5,6 +5,7 @@
 
 use crate::input::Input;
 use crate::{Failure, Workspace};
+use diapason_system::RunOptions;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,6 +24,8 @@ pub const PROGRAM_FOLDERS: [&str; 3] = ["user/apps", "user/servers", "papers/app
 pub enum Kind {
     /// Linked at fixed addresses, run in ring 0.
     Kernel,
+    /// The same with what keeps the flight record and times paths.
+    ObservingKernel,
     /// Position-independent, one per process.
     Programs,
 }
@@ -32,6 +35,7 @@ impl Kind {
     const fn folder(self) -> &'static str {
         match self {
             Kind::Kernel => "kernel",
+            Kind::ObservingKernel => "observing",
             Kind::Programs => "programs",
         }
     }
@@ -39,7 +43,9 @@ impl Kind {
     /// The one place for compiler and linker flags.
     fn flags(self, root: &Path) -> Vec<String> {
         let (model, script, own): (_, _, &[&str]) = match self {
-            Kind::Kernel => ("static", "kernel/x86_64/kernel.ld", &["-static", "-no-pie"]),
+            Kind::Kernel | Kind::ObservingKernel => {
+                ("static", "kernel/x86_64/kernel.ld", &["-static", "-no-pie"])
+            }
             Kind::Programs => (
                 "pic",
                 "user/rt/program.ld",
@@ -51,7 +57,7 @@ impl Kind {
         link.push(format!("-Wl,-T,{}", root.join(script).display()));
         link.extend(["-Wl,--build-id=none", "-Wl,-z,max-page-size=4096"].map(String::from));
         let mut flags = vec![format!("-Crelocation-model={model}")];
-        if self == Kind::Kernel {
+        if self != Kind::Programs {
             flags.push("-Cno-redzone=yes".into());
             // The linker script tells functions apart by name, also instances of generic ones.
             flags.push("-Csymbol-mangling-version=v0".into());
@@ -65,22 +71,31 @@ impl Kind {
 
     fn packages(self, workspace: &Workspace) -> Result<Vec<String>, Failure> {
         match self {
-            Kind::Kernel => Ok(vec![KERNEL.into()]),
+            Kind::Kernel | Kind::ObservingKernel => Ok(vec![KERNEL.into()]),
             Kind::Programs => program_packages(workspace.root()),
         }
     }
 }
 
 /// The result of a build.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Built {
     /// The kernel's ELF file.
     pub kernel: PathBuf,
+    /// That of the kernel for runs that are recorded or watched.
+    pub observing: PathBuf,
     /// The programs' ELF files by name.
     pub programs: BTreeMap<String, PathBuf>,
 }
 
 impl Built {
+    /// The kernel's ELF file for a run with these options.
+    #[must_use]
+    pub fn kernel_for(&self, options: &RunOptions) -> &Path {
+        let observed = options.watch || options.record_bytes > 0;
+        if observed { &self.observing } else { &self.kernel }
+    }
+
     /// The bytes of a program as the archive wants them: what is loaded, without debug data.
     ///
     /// # Errors
@@ -101,12 +116,12 @@ impl Built {
 /// # Errors
 /// If cargo cannot be started, or something does not compile.
 pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
-    let mut kernel = executables(workspace, Kind::Kernel)?;
-    let programs = executables(workspace, Kind::Programs)?;
-    let kernel = kernel
-        .remove(KERNEL)
-        .ok_or_else(|| Failure::Ours(format!("the package {KERNEL} has no program {KERNEL}")))?;
-    Ok(Built { kernel, programs })
+    let kernel = |kind| {
+        let missing = || Failure::Ours(format!("the package {KERNEL} has no program {KERNEL}"));
+        executables(workspace, kind)?.remove(KERNEL).ok_or_else(missing)
+    };
+    let (kernel, observing) = (kernel(Kind::Kernel)?, kernel(Kind::ObservingKernel)?);
+    Ok(Built { kernel, observing, programs: executables(workspace, Kind::Programs)? })
 }
 
 /// Runs clippy on kernel or programs, warnings being errors; true if it is content.
@@ -128,6 +143,9 @@ fn cargo(workspace: &Workspace, action: &str, kind: Kind) -> Result<Command, Fai
     command.arg("--target-dir").arg(workspace.target().join(kind.folder()));
     for package in kind.packages(workspace)? {
         command.args(["-p", &package]);
+    }
+    if kind == Kind::ObservingKernel {
+        command.args(["--features", "observing"]);
     }
     command.env("CARGO_ENCODED_RUSTFLAGS", kind.flags(workspace.root()).join("\x1f"));
     Ok(command)
@@ -227,7 +245,7 @@ mod tests {
     #[test]
     fn an_unknown_program_is_answered_with_the_known_ones() {
         let programs = BTreeMap::from([("a".into(), "a".into()), ("b".into(), "b".into())]);
-        let built = Built { kernel: PathBuf::new(), programs };
+        let built = Built { programs, ..Built::default() };
         assert!(built.program("c").unwrap_err().ends_with("there are: a, b"));
     }
 }
