@@ -161,7 +161,9 @@ pub const MUTEX: u64 = u64::MAX;
 pub const OWNER_DIED: u64 = 1;
 /// `Log`'s `length` for the words of a measurement instead of text.
 pub const MEASUREMENT: u64 = 1 << 63;
-/// Set in the result of `ShmAttach` while pages are still being prepared.
+/// Set in the result of a call that has done a part and is to be repeated: `ShmAttach` while pages
+/// are prepared, `ProcCreate` while an earlier life of the process ends, `ThreadExit` of a thread
+/// that holds very many mutexes.
 pub const PARTIAL: u64 = 1 << 62;
 
 /// Where a result that names an address has the number of pages there.

@@ -106,7 +106,7 @@ records! {
     /// Final table, one per thread with a VCPU and jobs: most budget that one job used.
     Job = 27 ("process", "slot", "vcpu", "cost_max"),
     /// Final table of a watched run, one per cause of kernel paths (`KernelCause`): how many there
-    /// were, instructions of all, longest that went on with who was there, longest of the others.
+    /// were, instructions of all, longest after which the same thread ran, longest of the others.
     KernelTime = 28 ("cause", "entries", "instructions", "longest_staying", "longest_leaving"),
     /// Final table of a watched run, one per call that was made: its longest paths, as above.
     CallPath = 29 ("call", "longest_staying", "longest_leaving"),

@@ -294,7 +294,11 @@ mod tests {
         ));
         let of_all = "not everything was measured";
         for (session, what, end) in [
-            (nothing, "it promises nothing but that nobody fails", "nothing is promised"),
+            (
+                nothing,
+                "the description promises nothing except that no process faults",
+                "nothing is promised",
+            ),
             (with_job, "no job on VCPU v was done", of_all),
         ] {
             let json = as_json(&session, &run, &Verdict::Holds, Addition::default());

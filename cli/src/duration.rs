@@ -30,7 +30,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
         .find_map(|(unit, scale)| Some((trimmed.strip_suffix(unit)?, *scale)))
         .ok_or_else(wrong)?;
     let ns = scaled(number.trim_end(), scale).ok_or_else(wrong)?;
-    if ns == 0 { Err(format!("`{text}` is no time at all")) } else { Ok(ns) }
+    if ns == 0 { Err(format!("`{text}` is zero: write a longer time")) } else { Ok(ns) }
 }
 
 /// `number` (digits, perhaps with a fraction) times `scale`, exactly; `None` if it is not whole.

@@ -322,7 +322,7 @@ mod tests {
     fn folders_of_dead_runs_are_swept_and_ours_goes_with_its_value() {
         let target = std::env::temp_dir().join(format!("diapason-sweep-{}", std::process::id()));
         let dead = target.join(format!("runs/{}4294967295-0", namespace()));
-        // Of another container, where this number is somebody's.
+        // A folder of another container, where this number is another process.
         let foreign = target.join("runs/00000000-4294967295-0");
         fs::create_dir_all(&dead).unwrap();
         fs::create_dir_all(&foreign).unwrap();

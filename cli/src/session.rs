@@ -169,7 +169,7 @@ impl Session {
     #[must_use]
     pub fn unmeasured(&self, run: &Run) -> Vec<String> {
         if self.promises_nothing(run) {
-            return vec!["it promises nothing but that nobody fails".into()];
+            return vec!["the description promises nothing except that no process faults".into()];
         }
         self.assumptions(run).unmeasured(&run.outcome, &self.names)
     }

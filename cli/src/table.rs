@@ -227,7 +227,7 @@ impl<'a, R> Columns<'a, R> {
         self.shown().map(|(_, title)| title)
     }
 
-    /// Returns the cells of a row that people see, with `unknown` for what nobody knows.
+    /// Returns the cells of a row that people see, with `unknown` for missing values.
     pub fn cells(&self, row: &R, unknown: &str) -> Vec<String> {
         let text = |cell: TableCell| cell.text.unwrap_or_else(|| unknown.to_owned());
         self.shown().map(|(column, _)| text((column.cell)(row))).collect()

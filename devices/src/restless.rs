@@ -13,11 +13,11 @@ pub type Make = Box<dyn FnMut(u64) -> Box<dyn Device>>;
 pub struct Rhythm {
     /// The first time they come.
     pub from: Nanos,
-    /// So long they stay.
+    /// Time that they stay.
     pub stay: Nanos,
-    /// So long they are away.
+    /// Time that they are away.
     pub away: Nanos,
-    /// So often they come.
+    /// Number of times that they come.
     pub times: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The devices a description names, and what holds them together: who sees which registers, which
+//! The devices of a description and what joins them: which processes see which registers, which
 //! interrupts may come through, which memory devices reach.
 
 use crate::function::{Function, Note};
@@ -237,7 +237,7 @@ impl Bus {
         }
     }
 
-    /// A device was touched: its interrupts reach whoever is described to have them.
+    /// A device was touched: its interrupts reach the described processes.
     fn collect(&mut self, device: usize, now: Nanos) {
         let Some(function) = &mut self.slots[device].function else { return };
         let misuses = function.take_misuses().into_iter();

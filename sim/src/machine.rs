@@ -44,6 +44,8 @@ pub(crate) struct Simulated {
     pub switches: u64,
     pub accesses: u64,
     pub supervisor_died: bool,
+    /// Processes whose windows are hidden, one bit each.
+    pub hidden: u64,
     /// Doorbells rung that are answered on another core: which core, which of them.
     pub rung: Vec<(u16, u16)>,
 }
@@ -85,6 +87,7 @@ impl Simulated {
             switches: 0,
             accesses: 0,
             supervisor_died: false,
+            hidden: 0,
             rung: Vec::new(),
         };
         Ok((machine, refused))
@@ -215,6 +218,17 @@ impl Machine for Simulated {
         let start = ThreadStart::of(window, slot, (program.entry, program.arguments), entry);
         self.contexts[index].start(start);
         self.owed[index] = Nanos::ZERO;
+    }
+
+    fn show_process(&mut self, process: ProcessId, visible: bool) {
+        let bit = 1u64 << process.index();
+        self.hidden = if visible { self.hidden & !bit } else { self.hidden | bit };
+        // What its threads had begun to do, nobody does any more.
+        for (owed, place) in self.owed.iter_mut().zip(&self.places) {
+            if place.process == process.index() {
+                *owed = Nanos::ZERO;
+            }
+        }
     }
 
     fn map_heap(&mut self, process: ProcessId, page: u32, _frame: FrameId) {

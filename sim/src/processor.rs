@@ -229,6 +229,10 @@ impl<'a, O: Observer> Processor<'a, O> {
             self.machine.instruction = self.machine.contexts[slot].rip;
             return self.fault(FaultCause::Instruction, self.machine.instruction);
         }
+        if self.machine.hidden >> process & 1 == 1 {
+            self.machine.instruction = self.machine.contexts[slot].rip;
+            return self.fault(FaultCause::Instruction, self.machine.instruction);
+        }
         guard::note_resumption();
         let overruns = self.upsets.stretch(process, WATCHED, self.now) != WATCHED;
         // A processor whose memory is watched stops at every instant.

@@ -35,11 +35,22 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
         tally.step("QEMU and the simulator agree on random task sets", || {
             compare::sets(workspace, &built, SETS_COMPARED, 1).map(|spread| println!("{spread}"))
         });
-        tally.step("gdb stops at kernel and program", || {
-            gdb::check(workspace, &workspace.root().join(crate::ENGINE), &built)
-        });
+        debugger_steps(workspace, &built, "", &mut tally);
     }
     Ok(tally.finish())
+}
+
+/// Runs the steps that need the debugger, if their names contain `part`.
+fn debugger_steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
+    type Check = fn(&Workspace, &Path, &Built) -> Result<(), String>;
+    const CHECKS: [(&str, Check); 2] = [
+        ("gdb stops at kernel and program", gdb::check),
+        ("a machine check is told with its bank", gdb::break_hardware),
+    ];
+    let system = workspace.root().join(crate::ENGINE);
+    for (name, check) in CHECKS.into_iter().filter(|(name, _)| name.contains(part)) {
+        tally.step(name, || check(workspace, &system, built));
+    }
 }
 
 /// Only the tests of what boots, linked or in QEMU, whose name contains `part`.
@@ -55,6 +66,7 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
         simulator::steps(workspace, &built, part, &mut tally);
         gate::steps(workspace, &built, part, &mut tally);
         reproductions::steps(workspace, part, &mut tally);
+        debugger_steps(workspace, &built, part, &mut tally);
     }
     Ok(tally.finish())
 }

@@ -45,7 +45,7 @@ const BEFORE: usize = 24;
 
 /// The kind of devices that come and go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wave {
+pub(crate) enum Wave {
     /// Devices that do what they should.
     Sound,
     /// Devices that do not.

@@ -42,7 +42,7 @@ pub struct Report {
     /// The parts of some operations, in the order in which they happen.
     pub parts: Vec<Part>,
     pub sizes: Sizes,
-    /// Of the watched storm.
+    /// The longest kernel path of the watched storm.
     pub longest_path: LongestPath,
 }
 

@@ -6,7 +6,7 @@ use std::io::{BufWriter, Error, Write};
 use std::path::{Path, PathBuf};
 
 /// A file of a capture.
-pub struct Output {
+pub(crate) struct Output {
     out: BufWriter<File>,
     path: PathBuf,
     failed: Option<Error>,

@@ -76,19 +76,19 @@ impl Alarm {
 /// The assumptions about a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assumptions {
-    /// Of the kernel, of VCPUs and of devices.
+    /// What the plan assumes of the kernel, VCPUs and devices.
     of: Assumed,
-    /// Of each pipe with a bill.
+    /// One promise for each pipe with a bill.
     pub pipes: Vec<PipePromise>,
-    /// Of each chain with a bill.
+    /// One promise for each chain with a bill.
     pub chains: Vec<ChainPromise>,
-    /// Of each VCPU with a `job`.
+    /// One promise for each VCPU with a `job`.
     pub jobs: Vec<JobPromise>,
     /// The names of the pipes that programs may open, by place.
     pub places: Vec<String>,
-    /// Of devices, links and cameras on USB.
+    /// Promises about devices, links and cameras on USB.
     pub usb: UsbPromises,
-    /// So much later may messages be that come from devices outside the machine.
+    /// Allowed extra delay of messages from devices outside the machine.
     pub slack_ns: u64,
 }
 
@@ -235,7 +235,7 @@ impl Check<'_> {
         // bound, nothing is promised.
         let (relied, places) = match self.assumed()? {
             AssumedVcpu::Main { relied, list, .. } => (*relied, *list),
-            AssumedVcpu::Io(_) => (false, u64::MAX),
+            AssumedVcpu::Io { .. } => (false, u64::MAX),
         };
         if relied && merges > 0 {
             let text = format!(
@@ -251,7 +251,8 @@ impl Check<'_> {
             AssumedVcpu::Main { wakes: None, .. } => return None,
             AssumedVcpu::Main { wakes: Some(most), job: Some(_), .. } => (*most, too_rare()),
             AssumedVcpu::Main { wakes: Some(most), list, .. } => (*most, room(wakes, *list)),
-            AssumedVcpu::Io(io) => (self.wakes(io, self.row.terms.as_ref()?), too_rare()),
+            AssumedVcpu::Io { relied: false, .. } => return None,
+            AssumedVcpu::Io { io, .. } => (self.wakes(io, self.row.terms.as_ref()?), too_rare()),
         };
         let text = format!(
             "VCPU {} was woken {wakes} times in a period; the analysis assumes at most {assumed}; \
@@ -291,13 +292,15 @@ impl Check<'_> {
     /// Item 10: an I/O VCPU waits at most (1 − U)·T for its grant; longer by what a budget may be
     /// exceeded by, which it pays back, and by 1 ns for each wake-up.
     fn lock_out(&self) -> Option<Alarm> {
-        let Some(AssumedVcpu::Io(io)) = self.assumed() else { return None };
+        let Some(AssumedVcpu::Io { io, .. }) = self.assumed() else { return None };
         let terms = self.row.terms.as_ref()?;
         let grant = io.quantum(diapason_abi::Nanos(terms.period_max_ns));
         let most = grant.0.saturating_add(self.assumptions.of.path.1);
         let wait = io.share.time_for(most).saturating_sub(most);
-        let (observed, assumed) =
-            (terms.lockout_max_ns, wait.saturating_add(self.wakes(io, terms)));
+        let (observed, assumed) = (
+            terms.lockout_max_ns,
+            wait.saturating_add(self.wakes(io, terms).max(self.row.wakes_max)),
+        );
         let text = format!(
             "I/O VCPU {} waited {} for its grant; the analysis assumes at most {}",
             self.name,
@@ -459,8 +462,8 @@ mod tests {
     fn jobs_use_what_is_described() {
         let cost = |vcpu, most_ns| Some(JobCost { vcpu, most_ns });
         rings("job-cost", 900_000, |o, ns| o.threads[1].cost = cost(0, ns));
-        // Of an I/O VCPU, of one made at run time, and of none, nothing is described. No job is one
-        // of the described VCPU then.
+        // No job is described for an I/O VCPU, one made at run time, and none. The described VCPU
+        // has no job then.
         for vcpu in [1, 2, u64::MAX] {
             let found = alarms(|o| o.threads[1].cost = cost(vcpu, u64::MAX));
             assert_eq!(found, [("job-unmeasured", 0, 1)]);
@@ -474,7 +477,7 @@ mod tests {
         let least = 1_000_000 - assumptions().of.path.1;
         assert_eq!(distance(Some(least)), []);
         assert_eq!(distance(Some(least - 1)), [("interrupt-distance", least - 1, 1_000_000)]);
-        // Of a device without an interval nothing was assumed.
+        // Nothing is assumed about a device without an interval.
         assert_eq!(
             alarms(|o| (o.devices[0].device, o.devices[0].distance_min_ns) = (1, Some(1))),
             []
@@ -486,21 +489,32 @@ mod tests {
         // The start of its program, and a job in each period.
         rings("wake-ups", 2, |o, wakes| o.vcpus[0].wakes_max = wakes);
         // An I/O VCPU in 10 ms and a kernel path, one each millisecond.
-        rings("wake-ups", 11, |o, wakes| o.vcpus[1].wakes_max = wakes);
-        // The same with two reasons.
-        let twice = |wakes| {
-            let mut system = sample::system();
-            if let Server::Io { wakes, .. } = &mut system.vcpus[1].server {
-                *wakes = 2;
-            }
+        let often = |assumptions: &Assumptions, wakes| {
             let mut outcome = sample::outcome();
             outcome.vcpus[1].wakes_max = wakes;
-            let found = Assumptions::of(&Plan::of(&system, system.clock_hz))
-                .against(&outcome, &sample::names());
-            found.iter().map(|alarm| (alarm.observed, alarm.assumed)).collect::<Vec<_>>()
+            let found = assumptions.against(&outcome, &sample::names());
+            found.iter().map(|alarm| (alarm.name, alarm.observed, alarm.assumed)).collect()
         };
-        assert_eq!((twice(22), twice(23)), (vec![], vec![(23, 22)]));
-        // Of one made at run time only what happened is known.
+        let found: Vec<(&str, u64, u64)> = often(&assumptions(), 12);
+        assert_eq!(found, [], "it pays for its wake-ups itself, and is in no bill");
+        let relied = |mut assumptions: Assumptions| {
+            if let AssumedVcpu::Io { relied, .. } = &mut assumptions.of.vcpus[1] {
+                *relied = true;
+            }
+            assumptions
+        };
+        let in_a_bill = relied(assumptions());
+        assert_eq!(often(&in_a_bill, 11), []);
+        assert_eq!(often(&in_a_bill, 12), [("wake-ups", 12, 11)]);
+        // The same with two reasons.
+        let mut system = sample::system();
+        if let Server::Io { wakes, .. } = &mut system.vcpus[1].server {
+            *wakes = 2;
+        }
+        let twice = relied(Assumptions::of(&Plan::of(&system, system.clock_hz)));
+        assert_eq!(often(&twice, 22), []);
+        assert_eq!(often(&twice, 23), [("wake-ups", 23, 22)]);
+        // Only measurements are known of a VCPU that was made at run time.
         assert_eq!(alarms(|o| o.vcpus[2].wakes_max = 1_000), []);
         // A job in each period needs no list.
         assert_eq!(alarms(|o| o.vcpus[0].merges = 9), []);

@@ -176,8 +176,8 @@ pub struct Outcome {
     pub refused: Vec<(u64, u64)>,
     /// Things the kernel says it lost, in words.
     pub losses: Vec<String>,
-    /// Of each process that wrote more than its share of the console has room for, how many of its
-    /// lines are missing.
+    /// Each process that wrote more than its share of the console has room for, with its number of
+    /// missing lines.
     pub lines_lost: Vec<(u64, u64)>,
     /// The last words of a dying kernel.
     pub panic: Option<String>,

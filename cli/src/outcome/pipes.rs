@@ -129,7 +129,7 @@ pub struct PipePromise {
 }
 
 impl PipePromise {
-    /// Of every pipe with a bill.
+    /// Returns the promise of every pipe with a bill.
     #[must_use]
     pub fn of(system: &System, plan: &Plan) -> Vec<PipePromise> {
         let pipes = system.pipes.iter().zip(&plan.pipes).enumerate();

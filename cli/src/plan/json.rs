@@ -141,7 +141,8 @@ fn sum(sum: Sum) -> Value {
     json!({ "wanted_ppm": wanted, "bound_ppm": bound, "applies": applies, "holds": sum.holds() })
 }
 
-fn finding(found: &Diagnostics) -> Vec<Value> {
+/// Returns the problems of a finding as objects.
+pub(super) fn finding(found: &Diagnostics) -> Vec<Value> {
     let items = found.items().into_iter();
     items
         .map(|item| {

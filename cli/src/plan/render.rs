@@ -77,7 +77,7 @@ impl View<'_> {
         ]
     }
 
-    /// Of an I/O VCPU: its shortest grant, how often it comes, and whose response its work shares.
+    /// Cells of an I/O VCPU: its shortest grant, its cycle, and the VCPU whose response it shares.
     fn io_cells(&self, system: &System, index: usize) -> Vec<String> {
         let io = &self.core.system.ios[index];
         let (grant, cycle) = self.grant(index);
@@ -144,7 +144,7 @@ impl View<'_> {
         for (name, sum) in sums {
             let (wanted, bound) = sum.form().ppm();
             let word = match sum {
-                Sum::Silent(_) => "says nothing: queues not by period",
+                Sum::Silent(_) => "not applicable: queues are not by period",
                 Sum::Says(_) if sum.holds() => "holds",
                 Sum::Says(_) => "says no",
             };

@@ -14,7 +14,7 @@ impl View<'_> {
             return String::new();
         }
         let table = columns(system).table(&system.tpipes).render();
-        table + "all of it is in the bills, and no more is given\n"
+        table + "the bills count all of it, and the server gives no more\n"
     }
 }
 

@@ -1,4 +1,4 @@
-//! The schedules of USB buses: who transmits in which slot, and what is left for bulk.
+//! The schedules of USB buses: which endpoint transmits in which slot, and the time left for bulk.
 
 use super::Facts;
 use super::bills::key;
@@ -115,7 +115,7 @@ fn left(bused: &Bused, instance: &UsbBus) -> String {
     let slot = instance.bus.speed.slot();
     let readings = [
         ("t_A by the mean", bused.mean.as_ref().map(|mean| mean.left)),
-        ("t_A by equations 6 and 8", bused.equations),
+        ("t_A by [USB 2023, eq. 6 and 8]", bused.equations),
         ("left in the fullest slot", bused.fullest().map(|load| slot - load)),
         ("needed in every slot, whatever the pattern", bused.sound),
     ];

@@ -10,7 +10,7 @@ use diapason_system::System;
 
 /// Threads by number: process, slot, name as packed characters.
 #[derive(Clone, Default, Debug)]
-pub struct Cast(pub Vec<(u16, u16, u64)>);
+pub(crate) struct Cast(pub Vec<(u16, u16, u64)>);
 
 impl Cast {
     /// As the kernel has it now.
@@ -37,7 +37,7 @@ impl Cast {
 
 /// The job or message to explain.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Asked {
+pub(crate) struct Asked {
     pub job: Option<Wanted>,
     pub message: Option<Choice>,
 }

@@ -140,6 +140,8 @@ pub(super) struct Several {
     /// Each with its name.
     parts: Vec<(String, System)>,
     joined: Joined,
+    /// The network between them is proved to form.
+    forms: bool,
     /// Where those that are only about one are described.
     file: Option<String>,
 }
@@ -175,7 +177,7 @@ impl Joined {
         }
     }
 
-    /// Of these faults, those that can happen: a core does not lose its power alone.
+    /// Keeps the possible faults: a core does not lose its power alone.
     fn possible(&self, mut faults: Vec<Fault>) -> Vec<Fault> {
         if matches!(self, Joined::Cores) {
             faults.retain(|fault| fault.kind.target() != FaultTarget::Host);
@@ -185,18 +187,19 @@ impl Joined {
 }
 
 impl Several {
-    /// Returns the hosts of a file with the cables between them.
-    pub fn hosts(Hosts { hosts, cables }: Hosts) -> Several {
+    /// Returns the hosts of a file with the cables between them. `forms` tells whether their
+    /// network is proved.
+    pub fn hosts(Hosts { hosts, cables, .. }: Hosts, forms: bool) -> Several {
         let file = hosts.first().map(|host| host.file.clone());
         let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
-        Several { parts, joined: Joined::By(cables), file }
+        Several { parts, joined: Joined::By(cables), forms, file }
     }
 
     /// Returns the cores of one host.
     pub fn cores(cores: Vec<System>) -> Several {
         let named = |system: System| (system.core.to_string(), system);
         let parts = cores.into_iter().map(named).collect();
-        Several { parts, joined: Joined::Cores, file: None }
+        Several { parts, joined: Joined::Cores, forms: true, file: None }
     }
 }
 
@@ -228,13 +231,15 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
     eprintln!("{}", super::TRUST);
     eprintln!("building the programs");
     let built = metal::build(&Workspace::find()?)?;
-    let Several { parts, joined, .. } = several;
+    let Several { parts, joined, forms, .. } = several;
     let mut sessions = Vec::new();
     for (name, system) in parts {
         let options =
             RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
         let plan = crate::plan::Plan::of(&system, system.clock_hz);
-        let session = Session::planned(plan, built.clone(), options, request.length.unproved())?;
+        let unproved = request.length.unproved();
+        let mut session = Session::planned(plan, built.clone(), options, unproved)?;
+        session.proved &= forms;
         sessions.push((name, session));
     }
     let (runs, traces) = run(request, &sessions, &joined)?;

@@ -12,10 +12,10 @@ use serde_json::Value;
 use std::path::Path;
 
 /// The measurements of a run.
-pub struct Measured<'a> {
+pub(crate) struct Measured<'a> {
     pub usage: &'a [Usage],
     pub jobs: &'a [Distribution],
-    /// Of the messages of each pipe, if that was asked for.
+    /// The stages of each pipe's messages, if they were asked for.
     pub stages: Option<&'a [Seen]>,
 }
 

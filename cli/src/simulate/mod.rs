@@ -249,7 +249,10 @@ impl Observer for Listener {
 pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let system = match describe_any(&request.system)? {
         Description::One(system) => *system,
-        Description::Several(list) => return hosts::simulate(request, Several::hosts(list)),
+        Description::Several(list) => {
+            let forms = plan::cleared_network(&list, request.length.unproved())?;
+            return hosts::simulate(request, Several::hosts(list, forms));
+        }
         Description::Cores(cores) => return hosts::simulate(request, Several::cores(cores)),
     };
     let promised = plan::Plan::of(&system, system.clock_hz);

@@ -8,7 +8,7 @@ const DISTANCE: Duration = Duration::from_millis(200);
 const WIDTH: u64 = 30;
 
 /// The line, on standard error, if a person looks at it.
-pub struct Progress {
+pub(crate) struct Progress {
     total: u64,
     begun: Instant,
     next: Instant,
@@ -25,7 +25,7 @@ impl Progress {
         Progress { total, begun: now, next: now + DISTANCE, shown: false, wanted }
     }
 
-    /// So much is done; `rate` says how fast, given the seconds since the beginning.
+    /// Shows progress up to `done`; `rate` gives the speed for the seconds since the beginning.
     pub fn at(&mut self, done: u64, rate: impl FnOnce(f64) -> String) {
         if !self.wanted || Instant::now() < self.next {
             return;

@@ -50,7 +50,7 @@ impl std::fmt::Display for Seeds {
 /// A message from a searching process to the search: a line of JSON.
 #[derive(PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Searched {
+pub(crate) enum Searched {
     /// A seed begins, so that the process's own death has one.
     Tries(u64),
     /// The hash of a seed's trace.
@@ -70,7 +70,7 @@ impl Searched {
 
 /// The findings of a search.
 #[derive(Default, Debug)]
-pub struct Found {
+pub(crate) struct Found {
     seeds: u64,
     /// The first seed that broke a promise, and how.
     first: Option<(u64, String)>,

@@ -32,7 +32,7 @@ impl Share {
 
 /// The buses of one controller.
 #[derive(Clone, Debug)]
-pub struct Usage {
+pub(crate) struct Usage {
     controller: String,
     buses: Vec<(Speed, bool)>,
     /// By bus, slot and context index.

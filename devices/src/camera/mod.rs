@@ -159,7 +159,7 @@ impl Camera {
         self.number = self.number.wrapping_add(1);
     }
 
-    /// The bytes of one interval begin anew.
+    /// The bytes of the next interval begin.
     fn enter(&mut self, now: Nanos) {
         let interval = now.0 / INTERVAL.0;
         if interval == self.burst.interval && self.burst.begun {

@@ -1,4 +1,4 @@
-//! A CAN bus as a thing that devices are wired to, with whoever else is on it.
+//! A CAN bus that devices are wired to, with all other units on it.
 //!
 //! The bus itself, with arbitration, stuffing and errors, is [`diapason_can::Bus`]. Here it gets
 //! its other nodes, each with traffic of its own, and mailboxes for the devices that share it.
@@ -201,7 +201,7 @@ impl CanBus {
         })
     }
 
-    /// Keeps up to `limit` frames that are through, whoever sent them; later ones are not kept.
+    /// Keeps up to `limit` frames of any sender that are through, and no later ones.
     pub fn record(&self, limit: usize) {
         self.0.borrow_mut().record_limit = limit;
     }

@@ -38,7 +38,7 @@ const PHASE_ERROR: u8 = 2;
 #[derive(Clone, Debug)]
 enum Stage {
     Command,
-    /// So many bytes are still to go, to the host or from it.
+    /// Bytes are still to go, to the host or from it.
     Data {
         to_host: bool,
         left: u32,

@@ -24,7 +24,7 @@ pub enum Change {
     /// Cut after so many bytes.
     Cut(usize),
     Instead(Vec<u8>),
-    /// So many bytes, anywhere, are anything.
+    /// This many bytes, anywhere, get any value.
     Noise(u32),
 }
 

@@ -32,7 +32,7 @@ pub enum Fault {
     Empty,
     /// The packet is cut after so many bytes. Only packets to the host.
     Cut(usize),
-    /// So many bits of the packet are inverted, and nobody notices. Only packets to the host.
+    /// Inverts this many bits of the packet, unnoticed. Only for packets to the host.
     Garble(u32),
 }
 

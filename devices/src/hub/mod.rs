@@ -88,7 +88,7 @@ impl Hub {
         self.port(port)?.unplug()
     }
 
-    /// A fault: the port says that nothing is in it, but what is there goes on answering.
+    /// A fault: the port says that nothing is in it, but the device in it still answers.
     pub fn feign_unplug(&mut self, now: Nanos, port: u8) {
         self.advance(now);
         if let Some(port) = self.port(port) {

@@ -45,7 +45,7 @@ struct Outstanding {
 
 /// Why a frame is not sent: the codes of an error event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NotSent {
+pub(crate) enum NotSent {
     /// No classic frame is like that.
     Parameter,
     /// The controller does not talk.
@@ -55,7 +55,7 @@ pub enum NotSent {
 }
 
 /// A channel of the interface.
-pub struct Channel {
+pub(crate) struct Channel {
     entity: u8,
     plug: Option<Plug>,
     nominal: [u8; 8],
@@ -233,7 +233,7 @@ impl Channel {
 
 /// How a frame with a single attempt ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Failed {
+pub(crate) enum Failed {
     /// It did not fail.
     No,
     /// Another frame was more urgent.

@@ -48,7 +48,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Computes anew whether and when a VCPU may run, after its threads or its budget changed.
+    /// Computes again whether and when a VCPU may run, after its threads or its budget changed.
     pub(crate) fn refresh(&mut self, vcpu: VcpuId) {
         self.pay_up();
         let v = &mut self.vcpus[vcpu];
@@ -70,7 +70,7 @@ impl Kernel<'_> {
         self.alarms.wake(&self.threads, v.rank, v.eligible_at());
     }
 
-    /// Charges whoever pays up to now, unless that was done in this entry.
+    /// Charges the payer up to now, unless that was done in this entry.
     #[inline(always)]
     pub(crate) fn pay_up(&mut self) {
         if self.unsettled {
@@ -116,6 +116,7 @@ impl Kernel<'_> {
         self.scheduler.call_at = Nanos::FOREVER;
         self.scheduler.owed = Nanos::ZERO;
         let grace = core::mem::take(&mut self.scheduler.grace);
+        let prepaid = core::mem::take(&mut self.scheduler.prepaid);
         self.scheduler.plain = vcpu.is_none() && self.scheduler.eligible == 0;
         if vcpu.is_none() {
             return;
@@ -144,7 +145,7 @@ impl Kernel<'_> {
             // The rest of a switch stays spared.
             s.paid_since = since.max(now);
         }
-        s.paid_since += spared + rings;
+        s.paid_since += spared + rings + prepaid;
         let left = self.vcpus[vcpu].available(now) - s.owed;
         s.call_at = next.min(s.paid_since + left);
     }

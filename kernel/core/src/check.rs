@@ -289,7 +289,6 @@ impl Kernel<'_> {
         }
         let alive = |e: EventId| e.is_none() || self.events[e].handle != FREE;
         assert!(self.devices.ids().all(|d| alive(self.devices[d].event)), "device's event");
-        assert!(self.mailboxes.ids().all(|m| alive(self.mailboxes[m].event)), "mailbox's event");
     }
 
     /// Processes agree with segments and devices on who uses what.
@@ -319,8 +318,15 @@ impl Kernel<'_> {
             let live = p.threads.ids().filter(|t| !matches!(own(*t), State::Free | State::Ended));
             assert_eq!(live.count(), p.live as usize, "live threads");
             assert!(p.heap.count <= p.heap_max, "heap quota");
-            assert_eq!(p.live > 0, p.state == ProcessState::Running, "a process has threads");
-            if p.state != ProcessState::Running {
+            let there = matches!(p.state, ProcessState::Running | ProcessState::Ending);
+            assert_eq!(p.live > 0, there, "a process has threads");
+            assert!(!p.hidden || p.state == ProcessState::Ending, "only what ends is hidden");
+            if p.state == ProcessState::Ending {
+                let reaper = &self.threads[p.reaper];
+                assert_eq!((reaper.process, reaper.state), (id, State::Ready), "a reaper runs");
+                assert_eq!(reaper.wait, Wait::Nothing, "a reaper waits for nothing");
+            }
+            if !there {
                 assert_eq!((p.live, p.heap.count, p.segments, p.devices), (0, 0, 0, 0), "leak");
                 assert!(p.threads.ids().all(|t| own(t) == State::Free), "thread leak");
                 let events = p.events.ids().all(|e: Id<_>| self.events[e].handle == FREE);

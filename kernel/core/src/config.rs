@@ -15,6 +15,7 @@ use crate::promise::{Fees, Promise};
 use crate::scheduler::Scheduler;
 use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, Location, NONE, ObjectKind, ProcessRecord, VcpuKind};
+use diapason_costs::section::STAGE;
 
 /// How many of each object a system needs.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -268,6 +269,7 @@ impl<'a> Kernel<'a> {
             vcpus: Pool::new(pools.vcpus),
             promise: Promise::of(archive),
             fees: Fees::of(archive),
+            stage: STAGE,
         };
         for kind in [VcpuKind::Main, VcpuKind::Io] {
             for (index, record) in archive.vcpus().enumerate() {

@@ -30,6 +30,9 @@ pub fn with_kernel<R>(archive: &Archive<'_>, body: impl FnOnce(Kernel<'_>) -> R)
     body(KernelMemory::of(archive).kernel(archive, 0))
 }
 
+/// The fault of a thread in a hidden window.
+pub const HIDDEN: Fault = Fault { cause: FaultCause::Instruction, address: 0, instruction: 0 };
+
 /// Bytes of user memory a process has in [`HostMachine`], from the start of its window.
 pub const USER_BYTES: u64 = 0x1_0000;
 
@@ -45,7 +48,7 @@ pub struct HostMachine {
     pub lines: Vec<(u16, Vec<u8>)>,
     /// Threads started, with entry and argument.
     pub started: Vec<(ThreadId, Option<(u64, u64)>)>,
-    /// Heap pages mapped per process, segment pages mapped, who sees which segment and device.
+    /// Heap pages mapped per process, segment pages mapped, which processes see which segments.
     pub heap: BTreeMap<(u16, u32), u16>,
     pub segments: BTreeMap<(u16, u32), u16>,
     /// `(process, segment)` pairs attached.
@@ -58,6 +61,8 @@ pub struct HostMachine {
     pub irqs: std::collections::BTreeSet<u16>,
     /// Doorbells rung on other cores: core and number.
     pub rung: Vec<(u16, u16)>,
+    /// Processes whose windows are hidden, one bit each.
+    pub hidden: u64,
     /// The supervisor that died, if one did.
     pub dead_supervisor: Option<ProcessId>,
 }
@@ -107,6 +112,12 @@ impl Machine for HostMachine {
 
     fn start_thread(&mut self, thread: ThreadId, entry: Option<(u64, u64)>) {
         self.started.push((thread, entry));
+    }
+
+    fn show_process(&mut self, process: ProcessId, visible: bool) {
+        let bit = 1u64 << process.index();
+        assert_eq!(self.hidden & bit != 0, visible, "a window is hidden or shown twice");
+        self.hidden ^= bit;
     }
 
     fn map_heap(&mut self, process: ProcessId, page: u32, frame: FrameId) {
@@ -200,7 +211,7 @@ pub struct Host<'a> {
     pub results: VecDeque<(ThreadId, u64)>,
     /// Short ways are tried at every so many-th entry.
     pub tried_every: u64,
-    /// Of each call, how many went the way of [`Kernel::shortcut`].
+    /// Calls that went the way of [`Kernel::shortcut`], by kind.
     pub shortcuts: BTreeMap<CallNumber, u64>,
 }
 
@@ -252,6 +263,9 @@ impl<'a> Host<'a> {
             return None;
         }
         self.machine.current = self.kernel.threads[run].process.index();
+        if self.machine.hidden >> self.machine.current & 1 == 1 {
+            return Some((HIDDEN, run));
+        }
         let message = self.kernel.threads[sender].message();
         let failed = decision.deliver_to != 0
             && self.machine.copy_out(decision.deliver_to, message).is_err();
@@ -412,6 +426,8 @@ impl Machine for ReplayMachine {
     }
 
     fn start_thread(&mut self, _thread: ThreadId, _entry: Option<(u64, u64)>) {}
+
+    fn show_process(&mut self, _process: ProcessId, _visible: bool) {}
 
     fn map_heap(&mut self, process: ProcessId, page: u32, frame: FrameId) {
         self.inner.map_heap(process, page, frame);

@@ -171,6 +171,8 @@ pub struct Kernel<'a> {
     pub(crate) fees: Fees,
     /// The promises to VCPUs.
     pub(crate) promise: Promise,
+    /// The most instructions of rounds in a stage of the end of a process. Tests change it.
+    pub stage: u64,
 }
 
 impl Kernel<'_> {

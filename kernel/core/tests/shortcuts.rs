@@ -136,7 +136,7 @@ fn a_short_way_leads_where_the_long_way_leads() {
             *taken.entry(call).or_default() += times;
         }
     }
-    // Of `MboxCall`, `exchange` has more.
+    // `MboxCall` has its short way in `exchange`.
     let short = [Call::Yield, Call::SemLock, Call::SemUnlock, Call::CvSignal];
     for call in short.iter().chain(&[Call::MboxSend, Call::MboxReceive]) {
         let times = taken.get(call).copied().unwrap_or(0);

@@ -26,7 +26,7 @@ fn the_longest_path_grows_with_the_system() {
     let path = |plan: Plan| plan.kernel().longest_path;
     let small = path(large(1, 0, 1));
     assert!(small < 2 * KERNEL.longest_path, "{small}");
-    assert!(path(large(64, 0, 1)) > small + 20_000);
+    assert!(path(large(64, 0, 1)) < small + 2_000, "a large process ends in stages");
     assert!(path(large(1, 1_000, 1)) > small + 8_000);
     assert!(path(large(1, 0, 1_000)) > small + 12_000);
 }

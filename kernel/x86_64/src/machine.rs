@@ -93,7 +93,7 @@ pub struct Metal {
     /// Level-1 tables of the declared segments and devices.
     pub segment_tables: Table<u64>,
     pub device_tables: Table<u64>,
-    /// Of each device that is a PCI function, its command register.
+    /// The command register of each device that is a PCI function.
     pub commands: Table<*mut u16>,
     /// First frame of the pool.
     pub pool: u64,
@@ -289,6 +289,11 @@ impl Machine for Metal {
         let window = layout::base(place.process);
         let start = ThreadStart::of(window, place.slot, (first, arguments), entry);
         self.contexts[thread.index() as usize].start(place.process, start);
+    }
+
+    fn show_process(&mut self, process: ProcessId, visible: bool) {
+        self.space(process).show_window(process.index(), visible);
+        self.forget(process);
     }
 
     fn map_heap(&mut self, process: ProcessId, page: u32, frame: FrameId) {

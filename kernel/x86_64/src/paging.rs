@@ -66,6 +66,17 @@ impl Space {
         }
     }
 
+    /// Shows or hides the whole window.
+    pub fn show_window(&self, process: u16, visible: bool) {
+        let rights = if visible { PRESENT | WRITE | USER } else { 0 };
+        // SAFETY: our own tables, as boot made them: the first entry of the root leads to the table
+        // that has our directory.
+        unsafe {
+            let upper = *entry(self.root, 0) & ADDRESS;
+            *entry(upper, layout::base(process) >> 30) = self.directory | rights;
+        }
+    }
+
     /// Shows a whole table in the window; 0 hides the one that is there.
     pub fn show(&self, offset: u64, table: u64) {
         let value = if table != 0 { table | PRESENT | WRITE | USER } else { 0 };

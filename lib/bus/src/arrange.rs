@@ -20,7 +20,7 @@ const WORK: u64 = 1 << 24;
 const STARTS: u32 = 64;
 
 /// The constraints that do not change.
-pub struct Ground<'a> {
+pub(crate) struct Ground<'a> {
     pub judge: &'a Judge,
     /// Most periodic time in a slot, in ps.
     pub capacity: u64,

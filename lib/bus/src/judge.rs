@@ -20,7 +20,7 @@ struct Demand {
 }
 
 /// The guarantees of a bus instance, ready to be tested against many patterns.
-pub struct Judge {
+pub(crate) struct Judge {
     demands: Vec<Demand>,
     slot: Picos,
     doorbell: Picos,

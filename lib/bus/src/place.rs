@@ -29,7 +29,7 @@ pub struct Bins {
 }
 
 impl Item {
-    /// So much time every `period` slots.
+    /// Returns an item that takes this time every `period` slots.
     #[must_use]
     pub const fn new(cost: u64, period: u32) -> Item {
         Item { cost, period }

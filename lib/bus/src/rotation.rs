@@ -57,7 +57,7 @@ impl Rotation {
         }
     }
 
-    /// A sequence of `items` items, of which `pass` says how long each takes and then begins anew.
+    /// A sequence of `items` items, of which `pass` has the lengths; it repeats.
     ///
     /// # Panics
     /// If there is no item, or a pass takes no time.

@@ -2,7 +2,7 @@
 //!
 //! A new device first gets what is left. If that is not enough for what it must have, endpoints of
 //! low criticality make room; if that does not help either and moves are allowed, everything is
-//! planned anew. Either the whole device gets in or nothing changes.
+//! planned again. Either the whole device gets in or nothing changes.
 
 use crate::board::{Board, Place};
 use crate::endpoint::{Async, Bus, Criticality, Periodic, check};

@@ -27,7 +27,7 @@ pub fn latency_alone(bus: &Bus, asyncs: &[Async], endpoint: &Async) -> Picos {
 }
 
 /// Equation 6: `c` of an endpoint in slots when each slot has `t_a` for asynchronous traffic.
-/// `None` if there is no time at all.
+/// Returns `None` if `t_a` is zero.
 #[must_use]
 pub fn latency_slots(bus: &Bus, asyncs: &[Async], endpoint: &Async, t_a: Picos) -> Option<u64> {
     (t_a > Picos::ZERO).then(|| latency_alone(bus, asyncs, endpoint).0.div_ceil(t_a.0))

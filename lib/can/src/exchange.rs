@@ -34,12 +34,12 @@ plain! {
         pub code: u8,
         /// [`EXTENDED`], [`REMOTE`], [`LOST_BEFORE`], [`OUTSIDE`], [`NEWS`].
         pub flags: u8,
-        /// How often the channel was opened before: the interface's clock may have begun anew.
+        /// How often the channel was opened before: the interface's clock may have restarted.
         pub opened: u16,
-        /// How long it took from its bus to the server, beyond the fastest, in ns: at least so
-        /// long, whatever the two clocks do within their stated drift.
+        /// How long it took from its bus to the server, beyond the fastest, in ns. It is a
+        /// lower bound for any drift of the two clocks within the stated one.
         pub moved: u32,
-        /// And at most so much longer.
+        /// The largest error of `moved`: it may be this much too short.
         pub inexact: u32,
     }
 }
@@ -349,7 +349,7 @@ impl Ledger {
         (self.written, through, given_up.min(self.written - through))
     }
 
-    /// Frames written of which nobody knows yet what becomes of them.
+    /// Written frames whose fate is not known yet.
     #[must_use]
     pub fn pending(&self) -> u64 {
         let (written, through, given_up) = self.counts();

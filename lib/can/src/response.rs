@@ -47,7 +47,7 @@ impl Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errors {
     pub burst: u64,
-    /// And then one each.
+    /// Time for each further frame.
     pub interval: Nanos,
 }
 

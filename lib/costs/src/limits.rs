@@ -59,7 +59,7 @@ mod tests {
             let is_code = |line: &&str| !line.is_empty() && !line.starts_with(['#', '.']);
             lines.filter(is_code).count() as u64
         };
-        // Two words pushed and a jump, the trap, and the way back of who was interrupted.
+        // Two words pushed and a jump, the trap, and the way back to the interrupted thread.
         let stub = 3;
         let all = stub + part("\ntrap:", "je 8b") + part("\n8:", "iretq");
         // All branches count as taken: a few more than are, and never fewer.

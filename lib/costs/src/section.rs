@@ -1,9 +1,10 @@
 //! The longest kernel path of a system, by its sizes.
 //!
-//! Most paths of the kernel take the same time in every system. Some pass lists: the end of a
-//! process stops each of its threads, the deletion of a semaphore sends each waiter away, a message
-//! goes behind those that are at least as urgent. The kernel passes such a list in one piece, so
-//! the longest path follows from the sizes that a description declares.
+//! Most paths of the kernel take the same time in every system. Some pass lists: the deletion of a
+//! semaphore sends each waiter away, a message goes behind those that are at least as urgent. The
+//! kernel passes such a list in one piece, so the longest path follows from the sizes that a
+//! description declares. The end of a process is cut into stages of [`STAGE`] instructions, so its
+//! size does not matter.
 //!
 //! Two uses of one table of prices tie the formula to the kernel: the kernel core, on a host,
 //! counts the [`Round`]s of each path (`diapason_core::walks`), and its tests hold the sum to
@@ -69,6 +70,9 @@ impl Round {
     }
 }
 
+/// The most instructions of rounds in a stage of the end of a process.
+pub const STAGE: u64 = 800;
+
 /// The sizes of a system that make paths of its kernel longer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Dimensions {
@@ -76,15 +80,8 @@ pub struct Dimensions {
     pub places: u64,
     /// Threads of all processes.
     pub all_threads: u64,
-    /// Threads of the process that has most.
-    pub threads: u64,
-    /// Events of the process that has most.
-    pub events: u64,
-    /// Semaphores, conditions and VCPUs of its own of the process that has most.
+    /// VCPUs that the process may make which may make most.
     pub own: u64,
-    /// Segments and devices of the process that has most.
-    pub shown: u64,
-    pub mailboxes: u64,
     /// Messages of the largest mailbox.
     pub messages: u64,
     /// Threads that may wait for one semaphore, condition or mailbox.
@@ -199,12 +196,7 @@ impl Dimensions {
         Dimensions {
             places: pools.into_iter().max().unwrap_or(0),
             all_threads: all(|p| p.threads),
-            threads: tables.most(|p| p.threads.into()),
-            events: tables.most(|p| p.events.into()),
-            own: tables
-                .most(|p| u64::from(p.semaphores) + u64::from(p.conditions) + u64::from(p.vcpus)),
-            shown: (tables.segments + tables.devices) as u64,
-            mailboxes,
+            own: tables.most(|p| p.vcpus.into()),
             messages: objects.map(|object| u64::from(object.capacity)).max().unwrap_or(0),
             waiters: shared.unwrap_or(0).max(tables.most(apart)),
             mutexes: tables.mutexes().count() as u64 + private,
@@ -267,19 +259,17 @@ impl Dimensions {
         rounds(Round::Pass, self.waiters)
     }
 
-    /// The end of a process, and the report of its fault.
+    /// A stage of the end of a process; the last one is followed by the report of its fault.
     const fn end(&self) -> u64 {
-        // A thread at the end of a chain changes its place in a list when those parked with it go.
-        let ends = if self.threads < self.mutexes { self.threads } else { self.mutexes };
+        // A thread leaves its chain before it lets its mutexes go, and before it is stopped; one at
+        // the end of a chain changes its place in a list when those parked with it go.
+        let stopped = STAGE / Round::Stop.price() + 2;
         sum([
-            rounds(Round::Stop, self.threads),
-            self.chain().saturating_mul(self.threads),
-            self.queue().saturating_mul(ends),
-            rounds(Round::Release, self.mutexes),
-            rounds(Round::Event, self.events),
+            STAGE,
+            Round::Stop.price(),
+            self.chain().saturating_mul(2 * stopped),
+            self.queue().saturating_mul(stopped),
             rounds(Round::Look, self.own),
-            rounds(Round::Look, self.mailboxes),
-            rounds(Round::Hide, self.shown),
             rounds(Round::Message, self.messages),
         ])
     }
@@ -338,7 +328,7 @@ impl Dimensions {
     /// were parked before it.
     const fn compared(&self) -> u64 {
         let Dimensions { helped, by_deadline, all_threads, .. } = *self;
-        // So many choices have enough threads left for all VCPUs.
+        // Choices that have enough threads left for all VCPUs.
         let full = all_threads.saturating_sub(by_deadline).saturating_add(1);
         let full = if full < helped { full } else { helped };
         let fewer = helped - full;
@@ -362,11 +352,7 @@ mod tests {
         let all = |n| Dimensions {
             places: n,
             all_threads: n,
-            threads: n,
-            events: n,
             own: n,
-            shown: n,
-            mailboxes: n,
             messages: n,
             waiters: n,
             mutexes: n,
@@ -379,11 +365,7 @@ mod tests {
         let more = [
             Dimensions { places: 900, ..few },
             Dimensions { all_threads: 9, helped: 9, ..few },
-            Dimensions { threads: 9, ..few },
-            Dimensions { events: 90, ..few },
             Dimensions { own: 900, ..few },
-            Dimensions { shown: 90, ..few },
-            Dimensions { mailboxes: 900, ..few },
             Dimensions { messages: 900, ..few },
             Dimensions { all_threads: 9, waiters: 9, ..few },
             Dimensions { mutexes: 9, helped: 9, ..few },

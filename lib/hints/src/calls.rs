@@ -21,7 +21,7 @@ const TYPES: [&str; 7] =
 pub const SUFFIX: &str = "_then";
 
 /// The meaning of a call to the task that makes it.
-pub enum Call<'a> {
+pub(crate) enum Call<'a> {
     Lock(&'a Expr),
     /// Blocks, and takes a hint.
     Hinted,

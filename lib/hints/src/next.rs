@@ -11,7 +11,7 @@ const CONDITIONS_MAX: usize = 16;
 
 /// A question whose answer is already known at the blocking call.
 #[derive(Clone, Debug)]
-pub enum Test {
+pub(crate) enum Test {
     /// A condition of the program.
     Condition(Rc<Term>),
     /// The last turn of the counted loop with this number, at this line.
@@ -30,7 +30,7 @@ impl PartialEq for Test {
 
 /// The mutex that is locked next.
 #[derive(Clone, Debug)]
-pub enum Next {
+pub(crate) enum Next {
     /// Nothing: this point is never left.
     Never,
     /// The function ends; what its caller does is not known.

@@ -9,7 +9,7 @@ use syn::{BinOp, Expr, UnOp};
 
 /// An expression without effects, and what its value depends on. Equal text is the same term.
 #[derive(Clone, Debug)]
-pub struct Term {
+pub(crate) struct Term {
     pub tokens: TokenStream,
     /// As a person would write it.
     pub text: String,
@@ -34,7 +34,7 @@ impl fmt::Display for Term {
 
 /// Why an expression is no term.
 #[derive(Clone, Debug)]
-pub struct Impure {
+pub(crate) struct Impure {
     /// The part that is at fault.
     pub span: Span,
     pub text: String,

@@ -1,7 +1,7 @@
 //! Delays between two clocks that drift: from a device, which stamps its messages, to the host.
 //!
 //! Nobody knows when the device's clock began, so one distance between the two says nothing; only
-//! differences of distances do. And nobody knows how fast it runs: the distance itself grows or
+//! differences of distances do. Its rate is not known either: the distance itself grows or
 //! shrinks, by at most a stated rate d. So a message that came at t with distance D was late by at
 //! least D − min(Dⱼ + d·(t − tⱼ)) beyond the fastest message j before it. If the clock keeps within
 //! d, this is never more than the truth, and no false alarm can follow. All these lines rise alike,
@@ -67,7 +67,7 @@ impl DeviceClock {
         DeviceClock { drift, lowest: None, spans: None }
     }
 
-    /// The device's clock may have begun anew.
+    /// The device's clock may have restarted.
     pub const fn restart(&mut self) {
         *self = DeviceClock::new(self.drift);
     }

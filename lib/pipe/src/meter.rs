@@ -46,7 +46,7 @@ impl Meter {
         within
     }
 
-    /// The clock begins anew, and with it every window.
+    /// The clock restarts, and with it every window.
     pub fn restart(&mut self) {
         (self.ahead, self.last) = (0, Nanos::ZERO);
     }

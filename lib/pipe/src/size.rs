@@ -18,9 +18,9 @@ use diapason_abi::Nanos;
 pub struct Bucket {
     /// Messages that may come at once; at least 1, or nothing ever arrives at an instant.
     pub burst: u64,
-    /// So many messages …
+    /// Most messages in `per`, in the long run.
     pub messages: u64,
-    /// … in so much time, in the long run.
+    /// The time in which `messages` may come.
     pub per: Nanos,
     /// How long after its nominal time a message may come.
     pub jitter: Nanos,

@@ -58,7 +58,7 @@ fn candidates(count: usize) -> Vec<Lengths> {
         let most = if first == 0 { 0 } else { count - first };
         all.extend((0..=most).map(|second| Lengths { first, second }));
     }
-    // Of equal costs the one with most VCPUs in queues by deadline admits most.
+    // Among equal costs, the one with most VCPUs in queues by deadline admits most.
     all.sort_by_key(|l| {
         let queues = usize::from(l.first > 0) + usize::from(l.second > 0);
         (l.first.max(l.second), queues, usize::MAX - (l.first + l.second))

@@ -1,7 +1,7 @@
 //! How long a transfer of a pipe's device takes on the bus as it is described: with the devices
 //! that are plugged in beside it, as their descriptors say, and with declared endpoints.
 //!
-//! In which slots the server lets periodic endpoints transmit, and who comes first in the round
+//! The slots of periodic endpoints, and the order of devices in the round
 //! robin, is decided when devices come: so periodic endpoints are charged in every slot, and the
 //! bound is one for any order. Devices that only QEMU has are left out; its bus takes no time.
 
@@ -85,7 +85,7 @@ pub fn longest(
     let worst = all.longest(direction, packet, bytes).map_err(|unfit| words(&unfit, system))?;
     worst.map(Picos::nanos).ok_or_else(|| {
         let name = &system.usb[usb].name;
-        let what = format!("others leave the transfers of `{name}` no time on its bus");
+        let what = format!("other devices leave no time for the transfers of `{name}` on its bus");
         (what, "plug some of them into another controller".into())
     })
 }

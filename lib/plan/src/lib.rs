@@ -21,6 +21,7 @@ pub mod jobs;
 mod judge;
 mod missing;
 mod mutexes;
+pub mod network;
 mod outputs;
 pub mod pipes;
 mod refusal;
@@ -33,6 +34,7 @@ mod verdict;
 pub use assumed::{Assumed, AssumedVcpu};
 pub use boot::{Cleared, Unproved};
 pub use bus::Bused;
+pub use network::NetworkPlan;
 pub use refusal::share;
 pub use verdict::{Plan, Sum, Verdict};
 

@@ -22,7 +22,7 @@ struct Seats {
     elsewhere: bool,
 }
 
-/// The mutexes of a system, and who holds them how long.
+/// The mutexes of a system, and how long each process holds them.
 pub(crate) struct Mutexes<'a> {
     system: &'a System,
     /// The VCPUs of each process.

@@ -154,7 +154,7 @@ fn drain(turn: Nanos) -> Drain {
     Drain { first: Nanos(BEFORE * turn.0), each: turn, holds }
 }
 
-/// The time of a frame to the node that reads what is written, shortest and longest: that of the
+/// The time of a frame to the node that reads it, shortest and longest: that of the
 /// node or that of the bus, whichever is more.
 fn receiver(usb: usize, channel: u8, system: &System) -> Result<(Nanos, Nanos), Missing> {
     let usb = &system.usb[usb];
@@ -164,7 +164,7 @@ fn receiver(usb: usize, channel: u8, system: &System) -> Result<(Nanos, Nanos), 
     });
     let Some((shortest, longest)) = turn else {
         return Err((
-            format!("nobody on the bus of channel {channel} reads what is written"),
+            format!("nobody on the bus of channel {channel} reads the frames"),
             format!("write `receivers = [\"can{channel}\"]` in `{}`", usb.name),
         ));
     };

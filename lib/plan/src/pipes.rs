@@ -62,7 +62,7 @@ impl NoBill {
         let (why, help) = match self {
             NoBill::Missing(what, remedy) => (what.clone(), remedy.clone()),
             NoBill::Refused(refusal) => {
-                let help = "give the stage more of the processor, or make the traffic less";
+                let help = "give the stage more of the processor, or reduce the traffic";
                 (refusal.to_string(), help.into())
             }
         };
@@ -86,7 +86,7 @@ pub(crate) fn pipes(plant: &Plant<'_>) -> Vec<Piped> {
     each.collect()
 }
 
-/// Of each pipe, everything that its bill needs and the description lacks.
+/// Returns for each pipe everything that its bill needs and the description lacks.
 pub(crate) fn lacking(plant: &Plant<'_>) -> Vec<Vec<Missing>> {
     (0..plant.system.pipes.len()).map(|index| plant.lacks(index)).collect()
 }
@@ -410,8 +410,8 @@ pub(crate) fn is_alone(process: u16, system: &System) -> Result<(), Missing> {
     if reader.threads > 1 {
         return Err((
             format!("`{}` may have {} threads on one VCPU", reader.name, reader.threads),
-            "write `threads = 1`, and give what the others do a process of its own: what they use \
-             of the VCPU delays what it does"
+            "write `threads = 1`, and move the other threads to a process of their own: their \
+             use of the VCPU delays the pipe"
                 .to_owned(),
         ));
     }

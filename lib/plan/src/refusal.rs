@@ -87,12 +87,14 @@ fn of_pipe(pipe: &Pipe, piped: &Piped) -> Option<[String; 3]> {
     let (slots, kept) = (SLOTS as u64, KEPT);
     if fills && bill.slots > slots {
         let title =
-            format!("`{name}` may have {} messages waiting, its buffer holds {slots}", bill.slots);
+            format!("`{name}` may have {} messages waiting; its buffer holds {slots}", bill.slots);
         return Some([title, note, "make the bound shorter or the rate smaller".into()]);
     }
     if fills && bill.device > kept {
-        let title =
-            format!("{} messages may wait in the device of `{name}`, it keeps {kept}", bill.device);
+        let title = format!(
+            "{} messages may wait in the device of `{name}`, which keeps {kept}",
+            bill.device
+        );
         return Some([
             title,
             note,
@@ -102,7 +104,7 @@ fn of_pipe(pipe: &Pipe, piped: &Piped) -> Option<[String; 3]> {
     let wanted = pipe.latency_ns.filter(|wanted| *wanted < bill.total.0)?;
     let longest = bill.items().iter().max_by_key(|item| item.value)?;
     let title = format!(
-        "messages of `{name}` may take {}, {} are wanted",
+        "messages of `{name}` may take {}; at most {} is wanted",
         human(bill.total.0),
         human(wanted)
     );
@@ -151,12 +153,12 @@ fn what_fails(refusal: &Refusal, name: &str, budget: &str) -> (String, String) {
         Failure::Late(Some(response)) => {
             let (after, period) = (human(response.0), human(limit.0));
             let title =
-                format!("`{name}` has had its {budget} only after {after}, its period is {period}");
+                format!("`{name}` gets its {budget} only after {after}; its period is {period}");
             (title, format!("{} too late", human((response - limit).0)))
         }
         Failure::Late(None) => {
             let title = format!("`{name}` may never get its {budget}");
-            (title, "those above it leave nothing".to_owned())
+            (title, "the VCPUs above it leave nothing".to_owned())
         }
         Failure::Overfull { window, demand } => {
             let (window_shown, demand_shown) = (human(window.0), human(demand.0));

@@ -60,7 +60,7 @@ pub struct Plan {
     pub findings: Vec<Diagnostics>,
     /// Mutexes that several VCPUs share, and of which not every holder says how long.
     pub unsaid: Vec<String>,
-    /// Of each pipe, what its bill needs and the description lacks.
+    /// The needs of each pipe's bill that the description lacks.
     pub(crate) lacking: Vec<Vec<Missing>>,
     pub(crate) system: System,
     pub(crate) margin: OnceLock<Option<u64>>,
@@ -90,7 +90,7 @@ impl Plan {
         &self.system
     }
 
-    /// So much of its budget, in per mille, every VCPU could have.
+    /// Returns the part of its budget, in per mille, that every VCPU could have.
     #[must_use]
     pub fn margin(&self) -> Option<u64> {
         *self.margin.get_or_init(|| breakdown(&self.core.system))

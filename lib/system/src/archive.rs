@@ -25,7 +25,7 @@ pub struct RunOptions {
 }
 
 /// The right to compile an archive. The planner grants it, for a system whose plan holds or that
-/// somebody wants to boot unproved; `cargo xtask tidy` finds whoever else tries.
+/// a user wants to boot unproved; `cargo xtask tidy` finds every other caller.
 #[derive(Debug)]
 pub struct Permit(());
 

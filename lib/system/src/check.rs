@@ -94,8 +94,8 @@ fn uses(process: &DeclaredProcess, names: &Names<'_>, report: &mut Report) {
     for At { value: name, span } in &process.uses {
         match names.get(name).map(|meaning| meaning.kind) {
             Some(Kind::Process) => {
-                let title = format!("`{name}` is a process, not something to use");
-                let help = "name it in `starts` to start it; talk to it through a mailbox";
+                let title = format!("`{name}` is a process and cannot be used");
+                let help = "name it in `starts` to start it; send it messages through a mailbox";
                 report.push(Problem::new(span, title, help));
             }
             Some(_) => {}

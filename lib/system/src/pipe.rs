@@ -163,7 +163,7 @@ pub(crate) fn source(
     let Some(model) = usb.model else { return };
     let channels = usb::channels(usb) as u64;
     if channels == 0 {
-        let title = format!("`{}` has nothing that a pipe could carry", from.value);
+        let title = format!("`{}` has no channel that a pipe could carry", from.value);
         let help = "pipes are of `model = \"usb-can\"`; other devices are read otherwise";
         let problem = Problem::new(&from.span, title, help);
         return report.push(problem.with(&usb.name.span, format!("its model is {}", model.name())));

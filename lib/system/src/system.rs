@@ -61,17 +61,17 @@ pub(crate) struct Origin {
     pub source: Source,
     /// The memory size, or the header of the system if it is the default.
     pub memory: Span,
-    /// Of each process, the program's name.
+    /// The names of the processes' programs.
     pub programs: Vec<Span>,
-    /// Of each VCPU, its name.
+    /// The names of the VCPUs.
     pub vcpus: Vec<Span>,
-    /// Of each pipe, its name.
+    /// The names of the pipes.
     pub pipes: Vec<Span>,
-    /// Of each place for a tuned pipe, its name.
+    /// The names of the places for tuned pipes.
     pub tpipes: Vec<Span>,
-    /// Of each chain, its name.
+    /// The names of the chains.
     pub chains: Vec<Span>,
-    /// Of each endpoint, its name.
+    /// The names of the endpoints.
     pub endpoints: Vec<Span>,
     /// The header of `[scheduling]`, or of the system.
     pub scheduling: Span,

@@ -1,5 +1,6 @@
 //! The examples in the reference are descriptions that work.
 
+use diapason_contract::threads::WORDS;
 use diapason_system::parse;
 
 const REFERENCE: &str = include_str!("../../../docs/description.md");
@@ -60,6 +61,9 @@ fn every_key_is_in_the_reference() {
         "system",
         "ends",
         "delay",
+        "leader",
+        "depends",
+        "enable",
         "port",
         "model",
         "best",
@@ -117,5 +121,12 @@ fn every_key_is_in_the_reference() {
     let others = PIPE.into_iter().chain(FAULT).chain(BUS).chain(CAN).chain(SETTINGS).chain(SECTION);
     for key in keys.into_iter().chain(others) {
         assert!(REFERENCE.contains(&format!("| `{key}` |")), "{key}");
+    }
+}
+
+#[test]
+fn every_kind_of_devices_is_in_the_reference() {
+    for word in WORDS {
+        assert!(REFERENCE.contains(&format!("`\"{word}\"`")), "{word}");
     }
 }

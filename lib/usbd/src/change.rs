@@ -1,4 +1,4 @@
-//! Changes of a device's endpoints that its class asks for: settings, and endpoints begun anew. One
+//! Changes of a device's endpoints that its class asks for: settings, and restarted endpoints. One
 //! at a time, as the driver has it, and tried again while the driver is at something else.
 
 use crate::papers::Papers;
@@ -13,10 +13,10 @@ const INTERFACES: usize = 16;
 
 /// The change to make.
 #[derive(Clone, Copy)]
-pub enum Change {
+pub(crate) enum Change {
     /// Another setting of an interface.
     Alternate { interface: u8, alternate: u8 },
-    /// An endpoint begins anew, here and in the device.
+    /// Restarts an endpoint, here and in the device.
     Renew { endpoint: u8 },
 }
 
@@ -32,7 +32,7 @@ impl Change {
 
 /// The change that is wanted, and the settings there are.
 #[derive(Default)]
-pub struct Changes {
+pub(crate) struct Changes {
     wanted: Option<Change>,
     /// The driver has it.
     asked: bool,
@@ -110,7 +110,7 @@ impl Changes {
 pub enum Order {
     /// Another setting of an interface, the endpoints that go, and those that come.
     Alternate { setting: (u8, u8), gone: Vec<u8>, plans: Vec<EndpointPlan> },
-    /// An endpoint begins anew, here and in the device.
+    /// Restarts an endpoint, here and in the device.
     Renew { endpoint: u8 },
 }
 

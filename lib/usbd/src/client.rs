@@ -40,7 +40,7 @@ struct Desk<P: Platform> {
 }
 
 /// A client of a channel.
-pub struct Client<P: Platform> {
+pub(crate) struct Client<P: Platform> {
     desk: Desk<P>,
     report: Report,
     /// There is something to report, and the client may be waiting for it.

@@ -37,7 +37,7 @@ pub fn device<P: Platform>(driver: &Driver<P>, device: DeviceId, speed: Speed, p
     }
 }
 
-/// The bus of this speed: who has a place, how full its fullest slot is, and how long a packet of
+/// The bus of this speed: endpoints with a place, its fullest slot, and how long a packet of
 /// an asynchronous endpoint takes at worst from the doorbell on (`t_A`, exact).
 pub fn schedule<P: Platform>(driver: &Driver<P>, speed: Speed) {
     let scheduler = driver.schedule(speed);

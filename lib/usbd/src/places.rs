@@ -1,4 +1,4 @@
-//! Places for tuned pipes: who listens to which channel, and what it is sent.
+//! Places for tuned pipes: the channel that each listens to, and the messages it gets.
 
 use crate::platform::Platform;
 use alloc::vec::Vec;
@@ -44,7 +44,7 @@ struct Listener {
 }
 
 /// The places of the endpoint.
-pub struct Places(Vec<Place>);
+pub(crate) struct Places(Vec<Place>);
 
 /// Places with something new: bit n stands for place n.
 pub type Fresh = u32;
@@ -106,7 +106,7 @@ impl Places {
         fresh
     }
 
-    /// A channel was opened: the interface's clock may have begun anew.
+    /// A channel was opened: the interface's clock may have restarted.
     pub fn restart(&mut self, channel: usize) {
         let all = self.0.iter_mut().flat_map(|place| &mut place.listens);
         all.filter(|it| it.channel == channel).for_each(|it| it.meter.restart());

@@ -4,7 +4,7 @@ use core::fmt;
 
 /// Where a device is plugged in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     pub port: u8,
     /// Hub ports on the way, four bits each, the first in the lowest.
     pub route: u32,

@@ -8,9 +8,9 @@ use diapason_usb::xhci::{Buffer, Dma, Window};
 /// Places begin at multiples of this, so that two never share a line of the cache.
 const ALIGN: usize = 64;
 
-/// So many places of the same size.
+/// A number of places of the same size.
 #[derive(Clone, Copy)]
-pub struct Shape {
+pub(crate) struct Shape {
     pub bytes: usize,
     pub count: u8,
 }
@@ -26,7 +26,7 @@ impl Shape {
 }
 
 /// The memory of all devices.
-pub struct Pool<P: Platform> {
+pub(crate) struct Pool<P: Platform> {
     memory: P::Memory,
     /// Pieces that are taken, by their beginning: where, and how long.
     taken: Vec<(usize, usize)>,
@@ -75,7 +75,7 @@ impl<P: Platform> Pool<P> {
 }
 
 /// The places of one device. One that was taken is the controller's until it is given back.
-pub struct Slots<P: Platform> {
+pub(crate) struct Slots<P: Platform> {
     /// The memory of all devices. This one uses its own piece.
     memory: P::Memory,
     base: usize,

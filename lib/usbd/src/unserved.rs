@@ -11,7 +11,7 @@ use diapason_usb::xhci::DeviceId;
 
 /// A device that nobody serves so far.
 #[derive(Clone, Copy)]
-pub struct Unserved {
+pub(crate) struct Unserved {
     pub device: DeviceId,
     pub speed: Speed,
     pub place: Place,
@@ -35,7 +35,7 @@ impl Unserved {
 
 /// The reason why no service takes a device.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Unwanted {
+pub(crate) enum Unwanted {
     /// No service takes it.
     Not(Fate),
     /// Its serial number decides, and is the text with this number.
@@ -44,7 +44,7 @@ pub enum Unwanted {
 
 /// Whether a device is one that the description names.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Match {
+pub(crate) enum Match {
     Yes,
     /// Another place, or another vendor or product.
     No,
@@ -55,7 +55,7 @@ pub enum Match {
 }
 
 /// The devices that the description names.
-pub struct Described(Vec<Expected>);
+pub(crate) struct Described(Vec<Expected>);
 
 impl Described {
     /// The devices of the settings.

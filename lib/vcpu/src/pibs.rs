@@ -1,5 +1,5 @@
 //! PIBS, the server of an I/O VCPU: a share `U` of the processor, one replenishment, and the period
-//! of whoever it works for.
+//! of the VCPU that it works for.
 //!
 //! State: eligibility `e`, budget `b`, inherited period `T`, the smallest among pending work; the
 //! budget granted is `Q(T) = ⌊U·min(T, cap)⌋`.

@@ -9,7 +9,7 @@ use diapason_usb::trb::{Completion, bit};
 
 /// Frame ids wrap here.
 const FRAMES: u64 = 2048;
-/// So far ahead a frame can be named.
+/// Frames ahead that can be named.
 const HORIZON: u64 = 895;
 
 impl Endpoint {

@@ -38,7 +38,7 @@ pub(crate) struct Port {
     /// The device was last let go on at this time.
     advanced: Nanos,
     advances: u64,
-    /// So often in a row its next change lay in the past afterwards.
+    /// Consecutive times that its next change lay in the past afterwards.
     late: u32,
 }
 
@@ -85,7 +85,7 @@ impl Port {
         port
     }
 
-    /// The controller was reset: what is plugged in is found anew.
+    /// The controller was reset: it finds plugged devices again.
     pub fn restart(&mut self, power: bool, now: Nanos, times: &Times) {
         let device = self.device.take();
         let generation = self.generation + 1;

@@ -81,7 +81,7 @@ impl Channel {
         Ok(Channel { arrivals, read, ready, filters: Filters::default(), writing: None })
     }
 
-    /// So many messages are missing, as the caller knows from what they say: they are reported as
+    /// Counts messages that the caller found missing by their contents: they are reported as
     /// lost, together with those that the interface says it lost.
     pub fn missed(&mut self, messages: u64) {
         match &mut self.writing {

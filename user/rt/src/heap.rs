@@ -39,7 +39,7 @@ impl ProgramHeap {
         self.holes.lock().map(|holes| holes.used())
     }
 
-    /// So many bytes more, rounded up to pages, from the quota: for programs that learn from their
+    /// Adds bytes, rounded up to pages, from the quota: for programs that learn from their
     /// arguments how much they do.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use crate::mailbox::{Mailbox, with_buffer};
 use crate::sys::{call1, call2};
+use diapason_abi::call::PARTIAL;
 use diapason_abi::{CallNumber, Errno, FaultReport, Key, MESSAGE_BYTES, Nanos};
 
 /// Starts a declared process that is not running: one this process may start, or supervises.
@@ -9,7 +10,9 @@ use diapason_abi::{CallNumber, Errno, FaultReport, Key, MESSAGE_BYTES, Nanos};
 /// # Errors
 /// `Busy` if it runs, `Gone` if its program was refused at boot.
 pub fn create(key: Key) -> Result<(), Errno> {
-    call2(CallNumber::ProcCreate, key.0, 0).map(|_| ())
+    // Each call ends a part of an earlier life of the process, if something of it is left.
+    while call2(CallNumber::ProcCreate, key.0, 0)? == PARTIAL {}
+    Ok(())
 }
 
 /// Starts a process as [`create`] does, then waits for a fault report as
@@ -23,9 +26,12 @@ pub fn create_and_receive(
     deadline: Nanos,
 ) -> Result<FaultReport, Errno> {
     let mut bytes = [0; MESSAGE_BYTES];
-    with_buffer(CallNumber::ProcCreate, &mut bytes, |address| {
-        [key.0, faults.raw(), address, deadline.0, 0]
-    })?;
+    let start = |bytes: &mut _| {
+        with_buffer(CallNumber::ProcCreate, bytes, |address| {
+            [key.0, faults.raw(), address, deadline.0, 0]
+        })
+    };
+    while start(&mut bytes)? == PARTIAL {}
     FaultReport::from_bytes(&bytes).ok_or(Errno::Gone)
 }
 

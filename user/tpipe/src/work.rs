@@ -176,7 +176,7 @@ impl Terms {
 pub(crate) struct Teller(Option<Writer<'static, Words>>);
 
 impl Teller {
-    /// Of a thread that has not been told anything so far.
+    /// Returns the teller of a thread that has heard nothing so far.
     pub fn new(told: Option<&'static Told>) -> Teller {
         Teller(told.and_then(|told| told.0.writer()))
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// One thread's view of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Life {
+pub(crate) struct Life {
     /// The actions in order: the number of each call, or that it faulted. Whether somebody waited
     /// for what a call gave, so that it took the long way, is not its doing.
     pub deeds: Vec<Option<u16>>,

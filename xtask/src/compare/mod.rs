@@ -44,13 +44,13 @@ const HORIZON_NS: u64 = 300_000_000;
 
 /// How much later jobs ended in the simulator, in ns.
 #[derive(Clone, Copy, Debug)]
-pub struct Spread {
+pub(crate) struct Spread {
     jobs: u64,
     earlier: u64,
     /// In sets with a mutex; of these, those before which another thread had it first.
     locking: u64,
     parted: u64,
-    /// So often nothing was left to do.
+    /// Times that nothing was left to do.
     rests: u64,
     least: i64,
     most: i64,

@@ -27,7 +27,7 @@ const PERIODS: u64 = 8;
 const SETTLED: &str = "100ms";
 
 /// The fate of a system.
-pub enum Judged {
+pub(crate) enum Judged {
     /// The reader of descriptions refuses it.
     Unread(String),
     /// The planner refuses it.
@@ -38,15 +38,15 @@ pub enum Judged {
 
 /// Observed in thousandths of what was promised.
 #[derive(Clone, Default, Debug)]
-pub struct Tightness {
-    /// Of messages in pipes.
+pub(crate) struct Tightness {
+    /// Delays of messages in pipes, in per mille of their bounds.
     pub pipes: Vec<u64>,
     pub jobs: Vec<u64>,
 }
 
 /// A promise that was broken.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Breach {
+pub(crate) struct Breach {
     /// The kind of promise.
     pub kind: String,
     /// The promise and what happened.
@@ -83,7 +83,7 @@ struct Conditions {
 /// ends of pipes have long periods.
 pub fn horizon(drawn: &Drawn) -> u64 {
     let Some(can) = &drawn.can else { return HORIZON_NS };
-    let readers = can.pipes.iter().map(|pipe| pipe.server.period);
+    let readers = can.pipes.iter().chain(&can.second).map(|pipe| pipe.server.period);
     let ends = readers.chain(can.outputs.iter().map(|output| output.server.period));
     let longest = ends.max().unwrap_or_default();
     let found = read(drawn).map_or(Nanos::ZERO, |cores| found_within(&cores[0]));
@@ -232,7 +232,10 @@ fn violation(kind: &str, text: String) -> Breach {
 /// The programs that misbehave.
 const RUDE: [&str; 3] = ["rude", "hostile", "tuned-hostile"];
 
-/// The names of processes that misbehave, and of VCPUs that nobody else is on.
+/// The doorbell that one of them rings as often as it likes.
+const BELL: &str = "rude.bell";
+
+/// The names of processes that misbehave, of VCPUs that nobody else is on, and of their doorbell.
 fn misbehaving(system: &System) -> Vec<&str> {
     let is_rude = |process: &&Process| RUDE.contains(&&*process.program);
     let others: Vec<u16> =
@@ -240,7 +243,7 @@ fn misbehaving(system: &System) -> Vec<&str> {
     let rude = || system.processes.iter().filter(is_rude);
     let vcpus = rude().filter_map(|it| it.vcpu).filter(|vcpu| !others.contains(vcpu));
     let vcpus = vcpus.filter_map(|vcpu| system.vcpu_name(vcpu));
-    rude().map(|it| &*it.name).chain(vcpus).collect()
+    rude().map(|it| &*it.name).chain(vcpus).chain([BELL]).collect()
 }
 
 /// The names of processes whose jobs may last longer than the time to the next one, as the plan

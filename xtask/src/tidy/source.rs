@@ -9,18 +9,18 @@ const EXTENSIONS: [&str; 6] = ["rs", "s", "ld", "toml", "md", "sh"];
 
 /// One file of the tree.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub(crate) struct Source {
     /// Relative to the root, with `/`.
     pub path: String,
     pub text: String,
-    /// Of a Rust file, the text with comments and the insides of literals replaced by blanks, line
+    /// The text of a Rust file with comments and the insides of literals replaced by blanks, line
     /// for line; of any other, the text.
     pub code: String,
 }
 
 /// Every file of the project.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub(crate) struct Tree {
     pub files: Vec<Source>,
     /// Where the checkout is.
     pub root: String,

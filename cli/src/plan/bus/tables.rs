@@ -200,7 +200,7 @@ fn left(instance: &UsbBus, bused: &Bused) -> String {
             bused.equations,
             "the least t_A by [USB 2023, eq. 6 and 8], with this bus' limit".to_owned(),
         ),
-        (fullest, format!("really left in the fullest {slot} of this schedule")),
+        (fullest, format!("left in the fullest {slot} of this schedule")),
         (bused.sound, format!("needed in every {slot} for every guarantee to hold, exactly")),
     ];
     let mut table = Table::new(&[("t_A", Align::Right), ("which", Align::Left)]);

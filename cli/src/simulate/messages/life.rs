@@ -106,7 +106,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// Of a journey with these items.
+    /// Returns the life of a journey with these items.
     ///
     /// # Panics
     /// If they are not its life without gaps: a fault of Diapason.

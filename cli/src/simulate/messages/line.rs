@@ -40,7 +40,7 @@ struct Record {
     frame: Option<Frame>,
     put: Deed,
     taken: Option<Deed>,
-    /// Of a pipe to a device: when it was known to be through.
+    /// When a message to a device was known to be through.
     known: Option<Deed>,
 }
 

@@ -75,7 +75,7 @@ pub struct Around<'a> {
 
 /// Everybody who follows messages.
 pub struct Messages {
-    /// Of this pipe, this one is wanted.
+    /// The pipe and the number of the message that is wanted.
     wanted: Option<(usize, u64)>,
     lives: Lives,
     /// By pipe; none if it cannot be followed.

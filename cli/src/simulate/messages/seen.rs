@@ -109,7 +109,7 @@ pub fn render(system: &System, seen: &[Seen], names: &Names) -> String {
     text
 }
 
-/// Of one pipe: its stages, then its messages from end to end.
+/// Returns the rows of one pipe: its stages, then its messages from end to end.
 fn rows(seen: &Seen, head: [String; 3]) -> Vec<Vec<String>> {
     let planned = |value: Option<Nanos>| value.map_or_else(|| String::from("-"), shown);
     let stages = seen.stages().into_iter().map(|stage| {

@@ -14,7 +14,7 @@ const CONFIGURATION_BYTES: u16 = u16::MAX;
 
 /// One endpoint of the active settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     /// The interface it belongs to.
     pub interface: u8,
     pub is: descriptor::Endpoint,
@@ -54,7 +54,7 @@ impl Endpoint {
 
 /// A device's configurations and what is active of them.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub(crate) struct Layout {
     speed: Speed,
     device: descriptor::Device,
     configurations: Vec<Vec<u8>>,

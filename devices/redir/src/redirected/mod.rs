@@ -149,7 +149,7 @@ impl<D: Device + ?Sized> Redirected<D> {
         self.decoder.is_partial()
     }
 
-    /// Bytes for the guest's side; taken by whoever sends them.
+    /// Bytes for the guest's side, until the sender takes them.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }

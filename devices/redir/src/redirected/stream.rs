@@ -13,7 +13,7 @@ const WAITING_MAX: usize = 1024;
 
 /// A stream of one endpoint.
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub(crate) struct Stream {
     endpoint: Endpoint,
     interval: Nanos,
     /// When the next interval begins.

@@ -38,8 +38,10 @@ pub struct Mailbox {
     pub(crate) free: MessageId,
     pub(crate) receivers: ThreadQueue,
     pub(crate) senders: ThreadQueue,
-    /// Raised at each arrival.
+    /// Raised at each arrival, if it is still in the life that it was attached in. It may have been
+    /// deleted since: nobody looks through the mailboxes then.
     pub(crate) event: EventId,
+    pub(crate) event_life: u32,
 }
 
 impl Pooled for Mailbox {
@@ -60,6 +62,7 @@ impl Mailbox {
         receivers: ThreadQueue::EMPTY,
         senders: ThreadQueue::EMPTY,
         event: Id::NONE,
+        event_life: 0,
     };
 }
 

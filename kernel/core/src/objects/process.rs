@@ -1,6 +1,6 @@
 //! Processes: their shares of the pools, and where they are in their lives.
 
-use crate::ids::{MailboxId, ProcessId, ProcessTag, VcpuId};
+use crate::ids::{MailboxId, ProcessId, ProcessTag, ThreadId, VcpuId};
 use crate::objects::memory::Chain;
 use crate::pool::{Id, Pooled, Range};
 /// Where a process is in its life.
@@ -14,6 +14,8 @@ pub enum ProcessState {
     Running = 2,
     /// Ended by a fault.
     Faulted = 3,
+    /// It ends, a stage at a time, and is not all gone yet.
+    Ending = 4,
 }
 
 /// One declared process. Its shares of the pools are fixed ranges.
@@ -33,6 +35,15 @@ pub struct Process {
     pub(crate) vcpus: Range,
     /// It made something of its own: one of these four.
     pub(crate) made: bool,
+    /// While it ends: the thread that is stopped last. It faults wherever it goes on, and each
+    /// fault is a stage of the end, which its budget pays.
+    pub(crate) reaper: ThreadId,
+    /// While it ends: how many of its threads, events, conditions and semaphores are gone.
+    pub(crate) reaped: u32,
+    /// While it ends: its window is hidden, so that none of its threads gets anywhere.
+    pub(crate) hidden: bool,
+    /// While it ends: a fault is why, and its report waits in the buffer of the last thread.
+    pub(crate) blamed: bool,
     /// The VCPU its threads run on if they do not say.
     pub(crate) vcpu: VcpuId,
     /// Heap pages it has.
@@ -73,6 +84,10 @@ impl Process {
         events: Range::EMPTY,
         vcpus: Range::EMPTY,
         made: false,
+        reaper: Id::NONE,
+        reaped: 0,
+        hidden: false,
+        blamed: false,
         vcpu: Id::NONE,
         heap: Chain::EMPTY,
         heap_max: 0,

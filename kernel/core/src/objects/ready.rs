@@ -87,7 +87,7 @@ impl Ready {
         self.level(priority).head = ThreadId::NONE;
     }
 
-    /// Of equals that are ready, `next` is the first now.
+    /// Puts `next` first among the ready threads of its priority.
     #[inline(always)]
     pub fn lead(&mut self, priority: u8, next: ThreadId) {
         self.level(priority).head = next;

@@ -15,9 +15,9 @@ const _: () = assert!(REPLENISHMENTS_MAX as usize <= WAYS && WAKES_MAX as usize 
 /// The server that gives a VCPU its budget.
 #[derive(Clone, Copy, Debug)]
 pub enum Server {
-    /// Of a Main VCPU.
+    /// The server of a Main VCPU.
     Main(SporadicServer),
-    /// Of an I/O VCPU, with the period it inherits.
+    /// The server of an I/O VCPU, with the period it inherits.
     Io(Pibs, Nanos),
 }
 

@@ -9,11 +9,9 @@ use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::objects::event::{Event, Source};
 use crate::objects::thread::Wait;
-use crate::pool::{FREE, Id, Range};
-use crate::walks::walk;
+use crate::pool::{FREE, Id};
 use diapason_abi::archive::{Location, NONE};
 use diapason_abi::{Errno, FaultCause, Handle, Kind, Nanos};
-use diapason_costs::Round;
 
 impl Kernel<'_> {
     /// The event a handle of the running process names.
@@ -194,23 +192,11 @@ impl Kernel<'_> {
 
     pub(crate) fn event_delete<M: Machine>(&mut self, m: &mut M, handle: u64) -> Step {
         let id = self.own_event(handle)?;
-        self.end_arrivals(Range { first: id.index(), count: 1 });
         self.destroy_event(m, id);
         Ok(Flow::Done(0))
     }
 
-    /// No mailbox raises any of these events any more.
-    pub(crate) fn end_arrivals(&mut self, events: Range) {
-        walk(Round::Look, self.mailboxes.len().into());
-        for mailbox in self.mailboxes.ids() {
-            let event = self.mailboxes[mailbox].event;
-            if event.is_some() && event.index().wrapping_sub(events.first) < events.count {
-                self.mailboxes[mailbox].event = Id::NONE;
-            }
-        }
-    }
-
-    /// Ends an event that exists and that no mailbox raises, and whatever else raises it.
+    /// Ends an event that exists. Its device has none then; a mailbox finds out when it would raise it.
     pub(crate) fn destroy_event<M: Machine>(&mut self, m: &mut M, id: EventId) {
         self.events[id].handle = FREE;
         if let Source::Irq(device) = self.events[id].source {

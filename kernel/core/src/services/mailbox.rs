@@ -4,7 +4,7 @@
 //! thread's buffer and from there into its memory when it next runs, in its own address space; so
 //! no path ever touches another process's memory.
 
-use crate::ids::{MailboxId, MessageId, ThreadId};
+use crate::ids::{EventId, MailboxId, MessageId, ThreadId};
 use crate::kernel::{Flow, Kernel, Longer, Refused, Step};
 use crate::machine::{Machine, UserMemory};
 use crate::objects::mailbox::{Mailbox, receipt};
@@ -43,7 +43,8 @@ impl Kernel<'_> {
             self.open_mailbox(id);
         }
         if event.is_some() {
-            self.mailboxes[id].event = event;
+            let life = self.events[event].generation;
+            (self.mailboxes[id].event, self.mailboxes[id].event_life) = (event, life);
         }
         Ok(Flow::Same(self.mailboxes[id].handle))
     }
@@ -150,8 +151,19 @@ impl Kernel<'_> {
         let event = b.event;
         self.wake(receiver, receipt);
         if event.is_some() {
-            self.raise(event, 1);
+            self.announce(id, event);
         }
+    }
+
+    /// A message arrived: the event of the mailbox is raised, unless it was deleted.
+    #[inline(never)]
+    fn announce(&mut self, id: MailboxId, event: EventId) {
+        let e = &self.events[event];
+        if e.handle == FREE || e.generation != self.mailboxes[id].event_life {
+            self.mailboxes[id].event = Id::NONE;
+            return;
+        }
+        self.raise(event, 1);
     }
 
     /// The message in the first free slot of a mailbox has arrived there.
@@ -163,7 +175,7 @@ impl Kernel<'_> {
         self.mailboxes[id].deposit(&mut self.messages, priority);
         let event = self.mailboxes[id].event;
         if event.is_some() {
-            self.raise(event, 1);
+            self.announce(id, event);
         }
     }
 

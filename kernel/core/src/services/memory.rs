@@ -8,10 +8,8 @@ use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::objects::memory::Chain;
 use crate::pool::Id;
-use crate::walks::walk;
 use diapason_abi::call::{PARTIAL, mapped};
 use diapason_abi::{Errno, FaultCause, PAGE, PAGES_PER_CALL, layout};
-use diapason_costs::Round;
 
 impl Kernel<'_> {
     pub(crate) fn mem_alloc<M: Machine>(&mut self, m: &mut M, pages: u64) -> Step {
@@ -79,7 +77,7 @@ impl Kernel<'_> {
     }
 
     /// A process no longer has a segment; the last one frees its memory, if that is this core's.
-    fn detach<M: Machine>(&mut self, m: &mut M, process: ProcessId, index: u16) {
+    pub(crate) fn detach<M: Machine>(&mut self, m: &mut M, process: ProcessId, index: u16) {
         m.attach_segment(process, index, false);
         let segment = &mut self.segments[Id::new(index)];
         segment.attached &= !(1 << process.index());
@@ -124,38 +122,13 @@ impl Kernel<'_> {
         Ok(Flow::Same(mapped(address, self.devices[id].record.pages)))
     }
 
-    /// A process that has these segments ends.
-    #[inline(always)]
-    pub(crate) fn detach_all<M: Machine>(
-        &mut self,
-        m: &mut M,
-        process: ProcessId,
-        mut segments: u64,
-    ) {
-        while let Some(index) = segments.checked_ilog2() {
-            segments &= !(1 << index);
-            walk(Round::Hide, 1);
-            self.detach(m, process, index as u16);
-        }
-    }
-
-    /// A process that has mapped these devices ends.
-    #[inline(never)]
-    pub(crate) fn unmap_all<M: Machine>(
-        &mut self,
-        m: &mut M,
-        process: ProcessId,
-        mut devices: u64,
-    ) {
-        while let Some(index) = devices.checked_ilog2() {
-            devices &= !(1 << index);
-            walk(Round::Hide, 1);
-            let device = &mut self.devices[Id::new(index as u16)];
-            device.mapped &= !(1 << process.index());
-            m.attach_device(process, index as u16, false);
-            if device.mapped == 0 {
-                m.set_bus_master(index as u16, false);
-            }
+    /// A process no longer has the registers of a device.
+    pub(crate) fn unmap<M: Machine>(&mut self, m: &mut M, process: ProcessId, index: u16) {
+        let device = &mut self.devices[Id::new(index)];
+        device.mapped &= !(1 << process.index());
+        m.attach_device(process, index, false);
+        if device.mapped == 0 {
+            m.set_bus_master(index, false);
         }
     }
 

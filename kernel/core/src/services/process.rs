@@ -1,28 +1,30 @@
 //! Processes: start, fault, end, and what their supervisor hears of it.
 
-use crate::ids::EventTag;
-use crate::ids::ProcessId;
+use crate::ids::{ProcessId, ThreadId};
 use crate::kernel::{Arguments, Fault, Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::objects::process::{Process, ProcessState};
-use crate::objects::thread::State;
-use crate::pool::{FREE, Id};
-use crate::walks::walk;
-use core::mem::take;
-use diapason_abi::call::NO_HINT;
+use crate::objects::thread::{State, Thread, Wait};
+use crate::pool::Id;
+use diapason_abi::call::{NO_HINT, PARTIAL};
 use diapason_abi::record::Record;
-use diapason_abi::{Errno, FaultCause, FaultReport, MESSAGE_BYTES, Nanos};
-use diapason_costs::Round;
+use diapason_abi::{Errno, FaultCause, FaultReport, Nanos};
 
 impl Kernel<'_> {
     /// `ProcCreate(key, mailbox, address, deadline)`: by a process that may start it, or its
-    /// supervisor. With a mailbox, the caller then receives from it.
+    /// supervisor. With a mailbox, the caller then receives from it. While an earlier life of the
+    /// process ends, the call is a stage of that, and is to be repeated.
     pub(crate) fn proc_create<M: Machine>(&mut self, m: &mut M, a: Arguments) -> Step {
         let [key, mailbox, address, deadline, _] = a;
         let id = self.known_process(key, true)?;
         match self.processes[id].state {
             ProcessState::Refused => return Err(Refused::Errno(Errno::Gone)),
             ProcessState::Running => return Err(Refused::Errno(Errno::Busy)),
+            ProcessState::Ending => {
+                self.pay_up();
+                self.reap(m, id, false);
+                return Ok(Flow::Done(PARTIAL));
+            }
             ProcessState::Idle | ProcessState::Faulted => self.process_start(m, id),
         }
         if mailbox == 0 {
@@ -56,8 +58,27 @@ impl Kernel<'_> {
         if self.processes[id].state != ProcessState::Running {
             return Err(Refused::Errno(Errno::Gone));
         }
-        self.process_exit(m, id);
+        let reaper = self.rouse_one(id);
+        self.process_exit(m, id, reaper);
         Ok(Flow::Done(0))
+    }
+
+    /// A thread of a process, which waits for nothing any more.
+    fn rouse_one(&mut self, id: ProcessId) -> ThreadId {
+        let threads = self.processes[id].threads;
+        let lives = |t: &Thread| !matches!(t.state, State::Free | State::Ended);
+        let Some(thread) = self.threads.find_in(threads, lives) else {
+            return Id::new(threads.first);
+        };
+        match (self.threads[thread].state, self.threads[thread].wait) {
+            (State::Blocked, _) => self.send_away(thread, Errno::Gone),
+            (_, Wait::Mutex(_)) => {
+                self.leave_chain(thread);
+                self.stop_waiting(thread, 0);
+            }
+            _ => {}
+        }
+        thread
     }
 
     #[inline(always)]
@@ -81,38 +102,6 @@ impl Kernel<'_> {
         self.thread_start(m, thread, None, priority, 0);
     }
 
-    /// Stops every thread of a process, then ends it.
-    #[inline(always)]
-    fn process_stop<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
-        self.quiet = true;
-        for thread in self.processes[id].threads.ids() {
-            if self.threads[thread].state != State::Free {
-                walk(Round::Stop, 1);
-                self.thread_stop(thread, State::Free);
-            }
-        }
-        self.process_end(m, id);
-    }
-
-    /// A process has no threads any more: everything it owned goes back.
-    fn process_end<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
-        let p = &mut self.processes[id];
-        p.state = ProcessState::Idle;
-        p.live = 0;
-        let pages = p.heap.count;
-        let (segments, devices) = (take(&mut p.segments), take(&mut p.devices));
-        if take(&mut p.made) {
-            self.destroy_made(m, id);
-        }
-        self.detach_all(m, id, segments);
-        if devices != 0 {
-            self.unmap_all(m, id, devices);
-        }
-        if pages > 0 {
-            self.free_heap(m, id);
-        }
-    }
-
     /// The running process, which makes something of its own.
     pub(crate) fn maker(&mut self) -> &Process {
         let p = &mut self.processes[self.process];
@@ -120,37 +109,14 @@ impl Kernel<'_> {
         p
     }
 
-    /// Ends whatever a process without threads made for itself.
+    /// A process ends, and not by a fault: that has a record of its own. `reaper` is one of its
+    /// threads, and waits for nothing.
     #[inline(never)]
-    fn destroy_made<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
-        let p = &self.processes[id];
-        let (semaphores, conditions) = (p.semaphores, p.conditions);
-        let (events, vcpus) = (p.events, p.vcpus);
-        self.end_arrivals(events);
-        let own = semaphores.count + conditions.count + vcpus.count;
-        walk(Round::Look, own.into());
-        for event in events.ids::<EventTag>() {
-            walk(Round::Event, 1);
-            if self.events[event].handle != FREE {
-                self.destroy_event(m, event);
-            }
+    pub(crate) fn process_exit<M: Machine>(&mut self, m: &mut M, id: ProcessId, reaper: ThreadId) {
+        self.processes[id].blamed = false;
+        if self.begin_end(m, id, reaper) {
+            m.emit(Record::Ended, &[self.now.0, id.index().into()]);
         }
-        for condition in self.conditions.of(conditions) {
-            condition.handle = FREE;
-        }
-        for semaphore in self.semaphores.of(semaphores) {
-            semaphore.handle = FREE;
-        }
-        for vcpu in vcpus.ids() {
-            self.abandon_vcpu(vcpu);
-        }
-    }
-
-    /// A process ends, and not by a fault: that has a record of its own.
-    #[inline(never)]
-    pub(crate) fn process_exit<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
-        self.process_stop(m, id);
-        m.emit(Record::Ended, &[self.now.0, id.index().into()]);
     }
 
     /// Ends the process of the running thread, which did what it may not do, and tells its
@@ -158,20 +124,18 @@ impl Kernel<'_> {
     #[inline(never)]
     pub(crate) fn fault<M: Machine>(&mut self, m: &mut M, fault: Fault) -> bool {
         let (thread, id) = (self.running(), self.process);
+        if self.processes[id].state == ProcessState::Ending {
+            return self.reap(m, id, true);
+        }
         let (now, slot) = (self.now.0, self.threads[thread].slot);
         let Fault { cause, address, instruction } = fault;
         let words = [now, id.index().into(), slot.into(), cause as u64, address, instruction];
         m.emit(Record::Fault, &words);
-        self.process_stop(m, id);
         let p = &mut self.processes[id];
-        p.state = ProcessState::Faulted;
         p.faults += 1;
-        let reports = p.reports;
-        if reports.is_none() {
-            if p.supervises {
-                m.supervisor_died(id);
-            }
-            return false;
+        p.blamed = true;
+        if p.reports.is_none() && p.supervises {
+            m.supervisor_died(id);
         }
         let report = FaultReport {
             process: id.index(),
@@ -185,11 +149,14 @@ impl Kernel<'_> {
             restarts_max: p.restarts_max,
             backoff: p.backoff,
         };
-        let Some(place) = self.incoming(reports) else {
-            m.emit(Record::ReportLost, &[id.index().into()]);
+        let report = report.to_bytes();
+        if !self.begin_end(m, id, thread) {
+            self.threads[thread].message = report;
             return false;
-        };
-        *place = report.to_bytes();
-        self.arrive_and_pass(reports, MESSAGE_BYTES as u8, u32::MAX)
+        }
+        let p = &mut self.processes[id];
+        p.state = ProcessState::Faulted;
+        p.blamed = false;
+        self.tell(m, id, &report, true)
     }
 }

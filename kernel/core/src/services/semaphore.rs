@@ -9,6 +9,7 @@ use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::objects::semaphore::Semaphore;
 use crate::objects::thread::{ThreadQueue, Wait};
 use crate::pool::{FREE, Id};
+use crate::services::end::Left;
 use crate::walks::walk;
 use diapason_abi::call::{MUTEX, OWNER_DIED};
 use diapason_abi::{Errno, Handle, Key, Kind, Nanos};
@@ -209,21 +210,25 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// The owner of a mutex lets it go: whoever is chosen first of those who want it takes it.
+    /// The owner of a mutex lets it go: the waiter that is chosen first takes it.
     #[inline(always)]
     pub(crate) fn release(&mut self, id: SemaphoreId) {
         self.disown(id);
         self.semaphores[id].count = 1;
     }
 
-    /// A thread ends while holding mutexes.
-    pub(crate) fn abandon_held(&mut self, thread: ThreadId) {
+    /// A thread ends while holding mutexes. Returns whether it has let all go.
+    #[inline(always)]
+    pub(crate) fn abandon_held(&mut self, thread: ThreadId, left: &mut Left) -> bool {
         while self.threads[thread].held.is_some() {
-            walk(Round::Release, 1);
+            if !left.take(Round::Release) {
+                return false;
+            }
             let id = self.threads[thread].held;
             self.semaphores[id].owner_died = true;
             self.release(id);
         }
+        true
     }
 
     /// A thread that waited on a condition wants its mutex again; then its call returns `result`,

@@ -6,6 +6,8 @@ use crate::machine::Machine;
 use crate::objects::process::Process;
 use crate::objects::thread::{Jobs, State, Thread, Wait};
 use crate::pool::{FREE, Id};
+use crate::services::end::Left;
+use diapason_abi::call::PARTIAL;
 use diapason_abi::{Errno, FaultCause, Handle, Kind, Nanos, PRIORITIES};
 
 impl Kernel<'_> {
@@ -154,8 +156,8 @@ impl Kernel<'_> {
         m.start_thread(thread, entry);
     }
 
-    /// Ends a thread that is not running on any list but the one its state says; its slot is free
-    /// afterwards unless somebody may still join it.
+    /// Ends a thread that holds no mutex; its slot is free afterwards unless somebody may still join
+    /// it.
     pub(crate) fn thread_stop(&mut self, thread: ThreadId, ended: State) {
         self.leave_chain(thread);
         self.cancel_alarm(thread);
@@ -176,25 +178,28 @@ impl Kernel<'_> {
         if ended == State::Free {
             t.handle = FREE;
         }
-        self.abandon_held(thread);
     }
 
-    /// `ThreadExit(code)`: wakes the joiner, or leaves the code for it.
+    /// `ThreadExit(code)`: wakes the joiner, or leaves the code for it. A thread that holds too many
+    /// mutexes for one entry has to repeat the call.
     pub(crate) fn thread_exit<M: Machine>(&mut self, m: &mut M, code: u64) -> Step {
         let thread = self.running();
         let Thread { joiner, detached, process, .. } = self.threads[thread];
         let code = code & (u64::MAX >> 1);
+        if !self.abandon_held(thread, &mut Left(self.stage)) {
+            return Ok(Flow::Done(PARTIAL));
+        }
+        if self.processes[process].live == 1 {
+            self.process_exit(m, process, thread);
+            return Ok(Flow::Away);
+        }
         if joiner.is_some() {
             self.wake(joiner, code);
         }
         let joined = joiner.is_some() || detached;
         self.thread_stop(thread, if joined { State::Free } else { State::Ended });
         self.threads[thread].result = code;
-        let p = &mut self.processes[process];
-        p.live -= 1;
-        if p.live == 0 {
-            self.process_exit(m, process);
-        }
+        self.processes[process].live -= 1;
         Ok(Flow::Away)
     }
 
@@ -283,7 +288,8 @@ impl Kernel<'_> {
     pub(crate) fn job_wait(&mut self, hint: u64) -> Step {
         let after = self.hinted(hint);
         let (thread, now) = (self.running(), self.now);
-        if self.threads[thread].jobs.period == Nanos::ZERO {
+        let period = self.threads[thread].jobs.period;
+        if period == Nanos::ZERO {
             return Err(Refused::Misuse(FaultCause::BadArgument, 0));
         }
         self.pay_up();
@@ -294,12 +300,12 @@ impl Kernel<'_> {
         jobs.misses += u64::from(response > jobs.deadline);
         jobs.response_max = jobs.response_max.max(response);
         jobs.cost_max = jobs.cost_max.max(cost);
-        jobs.release += jobs.period;
+        jobs.release += period;
         let late = now - jobs.release;
         let mut skipped = 0;
-        if late >= jobs.period {
-            skipped = late.0 / jobs.period.0;
-            jobs.release += Nanos(skipped * jobs.period.0);
+        if late >= period {
+            skipped = late.0 / period.0;
+            jobs.release += Nanos(skipped * period.0);
             jobs.skipped += skipped;
             jobs.misses += skipped;
         }

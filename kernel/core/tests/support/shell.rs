@@ -31,6 +31,8 @@ pub struct Memory {
     /// Reports that found no room.
     pub reports_lost: u64,
     pub supervisor_died: bool,
+    /// Processes whose windows are hidden, one bit each.
+    pub hidden: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +52,7 @@ impl Memory {
             faults: [0; 32],
             reports_lost: 0,
             supervisor_died: false,
+            hidden: 0,
         }
     }
 
@@ -140,6 +143,12 @@ impl Machine for Memory {
 
     fn start_thread(&mut self, _thread: ThreadId, _entry: Option<(u64, u64)>) {}
 
+    fn show_process(&mut self, process: ProcessId, visible: bool) {
+        let bit = 1u64 << process.index();
+        assert_eq!(self.hidden & bit != 0, visible, "a window is hidden or shown twice");
+        self.hidden ^= bit;
+    }
+
     fn map_heap(&mut self, process: ProcessId, page: u32, frame: FrameId) {
         self.give(Owner::Heap(process.index()), page, frame);
     }
@@ -200,7 +209,7 @@ pub struct Shell<'a> {
     pub hash: u64,
     /// Results delivered by entries since somebody last looked.
     pub delivered: Vec<(ThreadId, u64)>,
-    /// Of each call, how many went a short way.
+    /// Calls that went a short way, by kind.
     pub shortcuts: BTreeMap<Call, u64>,
     /// Check the invariants after every so many entries (0: never).
     pub check_every: u64,

@@ -28,7 +28,7 @@ pub struct Refusal {
     pub largest_budget: Option<Nanos>,
     /// The smallest period found for its budget with which the whole system holds.
     pub smallest_period: Option<Nanos>,
-    /// So many per mille of every budget would fit; `None`: not even 1 ns of each.
+    /// The part of every budget that would fit, per mille; `None`: not even 1 ns of each.
     pub breakdown: Option<u64>,
 }
 
@@ -88,7 +88,7 @@ impl fmt::Display for Refusal {
                 write!(f, "VCPU {vcpu} has its budget after {response} ns, {late} ns too late")?;
             }
             Failure::Late(None) => {
-                write!(f, "VCPU {vcpu} never gets its budget: those above it leave nothing")?;
+                write!(f, "VCPU {vcpu} never gets its budget: the VCPUs above it leave nothing")?;
             }
             Failure::Overfull { window: Nanos(window), demand: Nanos(demand) } => {
                 write!(f, "VCPU {vcpu}: {demand} ns are due within some {window} ns")?;

@@ -43,7 +43,7 @@ pub struct IoVcpu {
     pub wakes: u32,
 }
 
-/// Something that interrupts whoever runs: a top half, an interrupt between cores, a timer.
+/// A source of interrupts: a top half, an interrupt between cores, a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Source {
     /// Smallest time between two interrupts (τ).

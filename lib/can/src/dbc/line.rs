@@ -4,7 +4,7 @@ use super::decimal::Decimal;
 use super::trouble::{DbcError, DbcTrouble};
 
 /// Lines with their numbers; one in which a text begins goes on until the text ends.
-pub struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     rest: &'a str,
     number: usize,
 }
@@ -50,7 +50,7 @@ impl<'a> Iterator for Lines<'a> {
 }
 
 /// The unread rest of a line, with the expected syntax.
-pub struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     pub line: usize,
     rest: &'a str,
     like: &'static str,

@@ -33,7 +33,7 @@ pub enum KernelEntry {
 pub struct Cost {
     /// Until the clock is read.
     pub before: u64,
-    /// From there to the first instruction of whoever runs.
+    /// From there to the first instruction of the next thread.
     pub after: u64,
 }
 
@@ -204,8 +204,8 @@ impl Costs {
         self.paths.call(number).staying + AROUND_CALL.staying
     }
 
-    /// The longest time a call takes, whoever goes on, with the caller's own instructions around
-    /// it.
+    /// The longest time of a call, with or without a switch, with the caller's own instructions
+    /// around it.
     #[must_use]
     pub fn call(&self, call: CallNumber) -> Nanos {
         let path = |stays| {

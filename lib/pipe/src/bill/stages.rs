@@ -14,7 +14,7 @@ pub struct Transfers {
     pub least: Nanos,
     /// Requests the driver keeps queued.
     pub queued: u64,
-    /// Most messages in one. It takes what is there when it begins, up to this.
+    /// Most messages in one. It takes those that wait when it begins, up to this.
     pub messages: u64,
 }
 
@@ -69,7 +69,7 @@ pub const fn top_half(section: Nanos, sources: &[Source]) -> Option<Nanos> {
 /// these times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Work {
-    /// Of being woken, once whatever is found.
+    /// The work of a wake-up, whatever it finds.
     pub activation: Nanos,
     /// Per transfer, that it is requested again included.
     pub transfer: Nanos,
@@ -77,7 +77,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// So much per transfer and per message, nothing for being woken.
+    /// Returns the work per transfer and per message, without any for a wake-up.
     #[must_use]
     pub const fn new(transfer: Nanos, message: Nanos) -> Work {
         Work { activation: Nanos::ZERO, transfer, message }

@@ -57,7 +57,7 @@ pub struct Reader {
 /// driver takes them ([`crate::bill::Pump`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outward {
-    /// That thread rests so long after each look, of so much work.
+    /// The rest of that thread after each look, and the work of a look.
     pub look: (Nanos, Nanos),
     /// Share, in millionths, and T of its I/O VCPU.
     pub io: (u32, Nanos),
@@ -218,7 +218,7 @@ impl Attributes {
     }
 }
 
-/// So many in `time` are so many a second, rounded up.
+/// Returns the rate of `count` in `time`, per second and rounded up.
 fn per_second(count: u64, time: Nanos) -> u64 {
     let second = u128::from(count) * 1_000_000_000;
     u64::try_from(second.div_ceil(u128::from(time.0.max(1)))).unwrap_or(u64::MAX)

@@ -60,7 +60,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.change(device, gone, endpoints, Some(Setup::set_interface(interface, alternate)))
     }
 
-    /// An endpoint begins anew: the controller forgets where it was, and the device is told to
+    /// Restarts an endpoint: the controller forgets its position, and the device is told to
     /// (`CLEAR_FEATURE`), also if neither has halted it. Its transfers must be over.
     ///
     /// # Errors

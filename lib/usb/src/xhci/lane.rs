@@ -209,7 +209,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         pipe.configured = false;
     }
 
-    /// Tells whoever waits for it. Its blocks are the caller's matter.
+    /// Reports it to its waiter. The caller frees its blocks.
     pub(super) fn report(
         &mut self,
         number: usize,

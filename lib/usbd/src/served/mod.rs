@@ -18,7 +18,7 @@ use diapason_usb::xhci::{DeviceId, Finished};
 use transfer::{Memory, Transfers, fault, is_isochronous, took_back};
 
 /// A device and the service it belongs to.
-pub struct Served<P: Platform> {
+pub(crate) struct Served<P: Platform> {
     /// Number of its service in its branch.
     pub service: usize,
     papers: Papers,
@@ -36,7 +36,7 @@ enum Stage {
     /// Its configuration is being chosen.
     Configuring,
     Working,
-    /// It failed, and is asked anew then.
+    /// It failed, and is asked again then.
     Resting(Nanos),
     /// Its transfers come back; nothing else is known of it.
     Gone,
@@ -94,7 +94,7 @@ impl<P: Platform> Served<P> {
         self.transfers.slots
     }
 
-    /// Returns when it wants to be asked anew.
+    /// Returns when it wants to be asked again.
     pub fn next_wake(&self) -> Nanos {
         if let Stage::Resting(until) = self.stage { until } else { Nanos::FOREVER }
     }
@@ -224,7 +224,7 @@ impl<P: Platform> Served<P> {
         }
     }
 
-    /// If it failed as a whole: let go of everything and ask it anew, if it is still there then.
+    /// If it failed as a whole: let go of everything, and ask it again if it is still there then.
     fn note(&mut self, service: &mut dyn Service<P>, outside: &mut Outside<'_, P>, now: Nanos) {
         match service.stage() {
             ClassStage::Begun => return,

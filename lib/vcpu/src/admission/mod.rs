@@ -115,7 +115,7 @@ impl Overheads {
         top_half_share: Share::ZERO,
     };
 
-    /// And one more top half of this cost, at least `distance` apart.
+    /// Adds a top half of this cost, at least `distance` apart.
     #[must_use]
     pub fn with_top_half(self, cost: Nanos, distance: Nanos) -> Overheads {
         Overheads {

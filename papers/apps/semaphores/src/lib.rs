@@ -43,7 +43,7 @@ impl Case {
     }
 }
 
-/// So many measurements of one thing.
+/// Measurements of one thing.
 #[repr(C)]
 pub struct Samples {
     count: AtomicU64,

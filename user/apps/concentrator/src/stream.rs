@@ -8,7 +8,7 @@ const BIT_RATE: u32 = 500_000;
 const SAMPLE_POINT: u16 = 800;
 /// The server answers within this time.
 const ANSWER: Nanos = Nanos::from_secs(5);
-/// How often it says how it goes.
+/// Time between two reports.
 pub const REPORT: Nanos = Nanos::from_secs(1);
 /// Messages under way at the end are through within this time, and the last receipt is here.
 const END: Nanos = Nanos::from_secs(1);

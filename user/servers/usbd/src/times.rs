@@ -5,7 +5,7 @@ use diapason_rt::time;
 use diapason_usblib::times::{Outlet, Times, outlet};
 
 /// The activation under way.
-pub struct Watch {
+pub(crate) struct Watch {
     outlet: Option<Outlet>,
     times: Times,
 }

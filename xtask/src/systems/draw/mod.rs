@@ -88,6 +88,10 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
     if random.one_in(8) {
         spread_out(random, &mut drawn);
     }
+    if random.one_in(6) {
+        drawn.can.iter_mut().filter(|can| !can.tuned).for_each(|can| can::second(random, can));
+    }
+    rude::hang_up(&mut drawn.rude);
     drawn
 }
 

@@ -3,6 +3,7 @@
 use super::STREAMING;
 use crate::descriptor::{Configuration, Raw};
 use crate::setup::descriptor_type::CLASS_INTERFACE;
+use diapason_abi::Nanos;
 
 /// Bytes of the longest block.
 pub(super) const BLOCK_MAX: usize = 48;
@@ -105,6 +106,11 @@ impl Block {
 
     fn word(&self, at: usize) -> u32 {
         self.0[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
+    /// Time from one frame to the next.
+    pub(super) fn frame_time(&self) -> Nanos {
+        Nanos(u64::from(self.word(4)) * 100)
     }
 
     /// Most bytes of a frame.
