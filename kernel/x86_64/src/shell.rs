@@ -182,7 +182,7 @@ impl Shell {
     #[inline(never)]
     fn resume(&mut self) -> usize {
         let decision = self.kernel.resume_running();
-        if self.metal.observe.record {
+        if self.metal.observe.record() {
             self.keep(&decision);
         }
         self.go_on(decision)
