@@ -15,7 +15,7 @@ macro_rules! records {
         impl Record {
             pub const ALL: &'static [Record] = &[$(Record::$name,)*];
 
-            /// The record with this number, if there is one.
+            /// Returns the record with this number, if there is one.
             #[must_use]
             pub const fn decode(number: u64) -> Option<Record> {
                 match number { $($number => Some(Record::$name),)* _ => None }
@@ -106,7 +106,7 @@ records! {
     /// Final table, one per thread with a VCPU and jobs: most budget that one job used.
     Job = 27 ("process", "slot", "vcpu", "cost_max"),
     /// Final table of a watched run, one per cause of kernel paths (`KernelCause`): how many there
-    /// were, instructions of all, longest that went on with who was there, longest of the others.
+    /// were, instructions of all, longest after which the same thread ran, longest of the others.
     KernelTime = 28 ("cause", "entries", "instructions", "longest_staying", "longest_leaving"),
     /// Final table of a watched run, one per call that was made: its longest paths, as above.
     CallPath = 29 ("call", "longest_staying", "longest_leaving"),
@@ -128,8 +128,8 @@ records! {
     LinesLost = 35 ("process", "lines"),
 }
 
-/// The byte that the console shows for a byte of a line: a dot for all that could garble it, or
-/// command the terminal behind it.
+/// Returns the byte that the console shows for a byte of a line: a dot for all that could garble
+/// it, or command the terminal behind it.
 #[must_use]
 #[inline(always)]
 pub const fn shown(byte: u8) -> u8 {

@@ -26,12 +26,12 @@ pub fn reproduce(arguments: &[OsString]) -> Result<u8, Failure> {
         .status()
         .map_err(|error| Failure::io(format!("start {}", program.display()), &error))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
-    code.ok_or_else(|| Failure::Ours(format!("{PROGRAM} did not come to its end: {status}")))
+    code.ok_or_else(|| Failure::Ours(format!("{PROGRAM} ended early: {status}")))
 }
 
 /// The program: of this checkout, newly built, or beside this one.
 fn program() -> Result<PathBuf, Failure> {
-    if let Ok(workspace) = Workspace::find() {
+    if let Some(workspace) = Workspace::find().ok().filter(|found| !found.is_installed()) {
         return metal::host_program(&workspace, PACKAGE, PROGRAM);
     }
     let own = env::current_exe().map_err(|error| Failure::io("find this program", &error))?;

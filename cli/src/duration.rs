@@ -30,7 +30,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
         .find_map(|(unit, scale)| Some((trimmed.strip_suffix(unit)?, *scale)))
         .ok_or_else(wrong)?;
     let ns = scaled(number.trim_end(), scale).ok_or_else(wrong)?;
-    if ns == 0 { Err(format!("`{text}` is no time at all")) } else { Ok(ns) }
+    if ns == 0 { Err(format!("`{text}` is zero: write a longer time")) } else { Ok(ns) }
 }
 
 /// `number` (digits, perhaps with a fraction) times `scale`, exactly; `None` if it is not whole.
@@ -50,13 +50,13 @@ pub(crate) fn scaled(number: &str, scale: u64) -> Option<u64> {
     Some(ns)
 }
 
-/// A clock time in seconds with all nine digits: `0.012345678`.
+/// Returns a clock time in seconds with all nine digits: `0.012345678`.
 #[must_use]
 pub fn seconds(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
-/// A length of time in the unit that suits it, three decimals: `412.300 us`.
+/// Returns a length of time in the unit that suits it, three decimals: `412.300 us`.
 #[must_use]
 pub fn human(ns: u64) -> String {
     Nanos(ns).to_string()

@@ -36,7 +36,7 @@ impl Failure {
         }
     }
 
-    /// The machine refused `action`.
+    /// Returns the machine refused `action`.
     pub fn io(action: impl fmt::Display, error: &std::io::Error) -> Failure {
         Failure::World(format!("cannot {action}: {error}"))
     }
@@ -47,7 +47,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Input(text) | Failure::NotAdmitted(text) => write!(f, "{}", text.trim_end()),
             Failure::Ours(text) => {
-                write!(f, "this is a fault of Diapason, not yours: {}", text.trim_end())
+                write!(f, "this is a fault of Diapason itself: {}", text.trim_end())
             }
             Failure::World(text) => write!(f, "error: {}", text.trim_end()),
         }

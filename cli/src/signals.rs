@@ -40,12 +40,12 @@ pub fn signals(request: &SignalsRequest) -> Result<u8, Failure> {
     Ok(HOLDS)
 }
 
-fn refused(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+pub(crate) fn refused(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::Input(format!("error: {}, {error}", path.display()))
 }
 
 /// A file as text. DBC files are often written in Latin-1, where `°` is no UTF-8.
-fn read(input: Input, path: &Path) -> Result<String, Failure> {
+pub(crate) fn read(input: Input, path: &Path) -> Result<String, Failure> {
     let bytes = input.bytes(path).map_err(|error| {
         Failure::Input(format!("error: cannot read {}: {error}", path.display()))
     })?;
@@ -140,7 +140,7 @@ impl<'a> Said<'a> {
     fn totals(&self) -> String {
         let mut text = format!("{} frames read\n", self.known.len());
         if self.errors > 0 {
-            text += &format!("{} reports of errors passed over\n", self.errors);
+            text += &format!("{} reports of errors ignored\n", self.errors);
         }
         if !self.unknown.is_empty() {
             let frames: u64 = self.unknown.values().sum();
@@ -212,7 +212,7 @@ mod tests {
 1.500000000  can1  Engine   Speed    0.01  km/h
 
 2 frames read
-1 reports of errors passed over
+1 reports of errors ignored
 1 frames of no known message: 12345678
 ";
         assert_eq!(decode(&dbc, LOG).unwrap().render(), expected.replace("46.60", " 46.6"));

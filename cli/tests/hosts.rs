@@ -39,3 +39,36 @@ fn a_list_of_hosts_is_planned_host_by_host() {
     let text = String::from_utf8(diapason(&["plan", HOSTS]).stdout).unwrap();
     assert!(text.starts_with("host left\n\n") && text.contains("\nhost right\n\n"), "{text}");
 }
+
+const FIGURE_9: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/figure-9.toml");
+const UNLINKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/systems/unlinked.toml");
+
+#[test]
+fn a_network_that_forms_is_planned_with_its_hosts() {
+    let output = diapason(&["plan", FIGURE_9]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let order =
+        ["order: up-1, up-2: enumerate", "then up-1, up-2: enable", "then dx1100: enumerate"];
+    let formed = "network: forms in every order of power-on\n";
+    let end = format!("{}\n\n{formed}", order.join("\n  "));
+    assert!(said.ends_with(&end), "{said}");
+    assert!(said.contains("debug-2  debug  up-2:xhci:debug  dx1100:xhci:2\n"), "{said}");
+    assert!(said.contains("\ndx1100  up-1, up-2  never\n"), "{said}");
+}
+
+#[test]
+fn a_network_that_cannot_form_does_not_hold_and_is_not_simulated() {
+    let output = diapason(&["plan", UNLINKED, "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&whole["holds"], &whole["network"]["forms"]), (&false.into(), &false.into()));
+    let found = &whole["network"]["findings"][1];
+    assert_eq!(found["line"], 13);
+    let what = "`right` never enables its debug capability, where this cable ends";
+    assert_eq!(found["what"], what);
+    let output = diapason(&["sim", UNLINKED]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("link 0 of `usbd` in `right` has no cable"), "{said}");
+}

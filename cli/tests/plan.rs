@@ -35,6 +35,13 @@ fn a_system_that_holds() {
 }
 
 #[test]
+fn messages_on_can() {
+    looks_like("can-mts.txt", &["plan", "../../../examples/can-mts.toml"], 0);
+    looks_like("can.txt", &["plan", "can.toml"], 1);
+    looks_like("can.json", &["plan", "can.toml", "--json"], 1);
+}
+
+#[test]
 fn a_response_that_is_too_long() {
     looks_like("late.txt", &["plan", "late.toml"], 1);
     looks_like("late.json", &["plan", "late.toml", "--json"], 1);
@@ -118,7 +125,7 @@ fn pipes_to_devices() {
     refused(
         "deaf.toml",
         ["\"can3\", \"can4\"]", "\"can3\"]"],
-        "`brakes` has no bound: nobody on the bus of channel 4 reads what is written",
+        "`brakes` has no bound: nobody on the bus of channel 4 reads the frames",
         "write `receivers = [\"can4\"]` in `interface`",
     );
     refused(
@@ -154,7 +161,7 @@ fn pipes_to_devices() {
     refused(
         "hasty.toml",
         ["latency = \"300ms\"", "latency = \"100ms\""],
-        "messages of `brakes` may take 290.561 ms, 100.000 ms are wanted",
+        "messages of `brakes` may take 290.561 ms; at most 100.000 ms is wanted",
         "shorten the longest item, taken by the driver",
     );
 }
@@ -173,7 +180,7 @@ fn pipes_to_devices_that_may_be_opened() {
         let output = diapason(&["plan", file.to_str().unwrap()]);
         let said = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
-        let why = format!("nobody on the bus of channel {channel} reads what is written");
+        let why = format!("nobody on the bus of channel {channel} reads the frames");
         let help = format!("write `receivers = [\"can{channel}\"]` in `interface`");
         assert!(said.contains(&why) && said.contains(&help), "{said}");
     }
@@ -245,13 +252,13 @@ fn chains_of_threads() {
     refused(
         "small.toml",
         ["messages = 32", "messages = 16"],
-        "24 messages may wait for `control`, `readings` holds 16",
+        "24 messages may wait for `control`; `readings` holds 16",
         "make room for 24 in `readings`",
     );
     refused(
         "impatient.toml",
         ["latency = \"120ms\"", "latency = \"50ms\""],
-        "messages of `gateway` may take 64.574 ms, 50.000 ms are wanted",
+        "messages of `gateway` may take 64.574 ms; at most 50.000 ms is wanted",
         "shorten the longest item, taken by the driver",
     );
     refused(
@@ -272,7 +279,7 @@ fn chains_of_threads() {
     refused(
         "modest.toml",
         ["rate = 1400\nburst = 32", "rate = 1400\nburst = 4"],
-        "`gateway` may write 31 at once and 1400 a second, `relay` says less",
+        "`gateway` may write 31 at once and 1400 a second; `relay` declares less",
         "write `rate = 1400` and `burst = 31` in `relay`",
     );
 }

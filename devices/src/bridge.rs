@@ -40,7 +40,7 @@ const PEER_EXISTS: u8 = 1;
 enum Message {
     /// A packet, for which there was room.
     Packet(Vec<u8>),
-    /// So many bytes have left the buffer.
+    /// Bytes that have left the buffer.
     Room(usize),
     /// The end is configured, or is not any more.
     Present(bool),
@@ -69,7 +69,7 @@ pub struct Bridge {
     reported: Option<bool>,
 }
 
-/// A cable that takes no time: see [`slow_bridge`].
+/// Returns a cable that takes no time: see [`slow_bridge`].
 #[must_use]
 pub fn bridge(capacity: usize) -> (Bridge, Bridge) {
     slow_bridge(capacity, Nanos::ZERO)

@@ -22,7 +22,7 @@ pub enum Handshake {
 /// A device's answer to a request for a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// So many bytes of the buffer are a packet; more than its length means that the device
+    /// The number of bytes of the packet; more than its length means that the device
     /// babbles (the buffer is full, the rest is lost).
     Data(usize),
     /// Not now: ask again.

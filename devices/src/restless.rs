@@ -13,11 +13,11 @@ pub type Make = Box<dyn FnMut(u64) -> Box<dyn Device>>;
 pub struct Rhythm {
     /// The first time they come.
     pub from: Nanos,
-    /// So long they stay.
+    /// Time that they stay.
     pub stay: Nanos,
-    /// So long they are away.
+    /// Time that they are away.
     pub away: Nanos,
-    /// So often they come.
+    /// Number of times that they come.
     pub times: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct Restless {
 }
 
 impl Restless {
-    /// A hub of USB 2 with `ports` ports.
+    /// Returns a hub of USB 2 with `ports` ports.
     #[must_use]
     pub fn new(ports: u8, rhythm: Rhythm, make: Make) -> Restless {
         let next = if rhythm.times == 0 { Nanos::FOREVER } else { rhythm.from };

@@ -20,7 +20,7 @@ const INTERRUPT: u64 = 1 << 2;
 
 /// A counter of 10 ns with one comparator.
 #[derive(Clone, Debug, Default)]
-pub struct Hpet {
+pub(crate) struct Hpet {
     on: bool,
     /// The counter when it was switched on or off last, and when that was.
     counted: u64,

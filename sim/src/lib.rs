@@ -77,7 +77,7 @@ pub enum Error {
     Memory(std::io::Error),
     /// The host cannot keep programs from its own kernel.
     Host(std::io::Error),
-    /// So many hosts, or cores, cannot be simulated.
+    /// The number of hosts or cores is more than can be simulated.
     Crowd(usize),
 }
 

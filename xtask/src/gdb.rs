@@ -13,6 +13,7 @@ use diapason::session::Session;
 use diapason::tools::{GDB, Missing, QEMU};
 use diapason::{Failure, Workspace};
 use diapason_abi::layout;
+use diapason_abi::record::Record;
 use diapason_system::RunOptions;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -69,17 +70,7 @@ pub fn check(workspace: &Workspace, system: &Path, built: &Built) -> Result<(), 
         commands += &format!("set $byte = *(unsigned char *){address:#x}\n");
         commands += &format!("printf \"{name} %u\\n\", $byte\n");
     }
-    let script = debugged.write_script(&commands).map_err(text)?;
-    let output = Command::new("timeout")
-        .args([CHECK_SECONDS, GDB.program, "-q", "-nx", "-batch", "-x"])
-        .arg(script)
-        .args(["-ex", "kill"])
-        .current_dir(workspace.root())
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("cannot start gdb: {error}"))?;
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
+    let said = debugged.ask(workspace, &commands)?;
     for address in entries {
         if !said.lines().any(|line| line == format!("at {address:#x}")) {
             return Err(format!("gdb did not stop at {address:#x}; it said:\n{said}"));
@@ -91,6 +82,33 @@ pub fn check(workspace: &Workspace, system: &Path, built: &Built) -> Result<(), 
         return Err(format!("boot's code at {boot:#x} did not leave memory; gdb said:\n{said}"));
     }
     Ok(())
+}
+
+/// Breaks hardware while the first process runs, and sees that the kernel says which, and ends the
+/// system. A processor that may not say so resets the machine.
+pub fn break_hardware(workspace: &Workspace, system: &Path, built: &Built) -> Result<(), String> {
+    /// An uncorrected error with an address, which spoils what runs; a check is in progress.
+    const STATUS: u64 = 0xb700_0000_0000_0135;
+    const IN_PROGRESS: u64 = 5;
+    const BANK: u64 = 1;
+    const ADDRESS: u64 = 0x1234_5000;
+    let text = |failure: Failure| failure.to_string();
+    let debugged = Debugged::prepare(workspace, system, built.clone()).map_err(text)?;
+    let [_, program] = debugged.entries().map_err(text)?;
+    let said = debugged.ask(
+        workspace,
+        &format!(
+            "hbreak *{program:#x}\ncontinue\n\
+             monitor mce 0 {BANK} {STATUS:#x} {IN_PROGRESS} {ADDRESS:#x} 0\ncontinue\n"
+        ),
+    )?;
+    let console = std::fs::read_to_string(debugged.folder.path().join(CONSOLE))
+        .map_err(|error| format!("cannot read the console: {error}"))?;
+    let record = format!("~{:x} {BANK:x} {STATUS:x} {ADDRESS:x}", Record::MachineCheck as u64);
+    if console.lines().any(|line| line == record) {
+        return Ok(());
+    }
+    Err(format!("the kernel did not say {record}, but:\n{console}gdb said:\n{said}"))
 }
 
 /// A machine about to be debugged.
@@ -105,6 +123,21 @@ impl Debugged {
         let session = Session::assemble(describe(system)?, built, options)?;
         let folder = RunFolder::create(&workspace.target())?;
         Ok(Debugged { session, folder })
+    }
+
+    /// Runs these commands in GDB, kills the emulator if it still runs, and returns what was said.
+    fn ask(&self, workspace: &Workspace, commands: &str) -> Result<String, String> {
+        let script = self.write_script(commands).map_err(|failure| failure.to_string())?;
+        let output = Command::new("timeout")
+            .args([CHECK_SECONDS, GDB.program, "-q", "-nx", "-batch", "-x"])
+            .arg(script)
+            .args(["-ex", "kill"])
+            .current_dir(workspace.root())
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| format!("cannot start gdb: {error}"))?;
+        let said = [output.stdout, output.stderr].concat();
+        Ok(String::from_utf8_lossy(&said).into_owned())
     }
 
     /// Writes GDB's commands to a file: know the kernel and every process, start the emulator,

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 /// The results so far.
 #[derive(Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     passed: u64,
     failed: u64,
     failures: Vec<String>,

@@ -45,14 +45,14 @@ const BEFORE: usize = 24;
 
 /// The kind of devices that come and go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wave {
+pub(crate) enum Wave {
     /// Devices that do what they should.
     Sound,
     /// Devices that do not.
     Hostile,
 }
 
-/// A controller with a sensor, and the hub with its devices.
+/// Returns a controller with a sensor, and the hub with its devices.
 pub fn around(wave: Wave, times: u64, seed: u64) -> Functions {
     counted(wave, times, seed, &Rc::default())
 }

@@ -62,7 +62,7 @@ pub struct VcpuRecord {
     pub utilization_ppm: u32,
     /// The kind of server.
     pub kind: VcpuKind,
-    /// Of a Main VCPU: true if it may run without budget while no other VCPU wants to run.
+    /// True if a Main VCPU may run without budget while no other VCPU wants to run.
     pub background: bool,
     /// Main: length of its replenishment list; I/O: its wake-ups in any `interval`, at most.
     pub replenishments: u8,

@@ -16,13 +16,13 @@ pub struct DriverCosts {
     pub gap: Nanos,
     /// Longest time from an interrupt until its bottom half is told.
     pub top_half: Nanos,
-    /// Of the bottom half each time it is woken, with whatever it waits for a lock.
+    /// The bottom half's cost of each wake-up, with the wait for a lock.
     pub bottom_half: Nanos,
     /// The share of its I/O VCPU, in millionths.
     pub share: u32,
     /// T of the most urgent Main VCPU that this serves.
     pub period: Nanos,
-    /// Of a reader each time it is woken.
+    /// A reader's cost of each wake-up.
     pub wake: Nanos,
 }
 

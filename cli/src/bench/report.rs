@@ -42,7 +42,7 @@ pub struct Report {
     /// The parts of some operations, in the order in which they happen.
     pub parts: Vec<Part>,
     pub sizes: Sizes,
-    /// Of the watched storm.
+    /// The longest kernel path of the watched storm.
     pub longest_path: LongestPath,
 }
 
@@ -161,7 +161,7 @@ impl Report {
         table.render()
     }
 
-    /// The format of `docs/bench.md`.
+    /// Returns the format of `docs/bench.md`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let columns = self.columns();

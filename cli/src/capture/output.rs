@@ -6,14 +6,14 @@ use std::io::{BufWriter, Error, Write};
 use std::path::{Path, PathBuf};
 
 /// A file of a capture.
-pub struct Output {
+pub(crate) struct Output {
     out: BufWriter<File>,
     path: PathBuf,
     failed: Option<Error>,
 }
 
 impl Output {
-    /// A new file, or an old one emptied.
+    /// Returns a new file, or an old one emptied.
     ///
     /// # Errors
     /// If it cannot be written.

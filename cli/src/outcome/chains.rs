@@ -64,7 +64,7 @@ pub struct ChainPromise {
 }
 
 impl ChainPromise {
-    /// Of every chain with a bill.
+    /// Returns the promise of every chain with a bill.
     #[must_use]
     pub fn of(system: &System, plan: &Plan) -> Vec<ChainPromise> {
         let promise = system.chains.iter().zip(&plan.chains).filter_map(|(chain, chained)| {

@@ -11,7 +11,7 @@ const SILENCE: u64 = 2 * REPORT.0;
 
 /// The times at which reports came.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Coverage {
+pub(crate) struct Coverage {
     /// When that began which is to be reported on.
     since: u64,
     first: Option<u64>,
@@ -26,7 +26,7 @@ fn gap((from, to): (u64, u64)) -> u64 {
 }
 
 impl Coverage {
-    /// Of something that began then.
+    /// Returns the coverage of something that began at `at`.
     pub(super) const fn since(at: Nanos) -> Coverage {
         Coverage { since: at.0, first: Some(at.0), last: at.0, longest: (at.0, at.0) }
     }

@@ -112,22 +112,22 @@ impl OpenedRow {
         let (outage, loss) = match way {
             Way::FromDevice => (
                 format!(
-                    "channel {channel}, from which {name} comes, was away {outages} times: what \
-                     was sent meanwhile is missing"
+                    "channel {channel}, from which {name} comes, was away {outages} times: \
+                     messages sent meanwhile are missing"
                 ),
                 format!("{lost} messages of {name} found its buffer full"),
             ),
             Way::ToDevice => (
                 format!(
-                    "channel {channel}, to which {name} goes, was away {outages} times: what was \
-                     under way is lost"
+                    "channel {channel}, to which {name} goes, was away {outages} times: messages \
+                     under way are lost"
                 ),
                 format!("{lost} messages of {name} will not be sent"),
             ),
         };
         let contract = format!(
             "{outside} messages of {name} were outside of its contract: more came from channel \
-             {channel} than its program said"
+             {channel} than its program declared"
         );
         let ended = |after: &str| ended_after(way, after);
         let (coverage, process) = (Some(self.coverage), self.process);

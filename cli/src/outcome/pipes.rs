@@ -129,7 +129,7 @@ pub struct PipePromise {
 }
 
 impl PipePromise {
-    /// Of every pipe with a bill.
+    /// Returns the promise of every pipe with a bill.
     #[must_use]
     pub fn of(system: &System, plan: &Plan) -> Vec<PipePromise> {
         let pipes = system.pipes.iter().zip(&plan.pipes).enumerate();
@@ -154,7 +154,7 @@ impl PipePromise {
         promise.collect()
     }
 
-    /// The longest until the server had taken it.
+    /// Returns the longest until the server had taken it.
     #[must_use]
     pub fn taken(&self, row: &PipeRow) -> u64 {
         match self.way {

@@ -96,16 +96,18 @@ fn broken(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
 fn bug(ending: Ending, outcome: &Outcome) -> Option<String> {
     let said = outcome.panic.as_deref();
     match ending {
-        Ending::Panic => Some(said.unwrap_or("the kernel panicked without a word").into()),
+        Ending::Panic => Some(said.unwrap_or("the kernel panicked without a record").into()),
         Ending::NoArchive => {
             let said = said.unwrap_or("without a reason");
             Some(format!("the kernel refused the boot archive: {said}"))
         }
-        Ending::Hung => Some("the system neither ended nor said anything: it hangs".into()),
+        Ending::Hung => Some("the system hangs: it neither ended nor logged anything".into()),
         Ending::Emulator(status) => Some(format!(
             "the emulator ended with status {status}{}",
             said.map(|said| format!(" ({said})")).unwrap_or_default()
         )),
+        // Its final table never came.
+        Ending::Interrupted if outcome.end.is_none() => None,
         _ if outcome.end.is_none() => Some("the kernel ended without its final table".into()),
         _ => books(outcome),
     }
@@ -161,9 +163,7 @@ fn faults(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
         let told = outcome.faults.iter().filter(|fault| fault.process == row.process).count();
         let faults = row.faults.checked_sub(told as u64).filter(|faults| *faults > 0)?;
         let process = names.process(row.process);
-        Some(format!(
-            "process {process}, which may not fault: {faults} more, of which no word came"
-        ))
+        Some(format!("process {process}, which may not fault: {faults} more without a record"))
     });
     said.chain(unsaid).collect()
 }
@@ -268,7 +268,7 @@ mod tests {
         };
         let name = |at: u64| sample::names().process(at);
         let expected = [
-            format!("process {}, which may not fault: 2 more, of which no word came", name(0)),
+            format!("process {}, which may not fault: 2 more without a record", name(0)),
             format!("process {} wrote more than its share of the console: 7 lines lost", name(1)),
         ];
         let found: Vec<String> = found.iter().map(Finding::to_string).collect();

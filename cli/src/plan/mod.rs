@@ -4,19 +4,23 @@
 
 mod bills;
 mod bus;
+mod can;
 mod chain_tables;
 mod json;
+mod network;
 mod render;
 mod tuned;
 
-pub use diapason_plan::{Bused, Cleared, Plan, Sum, Unproved, Verdict, chains, pipes, start};
+pub use diapason_plan::{
+    Bused, Cleared, NetworkPlan, Plan, Sum, Unproved, Verdict, chains, pipes, start,
+};
 
 use crate::describe::describe_any;
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
+use crate::output::{is_coloured, write};
 use crate::{Failure, duration};
-use diapason_system::{Description, System};
+use diapason_system::{Description, Diagnostics, Hosts, System};
 use serde_json::{Value, json};
-use std::io::{IsTerminal, Write};
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -34,6 +38,7 @@ impl Deref for View<'_> {
 /// The request to `plan`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct PlanRequest {
+    #[arg(default_value = "system.toml")]
     pub system: PathBuf,
     /// Instructions a second, such as 25MHz or 2.4GHz [default: the description's `clock`].
     #[arg(long = "clock", value_name = "RATE", value_parser = clock)]
@@ -54,23 +59,22 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
             let text = if request.json {
                 format!("{:#}\n", View(&plan).to_json(&system))
             } else {
-                shown(&plan, &system, std::io::stdout().is_terminal())
+                shown(&plan, &system, is_coloured(&std::io::stdout()))
             };
             (text, plan.verdict())
         }
         Description::Cores(cores) => {
             let named: Vec<(String, &System)> =
                 cores.iter().map(|system| (system.core.to_string(), system)).collect();
-            several("core", &named, request)
+            several("core", &named, None, request)
         }
         Description::Several(hosts) => {
             let named: Vec<(String, &System)> =
                 hosts.hosts.iter().map(|host| (host.name.clone(), &host.system)).collect();
-            several("host", &named, request)
+            several("host", &named, Some(&hosts), request)
         }
     };
-    // A reader who has seen enough does not make the system worse.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    write(&text);
     Ok(match verdict {
         Verdict::Holds => HOLDS,
         Verdict::DoesNotHold => BROKEN,
@@ -82,10 +86,16 @@ fn planned(system: &System, request: &PlanRequest) -> Plan {
     Plan::of(system, request.clock_hz.unwrap_or(system.clock_hz))
 }
 
-/// Returns the plans of all hosts, or of all cores, and the verdict on all of them.
-fn several(noun: &str, parts: &[(String, &System)], request: &PlanRequest) -> (String, Verdict) {
+/// Returns the plans of all hosts with their network, or of all cores, and the verdict on all.
+fn several(
+    noun: &str,
+    parts: &[(String, &System)],
+    hosts: Option<&Hosts>,
+    request: &PlanRequest,
+) -> (String, Verdict) {
     let plans: Vec<Plan> = parts.iter().map(|(_, system)| planned(system, request)).collect();
-    let verdict = of_all(&plans);
+    let network = hosts.map(|hosts| (hosts, NetworkPlan::of(hosts)));
+    let verdict = of_all(&plans, network.as_ref().map(|(_, network)| network));
     let holds = verdict != Verdict::DoesNotHold;
     let each = parts.iter().zip(&plans);
     if request.json {
@@ -94,18 +104,32 @@ fn several(noun: &str, parts: &[(String, &System)], request: &PlanRequest) -> (S
             object[noun] = name.as_str().into();
             object
         });
-        let json = json!({ "holds": holds, format!("{noun}s"): each.collect::<Vec<Value>>() });
+        let each = each.collect::<Vec<Value>>();
+        let mut json = json!({ "holds": holds, format!("{noun}s"): each });
+        if let Some((hosts, network)) = &network {
+            json["network"] = network::to_json(network, hosts);
+        }
         return (format!("{json:#}\n"), verdict);
     }
-    let coloured = std::io::stdout().is_terminal();
+    let coloured = is_coloured(&std::io::stdout());
     let texts = each.map(|((name, system), plan)| {
         format!("{noun} {name}\n\n{}", shown(plan, system, coloured))
     });
-    (texts.collect::<Vec<String>>().join("\n"), verdict)
+    let of_network = network.iter().filter(|(hosts, _)| !hosts.cables.is_empty());
+    let of_network = of_network.map(|(hosts, network)| {
+        let findings = findings(&network.findings, coloured);
+        let word =
+            if network.holds() { "forms in every order of power-on" } else { "may not form" };
+        format!("{}{findings}\nnetwork: {word}\n", network::render(network, hosts))
+    });
+    (texts.chain(of_network).collect::<Vec<String>>().join("\n"), verdict)
 }
 
 /// Some promise that cannot be kept decides, then some that can.
-fn of_all(plans: &[Plan]) -> Verdict {
+fn of_all(plans: &[Plan], network: Option<&NetworkPlan>) -> Verdict {
+    if network.is_some_and(|network| !network.holds()) {
+        return Verdict::DoesNotHold;
+    }
     let each: Vec<Verdict> = plans.iter().map(Plan::verdict).collect();
     let first = [Verdict::DoesNotHold, Verdict::Holds].into_iter().find(|it| each.contains(it));
     first.unwrap_or(Verdict::PromisesNothing)
@@ -114,10 +138,7 @@ fn of_all(plans: &[Plan]) -> Verdict {
 /// Tables, then what is wrong, then the verdict.
 fn shown(plan: &Plan, system: &System, coloured: bool) -> String {
     let mut text = View(plan).render(system);
-    for found in &plan.findings {
-        let found = if coloured { found.coloured() } else { found.plain() };
-        text += &format!("\n{found}\n");
-    }
+    text += &findings(&plan.findings, coloured);
     let verdict = match plan.verdict() {
         Verdict::Holds => "holds",
         Verdict::DoesNotHold => "does not hold",
@@ -126,7 +147,13 @@ fn shown(plan: &Plan, system: &System, coloured: bool) -> String {
     text + &format!("\n{}: {verdict}\n", system.name)
 }
 
-/// A clock rate such as `25MHz` or `2.4GHz`.
+/// Returns what is wrong, as a compiler says it.
+fn findings(found: &[Diagnostics], coloured: bool) -> String {
+    let shown = |found: &Diagnostics| if coloured { found.coloured() } else { found.plain() };
+    found.iter().map(|found| format!("\n{}\n", shown(found))).collect()
+}
+
+/// Returns a clock rate such as `25MHz` or `2.4GHz`.
 ///
 /// # Errors
 /// A sentence that says what one looks like.
@@ -147,22 +174,35 @@ pub fn cleared(plan: &Plan, unproved: Option<Unproved>) -> Result<Cleared, Failu
     if let Some(unproved) = unproved {
         return Ok(plan.clear_anyway(unproved));
     }
-    plan.clear().map_err(|found| match std::io::stderr().is_terminal() {
-        true => Failure::NotAdmitted(found.coloured()),
-        false => Failure::NotAdmitted(found.plain()),
-    })
+    plan.clear().map_err(|found| refused(&found))
+}
+
+/// Returns whether the network of several hosts is proved to form.
+///
+/// # Errors
+/// The first reason why it may not form, unless the hosts may boot [`Unproved`].
+pub fn cleared_network(hosts: &Hosts, unproved: Option<Unproved>) -> Result<bool, Failure> {
+    match NetworkPlan::of(hosts).findings.first() {
+        Some(found) if unproved.is_none() => Err(refused(found)),
+        found => Ok(found.is_none()),
+    }
+}
+
+fn refused(found: &Diagnostics) -> Failure {
+    let for_a_person = is_coloured(&std::io::stderr());
+    Failure::NotAdmitted(if for_a_person { found.coloured() } else { found.plain() })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, View, clock};
+    use super::{Plan, View, clock, describe_any};
     use crate::documented::agrees;
     use serde_json::Value;
 
     #[test]
     fn the_keys_of_a_plan_are_documented() {
         let page = include_str!("../../../docs/plan.md");
-        let examples = ["can-gateway", "tuned-output", "usb-devices", "vcpus"];
+        let examples = ["can-gateway", "can-mts", "tuned-output", "usb-devices", "vcpus"];
         let mut plans: Vec<Value> = examples
             .iter()
             .map(|name| {
@@ -175,9 +215,23 @@ mod tests {
         let goldens = [
             include_str!("../../tests/plan/late.json"),
             include_str!("../../tests/plan/usb-ninety.json"),
+            include_str!("../../tests/plan/can.json"),
         ];
         plans.extend(goldens.map(|golden| serde_json::from_str(golden).unwrap()));
         agrees(page, "JSON", &plans);
+    }
+
+    #[test]
+    fn the_keys_of_a_network_are_documented() {
+        let page = include_str!("../../../docs/network.md");
+        let lists = ["../examples/figure-9.toml", "../tests/systems/unlinked.toml"];
+        let networks = lists.map(|list| {
+            let path = format!("{}/{list}", env!("CARGO_MANIFEST_DIR"));
+            let described = describe_any(std::path::Path::new(&path)).unwrap();
+            let diapason_system::Description::Several(hosts) = described else { panic!("{list}") };
+            super::network::to_json(&super::NetworkPlan::of(&hosts), &hosts)
+        });
+        agrees(page, "JSON", &networks);
     }
 
     #[test]

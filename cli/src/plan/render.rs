@@ -1,6 +1,6 @@
 //! A plan as tables for people.
 
-use super::{View, bus};
+use super::{View, bus, can};
 use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_abi::Nanos;
@@ -15,11 +15,15 @@ impl View<'_> {
     pub fn render(&self, system: &System) -> String {
         let mut parts = self.of_processor(system);
         parts.extend(bus::tables(&self.buses, system));
+        parts.extend(can::tables(&self.cans, system));
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("\n")
     }
 
     fn of_processor(&self, system: &System) -> Vec<String> {
+        if system.processes.is_empty() {
+            return Vec::new();
+        }
         if system.vcpus.is_empty() {
             return vec![
                 "no VCPUs: threads run by priority, and no thread is promised anything\n"
@@ -77,7 +81,7 @@ impl View<'_> {
         ]
     }
 
-    /// Of an I/O VCPU: its shortest grant, how often it comes, and whose response its work shares.
+    /// Cells of an I/O VCPU: its shortest grant, its cycle, and the VCPU whose response it shares.
     fn io_cells(&self, system: &System, index: usize) -> Vec<String> {
         let io = &self.core.system.ios[index];
         let (grant, cycle) = self.grant(index);
@@ -144,7 +148,7 @@ impl View<'_> {
         for (name, sum) in sums {
             let (wanted, bound) = sum.form().ppm();
             let word = match sum {
-                Sum::Silent(_) => "says nothing: queues not by period",
+                Sum::Silent(_) => "not applicable: queues are not by period",
                 Sum::Says(_) if sum.holds() => "holds",
                 Sum::Says(_) => "says no",
             };

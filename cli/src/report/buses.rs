@@ -1,4 +1,4 @@
-//! The schedules of USB buses: who transmits in which slot, and what is left for bulk.
+//! The schedules of USB buses: which endpoint transmits in which slot, and the time left for bulk.
 
 use super::Facts;
 use super::bills::key;
@@ -16,7 +16,7 @@ const WIDTH: f64 = 960.0;
 /// Slots that are drawn; of a longer schedule, the first.
 const SLOTS: usize = 64;
 
-/// A picture and two tables for each bus with a schedule; nothing without any.
+/// Returns a picture and two tables for each bus with a schedule; nothing without any.
 pub fn buses(facts: &Facts<'_>) -> String {
     let system = &facts.session.system;
     let named = system.buses.iter().zip(&facts.plan.buses);
@@ -115,7 +115,7 @@ fn left(bused: &Bused, instance: &UsbBus) -> String {
     let slot = instance.bus.speed.slot();
     let readings = [
         ("t_A by the mean", bused.mean.as_ref().map(|mean| mean.left)),
-        ("t_A by equations 6 and 8", bused.equations),
+        ("t_A by [USB 2023, eq. 6 and 8]", bused.equations),
         ("left in the fullest slot", bused.fullest().map(|load| slot - load)),
         ("needed in every slot, whatever the pattern", bused.sound),
     ];

@@ -13,21 +13,21 @@ pub fn page(facts: &Facts<'_>) -> String {
     let sections = [
         section("Devices and processes", "", topology::topology(facts)),
         section(
-            "How long messages take at most",
-            "Each bar is the bill of a pipe: everything that a message may wait for, one after \
-             the other. The narrow one below is the message that took longest in the simulated \
-             run. The mark is the longest that its reader or writer measured.",
+            "The longest delay of messages",
+            "Each bar is the bill of a pipe: the stages of a message, one after the other. The \
+             narrow bar below it is the slowest message of the simulated run. The mark is the \
+             longest delay that the reader or writer measured.",
             bills::bills(facts) + &tables::pipes(facts),
         ),
         section(
             "Through several threads",
-            "Each bar is a chain: everything that a message may wait for from the device to \
-             the chain's end. The part of each thread has a colour of its own.",
+            "Each bar is the bill of a chain: the stages of a message from the device to the \
+             chain's end. Each thread has a colour of its own.",
             chain_bars::chains(facts) + &tables::chains(facts),
         ),
         section(
             "How long they took",
-            "The share of messages that took at most so long, beyond the fastest one.",
+            "The share of messages with at most this delay beyond the fastest message.",
             curves::delays(facts),
         ),
         section("Messages a second", "", curves::rates(facts)),

@@ -7,7 +7,7 @@ use std::fmt::Write;
 pub const COLOURS: usize = 8;
 
 /// A picture being drawn.
-pub struct Picture {
+pub(crate) struct Picture {
     width: f64,
     height: f64,
     content: String,

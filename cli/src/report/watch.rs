@@ -8,7 +8,7 @@ use diapason_system::{Server, System};
 
 /// The part of a run whose schedule is drawn.
 #[derive(Clone, Copy, Debug)]
-pub struct Window {
+pub(crate) struct Window {
     pub from: Nanos,
     pub to: Nanos,
 }
@@ -36,7 +36,7 @@ pub struct Stretch {
 }
 
 /// The observer of a run.
-pub struct Watch {
+pub(crate) struct Watch {
     pub window: Window,
     pub stretches: Vec<Stretch>,
     pub cast: Cast,

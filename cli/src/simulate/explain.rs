@@ -10,7 +10,7 @@ use diapason_system::System;
 
 /// Threads by number: process, slot, name as packed characters.
 #[derive(Clone, Default, Debug)]
-pub struct Cast(pub Vec<(u16, u16, u64)>);
+pub(crate) struct Cast(pub Vec<(u16, u16, u64)>);
 
 impl Cast {
     /// As the kernel has it now.
@@ -22,7 +22,7 @@ impl Cast {
         }));
     }
 
-    /// A thread as `process.thread`.
+    /// Returns a thread as `process.thread`.
     #[must_use]
     pub fn name(&self, thread: ThreadId, names: &Names) -> String {
         match self.0.get(usize::from(thread.index())) {
@@ -37,7 +37,7 @@ impl Cast {
 
 /// The job or message to explain.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Asked {
+pub(crate) struct Asked {
     pub job: Option<Wanted>,
     pub message: Option<Choice>,
 }
@@ -206,7 +206,7 @@ pub(super) fn standing(item: &Item, thread: ThreadId, cast: &Cast, names: &Names
     })
 }
 
-/// A time as a person reads it.
+/// Returns a time as a person reads it.
 pub(super) fn shown(time: Nanos) -> String {
     match time.0 {
         ns if ns < 10_000 => format!("{ns} ns"),

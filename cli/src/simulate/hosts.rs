@@ -5,12 +5,13 @@ use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with
 use super::{Listener, Lives, SimRequest};
 use crate::commands::{Addition, as_json, as_tables, code, holds};
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
-use crate::live::{live_from, say};
+use crate::live::live_from;
 use crate::outcome::Verdict;
+use crate::output::{note, say, tell};
 use crate::qemu::Ending;
 use crate::session::{Run, Session};
 use crate::surroundings::{self, as_functions, simulable};
-use crate::{Failure, Workspace, metal};
+use crate::{Failure, Workspace, interrupt, project};
 use diapason_abi::{Key, Nanos};
 use diapason_devices::Device;
 use diapason_devices::bridge::slow_bridge;
@@ -140,6 +141,8 @@ pub(super) struct Several {
     /// Each with its name.
     parts: Vec<(String, System)>,
     joined: Joined,
+    /// The network between them is proved to form.
+    forms: bool,
     /// Where those that are only about one are described.
     file: Option<String>,
 }
@@ -175,7 +178,7 @@ impl Joined {
         }
     }
 
-    /// Of these faults, those that can happen: a core does not lose its power alone.
+    /// Keeps the possible faults: a core does not lose its power alone.
     fn possible(&self, mut faults: Vec<Fault>) -> Vec<Fault> {
         if matches!(self, Joined::Cores) {
             faults.retain(|fault| fault.kind.target() != FaultTarget::Host);
@@ -185,18 +188,19 @@ impl Joined {
 }
 
 impl Several {
-    /// Returns the hosts of a file with the cables between them.
-    pub fn hosts(Hosts { hosts, cables }: Hosts) -> Several {
+    /// Returns the hosts of a file with the cables between them. `forms` tells whether their
+    /// network is proved.
+    pub fn hosts(Hosts { hosts, cables, .. }: Hosts, forms: bool) -> Several {
         let file = hosts.first().map(|host| host.file.clone());
         let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
-        Several { parts, joined: Joined::By(cables), file }
+        Several { parts, joined: Joined::By(cables), forms, file }
     }
 
     /// Returns the cores of one host.
     pub fn cores(cores: Vec<System>) -> Several {
         let named = |system: System| (system.core.to_string(), system);
         let parts = cores.into_iter().map(named).collect();
-        Several { parts, joined: Joined::Cores, file: None }
+        Several { parts, joined: Joined::Cores, forms: true, file: None }
     }
 }
 
@@ -225,26 +229,30 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
             several.parts.len(),
         )));
     }
-    eprintln!("{}", super::TRUST);
-    eprintln!("building the programs");
-    let built = metal::build(&Workspace::find()?)?;
-    let Several { parts, joined, .. } = several;
+    note(super::TRUST);
+    note("building the programs");
+    let Several { parts, joined, forms, .. } = several;
+    let systems: Vec<&System> = parts.iter().map(|(_, system)| system).collect();
+    let built = project::build(&Workspace::find()?, &request.system, &systems)?;
     let mut sessions = Vec::new();
     for (name, system) in parts {
         let options =
             RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
         let plan = crate::plan::Plan::of(&system, system.clock_hz);
-        let session = Session::planned(plan, built.clone(), options, request.length.unproved())?;
+        let unproved = request.length.unproved();
+        let mut session = Session::planned(plan, built.clone(), options, unproved)?;
+        session.proved &= forms;
         sessions.push((name, session));
     }
+    interrupt::await_signals()?;
     let (runs, traces) = run(request, &sessions, &joined)?;
     for ((name, _), trace) in sessions.iter().zip(&traces) {
         let name = joined.called(name);
-        eprintln!("trace {:016x} of {name}", trace.0);
+        tell(&format!("trace {:016x} of {name}", trace.0));
     }
     // A sum: equal whatever the order of the hosts.
     let all = traces.iter().fold(0u64, |sum, trace| sum.wrapping_add(trace.0));
-    eprintln!("trace {all:016x} of all");
+    tell(&format!("trace {all:016x} of all"));
     report(request.json, &sessions, &runs, joined.noun())
 }
 

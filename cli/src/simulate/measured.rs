@@ -12,15 +12,15 @@ use serde_json::Value;
 use std::path::Path;
 
 /// The measurements of a run.
-pub struct Measured<'a> {
+pub(crate) struct Measured<'a> {
     pub usage: &'a [Usage],
     pub jobs: &'a [Distribution],
-    /// Of the messages of each pipe, if that was asked for.
+    /// The stages of each pipe's messages, if they were asked for.
     pub stages: Option<&'a [Seen]>,
 }
 
 impl Measured<'_> {
-    /// All of it as text and as JSON.
+    /// Returns all of it as text and as JSON.
     pub fn addition(&self, session: &Session, run: &Run) -> Addition {
         let end = Nanos(run.outcome.end.map_or(0, |end| end.time_ns));
         let system = &session.system;

@@ -38,7 +38,7 @@ const KERNEL: usize = 1;
 const HOST: u64 = 10_000;
 
 /// A trace as it is being written, of one host or of several.
-pub struct Sheet {
+pub(crate) struct Sheet {
     file: Rc<RefCell<Writing>>,
     path: PathBuf,
 }
@@ -57,7 +57,7 @@ impl Writing {
 }
 
 impl Sheet {
-    /// A trace in the file at `path`.
+    /// Returns a trace in the file at `path`.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -100,7 +100,7 @@ impl Sheet {
 }
 
 /// Writes what happens on one host as it happens.
-pub struct Perfetto {
+pub(crate) struct Perfetto {
     file: Rc<RefCell<Writing>>,
     /// The first track group of this host, and its name.
     before: u64,

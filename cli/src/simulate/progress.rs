@@ -1,5 +1,6 @@
 //! A line on the terminal that says how far a long simulation has come.
 
+use crate::output::is_quiet;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ const DISTANCE: Duration = Duration::from_millis(200);
 const WIDTH: u64 = 30;
 
 /// The line, on standard error, if a person looks at it.
-pub struct Progress {
+pub(crate) struct Progress {
     total: u64,
     begun: Instant,
     next: Instant,
@@ -21,11 +22,11 @@ impl Progress {
     #[must_use]
     pub fn new(total: u64, json: bool) -> Progress {
         let now = Instant::now();
-        let wanted = !json && std::io::stderr().is_terminal();
+        let wanted = !json && !is_quiet() && std::io::stderr().is_terminal();
         Progress { total, begun: now, next: now + DISTANCE, shown: false, wanted }
     }
 
-    /// So much is done; `rate` says how fast, given the seconds since the beginning.
+    /// Shows progress up to `done`; `rate` gives the speed for the seconds since the beginning.
     pub fn at(&mut self, done: u64, rate: impl FnOnce(f64) -> String) {
         if !self.wanted || Instant::now() < self.next {
             return;

@@ -17,7 +17,7 @@ struct Jobs {
 
 /// The jobs of all threads.
 #[derive(Clone, Default, Debug)]
-pub struct Responses(Vec<Jobs>);
+pub(crate) struct Responses(Vec<Jobs>);
 
 impl Responses {
     /// Notes whose job has ended, given the kernel as it is after an entry at `read`.

@@ -13,7 +13,7 @@ use diapason_abi::Nanos;
 const DISTANCE: Nanos = Nanos::from_millis(100);
 
 /// The observer of the traffic.
-pub struct Watch {
+pub(crate) struct Watch {
     sights: Sights,
     captures: Option<Captures>,
     usage: Vec<Usage>,

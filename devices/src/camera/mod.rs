@@ -115,7 +115,8 @@ impl Default for Camera {
 }
 
 impl Camera {
-    /// A camera whose next frame is whole as soon as the last one is gone: it fills every interval.
+    /// Returns a camera whose next frame is whole as soon as the last one is gone: it fills every
+    /// interval.
     #[must_use]
     pub fn busy() -> Camera {
         Camera { busy: true, ..Camera::default() }
@@ -159,7 +160,7 @@ impl Camera {
         self.number = self.number.wrapping_add(1);
     }
 
-    /// The bytes of one interval begin anew.
+    /// The bytes of the next interval begin.
     fn enter(&mut self, now: Nanos) {
         let interval = now.0 / INTERVAL.0;
         if interval == self.burst.interval && self.burst.begun {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// Something that goes wrong on a bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mishap {
-    /// So many frames, attempts to send one again included, are destroyed.
+    /// Destroys this many frames, attempts to send one again included.
     Errors(u32),
     /// One more node sends the most urgent frame without pause for so long.
     Babble(Nanos),

@@ -38,7 +38,7 @@ const PHASE_ERROR: u8 = 2;
 #[derive(Clone, Debug)]
 enum Stage {
     Command,
-    /// So many bytes are still to go, to the host or from it.
+    /// Bytes are still to go, to the host or from it.
     Data {
         to_host: bool,
         left: u32,
@@ -63,13 +63,13 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk of `blocks` zeroed blocks, at least one.
+    /// Returns a disk of `blocks` zeroed blocks, at least one.
     #[must_use]
     pub fn new(blocks: u32) -> Disk {
         Disk::with_serial(blocks, SERIAL)
     }
 
-    /// A disk of `blocks` zeroed blocks, at least one, with this serial number.
+    /// Returns a disk of `blocks` zeroed blocks, at least one, with this serial number.
     #[must_use]
     pub fn with_serial(blocks: u32, serial: &str) -> Disk {
         Disk {

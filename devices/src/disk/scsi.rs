@@ -16,7 +16,7 @@ const SYNCHRONIZE: u8 = 0x35;
 
 /// Why the last command failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sense {
+pub(crate) struct Sense {
     key: u8,
     code: u8,
 }
@@ -27,7 +27,7 @@ const BAD_FIELD: Sense = Sense { key: 5, code: 0x24 };
 
 /// The data stage of a command.
 #[derive(Clone, Debug, Default)]
-pub enum Data {
+pub(crate) enum Data {
     #[default]
     Nothing,
     /// These bytes, to the host.

@@ -32,7 +32,7 @@ pub enum Fault {
     Empty,
     /// The packet is cut after so many bytes. Only packets to the host.
     Cut(usize),
-    /// So many bits of the packet are inverted, and nobody notices. Only packets to the host.
+    /// Inverts this many bits of the packet, unnoticed. Only for packets to the host.
     Garble(u32),
 }
 
@@ -132,13 +132,13 @@ impl<D: Device> Faulty<D> {
         self
     }
 
-    /// The device behind the faults.
+    /// Returns the device behind the faults.
     #[must_use]
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    /// The device behind the faults.
+    /// Returns the device behind the faults.
     #[must_use]
     pub fn device_mut(&mut self) -> &mut D {
         &mut self.device

@@ -15,11 +15,11 @@ const ENABLED: u16 = 1 << 1;
 const SUSPENDED: u16 = 1 << 2;
 const OVER_CURRENT: u16 = 1 << 3;
 const RESETTING: u16 = 1 << 4;
-/// Of a USB 2 hub.
+/// The bit of a USB 2 hub.
 const POWERED_2: u16 = 1 << 8;
 const LOW_SPEED: u16 = 1 << 9;
 const HIGH_SPEED: u16 = 1 << 10;
-/// Of a SuperSpeed hub.
+/// The bit of a SuperSpeed hub.
 const POWERED_3: u16 = 1 << 9;
 const LINK_DISABLED: u16 = 4 << 5;
 const LINK_RX_DETECT: u16 = 5 << 5;
@@ -45,7 +45,7 @@ const WARM: u16 = 1 << 5;
 const DISABLED: u8 = 4;
 
 /// A port of the hub.
-pub struct Port {
+pub(crate) struct Port {
     superspeed: bool,
     device: Option<Box<dyn Device>>,
     /// It says that nothing is in it.

@@ -45,7 +45,7 @@ struct Outstanding {
 
 /// Why a frame is not sent: the codes of an error event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NotSent {
+pub(crate) enum NotSent {
     /// No classic frame is like that.
     Parameter,
     /// The controller does not talk.
@@ -55,7 +55,7 @@ pub enum NotSent {
 }
 
 /// A channel of the interface.
-pub struct Channel {
+pub(crate) struct Channel {
     entity: u8,
     plug: Option<Plug>,
     nominal: [u8; 8],
@@ -69,7 +69,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// A channel that was never opened, on a bus or not, with room for `most` frames.
+    /// Returns a channel that was never opened, on a bus or not, with room for `most` frames.
     pub fn new(entity: u8, plug: Option<Plug>, most: usize) -> Channel {
         let (nominal, data, outstanding) = ([0; 8], [0; 8], Vec::new());
         let (listens, started, mistuned) = (false, false, None);
@@ -81,7 +81,7 @@ impl Channel {
         self.plug.as_ref()
     }
 
-    /// The address of its entity.
+    /// Returns the address of its entity.
     pub fn entity(&self) -> u8 {
         self.entity
     }
@@ -200,7 +200,7 @@ impl Channel {
         (status, [transmit, receive].map(|count| count.min(255) as u8))
     }
 
-    /// A frame from the bus.
+    /// Returns a frame from the bus.
     pub fn received(&self, channel: u8, frame: &Frame, ticks: u64, extended: bool) -> Message {
         let (data, flags) = (frame.bytes().len(), flags(frame));
         if extended {
@@ -233,7 +233,7 @@ impl Channel {
 
 /// How a frame with a single attempt ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Failed {
+pub(crate) enum Failed {
     /// It did not fail.
     No,
     /// Another frame was more urgent.

@@ -35,7 +35,7 @@ struct Line {
 
 /// Everything on its way to the host.
 #[derive(Clone, Debug)]
-pub struct Outbox {
+pub(crate) struct Outbox {
     order: u64,
     replies: VecDeque<Waiting>,
     frames: VecDeque<(usize, Waiting)>,

@@ -41,7 +41,7 @@ impl Hydra {
         self.outbox.reply(message);
     }
 
-    /// An extended command whose length cannot be: nobody knows who it was for.
+    /// An extended command with an impossible length: its receiver cannot be known.
     pub(super) fn refuse_unreadable(&mut self, now: Nanos) {
         let header = Header { number: number::EXTENDED, to: ROUTER, from: 0, transaction: 0 };
         self.refuse(now, header, ERROR_PARAMETER);

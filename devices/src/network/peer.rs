@@ -14,7 +14,7 @@ pub const PEER: [u8; 4] = [10, 0, 2, 2];
 pub const PEER_ADDRESS: [u8; 6] = [0x52, 0x55, 10, 0, 2, 2];
 
 /// The computer behind the network device.
-pub struct Peer {
+pub(crate) struct Peer {
     interface: Interface,
     wire: Wire,
 }

@@ -3,7 +3,7 @@
 //! A thread that waits for a mutex keeps its place among the ready, and the owner of the mutex runs
 //! in it: at that priority, on that budget. If the owner waits for a mutex itself, the owner of
 //! that one runs, and so on; `sem_lock` refuses to close a circle. Nothing is lent, so nothing has
-//! to be given back: an unlock is one store, and whoever is chosen next finds the mutex free and
+//! to be given back: an unlock is one store, and the thread chosen next finds the mutex free and
 //! takes it. Each step costs the same however many threads there are.
 //!
 //! Two things may stand at the end of a chain besides a thread that can run:
@@ -56,7 +56,7 @@ impl Kernel<'_> {
         self.attend(run)
     }
 
-    /// The first place, and who runs there.
+    /// The first place, and the thread that runs there.
     #[inline(always)]
     pub(crate) fn chosen(&mut self) -> ThreadId {
         let mut run = self.scheduler.pick(&self.vcpus);

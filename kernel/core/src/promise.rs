@@ -71,7 +71,7 @@ impl Promise {
 pub(crate) struct Fees {
     /// An alarm that lets who is interrupted go on.
     pub interrupt: Nanos,
-    /// The way back to who was preempted.
+    /// The way back to the preempted thread.
     pub switch: Nanos,
     /// The longest path of the kernel.
     pub path: Nanos,

@@ -1,4 +1,4 @@
-//! Alarms: which may interrupt whom, and who pays for it.
+//! Alarms: which may interrupt the running thread, and which VCPU pays for it.
 //!
 //! An alarm rings only if the VCPU of its thread could run then: that VCPU has budget, and is more
 //! urgent than the one that runs, or may be (by deadline). All others are held back, those of
@@ -124,7 +124,7 @@ impl Kernel<'_> {
         self.alarms.note(&self.threads);
     }
 
-    /// Rings what may ring now, and lets whoever runs then be paid for.
+    /// Rings the alarms that may ring now, and settles the payer of the next thread.
     #[inline(never)]
     pub(crate) fn attend(&mut self, mut run: ThreadId) -> ThreadId {
         let (mut next, mut rung) = (self.next_ring(), 0u64);
@@ -162,6 +162,12 @@ impl Kernel<'_> {
         if vcpu.is_none() {
             return self.alarms.next_due();
         }
+        self.next_ring_for(vcpu)
+    }
+
+    /// Returns when the next alarm is due that may interrupt a VCPU that uses its budget.
+    #[inline(never)]
+    pub(crate) fn next_ring_for(&self, vcpu: VcpuId) -> Nanos {
         let above = self.alarms.wakes.from(self.scheduler.lowest_above(self.vcpus[vcpu].rank));
         let own = self.alarms.first_due(&self.threads, vcpu.index() as Group);
         above.min(own).min(self.alarms.first_due(&self.threads, URGENT))

@@ -121,7 +121,7 @@ impl Scheduler {
         vcpus[self.most_urgent(vcpus)].ready.first()
     }
 
-    /// Of the VCPUs with budget, the one that should run.
+    /// Returns the VCPU with budget that should run.
     #[inline(never)]
     fn most_urgent(&self, vcpus: &Pool<'_, Vcpu>) -> VcpuId {
         let first = self.eligible.ilog2() as usize % RANKS;
@@ -190,7 +190,7 @@ impl Scheduler {
         if lowest == rank { rank + 1 } else { lowest }
     }
 
-    /// Charges the time since the last change to whoever ran, and lets `next` run.
+    /// Charges the time since the last change to the running thread, and lets `next` run.
     #[inline(always)]
     pub fn switch(&mut self, threads: &mut Pool<'_, Thread>, next: ThreadId, now: Nanos) {
         // The clock does not run backwards, and no run lasts five centuries.

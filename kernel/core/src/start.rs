@@ -14,9 +14,9 @@ pub struct ThreadStart {
 }
 
 impl ThreadStart {
-    /// Of the thread in `slot` of the process whose window begins at `window`. The first thread of
-    /// a process begins its program, `program` with the words of the description; a thread that a
-    /// program makes begins at the entry that the program names.
+    /// Returns the start of the thread in `slot` of the process whose window begins at `window`.
+    /// The first thread of a process begins its program, `program` with the words of the
+    /// description; a thread that a program makes begins at the entry that the program names.
     #[must_use]
     #[inline(always)]
     pub fn of(

@@ -15,7 +15,7 @@ mod counted {
     }
 }
 
-/// So many rounds of this kind are gone through.
+/// Counts rounds of this kind.
 #[inline(always)]
 pub(crate) fn walk(round: Round, times: usize) {
     #[cfg(any(test, feature = "host"))]

@@ -429,6 +429,32 @@ fn a_doorbell_of_another_core_is_rung_there_and_heard_like_an_interrupt() {
 }
 
 #[test]
+fn a_doorbell_of_another_core_that_rings_too_soon_is_held_back_and_counted() {
+    const MS: u64 = 1_000_000;
+    let plan = lab::plan().bell("here", 4, MESSAGES, EVERYBODY).every(MS);
+    lab::with(&plan, |sys| {
+        let me = sys.running();
+        let bell = sys.await_bell("here");
+        let is_open = |sys: &Sys<'_>| sys.host.machine.irqs.contains(&MESSAGES);
+        for (at, opens) in [(MS, true), (MS + 200_000, false)] {
+            sys.until(at);
+            sys.ring(GONG);
+            assert_eq!(sys.result(me), Some(Ok(1)), "each ring is heard");
+            sys.blocks(Call::EventWait, &[bell, FOREVER]);
+            assert_eq!(is_open(sys), opens, "at {at}");
+        }
+        let counts: Vec<[u64; 3]> = sys.host.kernel.interrupts().collect();
+        assert_eq!(counts, [[GONG.into(), 2, 200_000]]);
+        sys.until(3 * MS - 1);
+        assert!(!is_open(sys));
+        sys.until(3 * MS);
+        assert_eq!(sys.result(me), Some(Ok(0)), "it asks again");
+        assert_eq!(sys.err(Call::EventWait, &[bell, NOW]), WouldBlock);
+        assert!(is_open(sys), "the next one may come");
+    });
+}
+
+#[test]
 fn only_doorbells_that_are_granted_can_be_rung() {
     for name in ["gong", "nothing"] {
         with_bells(|sys| sys.misuses(FaultCause::BadGrant, Call::Ring, &[key(name)]));

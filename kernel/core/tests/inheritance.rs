@@ -1,4 +1,4 @@
-//! Priority inheritance: an owner is as urgent as whoever waits for it, through chains, exactly as
+//! Priority inheritance: an owner is as urgent as its waiters, through chains, exactly as
 //! long as the wait lasts.
 
 mod support;

@@ -89,7 +89,7 @@ const OWNED: u64 = 1 << 62;
 const OWNER: u32 = 32;
 
 impl Console {
-    /// So many processes share the room for lines.
+    /// Divides the room for lines among processes.
     pub fn share_among(&mut self, processes: usize) {
         self.share = TEXT / processes.max(1);
     }

@@ -34,8 +34,13 @@ pub struct Context {
     /// How it left: 0 by an interrupt, else [`BY_CALL`] or [`STARTING`].
     entry: u32,
     mxcsr: u32,
-    fcw: u32,
+    fcw: u16,
+    /// By its number in the description.
+    process: u16,
 }
+
+/// Where an `fxsave` image has the vector registers.
+const VECTORS_AT: usize = 160;
 
 /// Bytes before the stored registers.
 pub const FX_BYTES: usize = offset_of!(Context, r15);
@@ -47,7 +52,12 @@ const _: () = assert!(FX_BYTES == 512 && FRAME_END == 688 && FRAME_END.is_multip
 /// It left by a system call: only what a function preserves was kept.
 pub const BY_CALL: u32 = 1;
 /// It has not run yet: its floating-point state is the clean one.
-pub const STARTING: u32 = 2;
+const STARTING: u32 = 2;
+/// The x87 unit reports no exception, counts with full precision and rounds to nearest: what the
+/// processor itself begins with.
+pub const USUAL_FCW: u16 = 0x37f;
+/// Vector arithmetic begins with no exception reported, and rounds to nearest.
+const USUAL_MXCSR: u32 = 0x1f80;
 
 /// User code and data selectors, with the privilege of ring 3.
 const USER_CODE: u64 = 0x2b;
@@ -63,8 +73,10 @@ impl Context {
         core::ptr::from_ref(self) as usize + FRAME_END
     }
 
-    /// A thread about to execute its first instruction, with every register it is not given clear.
-    pub fn start(&mut self, ThreadStart { entry, stack, arguments }: ThreadStart) {
+    /// A thread of `process` about to execute its first instruction, with every register it is not
+    /// given clear.
+    pub fn start(&mut self, process: u16, start: ThreadStart) {
+        let ThreadStart { entry, stack, arguments } = start;
         let [rdi, rsi, rdx, rcx, r8] = arguments;
         (self.rdi, self.rsi, self.rdx, self.rcx, self.r8) = (rdi, rsi, rdx, rcx, r8);
         (self.r9, self.r10, self.r11, self.rax) = (0, 0, 0, 0);
@@ -72,13 +84,14 @@ impl Context {
         (self.r12, self.r13, self.r14, self.r15) = (0, 0, 0, 0);
         (self.rip, self.cs, self.rflags) = (entry, USER_CODE, USER_FLAGS);
         (self.rsp, self.ss) = (stack, USER_DATA);
-        self.entry = STARTING;
+        (self.entry, self.mxcsr, self.fcw) = (STARTING, USUAL_MXCSR, USUAL_FCW);
+        self.process = process;
     }
 }
 
 /// Offsets `entry.s` uses, from a context's [`Context::place`].
 pub mod offsets {
-    use super::{Context, FRAME_END, offset_of};
+    use super::{Context, FRAME_END, VECTORS_AT, offset_of};
 
     const fn of(offset: usize) -> isize {
         offset as isize - FRAME_END as isize
@@ -97,6 +110,8 @@ pub mod offsets {
     pub const ENTRY: isize = of(offset_of!(Context, entry));
     pub const MXCSR: isize = of(offset_of!(Context, mxcsr));
     pub const FCW: isize = of(offset_of!(Context, fcw));
+    pub const PROCESS: isize = of(offset_of!(Context, process));
     pub const FX: isize = of(offset_of!(Context, fx));
+    pub const VECTORS: isize = of(offset_of!(Context, fx) + VECTORS_AT);
     pub const REGISTERS: isize = of(offset_of!(Context, r15));
 }

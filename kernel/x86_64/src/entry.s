@@ -23,6 +23,13 @@
     .popsection
     .endm
 
+    # Vector registers by number. This changes no flags.
+    .macro clear_vectors numbers:vararg
+    .irp number, \numbers
+    xorps xmm\number, xmm\number
+    .endr
+    .endm
+
     # From the caller's stack to the kernel's, and its words to where a function expects them. The
     # word pushed last is the caller's instruction pointer, which the kernel may ask for.
     .macro enter_call
@@ -70,19 +77,48 @@ after_call:
     stmxcsr [rax + {MXCSR}]
     fnstcw [rax + {FCW}]
     je idle
+    # Within a process nothing has to be hidden but what the kernel left, if the x87 unit reports
+    # no exception to either thread: then none is pending, and none becomes so.
+    mov cx, [rax + {PROCESS}]
+    cmp cx, [rdx + {PROCESS}]
+    jne continue_thread
+    cmp word ptr [rax + {FCW}], {USUAL_FCW}
+    jne continue_thread
+    cmp word ptr [rdx + {FCW}], {USUAL_FCW}
+    jne continue_thread
+    cmp dword ptr [rdx + {ENTRY}], {BY_CALL}
+    jne continue_thread
+    mov gs:[{TSS_RSP0}], rdx
+    clear_vectors 0, 1, 2, 3
+    jmp 5f
 
-    # Continue the thread whose context is in rdx.
+    # Continue the thread whose context is in rdx, whoever had the processor before.
 continue_thread:
     mov gs:[{TSS_RSP0}], rdx
+    # A selector is state, too, and no thread's to keep. Looking costs little, and loading much.
+    mov ecx, ds
+    mov eax, es
+    or ecx, eax
+    mov eax, fs
+    or ecx, eax
+    mov eax, gs
+    or ecx, eax
+    jnz 9f
+    # The words that point at the last x87 instruction and its operand are cleared by this
+    # instruction on every processor. Loading an image from memory leaves them on some.
+4:  fninit
     cmp dword ptr [rdx + {ENTRY}], {BY_CALL}
-    jne 2f
-    # It left by a call. The floating-point state starts clean, but for the control words, which a
-    # function preserves. Some processors do not load from memory where the last x87 instruction and
-    # its operand were, so that is cleared by the one instruction that does it everywhere.
-    fninit
-    fxrstor64 [CLEAN_FX]
-    ldmxcsr [rdx + {MXCSR}]
+    jb 2f
+    # It left by a call, or starts. The vector and x87 registers start clean.
+    .irp number, 0, 1, 2, 3, 4, 5, 6, 7
+    pxor mm\number, mm\number
+    .endr
+    emms
+    clear_vectors 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    jne 7f
+    # A function preserves the control words.
     fldcw [rdx + {FCW}]
+5:  ldmxcsr [rdx + {MXCSR}]
     mov rbx, [rdx + {RBX}]
     mov rbp, [rdx + {RBP}]
     mov r12, [rdx + {R12}]
@@ -99,29 +135,17 @@ continue_thread:
     xor r8d, r8d
     xor r9d, r9d
     xor r10d, r10d
-    # A selector is state, too, and no thread's to keep. The base of gs, which a selector may
-    # change, is the caller's by then.
-    mov ds, edx
-    mov es, edx
-    mov fs, edx
     swapgs
-    mov gs, edx
     sysretq
-2:  # It was interrupted, or starts. Unless it is interrupted again, it leaves by a call.
-    fninit
-    cmp dword ptr [rdx + {ENTRY}], {STARTING}
-    mov dword ptr [rdx + {ENTRY}], {BY_CALL}
-    je 7f
-    fxrstor64 [rdx + {FX}]
+    # It was interrupted, and somebody else had the processor since then.
+2:  fxrstor64 [rdx + {FX}]
     jmp 8f
-7:  fxrstor64 [CLEAN_FX]
-8:  lea rsp, [rdx + {REGISTERS}]
-    xor eax, eax
-    mov ds, eax
-    mov es, eax
-    mov fs, eax
+    # It starts.
+7:  ldmxcsr [rdx + {MXCSR}]
+    # Unless it is interrupted again, it leaves by a call.
+8:  mov dword ptr [rdx + {ENTRY}], {BY_CALL}
+    lea rsp, [rdx + {REGISTERS}]
     swapgs
-    mov gs, eax
     pop r15
     pop r14
     pop r13
@@ -139,6 +163,15 @@ continue_thread:
     pop rdi
     add rsp, 16
     iretq
+    # The base of gs, which a selector may change, is the caller's meanwhile.
+9:  xor ecx, ecx
+    mov ds, ecx
+    mov es, ecx
+    mov fs, ecx
+    swapgs
+    mov gs, ecx
+    swapgs
+    jmp 4b
 
     # A number that no call has, and calls without a handler of their own: all goes the long way.
 3:  push offset after_call
@@ -230,14 +263,35 @@ trap:
     push r14
     push r15
     sub rsp, {FX_BYTES}
-    fxsave64 [rsp]
     mov rdi, rsp
+    # The kernel uses no other vector registers: `cargo xtask tidy` looks.
+    movaps [rdi + {FRAME_END} + {VECTORS} + 0], xmm0
+    movaps [rdi + {FRAME_END} + {VECTORS} + 16], xmm1
+    movaps [rdi + {FRAME_END} + {VECTORS} + 32], xmm2
+    movaps [rdi + {FRAME_END} + {VECTORS} + 48], xmm3
     mov rsp, gs:[{KERNEL_RSP}]
     mov dword ptr [rdi + {FRAME_END}], 0
     clac_if_smap
     cld
     call on_trap
-    jmp resume
+    mov rdx, rax
+    mov rax, gs:[{TSS_RSP0}]
+    movaps xmm0, [rax + {VECTORS} + 0]
+    movaps xmm1, [rax + {VECTORS} + 16]
+    movaps xmm2, [rax + {VECTORS} + 32]
+    movaps xmm3, [rax + {VECTORS} + 48]
+    cmp rdx, rax
+    jne 1f
+    # The interrupted thread goes on: everything else is as it was. If its process started anew,
+    # it is another thread.
+    cmp dword ptr [rdx + {ENTRY}], 0
+    je 8b
+    jmp continue_thread
+    # Another goes on, or none: all of its floating-point state is kept.
+1:  fxsave64 [rax + {FX}]
+    cmp rdx, 1
+    jne continue_thread
+    jmp idle
 
 3:  # From the kernel itself: an interrupt of the idle loop, a fault while copying user memory, or
     # a bug.
@@ -293,31 +347,54 @@ fatal:
     ud2
 
     # copy_user(rdi: to, rsi: from, rdx: length) -> eax: 0, or 1 if a page fault stopped it.
-    # Clobbers rcx, rdx, rsi and rdi, nothing else. Words first: the length of a short message is
-    # what matters.
+    # Clobbers rcx, rdx, rsi and rdi, nothing else. Short lengths go by words, the last of which may
+    # overlap the one before: an instruction that repeats costs more than all of these.
     .globl copy_user
     .align 16
 copy_user:
-    mov ecx, edx
+    stac_if_smap
+    lea ecx, [rdx - 8]
+    cmp ecx, 8
+    ja 2f
+copy_start:
+    # 8 to 16 bytes.
+    mov rax, [rsi]
+    mov [rdi], rax
+    mov rax, [rsi + rcx]
+    mov [rdi + rcx], rax
+1:  xor eax, eax
+    clac_if_smap
+    ret
+2:  jl 5f
+    cmp edx, 64
+    ja 6f
+    # 17 to 64 bytes: from the end, and what is left at the front.
+3:  mov rax, [rsi + rdx - 8]
+    mov [rdi + rdx - 8], rax
+    mov rax, [rsi + rdx - 16]
+    mov [rdi + rdx - 16], rax
+    sub edx, 16
+    cmp edx, 16
+    ja 3b
+    mov rax, [rsi]
+    mov rcx, [rsi + 8]
+    mov [rdi], rax
+    mov [rdi + 8], rcx
+    jmp 1b
+4:  mov cl, [rsi + rdx]
+    mov [rdi + rdx], cl
+5:  sub edx, 1
+    jnc 4b
+    jmp 1b
+6:  mov ecx, edx
     and edx, 7
     shr ecx, 3
-    xor eax, eax
-    stac_if_smap
-copy_start:
     rep movsq
     mov ecx, edx
     rep movsb
+    jmp 1b
 copy_end:
-    clac_if_smap
-    ret
 copy_failed:
     mov eax, 1
     clac_if_smap
     ret
-
-    # An `fxsave` image with nothing in it. Boot writes its two control words.
-    .section .bss
-    .globl CLEAN_FX
-    .balign 16
-CLEAN_FX:
-    .skip {FX_BYTES}

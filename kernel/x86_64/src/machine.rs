@@ -58,7 +58,7 @@ pub struct Metal {
     /// Level-1 tables of the declared segments and devices.
     pub segment_tables: Table<u64>,
     pub device_tables: Table<u64>,
-    /// Of each device that is a PCI function, its command register.
+    /// The command register of each device that is a PCI function.
     pub commands: Table<*mut u16>,
     /// First frame of the pool.
     pub pool: u64,
@@ -253,7 +253,7 @@ impl Machine for Metal {
         let Program { entry: first, arguments } = self.programs[place.process as usize];
         let window = layout::base(place.process);
         let start = ThreadStart::of(window, place.slot, (first, arguments), entry);
-        self.contexts[thread.index() as usize].start(start);
+        self.contexts[thread.index() as usize].start(place.process, start);
     }
 
     fn show_process(&mut self, process: ProcessId, visible: bool) {

@@ -18,7 +18,9 @@ use crate::watch::{Paths, VECTORS_FROM};
 use diapason_abi::record::{Record, exit};
 use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, PROCESSES_MAX, layout};
-use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, Longer, Machine, Passed, ThreadId};
+use diapason_core::{
+    Arguments, Cause, Crossed, Crossing, Decision, Fault, Kernel, Longer, Machine, ThreadId,
+};
 
 /// One core's kernel with its hardware. The kernel comes first, where the instructions that reach
 /// its pools are short.
@@ -89,23 +91,18 @@ extern "C" fn on_idle() {
     }
 }
 
-/// Nothing that the long path left in vector registers, r9 and r10 reaches the caller. (Calls that
-/// [`Kernel::quick`] completes touch no vector register: `cargo xtask tidy` looks. `entry.s` clears
-/// the other registers.)
+/// Nothing that the long path left in vector registers, r9 and r10 reaches the caller. The kernel
+/// uses four vector registers, and none in calls that [`Kernel::quick`] completes: `cargo xtask
+/// tidy` looks. `entry.s` clears the other registers.
 #[inline(never)]
 fn forget_registers() {
     // SAFETY: clears registers that a function may clobber.
     unsafe {
         core::arch::asm!(
             "xorps xmm0, xmm0", "xorps xmm1, xmm1", "xorps xmm2, xmm2", "xorps xmm3, xmm3",
-            "xorps xmm4, xmm4", "xorps xmm5, xmm5", "xorps xmm6, xmm6", "xorps xmm7, xmm7",
-            "xorps xmm8, xmm8", "xorps xmm9, xmm9", "xorps xmm10, xmm10", "xorps xmm11, xmm11",
-            "xorps xmm12, xmm12", "xorps xmm13, xmm13", "xorps xmm14, xmm14", "xorps xmm15, xmm15",
             "xor r9d, r9d", "xor r10d, r10d",
-            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
-            out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _,
-            out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _,
-            out("xmm15") _, out("r9") _, out("r10") _, options(nomem, nostack),
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("r9") _, out("r10") _,
+            options(nomem, nostack),
         );
     }
 }
@@ -155,17 +152,48 @@ impl Shell {
     pub fn shortcut(&mut self, call: CallNumber, arguments: Arguments) -> Result<Exit, Longer> {
         let memory = &mut Unobserved(&self.metal);
         let clock = &self.clock;
-        let Passed { sender, decision } =
-            self.kernel.shortcut(memory, call, arguments, || clock.now())?;
+        let decision = self.kernel.shortcut(memory, call, arguments, || clock.now())?;
         let next = self.put_on(&decision);
         let delivers = matches!(call, CallNumber::MboxSend | CallNumber::MboxCall);
-        if delivers && !self.deliver_of(sender, decision.deliver_to) {
+        if delivers && !self.deliver_of(decision.run, decision.deliver_to) {
             return Ok(self.leave_by_fault(decision));
         }
         if !delivers && decision.result.is_some() && decision.deliver_to != 0 {
             return Ok(self.leave_by_delivery(decision));
         }
         Ok(Exit { value: 0, next })
+    }
+
+    /// The rest of a call that leads from one VCPU to another.
+    #[inline(always)]
+    pub fn across(&mut self, crossing: Crossing, arguments: Arguments) -> Option<Exit> {
+        let memory = &mut Unobserved(&self.metal);
+        match self.kernel.across(memory, crossing, arguments, self.clock.now()) {
+            Crossed::Nothing => None,
+            Crossed::Over => Some(Exit { value: 0, next: self.resume() }),
+            Crossed::Stays(value) => {
+                forget_registers();
+                Some(Exit { value, next: 0 })
+            }
+        }
+    }
+
+    /// Nothing has to be decided: the thread that the core named goes on.
+    #[inline(never)]
+    fn resume(&mut self) -> usize {
+        let decision = self.kernel.resume_running();
+        if self.metal.observe.record {
+            self.keep(&decision);
+        }
+        self.go_on(decision)
+    }
+
+    /// Timer, address space, result, message: then the chosen thread can go on.
+    #[inline(always)]
+    fn go_on(&mut self, decision: Decision) -> usize {
+        self.arm(decision.alarm);
+        let next = self.put_on(&decision);
+        if decision.deliver_to != 0 { self.deliver(decision) } else { next }
     }
 
     /// Starts a process, if nothing has to be decided for it.
@@ -243,7 +271,13 @@ impl Shell {
         if self.metal.observe.record {
             self.noted = cause;
         }
-        self.kernel.happen(&mut self.metal, self.clock.now(), cause);
+        let now = self.clock.now();
+        if let Cause::Irq(device) = cause
+            && self.kernel.interrupt_plainly(&mut self.metal, device, now)
+        {
+            return self.resume();
+        }
+        self.kernel.happen(&mut self.metal, now, cause);
         self.conclude()
     }
 
@@ -263,7 +297,7 @@ impl Shell {
         self.conclude()
     }
 
-    /// Decides who runs. Timer, address space, result, message: then that thread can go on.
+    /// Decides who runs, and lets it go on.
     #[inline(never)]
     fn conclude(&mut self) -> usize {
         let decision = self.kernel.decide();
@@ -273,12 +307,11 @@ impl Shell {
         if self.metal.observe.record {
             self.keep(&decision);
         }
-        self.arm(decision.alarm);
         if decision.run.is_none() {
+            self.arm(decision.alarm);
             return self.nobody(decision.alarm);
         }
-        let next = self.put_on(&decision);
-        if decision.deliver_to != 0 { self.deliver(decision) } else { next }
+        self.go_on(decision)
     }
 
     /// Records why the kernel was entered and what it decided.

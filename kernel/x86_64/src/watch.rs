@@ -18,14 +18,14 @@ const _: () = assert!((CallNumber::ALL[CallNumber::ALL.len() - 1] as usize) < CA
 struct Spent {
     entries: u64,
     instructions: u64,
-    /// Of those that went on with somebody else, and of those that did not.
+    /// The longest entry that went on with another thread, and the longest that did not.
     longest: [u64; 2],
 }
 
 /// All paths so far.
 pub struct Paths {
     spent: [Spent; 4],
-    /// Of each call by number: the longest that went on with somebody else, and of the others.
+    /// The longest of each call by number: after which another thread ran, and the others.
     calls: [[u16; 2]; CALLS],
     /// The cause of the longest path.
     pub longest_cause: u64,

@@ -137,7 +137,7 @@ impl Core<'_> {
         }
     }
 
-    /// One tick: the most urgent VCPU with budget runs its thread, or whoever that waits for.
+    /// One tick: the most urgent VCPU with budget runs its thread, or the owner that it waits for.
     fn tick(&mut self, now: u64) {
         let ready = |thread: &usize| {
             self.at[*thread].is_some() && self.servers[*thread].available(Nanos(now)) > Nanos::ZERO

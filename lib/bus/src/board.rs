@@ -1,5 +1,5 @@
 //! Periodic endpoints with their places so far, and the steps of admission: the high-criticality
-//! ones together, the others one by one, and the explanation for whoever gets no place.
+//! ones together, the others one by one, and the reason for each endpoint without a place.
 
 use crate::arrange::Ground;
 use crate::endpoint::{Async, Bus, Criticality, Periodic, Starts};
@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 pub type Place = (u32, u32);
 
 /// The state of an admission.
-pub struct Board<'a> {
+pub(crate) struct Board<'a> {
     pub bus: &'a Bus,
     pub judge: &'a Judge,
     pub periodic: &'a [Periodic],
@@ -149,8 +149,8 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// The schedules with one reservation in every slot that break nothing: with steps of a tenth,
-    /// and with the smallest reservation.
+    /// Returns the schedules with one reservation in every slot that break nothing: with steps of a
+    /// tenth, and with the smallest reservation.
     pub fn uniform(&self, asyncs: &[Async]) -> Vec<Outcome> {
         if self.bus.starts == Starts::Unknown {
             return Vec::new();

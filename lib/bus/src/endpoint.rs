@@ -37,7 +37,7 @@ pub struct Bus {
     pub unit: Unit,
     /// The rule that places periodic endpoints.
     pub starts: Starts,
-    /// So many packets may fail and be repeated during one guaranteed transfer, whoever's.
+    /// Packets of any endpoint that may fail and be repeated during one guaranteed transfer.
     pub retries: u32,
     /// From the doorbell until the controller has the transfer in its schedule, at most.
     pub doorbell: Picos,

@@ -1,5 +1,5 @@
 //! USB bus schedules: which periodic endpoint transmits in which microframe, how long a bulk
-//! transfer takes at worst, and who is refused.
+//! transfer takes at worst, and which endpoints are refused.
 //!
 //! Pure decisions: no hardware, no clock. Times are whole picoseconds ([`Picos`]); what is promised
 //! leaves as nanoseconds, rounded up. Theory and evidence: `docs/bus.md`.

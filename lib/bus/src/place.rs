@@ -29,7 +29,7 @@ pub struct Bins {
 }
 
 impl Item {
-    /// So much time every `period` slots.
+    /// Returns an item that takes this time every `period` slots.
     #[must_use]
     pub const fn new(cost: u64, period: u32) -> Item {
         Item { cost, period }
@@ -137,7 +137,7 @@ pub fn place_all(
     Ok(starts)
 }
 
-/// The orders that are tried, Algorithm 3's first.
+/// Returns the orders that are tried, Algorithm 3's first.
 #[must_use]
 pub fn orders(items: &[Item]) -> Vec<Vec<usize>> {
     type Key = fn(&Item) -> (u64, u64);

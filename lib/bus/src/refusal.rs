@@ -15,7 +15,7 @@ pub enum Reason {
     Slot {
         /// The slot of the hyperperiod.
         slot: u32,
-        /// So much more time would be needed in it.
+        /// The time that the slot lacks.
         missing: Picos,
     },
     /// It fits into the slots, but a guarantee breaks.
@@ -27,8 +27,8 @@ pub enum Reason {
 /// The nearest demand that would have fit in its place, everything else unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WouldFit {
-    /// So many packets per transfer (periodic) or bytes per guarantee (asynchronous) at the same
-    /// period.
+    /// Packets per transfer (periodic) or bytes per guarantee (asynchronous) that would fit at the
+    /// same period.
     pub amount: Option<u32>,
     /// The period in slots at which the wanted amount fits.
     pub period: Option<u32>,

@@ -2,7 +2,7 @@
 //!
 //! A new device first gets what is left. If that is not enough for what it must have, endpoints of
 //! low criticality make room; if that does not help either and moves are allowed, everything is
-//! planned anew. Either the whole device gets in or nothing changes.
+//! planned again. Either the whole device gets in or nothing changes.
 
 use crate::board::{Board, Place};
 use crate::endpoint::{Async, Bus, Criticality, Periodic, check};
@@ -62,19 +62,19 @@ impl Scheduler {
         &self.bus
     }
 
-    /// The schedule as it is.
+    /// Returns the schedule as it is.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The asynchronous endpoints, in the order of the round robin.
+    /// Returns the asynchronous endpoints, in the order of the round robin.
     #[must_use]
     pub fn asyncs(&self) -> &[Async] {
         &self.asyncs
     }
 
-    /// The periodic endpoints, with and without a place.
+    /// Returns the periodic endpoints, with and without a place.
     #[must_use]
     pub fn periodic(&self) -> &[Periodic] {
         &self.periodic

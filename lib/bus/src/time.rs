@@ -27,7 +27,7 @@ impl Picos {
         Nanos(self.0.div_ceil(1_000))
     }
 
-    /// So many of them one after another.
+    /// Returns the time of `count` of them one after another.
     #[must_use]
     pub const fn times(self, n: u64) -> Picos {
         Picos(self.0.saturating_mul(n))

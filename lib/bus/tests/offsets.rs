@@ -68,7 +68,7 @@ fn the_tree_finds_a_placement_if_there_is_one() {
     assert!(possible > 100 && impossible > 100, "{possible} {impossible}");
 }
 
-/// Of `sets` sets of `n` items: placed by first fit decreasing, by the portfolio, by the tree.
+/// Counts the sets of `n` items that are placed by first fit decreasing, the portfolio, the tree.
 fn count(n: u32, sets: u64) -> [u32; 3] {
     let mut counts = [0; 3];
     for index in 0..sets {

@@ -34,12 +34,12 @@ plain! {
         pub code: u8,
         /// [`EXTENDED`], [`REMOTE`], [`LOST_BEFORE`], [`OUTSIDE`], [`NEWS`].
         pub flags: u8,
-        /// How often the channel was opened before: the interface's clock may have begun anew.
+        /// How often the channel was opened before: the interface's clock may have restarted.
         pub opened: u16,
-        /// How long it took from its bus to the server, beyond the fastest, in ns: at least so
-        /// long, whatever the two clocks do within their stated drift.
+        /// How long it took from its bus to the server, beyond the fastest, in ns. It is a
+        /// lower bound for any drift of the two clocks within the stated one.
         pub moved: u32,
-        /// And at most so much longer.
+        /// The largest error of `moved`: it may be this much too short.
         pub inexact: u32,
     }
 }
@@ -191,7 +191,7 @@ impl Report {
 }
 
 impl Arrival {
-    /// A frame that was through at `time` and came at `taken`.
+    /// Returns a frame that was through at `time` and came at `taken`.
     #[must_use]
     pub fn new(frame: &Frame, time: Nanos, taken: Nanos) -> Arrival {
         let Departure { data, id, code, flags, .. } = Departure::new(frame);
@@ -235,13 +235,13 @@ impl Arrival {
 }
 
 impl Departure {
-    /// A frame to be sent, put into a pipe at `written`.
+    /// Returns a frame to be sent, put into a pipe at `written`.
     #[must_use]
     pub fn at(frame: &Frame, written: Nanos) -> Departure {
         Departure { written: written.0, ..Departure::new(frame) }
     }
 
-    /// A frame to be sent.
+    /// Returns a frame to be sent.
     #[must_use]
     pub fn new(frame: &Frame) -> Departure {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
@@ -349,7 +349,7 @@ impl Ledger {
         (self.written, through, given_up.min(self.written - through))
     }
 
-    /// Frames written of which nobody knows yet what becomes of them.
+    /// Written frames whose fate is not known yet.
     #[must_use]
     pub fn pending(&self) -> u64 {
         let (written, through, given_up) = self.counts();

@@ -61,9 +61,9 @@ pub struct BitTiming {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub prescaler: (u32, u32),
-    /// Of the propagation segment and phase segment 1 together.
+    /// Limits of the propagation segment and phase segment 1 together.
     pub before_sample: (u32, u32),
-    /// Of phase segment 2.
+    /// Limits of phase segment 2.
     pub phase2: (u32, u32),
     pub jump_max: u32,
 }
@@ -190,8 +190,8 @@ impl BitTiming {
         after_error.min(between_edges) as u32
     }
 
-    /// The setting for exactly `rate` from `clock` Hz with its sample nearest to `sample_point`
-    /// tenths of a per cent; of equals the one with more quanta.
+    /// Returns the setting for exactly `rate` from `clock` Hz with its sample nearest to
+    /// `sample_point` tenths of a per cent; of equals the one with more quanta.
     ///
     /// # Errors
     /// None gives the rate.

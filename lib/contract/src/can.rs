@@ -61,7 +61,7 @@ pub const DEPARTURES: usize = diapason_abi::pipe::OUT_SLOTS;
 
 /// Reports that may wait. The server writes at most one for each bottom half.
 pub const REPORTS: usize = 64;
-/// Of these, so many are kept for what a client may be waiting for.
+/// Reports that are kept for those that a client may be waiting for.
 pub const REPORTS_KEPT: usize = 8;
 
 /// The bit rate of a channel, if nobody says another.
@@ -160,7 +160,7 @@ const NAMES: [Names; CHANNELS] = [
     names!("can9"),
 ];
 
-/// The names of a channel, if there is one of this number.
+/// Returns the names of the channel of this number, if there is one.
 #[must_use]
 pub fn names(channel: usize) -> Option<&'static Names> {
     NAMES.get(channel)

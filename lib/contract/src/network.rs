@@ -77,7 +77,7 @@ plain! {
         pub slot: u32,
         /// Bytes of the frame.
         pub bytes: u32,
-        /// Of a slot that is back: [`DONE`], [`DROPPED`] or [`NONSENSE`].
+        /// The fate of a slot that is back: [`DONE`], [`DROPPED`] or [`NONSENSE`].
         pub status: u32,
         /// Bits per second from and to the network, as the device says; 0 if it does not.
         pub speed: [u32; 2],

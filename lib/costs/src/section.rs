@@ -337,7 +337,7 @@ impl Dimensions {
     /// were parked before it.
     const fn compared(&self) -> u64 {
         let Dimensions { helped, by_deadline, all_threads, .. } = *self;
-        // So many choices have enough threads left for all VCPUs.
+        // Choices that have enough threads left for all VCPUs.
         let full = all_threads.saturating_sub(by_deadline).saturating_add(1);
         let full = if full < helped { full } else { helped };
         let fewer = helped - full;

@@ -17,7 +17,7 @@ const _: () = assert!(RECORDING.objection(&KERNEL).is_none());
 /// Most choices of a thread in one entry: one, and one after each alarm that rings.
 const CHOICES: u64 = 3;
 
-/// The kernel's part of a budget: the paths that are charged to whoever runs next, less the free
+/// The kernel's part of a budget: the paths that are charged to the next VCPU, less the free
 /// part. See [`grace`](crate::grace).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lost {
@@ -94,7 +94,7 @@ impl KernelTimes {
         }
     }
 
-    /// All of them, for [`Prices::section`] and its siblings.
+    /// Returns all of them, for [`Prices::section`] and its siblings.
     #[must_use]
     pub fn prices(&self, queues: impl Iterator<Item = Option<u8>>) -> Prices {
         let (path, top_half) = (self.longest_path(), self.top_half());

@@ -32,7 +32,7 @@ impl Crc {
         Crc(u32::MAX)
     }
 
-    /// And four bytes more, the first in the lowest bits.
+    /// Takes in four bytes, the first in the lowest bits.
     #[must_use]
     #[inline]
     pub const fn word(self, word: u32) -> Crc {
@@ -43,7 +43,7 @@ impl Crc {
             ^ TABLES[0][d as usize])
     }
 
-    /// And one byte more.
+    /// Takes in one byte.
     #[must_use]
     #[inline]
     pub const fn byte(self, byte: u8) -> Crc {
@@ -99,7 +99,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// The first two words of a head; the third is the checksum.
+    /// Returns the first two words of a head; the third is the checksum.
     #[must_use]
     pub const fn words(self) -> [u32; 2] {
         [self.number, self.bytes as u32 | (self.first as u32) << 16]
@@ -123,7 +123,7 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// The head of the next message, with so many bytes behind it.
+    /// Returns the head of the next message, with `bytes` bytes behind it.
     pub const fn head(&mut self, bytes: u16) -> Head {
         let head = Head { number: self.next, bytes, first: !self.begun };
         self.next = self.next.wrapping_add(1);
@@ -136,9 +136,9 @@ impl Numbering {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
     Next,
-    /// So many are missing before it.
+    /// The number of messages that are missing before it.
     Lost(u32),
-    /// The first of a sender that begins, perhaps anew; what it had sent before may be lost.
+    /// The first of a sender that starts or restarts; its earlier messages may be lost.
     Begun,
     /// It was here before.
     Again,
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!([hear(0), hear(1), hear(4)], [Arrival::Begun, Arrival::Next, Arrival::Lost(2)]);
         assert_eq!([hear(3), hear(4), hear(5)], [Arrival::Again, Arrival::Again, Arrival::Next]);
         assert_eq!(hear(900), Arrival::Lost(894));
-        // The sender begins anew, with its first message and without.
+        // The sender restarts, with its first message and without.
         assert_eq!(
             [hear(0), hear(1), hear(999)],
             [Arrival::Begun, Arrival::Next, Arrival::Lost(997)]

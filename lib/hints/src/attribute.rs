@@ -15,7 +15,7 @@ const FORMS: &str = "`#[hint(none)]`, `#[hint(MUTEX)]`, `#[hint(locks(MUTEX))]`,
 
 /// A statement by a person.
 #[derive(Clone, Debug)]
-pub enum Said {
+pub(crate) enum Said {
     /// The blocking calls of the statement have no hint.
     None,
     /// They have this one.

@@ -9,7 +9,7 @@ use syn::{BinOp, Expr, UnOp};
 
 /// An expression without effects, and what its value depends on. Equal text is the same term.
 #[derive(Clone, Debug)]
-pub struct Term {
+pub(crate) struct Term {
     pub tokens: TokenStream,
     /// As a person would write it.
     pub text: String,
@@ -34,20 +34,20 @@ impl fmt::Display for Term {
 
 /// Why an expression is no term.
 #[derive(Clone, Debug)]
-pub struct Impure {
+pub(crate) struct Impure {
     /// The part that is at fault.
     pub span: Span,
     pub text: String,
 }
 
 impl Term {
-    /// The mutex that `receiver` of a lock names.
+    /// Returns the mutex that `receiver` of a lock names.
     pub fn mutex(receiver: &Expr) -> Result<Term, Impure> {
         let place = without_reference(receiver);
         Term::of(place, &Names::new())
     }
 
-    /// A condition, or another value. `mutable` are the variables that can change.
+    /// Returns a condition, or another value. `mutable` are the variables that can change.
     pub fn of(expr: &Expr, mutable: &Names) -> Result<Term, Impure> {
         let mut term = Term {
             tokens: expr.to_token_stream(),

@@ -1,7 +1,7 @@
 //! Delays between two clocks that drift: from a device, which stamps its messages, to the host.
 //!
 //! Nobody knows when the device's clock began, so one distance between the two says nothing; only
-//! differences of distances do. And nobody knows how fast it runs: the distance itself grows or
+//! differences of distances do. Its rate is not known either: the distance itself grows or
 //! shrinks, by at most a stated rate d. So a message that came at t with distance D was late by at
 //! least D − min(Dⱼ + d·(t − tⱼ)) beyond the fastest message j before it. If the clock keeps within
 //! d, this is never more than the truth, and no false alarm can follow. All these lines rise alike,
@@ -61,18 +61,18 @@ impl Point {
 }
 
 impl DeviceClock {
-    /// One that runs at most so many millionths faster or slower than the host's.
+    /// Returns one that runs at most so many millionths faster or slower than the host's.
     #[must_use]
     pub const fn new(drift: u32) -> DeviceClock {
         DeviceClock { drift, lowest: None, spans: None }
     }
 
-    /// The device's clock may have begun anew.
+    /// Starts over, because the device's clock may have restarted.
     pub const fn restart(&mut self) {
         *self = DeviceClock::new(self.drift);
     }
 
-    /// A message with this time of its device came now.
+    /// Takes in a message that has this time of its device and came now.
     pub fn measure(&mut self, now: Nanos, time: Nanos) -> Delay {
         let point = Point { at: now, distance: now.0.wrapping_sub(time.0) };
         let above = self.lowest.map_or(0, |lowest| lowest.above(point, self.drift));

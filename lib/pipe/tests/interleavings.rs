@@ -1,5 +1,5 @@
 //! The code of the ring under every interleaving of its shared accesses: whole programs of pushes
-//! and pops behave as a bounded queue, whoever runs when.
+//! and pops behave as a bounded queue under every interleaving.
 
 #[path = "../../state/tests/baton/mod.rs"]
 mod baton;

@@ -6,9 +6,10 @@
 //! monotonic comes first, one queue of all (EDF) among the last; hence the answer never costs more
 //! than either.
 
+use crate::core::core;
 use diapason_abi::archive::VCPUS_MAX;
-use diapason_analysis::server::{Queue, System, dp_queues, first_failure};
-use diapason_costs::KernelTimes;
+use diapason_analysis::server::{Queue, first_failure};
+use diapason_system::{Server, System};
 
 /// Lengths of the queues by deadline; the rest of the VCPUs are in the queue by period.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -19,20 +20,31 @@ pub struct Lengths {
 
 /// The cheapest allocation that holds, as the queue of each Main VCPU; `None` if there is none
 /// among those looked at: two queues by deadline for as many VCPUs as the kernel takes, one beyond.
+///
+/// Each candidate is judged as the description that asks for it would be. The kernel's costs follow
+/// from the queues: those of a switch, and its longest path.
 #[must_use]
-pub fn cheapest(system: &System, costs: &KernelTimes) -> Option<Vec<Queue>> {
-    let mut by_period: Vec<usize> = (0..system.mains.len()).collect();
-    by_period.sort_by_key(|index| system.mains[*index].period);
-    let mut trial = system.clone();
+pub fn cheapest(described: &System, clock_hz: u64) -> Option<Vec<Queue>> {
+    let by_period = mains_by_period(described);
+    let mut trial = described.clone();
     candidates(by_period.len()).into_iter().find_map(|lengths| {
         allot(&mut trial, &by_period, lengths);
-        let before = trial.switch;
-        trial.switch = costs.switch(dp_queues(&trial));
-        trial.overrun = trial.overrun + trial.switch - before;
-        trial.kernel_section = trial.kernel_section + trial.switch - before;
-        let holds = first_failure(&trial).ok()?.is_none();
-        holds.then(|| trial.mains.iter().map(|main| main.queue).collect())
+        let core = core(&trial, &trial.kernel_times(clock_hz));
+        let holds = first_failure(&core.system).ok()?.is_none();
+        holds.then(|| core.system.mains.iter().map(|main| main.queue).collect())
     })
+}
+
+/// Returns the numbers of the Main VCPUs, those with the shortest periods first.
+fn mains_by_period(described: &System) -> Vec<usize> {
+    let period = |number: &usize| match described.vcpus[*number].server {
+        Server::Main { period_ns, .. } => period_ns,
+        Server::Io { .. } => u64::MAX,
+    };
+    let is_main = |number: &usize| period(number) < u64::MAX;
+    let mut mains: Vec<usize> = (0..described.vcpus.len()).filter(is_main).collect();
+    mains.sort_by_key(period);
+    mains
 }
 
 /// Every allocation to try, cheapest first.
@@ -46,7 +58,7 @@ fn candidates(count: usize) -> Vec<Lengths> {
         let most = if first == 0 { 0 } else { count - first };
         all.extend((0..=most).map(|second| Lengths { first, second }));
     }
-    // Of equal costs the one with most VCPUs in queues by deadline admits most.
+    // Among equal costs, the one with most VCPUs in queues by deadline admits most.
     all.sort_by_key(|l| {
         let queues = usize::from(l.first > 0) + usize::from(l.second > 0);
         (l.first.max(l.second), queues, usize::MAX - (l.first + l.second))
@@ -54,19 +66,28 @@ fn candidates(count: usize) -> Vec<Lengths> {
     all
 }
 
-fn allot(system: &mut System, by_period: &[usize], lengths: Lengths) {
-    for (place, index) in by_period.iter().enumerate() {
-        system.mains[*index].queue = if place < lengths.first {
-            Queue::Dp(0)
+/// Puts every VCPU into the queue that it has with queues by deadline of these lengths.
+fn allot(described: &mut System, by_period: &[usize], lengths: Lengths) {
+    let queues = u8::from(lengths.first > 0) + u8::from(lengths.second > 0);
+    described.scheduling.dp_queues = queues;
+    for (place, number) in by_period.iter().enumerate() {
+        described.vcpus[*number].queue = if place < lengths.first {
+            0
         } else if place < lengths.first + lengths.second {
-            Queue::Dp(1)
+            1
         } else {
-            Queue::Fp
+            queues
         };
+    }
+    for number in 0..described.vcpus.len() {
+        if let Server::Io { serves, .. } = &described.vcpus[number].server {
+            let served = serves.iter().map(|main| described.vcpus[usize::from(*main)].queue);
+            described.vcpus[number].queue = served.min().unwrap_or(queues);
+        }
     }
 }
 
-/// The lines for `[scheduling]` that ask for `queues`, by the names of the Main VCPUs.
+/// Returns the lines for `[scheduling]` that ask for `queues`, by the names of the Main VCPUs.
 #[must_use]
 pub fn lines(queues: &[Queue], names: &[&str]) -> String {
     let count = queues.iter().filter_map(|queue| match queue {
@@ -88,49 +109,66 @@ pub fn lines(queues: &[Queue], names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diapason_abi::Nanos;
-    use diapason_analysis::server::MainVcpu;
-    use diapason_costs::{KERNEL, KernelTimes};
+    use diapason_system::parse;
 
-    fn system(servers: &[(u64, u64)]) -> System {
-        let ms = |n: u64| Nanos(n * 1_000_000);
-        let mains = servers.iter().map(|(c, t)| MainVcpu::new(ms(*c), ms(*t))).collect();
-        System::new(mains, Vec::new())
+    const FAST: u64 = 10_000_000_000;
+    const NONE: &str = "dynamic = []";
+    const ALL: &str = "dynamic = \"all\"";
+
+    /// A description of VCPUs `v0`, `v1` … with these budgets and periods in ms, as `queues` says.
+    fn described(servers: &[(u64, u64)], queues: &str) -> System {
+        let head = "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n";
+        let mut text = format!("{head}[scheduling]\n{queues}\n");
+        for (number, (budget, period)) in servers.iter().enumerate() {
+            text += &format!(
+                "[[vcpu]]\nname = \"v{number}\"\nbudget = \"{budget}ms\"\n\
+                 period = \"{period}ms\"\n"
+            );
+        }
+        parse("s.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"))
     }
 
-    const FAST: KernelTimes = KernelTimes::new(KERNEL, 10_000_000_000);
+    /// Returns the line of the cheapest queues of these VCPUs, which have the queues `now`.
+    fn line(servers: &[(u64, u64)], now: &str, clock_hz: u64) -> Option<String> {
+        let names: Vec<String> = (0..servers.len()).map(|number| format!("v{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let queues = cheapest(&described(servers, now), clock_hz)?;
+        Some(lines(&queues, &names))
+    }
 
     #[test]
     fn rate_monotonic_if_that_holds() {
-        let queues = cheapest(&system(&[(1, 4), (1, 5), (1, 20)]), &FAST).unwrap();
-        assert_eq!(queues, [Queue::Fp; 3]);
-        assert_eq!(lines(&queues, &["a", "b", "c"]), "dynamic = []");
+        assert_eq!(line(&[(1, 4), (1, 5), (1, 20)], ALL, FAST).unwrap(), "dynamic = []");
     }
 
     #[test]
     fn no_more_than_needed_goes_by_deadline() {
         // By period alone the second is late (2 + 2 · 2 > 5), the third never is.
-        let queues = cheapest(&system(&[(2, 40), (2, 4), (2, 5)]), &FAST).unwrap();
-        assert_eq!(queues, [Queue::Fp, Queue::Dp(0), Queue::Dp(0)]);
-        assert_eq!(lines(&queues, &["c", "a", "b"]), "dynamic = [[\"a\", \"b\"]]");
+        let servers = [(2, 40), (2, 4), (2, 5)];
+        assert_eq!(line(&servers, ALL, FAST).unwrap(), "dynamic = [[\"v1\", \"v2\"]]");
     }
 
     #[test]
     fn everything_by_deadline_if_nothing_less_will_do() {
-        let queues = cheapest(&system(&[(2, 4), (2, 5), (1, 11)]), &FAST).unwrap();
-        assert_eq!(queues, [Queue::Dp(0); 3]);
-        assert_eq!(lines(&queues, &["a", "b", "c"]), "dynamic = \"all\"");
-        assert_eq!(cheapest(&system(&[(2, 4), (3, 5)]), &FAST), None);
+        assert_eq!(line(&[(2, 4), (2, 5), (1, 11)], NONE, FAST).unwrap(), "dynamic = \"all\"");
+        assert_eq!(line(&[(2, 4), (3, 5)], ALL, FAST), None);
     }
 
+    /// A description with the queues that were found holds, and costs no more than any other that
+    /// holds. The queues that it has now make no difference.
     #[test]
-    fn the_answer_is_the_first_of_all_that_hold() {
-        let costs = KernelTimes::new(KERNEL, 1_000_000_000);
+    fn the_answer_holds_and_nothing_cheaper_does() {
+        const CLOCK: u64 = 1_000_000_000;
+        let judged = |system: &System| {
+            let core = core(system, &system.kernel_times(CLOCK));
+            (first_failure(&core.system) == Ok(None)).then_some(core.system.switch)
+        };
         let mut seed = 0x9e37_79b9_u64;
         let mut random = |below: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (seed >> 33) % below
         };
+        let mut found = 0;
         for _ in 0..60 {
             let servers: Vec<(u64, u64)> = (0..5)
                 .map(|_| {
@@ -138,28 +176,22 @@ mod tests {
                     (1 + random(period.div_ceil(4)), period)
                 })
                 .collect();
-            let system = system(&servers);
-            let mut cost_of_best = None;
-            let mut by_period: Vec<usize> = (0..5).collect();
-            by_period.sort_by_key(|index| system.mains[*index].period);
-            for first in 0..=5 {
-                for second in 0..=5 - first {
-                    let mut trial = system.clone();
-                    allot(&mut trial, &by_period, Lengths { first, second });
-                    trial.switch = costs.switch(dp_queues(&trial));
-                    if first_failure(&trial) == Ok(None) {
-                        let cost = trial.switch;
-                        cost_of_best =
-                            Some(cost_of_best.map_or(cost, |best: Nanos| best.min(cost)));
-                    }
-                }
-            }
-            let ours = cheapest(&system, &costs).map(|queues| {
-                let mut trial = system.clone();
-                trial.mains.iter_mut().zip(queues).for_each(|(main, queue)| main.queue = queue);
-                costs.switch(dp_queues(&trial))
+            let now = [NONE, ALL][random(2) as usize];
+            let mut trial = described(&servers, now);
+            let by_period = mains_by_period(&trial);
+            let pairs = (0..=5).flat_map(|first| (0..=5 - first).map(move |s| (first, s)));
+            let cheapest_of_all = pairs.filter_map(|(first, second)| {
+                allot(&mut trial, &by_period, Lengths { first, second });
+                judged(&trial)
             });
-            assert_eq!(ours, cost_of_best, "{servers:?}");
+            let cheapest_of_all = cheapest_of_all.min();
+            let ours = line(&servers, now, CLOCK).map(|line| {
+                found += 1;
+                let wanted = described(&servers, &line);
+                judged(&wanted).unwrap_or_else(|| panic!("{servers:?} with {line} does not hold"))
+            });
+            assert_eq!(ours, cheapest_of_all, "{servers:?}");
         }
+        assert!(found > 20, "only {found} of 60 have queues that hold");
     }
 }

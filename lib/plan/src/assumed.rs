@@ -16,15 +16,15 @@ pub struct Assumed {
     pub path: (u64, u64),
     /// Instructions of a top half, and of one that leads to a switch.
     pub top_half: [u64; 2],
-    /// Of each described VCPU.
+    /// One entry for each described VCPU.
     pub vcpus: Vec<AssumedVcpu>,
-    /// Of each device, the shortest time between two of its interrupts, if one was described.
+    /// The described shortest time between two interrupts of each device.
     pub intervals: Vec<Option<u64>>,
     /// Time of a switch that no budget pays.
     pub switch_grace: Nanos,
-    /// Of each process, whether VCPUs pay for all time of its threads.
+    /// Whether VCPUs pay for all time of the threads, process by process.
     pub paid: Vec<bool>,
-    /// Of each process, the VCPU of its threads, if it has one.
+    /// The VCPU of the threads of each process, if it has one.
     pub seats: Vec<Option<u16>>,
 }
 
@@ -43,8 +43,13 @@ pub enum AssumedVcpu {
         /// The longest job described.
         job: Option<u64>,
     },
-    /// An I/O VCPU, as it is described.
-    Io(IoVcpu),
+    Io {
+        /// The I/O VCPU, as it is described.
+        io: IoVcpu,
+        /// Whether what is promised to others relies on how often it is woken. The kernel spares it
+        /// no more switches than its `interval` says; it pays for all others itself.
+        relied: bool,
+    },
 }
 
 /// Returns whether VCPUs pay for all time of the threads of each process. They do if it has a VCPU.
@@ -83,7 +88,10 @@ impl Plan {
             vcpus.push((*number, AssumedVcpu::Main { response, list, relied, wakes, job }));
         }
         let ios = core.ios.iter().zip(&core.system.ios);
-        vcpus.extend(ios.map(|(number, io)| (*number, AssumedVcpu::Io(io.clone()))));
+        vcpus.extend(ios.map(|(number, io)| {
+            let (io, relied) = (io.clone(), self.is_in_a_bill(*number));
+            (*number, AssumedVcpu::Io { io, relied })
+        }));
         vcpus.sort_by_key(|(number, _)| *number);
         let switch = KERNEL.switch_among(system.deadline_queues());
         let interrupts = system.devices.iter().map(|device| device.interrupt);
@@ -96,6 +104,17 @@ impl Plan {
             paid: paid(system),
             seats: system.processes.iter().map(|process| process.vcpu).collect(),
         }
+    }
+
+    /// Returns whether an I/O VCPU serves an end of a pipe, so that its work is in a bill.
+    fn is_in_a_bill(&self, vcpu: u16) -> bool {
+        let system = self.system();
+        let Server::Io { serves, .. } = &system.vcpus[usize::from(vcpu)].server else {
+            return false;
+        };
+        let ends =
+            system.pipes.iter().filter_map(|it| system.processes[usize::from(it.process)].vcpu);
+        ends.chain(system.tpipes.iter().map(|it| it.vcpu)).any(|end| serves.contains(&end))
     }
 
     /// Returns whether what is promised of a Main VCPU relies on its list never being full: the

@@ -1,7 +1,7 @@
 //! How long a transfer of a pipe's device takes on the bus as it is described: with the devices
 //! that are plugged in beside it, as their descriptors say, and with declared endpoints.
 //!
-//! In which slots the server lets periodic endpoints transmit, and who comes first in the round
+//! The slots of periodic endpoints, and the order of devices in the round
 //! robin, is decided when devices come: so periodic endpoints are charged in every slot, and the
 //! bound is one for any order. Devices that only QEMU has are left out; its bus takes no time.
 
@@ -35,7 +35,7 @@ const DISK_BLOCKS: u32 = 128 << 10;
 const KEY_PERIOD: Nanos = Nanos::from_millis(100);
 const KEYS: u64 = 36_000;
 
-/// A fresh device of this kind; there is no model of what only QEMU has.
+/// Returns a fresh device of this kind; devices that only QEMU has have no model.
 #[must_use]
 pub fn model(model: UsbModel) -> Option<Box<dyn Device>> {
     Some(match model {
@@ -54,7 +54,7 @@ pub fn model(model: UsbModel) -> Option<Box<dyn Device>> {
     })
 }
 
-/// A fresh hub of this kind.
+/// Returns a fresh hub of this kind.
 #[must_use]
 pub fn hub(model: UsbModel) -> Hub {
     Hub::new(model.is_superspeed(), UsbModel::HUB_PORTS)
@@ -70,8 +70,8 @@ struct Beside {
     control: bool,
 }
 
-/// The longest time in which the bulk endpoint of the device `usb` in this direction, with packets
-/// of so many bytes, carries `bytes`.
+/// Returns the longest time in which the bulk endpoint of the device `usb` in this direction, with
+/// packets of so many bytes, carries `bytes`.
 ///
 /// # Errors
 /// Why the bus has no time for that, and the remedy.
@@ -85,7 +85,7 @@ pub fn longest(
     let worst = all.longest(direction, packet, bytes).map_err(|unfit| words(&unfit, system))?;
     worst.map(Picos::nanos).ok_or_else(|| {
         let name = &system.usb[usb].name;
-        let what = format!("others leave the transfers of `{name}` no time on its bus");
+        let what = format!("other devices leave no time for the transfers of `{name}` on its bus");
         (what, "plug some of them into another controller".into())
     })
 }

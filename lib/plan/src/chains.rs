@@ -37,7 +37,7 @@ pub struct ChainBill {
     pub ring: Option<u64>,
     /// The output of the chain, at once and a second: the pipe's contract has to cover it.
     pub leaves: Bucket,
-    /// Of each thread, whether its time relies on a list of replenishments that is never full.
+    /// Whether each thread's time relies on a replenishment list that is never full.
     pub apart: Vec<bool>,
 }
 
@@ -52,12 +52,12 @@ pub struct ChainItem {
     pub value: Nanos,
     /// How long after its arrival a message, or a newer one, is behind this, at most.
     pub after: Nanos,
-    /// Messages between the thread before and the end of this one's work, and what there is room
+    /// Messages between the thread before and the end of this one's work, and those there is room
     /// for; of a state message nothing waits.
     pub waiting: Option<(u64, u64)>,
 }
 
-/// The bills of all chains of `system`, in their order.
+/// Returns the bills of all chains of `system`, in their order.
 #[must_use]
 pub(crate) fn chains(plant: &Plant<'_>, pipes: &[Piped]) -> Vec<Chained> {
     plant.system.chains.iter().map(|chain| Chained { bill: plant.chain(chain, pipes) }).collect()
@@ -74,7 +74,7 @@ impl Plant<'_> {
         let reads = &system.pipes[from];
         let Ok(piped) = &pipes[from].bill else {
             let what = format!("its pipe `{}` has none", reads.name);
-            return Err(NoBill::Missing(what, format!("see what is said of `{}`", reads.name)));
+            return Err(NoBill::Missing(what, format!("see the message about `{}`", reads.name)));
         };
         let arrives = [contract(reads)];
         let processes = processes(chain, system);
@@ -150,12 +150,12 @@ impl Plant<'_> {
                 let every = sampled(chain, *place).unwrap_or_default();
                 (
                     format!(
-                        "`{}` may take {} and samples every {}: it would pass over the next time",
+                        "`{}` may take {} and samples every {}: it would miss the next sample",
                         name(place),
                         human(takes.0),
                         human(every.0)
                     ),
-                    "make `every` longer, or its VCPU quicker".into(),
+                    "make `every` longer, or give its VCPU more of the processor".into(),
                 )
             }
             Stuck::Length => ("it has too many threads".into(), "make it shorter".into()),
@@ -179,7 +179,7 @@ fn sampled(chain: &Chain, place: usize) -> Option<Nanos> {
     }
 }
 
-/// All processes of a chain.
+/// Returns all processes of a chain.
 #[must_use]
 pub fn processes(chain: &Chain, system: &System) -> Vec<u16> {
     let first = system.pipes[usize::from(chain.from)].process;
@@ -236,7 +236,7 @@ impl ChainBill {
     }
 }
 
-/// The problems of chains, each of which is a refusal of the system.
+/// Returns the problems of chains, each of which is a refusal of the system.
 pub(crate) fn refusals<'a>(
     chains: &'a [Chained],
     system: &'a System,
@@ -262,7 +262,7 @@ fn refusal(chain: &Chain, chained: &Chained, system: &System) -> Option<[String;
         if needed > room {
             let by = place.checked_sub(1).map_or("", |link| chain.links[link].by.as_str());
             let title =
-                format!("{needed} messages may wait for `{}`, `{by}` holds {room}", item.what);
+                format!("{needed} messages may wait for `{}`; `{by}` holds {room}", item.what);
             return Some([title, note, format!("make room for {needed} in `{by}`")]);
         }
     }
@@ -275,7 +275,11 @@ fn refusal(chain: &Chain, chained: &Chained, system: &System) -> Option<[String;
             bill.total.0.div_ceil(1_000),
             longest.what
         );
-        Some([format!("messages of `{name}` may take {total}, {wanted} are wanted"), note, help])
+        Some([
+            format!("messages of `{name}` may take {total}; at most {wanted} is wanted"),
+            note,
+            help,
+        ])
     })
 }
 
@@ -289,7 +293,7 @@ fn sent(chain: &Chain, bill: &ChainBill, system: &System) -> Option<[String; 2]>
                 "`{}` may have {ring} messages waiting for `{}`, its ring holds {slots}",
                 chain.name, to.name
             ),
-            "make the rate smaller, or the way shorter".to_owned(),
+            "reduce the rate, or shorten the chain".to_owned(),
         ]);
     }
     let (leaves, said) = (&bill.leaves, contract(to));
@@ -305,7 +309,7 @@ fn sent(chain: &Chain, bill: &ChainBill, system: &System) -> Option<[String; 2]>
         (u128::from(leaves.messages) * 1_000_000_000).div_ceil(leaves.per.0.max(1).into());
     Some([
         format!(
-            "`{}` may write {burst} at once and {a_second} a second, `{}` says less",
+            "`{}` may write {burst} at once and {a_second} a second; `{}` declares less",
             chain.name, to.name
         ),
         format!(

@@ -10,20 +10,20 @@ use diapason_system::Server;
 #[derive(Clone, Debug)]
 pub struct Core {
     pub system: System,
-    /// Of each Main VCPU there, its number in the description.
+    /// The numbers of the Main VCPUs in the description.
     pub mains: Vec<u16>,
-    /// Of each I/O VCPU there, its number in the description.
+    /// The numbers of the I/O VCPUs in the description.
     pub ios: Vec<u16>,
 }
 
-/// The core that `described` asks for.
+/// Returns the core that `described` asks for.
 #[must_use]
 pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
     let mut core = Core { system: System::default(), mains: Vec::new(), ios: Vec::new() };
     let queues = described.scheduling.dp_queues;
     for (number, vcpu) in (0u16..).zip(&described.vcpus) {
         if let Server::Main { budget_ns, period_ns, replenishments, .. } = vcpu.server {
-            // Of a tuned pipe's thread the most that it may ever have counts.
+            // A tuned pipe's thread counts with the most that it may ever have.
             let tuned = described.tpipes.iter().find(|tpipe| tpipe.vcpu == number);
             let (budget, period) = tuned.map_or((Nanos(budget_ns), Nanos(period_ns)), |tpipe| {
                 (tpipe.envelope.budget, tpipe.envelope.period)
@@ -77,7 +77,7 @@ fn io(server: &Server, mains: &[u16]) -> Option<IoVcpu> {
     })
 }
 
-/// A queue as tables show it: `DP1` is the most urgent.
+/// Returns a queue as tables show it: `DP1` is the most urgent.
 #[must_use]
 pub fn queue_name(queue: Queue) -> String {
     match queue {

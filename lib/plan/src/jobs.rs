@@ -28,7 +28,7 @@ pub struct JobBound {
     pub help: Nanos,
     /// Shortest time between the beginnings of two.
     pub every: Nanos,
-    /// It is done so long after it begins.
+    /// Worst-case time from its start until it is done.
     pub done: Nanos,
     /// Most wake-ups of its VCPU in a period, the start of its program included.
     pub wakes: u64,
@@ -62,7 +62,7 @@ struct Declared {
     wakes: u64,
 }
 
-/// The bounds of all jobs. `mutexes` learns whose budgets last.
+/// Returns the bounds of all jobs. `mutexes` learns whose budgets last.
 pub(crate) fn jobs(system: &System, core: &Core, mutexes: &mut Mutexes<'_>) -> Jobs {
     let mut jobs: Jobs = vec![None; core.mains.len()];
     // The work of a job for others depends on the budgets of those before it.
@@ -195,7 +195,7 @@ fn declared(server: &Server) -> Option<Declared> {
     Some(Declared { work: Nanos(job_ns?), every: interval_ns.map(Nanos), wakes: wakes.into() })
 }
 
-/// The jobs without a bound.
+/// Returns the jobs without a bound.
 pub(crate) fn refusals(jobs: &Jobs, core: &Core, system: &System) -> Vec<Diagnostics> {
     let mut found = Vec::new();
     for (job, number) in jobs.iter().zip(&core.mains) {
@@ -220,9 +220,9 @@ pub(crate) fn refusals(jobs: &Jobs, core: &Core, system: &System) -> Vec<Diagnos
 fn of_list(name: &str, needed: u64, places: u64) -> [String; 3] {
     let wakes = needed - 1;
     let title =
-        format!("jobs wake `{name}` up to {wakes} times in a period, its list has {places}");
-    let note = "each wake-up needs a place, and one more is for what is used at the moment; the \
-                start of its program is one of them"
+        format!("jobs wake `{name}` up to {wakes} times in a period; its list has {places}");
+    let note = "the list needs a place for each wake-up, the start of the program among them, \
+     and one more"
         .to_owned();
     let help = if needed <= REPLENISHMENTS_MAX.into() {
         format!("write `replenishments = {needed}` at least, or a longer `interval`")
@@ -244,7 +244,7 @@ fn of_budget(name: &str, asked: Nanos, help: Nanos, budget: Nanos) -> [String; 3
     let title = match asked {
         Nanos::FOREVER => format!("jobs on `{name}` may wait for mutexes without end"),
         asked => format!(
-            "jobs on `{name}` may use {} each, which its budget does not last for",
+            "jobs on `{name}` may use {} each, and its budget does not cover that",
             human(asked.0)
         ),
     };

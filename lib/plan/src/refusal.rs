@@ -11,7 +11,7 @@ use diapason_abi::pipe::SLOTS;
 use diapason_analysis::server::{Failure, Nonsense, Queue, Refusal, Unfit, first_failure};
 use diapason_system::{Diagnostics, Pipe, Place, System, Way};
 
-/// The problem of a plan that does not hold.
+/// Returns the problem of a plan that does not hold.
 pub(crate) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
     match &plan.exact {
         Err(Unfit::Refused(refusal)) => of_exact(plan, system, refusal),
@@ -48,8 +48,8 @@ fn of_lost(vcpu: u16, what: &str, least: Nanos, system: &System) -> Diagnostics 
     system.problem(Place::Vcpu(vcpu), [&title, "", &note, &help])
 }
 
-/// The problems of pipes: no bound, one that is too long, a buffer that is too small. A number that
-/// several pipes lack is one problem.
+/// Returns the problems of pipes: no bound, one that is too long, a buffer that is too small. A
+/// number that several pipes lack is one problem.
 pub(crate) fn of_pipes(plan: &Plan, system: &System) -> Vec<Diagnostics> {
     let mut said: Vec<&str> = Vec::new();
     let mut found = Vec::new();
@@ -87,12 +87,14 @@ fn of_pipe(pipe: &Pipe, piped: &Piped) -> Option<[String; 3]> {
     let (slots, kept) = (SLOTS as u64, KEPT);
     if fills && bill.slots > slots {
         let title =
-            format!("`{name}` may have {} messages waiting, its buffer holds {slots}", bill.slots);
+            format!("`{name}` may have {} messages waiting; its buffer holds {slots}", bill.slots);
         return Some([title, note, "make the bound shorter or the rate smaller".into()]);
     }
     if fills && bill.device > kept {
-        let title =
-            format!("{} messages may wait in the device of `{name}`, it keeps {kept}", bill.device);
+        let title = format!(
+            "{} messages may wait in the device of `{name}`, which keeps {kept}",
+            bill.device
+        );
         return Some([
             title,
             note,
@@ -102,7 +104,7 @@ fn of_pipe(pipe: &Pipe, piped: &Piped) -> Option<[String; 3]> {
     let wanted = pipe.latency_ns.filter(|wanted| *wanted < bill.total.0)?;
     let longest = bill.items().iter().max_by_key(|item| item.value)?;
     let title = format!(
-        "messages of `{name}` may take {}, {} are wanted",
+        "messages of `{name}` may take {}; at most {} is wanted",
         human(bill.total.0),
         human(wanted)
     );
@@ -151,12 +153,12 @@ fn what_fails(refusal: &Refusal, name: &str, budget: &str) -> (String, String) {
         Failure::Late(Some(response)) => {
             let (after, period) = (human(response.0), human(limit.0));
             let title =
-                format!("`{name}` has had its {budget} only after {after}, its period is {period}");
+                format!("`{name}` gets its {budget} only after {after}; its period is {period}");
             (title, format!("{} too late", human((response - limit).0)))
         }
         Failure::Late(None) => {
             let title = format!("`{name}` may never get its {budget}");
-            (title, "those above it leave nothing".to_owned())
+            (title, "the VCPUs above it leave nothing".to_owned())
         }
         Failure::Overfull { window, demand } => {
             let (window_shown, demand_shown) = (human(window.0), human(demand.0));

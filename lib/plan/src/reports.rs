@@ -7,7 +7,7 @@ use diapason_pipe::bill::Service;
 use diapason_pipe::measured::REPORT;
 
 /// The supply of a thread that reports, for the work of its messages.
-pub struct Reporting<'a> {
+pub(crate) struct Reporting<'a> {
     service: &'a dyn Service,
     /// Most reports in a period, and what they take.
     count: u64,

@@ -78,8 +78,8 @@ impl Start {
         let name = &system.vcpus[usize::from(vcpu)].name;
         let title = format!("`{}` may never find its devices", process.name);
         let note = format!(
-            "`{half}` holds a lock for up to {held}, on the budget of whoever waits for it; \
-             `{name}` has {budget} in each period, and may never get the lock"
+            "`{half}` holds a lock for up to {held}, on the budget of the thread that waits for \
+             it; `{name}` has {budget} in each period, and may never get the lock"
         );
         let help = format!("give `{name}` at least {least} in each period, or have shorter works");
         Some(system.problem(Place::Vcpu(vcpu), [&title, "", &note, &help]))
@@ -94,8 +94,8 @@ impl Start {
         let name = &system.vcpus[usize::from(vcpu)].name;
         let title = format!("`{}` would need {within} to find its devices", process.name);
         let note = format!(
-            "the visits of its thread that manages take {work} in all, with the works that hold \
-             its locks; `{name}` has {budget} in {period}"
+            "the visits of its managing thread take {work} in all, with the works that hold its \
+             locks; `{name}` has {budget} in {period}"
         );
         let periods = (PATIENCE.0 / period.0).saturating_sub(1);
         let help = match work.0.checked_div(periods).map(|least| Nanos(least + 1)) {

@@ -21,7 +21,7 @@ const CLOCK: Nanos = Nanos::from_micros(10);
 
 /// The senders on the bus of a channel, as the description has them.
 enum Senders<'s> {
-    /// So many messages a second, each of so many bits at least, and the key that says so.
+    /// Messages a second, the least bits of each, and the key that declares them.
     Steady { rate: u64, bits: u64, key: &'static str },
     /// The frames of this log.
     Log { file: &'s str, frames: Vec<(Nanos, Frame)> },

@@ -74,13 +74,13 @@ fn several_jobs_in_a_period_need_places_for_all_and_for_the_start() {
     assert_eq!(found.wakes, 4);
     for list in [2, 4] {
         let found = refused(&text(list));
-        let title = format!("jobs wake `on-a` up to 4 times in a period, its list has {list}");
+        let title = format!("jobs wake `on-a` up to 4 times in a period; its list has {list}");
         assert!(found.contains(&title) && found.contains("`replenishments = 5`"), "{found}");
     }
     // No list is that long.
     let text = task("a", "10ms", "job = \"100us\"\ninterval = \"1ms\"", "");
     let found = refused(&text);
-    assert!(found.contains("11 times in a period, its list has 8"), "{found}");
+    assert!(found.contains("11 times in a period; its list has 8"), "{found}");
     assert!(found.contains("a list has 8 at most"), "{found}");
 }
 
@@ -94,7 +94,7 @@ fn jobs_in_pieces_need_a_place_for_each() {
     assert!(refused(&pieces(4, 400)).contains("`replenishments = 5`"));
     // The last piece of one job and the first of the next may be in one period.
     let found = refused(&pieces(8, 900));
-    assert!(found.contains("which its budget does not last for"), "{found}");
+    assert!(found.contains("and its budget does not cover that"), "{found}");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn more_jobs_than_a_budget_are_refused() {
     assert!(plan(&jobs(600, "")).holds());
     for text in [jobs(600, "interval = \"5ms\""), jobs(1_100, "")] {
         let found = refused(&text);
-        assert!(found.contains("each, which its budget does not last for"), "{found}");
+        assert!(found.contains("each, and its budget does not cover that"), "{found}");
         assert!(found.contains("the kernel leaves ") && !found.contains("mutex"), "{found}");
     }
 }
@@ -217,6 +217,6 @@ fn a_holder_on_a_vcpu_of_its_own_making_is_not_counted() {
 fn help_and_work_fit_one_budget() {
     let both = section("a", "m", "10us", "") + &section("b", "m", "600us", "");
     let found = refused(&two("", &both));
-    assert!(found.contains("which its budget does not last for"), "{found}");
+    assert!(found.contains("and its budget does not cover that"), "{found}");
     assert!(found.contains("of it for others that hold its mutexes"), "{found}");
 }

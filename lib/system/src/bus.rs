@@ -127,7 +127,7 @@ fn transfers(table: &mut Table<'_, '_>) -> Option<DeclaredTransfers> {
     }
 }
 
-/// So many bytes within so many slots; both or neither.
+/// Reads a guarantee: bytes and slots, both or neither.
 fn guarantee(table: &mut Table<'_, '_>) -> Option<Guarantee> {
     let bytes = number(table, "bytes", 1..=BYTES_MAX.into(), " of a transfer");
     let slots = number(table, "within", 1..=GUARANTEE_SLOTS_MAX.into(), ", slots of its bus");
@@ -189,7 +189,7 @@ fn twice(declared: &Declared, report: &mut Report) {
     }
 }
 
-/// Every bus instance of which something is declared, in the order of the text.
+/// Returns every bus instance of which something is declared, in the order of the text.
 pub(crate) fn buses(declared: &Declared) -> Vec<UsbBus> {
     let device = |on: &Option<At<String>>| {
         let name = &on.as_ref()?.value;

@@ -69,12 +69,12 @@ pub struct ChainLink {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Handover {
     Mailbox {
-        /// So many it holds.
+        /// Messages that it holds.
         messages: u16,
     },
     /// By a ring in memory, whose messages a semaphore counts.
     Semaphore {
-        /// So many the ring holds.
+        /// Messages that the ring holds.
         slots: u64,
     },
     /// As a state message, of which the newest is taken.

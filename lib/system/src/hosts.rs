@@ -5,6 +5,7 @@
 
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::limits::XHCI;
+use crate::network::{self, DeclaredNetwork, NameList};
 use crate::source::{At, Source, Span};
 use crate::suggest::nearest;
 use crate::system::System;
@@ -32,6 +33,22 @@ pub struct Hosts {
     pub hosts: Vec<Host>,
     /// In the order of the text.
     pub cables: Vec<Cable>,
+    /// The host that enables its debug capability before it waits for others.
+    pub leader: Option<usize>,
+    pub(crate) origin: HostsOrigin,
+}
+
+/// Where in the text things stand that a later stage may complain about.
+#[derive(Clone, Debug)]
+pub(crate) struct HostsOrigin {
+    pub source: Source,
+    /// The names of the hosts.
+    pub hosts: Vec<Span>,
+    /// The list of each host, or its name if there is none.
+    pub depends: Vec<Span>,
+    /// The names of the cables.
+    pub cables: Vec<Span>,
+    pub leader: Option<Span>,
 }
 
 /// A host of the list.
@@ -42,6 +59,10 @@ pub struct Host {
     pub file: String,
     /// The description of the host.
     pub system: System,
+    /// The hosts whose debug capability it waits for, if the text says.
+    pub depends: Option<Vec<usize>>,
+    /// Whether it enables its debug capability, if the text says.
+    pub enables: Option<bool>,
 }
 
 /// A cable: a bridge, whose ends are devices at two ports; or a debug cable, between a port and
@@ -64,6 +85,19 @@ pub struct End {
     pub device: usize,
     /// Where in the controller.
     pub socket: Socket,
+}
+
+impl End {
+    /// Returns the root port at which the controller finds the device of a cable, which is a
+    /// SuperSpeed one; `None` at the debug capability.
+    #[must_use]
+    pub const fn root_port(&self) -> Option<u8> {
+        match self.socket {
+            // A connector has a root port for each protocol; the SuperSpeed ones come second.
+            Socket::Port(port) => Some(*PORTS.end() + port),
+            Socket::Debug => None,
+        }
+    }
 }
 
 /// Where in a controller a cable ends.
@@ -99,8 +133,7 @@ pub fn parse_any(
     let source = Source::new(file_name, text);
     let mut report = Report::new();
     let table = syntax::table(text, &mut report);
-    let lists_hosts = ["host", "cable"].iter().any(|key| table.get_ref().contains_key(*key));
-    if !lists_hosts || table.get_ref().contains_key("system") {
+    if !lists_hosts(table.get_ref()) {
         return cores_of(source, &table, report).map(described);
     }
     let whole = report.is_empty();
@@ -114,11 +147,17 @@ pub fn parse_any(
     let mut hosts = Vec::new();
     for host in &declared.hosts {
         match find(&host.system.value) {
+            Ok((_, text)) if lists_hosts(syntax::table(&text, &mut Report::new()).get_ref()) => {
+                let title = format!("`{}` is a list of hosts itself", host.system.value);
+                let help = "name the description of one host, which has a table `[system]`";
+                report.push(Problem::new(&host.system.span, title, help));
+            }
             Ok((file_name, text)) => {
                 let mut system = parse(&file_name, &text)?;
                 system.clock_hz = host.clock_hz.unwrap_or(system.clock_hz);
                 let (name, file) = (host.name.value.clone(), host.system.value.clone());
-                hosts.push(Host { name, file, system });
+                let enables = host.enable;
+                hosts.push(Host { name, file, system, depends: None, enables });
             }
             Err(reason) => {
                 let title = format!("cannot read `{}`: {reason}", host.system.value);
@@ -129,11 +168,32 @@ pub fn parse_any(
     }
     if report.is_empty() {
         let cables = cables(&declared, &hosts, &mut report);
+        let leader = network::resolve(&declared, &mut hosts, &cables, &mut report);
         if report.is_empty() {
-            return Ok(Description::Several(Hosts { hosts, cables }));
+            let origin = origin(source, &declared);
+            return Ok(Description::Several(Hosts { hosts, cables, leader, origin }));
         }
     }
     Err(Diagnostics::new(source, report))
+}
+
+/// Returns whether a text lists hosts instead of describing one.
+fn lists_hosts(table: &DeTable<'_>) -> bool {
+    let has = |key: &&str| table.contains_key(*key);
+    ["host", "cable", "network"].iter().any(has) && !table.contains_key("system")
+}
+
+fn origin(source: Source, declared: &Declared) -> HostsOrigin {
+    let list = |host: &DeclaredHost| {
+        host.depends.as_ref().map_or(&host.name.span, |list| &list.span).clone()
+    };
+    HostsOrigin {
+        source,
+        hosts: declared.hosts.iter().map(|host| host.name.span.clone()).collect(),
+        depends: declared.hosts.iter().map(list).collect(),
+        cables: declared.cables.iter().map(|cable| cable.name.span.clone()).collect(),
+        leader: declared.network.leader.as_ref().map(|leader| leader.span.clone()),
+    }
 }
 
 fn described(mut cores: Vec<System>) -> Description {
@@ -143,10 +203,12 @@ fn described(mut cores: Vec<System>) -> Description {
     }
 }
 
-struct DeclaredHost {
-    name: At<String>,
+pub(crate) struct DeclaredHost {
+    pub name: At<String>,
     system: At<String>,
     clock_hz: Option<u64>,
+    pub depends: Option<NameList>,
+    enable: Option<bool>,
 }
 
 struct DeclaredCable {
@@ -156,16 +218,18 @@ struct DeclaredCable {
     delay_ns: u64,
 }
 
-struct Declared {
-    hosts: Vec<DeclaredHost>,
+pub(crate) struct Declared {
+    pub hosts: Vec<DeclaredHost>,
     cables: Vec<DeclaredCable>,
+    pub network: DeclaredNetwork,
 }
 
 fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) -> Declared {
     let raw = Raw { entries: table.get_ref(), place: 0..0 };
     let mut top = Table::new("a list of hosts", "list of hosts", raw, report);
-    let (hosts, cables) = (top.list("host"), top.list("cable"));
+    let (hosts, cables, of_all) = (top.list("host"), top.list("cable"), top.get("network"));
     top.report_unknown();
+    let network = of_all.map_or_else(DeclaredNetwork::default, |it| network::read(it, report));
     let hosts: Vec<DeclaredHost> = hosts.into_iter().filter_map(|raw| host(raw, report)).collect();
     let cables: Vec<DeclaredCable> = cables.into_iter().map(|raw| cable(raw, report)).collect();
     unique("host", hosts.iter().map(|host| &host.name), report);
@@ -179,7 +243,7 @@ fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) -> Declared {
         let help = format!("remove {} of them", hosts.len() - HOSTS_MAX);
         report.push(Problem::new(&extra.name.span, title, help));
     }
-    Declared { hosts, cables }
+    Declared { hosts, cables, network }
 }
 
 fn host(raw: Raw<'_>, report: &mut Report) -> Option<DeclaredHost> {
@@ -188,8 +252,9 @@ fn host(raw: Raw<'_>, report: &mut Report) -> Option<DeclaredHost> {
     let system = table.text("system", "system = \"left.toml\"");
     table.needs("system", "add `system = \"left.toml\"`, the file that describes it");
     let clock_hz = keys::clock(&mut table);
+    let (depends, enable) = (network::list(&mut table), table.flag("enable"));
     table.report_unknown();
-    system.map(|system| DeclaredHost { name, system, clock_hz })
+    system.map(|system| DeclaredHost { name, system, clock_hz, depends, enable })
 }
 
 fn cable(raw: Raw<'_>, report: &mut Report) -> DeclaredCable {
@@ -234,11 +299,16 @@ fn cables(declared: &Declared, hosts: &[Host], report: &mut Report) -> Vec<Cable
         for text in &cable.ends {
             let Some(end) = end(text, hosts, report) else { continue };
             if let Some((_, first)) = taken.iter().find(|(other, _)| *other == end) {
-                let title = match end.socket {
-                    Socket::Port(port) => format!("port {port} has two cables"),
-                    Socket::Debug => String::from("the debug capability has two cables"),
+                let (title, help) = match end.socket {
+                    Socket::Port(port) => {
+                        (format!("port {port} has two cables"), "give each a port of its own")
+                    }
+                    Socket::Debug => (
+                        String::from("the debug capability has two cables"),
+                        "a controller has one: make one of them a bridge, or turn it round",
+                    ),
                 };
-                let problem = Problem::new(&text.span, title, "give each a port of its own");
+                let problem = Problem::new(&text.span, title, help);
                 report.push(problem.with(first, "the first"));
             }
             taken.push((end, &text.span));

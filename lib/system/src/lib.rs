@@ -19,6 +19,7 @@
 mod archive;
 mod assemble;
 mod bus;
+mod can;
 mod carried;
 mod chain;
 mod check;
@@ -33,6 +34,7 @@ mod keys;
 mod limits;
 mod memory;
 mod names;
+mod network;
 mod pipe;
 mod plugged;
 mod queues;
@@ -54,10 +56,12 @@ mod vcpu;
 mod vcpus;
 
 pub use archive::{Permit, RunOptions, build};
+pub use can::{CanClass, CanMessage, CanNetwork, CanScheduler, CanSender};
 pub use carried::{Chain, ChainLink, Handover, Pipe, Tpipe, Way};
 pub use diagnostics::{Diagnostics, Item};
 pub use fault::kinds::{Fault, FaultKind, FaultTarget, LIES};
 pub use hosts::{Cable, Description, End, Host, Hosts, Socket, parse_any};
+pub use network::HostsPlace;
 pub use plugged::{CanBus, CanTraffic, UsbBus, UsbModel, UsbPlug};
 pub use system::{
     Condition, CriticalSection, Device, Interrupt, Mailbox, Place, Process, Restart, Scheduling,

@@ -163,7 +163,7 @@ pub(crate) fn source(
     let Some(model) = usb.model else { return };
     let channels = usb::channels(usb) as u64;
     if channels == 0 {
-        let title = format!("`{}` has nothing that a pipe could carry", from.value);
+        let title = format!("`{}` has no channel that a pipe could carry", from.value);
         let help = "pipes are of `model = \"usb-can\"`; other devices are read otherwise";
         let problem = Problem::new(&from.span, title, help);
         return report.push(problem.with(&usb.name.span, format!("its model is {}", model.name())));
@@ -202,7 +202,7 @@ fn has_vcpu(declared: &Declared, way: Way, name: &At<String>, report: &mut Repor
     }
 }
 
-/// The pipes, as far as they are whole.
+/// Returns the pipes, as far as they are whole.
 pub(crate) fn pipes(declared: &Declared) -> Vec<Pipe> {
     let number = |index: usize| u16::try_from(index).ok();
     let whole = |pipe: &DeclaredPipe| {

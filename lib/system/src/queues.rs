@@ -73,7 +73,8 @@ fn coverage(declared: &Declared, seen: &BTreeMap<&str, &Span>, report: &mut Repo
     let Some(first) = left.first() else { return };
     let names = left.iter().map(|vcpu| vcpu.name.value.as_str());
     let title = format!("the queues leave out {}", crate::suggest::listed(names, "and"));
-    let help = "add what is left out, or remove `fixed`: it then has all that `dynamic` has not";
+    let help =
+        "add the missing VCPUs, or remove `fixed`: then it has all that `dynamic` leaves out";
     let problem = Problem::new(&declared.scheduling.fixed_place, title, help);
     report.push(problem.with(&first.name.span, "in no queue"));
 }

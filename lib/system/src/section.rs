@@ -67,7 +67,7 @@ fn is_mutex(
     let At { value, span } = name;
     let (title, help) = match names.get(value).map(|meaning| meaning.kind) {
         Some(Kind::Semaphore) => (
-            format!("`{value}` counts, so nobody holds it"),
+            format!("`{value}` is a counting semaphore, which has no holder"),
             "name a mutex: a `[[semaphore]]` without `kind = \"counting\"`".to_owned(),
         ),
         Some(kind) => (
@@ -182,14 +182,14 @@ fn without_cycle(declared: &Declared, report: &mut Report) {
         }
         if reached.contains(&first.value.as_str()) {
             let title = format!("sections with `{}` may wait for each other", first.value);
-            let help = "lock mutexes in one order everywhere: who holds one waits for later ones \
-                        only";
+            let help = "lock mutexes in one order everywhere: a thread that holds one may wait \
+             for later ones only";
             return report.push(Problem::new(&first.span, title, help));
         }
     }
 }
 
-/// The sections, as far as they are whole. An outer section comes before those inside it.
+/// Returns the sections, as far as they are whole. An outer section comes before those inside it.
 pub(crate) fn sections(declared: &Declared) -> Vec<CriticalSection> {
     let mut order: Vec<usize> = Vec::new();
     for _ in &declared.sections {

@@ -43,8 +43,10 @@ impl System {
         let halves = 1 + homes(&setting).count();
         let messages = self.messages(CONTROLLER);
         if messages.is_some_and(|messages| messages < halves) {
-            let title =
-                format!("`{CONTROLLER}` has too few messages for what `{}` serves", process.name);
+            let title = format!(
+                "`{CONTROLLER}` has too few messages for the devices that `{}` serves",
+                process.name
+            );
             say(title, format!("write `irqs = {halves}`, and an `interval` for each"));
         }
         let more = further.len();
@@ -61,7 +63,8 @@ impl System {
         }
         let needed = needs::heap(&setting);
         if process.heap < needed {
-            let title = format!("`{}` has too little heap for what it serves", process.name);
+            let title =
+                format!("`{}` has too little heap for the devices that it serves", process.name);
             say(title, format!("write `heap = \"{}K\"`", needed >> 10));
         }
         let has = |channel: &u64| {

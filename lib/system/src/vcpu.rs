@@ -36,7 +36,7 @@ pub(crate) fn vcpu(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredVcpu> {
         Some(true) => io(&mut table),
         None => None,
     };
-    // Of a VCPU whose kind is unknown, no key can be called wrong.
+    // If the kind of a VCPU is unknown, no key can be called wrong.
     for key in MAIN_KEYS.into_iter().chain(IO_KEYS).chain(WAKE_KEYS) {
         table.get(key);
     }

@@ -1,4 +1,4 @@
-//! Virtual CPUs against the rest: possible numbers, whom they serve, who runs on them. Whether
+//! Virtual CPUs against the rest: possible numbers, the VCPUs they serve, their threads. Whether
 //! their promises can be kept together is not decided here: `diapason plan` does.
 
 use crate::declared::{Declared, DeclaredDevice, DeclaredVcpu, Named};

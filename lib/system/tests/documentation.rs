@@ -1,5 +1,6 @@
 //! The examples in the reference are descriptions that work.
 
+use diapason_contract::threads::WORDS;
 use diapason_system::parse;
 
 const REFERENCE: &str = include_str!("../../../docs/description.md");
@@ -53,6 +54,19 @@ const BUS: [&str; 13] = [
     "within",
 ];
 
+/// Keys of `[[can]]` and `[[message]]`, one row for some pairs of them.
+const MESSAGES: [&str; 9] = [
+    "rate",
+    "scheduler",
+    "epoch",
+    "clocks",
+    "usb`, `channel",
+    "in_order",
+    "node`, `process",
+    "class",
+    "id`, `extended",
+];
+
 #[test]
 fn every_key_is_in_the_reference() {
     let keys = [
@@ -60,6 +74,9 @@ fn every_key_is_in_the_reference() {
         "system",
         "ends",
         "delay",
+        "leader",
+        "depends",
+        "enable",
         "port",
         "model",
         "best",
@@ -115,7 +132,15 @@ fn every_key_is_in_the_reference() {
         "admission",
     ];
     let others = PIPE.into_iter().chain(FAULT).chain(BUS).chain(CAN).chain(SETTINGS).chain(SECTION);
+    let others = others.chain(MESSAGES);
     for key in keys.into_iter().chain(others) {
         assert!(REFERENCE.contains(&format!("| `{key}` |")), "{key}");
+    }
+}
+
+#[test]
+fn every_kind_of_devices_is_in_the_reference() {
+    for word in WORDS {
+        assert!(REFERENCE.contains(&format!("`\"{word}\"`")), "{word}");
     }
 }

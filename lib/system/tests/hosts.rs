@@ -14,6 +14,7 @@ fn find(file: &str) -> Result<(String, String), String> {
         "board.toml" => Ok((format!("here/{file}"), BOARD.into())),
         "bare.toml" => Ok((format!("here/{file}"), BARE.into())),
         "wrong.toml" => Ok((format!("here/{file}"), BARE.replace("priority", "prioritee"))),
+        "hosts.toml" => Ok((format!("here/{file}"), boards(""))),
         _ => Err("no such file".into()),
     }
 }
@@ -91,8 +92,8 @@ fn cables_join_ports_and_debug_capabilities() {
     bad(&cable("\"left:xhci:debug\", \"right:xhci:debug\""), (9, 8), title, help);
     let more = "[[cable]]\nname = \"d\"\nends = [\"left:xhci:2\", \"right:xhci:debug\"]\n";
     let two = cable("\"left:xhci:1\", \"right:xhci:debug\"") + more;
-    let own = "give each a port of its own";
-    bad(&two, (12, 24), "the debug capability has two cables", own);
+    let help = "a controller has one: make one of them a bridge, or turn it round";
+    bad(&two, (12, 24), "the debug capability has two cables", help);
 }
 
 #[test]
@@ -119,6 +120,65 @@ fn wrong_hosts_are_refused_where_they_stand() {
     let clock = "[[host]]\nname = \"a\"\nsystem = \"bare.toml\"\nclock = \"1kHz\"";
     let help = "write a frequency from `1MHz` to `10GHz`";
     bad(clock, (4, 9), "`clock` is out of range", help);
+}
+
+#[test]
+fn a_list_of_hosts_cannot_name_a_list() {
+    let text = "[[host]]\nname = \"a\"\nsystem = \"hosts.toml\"";
+    let help = "name the description of one host, which has a table `[system]`";
+    bad(text, (3, 10), "`hosts.toml` is a list of hosts itself", help);
+}
+
+/// A cable whose target is `right`, in lines 7 to 9, and `more`.
+fn with_target(more: &str) -> String {
+    let ends = "ends = [\"left:xhci:1\", \"right:xhci:debug\"]\n";
+    boards(&format!("[[cable]]\nname = \"c\"\n{ends}{more}"))
+}
+
+#[test]
+fn a_network_may_have_a_leader_and_lists_written_by_hand() {
+    let derived = several(&with_target(""));
+    assert_eq!((derived.leader, &derived.hosts[0].depends), (None, &None));
+    let lead = with_target("[network]\nleader = \"right\"\n");
+    assert_eq!(several(&lead).leader, Some(1));
+    let list = lead.replacen("board.toml\"", "board.toml\"\ndepends = [\"right\"]", 1);
+    let list = list.replacen("\"right\"\nsystem", "\"right\"\nenable = false\nsystem", 1);
+    let hosts = several(&list).hosts;
+    assert_eq!((hosts[0].depends.clone(), hosts[0].enables), (Some(vec![1]), None));
+    assert_eq!((hosts[1].depends.clone(), hosts[1].enables), (None, Some(false)));
+}
+
+#[test]
+fn wrong_leaders_and_lists_are_refused_where_they_stand() {
+    let network = |more: &str| with_target(&format!("[network]\n{more}"));
+    let help = "name a host at whose debug capability a cable ends, or no leader";
+    bad(&network("leader = \"left\""), (11, 10), "the leader `left` is no debug target", help);
+    let help = "write one name, as in `leader = \"a\"`";
+    let two = network("leader = [\"left\", \"right\"]");
+    bad(&two, (11, 10), "`leader` names 2 hosts, and one leads", help);
+    let help = "did you mean `right`?";
+    bad(&network("leader = \"rigth\""), (11, 10), "no host is called `rigth`", help);
+    let help = "there is `left` and `right`";
+    bad(&network("leader = \"zzz\""), (11, 10), "no host is called `zzz`", help);
+    let help = "did you mean `leader`?";
+    bad(&network("ledaer = \"a\""), (11, 1), "unknown key `ledaer` in [network]", help);
+    let help = "write `[network]` with single brackets: there is one";
+    bad(&with_target("[[network]]\n"), (10, 1), "`network` is no table", help);
+    let list = |names: &str| {
+        let depends = format!("board.toml\"\ndepends = [{names}]");
+        with_target("").replacen("board.toml\"", &depends, 1)
+    };
+    bad(&list("\"left\""), (4, 12), "`left` is on its own list", "remove it");
+    let twice = list("\"right\", \"right\"");
+    bad(&twice, (4, 21), "`right` is on this list twice", "remove one of them");
+    bad(&list("\"rigth\""), (4, 12), "no host is called `rigth`", "did you mean `right`?");
+}
+
+#[test]
+fn sixty_five_hosts_are_too_many() {
+    let host = |n: usize| format!("[[host]]\nname = \"h{n}\"\nsystem = \"bare.toml\"\n");
+    let text: String = (0..65).map(host).collect();
+    bad(&text, (194, 8), "65 hosts, the most is 64", "remove 1 of them");
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
     let help = "declare it: `[[process]]` with `name = \"reader\"`";
     bad(&pipe(["can", "0", "reader"], ""), (5, 10), title, help);
     let sensor = "[[usb]]\nname = \"s\"\non = \"xhci\"\nport = 2\nmodel = \"sensor\"\n";
-    let title = "`s` has nothing that a pipe could carry";
+    let title = "`s` has no channel that a pipe could carry";
     let help = "pipes are of `model = \"usb-can\"`; other devices are read otherwise";
     bad(&format!("{sensor}{}", pipe(["s", "0", "r"], "")), (8, 8), title, help);
     let without = "[[pipe]]\nname = \"p\"\nfrom = \"can\"\nreader = \"r\"";

@@ -236,8 +236,8 @@ fn grants() {
     refused(&text, (25, 9), "nothing named `throtle` is declared", "did you mean `throttle`?");
     let help = "declare it, for example as `[[mailbox]]` with `name = \"m\"`";
     bad("uses = [\"m\"]", 9, "nothing named `m` is declared", help);
-    let help = "name it in `starts` to start it; talk to it through a mailbox";
-    bad("uses = [\"p\"]", 9, "`p` is a process, not something to use", help);
+    let help = "name it in `starts` to start it; send it messages through a mailbox";
+    bad("uses = [\"p\"]", 9, "`p` is a process and cannot be used", help);
     let text = with_process("uses = [\"c\", \"c\"]\n[[condition]]\nname = \"c\"");
     refused(&text, (6, 14), "`c` is in `uses` twice", "remove one of the two");
     let help = "remove it: `p` alone receives its fault reports, unasked";

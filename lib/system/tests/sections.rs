@@ -64,7 +64,7 @@ fn it_is_of_a_process_that_may_lock_a_mutex() {
         "no mutex named `mm` is declared",
         "did you mean `m`?",
     );
-    let counts = "`count` counts, so nobody holds it";
+    let counts = "`count` is a counting semaphore, which has no holder";
     bad(&section("a", "count", "1us", ""), (3, 9), counts, "name a mutex");
     bad(&section("a", "b", "1us", ""), (3, 9), "`b` is a process, not a mutex", "`[[semaphore]]`");
 }

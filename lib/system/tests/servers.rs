@@ -108,7 +108,7 @@ fn what_a_server_lacks_is_named() {
     );
     refused(
         ("irqs = 2\ninterval = [\"1990us\", \"990us\"]", "irqs = 1\ninterval = \"1990us\""),
-        "`xhci` has too few messages for what `usbd` serves",
+        "`xhci` has too few messages for the devices that `usbd` serves",
         "write `irqs = 2`, and an `interval` for each",
     );
     let disks = "uses = [\"xhci\", \"usb-rings\", \"usb-buffers\", \"usb-receive\"]\n\
@@ -120,7 +120,7 @@ fn what_a_server_lacks_is_named() {
         "`usbd` needs the VCPU `usb-sensor`",
         "`usbd` needs the segment `sensor`",
         "`usbd` needs the semaphore `sensor.ready`",
-        "`xhci` has too few messages for what `usbd` serves",
+        "`xhci` has too few messages for the devices that `usbd` serves",
         "`usbd` has 2 threads, and starts with 3",
         "`usbd` has 2 events, and starts with 3",
         "`usbd` has 3 semaphores, and starts with 4",
@@ -213,7 +213,7 @@ fn a_second_interface_needs_a_bottom_half_and_memory_of_its_own() {
         said(&format!("{WHOLE}{SECOND}")).into_iter().map(|(title, _)| title).collect();
     let expected = [
         "`usbd` needs the VCPU `usb-receive1`",
-        "`xhci` has too few messages for what `usbd` serves",
+        "`xhci` has too few messages for the devices that `usbd` serves",
         "`usbd` has 2 threads, and starts with 3",
         "`usbd` has 2 events, and starts with 3",
         "`usbd` has 3 semaphores, and starts with 4",
@@ -221,7 +221,8 @@ fn a_second_interface_needs_a_bottom_half_and_memory_of_its_own() {
     ];
     assert_eq!(lacks, expected);
     let small = two().replace("heap = \"384K\"", "heap = \"128K\"");
-    let heap = ("`usbd` has too little heap for what it serves", "write `heap = \"384K\"`");
+    let heap =
+        ("`usbd` has too little heap for the devices that it serves", "write `heap = \"384K\"`");
     assert_eq!(said(&small), [(heap.0.to_owned(), heap.1.to_owned())]);
     assert_eq!(said(&WHOLE.replace("heap = \"384K\"", "heap = \"128K\"")), [], "one needs less");
     let written = two().replace("from = \"second\"", "to = \"second\"");

@@ -4,6 +4,7 @@ mod common;
 
 use common::{built, refused, told};
 use diapason_contract::settings::{CLIENTS, CRITICAL, LINKS, PROMISE, SAYS, SERVES, STREAMS};
+use diapason_contract::threads::WORDS;
 use diapason_system::parse;
 
 /// A USB server with settings that begin in line 7, and another process.
@@ -34,8 +35,8 @@ fn each_setting_arrives() {
 #[test]
 fn what_makes_no_sense_is_refused_where_it_stands() {
     bad("serves = [\"disk\"]", 11, "`serves` cannot be `disk`", "did you mean `\"disks\"`?");
-    let help = "it can be: can, sensors, keyboards, disks, cameras, hubs, networks";
-    bad("serves = [\"can\", \"video\"]", 18, "`serves` cannot be `video`", help);
+    let help = format!("it can be: {}", WORDS.join(", "));
+    bad("serves = [\"can\", \"video\"]", 18, "`serves` cannot be `video`", &help);
     bad(
         "links = [0, 256]",
         13,

@@ -149,7 +149,8 @@ fn an_omitted_list_has_what_the_others_have_not() {
     assert_eq!(system.vcpus[2].queue, 2);
     let text = SERVERS.replace("dynamic = [[\"sampling\"], [\"closing\"]]\nfixed", "fixed");
     let title = "the queues leave out `sampling` and `closing`";
-    let help = "add what is left out, or remove `fixed`: it then has all that `dynamic` has not";
+    let help =
+        "add the missing VCPUs, or remove `fixed`: then it has all that `dynamic` leaves out";
     refused(&text, (8, 9), title, help);
 }
 

@@ -1,4 +1,4 @@
-//! Changes of a device's endpoints that its class asks for: settings, and endpoints begun anew. One
+//! Changes of a device's endpoints that its class asks for: settings, and restarted endpoints. One
 //! at a time, as the driver has it, and tried again while the driver is at something else.
 
 use crate::papers::Papers;
@@ -13,15 +13,15 @@ const INTERFACES: usize = 16;
 
 /// The change to make.
 #[derive(Clone, Copy)]
-pub enum Change {
+pub(crate) enum Change {
     /// Another setting of an interface.
     Alternate { interface: u8, alternate: u8 },
-    /// An endpoint begins anew, here and in the device.
+    /// Restarts an endpoint, here and in the device.
     Renew { endpoint: u8 },
 }
 
 impl Change {
-    /// The endpoint whose completion the class waits for.
+    /// Returns the endpoint whose completion the class waits for.
     pub const fn endpoint(self) -> u8 {
         match self {
             Change::Alternate { .. } => 0,
@@ -32,7 +32,7 @@ impl Change {
 
 /// The change that is wanted, and the settings there are.
 #[derive(Default)]
-pub struct Changes {
+pub(crate) struct Changes {
     wanted: Option<Change>,
     /// The driver has it.
     asked: bool,
@@ -45,13 +45,13 @@ impl Changes {
         (self.wanted, self.asked) = (Some(change), false);
     }
 
-    /// Nothing is wanted any more, and the settings are those after a configuration.
+    /// Forgets every wish; the settings are those after a configuration.
     pub fn forget(&mut self) {
         // The driver still carries out the changes that it has accepted.
         self.wanted = None;
     }
 
-    /// The driver has done it.
+    /// Notes that the driver has done it.
     pub fn settled(&mut self) -> Option<Change> {
         let change = self.refused()?;
         if let Change::Alternate { interface, alternate } = change
@@ -62,7 +62,7 @@ impl Changes {
         Some(change)
     }
 
-    /// The device did not do it.
+    /// Notes that the device did not do it.
     pub fn refused(&mut self) -> Option<Change> {
         self.wanted.take_if(|_| self.asked)
     }
@@ -110,7 +110,7 @@ impl Changes {
 pub enum Order {
     /// Another setting of an interface, the endpoints that go, and those that come.
     Alternate { setting: (u8, u8), gone: Vec<u8>, plans: Vec<EndpointPlan> },
-    /// An endpoint begins anew, here and in the device.
+    /// Restarts an endpoint, here and in the device.
     Renew { endpoint: u8 },
 }
 

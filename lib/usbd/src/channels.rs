@@ -52,10 +52,10 @@ struct Channel<P: Platform> {
 }
 
 /// The channels of an interface.
-pub struct Channels<P: Platform> {
+pub(crate) struct Channels<P: Platform> {
     all: Vec<Channel<P>>,
     places: Places,
-    /// Of the places that may write, while they do not.
+    /// The clients of places that may write, while they do not.
     writers: Vec<Option<Client<P>>>,
     /// How many bells are not those of places, which come behind.
     own_bells: usize,
@@ -165,7 +165,7 @@ impl<P: Platform> Channels<P> {
         core::mem::take(&mut self.fresh)
     }
 
-    /// The interface is gone, or of no use: nothing can be opened.
+    /// Forgets the interface, which is gone or of no use: nothing can be opened.
     pub fn forget(&mut self) {
         for channel in &mut self.all {
             (channel.phase, channel.look_at) = (Phase::Absent, Nanos::FOREVER);

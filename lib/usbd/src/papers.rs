@@ -10,7 +10,7 @@ use diapason_usb::descriptor::{Configuration, Device};
 use diapason_usb::xhci::{Controller, DeviceId, Dma, Lanes, Mmio};
 
 /// The identity that a device reports.
-pub struct Found<'a> {
+pub(crate) struct Found<'a> {
     pub about: Device,
     /// One of its configurations.
     pub set: Configuration<'a>,
@@ -20,7 +20,7 @@ pub struct Found<'a> {
 }
 
 /// A device's descriptors, as the driver read them.
-pub struct Papers {
+pub(crate) struct Papers {
     device: [u8; DEVICE_BYTES],
     /// One of its configurations.
     set: Vec<u8>,

@@ -11,7 +11,7 @@ use diapason_usb::xhci::{Buffer, DeviceId, Lane};
 pub type DriverLane<P> = Lane<<P as Platform>::Registers, <P as Platform>::Memory>;
 
 /// A request of a branch to the server.
-pub enum Post<P: Platform> {
+pub(crate) enum Post<P: Platform> {
     /// A request to the control endpoint of a device, its data in this slot.
     Control {
         device: DeviceId,
@@ -29,7 +29,7 @@ pub enum Post<P: Platform> {
 }
 
 /// The lane and the posts, for the devices of a branch.
-pub struct Outside<'a, P: Platform> {
+pub(crate) struct Outside<'a, P: Platform> {
     pub lane: &'a mut DriverLane<P>,
     pub posts: &'a mut VecDeque<Post<P>>,
 }

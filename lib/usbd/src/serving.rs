@@ -15,7 +15,7 @@ use diapason_usb::class::Fault;
 use diapason_usb::xhci::{Controller, DeviceId, Finished, Lanes};
 
 /// News of the server for a branch.
-pub enum Letter<P: Platform> {
+pub(crate) enum Letter<P: Platform> {
     /// A device of it is being configured.
     Adopted(Served<P>),
     /// The driver did what was asked for.
@@ -33,7 +33,7 @@ pub enum Letter<P: Platform> {
 const USUAL: usize = 16;
 
 /// Services, and the devices that they serve.
-pub struct Serving<P: Platform> {
+pub(crate) struct Serving<P: Platform> {
     services: Vec<AnyService<P>>,
     served: Vec<Served<P>>,
     letters: VecDeque<Letter<P>>,

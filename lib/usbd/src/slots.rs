@@ -8,9 +8,9 @@ use diapason_usb::xhci::{Buffer, Dma, Window};
 /// Places begin at multiples of this, so that two never share a line of the cache.
 const ALIGN: usize = 64;
 
-/// So many places of the same size.
+/// A number of places of the same size.
 #[derive(Clone, Copy)]
-pub struct Shape {
+pub(crate) struct Shape {
     pub bytes: usize,
     pub count: u8,
 }
@@ -26,19 +26,19 @@ impl Shape {
 }
 
 /// The memory of all devices.
-pub struct Pool<P: Platform> {
+pub(crate) struct Pool<P: Platform> {
     memory: P::Memory,
     /// Pieces that are taken, by their beginning: where, and how long.
     taken: Vec<(usize, usize)>,
 }
 
 impl<P: Platform> Pool<P> {
-    /// Nothing is taken; room for the notes about so many devices.
+    /// Returns the pool with nothing taken, and room for notes about `devices` devices.
     pub fn new(memory: P::Memory, devices: usize) -> Pool<P> {
         Pool { memory, taken: Vec::with_capacity(devices) }
     }
 
-    /// All of the memory.
+    /// Returns all of the memory.
     pub fn window(&self) -> Window {
         Window { base: self.memory.base(), length: self.memory.length() }
     }
@@ -48,7 +48,7 @@ impl<P: Platform> Pool<P> {
         self.taken.len()
     }
 
-    /// A piece with places of these shapes, the smallest first.
+    /// Takes a piece with places of these shapes, the smallest first.
     pub fn carve(&mut self, shapes: &'static [Shape]) -> Option<Slots<P>> {
         let length = shapes.iter().map(|shape| shape.total()).sum();
         let mut base = 0;
@@ -68,14 +68,14 @@ impl<P: Platform> Pool<P> {
         Some(Slots { memory: self.memory.clone(), base, shapes, busy: 0 })
     }
 
-    /// A piece whose transfers have all ended goes back.
+    /// Takes back a piece whose transfers have all ended.
     pub fn give_back(&mut self, slots: &Slots<P>) {
         self.taken.retain(|(from, _)| *from != slots.base);
     }
 }
 
 /// The places of one device. One that was taken is the controller's until it is given back.
-pub struct Slots<P: Platform> {
+pub(crate) struct Slots<P: Platform> {
     /// The memory of all devices. This one uses its own piece.
     memory: P::Memory,
     base: usize,
@@ -84,7 +84,7 @@ pub struct Slots<P: Platform> {
 }
 
 impl<P: Platform> Slots<P> {
-    /// A free place for `bytes`, of the smallest size that is enough.
+    /// Returns a free place for `bytes`, of the smallest size that is enough.
     pub fn take(&mut self, bytes: usize) -> Option<usize> {
         let mut first = 0;
         for shape in self.shapes {
@@ -99,7 +99,7 @@ impl<P: Platform> Slots<P> {
         None
     }
 
-    /// A place is free again.
+    /// Makes a place free again.
     pub fn give_back(&mut self, slot: usize) {
         self.busy &= !(1 << (slot % 64));
     }

@@ -11,7 +11,7 @@ use diapason_usb::xhci::DeviceId;
 
 /// A device that nobody serves so far.
 #[derive(Clone, Copy)]
-pub struct Unserved {
+pub(crate) struct Unserved {
     pub device: DeviceId,
     pub speed: Speed,
     pub place: Place,
@@ -26,7 +26,7 @@ pub struct Unserved {
 }
 
 impl Unserved {
-    /// A device whose first configuration was read.
+    /// Returns a device whose first configuration was read.
     pub fn new(device: DeviceId, speed: Speed, place: Place) -> Unserved {
         let fate = Fate::Unserved;
         Unserved { device, speed, place, number: 0, serial: None, asked: false, fate }
@@ -35,7 +35,7 @@ impl Unserved {
 
 /// The reason why no service takes a device.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Unwanted {
+pub(crate) enum Unwanted {
     /// No service takes it.
     Not(Fate),
     /// Its serial number decides, and is the text with this number.
@@ -44,7 +44,7 @@ pub enum Unwanted {
 
 /// Whether a device is one that the description names.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Match {
+pub(crate) enum Match {
     Yes,
     /// Another place, or another vendor or product.
     No,
@@ -55,10 +55,10 @@ pub enum Match {
 }
 
 /// The devices that the description names.
-pub struct Described(Vec<Expected>);
+pub(crate) struct Described(Vec<Expected>);
 
 impl Described {
-    /// The devices of the settings.
+    /// Returns the devices of the settings.
     pub fn new(expected: &[Expected]) -> Described {
         Described(expected.to_vec())
     }

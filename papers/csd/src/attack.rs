@@ -51,7 +51,7 @@ pub struct Tally {
     pub printed: u64,
     /// Accepted as it reads, and a deadline was missed.
     pub printed_missed: u64,
-    /// Of [`Tally::printed`], those that are hard: a utilization of at least 0.9, and a lower DP
+    /// The hard ones of [`Tally::printed`]: a utilization of at least 0.9, and a lower DP
     /// queue with at least two tasks.
     pub hard: u64,
 }
@@ -73,7 +73,7 @@ impl Tally {
     }
 }
 
-/// The `index`-th set of a plan and its allocation.
+/// Returns the `index`-th set of a plan and its allocation.
 #[must_use]
 pub fn victim(plan: &Plan, index: u64) -> (TaskSet, Allocation) {
     let mut random = Random::stream(plan.seed, index);

@@ -1,5 +1,5 @@
 //! The dissertation's one list of blocked and ready tasks, and the kernel's ranks beside it, as
-//! plain structures for the same tasks: who blocks, who becomes ready, who is the most urgent.
+//! plain structures for the same tasks: one blocks, one becomes ready, the most urgent is chosen.
 //!
 //! Tasks are numbered from 0, at most [`TASKS_MAX`]. Of equals the one with the lower number goes
 //! first. A number that is none is nobody: its calls do nothing.

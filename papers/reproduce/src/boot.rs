@@ -9,7 +9,7 @@ use diapason::{Failure, Workspace};
 use diapason_system::{RunOptions, System};
 
 /// The built kernel and programs.
-pub struct Bench {
+pub(crate) struct Bench {
     workspace: Workspace,
     built: Built,
 }

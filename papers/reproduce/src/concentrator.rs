@@ -30,7 +30,7 @@ pub const TASKS: usize = 3;
 
 /// The description's text, and the built kernel and programs.
 #[derive(Debug)]
-pub struct Concentrator {
+pub(crate) struct Concentrator {
     text: String,
     pub built: Built,
 }

@@ -234,7 +234,7 @@ fn table_holds(lines: &[Count], table: &Measured) -> Result<Row, Failure> {
     Ok(Row::words("counts-table", None, &ours).holds(off.is_empty()).note(note))
 }
 
-/// Nor must `plan` charge less for a switch.
+/// Checks that `plan` charges no less for a switch.
 fn plan_holds(all: &All) -> Result<Row, Failure> {
     let mut worst: (u64, u64) = (0, 0);
     let mut short = 0;

@@ -31,7 +31,7 @@ pub enum Beside {
     Nothing,
     /// A device that interrupts, and the task that receives its data: scenarios 3 and 6.
     Interrupts,
-    /// And two runaways, one with a share of its own and one without.
+    /// Interrupts, and two runaways, one with a share of its own and one without.
     Runaways,
 }
 

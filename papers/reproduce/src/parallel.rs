@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// `work(0)` to `work(count - 1)`, in this order whoever computed them. `done` is told how many
+/// `work(0)` to `work(count - 1)`, in this order. `done` is told how many
 /// are finished.
 pub fn map<T: Send>(
     count: usize,

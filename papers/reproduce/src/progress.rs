@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 /// Where progress is shown.
 #[derive(Clone, Debug)]
-pub struct Progress {
+pub(crate) struct Progress {
     name: &'static str,
     shown: bool,
 }

@@ -53,7 +53,7 @@ pub(crate) struct Td {
 }
 
 impl Td {
-    /// The piece in progress.
+    /// Returns the piece in progress.
     pub fn piece(&self) -> Option<&Piece> {
         self.pieces.get(self.current)
     }
@@ -123,7 +123,7 @@ pub(crate) struct Endpoint {
     pub control: Control,
     /// Stop Endpoint waits for the packet under way.
     pub stopping: bool,
-    /// So many packets fail from now on.
+    /// Packets that fail from now on.
     pub failing: u32,
     /// Up to there the memory of its transfers is known to be given away.
     pub lent_to: Option<Cursor>,
@@ -208,7 +208,7 @@ impl Endpoint {
         let td = self.td.as_ref()?;
         let (left, packet) = (td.total - td.done, u64::from(self.packet));
         let ready = self.state == EndpointState::Running && !td.short && !self.stopping;
-        // Of an open chain only whole packets are known.
+        // Only whole packets of an open chain are known.
         (ready && (!td.open || left >= packet)).then_some(left.min(packet) as u32)
     }
 

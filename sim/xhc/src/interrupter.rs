@@ -224,7 +224,7 @@ impl Xhc {
         }
     }
 
-    /// Reads the segment table: the ring begins anew.
+    /// Reads the segment table and restarts the ring.
     pub(crate) fn load_table(&mut self, memory: &mut dyn Memory, which: usize) {
         let it = &mut self.interrupters[which];
         let (table, size) = (it.table, it.table_size);

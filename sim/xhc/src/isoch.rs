@@ -9,11 +9,11 @@ use diapason_usb::trb::{Completion, bit};
 
 /// Frame ids wrap here.
 const FRAMES: u64 = 2048;
-/// So far ahead a frame can be named.
+/// Frames ahead that can be named.
 const HORIZON: u64 = 895;
 
 impl Endpoint {
-    /// The first slot from `slot` on in which it is served.
+    /// Returns the first slot from `slot` on in which it is served.
     pub(crate) fn next_service(&self, slot: u64) -> u64 {
         slot + (self.phase + self.period - slot % self.period) % self.period
     }

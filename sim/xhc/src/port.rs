@@ -38,7 +38,7 @@ pub(crate) struct Port {
     /// The device was last let go on at this time.
     advanced: Nanos,
     advances: u64,
-    /// So often in a row its next change lay in the past afterwards.
+    /// Consecutive times that its next change lay in the past afterwards.
     late: u32,
 }
 
@@ -48,7 +48,7 @@ const PATIENCE: Nanos = Nanos::from_micros(1);
 /// If that happens so often in a row, its model is wrong.
 const LATE: u32 = 10_000;
 
-/// The speed number of a port.
+/// Returns the speed number of a port.
 pub(crate) fn number(of: Speed) -> u32 {
     match of {
         Speed::Full => speed::FULL,
@@ -85,7 +85,7 @@ impl Port {
         port
     }
 
-    /// The controller was reset: what is plugged in is found anew.
+    /// The controller was reset: it finds plugged devices again.
     pub fn restart(&mut self, power: bool, now: Nanos, times: &Times) {
         let device = self.device.take();
         let generation = self.generation + 1;
@@ -211,7 +211,7 @@ impl Port {
         self.device.as_deref_mut().filter(|_| reachable)
     }
 
-    /// The change bits that are set.
+    /// Returns the change bits that are set.
     pub fn changes(&self) -> u32 {
         self.changes
     }

@@ -46,7 +46,7 @@ struct Open {
     kind: EndpointKind,
     setup: Option<Setup>,
     vector: u16,
-    /// Of a control transfer.
+    /// The stage of a control transfer.
     stage: Option<Kind>,
     wanted: u64,
     data: Vec<u8>,

@@ -71,7 +71,7 @@ impl Status {
 }
 
 impl Channel {
-    /// A channel to be read only. How it takes part in its bus is the server's affair.
+    /// Returns a channel to be read only. How it takes part in its bus is the server's affair.
     ///
     /// # Errors
     /// There is no such channel. Without the grants the process ends.
@@ -81,7 +81,7 @@ impl Channel {
         Ok(Channel { arrivals, read, ready, filters: Filters::default(), writing: None })
     }
 
-    /// So many messages are missing, as the caller knows from what they say: they are reported as
+    /// Counts messages that the caller found missing by their contents: they are reported as
     /// lost, together with those that the interface says it lost.
     pub fn missed(&mut self, messages: u64) {
         match &mut self.writing {
@@ -109,7 +109,8 @@ impl Channel {
         }
     }
 
-    /// A channel of the caller's own, off its bus. Frames that an earlier owner left are given up.
+    /// Returns a channel of the caller's own, off its bus. Frames that an earlier owner left are
+    /// given up.
     ///
     /// # Errors
     /// There is no such channel, or the server does not answer in time.

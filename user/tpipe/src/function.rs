@@ -26,7 +26,8 @@ pub struct Thread<F> {
 }
 
 impl<F: Function> Thread<F> {
-    /// Of the pipe in this place. It runs from the first time the pipe is asked for.
+    /// Returns the function of the pipe in this place. It runs from the first request for the pipe
+    /// on.
     #[must_use]
     pub const fn new(place: usize, function: F) -> Thread<F> {
         Thread { function, reading: Reading::new(place) }

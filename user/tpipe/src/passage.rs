@@ -30,7 +30,8 @@ pub struct Passer<P> {
 }
 
 impl<P: Passage> Passer<P> {
-    /// Of the pipe in this place. It runs from the first time the pipe is asked for.
+    /// Returns the passage of the pipe in this place. It runs from the first request for the pipe
+    /// on.
     #[must_use]
     pub const fn new(place: usize, passage: P) -> Passer<P> {
         let (reading, written) = (Reading::new(place), Written::new());

@@ -29,7 +29,7 @@ pub struct Outbox<'a> {
 }
 
 impl Outbox<'_> {
-    /// So many more may be written in this period.
+    /// Returns the number of messages that may still be written in this period.
     #[must_use]
     pub const fn room(&self) -> u64 {
         self.room
@@ -52,7 +52,8 @@ pub struct Writer<S> {
 }
 
 impl<S: Source> Writer<S> {
-    /// Of the pipe in this place. It runs from the first time the pipe is asked for.
+    /// Returns the source of the pipe in this place. It runs from the first request for the pipe
+    /// on.
     #[must_use]
     pub const fn new(place: usize, source: S) -> Writer<S> {
         Writer { source, base: Base::new(place), told: Told::new(), counts: Written::new() }

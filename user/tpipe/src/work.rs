@@ -41,7 +41,7 @@ impl Base {
         Base { place, started: AtomicBool::new(false), promised }
     }
 
-    /// The pipe has these terms from now on; none if it is closed.
+    /// Sets the terms of the pipe; none if it is closed.
     pub(crate) fn promise(&self, route: Route, granted: Option<&Granted>) {
         let promised = &self.promised;
         // Measured times leave out the fastest way there is.
@@ -176,7 +176,7 @@ impl Terms {
 pub(crate) struct Teller(Option<Writer<'static, Words>>);
 
 impl Teller {
-    /// Of a thread that has not been told anything so far.
+    /// Returns the teller of a thread that has heard nothing so far.
     pub fn new(told: Option<&'static Told>) -> Teller {
         Teller(told.and_then(|told| told.0.writer()))
     }

@@ -18,7 +18,7 @@ pub(crate) struct Written {
     /// The longest times: ever, and since the last report.
     taken: [AtomicU64; 2],
     whole: [AtomicU64; 2],
-    /// Messages of which nobody knows yet what becomes of them.
+    /// Messages whose fate is not known yet.
     pending: AtomicU64,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Exit {
 }
 
 impl Exit {
-    /// Of a place whose pipe was open once.
+    /// Opens the end of a place whose pipe was open once.
     pub fn open(place: usize, counts: &'static Written) -> Result<Exit, Errno> {
         let (counter, _) = entrance(place)?;
         let (books, phase) = (Ledger::default(), Phase::Absent);

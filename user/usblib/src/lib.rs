@@ -1,16 +1,18 @@
 //! Clients' ends of what the USB server serves besides CAN: pipes, and memory that devices fill.
 //! Names and layouts are those of `diapason_contract`. CAN channels: `diapason_canlib`.
+//!
+//! A service that only tells has an [`inlet`], and one that is asked and answers a [`UsbClient`].
+//! The modules are the ends that are more than these.
 
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod camera;
 mod client;
-pub mod disk;
-pub mod keyboard;
 pub mod link;
 pub mod network;
-pub mod sensor;
 pub mod times;
 
-pub use client::UsbClient;
+pub use client::{UsbClient, inlet};
+pub use diapason_contract::{disk, keyboard, sensor};
+pub use diapason_pipe::Reader;

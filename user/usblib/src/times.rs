@@ -8,10 +8,10 @@ use diapason_rt::pipe;
 
 /// The server's end of the times.
 pub type Outlet = Writer<'static, Times, RECORDS>;
-/// The end of who wants to know.
+/// The reader's end of the times.
 pub type Inlet = Reader<'static, Times, RECORDS>;
 
-/// The server's end.
+/// Returns the server's end.
 ///
 /// # Errors
 /// None for what the description grants.
@@ -19,7 +19,7 @@ pub fn outlet() -> Result<Outlet, Errno> {
     pipe::writer(ACTIVATIONS)
 }
 
-/// The end of who wants to know.
+/// Opens the reader's end.
 ///
 /// # Errors
 /// None for what the description grants.

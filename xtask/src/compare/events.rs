@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// One thread's view of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Life {
+pub(crate) struct Life {
     /// The actions in order: the number of each call, or that it faulted. Whether somebody waited
     /// for what a call gave, so that it took the long way, is not its doing.
     pub deeds: Vec<Option<u16>>,
@@ -20,7 +20,7 @@ pub fn entered(entries: &[Entry], from: u64, to: u64) -> i64 {
     timed.filter(|entry| (from..=to).contains(&entry.now)).count() as i64
 }
 
-/// The lives of all threads, by number.
+/// Returns the lives of all threads, by number.
 pub fn lives(entries: &[Entry]) -> BTreeMap<u16, Life> {
     const NOBODY: u16 = u16::MAX;
     let mut lives: BTreeMap<u16, Life> = BTreeMap::new();

@@ -44,13 +44,13 @@ const HORIZON_NS: u64 = 300_000_000;
 
 /// How much later jobs ended in the simulator, in ns.
 #[derive(Clone, Copy, Debug)]
-pub struct Spread {
+pub(crate) struct Spread {
     jobs: u64,
     earlier: u64,
     /// In sets with a mutex; of these, those before which another thread had it first.
     locking: u64,
     parted: u64,
-    /// So often nothing was left to do.
+    /// Times that nothing was left to do.
     rests: u64,
     least: i64,
     most: i64,
@@ -258,7 +258,7 @@ fn done_first([metal, sim]: [&BTreeMap<u16, Life>; 2], course: &Course) -> Resul
     Ok(rests)
 }
 
-/// The campaign as a command.
+/// Returns the campaign as a command.
 pub fn command(workspace: &Workspace, count: u64, seed: u64) -> Result<u8, Failure> {
     QEMU.require(Missing::Install)?;
     let built = metal::build(workspace)?;

@@ -20,7 +20,7 @@ enum Mark {
 }
 
 /// The marks of one machine, in order.
-pub struct Course(Vec<Mark>);
+pub(crate) struct Course(Vec<Mark>);
 
 impl Course {
     /// Reads the course from entries.

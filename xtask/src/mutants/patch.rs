@@ -1,4 +1,4 @@
-//! A planted bug: a patch with a head that says what it breaks and who must notice.
+//! A planted bug: a patch whose head says what it breaks and which test must notice.
 
 use diapason::{Failure, Workspace};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ pub const FOLDER: &str = "tests/mutations";
 
 /// A planted bug, as a patch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Patch {
+pub(crate) struct Patch {
     /// Its name: that of its file.
     pub name: String,
     pub path: PathBuf,
@@ -69,7 +69,7 @@ impl Patch {
     }
 }
 
-/// All of them, by name.
+/// Returns all of them, by name.
 ///
 /// # Errors
 /// One cannot be read, or says not what it must.

@@ -15,9 +15,10 @@ const HORIZON_NS: u64 = 2_000_000_000;
 
 type Test = fn(&Stage<'_>) -> Result<(), String>;
 
-const TESTS: [(&str, Test); 3] = [
+const TESTS: [(&str, Test); 4] = [
     ("a core does the same whatever another has to do", undisturbed),
     ("messages and rings of one core arrive on another", arrive),
+    ("a doorbell that rings too soon is held back", held_back),
     ("cores of a run are equal in every run, kept apart or not", repeated),
 ];
 
@@ -50,8 +51,9 @@ impl Observer for Lines {
     }
 }
 
-/// The fate of a core: how it ended, the hash of its kernel's entries, and its log.
-type Core = (Ending, u64, Vec<String>);
+/// The fate of a core: how it ended, the hash of its kernel's entries, its log, and what is wrong
+/// with it.
+type Core = (Ending, u64, Vec<String>, Vec<String>);
 
 impl Stage<'_> {
     fn text(&self) -> Result<String, String> {
@@ -70,8 +72,15 @@ impl Stage<'_> {
             |(session, observer)| Seat { session, how: how.clone(), faults: Vec::new(), observer };
         let seats = sessions.iter().zip(&mut watchers).map(seat);
         let cores = together(seats.collect(), &Joined::Cores);
-        let cores = cores.map_err(|failure| failure.to_string())?.into_iter().zip(watchers);
-        Ok(cores.map(|(core, lines)| (core.run.ending, core.hash, lines.0)).collect())
+        let cores = cores.map_err(|failure| failure.to_string())?.into_iter();
+        let judged = cores.zip(&sessions).map(|(core, session)| {
+            let findings = session.judge(&core.run).findings();
+            (core.run.ending, core.hash, findings)
+        });
+        let with_lines = judged.zip(watchers);
+        Ok(with_lines
+            .map(|((ending, hash, findings), Lines(log))| (ending, hash, log, findings))
+            .collect())
     }
 }
 
@@ -97,12 +106,37 @@ fn undisturbed(stage: &Stage<'_>) -> Result<(), String> {
 }
 
 /// The numbers of the logger's last line: rings, job, broken messages, longest age in ns.
-fn arrive(stage: &Stage<'_>) -> Result<(), String> {
-    let cores = stage.run(&stage.text()?, &Options::default())?;
+fn heard_by_logger(cores: &[Core]) -> Result<[u64; 4], String> {
     let last = cores[1].2.iter().rev().find_map(|line| line.strip_prefix("CORES "));
     let numbers = last.ok_or_else(|| format!("the logger said {:?}", cores[1].2))?;
     let numbers: Vec<u64> = numbers.split(' ').filter_map(|word| word.parse().ok()).collect();
-    let [rings, job, broken, longest] = numbers[..] else { return Err(format!("{numbers:?}")) };
+    numbers.try_into().map_err(|numbers| format!("{numbers:?}"))
+}
+
+/// The controller rings every 10 ms. With an `interval` of 45 ms, its core may not interrupt the
+/// other one more often than that, and the run says that it tried.
+fn held_back(stage: &Stage<'_>) -> Result<(), String> {
+    const INTERVAL_NS: u64 = 45_000_000;
+    let text = stage.text()?.replace("interval = \"9ms\"", "interval = \"45ms\"");
+    let cores = stage.run(&text, &Options { check: true, ..Options::default() })?;
+    let [rings, ..] = heard_by_logger(&cores)?;
+    let most = HORIZON_NS / INTERVAL_NS + 2;
+    let names =
+        |text: &&String| text.starts_with("alarm interrupt-distance") && text.contains("ready");
+    let Some(alarm) = cores[1].3.iter().find(names) else {
+        return Err(format!("nothing names the doorbell: {:?}", cores[1].3));
+    };
+    println!("{rings} rings of at most {most}; {alarm}");
+    if rings > most || rings < most / 2 {
+        return Err(format!("{rings} rings came through, at most {most} may"));
+    }
+    Ok(())
+}
+
+/// Messages and rings arrive.
+fn arrive(stage: &Stage<'_>) -> Result<(), String> {
+    let cores = stage.run(&stage.text()?, &Options::default())?;
+    let [rings, job, broken, longest] = heard_by_logger(&cores)?;
     println!("{rings} rings up to job {job}, the oldest message {longest} ns old");
     // A ring for every ten jobs of a millisecond, heard at once: the logger has budget.
     let heard = rings >= HORIZON_NS / 10_000_000 - 21 && job >= 10 * rings;

@@ -18,7 +18,7 @@ pub const TESTS: &[QemuTest] = &[
     },
 ];
 
-/// Of each device of the description, where it must be found, or why it must be absent. QEMU gives
+/// The place of each device of the description, or the reason why it must be absent. QEMU gives
 /// places in the order of its options; those of the chip set are fixed.
 const EXPECTED: [Result<u64, Absence>; 9] = [
     Ok(place(1, 0)),

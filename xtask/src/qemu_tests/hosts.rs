@@ -157,14 +157,14 @@ fn joined(stage: &Stage<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Of each list of hosts, and how many messages each host with a link sends in a second at least.
+/// Lists of hosts, with the least messages that each host with a link sends in a second.
 const LINKED: [(&str, u64); 3] = [
     ("examples/bridge.toml", 300),
     ("examples/debug-cable.toml", 300),
     ("examples/figure-9.toml", 200),
 ];
 
-/// Every message comes back whole, whoever passes it on.
+/// Every message comes back whole, by every way.
 fn linked(stage: &Stage<'_>) -> Result<(), String> {
     for (file, least) in LINKED {
         let said = linked_by(stage, file)?;

@@ -38,7 +38,7 @@ use diapason_system::{RunOptions, parse_fault};
 
 /// The machine that a test's system runs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Machine {
+pub(crate) enum Machine {
     /// The real kernel in QEMU.
     Qemu,
     Simulator,
@@ -54,7 +54,7 @@ impl std::fmt::Display for Machine {
 }
 
 /// One test of a booted system.
-pub struct QemuTest {
+pub(crate) struct QemuTest {
     /// The property that holds if it passes, as a sentence.
     pub name: &'static str,
     /// The description, below the workspace's root.

@@ -23,7 +23,7 @@ pub fn strict() -> Options {
 }
 
 /// One boot of a test's system.
-pub struct Observed {
+pub(crate) struct Observed {
     /// How it ended and what its records said.
     pub run: Run,
     /// The judgement on it.

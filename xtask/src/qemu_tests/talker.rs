@@ -13,7 +13,7 @@ type Wire = Rc<RefCell<VecDeque<(Nanos, u64)>>>;
 
 /// One of the two. It says a word now and then, answers many it hears, at once or later, and
 /// interrupts its host for some.
-pub struct Talker {
+pub(crate) struct Talker {
     random: Random,
     delay: Nanos,
     incoming: Wire,

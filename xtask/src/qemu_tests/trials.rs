@@ -42,12 +42,13 @@ pub const TESTS: &[QemuTest] = &[
 ];
 
 /// Trials whose point the simulator does not have: programs are not interrupted between traps,
-/// selectors and x87 addresses stay as the last program left them, and only QEMU's controller
-/// interrupts when its ring is said to have been read beyond its end.
-const OF_THE_METAL: [&str; 4] = [
+/// selectors and what is in the x87 unit stay as the last program left them, and only QEMU's
+/// controller interrupts when its ring is said to have been read beyond its end.
+const OF_THE_METAL: [&str; 5] = [
     "vector registers survive preemption in a process",
     "no selector and no x87 address reaches one who waited",
     "no selector and no x87 address reaches one who was interrupted",
+    "a blocking call shows nobody else's x87 registers",
     "each message wakes its own thread",
 ];
 /// How a line that could command a terminal is shown.

@@ -20,12 +20,24 @@ const ECHOES: u64 = 300;
 const MEBIBYTES: &str = "16";
 
 const NAME: &str = "a sensor, a keyboard behind a hub, a disk and a camera are served whole";
+const FOUND: &str = "devices that are found cost a camera no frame";
 const ECHOED: &str = "a network device carries echoes of every length";
 
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[
     QemuTest { horizon_ns: SECONDS * 1_000_000_000, ..QemuTest::new(NAME, DEVICES, whole) },
     QemuTest { horizon_ns: SECONDS * 1_000_000_000, ..QemuTest::simulated(NAME, DEVICES, whole) },
+    QemuTest {
+        // A hub with a keyboard, a sensor and a disk are found anew while the camera sends.
+        horizon_ns: SECONDS * 1_000_000_000,
+        faults: &[
+            "1200ms unplug hub 100ms",
+            "1500ms unplug sensor 100ms",
+            "1800ms unplug keyboard 100ms",
+            "2100ms unplug disk 100ms",
+        ],
+        ..QemuTest::simulated(FOUND, DEVICES, undisturbed)
+    },
     QemuTest {
         // While its disk is at work in the time of the host, the guest's clock runs ahead: on a
         // busy host 40 s were not enough.
@@ -94,7 +106,7 @@ pub const TESTS: &[QemuTest] = &[
         )
     },
     QemuTest {
-        // So many that the heap has been at its fullest in the first half.
+        // The length is such that the heap has been at its fullest in the first half.
         horizon_ns: 105_000_000_000,
         among: Some(|| around(Wave::Hostile, 80, 1)),
         ..QemuTest::simulated("hostile devices disturb no other", WAVES, hostile)
@@ -151,6 +163,18 @@ fn whole(boots: &[Observed]) -> Result<(), String> {
     verdict(boot, "disk-check", &format!("DISK WHOLE {MEBIBYTES} MiB"))
 }
 
+/// No alarm of the camera rings, and its client has every frame.
+fn undisturbed(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.holds()?;
+    at_least("CAMERA", last(boot, "camera-check", "CAMERA", 1)?, (SECONDS - 2) * FRAMES)?;
+    for place in [2, 3] {
+        at_least("of CAMERA fine", 1, 1 + last(boot, "camera-check", "CAMERA", place)?)?;
+    }
+    let keyboards = boot.log("usbd").iter().filter(|line| line.contains("a keyboard")).count();
+    at_least("keyboards found", keyboards as u64, 3)
+}
+
 fn behind_hubs(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.holds()?;
@@ -163,7 +187,7 @@ fn behind_hubs(boots: &[Observed]) -> Result<(), String> {
 fn emulated(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.holds()?;
-    // Somebody types in the time of the host: how much, nobody knows.
+    // Somebody types in the time of the host, so the number of keys differs.
     at_least("keys", last(boot, "key-reader", "KEYS", 1)?, 1)?;
     verdict(boot, "disk-check", "DISK WHOLE 64 MiB")
 }

@@ -20,7 +20,7 @@ const SOME: u64 = 1_000;
 const CALL: Nanos = Nanos(2_000);
 /// The fastest of all messages waits at most for one interrupt.
 const FASTEST: Nanos = Nanos::from_millis(1);
-/// Of pipes in both directions.
+/// A description with pipes in both directions.
 const OUTPUT: &str = "examples/can-output.toml";
 /// The acknowledgement is told a little later than the server knows of it.
 const TELLING: Nanos = Nanos::from_micros(100);

@@ -8,12 +8,12 @@ use diapason::metal::Built;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Of a simulated run this long.
+/// The length of the simulated run.
 const LENGTH: &str = "500ms";
 const LENGTH_US: f64 = 500_000.0;
 /// No VCPU of the system has more budget.
 const BUDGET_MAX_US: f64 = 1_000.0;
-/// The tracks of the core: who runs, and the kernel. Never at one time.
+/// The tracks of the core: the running thread, and the kernel. They never overlap.
 const CORE: [(u64, u64); 2] = [(1, 0), (1, 1)];
 /// Groups that must have slices: core, threads, interrupts, the first USB bus.
 const DRAWN: [u64; 4] = [1, 2, 4, 100];

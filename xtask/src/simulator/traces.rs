@@ -2,7 +2,7 @@
 //! were accepted. To accept new ones, run the step with `DIAPASON_BLESS=1`.
 //!
 //! A trace has the arguments of calls, and those hold addresses that the compiler chose. So each
-//! run has a second hash, of who was decided on when and why, which only the sources can change;
+//! run has a second hash, of each decision's thread, time and cause, which only the sources change;
 //! and the trace is compared where the programs are the same to the byte.
 
 use super::session;
@@ -48,7 +48,7 @@ impl Observer for Hashes {
 #[derive(PartialEq, Eq)]
 struct Kept {
     run: String,
-    /// Of the archive that was booted.
+    /// The hash of the archive that was booted.
     programs: String,
     trace: String,
     timeline: String,

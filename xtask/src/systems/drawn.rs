@@ -3,7 +3,7 @@
 
 /// A whole system that was drawn.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Drawn {
+pub(crate) struct Drawn {
     /// Instructions a second, in MHz.
     pub clock_mhz: u64,
     /// In which queues its VCPUs are.
@@ -12,7 +12,7 @@ pub struct Drawn {
     pub closed: bool,
     /// Tasks with a job that is promised.
     pub tasks: Vec<DrawnTask>,
-    /// CAN channels and who reads them, if there is an interface.
+    /// CAN channels and their readers, if there is an interface.
     pub can: Option<Interface>,
     pub rude: Vec<Rude>,
     /// The budget of the process that restarts those that fault.
@@ -25,7 +25,7 @@ pub struct Drawn {
 
 /// In which order VCPUs run.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Queues {
+pub(crate) enum Queues {
     Periods,
     Deadlines,
     /// The first ones of the text by deadline, the others by period.
@@ -34,7 +34,7 @@ pub enum Queues {
 
 /// A periodic task of the program `task` with a VCPU of its own; times in microseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DrawnTask {
+pub(crate) struct DrawnTask {
     /// The time between the releases of two jobs.
     pub period: u64,
     /// How many of them begin in a period of its VCPU.
@@ -45,7 +45,7 @@ pub struct DrawnTask {
     pub work: u64,
     /// The part of it under a mutex that others lock, too.
     pub section: u64,
-    /// The budget for each job beyond that, for calls, switches and whoever holds the mutex.
+    /// The budget for each job beyond that, for calls, switches and the holder of the mutex.
     pub spare: u64,
     /// Length of the VCPU's list.
     pub replenishments: u64,
@@ -55,7 +55,7 @@ pub struct DrawnTask {
 
 /// A USB-CAN interface, its server, and the pipes from its channels.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Interface {
+pub(crate) struct Interface {
     /// The budget of the server's threads.
     pub manage: Budget,
     /// Percent of the processor that the bottom half has.
@@ -68,6 +68,9 @@ pub struct Interface {
     pub behind_hub: bool,
     /// The interface has no channel behind the last one that is used.
     pub few: bool,
+    /// A pipe from the only channel of a second interface. Its `channel` says whose traffic that
+    /// has; the number of the channel is [`SECOND`].
+    pub second: Option<DrawnPipe>,
     /// The pipes to the interface, each to a channel that no other pipe has.
     pub outputs: Vec<DrawnOutput>,
     /// Other devices, each with its service and its client.
@@ -81,7 +84,7 @@ pub struct Interface {
 
 /// A budget and its period, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Budget {
+pub(crate) struct Budget {
     /// The time that it may use in every period.
     pub budget: u64,
     pub period: u64,
@@ -89,7 +92,7 @@ pub struct Budget {
 
 /// A pipe from a channel to a reader of the program `can-reader`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DrawnPipe {
+pub(crate) struct DrawnPipe {
     /// The number of the channel, 0 to 4.
     pub channel: u64,
     /// Percent of the traffic of the model that is declared; less than 100 is a lie.
@@ -112,7 +115,7 @@ pub struct DrawnPipe {
 
 /// The threads of a chain behind the reader of its pipe, with their VCPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Onward {
+pub(crate) enum Onward {
     /// A display takes the newest value in this period, in microseconds.
     Shown(u64, Budget),
     /// A controller and a writer pass each message on to this channel.
@@ -121,7 +124,7 @@ pub enum Onward {
 
 /// A pipe to a channel from a writer of the program `can-writer`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DrawnOutput {
+pub(crate) struct DrawnOutput {
     /// The number of the channel, 0 to 4.
     pub channel: u64,
     /// Messages a second that the writer keeps to.
@@ -136,7 +139,7 @@ pub struct DrawnOutput {
 
 /// A device beside the interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Gadget {
+pub(crate) enum Gadget {
     /// 512 bytes every 2.5 ms.
     Sensor,
     /// Ten keys a second.
@@ -152,7 +155,7 @@ pub enum Gadget {
 
 /// A seat with a program that misbehaves in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rude {
+pub(crate) struct Rude {
     /// Its behaviour and the arguments of it, as the README of `rude` says; or [`STORM`], and a
     /// seed for the program `hostile`.
     pub arguments: [u64; 4],
@@ -168,7 +171,7 @@ pub const STORM: u64 = 100;
 
 /// The place of a rude program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Perch {
+pub(crate) enum Perch {
     /// Background, without a VCPU.
     Background,
     /// On a VCPU of its own, with a list of this length.
@@ -176,6 +179,9 @@ pub enum Perch {
     /// On the VCPU of the first reader, or of the first task.
     Beside,
 }
+
+/// The number of the first channel behind those of an interface with all of them.
+pub const SECOND: u64 = 5;
 
 /// Messages a second that are sent on the bus of each channel.
 pub const SENT: [u64; 5] = [463, 391, 1_389, 1_563, 3_194];
@@ -200,12 +206,13 @@ impl Drawn {
         self.cores() == 1 && !self.can.as_ref().is_some_and(|can| can.behind_hub)
     }
 
-    /// The number of its parts, which shrinking makes smaller.
+    /// Returns the number of its parts, which shrinking makes smaller.
     #[must_use]
     pub fn size(&self) -> usize {
         let of = |can: &Interface| {
             let chains = can.pipes.iter().filter(|pipe| pipe.chain.is_some()).count();
-            3 + can.pipes.len() + can.outputs.len() + chains + can.classes.len()
+            let pipes = can.pipes.len() + usize::from(can.second.is_some());
+            3 + pipes + can.outputs.len() + chains + can.classes.len()
         };
         self.tasks.len() + self.rude.len() + self.can.as_ref().map_or(0, of)
     }

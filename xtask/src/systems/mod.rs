@@ -33,20 +33,21 @@ const REASONS: usize = 12;
 
 /// The options of the command.
 #[derive(clap::Args, Clone, Debug)]
-pub struct Asked {
-    /// Of `systems`: how many are drawn.
+pub(crate) struct Asked {
+    /// The number of systems that `systems` draws.
     #[arg(long, value_name = "N", default_value_t = COUNT)]
     count: u64,
-    /// Of `systems`: which campaign.
+    /// The campaign of `systems`.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Of `systems`: the number of the first one.
+    /// The number of the first system of `systems`.
     #[arg(long, value_name = "N", default_value_t = 0)]
     from: u64,
-    /// Of `systems`: every n-th only, from the i-th on, so that several processes share them.
+    /// The share of `systems`: every n-th only, from the i-th on, so that several processes share
+    /// them.
     #[arg(long, value_name = "I/N", default_value = "0/1", value_parser = shard)]
     shard: (u64, u64),
-    /// Of `systems`: so many of those that are admitted are booted in QEMU, too.
+    /// The number of admitted `systems` that are booted in QEMU, too.
     #[arg(long, value_name = "K", default_value_t = 0)]
     qemu: u64,
 }
@@ -278,7 +279,7 @@ fn write_down(
     Ok(path)
 }
 
-/// The campaign as a command.
+/// Returns the campaign as a command.
 ///
 /// # Errors
 /// If it cannot be carried out.

@@ -97,6 +97,7 @@ fn of_can(can: &Interface, all: &mut Vec<Smaller>) {
     all.push(with_can(|can| can.tuned = false));
     all.push(with_can(|can| can.behind_hub = false));
     all.push(with_can(|can| can.few = false));
+    all.push(with_can(|can| can.second = None));
     for number in (0..can.pipes.len()).rev() {
         all.push(with_can(move |can| {
             if number < can.pipes.len() {

@@ -1,8 +1,8 @@
 //! Rules that can only be seen in the linked kernel.
 //!
 //! Kernel and programs share the ordinary target, whose red zone and floating-point registers the
-//! kernel must not use. Interrupts are off in ring 0 and entries save the vector registers, so
-//! neither would break by itself; these lints keep it from depending on that.
+//! kernel must not use. Interrupts are off in ring 0 and entries save the vector registers that the
+//! compiler uses, so neither would break by itself; these lints keep it from depending on that.
 
 use diapason::tools::OBJDUMP;
 use std::path::Path;
@@ -13,6 +13,11 @@ use std::process::Command;
 const STACK_BYTES_MAX: u64 = 1_536;
 /// Most bytes of stack of what only boot runs: it puts the state together, once, on an empty stack.
 const BOOT_STACK_BYTES_MAX: u64 = 4_608;
+/// The vector registers that the kernel may use. `entry.s` keeps those of a thread that is
+/// interrupted, and the long way back from a call clears them.
+const OWN_VECTORS: [&str; 4] = ["xmm0", "xmm1", "xmm2", "xmm3"];
+/// The line before the code that leaves memory before a thread runs.
+const BOOT_SECTION: &str = "Disassembly of section .boot.text:";
 /// Parts of the names of what only boot runs, as in `kernel.ld`.
 const BOOT: [&str; 3] = ["15diapason_kernel4boot", "13diapason_core6config", "kernel_main"];
 
@@ -60,7 +65,44 @@ fn lint(disassembly: &str) -> Vec<String> {
         0 => format!("{function} at {text}"),
         _ => format!("{function} at {text} (and {more} more)"),
     });
-    lines.chain(uncleared(disassembly)).collect()
+    lines.chain(uncleared(disassembly)).chain(foreign_vectors(disassembly)).collect()
+}
+
+/// Functions that use vector registers which nobody keeps for the interrupted thread. Assembly is
+/// exempt, because that is where threads' registers are kept and cleared.
+fn foreign_vectors(disassembly: &str) -> Vec<String> {
+    let (mut found, mut function, mut stays) = (Vec::new(), "", false);
+    for line in disassembly.lines() {
+        if line.starts_with("Disassembly of section") {
+            stays = line != BOOT_SECTION;
+        } else if let Some((_, name)) = line.strip_suffix(">:").and_then(|l| l.split_once('<')) {
+            function = name;
+        } else if let Some((address, instruction)) = parse(line)
+            && stays
+            && is_compiled(function)
+            && let Some(register) = foreign_vector(instruction)
+        {
+            found.push(format!("{function} at {address}: nobody keeps {register} for it"));
+        }
+    }
+    found
+}
+
+/// Returns whether this is a function of Rust code.
+fn is_compiled(function: &str) -> bool {
+    function.starts_with("_R") || function.starts_with("on_") || function == "any_call"
+}
+
+/// The first vector or x87 register of an instruction that is not [`OWN_VECTORS`].
+fn foreign_vector<'a>(instruction: Instruction<'a>) -> Option<&'a str> {
+    let parts = instruction.operands.split(|c: char| !c.is_ascii_alphanumeric());
+    let vector = |part: &&str| ["xmm", "ymm", "zmm", "mm", "st"].contains(&letters(part));
+    parts.filter(vector).find(|part| !OWN_VECTORS.contains(part))
+}
+
+/// The part of a register's name before its number.
+fn letters(register: &str) -> &str {
+    register.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 /// Registers that a quick handler clears itself if it writes to them: the way out does not.
@@ -258,6 +300,24 @@ mod tests {
         assert_eq!(lint_of(quick, &["mov    (%rax),%r9d", "xor    %r9d,%r9d", "ret"]), 0);
         assert_eq!(lint_of(quick, &["cmp    %rax,%r9", "mov    %r9,(%rax,%r10,8)", "ret"]), 0);
         assert_eq!(lint_of("_RN15diapason_kernel5calls8any_call", &["mov (%rax),%r9d"]), 0);
+    }
+
+    #[test]
+    fn vector_registers_that_nobody_keeps_are_found() {
+        let lint_in = |section: &str, function: &str, code: &str| {
+            foreign_vectors(&format!(
+                "Disassembly of section {section}:\n\n0000000000200000 <{function}>:\n  \
+                 200010:\t{code}\n"
+            ))
+            .len()
+        };
+        let store = "movups %xmm4,0x10(%rsi)";
+        assert_eq!(lint_in(".text", "_RNvCs_6kernel5enter", store), 1);
+        assert_eq!(lint_in(".text", "on_trap", "movups (%rsi),%xmm15"), 1);
+        assert_eq!(lint_in(".text", "on_trap", "movq   %mm0,(%rsi)"), 1);
+        assert_eq!(lint_in(".text", "on_trap", "movups (%rsi),%xmm3"), 0);
+        assert_eq!(lint_in(".text", "continue_thread", "xorps  %xmm4,%xmm4"), 0);
+        assert_eq!(lint_in(".boot.text", "_RNvCs_6kernel4boot", store), 0);
     }
 
     #[test]

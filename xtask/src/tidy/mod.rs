@@ -17,7 +17,7 @@ use source::Tree;
 
 /// A place where a rule is broken.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Problem {
+pub(crate) struct Problem {
     file: String,
     line: usize,
     text: String,

@@ -12,7 +12,7 @@ const FILE: &str = "xtask/ratchets.toml";
 
 /// The quantity that a number limits, and the limit where the file names none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Measure {
+pub(crate) enum Measure {
     /// `unsafe` in a package.
     Unsafe,
     /// Lines of a file.
@@ -36,7 +36,7 @@ impl Measure {
         }
     }
 
-    /// The limit of everything that is not listed.
+    /// Returns the limit of everything that is not listed.
     pub const fn limit(self) -> u64 {
         match self {
             Measure::Unsafe => 0,
@@ -58,7 +58,7 @@ impl Measure {
 
 /// A number found in the tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Measured {
+pub(crate) struct Measured {
     pub measure: Measure,
     /// Package, file, or file and function.
     pub name: String,
@@ -71,7 +71,7 @@ pub struct Measured {
 
 /// The contents of the file of ratchets.
 #[derive(Clone, Default, Debug)]
-pub struct Ratchets {
+pub(crate) struct Ratchets {
     header: String,
     limits: BTreeMap<(Measure, String), u64>,
 }

@@ -9,25 +9,25 @@ const EXTENSIONS: [&str; 6] = ["rs", "s", "ld", "toml", "md", "sh"];
 
 /// One file of the tree.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub(crate) struct Source {
     /// Relative to the root, with `/`.
     pub path: String,
     pub text: String,
-    /// Of a Rust file, the text with comments and the insides of literals replaced by blanks, line
+    /// The text of a Rust file with comments and the insides of literals replaced by blanks, line
     /// for line; of any other, the text.
     pub code: String,
 }
 
 /// Every file of the project.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub(crate) struct Tree {
     pub files: Vec<Source>,
     /// Where the checkout is.
     pub root: String,
 }
 
 impl Source {
-    /// A file with these contents.
+    /// Returns a file with these contents.
     #[must_use]
     pub fn new(path: &str, text: &str) -> Source {
         let code = if path.ends_with(".rs") { blank(text) } else { text.into() };
@@ -40,19 +40,19 @@ impl Source {
         self.path.ends_with(".rs")
     }
 
-    /// Its lines of code, numbered from 1.
+    /// Returns its lines of code, numbered from 1.
     pub fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         (1..).zip(self.code.lines())
     }
 
-    /// Its lines as they are, numbered from 1.
+    /// Returns its lines as they are, numbered from 1.
     pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         (1..).zip(self.text.lines())
     }
 }
 
 impl Tree {
-    /// Every file below `root` but build results.
+    /// Returns every file below `root` but build results.
     pub fn read(root: &Path) -> io::Result<Tree> {
         let mut files = Vec::new();
         visit(root, root, &mut files)?;

@@ -24,7 +24,7 @@ pub struct CameraRow {
 }
 
 impl CameraRow {
-    /// A camera without a report so far.
+    /// Returns a camera without a report so far.
     pub(crate) fn new(process: u64, last: CameraReport, at: Nanos) -> CameraRow {
         CameraRow { process, last, coverage: Coverage::since(at) }
     }
@@ -54,6 +54,8 @@ impl CameraRow {
             .json("whole", |row| row.last.whole)
             .json("broken", |row| row.last.broken)
             .json("missed_intervals", |row| row.last.missed)
+            .json("period_ns", |row| row.last.period.0)
+            .json("late_max_ns", |row| row.last.late.0)
     }
 }
 
@@ -111,7 +113,8 @@ impl CameraPromise {
         self.row(outcome).is_some_and(|row| row.last.whole > 0)
     }
 
-    /// Returns what a run contradicts: that frames come, and that all of them are whole.
+    /// Returns what a run contradicts: that frames come, that all of them are whole, and that each
+    /// comes in its turn.
     pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, patience_ns: u64) -> Vec<Alarm> {
         let Some(end) = outcome.end else { return Vec::new() };
         let of = self.name(names);
@@ -120,18 +123,26 @@ impl CameraPromise {
         let empty = format!("no frame of {of} came in {}", human(time));
         let empty = is_empty.then(|| Alarm::missing("camera-empty", &of, empty));
         let last = self.row(outcome).map(|row| row.last).unwrap_or_default();
-        let CameraReport { whole, broken, missed, .. } = last;
+        let CameraReport { whole, broken, missed, period, late, .. } = last;
         let loss = format!(
             "{broken} of {} frames of {of} were not whole, and the data of {missed} intervals did \
              not come",
             whole.saturating_add(broken)
         );
         let loss = Alarm::above("camera-loss", &of, [broken.max(missed), 0], loss);
+        // A frame that never came moves the turns of all others by one.
+        let turn = if period == Nanos::ZERO { u64::MAX } else { period.0 - period.0 / 10 };
+        let rate = format!(
+            "a frame of {of} came {} after its turn: it says that one comes every {}",
+            human(late.0),
+            human(period.0)
+        );
+        let rate = Alarm::above("camera-rate", &of, [late.0, turn], rate);
         let silent = self.row(outcome).and_then(|row| {
             let (alarm, process, coverage) = ("camera-silent", self.process, Some(row.coverage));
             let found_ns = found(patience_ns);
             Watched { alarm, of: &of, process, coverage, found_ns }.alarm(outcome, names)
         });
-        empty.into_iter().chain(loss).chain(silent).collect()
+        empty.into_iter().chain(loss).chain(rate).chain(silent).collect()
     }
 }

@@ -92,7 +92,7 @@ impl Ran {
     }
 
     fn camera(&mut self, stream: bool, broken: u64, missed: u64) {
-        let report = CameraReport { stream, number: 0, whole: 9, broken, missed };
+        let report = CameraReport { stream, whole: 9, broken, missed, ..CameraReport::default() };
         let at = Nanos::from_millis(500);
         note_camera(&mut self.outcome.cameras, 0, at, &report);
     }
@@ -223,6 +223,22 @@ fn a_camera_that_loses_frames_is_told() {
 }
 
 #[test]
+fn a_camera_that_leaves_out_a_frame_is_told() {
+    let said = |late, period| {
+        let mut ran = Ran::well(SHORT);
+        let (period, late) = (Nanos(period), Nanos(late));
+        let report = CameraReport { whole: 9, period, late, ..CameraReport::default() };
+        note_camera(&mut ran.outcome.cameras, 0, Nanos(7), &report);
+        ran.alarms()
+    };
+    let text = "a frame of the camera of usb came 20.000 ms after its turn: it says that one comes \
+                every 20.000 ms";
+    assert_eq!(said(20_000_000, 20_000_000), [("camera-rate", text.to_owned())]);
+    assert_eq!(said(17_000_000, 20_000_000), []);
+    assert_eq!(said(17_000_000, 0), [], "it says nothing of its rate");
+}
+
+#[test]
 fn a_camera_that_falls_silent_is_told() {
     let mut ran = Ran::well(9_000_000_000);
     let kinds = |ran: &Ran| -> Vec<&str> { ran.alarms().iter().map(|it| it.0).collect() };
@@ -241,7 +257,15 @@ fn reports_are_taken_from_records() {
     let mut outcome = Outcome::default();
     let link = LinkReport { number: 1, here: true, found: 2, came: 3, sent: 4 };
     let device = DeviceReport { connector: 3, route: 1, identity: (1, 2), fate: Fate::Dead };
-    let camera = CameraReport { stream: true, number: 2, whole: 5, broken: 6, missed: 7 };
+    let camera = CameraReport {
+        stream: true,
+        number: 2,
+        whole: 5,
+        broken: 6,
+        missed: 7,
+        period: Nanos(8),
+        late: Nanos(9),
+    };
     for said in [Measurement::Link(link), Measurement::Device(device), Measurement::Camera(camera)]
     {
         let words = Reported { at: Nanos(9), said }.words();
@@ -255,6 +279,8 @@ fn reports_are_taken_from_records() {
     assert_eq!(json["links"][0]["came"], 3);
     assert_eq!(json["usb_devices"][0]["state"], "dead");
     assert_eq!(json["cameras"][0]["missed_intervals"], 7);
+    assert_eq!(json["cameras"][0]["period_ns"], 8);
+    assert_eq!(json["cameras"][0]["late_max_ns"], 9);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use serde_json::Value;
 /// Slots that are named one by one; of more, only the first.
 const NAMED: usize = 8;
 
-/// A section for each bus.
+/// Returns a section for each bus.
 #[must_use]
 pub fn tables(buses: &[Bused], system: &System) -> Vec<String> {
     let each = system.buses.iter().zip(buses);
@@ -200,7 +200,7 @@ fn left(instance: &UsbBus, bused: &Bused) -> String {
             bused.equations,
             "the least t_A by [USB 2023, eq. 6 and 8], with this bus' limit".to_owned(),
         ),
-        (fullest, format!("really left in the fullest {slot} of this schedule")),
+        (fullest, format!("left in the fullest {slot} of this schedule")),
         (bused.sound, format!("needed in every {slot} for every guarantee to hold, exactly")),
     ];
     let mut table = Table::new(&[("t_A", Align::Right), ("which", Align::Left)]);

@@ -106,7 +106,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// Of a journey with these items.
+    /// Returns the life of a journey with these items.
     ///
     /// # Panics
     /// If they are not its life without gaps: a fault of Diapason.
@@ -163,7 +163,7 @@ pub struct Roads<'a> {
     pub interrupt: Option<u16>,
 }
 
-/// Its items; none if what happened is not known any more.
+/// Returns its items; none if what happened is not known any more.
 pub fn items(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<Item>> {
     let mut story = Story { roads, items: Vec::new() };
     match journey.road {

@@ -49,7 +49,7 @@ impl Seen {
         }
     }
 
-    /// Its stages, with what the plan says of them.
+    /// Returns its stages, with what the plan says of them.
     #[must_use]
     pub fn stages(&self) -> Vec<Stage> {
         let mut planned_by_end = Nanos::ZERO;
@@ -78,7 +78,7 @@ pub struct Stage {
     pub planned_by_end: Nanos,
 }
 
-/// All pipes of a system, as a table for each way.
+/// Returns all pipes of a system, as a table for each way.
 #[must_use]
 pub fn render(system: &System, seen: &[Seen], names: &Names) -> String {
     let (left, right) = (Align::Left, Align::Right);
@@ -109,7 +109,7 @@ pub fn render(system: &System, seen: &[Seen], names: &Names) -> String {
     text
 }
 
-/// Of one pipe: its stages, then its messages from end to end.
+/// Returns the rows of one pipe: its stages, then its messages from end to end.
 fn rows(seen: &Seen, head: [String; 3]) -> Vec<Vec<String>> {
     let planned = |value: Option<Nanos>| value.map_or_else(|| String::from("-"), shown);
     let stages = seen.stages().into_iter().map(|stage| {

@@ -20,7 +20,7 @@ pub struct Carried {
     /// The first and the last instant of the packets that carried it.
     pub from: Nanos,
     pub to: Nanos,
-    /// The end of its transfer, and who tells it.
+    /// The end of its transfer, and the interrupter that reports it.
     pub over: Nanos,
     pub vector: u16,
 }

@@ -2,7 +2,7 @@
 
 /// The kind of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub(crate) enum Kind {
     Folder,
     /// The console: character device 5, 1.
     Console,
@@ -24,7 +24,7 @@ impl Kind {
 
 /// An archive under construction.
 #[derive(Default, Debug)]
-pub struct Archive(Vec<u8>);
+pub(crate) struct Archive(Vec<u8>);
 
 impl Archive {
     /// Adds a file with this content.

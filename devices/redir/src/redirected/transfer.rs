@@ -7,7 +7,7 @@ use diapason_devices::{Answer, Device, Handshake};
 
 /// A transfer that is under way.
 #[derive(Clone, Debug)]
-pub struct Transfer {
+pub(crate) struct Transfer {
     /// The id of the request.
     pub id: u64,
     /// The requested transfer type. The answer has the same type.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The answers to the plugin; `plugin/clock.c` has the same letters.
 #[derive(Clone, Copy, Debug)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// Go on to the next slice.
     Go,
     /// Let QEMU take in what was sent, then ask once more at the same time.
@@ -28,7 +28,7 @@ pub struct Stop {
 }
 
 /// The connection to the clock.
-pub struct Clock(UnixStream);
+pub(crate) struct Clock(UnixStream);
 
 impl Clock {
     /// Accepts the connection of the plugin, which must come within `patience`.

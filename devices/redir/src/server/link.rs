@@ -16,7 +16,7 @@ const SEND_MAX: usize = 32 << 10;
 const MANY: usize = 2 << 10;
 
 /// The reason why reading failed.
-pub enum ReadFailure {
+pub(crate) enum ReadFailure {
     Io(io::Error),
     Trouble(Trouble),
 }
@@ -32,7 +32,7 @@ impl ReadFailure {
 }
 
 /// The connection to the guest's controller.
-pub struct Link(UnixStream);
+pub(crate) struct Link(UnixStream);
 
 impl Link {
     /// Accepts the connection of a device, which must come within `patience`.

@@ -1,4 +1,4 @@
-//! Condition variables: who waits for a signal.
+//! Condition variables and the threads that wait for their signal.
 
 use crate::ids::{ConditionId, ConditionTag};
 use crate::objects::thread::ThreadQueue;

@@ -89,9 +89,9 @@ pub struct Segment {
     /// Processes that have it attached.
     pub attached: u64,
     pub(crate) frames: Chain,
-    /// Of a segment for devices: the first of the frames that are always its own, one behind the
-    /// other. A device may still write there when the process that told it to has ended, so nobody
-    /// else ever gets them.
+    /// The first of the frames that a segment for devices always owns, contiguous. A device
+    /// may still write there after the process that started it has ended, so nobody else ever gets
+    /// them.
     pub(crate) dma: FrameId,
     /// Other cores show it, too: its memory is the machine's affair, and there from boot on.
     pub(crate) common: bool,

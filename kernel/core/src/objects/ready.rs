@@ -73,6 +73,12 @@ impl Ready {
         self.bits >> (priority as usize % PRIORITIES) == 0
     }
 
+    /// Returns whether all threads here have this priority.
+    #[inline(always)]
+    pub fn has_only(&self, priority: u8) -> bool {
+        self.bits == 1 << (priority as usize % PRIORITIES)
+    }
+
     /// `first` becomes ready, and is alone at its priority.
     #[inline(always)]
     pub fn come(&mut self, priority: u8, first: ThreadId) {
@@ -87,7 +93,7 @@ impl Ready {
         self.level(priority).head = ThreadId::NONE;
     }
 
-    /// Of equals that are ready, `next` is the first now.
+    /// Puts `next` first among the ready threads of its priority.
     #[inline(always)]
     pub fn lead(&mut self, priority: u8, next: ThreadId) {
         self.level(priority).head = next;

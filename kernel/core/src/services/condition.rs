@@ -64,6 +64,7 @@ impl Kernel<'_> {
             Some(c) if c.ends(handle) && c.allowed & self.grant != 0 => Id::new(handle as u16),
             _ => self.find_condition(handle)?,
         };
+        let nobody = self.conditions[id].waiters.is_empty();
         self.conditions[id].handle = FREE;
         if !self.wake_for_good(id) {
             return Ok(Flow::Done(PARTIAL));
@@ -72,7 +73,7 @@ impl Kernel<'_> {
             let own = &mut self.processes[self.process].conditions;
             own.give_back(&mut self.conditions, id);
         }
-        Ok(Flow::Done(0))
+        Ok(if nobody { Flow::Same(0) } else { Flow::Done(0) })
     }
 
     /// The waiters of a condition that is gone get `Gone`, with their mutex. Returns whether none is

@@ -78,6 +78,7 @@ impl Kernel<'_> {
         if owner.is_some() && !self.disown(id) {
             return Err(Refused::Errno(Errno::Busy));
         }
+        let nobody = owner.is_none() && self.semaphores[id].waiters.is_empty();
         self.semaphores[id].handle = FREE;
         if !self.send_waiters_away(id) {
             return Ok(Flow::Done(PARTIAL));
@@ -89,7 +90,7 @@ impl Kernel<'_> {
             let own = &mut self.processes[self.process].semaphores;
             own.give_back(&mut self.semaphores, id);
         }
-        Ok(Flow::Done(0))
+        Ok(if nobody { Flow::Same(0) } else { Flow::Done(0) })
     }
 
     /// The waiters of a semaphore that is gone learn of it; those of a mutex do when their turn
@@ -242,7 +243,7 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// The owner of a mutex lets it go: whoever is chosen first of those who want it takes it.
+    /// The owner of a mutex lets it go: the waiter that is chosen first takes it.
     #[inline(always)]
     pub(crate) fn release(&mut self, id: SemaphoreId) -> Result<(), Refused> {
         if !self.disown(id) {

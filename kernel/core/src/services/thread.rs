@@ -288,7 +288,8 @@ impl Kernel<'_> {
     pub(crate) fn job_wait(&mut self, hint: u64) -> Step {
         let after = self.hinted(hint);
         let (thread, now) = (self.running(), self.now);
-        if self.threads[thread].jobs.period == Nanos::ZERO {
+        let period = self.threads[thread].jobs.period;
+        if period == Nanos::ZERO {
             return Err(Refused::Misuse(FaultCause::BadArgument, 0));
         }
         self.pay_up();
@@ -299,12 +300,12 @@ impl Kernel<'_> {
         jobs.misses += u64::from(response > jobs.deadline);
         jobs.response_max = jobs.response_max.max(response);
         jobs.cost_max = jobs.cost_max.max(cost);
-        jobs.release += jobs.period;
+        jobs.release += period;
         let late = now - jobs.release;
         let mut skipped = 0;
-        if late >= jobs.period {
-            skipped = late.0 / jobs.period.0;
-            jobs.release += Nanos(skipped * jobs.period.0);
+        if late >= period {
+            skipped = late.0 / period.0;
+            jobs.release += Nanos(skipped * period.0);
             jobs.skipped += skipped;
             jobs.misses += skipped;
         }

@@ -61,7 +61,7 @@ pub struct Audit<'a> {
 }
 
 impl<'a> Audit<'a> {
-    /// Of a stage at its end.
+    /// Returns the audit of a stage at its end.
     pub fn new(stage: &'a Stage<'a>, drawn: &'a Drawn) -> Audit<'a> {
         Audit { stage, drawn, slices: stage.slices(drawn.end) }
     }

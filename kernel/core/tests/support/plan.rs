@@ -182,7 +182,7 @@ impl Plan {
         self
     }
 
-    /// So many queues by deadline.
+    /// Sets the number of queues by deadline.
     pub fn dp_queues(mut self, count: u8) -> Plan {
         self.dp_queues = count;
         self

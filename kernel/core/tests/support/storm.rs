@@ -115,7 +115,7 @@ pub struct Tally {
     pub faults: [u64; 32],
     /// Starts of hostile processes.
     pub starts: u64,
-    /// Of each call, how many went a short way.
+    /// Calls that went a short way, by kind.
     pub shortcuts: BTreeMap<Call, u64>,
     /// Hash of every decision.
     pub hash: u64,
@@ -213,7 +213,7 @@ impl Storm<'_> {
             return self.note_delivered();
         }
         if self.shell.memory.hidden >> self.shell.process() & 1 == 1 {
-            // Whatever it would do, it faults.
+            // It faults at any instruction.
             self.shell.enter(Cause::Fault(HIDDEN));
             return self.note_delivered();
         }
@@ -472,11 +472,11 @@ impl Storm<'_> {
             (Call::MboxCreate, 0) => self.granted(process, &MAILBOXES, false),
             (Call::MboxCreate | Call::ProcCreate, 1) if self.random.one_in(2) => 0,
             (Call::TimerStart, 2) => self.random.pick(&[0, 700, 1_900, 10_000]),
-            // Of a segment that is not for devices it would be the end.
+            // The call on a segment that is not for devices would end the process.
             (Call::ShmBus, 0) => key("rings"),
             (Call::ShmAttach | Call::ShmDetach, 0) => self.granted(process, &SEGMENTS, false),
             (Call::MapDevice | Call::SetIsr, 0) => key(self.random.pick(&DEVICES)),
-            // Of any other device it would be the end.
+            // The call on any other device would end the process.
             (Call::Ring, 0) => key(self.random.pick(&BELLS)),
             (Call::MemAlloc, 0) => 1,
             (Call::VcpuCreate, 0 | 4) => 0,

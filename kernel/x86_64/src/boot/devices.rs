@@ -20,7 +20,7 @@ struct Devices<'a> {
     acpi: &'a Acpi,
     /// This core, as interrupts are addressed to it.
     core: u32,
-    /// Of each device, how many messages are described, and its table of them.
+    /// Described messages of each device, and its table of them.
     messages: [u64; SLOTS_MAX as usize],
     tables: [u64; SLOTS_MAX as usize],
     vectors: usize,

@@ -12,7 +12,6 @@ const ENTRY_MSR: u32 = 0xc000_0082;
 
 unsafe extern "C" {
     static trap_stubs: u8;
-    static mut CLEAN_FX: [u32; 128];
     static fatal_nmi: u8;
     static fatal_double_fault: u8;
     static fatal_machine_check: u8;
@@ -69,8 +68,6 @@ pub unsafe fn load() {
         (*cpu).tss.ist = [stacks + 4096, stacks + 2 * 4096, stacks + 3 * 4096, 0, 0, 0, 0];
         load_segments(cpu);
         load_gates();
-        // All exceptions masked, full precision, rounding to nearest.
-        (CLEAN_FX[0], CLEAN_FX[6]) = (0x37f, 0x1f80);
         cpu::write_msr(0xc000_0101, cpu as u64);
         cpu::write_msr(0xc000_0102, 0);
         // STAR, LSTAR, and the flags cleared on entry: IF, DF, TF, IOPL, NT, AC.

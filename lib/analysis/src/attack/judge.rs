@@ -8,9 +8,9 @@ use diapason_abi::Nanos;
 use diapason_vcpu::sim::{Job, Run, Who};
 
 /// The bounds of a system, computed once.
-pub struct Bounds {
+pub(crate) struct Bounds {
     mains: Vec<Table>,
-    /// Of I/O VCPUs whose beneficiaries have one period.
+    /// Tables of I/O VCPUs whose beneficiaries have one period.
     ios: Vec<Option<Table>>,
     /// By I/O VCPU and beneficiary, of the others.
     shared: Vec<Vec<Option<SharedIo>>>,
@@ -55,7 +55,7 @@ impl Server for Table {
 }
 
 impl Bounds {
-    /// Of an admitted system.
+    /// Returns the bounds of an admitted system.
     pub fn of(system: &System) -> Bounds {
         let mains = (0..system.mains.len()).map(|vcpu| {
             let Some(supply) = Supply::of(system, vcpu) else { panic!("admitted: {system:?}") };
@@ -169,7 +169,7 @@ fn shared(bounds: &[Option<SharedIo>], jobs: &[&Job], system: &System, report: &
     }
 }
 
-/// Of equals, those that come later are served later.
+/// Orders equals: those that come later are served later.
 fn before_end(other: &Job, job: &Job) -> bool {
     match (other.done, job.done) {
         (Some(theirs), Some(ours)) => theirs <= ours,

@@ -95,8 +95,8 @@ pub struct PaperReport {
     pub exact: u64,
     /// Accepted by a closed form and not by the exact test, which must not be.
     pub closed_only: u64,
-    /// Of those, systems in which a budget came later than its period, with the PIBS of
-    /// [USB 2023], and with ours.
+    /// Accepted systems in which a budget came later than its period, with the PIBS of
+    /// [USB 2023] and with ours.
     pub late_with_theirs: u64,
     pub late_with_ours: u64,
     /// The most it came too late with theirs.

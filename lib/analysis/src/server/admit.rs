@@ -28,7 +28,7 @@ pub struct Refusal {
     pub largest_budget: Option<Nanos>,
     /// The smallest period found for its budget with which the whole system holds.
     pub smallest_period: Option<Nanos>,
-    /// So many per mille of every budget would fit; `None`: not even 1 ns of each.
+    /// The part of every budget that would fit, per mille; `None`: not even 1 ns of each.
     pub breakdown: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ pub enum Unfit {
     Refused(Refusal),
 }
 
-/// The exact test for the FP queue, the demand test for each DP queue.
+/// Returns the exact test for the FP queue, the demand test for each DP queue.
 ///
 /// # Errors
 /// Returns an error if the system makes no sense, or names the first VCPU that does not get its
@@ -70,7 +70,7 @@ pub fn admit(system: &System) -> Result<Admission, Unfit> {
     }
 }
 
-/// The verdict of [`admit`] alone: the first VCPU that fails, and why. `None`: all hold.
+/// Returns the verdict of [`admit`] alone: the first VCPU that fails, and why. `None`: all hold.
 ///
 /// # Errors
 /// The description makes no sense.
@@ -88,7 +88,7 @@ impl fmt::Display for Refusal {
                 write!(f, "VCPU {vcpu} has its budget after {response} ns, {late} ns too late")?;
             }
             Failure::Late(None) => {
-                write!(f, "VCPU {vcpu} never gets its budget: those above it leave nothing")?;
+                write!(f, "VCPU {vcpu} never gets its budget: the VCPUs above it leave nothing")?;
             }
             Failure::Overfull { window: Nanos(window), demand: Nanos(demand) } => {
                 write!(f, "VCPU {vcpu}: {demand} ns are due within some {window} ns")?;

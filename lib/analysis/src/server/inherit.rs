@@ -49,7 +49,7 @@ pub enum Budgets {
 /// Why there is no bound. The index is the section's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unbounded {
-    /// Of a VCPU that does not exist.
+    /// The VCPU does not exist.
     UnknownVcpu(usize),
     /// Inside a section that is not earlier in the list, is another VCPU's, or is shorter.
     WrongNest(usize),

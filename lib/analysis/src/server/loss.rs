@@ -1,6 +1,6 @@
 //! The part of a budget that the kernel's own time takes.
 //!
-//! A switch, and an interrupt, ends with a path that is charged to the budget of whoever runs next.
+//! A switch, and an interrupt, ends with a path that is charged to the budget of the next VCPU.
 //! The kernel spares a VCPU so much of it; the rest is lost to the threads. A bill counts useful
 //! work, so it needs what is left.
 //!

@@ -34,7 +34,7 @@ pub use closed::{ClosedForm, equation_one, wide};
 pub use fit::{breakdown, largest_budget, smallest_period};
 pub use io::{IoSupply, SharedIo};
 pub use level::{Interference, Late};
-pub use model::{IoVcpu, Losses, MainVcpu, Nonsense, PERIOD_MAX, Queue, Source, System, dp_queues};
+pub use model::{IoVcpu, Losses, MainVcpu, Nonsense, PERIOD_MAX, Queue, Source, System};
 pub use response::Response;
 pub use stream::Stream;
 pub use supply::{Server, Supply};

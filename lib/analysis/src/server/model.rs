@@ -43,7 +43,7 @@ pub struct IoVcpu {
     pub wakes: u32,
 }
 
-/// Something that interrupts whoever runs: a top half, an interrupt between cores, a timer.
+/// A source of interrupts: a top half, an interrupt between cores, a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Source {
     /// Smallest time between two interrupts (τ).
@@ -124,22 +124,8 @@ pub const PERIOD_MAX: Nanos = Nanos(1 << 61);
 /// The analysis covers every period that a server can have.
 const _: () = assert!(diapason_vcpu::PERIOD_MAX.0 <= PERIOD_MAX.0);
 
-/// The queue by deadline of each VCPU, or `None`. An I/O VCPU is in the most urgent queue that it
-/// serves.
-pub fn dp_queues(system: &System) -> impl Iterator<Item = Option<u8>> + '_ {
-    let served = |io: &IoVcpu| {
-        let mains = io.serves.iter().filter_map(|main| system.mains.get(*main));
-        mains.map(|main| main.queue).min().unwrap_or(Queue::Fp)
-    };
-    let queues = system.mains.iter().map(|main| main.queue).chain(system.ios.iter().map(served));
-    queues.map(|queue| match queue {
-        Queue::Dp(queue) => Some(queue),
-        Queue::Fp => None,
-    })
-}
-
 impl MainVcpu {
-    /// A VCPU in the FP queue, with the usual list of eight replenishments.
+    /// Returns a VCPU in the FP queue, with the usual list of eight replenishments.
     #[must_use]
     pub const fn new(budget: Nanos, period: Nanos) -> MainVcpu {
         MainVcpu { budget, period, chunks: 8, queue: Queue::Fp }

@@ -22,7 +22,7 @@ pub trait Server {
     }
     /// T, or the time in which Q is the share of a PIBS server.
     fn period(&self) -> Nanos;
-    /// R(c): so long after it became eligible, `work` of at most [`Self::budget`] is done.
+    /// R(c): worst-case time until `work` of at most [`Self::budget`] is done, once eligible.
     fn response(&self, work: Nanos) -> Nanos;
     /// R(c) of `work` whose units became eligible one after the other, counted from the first. If
     /// one unit more always takes at least one more, that is [`Self::response`].
@@ -118,7 +118,7 @@ fn longest<S: Server + ?Sized>(server: &S, stream: &Stream, besides: Nanos) -> O
         return None;
     }
     let response = u128::from(server.response(server.budget()).0);
-    // Of those that may all come at once the last waits longest; after as many more as fill whole
+    // The last of those that may all come at once waits longest; after as many more as fill whole
     // budgets, waiting can only become shorter.
     let first = u128::from(stream.jitter.0) / apart;
     let last = first + budget / gcd(work, budget);
@@ -174,8 +174,8 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// Of a VCPU of a system that makes sense; `None` if it does not get its budget in every
-    /// period.
+    /// Returns the supply of a VCPU of a system that makes sense; `None` if it does not get its
+    /// budget in every period.
     #[must_use]
     pub fn of(system: &System, vcpu: usize) -> Option<Supply> {
         system.check().ok()?;

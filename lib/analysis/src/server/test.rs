@@ -9,7 +9,7 @@ use diapason_abi::Nanos;
 /// Why a VCPU does not get its budget in every period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
-    /// Its budget is used only so long after it became eligible; `None`: it may wait for ever.
+    /// Worst-case time from eligibility until its budget is used; `None`: it may wait for ever.
     Late(Option<Nanos>),
     /// In some window, the queues up to its own have more to do by their deadlines than fits.
     Overfull {

@@ -40,7 +40,7 @@ pub struct Report {
     pub linux: (u64, u64),
     /// Sets of [`compare`] that an exhaustive search accepts.
     pub exhaustive: u64,
-    /// Of the sets with a uniform schedule, those that hold.
+    /// Sets with a uniform schedule that hold.
     pub uniform_holds: u64,
 }
 

@@ -4,7 +4,7 @@ use super::decimal::Decimal;
 use super::trouble::{DbcError, DbcTrouble};
 
 /// Lines with their numbers; one in which a text begins goes on until the text ends.
-pub struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     rest: &'a str,
     number: usize,
 }
@@ -50,7 +50,7 @@ impl<'a> Iterator for Lines<'a> {
 }
 
 /// The unread rest of a line, with the expected syntax.
-pub struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     pub line: usize,
     rest: &'a str,
     like: &'static str,
@@ -75,6 +75,11 @@ impl<'a> Cursor<'a> {
     /// Returns whether a name comes next.
     pub fn begins_with_letter(&self) -> bool {
         self.rest.starts_with(|c: char| c.is_alphabetic() || c == '_')
+    }
+
+    /// Returns whether this comes next.
+    pub fn begins_with(&self, text: &str) -> bool {
+        self.rest.starts_with(text)
     }
 
     /// Passes this character and the spaces behind it, if it is next.

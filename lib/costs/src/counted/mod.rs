@@ -33,7 +33,7 @@ pub enum KernelEntry {
 pub struct Cost {
     /// Until the clock is read.
     pub before: u64,
-    /// From there to the first instruction of whoever runs.
+    /// From there to the first instruction of the next thread.
     pub after: u64,
 }
 
@@ -68,7 +68,7 @@ const fn longer(longest: Longest) -> u64 {
 }
 
 impl Table {
-    /// The table that `cargo xtask costs` wrote as `text`.
+    /// Returns the table that `cargo xtask costs` wrote as `text`.
     ///
     /// # Panics
     /// If a line is not of that form.
@@ -77,8 +77,8 @@ impl Table {
         read::table(text)
     }
 
-    /// The longest paths of a call. One that was never counted costs what a fault costs, the most
-    /// there is.
+    /// Returns the longest paths of a call. One that was never counted costs what a fault costs,
+    /// the most there is.
     #[must_use]
     pub const fn call(&self, number: u64) -> Longest {
         if number >= CALLS as u64 || longer(self.calls[number as usize]) == 0 {
@@ -87,19 +87,19 @@ impl Table {
         self.calls[number as usize]
     }
 
-    /// The longest path after which another thread goes on, but for the end of a process, with the
-    /// assembly around it.
+    /// Returns the longest path after which another thread goes on, but for the end of a process,
+    /// with the assembly around it.
     #[must_use]
     pub fn switching(&self) -> u64 {
         let calls = self.calls.iter().map(|call| call.leaving).max().unwrap_or(0);
         let others = self.timer.leaving.max(self.interrupt.leaving);
-        (calls + AROUND_CALL).max(others + AROUND)
+        (calls + AROUND_CALL.leaving).max(others + AROUND.leaving)
     }
 
-    /// The longest path of an interrupt after which the same thread goes on.
+    /// Returns the longest path of an interrupt after which the same thread goes on.
     #[must_use]
     pub fn interrupting(&self) -> u64 {
-        self.interrupt.staying + AROUND
+        self.interrupt.staying + AROUND.staying
     }
 
     /// Returns why limits do not cover this table, and the limit to raise.
@@ -124,8 +124,8 @@ impl Table {
             return Some("an interrupt that switches takes longer: raise `KERNEL.switch`");
         }
         // A VCPU whose thread is woken by another one runs and sleeps again: two switches.
-        let wakes = self.call(CallNumber::SemUnlock as u64).leaving + AROUND_CALL;
-        let sleeps = self.call(CallNumber::SemLock as u64).leaving + AROUND_CALL;
+        let wakes = self.call(CallNumber::SemUnlock as u64).leaving + AROUND_CALL.leaving;
+        let sleeps = self.call(CallNumber::SemLock as u64).leaving + AROUND_CALL.leaving;
         if wakes + sleeps > 2 * limits.switch {
             return Some("a wake-up and the switch back take longer: raise `KERNEL.switch`");
         }
@@ -144,16 +144,17 @@ pub struct Costs {
 /// The rest of the path is counted behind it, so this decides at what time an entry happens and
 /// not how long it takes.
 const BEFORE: u64 = 80;
-/// The instructions that the assembly around the path of a call adds to the timed ones.
-const AROUND_CALL: u64 = 64;
+/// The instructions that the assembly around the path of a call adds to the timed ones. A switch
+/// clears the vector registers.
+const AROUND_CALL: Longest = Longest { staying: 64, leaving: 96 };
 /// The instructions around other entries, which keep and restore every register, and the way from
 /// the due instant to their first instruction.
-const AROUND: u64 = 120;
+const AROUND: Longest = Longest { staying: 120, leaving: 160 };
 /// The program's own instructions from one trap to the next.
 const USER: u64 = 60;
 
 // The assembly around an entry is no shorter than that of an interrupt.
-const _: () = assert!(AROUND >= TRAP_FRAME);
+const _: () = assert!(AROUND.staying >= TRAP_FRAME);
 
 impl Costs {
     /// As measured, on a host that executes so many instructions a second.
@@ -168,7 +169,7 @@ impl Costs {
         Costs { per_instruction: per_instruction(clock_hz), paths: &RECORDING }
     }
 
-    /// The time of so many instructions, rounded up.
+    /// Returns the time of so many instructions, rounded up.
     #[must_use]
     pub const fn time(&self, instructions: u64) -> Nanos {
         Nanos(instructions.saturating_mul(self.per_instruction).div_ceil(1_000))
@@ -184,11 +185,11 @@ impl Costs {
             KernelEntry::Fault => self.paths.fault,
             KernelEntry::Call(number) => self.paths.call(number),
         };
-        let path = if stays { longest.staying } else { longest.leaving };
-        // A way that was never measured is as long as the other.
-        let path = if path == 0 { longer(longest) } else { path };
         let around = if matches!(entry, KernelEntry::Call(_)) { AROUND_CALL } else { AROUND };
-        Cost { before: BEFORE, after: (path + around).saturating_sub(BEFORE) }
+        let way = |of: Longest| if stays { of.staying } else { of.leaving };
+        // A way that was never measured is as long as the other.
+        let path = if way(longest) == 0 { longer(longest) } else { way(longest) };
+        Cost { before: BEFORE, after: (path + way(around)).saturating_sub(BEFORE) }
     }
 
     /// Until the clock is read, whatever is decided then.
@@ -197,14 +198,14 @@ impl Costs {
         self.of(entry, true).before
     }
 
-    /// A call that changes no schedule.
+    /// Returns a call that changes no schedule.
     #[must_use]
     pub fn quick(&self, number: u64) -> u64 {
-        self.paths.call(number).staying + AROUND_CALL
+        self.paths.call(number).staying + AROUND_CALL.staying
     }
 
-    /// The longest time a call takes, whoever goes on, with the caller's own instructions around
-    /// it.
+    /// Returns the longest time of a call, with or without a switch, with the caller's own
+    /// instructions around it.
     #[must_use]
     pub fn call(&self, call: CallNumber) -> Nanos {
         let path = |stays| {
@@ -214,7 +215,7 @@ impl Costs {
         self.time(path(true).max(path(false)))
     }
 
-    /// The program's own instructions around a trap.
+    /// Returns the program's own instructions around a trap.
     #[must_use]
     pub const fn user(&self) -> u64 {
         USER
@@ -226,13 +227,13 @@ impl Costs {
         12
     }
 
-    /// A point at which somebody else may run.
+    /// Returns a point at which somebody else may run.
     #[must_use]
     pub const fn step(&self) -> u64 {
         5
     }
 
-    /// An access to a device register.
+    /// Returns an access to a device register.
     #[must_use]
     pub const fn mmio(&self) -> u64 {
         20

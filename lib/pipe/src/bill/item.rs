@@ -64,7 +64,9 @@ impl What {
     #[must_use]
     pub const fn assumption(self) -> &'static str {
         match self {
-            What::Taken => "the driver looks as it says; what is behind the ring keeps its times",
+            What::Taken => {
+                "the driver looks as often as it says; the device behind the ring keeps its times"
+            }
             What::Request => "requests are queued again as soon as their transfer is handled",
             What::Bus => "transfers are served in the order of the bus's plan; retries are counted",
             What::Moderation => "the controller interrupts within its interval",
@@ -86,13 +88,13 @@ pub enum Basis {
     /// Enough requests are queued: at most the transfers before it are waited for.
     EnoughQueued {
         queued: u64,
-        /// So many have to be.
+        /// Requests that are enough.
         needed: u64,
     },
     /// Too few requests are queued: one comes back after a round of all stages.
     Round {
         queued: u64,
-        /// So many would have to be.
+        /// Requests that would be enough.
         needed: u64,
         /// Longest time from the begin of a transfer until its request is queued again.
         round: Nanos,
@@ -158,13 +160,13 @@ impl Bill {
         self.total += value;
     }
 
-    /// The items, in the order in which a message meets them.
+    /// Returns the items, in the order in which a message meets them.
     #[must_use]
     pub fn items(&self) -> &[Item] {
         self.items.get(..self.count).unwrap_or_default()
     }
 
-    /// The item of a stage, if the pipe has that stage.
+    /// Returns the item of a stage, if the pipe has that stage.
     #[must_use]
     pub fn item(&self, what: What) -> Option<Item> {
         self.items().iter().find(|item| item.what == what).copied()

@@ -38,9 +38,9 @@ pub enum Refusal {
     },
     /// More transfers to the device may be open than the driver can have.
     TooFewQueued {
-        /// So many it can have.
+        /// Transfers that it can have open.
         queued: u64,
-        /// So many may be open.
+        /// Transfers that may be open.
         needed: u64,
     },
     /// The device can hold fewer messages than may wait in it.
@@ -83,12 +83,17 @@ impl fmt::Display for Refusal {
             Refusal::NoTransfers => {
                 write!(f, "nothing can be transferred: queue a request, of at least one message")
             }
-            Refusal::NoContract => write!(f, "nothing limits what arrives: give each channel one"),
+            Refusal::NoContract => {
+                write!(f, "no contract limits the arrivals: give each channel one")
+            }
             Refusal::TooSlow { what, wanted, given } => {
                 let name = what.name();
                 match what {
                     What::Request | What::Bus | What::Drain => {
-                        write!(f, "{name}: {wanted} messages a second, but at most {given} can be")
+                        write!(
+                            f,
+                            "{name}: {wanted} messages a second, but at most {given} are possible"
+                        )
                     }
                     _ => {
                         let (wanted, given) = (Percent(wanted), Percent(given));

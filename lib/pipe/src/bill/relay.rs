@@ -35,7 +35,7 @@ pub struct Before {
 /// The bounds that hold at a thread of a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reach {
-    /// A message, or a newer one, has passed it so long after it arrived at the device, at most.
+    /// Most time from a message's arrival at the device until it, or a newer one, is past this.
     pub done: Nanos,
     /// Most messages between the one before it and the end of its own work.
     pub waiting: u64,
@@ -55,13 +55,13 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Of each thread, in their order.
+    /// Returns the part of each thread, in their order.
     #[must_use]
     pub fn reaches(&self) -> &[Reach] {
         self.reaches.get(..self.count).unwrap_or_default()
     }
 
-    /// Of the last thread.
+    /// Returns the part of the last thread.
     #[must_use]
     pub fn end(&self) -> Reach {
         self.reaches().last().copied().unwrap_or_default()

@@ -14,7 +14,7 @@ pub struct Transfers {
     pub least: Nanos,
     /// Requests the driver keeps queued.
     pub queued: u64,
-    /// Most messages in one. It takes what is there when it begins, up to this.
+    /// Most messages in one. It takes those that wait when it begins, up to this.
     pub messages: u64,
 }
 
@@ -40,8 +40,8 @@ pub struct Source {
     pub cost: Nanos,
 }
 
-/// The longest time until a top half has run: the least w = B + Σ ⌈w/τ⌉·h over all sources of the
-/// core, its own among them. `None` if they take the whole processor.
+/// Returns the longest time until a top half has run: the least w = B + Σ ⌈w/τ⌉·h over all sources
+/// of the core, its own among them. `None` if they take the whole processor.
 #[must_use]
 pub const fn top_half(section: Nanos, sources: &[Source]) -> Option<Nanos> {
     let mut time = section.0 as u128 + 1;
@@ -69,7 +69,7 @@ pub const fn top_half(section: Nanos, sources: &[Source]) -> Option<Nanos> {
 /// these times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Work {
-    /// Of being woken, once whatever is found.
+    /// The work of a wake-up, whatever it finds.
     pub activation: Nanos,
     /// Per transfer, that it is requested again included.
     pub transfer: Nanos,
@@ -77,7 +77,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// So much per transfer and per message, nothing for being woken.
+    /// Returns the work per transfer and per message, without any for a wake-up.
     #[must_use]
     pub const fn new(transfer: Nanos, message: Nanos) -> Work {
         Work { activation: Nanos::ZERO, transfer, message }
@@ -147,13 +147,13 @@ pub struct Traffic<'a> {
 }
 
 impl<'a> Traffic<'a> {
-    /// A device with one channel, given as a list of its only contract.
+    /// Returns a device with one channel, given as a list of its only contract.
     #[must_use]
     pub const fn alone(channel: &'a [&'a [Bucket]]) -> Traffic<'a> {
         Traffic { channels: channel, own: 0 }
     }
 
-    /// The contract of the pipe, as a list.
+    /// Returns the contract of the pipe, as a list.
     pub(super) fn of_the_pipe(&self) -> Option<&'a [&'a [Bucket]]> {
         self.channels.get(self.own..)?.get(..1)
     }

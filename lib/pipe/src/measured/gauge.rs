@@ -41,7 +41,7 @@ pub struct Gauge {
 const _: () = assert!(PARTS <= u8::BITS as usize);
 
 impl Gauge {
-    /// Of this channel; nothing has come.
+    /// Returns the gauge of this channel before its first message.
     #[must_use]
     pub fn new(to_device: bool, channel: u8) -> Gauge {
         let distance = NO_DISTANCE;
@@ -55,7 +55,7 @@ impl Gauge {
         }
     }
 
-    /// A message from the device was read.
+    /// Counts a message from the device that was read.
     pub fn read(&mut self, passed: &ReadMessage) {
         let reading = passed.read - passed.taken;
         let moving = passed.moved.beyond;
@@ -69,7 +69,7 @@ impl Gauge {
         self.compare(passed.taken, passed.time);
     }
 
-    /// So many messages to the device were told to be through. The longest times of them: until
+    /// Counts messages to the device that were reported as through, with their longest times: until
     /// the server took one, until it was through, and back, and of all this for one message.
     pub fn through(&mut self, messages: u32, times: [Nanos; 3], whole: Nanos, inexact: Nanos) {
         let [taking, moving, back] = times;
@@ -80,7 +80,8 @@ impl Gauge {
         self.count(whole, messages);
     }
 
-    /// The clocks of a message: when the server knew of it, and when it was by the device's.
+    /// Compares the clocks of a message: when the server knew of it, and when it was by the
+    /// device's.
     pub fn compare(&mut self, taken: Nanos, time: Nanos) {
         let (lowest, distance) = (self.report.distance, taken.0.wrapping_sub(time.0));
         let is_lower = distance.wrapping_sub(lowest).cast_signed() < 0;
@@ -89,14 +90,14 @@ impl Gauge {
         }
     }
 
-    /// So many messages are missing, as their contents show; the larger of this and what the device
-    /// says is reported.
+    /// Counts messages that are missing by their contents. The report has the larger of this and
+    /// the device's own count.
     pub fn missed(&mut self, messages: u64) {
         let messages = u32::try_from(messages).unwrap_or(u32::MAX);
         self.missing = self.missing.saturating_add(messages);
     }
 
-    /// So many are under way, or wait.
+    /// Notes the messages that are under way, or wait.
     pub fn fill(&mut self, messages: u64) {
         let messages = u32::try_from(messages).unwrap_or(u32::MAX);
         self.report.peak = self.report.peak.max(messages);

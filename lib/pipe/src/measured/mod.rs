@@ -81,7 +81,7 @@ pub struct PipeReport {
     pub moving: Nanos,
     /// The longest sum of the two for one message.
     pub whole: Nanos,
-    /// Of a pipe to a device: from the writer until the server took it.
+    /// Time of a message to a device from its writer until the server took it.
     pub taking: Nanos,
     /// The smallest difference between the host's clock and the device's, of all messages since
     /// the last report, modulo 2^64; [`NO_DISTANCE`] if there were none.
@@ -424,8 +424,10 @@ mod tests {
             }),
             5 => Measurement::Link(LinkReport { number, here: odd, found: a, came: b, sent: c }),
             _ => {
-                let (whole, broken, missed) = (a, b, c);
-                Measurement::Camera(CameraReport { stream: odd, number, whole, broken, missed })
+                let (whole, broken, missed, period, late) = (a, b, c, Nanos(d), Nanos(a ^ c));
+                let stream = odd;
+                let report = CameraReport { stream, number, whole, broken, missed, period, late };
+                Measurement::Camera(report)
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Reports of the server of a USB controller on its devices, links and cameras.
 
 use super::Values;
+use diapason_abi::Nanos;
 
 /// The fate of a device that the server found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,6 +78,10 @@ pub struct CameraReport {
     pub broken: u64,
     /// Intervals whose data did not arrive.
     pub missed: u64,
+    /// Time from one frame to the next, as the camera says; zero: nothing is known of it.
+    pub period: Nanos,
+    /// The longest that a frame came after its turn, beyond the one that came earliest.
+    pub late: Nanos,
 }
 
 impl DeviceReport {
@@ -105,11 +110,12 @@ impl LinkReport {
 
 impl CameraReport {
     pub(super) fn values(&self) -> Values {
-        [self.whole, self.broken, self.missed, 0, 0, 0, 0, 0]
+        [self.whole, self.broken, self.missed, self.period.0, self.late.0, 0, 0, 0]
     }
 
     pub(super) fn of(stream: bool, number: u8, values: Values) -> CameraReport {
-        let [whole, broken, missed, ..] = values;
-        CameraReport { stream, number, whole, broken, missed }
+        let [whole, broken, missed, period, late, ..] = values;
+        let (period, late) = (Nanos(period), Nanos(late));
+        CameraReport { stream, number, whole, broken, missed, period, late }
     }
 }

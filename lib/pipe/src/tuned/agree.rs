@@ -36,7 +36,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The longest that a message takes.
+    /// Returns the longest that a message takes.
     #[must_use]
     pub fn bound(&self) -> Nanos {
         self.bill.total + self.onward
@@ -309,7 +309,7 @@ impl<'a> Search<'a> {
         Ok((bill, equation_nine(&stages, bus.worst)))
     }
 
-    /// Of what comes back from a channel that is written, in this place.
+    /// Returns the bill of the answers from a written channel, in this place.
     pub(super) fn back(&self, own: usize) -> Result<Bill, Refusal> {
         let nobody = Promised::main(Nanos(1), Nanos(1));
         let (message, wake, taking) = (Nanos::ZERO, Nanos::ZERO, Taking::Each);
@@ -317,7 +317,7 @@ impl<'a> Search<'a> {
         input(&self.stages(user), &Traffic { own, ..self.traffic })
     }
 
-    /// Of whatever comes, as far as it does not depend on the pipe's own thread.
+    /// Returns the bill of all arrivals, as far as it does not depend on the pipe's own thread.
     fn drivers(&self) -> Result<Bill, Refusal> {
         match self.part {
             Part::Reads | Part::Passes(..) => self.bill(self.shortest).map(|(bill, _)| bill),
@@ -325,7 +325,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The place in the endpoint.
+    /// Returns the place in the endpoint.
     pub(super) const fn own(&self) -> usize {
         self.traffic.own
     }

@@ -41,7 +41,7 @@ pub struct Granted {
     /// The longest time from a message's arrival at the device until the thread is done with it; to
     /// a device, from the write, or the arrival, until it is known to be through.
     pub bound: Nanos,
-    /// Of that, until the driver has taken a message to the device; else zero.
+    /// The part until the driver has taken a message to the device; else zero.
     pub taken: Nanos,
     /// The shortest time into the buffer.
     pub least: Nanos,

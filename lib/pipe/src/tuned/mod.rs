@@ -2,7 +2,7 @@
 //!
 //! A driver states what its device can do ([`Attributes`]) and what its threads cost ([`Driver`]).
 //! A request for a pipe states a quality of service ([`Qos`]). An [`Endpoint`] holds the pipes that
-//! are open: to open, change or close one it computes everything anew, asks whether the processor
+//! are open: to open, change or close one it computes everything again, asks whether the processor
 //! has room for it, and either changes as a whole or not at all.
 //!
 //! Pipes that a description declares are in the endpoint, too ([`Endpoint::beside`]): they take a

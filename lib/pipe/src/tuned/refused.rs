@@ -89,7 +89,7 @@ pub enum WouldFit {
     Latency(Nanos),
     /// A buffer of so many bytes, and the execution time for it in proportion.
     Buffer(u64),
-    /// So many bits in the latency asked for.
+    /// Bits in the latency that was asked for.
     Tput(u64),
     /// Nothing that was tried.
     Nothing,
@@ -129,19 +129,16 @@ impl fmt::Display for Reason {
             }
             Reason::Latency { wanted, fixed } => {
                 let (wanted, fixed) = (Time(wanted), Time(fixed));
-                write!(f, "a latency of {wanted}, but {fixed} whatever period its thread may have")
+                write!(f, "a latency of {wanted}, but {fixed} with any period of its thread")
             }
             Reason::Overflow { slots, needed } => {
-                write!(
-                    f,
-                    "{slots} slots, but {needed} are needed whatever period its thread may have"
-                )
+                write!(f, "{slots} slots, but {needed} are needed with any period of its thread")
             }
             Reason::DeviceBuffer { holds, needed } => {
                 write!(f, "{needed} messages may wait in the device, which holds {holds}")
             }
             Reason::Undeclared { channel } => {
-                write!(f, "the description lets it not use channel {channel} so")
+                write!(f, "the description does not let it use channel {channel} in this way")
             }
             Reason::Rate { wanted, declared } => {
                 write!(f, "{wanted} messages a second, but the description lets it have {declared}")

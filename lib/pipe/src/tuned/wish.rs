@@ -57,7 +57,7 @@ pub struct Reader {
 /// driver takes them ([`crate::bill::Pump`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outward {
-    /// That thread rests so long after each look, of so much work.
+    /// The rest of that thread after each look, and the work of a look.
     pub look: (Nanos, Nanos),
     /// Share, in millionths, and T of its I/O VCPU.
     pub io: (u32, Nanos),
@@ -106,7 +106,7 @@ pub enum Route {
 }
 
 impl Route {
-    /// The channel that messages come from.
+    /// Returns the channel that messages come from.
     #[must_use]
     pub const fn comes_from(self) -> Option<u8> {
         match self {
@@ -115,7 +115,7 @@ impl Route {
         }
     }
 
-    /// The channel that they go to.
+    /// Returns the channel that they go to.
     #[must_use]
     pub const fn goes_to(self) -> Option<u8> {
         match self {
@@ -183,7 +183,8 @@ impl Qos {
         Nanos(self.execution.0.div_ceil(self.slots(attributes).max(1)))
     }
 
-    /// The longest period in which what may be written at once is as much as is to be written.
+    /// Returns the longest period in which what may be written at once is as much as is to be
+    /// written.
     pub(super) fn per_burst(&self, attributes: &Attributes) -> Nanos {
         let Bucket { messages, per, .. } = self.contract(attributes);
         little(self.burst, messages, per)
@@ -218,7 +219,7 @@ impl Attributes {
     }
 }
 
-/// So many in `time` are so many a second, rounded up.
+/// Returns the rate of `count` in `time`, per second and rounded up.
 fn per_second(count: u64, time: Nanos) -> u64 {
     let second = u128::from(count) * 1_000_000_000;
     u64::try_from(second.div_ceil(u128::from(time.0.max(1)))).unwrap_or(u64::MAX)

@@ -85,7 +85,7 @@ enum Doing {
     Sends(Vec<(usize, u64)>),
 }
 
-/// Of each channel, the longest time, and the most messages in the ring and in the device.
+/// For each channel: the longest time, and the most messages in the ring and in the device.
 type Seen = Vec<(u64, usize, usize)>;
 
 /// A run of `case`.
@@ -100,7 +100,7 @@ struct Run<'a> {
     on_bus: Option<(u64, Vec<(usize, u64)>)>,
     /// When the ends of transfers are told.
     told: Vec<u64>,
-    /// Of each channel what the device holds, and when it may send the next.
+    /// For each channel: the messages in the device, and when it may send the next.
     device: Vec<(VecDeque<u64>, u64)>,
     slow: bool,
     seen: Seen,

@@ -153,7 +153,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// One slot of time, for each choice of who runs in it.
+    /// One slot of time, for each choice of the thread that runs in it.
     fn pass_slot(&mut self, state: &State) {
         let due = |who: &usize| {
             let (task, job) = (&self.tasks[*who], &state.jobs[*who]);

@@ -27,7 +27,7 @@ pub enum FaultKind {
     Stall,
     /// All packets of a device but control requests are damaged on the wire.
     Damage,
-    /// A device starts anew and tells a lie about itself, by number of the catalogue.
+    /// A device restarts and tells a lie about itself, by number of the catalogue.
     Lie,
     /// The link of a device breaks down.
     LinkLoss,
@@ -35,7 +35,7 @@ pub enum FaultKind {
     FastClock,
     /// The clock of a device goes slower from then on.
     SlowClock,
-    /// So many frames of a channel's bus are destroyed.
+    /// A number of frames on a channel's bus are destroyed.
     CanErrors,
     /// A node on a channel's bus sends the most urgent frame without pause.
     Babble,
@@ -74,7 +74,7 @@ pub enum FaultTarget {
 }
 
 impl FaultTarget {
-    /// The key of a description that names it.
+    /// Returns the key of a description that names it.
     pub(super) const fn key(self) -> Option<&'static str> {
         match self {
             FaultTarget::Usb | FaultTarget::Can | FaultTarget::Controller => Some("device"),

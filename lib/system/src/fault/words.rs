@@ -10,7 +10,7 @@ use crate::system::System;
 use crate::units;
 use std::ops::RangeInclusive;
 
-/// How faults are written, for who writes none.
+/// The form of a fault, for a message about an empty text.
 const EXAMPLE: &str = "write it as in `2s unplug interface 100ms`";
 
 /// The words of a text that are still to be read, and where it ends.
@@ -38,7 +38,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// The fault that `text` says, of things in `system`.
+/// Returns the fault that `text` says, of things in `system`.
 pub(crate) fn parse(system: &System, text: &str, report: &mut Report) -> Option<Fault> {
     let mut left = Words::of(text);
     let (at, place) = left.next("time", EXAMPLE, report)?;

@@ -121,7 +121,7 @@ pub struct Landed<'a> {
     pub head: &'a [u8],
 }
 
-/// So much of what landed in shared memory is shown to the class.
+/// Bytes that the class sees of data that landed in shared memory.
 pub const HEAD: usize = 12;
 
 /// Why a transfer did not do what it should.

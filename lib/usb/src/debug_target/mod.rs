@@ -36,7 +36,7 @@ pub enum Way {
 pub enum Told {
     /// The other computer has chosen the configuration: messages go both ways.
     Configured,
-    /// It is gone, or begins anew.
+    /// It is gone, or restarts.
     Left,
     /// A message moved, or was lost on the way.
     Done {
@@ -161,7 +161,7 @@ impl<M: Mmio, D: Dma> Target<M, D> {
             return;
         }
         tell(if runs { Told::Configured } else { Told::Left });
-        // Rings are not looked at before their doorbells ring anew.
+        // Rings are not looked at before their doorbells ring again.
         for ring in &mut self.rings {
             ring.bell = !ring.is_empty();
         }
@@ -175,7 +175,7 @@ impl<M: Mmio, D: Dma> Target<M, D> {
         }
     }
 
-    /// Switches it on, after it was seen to be off: what was queued is queued anew.
+    /// Switches it on, after it was seen to be off: queued transfers are queued again.
     fn begin(&mut self, control: u32, tell: &mut dyn FnMut(Told)) {
         self.note_run(false, tell);
         self.on = control & control::ENABLE == 0;

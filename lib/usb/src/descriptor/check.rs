@@ -21,7 +21,7 @@ struct Setting<'a> {
 struct Seen<'a> {
     header: &'a Header,
     speed: Speed,
-    /// Of each interface, bit n: alternate setting n.
+    /// Alternate settings of each interface: bit n is setting n.
     alternates: [u64; INTERFACES_MAX],
     /// Bit n: interface n belongs to an association.
     associated: u32,

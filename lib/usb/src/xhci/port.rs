@@ -13,7 +13,7 @@ use diapason_abi::Nanos;
 const DEBOUNCE: Nanos = Nanos::from_millis(100);
 /// How long a reset or the training of a link may take.
 const PATIENCE: Nanos = Nanos::from_millis(500);
-/// A device may rest so long after a reset.
+/// The rest that a device may have after a reset.
 const RECOVERY: Nanos = Nanos::from_millis(10);
 /// How often a port that waits for a free place looks again.
 const AGAIN: Nanos = Nanos::from_millis(100);

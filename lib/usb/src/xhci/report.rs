@@ -35,7 +35,7 @@ pub enum Outcome {
     Unscheduled,
     /// The device is gone.
     Gone,
-    /// The controller died, or was started anew.
+    /// The controller died, or was started again.
     Died,
     /// A later transfer ended before the controller said a word about this one.
     Lost,

@@ -163,7 +163,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         {
             return false;
         }
-        // Of an answer that is too short, the rest is zeros and not what was there before.
+        // The rest of an answer that is too short is zeros, and not older contents of the memory.
         self.hw.zero(place, u64::from(setup.length) & !3);
         let build = Build { buffers, interrupter: self.number, quiet: false, when: When::Soon };
         let ends = self.pipes[number].write_control(&mut self.hw, setup, &build);

@@ -59,6 +59,7 @@ fn camera(mode: Mode) -> Camera {
 fn block(mode: &Mode, frame: u32, payload: u32) -> Vec<u8> {
     let mut block = vec![0; 34];
     (block[2], block[3]) = (mode.format, mode.frame);
+    block[4..8].copy_from_slice(&mode.interval.to_le_bytes());
     block[18..22].copy_from_slice(&frame.to_le_bytes());
     block[22..26].copy_from_slice(&payload.to_le_bytes());
     block
@@ -93,7 +94,8 @@ fn streaming(compressed: bool) -> Shell<Camera> {
     let (mut shell, _) = negotiated(mode(1, compressed), 400);
     assert_eq!(shell.next(0), Some(&Asked::Alternate(1, 3)));
     let heard = end(&mut shell, 0, Ok(&[]));
-    assert_eq!(heard, ["Started { frame_bytes: 64, interval_bytes: 512 }"]);
+    let started = "Started { frame_bytes: 64, interval_bytes: 512, frame_time: Nanos(33333300) }";
+    assert_eq!(heard, [started]);
     assert_eq!(shell.next(0x81), Some(&Asked::In(512)));
     shell
 }

@@ -240,7 +240,7 @@ pub fn never(_: &Asked, _: &[Vec<u8>]) -> Option<Vec<u8>> {
     None
 }
 
-/// So many answers of a hostile device, to as many new classes as it takes; `act` is its user, and
+/// Runs answers of a hostile device, to as many new classes as it takes; `act` is its user, and
 /// what `honest` gives is said most of the time.
 pub fn hostile<C: Class>(
     (seed, isochronous): (u64, bool),

@@ -46,7 +46,7 @@ pub struct Host<D: Device, C: Class> {
     pub device: D,
     pub class: C,
     pub now: Nanos,
-    /// Of each endpoint, bytes of a packet.
+    /// Bytes of a packet of each endpoint.
     packets: BTreeMap<u8, usize>,
     isochronous: Option<u8>,
     next_interval: Nanos,

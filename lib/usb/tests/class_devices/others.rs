@@ -166,7 +166,7 @@ fn the_camera_is_seen_whole() {
         });
         let (mut at, mut number, mut frames, mut started) = (0usize, 0u32, 0u32, None);
         host.run(Nanos::from_millis(90), &mut |event| match event {
-            Video::Started { frame_bytes, interval_bytes } => {
+            Video::Started { frame_bytes, interval_bytes, .. } => {
                 started = Some((frame_bytes, interval_bytes));
             }
             Video::Piece(Piece::Data(bytes)) => {

@@ -93,7 +93,7 @@ struct Campaign {
     seen: Seen,
 }
 
-/// So many hostile devices, one after another at each port.
+/// Plugs in hostile devices, one after another at each port.
 pub fn attack(seed: u64, devices: u64) -> Seen {
     let mut campaign = Campaign::new(seed);
     campaign.begin();

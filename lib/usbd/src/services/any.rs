@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use core::ops::{Deref, DerefMut};
 
 /// A service of any kind. Those that the server knows by more than [`Service`] have their types.
-pub enum AnyService<P: Platform> {
+pub(crate) enum AnyService<P: Platform> {
     /// CAN interfaces, whose channels are told who listens to them.
     Can(Box<Offered<P, Can<P>>>),
     /// A hub, which makes requests to the driver.

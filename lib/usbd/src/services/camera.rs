@@ -14,7 +14,7 @@ use diapason_pipe::{Reader, Writer};
 use diapason_usb::class::uvc::{Camera, Event, Mode, PLACES, Piece, modes};
 
 /// The pipes and the places.
-pub struct Video<P: Platform> {
+pub(crate) struct Video<P: Platform> {
     pieces: Writer<'static, camera::Piece, RECORDS>,
     returned: Reader<'static, Back, RECORDS>,
     clients: Clients<P::Memory>,
@@ -39,7 +39,7 @@ impl<P: Platform> Video<P> {
             clients: Clients::sharing(platform.memory(DATA)?, PLACE),
             told: 0,
             back: 0,
-            frames: Frames::new(None),
+            frames: Frames::new(None, true),
             look_at: Nanos::FOREVER,
         })
     }
@@ -89,7 +89,9 @@ impl<P: Platform> Kind<P> for Video<P> {
     fn hear(&mut self, event: Event<'_>, now: Nanos) -> Next {
         self.frames.hear(&event, now);
         match event {
-            Event::Started { frame_bytes, interval_bytes } if interval_bytes as usize <= PLACE => {
+            Event::Started { frame_bytes, interval_bytes, .. }
+                if interval_bytes as usize <= PLACE =>
+            {
                 log!(P, "camera: frames of {frame_bytes} bytes, {interval_bytes} an interval");
                 self.back = self.places() & !self.told;
             }

@@ -18,7 +18,7 @@ use diapason_usb::class::kvaser::{Event, Kvaser, TRANSFER};
 use diapason_usb::xhci::EndpointPlan;
 
 /// The service for CAN interfaces.
-pub struct Can<P: Platform> {
+pub(crate) struct Can<P: Platform> {
     clients: Clients<P::Memory>,
     channels: Channels<P>,
     /// Whether there is an interface.

@@ -5,7 +5,7 @@ use diapason_usb::class::HEAD;
 use diapason_usb::xhci::{Buffer, Dma, Window};
 
 /// The clients of a service, without their pipes.
-pub struct Clients<D: Dma> {
+pub(crate) struct Clients<D: Dma> {
     /// Bells to be rung: bit n stands for bell n of the service.
     fresh: u32,
     memory: Option<D>,

@@ -31,7 +31,7 @@ enum Stage {
 }
 
 /// The disk and its client.
-pub struct Disk<P: Platform> {
+pub(crate) struct Disk<P: Platform> {
     asks: Reader<'static, Ask, RECORDS>,
     answers: Writer<'static, Answer, RECORDS>,
     clients: Clients<P::Memory>,

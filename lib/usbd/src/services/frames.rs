@@ -1,14 +1,23 @@
-//! The count of a camera's frames, and when it is reported.
+//! The count of a camera's frames and their pace, and when they are reported.
 
 use crate::platform::{Platform, report};
 use core::marker::PhantomData;
 use diapason_abi::Nanos;
+use diapason_pipe::clock::DeviceClock;
 use diapason_pipe::measured::{CameraReport, Measurement, REPORT};
 use diapason_usb::class::uvc::{Camera, Event, Piece};
 
+/// Millionths by which the clocks of a camera and of the host may run apart.
+const DRIFT: u32 = 1_000;
+
 /// The frames of a camera so far.
-pub struct Frames<P: Platform> {
+pub(crate) struct Frames<P: Platform> {
     report: CameraReport,
+    /// It runs at the rate that it agrees to.
+    is_paced: bool,
+    /// Frames since it started. The camera's clock, as far as it shows it.
+    number: u64,
+    clock: DeviceClock,
     /// Intervals without data that the class had counted at the last look.
     missed: u64,
     /// The time of the next report; `FOREVER` if no frames come.
@@ -17,21 +26,48 @@ pub struct Frames<P: Platform> {
 }
 
 impl<P: Platform> Frames<P> {
-    /// Returns the count of a camera, or of the stream with this number.
-    pub fn new(stream: Option<usize>) -> Frames<P> {
+    /// Returns the count of a camera, or of the stream with this number. One that is not paced has
+    /// less of the bus than it asks for, so its frames may take any time.
+    pub fn new(stream: Option<usize>, is_paced: bool) -> Frames<P> {
         let (stream, number) = (stream.is_some(), stream.unwrap_or(0) as u8);
         let report = CameraReport { stream, number, ..CameraReport::default() };
-        Frames { report, missed: 0, due: Nanos::FOREVER, platform: PhantomData }
+        Frames {
+            report,
+            is_paced,
+            number: 0,
+            clock: DeviceClock::new(DRIFT),
+            missed: 0,
+            due: Nanos::FOREVER,
+            platform: PhantomData,
+        }
     }
 
     /// Takes in an event of the class.
     pub fn hear(&mut self, event: &Event<'_>, now: Nanos) {
         match event {
-            Event::Started { .. } => (self.due, self.missed) = (now + REPORT, 0),
-            Event::Piece(Piece::End { whole: true, .. }) => self.report.whole += 1,
-            Event::Piece(Piece::End { whole: false, .. }) => self.report.broken += 1,
+            Event::Started { frame_time, .. } => {
+                (self.due, self.missed, self.number) = (now + REPORT, 0, 0);
+                self.report.period = if self.is_paced { *frame_time } else { Nanos::ZERO };
+                self.clock.restart();
+            }
+            Event::Piece(Piece::End { whole, .. }) => {
+                let of = if *whole { &mut self.report.whole } else { &mut self.report.broken };
+                *of += 1;
+                self.pace(now);
+            }
             _ => {}
         }
+    }
+
+    /// A frame came. It is late by as much as it came after its turn, beyond the one that came
+    /// earliest.
+    fn pace(&mut self, now: Nanos) {
+        if self.report.period == Nanos::ZERO {
+            return;
+        }
+        self.number += 1;
+        let turn = Nanos(self.report.period.0.wrapping_mul(self.number));
+        self.report.late = self.report.late.max(self.clock.measure(now, turn).beyond);
     }
 
     /// Reports if that is due.
@@ -47,7 +83,7 @@ impl<P: Platform> Frames<P> {
         }
     }
 
-    /// No frames come any more.
+    /// Notes that no frames come any more.
     pub fn end(&mut self, now: Nanos) {
         if self.due < Nanos::FOREVER {
             self.due = Nanos::FOREVER;

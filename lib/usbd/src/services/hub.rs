@@ -22,7 +22,7 @@ pub type Turn = Option<(DeviceId, u8)>;
 
 /// The fate of a device behind a hub.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Child {
+pub(crate) enum Child {
     /// Its descriptors are read.
     Found,
     /// It does not work.
@@ -57,7 +57,7 @@ enum Known {
 }
 
 /// The ports of one hub.
-pub struct Ports {
+pub(crate) struct Ports {
     known: Known,
     ports: [Port; PORTS],
     /// Ports whose device the driver still has and that have none: bit n stands for port n.

@@ -12,7 +12,7 @@ use diapason_pipe::Writer;
 use diapason_usb::class::hid::{Event, Keyboard};
 
 /// The service for keyboards.
-pub struct Keys<P: Platform> {
+pub(crate) struct Keys<P: Platform> {
     keys: Writer<'static, Key, RECORDS>,
     clients: Clients<P::Memory>,
 }

@@ -10,14 +10,14 @@ use diapason_usb::xhci::EndpointPlan;
 
 /// The effect of a class's event on its device.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     On,
-    /// It is of no use; it is asked anew after a while.
+    /// It is of no use; it is asked again after a while.
     End,
 }
 
 /// A kind of devices, and those it is for.
-pub trait Kind<P: Platform>: Send + 'static {
+pub(crate) trait Kind<P: Platform>: Send + 'static {
     /// The class that speaks to its devices.
     type Class: Class + Send;
 

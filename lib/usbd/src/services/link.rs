@@ -20,7 +20,7 @@ use diapason_usb::class::link::{Event, Link as Class};
 use diapason_usb::xhci::{EndpointPlan, Guarantee};
 
 /// A link and its client.
-pub struct Link<P: Platform> {
+pub(crate) struct Link<P: Platform> {
     number: usize,
     asks: Reader<'static, Ask, RECORDS>,
     done: Writer<'static, Done, RECORDS>,
@@ -31,7 +31,7 @@ pub struct Link<P: Platform> {
     guarantee: Option<Guarantee>,
     /// The requests of clients, in order.
     asked: Vec<Ask>,
-    /// So many of them the class knows.
+    /// Slots that the class knows.
     given: usize,
     /// Its state, and whether that changed since it was told.
     state: LinkReport,

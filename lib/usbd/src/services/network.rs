@@ -29,7 +29,7 @@ struct State {
 }
 
 /// The network and its client. Slots are bits of words.
-pub struct Network<P: Platform> {
+pub(crate) struct Network<P: Platform> {
     asks: Reader<'static, Ask, RECORDS>,
     news: Writer<'static, News, RECORDS>,
     clients: Clients<P::Memory>,

@@ -11,7 +11,7 @@ use diapason_usb::class::{Class, Completion, Landed, Request};
 use diapason_usb::xhci::EndpointPlan;
 
 /// A kind and its class, if a device is there.
-pub struct Offered<P: Platform, K: Kind<P>> {
+pub(crate) struct Offered<P: Platform, K: Kind<P>> {
     pub(super) kind: K,
     pub(super) class: Option<Box<K::Class>>,
     pub(super) stage: ClassStage,

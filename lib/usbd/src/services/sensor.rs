@@ -12,7 +12,7 @@ use diapason_pipe::Writer;
 use diapason_usb::class::cdc_acm::{CdcAcm, Event, LineCoding, SerialState};
 
 /// The service for sensors.
-pub struct Sensor<P: Platform> {
+pub(crate) struct Sensor<P: Platform> {
     packets: Writer<'static, Packet, RECORDS>,
     session: u32,
     clients: Clients<P::Memory>,

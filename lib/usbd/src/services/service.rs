@@ -9,7 +9,7 @@ use diapason_usb::xhci::EndpointPlan;
 
 /// How far a class is with its device.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum ClassStage {
+pub(crate) enum ClassStage {
     /// It has said nothing yet.
     Begun,
     /// The device did what was asked of it first.
@@ -19,7 +19,7 @@ pub enum ClassStage {
 }
 
 /// A kind with its class, as the server sees it.
-pub trait Service<P: Platform>: Send {
+pub(crate) trait Service<P: Platform>: Send {
     /// Returns whether this is one of its devices.
     fn fits(&self, found: &Found<'_>) -> bool;
 

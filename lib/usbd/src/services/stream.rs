@@ -33,7 +33,7 @@ struct Counts {
 }
 
 /// A camera, and what came of it.
-pub struct Stream<P: Platform> {
+pub(crate) struct Stream<P: Platform> {
     number: usize,
     terms: Terms,
     clients: Clients<P::Memory>,
@@ -55,7 +55,8 @@ impl<P: Platform> Stream<P> {
     pub fn new(platform: &P, number: usize, terms: Terms) -> Result<Stream<P>, Errno> {
         let clients = Clients::sharing(platform.memory(DATA[number % DATA.len()])?, PLACE);
         let (report_at, refused, back) = (Nanos::FOREVER, false, 0);
-        let (counts, frames) = (Counts::default(), Frames::new(Some(number)));
+        let (counts, is_paced) = (Counts::default(), terms.stretch == 0);
+        let frames = Frames::new(Some(number), is_paced);
         Ok(Stream { number, terms, clients, report_at, counts, frames, back, refused })
     }
 

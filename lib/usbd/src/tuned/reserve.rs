@@ -10,7 +10,7 @@ use diapason_abi::{Errno, Nanos};
 
 /// The VCPU of a place, and C and T before and after.
 #[derive(Clone, Copy)]
-pub struct Move {
+pub(crate) struct Move {
     pub place: usize,
     pub from: Terms,
     pub to: Terms,
@@ -24,7 +24,7 @@ impl Move {
 
 /// The budget C and the period T.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Terms {
+pub(crate) struct Terms {
     pub budget: Nanos,
     pub period: Nanos,
 }
@@ -49,7 +49,7 @@ impl Terms {
 
 /// The result of [`set`].
 #[derive(Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// The present terms of each move's VCPU.
     pub standing: Vec<Terms>,
     /// The terms that the kernel did not admit. Nobody has less than before then.

@@ -308,7 +308,7 @@ fn fates() -> Vec<(u8, Fate)> {
     take_reports().into_iter().filter_map(fate).collect()
 }
 
-/// A device that the description has elsewhere is not served, whoever comes first. The described
+/// A device that the description has elsewhere is not served, in any order. The described
 /// one is.
 #[test]
 fn a_foreign_disk_is_not_the_disk() {

@@ -1,4 +1,4 @@
-//! The loop of the simulated processor: what arrives, who runs, until when.
+//! The loop of the simulated processor: arrivals, and which VCPU runs until when.
 
 use super::{Arrival, Happening, IoServer, Job, Main, MainServer, Run, Slice, System, Who};
 use alloc::collections::VecDeque;
@@ -10,7 +10,7 @@ struct Pending {
     /// Index of the job in the run.
     job: usize,
     left: Nanos,
-    /// Of the main VCPU it is for.
+    /// The period of the main VCPU that it is for.
     period: Nanos,
     queue: usize,
 }

@@ -8,7 +8,7 @@ use diapason_abi::Nanos;
 use diapason_vcpu::sim::{Arrival, Happening, IoServer, Main, Random, System};
 use diapason_vcpu::{Pibs, SporadicServer};
 
-/// The kernel's choice: whoever the work is for, the shortest period served.
+/// The kernel's choice: the shortest period served, whichever VCPU the work is for.
 #[derive(Clone, Copy, Debug)]
 struct Shortest {
     server: Pibs,

@@ -91,7 +91,7 @@ fn measure_all(n: usize, state: State) -> [Cost; 4] {
     ]
 }
 
-/// Later tasks have earlier deadlines among the others, which is the worst order for who looks
+/// Later tasks have earlier deadlines among the others, which is the worst order for a search
 /// through them, and the first task the earliest of all.
 fn deadline(task: Task) -> u64 {
     if task == 0 { 1 } else { 1_000 - u64::from(task) }

@@ -18,7 +18,7 @@ pub const CSD_4: usize = 4;
 
 /// Random workloads of one kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Workloads {
+pub(crate) struct Workloads {
     pub tasks: usize,
     /// Periods are divided by it.
     pub divisor: u64,
@@ -28,7 +28,7 @@ pub struct Workloads {
 
 /// The results for some workloads.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Point {
+pub(crate) struct Point {
     /// Tasks in each workload.
     pub tasks: usize,
     /// Mean breakdown utilization of each of [`SCHEDULERS`], CSD-x with at most x queues.

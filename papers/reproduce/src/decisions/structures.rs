@@ -70,7 +70,7 @@ fn add(all: &[Cost], report: &mut Report) {
     report.pictures.push(Picture::lines("decisions-structures", &picture(all)));
 }
 
-/// Of one order: the numbers of tasks, and what a pair takes in the list and in ranks.
+/// Returns, for one order, the numbers of tasks and the cost of a pair in the list and in ranks.
 fn pairs(all: &[Cost], order: &str) -> Vec<(u64, u64, u64)> {
     let of = |structure: &'static str| {
         all.iter().filter(move |cost| cost.order == order && cost.structure == structure)

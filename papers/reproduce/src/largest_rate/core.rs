@@ -42,7 +42,7 @@ const FOUND_MAX: u64 = (TRANSFER.0 / MESSAGE * TRANSFER.1) as u64;
 
 /// How slow a core is: an instruction takes 2 to the power of this, in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Speed(pub u8);
+pub(crate) struct Speed(pub u8);
 
 impl Speed {
     const fn hertz(self) -> u64 {
@@ -63,7 +63,7 @@ impl fmt::Display for Speed {
 
 /// How full the buses are, in parts of [`LOADS`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Load(pub u64);
+pub(crate) struct Load(pub u64);
 
 impl Load {
     /// Frames a second on a bus.
@@ -103,7 +103,7 @@ impl Load {
 /// How a core is shared for what is promised: of the bottom half in per cent, of each reader in per
 /// mille, and the period of both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Laid {
+pub(crate) struct Laid {
     half: u32,
     reader: u64,
     period: Nanos,
@@ -195,7 +195,7 @@ fn found(system: &System, plan: &Plan) -> u64 {
 
 /// The results of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Spent {
+pub(crate) struct Spent {
     /// True if every frame was read.
     pub whole: bool,
     pub messages: u64,
@@ -208,7 +208,7 @@ pub struct Spent {
 }
 
 /// The core that carries the load.
-pub struct Core {
+pub(crate) struct Core {
     system: System,
     built: Built,
 }

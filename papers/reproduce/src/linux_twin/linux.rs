@@ -17,13 +17,13 @@ const ROUNDING: u64 = 100;
 
 /// A prepared guest that runs Linux.
 #[derive(Debug)]
-pub struct Twin {
+pub(crate) struct Twin {
     guest: Guest,
 }
 
 /// The identity that a kernel reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct About {
+pub(crate) struct About {
     /// Its release and version, as `uname` has them.
     pub kernel: String,
     /// Whether HRTICK_DL is on, off, or missing.

@@ -25,7 +25,7 @@ const FRAMES_A_MILLISECOND: u64 = 8;
 
 /// The part of a run that counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Window {
+pub(crate) struct Window {
     pub begin: Nanos,
     /// to here: whole milliseconds.
     pub end: Nanos,
@@ -33,7 +33,7 @@ pub struct Window {
 
 /// A moment of a run, from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Look {
+pub(crate) struct Look {
     /// Instructions executed so far.
     pub instructions: u64,
     /// Frames of each channel that the interface overwrote so far.
@@ -50,7 +50,7 @@ impl Look {
 
 /// A run from outside.
 #[derive(Debug)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// The output of the guest.
     pub console: Vec<u8>,
     /// Everything each bus carried.
@@ -81,7 +81,7 @@ impl Seen {
 
 /// The setting behind the interface, and its duration.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting {
+pub(crate) struct Setting {
     /// True for the article's traffic; false for buses on which nobody talks.
     pub traffic: bool,
     /// The window that is looked at.

@@ -5,7 +5,7 @@ pub const SHARE: (u64, u64) = (1_000_000, 7_000_000);
 
 /// The kernel under test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum System {
+pub(crate) enum System {
     Diapason,
     /// Linux with budgets enforced at its tick.
     Shipped,
@@ -30,7 +30,7 @@ impl System {
 
 /// The article's scenarios, and one with nothing to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scenario {
+pub(crate) enum Scenario {
     Input,
     /// 2: three tasks that count, on silent buses.
     Tasks,
@@ -77,7 +77,7 @@ impl Scenario {
 
 /// How long frames took from the bus to the reader, in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Latency {
+pub(crate) struct Latency {
     /// The longest, if the clocks of both ends are known.
     pub longest: Option<u64>,
     /// The longest beyond the fastest.
@@ -86,7 +86,7 @@ pub struct Latency {
 
 /// One channel in the window.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Channel {
+pub(crate) struct Channel {
     /// Frames on the bus from the first the reader has to the last.
     pub sent: u64,
     /// Those the reader has.
@@ -115,7 +115,7 @@ impl Channel {
 
 /// The measurements of a run.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// The kernel under test.
     pub system: System,
     /// The scenario of the run.

@@ -25,7 +25,7 @@ const EDGE_MS: u64 = 20;
 
 /// The system that takes the twin's place.
 #[derive(Debug)]
-pub struct Ours(Concentrator);
+pub(crate) struct Ours(Concentrator);
 
 impl Ours {
     /// Builds the kernel and the programs.

@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 /// The scheduler under test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// One queue of VCPUs by earliest deadline.
     Dp,
     Fp,
@@ -36,7 +36,7 @@ impl Kind {
 
 /// The quantity that the program measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum What {
+pub(crate) enum What {
     /// Pairs of lock and unlock.
     Pairs = 1,
     /// Waking and going to sleep.
@@ -45,7 +45,7 @@ pub enum What {
 
 /// A contended pair of lock and unlock, in instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// From the event to `high` holding the mutex.
     pub whole: u64,
     /// From `high`'s call of lock to its holding the mutex.
@@ -56,7 +56,7 @@ pub struct Cost {
 
 /// The same pair with and without a hint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Pair {
+pub(crate) struct Pair {
     pub tasks: u64,
     /// The event is raised by the holder itself.
     pub own: bool,
@@ -92,7 +92,7 @@ impl Pair {
 
 /// The cost of a scheduling decision, kernel entry and switch included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Decision {
+pub(crate) struct Decision {
     /// Ready VCPUs or threads, the one that wakes or goes included.
     pub tasks: u64,
     /// From the end of its sleep to the most urgent thread running: median, maximum.

@@ -29,9 +29,9 @@ const START: u64 = 2;
 const QUICK: u64 = 6;
 /// Messages a second on the five buses of table 7.
 const RATE: f64 = 7_000.0;
-/// So far may the rate be from that, in per cent.
+/// Largest accepted difference of the rate from that, in per cent.
 const AWAY: f64 = 1.0;
-/// So far may a task be from what it was promised, in per cent.
+/// Largest accepted difference of a task from its promise, in per cent.
 const NEAR: f64 = 0.1;
 
 /// All scenarios on both machines; a quick look at the third on the simulated one.

@@ -5,7 +5,7 @@ use crate::Picture;
 use diapason::chart::{BarChart, Bars};
 
 /// The seconds of each channel on each machine.
-pub struct Spread {
+pub(crate) struct Spread {
     groups: Vec<String>,
     heights: [Vec<Option<f64>>; 3],
 }

@@ -24,7 +24,7 @@ const OPENING: usize = 2;
 
 /// A writer's report of one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Second {
+pub(crate) struct Second {
     channel: u64,
     rate: u64,
     /// Frames that will not be sent, and those that were read out of order.

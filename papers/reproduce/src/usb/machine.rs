@@ -17,14 +17,14 @@ pub const ROUTER: usize = 0;
 pub const START: u64 = 2;
 
 /// The built programs, and the description.
-pub struct Machine {
+pub(crate) struct Machine {
     built: Built,
     hosts: Vec<Host>,
     cables: Vec<Cable>,
 }
 
 /// A line that a program said.
-pub struct Spoken {
+pub(crate) struct Spoken {
     /// Number of the host.
     pub host: usize,
     pub words: Vec<String>,

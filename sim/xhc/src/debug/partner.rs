@@ -47,7 +47,7 @@ pub(crate) enum News {
     Face(Option<Rc<Face>>),
     /// A packet of the OUT ring.
     Packet(u64, Vec<u8>),
-    /// So many more packets may come.
+    /// Packets that may still come.
     Room(u64, usize),
     /// The pending transfer is void.
     Void(u64),
@@ -145,7 +145,7 @@ pub(crate) struct Partner {
     halted: [bool; 2],
     /// Packets of the OUT ring that the host may fetch.
     out: VecDeque<Vec<u8>>,
-    /// So many more may go to the IN ring.
+    /// Bytes that may still go to the IN ring.
     room: usize,
     /// Resets and configurations so far.
     count: u64,
@@ -153,7 +153,7 @@ pub(crate) struct Partner {
 }
 
 impl Partner {
-    /// The end of a cable that takes `delay`, to a target that answers as `face`.
+    /// Returns the end of a cable that takes `delay`, to a target that answers as `face`.
     pub fn new(cable: &Rc<RefCell<Cable>>, delay: Nanos, face: Option<Rc<Face>>) -> Partner {
         *cable.borrow_mut() = Cable { delay, ..Cable::default() };
         Partner {

@@ -10,7 +10,8 @@
 
 use diapason_bench::{Way, stamp, way};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usblib::{sensor, times};
+use diapason_usblib::sensor::{PACKETS, Packet, READY, RECORDS};
+use diapason_usblib::{inlet, times};
 
 entry!(main);
 
@@ -69,7 +70,7 @@ impl Told {
 }
 
 fn measure(way: &Way) -> Result<(), Errno> {
-    let (mut packets, ready) = sensor::inlet()?;
+    let (mut packets, ready) = inlet::<Packet, RECORDS>(PACKETS, READY)?;
     let mut told = Told { inlet: times::inlet()?, early: None };
     way.transfer.calibrate();
     let mut last = None;

@@ -8,7 +8,7 @@ const BIT_RATE: u32 = 500_000;
 const SAMPLE_POINT: u16 = 800;
 /// The server answers within this time.
 const ANSWER: Nanos = Nanos::from_secs(5);
-/// How often it says how it goes.
+/// Time between two reports.
 pub const REPORT: Nanos = Nanos::from_secs(1);
 /// Messages under way at the end are through within this time, and the last receipt is here.
 const END: Nanos = Nanos::from_secs(1);
@@ -30,7 +30,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream to this channel, which is put on its bus.
+    /// Returns a stream to this channel, which is put on its bus.
     pub fn open(number: u64) -> Result<Stream, Error> {
         let mut channel = Channel::open(number as usize, time::now() + ANSWER)?;
         channel.set_bus_params(BIT_RATE, SAMPLE_POINT)?;

@@ -143,7 +143,7 @@ fn deadline(r: &mut Random) -> u64 {
     }
 }
 
-/// Of a VCPU: longer than the period of those that must not be disturbed.
+/// Draws a period that is longer than that of the VCPUs that must not be disturbed.
 fn server_period(r: &mut Random) -> u64 {
     1_000_001 + r.below(5_000_000)
 }

@@ -12,7 +12,7 @@ use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, SEND, UNIT};
 
 entry!(main);
 
-/// How often it says how it goes.
+/// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
 /// Messages under way in each direction of a link.
 const EACH: u32 = 6;

@@ -19,7 +19,7 @@ use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, UNIT};
 
 entry!(main);
 
-/// How often it says how it goes.
+/// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
 /// An answer that has not come by then is lost.
 const PATIENCE: Nanos = Nanos::from_secs(1);

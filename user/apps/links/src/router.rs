@@ -11,7 +11,7 @@ use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, UNIT};
 
 entry!(main);
 
-/// How often it says how it goes.
+/// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
 /// Pieces of memory for messages of each link.
 const EACH: u32 = 4;

@@ -10,14 +10,14 @@ const SENDING: u32 = SLOTS / 2;
 
 /// A change of the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub(crate) enum Change {
     /// It is there, with this address.
     Arrived([u8; 6]),
     Left,
 }
 
 /// The network card as the server shows it.
-pub struct Card {
+pub(crate) struct Card {
     outbox: Outbox,
     /// The frame that came last.
     frame: [u8; FRAME_MAX],
@@ -56,8 +56,8 @@ impl Card {
         }
     }
 
-    /// Returns the change of the device since the last call. Frames are lost to who asks without a
-    /// device.
+    /// Returns the change of the device since the last call. A call without a device loses
+    /// frames.
     pub fn change(&mut self) -> Option<Change> {
         while !self.there && self.come().is_some() {}
         self.change.take()
@@ -125,10 +125,10 @@ impl Device for Card {
 }
 
 /// A frame that came.
-pub struct Received<'a>(&'a [u8]);
+pub(crate) struct Received<'a>(&'a [u8]);
 
 /// A frame that is about to go; there is a slot for it.
-pub struct Sending<'a>(&'a mut Outbox);
+pub(crate) struct Sending<'a>(&'a mut Outbox);
 
 impl phy::RxToken for Received<'_> {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, read: F) -> R {

@@ -21,7 +21,7 @@ use smoltcp::wire::{EthernetAddress, IpCidr, Ipv4Address, Ipv4Cidr};
 
 entry!(main);
 
-/// How often it says how it goes.
+/// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
 /// It looks so often at most, whatever the network would like.
 const REST: Nanos = Nanos::from_micros(100);
@@ -116,7 +116,7 @@ impl Station<'_> {
         }
     }
 
-    /// A device is there: everything begins anew.
+    /// A device is there: everything starts over.
     fn begin(&mut self, address: [u8; 6], now: Nanos) {
         self.devices += 1;
         self.ping.give_up(now);

@@ -18,9 +18,9 @@ const IDENT: u16 = 0xd1a;
 
 /// The counts of the echoes.
 #[derive(Clone, Copy, Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     pub sent: u64,
-    /// Of them answered in time, byte for byte.
+    /// Echoes that were answered in time, byte for byte.
     pub answered: u64,
     /// Not answered in time.
     pub lost: u64,
@@ -29,7 +29,7 @@ pub struct Tally {
 }
 
 /// The one who asks.
-pub struct Ping {
+pub(crate) struct Ping {
     pause: Nanos,
     /// Number of the echo whose answer must come until then.
     waiting: Option<(u16, Nanos)>,

@@ -18,10 +18,10 @@ const STATUS: usize = 0x04;
 const COMMAND_RING: usize = 0x18;
 const CONTEXTS: usize = 0x30;
 const RUN: u32 = 1;
-/// Of the command register: say in an event when the count of frames wraps, every 2.048 s.
+/// The bit of the command register that reports when the count of frames wraps, every 2.048 s.
 pub const SAY_WRAPS: u32 = 1 << 10;
 const RESET: u32 = 1 << 1;
-/// Of the command register: interrupt.
+/// The bit of the command register that allows interrupts.
 pub const INTERRUPTS: u32 = 1 << 2;
 const HALTED: u32 = 1;
 const NOT_READY: u32 = 1 << 11;

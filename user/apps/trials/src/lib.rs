@@ -6,6 +6,7 @@
 pub mod controller;
 
 use core::arch::asm;
+use diapason_abi::CallNumber;
 use diapason_state::{StateBuffer, plain};
 
 /// Orders to the assistant: the first word of a message in `orders`; the second is a number. It
@@ -45,7 +46,7 @@ plain! {
 }
 
 impl Pair {
-    /// The value of write number `n`.
+    /// Returns the value of write number `n`.
     #[must_use]
     pub const fn of(n: u64) -> Pair {
         Pair { first: n, rest: [!n; 7] }
@@ -115,7 +116,7 @@ impl Traces {
         }
     }
 
-    /// The traces that are there now.
+    /// Returns the traces that are there now.
     #[must_use]
     pub fn seen() -> Traces {
         let (mut environment, mut control) = ([0_u32; 7], 0x37f_u16);
@@ -129,6 +130,31 @@ impl Traces {
         }
         let [_, _, _, instruction, _, operand, _] = environment;
         Traces { selectors: d | e | f | g, x87: [instruction, operand] }
+    }
+}
+
+/// An image of the floating-point state, where the processor wants it.
+#[repr(C, align(16))]
+struct Image([u64; 64]);
+
+/// Returns the fractions in the eight x87 registers, of those that count as empty too.
+#[must_use]
+pub fn x87_fractions() -> [u64; 8] {
+    let mut image = Image([0; 64]);
+    // SAFETY: writes the image.
+    unsafe { asm!("fxsave64 [{}]", in(reg) &raw mut image) };
+    core::array::from_fn(|register| image.0[4 + 2 * register])
+}
+
+/// Divides by zero in the x87 unit, with a report of that switched on, and yields before anybody
+/// looks. An exception that is pending afterwards is dropped.
+pub fn divide_and_yield() {
+    let (control, usual) = (0x37b_u16, 0x37f_u16);
+    // SAFETY: the x87 unit is left as found; the call takes no address.
+    unsafe {
+        asm!("fldcw [{control}]", "fld1", "fldz", "fdivp", "syscall", "fninit", "fldcw [{usual}]",
+             control = in(reg) &raw const control, usual = in(reg) &raw const usual,
+             inout("rax") CallNumber::Yield as u64 => _, clobber_abi("C"));
     }
 }
 

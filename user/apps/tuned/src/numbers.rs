@@ -10,7 +10,7 @@ const SENDERS: usize = 16;
 const NOBODY: u32 = u32::MAX;
 
 /// Checks the numbers of the messages of one pipe.
-pub struct Numbers {
+pub(crate) struct Numbers {
     ids: [AtomicU32; SENDERS],
     next: [AtomicU64; SENDERS],
     /// Numbers that were passed over.

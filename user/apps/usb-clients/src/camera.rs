@@ -12,7 +12,7 @@ use diapason_usblib::camera::{END, Inlet, Piece, RECORDS, WHOLE, inlet};
 
 entry!(main);
 
-/// How often it says how it goes.
+/// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
 
 /// The pictures so far.

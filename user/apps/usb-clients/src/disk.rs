@@ -7,11 +7,14 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usblib::disk::{Answer, Ask, BYTES_MAX, DONE, Disk, READ, SIZE, WRITE};
+use diapason_usblib::UsbClient;
+use diapason_usblib::disk::{
+    ANSWERS, ASKED, ASKS, Answer, Ask, BYTES_MAX, DATA, DONE, READ, READY, RECORDS, SIZE, WRITE,
+};
 
 entry!(main);
 
-/// How often it says how it goes.
+/// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
 /// A disk that is not there yet is asked for so often.
 const PAUSE: Nanos = Nanos::from_millis(100);
@@ -21,7 +24,7 @@ const READ_TO: u32 = BYTES_MAX as u32;
 
 /// How far it is.
 struct Progress {
-    disk: Disk,
+    disk: UsbClient<Ask, Answer, RECORDS>,
     blocks: u64,
     block_bytes: u32,
     report_at: Nanos,
@@ -37,7 +40,7 @@ fn main(Arguments([mebibytes, ..]): Arguments) {
 }
 
 fn check(bytes: u64) -> Result<(), Errno> {
-    let disk = Disk::open()?;
+    let disk = UsbClient::named([ASKS, ANSWERS, DATA, ASKED, READY])?;
     let report_at = time::now() + REPORT;
     let (blocks, block_bytes) = (0, 0);
     let mut progress =

@@ -9,11 +9,12 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usblib::keyboard::{Inlet, Key, RECORDS, inlet};
+use diapason_usblib::keyboard::{KEYS, Key, READY, RECORDS};
+use diapason_usblib::{Reader, inlet};
 
 entry!(main);
 
-/// How often it says how it goes.
+/// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
 /// Usages of A and Z.
 const ALPHABET: (u32, u32) = (4, 29);
@@ -36,7 +37,7 @@ fn main(Arguments([seconds, any, ..]): Arguments) {
 }
 
 fn read(seconds: u64, any: bool) -> Result<(), Errno> {
-    let (mut inlet, ready) = inlet()?;
+    let (mut inlet, ready) = inlet::<Key, RECORDS>(KEYS, READY)?;
     let mut tally = Tally { any, ..Tally::default() };
     let (mut report_at, mut reports) = (time::now() + REPORT, 0);
     while seconds == 0 || reports < seconds {
@@ -55,7 +56,7 @@ fn read(seconds: u64, any: bool) -> Result<(), Errno> {
     Ok(())
 }
 
-fn drain(inlet: &mut Inlet, tally: &mut Tally) {
+fn drain(inlet: &mut Reader<Key, RECORDS>, tally: &mut Tally) {
     for _ in 0..RECORDS {
         let Some(key) = inlet.pop() else { return };
         count(&key, tally);

@@ -9,11 +9,12 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usblib::sensor::{Inlet, PACKET, Packet, RECORDS, inlet};
+use diapason_usblib::sensor::{PACKET, PACKETS, Packet, READY, RECORDS};
+use diapason_usblib::{Reader, inlet};
 
 entry!(main);
 
-/// How often it says how it goes.
+/// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
 /// Begins a packet; its number and its time follow.
 const SIGNATURE: [u8; 8] = *b"DIAPASON";
@@ -38,7 +39,7 @@ fn main(Arguments([seconds, ..]): Arguments) {
 }
 
 fn read(seconds: u64) -> Result<(), Errno> {
-    let (mut inlet, ready) = inlet()?;
+    let (mut inlet, ready) = inlet::<Packet, RECORDS>(PACKETS, READY)?;
     let mut tally = Tally::default();
     let (mut report_at, mut reports) = (time::now() + REPORT, 0);
     while seconds == 0 || reports < seconds {
@@ -60,7 +61,7 @@ fn read(seconds: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-fn drain(inlet: &mut Inlet, tally: &mut Tally) {
+fn drain(inlet: &mut Reader<Packet, RECORDS>, tally: &mut Tally) {
     // At most what fits: a writer that never stops must not keep it here.
     for _ in 0..RECORDS {
         let Some(packet) = inlet.pop() else { return };

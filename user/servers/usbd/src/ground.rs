@@ -15,7 +15,7 @@ use diapason_state::Plain;
 use diapason_usbd::platform::{Guarded, Mailbox, Platform, Wakes};
 
 /// Opens what the description grants.
-pub struct Ground {
+pub(crate) struct Ground {
     /// Raised by clients of the channels of each CAN interface, if a thread hears them.
     pub sending: Vec<Option<Event>>,
     /// Raised by questions about tuned pipes, on the thread that answers them.
@@ -43,7 +43,7 @@ impl Ground {
 }
 
 /// A mailbox of the kernel.
-pub struct Letters(mailbox::Mailbox);
+pub(crate) struct Letters(mailbox::Mailbox);
 
 impl Mailbox for Letters {
     fn receive(&mut self, into: &mut [u8; MESSAGE_BYTES]) -> Option<usize> {
@@ -57,7 +57,7 @@ impl Mailbox for Letters {
 }
 
 /// A lock of the kernel around a value.
-pub struct Chamber<T>(Locked<T>);
+pub(crate) struct Chamber<T>(Locked<T>);
 
 impl<T> Guarded<T> for Chamber<T> {
     fn new(value: T) -> Chamber<T> {

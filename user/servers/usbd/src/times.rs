@@ -5,13 +5,13 @@ use diapason_rt::time;
 use diapason_usblib::times::{Outlet, Times, outlet};
 
 /// The activation under way.
-pub struct Watch {
+pub(crate) struct Watch {
     outlet: Option<Outlet>,
     times: Times,
 }
 
 impl Watch {
-    /// A watch that tells, if it is `wanted` and can.
+    /// Returns a watch that tells, if it is `wanted` and can.
     pub fn new(wanted: bool) -> Watch {
         let outlet = wanted.then(outlet).and_then(Result::ok);
         Watch { outlet, times: Times::default() }

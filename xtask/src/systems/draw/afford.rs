@@ -2,7 +2,7 @@
 //! that is refused by one rule, and such a system shows nothing of all others.
 
 use super::PERIODS;
-use crate::systems::drawn::{Budget, Drawn, DrawnTask, Interface, Onward, Perch};
+use crate::systems::drawn::{Budget, Drawn, DrawnTask, Interface, Onward, Perch, SECOND};
 use diapason_random::Random;
 
 /// Longest period that a budget is given, in nanoseconds.
@@ -81,7 +81,7 @@ fn grant(random: &mut Random, can: &mut Interface) {
         return;
     }
     can.stretch = (can.stretch * 2).min(STRETCH_MAX);
-    let readers = can.pipes.iter_mut().map(|pipe| &mut pipe.server);
+    let readers = can.pipes.iter_mut().chain(&mut can.second).map(|pipe| &mut pipe.server);
     for server in readers.chain(can.outputs.iter_mut().map(|output| &mut output.server)) {
         if server.period * 2 <= GRANTED_MAX {
             (server.budget, server.period) = (server.budget * 2, server.period * 2);
@@ -133,6 +133,9 @@ fn seat(can: &mut Interface, name: &str, wanted: u64) {
     }
     for output in can.outputs.iter_mut().filter(|output| Some(output.channel) == written) {
         output.server.hold(wanted);
+    }
+    if let Some(pipe) = can.second.as_mut().filter(|_| read == Some(SECOND)) {
+        pipe.server.hold(wanted);
     }
     for pipe in &mut can.pipes {
         if Some(pipe.channel) == read {

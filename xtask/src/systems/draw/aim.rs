@@ -55,6 +55,7 @@ impl Budget {
 fn seats(can: &mut Interface) -> Vec<&mut Budget> {
     let mut all = vec![&mut can.manage];
     all.extend(can.outputs.iter_mut().map(|output| &mut output.server));
+    all.extend(can.second.iter_mut().map(|pipe| &mut pipe.server));
     for pipe in &mut can.pipes {
         all.push(&mut pipe.server);
         match &mut pipe.chain {
@@ -174,11 +175,11 @@ fn loosen_can(random: &mut Random, can: &mut Interface) {
         0 => drop_one(random, &mut can.classes),
         1 if can.pipes.len() > 1 => drop_one(random, &mut can.pipes),
         2 => drop_one(random, &mut can.outputs),
-        3 => can.tuned = false,
+        3 => (can.tuned, can.second) = (false, None),
         4 => can.works = scale(can.works, 5),
         5 => can.share = (can.share + 8).min(60),
         6 => can.pipes.iter_mut().for_each(|pipe| pipe.replenishments = 8),
-        7 | 8 => can.pipes.iter_mut().for_each(|pipe| {
+        7 | 8 => can.pipes.iter_mut().chain(&mut can.second).for_each(|pipe| {
             (pipe.work, pipe.takes) = (scale(pipe.work, 5), scale(pipe.takes, 5));
             pipe.jitter /= 2;
         }),
@@ -190,8 +191,9 @@ fn loosen_can(random: &mut Random, can: &mut Interface) {
 
 /// Lets every pipe say what comes and what its reader takes.
 fn tell_truth(can: &mut Interface) {
-    let takes = can.pipes.iter().map(|pipe| pipe.takes).max().unwrap_or_default();
-    for pipe in &mut can.pipes {
+    let pipes = can.pipes.iter().chain(&can.second);
+    let takes = pipes.map(|pipe| pipe.takes).max().unwrap_or_default();
+    for pipe in can.pipes.iter_mut().chain(&mut can.second) {
         // All readers run one program, so the work of a message is one.
         (pipe.work, pipe.rate) = (pipe.work.max(takes).min(12_000), 100);
         pipe.takes = pipe.takes.min(pipe.work);
@@ -203,7 +205,7 @@ fn ease(can: &mut Interface) {
     tell_truth(can);
     (can.share, can.works) = (30, can.works.min(20));
     can.manage = Budget { budget: 100_000, period: 5_000_000 };
-    for pipe in &mut can.pipes {
+    for pipe in can.pipes.iter_mut().chain(&mut can.second) {
         (pipe.work, pipe.shares, pipe.replenishments) = (pipe.work.min(3_000), false, 8);
         pipe.takes = pipe.takes.min(pipe.work);
         pipe.server = Budget { budget: 120_000, period: 5_000_000 };
@@ -254,7 +256,7 @@ fn tighten_can(random: &mut Random, can: &mut Interface) {
     match random.below(8) {
         0 => can.works = scale(can.works, 11),
         1 => can.share = scale(can.share, 7),
-        2 => can.pipes.iter_mut().for_each(|pipe| {
+        2 => can.pipes.iter_mut().chain(&mut can.second).for_each(|pipe| {
             (pipe.work, pipe.takes) = (scale(pipe.work, 10), scale(pipe.takes, 10));
         }),
         3 => can.pipes.iter_mut().for_each(|pipe| pipe.replenishments = 4),

@@ -38,11 +38,18 @@ pub fn interface(random: &mut Random) -> Interface {
         pipes,
         behind_hub: random.one_in(12),
         few: random.one_in(3),
+        second: None,
         outputs,
         classes,
         tuned,
         stretch: 1,
     }
+}
+
+/// Adds a second interface with one channel.
+pub fn second(random: &mut Random, can: &mut Interface) {
+    let traffic = random.below(5);
+    can.second = Some(DrawnPipe { shares: false, ..pipe(random, traffic, false) });
 }
 
 /// Lets some of the pipes begin a chain. There is at most one of each kind, as their programs name

@@ -8,7 +8,12 @@ use diapason_random::Random;
 const PRIORITIES: [u64; 6] = [0, 1, 10, 29, 31, 60];
 
 /// The behaviours of `rude` that are drawn, and the storm.
-const BEHAVIOURS: [u64; 19] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 18, 19, 20, STORM];
+const BEHAVIOURS: [u64; 21] =
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, BELL, 18, 19, 20, STORM];
+/// The behaviour that rings a doorbell which it answers itself.
+const BELL: u64 = 17;
+/// The behaviour that makes calls which change nothing.
+const IDLE: u64 = 13;
 
 /// Draws a program that misbehaves, with its place and priority.
 pub fn seat(random: &mut Random) -> Rude {
@@ -28,8 +33,14 @@ pub fn seat(random: &mut Random) -> Rude {
 /// Returns whether a program that misbehaves shares nothing with others, so that it may run on
 /// another core.
 pub fn is_alone(rude: &Rude) -> bool {
-    const ALONE: [u64; 9] = [0, 1, 2, 3, 4, 8, 11, 18, 20];
+    const ALONE: [u64; 10] = [0, 1, 2, 3, 4, 8, 11, BELL, 18, 20];
     ALONE.contains(&rude.arguments[0]) && rude.seat != Perch::Beside
+}
+
+/// Leaves one of those that answer the doorbell, as one process answers it.
+pub fn hang_up(all: &mut [Rude]) {
+    let ringers = all.iter_mut().filter(|rude| rude.arguments[0] == BELL);
+    ringers.skip(1).for_each(|rude| rude.arguments[0] = IDLE);
 }
 
 /// Returns one of the behaviours that the README of `rude` lists, or the storm.
@@ -47,6 +58,8 @@ fn behaviour(random: &mut Random) -> [u64; 4] {
         9 => [spread(random, 1, 2_000), spread(random, 10, 5_000), 0],
         10 | 11 | 13 | 19 | 20 => [spread(random, 1, 5_000), 0, 0],
         12 => [random.between(1, 31), spread(random, 100, 50_000), random.below(5)],
+        15 => [random.between(1, 256), spread(random, 1, 5_000), 0],
+        BELL => [spread(random, 1, 5_000), 0, 0],
         14 | 18 => [random.between(2, 32), spread(random, 50, 5_000), 0],
         STORM => [random.below(1 << 32), 0, 0],
         _ => [0, 0, 0],

@@ -3,7 +3,7 @@
 use super::classes::{client, granted, interval, word};
 use super::{quoted, vcpu, work};
 use crate::systems::drawn::{
-    Budget, DrawnOutput, DrawnPipe, Gadget, Interface, Onward, SENT, TRAFFIC,
+    Budget, DrawnOutput, DrawnPipe, Gadget, Interface, Onward, SECOND, SENT, TRAFFIC,
 };
 use std::fmt::Write;
 
@@ -13,6 +13,7 @@ pub fn mains(can: &Interface) -> Vec<String> {
     let mut seats: Vec<String> = can.pipes.iter().map(|pipe| seat(can, pipe)).collect();
     seats.dedup();
     names.extend(seats);
+    names.extend(can.second.iter().map(|_| format!("read-{SECOND}")));
     names.extend(writers(can));
     if can.pipes.iter().any(|pipe| matches!(pipe.chain, Some(Onward::Shown(..)))) {
         names.push(String::from("shows"));
@@ -48,10 +49,11 @@ pub fn interface(can: &Interface) -> String {
     for name in ["usbd.receive", "usbd.manage"] {
         text += &work(name, can.works * 1_000);
     }
-    let takes = can.pipes.iter().map(|pipe| pipe.takes).max().unwrap_or_default();
+    let takes = can.pipes.iter().chain(&can.second).map(|pipe| pipe.takes);
+    let takes = takes.max().unwrap_or_default();
     text += &if takes > 0 { work("can.message", takes) } else { String::new() };
     text += "\n[[segment]]\nname = \"usb-rings\"\nsize = \"512K\"\ndma = true\n";
-    text += "\n[[segment]]\nname = \"usb-buffers\"\nsize = \"32K\"\ndma = true\n";
+    text += "\n[[segment]]\nname = \"usb-buffers\"\nsize = \"48K\"\ndma = true\n";
     text += if can.behind_hub {
         "\n[[usb]]\nname = \"hub\"\non = \"xhci\"\nport = 1\nmodel = \"hub\"\n\
          \n[[usb]]\nname = \"interface\"\nbehind = \"hub\"\nport = 1\nmodel = \"usb-can\"\n"
@@ -77,6 +79,7 @@ pub fn interface(can: &Interface) -> String {
         text += "turn = [\"325400ns\", \"327500ns\"]\n";
     }
     can.pipes.iter().for_each(|pipe| text += &reader(can, pipe));
+    text += &second(can);
     can.outputs.iter().for_each(|output| text += &writer(output));
     can.pipes.iter().for_each(|pipe| text += &chain(pipe));
     for (number, class) in can.classes.iter().enumerate() {
@@ -99,13 +102,15 @@ fn channels(can: &Interface, written: &[String]) -> usize {
         can.pipes.iter().any(|pipe| pipe.channel == *channel as u64)
             || written.contains(&format!("can{channel}"))
     };
-    let last = (0..SENT.len()).rfind(is_used).filter(|_| can.few && !can.tuned);
+    let is_few = can.few && !can.tuned && can.second.is_none();
+    let last = (0..SENT.len()).rfind(is_used).filter(|_| is_few);
     last.map_or(SENT.len(), |last| last + 1)
 }
 
 /// The process of the server, and the controller that it drives.
 fn server(can: &Interface) -> String {
-    let messages = 2 + can.classes.len();
+    let seconds = usize::from(can.second.is_some());
+    let messages = 2 + seconds + can.classes.len();
     let asked = |class: &&Gadget| matches!(class, Gadget::Disk(_) | Gadget::Network(_));
     let sends = writers(can).count() > 0;
     let more = can.classes.iter().filter(asked).count() + usize::from(sends);
@@ -115,16 +120,18 @@ fn server(can: &Interface) -> String {
     let classes: String = can.classes.iter().map(|class| granted(*class)).collect();
     let sends = if sends { ", \"usb-send\"" } else { "" };
     let tunes = if can.tuned { ", \"usb-tune\"" } else { "" };
+    let second = if seconds > 0 { ", \"usb-receive1\"" } else { "" };
     let mut text = format!(
         "\n[[process]]\nname = \"usbd\"\npriority = 40\nvcpu = \"usb-manage\"\nheap = \"512K\"\n\
          stack = \"72K\"\nthreads = {threads}\nsemaphores = {locks}\nevents = {events}\nuses = [\
-         \"xhci\", \"usb-rings\", \"usb-buffers\", \"usb-receive\"{sends}{classes}{tunes}]\n"
+         \"xhci\", \"usb-rings\", \"usb-buffers\", \"usb-receive\"{second}{sends}{classes}{tunes}]\n"
     );
     if !can.classes.is_empty() || can.behind_hub {
         text += &settings(can);
     }
     let intervals = can.classes.iter().map(|class| format!(", \"{}\"", interval(*class)));
-    let intervals: String = intervals.collect();
+    let second = [", \"990us\""].into_iter().take(seconds).map(String::from);
+    let intervals: String = second.chain(intervals).collect();
     text + &format!(
         "\n[[device]]\nname = \"xhci\"\npci = \"0c0330\"\nsize = \"16K\"\nirqs = {messages}\n\
          interval = [\"1990us\", \"990us\"{intervals}]\n"
@@ -167,7 +174,31 @@ fn halves(can: &Interface) -> String {
         );
         text += &work("usbd.send", can.works * 1_000);
     }
+    if can.second.is_some() {
+        let _ = write!(
+            text,
+            "\n[[vcpu]]\nname = \"usb-receive1\"\nkind = \"io\"\nutilization = \"{}%\"\n\
+             interval = \"990us\"\nserves = [\"read-{SECOND}\"]\n",
+            can.share
+        );
+    }
     text
+}
+
+/// The second interface, and the pipe from its channel.
+fn second(can: &Interface) -> String {
+    let Some(pipe) = &can.second else { return String::new() };
+    let sent = SENT[pipe.channel as usize];
+    let port = 2 + can.classes.len();
+    let device = format!(
+        "\n[[usb]]\nname = \"second\"\non = \"xhci\"\nport = {port}\nmodel = \"usb-can\"\n\
+         channels = 1\ntraffic = [{sent}]\n"
+    );
+    let seat = format!("read-{SECOND}");
+    let list = format!("replenishments = {}\n", pipe.replenishments);
+    device
+        + &read_by(("second", 0), SECOND, pipe, &seat, "can-reader", 0)
+        + &vcpu(&seat, pipe.server, &list)
 }
 
 /// Returns the name of the VCPU of a pipe's reader.
@@ -183,25 +214,39 @@ fn rate(pipe: &DrawnPipe) -> u64 {
 }
 
 fn reader(can: &Interface, pipe: &DrawnPipe) -> String {
-    let DrawnPipe { channel, work, jitter, .. } = pipe;
-    let (rate, seat) = (rate(pipe), seat(can, pipe));
-    let jitter = if *jitter > 0 { format!("jitter = \"{jitter}us\"\n") } else { String::new() };
+    let (channel, seat) = (pipe.channel, seat(can, pipe));
     let (program, how) = match pipe.chain {
         None => ("can-reader", 0),
         Some(Onward::Shown(..)) => ("gateway-in", 1),
         Some(Onward::Relayed(..)) => ("gateway-in", 0),
     };
-    let mut text = format!(
-        "\n[[pipe]]\nname = \"pipe-{channel}\"\nfrom = \"interface\"\nchannel = {channel}\n\
-         reader = \"reader-{channel}\"\nrate = {rate}\nburst = 4\nwork = \"{work}ns\"\n{jitter}\
-         \n[[process]]\nname = \"reader-{channel}\"\nprogram = \"{program}\"\npriority = 30\n\
-         vcpu = \"{seat}\"\narguments = [{channel}, 0, {how}]\n"
-    );
+    let mut text = read_by(("interface", channel), channel, pipe, &seat, program, how);
     if seat == format!("read-{channel}") {
         let rest = format!("replenishments = {}\n", pipe.replenishments);
         text += &vcpu(&seat, pipe.server, &rest);
     }
     text
+}
+
+/// A pipe from a channel of a device, and its reader; `number` is that of the channel among all of
+/// the host.
+fn read_by(
+    (device, channel): (&str, u64),
+    number: u64,
+    pipe: &DrawnPipe,
+    seat: &str,
+    program: &str,
+    how: u64,
+) -> String {
+    let DrawnPipe { work, jitter, .. } = pipe;
+    let rate = rate(pipe);
+    let jitter = if *jitter > 0 { format!("jitter = \"{jitter}us\"\n") } else { String::new() };
+    format!(
+        "\n[[pipe]]\nname = \"pipe-{number}\"\nfrom = \"{device}\"\nchannel = {channel}\n\
+         reader = \"reader-{number}\"\nrate = {rate}\nburst = 4\nwork = \"{work}ns\"\n{jitter}\
+         \n[[process]]\nname = \"reader-{number}\"\nprogram = \"{program}\"\npriority = 30\n\
+         vcpu = \"{seat}\"\narguments = [{number}, 0, {how}]\n"
+    )
 }
 
 /// A pipe to a channel, with the VCPU of its writer.
@@ -215,7 +260,7 @@ fn pipe_to(channel: u64, (rate, burst): (u64, u64), server: Budget, list: u64) -
 
 fn writer(output: &DrawnOutput) -> String {
     let DrawnOutput { channel, rate, burst, server, replenishments } = output;
-    // So often the pipe may be filled.
+    // The time between two fillings of the pipe.
     let every = (burst * 1_000_000).div_ceil(*rate);
     format!(
         "{}\n[[process]]\nname = \"writer-{channel}\"\nprogram = \"can-writer\"\npriority = 30\n\

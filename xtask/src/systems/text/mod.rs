@@ -50,6 +50,8 @@ const BEG: u64 = 11;
 const CROWD: u64 = 12;
 const IDLE: u64 = 13;
 const ANNOUNCE: u64 = 14;
+const ATTACH: u64 = 15;
+const BELL: u64 = 17;
 const HIRE: u64 = 18;
 const ASK: u64 = 19;
 const RETUNE: u64 = 20;
@@ -108,7 +110,7 @@ fn task(number: usize, task: &DrawnTask) -> String {
     let DrawnTask { period, often, phase, work, section, spare, replenishments, .. } = task;
     let uses = if *section > 0 { "uses = [\"shared\"]\n" } else { "" };
     let server = Budget { budget: (work + spare) * often * 1_000, period: period * often * 1_000 };
-    // Of a task with a mutex, most of it is for others.
+    // A task with a mutex leaves most of it for others.
     let own = spare - spare / if *section > 0 { 2 } else { 4 };
     let job = work + own;
     let every = if *often > 1 { format!("interval = \"{period}us\"\n") } else { String::new() };

@@ -1,8 +1,8 @@
 //! Programs that misbehave, in their seats.
 
 use super::{
-    ANNOUNCE, ASK, BEG, CHURN, CLING, CROWD, FALL, GREEDY, HIRE, IDLE, POST, REOPEN, RETUNE,
-    behaves, core, faults, quoted, vcpu,
+    ANNOUNCE, ASK, ATTACH, BEG, BELL, CHURN, CLING, CROWD, FALL, GREEDY, HIRE, IDLE, POST, REOPEN,
+    RETUNE, behaves, core, faults, quoted, vcpu,
 };
 use crate::systems::drawn::{Drawn, Perch, Rude, STORM};
 use std::fmt::Write;
@@ -39,6 +39,19 @@ pub fn shared(drawn: &Drawn) -> String {
     if behaves(drawn, STORM) {
         text += STORM_OBJECTS;
     }
+    if behaves(drawn, ATTACH) {
+        text += ATTACHED;
+    }
+    if any(&[STORM, ATTACH]) {
+        text += SCREEN;
+    }
+    let bell = drawn.rude.iter().position(|rude| rude.arguments[0] == BELL);
+    if let Some(number) = bell {
+        let _ = write!(
+            text,
+            "\n[[doorbell]]\nname = \"rude.bell\"\nwakes = \"rude-{number}\"\ninterval = \"1ms\"\n"
+        );
+    }
     text
 }
 
@@ -74,6 +87,11 @@ pub fn seat(drawn: &Drawn, number: usize, rude: &Rude) -> String {
         IDLE => uses(&["rude.lock"]),
         ANNOUNCE => String::from("threads = 32\n") + &uses(&["rude.lock", "rude.news"]),
         HIRE => String::from("threads = 32\n"),
+        ATTACH => {
+            let names = ["rude.segment", "rude.dma", "rude.state", "screen"];
+            String::from("heap = \"1M\"\n") + &uses(&names)
+        }
+        BELL => uses(&["rude.bell"]),
         ASK => String::from("threads = 2\n") + &uses(&["rude.box", "rude.answers"]),
         RETUNE => String::from("vcpus = 4\n"),
         FALL => format!("threads = 16\nsemaphores = 64\nconditions = 64\n{again}"),
@@ -140,7 +158,24 @@ size = "4K"
 name = "memory-1"
 size = "32K"
 dma = true
+"#;
 
+const ATTACHED: &str = r#"
+[[segment]]
+name = "rude.segment"
+size = "64K"
+
+[[segment]]
+name = "rude.dma"
+size = "16K"
+dma = true
+
+[[segment]]
+name = "rude.state"
+size = "4K"
+"#;
+
+const SCREEN: &str = r#"
 [[device]]
 name = "screen"
 address = 0xa0000

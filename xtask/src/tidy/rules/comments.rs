@@ -90,15 +90,22 @@ const LEANING: [&str; 19] = [
     "to", "until", "when", "where", "while", "with",
 ];
 
-/// A doc comment makes sense without the one above it: `The same of …` does not.
+/// Openings of a doc comment whose subject stands in the comment above it, or nowhere.
+const OPENINGS: [&str; 9] =
+    ["And ", "But ", "Nor ", "Of ", "Or ", "So far ", "So long ", "So many ", "So often "];
+
+/// A doc comment makes sense without the one above it: `The same of …` and `Of each …` do not.
 pub fn leaning(source: &Source) -> Vec<Problem> {
     let leans = |comment: &Comment| {
+        if OPENINGS.iter().any(|opening| comment.text.starts_with(opening)) {
+            return true;
+        }
         let Some(rest) = comment.text.strip_prefix("The same") else { return false };
         let next = rest.split_whitespace().next().unwrap_or_default();
         rest.starts_with([',', ';', ':', '.']) || LEANING.contains(&next)
     };
     let docs = comments(source).into_iter().filter(|comment| comment.is_doc() && leans(comment));
-    docs.map(|comment| comment.problem(source, "say the same what: nobody reads the line above"))
+    docs.map(|comment| comment.problem(source, "begin with a subject: nobody reads the line above"))
         .collect()
 }
 
@@ -187,6 +194,9 @@ mod tests {
             "/// The same of a mutex.\n",
             "//! The same, but later.\n",
             "/// The same\n/// as text.",
+            "/// Of each thread, its time.\n",
+            "/// So many messages are lost.\n",
+            "/// And one more.\n",
         ] {
             assert_eq!(fires(leaning, "a.rs", text), [1], "{text}");
         }

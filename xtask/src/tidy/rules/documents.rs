@@ -143,6 +143,12 @@ pub fn notes_to_self(tree: &Tree) -> Vec<Problem> {
     find(tree, &MARKS, is_word, remedy)
 }
 
+/// No merge was left half done.
+pub fn conflicts(tree: &Tree) -> Vec<Problem> {
+    const MARKS: [&str; 2] = [concat!("<<<<", "<<< "), concat!(">>>>", ">>> ")];
+    find(tree, &MARKS, |_, at, _| at == 0, "keep one side of the merge, and remove the marks")
+}
+
 /// Nothing knows on which machine it was written.
 pub fn machine_paths(tree: &Tree) -> Vec<Problem> {
     let homes = [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/Us", "ers/")];
@@ -240,6 +246,13 @@ mod tests {
     fn notes_to_self_are_found() {
         let text = concat!("// FIX", "ME: later\nTO", "DOS\n");
         assert_eq!(fires_on(notes_to_self, &[("a.rs", text)]), [("a.rs".into(), 1)]);
+    }
+
+    #[test]
+    fn a_merge_that_was_left_half_done_is_found() {
+        let text = concat!("a\n<<<<", "<<< HEAD\nb\n====", "===\nc\n>>>>", ">>> main\n");
+        let expected = [("a.md".to_string(), 2), ("a.md".to_string(), 6)];
+        assert_eq!(fires_on(conflicts, &[("a.md", text), ("b.md", "a << b >> c\n")]), expected);
     }
 
     #[test]

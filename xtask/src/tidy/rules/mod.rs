@@ -35,11 +35,12 @@ const FILE_RULES: [fn(&Source) -> Vec<Problem>; 15] = [
 ];
 
 /// Rules that look at the whole tree.
-const TREE_RULES: [fn(&Tree) -> Vec<Problem>; 9] = [
+const TREE_RULES: [fn(&Tree) -> Vec<Problem>; 10] = [
     documents::readme,
     documents::links,
     documents::samples,
     documents::notes_to_self,
+    documents::conflicts,
     documents::machine_paths,
     papers::apart,
     names::glossary,

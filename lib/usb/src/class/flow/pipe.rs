@@ -2,7 +2,7 @@
 
 use crate::class::{Fault, Request};
 
-/// So many faults in a row, and an endpoint is given up.
+/// Consecutive faults after which an endpoint is given up.
 pub(in crate::class) const FAULTS_MAX: u8 = 8;
 /// Whether an endpoint takes transfers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -61,7 +61,7 @@ pub const MODERATION: Nanos = Nanos::from_millis(1);
 pub const ANSWER_TIME: Nanos = Nanos::from_secs(1);
 /// Commands to the device that fit into its queue.
 const ROOM: usize = 64;
-/// Of these, so many are kept for commands that are no frames: each channel needs at most four at a
+/// Slots that are kept for commands that are no frames: each channel needs at most four at a
 /// time, and the probing one.
 const RESERVED: usize = 24;
 /// Transfers to the device pending at once. Some controllers take no more than a ring segment

@@ -286,7 +286,7 @@ impl MassStorage {
         }
     }
 
-    /// So many bytes of data have moved.
+    /// Counts bytes of data that have moved.
     fn moved(&mut self, bytes: usize) {
         self.moved = bytes.min(self.length());
         self.enter(Stage::Status);

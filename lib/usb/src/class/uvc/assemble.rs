@@ -24,7 +24,7 @@ pub enum Piece<'a> {
         bytes: u32,
     },
     End {
-        /// So many bytes were told.
+        /// Bytes of the frame that were reported.
         bytes: u32,
         /// Nothing of it is known to be missing.
         whole: bool,

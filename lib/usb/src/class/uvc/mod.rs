@@ -24,7 +24,7 @@ use negotiate::{BLOCK_MAX, Block, block_bytes};
 
 const STREAMING: [u8; 2] = [14, 2];
 /// Transfers kept pending: intervals that may pass before the driver must run again.
-const DEPTH: usize = 16;
+pub const DEPTH: usize = 16;
 /// Settings that are considered.
 const SETTINGS_MAX: usize = 16;
 /// Most places that can be lent.
@@ -37,8 +37,15 @@ const COMMIT: u16 = 2 << 8;
 /// An event of the camera.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event<'a> {
-    /// Frames will come: most bytes of one, and bytes reserved in each interval.
-    Started { frame_bytes: u32, interval_bytes: u32 },
+    /// Frames come from now on.
+    Started {
+        /// Most bytes of a frame.
+        frame_bytes: u32,
+        /// Bytes reserved in each interval.
+        interval_bytes: u32,
+        /// Time from one frame to the next, as the camera agreed to; zero if it did not say.
+        frame_time: Nanos,
+    },
     /// A piece of a frame, or its end.
     Piece(Piece<'a>),
     /// No setting has this much in an interval, or the bus has no room for it.
@@ -215,7 +222,8 @@ impl Camera {
                 let frame_bytes = self.block.frame();
                 self.step = Step::Streaming(setting);
                 self.assembler = Assembler::new(frame_bytes, !self.mode.compressed);
-                tell(Event::Started { frame_bytes, interval_bytes: setting.bytes });
+                let (interval_bytes, frame_time) = (setting.bytes, self.block.frame_time());
+                tell(Event::Started { frame_bytes, interval_bytes, frame_time });
             }
             (Step::Streaming(_) | Step::Stop(_), Ok(_)) => {}
         }

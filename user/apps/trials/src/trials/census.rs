@@ -10,7 +10,7 @@ const MOST: usize = 24;
 
 /// Free slots of each kind.
 #[derive(PartialEq, Eq, Debug)]
-pub struct Census {
+pub(crate) struct Census {
     threads: usize,
     semaphores: usize,
     conditions: usize,

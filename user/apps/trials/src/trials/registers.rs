@@ -9,7 +9,9 @@ use diapason_abi::call::{Counter, MUTEX};
 use diapason_abi::{CallNumber, Key};
 use diapason_rt::thread::{self, spawn};
 use diapason_rt::{Nanos, body, time};
-use diapason_trials::{Traces, VECTOR_WORDS, mess, order, vectors_across_call};
+use diapason_trials::{
+    Traces, VECTOR_WORDS, divide_and_yield, mess, order, vectors_across_call, x87_fractions,
+};
 
 pub const TRIALS: &[(&str, Trial)] = &[
     ("vector registers survive preemption in a process", vectors_here),
@@ -18,6 +20,8 @@ pub const TRIALS: &[(&str, Trial)] = &[
     ("a new thread has the usual control words", fresh_control_words),
     ("a blocking call shows nobody else's vectors", no_leak_blocking),
     ("a short call shows nobody else's vectors", no_leak_short),
+    ("a blocking call shows nobody else's x87 registers", no_leak_x87),
+    ("an x87 exception stays with the thread that made it", x87_exception),
     ("preserved registers survive a blocking call", preserved),
     ("a call leaves nothing of the kernel's in registers", no_leak_of_the_kernel),
     ("no selector and no x87 address reaches one who waited", no_traces_after_a_wait),
@@ -28,6 +32,8 @@ body!(Messy = messy);
 body!(Subject = subject);
 body!(Control = control);
 body!(Fresh = fresh);
+body!(Divider = divider);
+body!(Careful = careful);
 
 static STOP: AtomicU64 = AtomicU64::new(0);
 
@@ -189,6 +195,45 @@ fn no_leak_short() -> Outcome {
         }
     }
     answer(order::SECRET)?;
+    Ok(())
+}
+
+fn no_leak_x87() -> Outcome {
+    begin(order::MESS, 50)?;
+    for _ in 0..40 {
+        time::sleep(Nanos::from_micros(37));
+        check!(x87_fractions() == [0; 8]);
+    }
+    answer(order::MESS)?;
+    Ok(())
+}
+
+/// Leaves an exception pending again and again while the others run.
+fn divider(rounds: u64) -> u64 {
+    (0..rounds).for_each(|_| divide_and_yield());
+    rounds
+}
+
+/// Lets the others run with a report of exceptions switched on, and counts then.
+fn careful(rounds: u64) -> u64 {
+    for _ in 0..rounds {
+        set_control(USUAL.0, 0x37b);
+        thread::yield_now();
+        // SAFETY: leaves the x87 stack as found.
+        unsafe { asm!("fld1", "fwait", "fstp st(0)") };
+        set_control(USUAL.0, USUAL.1);
+        thread::yield_now();
+        // SAFETY: as above.
+        unsafe { asm!("fld1", "fwait", "fstp st(0)") };
+    }
+    rounds
+}
+
+fn x87_exception() -> Outcome {
+    let divider = spawn::<Divider>("divider", 30, 50)?;
+    let careful = spawn::<Careful>("careful", 30, 50)?;
+    check!(divider.join(Nanos::FOREVER)? == 50);
+    check!(careful.join(Nanos::FOREVER)? == 50);
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use core::panic::Location;
 use diapason_rt::Errno;
 
 /// A broken expectation, and where it was noticed.
-pub struct Why {
+pub(crate) struct Why {
     text: &'static str,
     errno: Option<Errno>,
     place: &'static Location<'static>,
