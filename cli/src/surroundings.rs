@@ -48,8 +48,8 @@ fn interface(plug: &UsbPlug, wired: &mut Wired) -> Hydra {
     Hydra::new(Identity::default(), &buses)
 }
 
-/// A fresh device as it is described. Its CAN buses are added to `wired`. There is no model of what
-/// only QEMU has.
+/// Returns a fresh device as it is described. Its CAN buses are added to `wired`. There is no model
+/// of what only QEMU has.
 #[must_use]
 pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn Device>> {
     match plug.model {
@@ -165,7 +165,7 @@ fn misbehaving(mut device: Box<dyn Device>, port: u8, faults: &[&Fault]) -> Box<
     Box::new(lies.into_iter().fold(faulty, Faulty::lie))
 }
 
-/// The clock of the USB device of this number, as faults make it.
+/// Returns the clock of the USB device of this number, as faults make it.
 #[must_use]
 pub fn clock_of(faults: &[Fault], number: usize) -> OwnClock {
     OwnClock::new(of_device(faults, number).into_iter().filter_map(drift).collect())
@@ -199,15 +199,15 @@ fn lie(fault: &Fault) -> Option<Lie> {
     Some(Lie { during: (from, from + Nanos(length)), ..lie })
 }
 
-/// The PCI functions of a simulated host: a controller for each that is described, with what is
-/// plugged into it and what of `faults` happens there.
+/// Returns the PCI functions of a simulated host: a controller for each that is described, with
+/// what is plugged into it and what of `faults` happens there.
 #[must_use]
 pub fn functions(system: &System, faults: &[Fault]) -> Functions {
     as_functions(controllers(system, faults, &[]))
 }
 
-/// A controller for each that is described, with what is plugged into it: by the number of its
-/// device. Those whose devices are `targets` have a debug capability.
+/// Returns a controller for each that is described, with what is plugged into it: by the number of
+/// its device. Those whose devices are `targets` have a debug capability.
 #[must_use]
 pub fn controllers(
     system: &System,

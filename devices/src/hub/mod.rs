@@ -52,7 +52,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// A hub with `ports` ports, at most 15, without devices.
+    /// Returns a hub with `ports` ports, at most 15, without devices.
     #[must_use]
     pub fn new(superspeed: bool, ports: u8) -> Hub {
         let ports = ports.clamp(1, PORTS);

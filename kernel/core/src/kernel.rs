@@ -1,6 +1,7 @@
 //! The kernel of one core: its state, and the words in which it is entered and answers.
 
 use crate::alarms::Alarms;
+use crate::cross::Crossing;
 use crate::ids::{ProcessId, ThreadId};
 use crate::objects::condition::Condition;
 use crate::objects::event::Event;
@@ -94,23 +95,16 @@ impl Decision {
     }
 }
 
-/// A short way was taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Passed {
-    /// In whose buffer the message is that is to be delivered.
-    pub sender: ThreadId,
-    /// As [`Kernel::enter`] would return it.
-    pub decision: Decision,
-}
-
 /// A call did not go a short way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Longer {
-    /// It goes the long one: [`Kernel::enter`]. Nothing was done, but for the caller's message
-    /// buffer: that of a thread that runs is free.
+    /// It goes the long one: [`Kernel::enter`]. Nothing was done, but that who pays may be charged,
+    /// and for the message buffer of who waits for its message: what is in it counts for nothing.
     Way,
     /// It goes the long one and will end in a fault: the caller has no such memory.
     BadAddress(u64),
+    /// It goes from one VCPU to another: [`Kernel::across`].
+    Across(Crossing),
 }
 
 /// How a call leaves its thread.

@@ -26,7 +26,7 @@ impl Message {
 }
 
 impl Mailbox {
-    /// The declared mailbox of this name; the first to ask creates it.
+    /// Returns the declared mailbox of this name; the first to ask creates it.
     ///
     /// # Errors
     /// None for a mailbox the description grants; without the grant the process ends.
@@ -34,8 +34,8 @@ impl Mailbox {
         call2(CallNumber::MboxCreate, Key::new(name).0, 0).map(Mailbox)
     }
 
-    /// The declared mailbox of this name, which raises `event` at each arrival: a thread that waits
-    /// for it is the mailbox's notification routine.
+    /// Returns the declared mailbox of this name, which raises `event` at each arrival: a thread
+    /// that waits for it is the mailbox's notification routine.
     ///
     /// # Errors
     /// As for [`Mailbox::open`].
@@ -143,7 +143,7 @@ impl Mailbox {
     }
 }
 
-/// A call that receives into a buffer whose address is among its words.
+/// Returns a call that receives into a buffer whose address is among its words.
 #[inline(always)]
 pub(crate) fn with_buffer(
     call: CallNumber,

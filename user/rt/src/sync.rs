@@ -18,7 +18,7 @@ pub struct Guard<'a> {
 }
 
 impl Mutex {
-    /// The declared mutex of this name; the first to ask creates it.
+    /// Returns the declared mutex of this name; the first to ask creates it.
     ///
     /// # Errors
     /// None for a mutex the description grants; without the grant the process ends.
@@ -26,7 +26,7 @@ impl Mutex {
         call2(CallNumber::SemCreate, Key::new(name).0, MUTEX).map(Mutex)
     }
 
-    /// A mutex of this process only.
+    /// Returns a mutex of this process only.
     ///
     /// # Errors
     /// `Exhausted` if the process has no free semaphore.
@@ -34,7 +34,7 @@ impl Mutex {
         call2(CallNumber::SemCreate, Key::PRIVATE.0, MUTEX).map(Mutex)
     }
 
-    /// The handle as the kernel knows it.
+    /// Returns the handle as the kernel knows it.
     pub(crate) const fn raw(self) -> u64 {
         self.0
     }
@@ -102,7 +102,7 @@ impl Drop for Guard<'_> {
 pub struct Semaphore(u64);
 
 impl Semaphore {
-    /// The declared semaphore of this name; the first to ask creates it.
+    /// Returns the declared semaphore of this name; the first to ask creates it.
     ///
     /// # Errors
     /// As for [`Mutex::open`].
@@ -110,7 +110,7 @@ impl Semaphore {
         call2(CallNumber::SemCreate, Key::new(name).0, 0).map(Semaphore)
     }
 
-    /// A semaphore of this process only.
+    /// Returns a semaphore of this process only.
     ///
     /// # Errors
     /// `Exhausted` if the process has no free semaphore.
@@ -159,7 +159,7 @@ impl Semaphore {
 pub struct Condition(u64);
 
 impl Condition {
-    /// The declared condition of this name.
+    /// Returns the declared condition of this name.
     ///
     /// # Errors
     /// As for [`Mutex::open`].
@@ -167,7 +167,7 @@ impl Condition {
         call1(CallNumber::CvCreate, Key::new(name).0).map(Condition)
     }
 
-    /// A condition of this process only.
+    /// Returns a condition of this process only.
     ///
     /// # Errors
     /// `Exhausted` if the process has no free condition.

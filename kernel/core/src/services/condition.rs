@@ -53,8 +53,9 @@ impl Kernel<'_> {
 
     pub(crate) fn cv_delete(&mut self, handle: u64) -> Step {
         let id = self.find_condition(handle)?;
+        let nobody = self.conditions[id].waiters.is_empty();
         self.destroy_condition(id);
-        Ok(Flow::Done(0))
+        Ok(if nobody { Flow::Same(0) } else { Flow::Done(0) })
     }
 
     /// Ends a condition that exists: its waiters get `Gone`, with their mutex.

@@ -98,13 +98,22 @@ impl Kernel<'_> {
         }
     }
 
-    /// A device interrupted. A level-triggered line was held back by the machine and stays so until
-    /// its thread waits again.
+    /// A device interrupted.
     #[inline(always)]
     pub(crate) fn interrupted<M: Machine>(&mut self, m: &mut M, device: u16) {
         if device >= self.devices.len() {
             return;
         }
+        let event = self.note_interrupt(m, device);
+        if event.is_some() {
+            self.raise(event, 1);
+        }
+    }
+
+    /// Counts an interrupt, and returns the event that it raises. A level-triggered line was held
+    /// back by the machine and stays so until its thread waits again.
+    #[inline(always)]
+    pub(crate) fn note_interrupt<M: Machine>(&mut self, m: &mut M, device: u16) -> EventId {
         let now = self.now;
         let d = &mut self.devices[Id::new(device)];
         // How often devices interrupt is assumed by the analysis, so it is counted.
@@ -119,10 +128,7 @@ impl Kernel<'_> {
         if d.record.level || d.held {
             m.set_irq(&d.record, false);
         }
-        let event = d.event;
-        if event.is_some() {
-            self.raise(event, 1);
-        }
+        d.event
     }
 
     /// The words of `Record::Irq` for each device that ever interrupted.

@@ -63,6 +63,11 @@ impl Kernel<'_> {
 
     pub(crate) fn sem_delete(&mut self, handle: u64) -> Step {
         let id = self.find_semaphore(handle)?;
+        let s = &mut self.semaphores[id];
+        if s.waiters.is_empty() && s.owner.is_none() {
+            s.handle = FREE;
+            return Ok(Flow::Same(0));
+        }
         self.destroy_semaphore(id);
         Ok(Flow::Done(0))
     }
