@@ -25,7 +25,7 @@ pub const PROGRAM_FOLDERS: [&str; 3] = ["user/apps", "user/servers", "papers/app
 pub enum Kind {
     /// Linked at fixed addresses, run in ring 0.
     Kernel,
-    /// The same with what keeps the flight record and times paths.
+    /// The kernel with the flight recorder and with timed paths.
     ObservingKernel,
     /// Position-independent, one per process.
     Programs,

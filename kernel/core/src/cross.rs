@@ -16,7 +16,7 @@ use crate::objects::thread::{State, Thread, Wait};
 use crate::pool::Id;
 use diapason_abi::{CallNumber, Nanos};
 
-/// What a short way of a call found: the next thread lives on another VCPU than the one that pays.
+/// The finding of a short way: the next thread lives on another VCPU than the one that pays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Crossing {
     /// A thread that waited alone gets the semaphore.
@@ -33,14 +33,14 @@ pub enum Crossing {
     Call(ThreadId),
 }
 
-/// What became of such a call.
+/// The fate of such a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Crossed {
     /// It goes the long way.
     Nothing,
     /// Another thread runs, and another VCPU pays, or none: [`Kernel::resume_running`] says how.
     Over,
-    /// Who came is less urgent: the caller goes on with this result.
+    /// The new thread is less urgent: the caller goes on with this result.
     Stays(u64),
 }
 
@@ -136,8 +136,8 @@ impl Kernel<'_> {
     }
 
     /// A thread comes that waited alone and lives on a VCPU with nothing to do; its call returns
-    /// `result`. True if it runs now: its VCPU is the most urgent. None: that has to be decided, and
-    /// nothing was done, but that who pays may be charged.
+    /// `result`. True if it runs now: its VCPU is the most urgent. None: the kernel has to decide,
+    /// and nothing was done, except that the payer may be charged.
     #[inline(never)]
     fn rise(&mut self, thread: ThreadId, result: u64, now: Nanos) -> Option<bool> {
         let s = &self.scheduler;

@@ -38,7 +38,7 @@ impl Kernel<'_> {
         let id = self.granted(&self.mailboxes, key, |b| (b.key, b.allowed))?;
         let event = if event == 0 { Id::NONE } else { self.own_event(event)? };
         if self.mailboxes[id].handle == FREE && self.mailboxes[id].first_waiter().is_some() {
-            // Whoever deleted it did not come to the end of that.
+            // The thread that deleted it did not come to the end of that.
             self.send_all_away(id);
             return Err(Refused::Errno(Errno::Busy));
         }
@@ -315,7 +315,7 @@ impl Kernel<'_> {
 }
 
 impl Kernel<'_> {
-    /// Returns the messages in a mailbox and its free slots, counted one by one, for the invariants.
+    /// Returns the messages in a mailbox and its free slots, counted singly, for the invariants.
     pub(crate) fn mailbox_slots(&self, id: MailboxId) -> (u16, u16) {
         let b = &self.mailboxes[id];
         let (mut free, mut at) = (b.slots.count - b.fresh, b.free);
