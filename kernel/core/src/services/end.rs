@@ -1,6 +1,6 @@
 //! The end of a process, in stages.
 //!
-//! An entry ends no more of a process than `diapason_costs::section::STAGE`. It ends the rest:
+//! An entry ends at most `diapason_costs::section::STAGE` of a process, which ends the rest itself:
 //! its window is hidden, so whichever of its threads goes on faults at once, and each fault is a
 //! stage. One of its threads, the reaper, stays until everything else is gone. So the stages have
 //! the place, the budget and the preemption of the process that ends, and no other process pays for
