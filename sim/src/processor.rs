@@ -172,7 +172,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             let change = self.machine.bus.next_change();
             let due = self.alarm.min(self.horizon).min(change).min(self.upsets.next());
             let due = due.min(self.limit);
-            if self.now >= self.horizon {
+            if self.now >= self.horizon || self.observer.wants_end() {
                 return Some(Stop::Ended(Ending::Finished));
             } else if self.still.lasts(self.now) {
                 return Some(Stop::Ended(Ending::Stuck(self.machine.bus.due(self.now))));

@@ -2,6 +2,7 @@
 
 use crate::bus;
 use crate::cameras;
+use crate::can;
 use crate::chains;
 use crate::core::{self, is_by_period};
 use crate::jobs;
@@ -30,6 +31,7 @@ impl Plan {
         let mut plan = Plan {
             chains: chains::chains(&plant, &pipes),
             buses: bus::buses(system),
+            cans: can::plans(system, &pipes),
             pipes,
             jobs,
             tuned: tuned::tuned(&plant),
@@ -64,6 +66,8 @@ impl Plan {
         let refused = refused.chain(refusals_of_places(&self.tuned, system));
         let refused = refused.chain(chains::refusals(&self.chains, system));
         let refused = refused.chain(cameras::refusals(system));
+        let refused = refused.chain(can::refusals(system, &self.cans, &self.pipes));
+        let refused = refused.chain(can::contradictions(system, &self.cans));
         refused.chain(start::refusals(system)).chain(traffic::refusals(system)).collect()
     }
 }

@@ -16,6 +16,7 @@ mod boot;
 pub mod bus;
 mod calls;
 mod cameras;
+pub mod can;
 pub mod chains;
 pub mod core;
 pub mod jobs;

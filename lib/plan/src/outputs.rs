@@ -6,6 +6,7 @@
 //! in the interface for the bus, as fast as the node there takes them. The way back of the
 //! acknowledgement is that of a message that comes.
 
+use crate::can::contended_turn;
 use crate::missing::Missing;
 use crate::pipes::{Half, NoBill, Piped, Plant, contract, longest_transfer, own_supply};
 use crate::reports::Reporting;
@@ -156,9 +157,9 @@ fn drain(turn: Nanos) -> Drain {
 }
 
 /// The time of a frame to the node that reads it, shortest and longest: that of the
-/// node or that of the bus, whichever is more.
-fn receiver(usb: usize, channel: u8, system: &System) -> Result<(Nanos, Nanos), Missing> {
-    let usb = &system.usb[usb];
+/// node or that of the bus, whichever is more; longest with all that other nodes may send before.
+fn receiver(number: usize, channel: u8, system: &System) -> Result<(Nanos, Nanos), Missing> {
+    let usb = &system.usb[number];
     let turn = usb.buses.iter().find_map(|bus| match bus.traffic {
         CanTraffic::Receiver { turn_ns } if bus.channel == usize::from(channel) => Some(turn_ns),
         _ => None,
@@ -171,5 +172,13 @@ fn receiver(usb: usize, channel: u8, system: &System) -> Result<(Nanos, Nanos), 
     };
     let rate = u64::from(usb.bit_rates[usize::from(channel)]);
     let [least, most] = [FRAME_BITS.0, FRAME_BITS.1].map(|bits| bits * 1_000_000_000 / rate);
-    Ok((Nanos(shortest.max(least)), Nanos(longest.max(most + 1))))
+    let contended = match contended_turn(system, number, channel) {
+        Some(Some(turn)) => turn.0,
+        Some(None) => {
+            let what = format!("messages on the bus of channel {channel} may leave it no room");
+            return Err((what, "lengthen `period` of `[[message]]`s that go before it".into()));
+        }
+        None => 0,
+    };
+    Ok((Nanos(shortest.max(least)), Nanos(longest.max(most + 1).max(contended))))
 }

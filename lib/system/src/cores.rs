@@ -252,6 +252,7 @@ fn part(whole: &Declared, core: u16) -> Declared {
     part.chains.retain(|chain| cores_of_chain(whole, chain).first() == Some(&core));
     part.sections.retain(|part| part.process.as_ref().is_some_and(|name| on(whole, name) == core));
     part.faults.retain(|fault| fault.target.as_ref().is_some_and(|name| on(whole, name) == core));
+    part.cans.retain(|can| can.usb.as_ref().map_or(0, |usb| on(whole, usb)) == core);
     if let Dynamic::Queues(queues) = &mut part.scheduling.dynamic {
         queues.iter_mut().for_each(|queue| queue.value.retain(at_home));
     }

@@ -1,5 +1,6 @@
 //! A system as its description says it, with every default filled in and every rule checked.
 
+use crate::can::CanNetwork;
 use crate::carried::{Chain, Pipe, Tpipe};
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::fault::kinds::Fault;
@@ -50,6 +51,8 @@ pub struct System {
     pub sections: Vec<CriticalSection>,
     /// The faults in the simulator.
     pub faults: Vec<Fault>,
+    /// CAN buses whose messages are described.
+    pub cans: Vec<CanNetwork>,
     /// In which order they run.
     pub scheduling: Scheduling,
     pub(crate) origin: Origin,
@@ -73,6 +76,10 @@ pub(crate) struct Origin {
     pub chains: Vec<Span>,
     /// The names of the endpoints.
     pub endpoints: Vec<Span>,
+    /// Of each CAN bus, its name.
+    pub cans: Vec<Span>,
+    /// Of each message on a CAN bus, its name.
+    pub messages: Vec<Span>,
     /// The header of `[scheduling]`, or of the system.
     pub scheduling: Span,
 }
@@ -323,6 +330,10 @@ pub enum Place {
     Chain(u16),
     /// The USB endpoint of this number.
     Endpoint(u32),
+    /// The CAN bus of this number.
+    Can(u16),
+    /// The message on a CAN bus of this number.
+    CanMessage(u16),
     /// The scheduling as a whole.
     Scheduling,
 }
@@ -397,6 +408,10 @@ impl System {
             Place::Tpipe(index) => self.origin.tpipes.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Chain(index) => self.origin.chains.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Endpoint(index) => self.origin.endpoints.get(index as usize).unwrap_or(&nowhere),
+            Place::Can(index) => self.origin.cans.get(usize::from(index)).unwrap_or(&nowhere),
+            Place::CanMessage(index) => {
+                self.origin.messages.get(usize::from(index)).unwrap_or(&nowhere)
+            }
             Place::Scheduling => &self.origin.scheduling,
         };
         let mut problem = Problem::new(span, title, help).label(label);

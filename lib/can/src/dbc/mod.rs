@@ -15,16 +15,19 @@
 //! | `line`, `parse` | the text |
 //! | `bits` | where a signal is in a frame |
 //! | `decimal` | numbers |
+//! | `renumber` | the text with other identifiers |
 //! | `trouble` | what can be wrong |
 
 mod bits;
 mod decimal;
 mod line;
 mod parse;
+mod renumber;
 mod trouble;
 
 pub use bits::{Order, Place};
 pub use decimal::Decimal;
+pub use renumber::renumbered;
 pub use trouble::{DbcError, DbcTrouble, EncodeRefusal};
 
 use crate::Id;
@@ -45,6 +48,10 @@ pub struct Message {
     pub id: Id,
     pub name: String,
     pub size: u16,
+    /// The node that sends it, if the file names one.
+    pub sender: Option<String>,
+    /// How often it comes, in ms, if the file says (`GenMsgCycleTime`).
+    pub cycle_ms: Option<u64>,
     /// In the order of the file.
     pub signals: Vec<Signal>,
 }
