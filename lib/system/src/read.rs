@@ -28,33 +28,35 @@ const CLOCK_DEFAULT: u64 = 1_000_000_000;
 /// The kinds of a semaphore, and whether each counts.
 const KINDS: [(&str, bool); 2] = [("mutex", false), ("counting", true)];
 
+/// The keys of all lists of tables, in the order in which they are read.
+const LISTS: [&str; 19] = [
+    "process",
+    "semaphore",
+    "condition",
+    "mailbox",
+    "segment",
+    "device",
+    "vcpu",
+    "usb",
+    "bus",
+    "endpoint",
+    "work",
+    "pipe",
+    "tpipe",
+    "chain",
+    "section",
+    "fault",
+    "doorbell",
+    "can",
+    "message",
+];
+
 pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) -> Declared {
     let raw = Raw { entries: table.get_ref(), place: 0..0 };
     let mut top = Table::new("the description", "description", raw, report);
     let system = system_table(&mut top);
     let scheduling = single(&mut top, "scheduling");
-    let keys = [
-        "process",
-        "semaphore",
-        "condition",
-        "mailbox",
-        "segment",
-        "device",
-        "vcpu",
-        "usb",
-        "bus",
-        "endpoint",
-        "work",
-        "pipe",
-        "tpipe",
-        "chain",
-        "section",
-        "fault",
-        "doorbell",
-        "can",
-        "message",
-    ];
-    let lists = keys.map(|key| top.list(key));
+    let lists = LISTS.map(|key| top.list(key));
     top.report_unknown();
     let [
         processes,
