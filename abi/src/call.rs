@@ -18,14 +18,14 @@ macro_rules! calls {
             /// Every call, in numeric order without gaps.
             pub const ALL: &'static [CallNumber] = &[$(CallNumber::$name,)*];
 
-            /// The call with this number, if there is one.
+            /// Returns the call with this number, if there is one.
             #[must_use]
             #[inline(always)]
             pub const fn decode(number: u64) -> Option<CallNumber> {
                 match number { $($number => Some(CallNumber::$name),)* _ => None }
             }
 
-            /// Its name, for traces and tables.
+            /// Returns its name, for traces and tables.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(CallNumber::$name => stringify!($name),)* }
@@ -163,13 +163,13 @@ pub const OWNER_DIED: u64 = 1;
 pub const MEASUREMENT: u64 = 1 << 63;
 /// Set in the result of a call that has done a part and is to be repeated: `ShmAttach` while pages
 /// are prepared, `ProcCreate` while an earlier life of the process ends, `ThreadExit` of a thread
-/// that holds very many mutexes.
+/// that holds very many mutexes, a deletion while there are waiters to be sent away.
 pub const PARTIAL: u64 = 1 << 62;
 
 /// Where a result that names an address has the number of pages there.
 const PAGES_SHIFT: u32 = 48;
 
-/// An address and the pages there, in one result.
+/// Returns an address and the pages there, in one result.
 #[must_use]
 pub const fn mapped(address: u64, pages: u32) -> u64 {
     address | (pages as u64) << PAGES_SHIFT

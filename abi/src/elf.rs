@@ -40,13 +40,13 @@ impl Segment {
         self.address / PAGE as u64
     }
 
-    /// One past its last page.
+    /// Returns one past its last page.
     #[must_use]
     pub const fn end_page(&self) -> u64 {
         (self.address + self.memory_size).div_ceil(PAGE as u64)
     }
 
-    /// One past the last page that has bytes from the file.
+    /// Returns one past the last page that has bytes from the file.
     #[must_use]
     pub const fn file_end_page(&self) -> u64 {
         (self.address + self.file_size).div_ceil(PAGE as u64)
@@ -149,7 +149,7 @@ impl<'a> Program<'a> {
         Ok(())
     }
 
-    /// The segments to load, by rising address.
+    /// Returns the segments to load, by rising address.
     pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
         (0..self.count)
             .filter_map(|index| self.raw(index))
@@ -157,15 +157,15 @@ impl<'a> Program<'a> {
             .map(|(_, segment)| segment)
     }
 
-    /// The bytes a segment has in the file.
+    /// Returns the bytes that a segment has in the file.
     #[must_use]
     pub fn bytes(&self, segment: &Segment) -> &'a [u8] {
         let start = segment.offset as usize;
         self.file.get(start..start + segment.file_size as usize).unwrap_or(&[])
     }
 
-    /// Every relocation: the address of a word and what the base is added to, both relative to the
-    /// window. Each names a word inside the file bytes of a writable segment.
+    /// Visits every relocation: the address of a word and the value that the base is added to, both
+    /// relative to the window. Each names a word inside the file bytes of a writable segment.
     ///
     /// # Errors
     /// `Relocation` for any other kind or place, through `visit`'s absence: nothing is visited
@@ -225,7 +225,8 @@ impl<'a> Program<'a> {
 mod tests {
     use super::*;
 
-    /// A minimal program: code at 0, data at 0x1000 with one relocated word, dynamic section.
+    /// Returns a minimal program: code at 0, data at 0x1000 with one relocated word, dynamic
+    /// section.
     pub fn sample() -> Vec<u8> {
         let mut file = vec![0u8; 0x400];
         file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");

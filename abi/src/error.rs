@@ -55,7 +55,7 @@ pub const fn encode_result(result: Result<u64, Errno>) -> u64 {
     }
 }
 
-/// The inverse of [`encode_result`]. Unknown negative numbers read as [`Errno::Gone`].
+/// Returns the inverse of [`encode_result`]. Unknown negative numbers read as [`Errno::Gone`].
 pub const fn decode_result(register: u64) -> Result<u64, Errno> {
     if (register as i64) >= 0 {
         return Ok(register);

@@ -12,7 +12,7 @@ macro_rules! causes {
         impl FaultCause {
             pub const ALL: &'static [FaultCause] = &[$(FaultCause::$name,)*];
 
-            /// The cause with this number, if there is one.
+            /// Returns the cause with this number, if there is one.
             #[must_use]
             pub const fn decode(number: u8) -> Option<FaultCause> {
                 match number { $($number => Some(FaultCause::$name),)* _ => None }

@@ -26,7 +26,7 @@ pub struct Handle(pub u64);
 impl Handle {
     pub const NONE: Handle = Handle(0);
 
-    /// The handle of generation `generation` (1 or more) of slot `index`.
+    /// Returns the handle of generation `generation` (1 or more) of slot `index`.
     #[must_use]
     pub const fn new(kind: Kind, index: u16, generation: u32) -> Handle {
         Handle((kind as u64) << 48 | (generation as u64) << 16 | index as u64)
@@ -38,13 +38,13 @@ impl Handle {
         self.0 as u16
     }
 
-    /// The slot's life that is meant.
+    /// Returns the slot's life that is meant.
     #[must_use]
     pub const fn generation(self) -> u32 {
         (self.0 >> 16) as u32
     }
 
-    /// The bits that say the kind; compare with `Kind as u16`.
+    /// Returns the bits that say the kind; compare with `Kind as u16`.
     #[must_use]
     pub const fn kind_bits(self) -> u16 {
         (self.0 >> 48) as u16

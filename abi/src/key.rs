@@ -12,13 +12,13 @@ impl Key {
     /// Not a name: asks for an object private to the calling process.
     pub const PRIVATE: Key = Key(0);
 
-    /// The key of `name`.
+    /// Returns the key of `name`.
     #[must_use]
     pub const fn new(name: &str) -> Key {
         Key(0xcbf2_9ce4_8422_2325).then(name.as_bytes())
     }
 
-    /// The key of message `number` of a PCI device: that of the name `DEVICE.NUMBER`.
+    /// Returns the key of message `number` of a PCI device: that of the name `DEVICE.NUMBER`.
     #[must_use]
     pub const fn message(device: &str, number: u8) -> Key {
         let digits = [b'0' + number / 100, b'0' + number / 10 % 10, b'0' + number % 10];

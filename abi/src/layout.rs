@@ -57,13 +57,13 @@ pub const fn base(process: u16) -> u64 {
     (process as u64 + 1) << 32
 }
 
-/// One past the top of the stack of a thread slot, in its process's window.
+/// Returns one past the top of the stack of a thread slot, in its process's window.
 #[must_use]
 pub const fn stack_offset(slot: u16) -> u64 {
     STACKS + (slot as u64 + 1) * STACK_STRIDE
 }
 
-/// One past the top of the stack of a process's thread slot.
+/// Returns one past the top of the stack of a process's thread slot.
 #[must_use]
 pub const fn stack_top(process: u16, slot: u16) -> u64 {
     base(process) + stack_offset(slot)

@@ -15,7 +15,7 @@ macro_rules! records {
         impl Record {
             pub const ALL: &'static [Record] = &[$(Record::$name,)*];
 
-            /// The record with this number, if there is one.
+            /// Returns the record with this number, if there is one.
             #[must_use]
             pub const fn decode(number: u64) -> Option<Record> {
                 match number { $($number => Some(Record::$name),)* _ => None }
@@ -128,8 +128,8 @@ records! {
     LinesLost = 35 ("process", "lines"),
 }
 
-/// The byte that the console shows for a byte of a line: a dot for all that could garble it, or
-/// command the terminal behind it.
+/// Returns the byte that the console shows for a byte of a line: a dot for all that could garble
+/// it, or command the terminal behind it.
 #[must_use]
 #[inline(always)]
 pub const fn shown(byte: u8) -> u8 {

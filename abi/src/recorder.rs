@@ -25,7 +25,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// The kind with this number.
+    /// Returns the kind with this number.
     #[must_use]
     pub const fn decode(number: u8) -> Option<EntryKind> {
         match number {
@@ -66,7 +66,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A call that changed no schedule; nobody read the clock for it.
+    /// Returns a call that changed no schedule; nobody read the clock for it.
     #[must_use]
     pub const fn quick(number: u64, arguments: [u64; 5], result: u64) -> Entry {
         Entry {
@@ -108,7 +108,7 @@ impl Entry {
     }
 }
 
-/// An access of user memory as entries: the bytes read, 64 to an entry, or that it failed.
+/// Writes an access of user memory as entries: the bytes read, 64 to an entry, or that it failed.
 pub fn access_words(bytes: Option<&[u8]>, mut keep: impl FnMut([u64; ENTRY_WORDS])) {
     let Some(bytes) = bytes else {
         let mut words = [0; ENTRY_WORDS];

@@ -36,7 +36,7 @@ impl Settings {
         &self.0
     }
 
-    /// The numbers under a name; none if nothing is.
+    /// Returns the numbers under a name; none if nothing is.
     #[must_use]
     pub fn get(&self, name: &str) -> &[u64] {
         let wanted = Key::new(name).0;
@@ -50,7 +50,7 @@ impl Settings {
         &[]
     }
 
-    /// The first number under a name.
+    /// Returns the first number under a name.
     #[must_use]
     pub fn first(&self, name: &str) -> Option<u64> {
         self.get(name).first().copied()

@@ -50,13 +50,13 @@ pub(crate) fn scaled(number: &str, scale: u64) -> Option<u64> {
     Some(ns)
 }
 
-/// A clock time in seconds with all nine digits: `0.012345678`.
+/// Returns a clock time in seconds with all nine digits: `0.012345678`.
 #[must_use]
 pub fn seconds(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
-/// A length of time in the unit that suits it, three decimals: `412.300 us`.
+/// Returns a length of time in the unit that suits it, three decimals: `412.300 us`.
 #[must_use]
 pub fn human(ns: u64) -> String {
     Nanos(ns).to_string()

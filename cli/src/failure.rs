@@ -36,7 +36,7 @@ impl Failure {
         }
     }
 
-    /// The machine refused `action`.
+    /// Returns the machine refused `action`.
     pub fn io(action: impl fmt::Display, error: &std::io::Error) -> Failure {
         Failure::World(format!("cannot {action}: {error}"))
     }

@@ -24,7 +24,7 @@ impl std::fmt::Display for Damaged {
     }
 }
 
-/// The entries in `bytes`, in order.
+/// Returns the entries in `bytes`, in order.
 ///
 /// # Errors
 /// If it is not a whole number of known entries.

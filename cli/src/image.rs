@@ -96,14 +96,14 @@ impl Image {
         sizes
     }
 
-    /// The address in the file's header.
+    /// Returns the address in the file's header.
     #[must_use]
     pub fn entry(&self) -> u64 {
         self.parsed().map_or(0, |file| file.entry())
     }
 
-    /// A number that is the same for the same loaded bytes at the same addresses: FNV-1a. Debug
-    /// data, and so the path of the checkout, are not in it.
+    /// Returns a number that is the same for the same loaded bytes at the same addresses: FNV-1a.
+    /// Debug data, and so the path of the checkout, are not in it.
     #[must_use]
     pub fn hash(&self) -> u64 {
         let mut hash = 0xcbf2_9ce4_8422_2325;
@@ -151,8 +151,8 @@ fn all_notes<'a>(
     found
 }
 
-/// The file up to the end of its last segment, its section table disowned: what a loader needs,
-/// without symbols and debug data. A file that is not understood stays as it is.
+/// Returns the file up to the end of its last segment, its section table disowned: what a loader
+/// needs, without symbols and debug data. A file that is not understood stays as it is.
 #[must_use]
 pub fn without_sections(mut file: Vec<u8>) -> Vec<u8> {
     /// Where the header keeps the section table's place, count, and string table.

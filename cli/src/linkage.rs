@@ -65,13 +65,13 @@ impl Linkage {
         linkage
     }
 
-    /// The address of a symbol of the linker script.
+    /// Returns the address of a symbol of the linker script.
     #[must_use]
     pub fn symbol(&self, name: &str) -> Option<u64> {
         self.symbols.iter().find(|symbol| symbol.0 == name).map(|symbol| symbol.1)
     }
 
-    /// The function that `address` lies in.
+    /// Returns the function that `address` lies in.
     #[must_use]
     pub fn function_at(&self, address: u64) -> Option<usize> {
         let next = self.functions.partition_point(|part| part.at.start <= address);

@@ -12,7 +12,7 @@ use std::path::Path;
 /// An example of a line of a log.
 const EXAMPLE: &str = "(1700000000.250001) can0 123#DEADBEEF";
 
-/// The frames of a log for the channel with this number, from its first line on.
+/// Returns the frames of a log for the channel with this number, from its first line on.
 ///
 /// # Errors
 /// A line that is no record.

@@ -48,20 +48,20 @@ impl Names {
         }
     }
 
-    /// A process's name, or its number if there is none.
+    /// Returns a process's name, or its number if there is none.
     #[must_use]
     pub fn process(&self, index: u64) -> String {
         named(&self.processes, index)
     }
 
-    /// A device's name, or its number if there is none.
+    /// Returns a device's name, or its number if there is none.
     #[must_use]
     pub fn device(&self, index: u64) -> String {
         named(&self.devices, index)
     }
 
-    /// A VCPU's name, or its number if there is none. One that a process made while the system ran
-    /// is `private` and counts after those of the description.
+    /// Returns a VCPU's name, or its number if there is none. One that a process made while the
+    /// system ran is `private` and counts after those of the description.
     #[must_use]
     pub fn vcpu(&self, index: u64, maker: Option<u64>) -> String {
         let Some(maker) = maker else { return named(&self.vcpus, index) };
@@ -81,7 +81,7 @@ fn named(names: &[String], index: u64) -> String {
     name.cloned().unwrap_or_else(|| format!("#{index}"))
 }
 
-/// The text of up to eight packed characters; what cannot be shown becomes `?`.
+/// Returns the text of up to eight packed characters; what cannot be shown becomes `?`.
 #[must_use]
 pub fn unpack(packed: u64) -> String {
     let bytes = packed.to_le_bytes();
@@ -89,7 +89,7 @@ pub fn unpack(packed: u64) -> String {
     text.map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { '?' }).collect()
 }
 
-/// A thread's name, or its slot if it has none.
+/// Returns a thread's name, or its slot if it has none.
 #[must_use]
 pub fn thread(packed: u64, slot: u64) -> String {
     let name = unpack(packed);

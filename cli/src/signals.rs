@@ -40,12 +40,12 @@ pub fn signals(request: &SignalsRequest) -> Result<u8, Failure> {
     Ok(HOLDS)
 }
 
-fn refused(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+pub(crate) fn refused(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::Input(format!("error: {}, {error}", path.display()))
 }
 
 /// A file as text. DBC files are often written in Latin-1, where `°` is no UTF-8.
-fn read(input: Input, path: &Path) -> Result<String, Failure> {
+pub(crate) fn read(input: Input, path: &Path) -> Result<String, Failure> {
     let bytes = input.bytes(path).map_err(|error| {
         Failure::Input(format!("error: cannot read {}: {error}", path.display()))
     })?;

@@ -48,8 +48,8 @@ fn interface(plug: &UsbPlug, wired: &mut Wired) -> Hydra {
     Hydra::new(Identity::default(), &buses)
 }
 
-/// A fresh device as it is described. Its CAN buses are added to `wired`. There is no model of what
-/// only QEMU has.
+/// Returns a fresh device as it is described. Its CAN buses are added to `wired`. There is no model
+/// of what only QEMU has.
 #[must_use]
 pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn Device>> {
     match plug.model {
@@ -88,11 +88,25 @@ fn plugged(
     for child in (0..system.usb.len()).filter(behind) {
         let port = system.usb[child].port;
         let device = plugged(system, child, faults, wired);
+        for (at, away) in of_device(faults, child).into_iter().flat_map(absences) {
+            hub.pull(at, port, away);
+        }
         let fits = device.map(|device| hub.plug(Nanos::ZERO, port, device));
         // A description in which something does not fit was refused.
         debug_assert!(!matches!(fits, Some(Err(NotPlugged::Speed(_)))));
     }
     Some(misbehaving(Box::new(hub), plug.port, &own))
+}
+
+/// Returns when a fault takes a device behind a hub away, and for how long.
+fn absences(fault: &Fault) -> Vec<(Nanos, Nanos)> {
+    let (at, [first, second]) = (Nanos(fault.at_ns), fault.arguments);
+    match fault.kind {
+        FaultKind::Unplug => vec![(at, Nanos(first))],
+        FaultKind::LinkLoss => vec![(at, RESTART)],
+        FaultKind::Lie => vec![(at, RESTART), (at + Nanos(second), RESTART)],
+        _ => Vec::new(),
+    }
 }
 
 /// Checks that the simulator has a model of everything that is plugged in.
@@ -151,7 +165,7 @@ fn misbehaving(mut device: Box<dyn Device>, port: u8, faults: &[&Fault]) -> Box<
     Box::new(lies.into_iter().fold(faulty, Faulty::lie))
 }
 
-/// The clock of the USB device of this number, as faults make it.
+/// Returns the clock of the USB device of this number, as faults make it.
 #[must_use]
 pub fn clock_of(faults: &[Fault], number: usize) -> OwnClock {
     OwnClock::new(of_device(faults, number).into_iter().filter_map(drift).collect())
@@ -185,15 +199,15 @@ fn lie(fault: &Fault) -> Option<Lie> {
     Some(Lie { during: (from, from + Nanos(length)), ..lie })
 }
 
-/// The PCI functions of a simulated host: a controller for each that is described, with what is
-/// plugged into it and what of `faults` happens there.
+/// Returns the PCI functions of a simulated host: a controller for each that is described, with
+/// what is plugged into it and what of `faults` happens there.
 #[must_use]
 pub fn functions(system: &System, faults: &[Fault]) -> Functions {
     as_functions(controllers(system, faults, &[]))
 }
 
-/// A controller for each that is described, with what is plugged into it: by the number of its
-/// device. Those whose devices are `targets` have a debug capability.
+/// Returns a controller for each that is described, with what is plugged into it: by the number of
+/// its device. Those whose devices are `targets` have a debug capability.
 #[must_use]
 pub fn controllers(
     system: &System,
@@ -237,7 +251,15 @@ fn build(
             happen(system, &mut controller, 0, fault);
         }
         for (number, plug) in system.usb.iter().enumerate() {
-            if plug.device != index || plug.behind.is_some() {
+            if plug.device != index {
+                continue;
+            }
+            if plug.behind.is_some() {
+                // Its hub and its model do it; the controller says when.
+                for fault in of_device(faults, number) {
+                    let words = system.fault_words(fault);
+                    controller.suffer(Nanos(fault.at_ns), Mishap::Device, words);
+                }
                 continue;
             }
             if let Some(device) = plugged(system, number, faults, &mut sights.buses) {

@@ -19,7 +19,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these columns.
+    /// Returns a table with these columns.
     #[must_use]
     pub fn new(columns: &[(&str, Align)]) -> Table {
         let columns = columns.iter().map(|(name, align)| (String::from(*name), *align)).collect();
@@ -31,7 +31,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table as lines, the header underlined; empty if it has no rows.
+    /// Returns the table as lines, the header underlined; empty if it has no rows.
     #[must_use]
     pub fn render(&self) -> String {
         if self.rows.is_empty() {

@@ -12,7 +12,7 @@ use diapason_sim::{Misuse, Stray};
 /// Causes of kernel paths from here on are interrupt vectors.
 pub const VECTORS_FROM: u64 = 256;
 
-/// A line for people, with the time where the record has one.
+/// Returns a line for people, with the time where the record has one.
 #[must_use]
 pub fn sentence(line: &Line, names: &Names) -> String {
     match line {

@@ -49,8 +49,9 @@ fn a_network_that_forms_is_planned_with_its_hosts() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
     let order =
-        "order: up-1, up-2: enumerate\n  then up-1, up-2: enable\n  then dx1100: enumerate\n";
-    let end = format!("{order}\nnetwork: forms in every order of power-on\n", order.join("\n  "));
+        ["order: up-1, up-2: enumerate", "then up-1, up-2: enable", "then dx1100: enumerate"];
+    let formed = "network: forms in every order of power-on\n";
+    let end = format!("{}\n\n{formed}", order.join("\n  "));
     assert!(said.ends_with(&end), "{said}");
     assert!(said.contains("debug-2  debug  up-2:xhci:debug  dx1100:xhci:2\n"), "{said}");
     assert!(said.contains("\ndx1100  up-1, up-2  never\n"), "{said}");

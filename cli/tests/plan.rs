@@ -35,6 +35,13 @@ fn a_system_that_holds() {
 }
 
 #[test]
+fn messages_on_can() {
+    looks_like("can-mts.txt", &["plan", "../../../examples/can-mts.toml"], 0);
+    looks_like("can.txt", &["plan", "can.toml"], 1);
+    looks_like("can.json", &["plan", "can.toml", "--json"], 1);
+}
+
+#[test]
 fn a_response_that_is_too_long() {
     looks_like("late.txt", &["plan", "late.toml"], 1);
     looks_like("late.json", &["plan", "late.toml", "--json"], 1);

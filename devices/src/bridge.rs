@@ -69,7 +69,7 @@ pub struct Bridge {
     reported: Option<bool>,
 }
 
-/// A cable that takes no time: see [`slow_bridge`].
+/// Returns a cable that takes no time: see [`slow_bridge`].
 #[must_use]
 pub fn bridge(capacity: usize) -> (Bridge, Bridge) {
     slow_bridge(capacity, Nanos::ZERO)

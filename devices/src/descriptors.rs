@@ -23,7 +23,7 @@ impl Descriptors {
     }
 }
 
-/// The descriptors in a row of them.
+/// Returns the descriptors in a row of them.
 pub(crate) fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

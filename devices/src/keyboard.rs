@@ -60,7 +60,7 @@ pub struct Keyboard {
 }
 
 impl Keyboard {
-    /// A keyboard with these keys pressed; times in order.
+    /// Returns a keyboard with these keys pressed; times in order.
     #[must_use]
     pub fn new(script: Vec<Keys>) -> Keyboard {
         Keyboard {
@@ -74,8 +74,8 @@ impl Keyboard {
         }
     }
 
-    /// A keyboard on which somebody types the alphabet, over and over: `count` keys, one each
-    /// `period`, down for half of it.
+    /// Returns a keyboard on which somebody types the alphabet, over and over: `count` keys, one
+    /// each `period`, down for half of it.
     #[must_use]
     pub fn typing(period: Nanos, count: u64) -> Keyboard {
         let keys = |time, key| Keys { time, modifiers: 0, keys: [key, 0, 0, 0, 0, 0] };
@@ -86,7 +86,7 @@ impl Keyboard {
         Keyboard::new((0..count).flat_map(both).collect())
     }
 
-    /// Its lights: num lock, caps lock, scroll lock, one bit each.
+    /// Returns its lights: num lock, caps lock, scroll lock, one bit each.
     #[must_use]
     pub fn lights(&self) -> u8 {
         self.lights

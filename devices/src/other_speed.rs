@@ -12,7 +12,7 @@ const ISOCHRONOUS_PACKET: u16 = 1_023;
 /// A frame is 2^3 microframes.
 const FRAME_EXPONENT: u8 = 3;
 
-/// The qualifier of a device with this descriptor.
+/// Returns the qualifier of a device with this descriptor.
 pub fn qualifier(device: &[u8]) -> Option<Vec<u8>> {
     let &[_, _, low, high, class, subclass, protocol, packet, ..] = device else { return None };
     let protocol = if class == HUB { 0 } else { protocol };
@@ -21,8 +21,8 @@ pub fn qualifier(device: &[u8]) -> Option<Vec<u8>> {
     Some(vec![10, kind, low, high, class, subclass, protocol, packet, configurations, 0])
 }
 
-/// A configuration of high speed as it is at full speed: the same parts, with smaller packets and
-/// intervals in frames.
+/// Returns a configuration of high speed as it is at full speed: the same parts, with smaller
+/// packets and intervals in frames.
 pub fn configuration(high: &[u8]) -> Vec<u8> {
     let slowed = parts(high).enumerate().flat_map(|(at, part)| {
         let mut part = part.to_vec();

@@ -33,7 +33,7 @@ pub struct Restless {
 }
 
 impl Restless {
-    /// A hub of USB 2 with `ports` ports.
+    /// Returns a hub of USB 2 with `ports` ports.
     #[must_use]
     pub fn new(ports: u8, rhythm: Rhythm, make: Make) -> Restless {
         let next = if rhythm.times == 0 { Nanos::FOREVER } else { rhythm.from };

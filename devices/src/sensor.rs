@@ -69,7 +69,7 @@ impl Default for Sensor {
 }
 
 impl Sensor {
-    /// A sensor with memory for `capacity` packets and a packet each `period`.
+    /// Returns a sensor with memory for `capacity` packets and a packet each `period`.
     #[must_use]
     pub fn new(period: Nanos, capacity: usize) -> Sensor {
         Sensor {

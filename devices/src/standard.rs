@@ -50,7 +50,7 @@ pub struct Standard {
 }
 
 impl Standard {
-    /// A device that was just plugged in.
+    /// Returns a device that was just plugged in.
     #[must_use]
     pub fn new(descriptors: Descriptors) -> Standard {
         let mut standard = Standard { descriptors, ..Standard::default() };
@@ -91,7 +91,7 @@ impl Standard {
         self.configuration != 0
     }
 
-    /// The alternate setting of an interface.
+    /// Returns the alternate setting of an interface.
     #[must_use]
     pub fn alternate(&self, interface: u8) -> u8 {
         self.alternates.iter().find(|known| known.0 == interface).map_or(0, |known| known.1)

@@ -98,6 +98,22 @@ fn faults_of_ports() {
 }
 
 #[test]
+fn a_device_is_pulled_out_in_time_and_comes_back() {
+    let mut hub = Hub::new(false, 2);
+    configure(&mut hub, Nanos::ZERO);
+    hub.plug(ms(1), 1, keyboard()).ok().unwrap();
+    set(&mut hub, ms(1), 8, 1).unwrap();
+    hub.pull(ms(30), 1, ms(10));
+    hub.pull(ms(30), 3, ms(10));
+    assert_eq!(status(&mut hub, ms(29), 1).0, 0x101);
+    assert_eq!(hub.next_change(), ms(30));
+    assert_eq!(status(&mut hub, ms(30), 1).0, 0x100);
+    assert_eq!(hub.next_change(), ms(40));
+    assert_eq!(status(&mut hub, ms(40), 1).0, 0x101, "it is back, and waits for a reset");
+    assert_eq!(hub.next_change(), ms(90), "the device's own");
+}
+
+#[test]
 fn hubs_behind_hubs_and_hostile_hosts() {
     let mut random = Random::new(11);
     for superspeed in [false, true] {

@@ -63,7 +63,7 @@ impl Ledger {
         Ledger { wanted, history: History::default(), jobs: Vec::new(), bill: None }
     }
 
-    /// The bill, if there was such a job.
+    /// Returns the bill, if there was such a job.
     #[must_use]
     pub fn bill(self) -> Option<Bill> {
         self.bill

@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Where devices find the first segment made for them.
 const DMA: u64 = 0x1000_0000;
 
-/// The bus address of a segment.
+/// Returns the bus address of a segment.
 pub(crate) const fn address_of(segment: u16) -> u64 {
     DMA + segment as u64 * layout::SLOT
 }
@@ -49,7 +49,7 @@ pub(crate) struct Bus {
 }
 
 impl Bus {
-    /// The devices of `archive`, as far as there are models: `functions` are those of PCI
+    /// Returns the devices of `archive`, as far as there are models: `functions` are those of PCI
     /// functions, by class, in order.
     pub fn new(archive: &Archive<'_>, mut functions: Vec<(u32, Box<dyn Function>)>) -> Bus {
         let slots = archive.devices().map(|record| {
@@ -204,7 +204,7 @@ impl Bus {
         self.next
     }
 
-    /// The first device that is due at `now`.
+    /// Returns the first device that is due at `now`.
     pub fn due(&self, now: Nanos) -> Option<u16> {
         let device = self.slots.iter().position(|slot| slot.next <= now)?;
         u16::try_from(device).ok()

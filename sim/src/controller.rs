@@ -78,13 +78,13 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller with nothing plugged in.
+    /// Returns a controller with nothing plugged in.
     #[must_use]
     pub fn new() -> Controller {
         Controller::with(Features::default())
     }
 
-    /// A controller with these features and nothing plugged in.
+    /// Returns a controller with these features and nothing plugged in.
     #[must_use]
     pub fn with(features: Features) -> Controller {
         Controller {
@@ -107,8 +107,8 @@ impl Controller {
         self.ports.push((connector, port));
     }
 
-    /// The far end of its debug cable, for a connector of another host; `None` if it has no debug
-    /// capability.
+    /// Returns the far end of its debug cable, for a connector of another host; `None` if it has no
+    /// debug capability.
     #[must_use]
     pub fn debug_partner(&self, delay: Nanos) -> Option<Box<dyn Device>> {
         self.xhc.debug_partner(delay)

@@ -78,8 +78,8 @@ impl History {
         self.stretches.front().is_some_and(|first| first.from <= from)
     }
 
-    /// The first end of an entry into the kernel for this reason that began at or after `from`, and
-    /// ended by `to`.
+    /// Returns the first end of an entry into the kernel for this reason that began at or after
+    /// `from`, and ended by `to`.
     #[must_use]
     pub fn handled(&self, cause: Cause, from: Nanos, to: Nanos) -> Option<Nanos> {
         let first = self.stretches.partition_point(|stretch| stretch.to <= from);

@@ -156,8 +156,8 @@ impl Window {
         self.note(offset, pages, Rights::Nothing);
     }
 
-    /// The memory at `address`, if it is of the part that the kernel copies and the program may
-    /// read (or write) all of it.
+    /// Returns the memory at `address`, if it is of the part that the kernel copies and the program
+    /// may read (or write) all of it.
     pub fn range(&self, address: u64, length: u64, write: bool) -> Option<NonNull<u8>> {
         let offset = address.wrapping_sub(self.base);
         let end = offset.checked_add(length)?;

@@ -25,7 +25,8 @@ const _: () = assert!(WINDOWS.end < FIRST);
 pub(crate) struct Region(u64);
 
 impl Region {
-    /// The region of host number `host`. The first host's windows lie where the metal has them.
+    /// Returns the region of host number `host`. The first host's windows lie where the metal has
+    /// them.
     pub const fn of(host: usize) -> Region {
         Region(if host == 0 { 0 } else { FIRST + host as u64 * STRIDE })
     }

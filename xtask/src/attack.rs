@@ -27,9 +27,10 @@ const CAMPAIGNS: &[Campaign] = &[
     campaign("a hostile USB controller", "diapason-usb", "xhci"),
     campaign("response times on CAN", "diapason-can", "response"),
     campaign("mixed traffic on CAN", "diapason-can", "mts"),
+    campaign("nodes with mixed traffic on CAN", "diapason-can", "mts_nodes"),
 ];
 
-/// All campaigns whose description or package contains `part`; the exit code.
+/// Returns all campaigns whose description or package contains `part`; the exit code.
 pub fn command(workspace: &Workspace, part: &str) -> u8 {
     let mut tally = Tally::default();
     let chosen = |c: &&Campaign| c.what.contains(part) || c.package.contains(part);

@@ -2,7 +2,7 @@
 
 use crate::systems::gate;
 use crate::tally::{Tally, command};
-use crate::{captures, compare, costs, gdb, qemu_tests, reproductions, simulator, tidy};
+use crate::{captures, compare, costs, gdb, own, qemu_tests, reproductions, simulator, tidy};
 use diapason::image::Image;
 use diapason::linkage::Linkage;
 use diapason::metal::{self, Built, Kind};
@@ -30,6 +30,7 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
         qemu_tests::run(workspace, &built, "", &mut tally);
         tally.step(CAPTURES, || captures::check(workspace, &built));
         simulator::steps(workspace, &built, "", &mut tally);
+        own::steps(workspace, &built, "", &mut tally);
         gate::steps(workspace, &built, "", &mut tally);
         reproductions::steps(workspace, "", &mut tally);
         tally.step("QEMU and the simulator agree on random task sets", || {
@@ -64,6 +65,7 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
             tally.step(CAPTURES, || captures::check(workspace, &built));
         }
         simulator::steps(workspace, &built, part, &mut tally);
+        own::steps(workspace, &built, part, &mut tally);
         gate::steps(workspace, &built, part, &mut tally);
         reproductions::steps(workspace, part, &mut tally);
         debugger_steps(workspace, &built, part, &mut tally);

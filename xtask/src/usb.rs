@@ -52,7 +52,7 @@ pub(crate) enum Wave {
     Hostile,
 }
 
-/// A controller with a sensor, and the hub with its devices.
+/// Returns a controller with a sensor, and the hub with its devices.
 pub fn around(wave: Wave, times: u64, seed: u64) -> Functions {
     counted(wave, times, seed, &Rc::default())
 }

@@ -76,7 +76,7 @@ macro_rules! absences {
         pub enum Absence { $($(#[$doc])* $name = $number,)* }
 
         impl Absence {
-            /// The reason with this number, if there is one.
+            /// Returns the reason with this number, if there is one.
             #[must_use]
             pub const fn decode(number: u64) -> Option<Absence> {
                 match number { $($number => Some(Absence::$name),)* _ => None }

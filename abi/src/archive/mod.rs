@@ -228,14 +228,14 @@ impl<'a> Archive<'a> {
         self.devices_start() + ENTRY_BYTES * self.header.devices as usize
     }
 
-    /// A process, by its place in the description.
+    /// Returns a process, by its place in the description.
     #[inline(never)]
     #[must_use]
     pub fn process(&self, index: u16) -> ProcessRecord {
         ProcessRecord::parse(self.entry(HEADER_BYTES, index))
     }
 
-    /// A declared object; `None` if the entry is of no known kind.
+    /// Returns a declared object; `None` if the entry is of no known kind.
     #[inline(never)]
     #[must_use]
     pub fn object(&self, index: u16) -> Option<ObjectRecord> {
@@ -248,21 +248,21 @@ impl<'a> Archive<'a> {
         SegmentRecord::parse(self.entry(self.segments_start(), index))
     }
 
-    /// A declared device; `None` if the entry is of no known kind.
+    /// Returns a declared device; `None` if the entry is of no known kind.
     #[inline(never)]
     #[must_use]
     pub fn device(&self, index: u16) -> Option<DeviceRecord> {
         DeviceRecord::parse(self.entry(self.devices_start(), index))
     }
 
-    /// A declared VCPU; `None` if the entry is of no known kind.
+    /// Returns a declared VCPU; `None` if the entry is of no known kind.
     #[inline(never)]
     #[must_use]
     pub fn vcpu(&self, index: u16) -> Option<VcpuRecord> {
         VcpuRecord::parse(self.entry(self.vcpus_start(), index))
     }
 
-    /// The processes, in the description's order.
+    /// Returns the processes, in the description's order.
     pub fn processes(&self) -> impl Iterator<Item = ProcessRecord> + '_ {
         (0..self.header.processes).map(|i| self.process(i))
     }
@@ -295,7 +295,7 @@ impl<'a> Archive<'a> {
         (0..self.header.vcpus).filter_map(|i| self.vcpu(i))
     }
 
-    /// The program of a process, if it is where and what the table says.
+    /// Returns the program of a process, if it is where and what the table says.
     ///
     /// # Errors
     /// Returns `ImageRange` or `ImageChecksum` if the image is damaged.

@@ -51,7 +51,7 @@ impl Envelope {
         [u16::from_le_bytes([channels, to]).into(), rate, burst, budget.0, period.0]
     }
 
-    /// All of a setting; a channel that no bit is for is left out.
+    /// Returns all of a setting; a channel that no bit is for is left out.
     pub fn all(words: &[u64]) -> impl ExactSizeIterator<Item = Envelope> + '_ {
         words.chunks_exact(ENVELOPE_WORDS).map(|words| Envelope {
             channels: words[0] as u8,

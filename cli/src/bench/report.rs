@@ -161,7 +161,7 @@ impl Report {
         table.render()
     }
 
-    /// The format of `docs/bench.md`.
+    /// Returns the format of `docs/bench.md`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let columns = self.columns();

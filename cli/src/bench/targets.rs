@@ -4,7 +4,7 @@ use super::Measurements;
 use super::placement;
 use diapason_costs::targets::{Placement, Target};
 
-/// The medians of a target's operations added, or `None` if one was not measured.
+/// Returns the medians of a target's operations added, or `None` if one was not measured.
 #[must_use]
 pub fn ours(target: &Target, measured: &Measurements) -> Option<u64> {
     let medians = target

@@ -13,7 +13,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// A new file, or an old one emptied.
+    /// Returns a new file, or an old one emptied.
     ///
     /// # Errors
     /// If it cannot be written.

@@ -30,7 +30,7 @@ struct Part<'a> {
 }
 
 impl Redirection {
-    /// The device with this address.
+    /// Returns the device with this address.
     #[must_use]
     pub fn new(device: u8) -> Redirection {
         Redirection { device, requests: BTreeMap::new() }

@@ -5,7 +5,7 @@ use diapason_sim::Transfer;
 use diapason_usb::context::EndpointKind;
 use diapason_usb::trb::Completion;
 
-/// A transfer's beginning or end, as it is in a capture of this bus.
+/// Returns a transfer's beginning or end, as it is in a capture of this bus.
 #[must_use]
 pub fn event(transfer: &Transfer, bus: u16) -> Event<'_> {
     Event {

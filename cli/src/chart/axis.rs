@@ -21,7 +21,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis that shows all of `values`, or 0 to 1 if there are none.
+    /// Returns an axis that shows all of `values`, or 0 to 1 if there are none.
     pub fn fitting(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
         let (low, high) = values
             .filter(|value| value.is_finite())
@@ -38,12 +38,12 @@ impl Axis {
         Axis { low, high, from, to, step }
     }
 
-    /// An axis from 0 up to at least `most`.
+    /// Returns an axis from 0 up to at least `most`.
     pub fn up_to(most: f64, from: f64, to: f64) -> Axis {
         Axis::fitting([0.0, if most > 0.0 { most } else { 1.0 }].into_iter(), from, to)
     }
 
-    /// The place of a value.
+    /// Returns the place of a value.
     pub fn place(&self, value: f64) -> f64 {
         self.from + (value - self.low) / (self.high - self.low) * (self.to - self.from)
     }
@@ -54,7 +54,7 @@ impl Axis {
         (0..=count).map(|tick| self.low + tick as f64 * self.step).collect()
     }
 
-    /// A tick as text, with as many digits as the step needs.
+    /// Returns a tick as text, with as many digits as the step needs.
     pub fn label(&self, tick: f64) -> String {
         let digits = (-self.step.log10().floor()).max(0.0) as usize;
         format!("{tick:.digits$}")
@@ -89,7 +89,7 @@ pub fn vertical(axis: &Axis, name: &str) -> String {
     drawn + &line((left, MARGIN.1), (left, SIZE.1 - MARGIN.3), FRAME)
 }
 
-/// The line below, with labels at places, and the name of the axis.
+/// Returns the line below, with labels at places, and the name of the axis.
 pub fn horizontal(labels: &[(f64, String)], name: &str) -> String {
     let bottom = SIZE.1 - MARGIN.3;
     let mut drawn = line((MARGIN.0, bottom), (SIZE.0 - MARGIN.2, bottom), FRAME);

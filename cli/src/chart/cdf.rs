@@ -8,7 +8,7 @@ use crate::duration::human;
 /// Most steps of a curve: more than a picture has pixels across.
 const STEPS: usize = 1_000;
 
-/// A curve for each, over a common axis; times in microseconds.
+/// Returns a curve for each, over a common axis; times in microseconds.
 #[must_use]
 pub fn svg(title: &str, of: &[Distribution]) -> String {
     let values = of.iter().flat_map(|one| [one.min(), one.max()].into_iter().chain(one.bound));

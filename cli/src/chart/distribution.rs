@@ -20,7 +20,7 @@ impl Distribution {
         Distribution { name, bound, values }
     }
 
-    /// All of them, the shortest first.
+    /// Returns all of them, the shortest first.
     #[must_use]
     pub fn values(&self) -> &[u64] {
         &self.values
@@ -38,7 +38,7 @@ impl Distribution {
         self.values.last().copied().unwrap_or(0)
     }
 
-    /// The mean, rounded down.
+    /// Returns the mean, rounded down.
     #[must_use]
     pub fn mean(&self) -> u64 {
         let sum: u128 = self.values.iter().map(|value| u128::from(*value)).sum();
@@ -46,7 +46,7 @@ impl Distribution {
         u64::try_from(sum / count).unwrap_or(u64::MAX)
     }
 
-    /// The shortest that at least so many per cent do not exceed.
+    /// Returns the shortest that at least so many per cent do not exceed.
     #[must_use]
     pub fn percentile(&self, percent: usize) -> u64 {
         let rank = (self.values.len() * percent).div_ceil(100).max(1);
@@ -75,7 +75,7 @@ impl Distribution {
         })
     }
 
-    /// All of this in a line.
+    /// Returns all of this in a line.
     #[must_use]
     pub fn summary(&self) -> String {
         let mut text = format!(

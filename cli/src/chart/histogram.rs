@@ -33,7 +33,7 @@ fn bins(of: &Distribution, most: usize) -> Vec<Bin> {
     if of.values().is_empty() { Vec::new() } else { (0..count).map(bin).collect() }
 }
 
-/// The summary and a bar for each bin, for a terminal.
+/// Returns the summary and a bar for each bin, for a terminal.
 #[must_use]
 pub fn terminal(of: &Distribution) -> String {
     let bins = bins(of, LINES);
@@ -64,7 +64,7 @@ fn bound_line(bound: u64) -> String {
     format!("{:>12} {}\n", human(bound), "-".repeat(16 + WIDTH) + " bound")
 }
 
-/// The picture; times in microseconds.
+/// Returns the picture; times in microseconds.
 #[must_use]
 pub fn svg(of: &Distribution) -> String {
     let bins = bins(of, BARS);
@@ -85,7 +85,7 @@ pub fn svg(of: &Distribution) -> String {
     document(SIZE.0, SIZE.1, &of.summary(), &content)
 }
 
-/// The line that must not be crossed.
+/// Returns the line that must not be crossed.
 pub(super) fn bound(of: &Distribution, x: &Axis) -> String {
     let Some(bound) = of.bound else { return String::new() };
     let (place, name) = (x.place(micros(bound)), escaped(&format!("bound {}", human(bound))));

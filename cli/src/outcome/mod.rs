@@ -290,7 +290,7 @@ impl Outcome {
         self.earlier.push(life);
     }
 
-    /// Every life of the host, in order.
+    /// Returns every life of the host, in order.
     pub fn lives(&self) -> impl Iterator<Item = &Outcome> {
         self.earlier.iter().chain([self])
     }
@@ -367,7 +367,7 @@ fn entry<R>(rows: &mut Vec<R>, is: impl Fn(&R) -> bool, new: impl FnOnce() -> R)
 /// A process that is there: a number of the kernel's `ProcessState`.
 const RUNNING: u64 = 2;
 
-/// A process's state in a word.
+/// Returns a process's state in a word.
 #[must_use]
 pub const fn state_word(state: u64) -> &'static str {
     match state {

@@ -154,7 +154,7 @@ impl PipePromise {
         promise.collect()
     }
 
-    /// The longest until the server had taken it.
+    /// Returns the longest until the server had taken it.
     #[must_use]
     pub fn taken(&self, row: &PipeRow) -> u64 {
         match self.way {

@@ -78,7 +78,7 @@ impl VcpuRow {
         self.used_ns.saturating_add(self.background_ns)
     }
 
-    /// The name by which people know it.
+    /// Returns the name by which people know it.
     #[must_use]
     pub fn name(&self, names: &Names) -> String {
         names.vcpu(self.vcpu, self.terms.as_ref().and_then(|terms| terms.maker))

@@ -31,7 +31,7 @@ const OUTPUT: [(What, &str); 5] = [
 type Row<'a> = (&'a Pipe, &'a Piped);
 
 impl View<'_> {
-    /// Every pipe with its bill; nothing without pipes.
+    /// Returns every pipe with its bill; nothing without pipes.
     pub(super) fn pipe_table(&self, system: &System) -> String {
         if system.pipes.is_empty() {
             return String::new();

@@ -9,7 +9,7 @@ use diapason_system::{Chain, System};
 use serde_json::{Value, json};
 
 impl View<'_> {
-    /// Every chain with its bill, a line for each item; nothing without chains.
+    /// Returns every chain with its bill, a line for each item; nothing without chains.
     pub(super) fn chain_table(&self, system: &System) -> String {
         let named = system.chains.iter().zip(&self.chains);
         let parts = named.map(|(chain, chained)| match &chained.bill {

@@ -1,7 +1,7 @@
 //! A plan for programs. `docs/plan.md` documents the format; fields may be added, never renamed or
 //! given another unit.
 
-use super::{View, bus, tuned};
+use super::{View, bus, can, tuned};
 use diapason_analysis::server::Queue;
 use diapason_pipe::bill::Item;
 use diapason_plan::core::queue_name;
@@ -33,6 +33,7 @@ impl View<'_> {
             "tpipes": tuned::to_json(system),
             "chains": self.chained(system),
             "buses": bus::to_json(&self.buses, system),
+            "cans": can::to_json(&self.cans, system),
             "utilization_ppm": self.utilization_ppm(),
             "tests": {
                 "exact": { "holds": self.exact.is_ok() },

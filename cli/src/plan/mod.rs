@@ -4,6 +4,7 @@
 
 mod bills;
 mod bus;
+mod can;
 mod chain_tables;
 mod json;
 mod network;
@@ -16,10 +17,10 @@ pub use diapason_plan::{
 
 use crate::describe::describe_any;
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
+use crate::output::{is_coloured, write};
 use crate::{Failure, duration};
 use diapason_system::{Description, Diagnostics, Hosts, System};
 use serde_json::{Value, json};
-use std::io::{IsTerminal, Write};
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -37,6 +38,7 @@ impl Deref for View<'_> {
 /// The request to `plan`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct PlanRequest {
+    #[arg(default_value = "system.toml")]
     pub system: PathBuf,
     /// Instructions a second, such as 25MHz or 2.4GHz [default: the description's `clock`].
     #[arg(long = "clock", value_name = "RATE", value_parser = clock)]
@@ -57,7 +59,7 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
             let text = if request.json {
                 format!("{:#}\n", View(&plan).to_json(&system))
             } else {
-                shown(&plan, &system, std::io::stdout().is_terminal())
+                shown(&plan, &system, is_coloured(&std::io::stdout()))
             };
             (text, plan.verdict())
         }
@@ -72,8 +74,7 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
             several("host", &named, Some(&hosts), request)
         }
     };
-    // A reader who has seen enough does not make the system worse.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    write(&text);
     Ok(match verdict {
         Verdict::Holds => HOLDS,
         Verdict::DoesNotHold => BROKEN,
@@ -110,7 +111,7 @@ fn several(
         }
         return (format!("{json:#}\n"), verdict);
     }
-    let coloured = std::io::stdout().is_terminal();
+    let coloured = is_coloured(&std::io::stdout());
     let texts = each.map(|((name, system), plan)| {
         format!("{noun} {name}\n\n{}", shown(plan, system, coloured))
     });
@@ -152,7 +153,7 @@ fn findings(found: &[Diagnostics], coloured: bool) -> String {
     found.iter().map(|found| format!("\n{}\n", shown(found))).collect()
 }
 
-/// A clock rate such as `25MHz` or `2.4GHz`.
+/// Returns a clock rate such as `25MHz` or `2.4GHz`.
 ///
 /// # Errors
 /// A sentence that says what one looks like.
@@ -188,7 +189,7 @@ pub fn cleared_network(hosts: &Hosts, unproved: Option<Unproved>) -> Result<bool
 }
 
 fn refused(found: &Diagnostics) -> Failure {
-    let for_a_person = std::io::stderr().is_terminal();
+    let for_a_person = is_coloured(&std::io::stderr());
     Failure::NotAdmitted(if for_a_person { found.coloured() } else { found.plain() })
 }
 
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn the_keys_of_a_plan_are_documented() {
         let page = include_str!("../../../docs/plan.md");
-        let examples = ["can-gateway", "tuned-output", "usb-devices", "vcpus"];
+        let examples = ["can-gateway", "can-mts", "tuned-output", "usb-devices", "vcpus"];
         let mut plans: Vec<Value> = examples
             .iter()
             .map(|name| {
@@ -214,6 +215,7 @@ mod tests {
         let goldens = [
             include_str!("../../tests/plan/late.json"),
             include_str!("../../tests/plan/usb-ninety.json"),
+            include_str!("../../tests/plan/can.json"),
         ];
         plans.extend(goldens.map(|golden| serde_json::from_str(golden).unwrap()));
         agrees(page, "JSON", &plans);

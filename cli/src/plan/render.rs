@@ -1,6 +1,6 @@
 //! A plan as tables for people.
 
-use super::{View, bus};
+use super::{View, bus, can};
 use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_abi::Nanos;
@@ -15,11 +15,15 @@ impl View<'_> {
     pub fn render(&self, system: &System) -> String {
         let mut parts = self.of_processor(system);
         parts.extend(bus::tables(&self.buses, system));
+        parts.extend(can::tables(&self.cans, system));
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("\n")
     }
 
     fn of_processor(&self, system: &System) -> Vec<String> {
+        if system.processes.is_empty() {
+            return Vec::new();
+        }
         if system.vcpus.is_empty() {
             return vec![
                 "no VCPUs: threads run by priority, and no thread is promised anything\n"

@@ -8,7 +8,7 @@ use diapason_system::{System, Tpipe};
 use serde_json::Value;
 
 impl View<'_> {
-    /// Every place for a tuned pipe with the most that it may be; nothing without any.
+    /// Returns every place for a tuned pipe with the most that it may be; nothing without any.
     pub(super) fn tpipe_table(&self, system: &System) -> String {
         if system.tpipes.is_empty() {
             return String::new();
@@ -49,7 +49,7 @@ fn ways(from: &[u8], to: &[u8]) -> String {
     }
 }
 
-/// The places for programs.
+/// Returns the places for programs.
 pub(super) fn to_json(system: &System) -> Value {
     columns(system).objects(&system.tpipes)
 }

@@ -68,7 +68,7 @@ impl Bar<'_> {
     }
 }
 
-/// One bar for each pipe, and below it the message that took longest; nothing without any.
+/// Returns one bar for each pipe, and below it the message that took longest; nothing without any.
 pub fn bills(facts: &Facts<'_>) -> String {
     let system = &facts.session.system;
     let promises = facts.session.promises();
@@ -131,7 +131,7 @@ fn legend<'b>(bills: impl Iterator<Item = &'b Bill>) -> String {
     format!("<p class=\"legend\">{}</p>\n", items.chain(marks).collect::<String>())
 }
 
-/// A colour and its name.
+/// Returns a colour and its name.
 pub fn key(class: &str, what: &str) -> String {
     format!(
         "<span><svg viewBox=\"0 0 12 12\" class=\"key\"><rect width=\"12\" height=\"12\" \

@@ -16,7 +16,7 @@ const WIDTH: f64 = 960.0;
 /// Slots that are drawn; of a longer schedule, the first.
 const SLOTS: usize = 64;
 
-/// A picture and two tables for each bus with a schedule; nothing without any.
+/// Returns a picture and two tables for each bus with a schedule; nothing without any.
 pub fn buses(facts: &Facts<'_>) -> String {
     let system = &facts.session.system;
     let named = system.buses.iter().zip(&facts.plan.buses);

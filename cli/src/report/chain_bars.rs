@@ -12,7 +12,7 @@ const LEFT: f64 = 110.0;
 const ROW: f64 = 46.0;
 const WIDTH: f64 = 960.0;
 
-/// One bar for each chain, and what its colours mean; nothing without any.
+/// Returns one bar for each chain, and what its colours mean; nothing without any.
 pub fn chains(facts: &Facts<'_>) -> String {
     let named = facts.session.system.chains.iter().zip(&facts.plan.chains);
     let promises = facts.session.assumptions(facts.run).chains;

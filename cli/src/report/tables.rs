@@ -53,7 +53,7 @@ pub fn chains(facts: &Facts<'_>) -> String {
         + &declared(&ChainPromise::columns(outcome), counted)
 }
 
-/// The items of every bill.
+/// Returns the items of every bill.
 pub fn bills(facts: &Facts<'_>) -> String {
     let named = facts.session.system.pipes.iter().zip(&facts.plan.pipes);
     let rows: Vec<Vec<String>> = named

@@ -11,7 +11,7 @@ const LEFT: f64 = 150.0;
 const ROW: f64 = 22.0;
 const WIDTH: f64 = 960.0;
 
-/// The schedule; nothing if nobody ran in the window.
+/// Returns the schedule; nothing if nobody ran in the window.
 pub fn timeline(facts: &Facts<'_>) -> String {
     let watch = facts.watch;
     let (begin, end) = (watch.window.from, watch.window.to);

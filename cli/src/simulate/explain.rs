@@ -22,7 +22,7 @@ impl Cast {
         }));
     }
 
-    /// A thread as `process.thread`.
+    /// Returns a thread as `process.thread`.
     #[must_use]
     pub fn name(&self, thread: ThreadId, names: &Names) -> String {
         match self.0.get(usize::from(thread.index())) {
@@ -206,7 +206,7 @@ pub(super) fn standing(item: &Item, thread: ThreadId, cast: &Cast, names: &Names
     })
 }
 
-/// A time as a person reads it.
+/// Returns a time as a person reads it.
 pub(super) fn shown(time: Nanos) -> String {
     match time.0 {
         ns if ns < 10_000 => format!("{ns} ns"),

@@ -31,7 +31,8 @@ pub fn asked(system: &System, texts: &[String]) -> Result<Vec<Fault>, Failure> {
     texts.iter().map(parse).collect()
 }
 
-/// The faults that a seed draws for a run of this length: of every kind that can happen here.
+/// Returns the faults that a seed draws for a run of this length: of every kind that can happen
+/// here.
 #[must_use]
 pub fn drawn(system: &System, seed: u64, horizon_ns: u64) -> Vec<Fault> {
     let mut random = Random::stream(seed, 1);

@@ -20,7 +20,7 @@ pub(crate) struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// All of it as text and as JSON.
+    /// Returns all of it as text and as JSON.
     pub fn addition(&self, session: &Session, run: &Run) -> Addition {
         let end = Nanos(run.outcome.end.map_or(0, |end| end.time_ns));
         let system = &session.system;

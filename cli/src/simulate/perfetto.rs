@@ -57,7 +57,7 @@ impl Writing {
 }
 
 impl Sheet {
-    /// A trace in the file at `path`.
+    /// Returns a trace in the file at `path`.
     ///
     /// # Errors
     /// If it cannot be written.

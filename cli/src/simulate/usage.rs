@@ -60,7 +60,7 @@ impl Usage {
         }
     }
 
-    /// A bus in words.
+    /// Returns a bus in words.
     #[must_use]
     pub fn bus(&self, bus: usize) -> String {
         let speed = match self.buses.get(bus) {
@@ -76,7 +76,7 @@ impl Usage {
         format!("{}, {speed}{number}", self.controller)
     }
 
-    /// A line for each bus that was used, and below it one for each endpoint.
+    /// Returns a line for each bus that was used, and below it one for each endpoint.
     #[must_use]
     pub fn render(all: &[Usage], end: Nanos) -> String {
         let lines = |usage: &Usage, bus| {
@@ -157,7 +157,7 @@ impl Line {
     }
 }
 
-/// An endpoint in words.
+/// Returns an endpoint in words.
 pub fn who(place: (usize, u8, u8), kind: EndpointKind) -> String {
     let kind = match kind {
         EndpointKind::Control => "control",

@@ -115,7 +115,8 @@ impl Default for Camera {
 }
 
 impl Camera {
-    /// A camera whose next frame is whole as soon as the last one is gone: it fills every interval.
+    /// Returns a camera whose next frame is whole as soon as the last one is gone: it fills every
+    /// interval.
     #[must_use]
     pub fn busy() -> Camera {
         Camera { busy: true, ..Camera::default() }

@@ -28,7 +28,7 @@ impl Alarms {
         self.0.first.get()
     }
 
-    /// One more; it never rings until it is set.
+    /// Returns one more; it never rings until it is set.
     #[must_use]
     pub fn join(&self) -> Alarm {
         let mut each = self.0.each.borrow_mut();

@@ -84,7 +84,7 @@ impl Mailbox {
 pub struct CanBus(Rc<RefCell<Segment>>);
 
 impl CanBus {
-    /// A bus with nothing on it.
+    /// Returns a bus with nothing on it.
     #[must_use]
     pub fn new(rate: BitRate) -> CanBus {
         CanBus(Rc::new(RefCell::new(Segment {
@@ -112,8 +112,8 @@ impl CanBus {
         result
     }
 
-    /// The bus of this number with a load, and a second unit that acknowledges, so that times do
-    /// not depend on when the host opens its channel.
+    /// Returns the bus of this number with a load, and a second unit that acknowledges, so that
+    /// times do not depend on when the host opens its channel.
     #[must_use]
     pub fn loaded(number: usize, rate: BitRate, load: Load) -> CanBus {
         let bus = CanBus::new(rate);
@@ -122,14 +122,14 @@ impl CanBus {
         bus
     }
 
-    /// The bus of this number of [`BUSY`]; `None` from 5 on.
+    /// Returns the bus of this number of [`BUSY`]; `None` from 5 on.
     #[must_use]
     pub fn busy(number: usize) -> Option<CanBus> {
         let (hertz, load) = *BUSY.get(number)?;
         Some(CanBus::loaded(number, BitRate::new(hertz).ok()?, load))
     }
 
-    /// A bus with one unit, which acknowledges and sends nothing.
+    /// Returns a bus with one unit, which acknowledges and sends nothing.
     #[must_use]
     pub fn quiet(rate: BitRate) -> CanBus {
         let bus = CanBus::new(rate);
@@ -137,8 +137,8 @@ impl CanBus {
         bus
     }
 
-    /// The bus of this number with a receiver whose program takes between these two times for a
-    /// frame, and nothing else. See [`CanBus::add_receiver`].
+    /// Returns the bus of this number with a receiver whose program takes between these two times
+    /// for a frame, and nothing else. See [`CanBus::add_receiver`].
     #[must_use]
     pub fn receiving(number: usize, rate: BitRate, turn: (Nanos, Nanos)) -> CanBus {
         let bus = CanBus::new(rate);
@@ -146,8 +146,8 @@ impl CanBus {
         bus
     }
 
-    /// The bus of this number with a unit that sends numbered frames, each between these two times
-    /// after the one before, and a unit that acknowledges until the interface does.
+    /// Returns the bus of this number with a unit that sends numbered frames, each between these
+    /// two times after the one before, and a unit that acknowledges until the interface does.
     #[must_use]
     pub fn sending(number: usize, rate: BitRate, gap: (Nanos, Nanos)) -> Option<CanBus> {
         let bus = CanBus::new(rate);
@@ -158,7 +158,7 @@ impl CanBus {
         Some(bus)
     }
 
-    /// A bus with the frames of a log, and a unit that acknowledges them.
+    /// Returns a bus with the frames of a log, and a unit that acknowledges them.
     #[must_use]
     pub fn replaying(rate: BitRate, frames: VecDeque<(Nanos, Frame)>) -> CanBus {
         let bus = CanBus::new(rate);
@@ -182,13 +182,14 @@ impl CanBus {
         self.change(|segment| segment.advance(now));
     }
 
-    /// One more control unit that sends these messages. One without messages only acknowledges.
+    /// Returns one more control unit that sends these messages. One without messages only
+    /// acknowledges.
     pub fn add_unit(&self, messages: Vec<Periodic>) -> NodeId {
         let traffic = messages.into_iter().map(|message| Traffic::Periodic { message, sent: 0 });
         self.add_node(traffic.collect())
     }
 
-    /// One more node, which sends these frames at these times.
+    /// Returns one more node, which sends these frames at these times.
     pub fn add_replay(&self, frames: VecDeque<(Nanos, Frame)>) -> NodeId {
         self.add_node(vec![Traffic::Replay(frames)])
     }
@@ -245,13 +246,13 @@ impl CanBus {
         });
     }
 
-    /// A place for a device, which starts switched off; `queue` requests fit.
+    /// Returns a place for a device, which starts switched off; `queue` requests fit.
     #[must_use]
     pub fn plug(&self, queue: usize) -> Plug {
         self.plug_among(queue, &Alarms::default())
     }
 
-    /// A place for a device with several places: their alarms stand together.
+    /// Returns a place for a device with several places: their alarms stand together.
     #[must_use]
     pub fn plug_among(&self, queue: usize, alarms: &Alarms) -> Plug {
         self.change(|segment| {
@@ -354,7 +355,7 @@ pub struct Plug {
 }
 
 impl Plug {
-    /// The bit rate of the bus.
+    /// Returns the bit rate of the bus.
     #[must_use]
     pub fn rate(&self) -> BitRate {
         self.bus.0.borrow().bus.rate()
@@ -435,7 +436,7 @@ impl Plug {
         });
     }
 
-    /// Its health, transmit and receive error counter.
+    /// Returns its health, transmit and receive error counter.
     #[must_use]
     pub fn health(&self) -> (Health, u16, u16) {
         self.bus.0.borrow().bus.health(self.node())

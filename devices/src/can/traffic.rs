@@ -19,7 +19,7 @@ pub struct Periodic {
     pub offset: Nanos,
 }
 
-/// The message `number` of `id`, with `length` bytes.
+/// Returns the message `number` of `id`, with `length` bytes.
 #[must_use]
 pub fn numbered(id: Id, length: u8, number: u64) -> Option<Frame> {
     Frame::data(id, number.to_le_bytes().get(..usize::from(length))?).ok()
@@ -96,8 +96,8 @@ impl std::fmt::Display for ReplayError {
     }
 }
 
-/// The frames of a candump log that were seen on `interface`, at times from the log's first line
-/// on. Reports of errors are left out; a time that goes back counts as the time before it.
+/// Returns the frames of a candump log that were seen on `interface`, at times from the log's first
+/// line on. Reports of errors are left out; a time that goes back counts as the time before it.
 ///
 /// # Errors
 /// A line that is no record.

@@ -63,13 +63,13 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk of `blocks` zeroed blocks, at least one.
+    /// Returns a disk of `blocks` zeroed blocks, at least one.
     #[must_use]
     pub fn new(blocks: u32) -> Disk {
         Disk::with_serial(blocks, SERIAL)
     }
 
-    /// A disk of `blocks` zeroed blocks, at least one, with this serial number.
+    /// Returns a disk of `blocks` zeroed blocks, at least one, with this serial number.
     #[must_use]
     pub fn with_serial(blocks: u32, serial: &str) -> Disk {
         Disk {

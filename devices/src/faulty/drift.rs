@@ -30,8 +30,8 @@ impl Rate {
 pub struct OwnClock(Vec<Rate>);
 
 impl OwnClock {
-    /// One that changes its rate, in parts per million, at these times of the host, in order;
-    /// before the first it is the host's.
+    /// Returns one that changes its rate, in parts per million, at these times of the host, in
+    /// order; before the first it is the host's.
     #[must_use]
     pub fn new(changes: Vec<(Nanos, i32)>) -> OwnClock {
         let mut rates: Vec<Rate> = Vec::with_capacity(changes.len());
@@ -48,13 +48,13 @@ impl OwnClock {
         self.0[..begun].last().map_or(0, |rate| rate.gained(now))
     }
 
-    /// The device's time at a host's time.
+    /// Returns the device's time at a host's time.
     #[must_use]
     pub fn own(&self, now: Nanos) -> Nanos {
         Nanos(u64::try_from(i128::from(now.0) + self.gained(now)).unwrap_or(u64::MAX))
     }
 
-    /// The first host's time at which the device's clock shows `own` or more.
+    /// Returns the first host's time at which the device's clock shows `own` or more.
     #[must_use]
     pub fn host(&self, own: Nanos) -> Nanos {
         if own == Nanos::FOREVER || self.0.is_empty() {

@@ -98,7 +98,7 @@ pub struct Lie {
 }
 
 impl Lie {
-    /// A lie that is always told.
+    /// Returns a lie that is always told.
     #[must_use]
     pub const fn new(about: u8, change: Change) -> Lie {
         let during = (Nanos::ZERO, Nanos::FOREVER);
@@ -187,8 +187,9 @@ fn huge_report() -> Change {
     Change::Instead([&[0x77][..], &item, &[0x97], &item, &[0x81, 2]].concat())
 }
 
-/// Every lie by name: those of syzkaller's and USBFuzz's findings and of umap2's templates. Each
-/// is told always; with `from_read` or `from_reset` it comes when the host has begun to believe.
+/// Returns every lie by name: those of syzkaller's and USBFuzz's findings and of umap2's templates.
+/// Each is told always; with `from_read` or `from_reset` it comes when the host has begun to
+/// believe.
 #[must_use]
 pub fn catalogue() -> Vec<(&'static str, Lie)> {
     let configuration =

@@ -132,13 +132,13 @@ impl<D: Device> Faulty<D> {
         self
     }
 
-    /// The device behind the faults.
+    /// Returns the device behind the faults.
     #[must_use]
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    /// The device behind the faults.
+    /// Returns the device behind the faults.
     #[must_use]
     pub fn device_mut(&mut self) -> &mut D {
         &mut self.device

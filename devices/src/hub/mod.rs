@@ -34,15 +34,25 @@ pub enum NotPlugged {
     Speed(Box<dyn Device>),
 }
 
+/// A device is pulled out of a port at a time, and comes back at a later one.
+struct Pull {
+    at: Nanos,
+    port: u8,
+    back: Nanos,
+    /// The device, while it is out.
+    device: Option<Box<dyn Device>>,
+}
+
 /// A model of a hub.
 pub struct Hub {
     superspeed: bool,
     standard: Standard,
     ports: Vec<Port>,
+    pulls: Vec<Pull>,
 }
 
 impl Hub {
-    /// A hub with `ports` ports, at most 15, without devices.
+    /// Returns a hub with `ports` ports, at most 15, without devices.
     #[must_use]
     pub fn new(superspeed: bool, ports: u8) -> Hub {
         let ports = ports.clamp(1, PORTS);
@@ -50,7 +60,33 @@ impl Hub {
             superspeed,
             standard: Standard::new(descriptors(superspeed, ports)),
             ports: (0..ports).map(|_| Port::new(superspeed)).collect(),
+            pulls: Vec::new(),
         }
+    }
+
+    /// A fault: what is in a port at this time is pulled out, and comes back so much later.
+    pub fn pull(&mut self, at: Nanos, port: u8, away: Nanos) {
+        self.pulls.push(Pull { at, port, back: at + away, device: None });
+    }
+
+    /// Pulls out what is due, and puts back what is.
+    fn shake(&mut self, now: Nanos) {
+        let Hub { ports, pulls, .. } = self;
+        pulls.retain_mut(|pull| {
+            let place = usize::from(pull.port).checked_sub(1);
+            let Some(port) = place.and_then(|place| ports.get_mut(place)) else { return false };
+            if pull.at <= now {
+                pull.at = Nanos::FOREVER;
+                pull.device = port.unplug();
+            }
+            if pull.back > now {
+                return true;
+            }
+            if let Some(device) = pull.device.take() {
+                port.plug(now, device);
+            }
+            false
+        });
     }
 
     fn port(&mut self, number: u8) -> Option<&mut Port> {
@@ -193,10 +229,12 @@ impl Device for Hub {
     }
 
     fn next_change(&self) -> Nanos {
-        self.ports.iter().map(Port::next_change).min().unwrap_or(Nanos::FOREVER)
+        let pulls = self.pulls.iter().map(|pull| pull.at.min(pull.back));
+        self.ports.iter().map(Port::next_change).chain(pulls).min().unwrap_or(Nanos::FOREVER)
     }
 
     fn advance(&mut self, now: Nanos) {
+        self.shake(now);
         for port in &mut self.ports {
             port.advance(now);
         }

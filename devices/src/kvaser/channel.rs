@@ -69,7 +69,7 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// A channel that was never opened, on a bus or not, with room for `most` frames.
+    /// Returns a channel that was never opened, on a bus or not, with room for `most` frames.
     pub fn new(entity: u8, plug: Option<Plug>, most: usize) -> Channel {
         let (nominal, data, outstanding) = ([0; 8], [0; 8], Vec::new());
         let (listens, started, mistuned) = (false, false, None);
@@ -81,7 +81,7 @@ impl Channel {
         self.plug.as_ref()
     }
 
-    /// The address of its entity.
+    /// Returns the address of its entity.
     pub fn entity(&self) -> u8 {
         self.entity
     }
@@ -200,7 +200,7 @@ impl Channel {
         (status, [transmit, receive].map(|count| count.min(255) as u8))
     }
 
-    /// A frame from the bus.
+    /// Returns a frame from the bus.
     pub fn received(&self, channel: u8, frame: &Frame, ticks: u64, extended: bool) -> Message {
         let (data, flags) = (frame.bytes().len(), flags(frame));
         if extended {

@@ -105,13 +105,13 @@ impl Command {
         self.byte(0) == number::EXTENDED
     }
 
-    /// Its bytes on the wire.
+    /// Returns its bytes on the wire.
     #[must_use]
     pub fn length(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The `N` bytes at `at`; what lies beyond the end is 0.
+    /// Returns the `N` bytes at `at`; what lies beyond the end is 0.
     #[must_use]
     pub fn array<const N: usize>(&self, at: usize) -> [u8; N] {
         std::array::from_fn(|i| self.bytes.get(at + i).copied().unwrap_or(0))
@@ -152,7 +152,7 @@ impl Stream {
         self.bytes.extend_from_slice(packet);
     }
 
-    /// The next complete command. After nonsense everything that came so far is forgotten.
+    /// Returns the next complete command. After nonsense everything that came so far is forgotten.
     pub fn pop(&mut self) -> Option<Result<Command, Malformed>> {
         let length = match *self.bytes.as_slice() {
             [] => return None,
@@ -179,14 +179,14 @@ pub struct Message {
 }
 
 impl Message {
-    /// A normal command with an empty body.
+    /// Returns a normal command with an empty body.
     #[must_use]
     pub fn normal(number: u8, from: u8, transaction: u16) -> Message {
         let message = Message { bytes: [0; MESSAGE], length: NORMAL as u8 };
         message.put(0, Header { number, to: 0, from, transaction }.encode())
     }
 
-    /// An extended command with room for `data` bytes after its fixed part.
+    /// Returns an extended command with room for `data` bytes after its fixed part.
     #[must_use]
     pub fn extended(number: u8, from: u8, transaction: u16, data: usize) -> Message {
         let length = (NORMAL + data).next_multiple_of(8).min(MESSAGE) as u8;

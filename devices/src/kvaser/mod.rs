@@ -72,8 +72,8 @@ pub struct Hydra {
 }
 
 impl Hydra {
-    /// An interface with a channel for each of `buses`, at most five; `None` is a channel with no
-    /// cable in it.
+    /// Returns an interface with a channel for each of `buses`, at most five; `None` is a channel
+    /// with no cable in it.
     #[must_use]
     pub fn new(identity: Identity, buses: &[Option<CanBus>]) -> Hydra {
         let outstanding = identity.outstanding.clamp(1, 4_095);

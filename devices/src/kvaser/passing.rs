@@ -25,7 +25,8 @@ pub struct Passing {
     pub transaction: u16,
 }
 
-/// The command, if it is about a frame: for observers of the traffic between host and device.
+/// Returns the command, if it is about a frame: for observers of the traffic between host and
+/// device.
 #[must_use]
 pub fn passing(command: &Command) -> Option<Passing> {
     let (entity, load) = channel::load(command)?;

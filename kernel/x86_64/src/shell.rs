@@ -18,7 +18,9 @@ use crate::watch::{Paths, VECTORS_FROM};
 use diapason_abi::record::{Record, exit};
 use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, PROCESSES_MAX, layout};
-use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, Longer, Machine, Passed, ThreadId};
+use diapason_core::{
+    Arguments, Cause, Crossed, Crossing, Decision, Fault, Kernel, Longer, Machine, ThreadId,
+};
 
 /// One core's kernel with its hardware. The kernel comes first, where the instructions that reach
 /// its pools are short.
@@ -150,17 +152,48 @@ impl Shell {
     pub fn shortcut(&mut self, call: CallNumber, arguments: Arguments) -> Result<Exit, Longer> {
         let memory = &mut Unobserved(&self.metal);
         let clock = &self.clock;
-        let Passed { sender, decision } =
-            self.kernel.shortcut(memory, call, arguments, || clock.now())?;
+        let decision = self.kernel.shortcut(memory, call, arguments, || clock.now())?;
         let next = self.put_on(&decision);
         let delivers = matches!(call, CallNumber::MboxSend | CallNumber::MboxCall);
-        if delivers && !self.deliver_of(sender, decision.deliver_to) {
+        if delivers && !self.deliver_of(decision.run, decision.deliver_to) {
             return Ok(self.leave_by_fault(decision));
         }
         if !delivers && decision.result.is_some() && decision.deliver_to != 0 {
             return Ok(self.leave_by_delivery(decision));
         }
         Ok(Exit { value: 0, next })
+    }
+
+    /// The rest of a call that leads from one VCPU to another.
+    #[inline(always)]
+    pub fn across(&mut self, crossing: Crossing, arguments: Arguments) -> Option<Exit> {
+        let memory = &mut Unobserved(&self.metal);
+        match self.kernel.across(memory, crossing, arguments, self.clock.now()) {
+            Crossed::Nothing => None,
+            Crossed::Over => Some(Exit { value: 0, next: self.resume() }),
+            Crossed::Stays(value) => {
+                forget_registers();
+                Some(Exit { value, next: 0 })
+            }
+        }
+    }
+
+    /// Nothing has to be decided: the thread that the core named goes on.
+    #[inline(never)]
+    fn resume(&mut self) -> usize {
+        let decision = self.kernel.resume_running();
+        if self.metal.observe.record() {
+            self.keep(&decision);
+        }
+        self.go_on(decision)
+    }
+
+    /// Timer, address space, result, message: then the chosen thread can go on.
+    #[inline(always)]
+    fn go_on(&mut self, decision: Decision) -> usize {
+        self.arm(decision.alarm);
+        let next = self.put_on(&decision);
+        if decision.deliver_to != 0 { self.deliver(decision) } else { next }
     }
 
     /// Starts a process, if nothing has to be decided for it.
@@ -238,7 +271,13 @@ impl Shell {
         if self.metal.observe.record() {
             self.noted = cause;
         }
-        self.kernel.happen(&mut self.metal, self.clock.now(), cause);
+        let now = self.clock.now();
+        if let Cause::Irq(device) = cause
+            && self.kernel.interrupt_plainly(&mut self.metal, device, now)
+        {
+            return self.resume();
+        }
+        self.kernel.happen(&mut self.metal, now, cause);
         self.conclude()
     }
 
@@ -258,7 +297,7 @@ impl Shell {
         self.conclude()
     }
 
-    /// Decides who runs. Timer, address space, result, message: then that thread can go on.
+    /// Decides who runs, and lets it go on.
     #[inline(never)]
     fn conclude(&mut self) -> usize {
         let decision = self.kernel.decide();
@@ -268,12 +307,11 @@ impl Shell {
         if self.metal.observe.record() {
             self.keep(&decision);
         }
-        self.arm(decision.alarm);
         if decision.run.is_none() {
+            self.arm(decision.alarm);
             return self.nobody(decision.alarm);
         }
-        let next = self.put_on(&decision);
-        if decision.deliver_to != 0 { self.deliver(decision) } else { next }
+        self.go_on(decision)
     }
 
     /// Records why the kernel was entered and what it decided.

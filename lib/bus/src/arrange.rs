@@ -29,7 +29,7 @@ pub(crate) struct Ground<'a> {
 }
 
 impl Ground<'_> {
-    /// The slots as the fixed items fill them, enough for `items`.
+    /// Returns the slots as the fixed items fill them, enough for `items`.
     #[must_use]
     pub fn bins(&self, items: &[Item]) -> Bins {
         let periods = self.fixed.iter().map(|(item, _)| item.period);
@@ -45,8 +45,8 @@ impl Ground<'_> {
         bins.pattern()
     }
 
-    /// A start for each item. `None`: none was found; `items` fit nowhere, or only in a way that
-    /// this search does not reach.
+    /// Returns a start for each item. `None`: none was found; `items` fit nowhere, or only in a way
+    /// that this search does not reach.
     #[must_use]
     pub fn arrange(&self, items: &[Item]) -> Option<Vec<u32>> {
         let bins = self.bins(items);

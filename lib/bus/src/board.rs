@@ -149,8 +149,8 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// The schedules with one reservation in every slot that break nothing: with steps of a tenth,
-    /// and with the smallest reservation.
+    /// Returns the schedules with one reservation in every slot that break nothing: with steps of a
+    /// tenth, and with the smallest reservation.
     pub fn uniform(&self, asyncs: &[Async]) -> Vec<Outcome> {
         if self.bus.starts == Starts::Unknown {
             return Vec::new();

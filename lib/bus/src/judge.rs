@@ -41,7 +41,7 @@ impl Judge {
     /// Transfers are followed for so many times their period.
     pub const HORIZON: u64 = 4;
 
-    /// All guarantees of `asyncs`.
+    /// Returns all guarantees of `asyncs`.
     #[must_use]
     pub fn new(bus: &Bus, asyncs: &[Async]) -> Judge {
         let slot = bus.speed.slot();
@@ -105,7 +105,7 @@ impl Judge {
         largest
     }
 
-    /// The first guarantee that does not hold.
+    /// Returns the first guarantee that does not hold.
     #[must_use]
     pub fn broken(&self, load: &[Picos]) -> Option<Broken> {
         let pattern = Pattern { load, slot: self.slot };

@@ -31,7 +31,7 @@ pub enum Nonsense {
 }
 
 impl Nonsense {
-    /// The endpoint that makes no sense, unless it is the bus.
+    /// Returns the endpoint that makes no sense, unless it is the bus.
     #[must_use]
     pub const fn endpoint(&self) -> Option<EndpointId> {
         match *self {

@@ -61,7 +61,8 @@ pub enum Direction {
 }
 
 impl Speed {
-    /// The length of a microframe, or of a frame where there are none: the slot of the schedule.
+    /// Returns the length of a microframe, or of a frame where there are none: the slot of the
+    /// schedule.
     #[must_use]
     pub const fn slot(self) -> Picos {
         match self {
@@ -79,7 +80,7 @@ impl Speed {
         }
     }
 
-    /// The largest packet of a transfer type; 0 if this speed does not have the type.
+    /// Returns the largest packet of a transfer type; 0 if this speed does not have the type.
     #[must_use]
     pub const fn largest_packet(self, transfer: Transfer) -> u32 {
         match (self, transfer) {
@@ -92,8 +93,9 @@ impl Speed {
         }
     }
 
-    /// The period in slots that an endpoint descriptor asks for with `bInterval`, as xHCI runs it:
-    /// powers of two, frames of full and low speed interrupts rounded down. `None`: not allowed.
+    /// Returns the period in slots that an endpoint descriptor asks for with `bInterval`, as xHCI
+    /// runs it: powers of two, frames of full and low speed interrupts rounded down. `None`: not
+    /// allowed.
     #[must_use]
     pub const fn period(self, transfer: Transfer, interval: u8) -> Option<u32> {
         let exponent = match (self, transfer) {

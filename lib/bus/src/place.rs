@@ -137,7 +137,7 @@ pub fn place_all(
     Ok(starts)
 }
 
-/// The orders that are tried, Algorithm 3's first.
+/// Returns the orders that are tried, Algorithm 3's first.
 #[must_use]
 pub fn orders(items: &[Item]) -> Vec<Vec<usize>> {
     type Key = fn(&Item) -> (u64, u64);

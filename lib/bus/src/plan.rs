@@ -51,7 +51,7 @@ pub struct Plan {
     pub load: Vec<Picos>,
 }
 
-/// The schedule of everything on `bus`.
+/// Returns the schedule of everything on `bus`.
 ///
 /// # Errors
 /// Returns an error for a description that makes no sense, or names the first endpoint whose

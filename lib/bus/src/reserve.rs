@@ -21,7 +21,8 @@ pub enum Start {
     Any,
 }
 
-/// The smallest `t_A` with which every guarantee holds. `None`: not even with the whole slot.
+/// Returns the smallest `t_A` with which every guarantee holds. `None`: not even with the whole
+/// slot.
 #[must_use]
 pub fn least_reservation(bus: &Bus, asyncs: &[Async], start: Start) -> Option<Picos> {
     let slot = bus.speed.slot();

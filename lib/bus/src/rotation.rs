@@ -57,7 +57,7 @@ impl Rotation {
         }
     }
 
-    /// A sequence of `items` items, of which `pass` has the lengths; it repeats.
+    /// Returns a sequence of `items` items, of which `pass` has the lengths; it repeats.
     ///
     /// # Panics
     /// If there is no item, or a pass takes no time.
@@ -72,7 +72,7 @@ impl Rotation {
         Rotation { ends, items, cut: 0 }
     }
 
-    /// The sequences to consider for a guarantee: one, or both if the unit is not known.
+    /// Returns the sequences to consider for a guarantee: one, or both if the unit is not known.
     #[must_use]
     pub fn all(bus: &Bus, asyncs: &[Async], index: usize, guarantee: Guarantee) -> Vec<Rotation> {
         let one = |whole| Rotation::new(bus, asyncs, index, guarantee.bytes, whole);
@@ -137,7 +137,7 @@ impl Rotation {
         if at >= self.items || (self.cut > 0 && last_fits()) { self.items } else { at }
     }
 
-    /// The position reached from `from` in `room` without a gap.
+    /// Returns the position reached from `from` in `room` without a gap.
     #[must_use]
     pub fn reach(&self, from: u64, room: u64) -> u64 {
         self.after(from, self.advance(from % self.per_pass(), room), room)

@@ -62,19 +62,19 @@ impl Scheduler {
         &self.bus
     }
 
-    /// The schedule as it is.
+    /// Returns the schedule as it is.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The asynchronous endpoints, in the order of the round robin.
+    /// Returns the asynchronous endpoints, in the order of the round robin.
     #[must_use]
     pub fn asyncs(&self) -> &[Async] {
         &self.asyncs
     }
 
-    /// The periodic endpoints, with and without a place.
+    /// Returns the periodic endpoints, with and without a place.
     #[must_use]
     pub fn periodic(&self) -> &[Periodic] {
         &self.periodic

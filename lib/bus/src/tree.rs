@@ -33,7 +33,8 @@ enum Stop {
     GaveUp,
 }
 
-/// A start for each item so that no slot holds more than `capacity`, after at most `nodes` steps.
+/// Returns a start for each item so that no slot holds more than `capacity`, after at most `nodes`
+/// steps.
 #[must_use]
 pub fn exact(items: &[Item], capacity: u64, nodes: u32) -> Answer {
     let mut search = Search { failed: BTreeSet::new(), nodes };

@@ -14,7 +14,7 @@ use crate::time::Picos;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// One pass over the round robin, `Σ (n + 1)·w`.
+/// Returns one pass over the round robin, `Σ (n + 1)·w`.
 #[must_use]
 pub fn pass(bus: &Bus, asyncs: &[Async]) -> Picos {
     asyncs.iter().fold(Picos::ZERO, |sum, endpoint| sum + endpoint.visit(bus))
@@ -82,8 +82,8 @@ pub fn reservation(
     None
 }
 
-/// The least `t_A` that satisfies equations 6 and 8, in closed form: `⌈k·t_r / T⌉`, and at least
-/// the least reservation. `None` if it is more than equation 7 allows.
+/// Returns the least `t_A` that satisfies equations 6 and 8, in closed form: `⌈k·t_r / T⌉`, and at
+/// least the least reservation. `None` if it is more than equation 7 allows.
 #[must_use]
 pub fn least_enough(bus: &Bus, asyncs: &[Async], periodic: &[Periodic]) -> Option<Picos> {
     let needs = asyncs.iter().filter_map(|endpoint| {
@@ -136,7 +136,7 @@ pub fn algorithm(
     schedule(bus, periodic, reservation(bus, asyncs, periodic, step)?)
 }
 
-/// The order of Algorithm 3: shortest period first, ties by longest transfer.
+/// Returns the order of Algorithm 3: shortest period first, ties by longest transfer.
 #[must_use]
 pub fn in_order(bus: &Bus, periodic: &[Periodic], criticality: Criticality) -> Vec<usize> {
     let chosen = |index: &usize| periodic[*index].criticality == criticality;

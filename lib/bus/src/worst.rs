@@ -34,8 +34,8 @@ impl Pattern<'_> {
         self.slot.0 - self.load(f)
     }
 
-    /// The exact supremum of the time from the request to the end of the last item, over every
-    /// start instant. `None`: it may take longer than `limit`, or for ever.
+    /// Returns the exact supremum of the time from the request to the end of the last item, over
+    /// every start instant. `None`: it may take longer than `limit`, or for ever.
     #[must_use]
     pub fn worst_time(&self, rotation: &Rotation, limit: Picos) -> Option<Picos> {
         let mut walk = Walk::new(self, rotation, limit);

@@ -88,7 +88,7 @@ impl Decoder {
         }
     }
 
-    /// The decoder that has seen all of a frame but its last two bits of end of frame.
+    /// Returns the decoder that has seen all of a frame but its last two bits of end of frame.
     #[must_use]
     pub(crate) fn near_the_end_of(wire: &Wire) -> Decoder {
         let raw = wire.plain;
@@ -206,7 +206,8 @@ impl Decoder {
     }
 }
 
-/// The frame in `bits`, which begin with start of frame; what follows end of frame is not read.
+/// Returns the frame in `bits`, which begin with start of frame; what follows end of frame is not
+/// read.
 ///
 /// # Errors
 /// Returns the violation and the bit at which it was found. A recessive ACK slot is an error here:
@@ -234,7 +235,7 @@ pub fn decode(bits: impl IntoIterator<Item = bool>) -> Result<Frame, (u32, WireE
     }
 }
 
-/// The frame as it is seen on the wire once somebody acknowledged it.
+/// Returns the frame as it is seen on the wire once somebody acknowledged it.
 #[must_use]
 pub fn acknowledged(frame: &Frame) -> Bits {
     let wire = encode(frame);

@@ -191,7 +191,7 @@ impl Report {
 }
 
 impl Arrival {
-    /// A frame that was through at `time` and came at `taken`.
+    /// Returns a frame that was through at `time` and came at `taken`.
     #[must_use]
     pub fn new(frame: &Frame, time: Nanos, taken: Nanos) -> Arrival {
         let Departure { data, id, code, flags, .. } = Departure::new(frame);
@@ -235,13 +235,13 @@ impl Arrival {
 }
 
 impl Departure {
-    /// A frame to be sent, put into a pipe at `written`.
+    /// Returns a frame to be sent, put into a pipe at `written`.
     #[must_use]
     pub fn at(frame: &Frame, written: Nanos) -> Departure {
         Departure { written: written.0, ..Departure::new(frame) }
     }
 
-    /// A frame to be sent.
+    /// Returns a frame to be sent.
     #[must_use]
     pub fn new(frame: &Frame) -> Departure {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };

@@ -55,7 +55,7 @@ impl fmt::Display for FrameRefusal {
     }
 }
 
-/// The standard identifier `raw`.
+/// Returns the standard identifier `raw`.
 ///
 /// # Errors
 /// More than eleven bits.
@@ -64,7 +64,7 @@ pub fn standard(raw: u32) -> Result<Id, FrameRefusal> {
     id.map(Id::Standard).ok_or(FrameRefusal::Id { raw, max: 0x7ff })
 }
 
-/// The extended identifier `raw`.
+/// Returns the extended identifier `raw`.
 ///
 /// # Errors
 /// More than 29 bits.
@@ -97,8 +97,8 @@ impl Frame {
         Ok(Frame { id: id.into(), remote: true, code: code as u8, bytes: [0; BYTES_MAX] })
     }
 
-    /// The same frame with another data length code. A code above eight is legal on the wire and
-    /// still means eight bytes: MTS signals with it.
+    /// Returns the same frame with another data length code. A code above eight is legal on the
+    /// wire and still means eight bytes: MTS signals with it.
     ///
     /// # Errors
     /// A code that does not fit the data.
@@ -113,13 +113,13 @@ impl Frame {
         Ok(Frame { code, ..self })
     }
 
-    /// The same frame under another identifier.
+    /// Returns the same frame under another identifier.
     #[must_use]
     pub fn with_id(self, id: impl Into<Id>) -> Frame {
         Frame { id: id.into(), ..self }
     }
 
-    /// The identifier; the smaller wins.
+    /// Returns the identifier; the smaller wins.
     #[must_use]
     pub fn id(&self) -> Id {
         self.id
@@ -146,13 +146,13 @@ impl Frame {
         self.remote
     }
 
-    /// The data length code on the wire, 0 to 15.
+    /// Returns the data length code on the wire, 0 to 15.
     #[must_use]
     pub fn code(&self) -> u8 {
         self.code
     }
 
-    /// The data; nothing for a remote frame.
+    /// Returns the data; nothing for a remote frame.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         let len = if self.remote { 0 } else { usize::from(self.code).min(BYTES_MAX) };

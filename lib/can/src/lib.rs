@@ -17,6 +17,7 @@ pub mod decode;
 pub mod exchange;
 pub mod filter;
 pub mod frame;
+pub mod in_order;
 pub mod mts;
 pub mod response;
 pub mod timing;

@@ -34,7 +34,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message of up to `bytes` bytes of anything, due within its period, without jitter.
+    /// Returns a message of up to `bytes` bytes of anything, due within its period, without jitter.
     #[must_use]
     pub fn new(id: impl Into<Id>, bytes: u32, period: Nanos) -> Message {
         let id = id.into();
@@ -81,6 +81,11 @@ pub enum NoBound {
         /// In parts per million of the bus, rounded up.
         load_ppm: u64,
     },
+    /// Nodes that send in the order of requests keep each other waiting ever longer.
+    Growing {
+        /// The place of one of their messages in the list.
+        index: usize,
+    },
 }
 
 impl fmt::Display for NoBound {
@@ -95,6 +100,13 @@ impl fmt::Display for NoBound {
             NoBound::Overload { index, load_ppm } => {
                 write!(f, "message {index} and those above it take {load_ppm} of 1000000 parts ")?;
                 write!(f, "of the bus: lengthen periods or raise the bit rate until it is less")
+            }
+            NoBound::Growing { index } => {
+                write!(
+                    f,
+                    "message {index} has no bound: nodes that send in the order of requests "
+                )?;
+                write!(f, "keep each other waiting; lengthen periods or raise the bit rate")
             }
         }
     }
@@ -160,7 +172,8 @@ impl Level {
         self.error_cost().0.saturating_mul(self.errors.within(time))
     }
 
-    /// The longest time from being asked for to the last bit of end of frame; none if endless.
+    /// Returns the longest time from being asked for to the last bit of end of frame; none if
+    /// endless.
     pub(crate) fn response(&self) -> Option<Nanos> {
         if self.load_ppm() >= 1_000_000 {
             return None;
@@ -218,7 +231,26 @@ impl Level {
     }
 }
 
-/// The longest time from the coming of `messages[index]` to its end on the bus.
+/// Every message has a period and an identifier of its own.
+pub(crate) fn sane(messages: &[Message]) -> Result<(), NoBound> {
+    if let Some(index) = messages.iter().position(|message| message.period == Nanos::ZERO) {
+        return Err(NoBound::NoPeriod { index });
+    }
+    for (second, message) in messages.iter().enumerate() {
+        let twin = messages[..second].iter().position(|other| other.id == message.id);
+        if let Some(first) = twin {
+            return Err(NoBound::SameId { first, second });
+        }
+    }
+    Ok(())
+}
+
+/// How long a frame of so many bits that has just begun is in the way; 0: there is none.
+pub(crate) fn blocking(rate: BitRate, bits: u32) -> Nanos {
+    rate.time(if bits == 0 { 0 } else { u64::from(bits + INTERFRAME_BITS) })
+}
+
+/// Returns the longest time from the coming of `messages[index]` to its end on the bus.
 ///
 /// `other` is the longest frame in bits of traffic below all messages, or 0.
 ///
@@ -231,25 +263,19 @@ pub fn response(
     errors: Errors,
     other: u32,
 ) -> Result<Nanos, NoBound> {
-    if let Some(index) = messages.iter().position(|message| message.period == Nanos::ZERO) {
-        return Err(NoBound::NoPeriod { index });
-    }
+    sane(messages)?;
     let own = messages[index];
-    if let Some(twin) = (0..messages.len()).find(|at| *at != index && messages[*at].id == own.id) {
-        return Err(NoBound::SameId { first: twin.min(index), second: twin.max(index) });
-    }
     let above = messages.iter().filter(|message| message.id < own.id);
     let above = above.map(|message| Stream::of(rate, message)).collect();
     let below = messages.iter().filter(|message| message.id > own.id).map(|message| message.bits);
-    let blocker = below.chain([other]).max().unwrap_or(0);
-    let blocking = if blocker == 0 { 0 } else { u64::from(blocker + INTERFRAME_BITS) };
+    let blocking = blocking(rate, below.chain([other]).max().unwrap_or(0));
     let own = Stream::of(rate, &own);
-    let level = Level { rate, above, own, blocking: rate.time(blocking), errors };
+    let level = Level { rate, above, own, blocking, errors };
     let load_ppm = level.load_ppm();
     level.response().ok_or(NoBound::Overload { index, load_ppm })
 }
 
-/// All response times, in the order of `messages`.
+/// Returns all response times, in the order of `messages`.
 ///
 /// # Errors
 /// The first message without a bound.

@@ -190,8 +190,8 @@ impl BitTiming {
         after_error.min(between_edges) as u32
     }
 
-    /// The setting for exactly `rate` from `clock` Hz with its sample nearest to `sample_point`
-    /// tenths of a per cent; of equals the one with more quanta.
+    /// Returns the setting for exactly `rate` from `clock` Hz with its sample nearest to
+    /// `sample_point` tenths of a per cent; of equals the one with more quanta.
     ///
     /// # Errors
     /// None gives the rate.

@@ -46,7 +46,7 @@ impl Crc15 {
         }
     }
 
-    /// The CRC of the bits so far; 0 after a message followed by its own CRC.
+    /// Returns the CRC of the bits so far; 0 after a message followed by its own CRC.
     #[must_use]
     pub fn value(self) -> u16 {
         self.0
@@ -93,7 +93,7 @@ impl Bits {
         self.len += width;
     }
 
-    /// The first 128, the first of them lowest.
+    /// Returns the first 128, the first of them lowest.
     pub(crate) fn number(&self) -> u128 {
         u128::from(self.words[1]) << 64 | u128::from(self.words[0])
     }
@@ -116,7 +116,7 @@ impl Bits {
         index >= self.len || self.words[(index / 64) as usize] >> (index % 64) & 1 != 0
     }
 
-    /// All of them in order.
+    /// Returns all of them in order.
     pub fn iter(&self) -> impl Iterator<Item = bool> + '_ {
         (0..self.len).map(|index| self.get(index))
     }
@@ -144,7 +144,7 @@ impl Wire {
         index < self.stuff.len() && self.stuff.get(index)
     }
 
-    /// The index of the ACK slot.
+    /// Returns the index of the ACK slot.
     #[must_use]
     pub fn ack_slot(&self) -> u32 {
         self.stuffed + 1
@@ -167,7 +167,7 @@ impl Wire {
     }
 }
 
-/// The bits before stuffing: SOF to the last bit of the CRC sequence.
+/// Returns the bits before stuffing: SOF to the last bit of the CRC sequence.
 #[must_use]
 pub fn unstuffed(frame: &Frame) -> Bits {
     let mut bits = Bits::new();
@@ -221,7 +221,7 @@ fn sequence(bits: &Bits) -> u16 {
     bytes.iter().fold(0, |crc, byte| crc >> 8 ^ OF_BYTE[usize::from(crc as u8 ^ byte)])
 }
 
-/// The frame as it is transmitted.
+/// Returns the frame as it is transmitted.
 #[must_use]
 pub fn encode(frame: &Frame) -> Wire {
     let plain = unstuffed(frame);
@@ -275,8 +275,8 @@ pub const fn longest(extended: bool, bytes: u32) -> u32 {
     stuffed + (stuffed - 1) / 4 + TRAILER_BITS
 }
 
-/// The longest frame of `bytes` bytes (at most 8) that any identifier, content, data length code
-/// and remote bit make, its CRC sequence included; without the interframe space.
+/// Returns the longest frame of `bytes` bytes (at most 8) that any identifier, content, data length
+/// code and remote bit make, its CRC sequence included; without the interframe space.
 ///
 /// The closed form [`longest`] is up to three bits too long: no content has the CRC it would need.
 #[must_use]

@@ -2,6 +2,7 @@
 
 use diapason_can::dbc::{
     Dbc, DbcTrouble, Decimal, EncodeRefusal, Message, Order, Place, Selection, Signal, Value,
+    renumbered,
 };
 use diapason_can::frame::{extended, standard};
 use diapason_random::Random;
@@ -327,4 +328,52 @@ fn a_selection_may_have_ranges() {
     assert!(Dbc::parse(&wrong).is_ok(), "with one plain M it is selected by that");
     let none = FILE.replace("Mode M", "Mode");
     assert_eq!(Dbc::parse(&none).unwrap_err().what, DbcTrouble::Selector(0));
+}
+
+const CYCLES: &str = "BO_ 256 Engine: 8 ECU\n\
+    SG_ Gear : 16|8@1+ (1,0) [0|5] \"\" X\n\
+    BO_ 2147484160 Wide: 4 Vector__XXX\n\
+    BO_ 300 Lamp: 1 BODY\n\
+    CM_ BO_ 256 \"BO_ 256 is the engine\nBO_ 300 is not\";\n\
+    BA_DEF_ BO_ \"GenMsgCycleTime\" INT 0 65535;\n\
+    BA_DEF_DEF_ \"GenMsgCycleTime\" 100;\n\
+    BA_ \"GenMsgCycleTime\" BO_ 256 10;\n\
+    BA_ \"GenMsgCycleTime\" BO_ 300 0;\n\
+    BA_ \"Other\" SG_ 256 Gear 300;\n\
+    BA_REL_ \"Lost\" BU_SG_REL_ ECU SG_ 256 Gear 1;\n\
+    VAL_ 256 Gear 0 \"neutral\" 256 \"high\" ;\n";
+
+#[test]
+fn senders_and_cycle_times_are_read() {
+    let dbc = Dbc::parse(CYCLES).unwrap();
+    let of = |index: usize| (dbc.messages[index].sender.as_deref(), dbc.messages[index].cycle_ms);
+    assert_eq!(
+        [of(0), of(1), of(2)],
+        [(Some("ECU"), Some(10)), (None, Some(100)), (Some("BODY"), None)]
+    );
+    let wrong = Dbc::parse(&CYCLES.replace("BO_ 256 10;", "BO_ 257 10;")).unwrap_err();
+    assert_eq!(wrong.line, 9);
+    let wrong = Dbc::parse(&CYCLES.replace("BO_ 256 10;", "BO_ 256 soon;")).unwrap_err();
+    assert!(wrong.to_string().contains("the time in ms"), "{wrong}");
+}
+
+#[test]
+fn other_identifiers_are_written_wherever_a_message_is_named() {
+    let id = |raw| standard(raw).unwrap();
+    let ids = [(id(256), extended(0x1234).unwrap()), (id(300), id(256))];
+    let text = renumbered(CYCLES, &ids).unwrap();
+    let wide = 0x8000_1234_u32;
+    let expected = CYCLES
+        .replace("BO_ 300 Lamp", "BO_ 256 Lamp")
+        .replace("BO_ 256 Engine", &format!("BO_ {wide} Engine"))
+        .replace("CM_ BO_ 256 ", &format!("CM_ BO_ {wide} "))
+        .replace("BO_ 256 10;", &format!("BO_ {wide} 10;"))
+        .replace("BO_ 300 0;", "BO_ 256 0;")
+        .replace("SG_ 256 Gear", &format!("SG_ {wide} Gear"))
+        .replace("VAL_ 256", &format!("VAL_ {wide}"));
+    assert_eq!(text, expected);
+    let read = Dbc::parse(&text).unwrap();
+    assert_eq!((read.messages[0].id, read.messages[2].id), (ids[0].1, ids[1].1));
+    assert_eq!(renumbered(CYCLES, &[]).unwrap(), CYCLES);
+    assert!(renumbered("CM_ \"open", &[]).is_err());
 }

@@ -140,6 +140,8 @@ fn traffic(random: &mut Random) -> Traffic {
         high: messages,
         low: low_messages.collect(),
         other: length(&other),
+        clocks: Nanos::ZERO,
+        renewal: Nanos::ZERO,
     };
     Traffic { set, high, low, other }
 }
@@ -334,6 +336,8 @@ fn counter_example() -> Traffic {
         high: messages.to_vec(),
         low: Vec::new(),
         other: length(&other),
+        clocks: Nanos::ZERO,
+        renewal: Nanos::ZERO,
     };
     let high = high.iter().map(|(bytes, ..)| plain(*bytes as usize)).collect();
     Traffic { set, high, low: Vec::new(), other }
@@ -366,6 +370,8 @@ fn deadlines_in_one_region_are_not_told_apart() {
         high: vec![message(145, 400), message(10_000, 980)],
         low: Vec::new(),
         other: length(&other),
+        clocks: Nanos::ZERO,
+        renewal: Nanos::ZERO,
     };
     assert_eq!(set.epochs.region(), Nanos(500_001));
     assert_eq!([0, 1].map(|index| high_speed(&set, index).unwrap().is_none()), [true, false]);

@@ -9,7 +9,7 @@ const ERROR: u32 = 1 << 29;
 /// Most bytes of data, and how many every record has room for.
 const DATA: usize = 8;
 
-/// The packet of a file of [`crate::pcap::Link::Can`].
+/// Returns the packet of a file of [`crate::pcap::Link::Can`].
 #[must_use]
 pub fn bytes(report: &Report) -> [u8; 16] {
     match report {

@@ -31,7 +31,7 @@ impl<T> Order<T> {
         core::mem::replace(&mut self.waiting, later).into_values().collect()
     }
 
-    /// All that is left, in order.
+    /// Returns all that is left, in order.
     pub fn rest(&mut self) -> Vec<T> {
         core::mem::take(&mut self.waiting).into_values().collect()
     }

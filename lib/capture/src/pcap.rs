@@ -31,7 +31,7 @@ pub fn header(link: Link) -> [u8; 24] {
     bytes
 }
 
-/// One packet with its header, cut to [`KEPT_MAX`].
+/// Returns one packet with its header, cut to [`KEPT_MAX`].
 #[must_use]
 pub fn packet(time: Nanos, bytes: &[u8]) -> Vec<u8> {
     let kept = &bytes[..bytes.len().min(KEPT_MAX)];

@@ -102,7 +102,7 @@ impl Event<'_> {
         })
     }
 
-    /// The packet of a file of [`crate::pcap::Link::Usb`].
+    /// Returns the packet of a file of [`crate::pcap::Link::Usb`].
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let descriptor = self.packet_descriptor();

@@ -160,7 +160,7 @@ const NAMES: [Names; CHANNELS] = [
     names!("can9"),
 ];
 
-/// The names of a channel, if there is one of this number.
+/// Returns the names of the channel of this number, if there is one.
 #[must_use]
 pub fn names(channel: usize) -> Option<&'static Names> {
     NAMES.get(channel)

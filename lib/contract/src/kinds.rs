@@ -47,12 +47,12 @@ services! {
 pub const HUBS: usize = 4;
 
 impl ServiceKind {
-    /// All of them, in their order.
+    /// Returns all of them, in their order.
     pub(crate) fn all() -> impl Iterator<Item = ServiceKind> {
         TABLE.iter().map(|row| row.kind)
     }
 
-    /// The service with this number, if there is one.
+    /// Returns the service with this number, if there is one.
     #[must_use]
     pub fn numbered(number: u64) -> Option<ServiceKind> {
         TABLE.get(usize::try_from(number).ok()?).map(|row| row.kind)

@@ -31,7 +31,7 @@ use Need::{Device, Mailbox, Segment, Semaphore, Vcpu};
 /// Something by its name.
 pub type Named = (Need, &'static str);
 
-/// Everything that a server with these settings opens by name.
+/// Returns everything that a server with these settings opens by name.
 pub fn needs<'s, F: Fn(&str) -> &'s [u64]>(
     setting: &F,
 ) -> impl Iterator<Item = Named> + use<'s, F> {
@@ -66,7 +66,7 @@ pub fn needs<'s, F: Fn(&str) -> &'s [u64]>(
     all.chain(data).chain(open).chain(written)
 }
 
-/// Every name that any server may open.
+/// Returns every name that any server may open.
 pub fn all() -> impl Iterator<Item = &'static str> {
     const SERVICES: &[u64] = &numbers::<{ WORDS.len() }>();
     const CHANNELS: &[u64] = &numbers::<{ can::CHANNELS }>();

@@ -48,7 +48,7 @@ macro_rules! names {
 const NAMES: [Names; PLACES] =
     [names!("tpipe0"), names!("tpipe1"), names!("tpipe2"), names!("tpipe3"), names!("tpipe4")];
 
-/// The names of a place, if there is one of this number.
+/// Returns the names of the place of this number, if there is one.
 #[must_use]
 pub fn names(place: usize) -> Option<&'static Names> {
     NAMES.get(place)

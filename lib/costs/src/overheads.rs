@@ -35,8 +35,8 @@ impl Prices {
         Nanos(self.path.0.saturating_add(self.top_half.0).saturating_add(self.switch.0))
     }
 
-    /// A section and one interrupt more of each of so many devices: an interrupt that comes too
-    /// soon is held against its device only after it came.
+    /// Returns a section and one interrupt more of each of so many devices: an interrupt that comes
+    /// too soon is held against its device only after it came.
     #[must_use]
     #[inline(always)]
     pub const fn with_early(&self, section: Nanos, devices: u64) -> Nanos {
@@ -51,9 +51,9 @@ impl Prices {
         Nanos(self.switch.0.saturating_mul(2 * replenishments as u64))
     }
 
-    /// All of it for the closed forms: with devices that interrupt at these distances, and with I/O
-    /// VCPUs that are woken so often in such a time. Alarms are not among it: one rings only when
-    /// its VCPU could run, and that VCPU pays.
+    /// Returns all of it for the closed forms: with devices that interrupt at these distances, and
+    /// with I/O VCPUs that are woken so often in such a time. Alarms are not among it: one rings
+    /// only when its VCPU could run, and that VCPU pays.
     #[must_use]
     #[inline(always)]
     pub fn overheads(

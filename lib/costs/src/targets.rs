@@ -85,7 +85,7 @@ pub const TARGETS: &[Target] = &[
     two(&["fault_to_supervisor_round_trip"], 1_300, "1932 seL4 MCS"),
 ];
 
-/// The target of an operation that is measured alone and whose threads have no VCPU.
+/// Returns the target of an operation that is measured alone and whose threads have no VCPU.
 #[must_use]
 pub const fn at_most(operation: &str) -> Option<u64> {
     let mut place = 0;

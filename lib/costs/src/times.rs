@@ -94,7 +94,7 @@ impl KernelTimes {
         }
     }
 
-    /// All of them, for [`Prices::section`] and its siblings.
+    /// Returns all of them, for [`Prices::section`] and its siblings.
     #[must_use]
     pub fn prices(&self, queues: impl Iterator<Item = Option<u8>>) -> Prices {
         let (path, top_half) = (self.longest_path(), self.top_half());

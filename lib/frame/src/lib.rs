@@ -99,7 +99,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// The first two words of a head; the third is the checksum.
+    /// Returns the first two words of a head; the third is the checksum.
     #[must_use]
     pub const fn words(self) -> [u32; 2] {
         [self.number, self.bytes as u32 | (self.first as u32) << 16]
@@ -123,7 +123,7 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// The head of the next message, with so many bytes behind it.
+    /// Returns the head of the next message, with `bytes` bytes behind it.
     pub const fn head(&mut self, bytes: u16) -> Head {
         let head = Head { number: self.next, bytes, first: !self.begun };
         self.next = self.next.wrapping_add(1);

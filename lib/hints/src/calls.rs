@@ -117,7 +117,7 @@ pub fn macro_never_returns(path: &Path) -> bool {
     matches!(last.as_deref(), Some("panic" | "unreachable" | "unimplemented"))
 }
 
-/// A blocking call among tokens that nobody parsed.
+/// Returns a blocking call among tokens that nobody parsed.
 pub fn hidden_in(tokens: &TokenStream) -> Option<Ident> {
     let mut before_dot = false;
     let mut candidate: Option<Ident> = None;

@@ -17,7 +17,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// One line per blocking call.
+    /// Returns one line per blocking call.
     #[must_use]
     pub fn render(&self) -> String {
         let mut text = String::new();

@@ -69,8 +69,8 @@ pub fn bound_in_expr(expr: &Expr) -> Names {
     bound.all
 }
 
-/// The variables of a function that can change: declared `mut`, and those of them that a closure
-/// may change unseen.
+/// Returns the variables of a function that can change: declared `mut`, and those of them that a
+/// closure may change unseen.
 pub fn mutable_in(function: &ItemFn) -> (Names, Names) {
     let mut bound = Bound::default();
     function.sig.inputs.iter().for_each(|input| bound.visit_fn_arg(input));

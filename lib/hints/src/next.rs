@@ -68,7 +68,7 @@ impl Next {
         matches!(self, Next::Leaves | Next::Blocks)
     }
 
-    /// One of two, without a test that tells which: decided only if both are the same.
+    /// Returns one of two, without a test that tells which: decided only if both are the same.
     pub fn join(self, other: Next, why: impl FnOnce() -> String) -> Next {
         match (self, other) {
             (Next::Never, only) | (only, Next::Never) => only,
@@ -174,7 +174,7 @@ impl Next {
         }
     }
 
-    /// The loops whose last turn matters.
+    /// Returns the loops whose last turn matters.
     pub fn counted_loops(&self) -> Vec<usize> {
         let Next::When(when) = self else { return Vec::new() };
         let mut loops = [when.1.counted_loops(), when.2.counted_loops()].concat();
@@ -200,7 +200,7 @@ impl Next {
         }
     }
 
-    /// The expression to insert; `None` if the call stays as it is.
+    /// Returns the expression to insert; `None` if the call stays as it is.
     pub fn hint(&self) -> Option<TokenStream> {
         match self {
             Next::Lock(term) => {
@@ -225,7 +225,7 @@ impl Next {
     }
 }
 
-/// The variable that holds the turns to come of a counted loop.
+/// Returns the variable that holds the turns to come of a counted loop.
 pub fn turns(number: usize) -> Ident {
     format_ident!("turns_{number}", span = Span::mixed_site())
 }

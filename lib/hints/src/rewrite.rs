@@ -11,7 +11,7 @@ use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Expr, ExprForLoop, Ident, Item, ItemFn};
 
-/// The attribute: a function with hints instead of one without, or what prevents it.
+/// Returns the attribute: a function with hints instead of one without, or what prevents it.
 #[must_use]
 pub fn expand(arguments: &TokenStream, item: TokenStream) -> TokenStream {
     let mut function: ItemFn = match syn::parse2(item.clone()) {

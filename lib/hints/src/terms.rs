@@ -41,13 +41,13 @@ pub(crate) struct Impure {
 }
 
 impl Term {
-    /// The mutex that `receiver` of a lock names.
+    /// Returns the mutex that `receiver` of a lock names.
     pub fn mutex(receiver: &Expr) -> Result<Term, Impure> {
         let place = without_reference(receiver);
         Term::of(place, &Names::new())
     }
 
-    /// A condition, or another value. `mutable` are the variables that can change.
+    /// Returns a condition, or another value. `mutable` are the variables that can change.
     pub fn of(expr: &Expr, mutable: &Names) -> Result<Term, Impure> {
         let mut term = Term {
             tokens: expr.to_token_stream(),

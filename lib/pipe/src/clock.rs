@@ -61,18 +61,18 @@ impl Point {
 }
 
 impl DeviceClock {
-    /// One that runs at most so many millionths faster or slower than the host's.
+    /// Returns one that runs at most so many millionths faster or slower than the host's.
     #[must_use]
     pub const fn new(drift: u32) -> DeviceClock {
         DeviceClock { drift, lowest: None, spans: None }
     }
 
-    /// The device's clock may have restarted.
+    /// Starts over, because the device's clock may have restarted.
     pub const fn restart(&mut self) {
         *self = DeviceClock::new(self.drift);
     }
 
-    /// A message with this time of its device came now.
+    /// Takes in a message that has this time of its device and came now.
     pub fn measure(&mut self, now: Nanos, time: Nanos) -> Delay {
         let point = Point { at: now, distance: now.0.wrapping_sub(time.0) };
         let above = self.lowest.map_or(0, |lowest| lowest.above(point, self.drift));

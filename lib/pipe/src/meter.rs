@@ -22,7 +22,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Nothing has come yet.
+    /// Returns a meter before the first message.
     #[must_use]
     pub const fn new(contract: Bucket) -> Meter {
         let Bucket { burst, messages, per, jitter } = contract;
@@ -46,7 +46,7 @@ impl Meter {
         within
     }
 
-    /// The clock restarts, and with it every window.
+    /// Restarts the clock, and with it every window.
     pub fn restart(&mut self) {
         (self.ahead, self.last) = (0, Nanos::ZERO);
     }

@@ -26,7 +26,7 @@ impl<'ring, T: Plain, const N: usize> Reader<'ring, T, N> {
         Reader { ring, taken: ring.by_reader.taken.load(Relaxed), step: PhantomData }
     }
 
-    /// The reading end of a ring in memory shared with another process. A reader that was
+    /// Returns the reading end of a ring in memory shared with another process. A reader that was
     /// restarted goes on where the last one stopped, and may get again what that one was taking.
     /// See [`Writer::from_raw`](crate::Writer::from_raw).
     ///
@@ -111,7 +111,7 @@ impl<'ring, T: Plain, const N: usize, S: Step> Reader<'ring, T, N, S> {
         self.ring.by_writer.lost.load(Relaxed)
     }
 
-    /// The highest fill after a push, as the writer says: see
+    /// Returns the highest fill after a push, as the writer says: see
     /// [`Writer::peak`](crate::Writer::peak).
     #[must_use]
     pub fn peak(&self) -> u64 {

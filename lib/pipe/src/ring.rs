@@ -83,7 +83,7 @@ impl<T: Plain, const N: usize> Ring<T, N> {
         (Writer::attach(ring), Reader::attach(ring))
     }
 
-    /// The slot of record `number`: inside the ring for any number whatever.
+    /// Returns the slot of record `number`: inside the ring for any number whatever.
     #[inline(always)]
     pub(crate) fn slot(&self, number: u64) -> &Slot<T> {
         let () = Self::HAS_A_SLOT;

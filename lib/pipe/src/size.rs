@@ -27,7 +27,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// One message every `period`: α(Δ) = 1 + ⌊Δ / period⌋.
+    /// Returns one message every `period`: α(Δ) = 1 + ⌊Δ / period⌋.
     #[must_use]
     pub const fn periodic(period: Nanos) -> Self {
         Bucket { burst: 1, messages: 1, per: period, jitter: Nanos::ZERO }
@@ -66,8 +66,8 @@ impl Bucket {
         narrowed(refilled.saturating_add(self.burst as u128))
     }
 
-    /// The shortest window longer than `window` in which more may arrive; for ever if there is
-    /// none.
+    /// Returns the shortest window longer than `window` in which more may arrive; for ever if there
+    /// is none.
     pub(crate) const fn next_step(&self, window: Nanos) -> Nanos {
         if self.messages == 0 || self.per.0 == 0 || self.jitter.0 == u64::MAX {
             return Nanos::FOREVER;
@@ -123,8 +123,8 @@ pub const fn arrivals(contract: &[Bucket], window: Nanos) -> u64 {
     least
 }
 
-/// The longest time between two reads of a reader that runs every `period` and gives the slots
-/// back at least `earliest` and at most `latest` after each release: T + R − C.
+/// Returns the longest time between two reads of a reader that runs every `period` and gives the
+/// slots back at least `earliest` and at most `latest` after each release: T + R − C.
 #[must_use]
 pub const fn read_gap(period: Nanos, latest: Nanos, earliest: Nanos) -> Nanos {
     Nanos(period.0.saturating_add(latest.0.saturating_sub(earliest.0)))
@@ -148,8 +148,8 @@ pub const fn capacity(contract: &[Bucket], way_in: Nanos, read_gap: Nanos) -> us
     slots(arrivals(contract, Nanos(way_in.0.saturating_add(read_gap.0))))
 }
 
-/// The longest E − d_min for which `slots` are enough: the inverse of [`capacity`]. `None` if one
-/// burst is already too much, or nothing bounds the arrivals.
+/// Returns the longest E − d_min for which `slots` are enough: the inverse of [`capacity`]. `None`
+/// if one burst is already too much, or nothing bounds the arrivals.
 #[must_use]
 pub const fn longest_window(contract: &[Bucket], slots: usize) -> Option<Nanos> {
     let (mut longest, mut at) = (None, 0);
@@ -165,9 +165,9 @@ pub const fn longest_window(contract: &[Bucket], slots: usize) -> Option<Nanos> 
     longest
 }
 
-/// The longest period of a reader for which `slots` are enough, if each of its reads comes at
-/// least `earliest` after a release and before the next one, at an unknown phase: at most
-/// 2T − C between two reads. About half of what Little's law gives.
+/// Returns the longest period of a reader for which `slots` are enough, if each of its reads comes
+/// at least `earliest` after a release and before the next one, at an unknown phase: at most 2T − C
+/// between two reads. About half of what Little's law gives.
 ///
 /// ```
 /// use diapason_abi::Nanos;

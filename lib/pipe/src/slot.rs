@@ -23,7 +23,7 @@ impl<T: Plain> Slot<T> {
         "the size of a record must be a multiple of 8 bytes: add a field that fills it"
     );
 
-    /// All bytes zero, like fresh memory.
+    /// Returns all bytes zero, like fresh memory.
     pub(crate) const fn zeroed() -> Slot<T> {
         Slot(UnsafeCell::new(MaybeUninit::zeroed()))
     }

@@ -35,7 +35,7 @@ impl<'ring, T: Plain, const N: usize> Writer<'ring, T, N> {
         }
     }
 
-    /// The writing end of a ring in memory shared with another process. A writer that was
+    /// Returns the writing end of a ring in memory shared with another process. A writer that was
     /// restarted goes on where the last one stopped; what that one had not finished is not seen.
     ///
     /// ```
@@ -151,8 +151,8 @@ impl<'ring, T: Plain, const N: usize, S: Step> Writer<'ring, T, N, S> {
         self.lost
     }
 
-    /// The highest fill after a push, as the writer saw it: what the reader took during that push
-    /// still counts.
+    /// Returns the highest fill after a push, as the writer saw it: what the reader took during
+    /// that push still counts.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.peak

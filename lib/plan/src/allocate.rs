@@ -87,7 +87,7 @@ fn allot(described: &mut System, by_period: &[usize], lengths: Lengths) {
     }
 }
 
-/// The lines for `[scheduling]` that ask for `queues`, by the names of the Main VCPUs.
+/// Returns the lines for `[scheduling]` that ask for `queues`, by the names of the Main VCPUs.
 #[must_use]
 pub fn lines(queues: &[Queue], names: &[&str]) -> String {
     let count = queues.iter().filter_map(|queue| match queue {

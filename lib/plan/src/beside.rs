@@ -35,7 +35,7 @@ const DISK_BLOCKS: u32 = 128 << 10;
 const KEY_PERIOD: Nanos = Nanos::from_millis(100);
 const KEYS: u64 = 36_000;
 
-/// A fresh device of this kind; there is no model of what only QEMU has.
+/// Returns a fresh device of this kind; devices that only QEMU has have no model.
 #[must_use]
 pub fn model(model: UsbModel) -> Option<Box<dyn Device>> {
     Some(match model {
@@ -54,7 +54,7 @@ pub fn model(model: UsbModel) -> Option<Box<dyn Device>> {
     })
 }
 
-/// A fresh hub of this kind.
+/// Returns a fresh hub of this kind.
 #[must_use]
 pub fn hub(model: UsbModel) -> Hub {
     Hub::new(model.is_superspeed(), UsbModel::HUB_PORTS)
@@ -70,8 +70,8 @@ struct Beside {
     control: bool,
 }
 
-/// The longest time in which the bulk endpoint of the device `usb` in this direction, with packets
-/// of so many bytes, carries `bytes`.
+/// Returns the longest time in which the bulk endpoint of the device `usb` in this direction, with
+/// packets of so many bytes, carries `bytes`.
 ///
 /// # Errors
 /// Why the bus has no time for that, and the remedy.

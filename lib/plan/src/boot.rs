@@ -17,7 +17,7 @@ pub struct Cleared {
 }
 
 impl Plan {
-    /// The system, if its plan holds.
+    /// Returns the system, if its plan holds.
     ///
     /// # Errors
     /// The first reason why it must not boot.
@@ -28,7 +28,7 @@ impl Plan {
         }
     }
 
-    /// The system, whether its plan holds or not.
+    /// Returns the system, whether its plan holds or not.
     #[must_use]
     pub fn clear_anyway(&self, _: Unproved) -> Cleared {
         Cleared { system: self.told(), proved: self.holds() }
@@ -51,7 +51,7 @@ impl Plan {
 }
 
 impl Cleared {
-    /// The system as it boots.
+    /// Returns the system as it boots.
     #[must_use]
     pub fn system(&self) -> &System {
         &self.system
@@ -63,7 +63,7 @@ impl Cleared {
         self.proved
     }
 
-    /// Its boot archive; see [`diapason_system::build`].
+    /// Returns its boot archive; see [`diapason_system::build`].
     ///
     /// # Errors
     /// Programs that are missing or cannot be loaded, and memory that does not suffice.

@@ -53,7 +53,8 @@ impl Bused {
         Some(plan.load.iter().copied().max().unwrap_or_default())
     }
 
-    /// The c of [USB 2023, eq. 6] of an endpoint, in slots: by the mean, and by Algorithm 2.
+    /// Returns c of [USB 2023, eq. 6] of an endpoint, in slots: by the mean, and by Algorithm
+    /// 2.
     #[must_use]
     pub fn slots(&self, instance: &UsbBus, endpoint: &Async) -> [Option<u64>; 2] {
         let mean = self.mean.as_ref().map(|mean| mean.left);
@@ -64,13 +65,13 @@ impl Bused {
     }
 }
 
-/// The schedules of all buses of `system`, in their order.
+/// Returns the schedules of all buses of `system`, in their order.
 #[must_use]
 pub fn buses(system: &System) -> Vec<Bused> {
     system.buses.iter().map(Bused::of).collect()
 }
 
-/// The problems of buses that have no schedule.
+/// Returns the problems of buses that have no schedule.
 pub(crate) fn refusals<'a>(
     buses: &'a [Bused],
     system: &'a System,
@@ -101,7 +102,7 @@ fn called(system: &System, id: EndpointId) -> String {
     format!("`{}`", name(system, id))
 }
 
-/// The name of an endpoint.
+/// Returns the name of an endpoint.
 #[must_use]
 pub fn name(system: &System, id: EndpointId) -> &str {
     system.endpoint_name(id.0).unwrap_or_default()

@@ -31,8 +31,8 @@ impl Calls {
         self.0.call(call)
     }
 
-    /// An activation of the server's bottom half: it waits, locks, unlocks, and wakes a reader of
-    /// each channel, and one in each place for a tuned pipe.
+    /// Returns the cost of an activation of the server's bottom half: it waits, locks, unlocks, and
+    /// wakes a reader of each channel, and one in each place for a tuned pipe.
     pub(crate) fn of_bottom_half(&self, places: u64) -> Nanos {
         let own = [CallNumber::EventWait, CallNumber::SemLock, CallNumber::SemUnlock];
         let own = own.iter().fold(Nanos::ZERO, |sum, call| sum + self.each(*call));
@@ -40,7 +40,7 @@ impl Calls {
         own + Nanos(self.each(CallNumber::SemUnlock).0 * wakes)
     }
 
-    /// A thread waits for the next message.
+    /// Returns the cost of a wait for the next message.
     pub(crate) fn takes(&self, step: Step) -> Nanos {
         self.each(match step {
             Step::Mailed => CallNumber::MboxReceive,
@@ -49,7 +49,7 @@ impl Calls {
         })
     }
 
-    /// A thread hands a message over. A value is published without a call.
+    /// Returns a thread hands a message over. A value is published without a call.
     pub(crate) fn gives(&self, step: Step) -> Nanos {
         match step {
             Step::Mailed => self.each(CallNumber::MboxSend),
@@ -58,12 +58,12 @@ impl Calls {
         }
     }
 
-    /// A writer puts a message into its ring and tells the server.
+    /// Returns the cost of a write: the message goes into the ring, and the server is told.
     pub(crate) fn of_writer(&self) -> Nanos {
         self.each(CallNumber::MboxSend)
     }
 
-    /// A reader waits for its semaphore.
+    /// Returns the cost of a reader's wait for its semaphore.
     pub(crate) fn of_reader(&self) -> Nanos {
         self.each(CallNumber::SemLock)
     }

@@ -57,7 +57,7 @@ pub struct ChainItem {
     pub waiting: Option<(u64, u64)>,
 }
 
-/// The bills of all chains of `system`, in their order.
+/// Returns the bills of all chains of `system`, in their order.
 #[must_use]
 pub(crate) fn chains(plant: &Plant<'_>, pipes: &[Piped]) -> Vec<Chained> {
     plant.system.chains.iter().map(|chain| Chained { bill: plant.chain(chain, pipes) }).collect()
@@ -179,7 +179,7 @@ fn sampled(chain: &Chain, place: usize) -> Option<Nanos> {
     }
 }
 
-/// All processes of a chain.
+/// Returns all processes of a chain.
 #[must_use]
 pub fn processes(chain: &Chain, system: &System) -> Vec<u16> {
     let first = system.pipes[usize::from(chain.from)].process;
@@ -236,7 +236,7 @@ impl ChainBill {
     }
 }
 
-/// The problems of chains, each of which is a refusal of the system.
+/// Returns the problems of chains, each of which is a refusal of the system.
 pub(crate) fn refusals<'a>(
     chains: &'a [Chained],
     system: &'a System,

@@ -16,7 +16,7 @@ pub struct Core {
     pub ios: Vec<u16>,
 }
 
-/// The core that `described` asks for.
+/// Returns the core that `described` asks for.
 #[must_use]
 pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
     let mut core = Core { system: System::default(), mains: Vec::new(), ios: Vec::new() };
@@ -77,7 +77,7 @@ fn io(server: &Server, mains: &[u16]) -> Option<IoVcpu> {
     })
 }
 
-/// A queue as tables show it: `DP1` is the most urgent.
+/// Returns a queue as tables show it: `DP1` is the most urgent.
 #[must_use]
 pub fn queue_name(queue: Queue) -> String {
     match queue {

@@ -62,7 +62,7 @@ struct Declared {
     wakes: u64,
 }
 
-/// The bounds of all jobs. `mutexes` learns whose budgets last.
+/// Returns the bounds of all jobs. `mutexes` learns whose budgets last.
 pub(crate) fn jobs(system: &System, core: &Core, mutexes: &mut Mutexes<'_>) -> Jobs {
     let mut jobs: Jobs = vec![None; core.mains.len()];
     // The work of a job for others depends on the budgets of those before it.
@@ -195,7 +195,7 @@ fn declared(server: &Server) -> Option<Declared> {
     Some(Declared { work: Nanos(job_ns?), every: interval_ns.map(Nanos), wakes: wakes.into() })
 }
 
-/// The jobs without a bound.
+/// Returns the jobs without a bound.
 pub(crate) fn refusals(jobs: &Jobs, core: &Core, system: &System) -> Vec<Diagnostics> {
     let mut found = Vec::new();
     for (job, number) in jobs.iter().zip(&core.mains) {

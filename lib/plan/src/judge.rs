@@ -1,6 +1,8 @@
 //! Makes the plan of a system: asks every test, and collects what is refused.
 
 use crate::bus;
+use crate::cameras;
+use crate::can;
 use crate::chains;
 use crate::core::{self, is_by_period};
 use crate::jobs;
@@ -16,7 +18,7 @@ use diapason_system::{Diagnostics, System};
 use std::sync::OnceLock;
 
 impl Plan {
-    /// The plan of `system` on a processor of `clock_hz` instructions a second.
+    /// Returns the plan of `system` on a processor of `clock_hz` instructions a second.
     #[must_use]
     pub fn of(system: &System, clock_hz: u64) -> Plan {
         let costs = system.kernel_times(clock_hz);
@@ -29,6 +31,7 @@ impl Plan {
         let mut plan = Plan {
             chains: chains::chains(&plant, &pipes),
             buses: bus::buses(system),
+            cans: can::plans(system, &pipes),
             pipes,
             jobs,
             tuned: tuned::tuned(&plant),
@@ -62,6 +65,9 @@ impl Plan {
         let refused = refused.chain(refusal::of_pipes(self, system));
         let refused = refused.chain(refusals_of_places(&self.tuned, system));
         let refused = refused.chain(chains::refusals(&self.chains, system));
+        let refused = refused.chain(cameras::refusals(system));
+        let refused = refused.chain(can::refusals(system, &self.cans, &self.pipes));
+        let refused = refused.chain(can::contradictions(system, &self.cans));
         refused.chain(start::refusals(system)).chain(traffic::refusals(system)).collect()
     }
 }

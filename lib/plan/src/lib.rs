@@ -15,6 +15,8 @@ pub mod beside;
 mod boot;
 pub mod bus;
 mod calls;
+mod cameras;
+pub mod can;
 pub mod chains;
 pub mod core;
 pub mod jobs;

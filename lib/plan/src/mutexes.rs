@@ -59,8 +59,8 @@ impl<'a> Mutexes<'a> {
         self.lasting[place] = true;
     }
 
-    /// The most that a job, or the work for a message, on the VCPU at `place` does for others
-    /// within `window`.
+    /// Returns the longest time that a job, or the work for a message, on the VCPU at `place`
+    /// spends for others within `window`.
     pub(crate) fn help(&self, place: usize, window: Nanos) -> Nanos {
         let budgets = |vcpu: usize| match self.lasting.get(vcpu) {
             Some(true) => Budgets::Last,
@@ -105,7 +105,7 @@ impl<'a> Mutexes<'a> {
         self.system.sections.iter().find(is)
     }
 
-    /// Everything that is missing to say how long a process may wait for mutexes.
+    /// Returns everything that is missing to say how long a process may wait for mutexes.
     pub(crate) fn lacks(&self, process: u16) -> Vec<Missing> {
         let mut missing = Vec::new();
         let mut needed = self.of(process.into());

@@ -6,6 +6,7 @@
 //! in the interface for the bus, as fast as the node there takes them. The way back of the
 //! acknowledgement is that of a message that comes.
 
+use crate::can::contended_turn;
 use crate::missing::Missing;
 use crate::pipes::{Half, NoBill, Piped, Plant, contract, longest_transfer, own_supply};
 use crate::reports::Reporting;
@@ -31,7 +32,8 @@ impl Plant<'_> {
         Ok(Piped { bill, equation_nine: None })
     }
 
-    /// The bill of a pipe to a device if this is written, and the server told of it so late.
+    /// Returns the bill of a pipe to a device for this contract and this delay until the server is
+    /// told.
     pub(crate) fn output_of(
         &self,
         index: usize,
@@ -155,9 +157,9 @@ fn drain(turn: Nanos) -> Drain {
 }
 
 /// The time of a frame to the node that reads it, shortest and longest: that of the
-/// node or that of the bus, whichever is more.
-fn receiver(usb: usize, channel: u8, system: &System) -> Result<(Nanos, Nanos), Missing> {
-    let usb = &system.usb[usb];
+/// node or that of the bus, whichever is more; longest with all that other nodes may send before.
+fn receiver(number: usize, channel: u8, system: &System) -> Result<(Nanos, Nanos), Missing> {
+    let usb = &system.usb[number];
     let turn = usb.buses.iter().find_map(|bus| match bus.traffic {
         CanTraffic::Receiver { turn_ns } if bus.channel == usize::from(channel) => Some(turn_ns),
         _ => None,
@@ -170,5 +172,13 @@ fn receiver(usb: usize, channel: u8, system: &System) -> Result<(Nanos, Nanos), 
     };
     let rate = u64::from(usb.bit_rates[usize::from(channel)]);
     let [least, most] = [FRAME_BITS.0, FRAME_BITS.1].map(|bits| bits * 1_000_000_000 / rate);
-    Ok((Nanos(shortest.max(least)), Nanos(longest.max(most + 1))))
+    let contended = match contended_turn(system, number, channel) {
+        Some(Some(turn)) => turn.0,
+        Some(None) => {
+            let what = format!("messages on the bus of channel {channel} may leave it no room");
+            return Err((what, "lengthen `period` of `[[message]]`s that go before it".into()));
+        }
+        None => 0,
+    };
+    Ok((Nanos(shortest.max(least)), Nanos(longest.max(most + 1).max(contended))))
 }

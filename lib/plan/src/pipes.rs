@@ -70,7 +70,7 @@ impl NoBill {
     }
 }
 
-/// The bills of all pipes of `system`, in their order.
+/// Returns the bills of all pipes of `system`, in their order.
 #[must_use]
 pub(crate) fn pipes(plant: &Plant<'_>) -> Vec<Piped> {
     let each = (0..plant.system.pipes.len()).map(|index| {
@@ -200,8 +200,8 @@ impl Plant<'_> {
         ))
     }
 
-    /// The server of a pipe must not wait for a mutex of the description: every pipe of the server
-    /// would wait with it.
+    /// Checks that the server of a pipe waits for no mutex of the description: every pipe of the
+    /// server would wait with it.
     pub(crate) fn locks_nothing(&self, process: u16) -> Result<(), Missing> {
         let Some(mutex) = self.mutexes.shared_by(process) else { return Ok(()) };
         let name = self.system.process_name(process).unwrap_or_default();
@@ -303,7 +303,7 @@ impl Plant<'_> {
 }
 
 impl Inbound {
-    /// All stages, the last one for a `user`.
+    /// Returns all stages, the last one for a `user`.
     pub(crate) fn stages<'s>(&'s self, user: User<'s>) -> Stages<'s> {
         let (bus, interrupts, work) = (self.bus, self.interrupts, self.work);
         let bottom_half = Stage { work, telling: Telling::All, service: &self.half };
@@ -321,8 +321,8 @@ pub(crate) enum Half {
 }
 
 impl Plant<'_> {
-    /// The I/O VCPU of a thread of the server that works for the process of `pipe`, and how often
-    /// it is woken at most.
+    /// Returns the I/O VCPU of a thread of the server that works for the process of `pipe`, and the
+    /// most wake-ups of it.
     pub(crate) fn half(&self, pipe: &Pipe, half: Half) -> Result<(IoSupply, Nanos), Missing> {
         let Plant { system, core, .. } = *self;
         let process = &system.processes[usize::from(pipe.process)];
@@ -374,7 +374,7 @@ impl Plant<'_> {
     }
 }
 
-/// The Main VCPU of a process, which has to be its own.
+/// Returns the Main VCPU of a process, which has to be its own.
 pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<Supply, Missing> {
     is_alone(process, system)?;
     let reader = &system.processes[usize::from(process)];
@@ -397,7 +397,7 @@ pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<S
     })
 }
 
-/// One thread of a process, and nobody else, has its VCPU.
+/// Checks that one thread of a process, and no other, has its VCPU.
 pub(crate) fn is_alone(process: u16, system: &System) -> Result<(), Missing> {
     let reader = &system.processes[usize::from(process)];
     let users = system.processes.iter().filter(|process| process.vcpu == reader.vcpu);
@@ -430,7 +430,7 @@ pub(crate) fn is_alone(process: u16, system: &System) -> Result<(), Missing> {
     Ok(())
 }
 
-/// The longest time of a transfer of an interface, beside whatever shares its bus.
+/// Returns the longest time of a transfer of an interface, beside whatever shares its bus.
 pub(crate) fn longest_transfer(
     usb: usize,
     system: &System,

@@ -11,7 +11,7 @@ use diapason_abi::pipe::SLOTS;
 use diapason_analysis::server::{Failure, Nonsense, Queue, Refusal, Unfit, first_failure};
 use diapason_system::{Diagnostics, Pipe, Place, System, Way};
 
-/// The problem of a plan that does not hold.
+/// Returns the problem of a plan that does not hold.
 pub(crate) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
     match &plan.exact {
         Err(Unfit::Refused(refusal)) => of_exact(plan, system, refusal),
@@ -48,8 +48,8 @@ fn of_lost(vcpu: u16, what: &str, least: Nanos, system: &System) -> Diagnostics 
     system.problem(Place::Vcpu(vcpu), [&title, "", &note, &help])
 }
 
-/// The problems of pipes: no bound, one that is too long, a buffer that is too small. A number that
-/// several pipes lack is one problem.
+/// Returns the problems of pipes: no bound, one that is too long, a buffer that is too small. A
+/// number that several pipes lack is one problem.
 pub(crate) fn of_pipes(plan: &Plan, system: &System) -> Vec<Diagnostics> {
     let mut said: Vec<&str> = Vec::new();
     let mut found = Vec::new();

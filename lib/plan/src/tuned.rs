@@ -100,7 +100,7 @@ impl Plant<'_> {
     }
 }
 
-/// The places where nothing can be promised.
+/// Returns the places where nothing can be promised.
 pub(crate) fn refusals_of_places<'a>(
     tuned: &'a Tuned,
     system: &'a System,

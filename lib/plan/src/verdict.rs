@@ -2,6 +2,7 @@
 
 use crate::allocate;
 use crate::bus::Bused;
+use crate::can::CanPlan;
 use crate::chains::Chained;
 use crate::core::Core;
 use crate::jobs::{JobBound, Jobs};
@@ -11,7 +12,7 @@ use crate::tuned::Tuned;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{Admission, ClosedForm, Queue, Response, Unfit, breakdown};
 use diapason_costs::KernelTimes;
-use diapason_system::{Diagnostics, System, UsbBus};
+use diapason_system::{CanNetwork, Diagnostics, System, UsbBus};
 use std::sync::OnceLock;
 
 /// The statement of a sum against a bound about a system.
@@ -29,7 +30,7 @@ pub enum Verdict {
     Holds,
     /// Some promise cannot be kept.
     DoesNotHold,
-    /// The description asks for no promise: no VCPU, no pipe, no chain, no endpoint.
+    /// The description asks for no promise: no VCPU, no pipe, no chain, no endpoint, no message.
     PromisesNothing,
 }
 
@@ -56,6 +57,8 @@ pub struct Plan {
     pub chains: Vec<Chained>,
     /// The schedule of every USB bus that something is declared of.
     pub buses: Vec<Bused>,
+    /// The plan of every CAN bus whose messages are described.
+    pub cans: Vec<CanPlan>,
     /// Why the system is not admitted, the first reason first; empty: it is.
     pub findings: Vec<Diagnostics>,
     /// Mutexes that several VCPUs share, and of which not every holder says how long.
@@ -84,7 +87,7 @@ impl Sum {
 }
 
 impl Plan {
-    /// The system that is planned.
+    /// Returns the system that is planned.
     #[must_use]
     pub const fn system(&self) -> &System {
         &self.system
@@ -96,7 +99,7 @@ impl Plan {
         *self.margin.get_or_init(|| breakdown(&self.core.system))
     }
 
-    /// The cheapest queues that hold, one for each Main VCPU.
+    /// Returns the cheapest queues that hold, one for each Main VCPU.
     #[must_use]
     pub fn cheapest(&self) -> Option<&[Queue]> {
         let found = || allocate::cheapest(&self.system, self.costs.clock_hz());
@@ -114,10 +117,12 @@ impl Plan {
     pub fn verdict(&self) -> Verdict {
         let system = &self.system;
         let endpoints = |bus: &UsbBus| bus.periodic.is_empty() && bus.asyncs.is_empty();
+        let due = |can: &CanNetwork| can.messages.iter().any(|it| it.deadline_ns.is_some());
         let empty = system.vcpus.is_empty()
             && system.pipes.is_empty()
             && system.tpipes.is_empty()
             && system.chains.is_empty()
+            && !system.cans.iter().any(due)
             && system.buses.iter().all(endpoints);
         match (self.holds(), empty) {
             (false, _) => Verdict::DoesNotHold,
@@ -126,7 +131,7 @@ impl Plan {
         }
     }
 
-    /// The shortest grant of an I/O VCPU and the time in which it is its share.
+    /// Returns the shortest grant of an I/O VCPU and the time in which it is its share.
     #[must_use]
     pub fn grant(&self, io: usize) -> (Nanos, Nanos) {
         let io = &self.core.system.ios[io];
@@ -141,8 +146,8 @@ impl Plan {
         self.exact.as_ref().ok()?.responses.get(main)
     }
 
-    /// The bound of the job that is described of a VCPU, if the VCPU works for nothing else and the
-    /// exact test admits the system.
+    /// Returns the bound of the job that is described of a VCPU, if the VCPU works for nothing else
+    /// and the exact test admits the system.
     #[must_use]
     pub fn job(&self, main: usize) -> Option<&JobBound> {
         self.exact.as_ref().ok()?;

@@ -8,13 +8,13 @@
 pub struct Random(u64);
 
 impl Random {
-    /// The sequence of `seed`.
+    /// Returns the sequence of `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// The sequence of the `index`-th case of a campaign: neighbours share nothing.
+    /// Returns the sequence of the `index`-th case of a campaign: neighbours share nothing.
     #[must_use]
     pub const fn stream(seed: u64, index: u64) -> Random {
         let mut mixer = Random(seed ^ index.wrapping_mul(0xd134_2543_de82_ef95));

@@ -50,7 +50,7 @@ pub struct Overtaken {
 impl<T: Plain, const N: usize> StateBuffer<T, N> {
     const DEEP_ENOUGH: () = assert!(N >= 2, "a StateBuffer needs at least two slots");
 
-    /// A cell whose value is all zero.
+    /// Returns a cell whose value is all zero.
     #[must_use]
     pub const fn new() -> Self {
         let () = Self::DEEP_ENOUGH;
@@ -61,7 +61,7 @@ impl<T: Plain, const N: usize> StateBuffer<T, N> {
         }
     }
 
-    /// A cell holding `initial`.
+    /// Returns a cell holding `initial`.
     #[must_use]
     pub const fn holding(initial: T) -> Self {
         let mut cell = Self::new();
@@ -69,7 +69,7 @@ impl<T: Plain, const N: usize> StateBuffer<T, N> {
         cell
     }
 
-    /// The one writer, and a reader to copy.
+    /// Returns the one writer, and a reader to copy.
     pub fn split(&mut self) -> (Writer<'_, Self>, Reader<'_, Self>) {
         Writer::pair(self)
     }

@@ -61,12 +61,12 @@ macro_rules! for_all_units {
 }
 
 impl<T: Plain> Slot<T> {
-    /// All bytes zero, like fresh memory.
+    /// Returns all bytes zero, like fresh memory.
     pub(crate) const fn zeroed() -> Slot<T> {
         Slot(UnsafeCell::new(MaybeUninit::zeroed()))
     }
 
-    /// A slot that already holds `value`.
+    /// Returns a slot that already holds `value`.
     pub(crate) const fn holding(value: T) -> Slot<T> {
         Slot(UnsafeCell::new(MaybeUninit::new(value)))
     }

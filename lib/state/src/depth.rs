@@ -45,7 +45,7 @@ pub struct WriterTiming {
 }
 
 impl WriterTiming {
-    /// A writer without release jitter.
+    /// Returns a writer without release jitter.
     ///
     /// # Panics
     ///
@@ -83,7 +83,7 @@ pub struct ReaderTiming {
 }
 
 impl ReaderTiming {
-    /// A reader.
+    /// Returns a reader.
     ///
     /// # Panics
     ///
@@ -96,8 +96,8 @@ impl ReaderTiming {
         ReaderTiming { deadline, work, read }
     }
 
-    /// The longest time from the begin to the end of a read, preemption included: what is left of
-    /// the deadline when the rest of the job has had its time, `d − (c − c_r)`.
+    /// Returns the longest time from the begin to the end of a read, preemption included: what is
+    /// left of the deadline when the rest of the job has had its time, `d − (c − c_r)`.
     ///
     /// Right only if the deadline is *guaranteed for every execution time up to `work`*; a reader
     /// that merely happens to meet its deadlines may take up to `deadline` for its read.
@@ -147,8 +147,8 @@ pub const fn overlaps_any_schedule(writer: WriterTiming, reader: ReaderTiming) -
     at_least_one(releases_in(window, writer.period.0))
 }
 
-/// The `x_max` of [EMERALDS 1998], `1 + ⌊(R − (P − d_w)) / P⌋`. It can be one too small: see the
-/// crate's tests for writers and readers that break it.
+/// Returns the `x_max` of [EMERALDS 1998], `1 + ⌊(R − (P − d_w)) / P⌋`. It can be one too small:
+/// see the crate's tests for writers and readers that break it.
 #[must_use]
 pub const fn overlaps_as_published(writer: WriterTiming, reader: ReaderTiming) -> u64 {
     // The floor of a negative number above -1 is -1, which makes x_max zero.

@@ -54,7 +54,7 @@ impl<'cell, C: StateCell> Writer<'cell, C> {
         (Writer { cell, step: PhantomData }, Reader { cell, step: PhantomData })
     }
 
-    /// The writing end of a cell in memory shared with others.
+    /// Returns the writing end of a cell in memory shared with others.
     ///
     /// ```
     /// use diapason_state::{Reader, StateBuffer, Writer};
@@ -95,7 +95,7 @@ impl<'cell, C: StateCell, S: Step> Writer<'cell, C, S> {
         self.cell.put::<S>(value);
     }
 
-    /// A reader of the same cell.
+    /// Returns a reader of the same cell.
     #[must_use]
     pub fn reader(&self) -> Reader<'cell, C, S> {
         Reader { cell: self.cell, step: PhantomData }
@@ -103,7 +103,7 @@ impl<'cell, C: StateCell, S: Step> Writer<'cell, C, S> {
 }
 
 impl<'cell, C: StateCell> Reader<'cell, C> {
-    /// A reading end of a cell in memory shared with others; see [`Writer::from_raw`].
+    /// Returns a reading end of a cell in memory shared with others; see [`Writer::from_raw`].
     ///
     /// # Safety
     ///
@@ -124,7 +124,7 @@ impl<'cell, C: StateCell, S: Step> Reader<'cell, C, S> {
         Reader { cell: self.cell, step: PhantomData }
     }
 
-    /// The current value. Never waits and does not consume it.
+    /// Returns the current value. Never waits and does not consume it.
     #[inline]
     #[must_use]
     pub fn read(&self) -> C::Value {
@@ -168,13 +168,13 @@ impl<C: StateCell> StaticState<C> {
         StaticState { taken: AtomicBool::new(false), cell }
     }
 
-    /// The writer, to the first who asks.
+    /// Returns the writer, to the first who asks.
     pub fn writer(&self) -> Option<Writer<'_, C>> {
         let taken = self.taken.swap(true, Ordering::AcqRel);
         (!taken).then_some(Writer { cell: &self.cell, step: PhantomData })
     }
 
-    /// A reader, to everybody.
+    /// Returns a reader, to everybody.
     pub fn reader(&self) -> Reader<'_, C> {
         Reader { cell: &self.cell, step: PhantomData }
     }

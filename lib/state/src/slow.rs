@@ -39,7 +39,7 @@ impl<T: Plain, const N: usize, S: Step> Reader<'_, StateBuffer<T, N>, S> {
         "this cell is too large to be copied with interrupts off"
     );
 
-    /// The newest value, copied by the kernel in one piece.
+    /// Returns the newest value, copied by the kernel in one piece.
     ///
     /// A reader that uses only this needs not be counted in the depth. It must be on the writer's
     /// core: interrupts off here do not stop a writer elsewhere.

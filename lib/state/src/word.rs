@@ -35,13 +35,13 @@ impl<T: Plain> StateWord<T> {
     const FITS: () =
         assert!(size_of::<T>() <= 8, "a StateWord holds at most 8 bytes: use a StateBuffer");
 
-    /// A cell holding `initial`.
+    /// Returns a cell holding `initial`.
     #[must_use]
     pub const fn new(initial: T) -> Self {
         StateWord { word: AtomicU64::new(Self::pack(initial)), value: PhantomData }
     }
 
-    /// The one writer, and a reader to copy.
+    /// Returns the one writer, and a reader to copy.
     pub fn split(&mut self) -> (Writer<'_, Self>, Reader<'_, Self>) {
         Writer::pair(self)
     }

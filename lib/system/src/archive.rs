@@ -4,7 +4,7 @@ use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::memory::{self, Budget};
 use crate::settings;
 use crate::source::Span;
-use crate::system::{Mailbox, Process, Restart, SemaphoreKind, Server, System, Vcpu};
+use crate::system::{Mailbox, Place, Process, Restart, SemaphoreKind, Server, System, Vcpu};
 use diapason_abi::archive::{
     Archive, CRC_FROM, DeviceRecord, Header, NONE, ObjectKind, ObjectRecord, ProcessRecord,
     Refusal, SegmentRecord, VcpuKind, VcpuRecord, crc32, flags,
@@ -30,7 +30,7 @@ pub struct RunOptions {
 pub struct Permit(());
 
 impl Permit {
-    /// A permit. Only `lib/plan` and tests of this crate call this.
+    /// Returns a permit. Only `lib/plan` and tests of this crate call this.
     #[must_use]
     pub const fn granted() -> Permit {
         Permit(())
@@ -79,6 +79,11 @@ pub fn build(
 ) -> Result<Vec<u8>, Diagnostics> {
     if let Some(problem) = system.overcrowded() {
         return Err(problem);
+    }
+    if system.processes.is_empty() {
+        let title = "the system has no process that could run";
+        let help = "ask `diapason plan` about its buses, or add `[[process]]`";
+        return Err(system.problem(Place::Scheduling, [title, "", "", help]));
     }
     // A tool may have changed the pipes since the description was read.
     let system = &settings::followed(system);

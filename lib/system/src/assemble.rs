@@ -1,6 +1,7 @@
 //! From consistent declarations to a [`System`]: names become numbers and bits.
 
 use crate::bus;
+use crate::can;
 use crate::chain;
 use crate::declared::{
     Declared, DeclaredBell, DeclaredPlace, DeclaredProcess, DeclaredUsb, DeclaredVcpu,
@@ -26,7 +27,7 @@ use diapason_abi::archive::{INTERRUPTS_MAX, Location, MESSAGES};
 /// The interrupts of doorbells are numbered behind those of messages.
 const BELLS_FROM: u16 = MESSAGES + INTERRUPTS_MAX as u16;
 
-/// The system `declared` describes. Call it only for what `check` found nothing wrong with;
+/// Returns the system `declared` describes. Call it only for what `check` found nothing wrong with;
 /// otherwise what cannot be resolved is left out.
 pub(crate) fn system(declared: &Declared, source: &Source) -> System {
     let names = Names::collect(declared, &mut Report::new());
@@ -72,6 +73,7 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         chains: chain::chains(declared),
         sections: section::sections(declared),
         faults: fault::faults(declared),
+        cans: can::networks(declared),
         scheduling: Scheduling { dp_queues: queues.dynamic, exact: declared.scheduling.exact },
         origin: origin(declared, source),
     };
@@ -183,6 +185,8 @@ fn origin(declared: &Declared, source: &Source) -> Origin {
         tpipes: declared.tpipes.iter().map(|tpipe| tpipe.name.span.clone()).collect(),
         chains: declared.chains.iter().map(|chain| chain.name.span.clone()).collect(),
         endpoints: declared.endpoints.iter().map(|e| e.name.span.clone()).collect(),
+        cans: declared.cans.iter().map(|can| can.name.span.clone()).collect(),
+        messages: declared.messages.iter().map(|it| it.name.span.clone()).collect(),
         scheduling: match &declared.scheduling.place {
             nowhere if nowhere.is_empty() => declared.top.clone(),
             place => place.clone(),

@@ -189,7 +189,7 @@ fn twice(declared: &Declared, report: &mut Report) {
     }
 }
 
-/// Every bus instance of which something is declared, in the order of the text.
+/// Returns every bus instance of which something is declared, in the order of the text.
 pub(crate) fn buses(declared: &Declared) -> Vec<UsbBus> {
     let device = |on: &Option<At<String>>| {
         let name = &on.as_ref()?.value;

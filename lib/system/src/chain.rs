@@ -254,7 +254,7 @@ fn once(declared: &Declared, report: &mut Report) {
     }
 }
 
-/// The chains, as far as they are whole.
+/// Returns the chains, as far as they are whole.
 pub(crate) fn chains(declared: &Declared) -> Vec<Chain> {
     let number = |index: usize| u16::try_from(index).ok();
     let link = |link: &DeclaredLink| {

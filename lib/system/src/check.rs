@@ -7,7 +7,7 @@ use crate::limits::DECLARED_VCPUS_MAX;
 use crate::names::{self, FAULTS, Kind, Names, duplicates};
 use crate::source::{At, Span};
 use crate::{
-    bus, chain, cores, fault, hardware, pipe, queues, section, supervision, tpipe, usb, vcpus,
+    bus, can, chain, cores, fault, hardware, pipe, queues, section, supervision, tpipe, usb, vcpus,
 };
 use diapason_abi::archive::{BELLS_MAX, INTERRUPTS_MAX, OBJECTS_MAX, TABLE_MAX};
 use diapason_abi::{Key, PROCESSES_MAX};
@@ -16,6 +16,7 @@ use diapason_abi::{Key, PROCESSES_MAX};
 pub(crate) fn declarations(declared: &Declared, report: &mut Report) {
     let names = Names::collect(declared, report);
     cores::check(declared, &names, report);
+    can::check(declared, &names, report);
     between(declared, &names, report);
 }
 
@@ -47,7 +48,8 @@ fn between(declared: &Declared, names: &Names<'_>, report: &mut Report) {
 
 fn counts(declared: &Declared, report: &mut Report) {
     let d = declared;
-    if d.processes.is_empty() {
+    // A description may be of buses only, which are planned and not run.
+    if d.processes.is_empty() && d.cans.is_empty() {
         let help = "add `[[process]]` with `name = \"main\"` and `priority = 1`";
         report.push(Problem::new(&d.top, "the system has no process", help));
     }

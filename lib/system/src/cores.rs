@@ -25,7 +25,7 @@ pub(crate) fn count(table: &mut Table<'_, '_>) -> At<u16> {
     small(table.number("cores", 1..=CORES_MAX.into(), ""), 1, table.place())
 }
 
-/// The core of a process.
+/// Returns the core of a process.
 pub(crate) fn place(table: &mut Table<'_, '_>, name: &At<String>) -> At<u16> {
     let core = table.number("core", 0..=u64::from(CORES_MAX) - 1, "; 0 is the first");
     small(core, 0, name.span.clone())
@@ -219,7 +219,7 @@ fn whole_host(declared: &Declared, report: &mut Report) {
     }
 }
 
-/// The description of each core. Call it only for what [`check`] found nothing wrong with.
+/// Returns the description of each core. Call it only for what [`check`] found nothing wrong with.
 pub(crate) fn parts(declared: Declared) -> Vec<Declared> {
     match declared.cores.value {
         0 | 1 => vec![declared],
@@ -252,6 +252,7 @@ fn part(whole: &Declared, core: u16) -> Declared {
     part.chains.retain(|chain| cores_of_chain(whole, chain).first() == Some(&core));
     part.sections.retain(|part| part.process.as_ref().is_some_and(|name| on(whole, name) == core));
     part.faults.retain(|fault| fault.target.as_ref().is_some_and(|name| on(whole, name) == core));
+    part.cans.retain(|can| can.usb.as_ref().map_or(0, |usb| on(whole, usb)) == core);
     if let Dynamic::Queues(queues) = &mut part.scheduling.dynamic {
         queues.iter_mut().for_each(|queue| queue.value.retain(at_home));
     }

@@ -1,6 +1,7 @@
 //! The declarations of a description, item by item, with the place of everything that a later stage
 //! may refuse. Values are in range already; names are not resolved yet.
 
+use crate::can::{CanClass, CanScheduler};
 use crate::carried::Way;
 use crate::fault::kinds::FaultKind;
 use crate::limits::HUBS;
@@ -36,6 +37,8 @@ pub(crate) struct Declared {
     pub chains: Vec<DeclaredChain>,
     pub sections: Vec<DeclaredSection>,
     pub faults: Vec<DeclaredFault>,
+    pub cans: Vec<DeclaredCan>,
+    pub messages: Vec<DeclaredMessage>,
     pub scheduling: DeclaredScheduling,
     /// The places of the lists' headers, for what is wrong with a list as a whole.
     pub top: Span,
@@ -50,6 +53,11 @@ impl Declared {
     /// Returns the pipe of this name, and its number.
     pub fn pipe(&self, name: &str) -> Option<(usize, &DeclaredPipe)> {
         self.pipes.iter().enumerate().find(|(_, pipe)| pipe.name.value == name)
+    }
+
+    /// Returns the CAN bus that carries a message.
+    pub fn can(&self, message: &DeclaredMessage) -> Option<&DeclaredCan> {
+        self.cans.iter().find(|can| message.is_on(can))
     }
 
     /// Returns the USB device of this name, and its number.
@@ -75,6 +83,59 @@ impl Declared {
         let on = &self.controller_of(self.plug(&usb?.value)?.1)?.value;
         let drives = |process: &DeclaredProcess| process.uses.iter().any(|used| used.value == *on);
         self.processes.iter().position(drives)
+    }
+}
+
+/// `[[can]]`.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredCan {
+    pub name: At<String>,
+    pub rate: Option<At<u64>>,
+    pub scheduler: Option<At<CanScheduler>>,
+    pub epoch: Option<At<u64>>,
+    pub clocks: Option<At<u64>>,
+    /// Name of the interface of this host, and its channel.
+    pub usb: Option<At<String>>,
+    pub channel: Option<At<u64>>,
+    /// Names of nodes that send in the order of requests.
+    pub in_order: Vec<At<String>>,
+}
+
+impl DeclaredCan {
+    pub fn is(&self, scheduler: CanScheduler) -> bool {
+        self.scheduler.as_ref().is_some_and(|own| own.value == scheduler)
+    }
+
+    pub fn channel(&self) -> u64 {
+        self.channel.as_ref().map_or(0, |channel| channel.value)
+    }
+}
+
+/// `[[message]]`.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredMessage {
+    pub name: At<String>,
+    /// Name of the bus.
+    pub bus: Option<At<String>>,
+    /// Name of the sender: a process of this host, or a node.
+    pub process: Option<At<String>>,
+    pub node: Option<At<String>>,
+    pub class: Option<At<CanClass>>,
+    pub bytes: Option<At<u64>>,
+    pub period: Option<At<u64>>,
+    pub deadline: Option<At<u64>>,
+    pub jitter: Option<At<u64>>,
+    pub id: Option<At<u64>>,
+    pub extended: bool,
+}
+
+impl DeclaredMessage {
+    pub fn is(&self, class: CanClass) -> bool {
+        self.class.as_ref().is_some_and(|own| own.value == class)
+    }
+
+    pub fn is_on(&self, can: &DeclaredCan) -> bool {
+        self.bus.as_ref().is_some_and(|bus| bus.value == can.name.value)
     }
 }
 
@@ -129,7 +190,7 @@ impl DeclaredDevice {
         self.irqs.as_ref().map_or(0, |irqs| irqs.value)
     }
 
-    /// The interval of its interrupt number `index`.
+    /// Returns the interval of its interrupt number `index`.
     pub fn interval(&self, index: u16) -> Option<u64> {
         self.intervals.get(usize::from(index)).or(self.intervals.first()).copied()
     }

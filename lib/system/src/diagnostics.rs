@@ -65,13 +65,13 @@ impl Problem {
         self
     }
 
-    /// The text is not TOML here.
+    /// Marks a place at which the text is not TOML.
     pub fn syntax(mut self) -> Problem {
         self.is_syntax = true;
         self
     }
 
-    /// The text is not TOML from here on.
+    /// Marks a place from which on the text is not TOML.
     pub fn swallowing(mut self) -> Problem {
         self.swallows = true;
         self.syntax()
@@ -181,7 +181,7 @@ impl Diagnostics {
         Diagnostics { source, problems }
     }
 
-    /// Each problem in short, in the order of the text.
+    /// Returns each problem in short, in the order of the text.
     #[must_use]
     pub fn items(&self) -> Vec<Item<'_>> {
         self.problems.iter().map(|problem| problem.item(&self.source)).collect()

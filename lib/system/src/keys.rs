@@ -11,8 +11,8 @@ use diapason_abi::layout;
 /// Largest segment, and largest device.
 const SLOT: u64 = layout::SLOT;
 
-/// The name of what `table` declares; empty if it has none. A bad one is reported and kept, so that
-/// what refers to it is not reported too.
+/// Returns the name of what `table` declares; empty if it has none. A bad one is reported and kept,
+/// so that what refers to it is not reported too.
 pub(crate) fn name(table: &mut Table<'_, '_>) -> At<String> {
     let nothing = At::new(String::new(), table.place());
     if table.get("name").is_none() {
@@ -26,7 +26,7 @@ pub(crate) fn name(table: &mut Table<'_, '_>) -> At<String> {
     name
 }
 
-/// A text that has to be there.
+/// Returns a text that has to be there.
 pub(crate) fn required(
     table: &mut Table<'_, '_>,
     key: &'static str,
@@ -48,7 +48,7 @@ pub(crate) fn clock(table: &mut Table<'_, '_>) -> Option<u64> {
     Some(clock.value)
 }
 
-/// A size that must be given.
+/// Returns a size that must be given.
 pub(crate) fn required_size(table: &mut Table<'_, '_>, help: &str) -> u64 {
     if table.get("size").is_none() {
         table.needs("size", help);

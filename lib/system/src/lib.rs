@@ -19,6 +19,7 @@
 mod archive;
 mod assemble;
 mod bus;
+mod can;
 mod carried;
 mod chain;
 mod check;
@@ -55,6 +56,7 @@ mod vcpu;
 mod vcpus;
 
 pub use archive::{Permit, RunOptions, build};
+pub use can::{CanClass, CanMessage, CanNetwork, CanScheduler, CanSender};
 pub use carried::{Chain, ChainLink, Handover, Pipe, Tpipe, Way};
 pub use diagnostics::{Diagnostics, Item};
 pub use fault::kinds::{Fault, FaultKind, FaultTarget, LIES};

@@ -49,7 +49,7 @@ impl Budget {
         self.0.iter().map(|(_, bytes)| bytes).fold(0, |sum, bytes| sum.saturating_add(*bytes))
     }
 
-    /// The problem, if this is more than the machine has.
+    /// Returns the problem, if this is more than the machine has.
     pub fn problem(&self, system: &System) -> Option<Problem> {
         let (need, have) = (self.total(), system.memory);
         if need <= have {

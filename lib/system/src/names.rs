@@ -16,12 +16,12 @@ pub(crate) const SUPERVISOR: &str = "supervisor";
 /// Ends the names of the mailboxes for fault reports.
 pub(crate) const FAULTS: &str = ".faults";
 
-/// The name of the mailbox with the fault reports for `supervisor`.
+/// Returns the name of the mailbox with the fault reports for `supervisor`.
 pub(crate) fn faults_of(supervisor: &str) -> String {
     format!("{supervisor}{FAULTS}")
 }
 
-/// The name of a message of a device, as programs wait for it.
+/// Returns the name of a message of a device, as programs wait for it.
 pub(crate) fn message_of(device: &str, number: u16) -> String {
     format!("{device}.{number}")
 }
@@ -123,12 +123,12 @@ impl<'d> Names<'d> {
         self.0.get(name)
     }
 
-    /// The index of the process of that name.
+    /// Returns the index of the process of that name.
     pub fn process(&self, name: &str) -> Option<usize> {
         self.get(name).filter(|meaning| meaning.kind == Kind::Process).map(|meaning| meaning.index)
     }
 
-    /// The index of the VCPU of that name.
+    /// Returns the index of the VCPU of that name.
     pub fn vcpu(&self, name: &str) -> Option<usize> {
         self.get(name).filter(|meaning| meaning.kind == Kind::Vcpu).map(|meaning| meaning.index)
     }
@@ -161,7 +161,7 @@ impl<'d> Names<'d> {
         false
     }
 
-    /// The nearest name to `word` among those of the kinds wanted.
+    /// Returns the nearest name to `word` among those of the kinds wanted.
     pub fn nearest(&self, word: &str, wanted: impl Fn(Kind) -> bool) -> Option<&'d str> {
         let candidates = self.0.iter().filter(|(_, meaning)| wanted(meaning.kind));
         nearest(word, candidates.map(|(name, _)| *name))
@@ -204,8 +204,8 @@ fn everything(declared: &Declared) -> impl Iterator<Item = (&str, Meaning)> {
         .filter(|(name, _)| !name.is_empty())
 }
 
-/// The kernel compares keys, not names: report two names with the same key, or with the key that
-/// means "private". `key_of` is a parameter so that this can be tested.
+/// Reports two names with the same key, because the kernel compares keys and not names, or with the
+/// key that means "private". `key_of` is a parameter so that this can be tested.
 pub(crate) fn check_keys(declared: &Declared, key_of: fn(&str) -> Key, report: &mut Report) {
     let mut keys: BTreeMap<Key, String> = BTreeMap::from([(Key::PRIVATE, String::new())]);
     for (name, meaning) in everything(declared) {

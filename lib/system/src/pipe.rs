@@ -202,7 +202,7 @@ fn has_vcpu(declared: &Declared, way: Way, name: &At<String>, report: &mut Repor
     }
 }
 
-/// The pipes, as far as they are whole.
+/// Returns the pipes, as far as they are whole.
 pub(crate) fn pipes(declared: &Declared) -> Vec<Pipe> {
     let number = |index: usize| u16::try_from(index).ok();
     let whole = |pipe: &DeclaredPipe| {

@@ -11,7 +11,7 @@ use crate::names;
 use crate::source::At;
 use crate::system::{Process, Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
-use crate::{bus, chain, cores, device, fault, pipe, section, settings, tpipe, usb, vcpu};
+use crate::{bus, can, chain, cores, device, fault, pipe, section, settings, tpipe, usb, vcpu};
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
 use toml::Spanned;
@@ -51,6 +51,8 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         "section",
         "fault",
         "doorbell",
+        "can",
+        "message",
     ];
     let lists = keys.map(|key| top.list(key));
     top.report_unknown();
@@ -72,6 +74,8 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         sections,
         faults,
         doorbells,
+        cans,
+        messages,
     ] = lists;
     let mut declared = system_keys(system, report);
     declared.processes = processes.into_iter().map(|raw| process(raw, report)).collect();
@@ -91,6 +95,8 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.sections = sections.into_iter().map(|raw| section::section(raw, report)).collect();
     declared.faults = faults.into_iter().filter_map(|raw| fault::fault(raw, report)).collect();
     declared.doorbells = doorbells.into_iter().map(|raw| cores::doorbell(raw, report)).collect();
+    declared.cans = cans.into_iter().map(|raw| can::can(raw, report)).collect();
+    declared.messages = messages.into_iter().map(|raw| can::message(raw, report)).collect();
     declared.scheduling = vcpu::scheduling(scheduling, report);
     declared
 }
@@ -141,6 +147,8 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         chains: Vec::new(),
         sections: Vec::new(),
         faults: Vec::new(),
+        cans: Vec::new(),
+        messages: Vec::new(),
         scheduling: vcpu::scheduling(None, report),
         top: 0..0,
     };

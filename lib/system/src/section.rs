@@ -189,7 +189,7 @@ fn without_cycle(declared: &Declared, report: &mut Report) {
     }
 }
 
-/// The sections, as far as they are whole. An outer section comes before those inside it.
+/// Returns the sections, as far as they are whole. An outer section comes before those inside it.
 pub(crate) fn sections(declared: &Declared) -> Vec<CriticalSection> {
     let mut order: Vec<usize> = Vec::new();
     for _ in &declared.sections {

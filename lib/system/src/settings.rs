@@ -115,7 +115,7 @@ fn place(
     None
 }
 
-/// The system whose servers are told what follows from its pipes, as they are now.
+/// Returns the system whose servers are told what follows from its pipes, as they are now.
 pub(crate) fn followed(system: &System) -> System {
     let mut told = system.clone();
     for (server, process) in (0u16..).zip(&mut told.processes) {

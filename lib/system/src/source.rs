@@ -39,7 +39,8 @@ impl Source {
         start..floor(&self.text, span.end.max(start))
     }
 
-    /// The whole lines from the first to the last of the places, and the number of the first line.
+    /// Returns the whole lines from the first to the last of the places, and the number of the
+    /// first line.
     pub fn lines_around<'s>(&self, places: impl Iterator<Item = &'s Span>) -> (Span, usize) {
         let (mut start, mut end) = (self.text.len(), 0);
         for place in places.map(|span| self.clamp(span)) {
@@ -70,7 +71,7 @@ impl Lines {
         Lines(text.match_indices('\n').map(|(offset, _)| offset).collect())
     }
 
-    /// The number, from 0, of the line with byte `offset`.
+    /// Returns the number, from 0, of the line with byte `offset`.
     pub fn number(&self, offset: usize) -> usize {
         self.0.partition_point(|newline| *newline < offset)
     }

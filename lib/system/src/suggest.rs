@@ -1,6 +1,6 @@
 //! "Did you mean": the candidate closest to a mistyped word.
 
-/// The candidate nearest to `word`, if it is near enough to be what was meant.
+/// Returns the candidate nearest to `word`, if it is near enough to be what was meant.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -37,7 +37,7 @@ fn distance(a: &str, b: &str) -> usize {
     last[b.len()]
 }
 
-/// The words quoted, as "`a`, `b` and `c`", for a help line.
+/// Returns the words quoted, as "`a`, `b` and `c`", for a help line.
 pub(crate) fn listed<'a>(words: impl IntoIterator<Item = &'a str>, last_joint: &str) -> String {
     let quoted: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {

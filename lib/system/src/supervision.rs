@@ -6,7 +6,7 @@ use crate::names::{NOBODY, Names, SUPERVISOR};
 use crate::source::{At, Span};
 use crate::system::Restart;
 
-/// The supervisor of `process`, which is number `index`.
+/// Returns the supervisor of `process`, which is number `index`.
 pub(crate) fn of(process: &DeclaredProcess, index: usize, names: &Names<'_>) -> Option<usize> {
     match &process.supervisor {
         Supervision::Nobody(_) => None,

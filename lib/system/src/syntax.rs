@@ -6,7 +6,7 @@ use crate::source::{Lines, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
-/// The tables of `text`, as far as they can be recognized.
+/// Returns the tables of `text`, as far as they can be recognized.
 pub(crate) fn table<'t>(text: &'t str, report: &mut Report) -> Spanned<DeTable<'t>> {
     let (table, mut errors) = DeTable::parse_recoverable(text);
     errors.sort_by_key(|error| error.span().map_or(0, |span| span.start));

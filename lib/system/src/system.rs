@@ -1,5 +1,6 @@
 //! A system as its description says it, with every default filled in and every rule checked.
 
+use crate::can::CanNetwork;
 use crate::carried::{Chain, Pipe, Tpipe};
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::fault::kinds::Fault;
@@ -50,6 +51,8 @@ pub struct System {
     pub sections: Vec<CriticalSection>,
     /// The faults in the simulator.
     pub faults: Vec<Fault>,
+    /// CAN buses whose messages are described.
+    pub cans: Vec<CanNetwork>,
     /// In which order they run.
     pub scheduling: Scheduling,
     pub(crate) origin: Origin,
@@ -73,6 +76,10 @@ pub(crate) struct Origin {
     pub chains: Vec<Span>,
     /// The names of the endpoints.
     pub endpoints: Vec<Span>,
+    /// Of each CAN bus, its name.
+    pub cans: Vec<Span>,
+    /// Of each message on a CAN bus, its name.
+    pub messages: Vec<Span>,
     /// The header of `[scheduling]`, or of the system.
     pub scheduling: Span,
 }
@@ -323,18 +330,22 @@ pub enum Place {
     Chain(u16),
     /// The USB endpoint of this number.
     Endpoint(u32),
+    /// The CAN bus of this number.
+    Can(u16),
+    /// The message on a CAN bus of this number.
+    CanMessage(u16),
     /// The scheduling as a whole.
     Scheduling,
 }
 
 impl System {
-    /// The name of process number `index`, for tables and traces.
+    /// Returns the name of process number `index`, for tables and traces.
     #[must_use]
     pub fn process_name(&self, index: u16) -> Option<&str> {
         self.processes.get(usize::from(index)).map(|process| process.name.as_str())
     }
 
-    /// The name of object number `index` of the boot archive.
+    /// Returns the name of object number `index` of the boot archive.
     #[must_use]
     pub fn object_name(&self, index: u16) -> Option<&str> {
         let semaphores = self.semaphores.iter().map(|object| &object.name);
@@ -344,25 +355,25 @@ impl System {
         Some(name)
     }
 
-    /// The name of segment number `index`.
+    /// Returns the name of segment number `index`.
     #[must_use]
     pub fn segment_name(&self, index: u16) -> Option<&str> {
         self.segments.get(usize::from(index)).map(|segment| segment.name.as_str())
     }
 
-    /// The name of device number `index`.
+    /// Returns the name of device number `index`.
     #[must_use]
     pub fn device_name(&self, index: u16) -> Option<&str> {
         self.devices.get(usize::from(index)).map(|device| device.name.as_str())
     }
 
-    /// The name of USB endpoint number `index`.
+    /// Returns the name of USB endpoint number `index`.
     #[must_use]
     pub fn endpoint_name(&self, index: u32) -> Option<&str> {
         self.endpoints.get(index as usize).map(String::as_str)
     }
 
-    /// The name of VCPU number `index`.
+    /// Returns the name of VCPU number `index`.
     #[must_use]
     pub fn vcpu_name(&self, index: u16) -> Option<&str> {
         self.vcpus.get(usize::from(index)).map(|vcpu| vcpu.name.as_str())
@@ -382,8 +393,9 @@ impl System {
         self.vcpus.len() as u64 + self.processes.iter().map(|p| u64::from(p.vcpus)).sum::<u64>()
     }
 
-    /// A problem that another stage found with this system, shown at `place` as those of this
-    /// crate are: what is wrong (`title`, and `label` beside the place), facts, and the remedy.
+    /// Returns a problem that another stage found with this system, shown at `place` as those of
+    /// this crate are: what is wrong (`title`, and `label` beside the place), facts, and the
+    /// remedy.
     #[must_use]
     pub fn problem(&self, place: Place, [title, label, note, help]: [&str; 4]) -> Diagnostics {
         let nowhere = 0..0;
@@ -396,6 +408,10 @@ impl System {
             Place::Tpipe(index) => self.origin.tpipes.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Chain(index) => self.origin.chains.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Endpoint(index) => self.origin.endpoints.get(index as usize).unwrap_or(&nowhere),
+            Place::Can(index) => self.origin.cans.get(usize::from(index)).unwrap_or(&nowhere),
+            Place::CanMessage(index) => {
+                self.origin.messages.get(usize::from(index)).unwrap_or(&nowhere)
+            }
             Place::Scheduling => &self.origin.scheduling,
         };
         let mut problem = Problem::new(span, title, help).label(label);
@@ -407,7 +423,7 @@ impl System {
         Diagnostics::new(self.origin.source.clone(), report)
     }
 
-    /// The problem, if there can be more VCPUs than the kernel schedules.
+    /// Returns the problem, if there can be more VCPUs than the kernel schedules.
     #[must_use]
     pub fn overcrowded(&self) -> Option<Diagnostics> {
         let (most, all) = (u64::from(VCPUS_MAX), self.vcpus_at_most());

@@ -55,7 +55,7 @@ impl<'t, 'r> Table<'t, 'r> {
         self.raw.entries.get(key)
     }
 
-    /// A list of tables, written `[[key]]`.
+    /// Reads a list of tables, written `[[key]]`.
     pub fn list(&mut self, key: &'static str) -> Vec<Raw<'t>> {
         let Some(entry) = self.get(key) else { return Vec::new() };
         match entry.get_ref() {
@@ -111,7 +111,7 @@ impl<'t, 'r> Table<'t, 'r> {
         self.report.push(Problem::new(&entry.span(), title, help));
     }
 
-    /// A text; `example` shows how the key is written.
+    /// Reads a text; `example` shows how the key is written.
     pub fn text(&mut self, key: &'static str, example: &str) -> Option<At<String>> {
         let entry = self.get(key)?;
         let text = entry.get_ref().as_str();
@@ -121,7 +121,7 @@ impl<'t, 'r> Table<'t, 'r> {
         Some(At::new(text?.to_owned(), entry.span()))
     }
 
-    /// A text that `parse` understands; `what` it should be, and an example.
+    /// Reads a text that `parse` understands; `what` it should be, and an example.
     pub fn parsed<T>(
         &mut self,
         key: &'static str,
@@ -149,7 +149,7 @@ impl<'t, 'r> Table<'t, 'r> {
         flag
     }
 
-    /// A list of lists of texts.
+    /// Reads a list of lists of texts.
     pub fn lists(&mut self, key: &'static str, example: &str) -> Vec<At<Vec<At<String>>>> {
         let Some(entry) = self.get(key) else { return Vec::new() };
         let Some(array) = entry.get_ref().as_array() else {
@@ -173,7 +173,7 @@ impl<'t, 'r> Table<'t, 'r> {
         lists
     }
 
-    /// A list of texts.
+    /// Reads a list of texts.
     pub fn texts(&mut self, key: &'static str, example: &str) -> Vec<At<String>> {
         let Some(entry) = self.get(key) else { return Vec::new() };
         self.names(key, entry, example)
@@ -194,7 +194,7 @@ impl<'t, 'r> Table<'t, 'r> {
         texts
     }
 
-    /// One of a few words; `hint` says what else it can be.
+    /// Reads one of a few words; `hint` says what else it can be.
     pub fn choice<T: Copy>(
         &mut self,
         key: &'static str,
@@ -220,7 +220,7 @@ impl<'t, 'r> Table<'t, 'r> {
         None
     }
 
-    /// A whole number in `range`; `hint` follows the range in the help.
+    /// Reads a whole number in `range`; `hint` follows the range in the help.
     pub fn number(
         &mut self,
         key: &'static str,
@@ -232,7 +232,7 @@ impl<'t, 'r> Table<'t, 'r> {
         self.within(key, entry, (&range, hint), ("a whole number", &example))
     }
 
-    /// A list of whole numbers in `range`.
+    /// Reads a list of whole numbers in `range`.
     pub fn numbers(
         &mut self,
         key: &'static str,
@@ -314,7 +314,7 @@ impl<'t, 'r> Table<'t, 'r> {
         number
     }
 
-    /// A number of bytes in `range`, in whole pages.
+    /// Reads a number of bytes in `range`, in whole pages.
     pub fn size(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<At<u64>> {
         let entry = self.get(key)?;
         let bytes = match entry.get_ref() {
@@ -343,13 +343,13 @@ impl<'t, 'r> Table<'t, 'r> {
         size.map(i128::from)
     }
 
-    /// A time in ns, in `range`.
+    /// Reads a time in ns, in `range`.
     pub fn duration(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<At<u64>> {
         let entry = self.get(key)?;
         self.time(key, entry, &range)
     }
 
-    /// A time in ns, in `range`, or a list of such times.
+    /// Reads a time in ns, in `range`, or a list of such times.
     pub fn durations(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Vec<At<u64>> {
         let Some(entry) = self.get(key) else { return Vec::new() };
         match entry.get_ref().as_array() {

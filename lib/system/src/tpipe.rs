@@ -228,7 +228,7 @@ fn threads(declared: &Declared, name: &At<String>, report: &mut Report) {
     }
 }
 
-/// The places, as far as they are whole.
+/// Returns the places, as far as they are whole.
 pub(crate) fn tpipes(declared: &Declared, names: &Names<'_>) -> Vec<Tpipe> {
     let number = |index: usize| u16::try_from(index).ok();
     let whole = |(place, tpipe): (usize, &DeclaredTpipe)| {

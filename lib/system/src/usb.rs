@@ -202,7 +202,7 @@ pub(crate) fn identity(usb: &DeclaredUsb) -> (u16, u16) {
     (number(&usb.vendor), number(&usb.product))
 }
 
-/// The bit rates of all channels.
+/// Returns the bit rates of all channels.
 pub(crate) fn bit_rates(usb: &DeclaredUsb) -> [u32; can::EACH] {
     let told = |channel: usize| u32::try_from(usb.bit_rates.get(channel)?.value).ok();
     std::array::from_fn(|channel| told(channel).unwrap_or(can::BIT_RATE))
@@ -214,7 +214,7 @@ pub(crate) fn sample_point(usb: &DeclaredUsb) -> u16 {
     told.unwrap_or(can::SAMPLE_POINT)
 }
 
-/// The buses of a checked device.
+/// Returns the buses of a checked device.
 pub(crate) fn buses(usb: &DeclaredUsb) -> Vec<CanBus> {
     described(usb).into_iter().map(|(_, bus)| bus).collect()
 }

@@ -54,6 +54,19 @@ const BUS: [&str; 13] = [
     "within",
 ];
 
+/// Keys of `[[can]]` and `[[message]]`, one row for some pairs of them.
+const MESSAGES: [&str; 9] = [
+    "rate",
+    "scheduler",
+    "epoch",
+    "clocks",
+    "usb`, `channel",
+    "in_order",
+    "node`, `process",
+    "class",
+    "id`, `extended",
+];
+
 #[test]
 fn every_key_is_in_the_reference() {
     let keys = [
@@ -119,6 +132,7 @@ fn every_key_is_in_the_reference() {
         "admission",
     ];
     let others = PIPE.into_iter().chain(FAULT).chain(BUS).chain(CAN).chain(SETTINGS).chain(SECTION);
+    let others = others.chain(MESSAGES);
     for key in keys.into_iter().chain(others) {
         assert!(REFERENCE.contains(&format!("| `{key}` |")), "{key}");
     }

@@ -53,7 +53,7 @@ pub enum EndpointKind {
 }
 
 impl EndpointKind {
-    /// Its number in a context.
+    /// Returns its number in a context.
     #[must_use]
     pub const fn number(self) -> u32 {
         match self {
@@ -177,7 +177,7 @@ impl Slot {
         state_number, set_state_number: 3 [27; 5];
     }
 
-    /// Its state; `None` if the number is reserved.
+    /// Returns its state; `None` if the number is reserved.
     #[must_use]
     pub const fn state(&self) -> Option<SlotState> {
         Some(match self.state_number() {
@@ -217,7 +217,7 @@ impl Endpoint {
         payload, set_payload: 4 [16; 16];
     }
 
-    /// Its state; `None` if the number is reserved.
+    /// Returns its state; `None` if the number is reserved.
     #[must_use]
     pub const fn state(&self) -> Option<EndpointState> {
         Some(match self.state_number() {
@@ -230,7 +230,7 @@ impl Endpoint {
         })
     }
 
-    /// Its kind; `None` if not valid.
+    /// Returns its kind; `None` if not valid.
     #[must_use]
     pub const fn kind(&self) -> Option<EndpointKind> {
         EndpointKind::decode(self.kind_number())

@@ -181,7 +181,7 @@ pub struct Trb {
 }
 
 impl Trb {
-    /// A block of this kind, not yet owned by anybody.
+    /// Returns a block of this kind, not yet owned by anybody.
     #[must_use]
     pub const fn new(kind: Kind, parameter: u64, status: u32, flags: u32) -> Trb {
         Trb { parameter, status, control: (kind as u32) << 10 | flags }
@@ -265,19 +265,19 @@ impl Trb {
         self.status & 0xff_ffff
     }
 
-    /// The status word of a transfer block.
+    /// Returns the status word of a transfer block.
     #[must_use]
     pub const fn transfer_status(length: u32, packets_left: u32, interrupter: u16) -> u32 {
         length & 0x1_ffff | (packets_left & 0x1f) << 17 | (interrupter as u32) << 22
     }
 
-    /// The status word of an event.
+    /// Returns the status word of an event.
     #[must_use]
     pub const fn event_status(completion: Completion, rest: u32) -> u32 {
         (completion as u32) << 24 | rest & 0xff_ffff
     }
 
-    /// The bits that name a slot and an endpoint.
+    /// Returns the bits that name a slot and an endpoint.
     #[must_use]
     pub const fn place(slot: u8, endpoint: u8) -> u32 {
         (slot as u32) << 24 | (endpoint as u32 & 0x1f) << 16
@@ -292,7 +292,7 @@ pub const fn context_index(address: u8) -> u8 {
     if number == 0 { 1 } else { 2 * number + (address >> 7) }
 }
 
-/// The endpoint address at a device context index (0 for the control endpoint).
+/// Returns the endpoint address at a device context index (0 for the control endpoint).
 #[must_use]
 pub const fn endpoint_address(index: u8) -> u8 {
     if index <= 1 { 0 } else { (index / 2) | ((index & 1) << 7) }

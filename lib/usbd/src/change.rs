@@ -21,7 +21,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// The endpoint whose completion the class waits for.
+    /// Returns the endpoint whose completion the class waits for.
     pub const fn endpoint(self) -> u8 {
         match self {
             Change::Alternate { .. } => 0,
@@ -45,13 +45,13 @@ impl Changes {
         (self.wanted, self.asked) = (Some(change), false);
     }
 
-    /// Nothing is wanted any more, and the settings are those after a configuration.
+    /// Forgets every wish; the settings are those after a configuration.
     pub fn forget(&mut self) {
         // The driver still carries out the changes that it has accepted.
         self.wanted = None;
     }
 
-    /// The driver has done it.
+    /// Notes that the driver has done it.
     pub fn settled(&mut self) -> Option<Change> {
         let change = self.refused()?;
         if let Change::Alternate { interface, alternate } = change
@@ -62,7 +62,7 @@ impl Changes {
         Some(change)
     }
 
-    /// The device did not do it.
+    /// Notes that the device did not do it.
     pub fn refused(&mut self) -> Option<Change> {
         self.wanted.take_if(|_| self.asked)
     }

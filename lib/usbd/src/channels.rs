@@ -165,7 +165,7 @@ impl<P: Platform> Channels<P> {
         core::mem::take(&mut self.fresh)
     }
 
-    /// The interface is gone, or of no use: nothing can be opened.
+    /// Forgets the interface, which is gone or of no use: nothing can be opened.
     pub fn forget(&mut self) {
         for channel in &mut self.all {
             (channel.phase, channel.look_at) = (Phase::Absent, Nanos::FOREVER);

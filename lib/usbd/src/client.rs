@@ -56,7 +56,7 @@ pub(crate) struct Client<P: Platform> {
 }
 
 impl<P: Platform> Client<P> {
-    /// The client of an interface's channel with these names.
+    /// Returns the client of an interface's channel with these names.
     pub fn new(platform: &P, interface: usize, names: &Names) -> Result<Client<P>, Errno> {
         let departures = platform.reader(names.departures)?;
         let reports = platform.writer(names.reports)?;
@@ -64,7 +64,7 @@ impl<P: Platform> Client<P> {
         Ok(Client::with(Desk { departures, reports, requests }))
     }
 
-    /// The client of a place for tuned pipes.
+    /// Returns the client of a place for tuned pipes.
     pub fn of_place(platform: &P, place: usize) -> Result<Client<P>, Errno> {
         let names = tuned::names(place).ok_or(Errno::Absent)?;
         let departures = platform.reader(names.out)?;
@@ -80,7 +80,7 @@ impl<P: Platform> Client<P> {
         Client { desk, report, due, wake, roomy, settled, flying, owed }
     }
 
-    /// The next thing it wants.
+    /// Returns its next request.
     pub fn hear(&mut self) -> Option<Request> {
         let mut bytes = [0; MESSAGE_BYTES];
         loop {
@@ -110,7 +110,7 @@ impl<P: Platform> Client<P> {
         self.wake |= self.due;
     }
 
-    /// The bit rate it wanted is none of the interface.
+    /// Refuses the bit rate that it wanted: the interface has none like it.
     pub fn refuse_rate(&mut self) {
         self.answer(self.report.token, Answer::NoSuchRate);
     }
@@ -125,21 +125,21 @@ impl<P: Platform> Client<P> {
         matches!(self.owed, Some((_, false)))
     }
 
-    /// Its controller was asked.
+    /// Notes that its controller was asked.
     pub fn asked(&mut self) {
         self.owed = self.owed.map(|(token, _)| (token, true));
     }
 
-    /// The knowledge about its controller is complete.
+    /// Notes that the knowledge about its controller is complete.
     pub fn settle_debt(&mut self) {
         if let Some((token, _)) = self.owed.take() {
             self.answer(token, Answer::Heard);
         }
     }
 
-    /// The next frame, and when it was written; what is none is given up. The fence goes with that
-    /// of the client, who wakes the server only if the pipe was empty: one of the two sees what the
-    /// other did.
+    /// Returns the next frame, and when it was written; what is none is given up. The fence goes
+    /// with that of the client, who wakes the server only if the pipe was empty: one of the two
+    /// sees what the other did.
     pub fn next(&mut self, now: Nanos) -> Option<(Frame, Nanos)> {
         let departures = &mut self.desk.departures;
         self.roomy &= departures.len().is_ok_and(|waiting| waiting <= ROOMY);
@@ -157,7 +157,7 @@ impl<P: Platform> Client<P> {
         }
     }
 
-    /// The frame that was written then was queued, or could not be.
+    /// Notes whether the frame that was written at `written` was queued.
     pub fn took(&mut self, queued: bool, written: Nanos) {
         self.settled = false;
         if queued {

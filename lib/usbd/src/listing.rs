@@ -8,7 +8,7 @@ use crate::slots::Pool;
 use diapason_usb::Speed;
 use diapason_usb::xhci::DeviceId;
 
-/// A device with its interfaces and their endpoints.
+/// Logs a device with its interfaces and their endpoints.
 pub fn device<P: Platform>(driver: &Driver<P>, device: DeviceId, speed: Speed, place: Place) {
     let papers = Papers::read(driver, device, (speed, place));
     let Some(found) = papers.as_ref().and_then(Papers::found) else {
@@ -37,7 +37,7 @@ pub fn device<P: Platform>(driver: &Driver<P>, device: DeviceId, speed: Speed, p
     }
 }
 
-/// The bus of this speed: endpoints with a place, its fullest slot, and how long a packet of
+/// Logs the bus of this speed: endpoints with a place, its fullest slot, and how long a packet of
 /// an asynchronous endpoint takes at worst from the doorbell on (`t_A`, exact).
 pub fn schedule<P: Platform>(driver: &Driver<P>, speed: Speed) {
     let scheduler = driver.schedule(speed);

@@ -64,7 +64,7 @@ impl Places {
         Ok((Places(places), bells))
     }
 
-    /// One of them listens to another channel, or to none.
+    /// Changes the channel of one place, or leaves it without one.
     pub fn heed(&mut self, order: &Order) {
         match *order {
             Order::Listen { place, channel, contract } => {
@@ -88,7 +88,7 @@ impl Places {
         self.0.iter().flat_map(|place| &place.listens).any(|listens| listens.channel == channel)
     }
 
-    /// A frame of a channel came, at `time` by the clock of the interface.
+    /// Takes in a frame of a channel that came at `time` by the clock of the interface.
     pub fn push(&mut self, channel: usize, time: Nanos, arrival: &Arrival) -> Fresh {
         let mut fresh = 0;
         for (number, place) in self.0.iter_mut().enumerate() {
@@ -106,7 +106,7 @@ impl Places {
         fresh
     }
 
-    /// A channel was opened: the interface's clock may have restarted.
+    /// Notes that a channel was opened: the interface's clock may have restarted.
     pub fn restart(&mut self, channel: usize) {
         let all = self.0.iter_mut().flat_map(|place| &mut place.listens);
         all.filter(|it| it.channel == channel).for_each(|it| it.meter.restart());

@@ -16,7 +16,7 @@ impl Place {
         (32 - self.route.leading_zeros()).div_ceil(4) as u8
     }
 
-    /// The hub it is plugged into, and that hub's port.
+    /// Returns the hub it is plugged into, and that hub's port.
     pub fn hub(self) -> Option<(Place, u8)> {
         let shift = 4 * (self.tier().checked_sub(1)?);
         let (above, port) = (self.route & !(0xf << shift), self.route >> shift);

@@ -160,7 +160,7 @@ impl<P: Platform> Server<P> {
         self.offices.iter().filter(can).map(|office| office.branch).collect()
     }
 
-    /// All bells, in the order of their numbers.
+    /// Returns all bells, in the order of their numbers.
     pub fn bells(&self) -> Vec<&'static str> {
         self.bells.clone()
     }

@@ -33,12 +33,12 @@ pub(crate) struct Pool<P: Platform> {
 }
 
 impl<P: Platform> Pool<P> {
-    /// Nothing is taken; room for the notes about so many devices.
+    /// Returns the pool with nothing taken, and room for notes about `devices` devices.
     pub fn new(memory: P::Memory, devices: usize) -> Pool<P> {
         Pool { memory, taken: Vec::with_capacity(devices) }
     }
 
-    /// All of the memory.
+    /// Returns all of the memory.
     pub fn window(&self) -> Window {
         Window { base: self.memory.base(), length: self.memory.length() }
     }
@@ -48,7 +48,7 @@ impl<P: Platform> Pool<P> {
         self.taken.len()
     }
 
-    /// A piece with places of these shapes, the smallest first.
+    /// Takes a piece with places of these shapes, the smallest first.
     pub fn carve(&mut self, shapes: &'static [Shape]) -> Option<Slots<P>> {
         let length = shapes.iter().map(|shape| shape.total()).sum();
         let mut base = 0;
@@ -68,7 +68,7 @@ impl<P: Platform> Pool<P> {
         Some(Slots { memory: self.memory.clone(), base, shapes, busy: 0 })
     }
 
-    /// A piece whose transfers have all ended goes back.
+    /// Takes back a piece whose transfers have all ended.
     pub fn give_back(&mut self, slots: &Slots<P>) {
         self.taken.retain(|(from, _)| *from != slots.base);
     }
@@ -84,7 +84,7 @@ pub(crate) struct Slots<P: Platform> {
 }
 
 impl<P: Platform> Slots<P> {
-    /// A free place for `bytes`, of the smallest size that is enough.
+    /// Returns a free place for `bytes`, of the smallest size that is enough.
     pub fn take(&mut self, bytes: usize) -> Option<usize> {
         let mut first = 0;
         for shape in self.shapes {
@@ -99,7 +99,7 @@ impl<P: Platform> Slots<P> {
         None
     }
 
-    /// A place is free again.
+    /// Makes a place free again.
     pub fn give_back(&mut self, slot: usize) {
         self.busy &= !(1 << (slot % 64));
     }

@@ -195,7 +195,7 @@ impl Pipes {
         Some(Bucket::per_second(rate).with_burst(burst).with_jitter(jitter))
     }
 
-    /// The interface's clock, of which nothing is known yet.
+    /// Returns the interface's clock, of which nothing is known yet.
     pub const fn clock(&self) -> DeviceClock {
         DeviceClock::new(self.drift)
     }

@@ -26,7 +26,7 @@ pub(crate) struct Unserved {
 }
 
 impl Unserved {
-    /// A device whose first configuration was read.
+    /// Returns a device whose first configuration was read.
     pub fn new(device: DeviceId, speed: Speed, place: Place) -> Unserved {
         let fate = Fate::Unserved;
         Unserved { device, speed, place, number: 0, serial: None, asked: false, fate }
@@ -58,7 +58,7 @@ pub(crate) enum Match {
 pub(crate) struct Described(Vec<Expected>);
 
 impl Described {
-    /// The devices of the settings.
+    /// Returns the devices of the settings.
     pub fn new(expected: &[Expected]) -> Described {
         Described(expected.to_vec())
     }

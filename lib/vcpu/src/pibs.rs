@@ -71,8 +71,8 @@ impl Pibs {
     /// A server without a share, for an unused slot of a pool.
     pub const EMPTY: Pibs = Pibs::new(0, Nanos::ZERO, Nanos::ZERO);
 
-    /// A stopped server with `share` parts per million, no grant larger than `cap` entitles to,
-    /// eligible from `start` on. Share and cap are the caller's to check.
+    /// Returns a stopped server with `share` parts per million, no grant larger than `cap` entitles
+    /// to, eligible from `start` on. Share and cap are the caller's to check.
     #[must_use]
     pub const fn new(share: u32, cap: Nanos, start: Nanos) -> Pibs {
         Pibs {
@@ -99,13 +99,13 @@ impl Pibs {
         self.share
     }
 
-    /// No grant is larger than this period entitles to.
+    /// Returns the longest period that a grant is computed from.
     #[must_use]
     pub const fn cap(&self) -> Nanos {
         self.cap
     }
 
-    /// The inherited period, which is also the rank among fixed priorities.
+    /// Returns the inherited period, which is also the rank among fixed priorities.
     #[must_use]
     pub const fn period(&self) -> Nanos {
         self.period
@@ -130,7 +130,7 @@ impl Pibs {
         Nanos(period.0 * u64::from(self.share) / u64::from(MILLION))
     }
 
-    /// The shortest time between the begins of two whole grants to work for `period`.
+    /// Returns the shortest time between the starts of two whole grants to work for `period`.
     #[must_use]
     pub fn between(&self, period: Nanos) -> Nanos {
         let used = self.quantum(period).0 * u64::from(MILLION);
@@ -196,6 +196,7 @@ impl Pibs {
     }
 
     /// Charges the `used` nanoseconds before `now`, which were used without a break.
+    #[inline(never)]
     pub fn charge(&mut self, used: Nanos, now: Nanos) {
         if used == Nanos::ZERO {
             return;
@@ -211,6 +212,33 @@ impl Pibs {
         if self.left == Nanos::ZERO {
             self.settle();
         }
+    }
+
+    /// Charges the `used` nanoseconds before `now` and levies `owed` besides, if some of the grant is
+    /// left then. Returns whether it is; if not, nothing has changed.
+    #[inline(never)]
+    pub fn try_charge(&mut self, used: Nanos, owed: Nanos, now: Nanos) -> bool {
+        let sum = used + owed;
+        if sum >= self.left {
+            return false;
+        }
+        self.used += sum;
+        self.left = self.left - sum;
+        if used > Nanos::ZERO {
+            self.counters.late_max = self.counters.late_max.max(now - self.eligible);
+        }
+        true
+    }
+
+    /// Wakes a stopped server if that brings budget at once. Returns the budget; if it is zero,
+    /// nothing has changed.
+    #[inline(never)]
+    pub fn try_wake(&mut self, now: Nanos, period: Nanos) -> Nanos {
+        if self.eligible > now && self.left == Nanos::ZERO || self.quantum(period) == Nanos::ZERO {
+            return Nanos::ZERO;
+        }
+        self.wake(now, period);
+        self.left
     }
 
     /// Takes `amount` as used without the processor being used: for work done in advance or by

@@ -73,7 +73,7 @@ impl Tally {
     }
 }
 
-/// The `index`-th set of a plan and its allocation.
+/// Returns the `index`-th set of a plan and its allocation.
 #[must_use]
 pub fn victim(plan: &Plan, index: u64) -> (TaskSet, Allocation) {
     let mut random = Random::stream(plan.seed, index);

@@ -19,7 +19,8 @@ pub struct Breakdown {
 }
 
 impl Breakdown {
-    /// The breakdown utilization: what the tasks themselves compute, scheduling not included.
+    /// Returns the breakdown utilization: what the tasks themselves compute, scheduling not
+    /// included.
     #[must_use]
     pub fn utilization(&self, set: &TaskSet) -> f64 {
         set.utilization() * self.scale as f64 / STEPS as f64

@@ -80,7 +80,7 @@ impl TaskSet {
         Ok(TaskSet { tasks })
     }
 
-    /// The tasks, shortest period first.
+    /// Returns the tasks, shortest period first.
     #[must_use]
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
@@ -98,13 +98,13 @@ impl TaskSet {
         self.tasks.is_empty()
     }
 
-    /// The share of the processor they compute, for people.
+    /// Returns the share of the processor they compute, for people.
     #[must_use]
     pub fn utilization(&self) -> f64 {
         self.tasks.iter().map(|task| task.cost.0 as f64 / task.period.0 as f64).sum()
     }
 
-    /// The same periods, every cost times `numerator / denominator`, rounded down.
+    /// Returns the same periods, every cost times `numerator / denominator`, rounded down.
     #[must_use]
     pub fn scaled(&self, numerator: u64, denominator: u64) -> Vec<Task> {
         let scale = |cost: Nanos| {

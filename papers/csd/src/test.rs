@@ -209,8 +209,8 @@ pub(super) fn fp_queue(tasks: &[Task], start: usize, queue: usize) -> Result<(),
     Ok(())
 }
 
-/// The response time of FP task `task` if it is no longer than its period, known to be at least
-/// `from` plus its cost.
+/// Returns the response time of FP task `task` if it is no longer than its period, known to be at
+/// least `from` plus its cost.
 pub(super) fn fp_response(tasks: &[Task], task: usize, from: u64) -> Option<u64> {
     let Task { period, cost } = tasks[task];
     least(&tasks[..task], from + cost.0, period.0, |_| cost.0)

@@ -11,7 +11,7 @@ pub fn ratio_up(part: u64, whole: u64) -> u128 {
     (u128::from(part) * ONE).div_ceil(u128::from(whole))
 }
 
-/// An upper bound of the utilization of `tasks`, less than one unit per task too high.
+/// Returns an upper bound of the utilization of `tasks`, less than one unit per task too high.
 pub(super) fn upper(tasks: &[Task]) -> u128 {
     tasks.iter().map(|task| ratio_up(task.cost.0, task.period.0)).sum()
 }

@@ -18,7 +18,7 @@ pub const TABLE_4_1: [(u64, u64); 10] = [
     (130_000, 500),
 ];
 
-/// The tasks of table 4.1.
+/// Returns the tasks of table 4.1.
 ///
 /// # Panics
 /// Never: the table makes sense.
@@ -79,8 +79,8 @@ pub fn random(
     TaskSet::new(drawn.iter().map(task).collect())
 }
 
-/// A small set for attacks: `tasks` periods of 3 to `longest` ticks and costs that fill about
-/// `load` percent of the processor, never more than all of it.
+/// Returns a small set for attacks: `tasks` periods of 3 to `longest` ticks and costs that fill
+/// about `load` percent of the processor, never more than all of it.
 ///
 /// # Errors
 /// If there are too many tasks, or `longest` is too long.

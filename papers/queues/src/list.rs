@@ -19,7 +19,7 @@ pub struct DeadlineList {
 }
 
 impl DeadlineList {
-    /// A list of `count` tasks, all blocked.
+    /// Returns a list of `count` tasks, all blocked.
     #[must_use]
     pub fn new(count: usize) -> DeadlineList {
         let mut list = DeadlineList { nodes: [FREE; TASKS_MAX], first: NOBODY };
@@ -47,7 +47,7 @@ impl DeadlineList {
         }
     }
 
-    /// The ready task with the earliest deadline.
+    /// Returns the ready task with the earliest deadline.
     #[inline(never)]
     #[must_use]
     pub fn select(&self) -> Task {
@@ -70,7 +70,7 @@ pub struct PeriodList {
 }
 
 impl PeriodList {
-    /// A list of tasks with these periods, all blocked.
+    /// Returns a list of tasks with these periods, all blocked.
     #[must_use]
     pub fn new(periods: &[u64]) -> PeriodList {
         let mut list = PeriodList { nodes: [FREE; TASKS_MAX], highest: NOBODY };
@@ -121,7 +121,7 @@ impl PeriodList {
         }
     }
 
-    /// The ready task with the shortest period.
+    /// Returns the ready task with the shortest period.
     #[inline(never)]
     #[must_use]
     pub fn select(&self) -> Task {

@@ -49,7 +49,7 @@ impl Ranks {
         }
     }
 
-    /// The ready task with the shortest period.
+    /// Returns the ready task with the shortest period.
     #[inline(never)]
     #[must_use]
     pub fn by_period(&self) -> Task {
@@ -59,7 +59,7 @@ impl Ranks {
         }
     }
 
-    /// The ready task with the earliest deadline.
+    /// Returns the ready task with the earliest deadline.
     #[inline(never)]
     #[must_use]
     pub fn by_deadline(&self) -> Task {

@@ -113,13 +113,13 @@ impl Default for Times {
 }
 
 impl Config {
-    /// The protocol of each port, port 1 first.
+    /// Returns the protocol of each port, port 1 first.
     pub(crate) fn protocols(&self) -> impl Iterator<Item = Protocol> + '_ {
         let ports = |group: &Group| core::iter::repeat_n(group.protocol, usize::from(group.ports));
         self.groups.iter().flat_map(ports)
     }
 
-    /// The group of a port, if there is such a port.
+    /// Returns the group of a port, if there is such a port.
     pub(crate) fn group(&self, port: u8) -> Option<usize> {
         let mut last = 0;
         self.groups.iter().position(|group| {

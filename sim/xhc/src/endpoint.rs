@@ -53,7 +53,7 @@ pub(crate) struct Td {
 }
 
 impl Td {
-    /// The piece in progress.
+    /// Returns the piece in progress.
     pub fn piece(&self) -> Option<&Piece> {
         self.pieces.get(self.current)
     }

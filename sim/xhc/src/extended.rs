@@ -23,7 +23,7 @@ const SYSTEM_OWNS: u32 = 1 << 24;
 const SMI_ENABLES: u32 = 0xe011;
 const SMI_EVENTS: u32 = 0xe000_0000;
 
-/// The capability registers, word by word.
+/// Returns the capability registers, word by word.
 pub(crate) fn capability(config: &Config, word: u64) -> u32 {
     let ports = config.protocols().count() as u32;
     let scratchpads = u32::from(config.scratchpads);

@@ -13,7 +13,7 @@ const FRAMES: u64 = 2048;
 const HORIZON: u64 = 895;
 
 impl Endpoint {
-    /// The first slot from `slot` on in which it is served.
+    /// Returns the first slot from `slot` on in which it is served.
     pub(crate) fn next_service(&self, slot: u64) -> u64 {
         slot + (self.phase + self.period - slot % self.period) % self.period
     }

@@ -48,7 +48,7 @@ const PATIENCE: Nanos = Nanos::from_micros(1);
 /// If that happens so often in a row, its model is wrong.
 const LATE: u32 = 10_000;
 
-/// The speed number of a port.
+/// Returns the speed number of a port.
 pub(crate) fn number(of: Speed) -> u32 {
     match of {
         Speed::Full => speed::FULL,
@@ -211,7 +211,7 @@ impl Port {
         self.device.as_deref_mut().filter(|_| reachable)
     }
 
-    /// The change bits that are set.
+    /// Returns the change bits that are set.
     pub fn changes(&self) -> u32 {
         self.changes
     }

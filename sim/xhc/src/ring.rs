@@ -25,7 +25,7 @@ pub(crate) enum Found {
 }
 
 impl Xhc {
-    /// The next block that is no link.
+    /// Returns the next block that is no link.
     pub(crate) fn next_block(&mut self, memory: &mut dyn Memory, cursor: &mut Cursor) -> Found {
         for _ in 0..=LINKS_MAX {
             let Some(block) = self.fetch(memory, cursor.pointer) else { return Found::Broken };

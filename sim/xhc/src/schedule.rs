@@ -110,7 +110,7 @@ impl Bus {
 }
 
 impl Xhc {
-    /// The bus instance of a root port at a speed.
+    /// Returns the bus instance of a root port at a speed.
     pub(crate) fn root_bus(&self, port: u8, speed: Speed) -> Option<usize> {
         let group = self.config.group(port)?;
         let first = self.group_buses[group];

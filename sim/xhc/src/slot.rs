@@ -296,7 +296,7 @@ impl Xhc {
     }
 }
 
-/// The device behind hubs, from the root's on.
+/// Returns the device behind hubs, from the root's on.
 pub(crate) fn follow(root: &mut dyn Device, route: u32) -> Option<&mut dyn Device> {
     match route & 0xf {
         0 => Some(root),

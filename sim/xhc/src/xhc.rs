@@ -84,7 +84,8 @@ pub struct Xhc {
 }
 
 impl Xhc {
-    /// A controller that was just switched on, at time 0. It needs its reset time to be ready.
+    /// Returns a controller that was just switched on, at time 0. It needs its reset time to be
+    /// ready.
     ///
     /// # Panics
     /// If there is no such controller (see [`Config`]).
@@ -398,7 +399,7 @@ impl Xhc {
         device
     }
 
-    /// The interrupts that left since the last call, in the order in which they left.
+    /// Returns the interrupts that left since the last call, in the order in which they left.
     pub fn take_interrupts(&mut self) -> Vec<Interrupt> {
         core::mem::take(&mut self.interrupts)
     }
@@ -408,13 +409,13 @@ impl Xhc {
         self.records = on.then(Vec::new);
     }
 
-    /// The packets recorded since the last call.
+    /// Returns the packets recorded since the last call.
     pub fn take_records(&mut self) -> Vec<Record> {
         self.records.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
-    /// The speeds of the bus instances, and which are behind a hub that translates. A reset forgets
-    /// the latter.
+    /// Returns the speeds of the bus instances, and which are behind a hub that translates. A reset
+    /// forgets the latter.
     pub fn buses(&self) -> impl Iterator<Item = (Speed, bool)> {
         self.buses.iter().map(|bus| (bus.speed, bus.is_translator))
     }

@@ -15,7 +15,7 @@ use diapason_rt::sync::Semaphore;
 /// The reading end of a channel's pipe.
 pub type Inlet = Reader<'static, Arrival, RECORDS>;
 
-/// A client's end of a channel, and what it takes before it looks.
+/// Opens a client's end of a channel, and the semaphore to take before looking.
 ///
 /// # Errors
 /// There is no such channel.

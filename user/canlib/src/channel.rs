@@ -71,7 +71,7 @@ impl Status {
 }
 
 impl Channel {
-    /// A channel to be read only. How it takes part in its bus is the server's affair.
+    /// Returns a channel to be read only. How it takes part in its bus is the server's affair.
     ///
     /// # Errors
     /// There is no such channel. Without the grants the process ends.
@@ -109,7 +109,8 @@ impl Channel {
         }
     }
 
-    /// A channel of the caller's own, off its bus. Frames that an earlier owner left are given up.
+    /// Returns a channel of the caller's own, off its bus. Frames that an earlier owner left are
+    /// given up.
     ///
     /// # Errors
     /// There is no such channel, or the server does not answer in time.

@@ -31,8 +31,8 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// A report came, by which so many frames are through. A client that does not look loses the
-    /// oldest.
+    /// Takes in a report by which `through` frames are through. A client that does not look loses
+    /// the oldest.
     pub(crate) fn note(&mut self, report: &Report, through: u64) {
         let (time, known, taking) = (report.time, report.taken, report.taking);
         let (time, known, taking) = (Nanos(time), Nanos(known), Nanos(taking));

@@ -64,7 +64,7 @@ impl Channel {
         self.arrivals.lost()
     }
 
-    /// The most that ever waited in the pipe.
+    /// Returns the most that ever waited in the pipe.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.arrivals.peak()

@@ -13,7 +13,7 @@ use diapason_abi::{CallNumber, Errno, Key, Nanos};
 pub struct Event(u64);
 
 impl Event {
-    /// An event that a mailbox raises.
+    /// Returns an event that a mailbox raises.
     ///
     /// # Errors
     /// `Exhausted` if the process has no free event.
@@ -21,7 +21,7 @@ impl Event {
         call0(CallNumber::EventCreate).map(Event)
     }
 
-    /// The interrupt of a granted device.
+    /// Returns the interrupt of a granted device.
     ///
     /// # Errors
     /// `Busy` if somebody has it or the device has none; `Absent` if the machine lacks the device;
@@ -64,7 +64,7 @@ impl Event {
         }
     }
 
-    /// The handle as the kernel knows it.
+    /// Returns the handle as the kernel knows it.
     #[must_use]
     pub fn raw(&self) -> u64 {
         self.0
@@ -77,7 +77,7 @@ impl Event {
 pub struct Doorbell(Key);
 
 impl Doorbell {
-    /// The declared doorbell of this name.
+    /// Returns the declared doorbell of this name.
     #[must_use]
     pub const fn new(name: &str) -> Doorbell {
         Doorbell(Key::new(name))
@@ -104,7 +104,7 @@ impl Drop for Event {
 pub struct Timer(Event);
 
 impl Timer {
-    /// A timer that is not running.
+    /// Returns a timer that is not running.
     ///
     /// # Errors
     /// `Exhausted` if the process has no free event.

@@ -25,7 +25,7 @@ pub struct ProgramHeap {
 }
 
 impl ProgramHeap {
-    /// A heap of so many bytes, rounded up to pages, none of them taken yet.
+    /// Returns a heap of so many bytes, rounded up to pages, none of them taken yet.
     #[must_use]
     pub const fn new(bytes: usize) -> ProgramHeap {
         ProgramHeap { bytes, holes: Locked::new(Heap::empty()) }

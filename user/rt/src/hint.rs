@@ -13,7 +13,7 @@ impl Hint {
     /// No mutex is locked next, or it is not known which.
     pub const NONE: Hint = Hint(u64::MAX);
 
-    /// The word the kernel reads.
+    /// Returns the word that the kernel reads.
     #[must_use]
     #[inline(always)]
     pub const fn raw(self) -> u64 {

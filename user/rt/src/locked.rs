@@ -26,7 +26,7 @@ pub struct Locked<T> {
 unsafe impl<T: Send> Sync for Locked<T> {}
 
 impl<T> Locked<T> {
-    /// A value that nobody holds.
+    /// Returns a value that nobody holds.
     #[must_use]
     pub const fn new(value: T) -> Locked<T> {
         Locked { mutex: AtomicU64::new(NONE), value: UnsafeCell::new(value) }

@@ -3,6 +3,7 @@
 use crate::event::Event;
 use crate::hint::Hint;
 use crate::sys::{self, call1, call2};
+use diapason_abi::call::PARTIAL;
 use diapason_abi::{CallNumber, Errno, FaultReport, Key, MESSAGE_BYTES, Nanos, decode_result};
 
 /// A mailbox that the description declares.
@@ -26,7 +27,7 @@ impl Message {
 }
 
 impl Mailbox {
-    /// The declared mailbox of this name; the first to ask creates it.
+    /// Returns the declared mailbox of this name; the first to ask creates it.
     ///
     /// # Errors
     /// None for a mailbox the description grants; without the grant the process ends.
@@ -34,8 +35,8 @@ impl Mailbox {
         call2(CallNumber::MboxCreate, Key::new(name).0, 0).map(Mailbox)
     }
 
-    /// The declared mailbox of this name, which raises `event` at each arrival: a thread that waits
-    /// for it is the mailbox's notification routine.
+    /// Returns the declared mailbox of this name, which raises `event` at each arrival: a thread
+    /// that waits for it is the mailbox's notification routine.
     ///
     /// # Errors
     /// As for [`Mailbox::open`].
@@ -139,11 +140,12 @@ impl Mailbox {
     /// # Errors
     /// `Gone` if it was deleted before, `Busy` if fault reports arrive here.
     pub fn delete(self) -> Result<(), Errno> {
-        call1(CallNumber::MboxDelete, self.0).map(|_| ())
+        while call1(CallNumber::MboxDelete, self.0)? == PARTIAL {}
+        Ok(())
     }
 }
 
-/// A call that receives into a buffer whose address is among its words.
+/// Returns a call that receives into a buffer whose address is among its words.
 #[inline(always)]
 pub(crate) fn with_buffer(
     call: CallNumber,

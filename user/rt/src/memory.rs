@@ -93,8 +93,8 @@ impl Registers {
         self.bytes
     }
 
-    /// The `bytes` from `offset` on, if there are so many. For offsets that the device itself
-    /// names: they are looked at once, here.
+    /// Returns the `bytes` from `offset` on, if there are so many. For offsets that the device
+    /// itself names: they are looked at once, here.
     #[must_use]
     pub fn part(&self, offset: usize, bytes: usize) -> Option<Registers> {
         let end = offset.checked_add(bytes).filter(|end| *end <= self.bytes);

@@ -15,8 +15,8 @@ fn ring<T: Plain, const N: usize>(segment: &str) -> Result<*const Ring<T, N>, Er
     Ok(address.cast())
 }
 
-/// The writing end of the ring in the segment of this name. A segment that is too small for it is
-/// found out by a fault: nothing else lies behind a segment.
+/// Returns the writing end of the ring in the segment of this name. A segment that is too small for
+/// it is found out by a fault: nothing else lies behind a segment.
 ///
 /// # Errors
 /// None for a segment the description grants; without the grant the process ends.
@@ -27,7 +27,7 @@ pub fn writer<T: Plain, const N: usize>(segment: &str) -> Result<Writer<'static,
     Ok(unsafe { Writer::from_raw(ring) })
 }
 
-/// The reading end of the ring in the segment of this name.
+/// Returns the reading end of the ring in the segment of this name.
 ///
 /// # Errors
 /// As of [`writer`].

@@ -39,7 +39,7 @@ extern "C" fn __dia_start(_info: u64, a: u64, b: u64, c: u64, d: u64) -> ! {
     crate::thread::exit(0)
 }
 
-/// The first address of this process's window.
+/// Returns the first address of this process's window.
 #[must_use]
 pub fn window() -> u64 {
     unsafe extern "C" {

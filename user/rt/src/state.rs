@@ -14,8 +14,8 @@ fn cell<T: Plain, const N: usize>(segment: &str) -> Result<*const StateBuffer<T,
     Ok(address.cast())
 }
 
-/// The writer of the state message in the segment of this name, of which there is one. A segment
-/// that is too small for it is found out by a fault: nothing else lies behind a segment.
+/// Returns the writer of the state message in the segment of this name, of which there is one. A
+/// segment that is too small for it is found out by a fault: nothing else lies behind a segment.
 ///
 /// # Errors
 /// None for a segment the description grants; without the grant the process ends.
@@ -28,7 +28,7 @@ pub fn writer<T: Plain, const N: usize>(
     Ok(unsafe { Writer::from_raw(cell) })
 }
 
-/// A reader of the state message in the segment of this name.
+/// Returns a reader of the state message in the segment of this name.
 ///
 /// # Errors
 /// As of [`writer`].

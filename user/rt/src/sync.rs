@@ -2,7 +2,7 @@
 
 use crate::hint::Hint;
 use crate::sys::{call1, call2, call3};
-use diapason_abi::call::{MUTEX, OWNER_DIED};
+use diapason_abi::call::{MUTEX, OWNER_DIED, PARTIAL};
 use diapason_abi::{CallNumber, Errno, Key, Nanos, SIGNAL_BATCH};
 
 /// A mutex: one owner, to whom waiters lend their priority.
@@ -18,7 +18,7 @@ pub struct Guard<'a> {
 }
 
 impl Mutex {
-    /// The declared mutex of this name; the first to ask creates it.
+    /// Returns the declared mutex of this name; the first to ask creates it.
     ///
     /// # Errors
     /// None for a mutex the description grants; without the grant the process ends.
@@ -26,7 +26,7 @@ impl Mutex {
         call2(CallNumber::SemCreate, Key::new(name).0, MUTEX).map(Mutex)
     }
 
-    /// A mutex of this process only.
+    /// Returns a mutex of this process only.
     ///
     /// # Errors
     /// `Exhausted` if the process has no free semaphore.
@@ -34,7 +34,7 @@ impl Mutex {
         call2(CallNumber::SemCreate, Key::PRIVATE.0, MUTEX).map(Mutex)
     }
 
-    /// The handle as the kernel knows it.
+    /// Returns the handle as the kernel knows it.
     pub(crate) const fn raw(self) -> u64 {
         self.0
     }
@@ -77,9 +77,11 @@ impl Mutex {
     /// Ends it: everybody who waits gets `Gone`.
     ///
     /// # Errors
-    /// `Gone` if it was deleted before.
+    /// `Gone` if it was deleted before; `Busy` if its owner holds more than 64 mutexes that it took
+    /// later.
     pub fn delete(self) -> Result<(), Errno> {
-        call1(CallNumber::SemDelete, self.0).map(|_| ())
+        while call1(CallNumber::SemDelete, self.0)? == PARTIAL {}
+        Ok(())
     }
 }
 
@@ -102,7 +104,7 @@ impl Drop for Guard<'_> {
 pub struct Semaphore(u64);
 
 impl Semaphore {
-    /// The declared semaphore of this name; the first to ask creates it.
+    /// Returns the declared semaphore of this name; the first to ask creates it.
     ///
     /// # Errors
     /// As for [`Mutex::open`].
@@ -110,7 +112,7 @@ impl Semaphore {
         call2(CallNumber::SemCreate, Key::new(name).0, 0).map(Semaphore)
     }
 
-    /// A semaphore of this process only.
+    /// Returns a semaphore of this process only.
     ///
     /// # Errors
     /// `Exhausted` if the process has no free semaphore.
@@ -150,7 +152,8 @@ impl Semaphore {
     /// # Errors
     /// `Gone` if it was deleted before.
     pub fn delete(self) -> Result<(), Errno> {
-        call1(CallNumber::SemDelete, self.0).map(|_| ())
+        while call1(CallNumber::SemDelete, self.0)? == PARTIAL {}
+        Ok(())
     }
 }
 
@@ -159,7 +162,7 @@ impl Semaphore {
 pub struct Condition(u64);
 
 impl Condition {
-    /// The declared condition of this name.
+    /// Returns the declared condition of this name.
     ///
     /// # Errors
     /// As for [`Mutex::open`].
@@ -167,7 +170,7 @@ impl Condition {
         call1(CallNumber::CvCreate, Key::new(name).0).map(Condition)
     }
 
-    /// A condition of this process only.
+    /// Returns a condition of this process only.
     ///
     /// # Errors
     /// `Exhausted` if the process has no free condition.
@@ -207,6 +210,7 @@ impl Condition {
     /// # Errors
     /// `Gone` if it was deleted before.
     pub fn delete(self) -> Result<(), Errno> {
-        call1(CallNumber::CvDelete, self.0).map(|_| ())
+        while call1(CallNumber::CvDelete, self.0)? == PARTIAL {}
+        Ok(())
     }
 }

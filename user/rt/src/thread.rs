@@ -114,7 +114,7 @@ impl JoinHandle {
         code
     }
 
-    /// The handle as the kernel knows it.
+    /// Returns the handle as the kernel knows it.
     #[must_use]
     pub fn raw(&self) -> u64 {
         self.0

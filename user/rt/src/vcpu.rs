@@ -11,7 +11,7 @@ impl Vcpu {
     /// The one the description gives the process, if any.
     pub const DEFAULT: Vcpu = Vcpu(0);
 
-    /// The declared VCPU with this name; a name that was not granted ends the process.
+    /// Returns the declared VCPU with this name; a name that was not granted ends the process.
     ///
     /// # Errors
     /// None that a correct program meets.
@@ -19,7 +19,7 @@ impl Vcpu {
         call5(CallNumber::VcpuCreate, Key::new(name).0, 0, 0, 0, 0).map(Vcpu)
     }
 
-    /// A new VCPU, below all declared ones with a shorter period.
+    /// Returns a new VCPU, below all declared ones with a shorter period.
     ///
     /// # Errors
     /// `Overload` if the core cannot keep that promise ([`Vcpu::fit`] says what it could);
@@ -46,7 +46,7 @@ impl Vcpu {
         call1(CallNumber::VcpuDelete, self.0).map(drop)
     }
 
-    /// The largest budget that would be admitted at `period`.
+    /// Returns the largest budget that would be admitted at `period`.
     ///
     /// # Errors
     /// None that a correct program meets.
@@ -54,7 +54,7 @@ impl Vcpu {
         call1(CallNumber::VcpuFit, period.0).map(Nanos)
     }
 
-    /// The word that names it in a call.
+    /// Returns the word that names it in a call.
     #[must_use]
     pub const fn raw(self) -> u64 {
         self.0

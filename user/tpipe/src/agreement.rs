@@ -17,7 +17,7 @@ fn known(place: usize) -> Result<&'static Names, Errno> {
     names(place).ok_or(Errno::Absent)
 }
 
-/// The program's end of the ring, and what it takes before it looks.
+/// Opens the program's end of the ring, and the semaphore to take before looking.
 ///
 /// # Errors
 /// There is no such place.
@@ -26,7 +26,7 @@ pub fn inlet(place: usize) -> Result<(Inlet, Semaphore), Errno> {
     Ok((pipe::reader(names.ring)?, Semaphore::open(names.ready)?))
 }
 
-/// The program's end of a pipe to a device, and what it takes before it looks.
+/// Opens the program's end of a pipe to a device, and the semaphore to take before looking.
 ///
 /// # Errors
 /// There is no such place.
@@ -40,7 +40,7 @@ pub fn entrance(place: usize) -> Result<(Counter, Semaphore), Errno> {
     Ok((counter, Semaphore::open(names.ready)?))
 }
 
-/// The semaphore that a program gives to signal its peer that there is something new.
+/// Returns the semaphore that a program gives to signal its peer that there is something new.
 ///
 /// # Errors
 /// There is no such place.

@@ -34,8 +34,9 @@ pub struct Pipe {
     granted: Option<Granted>,
 }
 
-/// A pipe on the route of `endpoint` with this quality of service, whose messages `thread` reads,
-/// writes, or passes on. A pipe that an earlier owner of the place left open is closed first.
+/// Opens a pipe on the route of `endpoint` with this quality of service, whose messages `thread`
+/// reads, writes, or passes on. A pipe that an earlier owner of the place left open is closed
+/// first.
 ///
 /// # Errors
 /// The server cannot promise that, is not there, or the thread has a pipe already.
@@ -52,7 +53,7 @@ pub fn tpipe<T: Work>(
 }
 
 impl Pipe {
-    /// A pipe that is not open yet, and its thread, which waits.
+    /// Returns a pipe that is not open yet, and its thread, which waits.
     ///
     /// # Errors
     /// There is no such place, or the thread has a pipe already.
@@ -131,7 +132,7 @@ impl Pipe {
         }
     }
 
-    /// The terms it has, if it is open.
+    /// Returns its terms, if it is open.
     #[must_use]
     pub const fn granted(&self) -> Option<&Granted> {
         self.granted.as_ref()

@@ -96,7 +96,7 @@ impl Reading {
         }
     }
 
-    /// All there is, but at most what fits: the server must not keep it here.
+    /// Reads all messages, but at most as many as fit: the server must not keep the thread here.
     pub fn drain(&self, inlet: &mut Inlet, way: &mut Way, hear: &mut dyn FnMut(Heard<'_>)) {
         for _ in 0..SLOTS {
             let Some(arrival) = inlet.pop() else { break };

@@ -41,7 +41,7 @@ impl Base {
         Base { place, started: AtomicBool::new(false), promised }
     }
 
-    /// The pipe has these terms from now on; none if it is closed.
+    /// Sets the terms of the pipe; none if it is closed.
     pub(crate) fn promise(&self, route: Route, granted: Option<&Granted>) {
         let promised = &self.promised;
         // Measured times leave out the fastest way there is.

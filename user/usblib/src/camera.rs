@@ -19,7 +19,7 @@ pub struct Inlet {
     pub ready: Semaphore,
 }
 
-/// The client's side.
+/// Returns the client's side.
 ///
 /// # Errors
 /// None for what the description grants.
@@ -33,7 +33,7 @@ pub fn inlet() -> Result<Inlet, Errno> {
 }
 
 impl Inlet {
-    /// The bytes of a piece were read: its place may be filled again.
+    /// Gives a piece back after its bytes were read: its place may be filled again.
     pub fn give_back(&mut self, piece: &Piece) {
         // There is room for more places than there are.
         let _ = self.back.push(&Back { place: piece.place.into() });

@@ -27,7 +27,7 @@ pub struct Counter {
     pub ready: Semaphore,
 }
 
-/// The server's side of the link with this number, below [`LINKS`].
+/// Returns the server's side of the link with this number, below [`LINKS`].
 ///
 /// # Errors
 /// None for what the description grants.
@@ -46,7 +46,7 @@ pub fn counter(number: usize) -> Result<Counter, Errno> {
 pub type Link = UsbClient<Ask, Done, RECORDS>;
 
 impl Link {
-    /// The link with this number, below [`LINKS`].
+    /// Returns the link with this number, below [`LINKS`].
     ///
     /// # Errors
     /// None for what the description grants.
@@ -97,7 +97,8 @@ impl Link {
         }
     }
 
-    /// The head of a message of so many bytes that came to `place`, if nothing of it is damaged.
+    /// Returns the head of a message of `bytes` bytes that came to `place`, if nothing of it is
+    /// damaged.
     #[must_use]
     pub fn check(&self, place: u32, bytes: u32) -> Option<Head> {
         let at = place as usize * UNIT;

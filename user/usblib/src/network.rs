@@ -13,7 +13,7 @@ pub use diapason_contract::network::*;
 pub type Network = UsbClient<Ask, News, RECORDS>;
 
 impl Network {
-    /// The network of the description.
+    /// Returns the network of the description.
     ///
     /// # Errors
     /// None for what the description grants.

@@ -8,10 +8,10 @@ use diapason_rt::pipe;
 
 /// The server's end of the times.
 pub type Outlet = Writer<'static, Times, RECORDS>;
-/// The reader's end.
+/// The reader's end of the times.
 pub type Inlet = Reader<'static, Times, RECORDS>;
 
-/// The server's end.
+/// Returns the server's end.
 ///
 /// # Errors
 /// None for what the description grants.

@@ -20,7 +20,7 @@ pub fn entered(entries: &[Entry], from: u64, to: u64) -> i64 {
     timed.filter(|entry| (from..=to).contains(&entry.now)).count() as i64
 }
 
-/// The lives of all threads, by number.
+/// Returns the lives of all threads, by number.
 pub fn lives(entries: &[Entry]) -> BTreeMap<u16, Life> {
     const NOBODY: u16 = u16::MAX;
     let mut lives: BTreeMap<u16, Life> = BTreeMap::new();

@@ -258,7 +258,7 @@ fn done_first([metal, sim]: [&BTreeMap<u16, Life>; 2], course: &Course) -> Resul
     Ok(rests)
 }
 
-/// The campaign as a command.
+/// Returns the campaign as a command.
 pub fn command(workspace: &Workspace, count: u64, seed: u64) -> Result<u8, Failure> {
     QEMU.require(Missing::Install)?;
     let built = metal::build(workspace)?;

@@ -69,7 +69,7 @@ impl Patch {
     }
 }
 
-/// All of them, by name.
+/// Returns all of them, by name.
 ///
 /// # Errors
 /// One cannot be read, or says not what it must.

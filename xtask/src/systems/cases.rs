@@ -22,12 +22,17 @@ enum Wanted {
     Refused(&'static str),
     /// The run names what a program does to itself.
     Told(&'static str),
+    /// The run names this, and nothing else is wrong.
+    Only(&'static str),
 }
 
 /// A case: its file, what it shows, and what became of it before.
 struct Case(&'static str, Wanted, &'static str, &'static str);
 
-use Wanted::{Held, Refused, RefusedOrHeld, Told};
+use Wanted::{Held, Only, Refused, RefusedOrHeld, Told};
+
+/// The fate of a flooded cable before the kernel counted switches to I/O VCPUs.
+const WOKEN: &str = "holds; the run breaks `wake-ups`";
 
 const CASES: &[Case] = &[
     Case(
@@ -36,16 +41,21 @@ const CASES: &[Case] = &[
         "a pipe on one of five channels",
         "holds; `usbd` dies at boot",
     ),
+    Case("base", RefusedOrHeld, "a concentrator beside tasks of 1 ms", "holds"),
+    Case("f1-base", RefusedOrHeld, "the base of `f1-greedy`", "holds, 8 ms are wanted"),
     Case("f1-greedy", RefusedOrHeld, "VCPUs made at run time beside a pipe", "3.544 of 2.899 ms"),
     Case("f1g", RefusedOrHeld, "the same without them", "holds, 1.25 ms"),
     Case("f1g-greedy", RefusedOrHeld, "VCPUs made at run time beside a pipe", "3.295 of 2.722 ms"),
     Case("f1k-greedy", RefusedOrHeld, "the same, with another period", "3.489 of 2.689 ms"),
+    Case("f1e-disk0", RefusedOrHeld, "a disk without work", "inside its bound"),
+    Case("f1e-disk300", RefusedOrHeld, "a disk whose work is 300 us", "inside its bound"),
     Case("f1e-disk100", RefusedOrHeld, "a disk whose work is 100 us", "inside its bound"),
     Case("f1e-disk1ms", RefusedOrHeld, "a disk whose work is 1 ms", "7.290 of 4.141 ms"),
     Case("f1e-disk3ms", RefusedOrHeld, "a disk whose work is 3 ms", "13.50 of 4.141 ms"),
     Case("manage-lock", RefusedOrHeld, "a lock that nobody can wait for", "a device never found"),
     Case("f2e-noise", RefusedOrHeld, "traffic of channels without a pipe", "1.912 of 1.786 ms"),
     Case("f2e-quiet", RefusedOrHeld, "the same channels, silent", "holds, 0.23 ms"),
+    Case("f2l-quiet", RefusedOrHeld, "silent channels, and a long task", "holds"),
     Case(
         "f5-work",
         RefusedOrHeld,
@@ -70,10 +80,21 @@ const CASES: &[Case] = &[
         "300 us of 2.5 ms, all of it `work`",
         "7.86 of 7.59 ms, \"holds\"",
     ),
+    Case("f7-edge20", RefusedOrHeld, "20 us of 500 us, all of it `work`", "beyond its bound"),
+    Case("f7-tiny-io2", RefusedOrHeld, "an I/O VCPU with 5 % of 40 us", "beyond its bound"),
+    Case("f7-tiny-io3", RefusedOrHeld, "an I/O VCPU with 12 % of 20 us", "beyond its bound"),
+    Case("f7-tiny-main2", RefusedOrHeld, "a reader with 2 us in 200 us", "beyond its bound"),
+    Case("f7-tiny-main3", RefusedOrHeld, "a reader with 2 us in 100 us", "beyond its bound"),
     Case("f7-tiny-io", RefusedOrHeld, "an I/O VCPU with 3 % of 50 us", "95.0 of 28.5 ms"),
     Case("f7-tiny-main", RefusedOrHeld, "a reader with a tiny budget", "beyond its bound"),
     Case("f8-alone", Held, "a job of 960 us of 1 ms", "holds"),
     Case("f8-alone-970", Held, "a job of 970 us of 1 ms", "holds"),
+    Case("f8-with-10", RefusedOrHeld, "10 less urgent tasks beside it", "holds"),
+    Case("f8-with-30b", RefusedOrHeld, "30 of them beside a job of 940 us", "missed"),
+    Case("f8-with-45", RefusedOrHeld, "45 less urgent tasks beside it", "missed"),
+    Case("f8-with-60", RefusedOrHeld, "60 less urgent tasks beside it", "missed"),
+    Case("f8q-alone", Held, "a job of 970 us of 1 ms, for QEMU", "holds"),
+    Case("f8-ringer0", RefusedOrHeld, "a program that sets no timer beside a job", "holds"),
     Case("f8-with-20", RefusedOrHeld, "20 less urgent tasks beside it", "missed"),
     Case("f8-with-30", RefusedOrHeld, "30 less urgent tasks beside it", "189 of 189 missed"),
     Case("f8q", RefusedOrHeld, "45 less urgent tasks beside it", "90 missed"),
@@ -120,6 +141,15 @@ const CASES: &[Case] = &[
         "64 timers set again every 760 us",
         "32 of 32 missed, sim \"holds\"",
     ),
+    Case(
+        "storm-big",
+        RefusedOrHeld,
+        "processes with 32 threads and 256 events",
+        "9,851 instructions of 3,000, \"holds\"",
+    ),
+    Case("out", RefusedOrHeld, "two pipes to devices beside tasks of 1 ms", "holds"),
+    Case("irq2", Only("hpet"), "a device that interrupts each 1 us, not 1 ms", "18 of 23 missed"),
+    Case("fat2c", RefusedOrHeld, "`fat2` without its fault", "0 of 2,702 missed"),
     Case("fat", RefusedOrHeld, "a fault of the largest process", "156,614 instructions"),
     Case("fat2", RefusedOrHeld, "the same beside 30 us of 45", "6 of 2,702 missed"),
     Case("delete", RefusedOrHeld, "a semaphore with 63 waiters is deleted", "17,114 instructions"),
@@ -134,7 +164,35 @@ const CASES: &[Case] = &[
         "a process that logs without end",
         "the victim's misses are lost",
     ),
+    Case("flood0", Told("victim"), "the same without the text", "the misses are named"),
     Case("flood2", Told("victim"), "the same, and a third one faults", "its fault is lost"),
+    Case("edf", Held, "every VCPU in one queue by deadline", "holds"),
+    Case("over", RefusedOrHeld, "a budget that a core does not have", "refused"),
+    Case("two512", RefusedOrHeld, "two hosts that flood a cable, 512 bytes at once", WOKEN),
+    Case("two1024", RefusedOrHeld, "the same, 1 KB at once", WOKEN),
+    Case("two2048", RefusedOrHeld, "the same, 2 KB at once", WOKEN),
+    Case("two65536", RefusedOrHeld, "the same, 64 KB at once", "holds"),
+    Case("line4", RefusedOrHeld, "four hosts in a line", "holds"),
+    Case("linef", RefusedOrHeld, "four hosts in a line, flooded", "not judged"),
+    Case("ring", RefusedOrHeld, "a ring of debug cables", "no link forms, \"holds\""),
+    Case(
+        "bothdebug",
+        Refused("has no port at either end"),
+        "a cable between two debug capabilities",
+        "refused",
+    ),
+    Case(
+        "twodebug",
+        Refused("the debug capability has two cables"),
+        "two cables to one debug capability",
+        "refused",
+    ),
+    Case(
+        "ud",
+        Refused("`sensor` has nothing that a pipe could carry"),
+        "a pipe from a sensor",
+        "refused",
+    ),
 ];
 
 /// The answer to a case as it is.
@@ -149,7 +207,7 @@ fn now(built: &Built, workspace: &Workspace, Case(file, wanted, ..): &Case) -> N
     let (fine, text) = match judge_file(built, &path) {
         Judged::Unread(why) | Judged::Refused(why) => {
             let fine = match wanted {
-                RefusedOrHeld | Told(_) => true,
+                RefusedOrHeld | Told(_) | Only(_) => true,
                 Refused(words) => first(&why).contains(words),
                 Held => false,
             };
@@ -161,6 +219,7 @@ fn now(built: &Built, workspace: &Workspace, Case(file, wanted, ..): &Case) -> N
                 RefusedOrHeld | Held => said.is_empty(),
                 Refused(_) => false,
                 Told(name) => said.iter().any(|text| text.contains(name)),
+                Only(name) => !said.is_empty() && said.iter().all(|text| text.contains(name)),
             };
             let text = if said.is_empty() { String::from("holds") } else { said.join("; ") };
             (fine, text)
@@ -182,6 +241,7 @@ fn judged(workspace: &Workspace, built: &Built) -> (String, usize) {
         println!("{line}");
         let _ = writeln!(page, "{line}");
     }
+    page.push_str(TAIL);
     (page, wrong)
 }
 
@@ -224,6 +284,30 @@ what happened to messages and jobs in the simulator, and writes this page.
 |---|---|---|---|
 ";
 
+/// The cases that a description alone does not show.
+const TAIL: &str = "
+Some cases need a program that does one thing which no program of a description does. A trial or a \
+test does it now:
+
+| case | what it shows | then | now |
+|---|---|---|---|
+| `seg` | data segment registers carry words between processes | a key is read | trial \
+`no selector and no x87 address reaches one who waited` |
+| `regs` | a short call leaves kernel addresses in registers | three addresses | trial \
+`a call leaves nothing of the kernel's in registers` |
+| `slowdev` | the kernel copies 4 KB of device registers in one piece | 880 instructions \
+| it copies no registers: `layout::COPYABLE` ends where they begin |
+| `wild` | a program whose entry point is not in its code | a real machine stops | \
+refused: `abi`, `refuses_an_entry_that_is_not_its_code` |
+| `host` | a guest reads and writes the simulator's thread block | the stack canary is \
+overwritten | `fs` leads nowhere while a guest runs, and every run says what it trusts |
+| `irq` | the HPET in its periodic mode, which the model lacks | 18 of 23 missed | \
+`irq2` above, and `an_interrupt_that_comes_too_soon_is_the_last_until_the_next_may_come` \
+|
+| `f2l-noise` | 8,000 empty frames a second on channels that nobody reads | 244 frames \
+lost | such channels are not opened; `f2e-noise` above |
+";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,7 +317,10 @@ mod tests {
         let folder = Workspace::find().unwrap().root().join(FOLDER);
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()
-            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+            .map(|entry| entry.unwrap().path())
+            // Descriptions of single hosts are in a folder of their own.
+            .filter(|path| path.is_file())
+            .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
             .collect();
         files.sort_unstable();
         let mut cases: Vec<&str> = CASES.iter().map(|case| case.0).collect();

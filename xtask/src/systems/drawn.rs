@@ -206,7 +206,7 @@ impl Drawn {
         self.cores() == 1 && !self.can.as_ref().is_some_and(|can| can.behind_hub)
     }
 
-    /// The number of its parts, which shrinking makes smaller.
+    /// Returns the number of its parts, which shrinking makes smaller.
     #[must_use]
     pub fn size(&self) -> usize {
         let of = |can: &Interface| {

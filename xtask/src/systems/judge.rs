@@ -4,7 +4,7 @@
 
 use super::drawn::Drawn;
 use super::text::description;
-use diapason::describe::describe;
+use diapason::describe::describe_any;
 use diapason::metal::Built;
 use diapason::outcome::Verdict;
 use diapason::plan::Plan;
@@ -16,7 +16,9 @@ use diapason::simulate::{
 };
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
-use diapason_system::{Diagnostics, Fault, FaultKind, Process, RunOptions, System};
+use diapason_system::{
+    Description, Diagnostics, Fault, FaultKind, Hosts, Process, RunOptions, System,
+};
 use std::path::Path;
 
 /// The length of each run: the ends of chains report a second after the interface is there.
@@ -55,14 +57,16 @@ pub(crate) struct Breach {
     pub fault: Option<String>,
 }
 
-/// Plans and simulates the description at `path`.
+/// Plans and simulates the description at `path`, of one host or of several.
 pub fn judge_file(built: &Built, path: &Path) -> Judged {
-    match describe(path) {
-        Ok(system) => runs(
-            built,
-            vec![system],
-            &Conditions { drift: None, faults: false, seed: 0, horizon: HORIZON_NS },
-        ),
+    let usual = Conditions { drift: None, faults: false, seed: 0, horizon: HORIZON_NS };
+    match describe_any(path) {
+        Ok(Description::One(system)) => runs(built, vec![*system], &Joined::Cores, &usual),
+        Ok(Description::Cores(cores)) => runs(built, cores, &Joined::Cores, &usual),
+        Ok(Description::Several(Hosts { hosts, cables, .. })) => {
+            let systems = hosts.into_iter().map(|host| host.system).collect();
+            runs(built, systems, &Joined::By(cables), &usual)
+        }
         Err(failure) => Judged::Unread(failure.to_string()),
     }
 }
@@ -111,7 +115,8 @@ pub fn judge(built: &Built, drawn: &Drawn, seed: u64) -> Judged {
         Err(why) => return Judged::Unread(why.plain()),
     };
     let horizon = horizon(drawn);
-    runs(built, cores, &Conditions { drift: drift(drawn), faults: drawn.faults, seed, horizon })
+    let conditions = Conditions { drift: drift(drawn), faults: drawn.faults, seed, horizon };
+    runs(built, cores, &Joined::Cores, &conditions)
 }
 
 fn ours(text: String) -> Judged {
@@ -119,10 +124,10 @@ fn ours(text: String) -> Judged {
     Judged::Ran(vec![violation], Tightness::default())
 }
 
-fn runs(built: &Built, cores: Vec<System>, conditions: &Conditions) -> Judged {
+fn runs(built: &Built, systems: Vec<System>, joined: &Joined, conditions: &Conditions) -> Judged {
     let options = RunOptions { horizon_ns: conditions.horizon, record_bytes: 0, watch: false };
     let assemble = |system| Session::assemble(system, built.clone(), options);
-    let sessions = match cores.into_iter().map(assemble).collect::<Result<Vec<Session>, _>>() {
+    let sessions = match systems.into_iter().map(assemble).collect::<Result<Vec<Session>, _>>() {
         Ok(sessions) => sessions,
         Err(Failure::NotAdmitted(why)) => return Judged::Refused(why),
         Err(Failure::Input(why)) => return Judged::Unread(why),
@@ -130,16 +135,16 @@ fn runs(built: &Built, cores: Vec<System>, conditions: &Conditions) -> Judged {
     };
     match sessions.as_slice() {
         [session] => one_core(session, conditions),
-        sessions => several_cores(sessions),
+        sessions => several(sessions, joined),
     }
 }
 
-/// All cores of a host run beside each other, once. Nobody follows the messages of several cores,
-/// so pipes are judged by what their readers report.
-fn several_cores(sessions: &[Session]) -> Judged {
+/// All hosts, or all cores of one, run beside each other, once. Nobody follows the messages of
+/// several, so pipes are judged by what their readers report.
+fn several(sessions: &[Session], joined: &Joined) -> Judged {
     let (mut violations, mut shares) = (Vec::new(), Tightness::default());
     let seats = sessions.iter().map(|session| Seat::new(session, ())).collect();
-    match together(seats, &Joined::Cores) {
+    match together(seats, joined) {
         Ok(all) => {
             for (session, ran) in sessions.iter().zip(all) {
                 violations.extend(look(session, ran, &[], false, &mut shares));

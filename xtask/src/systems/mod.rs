@@ -279,7 +279,7 @@ fn write_down(
     Ok(path)
 }
 
-/// The campaign as a command.
+/// Returns the campaign as a command.
 ///
 /// # Errors
 /// If it cannot be carried out.

@@ -36,7 +36,7 @@ impl Measure {
         }
     }
 
-    /// The limit of everything that is not listed.
+    /// Returns the limit of everything that is not listed.
     pub const fn limit(self) -> u64 {
         match self {
             Measure::Unsafe => 0,

@@ -27,7 +27,7 @@ pub(crate) struct Tree {
 }
 
 impl Source {
-    /// A file with these contents.
+    /// Returns a file with these contents.
     #[must_use]
     pub fn new(path: &str, text: &str) -> Source {
         let code = if path.ends_with(".rs") { blank(text) } else { text.into() };
@@ -40,19 +40,19 @@ impl Source {
         self.path.ends_with(".rs")
     }
 
-    /// Its lines of code, numbered from 1.
+    /// Returns its lines of code, numbered from 1.
     pub fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         (1..).zip(self.code.lines())
     }
 
-    /// Its lines as they are, numbered from 1.
+    /// Returns its lines as they are, numbered from 1.
     pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         (1..).zip(self.text.lines())
     }
 }
 
 impl Tree {
-    /// Every file below `root` but build results.
+    /// Returns every file below `root` but build results.
     pub fn read(root: &Path) -> io::Result<Tree> {
         let mut files = Vec::new();
         visit(root, root, &mut files)?;

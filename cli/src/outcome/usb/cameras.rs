@@ -24,7 +24,7 @@ pub struct CameraRow {
 }
 
 impl CameraRow {
-    /// A camera without a report so far.
+    /// Returns a camera without a report so far.
     pub(crate) fn new(process: u64, last: CameraReport, at: Nanos) -> CameraRow {
         CameraRow { process, last, coverage: Coverage::since(at) }
     }

@@ -7,7 +7,7 @@ use diapason_plan::bus::Bused;
 use diapason_system::{System, UsbBus};
 use serde_json::{Value, json};
 
-/// One object for each bus.
+/// Returns one object for each bus.
 #[must_use]
 pub fn buses(buses: &[Bused], system: &System) -> Vec<Value> {
     system.buses.iter().zip(buses).map(|(instance, bused)| of(instance, bused, system)).collect()

@@ -14,7 +14,7 @@ use serde_json::Value;
 /// Slots that are named one by one; of more, only the first.
 const NAMED: usize = 8;
 
-/// A section for each bus.
+/// Returns a section for each bus.
 #[must_use]
 pub fn tables(buses: &[Bused], system: &System) -> Vec<String> {
     let each = system.buses.iter().zip(buses);

@@ -163,7 +163,7 @@ pub struct Roads<'a> {
     pub interrupt: Option<u16>,
 }
 
-/// Its items; none if what happened is not known any more.
+/// Returns its items; none if what happened is not known any more.
 pub fn items(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<Item>> {
     let mut story = Story { roads, items: Vec::new() };
     match journey.road {

@@ -113,7 +113,7 @@ impl Line {
         })
     }
 
-    /// The words that say how far its rings are.
+    /// Returns the words that say how far its rings are.
     pub fn watched(line: Option<&Line>) -> [Watched; WORDS] {
         let [ring, reports] = line.map_or([u16::MAX; 2], |line| line.segments);
         [(ring, WRITTEN), (ring, TAKEN), (reports, WRITTEN)]
@@ -175,7 +175,7 @@ impl Line {
         }));
     }
 
-    /// The next message that has arrived, and its way.
+    /// Returns the next message that has arrived, and its way.
     pub fn next(&mut self, pipe: usize) -> Option<Journey> {
         loop {
             let to_device = self.way == Way::ToDevice;

@@ -48,7 +48,7 @@ pub struct Lives {
 }
 
 impl Lives {
-    /// The life of a message, if there was such a one.
+    /// Returns the life of a message, if there was such a one.
     #[must_use]
     pub fn of(&self, choice: Choice) -> Option<&Life> {
         match choice {
@@ -109,7 +109,7 @@ impl Messages {
         }
     }
 
-    /// The words that say how far pipes are written and read.
+    /// Returns the words that say how far pipes are written and read.
     #[must_use]
     pub fn watched(&self) -> Vec<Watched> {
         self.lines.iter().flat_map(|line| Line::watched(line.as_ref())).collect()

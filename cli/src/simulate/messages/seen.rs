@@ -49,7 +49,7 @@ impl Seen {
         }
     }
 
-    /// Its stages, with what the plan says of them.
+    /// Returns its stages, with what the plan says of them.
     #[must_use]
     pub fn stages(&self) -> Vec<Stage> {
         let mut planned_by_end = Nanos::ZERO;
@@ -78,7 +78,7 @@ pub struct Stage {
     pub planned_by_end: Nanos,
 }
 
-/// All pipes of a system, as a table for each way.
+/// Returns all pipes of a system, as a table for each way.
 #[must_use]
 pub fn render(system: &System, seen: &[Seen], names: &Names) -> String {
     let (left, right) = (Align::Left, Align::Right);

@@ -89,14 +89,14 @@ impl Guest {
         })
     }
 
-    /// A setting that the kernel was built with, such as `CONFIG_HZ`.
+    /// Returns a setting that the kernel was built with, such as `CONFIG_HZ`.
     #[must_use]
     pub fn setting(&self, name: &str) -> Option<&str> {
         setting(&self.settings, name)
     }
 
-    /// The command that boots it, to be completed with what the server wants: `words` are its
-    /// kernel's, and its program's environment; what it prints goes to the file `console`.
+    /// Returns the command that boots it, to be completed with what the server wants: `words` are
+    /// its kernel's, and its program's environment; what it prints goes to the file `console`.
     #[must_use]
     pub fn command(&self, words: &str, console: &Path) -> Command {
         let mut command = Command::new(QEMU);

@@ -18,7 +18,7 @@ pub const MODULES: [&str; 8] = [
     "net/can/can-raw.ko",
 ];
 
-/// The kernel's package in the cache, downloaded if there is none.
+/// Returns the kernel's package in the cache, downloaded if there is none.
 pub fn find(cache: &Path) -> Result<PathBuf, String> {
     if let Some(known) = newest_in(cache) {
         return Ok(known);

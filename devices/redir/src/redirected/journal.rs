@@ -49,7 +49,7 @@ impl Journal {
         self.mix(packet);
     }
 
-    /// One number for several devices, in their order.
+    /// Returns one number for several devices, in their order.
     pub(crate) fn join<'a>(journals: impl Iterator<Item = &'a Journal>) -> u64 {
         let mut all = Journal::default();
         for journal in journals {

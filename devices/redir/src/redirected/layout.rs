@@ -36,7 +36,7 @@ impl Endpoint {
         self.is.interval_bytes.max(u32::from(self.is.packet))
     }
 
-    /// Its service interval; `None` if it has none.
+    /// Returns its service interval; `None` if it has none.
     pub fn interval(&self) -> Option<Nanos> {
         let slots = self.is.speed.period(self.is.transfer, self.is.interval)?;
         Some(self.is.speed.slot().times(u64::from(slots)).nanos())
@@ -122,7 +122,7 @@ impl Layout {
         Interfaces(chosen.map(|i| [i.number, i.class[0], i.class[1], i.class[2]]).collect())
     }
 
-    /// The active endpoints but 0.
+    /// Returns the active endpoints but 0.
     pub fn endpoints(&self) -> Vec<Endpoint> {
         let Some(active) = self.parsed().find(|c| c.header().value == self.active) else {
             return Vec::new();
@@ -133,12 +133,12 @@ impl Layout {
             .collect()
     }
 
-    /// The active endpoint with this address.
+    /// Returns the active endpoint with this address.
     pub fn endpoint(&self, address: u8) -> Option<Endpoint> {
         self.endpoints().into_iter().find(|endpoint| endpoint.is.address == address)
     }
 
-    /// The active endpoints, as the guest is told.
+    /// Returns the active endpoints, as the guest is told.
     pub fn info(&self) -> Box<[EndpointInfo; SLOTS]> {
         let mut info = Box::new([EndpointInfo::default(); SLOTS]);
         let bytes = self.device.packet;

@@ -80,7 +80,7 @@ pub struct Redirected<D: ?Sized> {
 }
 
 impl<D: Device + ?Sized> Redirected<D> {
-    /// A device that is plugged in as soon as the guest's side says hello.
+    /// Returns a device that is plugged in as soon as the guest's side says hello.
     ///
     /// # Errors
     /// If the device does not describe itself.
@@ -110,7 +110,7 @@ impl<D: Device + ?Sized> Redirected<D> {
         &self.device
     }
 
-    /// The device, to be changed from outside; not its place in time.
+    /// Returns the device, to be changed from outside; not its place in time.
     pub fn device_mut(&mut self) -> &mut D {
         &mut self.device
     }
@@ -196,7 +196,7 @@ impl<D: Device + ?Sized> Redirected<D> {
         }
     }
 
-    /// The next moment before `to` at which something happens.
+    /// Returns the next moment before `to` at which something happens.
     #[must_use]
     pub fn next_moment(&self, to: Nanos) -> Option<Nanos> {
         let streams = self.streams.values().map(Stream::due);

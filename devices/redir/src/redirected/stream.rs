@@ -25,7 +25,8 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// A stream that begins with the next interval; `None` if the endpoint has no intervals.
+    /// Returns a stream that begins with the next interval; `None` if the endpoint has no
+    /// intervals.
     pub fn new(endpoint: Endpoint, now: Nanos) -> Option<Stream> {
         let interval = endpoint.interval()?;
         let due = Nanos(now.0.saturating_sub(now.0 % interval.0)) + interval;
@@ -87,7 +88,7 @@ impl Stream {
         let _ = transfer.go_on(device, now, self.endpoint);
     }
 
-    /// The identifier of its next packet to the guest.
+    /// Returns the identifier of its next packet to the guest.
     pub fn next_number(&mut self) -> u64 {
         let number = self.number;
         self.number += 1;

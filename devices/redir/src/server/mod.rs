@@ -163,8 +163,8 @@ impl<D: Device + ?Sized> Server<D> {
         })
     }
 
-    /// The options that QEMU needs besides `-icount shift=N,sleep=off`: a controller, the devices
-    /// in the order of its ports, and the plugin.
+    /// Returns the options that QEMU needs besides `-icount shift=N,sleep=off`: a controller, the
+    /// devices in the order of its ports, and the plugin.
     #[must_use]
     pub fn arguments(&self) -> Vec<OsString> {
         // One to spare: QEMU puts a hub of its own into the last free port.

@@ -176,7 +176,8 @@ impl Kernel<'_> {
     fn end_made<M: Machine>(&mut self, m: &mut M, id: ProcessId, left: &mut Left) -> bool {
         let p = &self.processes[id];
         let mut at = p.reaped - u32::from(p.threads.count);
-        let (events, conditions, semaphores) = (p.events, p.conditions, p.semaphores);
+        let (events, conditions) = (p.events.used(), p.conditions.used());
+        let semaphores = p.semaphores.used();
         let mut done = 0;
         while at < events.count.into() {
             let event: Id<EventTag> = Id::new(events.first + at as u16);
@@ -254,6 +255,7 @@ impl Kernel<'_> {
         walk(Round::Stop, 1);
         self.thread_stop(reaper, State::Free);
         if made {
+            self.processes[id].forget_objects();
             for vcpu in vcpus.ids() {
                 walk(Round::Look, 1);
                 self.abandon_vcpu(vcpu);

@@ -213,7 +213,7 @@ impl Storm<'_> {
             return self.note_delivered();
         }
         if self.shell.memory.hidden >> self.shell.process() & 1 == 1 {
-            // Whatever it would do, it faults.
+            // It faults at any instruction.
             self.shell.enter(Cause::Fault(HIDDEN));
             return self.note_delivered();
         }

@@ -53,7 +53,8 @@ impl Ratios {
         self.0.iter().sum()
     }
 
-    /// The ratio that a share (in per mille) of all do not exceed; `None` if there are none.
+    /// Returns the ratio that a share (in per mille) of all do not exceed; `None` if there are
+    /// none.
     #[must_use]
     pub fn at(&self, per_mille: u64) -> Option<u64> {
         let wanted = (self.count() * per_mille).div_ceil(1000).max(1);

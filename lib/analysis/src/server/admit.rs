@@ -41,7 +41,7 @@ pub enum Unfit {
     Refused(Refusal),
 }
 
-/// The exact test for the FP queue, the demand test for each DP queue.
+/// Returns the exact test for the FP queue, the demand test for each DP queue.
 ///
 /// # Errors
 /// Returns an error if the system makes no sense, or names the first VCPU that does not get its
@@ -70,7 +70,7 @@ pub fn admit(system: &System) -> Result<Admission, Unfit> {
     }
 }
 
-/// The verdict of [`admit`] alone: the first VCPU that fails, and why. `None`: all hold.
+/// Returns the verdict of [`admit`] alone: the first VCPU that fails, and why. `None`: all hold.
 ///
 /// # Errors
 /// The description makes no sense.

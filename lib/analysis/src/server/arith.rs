@@ -146,7 +146,7 @@ fn added((over, under): (u128, u128), cost: u128, period: u128) -> Option<(u128,
     Some((over / lowest, under / lowest))
 }
 
-/// The greatest common divisor.
+/// Returns the greatest common divisor.
 pub(super) fn gcd(mut a: u128, mut b: u128) -> u128 {
     while b != 0 {
         (a, b) = (b, a % b);

@@ -29,7 +29,7 @@ fn place_if_above_holds(system: &System, vcpu: usize) -> Option<usize> {
     }
 }
 
-/// The largest budget of `vcpu` at its period with which the whole system holds, if any.
+/// Returns the largest budget of `vcpu` at its period with which the whole system holds, if any.
 #[must_use]
 pub fn largest_budget(system: &System, vcpu: usize) -> Option<Nanos> {
     let place = place_if_above_holds(system, vcpu)?;
@@ -45,8 +45,8 @@ pub fn largest_budget(system: &System, vcpu: usize) -> Option<Nanos> {
     Some(Nanos(greatest(1, period, with)))
 }
 
-/// A period of `vcpu` for its budget with which the whole system holds, if any is found: the
-/// smallest, if the system holds for every longer one, which shared I/O VCPUs may prevent.
+/// Returns a period of `vcpu` for its budget with which the whole system holds, if any is found:
+/// the smallest, if the system holds for every longer one, which shared I/O VCPUs may prevent.
 #[must_use]
 pub fn smallest_period(system: &System, vcpu: usize) -> Option<Nanos> {
     let place = place_if_above_holds(system, vcpu)?;

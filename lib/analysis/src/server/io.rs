@@ -30,8 +30,8 @@ pub struct IoSupply {
 pub struct SharedIo(IoSupply);
 
 impl IoSupply {
-    /// The supply of an I/O VCPU all of whose beneficiaries have one period and one queue, in a
-    /// system that makes sense; `None` otherwise, or if a beneficiary is not admitted.
+    /// Returns the supply of an I/O VCPU all of whose beneficiaries have one period and one queue,
+    /// in a system that makes sense; `None` otherwise, or if a beneficiary is not admitted.
     #[must_use]
     pub fn of(system: &System, io: usize) -> Option<IoSupply> {
         system.check().ok()?;
@@ -45,8 +45,8 @@ impl IoSupply {
         IoSupply::at_level(system, io, server.serves[0])
     }
 
-    /// The supply of an I/O VCPU that always inherits from the most urgent one it serves, waiting
-    /// or not, as the kernel does (`docs/vcpus.md`); `None` if that one is not admitted.
+    /// Returns the supply of an I/O VCPU that always inherits from the most urgent one it serves,
+    /// waiting or not, as the kernel does (`docs/vcpus.md`); `None` if that one is not admitted.
     #[must_use]
     pub fn inherited(system: &System, io: usize) -> Option<IoSupply> {
         system.check().ok()?;
@@ -186,8 +186,9 @@ impl Server for IoSupply {
 }
 
 impl SharedIo {
-    /// The supply for work of `vcpu` on an I/O VCPU that also works for others. `None` unless its
-    /// cap is at most the smallest period it serves, it serves `vcpu`, and `vcpu` is admitted.
+    /// Returns the supply for work of `vcpu` on an I/O VCPU that also works for others. `None`
+    /// unless its cap is at most the smallest period it serves, it serves `vcpu`, and `vcpu` is
+    /// admitted.
     #[must_use]
     pub fn of(system: &System, io: usize, vcpu: usize) -> Option<SharedIo> {
         system.check().ok()?;

@@ -63,7 +63,7 @@ impl Grants {
         self.switches.saturating_mul(run.div_ceil(self.least.max(1)).saturating_add(1))
     }
 
-    /// The least line above [`Self::demand`]: what there is at once, and the rate.
+    /// Returns the least line above [`Self::demand`]: what there is at once, and the rate.
     pub fn line(&self) -> (u64, u64) {
         let whole = self.switches.saturating_mul(2).saturating_add(self.switching(self.quantum));
         // switches · U/least: a shortest grant comes back no sooner than after least/U.
@@ -114,14 +114,14 @@ impl Interference {
         &self.grants
     }
 
-    /// The most that is taken from a window of length `window` that begins when nothing at this
-    /// level or above is pending.
+    /// Returns the most that is taken from a window of length `window` that begins when nothing at
+    /// this level or above is pending.
     #[must_use]
     pub fn demand(&self, window: Nanos) -> Nanos {
         Nanos(self.demand_at(window.0))
     }
 
-    /// The next release at or after `window`; `u64::MAX` if nothing is released.
+    /// Returns the next release at or after `window`; `u64::MAX` if nothing is released.
     pub(super) fn next_release(&self, window: u64) -> u64 {
         let next = self
             .releases
@@ -141,8 +141,8 @@ impl Interference {
         sum
     }
 
-    /// The least line above [`Self::demand`]: what there is at once, and the rate in parts of
-    /// [`ONE`](super::ONE).
+    /// Returns the least line above [`Self::demand`]: what there is at once, and the rate in parts
+    /// of [`ONE`](super::ONE).
     pub(super) fn line(&self) -> (u64, u64) {
         let start = self.blocking.saturating_add(self.once);
         let rounding = self.releases.len() as u64;
@@ -163,8 +163,8 @@ impl Interference {
         self.response_from(work.0, 0, limit.0).map(Nanos)
     }
 
-    /// The longest time in which all that is released is pending without a break; `None` if it is
-    /// not found in a bounded number of steps.
+    /// Returns the longest time in which all that is released is pending without a break; `None` if
+    /// it is not found in a bounded number of steps.
     pub(super) fn busy(&self) -> Option<u64> {
         let mut window = self.blocking.saturating_add(self.once);
         for _ in 0..STEPS_MAX {

@@ -125,7 +125,7 @@ pub const PERIOD_MAX: Nanos = Nanos(1 << 61);
 const _: () = assert!(diapason_vcpu::PERIOD_MAX.0 <= PERIOD_MAX.0);
 
 impl MainVcpu {
-    /// A VCPU in the FP queue, with the usual list of eight replenishments.
+    /// Returns a VCPU in the FP queue, with the usual list of eight replenishments.
     #[must_use]
     pub const fn new(budget: Nanos, period: Nanos) -> MainVcpu {
         MainVcpu { budget, period, chunks: 8, queue: Queue::Fp }

@@ -19,7 +19,7 @@ pub struct Response {
 }
 
 impl System {
-    /// The kernel and interrupts, as seen by everybody.
+    /// Returns the kernel and interrupts, as seen by everybody.
     pub(super) fn interrupts(&self) -> Interference {
         let mut level = Interference::new(self.kernel_section);
         for source in &self.sources {

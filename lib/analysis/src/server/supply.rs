@@ -174,8 +174,8 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// The supply of a VCPU of a system that makes sense; `None` if it does not get its budget in
-    /// every period.
+    /// Returns the supply of a VCPU of a system that makes sense; `None` if it does not get its
+    /// budget in every period.
     #[must_use]
     pub fn of(system: &System, vcpu: usize) -> Option<Supply> {
         system.check().ok()?;

@@ -43,7 +43,7 @@ pub enum Miss {
 }
 
 impl Task {
-    /// A task whose deadline is its period.
+    /// Returns a task whose deadline is its period.
     #[must_use]
     pub const fn new(cost: Nanos, period: Nanos) -> Task {
         Task { cost, period, deadline: period }
@@ -61,8 +61,9 @@ fn check(tasks: &[Task]) -> Result<(), Miss> {
     tasks.iter().position(silly).map_or(Ok(()), |index| Err(Miss::Nonsense(index)))
 }
 
-/// The worst response time of every task under fixed priorities, if all meet their deadlines. Each
-/// may in addition be delayed once by a section of length `blocking` that cannot be preempted.
+/// Returns the worst response time of every task under fixed priorities, if all meet their
+/// deadlines. Each may in addition be delayed once by a section of length `blocking` that cannot be
+/// preempted.
 ///
 /// # Errors
 /// The first task, in the order of priority, that is late.

@@ -16,7 +16,8 @@ pub struct Set {
 }
 
 impl Set {
-    /// A random set that makes sense: mostly super and high speed, loads from little to too much.
+    /// Returns a random set that makes sense: mostly super and high speed, loads from little to too
+    /// much.
     #[must_use]
     pub fn draw(random: &mut Random) -> Set {
         let speed = match random.within(0, 9) {
@@ -52,8 +53,8 @@ impl Set {
         self
     }
 
-    /// A set near the edge: isochronous endpoints of super speed that fill most of what they may,
-    /// all critical, and bulk that needs most of what they leave.
+    /// Returns a set near the edge: isochronous endpoints of super speed that fill most of what
+    /// they may, all critical, and bulk that needs most of what they leave.
     #[must_use]
     pub fn draw_tight(random: &mut Random) -> Set {
         let bus = Bus::uncoded();

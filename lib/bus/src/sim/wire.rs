@@ -56,7 +56,7 @@ pub struct Wire<'a> {
 }
 
 impl<'a> Wire<'a> {
-    /// A bus with the endpoints that have a place, and `asyncs`.
+    /// Returns a bus with the endpoints that have a place, and `asyncs`.
     #[must_use]
     pub fn new(
         bus: &'a Bus,

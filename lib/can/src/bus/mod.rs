@@ -91,7 +91,7 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// An idle bus without nodes, at time 0.
+    /// Returns an idle bus without nodes, at time 0.
     #[must_use]
     pub fn new(rate: BitRate) -> Bus {
         Bus {
@@ -126,7 +126,7 @@ impl Bus {
         self.land_or_walk();
     }
 
-    /// The bits per second of all nodes.
+    /// Returns the bits per second of all nodes.
     #[must_use]
     pub fn rate(&self) -> BitRate {
         self.grid.rate
@@ -260,7 +260,7 @@ impl Bus {
         self.wake();
     }
 
-    /// The next thing that happened, in order of time, then of nodes.
+    /// Returns the next thing that happened, in order of time, then of nodes.
     pub fn poll(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -271,7 +271,7 @@ impl Bus {
         self.nodes.get(node.0).map_or_else(Counts::default, |node| node.counts)
     }
 
-    /// Its health, transmit and receive error counter.
+    /// Returns its health, transmit and receive error counter.
     #[must_use]
     pub fn health(&self, node: NodeId) -> (Health, u16, u16) {
         self.nodes.get(node.0).map_or((Health::BusOff, 0, 0), |node| {

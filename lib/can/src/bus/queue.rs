@@ -57,14 +57,14 @@ impl Queue {
         fits
     }
 
-    /// The next to send: equal identifiers in order.
+    /// Returns the next to send: equal identifiers in order.
     pub fn choose(&self) -> Option<Request> {
         let first = self.requests.first();
         let urgent = self.requests.iter().min_by_key(|request| request.frame.priority());
         if self.in_order { first.copied() } else { urgent.copied() }
     }
 
-    /// The one that would be sent last, except `busy`.
+    /// Returns the one that would be sent last, except `busy`.
     pub fn least(&self, busy: Option<Ticket>) -> Option<Request> {
         let free = self.requests.iter().filter(|request| request.ticket != busy);
         free.max_by_key(|request| (request.frame.priority(), request.ticket)).copied()

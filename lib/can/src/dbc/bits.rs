@@ -19,7 +19,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Its bits, the least significant one first.
+    /// Returns its bits, the least significant one first.
     pub fn bits(self) -> impl Iterator<Item = u32> {
         let (start, length) = (u32::from(self.start), u32::from(self.length));
         // In Motorola's order bits are counted from the left of each byte: then they are adjacent.
@@ -36,7 +36,7 @@ impl Place {
         self.bits().max().map_or(0, |last| last / 8 + 1)
     }
 
-    /// The bits from `data`; `None` if they are not all there.
+    /// Returns the bits from `data`; `None` if they are not all there.
     #[must_use]
     pub fn get(self, data: &[u8]) -> Option<u64> {
         let bit = |at: u32| Some(data.get(at as usize / 8)? >> (at % 8) & 1);

@@ -90,7 +90,7 @@ impl Decimal {
         Some(Decimal::new(self.digits.checked_mul(number)?, self.places))
     }
 
-    /// The sum; `None` if it does not fit.
+    /// Returns the sum; `None` if it does not fit.
     #[must_use]
     pub fn plus(self, other: Decimal) -> Option<Decimal> {
         let places = self.places.max(other.places);
@@ -98,7 +98,7 @@ impl Decimal {
         Some(Decimal::new(sum, places))
     }
 
-    /// The difference; `None` if it does not fit.
+    /// Returns the difference; `None` if it does not fit.
     #[must_use]
     pub fn minus(self, other: Decimal) -> Option<Decimal> {
         self.plus(Decimal { digits: other.digits.checked_neg()?, ..other })

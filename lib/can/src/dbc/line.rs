@@ -77,6 +77,11 @@ impl<'a> Cursor<'a> {
         self.rest.starts_with(|c: char| c.is_alphabetic() || c == '_')
     }
 
+    /// Returns whether this comes next.
+    pub fn begins_with(&self, text: &str) -> bool {
+        self.rest.starts_with(text)
+    }
+
     /// Passes this character and the spaces behind it, if it is next.
     pub fn skip(&mut self, c: char) -> bool {
         let rest = self.rest.strip_prefix(c);

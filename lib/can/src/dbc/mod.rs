@@ -15,16 +15,19 @@
 //! | `line`, `parse` | the text |
 //! | `bits` | where a signal is in a frame |
 //! | `decimal` | numbers |
+//! | `renumber` | the text with other identifiers |
 //! | `trouble` | what can be wrong |
 
 mod bits;
 mod decimal;
 mod line;
 mod parse;
+mod renumber;
 mod trouble;
 
 pub use bits::{Order, Place};
 pub use decimal::Decimal;
+pub use renumber::renumbered;
 pub use trouble::{DbcError, DbcTrouble, EncodeRefusal};
 
 use crate::Id;
@@ -45,6 +48,10 @@ pub struct Message {
     pub id: Id,
     pub name: String,
     pub size: u16,
+    /// The node that sends it, if the file names one.
+    pub sender: Option<String>,
+    /// How often it comes, in ms, if the file says (`GenMsgCycleTime`).
+    pub cycle_ms: Option<u64>,
     /// In the order of the file.
     pub signals: Vec<Signal>,
 }
@@ -117,7 +124,7 @@ impl Dbc {
         parse::parse(text)
     }
 
-    /// The message with this identifier.
+    /// Returns the message with this identifier.
     #[must_use]
     pub fn message(&self, id: Id) -> Option<&Message> {
         self.messages.iter().find(|message| message.id == id)
@@ -125,14 +132,15 @@ impl Dbc {
 }
 
 impl Signal {
-    /// The least and the greatest raw value.
+    /// Returns the least and the greatest raw value.
     #[must_use]
     pub fn extremes(&self) -> [i128; 2] {
         let values = 1i128 << self.place.length;
         if self.signed { [-values / 2, values / 2 - 1] } else { [0, values - 1] }
     }
 
-    /// The value of a raw one; `None` if it does not fit, which no file that was read allows.
+    /// Returns the value of a raw one; `None` if it does not fit, which no file that was read
+    /// allows.
     #[must_use]
     pub fn value(&self, raw: i128) -> Option<Decimal> {
         self.scale.times(raw)?.plus(self.offset)
@@ -197,7 +205,7 @@ impl Message {
         false
     }
 
-    /// The data in which these signals have these values; all other bits are 0.
+    /// Returns the data in which these signals have these values; all other bits are 0.
     ///
     /// # Errors
     /// A signal that there is not, or that cannot have its value.

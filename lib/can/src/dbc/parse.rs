@@ -14,6 +14,11 @@ const MESSAGE: &str = "BO_ 256 Engine: 8 ECU";
 const SIGNAL: &str = "SG_ Speed m1 : 0|16@1+ (0.01,-40) [0|655.35] \"km/h\" ECU";
 const LABELS: &str = "VAL_ 256 Gear 0 \"neutral\" 1 \"first\" ;";
 const NUMBERS: &str = "SIG_VALTYPE_ 256 Torque : 1;";
+const CYCLE: &str = "BA_ \"GenMsgCycleTime\" BO_ 256 10;";
+const CYCLE_DEFAULT: &str = "BA_DEF_DEF_ \"GenMsgCycleTime\" 0;";
+const CYCLE_TIME: &str = "GenMsgCycleTime";
+/// The sender of messages that nobody sends.
+const NO_SENDER: &str = "Vector__XXX";
 const SELECTIONS: &str = "SG_MUL_VAL_ 256 Torque Gear 1-1, 3-5;";
 
 /// Set in the number of a message with an extended identifier.
@@ -45,6 +50,8 @@ struct Reader {
     nowhere: bool,
     /// A list of the file's own keywords is being read.
     keywords: bool,
+    /// The cycle time of messages that do not say theirs.
+    cycle: Option<u64>,
 }
 
 /// Reads the text of a DBC file. Fails at the first line that makes no sense.
@@ -54,7 +61,9 @@ pub fn parse(text: &str) -> Result<Dbc, DbcError> {
         let (number, line) = line?;
         reader.line(number, line)?;
     }
-    let messages = reader.drafts.into_iter().map(finish).collect::<Result<_, _>>()?;
+    let cycle = reader.cycle;
+    let messages = reader.drafts.into_iter().map(|draft| finish(draft, cycle));
+    let messages = messages.collect::<Result<_, _>>()?;
     Ok(Dbc { messages })
 }
 
@@ -72,6 +81,8 @@ impl Reader {
             "SG_" => self.signal(cursor(SIGNAL)),
             "VAL_" => self.labels(cursor(LABELS)),
             "SIG_VALTYPE_" => self.number_type(cursor(NUMBERS)),
+            "BA_" => self.attribute(cursor(CYCLE)),
+            "BA_DEF_DEF_" => self.default_cycle(cursor(CYCLE_DEFAULT)),
             "SG_MUL_VAL_" => self.selection(cursor(SELECTIONS)),
             _ => Ok(()),
         }
@@ -82,6 +93,8 @@ impl Reader {
         let name = line.name("the message's name")?;
         line.pass(':', "`:`")?;
         let size = line.number("the message's size in bytes")?;
+        let sender = line.begins_with_letter().then(|| line.name("the sender's name"));
+        let sender = sender.transpose()?.filter(|name| *name != NO_SENDER);
         self.nowhere = number & NOWHERE == NOWHERE;
         if self.nowhere {
             return Ok(());
@@ -94,7 +107,14 @@ impl Reader {
         if self.drafts.iter().any(|draft| draft.number == number) {
             return line.trouble(DbcTrouble::Twice(number.to_string()));
         }
-        let message = Message { id, name: name.into(), size, signals: Vec::new() };
+        let message = Message {
+            id,
+            name: name.into(),
+            size,
+            sender: sender.map(Into::into),
+            cycle_ms: None,
+            signals: Vec::new(),
+        };
         let (selectors, pending) = (Vec::new(), Vec::new());
         self.drafts.push(Draft { number, message, selectors, pending });
         Ok(())
@@ -185,6 +205,29 @@ impl Reader {
             (2, 64) => Number::Double,
             (_, bits) => return line.trouble(DbcTrouble::FloatLength(bits)),
         };
+        Ok(())
+    }
+
+    /// The cycle time of a message; other attributes are passed over.
+    fn attribute(&mut self, mut line: Cursor<'_>) -> Result<(), DbcError> {
+        if line.text("the attribute's name in quotes")? != CYCLE_TIME || !line.begins_with("BO_") {
+            return Ok(());
+        }
+        line.name("`BO_`")?;
+        let number: u32 = line.number("the message's number")?;
+        let cycle = line.number("the time in ms")?;
+        match self.drafts.iter_mut().find(|draft| draft.number == number) {
+            Some(draft) => draft.message.cycle_ms = Some(cycle),
+            None if number & NOWHERE == NOWHERE => {}
+            None => return line.trouble(DbcTrouble::UnknownMessage(number)),
+        }
+        Ok(())
+    }
+
+    fn default_cycle(&mut self, mut line: Cursor<'_>) -> Result<(), DbcError> {
+        if line.text("the attribute's name in quotes")? == CYCLE_TIME {
+            self.cycle = Some(line.number("the time in ms")?);
+        }
         Ok(())
     }
 
@@ -284,8 +327,10 @@ fn scaling(line: &mut Cursor<'_>) -> Result<(Decimal, Decimal), DbcError> {
 }
 
 /// A signal marked `m` without a rule of its own is selected by the one signal marked `M`.
-fn finish(draft: Draft) -> Result<Message, DbcError> {
+fn finish(draft: Draft, cycle: Option<u64>) -> Result<Message, DbcError> {
     let Draft { mut message, selectors, pending, .. } = draft;
+    // A time of 0 is how files say that a message has none.
+    message.cycle_ms = message.cycle_ms.or(cycle).filter(|cycle| *cycle > 0);
     for Pending { signal, line, value } in pending {
         let when = &mut message.signals[signal].when;
         match selectors[..] {

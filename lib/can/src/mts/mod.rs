@@ -13,9 +13,15 @@
 //! epoch ℓ; then the order of two waiting messages changes when the epoch does. Here an epoch is a
 //! whole number of regions, so that regions are the same for all time and the order is one order.
 
+mod choice;
+pub mod life;
 mod promise;
+mod renewal;
 
-pub use promise::{HighSpeed, MtsSet, NoPromise, UPDATE_BITS, Unmet, high_speed, low_speed};
+pub use promise::{
+    HighSpeed, MtsSet, NoPromise, Tightest, UPDATE_BITS, Unmet, high_speed, low_speed, tightest,
+};
+pub use renewal::{Duty, RENEW_FROM_BITS, RENEW_UNTIL_BITS, Renewal, beacon_id, longest_renewal};
 
 use crate::frame::{BYTES_MAX, Frame, FrameRefusal};
 use core::fmt;
@@ -29,6 +35,8 @@ pub const LOW_SPEED: u16 = 512;
 /// Different non-real-time messages. CAN forbids identifiers that begin with seven recessive bits
 /// ([EMERALDS 1998] says six, and counts 480): 16 of 512 are lost.
 pub const NON_REAL_TIME: u16 = 496;
+/// The last numbers of those are of the frames with which nodes end an epoch if nobody else does.
+pub const BEACONS: u16 = 64;
 
 /// The three kinds of identifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,11 @@
 //!
 //! `B + updates(L) + Σ C_j · min(arrivals_j(L), deadlines_j(L)) ≤ L`
 //!
+//! Clocks that are up to δ from the common time move each start-by time by δ, so a frame of any
+//! rank may count as earlier than x if its start-by time is up to 2δ later than that. The renewal
+//! of identifiers ([`super::Renewal`]) never lets two nodes meet in arbitration with identifiers
+//! of different epochs, except on a bus that was idle just before: that frame is B.
+//!
 //! This looks at every window, not only at the first instance after a critical instant as
 //! [EMERALDS 1998] does. That test is among those of this crate, with a set that it accepts and
 //! that is late.
@@ -21,6 +26,7 @@ use crate::response::{Errors, Level, Message, Stream};
 use crate::timing::BitRate;
 use crate::wire::INTERFRAME_BITS;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 use diapason_abi::Nanos;
 
 /// Most bits that one renewal of identifiers adds: two frames of one byte more, 11 bits each at
@@ -52,6 +58,19 @@ pub struct MtsSet {
     pub low: Vec<Message>,
     /// Longest frame in bits of non-real-time traffic, or 0.
     pub other: u32,
+    /// Each clock is so far from the common time at most.
+    pub clocks: Nanos,
+    /// Longest time from the end of an epoch until the last node has renewed its identifiers.
+    pub renewal: Nanos,
+}
+
+/// The window that leaves a message the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tightest {
+    /// A time up to its start-by time.
+    pub window: Nanos,
+    /// Most that the bus has to do in it before the message.
+    pub work: Nanos,
 }
 
 /// Why a message is not promised its deadline.
@@ -81,6 +100,13 @@ pub enum NoPromise {
     },
     /// A deadline that its frame and jitter fill, or beyond the reach of the epochs.
     Deadline { index: usize },
+    /// An epoch that is over before the nodes have renewed the identifiers of the last one.
+    Short {
+        /// The epoch's length.
+        epoch: Nanos,
+        /// The least that would do.
+        least: Nanos,
+    },
 }
 
 struct High {
@@ -103,7 +129,13 @@ impl MtsSet {
         if let Some(index) = self.low.iter().position(|message| message.period == Nanos::ZERO) {
             return Err(NoPromise::NoPeriod { index });
         }
-        let reach = Nanos(self.epochs.region().0 * super::REGIONS) - self.epochs.epoch();
+        let epoch = self.epochs.epoch();
+        let least = self.renewal + Nanos(4 * self.clocks.0);
+        if epoch <= least {
+            return Err(NoPromise::Short { epoch, least });
+        }
+        let reach = Nanos(self.epochs.region().0 * super::REGIONS) - epoch;
+        let reach = reach - self.renewal - self.clocks;
         let mut all = Vec::new();
         for (index, message) in self.high.iter().enumerate() {
             let stream = self.stream(message);
@@ -143,6 +175,15 @@ impl MtsSet {
 /// # Errors
 /// A set that makes no sense.
 pub fn high_speed(set: &MtsSet, index: usize) -> Result<Option<Unmet>, NoPromise> {
+    tightest(set, index).map(Result::err)
+}
+
+/// Returns the window that leaves high-speed message `index` the least, or why the message is not
+/// always in time.
+///
+/// # Errors
+/// A set that makes no sense.
+pub fn tightest(set: &MtsSet, index: usize) -> Result<Result<Tightest, Unmet>, NoPromise> {
     let all = set.check()?;
     let updates = set.updates();
     let fixed = |window: Nanos| set.blocking() + Nanos(updates.cost.0 * updates.arrivals(window));
@@ -152,11 +193,15 @@ pub fn high_speed(set: &MtsSet, index: usize) -> Result<Option<Unmet>, NoPromise
     let load_ppm = u64::try_from(load).unwrap_or(u64::MAX);
     let busy = busy_period(&all, &fixed);
     let (Some(end), true) = (busy, load_ppm < 1_000_000) else {
-        return Ok(Some(Unmet::Overload { load_ppm }));
+        return Ok(Err(Unmet::Overload { load_ppm }));
     };
     let own = all[index].distance - all[index].stream.jitter;
-    let ahead =
-        |rank: usize| if rank < index { set.epochs.region() - Nanos(1) } else { Nanos::ZERO };
+    let apart = Nanos(2 * set.clocks.0);
+    let ahead = |rank: usize| match rank.cmp(&index) {
+        Ordering::Less => set.epochs.region() - Nanos(1) + apart,
+        Ordering::Equal => Nanos::ZERO,
+        Ordering::Greater => apart,
+    };
     let mut windows = alloc::vec![own];
     for (rank, message) in all.iter().enumerate() {
         let Stream { period, jitter, .. } = message.stream;
@@ -169,17 +214,26 @@ pub fn high_speed(set: &MtsSet, index: usize) -> Result<Option<Unmet>, NoPromise
     steps(&mut windows, 0, updates.period, own, end);
     windows.sort_unstable();
     windows.dedup();
+    let mut found: Option<Tightest> = None;
     for window in windows {
         let work = all.iter().enumerate().map(|(rank, message)| {
             let count = in_window(message, rank, index, ahead(rank), window);
             message.stream.cost.0 * count
         });
         let work = fixed(window) + Nanos(work.sum());
-        if work > window {
-            return Ok(Some(Unmet::Window { window, work }));
+        let spare = |of: &Tightest| i128::from(of.window.0) - i128::from(of.work.0);
+        let here = Tightest { window, work };
+        if found.is_none_or(|found| spare(&here) < spare(&found)) {
+            found = Some(here);
         }
     }
-    Ok(None)
+    // A window of its own distance is always among them.
+    let Tightest { window, work } = found.unwrap_or(Tightest { window: own, work: Nanos::ZERO });
+    if work > window {
+        Ok(Err(Unmet::Window { window, work }))
+    } else {
+        Ok(Ok(Tightest { window, work }))
+    }
 }
 
 /// The instants of `[from, end]` that are whole periods from `first`.

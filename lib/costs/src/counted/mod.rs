@@ -68,7 +68,7 @@ const fn longer(longest: Longest) -> u64 {
 }
 
 impl Table {
-    /// The table that `cargo xtask costs` wrote as `text`.
+    /// Returns the table that `cargo xtask costs` wrote as `text`.
     ///
     /// # Panics
     /// If a line is not of that form.
@@ -77,8 +77,8 @@ impl Table {
         read::table(text)
     }
 
-    /// The longest paths of a call. One that was never counted costs what a fault costs, the most
-    /// there is.
+    /// Returns the longest paths of a call. One that was never counted costs what a fault costs,
+    /// the most there is.
     #[must_use]
     pub const fn call(&self, number: u64) -> Longest {
         if number >= CALLS as u64 || longer(self.calls[number as usize]) == 0 {
@@ -87,8 +87,8 @@ impl Table {
         self.calls[number as usize]
     }
 
-    /// The longest path after which another thread goes on, but for the end of a process, with the
-    /// assembly around it.
+    /// Returns the longest path after which another thread goes on, but for the end of a process,
+    /// with the assembly around it.
     #[must_use]
     pub fn switching(&self) -> u64 {
         let calls = self.calls.iter().map(|call| call.leaving).max().unwrap_or(0);
@@ -96,7 +96,7 @@ impl Table {
         (calls + AROUND_CALL.leaving).max(others + AROUND.leaving)
     }
 
-    /// The longest path of an interrupt after which the same thread goes on.
+    /// Returns the longest path of an interrupt after which the same thread goes on.
     #[must_use]
     pub fn interrupting(&self) -> u64 {
         self.interrupt.staying + AROUND.staying
@@ -169,7 +169,7 @@ impl Costs {
         Costs { per_instruction: per_instruction(clock_hz), paths: &RECORDING }
     }
 
-    /// The time of so many instructions, rounded up.
+    /// Returns the time of so many instructions, rounded up.
     #[must_use]
     pub const fn time(&self, instructions: u64) -> Nanos {
         Nanos(instructions.saturating_mul(self.per_instruction).div_ceil(1_000))
@@ -198,14 +198,14 @@ impl Costs {
         self.of(entry, true).before
     }
 
-    /// A call that changes no schedule.
+    /// Returns a call that changes no schedule.
     #[must_use]
     pub fn quick(&self, number: u64) -> u64 {
         self.paths.call(number).staying + AROUND_CALL.staying
     }
 
-    /// The longest time of a call, with or without a switch, with the caller's own instructions
-    /// around it.
+    /// Returns the longest time of a call, with or without a switch, with the caller's own
+    /// instructions around it.
     #[must_use]
     pub fn call(&self, call: CallNumber) -> Nanos {
         let path = |stays| {
@@ -215,7 +215,7 @@ impl Costs {
         self.time(path(true).max(path(false)))
     }
 
-    /// The program's own instructions around a trap.
+    /// Returns the program's own instructions around a trap.
     #[must_use]
     pub const fn user(&self) -> u64 {
         USER
@@ -227,13 +227,13 @@ impl Costs {
         12
     }
 
-    /// A point at which somebody else may run.
+    /// Returns a point at which somebody else may run.
     #[must_use]
     pub const fn step(&self) -> u64 {
         5
     }
 
-    /// An access to a device register.
+    /// Returns an access to a device register.
     #[must_use]
     pub const fn mmio(&self) -> u64 {
         20

@@ -2,8 +2,8 @@
 
 use super::{CALLS, Longest, Table};
 
-/// One line each: what, staying, leaving. The line `kernel` has the hash of what was counted, in
-/// hex.
+/// Returns one line each: what, staying, leaving. The line `kernel` has the hash of what was
+/// counted, in hex.
 pub(super) const fn table(text: &str) -> Table {
     let text = text.as_bytes();
     let none = Longest { staying: 0, leaving: 0 };

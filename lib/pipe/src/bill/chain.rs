@@ -31,8 +31,8 @@ const LAST: usize = 63;
 /// Longest bursts that are looked at as a whole; where more matter, the sum stands.
 const MESSAGES: usize = 128;
 
-/// The longest time of a message through `links`, from when the first may begin with it: that is
-/// at most `varies` longer after its arrival than the shortest time is.
+/// Returns the longest time of a message through `links`, from when the first may begin with it:
+/// that is at most `varies` longer after its arrival than the shortest time is.
 ///
 /// # Errors
 /// The first link that is too slow.

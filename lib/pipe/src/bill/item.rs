@@ -160,13 +160,13 @@ impl Bill {
         self.total += value;
     }
 
-    /// The items, in the order in which a message meets them.
+    /// Returns the items, in the order in which a message meets them.
     #[must_use]
     pub fn items(&self) -> &[Item] {
         self.items.get(..self.count).unwrap_or_default()
     }
 
-    /// The item of a stage, if the pipe has that stage.
+    /// Returns the item of a stage, if the pipe has that stage.
     #[must_use]
     pub fn item(&self, what: What) -> Option<Item> {
         self.items().iter().find(|item| item.what == what).copied()

@@ -47,7 +47,7 @@ impl Rate {
         self.amount * other.time > other.amount * self.time
     }
 
-    /// The amount in `time`, rounded up.
+    /// Returns the amount in `time`, rounded up.
     pub(super) fn within(self, time: u64) -> u128 {
         (self.amount * u128::from(time)).div_ceil(self.time)
     }
@@ -95,7 +95,7 @@ impl Line {
         self.base.saturating_add(self.rate.within(window))
     }
 
-    /// The one that grows more slowly; of equals the lower.
+    /// Returns the one that grows more slowly; of equals the lower.
     pub(super) fn lower(self, other: Line) -> Line {
         let (ours, theirs) = (self.rate, other.rate);
         if ours.is_above(theirs) || ours == theirs && other.base < self.base { other } else { self }

@@ -74,14 +74,14 @@ pub struct Promised {
 }
 
 impl Promised {
-    /// A Main VCPU with a list of eight.
+    /// Returns a Main VCPU with a list of eight.
     #[must_use]
     pub const fn main(budget: Nanos, period: Nanos) -> Promised {
         Promised { budget, period, chunks: 8, lost: Nanos::ZERO }
     }
 
-    /// An I/O VCPU with `ppm` millionths of the processor that works for threads of one period and
-    /// is woken at least `wake_gap` apart.
+    /// Returns an I/O VCPU with `ppm` millionths of the processor that works for threads of one
+    /// period and is woken at least `wake_gap` apart.
     #[must_use]
     pub const fn io(ppm: u32, period: Nanos, wake_gap: Nanos) -> Promised {
         let budget = (period.0 as u128 * ppm as u128 / 1_000_000) as u64;

@@ -40,8 +40,8 @@ pub struct Source {
     pub cost: Nanos,
 }
 
-/// The longest time until a top half has run: the least w = B + Σ ⌈w/τ⌉·h over all sources of the
-/// core, its own among them. `None` if they take the whole processor.
+/// Returns the longest time until a top half has run: the least w = B + Σ ⌈w/τ⌉·h over all sources
+/// of the core, its own among them. `None` if they take the whole processor.
 #[must_use]
 pub const fn top_half(section: Nanos, sources: &[Source]) -> Option<Nanos> {
     let mut time = section.0 as u128 + 1;
@@ -147,13 +147,13 @@ pub struct Traffic<'a> {
 }
 
 impl<'a> Traffic<'a> {
-    /// A device with one channel, given as a list of its only contract.
+    /// Returns a device with one channel, given as a list of its only contract.
     #[must_use]
     pub const fn alone(channel: &'a [&'a [Bucket]]) -> Traffic<'a> {
         Traffic { channels: channel, own: 0 }
     }
 
-    /// The contract of the pipe, as a list.
+    /// Returns the contract of the pipe, as a list.
     pub(super) fn of_the_pipe(&self) -> Option<&'a [&'a [Bucket]]> {
         self.channels.get(self.own..)?.get(..1)
     }

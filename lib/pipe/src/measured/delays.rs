@@ -11,7 +11,7 @@ const IN_A_PART: usize = 2 * MEASURED_VALUES;
 /// Reports that say all sizes.
 pub const PARTS: usize = SIZES.div_ceil(IN_A_PART);
 
-/// The size of a delay.
+/// Returns the size of a delay.
 #[must_use]
 pub const fn size_of_delay(delay: Nanos) -> usize {
     let micros = delay.0.div_ceil(1_000);
@@ -26,7 +26,7 @@ pub const fn size_of_delay(delay: Nanos) -> usize {
     if size < SIZES { size } else { SIZES - 1 }
 }
 
-/// The longest delay of a size; the last size has everything longer, too.
+/// Returns the longest delay of a size; the last size has everything longer, too.
 #[must_use]
 pub const fn longest_of(size: usize) -> Nanos {
     if size == 0 {
@@ -52,18 +52,18 @@ pub struct PipeDelays {
 }
 
 impl PipeDelays {
-    /// The first of its sizes.
+    /// Returns the first of its sizes.
     #[must_use]
     pub const fn first(&self) -> usize {
         self.part as usize * IN_A_PART
     }
 
-    /// The part that has this size.
+    /// Returns the part that has this size.
     pub(super) const fn part_with(size: usize) -> usize {
         size / IN_A_PART
     }
 
-    /// One part of all counts.
+    /// Returns one part of all counts.
     #[must_use]
     pub fn part_of(to_device: bool, channel: u8, part: u8, all: &[u32; SIZES]) -> PipeDelays {
         let mut counts = [0; IN_A_PART];

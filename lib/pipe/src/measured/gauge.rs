@@ -55,7 +55,7 @@ impl Gauge {
         }
     }
 
-    /// A message from the device was read.
+    /// Counts a message from the device that was read.
     pub fn read(&mut self, passed: &ReadMessage) {
         let reading = passed.read - passed.taken;
         let moving = passed.moved.beyond;
@@ -80,7 +80,8 @@ impl Gauge {
         self.count(whole, messages);
     }
 
-    /// The clocks of a message: when the server knew of it, and when it was by the device's.
+    /// Compares the clocks of a message: when the server knew of it, and when it was by the
+    /// device's.
     pub fn compare(&mut self, taken: Nanos, time: Nanos) {
         let (lowest, distance) = (self.report.distance, taken.0.wrapping_sub(time.0));
         let is_lower = distance.wrapping_sub(lowest).cast_signed() < 0;
@@ -89,8 +90,8 @@ impl Gauge {
         }
     }
 
-    /// Counts messages that are missing by their contents. The report has the larger of this and the
-    /// device's own count.
+    /// Counts messages that are missing by their contents. The report has the larger of this and
+    /// the device's own count.
     pub fn missed(&mut self, messages: u64) {
         let messages = u32::try_from(messages).unwrap_or(u32::MAX);
         self.missing = self.missing.saturating_add(messages);

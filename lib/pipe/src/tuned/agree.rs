@@ -36,7 +36,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The longest that a message takes.
+    /// Returns the longest that a message takes.
     #[must_use]
     pub fn bound(&self) -> Nanos {
         self.bill.total + self.onward
@@ -325,7 +325,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The place in the endpoint.
+    /// Returns the place in the endpoint.
     pub(super) const fn own(&self) -> usize {
         self.traffic.own
     }

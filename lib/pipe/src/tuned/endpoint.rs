@@ -53,8 +53,9 @@ impl<const N: usize> Endpoint<N> {
         self.wishes.get(pipe)?.map(|wish| wish.qos)
     }
 
-    /// One more pipe, from a channel to which nobody else listens; its number. Threads of open
-    /// pipes may get other periods, their latency and buffer stay what they asked for.
+    /// Opens one more pipe, from a channel without another listener, and returns its number.
+    /// Threads of open pipes may get other periods, their latency and buffer stay what they asked
+    /// for.
     ///
     /// # Errors
     /// Why not, and what would fit; nothing has changed then.
@@ -63,8 +64,8 @@ impl<const N: usize> Endpoint<N> {
         self.open_wish(Wish { channel: None, part, qos, envelope: None }, None, admits)
     }
 
-    /// One more pipe on this route. The channel that it comes from may have others: what comes on
-    /// it comes once.
+    /// Opens one more pipe on this route. Its channel may have other pipes; each message comes
+    /// once.
     ///
     /// # Errors
     /// Opens a pipe on a channel, like [`Endpoint::open`].
@@ -77,7 +78,7 @@ impl<const N: usize> Endpoint<N> {
         self.open_route(route, qos, None, admits)
     }
 
-    /// One more pipe on this route that never is more than what is declared of it.
+    /// Opens one more pipe on this route that never exceeds its declaration.
     ///
     /// # Errors
     /// Opens a pipe within an envelope, like [`Endpoint::open`].
@@ -149,8 +150,8 @@ impl<const N: usize> Endpoint<N> {
         self.change(pipe, Wish { qos, ..wish }, admits)
     }
 
-    /// A pipe less. The terms of the others shrink or stay, so nobody is asked. False if there is
-    /// no such pipe.
+    /// Closes a pipe. The terms of the others shrink or stay, so no question is needed. Returns
+    /// false if there is no such pipe.
     pub fn close(&mut self, pipe: usize) -> bool {
         let carries = |wish: &&mut Option<Wish>| wish.is_some_and(|it| it.part == Part::Carries);
         let place = self.wishes.get_mut(pipe).filter(|wish| !carries(wish));

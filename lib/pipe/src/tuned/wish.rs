@@ -106,7 +106,7 @@ pub enum Route {
 }
 
 impl Route {
-    /// The channel that messages come from.
+    /// Returns the channel that messages come from.
     #[must_use]
     pub const fn comes_from(self) -> Option<u8> {
         match self {
@@ -115,7 +115,7 @@ impl Route {
         }
     }
 
-    /// The channel that they go to.
+    /// Returns the channel that they go to.
     #[must_use]
     pub const fn goes_to(self) -> Option<u8> {
         match self {
@@ -183,7 +183,8 @@ impl Qos {
         Nanos(self.execution.0.div_ceil(self.slots(attributes).max(1)))
     }
 
-    /// The longest period in which what may be written at once is as much as is to be written.
+    /// Returns the longest period in which what may be written at once is as much as is to be
+    /// written.
     pub(super) fn per_burst(&self, attributes: &Attributes) -> Nanos {
         let Bucket { messages, per, .. } = self.contract(attributes);
         little(self.burst, messages, per)

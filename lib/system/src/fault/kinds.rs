@@ -74,7 +74,7 @@ pub enum FaultTarget {
 }
 
 impl FaultTarget {
-    /// The key of a description that names it.
+    /// Returns the key of a description that names it.
     pub(super) const fn key(self) -> Option<&'static str> {
         match self {
             FaultTarget::Usb | FaultTarget::Can | FaultTarget::Controller => Some("device"),

@@ -24,7 +24,7 @@ fn words() -> Vec<(&'static str, FaultKind)> {
     KINDS.iter().map(|row| (row.1, row.0)).collect()
 }
 
-/// A table of a description.
+/// Returns a table of a description.
 pub(crate) fn fault(raw: Raw<'_>, report: &mut Report) -> Option<DeclaredFault> {
     let mut table = Table::new("[[fault]]", "fault", raw, report);
     let at = table.duration("at", 0..=TIME_MAX);
@@ -171,7 +171,7 @@ pub(crate) fn check(declared: &Declared, report: &mut Report) {
     }
 }
 
-/// The faults of a description that is consistent.
+/// Returns the faults of a description that is consistent.
 pub(crate) fn faults(declared: &Declared) -> Vec<Fault> {
     let targets = Targets::declared(declared);
     let resolve = |fault| targets.resolve(fault, &mut Report::new());
@@ -179,7 +179,7 @@ pub(crate) fn faults(declared: &Declared) -> Vec<Fault> {
 }
 
 impl System {
-    /// A fault in the words of a command line: `2s unplug interface 100ms`.
+    /// Returns a fault in the words of a command line: `2s unplug interface 100ms`.
     #[must_use]
     pub fn fault_words(&self, fault: &Fault) -> String {
         let mut words = vec![units::show_duration(fault.at_ns), fault.kind.name().to_owned()];

@@ -38,7 +38,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// The fault that `text` says, of things in `system`.
+/// Returns the fault that `text` says, of things in `system`.
 pub(crate) fn parse(system: &System, text: &str, report: &mut Report) -> Option<Fault> {
     let mut left = Words::of(text);
     let (at, place) = left.next("time", EXAMPLE, report)?;

@@ -20,7 +20,7 @@ const MOST: usize = 16;
 /// How a notification begins.
 const FROM_INTERFACE: u8 = 0xa1;
 
-/// The descriptor of this kind in a control interface.
+/// Returns the descriptor of this kind in a control interface.
 pub(super) fn functional<'a>(control: &Interface<'a>, kind: u8) -> Option<Raw<'a>> {
     control.extras().find(|raw| (raw.kind(), raw.byte(2)) == (CLASS_INTERFACE, kind))
 }

@@ -56,19 +56,19 @@ impl<'a> Configuration<'a> {
         self.speed
     }
 
-    /// All descriptors, itself first.
+    /// Returns all descriptors, itself first.
     pub fn descriptors(&self) -> impl Iterator<Item = Raw<'a>> + use<'a> {
         Walk::new(self.bytes).map_while(Result::ok)
     }
 
-    /// All settings of all interfaces, as they come.
+    /// Returns all settings of all interfaces, as they come.
     pub fn interfaces(&self) -> impl Iterator<Item = Interface<'a>> + use<'a> {
         let (bytes, speed) = (self.bytes, self.speed);
         let begin = self.descriptors().filter(|raw| raw.kind() == INTERFACE);
         begin.map(move |raw| Interface::new(raw, bytes, speed))
     }
 
-    /// One setting of one interface.
+    /// Returns one setting of one interface.
     #[must_use]
     pub fn interface(&self, number: u8, alternate: u8) -> Option<Interface<'a>> {
         self.interfaces().find(|i| (i.number, i.alternate) == (number, alternate))

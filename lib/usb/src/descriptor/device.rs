@@ -54,8 +54,8 @@ impl Device {
         })
     }
 
-    /// The packet size of the control endpoint, from the first eight bytes: all that can be read
-    /// before it is known.
+    /// Returns the packet size of the control endpoint, from the first eight bytes: all that can be
+    /// read before it is known.
     ///
     /// # Errors
     /// A size that this speed does not have.

@@ -125,7 +125,7 @@ impl<'a> Interface<'a> {
         })
     }
 
-    /// Its first endpoint of this kind.
+    /// Returns its first endpoint of this kind.
     #[must_use]
     pub fn endpoint(&self, kind: crate::context::EndpointKind) -> Option<Endpoint> {
         self.endpoints().find(|endpoint| endpoint.kind() == kind)

@@ -19,7 +19,7 @@ const AVERAGE: u32 = 3_072;
 const AVERAGE_INTERRUPT: u32 = 1_024;
 
 impl Endpoint {
-    /// Its kind in a context.
+    /// Returns its kind in a context.
     #[must_use]
     pub const fn kind(&self) -> EndpointKind {
         match (self.transfer, self.is_in()) {
@@ -39,8 +39,8 @@ impl Endpoint {
         crate::trb::context_index(self.address)
     }
 
-    /// The period in slots of its bus (microframes; frames at full and low speed) at which it is
-    /// asked, 256 at most; `None` for bulk.
+    /// Returns the period in slots of its bus (microframes; frames at full and low speed) at which
+    /// it is asked, 256 at most; `None` for bulk.
     #[must_use]
     pub const fn period(&self) -> Option<u32> {
         match self.speed.period(self.transfer, self.interval) {
@@ -49,7 +49,7 @@ impl Endpoint {
         }
     }
 
-    /// Its context, but for the ring.
+    /// Returns its context, but for the ring.
     #[must_use]
     pub fn context(&self) -> context::Endpoint {
         let mut context = context::Endpoint::default();
@@ -99,7 +99,7 @@ impl Endpoint {
         })
     }
 
-    /// Its part in the round robin; `None` unless it is bulk.
+    /// Returns its part in the round robin; `None` unless it is bulk.
     #[must_use]
     pub fn asynchronous(&self, id: EndpointId, guarantee: Option<Guarantee>) -> Option<Async> {
         (self.transfer == Transfer::Bulk).then_some(Async {
@@ -113,7 +113,7 @@ impl Endpoint {
     }
 }
 
-/// The control endpoint of a device, but for its ring.
+/// Returns the control endpoint of a device, but for its ring.
 #[must_use]
 pub fn control_context(packet: u16) -> context::Endpoint {
     let mut context = context::Endpoint::default();
@@ -124,8 +124,8 @@ pub fn control_context(packet: u16) -> context::Endpoint {
     context
 }
 
-/// The control endpoint's part in the round robin. Its stages go both ways; the way in is charged:
-/// a whole packet takes no longer the other way, at any speed.
+/// Returns the control endpoint's part in the round robin. Its stages go both ways; the way in is
+/// charged: a whole packet takes no longer the other way, at any speed.
 #[must_use]
 pub const fn control_asynchronous(id: EndpointId, packet: u16) -> Async {
     Async {

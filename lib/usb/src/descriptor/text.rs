@@ -17,7 +17,7 @@ impl<'a> Text<'a> {
         units(bytes).map(Text)
     }
 
-    /// Its characters; what is none becomes the replacement character.
+    /// Returns its characters; what is none becomes the replacement character.
     pub fn chars(&self) -> impl Iterator<Item = char> + use<'a> {
         char::decode_utf16(halves(self.0)).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
     }

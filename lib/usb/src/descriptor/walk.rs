@@ -12,13 +12,13 @@ pub struct Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// Its kind, see [`crate::setup::descriptor_type`].
+    /// Returns its kind, see [`crate::setup::descriptor_type`].
     #[must_use]
     pub fn kind(&self) -> u8 {
         self.byte(1)
     }
 
-    /// A byte of it; 0 beyond its end.
+    /// Returns a byte of it; 0 beyond its end.
     #[must_use]
     pub fn byte(&self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or(0)
@@ -56,7 +56,7 @@ impl<'a> Raw<'a> {
         Ok(self)
     }
 
-    /// The first descriptor of `bytes`.
+    /// Returns the first descriptor of `bytes`.
     pub(super) fn first(bytes: &'a [u8]) -> Result<Raw<'a>, Refusal> {
         let none = Refusal { offset: 0, reason: Reason::Short { length: bytes.len(), needed: 2 } };
         Walk::new(bytes).next().unwrap_or(Err(none))

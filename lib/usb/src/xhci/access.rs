@@ -165,7 +165,7 @@ impl<M: Mmio, D: Dma> Hardware<M, D> {
         }
     }
 
-    /// The block at `offset` if its cycle bit says that it is the reader's.
+    /// Returns the block at `offset` if its cycle bit says that it is the reader's.
     pub fn load_block(&self, offset: u64, cycle: bool) -> Option<Trb> {
         let last = self.dma.load(offset + BYTES as u64 - 4);
         if (last & 1 != 0) != cycle {
@@ -180,7 +180,7 @@ impl<M: Mmio, D: Dma> Hardware<M, D> {
         self.dma.base() + offset
     }
 
-    /// All of the window.
+    /// Returns all of the window.
     pub fn window(&self) -> Window {
         Window { base: self.dma.base(), length: self.dma.length() }
     }

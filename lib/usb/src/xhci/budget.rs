@@ -65,7 +65,7 @@ pub(super) struct Budget {
     control: bool,
 }
 
-/// The name of an endpoint on its bus: index of its device and device context index.
+/// Returns the name of an endpoint on its bus: index of its device and device context index.
 pub(super) const fn name(device: u8, index: u8) -> EndpointId {
     EndpointId((device as u32) << 5 | index as u32)
 }

@@ -96,7 +96,7 @@ impl Commands {
         self.under_way = Some(UnderWay { command, device, index, deadline, aborting: false });
     }
 
-    /// The command that a completion event names, if it is the one under way: it ends here.
+    /// Returns the command that a completion event names, if it is the one under way: it ends here.
     pub fn take(&mut self, base: u64, address: u64) -> Option<UnderWay> {
         let index = self.ring.index_of(base, address)?;
         let done = self.under_way.take_if(|command| command.index == index)?;

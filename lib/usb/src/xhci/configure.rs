@@ -143,13 +143,13 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.budget.place(speed, index, context).map_err(Refused::Unscheduled)
     }
 
-    /// The schedule that the endpoints of this speed share.
+    /// Returns the schedule that the endpoints of this speed share.
     #[must_use]
     pub fn schedule(&self, speed: Speed) -> &diapason_bus::Scheduler {
         self.budget.scheduler(speed)
     }
 
-    /// A device that nothing is being done about.
+    /// Returns a device that nothing is being done about.
     pub(super) fn settled(&self, device: DeviceId) -> Result<u8, Refused> {
         let index = self.device(device)?;
         let idle = self.devices[usize::from(index)].step == Step::Idle;
@@ -240,7 +240,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     }
 }
 
-/// The bits that are set, by number.
+/// Returns the bits that are set, by number.
 pub(super) fn bits(mask: u32) -> impl Iterator<Item = u8> {
     (0..32).filter(move |bit| mask >> bit & 1 != 0)
 }

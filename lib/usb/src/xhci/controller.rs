@@ -64,7 +64,7 @@ pub struct Controller<M, D, L = Together<M, D>> {
 const NOTICES_EACH: usize = 8;
 
 impl<M: Mmio + Clone, D: Dma + Clone> Controller<M, D> {
-    /// A driver with all its memory and all its lanes; nothing is touched yet.
+    /// Returns a driver with all its memory and all its lanes; nothing is touched yet.
     ///
     /// # Errors
     /// Limits or a window that cannot be used.
@@ -74,7 +74,8 @@ impl<M: Mmio + Clone, D: Dma + Clone> Controller<M, D> {
 }
 
 impl<M: Mmio + Clone, D: Dma + Clone, L: Lanes<M, D>> Controller<M, D, L> {
-    /// A driver with all its memory; nothing is touched yet. `put` stores the lanes from 1 on.
+    /// Returns a driver with all its memory; nothing is touched yet. `put` stores the lanes from 1
+    /// on.
     ///
     /// # Errors
     /// Limits or a window that cannot be used.
@@ -150,7 +151,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         &mut self.own
     }
 
-    /// The lane of an endpoint.
+    /// Returns the lane of an endpoint.
     pub(super) fn lane_of(&self, device: u8, context: u8) -> u16 {
         if context > 1 { self.devices[usize::from(device)].lane } else { 0 }
     }
@@ -373,13 +374,13 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.hw.microframe() as u16
     }
 
-    /// The next transfer that is finished, of those that this interrupter reports.
+    /// Returns the next transfer that is finished, of those that this interrupter reports.
     pub fn take_finished(&mut self, interrupter: u16) -> Option<Finished> {
         let is_there = interrupter < self.lane_count;
         is_there.then(|| self.on(interrupter, Lane::take_finished)).flatten()
     }
 
-    /// The next thing that happened to a device or to the controller.
+    /// Returns the next thing that happened to a device or to the controller.
     pub fn take_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
     }
@@ -429,7 +430,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         place.map(|_| ()).ok_or(Refused::Outside)
     }
 
-    /// The index of a device that is there.
+    /// Returns the index of a device that is there.
     pub(super) fn device(&self, id: DeviceId) -> Result<u8, Refused> {
         let device = self.devices.get(usize::from(id.index));
         let same = device.is_some_and(|d| d.is_here() && d.generation == id.generation);

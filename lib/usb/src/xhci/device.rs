@@ -176,7 +176,7 @@ impl Device {
         !matches!(self.step, Step::Free | Step::Leave)
     }
 
-    /// The request of this step.
+    /// Returns the request of this step.
     pub fn wants_request(&self) -> Option<Setup> {
         let get = |kind, length| {
             let number = if kind == CONFIGURATION { self.number } else { 0 };
@@ -196,7 +196,7 @@ impl Device {
         }
     }
 
-    /// Its slot context for the controller, with `entries` as the highest endpoint.
+    /// Returns its slot context for the controller, with `entries` as the highest endpoint.
     pub fn slot_context(&self, entries: u32) -> Slot {
         let mut slot = Slot::default();
         slot.set_route(self.place.route);

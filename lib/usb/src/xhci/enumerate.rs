@@ -284,7 +284,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         }
     }
 
-    /// The device descriptor of a device.
+    /// Returns the device descriptor of a device.
     ///
     /// # Errors
     /// There is no such device.

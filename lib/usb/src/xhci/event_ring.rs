@@ -55,7 +55,7 @@ impl EventRing {
         hw.set_interrupter(self.interrupter, interrupter::MANAGEMENT, on);
     }
 
-    /// The next event, if there is one; it stays.
+    /// Returns the next event, if there is one; it stays.
     pub fn peek<M: Mmio, D: Dma>(&self, hw: &Hardware<M, D>) -> Option<Trb> {
         hw.load_block(self.offset + u64::from(self.index) * BYTES as u64, self.cycle)
     }

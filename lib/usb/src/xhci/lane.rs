@@ -118,7 +118,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         handled
     }
 
-    /// The next event while the controller runs; it stays on the ring.
+    /// Returns the next event while the controller runs; it stays on the ring.
     pub(super) fn next_event(&self) -> Option<Trb> {
         if self.runs { self.events.peek(&self.hw) } else { None }
     }
@@ -180,12 +180,12 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         self.of(device, context_index(endpoint)).map(|number| self.pipes[number].kind)
     }
 
-    /// The place of an endpoint, by the index of its device and its context.
+    /// Returns the place of an endpoint, by the index of its device and its context.
     pub(super) fn find(&self, owner: (u8, u8)) -> Option<usize> {
         self.pipes.iter().position(|pipe| pipe.owner == Some(owner))
     }
 
-    /// The place of an endpoint of a device that is still there.
+    /// Returns the place of an endpoint of a device that is still there.
     pub(super) fn of(&self, device: DeviceId, context: u8) -> Option<usize> {
         let number = self.find((device.index, context))?;
         let pipe = &self.pipes[number];
@@ -240,7 +240,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         TransferId(u64::from(self.number) << 48 | self.serial)
     }
 
-    /// The transfer that a block of an endpoint belongs to.
+    /// Returns the transfer that a block of an endpoint belongs to.
     pub(super) fn span(&self, number: usize, block: u16) -> Span {
         self.pipes[number].spans[usize::from(block)]
     }

@@ -171,7 +171,7 @@ impl Pipe {
         self.queue.is_empty() && self.phase == Phase::Running
     }
 
-    /// The transfer that a block belongs to, by its place in the queue.
+    /// Returns the transfer that a block belongs to, by its place in the queue.
     pub fn find(&self, block: u16) -> Option<usize> {
         let ring = &self.ring;
         self.queue.iter().position(|queued| {

@@ -17,7 +17,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// A ring of `blocks` blocks, the link included.
+    /// Returns a ring of `blocks` blocks, the link included.
     pub fn new(offset: u64, blocks: u16) -> Ring {
         Ring { offset, blocks: blocks - 1, enqueue: 0, cycle: true, dequeue: 0, held: None }
     }
@@ -68,7 +68,7 @@ impl Ring {
         self.offset + u64::from(index) * BYTES as u64
     }
 
-    /// The block at a bus address; `None` if it is the link or no block of this ring.
+    /// Returns the block at a bus address; `None` if it is the link or no block of this ring.
     pub fn index_of(&self, base: u64, address: u64) -> Option<u16> {
         let at = address.checked_sub(base)?.checked_sub(self.offset)?;
         let index = at / BYTES as u64;

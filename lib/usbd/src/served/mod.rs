@@ -43,7 +43,7 @@ enum Stage {
 }
 
 impl<P: Platform> Served<P> {
-    /// A device of this service and this name, being configured.
+    /// Returns a device of this service and this name, being configured.
     pub fn new(
         device: DeviceId,
         (service, name): (usize, &'static str),
@@ -89,7 +89,7 @@ impl<P: Platform> Served<P> {
         self.is_gone() && self.transfers.are_over()
     }
 
-    /// Its memory, at its end.
+    /// Returns its memory, at its end.
     pub fn into_slots(self) -> Slots<P> {
         self.transfers.slots
     }
@@ -99,8 +99,8 @@ impl<P: Platform> Served<P> {
         if let Stage::Resting(until) = self.stage { until } else { Nanos::FOREVER }
     }
 
-    /// The driver did what was asked for: the configuration, or a change of endpoints. Returns
-    /// false if it was neither.
+    /// Notes that the driver did the configuration, or a change of endpoints. Returns false if it
+    /// was neither.
     pub fn settled(&mut self, service: &mut dyn Service<P>, now: Nanos) -> bool {
         if self.stage == Stage::Configuring {
             self.begin(service, true, now);
@@ -114,7 +114,8 @@ impl<P: Platform> Served<P> {
         change.is_some()
     }
 
-    /// The device, or the driver, did not do a change; false if that was its configuration.
+    /// Notes that the device, or the driver, did not do a change. Returns false if that was its
+    /// configuration.
     pub fn refused(&mut self, service: &mut dyn Service<P>, fault: Fault, now: Nanos) -> bool {
         if self.stage == Stage::Configuring {
             return false;
@@ -126,7 +127,7 @@ impl<P: Platform> Served<P> {
         true
     }
 
-    /// A request to its control endpoint was not queued.
+    /// Notes that a request to its control endpoint was not queued.
     pub fn unasked(&mut self, service: &mut dyn Service<P>, slot: usize, now: Nanos) {
         self.transfers.slots.give_back(slot);
         if self.stage == Stage::Working {
@@ -149,7 +150,7 @@ impl<P: Platform> Served<P> {
         }
     }
 
-    /// A transfer of its device ended.
+    /// Takes in a transfer of its device that ended.
     pub fn finish(
         &mut self,
         service: &mut dyn Service<P>,

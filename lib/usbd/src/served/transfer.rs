@@ -79,8 +79,8 @@ impl<P: Platform> Transfers<P> {
         self.slots.are_free() && self.sharing == 0
     }
 
-    /// All transfers the class wants now. One is held until the next is known, so that a doorbell
-    /// rings for a batch and not for each.
+    /// Begins all transfers that the class wants now. One is held until the next is known, so that
+    /// a doorbell rings for a batch and not for each.
     pub fn begin(
         &mut self,
         service: &mut dyn Service<P>,
@@ -218,7 +218,8 @@ fn refuse<P: Platform>(service: &mut dyn Service<P>, todo: &Todo, now: Nanos) {
     }
 }
 
-/// The controller has let go of a place in shared memory. Returns the first bytes of what came.
+/// Notes that the controller has let go of a place in shared memory. Returns the first bytes of
+/// what came.
 pub(super) fn took_back<'a, P: Platform>(
     service: &mut dyn Service<P>,
     (endpoint, place): (u8, u32),

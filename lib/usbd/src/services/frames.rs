@@ -83,7 +83,7 @@ impl<P: Platform> Frames<P> {
         }
     }
 
-    /// No frames come any more.
+    /// Notes that no frames come any more.
     pub fn end(&mut self, now: Nanos) {
         if self.due < Nanos::FOREVER {
             self.due = Nanos::FOREVER;

@@ -51,7 +51,7 @@ pub struct Offer<P: Platform> {
     pub(crate) bells: &'static [&'static str],
 }
 
-/// The services that are wanted.
+/// Returns the services that are wanted.
 ///
 /// # Errors
 /// Returns an error if an object that they need is not there.

@@ -32,7 +32,7 @@ pub const ATTRIBUTES: Attributes = Attributes {
     max_slots: SLOTS as u64,
 };
 
-/// The interface and its driver.
+/// Returns the interface and its driver.
 pub fn driver(costs: &DriverCosts, output: Option<&OutputCosts>) -> Driver {
     let DriverCosts { share, period, bottom_half, .. } = *costs;
     let attend = Work { activation: bottom_half, transfer: Nanos::ZERO, message: Nanos::ZERO };

@@ -143,7 +143,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// A core without VCPUs.
+    /// Returns a core without VCPUs.
     #[must_use]
     pub const fn new(overheads: Overheads) -> Load {
         Load {
@@ -157,15 +157,15 @@ impl Load {
         }
     }
 
-    /// The sums with an I/O VCPU besides whose grants come at least `distance` apart, and switches
-    /// that take `switch` each.
+    /// Returns the sums with another I/O VCPU, whose grants come at least `distance` apart and
+    /// whose switches take `switch` each.
     #[must_use]
     pub fn with_grants(&self, switch: Nanos, distance: Nanos) -> Load {
         let cost = Nanos(switch.0.saturating_mul(GRANT_SWITCHES));
         Load { overheads: self.overheads.with_top_half(cost, distance), ..*self }
     }
 
-    /// The sums if grants that came `from` apart come `to` apart.
+    /// Returns the sums if grants that came `from` apart come `to` apart.
     #[must_use]
     pub fn regranted(&self, switch: Nanos, from: Nanos, to: Nanos) -> Load {
         let cost = Nanos(switch.0.saturating_mul(GRANT_SWITCHES));
@@ -174,7 +174,7 @@ impl Load {
         Load { overheads: Overheads { top_half_share, ..self.overheads }, ..*self }
     }
 
-    /// The left and the right side of `test`.
+    /// Returns the left and the right side of `test`.
     #[must_use]
     pub fn sides(&self, test: Test) -> (Share, Share) {
         let linear = self.io_share.plus(self.overheads.top_half_share);
@@ -209,7 +209,7 @@ impl Load {
         Share::of(time, self.shortest)
     }
 
-    /// The sums with one more main VCPU, if the core can keep it.
+    /// Returns the sums with one more main VCPU, if the core can keep it.
     ///
     /// # Errors
     /// A [`Refusal`] with the largest budget that fits at this period.
@@ -245,7 +245,8 @@ impl Load {
         Ok(with(budget))
     }
 
-    /// The sums with one more I/O VCPU, if the core can keep it. Admit its beneficiaries first.
+    /// Returns the sums with one more I/O VCPU, if the core can keep it. Admit its beneficiaries
+    /// first.
     ///
     /// # Errors
     /// A [`Refusal`] with the largest share that fits, in parts per million.
@@ -294,9 +295,10 @@ impl Load {
         if granted { fits } else { 0 }
     }
 
-    /// The sums without one of the main VCPUs; `shortest` is the smallest period of the others, or
-    /// [`Nanos::FOREVER`]. The released share is free after a period of the slowest VCPU, or at an
-    /// instant when nothing reserved is ready: its last chunk cannot matter any more then.
+    /// Returns the sums without one of the main VCPUs; `shortest` is the smallest period of the
+    /// others, or [`Nanos::FOREVER`]. The released share is free after a period of the slowest
+    /// VCPU, or at an instant when nothing reserved is ready: its last chunk cannot matter any more
+    /// then.
     #[must_use]
     pub fn without_main(&self, leaving: Reservation, shortest: Nanos) -> Load {
         Load {
@@ -307,7 +309,8 @@ impl Load {
         }
     }
 
-    /// The sums without one of the I/O VCPUs; free as in [`without_main`](Self::without_main).
+    /// Returns the sums without one of the I/O VCPUs; free as in
+    /// [`without_main`](Self::without_main).
     #[must_use]
     pub fn without_io(&self, share: u32) -> Load {
         let alone = Load::new(Overheads::NONE).with_io(share.min(MILLION));
@@ -319,7 +322,8 @@ impl Load {
         }
     }
 
-    /// The sums with one main VCPU changed; `shortest` as in [`without_main`](Self::without_main).
+    /// Returns the sums with one main VCPU changed; `shortest` as in
+    /// [`without_main`](Self::without_main).
     ///
     /// # Errors
     /// A [`Refusal`] with the largest budget that fits at the new period.

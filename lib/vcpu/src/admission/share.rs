@@ -39,13 +39,13 @@ impl Share {
         Share(self.0.saturating_add(other.0))
     }
 
-    /// The difference, not below zero.
+    /// Returns the difference, not below zero.
     #[must_use]
     pub const fn minus(self, other: Share) -> Share {
         Share(self.0.saturating_sub(other.0))
     }
 
-    /// The product of two shares of at most one, rounded down.
+    /// Returns the product of two shares of at most one, rounded down.
     #[must_use]
     pub const fn times(self, other: Share) -> Share {
         if self.0 >= Share::ONE.0 {
@@ -57,7 +57,7 @@ impl Share {
         }
     }
 
-    /// The longest time of which this is at least the share in `whole`; at most `whole`.
+    /// Returns the longest time of which this is at least the share in `whole`; at most `whole`.
     #[must_use]
     pub const fn part_of(self, whole: Nanos) -> Nanos {
         if self.0 >= Share::ONE.0 || whole.0 > PERIOD_MAX.0 {

@@ -81,7 +81,7 @@ pub struct System<M = SporadicServer, I = Pibs> {
 }
 
 impl<M, I> System<M, I> {
-    /// An empty processor with one queue by period.
+    /// Returns an empty processor with one queue by period.
     #[must_use]
     pub fn rate_monotonic() -> System<M, I> {
         System {
@@ -94,7 +94,7 @@ impl<M, I> System<M, I> {
         }
     }
 
-    /// An empty processor with one queue by deadline.
+    /// Returns an empty processor with one queue by deadline.
     #[must_use]
     pub fn earliest_deadline_first() -> System<M, I> {
         System { dp_queues: 1, ..System::rate_monotonic() }

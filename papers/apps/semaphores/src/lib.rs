@@ -106,7 +106,7 @@ pub struct Marks {
 const _: () = assert!(size_of::<Marks>() <= 4096);
 
 impl Marks {
-    /// The segment, attached for the life of the process.
+    /// Returns the segment, attached for the life of the process.
     ///
     /// # Errors
     /// None where the description grants it.
@@ -151,7 +151,7 @@ impl Marks {
     }
 }
 
-/// The processor's counter: instructions, under QEMU's `-icount shift=0`.
+/// Returns the processor's counter: instructions, under QEMU's `-icount shift=0`.
 #[inline(always)]
 #[must_use]
 pub fn stamp() -> u64 {

@@ -162,9 +162,9 @@ impl Debug {
 }
 
 impl Xhc {
-    /// The other end of the debug cable, to be plugged into another controller's port. Returns the
-    /// partner, which notices actions of the other end after `delay`. The port finds a device while
-    /// the debug capability is switched on. `None` without one. There is one cable.
+    /// Returns the other end of the debug cable, to be plugged into another controller's port.
+    /// Returns the partner, which notices actions of the other end after `delay`. The port finds a
+    /// device while the debug capability is switched on. `None` without one. There is one cable.
     #[must_use]
     pub fn debug_partner(&self, delay: Nanos) -> Option<Box<dyn Device>> {
         let debug = self.debug.as_ref()?;

@@ -153,7 +153,7 @@ pub(crate) struct Partner {
 }
 
 impl Partner {
-    /// The end of a cable that takes `delay`, to a target that answers as `face`.
+    /// Returns the end of a cable that takes `delay`, to a target that answers as `face`.
     pub fn new(cable: &Rc<RefCell<Cable>>, delay: Nanos, face: Option<Rc<Face>>) -> Partner {
         *cable.borrow_mut() = Cable { delay, ..Cable::default() };
         Partner {

@@ -34,7 +34,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// A ring whose doorbell has not rung.
+    /// Returns a ring whose doorbell has not rung.
     pub fn at(cursor: Cursor) -> Pipe {
         Pipe { cursor, ..Pipe::default() }
     }

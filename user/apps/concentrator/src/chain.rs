@@ -37,7 +37,7 @@ impl Default for End {
 }
 
 impl End {
-    /// The number of the next command.
+    /// Returns the number of the next command.
     pub const fn next(&self) -> u64 {
         self.last.1 + 1
     }

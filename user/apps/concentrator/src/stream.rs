@@ -30,7 +30,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream to this channel, which is put on its bus.
+    /// Returns a stream to this channel, which is put on its bus.
     pub fn open(number: u64) -> Result<Stream, Error> {
         let mut channel = Channel::open(number as usize, time::now() + ANSWER)?;
         channel.set_bus_params(BIT_RATE, SAMPLE_POINT)?;

@@ -28,7 +28,7 @@ plain! {
 }
 
 impl Sample {
-    /// The sample of a job that ended at `time`.
+    /// Returns the sample of a job that ended at `time`.
     #[must_use]
     pub fn new(job: u64, time: Nanos) -> Sample {
         Sample { job, time: time.0, check: job ^ time.0 }
@@ -59,7 +59,7 @@ pub struct Board {
 const _: () = assert!(size_of::<Board>() <= 4096);
 
 impl Board {
-    /// The segment of this system, attached for the life of the process.
+    /// Returns the segment of this system, attached for the life of the process.
     ///
     /// # Errors
     /// None where the description grants it.
@@ -79,7 +79,7 @@ impl Board {
         unsafe { Writer::from_raw(&raw const self.sample) }
     }
 
-    /// A reader of the samples.
+    /// Returns a reader of the samples.
     #[must_use]
     pub fn reader(&'static self) -> Reader<'static, Cell> {
         // SAFETY: the cell lives as long as the segment.

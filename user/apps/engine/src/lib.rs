@@ -53,7 +53,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The segment of this system, attached for the life of the process.
+    /// Returns the segment of this system, attached for the life of the process.
     ///
     /// # Errors
     /// None where the description grants it.
@@ -73,7 +73,7 @@ impl Engine {
         unsafe { Writer::from_raw(&raw const self.crank) }
     }
 
-    /// A reader of the crank's readings.
+    /// Returns a reader of the crank's readings.
     #[must_use]
     pub fn crank(&'static self) -> Reader<'static, CrankCell> {
         // SAFETY: the cell lives as long as the segment.
@@ -87,7 +87,7 @@ impl Engine {
         unsafe { Writer::from_raw(&raw const self.throttle) }
     }
 
-    /// A reader of the throttle's position.
+    /// Returns a reader of the throttle's position.
     #[must_use]
     pub fn throttle(&'static self) -> Reader<'static, StateWord<u64>> {
         // SAFETY: as for the crank.
@@ -101,7 +101,7 @@ impl Engine {
         unsafe { Writer::from_raw(&raw const self.temperature) }
     }
 
-    /// A reader of the temperature.
+    /// Returns a reader of the temperature.
     #[must_use]
     pub fn temperature(&'static self) -> Reader<'static, StateWord<u64>> {
         // SAFETY: as for the crank.

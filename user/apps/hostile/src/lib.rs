@@ -19,7 +19,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// The counters in an attached segment, for as long as the process lives.
+    /// Returns the counters in an attached segment, for as long as the process lives.
     #[must_use]
     pub fn open() -> &'static Tally {
         let Ok(segment) = Segment::attach("tally") else { panic!("no tally") };

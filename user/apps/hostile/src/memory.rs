@@ -30,7 +30,7 @@ pub fn open(index: u64) {
     }
 }
 
-/// The key of its pawn.
+/// Returns the key of its pawn.
 pub fn pawn() -> Option<u64> {
     Some(PAWN.load(Relaxed)).filter(|key| *key != 0)
 }
@@ -46,7 +46,7 @@ pub fn bury_pawn(index: u64) {
     }
 }
 
-/// A handle of this kind that it was given once.
+/// Returns a handle of this kind that it was given once.
 pub fn handle(random: &mut Random, kind: Kind) -> Option<u64> {
     let slots = &HANDLES[kind as usize - 1];
     let at = random.below(SLOTS as u64) as usize;

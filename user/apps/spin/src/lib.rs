@@ -27,7 +27,7 @@ pub struct Progress {
 const _: () = assert!(size_of::<Progress>() <= 4096);
 
 impl Progress {
-    /// The segment of this system, attached for the life of the process.
+    /// Returns the segment of this system, attached for the life of the process.
     ///
     /// # Errors
     /// None where the description grants it.

@@ -46,7 +46,7 @@ plain! {
 }
 
 impl Pair {
-    /// The value of write number `n`.
+    /// Returns the value of write number `n`.
     #[must_use]
     pub const fn of(n: u64) -> Pair {
         Pair { first: n, rest: [!n; 7] }
@@ -116,7 +116,7 @@ impl Traces {
         }
     }
 
-    /// The traces that are there now.
+    /// Returns the traces that are there now.
     #[must_use]
     pub fn seen() -> Traces {
         let (mut environment, mut control) = ([0_u32; 7], 0x37f_u16);

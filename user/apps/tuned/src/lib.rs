@@ -20,8 +20,8 @@ pub fn soon() -> Nanos {
     time::now() + ANSWER
 }
 
-/// Every message within `latency`, `rate` of them a second, 8 at once, 3 us for each; a buffer for
-/// `slots`.
+/// Returns every message within `latency`, `rate` of them a second, 8 at once, 3 us for each; a
+/// buffer for `slots`.
 #[must_use]
 pub fn wish(rate: u64, latency: Nanos, slots: u64) -> Qos {
     Qos {

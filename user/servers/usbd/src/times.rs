@@ -11,7 +11,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// A watch that tells, if it is `wanted` and can.
+    /// Returns a watch that tells, if it is `wanted` and can.
     pub fn new(wanted: bool) -> Watch {
         let outlet = wanted.then(outlet).and_then(Result::ok);
         Watch { outlet, times: Times::default() }

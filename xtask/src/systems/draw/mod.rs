@@ -17,8 +17,8 @@ const AFFORDED: usize = 12;
 /// Clocks, in MHz; the first one is QEMU's.
 const CLOCKS: [u64; 7] = [1_000, 1_000, 1_000, 20, 100, 512, 4_000];
 
-/// The system number `number` of a campaign. Of eight, seven are at the margin of what `refuses`
-/// admits; the eighth is as chance has it, so that refusals are seen, too.
+/// Returns the system number `number` of a campaign. Of eight, seven are at the margin of what
+/// `refuses` admits; the eighth is as chance has it, so that refusals are seen, too.
 #[must_use]
 pub fn system(seed: u64, number: u64, refuses: aim::Plans<'_>) -> Drawn {
     let mut drawn = raw(seed, number);
@@ -43,7 +43,7 @@ fn afford_all(random: &mut Random, drawn: &mut Drawn, refuses: aim::Plans<'_>) {
     }
 }
 
-/// The system number `number` of a campaign, as chance has it.
+/// Returns the system number `number` of a campaign, as chance has it.
 #[must_use]
 pub fn raw(seed: u64, number: u64) -> Drawn {
     let mut random = Random::stream(seed, number);
@@ -91,7 +91,7 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
     if random.one_in(6) {
         drawn.can.iter_mut().filter(|can| !can.tuned).for_each(|can| can::second(random, can));
     }
-    rude::hang_up(&mut drawn.rude);
+    rude::leave_one(&mut drawn.rude);
     drawn
 }
 

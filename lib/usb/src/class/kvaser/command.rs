@@ -63,7 +63,7 @@ impl Command {
         Command { bytes, length: NORMAL }
     }
 
-    /// An extended command of `length` bytes.
+    /// Returns an extended command of `length` bytes.
     pub(super) fn extended(number: u8, to: u8, transaction: u16, length: usize) -> Command {
         let length = length.next_multiple_of(8).min(SENT_MAX);
         let command = Command { length, ..Command::new(number::EXTENDED, to, transaction) };
@@ -89,7 +89,7 @@ impl Command {
 pub(super) struct Received<'a>(pub &'a [u8]);
 
 impl Received<'_> {
-    /// A byte of it; 0 beyond its end.
+    /// Returns a byte of it; 0 beyond its end.
     pub(super) fn byte(&self, at: usize) -> u8 {
         self.0.get(at).copied().unwrap_or(0)
     }
@@ -115,7 +115,7 @@ impl Received<'_> {
         self.byte(0) == number::EXTENDED
     }
 
-    /// Its number; of an extended command, the one inside.
+    /// Returns its number; of an extended command, the one inside.
     pub(super) fn number(&self) -> u8 {
         if self.is_extended() { self.byte(6) } else { self.byte(0) }
     }

@@ -34,7 +34,7 @@ impl Personality {
         }
     }
 
-    /// The CAN controllers' clock in Hz.
+    /// Returns the CAN controllers' clock in Hz.
     #[must_use]
     pub const fn clock(self) -> u32 {
         match self {
@@ -64,15 +64,15 @@ impl Personality {
         Limits { prescaler, before_sample, phase2, jump_max }
     }
 
-    /// A time stamp, since the device began to count.
+    /// Returns a time stamp, since the device began to count.
     #[must_use]
     pub fn time(self, ticks: u64) -> Nanos {
         let nanos = u128::from(ticks) * 1000 / u128::from(self.ticks_per_microsecond());
         Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// The setting for exactly this bit rate with its sample nearest to `sample_point` tenths of a
-    /// per cent.
+    /// Returns the setting for exactly this bit rate with its sample nearest to `sample_point`
+    /// tenths of a per cent.
     ///
     /// # Errors
     /// No setting gives the rate.

@@ -60,7 +60,7 @@ impl Command {
         }
     }
 
-    /// Its block, with `length` bytes of data.
+    /// Returns its block, with `length` bytes of data.
     pub(super) fn encode(self, tag: u32, length: usize) -> [u8; COMMAND_BYTES] {
         let (scsi, count) = self.scsi();
         let mut block = [0; COMMAND_BYTES];

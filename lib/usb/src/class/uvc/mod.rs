@@ -24,7 +24,7 @@ use negotiate::{BLOCK_MAX, Block, block_bytes};
 
 const STREAMING: [u8; 2] = [14, 2];
 /// Transfers kept pending: intervals that may pass before the driver must run again.
-const DEPTH: usize = 16;
+pub const DEPTH: usize = 16;
 /// Settings that are considered.
 const SETTINGS_MAX: usize = 16;
 /// Most places that can be lent.
@@ -37,7 +37,7 @@ const COMMIT: u16 = 2 << 8;
 /// An event of the camera.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event<'a> {
-    /// Frames will come.
+    /// Frames come from now on.
     Started {
         /// Most bytes of a frame.
         frame_bytes: u32,

@@ -33,7 +33,7 @@ pub struct Mode {
     pub compressed: bool,
 }
 
-/// The modes of the first camera of a configuration, each at its usual rate.
+/// Returns the modes of the first camera of a configuration, each at its usual rate.
 pub fn modes<'a>(configuration: &Configuration<'a>) -> impl Iterator<Item = Mode> + use<'a> {
     let streaming = configuration.interfaces().find(|i| i.class[..2] == STREAMING);
     let extras = streaming.into_iter().flat_map(|interface| interface.extras());
@@ -83,7 +83,7 @@ pub(super) fn block_bytes(configuration: &Configuration<'_>) -> usize {
 pub(super) struct Block(pub [u8; BLOCK_MAX]);
 
 impl Block {
-    /// The host's wish: this mode, at its frame interval.
+    /// Returns the host's wish: this mode, at its frame interval.
     pub(super) fn new(mode: &Mode) -> Block {
         let mut block = [0; BLOCK_MAX];
         // The hint: keep the frame interval, give way in everything else.
@@ -94,7 +94,7 @@ impl Block {
         Block(block)
     }
 
-    /// The camera's answer, if it is an answer to the wish and can be.
+    /// Returns the camera's answer, if it is an answer to the wish and can be.
     pub(super) fn decode(bytes: &[u8], mode: &Mode) -> Option<Block> {
         let mut block = Block([0; BLOCK_MAX]);
         let count = bytes.len().min(BLOCK_MAX);

@@ -1,0 +1,193 @@
+//! `diapason messages`: from a DBC file to a description of its bus, and the identifiers back.
+
+use crate::Failure;
+use crate::describe::describe;
+use crate::failure::HOLDS;
+use crate::input::Input;
+use crate::plan::{Cleared, Plan, cleared};
+use crate::signals::{read, refused};
+use diapason_can::Id;
+use diapason_can::dbc::{Dbc, Message, renumbered};
+use diapason_can::frame::BYTES_MAX;
+use diapason_plan::can::CanName;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Longest name in a description.
+const NAME_MAX: usize = 31;
+
+/// The request to `messages`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct MessagesRequest {
+    /// The DBC file with the messages of one bus.
+    pub dbc: PathBuf,
+    /// Bits a second of the bus.
+    #[arg(long, value_name = "BITS", default_value_t = 500_000)]
+    pub rate: u32,
+    /// Print the DBC file again, with the identifiers that the plan of this description assigns.
+    #[arg(long, value_name = "SYSTEM", conflicts_with = "rate")]
+    pub identifiers: Option<PathBuf>,
+}
+
+/// Prints the description, or the file with other identifiers.
+///
+/// # Errors
+/// If one of the files cannot be used, or the plan does not hold.
+pub fn messages(request: &MessagesRequest) -> Result<u8, Failure> {
+    let text = read(Input::Dbc, &request.dbc)?;
+    let dbc = Dbc::parse(&text).map_err(|error| refused(&request.dbc, &error))?;
+    let said = match &request.identifiers {
+        None => described(&dbc, request.rate),
+        Some(system) => {
+            let system = describe(system)?;
+            let plan = Plan::of(&system, system.clock_hz);
+            let _: Cleared = cleared(&plan, None)?;
+            let ids = assigned(&dbc, &plan).map_err(Failure::Input)?;
+            renumbered(&text, &ids).map_err(|error| refused(&request.dbc, &error))?
+        }
+    };
+    // A reader who has seen enough (`| head`) is no failure.
+    let _ = std::io::stdout().write_all(said.as_bytes());
+    Ok(HOLDS)
+}
+
+/// The name of a message or a node in a description: of the characters that names may have.
+fn tidied(name: &str) -> String {
+    let fine = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    name.chars().take(NAME_MAX).map(|c| fine(c).to_ascii_lowercase()).collect()
+}
+
+/// The names of all messages in a description, in their order; each is there once.
+fn names(dbc: &Dbc) -> Vec<String> {
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    let name = |message: &Message| {
+        let name = tidied(&message.name);
+        let count = seen.entry(name.clone()).or_insert(0);
+        *count += 1;
+        let end = if *count > 1 { format!("-{count}") } else { String::new() };
+        format!("{}{end}", &name[..name.len().min(NAME_MAX - end.len())])
+    };
+    dbc.messages.iter().map(name).collect()
+}
+
+fn described(dbc: &Dbc, rate: u32) -> String {
+    let mut text = format!(
+        "[system]\nname = \"dbc\"\n\n[[can]]\nname = \"bus\"\nrate = {rate}\n\
+         scheduler = \"as-written\"\n"
+    );
+    for (name, message) in names(dbc).iter().zip(&dbc.messages) {
+        if usize::from(message.size) > BYTES_MAX {
+            let (of, size) = (&message.name, message.size);
+            text += &format!("\n# `{of}` has {size} bytes, which no classic frame carries.\n");
+            continue;
+        }
+        let node = message.sender.as_deref().map_or("nobody".to_owned(), tidied);
+        let id = match message.id {
+            Id::Standard(id) => format!("id = {:#05x}\n", id.as_raw()),
+            Id::Extended(id) => format!("id = {:#010x}\nextended = true\n", id.as_raw()),
+        };
+        let often = match message.cycle_ms {
+            Some(cycle) => format!("period = \"{cycle}ms\"\n"),
+            None => "class = \"none\"\n".to_owned(),
+        };
+        text += &format!(
+            "\n[[message]]\nname = \"{name}\"\nbus = \"bus\"\nnode = \"{node}\"\n{id}{often}\
+             bytes = {}\n",
+            message.size
+        );
+    }
+    text
+}
+
+/// Each message's identifier of now, and the one that the plan assigns.
+fn assigned(dbc: &Dbc, plan: &Plan) -> Result<Vec<(Id, Id)>, String> {
+    let names = names(dbc);
+    let mut ids = Vec::new();
+    for (network, planned) in plan.system().cans.iter().zip(&plan.cans) {
+        for (message, promise) in network.messages.iter().zip(&planned.messages) {
+            let Some(place) = names.iter().position(|name| *name == message.name) else { continue };
+            match promise.name {
+                Some(CanName::Fixed(id)) => ids.push((dbc.messages[place].id, id)),
+                Some(CanName::Code(_)) => {
+                    let name = &message.name;
+                    return Err(format!(
+                        "error: `{name}` is of high speed under MTS, and its identifiers change \
+                         with its deadlines: no DBC file can say them\n\
+                         help: plan it with `scheduler = \"deadline-monotonic\"`"
+                    ));
+                }
+                None => {}
+            }
+        }
+    }
+    unique(dbc, &ids)?;
+    Ok(ids)
+}
+
+/// No message that keeps its identifier may have one that another gets.
+fn unique(dbc: &Dbc, ids: &[(Id, Id)]) -> Result<(), String> {
+    let kept = dbc.messages.iter().filter(|message| !ids.iter().any(|(old, _)| *old == message.id));
+    for message in kept {
+        if ids.iter().any(|(_, new)| *new == message.id) {
+            return Err(format!(
+                "error: `{}` is in no bus of the description, and another message gets its \
+                 identifier\nhelp: add it as `[[message]]`, as `diapason messages` writes it",
+                message.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diapason_system::parse;
+
+    const DBC: &str = "BO_ 256 Engine: 8 ECU\n\
+        BO_ 2147484160 engine: 4 Vector__XXX\n\
+        BO_ 300 Lamp.On: 1 BODY\n\
+        BO_ 301 Lamp: 1 BODY\n\
+        BO_ 302 Image: 64 CAMERA\n\
+        BA_ \"GenMsgCycleTime\" BO_ 256 10;\n\
+        BA_ \"GenMsgCycleTime\" BO_ 301 5;\n";
+
+    fn dbc() -> Dbc {
+        Dbc::parse(&DBC.replace("Lamp.On", "Lamp_On")).unwrap()
+    }
+
+    #[test]
+    fn what_is_proposed_can_be_planned() {
+        let text = described(&dbc(), 250_000);
+        let system = parse("f", &text).unwrap_or_else(|found| panic!("{}", found.plain()));
+        let messages = &system.cans[0].messages;
+        let names: Vec<&str> = messages.iter().map(|message| message.name.as_str()).collect();
+        assert_eq!(names, ["engine", "engine-2", "lamp_on", "lamp"]);
+        assert_eq!(messages[0].period_ns, Some(10_000_000));
+        assert_eq!(messages[1].id, Some((0x200, true)));
+        assert_eq!(messages[2].period_ns, None);
+        assert!(text.contains("# `Image` has 64 bytes"), "{text}");
+        assert_eq!(Plan::of(&system, system.clock_hz).findings.len(), 1, "`lamp_on` is unlimited");
+    }
+
+    #[test]
+    fn identifiers_come_back_by_name() {
+        let text = described(&dbc(), 250_000).replace("as-written", "deadline-monotonic");
+        let kept = |line: &&str| !line.starts_with("id =") && !line.starts_with("extended");
+        let text: Vec<&str> = text.lines().filter(kept).collect();
+        let system = parse("f", &text.join("\n")).unwrap();
+        let plan = Plan::of(&system, system.clock_hz);
+        let ids = assigned(&dbc(), &plan).unwrap();
+        let new = renumbered(&DBC.replace("Lamp.On", "Lamp_On"), &ids).unwrap();
+        let read = Dbc::parse(&new).unwrap();
+        let number = |name: &str| read.messages.iter().find(|it| it.name == name).unwrap().id;
+        assert!(number("Lamp") < number("Engine"), "{new}");
+        assert!(new.contains("BO_ 302 Image"), "what is not planned keeps its identifier");
+
+        let mts = text.join("\n").replace("\"deadline-monotonic\"", "\"mts\"\nclocks = \"20us\"");
+        let system = parse("f", &mts).unwrap();
+        let refused = assigned(&dbc(), &Plan::of(&system, system.clock_hz)).unwrap_err();
+        assert!(refused.contains("no DBC file can say them"), "{refused}");
+    }
+}

@@ -1,0 +1,219 @@
+//! The messages of CAN buses: a table for people, the same for programs.
+
+use crate::duration::human;
+use crate::table::{Align, Table};
+use diapason_abi::Nanos;
+use diapason_can::Id;
+use diapason_can::mts::Unmet;
+use diapason_plan::can::{CanEpochs, CanName, CanOutcome, CanPlan, CanPromise};
+use diapason_plan::share;
+use diapason_system::{CanMessage, CanNetwork, CanScheduler, CanSender, System};
+use serde_json::{Value, json};
+
+/// Parts per million in a per mille.
+const PER_MILLE: i64 = 1_000;
+
+/// A table for every bus, the most urgent message first, and what is assumed.
+pub fn tables(plans: &[CanPlan], system: &System) -> Vec<String> {
+    let all = system.cans.iter().zip(plans);
+    all.map(|(network, plan)| of_bus(network, plan)).collect()
+}
+
+fn of_bus(network: &CanNetwork, plan: &CanPlan) -> String {
+    let mut table = Table::new(&[
+        ("message", Align::Left),
+        ("from", Align::Left),
+        ("class", Align::Left),
+        ("identifier", Align::Left),
+        ("bytes", Align::Right),
+        ("period", Align::Right),
+        ("jitter", Align::Right),
+        ("deadline", Align::Right),
+        ("response", Align::Right),
+        ("spare", Align::Right),
+    ]);
+    for index in by_urgency(plan) {
+        let (message, promise) = (&network.messages[index], &plan.messages[index]);
+        let time = |ns: Option<u64>| ns.map_or("-".to_owned(), human);
+        let [response, spare] = outcome(message, &promise.outcome);
+        table.row(vec![
+            message.name.clone(),
+            message.sender.name().to_owned(),
+            promise.class.name().to_owned(),
+            name(promise),
+            message.bytes.to_string(),
+            time(message.period_ns),
+            human(message.jitter_ns),
+            time(message.deadline_ns),
+            response,
+            spare,
+        ]);
+    }
+    let head = format!(
+        "CAN bus `{}`: {} bit/s, {}, {} of it used at worst\n",
+        network.name,
+        network.rate,
+        network.scheduler.name(),
+        share(plan.load_ppm),
+    );
+    head + &table.render() + &epochs(plan.epochs.as_ref()) + &assumed(network)
+}
+
+/// The numbers of the messages, in the order in which they go first.
+fn by_urgency(plan: &CanPlan) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..plan.messages.len()).collect();
+    order.sort_by_key(|index| match plan.messages[*index].name {
+        Some(CanName::Code(code)) => (0, u32::from(code), None),
+        Some(CanName::Fixed(id)) => (1, 0, Some(id)),
+        None => (2, 0, None),
+    });
+    order
+}
+
+fn name(promise: &CanPromise) -> String {
+    match promise.name {
+        Some(CanName::Fixed(id)) => identifier(id),
+        Some(CanName::Code(code)) => format!("code {code}"),
+        None => "-".to_owned(),
+    }
+}
+
+/// An identifier as candump writes it.
+fn identifier(id: Id) -> String {
+    match id {
+        Id::Standard(id) => format!("{:03X}", id.as_raw()),
+        Id::Extended(id) => format!("{:08X}", id.as_raw()),
+    }
+}
+
+/// The longest response and what is left of the deadline. Of a message that is begun by its
+/// start-by time the response is its deadline, and what is left is said of its tightest window.
+fn outcome(message: &CanMessage, outcome: &CanOutcome) -> [String; 2] {
+    let none = || "-".to_owned();
+    match outcome {
+        CanOutcome::Response(response) => {
+            let deadline = message.deadline_ns.unwrap_or(response.0);
+            [human(response.0), human(deadline - response.0)]
+        }
+        CanOutcome::StartBy(tightest) => {
+            ["by deadline".to_owned(), human((tightest.window - tightest.work).0)]
+        }
+        CanOutcome::Unmet(Unmet::Response { response, .. }) => {
+            [human(response.0), "NONE".to_owned()]
+        }
+        CanOutcome::Unmet(_) | CanOutcome::Unbounded(_) => [none(), "NONE".to_owned()],
+        CanOutcome::NotDue => [none(), none()],
+    }
+}
+
+fn epochs(epochs: Option<&CanEpochs>) -> String {
+    let Some(epochs) = epochs else { return String::new() };
+    let time = |time: Nanos| human(time.0);
+    let mut text = format!(
+        "epochs of {}{}: deadlines less than {} apart may not be told apart, identifiers are \
+         renewed within {}\n",
+        time(epochs.epoch),
+        if epochs.given { "" } else { ", the best length" },
+        time(epochs.region),
+        time(epochs.renewal),
+    );
+    if let (true, Some((best, spare))) = (epochs.given, epochs.best) {
+        let now = epochs.spare_ppm.map_or("-".to_owned(), of_deadline);
+        text += &format!(
+            "best epoch: {} leaves at least {} of each deadline, this one {now}\n",
+            time(best),
+            of_deadline(spare),
+        );
+    }
+    text
+}
+
+fn of_deadline(ppm: i64) -> String {
+    let permille = ppm.div_euclid(PER_MILLE);
+    let sign = if permille < 0 { "-" } else { "" };
+    let permille = permille.unsigned_abs();
+    format!("{sign}{}.{} %", permille / 10, permille % 10)
+}
+
+fn assumed(network: &CanNetwork) -> String {
+    let mut text = "assumed: no frame is destroyed; ".to_owned();
+    text += match network.in_order.as_slice() {
+        [] => "each node sends its most urgent message first\n",
+        _ => "each other node sends its most urgent message first\n",
+    };
+    if !network.in_order.is_empty() {
+        text += &format!("in the order of requests: {}\n", network.in_order.join(", "));
+    }
+    if network.scheduler == CanScheduler::Mts {
+        text += &format!(
+            "assumed: no clock is more than {} off, and each node renews its identifiers as \
+             `docs/can.md` says\n",
+            human(network.clocks_ns)
+        );
+    }
+    text
+}
+
+/// The same for programs.
+pub fn to_json(plans: &[CanPlan], system: &System) -> Vec<Value> {
+    let all = system.cans.iter().zip(plans);
+    let bus = |(network, plan): (&CanNetwork, &CanPlan)| {
+        let messages = network.messages.iter().zip(&plan.messages);
+        json!({
+            "bus": network.name,
+            "rate": network.rate,
+            "scheduler": network.scheduler.name(),
+            "load_ppm": plan.load_ppm,
+            "epoch": plan.epochs.as_ref().map(|epochs| json!({
+                "ns": epochs.epoch.0,
+                "region_ns": epochs.region.0,
+                "renewal_ns": epochs.renewal.0,
+                "spare_ppm": epochs.spare_ppm,
+                "best_ns": epochs.best.map(|(best, _)| best.0),
+                "best_spare_ppm": epochs.best.map(|(_, spare)| spare),
+            })),
+            "messages": messages.map(message).collect::<Vec<Value>>(),
+        })
+    };
+    all.map(bus).collect()
+}
+
+fn message((message, promise): (&CanMessage, &CanPromise)) -> Value {
+    let (id, code) = match promise.name {
+        Some(CanName::Fixed(Id::Standard(id))) => (Some(u32::from(id.as_raw())), None),
+        Some(CanName::Fixed(Id::Extended(id))) => (Some(id.as_raw()), None),
+        Some(CanName::Code(code)) => (None, Some(code)),
+        None => (None, None),
+    };
+    let (response, spare) = match &promise.outcome {
+        CanOutcome::Response(response) => {
+            let spare = message.deadline_ns.map(|deadline| deadline - response.0);
+            (Some(response.0), spare)
+        }
+        CanOutcome::StartBy(tightest) => {
+            (message.deadline_ns, Some((tightest.window - tightest.work).0))
+        }
+        CanOutcome::Unmet(Unmet::Response { response, .. }) => (Some(response.0), None),
+        _ => (None, None),
+    };
+    let holds = match &promise.outcome {
+        CanOutcome::NotDue => None,
+        CanOutcome::Response(_) | CanOutcome::StartBy(_) => Some(true),
+        CanOutcome::Unmet(_) | CanOutcome::Unbounded(_) => Some(false),
+    };
+    json!({
+        "message": message.name,
+        "from": message.sender.name(),
+        "from_process": matches!(message.sender, CanSender::Process(_)),
+        "class": promise.class.name(),
+        "id": id,
+        "extended": matches!(promise.name, Some(CanName::Fixed(Id::Extended(_)))),
+        "code": code,
+        "bits": promise.bits,
+        "period_ns": message.period_ns,
+        "deadline_ns": message.deadline_ns,
+        "response_ns": response,
+        "spare_ns": spare,
+        "holds": holds,
+    })
+}

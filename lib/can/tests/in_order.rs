@@ -1,0 +1,139 @@
+//! Nodes that send in the order of requests: the bounds against the bus.
+
+mod support;
+
+use diapason_abi::Nanos;
+use diapason_can::bus::{Bus, EventKind, Setup, Ticket};
+use diapason_can::in_order::responses_in_order;
+use diapason_can::response::{Errors, Message, responses};
+use diapason_can::{BitRate, Frame, StandardId};
+use std::collections::BTreeMap;
+use support::Random;
+
+const NODES: u64 = 4;
+
+type Waiting = BTreeMap<Ticket, (usize, u64)>;
+
+struct Traffic {
+    messages: Vec<Message>,
+    nodes: Vec<usize>,
+    in_order: Vec<bool>,
+}
+
+fn traffic(random: &mut Random) -> Traffic {
+    let count = random.between(3, 9);
+    let load = random.between(30, 95);
+    let mut ids: Vec<u16> = (0..count).map(|n| (n * 40 + random.below(40)) as u16).collect();
+    for at in (1..ids.len()).rev() {
+        ids.swap(at, random.below(at as u64 + 1) as usize);
+    }
+    let messages = ids.into_iter().map(|id| {
+        let share = random.between(40, 180);
+        let period = 135_000 * count * share / load;
+        let message = Message::new(StandardId::new(id).unwrap(), 8, Nanos(period));
+        let jitter = if random.one_in(3) { random.below(period / 4) } else { 0 };
+        Message { jitter: Nanos(jitter), ..message }
+    });
+    let messages: Vec<Message> = messages.collect();
+    let nodes = messages.iter().map(|_| random.below(NODES) as usize).collect();
+    let in_order = (0..NODES).map(|_| random.one_in(2)).collect();
+    Traffic { messages, nodes, in_order }
+}
+
+/// The longest response of each message seen on the bus.
+fn seen(traffic: &Traffic, rate: BitRate, random: &mut Random) -> Vec<Nanos> {
+    let mut bus = Bus::new(rate);
+    let nodes: Vec<_> = traffic
+        .in_order
+        .iter()
+        .map(|in_order| bus.add_node(Setup { in_order: *in_order, ..Setup::default() }))
+        .collect();
+    let critical = 20_000_000;
+    let together = random.one_in(2);
+    let mut calendar = Vec::new();
+    for (index, message) in traffic.messages.iter().enumerate() {
+        let (period, jitter) = (message.period.0, message.jitter.0);
+        let mut came = critical - jitter;
+        if !together {
+            came -= random.below(period);
+        }
+        for _ in 0..12 {
+            let late = if random.one_in(2) { jitter } else { random.below(jitter + 1) };
+            calendar.push((came + late, random.below(1_000), came, index));
+            came += period;
+        }
+    }
+    calendar.sort_unstable();
+    let mut waiting = Waiting::new();
+    let mut longest = vec![Nanos::ZERO; traffic.messages.len()];
+    let collect = |bus: &mut Bus, waiting: &mut Waiting, longest: &mut Vec<Nanos>| {
+        while let Some(event) = bus.poll() {
+            let EventKind::Sent { ticket: Some(ticket), .. } = event.kind else { continue };
+            let Some((index, came)) = waiting.remove(&ticket) else { continue };
+            longest[index] = longest[index].max(event.time - Nanos(came));
+        }
+    };
+    for (queued, _, came, index) in calendar {
+        let frame = Frame::data(traffic.messages[index].id, &[0x3c; 8]).unwrap();
+        let node = nodes[traffic.nodes[index]];
+        bus.advance(Nanos(queued));
+        collect(&mut bus, &mut waiting, &mut longest);
+        let ticket = bus.send(Nanos(queued), node, frame).unwrap();
+        waiting.insert(ticket, (index, came));
+    }
+    while let Some(time) = bus.next_event() {
+        bus.advance(time);
+        collect(&mut bus, &mut waiting, &mut longest);
+    }
+    longest
+}
+
+fn queues(traffic: &Traffic) -> Vec<Option<usize>> {
+    let nodes = traffic.nodes.iter();
+    nodes.map(|node| traffic.in_order[*node].then_some(*node)).collect()
+}
+
+#[test]
+fn no_message_takes_longer_than_its_bound() {
+    let rate = BitRate::new(1_000_000).unwrap();
+    let (mut bounded, mut beyond) = (0, 0);
+    for seed in 0..1_500 {
+        let mut random = Random::new(seed);
+        let traffic = traffic(&mut random);
+        let queues = queues(&traffic);
+        let Ok(bounds) = responses_in_order(rate, &traffic.messages, &queues, 0) else { continue };
+        bounded += 1;
+        let fixed = responses(rate, &traffic.messages, Errors::NONE, 0);
+        let seen = seen(&traffic, rate, &mut random);
+        for (index, (seen, bound)) in seen.iter().zip(&bounds).enumerate() {
+            assert!(seen <= bound, "seed {seed}, message {index}: {seen} of {bound}");
+            beyond += usize::from(fixed.as_ref().is_ok_and(|fixed| fixed[index] < *seen));
+        }
+    }
+    // Bounds of nodes that send the most urgent first would not do for these nodes.
+    assert!(bounded > 500 && beyond > 20, "{bounded} sets, {beyond} messages");
+}
+
+#[test]
+fn without_such_nodes_the_bounds_are_the_usual_ones() {
+    let rate = BitRate::new(500_000).unwrap();
+    for seed in 0..500 {
+        let traffic = traffic(&mut Random::new(seed));
+        let none = vec![None; traffic.messages.len()];
+        let usual = responses(rate, &traffic.messages, Errors::NONE, 80);
+        assert_eq!(responses_in_order(rate, &traffic.messages, &none, 80), usual, "seed {seed}");
+    }
+}
+
+#[test]
+fn an_urgent_message_waits_for_what_its_own_node_was_given_first() {
+    let rate = BitRate::new(1_000_000).unwrap();
+    let message = |id, period| Message::new(StandardId::new(id).unwrap(), 8, period);
+    let ms = Nanos::from_millis;
+    let messages = [message(1, ms(10)), message(0x300, ms(10)), message(0x200, ms(10))];
+    // Its mate of 133 bits, the stranger above the mate, and itself without the space.
+    let bounds = responses_in_order(rate, &messages, &[Some(0), Some(0), None], 0);
+    assert_eq!(bounds.unwrap()[0], Nanos::from_micros(133 + 133 + 130));
+    let bounds = responses_in_order(rate, &messages, &[None, None, None], 0).unwrap();
+    assert_eq!(bounds[0], Nanos::from_micros(133 + 130));
+}

@@ -1,0 +1,257 @@
+//! Nodes under MTS with clocks of their own and the renewal of identifiers, on the simulated bus:
+//! nothing that is promised is late, and nothing goes before what is more urgent.
+
+mod support;
+
+use diapason_abi::Nanos;
+use diapason_can::mts::life::{Coming, Frames, Outcome, Unit, Which, live};
+use diapason_can::mts::{
+    Duty, Epochs, HighSpeed, MtsSet, Renewal, UPDATE_BITS, high_speed, longest_renewal, low_speed,
+    low_speed_id, non_real_time_id,
+};
+use diapason_can::response::Message;
+use diapason_can::wire::worst;
+use diapason_can::{BitRate, Frame, StandardId};
+use support::Random;
+
+const CLOCKS: u64 = 20_000;
+const NODES: u64 = 4;
+
+/// A random set whose identifiers are renewed as nodes do it, and its frames.
+fn set(random: &mut Random) -> (MtsSet, Frames) {
+    let rate = BitRate::new(1_000_000).unwrap();
+    let count = random.between(2, 9);
+    let load = random.between(20, 85);
+    let mut high: Vec<(HighSpeed, Frame)> = (0..count)
+        .map(|_| {
+            let bytes = random.below(9) as usize;
+            let bits = worst(false, bytes as u32);
+            let period = u64::from(bits + 3) * 100_000 * count * random.between(50, 150);
+            let period = period / (100 * load);
+            let deadline = (period * random.between(60, 100) / 100).max(400_000);
+            let jitter = if random.one_in(3) { random.below(period / 8) } else { 0 };
+            let [period, jitter, deadline] = [period, jitter, deadline].map(Nanos);
+            (HighSpeed { bits, period, jitter, deadline }, content(random, bytes))
+        })
+        .collect();
+    high.sort_by_key(|(message, _)| message.deadline);
+    let (high, frames): (Vec<HighSpeed>, Vec<Frame>) = high.into_iter().unzip();
+    let low: Vec<Message> = (0..random.below(4) as u16)
+        .map(|rank| {
+            let period = Nanos::from_micros(random.between(3_000, 30_000));
+            Message::new(low_speed_id(rank).unwrap(), 8, period)
+        })
+        .collect();
+    let low_frames = low.iter().map(|_| content(random, 8)).collect();
+    let other = content(random, 8).with_id(non_real_time_id(random.below(400) as u16).unwrap());
+    let clocks = Nanos(CLOCKS);
+    let set = MtsSet {
+        rate,
+        epochs: Epochs::new(Nanos(1), Nanos(1)).unwrap(),
+        high,
+        low,
+        other: worst(false, 8),
+        clocks,
+        renewal: longest_renewal(rate, worst(false, 8) + UPDATE_BITS / 2, clocks),
+    };
+    let set = set.with_epoch(Nanos::from_micros(random.between(800, 6_000))).unwrap();
+    (set, Frames { high: frames, low: low_frames, other: vec![other] })
+}
+
+fn content(random: &mut Random, bytes: usize) -> Frame {
+    let mut data = [0u8; 8];
+    for byte in &mut data {
+        *byte = [0x00, 0xff, 0x0f, 0xf0, 0x07, 0x3c][random.below(6) as usize];
+    }
+    Frame::data(StandardId::MAX, &data[..bytes]).unwrap()
+}
+
+fn promised(set: &MtsSet) -> bool {
+    (0..set.high.len()).all(|index| high_speed(set, index).is_ok_and(|unmet| unmet.is_none()))
+        && (0..set.low.len()).all(|index| low_speed(set, index).is_ok_and(|found| found.is_ok()))
+}
+
+fn units(random: &mut Random) -> Vec<Unit> {
+    let offset = |random: &mut Random| match random.below(3) {
+        0 => CLOCKS as i64,
+        1 => -(CLOCKS as i64),
+        _ => random.below(2 * CLOCKS + 1) as i64 - CLOCKS as i64,
+    };
+    (0..NODES).map(|_| Unit { offset: offset(random), joins: Nanos::ZERO, deaf: 0 }).collect()
+}
+
+/// Messages from an instant on, at which many may come together.
+fn comings(set: &MtsSet, random: &mut Random) -> Vec<Coming> {
+    let epoch = set.epochs.epoch().0;
+    // Often just before, or at, the end of an epoch.
+    let critical = epoch * 3 + if random.one_in(2) { epoch } else { random.below(epoch) };
+    let critical = critical - random.below(300_000);
+    let together = random.one_in(2);
+    let mut all = vec![Coming {
+        came: Nanos(critical - 1),
+        queued: Nanos(critical - 1),
+        which: Which::Other(0),
+        node: 3,
+    }];
+    let high = set.high.iter().map(|m| (m.period.0, m.jitter.0)).enumerate();
+    let low = set.low.iter().map(|m| (m.period.0, m.jitter.0)).enumerate();
+    let high = high.map(|(code, times)| (Which::High(code), times));
+    let low = low.map(|(rank, times)| (Which::Low(rank), times));
+    for (place, (which, (period, jitter))) in high.chain(low).enumerate() {
+        let node = place % NODES as usize;
+        let mut came = critical - jitter + if together { 0 } else { random.below(period) };
+        let end = critical + random.between(2, 6) * epoch;
+        while came < end {
+            let late = if random.one_in(2) { jitter } else { random.below(jitter + 1) };
+            let queued = Nanos((came + late).max(critical));
+            all.push(Coming { came: Nanos(came), queued, which, node });
+            came += period;
+        }
+    }
+    all
+}
+
+fn life(set: &MtsSet, frames: &Frames, units: &[Unit], random: &mut Random) -> Outcome {
+    let comings = comings(set, random);
+    live(set, frames, units, &comings, &mut |bound| random.below(bound)).unwrap()
+}
+
+/// Accepted sets, and messages that were sent.
+fn campaign(seeds: impl Iterator<Item = u64>, wanted: u64) -> (u64, u64) {
+    let (mut accepted, mut sent) = (0, 0);
+    for seed in seeds {
+        let mut random = Random::new(seed);
+        let (set, frames) = set(&mut random);
+        if !promised(&set) {
+            continue;
+        }
+        let units = units(&mut random);
+        let outcome = life(&set, &frames, &units, &mut random);
+        assert!(outcome.late.is_empty(), "seed {seed}: {outcome:?} {set:?}");
+        assert_eq!((outcome.inverted, outcome.beyond, outcome.missed), (0, 0, 0), "seed {seed}");
+        assert!(outcome.told > 0, "seed {seed}");
+        (accepted, sent) = (accepted + 1, sent + outcome.sent);
+        if accepted == wanted {
+            break;
+        }
+    }
+    (accepted, sent)
+}
+
+#[test]
+fn ten_thousand_accepted_sets_are_in_time() {
+    let (accepted, sent) = campaign(0.., 10_000);
+    assert_eq!(accepted, 10_000);
+    assert!(sent > 200_000, "{sent}");
+}
+
+#[test]
+#[ignore = "an hour: a million accepted sets"]
+fn a_long_attack_on_nodes() {
+    println!("{:?}", campaign(1_000_000.., 1_000_000));
+}
+
+#[test]
+fn a_bus_on_which_nobody_sends_renews_all_the_same() {
+    let (set, frames) = set(&mut Random::new(3));
+    let units = units(&mut Random::new(4));
+    let outcome = live(&set, &frames, &units, &[], &mut |_| 0).unwrap();
+    assert!(outcome.told > 0 && outcome.missed == 0, "{outcome:?}");
+}
+
+#[test]
+fn clocks_that_are_further_off_than_the_set_says_are_late() {
+    // With the error of the clocks left out of the promise, some sets are late.
+    let mut broken = 0;
+    for seed in 0..4_000 {
+        let mut random = Random::new(seed);
+        let (set, frames) = set(&mut random);
+        let careless = MtsSet { clocks: Nanos::ZERO, ..set.clone() };
+        if !promised(&careless) || promised(&set) {
+            continue;
+        }
+        let far = |unit: Unit| Unit { offset: unit.offset * 12, ..unit };
+        let units: Vec<Unit> = units(&mut random).into_iter().map(far).collect();
+        let outcome = life(&set, &frames, &units, &mut random);
+        broken += u64::from(!outcome.late.is_empty() || outcome.missed > 0);
+    }
+    assert!(broken > 0);
+}
+
+#[test]
+fn a_node_that_does_not_hear_repairs_itself_and_delays_nobody_else() {
+    let (mut missed, mut own) = (0, 0);
+    for seed in 0..6_000 {
+        let mut random = Random::new(seed);
+        let (set, frames) = set(&mut random);
+        if !promised(&set) {
+            continue;
+        }
+        let mut units = units(&mut random);
+        units[1].deaf = 2;
+        let outcome = life(&set, &frames, &units, &mut random);
+        missed += outcome.missed;
+        own += outcome.late.len();
+        let others = outcome.late.iter().filter(|(node, _)| *node != 1).count();
+        assert_eq!((others, outcome.inverted), (0, 0), "seed {seed}: {outcome:?}");
+    }
+    assert!(missed > 100, "{missed} missed, {own} late");
+}
+
+#[test]
+fn a_node_that_joins_late_sends_nothing_before_it_knows_the_epoch() {
+    let mut joined = 0;
+    for seed in 0..3_000 {
+        let mut random = Random::new(seed);
+        let (set, frames) = set(&mut random);
+        if !promised(&set) {
+            continue;
+        }
+        let mut units = units(&mut random);
+        let epoch = set.epochs.epoch().0;
+        units[2].joins = Nanos(epoch * 3 + random.below(2 * epoch));
+        let outcome = life(&set, &frames, &units, &mut random);
+        let others = outcome.late.iter().filter(|(node, _)| *node != 2).count();
+        assert_eq!((others, outcome.inverted, outcome.missed), (0, 0, 0), "seed {seed}");
+        joined += 1;
+    }
+    assert!(joined > 300, "{joined}");
+}
+
+/// Every order of what a node can see, step by step, against the epoch of the common time.
+#[test]
+fn no_identifier_is_older_than_what_is_proved() {
+    let clocks = Nanos(CLOCKS);
+    let rate = BitRate::new(1_000_000).unwrap();
+    let longest = longest_renewal(rate, worst(false, 8) + UPDATE_BITS / 2, clocks);
+    let epochs = Epochs::new(Nanos::from_millis(2), Nanos::from_millis(3)).unwrap();
+    let mut random = Random::new(11);
+    for _ in 0..20_000 {
+        let mut node = Renewal::new(epochs, clocks, longest);
+        let mut now = Nanos(epochs.epoch().0 * 5 + random.below(epochs.epoch().0));
+        for _ in 0..40 {
+            let next = node.next_look(now);
+            match random.below(8) {
+                0 => node.lost(),
+                // A frame tells: some clock is beyond the end, so this one nearly is.
+                1..=3 if epochs.start(now + Nanos(2 * CLOCKS)) > epochs.start(now - longest) => {
+                    if node.heard(now) == Duty::Renew {
+                        now += rate.time(random.between(15, 47));
+                        node.renewed();
+                    }
+                }
+                _ => {
+                    if next < Nanos::FOREVER {
+                        now = now.max(next);
+                    }
+                    node.look(now);
+                }
+            }
+            let Some(epoch) = node.epoch() else { continue };
+            let over = epoch + epochs.epoch();
+            assert!(now <= over + node.patience(), "an identifier of an epoch long over");
+            assert!(epoch <= now + Nanos(2 * CLOCKS), "an identifier of the future");
+            now += Nanos(random.below(200_000).min(node.next_look(now).0 - now.0));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Clients of cameras: whether they give places back before a camera has none left.
+//!
+//! A camera asks for data in every interval, and each answer needs a place. A client has a place
+//! until it runs and gives it back. If all places are at the client, nobody asks the camera for
+//! data, and its frames come late or never. No interval is missing then, so this is no loss that a
+//! server could count.
+
+use crate::human;
+use diapason_contract::camera::{DATA, PLACE, RETURNED};
+use diapason_contract::settings::{PROGRAM, SERVES};
+use diapason_contract::threads::ServiceKind;
+use diapason_system::{Diagnostics, Place, Process, Segment, Server, System};
+use diapason_usb::class::uvc::{DEPTH, PLACES};
+
+/// Time between two pieces of a frame, in nanoseconds.
+const INTERVAL: u64 = 125_000;
+/// The bottom half looks at what came, and at what was given back, so much later at most.
+const LOOKS: u64 = 500_000;
+
+/// A client of a camera, and the time that the camera's places last.
+struct Client {
+    process: u16,
+    /// The VCPU of its threads, and the period of that.
+    vcpu: u16,
+    period: u64,
+    /// A client may have places for so long.
+    lasts: u64,
+}
+
+/// Returns how long places for so many bytes last: those that transfers have, and those that nobody
+/// has looked at yet, are not the client's.
+fn lasts(bytes: u64) -> u64 {
+    let places = (bytes / PLACE as u64).min(PLACES.into());
+    (places.saturating_sub(DEPTH as u64) * INTERVAL).saturating_sub(LOOKS)
+}
+
+impl Client {
+    /// Returns the clients of a server that serves a camera, as far as they have a Main VCPU.
+    fn all(system: &System, number: u16) -> Vec<Client> {
+        let is_its = |segment: &&Segment| segment.allowed >> number & 1 == 1;
+        let named = |name: &str| {
+            let mut own = system.segments.iter().filter(is_its);
+            own.find(|segment| segment.name == name)
+        };
+        let (Some(data), Some(returned)) = (named(DATA), named(RETURNED)) else {
+            return Vec::new();
+        };
+        let lasts = lasts(data.size);
+        let of = |(process, it): (u16, &Process)| {
+            let vcpu = it.vcpu?;
+            let Server::Main { period_ns: period, .. } = system.vcpus[usize::from(vcpu)].server
+            else {
+                return None;
+            };
+            Some(Client { process, vcpu, period, lasts })
+        };
+        let processes = (0..).zip(&system.processes);
+        let others = processes
+            .filter(|(process, _)| *process != number && returned.allowed >> process & 1 == 1);
+        others.filter_map(of).collect()
+    }
+
+    /// Returns the refusal, if the client may have all places. Its budget comes back at latest a
+    /// period after it was used, and it may take another one until that is done.
+    fn refusal(&self, system: &System) -> Option<Diagnostics> {
+        let Client { process, vcpu, period, lasts } = *self;
+        let takes = period.saturating_mul(2);
+        if takes <= lasts {
+            return None;
+        }
+        let name = &system.processes[usize::from(process)].name;
+        let server = &system.vcpus[usize::from(vcpu)].name;
+        let title = format!("`{name}` may let its camera run out of places");
+        let note = format!(
+            "it may give a place back only {} after it got it, two periods of `{server}`; the \
+             places of `{DATA}` last {}",
+            human(takes),
+            human(lasts)
+        );
+        let help = match (lasts / 2_000, u64::from(PLACES) * PLACE as u64) {
+            (0, most) => format!("make `{DATA}` larger, up to \"{}K\"", most >> 10),
+            (micros, most) => format!(
+                "write at most `period = \"{micros}us\"` for `{server}`, or make `{DATA}` larger, \
+                 up to \"{}K\"",
+                most >> 10
+            ),
+        };
+        Some(system.problem(Place::Vcpu(vcpu), [&title, "", &note, &help]))
+    }
+}
+
+/// Returns the refusals of clients that may stop their camera.
+pub(crate) fn refusals(system: &System) -> impl Iterator<Item = Diagnostics> {
+    let serves = |process: &Process| {
+        let watched = process.setting(SERVES).contains(&(ServiceKind::Cameras as u64));
+        process.program == PROGRAM && watched
+    };
+    let servers = (0..).zip(&system.processes).filter(move |(_, process)| serves(process));
+    let clients = servers.flat_map(|(number, _)| Client::all(system, number));
+    clients.filter_map(|client| client.refusal(system))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Plan;
+
+    const EXAMPLE: &str = include_str!("../../../examples/usb-devices.toml");
+    const WATCH: &str = "name = \"watch\"\nbudget = \"500us\"\nperiod = \"2ms\"";
+
+    fn refused(text: &str) -> Option<String> {
+        let system = diapason_system::parse("s", text).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let plan = Plan::of(&system, system.clock_hz);
+        let refusals: Vec<Diagnostics> = refusals(&system).collect();
+        assert_eq!(refusals.is_empty(), plan.holds(), "the plan asks");
+        refusals.first().map(Diagnostics::plain)
+    }
+
+    #[test]
+    fn a_client_that_may_have_all_places_is_refused_with_the_longest_period() {
+        assert_eq!(refused(EXAMPLE), None);
+        let with = |period: &str, budget: &str| {
+            let vcpu = WATCH.replace("2ms", period).replace("500us", budget);
+            refused(&EXAMPLE.replace(WATCH, &vcpu))
+        };
+        // 64 places, of which transfers have 16, and 0.5 ms.
+        let why = with("64ms", "16ms").expect("frames would come 2.4 s late");
+        assert!(why.contains("`camera-check` may let its camera run out of places"), "{why}");
+        assert!(why.contains("128.000 ms after it got it, two periods of `watch`"), "{why}");
+        assert!(why.contains("last 5.500 ms"), "{why}");
+        assert!(why.contains("at most `period = \"2750us\"` for `watch`"), "{why}");
+        assert_eq!(with("2750us", "600us"), None, "the remedy helps");
+        assert!(with("2751us", "600us").is_some());
+    }
+
+    #[test]
+    fn more_places_last_longer() {
+        assert_eq!((lasts(0), lasts(16 * 4_096), lasts(21 * 4_096)), (0, 0, 125_000));
+        assert_eq!((lasts(512 << 10), lasts(1 << 30)), (13_500_000, 13_500_000));
+    }
+}

@@ -1,0 +1,432 @@
+//! The messages of every CAN bus that a description has: identifiers, and when each is through.
+//!
+//! Under fixed identifiers a message has a longest response; under MTS a high-speed message has a
+//! start-by time, and the least that is left before it. A process of this host sends through an
+//! interface in the order of requests: its pipe says when a message is through, and for the others
+//! it may come as much later as that.
+
+mod agree;
+mod assign;
+mod remedy;
+
+pub(crate) use agree::{contended_turn, refusals as contradictions};
+pub(crate) use remedy::refusals;
+
+use crate::pipes::Piped;
+use assign::{Assigned, assign};
+use diapason_abi::Nanos;
+use diapason_can::in_order::responses_in_order;
+use diapason_can::mts::{
+    HighSpeed, MtsRefusal, MtsSet, NoPromise, Tightest, UPDATE_BITS, Unmet, longest_renewal,
+    low_speed, tightest,
+};
+use diapason_can::response::{Message, NoBound};
+use diapason_can::wire::{self, INTERFRAME_BITS};
+use diapason_can::{BitRate, Id};
+use diapason_pipe::bill::What;
+use diapason_system::{CanClass, CanMessage, CanNetwork, CanScheduler, CanSender, System, Way};
+
+/// How a message is called on its bus.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CanName {
+    /// By this identifier.
+    Fixed(Id),
+    /// By identifiers that end in this code and begin with its deadline.
+    Code(u16),
+}
+
+/// What can be said of a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CanOutcome {
+    /// It is through within this time after it came.
+    Response(Nanos),
+    /// It is begun by its start-by time. This window up to it leaves the least.
+    StartBy(Tightest),
+    /// It is not always in time.
+    Unmet(Unmet),
+    /// There is no bound: why, and what to do.
+    Unbounded([String; 2]),
+    /// It is due at no time.
+    NotDue,
+}
+
+/// A message and what can be said of it.
+#[derive(Clone, Debug)]
+pub struct CanPromise {
+    pub class: CanClass,
+    /// Its identifier or its code; none if there are more messages than identifiers.
+    pub name: Option<CanName>,
+    /// Longest frame in bits, without the interframe space.
+    pub bits: u32,
+    pub outcome: CanOutcome,
+}
+
+/// The epochs of a bus under MTS.
+#[derive(Clone, Debug)]
+pub struct CanEpochs {
+    pub epoch: Nanos,
+    /// Deadlines closer than this may not be told apart.
+    pub region: Nanos,
+    /// Longest time from the end of an epoch until all identifiers are renewed.
+    pub renewal: Nanos,
+    /// The description says how long an epoch is.
+    pub given: bool,
+    /// What is left of its deadline to the message that has the least left, in parts per million.
+    pub spare_ppm: Option<i64>,
+    /// The length that leaves the most, and how much.
+    pub best: Option<(Nanos, i64)>,
+}
+
+/// The plan of a bus.
+#[derive(Clone, Debug)]
+pub struct CanPlan {
+    /// In the order of the messages of its network.
+    pub messages: Vec<CanPromise>,
+    /// What all take of the bus at worst, in parts per million, rounded up.
+    pub load_ppm: u64,
+    pub epochs: Option<CanEpochs>,
+    /// Why nothing can be said of its messages, and what to do.
+    pub refused: Option<[String; 2]>,
+}
+
+/// The plans of all buses of `system`, in their order.
+pub(crate) fn plans(system: &System, pipes: &[Piped]) -> Vec<CanPlan> {
+    system.cans.iter().map(|network| plan(system, network, pipes)).collect()
+}
+
+/// The plan of `network` if its messages were these.
+pub(crate) fn plan(system: &System, network: &CanNetwork, pipes: &[Piped]) -> CanPlan {
+    let assigned = match assign(network) {
+        Ok(assigned) => assigned,
+        Err(refused) => return refusal(network, refused),
+    };
+    let Ok(rate) = BitRate::new(network.rate) else {
+        let help = format!("write a rate that a bit of whole quanta has, such as {}", 500_000);
+        return refusal(network, ["no controller has this bit rate".to_owned(), help]);
+    };
+    let bus = Bus { network, assigned, rate, written: written(system, network, pipes) };
+    match network.scheduler {
+        CanScheduler::Mts => bus.mts(),
+        _ => bus.fixed(),
+    }
+}
+
+fn refusal(network: &CanNetwork, refused: [String; 2]) -> CanPlan {
+    let promise = |message: &CanMessage| CanPromise {
+        class: message.class.unwrap_or(CanClass::Low),
+        name: None,
+        bits: bits(message),
+        outcome: CanOutcome::NotDue,
+    };
+    let messages = network.messages.iter().map(promise).collect();
+    CanPlan { messages, load_ppm: 0, epochs: None, refused: Some(refused) }
+}
+
+/// Longest frame of a message, whatever its identifier and its content.
+fn bits(message: &CanMessage) -> u32 {
+    let extended = message.id.is_some_and(|(_, extended)| extended);
+    wire::worst(extended, message.bytes.into())
+}
+
+fn period(message: &CanMessage) -> Option<Nanos> {
+    message.period_ns.map(Nanos)
+}
+
+/// How long the pipe of the process that sends on a bus takes until a message is through.
+fn written(
+    system: &System,
+    network: &CanNetwork,
+    pipes: &[Piped],
+) -> Option<Result<Nanos, [String; 2]>> {
+    let is_own = |message: &CanMessage| matches!(message.sender, CanSender::Process(_));
+    let (usb, channel) = network.interface?;
+    network.messages.iter().find(|message| is_own(message))?;
+    let to_it =
+        system.pipes.iter().zip(pipes).find(|(pipe, _)| {
+            pipe.way == Way::ToDevice && (pipe.usb, pipe.channel) == (usb, channel)
+        });
+    let none = |why: &str| Some(Err([why.to_owned(), "see what is wrong with the pipe".into()]));
+    let Some((pipe, piped)) = to_it else {
+        return none("the process that sends it has no pipe to the bus on this core");
+    };
+    let Ok(bill) = &piped.bill else {
+        return none(&format!("the pipe `{}` that carries it has no bound", pipe.name));
+    };
+    let back = bill.item(What::Back).map_or(Nanos::ZERO, |item| item.value);
+    Some(Ok(bill.total - back))
+}
+
+struct Bus<'a> {
+    network: &'a CanNetwork,
+    assigned: Assigned,
+    rate: BitRate,
+    /// Until a message of this host is through, from when it was written.
+    written: Option<Result<Nanos, [String; 2]>>,
+}
+
+impl Bus<'_> {
+    fn frame(&self, message: &CanMessage) -> Nanos {
+        self.rate.time(bits(message).into())
+    }
+
+    /// Until a message of a process is through, from when it came.
+    fn through(&self, message: &CanMessage) -> Option<Result<Nanos, [String; 2]>> {
+        match message.sender {
+            CanSender::Node(_) => None,
+            CanSender::Process(_) => {
+                let written = self.written.clone()?;
+                Some(written.map(|written| written + Nanos(message.jitter_ns)))
+            }
+        }
+    }
+
+    /// A message as the analysis of fixed identifiers has it.
+    fn fixed_message(&self, index: usize) -> Option<Message> {
+        let message = &self.network.messages[index];
+        let jitter = match self.through(message) {
+            None => Nanos(message.jitter_ns),
+            Some(through) => through.ok()? - self.frame(message),
+        };
+        let Some(CanName::Fixed(id)) = self.assigned.names[index] else { return None };
+        let period = period(message)?;
+        let deadline = message.deadline_ns.map_or(period, Nanos);
+        Some(Message { id, bits: bits(message), period, jitter, deadline })
+    }
+
+    fn load_ppm(&self) -> u64 {
+        let load = |message: &CanMessage| {
+            let cost = self.rate.time(u64::from(bits(message) + INTERFRAME_BITS));
+            message.period_ns.map_or(0, |period| {
+                (u128::from(cost.0) * 1_000_000).div_ceil(u128::from(period.max(1)))
+            })
+        };
+        let all: u128 = self.network.messages.iter().map(load).sum();
+        u64::try_from(all).unwrap_or(u64::MAX)
+    }
+
+    fn promise(&self, index: usize, outcome: CanOutcome) -> CanPromise {
+        CanPromise {
+            class: self.assigned.classes[index],
+            name: self.assigned.names[index],
+            bits: bits(&self.network.messages[index]),
+            outcome,
+        }
+    }
+
+    fn fixed(&self) -> CanPlan {
+        let count = self.network.messages.len();
+        let mut numbers = Vec::new();
+        let mut streams = Vec::new();
+        for index in 0..count {
+            if let Some(message) = self.fixed_message(index) {
+                numbers.push(index);
+                streams.push(message);
+            }
+        }
+        let other = (0..count).filter(|index| !numbers.contains(index));
+        let other = other.map(|index| bits(&self.network.messages[index])).max().unwrap_or(0);
+        let queues: Vec<Option<usize>> = numbers.iter().map(|index| self.queue(*index)).collect();
+        let found = responses_in_order(self.rate, &streams, &queues, other);
+        let outcome = |index: usize| self.fixed_outcome(index, &numbers, &found);
+        CanPlan {
+            messages: (0..count).map(|index| self.promise(index, outcome(index))).collect(),
+            load_ppm: self.load_ppm(),
+            epochs: None,
+            refused: self.unlimited(),
+        }
+    }
+
+    /// The node that sends a message in the order of requests. Messages of this host have waited in
+    /// the interface already when they count as requested.
+    fn queue(&self, index: usize) -> Option<usize> {
+        let CanSender::Node(name) = &self.network.messages[index].sender else { return None };
+        self.network.in_order.iter().position(|node| node == name)
+    }
+
+    fn fixed_outcome(
+        &self,
+        index: usize,
+        numbers: &[usize],
+        found: &Result<Vec<Nanos>, NoBound>,
+    ) -> CanOutcome {
+        let message = &self.network.messages[index];
+        let Some(deadline) = message.deadline_ns.map(Nanos) else { return CanOutcome::NotDue };
+        let own = match (self.through(message), found) {
+            (Some(Err(why)), _) => return CanOutcome::Unbounded(why),
+            (Some(Ok(through)), Ok(_)) => Some(through),
+            (None, Ok(all)) => {
+                let place = numbers.iter().position(|number| *number == index);
+                place.and_then(|place| all.get(place).copied())
+            }
+            (_, Err(none)) => return self.unbounded(none, numbers),
+        };
+        match own {
+            Some(response) if response <= deadline => CanOutcome::Response(response),
+            Some(response) => CanOutcome::Unmet(Unmet::Response { response, deadline }),
+            None => CanOutcome::NotDue,
+        }
+    }
+
+    fn unbounded(&self, none: &NoBound, numbers: &[usize]) -> CanOutcome {
+        let name = |place: &usize| {
+            let index = numbers.get(*place).copied().unwrap_or(0);
+            self.network.messages[index].name.clone()
+        };
+        match none {
+            NoBound::Overload { load_ppm, .. } => {
+                CanOutcome::Unmet(Unmet::Overload { load_ppm: *load_ppm })
+            }
+            NoBound::Growing { index } => CanOutcome::Unbounded([
+                format!("nodes that send in order make `{}` wait without end", name(index)),
+                "lengthen periods, or raise `rate`".to_owned(),
+            ]),
+            NoBound::NoPeriod { index } | NoBound::SameId { second: index, .. } => {
+                CanOutcome::Unbounded([
+                    format!("`{}` cannot be analysed: {none}", name(index)),
+                    "report this as a bug, with the description".to_owned(),
+                ])
+            }
+        }
+    }
+
+    /// A message without a period that goes before one that is due has no bound, nor have others
+    /// that wait behind it in their node.
+    fn unlimited(&self) -> Option<[String; 2]> {
+        let waits = |index: &usize| {
+            let message = &self.network.messages[*index];
+            let is_own = matches!(message.sender, CanSender::Process(_));
+            message.period_ns.is_none() && (is_own || self.queue(*index).is_some())
+        };
+        if let Some(index) = (0..self.network.messages.len()).find(waits) {
+            let name = &self.network.messages[index].name;
+            let title = format!("`{name}` has no period, and its node sends in order");
+            return Some([title, "add `period`: others wait behind it".to_owned()]);
+        }
+        let all = self.network.messages.iter().zip(&self.assigned.names);
+        let due = all.clone().filter(|(message, _)| message.deadline_ns.is_some());
+        let lowest = due.filter_map(|(_, name)| fixed(*name)).max()?;
+        let endless = all.filter(|(message, _)| message.period_ns.is_none());
+        let (message, _) =
+            endless.into_iter().find(|(_, name)| fixed(**name).is_some_and(|id| id < lowest))?;
+        Some([
+            format!("`{}` has no period, and goes before messages that are due", message.name),
+            "add `period`, or give it a larger `id` than all of those".to_owned(),
+        ])
+    }
+
+    fn set(&self) -> Result<MtsSet, MtsRefusal> {
+        let numbers = |class| self.assigned.of_class(class);
+        let high = numbers(CanClass::High).into_iter().map(|index| {
+            let message = &self.network.messages[index];
+            HighSpeed {
+                bits: bits(message),
+                period: period(message).unwrap_or_default(),
+                jitter: Nanos(message.jitter_ns),
+                deadline: message.deadline_ns.map(Nanos).unwrap_or_default(),
+            }
+        });
+        let low = numbers(CanClass::Low);
+        let low = low.into_iter().filter_map(|index| self.fixed_message(index));
+        // The frame that tells to renew identifiers if nobody else does has no data.
+        let others = numbers(CanClass::NonRealTime).into_iter();
+        let others = others.map(|index| bits(&self.network.messages[index]));
+        let other = others.chain([wire::worst(false, 0)]).max().unwrap_or(0);
+        let longest = self.network.messages.iter().map(bits).chain([other]).max().unwrap_or(0);
+        let clocks = Nanos(self.network.clocks_ns);
+        let set = MtsSet {
+            rate: self.rate,
+            epochs: diapason_can::mts::Epochs::new(Nanos(1), Nanos(1))?,
+            high: high.collect(),
+            low: low.collect(),
+            other,
+            clocks,
+            renewal: longest_renewal(self.rate, longest + UPDATE_BITS / 2, clocks),
+        };
+        Ok(set)
+    }
+
+    fn mts(&self) -> CanPlan {
+        let Ok(set) = self.set() else {
+            return refusal(self.network, ["no epochs can be made".into(), String::new()]);
+        };
+        let best = set.best_epoch();
+        let given = self.network.epoch_ns.map(Nanos);
+        let chosen = match given {
+            Some(epoch) => set.with_epoch(epoch).ok(),
+            None => best.as_ref().map(|(set, _)| set.clone()),
+        };
+        let Some(set) = chosen else {
+            let help =
+                "shorten the longest deadline of class `\"high\"`, or write `class = \"low\"`";
+            return refusal(self.network, ["no length of epochs will do".into(), help.into()]);
+        };
+        let spare = set.spare_ppm();
+        let epochs = CanEpochs {
+            epoch: set.epochs.epoch(),
+            region: set.epochs.region(),
+            renewal: set.renewal,
+            given: given.is_some(),
+            spare_ppm: spare.as_ref().ok().copied().flatten(),
+            best: best.map(|(set, spare)| (set.epochs.epoch(), spare)),
+        };
+        let updates = self.rate.time(UPDATE_BITS.into());
+        let updates = (u128::from(updates.0) * 1_000_000).div_ceil(epochs.epoch.0.max(1).into());
+        let count = self.network.messages.len();
+        let outcome = |index: usize| self.mts_outcome(&set, index);
+        CanPlan {
+            messages: (0..count).map(|index| self.promise(index, outcome(index))).collect(),
+            load_ppm: self.load_ppm().saturating_add(u64::try_from(updates).unwrap_or(u64::MAX)),
+            epochs: Some(epochs),
+            refused: spare.err().map(|none| self.senseless(&none)),
+        }
+    }
+
+    fn mts_outcome(&self, set: &MtsSet, index: usize) -> CanOutcome {
+        let class = self.assigned.classes[index];
+        let ranks = self.assigned.of_class(class);
+        let rank = ranks.iter().position(|number| *number == index).unwrap_or(0);
+        let found = match class {
+            CanClass::NonRealTime => return CanOutcome::NotDue,
+            CanClass::High => tightest(set, rank).map(|found| found.map(CanOutcome::StartBy)),
+            CanClass::Low => low_speed(set, rank).map(|found| found.map(CanOutcome::Response)),
+        };
+        match found {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(unmet)) => CanOutcome::Unmet(unmet),
+            Err(none) => CanOutcome::Unbounded(self.senseless(&none)),
+        }
+    }
+
+    fn senseless(&self, none: &NoPromise) -> [String; 2] {
+        let human = |time: Nanos| crate::human(time.0);
+        match none {
+            NoPromise::Deadline { index } => {
+                let numbers = self.assigned.of_class(CanClass::High);
+                let name = numbers.get(*index).map(|number| &self.network.messages[*number].name);
+                let name = name.map_or("", String::as_str);
+                [
+                    format!("the deadline of `{name}` is shorter than its jitter and its frame"),
+                    "make `deadline` longer, or `jitter` shorter".to_owned(),
+                ]
+            }
+            NoPromise::Short { epoch, least } => [
+                format!("an epoch of {} is over before identifiers are renewed", human(*epoch)),
+                format!("write an `epoch` longer than {}, or none", human(*least)),
+            ],
+            NoPromise::TooMany { given, holds } => [
+                format!("{given} messages of a class, which has identifiers for {holds}"),
+                "write another `class` for some of them".to_owned(),
+            ],
+            NoPromise::NoPeriod { .. } => {
+                ["a message has no period".to_owned(), "add `period`".to_owned()]
+            }
+        }
+    }
+}
+
+fn fixed(name: Option<CanName>) -> Option<Id> {
+    match name? {
+        CanName::Fixed(id) => Some(id),
+        CanName::Code(_) => None,
+    }
+}

@@ -1,0 +1,125 @@
+//! The rules of `[[can]]` and `[[message]]`: what they become, and what is refused.
+
+mod common;
+
+use common::problems;
+use diapason_system::{CanClass, CanScheduler, CanSender, parse};
+
+/// Line 1 is the header of the system.
+fn bus(more: &str) -> String {
+    format!("[system]\nname = \"s\"\n[[can]]\nname = \"drive\"\nrate = 500000\n{more}\n")
+}
+
+fn message(more: &str) -> String {
+    format!("[[message]]\nname = \"speed\"\nbus = \"drive\"\nbytes = 4\nperiod = \"5ms\"\n{more}\n")
+}
+
+const DM: &str = "scheduler = \"deadline-monotonic\"";
+const WRITTEN: &str = "scheduler = \"as-written\"";
+const MTS: &str = "scheduler = \"mts\"\nclocks = \"20us\"";
+const UNIT: &str = "node = \"unit\"";
+
+/// One problem, in the line that contains `at`.
+#[track_caller]
+fn bad(text: &str, at: &str, title: &str, help: &str) {
+    let found = problems(text);
+    let items = found.items();
+    assert_eq!(items.len(), 1, "{found}");
+    assert_eq!(items[0].title, title, "{found}");
+    assert!(items[0].help.contains(help), "{found}");
+    let line = text.lines().position(|line| line.contains(at)).unwrap() + 1;
+    assert_eq!(items[0].line, line, "{found}");
+}
+
+#[test]
+fn a_bus_and_its_messages_are_read_without_a_process() {
+    let text = bus(&format!("{MTS}\nepoch = \"4ms\""))
+        + &message(&format!("{UNIT}\ndeadline = \"2ms\"\njitter = \"10us\""))
+        + "[[message]]\nname = \"log\"\nbus = \"drive\"\nnode = \"unit\"\nbytes = 8\n\
+           class = \"none\"\n";
+    let system = parse("f", &text).unwrap();
+    let [can] = &system.cans[..] else { panic!("{:?}", system.cans) };
+    assert_eq!((can.rate, can.scheduler), (500_000, CanScheduler::Mts));
+    assert_eq!((can.epoch_ns, can.clocks_ns), (Some(4_000_000), 20_000));
+    let [speed, log] = &can.messages[..] else { panic!("{:?}", can.messages) };
+    assert_eq!(speed.sender, CanSender::Node("unit".into()));
+    assert_eq!((speed.period_ns, speed.deadline_ns), (Some(5_000_000), Some(2_000_000)));
+    assert_eq!((speed.jitter_ns, speed.bytes, speed.class), (10_000, 4, None));
+    assert_eq!((log.period_ns, log.deadline_ns), (None, None));
+    assert_eq!(log.class, Some(CanClass::NonRealTime));
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let no_scheduler = "this CAN bus has no `scheduler`".replace("this CAN bus", "CAN bus `drive`");
+    bad(&bus(""), "name = \"drive\"", &no_scheduler, "as-written");
+    let title = "CAN bus `drive` has no `clocks`";
+    bad(&bus("scheduler = \"mts\""), "name = \"drive\"", title, "20us");
+    let title = "message `speed` has no `node`";
+    bad(&(bus(DM) + &message("")), "name = \"speed\"", title, "`process = \"…\"`");
+    let text = (bus(DM) + &message(UNIT)).replace("period = \"5ms\"\n", "");
+    bad(&text, "name = \"speed\"", "message `speed` has no `period`", "class = \"none\"");
+}
+
+#[test]
+fn what_says_nothing_or_too_much_is_refused() {
+    let text = bus(&format!("{DM}\nepoch = \"2ms\"")) + &message(UNIT);
+    bad(&text, "epoch", "`epoch` says nothing here", "only `scheduler = \"mts\"`");
+    let text = bus(&format!("{DM}\nchannel = 1")) + &message(UNIT);
+    bad(&text, "channel", "a channel of no interface", "add `usb");
+    let text = bus(&format!("{DM}\nin_order = [\"other\"]")) + &message(UNIT);
+    bad(&text, "in_order", "no message on `drive` is of node `other`", "remove it");
+    let text = bus(&format!("{MTS}\nin_order = [\"unit\"]")) + &message(UNIT);
+    bad(&text, "in_order", "a node that sends in order cannot do so under MTS", "deadline-mono");
+    let text = bus(DM) + &message(&format!("{UNIT}\nclass = \"none\"\ndeadline = \"1ms\""));
+    bad(&text, "deadline = ", "`speed` is due at no time, and has a deadline", "remove `deadline`");
+    let text = bus(DM) + &message(UNIT).replace("drive", "driver");
+    bad(&text, "driver", "no CAN bus is called `driver`", "did you mean `drive`?");
+    let text = bus(DM) + &message(UNIT) + &message("node = \"b\"");
+    let found = problems(&text);
+    assert_eq!(found.items()[0].title, "the message `speed` is declared twice");
+}
+
+#[test]
+fn identifiers_are_written_or_assigned() {
+    let text = bus(WRITTEN) + &message(UNIT);
+    bad(&text, "name = \"speed\"", "`speed` has no identifier", "add `id = 0x100`");
+    let text = bus(DM) + &message(&format!("{UNIT}\nid = 0x100"));
+    bad(&text, "id = 0x100", "`drive` assigns the identifiers of its messages", "remove `id`");
+    let text = bus(WRITTEN) + &message(&format!("{UNIT}\nid = 0x800"));
+    let found = problems(&text);
+    let items = found.items();
+    let titles: Vec<&str> = items.iter().map(|item| item.title).collect();
+    assert!(titles.contains(&"`id` is 2048, out of range"), "{found}");
+    let wide = text.replace("id = 0x800", "id = 0x800\nextended = true");
+    assert_eq!(parse("f", &wide).unwrap().cans[0].messages[0].id, Some((0x800, true)));
+    let twin = message("node = \"b\"\nid = 0x7").replace("speed", "brake");
+    let text = bus(WRITTEN) + &message(&format!("{UNIT}\nid = 7")) + &twin;
+    bad(&text, "id = 0x7", "two messages on `drive` have this identifier", "of its own");
+}
+
+#[test]
+fn a_process_needs_an_interface_and_a_pipe() {
+    let process = "[[process]]\nname = \"control\"\npriority = 1\n";
+    let own = message("process = \"control\"");
+    let text = bus(DM) + process + &own;
+    bad(&text, "process = ", "`control` is not connected to `drive`", "add `usb = \"…\"`");
+    let text = bus(MTS) + process + &own;
+    bad(
+        &text,
+        "process = ",
+        "`control` of this host cannot send under MTS",
+        "renews no identifiers",
+    );
+    let text = bus(DM) + process + &message("process = \"controls\"");
+    let title = "no process named `controls` is declared";
+    bad(&text, "process = ", title, "did you mean `control`?");
+    let text = bus(DM) + process + &message("process = \"control\"\nnode = \"unit\"");
+    assert_eq!(problems(&text).items().len(), 2, "two senders, and no interface");
+}
+
+#[test]
+fn an_interface_is_one_of_the_host_at_its_rate() {
+    let text = bus(&format!("{DM}\nusb = \"interface\"")) + &message(UNIT);
+    bad(&text, "usb = ", "no USB device is called `interface`", "`[[usb]]`");
+}
