@@ -67,8 +67,8 @@ pub(crate) fn is_free_to_come(t: &Thread, thread: ThreadId) -> bool {
 }
 
 impl Kernel<'_> {
-    /// The rest of a call whose short way found that. If nothing was done (but that the payer may be
-    /// charged), it goes the long way.
+    /// The rest of a call whose short way found that. If nothing was done (but that the payer may
+    /// be charged), it goes the long way.
     #[inline(always)]
     pub fn across(
         &mut self,
