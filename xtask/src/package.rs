@@ -5,7 +5,7 @@
 //! too, and found by their paths: nothing is fetched.
 
 use diapason::metal::{self, Built};
-use diapason::workspace::{INSTALLED_KERNEL, INSTALLED_PROGRAMS};
+use diapason::workspace::{INSTALLED_KERNEL, INSTALLED_OBSERVING, INSTALLED_PROGRAMS};
 use diapason::{Failure, Workspace};
 use serde_json::Value;
 use std::fs;
@@ -43,6 +43,7 @@ pub fn install(workspace: &Workspace, built: &Built, prefix: &Path) -> Result<()
     copy(&command, &prefix.join(COMMAND))?;
     let folder = prefix.join(FOLDER);
     copy(&built.kernel, &folder.join(INSTALLED_KERNEL))?;
+    copy(&built.observing, &folder.join(INSTALLED_OBSERVING))?;
     for (name, path) in &built.programs {
         copy(path, &folder.join(INSTALLED_PROGRAMS).join(name))?;
     }

@@ -77,14 +77,20 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
 fn kernel_steps(built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Built) -> Result<(), String>;
     let steps: [(&str, Check); 4] = [
-        ("binary lints of the kernel", |built| tidy::binary::check(&built.kernel)),
-        ("boot leaves the kernel", |built| tidy::boot::check(&built.kernel)),
+        ("binary lints of the kernel", |built| both(built, tidy::binary::check)),
+        ("boot leaves the kernel", |built| both(built, tidy::boot::check)),
         ("size of the kernel", image_size),
-        ("kernel costs are of this kernel", |built| costs::check(&built.kernel)),
+        ("kernel costs are of this kernel", |built| costs::check(&built.observing)),
     ];
     for (name, check) in steps.into_iter().filter(|(name, _)| name.contains(part)) {
         tally.step(name, || check(built));
     }
+}
+
+/// Checks the kernel, and the one that observes.
+fn both(built: &Built, check: fn(&Path) -> Result<(), String>) -> Result<(), String> {
+    check(&built.kernel)?;
+    check(&built.observing).map_err(|wrong| format!("of the kernel that observes: {wrong}"))
 }
 
 fn require(tools: &[Tool]) -> Result<(), Failure> {

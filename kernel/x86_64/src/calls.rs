@@ -7,6 +7,7 @@
 //! and r10 itself if it uses them, because most use neither (`cargo xtask tidy` looks); `entry.s`
 //! clears the other registers.
 
+use crate::machine::OBSERVING;
 use crate::percpu::shell;
 use crate::shell::Exit;
 use crate::watch::VECTORS_FROM;
@@ -157,8 +158,9 @@ extern "C" fn any_call(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> E
 extern "C" fn on_observed_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
     // SAFETY: in an entry; the reference ends with the statement.
     let start = unsafe { shell() }.watch_start();
+    let words = [a, b, c, d, e];
     // SAFETY: as above.
-    let done = unsafe { shell() }.observed_call(number, [a, b, c, d, e]);
+    let done = if OBSERVING { unsafe { shell() }.observed_call(number, words) } else { None };
     let exit = done.unwrap_or_else(|| any_call(a, b, c, d, e, number));
     // No call has such a number, but a program can try it.
     let cause = number.min(VECTORS_FROM - 1);

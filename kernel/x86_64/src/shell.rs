@@ -56,7 +56,7 @@ const IDLE: usize = 1;
 extern "C" fn on_trap(context: &mut Context) -> usize {
     // SAFETY: the only reference of this entry.
     let mut shell = unsafe { shell() };
-    if shell.metal.observe.any {
+    if shell.metal.observe.any() {
         return shell.observed_trap(context);
     }
     if context.vector < FIRST_INTERRUPT {
@@ -182,7 +182,7 @@ impl Shell {
     #[inline(never)]
     fn resume(&mut self) -> usize {
         let decision = self.kernel.resume_running();
-        if self.metal.observe.record {
+        if self.metal.observe.record() {
             self.keep(&decision);
         }
         self.go_on(decision)
@@ -249,7 +249,7 @@ impl Shell {
         let caller = self.kernel.scheduler.running;
         let result = self.kernel.call(&mut self.metal, self.clock.now(), number, arguments);
         if let Some(value) = result {
-            if self.metal.observe.record {
+            if self.metal.observe.record() {
                 self.keep_call(value);
             }
             forget_registers();
@@ -268,7 +268,7 @@ impl Shell {
     /// Enters the core with any cause but a call or a fault; returns the context to continue with.
     #[inline(never)]
     pub fn enter(&mut self, cause: Cause) -> usize {
-        if self.metal.observe.record {
+        if self.metal.observe.record() {
             self.noted = cause;
         }
         let now = self.clock.now();
@@ -285,7 +285,7 @@ impl Shell {
     #[inline(never)]
     pub fn faulted(&mut self, fault: Fault) -> usize {
         let told = self.kernel.faulted(&mut self.metal, self.clock.now(), fault);
-        if self.metal.observe.record {
+        if self.metal.observe.record() {
             self.noted = Cause::Fault(fault);
         } else if told {
             let decision = self.kernel.resume_running();
@@ -304,7 +304,7 @@ impl Shell {
         if self.metal.supervisor_died {
             self.finish(exit::SUPERVISOR_DIED);
         }
-        if self.metal.observe.record {
+        if self.metal.observe.record() {
             self.keep(&decision);
         }
         if decision.run.is_none() {
@@ -431,12 +431,12 @@ impl Shell {
 
     /// Returns the counter at the start of a path, or 0 if no path is watched.
     pub fn watch_start(&self) -> u64 {
-        if self.metal.observe.watch { cpu::counter() } else { 0 }
+        if self.metal.observe.watch() { cpu::counter() } else { 0 }
     }
 
     /// A path that began at `start` ends; `stayed`: with the one that was there before.
     pub fn watch_end(&mut self, start: u64, cause: u64, stayed: bool) {
-        if self.metal.observe.watch {
+        if self.metal.observe.watch() {
             let length = cpu::counter() - start;
             if length > self.metal.longest {
                 self.metal.longest = length;
@@ -448,7 +448,7 @@ impl Shell {
 
     /// Keeps a call that changed no schedule.
     fn record_quick(&mut self, number: u64, arguments: Arguments, result: u64) {
-        if self.metal.observe.record {
+        if self.metal.observe.record() {
             self.metal.recorder.entry(&Entry::quick(number, arguments, result));
         }
     }
@@ -463,11 +463,11 @@ impl Shell {
     }
 
     fn last_words(&mut self, now: Nanos, idle: Nanos) {
-        if self.metal.observe.record {
+        if self.metal.observe.record() {
             let (written, lost) = self.metal.recorder.dump();
             announce(Record::Recorded, &[written, lost]);
         }
-        if self.metal.observe.watch {
+        if self.metal.observe.watch() {
             self.paths.announce();
             announce(Record::LongestPath, &[self.metal.longest, self.paths.longest_cause]);
         }
