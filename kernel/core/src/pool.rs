@@ -256,7 +256,7 @@ impl<G> Places<G> {
         count
     }
 
-    /// Returns every place.
+    /// Returns the ids of all places.
     pub fn ids(&self) -> impl Iterator<Item = Id<G>> + use<G> {
         self.range.ids()
     }

@@ -73,7 +73,7 @@ impl Round {
 /// The most instructions of rounds in a stage of the end of a process, or of a deletion.
 pub const STAGE: u64 = 800;
 
-/// So many mutexes that a thread took later, and still holds, are passed when it lets one go.
+/// Most mutexes that a thread took later, and still holds, when it lets one go.
 pub const LATER_MAX: u64 = 64;
 
 /// The sizes of a system that make paths of its kernel longer.

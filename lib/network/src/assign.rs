@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 /// Why no choice has fewer bridges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fewest {
-    /// There is none.
+    /// There is no bridge.
     NoBridge,
     /// Each host is the target of one cable at most, and there are fewer hosts than cables.
     Capabilities,
@@ -69,7 +69,7 @@ pub fn choose(hosts: usize, pairs: &[Pair]) -> Result<Cabling, usize> {
     Ok(Cabling { lists: Lists::of(&topology, leader), topology, bridges, fewest })
 }
 
-/// Returns, of each host, the pair that leads it towards `root` by the fewest hops without `without`.
+/// Returns the pair that leads each host towards `root` by the fewest hops, without `without`.
 fn towards(
     hosts: usize,
     pairs: &[Pair],
@@ -114,7 +114,7 @@ fn led(hosts: usize, pairs: &[Pair], leader: usize) -> Option<Vec<Option<usize>>
 /// A choice of the host that is the device of each cable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Orientation {
-    /// Of each pair, the host that is the device; `None`: a bridge is needed.
+    /// The host of each pair that is the device; `None`: a bridge is needed.
     pub devices: Vec<Option<usize>>,
     /// Hosts with more cables among them than they can be devices of; empty if no bridge is needed.
     pub crowd: Vec<usize>,

@@ -107,8 +107,8 @@ impl Mailbox {
         if self.receivers.is_empty() { self.senders.head } else { self.receivers.head }
     }
 
-    /// Returns whether `handle` names a mailbox here that was deleted, and has waiters that have not
-    /// been sent away yet.
+    /// Returns whether `handle` names a mailbox here that was deleted, and has waiters that were
+    /// not sent away yet.
     pub(crate) fn ends(&self, handle: u64) -> bool {
         let named = Handle::new(Kind::Mailbox, Handle(handle).index(), self.generation).0;
         self.handle == FREE && self.first_waiter().is_some() && named == handle

@@ -76,8 +76,8 @@ impl Kernel<'_> {
         Ok(if nobody { Flow::Same(0) } else { Flow::Done(0) })
     }
 
-    /// The waiters of a condition that is gone get `Gone`, with their mutex. Returns whether none is
-    /// left.
+    /// Gives the waiters of a condition that is gone `Gone`, with their mutex. Returns whether
+    /// none is left.
     fn wake_for_good(&mut self, id: ConditionId) -> bool {
         let (gone, mut left) = (encode_result(Err(Errno::Gone)), Left(self.stage));
         while self.conditions[id].waiters.head.is_some() {

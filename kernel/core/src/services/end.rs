@@ -1,10 +1,10 @@
 //! The end of a process, in stages.
 //!
-//! An entry ends no more of a process than [`STAGE`](diapason_costs::section::STAGE) allows. What is left, the process ends itself:
+//! An entry ends at most `diapason_costs::section::STAGE` of a process, which ends the rest itself:
 //! its window is hidden, so whichever of its threads goes on faults at once, and each fault is a
 //! stage. One of its threads, the reaper, stays until everything else is gone. So the stages have
 //! the place, the budget and the preemption of the process that ends, and no other process pays for
-//! them. The last stage is the only one after which another thread goes on. What it takes beyond a
+//! them. The last stage is the only one after which another thread goes on. Its time beyond a
 //! switch is charged to the VCPU of the reaper.
 //!
 //! The process can be started again, and its supervisor hears of its fault, when nothing of it is

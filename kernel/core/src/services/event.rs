@@ -204,7 +204,7 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// Ends an event that exists. Its device has none then; a mailbox finds out when it would raise it.
+    /// Ends an event that exists. Its device has none then; a mailbox notices at the next raise.
     pub(crate) fn destroy_event<M: Machine>(&mut self, m: &mut M, id: EventId) {
         self.events[id].handle = FREE;
         if let Source::Irq(device) = self.events[id].source {

@@ -315,7 +315,7 @@ impl Kernel<'_> {
 }
 
 impl Kernel<'_> {
-    /// Returns the messages in a mailbox and its free slots, counted one by one, for the invariants.
+    /// Returns the messages in a mailbox and its free slots, counted singly, for the invariants.
     pub(crate) fn mailbox_slots(&self, id: MailboxId) -> (u16, u16) {
         let b = &self.mailboxes[id];
         let (mut free, mut at) = (b.slots.count - b.fresh, b.free);

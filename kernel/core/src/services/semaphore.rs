@@ -67,8 +67,8 @@ impl Kernel<'_> {
         Ok(Flow::Same(s.handle))
     }
 
-    /// `SemDelete(semaphore)`. It is gone at once, but an entry sends only a few waiters away: while
-    /// there are more, the call is to be repeated.
+    /// `SemDelete(semaphore)`. It is gone at once, but an entry sends only a few waiters away:
+    /// while there are more, the call is to be repeated.
     pub(crate) fn sem_delete(&mut self, handle: u64) -> Step {
         let id = match self.semaphores.get(handle as u16) {
             Some(s) if s.ends(handle) && s.allowed & self.grant != 0 => Id::new(handle as u16),
