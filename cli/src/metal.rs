@@ -25,7 +25,7 @@ pub const PROGRAM_FOLDERS: [&str; 3] = ["user/apps", "user/servers", "papers/app
 pub enum Kind {
     /// Linked at fixed addresses, run in ring 0.
     Kernel,
-    /// The kernel with the flight recorder and with timed paths.
+    /// A kernel that can also keep the flight record and time its paths.
     ObservingKernel,
     /// Position-independent, one per process.
     Programs,

@@ -116,7 +116,7 @@ impl Kernel<'_> {
         if elapsed + owed == Nanos::ZERO {
             return true;
         }
-        // A thread in the background pays nothing.
+        // A VCPU in the background pays nothing.
         if !s.plain || !self.vcpus[s.payer].try_charge(elapsed, owed, now) {
             return false;
         }

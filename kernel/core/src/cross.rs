@@ -16,7 +16,7 @@ use crate::objects::thread::{State, Thread, Wait};
 use crate::pool::Id;
 use diapason_abi::{CallNumber, Nanos};
 
-/// The finding of a short way: the next thread lives on another VCPU than the one that pays.
+/// A short way of a call found that the next thread lives on another VCPU than the one that pays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Crossing {
     /// A thread that waited alone gets the semaphore.
@@ -33,14 +33,14 @@ pub enum Crossing {
     Call(ThreadId),
 }
 
-/// The fate of such a call.
+/// The outcome of such a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Crossed {
     /// It goes the long way.
     Nothing,
     /// Another thread runs, and another VCPU pays, or none: [`Kernel::resume_running`] says how.
     Over,
-    /// The new thread is less urgent: the caller goes on with this result.
+    /// The thread that came is less urgent: the caller goes on with this result.
     Stays(u64),
 }
 
@@ -67,8 +67,8 @@ pub(crate) fn is_free_to_come(t: &Thread, thread: ThreadId) -> bool {
 }
 
 impl Kernel<'_> {
-    /// The rest of a call whose short way found that. If nothing was done (but that who pays may be
-    /// charged), it goes the long way.
+    /// The rest of a call whose short way found that. If nothing was done (but that the payer may
+    /// be charged), it goes the long way.
     #[inline(always)]
     pub fn across(
         &mut self,
@@ -136,8 +136,8 @@ impl Kernel<'_> {
     }
 
     /// A thread comes that waited alone and lives on a VCPU with nothing to do; its call returns
-    /// `result`. True if it runs now: its VCPU is the most urgent. None: the kernel has to decide,
-    /// and nothing was done, except that the payer may be charged.
+    /// `result`. True if it runs now: its VCPU is the most urgent. None: that has to be decided,
+    /// and nothing was done, but that the payer may be charged.
     #[inline(never)]
     fn rise(&mut self, thread: ThreadId, result: u64, now: Nanos) -> Option<bool> {
         let s = &self.scheduler;
@@ -199,7 +199,7 @@ impl Kernel<'_> {
     }
 
     /// A device interrupted: mostly the thread that waits for it runs at once. True if it does: the
-    /// decision is [`Kernel::resume_running`]. If not, nothing was done, but that who pays may be
+    /// decision is [`Kernel::resume_running`]. If not, nothing was done, but that the payer may be
     /// charged.
     #[inline(always)]
     pub fn interrupt_plainly<M: Machine>(&mut self, m: &mut M, device: u16, now: Nanos) -> bool {
@@ -263,7 +263,7 @@ impl Kernel<'_> {
 
     /// The running thread, alone at its priority and in its own place, waits alone, and `come`
     /// comes, whose VCPU has nothing to do, or nobody. False: that has to be decided, and nothing
-    /// was done, but that who pays may be charged.
+    /// was done, but that the payer may be charged.
     #[inline(never)]
     fn leave(&mut self, wait: Wait, deliver_to: u64, come: ThreadId, now: Nanos) -> bool {
         let s = &self.scheduler;

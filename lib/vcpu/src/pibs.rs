@@ -214,8 +214,8 @@ impl Pibs {
         }
     }
 
-    /// Charges the `used` nanoseconds before `now` and levies `owed`, if some of the grant is
-    /// left then. Returns whether it is; if not, nothing has changed.
+    /// Charges the `used` nanoseconds before `now` and levies `owed` besides, if some of the grant
+    /// is left then. Returns whether it is; if not, nothing has changed.
     #[inline(never)]
     pub fn try_charge(&mut self, used: Nanos, owed: Nanos, now: Nanos) -> bool {
         let sum = used + owed;

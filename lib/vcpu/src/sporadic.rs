@@ -159,7 +159,7 @@ impl SporadicServer {
         }
     }
 
-    /// Makes one chunk of all that are eligible, at least one. Returns its amount.
+    /// Makes one chunk of all that are eligible; there is one at least. Returns its amount.
     #[inline]
     fn merge(&mut self, now: Nanos) -> Nanos {
         let mut amount = self.head().amount;
@@ -262,8 +262,8 @@ impl SporadicServer {
         self.counters.overrun_max = self.counters.overrun_max.max(self.ahead);
     }
 
-    /// Charges the `used` nanoseconds before `now` and levies `owed`, if the head bears both
-    /// and something of it is left. Returns whether it does; if not, nothing has changed.
+    /// Charges the `used` nanoseconds before `now` and levies `owed` besides, if the head bears
+    /// both and something of it is left. Returns whether it does; if not, nothing has changed.
     #[inline]
     pub fn try_charge(&mut self, used: Nanos, owed: Nanos, now: Nanos) -> bool {
         let (head, sum) = (self.head(), self.used + used + owed);

@@ -223,8 +223,8 @@ impl Vcpu {
         }
     }
 
-    /// Charges `used` and levies `owed` if the budget bears both and some of it is left: then
-    /// nothing about this VCPU has to be decided. Returns whether that was done.
+    /// Charges `used` and levies `owed` if the budget at hand bears both and some of it is left:
+    /// then nothing about this VCPU has to be decided. Returns whether that was done.
     #[inline(always)]
     pub(crate) fn try_charge(&mut self, used: Nanos, owed: Nanos, now: Nanos) -> bool {
         let borne = match &mut self.server {
@@ -237,7 +237,8 @@ impl Vcpu {
         borne
     }
 
-    /// Wakes it if that brings budget at once. Returns the budget; zero if nothing has changed.
+    /// Wakes it if that brings budget at once. Returns the budget; if that is zero, nothing has
+    /// changed.
     #[inline(always)]
     pub(crate) fn try_wake(&mut self, now: Nanos) -> Nanos {
         let budget = match &mut self.server {

@@ -41,7 +41,7 @@ impl Kernel<'_> {
             self.granted_among(&self.conditions, named, key, |c| (c.key, c.allowed))?
         };
         if self.conditions[id].waiters.head.is_some() && self.conditions[id].handle == FREE {
-            // The thread that deleted it did not come to the end of that.
+            // Its deletion was not brought to an end.
             self.wake_for_good(id);
             return Err(Refused::Errno(Errno::Busy));
         }

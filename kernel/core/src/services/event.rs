@@ -99,7 +99,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Takes in the interrupt of a device.
+    /// Counts an interrupt of a device and raises its event.
     #[inline(always)]
     pub(crate) fn interrupted<M: Machine>(&mut self, m: &mut M, device: u16) {
         if device >= self.devices.len() {

@@ -38,7 +38,7 @@ impl Kernel<'_> {
         let id = self.granted(&self.mailboxes, key, |b| (b.key, b.allowed))?;
         let event = if event == 0 { Id::NONE } else { self.own_event(event)? };
         if self.mailboxes[id].handle == FREE && self.mailboxes[id].first_waiter().is_some() {
-            // The thread that deleted it did not come to the end of that.
+            // Its deletion was not brought to an end.
             self.send_all_away(id);
             return Err(Refused::Errno(Errno::Busy));
         }

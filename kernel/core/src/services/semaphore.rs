@@ -46,7 +46,7 @@ impl Kernel<'_> {
             self.granted_among(&self.semaphores, named, key, |s| (s.key, s.allowed))?
         };
         if self.semaphores[id].waiters.head.is_some() && self.semaphores[id].handle == FREE {
-            // The thread that deleted it did not come to the end of that.
+            // Its deletion was not brought to an end.
             self.send_waiters_away(id);
             return Err(Refused::Errno(Errno::Busy));
         }

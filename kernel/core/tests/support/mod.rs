@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod chance;
 pub mod lab;
+pub mod memo;
 pub mod model;
 pub mod plan;
 pub mod script;

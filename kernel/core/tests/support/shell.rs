@@ -7,6 +7,7 @@ use diapason_abi::call::NO_HINT;
 use diapason_abi::record::Record;
 use diapason_abi::recorder::{ENTRY_WORDS, Entry, access_words};
 use diapason_abi::{FaultCause, Nanos, PAGE, layout};
+use diapason_core::host::HIDDEN;
 use diapason_core::{
     Arguments, BadAddress, Cause, Decision, Fault, FrameId, Kernel, Machine, ProcessId, ThreadId,
     UserMemory, take_walked,
@@ -282,6 +283,16 @@ impl<'a> Shell<'a> {
         let decision = self.kernel.enter(&mut self.memory, self.now, cause);
         self.note_entry(cause, decision);
         self.settle(decision)
+    }
+
+    /// Enters with the fault of the running thread if its window is hidden. Returns whether it is.
+    pub fn enter_hidden(&mut self) -> bool {
+        let process = self.memory.current;
+        let hidden = self.running().is_some() && self.memory.hidden >> process & 1 == 1;
+        if hidden {
+            self.enter(Cause::Fault(HIDDEN));
+        }
+        hidden
     }
 
     fn settle(&mut self, mut decision: Decision) -> Decision {

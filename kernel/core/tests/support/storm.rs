@@ -1,12 +1,13 @@
 //! A storm of hostile processes, a supervisor, a neighbour, and a clock and devices at random.
 
+use super::memo::{Memo, remember};
 use super::shell::{Memory, Shell, USER_BYTES};
 use super::weights::WEIGHTS;
 use super::{Call, Cause, EVERYBODY, Errno, FaultCause, Nanos, Plan, ProcessState, State, key};
 use diapason_abi::archive::Archive;
 use diapason_abi::call::{MEASUREMENT, MUTEX, NO_HINT, PARTIAL};
 use diapason_abi::{Handle, Kind, MESSAGE_BYTES, PRIORITIES, decode_result, layout};
-use diapason_core::host::{HIDDEN, with_kernel};
+use diapason_core::host::with_kernel;
 use diapason_core::{Fault, Id, Sizes};
 use diapason_costs::section::STAGE;
 use diapason_random::Random;
@@ -70,23 +71,6 @@ pub struct Tally {
     pub shortcuts: BTreeMap<Call, u64>,
     /// Hash of every decision.
     pub hash: u64,
-}
-
-/// The handles that a hostile process remembers: some are stale by now.
-#[derive(Clone, Default)]
-struct Memo {
-    semaphores: Vec<u64>,
-    conditions: Vec<u64>,
-    mailboxes: Vec<u64>,
-    events: Vec<u64>,
-    vcpus: Vec<u64>,
-}
-
-fn remember(list: &mut Vec<u64>, handle: u64) {
-    if list.len() == 6 {
-        list.remove(0);
-    }
-    list.push(handle);
 }
 
 /// A storm under way.
@@ -163,9 +147,7 @@ impl Storm<'_> {
             self.shell.enter(Cause::Irq(device));
             return self.note_delivered();
         }
-        if self.shell.memory.hidden >> self.shell.process() & 1 == 1 {
-            // It faults at any instruction.
-            self.shell.enter(Cause::Fault(HIDDEN));
+        if self.shell.enter_hidden() {
             return self.note_delivered();
         }
         match self.shell.process() {
@@ -518,9 +500,7 @@ impl Storm<'_> {
 
     fn wait_for_boss(&mut self) {
         while self.shell.running().is_none() || self.shell.process() != BOSS {
-            let running = self.shell.running().is_some();
-            if running && self.shell.memory.hidden >> self.shell.process() & 1 == 1 {
-                self.shell.enter(Cause::Fault(HIDDEN));
+            if self.shell.enter_hidden() {
                 continue;
             }
             let next = self.shell.decision.alarm;
