@@ -5,7 +5,7 @@
 //! kernel prints into sentences, [`outcome`] into tables and a verdict. [`bench`] is a run whose
 //! program counts instructions. [`plan`] proves a description without running it.
 //! [`capture`] writes what passes USB and CAN in files for Wireshark.
-//! [`beside`] starts the program that reproduces papers; [`chart`] draws.
+//! [`network`] writes lists of hosts. [`beside`] starts the program that reproduces papers; [`chart`] draws.
 //!
 //! Rule of this room: policy is decided elsewhere. Here are files, processes, and words for people.
 
@@ -31,6 +31,7 @@ mod live;
 pub mod logs;
 pub mod metal;
 pub mod names;
+pub mod network;
 pub mod outcome;
 pub mod plan;
 pub mod plugged;
