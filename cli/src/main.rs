@@ -9,6 +9,7 @@ use diapason::create::{self, NewRequest};
 use diapason::hints;
 use diapason::interrupt;
 use diapason::messages::{self, MessagesRequest};
+use diapason::network::{self, NetworkRequest};
 use diapason::output::{self, Manner};
 use diapason::plan::{self, PlanRequest};
 use diapason::report::{self, ReportRequest};
@@ -53,6 +54,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
         arguments: Vec<OsString>,
     },
+    /// Write a list of hosts for a shape: who is joined to whom, with as few bridges as possible.
+    Network(NetworkRequest),
     /// Turn the raw console of a system (standard input) into sentences.
     Decode,
     /// Show the signals in a CAN log (as candump writes it) that a DBC file describes.
@@ -87,6 +90,7 @@ fn execute(command: Command) -> Result<u8, Failure> {
         Command::Run(request) => commands::run(&request),
         Command::Sim(request) => simulate::simulate(&request),
         Command::Report(request) => report::report(&request),
+        Command::Network(request) => network::network(&request),
         Command::Hints { paths } => hints::hints(&paths),
         Command::Reproduce { arguments } => beside::reproduce(&arguments),
         Command::Signals(request) => signals::signals(&request),

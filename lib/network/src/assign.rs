@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 /// Why no choice has fewer bridges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fewest {
-    /// There is no bridge.
+    /// Every cable is a debug cable.
     NoBridge,
     /// Each host is the target of one cable at most, and there are fewer hosts than cables.
     Capabilities,
@@ -69,7 +69,8 @@ pub fn choose(hosts: usize, pairs: &[Pair]) -> Result<Cabling, usize> {
     Ok(Cabling { lists: Lists::of(&topology, leader), topology, bridges, fewest })
 }
 
-/// Returns the pair that leads each host towards `root` by the fewest hops, without `without`.
+/// Returns, of each host, the pair that leads it towards `root` by the fewest hops. No way leads
+/// through the host `without`.
 fn towards(
     hosts: usize,
     pairs: &[Pair],

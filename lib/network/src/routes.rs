@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 /// A cable in the direction away from a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Lane {
+pub struct Leg {
     /// The number of the cable.
     pub cable: usize,
     /// The host that sends.
@@ -96,11 +96,11 @@ impl Routes {
     /// Returns the cables of the route, each away from the host before it; `None` if it leads
     /// nowhere.
     #[must_use]
-    pub fn path(&self, from: usize, to: usize) -> Option<Vec<Lane>> {
+    pub fn path(&self, from: usize, to: usize) -> Option<Vec<Leg>> {
         let (mut at, mut path) = (from, Vec::new());
         while at != to {
             let (cable, far) = self.next(at, to).filter(|_| path.len() < self.hosts)?;
-            path.push(Lane { cable, from: at });
+            path.push(Leg { cable, from: at });
             at = far;
         }
         Some(path)
@@ -115,8 +115,8 @@ impl Routes {
     /// Returns a circle of lanes in which messages can wait for each other for ever, if there is
     /// one; `None`: buffers of any size are enough.
     #[must_use]
-    pub fn deadlock(&self) -> Option<Vec<Lane>> {
-        let mut follows: Vec<(Lane, Lane)> = Vec::new();
+    pub fn deadlock(&self) -> Option<Vec<Leg>> {
+        let mut follows: Vec<(Leg, Leg)> = Vec::new();
         for from in 0..self.hosts {
             for to in 0..self.hosts {
                 let path = self.path(from, to).unwrap_or_default();
@@ -127,8 +127,8 @@ impl Routes {
         follows.dedup();
         // Lanes that nothing follows are in no circle; what is left after all of them is one.
         loop {
-            let open = |lane: Lane| follows.iter().any(|(first, _)| *first == lane);
-            let kept: Vec<(Lane, Lane)> =
+            let open = |lane: Leg| follows.iter().any(|(first, _)| *first == lane);
+            let kept: Vec<(Leg, Leg)> =
                 follows.iter().copied().filter(|(_, second)| open(*second)).collect();
             if kept.len() == follows.len() {
                 break;

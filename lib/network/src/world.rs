@@ -28,7 +28,7 @@ pub struct Scene<'a> {
     /// The lists that the hosts follow.
     pub lists: &'a Lists,
     /// The ports at which hosts enumerate.
-    pub ports: Scope,
+    pub scope: Scope,
     /// How long a host waits until it reports.
     pub patience: Nanos,
 }
@@ -124,7 +124,7 @@ impl World {
             for jack in edge.ends() {
                 let Some(far) = edge.passive_from(jack) else { continue };
                 let is_own = edge.roles().is_some_and(|(target, _)| target == jack);
-                let looks = scene.ports == Scope::All || is_own;
+                let looks = scene.scope == Scope::All || is_own;
                 let is_there = self.enabled.contains(&jack) && !claimed(jack) && !used(cable);
                 if far.host == host && looks && is_there {
                     found.push((jack, cable));

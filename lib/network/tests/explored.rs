@@ -5,7 +5,7 @@ use diapason_topology::world::{Explored, Scene, Scope, explore};
 use diapason_topology::{Edge, Flaw, Lists, Topology, flaws};
 
 fn explored(topology: &Topology, lists: &Lists, ports: Scope, failures: usize) -> Explored {
-    explore(&Scene { topology, lists, ports, patience: Nanos::FOREVER }, failures)
+    explore(&Scene { topology, lists, scope: ports, patience: Nanos::FOREVER }, failures)
 }
 
 /// Returns every network of `hosts` hosts in which a pair is joined by nothing, or by a debug

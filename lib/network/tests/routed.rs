@@ -2,7 +2,7 @@
 
 use diapason_random::Random;
 use diapason_topology::shapes::{Pair, hypercube, line, ring, star, tree};
-use diapason_topology::{Edge, Lane, Routes, Topology};
+use diapason_topology::{Edge, Leg, Routes, Topology};
 
 fn joined(hosts: usize, pairs: &[Pair]) -> Topology {
     let edges = pairs.iter().map(|[one, other]| Edge::bridge(*one, *other)).collect();
@@ -55,10 +55,7 @@ fn shortest_routes_round_a_ring_can_stop_and_up_and_down_ones_cannot() {
 fn only_forwarders_stand_in_the_middle() {
     let four = joined(4, &ring(4));
     let routes = Routes::shortest(&four, |host| host != 1);
-    assert_eq!(
-        routes.path(0, 2),
-        Some(vec![Lane { cable: 3, from: 0 }, Lane { cable: 2, from: 3 }])
-    );
+    assert_eq!(routes.path(0, 2), Some(vec![Leg { cable: 3, from: 0 }, Leg { cable: 2, from: 3 }]));
     assert_eq!(routes.hops(0, 1), Some(1));
     let line = Routes::shortest(&joined(3, &line(3)), |host| host != 1);
     assert_eq!((line.hops(0, 2), line.hops(0, 1)), (None, Some(1)));
@@ -104,13 +101,13 @@ fn random_networks() {
 fn stops(network: &Topology, routes: &Routes, random: &mut Random) -> bool {
     let hosts = network.hosts;
     // Messages on lanes: the host they come to, and their destination.
-    let mut lanes: Vec<(Lane, usize, Option<usize>)> = Vec::new();
+    let mut lanes: Vec<(Leg, usize, Option<usize>)> = Vec::new();
     for from in 0..hosts {
         for (cable, far) in network.neighbours(from) {
             let uses = |to: &usize| routes.next(from, *to).is_some_and(|it| it.0 == cable);
             let to: Vec<usize> = (0..hosts).filter(uses).collect();
             let message = (!to.is_empty()).then(|| to[random.below(to.len() as u64) as usize]);
-            lanes.push((Lane { cable, from }, far, message));
+            lanes.push((Leg { cable, from }, far, message));
         }
     }
     loop {
@@ -122,7 +119,7 @@ fn stops(network: &Topology, routes: &Routes, random: &mut Random) -> bool {
                 continue;
             }
             let (cable, _) = routes.next(at, to).expect("a route");
-            let next = lanes.iter().position(|it| it.0 == Lane { cable, from: at });
+            let next = lanes.iter().position(|it| it.0 == Leg { cable, from: at });
             let next = next.expect("a lane");
             if lanes[next].2.is_none() {
                 (lanes[next].2, lanes[place].2, moved) = (Some(to), None, true);

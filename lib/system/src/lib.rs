@@ -61,6 +61,7 @@ pub use carried::{Chain, ChainLink, Handover, Pipe, Tpipe, Way};
 pub use diagnostics::{Diagnostics, Item};
 pub use fault::kinds::{Fault, FaultKind, FaultTarget, LIES};
 pub use hosts::{Cable, Description, End, Host, Hosts, Socket, parse_any};
+pub use names::fault as name_fault;
 pub use network::HostsPlace;
 pub use plugged::{CanBus, CanTraffic, UsbBus, UsbModel, UsbPlug};
 pub use system::{

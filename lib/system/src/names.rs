@@ -27,7 +27,7 @@ pub(crate) fn message_of(device: &str, number: u16) -> String {
 }
 
 /// Returns the mistake in `name` as a name, and the remedy.
-pub(crate) fn fault(name: &str) -> Option<(String, String)> {
+pub fn fault(name: &str) -> Option<(String, String)> {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
     let length = name.chars().count();
     if length == 0 {
