@@ -51,9 +51,8 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         "section",
         "fault",
         "doorbell",
-        "can",
-        "message",
     ];
+    let can_lists = ["can", "message"].map(|key| top.list(key));
     let lists = keys.map(|key| top.list(key));
     top.report_unknown();
     let [
@@ -74,8 +73,6 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         sections,
         faults,
         doorbells,
-        cans,
-        messages,
     ] = lists;
     let mut declared = system_keys(system, report);
     declared.processes = processes.into_iter().map(|raw| process(raw, report)).collect();
@@ -95,8 +92,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.sections = sections.into_iter().map(|raw| section::section(raw, report)).collect();
     declared.faults = faults.into_iter().filter_map(|raw| fault::fault(raw, report)).collect();
     declared.doorbells = doorbells.into_iter().map(|raw| cores::doorbell(raw, report)).collect();
-    declared.cans = cans.into_iter().map(|raw| can::can(raw, report)).collect();
-    declared.messages = messages.into_iter().map(|raw| can::message(raw, report)).collect();
+    can::read(can_lists, &mut declared, report);
     declared.scheduling = vcpu::scheduling(scheduling, report);
     declared
 }

@@ -102,7 +102,6 @@ pub enum NoPromise {
     Deadline { index: usize },
     /// An epoch that is over before the nodes have renewed the identifiers of the last one.
     Short {
-        /// The epoch's length.
         epoch: Nanos,
         /// The least that would do.
         least: Nanos,

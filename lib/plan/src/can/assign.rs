@@ -1,4 +1,4 @@
-//! Which message gets which identifier.
+//! The identifier of every message.
 
 use super::CanName;
 use diapason_can::frame::{extended, standard};
