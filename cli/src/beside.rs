@@ -31,7 +31,7 @@ pub fn reproduce(arguments: &[OsString]) -> Result<u8, Failure> {
 
 /// The program: of this checkout, newly built, or beside this one.
 fn program() -> Result<PathBuf, Failure> {
-    if let Ok(workspace) = Workspace::find() {
+    if let Some(workspace) = Workspace::find().ok().filter(|found| !found.is_installed()) {
         return metal::host_program(&workspace, PACKAGE, PROGRAM);
     }
     let own = env::current_exe().map_err(|error| Failure::io("find this program", &error))?;

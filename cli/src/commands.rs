@@ -4,15 +4,16 @@ use crate::capture::Request;
 use crate::console::Splitter;
 use crate::describe::describe;
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
-use crate::live::{live, say};
+use crate::live::live;
 use crate::names::Names;
 use crate::outcome::Verdict;
+use crate::output::{note, say, tell};
 use crate::plan::{Plan, Unproved};
 use crate::session::{RECORD_BYTES, Run, Session};
 use crate::tools::{Missing, QEMU};
-use crate::{Failure, Workspace, duration, metal, plan, words};
+use crate::{Failure, Workspace, duration, interrupt, plan, project, words};
 use diapason_system::RunOptions;
-use std::io::{BufWriter, Read, Write};
+use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// How long something runs, and whether it must be proved.
@@ -37,6 +38,7 @@ impl Length {
 /// The request to `run`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunRequest {
+    #[arg(default_value = "system.toml")]
     pub system: PathBuf,
     #[command(flatten)]
     pub length: Length,
@@ -66,8 +68,8 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     plan::cleared(&plan, request.length.unproved())?;
     let workspace = Workspace::find()?;
     QEMU.require(request.missing)?;
-    eprintln!("building the kernel and the programs");
-    let built = metal::build(&workspace)?;
+    note("building the kernel and the programs");
+    let built = project::build(&workspace, &request.system, &[&system])?;
     let options = RunOptions {
         horizon_ns: request.length.horizon_ns,
         record_bytes: if request.record.is_some() { RECORD_BYTES } else { 0 },
@@ -76,11 +78,12 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     let captures = request.captures.clone();
     let session = Session::planned(plan, built, options, request.length.unproved())?;
     let session = Session { captures, ..session };
+    interrupt::await_signals()?;
     let promises = session.promises();
     let run = session.run(&workspace, &mut live(request.json, session.names.clone(), promises))?;
     save_record(request.record.as_deref(), &run)?;
     if let Some(served) = run.served {
-        eprintln!("USB devices {served:016x}");
+        tell(&format!("USB devices {served:016x}"));
     }
     report(request.json, &session, &run, Addition::default())
 }
@@ -182,6 +185,9 @@ fn sentence(session: &Session, verdict: &Verdict, run: &Run) -> String {
         return format!("{name}: unproved; {found}");
     }
     let Verdict::Holds = verdict else { return format!("{name}: does not hold") };
+    if interrupt::came() {
+        return format!("{name}: interrupted; nothing was broken until then");
+    }
     if session.promises_nothing(run) {
         return format!("{name}: nothing was broken, and nothing is promised");
     }
@@ -209,7 +215,7 @@ pub fn decode(mut input: impl Read, output: impl Write) -> Result<u8, Failure> {
         let count = match input.read(&mut buffer) {
             Ok(0) => break,
             Ok(count) => count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => return Err(Failure::io("read the console", &error)),
         };
         splitter.push(&buffer[..count], |line| {
@@ -224,8 +230,11 @@ pub fn decode(mut input: impl Read, output: impl Write) -> Result<u8, Failure> {
             written = writeln!(output, "{}", words::sentence(&line, &names));
         }
     });
-    written.and_then(|()| output.flush()).map_err(|error| Failure::io("write", &error))?;
-    Ok(HOLDS)
+    match written.and_then(|()| output.flush()) {
+        // Its reader has seen enough.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::io("write", &error)),
+        _ => Ok(HOLDS),
+    }
 }
 
 #[cfg(test)]

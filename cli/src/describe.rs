@@ -1,9 +1,9 @@
 //! Descriptions as files: reading them with what they name, and saying what is wrong with them.
 
 use crate::input::Input;
+use crate::output::is_coloured;
 use crate::{Failure, logs};
 use diapason_system::{Description, Diagnostics, Hosts, System};
-use std::io::IsTerminal;
 use std::path::Path;
 
 /// Reads and checks the description of one host.
@@ -95,6 +95,6 @@ fn shown(path: &Path) -> String {
 
 /// Prints the mistakes of a description, in colour where a person reads them.
 pub(crate) fn refused(diagnostics: &Diagnostics) -> Failure {
-    let for_a_person = std::io::stderr().is_terminal();
+    let for_a_person = is_coloured(&std::io::stderr());
     Failure::Input(if for_a_person { diagnostics.coloured() } else { diagnostics.plain() })
 }

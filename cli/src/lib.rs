@@ -5,6 +5,7 @@
 //! kernel prints into sentences, [`outcome`] into tables and a verdict. [`bench`] is a run whose
 //! program counts instructions. [`plan`] proves a description without running it.
 //! [`capture`] writes what passes USB and CAN in files for Wireshark.
+//! [`project`] compiles programs of a user's own, which [`create`] begins.
 //! [`beside`] starts the program that reproduces papers; [`chart`] draws.
 //!
 //! Rule of this room: policy is decided elsewhere. Here are files, processes, and words for people.
@@ -16,7 +17,9 @@ pub mod beside;
 pub mod capture;
 pub mod chart;
 pub mod commands;
+pub mod compile;
 pub mod console;
+pub mod create;
 pub mod describe;
 #[cfg(test)]
 mod documented;
@@ -26,6 +29,7 @@ pub mod flight;
 pub mod hints;
 pub mod image;
 pub mod input;
+pub mod interrupt;
 pub mod linkage;
 mod live;
 pub mod logs;
@@ -33,8 +37,10 @@ pub mod messages;
 pub mod metal;
 pub mod names;
 pub mod outcome;
+pub mod output;
 pub mod plan;
 pub mod plugged;
+pub mod project;
 pub mod qemu;
 pub mod report;
 pub mod session;

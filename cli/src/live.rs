@@ -4,11 +4,11 @@ use crate::console::Line;
 use crate::duration::human;
 use crate::names::Names;
 use crate::outcome::PipePromise;
+use crate::output::{say, tell};
 use crate::words;
 use diapason_abi::record::Record;
 use diapason_pipe::measured::{Measurement, PipeReport, Reported};
 use diapason_system::Way;
-use std::io::Write;
 
 /// Prints lines as they arrive: on standard output, unless that is reserved for JSON.
 pub(crate) fn live(json: bool, names: Names, promises: Vec<PipePromise>) -> impl FnMut(&Line) {
@@ -33,18 +33,13 @@ pub(crate) fn live_from(
             Heard::Part => return,
         };
         let text = if whose.is_empty() { text } else { before_each(&whose, &text) };
-        if json { eprintln!("{text}") } else { say(&text) }
+        if json { tell(&text) } else { say(&text) }
     }
 }
 
 fn before_each(whose: &str, text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| format!("{whose}{line}")).collect();
     lines.join("\n")
-}
-
-/// A line on standard output. A reader who has seen enough (`| head`) does not end the run.
-pub(crate) fn say(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 /// Records that the final table shows better.

@@ -4,8 +4,12 @@ use clap::{Parser, Subcommand};
 use diapason::Failure;
 use diapason::beside;
 use diapason::commands::{self, RunRequest};
+use diapason::compile::{self, BuildRequest};
+use diapason::create::{self, NewRequest};
 use diapason::hints;
+use diapason::interrupt;
 use diapason::messages::{self, MessagesRequest};
+use diapason::output::{self, Manner};
 use diapason::plan::{self, PlanRequest};
 use diapason::report::{self, ReportRequest};
 use diapason::signals::{self, SignalsRequest};
@@ -18,16 +22,22 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "diapason", version, after_help = EXIT_CODES)]
 struct Arguments {
+    #[command(flatten)]
+    manner: Manner,
     #[command(subcommand)]
     command: Command,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 everything holds; 1 a deadline or another promise was \
     broken; 2 bad input; 3 Diapason's own fault; 4 the machine lacks something; 5 nothing \
-    was broken, but nothing is proved.";
+    was broken, but nothing is proved; 129, 130, 143 a signal ended it.";
 
 #[derive(Subcommand)]
 enum Command {
+    /// Make a folder with a system and its program, to begin with.
+    New(NewRequest),
+    /// Compile the programs of a described system, and say how large they are.
+    Build(BuildRequest),
     /// Prove a described system without running it: VCPUs, queues, response times, margin.
     Plan(PlanRequest),
     /// Boot a described system on the real kernel in QEMU.
@@ -58,18 +68,21 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match execute(Arguments::parse().command) {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => {
-            eprintln!("{failure}");
-            ExitCode::from(failure.exit_code())
-        }
-    }
+    let Arguments { manner, command } = Arguments::parse();
+    manner.adopt();
+    let code = execute(command).and_then(|code| output::finish().map(|()| code));
+    let code = code.unwrap_or_else(|failure| {
+        output::tell(&failure.to_string());
+        failure.exit_code()
+    });
+    ExitCode::from(interrupt::exit_code().unwrap_or(code))
 }
 
 /// Carries out a command and returns its exit code.
 fn execute(command: Command) -> Result<u8, Failure> {
     match command {
+        Command::New(request) => create::new(&request),
+        Command::Build(request) => compile::compile(&request),
         Command::Plan(request) => plan::plan(&request),
         Command::Run(request) => commands::run(&request),
         Command::Sim(request) => simulate::simulate(&request),

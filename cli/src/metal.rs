@@ -4,7 +4,9 @@
 //! and procedural macros, which must be linked like ordinary programs.
 
 use crate::input::Input;
+use crate::workspace::{INSTALLED_KERNEL, INSTALLED_OBSERVING, INSTALLED_PROGRAMS};
 use crate::{Failure, Workspace};
+use diapason_system::RunOptions;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,6 +25,8 @@ pub const PROGRAM_FOLDERS: [&str; 3] = ["user/apps", "user/servers", "papers/app
 pub enum Kind {
     /// Linked at fixed addresses, run in ring 0.
     Kernel,
+    /// A kernel that can also keep the flight record and time its paths.
+    ObservingKernel,
     /// Position-independent, one per process.
     Programs,
 }
@@ -32,14 +36,17 @@ impl Kind {
     const fn folder(self) -> &'static str {
         match self {
             Kind::Kernel => "kernel",
+            Kind::ObservingKernel => "observing",
             Kind::Programs => "programs",
         }
     }
 
     /// The one place for compiler and linker flags.
-    fn flags(self, root: &Path) -> Vec<String> {
+    pub(crate) fn flags(self, root: &Path) -> Vec<String> {
         let (model, script, own): (_, _, &[&str]) = match self {
-            Kind::Kernel => ("static", "kernel/x86_64/kernel.ld", &["-static", "-no-pie"]),
+            Kind::Kernel | Kind::ObservingKernel => {
+                ("static", "kernel/x86_64/kernel.ld", &["-static", "-no-pie"])
+            }
             Kind::Programs => (
                 "pic",
                 "user/rt/program.ld",
@@ -51,7 +58,7 @@ impl Kind {
         link.push(format!("-Wl,-T,{}", root.join(script).display()));
         link.extend(["-Wl,--build-id=none", "-Wl,-z,max-page-size=4096"].map(String::from));
         let mut flags = vec![format!("-Crelocation-model={model}")];
-        if self == Kind::Kernel {
+        if self != Kind::Programs {
             flags.push("-Cno-redzone=yes".into());
             // The linker script tells functions apart by name, also instances of generic ones.
             flags.push("-Csymbol-mangling-version=v0".into());
@@ -65,48 +72,88 @@ impl Kind {
 
     fn packages(self, workspace: &Workspace) -> Result<Vec<String>, Failure> {
         match self {
-            Kind::Kernel => Ok(vec![KERNEL.into()]),
+            Kind::Kernel | Kind::ObservingKernel => Ok(vec![KERNEL.into()]),
             Kind::Programs => program_packages(workspace.root()),
         }
     }
 }
 
 /// The result of a build.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Built {
     /// The kernel's ELF file.
     pub kernel: PathBuf,
+    /// That of the kernel for runs that are recorded or watched.
+    pub observing: PathBuf,
     /// The programs' ELF files by name.
     pub programs: BTreeMap<String, PathBuf>,
+    /// All programs of the user's project; those that nothing names are not built.
+    pub own: Vec<String>,
 }
 
 impl Built {
+    /// The kernel's ELF file for a run with these options.
+    #[must_use]
+    pub fn kernel_for(&self, options: &RunOptions) -> &Path {
+        let observed = options.watch || options.record_bytes > 0;
+        if observed { &self.observing } else { &self.kernel }
+    }
+
     /// The bytes of a program as the archive wants them: what is loaded, without debug data.
     ///
     /// # Errors
     /// A sentence that names the programs there are.
     pub fn program(&self, name: &str) -> Result<Vec<u8>, String> {
-        let Some(path) = self.programs.get(name) else {
-            let known: Vec<&str> = self.programs.keys().map(String::as_str).collect();
-            return Err(format!("there is no such program; there are: {}", known.join(", ")));
-        };
-        let file = Input::Program.bytes(path);
+        let file = Input::Program.bytes(self.path(name)?);
         let file = file.map_err(|error| format!("its file cannot be read: {error}"))?;
         Ok(crate::image::without_sections(file))
     }
+
+    /// Returns where the ELF file of a program is.
+    ///
+    /// # Errors
+    /// A sentence that names the programs there are.
+    pub fn path(&self, name: &str) -> Result<&Path, String> {
+        let path = self.programs.get(name).map(PathBuf::as_path);
+        path.ok_or_else(|| format!("there is no such program; {}", self.known()))
+    }
+
+    /// The programs there are, as the end of a sentence: of a user's project those of its own.
+    fn known(&self) -> String {
+        if !self.own.is_empty() {
+            return format!("your project has: {}", self.own.join(", "));
+        }
+        let known: Vec<&str> = self.programs.keys().map(String::as_str).collect();
+        format!("there are: {}", known.join(", "))
+    }
 }
 
-/// Builds kernel and programs.
+/// Builds kernel and programs, or finds them where they are installed.
 ///
 /// # Errors
 /// If cargo cannot be started, or something does not compile.
 pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
-    let mut kernel = executables(workspace, Kind::Kernel)?;
+    if workspace.is_installed() {
+        return installed(workspace.root());
+    }
+    let kernel = |kind| {
+        let missing = || Failure::Ours(format!("the package {KERNEL} has no program {KERNEL}"));
+        executables(workspace, kind)?.remove(KERNEL).ok_or_else(missing)
+    };
+    let (kernel, observing) = (kernel(Kind::Kernel)?, kernel(Kind::ObservingKernel)?);
     let programs = executables(workspace, Kind::Programs)?;
-    let kernel = kernel
-        .remove(KERNEL)
-        .ok_or_else(|| Failure::Ours(format!("the package {KERNEL} has no program {KERNEL}")))?;
-    Ok(Built { kernel, programs })
+    Ok(Built { kernel, observing, programs, own: Vec::new() })
+}
+
+/// Returns what an installed folder has.
+fn installed(root: &Path) -> Result<Built, Failure> {
+    let folder = root.join(INSTALLED_PROGRAMS);
+    let entries = fs::read_dir(&folder)
+        .map_err(|error| Failure::io(format!("read {}", folder.display()), &error))?;
+    let program = |path: PathBuf| Some((path.file_name()?.to_str()?.to_owned(), path));
+    let programs = entries.flatten().filter_map(|entry| program(entry.path())).collect();
+    let (kernel, observing) = (root.join(INSTALLED_KERNEL), root.join(INSTALLED_OBSERVING));
+    Ok(Built { kernel, observing, programs, own: Vec::new() })
 }
 
 /// Runs clippy on kernel or programs, warnings being errors; true if it is content.
@@ -129,12 +176,15 @@ fn cargo(workspace: &Workspace, action: &str, kind: Kind) -> Result<Command, Fai
     for package in kind.packages(workspace)? {
         command.args(["-p", &package]);
     }
+    if kind == Kind::ObservingKernel {
+        command.args(["--features", "observing"]);
+    }
     command.env("CARGO_ENCODED_RUSTFLAGS", kind.flags(workspace.root()).join("\x1f"));
     Ok(command)
 }
 
 /// Cargo: the one that started this program, if one did.
-fn cargo_program() -> OsString {
+pub(crate) fn cargo_program() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
@@ -143,7 +193,7 @@ fn executables(workspace: &Workspace, kind: Kind) -> Result<BTreeMap<String, Pat
     if kind.packages(workspace)?.is_empty() {
         return Ok(BTreeMap::new());
     }
-    built(cargo(workspace, "build", kind)?, kind.folder())
+    built(cargo(workspace, "build", kind)?)?.ok_or_else(|| uncompiled(kind.folder()))
 }
 
 /// Builds a program of the host with the profile of this one, and returns where it is.
@@ -157,11 +207,17 @@ pub fn host_program(workspace: &Workspace, package: &str, name: &str) -> Result<
         command.arg("--release");
     }
     let missing = || Failure::Ours(format!("the package {package} has no program {name}"));
-    built(command, package)?.remove(name).ok_or_else(missing)
+    built(command)?.ok_or_else(|| uncompiled(package))?.remove(name).ok_or_else(missing)
 }
 
-/// The executables of one run of cargo, which builds what a message calls `what`.
-fn built(mut command: Command, what: &str) -> Result<BTreeMap<String, PathBuf>, Failure> {
+/// Something of ours does not compile.
+fn uncompiled(what: &str) -> Failure {
+    Failure::Ours(format!("{what}: this did not compile"))
+}
+
+/// The executables of one run of cargo; `None` if something does not compile, about which cargo
+/// has said everything.
+pub(crate) fn built(mut command: Command) -> Result<Option<BTreeMap<String, PathBuf>>, Failure> {
     command.args(["--quiet", "--message-format", "json-render-diagnostics"]);
     let output = command
         .stdin(Stdio::null())
@@ -169,9 +225,9 @@ fn built(mut command: Command, what: &str) -> Result<BTreeMap<String, PathBuf>, 
         .output()
         .map_err(|error| Failure::io("start cargo", &error))?;
     if !output.status.success() {
-        return Err(Failure::Ours(format!("{what}: this did not compile")));
+        return Ok(None);
     }
-    Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(executable).collect())
+    Ok(Some(String::from_utf8_lossy(&output.stdout).lines().filter_map(executable).collect()))
 }
 
 /// The executable that one of cargo's messages announces.
@@ -227,7 +283,10 @@ mod tests {
     #[test]
     fn an_unknown_program_is_answered_with_the_known_ones() {
         let programs = BTreeMap::from([("a".into(), "a".into()), ("b".into(), "b".into())]);
-        let built = Built { kernel: PathBuf::new(), programs };
+        let mut built = Built { programs, ..Built::default() };
         assert!(built.program("c").unwrap_err().ends_with("there are: a, b"));
+        built.own = vec!["b".into(), "d".into()];
+        let known = "your project has: b, d";
+        assert!(built.program("c").unwrap_err().ends_with(known));
     }
 }

@@ -5,10 +5,10 @@
 //! instruction, whatever else the host does. The only wall clock here is the watchdog against
 //! hangs.
 
-use crate::Failure;
 use crate::capture::Request;
 use crate::console::{Line, Splitter};
 use crate::plugged::{Plug, Plugged};
+use crate::{Failure, interrupt};
 use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
 use diapason_abi::{Key, Nanos};
@@ -22,6 +22,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+/// Between two looks whether the run is to end early.
+const LOOK: Duration = Duration::from_millis(100);
 /// Least memory of the machine, in MiB.
 pub const MEMORY_MIB_MIN: u64 = 64;
 /// File names in the run's folder. QEMU is started inside it, so that no name needs quoting.
@@ -92,6 +94,8 @@ pub enum Ending {
     SupervisorDied,
     /// It had to be stopped from outside.
     Hung,
+    /// A signal to the command ended it early.
+    Interrupted,
     /// The emulator ended by itself (-1: by a signal).
     Emulator(i32),
 }
@@ -262,9 +266,14 @@ impl Running {
         let mut splitter = Splitter::default();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match chunks.recv_timeout(left) {
+            match chunks.recv_timeout(left.min(LOOK)) {
+                _ if interrupt::came() => {
+                    splitter.finish(|line| observer(&line));
+                    return Ok(Ending::Interrupted);
+                }
                 Ok(chunk) => splitter.push(&chunk, |line| observer(&line)),
                 Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) if left > LOOK => {}
                 Err(RecvTimeoutError::Timeout) => {
                     splitter.finish(|line| observer(&line));
                     return Ok(Ending::Hung);

@@ -3,13 +3,13 @@
 use crate::capture::Request;
 use crate::console::Line;
 use crate::describe::{describe, refused};
-use crate::metal::{self, Built};
+use crate::metal::Built;
 use crate::names::Names;
 use crate::outcome::{Alarm, Assumptions, Outcome, PipePromise, Verdict, judge};
 use crate::plan::{Plan, Unproved};
 use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, Ending, MEMORY_MIB_MIN, patience};
-use crate::{Failure, Workspace, plan, plugged};
+use crate::{Failure, Workspace, interrupt, plan, plugged, project};
 use diapason_system::{Restart, RunOptions, System};
 use std::path::Path;
 
@@ -57,7 +57,7 @@ impl Session {
     /// Returns the session of a system with nothing to boot.
     pub(crate) fn unbuilt(system: System) -> Session {
         let plan = Plan::of(&system, system.clock_hz);
-        let built = Built { kernel: Default::default(), programs: Default::default() };
+        let built = Built::default();
         let options = RunOptions { horizon_ns: 1, record_bytes: 0, watch: false };
         let (names, proved, archive) = (Names::of(&system), plan.holds(), Vec::new());
         let captures = Request::default();
@@ -76,7 +76,7 @@ impl Session {
         options: RunOptions,
     ) -> Result<Session, Failure> {
         let system = describe(path)?;
-        let built = metal::build(workspace)?;
+        let built = project::build(workspace, path, &[&system])?;
         Session::assemble(system, built, options)
     }
 
@@ -111,7 +111,7 @@ impl Session {
     pub fn boot(&self) -> Boot<'_> {
         let memory = self.system.memory.saturating_add(u64::from(self.options.record_bytes));
         Boot {
-            kernel: &self.built.kernel,
+            kernel: self.built.kernel_for(&self.options),
             archive: &self.archive,
             devices: qemu::devices(&self.system),
             plugged: plugged::plugs(&self.system),
@@ -171,7 +171,9 @@ impl Session {
         if self.promises_nothing(run) {
             return vec!["the description promises nothing except that no process faults".into()];
         }
-        self.assumptions(run).unmeasured(&run.outcome, &self.names)
+        let early = interrupt::came().then(|| "the rest of the run: it was interrupted".into());
+        let parts = self.assumptions(run).unmeasured(&run.outcome, &self.names);
+        early.into_iter().chain(parts).collect()
     }
 
     /// Returns whether the description promises nothing that a run could break: no thread had a

@@ -1,6 +1,7 @@
 //! Programs of the machine that Diapason needs, and how to get them.
 
 use crate::Failure;
+use crate::output::tell;
 use std::env;
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -50,7 +51,7 @@ impl Tool {
                  through `cargo xtask run`, which installs it"
             )));
         }
-        eprintln!("{program} is missing: installing the package {package} with apt-get");
+        tell(&format!("{program} is missing: installing the package {package} with apt-get"));
         self.install()?;
         self.find().map(|_| ()).ok_or_else(|| {
             Failure::World(format!("the package {package} is installed but has no {program}"))
@@ -66,7 +67,7 @@ impl Tool {
         if apt_get(&arguments)? {
             return Ok(());
         }
-        eprintln!("that failed: fetching the package lists first");
+        tell("that failed: fetching the package lists first");
         if apt_get(&["update"])? && apt_get(&arguments)? {
             return Ok(());
         }

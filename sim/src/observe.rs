@@ -74,6 +74,11 @@ pub trait Observer {
         let _ = (now, thread, word, change, memory);
     }
 
+    /// Returns whether the run is to end now, as if its horizon were here.
+    fn wants_end(&self) -> bool {
+        false
+    }
+
     /// A thread ran without a trap until the watchdog ended it, at this instruction.
     fn endless(&mut self, now: Nanos, thread: ThreadId, instruction: u64) {
         let _ = (now, thread, instruction);
@@ -108,6 +113,10 @@ impl<O: Observer> Observer for &mut O {
         memory: &[u8],
     ) {
         (**self).changed(now, thread, word, change, memory);
+    }
+
+    fn wants_end(&self) -> bool {
+        (**self).wants_end()
     }
 
     fn endless(&mut self, now: Nanos, thread: ThreadId, instruction: u64) {
@@ -147,6 +156,10 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     ) {
         self.0.changed(now, thread, word, change, memory);
         self.1.changed(now, thread, word, change, memory);
+    }
+
+    fn wants_end(&self) -> bool {
+        self.0.wants_end() || self.1.wants_end()
     }
 
     fn endless(&mut self, now: Nanos, thread: ThreadId, instruction: u64) {

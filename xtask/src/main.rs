@@ -13,6 +13,8 @@ mod compare;
 mod costs;
 mod gdb;
 mod mutants;
+mod own;
+mod package;
 mod qemu_tests;
 mod reproductions;
 mod simulator;

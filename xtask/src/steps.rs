@@ -2,7 +2,7 @@
 
 use crate::systems::gate;
 use crate::tally::{Tally, command};
-use crate::{captures, compare, costs, gdb, qemu_tests, reproductions, simulator, tidy};
+use crate::{captures, compare, costs, gdb, own, qemu_tests, reproductions, simulator, tidy};
 use diapason::image::Image;
 use diapason::linkage::Linkage;
 use diapason::metal::{self, Built, Kind};
@@ -30,6 +30,7 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
         qemu_tests::run(workspace, &built, "", &mut tally);
         tally.step(CAPTURES, || captures::check(workspace, &built));
         simulator::steps(workspace, &built, "", &mut tally);
+        own::steps(workspace, &built, "", &mut tally);
         gate::steps(workspace, &built, "", &mut tally);
         reproductions::steps(workspace, "", &mut tally);
         tally.step("QEMU and the simulator agree on random task sets", || {
@@ -64,6 +65,7 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
             tally.step(CAPTURES, || captures::check(workspace, &built));
         }
         simulator::steps(workspace, &built, part, &mut tally);
+        own::steps(workspace, &built, part, &mut tally);
         gate::steps(workspace, &built, part, &mut tally);
         reproductions::steps(workspace, part, &mut tally);
         debugger_steps(workspace, &built, part, &mut tally);
@@ -75,14 +77,20 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
 fn kernel_steps(built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Built) -> Result<(), String>;
     let steps: [(&str, Check); 4] = [
-        ("binary lints of the kernel", |built| tidy::binary::check(&built.kernel)),
-        ("boot leaves the kernel", |built| tidy::boot::check(&built.kernel)),
+        ("binary lints of the kernel", |built| both(built, tidy::binary::check)),
+        ("boot leaves the kernel", |built| both(built, tidy::boot::check)),
         ("size of the kernel", image_size),
-        ("kernel costs are of this kernel", |built| costs::check(&built.kernel)),
+        ("kernel costs are of this kernel", |built| costs::check(&built.observing)),
     ];
     for (name, check) in steps.into_iter().filter(|(name, _)| name.contains(part)) {
         tally.step(name, || check(built));
     }
+}
+
+/// Checks the kernel, and the one that observes.
+fn both(built: &Built, check: fn(&Path) -> Result<(), String>) -> Result<(), String> {
+    check(&built.kernel)?;
+    check(&built.observing).map_err(|wrong| format!("of the kernel that observes: {wrong}"))
 }
 
 fn require(tools: &[Tool]) -> Result<(), Failure> {
@@ -155,7 +163,7 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// The size of the kernel's code and constants when this was last lowered: those that stay in
 /// memory, and those that leave it after boot. Short ways on VCPUs took 1.9 KB in November 2026,
 /// and switches that load no image of the floating-point state 200 bytes.
-const RESIDENT_BYTES_RATCHET: u64 = 61_600;
+const RESIDENT_BYTES_RATCHET: u64 = 62_200;
 const BOOT_BYTES_RATCHET: u64 = 24_500;
 
 /// The kernel's code and constants against their limits.

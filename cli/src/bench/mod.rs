@@ -16,6 +16,7 @@ use crate::describe::{describe, describe_changed, text_of};
 use crate::image::Image;
 use crate::metal::{self, Built};
 use crate::outcome::{LongestPath, Verdict};
+use crate::output::note;
 use crate::session::{Run, Session};
 use crate::{Failure, Workspace, words};
 use diapason_costs::targets::Placement;
@@ -119,7 +120,7 @@ fn operations(
     system: System,
     (description, horizon_ns): (&str, u64),
 ) -> Result<Measured, Failure> {
-    eprintln!("counting instructions ({description})");
+    note(&format!("counting instructions ({description})"));
     let (mut measured, mut said) = (Measured::default(), Vec::new());
     let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
     run(
@@ -144,7 +145,7 @@ fn operations(
 }
 
 fn longest_path(workspace: &Workspace, built: Built) -> Result<LongestPath, Failure> {
-    eprintln!("looking for the longest kernel path ({STORM})");
+    note(&format!("looking for the longest kernel path ({STORM})"));
     let options = RunOptions { horizon_ns: STORM_NS, record_bytes: 0, watch: true };
     let storm = (STORM, describe(&workspace.root().join(STORM))?);
     let run = run(workspace, built, storm, options, &mut |_, _| {})?;

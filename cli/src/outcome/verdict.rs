@@ -106,6 +106,8 @@ fn bug(ending: Ending, outcome: &Outcome) -> Option<String> {
             "the emulator ended with status {status}{}",
             said.map(|said| format!(" ({said})")).unwrap_or_default()
         )),
+        // Its final table never came.
+        Ending::Interrupted if outcome.end.is_none() => None,
         _ if outcome.end.is_none() => Some("the kernel ended without its final table".into()),
         _ => books(outcome),
     }

@@ -17,10 +17,10 @@ pub use diapason_plan::{
 
 use crate::describe::describe_any;
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
+use crate::output::{is_coloured, write};
 use crate::{Failure, duration};
 use diapason_system::{Description, Diagnostics, Hosts, System};
 use serde_json::{Value, json};
-use std::io::{IsTerminal, Write};
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -38,6 +38,7 @@ impl Deref for View<'_> {
 /// The request to `plan`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct PlanRequest {
+    #[arg(default_value = "system.toml")]
     pub system: PathBuf,
     /// Instructions a second, such as 25MHz or 2.4GHz [default: the description's `clock`].
     #[arg(long = "clock", value_name = "RATE", value_parser = clock)]
@@ -58,7 +59,7 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
             let text = if request.json {
                 format!("{:#}\n", View(&plan).to_json(&system))
             } else {
-                shown(&plan, &system, std::io::stdout().is_terminal())
+                shown(&plan, &system, is_coloured(&std::io::stdout()))
             };
             (text, plan.verdict())
         }
@@ -73,8 +74,7 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
             several("host", &named, Some(&hosts), request)
         }
     };
-    // A reader who has seen enough does not make the system worse.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    write(&text);
     Ok(match verdict {
         Verdict::Holds => HOLDS,
         Verdict::DoesNotHold => BROKEN,
@@ -111,7 +111,7 @@ fn several(
         }
         return (format!("{json:#}\n"), verdict);
     }
-    let coloured = std::io::stdout().is_terminal();
+    let coloured = is_coloured(&std::io::stdout());
     let texts = each.map(|((name, system), plan)| {
         format!("{noun} {name}\n\n{}", shown(plan, system, coloured))
     });
@@ -189,7 +189,7 @@ pub fn cleared_network(hosts: &Hosts, unproved: Option<Unproved>) -> Result<bool
 }
 
 fn refused(found: &Diagnostics) -> Failure {
-    let for_a_person = std::io::stderr().is_terminal();
+    let for_a_person = is_coloured(&std::io::stderr());
     Failure::NotAdmitted(if for_a_person { found.coloured() } else { found.plain() })
 }
 

@@ -17,10 +17,11 @@ mod watch;
 use crate::commands::{Length, code};
 use crate::describe::describe;
 use crate::outcome::{Outcome, Verdict};
+use crate::output::note;
 use crate::plan::{self, Plan};
 use crate::session::{Run, Session};
 use crate::simulate::{self, Lives, Simulated, Simulation};
-use crate::{Failure, Workspace, metal};
+use crate::{Failure, Workspace, project};
 use diapason_system::RunOptions;
 use std::path::PathBuf;
 use watch::{Watch, Window};
@@ -28,6 +29,7 @@ use watch::{Watch, Window};
 /// The request to `report`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReportRequest {
+    #[arg(default_value = "system.toml")]
     pub system: PathBuf,
     #[command(flatten)]
     pub length: Length,
@@ -63,13 +65,13 @@ pub fn report(request: &ReportRequest) -> Result<u8, Failure> {
     let system = describe(&request.system)?;
     let plan = Plan::of(&system, system.clock_hz);
     plan::cleared(&plan, request.length.unproved())?;
-    eprintln!("building the programs");
-    let built = metal::build(&Workspace::find()?)?;
+    note("building the programs");
+    let built = project::build(&Workspace::find()?, &request.system, &[&system])?;
     let options =
         RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
     let session = Session::planned(plan, built, options, request.length.unproved())?;
-    eprintln!("{}", simulate::TRUST);
-    eprintln!("simulating {}", crate::duration::human(request.length.horizon_ns));
+    note(simulate::TRUST);
+    note(&format!("simulating {}", crate::duration::human(request.length.horizon_ns)));
     let mut watch = Watch::new(Window::of(&session.system, request.length.horizon_ns));
     let how = simulate::usual(&session, request.seed);
     let simulation = Simulation::new(&session, &how).with_faults(&session.system.faults);
@@ -87,6 +89,6 @@ pub fn report(request: &ReportRequest) -> Result<u8, Failure> {
     let out = &request.out;
     std::fs::write(out, page::page(&facts))
         .map_err(|error| Failure::io(format!("write {}", out.display()), &error))?;
-    eprintln!("{}", out.display());
+    note(&out.display().to_string());
     code(&session, &run, verdict)
 }

@@ -5,12 +5,13 @@ use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with
 use super::{Listener, Lives, SimRequest};
 use crate::commands::{Addition, as_json, as_tables, code, holds};
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
-use crate::live::{live_from, say};
+use crate::live::live_from;
 use crate::outcome::Verdict;
+use crate::output::{note, say, tell};
 use crate::qemu::Ending;
 use crate::session::{Run, Session};
 use crate::surroundings::{self, as_functions, simulable};
-use crate::{Failure, Workspace, metal};
+use crate::{Failure, Workspace, interrupt, project};
 use diapason_abi::{Key, Nanos};
 use diapason_devices::Device;
 use diapason_devices::bridge::slow_bridge;
@@ -228,10 +229,11 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
             several.parts.len(),
         )));
     }
-    eprintln!("{}", super::TRUST);
-    eprintln!("building the programs");
-    let built = metal::build(&Workspace::find()?)?;
+    note(super::TRUST);
+    note("building the programs");
     let Several { parts, joined, forms, .. } = several;
+    let systems: Vec<&System> = parts.iter().map(|(_, system)| system).collect();
+    let built = project::build(&Workspace::find()?, &request.system, &systems)?;
     let mut sessions = Vec::new();
     for (name, system) in parts {
         let options =
@@ -242,14 +244,15 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
         session.proved &= forms;
         sessions.push((name, session));
     }
+    interrupt::await_signals()?;
     let (runs, traces) = run(request, &sessions, &joined)?;
     for ((name, _), trace) in sessions.iter().zip(&traces) {
         let name = joined.called(name);
-        eprintln!("trace {:016x} of {name}", trace.0);
+        tell(&format!("trace {:016x} of {name}", trace.0));
     }
     // A sum: equal whatever the order of the hosts.
     let all = traces.iter().fold(0u64, |sum, trace| sum.wrapping_add(trace.0));
-    eprintln!("trace {all:016x} of all");
+    tell(&format!("trace {all:016x} of all"));
     report(request.json, &sessions, &runs, joined.noun())
 }
 

@@ -22,9 +22,10 @@ use crate::describe::describe_any;
 use crate::failure::{BROKEN, HOLDS};
 use crate::live::live;
 use crate::outcome::{Finding, Outcome, Verdict};
+use crate::output::{note, tell};
 use crate::session::Session;
 use crate::surroundings::{in_sight, simulable};
-use crate::{Failure, Workspace, metal, plan, words};
+use crate::{Failure, Workspace, interrupt, plan, project, words};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
 use diapason_core::{Decision, Kernel, ThreadId};
@@ -55,6 +56,7 @@ pub(crate) const TRUST: &str = "the programs run inside this process, which noth
 /// The request to `sim`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SimRequest {
+    #[arg(default_value = "system.toml")]
     pub system: PathBuf,
     #[command(flatten)]
     pub length: Length,
@@ -169,6 +171,10 @@ struct Listener {
 }
 
 impl Observer for Listener {
+    fn wants_end(&self) -> bool {
+        interrupt::came()
+    }
+
     fn hear(&mut self, said: Said) {
         match &said {
             Said::Fault(time, text) => self.outcome.injected.push((time.0, text.clone())),
@@ -257,18 +263,18 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     };
     let promised = plan::Plan::of(&system, system.clock_hz);
     plan::cleared(&promised, request.length.unproved())?;
-    eprintln!("{TRUST}");
+    note(TRUST);
     if let Some(count) = request.search {
         let from = request.seed.unwrap_or(0);
-        let searched = search::search(&request.system, &request.again(), from, count, request.jobs);
+        let searched = search::search(request, &system, from, count);
         return searched.map(|found| found.tell(&request.system, &request.again(), request.traces));
     }
     let asked = request.explain.as_deref().map(|text| explain::wanted(text, &system));
     let asked = asked.transpose().map_err(|text| Failure::Input(format!("error: {text}")))?;
     let wanted = asked.unwrap_or_default();
     let asked = faults::asked(&system, &request.fault)?;
-    eprintln!("building the programs");
-    let built = metal::build(&Workspace::find()?)?;
+    note("building the programs");
+    let built = project::build(&Workspace::find()?, &request.system, &[&system])?;
     let options =
         RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
     let session = Session::planned(promised, built, options, request.length.unproved())?;
@@ -288,6 +294,7 @@ fn once(
     let faults = request.faults(session, asked, request.seed);
     let mut how = with_upsets(session, &request.options(session, request.seed), &faults);
     simulable(&session.system)?;
+    interrupt::await_signals()?;
     let (system, follows) = (&session.system, !session.system.pipes.is_empty());
     let transfers = request.captures.pcap.is_some() || follows;
     let (functions, sights) = in_sight(system, &faults, transfers);
@@ -321,11 +328,11 @@ fn once(
     let measured = Measured { usage: &usage, jobs: &jobs, stages };
     let code = report(request.json, session, &run, measured.addition(session, &run))?;
     request.svg.as_ref().map_or(Ok(()), |folder| pictures(folder, &jobs))?;
-    eprintln!("trace {:016x}", hash.0);
+    tell(&format!("trace {:016x}", hash.0));
     if ledger.is_some() || wanted.message.is_some() {
         let bill = ledger.and_then(Ledger::bill);
         let life = lives.as_ref().zip(wanted.message).and_then(|(lives, of)| lives.of(of));
-        eprintln!("\n{}", explain::either(bill, life, &session.system, &cast, names));
+        tell(&format!("\n{}", explain::either(bill, life, &session.system, &cast, names)));
     }
     Ok(code)
 }

@@ -1,5 +1,6 @@
 //! A line on the terminal that says how far a long simulation has come.
 
+use crate::output::is_quiet;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ impl Progress {
     #[must_use]
     pub fn new(total: u64, json: bool) -> Progress {
         let now = Instant::now();
-        let wanted = !json && std::io::stderr().is_terminal();
+        let wanted = !json && !is_quiet() && std::io::stderr().is_terminal();
         Progress { total, begun: now, next: now + DISTANCE, shown: false, wanted }
     }
 

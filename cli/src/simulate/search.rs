@@ -3,9 +3,12 @@
 //! Programs live at fixed addresses, so a process simulates one system at a time; the search is
 //! several processes, each with every n-th seed.
 
+use super::SimRequest;
 use super::progress::Progress;
 use crate::failure::{BROKEN, HOLDS};
-use crate::{Failure, Workspace, metal};
+use crate::output::say;
+use crate::{Failure, Workspace, project};
+use diapason_system::System;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -64,7 +67,7 @@ pub(crate) enum Searched {
 impl Searched {
     /// Prints the message for the process that searches.
     pub fn tell(&self) {
-        println!("{}", json!(self));
+        say(&json!(self).to_string());
     }
 }
 
@@ -100,18 +103,18 @@ impl Found {
         let last = self.first.as_ref().map_or(u64::MAX, |(seed, _)| *seed);
         if traces {
             let told = self.traces.range(..=last);
-            told.for_each(|(seed, hash)| println!("trace {seed} {hash:016x}"));
+            told.for_each(|(seed, hash)| say(&format!("trace {seed} {hash:016x}")));
         }
         let Some((seed, why)) = &self.first else {
-            println!("{} seeds, no promise broken", self.seeds);
+            say(&format!("{} seeds, no promise broken", self.seeds));
             return HOLDS;
         };
-        println!("seed {seed}: {why}");
+        say(&format!("seed {seed}: {why}"));
         let own = self.faults.iter().filter(|(other, _)| other == seed);
-        own.for_each(|(_, fault)| println!("  {fault}"));
+        own.for_each(|(_, fault)| say(&format!("  {fault}")));
         let arguments: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
         let (system, arguments) = (system.display(), arguments.join(" "));
-        println!("again: diapason sim {system} {arguments} --seed {seed} --explain worst");
+        say(&format!("again: diapason sim {system} {arguments} --seed {seed} --explain worst"));
         BROKEN
     }
 }
@@ -122,21 +125,24 @@ impl Found {
 /// # Errors
 /// If nothing could be searched.
 pub fn search(
-    system: &Path,
-    arguments: &[String],
+    request: &SimRequest,
+    system: &System,
     from: u64,
     count: u64,
-    jobs: Option<u64>,
 ) -> Result<Found, Failure> {
     // Once, and not in every process.
-    metal::build(&Workspace::find()?)?;
+    project::build(&Workspace::find()?, &request.system, &[system])?;
     let cores = || std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
-    let workers = jobs.unwrap_or_else(cores).max(1).min(count);
+    let workers = request.jobs.unwrap_or_else(cores).max(1).min(count);
     let own = std::env::current_exe().map_err(|error| Failure::io("find myself", &error))?;
     let start = |worker| -> Result<Child, Failure> {
         let seeds = Seeds { from: from + worker, to: from + count, step: workers };
         let mut command = Command::new(&own);
-        command.arg("sim").arg(system).args(arguments).args(["--seeds", &seeds.to_string()]);
+        command
+            .arg("sim")
+            .arg(&request.system)
+            .args(request.again())
+            .args(["--seeds", &seeds.to_string()]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().map_err(|error| Failure::io("start a search", &error))
     };

@@ -99,7 +99,7 @@ impl<P: Platform> Slots<P> {
         None
     }
 
-    /// Frees a place.
+    /// Makes a place free again.
     pub fn give_back(&mut self, slot: usize) {
         self.busy &= !(1 << (slot % 64));
     }

@@ -8,7 +8,7 @@ use diapason_rt::pipe;
 
 /// The server's end of the times.
 pub type Outlet = Writer<'static, Times, RECORDS>;
-/// The reader's end.
+/// The reader's end of the times.
 pub type Inlet = Reader<'static, Times, RECORDS>;
 
 /// Returns the server's end.

@@ -63,7 +63,7 @@ pub fn judge_file(built: &Built, path: &Path) -> Judged {
     match describe_any(path) {
         Ok(Description::One(system)) => runs(built, vec![*system], &Joined::Cores, &usual),
         Ok(Description::Cores(cores)) => runs(built, cores, &Joined::Cores, &usual),
-        Ok(Description::Several(Hosts { hosts, cables })) => {
+        Ok(Description::Several(Hosts { hosts, cables, .. })) => {
             let systems = hosts.into_iter().map(|host| host.system).collect();
             runs(built, systems, &Joined::By(cables), &usual)
         }

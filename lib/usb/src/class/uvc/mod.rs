@@ -37,7 +37,7 @@ const COMMIT: u16 = 2 << 8;
 /// An event of the camera.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event<'a> {
-    /// Frames will come.
+    /// Frames come from now on.
     Started {
         /// Most bytes of a frame.
         frame_bytes: u32,

@@ -1,0 +1,186 @@
+//! `diapason new`: a folder with a system that holds, as the beginning of a user's own.
+
+use crate::failure::HOLDS;
+use crate::output::say;
+use crate::{Failure, Workspace};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The word that stands in templates for the name of the new system and its program.
+const NAME: &str = "app-name";
+/// The word that stands for the folder of Diapason's libraries.
+const HOME: &str = "app-home";
+/// The manifest and the README of every new folder.
+const MANIFEST: &str = include_str!("../templates/manifest.toml");
+const README: &str = include_str!("../templates/README.md");
+/// The last of the dependencies that every program has; those of a template follow it.
+const RUNTIME: &str = "diapason-rt = { path = \"app-home/user/rt\" }\n";
+
+/// The request to `new`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct NewRequest {
+    /// The folder to make; its last part names the system and its program.
+    #[arg(value_name = "NAME")]
+    pub folder: PathBuf,
+    /// The beginning of the system.
+    #[arg(short, long, value_name = "TEMPLATE", value_enum, default_value_t = Template::Hello)]
+    pub template: Template,
+}
+
+/// The beginnings of a new system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Template {
+    /// One process with a job every 10 ms.
+    Hello,
+    /// A USB interface with a CAN channel, and a program that reads it.
+    CanReader,
+    /// A program that passes frames on from one CAN channel to another.
+    CanGateway,
+    /// A sensor on USB, and a program that reads it.
+    Sensor,
+}
+
+/// The files of a template.
+struct Files {
+    system: &'static str,
+    main: &'static str,
+    lib: &'static str,
+    /// Dependencies besides the runtime: packages, and their folders.
+    dependencies: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! files {
+    ($folder:literal, $dependencies:expr) => {
+        Files {
+            system: include_str!(concat!("../templates/", $folder, "/system.toml")),
+            main: include_str!(concat!("../templates/", $folder, "/main.rs")),
+            lib: include_str!(concat!("../templates/", $folder, "/lib.rs")),
+            dependencies: $dependencies,
+        }
+    };
+}
+
+impl Template {
+    const fn files(self) -> Files {
+        const READS: &[(&str, &str)] = &[("diapason-canlib", "user/canlib")];
+        const WRITES: &[(&str, &str)] =
+            &[("diapason-can", "lib/can"), ("diapason-canlib", "user/canlib")];
+        const USB: &[(&str, &str)] = &[("diapason-usblib", "user/usblib")];
+        match self {
+            Template::Hello => files!("hello", &[]),
+            Template::CanReader => files!("can-reader", READS),
+            Template::CanGateway => files!("can-gateway", WRITES),
+            Template::Sensor => files!("sensor", USB),
+        }
+    }
+
+    /// Returns the files of a new system: their paths in its folder, and their texts.
+    ///
+    /// # Errors
+    /// Why the system cannot have this name.
+    fn system(self, name: &str, home: &Path) -> Result<Vec<(&'static str, String)>, String> {
+        check(name)?;
+        let Files { system, main, lib, dependencies } = self.files();
+        let filled = |text: &str| {
+            text.replace(NAME, name).replace(HOME, &home.display().to_string().replace('\\', "/"))
+        };
+        let further = dependencies
+            .iter()
+            .map(|(package, folder)| format!("{package} = {{ path = \"{HOME}/{folder}\" }}\n"));
+        let all: String = further.chain([String::from(RUNTIME)]).collect();
+        let system = filled(system);
+        // A name of the template's own cannot be had twice.
+        diapason_system::parse("system.toml", &system)
+            .map_err(|_| format!("the template has something of that name: {name}"))?;
+        Ok(vec![
+            ("Cargo.toml", filled(&MANIFEST.replace(RUNTIME, &all))),
+            ("README.md", filled(README)),
+            ("system.toml", system),
+            ("src/main.rs", filled(main)),
+            ("src/lib.rs", filled(lib)),
+            (".gitignore", "/target\n/report.html\n".into()),
+        ])
+    }
+}
+
+/// Checks that cargo, the kernel and a description take this name.
+fn check(name: &str) -> Result<(), String> {
+    let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
+    let others = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+    if !begins || !name.chars().all(others) || name.len() > 31 {
+        return Err("it is 1 to 31 of the characters a-z, 0-9, _ and -, the first a letter".into());
+    }
+    match name {
+        "logic" | "core" | "alloc" | "std" | "test" | "proc-macro" | "supervisor" => {
+            Err(format!("`{name}` has a meaning of its own"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes the folder of a new system.
+///
+/// # Errors
+/// If it cannot be made, or cannot have this name.
+pub fn new(request: &NewRequest) -> Result<u8, Failure> {
+    let folder = &request.folder;
+    let wrong = |why: String| {
+        Failure::Input(format!("error: cannot name a system after {}: {why}", folder.display()))
+    };
+    let name = folder.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| wrong("it has no name".into()))?;
+    let home = Workspace::find()?;
+    let files = request.template.system(name, home.root()).map_err(wrong)?;
+    if folder.exists() {
+        return Err(Failure::Input(format!(
+            "error: {} is there already\nhelp: choose another name, or remove it",
+            folder.display()
+        )));
+    }
+    for (path, text) in &files {
+        let path = folder.join(path);
+        let parent = path.parent().unwrap_or(folder);
+        fs::create_dir_all(parent)
+            .map_err(|error| Failure::io(format!("make {}", parent.display()), &error))?;
+        fs::write(&path, text)
+            .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
+    }
+    let shown = folder.display();
+    say(&format!("{shown}: a system that holds. Next: `cd {shown}`, then `diapason plan`,"));
+    say("`diapason sim`, `diapason run`; README.md says what is where");
+    Ok(HOLDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn every_template_is_a_system_whose_plan_holds() {
+        for template in Template::value_variants() {
+            let files = template.system("mine", Path::new("/opt/dia")).unwrap();
+            let file = |path: &str| &files.iter().find(|file| file.0 == path).unwrap().1;
+            for (path, text) in &files {
+                assert!(!text.contains(NAME) && !text.contains(HOME), "{template:?}: {path}");
+            }
+            assert!(file("Cargo.toml").contains("path = \"/opt/dia/user/rt\""));
+            let system = diapason_system::parse("f", file("system.toml")).unwrap();
+            let plan = crate::plan::Plan::of(&system, system.clock_hz);
+            assert!(plan.holds(), "{template:?}");
+            assert_eq!(plan.verdict(), crate::plan::Verdict::Holds, "{template:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_would_not_work_are_refused_with_the_reason() {
+        let refused = |name: &str| Template::CanReader.system(name, Path::new("/")).unwrap_err();
+        for name in ["", "Car", "4wd", "my car", "-x", "a/b", &"a".repeat(32)] {
+            assert!(refused(name).starts_with("it is 1 to 31 of the characters"), "{name}");
+        }
+        assert_eq!(refused("logic"), "`logic` has a meaning of its own");
+        for name in ["usbd", "xhci", "reading", "usb-receive"] {
+            assert!(refused(name).starts_with("the template has something of that name"));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Programs of a user's own: an ordinary Cargo package or workspace around a description.
+//!
+//! Cargo's own rule finds it: the nearest `Cargo.toml`, in the folder of the description or above.
+//! A process runs the binary that its `program` names. Only binaries that a description names are
+//! compiled for Diapason, so tools for the user's computer may be in the same workspace.
+
+use crate::metal::{self, Built, Kind, TARGET};
+use crate::{Failure, Workspace};
+use diapason_system::System;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The part of the project's target folder that holds programs for Diapason: what cargo compiles
+/// there has other flags.
+const FOLDER: &str = "diapason";
+
+/// A Cargo package or workspace of a user's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Project {
+    manifest: PathBuf,
+    /// The folder of the workspace.
+    root: PathBuf,
+    target: PathBuf,
+    /// The packages of its binaries, by the binaries' names.
+    programs: BTreeMap<String, String>,
+}
+
+/// Builds what the systems of a description boot: kernel and programs of ours, and those programs
+/// of the user's that are named in it. A user's program takes the place of one of ours with the
+/// same name.
+///
+/// # Errors
+/// If cargo cannot be started, or something does not compile.
+pub fn build(
+    workspace: &Workspace,
+    description: &Path,
+    systems: &[&System],
+) -> Result<Built, Failure> {
+    let project = Project::around(description, workspace)?;
+    let mut built = metal::build(workspace)?;
+    if let Some(project) = project {
+        let processes = systems.iter().flat_map(|system| &system.processes);
+        let mut named: Vec<&str> = processes.map(|process| &*process.program).collect();
+        named.sort_unstable();
+        named.dedup();
+        built.programs.extend(project.build(workspace, &named)?);
+        built.own = project.programs.into_keys().collect();
+    }
+    Ok(built)
+}
+
+impl Project {
+    /// Finds the project around a description. A checkout of ours is none.
+    ///
+    /// # Errors
+    /// If cargo cannot be started, or does not understand the project.
+    pub fn around(description: &Path, workspace: &Workspace) -> Result<Option<Project>, Failure> {
+        let description = description.canonicalize().unwrap_or_else(|_| description.to_path_buf());
+        let manifests = description.ancestors().skip(1).map(|folder| folder.join("Cargo.toml"));
+        let Some(manifest) = manifests.into_iter().find(|path| path.is_file()) else {
+            return Ok(None);
+        };
+        let ours = |folder: &Path| workspace.root().canonicalize().is_ok_and(|root| root == folder);
+        if manifest.parent().is_some_and(ours) {
+            return Ok(None);
+        }
+        let project = Project::described(&metadata(&manifest)?, manifest.clone());
+        let project = project.ok_or_else(|| {
+            Failure::World(format!("cargo says nothing of use about {}", manifest.display()))
+        })?;
+        Ok(Some(project).filter(|project| !ours(&project.root)))
+    }
+
+    /// Reads what cargo says of a workspace.
+    fn described(metadata: &Value, manifest: PathBuf) -> Option<Project> {
+        let path = |key: &str| Some(PathBuf::from(metadata[key].as_str()?));
+        let mut programs = BTreeMap::new();
+        for package in metadata["packages"].as_array()? {
+            for target in package["targets"].as_array()? {
+                let kinds = target["kind"].as_array()?;
+                if kinds.iter().any(|kind| kind == "bin") {
+                    let name = target["name"].as_str()?.to_owned();
+                    programs.insert(name, package["name"].as_str()?.to_owned());
+                }
+            }
+        }
+        let (root, target) = (path("workspace_root")?, path("target_directory")?);
+        Some(Project { manifest, root, target, programs })
+    }
+
+    /// Builds those of these programs that are its own.
+    fn build(
+        &self,
+        workspace: &Workspace,
+        named: &[&str],
+    ) -> Result<BTreeMap<String, PathBuf>, Failure> {
+        let own = || named.iter().filter_map(|name| self.programs.get_key_value(*name));
+        if own().next().is_none() {
+            return Ok(BTreeMap::new());
+        }
+        let mut command = self.cargo("build");
+        command.args(["--release", "--config", "profile.release.panic='abort'"]);
+        command.args(["--target", TARGET, "--target-dir"]).arg(self.target.join(FOLDER));
+        for (name, package) in own() {
+            command.args(["-p", package, "--bin", name]);
+        }
+        let mut flags = Kind::Programs.flags(workspace.root());
+        flags.push(format!("--remap-path-prefix={}=.", self.root.display()));
+        command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+        metal::built(command)?.ok_or_else(|| {
+            let names: Vec<&str> = own().map(|(name, _)| &**name).collect();
+            let (s, do_not) = if names.len() == 1 { ("", "does") } else { ("s", "do") };
+            Failure::Input(format!(
+                "error: the program{s} {} of {} {do_not} not compile: see cargo's messages above",
+                names.join(", "),
+                self.root.display(),
+            ))
+        })
+    }
+
+    fn cargo(&self, action: &str) -> Command {
+        let mut command = Command::new(metal::cargo_program());
+        command.arg(action).arg("--manifest-path").arg(&self.manifest);
+        command
+    }
+}
+
+/// Asks cargo what is in the workspace of a manifest.
+fn metadata(manifest: &Path) -> Result<Value, Failure> {
+    let mut command = Command::new(metal::cargo_program());
+    command.args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"]);
+    command.arg(manifest).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().map_err(|error| {
+        Failure::World(format!(
+            "cannot start cargo: {error}\nhelp: {} has programs to compile: install Rust, for \
+             example with rustup",
+            manifest.display()
+        ))
+    })?;
+    if !output.status.success() {
+        return Err(Failure::Input(format!(
+            "error: cargo does not accept {}: see its messages above",
+            manifest.display()
+        )));
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| Failure::World(format!("cargo says what is no JSON: {error}")))
+}
