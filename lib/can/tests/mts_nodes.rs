@@ -4,7 +4,7 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::mts::life::{Coming, Frames, Outcome, Unit, Which, live};
+use diapason_can::mts::life::{Frames, LifeMessage, LifeStream, LifeUnit, Outcome, live};
 use diapason_can::mts::{
     Duty, Epochs, HighSpeed, MtsSet, Renewal, UPDATE_BITS, high_speed, longest_renewal, low_speed,
     low_speed_id, non_real_time_id,
@@ -71,32 +71,32 @@ fn promised(set: &MtsSet) -> bool {
         && (0..set.low.len()).all(|index| low_speed(set, index).is_ok_and(|found| found.is_ok()))
 }
 
-fn units(random: &mut Random) -> Vec<Unit> {
+fn units(random: &mut Random) -> Vec<LifeUnit> {
     let offset = |random: &mut Random| match random.below(3) {
         0 => CLOCKS as i64,
         1 => -(CLOCKS as i64),
         _ => random.below(2 * CLOCKS + 1) as i64 - CLOCKS as i64,
     };
-    (0..NODES).map(|_| Unit { offset: offset(random), joins: Nanos::ZERO, deaf: 0 }).collect()
+    (0..NODES).map(|_| LifeUnit { offset: offset(random), joins: Nanos::ZERO, deaf: 0 }).collect()
 }
 
 /// Messages from an instant on, at which many may come together.
-fn comings(set: &MtsSet, random: &mut Random) -> Vec<Coming> {
+fn comings(set: &MtsSet, random: &mut Random) -> Vec<LifeMessage> {
     let epoch = set.epochs.epoch().0;
     // Often just before, or at, the end of an epoch.
     let critical = epoch * 3 + if random.one_in(2) { epoch } else { random.below(epoch) };
     let critical = critical - random.below(300_000);
     let together = random.one_in(2);
-    let mut all = vec![Coming {
+    let mut all = vec![LifeMessage {
         came: Nanos(critical - 1),
         queued: Nanos(critical - 1),
-        which: Which::Other(0),
+        which: LifeStream::Other(0),
         node: 3,
     }];
     let high = set.high.iter().map(|m| (m.period.0, m.jitter.0)).enumerate();
     let low = set.low.iter().map(|m| (m.period.0, m.jitter.0)).enumerate();
-    let high = high.map(|(code, times)| (Which::High(code), times));
-    let low = low.map(|(rank, times)| (Which::Low(rank), times));
+    let high = high.map(|(code, times)| (LifeStream::High(code), times));
+    let low = low.map(|(rank, times)| (LifeStream::Low(rank), times));
     for (place, (which, (period, jitter))) in high.chain(low).enumerate() {
         let node = place % NODES as usize;
         let mut came = critical - jitter + if together { 0 } else { random.below(period) };
@@ -104,14 +104,14 @@ fn comings(set: &MtsSet, random: &mut Random) -> Vec<Coming> {
         while came < end {
             let late = if random.one_in(2) { jitter } else { random.below(jitter + 1) };
             let queued = Nanos((came + late).max(critical));
-            all.push(Coming { came: Nanos(came), queued, which, node });
+            all.push(LifeMessage { came: Nanos(came), queued, which, node });
             came += period;
         }
     }
     all
 }
 
-fn life(set: &MtsSet, frames: &Frames, units: &[Unit], random: &mut Random) -> Outcome {
+fn life(set: &MtsSet, frames: &Frames, units: &[LifeUnit], random: &mut Random) -> Outcome {
     let comings = comings(set, random);
     live(set, frames, units, &comings, &mut |bound| random.below(bound)).unwrap()
 }
@@ -170,8 +170,8 @@ fn clocks_that_are_further_off_than_the_set_says_are_late() {
         if !promised(&careless) || promised(&set) {
             continue;
         }
-        let far = |unit: Unit| Unit { offset: unit.offset * 12, ..unit };
-        let units: Vec<Unit> = units(&mut random).into_iter().map(far).collect();
+        let far = |unit: LifeUnit| LifeUnit { offset: unit.offset * 12, ..unit };
+        let units: Vec<LifeUnit> = units(&mut random).into_iter().map(far).collect();
         let outcome = life(&set, &frames, &units, &mut random);
         broken += u64::from(!outcome.late.is_empty() || outcome.missed > 0);
     }

@@ -33,7 +33,7 @@ const SCHEDULERS: [(&str, CanScheduler); 3] = [
 const CLASSES: [(&str, CanClass); 3] =
     [("high", CanClass::High), ("low", CanClass::Low), ("none", CanClass::NonRealTime)];
 
-/// The scheduler that decides which message goes first on a bus.
+/// The rule by which messages go first on a bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CanScheduler {
     /// Deadlines in identifiers, renewed in every epoch: the mixed traffic scheduler.
@@ -130,7 +130,14 @@ impl CanSender {
     }
 }
 
-pub(crate) fn can(raw: Raw<'_>, report: &mut Report) -> DeclaredCan {
+/// Reads the buses and the messages.
+pub(crate) fn read(lists: [Vec<Raw<'_>>; 2], declared: &mut Declared, report: &mut Report) {
+    let [cans, messages] = lists;
+    declared.cans = cans.into_iter().map(|raw| can(raw, report)).collect();
+    declared.messages = messages.into_iter().map(|raw| message(raw, report)).collect();
+}
+
+fn can(raw: Raw<'_>, report: &mut Report) -> DeclaredCan {
     let mut table = Table::new("[[can]]", "CAN bus", raw, report);
     let table = &mut table;
     let name = keys::name(table);
@@ -158,7 +165,7 @@ pub(crate) fn can(raw: Raw<'_>, report: &mut Report) -> DeclaredCan {
     can
 }
 
-pub(crate) fn message(raw: Raw<'_>, report: &mut Report) -> DeclaredMessage {
+fn message(raw: Raw<'_>, report: &mut Report) -> DeclaredMessage {
     let mut table = Table::new("[[message]]", "message", raw, report);
     let table = &mut table;
     let name = keys::name(table);

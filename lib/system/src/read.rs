@@ -28,8 +28,8 @@ const CLOCK_DEFAULT: u64 = 1_000_000_000;
 /// The kinds of a semaphore, and whether each counts.
 const KINDS: [(&str, bool); 2] = [("mutex", false), ("counting", true)];
 
-/// The keys of all lists of tables, in the order in which they are read.
-const LISTS: [&str; 19] = [
+/// The keys of all lists of tables but those of CAN buses, in the order in which they are read.
+const LISTS: [&str; 17] = [
     "process",
     "semaphore",
     "condition",
@@ -47,8 +47,6 @@ const LISTS: [&str; 19] = [
     "section",
     "fault",
     "doorbell",
-    "can",
-    "message",
 ];
 
 pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) -> Declared {
@@ -56,6 +54,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     let mut top = Table::new("the description", "description", raw, report);
     let system = system_table(&mut top);
     let scheduling = single(&mut top, "scheduling");
+    let can_lists = ["can", "message"].map(|key| top.list(key));
     let lists = LISTS.map(|key| top.list(key));
     top.report_unknown();
     let [
@@ -76,8 +75,6 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         sections,
         faults,
         doorbells,
-        cans,
-        messages,
     ] = lists;
     let mut declared = system_keys(system, report);
     declared.processes = processes.into_iter().map(|raw| process(raw, report)).collect();
@@ -97,8 +94,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.sections = sections.into_iter().map(|raw| section::section(raw, report)).collect();
     declared.faults = faults.into_iter().filter_map(|raw| fault::fault(raw, report)).collect();
     declared.doorbells = doorbells.into_iter().map(|raw| cores::doorbell(raw, report)).collect();
-    declared.cans = cans.into_iter().map(|raw| can::can(raw, report)).collect();
-    declared.messages = messages.into_iter().map(|raw| can::message(raw, report)).collect();
+    can::read(can_lists, &mut declared, report);
     declared.scheduling = vcpu::scheduling(scheduling, report);
     declared
 }

@@ -76,9 +76,9 @@ pub(crate) struct Origin {
     pub chains: Vec<Span>,
     /// The names of the endpoints.
     pub endpoints: Vec<Span>,
-    /// The names of the CAN buses.
+    /// The name of each CAN bus.
     pub cans: Vec<Span>,
-    /// The names of the messages on CAN buses.
+    /// The name of each message on a CAN bus.
     pub messages: Vec<Span>,
     /// The header of `[scheduling]`, or of the system.
     pub scheduling: Span,

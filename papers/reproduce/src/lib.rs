@@ -14,6 +14,7 @@ mod decisions;
 pub mod fig12;
 mod largest_rate;
 mod linux_twin;
+mod mts;
 mod parallel;
 mod progress;
 mod report;
@@ -58,12 +59,13 @@ pub enum Effort {
 type Reproduction = fn(Effort, &Progress) -> Result<Report, Failure>;
 
 /// Everything that can be reproduced.
-const ALL: [(&str, Reproduction); 9] = [
+const ALL: [(&str, Reproduction); 10] = [
     ("csd", csd::reproduce),
     ("semaphores", semaphores::reproduce),
     ("decisions", decisions::reproduce),
     ("fig12", fig12::reproduce),
     ("largest-rate", largest_rate::reproduce),
+    ("mts", mts::reproduce),
     ("linux-twin", linux_twin::reproduce),
     ("tuned-pipes", tuned_pipes::reproduce),
     ("usb-latency", usb::latency),
@@ -167,7 +169,7 @@ mod tests {
         assert_eq!(
             refused.to_string(),
             "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, \
-             largest-rate, linux-twin, tuned-pipes, usb-latency, usb-throughput"
+             largest-rate, mts, linux-twin, tuned-pipes, usb-latency, usb-throughput"
         );
         assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
         assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);

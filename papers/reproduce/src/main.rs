@@ -11,8 +11,8 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "diapason reproduce", bin_name = "diapason reproduce", after_help = EXIT_CODES)]
 struct Arguments {
-    /// The reproductions to make: csd, semaphores, decisions, fig12, largest-rate, linux-twin,
-    /// tuned-pipes, usb-latency, usb-throughput [default: everything].
+    /// The reproductions to make: csd, semaphores, decisions, fig12, largest-rate, mts,
+    /// linux-twin, tuned-pipes, usb-latency, usb-throughput [default: everything].
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Fewer workloads: seconds instead of minutes.

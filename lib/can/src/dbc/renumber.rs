@@ -12,7 +12,7 @@ const EXTENDED: u32 = 1 << 31;
 const DIRECT: [&str; 6] = ["BO_", "VAL_", "SIG_VALTYPE_", "SG_MUL_VAL_", "BO_TX_BU_", "SIG_GROUP_"];
 /// Lines that say what they are about before the number.
 const ABOUT: [&str; 3] = ["CM_", "BA_", "BA_REL_"];
-/// Those that have the number of a message next, or after a node's name.
+/// The words behind those after which the number of a message comes, at once or after a node.
 const OF_MESSAGE: [&str; 2] = ["BO_", "SG_"];
 const OF_NODE: [&str; 2] = ["BU_BO_REL_", "BU_SG_REL_"];
 
@@ -60,7 +60,7 @@ fn with_number(line: &str, ids: &[(Id, Id)]) -> String {
     format!("{}{}{}", &line[..from], number(*new), &line[to..])
 }
 
-/// Where the number of a message is in a line.
+/// The place of a message's number in a line.
 fn place(line: &str) -> Option<(usize, usize)> {
     let mut words = Words { line, at: 0 };
     let keyword = words.next()?;

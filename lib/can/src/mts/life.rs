@@ -15,7 +15,7 @@ use diapason_abi::Nanos;
 
 /// A message of a set: of high speed by code, of low speed by priority, or not due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Which {
+pub enum LifeStream {
     High(usize),
     Low(usize),
     /// A frame that is not due and has an identifier of its own, by its number.
@@ -24,24 +24,24 @@ pub enum Which {
 
 /// One message that comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Coming {
+pub struct LifeMessage {
     /// When it came, by the common time.
     pub came: Nanos,
     /// When it is in the queue of its node.
     pub queued: Nanos,
-    pub which: Which,
+    pub which: LifeStream,
     /// The number of its node.
     pub node: usize,
 }
 
 /// A node of a life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unit {
+pub struct LifeUnit {
     /// By how many nanoseconds its clock is before the common time.
     pub offset: i64,
     /// It is switched on at this time.
     pub joins: Nanos,
-    /// It does not hear one in this many frames that tell to renew; 0: it hears all.
+    /// It does not hear one of so many frames that tell to renew; 0: it hears all.
     pub deaf: u64,
 }
 
@@ -53,13 +53,13 @@ pub struct Frames {
     pub other: Vec<Frame>,
 }
 
-/// The events of a life.
+/// The outcome of a life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Messages that were sent.
     pub sent: u64,
     /// Late messages, or such that were never sent: node and message.
-    pub late: Vec<(usize, Which)>,
+    pub late: Vec<(usize, LifeStream)>,
     /// Frames that began although a more urgent high-speed message waited, on a bus that was not
     /// idle just before.
     pub inverted: u64,
@@ -82,7 +82,7 @@ enum Act {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     node: usize,
-    which: Option<Which>,
+    which: Option<LifeStream>,
     frame: Frame,
     queued: Nanos,
     due: Nanos,
@@ -101,8 +101,8 @@ struct Waiting {
 pub fn live(
     set: &MtsSet,
     frames: &Frames,
-    units: &[Unit],
-    comings: &[Coming],
+    units: &[LifeUnit],
+    comings: &[LifeMessage],
     draw: &mut dyn FnMut(u64) -> u64,
 ) -> Result<Outcome, MtsRefusal> {
     for node in 0..units.len() {
@@ -117,8 +117,8 @@ pub fn live(
 struct Life<'a> {
     set: &'a MtsSet,
     frames: &'a Frames,
-    units: &'a [Unit],
-    comings: &'a [Coming],
+    units: &'a [LifeUnit],
+    comings: &'a [LifeMessage],
     draw: &'a mut dyn FnMut(u64) -> u64,
     bus: Bus,
     nodes: Vec<NodeId>,
@@ -137,8 +137,8 @@ impl<'a> Life<'a> {
     fn new(
         set: &'a MtsSet,
         frames: &'a Frames,
-        units: &'a [Unit],
-        comings: &'a [Coming],
+        units: &'a [LifeUnit],
+        comings: &'a [LifeMessage],
         draw: &'a mut dyn FnMut(u64) -> u64,
     ) -> Life<'a> {
         let mut bus = Bus::new(set.rate);
@@ -146,7 +146,7 @@ impl<'a> Life<'a> {
         let nodes = units.iter().map(|_| bus.add_node(setup())).collect();
         // Somebody is always there to acknowledge.
         bus.add_node(setup());
-        let keeper = |_: &Unit| Renewal::new(set.epochs, set.clocks, set.renewal);
+        let keeper = |_: &LifeUnit| Renewal::new(set.epochs, set.clocks, set.renewal);
         let mut acts = BinaryHeap::new();
         for (number, coming) in comings.iter().enumerate() {
             acts.push(Reverse((coming.queued, Act::Come(number))));
@@ -278,7 +278,7 @@ impl<'a> Life<'a> {
     }
 
     fn come(&mut self, now: Nanos, number: usize) {
-        let Coming { came, which, node, .. } = self.comings[number];
+        let LifeMessage { came, which, node, .. } = self.comings[number];
         if now < self.units[node].joins {
             return;
         }
@@ -293,18 +293,18 @@ impl<'a> Life<'a> {
             marked: false,
         };
         let it = match which {
-            Which::High(code) => {
+            LifeStream::High(code) => {
                 let message = &self.set.high[code];
                 let distance = message.deadline - self.set.rate.time(message.bits.into());
                 let start_by = self.clock(node, came) + distance;
                 waiting(self.frames.high[code], came + message.deadline, start_by)
             }
-            Which::Low(rank) => {
+            LifeStream::Low(rank) => {
                 let message = &self.set.low[rank];
                 let frame = self.frames.low[rank].with_id(message.id);
                 waiting(frame, came + message.deadline, Nanos::FOREVER)
             }
-            Which::Other(number) => {
+            LifeStream::Other(number) => {
                 waiting(self.frames.other[number], Nanos::FOREVER, Nanos::FOREVER)
             }
         };
@@ -314,7 +314,7 @@ impl<'a> Life<'a> {
     /// A message is in the queue of its node, or waits there until the node knows the epoch.
     fn queue(&mut self, now: Nanos, mut it: Waiting) {
         let keeper = &self.keepers[it.node];
-        if let Some(Which::High(_)) = it.which {
+        if let Some(LifeStream::High(_)) = it.which {
             let Some(epoch) = keeper.epoch() else {
                 self.held.push(it);
                 return;
@@ -335,7 +335,7 @@ impl<'a> Life<'a> {
 
     /// The message with the identifier of an epoch.
     fn identified(&mut self, it: Waiting, epoch: Nanos) -> Waiting {
-        let Some(Which::High(code)) = it.which else { return it };
+        let Some(LifeStream::High(code)) = it.which else { return it };
         let code = u16::try_from(code).unwrap_or(u16::MAX);
         if let Ok(id) = self.set.epochs.id(code, it.start_by, epoch) {
             Waiting { frame: it.frame.with_id(id), epoch, ..it }
@@ -351,7 +351,7 @@ impl<'a> Life<'a> {
         own.map(|(ticket, _)| *ticket).collect()
     }
 
-    /// All frames that wait at a node tell to renew from now on. A frame that just takes part in
+    /// All that waits at a node tells to renew from now on. A message that just takes part in
     /// arbitration is tried again after it.
     fn mark(&mut self, now: Nanos, node: usize) {
         if !self.keepers[node].tells() {
@@ -418,8 +418,8 @@ impl<'a> Life<'a> {
         let was_idle = began > self.ended + space;
         // A frame that was under way when its node renewed keeps the identifier of before.
         let epoch = match sent.which {
-            Some(Which::High(_)) if frame.id() == sent.frame.id() => sent.epoch,
-            Some(Which::High(_)) => sent.epoch - self.set.epochs.epoch(),
+            Some(LifeStream::High(_)) if frame.id() == sent.frame.id() => sent.epoch,
+            Some(LifeStream::High(_)) => sent.epoch - self.set.epochs.epoch(),
             _ => Nanos::ZERO,
         };
         let own = self.order(sent, epoch);
@@ -437,11 +437,11 @@ impl<'a> Life<'a> {
     /// The order in which messages go, the most urgent first.
     fn order(&self, it: &Waiting, epoch: Nanos) -> (u8, u64, usize) {
         match it.which {
-            Some(Which::High(code)) => {
+            Some(LifeStream::High(code)) => {
                 let region = it.start_by.max(epoch).0 / self.set.epochs.region().0;
                 (0, region, code)
             }
-            Some(Which::Low(rank)) => (1, 0, rank),
+            Some(LifeStream::Low(rank)) => (1, 0, rank),
             _ => (2, 0, 0),
         }
     }
@@ -449,7 +449,7 @@ impl<'a> Life<'a> {
     /// All nodes hear a frame that tells to renew.
     fn tell(&mut self, now: Nanos) {
         for node in 0..self.units.len() {
-            let Unit { deaf, joins, .. } = self.units[node];
+            let LifeUnit { deaf, joins, .. } = self.units[node];
             if now < joins || (deaf > 0 && (self.draw)(deaf) == 0) {
                 continue;
             }

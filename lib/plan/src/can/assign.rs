@@ -1,4 +1,4 @@
-//! Assigns identifiers to messages.
+//! The identifier of every message.
 
 use super::CanName;
 use diapason_can::frame::{extended, standard};

@@ -1,0 +1,66 @@
+//! Tables 7.1, 7.3 and 7.4: what the measured operations add up to.
+//!
+//! This system has no driver of a controller with buffers, so it has no column of its own. The
+//! arithmetic of §7.5.3 can be checked, and how it depends on a queue and on buffers.
+
+use crate::{Report, Row};
+use diapason::table::{Align, Table};
+
+/// Table 7.3 in µs: identifier, insertion, per place in the queue, transfer, preemption, interrupt,
+/// the rest.
+const IDENTIFIER: f64 = 3.0;
+const INSERT: f64 = 6.3;
+const PER_PLACE: f64 = 1.55;
+const TRANSFER: f64 = 7.8;
+const PREEMPT: f64 = 7.8;
+const INTERRUPT: f64 = 42.4;
+const REST: f64 = 6.0;
+/// Table 7.4 in µs: the periodic task, an arrival with reading and looking up, one identifier.
+const TASK: f64 = 68.0;
+const ARRIVAL: f64 = 40.4 + 7.8 + 3.0;
+const UPDATE: f64 = 2.8;
+/// The dissertation rounds to a tenth.
+const ROUNDED: f64 = 0.1;
+
+/// Table 7.1: a message with a buffer of its own.
+fn dedicated() -> f64 {
+    IDENTIFIER + TRANSFER + REST
+}
+
+/// Table 7.1: a message that is queued, with Q − I buffers refilled by one interrupt, at the head.
+fn queued(refilled: f64, identifier: f64) -> f64 {
+    identifier + INSERT + TRANSFER + PREEMPT + INTERRUPT / refilled + REST
+}
+
+/// Adds the tables and their sums.
+pub fn add(report: &mut Report) {
+    let sums = [
+        ("table7.3.dedicated", 16.8, dedicated()),
+        ("table7.3.queued", 36.2, queued(8.0, IDENTIFIER)),
+        ("table7.3.queued-low", 33.2, queued(8.0, 0.0)),
+        ("table7.3.queued-low-3-buffers", 70.3, queued(1.0, 0.0)),
+        ("table7.3.queued-high-3-buffers", 73.3, queued(1.0, IDENTIFIER)),
+        ("table7.3.average", 23.9, 0.9 * dedicated() + 0.1 * (queued(1.0, 0.0) + 11.0 * PER_PLACE)),
+        ("table7.4.epoch", 184.4, TASK + 2.0 * ARRIVAL + 5.0 * UPDATE),
+    ];
+    let mut table = Table::new(&[
+        ("sum", Align::Left),
+        ("said, us", Align::Right),
+        ("added up, us", Align::Right),
+    ]);
+    for (id, said, ours) in sums {
+        table.row(vec![id.to_owned(), format!("{said:.1}"), format!("{ours:.2}")]);
+        let row = Row::numbers(id, "us", Some(said), ours);
+        report.rows.push(row.holds((said - ours).abs() <= ROUNDED));
+    }
+    let heading = "Tables 7.3 and 7.4 by table 7.1, on a 68040 at 25 MHz; + 1.55 us for each place \
+                   of the queue";
+    report.sections.push((heading.into(), table.render()));
+    for (id, epoch, said) in [("2ms", 2_000.0, 9.0), ("3ms", 3_000.0, 6.0), ("4ms", 4_000.0, 4.6)] {
+        let share = 100.0 * (TASK + 2.0 * ARRIVAL + 5.0 * UPDATE) / epoch;
+        let row = Row::numbers(&format!("table7.4.share-{id}"), "%", Some(said), share);
+        report.rows.push(row.holds((said - share).abs() <= 0.5).note(
+            "of the processor for renewals; ours in instructions needs a driver that there is not",
+        ));
+    }
+}
