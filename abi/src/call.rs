@@ -163,7 +163,7 @@ pub const OWNER_DIED: u64 = 1;
 pub const MEASUREMENT: u64 = 1 << 63;
 /// Set in the result of a call that has done a part and is to be repeated: `ShmAttach` while pages
 /// are prepared, `ProcCreate` while an earlier life of the process ends, `ThreadExit` of a thread
-/// that holds very many mutexes.
+/// that holds very many mutexes, a deletion while there are waiters to be sent away.
 pub const PARTIAL: u64 = 1 << 62;
 
 /// Where a result that names an address has the number of pages there.

@@ -4,8 +4,9 @@
 //! and procedural macros, which must be linked like ordinary programs.
 
 use crate::input::Input;
-use crate::workspace::{INSTALLED_KERNEL, INSTALLED_PROGRAMS};
+use crate::workspace::{INSTALLED_KERNEL, INSTALLED_OBSERVING, INSTALLED_PROGRAMS};
 use crate::{Failure, Workspace};
+use diapason_system::RunOptions;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,6 +25,8 @@ pub const PROGRAM_FOLDERS: [&str; 3] = ["user/apps", "user/servers", "papers/app
 pub enum Kind {
     /// Linked at fixed addresses, run in ring 0.
     Kernel,
+    /// A kernel that can also keep the flight record and time its paths.
+    ObservingKernel,
     /// Position-independent, one per process.
     Programs,
 }
@@ -33,6 +36,7 @@ impl Kind {
     const fn folder(self) -> &'static str {
         match self {
             Kind::Kernel => "kernel",
+            Kind::ObservingKernel => "observing",
             Kind::Programs => "programs",
         }
     }
@@ -40,7 +44,9 @@ impl Kind {
     /// The one place for compiler and linker flags.
     pub(crate) fn flags(self, root: &Path) -> Vec<String> {
         let (model, script, own): (_, _, &[&str]) = match self {
-            Kind::Kernel => ("static", "kernel/x86_64/kernel.ld", &["-static", "-no-pie"]),
+            Kind::Kernel | Kind::ObservingKernel => {
+                ("static", "kernel/x86_64/kernel.ld", &["-static", "-no-pie"])
+            }
             Kind::Programs => (
                 "pic",
                 "user/rt/program.ld",
@@ -52,7 +58,7 @@ impl Kind {
         link.push(format!("-Wl,-T,{}", root.join(script).display()));
         link.extend(["-Wl,--build-id=none", "-Wl,-z,max-page-size=4096"].map(String::from));
         let mut flags = vec![format!("-Crelocation-model={model}")];
-        if self == Kind::Kernel {
+        if self != Kind::Programs {
             flags.push("-Cno-redzone=yes".into());
             // The linker script tells functions apart by name, also instances of generic ones.
             flags.push("-Csymbol-mangling-version=v0".into());
@@ -66,17 +72,19 @@ impl Kind {
 
     fn packages(self, workspace: &Workspace) -> Result<Vec<String>, Failure> {
         match self {
-            Kind::Kernel => Ok(vec![KERNEL.into()]),
+            Kind::Kernel | Kind::ObservingKernel => Ok(vec![KERNEL.into()]),
             Kind::Programs => program_packages(workspace.root()),
         }
     }
 }
 
 /// The result of a build.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Built {
     /// The kernel's ELF file.
     pub kernel: PathBuf,
+    /// That of the kernel for runs that are recorded or watched.
+    pub observing: PathBuf,
     /// The programs' ELF files by name.
     pub programs: BTreeMap<String, PathBuf>,
     /// All programs of the user's project; those that nothing names are not built.
@@ -84,6 +92,13 @@ pub struct Built {
 }
 
 impl Built {
+    /// The kernel's ELF file for a run with these options.
+    #[must_use]
+    pub fn kernel_for(&self, options: &RunOptions) -> &Path {
+        let observed = options.watch || options.record_bytes > 0;
+        if observed { &self.observing } else { &self.kernel }
+    }
+
     /// The bytes of a program as the archive wants them: what is loaded, without debug data.
     ///
     /// # Errors
@@ -121,12 +136,13 @@ pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
     if workspace.is_installed() {
         return installed(workspace.root());
     }
-    let mut kernel = executables(workspace, Kind::Kernel)?;
+    let kernel = |kind| {
+        let missing = || Failure::Ours(format!("the package {KERNEL} has no program {KERNEL}"));
+        executables(workspace, kind)?.remove(KERNEL).ok_or_else(missing)
+    };
+    let (kernel, observing) = (kernel(Kind::Kernel)?, kernel(Kind::ObservingKernel)?);
     let programs = executables(workspace, Kind::Programs)?;
-    let kernel = kernel
-        .remove(KERNEL)
-        .ok_or_else(|| Failure::Ours(format!("the package {KERNEL} has no program {KERNEL}")))?;
-    Ok(Built { kernel, programs, own: Vec::new() })
+    Ok(Built { kernel, observing, programs, own: Vec::new() })
 }
 
 /// Returns what an installed folder has.
@@ -136,7 +152,8 @@ fn installed(root: &Path) -> Result<Built, Failure> {
         .map_err(|error| Failure::io(format!("read {}", folder.display()), &error))?;
     let program = |path: PathBuf| Some((path.file_name()?.to_str()?.to_owned(), path));
     let programs = entries.flatten().filter_map(|entry| program(entry.path())).collect();
-    Ok(Built { kernel: root.join(INSTALLED_KERNEL), programs, own: Vec::new() })
+    let (kernel, observing) = (root.join(INSTALLED_KERNEL), root.join(INSTALLED_OBSERVING));
+    Ok(Built { kernel, observing, programs, own: Vec::new() })
 }
 
 /// Runs clippy on kernel or programs, warnings being errors; true if it is content.
@@ -158,6 +175,9 @@ fn cargo(workspace: &Workspace, action: &str, kind: Kind) -> Result<Command, Fai
     command.arg("--target-dir").arg(workspace.target().join(kind.folder()));
     for package in kind.packages(workspace)? {
         command.args(["-p", &package]);
+    }
+    if kind == Kind::ObservingKernel {
+        command.args(["--features", "observing"]);
     }
     command.env("CARGO_ENCODED_RUSTFLAGS", kind.flags(workspace.root()).join("\x1f"));
     Ok(command)
@@ -263,7 +283,7 @@ mod tests {
     #[test]
     fn an_unknown_program_is_answered_with_the_known_ones() {
         let programs = BTreeMap::from([("a".into(), "a".into()), ("b".into(), "b".into())]);
-        let mut built = Built { kernel: PathBuf::new(), programs, own: Vec::new() };
+        let mut built = Built { programs, ..Built::default() };
         assert!(built.program("c").unwrap_err().ends_with("there are: a, b"));
         built.own = vec!["b".into(), "d".into()];
         let known = "your project has: b, d";

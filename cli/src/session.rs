@@ -57,8 +57,7 @@ impl Session {
     /// Returns the session of a system with nothing to boot.
     pub(crate) fn unbuilt(system: System) -> Session {
         let plan = Plan::of(&system, system.clock_hz);
-        let (kernel, programs, own) = Default::default();
-        let built = Built { kernel, programs, own };
+        let built = Built::default();
         let options = RunOptions { horizon_ns: 1, record_bytes: 0, watch: false };
         let (names, proved, archive) = (Names::of(&system), plan.holds(), Vec::new());
         let captures = Request::default();
@@ -112,7 +111,7 @@ impl Session {
     pub fn boot(&self) -> Boot<'_> {
         let memory = self.system.memory.saturating_add(u64::from(self.options.record_bytes));
         Boot {
-            kernel: &self.built.kernel,
+            kernel: self.built.kernel_for(&self.options),
             archive: &self.archive,
             devices: qemu::devices(&self.system),
             plugged: plugged::plugs(&self.system),

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 pub const HOME: &str = "DIAPASON_HOME";
 /// The compiled kernel of an installed folder, and the folder of its compiled programs.
 pub const INSTALLED_KERNEL: &str = "boot/kernel";
+/// The kernel of runs that are recorded or watched, in an installed folder.
+pub const INSTALLED_OBSERVING: &str = "boot/observing-kernel";
 pub const INSTALLED_PROGRAMS: &str = "boot/programs";
 /// An installed folder, seen from the folder of the command.
 const BESIDE: &str = "../lib/diapason";

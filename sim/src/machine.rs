@@ -223,7 +223,7 @@ impl Machine for Simulated {
     fn show_process(&mut self, process: ProcessId, visible: bool) {
         let bit = 1u64 << process.index();
         self.hidden = if visible { self.hidden & !bit } else { self.hidden | bit };
-        // What its threads had begun to do, nobody does any more.
+        // Its threads never end what they had begun.
         for (owed, place) in self.owed.iter_mut().zip(&self.places) {
             if place.process == process.index() {
                 *owed = Nanos::ZERO;

@@ -16,7 +16,7 @@ use crate::works::Works;
 use diapason_abi::record::Record;
 use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, layout};
-use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, Passed, ThreadId, take_walked};
+use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, ThreadId, take_walked};
 use diapason_costs::counted::{Cost, Costs, KernelEntry};
 
 /// How a run ended.
@@ -350,7 +350,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             let read = self.now;
             self.observer.moment(begun, read, Moment::Kernel(cause));
             let _ = take_walked();
-            let Passed { sender, decision } = self.decide(cause);
+            let decision = self.decide(cause);
             let loops = if matches!(cause, Cause::Boot) { 0 } else { take_walked() };
             self.watch(cause.entry(self.now, &decision));
             let stays = decision.run == before && before.is_some();
@@ -363,7 +363,7 @@ impl<'a, O: Observer> Processor<'a, O> {
                 self.kernel.check_invariants();
             }
             self.note_rings();
-            let undelivered = self.settle(sender, &decision);
+            let undelivered = self.settle(&decision);
             self.observer.decided(read, self.now, &self.kernel, &decision);
             match undelivered {
                 Some(fault) => cause = fault,
@@ -373,20 +373,19 @@ impl<'a, O: Observer> Processor<'a, O> {
     }
 
     /// Enters the core as the metal does: a call goes a short way if nothing has to be decided.
-    fn decide(&mut self, cause: Cause) -> Passed {
+    fn decide(&mut self, cause: Cause) -> Decision {
         let now = self.now;
         if let Cause::Syscall(number, arguments) = cause
             && let Some(call) = CallNumber::decode(number)
         {
-            let passed = self.kernel.shortcut(&mut self.machine, call, arguments, || now);
-            if let Ok(passed) = passed {
-                return passed;
+            let short = self.kernel.short_decision(&mut self.machine, call, arguments, now);
+            if let Some(decision) = short {
+                return decision;
             }
             // The table of costs has the search for a short way in the long one.
             let _ = take_walked();
         }
-        let decision = self.kernel.enter(&mut self.machine, now, cause);
-        Passed { sender: decision.run, decision }
+        self.kernel.enter(&mut self.machine, now, cause)
     }
 
     /// A rung doorbell ends the turn: the core that answers may do something next.
@@ -406,7 +405,7 @@ impl<'a, O: Observer> Processor<'a, O> {
 
     /// The chosen thread's memory becomes visible and its call returns. The message is in the
     /// buffer of `sender`; one that cannot be delivered is a fault of its receiver.
-    fn settle(&mut self, sender: ThreadId, decision: &Decision) -> Option<Cause> {
+    fn settle(&mut self, decision: &Decision) -> Option<Cause> {
         (self.run, self.alarm) = (decision.run, decision.alarm);
         if self.run.is_none() {
             return None;
@@ -416,7 +415,7 @@ impl<'a, O: Observer> Processor<'a, O> {
         if let Some(result) = decision.result {
             self.machine.contexts[slot].answer(result);
         }
-        let message = self.kernel.threads[sender].message();
+        let message = self.kernel.threads[self.run].message();
         if decision.deliver_to == 0 || self.machine.deliver(decision.deliver_to, message) {
             return None;
         }

@@ -6,7 +6,7 @@
 
 use diapason::arguments::described;
 use diapason::metal::{self, Built};
-use diapason::workspace::{INSTALLED_KERNEL, INSTALLED_PROGRAMS};
+use diapason::workspace::{INSTALLED_KERNEL, INSTALLED_OBSERVING, INSTALLED_PROGRAMS};
 use diapason::{Failure, Workspace};
 use serde_json::Value;
 use std::fs;
@@ -98,6 +98,7 @@ pub fn package(
 /// Fills the folder that the command looks for.
 fn folder_of(workspace: &Workspace, built: &Built, folder: &Path) -> Result<(), Failure> {
     strip(&["--strip-debug"], &built.kernel, &folder.join(INSTALLED_KERNEL))?;
+    strip(&["--strip-debug"], &built.observing, &folder.join(INSTALLED_OBSERVING))?;
     for (name, path) in &built.programs {
         strip(&["--strip-debug"], path, &folder.join(INSTALLED_PROGRAMS).join(name))?;
     }

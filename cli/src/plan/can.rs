@@ -154,7 +154,7 @@ fn assumed(network: &CanNetwork) -> String {
     text
 }
 
-/// The same for programs.
+/// Returns the plans of CAN buses for programs.
 pub fn to_json(plans: &[CanPlan], system: &System) -> Vec<Value> {
     let all = system.cans.iter().zip(plans);
     let bus = |(network, plan): (&CanNetwork, &CanPlan)| {

@@ -5,7 +5,8 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usblib::sensor::{RECORDS, inlet};
+use diapason_usblib::inlet;
+use diapason_usblib::sensor::{PACKETS, Packet, READY, RECORDS};
 use logic::SensorPacket;
 
 entry!(main);
@@ -19,7 +20,7 @@ fn main(_: Arguments) {
 }
 
 fn read() -> Result<(), Errno> {
-    let (mut packets, ready) = inlet()?;
+    let (mut packets, ready) = inlet::<Packet, RECORDS>(PACKETS, READY)?;
     let (mut count, mut last) = (0u64, None);
     let mut say_at = time::now() + SECOND;
     loop {

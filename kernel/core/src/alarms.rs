@@ -125,7 +125,7 @@ impl Alarms {
     }
 
     /// Keeps when the next one is due.
-    #[inline(always)]
+    #[inline(never)]
     pub fn note(&mut self, threads: &Threads<'_>) {
         let bare = self.first_due(threads, PLAIN).min(self.first_due(threads, URGENT));
         self.next = bare.min(self.wakes.first());
@@ -243,6 +243,7 @@ impl Wakes {
     }
 
     /// Changes the time of one rank. Returns whether the earliest time of all has changed.
+    #[inline(never)]
     pub fn set(&mut self, rank: u8, at: Nanos) -> bool {
         let mut node = (usize::from(self.leaves) + usize::from(rank)) % (2 * VCPUS);
         let mut least = at;

@@ -81,12 +81,13 @@ impl Kernel<'_> {
 
     #[inline(never)]
     fn settle(&mut self) {
-        let (vcpu, now) = (self.scheduler.payer, self.now);
-        let owed = core::mem::take(&mut self.scheduler.owed);
-        let elapsed = now - self.scheduler.paid_since;
-        if elapsed + owed == Nanos::ZERO {
+        let now = self.now;
+        if self.charge_plainly(now) {
             return;
         }
+        let vcpu = self.scheduler.payer;
+        let owed = core::mem::take(&mut self.scheduler.owed);
+        let elapsed = now - self.scheduler.paid_since;
         self.scheduler.close_own(&mut self.threads, now);
         self.scheduler.paid_since = self.scheduler.paid_since.max(now);
         let v = &mut self.vcpus[vcpu];
@@ -106,6 +107,24 @@ impl Kernel<'_> {
         }
     }
 
+    /// Charges who pays up to `now`, if some of the budget at hand is left then: nothing has to be
+    /// decided for its VCPU. Returns whether that was done.
+    #[inline(never)]
+    pub(crate) fn charge_plainly(&mut self, now: Nanos) -> bool {
+        let s = &mut self.scheduler;
+        let (elapsed, owed) = (now - s.paid_since, s.owed);
+        if elapsed + owed == Nanos::ZERO {
+            return true;
+        }
+        // A VCPU in the background pays nothing.
+        if !s.plain || !self.vcpus[s.payer].try_charge(elapsed, owed, now) {
+            return false;
+        }
+        s.close_own(&mut self.threads, now);
+        (s.paid_since, s.owed) = (s.paid_since.max(now), Nanos::ZERO);
+        true
+    }
+
     /// From now on the VCPU of the chosen place pays.
     #[inline(never)]
     pub(crate) fn fund(&mut self, next: Nanos, rung: u64) {
@@ -123,31 +142,38 @@ impl Kernel<'_> {
         }
         let rings = if rung == 0 { Nanos::ZERO } else { self.charge_rings(rung, vcpu) };
         let (s, now) = (&mut self.scheduler, self.now);
-        let v = &mut self.vcpus[vcpu];
-        if s.eligible >> (v.rank % 64) & 1 == 0 {
+        if s.eligible >> (self.vcpus[vcpu].rank % 64) & 1 == 0 {
             return;
         }
         s.plain = true;
-        let mut spared = grace;
-        if before != vcpu {
-            let back = core::mem::take(&mut v.comes_back);
-            let planned = !back && v.take_grace(now);
-            spared = if back || planned { self.fees.switch } else { Nanos::ZERO };
-            if !back && before.is_some() {
-                let preempted = &mut self.vcpus[before];
-                preempted.comes_back = s.eligible >> (preempted.rank % 64) & 1 == 1;
-                // A preempted VCPU does not pay for a switch that no plan counts.
-                if preempted.comes_back && !planned {
-                    s.owed = self.fees.switch;
-                }
-            }
+        let spared = if before != vcpu {
+            self.spare_switch(vcpu, before)
         } else {
             // The rest of a switch stays spared.
             s.paid_since = since.max(now);
-        }
+            grace
+        };
+        let s = &mut self.scheduler;
         s.paid_since += spared + rings + prepaid;
         let left = self.vcpus[vcpu].available(now) - s.owed;
         s.call_at = next.min(s.paid_since + left);
+    }
+
+    /// Another VCPU pays than before. Returns what it is spared of the switch.
+    #[inline(always)]
+    pub(crate) fn spare_switch(&mut self, vcpu: VcpuId, before: VcpuId) -> Nanos {
+        let v = &mut self.vcpus[vcpu];
+        let back = core::mem::take(&mut v.comes_back);
+        let planned = !back && v.take_grace(self.now);
+        if !back && before.is_some() {
+            let (s, preempted) = (&mut self.scheduler, &mut self.vcpus[before]);
+            preempted.comes_back = s.eligible >> (preempted.rank % 64) & 1 == 1;
+            // A preempted VCPU does not pay for a switch that no plan counts.
+            if preempted.comes_back && !planned {
+                s.owed = self.fees.switch;
+            }
+        }
+        if back || planned { self.fees.switch } else { Nanos::ZERO }
     }
 
     /// The end of a run: charge what has run up to `now`.

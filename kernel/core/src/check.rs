@@ -65,10 +65,6 @@ impl Kernel<'_> {
         }
         for c in self.conditions.ids() {
             let queue = self.conditions[c].waiters;
-            assert!(
-                self.conditions[c].handle != FREE || queue.is_empty(),
-                "deleted condition in use"
-            );
             let waits = |t: ThreadId| matches!(self.threads[t].wait, Wait::Condition(w) if w == c);
             assert!(members(&self.threads, queue).all(waits), "condition waiter");
             listed += self.check_order(queue);
@@ -239,7 +235,7 @@ impl Kernel<'_> {
                 assert!(held == id, "its owner holds it");
             }
             if s.handle == FREE {
-                assert!(s.waiters.is_empty() && s.owner.is_none(), "deleted semaphore in use");
+                assert!(s.owner.is_none(), "deleted mutex in use");
             } else {
                 assert!(s.waiters.is_empty() || s.count == 0, "waiters though it is free");
                 assert!(s.waiters.is_empty() || !s.mutex, "nobody queues for a mutex");
@@ -254,7 +250,6 @@ impl Kernel<'_> {
         for id in self.mailboxes.ids() {
             let b = &self.mailboxes[id];
             if b.handle == FREE {
-                assert!(b.receivers.is_empty() && b.senders.is_empty(), "deleted mailbox in use");
                 continue;
             }
             let (used, free) = self.mailbox_slots(id);
@@ -318,6 +313,9 @@ impl Kernel<'_> {
             let live = p.threads.ids().filter(|t| !matches!(own(*t), State::Free | State::Ended));
             assert_eq!(live.count(), p.live as usize, "live threads");
             assert!(p.heap.count <= p.heap_max, "heap quota");
+            p.events.check(&self.events, |e| e.next_free);
+            p.semaphores.check(&self.semaphores, |s| s.next_held);
+            p.conditions.check(&self.conditions, |c| c.next_free);
             let there = matches!(p.state, ProcessState::Running | ProcessState::Ending);
             assert_eq!(p.live > 0, there, "a process has threads");
             assert!(!p.hidden || p.state == ProcessState::Ending, "only what ends is hidden");
@@ -329,10 +327,9 @@ impl Kernel<'_> {
             if !there {
                 assert_eq!((p.live, p.heap.count, p.segments, p.devices), (0, 0, 0, 0), "leak");
                 assert!(p.threads.ids().all(|t| own(t) == State::Free), "thread leak");
-                let events = p.events.ids().all(|e: Id<_>| self.events[e].handle == FREE);
-                let private = p.semaphores.ids().all(|s: Id<_>| self.semaphores[s].handle == FREE);
-                let conditions =
-                    p.conditions.ids().all(|c: Id<_>| self.conditions[c].handle == FREE);
+                let events = p.events.ids().all(|e| self.events[e].handle == FREE);
+                let private = p.semaphores.ids().all(|s| self.semaphores[s].handle == FREE);
+                let conditions = p.conditions.ids().all(|c| self.conditions[c].handle == FREE);
                 assert!(events && private && conditions, "object leak");
             }
         }

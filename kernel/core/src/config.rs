@@ -10,7 +10,7 @@ use crate::objects::process::{Process, ProcessState};
 use crate::objects::semaphore::Semaphore;
 use crate::objects::thread::Thread;
 use crate::objects::vcpu::Vcpu;
-use crate::pool::{Id, Pool, Range};
+use crate::pool::{Id, Places, Pool, Range};
 use crate::promise::{Fees, Promise};
 use crate::scheduler::Scheduler;
 use diapason_abi::Nanos;
@@ -193,9 +193,9 @@ impl Pools<'_> {
             state: ProcessState::Idle,
             priority: record.priority,
             threads,
-            semaphores,
-            conditions,
-            events,
+            semaphores: Places::of(semaphores),
+            conditions: Places::of(conditions),
+            events: Places::of(events),
             vcpus,
             vcpu: Id::new(record.vcpu),
             heap_max: record.heap_pages,
@@ -244,6 +244,7 @@ impl<'a> Kernel<'a> {
     #[inline(never)]
     pub fn new(mut pools: Pools<'a>, archive: &Archive<'_>, refused: u64) -> Kernel<'a> {
         let kept = pools.fill(archive, refused);
+        let named = |kind| archive.objects().filter(|o| o.kind == kind).count() as u16;
         let mut frames = Pool::new(pools.frames);
         let free_frames = Chain::of_all(&mut frames, kept);
         let mut kernel = Kernel {
@@ -270,6 +271,8 @@ impl<'a> Kernel<'a> {
             promise: Promise::of(archive),
             fees: Fees::of(archive),
             stage: STAGE,
+            named_semaphores: named(ObjectKind::Semaphore),
+            named_conditions: named(ObjectKind::Condition),
         };
         for kind in [VcpuKind::Main, VcpuKind::Io] {
             for (index, record) in archive.vcpus().enumerate() {

@@ -5,8 +5,9 @@
 //! both live on one VCPU, with no deadline and nobody who waits. Then the two change places, and
 //! there is nothing to decide, and the call has a short way (`shortcut`).
 
+use crate::cross::{Crossing, is_free_to_come};
 use crate::ids::{MailboxId, ThreadId};
-use crate::kernel::{Arguments, Flow, Kernel, Longer, Passed, Refused, Step};
+use crate::kernel::{Arguments, Decision, Flow, Kernel, Longer, Refused, Step};
 use crate::machine::{Machine, UserMemory};
 use crate::objects::thread::{State, Wait};
 use crate::pool::Id;
@@ -20,14 +21,10 @@ impl Kernel<'_> {
         m: &mut impl UserMemory,
         a: Arguments,
         now: impl FnOnce() -> Nanos,
-    ) -> Result<Passed, Longer> {
+    ) -> Result<Decision, Longer> {
         let [send, address, what, receive, deadline] = a;
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let caller = s.running;
-        let c = &mut threads[caller];
-        let bytes = c.message.get_mut(..(what >> 32) as usize).ok_or(Longer::Way)?;
-        m.copy_in(address, bytes).map_err(|_| Longer::Way)?;
-        c.message_length = (what >> 32) as u8;
         let mut boxes = self.mailboxes.again();
         let (to, from) = (boxes.get(send as u16), boxes.get(receive as u16));
         let (Some(to), Some(from)) = (to, from) else { return Err(Longer::Way) };
@@ -42,22 +39,26 @@ impl Kernel<'_> {
         if !waits || receiver.is_none() || to.event.is_some() || deadline != Nanos::FOREVER.0 {
             return Err(Longer::Way);
         }
-        if !s.plain || address == 0 || threads[receiver].alarm.is_set() {
+        let r = &mut threads[receiver];
+        if !s.plain || address == 0 || !is_free_to_come(r, receiver) {
             return Err(Longer::Way);
         }
-        let (c, r) = (&threads[caller], &threads[receiver]);
-        if c.vcpu != s.payer || c.next != caller || r.vcpu != s.payer || r.next != receiver {
+        if r.vcpu != s.payer {
+            return Err(Longer::Across(Crossing::Call(receiver)));
+        }
+        let bytes = r.message.get_mut(..(what >> 32) as usize).ok_or(Longer::Way)?;
+        m.copy_in(address, bytes).map_err(|_| Longer::Way)?;
+        r.message_length = (what >> 32) as u8;
+        let come = r.priority;
+        let c = &mut threads[caller];
+        if c.vcpu != s.payer || c.next != caller {
             return Err(Longer::Way);
         }
-        if !r.parked.is_empty() || !matches!(r.after, Wait::Nothing) {
-            return Err(Longer::Way);
-        }
-        if !s.queue(&mut self.vcpus).replace(c.priority, r.priority, receiver) {
+        if !s.queue(&mut self.vcpus).replace(c.priority, come, receiver) {
             return Err(Longer::Way);
         }
         // From here on nothing fails.
         let now = now();
-        let c = &mut threads[caller];
         (c.state, c.wait, c.after) =
             (State::Blocked, Wait::Receive(Id::new(receive as u16)), Wait::Nothing);
         c.deliver_to = address;
@@ -66,7 +67,7 @@ impl Kernel<'_> {
         s.place = receiver;
         s.pass(&mut threads, caller, receiver, now);
         let resumed = threads[receiver].come_back(what);
-        Ok(Passed { sender: caller, ..self.passed(receiver, resumed, now) })
+        Ok(self.passed(receiver, resumed, now))
     }
 
     /// `MboxCall(send, address, length << 32 | priority, receive, deadline)`. All that can be

@@ -8,8 +8,9 @@ mod memory;
 
 pub use memory::KernelMemory;
 
+use crate::cross::Crossed;
 use crate::ids::{FrameId, ProcessId, ThreadId};
-use crate::kernel::{Arguments, Cause, Decision, Fault, Kernel};
+use crate::kernel::{Arguments, Cause, Decision, Fault, Kernel, Longer};
 use crate::machine::{BadAddress, Machine, UserMemory};
 use crate::pool::Id;
 use diapason_abi::archive::{Archive, DeviceRecord};
@@ -32,6 +33,27 @@ pub fn with_kernel<R>(archive: &Archive<'_>, body: impl FnOnce(Kernel<'_>) -> R)
 
 /// The fault of a thread in a hidden window.
 pub const HIDDEN: Fault = Fault { cause: FaultCause::Instruction, address: 0, instruction: 0 };
+
+impl Kernel<'_> {
+    /// Makes a call by a short way, if it has one, and returns what [`Kernel::enter`] would.
+    pub fn short_decision(
+        &mut self,
+        m: &mut impl UserMemory,
+        call: CallNumber,
+        arguments: Arguments,
+        now: Nanos,
+    ) -> Option<Decision> {
+        match self.shortcut(m, call, arguments, || now) {
+            Ok(decision) => Some(decision),
+            Err(Longer::Across(crossing)) => match self.across(m, crossing, arguments, now) {
+                Crossed::Nothing => None,
+                Crossed::Over => Some(self.resume_running()),
+                Crossed::Stays(result) => Some(self.goes_back(result)),
+            },
+            Err(_) => None,
+        }
+    }
+}
 
 /// Bytes of user memory a process has in [`HostMachine`], from the start of its window.
 pub const USER_BYTES: u64 = 0x1_0000;
@@ -213,6 +235,8 @@ pub struct Host<'a> {
     pub tried_every: u64,
     /// Calls that went the way of [`Kernel::shortcut`], by kind.
     pub shortcuts: BTreeMap<CallNumber, u64>,
+    /// Interrupts whose threads ran at once.
+    pub plain_interrupts: u64,
 }
 
 impl<'a> Host<'a> {
@@ -227,6 +251,7 @@ impl<'a> Host<'a> {
             results: VecDeque::new(),
             tried_every: 2,
             shortcuts: BTreeMap::new(),
+            plain_interrupts: 0,
         };
         host.enter(Cause::Boot);
         host
@@ -240,23 +265,31 @@ impl<'a> Host<'a> {
 
     /// Enters with a cause, checks every invariant, and delivers what is to be delivered.
     pub fn enter(&mut self, cause: Cause) {
+        let tried = self.kernel.entries().is_multiple_of(self.tried_every);
+        if tried
+            && let Cause::Irq(device) = cause
+            && self.kernel.interrupt_plainly(&mut self.machine, device, self.now)
+        {
+            self.plain_interrupts += 1;
+            let decision = self.kernel.resume_running();
+            return self.follow(decision);
+        }
         let decision = self.kernel.enter(&mut self.machine, self.now, cause);
-        self.follow(decision.run, decision);
+        self.follow(decision);
     }
 
-    /// Acts on a decision, whose message is in the buffer of `sender`, and what follows from it.
-    fn follow(&mut self, mut sender: ThreadId, mut decision: Decision) {
+    /// Acts on a decision and what follows from it.
+    fn follow(&mut self, mut decision: Decision) {
         loop {
             self.kernel.check_invariants();
-            let Some((fault, run)) = self.settle(sender, decision) else { break };
+            let Some((fault, run)) = self.settle(decision) else { break };
             assert_eq!(run, self.running());
             decision = self.kernel.enter(&mut self.machine, self.now, Cause::Fault(fault));
-            sender = decision.run;
         }
     }
 
     /// Acts on a decision; a message that cannot be delivered is a fault of its receiver.
-    fn settle(&mut self, sender: ThreadId, decision: Decision) -> Option<(Fault, ThreadId)> {
+    fn settle(&mut self, decision: Decision) -> Option<(Fault, ThreadId)> {
         self.decision = decision;
         let run = decision.run;
         if run.is_none() {
@@ -266,7 +299,7 @@ impl<'a> Host<'a> {
         if self.machine.hidden >> self.machine.current & 1 == 1 {
             return Some((HIDDEN, run));
         }
-        let message = self.kernel.threads[sender].message();
+        let message = self.kernel.threads[run].message();
         let failed = decision.deliver_to != 0
             && self.machine.copy_out(decision.deliver_to, message).is_err();
         if failed {
@@ -295,10 +328,10 @@ impl<'a> Host<'a> {
         }
         if let Some(call) = call {
             let now = self.now;
-            let passed = self.kernel.shortcut(&mut self.machine, call, arguments, || now);
-            if let Ok(passed) = passed {
+            let decision = self.kernel.short_decision(&mut self.machine, call, arguments, now);
+            if let Some(decision) = decision {
                 *self.shortcuts.entry(call).or_default() += 1;
-                return self.follow(passed.sender, passed.decision);
+                return self.follow(decision);
             }
         }
         match self.kernel.quick(&mut self.machine, number, arguments) {

@@ -108,8 +108,8 @@ impl Kernel<'_> {
     #[must_use]
     pub fn budget_of(&self, id: VcpuId, now: Nanos) -> Option<Nanos> {
         let v = &self.vcpus[id];
-        let running = self.scheduler.payer == id;
-        let used = if running { now - self.scheduler.paid_since } else { Nanos::ZERO };
+        let s = &self.scheduler;
+        let used = if s.payer == id { now - s.paid_since + s.owed } else { Nanos::ZERO };
         let served = !matches!(&v.server, Server::Io(server, _) if server.period() > PERIOD_MAX);
         (v.generation > 0 && served).then(|| v.available(now) - used)
     }

@@ -1,6 +1,7 @@
 //! The kernel of one core: its state, and the words in which it is entered and answers.
 
 use crate::alarms::Alarms;
+use crate::cross::Crossing;
 use crate::ids::{ProcessId, ThreadId};
 use crate::objects::condition::Condition;
 use crate::objects::event::Event;
@@ -10,7 +11,7 @@ use crate::objects::process::Process;
 use crate::objects::semaphore::Semaphore;
 use crate::objects::thread::Thread;
 use crate::objects::vcpu::Vcpu;
-use crate::pool::{Id, Pool, Pooled};
+use crate::pool::{Id, Pool, Pooled, Range};
 use crate::promise::{Fees, Promise};
 use crate::scheduler::Scheduler;
 use diapason_abi::recorder::{Entry, EntryKind};
@@ -94,23 +95,16 @@ impl Decision {
     }
 }
 
-/// A short way was taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Passed {
-    /// In whose buffer the message is that is to be delivered.
-    pub sender: ThreadId,
-    /// As [`Kernel::enter`] would return it.
-    pub decision: Decision,
-}
-
 /// A call did not go a short way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Longer {
-    /// It goes the long one: [`Kernel::enter`]. Nothing was done, but for the caller's message
-    /// buffer: that of a thread that runs is free.
+    /// It goes the long one: [`Kernel::enter`]. Nothing was done, but that who pays may be charged,
+    /// and for the message buffer of who waits for its message: what is in it counts for nothing.
     Way,
     /// It goes the long one and will end in a fault: the caller has no such memory.
     BadAddress(u64),
+    /// It goes from one VCPU to another: [`Kernel::across`].
+    Across(Crossing),
 }
 
 /// How a call leaves its thread.
@@ -173,6 +167,9 @@ pub struct Kernel<'a> {
     pub(crate) promise: Promise,
     /// The most instructions of rounds in a stage of the end of a process. Tests change it.
     pub stage: u64,
+    /// How many semaphores and conditions have names: they come first in their pools.
+    pub(crate) named_semaphores: u16,
+    pub(crate) named_conditions: u16,
 }
 
 impl Kernel<'_> {
@@ -209,8 +206,20 @@ impl Kernel<'_> {
         key: u64,
         of: impl Fn(&T) -> (u64, u64),
     ) -> Result<Id<T::Tag>, Refused> {
+        self.granted_among(pool, pool.len(), key, of)
+    }
+
+    /// As [`Kernel::granted`], if only the first so many objects of the pool have names.
+    #[inline(always)]
+    pub(crate) fn granted_among<T: Pooled>(
+        &self,
+        pool: &Pool<'_, T>,
+        count: u16,
+        key: u64,
+        of: impl Fn(&T) -> (u64, u64),
+    ) -> Result<Id<T::Tag>, Refused> {
         let grant = if key == Key::PRIVATE.0 { 0 } else { self.grant };
-        let found = pool.find(|object| {
+        let found = pool.find_in(Range { first: 0, count }, |object| {
             let (own, allowed) = of(object);
             own == key && allowed & grant != 0
         });

@@ -21,6 +21,7 @@
 //! | `budget`, `ring` | who pays for the time; when an alarm may ring, and who pays for that |
 //! | `helping` | who runs in whose place: priority inheritance, hints |
 //! | `services` | the calls: threads, processes, the services of EMERALDS ch. 3, memory, VCPUs |
+//! | `cross` | from one VCPU to another without a decision |
 //! | `shortcut`, `exchange` | short ways through calls; a call that sends and receives |
 //! | `enter` | the ways in, dispatch of calls, the decision |
 //! | `machine`, `start` | what the core needs of the machine, and what a thread begins with |
@@ -40,6 +41,7 @@ mod alarms;
 mod budget;
 mod check;
 mod config;
+mod cross;
 mod enter;
 mod exchange;
 mod helping;
@@ -62,10 +64,11 @@ pub mod host;
 mod inspect;
 
 pub use config::{Pools, Sizes};
+pub use cross::{Crossed, Crossing};
 pub use ids::{FrameId, ProcessId, ThreadId, VcpuId};
 #[cfg(any(test, feature = "host"))]
 pub use inspect::{Standing, Stock};
-pub use kernel::{Arguments, Cause, Decision, Fault, Kernel, Longer, Passed};
+pub use kernel::{Arguments, Cause, Decision, Fault, Kernel, Longer};
 pub use machine::{BadAddress, Machine, UserMemory};
 pub use objects::condition::Condition;
 pub use objects::event::Event;

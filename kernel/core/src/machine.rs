@@ -49,7 +49,7 @@ pub trait Machine: UserMemory {
     /// `None` means the program's entry point, with the arguments of the description.
     fn start_thread(&mut self, thread: ThreadId, entry: Option<(u64, u64)>);
 
-    /// Shows or hides a process's whole window, while it ends: a thread that goes on in a hidden one
+    /// Shows or hides a process's whole window, while it ends: a thread that runs in a hidden one
     /// faults at its next instruction. Windows are visible at first.
     fn show_process(&mut self, process: ProcessId, visible: bool);
 

@@ -178,3 +178,86 @@ impl Range {
         (self.first..self.first + self.count).map(Id::new)
     }
 }
+
+/// An object of which each process has places of its own.
+pub(crate) trait Private: Pooled + Sized {
+    /// Returns whether a new object may use this place.
+    fn is_spare(&self) -> bool;
+
+    /// The next free place of the process, while this one is free.
+    fn link(&mut self) -> &mut Id<Self::Tag>;
+}
+
+/// The places of one process in a pool. A place is found, and given back, in one step.
+pub(crate) struct Places<G> {
+    range: Range,
+    /// Places, from the first on, that had an object in this life of the process.
+    used: u16,
+    /// The one of them that was given back last.
+    free: Id<G>,
+}
+
+impl<G> Places<G> {
+    pub const EMPTY: Places<G> = Places::of(Range::EMPTY);
+
+    /// All places of this range, free.
+    pub const fn of(range: Range) -> Places<G> {
+        Places { range, used: 0, free: Id::NONE }
+    }
+
+    /// Takes a free place: the one that was given back last, or the first that nobody used. A place
+    /// that is worn out is lost until the process ends, and there is none in this call.
+    #[inline(always)]
+    pub fn take<T: Private<Tag = G>>(&mut self, pool: &mut Pool<'_, T>) -> Option<Id<G>> {
+        let place = self.free;
+        if place.is_some() {
+            self.free = *pool[place].link();
+            return Some(place);
+        }
+        if self.used >= self.range.count {
+            return None;
+        }
+        let place = Id::new(self.range.first + self.used);
+        self.used += 1;
+        pool[place].is_spare().then_some(place)
+    }
+
+    /// Gives a place back whose object has ended.
+    #[inline(always)]
+    pub fn give_back<T: Private<Tag = G>>(&mut self, pool: &mut Pool<'_, T>, place: Id<G>) {
+        if pool[place].is_spare() {
+            *pool[place].link() = core::mem::replace(&mut self.free, place);
+        }
+    }
+
+    /// The places that may have an object.
+    pub const fn used(&self) -> Range {
+        Range { first: self.range.first, count: self.used }
+    }
+
+    /// All places are free.
+    pub fn clear(&mut self) {
+        (self.used, self.free) = (0, Id::NONE);
+    }
+
+    /// Checks that only free places are given out. Returns how many were given back.
+    pub fn check<T: Private<Tag = G>>(
+        &self,
+        pool: &Pool<'_, T>,
+        link: impl Fn(&T) -> Id<G>,
+    ) -> usize {
+        let (mut count, mut at) = (0, self.free);
+        while at.is_some() {
+            assert!(pool[at].is_spare(), "a place that is free has no object");
+            let place = at.index().wrapping_sub(self.range.first);
+            assert!(place < self.used, "a place of the process that was used");
+            (count, at) = (count + 1, link(&pool[at]));
+        }
+        count
+    }
+
+    /// Returns the ids of all places.
+    pub fn ids(&self) -> impl Iterator<Item = Id<G>> + use<G> {
+        self.range.ids()
+    }
+}

@@ -162,6 +162,12 @@ impl Kernel<'_> {
         if vcpu.is_none() {
             return self.alarms.next_due();
         }
+        self.next_ring_for(vcpu)
+    }
+
+    /// Returns when the next alarm is due that may interrupt a VCPU that uses its budget.
+    #[inline(never)]
+    pub(crate) fn next_ring_for(&self, vcpu: VcpuId) -> Nanos {
         let above = self.alarms.wakes.from(self.scheduler.lowest_above(self.vcpus[vcpu].rank));
         let own = self.alarms.first_due(&self.threads, vcpu.index() as Group);
         above.min(own).min(self.alarms.first_due(&self.threads, URGENT))

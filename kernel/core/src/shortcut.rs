@@ -10,8 +10,9 @@
 //!
 //! The report of a fault is handed over the same way; but a process that ends may have alarms.
 
+use crate::cross::{Crossing, is_free_to_come};
 use crate::ids::{MailboxId, ThreadId};
-use crate::kernel::{Arguments, Kernel, Longer, Passed};
+use crate::kernel::{Arguments, Decision, Kernel, Longer};
 use crate::machine::UserMemory;
 use crate::objects::mailbox::receipt;
 use crate::objects::thread::{Resumed, State, Thread, Wait};
@@ -34,7 +35,7 @@ impl Kernel<'_> {
         call: CallNumber,
         a: Arguments,
         now: impl FnOnce() -> Nanos,
-    ) -> Result<Passed, Longer> {
+    ) -> Result<Decision, Longer> {
         match call {
             CallNumber::Yield => self.yield_to_next(now),
             CallNumber::SemLock => self.wait_for_semaphore(a, now),
@@ -49,7 +50,7 @@ impl Kernel<'_> {
 
     /// The next of its equals runs.
     #[inline(always)]
-    fn yield_to_next(&mut self, now: impl FnOnce() -> Nanos) -> Result<Passed, Longer> {
+    fn yield_to_next(&mut self, now: impl FnOnce() -> Nanos) -> Result<Decision, Longer> {
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let caller = s.running;
         let c = &threads[caller];
@@ -76,7 +77,7 @@ impl Kernel<'_> {
         &mut self,
         handle: u64,
         now: impl FnOnce() -> Nanos,
-    ) -> Result<Passed, Longer> {
+    ) -> Result<Decision, Longer> {
         let id = self.semaphore(handle).ok_or(Longer::Way)?;
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let mut semaphores = self.semaphores.again();
@@ -87,9 +88,11 @@ impl Kernel<'_> {
         }
         if !semaphore.mutex {
             let waiter = semaphore.waiters.head;
-            if waiter.is_none() || !is_first(s, &mut self.vcpus, &threads, waiter) {
+            if waiter.is_none() {
                 return Err(Longer::Way);
             }
+            let across = Crossing::Signal(waiter);
+            is_first(s, &mut self.vcpus, &threads, waiter, across)?;
             let now = now();
             semaphore.waiters.head = ThreadId::NONE;
             let resumed = come(s, &mut self.vcpus, &mut threads, (caller, waiter), 0, now);
@@ -121,7 +124,7 @@ impl Kernel<'_> {
         &mut self,
         a: Arguments,
         now: impl FnOnce() -> Nanos,
-    ) -> Result<Passed, Longer> {
+    ) -> Result<Decision, Longer> {
         let [handle, most, ..] = a;
         let id = self.condition(handle).ok_or(Longer::Way)?;
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
@@ -130,15 +133,14 @@ impl Kernel<'_> {
         if most == 0 || waiter.is_none() || !s.plain {
             return Err(Longer::Way);
         }
-        if !is_first(s, &mut self.vcpus, &threads, waiter) {
-            return Err(Longer::Way);
-        }
-        let w = &mut threads[waiter];
-        let mutex = w.wanted_mutex();
+        let mutex = threads[waiter].wanted_mutex();
         let semaphore = &mut self.semaphores[mutex];
-        if semaphore.handle != w.wanted || semaphore.owner.is_some() {
+        if semaphore.handle != threads[waiter].wanted || semaphore.owner.is_some() {
             return Err(Longer::Way);
         }
+        let across = Crossing::Condition(waiter);
+        is_first(s, &mut self.vcpus, &threads, waiter, across)?;
+        let w = &mut threads[waiter];
         let now = now();
         condition.waiters.head = ThreadId::NONE;
         w.result = 0;
@@ -156,7 +158,7 @@ impl Kernel<'_> {
         m: &mut impl UserMemory,
         a: Arguments,
         now: impl FnOnce() -> Nanos,
-    ) -> Result<Passed, Longer> {
+    ) -> Result<Decision, Longer> {
         let [handle, address, length, priority, _] = a;
         let id = self.mailbox(handle).ok_or(Longer::Way)?;
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
@@ -165,9 +167,8 @@ impl Kernel<'_> {
         if receiver.is_none() || mailbox.event.is_some() || !s.plain {
             return Err(Longer::Way);
         }
-        if !is_first(s, &mut self.vcpus, &threads, receiver) {
-            return Err(Longer::Way);
-        }
+        let across = Crossing::Send(receiver);
+        is_first(s, &mut self.vcpus, &threads, receiver, across)?;
         let r = &mut threads[receiver];
         let bytes = r.message.get_mut(..length as usize).ok_or(Longer::Way)?;
         m.copy_in(address, bytes).map_err(|_| Longer::BadAddress(address))?;
@@ -187,7 +188,7 @@ impl Kernel<'_> {
         &mut self,
         a: Arguments,
         now: impl FnOnce() -> Nanos,
-    ) -> Result<Passed, Longer> {
+    ) -> Result<Decision, Longer> {
         let [handle, deadline, hint, ..] = a;
         let id = self.semaphore(handle).ok_or(Longer::Way)?;
         let semaphore = &mut self.semaphores[id];
@@ -200,7 +201,8 @@ impl Kernel<'_> {
             if semaphore.waiters.head.is_some() {
                 return Err(Longer::Way);
             }
-            let next = next_in_line(s, &mut self.vcpus, caller, &threads).ok_or(Longer::Way)?;
+            let across = Crossing::Lock(id);
+            let next = next_in_line(s, &mut self.vcpus, caller, &threads, across)?;
             let now = now();
             semaphore.waiters.head = caller;
             let resumed =
@@ -228,7 +230,7 @@ impl Kernel<'_> {
         &mut self,
         a: Arguments,
         now: impl FnOnce() -> Nanos,
-    ) -> Result<Passed, Longer> {
+    ) -> Result<Decision, Longer> {
         let [handle, address, deadline, hint, _] = a;
         let id = self.mailbox(handle).ok_or(Longer::Way)?;
         let mailbox = &mut self.mailboxes[id];
@@ -238,7 +240,8 @@ impl Kernel<'_> {
         }
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let caller = s.running;
-        let next = next_in_line(s, &mut self.vcpus, caller, &threads).ok_or(Longer::Way)?;
+        let across = Crossing::Receive(id);
+        let next = next_in_line(s, &mut self.vcpus, caller, &threads, across)?;
         let now = now();
         mailbox.receivers.head = caller;
         let resumed =
@@ -255,7 +258,8 @@ impl Kernel<'_> {
         let receiver = mailbox.receivers.head;
         let waits =
             receiver.is_some() && mailbox.event.is_none() && s.payer.is_none() && s.eligible == 0;
-        if !waits || !is_first(s, &mut self.vcpus, &threads, receiver) {
+        let across = Crossing::Send(receiver);
+        if !waits || is_first(s, &mut self.vcpus, &threads, receiver, across).is_err() {
             self.arrived(id, length, priority);
             return false;
         }
@@ -271,28 +275,31 @@ impl Kernel<'_> {
 
     /// `run` has the processor.
     #[inline(always)]
-    pub(crate) fn passed(&mut self, run: ThreadId, resumed: Resumed, now: Nanos) -> Passed {
+    pub(crate) fn passed(&mut self, run: ThreadId, resumed: Resumed, now: Nanos) -> Decision {
         (self.now, self.entries) = (now, self.entries + 1);
-        Passed { sender: run, decision: self.goes_on(run, resumed, self.next_alarm()) }
+        self.goes_on(run, resumed, self.next_alarm())
     }
 }
 
-/// Returns whether a waiting thread can run at once when it gets the object that it waits for. It
-/// must be alone in that list, and more urgent than all ready threads.
+/// Refuses the way unless a waiting thread can run at once when it gets the object that it waits
+/// for. It must be alone in that list, and more urgent than all ready threads. If it lives on
+/// another VCPU, the way leads `across`.
 #[inline(always)]
 fn is_first(
     s: &mut Scheduler,
     vcpus: &mut Pool<'_, Vcpu>,
     threads: &Pool<'_, Thread>,
     waiter: ThreadId,
-) -> bool {
+    across: Crossing,
+) -> Result<(), Longer> {
     let t = &threads[waiter];
-    s.queue(vcpus).is_above_all(t.priority)
-        && t.next == waiter
-        && t.vcpu == s.payer
-        && t.parked.is_empty()
-        && matches!(t.after, Wait::Nothing)
-        && !t.alarm.is_set()
+    if !is_free_to_come(t, waiter) {
+        return Err(Longer::Way);
+    }
+    if t.vcpu != s.payer {
+        return Err(Longer::Across(across));
+    }
+    if s.queue(vcpus).is_above_all(t.priority) { Ok(()) } else { Err(Longer::Way) }
 }
 
 /// Such a thread runs with that result. The caller, whose call returns 0, stays ready.
@@ -314,20 +321,25 @@ fn come(
 }
 
 /// Returns the thread that runs when the caller waits. The caller must run in its own place and be
-/// alone at its priority, and the next in line must be able to run.
+/// alone at its priority, and the next in line must be able to run. If nobody is in line on the
+/// VCPU that pays, the way leads `across`.
 #[inline(always)]
 fn next_in_line(
     s: &mut Scheduler,
     vcpus: &mut Pool<'_, Vcpu>,
     caller: ThreadId,
     threads: &Pool<'_, Thread>,
-) -> Option<ThreadId> {
+    across: Crossing,
+) -> Result<ThreadId, Longer> {
     let c = &threads[caller];
     if s.place != caller || c.next != caller || !s.plain {
-        return None;
+        return Err(Longer::Way);
     }
     let next = s.queue(vcpus).first_without(c.priority);
-    (next.is_some() && threads[next].can_go_on()).then_some(next)
+    if next.is_none() {
+        return Err(if s.payer.is_some() { Longer::Across(across) } else { Longer::Way });
+    }
+    if threads[next].can_go_on() { Ok(next) } else { Err(Longer::Way) }
 }
 
 /// The caller waits, alone in a list, and `next` runs.

@@ -14,8 +14,12 @@ const ROOM: u64 = 1 << 32;
 
 fn plan() -> Plan {
     let plan = lab::plan().semaphore("signal", 0).semaphore("places", 2).condition("changed");
-    plan.mailbox("request", 2).mailbox("reply", 1)
+    let plan = plan.mailbox("request", 2).mailbox("reply", 1);
+    plan.device("chime", 6, false, EVERYBODY)
 }
+
+/// The device that a thread of the experiment waits for.
+const CHIME: u16 = 1;
 
 /// The objects of the experiment.
 struct Things {
@@ -23,6 +27,7 @@ struct Things {
     semaphores: [u64; 2],
     condition: u64,
     mailboxes: [u64; 2],
+    chime: u64,
 }
 
 impl Things {
@@ -32,6 +37,7 @@ impl Things {
             semaphores: ["signal", "places"].map(|name| sys.open(Call::SemCreate, name)),
             condition: sys.open(Call::CvCreate, "changed"),
             mailboxes: ["request", "reply"].map(|name| sys.open(Call::MboxCreate, name)),
+            chime: sys.ok(Call::SetIsr, &[key("chime")]),
         }
     }
 
@@ -45,7 +51,8 @@ impl Things {
         let hint = if random.one_in(6) { mutex } else { NO_HINT };
         // Sometimes a place that the process does not have.
         let place = if random.one_in(200) { 8 } else { at };
-        match random.below(16) {
+        match random.below(18) {
+            16 | 17 => (Call::EventWait, vec![self.chime, deadline, hint]),
             0 => (Call::SleepUntil, vec![later, hint]),
             1 | 2 => (Call::Yield, vec![]),
             3 | 4 => (Call::SemLock, vec![mutex, deadline, hint]),
@@ -104,6 +111,10 @@ fn play(seed: u64, before: u64) -> (Vec<Seen>, BTreeMap<CallNumber, u64>) {
         let mut moves = Vec::new();
         for step in 0..200u64 {
             let later = sys.host.now.0 + 1 + random.below(50);
+            if random.one_in(10) {
+                sys.ring(CHIME);
+                moves.push(seen(sys, Outcome::Blocked));
+            }
             if sys.running().is_none() || random.one_in(8) {
                 sys.until(later);
                 moves.push(seen(sys, Outcome::Blocked));
@@ -144,19 +155,28 @@ fn a_short_way_leads_where_the_long_way_leads() {
     }
 }
 
-/// Where the threads of a game on VCPUs live: two queues by period, one by deadline, or both.
+/// Where the threads of a game on VCPUs live: two queues by period, one by deadline, or both. Half
+/// of the games have two VCPUs more: one for I/O, and one with a short list.
 fn on_vcpus(seed: u64) -> Plan {
     let queues = (seed % 3) as u8;
     let (first, second) = if queues == 2 { (0, 1) } else { (0, 0) };
     let plan = plan().dp_queues(queues.min(1));
-    plan.main_vcpu("A", 2 * MS, 10 * MS, first).main_vcpu("B", 3 * MS, 20 * MS, second)
+    let plan = plan.main_vcpu("A", 2 * MS, 10 * MS, first).main_vcpu("B", 3 * MS, 20 * MS, second);
+    if seed.is_multiple_of(2) {
+        return plan;
+    }
+    let plan = plan.io_vcpu("C", 100_000, 1, first).main_vcpu("D", MS, 15 * MS, second);
+    plan.with_vcpu(|vcpu| (vcpu.replenishments, vcpu.background) = (2, true))
 }
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000 * US;
 
-/// Every thread's budget used, and every VCPU's account.
-type Accounts = (Vec<Nanos>, Vec<Option<[u64; 8]>>);
+/// Every thread's time and the budget that its job used, and every VCPU's account.
+type Accounts = (Vec<(Nanos, Option<[u64; 4]>)>, Vec<Option<[u64; 8]>>);
+
+/// Short ways of each call: how many, and how many of them made another VCPU pay.
+type Ways = BTreeMap<CallNumber, (u64, u64)>;
 
 /// Returns the same without the alarm. The long way looks at the budget again: if more has come
 /// since, it sets the timer to a later end. So the alarm may be too early, but never too late.
@@ -173,20 +193,30 @@ fn in_time(sys: &mut Sys<'_>, mut seen: Seen) -> Seen {
 }
 
 /// Six threads on two VCPUs and on none, for 300 moves that take time.
-fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, BTreeMap<CallNumber, u64>) {
+fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, u64) {
     lab::with(&on_vcpus(seed), |sys| {
         let mut random = Random::new(seed);
         let things = Things::open(sys);
-        let vcpus = ["A", "B"].map(|name| sys.ok(Call::VcpuCreate, &[key(name), 0, 0, 0, 0]));
+        let names = if seed.is_multiple_of(2) { &["A", "B"][..] } else { &["A", "B", "C", "D"] };
+        let open = |name: &&str| sys.ok(Call::VcpuCreate, &[key(name), 0, 0, 0, 0]);
+        let vcpus: Vec<_> = names.iter().map(open).collect();
         for _ in 0..5 {
-            let vcpu = if random.one_in(5) { 0 } else { vcpus[random.below(2) as usize] };
+            let vcpu = vcpus[random.below(vcpus.len() as u64) as usize];
+            let vcpu = if random.one_in(5) { 0 } else { vcpu };
             let priority = 1 + random.below(38);
             sys.call(Call::ThreadCreate, &[0x1000, 0, priority, 0, vcpu]);
         }
         (0..before).for_each(|_| sys.host.enter(Cause::Timer));
-        let mut moves = Vec::new();
+        let (mut moves, mut ways) = (Vec::new(), Ways::new());
+        // Much of what is done takes less time than is spared for a switch.
+        let pause = [200 * US, 2 * US][seed as usize / 2 % 2];
         for step in 0..300u64 {
-            sys.until(sys.host.now.0 + random.below(200) * US);
+            sys.until(sys.host.now.0 + random.below(pause));
+            if random.one_in(10) {
+                sys.ring(CHIME);
+                let state = seen(sys, Outcome::Blocked);
+                moves.push(in_time(sys, state));
+            }
             let later = sys.host.now.0 + (1 + random.below(50)) * 100 * US;
             if sys.running().is_none() || random.one_in(20) {
                 sys.until(later);
@@ -199,40 +229,54 @@ fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, BTreeMap<CallN
             }
             let at = sys.address(0x100 * u64::from(sys.running().index() + 1));
             sys.poke(at, &[step as u8; 20]);
-            let (call, words) = match random.below(if seed.is_multiple_of(4) { 2 } else { 20 }) {
+            let (call, words) = match random.below(if seed % 5 < 2 { 2 } else { 20 }) {
                 0 => things.exchange(&mut random, at),
                 _ => things.call(&mut random, at, later),
             };
+            let short = |sys: &Sys<'_>| sys.host.shortcuts.get(&call).copied().unwrap_or(0);
+            let (payer, before) = (sys.host.kernel.payer(), short(sys));
             let outcome = sys.call(call, &words);
+            let (taken, crossed) = (short(sys) - before, sys.host.kernel.payer() != payer);
+            let way = ways.entry(call).or_default();
+            (way.0, way.1) = (way.0 + taken, way.1 + taken * u64::from(crossed));
             let state = seen(sys, outcome);
             moves.push(in_time(sys, state));
         }
         let now = sys.host.now;
         let kernel = &mut sys.host.kernel;
         kernel.close_accounts(now);
-        let used = kernel.threads.ids().map(|id| kernel.threads[id].used).collect();
+        let of = |id| (kernel.threads[id].used, kernel.job_account(id, now));
+        let used = kernel.threads.ids().map(of).collect();
         let accounts = kernel.vcpus.ids().map(|id| kernel.account_of(id)).collect();
-        (moves, (used, accounts), sys.host.shortcuts.clone())
+        (moves, (used, accounts), ways, sys.host.plain_interrupts)
     })
 }
 
 #[test]
 fn on_vcpus_a_short_way_leads_where_the_long_way_leads_and_costs_the_same_budget() {
-    let mut taken = BTreeMap::<CallNumber, u64>::new();
-    for seed in 0..600 {
+    let (mut taken, mut interrupts) = (Ways::new(), 0);
+    for seed in 0..1_000 {
         let [one, other] = [0, 1].map(|before| play_on_vcpus(seed, before));
         let differ = one.0.iter().zip(&other.0).position(|(a, b)| a != b);
         let at = differ.unwrap_or(0);
         assert_eq!(differ, None, "seed {seed} {at}: {}", difference(&one.0[at], &other.0[at]));
         assert_eq!(one.1, other.1, "seed {seed}");
+        interrupts += one.3 + other.3;
         for (call, times) in one.2.into_iter().chain(other.2) {
-            *taken.entry(call).or_default() += times;
+            let sum = taken.entry(call).or_default();
+            (sum.0, sum.1) = (sum.0 + times.0, sum.1 + times.1);
         }
     }
-    let short = [Call::Yield, Call::SemLock, Call::SemUnlock, Call::CvSignal];
-    for call in short.iter().chain(&[Call::MboxSend, Call::MboxReceive, Call::MboxCall]) {
-        let times = taken.get(call).copied().unwrap_or(0);
+    assert!(interrupts > 100, "{interrupts} interrupts went to their threads at once");
+    let within = [Call::Yield, Call::SemLock];
+    let across = [Call::SemUnlock, Call::CvSignal, Call::MboxSend, Call::MboxReceive];
+    for call in within.iter().chain(&across).chain(&[Call::MboxCall]) {
+        let (times, _) = taken.get(call).copied().unwrap_or_default();
         assert!(times > 20, "{}: {times} short ways", call.name());
+    }
+    for call in across.iter().chain(&[Call::SemLock, Call::MboxCall]) {
+        let (_, times) = taken.get(call).copied().unwrap_or_default();
+        assert!(times > 4, "{}: {times} short ways from VCPU to VCPU", call.name());
     }
 }
 

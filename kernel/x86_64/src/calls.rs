@@ -7,12 +7,13 @@
 //! and r10 itself if it uses them, because most use neither (`cargo xtask tidy` looks); `entry.s`
 //! clears the other registers.
 
+use crate::machine::OBSERVING;
 use crate::percpu::shell;
 use crate::shell::Exit;
 use crate::watch::VECTORS_FROM;
 use diapason_abi::CallNumber;
 use diapason_abi::call::NO_HINT;
-use diapason_core::{Arguments, Longer};
+use diapason_core::{Arguments, Crossing, Longer};
 
 macro_rules! handlers {
     ($(
@@ -44,6 +45,10 @@ macro_rules! handlers {
                     }
                     // SAFETY: as above.
                     Err(Longer::BadAddress(address)) => unsafe { shell() }.bad_address(address),
+                    Err(Longer::Across(crossing)) => {
+                        let [a, b, c, d, e] = words;
+                        across(a, b, c, d, e, crossing)
+                    }
                 }
             }
         )*
@@ -88,6 +93,16 @@ handlers! {
     /// `Log` of a line whose memory is there.
     log: Log of 2, log, else any_call;
     short_call: MboxCall of 5, shortcut, else any_call;
+}
+
+/// A call that leads from one VCPU to another.
+#[inline(never)]
+fn across(a: u64, b: u64, c: u64, d: u64, e: u64, crossing: Crossing) -> Exit {
+    // SAFETY: in an entry; the reference ends with the statement.
+    match unsafe { shell() }.across(crossing, [a, b, c, d, e]) {
+        Some(exit) => exit,
+        None => any_call(a, b, c, d, e, crossing.call() as u64),
+    }
 }
 
 /// `ProcCreate` that is followed by `MboxReceive`.
@@ -143,8 +158,9 @@ extern "C" fn any_call(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> E
 extern "C" fn on_observed_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
     // SAFETY: in an entry; the reference ends with the statement.
     let start = unsafe { shell() }.watch_start();
+    let words = [a, b, c, d, e];
     // SAFETY: as above.
-    let done = unsafe { shell() }.observed_call(number, [a, b, c, d, e]);
+    let done = if OBSERVING { unsafe { shell() }.observed_call(number, words) } else { None };
     let exit = done.unwrap_or_else(|| any_call(a, b, c, d, e, number));
     // No call has such a number, but a program can try it.
     let cause = number.min(VECTORS_FROM - 1);

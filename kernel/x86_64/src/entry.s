@@ -181,6 +181,7 @@ long_call:
     jmp any_call
 
     # The same for a run that is observed.
+    .if {OBSERVING}
     .globl observed_syscall_entry
     .align 16
 observed_syscall_entry:
@@ -188,6 +189,7 @@ observed_syscall_entry:
     mov r9, rax
     call on_observed_syscall
     jmp after_call
+    .endif
 
     # Rust starts the first thread here.
     .globl resume_from_boot

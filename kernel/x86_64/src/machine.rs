@@ -8,7 +8,7 @@ use crate::paging::{self, Space};
 use crate::recorder::Recorder;
 use crate::table::Table;
 use crate::tables::DEVICES_MAX;
-use diapason_abi::archive::{DeviceRecord, NONE};
+use diapason_abi::archive::{DeviceRecord, NONE, flags};
 use diapason_abi::call::Counter;
 use diapason_abi::record::Record;
 use diapason_abi::{PAGE, PROCESSES_MAX, layout};
@@ -41,12 +41,47 @@ pub struct Place {
 pub const NOBODY: u16 = 0x7ffe;
 const _: () = assert!(NOBODY as usize > PROCESSES_MAX);
 
-/// The observations that a run asked for; `any` if there are any.
-#[derive(Clone, Copy, Default)]
+/// This kernel can keep the flight record and time its paths. A kernel that cannot contains nothing
+/// of either.
+pub const OBSERVING: bool = cfg!(feature = "observing");
+
+/// The observations that a run asked for.
+#[derive(Clone, Copy)]
 pub struct Observe {
-    pub any: bool,
-    pub record: bool,
-    pub watch: bool,
+    any: bool,
+    record: bool,
+    watch: bool,
+}
+
+impl Observe {
+    /// Returns what these flags of an archive ask for.
+    pub fn asked(asked: u32) -> Observe {
+        let (record, watch) = (asked & flags::RECORD != 0, asked & flags::WATCH != 0);
+        Observe { any: record || watch, record, watch }
+    }
+
+    /// Returns whether there is any that this kernel cannot make.
+    pub fn is_refused(self) -> bool {
+        self.any && !OBSERVING
+    }
+
+    /// Returns whether there is any.
+    #[inline(always)]
+    pub fn any(self) -> bool {
+        OBSERVING && self.any
+    }
+
+    /// Returns whether the flight record is kept.
+    #[inline(always)]
+    pub fn record(self) -> bool {
+        OBSERVING && self.record
+    }
+
+    /// Returns whether paths are timed.
+    #[inline(always)]
+    pub fn watch(self) -> bool {
+        OBSERVING && self.watch
+    }
 }
 
 /// The hardware as the core sees it.
@@ -180,7 +215,7 @@ impl Metal {
     #[cold]
     #[inline(never)]
     fn keep(&mut self, bytes: Option<&[u8]>) {
-        if self.observe.record {
+        if self.observe.record() {
             self.recorder.bytes(bytes);
         }
     }
@@ -218,7 +253,7 @@ impl UserMemory for Metal {
         {
             return self.refused();
         }
-        if self.observe.any {
+        if self.observe.any() {
             self.keep(Some(to));
         }
         Ok(())

@@ -135,5 +135,6 @@ global_asm!(
     MXCSR = const offsets::MXCSR,
     FCW = const offsets::FCW,
     CALLS = const diapason_abi::CallNumber::ALL.len(),
+    OBSERVING = const crate::machine::OBSERVING as u8,
     FIRST_INTERRUPT = const crate::tables::FIRST_INTERRUPT,
 );

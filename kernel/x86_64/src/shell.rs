@@ -18,7 +18,9 @@ use crate::watch::{Paths, VECTORS_FROM};
 use diapason_abi::record::{Record, exit};
 use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, PROCESSES_MAX, layout};
-use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, Longer, Machine, Passed, ThreadId};
+use diapason_core::{
+    Arguments, Cause, Crossed, Crossing, Decision, Fault, Kernel, Longer, Machine, ThreadId,
+};
 
 /// One core's kernel with its hardware. The kernel comes first, where the instructions that reach
 /// its pools are short.
@@ -54,7 +56,7 @@ const IDLE: usize = 1;
 extern "C" fn on_trap(context: &mut Context) -> usize {
     // SAFETY: the only reference of this entry.
     let mut shell = unsafe { shell() };
-    if shell.metal.observe.any {
+    if shell.metal.observe.any() {
         return shell.observed_trap(context);
     }
     if context.vector < FIRST_INTERRUPT {
@@ -150,17 +152,48 @@ impl Shell {
     pub fn shortcut(&mut self, call: CallNumber, arguments: Arguments) -> Result<Exit, Longer> {
         let memory = &mut Unobserved(&self.metal);
         let clock = &self.clock;
-        let Passed { sender, decision } =
-            self.kernel.shortcut(memory, call, arguments, || clock.now())?;
+        let decision = self.kernel.shortcut(memory, call, arguments, || clock.now())?;
         let next = self.put_on(&decision);
         let delivers = matches!(call, CallNumber::MboxSend | CallNumber::MboxCall);
-        if delivers && !self.deliver_of(sender, decision.deliver_to) {
+        if delivers && !self.deliver_of(decision.run, decision.deliver_to) {
             return Ok(self.leave_by_fault(decision));
         }
         if !delivers && decision.result.is_some() && decision.deliver_to != 0 {
             return Ok(self.leave_by_delivery(decision));
         }
         Ok(Exit { value: 0, next })
+    }
+
+    /// The rest of a call that leads from one VCPU to another.
+    #[inline(always)]
+    pub fn across(&mut self, crossing: Crossing, arguments: Arguments) -> Option<Exit> {
+        let memory = &mut Unobserved(&self.metal);
+        match self.kernel.across(memory, crossing, arguments, self.clock.now()) {
+            Crossed::Nothing => None,
+            Crossed::Over => Some(Exit { value: 0, next: self.resume() }),
+            Crossed::Stays(value) => {
+                forget_registers();
+                Some(Exit { value, next: 0 })
+            }
+        }
+    }
+
+    /// Nothing has to be decided: the thread that the core named goes on.
+    #[inline(never)]
+    fn resume(&mut self) -> usize {
+        let decision = self.kernel.resume_running();
+        if self.metal.observe.record() {
+            self.keep(&decision);
+        }
+        self.go_on(decision)
+    }
+
+    /// Timer, address space, result, message: then the chosen thread can go on.
+    #[inline(always)]
+    fn go_on(&mut self, decision: Decision) -> usize {
+        self.arm(decision.alarm);
+        let next = self.put_on(&decision);
+        if decision.deliver_to != 0 { self.deliver(decision) } else { next }
     }
 
     /// Starts a process, if nothing has to be decided for it.
@@ -216,7 +249,7 @@ impl Shell {
         let caller = self.kernel.scheduler.running;
         let result = self.kernel.call(&mut self.metal, self.clock.now(), number, arguments);
         if let Some(value) = result {
-            if self.metal.observe.record {
+            if self.metal.observe.record() {
                 self.keep_call(value);
             }
             forget_registers();
@@ -235,10 +268,16 @@ impl Shell {
     /// Enters the core with any cause but a call or a fault; returns the context to continue with.
     #[inline(never)]
     pub fn enter(&mut self, cause: Cause) -> usize {
-        if self.metal.observe.record {
+        if self.metal.observe.record() {
             self.noted = cause;
         }
-        self.kernel.happen(&mut self.metal, self.clock.now(), cause);
+        let now = self.clock.now();
+        if let Cause::Irq(device) = cause
+            && self.kernel.interrupt_plainly(&mut self.metal, device, now)
+        {
+            return self.resume();
+        }
+        self.kernel.happen(&mut self.metal, now, cause);
         self.conclude()
     }
 
@@ -246,7 +285,7 @@ impl Shell {
     #[inline(never)]
     pub fn faulted(&mut self, fault: Fault) -> usize {
         let told = self.kernel.faulted(&mut self.metal, self.clock.now(), fault);
-        if self.metal.observe.record {
+        if self.metal.observe.record() {
             self.noted = Cause::Fault(fault);
         } else if told {
             let decision = self.kernel.resume_running();
@@ -258,22 +297,21 @@ impl Shell {
         self.conclude()
     }
 
-    /// Decides who runs. Timer, address space, result, message: then that thread can go on.
+    /// Decides who runs, and lets it go on.
     #[inline(never)]
     fn conclude(&mut self) -> usize {
         let decision = self.kernel.decide();
         if self.metal.supervisor_died {
             self.finish(exit::SUPERVISOR_DIED);
         }
-        if self.metal.observe.record {
+        if self.metal.observe.record() {
             self.keep(&decision);
         }
-        self.arm(decision.alarm);
         if decision.run.is_none() {
+            self.arm(decision.alarm);
             return self.nobody(decision.alarm);
         }
-        let next = self.put_on(&decision);
-        if decision.deliver_to != 0 { self.deliver(decision) } else { next }
+        self.go_on(decision)
     }
 
     /// Records why the kernel was entered and what it decided.
@@ -393,12 +431,12 @@ impl Shell {
 
     /// Returns the counter at the start of a path, or 0 if no path is watched.
     pub fn watch_start(&self) -> u64 {
-        if self.metal.observe.watch { cpu::counter() } else { 0 }
+        if self.metal.observe.watch() { cpu::counter() } else { 0 }
     }
 
     /// A path that began at `start` ends; `stayed`: with the one that was there before.
     pub fn watch_end(&mut self, start: u64, cause: u64, stayed: bool) {
-        if self.metal.observe.watch {
+        if self.metal.observe.watch() {
             let length = cpu::counter() - start;
             if length > self.metal.longest {
                 self.metal.longest = length;
@@ -410,7 +448,7 @@ impl Shell {
 
     /// Keeps a call that changed no schedule.
     fn record_quick(&mut self, number: u64, arguments: Arguments, result: u64) {
-        if self.metal.observe.record {
+        if self.metal.observe.record() {
             self.metal.recorder.entry(&Entry::quick(number, arguments, result));
         }
     }
@@ -425,11 +463,11 @@ impl Shell {
     }
 
     fn last_words(&mut self, now: Nanos, idle: Nanos) {
-        if self.metal.observe.record {
+        if self.metal.observe.record() {
             let (written, lost) = self.metal.recorder.dump();
             announce(Record::Recorded, &[written, lost]);
         }
-        if self.metal.observe.watch {
+        if self.metal.observe.watch() {
             self.paths.announce();
             announce(Record::LongestPath, &[self.metal.longest, self.paths.longest_cause]);
         }

@@ -21,7 +21,7 @@ use diapason_abi::call::MUTEX;
 pub enum Round {
     /// A place of a pool is looked at.
     Look,
-    /// A message is passed, or its place prepared.
+    /// A message is passed on the right side of a heap, down and up.
     Message,
     /// A thread is passed in a list by urgency.
     Pass,
@@ -54,7 +54,7 @@ impl Round {
     pub const fn price(self) -> u64 {
         match self {
             Round::Look => 8,
-            Round::Message => 13,
+            Round::Message => 32,
             Round::Pass => 12,
             Round::Link => 16,
             Round::Stop => 350,
@@ -70,8 +70,11 @@ impl Round {
     }
 }
 
-/// The most instructions of rounds in a stage of the end of a process.
+/// The most instructions of rounds in a stage of the end of a process, or of a deletion.
 pub const STAGE: u64 = 800;
+
+/// Most mutexes that a thread took later, and still holds, when it lets one go.
+pub const LATER_MAX: u64 = 64;
 
 /// The sizes of a system that make paths of its kernel longer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -173,14 +176,13 @@ impl Dimensions {
             tables.processes.iter().map(|process| u64::from(of(process))).sum()
         };
         let private = all(|p| p.semaphores);
-        let declared = tables.count(ObjectKind::Semaphore);
         let vcpus = tables.vcpus.len() as u64 + tables.made();
         let mailboxes = tables.count(ObjectKind::Mailbox);
         let pools = [
-            declared + private,
-            tables.count(ObjectKind::Condition) + all(|p| p.conditions),
+            tables.count(ObjectKind::Semaphore),
+            tables.count(ObjectKind::Condition),
             mailboxes,
-            tables.most(|p| p.events.max(p.threads).into()),
+            tables.most(|p| p.threads.into()),
             tables.segments as u64,
             tables.devices as u64,
             tables.processes.len() as u64,
@@ -270,21 +272,28 @@ impl Dimensions {
             self.chain().saturating_mul(2 * stopped),
             self.queue().saturating_mul(stopped),
             rounds(Round::Look, self.own),
-            rounds(Round::Message, self.messages),
+            self.heap(),
         ])
     }
 
-    /// The deletion of what threads wait for.
+    /// The deletion of what threads wait for: so many of them in one entry as a stage allows.
     const fn delete(&self) -> u64 {
-        let waiter = sum([Round::SendAway.price(), self.chain()]);
-        sum([waiter.saturating_mul(self.waiters), rounds(Round::Link, self.mutexes)])
+        let waiters = STAGE / Round::SendAway.price();
+        let later = if self.mutexes < LATER_MAX { self.mutexes } else { LATER_MAX };
+        sum([STAGE, self.chain().saturating_mul(waiters), rounds(Round::Link, later)])
     }
 
-    /// The search for a place or a name, and what a mailbox is made of, or passes; a thread that
-    /// joins a list of waiters.
+    /// The search for a place or a name, and what a message passes; a thread that joins a list of
+    /// waiters.
     const fn search(&self) -> u64 {
         let twice = self.places.saturating_mul(2);
-        sum([rounds(Round::Look, twice), rounds(Round::Message, self.messages), self.queue()])
+        sum([rounds(Round::Look, twice), self.heap(), self.queue()])
+    }
+
+    /// A message leaves the heap of a mailbox and another one comes: two sides are passed to take
+    /// one out and one to put one in, each no longer than a number of that size has bits.
+    const fn heap(&self) -> u64 {
+        rounds(Round::Message, 3 * (u64::BITS - self.messages.leading_zeros()) as u64)
     }
 
     /// A VCPU is made in the place of an abandoned one, or changed with those that serve it.

@@ -14,15 +14,20 @@ extern crate alloc;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod assign;
 mod flaws;
 mod formation;
 mod lists;
 mod order;
+mod routes;
+pub mod shapes;
 mod topology;
 pub mod world;
 
+pub use assign::{Cabling, Fewest, Orientation, choose, orient};
 pub use flaws::{Flaw, flaws};
 pub use formation::{Deed, Formation, Sensed};
 pub use lists::Lists;
 pub use order::{Act, Occurrence, rounds};
+pub use routes::{Lane, Routes};
 pub use topology::{Edge, Jack, Topology};

@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 /// The inputs of Algorithm 4 of every host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lists {
-    /// Of each host, the hosts whose debug capability it waits for.
+    /// The hosts whose debug capability each host waits for.
     pub awaits: Vec<Vec<usize>>,
-    /// Of each host, whether it enables its debug capability.
+    /// Whether each host enables its debug capability.
     pub enables: Vec<bool>,
     /// The host that enables before it waits for anybody.
     pub leader: Option<usize>,

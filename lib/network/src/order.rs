@@ -47,7 +47,7 @@ impl Occurrence {
 
 /// The order that lists impose on the acts of all hosts.
 pub(crate) struct Order {
-    /// Of each occurrence, those that it waits for.
+    /// The occurrences that each occurrence waits for.
     after: Vec<Vec<Occurrence>>,
     enables: Vec<bool>,
 }

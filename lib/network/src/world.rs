@@ -36,7 +36,7 @@ pub struct Scene<'a> {
 /// The state of a world.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct World {
-    /// Of each host, how far it is; `None` while it has no power.
+    /// The progress of each host; `None` while it has no power.
     hosts: Vec<Option<Formation>>,
     /// The capabilities that are enabled.
     enabled: BTreeSet<Jack>,

@@ -24,7 +24,7 @@ fn by_deadline() -> String {
         .collect()
 }
 
-/// What is wrong, and the remedies, in their order.
+/// Returns the findings and their remedies, in order.
 fn wrong(plan: &Plan) -> Vec<(String, String)> {
     let items = plan.findings.iter().flat_map(|found| found.items());
     items.map(|item| (item.title.to_owned(), item.help.to_owned())).collect()
@@ -183,7 +183,7 @@ fn pipes_and_traffic_of_the_bus_agree_with_its_messages() {
     assert!(slower[0].0.contains("the messages it carries"), "{slower:?}");
     let fewer = says(&(bus.clone() + &own(exact, pipe.burst - 1)));
     assert!(fewer[0].0.contains("messages come at once"), "{fewer:?}");
-    // What others send before its least urgent message makes the pipe's bill longer.
+    // Messages of others before its least urgent message make the pipe's bill longer.
     let drain = |text: &str| {
         let plan = planned(&output(text));
         plan.pipes[number].bill.as_ref().unwrap().total

@@ -33,7 +33,7 @@ const SCHEDULERS: [(&str, CanScheduler); 3] = [
 const CLASSES: [(&str, CanClass); 3] =
     [("high", CanClass::High), ("low", CanClass::Low), ("none", CanClass::NonRealTime)];
 
-/// Who decides which message goes first on a bus.
+/// The scheduler that decides which message goes first on a bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CanScheduler {
     /// Deadlines in identifiers, renewed in every epoch: the mixed traffic scheduler.
@@ -95,7 +95,7 @@ pub struct CanMessage {
     pub id: Option<(u32, bool)>,
 }
 
-/// Who sends a message.
+/// The sender of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CanSender {
     /// A process of this host.

@@ -86,7 +86,7 @@ impl Declared {
     }
 }
 
-/// `[[can]]`.
+/// A CAN bus, as `[[can]]` declares it.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredCan {
     pub name: At<String>,
@@ -102,16 +102,18 @@ pub(crate) struct DeclaredCan {
 }
 
 impl DeclaredCan {
+    /// Returns whether the bus has this scheduler.
     pub fn is(&self, scheduler: CanScheduler) -> bool {
         self.scheduler.as_ref().is_some_and(|own| own.value == scheduler)
     }
 
+    /// Returns the number of its channel.
     pub fn channel(&self) -> u64 {
         self.channel.as_ref().map_or(0, |channel| channel.value)
     }
 }
 
-/// `[[message]]`.
+/// A message, as `[[message]]` declares it.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredMessage {
     pub name: At<String>,
@@ -130,10 +132,12 @@ pub(crate) struct DeclaredMessage {
 }
 
 impl DeclaredMessage {
+    /// Returns whether the message has this class.
     pub fn is(&self, class: CanClass) -> bool {
         self.class.as_ref().is_some_and(|own| own.value == class)
     }
 
+    /// Returns whether the message is on this bus.
     pub fn is_on(&self, can: &DeclaredCan) -> bool {
         self.bus.as_ref().is_some_and(|bus| bus.value == can.name.value)
     }

@@ -42,11 +42,11 @@ pub struct Hosts {
 #[derive(Clone, Debug)]
 pub(crate) struct HostsOrigin {
     pub source: Source,
-    /// Of each host, its name.
+    /// The names of the hosts.
     pub hosts: Vec<Span>,
-    /// Of each host, its list, or its name if there is none.
+    /// The list of each host, or its name if there is none.
     pub depends: Vec<Span>,
-    /// Of each cable, its name.
+    /// The names of the cables.
     pub cables: Vec<Span>,
     pub leader: Option<Span>,
 }

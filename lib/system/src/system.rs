@@ -76,9 +76,9 @@ pub(crate) struct Origin {
     pub chains: Vec<Span>,
     /// The names of the endpoints.
     pub endpoints: Vec<Span>,
-    /// Of each CAN bus, its name.
+    /// The names of the CAN buses.
     pub cans: Vec<Span>,
-    /// Of each message on a CAN bus, its name.
+    /// The names of the messages on CAN buses.
     pub messages: Vec<Span>,
     /// The header of `[scheduling]`, or of the system.
     pub scheduling: Span,

@@ -196,6 +196,7 @@ impl Pibs {
     }
 
     /// Charges the `used` nanoseconds before `now`, which were used without a break.
+    #[inline(never)]
     pub fn charge(&mut self, used: Nanos, now: Nanos) {
         if used == Nanos::ZERO {
             return;
@@ -211,6 +212,33 @@ impl Pibs {
         if self.left == Nanos::ZERO {
             self.settle();
         }
+    }
+
+    /// Charges the `used` nanoseconds before `now` and levies `owed` besides, if some of the grant
+    /// is left then. Returns whether it is; if not, nothing has changed.
+    #[inline(never)]
+    pub fn try_charge(&mut self, used: Nanos, owed: Nanos, now: Nanos) -> bool {
+        let sum = used + owed;
+        if sum >= self.left {
+            return false;
+        }
+        self.used += sum;
+        self.left = self.left - sum;
+        if used > Nanos::ZERO {
+            self.counters.late_max = self.counters.late_max.max(now - self.eligible);
+        }
+        true
+    }
+
+    /// Wakes a stopped server if that brings budget at once. Returns the budget; if it is zero,
+    /// nothing has changed.
+    #[inline(never)]
+    pub fn try_wake(&mut self, now: Nanos, period: Nanos) -> Nanos {
+        if self.eligible > now && self.left == Nanos::ZERO || self.quantum(period) == Nanos::ZERO {
+            return Nanos::ZERO;
+        }
+        self.wake(now, period);
+        self.left
     }
 
     /// Takes `amount` as used without the processor being used: for work done in advance or by

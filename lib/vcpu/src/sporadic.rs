@@ -154,13 +154,39 @@ impl SporadicServer {
             return;
         }
         self.give_back();
-        let mut amount = Nanos::ZERO;
-        while self.len > 0 && self.head().eligible <= now {
-            amount += self.pop().amount;
+        if self.head().eligible <= now {
+            self.merge(now);
         }
-        if amount > Nanos::ZERO {
-            self.push_front(Chunk { eligible: now, amount });
+    }
+
+    /// Makes one chunk of all that are eligible; there is one at least. Returns its amount.
+    #[inline]
+    fn merge(&mut self, now: Nanos) -> Nanos {
+        let mut amount = self.head().amount;
+        while self.len > 1 {
+            let next = self.chunk(1);
+            if next.eligible > now {
+                break;
+            }
+            amount += next.amount;
+            self.first = self.first.wrapping_add(1);
+            self.len -= 1;
         }
+        let slot = self.slot(0);
+        self.chunks[slot] = Chunk { eligible: now, amount };
+        amount
+    }
+
+    /// Wakes a blocked server if that brings budget at once and nothing that was used is still to
+    /// be given back. Returns the budget; if it is zero, nothing has changed.
+    #[inline]
+    pub fn try_wake(&mut self, now: Nanos) -> Nanos {
+        let head = self.head();
+        if self.used > Nanos::ZERO || head.eligible > now || head.amount == Nanos::ZERO {
+            return Nanos::ZERO;
+        }
+        self.backlogged = true;
+        self.merge(now)
     }
 
     /// Blocks the server: its queue became empty. Charge the use up to now first.
@@ -210,6 +236,7 @@ impl SporadicServer {
     }
 
     /// Charges the `used` nanoseconds before `now`, used without a break (S3, overrun).
+    #[inline(never)]
     pub fn charge(&mut self, used: Nanos, now: Nanos) {
         if self.budget == Nanos::ZERO {
             return;
@@ -233,6 +260,22 @@ impl SporadicServer {
             }
         }
         self.counters.overrun_max = self.counters.overrun_max.max(self.ahead);
+    }
+
+    /// Charges the `used` nanoseconds before `now` and levies `owed` besides, if the head bears
+    /// both and something of it is left. Returns whether it does; if not, nothing has changed.
+    #[inline]
+    pub fn try_charge(&mut self, used: Nanos, owed: Nanos, now: Nanos) -> bool {
+        let (head, sum) = (self.head(), self.used + used + owed);
+        if head.eligible > now - used || sum >= head.amount {
+            return false;
+        }
+        self.used = sum;
+        self.ahead = Nanos::ZERO;
+        if used > Nanos::ZERO {
+            self.counters.late_max = self.counters.late_max.max(now - head.eligible);
+        }
+        true
     }
 
     /// Charges the head with as much of the `left` before `now` as it can bear, and returns the
@@ -385,13 +428,6 @@ impl SporadicServer {
         self.first = self.first.wrapping_add(1);
         self.len = self.len.saturating_sub(1);
         head
-    }
-
-    fn push_front(&mut self, chunk: Chunk) {
-        self.first = self.first.wrapping_sub(1);
-        self.len += 1;
-        let slot = self.slot(0);
-        self.chunks[slot] = chunk;
     }
 
     /// At the end; one with the last if it is not later.

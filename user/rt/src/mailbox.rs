@@ -3,6 +3,7 @@
 use crate::event::Event;
 use crate::hint::Hint;
 use crate::sys::{self, call1, call2};
+use diapason_abi::call::PARTIAL;
 use diapason_abi::{CallNumber, Errno, FaultReport, Key, MESSAGE_BYTES, Nanos, decode_result};
 
 /// A mailbox that the description declares.
@@ -139,7 +140,8 @@ impl Mailbox {
     /// # Errors
     /// `Gone` if it was deleted before, `Busy` if fault reports arrive here.
     pub fn delete(self) -> Result<(), Errno> {
-        call1(CallNumber::MboxDelete, self.0).map(|_| ())
+        while call1(CallNumber::MboxDelete, self.0)? == PARTIAL {}
+        Ok(())
     }
 }
 

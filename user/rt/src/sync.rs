@@ -2,7 +2,7 @@
 
 use crate::hint::Hint;
 use crate::sys::{call1, call2, call3};
-use diapason_abi::call::{MUTEX, OWNER_DIED};
+use diapason_abi::call::{MUTEX, OWNER_DIED, PARTIAL};
 use diapason_abi::{CallNumber, Errno, Key, Nanos, SIGNAL_BATCH};
 
 /// A mutex: one owner, to whom waiters lend their priority.
@@ -77,9 +77,11 @@ impl Mutex {
     /// Ends it: everybody who waits gets `Gone`.
     ///
     /// # Errors
-    /// `Gone` if it was deleted before.
+    /// `Gone` if it was deleted before; `Busy` if its owner holds more than 64 mutexes that it took
+    /// later.
     pub fn delete(self) -> Result<(), Errno> {
-        call1(CallNumber::SemDelete, self.0).map(|_| ())
+        while call1(CallNumber::SemDelete, self.0)? == PARTIAL {}
+        Ok(())
     }
 }
 
@@ -150,7 +152,8 @@ impl Semaphore {
     /// # Errors
     /// `Gone` if it was deleted before.
     pub fn delete(self) -> Result<(), Errno> {
-        call1(CallNumber::SemDelete, self.0).map(|_| ())
+        while call1(CallNumber::SemDelete, self.0)? == PARTIAL {}
+        Ok(())
     }
 }
 
@@ -207,6 +210,7 @@ impl Condition {
     /// # Errors
     /// `Gone` if it was deleted before.
     pub fn delete(self) -> Result<(), Errno> {
-        call1(CallNumber::CvDelete, self.0).map(|_| ())
+        while call1(CallNumber::CvDelete, self.0)? == PARTIAL {}
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Observed, QemuTest};
 use diapason::qemu::Ending;
-use diapason_abi::archive::{HEADER_BYTES, Refusal};
+use diapason_abi::archive::{Archive, CRC_FROM, HEADER_BYTES, Refusal, crc32, flags};
 
 const TRIALS: &str = "tests/systems/trials.toml";
 const ORPHANS: &str = "tests/systems/orphans.toml";
@@ -31,6 +31,12 @@ pub const TESTS: &[QemuTest] = &[
         alter: Some(|archive| archive.truncate(archive.len() / 2)),
         ..QemuTest::new("a truncated archive is refused", TRIALS, |boots| {
             no_archive(boots, Refusal::Truncated)
+        })
+    },
+    QemuTest {
+        alter: Some(ask_to_watch),
+        ..QemuTest::new("a kernel that observes nothing refuses to", TRIALS, |boots| {
+            no_archive(boots, Refusal::Observed)
         })
     },
     QemuTest::new("the machine ends with its supervisor", ORPHANS, supervisor_died),
@@ -84,6 +90,16 @@ fn all_pass(boots: &[Observed]) -> Result<(), String> {
     boot.logged("trials", SHOWN)?;
     boot.logged("trials", &format!("trials: {passed} passed, 0 failed"))?;
     boot.replays_equal()
+}
+
+/// Makes the archive ask for a watched run, as a session would that boots the wrong kernel.
+fn ask_to_watch(archive: &mut Vec<u8>) {
+    const CHECKSUM_AT: usize = 12;
+    const FLAGS_AT: usize = 28;
+    let Ok(Archive { header, .. }) = Archive::parse(archive) else { return };
+    archive[FLAGS_AT] |= flags::WATCH as u8;
+    let checksum = crc32(&archive[CRC_FROM..header.tables_end()]);
+    archive[CHECKSUM_AT..CRC_FROM].copy_from_slice(&checksum.to_le_bytes());
 }
 
 fn no_archive(boots: &[Observed], reason: Refusal) -> Result<(), String> {

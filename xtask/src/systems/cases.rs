@@ -284,20 +284,28 @@ what happened to messages and jobs in the simulator, and writes this page.
 |---|---|---|---|
 ";
 
-/// What no description alone shows.
+/// The cases that a description alone does not show.
 const TAIL: &str = "
-Some cases need a program that does one thing which no program of a description does. A trial, a deed or a test does
-it now:
+Some cases need a program that does one thing which no program of a description does. A trial or a \
+test does it now:
 
 | case | what it shows | then | now |
 |---|---|---|---|
-| `seg` | data segment registers carry words between processes | a key is read | trial `no selector and no x87 address reaches one who waited` |
-| `regs` | a short call leaves kernel addresses in registers | three addresses | trial `a call leaves nothing of the kernel's in registers` |
-| `slowdev` | the kernel copies 4 KB of device registers in one piece | 880 instructions | the copy is refused: `layout::COPYABLE` ends below devices; deeds of `tests/systems/trials.toml` |
-| `wild` | a program whose entry point is not in its code | a real machine stops | refused at boot: `abi`, `refuses_an_entry_that_is_not_its_code` |
-| `host` | a guest reads and writes the simulator's thread block | the stack canary is overwritten | the base of `fs` is 0 for guests; every run says what it trusts ([sim.md](sim.md#what-it-trusts)) |
-| `irq` | the HPET in its periodic mode, which the model lacks | 18 of 23 missed | `kernel/core`, `an_interrupt_that_comes_too_soon_is_the_last_until_the_next_may_come`; `irq2` above |
-| `f2l-noise` | 8,000 empty frames a second on channels that nobody reads | 244 frames lost | such channels are not opened: none of 694 lost in 3 s; `f2e-noise` above |
+| `seg` | data segment registers carry words between processes | a key is read | trial \
+`no selector and no x87 address reaches one who waited` |
+| `regs` | a short call leaves kernel addresses in registers | three addresses | trial \
+`a call leaves nothing of the kernel's in registers` |
+| `slowdev` | the kernel copies 4 KB of device registers in one piece | 880 instructions \
+| it copies no registers: `layout::COPYABLE` ends where they begin |
+| `wild` | a program whose entry point is not in its code | a real machine stops | \
+refused: `abi`, `refuses_an_entry_that_is_not_its_code` |
+| `host` | a guest reads and writes the simulator's thread block | the stack canary is \
+overwritten | `fs` leads nowhere while a guest runs, and every run says what it trusts |
+| `irq` | the HPET in its periodic mode, which the model lacks | 18 of 23 missed | \
+`irq2` above, and `an_interrupt_that_comes_too_soon_is_the_last_until_the_next_may_come` \
+|
+| `f2l-noise` | 8,000 empty frames a second on channels that nobody reads | 244 frames \
+lost | such channels are not opened; `f2e-noise` above |
 ";
 
 #[cfg(test)]

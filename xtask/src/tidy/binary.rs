@@ -65,7 +65,65 @@ fn lint(disassembly: &str) -> Vec<String> {
         0 => format!("{function} at {text}"),
         _ => format!("{function} at {text} (and {more} more)"),
     });
-    lines.chain(uncleared(disassembly)).chain(foreign_vectors(disassembly)).collect()
+    lines
+        .chain(uncleared(disassembly))
+        .chain(foreign_vectors(disassembly))
+        .chain(dear_instructions(disassembly))
+        .collect()
+}
+
+/// The frequent ways, by the beginnings of their functions' names, with the dear instructions that
+/// each may contain. The list may only get shorter.
+const FREQUENT: [(&str, &[&str]); 5] = [
+    ("syscall_entry", &[]),
+    ("after_call", &[]),
+    ("quick_", &[]),
+    // A thread that changes takes the time, its address space, and maybe the timer.
+    ("short_", &["rdtsc", "cr3", "wrmsr"]),
+    // Another process begins with a clean x87 unit. Only a thread that was interrupted has an
+    // image, and only one that used selectors has them cleared.
+    ("continue_thread", &["fninit", "fxrstor64", "selector"]),
+];
+
+/// Dear instructions of the frequent ways that these may not contain: each takes tens of cycles
+/// and counts as one.
+fn dear_instructions(disassembly: &str) -> Vec<String> {
+    let (mut found, mut allowed, mut function) = (Vec::new(), None, "");
+    for line in disassembly.lines() {
+        if let Some((_, name)) = line.strip_suffix(">:").and_then(|l| l.split_once('<')) {
+            let handler = name.rsplit_once("calls").map_or(name, |(_, rest)| rest);
+            let handler = handler.trim_start_matches(|c: char| c.is_ascii_digit());
+            function = name;
+            allowed = FREQUENT.iter().find(|(begin, _)| handler.starts_with(begin));
+        } else if let (Some((_, allowed)), Some((address, _))) = (allowed, parse(line))
+            && let Some(dear) = dear(line)
+            && !allowed.contains(&dear)
+        {
+            found.push(format!("{function} at {address}: `{dear}` is dear, and this is frequent"));
+        }
+    }
+    found
+}
+
+/// The name of the dear instruction in a line of a disassembly, if it is one.
+fn dear(line: &str) -> Option<&str> {
+    const DEAR: [&str; 10] = [
+        "fxsave", "fxrstor", "xsave", "xrstor", "fninit", "fnclex", "rdtsc", "rdmsr", "wrmsr",
+        "invlpg",
+    ];
+    let (_, Instruction { name, operands }) = parse(line)?;
+    let to = operands.rsplit(',').next().unwrap_or_default();
+    if DEAR.iter().any(|start| name.starts_with(start)) {
+        return Some(name);
+    }
+    if line.contains("\trep") {
+        return Some("rep");
+    }
+    match to {
+        "%cr3" => Some("cr3"),
+        "%ds" | "%es" | "%fs" | "%gs" if name.starts_with("mov") => Some("selector"),
+        _ => None,
+    }
 }
 
 /// Functions that use vector registers which nobody keeps for the interrupted thread. Assembly is
@@ -318,6 +376,24 @@ mod tests {
         assert_eq!(lint_in(".text", "on_trap", "movups (%rsi),%xmm3"), 0);
         assert_eq!(lint_in(".text", "continue_thread", "xorps  %xmm4,%xmm4"), 0);
         assert_eq!(lint_in(".boot.text", "_RNvCs_6kernel4boot", store), 0);
+    }
+
+    #[test]
+    fn dear_instructions_are_found_in_frequent_ways() {
+        let lint_in = |function: &str, code: &str| {
+            dear_instructions(&format!("0000000000200000 <{function}>:\n  200010:\t{code}\n")).len()
+        };
+        let quick = "_RNvNtCs_15diapason_kernel5calls10quick_lock";
+        let short = "_RNvNtCs_15diapason_kernel5calls11short_yield";
+        for code in ["rdtsc", "rep movsq %ds:(%rsi),%es:(%rdi)", "mov    %rax,%cr3"] {
+            assert_eq!(lint_in(quick, code), 1, "{code}");
+        }
+        assert_eq!(lint_in(short, "rdtsc"), 0);
+        assert_eq!(lint_in(short, "fxrstor64 -0x2b0(%rdx)"), 1);
+        assert_eq!(lint_in("after_call", "mov    %ecx,%gs"), 1);
+        assert_eq!(lint_in("after_call", "mov    %gs:0x8,%rsp"), 0);
+        assert_eq!(lint_in("continue_thread", "mov    %ecx,%gs"), 0);
+        assert_eq!(lint_in("any_call", "rdtsc"), 0);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Events: what interrupts, timers and arrivals raise, and one thread waits for.
 
-use crate::ids::{EventTag, ThreadId};
-use crate::pool::{FREE, Id, Pooled};
+use crate::ids::{EventId, EventTag, ThreadId};
+use crate::pool::{FREE, Id, Pooled, Private};
 use diapason_abi::Nanos;
 
 /// The source that raises an event.
@@ -32,6 +32,7 @@ pub struct Event {
     pub(crate) allowed: u64,
     /// Until when that waits.
     pub(crate) deadline: Nanos,
+    pub(crate) next_free: EventId,
 }
 
 impl Pooled for Event {
@@ -48,11 +49,18 @@ impl Event {
         waiter: Id::NONE,
         allowed: 0,
         deadline: Nanos::FOREVER,
+        next_free: Id::NONE,
     };
+}
 
-    /// Returns whether a new object may use this slot. A slot whose generations are used up stays
-    /// empty for ever, so that no old handle becomes valid again.
-    pub(crate) fn is_spare(&self) -> bool {
+impl Private for Event {
+    /// A slot whose generations are used up stays empty for ever, so that no old handle becomes
+    /// valid again.
+    fn is_spare(&self) -> bool {
         self.handle == FREE && self.generation < u32::MAX
+    }
+
+    fn link(&mut self) -> &mut EventId {
+        &mut self.next_free
     }
 }

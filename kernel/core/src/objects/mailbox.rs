@@ -1,18 +1,29 @@
 //! Mailboxes and the messages in them.
+//!
+//! The messages of a mailbox are a leftist heap, the most urgent first and of equals the earliest:
+//! putting one in, and taking the first out, passes at most as many as a number of that size has
+//! bits, or twice as many. A lone message has no neighbours, so the frequent case is a list of one.
 
-use crate::ids::{EventId, MailboxTag, MessageId, MessageTag, ProcessId};
+use crate::ids::{EventId, MailboxTag, MessageId, MessageTag, ProcessId, ThreadId};
 use crate::objects::thread::ThreadQueue;
 use crate::pool::{FREE, Id, Pool, Pooled, Range};
 use crate::walks::walk;
-use diapason_abi::MESSAGE_BYTES;
+use diapason_abi::{Handle, Kind, MESSAGE_BYTES};
 use diapason_costs::Round;
 
-/// A message slot; free ones of a mailbox are linked too.
+/// A message slot. Free ones of a mailbox are linked, and have nobody left or right.
 pub struct Message {
     pub(crate) bytes: [u8; MESSAGE_BYTES],
     pub(crate) length: u8,
+    /// Steps to the nearest gap on the right, where the heap is less deep.
+    depth: u8,
     pub(crate) priority: u32,
+    /// The next free slot.
     pub(crate) next: MessageId,
+    pub(crate) left: MessageId,
+    right: MessageId,
+    /// When it arrived, counted in messages of its mailbox that found another one there.
+    number: u64,
 }
 
 impl Pooled for Message {
@@ -20,8 +31,22 @@ impl Pooled for Message {
 }
 
 impl Message {
-    pub const EMPTY: Message =
-        Message { bytes: [0; MESSAGE_BYTES], length: 0, priority: 0, next: Id::NONE };
+    pub const EMPTY: Message = Message {
+        bytes: [0; MESSAGE_BYTES],
+        length: 0,
+        depth: 1,
+        priority: 0,
+        next: Id::NONE,
+        left: Id::NONE,
+        right: Id::NONE,
+        number: 0,
+    };
+
+    /// Returns whether this message is received before another one.
+    fn is_before(&self, other: &Message) -> bool {
+        self.priority > other.priority
+            || self.priority == other.priority && self.number < other.number
+    }
 }
 
 /// A mailbox of the description.
@@ -36,6 +61,9 @@ pub struct Mailbox {
     pub(crate) faults_of: ProcessId,
     pub(crate) first: MessageId,
     pub(crate) free: MessageId,
+    /// Slots that held a message in this life; the others are free and not linked yet.
+    pub(crate) fresh: u16,
+    arrivals: u64,
     pub(crate) receivers: ThreadQueue,
     pub(crate) senders: ThreadQueue,
     /// Raised at each arrival, if it is still in the life that it was attached in. It may have been
@@ -59,6 +87,8 @@ impl Mailbox {
         faults_of: Id::NONE,
         first: Id::NONE,
         free: Id::NONE,
+        fresh: 0,
+        arrivals: 0,
         receivers: ThreadQueue::EMPTY,
         senders: ThreadQueue::EMPTY,
         event: Id::NONE,
@@ -72,17 +102,91 @@ pub(crate) fn receipt(length: u8, priority: u32) -> u64 {
 }
 
 impl Mailbox {
-    /// Sorts the first free slot, which now holds a message, in behind those at least as urgent.
-    pub(crate) fn deposit(&mut self, messages: &mut Pool<'_, Message>, priority: u32) {
-        let slot = self.free;
-        let (mut before, mut next) = (Id::NONE, self.first);
-        while next.is_some() && messages[next].priority >= priority {
-            before = next;
-            next = messages[next].next;
-            walk(Round::Message, 1);
-        }
-        self.free = core::mem::replace(&mut messages[slot].next, next);
-        let link = if before.is_some() { &mut messages[before].next } else { &mut self.first };
-        *link = slot;
+    /// The most urgent of those who wait to receive, or to send.
+    pub(crate) fn first_waiter(&self) -> ThreadId {
+        if self.receivers.is_empty() { self.senders.head } else { self.receivers.head }
     }
+
+    /// Returns whether `handle` names a mailbox here that was deleted, and has waiters that were
+    /// not sent away yet.
+    pub(crate) fn ends(&self, handle: u64) -> bool {
+        let named = Handle::new(Kind::Mailbox, Handle(handle).index(), self.generation).0;
+        self.handle == FREE && self.first_waiter().is_some() && named == handle
+    }
+
+    /// Puts the first free slot, which now holds a message, among the others.
+    #[inline(never)]
+    pub(crate) fn deposit(&mut self, messages: &mut Pool<'_, Message>) {
+        let slot = self.free;
+        self.free = core::mem::replace(&mut messages[slot].next, Id::NONE);
+        self.arrivals += 1;
+        messages[slot].number = self.arrivals;
+        self.first = meld(messages, self.first, slot);
+    }
+
+    /// Takes the first message out, which is not alone; its slot is free.
+    #[inline(never)]
+    pub(crate) fn take_first(&mut self, messages: &mut Pool<'_, Message>) {
+        let slot = self.first;
+        let m = &mut messages[slot];
+        let (left, right) = (m.left, m.right);
+        (m.left, m.right, m.depth) = (Id::NONE, Id::NONE, 1);
+        m.next = core::mem::replace(&mut self.free, slot);
+        self.first = meld(messages, left, right);
+    }
+
+    /// Links a slot that held no message yet, if none is free and there is one.
+    #[inline(always)]
+    pub(crate) fn refresh(&mut self, messages: &mut Pool<'_, Message>) {
+        if self.free.is_none() && self.fresh < self.slots.count {
+            let slot = Id::new(self.slots.first + self.fresh);
+            self.fresh += 1;
+            self.free = slot;
+            let m = &mut messages[slot];
+            (m.next, m.left, m.right, m.depth) = (Id::NONE, Id::NONE, Id::NONE, 1);
+        }
+    }
+}
+
+/// Makes one heap of two. On the way down each message on the right side has the one above it where
+/// the one below it belongs; on the way up that is set right.
+fn meld(messages: &mut Pool<'_, Message>, mut one: MessageId, mut other: MessageId) -> MessageId {
+    let mut above: MessageId = Id::NONE;
+    while one.is_some() && other.is_some() {
+        walk(Round::Message, 1);
+        if messages[other].is_before(&messages[one]) {
+            core::mem::swap(&mut one, &mut other);
+        }
+        let below = core::mem::replace(&mut messages[one].right, above);
+        above = core::mem::replace(&mut one, below);
+    }
+    let mut below = if one.is_some() { one } else { other };
+    while above.is_some() {
+        let left = messages[above].left;
+        let of = |m: MessageId| if m.is_some() { messages[m].depth } else { 0 };
+        let (on_left, on_right) = (of(left), of(below));
+        let m = &mut messages[above];
+        let next = core::mem::replace(&mut m.right, below);
+        if on_left < on_right {
+            (m.left, m.right) = (below, left);
+        }
+        m.depth = on_left.min(on_right) + 1;
+        below = core::mem::replace(&mut above, next);
+    }
+    below
+}
+
+/// Checks a heap of messages from `first` down. Returns how many there are.
+pub(crate) fn check_heap(messages: &Pool<'_, Message>, first: MessageId) -> u16 {
+    if first.is_none() {
+        return 0;
+    }
+    let m = &messages[first];
+    let depth = |m: MessageId| if m.is_some() { messages[m].depth } else { 0 };
+    assert!(depth(m.left) >= depth(m.right), "the right side of a mailbox is the less deep one");
+    assert_eq!(m.depth, depth(m.right) + 1, "depth of a message");
+    for below in [m.left, m.right].into_iter().filter(|below| below.is_some()) {
+        assert!(!messages[below].is_before(m), "messages by priority, and then as they came");
+    }
+    1 + check_heap(messages, m.left) + check_heap(messages, m.right)
 }

@@ -1,8 +1,10 @@
 //! Processes: their shares of the pools, and where they are in their lives.
 
-use crate::ids::{MailboxId, ProcessId, ProcessTag, ThreadId, VcpuId};
+use crate::ids::{
+    ConditionTag, EventTag, MailboxId, ProcessId, ProcessTag, SemaphoreTag, ThreadId, VcpuId,
+};
 use crate::objects::memory::Chain;
-use crate::pool::{Id, Pooled, Range};
+use crate::pool::{Id, Places, Pooled, Range};
 /// Where a process is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -28,9 +30,9 @@ pub struct Process {
     /// Threads that have not ended.
     pub(crate) live: u16,
     pub threads: Range,
-    pub(crate) semaphores: Range,
-    pub(crate) conditions: Range,
-    pub(crate) events: Range,
+    pub(crate) semaphores: Places<SemaphoreTag>,
+    pub(crate) conditions: Places<ConditionTag>,
+    pub(crate) events: Places<EventTag>,
     /// VCPUs it may make.
     pub(crate) vcpus: Range,
     /// It made something of its own: one of these four.
@@ -79,9 +81,9 @@ impl Process {
         priority: 0,
         live: 0,
         threads: Range::EMPTY,
-        semaphores: Range::EMPTY,
-        conditions: Range::EMPTY,
-        events: Range::EMPTY,
+        semaphores: Places::EMPTY,
+        conditions: Places::EMPTY,
+        events: Places::EMPTY,
         vcpus: Range::EMPTY,
         made: false,
         reaper: Id::NONE,
@@ -103,4 +105,11 @@ impl Process {
         starts: 0,
         faults: 0,
     };
+
+    /// All its places in the pools of objects are free.
+    pub(crate) fn forget_objects(&mut self) {
+        self.events.clear();
+        self.conditions.clear();
+        self.semaphores.clear();
+    }
 }

@@ -73,6 +73,12 @@ impl Ready {
         self.bits >> (priority as usize % PRIORITIES) == 0
     }
 
+    /// Returns whether all threads here have this priority.
+    #[inline(always)]
+    pub fn has_only(&self, priority: u8) -> bool {
+        self.bits == 1 << (priority as usize % PRIORITIES)
+    }
+
     /// `first` becomes ready, and is alone at its priority.
     #[inline(always)]
     pub fn come(&mut self, priority: u8, first: ThreadId) {

@@ -2,8 +2,9 @@
 
 use crate::ids::{SemaphoreId, SemaphoreTag, ThreadId};
 use crate::objects::thread::{Thread, ThreadQueue};
-use crate::pool::{FREE, Id, Pooled};
+use crate::pool::{FREE, Id, Pooled, Private};
 use diapason_abi::call::OWNER_DIED;
+use diapason_abi::{Handle, Kind};
 
 /// One semaphore slot, declared or private.
 pub struct Semaphore {
@@ -23,7 +24,7 @@ pub struct Semaphore {
     pub owner: ThreadId,
     /// An owner ended while holding it and nobody has been told.
     pub(crate) owner_died: bool,
-    /// The mutex its owner took before this one and still holds.
+    /// The mutex its owner took before this one and still holds; of a free place, the next one.
     pub(crate) next_held: SemaphoreId,
     /// The threads that wait for a counting semaphore, most urgent first.
     pub(crate) waiters: ThreadQueue,
@@ -49,12 +50,6 @@ impl Semaphore {
         waiters: ThreadQueue::EMPTY,
     };
 
-    /// Returns whether a new object may use this slot. A slot whose generations are used up stays
-    /// empty for ever, so that no old handle becomes valid again.
-    pub(crate) fn is_spare(&self) -> bool {
-        self.handle == FREE && self.generation < u32::MAX
-    }
-
     /// Hands this mutex to `thread`. The mutex is free and has the id `own`; the thread has the id
     /// `owner`, waits for the mutex and has no alarm set.
     #[inline(always)]
@@ -67,5 +62,26 @@ impl Semaphore {
         }
         thread.has_result = true;
         thread.wait = thread.after;
+    }
+}
+
+impl Semaphore {
+    /// Returns whether `handle` names a semaphore here that was deleted, and has waiters that have
+    /// not been sent away yet.
+    pub(crate) fn ends(&self, handle: u64) -> bool {
+        let named = Handle::new(Kind::Semaphore, Handle(handle).index(), self.generation).0;
+        self.handle == FREE && self.waiters.head.is_some() && named == handle
+    }
+}
+
+impl Private for Semaphore {
+    /// A slot whose generations are used up stays empty for ever, so that no old handle becomes
+    /// valid again.
+    fn is_spare(&self) -> bool {
+        self.handle == FREE && self.generation < u32::MAX
+    }
+
+    fn link(&mut self) -> &mut SemaphoreId {
+        &mut self.next_held
     }
 }

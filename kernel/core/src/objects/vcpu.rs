@@ -164,6 +164,11 @@ impl Vcpu {
 
     pub(crate) fn wake(&mut self, now: Nanos) {
         self.wake_server(now);
+        self.count_wake(now);
+    }
+
+    #[inline(always)]
+    fn count_wake(&mut self, now: Nanos) {
         if now >= self.wakes_until {
             self.wakes_until = now + self.period();
             self.wakes = 0;
@@ -216,6 +221,34 @@ impl Vcpu {
             Server::Main(server) => server.charge(used, now),
             Server::Io(server, _) => server.charge(used, now),
         }
+    }
+
+    /// Charges `used` and levies `owed` if the budget at hand bears both and some of it is left:
+    /// then nothing about this VCPU has to be decided. Returns whether that was done.
+    #[inline(always)]
+    pub(crate) fn try_charge(&mut self, used: Nanos, owed: Nanos, now: Nanos) -> bool {
+        let borne = match &mut self.server {
+            Server::Main(server) => server.try_charge(used, owed, now),
+            Server::Io(server, _) => server.try_charge(used, owed, now),
+        };
+        if borne {
+            self.used += used + owed;
+        }
+        borne
+    }
+
+    /// Wakes it if that brings budget at once. Returns the budget; if that is zero, nothing has
+    /// changed.
+    #[inline(always)]
+    pub(crate) fn try_wake(&mut self, now: Nanos) -> Nanos {
+        let budget = match &mut self.server {
+            Server::Main(server) => server.try_wake(now),
+            Server::Io(server, period) => server.try_wake(now, *period),
+        };
+        if budget > Nanos::ZERO {
+            self.count_wake(now);
+        }
+        budget
     }
 
     /// Budget goes for what others are spared.

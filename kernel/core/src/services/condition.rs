@@ -5,10 +5,10 @@
 
 use crate::ids::{ConditionId, ThreadId};
 use crate::kernel::{Flow, Kernel, Refused, Step};
-use crate::objects::condition::Condition;
 use crate::objects::thread::{ThreadQueue, Wait};
-use crate::pool::{FREE, Id};
-use crate::walks::walk;
+use crate::pool::{FREE, Id, Private};
+use crate::services::end::Left;
+use diapason_abi::call::PARTIAL;
 use diapason_abi::{Errno, Handle, Key, Kind, Nanos, SIGNAL_BATCH, encode_result};
 use diapason_costs::Round;
 
@@ -33,12 +33,18 @@ impl Kernel<'_> {
 
     pub(crate) fn cv_create(&mut self, key: u64) -> Step {
         let id = if key == Key::PRIVATE.0 {
-            let own = self.maker().conditions;
-            let free = self.conditions.find_in(own, Condition::is_spare);
-            free.ok_or(Refused::Errno(Errno::Exhausted))?
+            let p = &mut self.processes[self.process];
+            p.made = true;
+            p.conditions.take(&mut self.conditions).ok_or(Refused::Errno(Errno::Exhausted))?
         } else {
-            self.granted(&self.conditions, key, |c| (c.key, c.allowed))?
+            let named = self.named_conditions;
+            self.granted_among(&self.conditions, named, key, |c| (c.key, c.allowed))?
         };
+        if self.conditions[id].waiters.head.is_some() && self.conditions[id].handle == FREE {
+            // Its deletion was not brought to an end.
+            self.wake_for_good(id);
+            return Err(Refused::Errno(Errno::Busy));
+        }
         let c = &mut self.conditions[id];
         if c.handle == FREE {
             if !c.is_spare() {
@@ -51,20 +57,36 @@ impl Kernel<'_> {
         Ok(Flow::Same(c.handle))
     }
 
+    /// `CvDelete(condition)`. It is gone at once, but an entry sends only a few waiters away: while
+    /// there are more, the call is to be repeated.
     pub(crate) fn cv_delete(&mut self, handle: u64) -> Step {
-        let id = self.find_condition(handle)?;
-        self.destroy_condition(id);
-        Ok(Flow::Done(0))
+        let id = match self.conditions.get(handle as u16) {
+            Some(c) if c.ends(handle) && c.allowed & self.grant != 0 => Id::new(handle as u16),
+            _ => self.find_condition(handle)?,
+        };
+        let nobody = self.conditions[id].waiters.is_empty();
+        self.conditions[id].handle = FREE;
+        if !self.wake_for_good(id) {
+            return Ok(Flow::Done(PARTIAL));
+        }
+        if self.conditions[id].key == Key::PRIVATE.0 {
+            let own = &mut self.processes[self.process].conditions;
+            own.give_back(&mut self.conditions, id);
+        }
+        Ok(if nobody { Flow::Same(0) } else { Flow::Done(0) })
     }
 
-    /// Ends a condition that exists: its waiters get `Gone`, with their mutex.
-    pub(crate) fn destroy_condition(&mut self, id: ConditionId) {
-        self.conditions[id].handle = FREE;
-        let gone = encode_result(Err(Errno::Gone));
+    /// Gives the waiters of a condition that is gone `Gone`, with their mutex. Returns whether
+    /// none is left.
+    fn wake_for_good(&mut self, id: ConditionId) -> bool {
+        let (gone, mut left) = (encode_result(Err(Errno::Gone)), Left(self.stage));
         while self.conditions[id].waiters.head.is_some() {
-            walk(Round::SendAway, 1);
+            if !left.take(Round::SendAway) {
+                return false;
+            }
             self.wake_first(id, gone);
         }
+        true
     }
 
     /// The most urgent waiter gets its mutex back, or in line for it.
@@ -87,7 +109,7 @@ impl Kernel<'_> {
             return Err(Refused::Errno(Errno::NotOwner));
         }
         self.may_wait(deadline)?;
-        self.release(mutex);
+        self.release(mutex)?;
         self.block(thread, Wait::Condition(id), Wait::Nothing, deadline);
         // The handle names one life of the mutex's slot: a signal may come after its deletion.
         self.threads[thread].wanted = self.semaphores[mutex].handle;

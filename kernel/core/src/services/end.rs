@@ -1,10 +1,10 @@
 //! The end of a process, in stages.
 //!
-//! An entry ends no more of a process than [`STAGE`](diapason_costs::section::STAGE) allows. What is left, the process ends itself:
+//! An entry ends at most `diapason_costs::section::STAGE` of a process, which ends the rest itself:
 //! its window is hidden, so whichever of its threads goes on faults at once, and each fault is a
 //! stage. One of its threads, the reaper, stays until everything else is gone. So the stages have
 //! the place, the budget and the preemption of the process that ends, and no other process pays for
-//! them. The last stage is the only one after which another thread goes on. What it takes beyond a
+//! them. The last stage is the only one after which another thread goes on. Its time beyond a
 //! switch is charged to the VCPU of the reaper.
 //!
 //! The process can be started again, and its supervisor hears of its fault, when nothing of it is
@@ -176,7 +176,8 @@ impl Kernel<'_> {
     fn end_made<M: Machine>(&mut self, m: &mut M, id: ProcessId, left: &mut Left) -> bool {
         let p = &self.processes[id];
         let mut at = p.reaped - u32::from(p.threads.count);
-        let (events, conditions, semaphores) = (p.events, p.conditions, p.semaphores);
+        let (events, conditions) = (p.events.used(), p.conditions.used());
+        let semaphores = p.semaphores.used();
         let mut done = 0;
         while at < events.count.into() {
             let event: Id<EventTag> = Id::new(events.first + at as u16);
@@ -254,6 +255,7 @@ impl Kernel<'_> {
         walk(Round::Stop, 1);
         self.thread_stop(reaper, State::Free);
         if made {
+            self.processes[id].forget_objects();
             for vcpu in vcpus.ids() {
                 walk(Round::Look, 1);
                 self.abandon_vcpu(vcpu);

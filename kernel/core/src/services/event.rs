@@ -7,7 +7,7 @@
 use crate::ids::EventId;
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
-use crate::objects::event::{Event, Source};
+use crate::objects::event::Source;
 use crate::objects::thread::Wait;
 use crate::pool::{FREE, Id};
 use diapason_abi::archive::{Location, NONE};
@@ -35,8 +35,9 @@ impl Kernel<'_> {
 
     /// `EventCreate()` and `TimerCreate()`: they differ only in what may raise them later.
     pub(crate) fn event_create(&mut self, source: Source) -> Step {
-        let own = self.maker().events;
-        let free = self.events.find_in(own, Event::is_spare);
+        let p = &mut self.processes[self.process];
+        p.made = true;
+        let free = p.events.take(&mut self.events);
         let id = free.ok_or(Refused::Errno(Errno::Exhausted))?;
         let e = &mut self.events[id];
         e.generation += 1;
@@ -98,13 +99,22 @@ impl Kernel<'_> {
         }
     }
 
-    /// A device interrupted. A level-triggered line was held back by the machine and stays so until
-    /// its thread waits again.
+    /// Counts an interrupt of a device and raises its event.
     #[inline(always)]
     pub(crate) fn interrupted<M: Machine>(&mut self, m: &mut M, device: u16) {
         if device >= self.devices.len() {
             return;
         }
+        let event = self.note_interrupt(m, device);
+        if event.is_some() {
+            self.raise(event, 1);
+        }
+    }
+
+    /// Counts an interrupt, and returns the event that it raises. A level-triggered line was held
+    /// back by the machine and stays so until its thread waits again.
+    #[inline(always)]
+    pub(crate) fn note_interrupt<M: Machine>(&mut self, m: &mut M, device: u16) -> EventId {
         let now = self.now;
         let d = &mut self.devices[Id::new(device)];
         // How often devices interrupt is assumed by the analysis, so it is counted.
@@ -119,10 +129,7 @@ impl Kernel<'_> {
         if d.record.level || d.held {
             m.set_irq(&d.record, false);
         }
-        let event = d.event;
-        if event.is_some() {
-            self.raise(event, 1);
-        }
+        d.event
     }
 
     /// The words of `Record::Irq` for each device that ever interrupted.
@@ -193,10 +200,11 @@ impl Kernel<'_> {
     pub(crate) fn event_delete<M: Machine>(&mut self, m: &mut M, handle: u64) -> Step {
         let id = self.own_event(handle)?;
         self.destroy_event(m, id);
+        self.processes[self.process].events.give_back(&mut self.events, id);
         Ok(Flow::Done(0))
     }
 
-    /// Ends an event that exists. Its device has none then; a mailbox finds out when it would raise it.
+    /// Ends an event that exists. Its device has none then; a mailbox notices at the next raise.
     pub(crate) fn destroy_event<M: Machine>(&mut self, m: &mut M, id: EventId) {
         self.events[id].handle = FREE;
         if let Source::Irq(device) = self.events[id].source {

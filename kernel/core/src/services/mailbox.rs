@@ -4,13 +4,14 @@
 //! thread's buffer and from there into its memory when it next runs, in its own address space; so
 //! no path ever touches another process's memory.
 
-use crate::ids::{EventId, MailboxId, MessageId, ThreadId};
+use crate::ids::{EventId, MailboxId, ThreadId};
 use crate::kernel::{Flow, Kernel, Longer, Refused, Step};
 use crate::machine::{Machine, UserMemory};
-use crate::objects::mailbox::{Mailbox, receipt};
+use crate::objects::mailbox::{check_heap, receipt};
 use crate::objects::thread::Wait;
 use crate::pool::{FREE, Id};
-use crate::walks::walk;
+use crate::services::end::Left;
+use diapason_abi::call::PARTIAL;
 use diapason_abi::{Errno, FaultCause, Handle, Kind, MESSAGE_BYTES, Nanos};
 use diapason_costs::Round;
 
@@ -36,6 +37,11 @@ impl Kernel<'_> {
     pub(crate) fn mbox_create(&mut self, key: u64, event: u64) -> Step {
         let id = self.granted(&self.mailboxes, key, |b| (b.key, b.allowed))?;
         let event = if event == 0 { Id::NONE } else { self.own_event(event)? };
+        if self.mailboxes[id].handle == FREE && self.mailboxes[id].first_waiter().is_some() {
+            // Its deletion was not brought to an end.
+            self.send_all_away(id);
+            return Err(Refused::Errno(Errno::Busy));
+        }
         if self.mailboxes[id].handle == FREE {
             if self.mailboxes[id].generation == u32::MAX {
                 return Err(Refused::Errno(Errno::Exhausted));
@@ -51,34 +57,40 @@ impl Kernel<'_> {
 
     /// Brings a declared mailbox to life, empty.
     pub(crate) fn open_mailbox(&mut self, id: MailboxId) {
-        let mut free = Id::NONE;
-        for slot in self.mailboxes[id].slots.ids() {
-            self.messages[slot].next = free;
-            free = slot;
-            walk(Round::Message, 1);
-        }
         let b = &mut self.mailboxes[id];
         b.generation += 1;
         b.handle = Handle::new(Kind::Mailbox, id.index(), b.generation).0;
         b.first = Id::NONE;
-        b.free = free;
+        (b.free, b.fresh) = (Id::NONE, 0);
         b.event = Id::NONE;
     }
 
+    /// `MboxDelete(mailbox)`. It is gone at once, but an entry sends only a few of those away who
+    /// wait: while there are more, the call is to be repeated.
     pub(crate) fn mbox_delete(&mut self, handle: u64) -> Step {
-        let id = self.find_mailbox(handle)?;
+        let id = match self.mailboxes.get(handle as u16) {
+            Some(b) if b.ends(handle) && b.allowed & self.grant != 0 => Id::new(handle as u16),
+            _ => self.find_mailbox(handle)?,
+        };
         if self.mailboxes[id].faults_of.is_some() {
             return Err(Refused::Errno(Errno::Busy));
         }
         self.mailboxes[id].handle = FREE;
+        Ok(Flow::Done(if self.send_all_away(id) { 0 } else { PARTIAL }))
+    }
+
+    /// Senders and receivers of a mailbox that is gone learn of it. Returns whether none is left.
+    fn send_all_away(&mut self, id: MailboxId) -> bool {
+        let mut left = Left(self.stage);
         loop {
-            let Mailbox { receivers, senders, .. } = self.mailboxes[id];
-            let queue = if receivers.is_empty() { senders } else { receivers };
-            if queue.is_empty() {
-                return Ok(Flow::Done(0));
+            let waiter = self.mailboxes[id].first_waiter();
+            if waiter.is_none() {
+                return true;
             }
-            walk(Round::SendAway, 1);
-            self.send_away(queue.head, Errno::Gone);
+            if !left.take(Round::SendAway) {
+                return false;
+            }
+            self.send_away(waiter, Errno::Gone);
         }
     }
 
@@ -106,7 +118,7 @@ impl Kernel<'_> {
             b.first = b.free;
             b.free = core::mem::replace(&mut message.next, Id::NONE);
         } else {
-            b.deposit(&mut self.messages, priority as u32);
+            b.deposit(&mut self.messages);
         }
         Ok(0)
     }
@@ -172,7 +184,7 @@ impl Kernel<'_> {
         let message = &mut self.messages[slot];
         message.length = length;
         message.priority = priority;
-        self.mailboxes[id].deposit(&mut self.messages, priority);
+        self.mailboxes[id].deposit(&mut self.messages);
         let event = self.mailboxes[id].event;
         if event.is_some() {
             self.announce(id, event);
@@ -207,10 +219,15 @@ impl Kernel<'_> {
         let slot = b.first;
         let message = &mut self.messages[slot];
         m.copy_out(address, message.bytes.get(..message.length as usize)?).ok()?;
-        b.first = message.next;
+        let receipt = receipt(message.length, message.priority);
+        if message.left.is_some() {
+            b.take_first(&mut self.messages);
+            return Some(receipt);
+        }
+        b.first = Id::NONE;
         message.next = b.free;
         b.free = slot;
-        Some(receipt(message.length, message.priority))
+        Some(receipt)
     }
 
     /// `MboxReceive(mailbox, address, deadline, hint)`.
@@ -275,14 +292,14 @@ impl Kernel<'_> {
     /// free slot, if there is one.
     #[inline(always)]
     pub(crate) fn incoming(&mut self, id: MailboxId) -> Option<&mut [u8; MESSAGE_BYTES]> {
-        let (receiver, free) = (self.mailboxes[id].receivers.head, self.mailboxes[id].free);
+        let receiver = self.mailboxes[id].receivers.head;
         if receiver.is_some() {
-            Some(&mut self.threads[receiver].message)
-        } else if free.is_some() {
-            Some(&mut self.messages[free].bytes)
-        } else {
-            None
+            return Some(&mut self.threads[receiver].message);
         }
+        // Only now: a short way to a receiver leaves the slots alone, too.
+        self.mailboxes[id].refresh(&mut self.messages);
+        let free = self.mailboxes[id].free;
+        if free.is_some() { Some(&mut self.messages[free].bytes) } else { None }
     }
 
     /// A message is where it belongs.
@@ -298,20 +315,14 @@ impl Kernel<'_> {
 }
 
 impl Kernel<'_> {
-    /// Messages in a mailbox and free slots, counted by walking both lists, for the invariants.
+    /// Returns the messages in a mailbox and its free slots, counted singly, for the invariants.
     pub(crate) fn mailbox_slots(&self, id: MailboxId) -> (u16, u16) {
-        let count = |first: MessageId, sorted: bool| {
-            let (mut n, mut at, mut last) = (0, first, u32::MAX);
-            while at.is_some() {
-                let message = &self.messages[at];
-                assert!(!sorted || message.priority <= last, "messages sorted by priority");
-                last = message.priority;
-                at = message.next;
-                n += 1;
-            }
-            n
-        };
         let b = &self.mailboxes[id];
-        (count(b.first, true), count(b.free, false))
+        let (mut free, mut at) = (b.slots.count - b.fresh, b.free);
+        while at.is_some() {
+            assert!(self.messages[at].left.is_none(), "a free slot has nobody below it");
+            (free, at) = (free + 1, self.messages[at].next);
+        }
+        (check_heap(&self.messages, b.first), free)
     }
 }

@@ -6,14 +6,14 @@
 
 use crate::ids::{SemaphoreId, ThreadId};
 use crate::kernel::{Flow, Kernel, Refused, Step};
-use crate::objects::semaphore::Semaphore;
 use crate::objects::thread::{ThreadQueue, Wait};
-use crate::pool::{FREE, Id};
+use crate::pool::{FREE, Id, Private};
 use crate::services::end::Left;
 use crate::walks::walk;
-use diapason_abi::call::{MUTEX, OWNER_DIED};
+use diapason_abi::call::{MUTEX, OWNER_DIED, PARTIAL};
 use diapason_abi::{Errno, Handle, Key, Kind, Nanos};
 use diapason_costs::Round;
+use diapason_costs::section::LATER_MAX;
 
 impl Kernel<'_> {
     /// The semaphore a handle of the running process names.
@@ -38,12 +38,18 @@ impl Kernel<'_> {
     /// `SemCreate(key, initial)`: create it, or find the one that exists.
     pub(crate) fn sem_create(&mut self, key: u64, initial: u64) -> Step {
         let id = if key == Key::PRIVATE.0 {
-            let own = self.maker().semaphores;
-            let free = self.semaphores.find_in(own, Semaphore::is_spare);
-            free.ok_or(Refused::Errno(Errno::Exhausted))?
+            let p = &mut self.processes[self.process];
+            p.made = true;
+            p.semaphores.take(&mut self.semaphores).ok_or(Refused::Errno(Errno::Exhausted))?
         } else {
-            self.granted(&self.semaphores, key, |s| (s.key, s.allowed))?
+            let named = self.named_semaphores;
+            self.granted_among(&self.semaphores, named, key, |s| (s.key, s.allowed))?
         };
+        if self.semaphores[id].waiters.head.is_some() && self.semaphores[id].handle == FREE {
+            // Its deletion was not brought to an end.
+            self.send_waiters_away(id);
+            return Err(Refused::Errno(Errno::Busy));
+        }
         let s = &mut self.semaphores[id];
         if s.handle == FREE {
             if !s.is_spare() {
@@ -61,25 +67,43 @@ impl Kernel<'_> {
         Ok(Flow::Same(s.handle))
     }
 
+    /// `SemDelete(semaphore)`. It is gone at once, but an entry sends only a few waiters away:
+    /// while there are more, the call is to be repeated.
     pub(crate) fn sem_delete(&mut self, handle: u64) -> Step {
-        let id = self.find_semaphore(handle)?;
-        self.destroy_semaphore(id);
-        Ok(Flow::Done(0))
-    }
-
-    /// Ends a semaphore that exists: its waiters learn that it is gone, those of a mutex when their
-    /// turn comes.
-    pub(crate) fn destroy_semaphore(&mut self, id: SemaphoreId) {
-        self.semaphores[id].handle = FREE;
-        while self.semaphores[id].waiters.head.is_some() {
-            walk(Round::SendAway, 1);
-            self.send_away(self.semaphores[id].waiters.head, Errno::Gone);
-        }
+        let id = match self.semaphores.get(handle as u16) {
+            Some(s) if s.ends(handle) && s.allowed & self.grant != 0 => Id::new(handle as u16),
+            _ => self.find_semaphore(handle)?,
+        };
         let owner = self.semaphores[id].owner;
+        if owner.is_some() && !self.disown(id) {
+            return Err(Refused::Errno(Errno::Busy));
+        }
+        let nobody = owner.is_none() && self.semaphores[id].waiters.is_empty();
+        self.semaphores[id].handle = FREE;
+        if !self.send_waiters_away(id) {
+            return Ok(Flow::Done(PARTIAL));
+        }
         if owner.is_some() {
-            self.disown(id);
             self.unpark_all(self.end_of_waits(owner));
         }
+        if self.semaphores[id].key == Key::PRIVATE.0 {
+            let own = &mut self.processes[self.process].semaphores;
+            own.give_back(&mut self.semaphores, id);
+        }
+        Ok(if nobody { Flow::Same(0) } else { Flow::Done(0) })
+    }
+
+    /// The waiters of a semaphore that is gone learn of it; those of a mutex do when their turn
+    /// comes. Returns whether none is left.
+    fn send_waiters_away(&mut self, id: SemaphoreId) -> bool {
+        let mut left = Left(self.stage);
+        while self.semaphores[id].waiters.head.is_some() {
+            if !left.take(Round::SendAway) {
+                return false;
+            }
+            self.send_away(self.semaphores[id].waiters.head, Errno::Gone);
+        }
+        true
     }
 
     /// The running thread takes a semaphore if it is free. Returns what the lock call returns.
@@ -102,29 +126,38 @@ impl Kernel<'_> {
         Some(0)
     }
 
-    /// Its owner no longer holds it: usually the one taken last is let go first.
+    /// Its owner no longer holds it: usually the one taken last is let go first. False, and nothing
+    /// is done, if the owner took too many others later and still holds them.
     #[inline(never)]
-    fn disown(&mut self, id: SemaphoreId) {
+    fn disown(&mut self, id: SemaphoreId) -> bool {
         let s = &mut self.semaphores[id];
         let (owner, next) = (s.owner, s.next_held);
-        s.owner = Id::NONE;
         let held = &mut self.threads[owner].held;
         if *held == id {
             *held = next;
         } else {
             let first = *held;
-            self.unlink_held(first, id, next);
+            if !self.unlink_held(first, id, next) {
+                return false;
+            }
         }
+        self.semaphores[id].owner = Id::NONE;
+        true
     }
 
     #[cold]
-    fn unlink_held(&mut self, first: SemaphoreId, id: SemaphoreId, next: SemaphoreId) {
+    fn unlink_held(&mut self, first: SemaphoreId, id: SemaphoreId, next: SemaphoreId) -> bool {
         let mut at = first;
-        while self.semaphores[at].next_held != id {
+        for _ in 0..LATER_MAX {
             walk(Round::Link, 1);
-            at = self.semaphores[at].next_held;
+            let below = self.semaphores[at].next_held;
+            if below == id {
+                self.semaphores[at].next_held = next;
+                return true;
+            }
+            at = below;
         }
-        self.semaphores[at].next_held = next;
+        false
     }
 
     /// `SemLock`, when it can be done without waiting.
@@ -199,7 +232,7 @@ impl Kernel<'_> {
             if s.owner != self.scheduler.running {
                 return Err(Refused::Errno(Errno::NotOwner));
             }
-            self.release(id);
+            self.release(id)?;
         } else if s.waiters.is_empty() {
             s.count = s.count.checked_add(1).ok_or(Refused::Errno(Errno::Full))?;
         } else {
@@ -212,9 +245,12 @@ impl Kernel<'_> {
 
     /// The owner of a mutex lets it go: the waiter that is chosen first takes it.
     #[inline(always)]
-    pub(crate) fn release(&mut self, id: SemaphoreId) {
-        self.disown(id);
+    pub(crate) fn release(&mut self, id: SemaphoreId) -> Result<(), Refused> {
+        if !self.disown(id) {
+            return Err(Refused::Errno(Errno::Busy));
+        }
         self.semaphores[id].count = 1;
+        Ok(())
     }
 
     /// A thread ends while holding mutexes. Returns whether it has let all go.
@@ -226,7 +262,8 @@ impl Kernel<'_> {
             }
             let id = self.threads[thread].held;
             self.semaphores[id].owner_died = true;
-            self.release(id);
+            // It is the one taken last.
+            let _ = self.release(id);
         }
         true
     }
@@ -254,6 +291,7 @@ impl Kernel<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::objects::semaphore::Semaphore;
 
     #[test]
     fn a_worn_out_slot_is_not_given_out_again() {

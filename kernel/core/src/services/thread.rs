@@ -156,8 +156,8 @@ impl Kernel<'_> {
         m.start_thread(thread, entry);
     }
 
-    /// Ends a thread that holds no mutex; its slot is free afterwards unless somebody may still join
-    /// it.
+    /// Ends a thread that holds no mutex; its slot is free afterwards unless a thread may still
+    /// join it.
     pub(crate) fn thread_stop(&mut self, thread: ThreadId, ended: State) {
         self.leave_chain(thread);
         self.cancel_alarm(thread);
@@ -180,8 +180,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// `ThreadExit(code)`: wakes the joiner, or leaves the code for it. A thread that holds too many
-    /// mutexes for one entry has to repeat the call.
+    /// `ThreadExit(code)`: wakes the joiner, or leaves the code for it. A thread that holds too
+    /// many mutexes for one entry has to repeat the call.
     pub(crate) fn thread_exit<M: Machine>(&mut self, m: &mut M, code: u64) -> Step {
         let thread = self.running();
         let Thread { joiner, detached, process, .. } = self.threads[thread];

@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod chance;
 pub mod lab;
+pub mod memo;
 pub mod model;
 pub mod plan;
 pub mod script;
@@ -14,6 +15,7 @@ pub mod shell;
 pub mod stage;
 pub mod storm;
 pub mod sys;
+pub mod weights;
 
 pub use diapason_abi::CallNumber as Call;
 pub use diapason_abi::Errno::{self, *};

@@ -7,6 +7,7 @@ use diapason_abi::call::NO_HINT;
 use diapason_abi::record::Record;
 use diapason_abi::recorder::{ENTRY_WORDS, Entry, access_words};
 use diapason_abi::{FaultCause, Nanos, PAGE, layout};
+use diapason_core::host::HIDDEN;
 use diapason_core::{
     Arguments, BadAddress, Cause, Decision, Fault, FrameId, Kernel, Machine, ProcessId, ThreadId,
     UserMemory, take_walked,
@@ -238,7 +239,7 @@ impl<'a> Shell<'a> {
             entries,
         };
         shell.note_entry(Cause::Boot, decision);
-        shell.settle(decision.run, decision);
+        shell.settle(decision);
         shell
     }
 
@@ -281,10 +282,20 @@ impl<'a> Shell<'a> {
     pub fn enter(&mut self, cause: Cause) -> Decision {
         let decision = self.kernel.enter(&mut self.memory, self.now, cause);
         self.note_entry(cause, decision);
-        self.settle(decision.run, decision)
+        self.settle(decision)
     }
 
-    fn settle(&mut self, mut sender: ThreadId, mut decision: Decision) -> Decision {
+    /// Enters with the fault of the running thread if its window is hidden. Returns whether it is.
+    pub fn enter_hidden(&mut self) -> bool {
+        let process = self.memory.current;
+        let hidden = self.running().is_some() && self.memory.hidden >> process & 1 == 1;
+        if hidden {
+            self.enter(Cause::Fault(HIDDEN));
+        }
+        hidden
+    }
+
+    fn settle(&mut self, mut decision: Decision) -> Decision {
         loop {
             self.decision = decision;
             if decision.run.is_none() {
@@ -297,7 +308,8 @@ impl<'a> Shell<'a> {
                 return decision;
             }
             let recording = self.memory.recording.take();
-            let delivered = self.memory.copy_out(address, self.kernel.threads[sender].message());
+            let message = self.kernel.threads[decision.run].message();
+            let delivered = self.memory.copy_out(address, message);
             self.memory.recording = recording;
             if delivered.is_ok() {
                 self.delivered.extend(decision.result.map(|result| (decision.run, result)));
@@ -306,7 +318,6 @@ impl<'a> Shell<'a> {
             let cause = Cause::Fault(decision.undelivered());
             decision = self.kernel.enter(&mut self.memory, self.now, cause);
             self.note_entry(cause, decision);
-            sender = decision.run;
         }
     }
 
@@ -315,14 +326,14 @@ impl<'a> Shell<'a> {
     fn shortcut(&mut self, call: Call, arguments: Arguments) -> bool {
         let recorded = self.memory.recording.as_ref().map(Vec::len);
         let now = self.now;
-        match self.kernel.shortcut(&mut self.memory, call, arguments, || now) {
-            Ok(passed) => {
+        match self.kernel.short_decision(&mut self.memory, call, arguments, now) {
+            Some(decision) => {
                 *self.shortcuts.entry(call).or_default() += 1;
-                self.note_entry(Cause::Syscall(call as u64, arguments), passed.decision);
-                self.settle(passed.sender, passed.decision);
+                self.note_entry(Cause::Syscall(call as u64, arguments), decision);
+                self.settle(decision);
                 true
             }
-            Err(_) => {
+            None => {
                 let recording = self.memory.recording.as_mut();
                 recording.into_iter().zip(recorded).for_each(|(r, length)| r.truncate(length));
                 false

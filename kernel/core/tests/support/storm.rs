@@ -1,11 +1,13 @@
 //! A storm of hostile processes, a supervisor, a neighbour, and a clock and devices at random.
 
+use super::memo::{Memo, remember};
 use super::shell::{Memory, Shell, USER_BYTES};
+use super::weights::WEIGHTS;
 use super::{Call, Cause, EVERYBODY, Errno, FaultCause, Nanos, Plan, ProcessState, State, key};
 use diapason_abi::archive::Archive;
 use diapason_abi::call::{MEASUREMENT, MUTEX, NO_HINT, PARTIAL};
 use diapason_abi::{Handle, Kind, MESSAGE_BYTES, PRIORITIES, decode_result, layout};
-use diapason_core::host::{HIDDEN, with_kernel};
+use diapason_core::host::with_kernel;
 use diapason_core::{Fault, Id, Sizes};
 use diapason_costs::section::STAGE;
 use diapason_random::Random;
@@ -54,56 +56,6 @@ pub fn plan() -> Plan {
     plan.bell("here", 0, irq, EVERYBODY).bell("there", 1, diapason_abi::archive::NONE, EVERYBODY)
 }
 
-/// How often each hostile call is made.
-const WEIGHTS: [(Call, u64); 45] = [
-    (Call::Null, 1),
-    (Call::Yield, 6),
-    (Call::ThreadExit, 2),
-    (Call::ThreadCreate, 10),
-    (Call::ThreadJoin, 4),
-    (Call::ThreadDetach, 2),
-    (Call::SleepUntil, 6),
-    (Call::JobsStart, 2),
-    (Call::JobWait, 0),
-    (Call::SemCreate, 8),
-    (Call::SemDelete, 2),
-    (Call::SemLock, 40),
-    (Call::SemTryLock, 8),
-    (Call::SemUnlock, 32),
-    (Call::CvCreate, 4),
-    (Call::CvDelete, 1),
-    (Call::CvWait, 12),
-    (Call::CvSignal, 8),
-    (Call::MboxCreate, 5),
-    (Call::MboxDelete, 1),
-    (Call::MboxSend, 20),
-    (Call::MboxReceive, 20),
-    (Call::ShmAttach, 5),
-    (Call::ShmDetach, 2),
-    (Call::MemAlloc, 1),
-    (Call::TimerCreate, 3),
-    (Call::TimerStart, 6),
-    (Call::EventCreate, 3),
-    (Call::EventWait, 10),
-    (Call::EventDelete, 3),
-    (Call::MapDevice, 2),
-    (Call::SetIsr, 3),
-    (Call::ProcCreate, 1),
-    (Call::ProcKill, 0),
-    (Call::ReadSlow, 2),
-    (Call::Log, 2),
-    (Call::Count, 1),
-    (Call::Fail, 0),
-    // A handful of shares, most of them refused: nobody lives on them but for a while.
-    (Call::VcpuCreate, 2),
-    (Call::VcpuSet, 1),
-    (Call::VcpuDelete, 1),
-    (Call::VcpuFit, 1),
-    (Call::MboxCall, 20),
-    (Call::ShmBus, 1),
-    (Call::Ring, 1),
-];
-
 /// The counts of events, to see that the storm reaches everything.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tally {
@@ -119,23 +71,6 @@ pub struct Tally {
     pub shortcuts: BTreeMap<Call, u64>,
     /// Hash of every decision.
     pub hash: u64,
-}
-
-/// The handles that a hostile process remembers: some are stale by now.
-#[derive(Clone, Default)]
-struct Memo {
-    semaphores: Vec<u64>,
-    conditions: Vec<u64>,
-    mailboxes: Vec<u64>,
-    events: Vec<u64>,
-    vcpus: Vec<u64>,
-}
-
-fn remember(list: &mut Vec<u64>, handle: u64) {
-    if list.len() == 6 {
-        list.remove(0);
-    }
-    list.push(handle);
 }
 
 /// A storm under way.
@@ -212,9 +147,7 @@ impl Storm<'_> {
             self.shell.enter(Cause::Irq(device));
             return self.note_delivered();
         }
-        if self.shell.memory.hidden >> self.shell.process() & 1 == 1 {
-            // Whatever it would do, it faults.
-            self.shell.enter(Cause::Fault(HIDDEN));
+        if self.shell.enter_hidden() {
             return self.note_delivered();
         }
         match self.shell.process() {
@@ -567,9 +500,7 @@ impl Storm<'_> {
 
     fn wait_for_boss(&mut self) {
         while self.shell.running().is_none() || self.shell.process() != BOSS {
-            let running = self.shell.running().is_some();
-            if running && self.shell.memory.hidden >> self.shell.process() & 1 == 1 {
-                self.shell.enter(Cause::Fault(HIDDEN));
+            if self.shell.enter_hidden() {
                 continue;
             }
             let next = self.shell.decision.alarm;

@@ -13,7 +13,7 @@ use crate::shell::Shell;
 use crate::table::Table;
 use crate::tables::DEVICES_MAX;
 use crate::watch::Paths;
-use diapason_abi::archive::{Archive, NONE, Refusal, flags};
+use diapason_abi::archive::{Archive, NONE, Refusal};
 use diapason_abi::record::Record;
 use diapason_abi::recorder::ENTRY_BYTES;
 use diapason_abi::{Nanos, PAGE, layout};
@@ -53,6 +53,9 @@ pub fn build(
     }
     let sizes = Sizes::of(&archive).ok_or(Refusal::Table)?;
     let h = archive.header;
+    if Observe::asked(h.flags).is_refused() {
+        return Err(Refusal::Observed);
+    }
     tell(&archive, &sizes);
     let mut metal = metal(&archive, memory, acpi, &sizes);
     let absent =
@@ -60,7 +63,7 @@ pub fn build(
     let refused = load_programs(&archive, memory, &mut metal, &clock)?;
     let pools = pools(&sizes, memory);
     metal.pool = memory.cut(sizes.frames as u64 * PAGE as u64).ok_or(Refusal::Memory)?;
-    let observed = metal.observe.any;
+    let observed = metal.observe.any();
     // SAFETY: once, at boot; from here on only `percpu::shell` names it.
     unsafe {
         BOOT_CPU.shell = (&raw mut BOOT_SHELL).cast();
@@ -97,8 +100,8 @@ fn tell(archive: &Archive<'_>, sizes: &Sizes) {
 #[inline(never)]
 fn metal(archive: &Archive<'_>, memory: &mut BootMemory, acpi: &Acpi, sizes: &Sizes) -> Metal {
     let h = archive.header;
-    let (record, watch) = (h.flags & flags::RECORD != 0, h.flags & flags::WATCH != 0);
-    let entries = if record { h.recorder_bytes as usize / ENTRY_BYTES } else { 0 };
+    let observe = Observe::asked(h.flags);
+    let entries = if observe.record() { h.recorder_bytes as usize / ENTRY_BYTES } else { 0 };
     // SAFETY: these are numbers and addresses, of which all zeros are values.
     let (spaces, programs, contexts, places, segments, devices, commands, entries) = unsafe {
         (
@@ -129,7 +132,7 @@ fn metal(archive: &Archive<'_>, memory: &mut BootMemory, acpi: &Acpi, sizes: &Si
         caller: tables::caller(),
         counts: Counts::default(),
         longest: 0,
-        observe: Observe { any: record || watch, record, watch },
+        observe,
         recorder: Recorder::new(entries),
         supervisor_died: false,
     }

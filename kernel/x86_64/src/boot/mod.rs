@@ -14,6 +14,7 @@ mod tables;
 use crate::apic::LocalApic;
 use crate::console::{self, announce};
 use crate::fatal::leave;
+use crate::machine::OBSERVING;
 use crate::{cpu, handover};
 use acpi::Acpi;
 use core::arch::global_asm;
@@ -93,7 +94,7 @@ extern "C" fn kernel_main(info: &'static StartInfo) -> ! {
     announce(Record::Clock, &[counter_khz, timer_khz, u64::from(timer.deadline_mode)]);
     match build::build(bytes, &mut memory, clock, timer, &acpi) {
         Ok(observed) => {
-            if observed {
+            if OBSERVING && observed {
                 tables::observe_calls();
             }
             handover::begin()

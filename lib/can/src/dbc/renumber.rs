@@ -12,7 +12,7 @@ const EXTENDED: u32 = 1 << 31;
 const DIRECT: [&str; 6] = ["BO_", "VAL_", "SIG_VALTYPE_", "SG_MUL_VAL_", "BO_TX_BU_", "SIG_GROUP_"];
 /// Lines that say what they are about before the number.
 const ABOUT: [&str; 3] = ["CM_", "BA_", "BA_REL_"];
-/// Of those, what has the number of a message next, or after a node's name.
+/// Those that have the number of a message next, or after a node's name.
 const OF_MESSAGE: [&str; 2] = ["BO_", "SG_"];
 const OF_NODE: [&str; 2] = ["BU_BO_REL_", "BU_SG_REL_"];
 

@@ -1,4 +1,4 @@
-//! Which length of epochs suits a set of messages best.
+//! Chooses the length of epochs that suits a set of messages best.
 //!
 //! Longer epochs renew identifiers less often, and cut the same identifiers into longer regions, in
 //! which deadlines are not told apart. Neither end wins always, so lengths are tried.
@@ -26,8 +26,8 @@ impl MtsSet {
         Ok(MtsSet { epochs: Epochs::new(epoch, reach)?, ..self.clone() })
     }
 
-    /// What is left of the deadline of the message that has the least left, in parts per million
-    /// of its deadline; less than 0 if some message is late. None without real-time messages.
+    /// Returns the smallest rest of a deadline over all messages, in parts per million of the
+    /// deadline; less than 0 if some message is late. None without real-time messages.
     ///
     /// # Errors
     /// A set that makes no sense.

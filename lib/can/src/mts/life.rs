@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use diapason_abi::Nanos;
 
-/// Which message of a set: of high speed by code, of low speed by priority, or not due.
+/// A message of a set: of high speed by code, of low speed by priority, or not due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Which {
     High(usize),
@@ -41,7 +41,7 @@ pub struct Unit {
     pub offset: i64,
     /// It is switched on at this time.
     pub joins: Nanos,
-    /// Of so many frames that tell to renew it does not hear one; 0: it hears all.
+    /// It does not hear one in this many frames that tell to renew; 0: it hears all.
     pub deaf: u64,
 }
 
@@ -53,7 +53,7 @@ pub struct Frames {
     pub other: Vec<Frame>,
 }
 
-/// What happened.
+/// The events of a life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Messages that were sent.
@@ -351,8 +351,8 @@ impl<'a> Life<'a> {
         own.map(|(ticket, _)| *ticket).collect()
     }
 
-    /// All that waits at a node tells to renew from now on. What just takes part in arbitration is
-    /// tried again after it.
+    /// All frames that wait at a node tell to renew from now on. A frame that just takes part in
+    /// arbitration is tried again after it.
     fn mark(&mut self, now: Nanos, node: usize) {
         if !self.keepers[node].tells() {
             return;

@@ -102,7 +102,7 @@ pub enum NoPromise {
     Deadline { index: usize },
     /// An epoch that is over before the nodes have renewed the identifiers of the last one.
     Short {
-        /// The epoch's length.
+        /// The length of an epoch.
         epoch: Nanos,
         /// The least that would do.
         least: Nanos,

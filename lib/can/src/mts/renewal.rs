@@ -11,7 +11,7 @@
 //! frame says which epoch has begun: the one of its end and that error later.
 //!
 //! A node that did not hear the frame finds that out by its clock and renews then. Its identifiers
-//! are late by that time only, which makes nobody late but itself. A node that joins, or comes back,
+//! are late by that time only, which makes only the node itself late. A node that joins or returns
 //! sends no high-speed message before it knows the epoch beyond doubt.
 
 use super::{BEACONS, Epochs, MtsRefusal, NON_REAL_TIME, non_real_time_id};
@@ -49,10 +49,10 @@ pub fn beacon_id(node: u16) -> Result<StandardId, MtsRefusal> {
     non_real_time_id(NON_REAL_TIME - BEACONS + node)
 }
 
-/// What a node has to do.
+/// The task of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
-    /// Nothing.
+    /// The node has nothing to do.
     None,
     /// From now on everything it sends tells to renew; its frame of lowest urgency is queued, too.
     Tell,
@@ -179,7 +179,7 @@ impl Renewal {
 
     /// A frame that tells to renew is through, the node's own or another's.
     pub fn heard(&mut self, now: Nanos) -> Duty {
-        // Whoever told has a clock beyond the end; this one is behind by twice the error at most.
+        // The teller has a clock beyond the end; this one is behind by twice the error at most.
         let next = self.epochs.start(now + Nanos(2 * self.clocks.0));
         let epoch = match self.state {
             State::Told { .. } => return Duty::None,

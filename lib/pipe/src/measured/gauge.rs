@@ -90,8 +90,8 @@ impl Gauge {
         }
     }
 
-    /// Counts messages that are missing by their contents. The report has the larger of this and the
-    /// device's own count.
+    /// Counts messages that are missing by their contents. The report has the larger of this and
+    /// the device's own count.
     pub fn missed(&mut self, messages: u64) {
         let messages = u32::try_from(messages).unwrap_or(u32::MAX);
         self.missing = self.missing.saturating_add(messages);

@@ -53,7 +53,7 @@ fn of_pipe(network: &CanNetwork, plan: &CanPlan, pipe: &Pipe) -> Option<[String;
             let help = format!("add `period` to `{}`, which it carries, too", message.name);
             return Some([title, help]);
         };
-        // What comes evenly may be read unevenly: by its jitter and by its response.
+        // Even arrivals may be read unevenly: by their jitter and by their response.
         let late = match (is_out, &promise.outcome) {
             (true, _) => 0,
             (false, CanOutcome::Response(response)) => response.0,
@@ -79,7 +79,7 @@ fn of_pipe(network: &CanNetwork, plan: &CanPlan, pipe: &Pipe) -> Option<[String;
         let help = format!("write `rate = {rate}`, or mend `period` of those messages");
         return Some([title, help]);
     }
-    // What jitter lets come at once, beside the burst.
+    // Messages that jitter lets come at once, beside the burst.
     let late = u128::from(pipe.jitter_ns) * u128::from(pipe.rate);
     let least = pipe.burst.saturating_add(u64::try_from(late / SECOND).unwrap_or(u64::MAX));
     let most = u64::try_from(late.div_ceil(SECOND)).unwrap_or(u64::MAX);
@@ -204,7 +204,7 @@ pub(crate) fn contended_turn(system: &System, usb: usize, channel: u8) -> Option
     }
     let mut start = blocking;
     while start <= HORIZON {
-        // What comes while the frame itself is on the bus is before the next one of this host. So a
+        // Arrivals while the frame itself is on the bus go before the next one of this host. So a
         // backlog of n frames is through after n such times: windows side by side count no less.
         let within = start + own + rate.time(1);
         let work = above.iter().map(|(cost, period, jitter)| {

@@ -1,4 +1,4 @@
-//! Which message gets which identifier.
+//! Assigns identifiers to messages.
 
 use super::CanName;
 use diapason_can::frame::{extended, standard};

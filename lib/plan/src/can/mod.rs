@@ -29,13 +29,13 @@ use diapason_system::{CanClass, CanMessage, CanNetwork, CanScheduler, CanSender,
 /// How a message is called on its bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CanName {
-    /// By this identifier.
+    /// The description gives this identifier.
     Fixed(Id),
     /// By identifiers that end in this code and begin with its deadline.
     Code(u16),
 }
 
-/// What can be said of a message.
+/// The result for one message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CanOutcome {
     /// It is through within this time after it came.
@@ -71,7 +71,7 @@ pub struct CanEpochs {
     pub renewal: Nanos,
     /// The description says how long an epoch is.
     pub given: bool,
-    /// What is left of its deadline to the message that has the least left, in parts per million.
+    /// The smallest rest of a deadline over all messages, in parts per million.
     pub spare_ppm: Option<i64>,
     /// The length that leaves the most, and how much.
     pub best: Option<(Nanos, i64)>,
@@ -82,7 +82,7 @@ pub struct CanEpochs {
 pub struct CanPlan {
     /// In the order of the messages of its network.
     pub messages: Vec<CanPromise>,
-    /// What all take of the bus at worst, in parts per million, rounded up.
+    /// The worst-case load of the bus, in parts per million, rounded up.
     pub load_ppm: u64,
     pub epochs: Option<CanEpochs>,
     /// Why nothing can be said of its messages, and what to do.

@@ -77,3 +77,49 @@ fn a_charge_may_come_in_pieces() {
         assert_eq!(server.available(at), pieces.available(at));
     }
 }
+
+/// A plain charge is the charge and the levy, and a plain wake is the wake, wherever they are made.
+#[test]
+fn what_is_done_plainly_is_the_same() {
+    let mut random = Random::new(13);
+    let (mut charges, mut wakes) = (0, 0);
+    for _ in 0..20_000 {
+        let limit = random.between(2, 8) as usize;
+        let mut server = SporadicServer::new(Nanos(7), Nanos(20), limit, Nanos(random.below(5)));
+        let mut now = Nanos::ZERO;
+        for _ in 0..40 {
+            let mut other = server;
+            if server.is_backlogged() {
+                let (used, owed) = (Nanos(random.below(5)), Nanos(random.below(2)));
+                now += used;
+                other.charge(used, now);
+                other.levy(owed);
+                let before = server;
+                if used + owed > Nanos::ZERO && server.try_charge(used, owed, now) {
+                    charges += 1;
+                    assert_eq!(server, other);
+                    assert!(server.available(now) > Nanos::ZERO);
+                } else {
+                    assert_eq!(server, before);
+                }
+                server = other;
+                if random.one_in(2) {
+                    server.block(now);
+                }
+            } else {
+                other.wake(now);
+                let budget = server.try_wake(now);
+                if budget > Nanos::ZERO {
+                    wakes += 1;
+                    assert_eq!((server, budget), (other, other.available(now)));
+                } else {
+                    assert!(!server.is_backlogged());
+                }
+                server = other;
+            }
+            assert!(server.is_consistent(), "{server:?}");
+            now += Nanos(random.below(12));
+        }
+    }
+    assert!(charges > 10_000 && wakes > 10_000, "{charges} charges, {wakes} wakes");
+}

@@ -91,6 +91,8 @@ fn answer(random: &mut Random, drawn: &mut Drawn, why: &str) {
         drawn.tasks.iter_mut().for_each(|task| task.replenishments = 8);
     } else if about(&["may take", "lasts not", "does not last"]) {
         lighten(random, drawn);
+    } else if about(&["run out of places"]) {
+        drawn.can.iter_mut().for_each(|can| can.stretch = 1);
     } else if about(&["and the pipe says"]) {
         drawn.can.iter_mut().for_each(tell_truth);
     } else if about(&["shares its VCPU"]) {

@@ -91,7 +91,7 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
     if random.one_in(6) {
         drawn.can.iter_mut().filter(|can| !can.tuned).for_each(|can| can::second(random, can));
     }
-    rude::hang_up(&mut drawn.rude);
+    rude::leave_one(&mut drawn.rude);
     drawn
 }
 

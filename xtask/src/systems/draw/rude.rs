@@ -8,8 +8,10 @@ use diapason_random::Random;
 const PRIORITIES: [u64; 6] = [0, 1, 10, 29, 31, 60];
 
 /// The behaviours of `rude` that are drawn, and the storm.
-const BEHAVIOURS: [u64; 21] =
-    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, BELL, 18, 19, 20, STORM];
+const BEHAVIOURS: [u64; 22] =
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, BREED, BELL, 18, 19, 20, STORM];
+/// The behaviour that starts a process and ends it.
+const BREED: u64 = 16;
 /// The behaviour that rings a doorbell which it answers itself.
 const BELL: u64 = 17;
 /// The behaviour that makes calls which change nothing.
@@ -37,10 +39,13 @@ pub fn is_alone(rude: &Rude) -> bool {
     ALONE.contains(&rude.arguments[0]) && rude.seat != Perch::Beside
 }
 
-/// Leaves one of those that answer the doorbell, as one process answers it.
-pub fn hang_up(all: &mut [Rude]) {
-    let ringers = all.iter_mut().filter(|rude| rude.arguments[0] == BELL);
-    ringers.skip(1).for_each(|rude| rude.arguments[0] = IDLE);
+/// Leaves one of those that answer the doorbell, and one of those that start the process: one
+/// process answers a doorbell, and one supervises another.
+pub fn leave_one(all: &mut [Rude]) {
+    for how in [BELL, BREED] {
+        let same = all.iter_mut().filter(|rude| rude.arguments[0] == how);
+        same.skip(1).for_each(|rude| rude.arguments[0] = IDLE);
+    }
 }
 
 /// Returns one of the behaviours that the README of `rude` lists, or the storm.
@@ -60,6 +65,7 @@ fn behaviour(random: &mut Random) -> [u64; 4] {
         12 => [random.between(1, 31), spread(random, 100, 50_000), random.below(5)],
         15 => [random.between(1, 256), spread(random, 1, 5_000), 0],
         BELL => [spread(random, 1, 5_000), 0, 0],
+        BREED => [spread(random, 10, 20_000), spread(random, 10, 20_000), 0],
         14 | 18 => [random.between(2, 32), spread(random, 50, 5_000), 0],
         STORM => [random.below(1 << 32), 0, 0],
         _ => [0, 0, 0],

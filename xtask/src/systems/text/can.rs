@@ -124,7 +124,8 @@ fn server(can: &Interface) -> String {
     let mut text = format!(
         "\n[[process]]\nname = \"usbd\"\npriority = 40\nvcpu = \"usb-manage\"\nheap = \"512K\"\n\
          stack = \"72K\"\nthreads = {threads}\nsemaphores = {locks}\nevents = {events}\nuses = [\
-         \"xhci\", \"usb-rings\", \"usb-buffers\", \"usb-receive\"{second}{sends}{classes}{tunes}]\n"
+         \"xhci\", \"usb-rings\", \"usb-buffers\", \"usb-receive\"{second}{sends}{classes}\
+         {tunes}]\n"
     );
     if !can.classes.is_empty() || can.behind_hub {
         text += &settings(can);

@@ -51,6 +51,7 @@ const CROWD: u64 = 12;
 const IDLE: u64 = 13;
 const ANNOUNCE: u64 = 14;
 const ATTACH: u64 = 15;
+const BREED: u64 = 16;
 const BELL: u64 = 17;
 const HIRE: u64 = 18;
 const ASK: u64 = 19;

@@ -1,8 +1,8 @@
 //! Programs that misbehave, in their seats.
 
 use super::{
-    ANNOUNCE, ASK, ATTACH, BEG, BELL, CHURN, CLING, CROWD, FALL, GREEDY, HIRE, IDLE, POST, REOPEN,
-    RETUNE, behaves, core, faults, quoted, vcpu,
+    ANNOUNCE, ASK, ATTACH, BEG, BELL, BREED, CHURN, CLING, CROWD, FALL, GREEDY, HIRE, IDLE, POST,
+    REOPEN, RETUNE, behaves, core, faults, quoted, vcpu,
 };
 use crate::systems::drawn::{Drawn, Perch, Rude, STORM};
 use std::fmt::Write;
@@ -107,10 +107,22 @@ pub fn seat(drawn: &Drawn, number: usize, rude: &Rude) -> String {
         STORM => ("hostile", [a, number as u64, rude.priority, 0]),
         _ => ("rude", [how, a, b, c]),
     };
+    if how == BREED {
+        after += &pawn(number, &keys);
+    }
     format!(
         "\n[[process]]\nname = \"rude-{number}\"\nprogram = \"{program}\"\npriority = {}\n\
          stack = \"64K\"\nevents = 64\narguments = {arguments:?}\n{keys}{after}",
         rude.priority
+    )
+}
+
+/// The process that the program `number` starts and ends, in its place: it makes all that it may.
+fn pawn(number: usize, place: &str) -> String {
+    format!(
+        "\n[[process]]\nname = \"rude.pawn\"\nprogram = \"rude\"\npriority = 30\n\
+         start = \"manual\"\nsupervisor = \"rude-{number}\"\nthreads = 16\nsemaphores = 64\n\
+         conditions = 64\nevents = 64\nstack = \"64K\"\narguments = [6, 16, 100000000, 0]\n{place}"
     )
 }
 

@@ -17,9 +17,10 @@ const HOUSE_WORDS: [&str; 29] = [
 /// Public types: `pub` and one of these words.
 const TYPES: [&str; 4] = ["struct", "enum", "trait", "union"];
 
-/// The public types of a file, with their lines. Tests and examples are nobody's vocabulary.
+/// The public types of a file, with their lines. Tests, examples and templates are nobody's
+/// vocabulary.
 fn public_types(source: &Source) -> Vec<(usize, &str)> {
-    let apart = ["/tests/", "/examples/", "/benches/"];
+    let apart = ["/tests/", "/examples/", "/benches/", "/templates/"];
     if !source.is_rust() || apart.iter().any(|folder| source.path.contains(folder)) {
         return Vec::new();
     }

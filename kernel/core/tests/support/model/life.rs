@@ -101,6 +101,20 @@ impl Model {
         self.end_process(process);
     }
 
+    /// The places of the private objects of a process.
+    fn own_places(&self, process: usize) -> Vec<(Kind, usize)> {
+        let mine = 1 << process;
+        let events = self.events.iter().enumerate().filter(|(_, e)| e.allowed == mine);
+        let semaphores = self.semaphores.iter().enumerate();
+        let semaphores = semaphores.filter(|(_, s)| s.key == 0 && s.allowed == mine);
+        let conditions = self.conditions.iter().enumerate();
+        let conditions = conditions.filter(|(_, c)| c.key == 0 && c.allowed == mine);
+        let events = events.map(|(id, _)| (Kind::Event, id));
+        let semaphores = semaphores.map(|(id, _)| (Kind::Semaphore, id));
+        let all = events.chain(semaphores);
+        all.chain(conditions.map(|(id, _)| (Kind::Condition, id))).collect()
+    }
+
     fn end_process(&mut self, process: usize) {
         for thread in self.threads_of(process) {
             self.threads[thread].life = Life::Free;
@@ -110,6 +124,9 @@ impl Model {
                 self.destroy_event(id);
             }
         }
+        let own = self.own_places(process);
+        self.freed.retain(|place| !own.contains(place));
+        self.touched.retain(|place| !own.contains(place));
         let private = |key, allowed| key == 0 && allowed == 1 << process;
         let semaphores = self.semaphores.iter_mut();
         semaphores.filter(|s| private(s.key, s.allowed)).for_each(|s| s.alive = false);

@@ -108,6 +108,7 @@ impl Model {
             Call::EventDelete => {
                 let id = self.event(a[0])?;
                 self.destroy_event(id);
+                self.freed.push((Kind::Event, id));
                 Ok(Outcome::Done(0))
             }
             _ => self.set_isr(a[0]),
@@ -233,7 +234,8 @@ impl Model {
 
     fn event_create(&mut self, source: Source) -> Step {
         let mine = 1 << self.process();
-        let free = self.events.iter().position(|e| e.allowed == mine && !e.alive);
+        let own = (0..self.events.len()).filter(|id| self.events[*id].allowed == mine);
+        let free = self.place_of(Kind::Event, &own.collect::<Vec<_>>());
         let id = free.ok_or(Outcome::Refused(Errno::Exhausted))?;
         let e = &mut self.events[id];
         (e.alive, e.source, e.pending) = (true, source, 0);

@@ -111,6 +111,9 @@ impl Model {
             Call::SemDelete => {
                 let id = self.semaphore(a[0])?;
                 self.destroy_semaphore(id);
+                if self.semaphores[id].key == 0 {
+                    self.freed.push((Kind::Semaphore, id));
+                }
                 Ok(Outcome::Done(0))
             }
             Call::SemLock => self.sem_lock(a[0], a[1], a[2]),
@@ -121,6 +124,9 @@ impl Model {
                 let id = self.condition(a[0])?;
                 self.conditions[id].alive = false;
                 while self.wake_one(id, error(Errno::Gone)) {}
+                if self.conditions[id].key == 0 {
+                    self.freed.push((Kind::Condition, id));
+                }
                 Ok(Outcome::Done(0))
             }
             Call::CvWait => {
@@ -147,8 +153,12 @@ impl Model {
     fn sem_create(&mut self, key: u64, initial: u64) -> Step {
         let mine = 1 << self.process();
         let id = if key == 0 {
-            let free = |s: &Semaphore| s.key == 0 && s.allowed == mine && !s.alive;
-            let free = self.semaphores.iter().position(free);
+            let own = |id: &usize| {
+                let s = &self.semaphores[*id];
+                s.key == 0 && s.allowed == mine
+            };
+            let own: Vec<_> = (0..self.semaphores.len()).filter(own).collect();
+            let free = self.place_of(Kind::Semaphore, &own);
             free.ok_or(Outcome::Refused(Errno::Exhausted))?
         } else {
             let named = self.semaphores.iter().position(|s| s.key == key);
@@ -223,8 +233,12 @@ impl Model {
     fn cv_create(&mut self, key: u64) -> Step {
         let mine = 1 << self.process();
         let id = if key == 0 {
-            let free = |c: &Condition| c.key == 0 && c.allowed == mine && !c.alive;
-            let free = self.conditions.iter().position(free);
+            let own = |id: &usize| {
+                let c = &self.conditions[*id];
+                c.key == 0 && c.allowed == mine
+            };
+            let own: Vec<_> = (0..self.conditions.len()).filter(own).collect();
+            let free = self.place_of(Kind::Condition, &own);
             free.ok_or(Outcome::Refused(Errno::Exhausted))?
         } else {
             let named = self.conditions.iter().position(|c| c.key == key);

@@ -84,9 +84,26 @@ pub struct Model {
     pub idle: u64,
     /// Results delivered, and where a message came to lie, since somebody last looked.
     pub delivered: Vec<(usize, u64, Option<Delivery>)>,
+    /// Places of private objects that were given back, and those that had an object in this life
+    /// of their process.
+    pub freed: Vec<(Kind, usize)>,
+    pub touched: Vec<(Kind, usize)>,
 }
 
 impl Model {
+    /// The place of a new private object: of these, the one that was given back last, or else the
+    /// first that nobody used.
+    pub(super) fn place_of(&mut self, kind: Kind, places: &[usize]) -> Option<usize> {
+        let of = |list: &Vec<(Kind, usize)>, p: usize| list.iter().rposition(|k| *k == (kind, p));
+        let freed = places.iter().filter_map(|p| of(&self.freed, *p)).max();
+        if let Some(at) = freed {
+            return Some(self.freed.remove(at).1);
+        }
+        let place = *places.iter().find(|p| of(&self.touched, **p).is_none())?;
+        self.touched.push((kind, place));
+        Some(place)
+    }
+
     /// Returns the booted blueprint.
     pub fn boot() -> Model {
         let mut model = Model::empty();
@@ -145,6 +162,8 @@ impl Model {
             conditions: Vec::new(),
             mailboxes: Vec::new(),
             events: Vec::new(),
+            freed: Vec::new(),
+            touched: Vec::new(),
             devices: ["edge", "level", "lost"].into_iter().zip(3..).map(device).collect(),
             segments: vec![segment("shared", None), segment("rings", Some(HOST_BUS))],
             free_frames: HEAP_PAGES * PROCESSES.len() as u32 + SEGMENT_PAGES,

@@ -1,0 +1,387 @@
+//! From one VCPU to another without a decision.
+//!
+//! A call mostly concerns two VCPUs: the one that pays, and one that has nothing to do before or
+//! after. Its list of budgets and its rank say who runs then, and all others stay as they are. So
+//! one part of a budget is charged, one VCPU is woken, and the timer is set once.
+//!
+//! All less plain cases are left to the long way: a VCPU that goes by deadline or has no budget, an
+//! alarm that is due, a chain of mutexes. The results are equal to those of that way; the tests of
+//! `shortcut` compare these, too.
+
+use crate::ids::{MailboxId, SemaphoreId, ThreadId, VcpuId};
+use crate::kernel::{Arguments, Kernel};
+use crate::machine::{Machine, UserMemory};
+use crate::objects::alarm::Group;
+use crate::objects::thread::{State, Thread, Wait};
+use crate::pool::Id;
+use diapason_abi::{CallNumber, Nanos};
+
+/// A short way of a call found that the next thread lives on another VCPU than the one that pays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Crossing {
+    /// A thread that waited alone gets the semaphore.
+    Signal(ThreadId),
+    /// A thread that waited alone is signalled, and its mutex is free.
+    Condition(ThreadId),
+    /// A thread that waited alone gets the message.
+    Send(ThreadId),
+    /// The caller waits, and nobody else is ready on its VCPU.
+    Lock(SemaphoreId),
+    /// The caller waits for a message, and nobody else is ready on its VCPU.
+    Receive(MailboxId),
+    /// The caller's message goes to a thread that waited alone, and the caller waits for another.
+    Call(ThreadId),
+}
+
+/// The outcome of such a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Crossed {
+    /// It goes the long way.
+    Nothing,
+    /// Another thread runs, and another VCPU pays, or none: [`Kernel::resume_running`] says how.
+    Over,
+    /// The thread that came is less urgent: the caller goes on with this result.
+    Stays(u64),
+}
+
+impl Crossing {
+    /// The call that it is in.
+    #[must_use]
+    pub fn call(self) -> CallNumber {
+        match self {
+            Crossing::Signal(..) => CallNumber::SemUnlock,
+            Crossing::Condition(..) => CallNumber::CvSignal,
+            Crossing::Send(..) => CallNumber::MboxSend,
+            Crossing::Lock(_) => CallNumber::SemLock,
+            Crossing::Receive(_) => CallNumber::MboxReceive,
+            Crossing::Call(_) => CallNumber::MboxCall,
+        }
+    }
+}
+
+/// Returns whether a thread that waits in a list can come at once: it is alone there, nobody waits
+/// for it, and it waits for nothing else.
+#[inline(always)]
+pub(crate) fn is_free_to_come(t: &Thread, thread: ThreadId) -> bool {
+    t.next == thread && t.parked.is_empty() && matches!(t.after, Wait::Nothing) && !t.alarm.is_set()
+}
+
+impl Kernel<'_> {
+    /// The rest of a call whose short way found that. If nothing was done (but that the payer may
+    /// be charged), it goes the long way.
+    #[inline(always)]
+    pub fn across(
+        &mut self,
+        m: &mut impl UserMemory,
+        crossing: Crossing,
+        a: Arguments,
+        now: Nanos,
+    ) -> Crossed {
+        let caller = self.running();
+        let (wait, deliver_to, come) = match crossing {
+            Crossing::Signal(thread) => return self.give(thread, 0, 0, now),
+            Crossing::Condition(thread) => return self.give(thread, 0, 1, now),
+            Crossing::Send(thread) => {
+                return match self.hand_message(m, thread, a[1], a[2], a[3]) {
+                    Some(receipt) => self.give(thread, receipt, 0, now),
+                    None => Crossed::Nothing,
+                };
+            }
+            Crossing::Lock(id) => (Wait::Semaphore(id), 0, ThreadId::NONE),
+            Crossing::Receive(id) => (Wait::Receive(id), a[1], ThreadId::NONE),
+            Crossing::Call(thread) => {
+                let [_, address, what, receive, _] = a;
+                if self.scheduler.place != caller || self.threads[caller].next != caller {
+                    return Crossed::Nothing;
+                }
+                match self.hand_message(m, thread, address, what >> 32, what) {
+                    Some(receipt) => self.threads[thread].result = receipt,
+                    None => return Crossed::Nothing,
+                }
+                (Wait::Receive(Id::new(receive as u16)), address, thread)
+            }
+        };
+        if self.leave(wait, deliver_to, come, now) { Crossed::Over } else { Crossed::Nothing }
+    }
+
+    /// A thread comes with `given`, and the call returns `returned`.
+    #[inline(always)]
+    fn give(&mut self, thread: ThreadId, given: u64, returned: u64, now: Nanos) -> Crossed {
+        let caller = self.running();
+        match self.rise(thread, given, now) {
+            None => Crossed::Nothing,
+            Some(false) => Crossed::Stays(returned),
+            Some(true) => {
+                self.threads[caller].put_result(returned);
+                Crossed::Over
+            }
+        }
+    }
+
+    /// Copies a message to who waits for it. Returns the receipt; none if the caller has no such
+    /// memory, or the message is too long.
+    #[inline(never)]
+    fn hand_message(
+        &mut self,
+        m: &mut impl UserMemory,
+        receiver: ThreadId,
+        address: u64,
+        length: u64,
+        priority: u64,
+    ) -> Option<u64> {
+        let r = &mut self.threads[receiver];
+        m.copy_in(address, r.message.get_mut(..length as usize)?).ok()?;
+        r.message_length = length as u8;
+        Some(length << 32 | u64::from(priority as u32))
+    }
+
+    /// A thread comes that waited alone and lives on a VCPU with nothing to do; its call returns
+    /// `result`. True if it runs now: its VCPU is the most urgent. None: that has to be decided,
+    /// and nothing was done, but that the payer may be charged.
+    #[inline(never)]
+    fn rise(&mut self, thread: ThreadId, result: u64, now: Nanos) -> Option<bool> {
+        let s = &self.scheduler;
+        let (payer, caller) = (s.payer, s.running);
+        let vcpu = self.threads[thread].vcpu;
+        let v = self.vcpus.get(vcpu.index())?;
+        if !v.ready.is_empty() || v.by_deadline || !s.plain {
+            return None;
+        }
+        let rank = v.rank % 64;
+        let comes = s.eligible >> rank == 0;
+        let mut ring = Nanos::FOREVER;
+        if comes {
+            ring = self.next_ring_for(vcpu);
+            if ring <= now || !self.is_charged(payer, now) {
+                return None;
+            }
+        } else if s.place != caller {
+            return None;
+        }
+        let v = &mut self.vcpus[vcpu];
+        let budget = v.try_wake(now);
+        if budget == Nanos::ZERO {
+            return None;
+        }
+        self.alarms.wake(&self.threads, rank, Nanos::FOREVER);
+        (self.now, self.entries) = (now, self.entries + 1);
+        let s = &mut self.scheduler;
+        s.eligible |= 1 << rank;
+        if comes {
+            s.switch(&mut self.threads, thread, now);
+            s.place = thread;
+        }
+        let t = &mut self.threads[thread];
+        v.ready.come(t.priority, thread);
+        // One that waited for an event was in no list.
+        (t.previous, t.next) = (thread, thread);
+        t.state = State::Ready;
+        t.put_result(result);
+        match core::mem::replace(&mut t.wait, Wait::Nothing) {
+            Wait::Semaphore(id) => self.semaphores[id].waiters.head = ThreadId::NONE,
+            Wait::Receive(id) => self.mailboxes[id].receivers.head = ThreadId::NONE,
+            Wait::Event(id) => self.events[id].waiter = ThreadId::NONE,
+            Wait::Condition(id) => {
+                self.conditions[id].waiters.head = ThreadId::NONE;
+                let mutex = t.wanted_mutex();
+                if comes {
+                    self.semaphores[mutex].hand_to(mutex, t, thread);
+                } else {
+                    (t.wait, t.has_result) = (Wait::Mutex(mutex), false);
+                }
+            }
+            _ => {}
+        }
+        if comes {
+            self.begin_to_pay(vcpu, ring, budget);
+        }
+        Some(comes)
+    }
+
+    /// A device interrupted: mostly the thread that waits for it runs at once. True if it does: the
+    /// decision is [`Kernel::resume_running`]. If not, nothing was done, but that the payer may be
+    /// charged.
+    #[inline(always)]
+    pub fn interrupt_plainly<M: Machine>(&mut self, m: &mut M, device: u16, now: Nanos) -> bool {
+        let Some(d) = self.devices.get(device) else { return false };
+        let Some(e) = self.events.get(d.event.index()) else { return false };
+        let (thread, count) = (e.waiter, u64::from(e.pending) + 1);
+        let Some(t) = self.threads.get(thread.index()) else { return false };
+        if t.alarm.is_set() || !t.parked.is_empty() || !matches!(t.after, Wait::Nothing) {
+            return false;
+        }
+        if !self.preempt(thread, count, now) {
+            return false;
+        }
+        self.note_interrupt(m, device);
+        true
+    }
+
+    /// A thread that waits for an event preempts who runs, and its call returns `result`. False:
+    /// that has to be decided.
+    #[inline(always)]
+    fn preempt(&mut self, thread: ThreadId, result: u64, now: Nanos) -> bool {
+        let s = &self.scheduler;
+        let payer = s.payer;
+        let Thread { vcpu, priority, .. } = self.threads[thread];
+        if vcpu != payer {
+            let Some(v) = self.vcpus.get(vcpu.index()) else { return false };
+            let above = s.eligible >> (v.rank % 64) == 0;
+            return above && self.rise(thread, result, now).is_some();
+        }
+        if !s.plain || !self.scheduler.queue(&mut self.vcpus).is_above_all(priority) {
+            return false;
+        }
+        if payer.is_none() {
+            if self.alarms.next_due() <= now {
+                return false;
+            }
+        } else {
+            let ring = self.next_ring_for(payer);
+            if ring <= now || !self.is_charged(payer, now) {
+                return false;
+            }
+            let s = &mut self.scheduler;
+            // The interrupt is the kernel's, and the rest of a switch stays spared.
+            s.paid_since = s.paid_since.max(now) + self.fees.interrupt;
+            s.call_at = ring.min(s.paid_since + self.vcpus[payer].available(now));
+        }
+        let s = &mut self.scheduler;
+        s.queue(&mut self.vcpus).come(priority, thread);
+        s.place = thread;
+        s.switch(&mut self.threads, thread, now);
+        let t = &mut self.threads[thread];
+        if let Wait::Event(id) = t.wait {
+            self.events[id].waiter = ThreadId::NONE;
+        }
+        (t.state, t.wait) = (State::Ready, Wait::Nothing);
+        (t.previous, t.next) = (thread, thread);
+        t.put_result(result);
+        (self.now, self.entries) = (now, self.entries + 1);
+        true
+    }
+
+    /// The running thread, alone at its priority and in its own place, waits alone, and `come`
+    /// comes, whose VCPU has nothing to do, or nobody. False: that has to be decided, and nothing
+    /// was done, but that the payer may be charged.
+    #[inline(never)]
+    fn leave(&mut self, wait: Wait, deliver_to: u64, come: ThreadId, now: Nanos) -> bool {
+        let s = &self.scheduler;
+        let (payer, caller) = (s.payer, s.running);
+        if !s.plain || now >= self.next_alarm() {
+            return false;
+        }
+        let mut eligible = s.eligible;
+        if payer.is_some() {
+            let v = &self.vcpus[payer];
+            let alone = v.ready.has_only(self.threads[caller].priority);
+            eligible &= !(u64::from(alone) << (v.rank % 64));
+        }
+        let Some((run, vcpu)) = self.next_after(eligible, come) else { return false };
+        let mut ring =
+            if vcpu.is_some() { self.next_ring_for(vcpu) } else { self.alarms.next_due() };
+        if ring <= now || !self.is_charged(payer, now) {
+            return false;
+        }
+        let mut budget = Nanos::ZERO;
+        if come.is_some() {
+            let v = &mut self.vcpus[vcpu];
+            budget = v.try_wake(now);
+            if budget == Nanos::ZERO {
+                return false;
+            }
+            let t = &mut self.threads[come];
+            v.ready.come(t.priority, come);
+            eligible |= 1 << (v.rank % 64);
+            if let Wait::Receive(id) = core::mem::replace(&mut t.wait, Wait::Nothing) {
+                self.mailboxes[id].receivers.head = ThreadId::NONE;
+            }
+            (t.state, t.has_result) = (State::Ready, true);
+            self.alarms.wake(&self.threads, v.rank, Nanos::FOREVER);
+        } else if vcpu.is_some() {
+            budget = self.vcpus[vcpu].available(now);
+        }
+        match wait {
+            Wait::Semaphore(id) => self.semaphores[id].waiters.head = caller,
+            Wait::Receive(id) => self.mailboxes[id].receivers.head = caller,
+            _ => {}
+        }
+        (self.now, self.entries) = (now, self.entries + 1);
+        ring = ring.min(self.go(wait, deliver_to));
+        let s = &mut self.scheduler;
+        s.eligible = eligible;
+        s.switch(&mut self.threads, run, now);
+        s.place = run;
+        self.begin_to_pay(vcpu, ring, budget);
+        true
+    }
+
+    /// Charges who pays, if there is something to pay. False if that has to be decided.
+    #[inline(always)]
+    fn is_charged(&mut self, payer: VcpuId, now: Nanos) -> bool {
+        let s = &self.scheduler;
+        let due = payer.is_some() && (s.paid_since < now || s.owed > Nanos::ZERO);
+        !due || self.charge_plainly(now)
+    }
+
+    /// Returns who runs when the caller has gone and these VCPUs have budget, besides that of who
+    /// comes.
+    #[inline(always)]
+    fn next_after(&self, eligible: u64, come: ThreadId) -> Option<(ThreadId, VcpuId)> {
+        if come.is_some() {
+            let vcpu = self.threads[come].vcpu;
+            let v = self.vcpus.get(vcpu.index())?;
+            let first = v.ready.is_empty() && eligible >> (v.rank % 64) == 0;
+            return (first && !v.by_deadline).then_some((come, vcpu));
+        }
+        let (run, vcpu) = match eligible.checked_ilog2() {
+            Some(rank) => {
+                let vcpu = self.scheduler.ranked(rank as u8);
+                let v = &self.vcpus[vcpu];
+                if v.by_deadline {
+                    return None;
+                }
+                (v.ready.first(), vcpu)
+            }
+            None => (self.scheduler.unreserved.first(), Id::NONE),
+        };
+        let ready = run.is_some() && self.threads[run].can_go_on();
+        ready.then_some((run, vcpu))
+    }
+
+    /// The running thread gives up its place and waits. Returns when its VCPU is to be woken, if
+    /// that has nothing more to do.
+    #[inline(always)]
+    fn go(&mut self, wait: Wait, deliver_to: u64) -> Nanos {
+        let s = &mut self.scheduler;
+        let vcpu = s.payer;
+        let c = &mut self.threads[s.running];
+        (c.state, c.wait, c.after) = (State::Blocked, wait, Wait::Nothing);
+        c.deliver_to = deliver_to;
+        let queue = s.queue(&mut self.vcpus);
+        queue.go(c.priority);
+        if vcpu.is_none() || !queue.is_empty() {
+            return Nanos::FOREVER;
+        }
+        let v = &mut self.vcpus[vcpu];
+        v.sleep(self.now);
+        let at = self.alarms.first_due(&self.threads, vcpu.index() as Group).max(v.eligible_at());
+        self.alarms.wake(&self.threads, v.rank, at);
+        at
+    }
+
+    /// From now on this VCPU pays, or none: it has so much budget, and the next alarm is at `ring`.
+    #[inline(never)]
+    fn begin_to_pay(&mut self, vcpu: VcpuId, ring: Nanos, budget: Nanos) {
+        let (s, now) = (&mut self.scheduler, self.now);
+        let before = core::mem::replace(&mut s.payer, vcpu);
+        (s.paid_since, s.call_at) = (now, Nanos::FOREVER);
+        (s.owed, s.grace) = (Nanos::ZERO, Nanos::ZERO);
+        if vcpu.is_some() {
+            let spared = self.spare_switch(vcpu, before);
+            let s = &mut self.scheduler;
+            s.paid_since += spared;
+            s.call_at = ring.min(s.paid_since + (budget - s.owed));
+        }
+    }
+}
