@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arguments;
 pub mod bench;
 pub mod beside;
 pub mod capture;

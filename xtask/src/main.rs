@@ -145,6 +145,12 @@ enum Command {
         #[arg(long)]
         batch_check: bool,
     },
+    /// Make a Debian package.
+    Package {
+        /// The folder to write it into [default: target/package of the checkout].
+        folder: Option<PathBuf>,
+    },
+    /// Check the house rules.
     Tidy {
         /// Lower the ratchets to what the tree needs now.
         #[arg(long)]
@@ -192,6 +198,10 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Bench { json } => measure(workspace, json),
         Command::Gdb { system, batch_check } => {
             gdb::start(workspace, &or(system, ENGINE), batch_check)
+        }
+        Command::Package { folder } => {
+            let folder = folder.unwrap_or_else(|| workspace.target().join("package"));
+            package::command(workspace, &folder).map(|()| HOLDS)
         }
         Command::Tidy { bless } => tidy::command(workspace, bless),
     }

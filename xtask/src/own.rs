@@ -1,13 +1,16 @@
-//! Systems of a user's own, with nothing but what is installed: every template is made in a folder
-//! outside the checkout, built, planned, simulated and booted.
+//! Systems of a user's own, with nothing but what the package has: every template is made in a
+//! folder outside the checkout, built, planned, simulated and booted.
 
-use crate::package::{self, COMMAND, FOLDER};
+use crate::package::{self, COMMAND, FOLDER, Packing};
+use crate::simulator::samples::{self, TUTORIAL};
 use crate::tally::Tally;
-use diapason::Workspace;
-use diapason::metal::Built;
+use diapason::metal::{self, Built};
+use diapason::{Failure, Workspace};
+use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// The templates of `diapason new`, and what a run of each says.
 const TEMPLATES: [(&str, &str); 4] = [
@@ -32,14 +35,17 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
     let named = |what: &str| format!("a system of one's own: {what}");
     let templates = TEMPLATES.iter().map(|(template, _)| named(template));
     let mistakes = named("mistakes are the user's");
-    let names: Vec<String> = templates.chain([mistakes]).collect();
+    let early = named("a run that is interrupted reports what was seen");
+    let tutorial = named("the tutorial says what happens");
+    let further = [mistakes.clone(), tutorial.clone(), early.clone()];
+    let names: Vec<String> = templates.chain(further).collect();
     if !names.iter().any(|name| name.contains(part)) {
         return;
     }
     let folder = std::env::temp_dir().join(format!("diapason-own-{}", std::process::id()));
     let installed = Installed(folder);
-    tally.step(&named("installed"), || {
-        package::install(workspace, built, &installed.0).map_err(|failure| failure.to_string())
+    tally.step(&named("unpacked from the package"), || {
+        unpacked(workspace, built, &installed.0).map_err(|failure| failure.to_string())
     });
     let before = contents(&installed.0.join(FOLDER));
     for ((template, says), name) in TEMPLATES.iter().zip(&names) {
@@ -47,8 +53,14 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
             tally.step(name, || installed.try_out(template, says));
         }
     }
-    if let Some(name) = names.last().filter(|name| name.contains(part)) {
-        tally.step(name, || installed.mistakes());
+    if mistakes.contains(part) {
+        tally.step(&mistakes, || installed.mistakes());
+    }
+    if tutorial.contains(part) {
+        tally.step(&tutorial, || installed.tutorial(workspace));
+    }
+    if early.contains(part) {
+        tally.step(&early, || installed.interrupted());
     }
     tally.step(&named("what is installed stays as it is"), || {
         if contents(&installed.0.join(FOLDER)) == before {
@@ -56,6 +68,16 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
         }
         Err("a command wrote into the installed folder".into())
     });
+}
+
+/// Makes a package and unpacks it, as `dpkg` would below `/`.
+fn unpacked(workspace: &Workspace, built: &Built, folder: &Path) -> Result<(), Failure> {
+    let command = metal::host_program(workspace, "diapason", "diapason")?;
+    let package = package::package(workspace, built, &command, folder, Packing::Quick)?;
+    let mut unpack = Command::new("dpkg-deb");
+    unpack.arg("--extract").arg(package).arg(folder);
+    let status = unpack.status().map_err(|error| Failure::io("start dpkg-deb", &error))?;
+    if status.success() { Ok(()) } else { Err(Failure::World(format!("dpkg-deb: {status}"))) }
 }
 
 /// Returns the files below a folder, with their lengths and times.
@@ -75,12 +97,17 @@ fn contents(folder: &Path) -> Vec<String> {
 
 impl Installed {
     /// A program, started in a folder of the user's who knows no checkout.
-    fn run(&self, folder: &str, program: &Path, arguments: &[&str]) -> Result<Output, String> {
+    fn command(&self, folder: &str, program: &Path) -> Command {
         let mut command = Command::new(program);
-        command.args(arguments).current_dir(self.0.join(folder));
+        command.current_dir(self.0.join(folder));
         command.env_remove("CARGO_MANIFEST_DIR").env_remove("DIAPASON_HOME");
         command.env("CARGO_TARGET_DIR", self.0.join("target")).env("CARGO_NET_OFFLINE", "true");
-        command.output().map_err(|error| format!("{}: {error}", program.display()))
+        command
+    }
+
+    fn run(&self, folder: &str, program: &Path, arguments: &[&str]) -> Result<Output, String> {
+        let output = self.command(folder, program).args(arguments).output();
+        output.map_err(|error| format!("{}: {error}", program.display()))
     }
 
     /// The command, which ends with this code; returns all that it says.
@@ -118,6 +145,69 @@ impl Installed {
             }
         }
         Ok(())
+    }
+
+    /// Follows the tutorial command by command, and compares what it says.
+    fn tutorial(&self, workspace: &Workspace) -> Result<(), String> {
+        let mut folder = String::new();
+        samples::page(&workspace.root().join(TUTORIAL), &mut |line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (program, arguments) = match words[..] {
+                ["$", "cd", into] => {
+                    folder = into.into();
+                    return Ok(String::new());
+                }
+                ["$", "diapason", ref arguments @ ..] => (self.0.join(COMMAND), arguments.to_vec()),
+                // An expression of sed has no blanks, and quotes for a shell.
+                ["$", "sed", "-i", expression, file] => {
+                    ("sed".into(), vec!["-i", expression.trim_matches('\''), file])
+                }
+                _ => return Err(format!("`{line}` is no command of the tutorial")),
+            };
+            let output = self.run(&folder, &program, &arguments)?;
+            let texts = [output.stderr, output.stdout];
+            Ok(texts.map(|text| String::from_utf8_lossy(&text).into_owned()).concat())
+        })
+    }
+
+    /// Ends a run and a simulation early, as a terminal or a service manager does: each reports
+    /// what was seen, and leaves nobody behind.
+    fn interrupted(&self) -> Result<(), String> {
+        let name = "my-long";
+        self.diapason("", &["new", name], 0)?;
+        self.diapason(name, &["build"], 0)?;
+        for (machine, signal, code) in [("run", "TERM", 143), ("sim", "INT", 130)] {
+            let mut command = self.command(name, &self.0.join(COMMAND));
+            command.args([machine, "--for", "3000s", "--json"]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().map_err(|error| error.to_string())?;
+            let stderr = child.stderr.take().ok_or("no standard error")?;
+            let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
+            if !lines.any(|line| line.contains("hello, second 1")) {
+                return Err(format!("`{machine}` does not say that it runs"));
+            }
+            std::thread::spawn(move || lines.for_each(drop));
+            let number = child.id().to_string();
+            let sent = Command::new("kill").args(["-s", signal, &number]).status();
+            if !sent.is_ok_and(|status| status.success()) {
+                return Err("kill failed".into());
+            }
+            let output = child.wait_with_output().map_err(|error| error.to_string())?;
+            if output.status.code() != Some(code) {
+                return Err(format!("`{machine}` ended with {}, not {code}", output.status));
+            }
+            let json: Value = serde_json::from_slice(&output.stdout)
+                .map_err(|error| format!("`{machine}` leaves no JSON: {error}"))?;
+            let unmeasured = json["unmeasured"][0].as_str().unwrap_or_default();
+            if json["holds"] != false || !unmeasured.contains("it was interrupted") {
+                return Err(format!("`{machine}` does not say that it was interrupted: {json:#}"));
+            }
+        }
+        let runs = self.0.join("target/runs");
+        match fs::read_dir(&runs).map_or(0, Iterator::count) {
+            0 => Ok(()),
+            left => Err(format!("{left} folders of runs are left in {}", runs.display())),
+        }
     }
 
     fn folder(&self) -> String {

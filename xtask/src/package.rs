@@ -1,19 +1,23 @@
-//! An installation: the command, and a folder with all that it and the programs of users need.
+//! `cargo xtask package`: a Debian package with the command and all that users' programs need.
 //!
-//! The folder has kernel and programs compiled, and at the paths of a checkout the sources that a
+//! Its folder has kernel and programs compiled, and at the paths of a checkout the sources that a
 //! user's program links, the linker script and the examples. Crates that are not ours are copied,
 //! too, and found by their paths: nothing is fetched.
 
+use diapason::arguments::described;
 use diapason::metal::{self, Built};
 use diapason::workspace::{INSTALLED_KERNEL, INSTALLED_OBSERVING, INSTALLED_PROGRAMS};
 use diapason::{Failure, Workspace};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-/// The command, and the folder, below the prefix of an installation.
-pub const COMMAND: &str = "bin/diapason";
-pub const FOLDER: &str = "lib/diapason";
+/// The command, and the folder, as they are installed.
+pub const COMMAND: &str = "usr/bin/diapason";
+pub const FOLDER: &str = "usr/lib/diapason";
+const MANUAL: &str = "usr/share/man/man1";
+const DOCUMENTS: &str = "usr/share/doc/diapason";
 /// The crates that programs of users link, and the examples.
 const FOLDERS: [&str; 12] = [
     "abi",
@@ -33,19 +37,70 @@ const FOLDERS: [&str; 12] = [
 const FOREIGN: [&str; 3] = ["embedded-can", "linked_list_allocator", "nb"];
 /// The package and the program of the command.
 const PACKAGE: &str = "diapason";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The time of all files in a package, unless `SOURCE_DATE_EPOCH` is set: 2026-01-01.
+const EPOCH: &str = "1767225600";
 
-/// Installs below `prefix`, which is made.
+/// How small a package is made: the level of `xz`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Packing {
+    Quick,
+    Thorough,
+}
+
+/// Runs `cargo xtask package`: writes the package into `folder`, and says where it is.
 ///
 /// # Errors
-/// If something does not compile, or cannot be copied.
-pub fn install(workspace: &Workspace, built: &Built, prefix: &Path) -> Result<(), Failure> {
-    let command = metal::host_program(workspace, PACKAGE, PACKAGE)?;
-    copy(&command, &prefix.join(COMMAND))?;
-    let folder = prefix.join(FOLDER);
-    copy(&built.kernel, &folder.join(INSTALLED_KERNEL))?;
-    copy(&built.observing, &folder.join(INSTALLED_OBSERVING))?;
+/// If something does not compile, or a tool is missing.
+pub fn command(workspace: &Workspace, folder: &Path) -> Result<(), Failure> {
+    let mut cargo = crate::tally::command(workspace, &["build", "--release", "-p", PACKAGE]);
+    run(&mut cargo)?;
+    let command = workspace.target().join("release").join(PACKAGE);
+    let built = metal::build(workspace)?;
+    let package = package(workspace, &built, &command, folder, Packing::Thorough)?;
+    println!("{}", package.display());
+    Ok(())
+}
+
+/// Makes the package with this command, kernel and programs; returns its path.
+///
+/// # Errors
+/// If a file cannot be copied, or a tool is missing.
+pub fn package(
+    workspace: &Workspace,
+    built: &Built,
+    command: &Path,
+    folder: &Path,
+    effort: Packing,
+) -> Result<PathBuf, Failure> {
+    let name = format!("{PACKAGE}_{VERSION}_amd64");
+    let root = folder.join(&name);
+    if root.exists() {
+        fs::remove_dir_all(&root)
+            .map_err(|error| Failure::io(format!("remove {}", root.display()), &error))?;
+    }
+    strip(&[], command, &root.join(COMMAND))?;
+    folder_of(workspace, built, &root.join(FOLDER))?;
+    documents(workspace, &root)?;
+    write(&root.join("DEBIAN/control"), &control())?;
+    let package = folder.join(format!("{name}.deb"));
+    let level = if effort == Packing::Quick { "-z0" } else { "-z9" };
+    let mut pack = Command::new("dpkg-deb");
+    pack.args(["--root-owner-group", "-Zxz", level, "--build"]).arg(&root).arg(&package);
+    if std::env::var_os("SOURCE_DATE_EPOCH").is_none() {
+        pack.env("SOURCE_DATE_EPOCH", EPOCH);
+    }
+    pack.stdout(std::process::Stdio::null());
+    run(&mut pack)?;
+    Ok(package)
+}
+
+/// Fills the folder that the command looks for.
+fn folder_of(workspace: &Workspace, built: &Built, folder: &Path) -> Result<(), Failure> {
+    strip(&["--strip-debug"], &built.kernel, &folder.join(INSTALLED_KERNEL))?;
+    strip(&["--strip-debug"], &built.observing, &folder.join(INSTALLED_OBSERVING))?;
     for (name, path) in &built.programs {
-        copy(path, &folder.join(INSTALLED_PROGRAMS).join(name))?;
+        strip(&["--strip-debug"], path, &folder.join(INSTALLED_PROGRAMS).join(name))?;
     }
     copy(&workspace.root().join("Cargo.toml"), &folder.join("Cargo.toml"))?;
     for path in FOLDERS {
@@ -57,6 +112,62 @@ pub fn install(workspace: &Workspace, built: &Built, prefix: &Path) -> Result<()
         copy_folder(&path, &folder.join("vendor").join(name), &|text| with_paths(text, ".."))?;
     }
     Ok(())
+}
+
+/// Writes the manual, the completions, and what a package says of itself.
+fn documents(workspace: &Workspace, root: &Path) -> Result<(), Failure> {
+    let manual = root.join(MANUAL);
+    make_folder(&manual)?;
+    let written = |what: &str, result: std::io::Result<()>| {
+        result.map_err(|error| Failure::io(format!("write {what}"), &error))
+    };
+    written("the manual", clap_mangen::generate_to(described(), &manual))?;
+    for (shell, path) in [
+        (clap_complete::Shell::Bash, "bash-completion/completions/diapason"),
+        (clap_complete::Shell::Zsh, "zsh/vendor-completions/_diapason"),
+        (clap_complete::Shell::Fish, "fish/vendor_completions.d/diapason.fish"),
+    ] {
+        let mut text = Vec::new();
+        clap_complete::generate(shell, &mut described(), PACKAGE, &mut text);
+        write(&root.join("usr/share").join(path), &String::from_utf8_lossy(&text))?;
+    }
+    let documents = root.join(DOCUMENTS);
+    write(&documents.join("copyright"), "Licence: MIT or Apache-2.0, as you choose.\n")?;
+    copy(&workspace.root().join("CHANGELOG.md"), &documents.join("changelog"))?;
+    copy_folder(&workspace.root().join("docs"), &documents.join("docs"), &|text| text.into())?;
+    let pages = fs::read_dir(&manual).into_iter().flatten().flatten().map(|page| page.path());
+    let texts: Vec<PathBuf> = pages.chain([documents.join("changelog")]).collect();
+    run(Command::new("gzip").arg("-9n").args(texts))
+}
+
+fn control() -> String {
+    format!(
+        "Package: {PACKAGE}\nVersion: {VERSION}-1\nArchitecture: amd64\nSection: devel\n\
+         Priority: optional\nMaintainer: The Diapason project <diapason@example.org>\n\
+         Depends: libc6 (>= 2.34), libgcc-s1\nRecommends: qemu-system-x86, gcc\n\
+         Description: real-time operating system with proofs before it boots\n \
+         Describes processes, their budgets and their devices in one file, proves that the\n \
+         budgets hold, simulates the system, and boots it on a protected kernel. Programs of\n \
+         your own are compiled with Rust 1.95 or later, from rustup.\n"
+    )
+}
+
+/// Copies an executable without what its debugger needs.
+fn strip(options: &[&str], from: &Path, to: &Path) -> Result<(), Failure> {
+    make_folder(to.parent().unwrap_or(to))?;
+    run(Command::new("strip").args(options).arg("-o").arg(to).arg(from))
+}
+
+/// Runs a tool to its good end.
+fn run(command: &mut Command) -> Result<(), Failure> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().map_err(|error| Failure::io(format!("start {name}"), &error))?;
+    if status.success() { Ok(()) } else { Err(Failure::World(format!("{name} failed: {status}"))) }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    make_folder(path.parent().unwrap_or(path))?;
+    fs::write(path, text).map_err(|error| Failure::io(format!("write {}", path.display()), &error))
 }
 
 /// A manifest whose dependencies on crates of others are found below `folder`.

@@ -5,7 +5,7 @@
 
 mod lives;
 mod pages;
-mod samples;
+pub mod samples;
 mod sheets;
 mod traces;
 

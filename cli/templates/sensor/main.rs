@@ -7,7 +7,7 @@
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::inlet;
 use diapason_usblib::sensor::{PACKETS, Packet, READY, RECORDS};
-use logic::Sample;
+use logic::SensorPacket;
 
 entry!(main);
 
@@ -32,7 +32,7 @@ fn read() -> Result<(), Errno> {
                     let length = packet.data.len().min(packet.length as usize);
                     // The simulator takes the time of this from `[[work]]`.
                     let sample = time::work("sensor.packet", || {
-                        packet.data.get(..length).and_then(Sample::of)
+                        packet.data.get(..length).and_then(SensorPacket::of)
                     });
                     if sample.is_some() {
                         (count, last) = (count + 1, sample);
@@ -42,7 +42,7 @@ fn read() -> Result<(), Errno> {
             Err(Errno::TimedOut) => {
                 let lost = packets.lost();
                 match last {
-                    Some(Sample { number, span: (least, most) }) => {
+                    Some(SensorPacket { number, span: (least, most) }) => {
                         log!("{count} packets, {lost} lost, number {number}: {least} to {most}");
                     }
                     None => log!("no packet yet"),

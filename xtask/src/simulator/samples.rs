@@ -24,39 +24,53 @@ struct Sample {
     lines: usize,
 }
 
+/// The page whose commands are run in the folder that it makes, by `own`.
+pub const TUTORIAL: &str = "docs/tutorial.md";
+
 /// Runs the command of each sample, and compares.
 pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
-    let bless = std::env::var_os("DIAPASON_BLESS").is_some();
     let mut wrong = Vec::new();
-    for path in documents(workspace.root())? {
-        let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
-        let lines: Vec<&str> = text.lines().collect();
-        let mut new: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-        for Sample { at, lines: count } in samples(&lines) {
-            let place = || format!("{}:{}", path.display(), at + 1);
-            let said = match said(workspace, lines[at]) {
-                Ok(said) => said,
-                Err(why) => {
-                    wrong.push(format!("{}: {why}", place()));
-                    continue;
-                }
-            };
-            let said: Vec<&str> = said.lines().map(str::trim_end).collect();
-            let body = at + 1..at + 1 + count;
-            match (compared(&lines[body.clone()], &said), bless) {
-                (Ok(()), _) => {}
-                (Err(line), false) => {
-                    wrong.push(format!("{}: not said: {line}\n{}", place(), said.join("\n")));
-                }
-                (Err(_), true) => match renewed(&lines[body.clone()], &said) {
-                    Ok(body_now) => new[body].clone_from_slice(&body_now),
-                    Err(line) => wrong.push(format!("{}: mend by hand: {line}", place())),
-                },
+    let tutorial = workspace.root().join(TUTORIAL);
+    for path in documents(workspace.root())?.into_iter().filter(|path| *path != tutorial) {
+        wrong.extend(page(&path, &mut |line| said(workspace, line)).err());
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+/// Compares the samples of a page with what `said` returns for the command of each.
+pub fn page(
+    path: &Path,
+    said: &mut dyn FnMut(&str) -> Result<String, String>,
+) -> Result<(), String> {
+    let bless = std::env::var_os("DIAPASON_BLESS").is_some();
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let lines: Vec<&str> = text.lines().collect();
+    let mut new: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+    let mut wrong = Vec::new();
+    for Sample { at, lines: count } in samples(&lines) {
+        let place = || format!("{}:{}", path.display(), at + 1);
+        let said = match said(lines[at]) {
+            Ok(said) => said,
+            Err(why) => {
+                wrong.push(format!("{}: {why}", place()));
+                continue;
             }
+        };
+        let said: Vec<&str> = said.lines().map(str::trim_end).collect();
+        let body = at + 1..at + 1 + count;
+        match (compared(&lines[body.clone()], &said), bless) {
+            (Ok(()), _) => {}
+            (Err(line), false) => {
+                wrong.push(format!("{}: not said: {line}\n{}", place(), said.join("\n")));
+            }
+            (Err(_), true) => match renewed(&lines[body.clone()], &said) {
+                Ok(body_now) => new[body].clone_from_slice(&body_now),
+                Err(line) => wrong.push(format!("{}: mend by hand: {line}", place())),
+            },
         }
-        if bless {
-            fs::write(&path, new.join("\n") + "\n").map_err(|error| error.to_string())?;
-        }
+    }
+    if bless {
+        fs::write(path, new.join("\n") + "\n").map_err(|error| error.to_string())?;
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
