@@ -6,8 +6,8 @@
 //! program counts instructions. [`plan`] proves a description without running it.
 //! [`capture`] writes what passes USB and CAN in files for Wireshark.
 //! [`project`] compiles programs of a user's own, which [`create`] begins.
-//! [`network`] writes lists of hosts. [`beside`] starts the program that reproduces papers; [`chart`]
-//! draws.
+//! [`network`] writes lists of hosts. [`beside`] starts the program that reproduces papers, and
+//! [`chart`] draws.
 //!
 //! Rule of this room: policy is decided elsewhere. Here are files, processes, and words for people.
 

@@ -4,7 +4,7 @@
 
 use crate::Failure;
 use crate::failure::HOLDS;
-use crate::live::say;
+use crate::output::say;
 use diapason_topology::shapes::{self, Pair};
 use diapason_topology::{Cabling, Fewest, Jack, Routes, choose, orient};
 use std::fmt::Write;

@@ -44,7 +44,7 @@ pub fn choose(hosts: usize, pairs: &[Pair]) -> Result<Cabling, usize> {
         return Err(apart);
     }
     let circle = || (0..hosts).find_map(|leader| led(hosts, pairs, leader).map(|it| (leader, it)));
-    let (leader, targets, fewest) = if pairs.len() + 1 <= hosts {
+    let (leader, targets, fewest) = if pairs.len() < hosts {
         (None, tree, Fewest::NoBridge)
     } else {
         match circle() {

@@ -1,7 +1,7 @@
 //! Workloads on the simulated bus, with phases that are meant to make them late.
 
 use crate::sound::set;
-use crate::workload::{FrameLengths, Stream, Workload};
+use crate::workload::{FrameLengths, MessageStream, Workload};
 use diapason_abi::Nanos;
 use diapason_can::Frame;
 use diapason_can::mts::life::{Frames, LifeMessage, LifeStream, LifeUnit, Outcome, live};
@@ -27,7 +27,8 @@ pub fn frames(workload: &Workload) -> Option<Frames> {
         let id = non_real_time_id(0).ok()?;
         Frame::data(id, &[0; 8][..bytes as usize]).ok()
     };
-    let each = |streams: &[Stream]| streams.iter().map(|s| frame(s.bytes)).collect::<Option<_>>();
+    let each =
+        |streams: &[MessageStream]| streams.iter().map(|s| frame(s.bytes)).collect::<Option<_>>();
     Some(Frames { high: each(&workload.high)?, low: each(&workload.low)?, other: vec![frame(8)?] })
 }
 
@@ -79,7 +80,7 @@ pub fn life(
 /// When a stream comes first so that one of its messages is due with one of `target` of the
 /// critical instant: in the same region, but after it if its code is lower.
 fn aligned(workload: &Workload, set: &MtsSet, rank: usize, target: usize, critical: u64) -> u64 {
-    let start_by = |s: &Stream| s.deadline.saturating_sub(workload.costs(s).1);
+    let start_by = |s: &MessageStream| s.deadline.saturating_sub(workload.costs(s).1);
     let region = set.epochs.region().0;
     let boundary = (critical + start_by(&workload.high[target])).div_ceil(region) * region;
     let stream = &workload.high[rank];

@@ -3,7 +3,7 @@
 //! "There is a t in S with f(t) ≤ t" is computed as the least fixed point of f: f does not fall
 //! as t grows, so if any t will do, the fixed point will, and it is no later.
 
-use crate::workload::{BIT, Stream, Workload};
+use crate::workload::{BIT, MessageStream, Workload};
 
 /// Bits that a renewal of identifiers adds, as the dissertation counts.
 pub const UPDATE_BITS: u64 = 16;
@@ -42,16 +42,16 @@ fn overloaded(workload: &Workload) -> bool {
 }
 
 /// The cost of a stream: its frame, and the idle time after it.
-fn cost(workload: &Workload, stream: &Stream, is_high: bool, extra: Extra) -> u64 {
+fn cost(workload: &Workload, stream: &MessageStream, is_high: bool, extra: Extra) -> u64 {
     let idles = !is_high || stream.sporadic;
     workload.costs(stream).0 + if idles { extra.idle } else { 0 }
 }
 
 /// The streams in the order of their deadlines with their costs, longest frame included.
-fn by_deadline(workload: &Workload, extra: Extra) -> Vec<(Stream, u64)> {
+fn by_deadline(workload: &Workload, extra: Extra) -> Vec<(MessageStream, u64)> {
     let high = workload.high.iter().map(|s| (*s, cost(workload, s, true, extra)));
     let low = workload.low.iter().map(|s| (*s, cost(workload, s, false, extra)));
-    let mut all: Vec<(Stream, u64)> = high.chain(low).collect();
+    let mut all: Vec<(MessageStream, u64)> = high.chain(low).collect();
     all.sort_by_key(|(stream, _)| stream.deadline);
     all
 }
@@ -82,7 +82,7 @@ pub fn dm(workload: &Workload, extra: Extra) -> bool {
 /// The streams from place `from` on fit under those before and `others`.
 fn dm_of(
     workload: &Workload,
-    all: &[(Stream, u64)],
+    all: &[(MessageStream, u64)],
     from: usize,
     others: &[(u64, u64)],
     extra: Extra,
@@ -111,7 +111,7 @@ pub fn mts(workload: &Workload, extra: Extra) -> MtsVerdict {
     if overloaded(workload) || !(0..workload.high.len()).all(is_high) {
         return MtsVerdict::High;
     }
-    let streams = |streams: &[Stream], is_high| {
+    let streams = |streams: &[MessageStream], is_high| {
         let each = streams.iter().map(|s| (*s, cost(workload, s, is_high, extra)));
         each.collect::<Vec<_>>()
     };
@@ -123,7 +123,8 @@ pub fn mts(workload: &Workload, extra: Extra) -> MtsVerdict {
 
 /// §7.3.6: the bus is free for the first invocation of stream `index` before it is too late.
 fn high_begins(workload: &Workload, index: usize, updates: (u64, u64), extra: Extra) -> bool {
-    let start_by = |stream: &Stream| stream.deadline.saturating_sub(workload.costs(stream).1);
+    let start_by =
+        |stream: &MessageStream| stream.deadline.saturating_sub(workload.costs(stream).1);
     let longest_deadline = workload.high.iter().map(|stream| stream.deadline).max().unwrap_or(0);
     let region = (workload.epoch + longest_deadline) / 32;
     let own = start_by(&workload.high[index]);
@@ -182,7 +183,7 @@ pub fn ed(workload: &Workload, extra: Extra) -> bool {
 }
 
 /// The end of the longest time in which the bus is never free.
-fn busy(all: &[(Stream, u64)], longest: u64) -> Option<u64> {
+fn busy(all: &[(MessageStream, u64)], longest: u64) -> Option<u64> {
     const HORIZON: u64 = 20_000_000_000;
     let mut t = longest;
     while t <= HORIZON {

@@ -5,7 +5,7 @@
 //! every instant, under the longest frame.
 
 use crate::printed::MtsVerdict;
-use crate::workload::{Stream, Workload};
+use crate::workload::{MessageStream, Workload};
 use diapason_abi::Nanos;
 use diapason_can::mts::{Epochs, HighSpeed, MtsSet, high_speed, low_speed, low_speed_id};
 use diapason_can::response::{Errors, Message, response};
@@ -15,7 +15,7 @@ fn rate() -> Option<BitRate> {
     BitRate::new(1_000_000).ok()
 }
 
-fn message(workload: &Workload, stream: &Stream, place: u32) -> Option<Message> {
+fn message(workload: &Workload, stream: &MessageStream, place: u32) -> Option<Message> {
     let bits = workload.lengths.bits(stream.bytes);
     // Only the order of identifiers counts; there are more streams than one class has codes.
     let id = ExtendedId::new(place)?.into();
@@ -26,7 +26,7 @@ fn message(workload: &Workload, stream: &Stream, place: u32) -> Option<Message> 
 /// DM: every response is within its deadline.
 #[must_use]
 pub fn dm(workload: &Workload) -> bool {
-    let mut all: Vec<&Stream> = workload.streams().collect();
+    let mut all: Vec<&MessageStream> = workload.streams().collect();
     all.sort_by_key(|stream| stream.deadline);
     let messages = (0..).zip(all).map(|(place, stream)| message(workload, stream, place));
     let (Some(rate), Some(messages)) = (rate(), messages.collect::<Option<Vec<_>>>()) else {

@@ -18,7 +18,7 @@ const MS: u64 = 1_000_000;
 
 /// The parameters of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct WorkloadKind {
     /// Streams of high speed: periodic, sporadic.
     pub high: (usize, usize),
     /// Streams of low speed: periodic, sporadic.
@@ -31,11 +31,11 @@ pub struct Kind {
     pub epoch: u64,
 }
 
-impl Kind {
+impl WorkloadKind {
     /// The parameters of §7.5.1 with so many high-speed periodic streams.
     #[must_use]
-    pub const fn usual(high: usize) -> Kind {
-        Kind {
+    pub const fn usual(high: usize) -> WorkloadKind {
+        WorkloadKind {
             high: (high, 2),
             low: (25, 4),
             high_deadlines: (MS / 2, 2 * MS),
@@ -67,7 +67,7 @@ impl FrameLengths {
 
 /// A stream of messages; times in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stream {
+pub struct MessageStream {
     pub bytes: u32,
     pub period: u64,
     pub deadline: u64,
@@ -78,8 +78,8 @@ pub struct Stream {
 /// Streams in the order of their deadlines, and how long their frames are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
-    pub high: Vec<Stream>,
-    pub low: Vec<Stream>,
+    pub high: Vec<MessageStream>,
+    pub low: Vec<MessageStream>,
     pub lengths: FrameLengths,
     pub epoch: u64,
 }
@@ -87,17 +87,17 @@ pub struct Workload {
 impl Workload {
     /// Workload `number` of a kind.
     #[must_use]
-    pub fn random(kind: Kind, lengths: FrameLengths, seed: u64, number: u64) -> Workload {
+    pub fn random(kind: WorkloadKind, lengths: FrameLengths, seed: u64, number: u64) -> Workload {
         let mut random = Random::new(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut streams = |(periodic, sporadic): (usize, usize), (from, to): (u64, u64)| {
-            let mut streams: Vec<Stream> = (0..periodic + sporadic)
+            let mut streams: Vec<MessageStream> = (0..periodic + sporadic)
                 .map(|place| {
                     let deadline = random.between(from, to);
                     let sporadic = place >= periodic;
                     let longer = random.below(deadline / 10 + 1);
                     let period = if sporadic { MIT } else { deadline + longer };
                     let bytes = random.below(BYTES + 1) as u32;
-                    Stream { bytes, period, deadline, sporadic }
+                    MessageStream { bytes, period, deadline, sporadic }
                 })
                 .collect();
             streams.sort_by_key(|stream| stream.deadline);
@@ -112,7 +112,7 @@ impl Workload {
     /// eleven of low speed, as the text divides them.
     #[must_use]
     pub fn avionics(lengths: FrameLengths, epoch: u64) -> Workload {
-        let stream = |(deadline, period): &(u64, u64)| Stream {
+        let stream = |(deadline, period): &(u64, u64)| MessageStream {
             bytes: 8,
             period: period * MS,
             deadline: deadline * MS,
@@ -125,8 +125,8 @@ impl Workload {
     /// This workload with all times divided by `permille` / 1000.
     #[must_use]
     pub fn faster(&self, permille: u64) -> Workload {
-        let scaled = |streams: &[Stream]| {
-            let each = streams.iter().map(|stream| Stream {
+        let scaled = |streams: &[MessageStream]| {
+            let each = streams.iter().map(|stream| MessageStream {
                 period: stream.period * 1_000 / permille,
                 deadline: stream.deadline * 1_000 / permille,
                 ..*stream
@@ -138,7 +138,7 @@ impl Workload {
 
     /// Time of a frame on the bus with the interframe space, and without.
     #[must_use]
-    pub fn costs(&self, stream: &Stream) -> (u64, u64) {
+    pub fn costs(&self, stream: &MessageStream) -> (u64, u64) {
         let bits = u64::from(self.lengths.bits(stream.bytes));
         ((bits + u64::from(wire::INTERFRAME_BITS)) * BIT, bits * BIT)
     }
@@ -150,7 +150,7 @@ impl Workload {
     }
 
     /// All streams, those of high speed first.
-    pub fn streams(&self) -> impl Iterator<Item = &Stream> + Clone {
+    pub fn streams(&self) -> impl Iterator<Item = &MessageStream> + Clone {
         self.high.iter().chain(&self.low)
     }
 

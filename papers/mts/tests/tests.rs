@@ -4,11 +4,11 @@ use diapason_abi::Nanos;
 use diapason_mts::late::{life, real};
 use diapason_mts::printed::{self, Extra, MtsVerdict};
 use diapason_mts::sound;
-use diapason_mts::workload::{FrameLengths, Kind, Workload};
+use diapason_mts::workload::{FrameLengths, Workload, WorkloadKind};
 use diapason_random::Random;
 
 fn workload(high: usize, number: u64) -> Workload {
-    Workload::random(Kind::usual(high), FrameLengths::Stuffed, 5, number)
+    Workload::random(WorkloadKind::usual(high), FrameLengths::Stuffed, 5, number)
 }
 
 #[test]

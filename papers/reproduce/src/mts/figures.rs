@@ -6,7 +6,7 @@ use crate::{Effort, Picture, Progress, Report};
 use diapason::chart::{LineChart, Series};
 use diapason::table::{Align, Table};
 use diapason_mts::printed::Extra;
-use diapason_mts::workload::{BIT, Kind};
+use diapason_mts::workload::{BIT, WorkloadKind};
 
 const MS: u64 = 1_000_000;
 
@@ -15,20 +15,20 @@ type Line<'a> = (&'a str, &'a [Point], fn(&Point) -> f64);
 
 /// Adds the figures and their claims.
 pub fn add(effort: Effort, progress: &Progress, report: &mut Report) {
-    let usual = Kind::usual(0);
-    let run = |name: &str, kind: Kind, extra: Extra, is_sound: bool| {
+    let usual = WorkloadKind::usual(0);
+    let run = |name: &str, kind: WorkloadKind, extra: Extra, is_sound: bool| {
         progress.at(name, 0, 1);
         line(kind, extra, effort, is_sound)
     };
     for (number, longest) in [(6, 50), (7, 100), (8, 200)] {
         let name = format!("fig7.{number}");
-        let kind = Kind { low_deadlines: (2 * MS, longest * MS), ..usual };
+        let kind = WorkloadKind { low_deadlines: (2 * MS, longest * MS), ..usual };
         let points = run(&name, kind, Extra::USUAL, true);
         let title = format!("Figure 7.{number}: deadlines of low-speed messages 2-{longest} ms");
         three(&name, &title, &points, report);
         claims::of_deadlines(&name, &points, report);
     }
-    let sporadic = |count| Kind { high: (0, count), ..usual };
+    let sporadic = |count| WorkloadKind { high: (0, count), ..usual };
     let few = run("fig7.9", sporadic(0), Extra::USUAL, true);
     three("fig7.9", "Figure 7.9: no high-speed sporadic streams", &few, report);
     let many = run("fig7.10", sporadic(4), Extra::USUAL, true);
@@ -39,11 +39,15 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) {
     inheritance(&run, report);
 }
 
-type Run<'a> = dyn Fn(&str, Kind, Extra, bool) -> Vec<Point> + 'a;
+type Run<'a> = dyn Fn(&str, WorkloadKind, Extra, bool) -> Vec<Point> + 'a;
 
 /// Figure 7.11, and what the renewals cost.
 fn epochs(run: &Run<'_>, report: &mut Report) {
-    let kind = |count, epoch| Kind { high: (0, count), epoch: epoch * MS, ..Kind::usual(0) };
+    let kind = |count, epoch| WorkloadKind {
+        high: (0, count),
+        epoch: epoch * MS,
+        ..WorkloadKind::usual(0)
+    };
     let lines: Vec<Vec<Point>> = [(2, 2), (2, 4), (6, 2), (6, 4)]
         .map(|(count, epoch)| run("fig7.11", kind(count, epoch), Extra::USUAL, false))
         .to_vec();
@@ -63,9 +67,10 @@ fn epochs(run: &Run<'_>, report: &mut Report) {
 /// Figure 7.12: a bus that is idle after messages that wait for a buffer.
 fn buffers(run: &Run<'_>, report: &mut Report) {
     let idle = |bits: u64| Extra { idle: bits * BIT, ..Extra::USUAL };
-    let lines = [0, 47, 94].map(|bits| run("fig7.12", Kind::usual(0), idle(bits), false));
+    let lines = [0, 47, 94].map(|bits| run("fig7.12", WorkloadKind::usual(0), idle(bits), false));
     let [three, two, one] = &lines;
-    let (mts, dm): (fn(&Point) -> f64, fn(&Point) -> f64) = (|point| point.mts, |point| point.dm);
+    let mts = |point: &Point| point.mts;
+    let dm = |point: &Point| point.dm;
     let drawn: [Line<'_>; 6] = [
         ("MTS, L = 3", three, mts),
         ("MTS, L = 2", two, mts),
@@ -82,10 +87,11 @@ fn buffers(run: &Run<'_>, report: &mut Report) {
 fn inheritance(run: &Run<'_>, report: &mut Report) {
     let first = Extra { inherited: 111 * BIT, ..Extra::USUAL };
     let all = Extra { before_all: true, ..first };
-    let free = run("fig7.13", Kind::usual(0), Extra::USUAL, false);
-    let alone = run("fig7.13", Kind::usual(0), first, false);
-    let waits = run("fig7.13", Kind::usual(0), all, false);
-    let (mts, dm): (fn(&Point) -> f64, fn(&Point) -> f64) = (|point| point.mts, |point| point.dm);
+    let free = run("fig7.13", WorkloadKind::usual(0), Extra::USUAL, false);
+    let alone = run("fig7.13", WorkloadKind::usual(0), first, false);
+    let waits = run("fig7.13", WorkloadKind::usual(0), all, false);
+    let mts = |point: &Point| point.mts;
+    let dm = |point: &Point| point.dm;
     let drawn: [Line<'_>; 4] =
         [("MTS", &free, mts), ("MTS, PI", &waits, mts), ("DM", &free, dm), ("DM, PI", &waits, dm)];
     draw("fig7.13", "Figure 7.13: priority inheritance instead of preemption", &drawn, report);

@@ -7,7 +7,7 @@ use diapason::Failure;
 use diapason_abi::Nanos;
 use diapason_mts::late::{life, real};
 use diapason_mts::printed::{self, Extra, MtsVerdict};
-use diapason_mts::workload::{FrameLengths, Kind, Workload};
+use diapason_mts::workload::{FrameLengths, Workload, WorkloadKind};
 use diapason_random::Random;
 
 /// Clocks of nodes are off by so much at most.
@@ -54,7 +54,7 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) -> Result<(
 
 fn one(number: u64) -> Found {
     let mut random = Random::new(SEED ^ number);
-    let kind = Kind {
+    let kind = WorkloadKind {
         high: (random.between(3, 7) as usize, 0),
         low: (random.below(3) as usize, 0),
         high_deadlines: (MS / 2, MS / 2 + random.between(100_000, MS)),

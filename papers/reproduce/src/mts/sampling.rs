@@ -4,7 +4,7 @@ use super::SEED;
 use crate::{Effort, parallel};
 use diapason_mts::printed::{self, Extra, MtsVerdict};
 use diapason_mts::sound;
-use diapason_mts::workload::{FrameLengths, Kind, Workload};
+use diapason_mts::workload::{FrameLengths, Workload, WorkloadKind};
 
 /// The high-speed periodic streams of the points of a line.
 pub const STREAMS: std::ops::RangeInclusive<usize> = 8..=15;
@@ -45,16 +45,16 @@ struct One {
 }
 
 /// The points of a line: workloads of this kind with 8 to 15 high-speed periodic streams.
-pub fn line(kind: Kind, extra: Extra, effort: Effort, is_sound: bool) -> Vec<Point> {
+pub fn line(kind: WorkloadKind, extra: Extra, effort: Effort, is_sound: bool) -> Vec<Point> {
     let each = STREAMS.map(|streams| {
-        let kind = Kind { high: (streams, kind.high.1), ..kind };
+        let kind = WorkloadKind { high: (streams, kind.high.1), ..kind };
         let one = |number: usize| one(kind, extra, number as u64, is_sound);
         point(streams, &parallel::map(samples(effort), one, |_| ()))
     });
     each.collect()
 }
 
-fn one(kind: Kind, extra: Extra, number: u64, is_sound: bool) -> One {
+fn one(kind: WorkloadKind, extra: Extra, number: u64, is_sound: bool) -> One {
     let streams = kind.high.0 as u64;
     let workload = Workload::random(kind, FrameLengths::Printed, SEED ^ (streams << 32), number);
     let sound = is_sound.then(|| (sound::mts(&workload), sound::dm(&workload)));
