@@ -34,7 +34,7 @@ pub const TESTS: &[QemuTest] = &[
         })
     },
     QemuTest {
-        alter: Some(ask_to_watch),
+        alter: Some(|archive| ask_to_watch(archive)),
         ..QemuTest::new("a kernel that observes nothing refuses to", TRIALS, |boots| {
             no_archive(boots, Refusal::Observed)
         })
@@ -93,7 +93,7 @@ fn all_pass(boots: &[Observed]) -> Result<(), String> {
 }
 
 /// Makes the archive ask for a watched run, as a session would that boots the wrong kernel.
-fn ask_to_watch(archive: &mut Vec<u8>) {
+fn ask_to_watch(archive: &mut [u8]) {
     const CHECKSUM_AT: usize = 12;
     const FLAGS_AT: usize = 28;
     let Ok(Archive { header, .. }) = Archive::parse(archive) else { return };
