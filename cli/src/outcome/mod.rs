@@ -375,6 +375,7 @@ pub const fn state_word(state: u64) -> &'static str {
         1 => "ended",
         2 => "running",
         3 => "faulted",
+        4 => "ending",
         _ => "unknown",
     }
 }
