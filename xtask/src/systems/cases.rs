@@ -189,7 +189,7 @@ const CASES: &[Case] = &[
     ),
     Case(
         "ud",
-        Refused("`sensor` has nothing that a pipe could carry"),
+        Refused("`sensor` has no channel that a pipe could carry"),
         "a pipe from a sensor",
         "refused",
     ),
