@@ -434,7 +434,7 @@ pub(crate) mod sample {
 ~18 0 14 f4628
 ~f 0 1 0 10 2
 ~f 1 2 1 0 3
-~10 2540be400 2127b3518 f4240 1f4 3e8 7d0 0
+~10 2540be400 2127b3518 f4240 1f4 3e8 7d0 0 0
 ";
 
     /// Returns the outcome of the run.
