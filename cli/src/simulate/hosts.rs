@@ -6,7 +6,7 @@ use super::{Listener, Lives, SimRequest};
 use crate::commands::{Addition, as_json, as_tables, code, holds};
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
 use crate::live::live_from;
-use crate::outcome::Verdict;
+use crate::outcome::{NetworkRow, Verdict};
 use crate::output::{note, say, tell};
 use crate::qemu::Ending;
 use crate::session::{Run, Session};
@@ -53,6 +53,7 @@ pub fn together<O: Observer>(
     seats: Vec<Seat<'_, O>>,
     joined: &Joined,
 ) -> Result<Vec<Simulated>, Failure> {
+    let systems: Vec<&System> = seats.iter().map(|seat| &seat.session.system).collect();
     let mut listeners: Vec<Listener> = Vec::new();
     listeners.resize_with(seats.len(), Listener::default);
     let heard = seats.into_iter().zip(&mut listeners).map(|(seat, listener)| {
@@ -60,11 +61,12 @@ pub fn together<O: Observer>(
         Seat { session, how, faults, observer: (listener, observer) }
     });
     let endings = drive_together(heard.collect(), joined)?;
-    let of_one = |(ending, listener): (Ending, Listener)| {
-        let (run, hash) = (simulated(ending, listener.outcome), listener.hash.0);
-        Simulated { run, hash, lives: Lives::default() }
+    let of_one = |((ending, listener), system): ((Ending, Listener), &System)| {
+        let Listener { mut outcome, hash, .. } = listener;
+        NetworkRow::call_all(&mut outcome.network, &system.neighbours);
+        Simulated { run: simulated(ending, outcome), hash: hash.0, lives: Lives::default() }
     };
-    Ok(endings.into_iter().zip(listeners).map(of_one).collect())
+    Ok(endings.into_iter().zip(listeners).zip(systems).map(of_one).collect())
 }
 
 fn drive_together<O: Observer>(
@@ -286,8 +288,10 @@ fn run(
     });
     let endings = drive_together(seats.collect(), joined)?;
     let (mut runs, mut traces) = (Vec::new(), Vec::new());
-    for (ending, (listener, _)) in endings.into_iter().zip(listeners) {
-        let Listener { outcome, hash, perfetto, cast, .. } = listener;
+    for ((ending, (listener, _)), (_, session)) in endings.into_iter().zip(listeners).zip(sessions)
+    {
+        let Listener { mut outcome, hash, perfetto, cast, .. } = listener;
+        NetworkRow::call_all(&mut outcome.network, &session.system.neighbours);
         perfetto.into_iter().for_each(|perfetto| perfetto.close(&cast));
         runs.push(simulated(ending, outcome));
         traces.push(hash);
