@@ -12,6 +12,8 @@ mod captures;
 mod compare;
 mod costs;
 mod gdb;
+#[cfg(test)]
+mod headers;
 mod mutants;
 mod own;
 mod package;
