@@ -431,8 +431,10 @@ impl<O: Observer> Processor<'_, O> {
         let mut emit = |record, words: &[u64]| said.push(Said::Record(record, words.to_vec()));
         self.kernel.final_accounts(now, &mut emit);
         let (idle, m) = (self.kernel.scheduler.idle.0, &self.machine);
-        let (entries, retired) = (self.kernel.entries(), self.kernel.retired().0);
-        emit(Record::End, &[now.0, idle, entries, m.switches, 0, m.accesses, retired]);
+        let (retired, levied) = (self.kernel.retired().0, self.kernel.levied().0);
+        let words =
+            [now.0, idle, self.kernel.entries(), m.switches, 0, m.accesses, retired, levied];
+        emit(Record::End, &words);
         said.into_iter().for_each(|said| self.observer.hear(said));
         now
     }

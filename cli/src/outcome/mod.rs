@@ -111,6 +111,9 @@ pub struct End {
     /// Time that VCPUs paid which ended, and whose places others took.
     #[serde(skip)]
     pub retired_ns: u64,
+    /// Time that VCPUs paid because others were spared it.
+    #[serde(skip)]
+    pub levied_ns: u64,
     /// Entries into the kernel.
     pub entries: u64,
     pub cr3: u64,
@@ -227,9 +230,16 @@ impl Outcome {
                 self.faults.push(fault_event(w));
             }
             Record::End => {
-                let [time_ns, idle_ns, entries, cr3, msr, mmio, retired_ns] =
-                    [w[0], w[1], w[2], w[3], w[4], w[5], w[6]];
-                self.end = Some(End { time_ns, idle_ns, retired_ns, entries, cr3, msr, mmio });
+                self.end = Some(End {
+                    time_ns: w[0],
+                    idle_ns: w[1],
+                    retired_ns: w[6],
+                    levied_ns: w[7],
+                    entries: w[2],
+                    cr3: w[3],
+                    msr: w[4],
+                    mmio: w[5],
+                });
             }
             Record::LongestPath => {
                 self.longest_path = Some(LongestPath { instructions: w[0], cause: w[1] });
@@ -424,7 +434,7 @@ pub(crate) mod sample {
 ~18 0 14 f4628
 ~f 0 1 0 10 2
 ~f 1 2 1 0 3
-~10 2540be400 2127b3518 f4240 1f4 3e8 7d0 0
+~10 2540be400 2127b3518 f4240 1f4 3e8 7d0 0 0
 ";
 
     /// Returns the outcome of the run.

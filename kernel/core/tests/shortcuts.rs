@@ -248,6 +248,7 @@ fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, u64) {
         let of = |id| (kernel.threads[id].used, kernel.job_account(id, now));
         let used = kernel.threads.ids().map(of).collect();
         let accounts = kernel.vcpus.ids().map(|id| kernel.account_of(id)).collect();
+        check_books(kernel, now);
         (moves, (used, accounts), ways, sys.host.plain_interrupts)
     })
 }
