@@ -13,6 +13,8 @@ mod captures;
 mod compare;
 mod costs;
 mod gdb;
+#[cfg(test)]
+mod headers;
 mod mutants;
 mod own;
 mod package;
