@@ -91,7 +91,7 @@ impl Things {
         held: Option<u64>,
     ) -> (Call, Vec<u64>) {
         let ([mutex, _], [signal, _]) = (self.mutexes, self.semaphores);
-        let waits = thread.index() % 3 != 0;
+        let waits = !thread.index().is_multiple_of(3);
         match (random.below(4), held) {
             (0 | 1, None) if waits => (Call::SemLock, vec![signal, FOREVER, mutex]),
             (0 | 1, Some(mutex)) if waits => (Call::CvWait, vec![self.condition, mutex, FOREVER]),
