@@ -67,9 +67,10 @@ records! {
     Thread = 14 ("process", "slot", "name", "cpu_ns", "jobs", "misses", "response_max", "skipped"),
     /// Final table, one per process.
     Process = 15 ("process", "starts", "faults", "heap_pages", "state"),
-    /// Final: time of the end, idle ns, kernel entries, CR3 writes, MSR writes, MMIO accesses, and
-    /// what VCPUs paid that ended and whose places others took.
-    End = 16 ("time", "idle_ns", "entries", "cr3", "msr", "mmio", "retired_ns"),
+    /// Final: time of the end, idle ns, kernel entries, CR3 writes, MSR writes, MMIO accesses,
+    /// what VCPUs paid that ended and whose places others took, and what VCPUs paid for time that
+    /// others were spared.
+    End = 16 ("time", "idle_ns", "entries", "cr3", "msr", "mmio", "retired_ns", "levied_ns"),
     /// Longest kernel path so far: instructions, what caused it (call number, or 256 + vector).
     LongestPath = 17 ("instructions", "cause"),
     /// Records that found no room on the console and were dropped.

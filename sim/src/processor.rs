@@ -143,6 +143,10 @@ impl<'a, O: Observer> Processor<'a, O> {
     /// A lower bound of the time at which the host, left to itself, does something next that could
     /// be noticed outside.
     pub fn next(&self) -> Nanos {
+        if !self.booted && self.now > Nanos::ZERO {
+            // Without power nothing is noticed.
+            return self.now;
+        }
         let busy = match () {
             () if !self.booted || self.machine.bus.interrupts() => Nanos::ZERO,
             () if self.run.is_some() => self.machine.owed[self.slot()],
@@ -431,8 +435,10 @@ impl<O: Observer> Processor<'_, O> {
         let mut emit = |record, words: &[u64]| said.push(Said::Record(record, words.to_vec()));
         self.kernel.final_accounts(now, &mut emit);
         let (idle, m) = (self.kernel.scheduler.idle.0, &self.machine);
-        let (entries, retired) = (self.kernel.entries(), self.kernel.retired().0);
-        emit(Record::End, &[now.0, idle, entries, m.switches, 0, m.accesses, retired]);
+        let (retired, levied) = (self.kernel.retired().0, self.kernel.levied().0);
+        let words =
+            [now.0, idle, self.kernel.entries(), m.switches, 0, m.accesses, retired, levied];
+        emit(Record::End, &words);
         said.into_iter().for_each(|said| self.observer.hear(said));
         now
     }

@@ -259,8 +259,9 @@ mod tests {
     #[test]
     fn vcpus_pay_for_all_but_switches() {
         let mut outcome = sample::outcome();
-        outcome.end.as_mut().unwrap().retired_ns = 7;
-        let paid: u64 = outcome.vcpus.iter().map(VcpuRow::cpu_ns).sum::<u64>() + 7;
+        let end = outcome.end.as_mut().unwrap();
+        (end.retired_ns, end.levied_ns) = (7, 5);
+        let paid: u64 = outcome.vcpus.iter().map(VcpuRow::cpu_ns).sum::<u64>() + 7 + 5;
         let entries = outcome.end.unwrap().entries;
         let mut used = |who: [bool; 2], ns| {
             outcome.threads.iter_mut().for_each(|row| row.cpu_ns = 0);

@@ -21,7 +21,7 @@ pub use opened::OpenedRow;
 pub use pipes::{PipePromise, PipeRow};
 pub use render::share;
 pub use unmeasured::JobPromise;
-pub use usb::{CameraRow, LinkRow, PlugRow, UsbPromises};
+pub use usb::{CameraRow, LinkRow, NetworkRow, PlugRow, UsbPromises};
 pub use vcpus::{DeviceRow, Terms, VcpuRow};
 pub use verdict::{Finding, Verdict, judge};
 
@@ -111,6 +111,9 @@ pub struct End {
     /// Time that VCPUs paid which ended, and whose places others took.
     #[serde(skip)]
     pub retired_ns: u64,
+    /// Time that VCPUs paid because others were spared it.
+    #[serde(skip)]
+    pub levied_ns: u64,
     /// Entries into the kernel.
     pub entries: u64,
     pub cr3: u64,
@@ -152,6 +155,8 @@ pub struct Outcome {
     pub opened: Vec<OpenedRow>,
     /// The reports of USB servers on links, devices and cameras.
     pub links: Vec<LinkRow>,
+    /// Their steps on the way into a network of hosts, in order.
+    pub network: Vec<NetworkRow>,
     pub plugs: Vec<PlugRow>,
     pub cameras: Vec<CameraRow>,
     /// As the simulator saw messages, by pipe of the description; empty if nobody looked.
@@ -227,9 +232,16 @@ impl Outcome {
                 self.faults.push(fault_event(w));
             }
             Record::End => {
-                let [time_ns, idle_ns, entries, cr3, msr, mmio, retired_ns] =
-                    [w[0], w[1], w[2], w[3], w[4], w[5], w[6]];
-                self.end = Some(End { time_ns, idle_ns, retired_ns, entries, cr3, msr, mmio });
+                self.end = Some(End {
+                    time_ns: w[0],
+                    idle_ns: w[1],
+                    retired_ns: w[6],
+                    levied_ns: w[7],
+                    entries: w[2],
+                    cr3: w[3],
+                    msr: w[4],
+                    mmio: w[5],
+                });
             }
             Record::LongestPath => {
                 self.longest_path = Some(LongestPath { instructions: w[0], cause: w[1] });
@@ -264,6 +276,9 @@ impl Outcome {
             }
             Measurement::Device(report) => usb::note_device(&mut self.plugs, process, &report),
             Measurement::Link(report) => usb::note_link(&mut self.links, process, at.0, &report),
+            Measurement::Network(report) => {
+                self.network.push(NetworkRow::new(process, at.0, report));
+            }
             Measurement::Camera(report) => {
                 usb::note_camera(&mut self.cameras, process, at, &report)
             }
@@ -424,7 +439,7 @@ pub(crate) mod sample {
 ~18 0 14 f4628
 ~f 0 1 0 10 2
 ~f 1 2 1 0 3
-~10 2540be400 2127b3518 f4240 1f4 3e8 7d0 0
+~10 2540be400 2127b3518 f4240 1f4 3e8 7d0 0 0
 ";
 
     /// Returns the outcome of the run.

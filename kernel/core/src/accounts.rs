@@ -49,6 +49,12 @@ impl Kernel<'_> {
         self.promise.retired
     }
 
+    /// Returns what VCPUs paid for time that others were spared.
+    #[must_use]
+    pub fn levied(&self) -> Nanos {
+        self.promise.levied
+    }
+
     /// The words of `Record::Job` for a thread that has a VCPU and jobs.
     #[must_use]
     pub fn job_account(&self, thread: ThreadId, now: Nanos) -> Option<[u64; 4]> {

@@ -171,6 +171,7 @@ impl Kernel<'_> {
             // A preempted VCPU does not pay for a switch that no plan counts.
             if preempted.comes_back && !planned {
                 s.owed = self.fees.switch;
+                self.promise.levied += self.fees.switch;
             }
         }
         if back || planned { self.fees.switch } else { Nanos::ZERO }

@@ -36,6 +36,8 @@ pub(crate) struct Promise {
     pub settled: Nanos,
     /// Time that VCPUs paid which ended, and whose places others took.
     pub retired: Nanos,
+    /// Time that VCPUs paid because others were spared it.
+    pub levied: Nanos,
     pub giver: VcpuId,
 }
 
@@ -61,6 +63,7 @@ impl Promise {
             slowest: Nanos::ZERO,
             settled: Nanos::ZERO,
             retired: Nanos::ZERO,
+            levied: Nanos::ZERO,
             giver: Id::NONE,
         }
     }

@@ -260,6 +260,7 @@ impl Kernel<'_> {
     #[inline(never)]
     pub(crate) fn levy(&mut self, vcpu: VcpuId, amount: Nanos) {
         self.pay_up();
+        self.promise.levied += amount;
         self.vcpus[vcpu].levy(amount);
         self.refresh(vcpu);
     }

@@ -91,7 +91,7 @@ impl Things {
         held: Option<u64>,
     ) -> (Call, Vec<u64>) {
         let ([mutex, _], [signal, _]) = (self.mutexes, self.semaphores);
-        let waits = thread.index() % 3 != 0;
+        let waits = !thread.index().is_multiple_of(3);
         match (random.below(4), held) {
             (0 | 1, None) if waits => (Call::SemLock, vec![signal, FOREVER, mutex]),
             (0 | 1, Some(mutex)) if waits => (Call::CvWait, vec![self.condition, mutex, FOREVER]),
@@ -302,6 +302,7 @@ fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, [u64; 3]
         let of = |id| (kernel.threads[id].used, kernel.job_account(id, now));
         let used = kernel.threads.ids().map(of).collect();
         let accounts = kernel.vcpus.ids().map(|id| kernel.account_of(id)).collect();
+        check_books(kernel, now);
         (moves, (used, accounts), ways, [sys.host.plain_interrupts, sys.host.plain_alarms, hinted])
     })
 }

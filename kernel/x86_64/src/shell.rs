@@ -476,7 +476,9 @@ impl Shell {
         }
         tell_losses();
         let c = self.metal.counts;
-        let (entries, retired) = (self.kernel.entries(), self.kernel.retired());
-        announce(Record::End, &[now.0, idle.0, entries, c.cr3, c.msr, c.mmio, retired.0]);
+        let (retired, levied) = (self.kernel.retired().0, self.kernel.levied().0);
+        let entries = self.kernel.entries();
+        let words = [now.0, idle.0, entries, c.cr3, c.msr, c.mmio, retired, levied];
+        announce(Record::End, &words);
     }
 }

@@ -16,7 +16,8 @@ impl Assumptions {
         };
         let threads = outcome.threads.iter().filter(|row| is_paid(row.process));
         let used = threads.fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns));
-        let vcpus = outcome.vcpus.iter().map(VcpuRow::cpu_ns).chain([end.retired_ns]);
+        let besides = [end.retired_ns, end.levied_ns];
+        let vcpus = outcome.vcpus.iter().map(VcpuRow::cpu_ns).chain(besides);
         let paid = vcpus.fold(0, u64::saturating_add);
         let (observed, assumed) =
             (used.saturating_sub(paid), end.entries.saturating_mul(self.of.switch_grace.0));

@@ -232,7 +232,7 @@ impl Vcpu {
             Server::Io(server, _) => server.try_charge(used, owed, now),
         };
         if borne {
-            self.used += used + owed;
+            self.used += used;
         }
         borne
     }
@@ -251,9 +251,8 @@ impl Vcpu {
         if at == now || budget == Nanos::ZERO { budget } else { self.available(now) }
     }
 
-    /// Budget goes for what others are spared.
+    /// Budget goes for what others are spared. Their threads have that time, so it is not `used`.
     pub(crate) fn levy(&mut self, amount: Nanos) {
-        self.used += amount;
         match &mut self.server {
             Server::Main(server) => server.levy(amount),
             Server::Io(server, _) => server.levy(amount),

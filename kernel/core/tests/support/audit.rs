@@ -4,7 +4,8 @@
 use super::chance::Drawn;
 use super::stage::{Stage, View};
 use super::{Nanos, State, ThreadId};
-use diapason_core::{Server, VcpuId};
+use diapason_abi::record::Record;
+use diapason_core::{Kernel, Server, VcpuId};
 
 /// Returns how urgent a VCPU is, smaller first: queue, deadline or period, I/O before Main, order.
 fn rank(stage: &Stage<'_>, v: usize) -> (u8, u64, u64, usize) {
@@ -16,6 +17,18 @@ fn rank(stage: &Stage<'_>, v: usize) -> (u8, u64, u64, usize) {
     };
     let urgent = if declared.queue < stage.script.queues { deadline.0 } else { 0 };
     (declared.queue, urgent, 2 * period.0 + u64::from(!io), v)
+}
+
+/// Ends a run: its time is that of threads and the idle time, and VCPUs paid for threads only.
+pub fn check_books(kernel: &mut Kernel<'_>, now: Nanos) {
+    let (mut threads, mut paid) = (0, kernel.retired().0);
+    kernel.final_accounts(now, |record, words| match record {
+        Record::Thread => threads += words[3],
+        Record::Vcpu => paid += words[1] + words[2],
+        _ => {}
+    });
+    assert_eq!(threads + kernel.scheduler.idle.0, now.0, "time in is time out");
+    assert!(paid <= threads, "VCPUs paid {paid} ns, but threads had {threads} ns");
 }
 
 /// Right after a step: the place that is run in is the most urgent one.

@@ -17,6 +17,7 @@ pub mod storm;
 pub mod sys;
 pub mod weights;
 
+pub use audit::check_books;
 pub use diapason_abi::CallNumber as Call;
 pub use diapason_abi::Errno::{self, *};
 pub use diapason_abi::{FaultCause, Nanos};

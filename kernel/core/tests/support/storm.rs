@@ -1,5 +1,6 @@
 //! A storm of hostile processes, a supervisor, a neighbour, and a clock and devices at random.
 
+use super::audit::check_books;
 use super::memo::{Memo, remember};
 use super::shell::{Memory, Shell, USER_BYTES};
 use super::weights::WEIGHTS;
@@ -131,6 +132,7 @@ impl Storm<'_> {
             self.step();
         }
         self.calm_down();
+        check_books(&mut self.shell.kernel, self.shell.now);
         self.tally.hash = self.shell.hash;
         self.tally.shortcuts = self.shell.shortcuts.clone();
         self.tally.faults = self.shell.memory.faults;
