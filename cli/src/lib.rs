@@ -17,6 +17,7 @@
 pub mod arguments;
 pub mod bench;
 pub mod beside;
+pub mod c_programs;
 pub mod capture;
 pub mod chart;
 pub mod commands;

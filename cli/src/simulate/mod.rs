@@ -255,7 +255,8 @@ impl Observer for Listener {
 pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let system = match describe_any(&request.system)? {
         Description::One(system) => *system,
-        Description::Several(list) => {
+        Description::Several(mut list) => {
+            diapason_plan::NetworkPlan::of(&list).instruct(&mut list);
             let forms = plan::cleared_network(&list, request.length.unproved())?;
             return hosts::simulate(request, Several::hosts(list, forms));
         }
