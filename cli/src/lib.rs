@@ -29,6 +29,7 @@ mod documented;
 pub mod duration;
 pub mod failure;
 pub mod flight;
+pub mod formats;
 pub mod hints;
 pub mod image;
 pub mod input;

@@ -198,6 +198,12 @@ impl Diagnostics {
         Diagnostics { source, problems }
     }
 
+    /// Returns the name of the file that they are about, as it was given.
+    #[must_use]
+    pub fn file_name(&self) -> &str {
+        &self.source.file_name
+    }
+
     /// Returns each problem in short, in the order of the text.
     #[must_use]
     pub fn items(&self) -> Vec<Item<'_>> {
