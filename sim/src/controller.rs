@@ -7,8 +7,8 @@ use diapason_abi::Nanos;
 use diapason_devices::Device;
 use diapason_usb::Speed;
 use diapason_xhc::{
-    Coding, Config, DebugConfig, Denied, Disturbance, Group, Interrupt, Memory, Misuse, Protocol,
-    Xhc,
+    CableEnd, Coding, Config, DebugConfig, Denied, Disturbance, Group, Interrupt, Memory, Misuse,
+    Protocol, Xhc,
 };
 use std::collections::VecDeque;
 
@@ -107,11 +107,18 @@ impl Controller {
         self.ports.push((connector, port));
     }
 
-    /// Returns the far end of its debug cable, for a connector of another host; `None` if it has no
-    /// debug capability.
+    /// Returns the far end of a debug cable, for a connector of another host; `None` if it has no
+    /// debug capability. The ends of the cable are here and there.
     #[must_use]
-    pub fn debug_partner(&self, delay: Nanos) -> Option<Box<dyn Device>> {
-        self.xhc.debug_partner(delay)
+    pub fn debug_partner(&mut self, delay: Nanos, ends: &[CableEnd; 2]) -> Option<Box<dyn Device>> {
+        self.xhc.debug_partner(delay, ends)
+    }
+
+    /// Returns the last connector into which nothing is plugged.
+    #[must_use]
+    pub fn free_connector(&self) -> Option<u8> {
+        let is_free = |connector: &u8| self.ports.iter().all(|(taken, _)| taken != connector);
+        (1..=CONNECTORS).rev().find(is_free)
     }
 
     /// Looks at its buses from now on: at packets, and at what they carry if `transfers`. Nothing

@@ -44,7 +44,7 @@ pub use bill::{Bill, Ledger, Wanted};
 pub use controller::{CLASS as XHCI, Controller, Features};
 pub use cores::RING;
 pub use diapason_costs::counted::Costs;
-pub use diapason_xhc::Memory;
+pub use diapason_xhc::{CableEnd, Memory};
 pub use faults::{Mishap, Planned, Upset};
 pub use function::{Function, Note};
 pub use history::{Doing, History, Item};
@@ -108,6 +108,8 @@ pub struct Options {
     pub isolate: bool,
     /// The faults of the host.
     pub upsets: Vec<Planned<Upset>>,
+    /// When it gets power, if it is one of several hosts.
+    pub start: Nanos,
     /// Words of memory that the observer hears of when they change.
     pub watched: Vec<Watched>,
 }
@@ -116,7 +118,8 @@ impl Default for Options {
     fn default() -> Options {
         let works = Works::default();
         let (costs, upsets, watched) = (Costs::default(), Vec::new(), Vec::new());
-        Options { costs, works, check: false, isolate: false, upsets, watched }
+        let start = Nanos::ZERO;
+        Options { costs, works, check: false, isolate: false, upsets, start, watched }
     }
 }
 
@@ -264,7 +267,7 @@ fn together<O: Observer>(hosts: Vec<Host<'_, O>>, mut turns: Turns) -> Result<Ve
             Turns::Hosts(_) => Simulated::load(archive, bus, region, &mut Commons::default())?,
             Turns::Cores(commons) => Simulated::load(archive, bus, region, commons)?,
         };
-        let (upsets, now) = (options.upsets(), Nanos::ZERO);
+        let (upsets, now) = (options.upsets(), options.start);
         let life = Life { machine, options: &options, upsets, observer, now };
         loaded.push(life.boot(archive, memory));
     }

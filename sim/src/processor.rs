@@ -143,6 +143,10 @@ impl<'a, O: Observer> Processor<'a, O> {
     /// A lower bound of the time at which the host, left to itself, does something next that could
     /// be noticed outside.
     pub fn next(&self) -> Nanos {
+        if !self.booted && self.now > Nanos::ZERO {
+            // Without power nothing is noticed.
+            return self.now;
+        }
         let busy = match () {
             () if !self.booted || self.machine.bus.interrupts() => Nanos::ZERO,
             () if self.run.is_some() => self.machine.owed[self.slot()],

@@ -162,9 +162,10 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 
 /// The size of the kernel's code and constants when this was last lowered: those that stay in
 /// memory, and those that leave it after boot. Short ways on VCPUs and between them took 8 KB in
-/// November 2026, and ends and deletions in stages 6 KB; docs/architecture.md has the reasons.
+/// November 2026, and ends and deletions in stages 6 KB; docs/architecture.md has the reasons. GRUB's
+/// information took 800 bytes of boot.
 const RESIDENT_BYTES_RATCHET: u64 = 70_400;
-const BOOT_BYTES_RATCHET: u64 = 25_000;
+const BOOT_BYTES_RATCHET: u64 = 25_800;
 
 /// The kernel's code and constants against their limits.
 fn image_size(built: &Built) -> Result<(), String> {

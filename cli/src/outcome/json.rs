@@ -3,7 +3,7 @@
 
 use super::{
     Alarm, Assumptions, CameraRow, ChainPromise, DeviceRow, FaultEvent, KernelRow, LinkRow,
-    Outcome, PlugRow, ProcessRow, ThreadRow, VcpuRow, pipes,
+    NetworkRow, Outcome, PlugRow, ProcessRow, ThreadRow, VcpuRow, pipes,
 };
 use crate::names::Names;
 use serde_json::{Value, json};
@@ -46,6 +46,7 @@ impl Outcome {
             "faults": FaultEvent::columns(names).objects(&self.faults),
             "injected": injected.collect::<Value>(),
             "links": LinkRow::columns(names).objects(&self.links),
+            "network": NetworkRow::columns(names).objects(&self.network),
             "usb_devices": PlugRow::columns(names).objects(&self.plugs),
             "cameras": CameraRow::columns(names).objects(&self.cameras),
         })

@@ -21,7 +21,7 @@ pub use opened::OpenedRow;
 pub use pipes::{PipePromise, PipeRow};
 pub use render::share;
 pub use unmeasured::JobPromise;
-pub use usb::{CameraRow, LinkRow, PlugRow, UsbPromises};
+pub use usb::{CameraRow, LinkRow, NetworkRow, PlugRow, UsbPromises};
 pub use vcpus::{DeviceRow, Terms, VcpuRow};
 pub use verdict::{Finding, Verdict, judge};
 
@@ -155,6 +155,8 @@ pub struct Outcome {
     pub opened: Vec<OpenedRow>,
     /// The reports of USB servers on links, devices and cameras.
     pub links: Vec<LinkRow>,
+    /// Their steps on the way into a network of hosts, in order.
+    pub network: Vec<NetworkRow>,
     pub plugs: Vec<PlugRow>,
     pub cameras: Vec<CameraRow>,
     /// As the simulator saw messages, by pipe of the description; empty if nobody looked.
@@ -274,6 +276,9 @@ impl Outcome {
             }
             Measurement::Device(report) => usb::note_device(&mut self.plugs, process, &report),
             Measurement::Link(report) => usb::note_link(&mut self.links, process, at.0, &report),
+            Measurement::Network(report) => {
+                self.network.push(NetworkRow::new(process, at.0, report));
+            }
             Measurement::Camera(report) => {
                 usb::note_camera(&mut self.cameras, process, at, &report)
             }

@@ -1,8 +1,8 @@
 //! The columns of the kernel's records, and the tables at the end of a run.
 
 use super::{
-    Assumptions, DeviceRow, FaultEvent, OpenedRow, Outcome, PipePromise, ProcessRow, ThreadRow,
-    VcpuRow, chains, state_word,
+    Assumptions, DeviceRow, FaultEvent, NetworkRow, OpenedRow, Outcome, PipePromise, ProcessRow,
+    ThreadRow, VcpuRow, chains, state_word,
 };
 use crate::duration;
 use crate::names::{self, Names};
@@ -83,6 +83,7 @@ impl Outcome {
             ThreadRow::columns(names, time).table(&self.threads).render(),
             VcpuRow::columns(names, time).table(&self.vcpus).render(),
             DeviceRow::columns(names).table(&self.devices).render(),
+            NetworkRow::columns(names).table(&self.network).render(),
             self.kernel_table(),
             ProcessRow::columns(names).table(&self.processes).render(),
             self.totals(),

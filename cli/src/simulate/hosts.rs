@@ -6,7 +6,7 @@ use super::{Listener, Lives, SimRequest};
 use crate::commands::{Addition, as_json, as_tables, code, holds};
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
 use crate::live::live_from;
-use crate::outcome::Verdict;
+use crate::outcome::{NetworkRow, Verdict};
 use crate::output::{note, say, tell};
 use crate::qemu::Ending;
 use crate::session::{Run, Session};
@@ -15,7 +15,7 @@ use crate::{Failure, Workspace, interrupt, project};
 use diapason_abi::{Key, Nanos};
 use diapason_devices::Device;
 use diapason_devices::bridge::slow_bridge;
-use diapason_sim::{Controller, Observer, Options, Trace};
+use diapason_sim::{CableEnd, Controller, Observer, Options, Trace};
 use diapason_system::{Cable, End, Fault, FaultTarget, Hosts, RunOptions, Socket, System};
 use serde_json::{Value, json};
 
@@ -53,6 +53,7 @@ pub fn together<O: Observer>(
     seats: Vec<Seat<'_, O>>,
     joined: &Joined,
 ) -> Result<Vec<Simulated>, Failure> {
+    let systems: Vec<&System> = seats.iter().map(|seat| &seat.session.system).collect();
     let mut listeners: Vec<Listener> = Vec::new();
     listeners.resize_with(seats.len(), Listener::default);
     let heard = seats.into_iter().zip(&mut listeners).map(|(seat, listener)| {
@@ -60,11 +61,12 @@ pub fn together<O: Observer>(
         Seat { session, how, faults, observer: (listener, observer) }
     });
     let endings = drive_together(heard.collect(), joined)?;
-    let of_one = |(ending, listener): (Ending, Listener)| {
-        let (run, hash) = (simulated(ending, listener.outcome), listener.hash.0);
-        Simulated { run, hash, lives: Lives::default() }
+    let of_one = |((ending, listener), system): ((Ending, Listener), &System)| {
+        let Listener { mut outcome, hash, .. } = listener;
+        NetworkRow::call_all(&mut outcome.network, &system.neighbours);
+        Simulated { run: simulated(ending, outcome), hash: hash.0, lives: Lives::default() }
     };
-    Ok(endings.into_iter().zip(listeners).map(of_one).collect())
+    Ok(endings.into_iter().zip(listeners).zip(systems).map(of_one).collect())
 }
 
 fn drive_together<O: Observer>(
@@ -75,7 +77,7 @@ fn drive_together<O: Observer>(
     let cables = joined.cables();
     let mut controllers: Vec<Controllers> =
         seats.iter().enumerate().map(|(host, seat)| wired(host, seat, cables)).collect();
-    cables.iter().try_for_each(|cable| plug(cable, &mut controllers))?;
+    plug_all(cables, &mut controllers)?;
     let delay = cables.iter().map(|cable| Nanos(cable.delay_ns)).min().unwrap_or(UNJOINED);
     let sessions: Vec<&Session> = seats.iter().map(|seat| seat.session).collect();
     let hosts = seats.into_iter().zip(controllers).map(|(seat, own)| diapason_sim::Host {
@@ -103,26 +105,44 @@ fn wired<O>(host: usize, seat: &Seat<'_, O>, cables: &[Cable]) -> Controllers {
     surroundings::controllers(&seat.session.system, &seat.faults, &targets)
 }
 
-/// Plugs in both ends of a cable.
-fn plug(cable: &Cable, hosts: &mut [Controllers]) -> Result<(), Failure> {
-    let (delay, [one, other]) = (Nanos(cable.delay_ns), &cable.ends);
-    let plugged = match (one.socket, other.socket) {
-        (Socket::Port(_), Socket::Port(_)) => {
-            let (here, there) = slow_bridge(CABLE_BYTES, delay);
-            insert(hosts, one, Box::new(here)).and(insert(hosts, other, Box::new(there)))
-        }
-        (Socket::Port(_), Socket::Debug) => join(hosts, one, other, delay),
-        (Socket::Debug, _) => join(hosts, other, one, delay),
-    };
+/// Plugs in both ends of every cable. A passive cable could carry the capability of either end, so
+/// it has two devices, one for each end at which the other one has a capability. The port at a
+/// target is one that the description does not use.
+fn plug_all(cables: &[Cable], hosts: &mut [Controllers]) -> Result<(), Failure> {
     // A checked description has controllers at both ends.
-    let nowhere = || Failure::Ours(format!("nothing to plug the cable `{}` into", cable.name));
-    plugged.ok_or_else(nowhere)
-}
-
-/// A debug cable from a host's port to the capability of a target.
-fn join(hosts: &mut [Controllers], host: &End, target: &End, delay: Nanos) -> Option<()> {
-    let partner = at(hosts, target)?.debug_partner(delay)?;
-    insert(hosts, host, partner)
+    let nowhere =
+        |cable: &Cable| Failure::Ours(format!("nothing to plug the cable `{}` into", cable.name));
+    let mut passive = Vec::new();
+    for cable in cables {
+        let (delay, [one, other]) = (Nanos(cable.delay_ns), &cable.ends);
+        let (host, target) = match (one.socket, other.socket) {
+            (Socket::Port(_), Socket::Port(_)) => {
+                let (here, there) = slow_bridge(CABLE_BYTES, delay);
+                insert(hosts, one, Box::new(here))
+                    .and(insert(hosts, other, Box::new(there)))
+                    .ok_or_else(|| nowhere(cable))?;
+                continue;
+            }
+            (_, Socket::Debug) => (one, other),
+            (Socket::Debug, _) => (other, one),
+        };
+        let ends = <[CableEnd; 2]>::default();
+        let partner = at(hosts, target).and_then(|it| it.debug_partner(delay, &ends));
+        let plugged = partner.and_then(|partner| insert(hosts, host, partner));
+        plugged.ok_or_else(|| nowhere(cable))?;
+        passive.push((cable, host, target, ends));
+    }
+    for (cable, host, target, [here, there]) in passive {
+        let delay = Nanos(cable.delay_ns);
+        let reverse = at(hosts, host).and_then(|it| it.debug_partner(delay, &[there, here]));
+        let Some(reverse) = reverse else { continue };
+        let controller = at(hosts, target).ok_or_else(|| nowhere(cable))?;
+        let connector = controller.free_connector().ok_or_else(|| {
+            Failure::Input(format!("no port is free for the passive cable `{}`", cable.name))
+        })?;
+        controller.plug(connector, reverse);
+    }
+    Ok(())
 }
 
 fn at<'h>(hosts: &'h mut [Controllers], end: &End) -> Option<&'h mut Controller> {
@@ -286,8 +306,10 @@ fn run(
     });
     let endings = drive_together(seats.collect(), joined)?;
     let (mut runs, mut traces) = (Vec::new(), Vec::new());
-    for (ending, (listener, _)) in endings.into_iter().zip(listeners) {
-        let Listener { outcome, hash, perfetto, cast, .. } = listener;
+    for ((ending, (listener, _)), (_, session)) in endings.into_iter().zip(listeners).zip(sessions)
+    {
+        let Listener { mut outcome, hash, perfetto, cast, .. } = listener;
+        NetworkRow::call_all(&mut outcome.network, &session.system.neighbours);
         perfetto.into_iter().for_each(|perfetto| perfetto.close(&cast));
         runs.push(simulated(ending, outcome));
         traces.push(hash);

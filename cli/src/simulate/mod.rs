@@ -269,7 +269,8 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     }
     let system = match description {
         Description::One(system) => *system,
-        Description::Several(list) => {
+        Description::Several(mut list) => {
+            diapason_plan::NetworkPlan::of(&list).instruct(&mut list);
             let forms = plan::cleared_network(&list, request.length.unproved())?;
             return hosts::simulate(request, Several::hosts(list, forms));
         }

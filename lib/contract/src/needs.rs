@@ -1,7 +1,7 @@
 //! Names that the server needs in its description, as they follow from its settings.
 
 use crate::can::INTERFACES;
-use crate::settings::{CLIENTS, LINKS, OPENS, SERVES, STREAMS};
+use crate::settings::{CLIENTS, FormingOrder, LINKS, OPENS, ORDER, SERVES, STREAMS};
 use crate::threads::{Home, LINK, SENDERS, ServiceKind, TUNE, WORDS, homes, interfaces, services};
 use crate::{can, link, stream, tuned};
 
@@ -50,6 +50,8 @@ pub fn needs<'s, F: Fn(&str) -> &'s [u64]>(
     });
     let common = [(Segment, link::DATA), (Semaphore, link::READY)];
     let common = common.into_iter().filter(move |_| links > 0);
+    let enables = FormingOrder::of(setting(ORDER)).is_some_and(|order| order.enables);
+    let enable = enables.then_some((Semaphore, link::ENABLE));
     let data = stream::DATA[..streams].iter().map(|name| (Segment, *name));
     let of = |numbers: &'s [u64]| numbers.iter().filter_map(|at| can::names(*at as usize));
     let open =
@@ -62,7 +64,7 @@ pub fn needs<'s, F: Fn(&str) -> &'s [u64]>(
             (Mailbox, names.requests),
         ])
     });
-    let all = own.into_iter().chain(vcpus).chain(shared).chain(ends).chain(common);
+    let all = own.into_iter().chain(vcpus).chain(shared).chain(ends).chain(common).chain(enable);
     all.chain(data).chain(open).chain(written)
 }
 
@@ -77,6 +79,7 @@ pub fn all() -> impl Iterator<Item = &'static str> {
         OPENS | CLIENTS => CHANNELS,
         INTERFACES => EACH_ALONE,
         LINKS | STREAMS => MOST,
+        ORDER => &[1],
         _ => &[],
     };
     let places = (0..).map_while(tuned::names).flat_map(|names| {

@@ -54,6 +54,59 @@ pub const SAMPLE_POINT: &str = "sample-point";
 /// [`Counted`] words. It follows from `[[bus]]`.
 pub const BUSES: &str = "buses";
 
+/// The part of a host in the order in which a network of hosts forms, as the words of an
+/// [`FormingOrder`]. It follows from the list of hosts, or from the semaphore
+/// [`ENABLE`](crate::link::ENABLE) in `uses`.
+pub const ORDER: &str = "order";
+
+/// A root port at which a server waits for a debug target before it enumerates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Awaited {
+    /// The number of the root port.
+    pub port: u8,
+    /// The key of the serial number that the right target has; 0 is any.
+    pub serial: u64,
+}
+
+/// The part of a host in the order in which a network forms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FormingOrder {
+    /// It enables its debug capability.
+    pub enables: bool,
+    /// It does so before it waits for anybody.
+    pub leads: bool,
+    /// The ports of its debug targets.
+    pub awaits: [Option<Awaited>; MOST],
+}
+
+impl FormingOrder {
+    /// Returns the numbers of a setting: flags, then two for each port.
+    #[must_use]
+    pub const fn words(&self) -> [u64; 1 + 2 * MOST] {
+        let mut words = [0; 1 + 2 * MOST];
+        words[0] = (self.leads as u64) << 1 | self.enables as u64;
+        let mut at = 0;
+        while at < MOST {
+            if let Some(Awaited { port, serial }) = self.awaits[at] {
+                (words[1 + 2 * at], words[2 + 2 * at]) = (port as u64, serial);
+            }
+            at += 1;
+        }
+        words
+    }
+
+    /// Reads the numbers of a setting; `None` if there are none.
+    #[must_use]
+    pub fn of(words: &[u64]) -> Option<FormingOrder> {
+        let (flags, ports) = words.split_first()?;
+        let mut awaits = [None; MOST];
+        for (awaited, [port, serial]) in awaits.iter_mut().zip(ports.as_chunks().0) {
+            *awaited = (*port != 0).then_some(Awaited { port: *port as u8, serial: *serial });
+        }
+        Some(FormingOrder { enables: flags & 1 != 0, leads: flags & 2 != 0, awaits })
+    }
+}
+
 /// A bus of the controller, and how its share is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counted {
@@ -195,6 +248,17 @@ mod tests {
         for bus in [odd, other] {
             assert_eq!(Counted::of(bus.word()), bus);
         }
+    }
+
+    #[test]
+    fn an_order_survives_its_words() {
+        let awaited = |port, serial| Some(Awaited { port, serial });
+        let awaits = [awaited(17, 9), awaited(30, 0), None, None];
+        for order in [FormingOrder { enables: true, leads: true, awaits }, FormingOrder::default()]
+        {
+            assert_eq!(FormingOrder::of(&order.words()), Some(order));
+        }
+        assert_eq!(FormingOrder::of(&[]), None);
     }
 
     #[test]

@@ -54,9 +54,20 @@ impl Formation {
     /// Returns the state of `host` at `now`, when its controller is initialised.
     #[must_use]
     pub fn new(lists: &Lists, host: usize, patience: Nanos, now: Nanos) -> Formation {
-        let awaits = lists.awaits[host].clone();
+        let parts = (lists.enables[host], lists.leads(host));
+        Formation::of(lists.awaits[host].clone(), parts, patience, now)
+    }
+
+    /// Returns the state of a host that waits for `awaits`, whatever these numbers stand for. It
+    /// enables, and it leads, if the first and the second flag say so.
+    #[must_use]
+    pub fn of(
+        awaits: Vec<usize>,
+        (enables, leads): (bool, bool),
+        patience: Nanos,
+        now: Nanos,
+    ) -> Formation {
         let absent = alloc::vec![Some(now); awaits.len()];
-        let (enables, leads) = (lists.enables[host], lists.leads(host));
         Formation { awaits, enables, leads, patience, phase: Phase::Initialised, absent }
     }
 

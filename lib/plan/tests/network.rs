@@ -1,5 +1,7 @@
 //! Networks of hosts: what is refused, where, and with which remedy.
 
+use diapason_abi::Key;
+use diapason_contract::settings::{Expected, FormingOrder, ORDER};
 use diapason_plan::NetworkPlan;
 use diapason_system::{Description, Hosts, parse_any};
 
@@ -8,6 +10,16 @@ fn host(processes: &str) -> String {
     format!(
         "[system]\nname = \"s\"\n{processes}[[process]]\nname = \"p\"\npriority = 1\n[[device]]\n\
          name = \"xhci\"\npci = \"0c0330\"\nsize = \"16K\"\n"
+    )
+}
+
+/// A debug target that is also a debug host by the same controller.
+fn node(arguments: &str) -> String {
+    let uses = "uses = [\"xhci\", \"debug.enable\"]";
+    format!(
+        "[[process]]\nname = \"dbcd\"\npriority = 1\n{uses}\narguments = {arguments}\n\
+         [[process]]\nname = \"usbd\"\npriority = 1\n{uses}\n[process.settings]\nlinks = [16]\n\
+         [[semaphore]]\nname = \"debug.enable\"\nkind = \"counting\"\n"
     )
 }
 
@@ -25,6 +37,8 @@ fn find(file: &str) -> Result<(String, String), String> {
         "2" => usbd("0, 0"),
         "port-2" => usbd("17"),
         "both" => dbcd.to_owned() + &usbd("0"),
+        "ring" => node("[0, 1, 1]"),
+        "one-number" => node("[0, 1, 0]"),
         _ => return Err("no such file".into()),
     };
     Ok((file.to_owned(), host(&processes)))
@@ -163,6 +177,58 @@ fn programs_serve_the_ends_of_cables() {
     let help = "add a `[[cable]]` from `b:…:debug` to a port of another host";
     refused(&target, 6, "link 0 of `dbcd` in `b` has no cable", help);
     let both = plan(&[("a", "both", ""), ("b", "1", "")], &[("a:xhci:1", "b:xhci:1")], "");
-    let help = "give each a controller of its own, or make one of its debug cables a bridge";
-    refused(&both, 2, "`usbd` and `dbcd` in `a` both drive `xhci`", help);
+    let title = "`usbd` and `dbcd` in `a` both drive `xhci`, unordered";
+    let help = "declare a counting semaphore `debug.enable`, add it to the `uses` of both, and write \
+                1 as the second of the `arguments` of `dbcd`";
+    refused(&both, 2, title, help);
+}
+
+/// Each host is the target of the next.
+const CIRCLE: [(&str, &str); 3] =
+    [("a:xhci:debug", "b:xhci:1"), ("b:xhci:debug", "c:xhci:1"), ("c:xhci:debug", "a:xhci:1")];
+const LED: &str = "[network]\nleader = \"a\"\n";
+
+#[test]
+fn a_host_is_target_and_debug_host_by_one_controller() {
+    let of = |file: &'static str| [("a", file, ""), ("b", "ring", ""), ("c", "ring", "")];
+    assert_eq!(said(&plan(&of("ring"), &CIRCLE, LED)), []);
+    let twice = plan(&of("one-number"), &CIRCLE, LED);
+    let help = "write 1 as the third of the `arguments` of `dbcd`";
+    refused(&twice, 2, "`usbd` and `dbcd` in `a` both serve link 0", help);
+}
+
+#[test]
+fn servers_are_told_their_part() {
+    let mut list =
+        hosts(&list(&[("a", "ring", ""), ("b", "ring", ""), ("c", "ring", "")], &CIRCLE, LED));
+    NetworkPlan::of(&list).instruct(&mut list);
+    let part = |number: usize| {
+        let system = &list.hosts[number].system;
+        let server = system.processes.iter().find(|process| process.program == "usbd").unwrap();
+        FormingOrder::of(server.setting(ORDER)).unwrap()
+    };
+    assert_eq!([0, 1, 2].map(|host| part(host).leads), [true, false, false]);
+    assert!((0..3).all(|host| part(host).enables));
+    let key = |name: &str| Expected::key(&format!("{:016x}", Key::new(name).0));
+    let first = |host: usize| part(host).awaits[0].unwrap();
+    assert_eq!((first(0).port, first(0).serial), (16, key("c")));
+    assert_eq!((first(1).port, first(1).serial), (16, key("a")));
+    let system = &list.hosts[1].system;
+    let target = system.processes.iter().find(|process| process.program == "dbcd").unwrap();
+    assert_eq!(target.arguments[3], Key::new("b").0);
+    assert_eq!(system.neighbours.at_port(16), Some("a"));
+    let of = |link: u8| system.neighbours.links.iter().find(|end| end.link == link).unwrap();
+    assert_eq!((of(0).host.as_str(), of(1).host.as_str()), ("a", "c"));
+}
+
+#[test]
+fn a_host_waits_for_ever_for_one_that_is_no_target_of_it() {
+    let of = [("a", "1", "depends = [\"c\"]"), ("b", "d", ""), ("c", "d", "")];
+    let cables = [("b:xhci:debug", "a:xhci:1")];
+    let mut list = hosts(&list(&of, &cables, ""));
+    NetworkPlan::of(&list).instruct(&mut list);
+    let server = &list.hosts[0].system.processes[0];
+    let order = FormingOrder::of(server.setting(ORDER)).unwrap();
+    assert_eq!(order.awaits[0].map(|it| it.port), Some(u8::MAX));
+    assert!(!order.enables && order.awaits[1].is_none());
 }

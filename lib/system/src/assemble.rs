@@ -17,8 +17,8 @@ use crate::section;
 use crate::source::{At, Source};
 use crate::supervision;
 use crate::system::{
-    Condition, Device, Interrupt, Mailbox, Origin, Process, Scheduling, Segment, Semaphore, Server,
-    System, Vcpu, Work,
+    Condition, Device, Interrupt, Mailbox, Neighbours, Origin, Process, Scheduling, Segment,
+    Semaphore, Server, System, Vcpu, Work,
 };
 use crate::tpipe;
 use crate::usb;
@@ -74,6 +74,7 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         sections: section::sections(declared),
         faults: fault::faults(declared),
         cans: can::networks(declared),
+        neighbours: Neighbours::default(),
         scheduling: Scheduling { dp_queues: queues.dynamic, exact: declared.scheduling.exact },
         origin: origin(declared, source),
     };

@@ -67,8 +67,8 @@ pub use names::fault as name_fault;
 pub use network::HostsPlace;
 pub use plugged::{CanBus, CanTraffic, UsbBus, UsbModel, UsbPlug};
 pub use system::{
-    Condition, CriticalSection, Device, Interrupt, Mailbox, Place, Process, Restart, Scheduling,
-    Segment, Semaphore, SemaphoreKind, Server, Setting, System, Vcpu, Work,
+    Condition, CriticalSection, Device, FarEnd, Interrupt, Mailbox, Neighbours, Place, Process,
+    Restart, Scheduling, Segment, Semaphore, SemaphoreKind, Server, Setting, System, Vcpu, Work,
 };
 
 use diagnostics::Report;

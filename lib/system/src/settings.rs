@@ -15,6 +15,7 @@ use diapason_abi::settings::{MARK, Settings, WORDS};
 use diapason_bus::{Coding, Speed};
 use diapason_contract::can::{self, CanInterface, INTERFACES};
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
+use diapason_contract::link::ENABLE;
 use diapason_contract::settings::{self as usbd, Values};
 use toml::de::DeValue;
 
@@ -138,6 +139,12 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
     clients.extend(written.map(|pipe| u64::from(pipe.number)));
     if !clients.is_empty() {
         settings.push(Setting::new(usbd::CLIENTS, &clients));
+    }
+    let process = &system.processes[usize::from(server)];
+    let enables = process.program == usbd::PROGRAM && process.uses.iter().any(|it| it == ENABLE);
+    if enables && process.setting(usbd::ORDER).is_empty() {
+        let order = usbd::FormingOrder { enables, ..usbd::FormingOrder::default() };
+        settings.push(Setting::new(usbd::ORDER, &order.words()));
     }
     let opens = opened(&system.processes[usize::from(server)]);
     if !opens.is_empty() {

@@ -53,9 +53,42 @@ pub struct System {
     pub faults: Vec<Fault>,
     /// CAN buses whose messages are described.
     pub cans: Vec<CanNetwork>,
+    /// The hosts around it, if it is one of a list.
+    pub neighbours: Neighbours,
     /// In which order they run.
     pub scheduling: Scheduling,
     pub(crate) origin: Origin,
+}
+
+/// The hosts around a host, as the list that it is in says it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Neighbours {
+    /// The names of all hosts of the list.
+    pub hosts: Vec<String>,
+    /// The ends of its links.
+    pub links: Vec<FarEnd>,
+}
+
+/// The host at the other end of a link.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FarEnd {
+    /// The number of the process that serves the link.
+    pub process: u16,
+    /// The number of the link.
+    pub link: u8,
+    /// The root port where it begins; `None` at the debug capability.
+    pub port: Option<u8>,
+    /// The name of the other host.
+    pub host: String,
+}
+
+impl Neighbours {
+    /// Returns the name of the host that belongs at a root port.
+    #[must_use]
+    pub fn at_port(&self, port: u8) -> Option<&str> {
+        let end = self.links.iter().find(|end| end.port == Some(port))?;
+        Some(&end.host)
+    }
 }
 
 /// Where in the text things stand that `build` may still complain about.

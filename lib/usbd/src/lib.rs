@@ -17,6 +17,7 @@ mod branch;
 mod change;
 mod channels;
 mod client;
+mod forming;
 mod listing;
 mod papers;
 mod places;

@@ -3,6 +3,7 @@
 use crate::attended::Cause;
 use crate::branch::{Branch, Branches, Driver};
 use crate::change::Order;
+use crate::forming::Forming;
 use crate::listing;
 use crate::papers::Papers;
 use crate::platform::{Guarded as _, Platform, log, report};
@@ -35,14 +36,14 @@ use diapason_usb::xhci::{Controller, Death, DeviceId, EndpointPlan, Notice, Stat
 const ROUNDS: usize = 4;
 
 /// A device that is served, or is gone and not over.
-struct Seat {
+pub(crate) struct Seat {
     device: DeviceId,
     /// Number of its service among all.
     service: usize,
-    place: Place,
+    pub place: Place,
     speed: Speed,
     name: &'static str,
-    gone: bool,
+    pub gone: bool,
 }
 
 /// A service by its place, and its kind of devices.
@@ -61,7 +62,7 @@ struct Offered {
 /// The part that all threads share: commands, ports, control endpoints, the bus schedule, and hubs.
 /// The thread that holds it does everything that is due there.
 pub struct Server<P: Platform> {
-    driver: Driver<P>,
+    pub(crate) driver: Driver<P>,
     branches: Branches<P>,
     /// Services without a branch of their own.
     desk: Serving<P>,
@@ -70,10 +71,10 @@ pub struct Server<P: Platform> {
     bells: Vec<&'static str>,
     /// Devices that the description names.
     described: Described,
-    seats: Vec<Seat>,
+    pub(crate) seats: Vec<Seat>,
     turn: Turn,
     /// Devices of which another configuration is being read.
-    unserved: Vec<Unserved>,
+    pub(crate) unserved: Vec<Unserved>,
     /// Changes for which the driver had no time yet, with their branches.
     changes: VecDeque<(u16, DeviceId, Order)>,
     /// Since when the interrupter has had events, but no interrupt.
@@ -82,6 +83,8 @@ pub struct Server<P: Platform> {
     left: bool,
     /// The log topics: bit n stands for the [`Saying`] with number n.
     tell: u64,
+    /// Its part in the order in which a network forms.
+    pub(crate) forming: Option<Forming>,
     /// When a controller that died is started again, and how long the next pause is.
     again_at: Nanos,
     pause: Nanos,
@@ -128,8 +131,13 @@ impl<P: Platform> Server<P> {
         for (interrupter, home) in (1..).zip(&homes) {
             let _ = driver.moderate(interrupter, home.moderation);
         }
+        let forming = told.order.map(|order| Forming::new(order, told, now));
+        if forming.is_some() {
+            driver.hold();
+        }
         driver.start(now);
         Ok(Server {
+            forming,
             driver,
             branches,
             desk,
@@ -143,7 +151,7 @@ impl<P: Platform> Server<P> {
             waiting: None,
             left: false,
             tell: told.tell,
-            described: Described::new(&told.expected),
+            described: Described::new(&told.expected, told.order.as_ref()),
             again_at: Nanos::FOREVER,
             pause: PAUSES.0,
         })
@@ -189,6 +197,7 @@ impl<P: Platform> Server<P> {
             self.take_posts(branch);
         }
         self.carry_out();
+        self.form(now);
         let manages = !matches!(cause, Cause::Posts(_));
         if manages && self.has_pools_to_tell() {
             // That looks into every branch: no bottom half does it in another's.
@@ -223,7 +232,8 @@ impl<P: Platform> Server<P> {
         if self.has_pools_to_tell() {
             return Nanos::ZERO;
         }
-        self.driver.next_wake().min(self.again_at).min(self.desk.next_wake())
+        let forms = self.forming.as_ref().map_or(Nanos::FOREVER, |forming| forming.next_look);
+        self.driver.next_wake().min(self.again_at).min(self.desk.next_wake()).min(forms)
     }
 
     /// Puts a letter into a branch, or onto the server's own desk.
@@ -333,7 +343,7 @@ impl<P: Platform> Server<P> {
                 if let Some(at) = at {
                     let unserved = self.unserved.swap_remove(at);
                     match unserved.asked {
-                        true => self.identify(unserved),
+                        true => self.identify(unserved, now),
                         false => self.consider(unserved, now),
                     }
                 }
@@ -437,12 +447,15 @@ impl<P: Platform> Server<P> {
 
     /// The serial number of a device was read. Its configuration, which was where that is now, is
     /// read again.
-    fn identify(&mut self, unserved: Unserved) {
+    fn identify(&mut self, unserved: Unserved, now: Nanos) {
         let mut bytes = [0; policy::TEXT];
         let length = self.driver.configuration(unserved.device, &mut bytes).unwrap_or(0);
         let text = bytes.get(..length).and_then(|bytes| Text::parse(bytes).ok());
         let text = text.map(|text| text.to_string()).unwrap_or_default();
         let serial = Expected::key(&text);
+        if self.described.target(unserved.place.port).is_some_and(|it| it.serial != serial) {
+            self.found_stranger(unserved.place.port, &text, now);
+        }
         if !self.described.has_serial(serial) {
             let Place { port, route } = unserved.place;
             log!(P, "port {port}, route {route:x}: its serial number is \"{text}\"");
@@ -468,7 +481,7 @@ impl<P: Platform> Server<P> {
                 continue;
             }
             let Offered { kind, interface, name, .. } = self.offices[service];
-            match self.described.judge((kind, interface), at, &found.about, serial) {
+            match self.described.judge((kind, interface), (place, at.0), &found.about, serial) {
                 Match::Yes => {
                     let seat = Seat { device, service, place, speed, name, gone: false };
                     let is_seated = self.seat(seat, papers);

@@ -12,7 +12,7 @@ use diapason_can::exchange::Parameters;
 use diapason_contract::can::{BIT_RATE, CHANNELS, CanInterface, SAMPLE_POINT};
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::needs;
-use diapason_contract::settings::{self as usbd, Counted, Expected};
+use diapason_contract::settings::{self as usbd, Counted, Expected, FormingOrder};
 use diapason_contract::threads::{self, LINK, STREAM, ServiceKind};
 use diapason_pipe::clock::DeviceClock;
 use diapason_pipe::meter::Meter;
@@ -37,6 +37,8 @@ pub struct Told {
     pub pipes: Pipes,
     /// The promise to links.
     pub guarantee: Option<Guarantee>,
+    /// Its part in the order in which a network of hosts forms.
+    pub order: Option<FormingOrder>,
     /// The root port of each link; 0 is any.
     pub links: Vec<u8>,
     /// How each stream is scheduled.
@@ -140,9 +142,15 @@ impl Told {
             clients: bits(settings.get(usbd::CLIENTS)) as u16,
             pipes: Pipes::read(settings),
             guarantee,
+            order: FormingOrder::of(settings.get(usbd::ORDER)),
             links: links.iter().take(LINK.len()).map(|port| *port as u8).collect(),
             streams: streams.iter().take(STREAM.len()).enumerate().map(stream).collect(),
         }
+    }
+
+    /// Returns whether it tells another program when to enable the debug capability.
+    pub fn enables(&self) -> bool {
+        self.order.is_some_and(|order| order.enables)
     }
 
     /// Returns whether a thread hears what clients of this interface's channels want.

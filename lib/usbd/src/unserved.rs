@@ -2,7 +2,7 @@
 
 use crate::plugged::Place;
 use alloc::vec::Vec;
-use diapason_contract::settings::Expected;
+use diapason_contract::settings::{Awaited, Expected, FormingOrder};
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::measured::Fate;
 use diapason_usb::Speed;
@@ -54,18 +54,39 @@ pub(crate) enum Match {
     Ask(u8),
 }
 
-/// The devices that the description names.
-pub(crate) struct Described(Vec<Expected>);
+/// The devices that the description names, and the debug targets that belong at root ports.
+pub(crate) struct Described {
+    devices: Vec<Expected>,
+    targets: Vec<Awaited>,
+}
 
 impl Described {
     /// Returns the devices of the settings.
-    pub fn new(expected: &[Expected]) -> Described {
-        Described(expected.to_vec())
+    pub fn new(expected: &[Expected], order: Option<&FormingOrder>) -> Described {
+        let targets = order.into_iter().flat_map(|order| order.awaits).flatten().collect();
+        Described { devices: expected.to_vec(), targets }
+    }
+
+    /// Returns the debug target that belongs at this root port, if its serial number is known.
+    pub fn target(&self, port: u8) -> Option<&Awaited> {
+        self.targets.iter().find(|it| it.port == port && it.serial != 0)
+    }
+
+    /// Judges what a link finds at a root port.
+    fn judge_target(&self, port: u8, about: &Device, serial: Option<u64>) -> Match {
+        let [_, _, text] = about.texts;
+        match (self.target(port), serial) {
+            (None, _) => Match::Yes,
+            (Some(it), Some(serial)) if it.serial == serial => Match::Yes,
+            (Some(_), None) if text != 0 => Match::Ask(text),
+            (Some(_), _) => Match::OtherSerial,
+        }
     }
 
     /// Returns whether the description has a device with this serial number.
     pub fn has_serial(&self, key: u64) -> bool {
-        self.0.iter().any(|it| it.serial == key)
+        let target = self.targets.iter().any(|it| it.serial == key);
+        target || self.devices.iter().any(|it| it.serial == key)
     }
 
     /// Judges a device for a service of this kind; of CAN interfaces for the one with this number.
@@ -74,18 +95,21 @@ impl Described {
     pub fn judge(
         &self,
         (kind, interface): (Option<ServiceKind>, u8),
-        (connector, route): (u8, u32),
+        (place, connector): (Place, u8),
         about: &Device,
         serial: Option<u64>,
     ) -> Match {
-        let of_kind = self.0.iter().filter(|it| Some(it.service) == kind);
+        if kind.is_none() && place.route == 0 {
+            return self.judge_target(place.port, about, serial);
+        }
+        let of_kind = self.devices.iter().filter(|it| Some(it.service) == kind);
         let mut known = of_kind.filter(|it| it.interface == interface).peekable();
         if known.peek().is_none() {
             return Match::Yes;
         }
         let identity = (about.vendor, about.product);
         let [_, _, text] = about.texts;
-        match (known.find(|it| it.is(connector, route, identity)), serial) {
+        match (known.find(|it| it.is(connector, place.route, identity)), serial) {
             (None, _) => Match::No,
             (Some(it), _) if it.serial == 0 => Match::Yes,
             (Some(it), Some(serial)) if it.serial == serial => Match::Yes,

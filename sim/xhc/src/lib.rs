@@ -31,7 +31,7 @@ mod transfer;
 mod xhc;
 
 pub use config::{Config, Group, Protocol, Times};
-pub use debug::DebugConfig;
+pub use debug::{CableEnd, DebugConfig};
 pub use diapason_bus::Coding;
 pub use extended::{DOORBELLS, EXTENDED, OPERATIONAL, RUNTIME};
 pub use interrupter::{Disturbance, Interrupt};

@@ -89,7 +89,8 @@ impl Port {
     pub fn restart(&mut self, power: bool, now: Nanos, times: &Times) {
         let device = self.device.take();
         let generation = self.generation + 1;
-        let Port { advanced, advances, there, .. } = *self;
+        let there = device.as_ref().is_some_and(|device| device.is_there());
+        let Port { advanced, advances, .. } = *self;
         let fresh = Port::new(self.protocol, power);
         *self = Port { device, there, generation, advanced, advances, ..fresh };
         self.look(now, times);

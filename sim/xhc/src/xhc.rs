@@ -327,6 +327,15 @@ impl Xhc {
         }
     }
 
+    /// Notices devices that the debug capability hides, or hides no more.
+    pub(crate) fn look_at_ports(&mut self, memory: &mut dyn Memory) {
+        let news = |port: &u8| self.ports[usize::from(*port) - 1].is_news();
+        let moved: Vec<u8> = self.busy.iter().copied().filter(news).collect();
+        for port in moved {
+            self.change_port(memory, port, |port, now, times| port.notice(now, times));
+        }
+    }
+
     /// Endpoints of devices at a port that were told "not now" ask again.
     fn wake_port(&mut self, memory: &mut dyn Memory, port: u8) {
         let mut at = 0;

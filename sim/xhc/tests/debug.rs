@@ -83,7 +83,7 @@ impl Cable {
         let mut cable = Cable::new();
         cable.set(CONTROL, ENABLE | 2);
         assert!(cable.target.xhc.debug_answers());
-        let partner = cable.target.xhc.debug_partner(delay).unwrap();
+        let partner = cable.target.xhc.debug_partner(delay, &Default::default()).unwrap();
         cable.slot = cable.host.connect(5, partner);
         let plans = [bulk(2, 1024, 3), bulk(3, 1024, 3)];
         assert_eq!(cable.host.configure(cable.slot, &plans), Completion::Success);
@@ -293,7 +293,7 @@ fn pulling_the_cable_is_noticed_on_both_sides() {
     assert_eq!(cable.get(PORT) & 1, 0);
     assert_eq!(cable.events().len(), 1);
     cable.host.plug(5, Shared::new(Speed::Super).boxed());
-    let partner = cable.target.xhc.debug_partner(Nanos::ZERO).unwrap();
+    let partner = cable.target.xhc.debug_partner(Nanos::ZERO, &Default::default()).unwrap();
     cable.host.plug(5, partner);
     cable.run(Nanos::from_micros(1));
     assert_eq!(cable.get(PORT) & 1, 1);

@@ -207,7 +207,7 @@ fn random_debug_rings_never_hang_it() {
     for case in 0..80 {
         let mut random = Random::stream(3, case);
         let (mut target, events) = debug_target(&mut random);
-        let mut partner = target.xhc.debug_partner(Nanos::ZERO).unwrap();
+        let mut partner = target.xhc.debug_partner(Nanos::ZERO, &Default::default()).unwrap();
         partner.reset(target.now);
         let _ = partner.control(target.now, Setup::set_configuration(1), &[]);
         for _ in 0..200 {

@@ -14,6 +14,7 @@ mod engine;
 mod faults;
 mod flood;
 mod hosts;
+mod image;
 mod inflicted;
 pub mod observed;
 mod paths;
@@ -189,6 +190,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     }
     hosts::run(workspace, built, part, tally);
     cores::run(workspace, built, part, tally);
+    image::run(workspace, built, part, tally);
     theft::run(workspace, built, part, tally);
 }
 

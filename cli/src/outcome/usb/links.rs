@@ -1,13 +1,14 @@
 //! Links to other computers.
 
 use super::super::{Alarm, Outcome, entry};
+use super::NetworkRow;
 use crate::duration::human;
 use crate::names::Names;
 use crate::table::Columns;
 use diapason_contract::link::TARGET;
 use diapason_contract::settings::{LINKS, PROGRAM};
-use diapason_pipe::measured::LinkReport;
-use diapason_system::System;
+use diapason_pipe::measured::{LinkReport, NetworkStep};
+use diapason_system::{FarEnd, System};
 
 /// The last report on a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,6 +50,8 @@ pub struct LinkPromise {
     /// The place of its server in the description.
     pub process: u64,
     pub number: u8,
+    /// The name of the host at the other end, and the root port where it begins, if they are known.
+    pub peer: Option<(String, Option<u8>)>,
 }
 
 impl LinkPromise {
@@ -56,18 +59,28 @@ impl LinkPromise {
     #[must_use]
     pub fn of(system: &System) -> Vec<LinkPromise> {
         let of_process = |(process, it): (u64, &diapason_system::Process)| {
-            let count = match it.program.as_str() {
-                PROGRAM => it.setting(LINKS).len(),
-                TARGET => 1,
-                _ => 0,
+            let (first, count) = match it.program.as_str() {
+                PROGRAM => (0, it.setting(LINKS).len()),
+                TARGET => (it.arguments[2] as u8, 1),
+                _ => (0, 0),
             };
-            (0u8..).take(count).map(move |number| LinkPromise { process, number })
+            (first..).take(count).map(move |number| {
+                let is = |end: &&FarEnd| (u64::from(end.process), end.link) == (process, number);
+                let end = system.neighbours.links.iter().find(is);
+                let peer = end.map(|end| (end.host.clone(), end.port));
+                LinkPromise { process, number, peer }
+            })
         };
         (0..).zip(&system.processes).flat_map(of_process).collect()
     }
 
     fn name(&self, names: &Names) -> String {
-        format!("link {} of {}", self.number, names.process(self.process))
+        let link = format!("link {} of {}", self.number, names.process(self.process));
+        match &self.peer {
+            None => link,
+            Some((host, None)) => format!("{link}, to {host}"),
+            Some((host, Some(port))) => format!("{link}, to {host} at root port {port}"),
+        }
     }
 
     fn row<'o>(&self, outcome: &'o Outcome) -> Option<&'o LinkRow> {
@@ -81,15 +94,24 @@ impl LinkPromise {
     }
 
     /// Returns why the link never formed, if it did not.
-    fn unformed(&self, outcome: &Outcome) -> Option<&'static str> {
+    fn unformed(&self, outcome: &Outcome) -> Option<String> {
         match self.row(outcome) {
-            None => Some("no other computer was found"),
-            Some(row) if row.last.found == 0 => Some("no other computer was found"),
-            Some(row) if !self.is_measured(outcome) && !row.last.here => {
-                Some("the other side took nothing")
+            Some(row) if row.last.found > 0 => {
+                let silent = !self.is_measured(outcome) && !row.last.here;
+                silent.then(|| "the other side took nothing".into())
             }
-            Some(_) => None,
+            _ => Some(self.stranger(outcome).unwrap_or("no other computer was found".into())),
         }
+    }
+
+    /// Returns what is where the link begins, if that is another host than the right one.
+    fn stranger(&self, outcome: &Outcome) -> Option<String> {
+        let (_, Some(port)) = self.peer.as_ref()? else { return None };
+        let mut steps = outcome.network.iter().filter(|row| row.process == self.process);
+        let is = |row: &&NetworkRow| (row.step, row.port) == (NetworkStep::Stranger, Some(*port));
+        let row = steps.find(is)?;
+        let name = row.peer.as_deref().unwrap_or("another computer");
+        Some(format!("{name} is there, by a wrong cable"))
     }
 
     /// Returns what to say of a link over which no message went.

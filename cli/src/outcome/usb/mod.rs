@@ -6,6 +6,7 @@
 mod cameras;
 mod devices;
 mod links;
+mod network;
 
 pub(super) use cameras::note as note_camera;
 pub use cameras::{CameraPromise, CameraRow};
@@ -13,6 +14,7 @@ pub(super) use devices::note as note_device;
 pub use devices::{DevicePromise, PlugRow};
 pub(super) use links::note as note_link;
 pub use links::{LinkPromise, LinkRow};
+pub use network::NetworkRow;
 
 use super::unmeasured::patience;
 use super::{Alarm, Outcome};

@@ -11,7 +11,7 @@ mod served;
 pub use counted::{CostReport, NAME_BYTES};
 pub use delays::{PARTS, PipeDelays, SIZES, longest_of, size_of_delay};
 pub use gauge::{Gauge, ReadMessage};
-pub use served::{CameraReport, DeviceReport, Fate, LinkReport};
+pub use served::{CameraReport, DeviceReport, Fate, LinkReport, NetworkReport, NetworkStep};
 
 use diapason_abi::Nanos;
 pub use diapason_abi::pipe::HOPS;
@@ -50,6 +50,8 @@ pub enum Measurement {
     Device(DeviceReport),
     /// The state of a link to another computer.
     Link(LinkReport),
+    /// A step on the way into a network of hosts.
+    Network(NetworkReport),
     /// The frames of a camera.
     Camera(CameraReport),
     /// The cost of an operation that a benchmark counted.
@@ -166,6 +168,7 @@ const DEVICE: u8 = 6;
 const LINK: u8 = 7;
 const CAMERA: u8 = 8;
 const COST: u8 = 9;
+const NETWORK: u8 = 10;
 
 /// Packs two numbers into one word.
 const fn pair(high: u32, low: u32) -> u64 {
@@ -218,6 +221,9 @@ impl Measurement {
             Measurement::Link(report) => {
                 ([LINK, report.number, report.here.into(), 0], report.values())
             }
+            Measurement::Network(report) => {
+                ([NETWORK, report.step as u8, report.port, 0], report.values())
+            }
             Measurement::Camera(report) => {
                 ([CAMERA, report.stream.into(), report.number, 0], report.values())
             }
@@ -245,6 +251,9 @@ impl Measurement {
             }
             [LINK, number, here @ 0..=1, 0] => {
                 Measurement::Link(LinkReport::of(number, here == 1, values))
+            }
+            [NETWORK, step, port, 0] => {
+                Measurement::Network(NetworkReport::of(step, port, values)?)
             }
             [CAMERA, stream @ 0..=1, number, 0] => {
                 Measurement::Camera(CameraReport::of(stream == 1, number, values))
@@ -351,7 +360,7 @@ mod tests {
         let (a, b, c, d) = (time(), time(), time(), time());
         let small = |word: Nanos| word.0 as u32;
         let (channel, place) = (a.0 as u8, b.0 as u8);
-        match c.0 % 9 {
+        match c.0 % 10 {
             0 => Measurement::Pipe(PipeReport {
                 to_device: d.0 & 1 == 1,
                 channel,
@@ -400,7 +409,7 @@ mod tests {
                 expensive: [small(d), small(a), small(b)],
                 ..CostReport::named("an operation with a name of many words, some of them long")
             }),
-            4..=6 => any_of_usb(c.0 % 9, [a.0, b.0, c.0, d.0]),
+            4..=6 | 9 => any_of_usb(c.0 % 10, [a.0, b.0, c.0, d.0]),
             _ => Measurement::Written(WrittenReport {
                 place,
                 channel,
@@ -422,6 +431,10 @@ mod tests {
                 identity: (c as u16, d as u16),
                 fate: [Fate::Works, Fate::Failed, Fate::Dead][(d % 3) as usize],
             }),
+            9 => {
+                let step = [NetworkStep::Enumerate, NetworkStep::Stranger][(d % 2) as usize];
+                Measurement::Network(NetworkReport { step, port: number, peer: a })
+            }
             5 => Measurement::Link(LinkReport { number, here: odd, found: a, came: b, sent: c }),
             _ => {
                 let (whole, broken, missed, period, late) = (a, b, c, Nanos(d), Nanos(a ^ c));

@@ -65,6 +65,53 @@ pub struct LinkReport {
     pub sent: u64,
 }
 
+/// A step of a host on its way into a network of hosts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum NetworkStep {
+    /// It begins to enumerate what is plugged in.
+    Enumerate = 0,
+    /// What was plugged in is known.
+    Enumerated = 1,
+    /// It enables its debug capability.
+    Enable = 2,
+    /// It has waited for long for the debug target at this port.
+    Late = 3,
+    /// At this port is another debug target than the right one.
+    Stranger = 4,
+}
+
+impl NetworkStep {
+    const ALL: [NetworkStep; 5] = [
+        NetworkStep::Enumerate,
+        NetworkStep::Enumerated,
+        NetworkStep::Enable,
+        NetworkStep::Late,
+        NetworkStep::Stranger,
+    ];
+}
+
+/// A step of a host on its way into a network. It is told when the step begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NetworkReport {
+    pub step: NetworkStep,
+    /// The root port that it is about; 0: none.
+    pub port: u8,
+    /// The key of the name that a stranger has; 0 if it says none.
+    pub peer: u64,
+}
+
+impl NetworkReport {
+    pub(super) const fn values(&self) -> Values {
+        [self.peer, 0, 0, 0, 0, 0, 0, 0]
+    }
+
+    pub(super) fn of(step: u8, port: u8, [peer, ..]: Values) -> Option<NetworkReport> {
+        let step = *NetworkStep::ALL.get(usize::from(step))?;
+        Some(NetworkReport { step, port, peer })
+    }
+}
+
 /// The frames of a camera since the start of its server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CameraReport {

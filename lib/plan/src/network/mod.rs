@@ -1,6 +1,7 @@
 //! The network of several hosts: who waits for whom, in which order hosts enable and enumerate, and
 //! why the network may never form.
 
+mod instruct;
 mod refusals;
 mod served;
 

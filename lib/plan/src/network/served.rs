@@ -1,6 +1,6 @@
 //! The programs at the ends of cables, and the links that would never form.
 
-use diapason_contract::link::TARGET;
+use diapason_contract::link::{ENABLE, TARGET};
 use diapason_contract::needs::CONTROLLER;
 use diapason_contract::settings::{LINKS, PROGRAM};
 use diapason_system::{Diagnostics, End, Host, Hosts, HostsPlace, Process, Socket};
@@ -14,22 +14,60 @@ pub struct Idle {
     pub host: usize,
 }
 
+/// A link of a server, with its cable if it has one.
+pub(super) struct Served {
+    /// The number of the server's process.
+    pub process: u16,
+    /// The number of the link.
+    pub number: usize,
+    /// The root port that it names; 0: any; or the debug capability.
+    port: u64,
+    /// The number of its cable.
+    pub cable: Option<usize>,
+}
+
+/// Returns the links of a host's servers.
+pub(super) fn links(hosts: &Hosts, number: usize) -> Vec<Served> {
+    let host = &hosts.hosts[number];
+    let mut taken = vec![[false; 2]; hosts.cables.len()];
+    let mut found = Vec::new();
+    for (place, process) in (0u16..).zip(&host.system.processes) {
+        let (first, links) = match process.program.as_str() {
+            PROGRAM => (0, process.setting(LINKS).to_vec()),
+            TARGET => (process.arguments[NUMBER] as usize, vec![DEBUG]),
+            _ => continue,
+        };
+        let Some(device) = controller(host, process) else { continue };
+        let own = |end: &End| (end.host, end.device) == (number, device);
+        let cables = assign(hosts, own, &links, &mut taken);
+        let served = (first..).zip(&links).zip(cables);
+        found.extend(served.map(|((number, port), cable)| Served {
+            process: place,
+            number,
+            port: *port,
+            cable,
+        }));
+    }
+    found
+}
+
 /// Returns the ends that nobody serves, and the refusals: a link without a cable, and a cable that
 /// is served at one end only.
 pub(super) fn served(hosts: &Hosts) -> (Vec<Idle>, Vec<Diagnostics>) {
     let mut served: Vec<[bool; 2]> = vec![[false; 2]; hosts.cables.len()];
     let mut found = Vec::new();
     for (number, host) in hosts.hosts.iter().enumerate() {
-        for process in &host.system.processes {
-            let links = match process.program.as_str() {
-                PROGRAM => process.setting(LINKS).to_vec(),
-                TARGET => vec![DEBUG],
-                _ => continue,
+        for link in links(hosts, number) {
+            let process = &host.system.processes[usize::from(link.process)];
+            let Some(cable) = link.cable else {
+                found.push(absent(hosts, number, process, (link.number, link.port)));
+                continue;
             };
-            let Some(device) = controller(host, process) else { continue };
-            let own = |end: &End| (end.host, end.device) == (number, device);
-            let unjoined = assign(hosts, own, &links, &mut served).into_iter();
-            found.extend(unjoined.map(|link| absent(hosts, number, process, link)));
+            let ends = hosts.cables[cable].ends.iter().zip(&mut served[cable]);
+            let own = ends.filter(|(end, _)| {
+                end.host == number && (end.socket == Socket::Debug) == (link.port == DEBUG)
+            });
+            own.for_each(|(_, served)| *served = true);
         }
         found.extend(shared(hosts, number));
     }
@@ -48,6 +86,10 @@ pub(super) fn served(hosts: &Hosts) -> (Vec<Idle>, Vec<Diagnostics>) {
     (idle, found)
 }
 
+/// The argument of a debug target's server that is the number of its link.
+const NUMBER: usize = 2;
+/// The argument that makes it wait for the USB server of its controller.
+const WAITS: usize = 1;
 /// Instead of a root port: the debug capability.
 const DEBUG: u64 = u64::MAX;
 
@@ -61,13 +103,14 @@ fn controller(host: &Host, process: &Process) -> Option<usize> {
 }
 
 /// Gives cables to the links of a server: first those that name a port, then those that take any.
+/// Returns the number of the cable of each link.
 fn assign(
     hosts: &Hosts,
     own: impl Fn(&End) -> bool,
     links: &[u64],
     served: &mut [[bool; 2]],
-) -> Vec<Unjoined> {
-    let mut unjoined = Vec::new();
+) -> Vec<Option<usize>> {
+    let mut joined = vec![None; links.len()];
     let (any, named): (Vec<Unjoined>, Vec<Unjoined>) =
         links.iter().copied().enumerate().partition(|(_, port)| *port == 0);
     for (number, port) in named.into_iter().chain(any) {
@@ -76,15 +119,17 @@ fn assign(
             (0, root) => root.is_some(),
             (port, root) => root.is_some_and(|root| u64::from(root) == port),
         };
-        let ends = hosts.cables.iter().map(|cable| &cable.ends).zip(served.iter_mut());
-        let mut ends = ends.flat_map(|(ends, served)| ends.iter().zip(served));
-        let free = ends.find(|(end, served)| own(end) && fits(end) && !**served);
-        match free {
-            Some((_, served)) => *served = true,
-            None => unjoined.push((number, port)),
+        let ends = hosts.cables.iter().map(|cable| &cable.ends).zip(served.iter_mut()).enumerate();
+        let mut ends = ends.flat_map(|(cable, (ends, served))| {
+            ends.iter().zip(served).map(move |(end, served)| (cable, end, served))
+        });
+        let free = ends.find(|(_, end, served)| own(end) && fits(end) && !**served);
+        if let Some((cable, _, served)) = free {
+            *served = true;
+            joined[number] = Some(cable);
         }
     }
-    unjoined
+    joined
 }
 
 fn absent(hosts: &Hosts, host: usize, process: &Process, (link, port): Unjoined) -> Diagnostics {
@@ -127,18 +172,37 @@ fn one_sided(hosts: &Hosts, cable: usize, end: &End) -> Diagnostics {
     hosts.problem(HostsPlace::Cable(cable), [&title, "", &help])
 }
 
-/// Returns the refusal if a USB server and a debug target server would drive one controller.
+/// Returns the refusal if a USB server and a debug target server drive one controller, and neither
+/// knows of the other.
 fn shared(hosts: &Hosts, number: usize) -> Option<Diagnostics> {
     let host = &hosts.hosts[number];
     let drives = |program: &str| {
         let mut processes = host.system.processes.iter().filter(|it| it.program == program);
-        processes.any(|process| controller(host, process).is_some())
+        processes.find(|process| controller(host, process).is_some())
     };
-    if !drives(PROGRAM) || !drives(TARGET) {
-        return None;
-    }
+    let (server, target) = (drives(PROGRAM)?, drives(TARGET)?);
     let name = &host.name;
-    let title = format!("`{PROGRAM}` and `{TARGET}` in `{name}` both drive `{CONTROLLER}`");
-    let help = "give each a controller of its own, or make one of its debug cables a bridge";
-    Some(hosts.problem(HostsPlace::Host(number), [&title, "", help]))
+    let uses = |process: &Process| process.uses.iter().any(|used| used == ENABLE);
+    let (title, help) = if target.arguments[WAITS] == 0 || !uses(target) || !uses(server) {
+        (
+            format!("`{PROGRAM}` and `{TARGET}` in `{name}` both drive `{CONTROLLER}`, unordered"),
+            format!(
+                "declare a counting semaphore `{ENABLE}`, add it to the `uses` of both, and write \
+                 1 as the second of the `arguments` of `{TARGET}`"
+            ),
+        )
+    } else {
+        let links = server.setting(LINKS).len() as u64;
+        if target.arguments[NUMBER] >= links {
+            return None;
+        }
+        (
+            format!(
+                "`{PROGRAM}` and `{TARGET}` in `{name}` both serve link {}",
+                target.arguments[NUMBER]
+            ),
+            format!("write {links} as the third of the `arguments` of `{TARGET}`"),
+        )
+    };
+    Some(hosts.problem(HostsPlace::Host(number), [&title, "", &help]))
 }

@@ -126,6 +126,12 @@ impl<M: Mmio, D: Dma> Target<M, D> {
         self.runs
     }
 
+    /// Returns whether it was switched on when it was last looked at.
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        self.on
+    }
+
     /// Queues a message, or memory for one; false if the ring is full or one block cannot describe
     /// the memory. The next poll tells the controller.
     pub fn submit(&mut self, way: Way, buffer: Buffer, cookie: u64) -> bool {

@@ -452,7 +452,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.slots.fill(None);
         self.budget.clear();
         for port in &mut self.ports {
-            *port = Port::new();
+            *port = Port { held: port.held, ..Port::new() };
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::access::{Dma, GONE, Mmio};
 use super::controller::Controller;
-use super::device::{Place, speed_of};
+use super::device::{Device, Place, Step, speed_of};
 use super::lane::Lanes;
 use super::report::{Cause, Death, Notice};
 use super::state::{Phase, Port, State};
@@ -26,10 +26,48 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.stirred = false;
         for number in 1..=self.port_count() {
             let port = &self.ports[usize::from(number) - 1];
-            if self.state == State::Running && (port.dirty || now >= port.deadline) {
+            let due = !port.held && (port.dirty || now >= port.deadline);
+            if self.state == State::Running && due {
                 self.service_port(number, now);
             }
         }
+    }
+
+    /// Leaves everything that is plugged in alone until [`Controller::release`].
+    pub fn hold(&mut self) {
+        self.ports.iter_mut().for_each(|port| port.held = true);
+    }
+
+    /// Enumerates what is plugged into the ports that `admits` names, now and from now on.
+    /// False if all of them were released before.
+    pub fn release(&mut self, admits: impl Fn(u8) -> bool) -> bool {
+        let mut released = false;
+        for number in 1..=self.port_count() {
+            if admits(number) && core::mem::take(&mut self.port(number).held) {
+                self.stir(number);
+                released = true;
+            }
+        }
+        released
+    }
+
+    /// Returns whether something is plugged into a port, also into one that is held.
+    pub fn senses(&mut self, number: u8) -> bool {
+        let known = self.state == State::Running && (1..=self.port_count()).contains(&number);
+        let word = if known { self.hw.port(number) } else { GONE };
+        word != GONE && word & port::CONNECTED != 0
+    }
+
+    /// Returns whether a device at a port that is not held is on its way to be known, or is being
+    /// configured.
+    #[must_use]
+    pub fn is_enumerating(&self) -> bool {
+        let moves = |port: &Port| {
+            let coming = matches!(port.phase, Phase::Debounce | Phase::Reset | Phase::Recover);
+            !port.held && (port.dirty || coming)
+        };
+        let busy = |device: &Device| !matches!(device.step, Step::Free | Step::Idle);
+        self.ports.iter().any(moves) || self.devices.iter().any(busy)
     }
 
     fn service_port(&mut self, number: u8, now: Nanos) {

@@ -65,6 +65,8 @@ pub(super) struct Port {
     pub attempts: u8,
     /// Its register has to be looked at.
     pub dirty: bool,
+    /// What is plugged in there is left alone.
+    pub held: bool,
 }
 
 impl Port {
@@ -77,6 +79,7 @@ impl Port {
             device: None,
             attempts: 0,
             dirty: false,
+            held: false,
         }
     }
 

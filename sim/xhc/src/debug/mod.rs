@@ -3,6 +3,7 @@
 //!
 //! Directions are the target's: what it puts on its OUT ring, the other host reads.
 
+mod leads;
 mod partner;
 mod rings;
 
@@ -12,9 +13,10 @@ use diapason_abi::Nanos;
 use diapason_devices::Device;
 use diapason_usb::register::{extended, port};
 use diapason_usb::trb::{Completion, Kind, Trb};
-use partner::{Cable, Face, Happening, IN, News, OUT, Partner};
+pub use leads::CableEnd;
+use leads::Leads;
+use partner::{Face, Happening, IN, News, OUT, Partner};
 use rings::Pipe;
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -59,7 +61,7 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct Debug {
     config: DebugConfig,
-    cable: Rc<RefCell<Cable>>,
+    leads: Leads,
     /// The device that the host finds while it is on.
     face: Option<Rc<Face>>,
     /// The host's count of resets and configurations, as far as it came through.
@@ -86,7 +88,7 @@ impl Debug {
     pub fn new(config: DebugConfig) -> Debug {
         Debug {
             config,
-            cable: Rc::default(),
+            leads: Leads::default(),
             face: None,
             count: 0,
             received: VecDeque::new(),
@@ -105,12 +107,12 @@ impl Debug {
 
     /// Returns when there is something to look at.
     pub fn next(&self) -> Nanos {
-        let happening = self.cable.borrow().next_happening();
+        let happening = self.leads.next_happening();
         if self.state == State::Resetting { self.due } else { happening }
     }
 
     fn tell(&self, now: Nanos, news: News) {
-        self.cable.borrow_mut().tell_host(now, news);
+        self.leads.tell(now, news);
     }
 
     fn control(&self) -> u32 {
@@ -162,13 +164,21 @@ impl Debug {
 }
 
 impl Xhc {
-    /// Returns the other end of the debug cable, to be plugged into another controller's port.
-    /// Returns the partner, which notices actions of the other end after `delay`. The port finds a
-    /// device while the debug capability is switched on. `None` without one. There is one cable.
+    /// Returns the other end of a debug cable, to be plugged into another controller's port. The
+    /// partner notices actions of the other end after `delay`. The port finds a device while the
+    /// debug capability is switched on and no other host has it. `None` without a capability.
+    ///
+    /// The cable begins at the end `own` of this controller and leads to the end `far` of the
+    /// other.
     #[must_use]
-    pub fn debug_partner(&self, delay: Nanos) -> Option<Box<dyn Device>> {
-        let debug = self.debug.as_ref()?;
-        Some(Box::new(Partner::new(&debug.cable, delay, debug.face.clone())))
+    pub fn debug_partner(
+        &mut self,
+        delay: Nanos,
+        [own, far]: &[CableEnd; 2],
+    ) -> Option<Box<dyn Device>> {
+        let debug = self.debug.as_mut()?;
+        let (cable, face) = (debug.leads.add(own), debug.face.clone());
+        Some(Box::new(Partner::new(&cable, delay, far.clone(), face)))
     }
 
     /// Returns whether the debug capability is on, so that a host at the other end finds a device.
@@ -267,8 +277,8 @@ impl Xhc {
             burst: debug.config.burst,
         };
         debug.face = Some(Rc::new(face));
-        debug.tell(now, News::Face(debug.face.clone()));
         debug.state = State::Disconnected;
+        debug.leads.show(now, debug.face.as_ref());
     }
 
     fn pipe_cursor(&mut self, memory: &mut dyn Memory, base: u64, ring: usize) -> Option<Cursor> {
@@ -287,15 +297,19 @@ impl Xhc {
         if let Some(debug) = &mut self.debug {
             (debug.changes, debug.run_change) = (0, false);
             debug.face = None;
-            debug.tell(self.now, News::Face(None));
+            debug.leads.show(self.now, None);
+            debug.leads.let_go();
         }
+        self.look_at_ports(memory);
     }
 
     /// The controller was reset.
     pub(crate) fn reset_debug(&mut self) {
         if let Some(debug) = self.debug.as_mut().filter(|debug| !debug.config.survives_reset) {
-            debug.tell(self.now, News::Face(None));
-            *debug = Debug { cable: Rc::clone(&debug.cable), ..Debug::new(debug.config) };
+            debug.leads.show(self.now, None);
+            debug.leads.let_go();
+            let leads = std::mem::take(&mut debug.leads);
+            *debug = Debug { leads, ..Debug::new(debug.config) };
         }
     }
 
@@ -305,11 +319,11 @@ impl Xhc {
         let wanted = value & port::ENABLED != 0;
         match debug.state {
             State::Enabled | State::Configured if !wanted => {
-                debug.tell(self.now, News::Face(None));
+                debug.leads.show(self.now, None);
                 self.leave_configured(memory, State::Disabled);
             }
             State::Disabled if wanted => {
-                debug.tell(self.now, News::Face(debug.face.clone()));
+                debug.leads.show(self.now, debug.face.as_ref());
                 debug.state = State::Enabled;
             }
             _ => {}
@@ -343,35 +357,41 @@ impl Xhc {
     }
 
     fn next_happening(&mut self) -> Option<Happening> {
-        let debug = self.debug.as_ref().filter(|debug| debug.state != State::Resetting)?;
-        debug.cable.borrow_mut().take_happening(self.now)
+        let debug = self.debug.as_mut().filter(|debug| debug.state != State::Resetting)?;
+        debug.leads.take_happening(self.now)
     }
 
     fn heed(&mut self, memory: &mut dyn Memory, happening: Happening) {
         let now = self.now;
         let Some(debug) = &mut self.debug else { return };
-        if let Happening::Reset(count) | Happening::Configured(count, _) = happening {
+        if let Happening::Reset(count) | Happening::Asked(count) | Happening::Configured(count, _) =
+            happening
+        {
             debug.count = count;
         }
         match (happening, debug.state) {
-            (_, State::Off) => {}
+            (_, State::Off) => debug.leads.let_go(),
             (Happening::Taken(count), _) if count == debug.count => self.taken(memory),
             (Happening::Packet(count, packet), State::Configured) if count == debug.count => {
                 debug.receive(packet);
             }
-            (Happening::Reset(_), State::Disconnected) => {
+            (Happening::Reset(_) | Happening::Asked(_), State::Disconnected) => {
                 debug.state = State::Enabled;
                 self.change_debug(memory, port::CONNECT_CHANGE);
+                self.look_at_ports(memory);
             }
             (Happening::Reset(_), _) => {
                 debug.due = now + RESETTING;
-                debug.tell(now, News::Face(debug.face.clone()));
+                debug.leads.show(now, debug.face.as_ref());
                 self.leave_configured(memory, State::Resetting);
             }
             (Happening::Unplugged, State::Disconnected) => {}
             (Happening::Unplugged, _) => {
+                debug.leads.let_go();
+                debug.leads.show(now, debug.face.as_ref());
                 self.leave_configured(memory, State::Disconnected);
                 self.change_debug(memory, port::CONNECT_CHANGE);
+                self.look_at_ports(memory);
             }
             (Happening::Configured(_, true), State::Enabled) => debug.state = State::Configured,
             (Happening::Configured(_, false), State::Configured) => {

@@ -7,6 +7,7 @@
 //! Resets and configurations are the partner's doing. It counts them, and what belongs to an
 //! earlier count is void wherever it arrives.
 
+use super::leads::CableEnd;
 use diapason_abi::Nanos;
 use diapason_devices::{Answer, Device, Handshake, Stall};
 use diapason_usb::setup::{descriptor_type, request};
@@ -30,6 +31,8 @@ pub(crate) const PACKET: usize = 1024;
 pub(crate) enum Happening {
     /// With the new count.
     Reset(u64),
+    /// Its first question since the reset with this count, over one of several cables.
+    Asked(u64),
     /// With the new count.
     Configured(u64, bool),
     /// A packet of the OUT ring is through.
@@ -59,6 +62,8 @@ pub(crate) enum News {
 #[derive(Debug, Default)]
 pub(crate) struct Cable {
     delay: Nanos,
+    /// The capability has other cables.
+    pub has_rivals: bool,
     to_host: VecDeque<(Nanos, News)>,
     to_target: VecDeque<(Nanos, Happening)>,
 }
@@ -139,6 +144,10 @@ const BOS: [u8; 22] =
 /// The device at the other end of the cable. Dropped, it is unplugged, as of its last call.
 pub(crate) struct Partner {
     cable: Rc<RefCell<Cable>>,
+    /// Where the cable ends.
+    end: CableEnd,
+    /// The host has asked something since the last reset.
+    asked: bool,
     /// The identity that it answers with, if it answers.
     face: Option<Rc<Face>>,
     configured: bool,
@@ -154,10 +163,17 @@ pub(crate) struct Partner {
 
 impl Partner {
     /// Returns the end of a cable that takes `delay`, to a target that answers as `face`.
-    pub fn new(cable: &Rc<RefCell<Cable>>, delay: Nanos, face: Option<Rc<Face>>) -> Partner {
-        *cable.borrow_mut() = Cable { delay, ..Cable::default() };
+    pub fn new(
+        cable: &Rc<RefCell<Cable>>,
+        delay: Nanos,
+        end: CableEnd,
+        face: Option<Rc<Face>>,
+    ) -> Partner {
+        cable.borrow_mut().delay = delay;
         Partner {
             cable: Rc::clone(cable),
+            end,
+            asked: false,
             face,
             configured: false,
             halted: [false; 2],
@@ -182,6 +198,10 @@ impl Partner {
             News::Face(face) => {
                 self.configured &= face.is_some();
                 self.face = face;
+                if self.face.is_none() {
+                    self.asked = false;
+                    self.end.host_uses(false);
+                }
             }
             News::Packet(count, packet) if count == self.count => self.out.push_back(packet),
             News::Room(count, packets) if count == self.count => self.room += packets,
@@ -224,6 +244,7 @@ impl Device for Partner {
         self.advance(now);
         self.count += 1;
         self.configured = false;
+        self.asked = false;
         self.forget();
         self.tell(now, Happening::Reset(self.count));
     }
@@ -231,6 +252,10 @@ impl Device for Partner {
     fn control(&mut self, now: Nanos, setup: Setup, _: &[u8]) -> Result<Vec<u8>, Stall> {
         self.advance(now);
         let face = self.face.clone().filter(|_| setup.kind & 0x60 == 0).ok_or(Stall)?;
+        if self.cable.borrow().has_rivals && !std::mem::replace(&mut self.asked, true) {
+            self.end.host_uses(true);
+            self.tell(now, Happening::Asked(self.count));
+        }
         match setup.request {
             request::GET_DESCRIPTOR => {
                 let [index, kind] = setup.value.to_le_bytes();
@@ -282,7 +307,7 @@ impl Device for Partner {
     }
 
     fn is_there(&self) -> bool {
-        self.face.is_some()
+        self.face.is_some() && !self.end.is_lent()
     }
 
     fn next_change(&self) -> Nanos {

@@ -1,5 +1,5 @@
 //! The debug target server: shows this computer to another as a USB device with a pair of pipes,
-//! and serves it as link 0 (`diapason_usblib::link`).
+//! and serves it as a link (`diapason_usblib::link`).
 //!
 //! It drives the debug capability of a host controller, which never interrupts: one thread looks at
 //! it in a fixed interval, and whenever a client asks for something. Messages stay in the memory
@@ -9,18 +9,22 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
+use alloc::boxed::Box;
 use diapason_hardware::{Bar, Shared};
-use diapason_pipe::measured::{LinkReport, Measurement, Reported};
+use diapason_pipe::measured::{LinkReport, Measurement, NetworkReport, NetworkStep, Reported};
 use diapason_rt::memory::{Dma, Registers};
+use diapason_rt::sync::Semaphore;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
 use diapason_usb::debug_target::{Identity, Target, Told, Way};
 use diapason_usb::xhci::Buffer;
 use diapason_usblib::link::{
-    Ask, Counter, DONE, DROPPED, Done, FILL, NONSENSE, SEND, UNIT, counter,
+    Ask, Counter, DONE, DROPPED, Done, ENABLE, FILL, NONSENSE, SEND, UNIT, counter,
 };
 
 entry!(main);
-// One allocation: what `Shared` counts its clones with.
+// Two allocations: what `Shared` counts its clones with, and the serial number.
 heap!(4 * 1024);
 
 /// The controller in the description.
@@ -48,29 +52,50 @@ struct Server {
     /// An ask for which the ring had no room.
     held: Option<Ask>,
     fresh: bool,
+    /// That it enabled the capability was told.
+    enabled: bool,
     link: LinkReport,
 }
 
-/// The argument is the time from one look to the next in µs.
-fn main(Arguments([interval, ..]): Arguments) {
+/// The arguments are the time from one look to the next in µs; whether it waits until the USB
+/// server of the controller lets it enable; the number of its link; and the key of this computer's
+/// name among the hosts of its network.
+fn main(Arguments([interval, waits, number, name]): Arguments) {
     let interval = if interval == 0 { INTERVAL } else { Nanos::from_micros(interval) };
-    if let Err(errno) = serve(interval) {
+    if let Err(errno) = serve(interval, waits != 0, (number as usize, name)) {
         log!("no debug target: {errno:?}");
     }
 }
 
-fn serve(interval: Nanos) -> Result<(), Errno> {
+/// Returns the identity of the host with this name; its key is the serial number.
+fn identity(name: u64) -> Identity {
+    let [maker, product, usual] = IDENTITY.texts;
+    let mut digits = [0; 16];
+    for (place, digit) in digits.iter_mut().enumerate() {
+        *digit = b"0123456789abcdef"[(name >> (60 - 4 * place) & 0xf) as usize];
+    }
+    let known: &'static [u8; 16] = Box::leak(Box::new(digits));
+    let serial = core::str::from_utf8(known).ok().filter(|_| name != 0);
+    Identity { texts: [maker, product, serial.unwrap_or(usual)], ..IDENTITY }
+}
+
+fn serve(interval: Nanos, waits: bool, (number, name): (usize, u64)) -> Result<(), Errno> {
     let (bar, rings) = (Bar(Registers::map(DEVICE)?), Shared::new(Dma::attach(RINGS)?));
-    let Ok(target) = Target::new(bar, rings, IDENTITY) else {
+    let counter = counter(number)?;
+    if waits {
+        Semaphore::open(ENABLE)?.take(Nanos::FOREVER)?;
+    }
+    let Ok(target) = Target::new(bar, rings, identity(name)) else {
         log!("this controller has no debug capability (QEMU's has none): run `diapason sim`");
         return Err(Errno::Absent);
     };
     let mut server = Server {
         target,
-        counter: counter(0)?,
+        counter,
         held: None,
         fresh: false,
-        link: LinkReport::default(),
+        enabled: false,
+        link: LinkReport { number: number as u8, ..LinkReport::default() },
     };
     let mut look_at = time::now();
     loop {
@@ -90,7 +115,7 @@ fn serve(interval: Nanos) -> Result<(), Errno> {
 impl Server {
     /// Does whatever is due.
     fn attend(&mut self) {
-        let Server { target, counter, held, fresh, link } = self;
+        let Server { target, counter, held, fresh, enabled, link } = self;
         let before = *link;
         while let Some(ask) = held.take().or_else(|| counter.asks.pop()) {
             if !ask.is_sane(counter.data.bus_address(0), counter.data.bytes() as u64) {
@@ -118,6 +143,11 @@ impl Server {
                 *fresh |= heard && (cookie & QUIET == 0 || outcome.1 != DONE);
             }
         });
+        if target.is_on() && !core::mem::replace(enabled, true) {
+            let step = NetworkReport { step: NetworkStep::Enable, port: 0, peer: 0 };
+            let said = Measurement::Network(step);
+            log::measured(&Reported { at: time::now(), said }.words());
+        }
         let is_first = |was: u64, is: u64| was == 0 && is > 0;
         let begun = is_first(before.came, link.came) || is_first(before.sent, link.sent);
         if begun || (before.here, before.found) != (link.here, link.found) {

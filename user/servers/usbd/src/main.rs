@@ -18,9 +18,9 @@ mod tune;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use diapason_contract::needs;
 use diapason_contract::settings::Saying;
 use diapason_contract::threads::{self, Home};
+use diapason_contract::{link, needs};
 use diapason_rt::event::Event;
 use diapason_rt::settings;
 use diapason_rt::sync::Semaphore;
@@ -73,6 +73,8 @@ struct Common {
     works: &'static [&'static str],
     /// The semaphores to give.
     bells: &'static [Semaphore],
+    /// The semaphore by which the debug capability is enabled, if that is for this server to say.
+    enable: Option<Semaphore>,
 }
 
 /// A thread of the server: what it waits for, and its branch.
@@ -116,7 +118,8 @@ fn serve(told: &Told) -> Result<(), Errno> {
     let (branches, cans) = (&*Box::leak(Box::new(server.branches())), server.can_branches());
     let server: &'static Chamber<Server> = Box::leak(Box::new(Chamber::new(server)));
     server.open()?;
-    let common = Common { server, branches, works: works.leak(), bells: bells.leak() };
+    let enable = told.enables().then(|| Semaphore::open(link::ENABLE)).transpose()?;
+    let common = Common { server, branches, works: works.leak(), bells: bells.leak(), enable };
     let start = |source, branch, home: &Home, name| {
         let (common, Home { pace, work, .. }) = (common.clone(), *home);
         let half = Half { common, source, branch, own: branches.of(branch), pace, work };
@@ -149,10 +152,14 @@ fn message(number: u16) -> Result<Event, Errno> {
 impl Common {
     /// Attends to the server.
     fn manage(&self, cause: Cause) {
-        self.server.enter(|server| {
+        let enables = self.server.enter(|server| {
             let now = time::now();
             time::work(threads::MANAGE, || server.attend(cause, now));
+            server.take_enable()
         });
+        if let (true, Some(enable)) = (enables, &self.enable) {
+            let _ = enable.give();
+        }
     }
 
     /// Attends to a branch if something is due in it.

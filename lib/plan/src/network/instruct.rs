@@ -1,0 +1,89 @@
+//! The plan of a network, told to the servers of its hosts: for whom each waits, and who belongs at
+//! the other end of each link.
+
+use super::NetworkPlan;
+use super::served::links;
+use diapason_abi::Key;
+use diapason_contract::link::{ENABLE, TARGET};
+use diapason_contract::settings::{Awaited, Expected, FormingOrder, ORDER, PROGRAM};
+use diapason_system::{FarEnd, Host, Hosts, Neighbours, Process, Socket};
+
+/// The argument of a debug target's server that is the key of its host's name.
+const NAME: usize = 3;
+/// No port has this number: a host waits there for ever.
+const NOWHERE: u8 = u8::MAX;
+
+impl NetworkPlan {
+    /// Tells the servers of `hosts` their part in the order, and whom their links lead to.
+    pub fn instruct(&self, hosts: &mut Hosts) {
+        let names: Vec<String> = hosts.hosts.iter().map(|host| host.name.clone()).collect();
+        let told: Vec<_> = (0..names.len()).map(|number| self.far_ends(hosts, number)).collect();
+        let orders: Vec<_> = (0..names.len()).map(|number| self.order(hosts, number)).collect();
+        for (host, (links, order)) in hosts.hosts.iter_mut().zip(told.into_iter().zip(orders)) {
+            host.system.neighbours = Neighbours { hosts: names.clone(), links };
+            let key = Key::new(&host.name).0;
+            for process in &mut host.system.processes {
+                match process.program.as_str() {
+                    TARGET => process.arguments[NAME] = key,
+                    PROGRAM if order != FormingOrder::default() || enables(process) => {
+                        process.set(ORDER, &order.words());
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Returns the other end of each link of a host that has a cable.
+    fn far_ends(&self, hosts: &Hosts, number: usize) -> Vec<FarEnd> {
+        let found = links(hosts, number).into_iter().filter_map(|served| {
+            let ends = &hosts.cables[served.cable?].ends;
+            let own = ends.iter().find(|end| end.host == number)?;
+            let other = ends.iter().find(|end| end.host != number)?;
+            Some(FarEnd {
+                process: served.process,
+                link: served.number as u8,
+                port: own.root_port(),
+                host: hosts.hosts[other.host].name.clone(),
+            })
+        });
+        found.collect()
+    }
+
+    fn order(&self, hosts: &Hosts, number: usize) -> FormingOrder {
+        let awaits = self.lists.awaits[number].iter().flat_map(|target| {
+            let cables = self.topology.debug_cables();
+            let own = cables.filter(|it| (it.1.host, it.2.host) == (*target, number));
+            let serial = serial(&hosts.hosts[*target]);
+            let awaited = |cable: usize| {
+                let ends = &hosts.cables[cable].ends;
+                let port = ends.iter().find(|end| end.socket != Socket::Debug)?.root_port()?;
+                Some(Awaited { port, serial })
+            };
+            let mut awaited: Vec<Awaited> = own.filter_map(|it| awaited(it.0)).collect();
+            if awaited.is_empty() {
+                awaited.push(Awaited { port: NOWHERE, serial });
+            }
+            awaited
+        });
+        let mut order = FormingOrder::default();
+        order.awaits.iter_mut().zip(awaits).for_each(|(place, it)| *place = Some(it));
+        let processes = &hosts.hosts[number].system.processes;
+        let server = processes.iter().find(|process| process.program == PROGRAM);
+        if server.is_some_and(enables) {
+            order.enables = self.lists.enables[number];
+            order.leads = self.lists.leads(number);
+        }
+        order
+    }
+}
+
+/// Returns whether a USB server lets another program enable the debug capability.
+fn enables(process: &Process) -> bool {
+    process.uses.iter().any(|used| used == ENABLE)
+}
+
+/// Returns the key of the serial number with which the debug target of a host shows itself.
+fn serial(host: &Host) -> u64 {
+    Expected::key(&format!("{:016x}", Key::new(&host.name).0))
+}
