@@ -1,12 +1,11 @@
 //! The verdict of a run as test cases, in the format of JUnit that services for builds read.
 //!
-//! Each promise that a run can measure is a case. What breaks it is a failure of this case; what
-//! breaks nothing of these fails the last case. A promise that was not measured is skipped.
+//! Each promise that a run can measure is a case, and a finding about it is a failure of the case.
+//! Any other finding fails the last case. A promise that was not measured is skipped.
 
 use crate::outcome::{Assumptions, Finding, Verdict};
 use std::fmt::Write;
 
-/// A test case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Case {
     kind: &'static str,

@@ -6,9 +6,9 @@ pub mod sarif;
 /// How a plan is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum PlanFormat {
-    /// Tables for people.
+    /// Print tables for people to read.
     Text,
-    /// The whole plan.
+    /// Print everything that the plan computed.
     Json,
     /// The findings alone, in SARIF 2.1.0.
     Sarif,
@@ -17,9 +17,9 @@ pub enum PlanFormat {
 /// How the report of a run is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum RunFormat {
-    /// Tables for people.
+    /// Print tables for people to read.
     Text,
-    /// The whole outcome.
+    /// Print everything that the run showed.
     Json,
     /// The verdict alone: a test case for each promise, in the format of JUnit.
     Junit,

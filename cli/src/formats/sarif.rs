@@ -5,37 +5,37 @@
 use diapason_system::Diagnostics;
 use serde_json::{Value, json};
 
-/// What a finding is about: the identifier of its rule.
+/// The subject of a finding: the rule that it breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rule {
+pub enum FindingRule {
     /// The description makes no sense.
     Description,
     /// The description makes sense, but something that it promises is not proved.
     Promise,
 }
 
-impl Rule {
-    const ALL: [Rule; 2] = [Rule::Description, Rule::Promise];
+impl FindingRule {
+    const ALL: [FindingRule; 2] = [FindingRule::Description, FindingRule::Promise];
 
     const fn id(self) -> &'static str {
         match self {
-            Rule::Description => "description",
-            Rule::Promise => "promise",
+            FindingRule::Description => "description",
+            FindingRule::Promise => "promise",
         }
     }
 
     const fn text(self) -> &'static str {
         match self {
-            Rule::Description => "A description makes sense.",
-            Rule::Promise => "What a description promises is proved.",
+            FindingRule::Description => "A description makes sense.",
+            FindingRule::Promise => "What a description promises is proved.",
         }
     }
 }
 
 /// Returns a log with one run: the findings, each at its place.
 #[must_use]
-pub fn log(rule: Rule, found: &[Diagnostics]) -> Value {
-    let rules = Rule::ALL
+pub fn log(rule: FindingRule, found: &[Diagnostics]) -> Value {
+    let rules = FindingRule::ALL
         .map(|rule| json!({ "id": rule.id(), "shortDescription": { "text": rule.text() } }));
     let results = found.iter().flat_map(|found| results(rule, found));
     json!({
@@ -53,7 +53,7 @@ pub fn log(rule: Rule, found: &[Diagnostics]) -> Value {
     })
 }
 
-fn results(rule: Rule, found: &Diagnostics) -> Vec<Value> {
+fn results(rule: FindingRule, found: &Diagnostics) -> Vec<Value> {
     let location = |item: &diapason_system::Item<'_>| {
         json!({ "physicalLocation": {
             "artifactLocation": { "uri": uri(found.file_name()) },
@@ -89,7 +89,7 @@ mod tests {
     fn each_mistake_is_a_result_at_its_place() {
         let text = "[system]\nname = \"s\"\n\n[[process]]\nname = \"p\"\npriority = 99\nodd = 1\n";
         let mistakes = diapason_system::parse("my car/sys.toml", text).unwrap_err();
-        let log = log(Rule::Description, &[mistakes]);
+        let log = log(FindingRule::Description, &[mistakes]);
         assert_eq!(log["version"], "2.1.0");
         let run = &log["runs"][0];
         assert_eq!(run["tool"]["driver"]["name"], "diapason");
@@ -108,6 +108,6 @@ mod tests {
 
     #[test]
     fn a_plan_that_holds_has_no_results() {
-        assert_eq!(log(Rule::Promise, &[])["runs"][0]["results"], json!([]));
+        assert_eq!(log(FindingRule::Promise, &[])["runs"][0]["results"], json!([]));
     }
 }

@@ -18,7 +18,7 @@ pub use diapason_plan::{
 use crate::describe::{describe_any, judged_file};
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
 use crate::formats::PlanFormat;
-use crate::formats::sarif::{self, Rule};
+use crate::formats::sarif::{self, FindingRule};
 use crate::output::{is_coloured, write};
 use crate::{Failure, duration};
 use diapason_system::{Description, Diagnostics, Hosts, System};
@@ -106,7 +106,7 @@ fn in_sarif(request: &PlanRequest) -> Result<u8, Failure> {
     let description = match judged_file(&request.system)? {
         Ok(description) => description,
         Err(mistakes) => {
-            say(Rule::Description, std::slice::from_ref(&mistakes));
+            say(FindingRule::Description, std::slice::from_ref(&mistakes));
             return Err(crate::describe::refused(&mistakes));
         }
     };
@@ -123,7 +123,7 @@ fn in_sarif(request: &PlanRequest) -> Result<u8, Failure> {
     let of_plans = plans.iter().flat_map(|plan| &plan.findings);
     let of_network = network.iter().flat_map(|network| &network.findings);
     let found: Vec<Diagnostics> = of_plans.chain(of_network).cloned().collect();
-    say(Rule::Promise, &found);
+    say(FindingRule::Promise, &found);
     Ok(code(of_all(&plans, network.as_ref())))
 }
 
