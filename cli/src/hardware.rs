@@ -36,21 +36,21 @@ pub struct Inserted {
     pub firmware: Firmware,
 }
 
-/// The properties of a PC that differ between tests.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// The properties of a PC that differ between tests, as QEMU writes them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hardware {
-    /// The machine, as QEMU names it, with its properties.
     pub machine: &'static str,
-    /// The USB controller, as QEMU names it, with its properties.
+    pub cpu: &'static str,
+    /// The model of every USB controller, with its properties.
     pub controller: &'static str,
-    /// The image. Without one, QEMU itself loads kernel and archive.
-    pub inserted: Option<Inserted>,
+    /// Arguments for devices that no description has.
+    pub more: &'static [&'static str],
 }
 
-impl Default for Hardware {
-    fn default() -> Hardware {
-        Hardware { machine: "q35", controller: "qemu-xhci", inserted: None }
-    }
+impl Hardware {
+    /// The PC that everything runs on unless a test wants another.
+    pub const USUAL: Hardware =
+        Hardware { machine: "q35", cpu: "max", controller: "qemu-xhci", more: &[] };
 }
 
 impl Inserted {

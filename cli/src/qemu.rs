@@ -7,7 +7,7 @@
 
 use crate::capture::Request;
 use crate::console::{Line, Splitter};
-use crate::hardware::{Hardware, Medium};
+use crate::hardware::{Hardware, Inserted, Medium};
 use crate::plugged::{Plug, Plugged, spare_port};
 use crate::{Failure, interrupt};
 use diapason_abi::archive::Location;
@@ -53,8 +53,10 @@ pub struct Boot<'a> {
     pub archive: &'a [u8],
     /// Memory of the machine, in MiB.
     pub memory_mib: u64,
-    /// The machine, its USB controller, and what it starts from.
-    pub hardware: &'a Hardware,
+    /// The machine and its USB controller.
+    pub hardware: Hardware,
+    /// The image that it starts from. Without one, QEMU itself loads kernel and archive.
+    pub inserted: Option<&'a Inserted>,
     /// How many USB controllers the description needs.
     pub controllers: usize,
     /// USB devices that are plugged into the first controller.
@@ -189,9 +191,9 @@ impl Boot<'_> {
     pub fn command(&self, folder: &RunFolder, console: &str) -> Result<Command, Failure> {
         let mut command = Command::new(crate::tools::QEMU.program);
         command.current_dir(folder.path());
-        let Hardware { machine, inserted, .. } = self.hardware;
-        command.args(["-M", machine, "-cpu", "max", "-m"]).arg(format!("{}M", self.memory_mib));
-        if inserted.is_none() {
+        let Hardware { machine, cpu, .. } = self.hardware;
+        command.args(["-M", machine, "-cpu", cpu, "-m"]).arg(format!("{}M", self.memory_mib));
+        if self.inserted.is_none() {
             fs::write(folder.path().join(ARCHIVE), self.archive)
                 .map_err(|error| Failure::io("write the boot archive", &error))?;
             command.arg("-kernel").arg(self.kernel).args(["-initrd", ARCHIVE]);
@@ -202,6 +204,7 @@ impl Boot<'_> {
             let id = if number == 0 { format!(",id={CONTROLLER}") } else { String::new() };
             command.arg("-device").arg(format!("{}{id}", self.hardware.controller));
         }
+        command.args(self.hardware.more);
         command.arg("-icount").arg(format!("shift={},sleep=off", self.shift));
         if self.record {
             command.arg("-debugcon").arg(format!("file:{FLIGHT}"));
@@ -213,7 +216,7 @@ impl Boot<'_> {
     /// comes with that. A stick needs one.
     fn bare_controllers(&self) -> std::ops::Range<usize> {
         let is_stick = |medium| medium == Medium::Stick;
-        let stick = self.hardware.inserted.as_ref().is_some_and(|image| is_stick(image.medium));
+        let stick = self.inserted.is_some_and(|image| is_stick(image.medium));
         usize::from(!self.plugged.is_empty())..self.controllers.max(usize::from(stick))
     }
 
@@ -238,7 +241,7 @@ impl Boot<'_> {
         let plugged = self.plug(&folder)?;
         let mut command = self.command(&folder, "stdio")?;
         command.args(plugged.iter().flat_map(|plugged| &plugged.arguments));
-        if let Some(image) = &self.hardware.inserted {
+        if let Some(image) = self.inserted {
             command.args(image.options(folder.path(), spare_port(&self.plugged))?);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped());

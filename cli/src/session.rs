@@ -3,7 +3,7 @@
 use crate::capture::Request;
 use crate::console::Line;
 use crate::describe::{describe, refused};
-use crate::hardware::Hardware;
+use crate::hardware::{Hardware, Inserted};
 use crate::metal::Built;
 use crate::names::Names;
 use crate::outcome::{Alarm, Assumptions, Outcome, PipePromise, Verdict, judge};
@@ -39,6 +39,8 @@ pub struct Session {
     pub shift: u8,
     /// The PC that QEMU is.
     pub hardware: Hardware,
+    /// The image that it starts from, if it is not QEMU that loads kernel and archive.
+    pub inserted: Option<Inserted>,
 }
 
 /// A run that has ended.
@@ -63,7 +65,7 @@ impl Session {
         let built = Built::default();
         let options = RunOptions { horizon_ns: 1, record_bytes: 0, watch: false };
         let (names, proved, archive) = (Names::of(&system), plan.holds(), Vec::new());
-        let (captures, hardware) = (Request::default(), Hardware::default());
+        let captures = Request::default();
         Session {
             names,
             proved,
@@ -74,7 +76,8 @@ impl Session {
             options,
             captures,
             shift: 0,
-            hardware,
+            hardware: Hardware::USUAL,
+            inserted: None,
         }
     }
 }
@@ -117,7 +120,6 @@ impl Session {
         let archive = archive.map_err(|diagnostics| refused(&diagnostics))?;
         let (system, proved) = (cleared.system().clone(), cleared.is_proved());
         let (names, captures) = (Names::of(&system), Request::default());
-        let hardware = Hardware::default();
         Ok(Session {
             names,
             system,
@@ -128,7 +130,8 @@ impl Session {
             options,
             captures,
             shift: 0,
-            hardware,
+            hardware: Hardware::USUAL,
+            inserted: None,
         })
     }
 
@@ -139,7 +142,8 @@ impl Session {
         Boot {
             kernel: self.built.kernel_for(&self.options),
             archive: &self.archive,
-            hardware: &self.hardware,
+            hardware: self.hardware,
+            inserted: self.inserted.as_ref(),
             controllers: qemu::controllers(&self.system),
             plugged: plugged::plugs(&self.system),
             captures: self.captures.clone(),

@@ -61,11 +61,15 @@ extern "C" fn kernel_main(address: u64, magic: u32) -> ! {
     let Some(handed) = Handed::read(address, magic) else { refuse(Refusal::Truncated) };
     let (bytes, mut memory) = find_memory(&handed);
     let acpi = Acpi::read(handed.rsdp);
+    pci::quieten(&acpi);
     announce(Record::Acpi, &[acpi.rsdp, acpi.processors, acpi.io_apics, acpi.hpet]);
     // SAFETY: once, at boot.
     unsafe { tables::load() };
     let mut timer = LocalApic::enable();
-    let (clock, counter_khz, timer_khz) = calibrate::calibrate(acpi.hpet, &mut timer);
+    let (clock, counter_khz, timer_khz) = match calibrate::calibrate(&acpi, &mut timer) {
+        Ok(measured) => measured,
+        Err(refusal) => refuse(refusal),
+    };
     timer.open_timer(features >> Protection::TscDeadline as u64 & 1 == 1);
     announce(Record::Clock, &[counter_khz, timer_khz, u64::from(timer.deadline_mode)]);
     match build::build(bytes, &mut memory, clock, timer, &acpi) {
@@ -79,7 +83,7 @@ extern "C" fn kernel_main(address: u64, magic: u32) -> ! {
     }
 }
 
-/// Nothing can be done with this archive.
+/// Nothing can be done with this archive, or on this machine.
 #[inline(never)]
 fn refuse(refusal: Refusal) -> ! {
     announce(Record::ArchiveRefused, &[refusal as u64]);
@@ -142,6 +146,8 @@ fn protect() -> u64 {
     // All of them are used where they exist, but for the stability of the counter, which is only
     // a property.
     let enabled = features & !(1 << Protection::InvariantTsc as u64);
+    // An emulator's counter is its virtual time, and no emulator calls that invariant.
+    let steady = features >> Protection::InvariantTsc as u64 & 1 == 1 || basic >> 31 == 1;
     if features >> Protection::Smap as u64 & 1 == 0 {
         without_smap();
     }
@@ -152,6 +158,9 @@ fn protect() -> u64 {
         cpu::load_address_space(&raw const KERNEL_PML4 as u64);
     }
     announce(Record::Cpu, &[features, enabled]);
+    if !steady {
+        refuse(Refusal::CounterVaries);
+    }
     features
 }
 
