@@ -9,7 +9,7 @@
 //! `shortcut` compare these, too.
 
 use crate::ids::{MailboxId, SemaphoreId, ThreadId, VcpuId};
-use crate::kernel::{Arguments, Kernel};
+use crate::kernel::{Arguments, Cause, Kernel};
 use crate::machine::{Machine, UserMemory};
 use crate::objects::alarm::Group;
 use crate::objects::thread::{State, Thread, Wait};
@@ -171,13 +171,20 @@ impl Kernel<'_> {
         if run != caller {
             s.pass(&mut self.threads, caller, run, now);
         }
-        self.end_wait(thread, result, true);
+        let t = &mut self.threads[thread];
+        t.state = State::Ready;
+        t.put_result(result);
+        match core::mem::replace(&mut t.wait, t.after) {
+            Wait::Semaphore(id) => self.semaphores[id].waiters.head = ThreadId::NONE,
+            Wait::Receive(id) => self.mailboxes[id].receivers.head = ThreadId::NONE,
+            _ => {}
+        }
         run != caller
     }
 
     /// A thread that waited alone is ready, and its call returns `result`. If it waited on a
     /// condition, it gets its mutex, which is free, if it is the first (`comes`).
-    #[inline(never)]
+    #[inline(always)]
     fn end_wait(&mut self, thread: ThreadId, result: u64, comes: bool) {
         if self.threads[thread].alarm.is_set() {
             self.alarms.cancel(&mut self.threads, thread);
@@ -270,41 +277,44 @@ impl Kernel<'_> {
         Some(comes)
     }
 
-    /// A device interrupted: mostly the thread that waits for it runs at once. True if it does: the
-    /// decision is [`Kernel::resume_running`]. If not, nothing was done, but that the payer may be
-    /// charged.
+    /// A device interrupted, or the timer rang: mostly the thread that waits for the device, or
+    /// slept until now, runs at once. True if it does: the decision is [`Kernel::resume_running`].
+    /// If not, nothing was done, but that the payer may be charged.
     #[inline(always)]
-    pub fn interrupt_plainly<M: Machine>(&mut self, m: &mut M, device: u16, now: Nanos) -> bool {
-        let Some(d) = self.devices.get(device) else { return false };
-        let Some(e) = self.events.get(d.event.index()) else { return false };
-        let (thread, count) = (e.waiter, u64::from(e.pending) + 1);
-        let Some(t) = self.threads.get(thread.index()) else { return false };
-        if t.alarm.is_set() || !t.parked.is_empty() {
+    pub fn happen_plainly<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) -> bool {
+        let (thread, result, spared) = match cause {
+            Cause::Irq(device) => {
+                let Some(d) = self.devices.get(device) else { return false };
+                let Some(e) = self.events.get(d.event.index()) else { return false };
+                let (thread, count) = (e.waiter, u64::from(e.pending) + 1);
+                let Some(t) = self.threads.get(thread.index()) else { return false };
+                if t.alarm.is_set() {
+                    return false;
+                }
+                (thread, count, self.fees.interrupt)
+            }
+            Cause::Timer => {
+                let thread = self.first_to_ring(now);
+                let Some(t) = self.threads.get(thread.index()) else { return false };
+                if t.wait != Wait::Time || self.promise.abandoned {
+                    return false;
+                }
+                (thread, t.result, Nanos::ZERO)
+            }
+            _ => return false,
+        };
+        if !self.threads[thread].parked.is_empty() || !self.preempt(thread, result, spared, now) {
             return false;
         }
-        if !self.preempt(thread, count, self.fees.interrupt, now) {
-            return false;
+        if let Cause::Irq(device) = cause {
+            self.note_interrupt(m, device);
         }
-        self.note_interrupt(m, device);
         true
-    }
-
-    /// The timer rang: mostly one thread slept until now, and runs at once. True if it does: the
-    /// decision is [`Kernel::resume_running`]. If not, nothing was done, but that the payer may be
-    /// charged.
-    #[inline(always)]
-    pub fn expire_plainly(&mut self, now: Nanos) -> bool {
-        let thread = self.first_to_ring(now);
-        if thread.is_none() || self.promise.abandoned {
-            return false;
-        }
-        let result = self.threads[thread].result;
-        self.preempt(thread, result, Nanos::ZERO, now)
     }
 
     /// A thread that waits for an event or sleeps preempts who runs, and its call returns `result`.
     /// A payer that goes on is spared the entry, or nothing. False: that has to be decided.
-    #[inline(never)]
+    #[inline(always)]
     fn preempt(&mut self, thread: ThreadId, result: u64, spared: Nanos, now: Nanos) -> bool {
         let run = self.who_runs_for(thread);
         if run.is_none() {
@@ -342,7 +352,18 @@ impl Kernel<'_> {
         if run != s.running {
             s.switch(&mut self.threads, run, now);
         }
-        self.end_wait(thread, result, true);
+        if rings {
+            self.alarms.cancel(&mut self.threads, thread);
+        }
+        let t = &mut self.threads[thread];
+        t.state = State::Ready;
+        (t.previous, t.next) = (thread, thread);
+        t.put_result(result);
+        if let Wait::Event(id) = core::mem::replace(&mut t.wait, t.after) {
+            self.events[id].waiter = ThreadId::NONE;
+        } else {
+            t.jobs.active = t.jobs.period > Nanos::ZERO;
+        }
         (self.now, self.entries) = (now, self.entries + 1);
         true
     }

@@ -269,20 +269,11 @@ impl<'a> Host<'a> {
     /// Enters with a cause, checks every invariant, and delivers what is to be delivered.
     pub fn enter(&mut self, cause: Cause) {
         let tried = self.kernel.entries().is_multiple_of(self.tried_every);
-        let plainly = match cause {
-            Cause::Irq(device) if tried => {
-                let plainly = self.kernel.interrupt_plainly(&mut self.machine, device, self.now);
-                self.plain_interrupts += u64::from(plainly);
-                plainly
+        if tried && self.kernel.happen_plainly(&mut self.machine, self.now, cause) {
+            match cause {
+                Cause::Irq(_) => self.plain_interrupts += 1,
+                _ => self.plain_alarms += 1,
             }
-            Cause::Timer if tried => {
-                let plainly = self.kernel.expire_plainly(self.now);
-                self.plain_alarms += u64::from(plainly);
-                plainly
-            }
-            _ => false,
-        };
-        if plainly {
             let decision = self.kernel.resume_running();
             return self.follow(decision);
         }

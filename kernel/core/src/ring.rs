@@ -15,7 +15,6 @@ use crate::alarms::{PLAIN, URGENT};
 use crate::ids::{ThreadId, VcpuId};
 use crate::kernel::Kernel;
 use crate::objects::alarm::Group;
-use crate::objects::thread::{Thread, Wait};
 use crate::pool::Id;
 use crate::walks::walk;
 use diapason_abi::Nanos;
@@ -184,26 +183,26 @@ impl Kernel<'_> {
         above.min(own).min(self.alarms.first_due(&self.threads, URGENT))
     }
 
-    /// Returns the thread whose alarm is due and rings next, if it sleeps and is on the VCPU that
-    /// pays, or on one that is more urgent and has nothing to do; else nobody.
+    /// Returns the thread whose alarm is due and rings next, if it has no VCPU, or its VCPU pays or
+    /// has nothing to do and goes by period; else nobody.
     #[inline(always)]
     pub(crate) fn first_to_ring(&self, now: Nanos) -> ThreadId {
         let due = |group| self.alarms.first_due(&self.threads, group) <= now;
         let payer = self.scheduler.payer;
         let own = if payer.is_some() { payer.index() as Group } else { PLAIN };
-        let thread = if due(URGENT) {
+        if due(URGENT) {
             return ThreadId::NONE;
-        } else if due(own) {
-            self.alarms.first(own)
-        } else {
-            let Some(rank) = self.alarms.wakes.most_urgent_due(now) else {
-                return ThreadId::NONE;
-            };
-            self.alarms.first(self.scheduler.ranked(rank).index() as Group)
-        };
-        let sleeps = |t: &Thread| t.wait == Wait::Time && t.parked.is_empty();
-        let ready = self.threads.get(thread.index()).is_some_and(sleeps);
-        if ready { thread } else { ThreadId::NONE }
+        }
+        if due(own) {
+            return self.alarms.first(own);
+        }
+        let Some(rank) = self.alarms.wakes.most_urgent_due(now) else { return ThreadId::NONE };
+        let vcpu = self.scheduler.ranked(rank);
+        let v = &self.vcpus[vcpu];
+        if v.by_deadline || !v.ready.is_empty() {
+            return ThreadId::NONE;
+        }
+        self.alarms.first(vcpu.index() as Group)
     }
 
     /// Rings one alarm that is due and may ring. Returns the bit of the VCPU that was woken.

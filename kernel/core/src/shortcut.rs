@@ -149,8 +149,8 @@ impl Kernel<'_> {
         Ok(self.passed(place, resumed, now))
     }
 
-    /// `SemUnlock` of a counting semaphore for which somebody waits who will lock a mutex: who holds
-    /// that runs in its place. If that is the caller, who stays, the way leads `across`.
+    /// `SemUnlock` of a counting semaphore for which somebody waits who will lock a mutex: the
+    /// holder of that runs in its place. If the caller is the holder, the way leads `across`.
     #[inline(always)]
     fn signal_for_lock(
         &mut self,

@@ -272,12 +272,7 @@ impl Shell {
             self.noted = cause;
         }
         let now = self.clock.now();
-        let plainly = match cause {
-            Cause::Irq(device) => self.kernel.interrupt_plainly(&mut self.metal, device, now),
-            Cause::Timer => self.kernel.expire_plainly(now),
-            _ => false,
-        };
-        if plainly {
+        if self.kernel.happen_plainly(&mut self.metal, now, cause) {
             return self.resume();
         }
         self.kernel.happen(&mut self.metal, now, cause);
