@@ -30,6 +30,7 @@ mod documented;
 pub mod duration;
 pub mod failure;
 pub mod flight;
+pub mod formats;
 pub mod hardware;
 pub mod hints;
 pub mod image;

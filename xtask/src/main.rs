@@ -184,6 +184,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
             system: or(system, CONCENTRATOR),
             length: Length { horizon_ns: horizon, unproved: false },
             json,
+            format: None,
             record,
             watch,
             captures: Request::default(),

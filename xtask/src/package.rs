@@ -20,9 +20,11 @@ pub const COMMAND: &str = "usr/bin/diapason";
 pub const FOLDER: &str = "usr/lib/diapason";
 const MANUAL: &str = "usr/share/man/man1";
 const DOCUMENTS: &str = "usr/share/doc/diapason";
-/// The crates that programs of users link, what those in C need, and the examples.
-const FOLDERS: [&str; 14] = [
+/// The crates that programs of users link, what those in C need, the schema of descriptions for
+/// editors, and the examples.
+const FOLDERS: [&str; 15] = [
     "abi",
+    "cli/schema",
     "lib/can",
     "lib/contract",
     "lib/frame",

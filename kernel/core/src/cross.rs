@@ -179,6 +179,9 @@ impl Kernel<'_> {
     /// condition, it gets its mutex, which is free, if it is the first (`comes`).
     #[inline(never)]
     fn end_wait(&mut self, thread: ThreadId, result: u64, comes: bool) {
+        if self.threads[thread].alarm.is_set() {
+            self.alarms.cancel(&mut self.threads, thread);
+        }
         let t = &mut self.threads[thread];
         // One that waited for an event was in no list.
         (t.previous, t.next) = (thread, thread);
@@ -188,6 +191,7 @@ impl Kernel<'_> {
             Wait::Semaphore(id) => self.semaphores[id].waiters.head = ThreadId::NONE,
             Wait::Receive(id) => self.mailboxes[id].receivers.head = ThreadId::NONE,
             Wait::Event(id) => self.events[id].waiter = ThreadId::NONE,
+            Wait::Time => t.jobs.active = t.jobs.period > Nanos::ZERO,
             Wait::Condition(id) => {
                 self.conditions[id].waiters.head = ThreadId::NONE;
                 let mutex = t.wanted_mutex();
@@ -233,8 +237,10 @@ impl Kernel<'_> {
         let rank = v.rank % 64;
         let comes = s.eligible >> rank == 0;
         let mut ring = Nanos::FOREVER;
+        // An alarm that is set is due, and the first of its VCPU.
+        let (rings, due) = (self.threads[thread].alarm.is_set(), self.threads[thread].alarm.due());
         if comes {
-            ring = self.next_ring_for(vcpu);
+            ring = self.next_ring_with(vcpu, rings);
             if ring <= now || !self.is_charged(payer, now) {
                 return None;
             }
@@ -242,7 +248,7 @@ impl Kernel<'_> {
             return None;
         }
         let v = &mut self.vcpus[vcpu];
-        let budget = v.try_wake(now);
+        let budget = v.try_wake(if rings { due } else { now }, now);
         if budget == Nanos::ZERO {
             return None;
         }
@@ -276,21 +282,38 @@ impl Kernel<'_> {
         if t.alarm.is_set() || !t.parked.is_empty() {
             return false;
         }
-        let run = self.who_runs_for(thread);
-        if run.is_none() || !self.preempt(thread, run, count, now) {
+        if !self.preempt(thread, count, self.fees.interrupt, now) {
             return false;
         }
         self.note_interrupt(m, device);
         true
     }
 
-    /// A thread that waits for an event preempts who runs: `run` runs in its place. Its call
-    /// returns `result`. False: that has to be decided.
+    /// The timer rang: mostly one thread slept until now, and runs at once. True if it does: the
+    /// decision is [`Kernel::resume_running`]. If not, nothing was done, but that the payer may be
+    /// charged.
     #[inline(always)]
-    fn preempt(&mut self, thread: ThreadId, run: ThreadId, result: u64, now: Nanos) -> bool {
+    pub fn expire_plainly(&mut self, now: Nanos) -> bool {
+        let thread = self.first_to_ring(now);
+        if thread.is_none() || self.promise.abandoned {
+            return false;
+        }
+        let result = self.threads[thread].result;
+        self.preempt(thread, result, Nanos::ZERO, now)
+    }
+
+    /// A thread that waits for an event or sleeps preempts who runs, and its call returns `result`.
+    /// A payer that goes on is spared the entry, or nothing. False: that has to be decided.
+    #[inline(never)]
+    fn preempt(&mut self, thread: ThreadId, result: u64, spared: Nanos, now: Nanos) -> bool {
+        let run = self.who_runs_for(thread);
+        if run.is_none() {
+            return false;
+        }
         let s = &self.scheduler;
         let payer = s.payer;
         let Thread { vcpu, priority, .. } = self.threads[thread];
+        let rings = self.threads[thread].alarm.is_set();
         if vcpu != payer {
             let Some(v) = self.vcpus.get(vcpu.index()) else { return false };
             let above = s.eligible >> (v.rank % 64) == 0;
@@ -300,17 +323,17 @@ impl Kernel<'_> {
             return false;
         }
         if payer.is_none() {
-            if self.alarms.next_due() <= now {
+            if self.alarms.next_due_with(&self.threads, rings) <= now {
                 return false;
             }
         } else {
-            let ring = self.next_ring_for(payer);
+            let ring = self.next_ring_with(payer, rings);
             if ring <= now || !self.is_charged(payer, now) {
                 return false;
             }
             let s = &mut self.scheduler;
             // The interrupt is the kernel's, and the rest of a switch stays spared.
-            s.paid_since = s.paid_since.max(now) + self.fees.interrupt;
+            s.paid_since = s.paid_since.max(now) + spared;
             s.call_at = ring.min(s.paid_since + self.vcpus[payer].available(now));
         }
         let s = &mut self.scheduler;
@@ -349,7 +372,7 @@ impl Kernel<'_> {
         let mut budget = Nanos::ZERO;
         if come.is_some() {
             let v = &mut self.vcpus[vcpu];
-            budget = v.try_wake(now);
+            budget = v.try_wake(now, now);
             if budget == Nanos::ZERO {
                 return false;
             }

@@ -244,7 +244,7 @@ fn in_time(sys: &mut Sys<'_>, mut seen: Seen) -> Seen {
 }
 
 /// Six threads on two VCPUs and on none, for 300 moves that take time.
-fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, [u64; 2]) {
+fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, [u64; 3]) {
     lab::with(&on_vcpus(seed), |sys| {
         let mut random = Random::new(seed);
         let things = Things::open(sys);
@@ -303,26 +303,27 @@ fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, [u64; 2]
         let used = kernel.threads.ids().map(of).collect();
         let accounts = kernel.vcpus.ids().map(|id| kernel.account_of(id)).collect();
         check_books(kernel, now);
-        (moves, (used, accounts), ways, [sys.host.plain_interrupts, hinted])
+        (moves, (used, accounts), ways, [sys.host.plain_interrupts, sys.host.plain_alarms, hinted])
     })
 }
 
 #[test]
 fn on_vcpus_a_short_way_leads_where_the_long_way_leads_and_costs_the_same_budget() {
-    let (mut taken, mut others) = (Ways::new(), [0; 2]);
+    let (mut taken, mut others) = (Ways::new(), [0; 3]);
     for seed in 0..1_000 {
         let [one, other] = [0, 1].map(|before| play_on_vcpus(seed, before));
         let differ = one.0.iter().zip(&other.0).position(|(a, b)| a != b);
         let at = differ.unwrap_or(0);
         assert_eq!(differ, None, "seed {seed} {at}: {}", difference(&one.0[at], &other.0[at]));
         assert_eq!(one.1, other.1, "seed {seed}");
-        others = [0, 1].map(|which| others[which] + one.3[which] + other.3[which]);
+        others = [0, 1, 2].map(|which| others[which] + one.3[which] + other.3[which]);
         for (call, times) in one.2.into_iter().chain(other.2) {
             let sum = taken.entry(call).or_default();
             (sum.0, sum.1) = (sum.0 + times.0, sum.1 + times.1);
         }
     }
-    let [interrupts, hinted] = others;
+    let [interrupts, alarms, hinted] = others;
+    assert!(alarms > 500, "{alarms} sleepers ran at once");
     assert!(interrupts > 100, "{interrupts} interrupts went to their threads at once");
     assert!(hinted > 20, "{hinted} short ways to a thread with a hint");
     let within = [Call::Yield, Call::SemLock];

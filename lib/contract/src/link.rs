@@ -12,7 +12,8 @@ use diapason_state::plain;
 pub const LINKS: usize = 4;
 /// The program that serves a link by the debug capability of a controller.
 pub const TARGET: &str = "dbcd";
-/// The semaphore that a USB server gives when the debug capability of its controller may be enabled.
+/// The semaphore that a USB server gives when the debug capability of its controller may be
+/// enabled.
 /// The program that drives the capability waits for it if its second argument is not 0.
 pub const ENABLE: &str = "debug.enable";
 /// Asks that may wait or be under way; answers that may wait.

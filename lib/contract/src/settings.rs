@@ -59,13 +59,15 @@ pub const BUSES: &str = "buses";
 /// [`ENABLE`](crate::link::ENABLE) in `uses`.
 pub const ORDER: &str = "order";
 
-/// A root port at which a server waits for a debug target before it enumerates.
+/// A root port at which a debug target belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Awaited {
     /// The number of the root port.
     pub port: u8,
     /// The key of the serial number that the right target has; 0 is any.
     pub serial: u64,
+    /// The host enumerates when it senses this target, and not before.
+    pub waits: bool,
 }
 
 /// The part of a host in the order in which a network forms.
@@ -75,6 +77,8 @@ pub struct FormingOrder {
     pub enables: bool,
     /// It does so before it waits for anybody.
     pub leads: bool,
+    /// No debug targets belong to it but those of the list.
+    pub listed: bool,
     /// The ports of its debug targets.
     pub awaits: [Option<Awaited>; MOST],
 }
@@ -84,11 +88,12 @@ impl FormingOrder {
     #[must_use]
     pub const fn words(&self) -> [u64; 1 + 2 * MOST] {
         let mut words = [0; 1 + 2 * MOST];
-        words[0] = (self.leads as u64) << 1 | self.enables as u64;
+        words[0] = (self.listed as u64) << 2 | (self.leads as u64) << 1 | self.enables as u64;
         let mut at = 0;
         while at < MOST {
-            if let Some(Awaited { port, serial }) = self.awaits[at] {
-                (words[1 + 2 * at], words[2 + 2 * at]) = (port as u64, serial);
+            if let Some(Awaited { port, serial, waits }) = self.awaits[at] {
+                words[1 + 2 * at] = (waits as u64) << 8 | port as u64;
+                words[2 + 2 * at] = serial;
             }
             at += 1;
         }
@@ -101,9 +106,11 @@ impl FormingOrder {
         let (flags, ports) = words.split_first()?;
         let mut awaits = [None; MOST];
         for (awaited, [port, serial]) in awaits.iter_mut().zip(ports.as_chunks().0) {
-            *awaited = (*port != 0).then_some(Awaited { port: *port as u8, serial: *serial });
+            let (serial, waits) = (*serial, port >> 8 & 1 != 0);
+            *awaited = (*port != 0).then_some(Awaited { port: *port as u8, serial, waits });
         }
-        Some(FormingOrder { enables: flags & 1 != 0, leads: flags & 2 != 0, awaits })
+        let [enables, leads, listed] = [1, 2, 4].map(|bit| flags & bit != 0);
+        Some(FormingOrder { enables, leads, listed, awaits })
     }
 }
 
@@ -252,10 +259,12 @@ mod tests {
 
     #[test]
     fn an_order_survives_its_words() {
-        let awaited = |port, serial| Some(Awaited { port, serial });
+        let awaited = |port, serial| Some(Awaited { port, serial, waits: serial != 0 });
         let awaits = [awaited(17, 9), awaited(30, 0), None, None];
-        for order in [FormingOrder { enables: true, leads: true, awaits }, FormingOrder::default()]
-        {
+        for order in [
+            FormingOrder { enables: true, leads: true, listed: true, awaits },
+            FormingOrder::default(),
+        ] {
             assert_eq!(FormingOrder::of(&order.words()), Some(order));
         }
         assert_eq!(FormingOrder::of(&[]), None);

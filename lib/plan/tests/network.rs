@@ -178,8 +178,8 @@ fn programs_serve_the_ends_of_cables() {
     refused(&target, 6, "link 0 of `dbcd` in `b` has no cable", help);
     let both = plan(&[("a", "both", ""), ("b", "1", "")], &[("a:xhci:1", "b:xhci:1")], "");
     let title = "`usbd` and `dbcd` in `a` both drive `xhci`, unordered";
-    let help = "declare a counting semaphore `debug.enable`, add it to the `uses` of both, and write \
-                1 as the second of the `arguments` of `dbcd`";
+    let help = "declare a counting semaphore `debug.enable`, add it to the `uses` of both, and \
+                write 1 as the second of the `arguments` of `dbcd`";
     refused(&both, 2, title, help);
 }
 

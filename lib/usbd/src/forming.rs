@@ -13,6 +13,8 @@ use diapason_usb::xhci::State;
 
 /// From one look at the ports to the next: a plug that moves twice makes one interrupt only.
 const LOOK: Nanos = Nanos::from_millis(5);
+/// A link trains and a plug comes to rest within this time after the ports were released.
+const SETTLE: Nanos = Nanos::from_millis(100);
 /// A target that is missing for so long is told.
 const PATIENCE: Nanos = Nanos::from_secs(3);
 
@@ -23,8 +25,12 @@ pub(crate) struct Forming {
     /// The root ports of its links and the connectors of its devices, if it enumerates at these
     /// only.
     own: Option<(Vec<u8>, Vec<u8>)>,
-    /// What is plugged in is on its way to be known.
+    /// It has begun to enumerate.
+    began: bool,
+    /// The driver is learning to know everything that is plugged in.
     enumerates: bool,
+    /// It knows nothing for sure before this time.
+    settled_at: Nanos,
     /// The debug capability may be enabled from now on, and nobody was told.
     enables: bool,
     /// When it looks again.
@@ -34,7 +40,8 @@ pub(crate) struct Forming {
 impl Forming {
     /// Returns the beginning of a host with this part.
     pub fn new(order: FormingOrder, told: &Told, now: Nanos) -> Forming {
-        let awaits: Vec<Awaited> = order.awaits.into_iter().flatten().collect();
+        let awaits: Vec<Awaited> =
+            order.awaits.into_iter().flatten().filter(|it| it.waits).collect();
         let numbers = (0..awaits.len()).collect();
         let formation = Formation::of(numbers, (order.enables, order.leads), PATIENCE, now);
         // Its own capability may come up at a port of which the description says nothing. Another
@@ -42,8 +49,9 @@ impl Forming {
         let named = order.enables && !told.links.contains(&0);
         let connectors = || told.expected.iter().map(|it| it.connector).collect();
         let own = named.then(|| (told.links.clone(), connectors()));
-        let (enumerates, enables) = (false, false);
-        Forming { formation, awaits, own, enumerates, enables, next_look: now + LOOK }
+        let (began, enumerates, enables) = (false, false, false);
+        let (settled_at, next_look) = (Nanos::ZERO, now + LOOK);
+        Forming { formation, awaits, own, began, enumerates, settled_at, enables, next_look }
     }
 }
 
@@ -66,7 +74,10 @@ impl<P: Platform> Server<P> {
         }
         loop {
             if forming.enumerates {
-                if self.driver.is_enumerating() || !self.unserved.is_empty() {
+                if now < forming.settled_at
+                    || self.driver.is_enumerating()
+                    || !self.unserved.is_empty()
+                {
                     break;
                 }
                 forming.enumerates = false;
@@ -75,16 +86,17 @@ impl<P: Platform> Server<P> {
             let seen: Vec<Sensed> = forming.awaits.iter().map(|it| self.sense(it.port)).collect();
             match forming.formation.next(now, |number| seen[number]) {
                 Some(Deed::Enable) => forming.enables = true,
-                Some(Deed::Enumerate) if self.enumerate(forming.own.as_ref()) => {
+                Some(Deed::Enumerate) if !core::mem::replace(&mut forming.began, true) => {
+                    self.enumerate(forming.own.as_ref());
                     tell::<P>(now, NetworkStep::Enumerate, 0, 0);
-                    forming.enumerates = true;
+                    (forming.enumerates, forming.settled_at) = (true, now + SETTLE);
                 }
                 Some(Deed::Late(number)) => {
                     let port = forming.awaits[number].port;
                     log!(P, "port {port}: no debug target for {} s", PATIENCE.0 / 1_000_000_000);
                     tell::<P>(now, NetworkStep::Late, port, 0);
                 }
-                // What comes to a port that was released is enumerated anyway.
+                // The driver enumerates anything that comes to a released port later.
                 Some(Deed::Enumerate) | None => break,
             }
         }
@@ -93,14 +105,14 @@ impl<P: Platform> Server<P> {
         forming.next_look = if formed { Nanos::FOREVER } else { now + LOOK };
     }
 
-    /// Releases its own ports, or all; false if that was done before.
-    fn enumerate(&mut self, own: Option<&(Vec<u8>, Vec<u8>)>) -> bool {
+    /// Releases its own ports, or all.
+    fn enumerate(&mut self, own: Option<&(Vec<u8>, Vec<u8>)>) {
         let connectors: Vec<u8> = (0..=u8::MAX).map(|port| self.driver.connector(port)).collect();
         self.driver.release(|port| {
             own.is_none_or(|(ports, behind)| {
                 ports.contains(&port) || behind.contains(&connectors[usize::from(port)])
             })
-        })
+        });
     }
 
     fn sense(&mut self, port: u8) -> Sensed {
@@ -119,9 +131,8 @@ impl<P: Platform> Server<P> {
         self.forming.as_mut().is_some_and(|forming| core::mem::take(&mut forming.enables))
     }
 
-    /// Reports a debug target that belongs elsewhere: its serial number is the key of its name.
-    pub(crate) fn found_stranger(&mut self, port: u8, serial: &str, now: Nanos) {
-        let peer = u64::from_str_radix(serial, 16).unwrap_or_default();
-        tell::<P>(now, NetworkStep::Stranger, port, peer);
+    /// Reports a debug target that belongs elsewhere, by the key of its serial number.
+    pub(crate) fn found_stranger(&self, port: u8, serial: u64, now: Nanos) {
+        tell::<P>(now, NetworkStep::Stranger, port, serial);
     }
 }

@@ -19,6 +19,16 @@ pub(crate) struct Found<'a> {
     pub port: u8,
 }
 
+impl Found<'_> {
+    /// Returns whether it is another computer that shows itself by its debug capability.
+    pub fn is_debug_target(&self) -> bool {
+        self.set.interfaces().any(|interface| interface.class[..2] == DEBUG_CLASS)
+    }
+}
+
+/// Class and subclass of a debug capability.
+const DEBUG_CLASS: [u8; 2] = [0xdc, 2];
+
 /// A device's descriptors, as the driver read them.
 pub(crate) struct Papers {
     device: [u8; DEVICE_BYTES],

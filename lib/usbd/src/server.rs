@@ -343,7 +343,7 @@ impl<P: Platform> Server<P> {
                 if let Some(at) = at {
                     let unserved = self.unserved.swap_remove(at);
                     match unserved.asked {
-                        true => self.identify(unserved, now),
+                        true => self.identify(unserved),
                         false => self.consider(unserved, now),
                     }
                 }
@@ -410,7 +410,7 @@ impl<P: Platform> Server<P> {
     /// configuration.
     fn consider(&mut self, unserved: Unserved, now: Nanos) {
         let Unserved { device, speed, place, number, .. } = unserved;
-        let what = self.adopt(&unserved);
+        let what = self.adopt(&unserved, now);
         let next = match what {
             Ok(_) => None,
             Err(Unwanted::Serial(text)) => {
@@ -447,15 +447,12 @@ impl<P: Platform> Server<P> {
 
     /// The serial number of a device was read. Its configuration, which was where that is now, is
     /// read again.
-    fn identify(&mut self, unserved: Unserved, now: Nanos) {
+    fn identify(&mut self, unserved: Unserved) {
         let mut bytes = [0; policy::TEXT];
         let length = self.driver.configuration(unserved.device, &mut bytes).unwrap_or(0);
         let text = bytes.get(..length).and_then(|bytes| Text::parse(bytes).ok());
         let text = text.map(|text| text.to_string()).unwrap_or_default();
         let serial = Expected::key(&text);
-        if self.described.target(unserved.place.port).is_some_and(|it| it.serial != serial) {
-            self.found_stranger(unserved.place.port, &text, now);
-        }
         if !self.described.has_serial(serial) {
             let Place { port, route } = unserved.place;
             log!(P, "port {port}, route {route:x}: its serial number is \"{text}\"");
@@ -465,7 +462,7 @@ impl<P: Platform> Server<P> {
     }
 
     /// A device was found: what it is to the first service that is free and knows it.
-    fn adopt(&mut self, unserved: &Unserved) -> Result<&'static str, Unwanted> {
+    fn adopt(&mut self, unserved: &Unserved, now: Nanos) -> Result<&'static str, Unwanted> {
         let Unserved { device, speed, place, serial, mut fate, .. } = *unserved;
         let papers = Papers::read(&self.driver, device, (speed, place));
         let papers = papers.ok_or(Unwanted::Not(fate))?;
@@ -481,7 +478,11 @@ impl<P: Platform> Server<P> {
                 continue;
             }
             let Offered { kind, interface, name, .. } = self.offices[service];
-            match self.described.judge((kind, interface), (place, at.0), &found.about, serial) {
+            let judged = match found.is_debug_target() {
+                true => self.described.judge_target(place.port, &found.about, serial),
+                false => self.described.judge((kind, interface), at, &found.about, serial),
+            };
+            match judged {
                 Match::Yes => {
                     let seat = Seat { device, service, place, speed, name, gone: false };
                     let is_seated = self.seat(seat, papers);
@@ -494,6 +495,9 @@ impl<P: Platform> Server<P> {
                 }
                 Match::OtherSerial => {
                     fate = Fate::OtherSerial;
+                    if found.is_debug_target() {
+                        self.found_stranger(place.port, serial.unwrap_or_default(), now);
+                    }
                     stranger = Some((name, "has not the serial number of the described one"));
                 }
             }

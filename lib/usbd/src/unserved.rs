@@ -58,28 +58,38 @@ pub(crate) enum Match {
 pub(crate) struct Described {
     devices: Vec<Expected>,
     targets: Vec<Awaited>,
+    /// It is one of a network of hosts: no other debug target belongs here.
+    is_networked: bool,
 }
 
 impl Described {
     /// Returns the devices of the settings.
     pub fn new(expected: &[Expected], order: Option<&FormingOrder>) -> Described {
         let targets = order.into_iter().flat_map(|order| order.awaits).flatten().collect();
-        Described { devices: expected.to_vec(), targets }
+        Described {
+            devices: expected.to_vec(),
+            targets,
+            is_networked: order.is_some_and(|order| order.listed),
+        }
     }
 
-    /// Returns the debug target that belongs at this root port, if its serial number is known.
-    pub fn target(&self, port: u8) -> Option<&Awaited> {
-        self.targets.iter().find(|it| it.port == port && it.serial != 0)
+    /// Returns whether a debug target with this serial number belongs elsewhere than at this root
+    /// port.
+    pub fn is_stranger(&self, port: u8, serial: u64) -> bool {
+        match self.targets.iter().find(|it| it.port == port) {
+            Some(it) => it.serial != 0 && it.serial != serial,
+            None => self.is_networked,
+        }
     }
 
-    /// Judges what a link finds at a root port.
-    fn judge_target(&self, port: u8, about: &Device, serial: Option<u64>) -> Match {
+    /// Judges a debug target at a root port.
+    pub fn judge_target(&self, port: u8, about: &Device, serial: Option<u64>) -> Match {
         let [_, _, text] = about.texts;
-        match (self.target(port), serial) {
-            (None, _) => Match::Yes,
-            (Some(it), Some(serial)) if it.serial == serial => Match::Yes,
-            (Some(_), None) if text != 0 => Match::Ask(text),
-            (Some(_), _) => Match::OtherSerial,
+        match serial {
+            _ if !self.is_stranger(port, 0) => Match::Yes,
+            None if text != 0 => Match::Ask(text),
+            Some(serial) if !self.is_stranger(port, serial) => Match::Yes,
+            _ => Match::OtherSerial,
         }
     }
 
@@ -95,13 +105,10 @@ impl Described {
     pub fn judge(
         &self,
         (kind, interface): (Option<ServiceKind>, u8),
-        (place, connector): (Place, u8),
+        (connector, route): (u8, u32),
         about: &Device,
         serial: Option<u64>,
     ) -> Match {
-        if kind.is_none() && place.route == 0 {
-            return self.judge_target(place.port, about, serial);
-        }
         let of_kind = self.devices.iter().filter(|it| Some(it.service) == kind);
         let mut known = of_kind.filter(|it| it.interface == interface).peekable();
         if known.peek().is_none() {
@@ -109,7 +116,7 @@ impl Described {
         }
         let identity = (about.vendor, about.product);
         let [_, _, text] = about.texts;
-        match (known.find(|it| it.is(connector, place.route, identity)), serial) {
+        match (known.find(|it| it.is(connector, route, identity)), serial) {
             (None, _) => Match::No,
             (Some(it), _) if it.serial == 0 => Match::Yes,
             (Some(it), Some(serial)) if it.serial == serial => Match::Yes,

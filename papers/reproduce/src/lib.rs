@@ -19,6 +19,7 @@ mod parallel;
 mod progress;
 mod report;
 mod semaphores;
+mod topologies;
 mod tuned_pipes;
 mod usb;
 
@@ -59,7 +60,7 @@ pub enum Effort {
 type Reproduction = fn(Effort, &Progress) -> Result<Report, Failure>;
 
 /// Everything that can be reproduced.
-const ALL: [(&str, Reproduction); 10] = [
+const ALL: [(&str, Reproduction); 11] = [
     ("csd", csd::reproduce),
     ("semaphores", semaphores::reproduce),
     ("decisions", decisions::reproduce),
@@ -68,6 +69,7 @@ const ALL: [(&str, Reproduction); 10] = [
     ("mts", mts::reproduce),
     ("linux-twin", linux_twin::reproduce),
     ("tuned-pipes", tuned_pipes::reproduce),
+    ("topologies", topologies::reproduce),
     ("usb-latency", usb::latency),
     ("usb-throughput", usb::throughput),
 ];
@@ -169,7 +171,7 @@ mod tests {
         assert_eq!(
             refused.to_string(),
             "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, \
-             largest-rate, mts, linux-twin, tuned-pipes, usb-latency, usb-throughput"
+             largest-rate, mts, linux-twin, tuned-pipes, topologies, usb-latency, usb-throughput"
         );
         assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
         assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);

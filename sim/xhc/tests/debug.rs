@@ -8,7 +8,7 @@ use diapason_usb::register::{extended, port};
 use diapason_usb::setup::descriptor_type;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_usb::{Setup, Speed};
-use diapason_xhc::{Config, DebugConfig};
+use diapason_xhc::{CableEnd, Config, DebugConfig};
 use support::{Driver, Ring, Shared, bulk};
 
 const CONFIG: DebugConfig =
@@ -346,4 +346,34 @@ fn a_slow_cable_shows_both_the_same_whoever_goes_first() {
     assert_eq!(seen, seen_by_both(delay, false));
     assert!(seen.len() > 60, "{}", seen.len());
     assert_ne!(seen, seen_by_both(Nanos(1_400), true));
+}
+
+#[test]
+fn the_first_host_that_asks_something_has_the_capability() {
+    let mut cable = Cable::new();
+    let (own, rival) = (<[CableEnd; 2]>::default(), <[CableEnd; 2]>::default());
+    let first = cable.target.xhc.debug_partner(Nanos::ZERO, &own).unwrap();
+    let mut second = cable.target.xhc.debug_partner(Nanos::ZERO, &rival).unwrap();
+    // At the target's end of the first cable is the capability of the other host.
+    let mut other = Cable::new();
+    let [here, there] = own;
+    let mut reverse = other.target.xhc.debug_partner(Nanos::ZERO, &[there, here]).unwrap();
+    other.set(CONTROL, ENABLE);
+    cable.set(CONTROL, ENABLE | 2);
+    let now = cable.target.now.max(other.target.now) + Nanos(1);
+    for device in [&mut second, &mut reverse] {
+        device.advance(now);
+        assert!(device.is_there(), "all hosts sense it");
+    }
+    cable.slot = cable.host.connect(5, first);
+    cable.run(Nanos::from_millis(1));
+    second.advance(cable.host.now);
+    assert!(second.is_there(), "nobody has asked anything");
+    cable.control(Setup::set_configuration(1), 0);
+    cable.run(Nanos::from_micros(200));
+    second.advance(cable.host.now);
+    assert!(!second.is_there(), "the first has it");
+    assert!(!reverse.is_there(), "the port of the cable is the capability's");
+    cable.set(CONTROL, 0);
+    assert!(reverse.is_there(), "the port is the host's again");
 }

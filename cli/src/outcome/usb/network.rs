@@ -3,6 +3,7 @@
 use crate::names::Names;
 use crate::table::{Columns, time};
 use diapason_abi::Key;
+use diapason_contract::settings::Expected;
 use diapason_pipe::measured::{NetworkReport, NetworkStep};
 use diapason_system::Neighbours;
 
@@ -39,7 +40,8 @@ impl NetworkRow {
 
     /// Replaces the key of a stranger by its name, and names who is waited for.
     fn call(&mut self, around: &Neighbours) {
-        let named = |name: &&String| Some(format!("{:016x}", Key::new(name).0)) == self.peer;
+        let serial = |name: &str| Expected::key(&format!("{:016x}", Key::new(name).0));
+        let named = |name: &&String| Some(format!("{:016x}", serial(name))) == self.peer;
         if let Some(name) = around.hosts.iter().find(named) {
             self.peer = Some(name.clone());
         } else if let (NetworkStep::Late, Some(port)) = (self.step, self.port) {

@@ -71,7 +71,7 @@ pub struct LinkReport {
 pub enum NetworkStep {
     /// It begins to enumerate what is plugged in.
     Enumerate = 0,
-    /// What was plugged in is known.
+    /// It knows everything that was plugged in.
     Enumerated = 1,
     /// It enables its debug capability.
     Enable = 2,
@@ -97,7 +97,7 @@ pub struct NetworkReport {
     pub step: NetworkStep,
     /// The root port that it is about; 0: none.
     pub port: u8,
-    /// The key of the name that a stranger has; 0 if it says none.
+    /// The key of the serial number that a stranger has; 0 if it has none.
     pub peer: u64,
 }
 

@@ -25,7 +25,7 @@ impl NetworkPlan {
             for process in &mut host.system.processes {
                 match process.program.as_str() {
                     TARGET => process.arguments[NAME] = key,
-                    PROGRAM if order != FormingOrder::default() || enables(process) => {
+                    PROGRAM if order.awaits[0].is_some() || enables(process) => {
                         process.set(ORDER, &order.words());
                     }
                     _ => {}
@@ -51,22 +51,25 @@ impl NetworkPlan {
     }
 
     fn order(&self, hosts: &Hosts, number: usize) -> FormingOrder {
-        let awaits = self.lists.awaits[number].iter().flat_map(|target| {
-            let cables = self.topology.debug_cables();
-            let own = cables.filter(|it| (it.1.host, it.2.host) == (*target, number));
-            let serial = serial(&hosts.hosts[*target]);
-            let awaited = |cable: usize| {
-                let ends = &hosts.cables[cable].ends;
-                let port = ends.iter().find(|end| end.socket != Socket::Debug)?.root_port()?;
-                Some(Awaited { port, serial })
-            };
-            let mut awaited: Vec<Awaited> = own.filter_map(|it| awaited(it.0)).collect();
-            if awaited.is_empty() {
-                awaited.push(Awaited { port: NOWHERE, serial });
-            }
-            awaited
+        let list = &self.lists.awaits[number];
+        let cables = self.topology.debug_cables().filter(|(_, _, host)| host.host == number);
+        let targets = cables.filter_map(|(cable, target, _)| {
+            let ends = &hosts.cables[cable].ends;
+            let port = ends.iter().find(|end| end.socket != Socket::Debug)?.root_port()?;
+            let (serial, waits) = (serial(&hosts.hosts[target.host]), list.contains(&target.host));
+            Some(Awaited { port, serial, waits })
         });
-        let mut order = FormingOrder::default();
+        let is_target = |other: &usize| {
+            let mut cables = self.topology.debug_cables();
+            cables.any(|(_, target, host)| (target.host, host.host) == (*other, number))
+        };
+        let strangers = list.iter().filter(|other| !is_target(other)).map(|other| Awaited {
+            port: NOWHERE,
+            serial: serial(&hosts.hosts[*other]),
+            waits: true,
+        });
+        let awaits: Vec<Awaited> = targets.chain(strangers).collect();
+        let mut order = FormingOrder { listed: true, ..FormingOrder::default() };
         order.awaits.iter_mut().zip(awaits).for_each(|(place, it)| *place = Some(it));
         let processes = &hosts.hosts[number].system.processes;
         let server = processes.iter().find(|process| process.program == PROGRAM);

@@ -39,16 +39,12 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     }
 
     /// Enumerates what is plugged into the ports that `admits` names, now and from now on.
-    /// False if all of them were released before.
-    pub fn release(&mut self, admits: impl Fn(u8) -> bool) -> bool {
-        let mut released = false;
+    pub fn release(&mut self, admits: impl Fn(u8) -> bool) {
         for number in 1..=self.port_count() {
             if admits(number) && core::mem::take(&mut self.port(number).held) {
                 self.stir(number);
-                released = true;
             }
         }
-        released
     }
 
     /// Returns whether something is plugged into a port, also into one that is held.

@@ -65,7 +65,7 @@ pub(super) struct Port {
     pub attempts: u8,
     /// Its register has to be looked at.
     pub dirty: bool,
-    /// What is plugged in there is left alone.
+    /// Nothing that is plugged in there is touched.
     pub held: bool,
 }
 

@@ -4,8 +4,9 @@ use crate::ground::{attach, detach, take_reports};
 use crate::machine::Machine;
 use diapason_abi::Nanos;
 use diapason_contract::link::{self, Ask, RECORDS, UNIT};
+use diapason_contract::settings::{Awaited, FormingOrder, ORDER};
 use diapason_devices::bridge::slow_bridge;
-use diapason_pipe::measured::{LinkReport, Measurement};
+use diapason_pipe::measured::{LinkReport, Measurement, NetworkStep};
 use diapason_usbd::Platform;
 
 /// The first port for SuperSpeed.
@@ -42,4 +43,47 @@ fn a_link_is_told_as_it_comes_and_as_the_other_side_is_silent() {
     detach(PORT);
     machine.run(Nanos::from_secs(1));
     assert_eq!(said(), [], "it was not there before");
+}
+
+/// Returns the steps into a network that were told since the last call.
+fn steps() -> Vec<(NetworkStep, u8)> {
+    let step = |said| match said {
+        Measurement::Network(report) => Some((report.step, report.port)),
+        _ => None,
+    };
+    take_reports().into_iter().filter_map(step).collect()
+}
+
+/// Returns the settings of a host that waits at this port, with a link there.
+fn waiting(port: u8, leads: bool) -> (Vec<u64>, Vec<u64>) {
+    let mut order = FormingOrder { enables: true, leads, ..FormingOrder::default() };
+    order.awaits[0] = Some(Awaited { port, serial: 0, waits: true });
+    (vec![port.into()], order.words().to_vec())
+}
+
+#[test]
+fn a_host_waits_then_enumerates_then_lets_its_capability_be_enabled() {
+    let (ports, order) = waiting(PORT, false);
+    let mut machine = Machine::with(&[("links", &ports), (ORDER, &order)]);
+    // A device at another port is not touched while the host waits, nor at a port of no link.
+    let (other, _far) = slow_bridge(UNIT, Nanos::ZERO);
+    attach(PORT + 1, Box::new(other));
+    machine.run(Nanos::from_secs(1));
+    assert_eq!((steps(), machine.server.take_enable()), (vec![], false));
+    machine.run(Nanos::from_secs(3));
+    assert_eq!(steps(), [(NetworkStep::Late, PORT)], "it says once who is missing");
+    let (here, _there) = slow_bridge(UNIT, Nanos::ZERO);
+    attach(PORT, Box::new(here));
+    machine.run(Nanos::from_secs(1));
+    assert_eq!(steps(), [(NetworkStep::Enumerate, 0), (NetworkStep::Enumerated, 0)]);
+    assert!(machine.server.take_enable() && !machine.server.take_enable());
+}
+
+#[test]
+fn a_leader_lets_its_capability_be_enabled_before_it_waits() {
+    let (ports, order) = waiting(PORT, true);
+    let mut machine = Machine::with(&[("links", &ports), (ORDER, &order)]);
+    assert!(machine.server.take_enable());
+    machine.run(Nanos::from_secs(1));
+    assert_eq!((steps(), machine.server.take_enable()), (vec![], false));
 }
