@@ -18,7 +18,7 @@ use std::path::Path;
 /// the system's own driver then takes over.
 const WAYS: [(Medium, &str, u64); 2] = [
     (Medium::Disc, "examples/engine.toml", 500_000_000),
-    (Medium::Stick, "examples/usb-devices.toml", 2_000_000_000),
+    (Medium::Stick, "tests/systems/usb-qemu.toml", 2_000_000_000),
 ];
 
 /// Runs the tests whose names contain `part`.
