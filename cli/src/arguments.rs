@@ -10,6 +10,7 @@ use crate::plan::{self, PlanRequest};
 use crate::report::{self, ReportRequest};
 use crate::signals::{self, SignalsRequest};
 use crate::simulate::{self, SimRequest};
+use crate::stick::{self, ImageRequest};
 use crate::{Failure, beside, hints};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
@@ -40,6 +41,8 @@ pub enum Verb {
     Plan(PlanRequest),
     /// Boot a described system on the real kernel in QEMU.
     Run(RunRequest),
+    /// Make a file that boots a described system on a PC, from a stick or a disc.
+    Image(ImageRequest),
     /// Simulate a described system: the same kernel core and programs, at virtual time.
     Sim(SimRequest),
     /// Write one page about a described system: what is promised, and what a simulated run showed.
@@ -83,6 +86,7 @@ pub fn execute(command: Verb) -> Result<u8, Failure> {
         Verb::Build(request) => compile::compile(&request),
         Verb::Plan(request) => plan::plan(&request),
         Verb::Run(request) => commands::run(&request),
+        Verb::Image(request) => stick::image(&request),
         Verb::Sim(request) => simulate::simulate(&request),
         Verb::Report(request) => report::report(&request),
         Verb::Hints { paths } => hints::hints(&paths),

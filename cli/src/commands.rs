@@ -4,10 +4,11 @@ use crate::capture::Request;
 use crate::console::Splitter;
 use crate::describe::describe;
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
+use crate::formats::{RunFormat, junit};
 use crate::live::live;
 use crate::names::Names;
 use crate::outcome::Verdict;
-use crate::output::{note, say, tell};
+use crate::output::{note, say, tell, write};
 use crate::plan::{Plan, Unproved};
 use crate::session::{RECORD_BYTES, Run, Session};
 use crate::tools::{Missing, QEMU};
@@ -45,6 +46,9 @@ pub struct RunRequest {
     /// Print the outcome as JSON; what the system says goes to standard error.
     #[arg(long)]
     pub json: bool,
+    /// Print the outcome in this format; `--json` is short for `--format json`.
+    #[arg(long, value_name = "FORMAT", value_enum, conflicts_with = "json")]
+    pub format: Option<RunFormat>,
     /// Keep the flight record: every entry into the kernel core.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
@@ -80,12 +84,14 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     let session = Session { captures, ..session };
     interrupt::await_signals()?;
     let promises = session.promises();
-    let run = session.run(&workspace, &mut live(request.json, session.names.clone(), promises))?;
+    let format = RunFormat::of(request.json, request.format);
+    let mut live = live(format.is_for_programs(), session.names.clone(), promises);
+    let run = session.run(&workspace, &mut live)?;
     save_record(request.record.as_deref(), &run)?;
     if let Some(served) = run.served {
         tell(&format!("USB devices {served:016x}"));
     }
-    report(request.json, &session, &run, Addition::default())
+    report(format, &session, &run, Addition::default())
 }
 
 /// The additions at the end of a run.
@@ -102,21 +108,26 @@ fn save_record(path: Option<&Path>, run: &Run) -> Result<(), Failure> {
         .map_err(|error| Failure::io(format!("write {}", path.display()), &error))
 }
 
-/// Says how a run went, in a table or as JSON, and what that means.
+/// Says how a run went, in this format, and what that means.
 ///
 /// # Errors
 /// If the run shows a bug of ours.
 pub(crate) fn report(
-    json: bool,
+    format: RunFormat,
     session: &Session,
     run: &Run,
     addition: Addition,
 ) -> Result<u8, Failure> {
     let judged = session.judge(run);
-    if json {
-        say(&format!("{:#}", as_json(session, run, &judged, addition)));
-    } else {
-        say(&format!("\n{}", as_tables(session, run, &judged, addition)));
+    match format {
+        RunFormat::Json => say(&format!("{:#}", as_json(session, run, &judged, addition))),
+        RunFormat::Text => say(&format!("\n{}", as_tables(session, run, &judged, addition))),
+        RunFormat::Junit => {
+            let (name, unmeasured) = (&session.system.name, session.unmeasured(run));
+            let time = run.outcome.end.map_or(0, |end| end.time_ns);
+            let promised = session.assumptions(run);
+            write(&junit::report(name, &promised, &judged, &unmeasured, time));
+        }
     }
     code(session, run, judged)
 }

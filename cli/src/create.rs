@@ -38,39 +38,77 @@ pub enum Template {
     CanGateway,
     /// A sensor on USB, and a program that reads it.
     Sensor,
+    /// A USB interface with a CAN channel, and a program in C that reads it.
+    C,
 }
 
-/// The files of a template.
-struct Files {
-    system: &'static str,
-    main: &'static str,
-    lib: &'static str,
-    /// Dependencies besides the runtime: packages, and their folders.
-    dependencies: &'static [(&'static str, &'static str)],
-}
+/// A file of a template: its path in the new folder, and its text.
+type File = (&'static str, String);
 
-macro_rules! files {
+/// The description of the template `can-reader`, and of the one in C, which reads the same.
+const READER: &str = include_str!("../templates/can-reader/system.toml");
+/// Where it says which function takes the time of a work, in Rust and in C.
+const WORKS: [&str; 2] = ["`time::work` in src/main.rs", "`dia_work` in programs/app-name/main.c"];
+const IGNORED: &str = "/target\n/report.html\n";
+
+macro_rules! rust {
+    ($folder:literal, $system:expr, $dependencies:expr) => {
+        cargo_package(
+            $system,
+            include_str!(concat!("../templates/", $folder, "/main.rs")),
+            include_str!(concat!("../templates/", $folder, "/lib.rs")),
+            $dependencies,
+        )
+    };
     ($folder:literal, $dependencies:expr) => {
-        Files {
-            system: include_str!(concat!("../templates/", $folder, "/system.toml")),
-            main: include_str!(concat!("../templates/", $folder, "/main.rs")),
-            lib: include_str!(concat!("../templates/", $folder, "/lib.rs")),
-            dependencies: $dependencies,
-        }
+        rust!(
+            $folder,
+            include_str!(concat!("../templates/", $folder, "/system.toml")),
+            $dependencies
+        )
     };
 }
 
+/// Returns the files of a template whose program is a Cargo package. `dependencies` are packages
+/// besides the runtime, and their folders.
+fn cargo_package(system: &str, main: &str, lib: &str, dependencies: &[(&str, &str)]) -> Vec<File> {
+    let further = dependencies
+        .iter()
+        .map(|(package, folder)| format!("{package} = {{ path = \"{HOME}/{folder}\" }}\n"));
+    let all: String = further.chain([String::from(RUNTIME)]).collect();
+    vec![
+        ("Cargo.toml", MANIFEST.replace(RUNTIME, &all)),
+        ("README.md", README.into()),
+        ("system.toml", system.into()),
+        ("src/main.rs", main.into()),
+        ("src/lib.rs", lib.into()),
+        (".gitignore", IGNORED.into()),
+    ]
+}
+
+/// Returns the files of the template in C.
+fn in_c() -> Vec<File> {
+    vec![
+        ("README.md", include_str!("../templates/c/README.md").into()),
+        ("system.toml", READER.replace(WORKS[0], WORKS[1])),
+        ("programs/app-name/main.c", include_str!("../templates/c/main.c").into()),
+        ("compile_flags.txt", include_str!("../templates/c/compile_flags.txt").into()),
+        (".gitignore", IGNORED.into()),
+    ]
+}
+
 impl Template {
-    const fn files(self) -> Files {
+    fn files(self) -> Vec<File> {
         const READS: &[(&str, &str)] = &[("diapason-canlib", "user/canlib")];
         const WRITES: &[(&str, &str)] =
             &[("diapason-can", "lib/can"), ("diapason-canlib", "user/canlib")];
         const USB: &[(&str, &str)] = &[("diapason-usblib", "user/usblib")];
         match self {
-            Template::Hello => files!("hello", &[]),
-            Template::CanReader => files!("can-reader", READS),
-            Template::CanGateway => files!("can-gateway", WRITES),
-            Template::Sensor => files!("sensor", USB),
+            Template::Hello => rust!("hello", &[]),
+            Template::CanReader => rust!("can-reader", READER, READS),
+            Template::CanGateway => rust!("can-gateway", WRITES),
+            Template::Sensor => rust!("sensor", USB),
+            Template::C => in_c(),
         }
     }
 
@@ -78,28 +116,17 @@ impl Template {
     ///
     /// # Errors
     /// Why the system cannot have this name.
-    fn system(self, name: &str, home: &Path) -> Result<Vec<(&'static str, String)>, String> {
+    fn system(self, name: &str, home: &Path) -> Result<Vec<(String, String)>, String> {
         check(name)?;
-        let Files { system, main, lib, dependencies } = self.files();
-        let filled = |text: &str| {
-            text.replace(NAME, name).replace(HOME, &home.display().to_string().replace('\\', "/"))
-        };
-        let further = dependencies
-            .iter()
-            .map(|(package, folder)| format!("{package} = {{ path = \"{HOME}/{folder}\" }}\n"));
-        let all: String = further.chain([String::from(RUNTIME)]).collect();
-        let system = filled(system);
+        let home = home.display().to_string().replace('\\', "/");
+        let filled = |text: &str| text.replace(NAME, name).replace(HOME, &home);
+        let files = self.files().into_iter();
+        let files: Vec<_> = files.map(|(path, text)| (filled(path), filled(&text))).collect();
+        let system = files.iter().find(|(path, _)| path == "system.toml");
         // A name of the template's own cannot be had twice.
-        diapason_system::parse("system.toml", &system)
+        diapason_system::parse("system.toml", system.map_or("", |(_, text)| text))
             .map_err(|_| format!("the template has something of that name: {name}"))?;
-        Ok(vec![
-            ("Cargo.toml", filled(&MANIFEST.replace(RUNTIME, &all))),
-            ("README.md", filled(README)),
-            ("system.toml", system),
-            ("src/main.rs", filled(main)),
-            ("src/lib.rs", filled(lib)),
-            (".gitignore", "/target\n/report.html\n".into()),
-        ])
+        Ok(files)
     }
 }
 
@@ -164,7 +191,11 @@ mod tests {
             for (path, text) in &files {
                 assert!(!text.contains(NAME) && !text.contains(HOME), "{template:?}: {path}");
             }
-            assert!(file("Cargo.toml").contains("path = \"/opt/dia/user/rt\""));
+            let (file_of_home, home) = match template {
+                Template::C => ("compile_flags.txt", "-I/opt/dia/user/c/include"),
+                _ => ("Cargo.toml", "path = \"/opt/dia/user/rt\""),
+            };
+            assert!(file(file_of_home).contains(home));
             let system = diapason_system::parse("f", file("system.toml")).unwrap();
             let plan = crate::plan::Plan::of(&system, system.clock_hz);
             assert!(plan.holds(), "{template:?}");
@@ -179,6 +210,7 @@ mod tests {
             assert!(refused(name).starts_with("it is 1 to 31 of the characters"), "{name}");
         }
         assert_eq!(refused("logic"), "`logic` has a meaning of its own");
+        assert!(READER.contains(WORKS[0]), "the template in C has a comment of its own");
         for name in ["usbd", "xhci", "reading", "usb-receive"] {
             assert!(refused(name).starts_with("the template has something of that name"));
         }

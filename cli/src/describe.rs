@@ -65,13 +65,27 @@ pub fn text_of(path: &Path) -> Result<String, Failure> {
 }
 
 fn describe_text(path: &Path, text: &str) -> Result<Description, Failure> {
+    judged(path, text)?.map_err(|diagnostics| refused(&diagnostics))
+}
+
+/// Reads a description; the inner error is the mistakes in it, for others to show.
+///
+/// # Errors
+/// If there is no such text, or a log that it names cannot be read.
+pub(crate) fn judged_file(path: &Path) -> Result<Result<Description, Diagnostics>, Failure> {
+    judged(path, &text_of(path)?)
+}
+
+fn judged(path: &Path, text: &str) -> Result<Result<Description, Diagnostics>, Failure> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let find = |file: &str| {
         let path = folder.join(file);
         Ok((shown(&path), Input::Description.text(&path)?))
     };
-    let mut description = diapason_system::parse_any(&shown(path), text, find)
-        .map_err(|diagnostics| refused(&diagnostics))?;
+    let mut description = match diapason_system::parse_any(&shown(path), text, find) {
+        Ok(description) => description,
+        Err(diagnostics) => return Ok(Err(diagnostics)),
+    };
     match &mut description {
         Description::One(system) => logs::read(system, folder)?,
         Description::Cores(cores) => {
@@ -84,7 +98,7 @@ fn describe_text(path: &Path, text: &str) -> Result<Description, Failure> {
             }
         }
     }
-    Ok(description)
+    Ok(Ok(description))
 }
 
 /// A path as messages name it.

@@ -106,19 +106,10 @@ impl Image {
     /// Debug data, and so the path of the checkout, are not in it.
     #[must_use]
     pub fn hash(&self) -> u64 {
-        let mut hash = 0xcbf2_9ce4_8422_2325;
-        let mut add = |bytes: &[u8]| {
-            for byte in bytes {
-                hash = (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-            }
-        };
         let Ok(file) = self.parsed() else { return 0 };
-        for segment in file.segments() {
-            add(&segment.address().to_le_bytes());
-            add(&segment.size().to_le_bytes());
-            add(segment.data().unwrap_or_default());
-        }
-        hash
+        let numbers = file.segments().map(|s| [s.address().to_le_bytes(), s.size().to_le_bytes()]);
+        let segments = file.segments().zip(numbers);
+        fnv(segments.map(|(s, n)| [&n.concat(), s.data().unwrap_or_default()].concat()))
     }
 
     /// Returns where a PVH boot enters the kernel: the note "Xen", type 18.
@@ -134,6 +125,14 @@ impl Image {
             (name == b"Xen" && kind == PHYS32_ENTRY).then_some(value)
         })
     }
+}
+
+/// Returns a number for bytes, in parts: FNV-1a.
+pub(crate) fn fnv<T: AsRef<[u8]>>(parts: impl IntoIterator<Item = T>) -> u64 {
+    parts.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, part| {
+        let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        part.as_ref().iter().fold(hash, add)
+    })
 }
 
 /// Name, type and value (little-endian, up to eight bytes) of each note.

@@ -4,6 +4,7 @@
 //! puts them into an archive and boots it with [`qemu`], [`console`] and [`words`] turn what the
 //! kernel prints into sentences, [`outcome`] into tables and a verdict. [`bench`] is a run whose
 //! program counts instructions. [`plan`] proves a description without running it.
+//! [`stick`] makes a file that boots on a PC.
 //! [`capture`] writes what passes USB and CAN in files for Wireshark.
 //! [`project`] compiles programs of a user's own, which [`create`] begins.
 //! [`network`] writes lists of hosts. [`beside`] starts the program that reproduces papers, and
@@ -16,6 +17,7 @@
 pub mod arguments;
 pub mod bench;
 pub mod beside;
+pub mod c_programs;
 pub mod capture;
 pub mod chart;
 pub mod commands;
@@ -28,6 +30,8 @@ mod documented;
 pub mod duration;
 pub mod failure;
 pub mod flight;
+pub mod formats;
+pub mod hardware;
 pub mod hints;
 pub mod image;
 pub mod input;
@@ -49,6 +53,7 @@ pub mod report;
 pub mod session;
 pub mod signals;
 pub mod simulate;
+pub mod stick;
 pub mod surroundings;
 pub mod table;
 pub mod tools;

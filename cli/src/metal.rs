@@ -4,7 +4,9 @@
 //! and procedural macros, which must be linked like ordinary programs.
 
 use crate::input::Input;
-use crate::workspace::{INSTALLED_KERNEL, INSTALLED_OBSERVING, INSTALLED_PROGRAMS};
+use crate::workspace::{
+    INSTALLED_KERNEL, INSTALLED_LIBRARY, INSTALLED_OBSERVING, INSTALLED_PROGRAMS,
+};
 use crate::{Failure, Workspace};
 use diapason_system::RunOptions;
 use serde_json::Value;
@@ -17,6 +19,10 @@ use std::process::{Command, Stdio};
 /// The only target; its precompiled core library is all that is needed.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 pub const KERNEL: &str = "diapason-kernel";
+/// Cargo's profile of what boots.
+const PROFILE: &str = "metal";
+/// The package of the runtime for programs in C, and its library.
+const C_RUNTIME: (&str, &str) = ("diapason-c", "libdiapason.a");
 /// Folders whose sub-folders are packages of programs.
 pub const PROGRAM_FOLDERS: [&str; 3] = ["user/apps", "user/servers", "papers/apps"];
 
@@ -41,22 +47,27 @@ impl Kind {
         }
     }
 
-    /// The one place for compiler and linker flags.
-    pub(crate) fn flags(self, root: &Path) -> Vec<String> {
-        let (model, script, own): (_, _, &[&str]) = match self {
+    /// The one place for the flags of linking, as a C compiler takes them.
+    pub(crate) fn linking(self, root: &Path) -> Vec<String> {
+        let (script, own): (_, &[&str]) = match self {
             Kind::Kernel | Kind::ObservingKernel => {
-                ("static", "kernel/x86_64/kernel.ld", &["-static", "-no-pie"])
+                ("kernel/x86_64/kernel.ld", &["-static", "-no-pie"])
             }
-            Kind::Programs => (
-                "pic",
-                "user/rt/program.ld",
-                &["-static-pie", "-Wl,--no-dynamic-linker", "-Wl,-z,text"],
-            ),
+            Kind::Programs => {
+                ("user/rt/program.ld", &["-static-pie", "-Wl,--no-dynamic-linker", "-Wl,-z,text"])
+            }
         };
         let mut link: Vec<String> = ["-nostartfiles", "-nostdlib"].map(String::from).to_vec();
         link.extend(own.iter().map(|flag| String::from(*flag)));
         link.push(format!("-Wl,-T,{}", root.join(script).display()));
         link.extend(["-Wl,--build-id=none", "-Wl,-z,max-page-size=4096"].map(String::from));
+        link
+    }
+
+    /// The one place for compiler and linker flags.
+    pub(crate) fn flags(self, root: &Path) -> Vec<String> {
+        let mut link = self.linking(root);
+        let model = if self == Kind::Programs { "pic" } else { "static" };
         let mut flags = vec![format!("-Crelocation-model={model}")];
         if self != Kind::Programs {
             flags.push("-Cno-redzone=yes".into());
@@ -145,6 +156,22 @@ pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
     Ok(Built { kernel, observing, programs, own: Vec::new() })
 }
 
+/// Builds the runtime for programs in C, or finds it where it is installed.
+///
+/// # Errors
+/// If cargo cannot be started, or it does not compile.
+pub fn c_library(workspace: &Workspace) -> Result<PathBuf, Failure> {
+    if workspace.is_installed() {
+        return Ok(workspace.root().join(INSTALLED_LIBRARY));
+    }
+    let (package, library) = C_RUNTIME;
+    let mut command = base(workspace, "build", Kind::Programs);
+    command.args(["-p", package, "--lib"]);
+    built(command)?.ok_or_else(|| uncompiled(package))?;
+    let target = workspace.target().join(Kind::Programs.folder());
+    Ok(target.join(TARGET).join(PROFILE).join(library))
+}
+
 /// Returns what an installed folder has.
 fn installed(root: &Path) -> Result<Built, Failure> {
     let folder = root.join(INSTALLED_PROGRAMS);
@@ -169,18 +196,25 @@ pub fn clippy(workspace: &Workspace, kind: Kind) -> Result<bool, Failure> {
 
 /// The cargo command for `kind`, without what follows its common options.
 fn cargo(workspace: &Workspace, action: &str, kind: Kind) -> Result<Command, Failure> {
-    let mut command = Command::new(cargo_program());
-    command.current_dir(workspace.root()).arg(action).args(["--profile", "metal"]);
-    command.args(["--target", TARGET, "--bins"]);
-    command.arg("--target-dir").arg(workspace.target().join(kind.folder()));
+    let mut command = base(workspace, action, kind);
+    command.arg("--bins");
     for package in kind.packages(workspace)? {
         command.args(["-p", &package]);
     }
     if kind == Kind::ObservingKernel {
         command.args(["--features", "observing"]);
     }
-    command.env("CARGO_ENCODED_RUSTFLAGS", kind.flags(workspace.root()).join("\x1f"));
     Ok(command)
+}
+
+/// The cargo command for `kind`, without what it is about.
+fn base(workspace: &Workspace, action: &str, kind: Kind) -> Command {
+    let mut command = Command::new(cargo_program());
+    command.current_dir(workspace.root()).arg(action).args(["--profile", PROFILE]);
+    command.args(["--target", TARGET]);
+    command.arg("--target-dir").arg(workspace.target().join(kind.folder()));
+    command.env("CARGO_ENCODED_RUSTFLAGS", kind.flags(workspace.root()).join("\x1f"));
+    command
 }
 
 /// Cargo: the one that started this program, if one did.

@@ -73,12 +73,13 @@ pub struct Plugged {
 
 impl Plugged {
     /// Makes these devices ready for a QEMU that runs in `folder`, as slow and as patiently as
-    /// `plan` says.
+    /// `plan` says. They are at a controller that QEMU calls `kind`.
     ///
     /// # Errors
     /// If the clock's plugin cannot be built, or a socket or file not be made.
     pub fn serve(
         folder: &Path,
+        kind: &str,
         plugs: &[Plug],
         plan: Plan,
         wanted: Request,
@@ -90,7 +91,7 @@ impl Plugged {
                  help: start the system with `diapason sim`"
             )));
         }
-        let mut arguments = controller(plugs);
+        let mut arguments = controller(kind, plugs);
         for (number, plug) in plugs.iter().enumerate() {
             arguments.extend(own(folder, number, plug)?);
         }
@@ -120,11 +121,17 @@ impl Plugged {
     }
 }
 
-/// The controller, with a port to spare.
-fn controller(plugs: &[Plug]) -> Vec<OsString> {
+/// Returns a port of the first controller that is free.
+#[must_use]
+pub fn spare_port(plugs: &[Plug]) -> u8 {
     let root = |plug: &Plug| plug.port.split('.').next().and_then(|port| port.parse::<u8>().ok());
-    let ports = plugs.iter().filter_map(root).max().unwrap_or(0).saturating_add(1).min(15);
-    let controller = format!("qemu-xhci,id={CONTROLLER},p2={ports},p3={ports}");
+    plugs.iter().filter_map(root).max().unwrap_or(0).saturating_add(1).min(15)
+}
+
+/// The controller, with a port to spare.
+fn controller(kind: &str, plugs: &[Plug]) -> Vec<OsString> {
+    let ports = spare_port(plugs);
+    let controller = format!("{kind},id={CONTROLLER},p2={ports},p3={ports}");
     ["-device".into(), controller.into()].into()
 }
 

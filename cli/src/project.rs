@@ -1,9 +1,11 @@
-//! Programs of a user's own: an ordinary Cargo package or workspace around a description.
+//! Programs of a user's own: an ordinary Cargo package or workspace around a description, and
+//! programs in C beside it.
 //!
 //! Cargo's own rule finds it: the nearest `Cargo.toml`, in the folder of the description or above.
 //! A process runs the binary that its `program` names. Only binaries that a description names are
 //! compiled for Diapason, so tools for the user's computer may be in the same workspace.
 
+use crate::c_programs::{self, Programs};
 use crate::metal::{self, Built, Kind, TARGET};
 use crate::{Failure, Workspace};
 use diapason_system::System;
@@ -28,27 +30,55 @@ pub struct Project {
 }
 
 /// Builds what the systems of a description boot: kernel and programs of ours, and those programs
-/// of the user's that are named in it. A user's program takes the place of one of ours with the
-/// same name.
+/// of the user's that are named in it, in Rust and in C. A user's program takes the place of one of
+/// ours with the same name.
 ///
 /// # Errors
-/// If cargo cannot be started, or something does not compile.
+/// If cargo or a C compiler cannot be started, something does not compile, or two programs of the
+/// user's have the same name.
 pub fn build(
     workspace: &Workspace,
     description: &Path,
     systems: &[&System],
 ) -> Result<Built, Failure> {
     let project = Project::around(description, workspace)?;
-    let mut built = metal::build(workspace)?;
-    if let Some(project) = project {
-        let processes = systems.iter().flat_map(|system| &system.processes);
-        let mut named: Vec<&str> = processes.map(|process| &*process.program).collect();
-        named.sort_unstable();
-        named.dedup();
-        built.programs.extend(project.build(workspace, &named)?);
-        built.own = project.programs.into_keys().collect();
+    let in_c = Programs::beside(description)?;
+    if let Some(twice) = project.iter().flat_map(|it| it.programs.keys()).find(|it| in_c.has(it)) {
+        return Err(Failure::Input(format!(
+            "error: there are two programs `{twice}`: a binary of {}, and {}/{twice}\n\
+             help: rename one of them",
+            project.as_ref().map_or(Path::new(""), |project| &project.manifest).display(),
+            c_programs::FOLDER,
+        )));
     }
+    let mut built = metal::build(workspace)?;
+    let processes = systems.iter().flat_map(|system| &system.processes);
+    let mut named: Vec<&str> = processes.map(|process| &*process.program).collect();
+    named.sort_unstable();
+    named.dedup();
+    if let Some(project) = &project {
+        built.programs.extend(project.build(workspace, &named)?);
+        built.own = project.programs.keys().cloned().collect();
+    }
+    let results = results(project.as_ref(), description);
+    for name in named {
+        built.programs.extend(in_c.build(name, workspace, &results)?);
+    }
+    built.own.extend(in_c.sources.into_keys());
+    built.own.sort_unstable();
     Ok(built)
+}
+
+/// Returns the folder for programs in C: in the target folder of the project, of cargo's setting,
+/// or beside the description.
+fn results(project: Option<&Project>, description: &Path) -> PathBuf {
+    let set = std::env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty());
+    let beside = || description.parent().unwrap_or(Path::new("")).join("target");
+    let target = match project {
+        Some(project) => project.target.clone(),
+        None => set.map_or_else(beside, PathBuf::from),
+    };
+    target.join(FOLDER).join(c_programs::FOLDER)
 }
 
 impl Project {

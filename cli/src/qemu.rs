@@ -7,12 +7,13 @@
 
 use crate::capture::Request;
 use crate::console::{Line, Splitter};
-use crate::plugged::{Plug, Plugged};
+use crate::hardware::{Hardware, Inserted, Medium};
+use crate::plugged::{Plug, Plugged, spare_port};
 use crate::{Failure, interrupt};
 use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
 use diapason_abi::{Key, Nanos};
-use diapason_redir::Plan;
+use diapason_redir::{CONTROLLER, Plan};
 use diapason_system::System;
 use std::fs;
 use std::io::Read;
@@ -30,22 +31,18 @@ pub const MEMORY_MIB_MIN: u64 = 64;
 const ARCHIVE: &str = "archive.bin";
 const FLIGHT: &str = "flight.bin";
 
-/// Devices that QEMU has, by the class that a description calls for.
-const PLUGGABLE: [(u32, &str); 1] = [(0x0c_0330, "qemu-xhci")];
+/// The class of the only devices that QEMU has for a description: USB controllers.
+const CONTROLLERS: u32 = 0x0c_0330;
 
-/// Returns the devices to plug in so that the machine has the PCI devices of `system`, as far as
-/// there is such a device: as many of a class as the highest `instance` says.
+/// Returns the number of USB controllers to plug in so that the machine has those of `system`: as
+/// many as the highest `instance` says.
 #[must_use]
-pub fn devices(system: &System) -> Vec<&'static str> {
-    let number_of = |class: u32| {
-        let instances = system.devices.iter().filter_map(|device| match device.location {
-            Location::Pci(function) if function.class == class => Some(function.instance),
-            _ => None,
-        });
-        instances.max().map_or(0, |highest| usize::from(highest) + 1)
-    };
-    let each = PLUGGABLE.iter().map(|(class, name)| std::iter::repeat_n(*name, number_of(*class)));
-    each.flatten().collect()
+pub fn controllers(system: &System) -> usize {
+    let instances = system.devices.iter().filter_map(|device| match device.location {
+        Location::Pci(function) if function.class == CONTROLLERS => Some(function.instance),
+        _ => None,
+    });
+    instances.max().map_or(0, |highest| usize::from(highest) + 1)
 }
 
 /// The request to boot.
@@ -56,8 +53,12 @@ pub struct Boot<'a> {
     pub archive: &'a [u8],
     /// Memory of the machine, in MiB.
     pub memory_mib: u64,
-    /// Devices to plug in besides those of every PC.
-    pub devices: Vec<&'static str>,
+    /// The machine and its USB controller.
+    pub hardware: Hardware,
+    /// The image that it starts from. Without one, QEMU itself loads kernel and archive.
+    pub inserted: Option<&'a Inserted>,
+    /// How many USB controllers the description needs.
+    pub controllers: usize,
     /// USB devices that are plugged into the first controller.
     pub plugged: Vec<Plug>,
     /// The captures that are wanted of them.
@@ -188,23 +189,35 @@ impl Boot<'_> {
     /// # Errors
     /// If the archive cannot be written.
     pub fn command(&self, folder: &RunFolder, console: &str) -> Result<Command, Failure> {
-        fs::write(folder.path().join(ARCHIVE), self.archive)
-            .map_err(|error| Failure::io("write the boot archive", &error))?;
         let mut command = Command::new(crate::tools::QEMU.program);
         command.current_dir(folder.path());
-        command.args(["-M", "q35", "-cpu", "max", "-m"]).arg(format!("{}M", self.memory_mib));
-        command.arg("-kernel").arg(self.kernel).args(["-initrd", ARCHIVE]);
+        let Hardware { machine, cpu, .. } = self.hardware;
+        command.args(["-M", machine, "-cpu", cpu, "-m"]).arg(format!("{}M", self.memory_mib));
+        if self.inserted.is_none() {
+            fs::write(folder.path().join(ARCHIVE), self.archive)
+                .map_err(|error| Failure::io("write the boot archive", &error))?;
+            command.arg("-kernel").arg(self.kernel).args(["-initrd", ARCHIVE]);
+        }
         command.args(["-display", "none", "-no-reboot", "-nodefaults", "-serial", console]);
         command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
-        // A controller with something plugged in comes with that.
-        for device in self.devices.iter().skip(usize::from(!self.plugged.is_empty())) {
-            command.args(["-device", device]);
+        for number in self.bare_controllers() {
+            let id = if number == 0 { format!(",id={CONTROLLER}") } else { String::new() };
+            command.arg("-device").arg(format!("{}{id}", self.hardware.controller));
         }
+        command.args(self.hardware.more);
         command.arg("-icount").arg(format!("shift={},sleep=off", self.shift));
         if self.record {
             command.arg("-debugcon").arg(format!("file:{FLIGHT}"));
         }
         Ok(command)
+    }
+
+    /// The numbers of the controllers that nothing is plugged into: a controller with something
+    /// comes with that. A stick needs one.
+    fn bare_controllers(&self) -> std::ops::Range<usize> {
+        let is_stick = |medium| medium == Medium::Stick;
+        let stick = self.inserted.is_some_and(|image| is_stick(image.medium));
+        usize::from(!self.plugged.is_empty())..self.controllers.max(usize::from(stick))
     }
 
     /// Serves what is plugged in, if something is.
@@ -213,7 +226,8 @@ impl Boot<'_> {
         let wanted = self.captures.clone();
         let (patience, instruction) = (self.patience, Nanos(1 << self.shift));
         let plan = Plan { patience, instruction, ..Plan::default() };
-        let serve = || Plugged::serve(folder.path(), &self.plugged, plan, wanted);
+        let serve =
+            || Plugged::serve(folder.path(), self.hardware.controller, &self.plugged, plan, wanted);
         some.then(serve).transpose()
     }
 
@@ -227,6 +241,9 @@ impl Boot<'_> {
         let plugged = self.plug(&folder)?;
         let mut command = self.command(&folder, "stdio")?;
         command.args(plugged.iter().flat_map(|plugged| &plugged.arguments));
+        if let Some(image) = self.inserted {
+            command.args(image.options(folder.path(), spare_port(&self.plugged))?);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let child = command.spawn().map_err(|error| Failure::io("start QEMU", &error))?;
         let ending = Running { child }.follow(self.patience, observer)?;
@@ -344,20 +361,20 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_plugged_in_as_often_as_described() {
+    fn controllers_are_plugged_in_as_often_as_described() {
         let plugged = |keys: &str| {
             let text =
                 format!("[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n{keys}");
-            devices(&diapason_system::parse("f", &text).unwrap())
+            controllers(&diapason_system::parse("f", &text).unwrap())
         };
         let device = |name: &str, class: &str, rest: &str| {
             format!("[[device]]\nname = \"{name}\"\npci = \"{class}\"\nsize = \"4K\"\n{rest}\n")
         };
-        assert!(plugged("").is_empty());
-        assert!(plugged(&device("a", "fe0000", "")).is_empty());
-        assert_eq!(plugged(&device("a", "0c0330", "")), ["qemu-xhci"]);
+        assert_eq!(plugged(""), 0);
+        assert_eq!(plugged(&device("a", "fe0000", "")), 0);
+        assert_eq!(plugged(&device("a", "0c0330", "")), 1);
         let two = device("a", "0c0330", "instance = 1") + &device("b", "0c0330", "");
-        assert_eq!(plugged(&two), ["qemu-xhci", "qemu-xhci"]);
+        assert_eq!(plugged(&two), 2);
     }
 
     #[test]

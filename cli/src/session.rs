@@ -3,6 +3,7 @@
 use crate::capture::Request;
 use crate::console::Line;
 use crate::describe::{describe, refused};
+use crate::hardware::{Hardware, Inserted};
 use crate::metal::Built;
 use crate::names::Names;
 use crate::outcome::{Alarm, Assumptions, Outcome, PipePromise, Verdict, judge};
@@ -36,6 +37,10 @@ pub struct Session {
     pub captures: Request,
     /// How slow QEMU's processor is: see [`Boot::shift`].
     pub shift: u8,
+    /// The PC that QEMU is.
+    pub hardware: Hardware,
+    /// The image that it starts from, if it is not QEMU that loads kernel and archive.
+    pub inserted: Option<Inserted>,
 }
 
 /// A run that has ended.
@@ -61,7 +66,19 @@ impl Session {
         let options = RunOptions { horizon_ns: 1, record_bytes: 0, watch: false };
         let (names, proved, archive) = (Names::of(&system), plan.holds(), Vec::new());
         let captures = Request::default();
-        Session { names, proved, system, plan, built, archive, options, captures, shift: 0 }
+        Session {
+            names,
+            proved,
+            system,
+            plan,
+            built,
+            archive,
+            options,
+            captures,
+            shift: 0,
+            hardware: Hardware::USUAL,
+            inserted: None,
+        }
     }
 }
 
@@ -103,7 +120,19 @@ impl Session {
         let archive = archive.map_err(|diagnostics| refused(&diagnostics))?;
         let (system, proved) = (cleared.system().clone(), cleared.is_proved());
         let (names, captures) = (Names::of(&system), Request::default());
-        Ok(Session { names, system, plan, proved, built, archive, options, captures, shift: 0 })
+        Ok(Session {
+            names,
+            system,
+            plan,
+            proved,
+            built,
+            archive,
+            options,
+            captures,
+            shift: 0,
+            hardware: Hardware::USUAL,
+            inserted: None,
+        })
     }
 
     /// Returns the machine it boots on.
@@ -113,7 +142,9 @@ impl Session {
         Boot {
             kernel: self.built.kernel_for(&self.options),
             archive: &self.archive,
-            devices: qemu::devices(&self.system),
+            hardware: self.hardware,
+            inserted: self.inserted.as_ref(),
+            controllers: qemu::controllers(&self.system),
             plugged: plugged::plugs(&self.system),
             captures: self.captures.clone(),
             memory_mib: memory.div_ceil(1 << 20).max(MEMORY_MIB_MIN),

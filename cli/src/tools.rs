@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 /// A program that comes with a Debian package.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tool {
-    /// The program to start.
+    /// The program to start, or the path of a file that other tools need.
     pub program: &'static str,
     /// The package that has it.
     pub package: &'static str,
@@ -83,6 +83,24 @@ impl Tool {
     }
 }
 
+/// Makes sure that all of them are there.
+///
+/// # Errors
+/// Names all that are missing, if they may not be installed; or the first that cannot be.
+pub fn require_all(tools: &[Tool], missing: Missing) -> Result<(), Failure> {
+    let absent: Vec<&Tool> = tools.iter().filter(|tool| tool.find().is_none()).collect();
+    if missing == Missing::Install || absent.is_empty() {
+        return absent.iter().try_for_each(|tool| tool.require(missing));
+    }
+    let programs: Vec<&str> = absent.iter().map(|tool| tool.program).collect();
+    let packages: Vec<&str> = absent.iter().map(|tool| tool.package).collect();
+    Err(Failure::World(format!(
+        "not installed: {}\nhelp: apt-get install {}",
+        programs.join(", "),
+        packages.join(" ")
+    )))
+}
+
 /// Runs apt-get as root; false if it failed. Its output goes to standard error, so that a
 /// command's `--json` stays clean.
 fn apt_get(arguments: &[&str]) -> Result<bool, Failure> {
@@ -125,6 +143,15 @@ mod tests {
     fn tools_are_found_on_the_path() {
         assert!(find_in(OsStr::new("/nowhere:/bin:/usr/bin"), "sh").is_some());
         assert!(find_in(OsStr::new("/nowhere"), "sh").is_none());
+    }
+
+    #[test]
+    fn all_missing_tools_are_named_at_once() {
+        let tool = |program, package| Tool { program, package };
+        let tools = [tool("sh", "dash"), tool("/no/a", "p"), tool("no-b", "q")];
+        let text = require_all(&tools, Missing::Say).unwrap_err().to_string();
+        assert_eq!(text, "not installed: /no/a, no-b\nhelp: apt-get install p q");
+        assert!(require_all(&tools[..1], Missing::Say).is_ok());
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub const INSTALLED_KERNEL: &str = "boot/kernel";
 /// The kernel of runs that are recorded or watched, in an installed folder.
 pub const INSTALLED_OBSERVING: &str = "boot/observing-kernel";
 pub const INSTALLED_PROGRAMS: &str = "boot/programs";
+/// The runtime for programs in C, in an installed folder.
+pub const INSTALLED_LIBRARY: &str = "boot/libdiapason.a";
 /// An installed folder, seen from the folder of the command.
 const BESIDE: &str = "../lib/diapason";
 /// The package that this command is compiled from, in its checkout.

@@ -6,8 +6,8 @@ use diapason::Workspace;
 use std::process::Command;
 
 /// One campaign: what it attacks, and where it is.
-struct Campaign {
-    what: &'static str,
+pub(crate) struct Campaign {
+    pub what: &'static str,
     package: &'static str,
     target: &'static str,
 }
@@ -16,7 +16,8 @@ const fn campaign(what: &'static str, package: &'static str, target: &'static st
     Campaign { what, package, target }
 }
 
-const CAMPAIGNS: &[Campaign] = &[
+/// The long attacks, in the order in which they run.
+pub(crate) const CAMPAIGNS: &[Campaign] = &[
     campaign("server rules and closed forms", "diapason-vcpu", "attacks"),
     campaign("exact tests and bounds of VCPUs", "diapason-analysis", "server_attack"),
     campaign("tests of CSD queues", "diapason-csd", "attack"),
@@ -26,7 +27,7 @@ const CAMPAIGNS: &[Campaign] = &[
     campaign("hostile USB devices", "diapason-usb", "hostile_devices"),
     campaign("a hostile USB controller", "diapason-usb", "xhci"),
     campaign("response times on CAN", "diapason-can", "response"),
-    campaign("mixed traffic on CAN", "diapason-can", "mts"),
+    campaign("classes of messages on CAN", "diapason-can", "mts"),
     campaign("nodes with mixed traffic on CAN", "diapason-can", "mts_nodes"),
 ];
 

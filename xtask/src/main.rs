@@ -8,10 +8,13 @@
 
 mod areas;
 mod attack;
+mod campaign;
 mod captures;
 mod compare;
 mod costs;
 mod gdb;
+#[cfg(test)]
+mod headers;
 mod mutants;
 mod own;
 mod package;
@@ -110,6 +113,11 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
+    /// A long campaign in shares, on all cores or on a cluster; one that was interrupted goes on.
+    Campaign {
+        #[command(flatten)]
+        asked: campaign::Asked,
+    },
     /// Random task sets in QEMU and in the simulator, held against each other job by job.
     Compare {
         #[arg(long, value_name = "N", default_value_t = 100)]
@@ -176,6 +184,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
             system: or(system, CONCENTRATOR),
             length: Length { horizon_ns: horizon, unproved: false },
             json,
+            format: None,
             record,
             watch,
             captures: Request::default(),
@@ -189,6 +198,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         }
         Command::Attack { part, .. } if part == "cases" => systems::cases::command(workspace),
         Command::Attack { part, .. } => Ok(attack::command(workspace, &part)),
+        Command::Campaign { asked } => campaign::command(workspace, &asked),
         Command::Compare { sets, seed } => compare::command(workspace, sets, seed),
         Command::Usb { cycles, hostile, seed } => usb::command(workspace, cycles, hostile, seed),
         Command::Areas => areas::command(workspace),

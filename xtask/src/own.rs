@@ -13,12 +13,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// The templates of `diapason new`, and what a run of each says.
-const TEMPLATES: [(&str, &str); 4] = [
+const TEMPLATES: [(&str, &str); 5] = [
     ("hello", "hello, second 1"),
     ("can-reader", "messages in 1 pipe, none lost, none late"),
     ("can-gateway", "messages in 2 pipes, none lost, none late"),
     ("sensor", "packets, 0 lost, number"),
+    ("c", "messages in 1 pipe, none lost, none late"),
 ];
+
+/// The program in Rust sends the number of each second to the mailbox of the one in C.
+const TELL: &str = "if let Some(second) = second {\n            \
+    let _ = seconds.send(&second.to_le_bytes(), 0, Nanos::ZERO);";
+const MAILBOX: &str = "
+fn mailbox() -> diapason_rt::mailbox::Mailbox {
+    diapason_rt::mailbox::Mailbox::open(\"seconds\").unwrap_or_else(|_| diapason_rt::sys::fail(1))
+}
+";
+/// A change of the program in C by which it writes where nothing is, the exit code, and what is
+/// said: the process ends, and not the simulator.
+const END_AT_A_POINTER: (&str, &str, i32, &str) =
+    ("DIA_MS(1)", "*(volatile uint64_t *)8", 1, "process objects ended");
 
 /// An installation in a folder of its own, removed with its value.
 struct Installed(PathBuf);
@@ -37,7 +51,8 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
     let mistakes = named("mistakes are the user's");
     let early = named("a run that is interrupted reports what was seen");
     let tutorial = named("the tutorial says what happens");
-    let further = [mistakes.clone(), tutorial.clone(), early.clone()];
+    let in_c = named("a program in C uses every kind of object, beside one in Rust");
+    let further = [mistakes.clone(), tutorial.clone(), early.clone(), in_c.clone()];
     let names: Vec<String> = templates.chain(further).collect();
     if !names.iter().any(|name| name.contains(part)) {
         return;
@@ -61,6 +76,9 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
     }
     if early.contains(part) {
         tally.step(&early, || installed.interrupted());
+    }
+    if in_c.contains(part) {
+        tally.step(&in_c, || installed.in_c());
     }
     tally.step(&named("what is installed stays as it is"), || {
         if contents(&installed.0.join(FOLDER)) == before {
@@ -125,9 +143,12 @@ impl Installed {
     fn try_out(&self, template: &str, says: &str) -> Result<(), String> {
         let name = format!("my-{template}");
         self.diapason("", &["new", &name, "--template", template], 0)?;
-        let manifest = fs::read_to_string(self.0.join(&name).join("Cargo.toml"));
-        if !manifest.is_ok_and(|text| text.contains(&format!("{}/user/rt", self.folder()))) {
-            return Err("its manifest does not name what is installed".into());
+        let is_c = template == "c";
+        let (file, library) =
+            if is_c { ("compile_flags.txt", "c/include") } else { ("Cargo.toml", "rt") };
+        let text = fs::read_to_string(self.0.join(&name).join(file));
+        if !text.is_ok_and(|text| text.contains(&format!("{}/user/{library}", self.folder()))) {
+            return Err(format!("its {file} does not name what is installed"));
         }
         self.diapason(&name, &["plan"], 0)?;
         self.diapason(&name, &["build"], 0)?;
@@ -137,7 +158,8 @@ impl Installed {
                 return Err(format!("`{machine}` does not say `{says}`:\n{said}"));
             }
         }
-        for arguments in [&["test"][..], &["check", "--all-targets"]] {
+        let of_cargo = [&["test"][..], &["check", "--all-targets"]];
+        for arguments in of_cargo.into_iter().filter(|_| !is_c) {
             let output = self.run(&name, Path::new("cargo"), arguments)?;
             if !output.status.success() {
                 let said = String::from_utf8_lossy(&output.stderr);
@@ -208,6 +230,47 @@ impl Installed {
             0 => Ok(()),
             left => Err(format!("{left} folders of runs are left in {}", runs.display())),
         }
+    }
+
+    /// Runs a program in C that uses every kind of object, beside one in Rust that it gets messages
+    /// from, in the simulator and in QEMU.
+    fn in_c(&self) -> Result<(), String> {
+        let name = "my-both";
+        self.diapason("", &["new", name], 0)?;
+        let changed = |file: &str, change: &dyn Fn(String) -> String| {
+            let path = self.0.join(name).join(file);
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(|it| it.to_string())?;
+            fs::write(path, change(text)).map_err(|error| error.to_string())
+        };
+        changed("system.toml", &|text| {
+            text.replacen("vcpu = \"jobs\"", "vcpu = \"jobs\"\nuses = [\"seconds\"]", 1)
+                + include_str!("own/objects.toml")
+        })?;
+        changed("src/main.rs", &|text| {
+            text.replacen("    let mut beat", "    let seconds = mailbox();\n    let mut beat", 1)
+                .replacen("if let Some(second) = second {", TELL, 1)
+                + MAILBOX
+        })?;
+        changed("programs/objects/main.c", &|_| include_str!("own/objects.c").into())?;
+        for machine in ["sim", "run"] {
+            let said = self.diapason(name, &[machine, "--for", "3s"], 0)?;
+            for line in ["objects: 0 of 27 checks failed", "objects: second 2 from Rust"] {
+                if !said.contains(line) {
+                    return Err(format!("`{machine}` does not say `{line}`:\n{said}"));
+                }
+            }
+        }
+        let wrong = [("DIA_MS(1)", "DIA_MS(1", 2, "the program objects of "), END_AT_A_POINTER];
+        for (from, to, code, says) in wrong {
+            let source = include_str!("own/objects.c").replacen(from, to, 1);
+            changed("programs/objects/main.c", &|_| source.clone())?;
+            let said = self.diapason(name, &["sim", "--for", "1s"], code)?;
+            if !said.contains(says) {
+                return Err(format!("a mistake in C: not said: {says}\n{said}"));
+            }
+        }
+        Ok(())
     }
 
     fn folder(&self) -> String {

@@ -6,7 +6,9 @@
 
 use diapason::arguments::described;
 use diapason::metal::{self, Built};
-use diapason::workspace::{INSTALLED_KERNEL, INSTALLED_OBSERVING, INSTALLED_PROGRAMS};
+use diapason::workspace::{
+    INSTALLED_KERNEL, INSTALLED_LIBRARY, INSTALLED_OBSERVING, INSTALLED_PROGRAMS,
+};
 use diapason::{Failure, Workspace};
 use serde_json::Value;
 use std::fs;
@@ -18,15 +20,19 @@ pub const COMMAND: &str = "usr/bin/diapason";
 pub const FOLDER: &str = "usr/lib/diapason";
 const MANUAL: &str = "usr/share/man/man1";
 const DOCUMENTS: &str = "usr/share/doc/diapason";
-/// The crates that programs of users link, and the examples.
-const FOLDERS: [&str; 12] = [
+/// The crates that programs of users link, what those in C need, the schema of descriptions for
+/// editors, and the examples.
+const FOLDERS: [&str; 15] = [
     "abi",
+    "cli/schema",
     "lib/can",
     "lib/contract",
     "lib/frame",
     "lib/pipe",
     "lib/routines",
     "lib/state",
+    "user/c/include",
+    "user/c/library",
     "user/canlib",
     "user/rt",
     "user/tpipe",
@@ -102,6 +108,8 @@ fn folder_of(workspace: &Workspace, built: &Built, folder: &Path) -> Result<(), 
     for (name, path) in &built.programs {
         strip(&["--strip-debug"], path, &folder.join(INSTALLED_PROGRAMS).join(name))?;
     }
+    let library = metal::c_library(workspace)?;
+    strip(&["--strip-debug"], &library, &folder.join(INSTALLED_LIBRARY))?;
     copy(&workspace.root().join("Cargo.toml"), &folder.join("Cargo.toml"))?;
     for path in FOLDERS {
         copy_folder(&workspace.root().join(path), &folder.join(path), &|text| {
@@ -148,7 +156,7 @@ fn control() -> String {
          Description: real-time operating system with proofs before it boots\n \
          Describes processes, their budgets and their devices in one file, proves that the\n \
          budgets hold, simulates the system, and boots it on a protected kernel. Programs of\n \
-         your own are compiled with Rust 1.95 or later, from rustup.\n"
+         your own are compiled with gcc, or with Rust 1.95 or later, from rustup.\n"
     )
 }
 

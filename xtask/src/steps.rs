@@ -163,8 +163,9 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// The size of the kernel's code and constants when this was last lowered: those that stay in
 /// memory, and those that leave it after boot. Short ways on VCPUs and between them took 8 KB in
 /// November 2026, and ends and deletions in stages 6 KB; docs/architecture.md has the reasons.
+/// Multiboot2 took 800 bytes of boot, and clocks and controllers of PCs 2,200.
 const RESIDENT_BYTES_RATCHET: u64 = 70_400;
-const BOOT_BYTES_RATCHET: u64 = 25_000;
+const BOOT_BYTES_RATCHET: u64 = 28_000;
 
 /// The kernel's code and constants against their limits.
 fn image_size(built: &Built) -> Result<(), String> {

@@ -14,7 +14,9 @@ use std::process::Command;
 /// Guest time the machine may need for a call, generously.
 const NS_PER_CALL: u64 = 10_000;
 /// The variable from which the test of the core reads its number of calls.
-const HOST_CALLS: &str = "DIAPASON_STORM_CALLS";
+pub(crate) const HOST_CALLS: &str = "DIAPASON_STORM_CALLS";
+/// The variable from which it reads its seed.
+pub(crate) const HOST_SEED: &str = "DIAPASON_STORM_SEED";
 
 /// Both storms; the exit code.
 pub fn command(workspace: &Workspace, calls: u64, host_calls: u64) -> Result<u8, Failure> {

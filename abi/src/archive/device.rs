@@ -99,10 +99,10 @@ absences! {
     NoRegisters = 3, "firmware gave its registers no address, or they are not memory";
     /// There are fewer registers than described, or they share a page.
     Small = 4, "its registers are fewer pages than described";
-    /// It has no MSI-X, or too few messages.
-    Messages = 5, "it has fewer MSI-X messages than described";
-    /// The MSI-X table lies where the kernel cannot reach it.
-    Far = 6, "its MSI-X table lies above 4 GiB";
+    /// It has neither MSI-X nor MSI with enough messages, or there are too few vectors in a row.
+    Messages = 5, "it sends fewer messages (MSI-X or MSI) than described";
+    /// The kernel has no room to show itself the MSI-X table.
+    Far = 6, "its MSI-X table lies above 4 GiB, as those of too many other devices do";
 }
 
 /// In the byte that says what kind of entry it is: the interrupt is level-triggered.

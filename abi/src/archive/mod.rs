@@ -56,7 +56,7 @@ pub mod flags {
 
 macro_rules! refusals {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
-        /// Why an archive or a program in it cannot be used.
+        /// Why an archive or a program in it cannot be used, or nothing can start on a machine.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
         pub enum Refusal { $($(#[$doc])* $name = $number,)* }
@@ -103,6 +103,14 @@ refusals! {
     ElfEntry = 15, "the program's entry point does not lie in its code";
     /// The run is to be recorded or watched, and the kernel has nothing for that.
     Observed = 16, "the run is to be observed, and this kernel was built without what that takes";
+    /// The machine, not the archive: its time-stamp counter is not invariant.
+    CounterVaries = 17, "the processor's counter changes its speed (it has no invariant TSC)";
+    /// The machine has no clock of known speed.
+    NoReference = 18, "no clock ticks that the processor's counter could be compared with: neither \
+        the HPET nor ACPI's timer nor the PIT";
+    /// The clocks were compared, and the results differ.
+    Unsteady = 19, "the processor's counter or timer had another speed each time it was compared \
+        with a clock: something holds the processor up";
 }
 
 /// CRC-32 (IEEE 802.3), bit by bit: the kernel has no room for a table.

@@ -8,6 +8,9 @@ use super::{
 use crate::names::Names;
 use serde_json::{Value, json};
 
+/// The version of the format.
+const FORMAT: u32 = 1;
+
 impl Outcome {
     /// Everything, as one object. `findings` are the reasons why the run does not hold, `alarms`
     /// among them.
@@ -24,6 +27,7 @@ impl Outcome {
         let injected = self.lives().flat_map(|life| &life.injected);
         let injected = injected.map(|(time, what)| json!({ "time_ns": time, "what": what }));
         json!({
+            "format": FORMAT,
             "system": system,
             "holds": findings.is_empty(),
             "findings": findings,

@@ -99,7 +99,7 @@ fn bug(ending: Ending, outcome: &Outcome) -> Option<String> {
         Ending::Panic => Some(said.unwrap_or("the kernel panicked without a record").into()),
         Ending::NoArchive => {
             let said = said.unwrap_or("without a reason");
-            Some(format!("the kernel refused the boot archive: {said}"))
+            Some(format!("the kernel starts nothing: {said}"))
         }
         Ending::Hung => Some("the system hangs: it neither ended nor logged anything".into()),
         Ending::Emulator(status) => Some(format!(

@@ -10,6 +10,9 @@ use diapason_plan::{Sum, Verdict, allocate};
 use diapason_system::{Diagnostics, Pipe, Server, System, Way};
 use serde_json::{Value, json};
 
+/// The version of the format.
+const FORMAT: u32 = 1;
+
 impl View<'_> {
     /// Everything, as one object.
     #[must_use]
@@ -17,6 +20,7 @@ impl View<'_> {
         let core = &self.core.system;
         let findings: Vec<Value> = self.findings.iter().flat_map(finding).collect();
         json!({
+            "format": FORMAT,
             "system": system.name,
             "holds": self.holds(),
             "promises_nothing": self.verdict() == Verdict::PromisesNothing,

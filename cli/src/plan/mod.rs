@@ -15,8 +15,10 @@ pub use diapason_plan::{
     Bused, Cleared, NetworkPlan, Plan, Sum, Unproved, Verdict, chains, pipes, start,
 };
 
-use crate::describe::describe_any;
+use crate::describe::{describe_any, judged_file};
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
+use crate::formats::PlanFormat;
+use crate::formats::sarif::{self, Rule};
 use crate::output::{is_coloured, write};
 use crate::{Failure, duration};
 use diapason_system::{Description, Diagnostics, Hosts, System};
@@ -46,6 +48,15 @@ pub struct PlanRequest {
     /// Print the plan as JSON.
     #[arg(long)]
     pub json: bool,
+    /// Print the plan in this format; `--json` is short for `--format json`.
+    #[arg(long, value_name = "FORMAT", value_enum, conflicts_with = "json")]
+    pub format: Option<PlanFormat>,
+}
+
+impl PlanRequest {
+    fn is_json(&self) -> bool {
+        self.json || self.format == Some(PlanFormat::Json)
+    }
 }
 
 /// Proves a described system, or says what fails first.
@@ -53,10 +64,13 @@ pub struct PlanRequest {
 /// # Errors
 /// If the description makes no sense.
 pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
+    if request.format == Some(PlanFormat::Sarif) {
+        return in_sarif(request);
+    }
     let (text, verdict) = match describe_any(&request.system)? {
         Description::One(system) => {
             let plan = planned(&system, request);
-            let text = if request.json {
+            let text = if request.is_json() {
                 format!("{:#}\n", View(&plan).to_json(&system))
             } else {
                 shown(&plan, &system, is_coloured(&std::io::stdout()))
@@ -75,11 +89,42 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
         }
     };
     write(&text);
-    Ok(match verdict {
+    Ok(code(verdict))
+}
+
+const fn code(verdict: Verdict) -> u8 {
+    match verdict {
         Verdict::Holds => HOLDS,
         Verdict::DoesNotHold => BROKEN,
         Verdict::PromisesNothing => UNPROVED,
-    })
+    }
+}
+
+/// Prints the findings on all hosts or cores, or the mistakes of the description, in SARIF.
+fn in_sarif(request: &PlanRequest) -> Result<u8, Failure> {
+    let say = |rule, found: &[Diagnostics]| write(&format!("{:#}\n", sarif::log(rule, found)));
+    let description = match judged_file(&request.system)? {
+        Ok(description) => description,
+        Err(mistakes) => {
+            say(Rule::Description, std::slice::from_ref(&mistakes));
+            return Err(crate::describe::refused(&mistakes));
+        }
+    };
+    let systems: Vec<&System> = match &description {
+        Description::One(system) => vec![system],
+        Description::Cores(cores) => cores.iter().collect(),
+        Description::Several(list) => list.hosts.iter().map(|host| &host.system).collect(),
+    };
+    let plans: Vec<Plan> = systems.iter().map(|system| planned(system, request)).collect();
+    let network = match &description {
+        Description::Several(hosts) => Some(NetworkPlan::of(hosts)),
+        Description::One(_) | Description::Cores(_) => None,
+    };
+    let of_plans = plans.iter().flat_map(|plan| &plan.findings);
+    let of_network = network.iter().flat_map(|network| &network.findings);
+    let found: Vec<Diagnostics> = of_plans.chain(of_network).cloned().collect();
+    say(Rule::Promise, &found);
+    Ok(code(of_all(&plans, network.as_ref())))
 }
 
 fn planned(system: &System, request: &PlanRequest) -> Plan {
@@ -98,7 +143,7 @@ fn several(
     let verdict = of_all(&plans, network.as_ref().map(|(_, network)| network));
     let holds = verdict != Verdict::DoesNotHold;
     let each = parts.iter().zip(&plans);
-    if request.json {
+    if request.is_json() {
         let each = each.map(|((name, system), plan)| {
             let mut object = View(plan).to_json(system);
             object[noun] = name.as_str().into();

@@ -20,6 +20,7 @@ use crate::capture::Request;
 use crate::commands::{Length, report};
 use crate::describe::describe_any;
 use crate::failure::{BROKEN, HOLDS};
+use crate::formats::RunFormat;
 use crate::live::live;
 use crate::outcome::{Finding, Outcome, Verdict};
 use crate::output::{note, tell};
@@ -89,6 +90,9 @@ pub struct SimRequest {
     /// Print the outcome as JSON; what the system says goes to standard error.
     #[arg(long)]
     pub json: bool,
+    /// Print the outcome in this format; `--json` is short for `--format json`.
+    #[arg(long, value_name = "FORMAT", value_enum, conflicts_with_all = ["json", "search"])]
+    pub format: Option<RunFormat>,
     /// Write a trace that opens in Perfetto.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -253,7 +257,17 @@ impl Observer for Listener {
 /// # Errors
 /// If there was no run to report on.
 pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
-    let system = match describe_any(&request.system)? {
+    let json = request.json || request.format == Some(RunFormat::Json);
+    let request = &SimRequest { json, ..request.clone() };
+    let description = describe_any(&request.system)?;
+    if request.format == Some(RunFormat::Junit) && !matches!(description, Description::One(_)) {
+        return Err(Failure::Input(format!(
+            "error: {} has several hosts or cores, and the format of JUnit is for one\n\
+             help: leave out `--format junit`, or write `--format json`",
+            request.system.display()
+        )));
+    }
+    let system = match description {
         Description::One(system) => *system,
         Description::Several(mut list) => {
             diapason_plan::NetworkPlan::of(&list).instruct(&mut list);
@@ -291,7 +305,7 @@ fn once(
     asked: &[Fault],
     wanted: Asked,
 ) -> Result<u8, Failure> {
-    let names = &session.names;
+    let (names, format) = (&session.names, RunFormat::of(request.json, request.format));
     let faults = request.faults(session, asked, request.seed);
     let mut how = with_upsets(session, &request.options(session, request.seed), &faults);
     simulable(&session.system)?;
@@ -310,10 +324,11 @@ fn once(
         watch: Some(Watch::begin(sights, &request.captures, names)?),
         messages,
         responses: pictured.then(Responses::default),
-        progress: Some(Progress::new(request.length.horizon_ns, request.json)),
+        progress: Some(Progress::new(request.length.horizon_ns, format.is_for_programs())),
         ..Listener::default()
     };
-    let mut both = (listener, Hearing(live(request.json, names.clone(), session.promises())));
+    let live = live(format.is_for_programs(), names.clone(), session.promises());
+    let mut both = (listener, Hearing(live));
     let ending = drive(session, &how, functions, &mut both)?;
     let Listener { mut outcome, hash, ledger, mut perfetto, watch, .. } = both.0;
     let Listener { now, mut messages, responses, cast, .. } = both.0;
@@ -327,7 +342,7 @@ fn once(
     let lives = messages.map(Messages::lives);
     let stages = lives.as_ref().filter(|_| request.stages).map(|lives| &*lives.seen);
     let measured = Measured { usage: &usage, jobs: &jobs, stages };
-    let code = report(request.json, session, &run, measured.addition(session, &run))?;
+    let code = report(format, session, &run, measured.addition(session, &run))?;
     request.svg.as_ref().map_or(Ok(()), |folder| pictures(folder, &jobs))?;
     tell(&format!("trace {:016x}", hash.0));
     if ledger.is_some() || wanted.message.is_some() {

@@ -70,6 +70,25 @@ impl Alarms {
         if first.is_some() { threads[first].alarm.due } else { Nanos::FOREVER }
     }
 
+    /// As [`Alarms::next_due`], or without the first alarm of the threads without a VCPU (`rings`).
+    #[inline(always)]
+    pub fn next_due_with(&self, threads: &Threads<'_>, rings: bool) -> Nanos {
+        if !rings {
+            return self.next;
+        }
+        let urgent = self.first_due(threads, URGENT);
+        self.second_due(threads, PLAIN).min(urgent).min(self.wakes.first())
+    }
+
+    /// Returns when the alarm after the first of a group is due.
+    #[inline(always)]
+    pub fn second_due(&self, threads: &Threads<'_>, group: Group) -> Nanos {
+        let Alarm { left, right, .. } = threads[self.first(group)].alarm;
+        // The left side is never the less deep one.
+        let due = |t: ThreadId| if t.is_some() { threads[t].alarm.due } else { Nanos::FOREVER };
+        due(left).min(due(right))
+    }
+
     /// Wakes `thread`, which has no alarm, at `due`.
     #[inline(never)]
     pub fn set(&mut self, threads: &mut Threads<'_>, thread: ThreadId, due: Nanos, group: Group) {

@@ -14,6 +14,7 @@ use crate::machine::{Machine, UserMemory};
 use crate::objects::alarm::Group;
 use crate::objects::thread::{State, Thread, Wait};
 use crate::pool::Id;
+use diapason_abi::call::NO_HINT;
 use diapason_abi::{CallNumber, Nanos};
 
 /// A short way of a call found that the next thread lives on another VCPU than the one that pays.
@@ -60,10 +61,10 @@ impl Crossing {
 }
 
 /// Returns whether a thread that waits in a list can come at once: it is alone there, nobody waits
-/// for it, and it waits for nothing else.
+/// for it, and it has no alarm.
 #[inline(always)]
 pub(crate) fn is_free_to_come(t: &Thread, thread: ThreadId) -> bool {
-    t.next == thread && t.parked.is_empty() && matches!(t.after, Wait::Nothing) && !t.alarm.is_set()
+    t.next == thread && t.parked.is_empty() && !t.alarm.is_set()
 }
 
 impl Kernel<'_> {
@@ -78,17 +79,51 @@ impl Kernel<'_> {
         now: Nanos,
     ) -> Crossed {
         let caller = self.running();
-        let (wait, deliver_to, come) = match crossing {
-            Crossing::Signal(thread) => return self.give(thread, 0, 0, now),
-            Crossing::Condition(thread) => return self.give(thread, 0, 1, now),
-            Crossing::Send(thread) => {
-                return match self.hand_message(m, thread, a[1], a[2], a[3]) {
-                    Some(receipt) => self.give(thread, receipt, 0, now),
-                    None => Crossed::Nothing,
-                };
+        let (thread, given, returned) = match crossing {
+            Crossing::Signal(thread) => (thread, 0, 0),
+            Crossing::Condition(thread) => (thread, 0, 1),
+            Crossing::Send(thread) => match self.hand_message(m, thread, a[1], a[2], a[3]) {
+                Some(receipt) => (thread, receipt, 0),
+                None => return Crossed::Nothing,
+            },
+            _ => return self.wait_across(m, crossing, a, now),
+        };
+        let run = self.who_runs_for(thread);
+        if run.is_none() {
+            return Crossed::Nothing;
+        }
+        let comes = if self.threads[thread].vcpu == self.scheduler.payer {
+            (self.now, self.entries) = (now, self.entries + 1);
+            Some(self.join_ready(thread, run, given, now))
+        } else {
+            self.rise(thread, run, given, now)
+        };
+        match comes {
+            None => Crossed::Nothing,
+            Some(false) => Crossed::Stays(returned),
+            Some(true) => {
+                self.threads[caller].put_result(returned);
+                Crossed::Over
             }
-            Crossing::Lock(id) => (Wait::Semaphore(id), 0, ThreadId::NONE),
-            Crossing::Receive(id) => (Wait::Receive(id), a[1], ThreadId::NONE),
+        }
+    }
+
+    /// The rest of [`Kernel::across`] if the caller waits.
+    #[inline(always)]
+    fn wait_across(
+        &mut self,
+        m: &mut impl UserMemory,
+        crossing: Crossing,
+        a: Arguments,
+        now: Nanos,
+    ) -> Crossed {
+        let caller = self.running();
+        let (wait, hint, deliver_to, come) = match crossing {
+            Crossing::Lock(id) => (Wait::Semaphore(id), a[2], 0, ThreadId::NONE),
+            Crossing::Receive(id) => (Wait::Receive(id), a[3], a[1], ThreadId::NONE),
+            Crossing::Signal(_) | Crossing::Condition(_) | Crossing::Send(_) => {
+                return Crossed::Nothing;
+            }
             Crossing::Call(thread) => {
                 let [_, address, what, receive, _] = a;
                 if self.scheduler.place != caller || self.threads[caller].next != caller {
@@ -98,23 +133,75 @@ impl Kernel<'_> {
                     Some(receipt) => self.threads[thread].result = receipt,
                     None => return Crossed::Nothing,
                 }
-                (Wait::Receive(Id::new(receive as u16)), address, thread)
+                (Wait::Receive(Id::new(receive as u16)), NO_HINT, address, thread)
             }
         };
-        if self.leave(wait, deliver_to, come, now) { Crossed::Over } else { Crossed::Nothing }
+        let after = self.after_wait(hint);
+        if self.leave((wait, after, deliver_to), come, now) {
+            Crossed::Over
+        } else {
+            Crossed::Nothing
+        }
     }
 
-    /// A thread comes with `given`, and the call returns `returned`.
+    /// Returns who runs in the place of a thread whose wait ends: itself, or who holds the mutex
+    /// that it will lock. Nobody: that has to be decided.
     #[inline(always)]
-    fn give(&mut self, thread: ThreadId, given: u64, returned: u64, now: Nanos) -> Crossed {
-        let caller = self.running();
-        match self.rise(thread, given, now) {
-            None => Crossed::Nothing,
-            Some(false) => Crossed::Stays(returned),
-            Some(true) => {
-                self.threads[caller].put_result(returned);
-                Crossed::Over
+    pub(crate) fn who_runs_for(&self, thread: ThreadId) -> ThreadId {
+        match self.threads[thread].after {
+            Wait::Hint(mutex) => self.foresee(thread, mutex),
+            _ => thread,
+        }
+    }
+
+    /// A thread with a hint is the first now on the VCPU that pays, or of the threads without one.
+    /// True if `run`, which runs in its place, is another than before.
+    #[inline(never)]
+    pub(crate) fn join_ready(
+        &mut self,
+        thread: ThreadId,
+        run: ThreadId,
+        result: u64,
+        now: Nanos,
+    ) -> bool {
+        let (caller, priority) = (self.running(), self.threads[thread].priority);
+        let s = &mut self.scheduler;
+        s.queue(&mut self.vcpus).come(priority, thread);
+        s.place = thread;
+        if run != caller {
+            s.pass(&mut self.threads, caller, run, now);
+        }
+        self.end_wait(thread, result, true);
+        run != caller
+    }
+
+    /// A thread that waited alone is ready, and its call returns `result`. If it waited on a
+    /// condition, it gets its mutex, which is free, if it is the first (`comes`).
+    #[inline(never)]
+    fn end_wait(&mut self, thread: ThreadId, result: u64, comes: bool) {
+        if self.threads[thread].alarm.is_set() {
+            self.alarms.cancel(&mut self.threads, thread);
+        }
+        let t = &mut self.threads[thread];
+        // One that waited for an event was in no list.
+        (t.previous, t.next) = (thread, thread);
+        t.state = State::Ready;
+        t.put_result(result);
+        match core::mem::replace(&mut t.wait, t.after) {
+            Wait::Semaphore(id) => self.semaphores[id].waiters.head = ThreadId::NONE,
+            Wait::Receive(id) => self.mailboxes[id].receivers.head = ThreadId::NONE,
+            Wait::Event(id) => self.events[id].waiter = ThreadId::NONE,
+            Wait::Time => t.jobs.active = t.jobs.period > Nanos::ZERO,
+            Wait::Condition(id) => {
+                self.conditions[id].waiters.head = ThreadId::NONE;
+                let mutex = t.wanted_mutex();
+                if comes {
+                    self.semaphores[mutex].hand_to(mutex, t, thread);
+                } else {
+                    (t.wait, t.has_result) = (Wait::Mutex(mutex), false);
+                }
             }
+            _ => {}
         }
     }
 
@@ -136,10 +223,10 @@ impl Kernel<'_> {
     }
 
     /// A thread comes that waited alone and lives on a VCPU with nothing to do; its call returns
-    /// `result`. True if it runs now: its VCPU is the most urgent. None: that has to be decided,
-    /// and nothing was done, but that the payer may be charged.
+    /// `result`. True if `run` runs in its place now: its VCPU is the most urgent. None: that has
+    /// to be decided, and nothing was done, but that the payer may be charged.
     #[inline(never)]
-    fn rise(&mut self, thread: ThreadId, result: u64, now: Nanos) -> Option<bool> {
+    fn rise(&mut self, thread: ThreadId, run: ThreadId, result: u64, now: Nanos) -> Option<bool> {
         let s = &self.scheduler;
         let (payer, caller) = (s.payer, s.running);
         let vcpu = self.threads[thread].vcpu;
@@ -150,8 +237,10 @@ impl Kernel<'_> {
         let rank = v.rank % 64;
         let comes = s.eligible >> rank == 0;
         let mut ring = Nanos::FOREVER;
+        // An alarm that is set is due, and the first of its VCPU.
+        let (rings, due) = (self.threads[thread].alarm.is_set(), self.threads[thread].alarm.due());
         if comes {
-            ring = self.next_ring_for(vcpu);
+            ring = self.next_ring_with(vcpu, rings);
             if ring <= now || !self.is_charged(payer, now) {
                 return None;
             }
@@ -159,7 +248,7 @@ impl Kernel<'_> {
             return None;
         }
         let v = &mut self.vcpus[vcpu];
-        let budget = v.try_wake(now);
+        let budget = v.try_wake(if rings { due } else { now }, now);
         if budget == Nanos::ZERO {
             return None;
         }
@@ -168,30 +257,13 @@ impl Kernel<'_> {
         let s = &mut self.scheduler;
         s.eligible |= 1 << rank;
         if comes {
-            s.switch(&mut self.threads, thread, now);
+            if run != caller {
+                s.switch(&mut self.threads, run, now);
+            }
             s.place = thread;
         }
-        let t = &mut self.threads[thread];
-        v.ready.come(t.priority, thread);
-        // One that waited for an event was in no list.
-        (t.previous, t.next) = (thread, thread);
-        t.state = State::Ready;
-        t.put_result(result);
-        match core::mem::replace(&mut t.wait, Wait::Nothing) {
-            Wait::Semaphore(id) => self.semaphores[id].waiters.head = ThreadId::NONE,
-            Wait::Receive(id) => self.mailboxes[id].receivers.head = ThreadId::NONE,
-            Wait::Event(id) => self.events[id].waiter = ThreadId::NONE,
-            Wait::Condition(id) => {
-                self.conditions[id].waiters.head = ThreadId::NONE;
-                let mutex = t.wanted_mutex();
-                if comes {
-                    self.semaphores[mutex].hand_to(mutex, t, thread);
-                } else {
-                    (t.wait, t.has_result) = (Wait::Mutex(mutex), false);
-                }
-            }
-            _ => {}
-        }
+        v.ready.come(self.threads[thread].priority, thread);
+        self.end_wait(thread, result, comes);
         if comes {
             self.begin_to_pay(vcpu, ring, budget);
         }
@@ -207,56 +279,70 @@ impl Kernel<'_> {
         let Some(e) = self.events.get(d.event.index()) else { return false };
         let (thread, count) = (e.waiter, u64::from(e.pending) + 1);
         let Some(t) = self.threads.get(thread.index()) else { return false };
-        if t.alarm.is_set() || !t.parked.is_empty() || !matches!(t.after, Wait::Nothing) {
+        if t.alarm.is_set() || !t.parked.is_empty() {
             return false;
         }
-        if !self.preempt(thread, count, now) {
+        if !self.preempt(thread, count, self.fees.interrupt, now) {
             return false;
         }
         self.note_interrupt(m, device);
         true
     }
 
-    /// A thread that waits for an event preempts who runs, and its call returns `result`. False:
-    /// that has to be decided.
+    /// The timer rang: mostly one thread slept until now, and runs at once. True if it does: the
+    /// decision is [`Kernel::resume_running`]. If not, nothing was done, but that the payer may be
+    /// charged.
     #[inline(always)]
-    fn preempt(&mut self, thread: ThreadId, result: u64, now: Nanos) -> bool {
+    pub fn expire_plainly(&mut self, now: Nanos) -> bool {
+        let thread = self.first_to_ring(now);
+        if thread.is_none() || self.promise.abandoned {
+            return false;
+        }
+        let result = self.threads[thread].result;
+        self.preempt(thread, result, Nanos::ZERO, now)
+    }
+
+    /// A thread that waits for an event or sleeps preempts who runs, and its call returns `result`.
+    /// A payer that goes on is spared the entry, or nothing. False: that has to be decided.
+    #[inline(never)]
+    fn preempt(&mut self, thread: ThreadId, result: u64, spared: Nanos, now: Nanos) -> bool {
+        let run = self.who_runs_for(thread);
+        if run.is_none() {
+            return false;
+        }
         let s = &self.scheduler;
         let payer = s.payer;
         let Thread { vcpu, priority, .. } = self.threads[thread];
+        let rings = self.threads[thread].alarm.is_set();
         if vcpu != payer {
             let Some(v) = self.vcpus.get(vcpu.index()) else { return false };
             let above = s.eligible >> (v.rank % 64) == 0;
-            return above && self.rise(thread, result, now).is_some();
+            return above && self.rise(thread, run, result, now).is_some();
         }
         if !s.plain || !self.scheduler.queue(&mut self.vcpus).is_above_all(priority) {
             return false;
         }
         if payer.is_none() {
-            if self.alarms.next_due() <= now {
+            if self.alarms.next_due_with(&self.threads, rings) <= now {
                 return false;
             }
         } else {
-            let ring = self.next_ring_for(payer);
+            let ring = self.next_ring_with(payer, rings);
             if ring <= now || !self.is_charged(payer, now) {
                 return false;
             }
             let s = &mut self.scheduler;
             // The interrupt is the kernel's, and the rest of a switch stays spared.
-            s.paid_since = s.paid_since.max(now) + self.fees.interrupt;
+            s.paid_since = s.paid_since.max(now) + spared;
             s.call_at = ring.min(s.paid_since + self.vcpus[payer].available(now));
         }
         let s = &mut self.scheduler;
         s.queue(&mut self.vcpus).come(priority, thread);
         s.place = thread;
-        s.switch(&mut self.threads, thread, now);
-        let t = &mut self.threads[thread];
-        if let Wait::Event(id) = t.wait {
-            self.events[id].waiter = ThreadId::NONE;
+        if run != s.running {
+            s.switch(&mut self.threads, run, now);
         }
-        (t.state, t.wait) = (State::Ready, Wait::Nothing);
-        (t.previous, t.next) = (thread, thread);
-        t.put_result(result);
+        self.end_wait(thread, result, true);
         (self.now, self.entries) = (now, self.entries + 1);
         true
     }
@@ -265,7 +351,7 @@ impl Kernel<'_> {
     /// comes, whose VCPU has nothing to do, or nobody. False: that has to be decided, and nothing
     /// was done, but that the payer may be charged.
     #[inline(never)]
-    fn leave(&mut self, wait: Wait, deliver_to: u64, come: ThreadId, now: Nanos) -> bool {
+    fn leave(&mut self, waits: (Wait, Wait, u64), come: ThreadId, now: Nanos) -> bool {
         let s = &self.scheduler;
         let (payer, caller) = (s.payer, s.running);
         if !s.plain || now >= self.next_alarm() {
@@ -286,7 +372,7 @@ impl Kernel<'_> {
         let mut budget = Nanos::ZERO;
         if come.is_some() {
             let v = &mut self.vcpus[vcpu];
-            budget = v.try_wake(now);
+            budget = v.try_wake(now, now);
             if budget == Nanos::ZERO {
                 return false;
             }
@@ -301,13 +387,13 @@ impl Kernel<'_> {
         } else if vcpu.is_some() {
             budget = self.vcpus[vcpu].available(now);
         }
-        match wait {
+        match waits.0 {
             Wait::Semaphore(id) => self.semaphores[id].waiters.head = caller,
             Wait::Receive(id) => self.mailboxes[id].receivers.head = caller,
             _ => {}
         }
         (self.now, self.entries) = (now, self.entries + 1);
-        ring = ring.min(self.go(wait, deliver_to));
+        ring = ring.min(self.go(waits));
         let s = &mut self.scheduler;
         s.eligible = eligible;
         s.switch(&mut self.threads, run, now);
@@ -352,11 +438,11 @@ impl Kernel<'_> {
     /// The running thread gives up its place and waits. Returns when its VCPU is to be woken, if
     /// that has nothing more to do.
     #[inline(always)]
-    fn go(&mut self, wait: Wait, deliver_to: u64) -> Nanos {
+    fn go(&mut self, (wait, after, deliver_to): (Wait, Wait, u64)) -> Nanos {
         let s = &mut self.scheduler;
         let vcpu = s.payer;
         let c = &mut self.threads[s.running];
-        (c.state, c.wait, c.after) = (State::Blocked, wait, Wait::Nothing);
+        (c.state, c.wait, c.after) = (State::Blocked, wait, after);
         c.deliver_to = deliver_to;
         let queue = s.queue(&mut self.vcpus);
         queue.go(c.priority);

@@ -40,7 +40,8 @@ impl Kernel<'_> {
             return Err(Longer::Way);
         }
         let r = &mut threads[receiver];
-        if !s.plain || address == 0 || !is_free_to_come(r, receiver) {
+        let comes = is_free_to_come(r, receiver) && matches!(r.after, Wait::Nothing);
+        if !s.plain || address == 0 || !comes {
             return Err(Longer::Way);
         }
         if r.vcpu != s.payer {

@@ -78,7 +78,7 @@ impl Kernel<'_> {
     /// Returns the thread that runs in the place of one that will lock a mutex: usually the owner,
     /// or the thread itself if there is no owner or it runs already. Nobody: it is not that simple.
     #[inline(always)]
-    fn foresee(&self, place: ThreadId, mutex: SemaphoreId) -> ThreadId {
+    pub(crate) fn foresee(&self, place: ThreadId, mutex: SemaphoreId) -> ThreadId {
         let owner = self.semaphores[mutex].owner;
         if owner.is_none() || place == self.scheduler.running {
             place
@@ -338,6 +338,12 @@ impl Kernel<'_> {
         let t = &self.threads[thread];
         let urgency = u64::from(t.priority);
         if t.vcpu.is_some() { urgency | self.vcpus[t.vcpu].urgency } else { urgency }
+    }
+
+    /// As [`Kernel::hinted`], mostly without a hint.
+    #[inline(always)]
+    pub(crate) fn after_wait(&self, hint: u64) -> Wait {
+        if hint == NO_HINT { Wait::Nothing } else { self.hinted(hint) }
     }
 
     /// Returns the wait that a wait with this hint turns into when it ends. A hint changes no

@@ -237,6 +237,8 @@ pub struct Host<'a> {
     pub shortcuts: BTreeMap<CallNumber, u64>,
     /// Interrupts whose threads ran at once.
     pub plain_interrupts: u64,
+    /// Ends of sleeps after which the threads ran at once.
+    pub plain_alarms: u64,
 }
 
 impl<'a> Host<'a> {
@@ -252,6 +254,7 @@ impl<'a> Host<'a> {
             tried_every: 2,
             shortcuts: BTreeMap::new(),
             plain_interrupts: 0,
+            plain_alarms: 0,
         };
         host.enter(Cause::Boot);
         host
@@ -266,11 +269,20 @@ impl<'a> Host<'a> {
     /// Enters with a cause, checks every invariant, and delivers what is to be delivered.
     pub fn enter(&mut self, cause: Cause) {
         let tried = self.kernel.entries().is_multiple_of(self.tried_every);
-        if tried
-            && let Cause::Irq(device) = cause
-            && self.kernel.interrupt_plainly(&mut self.machine, device, self.now)
-        {
-            self.plain_interrupts += 1;
+        let plainly = match cause {
+            Cause::Irq(device) if tried => {
+                let plainly = self.kernel.interrupt_plainly(&mut self.machine, device, self.now);
+                self.plain_interrupts += u64::from(plainly);
+                plainly
+            }
+            Cause::Timer if tried => {
+                let plainly = self.kernel.expire_plainly(self.now);
+                self.plain_alarms += u64::from(plainly);
+                plainly
+            }
+            _ => false,
+        };
+        if plainly {
             let decision = self.kernel.resume_running();
             return self.follow(decision);
         }

@@ -58,6 +58,8 @@ mod shortcut;
 mod start;
 mod walks;
 
+pub mod speed;
+
 #[cfg(any(test, feature = "host"))]
 pub mod host;
 #[cfg(any(test, feature = "host"))]

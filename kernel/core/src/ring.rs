@@ -15,6 +15,7 @@ use crate::alarms::{PLAIN, URGENT};
 use crate::ids::{ThreadId, VcpuId};
 use crate::kernel::Kernel;
 use crate::objects::alarm::Group;
+use crate::objects::thread::{Thread, Wait};
 use crate::pool::Id;
 use crate::walks::walk;
 use diapason_abi::Nanos;
@@ -166,11 +167,43 @@ impl Kernel<'_> {
     }
 
     /// Returns when the next alarm is due that may interrupt a VCPU that uses its budget.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn next_ring_for(&self, vcpu: VcpuId) -> Nanos {
+        self.next_ring_with(vcpu, false)
+    }
+
+    /// As [`Kernel::next_ring_for`], or without the first alarm of its own threads (`rings`).
+    #[inline(never)]
+    pub(crate) fn next_ring_with(&self, vcpu: VcpuId, rings: bool) -> Nanos {
         let above = self.alarms.wakes.from(self.scheduler.lowest_above(self.vcpus[vcpu].rank));
-        let own = self.alarms.first_due(&self.threads, vcpu.index() as Group);
+        let own = vcpu.index() as Group;
+        let own = match rings {
+            true => self.alarms.second_due(&self.threads, own),
+            false => self.alarms.first_due(&self.threads, own),
+        };
         above.min(own).min(self.alarms.first_due(&self.threads, URGENT))
+    }
+
+    /// Returns the thread whose alarm is due and rings next, if it sleeps and is on the VCPU that
+    /// pays, or on one that is more urgent and has nothing to do; else nobody.
+    #[inline(always)]
+    pub(crate) fn first_to_ring(&self, now: Nanos) -> ThreadId {
+        let due = |group| self.alarms.first_due(&self.threads, group) <= now;
+        let payer = self.scheduler.payer;
+        let own = if payer.is_some() { payer.index() as Group } else { PLAIN };
+        let thread = if due(URGENT) {
+            return ThreadId::NONE;
+        } else if due(own) {
+            self.alarms.first(own)
+        } else {
+            let Some(rank) = self.alarms.wakes.most_urgent_due(now) else {
+                return ThreadId::NONE;
+            };
+            self.alarms.first(self.scheduler.ranked(rank).index() as Group)
+        };
+        let sleeps = |t: &Thread| t.wait == Wait::Time && t.parked.is_empty();
+        let ready = self.threads.get(thread.index()).is_some_and(sleeps);
+        if ready { thread } else { ThreadId::NONE }
     }
 
     /// Rings one alarm that is due and may ring. Returns the bit of the VCPU that was woken.

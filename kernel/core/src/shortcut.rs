@@ -2,7 +2,7 @@
 //!
 //! Mostly nothing has to be decided: the next thread is the one that waited for what the call
 //! gives, or the next in line, and it lives on the same VCPU, or neither has one. Then the two
-//! change places here. All less plain cases (two VCPUs, a hint, an alarm, equals, a chain) are
+//! change places here. All less plain cases (two VCPUs, an alarm, equals, a chain) are
 //! left to [`Kernel::enter`]. The results here are equal to those of that way. Tests make every
 //! experiment by both ways, and the storm's recording is replayed through `enter`.
 //!
@@ -11,7 +11,7 @@
 //! The report of a fault is handed over the same way; but a process that ends may have alarms.
 
 use crate::cross::{Crossing, is_free_to_come};
-use crate::ids::{MailboxId, ThreadId};
+use crate::ids::{MailboxId, SemaphoreId, ThreadId};
 use crate::kernel::{Arguments, Decision, Kernel, Longer};
 use crate::machine::UserMemory;
 use crate::objects::mailbox::receipt;
@@ -93,6 +93,9 @@ impl Kernel<'_> {
             }
             let across = Crossing::Signal(waiter);
             is_first(s, &mut self.vcpus, &threads, waiter, across)?;
+            if !matches!(threads[waiter].after, Wait::Nothing) {
+                return self.signal_for_lock(waiter, across, now);
+            }
             let now = now();
             semaphore.waiters.head = ThreadId::NONE;
             let resumed = come(s, &mut self.vcpus, &mut threads, (caller, waiter), 0, now);
@@ -102,10 +105,13 @@ impl Kernel<'_> {
         let w = &threads[waiter];
         let waits = matches!(w.wait, Wait::Mutex(mutex) if mutex == id) && w.wanted == handle;
         let released = semaphore.owner == caller && threads[caller].held == id;
-        if !waits || !released || !matches!(w.after, Wait::Nothing) {
+        if !released {
             return Err(Longer::Way);
         }
-        if threads[waiter].alarm.is_set() {
+        if !waits {
+            return self.unlock_for_lock(id, now);
+        }
+        if !matches!(w.after, Wait::Nothing) || w.alarm.is_set() {
             return Err(Longer::Way);
         }
         let now = now();
@@ -116,6 +122,55 @@ impl Kernel<'_> {
         s.pass(&mut threads, caller, waiter, now);
         let resumed = threads[waiter].go_on();
         Ok(self.passed(waiter, resumed, now))
+    }
+
+    /// `SemUnlock` of a mutex by its owner, in the place of a thread that will lock it: that one
+    /// runs, and finds it free.
+    #[inline(always)]
+    fn unlock_for_lock(
+        &mut self,
+        id: SemaphoreId,
+        now: impl FnOnce() -> Nanos,
+    ) -> Result<Decision, Longer> {
+        let caller = self.running();
+        let s = &mut self.scheduler;
+        let place = s.place;
+        let hinted = matches!(self.threads[place].wait, Wait::Hint(mutex) if mutex == id);
+        if !hinted || place == caller {
+            return Err(Longer::Way);
+        }
+        let (now, semaphore) = (now(), &mut self.semaphores[id]);
+        (semaphore.count, semaphore.owner) = (1, ThreadId::NONE);
+        let c = &mut self.threads[caller];
+        c.held = semaphore.next_held;
+        c.put_result(0);
+        s.pass(&mut self.threads, caller, place, now);
+        let resumed = self.threads[place].resume();
+        Ok(self.passed(place, resumed, now))
+    }
+
+    /// `SemUnlock` of a counting semaphore for which somebody waits who will lock a mutex: who holds
+    /// that runs in its place. If that is the caller, who stays, the way leads `across`.
+    #[inline(always)]
+    fn signal_for_lock(
+        &mut self,
+        waiter: ThreadId,
+        across: Crossing,
+        now: impl FnOnce() -> Nanos,
+    ) -> Result<Decision, Longer> {
+        let run = self.who_runs_for(waiter);
+        let caller = self.running();
+        if run.is_none() {
+            return Err(Longer::Way);
+        }
+        if run == caller {
+            return Err(Longer::Across(across));
+        }
+        let now = now();
+        self.threads[caller].put_result(0);
+        self.join_ready(waiter, run, 0, now);
+        let resumed = self.threads[run].resume();
+        Ok(self.passed(run, resumed, now))
     }
 
     /// `CvSignal` to the only one who waits, is more urgent, and finds its mutex free.
@@ -170,6 +225,9 @@ impl Kernel<'_> {
         let across = Crossing::Send(receiver);
         is_first(s, &mut self.vcpus, &threads, receiver, across)?;
         let r = &mut threads[receiver];
+        if !matches!(r.after, Wait::Nothing) {
+            return Err(Longer::Across(across));
+        }
         let bytes = r.message.get_mut(..length as usize).ok_or(Longer::Way)?;
         m.copy_in(address, bytes).map_err(|_| Longer::BadAddress(address))?;
         let now = now();
@@ -192,12 +250,14 @@ impl Kernel<'_> {
         let [handle, deadline, hint, ..] = a;
         let id = self.semaphore(handle).ok_or(Longer::Way)?;
         let semaphore = &mut self.semaphores[id];
-        if semaphore.count > 0 || deadline != Nanos::FOREVER.0 || hint != NO_HINT {
+        if semaphore.count > 0 || deadline != Nanos::FOREVER.0 {
             return Err(Longer::Way);
         }
-        let (s, mut threads) = (&mut self.scheduler, self.threads.again());
-        let caller = s.running;
         if !semaphore.mutex {
+            let after = self.after_wait(hint);
+            let semaphore = &mut self.semaphores[id];
+            let (s, mut threads) = (&mut self.scheduler, self.threads.again());
+            let caller = s.running;
             if semaphore.waiters.head.is_some() {
                 return Err(Longer::Way);
             }
@@ -205,12 +265,14 @@ impl Kernel<'_> {
             let next = next_in_line(s, &mut self.vcpus, caller, &threads, across)?;
             let now = now();
             semaphore.waiters.head = caller;
-            let resumed =
-                go(s, &mut self.vcpus, &mut threads, (caller, next), (Wait::Semaphore(id), 0), now);
+            let waits = (Wait::Semaphore(id), after, 0);
+            let resumed = go(s, &mut self.vcpus, &mut threads, (caller, next), waits, now);
             return Ok(self.passed(next, resumed, now));
         }
         let owner = semaphore.owner;
-        if s.place != caller || owner == caller || !s.plain {
+        let (s, mut threads) = (&mut self.scheduler, self.threads.again());
+        let caller = s.running;
+        if s.place != caller || owner == caller || !s.plain || hint != NO_HINT {
             return Err(Longer::Way);
         }
         if !threads[owner].can_go_on() {
@@ -235,17 +297,19 @@ impl Kernel<'_> {
         let id = self.mailbox(handle).ok_or(Longer::Way)?;
         let mailbox = &mut self.mailboxes[id];
         let there = mailbox.first.is_some() || mailbox.receivers.head.is_some();
-        if there || address == 0 || deadline != Nanos::FOREVER.0 || hint != NO_HINT {
+        if there || address == 0 || deadline != Nanos::FOREVER.0 {
             return Err(Longer::Way);
         }
+        let after = self.after_wait(hint);
+        let mailbox = &mut self.mailboxes[id];
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let caller = s.running;
         let across = Crossing::Receive(id);
         let next = next_in_line(s, &mut self.vcpus, caller, &threads, across)?;
         let now = now();
         mailbox.receivers.head = caller;
-        let resumed =
-            go(s, &mut self.vcpus, &mut threads, (caller, next), (Wait::Receive(id), address), now);
+        let waits = (Wait::Receive(id), after, address);
+        let resumed = go(s, &mut self.vcpus, &mut threads, (caller, next), waits, now);
         Ok(self.passed(next, resumed, now))
     }
 
@@ -259,6 +323,7 @@ impl Kernel<'_> {
         let waits =
             receiver.is_some() && mailbox.event.is_none() && s.payer.is_none() && s.eligible == 0;
         let across = Crossing::Send(receiver);
+        let waits = waits && matches!(threads[receiver].after, Wait::Nothing);
         if !waits || is_first(s, &mut self.vcpus, &threads, receiver, across).is_err() {
             self.arrived(id, length, priority);
             return false;
@@ -349,11 +414,11 @@ fn go(
     vcpus: &mut Pool<'_, Vcpu>,
     threads: &mut Pool<'_, Thread>,
     (caller, next): (ThreadId, ThreadId),
-    (wait, deliver_to): (Wait, u64),
+    (wait, after, deliver_to): (Wait, Wait, u64),
     now: Nanos,
 ) -> Resumed {
     let c = &mut threads[caller];
-    (c.state, c.wait, c.after) = (State::Blocked, wait, Wait::Nothing);
+    (c.state, c.wait, c.after) = (State::Blocked, wait, after);
     c.deliver_to = deliver_to;
     s.queue(vcpus).go(c.priority);
     s.place = next;

@@ -41,25 +41,37 @@ impl Things {
         }
     }
 
+    /// The mutex that the running thread took last and still holds.
+    fn held(&self, sys: &Sys<'_>) -> Option<u64> {
+        let held = sys.host.kernel.threads[sys.running()].held;
+        self.mutexes.into_iter().find(|mutex| held.is_some() && *mutex as u16 == held.index())
+    }
+
     /// A call with words that mostly make sense.
-    fn call(&self, random: &mut Random, at: u64, later: u64) -> (Call, Vec<u64>) {
+    fn call(
+        &self,
+        random: &mut Random,
+        at: u64,
+        later: u64,
+        held: Option<u64>,
+    ) -> (Call, Vec<u64>) {
         let pick = |random: &mut Random, of: [u64; 2]| of[random.below(2) as usize];
         let deadline = if random.one_in(6) { later } else { FOREVER };
         let mutex = pick(random, self.mutexes);
         let semaphore = pick(random, self.semaphores);
         let mailbox = pick(random, self.mailboxes);
-        let hint = if random.one_in(6) { mutex } else { NO_HINT };
+        let hint = if random.one_in(3) { mutex } else { NO_HINT };
         // Sometimes a place that the process does not have.
         let place = if random.one_in(200) { 8 } else { at };
-        match random.below(18) {
+        match random.below(19) {
             16 | 17 => (Call::EventWait, vec![self.chime, deadline, hint]),
             0 => (Call::SleepUntil, vec![later, hint]),
-            1 | 2 => (Call::Yield, vec![]),
+            1 | 2 | 18 => (Call::Yield, vec![]),
             3 | 4 => (Call::SemLock, vec![mutex, deadline, hint]),
             5 | 6 => (Call::SemUnlock, vec![mutex]),
             7 => (Call::SemLock, vec![semaphore, deadline, hint]),
             8 | 9 => (Call::SemUnlock, vec![semaphore]),
-            10 => (Call::CvWait, vec![self.condition, mutex, deadline]),
+            10 => (Call::CvWait, vec![self.condition, held.unwrap_or(mutex), deadline]),
             11 => (Call::CvSignal, vec![self.condition, random.below(3)]),
             12 | 13 => (Call::MboxSend, vec![mailbox, place, random.below(20), 1, NOW]),
             14 => (Call::MboxReceive, vec![mailbox, place, deadline, hint]),
@@ -67,6 +79,26 @@ impl Things {
                 let [send, receive] = self.mailboxes;
                 (Call::MboxCall, vec![send, place, random.below(20) * ROOM, receive, deadline])
             }
+        }
+    }
+
+    /// A call of a thread that locks, says before that it will, or waits for a change. Some threads
+    /// never wait for others.
+    fn contend(
+        &self,
+        random: &mut Random,
+        thread: ThreadId,
+        held: Option<u64>,
+    ) -> (Call, Vec<u64>) {
+        let ([mutex, _], [signal, _]) = (self.mutexes, self.semaphores);
+        let waits = !thread.index().is_multiple_of(3);
+        match (random.below(4), held) {
+            (0 | 1, None) if waits => (Call::SemLock, vec![signal, FOREVER, mutex]),
+            (0 | 1, Some(mutex)) if waits => (Call::CvWait, vec![self.condition, mutex, FOREVER]),
+            (2, Some(mutex)) => (Call::SemUnlock, vec![mutex]),
+            (3, _) => (Call::CvSignal, vec![self.condition, 1]),
+            (_, Some(_)) => (Call::SemUnlock, vec![signal]),
+            (_, None) => (Call::SemLock, vec![mutex, FOREVER, NO_HINT]),
         }
     }
 
@@ -99,7 +131,7 @@ fn seen(sys: &mut Sys<'_>, outcome: Outcome) -> Seen {
 }
 
 /// Five threads, of few priorities, for 200 moves, after a number of entries more.
-fn play(seed: u64, before: u64) -> (Vec<Seen>, BTreeMap<CallNumber, u64>) {
+fn play(seed: u64, before: u64) -> (Vec<Seen>, BTreeMap<CallNumber, u64>, u64) {
     lab::with(&plan(), |sys| {
         let mut random = Random::new(seed);
         let things = Things::open(sys);
@@ -108,7 +140,7 @@ fn play(seed: u64, before: u64) -> (Vec<Seen>, BTreeMap<CallNumber, u64>) {
             sys.spawn(1 + random.below(levels) as u8);
         }
         (0..before).for_each(|_| sys.host.enter(Cause::Timer));
-        let mut moves = Vec::new();
+        let (mut moves, mut hinted) = (Vec::new(), 0);
         for step in 0..200u64 {
             let later = sys.host.now.0 + 1 + random.below(50);
             if random.one_in(10) {
@@ -126,19 +158,37 @@ fn play(seed: u64, before: u64) -> (Vec<Seen>, BTreeMap<CallNumber, u64>) {
             // Each thread has a place of its own for its messages.
             let at = sys.address(0x100 * u64::from(sys.running().index() + 1));
             sys.poke(at, &[step as u8; 20]);
-            let (call, words) = things.call(&mut random, at, later);
+            let held = things.held(sys);
+            let (call, words) = match random.below(if seed.is_multiple_of(2) { 5 } else { 1 }) {
+                0 => things.call(&mut random, at, later, held),
+                _ => things.contend(&mut random, sys.running(), held),
+            };
+            let before = short_ways(sys);
             let outcome = sys.call(call, &words);
+            hinted += (short_ways(sys) - before) * u64::from(by_a_hint(sys));
             moves.push(seen(sys, outcome));
         }
-        (moves, sys.host.shortcuts.clone())
+        (moves, sys.host.shortcuts.clone(), hinted)
     })
+}
+
+/// Returns how many calls went a short way.
+fn short_ways(sys: &Sys<'_>) -> u64 {
+    sys.host.shortcuts.values().sum()
+}
+
+/// Returns whether a thread runs in the place of one that will lock its mutex.
+fn by_a_hint(sys: &Sys<'_>) -> bool {
+    let (kernel, place) = (&sys.host.kernel, sys.host.kernel.scheduler.place);
+    place != sys.running() && matches!(kernel.threads[place].wait, Wait::Hint(_))
 }
 
 #[test]
 fn a_short_way_leads_where_the_long_way_leads() {
-    let mut taken = BTreeMap::<CallNumber, u64>::new();
+    let (mut taken, mut hinted) = (BTreeMap::<CallNumber, u64>::new(), 0);
     for seed in 0..600 {
-        let [(one, first), (other, second)] = [0, 1].map(|before| play(seed, before));
+        let [(one, first, h1), (other, second, h2)] = [0, 1].map(|before| play(seed, before));
+        hinted += h1 + h2;
         let differ = one.iter().zip(&other).position(|(a, b)| a != b);
         let at = differ.unwrap_or(0);
         assert_eq!(differ, None, "seed {seed}: {:#?}\n{:#?}", one[at], other[at]);
@@ -147,6 +197,7 @@ fn a_short_way_leads_where_the_long_way_leads() {
             *taken.entry(call).or_default() += times;
         }
     }
+    assert!(hinted > 20, "{hinted} short ways to a thread with a hint");
     // `MboxCall` has its short way in `exchange`.
     let short = [Call::Yield, Call::SemLock, Call::SemUnlock, Call::CvSignal];
     for call in short.iter().chain(&[Call::MboxSend, Call::MboxReceive]) {
@@ -193,7 +244,7 @@ fn in_time(sys: &mut Sys<'_>, mut seen: Seen) -> Seen {
 }
 
 /// Six threads on two VCPUs and on none, for 300 moves that take time.
-fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, u64) {
+fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, [u64; 3]) {
     lab::with(&on_vcpus(seed), |sys| {
         let mut random = Random::new(seed);
         let things = Things::open(sys);
@@ -207,7 +258,7 @@ fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, u64) {
             sys.call(Call::ThreadCreate, &[0x1000, 0, priority, 0, vcpu]);
         }
         (0..before).for_each(|_| sys.host.enter(Cause::Timer));
-        let (mut moves, mut ways) = (Vec::new(), Ways::new());
+        let (mut moves, mut ways, mut hinted) = (Vec::new(), Ways::new(), 0);
         // Much of what is done takes less time than is spared for a switch.
         let pause = [200 * US, 2 * US][seed as usize / 2 % 2];
         for step in 0..300u64 {
@@ -229,14 +280,17 @@ fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, u64) {
             }
             let at = sys.address(0x100 * u64::from(sys.running().index() + 1));
             sys.poke(at, &[step as u8; 20]);
-            let (call, words) = match random.below(if seed % 5 < 2 { 2 } else { 20 }) {
-                0 => things.exchange(&mut random, at),
-                _ => things.call(&mut random, at, later),
+            let held = things.held(sys);
+            let (call, words) = match (random.below(20), seed % 5) {
+                (0, _) | (..=9, 0 | 1) => things.exchange(&mut random, at),
+                (..=14, 2) => things.contend(&mut random, sys.running(), held),
+                _ => things.call(&mut random, at, later, held),
             };
             let short = |sys: &Sys<'_>| sys.host.shortcuts.get(&call).copied().unwrap_or(0);
             let (payer, before) = (sys.host.kernel.payer(), short(sys));
             let outcome = sys.call(call, &words);
             let (taken, crossed) = (short(sys) - before, sys.host.kernel.payer() != payer);
+            hinted += taken * u64::from(by_a_hint(sys));
             let way = ways.entry(call).or_default();
             (way.0, way.1) = (way.0 + taken, way.1 + taken * u64::from(crossed));
             let state = seen(sys, outcome);
@@ -249,26 +303,29 @@ fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, u64) {
         let used = kernel.threads.ids().map(of).collect();
         let accounts = kernel.vcpus.ids().map(|id| kernel.account_of(id)).collect();
         check_books(kernel, now);
-        (moves, (used, accounts), ways, sys.host.plain_interrupts)
+        (moves, (used, accounts), ways, [sys.host.plain_interrupts, sys.host.plain_alarms, hinted])
     })
 }
 
 #[test]
 fn on_vcpus_a_short_way_leads_where_the_long_way_leads_and_costs_the_same_budget() {
-    let (mut taken, mut interrupts) = (Ways::new(), 0);
+    let (mut taken, mut others) = (Ways::new(), [0; 3]);
     for seed in 0..1_000 {
         let [one, other] = [0, 1].map(|before| play_on_vcpus(seed, before));
         let differ = one.0.iter().zip(&other.0).position(|(a, b)| a != b);
         let at = differ.unwrap_or(0);
         assert_eq!(differ, None, "seed {seed} {at}: {}", difference(&one.0[at], &other.0[at]));
         assert_eq!(one.1, other.1, "seed {seed}");
-        interrupts += one.3 + other.3;
+        others = [0, 1, 2].map(|which| others[which] + one.3[which] + other.3[which]);
         for (call, times) in one.2.into_iter().chain(other.2) {
             let sum = taken.entry(call).or_default();
             (sum.0, sum.1) = (sum.0 + times.0, sum.1 + times.1);
         }
     }
+    let [interrupts, alarms, hinted] = others;
+    assert!(alarms > 500, "{alarms} sleepers ran at once");
     assert!(interrupts > 100, "{interrupts} interrupts went to their threads at once");
+    assert!(hinted > 20, "{hinted} short ways to a thread with a hint");
     let within = [Call::Yield, Call::SemLock];
     let across = [Call::SemUnlock, Call::CvSignal, Call::MboxSend, Call::MboxReceive];
     for call in within.iter().chain(&across).chain(&[Call::MboxCall]) {

@@ -39,6 +39,9 @@ impl LocalApic {
     }
 }
 
+/// Stands for the mask of a message that has none (MSI): it is written and never read.
+pub static mut NO_MASK: u32 = 0;
+
 /// Lets a message through, or holds it back: what comes meanwhile is sent later. `mask` is the last
 /// word of its entry in the device's table.
 pub fn set_message(mask: *mut u32, enabled: bool) {

@@ -25,6 +25,17 @@ pub unsafe fn in8(port: u16) -> u8 {
     value
 }
 
+/// Reads four bytes from an I/O port.
+///
+/// # Safety
+/// As for [`in8`].
+pub unsafe fn in32(port: u16) -> u32 {
+    let value;
+    // SAFETY: the caller vouches for the port.
+    unsafe { asm!("in eax, dx", in("dx") port, out("eax") value, options(nomem, nostack)) }
+    value
+}
+
 /// Writes a block of bytes to an I/O port.
 ///
 /// # Safety

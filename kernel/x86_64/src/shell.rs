@@ -272,9 +272,12 @@ impl Shell {
             self.noted = cause;
         }
         let now = self.clock.now();
-        if let Cause::Irq(device) = cause
-            && self.kernel.interrupt_plainly(&mut self.metal, device, now)
-        {
+        let plainly = match cause {
+            Cause::Irq(device) => self.kernel.interrupt_plainly(&mut self.metal, device, now),
+            Cause::Timer => self.kernel.expire_plainly(now),
+            _ => false,
+        };
+        if plainly {
             return self.resume();
         }
         self.kernel.happen(&mut self.metal, now, cause);

@@ -12,6 +12,7 @@ extern crate alloc;
 
 pub mod bus;
 pub mod candump;
+pub mod canlib;
 pub mod dbc;
 pub mod decode;
 pub mod exchange;

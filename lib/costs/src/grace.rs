@@ -17,7 +17,7 @@
 //! A promise to others holds if `plan` charges at least what is free, whatever a switch takes: the
 //! rest is inside a budget that `plan` counts anyway. That is asserted below. A promise to the VCPU
 //! itself has to subtract from its budget what a switch takes beyond the grace:
-//! [`Lost`](crate::Lost). So the grace is the longest counted path after which another thread goes
+//! [`KernelTimes::lost`](crate::KernelTimes::lost). So the grace is the longest counted path after which another thread goes
 //! on, at the clock of the description, but for the end of a process. Time that `plan` counts once
 //! is cheaper than budget that each VCPU must have in reserve for the beginnings of all above it.
 //! The archive tells the kernel how long it is: a kernel that had it in its code would be another

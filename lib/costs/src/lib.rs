@@ -27,7 +27,7 @@ pub use grace::{INTERRUPT_GRACE, SWITCH_GRACE};
 pub use limits::{Counts, KERNEL};
 pub use overheads::Prices;
 pub use section::{Dimensions, Round, Tables};
-pub use times::{KernelTimes, Lost};
+pub use times::KernelTimes;
 
 /// The kernel's servers can count every value that the archive may declare.
 const _: () = assert!(diapason_abi::archive::PERIOD_MAX.0 <= diapason_vcpu::PERIOD_MAX.0);

@@ -53,13 +53,7 @@ pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
     core.system.overrun = prices.overrun();
     core.system.switch = prices.switch;
     core.system.open = described.processes.iter().any(|process| process.vcpus > 0);
-    let lost = costs.lost();
-    core.system.losses = Losses {
-        begin: Nanos::ZERO,
-        preemption: Nanos::ZERO,
-        interrupt: lost.interrupt,
-        rare: lost.longest,
-    };
+    core.system.losses = Losses { rare: costs.lost(), ..Losses::default() };
     core
 }
 

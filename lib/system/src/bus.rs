@@ -131,7 +131,7 @@ fn transfers(table: &mut Table<'_, '_>) -> Option<DeclaredTransfers> {
 fn guarantee(table: &mut Table<'_, '_>) -> Option<Guarantee> {
     let bytes = number(table, "bytes", 1..=BYTES_MAX.into(), " of a transfer");
     let slots = number(table, "within", 1..=GUARANTEE_SLOTS_MAX.into(), ", slots of its bus");
-    match (table.get("bytes").is_some(), table.get("within").is_some()) {
+    match (table.has("bytes"), table.has("within")) {
         (true, false) => table.needs("within", "add `within = 8`: the slots it may take"),
         (false, true) => table.needs("bytes", "add `bytes = 4096`: the bytes of a transfer"),
         _ => {}

@@ -172,7 +172,7 @@ fn message(raw: Raw<'_>, report: &mut Report) -> DeclaredMessage {
     let bus = keys::required(table, "bus", "the `[[can]]` that carries it");
     let process = table.text("process", "process = \"control\"");
     let node = table.text("node", "node = \"engine-unit\"");
-    if process.is_none() && node.is_none() && table.get("process").is_none() {
+    if process.is_none() && node.is_none() && !table.has("process") {
         let help = "add `node = \"…\"`, the unit that sends it, or `process = \"…\"` of this host";
         table.needs("node", help);
     }

@@ -1,6 +1,7 @@
 //! Problems found in a description, and how they are shown: the place, what is wrong there, and
 //! what to change.
 
+use crate::known::KnownKey;
 use crate::source::{Lines, Source, Span};
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::collections::BTreeSet;
@@ -119,7 +120,11 @@ fn visible(text: &str) -> String {
 
 /// Where the stages put what they find.
 #[derive(Debug, Default)]
-pub(crate) struct Report(Vec<Problem>);
+pub(crate) struct Report {
+    problems: Vec<Problem>,
+    /// The keys that the reader asked for.
+    keys: Vec<KnownKey>,
+}
 
 impl Report {
     /// Returns a report without problems.
@@ -129,12 +134,24 @@ impl Report {
 
     /// Adds a problem to the report.
     pub fn push(&mut self, problem: Problem) {
-        self.0.push(problem);
+        self.problems.push(problem);
+    }
+
+    /// Notes that a table may have a key.
+    pub fn note_key(&mut self, key: KnownKey) {
+        if !self.keys.contains(&key) {
+            self.keys.push(key);
+        }
+    }
+
+    /// Returns the keys that the reader asked for.
+    pub fn into_keys(self) -> Vec<KnownKey> {
+        self.keys
     }
 
     /// Returns whether there are no problems.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.problems.is_empty()
     }
 
     /// Drops what may only follow from the syntax errors: absences, whatever stands in their lines,
@@ -142,11 +159,11 @@ impl Report {
     pub fn keep_what_syntax_cannot_have_caused(&mut self, text: &str) {
         let lines = Lines::of(text);
         let line = |span: &Span| lines.number(span.start);
-        let broken = self.0.iter().filter(|problem| problem.is_syntax);
+        let broken = self.problems.iter().filter(|problem| problem.is_syntax);
         let broken: BTreeSet<usize> = broken.map(|problem| line(&problem.span)).collect();
-        let swallowing = self.0.iter().filter(|problem| problem.swallows);
+        let swallowing = self.problems.iter().filter(|problem| problem.swallows);
         let end = swallowing.map(|problem| problem.span.start).min().unwrap_or(usize::MAX);
-        self.0.retain(|problem| {
+        self.problems.retain(|problem| {
             let independent = !problem.is_absence && !broken.contains(&line(&problem.span));
             problem.is_syntax || (independent && problem.span.start < end)
         });
@@ -176,9 +193,15 @@ pub struct Item<'a> {
 
 impl Diagnostics {
     pub(crate) fn new(source: Source, report: Report) -> Diagnostics {
-        let mut problems = report.0;
+        let mut problems = report.problems;
         problems.sort_by_key(|problem| problem.span.start);
         Diagnostics { source, problems }
+    }
+
+    /// Returns the name of the file that they are about, as it was given.
+    #[must_use]
+    pub fn file_name(&self) -> &str {
+        &self.source.file_name
     }
 
     /// Returns each problem in short, in the order of the text.

@@ -178,7 +178,7 @@ pub fn parse_any(
 }
 
 /// Returns whether a text lists hosts instead of describing one.
-fn lists_hosts(table: &DeTable<'_>) -> bool {
+pub(crate) fn lists_hosts(table: &DeTable<'_>) -> bool {
     let has = |key: &&str| table.contains_key(*key);
     ["host", "cable", "network"].iter().any(has) && !table.contains_key("system")
 }
@@ -224,7 +224,7 @@ pub(crate) struct Declared {
     pub network: DeclaredNetwork,
 }
 
-fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) -> Declared {
+pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) -> Declared {
     let raw = Raw { entries: table.get_ref(), place: 0..0 };
     let mut top = Table::new("a list of hosts", "list of hosts", raw, report);
     let (hosts, cables, of_all) = (top.list("host"), top.list("cable"), top.get("network"));

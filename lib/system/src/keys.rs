@@ -15,7 +15,7 @@ const SLOT: u64 = layout::SLOT;
 /// so that what refers to it is not reported too.
 pub(crate) fn name(table: &mut Table<'_, '_>) -> At<String> {
     let nothing = At::new(String::new(), table.place());
-    if table.get("name").is_none() {
+    if !table.has("name") {
         table.needs("name", "add `name = \"…\"`: how the rest of the system calls it");
         return nothing;
     }
@@ -50,7 +50,7 @@ pub(crate) fn clock(table: &mut Table<'_, '_>) -> Option<u64> {
 
 /// Returns a size that must be given.
 pub(crate) fn required_size(table: &mut Table<'_, '_>, help: &str) -> u64 {
-    if table.get("size").is_none() {
+    if !table.has("size") {
         table.needs("size", help);
         return PAGE_BYTES;
     }

@@ -28,7 +28,7 @@ const TIME_MAX: u64 = 1_000_000_000_000;
 pub(crate) fn pipe(raw: Raw<'_>, report: &mut Report) -> DeclaredPipe {
     let mut table = Table::new("[[pipe]]", "pipe", raw, report);
     let name = keys::name(&mut table);
-    let way = if table.get("to").is_some() { Way::ToDevice } else { Way::FromDevice };
+    let way = if table.has("to") { Way::ToDevice } else { Way::FromDevice };
     let Words { device, process, ends, .. } = words(way);
     let usb = required(&mut table, device, ends[0]);
     let process = required(&mut table, process, ends[1]);

@@ -102,7 +102,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
 /// `[system]`, if it is there and a table.
 fn system_table<'t>(top: &mut Table<'t, '_>) -> Option<Raw<'t>> {
     const HELP: &str = "begin with `[system]` and, in the next line, `name = \"engine\"`";
-    if top.get("system").is_none() {
+    if !top.has("system") {
         let title = "the description has no `[system]`";
         top.report.push(Problem::new(&(0..0), title, HELP).absence());
     }
@@ -224,7 +224,7 @@ fn count(table: &mut Table<'_, '_>, key: &'static str, least: u64, most: u64) ->
 }
 
 fn priority(table: &mut Table<'_, '_>) -> u8 {
-    if table.get("priority").is_none() {
+    if !table.has("priority") {
         table.needs("priority", "add `priority = 40`: 0 is least urgent, 63 most");
         return 0;
     }
@@ -318,7 +318,7 @@ fn condition(raw: Raw<'_>, report: &mut Report) -> Named<()> {
 fn mailbox(raw: Raw<'_>, report: &mut Report) -> Named<u16> {
     let mut table = Table::new("[[mailbox]]", "mailbox", raw, report);
     let name = name(&mut table);
-    let what = if table.get("messages").is_some() {
+    let what = if table.has("messages") {
         count(&mut table, "messages", 1, u64::from(MESSAGES_MAX)).unwrap_or(1)
     } else {
         table.needs("messages", "add `messages = 8`: the most it holds before senders wait");

@@ -2,6 +2,7 @@
 //! default. A key that nobody read by the end is an unknown key.
 
 use crate::diagnostics::{Problem, Report};
+use crate::known::{KnownKey, ValueKind};
 use crate::limits::PAGE_BYTES;
 use crate::source::{At, Span};
 use crate::suggest::{listed, nearest};
@@ -47,17 +48,33 @@ impl<'t, 'r> Table<'t, 'r> {
         }
     }
 
-    /// Returns the entry with this key, and notes that the key is known.
+    /// Returns the entry with this key, whose value may be of any type.
     pub fn get(&mut self, key: &'static str) -> Option<Entry<'t>> {
+        self.take(key, ValueKind::Any)
+    }
+
+    /// Returns whether there is an entry with this key.
+    pub fn has(&mut self, key: &'static str) -> bool {
+        self.know(key).is_some()
+    }
+
+    /// Returns the entry with this key, and notes that the key is known.
+    fn know(&mut self, key: &'static str) -> Option<Entry<'t>> {
         if !self.asked.contains(&key) {
             self.asked.push(key);
         }
         self.raw.entries.get(key)
     }
 
+    /// Returns the entry with this key, and notes what its value has to be.
+    fn take(&mut self, key: &'static str, kind: ValueKind) -> Option<Entry<'t>> {
+        self.report.note_key(KnownKey { table: self.header, key, kind });
+        self.know(key)
+    }
+
     /// Reads a list of tables, written `[[key]]`.
     pub fn list(&mut self, key: &'static str) -> Vec<Raw<'t>> {
-        let Some(entry) = self.get(key) else { return Vec::new() };
+        let Some(entry) = self.take(key, ValueKind::Tables) else { return Vec::new() };
         match entry.get_ref() {
             DeValue::Array(array) => {
                 array.iter().filter_map(|element| self.element(key, element)).collect()
@@ -113,7 +130,7 @@ impl<'t, 'r> Table<'t, 'r> {
 
     /// Reads a text; `example` shows how the key is written.
     pub fn text(&mut self, key: &'static str, example: &str) -> Option<At<String>> {
-        let entry = self.get(key)?;
+        let entry = self.take(key, ValueKind::Text)?;
         let text = entry.get_ref().as_str();
         if text.is_none() {
             self.wrong_type(key, entry, "a text in quotes", example);
@@ -141,7 +158,7 @@ impl<'t, 'r> Table<'t, 'r> {
 
     /// Returns `true` or `false`.
     pub fn flag(&mut self, key: &'static str) -> Option<bool> {
-        let entry = self.get(key)?;
+        let entry = self.take(key, ValueKind::Flag)?;
         let flag = entry.get_ref().as_bool();
         if flag.is_none() {
             self.wrong_type(key, entry, "`true` or `false`", &format!("{key} = true"));
@@ -151,7 +168,7 @@ impl<'t, 'r> Table<'t, 'r> {
 
     /// Reads a list of lists of texts.
     pub fn lists(&mut self, key: &'static str, example: &str) -> Vec<At<Vec<At<String>>>> {
-        let Some(entry) = self.get(key) else { return Vec::new() };
+        let Some(entry) = self.take(key, ValueKind::NameLists) else { return Vec::new() };
         let Some(array) = entry.get_ref().as_array() else {
             self.wrong_type(key, entry, "a list of lists of names", example);
             return Vec::new();
@@ -175,7 +192,7 @@ impl<'t, 'r> Table<'t, 'r> {
 
     /// Reads a list of texts.
     pub fn texts(&mut self, key: &'static str, example: &str) -> Vec<At<String>> {
-        let Some(entry) = self.get(key) else { return Vec::new() };
+        let Some(entry) = self.take(key, ValueKind::Names) else { return Vec::new() };
         self.names(key, entry, example)
     }
 
@@ -201,7 +218,7 @@ impl<'t, 'r> Table<'t, 'r> {
         words: &[(&str, T)],
         hint: &str,
     ) -> Option<At<T>> {
-        let entry = self.get(key)?;
+        let entry = self.take(key, ValueKind::of_words(words.iter().map(|(word, _)| *word)))?;
         let names = || words.iter().map(|(word, _)| *word);
         let example = format!("{key} = \"{}\"", names().next().unwrap_or(""));
         let Some(text) = entry.get_ref().as_str() else {
@@ -227,7 +244,7 @@ impl<'t, 'r> Table<'t, 'r> {
         range: RangeInclusive<u64>,
         hint: &str,
     ) -> Option<At<u64>> {
-        let entry = self.get(key)?;
+        let entry = self.take(key, ValueKind::Number(range.clone()))?;
         let example = format!("{key} = {}", range.start().max(&1));
         self.within(key, entry, (&range, hint), ("a whole number", &example))
     }
@@ -239,7 +256,9 @@ impl<'t, 'r> Table<'t, 'r> {
         range: RangeInclusive<u64>,
         hint: &str,
     ) -> Vec<At<u64>> {
-        let Some(entry) = self.get(key) else { return Vec::new() };
+        let Some(entry) = self.take(key, ValueKind::Numbers(range.clone())) else {
+            return Vec::new();
+        };
         let (what, example) = ("a list of whole numbers", format!("{key} = [{}]", range.start()));
         let Some(array) = entry.get_ref().as_array() else {
             self.wrong_type(key, entry, what, &example);
@@ -268,7 +287,7 @@ impl<'t, 'r> Table<'t, 'r> {
 
     /// Up to `most` integers of 64 bits, with or without sign.
     pub fn words(&mut self, key: &'static str, most: usize) -> Vec<u64> {
-        let Some(entry) = self.get(key) else { return Vec::new() };
+        let Some(entry) = self.take(key, ValueKind::Integers) else { return Vec::new() };
         let example = format!("{key} = [1, 2]");
         let Some(array) = entry.get_ref().as_array() else {
             self.wrong_type(key, entry, "a list of integers", &example);
@@ -316,7 +335,7 @@ impl<'t, 'r> Table<'t, 'r> {
 
     /// Reads a number of bytes in `range`, in whole pages.
     pub fn size(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<At<u64>> {
-        let entry = self.get(key)?;
+        let entry = self.take(key, ValueKind::Size)?;
         let bytes = match entry.get_ref() {
             DeValue::String(text) => self.size_of_text(entry, text)?,
             _ => self.integer(key, entry, "a size", &format!("{key} = \"64K\""))?,
@@ -345,13 +364,13 @@ impl<'t, 'r> Table<'t, 'r> {
 
     /// Reads a time in ns, in `range`.
     pub fn duration(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<At<u64>> {
-        let entry = self.get(key)?;
+        let entry = self.take(key, ValueKind::Duration)?;
         self.time(key, entry, &range)
     }
 
     /// Reads a time in ns, in `range`, or a list of such times.
     pub fn durations(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Vec<At<u64>> {
-        let Some(entry) = self.get(key) else { return Vec::new() };
+        let Some(entry) = self.take(key, ValueKind::Durations) else { return Vec::new() };
         match entry.get_ref().as_array() {
             Some(list) => list.iter().filter_map(|each| self.time(key, each, &range)).collect(),
             None => self.time(key, entry, &range).into_iter().collect(),

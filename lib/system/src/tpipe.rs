@@ -28,7 +28,7 @@ use diapason_contract::{threads, tuned};
 pub(crate) fn tpipe(raw: Raw<'_>, report: &mut Report) -> DeclaredTpipe {
     let mut table = Table::new("[[tpipe]]", "tuned pipe", raw, report);
     let name = keys::name(&mut table);
-    let writes = table.get("to").is_some();
+    let writes = table.has("to");
     let [device, opens] = if writes { ["to", "writer"] } else { ["from", "reader"] };
     let usb = required(&mut table, device, "the `[[usb]]` device of its messages");
     let process = required(&mut table, opens, "the `[[process]]` that may open it");

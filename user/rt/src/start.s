@@ -115,9 +115,14 @@ _start:
     mov r11, rcx
     lea rdi, [rip + __data_start]
     lea rsi, [rip + __data_start + {DATA_IMAGE}]
-    mov ecx, offset __data_words
+    lea rcx, [rip + __data_end]
+    sub rcx, rdi
+    shr rcx, 3
     rep movsq
-    mov ecx, offset __bss_words
+    # rdi is the end of the data, where the rest begins.
+    lea rcx, [rip + __bss_end]
+    sub rcx, rdi
+    shr rcx, 3
     xor eax, eax
     rep stosq
     mov rdi, r9

@@ -7,13 +7,16 @@
 
 mod alarms;
 mod chains;
+mod clock;
 mod concentrator;
+mod controllers;
 mod cores;
 mod devices;
 mod engine;
 mod faults;
 mod flood;
 mod hosts;
+mod image;
 mod inflicted;
 pub mod observed;
 mod paths;
@@ -30,6 +33,7 @@ use observed::Observed;
 
 use crate::tally::Tally;
 use diapason::describe::describe;
+use diapason::hardware::Hardware;
 use diapason::metal::Built;
 use diapason::session::{RECORD_BYTES, Session};
 use diapason::surroundings::Functions;
@@ -75,6 +79,8 @@ pub(crate) struct QemuTest {
     /// time.
     pub works: bool,
     pub machine: Machine,
+    /// The PC that QEMU is.
+    pub hardware: Hardware,
     /// On the simulator: the devices around it, if not those of the description.
     pub among: Option<fn() -> Functions>,
     /// Checks the observations, one per boot, and returns the broken property.
@@ -99,6 +105,7 @@ impl QemuTest {
             faults: &[],
             works: false,
             machine: Machine::Qemu,
+            hardware: Hardware::USUAL,
             among: None,
             check,
         }
@@ -127,6 +134,7 @@ impl QemuTest {
         };
         let mut session =
             Session::assemble(system, built.clone(), options).map_err(|f| f.to_string())?;
+        session.hardware = self.hardware;
         if let Some(alter) = self.alter {
             alter(&mut session.archive);
         }
@@ -159,10 +167,12 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// The tests by topic.
-fn topics() -> [&'static [QemuTest]; 15] {
+fn topics() -> [&'static [QemuTest]; 17] {
     [
         alarms::TESTS,
         chains::TESTS,
+        clock::TESTS,
+        controllers::TESTS,
         concentrator::TESTS,
         devices::TESTS,
         engine::TESTS,
@@ -189,6 +199,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     }
     hosts::run(workspace, built, part, tally);
     cores::run(workspace, built, part, tally);
+    image::run(workspace, built, part, tally);
     theft::run(workspace, built, part, tally);
 }
 

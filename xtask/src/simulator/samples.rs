@@ -164,7 +164,8 @@ fn hidden(line: &str) -> String {
 fn shape(line: &str) -> String {
     let line = hidden(line);
     let words = line.split_whitespace().map(|word| {
-        let is_number = word.starts_with(|c: char| c.is_ascii_digit());
+        let quoted = word.trim_start_matches(['"', '`']);
+        let is_number = quoted.starts_with(|c: char| c.is_ascii_digit());
         let is_rule = word.bytes().all(|byte| byte == b'-');
         let is_unit = ["ns", "us", "ms", "s"].contains(&word);
         match (is_number, is_rule || is_unit) {
@@ -206,6 +207,9 @@ mod tests {
     fn numbers_are_renewed_and_other_lines_are_not() {
         let now = renewed(&["begin", GAP, "b 999.000 us", GAP], &SAID).unwrap();
         assert_eq!(now, ["begin", GAP, "b  12.000 ms", GAP]);
+        let said = ["write `latency = \"21us\"`, or less"];
+        let now = renewed(&["write `latency = \"7ms\"`, or less"], &said);
+        assert_eq!(now, Ok(said.map(String::from).into()));
         assert_eq!(
             renewed(&["begin", GAP, "c 999.000 us", GAP], &SAID),
             Err("c 999.000 us".into())

@@ -64,6 +64,8 @@ pub(crate) struct Interface {
     pub works: u64,
     /// The pipes, each from another channel.
     pub pipes: Vec<DrawnPipe>,
+    /// The rate of its channels, in kbit/s. A channel with more traffic than that has [`KBITS`].
+    pub kbits: u64,
     /// The interface is behind a hub.
     pub behind_hub: bool,
     /// The interface has no channel behind the last one that is used.
@@ -182,6 +184,9 @@ pub(crate) enum Perch {
 
 /// The number of the first channel behind those of an interface with all of them.
 pub const SECOND: u64 = 5;
+
+/// The rate of channels that say none, in kbit/s.
+pub const KBITS: u64 = 500;
 
 /// Messages a second that are sent on the bus of each channel.
 pub const SENT: [u64; 5] = [463, 391, 1_389, 1_563, 3_194];

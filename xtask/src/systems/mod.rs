@@ -10,6 +10,7 @@ mod judge;
 mod shrink;
 mod text;
 
+use crate::campaign::Shard;
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::metal::Built;
 use diapason::table::{Align, Table};
@@ -45,8 +46,8 @@ pub(crate) struct Asked {
     from: u64,
     /// The share of `systems`: every n-th only, from the i-th on, so that several processes share
     /// them.
-    #[arg(long, value_name = "I/N", default_value = "0/1", value_parser = shard)]
-    shard: (u64, u64),
+    #[arg(long, value_name = "I/N", default_value_t = Shard::WHOLE)]
+    shard: Shard,
     /// The number of admitted `systems` that are booted in QEMU, too.
     #[arg(long, value_name = "K", default_value_t = 0)]
     qemu: u64,
@@ -62,14 +63,6 @@ fn name_panics(seed: u64) {
         eprintln!("while system {} of seed {seed} was judged:", JUDGED.load(Relaxed));
         usual(panic);
     }));
-}
-
-/// A share such as `1/4`.
-fn shard(text: &str) -> Result<(u64, u64), String> {
-    let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
-    parts
-        .filter(|(i, n)| i < n)
-        .ok_or_else(|| format!("`{text}` is no share: write I/N, I below N"))
 }
 
 /// A violation with the system that it was found in.
@@ -164,6 +157,7 @@ impl Campaign {
                 });
                 let path = write_down(workspace, (seed, number), &small, &violation)?;
                 println!("\n{seed}/{number}: {kind}: {}\n  {}", violation.text, path.display());
+                println!("again: {}", again(seed, number));
                 Some((small, path))
             } else {
                 None
@@ -247,6 +241,11 @@ fn thousandths(value: u64) -> String {
     format!("{}.{:03}", value / 1_000, value % 1_000)
 }
 
+/// Returns the command that judges this system again.
+fn again(seed: u64, number: u64) -> String {
+    format!("cargo xtask attack systems --seed {seed} --from {number} --count 1")
+}
+
 /// Writes the description of a small system, with how to see what it breaks.
 fn write_down(
     workspace: &Workspace,
@@ -268,8 +267,9 @@ fn write_down(
     let (kind, text) = (&violation.kind, &violation.text);
     let head = format!(
         "# {kind}: {text} (before it was made small)\n\
-         # cargo xtask attack systems --seed {seed} --from {number} --count 1\n\
+         # {}\n\
          # diapason sim {} --for {}ms --stages{fault}\n\n",
+        again(seed, number),
         path.display(),
         judge::horizon(drawn) / 1_000_000
     );
@@ -288,9 +288,7 @@ pub fn command(workspace: &Workspace, asked: &Asked) -> Result<u8, Failure> {
         QEMU.require(Missing::Install)?;
     }
     let built = metal::build(workspace)?;
-    let (first, step) = asked.shard;
-    let all = asked.from..asked.from.saturating_add(asked.count);
-    let numbers = all.skip(first as usize).step_by(step as usize);
+    let numbers = asked.shard.of(asked.from..asked.from.saturating_add(asked.count));
     let campaign = Campaign::run(workspace, &built, asked.seed, numbers)?;
     println!("{}", campaign.render(asked.seed));
     let mut broken = !campaign.found.is_empty();
@@ -312,12 +310,6 @@ pub fn command(workspace: &Workspace, asked: &Asked) -> Result<u8, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shares_of_a_campaign() {
-        assert_eq!(shard("1/4"), Ok((1, 4)));
-        assert!(["4/4", "1", "a/b", "1/0", ""].into_iter().all(|text| shard(text).is_err()));
-    }
 
     #[test]
     fn quantiles_are_values_that_were_seen() {

@@ -1,7 +1,7 @@
 //! Makes a drawn system that breaks a promise as small as it can be: parts are taken away, and what
 //! is left made ordinary, as long as a promise of the same kind is broken.
 
-use super::drawn::{Drawn, Interface, Perch, Queues};
+use super::drawn::{Drawn, Interface, KBITS, Perch, Queues};
 
 /// Most systems that are tried for one violation.
 const TRIALS: usize = 120;
@@ -96,6 +96,7 @@ fn of_can(can: &Interface, all: &mut Vec<Smaller>) {
     all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.chain = None)));
     all.push(with_can(|can| can.tuned = false));
     all.push(with_can(|can| can.behind_hub = false));
+    all.push(with_can(|can| can.kbits = KBITS));
     all.push(with_can(|can| can.few = false));
     all.push(with_can(|can| can.second = None));
     for number in (0..can.pipes.len()).rev() {

@@ -237,18 +237,18 @@ impl Vcpu {
         borne
     }
 
-    /// Wakes it if that brings budget at once. Returns the budget; if that is zero, nothing has
-    /// changed.
+    /// Wakes it, with something to do since `at`, if that brings budget at once. Returns the
+    /// budget; if that is zero, nothing has changed.
     #[inline(always)]
-    pub(crate) fn try_wake(&mut self, now: Nanos) -> Nanos {
+    pub(crate) fn try_wake(&mut self, at: Nanos, now: Nanos) -> Nanos {
         let budget = match &mut self.server {
-            Server::Main(server) => server.try_wake(now),
-            Server::Io(server, period) => server.try_wake(now, *period),
+            Server::Main(server) => server.try_wake(at),
+            Server::Io(server, period) => server.try_wake(at, *period),
         };
         if budget > Nanos::ZERO {
             self.count_wake(now);
         }
-        budget
+        if at == now || budget == Nanos::ZERO { budget } else { self.available(now) }
     }
 
     /// Budget goes for what others are spared. Their threads have that time, so it is not `used`.

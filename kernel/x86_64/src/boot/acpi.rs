@@ -1,5 +1,5 @@
-//! The few things ACPI tables say that the kernel needs: processors, interrupt routing, HPET, where
-//! PCI functions are configured.
+//! The few things ACPI tables say that the kernel needs: processors, interrupt routing, clocks,
+//! where PCI functions are configured.
 
 /// The ACPI tables that boot reads.
 #[derive(Clone, Copy, Default)]
@@ -13,6 +13,8 @@ pub struct Acpi {
     pub first_line: u32,
     /// Registers of the high-precision timer; 0 if there is none.
     pub hpet: u64,
+    /// Port of the timer that counts 3,579,545 ticks a second; 0 if there is none.
+    pub pm_timer: u16,
     /// Configuration memory of PCI: where that of bus 0 is or would be (0: there is none), and the
     /// first and the last bus it is there for.
     pub pci: u64,
@@ -63,6 +65,7 @@ impl Acpi {
             let found = table(number(list, entry, size));
             match found.get(..4) {
                 Some(b"APIC") => acpi.read_madt(found),
+                Some(b"FACP") => acpi.pm_timer = number(found, 76, 2) as u16,
                 Some(b"HPET") => acpi.hpet = number(found, 44, 8),
                 // The first of its entries is that of the machine's own buses.
                 Some(b"MCFG") => {

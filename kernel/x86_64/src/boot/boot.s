@@ -1,14 +1,26 @@
 # From the boot loader to Rust: 32-bit protected mode in, long mode out.
 #
-# The loader (QEMU, or any that knows PVH) enters with paging off and the address of its start
-# information in ebx. The first page tables map the low 4 GiB one to one in 2 MiB pages; Rust then
-# narrows what may be done with each page, and every process shares these tables from then on.
+# The loader enters with paging off and the address of its information in ebx. A multiboot2 loader
+# (GRUB) has a magic number in eax; otherwise it is a PVH loader (QEMU). The first page tables map
+# the low 4 GiB one to one in 2 MiB pages; Rust then narrows what may be done with each page, and
+# every process shares these tables from then on.
 
     .section .note.pvh, "a", @note
     .align 4
     .long 4, 4, 18
     .asciz "Xen"
     .long pvh_entry
+
+    # Multiboot2 finds this in the first 32 KiB of the file. The modules are to begin on pages.
+    .section .multiboot, "a"
+    .align 8
+multiboot:
+    .long 0xe85250d6, 0, multiboot_end - multiboot, -(0xe85250d6 + multiboot_end - multiboot)
+    .short 6, 0
+    .long 8
+    .short 0, 0
+    .long 8
+multiboot_end:
 
     .section .boot.text, "ax"
     .code32
@@ -18,6 +30,7 @@ pvh_entry:
     cld
     lea esp, [boot_stack_top]
     mov edi, ebx
+    mov esi, eax
 
     # Level 4 and 3. User bits here; the kernel's own level-2 tables withhold them.
     mov eax, offset KERNEL_PDPT

@@ -3,12 +3,12 @@
 
 use super::acpi::Acpi;
 use super::memory::BootMemory;
-use super::pci::{self, Opened};
+use super::pci::{self, Opened, Signalling};
 use super::spaces;
-use crate::apic::LocalApic;
+use crate::apic::{LocalApic, NO_MASK};
 use crate::console::announce;
 use crate::machine::Metal;
-use crate::tables::FIRST_DEVICE;
+use crate::tables::{DEVICES_MAX, FIRST_DEVICE};
 use diapason_abi::PAGE;
 use diapason_abi::archive::{Absence, Archive, DeviceRecord, Location, NONE, PciFunction};
 use diapason_abi::layout::SLOTS_MAX;
@@ -20,9 +20,11 @@ struct Devices<'a> {
     acpi: &'a Acpi,
     /// This core, as interrupts are addressed to it.
     core: u32,
-    /// Described messages of each device, and its table of them.
+    /// Described messages of each device.
     messages: [u64; SLOTS_MAX as usize],
-    tables: [u64; SLOTS_MAX as usize],
+    /// The place that each device's first message has among the vectors, if it sends by MSI.
+    firsts: [usize; SLOTS_MAX as usize],
+    senders: [Signalling; SLOTS_MAX as usize],
     vectors: usize,
     /// The devices that the machine lacks, one bit each.
     absent: u64,
@@ -40,9 +42,16 @@ pub fn set_up(
     for table in metal.segment_tables.iter_mut() {
         *table = memory.page()?;
     }
-    let none = [0; SLOTS_MAX as usize];
-    let (core, messages, tables) = (timer.id(), none, none);
-    let mut all = Devices { metal, acpi, core, messages, tables, vectors: 0, absent: 0 };
+    let mut all = Devices {
+        metal,
+        acpi,
+        core: timer.id(),
+        messages: [0; SLOTS_MAX as usize],
+        firsts: [0; SLOTS_MAX as usize],
+        senders: [Signalling::Silent; SLOTS_MAX as usize],
+        vectors: 0,
+        absent: 0,
+    };
     for record in archive.devices() {
         if let Location::Message { of, vector } = record.location
             && let Some(messages) = all.messages.get_mut(of as usize)
@@ -65,7 +74,9 @@ impl Devices<'_> {
         memory: &mut BootMemory,
     ) -> Option<()> {
         let opened = match record.location {
-            Location::Address(registers) => Ok(Opened { registers, hidden: 0..0, table: 0 }),
+            Location::Address(registers) => {
+                Ok(Opened { registers, hidden: 0..0, sender: Signalling::Silent })
+            }
             Location::Pci(function) => self.open(index, record.pages, &function),
             Location::Message { of, vector } => {
                 self.message(index, record.irq, of, vector);
@@ -86,12 +97,15 @@ impl Devices<'_> {
                     self.next_vector(index, record.irq);
                 }
             }
-            Err(absence) => {
-                self.absent |= 1 << index;
-                announce(Record::Absent, &[index as u64, absence as u64]);
-            }
+            Err(absence) => self.lack(index, absence),
         }
         Some(())
+    }
+
+    /// The machine lacks device `index`, which is said.
+    fn lack(&mut self, index: usize, absence: Absence) {
+        self.absent |= 1 << index;
+        announce(Record::Absent, &[index as u64, absence as u64]);
     }
 
     fn open(&mut self, index: usize, pages: u32, of: &PciFunction) -> Result<Opened, Absence> {
@@ -103,35 +117,69 @@ impl Devices<'_> {
         let messages = self.messages.get(index).copied().unwrap_or(0);
         let opened = function.open(of.bar, pages, messages)?;
         self.metal.commands[index] = command;
-        if let Some(table) = self.tables.get_mut(index) {
-            *table = opened.table;
+        if let Signalling::Bare { function, capability, log } = opened.sender {
+            let first = self.consecutive(log).ok_or(Absence::Messages)?;
+            let vector = FIRST_DEVICE as u32 + first as u32;
+            function.begin_bare(capability, log, self.core, vector);
+            if let Some(place) = self.firsts.get_mut(index) {
+                *place = first;
+            }
+        }
+        if let Some(sender) = self.senders.get_mut(index) {
+            *sender = opened.sender;
         }
         let [place, vendor, product] = function.identity(self.acpi);
         announce(Record::Device, &[index as u64, place, vendor, product, opened.registers]);
         Ok(opened)
     }
 
-    /// Message `number` of device `of`, unless the machine lacks that.
-    fn message(&mut self, index: usize, irq: u16, of: u16, number: u16) {
-        let table = self.tables.get(of as usize).copied().unwrap_or(0);
-        if table == 0 {
-            return;
-        }
-        let vector = FIRST_DEVICE as u32 + self.vectors as u32;
-        if let Some(mask) = self.metal.masks.get_mut(self.vectors) {
-            *mask = pci::set_message(table, number, self.core, vector);
-        }
-        self.next_vector(index, irq);
+    /// Sets consecutive vectors aside, the first a multiple of their number, and returns its place.
+    fn consecutive(&mut self, log: u32) -> Option<usize> {
+        let (count, before) = (1 << log, FIRST_DEVICE as usize);
+        let first = (before + self.vectors).next_multiple_of(count) - before;
+        self.vectors = first + count;
+        (self.vectors <= DEVICES_MAX).then_some(first)
     }
 
-    /// The next vector is that of device `index`. There is one for each: the archive was checked.
-    #[inline(never)]
-    fn next_vector(&mut self, index: usize, irq: u16) {
+    /// Message `number` of device `of`, unless the machine lacks that.
+    fn message(&mut self, index: usize, irq: u16, of: u16, number: u16) {
+        let of = of as usize;
+        match self.senders.get(of).copied().unwrap_or(Signalling::Silent) {
+            Signalling::Silent => {}
+            Signalling::Table(table) => {
+                let vector = FIRST_DEVICE as u32 + self.vectors as u32;
+                let mask = pci::set_message(table, number, self.core, vector);
+                self.set_mask(self.vectors, mask);
+                self.next_vector(index, irq);
+            }
+            Signalling::Bare { .. } => {
+                let place = self.firsts.get(of).copied().unwrap_or(0) + number as usize;
+                self.set_mask(place, &raw mut NO_MASK);
+                self.set_vector(place, index, irq);
+            }
+        }
+    }
+
+    fn set_mask(&mut self, place: usize, mask: *mut u32) {
+        if let Some(place) = self.metal.masks.get_mut(place) {
+            *place = mask;
+        }
+    }
+
+    fn set_vector(&mut self, place: usize, index: usize, irq: u16) {
         let metal = &mut *self.metal;
-        let places = (metal.vectors.get_mut(self.vectors), metal.lines.get_mut(self.vectors));
+        let places = (metal.vectors.get_mut(place), metal.lines.get_mut(place));
         if let (Some(device), Some(line)) = places {
             (*device, *line) = (index as u16, irq);
-            self.vectors += 1;
+        } else {
+            self.lack(index, Absence::Messages);
         }
+    }
+
+    /// The next vector is that of device `index`. There is one for each, unless MSI left a gap.
+    #[inline(never)]
+    fn next_vector(&mut self, index: usize, irq: u16) {
+        self.set_vector(self.vectors, index, irq);
+        self.vectors += 1;
     }
 }

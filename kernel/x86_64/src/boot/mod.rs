@@ -5,6 +5,7 @@ mod apic;
 mod build;
 mod calibrate;
 mod devices;
+mod handed;
 mod loader;
 mod memory;
 mod pci;
@@ -20,6 +21,7 @@ use acpi::Acpi;
 use core::arch::global_asm;
 use diapason_abi::archive::{Refusal, VERSION};
 use diapason_abi::record::{Protection, Record, exit};
+use handed::Handed;
 use memory::BootMemory;
 
 global_asm!(include_str!("boot.s"));
@@ -48,48 +50,26 @@ unsafe extern "C" {
     static __patches_end: u64;
 }
 
-/// The structure that a PVH loader passes: version 1 of the interface.
-#[repr(C)]
-struct StartInfo {
-    magic: u32,
-    version: u32,
-    flags: u32,
-    modules: u32,
-    module_list: u64,
-    command_line: u64,
-    rsdp: u64,
-    memory_map: u64,
-    memory_entries: u32,
-}
-
-#[repr(C)]
-struct MemoryEntry {
-    address: u64,
-    size: u64,
-    kind: u32,
-    reserved: u32,
-}
-
-const START_MAGIC: u32 = 0x336e_c578;
-const RAM: u32 = 1;
 /// Memory above this is not used: device registers may lie there.
 const MEMORY_END: u64 = 3 << 30;
 
 #[unsafe(no_mangle)]
-extern "C" fn kernel_main(info: &'static StartInfo) -> ! {
+extern "C" fn kernel_main(address: u64, magic: u32) -> ! {
     open_console();
     say_boot();
     let features = protect();
-    if info.magic != START_MAGIC || info.modules == 0 {
-        refuse(Refusal::Truncated);
-    }
-    let (bytes, mut memory) = find_memory(info);
-    let acpi = Acpi::read(info.rsdp);
+    let Some(handed) = Handed::read(address, magic) else { refuse(Refusal::Truncated) };
+    let (bytes, mut memory) = find_memory(&handed);
+    let acpi = Acpi::read(handed.rsdp);
+    pci::quieten(&acpi);
     announce(Record::Acpi, &[acpi.rsdp, acpi.processors, acpi.io_apics, acpi.hpet]);
     // SAFETY: once, at boot.
     unsafe { tables::load() };
     let mut timer = LocalApic::enable();
-    let (clock, counter_khz, timer_khz) = calibrate::calibrate(acpi.hpet, &mut timer);
+    let (clock, counter_khz, timer_khz) = match calibrate::calibrate(&acpi, &mut timer) {
+        Ok(measured) => measured,
+        Err(refusal) => refuse(refusal),
+    };
     timer.open_timer(features >> Protection::TscDeadline as u64 & 1 == 1);
     announce(Record::Clock, &[counter_khz, timer_khz, u64::from(timer.deadline_mode)]);
     match build::build(bytes, &mut memory, clock, timer, &acpi) {
@@ -103,18 +83,25 @@ extern "C" fn kernel_main(info: &'static StartInfo) -> ! {
     }
 }
 
-/// Nothing can be done with this archive.
+/// Nothing can be done with this archive, or on this machine.
 #[inline(never)]
 fn refuse(refusal: Refusal) -> ! {
     announce(Record::ArchiveRefused, &[refusal as u64]);
     leave(exit::NO_ARCHIVE)
 }
 
-/// 115200 baud, 8 bits, first-in first-out buffer on, no interrupts.
+/// 115200 baud, 8 bits, first-in first-out buffer on, no interrupts. A port is there if it keeps
+/// what is written to its scratch register.
 fn open_console() {
-    for (register, value) in [(1, 0), (3, 0x80), (0, 1), (1, 0), (3, 3), (2, 7), (4, 3)] {
-        // SAFETY: these are the serial port's registers on every PC.
-        unsafe { cpu::out8(console::PORT + register, value) }
+    const SCRATCH: u16 = 7;
+    let settings = [(1, 0), (3, 0x80), (0, 1), (1, 0), (3, 3), (2, 7), (4, 3), (SCRATCH, 0x5a)];
+    // SAFETY: these are the serial port's registers on every PC, or nothing is there. Boot runs
+    // alone, and the reference to the console ends here.
+    unsafe {
+        for (register, value) in settings {
+            cpu::out8(console::PORT + register, value);
+        }
+        console::console().mute = cpu::in8(console::PORT + SCRATCH) != 0x5a;
     }
 }
 
@@ -159,6 +146,8 @@ fn protect() -> u64 {
     // All of them are used where they exist, but for the stability of the counter, which is only
     // a property.
     let enabled = features & !(1 << Protection::InvariantTsc as u64);
+    // An emulator's counter is its virtual time, and no emulator calls that invariant.
+    let steady = features >> Protection::InvariantTsc as u64 & 1 == 1 || basic >> 31 == 1;
     if features >> Protection::Smap as u64 & 1 == 0 {
         without_smap();
     }
@@ -169,6 +158,9 @@ fn protect() -> u64 {
         cpu::load_address_space(&raw const KERNEL_PML4 as u64);
     }
     announce(Record::Cpu, &[features, enabled]);
+    if !steady {
+        refuse(Refusal::CounterVaries);
+    }
     features
 }
 
@@ -185,22 +177,12 @@ fn without_smap() {
 }
 
 /// The archive, and the largest stretch of memory that holds neither it nor the kernel.
-fn find_memory(info: &StartInfo) -> (&'static [u8], BootMemory) {
-    // SAFETY: the loader's structures, below 4 GiB and mapped; copied from before anything is
-    // written to free memory.
-    let (entries, module) = unsafe {
-        let entries = core::slice::from_raw_parts(
-            info.memory_map as *const MemoryEntry,
-            info.memory_entries as usize,
-        );
-        (entries, *(info.module_list as *const [u64; 2]))
-    };
-    let [archive, length] = module;
+fn find_memory(handed: &Handed) -> (&'static [u8], BootMemory) {
+    let [archive, length] = handed.archive;
     let (mut usable, mut best) = (0, (0, 0));
-    for entry in entries.iter().filter(|e| e.kind == RAM) {
-        usable += entry.size;
-        let start = entry.address.max(spaces::kernel_end());
-        let end = (entry.address + entry.size).min(MEMORY_END);
+    for (start, end) in handed.memory() {
+        usable += end - start;
+        let (start, end) = (start.max(spaces::kernel_end()), end.min(MEMORY_END));
         for (from, to) in [(start, end.min(archive)), (start.max(archive + length), end)] {
             if to > from && to - from > best.1 - best.0 {
                 best = (from, to);

@@ -1,4 +1,5 @@
-//! PCI: finding a described function, its registers, and its table of messages (MSI-X).
+//! PCI: finding a described function, its registers, and how it sends messages: by a table (MSI-X),
+//! or without one (MSI).
 //!
 //! Firmware has numbered the buses and given every function its addresses; nothing is moved here.
 
@@ -27,6 +28,10 @@ const HAS_CAPABILITIES: u32 = 1 << 20;
 const NOBODY: u32 = u32::MAX;
 /// Most capabilities that fit one behind the other into a function's first 256 bytes.
 const CAPABILITIES_MAX: usize = 48;
+const MSI: u32 = 0x05;
+const MSI_ON: u32 = 1 << 16;
+/// Position of the binary logarithm of the messages that a function may send, in its control word.
+const MSI_GRANTED: u32 = 20;
 const MSI_X: u32 = 0x11;
 const MSI_X_ON: u32 = 1 << 31;
 const MSI_X_HELD_BACK: u32 = 1 << 30;
@@ -35,6 +40,11 @@ const ENTRY: u64 = 16;
 const MASK: u64 = 12;
 /// The kernel reaches what lies below this.
 const REACH: u64 = 1 << 32;
+/// Where a message is sent to, so that it interrupts.
+const INTERRUPTS: u32 = 0xfee0_0000;
+/// The class of bridges.
+const BRIDGE: u32 = 0x06;
+const BUS_MASTER: u32 = 1 << 2;
 
 /// A function's configuration, mapped one to one.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,8 +56,22 @@ pub struct Opened {
     pub registers: u64,
     /// Pages of them that no program sees, because its messages are there.
     pub hidden: Range<u64>,
-    /// Its table of messages; 0 if none are needed.
-    pub table: u64,
+    pub sender: Signalling,
+}
+
+/// The way in which a function sends the messages that are described.
+#[derive(Clone, Copy)]
+pub enum Signalling {
+    Silent,
+    /// Its table is at this address: each message has a vector and a mask of its own.
+    Table(u64),
+    /// By MSI: consecutive vectors, as many as this power of two, and no masks. The capability is
+    /// at this offset.
+    Bare {
+        function: Function,
+        capability: usize,
+        log: u32,
+    },
 }
 
 /// A table of messages: which base address register it lies behind, where, and its entries.
@@ -58,15 +82,15 @@ struct Messages {
     entries: u64,
 }
 
-/// The function that `wanted` describes.
-pub fn find(acpi: &Acpi, wanted: &PciFunction) -> Option<Function> {
+/// Visits every function behind the first root until `visit` says so; returns where it stopped.
+#[inline(never)]
+fn walk(acpi: &Acpi, visit: &mut dyn FnMut(Function) -> bool) -> Option<Function> {
     let (first, end) = acpi.buses;
     let size = (end + 1) << 20;
     if acpi.pci == 0 || acpi.pci.checked_add(size)? > REACH {
         return None;
     }
     spaces::uncache(acpi.pci, size);
-    let mut before = wanted.instance;
     // Buses are numbered so that those behind a bridge come after it.
     let (mut bus, mut last) = (first, first);
     while bus <= last {
@@ -76,16 +100,34 @@ pub fn find(acpi: &Acpi, wanted: &PciFunction) -> Option<Function> {
                 continue;
             }
             last = last.max(function.last_bus_behind()).min(end);
-            if function.is(wanted) {
-                match before.checked_sub(1) {
-                    None => return Some(function),
-                    Some(left) => before = left,
-                }
+            if visit(function) {
+                return Some(function);
             }
         }
         bus += 1;
     }
     None
+}
+
+/// The function that `wanted` describes.
+pub fn find(acpi: &Acpi, wanted: &PciFunction) -> Option<Function> {
+    let mut before = wanted.instance;
+    walk(acpi, &mut |function| {
+        let (is_it, left) = (function.is(wanted), before.checked_sub(1));
+        before = if is_it { left.unwrap_or(0) } else { before };
+        is_it && left.is_none()
+    })
+}
+
+/// Forbids every function but bridges to access memory: firmware may have left one receiving
+/// frames, or polling a keyboard, into memory that is about to be used.
+pub fn quieten(acpi: &Acpi) {
+    walk(acpi, &mut |function| {
+        if function.read(CLASS) >> 24 != BRIDGE {
+            function.write(COMMAND, function.read(COMMAND) & 0xffff & !BUS_MASTER);
+        }
+        false
+    });
 }
 
 impl Function {
@@ -141,23 +183,50 @@ impl Function {
         if !whole_pages || size < u64::from(pages) * PAGE as u64 {
             return Err(Absence::Small);
         }
-        let found = self.messages();
-        if found.as_ref().map_or(0, |found| found.entries) < messages {
-            return Err(Absence::Messages);
+        let (mut hidden, mut sender) = (0..0, Signalling::Silent);
+        let table = self.messages();
+        if let Some(found) = &table
+            && found.bar == bar
+        {
+            let end = found.offset + found.entries * ENTRY;
+            hidden = found.offset / PAGE as u64..end.div_ceil(PAGE as u64);
         }
-        let (mut hidden, mut table) = (0..0, 0);
-        if let Some(found) = found {
-            let (behind, _) = self.registers(found.bar).ok_or(Absence::Messages)?;
-            if found.bar == bar {
-                let end = found.offset + found.entries * ENTRY;
-                hidden = found.offset / PAGE as u64..end.div_ceil(PAGE as u64);
-            }
-            if messages > 0 {
-                table = self.begin_messages(&found, behind)?;
-            }
+        if messages > 0 {
+            sender = match table {
+                Some(found) if found.entries >= messages => {
+                    let (behind, _) = self.registers(found.bar).ok_or(Absence::Messages)?;
+                    Signalling::Table(self.begin_messages(&found, behind)?)
+                }
+                _ => self.bare(messages)?,
+            };
         }
         self.write(COMMAND, self.read(COMMAND) & 0xffff | MEMORY);
-        Ok(Opened { registers, hidden, table })
+        Ok(Opened { registers, hidden, sender })
+    }
+
+    /// It may send so many messages by MSI, in a number that is a power of two.
+    fn bare(self, messages: u64) -> Result<Signalling, Absence> {
+        let capability = self.capability(MSI).ok_or(Absence::Messages)?;
+        let log = messages.next_power_of_two().trailing_zeros();
+        if self.read(capability) >> 17 & 7 < log {
+            return Err(Absence::Messages);
+        }
+        Ok(Signalling::Bare { function: self, capability, log })
+    }
+
+    /// Lets it send messages by MSI, from `vector` on: that is a multiple of their number.
+    pub fn begin_bare(self, capability: usize, log: u32, core: u32, vector: u32) {
+        const WIDE: u32 = 1 << 23;
+        const MASKABLE: u32 = 1 << 24;
+        let head = self.read(capability);
+        self.write(capability + 4, INTERRUPTS | core << 12);
+        self.write(capability + 8, 0);
+        let data = if head & WIDE == 0 { capability + 8 } else { capability + 12 };
+        self.write(data, vector);
+        if head & MASKABLE != 0 {
+            self.write(data + 4, 0);
+        }
+        self.write(capability, head & !(7 << MSI_GRANTED) | log << MSI_GRANTED | MSI_ON);
     }
 
     /// Address and size of what a base address register names, if it is memory with an address.
@@ -192,6 +261,19 @@ impl Function {
 
     /// Its table of messages.
     fn messages(self) -> Option<Messages> {
+        let capability = self.capability(MSI_X)?;
+        let place = self.read(capability + 4);
+        Some(Messages {
+            capability,
+            bar: (place & 7) as u8,
+            offset: u64::from(place & !7),
+            entries: u64::from(self.read(capability) >> 16 & 0x7ff) + 1,
+        })
+    }
+
+    /// Returns where a capability is.
+    #[inline(never)]
+    fn capability(self, wanted: u32) -> Option<usize> {
         if self.read(COMMAND) & HAS_CAPABILITIES == 0 {
             return None;
         }
@@ -201,14 +283,8 @@ impl Function {
                 return None;
             }
             let head = self.read(at);
-            if head & 0xff == MSI_X {
-                let place = self.read(at + 4);
-                return Some(Messages {
-                    capability: at,
-                    bar: (place & 7) as u8,
-                    offset: u64::from(place & !7),
-                    entries: u64::from(head >> 16 & 0x7ff) + 1,
-                });
+            if head & 0xff == wanted {
+                return Some(at);
             }
             at = (head >> 8) as usize & 0xfc;
         }
@@ -217,11 +293,12 @@ impl Function {
 
     /// Lets it send messages, each held back by its own entry; where the table is.
     fn begin_messages(self, found: &Messages, registers: u64) -> Result<u64, Absence> {
-        let (table, length) = (registers + found.offset, found.entries * ENTRY);
+        let (mut table, length) = (registers + found.offset, found.entries * ENTRY);
         if table + length > REACH {
-            return Err(Absence::Far);
+            table = spaces::alias(table, length).ok_or(Absence::Far)?;
+        } else {
+            spaces::uncache(table & !(LARGE_PAGE - 1), length + LARGE_PAGE);
         }
-        spaces::uncache(table & !(LARGE_PAGE - 1), length + LARGE_PAGE);
         self.write(COMMAND, self.read(COMMAND) & 0xffff | MEMORY);
         for entry in 0..found.entries {
             put(table + entry * ENTRY + MASK, 1);
@@ -234,7 +311,6 @@ impl Function {
 
 /// Message `number` of a table: address, data, and held back. Returns where it is masked.
 pub fn set_message(table: u64, number: u16, core: u32, vector: u32) -> *mut u32 {
-    const INTERRUPTS: u32 = 0xfee0_0000;
     let entry = table + u64::from(number) * ENTRY;
     for (word, value) in [(0, INTERRUPTS | core << 12), (4, 0), (8, vector), (MASK, 1)] {
         put(entry + word, value);
@@ -245,6 +321,6 @@ pub fn set_message(table: u64, number: u16, core: u32, vector: u32) -> *mut u32 
 #[inline(never)]
 fn put(address: u64, value: u32) {
     // SAFETY: a register of the configuration memory that the ACPI tables name, or an entry of a
-    // table that was found to be there and below 4 GiB; the function does nothing yet.
+    // table that was found to be there and is mapped; the function does nothing yet.
     unsafe { (address as *mut u32).write_volatile(value) }
 }

@@ -62,6 +62,31 @@ pub fn uncache(start: u64, length: u64) {
     }
 }
 
+/// Shows registers that lie above 4 GiB to the kernel, in a large page of the range in which a PC
+/// has the memory of its firmware. Returns where the kernel sees them; `None` if there is no room,
+/// or they do not lie in one large page.
+pub fn alias(far: u64, length: u64) -> Option<u64> {
+    const LARGE: u64 = 1 << 7;
+    const FIRST: u64 = 0xff00_0000;
+    let (page, offset) = (far & !(LARGE_PAGE - 1), far % LARGE_PAGE);
+    let kinds = LARGE | PRESENT | WRITE | GLOBAL | UNCACHED | NO_EXECUTE;
+    if offset + length > LARGE_PAGE {
+        return None;
+    }
+    for here in (FIRST..1 << 32).step_by(LARGE_PAGE as usize) {
+        // SAFETY: as above; nobody reads the firmware's memory.
+        unsafe {
+            let entry = (&raw mut KERNEL_PDS).cast::<u64>().add((here / LARGE_PAGE) as usize);
+            if [here, page].contains(&(*entry & ADDRESS)) {
+                *entry = page | kinds;
+                cpu::forget_page(here);
+                return Some(here + offset);
+            }
+        }
+    }
+    None
+}
+
 /// Returns where the kernel ends.
 pub fn kernel_end() -> u64 {
     &raw const __kernel_end as u64

@@ -2,7 +2,7 @@
 
 use super::spread;
 use crate::systems::drawn::{
-    Budget, DrawnOutput, DrawnPipe, Gadget, Interface, Onward, TRAFFIC, TURNS,
+    Budget, DrawnOutput, DrawnPipe, Gadget, Interface, KBITS, Onward, TRAFFIC, TURNS,
 };
 use diapason_random::Random;
 
@@ -36,6 +36,7 @@ pub fn interface(random: &mut Random) -> Interface {
         share: random.between(3, 45),
         works: spread(random, 2, 100),
         pipes,
+        kbits: random.pick(&[KBITS, KBITS, KBITS, 1_000, 250, 125]),
         behind_hub: random.one_in(12),
         few: random.one_in(3),
         second: None,
@@ -147,6 +148,7 @@ mod tests {
         assert!(share(|it| !it.outputs.is_empty()) > 100);
         assert!(share(|it| it.tuned) > 30);
         assert!(share(|it| it.few) > 200);
+        assert!(share(|it| it.kbits < KBITS) > 200);
         let class = |it: &Interface, wanted: fn(&Gadget) -> bool| it.classes.iter().any(wanted);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Camera(_)))) > 100);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Network(_)))) > 100);

@@ -3,9 +3,12 @@
 use super::classes::{client, granted, interval, word};
 use super::{quoted, vcpu, work};
 use crate::systems::drawn::{
-    Budget, DrawnOutput, DrawnPipe, Gadget, Interface, Onward, SECOND, SENT, TRAFFIC,
+    Budget, DrawnOutput, DrawnPipe, Gadget, Interface, KBITS, Onward, SECOND, SENT, TRAFFIC,
 };
 use std::fmt::Write;
+
+/// A bus with fewer messages a second may be a slow one.
+const SLOW: u64 = 500;
 
 /// The names of the Main VCPUs, in the order of the text.
 pub fn mains(can: &Interface) -> Vec<String> {
@@ -69,6 +72,11 @@ pub fn interface(can: &Interface) -> String {
     let channels = channels(can, &written);
     if channels < SENT.len() {
         let _ = writeln!(text, "channels = {channels}");
+    }
+    if can.kbits != KBITS {
+        let rate = |sent: &u64| if *sent < SLOW { can.kbits } else { can.kbits.max(KBITS) };
+        let rates: Vec<u64> = SENT[..channels].iter().map(|sent| 1_000 * rate(sent)).collect();
+        let _ = writeln!(text, "bit_rates = {rates:?}");
     }
     let _ = writeln!(text, "traffic = {:?}", sent.take(channels).collect::<Vec<u64>>());
     let extended = [1, 3].into_iter().filter(|channel| *channel < channels);

@@ -1,0 +1,182 @@
+//! The verdict of a run as test cases, in the format of JUnit that services for builds read.
+//!
+//! Each promise that a run can measure is a case. What breaks it is a failure of this case; what
+//! breaks nothing of these fails the last case. A promise that was not measured is skipped.
+
+use crate::outcome::{Assumptions, Finding, Verdict};
+use std::fmt::Write;
+
+/// A test case.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Case {
+    kind: &'static str,
+    name: String,
+    outcome: CaseOutcome,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum CaseOutcome {
+    Passed,
+    /// The kinds of what failed, each with a sentence.
+    Failed(Vec<(String, String)>),
+    Skipped,
+    /// The tool itself failed.
+    Error(String),
+}
+
+/// The case of everything that is no case of its own.
+const REST: &str = "system";
+
+/// Returns the cases of a run.
+fn cases(promised: &Assumptions, verdict: &Verdict, unmeasured: &[String]) -> Vec<Case> {
+    let pipes = promised.pipes.iter().map(|promise| ("pipe", &promise.name));
+    let chains = promised.chains.iter().map(|promise| ("chain", &promise.name));
+    let jobs = promised.jobs.iter().map(|promise| ("job", &promise.name));
+    let case = |kind, name: &str, outcome| Case { kind, name: name.into(), outcome };
+    let named = pipes.chain(chains).chain(jobs);
+    let mut all: Vec<Case> =
+        named.map(|(kind, name)| case(kind, name, CaseOutcome::Passed)).collect();
+    all.extend(unmeasured.iter().map(|what| case("measured", what, CaseOutcome::Skipped)));
+    all.push(case(REST, "no other promise is broken", CaseOutcome::Passed));
+    match verdict {
+        Verdict::Holds => {}
+        Verdict::Bug(text) => all.push(case(REST, "a run", CaseOutcome::Error(text.clone()))),
+        Verdict::Broken(findings) => findings.iter().for_each(|finding| fail(&mut all, finding)),
+    }
+    all
+}
+
+/// Fails the case that a finding is about.
+fn fail(cases: &mut [Case], finding: &Finding) {
+    let (kind, of) = match finding {
+        Finding::Alarm(alarm) => (alarm.name, Some(&*alarm.of)),
+        Finding::Promise(_) => ("promise", None),
+    };
+    let own = |case: &Case| Some(&*case.name) == of && case.outcome != CaseOutcome::Skipped;
+    let place = cases.iter().position(own);
+    let place = place.or_else(|| cases.iter().position(|case| case.kind == REST));
+    let failure = (kind.to_owned(), finding.to_string());
+    let Some(case) = place.and_then(|place| cases.get_mut(place)) else { return };
+    match &mut case.outcome {
+        CaseOutcome::Failed(all) => all.push(failure),
+        outcome => *outcome = CaseOutcome::Failed(vec![failure]),
+    }
+}
+
+/// Returns the report on a run of so many nanoseconds.
+#[must_use]
+pub fn report(
+    system: &str,
+    promised: &Assumptions,
+    verdict: &Verdict,
+    unmeasured: &[String],
+    time_ns: u64,
+) -> String {
+    let cases = cases(promised, verdict, unmeasured);
+    let count = |is: fn(&CaseOutcome) -> bool| cases.iter().filter(|it| is(&it.outcome)).count();
+    let counts = format!(
+        "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
+        cases.len(),
+        count(|outcome| matches!(outcome, CaseOutcome::Failed(_))),
+        count(|outcome| matches!(outcome, CaseOutcome::Error(_))),
+        count(|outcome| *outcome == CaseOutcome::Skipped),
+    );
+    let time = format!("{}.{:09}", time_ns / 1_000_000_000, time_ns % 1_000_000_000);
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    text += &format!("<testsuites {counts} time=\"{time}\">\n");
+    text += &format!("  <testsuite name=\"{}\" {counts} time=\"{time}\">\n", escaped(system));
+    for Case { kind, name, outcome } in &cases {
+        let (class, name) = (escaped(&format!("{system}.{kind}")), escaped(name));
+        text += &format!("    <testcase classname=\"{class}\" name=\"{name}\"");
+        text += &match outcome {
+            CaseOutcome::Passed => "/>\n".into(),
+            CaseOutcome::Skipped => ">\n      <skipped/>\n    </testcase>\n".into(),
+            CaseOutcome::Error(what) => {
+                format!(">\n      <error message=\"{}\"/>\n    </testcase>\n", escaped(what))
+            }
+            CaseOutcome::Failed(all) => format!(">\n{}    </testcase>\n", failures(all)),
+        };
+    }
+    text + "  </testsuite>\n</testsuites>\n"
+}
+
+fn failures(all: &[(String, String)]) -> String {
+    let one = |(kind, what): &(String, String)| {
+        let (kind, what) = (escaped(kind), escaped(what));
+        format!("      <failure type=\"{kind}\" message=\"{what}\"/>\n")
+    };
+    all.iter().map(one).collect()
+}
+
+/// Returns text as the value of an attribute. XML has no place for control characters.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\n' => safe.push_str("&#10;"),
+            control if control.is_control() => {
+                let _ = write!(safe, "{}", control.escape_default());
+            }
+            '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Alarm;
+
+    fn promised() -> Assumptions {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/can-reader/system.toml");
+        let text = std::fs::read_to_string(path).unwrap().replace("app-name", "reader");
+        let system = diapason_system::parse("s", &text).unwrap();
+        Assumptions::of(&crate::plan::Plan::of(&system, system.clock_hz))
+    }
+
+    fn alarm(name: &'static str, of: &str) -> Finding {
+        let text = format!("{of} is <late> & \"odd\"\u{1b}");
+        Finding::Alarm(Alarm { name, of: of.into(), observed: 2, assumed: 1, text })
+    }
+
+    #[test]
+    fn what_is_broken_fails_its_own_case_once() {
+        let findings = vec![
+            alarm("pipe-late", "engine"),
+            alarm("pipe-loss", "engine"),
+            alarm("late-supply", "usb-receive"),
+            Finding::Promise("p missed".into()),
+        ];
+        let text = report("car", &promised(), &Verdict::Broken(findings), &[], 2_500_000_000);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[1].contains("tests=\"2\" failures=\"2\" errors=\"0\" skipped=\"0\""),
+            "{text}"
+        );
+        assert!(lines[2].contains("name=\"car\"") && lines[2].contains("time=\"2.500000000\""));
+        assert_eq!(lines[3], "    <testcase classname=\"car.pipe\" name=\"engine\">");
+        assert!(lines[4].contains("type=\"pipe-late\"") && lines[5].contains("type=\"pipe-loss\""));
+        assert!(lines[4].contains("&lt;late&gt; &amp; &quot;odd&quot;\\u{1b}"), "{text}");
+        assert!(lines[7].contains("name=\"no other promise is broken\""));
+        assert_eq!(text.matches("<failure ").count(), 4);
+        assert_eq!(text.matches("</testcase>").count(), 2);
+    }
+
+    #[test]
+    fn a_run_that_holds_passes_and_what_is_not_measured_is_skipped() {
+        let good = report("car", &promised(), &Verdict::Holds, &[], 1);
+        assert!(good.contains("tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"0\""), "{good}");
+        let part = ["no job on VCPU v was done".to_owned()];
+        let text = report("car", &promised(), &Verdict::Holds, &part, 1);
+        assert!(text.contains("name=\"no job on VCPU v was done\">\n      <skipped/>"), "{text}");
+        let bug = Verdict::Bug("it hangs".into());
+        let text = report("car", &promised(), &bug, &[], 1);
+        assert!(text.contains("errors=\"1\"") && text.contains("<error message=\"it hangs\"/>"));
+    }
+}

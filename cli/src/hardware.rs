@@ -1,0 +1,83 @@
+//! The PC that QEMU emulates, as far as tests want different ones, and what it boots from.
+
+use crate::Failure;
+use crate::tools::Tool;
+use diapason_redir::CONTROLLER;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The firmware for UEFI, and its variables as they are at first.
+pub const OVMF: Tool = Tool { program: "/usr/share/OVMF/OVMF_CODE_4M.fd", package: "ovmf" };
+const VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.fd";
+/// The variables of one run, in its folder.
+const OWN_VARIABLES: &str = "variables.fd";
+
+/// Where an image is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Medium {
+    Disc,
+    /// A stick at the controller that the system's own devices are at.
+    Stick,
+}
+
+/// The program that the PC starts with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Firmware {
+    Bios,
+    Uefi,
+}
+
+/// An image that a PC boots from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Inserted {
+    pub file: PathBuf,
+    pub medium: Medium,
+    pub firmware: Firmware,
+}
+
+/// The properties of a PC that differ between tests, as QEMU writes them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hardware {
+    pub machine: &'static str,
+    pub cpu: &'static str,
+    /// The model of every USB controller, with its properties.
+    pub controller: &'static str,
+    /// Arguments for devices that no description has.
+    pub more: &'static [&'static str],
+}
+
+impl Hardware {
+    /// The PC that everything runs on unless a test wants another.
+    pub const USUAL: Hardware =
+        Hardware { machine: "q35", cpu: "max", controller: "qemu-xhci", more: &[] };
+}
+
+impl Inserted {
+    /// Returns the options for the image, in a run in `folder`. The stick goes into `port`.
+    ///
+    /// # Errors
+    /// If the firmware's variables cannot be copied.
+    pub fn options(&self, folder: &Path, port: u8) -> Result<Vec<OsString>, Failure> {
+        let file = std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone());
+        let drive = format!("file={}", file.display().to_string().replace(',', ",,"));
+        let mut options = Vec::new();
+        let mut add = |option: &str, value: String| options.extend([option.into(), value.into()]);
+        if self.firmware == Firmware::Uefi {
+            fs::copy(VARIABLES, folder.join(OWN_VARIABLES))
+                .map_err(|error| Failure::io(format!("copy {VARIABLES}"), &error))?;
+            let code = OVMF.program;
+            add("-drive", format!("if=pflash,format=raw,readonly=on,file={code}"));
+            add("-drive", format!("if=pflash,format=raw,file={OWN_VARIABLES}"));
+        }
+        match self.medium {
+            Medium::Disc => add("-drive", format!("media=cdrom,format=raw,readonly=on,{drive}")),
+            Medium::Stick => {
+                add("-drive", format!("if=none,id=image,format=raw,readonly=on,{drive}"));
+                let at = format!("bus={CONTROLLER}.0,port={port}");
+                add("-device", format!("usb-storage,{at},drive=image,bootindex=1"));
+            }
+        }
+        Ok(options)
+    }
+}

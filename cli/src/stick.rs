@@ -1,0 +1,214 @@
+//! `diapason image`: one file that boots a system on a PC, from a stick or a disc, by BIOS or UEFI.
+//!
+//! GRUB is the boot loader: a core image of it for each firmware finds the kernel and the archive
+//! on the medium and starts the kernel by multiboot2. The file is a hybrid of an ISO 9660 disc and
+//! a partitioned disk. Neither root nor a mount is needed, and equal input gives equal bytes.
+
+use crate::commands::Length;
+use crate::describe::describe;
+use crate::failure::{HOLDS, UNPROVED};
+use crate::image::{fnv, without_sections};
+use crate::output::{note, say};
+use crate::plan::{Plan, Verdict};
+use crate::qemu::RunFolder;
+use crate::session::Session;
+use crate::tools::{self, Missing, Tool};
+use crate::{Failure, Workspace, duration, plan, project};
+use diapason_abi::{Nanos, PAGE};
+use diapason_system::RunOptions;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MKIMAGE: Tool = Tool { program: "grub-mkimage", package: "grub-common" };
+const HYBRID: Tool =
+    Tool { program: "/usr/lib/grub/i386-pc/boot_hybrid.img", package: "grub-pc-bin" };
+const EFI_MODULE: Tool =
+    Tool { program: "/usr/lib/grub/x86_64-efi/multiboot2.mod", package: "grub-efi-amd64-bin" };
+const MFORMAT: Tool = Tool { program: "mformat", package: "mtools" };
+const XORRISO: Tool = Tool { program: "xorriso", package: "xorriso" };
+/// The tools that make an image.
+pub const TOOLS: [Tool; 5] = [MKIMAGE, HYBRID, EFI_MODULE, MFORMAT, XORRISO];
+
+/// The time of everything in an image: 2026-01-01.
+const EPOCH: &str = "1767225600";
+/// Modules of GRUB in the core image of either firmware.
+const MODULES: [&str; 9] = [
+    "iso9660",
+    "fat",
+    "part_msdos",
+    "search",
+    "search_fs_file",
+    "multiboot2",
+    "normal",
+    "echo",
+    "boot",
+];
+/// GRUB's configuration, next to which its core images are made.
+const CONFIGURATION: &str = "early.cfg";
+/// The folder of what becomes the disc, and the file system that UEFI starts from.
+const TREE: &str = "tree";
+const ESP: &str = "esp.img";
+const RESULT: &str = "image.iso";
+
+/// The request to `image`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ImageRequest {
+    #[arg(default_value = "system.toml")]
+    pub system: PathBuf,
+    /// The file to write: copy it to a stick as it is, or burn it.
+    #[arg(short, long, value_name = "FILE", default_value = "stick.img")]
+    pub out: PathBuf,
+    /// How long the system runs, in its own time, before it says its verdict and stops [default:
+    /// until the power goes].
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
+    pub horizon_ns: Option<u64>,
+    /// Make it even if the plan does not hold; the screen then says that it is unproved.
+    #[arg(long)]
+    pub unproved: bool,
+}
+
+/// Makes an image of a system.
+///
+/// # Errors
+/// If the description is wrong or its plan does not hold, a tool is missing, or a file cannot be
+/// written.
+pub fn image(request: &ImageRequest) -> Result<u8, Failure> {
+    let horizon_ns = request.horizon_ns.unwrap_or(Nanos::FOREVER.0);
+    let length = Length { horizon_ns, unproved: request.unproved };
+    let system = describe(&request.system)?;
+    let plan = Plan::of(&system, system.clock_hz);
+    plan::cleared(&plan, length.unproved())?;
+    let workspace = Workspace::find()?;
+    tools::require_all(&TOOLS, Missing::Say)?;
+    note("building the kernel and the programs");
+    let built = project::build(&workspace, &request.system, &[&system])?;
+    let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
+    let session = Session::planned(plan, built, options, length.unproved())?;
+    let bytes = make(&session, &workspace, &request.out)?;
+    let proved = session.proved && session.plan.verdict() != Verdict::PromisesNothing;
+    let state = if session.proved { "" } else { "; unproved" };
+    say(&format!(
+        "{}: {}, {bytes} bytes, for BIOS and UEFI, stick and disc{state}",
+        request.out.display(),
+        session.system.name
+    ));
+    Ok(if proved { HOLDS } else { UNPROVED })
+}
+
+/// Writes the image of a session to `out`, and returns its length.
+///
+/// # Errors
+/// If a tool fails, or a file cannot be written.
+pub fn make(session: &Session, workspace: &Workspace, out: &Path) -> Result<u64, Failure> {
+    let folder = RunFolder::create(&workspace.target())?;
+    let at = folder.path();
+    let kernel = session.built.kernel_for(&session.options);
+    let kernel = fs::read(kernel)
+        .map_err(|error| Failure::io(format!("read {}", kernel.display()), &error))?;
+    let kernel = without_sections(kernel);
+    let name = folder_name(&kernel, &session.archive);
+    write(at, &format!("{TREE}/{name}/kernel"), &kernel)?;
+    // The kernel skips the first page of a module (`boot/handed.rs`).
+    let archive = [&[0; PAGE], &*session.archive].concat();
+    write(at, &format!("{TREE}/{name}/archive"), &archive)?;
+    write(at, CONFIGURATION, configuration(session, &name).as_bytes())?;
+    write(at, &format!("{TREE}/EFI/BOOT/BOOTX64.EFI"), &[])?;
+    write(at, &format!("{TREE}/boot/bios.img"), &[])?;
+    for (format, file, more) in [
+        ("x86_64-efi", "EFI/BOOT/BOOTX64.EFI", "efi_gop"),
+        ("i386-pc-eltorito", "boot/bios.img", "biosdisk"),
+    ] {
+        let out = format!("{TREE}/{file}");
+        let own = ["-O", format, "-c", CONFIGURATION, "-p", "/boot/grub", "-o", &out];
+        run(at, MKIMAGE.program, &[&own[..], &MODULES, &[more]].concat())?;
+    }
+    let efi = format!("{TREE}/EFI/BOOT/BOOTX64.EFI");
+    make_all_old(at)?;
+    run(at, "mformat", &["-C", "-i", ESP, "-f", "1440", "-N", "12345678", "::"])?;
+    run(at, "mmd", &["-i", ESP, "::/EFI", "::/EFI/BOOT"])?;
+    run(at, "mcopy", &["-m", "-i", ESP, &efi, "::/EFI/BOOT/BOOTX64.EFI"])?;
+    make_all_old(at)?;
+    run(at, XORRISO.program, &disc())?;
+    fs::copy(at.join(RESULT), out)
+        .map_err(|error| Failure::io(format!("write {}", out.display()), &error))
+}
+
+/// Returns the folder of kernel and archive on the medium. Its name is that of their content:
+/// GRUB looks for it on all disks of the PC, and must not find another system.
+fn folder_name(kernel: &[u8], archive: &[u8]) -> String {
+    format!("{:016x}", fnv([kernel, archive]))
+}
+
+/// Returns GRUB's configuration: find the folder, load, start. The line that it prints stays on the
+/// screen.
+fn configuration(session: &Session, name: &str) -> String {
+    let system = &session.system.name;
+    let state = if session.proved { "" } else { ", UNPROVED" };
+    format!(
+        "search --no-floppy --set=root --file /{name}/kernel\n\
+         echo 'Diapason: {system}{state}. The console is the first serial port, 115200 baud.'\n\
+         multiboot2 /{name}/kernel\n\
+         module2 /{name}/archive\n\
+         boot\n"
+    )
+}
+
+/// The arguments that make the hybrid of disc and disk.
+fn disc() -> Vec<&'static str> {
+    let mut arguments = vec!["-as", "mkisofs", "-quiet", "-V", "DIAPASON", "-R"];
+    arguments.extend(["-b", "boot/bios.img", "-no-emul-boot", "-boot-load-size", "4"]);
+    arguments.extend(["-boot-info-table", "--grub2-boot-info", "--grub2-mbr", HYBRID.program]);
+    arguments.extend(["-append_partition", "2", "0xef", ESP, "-eltorito-alt-boot"]);
+    arguments.extend(["-e", "--interval:appended_partition_2:all::", "-no-emul-boot"]);
+    arguments.extend(["-o", RESULT, TREE]);
+    arguments
+}
+
+fn write(folder: &Path, file: &str, bytes: &[u8]) -> Result<(), Failure> {
+    let path = folder.join(file);
+    let written = fs::create_dir_all(path.parent().unwrap_or(folder));
+    written
+        .and_then(|()| fs::write(&path, bytes))
+        .map_err(|error| Failure::io(format!("write {}", path.display()), &error))
+}
+
+/// Gives every file and folder of the tree the same time.
+fn make_all_old(folder: &Path) -> Result<(), Failure> {
+    run(folder, "find", &[TREE, "-exec", "touch", "-d", &format!("@{EPOCH}"), "{}", "+"])
+}
+
+/// Runs a tool in a folder to its good end; what it said is told if it fails.
+fn run(folder: &Path, program: &str, arguments: &[&str]) -> Result<(), Failure> {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .env("SOURCE_DATE_EPOCH", EPOCH)
+        .env("TZ", "UTC")
+        .env("MTOOLSRC", "/dev/null")
+        .output()
+        .map_err(|error| Failure::io(format!("start {program}"), &error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Failure::World(format!("{program} failed ({}):\n{}", output.status, said.trim_end())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_kernel_or_archive_is_in_another_folder() {
+        let names = [folder_name(b"k", b"a"), folder_name(b"k", b"b"), folder_name(b"l", b"a")];
+        assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2]);
+        assert!(names.iter().all(|name| name.len() == 16));
+    }
+
+    #[test]
+    fn a_tool_that_fails_says_why() {
+        let text = run(Path::new("/"), "ls", &["/no/such/file"]).unwrap_err().to_string();
+        assert!(text.contains("ls failed") && text.contains("/no/such/file"), "{text}");
+    }
+}

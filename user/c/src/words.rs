@@ -1,0 +1,100 @@
+//! Words between C and the kernel: results, names, places for results.
+
+use core::mem::MaybeUninit;
+use diapason_abi::call::PARTIAL;
+use diapason_abi::{CallNumber, Errno, decode_result};
+use diapason_rt::sys;
+
+/// An argument makes no sense: `DIA_INVALID`. The errors of the kernel are above it.
+pub const INVALID: i32 = -32;
+
+/// A place for a result: null, or valid. Only C makes one.
+pub type Place<'a, T> = Option<&'a mut MaybeUninit<T>>;
+
+/// Longest name that is read, with its end.
+const NAME: usize = 64;
+
+/// Makes a call with these words. Words after the last that a call has are ignored.
+pub fn call<const N: usize>(number: CallNumber, words: [u64; N]) -> Result<u64, Errno> {
+    let word = |index: usize| words.get(index).copied().unwrap_or(0);
+    let number = number as u64;
+    // SAFETY: a word that is an address is the C program's, which vouches for what is there, or
+    // comes from a reference.
+    decode_result(unsafe { sys::raw5(number, word(0), word(1), word(2), word(3), word(4)) })
+}
+
+/// Makes a call, and repeats it until all is done.
+pub fn whole<const N: usize>(number: CallNumber, words: [u64; N]) -> Result<u64, Errno> {
+    loop {
+        match call(number, words)? {
+            PARTIAL => {}
+            done => return Ok(done),
+        }
+    }
+}
+
+/// Returns the number that C has for an error.
+pub fn error(errno: Errno) -> i32 {
+    -(errno as i32)
+}
+
+/// Returns the result of a call without a value.
+pub fn status<T>(result: Result<T, Errno>) -> i32 {
+    result.map_or_else(error, |_| 0)
+}
+
+/// Writes what a call returned to the place for it.
+pub fn store<T>(place: Place<'_, T>, result: Result<T, Errno>) -> i32 {
+    match (place, result) {
+        (Some(place), Ok(value)) => {
+            place.write(value);
+            0
+        }
+        (None, Ok(_)) => INVALID,
+        (_, Err(errno)) => error(errno),
+    }
+}
+
+/// Writes a value that the caller may not want: a null place takes none.
+pub fn offer<T>(place: Place<'_, T>, value: T) {
+    if let Some(place) = place {
+        place.write(value);
+    }
+}
+
+/// Returns the bytes at an address. None if it is null and there should be some.
+///
+/// # Safety
+/// So many bytes can be read there, as long as the slice lives; or the address is null.
+pub unsafe fn bytes<'a>(address: *const u8, length: usize) -> Option<&'a [u8]> {
+    match (address.is_null(), length) {
+        (_, 0) => Some(&[]),
+        (true, _) => None,
+        // SAFETY: not null, and valid by contract.
+        _ => Some(unsafe { core::slice::from_raw_parts(address, length) }),
+    }
+}
+
+/// Text of C: null, or bytes that end with a zero byte. Only C makes one.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct CText(*const u8);
+
+impl CText {
+    /// Returns the bytes of the text, but no more than `most`.
+    pub fn bytes(&self, most: usize) -> Option<&[u8]> {
+        if self.0.is_null() {
+            return None;
+        }
+        // SAFETY: bytes up to the first zero can be read, and no more are.
+        let length = (0..most).find(|at| unsafe { *self.0.add(*at) } == 0).unwrap_or(most);
+        // SAFETY: these bytes were read just now.
+        unsafe { bytes(self.0, length) }
+    }
+
+    /// Returns a name. None if it is null, longer than any name, or no text.
+    pub fn name(&self) -> Option<&str> {
+        let bytes = self.bytes(NAME).filter(|bytes| bytes.len() < NAME)?;
+        core::str::from_utf8(bytes).ok()
+    }
+}
