@@ -129,7 +129,7 @@ const fn runs(effort: Effort) -> u64 {
     }
 }
 
-/// Runs all networks.
+/// Compares each network of both figures, and reports on all of them.
 pub fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
     eprintln!("building the programs");
     let built = metal::build(&Workspace::find()?)?;

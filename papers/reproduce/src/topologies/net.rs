@@ -91,7 +91,7 @@ pub struct Net {
     ends: Vec<LinkEnd>,
     /// Whether the plan says that the network always forms.
     pub forms: bool,
-    /// What the plan refuses, as titles and remedies.
+    /// The refusals of the plan: the title of each, and its remedy.
     pub refused: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ pub type Step = (usize, NetworkStep, u64);
 /// An end of a link: the number of its host, its number there, and the host at the other end.
 pub type LinkEnd = (usize, u8, String);
 
-/// A run.
+/// The steps of all hosts in one run, and what was missing at its end.
 pub struct Ran {
     pub steps: Vec<Step>,
     /// Ends of links over which no greeting came, as the programs there say it.

@@ -26,7 +26,7 @@ impl Node {
         Some(Node { links, target: target != 0, looks_everywhere: ports != 0 })
     }
 
-    /// Returns the description.
+    /// Returns the text of its description, with all that its servers need.
     pub fn text(self) -> String {
         let Node { links, target, .. } = self;
         let ends = links + usize::from(target);
