@@ -150,7 +150,7 @@ mod tests {
         let tool = |program, package| Tool { program, package };
         let tools = [tool("sh", "dash"), tool("/no/a", "p"), tool("no-b", "q")];
         let text = require_all(&tools, Missing::Say).unwrap_err().to_string();
-        assert_eq!(text, "not installed: /no/a, no-b\nhelp: apt-get install p q");
+        assert_eq!(text, "error: not installed: /no/a, no-b\nhelp: apt-get install p q");
         assert!(require_all(&tools[..1], Missing::Say).is_ok());
     }
 

@@ -59,10 +59,12 @@ mod tests {
     use crate::commands::as_json;
     use crate::console::Line;
     use crate::documented::agrees;
-    use crate::outcome::{CameraRow, LinkRow, LongestPath, PlugRow, sample};
+    use crate::outcome::{CameraRow, LinkRow, LongestPath, NetworkRow, PlugRow, sample};
     use crate::qemu::Ending;
     use diapason_bus::{Picos, Speed};
-    use diapason_pipe::measured::{CameraReport, DeviceReport, Fate, LinkReport};
+    use diapason_pipe::measured::{
+        CameraReport, DeviceReport, Fate, LinkReport, NetworkReport, NetworkStep,
+    };
     use diapason_sim::{Packet, PacketOutcome, Passed};
     use diapason_usb::context::EndpointKind;
 
@@ -89,6 +91,8 @@ mod tests {
         outcome.cameras.push(CameraRow::new(process, CameraReport::default(), Nanos::ZERO));
         let last = DeviceReport { connector: 1, route: 0, identity: (1, 2), fate: Fate::Works };
         outcome.plugs.push(PlugRow { process, last, worked });
+        let step = NetworkReport { step: NetworkStep::Late, port: 1, peer: 1 };
+        outcome.network.push(NetworkRow::new(process, 1, step));
         Run { ending: Ending::Finished, outcome, flight: None, served: None }
     }
 

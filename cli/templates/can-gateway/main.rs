@@ -16,9 +16,6 @@ heap!(4 * 1024);
 /// The channel that it reads, and the one that it writes: `can0` and `can1`.
 const FROM: usize = 0;
 const TO: usize = 1;
-/// Bits a second of the bus that it writes to, and where a bit is sampled, in tenths of a per cent.
-const BIT_RATE: u32 = 500_000;
-const SAMPLE_POINT: u16 = 875;
 /// The USB server answers within this time.
 const ANSWER: Nanos = Nanos::from_secs(5);
 const SECOND: Nanos = Nanos::from_secs(1);
@@ -32,7 +29,6 @@ fn main(_: Arguments) {
 fn run() -> Result<(), Error> {
     let mut from = Channel::listen(FROM)?;
     let mut to = Channel::open(TO, time::now() + ANSWER)?;
-    to.set_bus_params(BIT_RATE, SAMPLE_POINT)?;
     // The interface may be plugged in later.
     to.bus_on(Nanos::FOREVER)?;
     let (mut passed, mut dropped) = (0u64, 0u64);

@@ -142,11 +142,24 @@ pub enum Wanted {
 /// How a channel takes part in its bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters {
+    /// Bits per second; 0 is the rate that the description says.
     pub bit_rate: u32,
-    /// Where a bit is sampled, in tenths of a per cent.
+    /// Where a bit is sampled, in tenths of a per cent. Without a bit rate it means nothing.
     pub sample_point: u16,
     /// Only listens: acknowledges nothing, sends nothing.
     pub silent: bool,
+}
+
+impl Parameters {
+    /// Takes part at the rate that the description says.
+    pub const AS_DESCRIBED: Parameters = Parameters { bit_rate: 0, sample_point: 0, silent: false };
+
+    /// Returns the same with the rate of `described`, unless it has one of its own.
+    #[must_use]
+    pub fn or(self, described: Parameters) -> Parameters {
+        let silent = self.silent;
+        if self.bit_rate == 0 { Parameters { silent, ..described } } else { self }
+    }
 }
 
 /// A request, and the number by which a report answers it.

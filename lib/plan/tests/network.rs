@@ -229,6 +229,7 @@ fn a_host_waits_for_ever_for_one_that_is_no_target_of_it() {
     NetworkPlan::of(&list).instruct(&mut list);
     let server = &list.hosts[0].system.processes[0];
     let order = FormingOrder::of(server.setting(ORDER)).unwrap();
-    assert_eq!(order.awaits[0].map(|it| it.port), Some(u8::MAX));
-    assert!(!order.enables && order.awaits[1].is_none());
+    let awaits = order.awaits.map(|it| it.map(|it| (it.port, it.waits)));
+    assert_eq!(awaits[..3], [Some((16, false)), Some((u8::MAX, true)), None]);
+    assert!(!order.enables);
 }

@@ -109,7 +109,7 @@ struct Pair {
 impl Pair {
     fn new() -> Pair {
         let debug = DebugConfig { port: 4, burst: 0, first_endpoint: 2, survives_reset: false };
-        let xhc = Xhc::new(Config { debug: Some(debug), ..Config::default() });
+        let mut xhc = Xhc::new(Config { debug: Some(debug), ..Config::default() });
         let partner = xhc.debug_partner(Nanos::from_micros(1), &Default::default()).unwrap();
         let hardware = Hardware(Rc::new(RefCell::new((xhc, Ram(vec![0; ROOM]), Nanos::ZERO))));
         let target = Target::new(hardware.clone(), hardware.clone(), IDENTITY).unwrap();

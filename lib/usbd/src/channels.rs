@@ -332,7 +332,7 @@ impl<P: Platform> Channel<P> {
                 self.wish = None;
             }
             Wanted::Open(parameters) => {
-                self.wish = Some(parameters);
+                self.wish = Some(self.usual.map_or(parameters, |usual| parameters.or(usual)));
                 if self.phase == Phase::BusOff {
                     self.phase = Phase::Closed;
                 }

@@ -14,9 +14,6 @@ use diapason_pipe::measured::Gauge;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{log, time};
 
-/// How a channel takes part in its bus unless it is told otherwise.
-const USUAL: Parameters = Parameters { bit_rate: 500_000, sample_point: 800, silent: false };
-
 /// An open channel. There is one for each channel of the server.
 ///
 /// It measures what passes it and reports once a second, in whatever call of this library its
@@ -116,7 +113,7 @@ impl Channel {
     /// There is no such channel, or the server does not answer in time.
     pub fn open(number: usize, deadline: Nanos) -> Result<Channel, Error> {
         let mut channel = Channel::listen(number)?;
-        let (books, parameters, on_bus) = (Ledger::default(), USUAL, false);
+        let (books, parameters, on_bus) = (Ledger::default(), Parameters::AS_DESCRIBED, false);
         let counter = counter(number)?;
         let (marks, gauge) = (Marks::default(), Gauge::new(true, number as u8));
         channel.writing = Some(Writing { counter, books, marks, gauge, parameters, on_bus });
@@ -124,7 +121,8 @@ impl Channel {
         Ok(channel)
     }
 
-    /// Bits per second, and where a bit is sampled in tenths of a per cent.
+    /// Bits per second, and where a bit is sampled in tenths of a per cent. A channel that is not
+    /// told has what the description says, and the bounds of pipes hold for that.
     ///
     /// # Errors
     /// The channel is on its bus, or to be read only.

@@ -4,7 +4,6 @@
 //!
 //! ```ignore
 //! let mut channel = Channel::open(3, deadline)?;
-//! channel.set_bus_params(500_000, 800)?;
 //! channel.bus_on(deadline)?;
 //! channel.set_acceptance_filter(&[Filter::only(false, 0x123)])?;
 //! channel.write(&frame)?;
@@ -26,6 +25,9 @@
 //! A channel measures what passes it and reports once a second how its pipe does, whether anything
 //! comes or not; an application has no part in that. If it knows from what messages say that some
 //! are missing, it tells with `missed`.
+//!
+//! A channel takes part in its bus at the rate that the description says. A program that sets
+//! another one is on a bus that no bound of a pipe is about.
 //!
 //! A timeout is an instant here, as everywhere in this system: `Nanos::ZERO` does not wait,
 //! `Nanos::FOREVER` waits as long as it takes.

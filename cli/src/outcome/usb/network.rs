@@ -32,7 +32,7 @@ const fn word(step: NetworkStep) -> &'static str {
 
 impl NetworkRow {
     /// Returns the row of a report; the hosts around give the names.
-    pub(in super::super) fn new(process: u64, at_ns: u64, report: NetworkReport) -> NetworkRow {
+    pub(crate) fn new(process: u64, at_ns: u64, report: NetworkReport) -> NetworkRow {
         let NetworkReport { step, port, peer } = report;
         let peer = (peer != 0).then(|| format!("{peer:016x}"));
         NetworkRow { process, at_ns, step, port: (port != 0).then_some(port), peer }

@@ -104,7 +104,8 @@ fn a_client_that_dies_at_any_step_leaves_the_channel_to_its_successor() {
             let begun = bus.take_record();
             let first = (0..begun.len() as u32).map(|at| frame(1, at));
             assert!(begun.iter().map(|sent| sent.frame).eq(first), "{at}");
-            client.ask(101, Wanted::Open(USUAL));
+            // At the rate of the description, which is that of the bus.
+            client.ask(101, Wanted::Open(Parameters::AS_DESCRIBED));
             machine.ask();
             machine.run(Nanos::from_millis(200));
             client.read();

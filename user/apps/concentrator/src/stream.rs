@@ -4,8 +4,6 @@ use diapason_can::frame::standard;
 use diapason_canlib::{Channel, Error, Frame, Status};
 use diapason_rt::{Nanos, log, time};
 
-const BIT_RATE: u32 = 500_000;
-const SAMPLE_POINT: u16 = 800;
 /// The server answers within this time.
 const ANSWER: Nanos = Nanos::from_secs(5);
 /// Time between two reports.
@@ -33,7 +31,6 @@ impl Stream {
     /// Returns a stream to this channel, which is put on its bus.
     pub fn open(number: u64) -> Result<Stream, Error> {
         let mut channel = Channel::open(number as usize, time::now() + ANSWER)?;
-        channel.set_bus_params(BIT_RATE, SAMPLE_POINT)?;
         // The interface may be plugged in later.
         channel.bus_on(Nanos::FOREVER)?;
         let (written, through, receipt, last) = (0, 0, (0, 0), (0, Nanos::ZERO));
