@@ -159,6 +159,12 @@ fn pipes_to_devices() {
         "at most 300.000 ms is wanted",
     );
     refused(
+        "fast-bus.toml",
+        ["500_000, 500_000, 500_000]", "500_000, 500_000, 1_000_000]"],
+        "`brakes` has no bound: the node on the bus of channel 4 takes 327.500 us for a frame",
+        "write a shorter `turn`, or a lower rate in `bit_rates`",
+    );
+    refused(
         "hasty.toml",
         ["latency = \"300ms\"", "latency = \"100ms\""],
         "messages of `brakes` may take 290.334 ms; at most 100.000 ms is wanted",

@@ -11,6 +11,7 @@
 use diapason_abi::Nanos;
 use diapason_can::bus::{NodeId, PortError, Setup};
 use diapason_can::frame::standard;
+use diapason_can::wire::OVERLOADS;
 use diapason_can::{Bus, Frame};
 use diapason_random::Random;
 use embedded_can::nb::Can;
@@ -21,8 +22,6 @@ pub const RECEIPT_ID: u32 = 0x00e;
 /// A receipt after so many frames, and when nothing came for so long.
 const FRAMES: u32 = 4_096;
 const PAUSE: Nanos = Nanos::from_millis(5);
-/// Overload frames in a row.
-const OVERLOADS: u8 = 4;
 /// Buffers of its controller.
 const BUFFERS: usize = 2;
 

@@ -22,6 +22,10 @@ pub const CRC_BITS: u32 = 15;
 pub const TRAILER_BITS: u32 = 10;
 /// Recessive bits between two frames.
 pub const INTERFRAME_BITS: u32 = 3;
+/// Bits of an overload frame at least: its flag and its delimiter.
+pub const OVERLOAD_BITS: u32 = 14;
+/// Overload frames in a row by which a node with a slow program holds its senders back.
+pub const OVERLOADS: u8 = 4;
 /// Bits of a standard frame before its data.
 pub const STANDARD_HEADER: u32 = 19;
 /// Bits of an extended frame before its data.

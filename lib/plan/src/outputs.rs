@@ -7,12 +7,14 @@
 //! acknowledgement is that of a message that comes.
 
 use crate::can::contended_turn;
+use crate::human;
 use crate::missing::Missing;
 use crate::pipes::{Half, NoBill, Piped, Plant, contract, longest_transfer, own_supply};
 use crate::reports::Reporting;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{AT_ONCE, BEFORE, OUT_SLOTS, OutputCosts, REST};
 use diapason_bus::Direction;
+use diapason_can::wire::{self, INTERFRAME_BITS, OVERLOAD_BITS, OVERLOADS};
 use diapason_contract::can::{EACH, FRAME_BITS};
 use diapason_contract::threads::SEND;
 use diapason_devices::kvaser::Identity;
@@ -156,6 +158,13 @@ fn drain(turn: Nanos) -> Drain {
     Drain { first: Nanos(BEFORE * turn.0), each: turn, holds }
 }
 
+/// Returns the time from one numbered frame to the next that a node can make the bus take: the
+/// frame has eight bytes, and while its buffers are full the node asks for overload frames.
+fn held_back(rate: u64) -> u64 {
+    let frame = u64::from(wire::shortest(false, 8) + INTERFRAME_BITS);
+    (frame + u64::from(OVERLOADS) * u64::from(OVERLOAD_BITS)) * 1_000_000_000 / rate
+}
+
 /// The time of a frame to the node that reads it, shortest and longest: that of the
 /// node or that of the bus, whichever is more; longest with all that other nodes may send before.
 fn receiver(number: usize, channel: u8, system: &System) -> Result<(Nanos, Nanos), Missing> {
@@ -171,6 +180,18 @@ fn receiver(number: usize, channel: u8, system: &System) -> Result<(Nanos, Nanos
         ));
     };
     let rate = u64::from(usb.bit_rates[usize::from(channel)]);
+    if longest > held_back(rate) {
+        return Err((
+            format!(
+                "the node on the bus of channel {channel} takes {} for a frame, and at {rate} \
+                 bit/s it can hold the next one back for {} only",
+                human(longest),
+                human(held_back(rate))
+            ),
+            "write a shorter `turn`, or a lower rate in `bit_rates`: the node would lose frames"
+                .into(),
+        ));
+    }
     let [least, most] = [FRAME_BITS.0, FRAME_BITS.1].map(|bits| bits * 1_000_000_000 / rate);
     let contended = match contended_turn(system, number, channel) {
         Some(Some(turn)) => turn.0,

@@ -157,6 +157,12 @@ const CASES: &[Case] = &[
     Case("mail2", RefusedOrHeld, "the same beside 5 us of 6", "12,471 instructions"),
     Case("box", RefusedOrHeld, "a mailbox that comes and goes", "9,562 instructions"),
     Case("slow-writer", Held, "a pipe to a bus of 125 kbit/s", "no message was sent, holds"),
+    Case(
+        "fast-receiver",
+        Refused("it can hold the next one back for"),
+        "a receiver slower than its bus",
+        "1,425 of 4,649 lost, holds",
+    ),
     Case("crowd", RefusedOrHeld, "31 threads and 8 VCPUs come and go at once", "not tried"),
     Case("sems", RefusedOrHeld, "one of 1,024 semaphores is asked for", "6,483 instructions"),
     Case(
