@@ -126,7 +126,7 @@ pub(crate) fn report(
             let (name, unmeasured) = (&session.system.name, session.unmeasured(run));
             let time = run.outcome.end.map_or(0, |end| end.time_ns);
             let promised = session.assumptions(run);
-            write(&junit::report(name, &promised, &judged, &unmeasured, time));
+            write(&junit::report(name, &promised, session.proved, &judged, &unmeasured, time));
         }
     }
     code(session, run, judged)

@@ -64,25 +64,35 @@ impl Session {
         let plan = Plan::of(&system, system.clock_hz);
         let built = Built::default();
         let options = RunOptions { horizon_ns: 1, record_bytes: 0, watch: false };
-        let (names, proved, archive) = (Names::of(&system), plan.holds(), Vec::new());
-        let captures = Request::default();
+        let proved = plan.holds();
+        Session::of(plan, (system, proved), built, Vec::new(), options)
+    }
+}
+
+impl Session {
+    /// Returns the session of a planned system, on the usual machine.
+    fn of(
+        plan: Plan,
+        (system, proved): (System, bool),
+        built: Built,
+        archive: Vec<u8>,
+        options: RunOptions,
+    ) -> Session {
         Session {
-            names,
-            proved,
+            names: Names::of(&system),
             system,
             plan,
+            proved,
             built,
             archive,
             options,
-            captures,
+            captures: Request::default(),
             shift: 0,
             hardware: Hardware::USUAL,
             inserted: None,
         }
     }
-}
 
-impl Session {
     /// Reads the description at `path`, builds kernel and programs, and puts them together.
     ///
     /// # Errors
@@ -118,21 +128,8 @@ impl Session {
         let cleared = plan::cleared(&plan, unproved)?;
         let archive = cleared.archive(&options, &mut |name| built.program(name));
         let archive = archive.map_err(|diagnostics| refused(&diagnostics))?;
-        let (system, proved) = (cleared.system().clone(), cleared.is_proved());
-        let (names, captures) = (Names::of(&system), Request::default());
-        Ok(Session {
-            names,
-            system,
-            plan,
-            proved,
-            built,
-            archive,
-            options,
-            captures,
-            shift: 0,
-            hardware: Hardware::USUAL,
-            inserted: None,
-        })
+        let described = (cleared.system().clone(), cleared.is_proved());
+        Ok(Session::of(plan, described, built, archive, options))
     }
 
     /// Returns the machine it boots on.

@@ -1,7 +1,8 @@
 //! The verdict of a run as test cases, in the format of JUnit that services for builds read.
 //!
 //! Each promise that a run can measure is a case, and a finding about it is a failure of the case.
-//! Any other finding fails the last case. A promise that was not measured is skipped.
+//! All other findings fail one case together. A promise that was not measured is skipped. A run
+//! that is not proved fails a case, too.
 
 use crate::outcome::{Assumptions, Finding, Verdict};
 use std::fmt::Write;
@@ -27,7 +28,12 @@ enum CaseOutcome {
 const REST: &str = "system";
 
 /// Returns the cases of a run.
-fn cases(promised: &Assumptions, verdict: &Verdict, unmeasured: &[String]) -> Vec<Case> {
+fn cases(
+    promised: &Assumptions,
+    proved: bool,
+    verdict: &Verdict,
+    unmeasured: &[String],
+) -> Vec<Case> {
     let pipes = promised.pipes.iter().map(|promise| ("pipe", &promise.name));
     let chains = promised.chains.iter().map(|promise| ("chain", &promise.name));
     let jobs = promised.jobs.iter().map(|promise| ("job", &promise.name));
@@ -37,6 +43,10 @@ fn cases(promised: &Assumptions, verdict: &Verdict, unmeasured: &[String]) -> Ve
         named.map(|(kind, name)| case(kind, name, CaseOutcome::Passed)).collect();
     all.extend(unmeasured.iter().map(|what| case("measured", what, CaseOutcome::Skipped)));
     all.push(case(REST, "no other promise is broken", CaseOutcome::Passed));
+    if !proved {
+        let why = ("unproved".to_owned(), "the plan does not hold".to_owned());
+        all.push(case("plan", "the plan holds", CaseOutcome::Failed(vec![why])));
+    }
     match verdict {
         Verdict::Holds => {}
         Verdict::Bug(text) => all.push(case(REST, "a run", CaseOutcome::Error(text.clone()))),
@@ -67,11 +77,12 @@ fn fail(cases: &mut [Case], finding: &Finding) {
 pub fn report(
     system: &str,
     promised: &Assumptions,
+    proved: bool,
     verdict: &Verdict,
     unmeasured: &[String],
     time_ns: u64,
 ) -> String {
-    let cases = cases(promised, verdict, unmeasured);
+    let cases = cases(promised, proved, verdict, unmeasured);
     let count = |is: fn(&CaseOutcome) -> bool| cases.iter().filter(|it| is(&it.outcome)).count();
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
@@ -152,7 +163,7 @@ mod tests {
             alarm("late-supply", "usb-receive"),
             Finding::Promise("p missed".into()),
         ];
-        let text = report("car", &promised(), &Verdict::Broken(findings), &[], 2_500_000_000);
+        let text = report("car", &promised(), true, &Verdict::Broken(findings), &[], 2_500_000_000);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[1].contains("tests=\"2\" failures=\"2\" errors=\"0\" skipped=\"0\""),
@@ -168,14 +179,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_proved_does_not_pass() {
+        let text = report("car", &promised(), false, &Verdict::Holds, &[], 1);
+        assert!(text.contains("tests=\"3\" failures=\"1\""), "{text}");
+        assert!(text.contains("<failure type=\"unproved\" message=\"the plan does not hold\"/>"));
+    }
+
+    #[test]
     fn a_run_that_holds_passes_and_what_is_not_measured_is_skipped() {
-        let good = report("car", &promised(), &Verdict::Holds, &[], 1);
+        let good = report("car", &promised(), true, &Verdict::Holds, &[], 1);
         assert!(good.contains("tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"0\""), "{good}");
         let part = ["no job on VCPU v was done".to_owned()];
-        let text = report("car", &promised(), &Verdict::Holds, &part, 1);
+        let text = report("car", &promised(), true, &Verdict::Holds, &part, 1);
         assert!(text.contains("name=\"no job on VCPU v was done\">\n      <skipped/>"), "{text}");
         let bug = Verdict::Bug("it hangs".into());
-        let text = report("car", &promised(), &bug, &[], 1);
+        let text = report("car", &promised(), true, &bug, &[], 1);
         assert!(text.contains("errors=\"1\"") && text.contains("<error message=\"it hangs\"/>"));
     }
 }

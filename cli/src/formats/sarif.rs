@@ -27,7 +27,7 @@ impl FindingRule {
     const fn text(self) -> &'static str {
         match self {
             FindingRule::Description => "A description makes sense.",
-            FindingRule::Promise => "What a description promises is proved.",
+            FindingRule::Promise => "The plan proves every promise of a description.",
         }
     }
 }

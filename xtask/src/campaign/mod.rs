@@ -118,7 +118,8 @@ pub fn command(workspace: &Workspace, asked: &Asked) -> Result<u8, Failure> {
         print!("{}", slurm::script(workspace.root(), &own()?, &folder, asked, &size));
         return Ok(HOLDS);
     }
-    let results = Results::new(folder)?;
+    let title = title(campaign, &size, &commit);
+    let results = Results::new(folder, format!("{title}, {} shares", asked.shards))?;
     let all: Vec<Shard> = Shard::all(asked.shards).collect();
     let wanted = match asked.shard {
         Some(index) => vec![
@@ -132,6 +133,10 @@ pub fn command(workspace: &Workspace, asked: &Asked) -> Result<u8, Failure> {
     };
     let mut left = Vec::new();
     for shard in wanted {
+        // Two trees with changes have one name, so what one of them did says nothing of the other.
+        if asked.shard.is_none() && !is_clean(&commit) {
+            results.forget(shard)?;
+        }
         if results.read(shard)?.is_none() {
             left.push(shard);
         }
@@ -150,7 +155,7 @@ pub fn command(workspace: &Workspace, asked: &Asked) -> Result<u8, Failure> {
     }
     let read: Result<Vec<Option<Outcome>>, Failure> =
         all.iter().map(|shard| results.read(*shard)).collect();
-    let (text, code) = report(campaign, &size, &commit, &results, &read?);
+    let (text, code) = report(&title, &results, &read?);
     println!("{text}");
     Ok(code)
 }
@@ -180,6 +185,11 @@ fn commit(workspace: &Workspace) -> Result<String, Failure> {
     Ok(if output.status.success() { said } else { String::from("unknown") })
 }
 
+/// Returns whether a commit says everything about the tree.
+fn is_clean(commit: &str) -> bool {
+    !commit.ends_with("-dirty") && commit != "unknown"
+}
+
 /// Runs the commands of a share.
 fn share(
     workspace: &Workspace,
@@ -190,7 +200,7 @@ fn share(
 ) -> Result<Ended, Failure> {
     let path = results.said(shard);
     let failure = |error| Failure::io(format!("write {}", path.display()), &error);
-    let mut said = File::create(&path).map_err(failure)?;
+    let said = File::create(&path).map_err(failure)?;
     let begun = Instant::now();
     let (mut holds, mut findings) = (true, Vec::new());
     for line in campaign.lines(workspace, size, shard)? {
@@ -206,7 +216,6 @@ fn share(
             }
             _ => return Ok(Ended::Died(format!("{line}: {status}"))),
         }
-        std::io::Seek::seek(&mut said, std::io::SeekFrom::End(0)).map_err(failure)?;
     }
     Ok(Ended::Outcome(Outcome { holds, findings, seconds: begun.elapsed().as_secs_f64() }))
 }
@@ -245,23 +254,20 @@ fn start(workspace: &Workspace, line: &Line, out: File) -> Result<ExitStatus, Fa
     command.stdin(Stdio::null()).stdout(out).stderr(errors).status().map_err(failure)
 }
 
+/// Returns what a campaign does, on which commit.
+fn title(campaign: &Campaign, size: &Size, commit: &str) -> String {
+    let Campaign { name, unit, .. } = campaign;
+    let count = if size.count > 0 { format!("{} ", size.count) } else { String::new() };
+    let system = if *name == "search" { format!(" of {}", size.system) } else { String::new() };
+    format!("{name}{system}: {count}{unit} from seed {}, commit {commit}", size.seed)
+}
+
 /// Returns the report of all shares, and the exit code.
-fn report(
-    campaign: &Campaign,
-    size: &Size,
-    commit: &str,
-    results: &Results,
-    read: &[Option<Outcome>],
-) -> (String, u8) {
+fn report(title: &str, results: &Results, read: &[Option<Outcome>]) -> (String, u8) {
     let ended: Vec<&Outcome> = read.iter().flatten().collect();
     let seconds = ended.iter().fold(0.0, |sum, outcome| sum + outcome.seconds);
-    let count = if size.count > 0 { format!("{} ", size.count) } else { String::new() };
     let mut text = format!(
-        "{}: {count}{} from seed {}, commit {commit}\n{} of {} shares ended, {:.3} core-hours; \
-         {}\n",
-        campaign.name,
-        campaign.unit,
-        size.seed,
+        "{title}\n{} of {} shares ended, {:.3} core-hours; {}\n",
         ended.len(),
         read.len(),
         seconds / 3_600.0,
@@ -303,9 +309,10 @@ mod tests {
     fn reported(read: &[Option<Outcome>]) -> (String, u8) {
         let size = Size { count: 100, seed: 3, system: String::new() };
         let folder = std::env::temp_dir().join(format!("campaign-report-{}", std::process::id()));
-        let results = Results::new(folder).unwrap();
         let campaign = Campaign::find("systems").unwrap();
-        let reported = report(campaign, &size, "abc", &results, read);
+        let title = title(campaign, &size, "abc");
+        let results = Results::new(folder, title.clone()).unwrap();
+        let reported = report(&title, &results, read);
         std::fs::remove_dir_all(results.folder()).ok();
         reported
     }

@@ -23,17 +23,33 @@ pub(crate) struct Outcome {
 /// The folder of a campaign.
 pub(crate) struct Results {
     folder: PathBuf,
+    /// The campaign, its size and its commit. Results of another are not taken for its own.
+    of: String,
 }
 
 impl Results {
-    /// Makes the folder, unless it is there.
+    /// Makes the folder of a campaign, unless it is there.
     ///
     /// # Errors
     /// If it cannot be made.
-    pub fn new(folder: PathBuf) -> Result<Results, Failure> {
+    pub fn new(folder: PathBuf, of: String) -> Result<Results, Failure> {
         std::fs::create_dir_all(&folder)
             .map_err(|error| Failure::io(format!("make {}", folder.display()), &error))?;
-        Ok(Results { folder })
+        Ok(Results { folder, of })
+    }
+
+    /// Removes the result of a share, if there is one.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn forget(&self, shard: Shard) -> Result<(), Failure> {
+        let path = self.path(shard);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Failure::io(format!("remove {}", path.display()), &error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns where it is.
@@ -61,11 +77,11 @@ impl Results {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Failure::io(format!("read {}", path.display()), &error)),
         };
-        parse(&text).map(Some).ok_or_else(|| {
-            let path = path.display();
+        parse(&text, &self.of).map(Some).ok_or_else(|| {
+            let (path, of) = (path.display(), &self.of);
             Failure::Input(format!(
-                "error: {path} is no result of a share\n  = help: remove it, and the share runs \
-                 again"
+                "error: {path} is no result of {of}\n  = help: remove it, and the share runs \
+                 again; or name another folder by --out"
             ))
         })
     }
@@ -78,17 +94,23 @@ impl Results {
         let path = self.path(shard);
         let new = path.with_extension("new");
         let failure = |error| Failure::io(format!("write {}", path.display()), &error);
-        std::fs::write(&new, format!("{:#}\n", render(outcome))).map_err(failure)?;
+        std::fs::write(&new, format!("{:#}\n", render(outcome, &self.of))).map_err(failure)?;
         std::fs::rename(&new, &path).map_err(failure)
     }
 }
 
-fn render(outcome: &Outcome) -> Value {
+fn render(outcome: &Outcome, of: &str) -> Value {
     let Outcome { holds, findings, seconds } = outcome;
-    json!({ "version": VERSION, "holds": holds, "seconds": seconds, "findings": findings })
+    json!({
+        "version": VERSION,
+        "of": of,
+        "holds": holds,
+        "seconds": seconds,
+        "findings": findings,
+    })
 }
 
-fn parse(text: &str) -> Option<Outcome> {
+fn parse(text: &str, of: &str) -> Option<Outcome> {
     let value: Value = serde_json::from_str(text).ok()?;
     let word = |value: &Value| value.as_str().map(String::from);
     let outcome = Outcome {
@@ -96,7 +118,8 @@ fn parse(text: &str) -> Option<Outcome> {
         seconds: value["seconds"].as_f64().filter(|seconds| *seconds >= 0.0)?,
         findings: value["findings"].as_array()?.iter().map(word).collect::<Option<_>>()?,
     };
-    (value["version"].as_u64() == Some(VERSION)).then_some(outcome)
+    let own = value["version"].as_u64() == Some(VERSION) && value["of"].as_str() == Some(of);
+    own.then_some(outcome)
 }
 
 #[cfg(test)]
@@ -107,13 +130,16 @@ mod tests {
     fn a_result_reads_as_it_was_written() {
         let findings = vec![String::from("cargo xtask attack systems --seed 1 --from 7")];
         let outcome = Outcome { holds: false, findings, seconds: 1.5 };
-        assert_eq!(parse(&render(&outcome).to_string()), Some(outcome));
+        let text = render(&outcome, "systems, commit a").to_string();
+        assert_eq!(parse(&text, "systems, commit a"), Some(outcome));
+        assert_eq!(parse(&text, "systems, commit b"), None, "it is of another commit");
     }
 
     #[test]
     fn other_files_are_no_results() {
-        let whole = json!({ "version": 1, "holds": true, "seconds": 1.0, "findings": [] });
-        assert!(parse(&whole.to_string()).is_some());
+        let whole =
+            json!({ "version": 1, "of": "a", "holds": true, "seconds": 1.0, "findings": [] });
+        assert!(parse(&whole.to_string(), "a").is_some());
         let wrong = [
             ("version", json!(2)),
             ("holds", json!(1)),
@@ -123,8 +149,8 @@ mod tests {
         for (key, value) in wrong {
             let mut other = whole.clone();
             other[key] = value;
-            assert_eq!(parse(&other.to_string()), None, "{key}");
+            assert_eq!(parse(&other.to_string(), "a"), None, "{key}");
         }
-        assert_eq!(["", "{", "[]", "null"].map(parse), [None, None, None, None]);
+        assert_eq!(["", "{", "[]", "null"].map(|text| parse(text, "a")), [None, None, None, None]);
     }
 }

@@ -136,7 +136,7 @@ mod tests {
         of: &(dyn Fn(Shard, usize) -> Ended + Sync),
     ) -> (Vec<Shard>, String, Vec<Shard>) {
         let folder = std::env::temp_dir().join(format!("campaign-{name}-{}", std::process::id()));
-        let results = Results::new(folder.clone()).unwrap();
+        let results = Results::new(folder.clone(), String::from("a campaign")).unwrap();
         let (said, ran) = (Mutex::new(String::new()), Mutex::new(Vec::new()));
         let left = Shard::all(6).filter(|shard| results.read(*shard).unwrap().is_none()).collect();
         let one = |shard| {
