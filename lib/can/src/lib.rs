@@ -3,8 +3,8 @@
 //!
 //! [`wire`] says what a frame looks like on the wire and how long it is; [`Bus`] is a bus of
 //! controllers with explicit time; [`response`] and [`mts`] bound what it does; [`candump`] reads
-//! and writes logs, [`dbc`] reads which signals are in frames. The theory and its evidence:
-//! `docs/can.md`.
+//! and writes logs, [`dbc`] reads which signals are in frames, [`socketcand`] speaks with tools of
+//! other hosts. The theory and its evidence: `docs/can.md`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@ pub mod frame;
 pub mod in_order;
 pub mod mts;
 pub mod response;
+pub mod socketcand;
 pub mod timing;
 pub mod wire;
 
