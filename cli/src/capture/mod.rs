@@ -21,9 +21,10 @@ use diapason_capture::pcap::{self, Link};
 use diapason_capture::{Order, can, usb};
 use diapason_devices::can::CanBus;
 use output::Output;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Where captures are wanted.
+/// What tools of the host get of a run: captures, and a server for clients.
 #[derive(Clone, PartialEq, Eq, Debug, Default, clap::Args)]
 pub struct Request {
     /// Capture USB transfers and CAN frames for Wireshark, into this folder.
@@ -32,6 +33,10 @@ pub struct Request {
     /// Write CAN frames as candump does, a file for each bus, into this folder.
     #[arg(long, value_name = "DIR")]
     pub candump: Option<PathBuf>,
+    /// Serve the CAN buses at this address, such as 127.0.0.1:29536, to clients of socketcand; the
+    /// run is then no faster than real time.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub can_server: Option<SocketAddr>,
 }
 
 impl Request {
@@ -154,7 +159,8 @@ mod tests {
     fn every_frame_of_a_bus_is_in_both_files() {
         let folder = std::env::temp_dir().join(format!("captures-{}", std::process::id()));
         let bus = CanBus::busy(2).unwrap();
-        let request = Request { pcap: Some(folder.clone()), candump: Some(folder.clone()) };
+        let (pcap, candump) = (Some(folder.clone()), Some(folder.clone()));
+        let request = Request { pcap, candump, ..Request::default() };
         let mut captures = Captures::begin(&request, 1, &[(3, bus.clone())]).unwrap();
         bus.advance(Nanos::from_millis(20));
         captures.frames();
@@ -175,7 +181,7 @@ mod tests {
     fn a_folder_that_cannot_be_made_is_told() {
         let file = std::env::temp_dir().join(format!("no-folder-{}", std::process::id()));
         fs::write(&file, "").unwrap();
-        let request = Request { pcap: Some(file.join("below")), candump: None };
+        let request = Request { pcap: Some(file.join("below")), ..Request::default() };
         let refused = Captures::begin(&request, 1, &[]).err().unwrap();
         assert_eq!(refused.exit_code(), 4);
         fs::remove_file(&file).unwrap();

@@ -222,7 +222,8 @@ fn sent(words: &[&str]) -> Result<Frame, &'static str> {
     let mut bytes = [0; BYTES_MAX];
     for (byte, word) in bytes.iter_mut().zip(data) {
         let value = hex(word).filter(|_| word.len() <= 2);
-        *byte = value.and_then(|value| u8::try_from(value).ok()).ok_or("a byte has 1 or 2 digits")?;
+        *byte =
+            value.and_then(|value| u8::try_from(value).ok()).ok_or("a byte has 1 or 2 digits")?;
     }
     Frame::data(id, &bytes[..length]).map_err(|_| "a frame has at most 8 bytes")
 }
