@@ -74,7 +74,7 @@ pub struct SimRequest {
     /// Run so many seeds on all cores, up to the first that breaks a promise.
     #[arg(long, value_name = "N", conflicts_with_all = [
         "trace", "explain", "stages", "json", "histogram", "svg", "pcap", "candump",
-        "can_server",
+        "asc", "blf", "can_server",
     ])]
     pub search: Option<u64>,
     /// In so many processes [default: one for each core].
