@@ -18,7 +18,7 @@ pub enum Input {
     Dbc,
     Source,
     Program,
-    /// What a command printed for programs.
+    /// JSON that a command printed.
     Results,
 }
 

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 pub struct DiffRequest {
     /// A description, which is planned, or what `plan`, `sim` or `run` printed with `--json`.
     pub before: PathBuf,
-    /// The same of another state of the system.
+    /// A description or a result of another state of the system.
     pub after: PathBuf,
     /// Print every difference as JSON.
     #[arg(long)]

@@ -10,7 +10,7 @@ use std::path::Path;
 /// The newest version of the format that is understood.
 const FORMAT: u64 = 1;
 
-/// What one command said about one system.
+/// The words of one command about one system.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Results {
     /// The file that it was read from.

@@ -16,7 +16,7 @@ struct Part<'a> {
 /// The plans of a description.
 pub(super) struct Whole<'a> {
     parts: Vec<Part<'a>>,
-    /// What the parts are, if there may be several: `core` or `host`.
+    /// The name of a part, if there may be several: `core` or `host`.
     noun: Option<&'static str>,
     network: Option<(&'a Hosts, NetworkPlan)>,
 }
