@@ -26,6 +26,7 @@ pub mod compile;
 pub mod console;
 pub mod create;
 pub mod describe;
+mod difference;
 #[cfg(test)]
 mod documented;
 pub mod duration;

@@ -3,6 +3,7 @@
 use crate::duration::seconds;
 use crate::failure::HOLDS;
 use crate::input::Input;
+use crate::output::say;
 use crate::table::{Align, Table};
 use crate::{Failure, logs};
 use diapason_can::candump::{self, Record, Report};
@@ -10,7 +11,6 @@ use diapason_can::dbc::{Dbc, Decimal, Message, Reading, Value};
 use diapason_can::{Frame, Id};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The request to `signals`.
@@ -36,8 +36,7 @@ pub fn signals(request: &SignalsRequest) -> Result<u8, Failure> {
         .map_err(|error| refused(&request.log, &error))?;
     let said = decode(&dbc, &log).map_err(|error| refused(&request.log, &error))?;
     let text = if request.json { format!("{:#}", said.to_json()) } else { said.render() };
-    // A reader who has seen enough (`| head`) is no failure.
-    let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
+    say(text.trim_end());
     Ok(HOLDS)
 }
 
