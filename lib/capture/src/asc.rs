@@ -85,12 +85,12 @@ impl fmt::Display for AscError {
 
 /// Returns whether a line, without spaces around it, begins a file of this format.
 pub(crate) fn is_header(line: &[u8]) -> bool {
-    let is = |word: &&str| {
+    let is = |word: &&str| -> bool {
         let (word, rest) = (word.as_bytes(), line.get(word.len()));
         let begins = line.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
         begins && (word == b"//" || rest.is_some_and(u8::is_ascii_whitespace))
     };
-    HEADERS.iter().any(|word| is(&word))
+    HEADERS.iter().any(is)
 }
 
 /// The reader of one file, line by line.
