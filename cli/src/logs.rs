@@ -26,8 +26,8 @@ fn interface(channel: usize) -> String {
     format!("can{channel}")
 }
 
-/// Returns the text of a log in any format, as candump writes it. Text that is no UTF-8 is taken for
-/// Latin-1.
+/// Returns the text of a log in any format, as candump writes it. Text that is no UTF-8 is taken
+/// for Latin-1.
 ///
 /// # Errors
 /// Where a log of Vector's tools is wrong, and how.
@@ -72,8 +72,8 @@ fn check(path: &Path, channel: usize, log: &str) -> Result<(), Failure> {
         Ok(frames) if frames.is_empty() => {
             let interface = interface(channel);
             let help = format!(
-                "a log for this channel names `{interface}`, as `{EXAMPLE}` does; `can0` is channel \
-                 1 of ASC and BLF"
+                "a log for this channel names `{interface}`, as `{EXAMPLE}` does; `can0` is \
+                 channel 1 of ASC and BLF"
             );
             Err(wrong(path, &format!("the log has no frame of `{interface}`"), &help))
         }

@@ -1,5 +1,6 @@
 //! One client of the server: a socket that nobody waits for, and its dialogue.
 
+use super::pace::here;
 use diapason_can::Frame;
 use diapason_can::socketcand::{Dialogue, GREETING, Reaction};
 use diapason_devices::can::Overheard;
@@ -15,7 +16,6 @@ const UNREAD_MAX: usize = 4 << 20;
 /// Frames wait so long after an answer: python-can takes whatever it reads for the answer.
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// A connected client.
 pub(super) struct Client {
     stream: TcpStream,
     number: u64,
@@ -74,7 +74,7 @@ impl Client {
                     Reaction::Send(frame) => self.frames.push_back(frame),
                     Reaction::Answer(text) => {
                         self.out.extend(text.bytes());
-                        self.pause = Some(Instant::now() + PAUSE);
+                        self.pause = Some(here() + PAUSE);
                     }
                     Reaction::Close(text) => {
                         self.out.extend(text.bytes());
@@ -96,7 +96,7 @@ impl Client {
 
     /// Writes as much as the client takes.
     pub fn speak(&mut self) {
-        if self.pause.is_none_or(|end| Instant::now() >= end) {
+        if self.pause.is_none_or(|end| here() >= end) {
             self.pause = None;
             self.out.append(&mut self.told);
         }

@@ -2,9 +2,10 @@
 //!
 //! It speaks the socketcand protocol ([`diapason_can::socketcand`]). Buses and sockets meet each
 //! millisecond of the run. The run waits at each meeting for the clock of the host, so that it is
-//! never faster than real time. What clients do, and when, is not the same in another run.
+//! never faster than real time. Clients act at other times of the run when it is repeated.
 
 mod client;
+mod pace;
 
 use crate::Failure;
 use crate::capture::Request;
@@ -14,17 +15,15 @@ use diapason_abi::Nanos;
 use diapason_can::Frame;
 use diapason_devices::can::{CanBus, Outside, Overheard};
 use diapason_system::{System, UsbModel, UsbPlug};
+use pace::Pace;
 use std::cell::RefCell;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 /// From one meeting of a bus and its clients to the next.
 const MEETING: Nanos = Nanos::from_millis(1);
 /// Most clients at once.
 const CLIENTS_MAX: usize = 32;
-/// A run that is later than this begins to count anew, and so never runs after the lost time.
-const LATE_MAX: Duration = Duration::from_millis(50);
 
 /// The socket that clients connect to, before the run begins.
 #[derive(Debug)]
@@ -57,7 +56,7 @@ impl CanServer {
             tell(&format!("CAN buses at {address}: {}", names.join(", ")));
         }
         let clients = Clients { listener: self.listener, names, clients: vec![], made: 0 };
-        let room = Rc::new(RefCell::new(Room { clients, pace: Pace(None) }));
+        let room = Rc::new(RefCell::new(Room { clients, pace: Pace::default() }));
         for (place, (_, bus)) in buses.iter().enumerate() {
             bus.connect(MEETING, Box::new(Seat { room: Rc::clone(&room), place }));
         }
@@ -98,24 +97,6 @@ impl Outside for Seat {
         let Room { clients, pace } = &mut *self.room.borrow_mut();
         pace.wait(now);
         clients.meet(self.place, heard, room)
-    }
-}
-
-/// The clock of the host beside that of the run: an instant of both.
-struct Pace(Option<(Instant, Nanos)>);
-
-impl Pace {
-    /// Waits until the host is as far as the run.
-    fn wait(&mut self, now: Nanos) {
-        let here = Instant::now();
-        let (begin, from) = *self.0.get_or_insert((here, now));
-        let Some(passed) = now.0.checked_sub(from.0) else { return };
-        let due = begin + Duration::from_nanos(passed);
-        if here > due + LATE_MAX {
-            self.0 = Some((here, now));
-        } else {
-            std::thread::sleep(due.saturating_duration_since(here));
-        }
     }
 }
 

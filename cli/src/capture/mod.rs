@@ -26,7 +26,7 @@ use output::Output;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// What tools of the host get of a run: captures, and a server for clients.
+/// The wishes of tools of the host: captures of a run, and a server for clients.
 #[derive(Clone, PartialEq, Eq, Debug, Default, clap::Args)]
 pub struct Request {
     /// Capture USB transfers and CAN frames for Wireshark, into this folder.

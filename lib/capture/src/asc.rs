@@ -93,9 +93,9 @@ pub(crate) fn is_header(line: &[u8]) -> bool {
     HEADERS.iter().any(is)
 }
 
-/// The reader of one file, line by line.
+/// The state of a file that is read line by line: how its header says numbers and times are.
 #[derive(Clone, Debug, Default)]
-pub struct Reader {
+pub struct AscReader {
     /// Numbers are decimal.
     decimal: bool,
     /// Each time counts from that of the line before.
@@ -103,7 +103,7 @@ pub struct Reader {
     last: Nanos,
 }
 
-/// A word of a line, and where it begins.
+/// A word, with its first byte in the line.
 #[derive(Clone, Copy)]
 struct Word<'a> {
     at: usize,
@@ -138,7 +138,7 @@ impl<'a> Words<'a> {
     }
 }
 
-impl Reader {
+impl AscReader {
     /// Reads one line, without its end. Returns what it says about a CAN bus, if it does.
     ///
     /// # Errors

@@ -56,8 +56,8 @@ impl fmt::Display for LogRefusal {
 }
 
 impl LogFormat {
-    /// Returns the format of a log by its first bytes. Whatever is neither of Vector's is a log of
-    /// candump.
+    /// Returns the format of a log by its first bytes. A log in neither format of Vector's
+    /// tools is one of candump.
     #[must_use]
     pub fn of(bytes: &[u8]) -> LogFormat {
         if bytes.starts_with(blf::MAGIC) {
@@ -87,7 +87,7 @@ pub fn as_candump(format: LogFormat, bytes: &[u8], text: &str) -> Result<String,
     match format {
         LogFormat::Candump => return Ok(text.into()),
         LogFormat::Asc => {
-            let mut reader = asc::Reader::default();
+            let mut reader = asc::AscReader::default();
             for (number, line) in (1..).zip(text.lines()) {
                 let entry = reader.line(line).map_err(|error| LogRefusal::Asc(number, error))?;
                 if entry.is_some_and(|entry| !put(entry)) {

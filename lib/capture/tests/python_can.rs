@@ -28,7 +28,7 @@ with can.Logger(sys.argv[2]) as out:
         out.on_message_received(m)
 "##;
 
-/// What python-can says about a log, after it has written it again as another one.
+/// Returns the words of python-can about a log, which it also writes again as another one.
 fn python(log: &Path, again: &Path) -> Option<Vec<String>> {
     let python = std::env::var("DIAPASON_PYTHON").unwrap_or("python3".into());
     let has = Command::new(&python).args(["-c", "import can"]).output();
