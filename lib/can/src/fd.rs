@@ -2,7 +2,7 @@
 //!
 //! | | base | extended |
 //! |---|---|---|
-//! | at the rate of arbitration: up to the bit that switches, and from the acknowledgement on | 26 | 45 |
+//! | at the rate of arbitration, to the bit that switches and after the data | 26 | 45 |
 //! | stuff bits in it at most | 3 | 7 |
 //! | at the rate of the data, with up to 16 bytes | 33 + 8n | 33 + 8n |
 //! | with more bytes: the checksum is longer | 38 + 8n | 38 + 8n |

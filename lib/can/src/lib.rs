@@ -2,8 +2,8 @@
 //! promised about both.
 //!
 //! [`wire`] says what a frame looks like on the wire and how long it is, [`fd`] how long one of CAN
-//! FD is; [`Bus`] is a bus of controllers with explicit time; [`response`] and [`mts`] bound what it
-//! does; [`candump`] reads and writes logs, [`dbc`] reads which signals are in frames,
+//! FD is; [`Bus`] is a bus of controllers with explicit time; [`response`] and [`mts`] bound what
+//! it does; [`candump`] reads and writes logs, [`dbc`] reads which signals are in frames,
 //! [`socketcand`] speaks with tools of other hosts. The theory and its evidence: `docs/can.md`.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -96,7 +96,7 @@ pub(crate) fn is_header(line: &[u8]) -> bool {
 /// The state of a file that is read line by line: how its header says numbers and times are.
 #[derive(Clone, Debug, Default)]
 pub struct AscReader {
-    /// Numbers are decimal.
+    /// Numbers are decimal, not hexadecimal.
     decimal: bool,
     /// Each time counts from that of the line before.
     relative: bool,

@@ -105,7 +105,7 @@ fn a_bus_with_frames_of_can_fd_is_planned() {
     // The short one waits for the long one and the interframe space; the long one for the short.
     assert_eq!(response(0), (201 + 3 + 60) * 2_000);
     assert_eq!(response(1), (60 + 3 + 201) * 2_000);
-    // Without a switch the same frames are too long, and no remedy is MTS or a rate above the data's.
+    // Without a switch the same frames are too long. No remedy is MTS, or a rate above the data's.
     let slow = planned(&bus("data_rate = 250000", 250_000));
     let found = wrong(&slow);
     assert_eq!(slow.verdict(), Verdict::DoesNotHold);

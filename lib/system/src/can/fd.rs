@@ -1,4 +1,4 @@
-//! What CAN FD on a bus must not be together with.
+//! Rules about frames of CAN FD: how long they are, and what must not be on a bus with them.
 
 use super::CanScheduler;
 use crate::declared::{Declared, DeclaredCan, DeclaredMessage};
