@@ -61,7 +61,7 @@ pub enum Verb {
     Network(NetworkRequest),
     /// Turn the raw console of a system (standard input) into sentences.
     Decode,
-    /// Show the signals in a CAN log (as candump writes it) that a DBC file describes.
+    /// Show the signals in a CAN log (of candump, ASC or BLF) that a DBC file describes.
     Signals(SignalsRequest),
     /// Make a description of the bus that a DBC file has, or write identifiers back into it.
     Messages(MessagesRequest),

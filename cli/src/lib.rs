@@ -18,6 +18,7 @@ pub mod arguments;
 pub mod bench;
 pub mod beside;
 pub mod c_programs;
+pub mod can_server;
 pub mod capture;
 pub mod chart;
 pub mod commands;

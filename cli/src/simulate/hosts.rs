@@ -234,6 +234,9 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
         (request.seeds.is_some(), "--seeds"),
         (request.captures.pcap.is_some(), "--pcap"),
         (request.captures.candump.is_some(), "--candump"),
+        (request.captures.asc.is_some(), "--asc"),
+        (request.captures.blf.is_some(), "--blf"),
+        (request.captures.can_server.is_some(), "--can-server"),
         (request.histogram, "--histogram"),
         (request.svg.is_some(), "--svg"),
     ];
