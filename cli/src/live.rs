@@ -168,6 +168,7 @@ mod tests {
             rate: 1,
             place: 0,
             patience_ns: 0,
+            is_stamped: true,
         }
     }
 

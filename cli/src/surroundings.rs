@@ -11,6 +11,7 @@ use diapason_devices::faulty::lies::catalogue;
 use diapason_devices::faulty::{self, Drifting, Faulty, Lie, OwnClock, Rule};
 use diapason_devices::hub::NotPlugged;
 use diapason_devices::kvaser::{Hydra, Identity};
+use diapason_devices::sensor::{self, Sensor};
 use diapason_plan::beside;
 use diapason_sim::{Controller, Features, Function, Mishap, Planned, Tap, Upset, XHCI};
 use diapason_system::{
@@ -54,6 +55,10 @@ fn interface(plug: &UsbPlug, wired: &mut Wired) -> Hydra {
 pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn Device>> {
     match plug.model {
         UsbModel::UsbCan => Some(Box::new(interface(plug, wired))),
+        UsbModel::Sensor => {
+            let gap = plug.gap_ns.map_or(sensor::PERIOD, Nanos);
+            Some(Box::new(Sensor::new(gap, sensor::KEPT)))
+        }
         other => beside::model(other),
     }
 }

@@ -20,6 +20,8 @@ pub const NEWS: u8 = 0x82;
 pub const PACKET: usize = 512;
 /// From one packet to the next.
 pub const PERIOD: Nanos = Nanos::from_micros(2_500);
+/// Packets that it keeps until they are fetched.
+pub const KEPT: usize = 8;
 /// Begins each packet; its number (u64) and the time it was made (u64 ns) follow.
 pub const SIGNATURE: [u8; 8] = *b"DIAPASON";
 
@@ -64,7 +66,7 @@ pub struct Sensor {
 impl Default for Sensor {
     /// A packet every 2.5 ms, and memory for eight.
     fn default() -> Sensor {
-        Sensor::new(PERIOD, 8)
+        Sensor::new(PERIOD, KEPT)
     }
 }
 

@@ -126,6 +126,9 @@ pub struct PipePromise {
     pub place: usize,
     /// A run of so long without a message is an alarm.
     pub patience_ns: u64,
+    /// Its messages bear times of their device: without any, only the way from the server is
+    /// measured, and no arrival is held against the contract.
+    pub is_stamped: bool,
 }
 
 impl PipePromise {
@@ -149,6 +152,7 @@ impl PipePromise {
                 rate: pipe.rate,
                 place,
                 patience_ns: patience(system),
+                is_stamped: pipe.shape.bytes == 0 || pipe.shape.stamp.is_some(),
             })
         });
         promise.collect()

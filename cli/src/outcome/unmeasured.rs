@@ -101,6 +101,10 @@ impl Assumptions {
         let ever = |is_measured: &dyn Fn(&Outcome) -> bool| outcome.lives().any(is_measured);
         let pipes = self.pipes.iter().filter(|it| !ever(&|life| it.is_measured(life)));
         let pipes = pipes.map(|it| format!("no message of pipe {}", it.name));
+        let unstamped = self.pipes.iter().filter(|it| !it.is_stamped).map(|it| {
+            let name = &it.name;
+            format!("the way of pipe {name} to the server, and its contract: no `stamp`")
+        });
         let chains = self.chains.iter().filter(|it| !ever(&|life| it.is_measured(life)));
         let chains = chains.map(|it| format!("no message at the end of chain {}", it.name));
         let places = (0..).zip(&self.places);
@@ -113,7 +117,7 @@ impl Assumptions {
         let jobs = self.jobs.iter().filter(|it| !ever(&|life| it.is_measured(life)));
         let jobs = jobs.map(|it| format!("no job on VCPU {} was done", it.name));
         let usb = self.usb.unmeasured(outcome, names);
-        pipes.chain(chains).chain(places).chain(jobs).chain(usb).collect()
+        pipes.chain(unstamped).chain(chains).chain(places).chain(jobs).chain(usb).collect()
     }
 }
 

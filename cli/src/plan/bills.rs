@@ -4,6 +4,7 @@ use super::View;
 use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_abi::pipe::SLOTS;
+use diapason_contract::source::PipeSource;
 use diapason_pipe::bill::{Basis, Bill, What};
 use diapason_plan::pipes::{NoBill, Piped};
 use diapason_system::{Pipe, System, Way};
@@ -56,9 +57,15 @@ impl View<'_> {
                 lines.push(line);
             }
         }
-        let from = |pipe: &Pipe| pipe.way == Way::FromDevice;
+        let source = |pipe: &Pipe| PipeSource::numbered(pipe.number.into());
+        let from = |pipe: &Pipe| pipe.way == Way::FromDevice && source(pipe).is_none();
         if bills().next().is_some() && system.pipes.iter().any(from) {
             lines.push(format!("a buffer has {SLOTS} slots\n"));
+        }
+        for pipe in &system.pipes {
+            let slots = source(pipe).map(|source| source.attributes.slots);
+            let line = slots.map(|slots| format!("the buffer of {} has {slots}\n", pipe.name));
+            lines.extend(line);
         }
         let refused =
             self.pipes.iter().filter(|piped| matches!(piped.bill, Err(NoBill::Refused(_))));

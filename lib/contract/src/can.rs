@@ -20,8 +20,9 @@ pub const HOMES: [Home; MOST] = {
 };
 
 /// The bottom half of the first interface.
-pub const HOME: Home =
-    Home::new(VCPUS[0].0, "receive", "usbd.receive").moderated(Nanos::from_millis(1));
+pub const HOME: Home = Home::new(VCPUS[0].0, "receive", "usbd.receive")
+    .each("usbd.receive.message")
+    .moderated(Nanos::from_millis(1));
 
 /// The VCPUs of an interface's threads: of its bottom half, and of the one that hears clients.
 pub(crate) const VCPUS: [(&str, &str); MOST] = [

@@ -1,25 +1,31 @@
-//! The contracts of CAN channels, as the description gives them to the server.
+//! The contracts of pipes from devices, as the description gives them to the server.
 
-use crate::can::CHANNELS;
+use crate::source::PIPES;
 use diapason_abi::Nanos;
 
-/// The setting with the contracts of all channels.
+/// The setting with the contracts of all pipes.
 pub const CONTRACTS: &str = "contracts";
 
-/// The most that the pipe of a channel carries.
+/// The most that a pipe carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contract {
-    /// Messages a second in the long run; at least 1.
-    pub rate: u64,
+    /// Messages in `per`, in the long run; at least 1.
+    pub messages: u32,
+    /// The time in which so many may come, at most [`PER_MAX`].
+    pub per: Nanos,
     /// Messages at once; at least 1.
     pub burst: u64,
     /// How long after its nominal time a message may come.
     pub jitter: Nanos,
 }
 
-/// The contracts of a host's channels; those without one have no pipe in the description.
+/// The longest time from one message to the next, and the one that a word need not say.
+pub const PER_MAX: Nanos = Nanos::from_secs(1);
+
+/// The contracts of a host's pipes, by their numbers; a number without one has no pipe in the
+/// description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Contracts(pub [Option<Contract>; CHANNELS]);
+pub struct Contracts(pub [Option<Contract>; PIPES]);
 
 /// Words of a contract.
 const CONTRACT_WORDS: usize = 3;
@@ -27,7 +33,7 @@ const CONTRACT_WORDS: usize = 3;
 /// Words of a setting.
 #[derive(Clone, Copy, Debug)]
 pub struct ContractWords {
-    all: [u64; CONTRACT_WORDS * CHANNELS],
+    all: [u64; CONTRACT_WORDS * PIPES],
     length: usize,
 }
 
@@ -36,6 +42,14 @@ impl core::ops::Deref for ContractWords {
 
     fn deref(&self) -> &[u64] {
         &self.all[..self.length]
+    }
+}
+
+impl Contract {
+    /// Returns messages and time as a word: the time is in the upper half, and 0 is a second.
+    const fn pace(self) -> u64 {
+        let per = if self.per.0 == PER_MAX.0 { 0 } else { self.per.0 };
+        per << 32 | self.messages as u64
     }
 }
 
@@ -51,25 +65,27 @@ impl Contracts {
     pub fn words(&self) -> ContractWords {
         let length = self.0.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         let mut words =
-            ContractWords { all: [0; CONTRACT_WORDS * CHANNELS], length: CONTRACT_WORDS * length };
+            ContractWords { all: [0; CONTRACT_WORDS * PIPES], length: CONTRACT_WORDS * length };
         for (words, contract) in words.all.chunks_exact_mut(CONTRACT_WORDS).zip(&self.0) {
-            if let Some(Contract { rate, burst, jitter }) = contract {
-                words.copy_from_slice(&[*rate, *burst, jitter.0]);
+            if let Some(contract) = contract {
+                words.copy_from_slice(&[contract.pace(), contract.burst, contract.jitter.0]);
             }
         }
         words
     }
 
-    /// Out of a setting: a rate or a burst of 0 is no contract.
+    /// Out of a setting: a pace or a burst of 0 is no contract.
     #[must_use]
     pub fn of(words: &[u64]) -> Contracts {
-        let contract = |channel: usize| {
-            let [rate @ (1..), burst @ (1..), jitter] =
-                *words.get(CONTRACT_WORDS * channel..)?.first_chunk::<CONTRACT_WORDS>()?
+        let contract = |number: usize| {
+            let [pace, burst @ (1..), jitter] =
+                *words.get(CONTRACT_WORDS * number..)?.first_chunk::<CONTRACT_WORDS>()?
             else {
                 return None;
             };
-            Some(Contract { rate, burst, jitter: Nanos(jitter) })
+            let (messages @ (1..), per) = (pace as u32, pace >> 32) else { return None };
+            let per = if per == 0 { PER_MAX } else { Nanos(per) };
+            Some(Contract { messages, per, burst, jitter: Nanos(jitter) })
         };
         Contracts(core::array::from_fn(contract))
     }
@@ -82,11 +98,16 @@ mod tests {
     #[test]
     fn what_is_told_is_heard() {
         let of = |some: &[Option<Contract>]| {
-            Contracts(core::array::from_fn(|channel| some.get(channel).copied().flatten()))
+            Contracts(core::array::from_fn(|number| some.get(number).copied().flatten()))
         };
-        let contract =
-            |rate, burst| Some(Contract { rate, burst, jitter: Nanos::from_micros(rate) });
-        let contracts = of(&[contract(470, 4), None, contract(1, 1), None, contract(9, 64)]);
+        let every = |messages: u32, per, burst| {
+            let jitter = Nanos::from_micros(messages.into());
+            Some(Contract { messages, per, burst, jitter })
+        };
+        let contract = |messages, burst| every(messages, PER_MAX, burst);
+        let rare = every(1, Nanos::from_millis(41), 64);
+        let contracts = of(&[contract(470, 4), None, contract(1, 1), None, rare]);
+        assert_eq!(contracts.words()[..3], [470, 4, 470_000], "as it was before there were times");
         assert_eq!(Contracts::of(&contracts.words()), contracts);
         assert_eq!(contracts.words().len(), 15, "those behind the last one are left out");
         // A contract that is cut off or impossible reads as none.

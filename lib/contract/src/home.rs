@@ -11,6 +11,9 @@ pub struct Home {
     /// Its work in the description: all that it does each time it is woken, under the lock of its
     /// branch.
     pub work: &'static str,
+    /// The work that each message is beside that, if the description has such a work: then
+    /// messages are no part of `work`. Empty if it cannot be told apart.
+    pub each: &'static str,
     /// The shortest time between two of its interrupts: the description's interval is a little
     /// shorter.
     pub moderation: Nanos,
@@ -26,7 +29,11 @@ pub struct Home {
 impl Home {
     pub(crate) const fn new(vcpu: &'static str, thread: &'static str, work: &'static str) -> Home {
         let (moderation, pace) = (Nanos::ZERO, Nanos::ZERO);
-        Home { vcpu, thread, work, moderation, pace, asked: None, ready: None }
+        Home { vcpu, thread, work, each: "", moderation, pace, asked: None, ready: None }
+    }
+
+    pub(crate) const fn each(self, each: &'static str) -> Home {
+        Home { each, ..self }
     }
 
     pub(crate) const fn moderated(self, moderation: Nanos) -> Home {

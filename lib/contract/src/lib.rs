@@ -32,6 +32,7 @@ pub mod needs;
 pub mod network;
 pub mod sensor;
 pub mod settings;
+pub mod source;
 pub mod stream;
 pub mod threads;
 pub mod times;

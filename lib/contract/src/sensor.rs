@@ -1,6 +1,8 @@
 //! A sensor on a serial line: what it sends, packet by packet.
 
 use crate::home::Home;
+use crate::kinds::ServiceKind;
+use crate::source::{EndpointAttributes, PipeSource};
 use diapason_abi::Nanos;
 use diapason_state::plain;
 
@@ -10,13 +12,48 @@ pub const PACKETS: &str = "sensor";
 pub const READY: &str = "sensor.ready";
 
 /// The bottom half of a sensor, which sends a packet every 2.5 ms and keeps a few.
-pub const HOME: Home =
-    Home::new("usb-sensor", "sensor", "usbd.sensor").moderated(Nanos::from_millis(2)).ready(READY);
+pub const HOME: Home = Home::new("usb-sensor", "sensor", "usbd.sensor")
+    .each("usbd.sensor.message")
+    .moderated(Nanos::from_millis(2))
+    .ready(READY);
+
+/// The work of a reader for one packet, by its name in descriptions.
+pub const MESSAGE: &str = "sensor.message";
+
+/// The pipe from a sensor.
+pub const SOURCE: PipeSource = PipeSource {
+    kind: ServiceKind::Sensors,
+    pipe: (PACKETS, BYTES),
+    ready: READY,
+    home: &HOME,
+    message: MESSAGE,
+    attributes: EndpointAttributes {
+        max_channels: 1,
+        max_tput: 8 * PACKET as u64,
+        // A bulk packet of this size takes 9.4 us at high speed.
+        min_latency: Nanos::from_micros(10),
+        buffer: 8,
+        packet: (1, PACKET),
+        slots: RECORDS,
+        transfer: (PACKET, QUEUED),
+    },
+};
+
+/// Transfers that the driver keeps queued: each is one packet.
+pub const QUEUED: usize = 16;
 
 /// Most bytes of a packet.
 pub const PACKET: usize = 512;
+/// Bytes of the segment with the pipe.
+const BYTES: u64 =
+    (128 + RECORDS * size_of::<Packet>()).next_multiple_of(diapason_abi::PAGE) as u64;
 /// Packets in the pipe: 160 ms of a packet every 2.5 ms.
 pub const RECORDS: usize = 64;
+
+/// In [`Packet::flags`]: it is outside of the contract of its pipe.
+pub const OUTSIDE: u32 = 1;
+/// In [`Packet::flags`]: the sensor said that it had lost something before.
+pub const LOST_BEFORE: u32 = 2;
 
 plain! {
     /// A packet of the sensor.
@@ -24,9 +61,20 @@ plain! {
     pub struct Packet {
         /// When the server took it from the controller, in ns since boot.
         pub taken: u64,
+        /// When the sensor made it, by its own clock; `taken` if the description does not say where
+        /// that is written.
+        pub time: u64,
         pub length: u32,
         /// Times that the sensor was found before.
         pub session: u32,
+        /// Its delay from the sensor to the server beyond the fastest packet, and by how much that
+        /// may be too short, in ns.
+        pub moved: u32,
+        pub inexact: u32,
+        /// [`OUTSIDE`] and [`LOST_BEFORE`], as far as they are true of it.
+        pub flags: u32,
+        /// Fills the record up to whole words.
+        pub spare: u32,
         pub data: [u8; PACKET],
     }
 }

@@ -90,7 +90,7 @@ pub fn longest(
     })
 }
 
-/// Returns the users of a device's bus besides itself.
+/// Returns the users of a device's bus besides its own bulk endpoints.
 fn beside(system: &System, usb: usize, speed: Speed) -> Beside {
     let controller = system.usb[usb].device;
     let described = system.buses.iter().find(|b| b.device == controller && b.bus.speed == speed);
@@ -103,11 +103,10 @@ fn beside(system: &System, usb: usize, speed: Speed) -> Beside {
     for (number, plug) in system.usb.iter().enumerate() {
         let model = model(plug.model);
         if let Some(mut device) = model
-            && number != usb
             && plug.device == controller
             && device.speed() == speed
         {
-            all.add(DEVICES + number as u32 * EACH, &mut *device);
+            all.add(DEVICES + number as u32 * EACH, &mut *device, number == usb);
         }
     }
     all
@@ -136,8 +135,9 @@ impl Beside {
         Ok(own.and_then(|own| if alone { Some(own.worst) } else { own.any_order }))
     }
 
-    /// The endpoints of a device: of each address the largest that any of its settings has.
-    fn add(&mut self, first: u32, device: &mut dyn Device) {
+    /// The endpoints of a device: of each address the largest that any of its settings has. Of the
+    /// pipe's `own` device those that are not bulk.
+    fn add(&mut self, first: u32, device: &mut dyn Device, own: bool) {
         let speed = device.speed();
         device.reset(Nanos::ZERO);
         let mut get = |kind, number| {
@@ -154,13 +154,13 @@ impl Beside {
         let load = |end: &Endpoint| (end.interval_bytes, u32::MAX - end.period().unwrap_or(1));
         ends.sort_by_key(|end| (end.address, std::cmp::Reverse(load(end))));
         ends.dedup_by_key(|end| end.address);
-        if self.control {
+        if self.control && !own {
             self.asyncs.push(control_asynchronous(EndpointId(first), about.packet));
         }
         for end in ends {
             let id = EndpointId(first + u32::from(end.address));
             self.periodic.extend(end.periodic(id, Criticality::High, 1));
-            self.asyncs.extend(end.asynchronous(id, None));
+            self.asyncs.extend(end.asynchronous(id, None).filter(|_| !own));
         }
     }
 }

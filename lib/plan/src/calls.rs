@@ -1,7 +1,6 @@
 //! The cost of calls of a server and its clients.
 
 use diapason_abi::{CallNumber, Nanos};
-use diapason_contract::can::EACH;
 use diapason_costs::KernelTimes;
 use diapason_costs::counted::Costs;
 
@@ -32,11 +31,10 @@ impl Calls {
     }
 
     /// Returns the cost of an activation of the server's bottom half: it waits, locks, unlocks, and
-    /// wakes a reader of each channel, and one in each place for a tuned pipe.
-    pub(crate) fn of_bottom_half(&self, places: u64) -> Nanos {
+    /// wakes so many readers.
+    pub(crate) fn of_bottom_half(&self, wakes: u64) -> Nanos {
         let own = [CallNumber::EventWait, CallNumber::SemLock, CallNumber::SemUnlock];
         let own = own.iter().fold(Nanos::ZERO, |sum, call| sum + self.each(*call));
-        let wakes = EACH as u64 + places;
         own + Nanos(self.each(CallNumber::SemUnlock).0 * wakes)
     }
 

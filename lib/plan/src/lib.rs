@@ -19,6 +19,7 @@ mod cameras;
 pub mod can;
 pub mod chains;
 pub mod core;
+mod driver;
 pub mod jobs;
 mod judge;
 mod missing;

@@ -1,12 +1,13 @@
 //! The bill of every pipe: how long a message takes at most, item by item.
 //!
-//! The theory is in `diapason-pipe`; here a description becomes its input. The kind of a driver
-//! ([`Driver`]) says what it does. The description's works and the cost of kernel calls say how
+//! The theory is in `diapason-pipe`; here a description becomes its input. The driver of the device
+//! ([`Driver`]) says what is done. The description's works and the cost of kernel calls say how
 //! long that takes.
 
 use crate::beside;
 use crate::calls::Calls;
 use crate::core::Core;
+use crate::driver::{Driver, worst};
 use crate::human;
 use crate::missing::{self, Missing};
 use crate::mutexes::Mutexes;
@@ -14,8 +15,9 @@ use crate::reports::Reporting;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
-use diapason_contract::can;
-use diapason_contract::threads::{RECEIVE, RECEIVERS, SEND, SENDERS, TUNE};
+use diapason_contract::can::EACH;
+use diapason_contract::carried::Contract;
+use diapason_contract::threads::{SEND, SENDERS, TUNE};
 use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
     Basis, Bill, Interrupts, Refusal, Source, Stage, Stages, Taking, Telling, Traffic, Transfers,
@@ -23,13 +25,10 @@ use diapason_pipe::bill::{
 };
 use diapason_pipe::measured::REPORT;
 use diapason_pipe::size::Bucket;
-use diapason_system::{Pipe, Server, System, Tpipe, UsbModel, Vcpu, Way};
-use diapason_usb::class::kvaser::{self, MESSAGE};
+use diapason_system::{Pipe, Server, System, Tpipe, Vcpu, Way};
 
-/// The largest packet of its bulk endpoints.
+/// The largest packet of a bulk endpoint of high speed.
 const PACKET: u32 = 512;
-/// How many messages it keeps until they are fetched: 4 KiB of them.
-pub const KEPT: u64 = 64;
 
 /// The longest period of a thread that reports once in [`REPORT`]: a report that comes a period and
 /// its supply late is not taken for silence.
@@ -94,7 +93,8 @@ pub(crate) fn lacking(plant: &Plant<'_>) -> Vec<Vec<Missing>> {
 /// Returns the contract of a pipe.
 #[must_use]
 pub fn contract(pipe: &Pipe) -> Bucket {
-    Bucket::per_second(pipe.rate).with_burst(pipe.burst).with_jitter(Nanos(pipe.jitter_ns))
+    let Contract { messages, per, burst, jitter } = pipe.contract();
+    Bucket { burst, messages: messages.into(), per, jitter }
 }
 
 /// The inputs of bills.
@@ -214,7 +214,8 @@ impl Plant<'_> {
     /// The work that a reader's program declares for a message must not be longer than what its
     /// pipe says.
     fn is_whole_work(&self, pipe: &Pipe) -> Result<(), Missing> {
-        let mut works = self.system.works.iter().filter(|work| work.name == can::MESSAGE);
+        let message = self.driver(pipe.server, pipe.usb).message;
+        let mut works = self.system.works.iter().filter(|work| work.name == message);
         let longer = works.find(|work| work.worst_ns > pipe.work_ns);
         longer.map_or(Ok(()), |work| {
             let (worst, said) = (Nanos(work.worst_ns), Nanos(pipe.work_ns));
@@ -252,13 +253,19 @@ impl Plant<'_> {
     pub(crate) fn inbound(&self, pipe: &Pipe) -> Result<Inbound, Missing> {
         self.locks_nothing(pipe.server)?;
         let (half, gap) = self.half(pipe, Half::Receives)?;
-        let mut interrupts = interrupts(gap, self.core)?;
-        interrupts.shared = self.writes(pipe.usb);
+        let driver = self.driver(pipe.server, pipe.usb);
+        let mut interrupts = interrupts(gap, driver.home.moderation, self.core)?;
+        // A source may have endpoints besides that of its messages.
+        interrupts.shared = driver.source.is_some() || self.writes(pipe.usb);
         Ok(Inbound {
             bus: self.transfers(pipe.usb)?,
             interrupts,
             half,
-            work: Work { activation: self.attendance(pipe.server, pipe.usb)?, ..Work::default() },
+            work: Work {
+                activation: self.attendance(pipe.server, pipe.usb)?,
+                message: worst(self.system, driver.home.each).unwrap_or_default(),
+                ..Work::default()
+            },
         })
     }
 
@@ -270,13 +277,18 @@ impl Plant<'_> {
             || places.into_iter().any(|tpipe| tpipe.usb == usb)
     }
 
+    /// Returns the driver of a device.
+    pub(crate) fn driver(&self, server: u16, usb: usize) -> Driver {
+        Driver::of(self.system, usb, self.interface(server, usb))
+    }
+
     /// Returns which of its server's CAN interfaces a device is.
     fn interface(&self, server: u16, usb: usize) -> usize {
         let all = self.system.interfaces(&self.system.processes[usize::from(server)]);
         all.iter().position(|(plug, _)| *plug == usb).unwrap_or(0)
     }
 
-    /// Returns the longest time that may pass under the lock of the branch of an interface
+    /// Returns the longest time that may pass under the lock of the branch of a device
     /// before the work of a thread is done. The bottom half of its channels takes that lock. So do
     /// the threads that hear clients and that answer about tuned pipes. The thread that manages
     /// takes it when something is due in the branch, and then does what the bottom half does.
@@ -289,8 +301,19 @@ impl Plant<'_> {
         let places = self.system.tpipes.iter().filter(own).count();
         let others = [(SEND.work, self.writes(usb)), (TUNE.work, places > 0)];
         let others = others.iter().filter_map(|(name, is_there)| is_there.then_some(*name));
-        let threads = [RECEIVE.work, RECEIVE.work].into_iter().chain(others);
-        let (mut sum, mut unknown) = (self.calls.of_bottom_half(places as u64), Vec::new());
+        let driver = self.driver(server, usb);
+        let (work, each) = (driver.home.work, driver.home.each);
+        if worst(self.system, each).is_some() && (self.writes(usb) || places > 0) {
+            let what = "bills of pipes to a device, and of those that programs open, have the \
+                        messages in the work of a wake-up";
+            let remedy = format!("remove the work `{each}`, and count messages in `{work}`");
+            return Err((what.to_owned(), remedy));
+        }
+        let own = std::iter::repeat_n(driver.home.work, 1 + driver.home.threads());
+        let threads = own.chain(others);
+        // It wakes a reader of each channel, and one in each place for a tuned pipe.
+        let wakes = if driver.source.is_some() { 1 } else { EACH + places };
+        let (mut sum, mut unknown) = (self.calls.of_bottom_half(wakes as u64), Vec::new());
         for name in threads {
             match self.system.works.iter().find(|work| work.name == name) {
                 Some(work) => sum += Nanos(work.worst_ns),
@@ -327,8 +350,9 @@ impl Plant<'_> {
         let Plant { system, core, .. } = *self;
         let process = &system.processes[usize::from(pipe.process)];
         let number = self.interface(pipe.server, pipe.usb);
+        let driver = self.driver(pipe.server, pipe.usb);
         let own = match half {
-            Half::Receives => RECEIVERS[number].vcpu,
+            Half::Receives => driver.home.vcpu,
             Half::Sends => SENDERS[number].vcpu,
         };
         let is_granted = |name: &str| {
@@ -336,7 +360,8 @@ impl Plant<'_> {
             system.vcpus.iter().any(is)
         };
         // A server of another program may call the VCPU of its one bottom half otherwise.
-        let any = half == Half::Receives && number == 0 && !is_granted(own);
+        let is_first = number == 0 && driver.source.is_none();
+        let any = half == Half::Receives && is_first && !is_granted(own);
         let is = |number: &u16| {
             let vcpu = &system.vcpus[usize::from(*number)];
             let Server::Io { serves, .. } = &vcpu.server else { return false };
@@ -347,8 +372,8 @@ impl Plant<'_> {
         let server = system.process_name(pipe.server).unwrap_or_default();
         let Some(place) = core.ios.iter().position(is) else {
             let name = &process.name;
-            let (what, which) = match (half, number) {
-                (Half::Receives, 0) => ("no I/O VCPU".to_owned(), "the I/O VCPU".to_owned()),
+            let (what, which) = match (half, is_first) {
+                (Half::Receives, true) => ("no I/O VCPU".to_owned(), "the I/O VCPU".to_owned()),
                 _ => (format!("no I/O VCPU `{own}`"), format!("`{own}`, an I/O VCPU")),
             };
             return Err((
@@ -357,9 +382,10 @@ impl Plant<'_> {
             ));
         };
         let gap = core.system.ios[place].least_gap();
-        if half == Half::Receives && gap > kvaser::MODERATION {
+        let moderation = driver.home.moderation;
+        if half == Half::Receives && gap > moderation {
             let name = &system.vcpus[usize::from(core.ios[place])].name;
-            let most = human(kvaser::MODERATION.0);
+            let most = human(moderation.0);
             return Err((
                 format!("`{name}` is woken more often than its `interval` says"),
                 format!("write at most `interval = \"{most}\"`: the driver asks for that"),
@@ -430,42 +456,47 @@ pub(crate) fn is_alone(process: u16, system: &System) -> Result<(), Missing> {
     Ok(())
 }
 
-/// Returns the longest time of a transfer of an interface, beside whatever shares its bus.
+/// Returns the longest time of a transfer of a device, beside whatever shares its bus.
 pub(crate) fn longest_transfer(
     usb: usize,
     system: &System,
     direction: Direction,
     bytes: usize,
 ) -> Result<Nanos, Missing> {
-    debug_assert_eq!(system.usb[usb].model, UsbModel::UsbCan);
+    debug_assert!(system.usb[usb].model.carries());
     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
     beside::longest(system, usb, (direction, PACKET), bytes)
 }
 
 impl Plant<'_> {
-    /// Transfers from an interface.
+    /// Transfers from a device.
     pub(crate) fn transfers(&self, usb: usize) -> Result<Transfers, Missing> {
-        let (bytes, queued) = kvaser::TRANSFER;
+        let driver = Driver::of(self.system, usb, 0);
+        let (bytes, queued) = driver.transfer;
+        let shortest = driver.shortest as u32;
         let longest = longest_transfer(usb, self.system, Direction::In, bytes)?;
         let bus = Bus::new(Speed::High);
-        let shortest =
-            packet_time(bus.speed, bus.coding, Transfer::Bulk, Direction::In, MESSAGE as u32);
+        let shortest = packet_time(bus.speed, bus.coding, Transfer::Bulk, Direction::In, shortest);
         Ok(Transfers {
             worst: self.guaranteed(usb, longest),
             // One message, alone on the bus.
             least: Nanos(shortest.0 / 1_000),
             queued: queued as u64,
-            messages: (bytes / MESSAGE) as u64,
+            messages: driver.messages,
         })
     }
 }
 
-pub(crate) fn interrupts(gap: Nanos, core: &Core) -> Result<Interrupts, Missing> {
+pub(crate) fn interrupts(
+    gap: Nanos,
+    moderation: Nanos,
+    core: &Core,
+) -> Result<Interrupts, Missing> {
     let sources = core.system.sources.iter();
     let sources: Vec<Source> = sources.map(|s| Source { gap: s.gap, cost: s.cost }).collect();
     let told = top_half(core.system.kernel_section, &sources);
     let told = told.ok_or_else(|| {
         ("top halves take the whole processor".to_owned(), "make interrupts rarer".to_owned())
     })?;
-    Ok(Interrupts { moderation: kvaser::MODERATION, gap, top_half: told, shared: false })
+    Ok(Interrupts { moderation, gap, top_half: told, shared: false })
 }

@@ -2,12 +2,12 @@
 
 use crate::allocate;
 use crate::core::queue_name;
+use crate::driver::Driver;
 use crate::human;
-use crate::pipes::{KEPT, NoBill, Piped};
+use crate::pipes::{NoBill, Piped};
 use crate::verdict::{Plan, Sum};
 use diapason_abi::Nanos;
 use diapason_abi::archive::{BUDGET_MIN, PERIOD_MAX};
-use diapason_abi::pipe::SLOTS;
 use diapason_analysis::server::{Failure, Nonsense, Queue, Refusal, Unfit, first_failure};
 use diapason_system::{Diagnostics, Pipe, Place, System, Way};
 
@@ -59,7 +59,8 @@ pub(crate) fn of_pipes(plan: &Plan, system: &System) -> Vec<Diagnostics> {
         };
         let lacking = plan.lacking.get(usize::from(number)).map_or(&[][..], Vec::as_slice);
         if !matches!(piped.bill, Err(NoBill::Missing(..))) || lacking.is_empty() {
-            of_pipe(pipe, piped).into_iter().for_each(say);
+            let driver = Driver::of(system, pipe.usb, 0);
+            of_pipe(pipe, piped, &driver).into_iter().for_each(say);
             continue;
         }
         for (what, remedy) in lacking {
@@ -73,7 +74,7 @@ pub(crate) fn of_pipes(plan: &Plan, system: &System) -> Vec<Diagnostics> {
     found
 }
 
-fn of_pipe(pipe: &Pipe, piped: &Piped) -> Option<[String; 3]> {
+fn of_pipe(pipe: &Pipe, piped: &Piped, driver: &Driver) -> Option<[String; 3]> {
     let name = &pipe.name;
     let bill = match &piped.bill {
         Ok(bill) => bill,
@@ -84,7 +85,7 @@ fn of_pipe(pipe: &Pipe, piped: &Piped) -> Option<[String; 3]> {
     let note = items.join(", ");
     // A pipe to a device makes its writer wait.
     let fills = pipe.way == Way::FromDevice;
-    let (slots, kept) = (SLOTS as u64, KEPT);
+    let Driver { slots, kept, .. } = *driver;
     if fills && bill.slots > slots {
         let title =
             format!("`{name}` may have {} messages waiting; its buffer holds {slots}", bill.slots);

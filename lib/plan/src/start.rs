@@ -4,6 +4,7 @@
 //! that manages visits each device several times. A visit is its work, and what holds a lock that
 //! it needs: the works of the branches, which it may have to finish on its own budget.
 
+use crate::driver;
 use diapason_abi::Nanos;
 use diapason_contract::settings::PROGRAM;
 use diapason_contract::threads::{MANAGE, RECEIVE, homes};
@@ -42,18 +43,15 @@ impl Start {
             return None;
         };
         let setting = |name: &str| process.setting(name);
-        let halves = || homes(&setting).map(|home| home.work);
-        let worst = |name: &str| {
-            let mut works = system.works.iter();
-            works.find(|work| work.name == name).map_or(0, |work| work.worst_ns)
-        };
+        let halves = || homes(&setting).map(|home| (driver::held(system, home), home.work));
         // The settings of the description do not say how many interfaces there are.
         let further = system.interfaces(process).len().saturating_sub(1) as u64;
-        let further = worst(RECEIVE.work).saturating_mul(further);
-        let visit = halves().chain([MANAGE]).map(worst).fold(further, u64::saturating_add);
+        let further = driver::held(system, &RECEIVE).0.saturating_mul(further);
+        let manage = driver::worst(system, MANAGE).unwrap_or_default();
+        let works = halves().map(|(held, _)| held).chain([manage]);
+        let visit = works.map(|work| work.0).fold(further, u64::saturating_add);
         // In the background it gets the lock when nobody else wants the processor.
-        let waits = halves().filter(|_| !background);
-        let held = waits.map(|name| (Nanos(worst(name)), name)).max().unwrap_or_default();
+        let held = halves().filter(|_| !background).max().unwrap_or_default();
         let switch = KernelTimes::new(KERNEL, system.clock_hz).switch(core::iter::empty());
         let taken = Nanos(switch.0.saturating_mul(SWITCHES));
         let visits = VISITS * (1 + system.usb.len() as u64);

@@ -3,12 +3,15 @@
 //! A contract that the description itself breaks in every run cannot be meant, nor can senders that
 //! no bus has room for.
 
+use crate::human;
 use crate::pipes::contract;
 use diapason_abi::Nanos;
 use diapason_can::wire::{self, INTERFRAME_BITS};
 use diapason_can::{BitRate, Frame};
 use diapason_devices::can::replay;
+use diapason_devices::sensor;
 use diapason_pipe::meter::Meter;
+use diapason_pipe::size::Bucket;
 use diapason_system::{CanTraffic, Diagnostics, Pipe, Place, System, UsbModel, UsbPlug, Way};
 
 const SECOND: u64 = 1_000_000_000;
@@ -44,6 +47,9 @@ type Wrong = (String, String);
 pub(crate) fn refusals(system: &System) -> Vec<Diagnostics> {
     let mut found = Vec::new();
     for (number, pipe) in (0u16..).zip(&system.pipes) {
+        if let Some((title, help)) = of_source(system, pipe) {
+            found.push(system.problem(Place::Pipe(number), [&title, "", "", &help]));
+        }
         let Some(bus) = Bus::of(system, pipe) else { continue };
         let mut same = system.pipes[..usize::from(number)].iter();
         let is_first = !same.any(|it| (it.usb, it.channel) == (pipe.usb, pipe.channel));
@@ -53,6 +59,26 @@ pub(crate) fn refusals(system: &System) -> Vec<Diagnostics> {
         found.push(system.problem(Place::Pipe(number), [&title, "", "", &help]));
     }
     found
+}
+
+/// Returns what is wrong if a sensor sends more than its pipe says.
+fn of_source(system: &System, pipe: &Pipe) -> Option<Wrong> {
+    let plug = system.usb.get(pipe.usb).filter(|plug| plug.model == UsbModel::Sensor)?;
+    let (name, device) = (&pipe.name, &plug.name);
+    if pipe.shape.bytes < sensor::PACKET {
+        let (said, bytes) = (pipe.shape.bytes, sensor::PACKET);
+        let title =
+            format!("`{name}` has `bytes = {said}`, and packets of `{device}` have {bytes}");
+        return Some((title, format!("write `bytes = {bytes}`")));
+    }
+    let gap = plug.gap_ns.map_or(sensor::PERIOD, Nanos);
+    let Bucket { messages, per, .. } = contract(pipe);
+    let exceeds = u128::from(per.0) > u128::from(gap.0) * u128::from(messages);
+    let (every, said) = (human(gap.0), human(per.0 / messages.max(1)));
+    let title =
+        format!("`{name}` has a message every {said}, and `{device}` has one every {every}");
+    let help = format!("write `period = \"{}ns\"` or less, or mend `gap` of `{device}`", gap.0);
+    exceeds.then_some((title, help))
 }
 
 impl<'s> Bus<'s> {

@@ -12,7 +12,7 @@ use diapason_contract::can::EACH;
 use diapason_contract::threads::RECEIVE;
 use diapason_pipe::size::Bucket;
 use diapason_system::{Diagnostics, Place, System, Tpipe};
-use diapason_usb::class::kvaser::GUARANTEED;
+use diapason_usb::class::kvaser::{GUARANTEED, MODERATION};
 
 /// A slot of a bus of high speed.
 const SLOT: Nanos = Nanos::from_micros(125);
@@ -25,7 +25,7 @@ pub(crate) fn tuned(plant: &Plant<'_>) -> Tuned {
     let costs = |tpipe: &Tpipe| {
         plant.locks_nothing(tpipe.process)?;
         plant.locks_nothing(tpipe.server)?;
-        Ok((plant.driver(tpipe)?, plant.output_costs(tpipe)?))
+        Ok((plant.costs(tpipe)?, plant.output_costs(tpipe)?))
     };
     plant.system.tpipes.iter().map(costs).collect()
 }
@@ -62,10 +62,10 @@ impl Plant<'_> {
         }
     }
 
-    fn driver(&self, tpipe: &Tpipe) -> Result<DriverCosts, Missing> {
+    fn costs(&self, tpipe: &Tpipe) -> Result<DriverCosts, Missing> {
         let bus = self.transfers(tpipe.usb)?;
         let (share, period, gap) = self.io_of(tpipe, RECEIVE.vcpu)?;
-        let interrupts = interrupts(gap, self.core)?;
+        let interrupts = interrupts(gap, MODERATION, self.core)?;
         Ok(DriverCosts {
             transfer: bus.worst,
             transfer_least: bus.least,

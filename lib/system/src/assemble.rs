@@ -114,6 +114,7 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             bit_rates: usb::bit_rates(usb),
             sample_point: usb::sample_point(usb),
             drift: usb::drift(usb),
+            gap_ns: usb::pace(usb),
         })
     };
     whole.iter().filter_map(plug).collect()

@@ -1,7 +1,10 @@
 //! The carriers of messages in a system: pipes between devices and processes, and chains through
 //! several processes.
 
+use diapason_abi::Nanos;
 use diapason_abi::pipe::Envelope;
+use diapason_contract::carried::{Contract, PER_MAX};
+use diapason_contract::source::MessageShape;
 
 /// The direction of the messages of a pipe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,15 +23,21 @@ pub struct Pipe {
     pub usb: usize,
     /// The channel of the device.
     pub channel: u8,
-    /// The number of that channel among those of the host: N of the objects `canN`.
+    /// The number of that channel among those of the host: N of the objects `canN`, or beyond those
+    /// the number of a [`PipeSource`](diapason_contract::source::PipeSource).
     pub number: u8,
     /// Number of the process that drives the device.
     pub server: u16,
     pub way: Way,
     /// Number of the process that reads or writes, on the VCPU of its first thread.
     pub process: u16,
-    /// Most messages a second, in the long run.
+    /// Most messages a second, in the long run, rounded up.
     pub rate: u64,
+    /// The time from one message to the next in the long run, in ns, if the description says that
+    /// instead of the rate.
+    pub period_ns: Option<u64>,
+    /// The shape of its messages, if its device is no CAN interface.
+    pub shape: MessageShape,
     /// Most messages at once.
     pub burst: u64,
     /// How long after its nominal time a message may come, in ns.
@@ -37,6 +46,17 @@ pub struct Pipe {
     pub work_ns: u64,
     /// The longest that a message may take, in ns, if that matters.
     pub latency_ns: Option<u64>,
+}
+
+impl Pipe {
+    /// Returns the most that it carries.
+    #[must_use]
+    pub fn contract(&self) -> Contract {
+        let every = |period: u64| (1, Nanos(period));
+        let rate = (u32::try_from(self.rate).unwrap_or(u32::MAX), PER_MAX);
+        let (messages, per) = self.period_ns.map_or(rate, every);
+        Contract { messages, per, burst: self.burst, jitter: Nanos(self.jitter_ns) }
+    }
 }
 
 /// The way of messages from a pipe through several processes. The pipe's reader is the first.

@@ -293,6 +293,9 @@ pub(crate) struct DeclaredPipe {
     /// Name of the process at the other end.
     pub process: Option<At<String>>,
     pub rate: u64,
+    pub period: Option<At<u64>>,
+    pub bytes: Option<At<u64>>,
+    pub stamp: Option<At<u64>>,
     pub burst: u64,
     pub jitter_ns: u64,
     pub work_ns: u64,

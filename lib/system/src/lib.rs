@@ -45,6 +45,7 @@ mod server;
 mod settings;
 mod sizes;
 mod source;
+mod sources;
 mod suggest;
 mod supervision;
 mod syntax;

@@ -11,17 +11,23 @@ use crate::declared::{Declared, DeclaredPipe, DeclaredSegment, DeclaredUsb, Name
 use crate::diagnostics::{Problem, Report};
 use crate::keys::{self, required};
 use crate::names::Names;
+use crate::plugged::UsbModel;
 use crate::source::At;
+use crate::sources;
 use crate::suggest::nearest;
 use crate::system::SemaphoreKind;
 use crate::table::{Raw, Table};
 use crate::usb;
 use diapason_abi::pipe::{BYTES, OUT_BYTES, REPORT_BYTES, REQUESTS};
 use diapason_contract::can;
+use diapason_contract::carried::PER_MAX;
+use diapason_contract::source::PipeSource;
 
 /// Most messages a second, and at once.
 pub(crate) const RATE_MAX: u64 = 10_000_000;
 pub(crate) const BURST_MAX: u64 = 100_000;
+/// Most bytes of a message.
+const BYTES_MAX: u64 = 1 << 20;
 /// Longest time in a pipe's contract: 1000 s.
 const TIME_MAX: u64 = 1_000_000_000_000;
 
@@ -34,11 +40,22 @@ pub(crate) fn pipe(raw: Raw<'_>, report: &mut Report) -> DeclaredPipe {
     let process = required(&mut table, process, ends[1]);
     let channel = table.number("channel", 0..=255, ", of the device; 0 is the first");
     let rate = table.number("rate", 1..=RATE_MAX, ", messages a second");
-    table.needs("rate", "add `rate = 3000`: the most messages a second, in the long run");
+    let period = table.duration("period", 1..=PER_MAX.0);
+    if period.is_none() {
+        table.needs("rate", "add `rate = 3000`: the most messages a second, in the long run");
+    } else if let Some(rate) = &rate {
+        let help = "remove one of the two: both say how often messages come";
+        table.report.push(Problem::new(&rate.span, "a pipe with `rate` and `period`", help));
+    }
+    let bytes = table.number("bytes", 1..=BYTES_MAX, " of a message, at most");
+    let stamp = table.number("stamp", 0..=BYTES_MAX, ", the place of its time in a message");
     let value = |number: Option<At<u64>>, else_: u64| number.map_or(else_, |number| number.value);
     let pipe = DeclaredPipe {
         channel: channel.unwrap_or_else(|| At::new(0, name.span.clone())),
-        rate: value(rate, 1),
+        rate: period.as_ref().map_or(value(rate, 1), |it| PER_MAX.0.div_ceil(it.value)),
+        period,
+        bytes,
+        stamp,
         burst: value(table.number("burst", 1..=BURST_MAX, ", messages at once"), 1),
         jitter_ns: value(table.duration("jitter", 0..=TIME_MAX), 0),
         work_ns: value(table.duration("work", 0..=TIME_MAX), 0),
@@ -89,9 +106,17 @@ pub(crate) fn expand(declared: &mut Declared) {
         let (way, channel) = (pipe.way, pipe.channel.clone());
         let server = declared.server_of(pipe.usb.as_ref());
         let end = pipe.process.as_ref().and_then(|name| declared.process(&name.value));
-        // Without names there is no such channel, which is reported by `check`.
-        let known = number(declared, pipe.usb.as_ref(), channel.value).and_then(can::names);
-        let Some(known) = known else { continue };
+        let number = number(declared, pipe.usb.as_ref(), channel.value);
+        let known = number.and_then(can::names);
+        let source = number.and_then(PipeSource::numbered);
+        let Some((ring, bytes, ready)) = (match (known, source) {
+            (Some(known), _) => Some((known.arrivals, BYTES, known.ready)),
+            (None, Some(source)) => Some((source.pipe.0, source.pipe.1, source.ready)),
+            // There is no such channel, which is reported by `check`.
+            (None, None) => None,
+        }) else {
+            continue;
+        };
         let mut names: Vec<At<String>> = Vec::new();
         let mut named = |name: &str| {
             let name = At::new(name.to_owned(), channel.span.clone());
@@ -100,10 +125,10 @@ pub(crate) fn expand(declared: &mut Declared) {
         };
         let segment =
             |name, size| Named { name, what: DeclaredSegment { size, dma: false, common: false } };
-        declared.segments.push(segment(named(known.arrivals), BYTES));
-        let ready = Named { name: named(known.ready), what: SemaphoreKind::Counting(0) };
+        declared.segments.push(segment(named(ring), bytes));
+        let ready = Named { name: named(ready), what: SemaphoreKind::Counting(0) };
         declared.semaphores.push(ready);
-        if way == Way::ToDevice {
+        if let Some(known) = known.filter(|_| way == Way::ToDevice) {
             declared.segments.push(segment(named(known.departures), OUT_BYTES));
             declared.segments.push(segment(named(known.reports), REPORT_BYTES));
             declared.mailboxes.push(Named { name: named(known.requests), what: REQUESTS });
@@ -114,9 +139,13 @@ pub(crate) fn expand(declared: &mut Declared) {
     }
 }
 
-/// Returns the number of a device's channel among those of the host.
+/// Returns the number of a device's channel among those of the host: of a device with one endpoint,
+/// the number of its source.
 fn number(declared: &Declared, usb: Option<&At<String>>, channel: u64) -> Option<usize> {
     let (_, usb) = declared.plug(&usb?.value)?;
+    if let Some((number, _)) = usb.model.and_then(UsbModel::source) {
+        return (channel == 0).then_some(number);
+    }
     let channel = usize::try_from(channel).ok().filter(|it| *it < usb::channels(usb))?;
     Some(usb.first_channel + channel)
 }
@@ -124,6 +153,7 @@ fn number(declared: &Declared, usb: Option<&At<String>>, channel: u64) -> Option
 pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     for (index, pipe) in declared.pipes.iter().enumerate() {
         source(declared, pipe.usb.as_ref(), &pipe.channel, report);
+        sources::check(declared, pipe, report);
         if let Some(process) = &pipe.process
             && names.is_process(process, report)
         {
@@ -135,9 +165,19 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
                 && other.channel.value == pipe.channel.value
         };
         if let Some(first) = declared.pipes[..index].iter().find(same) {
-            let title = format!("channel {} has two pipes", pipe.channel.value);
-            let problem =
-                Problem::new(&pipe.channel.span, title, "give each a `channel` of its own");
+            let exclusive = sources::of(declared, pipe.usb.as_ref()).is_some();
+            let (title, help) = match &pipe.usb {
+                Some(usb) if exclusive => {
+                    let title =
+                        format!("`{}` has two pipes, and its endpoint carries one", usb.value);
+                    (title, "keep one, and let its reader pass messages on: see `[[chain]]`")
+                }
+                _ => {
+                    let title = format!("channel {} has two pipes", pipe.channel.value);
+                    (title, "give each a `channel` of its own")
+                }
+            };
+            let problem = Problem::new(&pipe.channel.span, title, help);
             report.push(problem.with(&first.channel.span, "the first"));
         }
     }
@@ -161,10 +201,16 @@ pub(crate) fn source(
         return report.push(Problem::new(&from.span, title, help));
     };
     let Some(model) = usb.model else { return };
-    let channels = usb::channels(usb) as u64;
+    let channels = match model.source() {
+        Some(_) => 1,
+        None => usb::channels(usb) as u64,
+    };
     if channels == 0 {
         let title = format!("`{}` has no channel that a pipe could carry", from.value);
-        let help = "pipes are of `model = \"usb-can\"`; other devices are read otherwise";
+        let models = UsbModel::ALL.iter().filter(|it| it.carries()).map(|it| it.name());
+        let models = models.map(|name| format!("`model = \"{name}\"`")).collect::<Vec<_>>();
+        let help =
+            format!("pipes are of {}; other devices are read otherwise", models.join(" or "));
         let problem = Problem::new(&from.span, title, help);
         return report.push(problem.with(&usb.name.span, format!("its model is {}", model.name())));
     }
@@ -217,6 +263,8 @@ pub(crate) fn pipes(declared: &Declared) -> Vec<Pipe> {
             way: pipe.way,
             process: number(declared.process(&pipe.process.as_ref()?.value)?)?,
             rate: pipe.rate,
+            period_ns: pipe.period.as_ref().map(|period| period.value),
+            shape: sources::shape(declared, pipe),
             burst: pipe.burst,
             jitter_ns: pipe.jitter_ns,
             work_ns: pipe.work_ns,

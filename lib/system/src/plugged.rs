@@ -2,6 +2,7 @@
 
 use diapason_bus::{Async, Bus, Periodic};
 use diapason_contract::can::EACH;
+use diapason_contract::source::PipeSource;
 use diapason_contract::threads::ServiceKind;
 
 /// A USB device that is plugged in.
@@ -32,6 +33,8 @@ pub struct UsbPlug {
     pub sample_point: u16,
     /// By how many millionths its clock and the host's run apart at most.
     pub drift: u32,
+    /// The time from one message of a sensor to the next, in ns, if the description says it.
+    pub gap_ns: Option<u64>,
 }
 
 /// A CAN bus of an interface.
@@ -148,7 +151,20 @@ impl UsbModel {
         TABLE[self as usize].service
     }
 
-    /// Returns how many channels that pipes can come from, or go to, it has at most.
+    /// Returns the source of pipes that it is, and the number of its pipe, if it is no CAN
+    /// interface and pipes can come from it.
+    #[must_use]
+    pub fn source(self) -> Option<(usize, &'static PipeSource)> {
+        self.service().and_then(PipeSource::of)
+    }
+
+    /// Returns whether pipes can come from it.
+    #[must_use]
+    pub fn carries(self) -> bool {
+        self.most_channels() > 0 || self.source().is_some()
+    }
+
+    /// Returns how many CAN channels it has at most.
     #[must_use]
     pub const fn most_channels(self) -> usize {
         if matches!(self, UsbModel::UsbCan) { EACH } else { 0 }

@@ -8,15 +8,15 @@ use crate::source::At;
 use crate::suggest::nearest;
 use crate::system::{Process, Setting, System};
 use crate::table::{Raw, Table};
-use diapason_abi::Nanos;
 use diapason_abi::elf::{Program, Segment};
 use diapason_abi::pipe::{DRIFT, ENVELOPES, USUAL_DRIFT};
 use diapason_abi::settings::{MARK, Settings, WORDS};
 use diapason_bus::{Coding, Speed};
 use diapason_contract::can::{self, CanInterface, INTERFACES};
-use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
+use diapason_contract::carried::{CONTRACTS, Contracts};
 use diapason_contract::link::ENABLE;
 use diapason_contract::settings::{self as usbd, Values};
+use diapason_contract::source::{SHAPES, SOURCES};
 use toml::de::DeValue;
 
 /// Reads what is told to `program` in the table of a process.
@@ -164,6 +164,10 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
         settings.push(Setting::new(CONTRACTS, &contracts.words()));
     }
     let is_server = system.processes[usize::from(server)].program == usbd::PROGRAM;
+    let shapes = shapes(pipes());
+    if !shapes.is_empty() {
+        settings.push(Setting::new(SHAPES, &shapes));
+    }
     if let Some(drift) = drift(system).filter(|_| is_server) {
         settings.push(Setting::new(DRIFT, &[drift]));
     }
@@ -265,10 +269,10 @@ fn of_interfaces(system: &System, process: &Process) -> Vec<Setting> {
     told.into_iter().chain(further).map(|(name, all)| Setting::new(name, &all)).collect()
 }
 
-/// The drift of CAN interfaces' clocks, if it is not the usual.
+/// The drift of devices' clocks, if it is not the usual.
 fn drift(system: &System) -> Option<u64> {
-    let interfaces = system.usb.iter().filter(|plug| plug.model == UsbModel::UsbCan);
-    let most = interfaces.map(|plug| plug.drift).max()?;
+    let sources = system.usb.iter().filter(|plug| plug.model.carries());
+    let most = sources.map(|plug| plug.drift).max()?;
     (most != USUAL_DRIFT).then_some(most.into())
 }
 
@@ -287,11 +291,23 @@ fn contracts<'p>(pipes: impl Iterator<Item = &'p Pipe>) -> Contracts {
     let mut contracts = Contracts::default();
     for pipe in pipes.filter(|pipe| pipe.way == Way::FromDevice) {
         if let Some(contract) = contracts.0.get_mut(usize::from(pipe.number)) {
-            let Pipe { rate, burst, jitter_ns, .. } = *pipe;
-            *contract = Some(Contract { rate, burst, jitter: Nanos(jitter_ns) });
+            *contract = Some(pipe.contract());
         }
     }
     contracts
+}
+
+/// Returns the shapes of the messages of sources, up to the last one with a pipe.
+fn shapes<'p>(pipes: impl Iterator<Item = &'p Pipe>) -> Vec<u64> {
+    let mut shapes = [0; SOURCES.len()];
+    for pipe in pipes {
+        let place = usize::from(pipe.number).checked_sub(can::CHANNELS);
+        if let Some(shape) = place.and_then(|place| shapes.get_mut(place)) {
+            *shape = pipe.shape.word();
+        }
+    }
+    let length = shapes.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);
+    shapes[..length].to_vec()
 }
 
 /// Writes the settings of `process` into the image of its program.

@@ -16,6 +16,7 @@ use crate::keys::{self, required};
 use crate::names::Names;
 use crate::pipe::{self, BURST_MAX, RATE_MAX};
 use crate::source::At;
+use crate::sources;
 use crate::system::{SemaphoreKind, Server};
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
@@ -23,6 +24,7 @@ use diapason_abi::archive::{PERIOD_MIN, REPLENISHMENTS_MAX};
 use diapason_abi::pipe::{
     BYTES, CLOSED, Envelope, OUT_BYTES, PLACES, QUESTIONS, REPORT_BYTES, REQUESTS,
 };
+use diapason_contract::carried::PER_MAX;
 use diapason_contract::{threads, tuned};
 
 pub(crate) fn tpipe(raw: Raw<'_>, report: &mut Report) -> DeclaredTpipe {
@@ -121,6 +123,14 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         report.push(Problem::new(&extra.name.span, title, help).label("the first too many"));
     }
     for tpipe in &declared.tpipes {
+        if let Some(usb) = &tpipe.usb
+            && sources::of(declared, Some(usb)).is_some()
+        {
+            let title = format!("programs cannot open pipes of `{}`", usb.value);
+            let help = "declare a `[[pipe]]` of it: tuned pipes are of `model = \"usb-can\"`";
+            report.push(Problem::new(&usb.span, title, help));
+            continue;
+        }
         for channel in &tpipe.channels {
             pipe::source(declared, tpipe.usb.as_ref(), channel, report);
             beside(declared, tpipe, channel, report);
@@ -143,6 +153,12 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
     }
 }
 
+/// Returns the messages that a pipe lets come in every second, rounded down.
+fn whole_rate(pipe: &DeclaredPipe) -> u64 {
+    let per_second = |period: &At<u64>| PER_MAX.0 / period.value.max(1);
+    pipe.period.as_ref().map_or(pipe.rate, per_second)
+}
+
 /// A channel that has a pipe has its contract: nobody may ask for more of it.
 fn beside(declared: &Declared, tpipe: &DeclaredTpipe, channel: &At<u64>, report: &mut Report) {
     let usb = |from: &Option<At<String>>| from.as_ref().map(|from| from.value.clone());
@@ -154,8 +170,8 @@ fn beside(declared: &Declared, tpipe: &DeclaredTpipe, channel: &At<u64>, report:
     let problem = if pipe.way == Way::ToDevice {
         let title = format!("channel {number} has a pipe to the device, `{name}`");
         Problem::new(&channel.span, title, "leave it out of `channels`: its client opens it")
-    } else if tpipe.rate.value > pipe.rate {
-        let (more, rate) = (tpipe.rate.value, pipe.rate);
+    } else if tpipe.rate.value > whole_rate(pipe) {
+        let (more, rate) = (tpipe.rate.value, whole_rate(pipe));
         let title =
             format!("{more} messages a second of channel {number}, but `{name}` says {rate}");
         let help = format!("write `rate = {rate}` here, or `rate = {more}` there");

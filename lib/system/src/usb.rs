@@ -219,6 +219,17 @@ pub(crate) fn buses(usb: &DeclaredUsb) -> Vec<CanBus> {
     described(usb).into_iter().map(|(_, bus)| bus).collect()
 }
 
+/// Returns whether a description says how often a device of this model has a message.
+fn is_paced(model: UsbModel) -> bool {
+    matches!(model, UsbModel::Sensor)
+}
+
+/// Returns the time from one message of a checked device to the next, in ns, if it is said.
+pub(crate) fn pace(usb: &DeclaredUsb) -> Option<u64> {
+    usb.model.filter(|model| is_paced(*model))?;
+    usb.gap.first().map(|gap| gap.value)
+}
+
 /// By how many millionths the clock of a checked device and the host's run apart at most.
 pub(crate) fn drift(usb: &DeclaredUsb) -> u32 {
     let drift = usb.drift.as_ref().and_then(|drift| u32::try_from(drift.value).ok());
@@ -241,15 +252,18 @@ fn check_identity(usb: &DeclaredUsb, report: &mut Report) {
 
 fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
     let is_other = usb.model.is_some_and(|model| model != UsbModel::UsbCan);
-    if let Some(drift) = usb.drift.as_ref().filter(|_| is_other) {
-        let help = "only the messages of `model = \"usb-can\"` bear times: remove the key";
+    let is_mute = usb.model.is_some_and(|model| !model.carries());
+    if let Some(drift) = usb.drift.as_ref().filter(|_| is_mute) {
+        let help = "only messages that pipes carry bear times: remove the key";
         report.push(Problem::new(&drift.span, "a device whose clock nobody reads", help));
     }
     let channels = || usb.receivers.iter().chain(&usb.senders).chain(&usb.extended);
     let texts = channels().chain(&usb.replay).map(|at| &at.span);
     let numbers = usb.channels.iter().chain(&usb.bit_rates).chain(&usb.sample_point);
     let numbers = numbers.chain(&usb.traffic);
-    let numbers = numbers.chain(&usb.turn).chain(&usb.gap).map(|at| &at.span);
+    let paced = usb.model.is_some_and(is_paced);
+    let gaps = usb.gap.iter().skip(usize::from(paced));
+    let numbers = numbers.chain(&usb.turn).chain(gaps).map(|at| &at.span);
     let first = texts.chain(numbers).next();
     if let Some(first) = first
         && usb.model.is_some_and(|model| model != UsbModel::UsbCan)

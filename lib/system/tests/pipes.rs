@@ -5,8 +5,9 @@ mod common;
 use common::{built, refused, told};
 use diapason_abi::Nanos;
 use diapason_abi::settings::Settings;
-use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
+use diapason_contract::carried::{CONTRACTS, Contract, Contracts, PER_MAX};
 use diapason_contract::settings::CLIENTS;
+use diapason_contract::source::MessageShape;
 use diapason_system::{Pipe, Way, parse};
 
 /// A USB server `usbd` with an interface `can`, a reader `r` with a VCPU, one without (`bare`), and
@@ -60,7 +61,10 @@ fn the_server_is_told_what_its_pipes_carry() {
         + &pipe(["can", "0", "r"], "");
     let mut parsed = parse("f", &system(&both)).unwrap();
     let archive = built(&parsed).unwrap();
-    let contract = |burst, jitter| Some(Contract { rate: 3_000, burst, jitter: Nanos(jitter) });
+    let every = |messages, burst, jitter| {
+        Some(Contract { messages, per: PER_MAX, burst, jitter: Nanos(jitter) })
+    };
+    let contract = |burst, jitter| every(3_000, burst, jitter);
     let mut contracts = Contracts::default();
     (contracts.0[0], contracts.0[2]) = (contract(1, 0), contract(7, 2_000));
     assert_eq!(Contracts::of(told(&archive, 0).get(CONTRACTS)), contracts);
@@ -69,7 +73,7 @@ fn the_server_is_told_what_its_pipes_carry() {
     // Tools change pipes.
     parsed.pipes[0].rate = 5;
     let changed = Contracts::of(told(&built(&parsed).unwrap(), 0).get(CONTRACTS));
-    assert_eq!(changed.0[2], Some(Contract { rate: 5, burst: 7, jitter: Nanos(2_000) }));
+    assert_eq!(changed.0[2], every(5, 7, 2_000));
 }
 
 /// The lines of a pipe to a device: 1 the header, 2 name, 3 to, 4 channel, 5 writer, 6 rate.
@@ -128,6 +132,8 @@ fn every_key_arrives() {
         way: Way::FromDevice,
         process: 1,
         rate: 3_000,
+        period_ns: None,
+        shape: MessageShape::default(),
         burst: 3,
         jitter_ns: 2_000_000,
         work_ns: 4_000,
@@ -149,10 +155,11 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
     let title = "no process named `reader` is declared";
     let help = "declare it: `[[process]]` with `name = \"reader\"`";
     bad(&pipe(["can", "0", "reader"], ""), (5, 10), title, help);
-    let sensor = "[[usb]]\nname = \"s\"\non = \"xhci\"\nport = 2\nmodel = \"sensor\"\n";
+    let camera = "[[usb]]\nname = \"s\"\non = \"xhci\"\nport = 2\nmodel = \"camera\"\n";
     let title = "`s` has no channel that a pipe could carry";
-    let help = "pipes are of `model = \"usb-can\"`; other devices are read otherwise";
-    bad(&format!("{sensor}{}", pipe(["s", "0", "r"], "")), (8, 8), title, help);
+    let help = "pipes are of `model = \"usb-can\"` or `model = \"sensor\"`; other devices are read \
+                otherwise";
+    bad(&format!("{camera}{}", pipe(["s", "0", "r"], "")), (8, 8), title, help);
     let without = "[[pipe]]\nname = \"p\"\nfrom = \"can\"\nreader = \"r\"";
     let help = "add `rate = 3000`: the most messages a second, in the long run";
     bad(without, (2, 8), "pipe `p` has no `rate`", help);

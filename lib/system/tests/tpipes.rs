@@ -122,6 +122,10 @@ fn a_channel_with_a_pipe_has_its_contract() {
     let title = "channel 3 has a pipe to the device, `out`";
     let help = "leave it out of `channels`: its client opens it";
     bad(["[0, 4]", "[3]"], (5, 13), title, help);
+    let slow = system(&tpipe("t")).replace("rate = 500", "period = \"41ms\"");
+    let found = parse("f", &slow).unwrap_err();
+    let title = "400 messages a second of channel 0, but `p` says 24";
+    assert_eq!(found.items()[0].title, title, "what comes every 41 ms comes 24.4 times");
     // Where no pipe is, the most is the place's own.
     parse("f", &system(&tpipe("t").replace("[0, 4]", "[4]").replace("400", "3200"))).unwrap();
 }

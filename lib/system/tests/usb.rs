@@ -92,8 +92,9 @@ fn a_clock_drifts_by_what_is_described() {
     let drift = |keys: &str| parse("f", &system(&with(keys))).unwrap().usb[0].drift;
     assert_eq!(drift("model = \"usb-can\""), 100);
     assert_eq!(drift("model = \"usb-can\"\ndrift = 500"), 500);
-    let other = with("model = \"sensor\"\ndrift = 500");
-    let help = "only the messages of `model = \"usb-can\"` bear times: remove the key";
+    assert_eq!(drift("model = \"sensor\"\ndrift = 500"), 500);
+    let other = with("model = \"camera\"\ndrift = 500");
+    let help = "only messages that pipes carry bear times: remove the key";
     bad(&other, (5, 9), "a device whose clock nobody reads", help);
     assert!(parse("f", &system(&with("model = \"usb-can\"\ndrift = 0"))).is_err());
     assert!(parse("f", &system(&with("model = \"usb-can\"\ndrift = 10001"))).is_err());

@@ -31,4 +31,6 @@ pub struct Attended {
     /// There is something for the server: [`Server::attend`](crate::Server::attend) is to take it.
     pub posts: bool,
     pub wake: Nanos,
+    /// Messages that were put into pipes.
+    pub messages: u32,
 }

@@ -43,7 +43,8 @@ impl<P: Platform> Branch<P> {
         self.serving.read(&mut self.lane, now);
         self.serving.collect(&mut self.lane, now);
         self.serving.attend(&mut self.lane, cause == Cause::Asked, now);
-        Attended { fresh: self.serving.take_fresh(), ..self.outlook() }
+        let (fresh, messages) = (self.serving.take_fresh(), self.serving.take_messages());
+        Attended { fresh, messages, ..self.outlook() }
     }
 
     /// Returns whether the branch has something to do although nobody asked: a letter, a transfer
@@ -56,7 +57,7 @@ impl<P: Platform> Branch<P> {
     /// Returns whether it needs the server, and when it is due.
     pub fn outlook(&self) -> Attended {
         let posts = self.serving.has_posts() || self.lane.wants();
-        Attended { fresh: 0, posts, wake: self.serving.next_wake() }
+        Attended { posts, wake: self.serving.next_wake(), ..Attended::default() }
     }
 
     /// Returns whether events have waited for so long that their interrupt must be lost.

@@ -108,6 +108,11 @@ impl<P: Platform> Serving<P> {
         self.serve(lane, now);
     }
 
+    /// Returns how many messages came since the last call.
+    pub fn take_messages(&mut self) -> u32 {
+        self.services.iter_mut().map(|service| service.take_messages()).sum()
+    }
+
     /// Returns the CAN channels, if they are here.
     pub fn can(&mut self) -> Option<&mut Offered<P, Can<P>>> {
         self.services.iter_mut().find_map(|service| match service {

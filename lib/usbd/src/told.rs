@@ -13,6 +13,7 @@ use diapason_contract::can::{BIT_RATE, CHANNELS, CanInterface, SAMPLE_POINT};
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::needs;
 use diapason_contract::settings::{self as usbd, Counted, Expected, FormingOrder};
+use diapason_contract::source::{MessageShape, SHAPES, SOURCES};
 use diapason_contract::threads::{self, LINK, STREAM, ServiceKind};
 use diapason_pipe::clock::DeviceClock;
 use diapason_pipe::meter::Meter;
@@ -73,7 +74,9 @@ pub struct Pipes {
     usual: [Parameters; CHANNELS],
     /// The contracts of the described pipes.
     contracts: Contracts,
-    /// By how many millionths the interface's clock and the host's run apart at most.
+    /// The shapes of the messages of sources, in the order of their numbers.
+    shapes: [MessageShape; SOURCES.len()],
+    /// By how many millionths a device's clock and the host's run apart at most.
     drift: u32,
     /// The costs that the plan computes with.
     pub costs: Option<DriverCosts>,
@@ -101,6 +104,13 @@ fn buses(words: &[u64]) -> Buses {
         buses.control &= counted.control;
     }
     buses
+}
+
+/// Returns the shapes of the messages of all sources.
+fn shapes(words: &[u64]) -> [MessageShape; SOURCES.len()] {
+    let shape =
+        |at: usize| words.get(at).map_or(MessageShape::default(), |it| MessageShape::of(*it));
+    core::array::from_fn(shape)
 }
 
 /// Returns how channels take part in their buses, as the description says it of their interfaces.
@@ -170,6 +180,7 @@ impl Pipes {
             places: Envelope::all(settings.get(ENVELOPES)).take(PLACES).collect(),
             opens: bits(settings.get(usbd::OPENS)),
             contracts: Contracts::of(settings.get(CONTRACTS)),
+            shapes: shapes(settings.get(SHAPES)),
             drift: settings.first(DRIFT).map_or(USUAL_DRIFT, |drift| drift as u32),
             costs: DriverCosts::of(settings.get(COSTS)),
             output: OutputCosts::of(settings.get(OUTPUT_COSTS)),
@@ -197,20 +208,26 @@ impl Pipes {
         self.usual.get(channel).copied()
     }
 
-    /// Returns the contract of a channel's pipe.
-    pub fn contract(&self, channel: usize) -> Option<Bucket> {
-        let Contract { rate, burst, jitter } = (*self.contracts.0.get(channel)?)?;
-        Some(Bucket::per_second(rate).with_burst(burst).with_jitter(jitter))
+    /// Returns the contract of the pipe with this number.
+    pub fn contract(&self, number: usize) -> Option<Bucket> {
+        let Contract { messages, per, burst, jitter } = (*self.contracts.0.get(number)?)?;
+        Some(Bucket { burst, messages: messages.into(), per, jitter })
     }
 
-    /// Returns the interface's clock, of which nothing is known yet.
+    /// Returns the shape of the messages of the pipe with this number, if it is that of a source.
+    pub fn shape(&self, number: usize) -> Option<MessageShape> {
+        let shape = self.shapes.get(number.checked_sub(CHANNELS)?)?;
+        (shape.bytes > 0).then_some(*shape)
+    }
+
+    /// Returns a device's clock, of which nothing is known yet.
     pub const fn clock(&self) -> DeviceClock {
         DeviceClock::new(self.drift)
     }
 
-    /// Returns a meter for it, by the clock of the interface.
-    pub fn meter(&self, channel: usize) -> Option<Meter> {
-        let contract = self.contract(channel)?;
+    /// Returns a meter for the pipe with this number, by the clock of its device.
+    pub fn meter(&self, number: usize) -> Option<Meter> {
+        let contract = self.contract(number)?;
         Some(Meter::new(contract.with_jitter(contract.jitter + policy::CLOCK)))
     }
 }

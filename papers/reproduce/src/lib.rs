@@ -11,6 +11,7 @@ mod concentrator;
 pub mod counts;
 mod csd;
 mod decisions;
+mod endpoints;
 pub mod fig12;
 mod largest_rate;
 mod linux_twin;
@@ -60,7 +61,7 @@ pub enum Effort {
 type Reproduction = fn(Effort, &Progress) -> Result<Report, Failure>;
 
 /// Everything that can be reproduced.
-const ALL: [(&str, Reproduction); 11] = [
+const ALL: [(&str, Reproduction); 12] = [
     ("csd", csd::reproduce),
     ("semaphores", semaphores::reproduce),
     ("decisions", decisions::reproduce),
@@ -69,6 +70,7 @@ const ALL: [(&str, Reproduction); 11] = [
     ("mts", mts::reproduce),
     ("linux-twin", linux_twin::reproduce),
     ("tuned-pipes", tuned_pipes::reproduce),
+    ("endpoints", endpoints::reproduce),
     ("topologies", topologies::reproduce),
     ("usb-latency", usb::latency),
     ("usb-throughput", usb::throughput),
@@ -171,7 +173,8 @@ mod tests {
         assert_eq!(
             refused.to_string(),
             "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, \
-             largest-rate, mts, linux-twin, tuned-pipes, topologies, usb-latency, usb-throughput"
+             largest-rate, mts, linux-twin, tuned-pipes, endpoints, topologies, usb-latency, \
+             usb-throughput"
         );
         assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
         assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);

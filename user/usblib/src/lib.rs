@@ -2,6 +2,7 @@
 //! Names and layouts are those of `diapason_contract`. CAN channels: `diapason_canlib`.
 //!
 //! A service that only tells has an [`inlet`], and one that is asked and answers a [`UsbClient`].
+//! The reader of a `[[pipe]]` has an [`Inbox`], which measures what passes it.
 //! The modules are the ends that are more than these.
 
 #![no_std]
@@ -9,10 +10,13 @@
 
 pub mod camera;
 mod client;
+mod inbox;
 pub mod link;
 pub mod network;
 pub mod times;
 
 pub use client::{UsbClient, inlet};
+pub use diapason_contract::source::{EndpointAttributes, PipeSource};
 pub use diapason_contract::{disk, keyboard, sensor};
 pub use diapason_pipe::Reader;
+pub use inbox::{Arrived, Inbox, Packets};

@@ -20,6 +20,7 @@ mod image;
 mod inflicted;
 pub mod observed;
 mod paths;
+mod sources;
 pub mod storm;
 mod talker;
 mod theft;
@@ -167,7 +168,7 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// The tests by topic.
-fn topics() -> [&'static [QemuTest]; 17] {
+fn topics() -> [&'static [QemuTest]; 18] {
     [
         alarms::TESTS,
         chains::TESTS,
@@ -180,6 +181,7 @@ fn topics() -> [&'static [QemuTest]; 17] {
         flood::TESTS,
         inflicted::TESTS,
         paths::TESTS,
+        sources::TESTS,
         trials::TESTS,
         tuned::TESTS,
         usb::TESTS,

@@ -202,12 +202,7 @@ const CASES: &[Case] = &[
         "two cables to one debug capability",
         "refused",
     ),
-    Case(
-        "ud",
-        Refused("`sensor` has no channel that a pipe could carry"),
-        "a pipe from a sensor",
-        "refused",
-    ),
+    Case("ud", RefusedOrHeld, "a pipe from a sensor, beside devices of four classes", "refused"),
 ];
 
 /// The answer to a case as it is.

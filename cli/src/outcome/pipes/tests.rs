@@ -18,6 +18,7 @@ fn promise(way: Way) -> PipePromise {
         rate: 400,
         place: 0,
         patience_ns: Nanos::from_secs(2).0,
+        is_stamped: true,
     }
 }
 

@@ -8,11 +8,38 @@ use diapason_core::{Cause, Standing, ThreadId};
 use diapason_pipe::bill::{self, What};
 use diapason_sim::{self as sim, History};
 
+/// A message, as its pipe has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Followed {
+    Frame(Frame),
+    /// A packet of a source: when it was made, by the device's clock, its length, and the digest of
+    /// its bytes.
+    Packet {
+        made: Nanos,
+        length: u32,
+        digest: u64,
+    },
+}
+
+impl Followed {
+    /// Returns it in words: a frame as candump has it.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Followed::Frame(frame) => {
+                let data = frame.bytes().iter().map(|byte| format!("{byte:02x}"));
+                format!("{:x}#{}", frame.raw_id(), data.collect::<String>())
+            }
+            Followed::Packet { length, .. } => format!("{length} bytes"),
+        }
+    }
+}
+
 /// The journey of one message.
 pub struct Journey {
     pub pipe: usize,
     pub number: u64,
-    pub frame: Frame,
+    pub message: Followed,
     /// When its device had it, or its writer wrote it.
     pub from: Nanos,
     /// When its reader had it, or the server had told that it is through.
@@ -44,7 +71,7 @@ pub enum Road {
 }
 
 impl Journey {
-    /// Returns the frame that came from the device.
+    /// Returns what came from the device.
     pub fn told(&self) -> &Carried {
         match &self.road {
             Road::FromDevice { carried, .. } => carried,
@@ -90,7 +117,7 @@ pub struct Life {
     pub pipe: usize,
     /// Its own in it, from 1.
     pub number: u64,
-    pub frame: Frame,
+    pub message: Followed,
     /// The message goes to a device.
     pub to_device: bool,
     /// When its device had it, or its writer wrote it.
@@ -116,14 +143,14 @@ impl Life {
         bound: Option<Nanos>,
         bill: Option<bill::Bill>,
     ) -> Life {
-        let Journey { pipe, number, frame, from, to, .. } = *journey;
+        let Journey { pipe, number, message, from, to, .. } = *journey;
         let end = items.iter().fold(from, |end, item| {
             assert_eq!(item.from, end, "a gap in the life of a message");
             item.to
         });
         assert_eq!(end, to, "the life of a message ends with its journey");
         let to_device = matches!(journey.road, Road::ToDevice { .. });
-        Life { pipe, number, frame, to_device, from, to, bound, bill, items }
+        Life { pipe, number, message, to_device, from, to, bound, bill, items }
     }
 
     /// Returns whether it took a larger part of its bound than something that took `took` of `had`.

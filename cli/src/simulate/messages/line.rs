@@ -1,21 +1,25 @@
 //! One pipe: what is known of the messages on their way through it, and which of them have arrived.
 
 use super::Around;
-use super::life::{Journey, Road};
-use super::wire::Carried;
+use super::life::{Followed, Journey, Road};
+use super::wire::{Carried, Content, digest};
 use crate::surroundings::clock_of;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{OUT_SLOTS, SLOTS};
 use diapason_can::Frame;
 use diapason_can::exchange::{Arrival, Departure, Report};
+use diapason_contract::sensor::Packet;
+use diapason_contract::source::PipeSource;
+use diapason_contract::threads::homes;
 use diapason_core::ThreadId;
 use diapason_devices::can::{CanBus, Heard};
 use diapason_devices::faulty::OwnClock;
-use diapason_devices::kvaser::Load;
+use diapason_devices::kvaser::{Load, Passing};
 use diapason_pipe::bill;
 use diapason_sim::Watched;
-use diapason_system::Way;
+use diapason_system::{Process, Way};
 use std::collections::VecDeque;
+use std::mem::offset_of;
 
 /// The ring of a pipe: how far it is written and read, and where its records begin.
 const WRITTEN: usize = 0;
@@ -37,11 +41,19 @@ type Deed = (Nanos, ThreadId);
 /// A record that was put into the pipe.
 struct Record {
     number: u64,
-    frame: Option<Frame>,
+    message: Option<Followed>,
     put: Deed,
     taken: Option<Deed>,
     /// When a message to a device was known to be through.
     known: Option<Deed>,
+}
+
+/// The device of a pipe, as one can look at it.
+enum Origin {
+    /// A channel of a CAN interface, whose bus tells of each frame.
+    Channel(CanBus),
+    /// A source whose messages bear times.
+    Source(&'static PipeSource),
 }
 
 /// The messages of one pipe.
@@ -55,7 +67,7 @@ pub struct Line {
     /// The device that is its controller, and that controller's place among those looked at.
     pub device: usize,
     pub tap: usize,
-    pub bus: CanBus,
+    kind: Origin,
     pub bound: Option<Nanos>,
     pub bill: Option<bill::Bill>,
     heard: VecDeque<Heard>,
@@ -77,19 +89,33 @@ impl Line {
         let pipe = system.pipes.get(index)?;
         let plug = system.usb.get(pipe.usb)?;
         let (channel, number) = (usize::from(pipe.channel), usize::from(pipe.number));
-        let (_, bus) = sights.buses.iter().find(|(of, _)| *of == number)?.clone();
-        bus.listen();
-        let interfaces = system.interfaces(system.processes.get(usize::from(pipe.server))?);
-        let interface = interfaces.iter().position(|(plug, _)| *plug == pipe.usb);
-        let vector = interface.filter(|_| interfaces.len() > 1).map(|it| 1 + it as u16);
-        let segment = |suffix: &str| {
-            let name = format!("can{number}{suffix}");
+        let kind = match PipeSource::numbered(number) {
+            // Without a time, nobody knows when the device had a message.
+            Some(source) => Origin::Source(pipe.shape.stamp.map(|_| source)?),
+            None => {
+                let (_, bus) = sights.buses.iter().find(|(of, _)| *of == number)?.clone();
+                bus.listen();
+                Origin::Channel(bus)
+            }
+        };
+        let server = system.processes.get(usize::from(pipe.server))?;
+        let interfaces = system.interfaces(server);
+        let vector = match kind {
+            Origin::Source(source) => Some(interrupter(server, interfaces.len(), source)?),
+            Origin::Channel(_) => {
+                let interface = interfaces.iter().position(|(plug, _)| *plug == pipe.usb);
+                interface.filter(|_| interfaces.len() > 1).map(|it| 1 + it as u16)
+            }
+        };
+        let named = |name: &str| {
             let place = system.segments.iter().position(|segment| segment.name == name)?;
             u16::try_from(place).ok()
         };
-        let segments = match pipe.way {
-            Way::FromDevice => [segment("")?, u16::MAX],
-            Way::ToDevice => [segment(".out")?, segment(".report")?],
+        let segment = |suffix: &str| named(&format!("can{number}{suffix}"));
+        let segments = match (pipe.way, &kind) {
+            (_, Origin::Source(source)) => [named(source.pipe.0)?, u16::MAX],
+            (Way::FromDevice, _) => [segment("")?, u16::MAX],
+            (Way::ToDevice, _) => [segment(".out")?, segment(".report")?],
         };
         let bill = plan.pipes.get(index).and_then(|piped| piped.bill.as_ref().ok().copied());
         Some(Line {
@@ -99,7 +125,7 @@ impl Line {
             vector,
             device: plug.device,
             tap: sights.taps.iter().position(|(device, _)| *device == plug.device)?,
-            bus,
+            kind,
             bound: pipe.latency_ns.map(Nanos).or(bill.map(|bill| bill.total)),
             bill,
             heard: VecDeque::new(),
@@ -111,6 +137,19 @@ impl Line {
             segments,
             clock: clock_of(faults, pipe.usb),
         })
+    }
+
+    /// Returns the CAN bus of its channel, if it is of one.
+    pub fn bus(&self) -> Option<&CanBus> {
+        match &self.kind {
+            Origin::Channel(bus) => Some(bus),
+            Origin::Source(_) => None,
+        }
+    }
+
+    /// Returns the interrupter whose transfers are its messages, if it is of a source.
+    pub fn source(&self) -> Option<u16> {
+        self.vector.filter(|_| matches!(self.kind, Origin::Source(_)))
     }
 
     /// Returns the words that say how far its rings are.
@@ -131,10 +170,16 @@ impl Line {
     /// A command passed at a controller.
     pub fn passed(&mut self, tap: usize, carried: Carried) {
         let others = self.vector.is_some_and(|vector| vector != carried.vector);
-        if others || (self.tap, self.channel) != (tap, carried.what.channel) {
+        let command = match carried.what {
+            _ if others || self.tap != tap => return,
+            Content::Packet(_) if self.bus().is_none() => return self.carried.push_back(carried),
+            Content::Command(command) if self.bus().is_some() => command,
+            _ => return,
+        };
+        if self.channel != command.channel {
             return;
         }
-        match (carried.what.load, self.way) {
+        match (command.load, self.way) {
             (Load::Arrival(_), Way::FromDevice) | (Load::Departure(_), Way::ToDevice) => {
                 self.carried.push_back(carried);
             }
@@ -162,16 +207,21 @@ impl Line {
     }
 
     fn put(&mut self, put: Deed, (old, new): (u64, u64), memory: &[u8]) {
-        let slots = if self.way == Way::FromDevice { SLOTS } else { OUT_SLOTS };
+        let slots = match (&self.kind, self.way) {
+            (Origin::Source(source), _) => source.attributes.slots,
+            (_, Way::FromDevice) => SLOTS,
+            (_, Way::ToDevice) => OUT_SLOTS,
+        };
         // A slot that was overwritten meanwhile would belong to another life.
         let first = old.max(new.saturating_sub(slots as u64));
         self.records.extend((first..new).map(|number| {
             let place = (number % slots as u64) as usize;
-            let frame = match self.way {
-                Way::FromDevice => arrival(memory, place),
-                Way::ToDevice => departure(memory, place),
+            let message = match (&self.kind, self.way) {
+                (Origin::Source(_), _) => packet(memory, place),
+                (_, Way::FromDevice) => arrival(memory, place).map(Followed::Frame),
+                (_, Way::ToDevice) => departure(memory, place).map(Followed::Frame),
             };
-            Record { number: number + 1, frame, put, taken: None, known: None }
+            Record { number: number + 1, message, put, taken: None, known: None }
         }));
     }
 
@@ -186,29 +236,41 @@ impl Line {
             let journey = if to_device { self.sent(&record) } else { self.came(&record) };
             let ring_free = record.taken.map_or(record.put.0, |taken| taken.0);
             self.ring_free = self.ring_free.max(ring_free);
-            if let Some(((from, to, road), frame)) = journey.zip(record.frame) {
-                return Some(Journey { pipe, number: record.number, frame, from, to, road });
+            if let Some(((from, to, road), message)) = journey.zip(record.message) {
+                return Some(Journey { pipe, number: record.number, message, from, to, road });
             }
         }
     }
 
     fn came(&mut self, record: &Record) -> Option<(Nanos, Nanos, Road)> {
-        let (frame, taken) = record.frame.zip(record.taken)?;
-        let heard = found(&mut self.heard, |heard| heard.frame == frame && !heard.own);
-        let load = Load::Arrival(frame);
-        let is_it = |carried: &Carried| carried.what.load == load && carried.over <= record.put.0;
-        let (heard, carried) = heard.zip(found(&mut self.carried, is_it))?;
-        let from = heard.time.min(carried.from);
+        let (message, taken) = record.message.zip(record.taken)?;
+        let before = |carried: &Carried| carried.over <= record.put.0;
+        let (began, carried) = match message {
+            Followed::Frame(frame) => {
+                let heard = found(&mut self.heard, |heard| heard.frame == frame && !heard.own);
+                let load = Load::Arrival(frame);
+                let is_it = |carried: &Carried| carried.loads(load) && before(carried);
+                let (heard, carried) = heard.zip(found(&mut self.carried, is_it))?;
+                (heard.time, carried)
+            }
+            Followed::Packet { made, digest, .. } => {
+                let what = Content::Packet(digest);
+                let is_it = |carried: &Carried| carried.what == what && before(carried);
+                (self.clock.host(made), found(&mut self.carried, is_it)?)
+            }
+        };
+        let from = began.min(carried.from);
         Some((from, taken.0, Road::FromDevice { carried, put: record.put, reader: taken.1 }))
     }
 
     fn sent(&mut self, record: &Record) -> Option<(Nanos, Nanos, Road)> {
-        let (frame, (taken, known)) = record.frame.zip(record.taken.zip(record.known))?;
+        let (message, (taken, known)) = record.message.zip(record.taken.zip(record.known))?;
+        let Followed::Frame(frame) = message else { return None };
         let load = Load::Departure(frame);
         let before = |carried: &Carried| carried.over <= known.0;
-        let is_it = |carried: &Carried| carried.what.load == load && before(carried);
+        let is_it = |carried: &Carried| carried.loads(load) && before(carried);
         let carried = found(&mut self.carried, is_it)?;
-        let transaction = carried.what.transaction;
+        let Content::Command(Passing { transaction, .. }) = carried.what else { return None };
         let back = acknowledgement(&mut self.acknowledged, transaction, known.0)?;
         let mut bus_free = self.bus_free;
         while let Some(heard) = self.heard.pop_front() {
@@ -248,7 +310,27 @@ impl Line {
 /// The acknowledgement of the message with this number, which was known to be through by `known`.
 /// A message that was given up has none, and that of a later one has its number.
 fn acknowledgement(all: &mut VecDeque<Carried>, number: u16, known: Nanos) -> Option<Carried> {
-    found(all, |back| back.what.transaction == number && back.over <= known)
+    let is_it = |back: &Carried| match back.what {
+        Content::Command(command) => command.transaction == number && back.over <= known,
+        Content::Packet(_) => false,
+    };
+    found(all, is_it)
+}
+
+/// Returns the interrupter of the bottom half of a source, of which a server with so many CAN
+/// interfaces has one.
+fn interrupter(server: &Process, interfaces: usize, source: &PipeSource) -> Option<u16> {
+    let setting = |name: &str| server.setting(name);
+    let place = homes(&setting).position(|home| home.vcpu == source.home.vcpu)?;
+    // The settings of the description do not say how many interfaces there are.
+    u16::try_from(1 + place + interfaces.saturating_sub(1)).ok()
+}
+
+impl Carried {
+    /// Returns whether it is a command with this load.
+    fn loads(&self, load: Load) -> bool {
+        matches!(self.what, Content::Command(command) if command.load == load)
+    }
 }
 
 /// The first that is it; those before it are lost.
@@ -278,6 +360,15 @@ fn arrival(memory: &[u8], place: usize) -> Option<Frame> {
     arrival.frame()
 }
 
+/// The packet of a record from a source.
+fn packet(memory: &[u8], place: usize) -> Option<Followed> {
+    let record = record(memory, place, size_of::<Packet>())?;
+    let length = u32::from_le_bytes(*record.get(offset_of!(Packet, length)..)?.first_chunk()?);
+    let data = record.get(offset_of!(Packet, data)..)?.get(..length as usize)?;
+    let made = Nanos(u64::from_le_bytes(*record.get(offset_of!(Packet, time)..)?.first_chunk()?));
+    Some(Followed::Packet { made, length, digest: digest(data) })
+}
+
 /// The frame of a record to a device.
 fn departure(memory: &[u8], place: usize) -> Option<Frame> {
     let record = record(memory, place, size_of::<Departure>())?;
@@ -302,12 +393,12 @@ fn through(memory: &[u8], reports: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diapason_devices::kvaser::Passing;
 
     #[test]
     fn an_acknowledgement_that_comes_too_late_is_of_another_message() {
         let told = |transaction, over: u64| {
-            let what = Passing { channel: 0, load: Load::Acknowledgement, transaction };
+            let passing = Passing { channel: 0, load: Load::Acknowledgement, transaction };
+            let what = Content::Command(passing);
             let over = Nanos(over);
             Carried { what, place: (1, 2), from: over, to: over, over, vector: 0 }
         };

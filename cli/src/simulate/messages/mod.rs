@@ -3,8 +3,9 @@
 //! into the pipe, to the device and through on that one's bus, until the server has told so.
 //!
 //! Nobody tells where a message is. The evidence is the traffic: frames on CAN buses, packets and
-//! transfers on USB buses, interrupts, the progress of the ends of a pipe, and the processor's
-//! actions. A message keeps its place among those of its channel, so its frame finds it again.
+//! transfers on USB buses, times that messages bear, interrupts, the progress of the ends of a
+//! pipe, and the processor's actions. A message keeps its place among those of its channel, so its
+//! frame finds it again.
 
 mod life;
 mod line;
@@ -99,11 +100,17 @@ impl Messages {
             Some(Choice::This(pipe, number)) => Some((pipe, number)),
             _ => None,
         };
+        let lines: Vec<Option<Line>> = (0..system.pipes.len()).map(line).collect();
+        let sources = |tap: usize| {
+            let own = lines.iter().flatten().filter(move |line| line.tap == tap);
+            own.filter_map(Line::source).collect()
+        };
+        let wires = (0..sights.taps.len()).map(|tap| Wire::new(sources(tap))).collect();
         Messages {
             wanted,
             lives: Lives { seen: seen.collect(), this: None },
-            lines: (0..system.pipes.len()).map(line).collect(),
-            wires: sights.taps.iter().map(|_| Wire::default()).collect(),
+            lines,
+            wires,
             vectors: system.devices.iter().map(|device| device.location).collect(),
             history: History::default(),
         }
@@ -161,7 +168,8 @@ impl Messages {
     /// Tells all pipes of a channel about the traffic on its bus.
     fn listen(&mut self, pipe: usize) {
         let Some(line) = &self.lines[pipe] else { return };
-        let (heard, number) = (line.bus.take_heard(), line.number);
+        let Some(bus) = line.bus() else { return };
+        let (heard, number) = (bus.take_heard(), line.number);
         self.lines.iter_mut().flatten().for_each(|line| line.hear(number, &heard));
     }
 

@@ -15,14 +15,12 @@ const SHOWN: usize = 60;
 #[must_use]
 pub fn render(life: &Life, pipe: &str, cast: &Cast, names: &Names) -> String {
     let promised = life.bound.map(|bound| format!(" (at most {} promised)", shown(bound)));
-    let data: Vec<String> = life.frame.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     let (begun, ended) =
         if life.to_device { ("written", "known to be through") } else { ("in the device", "read") };
     let mut text = format!(
-        "message {} of {pipe}, {:x}#{}: {begun} at {}, {ended} {} later{}\n\n",
+        "message {} of {pipe}, {}: {begun} at {}, {ended} {} later{}\n\n",
         life.number,
-        life.frame.raw_id(),
-        data.concat(),
+        life.message.words(),
         shown(life.from),
         shown(life.latency()),
         promised.unwrap_or_default(),

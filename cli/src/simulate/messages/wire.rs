@@ -8,14 +8,24 @@ use diapason_sim::{Interrupt, Packet, PacketOutcome, Passed, Transfer};
 use diapason_usb::context::EndpointKind;
 use diapason_usb::trb::{Completion, endpoint_address};
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hasher};
 
 /// A device's slot and an endpoint's address.
 type Place = (u8, u8);
 
-/// A command about a message, in a transfer.
+/// The content of a transfer, or a part of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// A command about a message of a CAN channel.
+    Command(Passing),
+    /// A packet of a source, as the digest of its bytes.
+    Packet(u64),
+}
+
+/// A message, or news of one, in a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Carried {
-    pub what: Passing,
+    pub what: Content,
     pub place: Place,
     /// The first and the last instant of the packets that carried it.
     pub from: Nanos,
@@ -64,6 +74,8 @@ pub struct Wire {
     flows: BTreeMap<Place, Flow>,
     interrupts: VecDeque<Interrupt>,
     carried: Vec<Carried>,
+    /// Interrupters of sources: each of their transfers is a message.
+    sources: Vec<u16>,
 }
 
 fn span(packet: &Packet) -> (Nanos, Nanos) {
@@ -72,7 +84,21 @@ fn span(packet: &Packet) -> (Nanos, Nanos) {
     (floor(packet.start), packet.end.nanos())
 }
 
+/// Returns a number for the bytes of a packet.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
 impl Wire {
+    /// Returns a controller at which transfers that these interrupters report are messages.
+    #[must_use]
+    pub fn new(sources: Vec<u16>) -> Wire {
+        Wire { sources, ..Wire::default() }
+    }
+
     /// Notes further traffic of the bus.
     pub fn note(&mut self, passed: &Passed) {
         self.interrupts.extend(&passed.interrupts);
@@ -115,6 +141,15 @@ impl Wire {
             let (from, to) = span(&packet);
             flow.parts.push_back((packet.bytes as usize, from, to));
         }
+        if self.sources.contains(&transfer.vector) {
+            let ends = flow.parts.front().zip(flow.parts.back());
+            let (from, to) = ends.map_or((transfer.time, transfer.time), |it| (it.0.1, it.1.2));
+            flow.parts.clear();
+            let (over, vector, what) =
+                (transfer.time, transfer.vector, Content::Packet(digest(data)));
+            self.carried.push(Carried { what, place, from, to, over, vector });
+            return;
+        }
         flow.stream.push(data);
         while let Some(command) = flow.stream.pop() {
             let Ok(command) = command else {
@@ -122,7 +157,7 @@ impl Wire {
                 return;
             };
             let Some((from, to)) = flow.take(command.length()) else { continue };
-            let Some(what) = passing(&command) else { continue };
+            let Some(what) = passing(&command).map(Content::Command) else { continue };
             let (over, vector) = (transfer.time, transfer.vector);
             self.carried.push(Carried { what, place, from, to, over, vector });
         }

@@ -1,8 +1,9 @@
 //! Serial lines over USB (CDC-ACM): line coding, control lines, bytes both ways, and what the other
 //! side says about its line.
 //!
-//! Most devices drop what they have to say until DTR is set, so the line is set up first and then
-//! listened to.
+//! Most devices drop what they have to say until DTR is set, so the line is set up before anything
+//! comes. Transfers are queued before DTR is set: a device may speak as soon as it is, and the end
+//! of that request may be told a whole interval of the interrupts later.
 
 use super::cdc::{Notice, Notices, TO_INTERFACE, data_of};
 use super::flow::{Errand, Inlet, Outlet};
@@ -16,7 +17,7 @@ use diapason_abi::Nanos;
 pub const ROOM: usize = 4096;
 /// Transfers from the device kept pending. Each is one packet: a longer one would end only when it
 /// is full, and a device that sends full packets would be heard late.
-const DEPTH: usize = 16;
+pub const DEPTH: usize = 16;
 const SET_LINE_CODING: u8 = 0x20;
 const SET_CONTROL_LINES: u8 = 0x22;
 /// The notification of the line's state.
@@ -192,15 +193,17 @@ impl Class for CdcAcm {
         if self.step == Step::Failed {
             return None;
         }
+        if self.step != Step::Coding {
+            let notices = self.notices.as_mut().and_then(Notices::request);
+            if let Some(request) = notices.or_else(|| self.inlet.request()) {
+                return Some(request);
+            }
+        }
         self.begin();
         if let Some(request) = self.errand.request(now) {
             return Some(request);
         }
-        if self.step != Step::Open {
-            return None;
-        }
-        let notices = self.notices.as_mut().and_then(Notices::request);
-        notices.or_else(|| self.inlet.request()).or_else(|| self.outlet.request())
+        if self.step == Step::Open { self.outlet.request() } else { None }
     }
 
     fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Event<'_>)) {
@@ -212,7 +215,14 @@ impl Class for CdcAcm {
             self.outlet.complete(done.result);
         } else if done.endpoint == self.inlet.pipe.endpoint() {
             match self.inlet.pipe.end(done.result) {
-                Some(bytes) if !bytes.is_empty() => tell(Event::Data(bytes)),
+                Some(bytes) if !bytes.is_empty() => {
+                    // It speaks: the line is open, whether that has been told or not.
+                    if self.step == Step::Lines {
+                        self.step = Step::Open;
+                        tell(Event::Opened);
+                    }
+                    tell(Event::Data(bytes));
+                }
                 _ => {}
             }
         } else if let Some(notices) = &mut self.notices

@@ -68,6 +68,22 @@ fn a_line_is_set_up_before_it_is_heard() {
     assert_eq!(shell.next(0x83), Some(&Asked::In(8)));
 }
 
+/// A sensor spoke 2 ms before its server was told that the line was open, and its packets waited
+/// for transfers that nobody had queued.
+#[test]
+fn transfers_are_queued_before_the_device_may_speak() {
+    let (mut shell, mut heard) = (Shell::new(line()), Heard::default());
+    shell.pull();
+    shell.end(0, Ok(&[]), &mut |event| heard.hear(event));
+    assert!(matches!(shell.next(0), Some(Asked::Control(Setup { request: 0x22, .. }, _))));
+    assert_eq!(shell.next(0x82), Some(&Asked::In(512)));
+    assert_eq!(heard.opened, 0);
+    shell.end(0x82, Ok(b"early"), &mut |event| heard.hear(event));
+    assert_eq!((heard.opened, &heard.data[..]), (1, &b"early"[..]));
+    shell.end(0, Ok(&[]), &mut |event| heard.hear(event));
+    assert_eq!((heard.opened, heard.failed), (1, 0));
+}
+
 #[test]
 fn bytes_go_both_ways_and_full_packets_are_closed() {
     let (mut shell, mut heard) = opened();

@@ -84,6 +84,10 @@ impl<P: Platform> Kind<P> for Can<P> {
         Kvaser::fits(&found.about, &found.set)
     }
 
+    fn is_message(event: &Event) -> bool {
+        matches!(event, Event::Frame { .. })
+    }
+
     fn hear(&mut self, event: Event, now: Nanos) -> Next {
         let over = matches!(event, Event::Failed { channel: None, .. });
         self.channels.hear(event, now);

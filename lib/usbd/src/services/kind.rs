@@ -44,6 +44,12 @@ pub(crate) trait Kind<P: Platform>: Send + 'static {
     /// Notes that another device is there.
     fn welcome(&mut self) {}
 
+    /// Returns whether an event is a message for a pipe.
+    fn is_message(event: &<Self::Class as Class>::Event<'_>) -> bool {
+        let _ = event;
+        false
+    }
+
     /// Takes in an event of the class.
     fn hear(&mut self, event: <Self::Class as Class>::Event<'_>, now: Nanos) -> Next;
 

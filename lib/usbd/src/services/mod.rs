@@ -11,6 +11,7 @@ pub mod clients;
 mod disk;
 mod frames;
 pub mod hub;
+mod judged;
 mod keyboard;
 mod kind;
 mod link;
@@ -70,7 +71,7 @@ pub fn offered<P: Platform>(platform: &P, told: &Told) -> Result<Offers<P>, Errn
                 }
                 continue;
             }
-            ServiceKind::Sensors => other(sensor::Sensor::new(platform)?, at),
+            ServiceKind::Sensors => other(sensor::Sensor::new(platform, &told.pipes)?, at),
             ServiceKind::Keyboards => other(keyboard::Keys::new(platform)?, at),
             ServiceKind::Disks => other(disk::Disk::new(platform)?, at),
             ServiceKind::Cameras => other(camera::Video::new(platform)?, at),

@@ -15,6 +15,8 @@ pub(crate) struct Offered<P: Platform, K: Kind<P>> {
     pub(super) kind: K,
     pub(super) class: Option<Box<K::Class>>,
     pub(super) stage: ClassStage,
+    /// Messages since somebody asked.
+    pub(super) messages: u32,
 }
 
 impl ClassStage {
@@ -31,7 +33,7 @@ impl ClassStage {
 impl<P: Platform, K: Kind<P>> Offered<P, K> {
     /// Returns the service without a device.
     pub fn new(kind: K) -> Offered<P, K> {
-        Offered { kind, class: None, stage: ClassStage::Begun }
+        Offered { kind, class: None, stage: ClassStage::Begun, messages: 0 }
     }
 }
 
@@ -69,6 +71,7 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
     fn complete(&mut self, done: Completion<'_>, now: Nanos) {
         let Some(class) = &mut self.class else { return };
         class.complete(now, done, &mut |event| {
+            self.messages += u32::from(K::is_message(&event));
             self.stage.note(self.kind.hear(event, now));
         });
     }
@@ -76,6 +79,7 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
     fn landed(&mut self, done: Landed<'_>, now: Nanos) {
         let Some(class) = &mut self.class else { return };
         class.landed(now, done, &mut |event| {
+            self.messages += u32::from(K::is_message(&event));
             self.stage.note(self.kind.hear(event, now));
         });
     }
@@ -92,6 +96,10 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
             });
         }
         self.kind.attend(self.class.as_deref_mut(), now);
+    }
+
+    fn take_messages(&mut self) -> u32 {
+        core::mem::take(&mut self.messages)
     }
 
     fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {

@@ -51,6 +51,9 @@ pub(crate) trait Service<P: Platform>: Send {
     /// Does what is due: time has passed, or clients have asked for something.
     fn wake(&mut self, now: Nanos);
 
+    /// Returns how many messages came since the last call.
+    fn take_messages(&mut self) -> u32;
+
     /// Returns its clients, if it can have any.
     fn clients(&mut self) -> Option<&mut Clients<P::Memory>>;
 }

@@ -8,30 +8,17 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+mod packets;
+
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usblib::sensor::{PACKET, PACKETS, Packet, READY, RECORDS};
-use diapason_usblib::{Reader, inlet};
+use diapason_usblib::inlet;
+use diapason_usblib::sensor::{PACKETS, Packet, READY, RECORDS};
+use packets::PacketTally;
 
 entry!(main);
 
 /// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
-/// Begins a packet; its number and its time follow.
-const SIGNATURE: [u8; 8] = *b"DIAPASON";
-/// Bytes of the three; the rest counts up.
-const HEAD: usize = 24;
-
-/// The packets so far.
-#[derive(Default)]
-struct Tally {
-    packets: u64,
-    missing: u64,
-    damaged: u64,
-    /// The session, and the number that comes next in it.
-    next: Option<(u32, u64)>,
-    slowest: Nanos,
-}
-
 fn main(Arguments([seconds, ..]): Arguments) {
     if let Err(errno) = read(seconds) {
         log!("sensor: not read: {errno:?}");
@@ -40,16 +27,23 @@ fn main(Arguments([seconds, ..]): Arguments) {
 
 fn read(seconds: u64) -> Result<(), Errno> {
     let (mut inlet, ready) = inlet::<Packet, RECORDS>(PACKETS, READY)?;
-    let mut tally = Tally::default();
+    let (mut tally, mut slowest) = (PacketTally::default(), Nanos::ZERO);
     let (mut report_at, mut reports) = (time::now() + REPORT, 0);
     while seconds == 0 || reports < seconds {
         match ready.take(report_at) {
-            Ok(()) => drain(&mut inlet, &mut tally),
+            // At most what fits: a writer that never stops must not keep it here.
+            Ok(()) => {
+                for _ in 0..RECORDS {
+                    let Some(packet) = inlet.pop() else { break };
+                    slowest = slowest.max(time::now() - Nanos(packet.taken));
+                    tally.count(&packet);
+                }
+            }
             Err(Errno::TimedOut) => {
-                let Tally { packets, missing, damaged, slowest, .. } = tally;
+                let PacketTally { packets, missing, damaged, .. } = tally;
                 let missing = missing + inlet.lost();
                 log!("SENSOR {packets} {missing} {damaged} {}", slowest.0 / 1_000);
-                (tally.slowest, report_at) = (Nanos::ZERO, report_at + REPORT);
+                (slowest, report_at) = (Nanos::ZERO, report_at + REPORT);
                 reports += 1;
             }
             Err(errno) => return Err(errno),
@@ -59,33 +53,4 @@ fn read(seconds: u64) -> Result<(), Errno> {
     let verdict = if wrong == 0 && tally.packets > 0 { "WHOLE" } else { "NOT WHOLE" };
     log!("SENSOR {verdict} {} packets", tally.packets);
     Ok(())
-}
-
-fn drain(inlet: &mut Reader<Packet, RECORDS>, tally: &mut Tally) {
-    // At most what fits: a writer that never stops must not keep it here.
-    for _ in 0..RECORDS {
-        let Some(packet) = inlet.pop() else { return };
-        tally.slowest = tally.slowest.max(time::now() - Nanos(packet.taken));
-        count(&packet, tally);
-    }
-}
-
-fn count(packet: &Packet, tally: &mut Tally) {
-    let number = packet.data.get(8..16).and_then(|bytes| bytes.try_into().ok());
-    let number = number.map_or(0, u64::from_le_bytes);
-    let rest = packet.data.iter().enumerate().skip(HEAD);
-    let counts_up = rest.into_iter().all(|(at, byte)| *byte == (at as u64 + number) as u8);
-    let whole = packet.length as usize == PACKET;
-    if !whole || !packet.data.starts_with(&SIGNATURE) || !counts_up {
-        tally.damaged += 1;
-        return;
-    }
-    tally.packets += 1;
-    // A sensor that is plugged in again goes on with any number.
-    match tally.next.filter(|(session, _)| *session == packet.session) {
-        Some((_, next)) if number >= next => tally.missing += number - next,
-        Some(_) => tally.damaged += 1,
-        None => {}
-    }
-    tally.next = Some((packet.session, number + 1));
 }

@@ -70,7 +70,7 @@ struct Common {
     server: &'static Chamber<Server>,
     branches: &'static Branches<Ground>,
     /// The simulator's names for the works of branches.
-    works: &'static [&'static str],
+    works: &'static [Works],
     /// The semaphores to give.
     bells: &'static [Semaphore],
     /// The semaphore by which the debug capability is enabled, if that is for this server to say.
@@ -85,8 +85,30 @@ struct Half {
     own: &'static Own,
     /// Its interrupts are handled so much later.
     pace: Nanos,
-    /// The simulator's name for its work.
+    works: Works,
+}
+
+/// The simulator's names for the work of a branch: whenever a thread attends to it, and for each
+/// message.
+#[derive(Clone, Copy)]
+struct Works {
     work: &'static str,
+    each: &'static str,
+}
+
+impl Works {
+    const fn of(home: &Home) -> Works {
+        Works { work: home.work, each: home.each }
+    }
+
+    /// Attends to a branch.
+    fn attend(self, branch: &mut Branch<Ground>, cause: Cause, now: Nanos) -> Attended {
+        let attended = time::work(self.work, || branch.attend(cause, now));
+        if !self.each.is_empty() {
+            (0..attended.messages).for_each(|_| time::work(self.each, || ()));
+        }
+        attended
+    }
 }
 
 /// The thread that manages.
@@ -114,15 +136,15 @@ fn serve(told: &Told) -> Result<(), Errno> {
     let homes = homes.collect::<Result<Vec<_>, Errno>>()?;
     let server = diapason_usbd::Server::open(&ground, offers, told, time::now())?;
     let bells = server.bells().into_iter().map(Semaphore::open).collect::<Result<Vec<_>, _>>()?;
-    let works: Vec<_> = homes.iter().map(|(home, _)| home.work).collect();
+    let works: Vec<_> = homes.iter().map(|(home, _)| Works::of(home)).collect();
     let (branches, cans) = (&*Box::leak(Box::new(server.branches())), server.can_branches());
     let server: &'static Chamber<Server> = Box::leak(Box::new(Chamber::new(server)));
     server.open()?;
     let enable = told.enables().then(|| Semaphore::open(link::ENABLE)).transpose()?;
     let common = Common { server, branches, works: works.leak(), bells: bells.leak(), enable };
     let start = |source, branch, home: &Home, name| {
-        let (common, Home { pace, work, .. }) = (common.clone(), *home);
-        let half = Half { common, source, branch, own: branches.of(branch), pace, work };
+        let (common, pace, works) = (common.clone(), home.pace, Works::of(home));
+        let half = Half { common, source, branch, own: branches.of(branch), pace, works };
         thread::start(Vcpu::open(home.vcpu)?, name, PRIORITY, Box::leak(Box::new(half)))
     };
     for (branch, (home, asked)) in (1..).zip(homes) {
@@ -164,11 +186,11 @@ impl Common {
 
     /// Attends to a branch if something is due in it.
     fn visit(&self, number: u16) -> Attended {
-        let work = self.works[usize::from(number) - 1];
+        let works = self.works[usize::from(number) - 1];
         let attended = self.branches.of(number).enter(|branch| {
             let now = time::now();
             if branch.is_due(now) {
-                time::work(work, || branch.attend(Cause::Time, now))
+                works.attend(branch, Cause::Time, now)
             } else {
                 branch.outlook()
             }
@@ -231,7 +253,7 @@ impl Task for Half {
             let attended = self.own.enter(|branch| {
                 let now = time::now();
                 watch.begun(now.0);
-                time::work(self.work, || branch.attend(cause, now))
+                self.works.attend(branch, cause, now)
             });
             watch.done();
             self.common.ring(attended.fresh);

@@ -1,0 +1,141 @@
+//! The sources of pipes besides CAN interfaces: what the driver of each knows of its endpoint.
+//!
+//! A kind of devices whose messages the server only passes on is one row here. The description, the
+//! plan, the server and the reader take names, sizes and limits from the row. Pipes have numbers:
+//! those of CAN channels come first, then one for each row.
+
+use crate::can::CHANNELS;
+use crate::home::Home;
+use crate::kinds::ServiceKind;
+use crate::sensor;
+use diapason_abi::Nanos;
+
+/// The abilities of an endpoint, as its driver says them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EndpointAttributes {
+    /// Most pipes of it at a time.
+    pub max_channels: u32,
+    /// Most bits in `min_latency`.
+    pub max_tput: u64,
+    /// The least time from one message to the next.
+    pub min_latency: Nanos,
+    /// Messages that the device keeps until they are fetched.
+    pub buffer: u64,
+    /// Bytes of the smallest and of the largest message.
+    pub packet: (usize, usize),
+    /// Slots of a pipe's buffer.
+    pub slots: usize,
+    /// Bytes of a transfer, and how many the driver keeps queued.
+    pub transfer: (usize, usize),
+}
+
+/// A source of pipes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PipeSource {
+    /// The service for its devices.
+    pub kind: ServiceKind,
+    /// The segment of its pipe, and the bytes of that.
+    pub pipe: (&'static str, u64),
+    /// The semaphore that its reader takes.
+    pub ready: &'static str,
+    /// The bottom half that puts its messages into the pipe.
+    pub home: &'static Home,
+    /// The work, in descriptions, that a reader does for one message.
+    pub message: &'static str,
+    /// The abilities of its endpoint.
+    pub attributes: EndpointAttributes,
+}
+
+/// All sources, in the order of their numbers.
+pub const SOURCES: [PipeSource; 1] = [sensor::SOURCE];
+
+/// Numbers of pipes: one for each CAN channel, and one for each source.
+pub const PIPES: usize = CHANNELS + SOURCES.len();
+
+impl PipeSource {
+    /// Returns the source of this kind of devices, if pipes can come from them, and its number
+    /// among all pipes.
+    #[must_use]
+    pub fn of(kind: ServiceKind) -> Option<(usize, &'static PipeSource)> {
+        let mut numbered = (CHANNELS..).zip(&SOURCES);
+        numbered.find(|(_, source)| source.kind == kind)
+    }
+
+    /// Returns the source whose pipe has this number.
+    #[must_use]
+    pub fn numbered(number: usize) -> Option<&'static PipeSource> {
+        SOURCES.get(number.checked_sub(CHANNELS)?)
+    }
+}
+
+/// The setting with the shapes of messages of all sources.
+pub const SHAPES: &str = "shapes";
+
+/// The shape of a source's messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MessageShape {
+    /// Most bytes of one; 0 if there is no pipe of the source.
+    pub bytes: usize,
+    /// The offset in each message of the time at which the device made it: eight bytes, the least
+    /// first, in ns of its clock.
+    pub stamp: Option<usize>,
+}
+
+impl MessageShape {
+    /// Returns it as a word of the setting.
+    #[must_use]
+    pub const fn word(self) -> u64 {
+        let stamp = match self.stamp {
+            Some(offset) => 1 + offset as u64,
+            None => 0,
+        };
+        stamp << 32 | self.bytes as u64
+    }
+
+    /// Returns the shape with this word.
+    #[must_use]
+    pub const fn of(word: u64) -> MessageShape {
+        let stamp = match word >> 32 {
+            0 => None,
+            more => Some(more as usize - 1),
+        };
+        MessageShape { bytes: word as u32 as usize, stamp }
+    }
+
+    /// Returns the device's time in a message, if the message has one.
+    #[must_use]
+    pub fn time(self, message: &[u8]) -> Option<Nanos> {
+        let bytes = message.get(self.stamp?..)?.first_chunk()?;
+        Some(Nanos(u64::from_le_bytes(*bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_found_by_its_kind_and_by_its_number() {
+        for kind in ServiceKind::all() {
+            let Some((number, source)) = PipeSource::of(kind) else { continue };
+            assert_eq!((source.kind, PipeSource::numbered(number)), (kind, Some(source)));
+            assert_eq!(kind.home(), Some(source.home));
+            assert_eq!(source.home.ready, Some(source.ready));
+            assert!(kind.segments().contains(&source.pipe.0));
+        }
+        assert_eq!((PipeSource::numbered(CHANNELS - 1), PipeSource::numbered(PIPES)), (None, None));
+    }
+
+    #[test]
+    fn a_shape_survives_its_word_and_finds_the_time_of_whole_messages_only() {
+        for stamp in [None, Some(0), Some(16)] {
+            let shape = MessageShape { bytes: 512, stamp };
+            assert_eq!(MessageShape::of(shape.word()), shape);
+        }
+        let shape = MessageShape { bytes: 24, stamp: Some(16) };
+        let message: [u8; 24] = core::array::from_fn(|at| at as u8);
+        assert_eq!(shape.time(&message), Some(Nanos(0x1716_1514_1312_1110)));
+        assert_eq!(shape.time(&message[..23]), None);
+        assert_eq!(MessageShape { stamp: None, ..shape }.time(&message), None);
+    }
+}

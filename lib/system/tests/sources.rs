@@ -1,0 +1,96 @@
+//! Pipes from devices that are no CAN interfaces: what follows from one, and what their endpoints
+//! cannot do.
+
+mod common;
+
+use common::{built, refused, told};
+use diapason_abi::Nanos;
+use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
+use diapason_contract::source::{MessageShape, SHAPES};
+use diapason_system::parse;
+
+/// A USB server with a sensor and a disk, a reader `r`, and more tables; those begin in line 26.
+fn system(tables: &str) -> String {
+    format!(
+        "[system]\nname = \"s\"\n[[process]]\nname = \"usbd\"\npriority = 1\nuses = [\"xhci\"]\n\
+         [[process]]\nname = \"r\"\npriority = 1\nvcpu = \"v\"\n\
+         [[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\nperiod = \"10ms\"\n\
+         [[device]]\nname = \"xhci\"\npci = \"0c0330\"\nsize = \"16K\"\n\
+         [[usb]]\nname = \"sensor\"\non = \"xhci\"\nport = 1\nmodel = \"sensor\"\n{tables}\n"
+    )
+}
+
+/// The lines of a pipe: 1 the header, 2 name, 3 from, 4 reader, 5 more.
+fn pipe(more: &str) -> String {
+    format!("[[pipe]]\nname = \"p\"\nfrom = \"sensor\"\nreader = \"r\"\n{more}\n")
+}
+
+#[track_caller]
+fn bad(tables: &str, (line, column): (usize, usize), title: &str, help: &str) {
+    refused(&system(tables), (23 + line, column), title, help);
+}
+
+#[test]
+fn a_pipe_from_a_sensor_says_what_the_parts_would() {
+    let piped = parse("f", &system(&pipe("period = \"41ms\"\nburst = 2\nstamp = 16"))).unwrap();
+    assert_eq!((piped.pipes[0].rate, piped.pipes[0].period_ns), (25, Some(41_000_000)));
+    let archive = built(&piped).unwrap();
+    let of_sensor = Contracts::of(told(&archive, 0).get(CONTRACTS)).0[10];
+    let per = Nanos::from_millis(41);
+    let contract = Contract { messages: 1, per, burst: 2, jitter: Nanos::ZERO };
+    assert_eq!(of_sensor, Some(contract));
+    let shape = MessageShape { bytes: 512, stamp: Some(16) };
+    assert_eq!(told(&archive, 0).get(SHAPES), [shape.word()]);
+    let names = |uses: &[String]| uses.iter().filter(|name| name.contains("sensor")).count();
+    assert_eq!((names(&piped.processes[0].uses), names(&piped.processes[1].uses)), (2, 2));
+}
+
+#[test]
+fn a_pipe_asks_for_no_more_than_the_endpoint_can_do() {
+    let most = "write at most `bytes = 512`: a longer message is several packets";
+    let title = "a packet of `sensor` has 512 bytes at most";
+    bad(&pipe("rate = 400\nbytes = 513"), (6, 9), title, most);
+    let title = "`sensor` has a message every 10us at most";
+    bad(&pipe("period = \"9us\""), (5, 10), title, "write at least `period = \"10us\"`");
+    let title = "`sensor` has 100000 messages a second at most";
+    bad(&pipe("rate = 100_001"), (2, 8), title, "write at most `rate = 100000`");
+    let title = "`sensor` keeps 8 messages at once";
+    bad(&pipe("rate = 400\nburst = 9"), (2, 8), title, "write at most `burst = 8`");
+    let title = "the time of a message would be beyond its 20 bytes";
+    let help = "write at most `stamp = 12`: a time has 8 bytes";
+    bad(&pipe("rate = 400\nbytes = 20\nstamp = 13"), (7, 9), title, help);
+    let help = "remove one of the two: both say how often messages come";
+    bad(&pipe("rate = 400\nperiod = \"2ms\""), (5, 8), "a pipe with `rate` and `period`", help);
+    assert!(parse("f", &system(&pipe("period = \"1s\""))).is_ok());
+    assert!(parse("f", &system(&pipe("period = \"1001ms\""))).is_err());
+}
+
+#[test]
+fn an_endpoint_has_its_direction_and_its_channel() {
+    let to = pipe("rate = 400").replace("from =", "to =").replace("reader =", "writer =");
+    let help = "write `from` and `reader`, or another device";
+    bad(&to, (3, 6), "nothing can be written to `sensor`", help);
+    let title = "`sensor` has no channel 1";
+    bad(&pipe("rate = 400\nchannel = 1"), (6, 11), title, "it has one: write `channel = 0`");
+    let title = "a pipe whose messages have their shape";
+    let help = "remove the key: messages of a CAN interface are frames, which bear times";
+    let can = "[[usb]]\nname = \"can\"\non = \"xhci\"\nport = 2\nmodel = \"usb-can\"\n";
+    let of_can = pipe("rate = 400\nbytes = 8").replace("from = \"sensor\"", "from = \"can\"");
+    bad(&(can.to_owned() + &of_can), (11, 9), title, help);
+}
+
+#[test]
+fn an_endpoint_carries_one_pipe_and_the_server_serves_one_sensor() {
+    let two = pipe("rate = 400") + &pipe("rate = 400").replace("\"p\"", "\"q\"");
+    let found = parse("f", &system(&two)).unwrap_err();
+    let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
+    assert!(titles.contains(&"`sensor` has two pipes, and its endpoint carries one"), "{titles:?}");
+    let other = "[[usb]]\nname = \"other\"\non = \"xhci\"\nport = 2\nmodel = \"sensor\"\n";
+    let title = "`sensor` has a pipe, and the server could serve `other` instead";
+    let help = "it serves one of them at a time: plug the other into another controller";
+    bad(&(other.to_owned() + &pipe("rate = 400")), (2, 8), title, help);
+    let tuned = "[[tpipe]]\nname = \"t\"\nfrom = \"sensor\"\nreader = \"r\"\nchannels = [0]\n\
+                 rate = 1\nbudget = \"1ms\"\nperiod = \"4ms\"\n";
+    let found = parse("f", &system(tuned)).unwrap_err();
+    assert_eq!(found.items()[0].title, "programs cannot open pipes of `sensor`");
+}

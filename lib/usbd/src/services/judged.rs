@@ -1,0 +1,128 @@
+//! The arrivals of a source against its contract, and how long they took: as the messages of CAN
+//! channels are, but by the time that a message has where the description says.
+
+use crate::told::Pipes;
+use diapason_abi::Nanos;
+use diapason_contract::source::{MessageShape, PipeSource};
+use diapason_contract::threads::ServiceKind;
+use diapason_pipe::clock::{Delay, DeviceClock};
+use diapason_pipe::meter::Meter;
+
+/// A message that came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Judged {
+    /// When the device made it, by its own clock; when it came, if nothing tells.
+    pub time: Nanos,
+    /// Its delay from the device, as far as its time tells.
+    pub moved: Delay,
+    /// It is outside of its contract.
+    pub outside: bool,
+}
+
+/// Judges the messages of one source.
+pub(super) struct Judge {
+    shape: Option<MessageShape>,
+    meter: Option<Meter>,
+    clock: DeviceClock,
+}
+
+impl Judge {
+    /// Returns the judge of this kind's messages. Without a pipe in the description all are fine.
+    pub fn new(kind: ServiceKind, pipes: &Pipes) -> Judge {
+        let number = PipeSource::of(kind).map(|(number, _)| number);
+        Judge {
+            shape: number.and_then(|number| pipes.shape(number)),
+            meter: number.and_then(|number| pipes.meter(number)),
+            clock: pipes.clock(),
+        }
+    }
+
+    /// Notes that another device is there, or the same with another clock.
+    pub fn restart(&mut self) {
+        self.meter.iter_mut().for_each(Meter::restart);
+        self.clock.restart();
+    }
+
+    /// Takes in a message that came now.
+    pub fn judge(&mut self, message: &[u8], now: Nanos) -> Judged {
+        let plain = Judged { time: now, moved: Delay::default(), outside: false };
+        let Some(shape) = self.shape else { return plain };
+        let too_long = message.len() > shape.bytes;
+        let Some(time) = shape.time(message) else {
+            // A message without the time that it is to have is none of its pipe.
+            return Judged { outside: too_long || shape.stamp.is_some(), ..plain };
+        };
+        let within = self.meter.as_mut().is_none_or(|meter| meter.admits(time));
+        let moved = self.clock.measure(now, time);
+        Judged { time, moved, outside: too_long || !within }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::told::Told;
+    use alloc::vec::Vec;
+    use diapason_abi::settings::Settings;
+    use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
+    use diapason_contract::source::SHAPES;
+
+    const PERIOD: Nanos = Nanos::from_micros(2_500);
+
+    /// The judge of sensors whose packets have 24 bytes, with a time here, once a period.
+    fn judge(stamp: Option<usize>) -> Judge {
+        let (number, _) = PipeSource::of(ServiceKind::Sensors).unwrap();
+        let mut contracts = Contracts::default();
+        let contract = Contract { messages: 1, per: PERIOD, burst: 1, jitter: Nanos::ZERO };
+        contracts.0[number] = Some(contract);
+        let mut settings = Settings::NONE;
+        settings.put(CONTRACTS, &contracts.words()).unwrap();
+        settings.put(SHAPES, &[MessageShape { bytes: 24, stamp }.word()]).unwrap();
+        Judge::new(ServiceKind::Sensors, &Told::read(&settings).pipes)
+    }
+
+    fn packet(time: Nanos) -> [u8; 24] {
+        let mut packet = [7; 24];
+        packet[16..].copy_from_slice(&time.0.to_le_bytes());
+        packet
+    }
+
+    #[test]
+    fn a_packet_that_comes_too_soon_or_is_too_long_is_outside() {
+        let mut judge = judge(Some(16));
+        let late = Nanos::from_millis(3);
+        let (mut at, mut outside) = (Nanos::ZERO, Vec::new());
+        for gap in [0, 2_500, 2_500, 1_000, 2_500] {
+            at += Nanos::from_micros(gap);
+            let judged = judge.judge(&packet(at), at + late);
+            assert_eq!((judged.time, judged.moved.beyond), (at, Nanos::ZERO));
+            outside.push(judged.outside);
+        }
+        assert_eq!(outside, [false, false, false, true, false]);
+        at += PERIOD;
+        let judged = judge.judge(&packet(at), at + late + late);
+        // The clocks may have run apart a little.
+        assert!(judged.moved.beyond > Nanos(late.0 - 10_000) && !judged.outside, "{judged:?}");
+        at += PERIOD;
+        let long: Vec<u8> = packet(at).into_iter().chain([0]).collect();
+        assert!(judge.judge(&long, at + late).outside);
+        assert!(judge.judge(&packet(at)[..23], at + late).outside, "it has no time");
+    }
+
+    #[test]
+    fn without_times_nothing_is_known_but_the_length() {
+        let mut judge = judge(None);
+        for at in 0..10 {
+            let judged = judge.judge(&packet(Nanos(9)), Nanos(at));
+            let plain = Judged { time: Nanos(at), moved: Delay::default(), outside: false };
+            assert_eq!(judged, plain);
+        }
+        assert!(judge.judge(&[0; 25], Nanos(11)).outside);
+    }
+
+    #[test]
+    fn what_has_no_pipe_is_never_outside() {
+        let mut judge = Judge::new(ServiceKind::Sensors, &Told::read(&Settings::NONE).pipes);
+        assert!((0..10).all(|at| !judge.judge(&[0; 512], Nanos(at)).outside));
+    }
+}

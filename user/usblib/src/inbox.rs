@@ -1,0 +1,117 @@
+//! The reading end of a `[[pipe]]` from a device that is no CAN interface.
+
+use diapason_abi::{Errno, Nanos};
+use diapason_contract::sensor::{self, LOST_BEFORE, OUTSIDE, Packet};
+use diapason_contract::source::PipeSource;
+use diapason_contract::threads::ServiceKind;
+use diapason_pipe::Reader;
+use diapason_pipe::clock::Delay;
+use diapason_pipe::measured::{Gauge, ReadMessage};
+use diapason_rt::sync::Semaphore;
+use diapason_rt::{log, pipe, time};
+use diapason_state::Plain;
+
+/// A message that tells how it came.
+pub trait Arrived: Plain {
+    /// Returns the measurement of the message, which was read at `read`.
+    fn passed(&self, read: Nanos) -> ReadMessage;
+}
+
+impl Arrived for Packet {
+    fn passed(&self, read: Nanos) -> ReadMessage {
+        let [beyond, inexact] = [self.moved, self.inexact].map(|time| Nanos(time.into()));
+        ReadMessage {
+            time: Nanos(self.time),
+            taken: Nanos(self.taken),
+            read,
+            moved: Delay { beyond, inexact },
+            outside: self.flags & OUTSIDE != 0,
+            lost_before: self.flags & LOST_BEFORE != 0,
+        }
+    }
+}
+
+/// The messages of a source.
+///
+/// It measures what passes it and reports once a second, in whatever call its program is then, as
+/// a CAN channel does: nothing is to be done for that.
+pub struct Inbox<T: Arrived, const N: usize> {
+    messages: Reader<'static, T, N>,
+    ready: Semaphore,
+    gauge: Gauge,
+    source: &'static PipeSource,
+}
+
+/// The packets of a sensor.
+pub type Packets = Inbox<Packet, { sensor::RECORDS }>;
+
+impl Packets {
+    /// Opens the pipe from the sensor.
+    ///
+    /// # Errors
+    /// None for what the description grants.
+    pub fn of_sensor() -> Result<Packets, Errno> {
+        Inbox::of(ServiceKind::Sensors)
+    }
+}
+
+impl<T: Arrived, const N: usize> Inbox<T, N> {
+    fn of(kind: ServiceKind) -> Result<Inbox<T, N>, Errno> {
+        let (number, source) = PipeSource::of(kind).ok_or(Errno::Absent)?;
+        let messages = pipe::reader(source.pipe.0)?;
+        let ready = Semaphore::open(source.ready)?;
+        let gauge = Gauge::new(false, u8::try_from(number).unwrap_or(u8::MAX));
+        Ok(Inbox { messages, ready, gauge, source })
+    }
+
+    /// Returns what the driver of its device says of the endpoint, and the name of the work that is
+    /// done for one message.
+    #[must_use]
+    pub const fn source(&self) -> &'static PipeSource {
+        self.source
+    }
+
+    /// Returns the oldest message that came. Does not wait.
+    pub fn read(&mut self) -> Option<T> {
+        let message = self.messages.pop();
+        let now = time::now();
+        if let Some(message) = &message {
+            self.gauge.read(&message.passed(now));
+        }
+        self.look(now);
+        message
+    }
+
+    /// Returns the oldest message that came, or waits for one until `deadline`.
+    ///
+    /// # Errors
+    /// `TimedOut` if none came, or `Gone` if the semaphore was deleted.
+    pub fn read_wait(&mut self, deadline: Nanos) -> Result<T, Errno> {
+        loop {
+            if let Some(message) = self.read() {
+                return Ok(message);
+            }
+            let due = self.gauge.due(time::now());
+            match self.ready.take(deadline.min(due)) {
+                Err(Errno::TimedOut) if due < deadline => {}
+                taken => taken?,
+            }
+        }
+    }
+
+    /// Counts messages that the caller found missing by their contents: they are reported as lost.
+    pub fn missed(&mut self, messages: u64) {
+        self.gauge.missed(messages);
+    }
+
+    /// Messages that the pipe had no room for: its reader was too slow.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.messages.lost()
+    }
+
+    fn look(&mut self, now: Nanos) {
+        self.gauge.fill(self.messages.peak());
+        self.gauge.look(now, self.messages.lost(), &mut log::measured);
+    }
+}
