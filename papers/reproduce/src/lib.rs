@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod boot;
+mod bridging;
 mod concentrator;
 pub mod counts;
 mod csd;
@@ -60,7 +61,7 @@ pub enum Effort {
 type Reproduction = fn(Effort, &Progress) -> Result<Report, Failure>;
 
 /// Everything that can be reproduced.
-const ALL: [(&str, Reproduction); 11] = [
+const ALL: [(&str, Reproduction); 12] = [
     ("csd", csd::reproduce),
     ("semaphores", semaphores::reproduce),
     ("decisions", decisions::reproduce),
@@ -72,6 +73,7 @@ const ALL: [(&str, Reproduction); 11] = [
     ("topologies", topologies::reproduce),
     ("usb-latency", usb::latency),
     ("usb-throughput", usb::throughput),
+    ("bridging", bridging::reproduce),
 ];
 
 /// The names of all reproductions.
@@ -171,7 +173,7 @@ mod tests {
         assert_eq!(
             refused.to_string(),
             "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, \
-             largest-rate, mts, linux-twin, tuned-pipes, topologies, usb-latency, usb-throughput"
+             largest-rate, mts, linux-twin, tuned-pipes, topologies, usb-latency, usb-throughput, bridging"
         );
         assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
         assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);
