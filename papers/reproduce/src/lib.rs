@@ -173,7 +173,8 @@ mod tests {
         assert_eq!(
             refused.to_string(),
             "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, \
-             largest-rate, mts, linux-twin, tuned-pipes, topologies, usb-latency, usb-throughput, bridging"
+             largest-rate, mts, linux-twin, tuned-pipes, topologies, usb-latency, \
+             usb-throughput, bridging"
         );
         assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
         assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);

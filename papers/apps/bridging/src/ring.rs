@@ -83,7 +83,7 @@ fn run(bytes: u32, pause: Nanos, own: u32) -> Result<(), Errno> {
         }
         let now = time::now();
         if now >= begin_at {
-            // What is still under way after so long never comes.
+            // A message that is still under way after so long never comes.
             host.under_way = 0;
             while host.under_way < host.own {
                 host.begin()?;
@@ -104,7 +104,7 @@ impl Host {
         self.from.fill(place, self.bytes.next_multiple_of(UNIT as u32))
     }
 
-    /// Begins a message.
+    /// Sends a message of the origin, which begins with the time.
     fn begin(&mut self) -> Result<(), Errno> {
         let place = self.from.place(PLACES + self.next % self.own);
         (self.next, self.under_way) = (self.next + 1, self.under_way + 1);

@@ -5,7 +5,7 @@
 //! wait at all times, and the window is all that keeps them away.
 
 use super::hosts::CABLE_NS;
-use super::way::{SENSOR_NS, Way};
+use super::way::{PacketWay, SENSOR_NS};
 use diapason::Failure;
 use diapason_tsn::{
     CLASSES, Egress, EgressStep, GateEntry, GateList, GateRefusal, LinkRate, PortModel, ServoClock,
@@ -30,9 +30,9 @@ const DRIFT_PPB: i64 = 50_000;
 const SYNC_NS: u64 = 125_000_000;
 const NOISE_NS: i64 = 100;
 
-/// Who says when gates open.
+/// The clock that says when gates open.
 #[derive(Clone, Copy)]
-pub enum Clock {
+pub enum GateClock {
     /// The adapter's own clock.
     Free,
     /// The USB controller's, by messages with noise.
@@ -41,7 +41,7 @@ pub enum Clock {
 
 /// A packet over Ethernet.
 #[derive(Clone, Copy, Debug)]
-pub struct Passed {
+pub struct PassedPacket {
     /// From the sensor to the program of the other host.
     pub whole_ns: u64,
     /// From the frame being ready to its end on the wire.
@@ -70,7 +70,7 @@ fn gates(window_ns: u64, open_ns: u64) -> Result<GateList, Failure> {
 }
 
 /// Returns when a packet is ready for the wire: with the software of the USB link behind it.
-pub fn ready(way: &Way) -> u64 {
+pub fn ready(way: &PacketWay) -> u64 {
     way.came.saturating_sub(USB3_NS + CABLE_NS)
 }
 
@@ -79,10 +79,10 @@ pub fn ready(way: &Way) -> u64 {
 /// # Errors
 /// None for windows that are longer than a packet.
 pub fn passed(
-    ways: &[Way],
+    ways: &[PacketWay],
     (window_ns, open_ns): (u64, u64),
-    clock: Clock,
-) -> Result<Vec<Passed>, Failure> {
+    clock: GateClock,
+) -> Result<Vec<PassedPacket>, Failure> {
     let mut port = Port::new(gates(window_ns, open_ns)?, clock)?;
     let mut all = Vec::new();
     for way in ways {
@@ -90,7 +90,7 @@ pub fn passed(
         port.idle_until(ready)?;
         let end = port.send(ready)?;
         let received = end + CABLE_NS + (way.here - way.came);
-        all.push(Passed { whole_ns: received - way.made, port_ns: end - ready });
+        all.push(PassedPacket { whole_ns: received - way.made, port_ns: end - ready });
     }
     Ok(all)
 }
@@ -106,10 +106,10 @@ struct Port {
 }
 
 impl Port {
-    fn new(gates: GateList, clock: Clock) -> Result<Port, Failure> {
+    fn new(gates: GateList, clock: GateClock) -> Result<Port, Failure> {
         let shaping = [Shaping::Strict; CLASSES];
         let egress = Egress::new(gates, LinkRate::GIGABIT, shaping).map_err(failed)?;
-        let steered = matches!(clock, Clock::Steered);
+        let steered = matches!(clock, GateClock::Steered);
         let clock = ServoClock::new(DRIFT_PPB, 0);
         Ok(Port { egress, clock, steered, sync_at: 0, syncs: 0, now: 0 })
     }
@@ -222,10 +222,10 @@ fn bound(gates: &GateList, jitter_ns: u64, phase: Option<(u64, u64)>) -> Result<
 
 /// Returns the phases of the cycle, from the first to the last, at which these packets are ready,
 /// as one range that begins in the first cycle.
-pub fn phases(ways: &[Way]) -> Option<(u64, u64)> {
+pub fn phases(ways: &[PacketWay]) -> Option<(u64, u64)> {
     let first = ready(ways.first()?) % CYCLE_NS;
     // Differences from the first one, less than half a cycle either way.
-    let off = |way: &Way| {
+    let off = |way: &PacketWay| {
         let late = (ready(way) % CYCLE_NS + CYCLE_NS - first) % CYCLE_NS;
         if late < CYCLE_NS / 2 { late as i64 } else { late as i64 - CYCLE_NS as i64 }
     };
@@ -235,8 +235,8 @@ pub fn phases(ways: &[Way]) -> Option<(u64, u64)> {
     Some((from, from + (most - least) as u64))
 }
 
-/// The plan of a coordinated window: it closes when the latest packet that was seen has just passed.
-/// Returns its opening.
+/// Returns the opening of a coordinated window: it closes when the latest packet that was seen has
+/// just passed.
 pub fn planned((_, to): (u64, u64), window_ns: u64) -> u64 {
     let error = ServoClock::stated_error_ns(NOISE_NS.unsigned_abs());
     let close = to + wire_ns(PACKET) + 2 * error;
@@ -254,11 +254,11 @@ mod tests {
     use super::*;
 
     /// Packets that are ready at these times, every 20 cycles.
-    fn ways(jitter: impl Fn(u64) -> u64) -> Vec<Way> {
+    fn ways(jitter: impl Fn(u64) -> u64) -> Vec<PacketWay> {
         let way = |number: u64| {
             let made = 1_000_000_000 + number * SENSOR_NS;
             let came = made + 40_000 + jitter(number) + USB3_NS + CABLE_NS;
-            Way { made, sent: made + 30_000, came, here: came + 5_000 }
+            PacketWay { made, sent: made + 30_000, came, here: came + 5_000 }
         };
         (0..2_000).map(way).collect()
     }
@@ -267,7 +267,7 @@ mod tests {
     fn no_packet_is_longer_at_the_port_than_its_bound() {
         let ways = ways(|number| number % 7 * 100);
         for window in WINDOWS_NS {
-            let seen = passed(&ways, (window, 0), Clock::Free).unwrap();
+            let seen = passed(&ways, (window, 0), GateClock::Free).unwrap();
             let most = seen.iter().map(|it| it.port_ns).max().unwrap();
             let bound = port_bound(window, 1_000).unwrap();
             assert!(most <= bound, "{window}: {most} above {bound}");
@@ -284,11 +284,11 @@ mod tests {
         let phases = phases(&ways).unwrap();
         assert_eq!(phases.1 - phases.0, 600);
         let open = planned(phases, 8_000);
-        let seen = passed(&ways, (8_000, open), Clock::Steered).unwrap();
+        let seen = passed(&ways, (8_000, open), GateClock::Steered).unwrap();
         let most = seen.iter().map(|it| it.port_ns).max().unwrap();
         let bound = aligned_bound((8_000, open), phases).unwrap();
         assert!(most <= bound && bound < 8_000, "{most} {bound}");
-        let early = passed(&ways, (8_000, open + 60_000), Clock::Steered).unwrap();
+        let early = passed(&ways, (8_000, open + 60_000), GateClock::Steered).unwrap();
         assert!(early.iter().all(|it| it.port_ns > 50_000), "a wrong phase waits");
     }
 }

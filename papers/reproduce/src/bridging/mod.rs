@@ -13,8 +13,8 @@ use crate::{Effort, Picture, Progress, Report, Row};
 use diapason::chart::{Distribution, LineChart, Series};
 use diapason::table::{Align, Table};
 use diapason::{Failure, Workspace, metal};
-use gated::{Clock, WINDOWS_NS, aligned_bound, passed, phases, planned, port_bound};
-use way::{TERMS, Way, Ways, sum};
+use gated::{GateClock, WINDOWS_NS, aligned_bound, passed, phases, planned, port_bound};
+use way::{PacketWay, TERMS, Ways, sum};
 
 /// Table 1, in us: what the paper measured over USB alone on Quest, at least, at most, on average.
 const QUEST: [f64; 3] = [81.55, 168.07, 108.61];
@@ -83,7 +83,7 @@ fn micros(ns: u64) -> f64 {
     ns as f64 / 1_000.0
 }
 
-/// USB alone.
+/// Compares the run over USB alone with its bound and with Quest.
 fn alone(ways: &Ways, usb: &Distribution, wanted: u64) -> Vec<Row> {
     let [least, most, mean] = QUEST;
     let count = usb.values().len() as u64;
@@ -106,12 +106,16 @@ fn alone(ways: &Ways, usb: &Distribution, wanted: u64) -> Vec<Row> {
 }
 
 /// USB and Ethernet with windows that nobody coordinates.
-fn dual(ways: &[Way], all: &mut Vec<Distribution>, table: &mut Table) -> Result<Vec<Row>, Failure> {
+fn dual(
+    ways: &[PacketWay],
+    all: &mut Vec<Distribution>,
+    table: &mut Table,
+) -> Result<Vec<Row>, Failure> {
     // The bound of what is before the port spreads the packets that come to it.
     let (before, after) = (sum(&TERMS[..6]), sum(&TERMS[6..]));
     let mut rows = Vec::new();
     for (window, mean) in WINDOWS_NS.into_iter().zip(TSN_MEANS) {
-        let seen = passed(ways, (window, 0), Clock::Free)?;
+        let seen = passed(ways, (window, 0), GateClock::Free)?;
         let port = port_bound(window, before)?;
         let name = format!("window of {} us", window / 1_000);
         let bound = before + port + after + hosts::CABLE_NS;
@@ -140,7 +144,7 @@ fn dual(ways: &[Way], all: &mut Vec<Distribution>, table: &mut Table) -> Result<
 
 /// Gates whose opening is planned from the packets of the first half, for the second half.
 fn coordinated(
-    ways: &[Way],
+    ways: &[PacketWay],
     all: &mut Vec<Distribution>,
     table: &mut Table,
 ) -> Result<Vec<Row>, Failure> {
@@ -148,10 +152,10 @@ fn coordinated(
     let seen = phases(known).ok_or_else(|| Failure::Ours("no packets".into()))?;
     let window = (COORDINATED_NS, planned(seen, COORDINATED_NS));
     let port = aligned_bound(window, seen)?;
-    let passed_new = passed(new, window, Clock::Steered)?;
-    let free = passed(ways, (COORDINATED_NS, 0), Clock::Free)?;
+    let passed_new = passed(new, window, GateClock::Steered)?;
+    let free = passed(ways, (COORDINATED_NS, 0), GateClock::Free)?;
     // The wait of a packet is its time at the port without that on the wire.
-    let wait = |all: &[gated::Passed]| {
+    let wait = |all: &[gated::PassedPacket]| {
         let waits = all.iter().map(|it| it.port_ns.saturating_sub(gated::packet_ns()));
         waits.sum::<u64>() as f64 / all.len().max(1) as f64
     };
@@ -232,14 +236,14 @@ fn stages() -> String {
 }
 
 /// The parts of the way over USB alone, as they were seen.
-fn parts(ways: &[Way]) -> String {
+fn parts(ways: &[PacketWay]) -> String {
     let mut table = Table::new(&[
         ("part", Align::Left),
         ("shortest", Align::Right),
         ("mean", Align::Right),
         ("longest", Align::Right),
     ]);
-    let mut part = |what: &str, of: fn(&Way) -> u64| {
+    let mut part = |what: &str, of: fn(&PacketWay) -> u64| {
         let times = times(what, ways.iter().map(of), u64::MAX);
         let [least, mean, most] = [times.min(), times.mean(), times.max()].map(micros);
         let cells = [least, mean, most].map(|value| format!("{value:.3}"));

@@ -5,13 +5,13 @@ use diapason_tsn::{LinkRate, wire_bytes};
 
 /// A bus as equation 2 sees it.
 struct Medium {
-    /// Preparation by the host, in ns.
+    /// The time in which the host prepares a request, in ns.
     h: f64,
     /// Bytes of overhead.
     p: f64,
-    /// Time of a bit, in ns.
+    /// Nanoseconds that one bit takes.
     alpha: f64,
-    /// Bits of stuffing.
+    /// Bits that stuffing adds at worst.
     stuffing: f64,
     /// Cost of synchronisation for each bit.
     gamma: f64,

@@ -45,8 +45,8 @@ pub fn rows(effort: Effort, built: &Built) -> Result<(Vec<Row>, String), Failure
             Row::numbers(&format!("rate-{bytes}.usb"), "Mbit/s", Some(usb), least)
                 .holds(least >= usb)
                 .note(format!(
-                    "each direction while the other is full, too; Ethernet carries {open:.1} of such \
-                     payloads, and the paper's TSN {tsn}"
+                    "each direction while the other is full, too; Ethernet carries {open:.1} \
+                     of such payloads, and the paper's TSN {tsn}"
                 )),
         );
         let mut cells = vec![bytes.to_string(), format!("{least:.1}"), usb.to_string()];

@@ -54,8 +54,8 @@ pub fn rows(effort: Effort, built: &Built) -> Result<(Vec<Row>, String), Failure
     Ok((compared(&laps, megabits), table(&laps, megabits)))
 }
 
-/// The bound of a lap: at each hop a debug server, the link, the interrupt with its bottom half, and
-/// the program, each within the period of its VCPU.
+/// Returns the bound of a lap: at each hop a debug server, the link, the interrupt with its bottom
+/// half, and the program, each within the period of its VCPU.
 fn bound() -> u64 {
     let hop = LOOK_US * 1_000 + USB3_NS + CABLE_NS + MODERATION_NS + 2 * PERIOD_NS;
     HOPS * hop

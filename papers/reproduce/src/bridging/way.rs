@@ -5,7 +5,7 @@ use super::machine::{numbers, run};
 use diapason::Failure;
 use diapason::metal::Built;
 
-/// The sensor's period.
+/// The time from one packet of the sensor to the next.
 pub const SENSOR_NS: u64 = 2_500_000;
 /// Time until the sensor and the link are there.
 const START_NS: u64 = 2_000_000_000;
@@ -15,7 +15,7 @@ const SETTLING_NS: u64 = 10 * SENSOR_NS;
 
 /// When a packet passed its stages, in ns since the start of all hosts.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct PacketWay {
     pub made: u64,
     /// The relay gives it to the link.
     pub sent: u64,
@@ -28,7 +28,7 @@ pub struct Way {
 /// All packets of a run.
 #[derive(Default, Debug)]
 pub struct Ways {
-    pub all: Vec<Way>,
+    pub all: Vec<PacketWay>,
     /// Packets that were lost or damaged, and those of which a line is missing or absurd.
     pub wrong: u64,
 }
@@ -53,7 +53,7 @@ impl Ways {
             let in_order = [made, taken, read, sent, came, here].is_sorted();
             ways.wrong += u64::from(*number != next || !in_order);
             next = number + 1;
-            ways.all.push(Way { made: *made, sent: *sent, came: *came, here: *here });
+            ways.all.push(PacketWay { made: *made, sent: *sent, came: *came, here: *here });
         })?;
         ways.wrong += failed;
         let begun = ways.all.first().map_or(0, |way| way.came + SETTLING_NS);
@@ -64,7 +64,7 @@ impl Ways {
 }
 
 /// The bound of the whole way: each stage on a processor ends within the period of its VCPU, as in
-/// `usb-latency`. What, how long in ns, how often.
+/// `usb-latency`: the stage, its time in ns, and how often it counts.
 pub const TERMS: [(&str, u64, u64); 7] = [
     (
         "sensor's bus: the transfer, and the next look of the controller (eq. 3, a microframe)",
