@@ -5,9 +5,9 @@ use diapason_tsn::{LinkRate, wire_bytes};
 
 /// A bus as equation 2 sees it.
 struct Medium {
-    /// The time in which the host prepares a request, in ns.
+    /// Nanoseconds in which the host prepares a request.
     h: f64,
-    /// Bytes of overhead.
+    /// Bytes that the protocol adds to a packet.
     p: f64,
     /// Nanoseconds that one bit takes.
     alpha: f64,
