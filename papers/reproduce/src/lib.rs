@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod boot;
+mod bridging;
 mod concentrator;
 pub mod counts;
 mod csd;
@@ -74,6 +75,7 @@ const ALL: [(&str, Reproduction); 12] = [
     ("topologies", topologies::reproduce),
     ("usb-latency", usb::latency),
     ("usb-throughput", usb::throughput),
+    ("bridging", bridging::reproduce),
 ];
 
 /// The names of all reproductions.
@@ -174,7 +176,7 @@ mod tests {
             refused.to_string(),
             "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, \
              largest-rate, mts, linux-twin, tuned-pipes, endpoints, topologies, usb-latency, \
-             usb-throughput"
+             usb-throughput, bridging"
         );
         assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
         assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);

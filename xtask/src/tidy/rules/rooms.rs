@@ -70,7 +70,17 @@ const ROOMS: [Room; 10] = [
     Room {
         folder: "papers",
         purpose: "reproductions of papers, and what exists only for them",
-        uses: &["abi", "lib", "lib/plan", "kernel/core", "user/rt", "devices", "sim", "cli"],
+        uses: &[
+            "abi",
+            "lib",
+            "lib/plan",
+            "kernel/core",
+            "user/rt",
+            "user/usblib",
+            "devices",
+            "sim",
+            "cli",
+        ],
         tests: &[],
     },
     Room {

@@ -1,0 +1,204 @@
+//! Bounds against runs of the transmitter: no frame is later, and some are as late.
+
+mod support;
+
+use diapason_random::Random;
+use diapason_tsn::{
+    CLASSES, Egress, GateEntry, GateList, GateRefusal, LinkRate, PortModel, Shaping, TrafficFlow,
+};
+use support::{Arriving, arrivals, flows, gates, run, strict};
+
+/// The longest delay of each class in a run.
+fn seen(egress: &mut Egress<usize>, arriving: &[Arriving]) -> [u64; CLASSES] {
+    let mut longest = [0; CLASSES];
+    for (number, _, end) in run(egress, arriving) {
+        let (came, class, _) = arriving[number];
+        longest[class] = longest[class].max(end - came);
+    }
+    longest
+}
+
+/// Attacks random ports, and returns how many delays were compared and how many reached a bound.
+fn attack(
+    seeds: std::ops::Range<u64>,
+    runs: u64,
+    make: impl Fn(&mut Random) -> (GateList, [Shaping; CLASSES], Vec<TrafficFlow>),
+) -> (u64, u64) {
+    let (mut compared, mut reached) = (0, 0);
+    for seed in seeds {
+        let random = &mut Random::stream(23, seed);
+        let (gates, shaping, flows) = make(random);
+        let rate = LinkRate::GIGABIT;
+        let model = PortModel { gates: &gates, rate, shaping: &shaping, flows: &flows };
+        let Ok(delays) = model.delays() else { continue };
+        let mut longest = [0; CLASSES];
+        for _ in 0..runs {
+            let arriving = arrivals(random, &flows, 900);
+            let mut egress = Egress::new(gates.clone(), rate, shaping).unwrap();
+            let seen = seen(&mut egress, &arriving);
+            for class in 0..CLASSES {
+                longest[class] = longest[class].max(seen[class]);
+            }
+        }
+        for class in 0..CLASSES {
+            let Some(delay) = delays[class] else { continue };
+            assert!(
+                longest[class] <= delay.most_ns,
+                "seed {seed}, class {class}: {} above {}\n{gates:?}\n{shaping:?}\n{flows:?}",
+                longest[class],
+                delay.most_ns
+            );
+            compared += 1;
+            reached += u64::from(longest[class] == delay.most_ns);
+        }
+    }
+    (compared, reached)
+}
+
+fn gated(random: &mut Random) -> (GateList, [Shaping; CLASSES], Vec<TrafficFlow>) {
+    let gates = gates(random, 3);
+    let flows = flows(random, &gates, 3);
+    (gates, [Shaping::Strict; CLASSES], flows)
+}
+
+fn prioritised(random: &mut Random) -> (GateList, [Shaping; CLASSES], Vec<TrafficFlow>) {
+    let gates = GateList::open(10);
+    let flows = flows(random, &gates, 4);
+    (gates, [Shaping::Strict; CLASSES], flows)
+}
+
+/// Two classes with credit above two without.
+fn credited(random: &mut Random) -> (GateList, [Shaping; CLASSES], Vec<TrafficFlow>) {
+    let gates = GateList::open(10);
+    let flows = flows(random, &gates, 4);
+    let mut shaping = [Shaping::Strict; CLASSES];
+    for class in [3, 2] {
+        let idle_bits_per_second = random.between(5, 37) * 10_000_000;
+        shaping[class] = Shaping::Credit { idle_bits_per_second };
+    }
+    (gates, shaping, flows)
+}
+
+#[test]
+fn no_frame_is_later_than_its_bound_behind_gates() {
+    let (compared, reached) = attack(0..4_000, 20, gated);
+    assert!(compared > 1_500 && reached * 10 > compared, "{reached} of {compared}");
+}
+
+#[test]
+fn no_frame_is_later_than_its_bound_by_priority() {
+    let (compared, reached) = attack(0..2_000, 40, prioritised);
+    assert!(compared > 2_000 && reached * 10 > compared, "{reached} of {compared}");
+}
+
+#[test]
+fn no_frame_is_later_than_its_bound_with_credit() {
+    let (compared, reached) = attack(0..4_000, 40, credited);
+    assert!(compared > 2_000 && reached > 0, "{reached} of {compared}");
+}
+
+#[test]
+#[ignore = "minutes: a hundred times as many ports"]
+fn no_frame_of_many_ports_is_later_than_its_bound() {
+    for make in [gated, prioritised, credited] {
+        let (compared, reached) = attack(10_000..400_000, 20, make);
+        println!("{reached} of {compared} reached");
+    }
+}
+
+/// A class that has its windows for itself: the bound is what the worst phase reaches.
+#[test]
+fn the_bound_of_a_class_alone_is_reached_at_some_phase() {
+    let (mut compared, mut reached) = (0, 0);
+    for seed in 0..400 {
+        let random = &mut Random::stream(24, seed);
+        let gates = gates(random, 1);
+        let (wire_ns, burst) = (random.between(1, 6), random.between(1, 4));
+        let period_ns = gates.cycle_ns() * 40;
+        let flow = TrafficFlow { class: 0, wire_ns, period_ns, jitter_ns: 0, burst, phase: None };
+        let flows = [flow];
+        let shaping = [Shaping::Strict; CLASSES];
+        let rate = LinkRate::GIGABIT;
+        let model = PortModel { gates: &gates, rate, shaping: &shaping, flows: &flows };
+        let Ok(delays) = model.delays() else { continue };
+        let most = delays[0].unwrap().most_ns;
+        let at = |phase| {
+            let burst = vec![(phase, 0, wire_ns); burst as usize];
+            seen(&mut strict(&gates), &burst)[0]
+        };
+        let longest = (100..100 + gates.cycle_ns()).map(at).max().unwrap();
+        assert!(longest <= most, "seed {seed}: {longest} above {most}");
+        compared += 1;
+        reached += u64::from(longest == most);
+    }
+    assert_eq!(reached, compared, "with equal frames and nothing else the bound is exact");
+    assert!(compared > 100);
+}
+
+/// Aligned frames: the bound of their phase is reached, and never left.
+#[test]
+fn the_bound_of_an_aligned_class_is_exact() {
+    let mut shorter = 0;
+    for seed in 0..600 {
+        let random = &mut Random::stream(25, seed);
+        let gates = gates(random, 1);
+        let cycle = gates.cycle_ns();
+        let wire_ns = random.between(1, 6);
+        let from = random.below(cycle);
+        let to = from + random.below(cycle);
+        let flow = TrafficFlow {
+            class: 0,
+            wire_ns,
+            period_ns: cycle * 8,
+            jitter_ns: to - from,
+            burst: 1,
+            phase: Some((from, to)),
+        };
+        let bound = |flows: &[TrafficFlow]| {
+            let shaping = [Shaping::Strict; CLASSES];
+            let rate = LinkRate::GIGABIT;
+            let model = PortModel { gates: &gates, rate, shaping: &shaping, flows };
+            model.delays().map(|delays| delays[0].unwrap().most_ns)
+        };
+        let Ok(most) = bound(&[flow]) else { continue };
+        let any = bound(&[TrafficFlow { phase: None, ..flow }]).unwrap();
+        let at = |at| seen(&mut strict(&gates), &[(at, 0, wire_ns)])[0];
+        let longest = (from..=to).map(|it| at(it + 10 * cycle)).max().unwrap();
+        assert_eq!(longest, most, "seed {seed}");
+        assert!(most <= any);
+        shorter += u32::from(most < any);
+    }
+    assert!(shorter > 50, "alignment helped {shorter} times");
+}
+
+#[test]
+fn what_cannot_be_promised_is_refused_by_name() {
+    let entry = |mask, interval_ns| GateEntry { mask, interval_ns };
+    let gates = GateList::new(0, None, &[entry(2, 8_000), entry(1, 117_000)]).unwrap();
+    let flow = TrafficFlow {
+        class: 1,
+        wire_ns: 4_560,
+        period_ns: 125_000,
+        jitter_ns: 0,
+        burst: 1,
+        phase: None,
+    };
+    let shaping = [Shaping::Strict; CLASSES];
+    let delays = |gates: &GateList, flows: &[TrafficFlow]| {
+        PortModel { gates, rate: LinkRate::GIGABIT, shaping: &shaping, flows }.delays()
+    };
+    let alone = delays(&gates, &[flow]).unwrap()[1].unwrap();
+    assert_eq!(alone.most_ns, 117_000 + 4_559 + 4_560, "it comes a nanosecond too late");
+    let twice = delays(&gates, &[flow, flow]).unwrap_err();
+    assert!(matches!(twice, GateRefusal::Rate { class: 1, .. }), "{twice}");
+    let shared = GateList::new(0, None, &[entry(3, 8_000), entry(1, 117_000)]).unwrap();
+    let low = TrafficFlow { class: 0, wire_ns: 12_336, period_ns: 125_000, ..flow };
+    let blocked = delays(&shared, &[flow, low]).unwrap_err();
+    let short = GateRefusal::ShortWindow { class: 1, longest_ns: 8_000, needed_ns: 16_896 };
+    assert_eq!(blocked, short);
+    let odd = TrafficFlow { period_ns: 200_000, phase: Some((0, 10)), ..flow };
+    let odd = delays(&gates, &[odd]).unwrap_err();
+    assert_eq!(odd, GateRefusal::Phase { period_ns: 200_000, cycle_ns: 125_000 });
+    let never = TrafficFlow { period_ns: 0, ..flow };
+    assert_eq!(delays(&gates, &[never]), Err(GateRefusal::Period { class: 1 }));
+}

@@ -1,0 +1,85 @@
+//! The way of each packet from the sensor to the program of the other computer, over USB alone.
+
+use super::hosts::{CABLE_NS, LOOK_US, MODERATION_NS, PAIR, PERIOD_NS};
+use super::machine::{numbers, run};
+use diapason::Failure;
+use diapason::metal::Built;
+
+/// The time from one packet of the sensor to the next.
+pub const SENSOR_NS: u64 = 2_500_000;
+/// Time until the sensor and the link are there.
+const START_NS: u64 = 2_000_000_000;
+/// After the first packet has come, this long no packet is counted: those that waited for the link
+/// are still being worked off.
+const SETTLING_NS: u64 = 10 * SENSOR_NS;
+
+/// When a packet passed its stages, in ns since the start of all hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketWay {
+    pub made: u64,
+    /// The relay gives it to the link.
+    pub sent: u64,
+    /// The server of the other host has it.
+    pub came: u64,
+    /// The program of the other host has it.
+    pub here: u64,
+}
+
+/// All packets of a run.
+#[derive(Default, Debug)]
+pub struct Ways {
+    pub all: Vec<PacketWay>,
+    /// Packets that were lost or damaged, and those of which a line is missing or absurd.
+    pub wrong: u64,
+}
+
+impl Ways {
+    /// Simulates so many packets over USB alone.
+    ///
+    /// # Errors
+    /// If a host breaks a promise.
+    pub fn simulated(packets: u64, built: &Built) -> Result<Ways, Failure> {
+        let mut ways = Ways::default();
+        let (mut next, mut failed) = (0, 0);
+        let horizon = START_NS + packets * SENSOR_NS;
+        run(PAIR, built, horizon, |_, words| {
+            if let Some([_, lost, damaged]) = numbers(words, "SUNK").as_deref() {
+                failed = lost + damaged;
+            }
+            let way = numbers(words, "WAY");
+            let Some([number, made, taken, read, sent, came, here]) = way.as_deref() else {
+                return;
+            };
+            let in_order = [made, taken, read, sent, came, here].is_sorted();
+            ways.wrong += u64::from(*number != next || !in_order);
+            next = number + 1;
+            ways.all.push(PacketWay { made: *made, sent: *sent, came: *came, here: *here });
+        })?;
+        ways.wrong += failed;
+        let begun = ways.all.first().map_or(0, |way| way.came + SETTLING_NS);
+        ways.all.retain(|way| way.made > begun);
+        ways.all.truncate(usize::try_from(packets).unwrap_or(usize::MAX));
+        Ok(ways)
+    }
+}
+
+/// The bound of the whole way: each stage on a processor ends within the period of its VCPU, as in
+/// `usb-latency`: the stage, its time in ns, and how often it counts.
+pub const TERMS: [(&str, u64, u64); 7] = [
+    (
+        "sensor's bus: the transfer, and the next look of the controller (eq. 3, a microframe)",
+        135_896,
+        1,
+    ),
+    ("bottom half of the sensor", PERIOD_NS, 1),
+    ("relay", PERIOD_NS, 1),
+    ("debug server: sends", LOOK_US * 1_000, 1),
+    ("link: transfer (eq. 4) and cable", 901 + CABLE_NS, 1),
+    ("moderation of the link's interrupt, and its bottom half", MODERATION_NS + PERIOD_NS, 1),
+    ("program of the other computer", PERIOD_NS, 1),
+];
+
+/// Returns the sum of the first terms, in ns.
+pub fn sum(terms: &[(&str, u64, u64)]) -> u64 {
+    terms.iter().map(|(_, ns, times)| ns * times).sum()
+}
