@@ -11,6 +11,8 @@ pub enum Discard {
     Short,
     /// The frame is longer than a buffer.
     Long,
+    /// The adapter found an error in the frame.
+    Damaged,
     /// The frame has an EtherType that nobody listens to.
     EtherType,
     /// Nobody listens to this protocol, address and port.
@@ -51,9 +53,10 @@ pub enum Discard {
 
 impl Discard {
     /// All reasons, in the order of their counts.
-    pub const ALL: [Discard; 20] = [
+    pub const ALL: [Discard; 21] = [
         Discard::Short,
         Discard::Long,
+        Discard::Damaged,
         Discard::EtherType,
         Discard::Unregistered,
         Discard::Quota,
@@ -80,6 +83,7 @@ impl Discard {
         match self {
             Discard::Short => "short",
             Discard::Long => "long",
+            Discard::Damaged => "damaged",
             Discard::EtherType => "ether-type",
             Discard::Unregistered => "unregistered",
             Discard::Quota => "quota",
@@ -166,6 +170,6 @@ mod tests {
         }
         counts.pass();
         assert!(counts.reasons().all(|(_, count)| count == 1));
-        assert_eq!((counts.offered, counts.passed, counts.all_discarded()), (21, 1, 20));
+        assert_eq!((counts.offered, counts.passed, counts.all_discarded()), (22, 1, 21));
     }
 }

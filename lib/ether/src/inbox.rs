@@ -25,8 +25,8 @@ pub struct Inbox {
 
 impl Default for Inbox {
     fn default() -> Self {
-        const EMPTY: AtomicU64 = AtomicU64::new(0);
-        Inbox { put: AtomicU32::new(0), taken: AtomicU32::new(0), posts: [EMPTY; INBOX_DEPTH] }
+        let posts = [const { AtomicU64::new(0) }; INBOX_DEPTH];
+        Inbox { put: AtomicU32::new(0), taken: AtomicU32::new(0), posts }
     }
 }
 

@@ -4,12 +4,13 @@
 //! A driver thread passes each frame to [`Demux`], which matches it at fixed offsets
 //! ([`Listeners`]) and posts its buffer's number to the [`Inbox`] of one program, or discards it
 //! with a reason. The program takes it with a [`LazyReceiver`], in its own time: the only copy is
-//! made there. A frame that matches exactly bypasses the layers, and any other goes through
+//! made there. [`adapter`] drives the 82574L. A frame that matches exactly bypasses the layers, and any other goes through
 //! [`stack::receive`]. The conventional way is [`NetworkThread`], for comparison: it processes
 //! every frame in one thread, and copies twice. [`needs`] says how many buffers this takes.
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod adapter;
 pub mod build;
 pub mod checksum;
 mod conventional;
