@@ -3,7 +3,7 @@
 
 use crate::stack;
 use crate::{Buffers, Discard, FrameCounts, FreeBuffers, Inbox, InboxReader, InboxWriter};
-use crate::{Listener, Post, UDP};
+use crate::{Listener, Post, Posted, UDP};
 use core::net::SocketAddrV4;
 
 /// The bytes before the payload in a buffer of a socket: the sender's address and port.
@@ -46,8 +46,8 @@ impl<'a, const L: usize, const B: usize> NetworkThread<'a, L, B> {
         Some(place as u8)
     }
 
-    /// Processes the oldest frame that waits. Returns the listener that its payload waits for;
-    /// `None` if no frame waits.
+    /// Processes the oldest frame that waits. Returns the listener that its payload waits for,
+    /// or `None` if no frame waits.
     ///
     /// # Errors
     /// The reason for which the frame was discarded.
@@ -55,7 +55,7 @@ impl<'a, const L: usize, const B: usize> NetworkThread<'a, L, B> {
         &mut self,
         frames: &impl Buffers,
         payloads: &mut impl SocketBuffers,
-    ) -> Option<Result<u8, Discard>> {
+    ) -> Option<Result<Posted, Discard>> {
         let post = self.frames.peek()?;
         let buffer = frames.buffer(post.buffer);
         let result = match buffer.get(..usize::from(post.length)) {
@@ -70,7 +70,11 @@ impl<'a, const L: usize, const B: usize> NetworkThread<'a, L, B> {
         Some(result)
     }
 
-    fn deliver(&mut self, frame: &[u8], payloads: &mut impl SocketBuffers) -> Result<u8, Discard> {
+    fn deliver(
+        &mut self,
+        frame: &[u8],
+        payloads: &mut impl SocketBuffers,
+    ) -> Result<Posted, Discard> {
         let datagram = stack::receive(frame)?;
         let wanted = |socket: &Option<(Listener, InboxWriter<'_>)>| {
             socket.as_ref().is_some_and(|(listener, _)| {
@@ -97,7 +101,7 @@ impl<'a, const L: usize, const B: usize> NetworkThread<'a, L, B> {
         });
         let posted = written.ok_or(Discard::Long).and_then(|()| inbox.post(post, &mut self.free));
         match posted {
-            Ok(()) => Ok(number as u8),
+            Ok(alone) => Ok(Posted::of(number as u8, alone)),
             Err(reason) => {
                 self.free.give(buffer);
                 Err(reason)

@@ -7,10 +7,30 @@ use crate::{Post, filter::ListenerRefusal};
 /// The fate of a received frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Posted {
-    /// The frame waits for the listener of this number.
+    /// The frame waits for the listener of this number, behind others.
     Waits(u8),
+    /// The frame is the only one that waits for the listener of this number, whose reader may
+    /// sleep.
+    Wakes(u8),
     /// The frame is discarded. Its buffer is free.
     Discarded(Discard),
+}
+
+impl Posted {
+    /// Returns the frame's fate after a post: `alone` says that nothing else waited.
+    #[inline(always)]
+    pub(crate) const fn of(listener: u8, alone: bool) -> Posted {
+        if alone { Posted::Wakes(listener) } else { Posted::Waits(listener) }
+    }
+
+    /// Returns the number of the listener, if the frame waits for one.
+    #[must_use]
+    pub const fn listener(self) -> Option<u8> {
+        match self {
+            Posted::Waits(listener) | Posted::Wakes(listener) => Some(listener),
+            Posted::Discarded(_) => None,
+        }
+    }
 }
 
 /// Up to `L` listeners, and the books of up to `B` buffers.
@@ -101,9 +121,9 @@ impl<'a, const L: usize, const B: usize> Demux<'a, L, B> {
             return self.discard(buffer, Discard::Unregistered);
         };
         match inbox.post(Post { buffer, at, length }, &mut self.free) {
-            Ok(()) => {
+            Ok(alone) => {
                 self.counts.pass();
-                Posted::Waits(number)
+                Posted::of(number, alone)
             }
             Err(reason) => self.discard(buffer, reason),
         }

@@ -5,8 +5,8 @@
 //! anything else loses its own frames.
 
 use crate::Discard;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 /// The most frames that can wait in an inbox.
 pub const INBOX_DEPTH: usize = 128;
@@ -27,14 +27,6 @@ impl Default for Inbox {
     fn default() -> Self {
         let posts = [const { AtomicU64::new(0) }; INBOX_DEPTH];
         Inbox { put: AtomicU32::new(0), taken: AtomicU32::new(0), posts }
-    }
-}
-
-impl Inbox {
-    /// Returns whether nothing waits, as the reader sees it.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.put.load(Acquire) == self.taken.load(Relaxed)
     }
 }
 
@@ -143,7 +135,8 @@ impl<'a> InboxWriter<'a> {
         self.quota
     }
 
-    /// Posts a frame. Buffers that the reader has done with are free afterwards.
+    /// Posts a frame, and returns whether its reader may sleep because nothing else waited.
+    /// Buffers that the reader has done with may be free afterwards.
     ///
     /// # Errors
     /// If the quota is used up, or the reader is broken. The buffer still belongs to the caller.
@@ -152,7 +145,7 @@ impl<'a> InboxWriter<'a> {
         &mut self,
         post: Post,
         free: &mut FreeBuffers<N>,
-    ) -> Result<(), Discard> {
+    ) -> Result<bool, Discard> {
         if self.held() >= self.quota {
             self.reclaim(free);
             if self.held() >= self.quota {
@@ -162,9 +155,12 @@ impl<'a> InboxWriter<'a> {
         let place = (self.put & MASK) as usize;
         self.held[place] = post.buffer;
         self.inbox.posts[place].store(post.pack(), Relaxed);
-        self.put = self.put.wrapping_add(1);
+        let before = self.put;
+        self.put = before.wrapping_add(1);
         self.inbox.put.store(self.put, Release);
-        Ok(())
+        // The reader looks for posts after it says what it took; one of the two sees the other.
+        fence(SeqCst);
+        Ok(self.inbox.taken.load(Relaxed) == before)
     }
 
     /// Frees the buffers that the reader has done with.
@@ -201,7 +197,10 @@ impl<'a> InboxReader<'a> {
     #[inline(always)]
     pub fn peek(&self) -> Option<Post> {
         if self.inbox.put.load(Acquire) == self.taken {
-            return None;
+            fence(SeqCst);
+            if self.inbox.put.load(Acquire) == self.taken {
+                return None;
+            }
         }
         let place = (self.taken & MASK) as usize;
         Some(Post::unpack(self.inbox.posts[place].load(Relaxed)))

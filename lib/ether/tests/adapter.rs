@@ -291,8 +291,7 @@ fn frames_are_sent_in_order_and_a_full_ring_says_so() {
         assert!(nic.send(address(number), 60 + number));
         assert_eq!(nic.settle(), 0);
     }
-    let expected: Vec<(u64, usize)> =
-        (0..200).map(|n| (address(n), 60 + usize::from(n))).collect();
+    let expected: Vec<(u64, usize)> = (0..200).map(|n| (address(n), 60 + usize::from(n))).collect();
     assert_eq!(*model.sent.borrow(), expected);
     // An adapter that sends nothing, because its link is down.
     let still = Still(Model::new(true));

@@ -110,9 +110,9 @@ fn run(seed: u64, less_quota: u64, less_ring: u64) -> Lost {
                 let frame = sent(port, &mut memory, buffer);
                 let posted = demux.arrive(buffer, &frame);
                 if port == 5_000 {
-                    match posted {
-                        diapason_ether::Posted::Waits(_) => waits.push(now),
-                        diapason_ether::Posted::Discarded(_) => lost.periodic += 1,
+                    match posted.listener() {
+                        Some(_) => waits.push(now),
+                        None => lost.periodic += 1,
                     }
                 }
             }
