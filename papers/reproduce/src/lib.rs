@@ -17,6 +17,7 @@ mod linux_twin;
 mod mts;
 mod parallel;
 mod progress;
+mod protocol;
 mod report;
 mod semaphores;
 mod topologies;
@@ -60,7 +61,7 @@ pub enum Effort {
 type Reproduction = fn(Effort, &Progress) -> Result<Report, Failure>;
 
 /// Everything that can be reproduced.
-const ALL: [(&str, Reproduction); 11] = [
+const ALL: [(&str, Reproduction); 12] = [
     ("csd", csd::reproduce),
     ("semaphores", semaphores::reproduce),
     ("decisions", decisions::reproduce),
@@ -68,6 +69,7 @@ const ALL: [(&str, Reproduction); 11] = [
     ("largest-rate", largest_rate::reproduce),
     ("mts", mts::reproduce),
     ("linux-twin", linux_twin::reproduce),
+    ("protocol", protocol::reproduce),
     ("tuned-pipes", tuned_pipes::reproduce),
     ("topologies", topologies::reproduce),
     ("usb-latency", usb::latency),
@@ -171,7 +173,8 @@ mod tests {
         assert_eq!(
             refused.to_string(),
             "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, \
-             largest-rate, mts, linux-twin, tuned-pipes, topologies, usb-latency, usb-throughput"
+             largest-rate, mts, linux-twin, protocol, tuned-pipes, topologies, usb-latency, \
+             usb-throughput"
         );
         assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
         assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);
