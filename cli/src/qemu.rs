@@ -38,6 +38,10 @@ const ADAPTERS: u32 = 0x02_0000;
 /// The adapter, an Intel 82574L.
 const ADAPTER: &str = "e1000e";
 
+/// An end of the wire outside the machine, in the run's folder. QEMU warns of a wire without one.
+const OUTSIDE: &str = "dgram,id=outside,local.type=unix,local.path=wire,remote.type=unix,\
+                       remote.path=outside";
+
 /// Returns the number of USB controllers to plug in so that the machine has those of `system`.
 #[must_use]
 pub fn controllers(system: &System) -> usize {
@@ -224,6 +228,9 @@ impl Boot<'_> {
         for number in 0..self.adapters {
             command.arg("-netdev").arg(format!("hubport,id=wire{number},hubid=0"));
             command.arg("-device").arg(format!("{ADAPTER},netdev=wire{number}"));
+        }
+        if self.adapters > 0 {
+            command.args(["-netdev", OUTSIDE, "-netdev", "hubport,id=out,hubid=0,netdev=outside"]);
         }
         command.args(self.hardware.more);
         command.arg("-icount").arg(format!("shift={},sleep=off", self.shift));

@@ -8,7 +8,6 @@ use core::sync::atomic::{Ordering, fence};
 
 /// The descriptors of each ring. One of them stays empty, so that a full ring is not an empty one.
 pub const RING: usize = 64;
-/// The bytes of a descriptor.
 const DESCRIPTOR: usize = 16;
 /// The place of the ring for sending in the memory of the rings.
 const SENDING: usize = RING * DESCRIPTOR;
@@ -139,7 +138,7 @@ pub struct Taken {
 
 /// A running adapter, with the books of its rings.
 #[derive(Debug)]
-pub struct Adapter<R, M> {
+pub struct Intel82574<R, M> {
     registers: R,
     memory: M,
     /// The buffer of each receive descriptor, because the adapter may overwrite addresses.
@@ -155,10 +154,10 @@ pub struct Adapter<R, M> {
     oldest: usize,
 }
 
-impl<R: AdapterRegisters, M: RingMemory> Adapter<R, M> {
+impl<R: AdapterRegisters, M: RingMemory> Intel82574<R, M> {
     /// Starts an adapter after its reset, with this address. It has no buffers yet.
     #[must_use]
-    pub fn start(registers: R, memory: M, mac: [u8; 6]) -> Adapter<R, M> {
+    pub fn start(registers: R, memory: M, mac: [u8; 6]) -> Intel82574<R, M> {
         let set = |register, value| registers.write(register, value);
         set(IMC, u32::MAX);
         let _ = registers.read(ICR);
@@ -188,7 +187,7 @@ impl<R: AdapterRegisters, M: RingMemory> Adapter<R, M> {
         set(IVAR, IVAR_RECEIVED);
         set(EIAC, CAUSE_RECEIVED);
         set(RCTL, RCTL_ON | RCTL_LONG | RCTL_BROADCAST | RCTL_STRIP);
-        Adapter {
+        Intel82574 {
             registers,
             memory,
             owners: [0; RING],
@@ -209,7 +208,7 @@ impl<R: AdapterRegisters, M: RingMemory> Adapter<R, M> {
     }
 
     /// Puts a buffer at this bus address into the ring, if there is room. The adapter gets it with
-    /// [`Adapter::publish`].
+    /// [`Intel82574::publish`].
     #[inline(always)]
     pub fn offer(&mut self, buffer: u16, address: u64) {
         if !self.has_room() {

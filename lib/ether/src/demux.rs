@@ -110,7 +110,7 @@ impl<'a, const L: usize, const B: usize> Demux<'a, L, B> {
     }
 
     /// Takes in a frame that the adapter received into this buffer.
-    #[inline]
+    #[inline(always)]
     pub fn arrive(&mut self, buffer: u16, frame: &[u8]) -> Posted {
         let (number, at, length) = match self.listeners.classify(frame) {
             Match::Exact { listener, at, length } => (listener, at, length),

@@ -6,15 +6,14 @@
 //! no fragment, lengths that agree, a correct header and no checksum of the data. Everything else
 //! goes through the full stack in the receiver's time.
 
-use crate::checksum::OnesSum;
 use crate::stack::{payload_offset, sends};
 use crate::{Discard, ETHERNET_HEAD, FRAME_MIN, IPV4, IPV4_HEAD, TAG_BYTES, UDP_HEAD};
 use crate::{UDP_PAYLOAD, VLAN};
 use core::net::Ipv4Addr;
 
-/// The protocol number of UDP.
+/// The number by which IP packets name UDP.
 pub const UDP: u8 = 17;
-/// The protocol number of TCP.
+/// The number by which IP packets name TCP.
 pub const TCP: u8 = 6;
 
 /// A program that wants frames, and how many of them it may hold.
@@ -41,13 +40,15 @@ impl Listener {
 
     /// Returns the number that frames for this listener have in the same fields.
     const fn key(&self) -> u64 {
-        key(self.protocol, self.address.to_bits(), self.port)
+        key(self.protocol, self.address.octets(), self.port.to_be_bytes())
     }
 }
 
+/// The bytes are compared as they are in a frame. No frame has the key `u64::MAX`.
 #[inline(always)]
-const fn key(protocol: u8, address: u32, port: u16) -> u64 {
-    (protocol as u64) << 48 | (address as u64) << 16 | port as u64
+const fn key(protocol: u8, address: [u8; 4], port: [u8; 2]) -> u64 {
+    let address = u32::from_le_bytes(address) as u64;
+    (protocol as u64) << 48 | address << 16 | u16::from_le_bytes(port) as u64
 }
 
 /// The decision of the filter about a frame.
@@ -84,13 +85,21 @@ pub enum ListenerRefusal {
     Quota,
 }
 
-/// The registered listeners: up to `N`, sorted by what frames are compared with.
+/// A listener, as the search finds it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Owner {
+    listener: u8,
+    /// Whether its frames may bypass the layers: it reads UDP in real time.
+    bypasses: bool,
+}
+
+/// The registered listeners: up to `N`, a power of two, sorted by what frames are compared with.
 #[derive(Clone, Debug)]
 pub struct Listeners<const N: usize> {
     /// Sorted; those behind `count` are larger than any frame's.
     keys: [u64; N],
-    /// The number of the listener and whether it reads in real time, in the order of `keys`.
-    owners: [(u8, bool); N],
+    /// The listeners in the order of `keys`.
+    owners: [Owner; N],
     count: usize,
     /// The listener that gets what nobody registered for.
     rest: Option<u8>,
@@ -98,8 +107,8 @@ pub struct Listeners<const N: usize> {
 
 impl<const N: usize> Default for Listeners<N> {
     fn default() -> Self {
-        const { assert!(N <= 64, "listeners are numbered in a byte, and searched") };
-        Listeners { keys: [u64::MAX; N], owners: [(0, false); N], count: 0, rest: None }
+        const { assert!(N.is_power_of_two() && N <= 64, "the search halves the table") };
+        Listeners { keys: [u64::MAX; N], owners: [Owner::default(); N], count: 0, rest: None }
     }
 }
 
@@ -127,7 +136,8 @@ impl<const N: usize> Listeners<N> {
         self.keys.copy_within(from.clone(), to);
         self.owners.copy_within(from, to);
         self.keys[place] = key;
-        self.owners[place] = (number, listener.real_time);
+        let bypasses = listener.real_time && listener.protocol == UDP;
+        self.owners[place] = Owner { listener: number, bypasses };
         self.count += 1;
         Ok(())
     }
@@ -139,7 +149,7 @@ impl<const N: usize> Listeners<N> {
 
     /// Returns the decision about a frame.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn classify(&self, frame: &[u8]) -> Match {
         let Some(head) = frame.first_chunk::<UDP_PAYLOAD>() else {
             return self.nobody(Discard::Short);
@@ -162,36 +172,36 @@ impl<const N: usize> Listeners<N> {
     /// Returns the decision about an IPv4 frame with this head, where `tag` bytes are left out.
     #[inline(always)]
     fn packet(&self, frame: &[u8], head: &[u8; UDP_PAYLOAD], tag: usize) -> Match {
-        if be16(head, 20) & 0xbfff != 0 {
-            return self.nobody(Discard::Fragment);
+        let words = Words::of(head);
+        if words.first & PLAIN_MASK != PLAIN {
+            return self.odd(frame, head);
         }
-        if head[14] != 0x45 {
-            return self.with_options(frame, head);
-        }
-        let wanted = key(head[23], be32(head, 30), be16(head, 36));
-        let Some((listener, real_time)) = self.find(wanted) else {
+        let Some(owner) = self.find(words.key()) else {
             return self.nobody(Discard::Unregistered);
         };
-        let (total, datagram) = (usize::from(be16(head, 16)), be16(head, 38));
-        let exact = real_time
-            && head[23] == UDP
-            && be16(head, 40) == 0
-            && usize::from(datagram) >= UDP_HEAD
-            && total == IPV4_HEAD + usize::from(datagram)
+        let (total, datagram) = (words.total(), words.datagram());
+        let exact = owner.bypasses
+            && words.udp >> 16 == 0
+            && datagram >= UDP_HEAD
+            && total == IPV4_HEAD + datagram
             && total <= frame.len() - ETHERNET_HEAD
-            && sends(head[26])
-            && header_is_right(head);
+            && sends(words.sender())
+            && words.header_is_right();
+        let listener = owner.listener;
         if exact {
-            let at = (UDP_PAYLOAD + tag) as u16;
-            Match::Exact { listener, at, length: datagram - UDP_HEAD as u16 }
+            let (at, length) = ((UDP_PAYLOAD + tag) as u16, (datagram - UDP_HEAD) as u16);
+            Match::Exact { listener, at, length }
         } else {
             Match::Full { listener }
         }
     }
 
-    /// Decides about a packet whose port is behind options. The full stack looks at all of it.
+    /// Decides about a fragment, another version, and a packet whose port is behind options.
     #[cold]
-    fn with_options(&self, frame: &[u8], head: &[u8; UDP_PAYLOAD]) -> Match {
+    fn odd(&self, frame: &[u8], head: &[u8; UDP_PAYLOAD]) -> Match {
+        if be16(head, 20) & 0xbfff != 0 {
+            return self.nobody(Discard::Fragment);
+        }
         if head[14] >> 4 != 4 {
             return self.nobody(Discard::Version);
         }
@@ -201,9 +211,9 @@ impl<const N: usize> Listeners<N> {
         }
         let ports = frame.get(ETHERNET_HEAD + header..).and_then(|rest| rest.first_chunk::<4>());
         let Some([_, _, high, low]) = ports else { return self.nobody(Discard::Short) };
-        let wanted = key(head[23], be32(head, 30), u16::from_be_bytes([*high, *low]));
+        let wanted = key(head[23], four(head, 30), [*high, *low]);
         match self.find(wanted) {
-            Some((listener, _)) => Match::Full { listener },
+            Some(owner) => Match::Full { listener: owner.listener },
             None => self.nobody(Discard::Unregistered),
         }
     }
@@ -216,30 +226,103 @@ impl<const N: usize> Listeners<N> {
         }
     }
 
-    /// Returns the number of the listener with this key, and whether it reads in real time.
+    /// Returns the listener with this key.
     #[inline(always)]
-    fn find(&self, wanted: u64) -> Option<(u8, bool)> {
-        let keys = self.keys.get(..self.count)?;
-        let place = keys.binary_search(&wanted).ok()?;
-        self.owners.get(place).copied()
+    fn find(&self, wanted: u64) -> Option<Owner> {
+        let (mut place, mut half) = (0, N / 2);
+        while half > 0 {
+            // The place is below N: each half is added once.
+            if self.keys[(place + half) % N] <= wanted {
+                place += half;
+            }
+            half /= 2;
+        }
+        let found = self.keys[place % N] == wanted;
+        if found { Some(self.owners[place % N]) } else { None }
     }
 }
 
 #[inline(always)]
+const fn two(head: &[u8; UDP_PAYLOAD], at: usize) -> [u8; 2] {
+    [head[at], head[at + 1]]
+}
+
+#[inline(always)]
+const fn four(head: &[u8; UDP_PAYLOAD], at: usize) -> [u8; 4] {
+    [head[at], head[at + 1], head[at + 2], head[at + 3]]
+}
+
+#[inline(always)]
 const fn be16(head: &[u8; UDP_PAYLOAD], at: usize) -> u16 {
-    u16::from_be_bytes([head[at], head[at + 1]])
+    u16::from_be_bytes(two(head, at))
+}
+
+/// The bits of a header's first eight bytes that say: version 4, no options, no fragment.
+const PLAIN_MASK: u64 = 0xffbf_0000_0000_00ff;
+const PLAIN: u64 = 0x45;
+
+/// A header without options and the UDP header behind it, as words whose first byte is lowest. So
+/// each byte is loaded once.
+struct Words {
+    /// Version and length of the header, service, total length, number, fragment.
+    first: u64,
+    /// Time to live, protocol, checksum, sender.
+    second: u64,
+    receiver: u32,
+    ports: u32,
+    /// Length and checksum of the datagram.
+    udp: u32,
+}
+
+impl Words {
+    #[inline(always)]
+    const fn of(head: &[u8; UDP_PAYLOAD]) -> Words {
+        Words {
+            first: eight(head, 14),
+            second: eight(head, 22),
+            receiver: u32::from_le_bytes(four(head, 30)),
+            ports: u32::from_le_bytes(four(head, 34)),
+            udp: u32::from_le_bytes(four(head, 38)),
+        }
+    }
+
+    #[inline(always)]
+    const fn key(&self) -> u64 {
+        let protocol = self.second >> 8 & 0xff;
+        protocol << 48 | (self.receiver as u64) << 16 | (self.ports >> 16) as u64
+    }
+
+    #[inline(always)]
+    const fn total(&self) -> usize {
+        ((self.first >> 16) as u16).swap_bytes() as usize
+    }
+
+    #[inline(always)]
+    const fn datagram(&self) -> usize {
+        (self.udp as u16).swap_bytes() as usize
+    }
+
+    /// Returns the first byte of the sender's address.
+    #[inline(always)]
+    const fn sender(&self) -> u8 {
+        (self.second >> 32) as u8
+    }
+
+    /// Returns whether the checksum of the header is correct. The order of bytes makes no
+    /// difference to that. A sum is correct if it is a multiple of 65,535 and not zero, and the
+    /// version keeps it from being zero. 2^64 is 1 modulo 65,535, so carries are added again.
+    #[inline(always)]
+    const fn header_is_right(&self) -> bool {
+        let (sum, carry) = self.first.overflowing_add(self.second);
+        let (sum, more) = (sum + carry as u64).overflowing_add(self.receiver as u64);
+        (sum + more as u64).is_multiple_of(0xffff)
+    }
 }
 
 #[inline(always)]
-const fn be32(head: &[u8; UDP_PAYLOAD], at: usize) -> u32 {
-    u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
-}
-
-/// Returns whether the checksum of a header without options is correct.
-#[inline(always)]
-const fn header_is_right(head: &[u8; UDP_PAYLOAD]) -> bool {
-    let sum = OnesSum::new().word(be32(head, 14)).word(be32(head, 18)).word(be32(head, 22));
-    sum.word(be32(head, 26)).word(be32(head, 30)).folded() == 0xffff
+const fn eight(head: &[u8; UDP_PAYLOAD], at: usize) -> u64 {
+    let ([a, b, c, d], [e, f, g, h]) = (four(head, at), four(head, at + 4));
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
 const _: () = assert!(UDP_PAYLOAD + TAG_BYTES <= FRAME_MIN);

@@ -23,10 +23,18 @@ pub struct Inbox {
     posts: [AtomicU64; INBOX_DEPTH],
 }
 
-impl Default for Inbox {
-    fn default() -> Self {
+impl Inbox {
+    /// Returns an empty inbox.
+    #[must_use]
+    pub const fn new() -> Inbox {
         let posts = [const { AtomicU64::new(0) }; INBOX_DEPTH];
         Inbox { put: AtomicU32::new(0), taken: AtomicU32::new(0), posts }
+    }
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Inbox::new()
     }
 }
 

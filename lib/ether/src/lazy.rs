@@ -46,7 +46,7 @@ impl<'a> LazyReceiver<'a> {
     ///
     /// # Errors
     /// The reason for which the frame was discarded. The next call looks at the next frame.
-    #[inline]
+    #[inline(always)]
     pub fn take(
         &mut self,
         buffers: &impl Buffers,

@@ -8,7 +8,7 @@
 
 /// The traffic to one listener, and how it reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reading {
+pub struct FlowReading {
     /// The most frames that come at once.
     pub burst: u32,
     /// The time between two frames in the long run, in ns.
@@ -19,7 +19,7 @@ pub struct Reading {
 
 /// The wire, and the driver thread that serves its adapter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Service {
+pub struct DriverService {
     /// The shortest time between two frames on the wire, in ns.
     pub frame_ns: u64,
     /// The longest time in which the driver thread does not refill the ring, in ns.
@@ -40,13 +40,13 @@ pub enum NeedsRefusal {
 /// The most descriptors in a ring of the 82574L that are worth their memory here.
 pub const RING_MAX: u64 = 4_096;
 
-impl Reading {
+impl FlowReading {
     /// Returns how many frames can wait at once: those that come, both ends included, in the time
     /// that the reader holds one and the driver takes to post it.
     ///
     /// # Errors
     /// If the traffic has no bound.
-    pub fn quota(&self, service: &Service) -> Result<u64, NeedsRefusal> {
+    pub fn quota(&self, service: &DriverService) -> Result<u64, NeedsRefusal> {
         if self.interval_ns == 0 || self.burst == 0 {
             return Err(NeedsRefusal::Unbounded);
         }
@@ -55,7 +55,7 @@ impl Reading {
     }
 }
 
-impl Service {
+impl DriverService {
     /// Returns how many descriptors the ring needs: a multiple of eight, and one more than the
     /// frames that come while the driver is away, because a full ring looks like an empty one.
     ///
@@ -75,7 +75,7 @@ impl Service {
 ///
 /// # Errors
 /// If a listener or the ring has no bound, or too high a one.
-pub fn buffers(service: &Service, listeners: &[Reading]) -> Result<u64, NeedsRefusal> {
+pub fn buffers(service: &DriverService, listeners: &[FlowReading]) -> Result<u64, NeedsRefusal> {
     let mut sum = service.ring()?;
     for (number, listener) in listeners.iter().enumerate() {
         let quota = listener.quota(service)?;

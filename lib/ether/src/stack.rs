@@ -95,7 +95,7 @@ fn word(bytes: &[u8]) -> Result<(u16, &[u8]), Discard> {
     Ok((u16::from_be_bytes(*word), rest))
 }
 
-/// Checks the header. What follows the packet in the frame is padding, and is left out.
+/// Checks the header. Bytes of the frame behind the packet are padding, and are left out.
 fn ipv4(bytes: &[u8]) -> Result<Packet4<'_>, Discard> {
     let head = bytes.first_chunk::<IPV4_HEAD>().ok_or(Discard::Short)?;
     if head[0] >> 4 != 4 {

@@ -1,7 +1,7 @@
 //! The driver of the 82574L on a small model of its registers and rings: one that clears what a
 //! reset should clear, and one that keeps everything, as an emulator does.
 
-use diapason_ether::adapter::{self, Adapter, AdapterRegisters, BUFFER_BYTES, RING, RingMemory};
+use diapason_ether::adapter::{self, AdapterRegisters, BUFFER_BYTES, Intel82574, RING, RingMemory};
 use diapason_ether::adapter::{RING_BYTES, Taken, register};
 use diapason_ether::{Demux, Discard, Inbox, InboxReader};
 use diapason_random::Random;
@@ -146,7 +146,7 @@ impl RingMemory for &Model {
     }
 }
 
-fn started(model: &Model) -> Adapter<&Model, &Model> {
+fn started(model: &Model) -> Intel82574<&Model, &Model> {
     // Another driver was here before.
     for register in [register::RDT, register::TDT, register::RCTL, register::IMS, register::MTA] {
         model.set(register, 0x1f);
@@ -158,7 +158,7 @@ fn started(model: &Model) -> Adapter<&Model, &Model> {
     assert!(adapter::is_quiet(&model));
     adapter::reset(&model);
     assert!(adapter::is_reset(&model));
-    Adapter::start(model, model, MAC)
+    Intel82574::start(model, model, MAC)
 }
 
 fn address(buffer: u16) -> u64 {
@@ -295,7 +295,7 @@ fn frames_are_sent_in_order_and_a_full_ring_says_so() {
     assert_eq!(*model.sent.borrow(), expected);
     // An adapter that sends nothing, because its link is down.
     let still = Still(Model::new(true));
-    let mut nic = Adapter::start(&still, &still.0, MAC);
+    let mut nic = Intel82574::start(&still, &still.0, MAC);
     (1..RING).for_each(|_| assert!(nic.send(address(0), 60)));
     assert!(!nic.send(address(0), 60));
     assert_eq!(nic.settle(), RING - 1);

@@ -301,9 +301,9 @@ fn a_payload_longer_than_the_buffer_of_a_socket_is_counted() {
 #[test]
 fn listeners_that_cannot_be_are_refused() {
     let inbox = Inbox::default();
-    let mut demux = Demux::<3, 8>::new(8);
+    let mut demux = Demux::<4, 8>::new(8);
     let good = Listener::udp(OWN, 5_000, 4);
-    let others = [Inbox::default(), Inbox::default()];
+    let others = [const { Inbox::new() }; 3];
     assert_eq!(demux.listen(&good, &inbox), Ok(0));
     assert_eq!(demux.listen(&good, &inbox), Err(ListenerRefusal::Taken));
     let other = |port, quota| Listener::udp(OWN, port, quota);
@@ -314,6 +314,7 @@ fn listeners_that_cannot_be_are_refused() {
     let tcp = Listener { protocol: TCP, ..good };
     assert_eq!(demux.listen(&tcp, &others[0]), Ok(1));
     assert_eq!(demux.listen_to_rest(&others[1], 8), Ok(2));
+    assert_eq!(demux.listen(&other(2, 1), &others[2]), Ok(3));
     assert_eq!(demux.listen(&other(1, 1), &inbox), Err(ListenerRefusal::Full));
     assert_eq!(demux.listen_to_rest(&inbox, 8), Err(ListenerRefusal::Full));
 }

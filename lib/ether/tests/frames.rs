@@ -99,7 +99,7 @@ fn damage(random: &mut Random, frame: &mut Vec<u8>, at: usize) {
     }
 }
 
-/// What `smoltcp` finds in a frame: sender, receiver, payload.
+/// Returns sender, receiver and payload of a frame that `smoltcp` takes.
 fn judged(frame: &[u8]) -> Option<(SocketAddrV4, SocketAddrV4, Vec<u8>)> {
     let mut frame = frame.to_vec();
     if frame.len() >= 18 && frame[12..14] == [0x81, 0] {
@@ -144,7 +144,7 @@ fn agree(frame: &[u8]) -> Result<Datagram<'_>, Discard> {
     ours
 }
 
-/// What happened to many frames.
+/// Counts of what filter and stack said of many frames.
 #[derive(Default, Debug)]
 struct Seen {
     exact: u64,

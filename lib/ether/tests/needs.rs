@@ -2,10 +2,10 @@
 //! others send. The lazy way is held against floods, and the conventional way fails them.
 
 use core::net::{Ipv4Addr, SocketAddrV4};
-use diapason_ether::needs::{NeedsRefusal, Reading, Service, buffers};
+use diapason_ether::needs::{DriverService, FlowReading, NeedsRefusal, buffers};
 use diapason_ether::{
-    Buffers, Demux, Discard, Inbox, LazyReceiver, Listener, NetworkThread, SocketBuffers,
-    SocketReader, UdpFrame,
+    Buffers, Demux, Discard, FrameCounts, Inbox, LazyReceiver, Listener, NetworkThread,
+    SocketBuffers, SocketReader, UdpFrame,
 };
 use diapason_random::Random;
 
@@ -44,26 +44,28 @@ fn sent(port: u16, memory: &mut Memory, buffer: u16) -> Vec<u8> {
 
 #[test]
 fn what_has_no_bound_is_refused() {
-    let service = Service { frame_ns: 672, away_ns: 100_000 };
+    let service = DriverService { frame_ns: 672, away_ns: 100_000 };
     assert_eq!(service.ring(), Ok(152));
-    let reading = Reading { burst: 3, interval_ns: 1_000, holds_ns: 2_999 };
-    assert_eq!(reading.quota(&Service { away_ns: 0, ..service }), Ok(5));
+    let reading = FlowReading { burst: 3, interval_ns: 1_000, holds_ns: 2_999 };
+    assert_eq!(reading.quota(&DriverService { away_ns: 0, ..service }), Ok(5));
     assert_eq!(reading.quota(&service), Ok(105));
     assert_eq!(buffers(&service, &[reading, reading]), Ok(362));
-    let slow = Reading { holds_ns: 200_000, ..reading };
+    let slow = FlowReading { holds_ns: 200_000, ..reading };
     assert_eq!(buffers(&service, &[reading, slow]), Err(NeedsRefusal::Quota(1, 303)));
-    for unbounded in [Reading { burst: 0, ..reading }, Reading { interval_ns: 0, ..reading }] {
+    for unbounded in
+        [FlowReading { burst: 0, ..reading }, FlowReading { interval_ns: 0, ..reading }]
+    {
         assert_eq!(buffers(&service, &[unbounded]), Err(NeedsRefusal::Unbounded));
     }
-    let never = Service { frame_ns: 0, ..service };
+    let never = DriverService { frame_ns: 0, ..service };
     assert_eq!(never.ring(), Err(NeedsRefusal::Unbounded));
-    assert!(Service { away_ns: 1 << 40, ..service }.ring().is_err());
-    assert_eq!(Service { frame_ns: 10, away_ns: 59 }.ring(), Ok(8));
-    assert_eq!(Service { frame_ns: 10, away_ns: 60 }.ring(), Ok(8));
-    assert_eq!(Service { frame_ns: 10, away_ns: 70 }.ring(), Ok(16));
+    assert!(DriverService { away_ns: 1 << 40, ..service }.ring().is_err());
+    assert_eq!(DriverService { frame_ns: 10, away_ns: 59 }.ring(), Ok(8));
+    assert_eq!(DriverService { frame_ns: 10, away_ns: 60 }.ring(), Ok(8));
+    assert_eq!(DriverService { frame_ns: 10, away_ns: 70 }.ring(), Ok(16));
 }
 
-/// What came out of one run.
+/// Frames that were lost in one run.
 #[derive(Debug)]
 struct Lost {
     periodic: u64,
@@ -74,8 +76,8 @@ struct Lost {
 /// as was said. The quota, the ring and the buffers are less than computed by `missing` of each.
 fn run(seed: u64, less_quota: u64, less_ring: u64) -> Lost {
     let mut random = Random::new(seed);
-    let service = Service { frame_ns: 1_000, away_ns: random.between(1, 90) * 1_000 };
-    let reading = Reading {
+    let service = DriverService { frame_ns: 1_000, away_ns: random.between(1, 90) * 1_000 };
+    let reading = FlowReading {
         burst: random.within(1, 6),
         interval_ns: random.between(3, 60) * 1_000,
         holds_ns: random.between(1, 900) * 1_000,
@@ -164,6 +166,14 @@ const TAKING: u64 = 400;
 const PROCESSING: u64 = 9_000;
 const SECOND: u64 = 1_000_000_000;
 
+/// Returns the frames that were discarded or delivered, or that wait.
+fn accounted(driver: &FrameCounts, parts: &[&FrameCounts]) -> u64 {
+    let offered: u64 = parts.iter().map(|part| part.offered).sum();
+    let ended = parts.iter().map(|part| part.passed + part.all_discarded());
+    let waiting = driver.passed.checked_sub(offered).expect("each was posted before");
+    driver.all_discarded() + ended.sum::<u64>() + waiting
+}
+
 /// Offers `rate` frames a second to a listener that is always behind, beside one of 1 kHz that is
 /// read once a millisecond.
 fn flood(rate: u64, lazy: bool) -> Flood {
@@ -209,7 +219,7 @@ fn flood(rate: u64, lazy: bool) -> Flood {
             driver_ns += TAKING;
             budget -= TAKING as i64;
         }
-        // What is left of the step goes to the network thread, or to the slow receiver.
+        // The network thread, or the slow receiver, gets the rest of the step.
         budget = (budget + step as i64).min(step as i64);
         while budget > 0 {
             budget -= PROCESSING as i64;
@@ -225,21 +235,15 @@ fn flood(rate: u64, lazy: bool) -> Flood {
         }
     }
     let counts = demux.counts();
-    let waiting = counts.passed
-        - if lazy {
-            receivers.iter().map(|receiver| receiver.counts().offered).sum::<u64>()
-        } else {
-            network.counts().offered
-        };
-    let ends: u64 = if lazy {
-        receivers.iter().map(|r| r.counts().passed + r.counts().all_discarded()).sum()
+    let parts: Vec<&FrameCounts> = if lazy {
+        receivers.iter().map(LazyReceiver::counts).collect()
     } else {
-        network.counts().passed + network.counts().all_discarded()
+        vec![network.counts()]
     };
     Flood {
         periodic_lost: sent_periodic - 1 - seen,
         offered: counts.offered,
-        accounted: counts.all_discarded() + ends + waiting,
+        accounted: accounted(counts, &parts),
         driver_ns,
     }
 }

@@ -6,9 +6,9 @@
 #![no_main]
 
 use core::sync::atomic::Ordering::Relaxed;
-use diapason_ether::adapter::{Adapter, Taken};
+use diapason_ether::adapter::{Intel82574, Taken};
 use diapason_ether::{Buffers, Demux, Posted, SocketBuffers};
-use diapason_protocol::{BUFFERS, Bar, MACS, Pool, QUOTA_OF_ALL, Rings, Shared, Way};
+use diapason_protocol::{BUFFERS, Common, FramePool, Handling, MACS, NicBar, QUOTA_OF_ALL, Rings};
 use diapason_protocol::{listener, start};
 use diapason_rt::event::Event;
 use diapason_rt::memory::Dma;
@@ -18,27 +18,27 @@ use diapason_rt::{Arguments, Errno, Nanos, entry, log};
 entry!(main);
 
 fn main(Arguments([way, ..]): Arguments) {
-    if let Err(errno) = serve(Way::of(way)) {
+    if let Err(errno) = serve(Handling::of(way)) {
         log!("the driver failed: {errno:?}");
     }
 }
 
 /// The adapter, its buffers and the listeners.
 struct Driver {
-    nic: Adapter<Bar, Rings>,
+    nic: Intel82574<NicBar, Rings>,
     demux: Demux<'static, 2, { BUFFERS as usize }>,
-    pool: Pool,
+    pool: FramePool,
     bus: Dma,
     wake: [Semaphore; 2],
-    shared: &'static Shared,
+    shared: &'static Common,
     copies: bool,
 }
 
-fn serve(way: Way) -> Result<(), Errno> {
-    let shared = Shared::attach()?;
+fn serve(way: Handling) -> Result<(), Errno> {
+    let shared = Common::attach()?;
     let mut demux = Demux::new(BUFFERS);
     let [first, second, all] = &shared.inboxes;
-    let (names, registered) = if way == Way::Conventional {
+    let (names, registered) = if way == Handling::Conventional {
         (["network", "network"], demux.listen_to_rest(all, QUOTA_OF_ALL).map(|_| ()))
     } else {
         let one = demux.listen(&listener(0, way), first);
@@ -50,10 +50,10 @@ fn serve(way: Way) -> Result<(), Errno> {
         return Ok(());
     }
     let wake = [Semaphore::open(names[0])?, Semaphore::open(names[1])?];
-    let (pool, bus) = (Pool::attach("frames")?, Dma::attach("frames")?);
+    let (pool, bus) = (FramePool::attach("frames")?, Dma::attach("frames")?);
     let nic = start("nic0", "rings0", MACS[0])?;
     let interrupt = Event::message("nic0", 0)?;
-    let copies = way == Way::TwoCopies;
+    let copies = way == Handling::TwoCopies;
     let mut driver = Driver { nic, demux, pool, bus, wake, shared, copies };
     driver.refill();
     driver.nic.arm();
@@ -97,7 +97,7 @@ impl Driver {
                 copy.copy_from_slice(frame);
             }
             // The adapter gets its own buffer back at once.
-            self.nic.offer(buffer, self.bus.bus_address(Pool::place(buffer)));
+            self.nic.offer(buffer, self.bus.bus_address(FramePool::place(buffer)));
             buffer = other;
         }
         let frame = self.pool.buffer(buffer).get(..taken.length).unwrap_or(&[]);
@@ -107,7 +107,7 @@ impl Driver {
     fn refill(&mut self) {
         while self.nic.has_room() {
             let Some(buffer) = self.demux.refill() else { break };
-            self.nic.offer(buffer, self.bus.bus_address(Pool::place(buffer)));
+            self.nic.offer(buffer, self.bus.bus_address(FramePool::place(buffer)));
         }
         self.nic.publish();
     }

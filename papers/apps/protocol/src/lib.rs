@@ -1,11 +1,11 @@
-//! What the programs of the experiment share: the ways, the flows, the adapters, and the memory in
+//! The programs of the experiment share this: the ways, the flows, the adapters, and the memory in
 //! which frames and results lie.
 
 #![no_std]
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use diapason_ether::adapter::{self, Adapter, AdapterRegisters, BUFFER_BYTES, RingMemory};
+use diapason_ether::adapter::{self, AdapterRegisters, BUFFER_BYTES, Intel82574, RingMemory};
 use diapason_ether::{Buffers, Inbox, Listener, SocketBuffers, UdpFrame};
 use diapason_rt::memory::{Dma, Registers, Segment};
 use diapason_rt::{Errno, Nanos, time};
@@ -18,7 +18,7 @@ pub const QUOTA: u16 = 16;
 pub const QUOTA_OF_ALL: u16 = 48;
 /// The addresses of the two adapters.
 pub const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
-/// Receptions of which the instants are kept.
+/// Receptions of which the times are kept.
 pub const RECEPTIONS: usize = 101;
 /// The period of the more urgent flow.
 pub const PERIOD: Nanos = Nanos(1_500_000);
@@ -28,7 +28,7 @@ const PORTS: [u16; 2] = [5_000, 5_001];
 
 /// The way of a received frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum Handling {
     /// A network thread processes everything.
     Conventional,
     /// The receiver processes its frames through all layers.
@@ -39,24 +39,24 @@ pub enum Way {
     TwoCopies,
 }
 
-impl Way {
+impl Handling {
     /// Returns the way that an argument names.
     #[must_use]
-    pub const fn of(argument: u64) -> Way {
+    pub const fn of(argument: u64) -> Handling {
         match argument {
-            0 => Way::Conventional,
-            1 => Way::Lazy,
-            2 => Way::Bypass,
-            _ => Way::TwoCopies,
+            0 => Handling::Conventional,
+            1 => Handling::Lazy,
+            2 => Handling::Bypass,
+            _ => Handling::TwoCopies,
         }
     }
 }
 
 /// Returns the listener of this number.
 #[must_use]
-pub fn listener(number: usize, way: Way) -> Listener {
+pub fn listener(number: usize, way: Handling) -> Listener {
     let port = PORTS.get(number).copied().unwrap_or(1);
-    Listener { real_time: way == Way::Bypass, ..Listener::udp(OWN, port, QUOTA) }
+    Listener { real_time: way == Handling::Bypass, ..Listener::udp(OWN, port, QUOTA) }
 }
 
 /// Returns the flow to the listener of this number, or past the receiving adapter.
@@ -75,9 +75,9 @@ pub fn flow(number: usize, past: bool) -> UdpFrame {
 
 /// The registers of an adapter.
 #[derive(Debug)]
-pub struct Bar(Registers);
+pub struct NicBar(Registers);
 
-impl AdapterRegisters for Bar {
+impl AdapterRegisters for NicBar {
     #[inline(always)]
     fn read(&self, register: usize) -> u32 {
         self.0.read32(register)
@@ -113,15 +113,15 @@ impl RingMemory for Rings {
 ///
 /// # Errors
 /// If the machine lacks it.
-pub fn start(device: &str, rings: &str, mac: [u8; 6]) -> Result<Adapter<Bar, Rings>, Errno> {
-    let registers = Bar(Registers::map(device)?);
+pub fn start(device: &str, rings: &str, mac: [u8; 6]) -> Result<Intel82574<NicBar, Rings>, Errno> {
+    let registers = NicBar(Registers::map(device)?);
     let memory = Rings(Dma::attach(rings)?);
     adapter::quiesce(&registers);
     wait(|| adapter::is_quiet(&registers))?;
     adapter::reset(&registers);
     time::sleep(Nanos::from_millis(2));
     wait(|| adapter::is_reset(&registers))?;
-    Ok(Adapter::start(registers, memory, mac))
+    Ok(Intel82574::start(registers, memory, mac))
 }
 
 fn wait(until: impl Fn() -> bool) -> Result<(), Errno> {
@@ -144,15 +144,15 @@ fn kept(name: &str) -> Result<*mut u8, Errno> {
 
 /// Buffers of 2,048 bytes in a segment, whose owner is whoever has their number.
 #[derive(Clone, Copy, Debug)]
-pub struct Pool(*mut u8);
+pub struct FramePool(*mut u8);
 
-impl Pool {
+impl FramePool {
     /// Attaches the buffers in this segment, which has at least [`BUFFERS`].
     ///
     /// # Errors
     /// None where the description grants it.
-    pub fn attach(name: &str) -> Result<Pool, Errno> {
-        kept(name).map(Pool)
+    pub fn attach(name: &str) -> Result<FramePool, Errno> {
+        kept(name).map(FramePool)
     }
 
     /// Returns the place of a buffer's first byte in the segment.
@@ -162,26 +162,28 @@ impl Pool {
     }
 }
 
-impl Buffers for Pool {
+impl Buffers for FramePool {
     #[inline(always)]
     fn buffer(&self, number: u16) -> &[u8] {
         // SAFETY: the segment has BUFFERS buffers and stays attached. Neither the adapter nor
         // another program writes to a buffer while somebody has its number in hand.
-        unsafe { core::slice::from_raw_parts(self.0.add(Pool::place(number)), BUFFER_BYTES) }
+        unsafe { core::slice::from_raw_parts(self.0.add(FramePool::place(number)), BUFFER_BYTES) }
     }
 }
 
-impl SocketBuffers for Pool {
+impl SocketBuffers for FramePool {
     fn buffer_mut(&mut self, number: u16) -> &mut [u8] {
         // SAFETY: as above; only the one who took this number from the free buffers writes.
-        unsafe { core::slice::from_raw_parts_mut(self.0.add(Pool::place(number)), BUFFER_BYTES) }
+        unsafe {
+            core::slice::from_raw_parts_mut(self.0.add(FramePool::place(number)), BUFFER_BYTES)
+        }
     }
 }
 
 /// The inboxes and the results.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Shared {
+pub struct Common {
     /// The inbox of each listener, and that of the network thread.
     pub inboxes: [Inbox; 3],
     /// Whether the driver is ready.
@@ -190,32 +192,35 @@ pub struct Shared {
     pub bytes: [AtomicU64; 2],
     /// Frames that were discarded anywhere.
     pub discarded: AtomicU64,
-    /// When the first reader had a datagram, in ns.
+    /// When the frame on its way to the first reader was sent, by the processor's counter.
+    pub sent: AtomicU64,
+    /// How long it took until the first reader had a datagram, in counts of the processor.
     pub receptions: [AtomicU64; RECEPTIONS],
-    /// How many of these instants there are.
+    /// How many of these times there are.
     pub received: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Shared>() <= 8_192);
+const _: () = assert!(size_of::<Common>() <= 8_192);
 
-impl Shared {
+impl Common {
     /// Attaches the shared memory.
     ///
     /// # Errors
     /// None where the description grants it.
-    pub fn attach() -> Result<&'static Shared, Errno> {
+    pub fn attach() -> Result<&'static Common, Errno> {
         let address = kept("shared")?;
         // SAFETY: the segment is this large, zeroed at first, aligned to a page, stays attached,
         // and everything in it is made of atomics.
-        Ok(unsafe { &*address.cast::<Shared>() })
+        Ok(unsafe { &*address.cast::<Common>() })
     }
 
-    /// Notes a reception at this time.
+    /// Notes that the first reader has a datagram now.
     #[inline(always)]
-    pub fn note(&self, now: u64) {
+    pub fn note(&self) {
+        let took = stamp().saturating_sub(self.sent.load(Relaxed));
         let count = self.received.load(Relaxed);
         if let Some(slot) = self.receptions.get(count as usize) {
-            slot.store(now, Relaxed);
+            slot.store(took, Relaxed);
             self.received.store(count + 1, Relaxed);
         }
     }

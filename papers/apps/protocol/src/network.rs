@@ -6,7 +6,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 use diapason_ether::{NetworkThread, Posted};
-use diapason_protocol::{BUFFERS, Pool, Shared, Way, listener};
+use diapason_protocol::{BUFFERS, Common, FramePool, Handling, listener};
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{Arguments, Errno, Nanos, entry, log};
 
@@ -19,12 +19,12 @@ fn main(_: Arguments) {
 }
 
 fn serve() -> Result<(), Errno> {
-    let shared = Shared::attach()?;
-    let (frames, mut payloads) = (Pool::attach("frames")?, Pool::attach("payloads")?);
+    let shared = Common::attach()?;
+    let (frames, mut payloads) = (FramePool::attach("frames")?, FramePool::attach("payloads")?);
     let [first, second, all] = &shared.inboxes;
     let mut network = NetworkThread::<2, { BUFFERS as usize }>::new(all, BUFFERS);
     for (number, inbox) in [first, second].into_iter().enumerate() {
-        network.listen(&listener(number, Way::Conventional), inbox);
+        network.listen(&listener(number, Handling::Conventional), inbox);
     }
     let wake = [Semaphore::open("read-0")?, Semaphore::open("read-1")?];
     let work = Semaphore::open("network")?;

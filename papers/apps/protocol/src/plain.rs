@@ -7,7 +7,7 @@
 use core::hint::black_box;
 use diapason_ether::{Buffers, Demux, Inbox, LazyReceiver, Listeners, NetworkThread};
 use diapason_ether::{SocketBuffers, SocketReader};
-use diapason_protocol::{Way, flow, listener, stamp};
+use diapason_protocol::{Handling, flow, listener, stamp};
 use diapason_rt::{Arguments, entry, log};
 
 entry!(main);
@@ -34,7 +34,7 @@ impl SocketBuffers for Memory {
 fn main(_: Arguments) {
     let empty = most(|| timed(|| ()));
     for bytes in [10, 20, 32, 40, 60, 80, 100, 400, 1_000, 1_400] {
-        let costs = [filter(bytes), lazy(bytes, Way::Bypass), lazy(bytes, Way::Lazy)];
+        let costs = [filter(bytes), lazy(bytes, Handling::Bypass), lazy(bytes, Handling::Lazy)];
         let [filter, bypass, full] = costs.map(|cost| cost - empty);
         let conventional = conventional(bytes) - empty;
         log!("PLAIN {bytes} {filter} {bypass} {full} {conventional}");
@@ -66,7 +66,7 @@ fn filter(bytes: usize) -> u64 {
     let mut memory = Memory([[0; 2_048]; COUNT]);
     let mut listeners = Listeners::<8>::default();
     for number in 0..2 {
-        let _ = listeners.add(number, &listener(usize::from(number), Way::Bypass));
+        let _ = listeners.add(number, &listener(usize::from(number), Handling::Bypass));
     }
     let length = write(&mut memory, 0, bytes);
     most(|| {
@@ -79,7 +79,7 @@ fn filter(bytes: usize) -> u64 {
 
 /// From the frame in its buffer to the payload in the receiver's memory.
 #[inline(never)]
-fn lazy(bytes: usize, way: Way) -> u64 {
+fn lazy(bytes: usize, way: Handling) -> u64 {
     let mut memory = Memory([[0; 2_048]; COUNT]);
     let inboxes = [Inbox::default(), Inbox::default()];
     let mut demux = Demux::<8, 16>::new(COUNT as u16);
@@ -110,7 +110,7 @@ fn conventional(bytes: usize) -> u64 {
     let _ = demux.listen_to_rest(&inboxes[2], COUNT as u16);
     let mut network = NetworkThread::<8, 16>::new(&inboxes[2], COUNT as u16);
     for (number, inbox) in inboxes[..2].iter().enumerate() {
-        network.listen(&listener(number, Way::Conventional), inbox);
+        network.listen(&listener(number, Handling::Conventional), inbox);
     }
     let mut socket = SocketReader::new(&inboxes[0]);
     let mut into = [0; 1_500];

@@ -7,24 +7,24 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 use diapason_ether::{Discard, Inbox, LazyReceiver, SocketReader};
-use diapason_protocol::{Pool, Shared, Way, listener};
+use diapason_protocol::{Common, FramePool, Handling, listener};
 use diapason_rt::sync::Semaphore;
-use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
+use diapason_rt::{Arguments, Errno, Nanos, entry, log};
 
 entry!(main);
 
 fn main(Arguments([way, number, ..]): Arguments) {
-    if let Err(errno) = serve(Way::of(way), (number & 1) as usize) {
+    if let Err(errno) = serve(Handling::of(way), (number & 1) as usize) {
         log!("reader {number} failed: {errno:?}");
     }
 }
 
-fn serve(way: Way, number: usize) -> Result<(), Errno> {
-    let shared = Shared::attach()?;
+fn serve(way: Handling, number: usize) -> Result<(), Errno> {
+    let shared = Common::attach()?;
     let inbox = &shared.inboxes[number];
     let ready = Semaphore::open(if number == 0 { "read-0" } else { "read-1" })?;
     let reader = Reader { shared, number };
-    if way == Way::Conventional {
+    if way == Handling::Conventional {
         conventional(&reader, inbox, &ready)
     } else {
         lazy(&reader, inbox, &ready, way)
@@ -33,7 +33,7 @@ fn serve(way: Way, number: usize) -> Result<(), Errno> {
 
 /// The place of a reader's results.
 struct Reader {
-    shared: &'static Shared,
+    shared: &'static Common,
     number: usize,
 }
 
@@ -45,7 +45,7 @@ impl Reader {
             Ok(bytes) => {
                 self.shared.bytes[self.number].fetch_add(bytes as u64, Relaxed);
                 if self.number == 0 {
-                    self.shared.note(time::now().0);
+                    self.shared.note();
                 }
             }
             Err(_) => {
@@ -56,7 +56,7 @@ impl Reader {
 }
 
 fn conventional(reader: &Reader, inbox: &Inbox, ready: &Semaphore) -> Result<(), Errno> {
-    let payloads = Pool::attach("payloads")?;
+    let payloads = FramePool::attach("payloads")?;
     let mut socket = SocketReader::new(inbox);
     let mut memory = [0; 1_500];
     loop {
@@ -68,8 +68,8 @@ fn conventional(reader: &Reader, inbox: &Inbox, ready: &Semaphore) -> Result<(),
     }
 }
 
-fn lazy(reader: &Reader, inbox: &Inbox, ready: &Semaphore, way: Way) -> Result<(), Errno> {
-    let frames = Pool::attach("frames")?;
+fn lazy(reader: &Reader, inbox: &Inbox, ready: &Semaphore, way: Handling) -> Result<(), Errno> {
+    let frames = FramePool::attach("frames")?;
     let mut receiver = LazyReceiver::new(inbox, &listener(reader.number, way));
     let mut memory = [0; 1_500];
     loop {

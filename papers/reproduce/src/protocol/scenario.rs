@@ -49,7 +49,7 @@ pub(crate) struct Cost {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Plain {
     pub bytes: u64,
-    /// The filter alone.
+    /// The decision of the filter, without copy.
     pub filter: u64,
     /// Filter, bypass and copy.
     pub bypass: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Plain {
 /// The programs need less than this.
 const HORIZON_NS: u64 = 3_000_000_000;
 /// Frames to a port that nobody has: the sender sends so many on purpose.
-const UNKNOWN: u64 = 20;
+const UNKNOWN: u64 = 12;
 
 /// Boots a system in which the program `last` says `DONE`, and returns what it said before.
 fn boot(bench: &Bench, name: &str, text: &str) -> Result<Vec<String>, Failure> {
