@@ -211,7 +211,7 @@ impl<const N: usize> Listeners<N> {
         }
         let ports = frame.get(ETHERNET_HEAD + header..).and_then(|rest| rest.first_chunk::<4>());
         let Some([_, _, high, low]) = ports else { return self.nobody(Discard::Short) };
-        let wanted = key(head[23], four(head, 30), [*high, *low]);
+        let wanted = key(head[23], bytes(head, 30), [*high, *low]);
         match self.find(wanted) {
             Some(owner) => Match::Full { listener: owner.listener },
             None => self.nobody(Discard::Unregistered),
@@ -242,19 +242,15 @@ impl<const N: usize> Listeners<N> {
     }
 }
 
+/// Returns the bytes from `at` on, as one load.
 #[inline(always)]
-const fn two(head: &[u8; UDP_PAYLOAD], at: usize) -> [u8; 2] {
-    [head[at], head[at + 1]]
+fn bytes<const K: usize>(head: &[u8; UDP_PAYLOAD], at: usize) -> [u8; K] {
+    head.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; K])
 }
 
 #[inline(always)]
-const fn four(head: &[u8; UDP_PAYLOAD], at: usize) -> [u8; 4] {
-    [head[at], head[at + 1], head[at + 2], head[at + 3]]
-}
-
-#[inline(always)]
-const fn be16(head: &[u8; UDP_PAYLOAD], at: usize) -> u16 {
-    u16::from_be_bytes(two(head, at))
+fn be16(head: &[u8; UDP_PAYLOAD], at: usize) -> u16 {
+    u16::from_be_bytes(bytes(head, at))
 }
 
 /// The bits of a header's first eight bytes that say: version 4, no options, no fragment.
@@ -276,13 +272,13 @@ struct Words {
 
 impl Words {
     #[inline(always)]
-    const fn of(head: &[u8; UDP_PAYLOAD]) -> Words {
+    fn of(head: &[u8; UDP_PAYLOAD]) -> Words {
         Words {
-            first: eight(head, 14),
-            second: eight(head, 22),
-            receiver: u32::from_le_bytes(four(head, 30)),
-            ports: u32::from_le_bytes(four(head, 34)),
-            udp: u32::from_le_bytes(four(head, 38)),
+            first: u64::from_le_bytes(bytes(head, 14)),
+            second: u64::from_le_bytes(bytes(head, 22)),
+            receiver: u32::from_le_bytes(bytes(head, 30)),
+            ports: u32::from_le_bytes(bytes(head, 34)),
+            udp: u32::from_le_bytes(bytes(head, 38)),
         }
     }
 
@@ -317,12 +313,6 @@ impl Words {
         let (sum, more) = (sum + carry as u64).overflowing_add(self.receiver as u64);
         (sum + more as u64).is_multiple_of(0xffff)
     }
-}
-
-#[inline(always)]
-const fn eight(head: &[u8; UDP_PAYLOAD], at: usize) -> u64 {
-    let ([a, b, c, d], [e, f, g, h]) = (four(head, at), four(head, at + 4));
-    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
 const _: () = assert!(UDP_PAYLOAD + TAG_BYTES <= FRAME_MIN);
