@@ -3,6 +3,7 @@
 use crate::commands::{self, RunRequest};
 use crate::compile::{self, BuildRequest};
 use crate::create::{self, NewRequest};
+use crate::difference::{self, DiffRequest};
 use crate::messages::{self, MessagesRequest};
 use crate::network::{self, NetworkRequest};
 use crate::output::Manner;
@@ -47,6 +48,8 @@ pub enum Verb {
     Sim(SimRequest),
     /// Write one page about a described system: what is promised, and what a simulated run showed.
     Report(ReportRequest),
+    /// Compare two results of a system: bounds, costs, delays and verdicts.
+    Diff(DiffRequest),
     /// Reproduce tables and figures of the papers: theirs beside ours. `reproduce --help` has more.
     #[command(disable_help_flag = true)]
     Reproduce {
@@ -58,7 +61,7 @@ pub enum Verb {
     Network(NetworkRequest),
     /// Turn the raw console of a system (standard input) into sentences.
     Decode,
-    /// Show the signals in a CAN log (as candump writes it) that a DBC file describes.
+    /// Show the signals in a CAN log (of candump, ASC or BLF) that a DBC file describes.
     Signals(SignalsRequest),
     /// Make a description of the bus that a DBC file has, or write identifiers back into it.
     Messages(MessagesRequest),
@@ -89,6 +92,7 @@ pub fn execute(command: Verb) -> Result<u8, Failure> {
         Verb::Image(request) => stick::image(&request),
         Verb::Sim(request) => simulate::simulate(&request),
         Verb::Report(request) => report::report(&request),
+        Verb::Diff(request) => difference::diff(&request),
         Verb::Hints { paths } => hints::hints(&paths),
         Verb::Reproduce { arguments } => beside::reproduce(&arguments),
         Verb::Network(request) => network::network(&request),

@@ -12,7 +12,7 @@ use crate::output::{note, say, tell, write};
 use crate::plan::{Plan, Unproved};
 use crate::session::{RECORD_BYTES, Run, Session};
 use crate::tools::{Missing, QEMU};
-use crate::{Failure, Workspace, duration, interrupt, plan, project, words};
+use crate::{Failure, Workspace, can_server, duration, interrupt, plan, project, words};
 use diapason_system::RunOptions;
 use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -68,6 +68,7 @@ pub struct RunRequest {
 /// If there was no run to report on.
 pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     let system = describe(&request.system)?;
+    can_server::check(&system, &request.captures)?;
     let plan = Plan::of(&system, system.clock_hz);
     plan::cleared(&plan, request.length.unproved())?;
     let workspace = Workspace::find()?;
@@ -283,6 +284,10 @@ mod tests {
         Session::unbuilt(system)
     }
 
+    /// A VCPU without a job, and a process on it.
+    const VCPU: &str = "[[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\nperiod = \"10ms\"\n\
+                        [[process]]\nname = \"p\"\npriority = 1\nvcpu = \"v\"\n";
+
     #[test]
     fn a_run_that_was_wanted_unproved_says_so_everywhere() {
         let (proved, unproved) = (session("1ms"), session("10ms"));
@@ -299,6 +304,23 @@ mod tests {
         assert_eq!(code(&unproved, &run, Verdict::Holds), Ok(UNPROVED));
         let broken = || Verdict::Broken(Vec::new());
         assert_eq!(code(&unproved, &run, broken()), Ok(BROKEN));
+    }
+
+    #[test]
+    fn a_run_with_clients_is_no_evidence_whatever_else_it_is() {
+        let can_server = "127.0.0.1:29536".parse().ok();
+        let captures = Request { can_server, ..Request::default() };
+        let ending = crate::qemu::Ending::Finished;
+        let run = Run { ending, outcome: Default::default(), flight: None, served: None };
+        for tables in ["[[process]]\nname = \"p\"\npriority = 1\n", VCPU] {
+            let session = Session { captures: captures.clone(), ..of(tables) };
+            for verdict in [Verdict::Holds, Verdict::Broken(Vec::new())] {
+                let text = as_tables(&session, &run, &verdict, Addition::default());
+                assert!(text.contains("clients at 127.0.0.1:29536 could send frames"), "{text}");
+                assert!(!holds(&session, &run, &verdict));
+            }
+            assert_eq!(code(&session, &run, Verdict::Holds), Ok(UNPROVED));
+        }
     }
 
     /// Nothing is broken, and the run is no evidence: text, JSON and exit code say so.

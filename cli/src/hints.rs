@@ -3,10 +3,10 @@
 use crate::Failure;
 use crate::failure::HOLDS;
 use crate::input::Input;
+use crate::output::write;
 use diapason_hints_logic::{Listing, Problem, listing};
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Prints the blocking calls of every task in the files, and in the folders' files.
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// If a path is missing or no Rust, a task cannot be read, or there is no task at all.
 pub fn hints(paths: &[PathBuf]) -> Result<u8, Failure> {
     let (text, problems) = read(paths)?;
-    let _ = write!(std::io::stdout(), "{text}");
+    write(&text);
     if !problems.is_empty() {
         return Err(Failure::Input(problems));
     }

@@ -18,6 +18,8 @@ pub enum Input {
     Dbc,
     Source,
     Program,
+    /// JSON that a command printed.
+    Results,
 }
 
 impl Input {
@@ -28,7 +30,7 @@ impl Input {
             Input::Description => 1,
             Input::Log => 256,
             Input::Dbc | Input::Source => 16,
-            Input::Program => 64,
+            Input::Program | Input::Results => 64,
         }
     }
 
@@ -69,8 +71,8 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    const ALL: [Input; 5] =
-        [Input::Description, Input::Log, Input::Dbc, Input::Source, Input::Program];
+    const ALL: [Input; 6] =
+        [Input::Description, Input::Log, Input::Dbc, Input::Source, Input::Program, Input::Results];
 
     fn folder(name: &str) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("diapason-{}-{name}", std::process::id()));

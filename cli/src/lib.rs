@@ -18,6 +18,7 @@ pub mod arguments;
 pub mod bench;
 pub mod beside;
 pub mod c_programs;
+pub mod can_server;
 pub mod capture;
 pub mod chart;
 pub mod commands;
@@ -25,6 +26,7 @@ pub mod compile;
 pub mod console;
 pub mod create;
 pub mod describe;
+mod difference;
 #[cfg(test)]
 mod documented;
 pub mod duration;

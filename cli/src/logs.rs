@@ -4,6 +4,7 @@ use crate::Failure;
 use crate::input::Input;
 use diapason_abi::Nanos;
 use diapason_can::Frame;
+use diapason_capture::log::{LogFormat, LogRefusal, as_candump};
 use diapason_devices::can::{ReplayError, replay};
 use diapason_system::{CanTraffic, System};
 use std::collections::VecDeque;
@@ -25,6 +26,21 @@ fn interface(channel: usize) -> String {
     format!("can{channel}")
 }
 
+/// Returns the text of a log in any format, as candump writes it. Text that is no UTF-8 is taken
+/// for Latin-1.
+///
+/// # Errors
+/// Where a log of Vector's tools is wrong, and how.
+pub fn text(bytes: Vec<u8>) -> Result<String, LogRefusal> {
+    let format = LogFormat::of(&bytes);
+    if format == LogFormat::Blf {
+        return as_candump(format, &bytes, "");
+    }
+    let text = String::from_utf8(bytes)
+        .unwrap_or_else(|other| other.into_bytes().into_iter().map(char::from).collect());
+    if format == LogFormat::Candump { Ok(text) } else { as_candump(format, &[], &text) }
+}
+
 /// Reads the logs that `system` names; paths are relative to `folder`.
 ///
 /// # Errors
@@ -37,9 +53,13 @@ pub fn read(system: &mut System, folder: &Path) -> Result<(), Failure> {
     for (channel, bus) in buses {
         if let CanTraffic::Replay { file, log } = &mut bus.traffic {
             let path = folder.join(&*file);
-            *log = Input::Log.text(&path).map_err(|error| {
+            let bytes = Input::Log.bytes(&path).map_err(|error| {
                 let help = "paths in a description are relative to its folder";
                 wrong(&path, &format!("the log cannot be read: {error}"), help)
+            })?;
+            *log = text(bytes).map_err(|error| {
+                let help = "mend the log, or let a tool of its format write it again";
+                wrong(&path, &error.to_string(), help)
             })?;
             check(&path, channel, log)?;
         }
@@ -51,7 +71,10 @@ fn check(path: &Path, channel: usize, log: &str) -> Result<(), Failure> {
     match frames(channel, log) {
         Ok(frames) if frames.is_empty() => {
             let interface = interface(channel);
-            let help = format!("a log for this channel names `{interface}`, as `{EXAMPLE}` does");
+            let help = format!(
+                "a log for this channel names `{interface}`, as `{EXAMPLE}` does; `can0` is \
+                 channel 1 of ASC and BLF"
+            );
             Err(wrong(path, &format!("the log has no frame of `{interface}`"), &help))
         }
         Ok(_) => Ok(()),
@@ -84,6 +107,21 @@ mod tests {
         let cut = text(check(path, 0, &good.replace("#R4", "#R44")));
         assert!(cut.starts_with("error: traffic.log: line 2, column 24: "), "{cut}");
         assert!(cut.contains("help: mend or remove the line"), "{cut}");
+    }
+
+    #[test]
+    fn logs_of_other_tools_are_read_by_their_beginning() {
+        let asc = b"date Mon\n//\xe4\n 0.5 2 123 Rx d 1 AB\n".to_vec();
+        assert_eq!(super::text(asc).unwrap(), "(0000000000.500000) can1 123#AB\n");
+        let plain = "(1.000001) can0 123#01\n";
+        assert_eq!(super::text(plain.into()).unwrap(), plain);
+        let fd = super::text(b"date Mon\n1.0 CANFD 1 Rx 1 1 0 9 12\n".to_vec()).unwrap_err();
+        assert_eq!(
+            fd.to_string(),
+            "line 2, column 5: a CAN FD frame: only classic CAN can be read"
+        );
+        let blf = super::text(b"LOGG".to_vec()).unwrap_err();
+        assert_eq!(blf.to_string(), "byte 0: the header of the file is damaged");
     }
 
     #[test]

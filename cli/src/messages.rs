@@ -4,6 +4,7 @@ use crate::Failure;
 use crate::describe::describe;
 use crate::failure::HOLDS;
 use crate::input::Input;
+use crate::output::write;
 use crate::plan::{Cleared, Plan, cleared};
 use crate::signals::{read, refused};
 use diapason_can::Id;
@@ -11,7 +12,6 @@ use diapason_can::dbc::{Dbc, Message, renumbered};
 use diapason_can::frame::BYTES_MAX;
 use diapason_plan::can::CanName;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Longest name in a description.
@@ -47,8 +47,7 @@ pub fn messages(request: &MessagesRequest) -> Result<u8, Failure> {
             renumbered(&text, &ids).map_err(|error| refused(&request.dbc, &error))?
         }
     };
-    // A reader who has seen enough (`| head`) is no failure.
-    let _ = std::io::stdout().write_all(said.as_bytes());
+    write(&said);
     Ok(HOLDS)
 }
 

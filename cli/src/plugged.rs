@@ -1,6 +1,7 @@
 //! The USB devices of a description behind QEMU: models, served in step with the guest's clock, and
 //! devices that QEMU has itself.
 
+use crate::can_server::CanServer;
 use crate::capture::{Captures, Redirection, Request};
 use crate::{Failure, surroundings};
 use diapason_abi::Nanos;
@@ -234,6 +235,9 @@ fn serve(folder: &Path, plugs: Vec<Plug>, plan: Plan, wanted: Request) -> Result
         let mut buses = Vec::new();
         let make = |plug: &Plug| surroundings::device(&plug.described, &mut buses);
         let devices: Vec<Box<dyn Device>> = plugs.iter().filter_map(make).collect();
+        let open = |address| CanServer::open(address).map_err(|failure| failure.to_string());
+        let clients = wanted.can_server.map(open).transpose()?;
+        clients.into_iter().for_each(|server| server.serve(&buses));
         let begin = || Log::begin(&wanted, &buses).map_err(|failure| failure.to_string());
         let log = wanted.is_some().then(begin).transpose()?;
         let ports: Vec<String> = plugs.into_iter().map(|plug| plug.port).collect();

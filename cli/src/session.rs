@@ -33,7 +33,7 @@ pub struct Session {
     pub archive: Vec<u8>,
     /// How the run was asked for.
     pub options: RunOptions,
-    /// The captures of a run that are wanted.
+    /// The captures of a run that are wanted, and the clients that may take part in it.
     pub captures: Request,
     /// How slow QEMU's processor is: see [`Boot::shift`].
     pub shift: u8,
@@ -197,12 +197,19 @@ impl Session {
     /// Returns what the description promises and a run did not measure, as sentences.
     #[must_use]
     pub fn unmeasured(&self, run: &Run) -> Vec<String> {
+        let clients = self.captures.can_server.map(|address| {
+            format!(
+                "the system alone: clients at {address} could send frames on its CAN buses, and \
+                 another run may differ"
+            )
+        });
         if self.promises_nothing(run) {
-            return vec!["the description promises nothing except that no process faults".into()];
+            let nothing = "the description promises nothing except that no process faults";
+            return [nothing.into()].into_iter().chain(clients).collect();
         }
         let early = interrupt::came().then(|| "the rest of the run: it was interrupted".into());
         let parts = self.assumptions(run).unmeasured(&run.outcome, &self.names);
-        early.into_iter().chain(parts).collect()
+        early.into_iter().chain(clients).chain(parts).collect()
     }
 
     /// Returns whether the description promises nothing that a run could break: no thread had a

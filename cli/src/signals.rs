@@ -1,22 +1,22 @@
 //! `diapason signals`: the signals in a CAN log, as a DBC file names them.
 
-use crate::Failure;
 use crate::duration::seconds;
 use crate::failure::HOLDS;
 use crate::input::Input;
+use crate::output::say;
 use crate::table::{Align, Table};
+use crate::{Failure, logs};
 use diapason_can::candump::{self, Record, Report};
 use diapason_can::dbc::{Dbc, Decimal, Message, Reading, Value};
 use diapason_can::{Frame, Id};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The request to `signals`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SignalsRequest {
-    /// The log, such as `--candump` writes.
+    /// The log, such as `--candump`, `--asc` and `--blf` write.
     pub log: PathBuf,
     #[arg(long, value_name = "FILE")]
     pub dbc: PathBuf,
@@ -32,11 +32,11 @@ pub struct SignalsRequest {
 pub fn signals(request: &SignalsRequest) -> Result<u8, Failure> {
     let dbc = Dbc::parse(&read(Input::Dbc, &request.dbc)?)
         .map_err(|error| refused(&request.dbc, &error))?;
-    let log = read(Input::Log, &request.log)?;
+    let log = logs::text(bytes(Input::Log, &request.log)?)
+        .map_err(|error| refused(&request.log, &error))?;
     let said = decode(&dbc, &log).map_err(|error| refused(&request.log, &error))?;
     let text = if request.json { format!("{:#}", said.to_json()) } else { said.render() };
-    // A reader who has seen enough (`| head`) is no failure.
-    let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
+    say(text.trim_end());
     Ok(HOLDS)
 }
 
@@ -46,11 +46,14 @@ pub(crate) fn refused(path: &Path, error: &dyn std::fmt::Display) -> Failure {
 
 /// A file as text. DBC files are often written in Latin-1, where `°` is no UTF-8.
 pub(crate) fn read(input: Input, path: &Path) -> Result<String, Failure> {
-    let bytes = input.bytes(path).map_err(|error| {
-        Failure::Input(format!("error: cannot read {}: {error}", path.display()))
-    })?;
-    Ok(String::from_utf8(bytes)
+    Ok(String::from_utf8(bytes(input, path)?)
         .unwrap_or_else(|other| other.into_bytes().into_iter().map(char::from).collect()))
+}
+
+fn bytes(input: Input, path: &Path) -> Result<Vec<u8>, Failure> {
+    input
+        .bytes(path)
+        .map_err(|error| Failure::Input(format!("error: cannot read {}: {error}", path.display())))
 }
 
 /// One frame that the file knows.

@@ -1,7 +1,7 @@
 //! Output that is lost is an error, a reader that goes away is none, and colours are for people.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const SYSTEM: &str = "examples/vcpus.toml";
@@ -15,11 +15,26 @@ fn diapason(arguments: &[&str]) -> Command {
 
 #[test]
 fn output_that_is_lost_is_an_error() {
-    for arguments in [&["plan", SYSTEM][..], &["plan", "--json", SYSTEM]] {
+    let dbc = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lost.dbc");
+    std::fs::write(&dbc, "BO_ 291 Wheel: 8 Node\n SG_ Speed : 0|16@1+ (1,0) [0|1] \"\" Node\n")
+        .unwrap();
+    let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lost.log");
+    std::fs::write(&log, "(0.000000) can0 123#0102030405060708\n").unwrap();
+    let (dbc, log) = (dbc.to_str().unwrap(), log.to_str().unwrap());
+    let commands = [
+        &["plan", SYSTEM][..],
+        &["plan", "--json", SYSTEM],
+        &["diff", SYSTEM, SYSTEM],
+        &["hints", "user/apps/engine"],
+        &["messages", dbc],
+        &["network", "line", "3"],
+        &["signals", log, "--dbc", dbc],
+    ];
+    for arguments in commands {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let output = diapason(arguments).stdout(full).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(4), "{said}");
+        assert_eq!(output.status.code(), Some(4), "{arguments:?}: {said}");
         assert!(said.starts_with("error: cannot write the output: No space left"), "{said}");
     }
 }

@@ -195,10 +195,12 @@ impl<'a, O: Observer> Processor<'a, O> {
                 }
             } else if self.now >= self.limit {
                 return None;
+            } else if let Some(device) = self.machine.bus.take_interrupt() {
+                // Before the timer, as the vectors of the metal have it: no number of timers that
+                // ring one after the other keeps a device waiting.
+                self.enter(Cause::Irq(device));
             } else if self.alarm <= self.now {
                 self.enter(Cause::Timer);
-            } else if let Some(device) = self.machine.bus.take_interrupt() {
-                self.enter(Cause::Irq(device));
             } else if self.run.is_none() {
                 if due == Nanos::FOREVER {
                     return Some(Stop::Ended(Ending::Halted));

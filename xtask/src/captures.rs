@@ -33,7 +33,8 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
     let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
     let session = Session::assemble(system, built.clone(), options).map_err(|f| f.to_string())?;
     let folder = workspace.target().join("captures");
-    let wanted = Request { pcap: Some(folder.clone()), candump: Some(folder.clone()) };
+    let (pcap, candump) = (Some(folder.clone()), Some(folder.clone()));
+    let wanted = Request { pcap, candump, ..Request::default() };
     for words in FAULTS {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let faults = asked(&session.system, &words).map_err(|f| f.to_string())?;

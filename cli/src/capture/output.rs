@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use std::fs::File;
-use std::io::{BufWriter, Error, Write};
+use std::io::{BufWriter, Error, Seek, Write};
 use std::path::{Path, PathBuf};
 
 /// A file of a capture.
@@ -27,6 +27,14 @@ impl Output {
         if self.failed.is_none() {
             self.failed = self.out.write_all(bytes).err();
         }
+    }
+
+    /// Writes over the first bytes of the file. Nothing may be added afterwards.
+    pub fn replace_beginning(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() {
+            self.failed = self.out.rewind().err();
+        }
+        self.put(bytes);
     }
 
     /// The end of the file.

@@ -175,12 +175,12 @@ impl Assumptions {
         Alarm::above("job-cost", &of, [cost.most_ns, assumed], text)
     }
 
-    /// Item 2. An interrupt is seen late by up to a kernel path, the next one perhaps not.
+    /// Item 2. An interrupt may wait for the kernel, and the next one perhaps does not.
     fn distance(&self, row: &DeviceRow, names: &Names) -> Option<Alarm> {
         let assumed = (*self.of.intervals.get(usize::try_from(row.device).ok()?)?)?;
         let observed = row.distance_min_ns?;
         let name = names.device(row.device);
-        (observed.saturating_add(self.of.path.1) < assumed).then(|| Alarm {
+        (observed.saturating_add(self.of.late.0) < assumed).then(|| Alarm {
             name: "interrupt-distance",
             observed,
             assumed,
@@ -341,10 +341,10 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_keep_their_distance_but_for_a_kernel_path() {
+    fn interrupts_keep_their_distance_but_for_their_wait() {
         let distance = |ns| alarms(|o| o.devices[0].distance_min_ns = ns);
         assert_eq!(distance(None), []);
-        let least = 1_000_000 - assumptions().of.path.1;
+        let least = 1_000_000 - assumptions().of.late.0;
         assert_eq!(distance(Some(least)), []);
         assert_eq!(distance(Some(least - 1)), [("interrupt-distance", least - 1, 1_000_000)]);
         // Nothing is assumed about a device without an interval.

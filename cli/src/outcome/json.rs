@@ -9,7 +9,7 @@ use crate::names::Names;
 use serde_json::{Value, json};
 
 /// The version of the format.
-const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 impl Outcome {
     /// Everything, as one object. `findings` are the reasons why the run does not hold, `alarms`
@@ -28,6 +28,7 @@ impl Outcome {
         let injected = injected.map(|(time, what)| json!({ "time_ns": time, "what": what }));
         json!({
             "format": FORMAT,
+            "result": "run",
             "system": system,
             "holds": findings.is_empty(),
             "findings": findings,

@@ -16,6 +16,7 @@ mod verdict;
 pub use alarms::{Alarm, Assumptions};
 pub(crate) use chains::Station;
 pub use chains::{ChainPromise, ChainRow};
+pub(crate) use json::FORMAT;
 pub use kernel::KernelRow;
 pub use opened::OpenedRow;
 pub use pipes::{PipePromise, PipeRow};

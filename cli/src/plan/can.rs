@@ -41,7 +41,7 @@ fn of_bus(network: &CanNetwork, plan: &CanPlan) -> String {
             message.sender.name().to_owned(),
             promise.class.name().to_owned(),
             name(promise),
-            message.bytes.to_string(),
+            format!("{}{}", if message.fd { "FD " } else { "" }, message.bytes),
             time(message.period_ns),
             human(message.jitter_ns),
             time(message.deadline_ns),
@@ -50,13 +50,22 @@ fn of_bus(network: &CanNetwork, plan: &CanPlan) -> String {
         ]);
     }
     let head = format!(
-        "CAN bus `{}`: {} bit/s, {}, {} of it used at worst\n",
+        "CAN bus `{}`: {} bit/s{}, {}, {} of it used at worst\n",
         network.name,
         network.rate,
+        data_rate(network),
         network.scheduler.name(),
         share(plan.load_ppm),
     );
     head + &table.render() + &epochs(plan.epochs.as_ref()) + &assumed(network)
+}
+
+/// Returns the rate of the data of CAN FD, if there is some.
+fn data_rate(network: &CanNetwork) -> String {
+    match network.messages.iter().any(|message| message.fd) {
+        true => format!(" and {} bit/s for the data of CAN FD", network.data_rate),
+        false => String::new(),
+    }
 }
 
 /// The numbers of the messages, in the order in which they go first.
@@ -162,6 +171,7 @@ pub fn to_json(plans: &[CanPlan], system: &System) -> Vec<Value> {
         json!({
             "bus": network.name,
             "rate": network.rate,
+            "data_rate": network.data_rate,
             "scheduler": network.scheduler.name(),
             "load_ppm": plan.load_ppm,
             "epoch": plan.epochs.as_ref().map(|epochs| json!({
@@ -210,6 +220,7 @@ fn message((message, promise): (&CanMessage, &CanPromise)) -> Value {
         "extended": matches!(promise.name, Some(CanName::Fixed(Id::Extended(_)))),
         "code": code,
         "bits": promise.bits,
+        "fd": message.fd,
         "period_ns": message.period_ns,
         "deadline_ns": message.deadline_ns,
         "response_ns": response,

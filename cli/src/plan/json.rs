@@ -13,6 +13,11 @@ use serde_json::{Value, json};
 /// The version of the format.
 const FORMAT: u32 = 1;
 
+/// Returns the object of all hosts or cores.
+pub(super) fn result(holds: bool, parts: String, each: Vec<Value>) -> Value {
+    json!({ "format": FORMAT, "result": "plan", "holds": holds, parts: each })
+}
+
 impl View<'_> {
     /// Everything, as one object.
     #[must_use]
@@ -21,6 +26,7 @@ impl View<'_> {
         let findings: Vec<Value> = self.findings.iter().flat_map(finding).collect();
         json!({
             "format": FORMAT,
+            "result": "plan",
             "system": system.name,
             "holds": self.holds(),
             "promises_nothing": self.verdict() == Verdict::PromisesNothing,

@@ -10,6 +10,7 @@ mod json;
 mod network;
 mod render;
 mod tuned;
+mod whole;
 
 pub use diapason_plan::{
     Bused, Cleared, NetworkPlan, Plan, Sum, Unproved, Verdict, chains, pipes, start,
@@ -21,10 +22,11 @@ use crate::formats::PlanFormat;
 use crate::formats::sarif::{self, FindingRule};
 use crate::output::{is_coloured, write};
 use crate::{Failure, duration};
-use diapason_system::{Description, Diagnostics, Hosts, System};
-use serde_json::{Value, json};
+use diapason_system::{Diagnostics, Hosts};
+use serde_json::Value;
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use whole::Whole;
 
 /// A plan as it is shown.
 struct View<'a>(&'a Plan);
@@ -67,29 +69,22 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
     if request.format == Some(PlanFormat::Sarif) {
         return in_sarif(request);
     }
-    let (text, verdict) = match describe_any(&request.system)? {
-        Description::One(system) => {
-            let plan = planned(&system, request);
-            let text = if request.is_json() {
-                format!("{:#}\n", View(&plan).to_json(&system))
-            } else {
-                shown(&plan, &system, is_coloured(&std::io::stdout()))
-            };
-            (text, plan.verdict())
-        }
-        Description::Cores(cores) => {
-            let named: Vec<(String, &System)> =
-                cores.iter().map(|system| (system.core.to_string(), system)).collect();
-            several("core", &named, None, request)
-        }
-        Description::Several(hosts) => {
-            let named: Vec<(String, &System)> =
-                hosts.hosts.iter().map(|host| (host.name.clone(), &host.system)).collect();
-            several("host", &named, Some(&hosts), request)
-        }
-    };
-    write(&text);
-    Ok(code(verdict))
+    let description = describe_any(&request.system)?;
+    let whole = Whole::of(&description, request.clock_hz);
+    write(&if request.is_json() {
+        format!("{:#}\n", whole.to_json())
+    } else {
+        whole.render(is_coloured(&std::io::stdout()))
+    });
+    Ok(code(whole.verdict()))
+}
+
+/// Returns the plan of the description in a file for programs.
+///
+/// # Errors
+/// If the description makes no sense.
+pub(crate) fn as_json(path: &Path) -> Result<Value, Failure> {
+    Ok(Whole::of(&describe_any(path)?, None).to_json())
 }
 
 const fn code(verdict: Verdict) -> u8 {
@@ -110,92 +105,9 @@ fn in_sarif(request: &PlanRequest) -> Result<u8, Failure> {
             return Err(crate::describe::refused(&mistakes));
         }
     };
-    let systems: Vec<&System> = match &description {
-        Description::One(system) => vec![system],
-        Description::Cores(cores) => cores.iter().collect(),
-        Description::Several(list) => list.hosts.iter().map(|host| &host.system).collect(),
-    };
-    let plans: Vec<Plan> = systems.iter().map(|system| planned(system, request)).collect();
-    let network = match &description {
-        Description::Several(hosts) => Some(NetworkPlan::of(hosts)),
-        Description::One(_) | Description::Cores(_) => None,
-    };
-    let of_plans = plans.iter().flat_map(|plan| &plan.findings);
-    let of_network = network.iter().flat_map(|network| &network.findings);
-    let found: Vec<Diagnostics> = of_plans.chain(of_network).cloned().collect();
-    say(FindingRule::Promise, &found);
-    Ok(code(of_all(&plans, network.as_ref())))
-}
-
-fn planned(system: &System, request: &PlanRequest) -> Plan {
-    Plan::of(system, request.clock_hz.unwrap_or(system.clock_hz))
-}
-
-/// Returns the plans of all hosts with their network, or of all cores, and the verdict on all.
-fn several(
-    noun: &str,
-    parts: &[(String, &System)],
-    hosts: Option<&Hosts>,
-    request: &PlanRequest,
-) -> (String, Verdict) {
-    let plans: Vec<Plan> = parts.iter().map(|(_, system)| planned(system, request)).collect();
-    let network = hosts.map(|hosts| (hosts, NetworkPlan::of(hosts)));
-    let verdict = of_all(&plans, network.as_ref().map(|(_, network)| network));
-    let holds = verdict != Verdict::DoesNotHold;
-    let each = parts.iter().zip(&plans);
-    if request.is_json() {
-        let each = each.map(|((name, system), plan)| {
-            let mut object = View(plan).to_json(system);
-            object[noun] = name.as_str().into();
-            object
-        });
-        let each = each.collect::<Vec<Value>>();
-        let mut json = json!({ "holds": holds, format!("{noun}s"): each });
-        if let Some((hosts, network)) = &network {
-            json["network"] = network::to_json(network, hosts);
-        }
-        return (format!("{json:#}\n"), verdict);
-    }
-    let coloured = is_coloured(&std::io::stdout());
-    let texts = each.map(|((name, system), plan)| {
-        format!("{noun} {name}\n\n{}", shown(plan, system, coloured))
-    });
-    let of_network = network.iter().filter(|(hosts, _)| !hosts.cables.is_empty());
-    let of_network = of_network.map(|(hosts, network)| {
-        let findings = findings(&network.findings, coloured);
-        let word =
-            if network.holds() { "forms in every order of power-on" } else { "may not form" };
-        format!("{}{findings}\nnetwork: {word}\n", network::render(network, hosts))
-    });
-    (texts.chain(of_network).collect::<Vec<String>>().join("\n"), verdict)
-}
-
-/// Some promise that cannot be kept decides, then some that can.
-fn of_all(plans: &[Plan], network: Option<&NetworkPlan>) -> Verdict {
-    if network.is_some_and(|network| !network.holds()) {
-        return Verdict::DoesNotHold;
-    }
-    let each: Vec<Verdict> = plans.iter().map(Plan::verdict).collect();
-    let first = [Verdict::DoesNotHold, Verdict::Holds].into_iter().find(|it| each.contains(it));
-    first.unwrap_or(Verdict::PromisesNothing)
-}
-
-/// Tables, then what is wrong, then the verdict.
-fn shown(plan: &Plan, system: &System, coloured: bool) -> String {
-    let mut text = View(plan).render(system);
-    text += &findings(&plan.findings, coloured);
-    let verdict = match plan.verdict() {
-        Verdict::Holds => "holds",
-        Verdict::DoesNotHold => "does not hold",
-        Verdict::PromisesNothing => "promises nothing",
-    };
-    text + &format!("\n{}: {verdict}\n", system.name)
-}
-
-/// Returns what is wrong, as a compiler says it.
-fn findings(found: &[Diagnostics], coloured: bool) -> String {
-    let shown = |found: &Diagnostics| if coloured { found.coloured() } else { found.plain() };
-    found.iter().map(|found| format!("\n{}\n", shown(found))).collect()
+    let whole = Whole::of(&description, request.clock_hz);
+    say(FindingRule::Promise, &whole.findings());
+    Ok(code(whole.verdict()))
 }
 
 /// Returns a clock rate such as `25MHz` or `2.4GHz`.

@@ -6,7 +6,7 @@ use super::{Listener, Lives, SimRequest};
 use crate::commands::{Addition, as_json, as_tables, code, holds};
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
 use crate::live::live_from;
-use crate::outcome::{NetworkRow, Verdict};
+use crate::outcome::{FORMAT, NetworkRow, Verdict};
 use crate::output::{note, say, tell};
 use crate::qemu::Ending;
 use crate::session::{Run, Session};
@@ -17,7 +17,7 @@ use diapason_devices::Device;
 use diapason_devices::bridge::slow_bridge;
 use diapason_sim::{CableEnd, Controller, Observer, Options, Trace};
 use diapason_system::{Cable, End, Fault, FaultTarget, Hosts, RunOptions, Socket, System};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Memory of a bridge cable in each direction.
 const CABLE_BYTES: usize = 16 * 1024;
@@ -234,6 +234,9 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
         (request.seeds.is_some(), "--seeds"),
         (request.captures.pcap.is_some(), "--pcap"),
         (request.captures.candump.is_some(), "--candump"),
+        (request.captures.asc.is_some(), "--asc"),
+        (request.captures.blf.is_some(), "--blf"),
+        (request.captures.can_server.is_some(), "--can-server"),
         (request.histogram, "--histogram"),
         (request.svg.is_some(), "--svg"),
     ];
@@ -325,14 +328,21 @@ fn report(json: bool, sessions: &[Named], runs: &[Run], noun: &str) -> Result<u8
     let each = each.map(|(((name, session), run), verdict)| (name, session, run, verdict));
     if json {
         let object = |(name, session, run, verdict): (&String, &Session, &Run, &Verdict)| {
+            let mut named = Map::from_iter([(noun.to_owned(), name.as_str().into())]);
             let mut object = as_json(session, run, verdict, Addition::default());
-            object[noun] = name.as_str().into();
-            object
+            named.extend(object.as_object_mut().map(std::mem::take).unwrap_or_default());
+            Value::Object(named)
         };
         let all_hold = each.clone().all(|(_, session, run, verdict)| holds(session, run, verdict));
         let proved = sessions.iter().all(|(_, session)| session.proved);
         let objects: Value = each.map(object).collect();
-        let all = json!({ "holds": all_hold, "proved": proved, format!("{noun}s"): objects });
+        let all = json!({
+            "format": FORMAT,
+            "result": "run",
+            "holds": all_hold,
+            "proved": proved,
+            format!("{noun}s"): objects,
+        });
         say(&format!("{all:#}"));
     } else {
         for (name, session, run, verdict) in each {

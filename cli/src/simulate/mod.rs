@@ -16,6 +16,7 @@ mod simulation;
 mod usage;
 mod watch;
 
+use crate::can_server::CanServer;
 use crate::capture::Request;
 use crate::commands::{Length, report};
 use crate::describe::describe_any;
@@ -26,7 +27,7 @@ use crate::outcome::{Finding, Outcome, Verdict};
 use crate::output::{note, tell};
 use crate::session::Session;
 use crate::surroundings::{in_sight, simulable};
-use crate::{Failure, Workspace, interrupt, plan, project, words};
+use crate::{Failure, Workspace, can_server, interrupt, plan, project, words};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
 use diapason_core::{Decision, Kernel, ThreadId};
@@ -73,6 +74,7 @@ pub struct SimRequest {
     /// Run so many seeds on all cores, up to the first that breaks a promise.
     #[arg(long, value_name = "N", conflicts_with_all = [
         "trace", "explain", "stages", "json", "histogram", "svg", "pcap", "candump",
+        "asc", "blf", "can_server",
     ])]
     pub search: Option<u64>,
     /// In so many processes [default: one for each core].
@@ -276,6 +278,7 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
         }
         Description::Cores(cores) => return hosts::simulate(request, Several::cores(cores)),
     };
+    can_server::check(&system, &request.captures)?;
     let promised = plan::Plan::of(&system, system.clock_hz);
     plan::cleared(&promised, request.length.unproved())?;
     note(TRUST);
@@ -293,6 +296,7 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let options =
         RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
     let session = Session::planned(promised, built, options, request.length.unproved())?;
+    let session = Session { captures: request.captures.clone(), ..session };
     match request.seeds {
         Some(seeds) => through(request, &session, &asked, seeds),
         None => once(request, &session, &asked, wanted),
@@ -312,7 +316,9 @@ fn once(
     interrupt::await_signals()?;
     let (system, follows) = (&session.system, !session.system.pipes.is_empty());
     let transfers = request.captures.pcap.is_some() || follows;
+    let server = request.captures.can_server.map(CanServer::open).transpose()?;
     let (functions, sights) = in_sight(system, &faults, transfers);
+    server.into_iter().for_each(|server| server.serve(&sights.buses));
     let around = Around { plan: &session.plan, sights: &sights, faults: &faults };
     let messages = follows.then(|| Messages::new(&around, wanted.message));
     how.watched = messages.as_ref().map(Messages::watched).unwrap_or_default();

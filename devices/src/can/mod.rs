@@ -5,11 +5,13 @@
 
 mod alarm;
 mod mishap;
+mod outside;
 mod receiver;
 mod traffic;
 
 pub use alarm::{Alarm, Alarms};
 pub use mishap::Mishap;
+pub use outside::{Outside, Overheard};
 pub use receiver::RECEIPT_ID;
 pub use traffic::{BUSY, Load, Periodic, ReplayError, numbered, replay};
 
@@ -17,6 +19,7 @@ use diapason_abi::Nanos;
 use diapason_can::bus::{Event, EventKind, Health, NodeId, SendRefusal, Setup, Ticket};
 use diapason_can::{BitRate, Bus, Frame};
 use mishap::Plan;
+use outside::Gate;
 use receiver::Receiver;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -51,6 +54,7 @@ struct Segment {
     bus: Bus,
     sources: Vec<(NodeId, Traffic)>,
     receivers: Vec<Receiver>,
+    gate: Option<Gate>,
     /// The plug of each node.
     plugs: Vec<Option<usize>>,
     mailboxes: Vec<Mailbox>,
@@ -91,6 +95,7 @@ impl CanBus {
             bus: Bus::new(rate),
             sources: Vec::new(),
             receivers: Vec::new(),
+            gate: None,
             plugs: Vec::new(),
             mailboxes: Vec::new(),
             record: VecDeque::new(),
@@ -175,6 +180,15 @@ impl CanBus {
         let node = segment.node(receiver::setup(), None);
         segment.receivers.push(Receiver::new(node, turn, seed));
         node
+    }
+
+    /// Lets somebody outside take part through a node of its own, with a meeting each `period`.
+    /// It takes the place of who was connected before.
+    pub fn connect(&self, period: Nanos, outside: Box<dyn Outside>) {
+        self.change(|segment| {
+            let node = segment.node(Gate::setup(), None);
+            segment.gate = Some(Gate::new(&mut segment.bus, node, period, outside));
+        });
     }
 
     /// Lets time pass, also for a bus whose devices are all switched off.
@@ -282,6 +296,7 @@ impl Segment {
     fn next_source(&self) -> Nanos {
         let sources = self.sources.iter().map(|(_, source)| source.next());
         let sources = sources.chain(self.receivers.iter().map(Receiver::next));
+        let sources = sources.chain(self.gate.iter().map(Gate::next));
         sources.fold(self.plan.next(), Nanos::min)
     }
 
@@ -309,14 +324,21 @@ impl Segment {
         for receiver in self.receivers.iter_mut().filter(|receiver| receiver.next() == time) {
             receiver.act(&mut self.bus);
         }
+        if self.gate.as_ref().is_some_and(|gate| gate.next() == time) {
+            self.bus.advance(time);
+            self.deliver();
+            self.gate.iter_mut().for_each(|gate| gate.meet(time, &mut self.bus));
+        }
     }
 
     fn deliver(&mut self) {
         while let Some(event) = self.bus.poll() {
-            if let EventKind::Sent { frame, .. } = event.kind
-                && self.record.len() < self.record_limit
-            {
-                self.record.push_back(Sent { time: event.time, node: event.node, frame });
+            if let EventKind::Sent { frame, ticket } = event.kind {
+                let sent = Sent { time: event.time, node: event.node, frame };
+                if self.record.len() < self.record_limit {
+                    self.record.push_back(sent);
+                }
+                self.gate.iter_mut().for_each(|gate| gate.hear(sent, ticket));
             }
             if matches!(event.kind, EventKind::Received { .. }) {
                 let mut receivers = self.receivers.iter_mut();

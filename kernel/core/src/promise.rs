@@ -3,7 +3,7 @@
 use crate::ids::VcpuId;
 use crate::pool::Id;
 use diapason_abi::Nanos;
-use diapason_abi::archive::{Archive, VcpuKind};
+use diapason_abi::archive::{Archive, NONE, VcpuKind};
 use diapason_costs::Prices;
 use diapason_vcpu::admission::{Load, Overheads, Test};
 
@@ -78,21 +78,26 @@ pub(crate) struct Fees {
     pub switch: Nanos,
     /// The longest path of the kernel.
     pub path: Nanos,
+    /// The longest that an interrupt waits until the kernel takes it.
+    pub late: Nanos,
 }
 
 impl Fees {
     /// Returns the fees that the plan of this description counts.
     pub fn of(archive: &Archive<'_>) -> Fees {
         let header = &archive.header;
-        Fees {
-            interrupt: Nanos(header.interrupt_grace.into()),
-            switch: Nanos(header.switch_grace.into()),
+        let prices = Prices {
             path: Nanos(header.longest_path.into()),
-        }
+            top_half: Nanos(header.interrupt_grace.into()),
+            switch: Nanos(header.switch_grace.into()),
+        };
+        let Prices { path, top_half, switch } = prices;
+        let sources = archive.devices().filter(|device| device.irq != NONE).count() as u64;
+        Fees { interrupt: top_half, switch, path, late: prices.late(sources) }
     }
 
     /// Returns the fees as prices of an admission.
     pub fn prices(&self) -> Prices {
-        Prices { switch: self.switch, path: self.path, ..Prices::KERNEL }
+        Prices { path: self.path, top_half: self.interrupt, switch: self.switch }
     }
 }

@@ -84,7 +84,8 @@ plain! {
         pub back: u64,
         /// By how much the two may be wrong, because two clocks drift.
         pub inexact: u32,
-        pub spare: u32,
+        /// The most frames that were in the pipe and flying at once, since the last report.
+        pub under_way: u32,
         /// Errors the controller saw on its bus.
         pub errors: u32,
         /// Times that the interface lost frames it had received.

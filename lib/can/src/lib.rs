@@ -1,10 +1,10 @@
 //! CAN without hardware and without a clock: frames to the bit, a bus to the bit, and what can be
 //! promised about both.
 //!
-//! [`wire`] says what a frame looks like on the wire and how long it is; [`Bus`] is a bus of
-//! controllers with explicit time; [`response`] and [`mts`] bound what it does; [`candump`] reads
-//! and writes logs, [`dbc`] reads which signals are in frames. The theory and its evidence:
-//! `docs/can.md`.
+//! [`wire`] says what a frame looks like on the wire and how long it is, [`fd`] how long one of CAN
+//! FD is; [`Bus`] is a bus of controllers with explicit time; [`response`] and [`mts`] bound what it
+//! does; [`candump`] reads and writes logs, [`dbc`] reads which signals are in frames,
+//! [`socketcand`] speaks with tools of other hosts. The theory and its evidence: `docs/can.md`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,11 +16,13 @@ pub mod canlib;
 pub mod dbc;
 pub mod decode;
 pub mod exchange;
+pub mod fd;
 pub mod filter;
 pub mod frame;
 pub mod in_order;
 pub mod mts;
 pub mod response;
+pub mod socketcand;
 pub mod timing;
 pub mod wire;
 

@@ -1,4 +1,5 @@
 //! Captures that Wireshark reads: [`pcap`] is the file, [`usb`] and [`can`] are what is in it.
+//! [`asc`] and [`blf`] are logs of CAN buses for other tools, and [`log`] tells them apart.
 //!
 //! Nothing here opens files or has a clock: events go in, bytes come out. [`Order`] puts events
 //! into the order of time that a file wants when they become known in another one.
@@ -7,7 +8,10 @@
 
 extern crate alloc;
 
+pub mod asc;
+pub mod blf;
 pub mod can;
+pub mod log;
 mod order;
 pub mod pcap;
 pub mod usb;

@@ -1,11 +1,9 @@
 //! The kernel's time on a core: one formula.
 //!
-//! The kernel asks it when it reads its archive, with the prices of a machine of 1 ns for each
-//! instruction; the planner asks it with the clock rate of the description. Both pass iterators
-//! over what they have.
+//! The planner asks it with the clock rate of the description, and writes the prices into the
+//! archive. The kernel asks it with those when it reads the archive. Both pass iterators over what
+//! they have.
 
-use crate::grace::{INTERRUPT_GRACE, SWITCH_GRACE};
-use crate::targets::RECORDED_PATH_MAX;
 use diapason_abi::Nanos;
 use diapason_vcpu::admission::Overheads;
 
@@ -21,11 +19,6 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// The kernel's own prices: 1 ns for each instruction, and of an interrupt or a switch the part
-    /// that no budget pays. Only `plan` is told of a slower machine.
-    pub const KERNEL: Prices =
-        Prices { path: Nanos(RECORDED_PATH_MAX), top_half: INTERRUPT_GRACE, switch: SWITCH_GRACE };
-
     /// By how much a budget may be exceeded, which the next replenishment pays: its end is enforced
     /// one path late, and at the start it may already owe the alarm that woke it and the way back
     /// of whom it preempts.
@@ -41,6 +34,16 @@ impl Prices {
     #[inline(always)]
     pub const fn with_early(&self, section: Nanos, devices: u64) -> Nanos {
         Nanos(section.0.saturating_add(self.top_half.0.saturating_mul(devices)))
+    }
+
+    /// Returns the longest that an interrupt waits for the kernel if so many sources interrupt, its
+    /// own among them: behind a path, and behind one interrupt of each other source and of the
+    /// timer, each with a switch.
+    #[must_use]
+    #[inline(always)]
+    pub const fn late(&self, sources: u64) -> Nanos {
+        let each = self.top_half.0.saturating_add(self.switch.0);
+        Nanos(self.path.0.saturating_add(each.saturating_mul(sources)))
     }
 
     /// Returns the demand of a Main VCPU with a list of `replenishments` in each period besides its
@@ -86,5 +89,6 @@ mod tests {
         assert_eq!((found.section, found.overrun), (Nanos(1_020), Nanos(1_110)));
         assert_eq!(found.top_halves, Nanos(10 + 10 + 2 * 3 * 100));
         assert_eq!(prices.switches(8), Nanos(1_600));
+        assert_eq!((prices.late(0), prices.late(2)), (Nanos(1_000), Nanos(1_220)));
     }
 }

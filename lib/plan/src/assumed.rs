@@ -14,6 +14,8 @@ use diapason_system::{Chain, Pipe, SemaphoreKind, Server, System, Way};
 pub struct Assumed {
     /// Instructions of the longest kernel path, and the time that takes (B).
     pub path: (u64, u64),
+    /// The longest that an interrupt waits for the kernel.
+    pub late: Nanos,
     /// Instructions of a top half, and of one that leads to a switch.
     pub top_half: [u64; 2],
     /// One entry for each described VCPU.
@@ -95,8 +97,10 @@ impl Plan {
         vcpus.sort_by_key(|(number, _)| *number);
         let switch = KERNEL.switch_among(system.deadline_queues());
         let interrupts = system.devices.iter().map(|device| device.interrupt);
+        let sources = interrupts.clone().flatten().count() as u64;
         Assumed {
             path: (self.costs.path_instructions(), self.costs.longest_path().0),
+            late: self.costs.late(system.deadline_queues(), sources),
             top_half: [0, switch].map(|switch| KERNEL.top_half + switch),
             vcpus: vcpus.into_iter().map(|(_, assumed)| assumed).collect(),
             intervals: interrupts.map(|interrupt| interrupt?.interval_ns).collect(),

@@ -1,14 +1,22 @@
-//! Clients of cameras: whether they give places back before a camera has none left.
+//! Cameras: whether they are asked for data as often as they have some.
+//!
+//! The bottom half asks a camera for the data of a few intervals, and looks when some have come. If
+//! it looks too seldom, nobody asks the camera meanwhile. Its clients have to give places back
+//! before a camera has none left.
 //!
 //! A camera asks for data in every interval, and each answer needs a place. A client has a place
 //! until it runs and gives it back. If all places are at the client, nobody asks the camera for
 //! data, and its frames come late or never. No interval is missing then, so this is no loss that a
 //! server could count.
 
+use crate::core::Core;
 use crate::human;
-use diapason_contract::camera::{DATA, PLACE, RETURNED};
+use diapason_abi::Nanos;
+use diapason_analysis::server::IoSupply;
+use diapason_contract::camera::{DATA, HOME, PLACE, RETURNED};
 use diapason_contract::settings::{PROGRAM, SERVES};
 use diapason_contract::threads::ServiceKind;
+use diapason_pipe::bill::Service as _;
 use diapason_system::{Diagnostics, Place, Process, Segment, Server, System};
 use diapason_usb::class::uvc::{DEPTH, PLACES};
 
@@ -16,6 +24,40 @@ use diapason_usb::class::uvc::{DEPTH, PLACES};
 const INTERVAL: u64 = 125_000;
 /// The bottom half looks at what came, and at what was given back, so much later at most.
 const LOOKS: u64 = 500_000;
+
+/// Time that what a camera was asked for lasts, in nanoseconds.
+const ASKED: u64 = DEPTH as u64 * INTERVAL;
+
+/// Returns the refusal of a bottom half that may look so late that its cameras are asked for
+/// nothing meanwhile.
+fn seldom(system: &System, core: &Core, server: u16) -> Option<Diagnostics> {
+    let work = system.works.iter().find(|work| work.name == HOME.work)?;
+    let is_its = |number: &u16| {
+        let vcpu = &system.vcpus[usize::from(*number)];
+        vcpu.name == HOME.vcpu && vcpu.allowed >> server & 1 == 1
+    };
+    let place = core.ios.iter().position(is_its)?;
+    let supply = IoSupply::inherited(&core.system, place)?;
+    let (each, name) = (Nanos(work.worst_ns), HOME.vcpu);
+    let looks = core.system.ios[place].wakeups(supply.period());
+    let in_time = Nanos(each.0.saturating_mul(looks)) <= supply.budget();
+    let takes = if in_time { supply.sync(each) } else { supply.any(each) };
+    if takes.0.saturating_add(LOOKS) <= ASKED {
+        return None;
+    }
+    let title = format!("`{name}` may look at its cameras too seldom");
+    let note = format!(
+        "a look may take {}; a camera is asked for the data of {}, and the next look begins up to \
+         {} after the one before",
+        human(takes.0),
+        human(ASKED),
+        human(LOOKS)
+    );
+    let help =
+        format!("write a larger `utilization` for `{name}`, or a shorter work `{}`", HOME.work);
+    let at = Place::Vcpu(core.ios[place]);
+    Some(system.problem(at, [&title, "", &note, &help]))
+}
 
 /// A client of a camera, and the time that the camera's places last.
 struct Client {
@@ -89,15 +131,21 @@ impl Client {
     }
 }
 
-/// Returns the refusals of clients that may stop their camera.
-pub(crate) fn refusals(system: &System) -> impl Iterator<Item = Diagnostics> {
+/// Returns the refusals of clients and of bottom halves that may stop their camera.
+pub(crate) fn refusals<'a>(
+    system: &'a System,
+    core: &'a Core,
+) -> impl Iterator<Item = Diagnostics> + 'a {
     let serves = |process: &Process| {
         let watched = process.setting(SERVES).contains(&(ServiceKind::Cameras as u64));
         process.program == PROGRAM && watched
     };
     let servers = (0..).zip(&system.processes).filter(move |(_, process)| serves(process));
-    let clients = servers.flat_map(|(number, _)| Client::all(system, number));
-    clients.filter_map(|client| client.refusal(system))
+    servers.flat_map(|(number, _)| {
+        let clients = Client::all(system, number).into_iter();
+        let clients = clients.filter_map(|client| client.refusal(system));
+        clients.chain(seldom(system, core, number)).collect::<Vec<Diagnostics>>()
+    })
 }
 
 #[cfg(test)]
@@ -111,7 +159,7 @@ mod tests {
     fn refused(text: &str) -> Option<String> {
         let system = diapason_system::parse("s", text).unwrap_or_else(|wrong| panic!("{wrong}"));
         let plan = Plan::of(&system, system.clock_hz);
-        let refusals: Vec<Diagnostics> = refusals(&system).collect();
+        let refusals: Vec<Diagnostics> = refusals(&system, &plan.core).collect();
         assert_eq!(refusals.is_empty(), plan.holds(), "the plan asks");
         refusals.first().map(Diagnostics::plain)
     }
@@ -131,6 +179,17 @@ mod tests {
         assert!(why.contains("at most `period = \"2750us\"` for `watch`"), "{why}");
         assert_eq!(with("2750us", "600us"), None, "the remedy helps");
         assert!(with("2751us", "600us").is_some());
+    }
+
+    #[test]
+    fn a_bottom_half_that_looks_too_seldom_is_refused() {
+        let with = |worst: &str| {
+            refused(&format!("{EXAMPLE}\n[[work]]\nname = \"usbd.camera\"\nworst = \"{worst}\"\n"))
+        };
+        assert_eq!(with("10us"), None);
+        let why = with("150us").expect("frames would come late");
+        assert!(why.contains("`usb-camera` may look at its cameras too seldom"), "{why}");
+        assert!(why.contains("a camera is asked for the data of 2.000 ms"), "{why}");
     }
 
     #[test]

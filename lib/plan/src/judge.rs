@@ -65,7 +65,7 @@ impl Plan {
         let refused = refused.chain(refusal::of_pipes(self, system));
         let refused = refused.chain(refusals_of_places(&self.tuned, system));
         let refused = refused.chain(chains::refusals(&self.chains, system));
-        let refused = refused.chain(cameras::refusals(system));
+        let refused = refused.chain(cameras::refusals(system, &self.core));
         let refused = refused.chain(can::refusals(system, &self.cans, &self.pipes));
         let refused = refused.chain(can::contradictions(system, &self.cans));
         refused.chain(start::refusals(system)).chain(traffic::refusals(system)).collect()

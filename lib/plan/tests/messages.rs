@@ -78,6 +78,40 @@ fn a_full_bus_is_told_which_rate_or_stretch_would_do() {
     assert!(help.starts_with("all would fit with periods and deadlines of 1"), "{help}");
 }
 
+/// The bits of CAN FD frames count by their two rates, against a calculation by hand.
+#[test]
+fn a_bus_with_frames_of_can_fd_is_planned() {
+    let bus = |more: &str, rate: u32| {
+        let of = |name: &str, bytes: u32, deadline: &str| {
+            format!(
+                "[[message]]\nname = \"{name}\"\nbus = \"body\"\nnode = \"unit\"\nfd = true\n\
+                 bytes = {bytes}\nperiod = \"10ms\"\ndeadline = \"{deadline}\"\n"
+            )
+        };
+        let head = HEAD.replace("as-written", "deadline-monotonic");
+        head.replace("rate = 125000", &format!("rate = {rate}\n{more}"))
+            + &of("short", 8, "1ms")
+            + &of("long", 60, "2ms")
+    };
+    let plan = planned(&bus("data_rate = 2000000", 500_000));
+    assert_eq!(plan.verdict(), Verdict::Holds, "{:?}", wrong(&plan));
+    let messages = &plan.cans[0].messages;
+    // 29 + 2 bits, and 113 of 2 Mbit/s as 29 more; with 64 bytes 678 as 170 more.
+    assert_eq!((messages[0].bits, messages[1].bits), (31 + 29, 31 + 170));
+    let response = |index: usize| match messages[index].outcome {
+        CanOutcome::Response(response) => response.0,
+        ref other => panic!("{other:?}"),
+    };
+    // The short one waits for the long one and the interframe space; the long one for the short.
+    assert_eq!(response(0), (201 + 3 + 60) * 2_000);
+    assert_eq!(response(1), (60 + 3 + 201) * 2_000);
+    // Without a switch the same frames are too long, and no remedy is MTS or a rate above the data's.
+    let slow = planned(&bus("data_rate = 250000", 250_000));
+    let found = wrong(&slow);
+    assert_eq!(slow.verdict(), Verdict::DoesNotHold);
+    assert!(found.iter().all(|(_, help)| !help.contains("mts") && !help.contains("`rate =")));
+}
+
 #[test]
 fn the_best_epoch_leaves_no_less_than_any_other() {
     let chosen = planned(EXAMPLE).cans[0].epochs.clone().unwrap();

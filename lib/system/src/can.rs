@@ -4,6 +4,8 @@
 //! can tell whether all are in time, and which identifiers make them so. Nodes of other people are
 //! declared like the processes of this host.
 
+mod fd;
+
 use crate::carried::Way;
 use crate::declared::{Declared, DeclaredCan, DeclaredMessage, DeclaredPipe, DeclaredUsb};
 use crate::diagnostics::{Problem, Report};
@@ -19,10 +21,9 @@ use crate::usb;
 const TIME_MAX: u64 = 1_000_000_000_000;
 /// Furthest clocks from the common time.
 const CLOCKS_MAX: u64 = 1_000_000;
-/// Bytes of a frame.
-const BYTES_MAX: u64 = 8;
-/// Bit rates of classic CAN.
+/// Bit rates of classic CAN, and of the data of CAN FD.
 const RATES: std::ops::RangeInclusive<u64> = 10_000..=1_000_000;
+const DATA_RATES: std::ops::RangeInclusive<u64> = 10_000..=8_000_000;
 const STANDARD_MAX: u64 = 0x7ff;
 const EXTENDED_MAX: u64 = 0x1fff_ffff;
 const SCHEDULERS: [(&str, CanScheduler); 3] = [
@@ -61,6 +62,8 @@ pub struct CanNetwork {
     pub name: String,
     /// In bits a second.
     pub rate: u32,
+    /// The rate of the data in frames of CAN FD, at least [`CanNetwork::rate`].
+    pub data_rate: u32,
     pub scheduler: CanScheduler,
     /// The length of an epoch under MTS, if the description says.
     pub epoch_ns: Option<u64>,
@@ -89,6 +92,8 @@ pub struct CanMessage {
     pub jitter_ns: u64,
     /// Most bytes of data.
     pub bytes: u8,
+    /// It is a frame of CAN FD.
+    pub fd: bool,
     /// Its class, if the description says.
     pub class: Option<CanClass>,
     /// Its identifier, and whether it is an extended one, if the description says.
@@ -151,6 +156,7 @@ fn can(raw: Raw<'_>, report: &mut Report) -> DeclaredCan {
     let can = DeclaredCan {
         name,
         rate,
+        data_rate: table.number("data_rate", DATA_RATES, ", bits a second"),
         scheduler,
         epoch: table.duration("epoch", 1_000..=TIME_MAX),
         clocks: table.duration("clocks", 0..=CLOCKS_MAX),
@@ -177,7 +183,8 @@ fn message(raw: Raw<'_>, report: &mut Report) -> DeclaredMessage {
         table.needs("node", help);
     }
     let class = table.choice("class", &CLASSES, "");
-    let bytes = table.number("bytes", 0..=BYTES_MAX, " of data");
+    let fd = table.flag("fd").unwrap_or(false);
+    let bytes = table.number("bytes", 0..=fd::BYTES_MAX, " of data");
     table.needs("bytes", "add `bytes = 8`: the most bytes of its data");
     let period = table.duration("period", 1_000..=TIME_MAX);
     let is_due = class.as_ref().is_none_or(|class| class.value != CanClass::NonRealTime);
@@ -195,6 +202,7 @@ fn message(raw: Raw<'_>, report: &mut Report) -> DeclaredMessage {
         node,
         class,
         bytes,
+        fd,
         period,
         deadline: table.duration("deadline", 1_000..=TIME_MAX),
         jitter: table.duration("jitter", 0..=TIME_MAX),
@@ -211,6 +219,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         twice(&declared.cans[..index], can, |can| &can.name, "bus", report);
         interface(declared, can, report);
         schedule(declared, can, report);
+        fd::check(declared, can, report);
         for name in &can.in_order {
             let sends = |message: &&DeclaredMessage| {
                 message.is_on(can) && message.node.as_ref().is_some_and(|it| it.value == name.value)
@@ -228,6 +237,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         twice(before, message, |message| &message.name, "message", report);
         sender(declared, names, message, report);
         times(message, report);
+        fd::length(message, report);
         if let Some(can) = bus_of(declared, message, report) {
             identifier(can, message, before, report);
         }
@@ -446,9 +456,12 @@ pub(crate) fn networks(declared: &Declared) -> Vec<CanNetwork> {
     let network = |can: &DeclaredCan| {
         let plug = can.usb.as_ref().and_then(|usb| declared.plug(&usb.value));
         let channel = u8::try_from(can.channel()).ok()?;
+        let rate = u32::try_from(can.rate.as_ref()?.value).ok()?;
+        let data_rate = can.data_rate.as_ref().and_then(|it| u32::try_from(it.value).ok());
         Some(CanNetwork {
             name: can.name.value.clone(),
-            rate: u32::try_from(can.rate.as_ref()?.value).ok()?,
+            rate,
+            data_rate: data_rate.unwrap_or(rate),
             scheduler: can.scheduler.as_ref()?.value,
             epoch_ns: can.epoch.as_ref().map(|epoch| epoch.value),
             clocks_ns: can.clocks.as_ref().map_or(0, |clocks| clocks.value),
@@ -475,6 +488,7 @@ fn messages(declared: &Declared, can: &DeclaredCan) -> Vec<CanMessage> {
             deadline_ns: if is_due { deadline.or(period_ns) } else { None },
             jitter_ns: message.jitter.as_ref().map_or(0, |jitter| jitter.value),
             bytes: u8::try_from(message.bytes.as_ref()?.value).ok()?,
+            fd: message.fd,
             class: message.class.as_ref().map(|class| class.value),
             id: message
                 .id

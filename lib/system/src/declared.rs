@@ -91,6 +91,7 @@ impl Declared {
 pub(crate) struct DeclaredCan {
     pub name: At<String>,
     pub rate: Option<At<u64>>,
+    pub data_rate: Option<At<u64>>,
     pub scheduler: Option<At<CanScheduler>>,
     pub epoch: Option<At<u64>>,
     pub clocks: Option<At<u64>>,
@@ -124,6 +125,8 @@ pub(crate) struct DeclaredMessage {
     pub node: Option<At<String>>,
     pub class: Option<At<CanClass>>,
     pub bytes: Option<At<u64>>,
+    /// It is a frame of CAN FD.
+    pub fd: bool,
     pub period: Option<At<u64>>,
     pub deadline: Option<At<u64>>,
     pub jitter: Option<At<u64>>,

@@ -18,6 +18,9 @@ const DM: &str = "scheduler = \"deadline-monotonic\"";
 const WRITTEN: &str = "scheduler = \"as-written\"";
 const MTS: &str = "scheduler = \"mts\"\nclocks = \"20us\"";
 const UNIT: &str = "node = \"unit\"";
+const INTERFACE: &str = "[[process]]\nname = \"p\"\npriority = 1\n\
+    [[device]]\nname = \"xhci\"\npci = \"0c0330\"\nsize = \"16K\"\n\
+    [[usb]]\nname = \"i\"\non = \"xhci\"\nmodel = \"usb-can\"\n";
 
 /// One problem, in the line that contains `at`.
 #[track_caller]
@@ -59,6 +62,31 @@ fn what_is_missing_is_named() {
     bad(&(bus(DM) + &message("")), "name = \"speed\"", title, "`process = \"…\"`");
     let text = (bus(DM) + &message(UNIT)).replace("period = \"5ms\"\n", "");
     bad(&text, "name = \"speed\"", "message `speed` has no `period`", "class = \"none\"");
+}
+
+#[test]
+fn frames_of_can_fd_are_read_and_kept_from_what_does_not_know_them() {
+    let long = |more: &str| message(&format!("{UNIT}\n{more}")).replace("bytes = 4", "bytes = 64");
+    let fast = format!("{WRITTEN}\ndata_rate = 2000000");
+    let text = bus(&fast) + &long("fd = true\nid = 5");
+    let system = parse("f", &text).unwrap();
+    let can = &system.cans[0];
+    assert_eq!((can.rate, can.data_rate), (500_000, 2_000_000));
+    assert_eq!((can.messages[0].bytes, can.messages[0].fd), (64, true));
+    let same = parse("f", &(bus(DM) + &long("fd = true"))).unwrap();
+    assert_eq!(same.cans[0].data_rate, 500_000, "without a word the rate is not switched");
+    bad(&(bus(DM) + &long("")), "bytes", "no classic frame has 64 bytes", "add `fd = true`");
+    let text = bus(&format!("{DM}\ndata_rate = 2000000")) + &message(UNIT);
+    bad(&text, "data_rate", "`data_rate` says nothing here", "add `fd = true`");
+    let text = bus(&format!("{DM}\ndata_rate = 250000")) + &long("fd = true");
+    let slower = "the data would be slower than the 500000 bit/s of the rest";
+    bad(&text, "data_rate", slower, "at least `rate`");
+    let text = bus(MTS) + &long("fd = true");
+    let title = "`speed` is a frame of CAN FD under MTS";
+    bad(&text, "name = \"speed\"", title, "another `scheduler`");
+    let text = bus(&format!("{DM}\nusb = \"i\"")) + &long("fd = true") + INTERFACE;
+    let title = "`i` knows no CAN FD, and would destroy its frames";
+    bad(&text, "usb = \"i\"", title, "plan the bus alone");
 }
 
 #[test]

@@ -141,6 +141,7 @@ impl<P: Platform> Client<P> {
     /// with that of the client, who wakes the server only if the pipe was empty: one of the two
     /// sees what the other did.
     pub fn next(&mut self, now: Nanos) -> Option<(Frame, Nanos)> {
+        self.count();
         let departures = &mut self.desk.departures;
         self.roomy &= departures.len().is_ok_and(|waiting| waiting <= ROOMY);
         loop {
@@ -155,6 +156,15 @@ impl<P: Platform> Client<P> {
                 None => (self.report.given_up, self.due) = (self.report.given_up + 1, true),
             }
         }
+    }
+
+    /// Counts the frames that are under way. Between two looks of the server they only become more,
+    /// so no count before one of them goes is missed. The client itself knows later of those that
+    /// went, and would count more.
+    fn count(&mut self) {
+        let waiting = self.desk.departures.len().unwrap_or(0);
+        let under_way = u32::try_from(waiting + self.flying.len()).unwrap_or(u32::MAX);
+        self.report.under_way = self.report.under_way.max(under_way);
     }
 
     /// Notes whether the frame that was written at `written` was queued.
@@ -191,6 +201,9 @@ impl<P: Platform> Client<P> {
 
     /// Takes an event of an interface for its channel, with the time that it took from there.
     pub fn note(&mut self, event: &Event, now: Nanos, back: Delay) {
+        if matches!(event, Event::Acknowledged { .. }) {
+            self.count();
+        }
         let report = &mut self.report;
         match *event {
             Event::Acknowledged { time, outcome, .. } => {
@@ -247,6 +260,7 @@ impl<P: Platform> Client<P> {
             self.due = false;
             (self.report.taking, self.report.moving) = (0, 0);
             (self.report.back, self.report.whole, self.report.inexact) = (0, 0, 0);
+            self.report.under_way = 0;
         }
         core::mem::take(&mut self.wake)
     }

@@ -274,7 +274,6 @@ impl Channel {
                 writing.heard(report);
             }
         }
-        writing.gauge.fill(writing.books.pending());
         if waiting >= REPORTS - REPORTS_KEPT {
             // The server may have kept the last one for want of room.
             writing.wake();
@@ -290,6 +289,7 @@ impl Writing {
         self.books.note(report);
         let (_, through, _) = self.books.counts();
         self.marks.note(&report, through);
+        self.gauge.fill(report.under_way.into());
         let new = u32::try_from(through.saturating_sub(before)).unwrap_or(u32::MAX);
         let times = [report.taking, report.moving, report.back].map(Nanos);
         self.gauge.through(new, times, Nanos(report.whole), Nanos(report.inexact.into()));

@@ -192,6 +192,28 @@ pub(crate) const CAMPAIGNS: &[Campaign] = &[
         },
     },
     Campaign {
+        name: "mts",
+        unit: "workloads on a simulated CAN bus under MTS",
+        usual: 1_000_000,
+        alone: false,
+        share: |_, size, shard| {
+            const TEST: [&str; 8] = [
+                "test",
+                "--quiet",
+                "--release",
+                "-p",
+                "diapason-mts",
+                "--test",
+                "tests",
+                "promised_workloads",
+            ];
+            let line = Line::of(Program::Cargo, TEST)
+                .variable("DIAPASON_MTS_WORKLOADS", shard.part(size.count))
+                .variable("DIAPASON_MTS_SEED", size.seed + shard.index());
+            Ok(vec![line])
+        },
+    },
+    Campaign {
         name: "analysis",
         unit: "attacks on formulas and state machines",
         usual: 0,
@@ -247,7 +269,7 @@ mod tests {
             format!("diapason sim a.toml --faults --search {part} --seed {seed} --jobs 1")
         };
         assert_eq!(["0/3", "1/3", "2/3"].map(of), [said(4, 5), said(3, 9), said(3, 12)]);
-        for name in ["systems", "search", "storm", "usb", "compare"] {
+        for name in ["systems", "search", "storm", "usb", "compare", "mts"] {
             assert!(lines(name, "10/11").is_empty(), "nothing is left for it: {name}");
         }
     }

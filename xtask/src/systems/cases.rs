@@ -163,6 +163,14 @@ const CASES: &[Case] = &[
         "a receiver slower than its bus",
         "1,425 of 4,649 lost, holds",
     ),
+    Case("full-pipe", Held, "a writer is told late of what went", "258 of 256 under way"),
+    Case("many-timers", Held, "11 timers ring before a device's interrupt", "568 of 94 us late"),
+    Case(
+        "seldom-camera",
+        Refused("may look at its cameras too seldom"),
+        "a bottom half of a camera with less budget than its looks need",
+        "a frame 65 ms late, holds",
+    ),
     Case("crowd", RefusedOrHeld, "31 threads and 8 VCPUs come and go at once", "not tried"),
     Case("sems", RefusedOrHeld, "one of 1,024 semaphores is asked for", "6,483 instructions"),
     Case(

@@ -169,16 +169,16 @@ impl Device {
         if self.held { self.next } else { Nanos::FOREVER }
     }
 
-    /// Takes one interrupt that comes at `now`, or came up to `longest` before. Returns whether it
+    /// Takes one interrupt that comes at `now`, or came up to `late` before. Returns whether it
     /// comes too soon. Such an interrupt takes the place of the next one, so that no more than one
     /// for each interval and this one come.
-    pub(crate) fn comes_too_soon(&mut self, now: Nanos, longest: Nanos) -> bool {
+    pub(crate) fn comes_too_soon(&mut self, now: Nanos, late: Nanos) -> bool {
         let interval = Nanos(self.record.interval);
         if interval == Nanos::ZERO {
             return false;
         }
         // The kernel may have been busy when the one before came.
-        let soon = now + longest < self.next;
+        let soon = now + late < self.next;
         self.next = self.next.max(now) + interval;
         soon
     }

@@ -123,7 +123,7 @@ impl Kernel<'_> {
         }
         d.interrupts += 1;
         d.last = now;
-        if d.comes_too_soon(now, self.fees.path) {
+        if d.comes_too_soon(now, self.fees.late) {
             d.held = true;
         }
         if d.record.level || d.held {

@@ -185,7 +185,8 @@ pub(crate) fn contended_turn(system: &System, usb: usize, channel: u8) -> Option
     let is_own = |message: &CanMessage| matches!(message.sender, CanSender::Process(_));
     let bottom = all.clone().filter(|(message, _)| is_own(message));
     let bottom = bottom.filter_map(|(_, name)| fixed(*name)).max();
-    let cost = |message: &CanMessage| rate.time(u64::from(bits(message) + INTERFRAME_BITS));
+    let cost =
+        |message: &CanMessage| rate.time(u64::from(bits(network, message) + INTERFRAME_BITS));
     let own = all.clone().filter(|(message, _)| is_own(message));
     let own = own.map(|(message, _)| cost(message)).max()?;
     let others = || all.clone().filter(|(message, _)| !is_own(message));

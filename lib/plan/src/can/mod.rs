@@ -15,6 +15,7 @@ pub(crate) use remedy::refusals;
 use crate::pipes::Piped;
 use assign::{Assigned, assign};
 use diapason_abi::Nanos;
+use diapason_can::fd::FdLength;
 use diapason_can::in_order::responses_in_order;
 use diapason_can::mts::{
     HighSpeed, MtsRefusal, MtsSet, NoPromise, Tightest, UPDATE_BITS, Unmet, longest_renewal,
@@ -115,17 +116,24 @@ fn refusal(network: &CanNetwork, refused: [String; 2]) -> CanPlan {
     let promise = |message: &CanMessage| CanPromise {
         class: message.class.unwrap_or(CanClass::Low),
         name: None,
-        bits: bits(message),
+        bits: bits(network, message),
         outcome: CanOutcome::NotDue,
     };
     let messages = network.messages.iter().map(promise).collect();
     CanPlan { messages, load_ppm: 0, epochs: None, refused: Some(refused) }
 }
 
-/// Longest frame of a message, whatever its identifier and its content.
-fn bits(message: &CanMessage) -> u32 {
+/// Longest frame of a message, whatever its identifier and its content, in bits of the rate of its
+/// bus.
+fn bits(network: &CanNetwork, message: &CanMessage) -> u32 {
     let extended = message.id.is_some_and(|(_, extended)| extended);
-    wire::worst(extended, message.bytes.into())
+    let bytes = message.bytes.into();
+    match BitRate::new(network.rate) {
+        Ok(rate) if message.fd => {
+            FdLength::worst(extended, bytes).as_nominal(rate, network.data_rate)
+        }
+        _ => wire::worst(extended, bytes),
+    }
 }
 
 fn period(message: &CanMessage) -> Option<Nanos> {
@@ -165,8 +173,12 @@ struct Bus<'a> {
 }
 
 impl Bus<'_> {
+    fn bits(&self, index: usize) -> u32 {
+        bits(self.network, &self.network.messages[index])
+    }
+
     fn frame(&self, message: &CanMessage) -> Nanos {
-        self.rate.time(bits(message).into())
+        self.rate.time(bits(self.network, message).into())
     }
 
     /// Until a message of a process is through, from when it came.
@@ -190,12 +202,13 @@ impl Bus<'_> {
         let Some(CanName::Fixed(id)) = self.assigned.names[index] else { return None };
         let period = period(message)?;
         let deadline = message.deadline_ns.map_or(period, Nanos);
-        Some(Message { id, bits: bits(message), period, jitter, deadline })
+        let bits = bits(self.network, message);
+        Some(Message { id, bits, period, jitter, deadline })
     }
 
     fn load_ppm(&self) -> u64 {
         let load = |message: &CanMessage| {
-            let cost = self.rate.time(u64::from(bits(message) + INTERFRAME_BITS));
+            let cost = self.rate.time(u64::from(bits(self.network, message) + INTERFRAME_BITS));
             message.period_ns.map_or(0, |period| {
                 (u128::from(cost.0) * 1_000_000).div_ceil(u128::from(period.max(1)))
             })
@@ -208,7 +221,7 @@ impl Bus<'_> {
         CanPromise {
             class: self.assigned.classes[index],
             name: self.assigned.names[index],
-            bits: bits(&self.network.messages[index]),
+            bits: self.bits(index),
             outcome,
         }
     }
@@ -224,7 +237,7 @@ impl Bus<'_> {
             }
         }
         let other = (0..count).filter(|index| !numbers.contains(index));
-        let other = other.map(|index| bits(&self.network.messages[index])).max().unwrap_or(0);
+        let other = other.map(|index| self.bits(index)).max().unwrap_or(0);
         let queues: Vec<Option<usize>> = numbers.iter().map(|index| self.queue(*index)).collect();
         let found = responses_in_order(self.rate, &streams, &queues, other);
         let outcome = |index: usize| self.fixed_outcome(index, &numbers, &found);
@@ -319,7 +332,7 @@ impl Bus<'_> {
         let high = numbers(CanClass::High).into_iter().map(|index| {
             let message = &self.network.messages[index];
             HighSpeed {
-                bits: bits(message),
+                bits: self.bits(index),
                 period: period(message).unwrap_or_default(),
                 jitter: Nanos(message.jitter_ns),
                 deadline: message.deadline_ns.map(Nanos).unwrap_or_default(),
@@ -329,9 +342,13 @@ impl Bus<'_> {
         let low = low.into_iter().filter_map(|index| self.fixed_message(index));
         // The frame that tells to renew identifiers if nobody else does has no data.
         let others = numbers(CanClass::NonRealTime).into_iter();
-        let others = others.map(|index| bits(&self.network.messages[index]));
+        let others = others.map(|index| self.bits(index));
         let other = others.chain([wire::worst(false, 0)]).max().unwrap_or(0);
-        let longest = self.network.messages.iter().map(bits).chain([other]).max().unwrap_or(0);
+        let longest = (0..self.network.messages.len())
+            .map(|index| self.bits(index))
+            .chain([other])
+            .max()
+            .unwrap_or(0);
         let clocks = Nanos(self.network.clocks_ns);
         let set = MtsSet {
             rate: self.rate,

@@ -141,16 +141,20 @@ impl Whole<'_> {
     fn rate(&self) -> Option<u32> {
         let faster = RATES.into_iter().filter(|rate| *rate > self.network.rate);
         let own = self.network.interface.is_none();
+        let is_fd = self.network.messages.iter().any(|message| message.fd);
         faster
-            .filter(|_| own)
+            .filter(|rate| own && (!is_fd || *rate <= self.network.data_rate))
             .find(|rate| self.fits(&CanNetwork { rate: *rate, ..self.network.clone() }))
     }
 
     /// Another scheduler under which all fit.
     fn scheduler(&self) -> Option<String> {
         let is_plain = self.network.interface.is_none() && self.network.in_order.is_empty();
+        let is_fd = self.network.messages.iter().any(|message| message.fd);
         let others = [CanScheduler::DeadlineMonotonic, CanScheduler::Mts];
-        let others = others.into_iter().filter(|other| *other != self.network.scheduler);
+        let others = others.into_iter().filter(|other| {
+            *other != self.network.scheduler && !(is_fd && *other == CanScheduler::Mts)
+        });
         let found = others.filter(|_| is_plain).find(|other| {
             let is_mts = *other == CanScheduler::Mts;
             let clocks_ns = if is_mts { CLOCKS } else { 0 };

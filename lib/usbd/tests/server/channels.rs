@@ -158,3 +158,23 @@ fn a_client_that_reads_nothing_is_answered_when_it_reads() {
     assert_eq!(client.last.token, 4 * REPORTS as u32);
     assert_eq!(client.last.phase(), Phase::Open);
 }
+
+/// Room in the pipe and in the interface is all the room there is. A client that counts what it
+/// wrote, and waits to be told what became of it, would count frames that went meanwhile, too.
+#[test]
+fn no_more_frames_are_under_way_than_pipe_and_interface_hold() {
+    let (mut machine, _, mut client) = with_client();
+    client.ask(1, Wanted::Open(USUAL));
+    machine.ask();
+    machine.run(Nanos::from_millis(100));
+    let room = DEPARTURES as u32 + u32::from(Identity::default().outstanding);
+    let mut most = 0;
+    for _ in 0..1_000 {
+        client.write(1, DEPARTURES as u32);
+        machine.ask();
+        machine.run(Nanos::from_micros(70));
+        let told = std::iter::from_fn(|| client.reports.pop()).map(|report| report.under_way);
+        most = told.fold(most, u32::max);
+    }
+    assert_eq!(most, room);
+}

@@ -1,0 +1,116 @@
+//! The plans of everything that a file describes: one system, the cores of one host, or hosts with
+//! the network between them.
+
+use super::{View, json, network};
+use diapason_plan::{NetworkPlan, Plan, Verdict};
+use diapason_system::{Description, Diagnostics, Hosts, System};
+use serde_json::{Map, Value};
+
+/// A described system with its plan, and with its name among others.
+struct Part<'a> {
+    name: String,
+    system: &'a System,
+    plan: Plan,
+}
+
+/// The plans of a description.
+pub(super) struct Whole<'a> {
+    parts: Vec<Part<'a>>,
+    /// The name of a part, if there may be several: `core` or `host`.
+    noun: Option<&'static str>,
+    network: Option<(&'a Hosts, NetworkPlan)>,
+}
+
+impl Whole<'_> {
+    /// Plans a description, at this many instructions a second if that is asked for.
+    pub(super) fn of(description: &Description, clock_hz: Option<u64>) -> Whole<'_> {
+        let part = |name: String, system| {
+            let system: &System = system;
+            Part { name, system, plan: Plan::of(system, clock_hz.unwrap_or(system.clock_hz)) }
+        };
+        match description {
+            Description::One(system) => {
+                Whole { parts: vec![part(String::new(), system)], noun: None, network: None }
+            }
+            Description::Cores(cores) => {
+                let parts = cores.iter().map(|system| part(system.core.to_string(), system));
+                Whole { parts: parts.collect(), noun: Some("core"), network: None }
+            }
+            Description::Several(list) => {
+                let parts = list.hosts.iter().map(|host| part(host.name.clone(), &host.system));
+                let network = Some((list, NetworkPlan::of(list)));
+                Whole { parts: parts.collect(), noun: Some("host"), network }
+            }
+        }
+    }
+
+    /// Returns the verdict: some promise that cannot be kept decides, then some that can.
+    pub(super) fn verdict(&self) -> Verdict {
+        if self.network.as_ref().is_some_and(|(_, network)| !network.holds()) {
+            return Verdict::DoesNotHold;
+        }
+        let each: Vec<Verdict> = self.parts.iter().map(|part| part.plan.verdict()).collect();
+        let first = [Verdict::DoesNotHold, Verdict::Holds].into_iter().find(|it| each.contains(it));
+        first.unwrap_or(Verdict::PromisesNothing)
+    }
+
+    /// Returns everything that is wrong.
+    pub(super) fn findings(&self) -> Vec<Diagnostics> {
+        let of_plans = self.parts.iter().flat_map(|part| &part.plan.findings);
+        let of_network = self.network.iter().flat_map(|(_, network)| &network.findings);
+        of_plans.chain(of_network).cloned().collect()
+    }
+
+    /// Returns the plans for programs.
+    pub(super) fn to_json(&self) -> Value {
+        let object = |part: &Part<'_>| View(&part.plan).to_json(part.system);
+        let Some(noun) = self.noun else { return object(&self.parts[0]) };
+        let each = self.parts.iter().map(|part| {
+            let mut named = Map::from_iter([(noun.to_owned(), part.name.as_str().into())]);
+            named.extend(object(part).as_object_mut().map(std::mem::take).unwrap_or_default());
+            Value::Object(named)
+        });
+        let holds = self.verdict() != Verdict::DoesNotHold;
+        let each = each.collect::<Vec<Value>>();
+        let mut all = json::result(holds, format!("{noun}s"), each);
+        if let Some((hosts, network)) = &self.network {
+            all["network"] = network::to_json(network, hosts);
+        }
+        all
+    }
+
+    /// Returns the plans for people.
+    pub(super) fn render(&self, coloured: bool) -> String {
+        let Some(noun) = self.noun else { return shown(&self.parts[0], coloured) };
+        let of_parts = self
+            .parts
+            .iter()
+            .map(|part| format!("{noun} {}\n\n{}", part.name, shown(part, coloured)));
+        let of_network = self.network.iter().filter(|(hosts, _)| !hosts.cables.is_empty());
+        let of_network = of_network.map(|(hosts, network)| {
+            let findings = findings(&network.findings, coloured);
+            let word =
+                if network.holds() { "forms in every order of power-on" } else { "may not form" };
+            format!("{}{findings}\nnetwork: {word}\n", network::render(network, hosts))
+        });
+        of_parts.chain(of_network).collect::<Vec<String>>().join("\n")
+    }
+}
+
+/// Tables, then what is wrong, then the verdict.
+fn shown(part: &Part<'_>, coloured: bool) -> String {
+    let mut text = View(&part.plan).render(part.system);
+    text += &findings(&part.plan.findings, coloured);
+    let verdict = match part.plan.verdict() {
+        Verdict::Holds => "holds",
+        Verdict::DoesNotHold => "does not hold",
+        Verdict::PromisesNothing => "promises nothing",
+    };
+    text + &format!("\n{}: {verdict}\n", part.system.name)
+}
+
+/// Returns what is wrong, as a compiler says it.
+fn findings(found: &[Diagnostics], coloured: bool) -> String {
+    let shown = |found: &Diagnostics| if coloured { found.coloured() } else { found.plain() };
+    found.iter().map(|found| format!("\n{}\n", shown(found))).collect()
+}
