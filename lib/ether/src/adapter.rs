@@ -34,7 +34,7 @@ pub trait RingMemory {
     fn bus_address(&self, offset: usize) -> u64;
 }
 
-/// Offsets of registers.
+/// The registers that the driver uses, with the names that Intel gives them.
 pub mod register {
     pub const CTRL: usize = 0x0000;
     pub const STATUS: usize = 0x0008;

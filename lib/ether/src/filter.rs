@@ -19,7 +19,7 @@ pub const TCP: u8 = 6;
 /// A program that wants frames, and how many of them it may hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Listener {
-    /// The IP protocol.
+    /// Frames of another protocol of IP are not for it.
     pub protocol: u8,
     /// The address that frames are for: one of this host, or a group.
     pub address: Ipv4Addr,

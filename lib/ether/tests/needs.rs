@@ -194,10 +194,9 @@ fn flood(rate: u64, lazy: bool) -> Flood {
     let mut receivers: Vec<LazyReceiver<'_>> =
         listeners.iter().zip(&inboxes).map(|(l, inbox)| LazyReceiver::new(inbox, l)).collect();
     let mut readers: Vec<SocketReader<'_>> = inboxes[..2].iter().map(SocketReader::new).collect();
-    let (mut seen, mut sent_periodic) = (0, 0);
+    let (mut seen, mut sent_periodic, mut next_period) = (0, 0, 0);
     let (mut budget, mut driver_ns) = (0_i64, 0);
     let step = SECOND / rate;
-    let mut next_period = 0;
     for now in (0..SECOND).step_by(step as usize) {
         let mut ports = vec![6_000];
         if now >= next_period {
