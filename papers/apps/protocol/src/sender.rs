@@ -149,12 +149,12 @@ fn flows() -> Result<(), Errno> {
         time::sleep_until(due);
         if other == due {
             sender.send(2_048, short);
-            other = other + Nanos::from_millis(4);
+            other += Nanos::from_millis(4);
         }
         if next == due {
             sender.shared.sent.store(stamp(), Relaxed);
             sender.send(0, long);
-            next = next + PERIOD;
+            next += PERIOD;
         }
     }
     time::sleep(Nanos::from_millis(5));
