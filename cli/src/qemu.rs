@@ -31,15 +31,34 @@ pub const MEMORY_MIB_MIN: u64 = 64;
 const ARCHIVE: &str = "archive.bin";
 const FLIGHT: &str = "flight.bin";
 
-/// The class of the only devices that QEMU has for a description: USB controllers.
+/// The classes of the devices that QEMU has for a description: USB controllers, and adapters for
+/// Ethernet.
 const CONTROLLERS: u32 = 0x0c_0330;
+const ADAPTERS: u32 = 0x02_0000;
+/// The adapter, an Intel 82574L.
+const ADAPTER: &str = "e1000e";
 
-/// Returns the number of USB controllers to plug in so that the machine has those of `system`: as
-/// many as the highest `instance` says.
+/// An end of the wire outside the machine, in the run's folder. QEMU warns of a wire without one.
+const OUTSIDE: &str = "dgram,id=outside,local.type=unix,local.path=wire,remote.type=unix,\
+                       remote.path=outside";
+
+/// Returns the number of USB controllers to plug in so that the machine has those of `system`.
 #[must_use]
 pub fn controllers(system: &System) -> usize {
+    instances(system, CONTROLLERS)
+}
+
+/// Returns the number of adapters for Ethernet to plug in so that the machine has those of
+/// `system`.
+#[must_use]
+pub fn adapters(system: &System) -> usize {
+    instances(system, ADAPTERS)
+}
+
+/// As many functions of a class as the highest `instance` says.
+fn instances(system: &System, class: u32) -> usize {
     let instances = system.devices.iter().filter_map(|device| match device.location {
-        Location::Pci(function) if function.class == CONTROLLERS => Some(function.instance),
+        Location::Pci(function) if function.class == class => Some(function.instance),
         _ => None,
     });
     instances.max().map_or(0, |highest| usize::from(highest) + 1)
@@ -59,6 +78,8 @@ pub struct Boot<'a> {
     pub inserted: Option<&'a Inserted>,
     /// How many USB controllers the description needs.
     pub controllers: usize,
+    /// How many adapters for Ethernet the description needs. One wire joins them.
+    pub adapters: usize,
     /// USB devices that are plugged into the first controller.
     pub plugged: Vec<Plug>,
     /// The captures that are wanted of them.
@@ -203,6 +224,13 @@ impl Boot<'_> {
         for number in self.bare_controllers() {
             let id = if number == 0 { format!(",id={CONTROLLER}") } else { String::new() };
             command.arg("-device").arg(format!("{}{id}", self.hardware.controller));
+        }
+        for number in 0..self.adapters {
+            command.arg("-netdev").arg(format!("hubport,id=wire{number},hubid=0"));
+            command.arg("-device").arg(format!("{ADAPTER},netdev=wire{number}"));
+        }
+        if self.adapters > 0 {
+            command.args(["-netdev", OUTSIDE, "-netdev", "hubport,id=out,hubid=0,netdev=outside"]);
         }
         command.args(self.hardware.more);
         command.arg("-icount").arg(format!("shift={},sleep=off", self.shift));
@@ -361,12 +389,13 @@ mod tests {
     }
 
     #[test]
-    fn controllers_are_plugged_in_as_often_as_described() {
-        let plugged = |keys: &str| {
+    fn functions_are_plugged_in_as_often_as_described() {
+        let described = |keys: &str| {
             let text =
                 format!("[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n{keys}");
-            controllers(&diapason_system::parse("f", &text).unwrap())
+            diapason_system::parse("f", &text).unwrap()
         };
+        let plugged = |keys: &str| controllers(&described(keys));
         let device = |name: &str, class: &str, rest: &str| {
             format!("[[device]]\nname = \"{name}\"\npci = \"{class}\"\nsize = \"4K\"\n{rest}\n")
         };
@@ -375,6 +404,8 @@ mod tests {
         assert_eq!(plugged(&device("a", "0c0330", "")), 1);
         let two = device("a", "0c0330", "instance = 1") + &device("b", "0c0330", "");
         assert_eq!(plugged(&two), 2);
+        let net = device("net", "020000", "instance = 2");
+        assert_eq!((plugged(&net), adapters(&described(&net))), (0, 3));
     }
 
     #[test]

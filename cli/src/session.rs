@@ -142,6 +142,7 @@ impl Session {
             hardware: self.hardware,
             inserted: self.inserted.as_ref(),
             controllers: qemu::controllers(&self.system),
+            adapters: qemu::adapters(&self.system),
             plugged: plugged::plugs(&self.system),
             captures: self.captures.clone(),
             memory_mib: memory.div_ceil(1 << 20).max(MEMORY_MIB_MIN),

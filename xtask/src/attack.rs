@@ -26,6 +26,7 @@ pub(crate) const CAMPAIGNS: &[Campaign] = &[
     campaign("bus schedules", "diapason-bus", "attack"),
     campaign("hostile USB devices", "diapason-usb", "hostile_devices"),
     campaign("a hostile USB controller", "diapason-usb", "xhci"),
+    campaign("damaged frames on Ethernet", "diapason-ether", "frames"),
     campaign("response times on CAN", "diapason-can", "response"),
     campaign("classes of messages on CAN", "diapason-can", "mts"),
     campaign("nodes with mixed traffic on CAN", "diapason-can", "mts_nodes"),

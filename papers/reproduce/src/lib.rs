@@ -19,6 +19,7 @@ mod linux_twin;
 mod mts;
 mod parallel;
 mod progress;
+mod protocol;
 mod report;
 mod semaphores;
 mod topologies;
@@ -62,7 +63,7 @@ pub enum Effort {
 type Reproduction = fn(Effort, &Progress) -> Result<Report, Failure>;
 
 /// Everything that can be reproduced.
-const ALL: [(&str, Reproduction); 12] = [
+const ALL: [(&str, Reproduction); 14] = [
     ("csd", csd::reproduce),
     ("semaphores", semaphores::reproduce),
     ("decisions", decisions::reproduce),
@@ -70,6 +71,7 @@ const ALL: [(&str, Reproduction); 12] = [
     ("largest-rate", largest_rate::reproduce),
     ("mts", mts::reproduce),
     ("linux-twin", linux_twin::reproduce),
+    ("protocol", protocol::reproduce),
     ("tuned-pipes", tuned_pipes::reproduce),
     ("endpoints", endpoints::reproduce),
     ("topologies", topologies::reproduce),
@@ -175,8 +177,8 @@ mod tests {
         assert_eq!(
             refused.to_string(),
             "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, \
-             largest-rate, mts, linux-twin, tuned-pipes, endpoints, topologies, usb-latency, \
-             usb-throughput, bridging"
+             largest-rate, mts, linux-twin, protocol, tuned-pipes, endpoints, topologies, \
+             usb-latency, usb-throughput, bridging"
         );
         assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
         assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);

@@ -12,7 +12,8 @@ use std::process::ExitCode;
 #[command(name = "diapason reproduce", bin_name = "diapason reproduce", after_help = EXIT_CODES)]
 struct Arguments {
     /// The reproductions to make: csd, semaphores, decisions, fig12, largest-rate, mts,
-    /// linux-twin, tuned-pipes, topologies, usb-latency, usb-throughput [default: everything].
+    /// linux-twin, protocol, tuned-pipes, topologies, usb-latency, usb-throughput
+    /// [default: everything].
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Fewer workloads: seconds instead of minutes.

@@ -1,0 +1,213 @@
+//! The systems that `papers/apps/protocol` measures in, and what it says.
+//!
+//! Two adapters on one wire: `sender` drives the second, and `driver` the first. The threads have
+//! no VCPUs, so nothing but the way of a frame is in the counts.
+
+use crate::boot::{Bench, numbers};
+use diapason::Failure;
+use std::fmt::Write;
+
+/// The way of a received frame, as the programs number it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    Conventional = 0,
+    Lazy = 1,
+    Bypass = 2,
+    TwoCopies = 3,
+}
+
+impl Way {
+    /// All ways, in the order of their numbers.
+    pub const ALL: [Way; 4] = [Way::Conventional, Way::Lazy, Way::Bypass, Way::TwoCopies];
+
+    /// Returns the name of the way in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Way::Conventional => "conventional",
+            Way::Lazy => "lazy",
+            Way::Bypass => "bypass",
+            Way::TwoCopies => "two copies",
+        }
+    }
+}
+
+/// The cost of receiving a message, in instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Cost {
+    /// The bytes of the message; 0: a frame that nobody wants.
+    pub bytes: u64,
+    /// The frames that carry it.
+    pub frames: u64,
+    /// From the interrupt to the return to the interrupted loop.
+    pub instructions: u64,
+    /// Switches of address spaces.
+    pub switches: u64,
+}
+
+/// The cost of receiving a datagram without adapter and kernel, in instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Plain {
+    pub bytes: u64,
+    /// The decision of the filter, without copy.
+    pub filter: u64,
+    /// Filter, bypass and copy.
+    pub bypass: u64,
+    /// Filter, full stack and copy.
+    pub full: u64,
+    /// Full stack and both copies of the conventional way.
+    pub conventional: u64,
+}
+
+/// The programs need less than this.
+const HORIZON_NS: u64 = 3_000_000_000;
+/// Frames to a port that nobody has: the sender sends so many on purpose.
+const UNKNOWN: u64 = 12;
+
+/// Boots a system in which the program `last` says `DONE`, and returns what it said before.
+fn boot(bench: &Bench, name: &str, text: &str) -> Result<Vec<String>, Failure> {
+    let system = diapason_system::parse(name, text)
+        .map_err(|wrong| Failure::Ours(format!("the description of {name}: {wrong}")))?;
+    let mut lines = Vec::new();
+    bench.run(system, HORIZON_NS, &mut |_, text| lines.push(text.to_string()))?;
+    if lines.pop().is_none_or(|last| last != "DONE") {
+        return Err(Failure::Ours(format!("{name} did not finish: {}", lines.join("; "))));
+    }
+    Ok(lines)
+}
+
+/// Returns the cost of each length of messages, and that of a frame that nobody wants.
+pub fn costs(bench: &Bench, way: Way) -> Result<Vec<Cost>, Failure> {
+    let lines = boot(bench, way.name(), &description(way, 0))?;
+    read_costs(&lines, UNKNOWN)
+        .ok_or_else(|| Failure::Ours(format!("{}: {}", way.name(), lines.join("; "))))
+}
+
+/// `RECEIVE bytes frames instructions switches`, then how many frames were discarded.
+fn read_costs(lines: &[String], unknown: u64) -> Option<Vec<Cost>> {
+    let (last, lines) = lines.split_last()?;
+    if numbers(last, "DISCARDED")? != [unknown] {
+        return None;
+    }
+    let cost = |line: &String| match numbers(line, "RECEIVE")?[..] {
+        [bytes, frames, instructions, switches] => {
+            Some(Cost { bytes, frames, instructions, switches })
+        }
+        _ => None,
+    };
+    lines.iter().map(cost).collect()
+}
+
+/// Returns the times between receptions of the more urgent flow, in ns.
+pub fn turns(bench: &Bench, way: Way) -> Result<Vec<u64>, Failure> {
+    let lines = boot(bench, way.name(), &description(way, 1))?;
+    let damaged = || Failure::Ours(format!("{}: {}", way.name(), lines.join("; ")));
+    let (last, rest) = lines.split_last().ok_or_else(damaged)?;
+    if numbers(last, "DISCARDED") != Some(vec![0]) {
+        return Err(damaged());
+    }
+    let turn = |line: &String| numbers(line, "TURN").and_then(|turn| turn.first().copied());
+    rest.iter().map(turn).collect::<Option<Vec<u64>>>().ok_or_else(damaged)
+}
+
+/// Returns the costs without adapter and kernel.
+pub fn plain(bench: &Bench) -> Result<Vec<Plain>, Failure> {
+    let text = "[system]\nname = \"plain\"\n[[process]]\nname = \"plain\"\n\
+                program = \"protocol-plain\"\npriority = 10\nstack = \"64K\"\n";
+    let lines = boot(bench, "plain", text)?;
+    let plain = |line: &String| match numbers(line, "PLAIN")?[..] {
+        [bytes, filter, bypass, full, conventional] => {
+            Some(Plain { bytes, filter, bypass, full, conventional })
+        }
+        _ => None,
+    };
+    let read: Option<Vec<Plain>> = lines.iter().map(plain).collect();
+    read.ok_or_else(|| Failure::Ours(format!("plain: {}", lines.join("; "))))
+}
+
+/// The description. With `flows` the sender is a peer that nothing delays, and sends two periodic
+/// flows; else it is the loop that everything interrupts.
+fn description(way: Way, flows: u8) -> String {
+    let number = way as u8;
+    let mut text = String::from("[system]\nname = \"protocol\"\n");
+    let mut process = |name: &str, program: &str, priority: u8, rest: &str| {
+        let _ = write!(
+            text,
+            "[[process]]\nname = \"{name}\"\nprogram = \"protocol-{program}\"\n\
+             priority = {priority}\nstack = \"32K\"\n{rest}"
+        );
+    };
+    let driver = format!(
+        "events = 1\nuses = [\"nic0\", \"rings0\", \"frames\", \"shared\", \"read-0\", \"read-1\", \
+         \"network\"]\narguments = [{number}]\n"
+    );
+    process("driver", "driver", 50, &driver);
+    for (reader, priority) in [(0, 40), (1, 20)] {
+        let rest = format!(
+            "uses = [\"frames\", \"payloads\", \"shared\", \"read-{reader}\"]\n\
+             arguments = [{number}, {reader}]\n"
+        );
+        process(&format!("reader-{reader}"), "reader", priority, &rest);
+    }
+    if way == Way::Conventional {
+        let rest = "uses = [\"frames\", \"payloads\", \"shared\", \"read-0\", \"read-1\", \
+                    \"network\"]\n";
+        process("stack", "network", 30, rest);
+    }
+    let sender = format!(
+        "counters = true\nuses = [\"nic1\", \"rings1\", \"sends\", \"shared\"]\n\
+         arguments = [{flows}]\n"
+    );
+    process("sender", "sender", if flows == 1 { 60 } else { 10 }, &sender);
+    for (name, rest) in [("nic0", "irqs = 1\ninterval = \"100us\"\n"), ("nic1", "instance = 1\n")] {
+        let _ = write!(
+            text,
+            "[[device]]\nname = \"{name}\"\npci = \"020000\"\nvendor = \"8086:10d3\"\n\
+             size = \"128K\"\n{rest}"
+        );
+    }
+    for (name, size, dma) in [
+        ("rings0", 4, true),
+        ("rings1", 4, true),
+        ("sends", 4, true),
+        ("frames", 256, true),
+        ("payloads", 256, false),
+        ("shared", 8, false),
+    ] {
+        let _ = write!(text, "[[segment]]\nname = \"{name}\"\nsize = \"{size}K\"\ndma = {dma}\n");
+    }
+    for name in ["read-0", "read-1", "network"] {
+        let _ = write!(text, "[[semaphore]]\nname = \"{name}\"\nkind = \"counting\"\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_description_makes_sense() {
+        for way in Way::ALL {
+            for flows in [0, 1] {
+                let text = description(way, flows);
+                let system = diapason_system::parse("protocol", &text);
+                let system = system.unwrap_or_else(|wrong| panic!("{way:?}: {wrong}"));
+                assert_eq!(diapason::qemu::adapters(&system), 2);
+            }
+        }
+    }
+
+    #[test]
+    fn lines_become_costs_and_a_lost_frame_is_noticed() {
+        let lines = |text: &str| text.lines().map(String::from).collect::<Vec<String>>();
+        let good = lines("RECEIVE 32 1 1869 3\nDISCARDED 20");
+        let cost = Cost { bytes: 32, frames: 1, instructions: 1_869, switches: 3 };
+        assert_eq!(read_costs(&good, 20), Some(vec![cost]));
+        assert_eq!(read_costs(&good, 0), None);
+        for bad in ["RECEIVE 32 1 1869 3", "RECEIVE 32 1 1869\nDISCARDED 20", ""] {
+            assert_eq!(read_costs(&lines(bad), 20), None);
+        }
+        assert_eq!(read_costs(&lines("LOST 32 1\nDISCARDED 20"), 20), None);
+    }
+}
