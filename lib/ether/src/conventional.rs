@@ -2,7 +2,7 @@
 //! for, and copies its payload to a buffer of the kernel's kind. The receiver copies it again.
 
 use crate::stack;
-use crate::{Buffers, Discard, FrameCounts, FreeBuffers, Inbox, InboxReader, InboxWriter};
+use crate::{Buffers, Discard, FrameCounts, FrameInbox, FreeBuffers, InboxReader, InboxWriter};
 use crate::{Listener, Post, Posted, UDP};
 use core::net::SocketAddrV4;
 
@@ -28,7 +28,7 @@ impl<'a, const L: usize, const B: usize> NetworkThread<'a, L, B> {
     /// Returns the thread that reads every frame from `frames`, the inbox for the rest of a
     /// [`crate::Demux`] without listeners. So many buffers for payloads belong to it.
     #[must_use]
-    pub fn new(frames: &'a Inbox, buffers: u16) -> NetworkThread<'a, L, B> {
+    pub fn new(frames: &'a FrameInbox, buffers: u16) -> NetworkThread<'a, L, B> {
         NetworkThread {
             frames: InboxReader::new(frames),
             sockets: [const { None }; L],
@@ -39,7 +39,7 @@ impl<'a, const L: usize, const B: usize> NetworkThread<'a, L, B> {
 
     /// Registers a listener with the inbox of its socket, and returns its number; `None` if there
     /// is no room.
-    pub fn listen(&mut self, listener: &Listener, inbox: &'a Inbox) -> Option<u8> {
+    pub fn listen(&mut self, listener: &Listener, inbox: &'a FrameInbox) -> Option<u8> {
         let place = self.sockets.iter().position(Option::is_none)?;
         let writer = InboxWriter::new(inbox, listener.quota);
         *self.sockets.get_mut(place)? = Some((*listener, writer));
@@ -126,7 +126,7 @@ pub struct SocketReader<'a> {
 impl<'a> SocketReader<'a> {
     /// Returns the receiving end of a socket's inbox.
     #[must_use]
-    pub fn new(inbox: &'a Inbox) -> SocketReader<'a> {
+    pub fn new(inbox: &'a FrameInbox) -> SocketReader<'a> {
         SocketReader { inbox: InboxReader::new(inbox), counts: FrameCounts::default() }
     }
 

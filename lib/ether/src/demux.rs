@@ -1,7 +1,9 @@
 //! The driver's side: each received frame goes to one listener's inbox or is discarded, early and
 //! without a copy.
 
-use crate::{Discard, FrameCounts, FreeBuffers, Inbox, InboxWriter, Listener, Listeners, Match};
+use crate::{
+    Discard, FrameCounts, FrameInbox, FreeBuffers, InboxWriter, Listener, Listeners, Match,
+};
 use crate::{Post, filter::ListenerRefusal};
 
 /// The fate of a received frame.
@@ -58,7 +60,11 @@ impl<'a, const L: usize, const B: usize> Demux<'a, L, B> {
     ///
     /// # Errors
     /// If there is no room, another listener has its address, or a value is out of range.
-    pub fn listen(&mut self, listener: &Listener, inbox: &'a Inbox) -> Result<u8, ListenerRefusal> {
+    pub fn listen(
+        &mut self,
+        listener: &Listener,
+        inbox: &'a FrameInbox,
+    ) -> Result<u8, ListenerRefusal> {
         let number = self.vacant()?;
         self.listeners.add(number, listener)?;
         self.open(number, inbox, listener.quota);
@@ -69,7 +75,11 @@ impl<'a, const L: usize, const B: usize> Demux<'a, L, B> {
     ///
     /// # Errors
     /// If there is no room, or the quota is out of range.
-    pub fn listen_to_rest(&mut self, inbox: &'a Inbox, quota: u16) -> Result<u8, ListenerRefusal> {
+    pub fn listen_to_rest(
+        &mut self,
+        inbox: &'a FrameInbox,
+        quota: u16,
+    ) -> Result<u8, ListenerRefusal> {
         if quota == 0 || usize::from(quota) > crate::INBOX_DEPTH {
             return Err(ListenerRefusal::Quota);
         }
@@ -84,7 +94,7 @@ impl<'a, const L: usize, const B: usize> Demux<'a, L, B> {
         place.map(|place| place as u8).ok_or(ListenerRefusal::Full)
     }
 
-    fn open(&mut self, number: u8, inbox: &'a Inbox, quota: u16) {
+    fn open(&mut self, number: u8, inbox: &'a FrameInbox, quota: u16) {
         if let Some(place) = self.inboxes.get_mut(usize::from(number)) {
             *place = Some(InboxWriter::new(inbox, quota));
         }

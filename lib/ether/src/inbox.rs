@@ -15,7 +15,7 @@ const MASK: u32 = INBOX_DEPTH as u32 - 1;
 /// The shared memory of one listener. Zeroed memory is an empty inbox.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Inbox {
+pub struct FrameInbox {
     /// How many posts were written. Only the writer changes it.
     put: AtomicU32,
     /// How many posts the reader has done with. Only the reader changes it.
@@ -23,18 +23,18 @@ pub struct Inbox {
     posts: [AtomicU64; INBOX_DEPTH],
 }
 
-impl Inbox {
+impl FrameInbox {
     /// Returns an empty inbox.
     #[must_use]
-    pub const fn new() -> Inbox {
+    pub const fn new() -> FrameInbox {
         let posts = [const { AtomicU64::new(0) }; INBOX_DEPTH];
-        Inbox { put: AtomicU32::new(0), taken: AtomicU32::new(0), posts }
+        FrameInbox { put: AtomicU32::new(0), taken: AtomicU32::new(0), posts }
     }
 }
 
-impl Default for Inbox {
+impl Default for FrameInbox {
     fn default() -> Self {
-        Inbox::new()
+        FrameInbox::new()
     }
 }
 
@@ -111,7 +111,7 @@ impl<const N: usize> FreeBuffers<N> {
 /// The writing end of an inbox, with the writer's own books.
 #[derive(Debug)]
 pub struct InboxWriter<'a> {
-    inbox: &'a Inbox,
+    inbox: &'a FrameInbox,
     quota: u32,
     put: u32,
     /// How many posts came back to the free buffers.
@@ -124,7 +124,7 @@ pub struct InboxWriter<'a> {
 impl<'a> InboxWriter<'a> {
     /// Returns the writing end of an inbox that is empty. At most `quota` frames wait in it.
     #[must_use]
-    pub fn new(inbox: &'a Inbox, quota: u16) -> InboxWriter<'a> {
+    pub fn new(inbox: &'a FrameInbox, quota: u16) -> InboxWriter<'a> {
         inbox.put.store(0, Relaxed);
         inbox.taken.store(0, Relaxed);
         let quota = u32::from(quota).min(INBOX_DEPTH as u32);
@@ -189,14 +189,14 @@ impl<'a> InboxWriter<'a> {
 /// The reading end of an inbox.
 #[derive(Debug)]
 pub struct InboxReader<'a> {
-    inbox: &'a Inbox,
+    inbox: &'a FrameInbox,
     taken: u32,
 }
 
 impl<'a> InboxReader<'a> {
     /// Returns the reading end of an inbox. It has one.
     #[must_use]
-    pub fn new(inbox: &'a Inbox) -> InboxReader<'a> {
+    pub fn new(inbox: &'a FrameInbox) -> InboxReader<'a> {
         InboxReader { inbox, taken: inbox.taken.load(Relaxed) }
     }
 

@@ -2,7 +2,7 @@
 //! at its priority and on its budget.
 
 use crate::stack;
-use crate::{Buffers, Discard, FrameCounts, Inbox, InboxReader, Listener, Post};
+use crate::{Buffers, Discard, FrameCounts, FrameInbox, InboxReader, Listener, Post};
 use core::net::{Ipv4Addr, SocketAddrV4};
 
 /// The bytes from the payload back to the sender's address, and back to its port.
@@ -32,7 +32,7 @@ pub struct LazyReceiver<'a> {
 impl<'a> LazyReceiver<'a> {
     /// Returns the receiving end of this listener's inbox.
     #[must_use]
-    pub fn new(inbox: &'a Inbox, listener: &Listener) -> LazyReceiver<'a> {
+    pub fn new(inbox: &'a FrameInbox, listener: &Listener) -> LazyReceiver<'a> {
         LazyReceiver {
             inbox: InboxReader::new(inbox),
             address: listener.address,

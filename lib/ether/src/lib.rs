@@ -2,7 +2,7 @@
 //! buffer to the memory of the program that asked for it.
 //!
 //! A driver thread passes each frame to [`Demux`], which matches it at fixed offsets
-//! ([`Listeners`]) and posts its buffer's number to the [`Inbox`] of one program, or discards it
+//! ([`Listeners`]) and posts its buffer's number to the [`FrameInbox`] of one program, or discards it
 //! with a reason. The program takes it with a [`LazyReceiver`], in its own time: the only copy is
 //! made there. A frame that matches exactly bypasses the layers, and any other goes through
 //! [`stack::receive`]. The conventional way is [`NetworkThread`], for comparison: it processes
@@ -28,7 +28,7 @@ pub use conventional::{NetworkThread, SocketBuffers, SocketReader};
 pub use demux::{Demux, Posted};
 pub use discard::{Discard, FrameCounts};
 pub use filter::{Listener, ListenerRefusal, Listeners, Match, TCP, UDP};
-pub use inbox::{Buffers, FreeBuffers, INBOX_DEPTH, Inbox, InboxReader, InboxWriter, Post};
+pub use inbox::{Buffers, FrameInbox, FreeBuffers, INBOX_DEPTH, InboxReader, InboxWriter, Post};
 pub use lazy::{LazyReceiver, Received};
 pub use stack::{Datagram, VlanTag};
 

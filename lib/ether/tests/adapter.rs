@@ -3,7 +3,7 @@
 
 use diapason_ether::adapter::{self, AdapterRegisters, BUFFER_BYTES, Intel82574, RING, RingMemory};
 use diapason_ether::adapter::{RING_BYTES, Taken, register};
-use diapason_ether::{Demux, Discard, Inbox, InboxReader};
+use diapason_ether::{Demux, Discard, FrameInbox, InboxReader};
 use diapason_random::Random;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -169,7 +169,7 @@ fn random_run(seed: u64, keeps: bool) -> (u64, u64) {
     let model = Model::new(keeps);
     let mut nic = started(&model);
     let mut random = Random::new(seed);
-    let inbox = Inbox::default();
+    let inbox = FrameInbox::default();
     let mut demux = Demux::<1, 256>::new(100);
     demux.listen_to_rest(&inbox, 30).unwrap();
     let mut reader = InboxReader::new(&inbox);

@@ -3,7 +3,7 @@
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 use diapason_ether::{
-    Buffers, Demux, Discard, FrameCounts, Inbox, LazyReceiver, Listener, ListenerRefusal,
+    Buffers, Demux, Discard, FrameCounts, FrameInbox, LazyReceiver, Listener, ListenerRefusal,
     NetworkThread, Posted, SocketBuffers, SocketReader, TCP, UdpFrame,
 };
 use diapason_random::Random;
@@ -87,7 +87,7 @@ fn balanced<const L: usize, const B: usize>(
 fn random_run(seed: u64, with_rest: bool) -> FrameCounts {
     const BUFFERS: u16 = 40;
     let mut random = Random::new(seed);
-    let inboxes: [Inbox; 4] = core::array::from_fn(|_| Inbox::default());
+    let inboxes: [FrameInbox; 4] = core::array::from_fn(|_| FrameInbox::default());
     let mut demux = Demux::<4, 64>::new(BUFFERS);
     let listeners = listeners();
     let mut receivers = Vec::new();
@@ -159,7 +159,7 @@ fn counts_add_up_after_every_step() {
 
 #[test]
 fn a_reader_that_takes_more_than_there_was_loses_only_its_own_frames() {
-    let inboxes: [Inbox; 2] = core::array::from_fn(|_| Inbox::default());
+    let inboxes: [FrameInbox; 2] = core::array::from_fn(|_| FrameInbox::default());
     let mut demux = Demux::<2, 16>::new(12);
     demux.listen(&Listener::udp(OWN, 5_000, 4), &inboxes[0]).unwrap();
     let good = Listener::udp(OWN, 5_001, 2);
@@ -190,7 +190,7 @@ fn a_reader_that_takes_more_than_there_was_loses_only_its_own_frames() {
 
 #[test]
 fn a_listener_that_never_reads_holds_its_quota_and_no_more() {
-    let inboxes: [Inbox; 2] = core::array::from_fn(|_| Inbox::default());
+    let inboxes: [FrameInbox; 2] = core::array::from_fn(|_| FrameInbox::default());
     let mut demux = Demux::<2, 16>::new(10);
     demux.listen(&Listener::udp(OWN, 5_000, 4), &inboxes[0]).unwrap();
     let good = Listener::udp(OWN, 5_001, 2);
@@ -220,8 +220,8 @@ fn a_listener_that_never_reads_holds_its_quota_and_no_more() {
 fn the_conventional_way_delivers_the_same() {
     for seed in 0..200 {
         let mut random = Random::new(seed);
-        let lazy_inbox = Inbox::default();
-        let (all, socket) = (Inbox::default(), Inbox::default());
+        let lazy_inbox = FrameInbox::default();
+        let (all, socket) = (FrameInbox::default(), FrameInbox::default());
         let listener = Listener::udp(OWN, 5_000, 100);
         let mut lazy = Demux::<1, 128>::new(120);
         lazy.listen(&listener, &lazy_inbox).unwrap();
@@ -278,7 +278,7 @@ fn a_payload_longer_than_the_buffer_of_a_socket_is_counted() {
             &mut self.0.buffer_mut(number)[..100]
         }
     }
-    let (all, socket) = (Inbox::default(), Inbox::default());
+    let (all, socket) = (FrameInbox::default(), FrameInbox::default());
     let mut demux = Demux::<1, 8>::new(8);
     demux.listen_to_rest(&all, 4).unwrap();
     let mut network = NetworkThread::<1, 8>::new(&all, 2);
@@ -300,10 +300,10 @@ fn a_payload_longer_than_the_buffer_of_a_socket_is_counted() {
 
 #[test]
 fn listeners_that_cannot_be_are_refused() {
-    let inbox = Inbox::default();
+    let inbox = FrameInbox::default();
     let mut demux = Demux::<4, 8>::new(8);
     let good = Listener::udp(OWN, 5_000, 4);
-    let others = [const { Inbox::new() }; 3];
+    let others = [const { FrameInbox::new() }; 3];
     assert_eq!(demux.listen(&good, &inbox), Ok(0));
     assert_eq!(demux.listen(&good, &inbox), Err(ListenerRefusal::Taken));
     let other = |port, quota| Listener::udp(OWN, port, quota);
@@ -322,7 +322,7 @@ fn listeners_that_cannot_be_are_refused() {
 #[test]
 fn the_filter_finds_each_of_many_listeners() {
     let mut random = Random::new(8);
-    let inboxes: Vec<Inbox> = (0..64).map(|_| Inbox::default()).collect();
+    let inboxes: Vec<FrameInbox> = (0..64).map(|_| FrameInbox::default()).collect();
     let mut demux = Demux::<64, 200>::new(200);
     let mut ports: Vec<u16> = Vec::new();
     for inbox in &inboxes {

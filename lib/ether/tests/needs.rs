@@ -4,7 +4,7 @@
 use core::net::{Ipv4Addr, SocketAddrV4};
 use diapason_ether::needs::{DriverService, FlowReading, NeedsRefusal, buffers};
 use diapason_ether::{
-    Buffers, Demux, Discard, FrameCounts, Inbox, LazyReceiver, Listener, NetworkThread,
+    Buffers, Demux, Discard, FrameCounts, FrameInbox, LazyReceiver, Listener, NetworkThread,
     SocketBuffers, SocketReader, UdpFrame,
 };
 use diapason_random::Random;
@@ -88,7 +88,7 @@ fn run(seed: u64, less_quota: u64, less_ring: u64) -> Lost {
     }
     let ring_size = service.ring().unwrap() - less_ring;
     let count = buffers(&service, &[reading]).unwrap();
-    let (periodic, greedy) = (Inbox::default(), Inbox::default());
+    let (periodic, greedy) = (FrameInbox::default(), FrameInbox::default());
     let mut demux = Demux::<2, 512>::new((count + 4) as u16);
     let listener = Listener::udp(OWN, 5_000, (quota - less_quota) as u16);
     demux.listen(&listener, &periodic).unwrap();
@@ -177,7 +177,7 @@ fn accounted(driver: &FrameCounts, parts: &[&FrameCounts]) -> u64 {
 /// Offers `rate` frames a second to a listener that is always behind, beside one of 1 kHz that is
 /// read once a millisecond.
 fn flood(rate: u64, lazy: bool) -> Flood {
-    let inboxes: [Inbox; 3] = core::array::from_fn(|_| Inbox::default());
+    let inboxes: [FrameInbox; 3] = core::array::from_fn(|_| FrameInbox::default());
     let listeners = [Listener::udp(OWN, 5_000, 3), Listener::udp(OWN, 6_000, 32)];
     let mut memory = Memory(vec![[0; 256]; 512]);
     let mut payloads = Memory(vec![[0; 256]; 64]);
@@ -266,7 +266,7 @@ fn a_flood_takes_nothing_from_a_periodic_receiver_but_in_the_conventional_way() 
 
 #[test]
 fn discards_of_a_flood_have_the_name_of_the_quota() {
-    let inbox = Inbox::default();
+    let inbox = FrameInbox::default();
     let mut demux = Demux::<1, 32>::new(16);
     demux.listen(&Listener::udp(OWN, 6_000, 8), &inbox).unwrap();
     let mut memory = Memory(vec![[0; 256]; 16]);

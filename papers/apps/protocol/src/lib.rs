@@ -6,7 +6,7 @@
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use diapason_ether::adapter::{self, AdapterRegisters, BUFFER_BYTES, Intel82574, RingMemory};
-use diapason_ether::{Buffers, Inbox, Listener, SocketBuffers, UdpFrame};
+use diapason_ether::{Buffers, FrameInbox, Listener, SocketBuffers, UdpFrame};
 use diapason_rt::memory::{Dma, Registers, Segment};
 use diapason_rt::{Errno, Nanos, time};
 
@@ -185,7 +185,7 @@ impl SocketBuffers for FramePool {
 #[repr(C)]
 pub struct Common {
     /// The inbox of each listener, and that of the network thread.
-    pub inboxes: [Inbox; 3],
+    pub inboxes: [FrameInbox; 3],
     /// Whether the driver is ready.
     pub ready: AtomicU64,
     /// The payload bytes that each reader received.

@@ -5,7 +5,7 @@
 #![no_main]
 
 use core::hint::black_box;
-use diapason_ether::{Buffers, Demux, Inbox, LazyReceiver, Listeners, NetworkThread};
+use diapason_ether::{Buffers, Demux, FrameInbox, LazyReceiver, Listeners, NetworkThread};
 use diapason_ether::{SocketBuffers, SocketReader};
 use diapason_protocol::{Handling, flow, listener, stamp};
 use diapason_rt::{Arguments, entry, log};
@@ -81,7 +81,7 @@ fn filter(bytes: usize) -> u64 {
 #[inline(never)]
 fn lazy(bytes: usize, way: Handling) -> u64 {
     let mut memory = Memory([[0; 2_048]; COUNT]);
-    let inboxes = [Inbox::default(), Inbox::default()];
+    let inboxes = [FrameInbox::default(), FrameInbox::default()];
     let mut demux = Demux::<8, 16>::new(COUNT as u16);
     for (number, inbox) in inboxes.iter().enumerate() {
         let _ = demux.listen(&listener(number, way), inbox);
@@ -105,7 +105,7 @@ fn lazy(bytes: usize, way: Handling) -> u64 {
 fn conventional(bytes: usize) -> u64 {
     let mut memory = Memory([[0; 2_048]; COUNT]);
     let mut payloads = Memory([[0; 2_048]; COUNT]);
-    let inboxes = [Inbox::default(), Inbox::default(), Inbox::default()];
+    let inboxes = [FrameInbox::default(), FrameInbox::default(), FrameInbox::default()];
     let mut demux = Demux::<8, 16>::new(COUNT as u16);
     let _ = demux.listen_to_rest(&inboxes[2], COUNT as u16);
     let mut network = NetworkThread::<8, 16>::new(&inboxes[2], COUNT as u16);

@@ -6,7 +6,7 @@
 #![no_main]
 
 use core::sync::atomic::Ordering::Relaxed;
-use diapason_ether::{Discard, Inbox, LazyReceiver, SocketReader};
+use diapason_ether::{Discard, FrameInbox, LazyReceiver, SocketReader};
 use diapason_protocol::{Common, FramePool, Handling, listener};
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{Arguments, Errno, Nanos, entry, log};
@@ -55,7 +55,7 @@ impl Reader {
     }
 }
 
-fn conventional(reader: &Reader, inbox: &Inbox, ready: &Semaphore) -> Result<(), Errno> {
+fn conventional(reader: &Reader, inbox: &FrameInbox, ready: &Semaphore) -> Result<(), Errno> {
     let payloads = FramePool::attach("payloads")?;
     let mut socket = SocketReader::new(inbox);
     let mut memory = [0; 1_500];
@@ -68,7 +68,12 @@ fn conventional(reader: &Reader, inbox: &Inbox, ready: &Semaphore) -> Result<(),
     }
 }
 
-fn lazy(reader: &Reader, inbox: &Inbox, ready: &Semaphore, way: Handling) -> Result<(), Errno> {
+fn lazy(
+    reader: &Reader,
+    inbox: &FrameInbox,
+    ready: &Semaphore,
+    way: Handling,
+) -> Result<(), Errno> {
     let frames = FramePool::attach("frames")?;
     let mut receiver = LazyReceiver::new(inbox, &listener(reader.number, way));
     let mut memory = [0; 1_500];
