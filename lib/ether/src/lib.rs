@@ -2,9 +2,9 @@
 //! buffer to the memory of the program that asked for it.
 //!
 //! A driver thread passes each frame to [`Demux`], which matches it at fixed offsets
-//! ([`Listeners`]) and posts its buffer's number to the [`FrameInbox`] of one program, or discards it
-//! with a reason. The program takes it with a [`LazyReceiver`], in its own time: the only copy is
-//! made there. A frame that matches exactly bypasses the layers, and any other goes through
+//! ([`Listeners`]) and posts its buffer's number to the [`FrameInbox`] of one program, or discards
+//! it with a reason. The program takes it with a [`LazyReceiver`], in its own time: the only copy
+//! is made there. A frame that matches exactly bypasses the layers, and any other goes through
 //! [`stack::receive`]. The conventional way is [`NetworkThread`], for comparison: it processes
 //! every frame in one thread, and copies twice. [`needs`] says how many buffers this takes, and
 //! [`adapter`] drives the 82574L.
