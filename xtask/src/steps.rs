@@ -165,8 +165,8 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// November 2026, ends and deletions in stages 6 KB, and short ways of hinted locks and of sleeps
 /// 2,700 bytes; docs/architecture.md has the reasons. Multiboot2 took 800 bytes of boot, and clocks
 /// and controllers of PCs 2,200.
-const RESIDENT_BYTES_RATCHET: u64 = 73_100;
-const BOOT_BYTES_RATCHET: u64 = 28_000;
+const RESIDENT_BYTES_RATCHET: u64 = 73_010;
+const BOOT_BYTES_RATCHET: u64 = 28_050;
 
 /// The kernel's code and constants against their limits.
 fn image_size(built: &Built) -> Result<(), String> {
