@@ -31,8 +31,8 @@ pub const MEMORY_MIB_MIN: u64 = 64;
 const ARCHIVE: &str = "archive.bin";
 const FLIGHT: &str = "flight.bin";
 
-/// The classes of the devices that QEMU has for a description: USB controllers, and adapters for
-/// Ethernet.
+/// The classes of the devices that QEMU has for a description: USB controllers, and adapters of
+/// networks.
 const CONTROLLERS: u32 = 0x0c_0330;
 const ADAPTERS: u32 = 0x02_0000;
 /// The adapter, an Intel 82574L.

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes that are read at once.
 const READ: usize = 4_096;
+/// Reads at one meeting: a client that never stops talking must not keep the run there.
+const READS: usize = 16;
 /// A client that has left so many bytes unread is sent away.
 const UNREAD_MAX: usize = 4 << 20;
 /// Frames wait so long after an answer: python-can takes whatever it reads for the answer.
@@ -59,7 +61,10 @@ impl Client {
     /// Takes in what it says. It is not heard while frames of its own wait.
     pub fn listen(&mut self, buses: &[String]) {
         let mut bytes = [0; READ];
-        while self.is_there && self.frames.is_empty() {
+        for _ in 0..READS {
+            if !self.is_there || !self.frames.is_empty() {
+                return;
+            }
             let count = match self.stream.read(&mut bytes) {
                 Ok(0) => return self.is_there = false,
                 Ok(count) => count,

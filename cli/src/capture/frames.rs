@@ -90,7 +90,7 @@ impl Frames {
         }
     }
 
-    /// Completes the files.
+    /// Writes what is left, and the ends of the files.
     ///
     /// # Errors
     /// If something could not be written.

@@ -1,6 +1,6 @@
 //! Axes: from numbers to places on the paper, with round numbers at the ticks.
 
-use super::{line, text};
+use super::{colour, line, rectangle, text};
 
 /// Where charts leave room: left, top, right, bottom.
 pub const MARGIN: (f64, f64, f64, f64) = (64.0, 36.0, 120.0, 48.0);
@@ -100,6 +100,26 @@ pub fn horizontal(labels: &[(f64, String)], name: &str) -> String {
     drawn + &text((MARGIN.0 + SIZE.0 - MARGIN.2) / 2.0, bottom + 38.0, "middle", name)
 }
 
+/// Where the names of a legend begin, right of the chart.
+const LEGEND: f64 = 32.0;
+/// The most that a character of a legend takes.
+const CHARACTER: f64 = 7.5;
+
+/// Returns the entry of a legend for the series of this number. Its mark shows `hint` under the
+/// pointer.
+pub fn legend(index: usize, name: &str, hint: &str) -> String {
+    let left = SIZE.0 - MARGIN.2;
+    let top = MARGIN.1 + 14.0 + 20.0 * index as f64;
+    rectangle((left + 12.0, top - 6.0), (14.0, 4.0), colour(index), hint)
+        + &text(left + LEGEND, top, "start", name)
+}
+
+/// Returns the width of a picture whose legend has these names.
+pub fn width<'n>(names: impl Iterator<Item = &'n str>) -> f64 {
+    let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
+    SIZE.0.max(SIZE.0 - MARGIN.2 + LEGEND + CHARACTER * longest as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +130,14 @@ mod tests {
         let labels: Vec<String> = axis.ticks().into_iter().map(|tick| axis.label(tick)).collect();
         assert_eq!(labels, ["0.70", "0.75", "0.80", "0.85", "0.90", "0.95", "1.00"]);
         assert!((axis.place(0.7) - 100.0).abs() < 1e-9 && axis.place(1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_long_name_makes_the_picture_wider() {
+        assert_eq!(width(["RM", "EDF"].into_iter()), SIZE.0);
+        let name = "w".repeat(30);
+        let ends = SIZE.0 - MARGIN.2 + LEGEND + 30.0 * CHARACTER;
+        assert_eq!(width(["RM", &name].into_iter()), ends);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A chart of groups of bars.
 
-use super::axis::{Axis, MARGIN, SIZE, horizontal, vertical};
-use super::{colour, document, rectangle, text};
+use super::axis::{self, Axis, MARGIN, SIZE, horizontal, legend, vertical};
+use super::{colour, document, rectangle};
 
 /// The bars of one colour.
 #[derive(Clone, PartialEq, Debug)]
@@ -48,11 +48,10 @@ impl BarChart {
                 let size = (width, (bottom - top).max(0.5));
                 content += &rectangle((left, top), size, colour(index), &hint);
             }
-            let (left, top) = (SIZE.0 - MARGIN.2 + 12.0, MARGIN.1 + 14.0 + 20.0 * index as f64);
-            content += &rectangle((left, top - 9.0), (12.0, 10.0), colour(index), &bars.name);
-            content += &text(left + 20.0, top, "start", &bars.name);
+            content += &legend(index, &bars.name, &bars.name);
         }
-        document(SIZE.0, SIZE.1, &self.title, &content)
+        let names = self.bars.iter().map(|bars| bars.name.as_str());
+        document(axis::width(names), SIZE.1, &self.title, &content)
     }
 }
 

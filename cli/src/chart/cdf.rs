@@ -1,8 +1,8 @@
 //! Distribution functions as a picture: the part of many lengths of time up to each length.
 
-use super::axis::{Axis, MARGIN, SIZE, horizontal, vertical};
+use super::axis::{Axis, MARGIN, SIZE, horizontal, legend, vertical, width};
 use super::histogram::{bound, micros};
-use super::{Distribution, colour, document, rectangle, text};
+use super::{Distribution, colour, document};
 use crate::duration::human;
 
 /// Most steps of a curve: more than a picture has pixels across.
@@ -24,7 +24,7 @@ pub fn svg(title: &str, of: &[Distribution]) -> String {
     if let [one] = of {
         content += &bound(one, &x);
     }
-    document(SIZE.0, SIZE.1, title, &content)
+    document(width(of.iter().map(|one| one.name.as_str())), SIZE.1, title, &content)
 }
 
 fn curve(of: &Distribution, x: &Axis, y: &Axis, index: usize) -> String {
@@ -36,12 +36,10 @@ fn curve(of: &Distribution, x: &Axis, y: &Axis, index: usize) -> String {
         height = top;
     }
     let ink = colour(index);
-    let (left, top) = (SIZE.0 - MARGIN.2 + 12.0, MARGIN.1 + 14.0 + 20.0 * index as f64);
     format!(
         "<polyline points=\"{}\" fill=\"none\" stroke=\"{ink}\" stroke-width=\"2\"/>\n",
         path.join(" ")
-    ) + &rectangle((left, top - 6.0), (14.0, 4.0), ink, &format!("max {}", human(of.max())))
-        + &text(left + 20.0, top, "start", &of.name)
+    ) + &legend(index, &of.name, &format!("max {}", human(of.max())))
 }
 
 /// Values and the part that is no greater, by rising value; the least and the greatest are there.

@@ -1,7 +1,7 @@
 //! A chart of lines through points.
 
-use super::axis::{Axis, MARGIN, SIZE, horizontal, vertical};
-use super::{colour, document, text};
+use super::axis::{Axis, MARGIN, SIZE, horizontal, legend, vertical, width};
+use super::{colour, document};
 
 /// The points of one line.
 #[derive(Clone, PartialEq, Debug)]
@@ -38,7 +38,8 @@ impl LineChart {
         for (index, series) in self.series.iter().enumerate() {
             content += &curve(series, &x, &y, index);
         }
-        document(SIZE.0, SIZE.1, &self.title, &content)
+        let names = self.series.iter().map(|series| series.name.as_str());
+        document(width(names), SIZE.1, &self.title, &content)
     }
 }
 
@@ -58,9 +59,7 @@ fn curve(series: &Series, x: &Axis, y: &Axis, index: usize) -> String {
              <title>{name}: {at} → {value:.4}</title></circle>\n"
         );
     }
-    let (left, top) = (SIZE.0 - MARGIN.2 + 12.0, MARGIN.1 + 14.0 + 20.0 * index as f64);
-    drawn += &super::rectangle((left, top - 6.0), (14.0, 4.0), ink, &series.name);
-    drawn + &text(left + 20.0, top, "start", &series.name)
+    drawn + &legend(index, &series.name, &series.name)
 }
 
 #[cfg(test)]

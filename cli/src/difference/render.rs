@@ -51,7 +51,11 @@ pub(super) fn as_tables(before: &Results, after: &Results, found: &[Difference])
         many => format!("{many} values differ"),
     };
     let verdict = |it: &Results| {
-        let verdict = if it.holds { "holds" } else { "does not hold" };
+        let verdict = match it.holds {
+            true if it.value["promises_nothing"] == true => "promises nothing",
+            true => "holds",
+            false => "does not hold",
+        };
         format!("{} of {} {verdict}", it.kind, it.file)
     };
     text + &format!("{}\n{}\n{count}\n", verdict(before), verdict(after))

@@ -3,6 +3,17 @@
 pub mod junit;
 pub mod sarif;
 
+use serde_json::{Map, Value};
+
+/// Returns the object of one of several, such as a host, with its name first.
+pub(crate) fn named(noun: &str, name: &str, object: Value) -> Value {
+    let mut named = Map::from_iter([(noun.to_owned(), name.into())]);
+    if let Value::Object(fields) = object {
+        named.extend(fields);
+    }
+    Value::Object(named)
+}
+
 /// How a plan is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum PlanFormat {

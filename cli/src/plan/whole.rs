@@ -2,9 +2,10 @@
 //! the network between them.
 
 use super::{View, json, network};
+use crate::formats::named;
 use diapason_plan::{NetworkPlan, Plan, Verdict};
 use diapason_system::{Description, Diagnostics, Hosts, System};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// A described system with its plan, and with its name among others.
 struct Part<'a> {
@@ -65,11 +66,7 @@ impl Whole<'_> {
     pub(super) fn to_json(&self) -> Value {
         let object = |part: &Part<'_>| View(&part.plan).to_json(part.system);
         let Some(noun) = self.noun else { return object(&self.parts[0]) };
-        let each = self.parts.iter().map(|part| {
-            let mut named = Map::from_iter([(noun.to_owned(), part.name.as_str().into())]);
-            named.extend(object(part).as_object_mut().map(std::mem::take).unwrap_or_default());
-            Value::Object(named)
-        });
+        let each = self.parts.iter().map(|part| named(noun, &part.name, object(part)));
         let holds = self.verdict() != Verdict::DoesNotHold;
         let each = each.collect::<Vec<Value>>();
         let mut all = json::result(holds, format!("{noun}s"), each);

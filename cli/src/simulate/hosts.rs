@@ -5,6 +5,7 @@ use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with
 use super::{Listener, Lives, SimRequest};
 use crate::commands::{Addition, as_json, as_tables, code, holds};
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
+use crate::formats::named;
 use crate::live::live_from;
 use crate::outcome::{FORMAT, NetworkRow, Verdict};
 use crate::output::{note, say, tell};
@@ -17,7 +18,7 @@ use diapason_devices::Device;
 use diapason_devices::bridge::slow_bridge;
 use diapason_sim::{CableEnd, Controller, Observer, Options, Trace};
 use diapason_system::{Cable, End, Fault, FaultTarget, Hosts, RunOptions, Socket, System};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Memory of a bridge cable in each direction.
 const CABLE_BYTES: usize = 16 * 1024;
@@ -328,10 +329,7 @@ fn report(json: bool, sessions: &[Named], runs: &[Run], noun: &str) -> Result<u8
     let each = each.map(|(((name, session), run), verdict)| (name, session, run, verdict));
     if json {
         let object = |(name, session, run, verdict): (&String, &Session, &Run, &Verdict)| {
-            let mut named = Map::from_iter([(noun.to_owned(), name.as_str().into())]);
-            let mut object = as_json(session, run, verdict, Addition::default());
-            named.extend(object.as_object_mut().map(std::mem::take).unwrap_or_default());
-            Value::Object(named)
+            named(noun, name, as_json(session, run, verdict, Addition::default()))
         };
         let all_hold = each.clone().all(|(_, session, run, verdict)| holds(session, run, verdict));
         let proved = sessions.iter().all(|(_, session)| session.proved);

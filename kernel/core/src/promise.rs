@@ -70,7 +70,7 @@ impl Promise {
 }
 
 /// The costs of kernel entries for the VCPUs that cause them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Fees {
     /// An alarm that lets who is interrupted go on.
     pub interrupt: Nanos,

@@ -28,12 +28,7 @@ impl Kernel<'_> {
     /// This is a machine whose kernel takes no time: nobody pays for it.
     #[cfg(any(test, feature = "host"))]
     pub fn takes_no_time(&mut self) {
-        self.fees = crate::promise::Fees {
-            interrupt: Nanos::ZERO,
-            switch: Nanos::ZERO,
-            path: Nanos::ZERO,
-            late: Nanos::ZERO,
-        };
+        self.fees = crate::promise::Fees::default();
     }
 
     /// The group of a thread's alarms.

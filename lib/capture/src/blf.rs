@@ -3,7 +3,7 @@
 //! A file is a header of 144 bytes and containers, most of them compressed by zlib. Their contents
 //! together are one sequence of objects, which may go on from one container to the next. Objects
 //! about anything but CAN frames and errors are passed over. There is no public specification:
-//! `tests/blf.rs` compares with python-can, where it is installed.
+//! `tests/python_can.rs` compares with python-can, where it is installed.
 
 use crate::log::{BUS_ERROR, LogEntry};
 use alloc::vec::Vec;

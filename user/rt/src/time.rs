@@ -3,7 +3,7 @@
 use crate::hint::Hint;
 use crate::sys::call2;
 use core::arch::asm;
-use diapason_abi::{CallNumber, Nanos};
+use diapason_abi::{CallNumber, Key, Nanos};
 
 /// Returns the nanoseconds since boot.
 #[must_use]
@@ -46,10 +46,16 @@ pub fn burn(span: Nanos) {
 /// doing it; the simulator charges the time the description gives.
 #[inline(always)]
 pub fn work<R>(name: &str, body: impl FnOnce() -> R) -> R {
+    work_of(Key::new(name), body)
+}
+
+/// Declares work by the key of its name, as [`work`] does. To make a key of a name that the
+/// compiler does not know takes hundreds of instructions, so it is made once.
+#[inline(always)]
+pub fn work_of<R>(key: Key, body: impl FnOnce() -> R) -> R {
     let result = body();
-    let key = diapason_abi::Key::new(name).0;
     // SAFETY: the stub does nothing on the metal.
-    unsafe { asm!("call __dia_work", in("rdi") key, clobber_abi("C")) }
+    unsafe { asm!("call __dia_work", in("rdi") key.0, clobber_abi("C")) }
     result
 }
 

@@ -43,6 +43,13 @@ impl Line {
         Line { program, arguments, variables: Vec::new() }
     }
 
+    /// Returns the line that runs the tests of a package in one of its files whose names have a
+    /// part in common.
+    fn of_test(package: &str, file: &str, name: &str) -> Line {
+        let release = ["test", "--quiet", "--release", "-p", package, "--test", file, name];
+        Line::of(Program::Cargo, release)
+    }
+
     fn with(mut self, option: &str, value: impl ToString) -> Line {
         self.arguments.extend([String::from(option), value.to_string()]);
         self
@@ -153,17 +160,7 @@ pub(crate) const CAMPAIGNS: &[Campaign] = &[
         usual: 200_000_000,
         alone: false,
         share: |_, size, shard| {
-            const TEST: [&str; 8] = [
-                "test",
-                "--quiet",
-                "--release",
-                "-p",
-                "diapason-core",
-                "--test",
-                "storm",
-                "nothing",
-            ];
-            let line = Line::of(Program::Cargo, TEST)
+            let line = Line::of_test("diapason-core", "storm", "nothing")
                 .variable(storm::HOST_CALLS, shard.part(size.count))
                 .variable(storm::HOST_SEED, size.seed + shard.index());
             Ok(vec![line])
@@ -197,17 +194,7 @@ pub(crate) const CAMPAIGNS: &[Campaign] = &[
         usual: 1_000_000,
         alone: false,
         share: |_, size, shard| {
-            const TEST: [&str; 8] = [
-                "test",
-                "--quiet",
-                "--release",
-                "-p",
-                "diapason-mts",
-                "--test",
-                "tests",
-                "promised_workloads",
-            ];
-            let line = Line::of(Program::Cargo, TEST)
+            let line = Line::of_test("diapason-mts", "tests", "promised_workloads")
                 .variable("DIAPASON_MTS_WORKLOADS", shard.part(size.count))
                 .variable("DIAPASON_MTS_SEED", size.seed + shard.index());
             Ok(vec![line])

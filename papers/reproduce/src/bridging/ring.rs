@@ -100,7 +100,7 @@ fn table(laps: &Distribution, megabits: f64) -> String {
     table.row(cells(["USB, Diapason", &format!("{megabits:.2}"), &least, &mean, &most]));
     let wired = |ns: u64| format!("{:.2}", (ns + over_ethernet()) as f64 / 1_000.0);
     let [least, mean, most] = [laps.min(), laps.mean(), laps.max()].map(wired);
-    table.row(cells(["Ethernet, the same software", "-", &least, &mean, &most]));
+    table.row(cells(["Ethernet, calculated for the same software", "-", &least, &mean, &most]));
     table.row(cells(["USB, Quest [Bridging]", "221.00", "999", "1,091", "1,100"]));
     table.row(cells(["USB, Linux [Bridging]", "112.71", "884", "1,214", "1,217"]));
     table.row(cells(["Ethernet, Linux [Bridging]", "195.08", "1,429", "1,614", "1,800"]));

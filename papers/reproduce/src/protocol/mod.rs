@@ -226,11 +226,12 @@ fn lengths(all: &All, shown: RangeInclusive<u64>, ways: &[Way]) -> LineChart {
 }
 
 fn timeline(title: &str, turns: &[u64]) -> LineChart {
-    let points = turns.iter().enumerate().map(|(number, turn)| (number as f64, *turn as f64));
+    let late = |turn: &u64| *turn as f64 - PERIOD_NS as f64;
+    let points = turns.iter().enumerate().map(|(number, turn)| (number as f64, late(turn)));
     LineChart {
         title: title.into(),
         x: "reception".into(),
-        y: "ns since the one before".into(),
+        y: "ns from its period".into(),
         series: vec![Series { name: "1 kB every 1.5 ms".into(), points: points.collect() }],
     }
 }

@@ -18,6 +18,7 @@ mod tune;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use diapason_abi::Key;
 use diapason_contract::settings::Saying;
 use diapason_contract::threads::{self, Home};
 use diapason_contract::{link, needs};
@@ -88,24 +89,24 @@ struct Half {
     works: Works,
 }
 
-/// The simulator's names for the work of a branch: whenever a thread attends to it, and for each
-/// message.
+/// The keys of a branch's works: whenever a thread attends to it, and for each message.
 #[derive(Clone, Copy)]
 struct Works {
-    work: &'static str,
-    each: &'static str,
+    work: Key,
+    each: Option<Key>,
 }
 
 impl Works {
-    const fn of(home: &Home) -> Works {
-        Works { work: home.work, each: home.each }
+    fn of(home: &Home) -> Works {
+        let each = (!home.each.is_empty()).then(|| Key::new(home.each));
+        Works { work: Key::new(home.work), each }
     }
 
     /// Attends to a branch.
     fn attend(self, branch: &mut Branch<Ground>, cause: Cause, now: Nanos) -> Attended {
-        let attended = time::work(self.work, || branch.attend(cause, now));
-        if !self.each.is_empty() {
-            (0..attended.messages).for_each(|_| time::work(self.each, || ()));
+        let attended = time::work_of(self.work, || branch.attend(cause, now));
+        if let Some(each) = self.each {
+            (0..attended.messages).for_each(|_| time::work_of(each, || ()));
         }
         attended
     }
