@@ -37,7 +37,9 @@ pub(crate) fn shape(declared: &Declared, pipe: &DeclaredPipe) -> MessageShape {
 /// Checks a pipe against the endpoint of its device.
 pub(crate) fn check(declared: &Declared, pipe: &DeclaredPipe, report: &mut Report) {
     let Some((usb, source)) = plugged(declared, pipe.usb.as_ref()) else {
-        for at in [&pipe.bytes, &pipe.stamp].into_iter().flatten() {
+        // A device that is not there is reported elsewhere.
+        let known = pipe.usb.as_ref().is_some_and(|usb| declared.plug(&usb.value).is_some());
+        for at in [&pipe.bytes, &pipe.stamp].into_iter().flatten().filter(|_| known) {
             let help = "remove the key: messages of a CAN interface are frames, which bear times";
             report.push(Problem::new(&at.span, "a pipe whose messages have their shape", help));
         }
