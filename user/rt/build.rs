@@ -1,0 +1,8 @@
+//! Makes cargo link programs again when their linker script changes.
+//!
+//! The script reaches the linker as a flag (`cli/src/metal.rs`), and cargo does not look into the
+//! files that flags name.
+
+fn main() {
+    println!("cargo:rerun-if-changed=program.ld");
+}
