@@ -44,9 +44,13 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
 /// Runs the steps that need the debugger, if their names contain `part`.
 fn debugger_steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Path, &Built) -> Result<(), String>;
-    const CHECKS: [(&str, Check); 2] = [
+    const CHECKS: [(&str, Check); 3] = [
         ("gdb stops at kernel and program", gdb::check),
         ("a machine check is told with its bank", gdb::break_hardware),
+        (
+            "registers that a loader or a program left do not reach the kernel",
+            gdb::registers::check,
+        ),
     ];
     let system = workspace.root().join(crate::ENGINE);
     for (name, check) in CHECKS.into_iter().filter(|(name, _)| name.contains(part)) {

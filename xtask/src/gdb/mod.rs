@@ -3,6 +3,8 @@
 //! GDB starts the emulator itself and talks to it through a pipe. So an interrupt from the
 //! keyboard stops the system and not the emulator, and the emulator ends with the debugger.
 
+pub mod registers;
+
 use diapason::describe::describe;
 use diapason::failure::HOLDS;
 use diapason::image::Image;
@@ -144,6 +146,8 @@ impl Debugged {
     /// then `more`.
     fn write_script(&self, more: &str) -> Result<std::path::PathBuf, Failure> {
         let mut script = String::from("set confirm off\nset pagination off\n");
+        // A busy host takes longer to start the emulator than the two seconds of GDB's default.
+        script += "set remotetimeout 60\n";
         script += &format!("file {}\n", self.session.built.kernel.display());
         for (index, path) in self.program_files()? {
             let base = layout::base(index);
