@@ -26,7 +26,7 @@ pub mod compile;
 pub mod console;
 pub mod create;
 pub mod describe;
-mod difference;
+pub mod difference;
 #[cfg(test)]
 mod documented;
 pub mod duration;

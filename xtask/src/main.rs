@@ -21,6 +21,7 @@ mod package;
 mod qemu_tests;
 mod reproductions;
 mod simulator;
+mod since;
 mod speed;
 mod steps;
 mod storm;
@@ -125,6 +126,11 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
+    /// What differs from another commit in verdicts, bounds, costs, sizes, counts and traces.
+    Since {
+        #[command(flatten)]
+        asked: since::Asked,
+    },
     /// Show where the bytes of the linked kernel are.
     Areas,
     /// Count the longest kernel paths in QEMU, for the simulator's table of costs.
@@ -201,6 +207,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Campaign { asked } => campaign::command(workspace, &asked),
         Command::Compare { sets, seed } => compare::command(workspace, sets, seed),
         Command::Usb { cycles, hostile, seed } => usb::command(workspace, cycles, hostile, seed),
+        Command::Since { asked } => since::command(workspace, &asked),
         Command::Areas => areas::command(workspace),
         Command::Costs => costs::command(workspace),
         Command::Speed { horizon, runs } => speed::command(workspace, horizon, runs),

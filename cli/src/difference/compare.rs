@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// One value that differs. A side that lacks it has none.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Difference {
+pub struct Difference {
     /// Keys of objects and names of elements, from the outside.
     pub path: Vec<String>,
     pub before: Option<Value>,
@@ -14,7 +14,8 @@ pub(super) struct Difference {
 }
 
 /// Returns all differences, in the order of the first value, then what only the second one has.
-pub(super) fn differences(before: &Value, after: &Value) -> Vec<Difference> {
+#[must_use]
+pub fn differences(before: &Value, after: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     compare(&mut Vec::new(), Some(before), Some(after), &mut found);
     found

@@ -8,7 +8,8 @@ mod results;
 use crate::Failure;
 use crate::failure::{BROKEN, HOLDS};
 use crate::output::write;
-use compare::differences;
+pub use compare::{Difference, differences};
+pub use render::cells;
 use results::Results;
 use std::path::PathBuf;
 

@@ -38,10 +38,10 @@ pub(super) fn as_tables(before: &Results, after: &Results, found: &[Difference])
     let (whole, parts): (Vec<&Difference>, Vec<&Difference>) =
         shown.iter().copied().partition(|it| it.path.len() <= 1);
     let parts = parts.chunk_by(|a, b| a.path[0] == b.path[0]).map(|part| {
-        let rows = part.iter().map(|it| row(it, &it.path[1..]));
+        let rows = part.iter().map(|it| cells(it, &it.path[1..]));
         table(&words(&part[0].path[0]), rows.collect())
     });
-    let whole = table("the whole", whole.iter().map(|it| row(it, &it.path)).collect());
+    let whole = table("the whole", whole.iter().map(|it| cells(it, &it.path)).collect());
     for table in [whole].into_iter().chain(parts).filter(|table| !table.is_empty()) {
         text += &format!("{table}\n");
     }
@@ -78,9 +78,10 @@ fn table(part: &str, rows: Vec<Vec<String>>) -> String {
     table.render()
 }
 
-/// Returns a difference as cells. `within` is its place in its part; keys of lists add nothing to
-/// the names of their elements.
-fn row(it: &Difference, within: &[String]) -> Vec<String> {
+/// Returns a difference as four cells: its name, both sides, and the change in percent. `within` is
+/// its place in its part; keys of lists add nothing to the names of their elements.
+#[must_use]
+pub fn cells(it: &Difference, within: &[String]) -> Vec<String> {
     let keys = within.iter().map(String::as_str).filter(|key| !matches!(*key, "items" | "ns"));
     let name = keys.map(words).collect::<Vec<String>>().join(", ");
     vec![name, side(it, it.before.as_ref()), side(it, it.after.as_ref()), change(it)]

@@ -144,6 +144,8 @@ pub(crate) struct DrawnOutput {
 pub(crate) enum Gadget {
     /// 512 bytes every 2.5 ms.
     Sensor,
+    /// The same sensor with a pipe from it.
+    Samples(DrawnSamples),
     /// Ten keys a second.
     Keyboard,
     /// A disk whose client writes and reads without a pause; work of its bottom half in
@@ -153,6 +155,23 @@ pub(crate) enum Gadget {
     Camera(u64),
     /// A network whose other end answers echoes; work of its bottom half in microseconds.
     Network(u64),
+}
+
+/// A pipe from a sensor to a reader of the program `sensor-pipe`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct DrawnSamples {
+    /// Longest work of the bottom half that fetches a packet, in microseconds.
+    pub half: u64,
+    /// Percent of the processor that the bottom half has.
+    pub share: u64,
+    /// The declared time of the reader for a packet, in nanoseconds.
+    pub work: u64,
+    /// The time that its check of a packet really takes.
+    pub takes: u64,
+    /// The budget of its VCPU.
+    pub server: Budget,
+    /// Length of the VCPU's list.
+    pub replenishments: u64,
 }
 
 /// A seat with a program that misbehaves in it.
@@ -195,6 +214,14 @@ pub const TRAFFIC: [u64; 5] = [470, 400, 1_400, 1_570, 3_200];
 
 /// Messages a second that a receiver on a bus takes at least.
 pub const TURNS: u64 = 3_053;
+
+/// Returns the pipes from sensors among devices.
+pub fn samples(classes: &mut [Gadget]) -> impl Iterator<Item = &mut DrawnSamples> {
+    classes.iter_mut().filter_map(|class| match class {
+        Gadget::Samples(samples) => Some(samples),
+        _ => None,
+    })
+}
 
 impl Drawn {
     /// Returns how many cores it has: the second one is there if something runs on it.

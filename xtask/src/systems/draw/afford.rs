@@ -2,7 +2,7 @@
 //! that is refused by one rule, and such a system shows nothing of all others.
 
 use super::PERIODS;
-use crate::systems::drawn::{Budget, Drawn, DrawnTask, Interface, Onward, Perch, SECOND};
+use crate::systems::drawn::{Budget, Drawn, DrawnTask, Interface, Onward, Perch, SECOND, samples};
 use diapason_random::Random;
 
 /// Longest period that a budget is given, in nanoseconds.
@@ -78,10 +78,13 @@ pub fn afford(random: &mut Random, drawn: &mut Drawn, why: &str) -> bool {
 fn grant(random: &mut Random, can: &mut Interface) {
     if can.share < 45 && random.one_in(2) {
         can.share += 6;
+        samples(&mut can.classes).for_each(|samples| samples.share += 6);
         return;
     }
     can.stretch = (can.stretch * 2).min(STRETCH_MAX);
+    let sampled = samples(&mut can.classes).map(|samples| &mut samples.server);
     let readers = can.pipes.iter_mut().chain(&mut can.second).map(|pipe| &mut pipe.server);
+    let readers = readers.chain(sampled);
     for server in readers.chain(can.outputs.iter_mut().map(|output| &mut output.server)) {
         if server.period * 2 <= GRANTED_MAX {
             (server.budget, server.period) = (server.budget * 2, server.period * 2);
@@ -126,6 +129,9 @@ fn seat(can: &mut Interface, name: &str, wanted: u64) {
     let (read, written): (Option<u64>, Option<u64>) = (channel("read-"), channel("write-"));
     if name == "usb-manage" {
         return can.manage.hold(wanted);
+    }
+    if let (Some(samples), "use-sensor") = (samples(&mut can.classes).next(), name) {
+        return samples.server.hold(wanted);
     }
     if name.starts_with("use-") || name == "usb-tune" || name == "hostile-main" {
         can.stretch = (can.stretch * 2).min(STRETCH_MAX);

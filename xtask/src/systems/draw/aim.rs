@@ -3,7 +3,9 @@
 //! loosened until it is admitted, and then tightened as long as it still is.
 
 use super::afford::afford;
-use crate::systems::drawn::{Budget, Drawn, Interface, Onward, Perch, Queues};
+use crate::systems::drawn::{
+    Budget, Drawn, DrawnSamples, Interface, Onward, Perch, Queues, samples,
+};
 use diapason_random::Random;
 
 /// Most steps towards a system that is admitted.
@@ -53,10 +55,12 @@ impl Budget {
 
 /// Returns the VCPUs of the server's first thread, of readers, of writers and of chains.
 fn seats(can: &mut Interface) -> Vec<&mut Budget> {
-    let mut all = vec![&mut can.manage];
-    all.extend(can.outputs.iter_mut().map(|output| &mut output.server));
-    all.extend(can.second.iter_mut().map(|pipe| &mut pipe.server));
-    for pipe in &mut can.pipes {
+    let Interface { manage, outputs, second, pipes, classes, .. } = can;
+    let mut all = vec![manage];
+    all.extend(outputs.iter_mut().map(|output| &mut output.server));
+    all.extend(second.iter_mut().map(|pipe| &mut pipe.server));
+    all.extend(samples(classes).map(|samples| &mut samples.server));
+    for pipe in pipes {
         all.push(&mut pipe.server);
         match &mut pipe.chain {
             None => {}
@@ -65,6 +69,13 @@ fn seats(can: &mut Interface) -> Vec<&mut Budget> {
         }
     }
     all
+}
+
+impl DrawnSamples {
+    /// Lets its reader take so many eighths of what it took.
+    fn work(&mut self, eighths: u64) {
+        (self.work, self.takes) = (scale(self.work, eighths), scale(self.takes, eighths));
+    }
 }
 
 /// Removes one, if there is any.
@@ -178,13 +189,23 @@ fn loosen_can(random: &mut Random, can: &mut Interface) {
         1 if can.pipes.len() > 1 => drop_one(random, &mut can.pipes),
         2 => drop_one(random, &mut can.outputs),
         3 => (can.tuned, can.second) = (false, None),
-        4 => can.works = scale(can.works, 5),
-        5 => can.share = (can.share + 8).min(60),
+        4 => {
+            can.works = scale(can.works, 5);
+            samples(&mut can.classes).for_each(|samples| samples.half = scale(samples.half, 5));
+        }
+        5 => {
+            can.share = (can.share + 8).min(60);
+            samples(&mut can.classes)
+                .for_each(|samples| samples.share = (samples.share + 6).min(40));
+        }
         6 => can.pipes.iter_mut().for_each(|pipe| pipe.replenishments = 8),
-        7 | 8 => can.pipes.iter_mut().chain(&mut can.second).for_each(|pipe| {
-            (pipe.work, pipe.takes) = (scale(pipe.work, 5), scale(pipe.takes, 5));
-            pipe.jitter /= 2;
-        }),
+        7 | 8 => {
+            for pipe in can.pipes.iter_mut().chain(&mut can.second) {
+                (pipe.work, pipe.takes) = (scale(pipe.work, 5), scale(pipe.takes, 5));
+                pipe.jitter /= 2;
+            }
+            samples(&mut can.classes).for_each(|samples| samples.work(5));
+        }
         9 => can.pipes.iter_mut().for_each(|pipe| pipe.shares = false),
         10 => can.behind_hub = false,
         _ => seats(can).into_iter().for_each(|seat| seat.scale(13)),
@@ -207,6 +228,11 @@ fn ease(can: &mut Interface) {
     tell_truth(can);
     (can.share, can.works) = (30, can.works.min(20));
     can.manage = Budget { budget: 100_000, period: 5_000_000 };
+    for samples in samples(&mut can.classes) {
+        (samples.half, samples.share, samples.replenishments) = (samples.half.min(20), 20, 8);
+        (samples.work, samples.takes) = (samples.work.min(10_000), samples.takes.min(10_000));
+        samples.server = Budget { budget: 120_000, period: 2_500_000 };
+    }
     for pipe in can.pipes.iter_mut().chain(&mut can.second) {
         (pipe.work, pipe.shares, pipe.replenishments) = (pipe.work.min(3_000), false, 8);
         pipe.takes = pipe.takes.min(pipe.work);
@@ -256,11 +282,20 @@ fn tighten(random: &mut Random, drawn: &mut Drawn) {
 
 fn tighten_can(random: &mut Random, can: &mut Interface) {
     match random.below(8) {
-        0 => can.works = scale(can.works, 11),
-        1 => can.share = scale(can.share, 7),
-        2 => can.pipes.iter_mut().chain(&mut can.second).for_each(|pipe| {
-            (pipe.work, pipe.takes) = (scale(pipe.work, 10), scale(pipe.takes, 10));
-        }),
+        0 => {
+            can.works = scale(can.works, 11);
+            samples(&mut can.classes).for_each(|samples| samples.half = scale(samples.half, 11));
+        }
+        1 => {
+            can.share = scale(can.share, 7);
+            samples(&mut can.classes).for_each(|samples| samples.share = scale(samples.share, 7));
+        }
+        2 => {
+            for pipe in can.pipes.iter_mut().chain(&mut can.second) {
+                (pipe.work, pipe.takes) = (scale(pipe.work, 10), scale(pipe.takes, 10));
+            }
+            samples(&mut can.classes).for_each(|samples| samples.work(10));
+        }
         3 => can.pipes.iter_mut().for_each(|pipe| pipe.replenishments = 4),
         _ => {
             let mut seats = seats(can);

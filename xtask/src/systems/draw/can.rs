@@ -2,9 +2,12 @@
 
 use super::spread;
 use crate::systems::drawn::{
-    Budget, DrawnOutput, DrawnPipe, Gadget, Interface, KBITS, Onward, TRAFFIC, TURNS,
+    Budget, DrawnOutput, DrawnPipe, DrawnSamples, Gadget, Interface, KBITS, Onward, TRAFFIC, TURNS,
 };
 use diapason_random::Random;
+
+/// The time from one packet of a sensor to the next, in nanoseconds.
+const SENSOR_PERIOD: u64 = 2_500_000;
 
 /// Draws an interface with everything that its server serves.
 pub fn interface(random: &mut Random) -> Interface {
@@ -93,14 +96,32 @@ fn output(random: &mut Random, channel: u64) -> DrawnOutput {
 }
 
 fn classes(random: &mut Random) -> Vec<Gadget> {
+    let sensor = if random.one_in(2) { Gadget::Samples(samples(random)) } else { Gadget::Sensor };
     let all = [
-        Gadget::Sensor,
+        sensor,
         Gadget::Keyboard,
         Gadget::Disk(spread(random, 10, 3_000)),
         Gadget::Camera(spread(random, 5, 200)),
         Gadget::Network(spread(random, 5, 200)),
     ];
     all.into_iter().filter(|_| random.one_in(2)).collect()
+}
+
+/// A pipe from a sensor, with budgets from just enough up.
+fn samples(random: &mut Random) -> DrawnSamples {
+    let work = spread(random, 1_000, 200_000);
+    let takes = if random.one_in(3) { work / 2 } else { work };
+    let period: u64 = 1_000 * random.pick(&[1_000, 2_500, 2_500, 5_000, 10_000, 20_000]);
+    let load = work * period.div_ceil(SENSOR_PERIOD);
+    let budget = (load * spread(random, 80, 800) / 100).clamp(1_000, period * 6 / 10);
+    DrawnSamples {
+        half: spread(random, 5, 60),
+        share: random.between(3, 25),
+        work,
+        takes,
+        server: Budget { budget, period },
+        replenishments: random.pick(&[2, 4, 8, 8]),
+    }
 }
 
 fn pipe(random: &mut Random, channel: u64, lies: bool) -> DrawnPipe {
@@ -152,6 +173,7 @@ mod tests {
         let class = |it: &Interface, wanted: fn(&Gadget) -> bool| it.classes.iter().any(wanted);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Camera(_)))) > 100);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Network(_)))) > 100);
+        assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Samples(_)))) > 50);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Devices beside the interface, each with its service and its client.
 
 use super::{quoted, vcpu, work};
-use crate::systems::drawn::{Budget, Gadget};
+use crate::systems::drawn::{Budget, DrawnSamples, Gadget};
 
 /// Returns the word in the names of a class.
 pub const fn word(class: Gadget) -> &'static str {
     match class {
-        Gadget::Sensor => "sensor",
+        Gadget::Sensor | Gadget::Samples(_) => "sensor",
         Gadget::Keyboard => "keyboard",
         Gadget::Disk(_) => "disk",
         Gadget::Camera(_) => "camera",
@@ -18,6 +18,8 @@ pub const fn word(class: Gadget) -> &'static str {
 const fn shared(class: Gadget) -> &'static [&'static str] {
     match class {
         Gadget::Sensor => &["sensor", "sensor.ready"],
+        // Those of a pipe follow from it.
+        Gadget::Samples(_) => &[],
         Gadget::Keyboard => &["keyboard", "keyboard.ready"],
         Gadget::Disk(_) => &["disk.asks", "disk.answers", "disk.data", "disk.ask", "disk.ready"],
         Gadget::Camera(_) => &["camera", "camera.back", "camera.data", "camera.ready"],
@@ -29,13 +31,14 @@ const fn shared(class: Gadget) -> &'static [&'static str] {
 
 /// Returns the names that the server is granted for a class.
 pub fn granted(class: Gadget) -> String {
-    format!(", \"usb-{}\", {}", word(class), quoted(shared(class)))
+    let names: Vec<String> = shared(class).iter().map(|name| format!(", \"{name}\"")).collect();
+    format!(", \"usb-{}\"{}", word(class), names.concat())
 }
 
 /// Returns the distance of the messages of a service.
 pub const fn interval(class: Gadget) -> &'static str {
     match class {
-        Gadget::Sensor | Gadget::Keyboard => "990us",
+        Gadget::Sensor | Gadget::Samples(_) | Gadget::Keyboard => "990us",
         Gadget::Camera(_) => "490us",
         Gadget::Disk(_) | Gadget::Network(_) => "120us",
     }
@@ -71,6 +74,7 @@ fn object(name: &str) -> String {
 pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
     let name = word(class);
     let (share, every, (budget, period), program, arguments) = match class {
+        Gadget::Samples(samples) => return device(class, port) + &read(samples),
         Gadget::Sensor => ("5%", "990us", (200_000, 5_000_000), "sensor-reader", "[0]"),
         Gadget::Keyboard => ("2%", "990us", (200_000, 20_000_000), "key-reader", "[0]"),
         Gadget::Disk(_) => ("10%", "60us", (1_300_000, 10_000_000), "disk-check", "[16]"),
@@ -79,19 +83,43 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
     };
     let micros = match class {
         Gadget::Disk(micros) | Gadget::Camera(micros) | Gadget::Network(micros) => micros,
-        Gadget::Sensor | Gadget::Keyboard => 20,
+        Gadget::Sensor | Gadget::Samples(_) | Gadget::Keyboard => 20,
     };
     let uses = quoted(shared(class));
     let objects: String = shared(class).iter().map(|name| object(name)).collect();
     let half = work(&format!("usbd.{name}"), micros * 1_000);
+    let device = device(class, port);
     let server = Budget { budget: budget * stretch, period: period * stretch };
     let seat = vcpu(&format!("use-{name}"), server, "replenishments = 4\n");
     format!(
-        "\n[[usb]]\nname = \"{name}-device\"\non = \"xhci\"\nport = {port}\nmodel = \"{name}\"\n\
-         {half}\n[[vcpu]]\nname = \"usb-{name}\"\nkind = \"io\"\nutilization = \"{share}\"\n\
+        "{device}{half}\n[[vcpu]]\nname = \"usb-{name}\"\nkind = \"io\"\nutilization = \"{share}\"\n\
          interval = \"{every}\"\nserves = [\"use-{name}\"]\n\
          \n[[process]]\nname = \"{name}-user\"\nprogram = \"{program}\"\npriority = 20\n\
          stack = \"40K\"\nvcpu = \"use-{name}\"\nuses = [{uses}]\narguments = {arguments}\n\
          {seat}{objects}"
+    )
+}
+
+fn device(class: Gadget, port: usize) -> String {
+    let name = word(class);
+    format!(
+        "\n[[usb]]\nname = \"{name}-device\"\non = \"xhci\"\nport = {port}\nmodel = \"{name}\"\n"
+    )
+}
+
+/// The pipe from a sensor, its reader, and the bottom half between them.
+fn read(samples: DrawnSamples) -> String {
+    let DrawnSamples { half, share, work: declared, takes, server, replenishments } = samples;
+    let list = format!("replenishments = {replenishments}\n");
+    format!(
+        "\n[[pipe]]\nname = \"samples\"\nfrom = \"sensor-device\"\nreader = \"sensor-user\"\n\
+         period = \"2500us\"\nbytes = 512\nstamp = 16\nwork = \"{declared}ns\"\n\
+         \n[[process]]\nname = \"sensor-user\"\nprogram = \"sensor-pipe\"\npriority = 30\n\
+         vcpu = \"use-sensor\"\narguments = [0]\n\
+         \n[[vcpu]]\nname = \"usb-sensor\"\nkind = \"io\"\nutilization = \"{share}%\"\n\
+         interval = \"990us\"\nserves = [\"use-sensor\"]\n{}{}{}",
+        vcpu("use-sensor", server, &list),
+        work("usbd.sensor", half * 1_000),
+        work("sensor.message", takes)
     )
 }
