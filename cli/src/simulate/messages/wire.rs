@@ -194,10 +194,8 @@ impl Wire {
         cuts.dedup();
         let mut found: Vec<(Nanos, Nanos, Waits)> = Vec::new();
         for pair in cuts.windows(2) {
-            let covers = |(begun, ended): (Nanos, Nanos)| begun <= pair[0] && pair[1] <= ended;
-            let packet = packets.iter().find(|packet| covers(span(packet)));
-            let what = match packet {
-                _ if !hands.iter().any(|hand| covers(*hand)) => Waits::NoTransfer,
+            let what = match during(&packets, pair) {
+                _ if !hands.iter().any(|hand| covers(*hand, pair)) => Waits::NoTransfer,
                 Some(packet) if is_of(packet, place) => Waits::Before,
                 Some(packet) => Waits::Others(packet.slot, endpoint_address(packet.endpoint)),
                 None if pair[1].0.is_multiple_of(SLOT) => Waits::SlotEnds,
@@ -219,6 +217,20 @@ impl Wire {
             while hands.pop_front_if(|(_, ended)| *ended < oldest).is_some() {}
         }
     }
+}
+
+/// Returns whether a span covers the time between two neighbouring cuts.
+fn covers((begun, ended): (Nanos, Nanos), pair: &[Nanos]) -> bool {
+    begun <= pair[0] && pair[1] <= ended
+}
+
+/// Returns the packet of a bus that covers the time between two neighbouring cuts. Packets follow
+/// each other on a bus, so only the last two that have begun can, and both if they touch in the
+/// middle of a nanosecond.
+fn during<'p>(packets: &[&'p Packet], pair: &[Nanos]) -> Option<&'p Packet> {
+    let begun = packets.partition_point(|packet| span(packet).0 <= pair[0]);
+    let last = &packets[begun.saturating_sub(2)..begun];
+    last.iter().copied().find(|packet| covers(span(packet), pair))
 }
 
 fn is_bulk(kind: EndpointKind) -> bool {
@@ -292,6 +304,29 @@ mod tests {
         let late = wire.waits(IN, Nanos(249_000), Nanos(250_000));
         assert_eq!(late, [(Nanos(249_000), Nanos(250_000), Waits::SlotEnds)]);
         assert_eq!(wire.waits(IN, Nanos(7), Nanos(7)), []);
+    }
+
+    /// A message may wait while a disk moves a hundred thousand packets, so they are not looked
+    /// through one by one.
+    #[test]
+    fn the_packet_at_an_instant_is_the_one_that_looking_at_all_finds() {
+        let mut random = diapason_random::Random::new(7);
+        for _ in 0..200 {
+            let (mut now, mut packets) = (0, Vec::new());
+            for _ in 0..random.below(40) {
+                let start = now + random.below(2_500);
+                now = start + 2_000 + random.below(5_000);
+                let mut one = packet(0, 0, 5);
+                (one.start, one.end) = (Picos(start), Picos(now));
+                packets.push(one);
+            }
+            let all: Vec<&Packet> = packets.iter().collect();
+            for at in 0..now / 1_000 + 2 {
+                let pair = [Nanos(at), Nanos(at + 1)];
+                let looked = all.iter().copied().find(|packet| covers(span(packet), &pair));
+                assert_eq!(during(&all, &pair), looked, "{packets:?} at {at}");
+            }
+        }
     }
 
     #[test]
