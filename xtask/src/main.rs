@@ -8,6 +8,7 @@
 
 mod areas;
 mod attack;
+mod beside;
 mod campaign;
 mod captures;
 mod compare;
@@ -77,6 +78,9 @@ enum Command {
         /// Only the tests of the linked kernel and in QEMU whose name contains this.
         #[arg(long, value_name = "PART")]
         qemu: Option<String>,
+        /// Only the steps of what boots whose name begins so.
+        #[arg(long, value_name = "NAME", hide = true, conflicts_with = "qemu")]
+        step: Option<String>,
     },
     /// Count the instructions of kernel operations and compare with the targets.
     Bench {
@@ -126,7 +130,7 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
-    /// What differs from another commit in verdicts, bounds, costs, sizes, counts and traces.
+    /// Show what differs from another commit: verdicts, bounds, costs, sizes, counts and traces.
     Since {
         #[command(flatten)]
         asked: since::Asked,
@@ -196,8 +200,9 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
             captures: Request::default(),
             missing: Missing::Install,
         }),
-        Command::Test { qemu: None } => steps::everything(workspace),
-        Command::Test { qemu: Some(part) } => steps::qemu_only(workspace, &part),
+        Command::Test { step: Some(name), .. } => steps::one(workspace, &name),
+        Command::Test { qemu: Some(part), .. } => steps::qemu_only(workspace, &part),
+        Command::Test { .. } => steps::everything(workspace),
         Command::Storm { calls, host_calls } => storm::command(workspace, calls, host_calls),
         Command::Attack { part, systems } if part == "systems" => {
             systems::command(workspace, &systems)

@@ -3,7 +3,7 @@
 //! Both trees, this one as it is and that of the commit, judge their own examples with their own
 //! command. One table then has every verdict, bound, cost, size, count and trace that differs.
 
-use diapason::difference::{Difference, cells, differences};
+use diapason::difference::{Difference, cells, differences, is_shown};
 use diapason::failure::HOLDS;
 use diapason::image::Image;
 use diapason::metal::{self, KERNEL};
@@ -61,7 +61,8 @@ pub fn command(workspace: &Workspace, asked: &Asked) -> Result<u8, Failure> {
     after.build()?;
     let names = examples(&[&before.root, &after.root]);
     let names: Vec<&String> = names.iter().filter(|name| name.contains(&asked.only)).collect();
-    let all = differences(&before.results(&names, asked)?, &after.results(&names, asked)?);
+    let mut all = differences(&before.results(&names, asked)?, &after.results(&names, asked)?);
+    all.retain(is_shown);
     print!("{}", rendered(&all));
     let counted = |count: usize| match count {
         0 => String::from("nothing differs"),
@@ -147,7 +148,8 @@ impl Side {
         let output = run(self.inside(&mut command).args(arguments))?;
         let refused = || {
             let said = String::from_utf8_lossy(&output.stderr);
-            json!({ "refused": said.lines().find(|line| line.contains("error")).unwrap_or("no output") })
+            let why = said.lines().find(|line| line.contains("error"));
+            json!({ "refused": why.unwrap_or("no output") })
         };
         Ok(serde_json::from_slice(&output.stdout).unwrap_or_else(|_| refused()))
     }
@@ -173,7 +175,7 @@ fn part(run: &Value) -> Value {
     Value::Object(parts.collect())
 }
 
-/// Returns the lines of a file of numbers, each by its first word, or by what stands before a colon.
+/// Returns the lines of a file of numbers, each by its first word, or by what is before a colon.
 fn lines(text: &str) -> Value {
     let told = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     let pairs = told.filter_map(|line| line.split_once(": ").or_else(|| line.split_once(' ')));
@@ -220,7 +222,10 @@ mod tests {
 
     #[test]
     fn a_changed_bound_is_one_row() {
-        let of = |bound: u64| json!({ "plan engine": { "pipes": [{ "pipe": "brakes", "bound_ns": bound }] } });
+        let of = |bound: u64| {
+            let pipes = [json!({ "pipe": "brakes", "bound_ns": bound })];
+            json!({ "plan engine": { "pipes": pipes } })
+        };
         let all = differences(&of(4_000_000), &of(5_000_000));
         let expected = "\
 of           what                    before     after   change

@@ -2,7 +2,9 @@
 
 use crate::systems::gate;
 use crate::tally::{Tally, command};
-use crate::{captures, compare, costs, gdb, own, qemu_tests, reproductions, simulator, tidy};
+use crate::{
+    beside, captures, compare, costs, gdb, own, qemu_tests, reproductions, simulator, tidy,
+};
 use diapason::image::Image;
 use diapason::linkage::Linkage;
 use diapason::metal::{self, Built, Kind};
@@ -16,6 +18,9 @@ use std::process::Stdio;
 /// Simulated, so among what is run by the name's part.
 const CAPTURES: &str = "simulator: captures change nothing and hold every frame";
 
+/// A comparison of the two machines.
+const COMPARED: &str = "QEMU and the simulator agree on random task sets";
+
 /// Random sets that every test run compares; `cargo xtask compare` takes more.
 const SETS_COMPARED: u64 = 8;
 
@@ -26,18 +31,38 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
     source_steps(workspace, &mut tally);
     host_tests(workspace, &mut tally)?;
     if let Some(built) = build(workspace, &mut tally) {
-        kernel_steps(&built, "", &mut tally);
-        qemu_tests::run(workspace, &built, "", &mut tally);
-        tally.step(CAPTURES, || captures::check(workspace, &built));
-        simulator::steps(workspace, &built, "", &mut tally);
-        own::steps(workspace, &built, "", &mut tally);
-        gate::steps(workspace, &built, "", &mut tally);
-        reproductions::steps(workspace, "", &mut tally);
-        tally.step("QEMU and the simulator agree on random task sets", || {
-            compare::sets(workspace, &built, SETS_COMPARED, 1).map(|spread| println!("{spread}"))
-        });
-        debugger_steps(workspace, &built, "", &mut tally);
+        let names = Tally::names(|names| booted_steps(workspace, &built, "", names));
+        beside::run(&names, &mut tally);
     }
+    Ok(tally.finish())
+}
+
+/// Runs the steps of what boots, linked, in QEMU or in the simulator, whose name contains `part`.
+fn booted_steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
+    kernel_steps(built, part, tally);
+    debugger_steps(workspace, built, part, tally);
+    qemu_tests::run(workspace, built, part, tally);
+    let checks: [(&str, fn(&Workspace, &Built) -> Result<(), String>); 2] =
+        [(CAPTURES, captures::check), (COMPARED, compared)];
+    for (name, check) in checks.into_iter().filter(|(name, _)| name.contains(part)) {
+        tally.step(name, || check(workspace, built));
+    }
+    simulator::steps(workspace, built, part, tally);
+    own::steps(workspace, built, part, tally);
+    reproductions::steps(workspace, part, tally);
+    gate::steps(workspace, built, part, tally);
+}
+
+/// Compares a few random task sets on both machines.
+fn compared(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    compare::sets(workspace, built, SETS_COMPARED, 1).map(|spread| println!("{spread}"))
+}
+
+/// Only the steps of what boots whose name begins so, as a process beside others runs them.
+pub fn one(workspace: &Workspace, name: &str) -> Result<u8, Failure> {
+    let built = metal::build(workspace)?;
+    let mut tally = Tally::beginning(name);
+    booted_steps(workspace, &built, "", &mut tally);
     Ok(tally.finish())
 }
 
@@ -58,21 +83,17 @@ fn debugger_steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut 
     }
 }
 
-/// Only the tests of what boots, linked or in QEMU, whose name contains `part`.
+/// Only the tests of what boots, linked or in QEMU, whose name contains `part`. The
+/// words of a single one are shown at once.
 pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
     require(&[QEMU])?;
     let mut tally = Tally::default();
     if let Some(built) = build(workspace, &mut tally) {
-        kernel_steps(&built, part, &mut tally);
-        qemu_tests::run(workspace, &built, part, &mut tally);
-        if CAPTURES.contains(part) {
-            tally.step(CAPTURES, || captures::check(workspace, &built));
+        let names = Tally::names(|names| booted_steps(workspace, &built, part, names));
+        match names.as_slice() {
+            [_] => booted_steps(workspace, &built, part, &mut tally),
+            names => beside::run(names, &mut tally),
         }
-        simulator::steps(workspace, &built, part, &mut tally);
-        own::steps(workspace, &built, part, &mut tally);
-        gate::steps(workspace, &built, part, &mut tally);
-        reproductions::steps(workspace, part, &mut tally);
-        debugger_steps(workspace, &built, part, &mut tally);
     }
     Ok(tally.finish())
 }

@@ -9,7 +9,7 @@ use crate::Failure;
 use crate::failure::{BROKEN, HOLDS};
 use crate::output::write;
 pub use compare::{Difference, differences};
-pub use render::cells;
+pub use render::{cells, is_shown};
 use results::Results;
 use std::path::PathBuf;
 

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 const FORMAT: u32 = 1;
 /// Texts that explain a number. They change whenever the number does.
 const EXPLANATIONS: [&str; 1] = ["basis"];
-/// The longest text in a cell, in characters.
+/// The longest value in a cell and the longest name, in characters.
 const CELL: usize = 40;
+const NAME: usize = 72;
 
 /// Returns the differences for programs.
 pub(super) fn as_json(before: &Results, after: &Results, found: &[Difference]) -> Value {
@@ -31,10 +32,7 @@ pub(super) fn as_json(before: &Results, after: &Results, found: &[Difference]) -
 /// Returns the differences for people.
 pub(super) fn as_tables(before: &Results, after: &Results, found: &[Difference]) -> String {
     let mut text = String::new();
-    let shown: Vec<&Difference> = found
-        .iter()
-        .filter(|it| it.path.last().is_none_or(|key| !EXPLANATIONS.contains(&key.as_str())))
-        .collect();
+    let shown: Vec<&Difference> = found.iter().filter(|it| is_shown(it)).collect();
     let (whole, parts): (Vec<&Difference>, Vec<&Difference>) =
         shown.iter().copied().partition(|it| it.path.len() <= 1);
     let parts = parts.chunk_by(|a, b| a.path[0] == b.path[0]).map(|part| {
@@ -61,6 +59,15 @@ pub(super) fn as_tables(before: &Results, after: &Results, found: &[Difference])
     text + &format!("{}\n{}\n{count}\n", verdict(before), verdict(after))
 }
 
+/// Returns whether people see a difference: texts that explain a number change with it, and a value
+/// that is not there may be left out or be null.
+#[must_use]
+pub fn is_shown(it: &Difference) -> bool {
+    let explains = it.path.last().is_some_and(|key| EXPLANATIONS.contains(&key.as_str()));
+    let is_there = |side: &Option<Value>| side.as_ref().is_some_and(|value| !value.is_null());
+    !explains && (is_there(&it.before) || is_there(&it.after))
+}
+
 /// Returns a key as words, without its unit.
 fn words(key: &str) -> String {
     key.strip_suffix("_ns").unwrap_or(key).replace('_', " ")
@@ -84,6 +91,7 @@ fn table(part: &str, rows: Vec<Vec<String>>) -> String {
 pub fn cells(it: &Difference, within: &[String]) -> Vec<String> {
     let keys = within.iter().map(String::as_str).filter(|key| !matches!(*key, "items" | "ns"));
     let name = keys.map(words).collect::<Vec<String>>().join(", ");
+    let name = shortened(&name, NAME);
     vec![name, side(it, it.before.as_ref()), side(it, it.after.as_ref()), change(it)]
 }
 
@@ -98,16 +106,16 @@ fn side(it: &Difference, value: Option<&Value>) -> String {
             Some(ns) if is_time => human(ns),
             _ => number.to_string(),
         },
-        Some(Value::String(text)) => shortened(text),
+        Some(Value::String(text)) => shortened(text, CELL),
         Some(Value::Array(_) | Value::Object(_)) => String::from("there"),
     }
 }
 
-fn shortened(text: &str) -> String {
-    if text.chars().count() <= CELL {
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
         return text.to_owned();
     }
-    text.chars().take(CELL - 1).chain(['…']).collect()
+    text.chars().take(most - 1).chain(['…']).collect()
 }
 
 /// Returns how much a number grew, in percent of what it was.

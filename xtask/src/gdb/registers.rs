@@ -1,4 +1,4 @@
-//! What a loader or a program leaves in the processor does not reach the kernel.
+//! The kernel is not reached by what a loader or a program leaves in the processor.
 //!
 //! Most of it cannot be tried from a program: no loader of ours leaves a bit of CR4 on, nothing
 //! runs 32-bit code, and no program can raise a non-maskable interrupt. The debugger can do the
@@ -53,7 +53,7 @@ fn register(number: u32) -> String {
     format!("register {number:#x}")
 }
 
-/// What GDB is to do, and to say as `NAME is 0xHEX`.
+/// Returns the commands for GDB. It says each value as `NAME is 0xHEX`.
 fn commands([kernel, program]: [u64; 2]) -> String {
     let say = |name: &str, what: &str| {
         format!("printf \"{name} is \"\noutput/x {what}\nprintf \"\\n\"\n")

@@ -92,8 +92,8 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
     let server = Budget { budget: budget * stretch, period: period * stretch };
     let seat = vcpu(&format!("use-{name}"), server, "replenishments = 4\n");
     format!(
-        "{device}{half}\n[[vcpu]]\nname = \"usb-{name}\"\nkind = \"io\"\nutilization = \"{share}\"\n\
-         interval = \"{every}\"\nserves = [\"use-{name}\"]\n\
+        "{device}{half}\n[[vcpu]]\nname = \"usb-{name}\"\nkind = \"io\"\n\
+         utilization = \"{share}\"\ninterval = \"{every}\"\nserves = [\"use-{name}\"]\n\
          \n[[process]]\nname = \"{name}-user\"\nprogram = \"{program}\"\npriority = 20\n\
          stack = \"40K\"\nvcpu = \"use-{name}\"\nuses = [{uses}]\narguments = {arguments}\n\
          {seat}{objects}"
