@@ -167,7 +167,7 @@ pub fn without_sections(mut file: Vec<u8>) -> Vec<u8> {
     file
 }
 
-/// One past the last byte that a segment or the program headers use.
+/// Returns one past the last byte that a segment or the program headers use.
 fn segments_end(file: &[u8]) -> Option<usize> {
     let header = FileHeader64::<LittleEndian>::parse(file).ok()?;
     let endian = header.endian().ok()?;

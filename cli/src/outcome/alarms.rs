@@ -205,7 +205,7 @@ mod tests {
         paying([false; 2])
     }
 
-    /// The assumptions if VCPUs pay for these processes.
+    /// Returns the assumptions if VCPUs pay for these processes.
     fn paying(paid: [bool; 2]) -> Assumptions {
         let mut assumptions = sample::assumptions();
         assumptions.of.paid = paid.into();
@@ -395,7 +395,7 @@ mod tests {
         assert_eq!(alarms(|o| o.vcpus[2].merges = 1), [], "nothing is promised of a private one");
     }
 
-    /// The assumptions of a bill that relies on a list of so many places.
+    /// Returns the assumptions of a bill that relies on a list of so many places.
     fn relying(places: u64) -> Assumptions {
         let mut assumptions = assumptions();
         let AssumedVcpu::Main { relied, wakes, list, .. } = &mut assumptions.of.vcpus[0] else {

@@ -127,7 +127,7 @@ mod tests {
     use super::super::sample::{self, assumptions};
     use super::*;
 
-    /// The sample with this many jobs done, after so long.
+    /// Returns the sample with this many jobs done, after so long.
     fn ran(jobs: u64, time_ns: u64) -> Outcome {
         let mut outcome = sample::outcome();
         outcome.threads[1].jobs = jobs;

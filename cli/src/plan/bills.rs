@@ -76,7 +76,7 @@ impl View<'_> {
     }
 }
 
-/// The bills of pipes of one way; nothing without any.
+/// Returns the bills of pipes of one way; nothing without any.
 fn table(
     rows: &[Row<'_>],
     title: &'static str,

@@ -97,7 +97,7 @@ impl View<'_> {
         ]
     }
 
-    /// A line for each VCPU whose jobs are described.
+    /// Returns a line for each VCPU whose jobs are described.
     fn jobs_remark(&self, system: &System) -> String {
         let mut text = String::new();
         for (index, number) in self.core.mains.iter().enumerate() {
@@ -116,7 +116,7 @@ impl View<'_> {
         text
     }
 
-    /// A line for each shared mutex of which not all is said.
+    /// Returns a line for each shared mutex of which not all is said.
     fn mutexes_remark(&self) -> String {
         let line = |name: &String| {
             format!(
@@ -196,7 +196,7 @@ impl View<'_> {
     }
 }
 
-/// A clock rate, without digits that say nothing.
+/// Returns a clock rate, without digits that say nothing.
 fn rate(hertz: u64) -> String {
     let text = format!("{}.{:06}", hertz / 1_000_000, hertz % 1_000_000);
     format!("{} MHz", text.trim_end_matches('0').trim_end_matches('.'))

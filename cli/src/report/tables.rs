@@ -8,7 +8,7 @@ use crate::table::Columns;
 use diapason_system::{Server, Way};
 use std::borrow::Borrow;
 
-/// A table of HTML; the first column is text, the others are numbers.
+/// Returns a table of HTML; the first column is text, the others are numbers.
 pub fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return String::new();

@@ -97,7 +97,7 @@ pub fn either(
     }
 }
 
-/// The bill as a table: items in order of time, then their sums by kind.
+/// Returns the bill as a table: items in order of time, then their sums by kind.
 #[must_use]
 pub fn render(bill: &Bill, cast: &Cast, names: &Names) -> String {
     const SHOWN: usize = 40;

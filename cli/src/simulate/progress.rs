@@ -52,7 +52,7 @@ impl Drop for Progress {
     }
 }
 
-/// A bar and its number.
+/// Returns a bar and its number.
 fn line(done: u64, total: u64, rate: &str) -> String {
     let part =
         |of: u64| (u128::from(done.min(total)) * u128::from(of) / u128::from(total.max(1))) as u64;

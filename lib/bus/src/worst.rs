@@ -72,8 +72,8 @@ impl Pattern<'_> {
         (worst <= limit.0).then_some(Picos(worst))
     }
 
-    /// A bound for controllers whose order is not known, as long as nobody is visited twice before
-    /// everybody was: less than the longest item is lost in each slot.
+    /// Returns a bound for controllers whose order is not known, as long as nobody is visited twice
+    /// before everybody was: less than the longest item is lost in each slot.
     #[must_use]
     pub fn safe_any_order(&self, rotation: &Rotation, limit: Picos) -> Option<Picos> {
         let lost = rotation.longest().saturating_sub(1);

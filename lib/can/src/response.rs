@@ -130,7 +130,7 @@ impl Stream {
         Stream { cost, frame, period: message.period, jitter: message.jitter }
     }
 
-    /// Most instances queued in any closed time of this length.
+    /// Returns the most instances queued in any closed time of this length.
     pub(crate) fn arrivals(&self, time: Nanos) -> u64 {
         (time + self.jitter).0 / self.period.0 + 1
     }

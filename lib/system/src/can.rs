@@ -126,7 +126,7 @@ impl CanClass {
 }
 
 impl CanSender {
-    /// The name of the node or of the process.
+    /// Returns the name of the node or of the process.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -451,7 +451,7 @@ fn identifier(
     }
 }
 
-/// The buses and their messages, as far as they are whole.
+/// Returns the buses and their messages, as far as they are whole.
 pub(crate) fn networks(declared: &Declared) -> Vec<CanNetwork> {
     let network = |can: &DeclaredCan| {
         let plug = can.usb.as_ref().and_then(|usb| declared.plug(&usb.value));

@@ -113,7 +113,7 @@ impl<'t, 'r> Table<'t, 'r> {
         self.report.push(Problem::new(&self.place(), title, help).absence());
     }
 
-    /// The table in a sentence: "process `sensors`".
+    /// Returns the table in a sentence: "process `sensors`".
     fn called(&self) -> String {
         match self.raw.entries.get("name").map(|name| name.get_ref()) {
             Some(DeValue::String(name)) => format!("{} `{name}`", self.noun),

@@ -34,7 +34,8 @@ fn ceiling(set: &TaskSet) -> u64 {
     if utilization <= 0.0 { STEPS } else { (STEPS as f64 / utilization).min(1e15) as u64 + 2 }
 }
 
-/// The largest scale below `too_much` that `fits`, knowing that `low` fits; `fits` is monotone.
+/// Returns the largest scale below `too_much` that `fits`, knowing that `low` fits; `fits` is
+/// monotone.
 fn largest(mut low: u64, mut too_much: u64, mut fits: impl FnMut(u64) -> bool) -> u64 {
     while low + 1 < too_much {
         let middle = low + (too_much - low) / 2;

@@ -170,8 +170,8 @@ impl Counts {
     }
 }
 
-/// The straight line through the neighbours of `length`, rounded up; before the first point, its
-/// value.
+/// Returns the straight line through the neighbours of `length`, rounded up; before the first
+/// point, its value.
 fn between(points: &[(u32, u64)], length: usize) -> Option<u64> {
     let above = points.iter().position(|(at, _)| *at as usize >= length)?;
     let (right, high) = points[above];
@@ -207,9 +207,9 @@ impl Prices {
         Prices { dp: zeros(), fp: zeros(), queue: 0, fixed: 0, paid: 0, reading }
     }
 
-    /// The same prices of a scheduler that always walks over a list of `queues` queues: CSD-x as
-    /// §4.4.2 charges it, "overhead of managing x queues". Without it a queue that no task is in
-    /// costs nothing, so that CSD-x is CSD with *at most* x queues.
+    /// Returns the same prices of a scheduler that always walks over a list of `queues` queues:
+    /// CSD-x as §4.4.2 charges it, "overhead of managing x queues". Without it a queue that no task
+    /// is in costs nothing, so that CSD-x is CSD with *at most* x queues.
     #[must_use]
     pub fn paying(&self, queues: usize) -> Prices {
         Prices { paid: queues, ..self.clone() }
@@ -280,7 +280,7 @@ impl Prices {
         (one_and_a_half(blocked[1] + unblocked[1] + select[1] + select[longest] + list), fp)
     }
 
-    /// The walk over a list of `queues` queues; one queue needs no list.
+    /// Returns the walk over a list of `queues` queues; one queue needs no list.
     fn list(&self, queues: usize) -> u64 {
         let times = match self.reading.queue_list {
             QueueList::Free => 0,

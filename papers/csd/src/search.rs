@@ -38,7 +38,8 @@ pub struct Choice {
 /// An allocation with its cost.
 pub(super) type Candidate = (u128, Allocation);
 
-/// All allocations to at most `queues` queues, cheapest first; equals in order of their lengths.
+/// Returns all allocations to at most `queues` queues, cheapest first; equals in order of their
+/// lengths.
 pub(super) fn candidates(set: &TaskSet, prices: &Prices, queues: usize) -> Vec<Candidate> {
     let mut until = vec![0u128];
     for task in set.tasks() {
@@ -74,7 +75,7 @@ fn collect(allocation: Allocation, queues: usize, found: &mut impl FnMut(Allocat
     }
 }
 
-/// The cheapest allocation to at most `queues` queues (at most 8) that passes `test`.
+/// Returns the cheapest allocation to at most `queues` queues (at most 8) that passes `test`.
 ///
 /// # Panics
 /// If there are no prices for as many tasks.
@@ -260,7 +261,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// One DP queue, and the rest.
+/// Returns one DP queue, and the rest.
 fn two_queues(tasks: usize, in_dp: usize) -> Allocation {
     Allocation::rm(tasks).split(in_dp)
 }

@@ -28,9 +28,9 @@ pub struct Miss {
 
 /// When tasks are released. Times are absolute, and those of a task at least a period apart.
 pub trait Releases {
-    /// The first release of a task.
+    /// Returns the first release of a task.
     fn first(&mut self, task: usize) -> Nanos;
-    /// The release after that at `previous`, of a task with this period.
+    /// Returns the release after that at `previous`, of a task with this period.
     fn next(&mut self, task: usize, previous: Nanos, period: Nanos) -> Nanos;
 }
 
@@ -138,7 +138,7 @@ pub fn run(
 }
 
 impl Machine<'_> {
-    /// The unfinished job whose deadline passed first.
+    /// Returns the unfinished job whose deadline passed first.
     fn missed(&self, now: Nanos) -> Option<Miss> {
         let pending = self.jobs.iter().enumerate().filter_map(|(task, job)| Some((task, (*job)?)));
         let late = pending.filter(|(_, job)| job.deadline <= now);

@@ -74,7 +74,7 @@ impl fmt::Display for Refusal {
 /// Most deadlines that are checked for one queue.
 pub const DEADLINES_MAX: usize = 1_024;
 
-/// The tasks with what scheduling costs them added to their costs.
+/// Returns the tasks with what scheduling costs them added to their costs.
 #[must_use]
 pub fn inflate(tasks: &[Task], allocation: &Allocation, prices: &Prices) -> Vec<Task> {
     let charges = prices.charges(allocation);
@@ -216,15 +216,15 @@ pub(super) fn fp_response(tasks: &[Task], task: usize, from: u64) -> Option<u64>
     least(&tasks[..task], from + cost.0, period.0, |_| cost.0)
 }
 
-/// The least t ≤ `limit` at which the work of the tasks above released before t, and `own(t)`,
-/// are at most t. `own` does not fall.
+/// Returns the least t ≤ `limit` at which the work of the tasks above released before t, and
+/// `own(t)`, are at most t. `own` does not fall.
 fn first_fit(above: &[Task], limit: u64, own: impl Fn(u64) -> u64) -> Option<u64> {
     let once: u64 = above.iter().map(|task| task.cost.0).sum();
     least(above, (once + own(1)).max(1), limit, own)
 }
 
-/// The least t as in [`first_fit`], from a `t` known to be no later. Sums saturate, and what
-/// saturates does not fit.
+/// Returns the least t as in [`first_fit`], from a `t` known to be no later. Sums saturate, and
+/// what saturates does not fit.
 fn least(above: &[Task], mut t: u64, limit: u64, own: impl Fn(u64) -> u64) -> Option<u64> {
     while t <= limit {
         let next = above.iter().fold(own(t), |work, task| {

@@ -16,7 +16,7 @@ fn allocation(dp: &[usize], tasks: usize) -> Allocation {
     Allocation::new(dp, tasks).unwrap()
 }
 
-/// The schedule after a simultaneous release.
+/// Returns the schedule after a simultaneous release.
 fn schedule(set: &TaskSet, allocation: &Allocation, until: Nanos) -> (Option<Miss>, Vec<Slice>) {
     let span = Span { horizon: until, until_idle: false };
     let mut slices = Vec::new();

@@ -18,7 +18,7 @@ fn readings() -> impl Iterator<Item = Reading> {
     })
 }
 
-/// A set of the size of microseconds, so that the dissertation's prices weigh heavily.
+/// Returns a set of the size of microseconds, so that the dissertation's prices weigh heavily.
 fn drawn(tasks: usize, load: u64, random: &mut Random) -> TaskSet {
     let small = workload::small(tasks, 30, load, random).unwrap();
     let grown = small.tasks().iter().map(|task| {

@@ -140,7 +140,7 @@ impl Registers {
     }
 }
 
-/// The address of a `T` at `offset` of so many bytes.
+/// Returns the address of a `T` at `offset` of so many bytes.
 #[inline(always)]
 fn at<T>(address: u64, bytes: usize, offset: usize) -> u64 {
     let room = bytes.checked_sub(size_of::<T>()).is_some_and(|last| offset <= last);

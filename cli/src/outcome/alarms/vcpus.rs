@@ -76,7 +76,7 @@ impl Check<'_> {
         Alarm::above("wake-ups", &self.name, [wakes, assumed], text)
     }
 
-    /// Most wake-ups of an I/O VCPU in a period. Each may wait for the kernel.
+    /// Returns the most wake-ups of an I/O VCPU in a period. Each may wait for the kernel.
     fn wakes(&self, io: &IoVcpu, terms: &Terms) -> u64 {
         let window = terms.period_max_ns.saturating_add(self.assumptions.of.late.0);
         io.wakeups(diapason_abi::Nanos(window))

@@ -27,7 +27,7 @@ fn ended(seconds: u64) -> Option<End> {
     Some(End { time_ns, ..End::default() })
 }
 
-/// The run of so many seconds in which a reader said this.
+/// Returns the run of so many seconds in which a reader said this.
 fn said(seconds: u64, reports: impl Iterator<Item = PipeReport>) -> Outcome {
     let mut outcome = Outcome { end: ended(seconds), ..Outcome::default() };
     for (second, report) in (1..).zip(reports) {

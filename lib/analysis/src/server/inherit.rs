@@ -75,9 +75,9 @@ impl Sharing {
         Ok(Sharing { system, sections, order })
     }
 
-    /// The extra demand of one job of `vcpu`: what its budget must hold beyond its own work, so
-    /// that u(d) is the number of jobs in d times the sum of both. `budgets` says of each VCPU
-    /// whether its budget lasts. The job takes no longer than `window`, which bounds how often
+    /// Returns the extra demand of one job of `vcpu`: what its budget must hold beyond its own
+    /// work, so that u(d) is the number of jobs in d times the sum of both. `budgets` says of each
+    /// VCPU whether its budget lasts. The job takes no longer than `window`, which bounds how often
     /// others come back while it waits, where they can.
     #[must_use]
     pub fn extra(&self, vcpu: usize, budgets: &dyn Fn(usize) -> Budgets, window: Nanos) -> Nanos {

@@ -78,7 +78,7 @@ impl Decimal {
         }
     }
 
-    /// The digits with so many places; `None` if that needs more, or they do not fit.
+    /// Returns the digits with so many places; `None` if that needs more, or they do not fit.
     fn with_places(self, places: u8) -> Option<i128> {
         let more = places.checked_sub(self.places)?;
         self.digits.checked_mul(10i128.checked_pow(more.into())?)

@@ -61,7 +61,8 @@ pub fn chain(links: &[Link<'_>], contract: &[Bucket], varies: Nanos) -> Result<P
     Ok(Passage { sum, together, apart: last })
 }
 
-/// The longest delay of the chain as a whole; `None` if longer bursts than [`MESSAGES`] matter.
+/// Returns the longest delay of the chain as a whole; `None` if longer bursts than [`MESSAGES`]
+/// matter.
 ///
 /// G(j), how long j messages that come together take at most until the last is done, is D_sync of
 /// their work at one link, and at two the largest G₁(k) + G₂(j + 1 − k): message k is the one that

@@ -23,7 +23,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The longest queue for which every operation was measured.
+    /// Returns the longest queue for which every operation was measured.
     #[must_use]
     pub fn tasks_max(&self) -> usize {
         let last = |points: &Vec<(u32, u64)>| points.last().map_or(0, |(length, _)| *length);
@@ -31,7 +31,7 @@ impl Measured {
     }
 }
 
-/// The table of this kernel.
+/// Returns the table of this kernel.
 ///
 /// # Errors
 /// If it is damaged, which is our fault.

@@ -118,8 +118,8 @@ fn supports(claim: (&str, u64, usize, f64, bool), ours: f64) -> bool {
     if claim.4 { ours > claim.3 } else { (ours - claim.3).abs() <= TOLERANCE }
 }
 
-/// The claim beside the reading of the figures, which alone decides; the note names all readings
-/// that would support it.
+/// Returns the claim beside the reading of the figures, which alone decides; the note names all
+/// readings that would support it.
 fn claimed(claim: (&'static str, u64, usize, f64, bool), found: &[[[f64; 2]; 2]]) -> Row {
     let (id, divisor, which, paper, _) = claim;
     let ours = |place: usize| found[place][divisor as usize - 1][which];

@@ -138,7 +138,7 @@ fn crossing(name: &str, points: &[Point]) -> Row {
     }
 }
 
-/// The savings that the paper names: n = 15 and 40.
+/// Returns the savings that the paper names: n = 15 and 40.
 pub fn savings([at_15, at_40]: [&Point; 2], divisor: u64, paid: bool) -> [f64; 2] {
     let against = if divisor == 1 { EDF } else { RM };
     let csd = |point: &Point| if paid { point.paid[2] } else { point.means[CSD_4] };

@@ -107,7 +107,7 @@ fn curves(
     Ok(())
 }
 
-/// The scheduler with the highest mean; among equals the one with the fewest queues.
+/// Returns the scheduler with the highest mean; among equals the one with the fewest queues.
 fn winner(point: &Point) -> usize {
     let better = |best: usize, place: usize| {
         if point.means[place] > point.means[best] + 0.000_05 { place } else { best }

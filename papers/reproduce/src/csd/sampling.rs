@@ -73,8 +73,8 @@ fn breakdowns(set: &TaskSet, prices: &Prices, test: Test) -> ([f64; 5], [f64; 3]
     ([rm, edf, two, three, four].map(|breakdown| breakdown.utilization(set)), paid)
 }
 
-/// The mean over `samples` workloads. The i-th workload of as many tasks has the same base for
-/// every divisor and price.
+/// Returns the mean over `samples` workloads. The i-th workload of as many tasks has the same base
+/// for every divisor and price.
 pub fn point(
     kind: Workloads,
     prices: &Prices,

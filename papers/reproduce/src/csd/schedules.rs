@@ -65,7 +65,7 @@ fn first_miss(set: &TaskSet, rm: &Allocation) -> Row {
     Row::words("fig4.1.rm", Some(paper), &ours).holds(ours == paper)
 }
 
-/// The first task that does not fit under RM: CSD-2's DP queue ends with it.
+/// Returns the first task that does not fit under RM: CSD-2's DP queue ends with it.
 fn troublesome(set: &TaskSet) -> Row {
     let prices = Dissertation::prices(set.len(), Reading::USUAL);
     let found = search::cheapest(set, &prices, 2, Test::Exact);

@@ -102,7 +102,7 @@ pub fn run(
     Ok((rows, table.render()))
 }
 
-/// The system of a scenario: without input, nothing is plugged in.
+/// Returns the system of a scenario: without input, nothing is plugged in.
 fn system(bench: &Bench, scenario: Scenario) -> Result<System, Failure> {
     let mut system = bench.concentrator.describe(scenario.tasks)?;
     if !scenario.input {

@@ -63,7 +63,7 @@ impl Card {
         self.change.take()
     }
 
-    /// The bytes of the next frame that came, and what else is new on the way to it.
+    /// Returns the bytes of the next frame that came, and what else is new on the way to it.
     fn come(&mut self) -> Option<usize> {
         loop {
             let news = self.outbox.network.pop()?;

@@ -75,7 +75,7 @@ impl Ping {
         }
     }
 
-    /// The bytes of the echo with this number.
+    /// Returns the bytes of the echo with this number.
     fn fill(&mut self, number: u16) -> usize {
         let length = usize::from(number) * STRIDE % (DATA_MAX + 1);
         for (at, byte) in self.data[..length].iter_mut().enumerate() {
