@@ -26,7 +26,7 @@ use alloc::vec::Vec;
 
 /// The best allocation and what it costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Choice {
+pub struct BestAllocation {
     /// The allocation of tasks to queues.
     pub allocation: Allocation,
     /// Share of the processor that scheduling takes, in units of 1/[`ONE`].
@@ -80,7 +80,12 @@ fn collect(allocation: Allocation, queues: usize, found: &mut impl FnMut(Allocat
 /// # Panics
 /// If there are no prices for as many tasks.
 #[must_use]
-pub fn cheapest(set: &TaskSet, prices: &Prices, queues: usize, test: Test) -> Option<Choice> {
+pub fn cheapest(
+    set: &TaskSet,
+    prices: &Prices,
+    queues: usize,
+    test: Test,
+) -> Option<BestAllocation> {
     let mut search = Search::new(set, prices, queues, test);
     let fitting = candidates(set, prices, queues)
         .into_iter()
@@ -88,7 +93,7 @@ pub fn cheapest(set: &TaskSet, prices: &Prices, queues: usize, test: Test) -> Op
     let candidates: Vec<Candidate> = fitting.collect();
     let (overhead, allocation) =
         candidates.into_iter().find(|(_, allocation)| search.feasible(allocation))?;
-    Some(Choice { allocation, overhead, tested: search.tested })
+    Some(BestAllocation { allocation, overhead, tested: search.tested })
 }
 
 /// Searches by testing every allocation.
@@ -96,7 +101,12 @@ pub fn cheapest(set: &TaskSet, prices: &Prices, queues: usize, test: Test) -> Op
 /// # Panics
 /// If there are no prices for as many tasks.
 #[must_use]
-pub fn exhaustive(set: &TaskSet, prices: &Prices, queues: usize, test: Test) -> Option<Choice> {
+pub fn exhaustive(
+    set: &TaskSet,
+    prices: &Prices,
+    queues: usize,
+    test: Test,
+) -> Option<BestAllocation> {
     let all = candidates(set, prices, queues);
     let tested = all.len();
     let passes = |(_, allocation): &&Candidate| {
@@ -104,7 +114,7 @@ pub fn exhaustive(set: &TaskSet, prices: &Prices, queues: usize, test: Test) -> 
     };
     let fitting: Vec<&Candidate> = all.iter().filter(passes).collect();
     let (overhead, allocation) = fitting.into_iter().min().copied()?;
-    Some(Choice { allocation, overhead, tested })
+    Some(BestAllocation { allocation, overhead, tested })
 }
 
 /// A search in progress: costs only ever grow.

@@ -41,7 +41,7 @@ fn the_cheapest_allocation_is_that_of_the_exhaustive_search() {
             for (queues, test) in (1..=4).flat_map(|queues| TESTS.map(|test| (queues, test))) {
                 let clever = search::cheapest(&set, &prices, queues, test);
                 let all = search::exhaustive(&set, &prices, queues, test);
-                let key = |choice: search::Choice| (choice.allocation, choice.overhead);
+                let key = |choice: search::BestAllocation| (choice.allocation, choice.overhead);
                 assert_eq!(clever.map(key), all.map(key), "{set:?} {queues} {test:?}");
                 match clever.zip(all) {
                     Some((clever, all)) => {
