@@ -18,7 +18,7 @@ pub struct Slice {
 
 /// A missed deadline of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Miss {
+pub struct MissedDeadline {
     pub task: usize,
     /// When its job was released.
     pub released: Nanos,
@@ -75,7 +75,7 @@ pub struct Span {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// The first missed deadline; nothing was simulated after it.
-    pub miss: Option<Miss>,
+    pub miss: Option<MissedDeadline>,
     /// When the simulation ended.
     pub end: Nanos,
 }
@@ -139,11 +139,11 @@ pub fn run(
 
 impl Machine<'_> {
     /// Returns the unfinished job whose deadline passed first.
-    fn missed(&self, now: Nanos) -> Option<Miss> {
+    fn missed(&self, now: Nanos) -> Option<MissedDeadline> {
         let pending = self.jobs.iter().enumerate().filter_map(|(task, job)| Some((task, (*job)?)));
         let late = pending.filter(|(_, job)| job.deadline <= now);
         let (task, job) = late.min_by_key(|(_, job)| job.deadline)?;
-        Some(Miss { task, released: job.released, deadline: job.deadline })
+        Some(MissedDeadline { task, released: job.released, deadline: job.deadline })
     }
 
     fn release(&mut self, now: Nanos, releases: &mut impl Releases) {

@@ -1,7 +1,7 @@
 //! CSD by hand: table 4.1, the counter-example to the printed test, and the ends RM and EDF.
 
 use diapason_abi::Nanos;
-use diapason_csd::simulate::{self, Miss, Slice, Span, Synchronous};
+use diapason_csd::simulate::{self, MissedDeadline, Slice, Span, Synchronous};
 use diapason_csd::workload::table_4_1;
 use diapason_csd::{
     Allocation, Dissertation, Prices, Reading, Refusal, Task, TaskSet, Test, check, search,
@@ -17,7 +17,11 @@ fn allocation(dp: &[usize], tasks: usize) -> Allocation {
 }
 
 /// Returns the schedule after a simultaneous release.
-fn schedule(set: &TaskSet, allocation: &Allocation, until: Nanos) -> (Option<Miss>, Vec<Slice>) {
+fn schedule(
+    set: &TaskSet,
+    allocation: &Allocation,
+    until: Nanos,
+) -> (Option<MissedDeadline>, Vec<Slice>) {
     let span = Span { horizon: until, until_idle: false };
     let mut slices = Vec::new();
     let outcome =
@@ -39,7 +43,8 @@ fn table_4_1_fails_under_rm_at_8_ms_and_holds_under_edf_and_csd() {
 #[test]
 fn figure_4_1_is_what_the_schedule_under_rm_is() {
     let (miss, slices) = schedule(&table_4_1(), &Allocation::rm(10), Nanos::from_millis(20));
-    let expected = Miss { task: 4, released: Nanos::ZERO, deadline: Nanos::from_millis(8) };
+    let expected =
+        MissedDeadline { task: 4, released: Nanos::ZERO, deadline: Nanos::from_millis(8) };
     assert_eq!(miss, Some(expected));
     let order: Vec<usize> = slices.iter().map(|slice| slice.task).collect();
     assert_eq!(order, [0, 1, 2, 3, 0, 1, 2, 3]);
@@ -78,7 +83,7 @@ fn a_set_that_the_printed_csd_3_test_accepts_misses_at_40() {
     let refusal = check(set.tasks(), &allocation, Test::Exact);
     assert_eq!(refusal, Err(Refusal::Late { task: 2, deadline: Nanos(40) }));
     let (miss, _) = schedule(&set, &allocation, Nanos(180));
-    assert_eq!(miss, Some(Miss { task: 2, released: Nanos(20), deadline: Nanos(40) }));
+    assert_eq!(miss, Some(MissedDeadline { task: 2, released: Nanos(20), deadline: Nanos(40) }));
     // With an allocation that holds, nothing is missed.
     let free = Prices::free(4);
     let choice = search::cheapest(&set, &free, 3, Test::Exact).unwrap();

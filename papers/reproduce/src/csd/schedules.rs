@@ -4,7 +4,7 @@ use crate::{Picture, Report, Row};
 use diapason::chart::{ScheduleChart, Stretch};
 use diapason::table::{Align, Table};
 use diapason_abi::Nanos;
-use diapason_csd::simulate::{self, Miss, Slice, Span, Synchronous};
+use diapason_csd::simulate::{self, MissedDeadline, Slice, Span, Synchronous};
 use diapason_csd::workload::table_4_1;
 use diapason_csd::{Allocation, Dissertation, Reading, TaskSet, Test, search};
 
@@ -48,7 +48,11 @@ fn table(set: &TaskSet) -> String {
     table.render()
 }
 
-fn schedule(set: &TaskSet, allocation: &Allocation, until: Nanos) -> (Option<Miss>, Vec<Slice>) {
+fn schedule(
+    set: &TaskSet,
+    allocation: &Allocation,
+    until: Nanos,
+) -> (Option<MissedDeadline>, Vec<Slice>) {
     let span = Span { horizon: until, until_idle: false };
     let mut slices = Vec::new();
     let outcome =
@@ -58,8 +62,9 @@ fn schedule(set: &TaskSet, allocation: &Allocation, until: Nanos) -> (Option<Mis
 
 fn first_miss(set: &TaskSet, rm: &Allocation) -> Row {
     let (miss, _) = schedule(set, rm, HYPERPERIOD);
-    let words =
-        |miss: Miss| format!("task {} misses at {} ms", miss.task + 1, miss.deadline.0 / 1_000_000);
+    let words = |miss: MissedDeadline| {
+        format!("task {} misses at {} ms", miss.task + 1, miss.deadline.0 / 1_000_000)
+    };
     let ours = miss.map_or("feasible".into(), words);
     let paper = "task 5 misses at 8 ms";
     Row::words("fig4.1.rm", Some(paper), &ours).holds(ours == paper)
