@@ -156,7 +156,7 @@ fn misses_apart(tasks: &[Task], allocation: &Allocation, most: u64, random: &mut
     let span = Span { horizon, until_idle: false };
     let phase = |task: &Task| Nanos(random.between(0, task.period.0 - 1));
     let mut phases = Phases(tasks.iter().map(phase).collect());
-    let misses = |outcome: simulate::Outcome| outcome.miss.is_some();
+    let misses = |outcome: simulate::SimulationResult| outcome.miss.is_some();
     if misses(simulate::run(tasks, allocation, &mut phases, span, |_| ())) {
         return true;
     }

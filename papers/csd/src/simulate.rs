@@ -73,7 +73,7 @@ pub struct Span {
 
 /// The result of a simulation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outcome {
+pub struct SimulationResult {
     /// The first missed deadline; nothing was simulated after it.
     pub miss: Option<MissedDeadline>,
     /// When the simulation ended.
@@ -106,7 +106,7 @@ pub fn run(
     releases: &mut impl Releases,
     span: Span,
     mut watch: impl FnMut(Slice),
-) -> Outcome {
+) -> SimulationResult {
     assert_eq!(tasks.len(), allocation.tasks(), "an allocation of these tasks");
     let mut machine = Machine {
         tasks,
@@ -118,15 +118,15 @@ pub fn run(
     let mut now = Nanos::ZERO;
     loop {
         if let Some(miss) = machine.missed(now) {
-            return Outcome { miss: Some(miss), end: now };
+            return SimulationResult { miss: Some(miss), end: now };
         }
         if now >= span.horizon {
-            return Outcome { miss: None, end: now };
+            return SimulationResult { miss: None, end: now };
         }
         machine.release(now, releases);
         let Some(task) = machine.most_urgent() else {
             if span.until_idle && now > Nanos::ZERO {
-                return Outcome { miss: None, end: now };
+                return SimulationResult { miss: None, end: now };
             }
             now = machine.next_release().min(span.horizon);
             continue;
