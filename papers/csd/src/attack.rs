@@ -12,7 +12,7 @@ use diapason_abi::Nanos;
 
 /// The plan of an attack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct Campaign {
     /// Sets with the same seed and index are the same.
     pub seed: u64,
     /// Most tasks in a set; at least 3.
@@ -25,11 +25,11 @@ pub struct Plan {
     pub queues: usize,
 }
 
-impl Plan {
+impl Campaign {
     /// Small sets in `queues` queues.
     #[must_use]
-    pub const fn small(seed: u64, queues: usize) -> Plan {
-        Plan { seed, tasks_max: 7, period_max: 30, horizon: 2_000, queues }
+    pub const fn small(seed: u64, queues: usize) -> Campaign {
+        Campaign { seed, tasks_max: 7, period_max: 30, horizon: 2_000, queues }
     }
 }
 
@@ -75,7 +75,7 @@ impl Tally {
 
 /// Returns the `index`-th set of a plan and its allocation.
 #[must_use]
-pub fn victim(plan: &Plan, index: u64) -> (TaskSet, Allocation) {
+pub fn victim(plan: &Campaign, index: u64) -> (TaskSet, Allocation) {
     let mut random = Random::stream(plan.seed, index);
     let least = plan.queues.max(3) as u64;
     loop {
@@ -101,7 +101,7 @@ fn any_allocation(tasks: usize, queues: usize, random: &mut Random) -> Allocatio
 
 /// Attacks both tests with the `index`-th set.
 #[must_use]
-pub fn one(plan: &Plan, index: u64) -> Tally {
+pub fn one(plan: &Campaign, index: u64) -> Tally {
     let (set, allocation) = victim(plan, index);
     let tasks = set.tasks();
     let verdict = check(tasks, &allocation, Test::Exact);
@@ -132,7 +132,7 @@ fn is_hard(set: &TaskSet, allocation: &Allocation) -> bool {
 
 /// Attacks with the sets of a range of indices.
 #[must_use]
-pub fn range(plan: &Plan, indices: core::ops::Range<u64>) -> Tally {
+pub fn range(plan: &Campaign, indices: core::ops::Range<u64>) -> Tally {
     indices.fold(Tally::default(), |tally, index| tally.plus(one(plan, index)))
 }
 

@@ -3,7 +3,7 @@
 use super::SEED;
 use crate::{Effort, Progress, Report, Row, parallel};
 use diapason::table::{Align, Table};
-use diapason_csd::attack::{self, Plan, Tally};
+use diapason_csd::attack::{self, Campaign, Tally};
 use diapason_csd::workload::{self, CostDraw};
 use diapason_csd::{Dissertation, Random, Reading, TaskSet, Test, search};
 
@@ -24,7 +24,7 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) {
     ]);
     let mut total = Tally::default();
     for queues in 1..=4 {
-        let plan = Plan::small(SEED, queues);
+        let plan = Campaign::small(SEED, queues);
         let step = format!("attack on CSD-{queues}");
         let batch = |index: usize| {
             let from = index as u64 * BATCH;
