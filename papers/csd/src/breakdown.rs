@@ -2,7 +2,7 @@
 
 use crate::search::{Search, candidates};
 use crate::test::{Test, check, inflate};
-use crate::{Allocation, Prices, TaskSet};
+use crate::{Allocation, QueuePrices, TaskSet};
 
 /// Costs are scaled in steps of one part in this many.
 pub const STEPS: u64 = Search::WHOLE;
@@ -51,7 +51,7 @@ fn largest(mut low: u64, mut too_much: u64, mut fits: impl FnMut(u64) -> bool) -
 #[must_use]
 pub fn of_allocation(
     set: &TaskSet,
-    prices: &Prices,
+    prices: &QueuePrices,
     allocation: &Allocation,
     test: Test,
 ) -> Breakdown {
@@ -63,7 +63,13 @@ pub fn of_allocation(
     Breakdown { scale, allocation: *allocation, tested }
 }
 
-fn fits(set: &TaskSet, prices: &Prices, allocation: &Allocation, test: Test, scale: u64) -> bool {
+fn fits(
+    set: &TaskSet,
+    prices: &QueuePrices,
+    allocation: &Allocation,
+    test: Test,
+    scale: u64,
+) -> bool {
     let tasks = inflate(&set.scaled(scale, STEPS), allocation, prices);
     check(&tasks, allocation, test).is_ok()
 }
@@ -76,7 +82,7 @@ fn fits(set: &TaskSet, prices: &Prices, allocation: &Allocation, test: Test, sca
 #[must_use]
 pub fn of_csd(
     set: &TaskSet,
-    prices: &Prices,
+    prices: &QueuePrices,
     queues: usize,
     test: Test,
     known: Breakdown,
@@ -106,7 +112,7 @@ pub fn of_csd(
 /// # Panics
 /// If there are no prices for as many tasks.
 #[must_use]
-pub fn exhaustive(set: &TaskSet, prices: &Prices, queues: usize, test: Test) -> Breakdown {
+pub fn exhaustive(set: &TaskSet, prices: &QueuePrices, queues: usize, test: Test) -> Breakdown {
     let all = candidates(set, prices, queues);
     let tried = all.iter().map(|(_, allocation)| of_allocation(set, prices, allocation, test));
     let none = Breakdown { scale: 0, allocation: Allocation::rm(set.len()), tested: 0 };

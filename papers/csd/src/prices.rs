@@ -75,13 +75,13 @@ impl Dissertation {
 
     /// Prices for queues of up to `tasks` tasks.
     #[must_use]
-    pub fn prices(tasks: usize, reading: Reading) -> Prices {
+    pub fn prices(tasks: usize, reading: Reading) -> QueuePrices {
         let table = |price: Affine| (0..=tasks).map(|length| price.at(length)).collect();
         let [dp_block, dp_unblock, dp_select] = Dissertation::EDF.map(table);
         let [fp_block, fp_unblock, fp_select] = Dissertation::RM.map(table);
         let (queue, fixed) = (Dissertation::QUEUE_PS, 0);
         let dp = [dp_block, dp_unblock, dp_select];
-        Prices { dp, fp: [fp_block, fp_unblock, fp_select], queue, fixed, paid: 0, reading }
+        QueuePrices { dp, fp: [fp_block, fp_unblock, fp_select], queue, fixed, paid: 0, reading }
     }
 
     /// Δt of RM with a sorted heap of `tasks` tasks, the last column of table 4.3.
@@ -144,7 +144,12 @@ impl Counts {
     ///
     /// # Errors
     /// If an operation was not measured up to `tasks`.
-    pub fn prices(&self, tasks: usize, hertz: u64, reading: Reading) -> Result<Prices, BadCounts> {
+    pub fn prices(
+        &self,
+        tasks: usize,
+        hertz: u64,
+        reading: Reading,
+    ) -> Result<QueuePrices, BadCounts> {
         if hertz == 0 {
             return Err(BadCounts::NoClock);
         }
@@ -166,7 +171,7 @@ impl Counts {
         }
         let [a, b, c, d, e, f] = tables;
         let (queue, fixed) = (picos(self.queue), picos(self.fixed));
-        Ok(Prices { dp: [a, b, c], fp: [d, e, f], queue, fixed, paid: 0, reading })
+        Ok(QueuePrices { dp: [a, b, c], fp: [d, e, f], queue, fixed, paid: 0, reading })
     }
 }
 
@@ -185,7 +190,7 @@ fn between(points: &[(u32, u64)], length: usize) -> Option<u64> {
 /// Prices of the three operations of each kind of queue, in picoseconds by queue length. They
 /// never fall with the length: the search relies on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Prices {
+pub struct QueuePrices {
     dp: [Vec<u64>; 3],
     fp: [Vec<u64>; 3],
     queue: u64,
@@ -198,21 +203,21 @@ pub struct Prices {
 /// Δt of the tasks of each queue; DP queues first, then the FP queue.
 pub(super) type Charges = [u64; QUEUES_MAX];
 
-impl Prices {
+impl QueuePrices {
     /// Scheduling for nothing: the ideal conditions of §4.2.
     #[must_use]
-    pub fn free(tasks: usize) -> Prices {
+    pub fn free(tasks: usize) -> QueuePrices {
         let zeros = || [(); 3].map(|()| alloc::vec![0; tasks + 1]);
         let reading = Reading { queue_list: QueueList::Free, dp_block: DpBlock::Reasoned };
-        Prices { dp: zeros(), fp: zeros(), queue: 0, fixed: 0, paid: 0, reading }
+        QueuePrices { dp: zeros(), fp: zeros(), queue: 0, fixed: 0, paid: 0, reading }
     }
 
     /// Returns the same prices of a scheduler that always walks over a list of `queues` queues:
     /// CSD-x as §4.4.2 charges it, "overhead of managing x queues". Without it a queue that no task
     /// is in costs nothing, so that CSD-x is CSD with *at most* x queues.
     #[must_use]
-    pub fn paying(&self, queues: usize) -> Prices {
-        Prices { paid: queues, ..self.clone() }
+    pub fn paying(&self, queues: usize) -> QueuePrices {
+        QueuePrices { paid: queues, ..self.clone() }
     }
 
     /// Δt of a task in queue `queue` (the FP queue comes after the DP queues).
@@ -409,7 +414,7 @@ mod tests {
         }
     }
 
-    fn prefixes_are_bounded(prices: &Prices, whole: &Allocation) {
+    fn prefixes_are_bounded(prices: &QueuePrices, whole: &Allocation) {
         let charges = prices.charges(whole);
         let mut prefix = Allocation::rm(whole.tasks());
         for (queue, length) in whole.dp().iter().enumerate() {

@@ -19,7 +19,7 @@
 use crate::task::Task;
 use crate::test::{Refusal, Test, charged, check, dp_queue, fp_queue, fp_response};
 use crate::utilization::{ONE, upper};
-use crate::{Allocation, Prices, QUEUES_MAX, TaskSet, inflate};
+use crate::{Allocation, QUEUES_MAX, QueuePrices, TaskSet, inflate};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -40,7 +40,7 @@ pub(super) type Candidate = (u128, Allocation);
 
 /// Returns all allocations to at most `queues` queues, cheapest first; equals in order of their
 /// lengths.
-pub(super) fn candidates(set: &TaskSet, prices: &Prices, queues: usize) -> Vec<Candidate> {
+pub(super) fn candidates(set: &TaskSet, prices: &QueuePrices, queues: usize) -> Vec<Candidate> {
     let mut until = vec![0u128];
     for task in set.tasks() {
         until.push(until[until.len() - 1] + ONE / u128::from(task.period.0));
@@ -82,7 +82,7 @@ fn collect(allocation: Allocation, queues: usize, found: &mut impl FnMut(Allocat
 #[must_use]
 pub fn cheapest(
     set: &TaskSet,
-    prices: &Prices,
+    prices: &QueuePrices,
     queues: usize,
     test: Test,
 ) -> Option<BestAllocation> {
@@ -103,7 +103,7 @@ pub fn cheapest(
 #[must_use]
 pub fn exhaustive(
     set: &TaskSet,
-    prices: &Prices,
+    prices: &QueuePrices,
     queues: usize,
     test: Test,
 ) -> Option<BestAllocation> {
@@ -120,7 +120,7 @@ pub fn exhaustive(
 /// A search in progress: costs only ever grow.
 pub(super) struct Search<'a> {
     set: &'a TaskSet,
-    prices: &'a Prices,
+    prices: &'a QueuePrices,
     queues: usize,
     test: Test,
     /// The tasks at the present scale.
@@ -148,7 +148,12 @@ impl<'a> Search<'a> {
     /// The scale of unscaled costs.
     pub(super) const WHOLE: u64 = 1 << 16;
 
-    pub(super) fn new(set: &'a TaskSet, prices: &'a Prices, queues: usize, test: Test) -> Self {
+    pub(super) fn new(
+        set: &'a TaskSet,
+        prices: &'a QueuePrices,
+        queues: usize,
+        test: Test,
+    ) -> Self {
         let split = Split { dead: false, alive_at: u64::MAX, suspect: 0 };
         let splits = vec![split; set.len() + 1];
         let (tasks, dead_ends) = (Vec::new(), BTreeMap::new());

@@ -21,7 +21,7 @@
 //! look at is the largest one not above f(D).
 
 use crate::utilization::{Load, ONE, load, upper};
-use crate::{Allocation, Prices, Task};
+use crate::{Allocation, QueuePrices, Task};
 use alloc::vec::Vec;
 use core::fmt;
 use diapason_abi::Nanos;
@@ -76,7 +76,7 @@ pub const DEADLINES_MAX: usize = 1_024;
 
 /// Returns the tasks with what scheduling costs them added to their costs.
 #[must_use]
-pub fn inflate(tasks: &[Task], allocation: &Allocation, prices: &Prices) -> Vec<Task> {
+pub fn inflate(tasks: &[Task], allocation: &Allocation, prices: &QueuePrices) -> Vec<Task> {
     let charges = prices.charges(allocation);
     charged(tasks, allocation, &charges)
 }

@@ -4,7 +4,7 @@ use diapason_abi::Nanos;
 use diapason_csd::simulate::{self, MissedDeadline, Slice, Span, Synchronous};
 use diapason_csd::workload::table_4_1;
 use diapason_csd::{
-    Allocation, Dissertation, Prices, Reading, Refusal, Task, TaskSet, Test, check, search,
+    Allocation, Dissertation, QueuePrices, Reading, Refusal, Task, TaskSet, Test, check, search,
 };
 
 fn set(tasks: &[(u64, u64)]) -> TaskSet {
@@ -85,7 +85,7 @@ fn a_set_that_the_printed_csd_3_test_accepts_misses_at_40() {
     let (miss, _) = schedule(&set, &allocation, Nanos(180));
     assert_eq!(miss, Some(MissedDeadline { task: 2, released: Nanos(20), deadline: Nanos(40) }));
     // With an allocation that holds, nothing is missed.
-    let free = Prices::free(4);
+    let free = QueuePrices::free(4);
     let choice = search::cheapest(&set, &free, 3, Test::Exact).unwrap();
     assert_eq!(schedule(&set, &choice.allocation, Nanos(180)).0, None);
 }
@@ -107,6 +107,6 @@ fn a_full_processor_is_full_and_no_more() {
 fn nothing_to_do_is_feasible() {
     assert_eq!(check(&[], &Allocation::rm(0), Test::Exact), Ok(()));
     let set = set(&[]);
-    let choice = search::cheapest(&set, &Prices::free(0), 3, Test::Exact).unwrap();
+    let choice = search::cheapest(&set, &QueuePrices::free(0), 3, Test::Exact).unwrap();
     assert_eq!(choice.allocation, Allocation::rm(0));
 }

@@ -4,8 +4,8 @@ use diapason_abi::Nanos;
 use diapason_csd::breakdown::{self, Breakdown};
 use diapason_csd::workload::{self, CostDraw};
 use diapason_csd::{
-    Affine, Allocation, Counts, Dissertation, DpBlock, Prices, QueueList, Random, Reading, TaskSet,
-    Test, check, inflate, search,
+    Affine, Allocation, Counts, Dissertation, DpBlock, QueueList, QueuePrices, Random, Reading,
+    TaskSet, Test, check, inflate, search,
 };
 
 const TESTS: [Test; 2] = [Test::Dissertation, Test::Exact];
@@ -58,7 +58,7 @@ fn the_cheapest_allocation_is_that_of_the_exhaustive_search() {
     assert!(found > 300 && none > 300 && saved > 50, "{found} {none} {saved}");
 }
 
-fn rm(set: &TaskSet, prices: &Prices, test: Test) -> Breakdown {
+fn rm(set: &TaskSet, prices: &QueuePrices, test: Test) -> Breakdown {
     breakdown::of_allocation(set, prices, &Allocation::rm(set.len()), test)
 }
 
@@ -148,7 +148,7 @@ fn no_set_makes_it_panic() {
             diapason_csd::Task { period: Nanos(period), cost: Nanos(cost) }
         });
         let set = TaskSet::new(drawn.collect()).unwrap();
-        let prices = [Prices::free(tasks), Dissertation::prices(tasks, Reading::USUAL)];
+        let prices = [QueuePrices::free(tasks), Dissertation::prices(tasks, Reading::USUAL)];
         for (prices, test) in prices.iter().zip(TESTS.into_iter().cycle()) {
             refused += u32::from(search::cheapest(&set, prices, 4, test).is_none());
             let found = breakdown::of_csd(&set, prices, 3, test, rm(&set, prices, test));

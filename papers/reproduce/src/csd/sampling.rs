@@ -5,7 +5,7 @@ use crate::{Effort, Progress, parallel};
 use diapason::Failure;
 use diapason_csd::breakdown::{of_allocation, of_csd};
 use diapason_csd::workload::{self, CostDraw};
-use diapason_csd::{Allocation, Prices, Random, TaskSet, Test};
+use diapason_csd::{Allocation, QueuePrices, Random, TaskSet, Test};
 
 /// The schedulers, in the order of all results.
 pub const SCHEDULERS: [&str; 5] = ["RM", "EDF", "CSD-2", "CSD-3", "CSD-4"];
@@ -59,7 +59,7 @@ pub fn task_counts(effort: Effort) -> Vec<usize> {
 }
 
 /// Breakdown utilizations of one workload under each of [`SCHEDULERS`], and of [`PAID`].
-fn breakdowns(set: &TaskSet, prices: &Prices, test: Test) -> ([f64; 5], [f64; 3]) {
+fn breakdowns(set: &TaskSet, prices: &QueuePrices, test: Test) -> ([f64; 5], [f64; 3]) {
     let rm = of_allocation(set, prices, &Allocation::rm(set.len()), test);
     let edf = of_allocation(set, prices, &Allocation::edf(set.len()), test);
     let two = of_csd(set, prices, 2, test, if edf.scale > rm.scale { edf } else { rm });
@@ -77,7 +77,7 @@ fn breakdowns(set: &TaskSet, prices: &Prices, test: Test) -> ([f64; 5], [f64; 3]
 /// for every divisor and price.
 pub fn point(
     kind: Workloads,
-    prices: &Prices,
+    prices: &QueuePrices,
     test: Test,
     samples: usize,
     (progress, step): (&Progress, &str),
