@@ -97,7 +97,7 @@ impl Dissertation {
 /// guessed. Between two measured lengths a straight line; beyond the longest nothing is known. A
 /// longer queue never counts as cheaper than a shorter one.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
+pub struct OperationCounts {
     /// Block, unblock, select of a DP queue: (length, instructions), by rising length.
     pub dp: [Vec<(u32, u64)>; 3],
     /// Block, unblock, select of the FP queue: (length, instructions), by rising length.
@@ -139,7 +139,7 @@ impl fmt::Display for BadCounts {
 
 impl core::error::Error for BadCounts {}
 
-impl Counts {
+impl OperationCounts {
     /// Prices for up to `tasks` tasks on a processor of one instruction per cycle at `hertz`.
     ///
     /// # Errors
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn counts_become_time_and_are_never_guessed() {
         let flat = |count| vec![(0, count), (10, count)];
-        let counts = Counts {
+        let counts = OperationCounts {
             dp: [flat(10), flat(20), vec![(1, 30), (5, 40), (10, 100)]],
             fp: [vec![(1, 10), (10, 100)], flat(5), flat(1)],
             queue: 2,
@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(refused, BadCounts::NotMeasured(0, 11));
         assert!(refused.to_string().starts_with("DP block: not measured up to length 11"));
         assert_eq!(counts.prices(1, 0, Reading::USUAL), Err(BadCounts::NoClock));
-        let unsorted = Counts { fp: [flat(1), flat(1), vec![(3, 1), (3, 1)]], ..counts };
+        let unsorted = OperationCounts { fp: [flat(1), flat(1), vec![(3, 1), (3, 1)]], ..counts };
         assert_eq!(unsorted.prices(3, 1, Reading::USUAL), Err(BadCounts::Unsorted(5)));
     }
 

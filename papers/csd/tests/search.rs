@@ -4,8 +4,8 @@ use diapason_abi::Nanos;
 use diapason_csd::breakdown::{self, Breakdown};
 use diapason_csd::workload::{self, CostDraw};
 use diapason_csd::{
-    Affine, Allocation, Counts, Dissertation, DpBlock, QueueList, QueuePrices, Random, Reading,
-    TaskSet, Test, check, inflate, search,
+    Affine, Allocation, Dissertation, DpBlock, OperationCounts, QueueList, QueuePrices, Random,
+    Reading, TaskSet, Test, check, inflate, search,
 };
 
 const TESTS: [Test; 2] = [Test::Dissertation, Test::Exact];
@@ -93,7 +93,7 @@ fn csd_is_never_worse_than_both_ends() {
         let line = |price: Affine| vec![(0, price.base), (64, price.base + 64 * price.step)];
         let mut price =
             || line(Affine { base: random.between(1, 300), step: random.between(0, 30) });
-        let counts = Counts {
+        let counts = OperationCounts {
             dp: [price(), price(), price()],
             fp: [price(), price(), price()],
             queue: 8,
