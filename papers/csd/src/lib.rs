@@ -28,7 +28,8 @@ pub mod workload;
 pub use allocation::{Allocation, BadAllocation, QUEUES_MAX};
 pub use diapason_random::Random;
 pub use prices::{
-    Affine, BadCounts, Dissertation, DpBlock, OperationCounts, QueueList, QueuePrices, Reading,
+    Affine, BadCounts, ChargingReading, Dissertation, DpBlock, OperationCounts, QueueList,
+    QueuePrices,
 };
 pub use task::{BadTask, Task, TaskSet};
 pub use test::{DEADLINES_MAX, Refusal, Test, check, inflate};

@@ -49,17 +49,17 @@ pub enum DpBlock {
 
 /// A reading of the rules about charging that the dissertation leaves open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reading {
+pub struct ChargingReading {
     /// The list of queues.
     pub queue_list: QueueList,
     /// Blocking of a task of DP2 or below.
     pub dp_block: DpBlock,
 }
 
-impl Reading {
+impl ChargingReading {
     /// The reading that comes closest to the dissertation's claims.
-    pub const USUAL: Reading =
-        Reading { queue_list: QueueList::OncePerPair, dp_block: DpBlock::Reasoned };
+    pub const USUAL: ChargingReading =
+        ChargingReading { queue_list: QueueList::OncePerPair, dp_block: DpBlock::Reasoned };
 }
 
 /// Table 4.3: measured on a 25 MHz 68040.
@@ -75,7 +75,7 @@ impl Dissertation {
 
     /// Prices for queues of up to `tasks` tasks.
     #[must_use]
-    pub fn prices(tasks: usize, reading: Reading) -> QueuePrices {
+    pub fn prices(tasks: usize, reading: ChargingReading) -> QueuePrices {
         let table = |price: Affine| (0..=tasks).map(|length| price.at(length)).collect();
         let [dp_block, dp_unblock, dp_select] = Dissertation::EDF.map(table);
         let [fp_block, fp_unblock, fp_select] = Dissertation::RM.map(table);
@@ -148,7 +148,7 @@ impl OperationCounts {
         &self,
         tasks: usize,
         hertz: u64,
-        reading: Reading,
+        reading: ChargingReading,
     ) -> Result<QueuePrices, BadCounts> {
         if hertz == 0 {
             return Err(BadCounts::NoClock);
@@ -197,7 +197,7 @@ pub struct QueuePrices {
     fixed: u64,
     /// The list of queues has at least so many, used or not.
     paid: usize,
-    reading: Reading,
+    reading: ChargingReading,
 }
 
 /// Δt of the tasks of each queue; DP queues first, then the FP queue.
@@ -208,7 +208,7 @@ impl QueuePrices {
     #[must_use]
     pub fn free(tasks: usize) -> QueuePrices {
         let zeros = || [(); 3].map(|()| alloc::vec![0; tasks + 1]);
-        let reading = Reading { queue_list: QueueList::Free, dp_block: DpBlock::Reasoned };
+        let reading = ChargingReading { queue_list: QueueList::Free, dp_block: DpBlock::Reasoned };
         QueuePrices { dp: zeros(), fp: zeros(), queue: 0, fixed: 0, paid: 0, reading }
     }
 
@@ -309,14 +309,14 @@ mod tests {
     use alloc::string::ToString;
     use alloc::vec;
 
-    fn charge(dp: &[usize], tasks: usize, queue: usize, reading: Reading) -> u64 {
+    fn charge(dp: &[usize], tasks: usize, queue: usize, reading: ChargingReading) -> u64 {
         let prices = Dissertation::prices(tasks, reading);
         prices.charge(&Allocation::new(dp, tasks).unwrap(), queue).0
     }
 
     #[test]
     fn rm_and_edf_cost_what_table_4_3_says() {
-        let prices = Dissertation::prices(20, Reading::USUAL);
+        let prices = Dissertation::prices(20, ChargingReading::USUAL);
         // 1.5 (1.0 + 0.36 × 20 + 1.4 + 2 × 0.6) and 1.5 (1.6 + 1.2 + 2 (1.2 + 0.25 × 20)) µs.
         assert_eq!(prices.charge(&Allocation::rm(20), 0), Nanos(16_200));
         assert_eq!(prices.charge(&Allocation::edf(20), 0), Nanos(22_800));
@@ -324,18 +324,20 @@ mod tests {
 
     #[test]
     fn csd_2_costs_what_section_4_2_4_says() {
-        let reading = Reading { queue_list: QueueList::Free, ..Reading::USUAL };
+        let reading = ChargingReading { queue_list: QueueList::Free, ..ChargingReading::USUAL };
         // DP: both selections parse 5 tasks. FP: 15 tasks are walked, 5 are parsed once.
         assert_eq!(charge(&[5], 20, 0, reading), 3 * (1_600 + 1_200 + 2 * 2_450) / 2);
         assert_eq!(charge(&[5], 20, 1, reading), 3 * (6_400 + 1_400 + 600 + 2_450) / 2);
-        let list = |queue_list| charge(&[5], 20, 1, Reading { queue_list, ..Reading::USUAL });
+        let list = |queue_list| {
+            charge(&[5], 20, 1, ChargingReading { queue_list, ..ChargingReading::USUAL })
+        };
         assert_eq!(list(QueueList::OncePerPair) - list(QueueList::Free), 1_650);
         assert_eq!(list(QueueList::PerSelection) - list(QueueList::Free), 3_300);
     }
 
     #[test]
     fn queues_that_are_paid_cost_the_same_used_or_not() {
-        let prices = Dissertation::prices(20, Reading::USUAL);
+        let prices = Dissertation::prices(20, ChargingReading::USUAL);
         let (four, rm) = (prices.paying(4), Allocation::rm(20));
         // 1.5 × 4 × 0.55 µs more than RM alone, which needs no list.
         assert_eq!(four.charge(&rm, 0), Nanos(16_200 + 3_300));
@@ -345,8 +347,8 @@ mod tests {
 
     #[test]
     fn csd_3_costs_what_table_4_2_says_where_the_readings_agree() {
-        let reading = Reading { queue_list: QueueList::Free, ..Reading::USUAL };
-        let printed = Reading { dp_block: DpBlock::Table42, ..reading };
+        let reading = ChargingReading { queue_list: QueueList::Free, ..ChargingReading::USUAL };
+        let printed = ChargingReading { dp_block: DpBlock::Table42, ..reading };
         let select = |length: u64| 1_200 + 250 * length;
         for reading in [reading, printed] {
             let dp1 = 3 * (2_800 + select(6) + select(3)) / 2;
@@ -359,7 +361,7 @@ mod tests {
 
     #[test]
     fn the_heap_wins_from_59_tasks_on_but_loses_again_from_64_to_67() {
-        let list = |tasks| Dissertation::prices(tasks, Reading::USUAL);
+        let list = |tasks| Dissertation::prices(tasks, ChargingReading::USUAL);
         let wins = |tasks: &usize| {
             Dissertation::heap(*tasks) < list(*tasks).charge(&Allocation::rm(*tasks), 0)
         };
@@ -377,17 +379,17 @@ mod tests {
             queue: 2,
             fixed: 100,
         };
-        let prices = counts.prices(10, 100_000_000, Reading::USUAL).unwrap();
+        let prices = counts.prices(10, 100_000_000, ChargingReading::USUAL).unwrap();
         // Instructions of 10 ns: 1.5 (10 + 20 + 2 × 100 + 100) and 1.5 (100 + 5 + 2 + 100).
         assert_eq!(prices.charge(&Allocation::edf(10), 0), Nanos(4_950));
         assert_eq!(prices.charge(&Allocation::rm(10), 0), Nanos(3_105));
         assert_eq!((between(&counts.dp[2], 0), between(&counts.dp[2], 4)), (Some(30), Some(38)));
-        let refused = counts.prices(11, 1, Reading::USUAL).unwrap_err();
+        let refused = counts.prices(11, 1, ChargingReading::USUAL).unwrap_err();
         assert_eq!(refused, BadCounts::NotMeasured(0, 11));
         assert!(refused.to_string().starts_with("DP block: not measured up to length 11"));
-        assert_eq!(counts.prices(1, 0, Reading::USUAL), Err(BadCounts::NoClock));
+        assert_eq!(counts.prices(1, 0, ChargingReading::USUAL), Err(BadCounts::NoClock));
         let unsorted = OperationCounts { fp: [flat(1), flat(1), vec![(3, 1), (3, 1)]], ..counts };
-        assert_eq!(unsorted.prices(3, 1, Reading::USUAL), Err(BadCounts::Unsorted(5)));
+        assert_eq!(unsorted.prices(3, 1, ChargingReading::USUAL), Err(BadCounts::Unsorted(5)));
     }
 
     /// Checks the search's assumptions, for all allocations of nine tasks to up to four queues.
@@ -396,7 +398,7 @@ mod tests {
         const TASKS: usize = 9;
         let blocks = [DpBlock::Reasoned, DpBlock::Table42];
         for dp_block in blocks {
-            let reading = Reading { queue_list: QueueList::PerSelection, dp_block };
+            let reading = ChargingReading { queue_list: QueueList::PerSelection, dp_block };
             let prices = Dissertation::prices(TASKS, reading);
             let mut seen = 0;
             for code in 0..1_000 {

@@ -4,7 +4,8 @@ use diapason_abi::Nanos;
 use diapason_csd::simulate::{self, MissedDeadline, Slice, Span, Synchronous};
 use diapason_csd::workload::table_4_1;
 use diapason_csd::{
-    Allocation, Dissertation, QueuePrices, Reading, Refusal, Task, TaskSet, Test, check, search,
+    Allocation, ChargingReading, Dissertation, QueuePrices, Refusal, Task, TaskSet, Test, check,
+    search,
 };
 
 fn set(tasks: &[(u64, u64)]) -> TaskSet {
@@ -70,7 +71,7 @@ fn figure_4_2_runs_the_fifth_task_before_the_second_is_released_again() {
 #[test]
 fn the_troublesome_task_of_table_4_1_is_the_fifth() {
     let set = table_4_1();
-    let prices = Dissertation::prices(10, Reading::USUAL);
+    let prices = Dissertation::prices(10, ChargingReading::USUAL);
     let choice = search::cheapest(&set, &prices, 2, Test::Dissertation).unwrap();
     assert_eq!(choice.allocation, allocation(&[5], 10));
 }

@@ -4,17 +4,17 @@ use diapason_abi::Nanos;
 use diapason_csd::breakdown::{self, Breakdown};
 use diapason_csd::workload::{self, CostDraw};
 use diapason_csd::{
-    Affine, Allocation, Dissertation, DpBlock, OperationCounts, QueueList, QueuePrices, Random,
-    Reading, TaskSet, Test, check, inflate, search,
+    Affine, Allocation, ChargingReading, Dissertation, DpBlock, OperationCounts, QueueList,
+    QueuePrices, Random, TaskSet, Test, check, inflate, search,
 };
 
 const TESTS: [Test; 2] = [Test::Dissertation, Test::Exact];
 
-fn readings() -> impl Iterator<Item = Reading> {
+fn readings() -> impl Iterator<Item = ChargingReading> {
     let lists = [QueueList::Free, QueueList::OncePerPair, QueueList::PerSelection];
     let blocks = [DpBlock::Reasoned, DpBlock::Table42];
     lists.into_iter().flat_map(move |queue_list| {
-        blocks.into_iter().map(move |dp_block| Reading { queue_list, dp_block })
+        blocks.into_iter().map(move |dp_block| ChargingReading { queue_list, dp_block })
     })
 }
 
@@ -100,7 +100,7 @@ fn csd_is_never_worse_than_both_ends() {
             fixed: 300,
         };
         let hertz = 25_000_000 << random.between(0, 6);
-        let prices = counts.prices(tasks, hertz, Reading::USUAL).unwrap();
+        let prices = counts.prices(tasks, hertz, ChargingReading::USUAL).unwrap();
         let edf = breakdown::of_allocation(&set, &prices, &Allocation::edf(tasks), Test::Exact);
         let rm = rm(&set, &prices, Test::Exact);
         let csd = breakdown::of_csd(&set, &prices, 3, Test::Exact, rm);
@@ -119,7 +119,7 @@ fn a_hundred_tasks_need_few_tests() {
         let base = workload::random(100, 1, CostDraw::ShareOfPeriod, &mut random).unwrap();
         let percent = 60 + 5 * seed;
         let set = TaskSet::new(base.scaled(percent, 100)).unwrap();
-        let prices = Dissertation::prices(100, Reading::USUAL);
+        let prices = Dissertation::prices(100, ChargingReading::USUAL);
         let choice = search::cheapest(&set, &prices, 3, Test::Exact);
         println!("{percent} %: {choice:?}");
         if let Some(choice) = choice {
@@ -148,7 +148,8 @@ fn no_set_makes_it_panic() {
             diapason_csd::Task { period: Nanos(period), cost: Nanos(cost) }
         });
         let set = TaskSet::new(drawn.collect()).unwrap();
-        let prices = [QueuePrices::free(tasks), Dissertation::prices(tasks, Reading::USUAL)];
+        let prices =
+            [QueuePrices::free(tasks), Dissertation::prices(tasks, ChargingReading::USUAL)];
         for (prices, test) in prices.iter().zip(TESTS.into_iter().cycle()) {
             refused += u32::from(search::cheapest(&set, prices, 4, test).is_none());
             let found = breakdown::of_csd(&set, prices, 3, test, rm(&set, prices, test));
@@ -165,7 +166,7 @@ fn a_hundred_tasks_in_four_queues() {
         let mut random = Random::new(percent);
         let base = workload::random(100, 1, CostDraw::ShareOfPeriod, &mut random).unwrap();
         let set = TaskSet::new(base.scaled(percent, 100)).unwrap();
-        let prices = Dissertation::prices(100, Reading::USUAL);
+        let prices = Dissertation::prices(100, ChargingReading::USUAL);
         let choice = search::cheapest(&set, &prices, 4, Test::Exact);
         println!("{percent} %: {:?}", choice.map(|choice| choice.tested));
     }

@@ -5,7 +5,7 @@ use crate::{Effort, Progress, Report, Row, parallel};
 use diapason::table::{Align, Table};
 use diapason_csd::attack::{self, Campaign, Tally};
 use diapason_csd::workload::{self, CostDraw};
-use diapason_csd::{Dissertation, Random, Reading, TaskSet, Test, search};
+use diapason_csd::{ChargingReading, Dissertation, Random, TaskSet, Test, search};
 
 /// Sets are attacked in batches of this many.
 const BATCH: u64 = 500;
@@ -86,7 +86,7 @@ const ALLOCATIONS: usize = 1 + 100 + 4_950 + 161_700;
 fn searched() -> Option<Row> {
     let mut random = Random::new(SEED);
     let base = workload::random(100, 1, CostDraw::ShareOfPeriod, &mut random).ok()?;
-    let prices = Dissertation::prices(100, Reading::USUAL);
+    let prices = Dissertation::prices(100, ChargingReading::USUAL);
     let mut most = 0;
     for percent in 60..95 {
         let set = TaskSet::new(base.scaled(percent, 100)).ok()?;

@@ -12,13 +12,13 @@ use crate::{Effort, Progress, Report, Row};
 use diapason::Failure;
 use diapason::table::{Align, Table};
 use diapason_csd::workload::CostDraw;
-use diapason_csd::{Dissertation, DpBlock, QueueList, Reading, Test};
+use diapason_csd::{ChargingReading, Dissertation, DpBlock, QueueList, Test};
 
 /// One way to read the dissertation.
 struct Way {
     name: &'static str,
     draw: CostDraw,
-    reading: Reading,
+    reading: ChargingReading,
     test: Test,
     /// Whether CSD-4 pays for four queues, used or not.
     paid: bool,
@@ -31,7 +31,7 @@ const fn way(
     dp_block: DpBlock,
     test: Test,
 ) -> Way {
-    Way { name, draw, reading: Reading { queue_list, dp_block }, test, paid: false }
+    Way { name, draw, reading: ChargingReading { queue_list, dp_block }, test, paid: false }
 }
 
 /// The first is the reading of the figures, by which the percentages are judged.

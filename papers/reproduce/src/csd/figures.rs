@@ -10,7 +10,7 @@ use diapason::Failure;
 use diapason::chart::{LineChart, Series};
 use diapason::table::{Align, Table};
 use diapason_csd::workload::CostDraw;
-use diapason_csd::{Allocation, Dissertation, Reading, Test};
+use diapason_csd::{Allocation, ChargingReading, Dissertation, Test};
 
 /// Adds the three figures and their claims.
 pub fn add(effort: Effort, progress: &Progress, report: &mut Report) -> Result<(), Failure> {
@@ -18,7 +18,7 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) -> Result<(
         let name = format!("fig4.{number}");
         let mut points = Vec::new();
         for tasks in task_counts(effort) {
-            let prices = Dissertation::prices(tasks, Reading::USUAL);
+            let prices = Dissertation::prices(tasks, ChargingReading::USUAL);
             let kind = Workloads { tasks, divisor, draw: CostDraw::ShareOfPeriod };
             let step = (progress, name.as_str());
             points.push(point(kind, &prices, Test::Exact, samples(effort), step)?);
@@ -37,7 +37,7 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) -> Result<(
 /// From how many tasks on RM with a heap costs less than with a list (table 4.3).
 fn heap() -> Row {
     let costs_less = |tasks: &usize| {
-        let list = Dissertation::prices(*tasks, Reading::USUAL);
+        let list = Dissertation::prices(*tasks, ChargingReading::USUAL);
         Dissertation::heap(*tasks) < list.charge(&Allocation::rm(*tasks), 0)
     };
     let wins: Vec<usize> = (1..=128).filter(costs_less).collect();

@@ -8,7 +8,7 @@ use diapason::Failure;
 use diapason::chart::{LineChart, Series};
 use diapason::table::{Align, Table};
 use diapason_csd::workload::CostDraw;
-use diapason_csd::{Reading, Test};
+use diapason_csd::{ChargingReading, Test};
 
 /// Clock rates in MHz; one instruction per cycle.
 const CLOCKS: [u64; 6] = [25, 50, 100, 400, 1_000, 2_400];
@@ -76,7 +76,8 @@ fn curves(
         let name = format!("kernel-{megahertz}MHz");
         let mut points = Vec::new();
         for &tasks in &counts {
-            let prices = measured.counts.prices(tasks, megahertz * 1_000_000, Reading::USUAL);
+            let prices =
+                measured.counts.prices(tasks, megahertz * 1_000_000, ChargingReading::USUAL);
             let prices = prices.map_err(|bad| Failure::Ours(bad.to_string()))?;
             let kind = Workloads { tasks, divisor: 3, draw: CostDraw::ShareOfPeriod };
             let step = (progress, name.as_str());

@@ -108,12 +108,12 @@ pub fn saving(of: f64, against: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diapason_csd::{Dissertation, Reading};
+    use diapason_csd::{ChargingReading, Dissertation};
 
     #[test]
     fn a_point_is_the_same_every_time_and_in_order() {
         let kind = Workloads { tasks: 12, divisor: 2, draw: CostDraw::Absolute };
-        let prices = Dissertation::prices(12, Reading::USUAL);
+        let prices = Dissertation::prices(12, ChargingReading::USUAL);
         let progress = Progress::silent();
         let draw = || point(kind, &prices, Test::Exact, 6, (&progress, "")).unwrap();
         let point = draw();
