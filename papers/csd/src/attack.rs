@@ -6,7 +6,7 @@
 //! exact test refuses must miss after the simultaneous release, or the test is pessimistic.
 
 use crate::simulate::{self, Phases, Releases, Span, Synchronous};
-use crate::{Allocation, Random, Refusal, Task, TaskSet, Test, check, workload};
+use crate::{Allocation, Random, Task, TaskSet, Test, Unschedulable, check, workload};
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
@@ -105,7 +105,7 @@ pub fn one(plan: &Campaign, index: u64) -> Tally {
     let (set, allocation) = victim(plan, index);
     let tasks = set.tasks();
     let verdict = check(tasks, &allocation, Test::Exact);
-    let undecided = matches!(verdict, Err(Refusal::Undecided { .. }));
+    let undecided = matches!(verdict, Err(Unschedulable::Undecided { .. }));
     let exact = verdict.is_ok();
     let printed = check(tasks, &allocation, Test::Dissertation).is_ok();
     let together = together(tasks, &allocation);

@@ -32,5 +32,5 @@ pub use prices::{
     QueuePrices,
 };
 pub use task::{BadTask, Task, TaskSet};
-pub use test::{DEADLINES_MAX, Refusal, Test, check, inflate};
+pub use test::{DEADLINES_MAX, Test, Unschedulable, check, inflate};
 pub use utilization::{ONE, ratio_up};

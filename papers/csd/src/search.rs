@@ -17,7 +17,7 @@
 //! test compares them.
 
 use crate::task::Task;
-use crate::test::{Refusal, Test, charged, check, dp_queue, fp_queue, fp_response};
+use crate::test::{Test, Unschedulable, charged, check, dp_queue, fp_queue, fp_response};
 use crate::utilization::{ONE, upper};
 use crate::{Allocation, QUEUES_MAX, QueuePrices, TaskSet, inflate};
 use alloc::collections::BTreeMap;
@@ -228,17 +228,17 @@ impl<'a> Search<'a> {
     }
 
     /// Learns from a refusal about other allocations.
-    fn learn(&mut self, allocation: &Allocation, refusal: Refusal) {
+    fn learn(&mut self, allocation: &Allocation, refusal: Unschedulable) {
         let queue = match refusal {
-            Refusal::Overload { queue } | Refusal::Undecided { queue } => queue,
-            Refusal::Late { task, .. } => allocation.queue_of(task),
+            Unschedulable::Overload { queue } | Unschedulable::Undecided { queue } => queue,
+            Unschedulable::Late { task, .. } => allocation.queue_of(task),
         };
         if queue < allocation.dp().len() {
             self.learn_prefix(allocation, queue);
             return;
         }
         let in_dp = allocation.in_dp();
-        if let Refusal::Late { task, .. } = refusal {
+        if let Unschedulable::Late { task, .. } = refusal {
             self.splits[in_dp].suspect = task;
         }
         if self.splits[in_dp].alive_at != self.scale {

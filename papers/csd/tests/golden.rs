@@ -4,8 +4,8 @@ use diapason_abi::Nanos;
 use diapason_csd::simulate::{self, MissedDeadline, Slice, Span, Synchronous};
 use diapason_csd::workload::table_4_1;
 use diapason_csd::{
-    Allocation, ChargingReading, Dissertation, QueuePrices, Refusal, Task, TaskSet, Test, check,
-    search,
+    Allocation, ChargingReading, Dissertation, QueuePrices, Task, TaskSet, Test, Unschedulable,
+    check, search,
 };
 
 fn set(tasks: &[(u64, u64)]) -> TaskSet {
@@ -33,7 +33,7 @@ fn schedule(
 #[test]
 fn table_4_1_fails_under_rm_at_8_ms_and_holds_under_edf_and_csd() {
     let set = table_4_1();
-    let late = Refusal::Late { task: 4, deadline: Nanos::from_millis(8) };
+    let late = Unschedulable::Late { task: 4, deadline: Nanos::from_millis(8) };
     for test in [Test::Dissertation, Test::Exact] {
         assert_eq!(check(set.tasks(), &Allocation::rm(10), test), Err(late));
         assert_eq!(check(set.tasks(), &Allocation::edf(10), test), Ok(()));
@@ -82,7 +82,7 @@ fn a_set_that_the_printed_csd_3_test_accepts_misses_at_40() {
     let allocation = allocation(&[2, 2], 4);
     assert_eq!(check(set.tasks(), &allocation, Test::Dissertation), Ok(()));
     let refusal = check(set.tasks(), &allocation, Test::Exact);
-    assert_eq!(refusal, Err(Refusal::Late { task: 2, deadline: Nanos(40) }));
+    assert_eq!(refusal, Err(Unschedulable::Late { task: 2, deadline: Nanos(40) }));
     let (miss, _) = schedule(&set, &allocation, Nanos(180));
     assert_eq!(miss, Some(MissedDeadline { task: 2, released: Nanos(20), deadline: Nanos(40) }));
     // With an allocation that holds, nothing is missed.
@@ -99,9 +99,9 @@ fn a_full_processor_is_full_and_no_more() {
     }
     let over = set(&[(2, 1), (4, 1), (8, 2), (1_000, 1)]);
     let refusal = check(over.tasks(), &Allocation::edf(4), Test::Exact);
-    assert_eq!(refusal, Err(Refusal::Overload { queue: 0 }));
+    assert_eq!(refusal, Err(Unschedulable::Overload { queue: 0 }));
     let refusal = check(over.tasks(), &allocation(&[1, 1], 4), Test::Exact);
-    assert_eq!(refusal, Err(Refusal::Overload { queue: 2 }));
+    assert_eq!(refusal, Err(Unschedulable::Overload { queue: 2 }));
 }
 
 #[test]
