@@ -10,7 +10,7 @@ use diapason_abi::Nanos;
 
 /// A stretch of time in which one task ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Slice {
+pub struct TimeSlice {
     pub task: usize,
     pub start: Nanos,
     pub end: Nanos,
@@ -105,7 +105,7 @@ pub fn run(
     allocation: &Allocation,
     releases: &mut impl Releases,
     span: Span,
-    mut watch: impl FnMut(Slice),
+    mut watch: impl FnMut(TimeSlice),
 ) -> SimulationResult {
     assert_eq!(tasks.len(), allocation.tasks(), "an allocation of these tasks");
     let mut machine = Machine {
@@ -132,7 +132,7 @@ pub fn run(
             continue;
         };
         let end = machine.run(task, now, span.horizon);
-        watch(Slice { task, start: now, end });
+        watch(TimeSlice { task, start: now, end });
         now = end;
     }
 }

@@ -1,7 +1,7 @@
 //! CSD by hand: table 4.1, the counter-example to the printed test, and the ends RM and EDF.
 
 use diapason_abi::Nanos;
-use diapason_csd::simulate::{self, MissedDeadline, Slice, Span, Synchronous};
+use diapason_csd::simulate::{self, MissedDeadline, Span, Synchronous, TimeSlice};
 use diapason_csd::workload::table_4_1;
 use diapason_csd::{
     Allocation, ChargingReading, Dissertation, QueuePrices, Task, TaskSet, Test, Unschedulable,
@@ -22,7 +22,7 @@ fn schedule(
     set: &TaskSet,
     allocation: &Allocation,
     until: Nanos,
-) -> (Option<MissedDeadline>, Vec<Slice>) {
+) -> (Option<MissedDeadline>, Vec<TimeSlice>) {
     let span = Span { horizon: until, until_idle: false };
     let mut slices = Vec::new();
     let outcome =

@@ -4,7 +4,7 @@ use crate::{Picture, Report, Row};
 use diapason::chart::{ScheduleChart, Stretch};
 use diapason::table::{Align, Table};
 use diapason_abi::Nanos;
-use diapason_csd::simulate::{self, MissedDeadline, Slice, Span, Synchronous};
+use diapason_csd::simulate::{self, MissedDeadline, Span, Synchronous, TimeSlice};
 use diapason_csd::workload::table_4_1;
 use diapason_csd::{Allocation, ChargingReading, Dissertation, TaskSet, Test, search};
 
@@ -52,7 +52,7 @@ fn schedule(
     set: &TaskSet,
     allocation: &Allocation,
     until: Nanos,
-) -> (Option<MissedDeadline>, Vec<Slice>) {
+) -> (Option<MissedDeadline>, Vec<TimeSlice>) {
     let span = Span { horizon: until, until_idle: false };
     let mut slices = Vec::new();
     let outcome =
@@ -84,7 +84,7 @@ fn drawn(title: &str, set: &TaskSet, allocation: &Allocation) -> ScheduleChart {
     let (miss, slices) = schedule(set, allocation, DRAWN);
     let end = miss.map_or(DRAWN, |miss| miss.deadline);
     let millis = |time: Nanos| time.0 as f64 / 1e6;
-    let stretch = |slice: &Slice| Stretch {
+    let stretch = |slice: &TimeSlice| Stretch {
         row: slice.task,
         start: millis(slice.start),
         end: millis(slice.end),
