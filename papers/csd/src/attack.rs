@@ -35,7 +35,7 @@ impl Campaign {
 
 /// The results, counted over sets.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Tally {
+pub struct CampaignTally {
     /// Sets that were drawn.
     pub sets: u64,
     /// Accepted by the exact test.
@@ -51,16 +51,16 @@ pub struct Tally {
     pub printed: u64,
     /// Accepted as it reads, and a deadline was missed.
     pub printed_missed: u64,
-    /// The hard ones of [`Tally::printed`]: a utilization of at least 0.9, and a lower DP
+    /// The hard ones of [`CampaignTally::printed`]: a utilization of at least 0.9, and a lower DP
     /// queue with at least two tasks.
     pub hard: u64,
 }
 
-impl Tally {
+impl CampaignTally {
     /// Returns the sum of both.
     #[must_use]
-    pub fn plus(self, other: Tally) -> Tally {
-        Tally {
+    pub fn plus(self, other: CampaignTally) -> CampaignTally {
+        CampaignTally {
             sets: self.sets + other.sets,
             exact: self.exact + other.exact,
             exact_missed: self.exact_missed + other.exact_missed,
@@ -101,7 +101,7 @@ fn any_allocation(tasks: usize, queues: usize, random: &mut Random) -> Allocatio
 
 /// Attacks both tests with the `index`-th set.
 #[must_use]
-pub fn one(plan: &Campaign, index: u64) -> Tally {
+pub fn one(plan: &Campaign, index: u64) -> CampaignTally {
     let (set, allocation) = victim(plan, index);
     let tasks = set.tasks();
     let verdict = check(tasks, &allocation, Test::Exact);
@@ -112,7 +112,7 @@ pub fn one(plan: &Campaign, index: u64) -> Tally {
     let mut random = Random::stream(!plan.seed, index);
     let missed = together == Some(true)
         || (exact || printed) && misses_apart(tasks, &allocation, plan.horizon, &mut random);
-    Tally {
+    CampaignTally {
         sets: 1,
         exact: u64::from(exact),
         exact_missed: u64::from(exact && missed),
@@ -132,8 +132,8 @@ fn is_hard(set: &TaskSet, allocation: &Allocation) -> bool {
 
 /// Attacks with the sets of a range of indices.
 #[must_use]
-pub fn range(plan: &Campaign, indices: core::ops::Range<u64>) -> Tally {
-    indices.fold(Tally::default(), |tally, index| tally.plus(one(plan, index)))
+pub fn range(plan: &Campaign, indices: core::ops::Range<u64>) -> CampaignTally {
+    indices.fold(CampaignTally::default(), |tally, index| tally.plus(one(plan, index)))
 }
 
 /// Longest simulation of a simultaneous release, for processors that never become idle.

@@ -3,10 +3,10 @@
 //! The long campaign is `long_attack`, ignored in the normal run: a million sets for each number
 //! of queues. `cargo test --release -p diapason-csd --test attack -- --ignored`.
 
-use diapason_csd::attack::{self, Campaign, Tally};
+use diapason_csd::attack::{self, Campaign, CampaignTally};
 
 /// Attacks on two threads; the sum does not depend on how the work is split.
-fn attack(plan: Campaign, sets: u64) -> Tally {
+fn attack(plan: Campaign, sets: u64) -> CampaignTally {
     let half = sets / 2;
     std::thread::scope(|scope| {
         let first = scope.spawn(|| attack::range(&plan, 0..half));
@@ -14,7 +14,7 @@ fn attack(plan: Campaign, sets: u64) -> Tally {
     })
 }
 
-fn stands(tally: &Tally) {
+fn stands(tally: &CampaignTally) {
     println!("{tally:?}");
     assert_eq!((tally.exact_missed, tally.exact_pessimistic), (0, 0), "{tally:?}");
     assert!(tally.undecided * 100 <= tally.sets, "{tally:?}");

@@ -3,7 +3,7 @@
 use super::SEED;
 use crate::{Effort, Progress, Report, Row, parallel};
 use diapason::table::{Align, Table};
-use diapason_csd::attack::{self, Campaign, Tally};
+use diapason_csd::attack::{self, Campaign, CampaignTally};
 use diapason_csd::workload::{self, CostDraw};
 use diapason_csd::{ChargingReading, Dissertation, Random, TaskSet, Test, search};
 
@@ -22,7 +22,7 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) {
         ("printed: accepted", Align::Right),
         ("missed", Align::Right),
     ]);
-    let mut total = Tally::default();
+    let mut total = CampaignTally::default();
     for queues in 1..=4 {
         let plan = Campaign::small(SEED, queues);
         let step = format!("attack on CSD-{queues}");
@@ -31,7 +31,7 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) {
             attack::range(&plan, from..from + BATCH)
         };
         let tallies = parallel::map(batches, batch, |done| progress.at(&step, done, batches));
-        let tally = tallies.into_iter().fold(Tally::default(), Tally::plus);
+        let tally = tallies.into_iter().fold(CampaignTally::default(), CampaignTally::plus);
         let numbers = [
             queues as u64,
             tally.sets,
@@ -53,7 +53,7 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) {
 }
 
 /// Returns how often the printed CSD-3 test is wrong, among sets with which it can be.
-fn printed(tally: &Tally) -> Row {
+fn printed(tally: &CampaignTally) -> Row {
     let share = 100.0 * tally.printed_missed as f64 / tally.hard.max(1) as f64;
     let all = 100.0 * tally.printed_missed as f64 / tally.printed.max(1) as f64;
     Row::numbers("csd3.printed-test.missed", "%", None, share).note(format!(
@@ -64,7 +64,7 @@ fn printed(tally: &Tally) -> Row {
     ))
 }
 
-fn exact(tally: &Tally) -> [Row; 2] {
+fn exact(tally: &CampaignTally) -> [Row; 2] {
     [
         Row::numbers("exact-test.missed", "sets", None, tally.exact_missed as f64)
             .holds(tally.exact_missed == 0)
