@@ -6,7 +6,9 @@
 //! exact test refuses must miss after the simultaneous release, or the test is pessimistic.
 
 use crate::simulate::{self, Phases, Releases, Span, Synchronous};
-use crate::{Allocation, Random, Task, TaskSet, Test, Unschedulable, check, workload};
+use crate::{
+    Allocation, Random, SchedulabilityTest, Task, TaskSet, Unschedulable, check, workload,
+};
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
@@ -104,10 +106,10 @@ fn any_allocation(tasks: usize, queues: usize, random: &mut Random) -> Allocatio
 pub fn one(plan: &Campaign, index: u64) -> CampaignTally {
     let (set, allocation) = victim(plan, index);
     let tasks = set.tasks();
-    let verdict = check(tasks, &allocation, Test::Exact);
+    let verdict = check(tasks, &allocation, SchedulabilityTest::Exact);
     let undecided = matches!(verdict, Err(Unschedulable::Undecided { .. }));
     let exact = verdict.is_ok();
-    let printed = check(tasks, &allocation, Test::Dissertation).is_ok();
+    let printed = check(tasks, &allocation, SchedulabilityTest::Dissertation).is_ok();
     let together = together(tasks, &allocation);
     let mut random = Random::stream(!plan.seed, index);
     let missed = together == Some(true)

@@ -1,7 +1,7 @@
 //! Breakdown utilization: how far the costs of a set can be scaled before a scheduler fails.
 
 use crate::search::{Search, candidates};
-use crate::test::{Test, check, inflate};
+use crate::test::{SchedulabilityTest, check, inflate};
 use crate::{Allocation, QueuePrices, TaskSet};
 
 /// Costs are scaled in steps of one part in this many.
@@ -53,7 +53,7 @@ pub fn of_allocation(
     set: &TaskSet,
     prices: &QueuePrices,
     allocation: &Allocation,
-    test: Test,
+    test: SchedulabilityTest,
 ) -> Breakdown {
     let mut tested = 0;
     let scale = largest(0, ceiling(set), |scale| {
@@ -67,7 +67,7 @@ fn fits(
     set: &TaskSet,
     prices: &QueuePrices,
     allocation: &Allocation,
-    test: Test,
+    test: SchedulabilityTest,
     scale: u64,
 ) -> bool {
     let tasks = inflate(&set.scaled(scale, STEPS), allocation, prices);
@@ -84,7 +84,7 @@ pub fn of_csd(
     set: &TaskSet,
     prices: &QueuePrices,
     queues: usize,
-    test: Test,
+    test: SchedulabilityTest,
     known: Breakdown,
 ) -> Breakdown {
     let mut best = Breakdown { tested: 0, ..known };
@@ -112,7 +112,12 @@ pub fn of_csd(
 /// # Panics
 /// If there are no prices for as many tasks.
 #[must_use]
-pub fn exhaustive(set: &TaskSet, prices: &QueuePrices, queues: usize, test: Test) -> Breakdown {
+pub fn exhaustive(
+    set: &TaskSet,
+    prices: &QueuePrices,
+    queues: usize,
+    test: SchedulabilityTest,
+) -> Breakdown {
     let all = candidates(set, prices, queues);
     let tried = all.iter().map(|(_, allocation)| of_allocation(set, prices, allocation, test));
     let none = Breakdown { scale: 0, allocation: Allocation::rm(set.len()), tested: 0 };

@@ -2,7 +2,7 @@
 //!
 //! A scheduler is an [`Allocation`] of tasks to queues: rate-monotonic is one FP queue, EDF one DP
 //! queue, CSD-x up to x − 1 DP queues above an FP queue. The scheduling cost of a task comes from
-//! [`QueuePrices`], and depends on the lengths of the queues. [`Test`] says whether every deadline is
+//! [`QueuePrices`], and depends on the lengths of the queues. [`SchedulabilityTest`] says whether every deadline is
 //! met: once as the dissertation reads, once exactly. [`search`] finds the allocation that costs
 //! least, [`breakdown`] how far a task set can be scaled, [`simulate`] runs the schedule, and
 //! [`attack`] looks for sets that a test accepts and the schedule fails.
@@ -32,5 +32,5 @@ pub use prices::{
     QueuePrices,
 };
 pub use task::{BadTask, Task, TaskSet};
-pub use test::{DEADLINES_MAX, Test, Unschedulable, check, inflate};
+pub use test::{DEADLINES_MAX, SchedulabilityTest, Unschedulable, check, inflate};
 pub use utilization::{ONE, ratio_up};

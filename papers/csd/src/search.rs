@@ -17,7 +17,9 @@
 //! test compares them.
 
 use crate::task::Task;
-use crate::test::{Test, Unschedulable, charged, check, dp_queue, fp_queue, fp_response};
+use crate::test::{
+    SchedulabilityTest, Unschedulable, charged, check, dp_queue, fp_queue, fp_response,
+};
 use crate::utilization::{ONE, upper};
 use crate::{Allocation, QUEUES_MAX, QueuePrices, TaskSet, inflate};
 use alloc::collections::BTreeMap;
@@ -84,7 +86,7 @@ pub fn cheapest(
     set: &TaskSet,
     prices: &QueuePrices,
     queues: usize,
-    test: Test,
+    test: SchedulabilityTest,
 ) -> Option<BestAllocation> {
     let mut search = Search::new(set, prices, queues, test);
     let fitting = candidates(set, prices, queues)
@@ -105,7 +107,7 @@ pub fn exhaustive(
     set: &TaskSet,
     prices: &QueuePrices,
     queues: usize,
-    test: Test,
+    test: SchedulabilityTest,
 ) -> Option<BestAllocation> {
     let all = candidates(set, prices, queues);
     let tested = all.len();
@@ -122,7 +124,7 @@ pub(super) struct Search<'a> {
     set: &'a TaskSet,
     prices: &'a QueuePrices,
     queues: usize,
-    test: Test,
+    test: SchedulabilityTest,
     /// The tasks at the present scale.
     tasks: Vec<Task>,
     scale: u64,
@@ -152,7 +154,7 @@ impl<'a> Search<'a> {
         set: &'a TaskSet,
         prices: &'a QueuePrices,
         queues: usize,
-        test: Test,
+        test: SchedulabilityTest,
     ) -> Self {
         let split = Split { dead: false, alive_at: u64::MAX, suspect: 0 };
         let splits = vec![split; set.len() + 1];

@@ -28,7 +28,7 @@ use diapason_abi::Nanos;
 
 /// A test of schedulability.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Test {
+pub enum SchedulabilityTest {
     /// Sections 4.2.5 and 4.3.4 as printed. It accepts some sets that miss deadlines.
     Dissertation,
     /// Accepts exactly the sets that meet all deadlines whatever their phases.
@@ -103,7 +103,11 @@ pub(super) fn charged(tasks: &[Task], allocation: &Allocation, charges: &[u64]) 
 ///
 /// # Panics
 /// If the allocation is for another number of tasks.
-pub fn check(tasks: &[Task], allocation: &Allocation, test: Test) -> Result<(), Unschedulable> {
+pub fn check(
+    tasks: &[Task],
+    allocation: &Allocation,
+    test: SchedulabilityTest,
+) -> Result<(), Unschedulable> {
     assert_eq!(tasks.len(), allocation.tasks(), "an allocation of these tasks");
     let mut start = 0;
     for (queue, length) in allocation.dp().iter().enumerate() {
@@ -119,13 +123,13 @@ pub(super) fn dp_queue(
     tasks: &[Task],
     start: usize,
     queue: usize,
-    test: Test,
+    test: SchedulabilityTest,
 ) -> Result<(), Unschedulable> {
     let load = load(tasks);
     match (load, test) {
         (Load::Above, _) => Err(Unschedulable::Overload { queue }),
         (_, _) if start == 0 => Ok(()),
-        (_, Test::Dissertation) => {
+        (_, SchedulabilityTest::Dissertation) => {
             let (above, own) = tasks.split_at(start);
             let late = own.iter().position(|task| {
                 let deadline = task.period.0;
@@ -135,11 +139,11 @@ pub(super) fn dp_queue(
                 Err(Unschedulable::Late { task: start + place, deadline: own[place].period })
             })
         }
-        (Load::Full, Test::Exact) => match busy_period(tasks) {
+        (Load::Full, SchedulabilityTest::Exact) => match busy_period(tasks) {
             Some(end) => demand(tasks, start, queue, end),
             None => Err(Unschedulable::Undecided { queue }),
         },
-        (Load::Below(rest), Test::Exact) => {
+        (Load::Below(rest), SchedulabilityTest::Exact) => {
             let above: u128 = tasks[..start].iter().map(|task| u128::from(task.cost.0)).sum();
             // Costs are below 2^63 together, so this cannot overflow.
             match u64::try_from((above * ONE).div_ceil(rest)) {

@@ -4,8 +4,8 @@ use diapason_abi::Nanos;
 use diapason_csd::simulate::{self, MissedDeadline, Span, Synchronous, TimeSlice};
 use diapason_csd::workload::table_4_1;
 use diapason_csd::{
-    Allocation, ChargingReading, Dissertation, QueuePrices, Task, TaskSet, Test, Unschedulable,
-    check, search,
+    Allocation, ChargingReading, Dissertation, QueuePrices, SchedulabilityTest, Task, TaskSet,
+    Unschedulable, check, search,
 };
 
 fn set(tasks: &[(u64, u64)]) -> TaskSet {
@@ -34,7 +34,7 @@ fn schedule(
 fn table_4_1_fails_under_rm_at_8_ms_and_holds_under_edf_and_csd() {
     let set = table_4_1();
     let late = Unschedulable::Late { task: 4, deadline: Nanos::from_millis(8) };
-    for test in [Test::Dissertation, Test::Exact] {
+    for test in [SchedulabilityTest::Dissertation, SchedulabilityTest::Exact] {
         assert_eq!(check(set.tasks(), &Allocation::rm(10), test), Err(late));
         assert_eq!(check(set.tasks(), &Allocation::edf(10), test), Ok(()));
         assert_eq!(check(set.tasks(), &allocation(&[5], 10), test), Ok(()));
@@ -72,7 +72,7 @@ fn figure_4_2_runs_the_fifth_task_before_the_second_is_released_again() {
 fn the_troublesome_task_of_table_4_1_is_the_fifth() {
     let set = table_4_1();
     let prices = Dissertation::prices(10, ChargingReading::USUAL);
-    let choice = search::cheapest(&set, &prices, 2, Test::Dissertation).unwrap();
+    let choice = search::cheapest(&set, &prices, 2, SchedulabilityTest::Dissertation).unwrap();
     assert_eq!(choice.allocation, allocation(&[5], 10));
 }
 
@@ -80,14 +80,14 @@ fn the_troublesome_task_of_table_4_1_is_the_fifth() {
 fn a_set_that_the_printed_csd_3_test_accepts_misses_at_40() {
     let set = set(&[(15, 7), (18, 4), (20, 4), (30, 1)]);
     let allocation = allocation(&[2, 2], 4);
-    assert_eq!(check(set.tasks(), &allocation, Test::Dissertation), Ok(()));
-    let refusal = check(set.tasks(), &allocation, Test::Exact);
+    assert_eq!(check(set.tasks(), &allocation, SchedulabilityTest::Dissertation), Ok(()));
+    let refusal = check(set.tasks(), &allocation, SchedulabilityTest::Exact);
     assert_eq!(refusal, Err(Unschedulable::Late { task: 2, deadline: Nanos(40) }));
     let (miss, _) = schedule(&set, &allocation, Nanos(180));
     assert_eq!(miss, Some(MissedDeadline { task: 2, released: Nanos(20), deadline: Nanos(40) }));
     // With an allocation that holds, nothing is missed.
     let free = QueuePrices::free(4);
-    let choice = search::cheapest(&set, &free, 3, Test::Exact).unwrap();
+    let choice = search::cheapest(&set, &free, 3, SchedulabilityTest::Exact).unwrap();
     assert_eq!(schedule(&set, &choice.allocation, Nanos(180)).0, None);
 }
 
@@ -95,19 +95,24 @@ fn a_set_that_the_printed_csd_3_test_accepts_misses_at_40() {
 fn a_full_processor_is_full_and_no_more() {
     let full = set(&[(2, 1), (4, 1), (8, 2)]);
     for dp in [&[3][..], &[1, 2], &[1, 1], &[]] {
-        assert_eq!(check(full.tasks(), &allocation(dp, 3), Test::Exact), Ok(()), "{dp:?}");
+        assert_eq!(
+            check(full.tasks(), &allocation(dp, 3), SchedulabilityTest::Exact),
+            Ok(()),
+            "{dp:?}"
+        );
     }
     let over = set(&[(2, 1), (4, 1), (8, 2), (1_000, 1)]);
-    let refusal = check(over.tasks(), &Allocation::edf(4), Test::Exact);
+    let refusal = check(over.tasks(), &Allocation::edf(4), SchedulabilityTest::Exact);
     assert_eq!(refusal, Err(Unschedulable::Overload { queue: 0 }));
-    let refusal = check(over.tasks(), &allocation(&[1, 1], 4), Test::Exact);
+    let refusal = check(over.tasks(), &allocation(&[1, 1], 4), SchedulabilityTest::Exact);
     assert_eq!(refusal, Err(Unschedulable::Overload { queue: 2 }));
 }
 
 #[test]
 fn nothing_to_do_is_feasible() {
-    assert_eq!(check(&[], &Allocation::rm(0), Test::Exact), Ok(()));
+    assert_eq!(check(&[], &Allocation::rm(0), SchedulabilityTest::Exact), Ok(()));
     let set = set(&[]);
-    let choice = search::cheapest(&set, &QueuePrices::free(0), 3, Test::Exact).unwrap();
+    let choice =
+        search::cheapest(&set, &QueuePrices::free(0), 3, SchedulabilityTest::Exact).unwrap();
     assert_eq!(choice.allocation, Allocation::rm(0));
 }

@@ -5,10 +5,11 @@ use diapason_csd::breakdown::{self, Breakdown};
 use diapason_csd::workload::{self, CostDraw};
 use diapason_csd::{
     Affine, Allocation, ChargingReading, Dissertation, DpBlock, OperationCounts, QueueList,
-    QueuePrices, Random, TaskSet, Test, check, inflate, search,
+    QueuePrices, Random, SchedulabilityTest, TaskSet, check, inflate, search,
 };
 
-const TESTS: [Test; 2] = [Test::Dissertation, Test::Exact];
+const TESTS: [SchedulabilityTest; 2] =
+    [SchedulabilityTest::Dissertation, SchedulabilityTest::Exact];
 
 fn readings() -> impl Iterator<Item = ChargingReading> {
     let lists = [QueueList::Free, QueueList::OncePerPair, QueueList::PerSelection];
@@ -58,7 +59,7 @@ fn the_cheapest_allocation_is_that_of_the_exhaustive_search() {
     assert!(found > 300 && none > 300 && saved > 50, "{found} {none} {saved}");
 }
 
-fn rm(set: &TaskSet, prices: &QueuePrices, test: Test) -> Breakdown {
+fn rm(set: &TaskSet, prices: &QueuePrices, test: SchedulabilityTest) -> Breakdown {
     breakdown::of_allocation(set, prices, &Allocation::rm(set.len()), test)
 }
 
@@ -101,9 +102,14 @@ fn csd_is_never_worse_than_both_ends() {
         };
         let hertz = 25_000_000 << random.between(0, 6);
         let prices = counts.prices(tasks, hertz, ChargingReading::USUAL).unwrap();
-        let edf = breakdown::of_allocation(&set, &prices, &Allocation::edf(tasks), Test::Exact);
-        let rm = rm(&set, &prices, Test::Exact);
-        let csd = breakdown::of_csd(&set, &prices, 3, Test::Exact, rm);
+        let edf = breakdown::of_allocation(
+            &set,
+            &prices,
+            &Allocation::edf(tasks),
+            SchedulabilityTest::Exact,
+        );
+        let rm = rm(&set, &prices, SchedulabilityTest::Exact);
+        let csd = breakdown::of_csd(&set, &prices, 3, SchedulabilityTest::Exact, rm);
         assert!(csd.scale >= edf.scale.max(rm.scale), "{set:?}");
     }
 }
@@ -120,7 +126,7 @@ fn a_hundred_tasks_need_few_tests() {
         let percent = 60 + 5 * seed;
         let set = TaskSet::new(base.scaled(percent, 100)).unwrap();
         let prices = Dissertation::prices(100, ChargingReading::USUAL);
-        let choice = search::cheapest(&set, &prices, 3, Test::Exact);
+        let choice = search::cheapest(&set, &prices, 3, SchedulabilityTest::Exact);
         println!("{percent} %: {choice:?}");
         if let Some(choice) = choice {
             assert!(choice.tested < 1_500, "{choice:?}");
@@ -167,7 +173,7 @@ fn a_hundred_tasks_in_four_queues() {
         let base = workload::random(100, 1, CostDraw::ShareOfPeriod, &mut random).unwrap();
         let set = TaskSet::new(base.scaled(percent, 100)).unwrap();
         let prices = Dissertation::prices(100, ChargingReading::USUAL);
-        let choice = search::cheapest(&set, &prices, 4, Test::Exact);
+        let choice = search::cheapest(&set, &prices, 4, SchedulabilityTest::Exact);
         println!("{percent} %: {:?}", choice.map(|choice| choice.tested));
     }
 }

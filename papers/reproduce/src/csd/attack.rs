@@ -5,7 +5,7 @@ use crate::{Effort, Progress, Report, Row, parallel};
 use diapason::table::{Align, Table};
 use diapason_csd::attack::{self, Campaign, CampaignTally};
 use diapason_csd::workload::{self, CostDraw};
-use diapason_csd::{ChargingReading, Dissertation, Random, TaskSet, Test, search};
+use diapason_csd::{ChargingReading, Dissertation, Random, SchedulabilityTest, TaskSet, search};
 
 /// Sets are attacked in batches of this many.
 const BATCH: u64 = 500;
@@ -90,7 +90,7 @@ fn searched() -> Option<Row> {
     let mut most = 0;
     for percent in 60..95 {
         let set = TaskSet::new(base.scaled(percent, 100)).ok()?;
-        let choice = search::cheapest(&set, &prices, 4, Test::Exact);
+        let choice = search::cheapest(&set, &prices, 4, SchedulabilityTest::Exact);
         most = choice.map_or(0, |choice| choice.tested).max(most);
     }
     let row = Row::numbers("search.csd4.n100.tests", "tests", None, most as f64);

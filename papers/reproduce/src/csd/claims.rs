@@ -12,14 +12,14 @@ use crate::{Effort, Progress, Report, Row};
 use diapason::Failure;
 use diapason::table::{Align, Table};
 use diapason_csd::workload::CostDraw;
-use diapason_csd::{ChargingReading, Dissertation, DpBlock, QueueList, Test};
+use diapason_csd::{ChargingReading, Dissertation, DpBlock, QueueList, SchedulabilityTest};
 
 /// One way to read the dissertation.
 struct Way {
     name: &'static str,
     draw: CostDraw,
     reading: ChargingReading,
-    test: Test,
+    test: SchedulabilityTest,
     /// Whether CSD-4 pays for four queues, used or not.
     paid: bool,
 }
@@ -29,7 +29,7 @@ const fn way(
     draw: CostDraw,
     queue_list: QueueList,
     dp_block: DpBlock,
-    test: Test,
+    test: SchedulabilityTest,
 ) -> Way {
     Way { name, draw, reading: ChargingReading { queue_list, dp_block }, test, paid: false }
 }
@@ -39,7 +39,7 @@ const WAYS: [Way; 9] = {
     use CostDraw::{Absolute, ShareOfPeriod};
     use DpBlock::{Reasoned, Table42};
     use QueueList::{Free, OncePerPair, PerSelection};
-    use Test::{Dissertation, Exact};
+    use SchedulabilityTest::{Dissertation, Exact};
     [
         way("share, once, exact", ShareOfPeriod, OncePerPair, Reasoned, Exact),
         Way {

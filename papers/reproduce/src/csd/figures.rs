@@ -10,7 +10,7 @@ use diapason::Failure;
 use diapason::chart::{LineChart, Series};
 use diapason::table::{Align, Table};
 use diapason_csd::workload::CostDraw;
-use diapason_csd::{Allocation, ChargingReading, Dissertation, Test};
+use diapason_csd::{Allocation, ChargingReading, Dissertation, SchedulabilityTest};
 
 /// Adds the three figures and their claims.
 pub fn add(effort: Effort, progress: &Progress, report: &mut Report) -> Result<(), Failure> {
@@ -21,7 +21,7 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) -> Result<(
             let prices = Dissertation::prices(tasks, ChargingReading::USUAL);
             let kind = Workloads { tasks, divisor, draw: CostDraw::ShareOfPeriod };
             let step = (progress, name.as_str());
-            points.push(point(kind, &prices, Test::Exact, samples(effort), step)?);
+            points.push(point(kind, &prices, SchedulabilityTest::Exact, samples(effort), step)?);
         }
         let title = format!(
             "Figure 4.{number}: average breakdown utilization, periods divided by {divisor}"

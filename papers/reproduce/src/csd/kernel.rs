@@ -8,7 +8,7 @@ use diapason::Failure;
 use diapason::chart::{LineChart, Series};
 use diapason::table::{Align, Table};
 use diapason_csd::workload::CostDraw;
-use diapason_csd::{ChargingReading, Test};
+use diapason_csd::{ChargingReading, SchedulabilityTest};
 
 /// Clock rates in MHz; one instruction per cycle.
 const CLOCKS: [u64; 6] = [25, 50, 100, 400, 1_000, 2_400];
@@ -81,7 +81,7 @@ fn curves(
             let prices = prices.map_err(|bad| Failure::Ours(bad.to_string()))?;
             let kind = Workloads { tasks, divisor: 3, draw: CostDraw::ShareOfPeriod };
             let step = (progress, name.as_str());
-            let point = point(kind, &prices, Test::Exact, samples(effort), step)?;
+            let point = point(kind, &prices, SchedulabilityTest::Exact, samples(effort), step)?;
             let winner = winner(&point);
             let share = format!("{:.4}", point.means[winner]);
             let cells =

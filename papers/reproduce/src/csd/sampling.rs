@@ -5,7 +5,7 @@ use crate::{Effort, Progress, parallel};
 use diapason::Failure;
 use diapason_csd::breakdown::{of_allocation, of_csd};
 use diapason_csd::workload::{self, CostDraw};
-use diapason_csd::{Allocation, QueuePrices, Random, TaskSet, Test};
+use diapason_csd::{Allocation, QueuePrices, Random, SchedulabilityTest, TaskSet};
 
 /// The schedulers, in the order of all results.
 pub const SCHEDULERS: [&str; 5] = ["RM", "EDF", "CSD-2", "CSD-3", "CSD-4"];
@@ -59,7 +59,11 @@ pub fn task_counts(effort: Effort) -> Vec<usize> {
 }
 
 /// Breakdown utilizations of one workload under each of [`SCHEDULERS`], and of [`PAID`].
-fn breakdowns(set: &TaskSet, prices: &QueuePrices, test: Test) -> ([f64; 5], [f64; 3]) {
+fn breakdowns(
+    set: &TaskSet,
+    prices: &QueuePrices,
+    test: SchedulabilityTest,
+) -> ([f64; 5], [f64; 3]) {
     let rm = of_allocation(set, prices, &Allocation::rm(set.len()), test);
     let edf = of_allocation(set, prices, &Allocation::edf(set.len()), test);
     let two = of_csd(set, prices, 2, test, if edf.scale > rm.scale { edf } else { rm });
@@ -78,7 +82,7 @@ fn breakdowns(set: &TaskSet, prices: &QueuePrices, test: Test) -> ([f64; 5], [f6
 pub fn point(
     kind: Workloads,
     prices: &QueuePrices,
-    test: Test,
+    test: SchedulabilityTest,
     samples: usize,
     (progress, step): (&Progress, &str),
 ) -> Result<Point, Failure> {
@@ -115,7 +119,7 @@ mod tests {
         let kind = Workloads { tasks: 12, divisor: 2, draw: CostDraw::Absolute };
         let prices = Dissertation::prices(12, ChargingReading::USUAL);
         let progress = Progress::silent();
-        let draw = || point(kind, &prices, Test::Exact, 6, (&progress, "")).unwrap();
+        let draw = || point(kind, &prices, SchedulabilityTest::Exact, 6, (&progress, "")).unwrap();
         let point = draw();
         assert_eq!(point, draw());
         assert!(point.means.iter().all(|mean| (0.3..1.0).contains(mean)), "{point:?}");

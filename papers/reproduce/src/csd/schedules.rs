@@ -6,7 +6,9 @@ use diapason::table::{Align, Table};
 use diapason_abi::Nanos;
 use diapason_csd::simulate::{self, MissedDeadline, Span, Synchronous, TimeSlice};
 use diapason_csd::workload::table_4_1;
-use diapason_csd::{Allocation, ChargingReading, Dissertation, TaskSet, Test, search};
+use diapason_csd::{
+    Allocation, ChargingReading, Dissertation, SchedulabilityTest, TaskSet, search,
+};
 
 /// How much of the schedules is drawn.
 const DRAWN: Nanos = Nanos::from_millis(20);
@@ -73,7 +75,7 @@ fn first_miss(set: &TaskSet, rm: &Allocation) -> Row {
 /// Returns the first task that does not fit under RM: CSD-2's DP queue ends with it.
 fn troublesome(set: &TaskSet) -> Row {
     let prices = Dissertation::prices(set.len(), ChargingReading::USUAL);
-    let found = search::cheapest(set, &prices, 2, Test::Exact);
+    let found = search::cheapest(set, &prices, 2, SchedulabilityTest::Exact);
     let in_dp = found.map_or(0, |choice| choice.allocation.in_dp());
     Row::numbers("section4.2.3.r", "tasks", Some(5.0), in_dp as f64)
         .holds(in_dp == 5)
