@@ -14,7 +14,7 @@ use diapason_abi::Nanos;
 
 /// The plan of an attack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Campaign {
+pub struct AttackPlan {
     /// Sets with the same seed and index are the same.
     pub seed: u64,
     /// Most tasks in a set; at least 3.
@@ -27,17 +27,17 @@ pub struct Campaign {
     pub queues: usize,
 }
 
-impl Campaign {
+impl AttackPlan {
     /// Small sets in `queues` queues.
     #[must_use]
-    pub const fn small(seed: u64, queues: usize) -> Campaign {
-        Campaign { seed, tasks_max: 7, period_max: 30, horizon: 2_000, queues }
+    pub const fn small(seed: u64, queues: usize) -> AttackPlan {
+        AttackPlan { seed, tasks_max: 7, period_max: 30, horizon: 2_000, queues }
     }
 }
 
 /// The results, counted over sets.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct CampaignTally {
+pub struct AttackTally {
     /// Sets that were drawn.
     pub sets: u64,
     /// Accepted by the exact test.
@@ -53,16 +53,16 @@ pub struct CampaignTally {
     pub printed: u64,
     /// Accepted as it reads, and a deadline was missed.
     pub printed_missed: u64,
-    /// The hard ones of [`CampaignTally::printed`]: a utilization of at least 0.9, and a lower DP
+    /// The hard ones of [`AttackTally::printed`]: a utilization of at least 0.9, and a lower DP
     /// queue with at least two tasks.
     pub hard: u64,
 }
 
-impl CampaignTally {
+impl AttackTally {
     /// Returns the sum of both.
     #[must_use]
-    pub fn plus(self, other: CampaignTally) -> CampaignTally {
-        CampaignTally {
+    pub fn plus(self, other: AttackTally) -> AttackTally {
+        AttackTally {
             sets: self.sets + other.sets,
             exact: self.exact + other.exact,
             exact_missed: self.exact_missed + other.exact_missed,
@@ -77,7 +77,7 @@ impl CampaignTally {
 
 /// Returns the `index`-th set of a plan and its allocation.
 #[must_use]
-pub fn victim(plan: &Campaign, index: u64) -> (TaskSet, Allocation) {
+pub fn victim(plan: &AttackPlan, index: u64) -> (TaskSet, Allocation) {
     let mut random = Random::stream(plan.seed, index);
     let least = plan.queues.max(3) as u64;
     loop {
@@ -103,7 +103,7 @@ fn any_allocation(tasks: usize, queues: usize, random: &mut Random) -> Allocatio
 
 /// Attacks both tests with the `index`-th set.
 #[must_use]
-pub fn one(plan: &Campaign, index: u64) -> CampaignTally {
+pub fn one(plan: &AttackPlan, index: u64) -> AttackTally {
     let (set, allocation) = victim(plan, index);
     let tasks = set.tasks();
     let verdict = check(tasks, &allocation, SchedulabilityTest::Exact);
@@ -114,7 +114,7 @@ pub fn one(plan: &Campaign, index: u64) -> CampaignTally {
     let mut random = Random::stream(!plan.seed, index);
     let missed = together == Some(true)
         || (exact || printed) && misses_apart(tasks, &allocation, plan.horizon, &mut random);
-    CampaignTally {
+    AttackTally {
         sets: 1,
         exact: u64::from(exact),
         exact_missed: u64::from(exact && missed),
@@ -134,8 +134,8 @@ fn is_hard(set: &TaskSet, allocation: &Allocation) -> bool {
 
 /// Attacks with the sets of a range of indices.
 #[must_use]
-pub fn range(plan: &Campaign, indices: core::ops::Range<u64>) -> CampaignTally {
-    indices.fold(CampaignTally::default(), |tally, index| tally.plus(one(plan, index)))
+pub fn range(plan: &AttackPlan, indices: core::ops::Range<u64>) -> AttackTally {
+    indices.fold(AttackTally::default(), |tally, index| tally.plus(one(plan, index)))
 }
 
 /// Longest simulation of a simultaneous release, for processors that never become idle.

@@ -2,10 +2,10 @@
 //!
 //! A scheduler is an [`Allocation`] of tasks to queues: rate-monotonic is one FP queue, EDF one DP
 //! queue, CSD-x up to x − 1 DP queues above an FP queue. The scheduling cost of a task comes from
-//! [`QueuePrices`], and depends on the lengths of the queues. [`SchedulabilityTest`] says whether every deadline is
-//! met: once as the dissertation reads, once exactly. [`search`] finds the allocation that costs
-//! least, [`breakdown`] how far a task set can be scaled, [`simulate`] runs the schedule, and
-//! [`attack`] looks for sets that a test accepts and the schedule fails.
+//! [`QueuePrices`], and depends on the lengths of the queues. [`SchedulabilityTest`] says whether
+//! every deadline is met: once as the dissertation reads, once exactly. [`search`] finds the
+//! allocation that costs least, [`breakdown`] how far a task set can be scaled, [`simulate`] runs
+//! the schedule, and [`attack`] looks for sets that a test accepts and the schedule fails.
 //!
 //! Deadlines are periods throughout. Verdicts are computed in integers.
 

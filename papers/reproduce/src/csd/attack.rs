@@ -3,7 +3,7 @@
 use super::SEED;
 use crate::{Effort, Progress, Report, Row, parallel};
 use diapason::table::{Align, Table};
-use diapason_csd::attack::{self, Campaign, CampaignTally};
+use diapason_csd::attack::{self, AttackPlan, AttackTally};
 use diapason_csd::workload::{self, CostDraw};
 use diapason_csd::{ChargingReading, Dissertation, Random, SchedulabilityTest, TaskSet, search};
 
@@ -22,16 +22,16 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) {
         ("printed: accepted", Align::Right),
         ("missed", Align::Right),
     ]);
-    let mut total = CampaignTally::default();
+    let mut total = AttackTally::default();
     for queues in 1..=4 {
-        let plan = Campaign::small(SEED, queues);
+        let plan = AttackPlan::small(SEED, queues);
         let step = format!("attack on CSD-{queues}");
         let batch = |index: usize| {
             let from = index as u64 * BATCH;
             attack::range(&plan, from..from + BATCH)
         };
         let tallies = parallel::map(batches, batch, |done| progress.at(&step, done, batches));
-        let tally = tallies.into_iter().fold(CampaignTally::default(), CampaignTally::plus);
+        let tally = tallies.into_iter().fold(AttackTally::default(), AttackTally::plus);
         let numbers = [
             queues as u64,
             tally.sets,
@@ -53,7 +53,7 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) {
 }
 
 /// Returns how often the printed CSD-3 test is wrong, among sets with which it can be.
-fn printed(tally: &CampaignTally) -> Row {
+fn printed(tally: &AttackTally) -> Row {
     let share = 100.0 * tally.printed_missed as f64 / tally.hard.max(1) as f64;
     let all = 100.0 * tally.printed_missed as f64 / tally.printed.max(1) as f64;
     Row::numbers("csd3.printed-test.missed", "%", None, share).note(format!(
@@ -64,7 +64,7 @@ fn printed(tally: &CampaignTally) -> Row {
     ))
 }
 
-fn exact(tally: &CampaignTally) -> [Row; 2] {
+fn exact(tally: &AttackTally) -> [Row; 2] {
     [
         Row::numbers("exact-test.missed", "sets", None, tally.exact_missed as f64)
             .holds(tally.exact_missed == 0)
