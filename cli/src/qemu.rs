@@ -55,7 +55,7 @@ pub fn adapters(system: &System) -> usize {
     instances(system, ADAPTERS)
 }
 
-/// As many functions of a class as the highest `instance` says.
+/// Returns how many functions of a class the highest `instance` asks for.
 fn instances(system: &System, class: u32) -> usize {
     let instances = system.devices.iter().filter_map(|device| match device.location {
         Location::Pci(function) if function.class == class => Some(function.instance),

@@ -54,7 +54,7 @@ fn debugger_steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut 
     }
 }
 
-/// Only the tests of what boots, linked or in QEMU, whose name contains `part`.
+/// Runs only the tests of what boots, linked or in QEMU, whose name contains `part`.
 pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
     require(&[QEMU])?;
     let mut tally = Tally::default();

@@ -25,7 +25,7 @@ pub struct KernelRow {
 }
 
 impl KernelRow {
-    /// From a record's words; nothing if the cause is none.
+    /// Reads a record's words; returns nothing if the cause is none.
     pub(super) fn new(w: &[u64]) -> Option<KernelRow> {
         let causes =
             [KernelCause::Call, KernelCause::Fault, KernelCause::Timer, KernelCause::Interrupt];

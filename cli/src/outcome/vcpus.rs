@@ -57,7 +57,7 @@ pub struct DeviceRow {
 }
 
 impl VcpuRow {
-    /// From a record's words.
+    /// Reads a record's words.
     pub(super) fn new(w: &[u64]) -> VcpuRow {
         VcpuRow {
             vcpu: w[0],
@@ -119,7 +119,7 @@ impl VcpuRow {
 }
 
 impl Terms {
-    /// From a record's words.
+    /// Reads a record's words.
     pub(super) fn new(w: &[u64]) -> Terms {
         Terms {
             maker: (w[1] != u64::MAX).then_some(w[1]),
@@ -141,7 +141,7 @@ impl Terms {
 }
 
 impl DeviceRow {
-    /// From a record's words.
+    /// Reads a record's words.
     pub(super) fn new(w: &[u64]) -> DeviceRow {
         let distance_min_ns = (w[2] != u64::MAX).then_some(w[2]);
         DeviceRow { device: w[0], interrupts: w[1], distance_min_ns }

@@ -18,7 +18,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Nothing of `total` is done. Nothing is shown if somebody reads JSON, or nobody reads.
+    /// Returns the progress with nothing of `total` done. Nothing is shown if somebody reads JSON,
+    /// or nobody reads.
     #[must_use]
     pub fn new(total: u64, json: bool) -> Progress {
         let now = Instant::now();

@@ -135,8 +135,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// From the start of slot `start` with item `from` next until the last item has ended. `None`:
-    /// never, or not within the limit.
+    /// Returns the time from the start of slot `start` with item `from` next until the last item
+    /// has ended. `None`: never, or not within the limit.
     fn complete(&mut self, start: usize, from: u64) -> Option<u64> {
         let per_pass = self.rotation.per_pass();
         let (mut f, mut q, mut at) = (start, from, from % per_pass);

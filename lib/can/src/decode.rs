@@ -74,7 +74,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Before start of frame.
+    /// Returns a decoder before start of frame.
     #[must_use]
     pub fn new() -> Decoder {
         Decoder {

@@ -172,7 +172,7 @@ fn busy_period(level: &Level, mates: &[(usize, Stream)]) -> Option<Nanos> {
     }
 }
 
-/// When a frame begins that waits for `before` and for all above it.
+/// Returns when a frame begins that waits for `before` and for all above it.
 fn start(level: &Level, before: Nanos) -> Option<Nanos> {
     let bit = level.rate.time(1);
     let mut start = before;

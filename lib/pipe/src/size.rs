@@ -33,7 +33,7 @@ impl Bucket {
         Bucket { burst: 1, messages: 1, per: period, jitter: Nanos::ZERO }
     }
 
-    /// At most `rate` messages a second, evenly.
+    /// Returns the bucket of at most `rate` messages a second, evenly.
     #[must_use]
     pub const fn per_second(rate: u64) -> Self {
         Bucket { messages: rate, ..Self::periodic(Nanos::from_secs(1)) }
@@ -251,7 +251,7 @@ impl ShortReads<'_> {
         least
     }
 
-    /// From the first arrival that read `k` of a backlog can find to the last.
+    /// Returns the time from the first arrival that read `k` of a backlog can find to the last.
     const fn window(&self, k: u64) -> Nanos {
         Nanos(self.way_in + k * self.gap)
     }

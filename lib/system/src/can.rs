@@ -110,7 +110,7 @@ pub enum CanSender {
 }
 
 impl CanScheduler {
-    /// As a description writes it.
+    /// Returns the word that a description has for it.
     #[must_use]
     pub fn name(self) -> &'static str {
         SCHEDULERS.iter().find(|(_, it)| *it == self).map_or("", |(name, _)| name)
@@ -118,7 +118,7 @@ impl CanScheduler {
 }
 
 impl CanClass {
-    /// As a description writes it.
+    /// Returns the word that a description has for it.
     #[must_use]
     pub fn name(self) -> &'static str {
         CLASSES.iter().find(|(_, it)| *it == self).map_or("", |(name, _)| name)

@@ -210,13 +210,13 @@ impl Diagnostics {
         self.problems.iter().map(|problem| problem.item(&self.source)).collect()
     }
 
-    /// As text without colours; what `Display` shows.
+    /// Returns the text without colours, as `Display` shows it.
     #[must_use]
     pub fn plain(&self) -> String {
         self.render(&Renderer::plain())
     }
 
-    /// As text with the escape codes of an ANSI terminal.
+    /// Returns the text with the escape codes of an ANSI terminal.
     #[must_use]
     pub fn coloured(&self) -> String {
         self.render(&Renderer::styled())

@@ -230,7 +230,7 @@ pub(crate) fn pace(usb: &DeclaredUsb) -> Option<u64> {
     usb.gap.first().map(|gap| gap.value)
 }
 
-/// By how many millionths the clock of a checked device and the host's run apart at most.
+/// Returns by how many millionths the clock of a checked device and the host's run apart at most.
 pub(crate) fn drift(usb: &DeclaredUsb) -> u32 {
     let drift = usb.drift.as_ref().and_then(|drift| u32::try_from(drift.value).ok());
     drift.unwrap_or(USUAL_DRIFT)

@@ -188,8 +188,8 @@ fn demand(tasks: &[Task], start: usize, queue: usize, end: u64) -> Result<(), Un
     Err(Unschedulable::Undecided { queue })
 }
 
-/// When `due` is done below the tasks above, if that is no later than `limit`. `idle` is what these
-/// leave of the processor, rounded up: before `due / idle` it cannot be.
+/// Returns when `due` is done below the tasks above, if that is no later than `limit`. `idle` is
+/// what these leave of the processor, rounded up: before `due / idle` it cannot be.
 fn done_by(above: &[Task], idle: u128, due: u64, limit: u64) -> Option<u64> {
     let once: u64 = above.iter().map(|task| task.cost.0).sum();
     let earliest = (u128::from(due) << 62) / idle.max(1);

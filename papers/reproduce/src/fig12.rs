@@ -102,7 +102,7 @@ impl Looks {
         self.looks.iter().map(point).collect()
     }
 
-    /// By how many percent a task is behind at each look but the first.
+    /// Returns by how many percent a task is behind at each look but the first.
     pub fn behind(&self, task: usize) -> Vec<(f64, f64)> {
         let points = self.progress(task);
         let late = |(time, done, expected): &(f64, f64, f64)| {

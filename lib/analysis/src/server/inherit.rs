@@ -216,7 +216,8 @@ impl<'a> Help<'a> {
         above.saturating_add(longest)
     }
 
-    /// By section: what finishing it may cost the helper, with all those it waits for inside.
+    /// Returns for each section what finishing it may cost the helper, with all those it waits for
+    /// inside.
     fn chains(&self, order: &[usize]) -> Vec<u64> {
         let mut chains = vec![0u64; self.sections.len()];
         for at in order {

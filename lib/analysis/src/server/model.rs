@@ -139,7 +139,7 @@ impl MainVcpu {
 }
 
 impl IoVcpu {
-    /// Without a cap, and waking up as often as it likes.
+    /// Returns an I/O VCPU without a cap, which wakes up as often as it likes.
     #[must_use]
     pub fn new(share: Utilization, serves: Vec<usize>) -> IoVcpu {
         IoVcpu { share, cap: Nanos::FOREVER, serves, wake_gap: Nanos(1), wakes: 1 }

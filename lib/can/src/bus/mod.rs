@@ -146,7 +146,7 @@ impl Bus {
         self.request(now, node, frame, false)
     }
 
-    /// As [`Bus::send`], with one attempt only.
+    /// Sends like [`Bus::send`], with one attempt only.
     ///
     /// # Errors
     /// The queue is full, or the node cannot send.

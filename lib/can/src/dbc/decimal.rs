@@ -37,7 +37,7 @@ impl Decimal {
         self.digits == 0
     }
 
-    /// From a text such as `-12`, `0.25` or `3.05E-05`; `None` if it is none, or has more than 18
+    /// Reads a text such as `-12`, `0.25` or `3.05E-05`; `None` if it is none, or has more than 18
     /// digits or 36 places.
     #[must_use]
     pub fn parse(text: &str) -> Option<Decimal> {

@@ -10,7 +10,7 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Those of a file.
+    /// Returns the lines of a file.
     pub fn of(text: &'a str) -> Lines<'a> {
         Lines { rest: text.strip_prefix('\u{feff}').unwrap_or(text), number: 1 }
     }

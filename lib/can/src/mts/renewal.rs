@@ -113,7 +113,7 @@ impl Renewal {
         matches!(self.state, State::Ending { .. })
     }
 
-    /// How often it renewed without having heard the frame.
+    /// Returns how often it renewed without having heard the frame.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed

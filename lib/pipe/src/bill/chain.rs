@@ -102,8 +102,8 @@ fn together(links: &[Link<'_>], merges: u64, messages: &Messages<'_>) -> Option<
     Some(longest)
 }
 
-/// As many messages as matter at a link: those of a window of whole periods in which they are
-/// served. More can be cut: as many less take so many periods less, and come so much earlier.
+/// Returns as many messages as matter at a link: those of a window of whole periods in which they
+/// are served. More can be cut: as many less take so many periods less, and come so much earlier.
 fn at_once(link: &Link<'_>, messages: &Messages<'_>) -> Option<u64> {
     let (budget, period) = (link.service.budget().0, link.service.period().0);
     (1..=MESSAGES as u64).find_map(|periods| {

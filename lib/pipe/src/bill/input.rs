@@ -62,7 +62,7 @@ struct Handling<'a> {
     stage: &'a Stage<'a>,
     wait: Nanos,
     round: Nanos,
-    /// By how much the time from the begin of a transfer until it is told varies.
+    /// Returns by how much the time from the begin of a transfer until it is told varies.
     varies: Nanos,
     merges: bool,
     /// Whether it is woken at most once per interrupt, or perhaps for each transfer.
@@ -141,7 +141,7 @@ impl<'a> Input<'a> {
         self.with_transfers(wait, Nanos::ZERO, |transfers| transfers.most(window.0))
     }
 
-    /// By how much the time from the begin of a transfer to its bottom half varies.
+    /// Returns by how much the time from the begin of a transfer to its bottom half varies.
     fn varies(&self) -> Nanos {
         let Stages { bus, interrupts, .. } = self.stages;
         bus.worst - bus.least + interrupts.moderation + interrupts.top_half

@@ -290,7 +290,7 @@ impl<'a> Search<'a> {
         Ok(Terms { bill, equation_nine, ..self.terms_with(period, bill) })
     }
 
-    /// With this bill and nothing else.
+    /// Returns the terms with this bill and nothing else.
     pub(super) fn terms_with(&self, period: Nanos, bill: Bill) -> Terms {
         let (budget, little) = (self.qos.execution, self.qos.little());
         let slots = self.qos.slots(&self.driver.attributes);

@@ -140,7 +140,7 @@ fn period(message: &CanMessage) -> Option<Nanos> {
     message.period_ns.map(Nanos)
 }
 
-/// How long the pipe of the process that sends on a bus takes until a message is through.
+/// Returns how long the pipe of the process that sends on a bus takes until a message is through.
 fn written(
     system: &System,
     network: &CanNetwork,

@@ -49,7 +49,7 @@ impl Speed {
         1_000_000_000 >> self.0
     }
 
-    /// As part of a row's name.
+    /// Returns its part of a row's name.
     pub fn id(self) -> String {
         format!("{}-kHz", self.hertz() / 1_000)
     }

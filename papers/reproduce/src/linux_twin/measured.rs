@@ -121,7 +121,7 @@ pub(crate) struct Measured {
     /// The scenario of the run.
     pub scenario: Scenario,
     pub channels: Vec<Channel>,
-    /// By how many percent each task is behind its share; negative is ahead.
+    /// Returns by how many percent each task is behind its share; negative is ahead.
     pub behind: Vec<f64>,
     /// Frames the buses carried in the window.
     pub carried: u64,
@@ -178,7 +178,7 @@ pub fn extremes(seconds: &[u64]) -> (u64, u64) {
     (least, seconds.iter().max().copied().unwrap_or(0))
 }
 
-/// By how many percent `done` units of so many ns are behind the share of this time.
+/// Returns by how many percent `done` units of so many ns are behind the share of this time.
 #[must_use]
 pub fn behind(done: u64, unit: u64, time: u64) -> f64 {
     let (budget, period) = SHARE;

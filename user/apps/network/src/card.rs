@@ -37,7 +37,7 @@ struct Outbox {
 }
 
 impl Card {
-    /// Without a device so far.
+    /// Returns the card without a device so far.
     pub fn open() -> Result<Card, Errno> {
         let frame = [0; FRAME_MAX];
         let (idle, free) = ((1 << SENDING) - 1, !((1 << SENDING) - 1));
