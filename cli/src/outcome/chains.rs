@@ -1,7 +1,6 @@
 //! The reports of the last threads of chains, over the whole run.
 
-use super::coverage::{Coverage, Watched};
-use super::unmeasured::{found, patience};
+use super::coverage::{Coverage, Watched, found, patience};
 use super::{Alarm, Outcome, entry};
 use crate::duration::human;
 use crate::names::Names;

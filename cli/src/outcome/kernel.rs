@@ -6,9 +6,8 @@
 //! reading the counter twice would make every frequent call longer.
 
 use super::Outcome;
-use super::render::share;
 use crate::duration::human;
-use crate::table::Columns;
+use crate::table::{Columns, share};
 use diapason_abi::record::KernelCause;
 
 /// Kernel paths of one cause.

@@ -1,5 +1,6 @@
 //! The result of a run, collected from the kernel's records.
 
+mod alarm;
 mod alarms;
 mod chains;
 mod coverage;
@@ -13,14 +14,14 @@ mod usb;
 mod vcpus;
 mod verdict;
 
-pub use alarms::{Alarm, Assumptions};
+pub use alarm::Alarm;
+pub use alarms::Assumptions;
 pub(crate) use chains::Station;
 pub use chains::{ChainPromise, ChainRow};
 pub(crate) use json::FORMAT;
 pub use kernel::KernelRow;
 pub use opened::OpenedRow;
 pub use pipes::{PipePromise, PipeRow};
-pub use render::share;
 pub use unmeasured::JobPromise;
 pub use usb::{CameraRow, LinkRow, NetworkRow, PlugRow, UsbPromises};
 pub use vcpus::{DeviceRow, Terms, VcpuRow};

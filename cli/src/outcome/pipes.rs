@@ -1,7 +1,6 @@
 //! The reports of the readers of pipes, over the whole run.
 
-use super::coverage::{Coverage, Watched};
-use super::unmeasured::{found, patience};
+use super::coverage::{Coverage, Watched, found, patience};
 use super::{Alarm, Outcome, Truth, entry};
 use crate::duration::human;
 use crate::names::Names;

@@ -1,8 +1,7 @@
 //! The supplies of VCPUs and the interrupts of devices in a run.
 
-use super::render::share;
 use crate::names::Names;
-use crate::table::{Columns, TableCell, cell, time};
+use crate::table::{Columns, TableCell, cell, share, time};
 
 /// One VCPU, over the whole run.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! The bills of pipes for people: one row per pipe, one column per item.
 
-use super::View;
+use super::view::View;
 use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_abi::pipe::SLOTS;

@@ -1,6 +1,7 @@
 //! A plan as tables for people.
 
-use super::{View, bus, can};
+use super::view::View;
+use super::{bus, can};
 use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_abi::Nanos;

@@ -3,8 +3,8 @@
 use super::Facts;
 use crate::chart::escaped;
 use crate::duration::human;
-use crate::outcome::{ChainPromise, PipePromise, Station, ThreadRow, share};
-use crate::table::Columns;
+use crate::outcome::{ChainPromise, PipePromise, Station, ThreadRow};
+use crate::table::{Columns, share};
 use diapason_system::{Server, Way};
 use std::borrow::Borrow;
 

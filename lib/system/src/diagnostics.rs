@@ -1,8 +1,8 @@
 //! Problems found in a description, and how they are shown: the place, what is wrong there, and
 //! what to change.
 
-use crate::known::KnownKey;
 use crate::source::{Lines, Source, Span};
+use crate::value::KnownKey;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::collections::BTreeSet;
 use std::fmt;

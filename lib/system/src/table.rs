@@ -2,11 +2,11 @@
 //! default. A key that nobody read by the end is an unknown key.
 
 use crate::diagnostics::{Problem, Report};
-use crate::known::{KnownKey, ValueKind};
 use crate::limits::PAGE_BYTES;
 use crate::source::{At, Span};
 use crate::suggest::{listed, nearest};
 use crate::units;
+use crate::value::{KnownKey, ValueKind};
 use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
