@@ -146,7 +146,7 @@ impl Assumptions {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{JobCost, KernelRow, LongestPath, Terms, VcpuRow, sample};
+    use super::super::{JobCost, KernelRow, LongestPath, VcpuRow, VcpuTerms, sample};
     use super::*;
     use diapason_costs::KERNEL;
     use diapason_system::Server;
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(alarms(|outcome| set(outcome, most + 1)), [(name, most + 1, most)]);
     }
 
-    fn terms(outcome: &mut Outcome, row: usize) -> &mut Terms {
+    fn terms(outcome: &mut Outcome, row: usize) -> &mut VcpuTerms {
         outcome.vcpus[row].terms.as_mut().unwrap()
     }
 

@@ -24,7 +24,7 @@ pub use opened::OpenedRow;
 pub use pipes::{PipePromise, PipeRow};
 pub use unmeasured::JobPromise;
 pub use usb::{CameraRow, LinkRow, NetworkRow, PlugRow, UsbPromises};
-pub use vcpus::{DeviceRow, Terms, VcpuRow};
+pub use vcpus::{DeviceRow, VcpuRow, VcpuTerms};
 pub use verdict::{Finding, Verdict, judge};
 
 use crate::console::Line;
@@ -223,7 +223,7 @@ impl Outcome {
             Record::Vcpu => self.vcpus.push(VcpuRow::new(w)),
             Record::VcpuTerms => {
                 if let Some(row) = self.vcpus.iter_mut().find(|row| row.vcpu == w[0]) {
-                    row.terms = Some(Terms::new(w));
+                    row.terms = Some(VcpuTerms::new(w));
                 }
             }
             Record::Irq => self.devices.push(DeviceRow::new(w)),
