@@ -103,7 +103,7 @@ pub struct FaultEvent {
 
 /// The kernel's own totals. The report of a run has its times elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct End {
+pub struct RunEnd {
     /// When the run ended.
     #[serde(skip)]
     pub time_ns: u64,
@@ -167,7 +167,7 @@ pub struct Outcome {
     pub ended: Vec<(u64, u64)>,
     pub faults: Vec<FaultEvent>,
     /// The totals, if the run reached its end.
-    pub end: Option<End>,
+    pub end: Option<RunEnd>,
     /// Only of a watched run.
     pub longest_path: Option<LongestPath>,
     /// Only of a watched run: what the kernel took, by cause.
@@ -234,7 +234,7 @@ impl Outcome {
                 self.faults.push(fault_event(w));
             }
             Record::End => {
-                self.end = Some(End {
+                self.end = Some(RunEnd {
                     time_ns: w[0],
                     idle_ns: w[1],
                     retired_ns: w[6],
