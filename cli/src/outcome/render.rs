@@ -118,7 +118,6 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::super::sample;
-    use super::*;
 
     #[test]
     fn the_table_is_as_agreed() {
