@@ -29,7 +29,7 @@ pub fn reproduce(arguments: &[OsString]) -> Result<u8, Failure> {
     code.ok_or_else(|| Failure::Ours(format!("{PROGRAM} ended early: {status}")))
 }
 
-/// The program: of this checkout, newly built, or beside this one.
+/// Returns the program: of this checkout, newly built, or beside this one.
 fn program() -> Result<PathBuf, Failure> {
     if let Some(workspace) = Workspace::find().ok().filter(|found| !found.is_installed()) {
         return metal::host_program(&workspace, PACKAGE, PROGRAM);

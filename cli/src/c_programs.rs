@@ -104,7 +104,7 @@ impl Programs {
     }
 }
 
-/// The C compiler: the one that `CC` names, or `cc`.
+/// Returns the C compiler: the one that `CC` names, or `cc`.
 fn compiler() -> OsString {
     std::env::var_os("CC").filter(|name| !name.is_empty()).unwrap_or_else(|| "cc".into())
 }

@@ -57,7 +57,7 @@ fn log(text: &str) -> Option<Line> {
     Some(Line::Log { process, text: text.to_string() })
 }
 
-/// A hexadecimal word as the kernel writes it: lower case, no sign, at most 64 bits.
+/// Returns a hexadecimal word as the kernel writes it: lower case, no sign, at most 64 bits.
 fn hex(text: &str) -> Option<u64> {
     let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     if text.is_empty() || !text.bytes().all(digit) {

@@ -101,7 +101,7 @@ fn judged(path: &Path, text: &str) -> Result<Result<Description, Diagnostics>, F
     Ok(Ok(description))
 }
 
-/// A path as messages name it.
+/// Returns a path as messages name it.
 fn shown(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     path.strip_prefix(here).unwrap_or(path).display().to_string()

@@ -26,7 +26,7 @@ pub fn hints(paths: &[PathBuf]) -> Result<u8, Failure> {
     Ok(HOLDS)
 }
 
-/// The listings of all files, and all their problems.
+/// Returns the listings of all files, and all their problems.
 fn read(paths: &[PathBuf]) -> Result<(String, String), Failure> {
     let mut files = Vec::new();
     paths.iter().try_for_each(|path| sources(path, &mut files))?;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Bytes of an image by kind of section.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Sizes {
+pub struct ImageSizes {
     pub text: u64,
     pub rodata: u64,
     /// Data with a start value.
@@ -23,7 +23,7 @@ pub struct Sizes {
     pub boot_rodata: u64,
 }
 
-impl Sizes {
+impl ImageSizes {
     /// Returns the bytes of code and constants.
     #[must_use]
     pub const fn image(&self) -> u64 {
@@ -72,8 +72,8 @@ impl Image {
     /// other loaded section (notes, tables of the linker) counts as constants. Sections whose name
     /// begins with `.boot` count once more as what leaves.
     #[must_use]
-    pub fn sizes(&self) -> Sizes {
-        let mut sizes = Sizes::default();
+    pub fn sizes(&self) -> ImageSizes {
+        let mut sizes = ImageSizes::default();
         let Ok(file) = self.parsed() else { return sizes };
         for section in file.sections() {
             let size = section.size();
@@ -167,7 +167,7 @@ pub fn without_sections(mut file: Vec<u8>) -> Vec<u8> {
     file
 }
 
-/// One past the last byte that a segment or the program headers use.
+/// Returns one past the last byte that a segment or the program headers use.
 fn segments_end(file: &[u8]) -> Option<usize> {
     let header = FileHeader64::<LittleEndian>::parse(file).ok()?;
     let endian = header.endian().ok()?;

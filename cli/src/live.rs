@@ -113,7 +113,7 @@ impl Pipes {
         row.map_or(Heard::Part, Heard::Row)
     }
 
-    /// The row, with a header above the first; what comes belongs to the next.
+    /// Returns the row, with a header above the first; what comes belongs to the next.
     fn row(&mut self) -> String {
         let names = self.columns.iter().map(|column| column.promise.name.as_str());
         let header: String = names.map(|name| format!("{name:>10}")).collect();

@@ -51,7 +51,7 @@ pub fn messages(request: &MessagesRequest) -> Result<u8, Failure> {
     Ok(HOLDS)
 }
 
-/// The name of a message or a node in a description: of the characters that names may have.
+/// Returns the name of a message or a node in a description: of the characters that names may have.
 fn tidied(name: &str) -> String {
     let fine = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     name.chars().take(NAME_MAX).map(|c| fine(c).to_ascii_lowercase()).collect()
@@ -99,7 +99,7 @@ fn described(dbc: &Dbc, rate: u32) -> String {
     text
 }
 
-/// Each message's identifier of now, and the one that the plan assigns.
+/// Returns each message's identifier of now, and the one that the plan assigns.
 fn assigned(dbc: &Dbc, plan: &Plan) -> Result<Vec<(Id, Id)>, String> {
     let names = names(dbc);
     let mut ids = Vec::new();

@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its folder below the target folder.
+    /// Returns its folder below the target folder.
     const fn folder(self) -> &'static str {
         match self {
             Kind::Kernel => "kernel",
@@ -47,7 +47,7 @@ impl Kind {
         }
     }
 
-    /// The one place for the flags of linking, as a C compiler takes them.
+    /// Returns the flags of linking, as a C compiler takes them. No other function has them.
     pub(crate) fn linking(self, root: &Path) -> Vec<String> {
         let (script, own): (_, &[&str]) = match self {
             Kind::Kernel | Kind::ObservingKernel => {
@@ -64,7 +64,7 @@ impl Kind {
         link
     }
 
-    /// The one place for compiler and linker flags.
+    /// Returns compiler and linker flags. No other function has them.
     pub(crate) fn flags(self, root: &Path) -> Vec<String> {
         let mut link = self.linking(root);
         let model = if self == Kind::Programs { "pic" } else { "static" };
@@ -103,14 +103,15 @@ pub struct Built {
 }
 
 impl Built {
-    /// The kernel's ELF file for a run with these options.
+    /// Returns the kernel's ELF file for a run with these options.
     #[must_use]
     pub fn kernel_for(&self, options: &RunOptions) -> &Path {
         let observed = options.watch || options.record_bytes > 0;
         if observed { &self.observing } else { &self.kernel }
     }
 
-    /// The bytes of a program as the archive wants them: what is loaded, without debug data.
+    /// Returns the bytes of a program as the archive wants them: what is loaded, without debug
+    /// data.
     ///
     /// # Errors
     /// A sentence that names the programs there are.
@@ -194,7 +195,7 @@ pub fn clippy(workspace: &Workspace, kind: Kind) -> Result<bool, Failure> {
     Ok(status.success())
 }
 
-/// The cargo command for `kind`, without what follows its common options.
+/// Returns the cargo command for `kind`, without what follows its common options.
 fn cargo(workspace: &Workspace, action: &str, kind: Kind) -> Result<Command, Failure> {
     let mut command = base(workspace, action, kind);
     command.arg("--bins");
@@ -207,7 +208,7 @@ fn cargo(workspace: &Workspace, action: &str, kind: Kind) -> Result<Command, Fai
     Ok(command)
 }
 
-/// The cargo command for `kind`, without what it is about.
+/// Returns the cargo command for `kind`, without what it is about.
 fn base(workspace: &Workspace, action: &str, kind: Kind) -> Command {
     let mut command = Command::new(cargo_program());
     command.current_dir(workspace.root()).arg(action).args(["--profile", PROFILE]);
@@ -249,8 +250,8 @@ fn uncompiled(what: &str) -> Failure {
     Failure::Ours(format!("{what}: this did not compile"))
 }
 
-/// The executables of one run of cargo; `None` if something does not compile, about which cargo
-/// has said everything.
+/// Returns the executables of one run of cargo; `None` if something does not compile, about which
+/// cargo has said everything.
 pub(crate) fn built(mut command: Command) -> Result<Option<BTreeMap<String, PathBuf>>, Failure> {
     command.args(["--quiet", "--message-format", "json-render-diagnostics"]);
     let output = command
@@ -264,7 +265,7 @@ pub(crate) fn built(mut command: Command) -> Result<Option<BTreeMap<String, Path
     Ok(Some(String::from_utf8_lossy(&output.stdout).lines().filter_map(executable).collect()))
 }
 
-/// The executable that one of cargo's messages announces.
+/// Returns the executable that one of cargo's messages announces.
 fn executable(message: &str) -> Option<(String, PathBuf)> {
     let message: Value = serde_json::from_str(message).ok()?;
     let path = message.get("executable")?.as_str()?;
@@ -272,7 +273,7 @@ fn executable(message: &str) -> Option<(String, PathBuf)> {
     Some((name.into(), path.into()))
 }
 
-/// The packages of programs, in a stable order.
+/// Returns the packages of programs, in a stable order.
 fn program_packages(root: &Path) -> Result<Vec<String>, Failure> {
     let mut manifests = Vec::new();
     for folder in PROGRAM_FOLDERS {

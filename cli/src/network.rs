@@ -224,7 +224,7 @@ mod tests {
         list(&request).map_err(|failure| failure.to_string())
     }
 
-    /// A host with a controller and no program that serves a link.
+    /// Returns a host with a controller and no program that serves a link.
     fn find(_: &str) -> Result<(String, String), String> {
         let text = "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n[[device]]\n\
                     name = \"xhci\"\npci = \"0c0330\"\nsize = \"16K\"\n";

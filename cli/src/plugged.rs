@@ -129,14 +129,14 @@ pub fn spare_port(plugs: &[Plug]) -> u8 {
     plugs.iter().filter_map(root).max().unwrap_or(0).saturating_add(1).min(15)
 }
 
-/// The controller, with a port to spare.
+/// Returns the controller, with a port to spare.
 fn controller(kind: &str, plugs: &[Plug]) -> Vec<OsString> {
     let ports = spare_port(plugs);
     let controller = format!("{kind},id={CONTROLLER},p2={ports},p3={ports}");
     ["-device".into(), controller.into()].into()
 }
 
-/// The options for a device of QEMU's own.
+/// Returns the options for a device of QEMU's own.
 fn own(folder: &Path, number: usize, plug: &Plug) -> Result<Vec<OsString>, Failure> {
     let at = format!("bus={CONTROLLER}.0,port={}{}", plug.port, serial(plug));
     let device = |what: &str| -> Vec<OsString> { ["-device".into(), what.into()].into() };
@@ -174,14 +174,15 @@ fn own(folder: &Path, number: usize, plug: &Plug) -> Result<Vec<OsString>, Failu
     })
 }
 
-/// The option for the serial number that the description gives a device of QEMU's own.
+/// Returns the option for the serial number that the description gives a device of QEMU's own.
 fn serial(plug: &Plug) -> String {
     // A comma ends an option, two are one.
     let option = |serial: &String| format!(",serial={}", serial.replace(',', ",,"));
     plug.described.serial.as_ref().map(option).unwrap_or_default()
 }
 
-/// The options for a monitor of QEMU's, at which somebody does something as soon as it is there.
+/// Returns the options for a monitor of QEMU's, at which somebody does something as soon as it is
+/// there.
 fn monitor(
     folder: &Path,
     name: &str,

@@ -55,7 +55,7 @@ pub fn adapters(system: &System) -> usize {
     instances(system, ADAPTERS)
 }
 
-/// As many functions of a class as the highest `instance` says.
+/// Returns how many functions of a class the highest `instance` asks for.
 fn instances(system: &System, class: u32) -> usize {
     let instances = system.devices.iter().filter_map(|device| match device.location {
         Location::Pci(function) if function.class == class => Some(function.instance),
@@ -240,8 +240,8 @@ impl Boot<'_> {
         Ok(command)
     }
 
-    /// The numbers of the controllers that nothing is plugged into: a controller with something
-    /// comes with that. A stick needs one.
+    /// Returns the numbers of the controllers that nothing is plugged into: a controller with
+    /// something comes with that. A stick needs one.
     fn bare_controllers(&self) -> std::ops::Range<usize> {
         let is_stick = |medium| medium == Medium::Stick;
         let stick = self.inserted.is_some_and(|image| is_stick(image.medium));
@@ -329,7 +329,7 @@ impl Running {
         self.wait(deadline)
     }
 
-    /// Its standard output, read by a thread of its own so that the watchdog can look away.
+    /// Returns its standard output, read by a thread of its own so that the watchdog can look away.
     fn listen(&mut self) -> Receiver<Vec<u8>> {
         let (sender, receiver) = channel();
         if let Some(mut output) = self.child.stdout.take() {

@@ -44,7 +44,7 @@ pub(crate) fn refused(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::Input(format!("error: {}, {error}", path.display()))
 }
 
-/// A file as text. DBC files are often written in Latin-1, where `°` is no UTF-8.
+/// Returns a file as text. DBC files are often written in Latin-1, where `°` is no UTF-8.
 pub(crate) fn read(input: Input, path: &Path) -> Result<String, Failure> {
     Ok(String::from_utf8(bytes(input, path)?)
         .unwrap_or_else(|other| other.into_bytes().into_iter().map(char::from).collect()))
@@ -92,7 +92,7 @@ fn key(id: Id) -> (bool, u32) {
     }
 }
 
-/// An identifier as candump writes it.
+/// Returns an identifier as candump writes it.
 fn shown((extended, id): (bool, u32)) -> String {
     if extended { format!("{id:08X}") } else { format!("{id:03X}") }
 }
@@ -166,7 +166,7 @@ impl<'a> Said<'a> {
     }
 }
 
-/// A value as text: exact, or as short as a floating-point number can be.
+/// Returns a value as text: exact, or as short as a floating-point number can be.
 fn value(reading: &Reading<'_>) -> String {
     let signal = reading.signal;
     match reading.value {

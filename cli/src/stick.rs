@@ -154,7 +154,7 @@ fn configuration(session: &Session, name: &str) -> String {
     )
 }
 
-/// The arguments that make the hybrid of disc and disk.
+/// Returns the arguments that make the hybrid of disc and disk.
 fn disc() -> Vec<&'static str> {
     let mut arguments = vec!["-as", "mkisofs", "-quiet", "-V", "DIAPASON", "-R"];
     arguments.extend(["-b", "boot/bios.img", "-no-emul-boot", "-boot-load-size", "4"]);

@@ -21,7 +21,7 @@ use diapason_system::{
 /// CAN buses, each with the number of its channel among those of the host.
 pub type Wired = Vec<(usize, CanBus)>;
 
-/// An interface with the buses that are described; the others are quiet.
+/// Returns an interface with the buses that are described; the others are quiet.
 fn interface(plug: &UsbPlug, wired: &mut Wired) -> Hydra {
     let bus = |channel: usize| {
         let number = plug.first_channel + channel;
@@ -154,7 +154,7 @@ fn disturb(buses: &[(usize, CanBus)], fault: &Fault) {
     }
 }
 
-/// A device in what makes it misbehave; the device itself if nothing does.
+/// Returns a device in what makes it misbehave; the device itself if nothing does.
 fn misbehaving(mut device: Box<dyn Device>, port: u8, faults: &[&Fault]) -> Box<dyn Device> {
     let drift: Vec<(Nanos, i32)> = faults.iter().filter_map(|fault| drift(fault)).collect();
     if !drift.is_empty() {
@@ -280,7 +280,7 @@ fn build(
     controllers.map(controller).collect()
 }
 
-/// The features of the controller of this number.
+/// Returns the features of the controller of this number.
 fn features(system: &System, index: usize, targets: &[usize]) -> Features {
     let is_its = |bus: &&UsbBus| bus.device == index && bus.bus.speed == Speed::Super;
     let bus = system.buses.iter().find(is_its).map(|bus| bus.bus);

@@ -126,6 +126,16 @@ pub fn time(ns: u64) -> TableCell {
     cell(human(ns), ns)
 }
 
+/// Returns `part` of `whole` in per cent with two decimals, rounded down.
+#[must_use]
+pub fn share(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".into();
+    }
+    let hundredths = u128::from(part) * 10_000 / u128::from(whole);
+    format!("{}.{:02} %", hundredths / 100, hundredths % 100)
+}
+
 /// The title of a column for people, its key for programs, or both.
 #[derive(Clone, Copy, Debug)]
 pub struct Heading<'a> {
@@ -259,6 +269,13 @@ mod tests {
 
     /// A row of the tests: a name, and a time that may be unknown.
     type Row = (&'static str, Option<u64>);
+
+    #[test]
+    fn shares_are_exact_at_both_ends() {
+        assert_eq!(share(u64::MAX, u64::MAX), "100.00 %");
+        assert_eq!(share(1, 3), "33.33 %");
+        assert_eq!(share(0, 0), "-");
+    }
 
     #[test]
     fn one_declaration_makes_a_table_and_objects() {

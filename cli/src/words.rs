@@ -35,7 +35,7 @@ pub(crate) fn stamped(time: Option<u64>, text: &str) -> String {
     }
 }
 
-/// The record's time, if its first word is one.
+/// Returns the record's time, if its first word is one.
 fn time_of(record: Record, words: &[u64]) -> Option<u64> {
     (record.fields().first() == Some(&"time")).then(|| words.first().copied()).flatten()
 }
@@ -167,7 +167,7 @@ fn lines_lost(word: &dyn Fn(usize) -> u64, names: &Names) -> String {
     format!("process {process} wrote more than its share of the console: {lines} lost")
 }
 
-/// The tables at the end, in words, for a reader of the raw console.
+/// Returns the tables at the end, in words, for a reader of the raw console.
 fn final_text(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> String {
     match record {
         Record::Thread => format!(

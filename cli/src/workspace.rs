@@ -68,7 +68,7 @@ impl Workspace {
         Some(Workspace { root, installed: false })
     }
 
-    /// The checkout or installed folder at `root`.
+    /// Returns the checkout or installed folder at `root`.
     #[must_use]
     pub fn at(root: &Path) -> Option<Workspace> {
         let installed = root.join(INSTALLED_KERNEL).is_file();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A system with a job that takes so long.
+/// Returns a system with a job that takes so long.
 fn system(work: &str) -> String {
     format!(
         "[system]\nname = \"s\"\n[[vcpu]]\nname = \"v\"\nbudget = \"{work}\"\n\

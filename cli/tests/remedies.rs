@@ -80,7 +80,7 @@ impl Described {
     }
 }
 
-/// The texts between backquotes that are assignments.
+/// Returns the texts between backquotes that are assignments.
 fn remedies(help: &str) -> impl Iterator<Item = &str> {
     help.split('`').skip(1).step_by(2).filter(|text| text.contains(" = "))
 }

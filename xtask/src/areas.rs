@@ -4,7 +4,7 @@
 //! which no function's size covers, is assembly and padding.
 
 use diapason::failure::HOLDS;
-use diapason::image::{Image, Sizes};
+use diapason::image::{Image, ImageSizes};
 use diapason::linkage::{Linkage, Part};
 use diapason::{Failure, Workspace, metal};
 
@@ -73,7 +73,11 @@ pub fn command(workspace: &Workspace) -> Result<u8, Failure> {
     Ok(HOLDS)
 }
 
-fn rows(parts: &[Part], leaves: impl Fn(&Part) -> bool, sizes: &Sizes) -> Vec<(String, Bytes)> {
+fn rows(
+    parts: &[Part],
+    leaves: impl Fn(&Part) -> bool,
+    sizes: &ImageSizes,
+) -> Vec<(String, Bytes)> {
     let mut rows: Vec<(String, Bytes)> = AREAS.map(|(name, _)| (name.into(), [0; 2])).to_vec();
     let mut rest = [sizes.text - sizes.boot_text, sizes.boot_text];
     for part in parts {
@@ -121,8 +125,13 @@ mod tests {
     fn every_byte_is_in_one_row() {
         let part = |name: &str, at| Part { name: name.into(), at };
         let parts = [part("kernel_main", 0..10), part("on_trap", 20..50), part("memset", 60..64)];
-        let sizes =
-            Sizes { text: 100, rodata: 30, boot_text: 16, boot_rodata: 5, ..Sizes::default() };
+        let sizes = ImageSizes {
+            text: 100,
+            rodata: 30,
+            boot_text: 16,
+            boot_rodata: 5,
+            ..ImageSizes::default()
+        };
         let rows = rows(&parts, |part| part.at.end <= 16, &sizes);
         let of = |start: &str| rows.iter().find(|row| row.0.starts_with(start)).map(|row| row.1);
         assert_eq!(of("boot"), Some([0, 10]));

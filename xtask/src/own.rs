@@ -114,7 +114,7 @@ fn contents(folder: &Path) -> Vec<String> {
 }
 
 impl Installed {
-    /// A program, started in a folder of the user's who knows no checkout.
+    /// Returns a program, started in a folder of the user's who knows no checkout.
     fn command(&self, folder: &str, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.0.join(folder));

@@ -178,7 +178,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| Failure::io(format!("write {}", path.display()), &error))
 }
 
-/// A manifest whose dependencies on crates of others are found below `folder`.
+/// Returns a manifest whose dependencies on crates of others are found below `folder`.
 fn with_paths(manifest: &str, folder: &str) -> String {
     let line = |line: &str| {
         let of = |name: &&str| {

@@ -49,7 +49,7 @@ fn check(workspace: &Workspace, name: &str) -> Result<(), String> {
     compare(&failing, &known)
 }
 
-/// The ids of rows that fail.
+/// Returns the ids of rows that fail.
 fn failing(report: &Value) -> Result<BTreeSet<String>, String> {
     let rows = report["rows"].as_array().filter(|rows| !rows.is_empty());
     let rows = rows.ok_or("it compares nothing")?;
@@ -64,7 +64,7 @@ fn failing(report: &Value) -> Result<BTreeSet<String>, String> {
     Ok(failing)
 }
 
-/// The rows of `name` that the list has: `[[row]]` with `name`, `id`, `why` and `issue`.
+/// Returns the rows of `name` that the list has: `[[row]]` with `name`, `id`, `why` and `issue`.
 fn known(text: &str, name: &str) -> Result<BTreeSet<String>, String> {
     let table: Table = text.parse().map_err(|error| format!("{KNOWN}: {error}"))?;
     let rows = table.get("row").and_then(|rows| rows.as_array());

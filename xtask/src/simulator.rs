@@ -37,7 +37,7 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
     }
 }
 
-/// A system, to run for so long.
+/// Returns a system, to run for so long.
 fn session(
     workspace: &Workspace,
     built: &Built,

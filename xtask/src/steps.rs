@@ -83,8 +83,8 @@ fn debugger_steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut 
     }
 }
 
-/// Only the tests of what boots, linked or in QEMU, whose name contains `part`. The
-/// words of a single one are shown at once.
+/// Runs only the tests of what boots, linked or in QEMU, whose name contains `part`. The words of
+/// a single one are shown at once.
 pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
     require(&[QEMU])?;
     let mut tally = Tally::default();

@@ -18,7 +18,7 @@ pub(crate) const HOST_CALLS: &str = "DIAPASON_STORM_CALLS";
 /// The variable from which it reads its seed.
 pub(crate) const HOST_SEED: &str = "DIAPASON_STORM_SEED";
 
-/// Both storms; the exit code.
+/// Runs both storms and returns the exit code.
 pub fn command(workspace: &Workspace, calls: u64, host_calls: u64) -> Result<u8, Failure> {
     QEMU.require(Missing::Install)?;
     let mut tally = Tally::default();

@@ -57,7 +57,7 @@ pub fn around(wave: Wave, times: u64, seed: u64) -> Functions {
     counted(wave, times, seed, &Rc::default())
 }
 
-/// The controller and its devices, with faults and lies counted.
+/// Returns the controller and its devices, with faults and lies counted.
 fn counted(wave: Wave, times: u64, seed: u64, tally: &Rc<Wrong>) -> Functions {
     let tally = Rc::clone(tally);
     let rhythm = Rhythm { from: FROM, stay: STAY, away: AWAY, times };
@@ -71,7 +71,7 @@ fn counted(wave: Wave, times: u64, seed: u64, tally: &Rc<Wrong>) -> Functions {
     vec![(XHCI, Box::new(controller))]
 }
 
-/// One of four, by its number.
+/// Returns one of four, by its number.
 fn sound(number: u64) -> Box<dyn Device> {
     match number % 4 {
         0 => Box::new(Keyboard::typing(Nanos::from_millis(100), 10_000)),
@@ -81,7 +81,7 @@ fn sound(number: u64) -> Box<dyn Device> {
     }
 }
 
-/// A device with a lie or two, and with packets that go wrong.
+/// Returns a device with a lie or two, and with packets that go wrong.
 fn hostile(number: u64, seed: u64, tally: &Rc<Wrong>) -> Box<dyn Device> {
     let mut random = Random::stream(seed, number);
     let lies = catalogue();

@@ -2,7 +2,7 @@
 
 use super::targets;
 use super::{Operation, Part};
-use crate::image::Sizes;
+use crate::image::ImageSizes;
 use crate::outcome::LongestPath;
 use crate::table::{Align, Columns, Table, TableCell, cell};
 use crate::words;
@@ -41,7 +41,7 @@ pub struct Report {
     pub measurements: Measurements,
     /// The parts of some operations, in the order in which they happen.
     pub parts: Vec<Part>,
-    pub sizes: Sizes,
+    pub sizes: ImageSizes,
     /// The longest kernel path of the watched storm.
     pub longest_path: LongestPath,
 }
@@ -220,7 +220,7 @@ mod tests {
                 max: 4,
                 runs: 1_000,
             }],
-            sizes: Sizes {
+            sizes: ImageSizes {
                 text: 12_000,
                 rodata: 1_000,
                 data: 64,

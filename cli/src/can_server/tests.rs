@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-/// A bus of 1,000 frames a second with a server, and the address.
+/// Returns a bus of 1,000 frames a second with a server, and the address.
 fn served() -> (CanBus, SocketAddr) {
     let load = Load { per_second: 1_000, extended: false };
     let bus = CanBus::loaded(3, BitRate::new(500_000).unwrap(), load);

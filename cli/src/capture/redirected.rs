@@ -78,7 +78,7 @@ impl Redirection {
     }
 }
 
-/// The requests that have messages of their own.
+/// Returns the requests that have messages of their own.
 fn of_request(packet: &Packet) -> Option<Setup> {
     let get = |kind, request, index| Setup { kind, request, index, length: 1, ..Setup::default() };
     match packet {
@@ -94,7 +94,7 @@ fn of_request(packet: &Packet) -> Option<Setup> {
     }
 }
 
-/// A control transfer: an answer's length is that of its data.
+/// Returns a control transfer: an answer's length is that of its data.
 fn control(endpoint: u8, setup: Setup, status: Told, data: &[u8]) -> Part<'_> {
     let input = setup.is_in() && setup.length > 0;
     let endpoint = endpoint & !IN | if input { IN } else { 0 };
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use diapason_abi::Nanos;
 
-    /// The bytes of the event of a message.
+    /// Returns the bytes of the event of a message.
     fn heard(redirection: &mut Redirection, way: Way, id: u64, packet: Packet) -> Vec<u8> {
         let spoken = Spoken { time: Nanos(5), way, message: Message { id, packet } };
         let mut bytes = Vec::new();

@@ -61,7 +61,7 @@ impl Axis {
     }
 }
 
-/// The least of 1, 2, 5 times a power of ten that is no less than `step`.
+/// Returns the least of 1, 2, 5 times a power of ten that is no less than `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= step * 0.999);

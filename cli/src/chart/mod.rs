@@ -18,7 +18,7 @@ pub use schedule::{ScheduleChart, Stretch};
 const COLOURS: [&str; 7] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 
-/// The colour of the `index`-th series.
+/// Returns the colour of the `index`-th series.
 fn colour(index: usize) -> &'static str {
     COLOURS[index % COLOURS.len()]
 }
@@ -38,7 +38,7 @@ pub fn escaped(text: &str) -> String {
     safe
 }
 
-/// A picture of this size with `content` and a title on top.
+/// Returns a picture of this size with `content` and a title on top.
 fn document(width: f64, height: f64, title: &str, content: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
@@ -52,7 +52,7 @@ fn document(width: f64, height: f64, title: &str, content: &str) -> String {
     )
 }
 
-/// A piece of text.
+/// Returns a piece of text.
 fn text(x: f64, y: f64, anchor: &str, words: &str) -> String {
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>\n", escaped(words))
 }
@@ -62,7 +62,7 @@ fn line(from: (f64, f64), to: (f64, f64), style: &str) -> String {
     format!("<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" {style}/>\n")
 }
 
-/// A filled rectangle, which shows `hint` under the pointer.
+/// Returns a filled rectangle, which shows `hint` under the pointer.
 fn rectangle(corner: (f64, f64), size: (f64, f64), fill: &str, hint: &str) -> String {
     let ((x, y), (width, height)) = (corner, size);
     format!(

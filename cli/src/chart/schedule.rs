@@ -35,7 +35,7 @@ const ROW: f64 = 24.0;
 const WIDTH: f64 = 720.0;
 
 impl ScheduleChart {
-    /// The picture: arrows up are releases, a red cross is a missed deadline.
+    /// Returns the picture: arrows up are releases, a red cross is a missed deadline.
     #[must_use]
     pub fn svg(&self) -> String {
         let bottom = TOP + ROW * self.rows.len() as f64;
@@ -73,7 +73,8 @@ impl ScheduleChart {
         document(WIDTH, bottom + 44.0, &self.title, &content)
     }
 
-    /// The rows as text, with `per_unit` characters for a unit of time: `#` ran, `X` missed.
+    /// Returns the rows as text, with `per_unit` characters for a unit of time: `#` ran, `X`
+    /// missed.
     #[must_use]
     pub fn text(&self, per_unit: usize) -> String {
         let columns = (self.end * per_unit as f64).round() as usize;

@@ -9,7 +9,9 @@
 mod unpaid;
 mod vcpus;
 
-use super::{ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise, ThreadRow, UsbPromises};
+use super::{
+    Alarm, ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise, ThreadRow, UsbPromises,
+};
 use crate::duration::human;
 use crate::names::{self, Names};
 use crate::plan::Plan;
@@ -17,59 +19,7 @@ use diapason_abi::record::KernelCause;
 use diapason_costs::limits::TRAP_FRAME;
 use diapason_plan::{Assumed, AssumedVcpu};
 use diapason_system::Way;
-use serde::Serialize;
-use std::fmt;
 use vcpus::Check;
-
-/// An assumption that a run contradicted.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Alarm {
-    #[serde(rename = "alarm")]
-    pub name: &'static str,
-    /// The subject: a VCPU, a device, or the kernel.
-    pub of: String,
-    /// The observed value, in ns unless the name says what is counted.
-    pub observed: u64,
-    /// The most (of a distance: the least) that was assumed.
-    pub assumed: u64,
-    pub text: String,
-}
-
-impl fmt::Display for Alarm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "alarm {}: {}", self.name, self.text)
-    }
-}
-
-impl Alarm {
-    /// Returns the alarm if more was observed than was assumed.
-    pub(super) fn above(
-        name: &'static str,
-        of: &str,
-        [observed, assumed]: [u64; 2],
-        text: String,
-    ) -> Option<Alarm> {
-        let of = of.to_owned();
-        (observed > assumed).then_some(Alarm { name, of, observed, assumed, text })
-    }
-
-    /// Returns the alarm if a message of `of` took longer than was promised. `how` words the time.
-    pub(super) fn late(
-        name: &'static str,
-        of: &str,
-        [observed, assumed]: [u64; 2],
-        how: impl FnOnce(&str) -> String,
-    ) -> Option<Alarm> {
-        let (how, most) = (how(&human(observed)), human(assumed));
-        let text = format!("a message of {of} {how}; at most {most} was promised");
-        Alarm::above(name, of, [observed, assumed], text)
-    }
-
-    /// Returns the alarm about something that was assumed to be there and is not.
-    pub(super) fn missing(name: &'static str, of: &str, text: String) -> Alarm {
-        Alarm { name, of: of.to_owned(), observed: 0, assumed: 1, text }
-    }
-}
 
 /// The assumptions about a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -196,7 +146,7 @@ impl Assumptions {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{JobCost, KernelRow, LongestPath, Terms, VcpuRow, sample};
+    use super::super::{JobCost, KernelRow, LongestPath, VcpuRow, VcpuTerms, sample};
     use super::*;
     use diapason_costs::KERNEL;
     use diapason_system::Server;
@@ -205,7 +155,7 @@ mod tests {
         paying([false; 2])
     }
 
-    /// The assumptions if VCPUs pay for these processes.
+    /// Returns the assumptions if VCPUs pay for these processes.
     fn paying(paid: [bool; 2]) -> Assumptions {
         let mut assumptions = sample::assumptions();
         assumptions.of.paid = paid.into();
@@ -226,7 +176,7 @@ mod tests {
         assert_eq!(alarms(|outcome| set(outcome, most + 1)), [(name, most + 1, most)]);
     }
 
-    fn terms(outcome: &mut Outcome, row: usize) -> &mut Terms {
+    fn terms(outcome: &mut Outcome, row: usize) -> &mut VcpuTerms {
         outcome.vcpus[row].terms.as_mut().unwrap()
     }
 
@@ -395,7 +345,7 @@ mod tests {
         assert_eq!(alarms(|o| o.vcpus[2].merges = 1), [], "nothing is promised of a private one");
     }
 
-    /// The assumptions of a bill that relies on a list of so many places.
+    /// Returns the assumptions of a bill that relies on a list of so many places.
     fn relying(places: u64) -> Assumptions {
         let mut assumptions = assumptions();
         let AssumedVcpu::Main { relied, wakes, list, .. } = &mut assumptions.of.vcpus[0] else {

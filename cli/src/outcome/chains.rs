@@ -1,7 +1,6 @@
 //! The reports of the last threads of chains, over the whole run.
 
-use super::coverage::{Coverage, Watched};
-use super::unmeasured::{found, patience};
+use super::coverage::{Coverage, Watched, found, patience};
 use super::{Alarm, Outcome, entry};
 use crate::duration::human;
 use crate::names::Names;
@@ -247,7 +246,7 @@ mod tests {
             alarms.map(|alarm| alarm.name).collect()
         };
         let end = |time_ns| {
-            super::super::sample::outcome().end.map(|end| super::super::End { time_ns, ..end })
+            super::super::sample::outcome().end.map(|end| super::super::RunEnd { time_ns, ..end })
         };
         outcome.end = end(2_999);
         assert_eq!(kinds(&outcome), [""; 0]);

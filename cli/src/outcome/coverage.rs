@@ -3,11 +3,26 @@
 use super::{Alarm, Outcome};
 use crate::duration::human;
 use crate::names::Names;
+use crate::plan::start::found_within;
 use diapason_abi::Nanos;
 use diapason_pipe::measured::REPORT;
+use diapason_system::System;
 
 /// Reports come once in [`REPORT`]; so much later is silence.
 const SILENCE: u64 = 2 * REPORT.0;
+
+/// A run of so long in which nothing came is worth a word.
+pub(super) const EMPTY: Nanos = Nanos::from_secs(2);
+
+/// Returns after how many nanoseconds something that its servers have to find first is missing.
+pub(super) fn patience(system: &System) -> u64 {
+    EMPTY.max(found_within(system)).0
+}
+
+/// Returns how long devices take beyond the time in which something would come anyway.
+pub(super) const fn found(patience_ns: u64) -> u64 {
+    patience_ns.saturating_sub(EMPTY.0)
+}
 
 /// The times at which reports came.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -6,9 +6,8 @@
 //! reading the counter twice would make every frequent call longer.
 
 use super::Outcome;
-use super::render::share;
 use crate::duration::human;
-use crate::table::Columns;
+use crate::table::{Columns, share};
 use diapason_abi::record::KernelCause;
 
 /// Kernel paths of one cause.
@@ -25,7 +24,7 @@ pub struct KernelRow {
 }
 
 impl KernelRow {
-    /// From a record's words; nothing if the cause is none.
+    /// Reads a record's words; returns nothing if the cause is none.
     pub(super) fn new(w: &[u64]) -> Option<KernelRow> {
         let causes =
             [KernelCause::Call, KernelCause::Fault, KernelCause::Timer, KernelCause::Interrupt];

@@ -1,5 +1,6 @@
 //! The result of a run, collected from the kernel's records.
 
+mod alarm;
 mod alarms;
 mod chains;
 mod coverage;
@@ -13,17 +14,17 @@ mod usb;
 mod vcpus;
 mod verdict;
 
-pub use alarms::{Alarm, Assumptions};
+pub use alarm::Alarm;
+pub use alarms::Assumptions;
 pub(crate) use chains::Station;
 pub use chains::{ChainPromise, ChainRow};
 pub(crate) use json::FORMAT;
 pub use kernel::KernelRow;
 pub use opened::OpenedRow;
 pub use pipes::{PipePromise, PipeRow};
-pub use render::share;
 pub use unmeasured::JobPromise;
 pub use usb::{CameraRow, LinkRow, NetworkRow, PlugRow, UsbPromises};
-pub use vcpus::{DeviceRow, Terms, VcpuRow};
+pub use vcpus::{DeviceRow, VcpuRow, VcpuTerms};
 pub use verdict::{Finding, Verdict, judge};
 
 use crate::console::Line;
@@ -102,7 +103,7 @@ pub struct FaultEvent {
 
 /// The kernel's own totals. The report of a run has its times elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct End {
+pub struct RunEnd {
     /// When the run ended.
     #[serde(skip)]
     pub time_ns: u64,
@@ -166,7 +167,7 @@ pub struct Outcome {
     pub ended: Vec<(u64, u64)>,
     pub faults: Vec<FaultEvent>,
     /// The totals, if the run reached its end.
-    pub end: Option<End>,
+    pub end: Option<RunEnd>,
     /// Only of a watched run.
     pub longest_path: Option<LongestPath>,
     /// Only of a watched run: what the kernel took, by cause.
@@ -222,7 +223,7 @@ impl Outcome {
             Record::Vcpu => self.vcpus.push(VcpuRow::new(w)),
             Record::VcpuTerms => {
                 if let Some(row) = self.vcpus.iter_mut().find(|row| row.vcpu == w[0]) {
-                    row.terms = Some(Terms::new(w));
+                    row.terms = Some(VcpuTerms::new(w));
                 }
             }
             Record::Irq => self.devices.push(DeviceRow::new(w)),
@@ -233,7 +234,7 @@ impl Outcome {
                 self.faults.push(fault_event(w));
             }
             Record::End => {
-                self.end = Some(End {
+                self.end = Some(RunEnd {
                     time_ns: w[0],
                     idle_ns: w[1],
                     retired_ns: w[6],

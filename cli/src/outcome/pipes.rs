@@ -1,7 +1,6 @@
 //! The reports of the readers of pipes, over the whole run.
 
-use super::coverage::{Coverage, Watched};
-use super::unmeasured::{found, patience};
+use super::coverage::{Coverage, Watched, found, patience};
 use super::{Alarm, Outcome, Truth, entry};
 use crate::duration::human;
 use crate::names::Names;
@@ -214,7 +213,7 @@ impl PipePromise {
         most.saturating_sub(self.least_ns).saturating_add(slack_ns)
     }
 
-    /// By how many millionths the device's clock ran slower, if that is more than it may.
+    /// Returns by how many millionths the device's clock ran slower, if that is more than it may.
     fn drifted(&self, row: &PipeRow, slack_ns: u64) -> Option<i64> {
         let variation = match self.way {
             Way::FromDevice => self.taken_ns,

@@ -6,19 +6,9 @@ use super::{
 };
 use crate::duration;
 use crate::names::{self, Names};
-use crate::table::{Columns, TableCell, cell, time};
+use crate::table::{Columns, TableCell, cell, share, time};
 use diapason_abi::{FaultCause, PAGE};
 use diapason_system::Way;
-
-/// `part` of `whole` in per cent with two decimals, rounded down.
-#[must_use]
-pub fn share(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        return "-".into();
-    }
-    let hundredths = u128::from(part) * 10_000 / u128::from(whole);
-    format!("{}.{:02} %", hundredths / 100, hundredths % 100)
-}
 
 impl ThreadRow {
     /// Returns the columns of a run of this length.
@@ -128,7 +118,6 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::super::sample;
-    use super::*;
 
     #[test]
     fn the_table_is_as_agreed() {
@@ -163,12 +152,5 @@ diag          2       1         1   0 KiB  faulted
 2000 device accesses
 ";
         assert_eq!(sample::outcome().render(&sample::names()), expected);
-    }
-
-    #[test]
-    fn shares_are_exact_at_both_ends() {
-        assert_eq!(share(u64::MAX, u64::MAX), "100.00 %");
-        assert_eq!(share(1, 3), "33.33 %");
-        assert_eq!(share(0, 0), "-");
     }
 }

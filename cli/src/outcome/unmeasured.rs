@@ -3,26 +3,12 @@
 //! A long run that measures nothing contradicts the plan, and that is an alarm. A short run breaks
 //! nothing, nor does a program that opens no pipe although it may.
 
+use super::coverage::EMPTY;
 use super::{Alarm, Assumptions, ChainPromise, Outcome, PipePromise};
 use crate::duration::human;
 use crate::names::Names;
 use crate::plan::Plan;
-use crate::plan::start::found_within;
-use diapason_abi::Nanos;
-use diapason_system::{Server, System};
-
-/// A run of so long in which nothing came is worth a word.
-pub(super) const EMPTY: Nanos = Nanos::from_secs(2);
-
-/// Returns after how many nanoseconds something that its servers have to find first is missing.
-pub(super) fn patience(system: &System) -> u64 {
-    EMPTY.max(found_within(system)).0
-}
-
-/// Returns how long devices take beyond the time in which something would come anyway.
-pub(super) const fn found(patience_ns: u64) -> u64 {
-    patience_ns.saturating_sub(EMPTY.0)
-}
+use diapason_system::Server;
 
 /// A VCPU of which the description says how long a job is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -126,8 +112,9 @@ mod tests {
     use super::super::opened::note_read;
     use super::super::sample::{self, assumptions};
     use super::*;
+    use diapason_abi::Nanos;
 
-    /// The sample with this many jobs done, after so long.
+    /// Returns the sample with this many jobs done, after so long.
     fn ran(jobs: u64, time_ns: u64) -> Outcome {
         let mut outcome = sample::outcome();
         outcome.threads[1].jobs = jobs;

@@ -1,8 +1,7 @@
 //! The supplies of VCPUs and the interrupts of devices in a run.
 
-use super::render::share;
 use crate::names::Names;
-use crate::table::{Columns, TableCell, cell, time};
+use crate::table::{Columns, TableCell, cell, share, time};
 
 /// One VCPU, over the whole run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,12 +23,12 @@ pub struct VcpuRow {
     /// Most wake-ups in one of its periods.
     pub wakes_max: u64,
     /// The terms; missing only if that line was damaged.
-    pub terms: Option<Terms>,
+    pub terms: Option<VcpuTerms>,
 }
 
 /// On what terms a VCPU gets time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Terms {
+pub struct VcpuTerms {
     /// The process that made it, if it is not a described one.
     pub maker: Option<u64>,
     /// At the end. Of an I/O VCPU, its grant.
@@ -57,7 +56,7 @@ pub struct DeviceRow {
 }
 
 impl VcpuRow {
-    /// From a record's words.
+    /// Reads a record's words.
     pub(super) fn new(w: &[u64]) -> VcpuRow {
         VcpuRow {
             vcpu: w[0],
@@ -86,7 +85,7 @@ impl VcpuRow {
 
     pub(super) fn kind(&self) -> TableCell {
         match &self.terms {
-            Some(Terms { share_ppm: Some(_), .. }) => cell("I/O", "io"),
+            Some(VcpuTerms { share_ppm: Some(_), .. }) => cell("I/O", "io"),
             Some(_) => "main".into(),
             None => "unknown".into(),
         }
@@ -95,7 +94,7 @@ impl VcpuRow {
     /// Returns the columns of a run of this length.
     pub(super) fn columns(names: &Names, whole: u64) -> Columns<'_, VcpuRow> {
         let term =
-            |value: fn(&Terms) -> TableCell| move |row: &VcpuRow| row.terms.as_ref().map(value);
+            |value: fn(&VcpuTerms) -> TableCell| move |row: &VcpuRow| row.terms.as_ref().map(value);
         let maker = |row: &VcpuRow| row.terms.as_ref().and_then(|terms| terms.maker);
         Columns::<VcpuRow>::default()
             .left(("VCPU", "vcpu"), |row| row.name(names))
@@ -103,7 +102,7 @@ impl VcpuRow {
             .json("process", move |row| maker(row).map(|maker| names.process(maker)))
             .right(("budget", "budget_ns"), term(|it| time(it.budget_ns)))
             .right(("period", "period_ns"), term(|it| time(it.period_ns)))
-            .right(("reserved", "utilization_ppm"), term(Terms::reserved))
+            .right(("reserved", "utilization_ppm"), term(VcpuTerms::reserved))
             .json("changes", |row| row.terms.as_ref().map(|terms| terms.changes))
             .right(("CPU", "used_ns"), move |row| cell(share(row.used_ns, whole), row.used_ns))
             .right(("background", "background_ns"), move |row| {
@@ -118,10 +117,10 @@ impl VcpuRow {
     }
 }
 
-impl Terms {
-    /// From a record's words.
-    pub(super) fn new(w: &[u64]) -> Terms {
-        Terms {
+impl VcpuTerms {
+    /// Reads a record's words.
+    pub(super) fn new(w: &[u64]) -> VcpuTerms {
+        VcpuTerms {
             maker: (w[1] != u64::MAX).then_some(w[1]),
             budget_ns: w[2],
             period_ns: w[3],
@@ -141,7 +140,7 @@ impl Terms {
 }
 
 impl DeviceRow {
-    /// From a record's words.
+    /// Reads a record's words.
     pub(super) fn new(w: &[u64]) -> DeviceRow {
         let distance_min_ns = (w[2] != u64::MAX).then_some(w[2]);
         DeviceRow { device: w[0], interrupts: w[1], distance_min_ns }

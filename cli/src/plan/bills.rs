@@ -1,6 +1,6 @@
 //! The bills of pipes for people: one row per pipe, one column per item.
 
-use super::View;
+use super::view::View;
 use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_abi::pipe::SLOTS;
@@ -76,7 +76,7 @@ impl View<'_> {
     }
 }
 
-/// The bills of pipes of one way; nothing without any.
+/// Returns the bills of pipes of one way; nothing without any.
 fn table(
     rows: &[Row<'_>],
     title: &'static str,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// Parts per million in a per mille.
 const PER_MILLE: i64 = 1_000;
 
-/// A table for every bus, the most urgent message first, and what is assumed.
+/// Returns a table for every bus, the most urgent message first, and what is assumed.
 pub fn tables(plans: &[CanPlan], system: &System) -> Vec<String> {
     let all = system.cans.iter().zip(plans);
     all.map(|(network, plan)| of_bus(network, plan)).collect()
@@ -68,7 +68,7 @@ fn data_rate(network: &CanNetwork) -> String {
     }
 }
 
-/// The numbers of the messages, in the order in which they go first.
+/// Returns the numbers of the messages, in the order in which they go first.
 fn by_urgency(plan: &CanPlan) -> Vec<usize> {
     let mut order: Vec<usize> = (0..plan.messages.len()).collect();
     order.sort_by_key(|index| match plan.messages[*index].name {
@@ -87,7 +87,7 @@ fn name(promise: &CanPromise) -> String {
     }
 }
 
-/// An identifier as candump writes it.
+/// Returns an identifier as candump writes it.
 fn identifier(id: Id) -> String {
     match id {
         Id::Standard(id) => format!("{:03X}", id.as_raw()),
@@ -95,7 +95,7 @@ fn identifier(id: Id) -> String {
     }
 }
 
-/// The longest response and what is left of the deadline. Of a message that is begun by its
+/// Returns the longest response and what is left of the deadline. Of a message that is begun by its
 /// start-by time the response is its deadline, and what is left is said of its tightest window.
 fn outcome(message: &CanMessage, outcome: &CanOutcome) -> [String; 2] {
     let none = || "-".to_owned();
@@ -163,7 +163,7 @@ fn assumed(network: &CanNetwork) -> String {
     text
 }
 
-/// Every bus as an object for programs.
+/// Returns every bus as an object for programs.
 pub fn to_json(plans: &[CanPlan], system: &System) -> Vec<Value> {
     let all = system.cans.iter().zip(plans);
     let bus = |(network, plan): (&CanNetwork, &CanPlan)| {

@@ -1,6 +1,6 @@
 //! The bills of chains for people and for programs.
 
-use super::View;
+use super::view::View;
 use crate::duration::human;
 use crate::table::{Columns, cell, time};
 use diapason_abi::pipe::OUT_SLOTS;

@@ -1,7 +1,8 @@
 //! A plan for programs. `docs/plan.md` documents the format; fields may be added, never renamed or
 //! given another unit.
 
-use super::{View, bus, can, tuned};
+use super::view::View;
+use super::{bus, can, tuned};
 use diapason_analysis::server::Queue;
 use diapason_pipe::bill::Item;
 use diapason_plan::core::queue_name;

@@ -10,6 +10,7 @@ mod json;
 mod network;
 mod render;
 mod tuned;
+mod view;
 mod whole;
 
 pub use diapason_plan::{
@@ -24,20 +25,8 @@ use crate::output::{is_coloured, write};
 use crate::{Failure, duration};
 use diapason_system::{Diagnostics, Hosts};
 use serde_json::Value;
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use whole::Whole;
-
-/// A plan as it is shown.
-struct View<'a>(&'a Plan);
-
-impl Deref for View<'_> {
-    type Target = Plan;
-
-    fn deref(&self) -> &Plan {
-        self.0
-    }
-}
 
 /// The request to `plan`.
 #[derive(Clone, Debug, clap::Args)]
@@ -152,7 +141,8 @@ fn refused(found: &Diagnostics) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, View, clock, describe_any};
+    use super::view::View;
+    use super::{Plan, clock, describe_any};
     use crate::documented::agrees;
     use serde_json::Value;
 

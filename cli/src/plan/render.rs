@@ -1,6 +1,7 @@
 //! A plan as tables for people.
 
-use super::{View, bus, can};
+use super::view::View;
+use super::{bus, can};
 use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_abi::Nanos;
@@ -97,7 +98,7 @@ impl View<'_> {
         ]
     }
 
-    /// A line for each VCPU whose jobs are described.
+    /// Returns a line for each VCPU whose jobs are described.
     fn jobs_remark(&self, system: &System) -> String {
         let mut text = String::new();
         for (index, number) in self.core.mains.iter().enumerate() {
@@ -116,7 +117,7 @@ impl View<'_> {
         text
     }
 
-    /// A line for each shared mutex of which not all is said.
+    /// Returns a line for each shared mutex of which not all is said.
     fn mutexes_remark(&self) -> String {
         let line = |name: &String| {
             format!(
@@ -196,7 +197,7 @@ impl View<'_> {
     }
 }
 
-/// A clock rate, without digits that say nothing.
+/// Returns a clock rate, without digits that say nothing.
 fn rate(hertz: u64) -> String {
     let text = format!("{}.{:06}", hertz / 1_000_000, hertz % 1_000_000);
     format!("{} MHz", text.trim_end_matches('0').trim_end_matches('.'))

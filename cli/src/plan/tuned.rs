@@ -1,6 +1,6 @@
 //! Pipes that programs may open, for people and for programs.
 
-use super::View;
+use super::view::View;
 use crate::table::{Columns, cell, time};
 use diapason_abi::pipe::Envelope;
 use diapason_contract::can::EACH;

@@ -1,7 +1,8 @@
 //! The plans of everything that a file describes: one system, the cores of one host, or hosts with
 //! the network between them.
 
-use super::{View, json, network};
+use super::view::View;
+use super::{json, network};
 use crate::formats::named;
 use diapason_plan::{NetworkPlan, Plan, Verdict};
 use diapason_system::{Description, Diagnostics, Hosts, System};

@@ -103,7 +103,7 @@ pub fn bills(facts: &Facts<'_>) -> String {
     picture.finish("the bill of every pipe") + &legend(bars.iter().map(|bar| bar.bill))
 }
 
-/// The colour of an item; no bill has two of one colour.
+/// Returns the colour of an item; no bill has two of one colour.
 const fn colour(what: What) -> &'static str {
     match what {
         What::Request | What::Drain => "c0",

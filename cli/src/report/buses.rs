@@ -54,7 +54,7 @@ fn placed<'a>(
     })
 }
 
-/// A stack for each slot, and the line up to which it may be periodic.
+/// Returns a stack for each slot, and the line up to which it may be periodic.
 fn picture(instance: &UsbBus, plan: &Plan, system: &System, title: &str) -> String {
     let bus = &instance.bus;
     let slots = plan.load.len().clamp(1, SLOTS);

@@ -4,7 +4,8 @@ use super::{Facts, bills, buses, chain_bars, curves, tables, timeline, topology}
 use crate::chart::escaped;
 use crate::commands::holds;
 use crate::duration::human;
-use crate::outcome::{Verdict, share};
+use crate::outcome::Verdict;
+use crate::table::share;
 
 /// Returns the whole page.
 pub fn page(facts: &Facts<'_>) -> String {

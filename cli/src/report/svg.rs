@@ -59,7 +59,7 @@ impl Picture {
         );
     }
 
-    /// The picture as a part of a page.
+    /// Returns the picture as a part of a page.
     pub fn finish(self, label: &str) -> String {
         let Picture { width, height, content } = self;
         format!(

@@ -3,12 +3,12 @@
 use super::Facts;
 use crate::chart::escaped;
 use crate::duration::human;
-use crate::outcome::{ChainPromise, PipePromise, Station, ThreadRow, share};
-use crate::table::Columns;
+use crate::outcome::{ChainPromise, PipePromise, Station, ThreadRow};
+use crate::table::{Columns, share};
 use diapason_system::{Server, Way};
 use std::borrow::Borrow;
 
-/// A table of HTML; the first column is text, the others are numbers.
+/// Returns a table of HTML; the first column is text, the others are numbers.
 pub fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return String::new();

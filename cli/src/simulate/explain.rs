@@ -13,7 +13,7 @@ use diapason_system::System;
 pub(crate) struct Cast(pub Vec<(u16, u16, u64)>);
 
 impl Cast {
-    /// As the kernel has it now.
+    /// Takes over what the kernel has now.
     pub fn refresh(&mut self, kernel: &Kernel<'_>) {
         self.0.clear();
         self.0.extend(kernel.threads.ids().map(|id| {
@@ -97,7 +97,7 @@ pub fn either(
     }
 }
 
-/// The bill as a table: items in order of time, then their sums by kind.
+/// Returns the bill as a table: items in order of time, then their sums by kind.
 #[must_use]
 pub fn render(bill: &Bill, cast: &Cast, names: &Names) -> String {
     const SHOWN: usize = 40;

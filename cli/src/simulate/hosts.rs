@@ -98,7 +98,7 @@ fn drive_together<O: Observer>(
 /// The controllers of a host, by the numbers of their devices.
 type Controllers = Vec<(usize, Controller)>;
 
-/// The controllers of a host; those with a debug cable have a debug capability.
+/// Returns the controllers of a host; those with a debug cable have a debug capability.
 fn wired<O>(host: usize, seat: &Seat<'_, O>, cables: &[Cable]) -> Controllers {
     let ends = cables.iter().flat_map(|cable| &cable.ends);
     let targets = ends.filter(|end| end.host == host && end.socket == Socket::Debug);

@@ -78,7 +78,7 @@ mod tests {
         usage
     }
 
-    /// A run in which everything that can be reported was.
+    /// Returns a run in which everything that can be reported was.
     fn run() -> Run {
         let mut outcome = sample::outcome();
         outcome.note(&Line::parse(b"~1c 0 64 f4240 c8 190"));

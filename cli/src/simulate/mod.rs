@@ -133,13 +133,13 @@ impl SimRequest {
         if self.faults { draw() } else { Vec::new() }
     }
 
-    /// All faults of a run: described, asked for, and drawn.
+    /// Returns all faults of a run: described, asked for, and drawn.
     fn faults(&self, session: &Session, asked: &[Fault], seed: Option<u64>) -> Vec<Fault> {
         let drawn = self.drawn(session, seed.unwrap_or(0));
         [&session.system.faults, asked, &drawn].concat()
     }
 
-    /// The options that a repeated run of one seed needs besides.
+    /// Returns the options that a repeated run of one seed needs besides.
     fn again(&self) -> Vec<String> {
         let mut options = vec![String::from("--for"), format!("{}ns", self.length.horizon_ns)];
         if let Some(clock) = self.clock_hz {

@@ -18,7 +18,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Nothing of `total` is done. Nothing is shown if somebody reads JSON, or nobody reads.
+    /// Returns the progress with nothing of `total` done. Nothing is shown if somebody reads JSON,
+    /// or nobody reads.
     #[must_use]
     pub fn new(total: u64, json: bool) -> Progress {
         let now = Instant::now();
@@ -52,7 +53,7 @@ impl Drop for Progress {
     }
 }
 
-/// A bar and its number.
+/// Returns a bar and its number.
 fn line(done: u64, total: u64, rate: &str) -> String {
     let part =
         |of: u64| (u128::from(done.min(total)) * u128::from(of) / u128::from(total.max(1))) as u64;

@@ -38,7 +38,7 @@ impl Responses {
         }
     }
 
-    /// Those threads that had jobs, with their deadlines as bounds.
+    /// Returns the distributions of threads that had jobs, with their deadlines as bounds.
     #[must_use]
     pub fn distributions(self, cast: &Cast, names: &Names) -> Vec<Distribution> {
         let with_jobs =

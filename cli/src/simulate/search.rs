@@ -189,7 +189,7 @@ fn follow(mut child: Child, sender: &Sender<Result<Searched, String>>) {
     let _ = sender.send(Err(wrong));
 }
 
-/// As a shell needs it: only faults have spaces.
+/// Returns a word as a shell needs it: only faults have spaces.
 fn quoted(word: &str) -> String {
     if word.contains(' ') { format!("\"{word}\"") } else { word.to_owned() }
 }

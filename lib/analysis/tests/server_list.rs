@@ -38,7 +38,7 @@ impl Set {
         Supply::of(&system, 1)
     }
 
-    /// One world: those above work all the time, now and then, or never.
+    /// Returns one world: those above work all the time, now and then, or never.
     fn run(&self, random: &mut Random, block_first: bool) -> Run {
         const END: u64 = 800;
         let mut system: sim::System = sim::System::rate_monotonic();
@@ -71,7 +71,7 @@ impl Set {
     }
 }
 
-/// The longest delay of work for the lower server; without end if something was not done.
+/// Returns the longest delay of work for the lower server; without end if something was not done.
 fn longest(run: &Run) -> Nanos {
     let own = run.jobs.iter().filter(|job| job.who == sim::Who::Main(1));
     own.map(|job| job.done.map_or(Nanos::FOREVER, |done| done - job.arrived)).max().unwrap()

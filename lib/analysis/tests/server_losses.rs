@@ -60,7 +60,7 @@ impl Set {
         Supply::of(&system, 1)
     }
 
-    /// The longest delay in one world.
+    /// Returns the longest delay in one world.
     fn run(&self, random: &mut Random) -> u64 {
         let lists = [3, self.list as usize];
         let mut vcpus = [self.above, self.own].map(|(budget, period)| Vcpu {

@@ -22,7 +22,8 @@ fn tasks(random: &mut Random, constrained: bool) -> Vec<Task> {
     tasks
 }
 
-/// The worst response of each task when all are released at 0 and run by `urgent` for `horizon`.
+/// Returns the worst response of each task when all are released at 0 and run by `urgent` for
+/// `horizon`.
 fn scheduled(tasks: &[Task], horizon: u64, urgent: impl Fn(usize, u64) -> u64) -> Vec<u64> {
     let mut worst = vec![0; tasks.len()];
     // Pending jobs: task, release, what is left.
@@ -97,7 +98,7 @@ fn edf_is_exact() {
     assert!(met > 500 && missed > 500, "{met} {missed}");
 }
 
-/// A small system; not always one that makes sense.
+/// Returns a small system; not always one that makes sense.
 fn small(random: &mut Random) -> System {
     let count = random.between(1, 4);
     let mains = (0..count).map(|_| {

@@ -38,7 +38,7 @@ impl<'a> Board<'a> {
         Ground { judge: self.judge, capacity: self.bus.periodic_limit().0, fixed }
     }
 
-    /// All placed endpoints but those that `except` names.
+    /// Returns all placed endpoints but those that `except` names.
     fn others(&self, except: impl Fn(usize) -> bool) -> Vec<(Item, u32)> {
         let placed = self.at.iter().enumerate().filter(|(index, _)| !except(*index));
         placed

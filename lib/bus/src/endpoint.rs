@@ -44,8 +44,8 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// A bus as the standard has it, counted as the wire counts, without repetitions, with a
-    /// controller that divides bursts, schedules at once, and leaves the starts to us.
+    /// Returns a bus as the standard has it, counted as the wire counts, without repetitions, with
+    /// a controller that divides bursts, schedules at once, and leaves the starts to us.
     #[must_use]
     pub const fn new(speed: Speed) -> Bus {
         Bus {
@@ -65,7 +65,7 @@ impl Bus {
         Bus { coding: Coding::Ignored, ..Bus::new(Speed::Super) }
     }
 
-    /// Most time of a slot that periodic endpoints may take.
+    /// Returns the most time of a slot that periodic endpoints may take.
     #[must_use]
     pub const fn periodic_limit(&self) -> Picos {
         Picos(self.speed.slot().0 / 100 * self.periodic_percent as u64)

@@ -86,9 +86,9 @@ impl Judge {
         })
     }
 
-    /// The largest worst time in units of what is allowed, in millionths, rounded up; at most `ONE`
-    /// if and only if everything holds. `u64::MAX` beyond `most` or [`HOPELESS`], where the search
-    /// ends early.
+    /// Returns the largest worst time in units of what is allowed, in millionths, rounded up; at
+    /// most `ONE` if and only if everything holds. `u64::MAX` beyond `most` or [`HOPELESS`], where
+    /// the search ends early.
     #[must_use]
     pub fn ratio(&self, load: &[Picos], most: u64) -> u64 {
         let pattern = Pattern { load, slot: self.slot };

@@ -71,7 +71,8 @@ impl Speed {
         }
     }
 
-    /// Most of a slot that periodic traffic may take, in percent (§2.2; USB 2.0 §5.6.4, 5.7.4).
+    /// Returns the most of a slot that periodic traffic may take, in percent (§2.2; USB 2.0 §5.6.4,
+    /// 5.7.4).
     #[must_use]
     pub const fn periodic_percent(self) -> u32 {
         match self {

@@ -55,7 +55,8 @@ impl Bins {
         self.load.iter().map(|load| Picos(*load)).collect()
     }
 
-    /// The fullest slot of those that an item at `start` would use, and what is taken of it.
+    /// Returns the fullest slot of those that an item at `start` would use, and what is taken of
+    /// it.
     #[must_use]
     pub fn peak(&self, period: u32, start: u32) -> (usize, u64) {
         let slots = (start as usize..self.load.len()).step_by(period as usize);
@@ -63,7 +64,7 @@ impl Bins {
         peaks.fold((start as usize, 0), |most, slot| if slot.1 > most.1 { slot } else { most })
     }
 
-    /// The start whose fullest slot has most room, that slot, and what is taken of it.
+    /// Returns the start whose fullest slot has most room, that slot, and what is taken of it.
     #[must_use]
     pub fn emptiest(&self, period: u32) -> (u32, usize, u64) {
         let peaks = (0..period.min(self.load.len() as u32)).map(|start| {

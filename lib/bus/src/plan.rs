@@ -129,7 +129,7 @@ fn exactly(pattern: &Pattern<'_>, rotation: &Rotation, limit: Picos) -> Option<P
     pattern.worst_time(rotation, limit)
 }
 
-/// The worst over all sequences that the controller may follow.
+/// Returns the worst over all sequences that the controller may follow.
 fn worst_of(
     bus: &Bus,
     asyncs: &[Async],
@@ -160,7 +160,7 @@ fn promises(bus: &Bus, asyncs: &[Async], load: &[Picos]) -> Vec<Promise> {
         .collect()
 }
 
-/// A guarantee that is too much for an empty bus, and what would not have been.
+/// Returns a guarantee that is too much for an empty bus, and what would not have been.
 fn refuse_alone(bus: &Bus, asyncs: &[Async], broken: Broken) -> Refusal {
     let slot = bus.speed.slot();
     let index = asyncs.iter().position(|a| a.id == broken.id).unwrap_or(0);

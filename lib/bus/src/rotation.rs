@@ -26,8 +26,8 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// The sequence for a transfer of `guarantee.bytes` of endpoint `index`; bursts are whole items
-    /// if `whole`.
+    /// Returns the sequence for a transfer of `guarantee.bytes` of endpoint `index`; bursts are
+    /// whole items if `whole`.
     ///
     /// # Panics
     /// If there is no endpoint `index`.

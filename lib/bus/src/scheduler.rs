@@ -202,8 +202,8 @@ fn keep<'a>(
     Ok(board)
 }
 
-/// A new guarantee cannot be kept beside the high-criticality endpoints that run: the reason is
-/// what the last of them would be told.
+/// Returns the refusal of a new guarantee that cannot be kept beside the high-criticality endpoints
+/// that run: the reason is what the last of them would be told.
 fn board_too_full(board: &mut Board<'_>) -> Refusal {
     let last = (0..board.at.len()).rev().find(|index| board.at[*index].is_some()).unwrap_or(0);
     board.at[last] = None;

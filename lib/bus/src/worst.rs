@@ -72,8 +72,8 @@ impl Pattern<'_> {
         (worst <= limit.0).then_some(Picos(worst))
     }
 
-    /// A bound for controllers whose order is not known, as long as nobody is visited twice before
-    /// everybody was: less than the longest item is lost in each slot.
+    /// Returns a bound for controllers whose order is not known, as long as nobody is visited twice
+    /// before everybody was: less than the longest item is lost in each slot.
     #[must_use]
     pub fn safe_any_order(&self, rotation: &Rotation, limit: Picos) -> Option<Picos> {
         let lost = rotation.longest().saturating_sub(1);
@@ -135,8 +135,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// From the start of slot `start` with item `from` next until the last item has ended. `None`:
-    /// never, or not within the limit.
+    /// Returns the time from the start of slot `start` with item `from` next until the last item
+    /// has ended. `None`: never, or not within the limit.
     fn complete(&mut self, start: usize, from: u64) -> Option<u64> {
         let per_pass = self.rotation.per_pass();
         let (mut f, mut q, mut at) = (start, from, from % per_pass);

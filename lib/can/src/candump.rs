@@ -223,7 +223,7 @@ fn report(cursor: &mut Cursor<'_>) -> Result<Report, LogError> {
     Ok(Report::Frame(frame))
 }
 
-/// A single hexadecimal digit.
+/// Returns a single hexadecimal digit.
 fn hex(digit: &str) -> Option<u8> {
     if digit.len() == 1 { u8::from_str_radix(digit, 16).ok() } else { None }
 }

@@ -74,7 +74,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Before start of frame.
+    /// Returns a decoder before start of frame.
     #[must_use]
     pub fn new() -> Decoder {
         Decoder {
@@ -163,7 +163,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The bits `from..from + width` of the frame, counted from SOF and without stuff bits.
+    /// Returns the bits `from..from + width` of the frame, counted from SOF and without stuff bits.
     fn field(&self, from: u32, width: u32) -> u32 {
         let below = self.count - from - width;
         (self.raw >> below) as u32 & ((1u64 << width) - 1) as u32
@@ -182,7 +182,7 @@ impl Decoder {
         self.field(at, 4) as u8
     }
 
-    /// The frame, once its CRC sequence is over.
+    /// Returns the frame, once its CRC sequence is over.
     #[must_use]
     pub fn frame(&self) -> Option<Frame> {
         if self.total != Some(self.count) {

@@ -223,7 +223,7 @@ impl Arrival {
         Arrival { moved, inexact, ..self }
     }
 
-    /// The frame; news are none.
+    /// Returns the frame; news are none.
     #[must_use]
     pub fn frame(&self) -> Option<Frame> {
         if self.flags & NEWS != 0 {

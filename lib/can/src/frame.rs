@@ -86,7 +86,7 @@ impl Frame {
         Ok(Frame { id: id.into(), remote: false, code: data.len() as u8, bytes })
     }
 
-    /// A remote frame: asks for the data frame of this identifier, of `code` bytes.
+    /// Returns a remote frame: asks for the data frame of this identifier, of `code` bytes.
     ///
     /// # Errors
     /// A code above 15.

@@ -18,7 +18,7 @@ const HORIZON: Nanos = Nanos::from_secs(3_600);
 const ROUNDS: usize = 200;
 const PERIODS: u64 = 100;
 
-/// All response times, in the order of `messages`, from coming to the end on the bus.
+/// Returns all response times, in the order of `messages`, from coming to the end on the bus.
 ///
 /// `queues` has for each message the node that sends it in order, or `None` if its node sends the
 /// most urgent first. `other` is the longest frame in bits of traffic below all messages, or 0.
@@ -80,7 +80,7 @@ impl Shared<'_> {
         self.queues.get(index).copied().flatten()
     }
 
-    /// The least urgent identifier with which a message may contend.
+    /// Returns the least urgent identifier with which a message may contend.
     fn bottom(&self, index: usize) -> embedded_can::Id {
         let own = self.queue(index);
         let mates = (0..self.messages.len())
@@ -93,7 +93,7 @@ impl Shared<'_> {
         other == index || (self.queue(index).is_some() && self.queue(index) == self.queue(other))
     }
 
-    /// A message among those that may go before it, its mates not included.
+    /// Returns a message among those that may go before it, its mates not included.
     fn level(&self, index: usize, waits: &[Nanos]) -> Level {
         let bottom = self.bottom(index);
         let strangers = || {
@@ -120,7 +120,8 @@ impl Shared<'_> {
         self.level(index, waits).response()
     }
 
-    /// The response of a message that waits for all that was requested of its node before it.
+    /// Returns the response of a message that waits for all that was requested of its node before
+    /// it.
     fn of_queue(&self, index: usize, queue: usize, waits: &[Nanos]) -> Option<Nanos> {
         let level = self.level(index, waits);
         let mates: Vec<(usize, Stream)> = (0..self.messages.len())
@@ -154,7 +155,7 @@ impl Shared<'_> {
     }
 }
 
-/// A time after which nothing that came in it is left, of the mates or above them.
+/// Returns a time after which nothing that came in it is left, of the mates or above them.
 fn busy_period(level: &Level, mates: &[(usize, Stream)]) -> Option<Nanos> {
     let mut busy = Nanos(1);
     loop {
@@ -171,7 +172,7 @@ fn busy_period(level: &Level, mates: &[(usize, Stream)]) -> Option<Nanos> {
     }
 }
 
-/// When a frame begins that waits for `before` and for all above it.
+/// Returns when a frame begins that waits for `before` and for all above it.
 fn start(level: &Level, before: Nanos) -> Option<Nanos> {
     let bit = level.rate.time(1);
     let mut start = before;

@@ -130,7 +130,7 @@ impl Stream {
         Stream { cost, frame, period: message.period, jitter: message.jitter }
     }
 
-    /// Most instances queued in any closed time of this length.
+    /// Returns the most instances queued in any closed time of this length.
     pub(crate) fn arrivals(&self, time: Nanos) -> u64 {
         (time + self.jitter).0 / self.period.0 + 1
     }
@@ -245,7 +245,7 @@ pub(crate) fn sane(messages: &[Message]) -> Result<(), NoBound> {
     Ok(())
 }
 
-/// How long a frame of so many bits that has just begun is in the way; 0: there is none.
+/// Returns how long a frame of so many bits that has just begun is in the way; 0: there is none.
 pub(crate) fn blocking(rate: BitRate, bits: u32) -> Nanos {
     rate.time(if bits == 0 { 0 } else { u64::from(bits + INTERFRAME_BITS) })
 }

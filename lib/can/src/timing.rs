@@ -141,7 +141,7 @@ impl BitTiming {
         (1 + self.propagation + self.phase1) * 1000 / self.quanta()
     }
 
-    /// The bit rate from `clock` Hz, rounded down.
+    /// Returns the bit rate from `clock` Hz, rounded down.
     ///
     /// # Errors
     /// Settings outside `limits`, or faster than classic CAN.
@@ -237,7 +237,7 @@ fn split(quanta: u32, prescaler: u32, sample: u32, limits: &Limits) -> Option<Bi
     Some(BitTiming { prescaler, propagation: before - phase1, phase1, phase2, jump })
 }
 
-/// The possible rate nearest to `hertz`.
+/// Returns the possible rate nearest to `hertz`.
 fn nearest(clock: u32, hertz: u32, limits: &Limits) -> u32 {
     let mut best = 0u32;
     for quanta in QUANTA.0..=QUANTA.1 {

@@ -217,8 +217,8 @@ const OF_BYTE: [u16; 256] = {
     table
 };
 
-/// The CRC sequence of at most 128 bits, what is sent first lowest: [`Crc15`] by bytes. Zeros in
-/// front change no CRC, so they fill up the first.
+/// Returns the CRC sequence of at most 128 bits, what is sent first lowest: [`Crc15`] by bytes.
+/// Zeros in front change no CRC, so they fill up the first.
 fn sequence(bits: &Bits) -> u16 {
     let bytes = (bits.number() << (bits.len().wrapping_neg() % 8)).to_le_bytes();
     let bytes = &bytes[..bits.len().div_ceil(8) as usize];

@@ -263,7 +263,7 @@ fn a_node_switched_off_in_a_frame_breaks_it() {
     assert_eq!(start, 5_000_000 + 11 * BIT, "eleven recessive bits first");
 }
 
-/// A random life of a bus; what was seen, and what was asked for.
+/// Returns a random life of a bus; what was seen, and what was asked for.
 fn life(seed: u64, leaping: bool, faults: bool) -> (Vec<Event>, Vec<(u64, Frame)>) {
     let mut random = Random::new(seed);
     let (mut bus, nodes) = bus(random.between(2, 5) as usize);

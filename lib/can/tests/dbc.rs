@@ -92,7 +92,7 @@ fn signals_are_there_when_they_are_selected() {
     assert_eq!(refused, Err(EncodeRefusal::Float("Ratio".into())));
 }
 
-/// The line and the words of a refusal.
+/// Returns the line and the words of a refusal.
 fn refusal(text: &str) -> String {
     Dbc::parse(text).unwrap_err().to_string()
 }
@@ -221,7 +221,7 @@ fn bits_are_where_the_figures_have_them() {
     }
 }
 
-/// A message as text with signals that do not overlap, some of them selected.
+/// Returns a message as text with signals that do not overlap, some of them selected.
 fn random_message(random: &mut Random) -> String {
     let mut free = [true; 64];
     let mut text = String::from("BO_ 256 M: 8 X\n");

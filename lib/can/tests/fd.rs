@@ -18,8 +18,8 @@ enum Bit {
 
 use Bit::{Fixed, Free};
 
-/// The bits of a frame that stuffing looks at: those up to the switch of the rate, and those of the
-/// data phase.
+/// Returns the bits of a frame that stuffing looks at: those up to the switch of the rate, and
+/// those of the data phase.
 fn bits(extended: bool, code: u8, bytes: u32) -> (Vec<Bit>, Vec<Bit>) {
     let mut slow = vec![Fixed(false)];
     slow.extend([Free; 11]);
@@ -40,7 +40,8 @@ fn bits(extended: bool, code: u8, bytes: u32) -> (Vec<Bit>, Vec<Bit>) {
     (slow, fast)
 }
 
-/// The most stuff bits in a row of bits of which `counted` are looked at, over all contents.
+/// Returns the most stuff bits in a row of bits of which `counted` are looked at, over all
+/// contents.
 fn most(bits: &[Bit], counted: std::ops::Range<usize>) -> u32 {
     // By level and length of the run that ends here: the most so far.
     let mut states: Vec<((bool, u8), u32)> = Vec::new();
@@ -154,7 +155,7 @@ struct Stream {
     exact: (u64, u64),
 }
 
-/// A random set of frames of both kinds, the most urgent first.
+/// Returns a random set of frames of both kinds, the most urgent first.
 fn set(random: &mut Random, rate: BitRate, data_rate: u32) -> Vec<Stream> {
     let count = random.between(2, 8) as u32;
     let load = random.between(30, 95);
@@ -185,7 +186,8 @@ fn set(random: &mut Random, rate: BitRate, data_rate: u32) -> Vec<Stream> {
     (1..=count).map(stream).collect()
 }
 
-/// The longest response of each stream in a life of a bus that serves the most urgent first.
+/// Returns the longest response of each stream in a life of a bus that serves the most urgent
+/// first.
 fn lived(random: &mut Random, streams: &[Stream], other: u64) -> Vec<u64> {
     let together = random.one_in(2);
     let critical = streams.iter().map(|stream| stream.message.jitter.0).max().unwrap_or(0);

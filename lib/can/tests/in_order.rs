@@ -40,7 +40,7 @@ fn traffic(random: &mut Random) -> Traffic {
     Traffic { messages, nodes, in_order }
 }
 
-/// The longest response of each message seen on the bus.
+/// Returns the longest response of each message seen on the bus.
 fn seen(traffic: &Traffic, rate: BitRate, random: &mut Random) -> Vec<Nanos> {
     let mut bus = Bus::new(rate);
     let nodes: Vec<_> = traffic

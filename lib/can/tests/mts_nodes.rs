@@ -17,7 +17,7 @@ use support::Random;
 const CLOCKS: u64 = 20_000;
 const NODES: u64 = 4;
 
-/// A random set whose identifiers are renewed as nodes do it, and its frames.
+/// Returns a random set whose identifiers are renewed as nodes do it, and its frames.
 fn set(random: &mut Random) -> (MtsSet, Frames) {
     let rate = BitRate::new(1_000_000).unwrap();
     let count = random.between(2, 9);

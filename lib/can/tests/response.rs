@@ -82,7 +82,8 @@ fn random_attack(random: &mut Random, faulty: bool) -> Attack {
     Attack { rate, frames, messages, errors, other }
 }
 
-/// The longest response observed of each message, over some periods of adversarial arrivals.
+/// Returns the longest response observed of each message, over some periods of adversarial
+/// arrivals.
 fn observe(attack: &Attack, random: &mut Random) -> Vec<Nanos> {
     let mut bus = Bus::new(attack.rate);
     let nodes: Vec<_> = (0..3).map(|_| bus.add_node(Setup::default())).collect();

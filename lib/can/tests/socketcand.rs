@@ -22,7 +22,7 @@ fn answer(text: &str) -> Reaction {
     Reaction::Answer(text.into())
 }
 
-/// A client of the bus `can3` in raw mode.
+/// Returns a client of the bus `can3` in raw mode.
 fn raw() -> Dialogue {
     let mut dialogue = Dialogue::default();
     let opened = hear(&mut dialogue, "< open can3 >< rawmode >");

@@ -13,7 +13,7 @@ fn digits(value: u64, width: usize) -> String {
     format!("{value:0width$b}")
 }
 
-/// The remainder of polynomial division, on paper: XOR the divisor under each leading 1.
+/// Returns the remainder of polynomial division, on paper: XOR the divisor under each leading 1.
 fn slow_crc(message: &str) -> String {
     let divisor = "1100010110011001";
     let mut work: Vec<u8> = message.bytes().chain([b'0'; 15]).collect();
@@ -157,7 +157,7 @@ fn lengths_lie_between_the_closed_forms() {
     }
 }
 
-/// The longest frame of all, by dynamic programming over (CRC register, level, run): every
+/// Returns the longest frame of all, by dynamic programming over (CRC register, level, run): every
 /// identifier, every content, exactly.
 fn reachable_maximum(extended: bool, remote: bool, code: u32) -> u32 {
     let bytes = if remote { 0 } else { code.min(8) };

@@ -94,7 +94,7 @@ fn asc_lines_are_refused_with_the_place_of_the_mistake() {
     }
 }
 
-/// The bytes of a file with these entries.
+/// Returns the bytes of a file with these entries.
 fn written(entries: &[LogEntry]) -> Vec<u8> {
     let mut writer = BlfWriter::default();
     let mut containers: Vec<u8> = entries.iter().filter_map(|e| writer.put(e)).flatten().collect();
@@ -142,7 +142,7 @@ fn whatever_is_written_is_read_in_both_formats() {
     }
 }
 
-/// A container of these contents without compression, or with a wrong kind of it.
+/// Returns a container of these contents without compression, or with a wrong kind of it.
 fn container(contents: &[u8], compression: u16) -> Vec<u8> {
     let size = 32 + contents.len() as u32;
     let mut bytes = b"LOBJ\x10\0\x01\0".to_vec();
@@ -155,7 +155,8 @@ fn container(contents: &[u8], compression: u16) -> Vec<u8> {
     bytes
 }
 
-/// The object of a message with this unit of time, channel, identifier and data length code.
+/// Returns the object of a message with this unit of time, channel, identifier and data length
+/// code.
 fn object(kind: u32, unit: u32, channel: u16, id: u32, code: u8) -> Vec<u8> {
     let mut bytes = b"LOBJ\x20\0\x01\0".to_vec();
     [48, kind, unit, 0].iter().for_each(|word| bytes.extend(word.to_le_bytes()));

@@ -41,7 +41,7 @@ fn python(log: &Path, again: &Path) -> Option<Vec<String>> {
     Some(String::from_utf8(output.stdout).unwrap().lines().map(String::from).collect())
 }
 
-/// An entry in the words of the script.
+/// Returns an entry in the words of the script.
 fn words(entry: &LogEntry) -> String {
     let micros = entry.time.0 / 1_000;
     let Report::Frame(frame) = entry.report else {

@@ -128,7 +128,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// As a number of a setting.
+    /// Returns the topic as a number of a setting.
     #[must_use]
     pub const fn word(&self) -> u64 {
         let flags = (self.control as u64) << 1 | self.coded as u64;

@@ -104,7 +104,7 @@ fn parse(attribute: &Attribute) -> Result<Said, Problem> {
     }
 }
 
-/// The attributes of a statement. Before `a = b` the parser hangs them on `a`.
+/// Returns the attributes of a statement. Before `a = b` the parser hangs them on `a`.
 fn attributes(stmt: &mut Stmt) -> Option<&mut Vec<Attribute>> {
     match stmt {
         Stmt::Local(local) => Some(&mut local.attrs),

@@ -121,7 +121,7 @@ impl Flow {
         fork(self.matches(value, pat), &body, rest, Failure::Neither, value)
     }
 
-    /// The test whether a value that is known early has a shape that binds nothing.
+    /// Returns the test whether a value that is known early has a shape that binds nothing.
     fn matches(&self, value: &Expr, pat: &Pat) -> Option<Test> {
         let term = self.term(value)?;
         if !names::bound_by(pat).is_empty() {

@@ -107,7 +107,7 @@ impl Flow {
         }
     }
 
-    /// A term made of `expr`, or the part that prevents it.
+    /// Returns a term made of `expr`, or the part that prevents it.
     pub(crate) fn term(&self, expr: &Expr) -> Option<Term> {
         let term = Term::of(expr, &self.mutable).ok()?;
         (!term.depends_on(&self.hidden)).then_some(term)
@@ -352,7 +352,7 @@ fn bindings_of(stmt: &Stmt, after: &Next) -> Next {
     }
 }
 
-/// The parts of an expression that does nothing but compute them in order.
+/// Returns the parts of an expression that does nothing but compute them in order.
 fn parts(expr: &Expr) -> Vec<&Expr> {
     match expr {
         Expr::Array(e) => e.elems.iter().collect(),

@@ -152,7 +152,7 @@ impl Flow {
         start.join(after.clone(), why)
     }
 
-    /// The test whether a range is empty.
+    /// Returns the test whether a range is empty.
     fn term_of_range(&self, range: &ExprRange) -> Option<Test> {
         let start = range.start.as_deref()?;
         let end = range.end.as_deref()?;

@@ -184,7 +184,7 @@ impl Next {
         loops
     }
 
-    /// For a person: "`injector`", "none", or what it depends on.
+    /// Describes it for a person: "`injector`", "none", or what it depends on.
     pub fn describe(&self) -> String {
         match self {
             Next::Lock(term) => format!("lock {term}"),

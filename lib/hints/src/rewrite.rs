@@ -34,7 +34,7 @@ pub fn expand(arguments: &TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-/// The errors, and the function as it was, so that the compiler complains of nothing else.
+/// Returns the errors, and the function as it was, so that the compiler complains of nothing else.
 fn refuse(problems: Vec<Problem>, function: &ItemFn) -> TokenStream {
     let errors = problems.into_iter().map(|problem| syn::Error::from(problem).to_compile_error());
     errors.chain([function.to_token_stream()]).collect()
@@ -102,7 +102,7 @@ fn then(name: &Ident) -> Ident {
     Ident::new(&format!("{name}{SUFFIX}"), name.span())
 }
 
-/// The loop as the language defines `for`, with the turns to come in a variable.
+/// Returns the loop as the language defines `for`, with the turns to come in a variable.
 fn counted(l: &ExprForLoop, number: usize) -> TokenStream {
     let (turns, range, label) = (turns(number), &l.expr, &l.label);
     let (pat, body) = (&l.pat, &l.body);

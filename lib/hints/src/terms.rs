@@ -60,7 +60,7 @@ impl Term {
         Ok(term)
     }
 
-    /// A term made from a pure part, as `matches!(part, …)` is.
+    /// Returns a term made from a pure part, as `matches!(part, …)` is.
     pub fn derived(part: &Term, tokens: TokenStream, text: String) -> Term {
         Term { tokens, text, ..part.clone() }
     }

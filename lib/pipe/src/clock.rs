@@ -53,7 +53,7 @@ const fn drifted(time: Nanos, drift: u32) -> u64 {
 }
 
 impl Point {
-    /// By how much another message is above the line that rises from here.
+    /// Returns by how much another message is above the line that rises from here.
     fn above(self, other: Point, drift: u32) -> i64 {
         let line = self.distance.wrapping_add(drifted(other.at - self.at, drift));
         other.distance.wrapping_sub(line).cast_signed()
@@ -104,11 +104,11 @@ pub struct Floor {
 /// Fewest floors that make a line.
 const FEWEST: usize = 4;
 
-/// By how many millionths the device's clock ran slower than the host's (faster if negative), if
-/// that is more than `drift` and explains what was seen: of at least [`FEWEST`] reports in a row,
-/// the floors are on one line, from which they differ by no more than a quarter of `variation`, the
-/// most by which delays may differ, and a sixteenth of its rise. Between its ends the distance
-/// changed by half of `variation` more than a clock within `drift` allows.
+/// Returns by how many millionths the device's clock ran slower than the host's (faster if
+/// negative), if that is more than `drift` and explains what was seen: of at least [`FEWEST`]
+/// reports in a row, the floors are on one line, from which they differ by no more than a quarter
+/// of `variation`, the most by which delays may differ, and a sixteenth of its rise. Between its
+/// ends the distance changed by half of `variation` more than a clock within `drift` allows.
 #[must_use]
 pub fn beyond(floors: &[Floor], drift: u32, variation: Nanos) -> Option<i64> {
     let mut length = floors.len();

@@ -77,7 +77,7 @@ impl<T: Plain, const N: usize> Ring<T, N> {
         }
     }
 
-    /// Both ends, for threads of one process.
+    /// Returns both ends, for threads of one process.
     pub fn split(&mut self) -> (Writer<'_, T, N>, Reader<'_, T, N>) {
         let ring = &*self;
         (Writer::attach(ring), Reader::attach(ring))

@@ -33,7 +33,7 @@ impl Bucket {
         Bucket { burst: 1, messages: 1, per: period, jitter: Nanos::ZERO }
     }
 
-    /// At most `rate` messages a second, evenly.
+    /// Returns the bucket of at most `rate` messages a second, evenly.
     #[must_use]
     pub const fn per_second(rate: u64) -> Self {
         Bucket { messages: rate, ..Self::periodic(Nanos::from_secs(1)) }
@@ -51,7 +51,7 @@ impl Bucket {
         Bucket { jitter, ..self }
     }
 
-    /// Most arrivals in a closed window of length `window`.
+    /// Returns the most arrivals in a closed window of length `window`.
     #[must_use]
     pub const fn most(&self, window: Nanos) -> u64 {
         if self.messages == 0 {
@@ -78,7 +78,7 @@ impl Bucket {
         Nanos(narrowed(tokens.div_ceil(self.messages as u128) - self.jitter.0 as u128))
     }
 
-    /// The longest window in which no more than `messages` arrive.
+    /// Returns the longest window in which no more than `messages` arrive.
     const fn longest_window(&self, messages: u64) -> Option<Nanos> {
         let Some(refilled) = messages.checked_sub(self.burst) else { return None };
         if self.messages == 0 {
@@ -233,9 +233,9 @@ impl ShortReads<'_> {
         bucket.messages as u128 * self.gap as u128 <= taken && bucket.jitter.0 != u64::MAX
     }
 
-    /// The least bound on the fill before read `k` of a backlog, by the buckets that the reads keep
-    /// up with, or by those that they do not. The former never grows with `k`, the latter never
-    /// falls, because ⌊x⌋ − whole = ⌊x − whole⌋.
+    /// Returns the least bound on the fill before read `k` of a backlog, by the buckets that the
+    /// reads keep up with, or by those that they do not. The former never grows with `k`, the
+    /// latter never falls, because ⌊x⌋ − whole = ⌊x − whole⌋.
     const fn fill(&self, kept_up: bool, k: u64) -> i128 {
         let window = self.window(k);
         let taken = (k as i128 - 1).saturating_mul(self.per_read as i128);
@@ -251,7 +251,7 @@ impl ShortReads<'_> {
         least
     }
 
-    /// From the first arrival that read `k` of a backlog can find to the last.
+    /// Returns the time from the first arrival that read `k` of a backlog can find to the last.
     const fn window(&self, k: u64) -> Nanos {
         Nanos(self.way_in + k * self.gap)
     }
@@ -260,7 +260,7 @@ impl ShortReads<'_> {
         self.fill(false, k) < self.fill(true, k)
     }
 
-    /// The largest bound: where the growing one meets the falling one, found by halving.
+    /// Returns the largest bound: where the growing one meets the falling one, found by halving.
     const fn most(&self) -> Option<u128> {
         let Some(room) = (u64::MAX - 1).checked_sub(self.way_in) else { return None };
         let Some(last) = room.checked_div(self.gap) else {

@@ -19,7 +19,7 @@ fn concentrator(chunks: u32) -> System {
     System { kernel_section: US(60), ..System::new(mains, vec![io]) }
 }
 
-/// Its pipes, with work so small that every stage conforms; of one user.
+/// Returns its pipes, with work so small that every stage conforms; of one user.
 fn concentrated(user: usize, queued: u64, chunks: u32) -> Bill {
     let system = concentrator(chunks);
     let io = IoSupply::of(&system, 0).unwrap();

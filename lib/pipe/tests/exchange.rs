@@ -32,7 +32,7 @@ fn any_request(random: &mut Random) -> Request {
     Request { token: any(random) as u32, wanted }
 }
 
-/// One of each reason, with numbers by chance.
+/// Returns one of each reason, with numbers by chance.
 fn reasons(random: &mut Random) -> Vec<Reason> {
     let (a, b) = (any(random), any(random));
     let (x, y) = (a as u32, b as u32);

@@ -69,7 +69,7 @@ impl Step for Strike {
     }
 }
 
-/// A number near the old one, near an edge, or any.
+/// Returns a number near the old one, near an edge, or any.
 fn evil(old: u64, random: &mut Random) -> u64 {
     let near = random.between(0, 2 * N as u64 + 2);
     match random.below(6) {

@@ -20,7 +20,7 @@ fn any_contract(random: &mut Random) -> Vec<Bucket> {
     (0..random.between(1, 3)).map(|_| any_bucket(random)).collect()
 }
 
-/// One message every so often, perhaps with jitter or bursts: no fraction of a message.
+/// Returns one message every so often, perhaps with jitter or bursts: no fraction of a message.
 fn even_bucket(random: &mut Random) -> Bucket {
     Bucket { messages: 1, ..any_bucket(random) }
 }
@@ -68,8 +68,8 @@ struct Pipe {
 const SLOTS: usize = 512;
 type Big = Ring<u64, SLOTS>;
 
-/// The highest fill when `times` come through `pipe`. At one instant, reads come before arrivals
-/// or after, by `reads_first`: both orders are possible.
+/// Returns the highest fill when `times` come through `pipe`. At one instant, reads come before
+/// arrivals or after, by `reads_first`: both orders are possible.
 fn highest_fill(times: &[u64], pipe: Pipe, mut random: Option<&mut Random>) -> usize {
     let longest = pipe.shortest + pipe.way_in;
     let mut ring = Big::new();

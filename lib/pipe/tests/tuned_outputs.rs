@@ -10,7 +10,7 @@ use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::*;
 use interface::{MS, US, interface};
 
-/// The driver of the interface, one or two of whose channels are written.
+/// Returns the driver of the interface, one or two of whose channels are written.
 fn written() -> Driver {
     let turn = Nanos(327_500);
     let output = Outward {

@@ -18,8 +18,9 @@ pub struct Lengths {
     second: usize,
 }
 
-/// The cheapest allocation that holds, as the queue of each Main VCPU; `None` if there is none
-/// among those looked at: two queues by deadline for as many VCPUs as the kernel takes, one beyond.
+/// Returns the cheapest allocation that holds, as the queue of each Main VCPU; `None` if there is
+/// none among those looked at: two queues by deadline for as many VCPUs as the kernel takes, one
+/// beyond.
 ///
 /// Each candidate is judged as the description that asks for it would be. The kernel's costs follow
 /// from the queues: those of a switch, and its longest path.
@@ -47,7 +48,7 @@ fn mains_by_period(described: &System) -> Vec<usize> {
     mains
 }
 
-/// Every allocation to try, cheapest first.
+/// Returns every allocation to try, cheapest first.
 fn candidates(count: usize) -> Vec<Lengths> {
     if count > usize::from(VCPUS_MAX) {
         let ends = [0, count];
@@ -115,7 +116,8 @@ mod tests {
     const NONE: &str = "dynamic = []";
     const ALL: &str = "dynamic = \"all\"";
 
-    /// A description of VCPUs `v0`, `v1` … with these budgets and periods in ms, as `queues` says.
+    /// Returns a description of VCPUs `v0`, `v1` … with these budgets and periods in ms, as
+    /// `queues` says.
     fn described(servers: &[(u64, u64)], queues: &str) -> System {
         let head = "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n";
         let mut text = format!("{head}[scheduling]\n{queues}\n");

@@ -202,7 +202,7 @@ mod tests {
         )
     }
 
-    /// The time of 3072 bytes from the interface, with this beside it.
+    /// Returns the time of 3072 bytes from the interface, with this beside it.
     fn with(others: &str) -> Result<Nanos, (String, String)> {
         let text = format!("{HEAD}{}{others}", plug("usb-can", "xhci", 1));
         let system = diapason_system::parse("f", &text).unwrap_or_else(|wrong| panic!("{wrong}"));

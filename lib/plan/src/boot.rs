@@ -34,7 +34,7 @@ impl Plan {
         Cleared { system: self.told(), proved: self.holds() }
     }
 
-    /// The system with what its servers are told: the costs that this plan computes with.
+    /// Returns the system with what its servers are told: the costs that this plan computes with.
     fn told(&self) -> System {
         let mut system = self.system().clone();
         for (place, costs) in self.tuned.iter().enumerate() {

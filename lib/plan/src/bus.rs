@@ -46,7 +46,7 @@ impl Bused {
         }
     }
 
-    /// Most that periodic endpoints take of a slot.
+    /// Returns the most that periodic endpoints take of a slot.
     #[must_use]
     pub fn fullest(&self) -> Option<Picos> {
         let plan = self.plan.as_ref().ok()?;
@@ -97,7 +97,7 @@ pub fn why(refusal: &Refusal, system: &System) -> [String; 2] {
     [format!("{} does not fit: {reason}", called(system, refusal.id)), refusal.instead()]
 }
 
-/// An endpoint in a sentence.
+/// Returns an endpoint in a sentence.
 fn called(system: &System, id: EndpointId) -> String {
     format!("`{}`", name(system, id))
 }

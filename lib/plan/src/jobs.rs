@@ -85,7 +85,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The processes whose first thread is on a VCPU.
+    /// Returns the processes whose first thread is on a VCPU.
     fn on(&self, number: u16) -> impl Iterator<Item = u16> {
         let numbered = (0u16..).zip(&self.system.processes);
         numbered.filter(move |(_, it)| it.vcpu == Some(number)).map(|(process, _)| process)
@@ -180,8 +180,8 @@ impl Asked<'_> {
         }
     }
 
-    /// The supply of a VCPU if its list had so many places. `None`: no list is that long, or the
-    /// system would not hold.
+    /// Returns the supply of a VCPU if its list had so many places. `None`: no list is that long,
+    /// or the system would not hold.
     fn with_places(&self, place: usize, places: u64) -> Option<Supply> {
         let mut system = self.core.system.clone();
         let places = u8::try_from(places).ok().filter(|places| *places <= REPLENISHMENTS_MAX)?;

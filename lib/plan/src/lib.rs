@@ -43,7 +43,7 @@ pub use verdict::{Plan, Sum, Verdict};
 
 use diapason_abi::Nanos;
 
-/// A length of time for people.
+/// Returns a length of time for people.
 fn human(ns: u64) -> String {
     Nanos(ns).to_string()
 }

@@ -83,7 +83,7 @@ impl<'a> Mutexes<'a> {
         !alone(first) || seats.any(|other| other != first)
     }
 
-    /// The mutexes of a process that threads on other VCPUs lock, too.
+    /// Returns the mutexes of a process that threads on other VCPUs lock, too.
     fn of(&self, process: usize) -> Vec<usize> {
         let all = self.system.semaphores.iter().enumerate();
         let granted = all.filter(|(_, semaphore)| {
@@ -190,7 +190,8 @@ fn seats(process: usize, system: &System, core: &Core) -> Seats {
     Seats { mains, elsewhere }
 }
 
-/// The sections of each VCPU on which they may be run, longer by what it takes to help each.
+/// Returns the sections of each VCPU on which they may be run, longer by what it takes to help
+/// each.
 fn sections(declared: &[CriticalSection], seats: &[Seats], turn: Nanos) -> Vec<Section> {
     let lengths = lengths(declared, turn);
     let mut sections: Vec<Section> = Vec::new();

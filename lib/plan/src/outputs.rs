@@ -48,7 +48,7 @@ impl Plant<'_> {
         })
     }
 
-    /// The bill of an acknowledgement: all of a message that comes but the reader.
+    /// Returns the bill of an acknowledgement: all of a message that comes but the reader.
     fn way_back(&self, index: usize) -> Result<Result<Bill, Refusal>, Missing> {
         let inbound = self.inbound(&self.system.pipes[index])?;
         let nobody = User {
@@ -96,14 +96,14 @@ impl Plant<'_> {
         Ok(acknowledgements(shortest))
     }
 
-    /// The channels of a device that pipes of the description write, one bit each.
+    /// Returns the channels of a device that pipes of the description write, one bit each.
     fn described(&self, usb: usize) -> u8 {
         let pipes = self.system.pipes.iter();
         let written = pipes.filter(|pipe| pipe.way == Way::ToDevice && pipe.usb == usb);
         written.fold(0, |all, pipe| all | 1 << pipe.channel)
     }
 
-    /// The channels of a device that programs may write while the system runs.
+    /// Returns the channels of a device that programs may write while the system runs.
     fn may_be_written(&self, usb: usize) -> u8 {
         let places = self.system.tpipes.iter().filter(|tpipe| tpipe.usb == usb);
         places.fold(0, |all, tpipe| all | tpipe.envelope.to)
@@ -141,7 +141,7 @@ impl Plant<'_> {
     }
 }
 
-/// The channels of these bits.
+/// Returns the channels of these bits.
 fn bits(channels: u8) -> impl Iterator<Item = u8> {
     (0..EACH as u8).filter(move |channel| channels >> channel & 1 != 0)
 }
@@ -165,8 +165,8 @@ fn held_back(rate: u64) -> u64 {
     (frame + u64::from(OVERLOADS) * u64::from(OVERLOAD_BITS)) * 1_000_000_000 / rate
 }
 
-/// The time of a frame to the node that reads it, shortest and longest: that of the
-/// node or that of the bus, whichever is more; longest with all that other nodes may send before.
+/// Returns the time of a frame to the node that reads it, shortest and longest: that of the node or
+/// that of the bus, whichever is more; longest with all that other nodes may send before.
 fn receiver(number: usize, channel: u8, system: &System) -> Result<(Nanos, Nanos), Missing> {
     let usb = &system.usb[number];
     let turn = usb.buses.iter().find_map(|bus| match bus.traffic {

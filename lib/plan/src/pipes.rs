@@ -167,8 +167,8 @@ impl Plant<'_> {
         }
     }
 
-    /// The bill of a pipe whose reader locks a mutex that others hold: what the reader does for
-    /// them belongs to its work for a message. It must find budget for that at once, because
+    /// Returns the bill of a pipe whose reader locks a mutex that others hold: what the reader does
+    /// for them belongs to its work for a message. It must find budget for that at once, because
     /// others lock the mutex again and again while it waits for budget.
     fn helping(
         &self,

@@ -30,7 +30,7 @@ pub(crate) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
     }
 }
 
-/// A budget or a grant that is too small to be one.
+/// Returns a budget or a grant that is too small to be one.
 fn of_lost(vcpu: u16, what: &str, least: Nanos, system: &System) -> Diagnostics {
     let name = &system.vcpus[usize::from(vcpu)].name;
     let title = format!("the kernel may take more than half of each {what} of `{name}`");
@@ -224,13 +224,14 @@ fn other_queues(plan: &Plan, system: &System, queues: &[Queue]) -> String {
     allocate::lines(queues, &names.collect::<Vec<_>>())
 }
 
-/// A whole microsecond at or below what fits, if that is more than nothing and less than asked.
+/// Returns a whole microsecond at or below what fits, if that is more than nothing and less than
+/// asked.
 fn tidy_budget(most: Nanos, refusal: &Refusal) -> Option<Nanos> {
     let tidy = Nanos(most.0 / 1_000 * 1_000).min(refusal.limit);
     (tidy >= BUDGET_MIN).then_some(tidy)
 }
 
-/// A whole microsecond at or above the least that fits, if it fits too.
+/// Returns a whole microsecond at or above the least that fits, if it fits too.
 fn tidy_period(plan: &Plan, refusal: &Refusal, least: Nanos) -> Nanos {
     let tidy = Nanos(least.0.div_ceil(1_000) * 1_000).min(PERIOD_MAX);
     let mut trial = plan.core.system.clone();
@@ -238,7 +239,7 @@ fn tidy_period(plan: &Plan, refusal: &Refusal, least: Nanos) -> Nanos {
     if first_failure(&trial) == Ok(None) { tidy } else { least }
 }
 
-/// A duration as descriptions have it.
+/// Returns a duration as descriptions have it.
 fn written(time: Nanos) -> String {
     const UNITS: [(&str, u64); 4] =
         [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];

@@ -23,7 +23,7 @@ impl<'a> Reporting<'a> {
         Reporting { service, count, work: Nanos(work) }
     }
 
-    /// The time that work takes, with that of reports.
+    /// Returns the time that work takes, with that of reports.
     fn with(&self, work: Nanos, takes: impl FnOnce(Nanos) -> Nanos) -> Nanos {
         if work == Nanos::ZERO { Nanos::ZERO } else { takes(work + self.work) }
     }

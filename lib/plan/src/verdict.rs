@@ -77,7 +77,7 @@ impl Sum {
         matches!(self, Sum::Says(form) if form.holds())
     }
 
-    /// Both sides, whatever they mean.
+    /// Returns both sides, whatever they mean.
     #[must_use]
     pub const fn form(&self) -> ClosedForm {
         match self {

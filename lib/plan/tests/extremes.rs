@@ -55,7 +55,7 @@ const USUAL: [(&str, &str); 10] = [
     ("engine", include_str!("../../../examples/engine.toml")),
 ];
 
-/// A word of a line that is a number, a time, a share or a rate, and others in its place.
+/// Returns a word of a line that is a number, a time, a share or a rate, and others in its place.
 fn awkward(random: &mut Random, word: &str) -> Option<String> {
     let quoted = word.strip_prefix('"').and_then(|word| word.strip_suffix('"'));
     let Some(text) = quoted else {

@@ -13,7 +13,7 @@ fn plan(text: &str) -> Plan {
     Plan::of(&system, system.clock_hz)
 }
 
-/// An item of the bill of a pipe, in ns.
+/// Returns an item of the bill of a pipe, in ns.
 fn item(plan: &Plan, pipe: &str, what: What) -> u64 {
     let at = plan.system().pipes.iter().position(|it| it.name == pipe).expect("there is one");
     plan.pipes[at].bill.as_ref().expect("it has a bill").item(what).expect("it is in it").value.0

@@ -7,7 +7,7 @@ use diapason_system::parse;
 const HEAD: &str = "[system]\nname = \"s\"\n[[semaphore]]\nname = \"m\"\n\
                     [[semaphore]]\nname = \"n\"\n";
 
-/// A process on a VCPU of its own, `on-` and its name.
+/// Returns a process on a VCPU of its own, `on-` and its name.
 fn task(name: &str, period: &str, vcpu: &str, process: &str) -> String {
     format!(
         "[[vcpu]]\nname = \"on-{name}\"\nbudget = \"1ms\"\nperiod = \"{period}\"\n{vcpu}\n\
@@ -27,13 +27,13 @@ fn plan(text: &str) -> Plan {
     Plan::of(&system, system.clock_hz)
 }
 
-/// The findings of a plan.
+/// Returns the findings of a plan.
 fn refused(text: &str) -> String {
     let found = plan(text).findings;
     found.iter().map(|found| found.plain()).collect::<Vec<_>>().join("\n")
 }
 
-/// The job on the first VCPU of a plan that holds.
+/// Returns the job on the first VCPU of a plan that holds.
 #[track_caller]
 fn job(text: &str) -> JobBound {
     let plan = plan(text);

@@ -15,9 +15,8 @@ const VCPUS: (usize, usize) = (11, 1_000);
 /// Most terms, almost three times what they are today.
 const TERMS_MAX: u64 = 30_000_000;
 
-/// A gateway on a fast processor, with a thousand VCPUs below its own. Their periods are 50 ms to
-/// 1 s.
-/// They take half of what is left.
+/// Returns a gateway on a fast processor, with a thousand VCPUs below its own. Their periods are 50
+/// ms to 1 s. They take half of what is left.
 fn crowded() -> String {
     let clock = "memory = \"32M\"\nclock = \"10GHz\"";
     let mut text = GATEWAY.replacen("memory = \"32M\"", clock, 1);

@@ -24,7 +24,7 @@ fn by_deadline() -> String {
         .collect()
 }
 
-/// The problems and their remedies, in their order.
+/// Returns the problems and their remedies, in their order.
 fn wrong(plan: &Plan) -> Vec<(String, String)> {
     let items = plan.findings.iter().flat_map(|found| found.items());
     items.map(|item| (item.title.to_owned(), item.help.to_owned())).collect()

@@ -17,7 +17,7 @@ fn plan(text: &str) -> Plan {
     Plan::of(&system, system.clock_hz)
 }
 
-/// The usual system, in which this process uses the mutex, too, and these are the sections.
+/// Returns the usual system, in which this process uses the mutex, too, and these are the sections.
 fn sharing(process: &str, sections: &[(&str, &str)]) -> Plan {
     let line = format!("[[process]]\nname = \"{process}\"\n");
     let text = match process {

@@ -5,7 +5,7 @@ use diapason_contract::settings::{Expected, FormingOrder, ORDER};
 use diapason_plan::NetworkPlan;
 use diapason_system::{Description, Hosts, parse_any};
 
-/// A host whose servers drive what `uses` says, and do nothing else.
+/// Returns a host whose servers drive what `uses` says, and do nothing else.
 fn host(processes: &str) -> String {
     format!(
         "[system]\nname = \"s\"\n{processes}[[process]]\nname = \"p\"\npriority = 1\n[[device]]\n\
@@ -13,7 +13,7 @@ fn host(processes: &str) -> String {
     )
 }
 
-/// A debug target that is also a debug host by the same controller.
+/// Returns a debug target that is also a debug host by the same controller.
 fn node(arguments: &str) -> String {
     let uses = "uses = [\"xhci\", \"debug.enable\"]";
     format!(

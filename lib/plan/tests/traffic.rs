@@ -16,7 +16,7 @@ fn system(changes: &[(&str, &str)]) -> System {
     parse("usual.toml", &text).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// The findings of a plan.
+/// Returns the findings of a plan.
 fn refused(system: &System) -> String {
     let found = Plan::of(system, system.clock_hz).findings;
     found.iter().map(|found| found.plain()).collect::<Vec<_>>().join("\n")
@@ -67,7 +67,7 @@ fn senders_beyond_their_bus_are_refused() {
     says(&slow(150_399, ""), &[declared]);
 }
 
-/// A log of eight bytes each, with these times in microseconds.
+/// Returns a log of eight bytes each, with these times in microseconds.
 fn replaying(times: impl Iterator<Item = u64>, changes: &[(&str, &str)]) -> System {
     let mut system = system(changes);
     let line =

@@ -21,7 +21,7 @@ impl Random {
         Random(mixer.bits())
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub const fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -30,17 +30,18 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// One of `0..n`; 0 if `n` is 0. Slightly uneven for enormous `n`, which nobody here minds.
+    /// Returns one of `0..n`; 0 if `n` is 0. Slightly uneven for enormous `n`, which nobody here
+    /// minds.
     pub const fn below(&mut self, n: u64) -> u64 {
         if n == 0 { 0 } else { self.bits() % n }
     }
 
-    /// One of `low..=high`; `low` if they are in the wrong order.
+    /// Returns one of `low..=high`; `low` if they are in the wrong order.
     pub const fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low).saturating_add(1))
     }
 
-    /// One of `low..=high` of 32 bits; `low` if they are in the wrong order.
+    /// Returns one of `low..=high` of 32 bits; `low` if they are in the wrong order.
     pub const fn within(&mut self, low: u32, high: u32) -> u32 {
         self.between(low as u64, high as u64) as u32
     }
@@ -50,12 +51,12 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// A place in something of this length; 0 if it is empty.
+    /// Returns a place in something of this length; 0 if it is empty.
     pub const fn index(&mut self, length: usize) -> usize {
         self.below(length as u64) as usize
     }
 
-    /// One of several.
+    /// Returns one of several.
     ///
     /// # Panics
     /// If there are none.

@@ -80,7 +80,7 @@ impl<T: Plain, const N: usize> StateBuffer<T, N> {
         &self.slots[(write % N as u64) as usize]
     }
 
-    /// The newest value, and which write it is from.
+    /// Returns the newest value, and which write it is from.
     #[inline(always)]
     fn copy_newest<S: Step>(&self) -> (T, u64) {
         S::step();

@@ -160,7 +160,8 @@ pub const fn overlaps_as_published(writer: WriterTiming, reader: ReaderTiming) -
     }
 }
 
-/// A read that begins inside a write always has that one; and `N` is at least 2.
+/// Returns a count of writes, at least 1: a read that begins inside a write always has that one,
+/// and `N` is at least 2.
 const fn at_least_one(writes: u64) -> u64 {
     if writes == 0 { 1 } else { writes }
 }

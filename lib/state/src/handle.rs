@@ -17,7 +17,7 @@ pub(crate) mod sealed {
         type Value: Plain;
         /// One write. Only ever called through the one writer.
         fn put<S: Step>(&self, value: Self::Value);
-        /// One read of the newest value.
+        /// Returns one read of the newest value.
         fn get<S: Step>(&self) -> Self::Value;
     }
 }

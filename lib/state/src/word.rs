@@ -65,7 +65,7 @@ impl<T: Plain> StateWord<T> {
 }
 
 impl<T: Plain> Default for StateWord<T> {
-    /// A cell like fresh memory: all bytes zero.
+    /// Returns a cell like fresh memory: all bytes zero.
     fn default() -> Self {
         StateWord { word: AtomicU64::new(0), value: PhantomData }
     }

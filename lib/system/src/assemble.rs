@@ -128,7 +128,7 @@ fn works(declared: &Declared) -> Vec<Work> {
     declared.works.iter().filter_map(work).collect()
 }
 
-/// The declared devices, then the messages of each, then the doorbells.
+/// Returns the declared devices, then the messages of each, then the doorbells.
 fn devices(declared: &Declared) -> Vec<Device> {
     let mut devices = each(&declared.devices, |name, device| Device {
         name: name.value.clone(),
@@ -159,7 +159,8 @@ fn devices(declared: &Declared) -> Vec<Device> {
     devices
 }
 
-/// A doorbell, as a device that has no registers, and an interrupt only where it is answered.
+/// Returns a doorbell, as a device that has no registers, and an interrupt only where it is
+/// answered.
 fn doorbell(declared: &Declared, Named { name, what }: &Named<DeclaredBell>) -> Device {
     let interrupt =
         Interrupt { irq: BELLS_FROM + what.number, level: false, interval_ns: what.interval };
@@ -225,14 +226,14 @@ fn server(what: &DeclaredVcpu, names: &Names<'_>) -> Option<Server> {
     Some(server)
 }
 
-/// The processes that use `name`, one bit each.
+/// Returns the processes that use `name`, one bit each.
 fn users(declared: &Declared, name: &str) -> u64 {
     let uses = |process: &DeclaredProcess| process.uses.iter().any(|used| used.value == name);
     let bits = declared.processes.iter().enumerate().filter(|(_, process)| uses(process));
     bits.fold(0, |mask, (index, _)| mask | bit(index))
 }
 
-/// The bit of process number `index`; there are at most 64.
+/// Returns the bit of process number `index`; there are at most 64.
 fn bit(index: usize) -> u64 {
     u32::try_from(index).ok().and_then(|shift| 1u64.checked_shl(shift)).unwrap_or(0)
 }
@@ -258,8 +259,8 @@ fn process(index: usize, declared: &DeclaredProcess, names: &Names<'_>) -> Proce
     }
 }
 
-/// One mailbox for each process that supervises others, and for one named `supervisor` even if it
-/// has nobody to supervise yet: its program need not care.
+/// Returns one mailbox for each process that supervises others, and for one named `supervisor` even
+/// if it has nobody to supervise yet: its program need not care.
 fn fault_mailboxes(system: &System) -> Vec<Mailbox> {
     let mut mailboxes = Vec::new();
     for (index, process) in system.processes.iter().enumerate() {

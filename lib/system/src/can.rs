@@ -6,6 +6,9 @@
 
 mod fd;
 
+use crate::can_network::{
+    CLASSES, CanClass, CanMessage, CanNetwork, CanScheduler, CanSender, SCHEDULERS,
+};
 use crate::carried::Way;
 use crate::declared::{Declared, DeclaredCan, DeclaredMessage, DeclaredPipe, DeclaredUsb};
 use crate::diagnostics::{Problem, Report};
@@ -26,114 +29,6 @@ const RATES: std::ops::RangeInclusive<u64> = 10_000..=1_000_000;
 const DATA_RATES: std::ops::RangeInclusive<u64> = 10_000..=8_000_000;
 const STANDARD_MAX: u64 = 0x7ff;
 const EXTENDED_MAX: u64 = 0x1fff_ffff;
-const SCHEDULERS: [(&str, CanScheduler); 3] = [
-    ("mts", CanScheduler::Mts),
-    ("deadline-monotonic", CanScheduler::DeadlineMonotonic),
-    ("as-written", CanScheduler::AsWritten),
-];
-const CLASSES: [(&str, CanClass); 3] =
-    [("high", CanClass::High), ("low", CanClass::Low), ("none", CanClass::NonRealTime)];
-
-/// The rule by which messages go first on a bus.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CanScheduler {
-    /// Deadlines in identifiers, renewed in every epoch: the mixed traffic scheduler.
-    Mts,
-    /// The shorter its deadline, the more urgent a message.
-    DeadlineMonotonic,
-    /// The identifiers of the description.
-    AsWritten,
-}
-
-/// The kinds of messages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CanClass {
-    /// Due soon: under MTS the earliest deadline goes first.
-    High,
-    /// Due later, below all those.
-    Low,
-    /// Not due at any time, below all others.
-    NonRealTime,
-}
-
-/// A CAN bus whose messages are described.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CanNetwork {
-    pub name: String,
-    /// In bits a second.
-    pub rate: u32,
-    /// The rate of the data in frames of CAN FD, at least [`CanNetwork::rate`].
-    pub data_rate: u32,
-    pub scheduler: CanScheduler,
-    /// The length of an epoch under MTS, if the description says.
-    pub epoch_ns: Option<u64>,
-    /// How far the clock of a node is from the common time at most, under MTS.
-    pub clocks_ns: u64,
-    /// The CAN interface of this host that is on it: a number of
-    /// [`System::usb`](crate::System::usb), and its channel.
-    pub interface: Option<(usize, u8)>,
-    /// The names of nodes that send in the order of requests, whatever is more urgent.
-    pub in_order: Vec<String>,
-    pub messages: Vec<CanMessage>,
-}
-
-/// A message that some node sends again and again.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CanMessage {
-    pub name: String,
-    /// Its number among all messages of the description.
-    pub number: u16,
-    pub sender: CanSender,
-    /// The shortest time between two. None for one that is not due at any time.
-    pub period_ns: Option<u64>,
-    /// When it must be through, after it came. None: it is not due.
-    pub deadline_ns: Option<u64>,
-    /// How much later than it came it may be in the queue of its node.
-    pub jitter_ns: u64,
-    /// Most bytes of data.
-    pub bytes: u8,
-    /// It is a frame of CAN FD.
-    pub fd: bool,
-    /// Its class, if the description says.
-    pub class: Option<CanClass>,
-    /// Its identifier, and whether it is an extended one, if the description says.
-    pub id: Option<(u32, bool)>,
-}
-
-/// The sender of a message.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum CanSender {
-    /// A process of this host.
-    Process(String),
-    /// A node of which nothing but its messages is described.
-    Node(String),
-}
-
-impl CanScheduler {
-    /// As a description writes it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        SCHEDULERS.iter().find(|(_, it)| *it == self).map_or("", |(name, _)| name)
-    }
-}
-
-impl CanClass {
-    /// As a description writes it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        CLASSES.iter().find(|(_, it)| *it == self).map_or("", |(name, _)| name)
-    }
-}
-
-impl CanSender {
-    /// The name of the node or of the process.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        match self {
-            CanSender::Process(name) | CanSender::Node(name) => name,
-        }
-    }
-}
 
 /// Reads the buses and the messages.
 pub(crate) fn read(lists: [Vec<Raw<'_>>; 2], declared: &mut Declared, report: &mut Report) {
@@ -451,7 +346,7 @@ fn identifier(
     }
 }
 
-/// The buses and their messages, as far as they are whole.
+/// Returns the buses and their messages, as far as they are whole.
 pub(crate) fn networks(declared: &Declared) -> Vec<CanNetwork> {
     let network = |can: &DeclaredCan| {
         let plug = can.usb.as_ref().and_then(|usb| declared.plug(&usb.value));

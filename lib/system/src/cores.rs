@@ -65,7 +65,7 @@ fn process<'d>(declared: &'d Declared, name: &str) -> Option<&'d DeclaredProcess
     declared.processes.iter().find(|process| process.name.value == name)
 }
 
-/// The cores whose processes use what is called so.
+/// Returns the cores whose processes use what is called so.
 fn users(declared: &Declared, name: &str) -> BTreeSet<u16> {
     let uses = |process: &&DeclaredProcess| {
         let runs_on = process.vcpu.as_ref().is_some_and(|vcpu| vcpu.value == name);
@@ -74,7 +74,7 @@ fn users(declared: &Declared, name: &str) -> BTreeSet<u16> {
     declared.processes.iter().filter(uses).map(|process| process.core.value).collect()
 }
 
-/// The one core that has what is called so; the first, if nobody uses it.
+/// Returns the one core that has what is called so; the first, if nobody uses it.
 fn home(declared: &Declared, name: &str) -> u16 {
     users(declared, name).first().copied().unwrap_or(0)
 }
@@ -260,7 +260,7 @@ fn part(whole: &Declared, core: u16) -> Declared {
     part
 }
 
-/// The core of what a fault or a pipe names: a process, a USB device or its controller.
+/// Returns the core of what a fault or a pipe names: a process, a USB device or its controller.
 fn on(declared: &Declared, name: &At<String>) -> u16 {
     if let Some(process) = process(declared, &name.value) {
         return process.core.value;

@@ -1,7 +1,7 @@
 //! The declarations of a description, item by item, with the place of everything that a later stage
 //! may refuse. Values are in range already; names are not resolved yet.
 
-use crate::can::{CanClass, CanScheduler};
+use crate::can_network::{CanClass, CanScheduler};
 use crate::carried::Way;
 use crate::fault::kinds::FaultKind;
 use crate::limits::HUBS;

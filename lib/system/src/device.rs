@@ -81,13 +81,13 @@ fn pci(table: &mut Table<'_, '_>) -> Option<At<PciFunction>> {
     Some(At::new(PciFunction { class, vendor, product, instance, bar }, span))
 }
 
-/// A number of so many hexadecimal digits.
+/// Returns a number of so many hexadecimal digits.
 fn hexadecimal(text: &str, digits: usize) -> Option<u32> {
     let fine = text.len() == digits && text.chars().all(|c| c.is_ascii_hexdigit());
     u32::from_str_radix(text, 16).ok().filter(|_| fine)
 }
 
-/// A vendor, and perhaps which of its products.
+/// Returns a vendor, and perhaps which of its products.
 fn vendor(text: &str) -> Option<(u16, u16)> {
     let half = |text| u16::try_from(hexadecimal(text, 4)?).ok().filter(|id| *id != NONE);
     match text.split_once(':') {

@@ -1,8 +1,8 @@
 //! Problems found in a description, and how they are shown: the place, what is wrong there, and
 //! what to change.
 
-use crate::known::KnownKey;
 use crate::source::{Lines, Source, Span};
+use crate::value::KnownKey;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -210,13 +210,13 @@ impl Diagnostics {
         self.problems.iter().map(|problem| problem.item(&self.source)).collect()
     }
 
-    /// As text without colours; what `Display` shows.
+    /// Returns the text without colours, as `Display` shows it.
     #[must_use]
     pub fn plain(&self) -> String {
         self.render(&Renderer::plain())
     }
 
-    /// As text with the escape codes of an ANSI terminal.
+    /// Returns the text with the escape codes of an ANSI terminal.
     #[must_use]
     pub fn coloured(&self) -> String {
         self.render(&Renderer::styled())

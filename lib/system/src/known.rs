@@ -4,51 +4,8 @@
 //! list of keys that could say something else.
 
 use crate::diagnostics::Report;
+use crate::value::KnownKey;
 use crate::{hosts, read, syntax};
-use std::ops::RangeInclusive;
-
-/// A key that the reader asked for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct KnownKey {
-    /// The table, as it is written: `[[process]]`.
-    pub table: &'static str,
-    pub key: &'static str,
-    pub kind: ValueKind,
-}
-
-/// The type and limits of a key's value.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ValueKind {
-    /// A list of tables.
-    Tables,
-    Text,
-    /// One of these texts.
-    Words(Vec<String>),
-    Flag,
-    Number(RangeInclusive<u64>),
-    Numbers(RangeInclusive<u64>),
-    /// A list of integers of 64 bits, with or without a sign.
-    Integers,
-    /// A list of texts.
-    Names,
-    /// A list of lists of texts.
-    NameLists,
-    /// A text with a unit, or a number of bytes.
-    Size,
-    /// A text with a unit.
-    Duration,
-    /// A text with a unit, or a list of such texts.
-    Durations,
-    /// The reader looks at the type itself.
-    Any,
-}
-
-impl ValueKind {
-    /// Returns the kind of a value that is one of these words.
-    pub(crate) fn of_words<'a>(words: impl Iterator<Item = &'a str>) -> ValueKind {
-        ValueKind::Words(words.map(String::from).collect())
-    }
-}
 
 /// Returns the keys that the reader asks for in a description or a list of hosts. It asks for all
 /// keys of each table that is there, and for some only beside others.
@@ -67,6 +24,7 @@ pub fn known_keys(text: &str) -> Vec<KnownKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::ValueKind;
 
     #[test]
     fn the_reader_says_which_keys_it_knows() {

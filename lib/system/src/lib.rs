@@ -20,6 +20,7 @@ mod archive;
 mod assemble;
 mod bus;
 mod can;
+mod can_network;
 mod carried;
 mod chain;
 mod check;
@@ -54,16 +55,17 @@ mod table;
 mod tpipe;
 mod units;
 mod usb;
+mod value;
 mod vcpu;
 mod vcpus;
 
 pub use archive::{Permit, RunOptions, build};
-pub use can::{CanClass, CanMessage, CanNetwork, CanScheduler, CanSender};
+pub use can_network::{CanClass, CanMessage, CanNetwork, CanScheduler, CanSender};
 pub use carried::{Chain, ChainLink, Handover, Pipe, Tpipe, Way};
 pub use diagnostics::{Diagnostics, Item};
 pub use fault::kinds::{Fault, FaultKind, FaultTarget, LIES};
 pub use hosts::{Cable, Description, End, Host, Hosts, Socket, parse_any};
-pub use known::{KnownKey, ValueKind, known_keys};
+pub use known::known_keys;
 pub use names::fault as name_fault;
 pub use network::HostsPlace;
 pub use plugged::{CanBus, CanTraffic, UsbBus, UsbModel, UsbPlug};
@@ -71,6 +73,7 @@ pub use system::{
     Condition, CriticalSection, Device, FarEnd, Interrupt, Mailbox, Neighbours, Place, Process,
     Restart, Scheduling, Segment, Semaphore, SemaphoreKind, Server, Setting, System, Vcpu, Work,
 };
+pub use value::{KnownKey, ValueKind};
 
 use diagnostics::Report;
 use source::Source;

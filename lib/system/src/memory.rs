@@ -69,7 +69,7 @@ impl Budget {
         Some(problem.label(short).note(self.rows(&system.processes)))
     }
 
-    /// The sum, row by row, and the largest process.
+    /// Returns the sum, row by row, and the largest process.
     fn rows(&self, processes: &[Process]) -> String {
         let rows: Vec<String> = self
             .0

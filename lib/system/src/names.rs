@@ -54,7 +54,7 @@ pub fn fault(name: &str) -> Option<(String, String)> {
     })
 }
 
-/// The nearest name with permitted characters only.
+/// Returns the nearest name with permitted characters only.
 fn tidied(name: &str) -> String {
     let fine = |c: char| if c.is_ascii_alphanumeric() || "._".contains(c) { c } else { '-' };
     name.chars().map(|c| fine(c).to_ascii_lowercase()).take(NAME_CHARACTERS_MAX).collect()
@@ -182,7 +182,7 @@ pub(crate) fn duplicates(key: &str, list: &[At<String>], report: &mut Report) {
     }
 }
 
-/// Every usable name, in the order of the boot archive, with what it means.
+/// Returns every usable name, in the order of the boot archive, with what it means.
 fn everything(declared: &Declared) -> impl Iterator<Item = (&str, Meaning)> {
     let d = declared;
     fn of<'d>(

@@ -139,7 +139,7 @@ impl UsbModel {
     /// Ports of a hub.
     pub const HUB_PORTS: u8 = 4;
 
-    /// As a description writes it.
+    /// Returns the word that a description has for it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         TABLE[self as usize].name

@@ -38,7 +38,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
     }
 }
 
-/// Every name in the lists, in their order.
+/// Returns every name in the lists, in their order.
 fn listed(scheduling: &DeclaredScheduling) -> impl Iterator<Item = &At<String>> {
     let queues = match &scheduling.dynamic {
         Dynamic::Queues(queues) => queues.as_slice(),

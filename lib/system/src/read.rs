@@ -109,7 +109,7 @@ fn system_table<'t>(top: &mut Table<'t, '_>) -> Option<Raw<'t>> {
     single(top, "system")
 }
 
-/// A table of which there is at most one.
+/// Returns a table of which there is at most one.
 fn single<'t>(top: &mut Table<'t, '_>, key: &'static str) -> Option<Raw<'t>> {
     let entry = top.get(key)?;
     if let DeValue::Table(entries) = entry.get_ref() {

@@ -97,7 +97,7 @@ fn one<'k>(
     Some((name, numbers))
 }
 
-/// The place of a word in a list.
+/// Returns the place of a word in a list.
 fn place(
     table: &mut Table<'_, '_>,
     name: &str,
@@ -209,7 +209,8 @@ impl System {
     }
 }
 
-/// The devices that a USB server is to serve: each kind is known by where the description has it.
+/// Returns the devices that a USB server is to serve: each kind is known by where the description
+/// has it.
 fn expected(system: &System, process: &Process) -> Vec<u64> {
     if process.program != usbd::PROGRAM {
         return Vec::new();
@@ -228,7 +229,7 @@ fn expected(system: &System, process: &Process) -> Vec<u64> {
     system.usb.iter().enumerate().filter_map(of).flatten().collect()
 }
 
-/// The declared buses of the controller that a USB server drives.
+/// Returns the declared buses of the controller that a USB server drives.
 fn counted(system: &System, process: &Process) -> Vec<u64> {
     let drives = |bus: &&UsbBus| {
         let controller = system.devices.get(bus.device);
@@ -269,14 +270,14 @@ fn of_interfaces(system: &System, process: &Process) -> Vec<Setting> {
     told.into_iter().chain(further).map(|(name, all)| Setting::new(name, &all)).collect()
 }
 
-/// The drift of devices' clocks, if it is not the usual.
+/// Returns the drift of devices' clocks, if it is not the usual.
 fn drift(system: &System) -> Option<u64> {
     let sources = system.usb.iter().filter(|plug| plug.model.carries());
     let most = sources.map(|plug| plug.drift).max()?;
     (most != USUAL_DRIFT).then_some(most.into())
 }
 
-/// The channels whose pipes a process may use, if it is a USB server.
+/// Returns the channels whose pipes a process may use, if it is a USB server.
 fn opened(process: &Process) -> Vec<u64> {
     if process.program != usbd::PROGRAM {
         return Vec::new();
@@ -339,7 +340,8 @@ pub(crate) fn write(image: &mut [u8], process: &Process) -> Result<(), (String, 
 /// Where the header of an image says at which address it has room for settings.
 const ROOM: usize = 56;
 
-/// The room for settings in an image, if it has one: where the header says, and behind the mark.
+/// Returns the room for settings in an image, if it has one: where the header says, and behind the
+/// mark.
 fn room(image: &mut [u8]) -> Option<&mut [u8]> {
     let program = Program::parse(image).ok()?;
     let header = program.segments().find(|segment| segment.address == 0)?;

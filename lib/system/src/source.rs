@@ -77,7 +77,7 @@ impl Lines {
     }
 }
 
-/// The last character boundary at or before `index`.
+/// Returns the last character boundary at or before `index`.
 fn floor(text: &str, index: usize) -> usize {
     let mut index = index.min(text.len());
     while !text.is_char_boundary(index) {

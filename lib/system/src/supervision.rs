@@ -82,7 +82,7 @@ fn cycles(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     }
 }
 
-/// The cycle through `first`.
+/// Returns the cycle through `first`.
 fn cycle(first: usize, next: impl Fn(usize) -> Option<usize>) -> Vec<usize> {
     let mut members = vec![first];
     let mut at = next(first);

@@ -28,15 +28,15 @@ pub(crate) fn table<'t>(text: &'t str, report: &mut Report) -> Spanned<DeTable<'
     table
 }
 
-/// The list or inline table that `error` found open at its end. It has swallowed the text after
-/// it, so whatever is found wrong there is noise.
+/// Returns the list or inline table that `error` found open at its end. It has swallowed the text
+/// after it, so whatever is found wrong there is noise.
 fn unclosed(error: &Error, table: &DeTable<'_>) -> Option<Span> {
     let is_value = ["unclosed array", "unclosed inline table"];
     let end = error.span().filter(|_| is_value.iter().any(|m| error.message().starts_with(m)))?;
     table.iter().find_map(|(_, value)| ending_at(end.start, value))
 }
 
-/// The outermost list or table in `value` that ends at `end`.
+/// Returns the outermost list or table in `value` that ends at `end`.
 fn ending_at(end: usize, value: &Spanned<DeValue<'_>>) -> Option<Span> {
     match value.get_ref() {
         DeValue::Array(_) | DeValue::Table(_) if value.span().end == end => Some(value.span()),

@@ -1,6 +1,6 @@
 //! A system as its description says it, with every default filled in and every rule checked.
 
-use crate::can::CanNetwork;
+use crate::can_network::CanNetwork;
 use crate::carried::{Chain, Pipe, Tpipe};
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::fault::kinds::Fault;

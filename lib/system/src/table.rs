@@ -2,11 +2,11 @@
 //! default. A key that nobody read by the end is an unknown key.
 
 use crate::diagnostics::{Problem, Report};
-use crate::known::{KnownKey, ValueKind};
 use crate::limits::PAGE_BYTES;
 use crate::source::{At, Span};
 use crate::suggest::{listed, nearest};
 use crate::units;
+use crate::value::{KnownKey, ValueKind};
 use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -113,7 +113,7 @@ impl<'t, 'r> Table<'t, 'r> {
         self.report.push(Problem::new(&self.place(), title, help).absence());
     }
 
-    /// The table in a sentence: "process `sensors`".
+    /// Returns the table in a sentence: "process `sensors`".
     fn called(&self) -> String {
         match self.raw.entries.get("name").map(|name| name.get_ref()) {
             Some(DeValue::String(name)) => format!("{} `{name}`", self.noun),

@@ -29,7 +29,7 @@ pub(crate) fn share(text: &str) -> Option<u32> {
     decimal(text, &SHARES)?.try_into().ok()
 }
 
-/// A number with or without a fraction, times its unit, if that is whole.
+/// Returns a number with or without a fraction, times its unit, if that is whole.
 fn decimal(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let (_, scale) = units.iter().find(|(name, _)| *name == unit)?;

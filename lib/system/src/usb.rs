@@ -86,7 +86,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     }
 }
 
-/// A text that a device can have as its serial number.
+/// Returns a text that a device can have as its serial number.
 fn serial(text: &str) -> Option<String> {
     let is_printable = |c: char| c.is_ascii_graphic() || c == ' ';
     let fits = (1..=126).contains(&text.len()) && text.chars().all(is_printable);
@@ -149,7 +149,7 @@ fn channel(usb: &DeclaredUsb, text: &str) -> Option<usize> {
     (0..channels(usb)).find(is_called)
 }
 
-/// The bus that an entry of `replay` describes.
+/// Returns the bus that an entry of `replay` describes.
 fn replayed(usb: &DeclaredUsb, entry: &str) -> Option<CanBus> {
     let (name, file) = entry.split_once('=')?;
     let traffic = CanTraffic::Replay { file: file.into(), log: String::new() };
@@ -157,7 +157,7 @@ fn replayed(usb: &DeclaredUsb, entry: &str) -> Option<CanBus> {
     Some(CanBus { channel, traffic })
 }
 
-/// The nodes on the buses, each with its place in the text; what is wrong is left out.
+/// Returns the nodes on the buses, each with its place in the text; what is wrong is left out.
 fn described(usb: &DeclaredUsb) -> Vec<(&Span, CanBus)> {
     let rates = bit_rates(usb);
     let units = |names: &'_ [At<String>], traffic: &dyn Fn(u32) -> CanTraffic| {
@@ -190,7 +190,7 @@ fn described(usb: &DeclaredUsb) -> Vec<(&Span, CanBus)> {
     named.chain(numbered).collect()
 }
 
-/// The shortest and the longest of one time or two.
+/// Returns the shortest and the longest of one time or two.
 fn times(times: &[At<u64>]) -> Option<(u64, u64)> {
     Some((times.first()?.value, times.last()?.value))
 }
@@ -230,7 +230,7 @@ pub(crate) fn pace(usb: &DeclaredUsb) -> Option<u64> {
     usb.gap.first().map(|gap| gap.value)
 }
 
-/// By how many millionths the clock of a checked device and the host's run apart at most.
+/// Returns by how many millionths the clock of a checked device and the host's run apart at most.
 pub(crate) fn drift(usb: &DeclaredUsb) -> u32 {
     let drift = usb.drift.as_ref().and_then(|drift| u32::try_from(drift.value).ok());
     drift.unwrap_or(USUAL_DRIFT)

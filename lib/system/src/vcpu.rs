@@ -116,7 +116,7 @@ fn wakes(table: &mut Table<'_, '_>, what: &'static str) -> Option<u8> {
 
 const EXAMPLE: &str = "utilization = \"5%\"";
 
-/// A share between nothing and everything.
+/// Returns a share between nothing and everything.
 fn possible(table: &mut Table<'_, '_>, share: At<u32>) -> Option<At<u32>> {
     if (1..=WHOLE_PPM).contains(&share.value) {
         return Some(share);

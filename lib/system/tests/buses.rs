@@ -8,7 +8,7 @@ use diapason_bus::{
 };
 use diapason_system::parse;
 
-/// A system with a controller `xhci` and another device; more tables begin in line 15.
+/// Returns a system with a controller `xhci` and another device; more tables begin in line 15.
 fn system(tables: &str) -> String {
     format!(
         "[system]\nname = \"s\"\n[[process]]\nname = \"main\"\npriority = 1\n\
@@ -17,7 +17,8 @@ fn system(tables: &str) -> String {
     )
 }
 
-/// The lines of an endpoint: 1 the header, 2 name, 3 on, 4 type, 5 direction, 6 packet, 7 more.
+/// Returns the lines of an endpoint: 1 the header, 2 name, 3 on, 4 type, 5 direction, 6 packet, 7
+/// more.
 fn endpoint(name: &str, kind: &str, more: &str) -> String {
     format!(
         "[[endpoint]]\nname = \"{name}\"\non = \"xhci\"\ntype = \"{kind}\"\n\

@@ -5,8 +5,8 @@ mod common;
 use common::problems;
 use diapason_system::{Chain, ChainLink, Handover, parse};
 
-/// A USB server with an interface, a pipe `in` read by `r`, a pipe `out` written by `w`, a process
-/// `c` between them, one without VCPU (`bare`), and a mailbox, semaphores and a segment.
+/// Returns a USB server with an interface, a pipe `in` read by `r`, a pipe `out` written by `w`, a
+/// process `c` between them, one without VCPU (`bare`), and a mailbox, semaphores and a segment.
 fn head() -> String {
     let mut text = "[system]\nname = \"s\"\n[[process]]\nname = \"usbd\"\npriority = 1\n\
                     uses = [\"xhci\"]\n"

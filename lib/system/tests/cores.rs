@@ -131,7 +131,7 @@ fn who_can_take_one_core_only_says_so() {
     assert_eq!(items[0].title, "`two` has 2 cores, and here there can be one");
 }
 
-/// A description of one core with a second one, on which one more process runs.
+/// Returns a description of one core with a second one, on which one more process runs.
 fn with_second_core(text: &str) -> String {
     let text = text.replacen("[system]\n", "[system]\ncores = 2\n", 1);
     text + "\n[[process]]\nname = \"other\"\ncore = 1\npriority = 1\n"

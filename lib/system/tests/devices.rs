@@ -4,7 +4,7 @@ mod common;
 
 use common::refused;
 
-/// A device `d` at this address, of this size, with more keys; its address is in line 8.
+/// Returns a device `d` at this address, of this size, with more keys; its address is in line 8.
 fn device(address: &str, size: &str, rest: &str) -> String {
     format!(
         "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n\

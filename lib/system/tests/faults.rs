@@ -6,8 +6,8 @@ use common::{built, refused};
 use diapason_random::Random;
 use diapason_system::{Fault, FaultKind, System, parse, parse_fault};
 
-/// A system with a USB controller, a CAN interface and a sensor, and more tables; those begin in
-/// line 19.
+/// Returns a system with a USB controller, a CAN interface and a sensor, and more tables; those
+/// begin in line 19.
 fn text(tables: &str) -> String {
     format!(
         "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n\

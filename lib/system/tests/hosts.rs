@@ -129,7 +129,7 @@ fn a_list_of_hosts_cannot_name_a_list() {
     bad(text, (3, 10), "`hosts.toml` is a list of hosts itself", help);
 }
 
-/// A cable whose target is `right`, in lines 7 to 9, and `more`.
+/// Returns a cable whose target is `right`, in lines 7 to 9, and `more`.
 fn with_target(more: &str) -> String {
     let ends = "ends = [\"left:xhci:1\", \"right:xhci:debug\"]\n";
     boards(&format!("[[cable]]\nname = \"c\"\n{ends}{more}"))

@@ -7,7 +7,7 @@ use diapason_abi::archive::{Archive, Location, MESSAGES, NONE, PciFunction};
 use diapason_abi::{Key, PAGE};
 use diapason_system::parse;
 
-/// A PCI device `xhci` with more keys; its `pci` is in line 9, the keys begin in line 11.
+/// Returns a PCI device `xhci` with more keys; its `pci` is in line 9, the keys begin in line 11.
 fn device(keys: &str) -> String {
     format!(
         "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n\

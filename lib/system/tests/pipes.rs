@@ -23,7 +23,7 @@ fn system(tables: &str) -> String {
     )
 }
 
-/// The lines of a pipe: 1 the header, 2 name, 3 from, 4 channel, 5 reader, 6 rate, 7 more.
+/// Returns the lines of a pipe: 1 the header, 2 name, 3 from, 4 channel, 5 reader, 6 rate, 7 more.
 fn pipe([from, channel, reader]: [&str; 3], more: &str) -> String {
     format!(
         "[[pipe]]\nname = \"p{channel}\"\nfrom = \"{from}\"\nchannel = {channel}\n\
@@ -76,7 +76,8 @@ fn the_server_is_told_what_its_pipes_carry() {
     assert_eq!(changed.0[2], every(5, 7, 2_000));
 }
 
-/// The lines of a pipe to a device: 1 the header, 2 name, 3 to, 4 channel, 5 writer, 6 rate.
+/// Returns the lines of a pipe to a device: 1 the header, 2 name, 3 to, 4 channel, 5 writer, 6
+/// rate.
 fn output([to, channel, writer]: [&str; 3]) -> String {
     pipe([to, channel, writer], "").replace("from =", "to =").replace("reader =", "writer =")
 }

@@ -98,7 +98,7 @@ fn vcpus_agree(system: &System, archive: &Archive<'_>) {
     }
 }
 
-/// The grants, told from the processes' side.
+/// Returns the grants, told from the processes' side.
 fn users(system: &System, name: &str) -> u64 {
     let uses = |index: usize| system.processes[index].uses.iter().any(|used| used == name);
     (0..system.processes.len()).filter(|index| uses(*index)).map(|index| 1 << index).sum()
@@ -244,7 +244,7 @@ const PIECES: &[&str] = &[
     "\\u00e9",
 ];
 
-/// One of them, or something random.
+/// Returns one of them, or something random.
 fn piece() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => proptest::sample::select(PIECES).prop_map(str::to_owned),
@@ -252,7 +252,8 @@ fn piece() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A text like `ENGINE` or `SERVERS` in which some things were removed, replaced or repeated.
+/// Returns a text like `ENGINE` or `SERVERS` in which some things were removed, replaced or
+/// repeated.
 fn mutated() -> impl Strategy<Value = String> {
     let edit = (any::<prop::sample::Index>(), 0usize..20, piece());
     (either(), vec(edit, 1..5)).prop_map(|(text, edits)| {
@@ -270,7 +271,7 @@ fn either() -> impl Strategy<Value = &'static str> {
     prop_oneof![Just(ENGINE), Just(SERVERS)]
 }
 
-/// One value of `ENGINE` or `SERVERS` replaced by another: most stay TOML, some stay valid.
+/// Returns one value of `ENGINE` or `SERVERS` replaced by another: most stay TOML, some stay valid.
 fn revalued() -> impl Strategy<Value = String> {
     (either(), any::<prop::sample::Index>(), piece()).prop_map(|(text, at, new)| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();

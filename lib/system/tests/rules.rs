@@ -4,7 +4,7 @@ mod common;
 
 use common::{ENGINE, problems, refused};
 
-/// A description of one process `p` in lines 3 to 5, then `rest` from line 6.
+/// Returns a description of one process `p` in lines 3 to 5, then `rest` from line 6.
 fn with_process(rest: &str) -> String {
     format!("[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n{rest}\n")
 }

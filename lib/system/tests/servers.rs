@@ -64,7 +64,7 @@ reader = "reader"
 rate = 3200
 "#;
 
-/// The titles and remedies of what is wrong with the servers of a description.
+/// Returns the titles and remedies of what is wrong with the servers of a description.
 fn said(text: &str) -> Vec<(String, String)> {
     let system = parse("f", text).unwrap_or_else(|found| panic!("{found}"));
     let found = system.unservable();
@@ -186,7 +186,7 @@ reader = "panel"
 rate = 100
 "#;
 
-/// A server with two interfaces, whole.
+/// Returns a server with two interfaces, whole.
 fn two() -> String {
     let changes = [
         ("threads = 2", "threads = 3"),

@@ -7,7 +7,7 @@ use diapason_contract::settings::{CLIENTS, CRITICAL, LINKS, PROMISE, SAYS, SERVE
 use diapason_contract::threads::WORDS;
 use diapason_system::parse;
 
-/// A USB server with settings that begin in line 7, and another process.
+/// Returns a USB server with settings that begin in line 7, and another process.
 fn system(settings: &str) -> String {
     format!(
         "[system]\nname = \"s\"\n[[process]]\nname = \"usbd\"\npriority = 1\n[process.settings]\n\

@@ -9,7 +9,8 @@ use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::source::{MessageShape, SHAPES};
 use diapason_system::parse;
 
-/// A USB server with a sensor and a disk, a reader `r`, and more tables; those begin in line 26.
+/// Returns a USB server with a sensor and a disk, a reader `r`, and more tables; those begin in
+/// line 26.
 fn system(tables: &str) -> String {
     format!(
         "[system]\nname = \"s\"\n[[process]]\nname = \"usbd\"\npriority = 1\nuses = [\"xhci\"]\n\
@@ -20,7 +21,7 @@ fn system(tables: &str) -> String {
     )
 }
 
-/// The lines of a pipe: 1 the header, 2 name, 3 from, 4 reader, 5 more.
+/// Returns the lines of a pipe: 1 the header, 2 name, 3 from, 4 reader, 5 more.
 fn pipe(more: &str) -> String {
     format!("[[pipe]]\nname = \"p\"\nfrom = \"sensor\"\nreader = \"r\"\n{more}\n")
 }

@@ -27,8 +27,8 @@ fn system(tables: &str) -> String {
 /// The line before those of the tables.
 const BEFORE: usize = 39;
 
-/// The lines of a place: 1 the header, 2 name, 3 from, 4 reader, 5 channels, 6 rate, 7 burst,
-/// 8 budget, 9 period.
+/// Returns the lines of a place: 1 the header, 2 name, 3 from, 4 reader, 5 channels, 6 rate, 7
+/// burst, 8 budget, 9 period.
 fn tpipe(name: &str) -> String {
     format!(
         "[[tpipe]]\nname = \"{name}\"\nfrom = \"can\"\nreader = \"r\"\nchannels = [0, 4]\n\

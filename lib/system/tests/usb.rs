@@ -5,7 +5,8 @@ mod common;
 use common::{built, refused};
 use diapason_system::{CanBus, CanTraffic, UsbModel, parse};
 
-/// A system with a USB controller `xhci`, a timer `hpet` and more tables; those begin in line 14.
+/// Returns a system with a USB controller `xhci`, a timer `hpet` and more tables; those begin in
+/// line 14.
 fn system(tables: &str) -> String {
     format!(
         "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n\

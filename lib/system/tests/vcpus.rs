@@ -7,7 +7,8 @@ use diapason_abi::Key;
 use diapason_abi::archive::{Archive, NONE, VcpuKind, flags};
 use diapason_system::{Place, Scheduling, Server, parse};
 
-/// One process and one device without keys for VCPUs (lines 1 to 10), then `rest` from line 11.
+/// Returns one process and one device without keys for VCPUs (lines 1 to 10), then `rest` from line
+/// 11.
 fn with(rest: &str) -> String {
     format!(
         "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n[[vcpu]]\nname = \"v\"\n\

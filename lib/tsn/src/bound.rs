@@ -124,7 +124,7 @@ impl PortModel<'_> {
         those.map(|flow| flow.wire_ns).max().unwrap_or(0)
     }
 
-    /// The delay of a class with credit. Its credit is never more than what it gains in the
+    /// Returns the delay of a class with credit. Its credit is never more than what it gains in the
     /// longest time for which others keep it waiting.
     fn with_credit(
         &self,

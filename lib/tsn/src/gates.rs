@@ -149,7 +149,8 @@ impl GateList {
     }
 }
 
-/// The windows of a class: neighbouring entries are one window, over the end of the cycle, too.
+/// Returns the windows of a class: neighbouring entries are one window, over the end of the cycle,
+/// too.
 fn windows(entries: &[GateEntry], class: usize, cycle_ns: u64) -> Vec<GateWindow> {
     let mut found: Vec<GateWindow> = Vec::new();
     let mut at = 0;

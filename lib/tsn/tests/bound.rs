@@ -8,7 +8,7 @@ use diapason_tsn::{
 };
 use support::{Arriving, arrivals, flows, gates, run, strict};
 
-/// The longest delay of each class in a run.
+/// Returns the longest delay of each class in a run.
 fn seen(egress: &mut Egress<usize>, arriving: &[Arriving]) -> [u64; CLASSES] {
     let mut longest = [0; CLASSES];
     for (number, _, end) in run(egress, arriving) {

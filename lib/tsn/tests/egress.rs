@@ -113,7 +113,7 @@ fn every_frame_stays_in_its_window_and_none_is_lost() {
     }
 }
 
-/// The adapter of [Bridging]'s table: 8 of 125 us for class 1.
+/// Returns the adapter of [Bridging]'s table: 8 of 125 us for class 1.
 fn eight() -> GateList {
     let entries = [
         GateEntry { mask: 0b10, interval_ns: 8_000 },

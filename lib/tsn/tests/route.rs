@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 const HOPS: usize = 3;
 
-/// A line of ports. Each is behind a cable and a switch that take 2 to 3 ns together.
+/// Returns a line of ports. Each is behind a cable and a switch that take 2 to 3 ns together.
 fn ports(random: &mut Random) -> Vec<RoutedPort> {
     let cycle = random.between(16, 40);
     let port = |random: &mut Random| {

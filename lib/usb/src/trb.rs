@@ -193,7 +193,7 @@ impl Trb {
         Trb { parameter: u64::from(w[1]) << 32 | u64::from(w[0]), status: w[2], control: w[3] }
     }
 
-    /// For memory; the last word is written last.
+    /// Returns the words for memory; the last is written last.
     #[must_use]
     pub const fn words(self) -> [u32; 4] {
         [self.parameter as u32, (self.parameter >> 32) as u32, self.status, self.control]

@@ -321,7 +321,7 @@ impl Dma for Chaos {
     fn write(&mut self, _: u64, _: &[u8]) {}
 }
 
-/// An event about a block of a ring, or about nothing.
+/// Returns an event about a block of a ring, or about nothing.
 fn event(random: &mut Random) -> Trb {
     let code = random.pick(&[
         Completion::Success,

@@ -15,7 +15,7 @@ use crate::presence::Presence;
 use crate::serving::Serving;
 use alloc::sync::Arc;
 use diapason_abi::{Errno, Nanos};
-use diapason_usb::xhci::{Controller, Lanes};
+use diapason_usb::xhci::{Controller, Finished, Lanes};
 
 /// A branch: a lane, and the serving for its devices.
 pub struct Branch<P: Platform> {
@@ -36,15 +36,24 @@ impl<P: Platform> Branch<P> {
 
     /// Does whatever is due in the branch.
     pub fn attend(&mut self, cause: Cause, now: Nanos) -> Attended {
-        if matches!(cause, Cause::Interrupt(_)) || cause == Cause::Time && self.is_lost(now) {
-            while self.lane.handle_interrupt(BATCH, now).more {}
+        let reads =
+            matches!(cause, Cause::Interrupt(_)) || cause == Cause::Time && self.is_lost(now);
+        if reads {
             self.waiting = None;
         }
         self.serving.read(&mut self.lane, now);
-        self.serving.collect(&mut self.lane, now);
+        while let Some(done) = self.next_finished(reads, now) {
+            self.serving.finish(&mut self.lane, &done, now);
+        }
         self.serving.attend(&mut self.lane, cause == Cause::Asked, now);
         let (fresh, messages) = (self.serving.take_fresh(), self.serving.take_messages());
         Attended { fresh, messages, ..self.outlook() }
+    }
+
+    /// Returns the next transfer that is finished. With `reads`, events are taken off the ring for
+    /// it; else it is one that a command ended.
+    fn next_finished(&mut self, reads: bool, now: Nanos) -> Option<Finished> {
+        if reads { self.lane.next_finished(BATCH, now) } else { self.lane.take_finished() }
     }
 
     /// Returns whether the branch has something to do although nobody asked: a letter, a transfer

@@ -15,7 +15,6 @@ extern crate alloc;
 mod attended;
 mod branch;
 mod change;
-mod channels;
 mod client;
 mod forming;
 mod listing;

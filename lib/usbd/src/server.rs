@@ -253,7 +253,7 @@ impl<P: Platform> Server<P> {
         }
     }
 
-    /// The branch of a device that is served.
+    /// Returns the branch of a device that is served.
     fn branch_of(&self, device: DeviceId) -> Option<u16> {
         let seat = self.seats.iter().find(|seat| seat.device == device)?;
         Some(self.offices[seat.service].branch)
@@ -565,7 +565,7 @@ impl<P: Platform> Server<P> {
     }
 }
 
-/// A device that is served and still there.
+/// Returns a device that is served and still there.
 fn here(seats: &mut [Seat], device: DeviceId) -> Option<&mut Seat> {
     seats.iter_mut().find(|seat| seat.device == device && !seat.gone)
 }

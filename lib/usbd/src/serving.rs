@@ -164,14 +164,12 @@ impl<P: Platform> Serving<P> {
         }
     }
 
-    /// Takes up what the lane has finished.
-    pub fn collect(&mut self, lane: &mut DriverLane<P>, now: Nanos) {
-        while let Some(done) = lane.take_finished() {
-            let here = self.served.iter_mut().find(|served| served.device() == done.device);
-            let Some(served) = here else { continue };
-            let (service, posts) = (&mut *self.services[served.service], &mut self.posts);
-            served.finish(service, &mut Outside { lane, posts }, &done, now);
-        }
+    /// Takes up a transfer that is finished.
+    pub fn finish(&mut self, lane: &mut DriverLane<P>, done: &Finished, now: Nanos) {
+        let here = self.served.iter_mut().find(|served| served.device() == done.device);
+        let Some(served) = here else { return };
+        let (service, posts) = (&mut *self.services[served.service], &mut self.posts);
+        served.finish(service, &mut Outside { lane, posts }, done, now);
     }
 
     /// Serves the requests of devices and clients.

@@ -84,12 +84,12 @@ pub struct Pipes {
     pub output: Option<OutputCosts>,
 }
 
-/// A bit for each number.
+/// Returns a bit for each number.
 fn bits(numbers: &[u64]) -> u64 {
     numbers.iter().fold(0, |all, number| all | 1 << (number & 63))
 }
 
-/// The buses of the controller: the standard's, but for those that the description changes.
+/// Returns the buses of the controller: the standard's, but for those that the description changes.
 fn buses(words: &[u64]) -> Buses {
     let mut buses = Buses::default();
     for counted in words.iter().copied().map(Counted::of) {

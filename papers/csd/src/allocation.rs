@@ -101,7 +101,7 @@ impl Allocation {
         self.in_dp() + self.fp()
     }
 
-    /// The queue of a task, DP queues counted from 0, the FP queue after them.
+    /// Returns the queue of a task, DP queues counted from 0, the FP queue after them.
     #[must_use]
     pub fn queue_of(&self, task: usize) -> usize {
         let mut end = 0;

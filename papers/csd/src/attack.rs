@@ -6,13 +6,15 @@
 //! exact test refuses must miss after the simultaneous release, or the test is pessimistic.
 
 use crate::simulate::{self, Phases, Releases, Span, Synchronous};
-use crate::{Allocation, Random, Refusal, Task, TaskSet, Test, check, workload};
+use crate::{
+    Allocation, Random, SchedulabilityTest, Task, TaskSet, Unschedulable, check, workload,
+};
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
 /// The plan of an attack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct AttackPlan {
     /// Sets with the same seed and index are the same.
     pub seed: u64,
     /// Most tasks in a set; at least 3.
@@ -25,17 +27,17 @@ pub struct Plan {
     pub queues: usize,
 }
 
-impl Plan {
+impl AttackPlan {
     /// Small sets in `queues` queues.
     #[must_use]
-    pub const fn small(seed: u64, queues: usize) -> Plan {
-        Plan { seed, tasks_max: 7, period_max: 30, horizon: 2_000, queues }
+    pub const fn small(seed: u64, queues: usize) -> AttackPlan {
+        AttackPlan { seed, tasks_max: 7, period_max: 30, horizon: 2_000, queues }
     }
 }
 
 /// The results, counted over sets.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Tally {
+pub struct AttackTally {
     /// Sets that were drawn.
     pub sets: u64,
     /// Accepted by the exact test.
@@ -51,16 +53,16 @@ pub struct Tally {
     pub printed: u64,
     /// Accepted as it reads, and a deadline was missed.
     pub printed_missed: u64,
-    /// The hard ones of [`Tally::printed`]: a utilization of at least 0.9, and a lower DP
+    /// The hard ones of [`AttackTally::printed`]: a utilization of at least 0.9, and a lower DP
     /// queue with at least two tasks.
     pub hard: u64,
 }
 
-impl Tally {
+impl AttackTally {
     /// Returns the sum of both.
     #[must_use]
-    pub fn plus(self, other: Tally) -> Tally {
-        Tally {
+    pub fn plus(self, other: AttackTally) -> AttackTally {
+        AttackTally {
             sets: self.sets + other.sets,
             exact: self.exact + other.exact,
             exact_missed: self.exact_missed + other.exact_missed,
@@ -75,7 +77,7 @@ impl Tally {
 
 /// Returns the `index`-th set of a plan and its allocation.
 #[must_use]
-pub fn victim(plan: &Plan, index: u64) -> (TaskSet, Allocation) {
+pub fn victim(plan: &AttackPlan, index: u64) -> (TaskSet, Allocation) {
     let mut random = Random::stream(plan.seed, index);
     let least = plan.queues.max(3) as u64;
     loop {
@@ -101,18 +103,18 @@ fn any_allocation(tasks: usize, queues: usize, random: &mut Random) -> Allocatio
 
 /// Attacks both tests with the `index`-th set.
 #[must_use]
-pub fn one(plan: &Plan, index: u64) -> Tally {
+pub fn one(plan: &AttackPlan, index: u64) -> AttackTally {
     let (set, allocation) = victim(plan, index);
     let tasks = set.tasks();
-    let verdict = check(tasks, &allocation, Test::Exact);
-    let undecided = matches!(verdict, Err(Refusal::Undecided { .. }));
+    let verdict = check(tasks, &allocation, SchedulabilityTest::Exact);
+    let undecided = matches!(verdict, Err(Unschedulable::Undecided { .. }));
     let exact = verdict.is_ok();
-    let printed = check(tasks, &allocation, Test::Dissertation).is_ok();
+    let printed = check(tasks, &allocation, SchedulabilityTest::Dissertation).is_ok();
     let together = together(tasks, &allocation);
     let mut random = Random::stream(!plan.seed, index);
     let missed = together == Some(true)
         || (exact || printed) && misses_apart(tasks, &allocation, plan.horizon, &mut random);
-    Tally {
+    AttackTally {
         sets: 1,
         exact: u64::from(exact),
         exact_missed: u64::from(exact && missed),
@@ -132,8 +134,8 @@ fn is_hard(set: &TaskSet, allocation: &Allocation) -> bool {
 
 /// Attacks with the sets of a range of indices.
 #[must_use]
-pub fn range(plan: &Plan, indices: core::ops::Range<u64>) -> Tally {
-    indices.fold(Tally::default(), |tally, index| tally.plus(one(plan, index)))
+pub fn range(plan: &AttackPlan, indices: core::ops::Range<u64>) -> AttackTally {
+    indices.fold(AttackTally::default(), |tally, index| tally.plus(one(plan, index)))
 }
 
 /// Longest simulation of a simultaneous release, for processors that never become idle.
@@ -156,7 +158,7 @@ fn misses_apart(tasks: &[Task], allocation: &Allocation, most: u64, random: &mut
     let span = Span { horizon, until_idle: false };
     let phase = |task: &Task| Nanos(random.between(0, task.period.0 - 1));
     let mut phases = Phases(tasks.iter().map(phase).collect());
-    let misses = |outcome: simulate::Outcome| outcome.miss.is_some();
+    let misses = |outcome: simulate::SimulationResult| outcome.miss.is_some();
     if misses(simulate::run(tasks, allocation, &mut phases, span, |_| ())) {
         return true;
     }

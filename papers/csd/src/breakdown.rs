@@ -1,8 +1,8 @@
 //! Breakdown utilization: how far the costs of a set can be scaled before a scheduler fails.
 
 use crate::search::{Search, candidates};
-use crate::test::{Test, check, inflate};
-use crate::{Allocation, Prices, TaskSet};
+use crate::test::{SchedulabilityTest, check, inflate};
+use crate::{Allocation, QueuePrices, TaskSet};
 
 /// Costs are scaled in steps of one part in this many.
 pub const STEPS: u64 = Search::WHOLE;
@@ -34,7 +34,8 @@ fn ceiling(set: &TaskSet) -> u64 {
     if utilization <= 0.0 { STEPS } else { (STEPS as f64 / utilization).min(1e15) as u64 + 2 }
 }
 
-/// The largest scale below `too_much` that `fits`, knowing that `low` fits; `fits` is monotone.
+/// Returns the largest scale below `too_much` that `fits`, knowing that `low` fits; `fits` is
+/// monotone.
 fn largest(mut low: u64, mut too_much: u64, mut fits: impl FnMut(u64) -> bool) -> u64 {
     while low + 1 < too_much {
         let middle = low + (too_much - low) / 2;
@@ -50,9 +51,9 @@ fn largest(mut low: u64, mut too_much: u64, mut fits: impl FnMut(u64) -> bool) -
 #[must_use]
 pub fn of_allocation(
     set: &TaskSet,
-    prices: &Prices,
+    prices: &QueuePrices,
     allocation: &Allocation,
-    test: Test,
+    test: SchedulabilityTest,
 ) -> Breakdown {
     let mut tested = 0;
     let scale = largest(0, ceiling(set), |scale| {
@@ -62,7 +63,13 @@ pub fn of_allocation(
     Breakdown { scale, allocation: *allocation, tested }
 }
 
-fn fits(set: &TaskSet, prices: &Prices, allocation: &Allocation, test: Test, scale: u64) -> bool {
+fn fits(
+    set: &TaskSet,
+    prices: &QueuePrices,
+    allocation: &Allocation,
+    test: SchedulabilityTest,
+    scale: u64,
+) -> bool {
     let tasks = inflate(&set.scaled(scale, STEPS), allocation, prices);
     check(&tasks, allocation, test).is_ok()
 }
@@ -75,9 +82,9 @@ fn fits(set: &TaskSet, prices: &Prices, allocation: &Allocation, test: Test, sca
 #[must_use]
 pub fn of_csd(
     set: &TaskSet,
-    prices: &Prices,
+    prices: &QueuePrices,
     queues: usize,
-    test: Test,
+    test: SchedulabilityTest,
     known: Breakdown,
 ) -> Breakdown {
     let mut best = Breakdown { tested: 0, ..known };
@@ -105,7 +112,12 @@ pub fn of_csd(
 /// # Panics
 /// If there are no prices for as many tasks.
 #[must_use]
-pub fn exhaustive(set: &TaskSet, prices: &Prices, queues: usize, test: Test) -> Breakdown {
+pub fn exhaustive(
+    set: &TaskSet,
+    prices: &QueuePrices,
+    queues: usize,
+    test: SchedulabilityTest,
+) -> Breakdown {
     let all = candidates(set, prices, queues);
     let tried = all.iter().map(|(_, allocation)| of_allocation(set, prices, allocation, test));
     let none = Breakdown { scale: 0, allocation: Allocation::rm(set.len()), tested: 0 };

@@ -49,17 +49,17 @@ pub enum DpBlock {
 
 /// A reading of the rules about charging that the dissertation leaves open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reading {
+pub struct ChargingReading {
     /// The list of queues.
     pub queue_list: QueueList,
     /// Blocking of a task of DP2 or below.
     pub dp_block: DpBlock,
 }
 
-impl Reading {
+impl ChargingReading {
     /// The reading that comes closest to the dissertation's claims.
-    pub const USUAL: Reading =
-        Reading { queue_list: QueueList::OncePerPair, dp_block: DpBlock::Reasoned };
+    pub const USUAL: ChargingReading =
+        ChargingReading { queue_list: QueueList::OncePerPair, dp_block: DpBlock::Reasoned };
 }
 
 /// Table 4.3: measured on a 25 MHz 68040.
@@ -75,13 +75,13 @@ impl Dissertation {
 
     /// Prices for queues of up to `tasks` tasks.
     #[must_use]
-    pub fn prices(tasks: usize, reading: Reading) -> Prices {
+    pub fn prices(tasks: usize, reading: ChargingReading) -> QueuePrices {
         let table = |price: Affine| (0..=tasks).map(|length| price.at(length)).collect();
         let [dp_block, dp_unblock, dp_select] = Dissertation::EDF.map(table);
         let [fp_block, fp_unblock, fp_select] = Dissertation::RM.map(table);
         let (queue, fixed) = (Dissertation::QUEUE_PS, 0);
         let dp = [dp_block, dp_unblock, dp_select];
-        Prices { dp, fp: [fp_block, fp_unblock, fp_select], queue, fixed, paid: 0, reading }
+        QueuePrices { dp, fp: [fp_block, fp_unblock, fp_select], queue, fixed, paid: 0, reading }
     }
 
     /// Δt of RM with a sorted heap of `tasks` tasks, the last column of table 4.3.
@@ -97,7 +97,7 @@ impl Dissertation {
 /// guessed. Between two measured lengths a straight line; beyond the longest nothing is known. A
 /// longer queue never counts as cheaper than a shorter one.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
+pub struct OperationCounts {
     /// Block, unblock, select of a DP queue: (length, instructions), by rising length.
     pub dp: [Vec<(u32, u64)>; 3],
     /// Block, unblock, select of the FP queue: (length, instructions), by rising length.
@@ -139,12 +139,17 @@ impl fmt::Display for BadCounts {
 
 impl core::error::Error for BadCounts {}
 
-impl Counts {
+impl OperationCounts {
     /// Prices for up to `tasks` tasks on a processor of one instruction per cycle at `hertz`.
     ///
     /// # Errors
     /// If an operation was not measured up to `tasks`.
-    pub fn prices(&self, tasks: usize, hertz: u64, reading: Reading) -> Result<Prices, BadCounts> {
+    pub fn prices(
+        &self,
+        tasks: usize,
+        hertz: u64,
+        reading: ChargingReading,
+    ) -> Result<QueuePrices, BadCounts> {
         if hertz == 0 {
             return Err(BadCounts::NoClock);
         }
@@ -166,12 +171,12 @@ impl Counts {
         }
         let [a, b, c, d, e, f] = tables;
         let (queue, fixed) = (picos(self.queue), picos(self.fixed));
-        Ok(Prices { dp: [a, b, c], fp: [d, e, f], queue, fixed, paid: 0, reading })
+        Ok(QueuePrices { dp: [a, b, c], fp: [d, e, f], queue, fixed, paid: 0, reading })
     }
 }
 
-/// The straight line through the neighbours of `length`, rounded up; before the first point, its
-/// value.
+/// Returns the straight line through the neighbours of `length`, rounded up; before the first
+/// point, its value.
 fn between(points: &[(u32, u64)], length: usize) -> Option<u64> {
     let above = points.iter().position(|(at, _)| *at as usize >= length)?;
     let (right, high) = points[above];
@@ -185,34 +190,34 @@ fn between(points: &[(u32, u64)], length: usize) -> Option<u64> {
 /// Prices of the three operations of each kind of queue, in picoseconds by queue length. They
 /// never fall with the length: the search relies on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Prices {
+pub struct QueuePrices {
     dp: [Vec<u64>; 3],
     fp: [Vec<u64>; 3],
     queue: u64,
     fixed: u64,
     /// The list of queues has at least so many, used or not.
     paid: usize,
-    reading: Reading,
+    reading: ChargingReading,
 }
 
 /// Δt of the tasks of each queue; DP queues first, then the FP queue.
 pub(super) type Charges = [u64; QUEUES_MAX];
 
-impl Prices {
+impl QueuePrices {
     /// Scheduling for nothing: the ideal conditions of §4.2.
     #[must_use]
-    pub fn free(tasks: usize) -> Prices {
+    pub fn free(tasks: usize) -> QueuePrices {
         let zeros = || [(); 3].map(|()| alloc::vec![0; tasks + 1]);
-        let reading = Reading { queue_list: QueueList::Free, dp_block: DpBlock::Reasoned };
-        Prices { dp: zeros(), fp: zeros(), queue: 0, fixed: 0, paid: 0, reading }
+        let reading = ChargingReading { queue_list: QueueList::Free, dp_block: DpBlock::Reasoned };
+        QueuePrices { dp: zeros(), fp: zeros(), queue: 0, fixed: 0, paid: 0, reading }
     }
 
-    /// The same prices of a scheduler that always walks over a list of `queues` queues: CSD-x as
-    /// §4.4.2 charges it, "overhead of managing x queues". Without it a queue that no task is in
-    /// costs nothing, so that CSD-x is CSD with *at most* x queues.
+    /// Returns the same prices of a scheduler that always walks over a list of `queues` queues:
+    /// CSD-x as §4.4.2 charges it, "overhead of managing x queues". Without it a queue that no task
+    /// is in costs nothing, so that CSD-x is CSD with *at most* x queues.
     #[must_use]
-    pub fn paying(&self, queues: usize) -> Prices {
-        Prices { paid: queues, ..self.clone() }
+    pub fn paying(&self, queues: usize) -> QueuePrices {
+        QueuePrices { paid: queues, ..self.clone() }
     }
 
     /// Δt of a task in queue `queue` (the FP queue comes after the DP queues).
@@ -280,7 +285,7 @@ impl Prices {
         (one_and_a_half(blocked[1] + unblocked[1] + select[1] + select[longest] + list), fp)
     }
 
-    /// The walk over a list of `queues` queues; one queue needs no list.
+    /// Returns the walk over a list of `queues` queues; one queue needs no list.
     fn list(&self, queues: usize) -> u64 {
         let times = match self.reading.queue_list {
             QueueList::Free => 0,
@@ -304,14 +309,14 @@ mod tests {
     use alloc::string::ToString;
     use alloc::vec;
 
-    fn charge(dp: &[usize], tasks: usize, queue: usize, reading: Reading) -> u64 {
+    fn charge(dp: &[usize], tasks: usize, queue: usize, reading: ChargingReading) -> u64 {
         let prices = Dissertation::prices(tasks, reading);
         prices.charge(&Allocation::new(dp, tasks).unwrap(), queue).0
     }
 
     #[test]
     fn rm_and_edf_cost_what_table_4_3_says() {
-        let prices = Dissertation::prices(20, Reading::USUAL);
+        let prices = Dissertation::prices(20, ChargingReading::USUAL);
         // 1.5 (1.0 + 0.36 × 20 + 1.4 + 2 × 0.6) and 1.5 (1.6 + 1.2 + 2 (1.2 + 0.25 × 20)) µs.
         assert_eq!(prices.charge(&Allocation::rm(20), 0), Nanos(16_200));
         assert_eq!(prices.charge(&Allocation::edf(20), 0), Nanos(22_800));
@@ -319,18 +324,20 @@ mod tests {
 
     #[test]
     fn csd_2_costs_what_section_4_2_4_says() {
-        let reading = Reading { queue_list: QueueList::Free, ..Reading::USUAL };
+        let reading = ChargingReading { queue_list: QueueList::Free, ..ChargingReading::USUAL };
         // DP: both selections parse 5 tasks. FP: 15 tasks are walked, 5 are parsed once.
         assert_eq!(charge(&[5], 20, 0, reading), 3 * (1_600 + 1_200 + 2 * 2_450) / 2);
         assert_eq!(charge(&[5], 20, 1, reading), 3 * (6_400 + 1_400 + 600 + 2_450) / 2);
-        let list = |queue_list| charge(&[5], 20, 1, Reading { queue_list, ..Reading::USUAL });
+        let list = |queue_list| {
+            charge(&[5], 20, 1, ChargingReading { queue_list, ..ChargingReading::USUAL })
+        };
         assert_eq!(list(QueueList::OncePerPair) - list(QueueList::Free), 1_650);
         assert_eq!(list(QueueList::PerSelection) - list(QueueList::Free), 3_300);
     }
 
     #[test]
     fn queues_that_are_paid_cost_the_same_used_or_not() {
-        let prices = Dissertation::prices(20, Reading::USUAL);
+        let prices = Dissertation::prices(20, ChargingReading::USUAL);
         let (four, rm) = (prices.paying(4), Allocation::rm(20));
         // 1.5 × 4 × 0.55 µs more than RM alone, which needs no list.
         assert_eq!(four.charge(&rm, 0), Nanos(16_200 + 3_300));
@@ -340,8 +347,8 @@ mod tests {
 
     #[test]
     fn csd_3_costs_what_table_4_2_says_where_the_readings_agree() {
-        let reading = Reading { queue_list: QueueList::Free, ..Reading::USUAL };
-        let printed = Reading { dp_block: DpBlock::Table42, ..reading };
+        let reading = ChargingReading { queue_list: QueueList::Free, ..ChargingReading::USUAL };
+        let printed = ChargingReading { dp_block: DpBlock::Table42, ..reading };
         let select = |length: u64| 1_200 + 250 * length;
         for reading in [reading, printed] {
             let dp1 = 3 * (2_800 + select(6) + select(3)) / 2;
@@ -354,7 +361,7 @@ mod tests {
 
     #[test]
     fn the_heap_wins_from_59_tasks_on_but_loses_again_from_64_to_67() {
-        let list = |tasks| Dissertation::prices(tasks, Reading::USUAL);
+        let list = |tasks| Dissertation::prices(tasks, ChargingReading::USUAL);
         let wins = |tasks: &usize| {
             Dissertation::heap(*tasks) < list(*tasks).charge(&Allocation::rm(*tasks), 0)
         };
@@ -366,23 +373,23 @@ mod tests {
     #[test]
     fn counts_become_time_and_are_never_guessed() {
         let flat = |count| vec![(0, count), (10, count)];
-        let counts = Counts {
+        let counts = OperationCounts {
             dp: [flat(10), flat(20), vec![(1, 30), (5, 40), (10, 100)]],
             fp: [vec![(1, 10), (10, 100)], flat(5), flat(1)],
             queue: 2,
             fixed: 100,
         };
-        let prices = counts.prices(10, 100_000_000, Reading::USUAL).unwrap();
+        let prices = counts.prices(10, 100_000_000, ChargingReading::USUAL).unwrap();
         // Instructions of 10 ns: 1.5 (10 + 20 + 2 × 100 + 100) and 1.5 (100 + 5 + 2 + 100).
         assert_eq!(prices.charge(&Allocation::edf(10), 0), Nanos(4_950));
         assert_eq!(prices.charge(&Allocation::rm(10), 0), Nanos(3_105));
         assert_eq!((between(&counts.dp[2], 0), between(&counts.dp[2], 4)), (Some(30), Some(38)));
-        let refused = counts.prices(11, 1, Reading::USUAL).unwrap_err();
+        let refused = counts.prices(11, 1, ChargingReading::USUAL).unwrap_err();
         assert_eq!(refused, BadCounts::NotMeasured(0, 11));
         assert!(refused.to_string().starts_with("DP block: not measured up to length 11"));
-        assert_eq!(counts.prices(1, 0, Reading::USUAL), Err(BadCounts::NoClock));
-        let unsorted = Counts { fp: [flat(1), flat(1), vec![(3, 1), (3, 1)]], ..counts };
-        assert_eq!(unsorted.prices(3, 1, Reading::USUAL), Err(BadCounts::Unsorted(5)));
+        assert_eq!(counts.prices(1, 0, ChargingReading::USUAL), Err(BadCounts::NoClock));
+        let unsorted = OperationCounts { fp: [flat(1), flat(1), vec![(3, 1), (3, 1)]], ..counts };
+        assert_eq!(unsorted.prices(3, 1, ChargingReading::USUAL), Err(BadCounts::Unsorted(5)));
     }
 
     /// Checks the search's assumptions, for all allocations of nine tasks to up to four queues.
@@ -391,7 +398,7 @@ mod tests {
         const TASKS: usize = 9;
         let blocks = [DpBlock::Reasoned, DpBlock::Table42];
         for dp_block in blocks {
-            let reading = Reading { queue_list: QueueList::PerSelection, dp_block };
+            let reading = ChargingReading { queue_list: QueueList::PerSelection, dp_block };
             let prices = Dissertation::prices(TASKS, reading);
             let mut seen = 0;
             for code in 0..1_000 {
@@ -409,7 +416,7 @@ mod tests {
         }
     }
 
-    fn prefixes_are_bounded(prices: &Prices, whole: &Allocation) {
+    fn prefixes_are_bounded(prices: &QueuePrices, whole: &Allocation) {
         let charges = prices.charges(whole);
         let mut prefix = Allocation::rm(whole.tasks());
         for (queue, length) in whole.dp().iter().enumerate() {

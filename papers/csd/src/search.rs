@@ -17,16 +17,18 @@
 //! test compares them.
 
 use crate::task::Task;
-use crate::test::{Refusal, Test, charged, check, dp_queue, fp_queue, fp_response};
+use crate::test::{
+    SchedulabilityTest, Unschedulable, charged, check, dp_queue, fp_queue, fp_response,
+};
 use crate::utilization::{ONE, upper};
-use crate::{Allocation, Prices, QUEUES_MAX, TaskSet, inflate};
+use crate::{Allocation, QUEUES_MAX, QueuePrices, TaskSet, inflate};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// The best allocation and what it costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Choice {
+pub struct BestAllocation {
     /// The allocation of tasks to queues.
     pub allocation: Allocation,
     /// Share of the processor that scheduling takes, in units of 1/[`ONE`].
@@ -38,8 +40,9 @@ pub struct Choice {
 /// An allocation with its cost.
 pub(super) type Candidate = (u128, Allocation);
 
-/// All allocations to at most `queues` queues, cheapest first; equals in order of their lengths.
-pub(super) fn candidates(set: &TaskSet, prices: &Prices, queues: usize) -> Vec<Candidate> {
+/// Returns all allocations to at most `queues` queues, cheapest first; equals in order of their
+/// lengths.
+pub(super) fn candidates(set: &TaskSet, prices: &QueuePrices, queues: usize) -> Vec<Candidate> {
     let mut until = vec![0u128];
     for task in set.tasks() {
         until.push(until[until.len() - 1] + ONE / u128::from(task.period.0));
@@ -74,12 +77,17 @@ fn collect(allocation: Allocation, queues: usize, found: &mut impl FnMut(Allocat
     }
 }
 
-/// The cheapest allocation to at most `queues` queues (at most 8) that passes `test`.
+/// Returns the cheapest allocation to at most `queues` queues (at most 8) that passes `test`.
 ///
 /// # Panics
 /// If there are no prices for as many tasks.
 #[must_use]
-pub fn cheapest(set: &TaskSet, prices: &Prices, queues: usize, test: Test) -> Option<Choice> {
+pub fn cheapest(
+    set: &TaskSet,
+    prices: &QueuePrices,
+    queues: usize,
+    test: SchedulabilityTest,
+) -> Option<BestAllocation> {
     let mut search = Search::new(set, prices, queues, test);
     let fitting = candidates(set, prices, queues)
         .into_iter()
@@ -87,7 +95,7 @@ pub fn cheapest(set: &TaskSet, prices: &Prices, queues: usize, test: Test) -> Op
     let candidates: Vec<Candidate> = fitting.collect();
     let (overhead, allocation) =
         candidates.into_iter().find(|(_, allocation)| search.feasible(allocation))?;
-    Some(Choice { allocation, overhead, tested: search.tested })
+    Some(BestAllocation { allocation, overhead, tested: search.tested })
 }
 
 /// Searches by testing every allocation.
@@ -95,7 +103,12 @@ pub fn cheapest(set: &TaskSet, prices: &Prices, queues: usize, test: Test) -> Op
 /// # Panics
 /// If there are no prices for as many tasks.
 #[must_use]
-pub fn exhaustive(set: &TaskSet, prices: &Prices, queues: usize, test: Test) -> Option<Choice> {
+pub fn exhaustive(
+    set: &TaskSet,
+    prices: &QueuePrices,
+    queues: usize,
+    test: SchedulabilityTest,
+) -> Option<BestAllocation> {
     let all = candidates(set, prices, queues);
     let tested = all.len();
     let passes = |(_, allocation): &&Candidate| {
@@ -103,15 +116,15 @@ pub fn exhaustive(set: &TaskSet, prices: &Prices, queues: usize, test: Test) -> 
     };
     let fitting: Vec<&Candidate> = all.iter().filter(passes).collect();
     let (overhead, allocation) = fitting.into_iter().min().copied()?;
-    Some(Choice { allocation, overhead, tested })
+    Some(BestAllocation { allocation, overhead, tested })
 }
 
 /// A search in progress: costs only ever grow.
 pub(super) struct Search<'a> {
     set: &'a TaskSet,
-    prices: &'a Prices,
+    prices: &'a QueuePrices,
     queues: usize,
-    test: Test,
+    test: SchedulabilityTest,
     /// The tasks at the present scale.
     tasks: Vec<Task>,
     scale: u64,
@@ -137,7 +150,12 @@ impl<'a> Search<'a> {
     /// The scale of unscaled costs.
     pub(super) const WHOLE: u64 = 1 << 16;
 
-    pub(super) fn new(set: &'a TaskSet, prices: &'a Prices, queues: usize, test: Test) -> Self {
+    pub(super) fn new(
+        set: &'a TaskSet,
+        prices: &'a QueuePrices,
+        queues: usize,
+        test: SchedulabilityTest,
+    ) -> Self {
         let split = Split { dead: false, alive_at: u64::MAX, suspect: 0 };
         let splits = vec![split; set.len() + 1];
         let (tasks, dead_ends) = (Vec::new(), BTreeMap::new());
@@ -212,17 +230,17 @@ impl<'a> Search<'a> {
     }
 
     /// Learns from a refusal about other allocations.
-    fn learn(&mut self, allocation: &Allocation, refusal: Refusal) {
+    fn learn(&mut self, allocation: &Allocation, refusal: Unschedulable) {
         let queue = match refusal {
-            Refusal::Overload { queue } | Refusal::Undecided { queue } => queue,
-            Refusal::Late { task, .. } => allocation.queue_of(task),
+            Unschedulable::Overload { queue } | Unschedulable::Undecided { queue } => queue,
+            Unschedulable::Late { task, .. } => allocation.queue_of(task),
         };
         if queue < allocation.dp().len() {
             self.learn_prefix(allocation, queue);
             return;
         }
         let in_dp = allocation.in_dp();
-        if let Refusal::Late { task, .. } = refusal {
+        if let Unschedulable::Late { task, .. } = refusal {
             self.splits[in_dp].suspect = task;
         }
         if self.splits[in_dp].alive_at != self.scale {
@@ -260,7 +278,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// One DP queue, and the rest.
+/// Returns one DP queue, and the rest.
 fn two_queues(tasks: usize, in_dp: usize) -> Allocation {
     Allocation::rm(tasks).split(in_dp)
 }

@@ -10,7 +10,7 @@ use diapason_abi::Nanos;
 
 /// A stretch of time in which one task ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Slice {
+pub struct TimeSlice {
     pub task: usize,
     pub start: Nanos,
     pub end: Nanos,
@@ -18,7 +18,7 @@ pub struct Slice {
 
 /// A missed deadline of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Miss {
+pub struct MissedDeadline {
     pub task: usize,
     /// When its job was released.
     pub released: Nanos,
@@ -28,9 +28,9 @@ pub struct Miss {
 
 /// When tasks are released. Times are absolute, and those of a task at least a period apart.
 pub trait Releases {
-    /// The first release of a task.
+    /// Returns the first release of a task.
     fn first(&mut self, task: usize) -> Nanos;
-    /// The release after that at `previous`, of a task with this period.
+    /// Returns the release after that at `previous`, of a task with this period.
     fn next(&mut self, task: usize, previous: Nanos, period: Nanos) -> Nanos;
 }
 
@@ -73,9 +73,9 @@ pub struct Span {
 
 /// The result of a simulation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outcome {
+pub struct SimulationResult {
     /// The first missed deadline; nothing was simulated after it.
-    pub miss: Option<Miss>,
+    pub miss: Option<MissedDeadline>,
     /// When the simulation ended.
     pub end: Nanos,
 }
@@ -105,8 +105,8 @@ pub fn run(
     allocation: &Allocation,
     releases: &mut impl Releases,
     span: Span,
-    mut watch: impl FnMut(Slice),
-) -> Outcome {
+    mut watch: impl FnMut(TimeSlice),
+) -> SimulationResult {
     assert_eq!(tasks.len(), allocation.tasks(), "an allocation of these tasks");
     let mut machine = Machine {
         tasks,
@@ -118,32 +118,32 @@ pub fn run(
     let mut now = Nanos::ZERO;
     loop {
         if let Some(miss) = machine.missed(now) {
-            return Outcome { miss: Some(miss), end: now };
+            return SimulationResult { miss: Some(miss), end: now };
         }
         if now >= span.horizon {
-            return Outcome { miss: None, end: now };
+            return SimulationResult { miss: None, end: now };
         }
         machine.release(now, releases);
         let Some(task) = machine.most_urgent() else {
             if span.until_idle && now > Nanos::ZERO {
-                return Outcome { miss: None, end: now };
+                return SimulationResult { miss: None, end: now };
             }
             now = machine.next_release().min(span.horizon);
             continue;
         };
         let end = machine.run(task, now, span.horizon);
-        watch(Slice { task, start: now, end });
+        watch(TimeSlice { task, start: now, end });
         now = end;
     }
 }
 
 impl Machine<'_> {
-    /// The unfinished job whose deadline passed first.
-    fn missed(&self, now: Nanos) -> Option<Miss> {
+    /// Returns the unfinished job whose deadline passed first.
+    fn missed(&self, now: Nanos) -> Option<MissedDeadline> {
         let pending = self.jobs.iter().enumerate().filter_map(|(task, job)| Some((task, (*job)?)));
         let late = pending.filter(|(_, job)| job.deadline <= now);
         let (task, job) = late.min_by_key(|(_, job)| job.deadline)?;
-        Some(Miss { task, released: job.released, deadline: job.deadline })
+        Some(MissedDeadline { task, released: job.released, deadline: job.deadline })
     }
 
     fn release(&mut self, now: Nanos, releases: &mut impl Releases) {

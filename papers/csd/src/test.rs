@@ -21,14 +21,14 @@
 //! look at is the largest one not above f(D).
 
 use crate::utilization::{Load, ONE, load, upper};
-use crate::{Allocation, Prices, Task};
+use crate::{Allocation, QueuePrices, Task};
 use alloc::vec::Vec;
 use core::fmt;
 use diapason_abi::Nanos;
 
 /// A test of schedulability.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Test {
+pub enum SchedulabilityTest {
     /// Sections 4.2.5 and 4.3.4 as printed. It accepts some sets that miss deadlines.
     Dissertation,
     /// Accepts exactly the sets that meet all deadlines whatever their phases.
@@ -37,7 +37,7 @@ pub enum Test {
 
 /// Why a set is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
+pub enum Unschedulable {
     /// The tasks of this queue and those above need the whole processor or more.
     Overload {
         /// DP queues from 0, then the FP queue.
@@ -55,16 +55,16 @@ pub enum Refusal {
     },
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Unschedulable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Overload { queue } => {
+            Unschedulable::Overload { queue } => {
                 write!(f, "queue {queue} and those above it need more than the processor has")
             }
-            Refusal::Undecided { queue } => {
+            Unschedulable::Undecided { queue } => {
                 write!(f, "queue {queue} is too close to a full load; leave a little more idle")
             }
-            Refusal::Late { task, deadline } => {
+            Unschedulable::Late { task, deadline } => {
                 write!(f, "task {task} misses its deadline {} ns after all started", deadline.0)
             }
         }
@@ -74,9 +74,9 @@ impl fmt::Display for Refusal {
 /// Most deadlines that are checked for one queue.
 pub const DEADLINES_MAX: usize = 1_024;
 
-/// The tasks with what scheduling costs them added to their costs.
+/// Returns the tasks with what scheduling costs them added to their costs.
 #[must_use]
-pub fn inflate(tasks: &[Task], allocation: &Allocation, prices: &Prices) -> Vec<Task> {
+pub fn inflate(tasks: &[Task], allocation: &Allocation, prices: &QueuePrices) -> Vec<Task> {
     let charges = prices.charges(allocation);
     charged(tasks, allocation, &charges)
 }
@@ -103,7 +103,11 @@ pub(super) fn charged(tasks: &[Task], allocation: &Allocation, charges: &[u64]) 
 ///
 /// # Panics
 /// If the allocation is for another number of tasks.
-pub fn check(tasks: &[Task], allocation: &Allocation, test: Test) -> Result<(), Refusal> {
+pub fn check(
+    tasks: &[Task],
+    allocation: &Allocation,
+    test: SchedulabilityTest,
+) -> Result<(), Unschedulable> {
     assert_eq!(tasks.len(), allocation.tasks(), "an allocation of these tasks");
     let mut start = 0;
     for (queue, length) in allocation.dp().iter().enumerate() {
@@ -119,32 +123,32 @@ pub(super) fn dp_queue(
     tasks: &[Task],
     start: usize,
     queue: usize,
-    test: Test,
-) -> Result<(), Refusal> {
+    test: SchedulabilityTest,
+) -> Result<(), Unschedulable> {
     let load = load(tasks);
     match (load, test) {
-        (Load::Above, _) => Err(Refusal::Overload { queue }),
+        (Load::Above, _) => Err(Unschedulable::Overload { queue }),
         (_, _) if start == 0 => Ok(()),
-        (_, Test::Dissertation) => {
+        (_, SchedulabilityTest::Dissertation) => {
             let (above, own) = tasks.split_at(start);
             let late = own.iter().position(|task| {
                 let deadline = task.period.0;
                 first_fit(above, deadline, |t| first_jobs(own, t, deadline)).is_none()
             });
             late.map_or(Ok(()), |place| {
-                Err(Refusal::Late { task: start + place, deadline: own[place].period })
+                Err(Unschedulable::Late { task: start + place, deadline: own[place].period })
             })
         }
-        (Load::Full, Test::Exact) => match busy_period(tasks) {
+        (Load::Full, SchedulabilityTest::Exact) => match busy_period(tasks) {
             Some(end) => demand(tasks, start, queue, end),
-            None => Err(Refusal::Undecided { queue }),
+            None => Err(Unschedulable::Undecided { queue }),
         },
-        (Load::Below(rest), Test::Exact) => {
+        (Load::Below(rest), SchedulabilityTest::Exact) => {
             let above: u128 = tasks[..start].iter().map(|task| u128::from(task.cost.0)).sum();
             // Costs are below 2^63 together, so this cannot overflow.
             match u64::try_from((above * ONE).div_ceil(rest)) {
                 Ok(end) if end <= END_MAX => demand(tasks, start, queue, end),
-                _ => Err(Refusal::Undecided { queue }),
+                _ => Err(Unschedulable::Undecided { queue }),
             }
         }
     }
@@ -160,7 +164,7 @@ fn first_jobs(own: &[Task], t: u64, deadline: u64) -> u64 {
 const END_MAX: u64 = 1 << 60;
 
 /// The exact test for all deadlines up to `end`, backwards.
-fn demand(tasks: &[Task], start: usize, queue: usize, end: u64) -> Result<(), Refusal> {
+fn demand(tasks: &[Task], start: usize, queue: usize, end: u64) -> Result<(), Unschedulable> {
     let (above, own) = tasks.split_at(start);
     let idle_above = (ONE + above.len() as u128).saturating_sub(upper(above));
     let before = |limit: u64| {
@@ -177,15 +181,15 @@ fn demand(tasks: &[Task], start: usize, queue: usize, end: u64) -> Result<(), Re
         let Some(done) = done_by(above, idle_above, due, deadline) else {
             let whose = own.iter().position(|task| deadline % task.period.0 == 0);
             let task = start + whose.unwrap_or(0);
-            return Err(Refusal::Late { task, deadline: Nanos(deadline) });
+            return Err(Unschedulable::Late { task, deadline: Nanos(deadline) });
         };
         deadline = before(done.min(deadline - 1));
     }
-    Err(Refusal::Undecided { queue })
+    Err(Unschedulable::Undecided { queue })
 }
 
-/// When `due` is done below the tasks above, if that is no later than `limit`. `idle` is what these
-/// leave of the processor, rounded up: before `due / idle` it cannot be.
+/// Returns when `due` is done below the tasks above, if that is no later than `limit`. `idle` is
+/// what these leave of the processor, rounded up: before `due / idle` it cannot be.
 fn done_by(above: &[Task], idle: u128, due: u64, limit: u64) -> Option<u64> {
     let once: u64 = above.iter().map(|task| task.cost.0).sum();
     let earliest = (u128::from(due) << 62) / idle.max(1);
@@ -194,16 +198,16 @@ fn done_by(above: &[Task], idle: u128, due: u64, limit: u64) -> Option<u64> {
 }
 
 /// Checks the FP queue that holds the tasks from `start` on.
-pub(super) fn fp_queue(tasks: &[Task], start: usize, queue: usize) -> Result<(), Refusal> {
+pub(super) fn fp_queue(tasks: &[Task], start: usize, queue: usize) -> Result<(), Unschedulable> {
     if tasks.len() > start && upper(tasks) > ONE && load(tasks) == Load::Above {
-        return Err(Refusal::Overload { queue });
+        return Err(Unschedulable::Overload { queue });
     }
     // A task ends no sooner than the one above it, its own cost later.
     let mut response = 0;
     for task in start..tasks.len() {
         match fp_response(tasks, task, response) {
             Some(found) => response = found,
-            None => return Err(Refusal::Late { task, deadline: tasks[task].period }),
+            None => return Err(Unschedulable::Late { task, deadline: tasks[task].period }),
         }
     }
     Ok(())
@@ -216,15 +220,15 @@ pub(super) fn fp_response(tasks: &[Task], task: usize, from: u64) -> Option<u64>
     least(&tasks[..task], from + cost.0, period.0, |_| cost.0)
 }
 
-/// The least t ≤ `limit` at which the work of the tasks above released before t, and `own(t)`,
-/// are at most t. `own` does not fall.
+/// Returns the least t ≤ `limit` at which the work of the tasks above released before t, and
+/// `own(t)`, are at most t. `own` does not fall.
 fn first_fit(above: &[Task], limit: u64, own: impl Fn(u64) -> u64) -> Option<u64> {
     let once: u64 = above.iter().map(|task| task.cost.0).sum();
     least(above, (once + own(1)).max(1), limit, own)
 }
 
-/// The least t as in [`first_fit`], from a `t` known to be no later. Sums saturate, and what
-/// saturates does not fit.
+/// Returns the least t as in [`first_fit`], from a `t` known to be no later. Sums saturate, and
+/// what saturates does not fit.
 fn least(above: &[Task], mut t: u64, limit: u64, own: impl Fn(u64) -> u64) -> Option<u64> {
     while t <= limit {
         let next = above.iter().fold(own(t), |work, task| {

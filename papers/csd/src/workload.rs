@@ -40,9 +40,9 @@ pub enum CostDraw {
     Absolute,
 }
 
-/// A workload of §4.4.1: periods of whole milliseconds with one, two or three digits, each with
-/// the same probability; random costs; in all a utilization of about 1. The same
-/// `random` gives the same workload for every `divisor`, with the periods divided by it.
+/// Returns a workload of §4.4.1: periods of whole milliseconds with one, two or three digits, each
+/// with the same probability; random costs; in all a utilization of about 1. The same `random`
+/// gives the same workload for every `divisor`, with the periods divided by it.
 ///
 /// # Errors
 /// If there are too many tasks.

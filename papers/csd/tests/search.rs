@@ -4,21 +4,22 @@ use diapason_abi::Nanos;
 use diapason_csd::breakdown::{self, Breakdown};
 use diapason_csd::workload::{self, CostDraw};
 use diapason_csd::{
-    Affine, Allocation, Counts, Dissertation, DpBlock, Prices, QueueList, Random, Reading, TaskSet,
-    Test, check, inflate, search,
+    Affine, Allocation, ChargingReading, Dissertation, DpBlock, OperationCounts, QueueList,
+    QueuePrices, Random, SchedulabilityTest, TaskSet, check, inflate, search,
 };
 
-const TESTS: [Test; 2] = [Test::Dissertation, Test::Exact];
+const TESTS: [SchedulabilityTest; 2] =
+    [SchedulabilityTest::Dissertation, SchedulabilityTest::Exact];
 
-fn readings() -> impl Iterator<Item = Reading> {
+fn readings() -> impl Iterator<Item = ChargingReading> {
     let lists = [QueueList::Free, QueueList::OncePerPair, QueueList::PerSelection];
     let blocks = [DpBlock::Reasoned, DpBlock::Table42];
     lists.into_iter().flat_map(move |queue_list| {
-        blocks.into_iter().map(move |dp_block| Reading { queue_list, dp_block })
+        blocks.into_iter().map(move |dp_block| ChargingReading { queue_list, dp_block })
     })
 }
 
-/// A set of the size of microseconds, so that the dissertation's prices weigh heavily.
+/// Returns a set of the size of microseconds, so that the dissertation's prices weigh heavily.
 fn drawn(tasks: usize, load: u64, random: &mut Random) -> TaskSet {
     let small = workload::small(tasks, 30, load, random).unwrap();
     let grown = small.tasks().iter().map(|task| {
@@ -41,7 +42,7 @@ fn the_cheapest_allocation_is_that_of_the_exhaustive_search() {
             for (queues, test) in (1..=4).flat_map(|queues| TESTS.map(|test| (queues, test))) {
                 let clever = search::cheapest(&set, &prices, queues, test);
                 let all = search::exhaustive(&set, &prices, queues, test);
-                let key = |choice: search::Choice| (choice.allocation, choice.overhead);
+                let key = |choice: search::BestAllocation| (choice.allocation, choice.overhead);
                 assert_eq!(clever.map(key), all.map(key), "{set:?} {queues} {test:?}");
                 match clever.zip(all) {
                     Some((clever, all)) => {
@@ -58,7 +59,7 @@ fn the_cheapest_allocation_is_that_of_the_exhaustive_search() {
     assert!(found > 300 && none > 300 && saved > 50, "{found} {none} {saved}");
 }
 
-fn rm(set: &TaskSet, prices: &Prices, test: Test) -> Breakdown {
+fn rm(set: &TaskSet, prices: &QueuePrices, test: SchedulabilityTest) -> Breakdown {
     breakdown::of_allocation(set, prices, &Allocation::rm(set.len()), test)
 }
 
@@ -93,17 +94,22 @@ fn csd_is_never_worse_than_both_ends() {
         let line = |price: Affine| vec![(0, price.base), (64, price.base + 64 * price.step)];
         let mut price =
             || line(Affine { base: random.between(1, 300), step: random.between(0, 30) });
-        let counts = Counts {
+        let counts = OperationCounts {
             dp: [price(), price(), price()],
             fp: [price(), price(), price()],
             queue: 8,
             fixed: 300,
         };
         let hertz = 25_000_000 << random.between(0, 6);
-        let prices = counts.prices(tasks, hertz, Reading::USUAL).unwrap();
-        let edf = breakdown::of_allocation(&set, &prices, &Allocation::edf(tasks), Test::Exact);
-        let rm = rm(&set, &prices, Test::Exact);
-        let csd = breakdown::of_csd(&set, &prices, 3, Test::Exact, rm);
+        let prices = counts.prices(tasks, hertz, ChargingReading::USUAL).unwrap();
+        let edf = breakdown::of_allocation(
+            &set,
+            &prices,
+            &Allocation::edf(tasks),
+            SchedulabilityTest::Exact,
+        );
+        let rm = rm(&set, &prices, SchedulabilityTest::Exact);
+        let csd = breakdown::of_csd(&set, &prices, 3, SchedulabilityTest::Exact, rm);
         assert!(csd.scale >= edf.scale.max(rm.scale), "{set:?}");
     }
 }
@@ -119,8 +125,8 @@ fn a_hundred_tasks_need_few_tests() {
         let base = workload::random(100, 1, CostDraw::ShareOfPeriod, &mut random).unwrap();
         let percent = 60 + 5 * seed;
         let set = TaskSet::new(base.scaled(percent, 100)).unwrap();
-        let prices = Dissertation::prices(100, Reading::USUAL);
-        let choice = search::cheapest(&set, &prices, 3, Test::Exact);
+        let prices = Dissertation::prices(100, ChargingReading::USUAL);
+        let choice = search::cheapest(&set, &prices, 3, SchedulabilityTest::Exact);
         println!("{percent} %: {choice:?}");
         if let Some(choice) = choice {
             assert!(choice.tested < 1_500, "{choice:?}");
@@ -148,7 +154,8 @@ fn no_set_makes_it_panic() {
             diapason_csd::Task { period: Nanos(period), cost: Nanos(cost) }
         });
         let set = TaskSet::new(drawn.collect()).unwrap();
-        let prices = [Prices::free(tasks), Dissertation::prices(tasks, Reading::USUAL)];
+        let prices =
+            [QueuePrices::free(tasks), Dissertation::prices(tasks, ChargingReading::USUAL)];
         for (prices, test) in prices.iter().zip(TESTS.into_iter().cycle()) {
             refused += u32::from(search::cheapest(&set, prices, 4, test).is_none());
             let found = breakdown::of_csd(&set, prices, 3, test, rm(&set, prices, test));
@@ -165,8 +172,8 @@ fn a_hundred_tasks_in_four_queues() {
         let mut random = Random::new(percent);
         let base = workload::random(100, 1, CostDraw::ShareOfPeriod, &mut random).unwrap();
         let set = TaskSet::new(base.scaled(percent, 100)).unwrap();
-        let prices = Dissertation::prices(100, Reading::USUAL);
-        let choice = search::cheapest(&set, &prices, 4, Test::Exact);
+        let prices = Dissertation::prices(100, ChargingReading::USUAL);
+        let choice = search::cheapest(&set, &prices, 4, SchedulabilityTest::Exact);
         println!("{percent} %: {:?}", choice.map(|choice| choice.tested));
     }
 }

@@ -11,7 +11,7 @@ use diapason_random::Random;
 /// Nodes that share the streams.
 const NODES: usize = 4;
 
-/// A workload as nodes with clocks of their own send it, or `None` if it has no epochs.
+/// Returns a workload as nodes with clocks of their own send it, or `None` if it has no epochs.
 #[must_use]
 pub fn real(workload: &Workload, clocks: Nanos) -> Option<MtsSet> {
     let set = set(workload)?;
@@ -20,7 +20,7 @@ pub fn real(workload: &Workload, clocks: Nanos) -> Option<MtsSet> {
     MtsSet { clocks, renewal, ..set }.with_epoch(Nanos(workload.epoch)).ok()
 }
 
-/// The frames of a workload. Zeros have the most stuff bits that are easily had.
+/// Returns the frames of a workload. Zeros have the most stuff bits that are easily had.
 #[must_use]
 pub fn frames(workload: &Workload) -> Option<Frames> {
     let frame = |bytes: u32| {

@@ -41,7 +41,7 @@ fn overloaded(workload: &Workload) -> bool {
     workload.load_ppm() > 1_000_000
 }
 
-/// The cost of a stream: its frame, and the idle time after it.
+/// Returns the cost of a stream: its frame, and the idle time after it.
 fn cost(workload: &Workload, stream: &MessageStream, is_high: bool, extra: Extra) -> u64 {
     let idles = !is_high || stream.sporadic;
     workload.costs(stream).0 + if idles { extra.idle } else { 0 }
@@ -182,7 +182,7 @@ pub fn ed(workload: &Workload, extra: Extra) -> bool {
     })
 }
 
-/// The end of the longest time in which the bus is never free.
+/// Returns the end of the longest time in which the bus is never free.
 fn busy(all: &[(MessageStream, u64)], longest: u64) -> Option<u64> {
     const HORIZON: u64 = 20_000_000_000;
     let mut t = longest;

@@ -39,7 +39,8 @@ pub fn dm(workload: &Workload) -> bool {
     })
 }
 
-/// The set of a workload, with perfect clocks and renewals that take no time, as §7.3.6 has them.
+/// Returns the set of a workload, with perfect clocks and renewals that take no time, as §7.3.6 has
+/// them.
 #[must_use]
 pub fn set(workload: &Workload) -> Option<MtsSet> {
     let high = workload.high.iter().map(|stream| HighSpeed {

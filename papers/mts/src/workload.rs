@@ -32,7 +32,7 @@ pub struct WorkloadKind {
 }
 
 impl WorkloadKind {
-    /// The parameters of §7.5.1 with so many high-speed periodic streams.
+    /// Returns the parameters of §7.5.1 with so many high-speed periodic streams.
     #[must_use]
     pub const fn usual(high: usize) -> WorkloadKind {
         WorkloadKind {
@@ -108,8 +108,8 @@ impl Workload {
         Workload { high, low, lengths, epoch: kind.epoch }
     }
 
-    /// The workload of table 7.2, each task with a message of eight bytes: six of high speed and
-    /// eleven of low speed, as the text divides them.
+    /// Returns the workload of table 7.2, each task with a message of eight bytes: six of high
+    /// speed and eleven of low speed, as the text divides them.
     #[must_use]
     pub fn avionics(lengths: FrameLengths, epoch: u64) -> Workload {
         let stream = |(deadline, period): &(u64, u64)| MessageStream {
@@ -149,7 +149,7 @@ impl Workload {
         u64::from(self.lengths.bits(8) + wire::INTERFRAME_BITS) * BIT
     }
 
-    /// All streams, those of high speed first.
+    /// Returns all streams, those of high speed first.
     pub fn streams(&self) -> impl Iterator<Item = &MessageStream> + Clone {
         self.high.iter().chain(&self.low)
     }

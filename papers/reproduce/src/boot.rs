@@ -26,7 +26,7 @@ impl Bench {
         Ok(Bench { workspace, built })
     }
 
-    /// The description at `path` below the workspace's root.
+    /// Returns the description at `path` below the workspace's root.
     ///
     /// # Errors
     /// If there is something wrong with it.
@@ -65,7 +65,7 @@ pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
     metal::build(workspace)
 }
 
-/// A run that kept its promises.
+/// Returns a run that kept its promises.
 ///
 /// # Errors
 /// If it broke one: then nothing it measured can be trusted.
@@ -80,7 +80,7 @@ pub fn trusted(session: &Session, run: Run) -> Result<Run, Failure> {
     }
 }
 
-/// The numbers of a line `WORD number number …`.
+/// Returns the numbers of a line `WORD number number …`.
 #[must_use]
 pub fn numbers<'a>(line: &'a str, word: &str) -> Option<Vec<u64>> {
     let mut words = line.split_ascii_whitespace();

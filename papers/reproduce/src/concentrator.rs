@@ -47,7 +47,7 @@ impl Concentrator {
         Ok(Concentrator { text: text + MONITOR, built: boot::build(workspace)? })
     }
 
-    /// The system with readers that never end, whose tasks run or have nothing to do.
+    /// Returns the system with readers that never end, whose tasks run or have nothing to do.
     ///
     /// # Errors
     /// If the description is wrong.

@@ -102,7 +102,7 @@ impl Looks {
         self.looks.iter().map(point).collect()
     }
 
-    /// By how many percent a task is behind at each look but the first.
+    /// Returns by how many percent a task is behind at each look but the first.
     pub fn behind(&self, task: usize) -> Vec<(f64, f64)> {
         let points = self.progress(task);
         let late = |(time, done, expected): &(f64, f64, f64)| {
@@ -111,7 +111,8 @@ impl Looks {
         points.iter().skip(1).map(late).collect()
     }
 
-    /// The error at the end of the run, in percent; positive is behind. None without two looks.
+    /// Returns the error at the end of the run, in percent; positive is behind. None without two
+    /// looks.
     pub fn error(&self, task: usize) -> Option<f64> {
         self.behind(task).last().map(|point| point.1)
     }
@@ -226,7 +227,7 @@ fn pictures(beside: Beside, looks: &Looks) -> [Picture; 2] {
 mod tests {
     use super::*;
 
-    /// A run whose second task loses one unit in `loses`.
+    /// Returns a run whose second task loses one unit in `loses`.
     fn looks(loses: u64) -> Looks {
         let mut looks = Looks::default();
         looks.hear("UNITS 10000 10000 10000 10000 10000");

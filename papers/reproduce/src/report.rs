@@ -36,13 +36,13 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// A picture without numbers.
+    /// Returns a picture without numbers.
     #[must_use]
     pub fn drawing(name: &str, svg: String) -> Picture {
         Picture { name: name.into(), svg, series: Vec::new() }
     }
 
-    /// A picture of lines.
+    /// Returns a picture of lines.
     #[must_use]
     pub fn lines(name: &str, chart: &LineChart) -> Picture {
         let series = chart.series.iter().map(|line| (line.name.clone(), line.points.clone()));
@@ -129,7 +129,7 @@ fn rounded(value: f64) -> f64 {
 }
 
 impl Report {
-    /// A report of which no part was skipped.
+    /// Returns a report of which no part was skipped.
     #[must_use]
     pub fn new(
         name: &'static str,

@@ -132,7 +132,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Only listen: acknowledge nothing, send nothing.
+    /// Makes the channel only listen: it acknowledges and sends nothing.
     ///
     /// # Errors
     /// Sets the silent mode, like [`Channel::set_bus_params`].

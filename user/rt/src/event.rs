@@ -48,7 +48,7 @@ impl Event {
         self.wait_then(deadline, Hint::NONE)
     }
 
-    /// As [`Event::wait`]; `hint` is locked next.
+    /// Does what [`Event::wait`] does. The thread locks `hint` next.
     ///
     /// # Errors
     /// Waits like [`Event::wait`], with a hint.
@@ -112,7 +112,7 @@ impl Timer {
         call0(CallNumber::TimerCreate).map(|handle| Timer(Event(handle)))
     }
 
-    /// Expire at `first`, then every `period` (zero: never again).
+    /// Makes the timer expire at `first`, then every `period` (zero: never again).
     ///
     /// # Errors
     /// None for a timer that exists.
@@ -137,7 +137,7 @@ impl Timer {
         self.0.wait(deadline)
     }
 
-    /// As [`Timer::wait`]; `hint` is locked next.
+    /// Does what [`Timer::wait`] does. The thread locks `hint` next.
     ///
     /// # Errors
     /// As for [`Event::wait`].

@@ -43,7 +43,7 @@ impl<T> Locked<T> {
         Ok(Held { locked: self, mutex, here: PhantomData })
     }
 
-    /// The mutex; of two threads that make it at the same time, one gives its own back.
+    /// Returns the mutex; of two threads that make it at the same time, one gives its own back.
     fn mutex(&self) -> Result<u64, Errno> {
         let known = self.mutex.load(Ordering::Acquire);
         if known != NONE {

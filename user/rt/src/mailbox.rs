@@ -70,7 +70,7 @@ impl Mailbox {
         self.receive_into_then(buffer, deadline, Hint::NONE)
     }
 
-    /// As [`Mailbox::receive_into`]; `hint` is locked next.
+    /// Does what [`Mailbox::receive_into`] does. The thread locks `hint` next.
     ///
     /// # Errors
     /// As for [`Mailbox::receive_into`].
@@ -121,7 +121,7 @@ impl Mailbox {
         self.receive_then(deadline, Hint::NONE)
     }
 
-    /// As [`Mailbox::receive`]; `hint` is locked next.
+    /// Does what [`Mailbox::receive`] does. The thread locks `hint` next.
     ///
     /// # Errors
     /// As for [`Mailbox::receive_into`].
@@ -167,7 +167,7 @@ pub fn receive_fault(mailbox: &Mailbox, deadline: Nanos) -> Result<FaultReport, 
     receive_fault_then(mailbox, deadline, Hint::NONE)
 }
 
-/// As [`receive_fault`]; `hint` is locked next.
+/// Does what [`receive_fault`] does. The thread locks `hint` next.
 ///
 /// # Errors
 /// As for [`receive_fault`].

@@ -5,8 +5,8 @@ use crate::sys::{self, call1};
 use diapason_abi::call::{PARTIAL, unmapped};
 use diapason_abi::{CallNumber, Errno, Key, PAGE, PAGES_PER_CALL, decode_result};
 
-/// `pages` pages of zeroed memory, one behind the other. The process keeps them until it ends;
-/// asking for more than its quota ends it.
+/// Returns `pages` contiguous pages of zeroed memory. The process keeps them until it ends; asking
+/// for more than its quota ends it.
 ///
 /// # Errors
 /// `Busy` if another thread allocated at the same time, so that the pages are not in one piece.
@@ -140,7 +140,7 @@ impl Registers {
     }
 }
 
-/// The address of a `T` at `offset` of so many bytes.
+/// Returns the address of a `T` at `offset` of so many bytes.
 #[inline(always)]
 fn at<T>(address: u64, bytes: usize, offset: usize) -> u64 {
     let room = bytes.checked_sub(size_of::<T>()).is_some_and(|last| offset <= last);

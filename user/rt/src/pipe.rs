@@ -6,7 +6,7 @@ use diapason_abi::layout::SLOT;
 use diapason_pipe::{Reader, Ring, Writer};
 use diapason_state::Plain;
 
-/// The ring in a segment, attached for the life of the process.
+/// Returns the ring in a segment, attached for the life of the process.
 fn ring<T: Plain, const N: usize>(segment: &str) -> Result<*const Ring<T, N>, Errno> {
     const { assert!(size_of::<Ring<T, N>>() as u64 <= SLOT, "larger than any segment") };
     let segment = Segment::attach(segment)?;

@@ -5,7 +5,7 @@ use diapason_abi::Errno;
 use diapason_abi::layout::SLOT;
 use diapason_state::{Plain, Reader, StateBuffer, Writer};
 
-/// The state message in a segment, attached for the life of the process.
+/// Returns the state message in a segment, attached for the life of the process.
 fn cell<T: Plain, const N: usize>(segment: &str) -> Result<*const StateBuffer<T, N>, Errno> {
     const { assert!(size_of::<StateBuffer<T, N>>() as u64 <= SLOT, "larger than any segment") };
     let segment = Segment::attach(segment)?;

@@ -129,7 +129,7 @@ impl Semaphore {
         self.take_then(deadline, Hint::NONE)
     }
 
-    /// As [`Semaphore::take`]; `hint` is locked next.
+    /// Does what [`Semaphore::take`] does. The thread locks `hint` next.
     ///
     /// # Errors
     /// As for [`Semaphore::take`].

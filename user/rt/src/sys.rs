@@ -86,19 +86,19 @@ macro_rules! registers {
 registers!(read32 "__dia_read32", write32 "__dia_write32": u32, "eax", "esi");
 registers!(read64 "__dia_read64", write64 "__dia_write64": u64, "rax", "rsi");
 
-/// Nothing: the floor of every measurement.
+/// Does nothing: this is the floor of every measurement.
 #[inline(always)]
 pub fn null() {
     let _ = call0(CallNumber::Null);
 }
 
-/// A counter of the kernel.
+/// Returns a counter of the kernel.
 #[must_use]
 pub fn count(which: Counter) -> u64 {
     call1(CallNumber::Count, which as u64).unwrap_or(0)
 }
 
-/// The program gives up: its process ends and its supervisor is told.
+/// Gives the program up: its process ends, and its supervisor is told.
 pub fn fail(place: u64) -> ! {
     // SAFETY: the stub does not return.
     unsafe { asm!("call __dia_fault", in("rdi") place, options(noreturn)) }

@@ -15,7 +15,7 @@ pub struct JoinHandle(u64);
 /// The body of a thread: a function, with the number it was started with. It never returns by
 /// falling off its stack: [`spawn`] passes an entry that exits with what the function returns.
 pub trait Body {
-    /// The thread's work; what it returns is its exit code.
+    /// Does the thread's work; what it returns is the thread's exit code.
     fn run(argument: u64) -> u64;
 }
 
@@ -31,7 +31,7 @@ pub fn spawn<B: Body>(name: &str, priority: u8, argument: u64) -> Result<JoinHan
     spawn_on::<B>(Vcpu::DEFAULT, name, priority, argument)
 }
 
-/// As [`spawn`], on a VCPU of the process's choice.
+/// Starts a thread like [`spawn`], on a VCPU of the process's choice.
 ///
 /// # Errors
 /// As of [`spawn`], and `Gone` if the VCPU was deleted.
@@ -51,7 +51,7 @@ pub fn spawn_on<B: Body>(
 
 /// A thread's work on something that lives as long as the process.
 pub trait Task: Sync + 'static {
-    /// The thread's work; what it returns is its exit code.
+    /// Does the thread's work; what it returns is the thread's exit code.
     fn run(&'static self) -> u64;
 }
 
@@ -102,7 +102,7 @@ impl JoinHandle {
         self.join_then(deadline, Hint::NONE)
     }
 
-    /// As [`JoinHandle::join`]; `hint` is locked next.
+    /// Does what [`JoinHandle::join`] does. The thread locks `hint` next.
     ///
     /// # Errors
     /// As for [`JoinHandle::join`].
@@ -144,13 +144,13 @@ pub fn yield_now() {
 #[derive(Debug)]
 pub struct Jobs(());
 
-/// Become a periodic task: returns at `first`, the release of the first job.
+/// Makes the thread a periodic task. Returns at `first`, the release of the first job.
 #[must_use]
 pub fn periodic(first: Nanos, period: Nanos, deadline: Nanos) -> Jobs {
     periodic_then(first, period, deadline, Hint::NONE)
 }
 
-/// As [`periodic`]; `hint` is locked next.
+/// Does what [`periodic`] does. The thread locks `hint` next.
 #[must_use]
 pub fn periodic_then(first: Nanos, period: Nanos, deadline: Nanos, hint: Hint) -> Jobs {
     let _ = call4(CallNumber::JobsStart, first.0, period.0, deadline.0, hint.raw());
@@ -158,13 +158,13 @@ pub fn periodic_then(first: Nanos, period: Nanos, deadline: Nanos, hint: Hint) -
 }
 
 impl Jobs {
-    /// This job is done; returns at the release of the next. The number of releases that were
+    /// Ends this job, and returns at the release of the next. The number of releases that were
     /// passed over because this job was too late.
     pub fn wait(&mut self) -> u64 {
         self.wait_then(Hint::NONE)
     }
 
-    /// As [`Jobs::wait`]; `hint` is locked next.
+    /// Does what [`Jobs::wait`] does. The thread locks `hint` next.
     pub fn wait_then(&mut self, hint: Hint) -> u64 {
         call1(CallNumber::JobWait, hint.raw()).unwrap_or(0)
     }

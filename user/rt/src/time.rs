@@ -20,7 +20,7 @@ pub fn sleep_until(time: Nanos) {
     sleep_until_then(time, Hint::NONE);
 }
 
-/// As [`sleep_until`]; `hint` is locked next.
+/// Does what [`sleep_until`] does. The thread locks `hint` next.
 pub fn sleep_until_then(time: Nanos, hint: Hint) {
     let _ = call2(CallNumber::SleepUntil, time.0, hint.raw());
 }
@@ -30,7 +30,7 @@ pub fn sleep(span: Nanos) {
     sleep_then(span, Hint::NONE);
 }
 
-/// As [`sleep`]; `hint` is locked next.
+/// Does what [`sleep`] does. The thread locks `hint` next.
 pub fn sleep_then(span: Nanos, hint: Hint) {
     sleep_until_then(now() + span, hint);
 }

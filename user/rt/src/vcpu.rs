@@ -30,7 +30,7 @@ impl Vcpu {
         call5(CallNumber::VcpuCreate, key, budget.0, period.0, REPLENISHMENTS, background).map(Vcpu)
     }
 
-    /// Another budget and period from now on.
+    /// Gives the VCPU another budget and period from now on.
     ///
     /// # Errors
     /// `Overload` if the core cannot keep that promise: then nothing has changed.

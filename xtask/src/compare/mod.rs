@@ -193,7 +193,7 @@ impl Task {
     }
 }
 
-/// The entries up to an instant, as they were decided.
+/// Returns the entries up to an instant, as they were decided.
 fn around(entries: &[Entry], at: u64) -> String {
     const SHOWN: usize = 12;
     let end = entries.iter().rposition(|entry| entry.now != 0 && entry.now <= at).unwrap_or(0);

@@ -46,7 +46,7 @@ impl Course {
         Course(marks)
     }
 
-    /// The marks since the machine was idle at an instant.
+    /// Returns the marks since the machine was idle at an instant.
     fn since(&self, instant: u64) -> &[Mark] {
         let idle =
             |mark: &Mark| matches!(mark, Mark::Idle(from, to) if (from..=to).contains(&&instant));
@@ -67,7 +67,7 @@ impl Course {
     }
 }
 
-/// The last instant up to `until` at which both machines were idle.
+/// Returns the last instant up to `until` at which both machines were idle.
 fn common_idle(courses: [&Course; 2], until: u64) -> u64 {
     let [one, other] = courses;
     let overlap = |(from, to): (u64, u64)| {

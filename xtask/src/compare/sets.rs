@@ -6,8 +6,8 @@ use std::fmt::Write;
 /// Periods in microseconds; their least common multiple is short.
 const PERIODS: [u64; 8] = [2_000, 4_000, 5_000, 8_000, 10_000, 20_000, 25_000, 40_000];
 
-/// The description of set number `number` of a campaign: 2 to 8 tasks, half of the sets on VCPUs,
-/// and in half of the sets half of the tasks with a part under one mutex.
+/// Returns the description of set number `number` of a campaign: 2 to 8 tasks, half of the sets on
+/// VCPUs, and in half of the sets half of the tasks with a part under one mutex.
 pub fn description(random: &mut Random, number: u64) -> String {
     let count = 2 + random.below(7);
     let on_vcpus = random.one_in(2);

@@ -160,7 +160,8 @@ impl Debugged {
         Ok(file)
     }
 
-    /// The emulator's command line for a shell, stopped and listening on its standard input.
+    /// Returns the emulator's command line for a shell, stopped and listening on its standard
+    /// input.
     fn emulator(&self) -> Result<String, Failure> {
         let command = self.session.boot().command(&self.folder, &format!("file:{CONSOLE}"))?;
         let words = std::iter::once(command.get_program()).chain(command.get_args());
@@ -169,7 +170,7 @@ impl Debugged {
         Ok(format!("cd {folder} && exec {} -S -gdb stdio", words.join(" ")))
     }
 
-    /// The file of each process's program.
+    /// Returns the file of each process's program.
     fn program_files(&self) -> Result<Vec<(u16, &Path)>, Failure> {
         let processes = (0..).zip(&self.session.system.processes);
         let files = processes.map(|(index, process)| {
@@ -194,7 +195,7 @@ impl Debugged {
     }
 }
 
-/// A word for the shell.
+/// Returns a word for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }

@@ -32,7 +32,7 @@ struct Scratch {
     target: PathBuf,
 }
 
-/// All planted bugs, or those with these names.
+/// Tests all planted bugs, or those with these names.
 ///
 /// # Errors
 /// If the copy cannot be made or built, or a patch does not apply.

@@ -19,7 +19,7 @@ const fn on(
     QemuTest { hardware, horizon_ns: HORIZON_NS, ..QemuTest::new(name, ENGINE, check) }
 }
 
-/// A PC that is this machine.
+/// Returns a PC that is this machine.
 const fn machine(machine: &'static str) -> Hardware {
     Hardware { machine, ..Hardware::USUAL }
 }

@@ -94,7 +94,7 @@ fn both(boots: &[Observed]) -> Result<(), String> {
     Ok(())
 }
 
-/// The numbers of a line; words count as 0.
+/// Returns the numbers of a line; words count as 0.
 fn numbers(line: &str) -> Vec<u64> {
     line.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect()
 }

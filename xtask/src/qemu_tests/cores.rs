@@ -105,7 +105,7 @@ fn undisturbed(stage: &Stage<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The numbers of the logger's last line: rings, job, broken messages, longest age in ns.
+/// Returns the numbers of the logger's last line: rings, job, broken messages, longest age in ns.
 fn heard_by_logger(cores: &[Core]) -> Result<[u64; 4], String> {
     let last = cores[1].2.iter().rev().find_map(|line| line.strip_prefix("CORES "));
     let numbers = last.ok_or_else(|| format!("the logger said {:?}", cores[1].2))?;

@@ -32,7 +32,7 @@ const EXPECTED: [Result<u64, Absence>; 9] = [
     Err(Absence::NoRegisters),
 ];
 
-/// A function of a device on the first bus.
+/// Returns a function of a device on the first bus.
 const fn place(device: u64, function: u64) -> u64 {
     device << 3 | function
 }

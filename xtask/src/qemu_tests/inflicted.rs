@@ -48,7 +48,7 @@ pub const TESTS: &[QemuTest] = &[
     after("fault: reboot", SERVER, &["2500ms reboot 100ms"], rebooted),
 ];
 
-/// The one boot, in which the one fault came when it should.
+/// Returns the one boot, in which the one fault came when it should.
 fn one(boots: &[Observed]) -> Result<&Observed, String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     let injected: Vec<_> = boot.run.outcome.lives().flat_map(|life| &life.injected).collect();

@@ -167,7 +167,7 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
     )
 }
 
-/// The tests by topic.
+/// Returns the tests by topic.
 fn topics() -> [&'static [QemuTest]; 18] {
     [
         alarms::TESTS,

@@ -118,14 +118,14 @@ impl Observed {
         }
     }
 
-    /// The row of a process in the final table.
+    /// Returns the row of a process in the final table.
     pub fn process(&self, name: &str) -> Result<&ProcessRow, String> {
         let mut rows = self.run.outcome.processes.iter();
         let found = rows.find(|row| self.names.process(row.process) == name);
         found.ok_or_else(|| format!("the final table has no process {name}"))
     }
 
-    /// The row of a thread in the final table.
+    /// Returns the row of a thread in the final table.
     pub fn thread(&self, process: &str, name: &str) -> Result<&ThreadRow, String> {
         let mut rows = self.run.outcome.threads.iter();
         let found = rows.find(|row| {
@@ -134,13 +134,13 @@ impl Observed {
         found.ok_or_else(|| format!("the final table has no thread {name} of {process}"))
     }
 
-    /// The faults that ended a process, in order.
+    /// Returns the faults that ended a process, in order.
     pub fn faults(&self, process: &str) -> Vec<&FaultEvent> {
         let all = self.run.outcome.faults.iter();
         all.filter(|fault| self.names.process(fault.process) == process).collect()
     }
 
-    /// The causes of the faults that ended a process, in order.
+    /// Returns the causes of the faults that ended a process, in order.
     pub fn causes(&self, process: &str) -> Vec<Option<FaultCause>> {
         let faults = self.faults(process).into_iter();
         faults.map(|fault| FaultCause::decode(u8::try_from(fault.cause).ok()?)).collect()
@@ -195,12 +195,12 @@ impl Observed {
         Ok(())
     }
 
-    /// The final table, as a person sees it.
+    /// Returns the final table, as a person sees it.
     pub fn table(&self) -> String {
         self.run.outcome.render(&self.names)
     }
 
-    /// The flight record, which must be whole and as long as the kernel says.
+    /// Returns the flight record, which must be whole and as long as the kernel says.
     pub fn flight(&self) -> Result<Vec<Entry>, String> {
         let bytes = self.run.flight.as_ref().ok_or("the test did not ask for a flight record")?;
         let entries = flight::entries(bytes).map_err(|damage| damage.to_string())?;

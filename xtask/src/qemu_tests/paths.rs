@@ -5,7 +5,7 @@ use diapason_costs::targets::PATH_INSTRUCTIONS_MAX;
 
 type Check = fn(&[Observed]) -> Result<(), String>;
 
-/// The longest path of a system whose lists are long, but passed in stages or in few steps.
+/// Returns the test of a system whose lists are long, but passed in stages or in few steps.
 const fn bounded(name: &'static str, system: &'static str, check: Check) -> QemuTest {
     QemuTest { watch: true, ..QemuTest::new(name, system, check) }
 }

@@ -128,7 +128,7 @@ fn told(boots: &[Observed]) -> Result<(), String> {
     }
 }
 
-/// The number in this place of the last line that begins so.
+/// Returns the number in this place of the last line that begins so.
 fn last(boot: &Observed, process: &str, begins: &str, place: usize) -> Result<u64, String> {
     let log = boot.log(process);
     let line = log.iter().rev().find(|line| line.starts_with(begins));

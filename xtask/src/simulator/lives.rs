@@ -75,7 +75,7 @@ fn sent(session: &Session) -> Result<(), String> {
     if agreed { Ok(()) } else { Err(String::from("no writer measured the longest life")) }
 }
 
-/// The run with messages followed, and the same without.
+/// Returns the run with messages followed, and the same without.
 fn followed(session: &Session, faults: &[Fault], choice: Choice) -> Result<Simulated, String> {
     let how = Options::default();
     let simulation = || Simulation::new(session, &how).with_faults(faults);
@@ -141,7 +141,7 @@ fn as_measured(session: &Session, followed: &Simulated, pipe: usize) -> Result<(
     Ok(())
 }
 
-/// The longest of a pipe, by its reader or writer.
+/// Returns the longest of a pipe, by its reader or writer.
 fn measured(session: &Session, followed: &Simulated, pipe: usize) -> Result<Nanos, String> {
     let promises = session.promises();
     let row = promises.get(pipe).and_then(|promise| promise.row(&followed.run.outcome));

@@ -75,7 +75,7 @@ pub fn page(
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-/// The README and the pages of `docs`.
+/// Returns the README and the pages of `docs`.
 fn documents(root: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(root.join("docs")).map_err(|error| error.to_string())?;
     let mut all: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -124,15 +124,15 @@ fn compared(sample: &[&str], said: &[&str]) -> Result<(), String> {
     if whole { Ok(()) } else { Err("more is said after the end of the sample".into()) }
 }
 
-/// The sample with the numbers that were said.
+/// Returns the sample with the numbers that were said.
 fn renewed(sample: &[&str], said: &[&str]) -> Result<Vec<String>, String> {
     let places = matched(sample, said, |line, said| shape(line) == shape(said))?;
     let now = sample.iter().zip(places);
     Ok(now.map(|(line, end)| if *line == GAP { GAP } else { said[end - 1] }.to_owned()).collect())
 }
 
-/// The end of each line of the sample in what was said. A line after a gap is the next that is
-/// alike, any other the next.
+/// Returns the end of each line of the sample in what was said. A line after a gap is the next that
+/// is alike, any other the next.
 fn matched(
     sample: &[&str],
     said: &[&str],
@@ -153,14 +153,15 @@ fn matched(
     Ok(ends)
 }
 
-/// A line without the digits of hashes.
+/// Returns a line without the digits of hashes.
 fn hidden(line: &str) -> String {
     let is_hash = |word: &&str| word.len() == HASH && word.bytes().all(|b| b.is_ascii_hexdigit());
     let words = line.split(' ').map(|word| if is_hash(&word) { "hash" } else { word });
     words.collect::<Vec<&str>>().join(" ")
 }
 
-/// A line without its numbers, their units, and its spaces and rules, which are as wide as numbers.
+/// Returns a line without its numbers, their units, and its spaces and rules, which are as wide as
+/// numbers.
 fn shape(line: &str) -> String {
     let line = hidden(line);
     let words = line.split_whitespace().map(|word| {

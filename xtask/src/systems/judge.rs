@@ -186,7 +186,7 @@ fn one_core(session: &Session, conditions: &Conditions) -> Judged {
     Judged::Ran(violations, shares)
 }
 
-/// The drift of the interface's clock, as the command line says it.
+/// Returns the drift of the interface's clock, as the command line says it.
 fn drift(drawn: &Drawn) -> Option<String> {
     let what = if drawn.drift_ppm < 0 { "slow-clock" } else { "fast-clock" };
     let ppm = drawn.drift_ppm.unsigned_abs();

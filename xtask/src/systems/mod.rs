@@ -222,14 +222,14 @@ impl Campaign {
     }
 }
 
-/// The first sentence of a refusal, without its names and numbers.
+/// Returns the first sentence of a refusal, without its names and numbers.
 fn kind_of(why: &str) -> String {
     let first = why.lines().next().unwrap_or_default();
     let known = |word: &&str| !word.starts_with('`') && !word.contains(|c: char| c.is_numeric());
     first.split_whitespace().filter(known).take(12).collect::<Vec<&str>>().join(" ")
 }
 
-/// The value below which so many thousandths of all are.
+/// Returns the value below which so many thousandths of all are.
 fn quantile(all: &[u64], part: usize) -> u64 {
     let mut sorted = all.to_vec();
     sorted.sort_unstable();

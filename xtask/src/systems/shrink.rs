@@ -6,7 +6,7 @@ use super::drawn::{Drawn, Interface, KBITS, Perch, Queues};
 /// Most systems that are tried for one violation.
 const TRIALS: usize = 120;
 
-/// The smallest that was found for which `breaks` is true, as it is for `drawn`.
+/// Returns the smallest that was found for which `breaks` is true, as it is for `drawn`.
 pub fn shrink(drawn: &Drawn, breaks: &mut dyn FnMut(&Drawn) -> bool) -> Drawn {
     let (mut smallest, mut trials) = (drawn.clone(), 0);
     loop {
@@ -30,7 +30,7 @@ pub fn shrink(drawn: &Drawn, breaks: &mut dyn FnMut(&Drawn) -> bool) -> Drawn {
 
 type Smaller = Box<dyn Fn(&Drawn) -> Option<Drawn>>;
 
-/// Every way to make it smaller, the largest steps first.
+/// Returns every way to make it smaller, the largest steps first.
 fn candidates(drawn: &Drawn) -> Vec<Smaller> {
     let mut all: Vec<Smaller> = Vec::new();
     let mut simple = |change: fn(&mut Drawn)| {

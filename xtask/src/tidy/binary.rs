@@ -105,7 +105,7 @@ fn dear_instructions(disassembly: &str) -> Vec<String> {
     found
 }
 
-/// The name of the dear instruction in a line of a disassembly, if it is one.
+/// Returns the name of the dear instruction in a line of a disassembly, if it is one.
 fn dear(line: &str) -> Option<&str> {
     const DEAR: [&str; 10] = [
         "fxsave", "fxrstor", "xsave", "xrstor", "fninit", "fnclex", "rdtsc", "rdmsr", "wrmsr",
@@ -151,14 +151,14 @@ fn is_compiled(function: &str) -> bool {
     function.starts_with("_R") || function.starts_with("on_") || function == "any_call"
 }
 
-/// The first vector or x87 register of an instruction that is not [`OWN_VECTORS`].
+/// Returns the first vector or x87 register of an instruction that is not [`OWN_VECTORS`].
 fn foreign_vector<'a>(instruction: Instruction<'a>) -> Option<&'a str> {
     let parts = instruction.operands.split(|c: char| !c.is_ascii_alphanumeric());
     let vector = |part: &&str| ["xmm", "ymm", "zmm", "mm", "st"].contains(&letters(part));
     parts.filter(vector).find(|part| !OWN_VECTORS.contains(part))
 }
 
-/// The part of a register's name before its number.
+/// Returns the part of a register's name before its number.
 fn letters(register: &str) -> &str {
     register.trim_end_matches(|c: char| c.is_ascii_digit())
 }

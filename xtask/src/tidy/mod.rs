@@ -57,7 +57,7 @@ pub fn command(workspace: &Workspace, bless: bool) -> Result<u8, Failure> {
     }
 }
 
-/// Every rule on every source; the problems, one per line.
+/// Applies every rule to every source, and returns the problems, one per line.
 pub fn check(workspace: &Workspace) -> Result<(), String> {
     let tree = Tree::read(workspace.root()).map_err(|error| error.to_string())?;
     let ratchets = Ratchets::read(workspace.root())?;

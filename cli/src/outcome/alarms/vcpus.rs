@@ -1,6 +1,6 @@
 //! A VCPU's budget, list and grants beside what the analysis assumes of them.
 
-use super::super::{Alarm, Terms, VcpuRow};
+use super::super::{Alarm, VcpuRow, VcpuTerms};
 use super::Assumptions;
 use crate::duration::human;
 use diapason_analysis::server::IoVcpu;
@@ -76,8 +76,8 @@ impl Check<'_> {
         Alarm::above("wake-ups", &self.name, [wakes, assumed], text)
     }
 
-    /// Most wake-ups of an I/O VCPU in a period. Each may wait for the kernel.
-    fn wakes(&self, io: &IoVcpu, terms: &Terms) -> u64 {
+    /// Returns the most wake-ups of an I/O VCPU in a period. Each may wait for the kernel.
+    fn wakes(&self, io: &IoVcpu, terms: &VcpuTerms) -> u64 {
         let window = terms.period_max_ns.saturating_add(self.assumptions.of.late.0);
         io.wakeups(diapason_abi::Nanos(window))
     }

@@ -1,6 +1,6 @@
 //! Tests of alarms about pipes, on reports that were written by hand.
 
-use super::super::End;
+use super::super::RunEnd;
 use super::*;
 
 fn promise(way: Way) -> PipePromise {
@@ -22,12 +22,12 @@ fn promise(way: Way) -> PipePromise {
     }
 }
 
-fn ended(seconds: u64) -> Option<End> {
+fn ended(seconds: u64) -> Option<RunEnd> {
     let time_ns = Nanos::from_secs(seconds).0;
-    Some(End { time_ns, ..End::default() })
+    Some(RunEnd { time_ns, ..RunEnd::default() })
 }
 
-/// The run of so many seconds in which a reader said this.
+/// Returns the run of so many seconds in which a reader said this.
 fn said(seconds: u64, reports: impl Iterator<Item = PipeReport>) -> Outcome {
     let mut outcome = Outcome { end: ended(seconds), ..Outcome::default() };
     for (second, report) in (1..).zip(reports) {

@@ -1,7 +1,6 @@
 //! Cameras: whether all of their frames came.
 
-use super::super::coverage::{Coverage, Watched};
-use super::super::unmeasured::found;
+use super::super::coverage::{Coverage, Watched, found};
 use super::super::{Alarm, Outcome, entry};
 use super::devices::{drives, is_camera};
 use crate::duration::human;

@@ -16,7 +16,7 @@ pub(super) use links::note as note_link;
 pub use links::{LinkPromise, LinkRow};
 pub use network::NetworkRow;
 
-use super::unmeasured::patience;
+use super::coverage::patience;
 use super::{Alarm, Outcome};
 use crate::names::Names;
 use diapason_system::System;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::console::Line;
-use crate::outcome::{Assumptions, End, sample};
+use crate::outcome::{Assumptions, RunEnd, sample};
 use crate::plan::Plan;
 use crate::plan::start::found_within;
 use diapason_abi::Nanos;
@@ -76,7 +76,7 @@ struct Ran {
 impl Ran {
     fn new(time_ns: u64) -> Ran {
         let system = diapason_system::parse("s", TEXT).unwrap_or_else(|wrong| panic!("{wrong}"));
-        let end = End { time_ns, ..End::default() };
+        let end = RunEnd { time_ns, ..RunEnd::default() };
         let (promised, names) = (UsbPromises::of(&system), Names::of(&system));
         Ran { promised, names, outcome: Outcome { end: Some(end), ..Outcome::default() } }
     }

@@ -65,7 +65,7 @@ fn head(instance: &UsbBus, system: &System) -> String {
     text
 }
 
-/// The kinds of packets on it, each once; the directions differ only below 480 Mbit/s.
+/// Returns the kinds of packets on it, each once; the directions differ only below 480 Mbit/s.
 fn packets(instance: &UsbBus) -> Vec<(Transfer, Direction, u32)> {
     let periodic = instance.periodic.iter().map(|e| (e.transfer, e.direction, e.packet));
     let asyncs = instance.asyncs.iter().map(|e| (e.transfer, e.direction, e.packet));
@@ -124,7 +124,7 @@ fn of_million(ppm: u64) -> TableCell {
     cell(share(ppm), ppm)
 }
 
-/// Its part of the bus, at the period it asks for.
+/// Returns its part of the bus, at the period it asks for.
 fn ppm(instance: &UsbBus, endpoint: &Periodic) -> u64 {
     let time = instance.bus.speed.slot().0 * u64::from(endpoint.period);
     endpoint.cost(&instance.bus).0 * 1_000_000 / time
@@ -186,7 +186,7 @@ fn rows(plan: &Plan) -> Vec<(Vec<usize>, Vec<EndpointId>)> {
     rows
 }
 
-/// The readings of t_A, each by its name.
+/// Returns the readings of t_A, each by its name.
 fn left(instance: &UsbBus, bused: &Bused) -> String {
     if instance.asyncs.is_empty() {
         return String::new();

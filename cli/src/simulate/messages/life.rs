@@ -160,7 +160,7 @@ impl Life {
         u128::from(self.latency().0) * most(had) > u128::from(took.0) * most(self.bound)
     }
 
-    /// From its beginning to its end.
+    /// Returns the time from its beginning to its end.
     #[must_use]
     pub fn latency(&self) -> Nanos {
         self.to - self.from
@@ -173,7 +173,7 @@ impl Life {
         of_it.fold(Nanos::ZERO, |sum, item| sum + (item.to - item.from))
     }
 
-    /// From its beginning until it had left a stage and those before it.
+    /// Returns the time from its beginning until it had left a stage and those before it.
     #[must_use]
     pub fn by_end_of(&self, stage: What) -> Nanos {
         let place = |what| What::ALL.iter().position(|of| *of == what);

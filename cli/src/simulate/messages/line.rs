@@ -82,7 +82,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A pipe from or to a device that is a model, and can be looked at.
+    /// Returns a pipe from or to a device that is a model, and can be looked at.
     pub fn new(around: &Around<'_>, index: usize) -> Option<Line> {
         let Around { plan, sights, faults } = *around;
         let system = plan.system();
@@ -307,8 +307,8 @@ impl Line {
     }
 }
 
-/// The acknowledgement of the message with this number, which was known to be through by `known`.
-/// A message that was given up has none, and that of a later one has its number.
+/// Returns the acknowledgement of the message with this number, which was known to be through by
+/// `known`. A message that was given up has none, and that of a later one has its number.
 fn acknowledgement(all: &mut VecDeque<Carried>, number: u16, known: Nanos) -> Option<Carried> {
     let is_it = |back: &Carried| match back.what {
         Content::Command(command) => command.transaction == number && back.over <= known,
@@ -333,7 +333,7 @@ impl Carried {
     }
 }
 
-/// The first that is it; those before it are lost.
+/// Returns the first that is it; those before it are lost.
 fn found<T>(all: &mut VecDeque<T>, is_it: impl Fn(&T) -> bool) -> Option<T> {
     let place = all.iter().position(is_it)?;
     all.drain(..=place).next_back()
@@ -343,7 +343,7 @@ fn record(memory: &[u8], place: usize, length: usize) -> Option<&[u8]> {
     memory.get(RECORDS + place * length..)?.get(..length)
 }
 
-/// The frame of a record from a device.
+/// Returns the frame of a record from a device.
 fn arrival(memory: &[u8], place: usize) -> Option<Frame> {
     let record = record(memory, place, size_of::<Arrival>())?;
     let arrival = Arrival {
@@ -360,7 +360,7 @@ fn arrival(memory: &[u8], place: usize) -> Option<Frame> {
     arrival.frame()
 }
 
-/// The packet of a record from a source.
+/// Returns the packet of a record from a source.
 fn packet(memory: &[u8], place: usize) -> Option<Followed> {
     let record = record(memory, place, size_of::<Packet>())?;
     let length = u32::from_le_bytes(*record.get(offset_of!(Packet, length)..)?.first_chunk()?);
@@ -369,7 +369,7 @@ fn packet(memory: &[u8], place: usize) -> Option<Followed> {
     Some(Followed::Packet { made, length, digest: digest(data) })
 }
 
-/// The frame of a record to a device.
+/// Returns the frame of a record to a device.
 fn departure(memory: &[u8], place: usize) -> Option<Frame> {
     let record = record(memory, place, size_of::<Departure>())?;
     let departure = Departure {

@@ -89,7 +89,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Those of a system's pipes; `choice` is what will be asked for.
+    /// Returns the messages of a system's pipes; `choice` is what will be asked for.
     #[must_use]
     pub fn new(around: &Around<'_>, choice: Option<Choice>) -> Messages {
         let Around { plan, sights, .. } = *around;

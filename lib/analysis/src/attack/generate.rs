@@ -12,8 +12,8 @@ use diapason_vcpu::sim::{Arrival, Happening, Random};
 /// How long each world lasts, in ticks: many times the longest period.
 pub const HORIZON: Nanos = Nanos(260);
 
-/// The next system that is admitted, and what it is believed to be (`forget` says; the test and the
-/// bounds see only that). Half of them have one budget as large as the test allows.
+/// Returns the next system that is admitted, and what it is believed to be (`forget` says; the test
+/// and the bounds see only that). Half of them have one budget as large as the test allows.
 pub fn admitted(
     campaign: &Campaign,
     random: &mut Random,

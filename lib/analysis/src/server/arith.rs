@@ -16,7 +16,7 @@ impl Utilization {
         if ppm == 0 || ppm as u64 > MILLION { None } else { Some(Utilization(ppm)) }
     }
 
-    /// In parts per million.
+    /// Returns the share in parts per million.
     #[must_use]
     pub const fn ppm(self) -> u32 {
         self.0
@@ -48,12 +48,12 @@ impl Utilization {
         MILLION.is_multiple_of(self.0 as u64)
     }
 
-    /// In the fixed point of [`ONE`], rounded up.
+    /// Returns the share in the fixed point of [`ONE`], rounded up.
     pub(super) fn rate_up(self) -> u64 {
         rate_up(u64::from(self.0), MILLION)
     }
 
-    /// In the fixed point of [`ONE`], rounded down.
+    /// Returns the share in the fixed point of [`ONE`], rounded down.
     pub(super) fn rate_down(self) -> u64 {
         rate_down(u64::from(self.0), MILLION)
     }

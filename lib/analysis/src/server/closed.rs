@@ -22,7 +22,7 @@ impl ClosedForm {
         self.wanted <= self.bound
     }
 
-    /// Both sides in parts per million, rounded in the same directions.
+    /// Returns both sides in parts per million, rounded in the same directions.
     #[must_use]
     pub fn ppm(&self) -> (u64, u64) {
         let scaled = |value: u64| u128::from(value) * 1_000_000;
@@ -46,10 +46,10 @@ pub fn equation_one(system: &System) -> ClosedForm {
     ClosedForm { wanted, bound: fine(liu_layland(mains)) }
 }
 
-/// The closed form that a kernel asks when programs make VCPUs at run time, with its costs: that of
-/// one queue by deadline if all Main VCPUs are in one, else the wider one for queues in the order
-/// of periods. Returns the sides for the first VCPU that does not fit, or those of all. A system
-/// that makes no sense does not fit.
+/// Returns the closed form that a kernel asks when programs make VCPUs at run time, with its costs:
+/// that of one queue by deadline if all Main VCPUs are in one, else the wider one for queues in the
+/// order of periods. Returns the sides for the first VCPU that does not fit, or those of all. A
+/// system that makes no sense does not fit.
 #[must_use]
 pub fn wide(system: &System) -> ClosedForm {
     if system.check().is_err() {
@@ -63,7 +63,7 @@ pub fn wide(system: &System) -> ClosedForm {
     }
 }
 
-/// The promises of all VCPUs, or the sides of the test for the first that is refused.
+/// Returns the promises of all VCPUs, or the sides of the test for the first that is refused.
 fn promised(system: &System, test: Test) -> Result<Load, (Share, Share)> {
     // One that makes no sense may be refused for less than the bound.
     fn no<N>(refusal: Refusal<N>) -> (Share, Share) {
@@ -84,7 +84,7 @@ fn promised(system: &System, test: Test) -> Result<Load, (Share, Share)> {
     Ok(load)
 }
 
-/// The kernel's own time.
+/// Returns the kernel's own time.
 fn overheads(system: &System) -> Overheads {
     let (section, overrun) = (system.kernel_section, system.overrun);
     let own = Overheads { section, overrun, ..Overheads::NONE };
@@ -94,12 +94,12 @@ fn overheads(system: &System) -> Overheads {
     sources.chain(ios).fold(own, |sum, (cost, gap)| sum.with_top_half(cost, gap))
 }
 
-/// The sides of a test in parts of [`ONE`].
+/// Returns the sides of a test in parts of [`ONE`].
 fn sides((wanted, bound): (Share, Share)) -> ClosedForm {
     ClosedForm { wanted: fine(wanted), bound: fine(bound) }
 }
 
-/// A share in parts of [`ONE`], which are finer.
+/// Returns a share in parts of [`ONE`], which are finer.
 fn fine(share: Share) -> u64 {
     share.0.saturating_mul(ONE / Share::ONE.0)
 }

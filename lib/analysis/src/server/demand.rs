@@ -79,8 +79,8 @@ impl Members {
         Members { above, mains, ios }
     }
 
-    /// The most that must be done inside a window of length `window`: everything from above, and
-    /// of this queue what is released and due in it.
+    /// Returns the most that must be done inside a window of length `window`: everything from
+    /// above, and of this queue what is released and due in it.
     fn demand(&self, window: u64) -> u64 {
         let mut sum = self.above.demand_at(window);
         for (cost, period) in &self.mains {
@@ -115,10 +115,10 @@ impl Members {
     }
 }
 
-/// Most that a member of a DP queue runs once in a window for a deadline after it: a kernel section
-/// that begins with the last of one replenishment ends with the next, which is due later. (In the
-/// FP queue both have the same priority.) An overrun is the same with budget that is not eligible
-/// yet.
+/// Returns the most that a member of a DP queue runs once in a window for a deadline after it: a
+/// kernel section that begins with the last of one replenishment ends with the next, which is due
+/// later. (In the FP queue both have the same priority.) An overrun is the same with budget that is
+/// not eligible yet.
 fn spill(system: &System) -> u64 {
     system.overrun.max(system.kernel_section).0
 }

@@ -71,8 +71,8 @@ pub fn smallest_period(system: &System, vcpu: usize) -> Option<Nanos> {
     Some(Nanos(fits))
 }
 
-/// The breakdown factor in per mille: every budget may become this much, and no more, and the
-/// system still holds. `None` if it does not hold even with budgets of a nanosecond.
+/// Returns the breakdown factor in per mille: every budget may become this much, and no more, and
+/// the system still holds. `None` if it does not hold even with budgets of a nanosecond.
 #[must_use]
 pub fn breakdown(system: &System) -> Option<u64> {
     let mut trial = system.clone();
@@ -96,8 +96,8 @@ pub fn breakdown(system: &System) -> Option<u64> {
     Some(greatest(0, most, with))
 }
 
-/// The greatest value in `fits..=most` for which `with` is true, if it is true for `fits`, and
-/// false for all above one for which it is.
+/// Returns the greatest value in `fits..=most` for which `with` is true, if it is true for `fits`,
+/// and false for all above one for which it is.
 fn greatest(mut fits: u64, most: u64, mut with: impl FnMut(u64) -> bool) -> u64 {
     if fits >= most || with(most) {
         return most.max(fits);

@@ -75,9 +75,9 @@ impl Sharing {
         Ok(Sharing { system, sections, order })
     }
 
-    /// The extra demand of one job of `vcpu`: what its budget must hold beyond its own work, so
-    /// that u(d) is the number of jobs in d times the sum of both. `budgets` says of each VCPU
-    /// whether its budget lasts. The job takes no longer than `window`, which bounds how often
+    /// Returns the extra demand of one job of `vcpu`: what its budget must hold beyond its own
+    /// work, so that u(d) is the number of jobs in d times the sum of both. `budgets` says of each
+    /// VCPU whether its budget lasts. The job takes no longer than `window`, which bounds how often
     /// others come back while it waits, where they can.
     #[must_use]
     pub fn extra(&self, vcpu: usize, budgets: &dyn Fn(usize) -> Budgets, window: Nanos) -> Nanos {
@@ -216,7 +216,8 @@ impl<'a> Help<'a> {
         above.saturating_add(longest)
     }
 
-    /// By section: what finishing it may cost the helper, with all those it waits for inside.
+    /// Returns for each section what finishing it may cost the helper, with all those it waits for
+    /// inside.
     fn chains(&self, order: &[usize]) -> Vec<u64> {
         let mut chains = vec![0u64; self.sections.len()];
         for at in order {

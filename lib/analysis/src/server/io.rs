@@ -200,8 +200,9 @@ impl SharedIo {
         IoSupply::at_level(system, io, vcpu).map(SharedIo)
     }
 
-    /// From the start of a backlog of work for this beneficiary or a more urgent one until `total`
-    /// of such work is done, if meanwhile `raises` arrivals are more urgent than this beneficiary.
+    /// Returns the time from the start of a backlog of work for this beneficiary or a more urgent
+    /// one until `total` of such work is done, if meanwhile `raises` arrivals are more urgent than
+    /// this beneficiary.
     #[must_use]
     pub fn delay(&self, total: Nanos, raises: u64) -> Nanos {
         let raised = self.0.response(self.0.budget()).0.saturating_mul(raises);

@@ -74,7 +74,7 @@ impl Grants {
 }
 
 impl Interference {
-    /// Nothing above but a kernel section of at most `blocking`.
+    /// Returns the interference of a kernel section of at most `blocking`, and of nothing else.
     #[must_use]
     pub fn new(blocking: Nanos) -> Interference {
         Interference { blocking: blocking.0, ..Interference::default() }

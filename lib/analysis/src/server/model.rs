@@ -139,13 +139,13 @@ impl MainVcpu {
 }
 
 impl IoVcpu {
-    /// Without a cap, and waking up as often as it likes.
+    /// Returns an I/O VCPU without a cap, which wakes up as often as it likes.
     #[must_use]
     pub fn new(share: Utilization, serves: Vec<usize>) -> IoVcpu {
         IoVcpu { share, cap: Nanos::FOREVER, serves, wake_gap: Nanos(1), wakes: 1 }
     }
 
-    /// Most wake-ups in a window.
+    /// Returns the most wake-ups in a window.
     #[must_use]
     pub fn wakeups(&self, window: Nanos) -> u64 {
         window.0.div_ceil(self.wake_gap.0.max(1)).saturating_mul(self.wakes.into())
@@ -231,8 +231,8 @@ impl System {
         main.budget.0.saturating_add(switches)
     }
 
-    /// The order in which VCPUs take precedence: DP queues, then the FP queue by period. Inside a
-    /// DP queue it means nothing but "shortest period first".
+    /// Returns the order in which VCPUs take precedence: DP queues, then the FP queue by period.
+    /// Inside a DP queue it means nothing but "shortest period first".
     #[must_use]
     pub fn precedence(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.mains.len()).collect();

@@ -14,7 +14,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Most arrivals in a closed window of length `window`: ⌊(window + J) / p⌋ + 1.
+    /// Returns the most arrivals in a closed window of length `window`: ⌊(window + J) / p⌋ + 1.
     #[must_use]
     pub fn events(&self, window: Nanos) -> u64 {
         let wide = u128::from(window.0) + u128::from(self.jitter.0);

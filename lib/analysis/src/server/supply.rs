@@ -29,7 +29,7 @@ pub trait Server {
     fn scattered(&self, work: Nanos) -> Nanos {
         self.response(work)
     }
-    /// Most wake-ups in a period for which the server never merges replenishments.
+    /// Returns the most wake-ups in a period for which the server never merges replenishments.
     fn wakeups(&self) -> u64;
 
     /// D_sync: work on a server that nothing else has drained; with a fresh budget at the start.
@@ -93,8 +93,8 @@ pub trait Server {
         keeps_apart(self, &coming)
     }
 
-    /// The longest delay of a stream that has the server for itself, from the moment its work may
-    /// begin. `None`: it asks for more than the server gives.
+    /// Returns the longest delay of a stream that has the server for itself, from the moment its
+    /// work may begin. `None`: it asks for more than the server gives.
     fn delay(&self, stream: &Stream) -> Option<Nanos>
     where
         Self: Service + Sized,

@@ -89,8 +89,8 @@ pub fn response_times(tasks: &[Task], order: Order, blocking: Nanos) -> Result<V
     Ok(responses)
 }
 
-/// The longest of the responses of all jobs in the busy period: with a deadline longer than the
-/// period, the first need not be the worst.
+/// Returns the longest of the responses of all jobs in the busy period: with a deadline longer than
+/// the period, the first need not be the worst.
 fn response(above: &Interference, task: &Task) -> Result<Nanos, Late> {
     let (cost, period) = (task.cost.0, task.period.0);
     let (mut longest, mut end) = (0, 0);

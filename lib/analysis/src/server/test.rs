@@ -57,8 +57,8 @@ pub(super) fn test(
     })
 }
 
-/// The member of a DP queue that a failure is shown at: the last with a deadline in the window, or
-/// the first that is too much in the long run.
+/// Returns the member of a DP queue that a failure is shown at: the last with a deadline in the
+/// window, or the first that is too much in the long run.
 fn blamed(system: &System, members: &[usize], full: Overfull) -> (usize, Failure) {
     let last = members.last().copied().unwrap_or_default();
     match full {

@@ -43,7 +43,8 @@ impl Set {
         Set { bus, periodic, asyncs }
     }
 
-    /// All periodic endpoints critical, at their own periods: a set is accepted whole or not.
+    /// Returns all periodic endpoints critical, at their own periods: a set is accepted whole or
+    /// not.
     #[must_use]
     pub fn all_critical(mut self) -> Set {
         for endpoint in &mut self.periodic {

@@ -40,7 +40,8 @@ pub fn four(bytes: u32, period: u32) -> [Async; 4] {
     [101, 102, 103, 104].map(|id| bulk(id, Some(Guarantee { bytes, period })))
 }
 
-/// The bus of [USB 2023] with the whole microframe for periodic endpoints: timing alone decides.
+/// Returns the bus of [USB 2023] with the whole microframe for periodic endpoints: timing alone
+/// decides.
 pub fn timing_alone() -> Bus {
     Bus { periodic_percent: 100, ..Bus::uncoded() }
 }

@@ -53,7 +53,7 @@ struct Grid {
 }
 
 impl Grid {
-    /// The instant `ahead` bits after the beginning of the next bit.
+    /// Returns the instant `ahead` bits after the beginning of the next bit.
     fn time(&self, ahead: u64) -> Nanos {
         self.anchor + self.rate.time(self.bits + ahead)
     }
@@ -111,7 +111,7 @@ impl Bus {
         }
     }
 
-    /// One more node. On a quiet bus it takes part at once, else after eleven recessive bits.
+    /// Adds one more node. On a quiet bus it takes part at once, else after eleven recessive bits.
     pub fn add_node(&mut self, setup: Setup) -> NodeId {
         let id = NodeId(self.nodes.len());
         self.land_or_walk();
@@ -146,7 +146,7 @@ impl Bus {
         self.request(now, node, frame, false)
     }
 
-    /// As [`Bus::send`], with one attempt only.
+    /// Sends like [`Bus::send`], with one attempt only.
     ///
     /// # Errors
     /// The queue is full, or the node cannot send.
@@ -343,7 +343,7 @@ impl Bus {
         }
     }
 
-    /// The bits to the last two of end of frame, if nothing can go wrong until there.
+    /// Returns the bits to the last two of end of frame, if nothing can go wrong until there.
     fn plan_leap(&self) -> Option<u64> {
         if !self.leaping || self.fault.is_some() || self.jam > 0 {
             return None;

@@ -37,7 +37,7 @@ impl Decimal {
         self.digits == 0
     }
 
-    /// From a text such as `-12`, `0.25` or `3.05E-05`; `None` if it is none, or has more than 18
+    /// Reads a text such as `-12`, `0.25` or `3.05E-05`; `None` if it is none, or has more than 18
     /// digits or 36 places.
     #[must_use]
     pub fn parse(text: &str) -> Option<Decimal> {
@@ -78,7 +78,7 @@ impl Decimal {
         }
     }
 
-    /// The digits with so many places; `None` if that needs more, or they do not fit.
+    /// Returns the digits with so many places; `None` if that needs more, or they do not fit.
     fn with_places(self, places: u8) -> Option<i128> {
         let more = places.checked_sub(self.places)?;
         self.digits.checked_mul(10i128.checked_pow(more.into())?)

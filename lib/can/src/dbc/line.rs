@@ -10,7 +10,7 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Those of a file.
+    /// Returns the lines of a file.
     pub fn of(text: &'a str) -> Lines<'a> {
         Lines { rest: text.strip_prefix('\u{feff}').unwrap_or(text), number: 1 }
     }
@@ -101,13 +101,13 @@ impl<'a> Cursor<'a> {
         taken
     }
 
-    /// A name: letters, digits and `_`.
+    /// Takes a name: letters, digits and `_`.
     pub fn name(&mut self, what: &'static str) -> Result<&'a str, DbcError> {
         let good = |c: char| c.is_alphanumeric() || c == '_';
         if self.rest.starts_with(good) { Ok(self.take(good)) } else { self.expected(what) }
     }
 
-    /// A number without sign.
+    /// Takes a number without sign.
     pub fn number<T: core::str::FromStr>(&mut self, what: &'static str) -> Result<T, DbcError> {
         let before = self.rest;
         let parsed = self.take(|c| c.is_ascii_digit()).parse();
@@ -117,12 +117,12 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// A decimal number as text.
+    /// Takes a decimal number as text.
     fn digits(&mut self) -> &'a str {
         self.take(|c| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E'))
     }
 
-    /// A decimal number that will be used.
+    /// Takes a decimal number that will be used.
     pub fn decimal(&mut self, what: &'static str) -> Result<Decimal, DbcError> {
         let before = self.rest;
         let parsed = Decimal::parse(self.digits());
@@ -145,7 +145,7 @@ impl<'a> Cursor<'a> {
         self.expected(what)
     }
 
-    /// A text in quotes, as it stands there.
+    /// Takes a text in quotes, as it stands there.
     pub fn text(&mut self, what: &'static str) -> Result<&'a str, DbcError> {
         let Some(rest) = self.rest.strip_prefix('"') else { return self.expected(what) };
         let mut escaped = false;

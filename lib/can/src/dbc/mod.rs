@@ -164,7 +164,7 @@ impl Signal {
         Some(Reading { signal: self, value, label: label.map(|(_, text)| text.as_str()) })
     }
 
-    /// The bits of a value.
+    /// Returns the bits of a value.
     fn bits_of(&self, value: Decimal) -> Result<u64, EncodeRefusal> {
         let name = || self.name.clone();
         if self.number != Number::Integer {

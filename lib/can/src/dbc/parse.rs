@@ -159,8 +159,8 @@ impl Reader {
         draft.add(signal, line.line, selected, selects)
     }
 
-    /// The signal that a line is about: message number and name. `None` if it is in no frame, or
-    /// the line is about something else.
+    /// Returns the signal that a line is about: message number and name. `None` if it is in no
+    /// frame, or the line is about something else.
     fn find(&mut self, line: &mut Cursor<'_>) -> Result<Option<(usize, usize)>, DbcError> {
         let number: u32 = line.number("the message's number")?;
         let name = line.name("the signal's name")?;

@@ -16,7 +16,7 @@ const ABOUT: [&str; 3] = ["CM_", "BA_", "BA_REL_"];
 const OF_MESSAGE: [&str; 2] = ["BO_", "SG_"];
 const OF_NODE: [&str; 2] = ["BU_BO_REL_", "BU_SG_REL_"];
 
-/// The number of a message in a file.
+/// Returns the number of a message in a file.
 #[must_use]
 pub fn number(id: Id) -> u32 {
     match id {
@@ -25,7 +25,8 @@ pub fn number(id: Id) -> u32 {
     }
 }
 
-/// The text with every message that `ids` names first under the identifier that it names second.
+/// Returns the text with every message that `ids` names first under the identifier that it names
+/// second.
 ///
 /// # Errors
 /// A text in the file that never ends.
@@ -60,7 +61,7 @@ fn with_number(line: &str, ids: &[(Id, Id)]) -> String {
     format!("{}{}{}", &line[..from], number(*new), &line[to..])
 }
 
-/// The place of a message's number in a line.
+/// Returns the place of a message's number in a line.
 fn place(line: &str) -> Option<(usize, usize)> {
     let mut words = Words { line, at: 0 };
     let keyword = words.next()?;

@@ -14,7 +14,7 @@ const LAST: Nanos = Nanos::from_millis(100);
 const STEP: u64 = 50_000;
 
 impl MtsSet {
-    /// The same messages with epochs of about this length.
+    /// Returns the same messages with epochs of about this length.
     ///
     /// # Errors
     /// Zero, or beyond an hour.
@@ -26,8 +26,9 @@ impl MtsSet {
         Ok(MtsSet { epochs: Epochs::new(epoch, reach)?, ..self.clone() })
     }
 
-    /// The rest of the deadline of the message that has the least left, in parts per million
-    /// of its deadline; less than 0 if some message is late. None without real-time messages.
+    /// Returns the rest of the deadline of the message that has the least left, in parts per
+    /// million of its deadline; less than 0 if some message is late. None without real-time
+    /// messages.
     ///
     /// # Errors
     /// A set that makes no sense.
@@ -50,8 +51,8 @@ impl MtsSet {
         Ok(least)
     }
 
-    /// The set with the epochs that leave the most to the message with the least, and what they
-    /// leave. Of equal lengths the longer wins, which costs processors less.
+    /// Returns the set with the epochs that leave the most to the message with the least, and what
+    /// they leave. Of equal lengths the longer wins, which costs processors less.
     #[must_use]
     pub fn best_epoch(&self) -> Option<(MtsSet, i64)> {
         let mut best: Option<(MtsSet, i64)> = None;

@@ -173,12 +173,12 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// The clock of a node.
+    /// Returns the clock of a node.
     fn clock(&self, node: usize, now: Nanos) -> Nanos {
         Nanos(now.0.saturating_add_signed(self.units[node].offset))
     }
 
-    /// The common time at which a node's clock says this.
+    /// Returns the common time at which a node's clock says this.
     fn common(&self, node: usize, local: Nanos) -> Nanos {
         Nanos(local.0.saturating_add_signed(-self.units[node].offset))
     }
@@ -333,7 +333,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// The message with the identifier of an epoch.
+    /// Returns the message with the identifier of an epoch.
     fn identified(&mut self, it: Waiting, epoch: Nanos) -> Waiting {
         let Some(LifeStream::High(code)) = it.which else { return it };
         let code = u16::try_from(code).unwrap_or(u16::MAX);
@@ -345,7 +345,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// The tickets of a node, the first requested first.
+    /// Returns the tickets of a node, the first requested first.
     fn tickets(&self, node: usize) -> Vec<Ticket> {
         let own = self.waiting.iter().filter(|(_, it)| it.node == node);
         own.map(|(ticket, _)| *ticket).collect()
@@ -434,7 +434,7 @@ impl<'a> Life<'a> {
         self.units[node].deaf
     }
 
-    /// The order in which messages go, the most urgent first.
+    /// Returns the order in which messages go, the most urgent first.
     fn order(&self, it: &Waiting, epoch: Nanos) -> (u8, u64, usize) {
         match it.which {
             Some(LifeStream::High(code)) => {
@@ -464,7 +464,7 @@ impl<'a> Life<'a> {
     }
 }
 
-/// The message, telling to renew or not.
+/// Returns the message, telling to renew or not.
 fn marked(it: Waiting, marked: bool) -> Waiting {
     let plain = match it.marked {
         true => read_update(&it.frame, usize::from(it.frame.code()).saturating_sub(1)).1,

@@ -101,7 +101,7 @@ fn id(raw: u16) -> StandardId {
     StandardId::new(raw).unwrap_or(StandardId::MAX)
 }
 
-/// The identifier of the low-speed message of rank `priority`.
+/// Returns the identifier of the low-speed message of rank `priority`.
 ///
 /// # Errors
 /// More than the class holds.
@@ -109,7 +109,7 @@ pub fn low_speed_id(priority: u16) -> Result<StandardId, MtsRefusal> {
     within(priority, LOW_SPEED).map(|priority| id(0x400 | priority))
 }
 
-/// The identifier of the non-real-time message `number`.
+/// Returns the identifier of the non-real-time message `number`.
 ///
 /// # Errors
 /// More than the class holds.
@@ -187,8 +187,8 @@ impl Epochs {
     }
 }
 
-/// The frame that tells all nodes to renew their identifiers (§7.3.5): its data length code is one
-/// more than that of its message. Eight bytes stay eight.
+/// Returns the frame that tells all nodes to renew their identifiers (§7.3.5): its data length code
+/// is one more than that of its message. Eight bytes stay eight.
 ///
 /// # Errors
 /// The frame carries such a code already, or is a remote frame.

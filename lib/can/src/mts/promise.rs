@@ -153,7 +153,7 @@ impl MtsSet {
         Stream { cost, frame, period: message.period, jitter: message.jitter }
     }
 
-    /// The longest frame of all: any may have begun.
+    /// Returns the longest frame of all: any may have begun.
     fn blocking(&self) -> Nanos {
         let high = self.high.iter().map(|message| message.bits);
         let low = self.low.iter().map(|message| message.bits);
@@ -259,7 +259,7 @@ fn in_window(message: &High, rank: usize, index: usize, ahead: Nanos, window: Na
     by_deadline.min(message.stream.arrivals(window))
 }
 
-/// A window at whose end everything that came in it is done.
+/// Returns a window at whose end everything that came in it is done.
 fn busy_period(all: &[High], fixed: &impl Fn(Nanos) -> Nanos) -> Option<Nanos> {
     let mut window = Nanos(1);
     loop {

@@ -27,8 +27,8 @@ pub const RENEW_FROM_BITS: u32 = INTERFRAME_BITS + 15;
 /// They have renewed all after so many: no frame that follows at once is over by then.
 pub const RENEW_UNTIL_BITS: u32 = INTERFRAME_BITS + 44;
 
-/// The longest time from the end of an epoch until the last node has renewed its identifiers, if
-/// `longest` bits are the longest frame of all, one that tells to renew included.
+/// Returns the longest time from the end of an epoch until the last node has renewed its
+/// identifiers, if `longest` bits are the longest frame of all, one that tells to renew included.
 ///
 /// The last clock to get there is `clocks` late. A frame that has just begun goes first. After it
 /// comes one that tells to renew: every node has one.
@@ -38,7 +38,8 @@ pub fn longest_renewal(rate: BitRate, longest: u32, clocks: Nanos) -> Nanos {
     clocks + rate.time(2 * frame + u64::from(RENEW_UNTIL_BITS))
 }
 
-/// The identifier of the frame with which node number `node` tells to renew if nobody else does.
+/// Returns the identifier of the frame with which node number `node` tells to renew if nobody else
+/// does.
 ///
 /// # Errors
 /// More nodes than there are such identifiers.
@@ -88,14 +89,14 @@ pub struct Renewal {
 }
 
 impl Renewal {
-    /// A node that has just been switched on. No clock is further than `clocks` from the common
-    /// time, and `longest` is [`longest_renewal`].
+    /// Returns a node that has just been switched on. No clock is further than `clocks` from the
+    /// common time, and `longest` is [`longest_renewal`].
     #[must_use]
     pub fn new(epochs: Epochs, clocks: Nanos, longest: Nanos) -> Renewal {
         Renewal { epochs, clocks, longest, state: State::Apart, missed: 0 }
     }
 
-    /// The instant from which the node's identifiers count; `None` while it may send no
+    /// Returns the instant from which the node's identifiers count; `None` while it may send no
     /// high-speed message.
     #[must_use]
     pub fn epoch(&self) -> Option<Nanos> {
@@ -112,7 +113,7 @@ impl Renewal {
         matches!(self.state, State::Ending { .. })
     }
 
-    /// How often it renewed without having heard the frame.
+    /// Returns how often it renewed without having heard the frame.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed
@@ -125,7 +126,7 @@ impl Renewal {
         self.longest + Nanos(2 * self.clocks.0)
     }
 
-    /// The next instant at which the node has to look at its clock.
+    /// Returns the next instant at which the node has to look at its clock.
     #[must_use]
     pub fn next_look(&self, now: Nanos) -> Nanos {
         let length = self.epochs.epoch();
@@ -141,7 +142,8 @@ impl Renewal {
         .max(now)
     }
 
-    /// The part of the epoch of `now` in which every node that is up counts from its beginning.
+    /// Returns the part of the epoch of `now` in which every node that is up counts from its
+    /// beginning.
     fn certain(&self, now: Nanos) -> (Nanos, Nanos) {
         let start = self.epochs.start(now);
         let apart = Nanos(2 * self.clocks.0);

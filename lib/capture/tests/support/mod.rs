@@ -37,7 +37,7 @@ pub fn entry(random: &mut Random, last: Nanos) -> LogEntry {
     LogEntry { time, channel: 1 + random.below(9) as u16, report }
 }
 
-/// A log of so many entries.
+/// Returns a log of so many entries.
 pub fn log(random: &mut Random, count: usize) -> Vec<LogEntry> {
     let mut last = Nanos::ZERO;
     let next = |_| {

@@ -43,7 +43,8 @@ where
     asked + service.lost() <= service.budget()
 }
 
-/// The longest time from a wake-up until the server blocks, if it never waits for budget then.
+/// Returns the longest time from a wake-up until the server blocks, if it never waits for budget
+/// then.
 fn busy(service: &dyn Service, work: impl Fn(Nanos) -> Nanos) -> Option<Nanos> {
     let mut busy = Nanos::ZERO;
     for _ in 0..STEPS_MAX {

@@ -61,7 +61,8 @@ pub fn chain(links: &[Link<'_>], contract: &[Bucket], varies: Nanos) -> Result<P
     Ok(Passage { sum, together, apart: last })
 }
 
-/// The longest delay of the chain as a whole; `None` if longer bursts than [`MESSAGES`] matter.
+/// Returns the longest delay of the chain as a whole; `None` if longer bursts than [`MESSAGES`]
+/// matter.
 ///
 /// G(j), how long j messages that come together take at most until the last is done, is D_sync of
 /// their work at one link, and at two the largest G₁(k) + G₂(j + 1 − k): message k is the one that
@@ -101,8 +102,8 @@ fn together(links: &[Link<'_>], merges: u64, messages: &Messages<'_>) -> Option<
     Some(longest)
 }
 
-/// As many messages as matter at a link: those of a window of whole periods in which they are
-/// served. More can be cut: as many less take so many periods less, and come so much earlier.
+/// Returns as many messages as matter at a link: those of a window of whole periods in which they
+/// are served. More can be cut: as many less take so many periods less, and come so much earlier.
 fn at_once(link: &Link<'_>, messages: &Messages<'_>) -> Option<u64> {
     let (budget, period) = (link.service.budget().0, link.service.period().0);
     (1..=MESSAGES as u64).find_map(|periods| {

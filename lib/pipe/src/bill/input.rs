@@ -62,7 +62,7 @@ struct Handling<'a> {
     stage: &'a Stage<'a>,
     wait: Nanos,
     round: Nanos,
-    /// By how much the time from the begin of a transfer until it is told varies.
+    /// Returns by how much the time from the begin of a transfer until it is told varies.
     varies: Nanos,
     merges: bool,
     /// Whether it is woken at most once per interrupt, or perhaps for each transfer.
@@ -78,7 +78,7 @@ impl<'a> Input<'a> {
         Messages { channels: self.own, ahead }
     }
 
-    /// The wait of messages for the transfers before theirs, if a request is always queued.
+    /// Returns the wait of messages for the transfers before theirs, if a request is always queued.
     fn transfer_only(&self) -> Result<Queued, Refusal> {
         let bus = self.stages.bus;
         self.wait(&Sampling { queued: 1, round: bus.worst, bus }).map(Queued::Enough)
@@ -89,8 +89,8 @@ impl<'a> Input<'a> {
         steps::longest_delay(sampling, demand).map_err(|late| Refusal::of(What::Request, late))
     }
 
-    /// The least round that is not shorter than what follows from it: by induction over rounds, no
-    /// round is longer.
+    /// Returns the least round that is not shorter than what follows from it: by induction over
+    /// rounds, no round is longer.
     fn settle(&self, queued: Queued) -> Result<Settled, Refusal> {
         let Stages { bus, interrupts, .. } = self.stages;
         let told = bus.worst + interrupts.moderation + interrupts.top_half;
@@ -141,7 +141,7 @@ impl<'a> Input<'a> {
         self.with_transfers(wait, Nanos::ZERO, |transfers| transfers.most(window.0))
     }
 
-    /// By how much the time from the begin of a transfer to its bottom half varies.
+    /// Returns by how much the time from the begin of a transfer to its bottom half varies.
     fn varies(&self) -> Nanos {
         let Stages { bus, interrupts, .. } = self.stages;
         bus.worst - bus.least + interrupts.moderation + interrupts.top_half
@@ -189,8 +189,8 @@ impl<'a> Input<'a> {
         Spaced { gap: interrupts.gap, ahead: interrupts.top_half + bottom_half }
     }
 
-    /// The delay of a stage from the time at which it has heard of a transfer that took as long as
-    /// it may.
+    /// Returns the delay of a stage from the time at which it has heard of a transfer that took as
+    /// long as it may.
     fn handle(&self, handling: &Handling<'_>) -> Result<Delay, Overload> {
         let stage = handling.stage;
         let (stream, batches) = match stage.telling {
@@ -219,7 +219,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The longest delay if the demand of each window is that of one longer by `ahead`.
+    /// Returns the longest delay if the demand of each window is that of one longer by `ahead`.
     fn stream(&self, handling: &Handling<'_>, ahead: Nanos) -> Result<Delay, Overload> {
         let (service, merges) = (handling.stage.service, handling.merges);
         self.with_demand(handling, ahead, |demand| delay(service, demand, merges))
@@ -267,7 +267,7 @@ impl<'a> Input<'a> {
         Ok(bill)
     }
 
-    /// The user's delay behind what takes `before` at most.
+    /// Returns the user's delay behind what takes `before` at most.
     fn user(&self, user: &User<'_>, settled: &Settled, before: Nanos) -> Result<Delay, Refusal> {
         let Stages { bus, bottom_half, receiver, .. } = self.stages;
         let once_per_interrupt = receiver.is_none() && bottom_half.telling == Telling::All;
@@ -320,7 +320,7 @@ fn whatever_before(service: &dyn Service, work: Nanos, merges: bool) -> Nanos {
     }
 }
 
-/// The longest delay of a stream on a server of its own.
+/// Returns the longest delay of a stream on a server of its own.
 fn delay(service: &dyn Service, demand: &Demand<'_>, merges: bool) -> Result<Delay, Overload> {
     if merges {
         let value = steps::longest_delay(&Merging(service), demand)?;

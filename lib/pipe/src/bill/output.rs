@@ -85,8 +85,9 @@ fn longest(service: &dyn Service, messages: &Messages<'_>, what: What) -> Result
     steps::longest_delay(service, demand).map_err(|overload| Refusal::of(what, overload))
 }
 
-/// The sender's longest delay, and whether it waits for budget. It also handles ends of transfers,
-/// each at most `told` after it was submitted: so their jitter depends on the delay itself.
+/// Returns the sender's longest delay, and whether it waits for budget. It also handles ends of
+/// transfers, each at most `told` after it was submitted: so their jitter depends on the delay
+/// itself.
 fn sender(sender: &Sender<'_>, all: &Messages<'_>, told: Nanos) -> Result<(Nanos, bool), Refusal> {
     let Work { activation, transfer, message } = sender.work;
     let each = activation + transfer + message;

@@ -59,27 +59,29 @@ impl Pump<'_> {
         told.fold(Nanos(transfer.0.saturating_mul(open)), |sum, item| sum + item.value)
     }
 
-    /// The longest time until a write is heard of: a look may just have begun, and missed it.
+    /// Returns the longest time until a write is heard of: a look may just have begun, and missed
+    /// it.
     fn heard(&self) -> Nanos {
         let Look { rest, work, service } = self.look;
         service.any(work) + rest + service.any(work)
     }
 
-    /// The longest time of the first message from the ring to the device.
+    /// Returns the longest time of the first message from the ring to the device.
     fn carried(&self) -> Nanos {
         let rounds = self.ahead.div_ceil(self.transfers.max(1)).saturating_add(1);
         Nanos(self.round.0.saturating_mul(rounds))
     }
 
-    /// The longest time of each further one: of the slowest of transfers, bus and the room in the
-    /// device.
+    /// Returns the longest time of each further one: of the slowest of transfers, bus and the room
+    /// in the device.
     fn each(&self) -> Nanos {
         let loops = self.carried() + self.drain.first + self.drain.each + self.back;
         let room = loops.0.div_ceil(self.drain.holds.max(1));
         self.turn().max(Nanos(room)).max(self.drain.each)
     }
 
-    /// The longest time of each further one from the ring, as far as others take their turns.
+    /// Returns the longest time of each further one from the ring, as far as others take their
+    /// turns.
     fn turn(&self) -> Nanos {
         let turns = self.round.0.saturating_mul(self.channels).div_ceil(self.transfers.max(1));
         Nanos(turns.max(1))

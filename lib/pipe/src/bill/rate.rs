@@ -52,13 +52,13 @@ impl Rate {
         (self.amount * u128::from(time)).div_ceil(self.time)
     }
 
-    /// In millionths, rounded up.
+    /// Returns the rate in millionths, rounded up.
     pub(super) fn millionths_up(self) -> u64 {
         u64::try_from((self.amount.saturating_mul(1_000_000)).div_ceil(self.time))
             .unwrap_or(u64::MAX)
     }
 
-    /// In millionths, rounded down.
+    /// Returns the rate in millionths, rounded down.
     pub(super) fn millionths_down(self) -> u64 {
         u64::try_from(self.amount.saturating_mul(1_000_000) / self.time).unwrap_or(u64::MAX)
     }

@@ -69,7 +69,7 @@ impl Refusal {
     }
 }
 
-/// A rate per nanosecond as a rate per second.
+/// Returns a rate per nanosecond as a rate per second.
 fn per_second(rate: Rate) -> Rate {
     rate.times(1_000_000_000)
 }

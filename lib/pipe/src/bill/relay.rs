@@ -91,8 +91,8 @@ struct Leg {
 }
 
 impl Leg {
-    /// The longest until a message has come through these links of it, after it entered; and
-    /// whether the last one relies on a list that is never full.
+    /// Returns the longest until a message has come through these links of it, after it entered;
+    /// and whether the last one relies on a list that is never full.
     fn through(&self, links: &[Link<'_>], contract: &[Bucket]) -> Result<(Nanos, bool), Refusal> {
         let Before { shortest, longest, first } = self.before;
         let varies = longest - shortest.min(longest);

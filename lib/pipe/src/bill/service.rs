@@ -24,7 +24,8 @@ pub trait Service {
     /// D_any: the time that `work` takes whatever happened before.
     fn any(&self, work: Nanos) -> Nanos;
 
-    /// Most wake-ups in a period for which the server keeps all its replenishments apart.
+    /// Returns the most wake-ups in a period for which the server keeps all its replenishments
+    /// apart.
     fn wakeups(&self) -> u64;
 }
 

@@ -14,7 +14,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 pub(super) trait Steps {
     /// In a window of this length.
     fn most(&self, window: u64) -> u64;
-    /// The next longer window that may hold more, or [`NEVER`].
+    /// Returns the next longer window that may hold more, or [`NEVER`].
     fn next(&self, window: u64) -> u64;
     /// Above [`Steps::most`] everywhere; `None` if nothing bounds it.
     fn line(&self) -> Option<Line>;
@@ -123,7 +123,7 @@ impl Steps for Least<'_> {
     }
 }
 
-/// A step of a window that is longer by `ahead`, as a step of the window.
+/// Returns a step of a window that is longer by `ahead`, as a step of the window.
 fn later(next: u64, ahead: Nanos) -> u64 {
     if next == NEVER { NEVER } else { next - ahead.0.min(next) }
 }
@@ -140,7 +140,7 @@ pub(super) fn work(demand: &Demand<'_>, window: u64) -> Nanos {
     Nanos(each.fold(0, u64::saturating_add))
 }
 
-/// A line above [`work`]; `None` if nothing bounds it.
+/// Returns a line above [`work`]; `None` if nothing bounds it.
 fn line(demand: &Demand<'_>) -> Option<Line> {
     let costly = demand.iter().filter(|(cost, _)| cost.0 > 0);
     let mut lines = costly.map(|(cost, steps)| steps.line().map(|line| line.times(cost.0)));

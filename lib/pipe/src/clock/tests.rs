@@ -24,7 +24,7 @@ impl Wandering {
         Wandering { random, most, rate: most, host: 0, device }
     }
 
-    /// The device's time, so much later.
+    /// Returns the device's time, so much later.
     fn after(&mut self, step: u64) -> u64 {
         if self.random.one_in(50) {
             self.rate = self.random.below(2 * self.most as u64 + 1) as i64 - self.most;
@@ -118,7 +118,7 @@ fn no_clock_makes_nonsense() {
     }
 }
 
-/// The floors of so many seconds of a clock with this rate, and what each is late by.
+/// Returns the floors of so many seconds of a clock with this rate, and what each is late by.
 fn floors(seconds: u64, rate: i64, late: impl Fn(u64) -> u64) -> Vec<Floor> {
     let floor = |second: u64| {
         let drift = (second * SECOND) as i128 * i128::from(rate) / 1_000_000;

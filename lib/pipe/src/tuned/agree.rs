@@ -181,7 +181,7 @@ fn check_envelopes<const N: usize>(
     Ok(())
 }
 
-/// A channel that it may not use so.
+/// Returns a channel that it may not use so.
 fn undeclared(channel: u8, wish: &Wish, envelope: &Envelope) -> Option<u8> {
     match wish.part {
         Part::Writes => Some(channel).filter(|channel| !envelope.writes(*channel)),
@@ -237,7 +237,7 @@ impl<'a> Search<'a> {
         Search { driver, io, receiver, qos, part, channel, shortest, traffic }
     }
 
-    /// The longest period that fits, at most Little's. A longer one makes nothing shorter.
+    /// Returns the longest period that fits, at most Little's. A longer one makes nothing shorter.
     fn terms(&self) -> Result<Terms, Reason> {
         let shortest = self.shortest;
         let mut best = self.at(shortest)?;
@@ -262,7 +262,7 @@ impl<'a> Search<'a> {
         Ok(best)
     }
 
-    /// The terms with this period, if they are good enough.
+    /// Returns the terms with this period, if they are good enough.
     fn at(&self, period: Nanos) -> Result<Terms, Reason> {
         match self.part {
             Part::Writes => self.written(period),
@@ -290,7 +290,7 @@ impl<'a> Search<'a> {
         Ok(Terms { bill, equation_nine, ..self.terms_with(period, bill) })
     }
 
-    /// With this bill and nothing else.
+    /// Returns the terms with this bill and nothing else.
     pub(super) fn terms_with(&self, period: Nanos, bill: Bill) -> Terms {
         let (budget, little) = (self.qos.execution, self.qos.little());
         let slots = self.qos.slots(&self.driver.attributes);

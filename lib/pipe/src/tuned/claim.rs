@@ -71,7 +71,7 @@ pub(super) fn traffic<const N: usize>(claims: &[Option<Claim>; N], own: usize) -
     })
 }
 
-/// A contract that both keep.
+/// Returns a contract that both keep.
 fn most(a: Bucket, b: Bucket) -> Bucket {
     let (of_a, of_b) = (u128::from(a.messages), u128::from(b.messages));
     let faster = if of_a * u128::from(b.per.0) >= of_b * u128::from(a.per.0) { a } else { b };

@@ -29,8 +29,8 @@ impl<const N: usize> Endpoint<N> {
         Endpoint { driver, wishes: [None; N], standing: [None; N], agreement }
     }
 
-    /// With pipes that are always there, by the channel and the contract of each; those beyond `N`
-    /// are left out. Their own bounds are those of the description's plan.
+    /// Returns the endpoint with pipes that are always there, by the channel and the contract of
+    /// each; those beyond `N` are left out. Their own bounds are those of the description's plan.
     #[must_use]
     pub fn beside(driver: Driver, contracts: &[(u8, Bucket)]) -> Endpoint<N> {
         let mut endpoint = Endpoint::new(driver);
@@ -106,7 +106,7 @@ impl<const N: usize> Endpoint<N> {
         self.open_wish(Wish { channel: Some(channel), part, qos, envelope }, to, admits)
     }
 
-    /// One more pipe; if it goes on to a channel, that takes a place of its own.
+    /// Opens one more pipe; if it goes on to a channel, that takes a place of its own.
     fn open_wish(
         &mut self,
         mut wish: Wish,

@@ -46,8 +46,8 @@ impl Search<'_> {
         self.driver.output.ok_or(Reason::Undeclared { channel: channel.into() })
     }
 
-    /// The bill from the ring on, of what enters by this contract. More than the device sends in
-    /// the long run has none.
+    /// Returns the bill from the ring on, of what enters by this contract. More than the device
+    /// sends in the long run has none.
     fn pumped(
         &self,
         output: &Outward,
@@ -81,7 +81,7 @@ impl Search<'_> {
     }
 }
 
-/// Most messages in the ring, that entered by this contract up to `varies` late.
+/// Returns the most messages in the ring, that entered by this contract up to `varies` late.
 fn in_ring(bill: &Bill, enters: &Bucket, varies: Nanos) -> u64 {
     arrivals(&[*enters], varies + bill.value(What::Written) + bill.value(What::Taken))
 }

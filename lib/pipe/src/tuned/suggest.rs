@@ -46,7 +46,7 @@ pub(super) fn nearest(
     }
 }
 
-/// The least value from `start` on that fits, nearly, if one of its doubles does.
+/// Returns the least value from `start` on that fits, nearly, if one of its doubles does.
 fn least(start: u64, fits: &mut dyn FnMut(u64) -> bool) -> Option<u64> {
     let mut small = start;
     let mut large = (0..DOUBLINGS).find_map(|_| {
@@ -64,7 +64,7 @@ fn least(start: u64, fits: &mut dyn FnMut(u64) -> bool) -> Option<u64> {
     Some(large)
 }
 
-/// The largest value below `start` that fits, nearly, if one of its halves does.
+/// Returns the largest value below `start` that fits, nearly, if one of its halves does.
 fn most(start: u64, fits: &mut dyn FnMut(u64) -> bool) -> Option<u64> {
     let mut large = start;
     let mut small = (0..DOUBLINGS).find_map(|_| {

@@ -66,7 +66,7 @@ impl Case {
         system
     }
 
-    /// The servers, if the core can keep all promises.
+    /// Returns the servers, if the core can keep all promises.
     pub fn supplies(&self) -> Option<Supplies> {
         let system = self.system();
         admit(&system).ok()?;
@@ -79,7 +79,7 @@ impl Case {
         })
     }
 
-    /// The stages of a channel's pipe.
+    /// Returns the stages of a channel's pipe.
     pub fn stages<'a>(&self, supplies: &'a Supplies, channel: usize) -> Stages<'a> {
         let setup = &self.setup;
         let stage =
@@ -110,7 +110,7 @@ impl Case {
         }
     }
 
-    /// The bill of each channel, or why there is none.
+    /// Returns the bill of each channel, or why there is none.
     pub fn bills(&self, supplies: &Supplies) -> Result<Vec<Bill>, Refusal> {
         let contracts: Vec<&[Bucket]> = self.contracts.iter().map(Vec::as_slice).collect();
         let bill = |own| {
@@ -120,8 +120,8 @@ impl Case {
         (0..contracts.len()).map(bill).collect()
     }
 
-    /// A run with arrivals within contract. The thread of the pipe `slow` takes many times longer
-    /// than it said.
+    /// Returns a run with arrivals within contract. The thread of the pipe `slow` takes many times
+    /// longer than it said.
     pub fn run(&self, random: &mut Random, length: u64, slow: Option<usize>) -> Outcome {
         let mut times = vec![];
         let together = random.below(40);

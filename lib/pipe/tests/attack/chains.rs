@@ -56,7 +56,7 @@ impl Chain {
         chain(&links.collect::<Option<Vec<_>>>()?, &self.contract, Nanos::ZERO).ok()
     }
 
-    /// The longest time of a message.
+    /// Returns the longest time of a message.
     fn run(&self, random: &mut Random) -> u64 {
         let end = 400;
         let greedy = !random.one_in(4);

@@ -10,7 +10,7 @@ use diapason_random::Random;
 use diapason_vcpu::sim::{self, Arrival, Happening, Main};
 use diapason_vcpu::{Pibs, SporadicServer};
 
-/// An endpoint with one channel where everything costs 1, in order.
+/// Returns an endpoint with one channel where everything costs 1, in order.
 fn simple(bus: u64, share: u32, receiver: (u64, u64), reader: (u64, u64)) -> Setup {
     let driver = |transfer, message| Driver {
         work: Work::new(Nanos(transfer), Nanos(message)),
@@ -31,7 +31,7 @@ fn simple(bus: u64, share: u32, receiver: (u64, u64), reader: (u64, u64)) -> Set
     }
 }
 
-/// The latencies of messages at `times`, equation 9, and the bound for `contract`.
+/// Returns the latencies of messages at `times`, equation 9, and the bound for `contract`.
 fn run(setup: Setup, times: &[u64], contract: Bucket) -> (Vec<u64>, u64, u64) {
     let case = Case { setup, contracts: vec![vec![contract]] };
     let supplies = case.supplies().expect("the exact test admits it");

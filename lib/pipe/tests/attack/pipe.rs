@@ -98,7 +98,7 @@ impl Mood {
     };
 }
 
-/// Between `least` and `most`, by mood: the most, the least, or any.
+/// Returns a number between `least` and `most`, by mood: the most, the least, or any.
 fn by_mood(mood: u64, least: u64, most: u64, random: &mut Random) -> u64 {
     match mood {
         0 => most,

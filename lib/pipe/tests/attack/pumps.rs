@@ -86,9 +86,9 @@ impl Case {
         }
     }
 
-    /// The longest times from a write until the message is out of the ring, and until the driver
-    /// knows that it is through, of the first channel. With `held`, each write comes up to so much
-    /// after its time, and what counts is from that time on.
+    /// Returns the longest times from a write until the message is out of the ring, and until the
+    /// driver knows that it is through, of the first channel. With `held`, each write comes up to
+    /// so much after its time, and what counts is from that time on.
     fn run(&self, held: Option<u64>, random: &mut Random) -> (u64, u64) {
         let (end, lazy, channels) = (400, random.below(3), self.contracts.len());
         // The others may write more than they said: they fill their own pipes only.
@@ -213,7 +213,7 @@ impl World {
         before != (self.places.len(), self.known.len())
     }
 
-    /// The device's own bus.
+    /// Returns the device's own bus.
     fn send(&mut self, case: &Case, channel: usize, now: u64, mut late: impl FnMut(u64) -> u64) {
         let through = self.through[channel].take_if(|at| *at <= now);
         if through.is_some()

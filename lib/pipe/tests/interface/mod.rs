@@ -7,7 +7,7 @@ use diapason_pipe::tuned::*;
 pub const MS: fn(u64) -> Nanos = Nanos::from_millis;
 pub const US: fn(u64) -> Nanos = Nanos::from_micros;
 
-/// A USB interface with five CAN channels.
+/// Returns a USB interface with five CAN channels.
 pub fn interface() -> Driver {
     Driver {
         attributes: Attributes {

@@ -176,8 +176,8 @@ fn shown(id: Id) -> String {
     }
 }
 
-/// The longest time that a frame of this host needs on its bus once nothing of this host is before
-/// it, if the messages of the bus are described. `Some(None)`: there is no bound.
+/// Returns the longest time that a frame of this host needs on its bus once nothing of this host is
+/// before it, if the messages of the bus are described. `Some(None)`: there is no bound.
 pub(crate) fn contended_turn(system: &System, usb: usize, channel: u8) -> Option<Option<Nanos>> {
     let network = system.cans.iter().find(|it| it.interface == Some((usb, channel)))?;
     let (rate, assigned) = (BitRate::new(network.rate).ok()?, assign(network).ok()?);

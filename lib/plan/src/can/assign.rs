@@ -23,7 +23,7 @@ pub(super) struct Assigned {
 }
 
 impl Assigned {
-    /// The messages of a class, the most urgent first.
+    /// Returns the messages of a class, the most urgent first.
     pub fn of_class(&self, class: CanClass) -> Vec<usize> {
         self.order.iter().copied().filter(|index| self.classes[*index] == class).collect()
     }

@@ -90,12 +90,12 @@ pub struct CanPlan {
     pub refused: Option<[String; 2]>,
 }
 
-/// The plans of all buses of `system`, in their order.
+/// Returns the plans of all buses of `system`, in their order.
 pub(crate) fn plans(system: &System, pipes: &[Piped]) -> Vec<CanPlan> {
     system.cans.iter().map(|network| plan(system, network, pipes)).collect()
 }
 
-/// The plan of `network` if its messages were these.
+/// Returns the plan of `network` if its messages were these.
 pub(crate) fn plan(system: &System, network: &CanNetwork, pipes: &[Piped]) -> CanPlan {
     let assigned = match assign(network) {
         Ok(assigned) => assigned,
@@ -140,7 +140,7 @@ fn period(message: &CanMessage) -> Option<Nanos> {
     message.period_ns.map(Nanos)
 }
 
-/// How long the pipe of the process that sends on a bus takes until a message is through.
+/// Returns how long the pipe of the process that sends on a bus takes until a message is through.
 fn written(
     system: &System,
     network: &CanNetwork,
@@ -192,7 +192,7 @@ impl Bus<'_> {
         }
     }
 
-    /// A message as the analysis of fixed identifiers has it.
+    /// Returns a message as the analysis of fixed identifiers has it.
     fn fixed_message(&self, index: usize) -> Option<Message> {
         let message = &self.network.messages[index];
         let jitter = match self.through(message) {
@@ -249,8 +249,8 @@ impl Bus<'_> {
         }
     }
 
-    /// The node that sends a message in the order of requests. Messages of this host have waited in
-    /// the interface already when they count as requested.
+    /// Returns the node that sends a message in the order of requests. Messages of this host have
+    /// waited in the interface already when they count as requested.
     fn queue(&self, index: usize) -> Option<usize> {
         let CanSender::Node(name) = &self.network.messages[index].sender else { return None };
         self.network.in_order.iter().position(|node| node == name)

@@ -92,7 +92,7 @@ impl Whole<'_> {
         plan.refused.is_none() && plan.messages.iter().all(|message| holds(&message.outcome))
     }
 
-    /// Every change that makes all messages fit, the smallest of its kind.
+    /// Returns every change that makes all messages fit, the smallest of its kind.
     fn nearest(&self, failing: &[usize]) -> Option<String> {
         let mut ways = Vec::new();
         if let [only] = failing {
@@ -115,7 +115,8 @@ impl Whole<'_> {
         Some(format!("write {}", ways.join(", or ")))
     }
 
-    /// The shortest deadline, in whole microseconds, with which a message and all others fit.
+    /// Returns the shortest deadline, in whole microseconds, with which a message and all others
+    /// fit.
     fn deadline(&self, index: usize) -> Option<u64> {
         let own = self.network.messages[index].deadline_ns?;
         let with = |ns: u64| {
@@ -136,8 +137,8 @@ impl Whole<'_> {
         with(high * STEP).then_some(high * STEP)
     }
 
-    /// The slowest usual bit rate above that of the bus at which all fit. That of an interface of
-    /// this host is also that of its pipes, which are not computed again here.
+    /// Returns the slowest usual bit rate above that of the bus at which all fit. That of an
+    /// interface of this host is also that of its pipes, which are not computed again here.
     fn rate(&self) -> Option<u32> {
         let faster = RATES.into_iter().filter(|rate| *rate > self.network.rate);
         let own = self.network.interface.is_none();
@@ -166,7 +167,7 @@ impl Whole<'_> {
         })
     }
 
-    /// The least per mille of all periods and deadlines with which all fit.
+    /// Returns the least per mille of all periods and deadlines with which all fit.
     fn stretch(&self) -> Option<u64> {
         let with = |permille: u64| {
             let mut network = self.network.clone();

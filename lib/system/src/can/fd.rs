@@ -1,6 +1,6 @@
 //! Rules about frames of CAN FD: how long they are, and what must not be on a bus with them.
 
-use super::CanScheduler;
+use crate::can_network::CanScheduler;
 use crate::declared::{Declared, DeclaredCan, DeclaredMessage};
 use crate::diagnostics::{Problem, Report};
 

@@ -157,7 +157,7 @@ impl FaultKind {
         KINDS.iter().map(|row| row.0)
     }
 
-    /// As descriptions and command lines write it.
+    /// Returns the word that descriptions and command lines have for it.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.row().1

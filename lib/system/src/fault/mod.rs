@@ -116,7 +116,7 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// The number of what is called so; a problem is reported.
+    /// Returns the number of what is called so; a problem is reported.
     fn find(&self, target: FaultTarget, name: &At<String>, report: &mut Report) -> Option<usize> {
         let names = self.names(target);
         let found = names.iter().position(|known| *known == Some(&*name.value));

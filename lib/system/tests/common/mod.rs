@@ -14,7 +14,7 @@ pub const SERVERS: &str = include_str!("servers.toml");
 pub const OPTIONS: RunOptions =
     RunOptions { horizon_ns: 30_000_000_000, record_bytes: 65536, watch: true };
 
-/// A program of one page of code and one of data, both with contents.
+/// Returns a program of one page of code and one of data, both with contents.
 pub fn program() -> Vec<u8> {
     let mut file = vec![0u8; 0x400];
     put(&mut file, 0, b"\x7fELF\x02\x01\x01");
@@ -42,8 +42,8 @@ fn segment(file: &mut [u8], flags: u32, place: (u64, u64, u64)) {
     }
 }
 
-/// A file that says which program it is, so that a mix-up is seen, and has room for settings at its
-/// end, as its header says.
+/// Returns a file that says which program it is, so that a mix-up is seen, and has room for
+/// settings at its end, as its header says.
 pub fn program_named(name: &str) -> Vec<u8> {
     const ROOM: u32 = 0x3000;
     let mut file = program();
@@ -71,7 +71,7 @@ pub fn built(system: &System) -> Result<Vec<u8>, Diagnostics> {
     build(Permit::granted(), system, &OPTIONS, &mut |name| Ok(program_named(name)))
 }
 
-/// All that is wrong with `text`.
+/// Returns all that is wrong with `text`.
 #[track_caller]
 pub fn problems(text: &str) -> Diagnostics {
     match parse("engine.toml", text) {

@@ -25,8 +25,8 @@ pub(super) fn functional<'a>(control: &Interface<'a>, kind: u8) -> Option<Raw<'a
     control.extras().find(|raw| (raw.kind(), raw.byte(2)) == (CLASS_INTERFACE, kind))
 }
 
-/// The setting with both bulk endpoints of the data interface that belongs to a control interface:
-/// the one its union names, or the next.
+/// Returns the setting with both bulk endpoints of the data interface that belongs to a control
+/// interface: the one its union names, or the next.
 pub(super) fn data_of<'a>(
     all: &Configuration<'a>,
     control: &Interface<'a>,

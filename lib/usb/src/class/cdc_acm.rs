@@ -98,7 +98,8 @@ pub struct CdcAcm {
 }
 
 impl CdcAcm {
-    /// For the first line of the configuration. Sets it up with DTR and RTS.
+    /// Returns the class for the first line of the configuration. It sets the line up with DTR and
+    /// RTS.
     #[must_use]
     pub fn find(configuration: &Configuration<'_>, coding: LineCoding) -> Option<CdcAcm> {
         let line = |class: [u8; 3]| class[..2] == CLASS && class[2] != FOREIGN;

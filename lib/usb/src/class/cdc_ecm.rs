@@ -95,7 +95,7 @@ pub struct Ethernet {
 }
 
 impl Ethernet {
-    /// For the first Ethernet device of the configuration.
+    /// Returns the class for the first Ethernet device of the configuration.
     #[must_use]
     pub fn find(configuration: &Configuration<'_>) -> Option<Ethernet> {
         let all = configuration.interfaces().filter(|i| i.class[..2] == CLASS);
@@ -210,7 +210,7 @@ impl Ethernet {
     }
 }
 
-/// The address that a text says; one of a group is nobody's.
+/// Returns the address that a text says; one of a group is nobody's.
 fn address(text: &[u8]) -> Option<[u8; 6]> {
     let mut digits = Text::parse(text).ok()?.chars().map(|digit| digit.to_digit(16));
     let mut address = [0; 6];

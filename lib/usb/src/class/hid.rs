@@ -60,7 +60,7 @@ pub struct Keyboard {
 }
 
 impl Keyboard {
-    /// For the first boot keyboard of the configuration.
+    /// Returns the class for the first boot keyboard of the configuration.
     #[must_use]
     pub fn find(configuration: &Configuration<'_>) -> Option<Keyboard> {
         configuration.interfaces().filter(|i| i.class == CLASS).find_map(|interface| {

@@ -128,7 +128,8 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// For a hub at this tier: 0 is at a root port. `None` if it is no hub, or one too deep.
+    /// Returns the class for a hub at this tier: 0 is at a root port. `None` if it is no hub, or
+    /// one too deep.
     #[must_use]
     pub fn find(configuration: &Configuration<'_>, tier: u8) -> Option<Hub> {
         let interface = configuration.interfaces().find(|i| i.class[0] == CLASS)?;
@@ -231,7 +232,7 @@ impl Hub {
         table.into_iter().chain(superspeed.then_some(SUPER_CONFIG_ERROR))
     }
 
-    /// The next request of the normal life of a hub.
+    /// Returns the next request of the normal life of a hub.
     fn work(&mut self, now: Nanos) -> Option<Setup> {
         let take = |set: &mut u16| {
             let port = set.trailing_zeros() as u8;

@@ -76,7 +76,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// For the first diagnostic interface, or a cable's, with a bulk pair.
+    /// Returns the class for the first diagnostic interface, or a cable's, with a bulk pair.
     #[must_use]
     pub fn find(configuration: &Configuration<'_>) -> Option<Link> {
         let first = || configuration.interfaces().filter(|i| i.alternate == 0);

@@ -39,7 +39,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// As the registers have it.
+    /// Returns the words as the registers have them.
     pub(super) const fn words(&self) -> [u32; 2] {
         [
             self.protocol as u32 | (self.vendor as u32) << 16,
@@ -71,7 +71,7 @@ pub(super) fn lay_out<D: Dma>(dma: &mut D, identity: &Identity, burst: u32) {
     dma.store(TABLE + 8, EVENTS.into());
 }
 
-/// A string descriptor, or the table of languages; its length.
+/// Returns a string descriptor, or the table of languages; its length.
 fn write_text<D: Dma>(dma: &mut D, at: u64, text: Option<&str>) -> u8 {
     const ENGLISH: u16 = 0x0409;
     let units = text.unwrap_or("").encode_utf16();

@@ -21,8 +21,8 @@ use crate::Speed;
 use crate::setup::descriptor_type as kind;
 use alloc::vec::Vec;
 
-/// A descriptor of any kind: puts length and kind before `body`. A body of more than 253 bytes is
-/// cut, as no descriptor holds more.
+/// Returns a descriptor of any kind: puts length and kind before `body`. A body of more than 253
+/// bytes is cut, as no descriptor holds more.
 #[must_use]
 pub fn descriptor(kind: u8, body: &[u8]) -> Vec<u8> {
     let body = body.get(..253).unwrap_or(body);
@@ -39,7 +39,7 @@ pub fn languages(languages: &[u16]) -> Vec<u8> {
     descriptor(kind::STRING, &body)
 }
 
-/// A text, cut after 126 units of UTF-16.
+/// Returns a text, cut after 126 units of UTF-16.
 #[must_use]
 pub fn text(text: &str) -> Vec<u8> {
     let body: Vec<u8> = text.encode_utf16().take(126).flat_map(u16::to_le_bytes).collect();
@@ -47,7 +47,7 @@ pub fn text(text: &str) -> Vec<u8> {
 }
 
 impl super::Device {
-    /// Its descriptor, for a device at this speed; the packet size is written as it is.
+    /// Returns its descriptor, for a device at this speed; the packet size is written as it is.
     #[must_use]
     pub fn bytes(&self, speed: Speed) -> Vec<u8> {
         let packet = match speed {
@@ -140,14 +140,14 @@ pub const fn interrupt(address: u8, packet: u16, interval: u8) -> Endpoint {
     endpoint(address, 3, packet, interval)
 }
 
-/// An isochronous endpoint, asynchronous to the bus.
+/// Returns an isochronous endpoint, asynchronous to the bus.
 #[must_use]
 pub const fn isochronous(address: u8, packet: u16, interval: u8) -> Endpoint {
     endpoint(address, 5, packet, interval)
 }
 
 impl Endpoint {
-    /// With bursts of `burst` + 1 packets, and `mult` + 1 bursts in an interval.
+    /// Sets bursts of `burst` + 1 packets, and `mult` + 1 bursts in an interval.
     #[must_use]
     pub const fn bursts(self, burst: u8, mult: u8) -> Endpoint {
         Endpoint { burst, mult, ..self }
@@ -200,34 +200,33 @@ impl Interface {
         Interface { alternate, ..self }
     }
 
-    /// Its class, subclass and protocol.
+    /// Sets its class, subclass and protocol.
     #[must_use]
     pub fn class(self, class: u8, subclass: u8, protocol: u8) -> Interface {
         Interface { class: [class, subclass, protocol], ..self }
     }
 
-    /// The index of its text.
+    /// Sets the index of its text.
     #[must_use]
     pub fn text(self, text: u8) -> Interface {
         Interface { text, ..self }
     }
 
-    /// With this endpoint next.
+    /// Adds this endpoint to the interface.
     #[must_use]
     pub fn endpoint(mut self, endpoint: Endpoint) -> Interface {
         self.parts.push(Part::Endpoint(endpoint));
         self
     }
 
-    /// With a descriptor of its class next.
+    /// Adds a descriptor of its class.
     #[must_use]
     pub fn extra(mut self, kind: u8, body: &[u8]) -> Interface {
         self.parts.push(Part::Extra(descriptor(kind, body)));
         self
     }
 
-    /// With what a human interface device says next: version, country, and the length of its
-    /// report.
+    /// Adds what a human interface device says: version, country, and the length of its report.
     #[must_use]
     pub fn hid(self, version: u16, country: u8, report: u16) -> Interface {
         let ([v0, v1], [r0, r1]) = (version.to_le_bytes(), report.to_le_bytes());
@@ -269,19 +268,19 @@ impl Configuration {
         Configuration { value, text: 0, attributes: 0x80, power: 50, associations, settings }
     }
 
-    /// With its own power.
+    /// Gives it a power supply of its own.
     #[must_use]
     pub fn self_powered(self) -> Configuration {
         Configuration { attributes: self.attributes | 0x40, power: 0, ..self }
     }
 
-    /// The index of its text.
+    /// Sets the index of its text.
     #[must_use]
     pub fn text(self, text: u8) -> Configuration {
         Configuration { text, ..self }
     }
 
-    /// With this setting of an interface next.
+    /// Adds this setting of an interface.
     #[must_use]
     pub fn with(mut self, interface: Interface) -> Configuration {
         self.settings.push(interface);
@@ -297,7 +296,7 @@ impl Configuration {
         self
     }
 
-    /// The whole set, for a device at this speed.
+    /// Returns the whole set, for a device at this speed.
     #[must_use]
     pub fn bytes(&self, speed: Speed) -> Vec<u8> {
         let mut rest = Vec::new();

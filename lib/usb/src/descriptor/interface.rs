@@ -86,7 +86,8 @@ impl<'a> Interface<'a> {
     /// Bytes of the descriptor.
     pub(super) const BYTES: usize = 9;
 
-    /// The interface that begins with `raw`; it goes on until another, or an association, begins.
+    /// Returns the interface that begins with `raw`; it goes on until another, or an association,
+    /// begins.
     pub(super) fn new(raw: Raw<'a>, bytes: &'a [u8], speed: Speed) -> Interface<'a> {
         let offset = raw.offset + raw.bytes.len();
         let rest = bytes.get(offset..).unwrap_or(&[]);

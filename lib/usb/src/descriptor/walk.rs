@@ -71,13 +71,13 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// From the first byte.
+    /// Returns a walk from the first byte.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Walk<'a> {
         Walk { rest: bytes, offset: 0 }
     }
 
-    /// In bytes that begin at `offset` of something larger.
+    /// Returns a walk in bytes that begin at `offset` of something larger.
     pub(super) fn at(bytes: &'a [u8], offset: usize) -> Walk<'a> {
         Walk { rest: bytes, offset }
     }

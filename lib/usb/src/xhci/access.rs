@@ -22,7 +22,7 @@ pub trait Mmio {
 /// first and the others after it never sees half a block, and a driver that stores it last never
 /// shows one. Offsets are multiples of four for words. The driver stays below [`Dma::length`].
 pub trait Dma {
-    /// The bus address of offset 0, a multiple of 4096.
+    /// Returns the bus address of offset 0, a multiple of 4096.
     fn base(&self) -> u64;
     fn length(&self) -> u64;
     /// Reads a word, acquiring.
@@ -101,7 +101,7 @@ impl<M: Mmio, D: Dma> Hardware<M, D> {
         write64(&mut self.mmio, self.regions.operational + register, value);
     }
 
-    /// The first word of a port, counted from 1.
+    /// Returns the first word of a port, counted from 1.
     pub fn port(&mut self, port: u8) -> u32 {
         self.operational(port_register(port))
     }

@@ -46,7 +46,7 @@ pub struct EndpointPlan {
 }
 
 impl EndpointPlan {
-    /// At its own period, and not before others.
+    /// Plans the endpoint at its own period, and not before others.
     #[must_use]
     pub const fn new(endpoint: Endpoint) -> EndpointPlan {
         EndpointPlan { endpoint, criticality: Criticality::Low, stretch: 1, guarantee: None }
@@ -144,7 +144,7 @@ impl Budget {
         }
     }
 
-    /// Those of these contexts of a device that are on the bus leave it.
+    /// Takes those of these contexts of a device off the bus that are on it.
     pub fn detach(&mut self, speed: Speed, device: u8, contexts: u32) -> Change {
         let scheduler = &mut self.schedulers[instance(speed)];
         let here = |id: &EndpointId| {
@@ -156,7 +156,8 @@ impl Budget {
         scheduler.detach(&ids).unwrap_or_default()
     }
 
-    /// The period of an endpoint in slots, or why it has none. Asynchronous ones have period 0.
+    /// Returns the period of an endpoint in slots, or why it has none. Asynchronous ones have
+    /// period 0.
     pub fn place(&self, speed: Speed, device: u8, index: u8) -> Result<u32, Refusal> {
         let (plan, id) = (self.scheduler(speed).plan(), name(device, index));
         match plan.refused.iter().find(|refusal| refusal.id == id) {

@@ -155,7 +155,7 @@ impl Pipe {
         index
     }
 
-    /// The flags of the first block of an isochronous transfer.
+    /// Returns the flags of the first block of an isochronous transfer.
     fn isochronous(&self, length: Option<u32>, when: When) -> u32 {
         let packets = length.unwrap_or(0).div_ceil(self.packet.into()).max(1);
         let burst = u32::from(self.burst) + 1;

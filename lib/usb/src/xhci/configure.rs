@@ -129,7 +129,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         Ok(())
     }
 
-    /// The period of a periodic endpoint in slots of its bus; 0 if it is not periodic.
+    /// Returns the period of a periodic endpoint in slots of its bus; 0 if it is not periodic.
     ///
     /// # Errors
     /// There is no such endpoint, or it has no place in the schedule, and why.

@@ -199,7 +199,8 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         }
     }
 
-    /// The registers, for a caller that owns more of the controller than this driver serves.
+    /// Returns the registers, for a caller that owns more of the controller than this driver
+    /// serves.
     pub fn mmio(&mut self) -> &mut M {
         &mut self.hw.mmio
     }
@@ -245,16 +246,15 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// Takes events off the ring of lane 0: those of commands, ports and control endpoints.
     fn handle_own(&mut self, budget: u32, now: Nanos) -> Handled {
         let mut handled = Handled::default();
-        while let Some(event) = self.own.next_event() {
-            if handled.events == budget {
-                handled.more = true;
-                break;
-            }
-            self.own.events.pass();
+        while handled.events < budget
+            && let Some(event) = self.own.next_event()
+        {
+            self.own.pass_event();
             handled.events += 1;
             self.event(event, now);
         }
-        self.own.acknowledge(&handled);
+        handled.more = self.own.has_events();
+        self.own.acknowledge(!handled.more);
         handled
     }
 
@@ -323,7 +323,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.due = self.soonest();
     }
 
-    /// The first deadline of a command, a port or a device.
+    /// Returns the first deadline of a command, a port or a device.
     fn soonest(&self) -> Nanos {
         let command = self.commands.under_way.map_or(Nanos::FOREVER, |command| command.deadline);
         let ports = self.ports.iter().map(|port| port.deadline);
@@ -336,7 +336,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         usize::from(self.lane_count.min(self.capabilities.interrupters))
     }
 
-    /// The shortest time between two interrupts of an interrupter, rounded up to what the
+    /// Returns the shortest time between two interrupts of an interrupter, rounded up to what the
     /// controller can do (at most 16.4 ms): the bound on how long a finished transfer waits for
     /// one.
     ///
@@ -369,7 +369,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         Ok(Nanos(u64::from(units) * MODERATION))
     }
 
-    /// The microframe counter, fourteen bits.
+    /// Returns the microframe counter, fourteen bits.
     pub fn microframe(&mut self) -> u16 {
         self.hw.microframe() as u16
     }

@@ -229,7 +229,7 @@ pub(super) const fn speed_number(speed: Speed) -> u32 {
     }
 }
 
-/// The speed of a port; faster than super speed counts as that.
+/// Returns the speed of a port; faster than super speed counts as that.
 pub(super) const fn speed_of(number: u32) -> Option<Speed> {
     Some(match number {
         0 => return None,

@@ -43,7 +43,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         Ok(index)
     }
 
-    /// The command of a device's step, with its input context written.
+    /// Returns the command of a device's step, with its input context written.
     pub(super) fn step_command(&mut self, index: u8) -> Option<Command> {
         match self.devices[usize::from(index)].step {
             Step::Enable => Some(Command::EnableSlot),

@@ -22,6 +22,8 @@ pub(super) struct EventRing {
     blocks: u16,
     index: u16,
     cycle: bool,
+    /// Events that were passed since the controller was told.
+    unacknowledged: u32,
     /// Moderation interval in units of 250 ns.
     pub moderation: u16,
 }
@@ -29,7 +31,16 @@ pub(super) struct EventRing {
 impl EventRing {
     /// Returns the empty event ring of an interrupter.
     pub fn new(interrupter: u16, offset: u64, table: u64, blocks: u16) -> EventRing {
-        EventRing { interrupter, offset, table, blocks, index: 0, cycle: true, moderation: 0 }
+        EventRing {
+            interrupter,
+            offset,
+            table,
+            blocks,
+            index: 0,
+            cycle: true,
+            unacknowledged: 0,
+            moderation: 0,
+        }
     }
 
     /// Returns the number of its interrupter.
@@ -39,7 +50,7 @@ impl EventRing {
 
     /// An empty ring, and an interrupter that knows it.
     pub fn install<M: Mmio, D: Dma>(&mut self, hw: &mut Hardware<M, D>) {
-        (self.index, self.cycle) = (0, true);
+        (self.index, self.cycle, self.unacknowledged) = (0, true, 0);
         hw.zero(self.offset, u64::from(self.blocks) * BYTES as u64);
         let ring = hw.address(self.offset);
         hw.store_64(self.table, ring);
@@ -60,8 +71,9 @@ impl EventRing {
         hw.load_block(self.offset + u64::from(self.index) * BYTES as u64, self.cycle)
     }
 
-    /// The next event is done with.
+    /// Takes the next event off the ring.
     pub fn pass(&mut self) {
+        self.unacknowledged += 1;
         self.index += 1;
         if self.index == self.blocks {
             (self.index, self.cycle) = (0, !self.cycle);
@@ -69,8 +81,14 @@ impl EventRing {
     }
 
     /// Tells the controller how far the driver got; `done` lets it interrupt again.
-    pub fn acknowledge<M: Mmio, D: Dma>(&self, hw: &mut Hardware<M, D>, done: bool) {
+    pub fn acknowledge<M: Mmio, D: Dma>(&mut self, hw: &mut Hardware<M, D>, done: bool) {
         let at = hw.address(self.offset + u64::from(self.index) * BYTES as u64);
         hw.set_event_dequeue(self.interrupter, at, done);
+        self.unacknowledged = 0;
+    }
+
+    /// Returns how many events were taken off the ring that the controller does not know of.
+    pub const fn unacknowledged(&self) -> u32 {
+        self.unacknowledged
     }
 }

@@ -1,11 +1,12 @@
-//! Transfer events: nothing in them is believed before it is found among what is under way.
+//! The ends of transfers: what an event says is believed if it names a transfer that is under way,
+//! and each transfer is reported to its owner once.
 
 use super::access::{Dma, Mmio};
 use super::lane::Lane;
-use super::pipe::{Owner, Phase, Pipe};
-use super::report::Outcome;
+use super::pipe::{Owner, Phase, Pipe, Queued};
+use super::report::{Finished, Outcome};
 use crate::context::EndpointKind;
-use crate::trb::{Completion, Trb, bit};
+use crate::trb::{Completion, Trb, bit, endpoint_address};
 use diapason_abi::Nanos;
 
 /// The statement of an event about a block that is under way.
@@ -166,6 +167,43 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         pipe.release();
         // The driver's own requests may have waited for room.
         self.attention |= pipe.kind == EndpointKind::Control;
+    }
+
+    /// Ends every transfer of an endpoint with this outcome, and makes the endpoint free.
+    pub(super) fn flush(&mut self, number: usize, outcome: Outcome, now: Nanos) {
+        while let Some(queued) = self.pipes[number].queue.pop_front() {
+            let outcome = queued.cancelled.unwrap_or(outcome);
+            self.report(number, queued, outcome, 0, now);
+        }
+        let pipe = &mut self.pipes[number];
+        pipe.owner = None;
+        pipe.configured = false;
+    }
+
+    /// Reports a transfer to its owner. The caller frees its blocks.
+    pub(super) fn report(
+        &mut self,
+        number: usize,
+        queued: Queued,
+        outcome: Outcome,
+        actual: u32,
+        now: Nanos,
+    ) {
+        let pipe = &self.pipes[number];
+        let Some((device, index)) = pipe.owner else { return };
+        match queued.owner {
+            Owner::Nobody => {}
+            Owner::Driver => self.answered.push_back((device, outcome, actual)),
+            Owner::Client => self.finished.push_back(Finished {
+                transfer: queued.id,
+                cookie: queued.cookie,
+                device: pipe.device,
+                endpoint: endpoint_address(index),
+                outcome,
+                actual,
+                time: now,
+            }),
+        }
     }
 }
 

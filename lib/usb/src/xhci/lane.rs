@@ -8,7 +8,7 @@
 use super::access::{Dma, Hardware, Mmio, Regions};
 use super::event_ring::{EventRing, Handled};
 use super::limits::{Limits, Window};
-use super::pipe::{Owner, Pipe, Queued, Span};
+use super::pipe::{Pipe, Span};
 use super::report::{Counters, DeviceId, Finished, Outcome, TransferId};
 use crate::context::EndpointKind;
 use crate::trb::{Kind, Trb, context_index};
@@ -25,7 +25,7 @@ pub struct Lane<M, D> {
     /// The endpoints. Lane 0 begins with the control endpoints of all devices.
     pub(super) pipes: Vec<Pipe>,
     pub(super) windows: Vec<Window>,
-    finished: VecDeque<Finished>,
+    pub(super) finished: VecDeque<Finished>,
     /// Requests of the driver itself that are over, by the index of the device.
     pub(super) answered: VecDeque<(u8, Outcome, u32)>,
     /// Transfers of clients, queued or finished and not yet taken.
@@ -102,20 +102,43 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
     /// Takes events off its ring, at most `budget` of them.
     pub fn handle_interrupt(&mut self, budget: u32, now: Nanos) -> Handled {
         let mut handled = Handled::default();
-        while let Some(event) = self.next_event() {
-            if handled.events == budget {
-                handled.more = true;
-                break;
-            }
-            self.events.pass();
+        while handled.events < budget && self.take_event(now) {
             handled.events += 1;
-            match event.kind() {
-                Some(Kind::TransferEvent) => self.transfer_event(event, now),
-                kind => self.other_event(kind, event),
+        }
+        handled.more = self.has_events();
+        self.acknowledge(!handled.more);
+        handled
+    }
+
+    /// Returns the next transfer that is finished. If there is none yet, takes events off the ring
+    /// until one of them finishes a transfer. Call it until it returns `None`: then the controller
+    /// may interrupt again. Until then, it learns after each `batch` of events how far the driver
+    /// has read.
+    ///
+    /// The caller may use the lane between two calls: an event that is still on the ring is like
+    /// one that the controller has not written yet.
+    pub fn next_finished(&mut self, batch: u32, now: Nanos) -> Option<Finished> {
+        while self.finished.is_empty() {
+            if self.events.unacknowledged() >= batch && self.has_events() {
+                self.acknowledge(false);
+            }
+            if !self.take_event(now) {
+                self.acknowledge(true);
+                return None;
             }
         }
-        self.acknowledge(&handled);
-        handled
+        self.take_finished()
+    }
+
+    /// Takes one event off the ring, and does what it says. Returns false if there is none.
+    fn take_event(&mut self, now: Nanos) -> bool {
+        let Some(event) = self.next_event() else { return false };
+        self.pass_event();
+        match event.kind() {
+            Some(Kind::TransferEvent) => self.transfer_event(event, now),
+            kind => self.other_event(kind, event),
+        }
+        true
     }
 
     /// Returns the next event while the controller runs; it stays on the ring.
@@ -123,11 +146,16 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         if self.runs { self.events.peek(&self.hw) } else { None }
     }
 
-    /// Tells the controller how far the ring was read.
-    pub(super) fn acknowledge(&mut self, handled: &Handled) {
-        self.counters.events += u64::from(handled.events);
+    /// Takes the next event off the ring.
+    pub(super) fn pass_event(&mut self) {
+        self.events.pass();
+        self.counters.events += 1;
+    }
+
+    /// Tells the controller how far the ring was read; `done` lets it interrupt again.
+    pub(super) fn acknowledge(&mut self, done: bool) {
         if self.runs {
-            self.events.acknowledge(&mut self.hw, !handled.more);
+            self.events.acknowledge(&mut self.hw, done);
         }
     }
 
@@ -196,43 +224,6 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
     pub(super) fn take_on(&mut self, mut pipe: Pipe) {
         pipe.ring.clear(&mut self.hw);
         self.pipes.push(pipe);
-    }
-
-    /// Every transfer of an endpoint is over, and the endpoint is free.
-    pub(super) fn flush(&mut self, number: usize, outcome: Outcome, now: Nanos) {
-        while let Some(queued) = self.pipes[number].queue.pop_front() {
-            let outcome = queued.cancelled.unwrap_or(outcome);
-            self.report(number, queued, outcome, 0, now);
-        }
-        let pipe = &mut self.pipes[number];
-        pipe.owner = None;
-        pipe.configured = false;
-    }
-
-    /// Reports it to its waiter. The caller frees its blocks.
-    pub(super) fn report(
-        &mut self,
-        number: usize,
-        queued: Queued,
-        outcome: Outcome,
-        actual: u32,
-        now: Nanos,
-    ) {
-        let pipe = &self.pipes[number];
-        let Some((device, index)) = pipe.owner else { return };
-        match queued.owner {
-            Owner::Nobody => {}
-            Owner::Driver => self.answered.push_back((device, outcome, actual)),
-            Owner::Client => self.finished.push_back(Finished {
-                transfer: queued.id,
-                cookie: queued.cookie,
-                device: pipe.device,
-                endpoint: crate::trb::endpoint_address(index),
-                outcome,
-                actual,
-                time: now,
-            }),
-        }
     }
 
     pub(super) fn next_transfer(&mut self) -> TransferId {

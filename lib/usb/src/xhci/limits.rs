@@ -169,7 +169,7 @@ impl Carver {
         offset
     }
 
-    /// A ring that crosses no boundary of 64 KiB.
+    /// Returns a ring that crosses no boundary of 64 KiB.
     fn ring(&mut self, blocks: u16) -> u64 {
         let bytes = u64::from(blocks) * BYTES as u64;
         self.take(bytes, bytes.max(64))

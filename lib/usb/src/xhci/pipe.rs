@@ -133,7 +133,7 @@ impl Pipe {
         }
     }
 
-    /// As good as new, for this endpoint.
+    /// Makes it as good as new, for this endpoint.
     pub fn adopt(
         &mut self,
         (device, slot): (DeviceId, u8),
@@ -160,13 +160,13 @@ impl Pipe {
         (self.plan, self.kind) = (Some(plan), plan.endpoint.kind());
     }
 
-    /// Most bytes of a transfer, for periodic endpoints.
+    /// Returns the most bytes of a transfer, for periodic endpoints.
     pub fn most(&self) -> Option<u32> {
         let plan = self.plan.filter(|plan| is_periodic(plan.endpoint.transfer))?;
         Some(plan.endpoint.interval_bytes)
     }
 
-    /// Nothing under way and nothing wrong.
+    /// Returns whether nothing is under way and nothing is wrong.
     pub fn is_quiet(&self) -> bool {
         self.queue.is_empty() && self.phase == Phase::Running
     }

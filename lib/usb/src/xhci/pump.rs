@@ -52,7 +52,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         }
     }
 
-    /// The next command that a device or one of its endpoints needs.
+    /// Returns the next command that a device or one of its endpoints needs.
     fn device_command(&mut self, index: usize) -> Option<(Command, u8)> {
         let slot = self.devices[index].slot;
         if !self.devices[index].issued

@@ -28,7 +28,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.attention |= found;
     }
 
-    /// The command that this endpoint needs next; it is taken as issued.
+    /// Returns the command that this endpoint needs next; it is taken as issued.
     pub(super) fn pipe_command(&mut self, device: u8, context: u8) -> Option<Command> {
         let lane = self.lane_of(device, context);
         let (command, rests) = self.on(lane, |lane| lane.command((device, context)));
@@ -66,7 +66,8 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         context::Endpoint(words).state()
     }
 
-    /// The request that an endpoint of this device needs: the device is told that it was reset.
+    /// Returns the request that an endpoint of this device needs: the device is told that it was
+    /// reset.
     pub(super) fn pipe_request(&mut self, device: u8) -> Option<(Setup, u8)> {
         let wants = self.devices[usize::from(device)].wants;
         bits(wants).find_map(|context| {
@@ -85,7 +86,8 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
 }
 
 impl<M: Mmio, D: Dma> Lane<M, D> {
-    /// The command that an endpoint needs next, taken as issued; and whether it needs nothing.
+    /// Returns the command that an endpoint needs next, taken as issued; and whether it needs
+    /// nothing.
     fn command(&mut self, owner: (u8, u8)) -> (Option<Command>, bool) {
         let Some(number) = self.find(owner) else { return (None, true) };
         let pipe = &mut self.pipes[number];

@@ -87,7 +87,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         }
     }
 
-    /// The offsets of the extended capabilities with this id.
+    /// Returns the offsets of the extended capabilities with this id.
     fn extended(&mut self, id: u8) -> impl Iterator<Item = (u64, u32)> + use<'_, M, D, L> {
         let mut at = self.capabilities.extended;
         let steps = (0..LIST_MAX).map_while(move |_| {
@@ -123,7 +123,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         }
     }
 
-    /// As many steps of the start as can be done now.
+    /// Does as many steps of the start as can be done now.
     pub(super) fn step_start(&mut self, now: Nanos) {
         self.glance = now + GLANCE;
         while let State::Starting(waiting, until) = self.state {

@@ -9,7 +9,7 @@ use diapason_usb::{Setup, Speed};
 
 const FRAME_BYTES: u32 = 64;
 
-/// A frame descriptor's body: number, size, usual interval.
+/// Returns a frame descriptor's body: number, size, usual interval.
 fn frame(subtype: u8, number: u8, width: u16, height: u16) -> Vec<u8> {
     let mut body = vec![subtype, number, 0];
     body.extend(width.to_le_bytes());
@@ -55,7 +55,7 @@ fn camera(mode: Mode) -> Camera {
     Camera::find(&Configuration::parse_once(&bytes, Speed::High).unwrap(), mode).unwrap()
 }
 
-/// The camera's answer to the negotiation.
+/// Returns the camera's answer to the negotiation.
 fn block(mode: &Mode, frame: u32, payload: u32) -> Vec<u8> {
     let mut block = vec![0; 34];
     (block[2], block[3]) = (mode.format, mode.frame);
@@ -79,7 +79,7 @@ fn end(shell: &mut Shell<Camera>, at: u8, result: Result<&[u8], Fault>) -> Vec<S
     heard
 }
 
-/// A camera that needs `payload` bytes in an interval, up to the choice of its setting.
+/// Returns a camera that needs `payload` bytes in an interval, up to the choice of its setting.
 fn negotiated(mode: Mode, payload: u32) -> (Shell<Camera>, Vec<String>) {
     let mut shell = Shell::new(camera(mode));
     shell.isochronous = true;
@@ -155,7 +155,7 @@ fn answers_that_lie_are_refused() {
     }
 }
 
-/// A payload with so much data and these flags.
+/// Returns a payload with so much data and these flags.
 fn payload(flags: u8, data: usize) -> Vec<u8> {
     [vec![2, flags], vec![7; data]].concat()
 }
@@ -295,7 +295,7 @@ fn whatever_a_camera_says() {
     assert!(whole > 5_000 && broken > 1_000, "{whole} {broken}");
 }
 
-/// The class of a shell, with no transfers pending.
+/// Returns the class of a shell, with no transfers pending.
 fn fresh(shell: Shell<Camera>) -> Camera {
     use diapason_usb::class::Completion;
     let mut class = shell.class;

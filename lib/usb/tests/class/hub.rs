@@ -85,7 +85,7 @@ fn wake(shell: &mut Shell<Hub>, far: &mut Far) -> Vec<Event> {
     heard
 }
 
-/// A hub that works, with nothing plugged in.
+/// Returns a hub that works, with nothing plugged in.
 fn ready(speed: Speed, ports: u8) -> (Shell<Hub>, Far) {
     let mut shell = Shell::new(hub(speed, 2).unwrap());
     let mut far = Far::new(speed == Speed::Super, ports);

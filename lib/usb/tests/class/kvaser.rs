@@ -16,7 +16,7 @@ const DEBUG: u8 = 0x2a;
 const KCAN: u32 = 1 << 5 | 1 << 9 | 1 << 12;
 const FLEXC: u32 = 1 << 12;
 
-/// A normal command from the device.
+/// Returns a normal command from the device.
 fn from(number: u8, source: u8, transaction: u16, body: &[(usize, &[u8])]) -> Vec<u8> {
     let mut bytes = vec![0; 32];
     bytes[0] = number;
@@ -93,7 +93,7 @@ fn say(shell: &mut Shell<Kvaser>, bytes: &[u8], events: &mut Events) {
 const SETTING: Parameters =
     Parameters { bitrate: 500_000, before_sample: 13, after_sample: 2, jump: 1 };
 
-/// A device that is probed and has channel 0 open.
+/// Returns a device that is probed and has channel 0 open.
 fn opened(flags: u32) -> (Shell<Kvaser>, Far, Events) {
     let (mut far, mut events) = (Far::new(flags), Vec::new());
     let mut shell = Shell::new(Kvaser::new(Nanos::ZERO, true));
@@ -203,7 +203,7 @@ fn frames_travel_as_normal_commands() {
     assert_eq!(events.pop(), Some(Event::Frame { channel: 0, time, frame }));
 }
 
-/// An extended receive command of a frame with eight bytes of data.
+/// Returns an extended receive command of a frame with eight bytes of data.
 fn received(source: u8, id: u32, ticks: u64, flags: u32, data: [u8; 8]) -> Vec<u8> {
     let mut bytes = from(255, source, 0, &[(4, &[40, 0]), (6, &[226])]);
     bytes.extend(data);
@@ -502,7 +502,7 @@ fn whatever_the_device_says() {
     assert!(enough, "{frames} {acknowledged} {closed}");
 }
 
-/// The class of a shell, with no transfers pending.
+/// Returns the class of a shell, with no transfers pending.
 fn fresh(shell: &Shell<Kvaser>) -> Kvaser {
     let mut class = shell.class.clone();
     for _ in 0..4 {

@@ -42,7 +42,7 @@ impl Heard {
     }
 }
 
-/// A line that is set up.
+/// Returns a line that is set up.
 fn opened() -> (Shell<CdcAcm>, Heard) {
     let (mut shell, mut heard) = (Shell::new(line()), Heard::default());
     shell.pull();

@@ -53,7 +53,7 @@ fn end(shell: &mut Shell<Ethernet>, endpoint: u8, result: Result<&[u8], Fault>) 
     told
 }
 
-/// One whose frames flow.
+/// Returns one whose frames flow.
 fn opened() -> Shell<Ethernet> {
     let mut shell = Shell::new(device());
     shell.pull();

@@ -87,7 +87,7 @@ impl<C: Class> Shell<C> {
         panic!("it asks for ever");
     }
 
-    /// The next transfer of an endpoint.
+    /// Returns the next transfer of an endpoint.
     pub fn next(&self, endpoint: u8) -> Option<&Asked> {
         self.pending.get(&endpoint)?.front()
     }
@@ -235,7 +235,7 @@ fn garbage(random: &mut Random, seeds: &[Vec<u8>], most: usize) -> Vec<u8> {
 /// The answers of a good device, from the request and the bytes sent to it, the latest first.
 pub type Honest<'a> = &'a dyn Fn(&Asked, &[Vec<u8>]) -> Option<Vec<u8>>;
 
-/// A device that never answers as it should.
+/// Returns a device that never answers as it should.
 pub fn never(_: &Asked, _: &[Vec<u8>]) -> Option<Vec<u8>> {
     None
 }

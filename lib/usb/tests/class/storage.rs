@@ -207,7 +207,7 @@ fn a_slow_device_is_reset_and_a_dead_one_left() {
     assert!(disk.class.request(disk.now).is_none());
 }
 
-/// A good status for the last command, or data as long as asked for.
+/// Returns a good status for the last command, or data as long as asked for.
 fn honest(asked: &Asked, sent: &[Vec<u8>]) -> Option<Vec<u8>> {
     match *asked {
         Asked::In(13) => {

@@ -217,7 +217,7 @@ impl<D: Device, C: Class> Host<D, C> {
     }
 }
 
-/// A device in a class that its first configuration leads to.
+/// Returns a device in a class that its first configuration leads to.
 pub fn connect<D: Device, C: Class>(
     device: D,
     find: impl FnOnce(&Configuration<'_>) -> Option<C>,
@@ -225,7 +225,7 @@ pub fn connect<D: Device, C: Class>(
     connect_in(device, 0, find)
 }
 
-/// A device in a class that the configuration with this number leads to.
+/// Returns a device in a class that the configuration with this number leads to.
 pub fn connect_in<D: Device, C: Class>(
     mut device: D,
     number: u8,

@@ -19,7 +19,7 @@ const KINDS: [(Kind, Personality); 3] = [
 
 type Interface = Host<Hydra, Kvaser>;
 
-/// An interface that is probed.
+/// Returns an interface that is probed.
 fn ready(mut device: Hydra, extended: bool) -> Interface {
     let (about, bytes) = enumerate(&mut device, 0);
     let set = Configuration::parse_once(&bytes, Speed::High).unwrap();

@@ -258,7 +258,7 @@ fn both_ends_of_the_bridge_talk() {
     assert_eq!(got, [100, 100]);
 }
 
-/// An ARP request for 10.0.2.2, from the device's address to everybody.
+/// Returns an ARP request for 10.0.2.2, from the device's address to everybody.
 fn question() -> Vec<u8> {
     let (everybody, nobody) = ([0xff; 6], [0; 6]);
     let arp = [8, 6, 0, 1, 8, 0, 6, 4, 0, 1];

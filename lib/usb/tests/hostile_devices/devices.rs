@@ -34,7 +34,7 @@ fn sound(random: &mut Random) -> Box<dyn Device> {
     }
 }
 
-/// A known lie, or noise in what every host reads; mostly from the first read on.
+/// Returns a known lie, or noise in what every host reads; mostly from the first read on.
 fn lie(random: &mut Random) -> Lie {
     if random.one_in(3) {
         let known = catalogue();
@@ -76,7 +76,7 @@ fn fault(random: &mut Random) -> Fault {
     }
 }
 
-/// A device that is not; `tally` counts what it does.
+/// Returns a device that is not sound; `tally` counts what it does.
 pub fn hostile(random: &mut Random, now: Nanos, tally: &Rc<Tally>) -> Box<dyn Device> {
     let device = sound(random);
     let mut device = Faulty::new(device, random.bits()).counted(Rc::clone(tally));

@@ -64,7 +64,7 @@ fn with<C: Class>(
     Box::new(With { class, client })
 }
 
-/// The class for a device, in the order in which the server looks for one.
+/// Returns the class for a device, in the order in which the server looks for one.
 pub fn find(
     about: &descriptor::Device,
     set: &Configuration<'_>,

@@ -43,7 +43,7 @@ impl Bench {
         Bench { fake, driver, now: Nanos::ZERO, notices: Vec::new(), finished: Vec::new() }
     }
 
-    /// A driver that runs.
+    /// Returns a driver that runs.
     pub fn running(limits: Limits) -> Bench {
         let mut bench = Bench::new(limits);
         bench.driver.start(bench.now);
@@ -106,7 +106,7 @@ impl Bench {
         device
     }
 
-    /// The device of the last notice, which says that one was found.
+    /// Returns the device of the last notice, which says that one was found.
     pub fn found(&mut self) -> DeviceId {
         match self.notices.pop() {
             Some(Notice::Found { device, .. }) => device,
@@ -123,7 +123,7 @@ pub fn plans(endpoints: &[u8]) -> Vec<EndpointPlan> {
     wanted.map(EndpointPlan::new).collect()
 }
 
-/// A buffer of the test's own, by number.
+/// Returns a buffer of the test's own, by number.
 pub fn buffer(number: u64, length: u32) -> Buffer {
     Buffer { address: BASE + CLIENT + number * 0x1000, length }
 }

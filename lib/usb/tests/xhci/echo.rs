@@ -27,7 +27,7 @@ impl Echo {
     }
 }
 
-/// Its configuration: (address, attributes, packet) for each endpoint.
+/// Returns its configuration: (address, attributes, packet) for each endpoint.
 pub fn configuration(speed: Speed) -> Vec<u8> {
     let (bulk, stream) = match speed {
         Speed::Super => (1024, 1024),

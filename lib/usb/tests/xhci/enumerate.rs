@@ -304,7 +304,7 @@ fn over_current_takes_the_device_away_and_power_brings_it_back() {
     bench.found();
 }
 
-/// A device with two configurations, of which the second is one byte longer.
+/// Returns a device with two configurations, of which the second is one byte longer.
 fn twofold(bench: &mut Bench) -> diapason_usb::xhci::DeviceId {
     let mut device = DEVICE;
     device[17] = 2;

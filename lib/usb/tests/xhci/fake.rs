@@ -379,7 +379,7 @@ impl Fake {
         }
     }
 
-    /// The next block of an endpoint's ring, which is taken. Its memory must be allowed.
+    /// Returns the next block of an endpoint's ring, which is taken. Its memory must be allowed.
     pub fn next_block(&mut self, slot: u8, index: u8) -> Option<(u64, Trb)> {
         loop {
             let ring = *self.rings.get(&(slot, index))?;

@@ -22,7 +22,7 @@ struct Client {
     rests: bool,
     devices: Vec<(u16, DeviceId)>,
     queued: BTreeMap<u64, (DeviceId, u8)>,
-    counts: [u64; 3],
+    counts: [u64; 4],
 }
 
 impl Client {
@@ -38,6 +38,7 @@ impl Client {
                     let _ = lane.cancel_all(*device, self.random.pick(&[BULK_IN, BULK_OUT, NEWS]));
                     self.counts[1] += 1;
                 }
+                (6, _) => self.pull(lane, &here),
                 _ => {
                     lane.handle_interrupt(self.random.below(5) as u32, self.link.now());
                 }
@@ -46,6 +47,25 @@ impl Client {
                 self.note(&finished);
             }
         }
+    }
+
+    /// Takes finished transfers with the events that say so, and cancels and queues others between
+    /// any two of them.
+    fn pull(&mut self, lane: &mut Lane<Link, Link>, here: &[DeviceId]) {
+        let batch = 1 + self.random.below(4) as u32;
+        while let Some(finished) = lane.next_finished(batch, self.link.now()) {
+            self.note(&finished);
+            self.counts[3] += 1;
+            match (self.random.below(4), here.get(self.random.index(here.len().max(1)))) {
+                (0, Some(device)) => {
+                    let endpoint = self.random.pick(&[BULK_IN, BULK_OUT, NEWS, STREAM]);
+                    let _ = lane.cancel_all(*device, endpoint);
+                }
+                (1, Some(device)) => self.submit(lane, *device),
+                _ => {}
+            }
+        }
+        assert!(!lane.has_events() && !lane.has_finished(), "something is left");
     }
 
     fn submit(&mut self, lane: &mut Lane<Link, Link>, device: DeviceId) {
@@ -102,7 +122,7 @@ impl Rig {
                 rests: false,
                 devices: Vec::new(),
                 queued: BTreeMap::new(),
-                counts: [0; 3],
+                counts: [0; 4],
             };
             let lanes = lanes.into_iter().map(RefCell::new).collect();
             shared.insert(Rc::new(Preempted { lanes, client: RefCell::new(client) })).clone()
@@ -160,7 +180,7 @@ impl Rig {
     }
 }
 
-fn attack(seed: u64) -> ([u64; 3], u64) {
+fn attack(seed: u64) -> ([u64; 4], u64) {
     let mut rig = Rig::new(seed);
     let empty = rig.machine.driver.pools();
     for _ in 0..150 {
@@ -204,11 +224,12 @@ fn attack(seed: u64) -> ([u64; 3], u64) {
 
 #[test]
 fn a_lane_may_be_used_between_any_two_steps_of_the_controller() {
-    let (mut all, mut changes) = ([0; 3], 0);
+    let (mut all, mut changes) = ([0; 4], 0);
     for seed in 0..6 {
         let (counts, more) = attack(seed);
-        (0..3).for_each(|at| all[at] += counts[at]);
+        (0..4).for_each(|at| all[at] += counts[at]);
         changes += more;
     }
     assert!(all[0] > 100_000 && all[1] > 10_000 && changes > 50, "{all:?} {changes}");
+    assert!(all[3] > 10_000, "{all:?}");
 }

@@ -46,7 +46,7 @@ struct Inside {
 pub struct Link(Rc<RefCell<Inside>>);
 
 impl Link {
-    /// The time of the machine.
+    /// Returns the time of the machine.
     pub fn now(&self) -> Nanos {
         self.0.borrow().now
     }
@@ -119,7 +119,7 @@ impl Machine {
         Machine::over(config, limits, |_, lanes| Together::new(lanes))
     }
 
-    /// A machine whose controller runs.
+    /// Returns a machine whose controller runs.
     pub fn running(config: Config, limits: Limits) -> Machine {
         let mut machine = Machine::new(config, limits);
         machine.driver.start(Nanos::ZERO);
@@ -130,7 +130,7 @@ impl Machine {
 }
 
 impl<L: Lanes<Link, Link>> Machine<L> {
-    /// A machine whose lanes are where `put` stores them.
+    /// Returns a machine whose lanes are where `put` stores them.
     pub fn over(
         config: Config,
         limits: Limits,
@@ -237,7 +237,7 @@ impl<L: Lanes<Link, Link>> Machine<L> {
         self.link.0.borrow().accesses
     }
 
-    /// The device that was just found.
+    /// Returns the device that was just found.
     pub fn found(&mut self) -> DeviceId {
         match self.notices.pop() {
             Some(Notice::Found { device, .. }) => device,

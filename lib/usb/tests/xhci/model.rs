@@ -9,12 +9,12 @@ use diapason_usb::Speed;
 use diapason_usb::xhci::{Death, DeviceId, Limits, Notice, Outcome, Request, State, TransferId};
 use diapason_xhc::{Config, Disturbance};
 
-/// A port of the model's usual controller for this speed.
+/// Returns a port of the model's usual controller for this speed.
 const fn port(speed: Speed) -> u8 {
     if matches!(speed, Speed::Super) { 6 } else { 2 }
 }
 
-/// A machine with a configured echo device of this speed.
+/// Returns a machine with a configured echo device of this speed.
 fn with_echo(config: Config, speed: Speed) -> (Machine, DeviceId) {
     let mut machine = Machine::running(config, Limits::default());
     let device = plug(&mut machine, speed);

@@ -225,7 +225,7 @@ impl<P: Platform> Served<P> {
         }
     }
 
-    /// If it failed as a whole: let go of everything, and ask it again if it is still there then.
+    /// Lets go of everything if it failed as a whole, and asks it again if it is still there then.
     fn note(&mut self, service: &mut dyn Service<P>, outside: &mut Outside<'_, P>, now: Nanos) {
         match service.stage() {
             ClassStage::Begun => return,

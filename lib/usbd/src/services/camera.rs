@@ -67,7 +67,8 @@ impl<P: Platform> Video<P> {
     }
 }
 
-/// The largest picture that is not too large; what the camera sends by itself first among equals.
+/// Returns the largest picture that is not too large; what the camera sends by itself first among
+/// equals.
 fn mode(found: &Found<'_>) -> Option<Mode> {
     let pixels = |mode: &Mode| u32::from(mode.width) * u32::from(mode.height);
     let fitting = modes(&found.set).filter(|mode| pixels(mode) <= CAMERA_PIXELS);

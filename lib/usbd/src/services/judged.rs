@@ -69,7 +69,7 @@ mod tests {
 
     const PERIOD: Nanos = Nanos::from_micros(2_500);
 
-    /// The judge of sensors whose packets have 24 bytes, with a time here, once a period.
+    /// Returns the judge of sensors whose packets have 24 bytes, with a time here, once a period.
     fn judge(stamp: Option<usize>) -> Judge {
         let (number, _) = PipeSource::of(ServiceKind::Sensors).unwrap();
         let mut contracts = Contracts::default();

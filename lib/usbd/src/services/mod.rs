@@ -109,7 +109,7 @@ fn offer<P: Platform, K: Kind<P>>(
     Offer { service, home, kind: served, interface: 0, name: K::NAME, memory: K::MEMORY, bells }
 }
 
-/// A service of which the server knows no more than that it is one.
+/// Returns a service of which the server knows no more than that it is one.
 fn other<P: Platform, K: Kind<P>>(kind: K, at: At) -> Offer<P> {
     offer(kind, |service| AnyService::Other(service), at)
 }

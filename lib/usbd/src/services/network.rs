@@ -42,7 +42,7 @@ pub(crate) struct Network<P: Platform> {
     damaged: u64,
 }
 
-/// The bit of a slot; none of what is no slot.
+/// Returns the bit of a slot; none of what is no slot.
 const fn bit(slot: u32) -> u32 {
     if slot < SLOTS { 1 << slot } else { 0 }
 }

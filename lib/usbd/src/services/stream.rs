@@ -76,7 +76,7 @@ impl<P: Platform> Stream<P> {
     }
 }
 
-/// The largest picture of a camera, if it is one.
+/// Returns the largest picture of a camera, if it is one.
 fn camera(set: &Configuration<'_>) -> Option<Camera> {
     let mode = modes(set).max_by_key(|mode| {
         (u32::from(mode.width) * u32::from(mode.height), u32::MAX - mode.interval)

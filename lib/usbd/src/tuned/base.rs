@@ -58,7 +58,7 @@ pub fn driver(costs: &DriverCosts, output: Option<&OutputCosts>) -> Driver {
     }
 }
 
-/// The way to the device; `work` is that of a thread of the server each time it is woken.
+/// Returns the way to the device; `work` is that of a thread of the server each time it is woken.
 fn outward(costs: &OutputCosts, work: Nanos) -> Outward {
     let (ahead, open) = SENDING;
     let turn = costs.turn.1;

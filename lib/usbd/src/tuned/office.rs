@@ -39,7 +39,7 @@ struct Place<P: Platform> {
     terms: Terms,
 }
 
-/// The endpoint beside the pipes of the description; `None` without what the driver costs.
+/// Returns the endpoint beside the pipes of the description; `None` without what the driver costs.
 fn endpoint(pipes: &Pipes) -> Option<Ends> {
     let costs = pipes.costs.as_ref()?;
     let channels = (0..).zip(pipes.interfaces.first()?.numbers());

@@ -33,8 +33,8 @@ impl Terms {
     /// The terms of a closed pipe's thread.
     pub const CLOSED: Terms = Terms { budget: CLOSED.0, period: CLOSED.1 };
 
-    /// As the kernel takes them: a budget that is of use, a period that is one. `None` if there are
-    /// none such.
+    /// Returns the terms as the kernel takes them: a budget that is of use, a period that is one.
+    /// `None` if there are none such.
     pub fn possible(budget: Nanos, period: Nanos) -> Option<Terms> {
         let budget = budget.max(BUDGET_MIN);
         let fits = (PERIOD_MIN..=PERIOD_MAX).contains(&period) && budget <= period;

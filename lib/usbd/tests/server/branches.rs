@@ -36,7 +36,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// A CAN interface whose channel is open, and a disk.
+    /// Returns a CAN interface whose channel is open, and a disk.
     fn new() -> Rig {
         let mut machine = Machine::with(SETTINGS);
         let arrivals = machine.ground.reader(can::names(4).unwrap().arrivals).unwrap();

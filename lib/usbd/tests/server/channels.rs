@@ -56,7 +56,7 @@ fn frame(client: u32, at: u32) -> Frame {
     Frame::data(id, &[]).expect("it is one")
 }
 
-/// A CAN interface, one of whose channels has a client, and the bus of that channel.
+/// Returns a CAN interface, one of whose channels has a client, and the bus of that channel.
 fn with_client() -> (Machine, CanBus, Client) {
     let mut machine = Machine::with(&[(CLIENTS, &[CHANNEL as u64])]);
     let names = names(CHANNEL).unwrap();

@@ -294,7 +294,7 @@ const DISK: Expected = Expected {
     serial: 0,
 };
 
-/// A machine whose description has this disk.
+/// Returns a machine whose description has this disk.
 fn expecting(disk: Expected) -> Machine {
     Machine::with(&[DISKS[0], (DEVICES, &disk.words())])
 }

@@ -192,7 +192,7 @@ pub fn post(name: &str, message: &[u8]) {
     with(|inside| inside.mail.entry(name.into()).or_default().push_back(message.into()));
 }
 
-/// An end of a pipe. The first who opens one leaves the other end for the second.
+/// Returns an end of a pipe. The first who opens one leaves the other end for the second.
 fn end<T: Plain, const N: usize, E: 'static, O: 'static>(
     name: &str,
     pick: impl FnOnce(Writer<'static, T, N>, Reader<'static, T, N>) -> (E, O),
@@ -267,7 +267,7 @@ pub fn take_lines() -> Vec<String> {
     with(|inside| std::mem::take(&mut inside.lines))
 }
 
-/// The time of the machine.
+/// Returns the time of the machine.
 pub fn now() -> Nanos {
     with(|inside| inside.now)
 }

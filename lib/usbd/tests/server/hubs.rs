@@ -80,7 +80,7 @@ impl Device for Turned {
     }
 }
 
-/// A hub with these devices.
+/// Returns a hub with these devices.
 fn hub(port: u8, devices: impl IntoIterator<Item = Box<dyn Device>>) -> Hub {
     let mut hub = Hub::new(false, 4);
     for (number, device) in (1..).zip(devices) {
@@ -104,7 +104,7 @@ fn keyboard() -> Box<dyn Device> {
     Box::new(Keyboard::new(Vec::new()))
 }
 
-/// A device that answers no request.
+/// Returns a device that answers no request.
 fn dead() -> Box<dyn Device> {
     let mute = Rule { endpoint: Some(0), ..Rule::always(Fault::Error) };
     Box::new(Faulty::new(Keyboard::new(Vec::new()), 1).rule(mute))

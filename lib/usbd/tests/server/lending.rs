@@ -62,7 +62,7 @@ fn frame(place: usize, at: u32) -> Frame {
     Frame::data(id, &[]).expect("it is one")
 }
 
-/// A CAN interface whose channel 1 two places may write to, and the bus of that channel.
+/// Returns a CAN interface whose channel 1 two places may write to, and the bus of that channel.
 fn with_places() -> (Machine, CanBus, [Place; 2]) {
     let mut machine = Machine::with(&[(ENVELOPES, &[ENVELOPE.words(); 2].concat())]);
     let places = [0, 1].map(|number| Place::new(&machine, number).expect("its ends are there"));

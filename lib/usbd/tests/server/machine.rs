@@ -22,7 +22,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A server with these settings, its controller running.
+    /// Returns a server with these settings, its controller running.
     pub fn with(settings: &[(&str, &[u64])]) -> Machine {
         let ground = ground::set_up(Config::default());
         let mut all = Settings::NONE;

@@ -98,7 +98,7 @@ impl Rig {
         Rig { office, presence, core, channels: Channels::default(), answers }
     }
 
-    /// A rig whose first pipes are open.
+    /// Returns a rig whose first pipes are open.
     fn with(pipes: usize) -> Rig {
         let mut rig = Rig::new();
         for place in 0..pipes {
@@ -134,7 +134,7 @@ impl Rig {
     }
 }
 
-/// The pipe of a place: the later the place, the more urgent.
+/// Returns the pipe of a place: the later the place, the more urgent.
 fn open(place: usize) -> Wanted {
     let latency = Nanos::from_millis(60 - 15 * place as u64);
     let (tput, buffer) = (1_000 * 16 * 8 / 20, 64 * 16);

@@ -134,7 +134,7 @@ fn wait(until: impl Fn() -> bool) -> Result<(), Errno> {
     Err(Errno::TimedOut)
 }
 
-/// A segment that stays attached for the life of the process.
+/// Returns a segment that stays attached for the life of the process.
 fn kept(name: &str) -> Result<*mut u8, Errno> {
     let segment = Segment::attach(name)?;
     let address = segment.address();

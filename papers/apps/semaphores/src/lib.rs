@@ -32,7 +32,7 @@ impl Case {
     /// Both kinds of semaphores.
     pub const PAIRS: [Case; 2] = [Case::Standard, Case::Hinted];
 
-    /// Its name in what is logged.
+    /// Returns its name in what is logged.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

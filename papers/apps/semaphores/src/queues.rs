@@ -60,7 +60,7 @@ fn main(_: Arguments) {
     log!("DONE");
 }
 
-/// All four of [`NAMES`], in a state.
+/// Returns all four of [`NAMES`], in a state.
 fn measure_all(n: usize, state: State) -> [Cost; 4] {
     let mut periods = [0; TASKS_MAX];
     (0..).zip(&mut periods).for_each(|(task, period)| *period = 1_000 + task);

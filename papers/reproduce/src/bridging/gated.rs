@@ -52,7 +52,7 @@ fn failed(refusal: GateRefusal) -> Failure {
     Failure::Ours(refusal.to_string())
 }
 
-/// The time on the wire of a payload with a tag.
+/// Returns the time on the wire of a payload with a tag.
 fn wire_ns(payload: u64) -> u64 {
     wire_bytes(payload, true).map_or(0, |bytes| LinkRate::GIGABIT.time_ns(bytes))
 }

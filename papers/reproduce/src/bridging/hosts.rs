@@ -7,7 +7,7 @@ fn link(number: usize) -> String {
     format!("\"link{number}.asks\", \"link{number}.done\", \"link{number}.ask\"")
 }
 
-/// A process that drives links, with its VCPU.
+/// Returns a process that drives links, with its VCPU.
 fn program(name: &str, links: usize, extra: &str, arguments: [u64; 3]) -> String {
     let uses: Vec<String> = (0..links).map(link).collect();
     let [a, b, c] = arguments;
@@ -20,7 +20,7 @@ fn program(name: &str, links: usize, extra: &str, arguments: [u64; 3]) -> String
     )
 }
 
-/// The segments and semaphores of links.
+/// Returns the segments and semaphores of links.
 fn links(count: usize) -> String {
     let mut text = "[[segment]]\nname = \"link.data\"\nsize = \"1600K\"\ndma = true\n\
                     [[semaphore]]\nname = \"link.ready\"\nkind = \"counting\"\n"
@@ -35,7 +35,7 @@ fn links(count: usize) -> String {
     text
 }
 
-/// The USB server with one service besides management.
+/// Returns the USB server with one service besides management.
 fn server(uses: &str, settings: &str, service: &str, interval: &str) -> String {
     format!(
         "[[process]]\nname = \"usbd\"\npriority = 40\nvcpu = \"usb-manage\"\nheap = \"384K\"\n\
@@ -50,7 +50,7 @@ fn server(uses: &str, settings: &str, service: &str, interval: &str) -> String {
     )
 }
 
-/// The debug target server with the link of this number.
+/// Returns the debug target server with the link of this number.
 fn target(number: usize) -> String {
     format!(
         "[[process]]\nname = \"dbcd\"\npriority = 40\nvcpu = \"dbc\"\nheap = \"4K\"\n\
@@ -97,7 +97,7 @@ pub fn find(name: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), text))
 }
 
-/// The computer with the sensor: a debug target of the sink.
+/// Returns the computer with the sensor: a debug target of the sink.
 fn source() -> String {
     let uses = "\"sensor\", \"sensor.ready\", \"debug.enable\"";
     system("source", "990us")
@@ -110,7 +110,7 @@ fn source() -> String {
            [[semaphore]]\nname = \"sensor.ready\"\nkind = \"counting\"\n"
 }
 
-/// The computer that receives: the debug host.
+/// Returns the computer that receives: the debug host.
 fn sink() -> String {
     let uses = format!("{}, \"link.ready\", \"link.data\"", link(0));
     system("sink", "49us")
@@ -119,7 +119,7 @@ fn sink() -> String {
         + &links(1)
 }
 
-/// The computers of [`PAIR`] without the sensor, which send each other as much as they can.
+/// Returns the computers of [`PAIR`] without the sensor, which send each other as much as they can.
 fn give(bytes: u64) -> String {
     let uses = "\"sensor\", \"sensor.ready\", \"debug.enable\"";
     system("give", "990us")
@@ -139,7 +139,7 @@ fn take(bytes: u64) -> String {
         + &links(1)
 }
 
-/// A host of a ring. The origin has messages of its own.
+/// Returns a host of a ring. The origin has messages of its own.
 fn ring(pause_us: u64, own: u64) -> String {
     let uses = format!("{}, \"link.ready\", \"link.data\", \"debug.enable\"", link(0));
     system("ring", "49us")

@@ -180,7 +180,7 @@ fn coordinated(
     ])
 }
 
-/// The paper's claim: USB alone takes less than a quarter of the best with Ethernet.
+/// Returns the paper's claim: USB alone takes less than a quarter of the best with Ethernet.
 fn against(all: &[Distribution]) -> Vec<Row> {
     let best = all[1..=WINDOWS_NS.len()].iter().map(Distribution::max).min().unwrap_or(0);
     let ratio = best as f64 / all[0].max().max(1) as f64;
@@ -221,7 +221,7 @@ fn line(times: &Distribution, port: &str) -> Vec<String> {
     ]
 }
 
-/// The terms of the bound.
+/// Returns the terms of the bound.
 fn stages() -> String {
     let mut table = Table::new(&[
         ("stage", Align::Left),
@@ -235,7 +235,7 @@ fn stages() -> String {
     table.render()
 }
 
-/// The parts of the way over USB alone, as they were seen.
+/// Returns the parts of the way over USB alone, as they were seen.
 fn parts(ways: &[PacketWay]) -> String {
     let mut table = Table::new(&[
         ("part", Align::Left),
@@ -255,7 +255,7 @@ fn parts(ways: &[PacketWay]) -> String {
     table.render()
 }
 
-/// The distribution as a line.
+/// Returns the distribution as a line.
 fn curve(times: &Distribution) -> Series {
     let (values, count) = (times.values(), times.values().len());
     let point = |step: usize| {

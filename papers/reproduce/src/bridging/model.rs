@@ -24,7 +24,7 @@ const USB3: Medium = Medium { h: 5.0, p: 48.0, alpha: 0.2, stuffing: 0.0, gamma:
 const TSN: Medium = Medium { h: 304.0, p: 42.0, alpha: 1.0, stuffing: 0.0, gamma: 1.0 };
 
 impl Medium {
-    /// The part of equation 2 that does not depend on the message, in ns.
+    /// Returns the part of equation 2 that does not depend on the message, in ns.
     fn constant(&self) -> f64 {
         self.h + 8.0 * self.alpha * self.p
     }

@@ -4,7 +4,7 @@
 //! measured, and whatever needs it is reported as not measured.
 
 use diapason::Failure;
-use diapason_csd::Counts;
+use diapason_csd::OperationCounts;
 
 /// The operations of a scheduler, as the table names them: of a DP queue, then of the FP queue.
 pub const OPERATIONS: [&str; 6] =
@@ -15,7 +15,7 @@ pub const CONSTANTS: [&str; 2] = ["queue", "fixed"];
 /// The content of the table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Measured {
-    pub counts: Counts,
+    pub counts: OperationCounts,
     /// Operations it does not have.
     pub missing: Vec<&'static str>,
     /// Each entry with its source: operation, length, instructions, source.
@@ -23,7 +23,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The longest queue for which every operation was measured.
+    /// Returns the longest queue for which every operation was measured.
     #[must_use]
     pub fn tasks_max(&self) -> usize {
         let last = |points: &Vec<(u32, u64)>| points.last().map_or(0, |(length, _)| *length);
@@ -31,7 +31,7 @@ impl Measured {
     }
 }
 
-/// The table of this kernel.
+/// Returns the table of this kernel.
 ///
 /// # Errors
 /// If it is damaged, which is our fault.
@@ -44,7 +44,7 @@ pub fn kernel() -> Result<Measured, Failure> {
 /// Reads lines of `operation length instructions source…`; `#` begins a comment.
 pub(super) fn parse(text: &str) -> Result<Measured, String> {
     let mut measured =
-        Measured { counts: Counts::default(), missing: Vec::new(), entries: Vec::new() };
+        Measured { counts: OperationCounts::default(), missing: Vec::new(), entries: Vec::new() };
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {

@@ -3,9 +3,9 @@
 use super::SEED;
 use crate::{Effort, Progress, Report, Row, parallel};
 use diapason::table::{Align, Table};
-use diapason_csd::attack::{self, Plan, Tally};
+use diapason_csd::attack::{self, AttackPlan, AttackTally};
 use diapason_csd::workload::{self, CostDraw};
-use diapason_csd::{Dissertation, Random, Reading, TaskSet, Test, search};
+use diapason_csd::{ChargingReading, Dissertation, Random, SchedulabilityTest, TaskSet, search};
 
 /// Sets are attacked in batches of this many.
 const BATCH: u64 = 500;
@@ -22,16 +22,16 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) {
         ("printed: accepted", Align::Right),
         ("missed", Align::Right),
     ]);
-    let mut total = Tally::default();
+    let mut total = AttackTally::default();
     for queues in 1..=4 {
-        let plan = Plan::small(SEED, queues);
+        let plan = AttackPlan::small(SEED, queues);
         let step = format!("attack on CSD-{queues}");
         let batch = |index: usize| {
             let from = index as u64 * BATCH;
             attack::range(&plan, from..from + BATCH)
         };
         let tallies = parallel::map(batches, batch, |done| progress.at(&step, done, batches));
-        let tally = tallies.into_iter().fold(Tally::default(), Tally::plus);
+        let tally = tallies.into_iter().fold(AttackTally::default(), AttackTally::plus);
         let numbers = [
             queues as u64,
             tally.sets,
@@ -53,7 +53,7 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) {
 }
 
 /// Returns how often the printed CSD-3 test is wrong, among sets with which it can be.
-fn printed(tally: &Tally) -> Row {
+fn printed(tally: &AttackTally) -> Row {
     let share = 100.0 * tally.printed_missed as f64 / tally.hard.max(1) as f64;
     let all = 100.0 * tally.printed_missed as f64 / tally.printed.max(1) as f64;
     Row::numbers("csd3.printed-test.missed", "%", None, share).note(format!(
@@ -64,7 +64,7 @@ fn printed(tally: &Tally) -> Row {
     ))
 }
 
-fn exact(tally: &Tally) -> [Row; 2] {
+fn exact(tally: &AttackTally) -> [Row; 2] {
     [
         Row::numbers("exact-test.missed", "sets", None, tally.exact_missed as f64)
             .holds(tally.exact_missed == 0)
@@ -86,11 +86,11 @@ const ALLOCATIONS: usize = 1 + 100 + 4_950 + 161_700;
 fn searched() -> Option<Row> {
     let mut random = Random::new(SEED);
     let base = workload::random(100, 1, CostDraw::ShareOfPeriod, &mut random).ok()?;
-    let prices = Dissertation::prices(100, Reading::USUAL);
+    let prices = Dissertation::prices(100, ChargingReading::USUAL);
     let mut most = 0;
     for percent in 60..95 {
         let set = TaskSet::new(base.scaled(percent, 100)).ok()?;
-        let choice = search::cheapest(&set, &prices, 4, Test::Exact);
+        let choice = search::cheapest(&set, &prices, 4, SchedulabilityTest::Exact);
         most = choice.map_or(0, |choice| choice.tested).max(most);
     }
     let row = Row::numbers("search.csd4.n100.tests", "tests", None, most as f64);

@@ -12,14 +12,14 @@ use crate::{Effort, Progress, Report, Row};
 use diapason::Failure;
 use diapason::table::{Align, Table};
 use diapason_csd::workload::CostDraw;
-use diapason_csd::{Dissertation, DpBlock, QueueList, Reading, Test};
+use diapason_csd::{ChargingReading, Dissertation, DpBlock, QueueList, SchedulabilityTest};
 
 /// One way to read the dissertation.
 struct Way {
     name: &'static str,
     draw: CostDraw,
-    reading: Reading,
-    test: Test,
+    reading: ChargingReading,
+    test: SchedulabilityTest,
     /// Whether CSD-4 pays for four queues, used or not.
     paid: bool,
 }
@@ -29,9 +29,9 @@ const fn way(
     draw: CostDraw,
     queue_list: QueueList,
     dp_block: DpBlock,
-    test: Test,
+    test: SchedulabilityTest,
 ) -> Way {
-    Way { name, draw, reading: Reading { queue_list, dp_block }, test, paid: false }
+    Way { name, draw, reading: ChargingReading { queue_list, dp_block }, test, paid: false }
 }
 
 /// The first is the reading of the figures, by which the percentages are judged.
@@ -39,7 +39,7 @@ const WAYS: [Way; 9] = {
     use CostDraw::{Absolute, ShareOfPeriod};
     use DpBlock::{Reasoned, Table42};
     use QueueList::{Free, OncePerPair, PerSelection};
-    use Test::{Dissertation, Exact};
+    use SchedulabilityTest::{Dissertation, Exact};
     [
         way("share, once, exact", ShareOfPeriod, OncePerPair, Reasoned, Exact),
         Way {
@@ -118,8 +118,8 @@ fn supports(claim: (&str, u64, usize, f64, bool), ours: f64) -> bool {
     if claim.4 { ours > claim.3 } else { (ours - claim.3).abs() <= TOLERANCE }
 }
 
-/// The claim beside the reading of the figures, which alone decides; the note names all readings
-/// that would support it.
+/// Returns the claim beside the reading of the figures, which alone decides; the note names all
+/// readings that would support it.
 fn claimed(claim: (&'static str, u64, usize, f64, bool), found: &[[[f64; 2]; 2]]) -> Row {
     let (id, divisor, which, paper, _) = claim;
     let ours = |place: usize| found[place][divisor as usize - 1][which];

@@ -10,7 +10,7 @@ use diapason::Failure;
 use diapason::chart::{LineChart, Series};
 use diapason::table::{Align, Table};
 use diapason_csd::workload::CostDraw;
-use diapason_csd::{Allocation, Dissertation, Reading, Test};
+use diapason_csd::{Allocation, ChargingReading, Dissertation, SchedulabilityTest};
 
 /// Adds the three figures and their claims.
 pub fn add(effort: Effort, progress: &Progress, report: &mut Report) -> Result<(), Failure> {
@@ -18,10 +18,10 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) -> Result<(
         let name = format!("fig4.{number}");
         let mut points = Vec::new();
         for tasks in task_counts(effort) {
-            let prices = Dissertation::prices(tasks, Reading::USUAL);
+            let prices = Dissertation::prices(tasks, ChargingReading::USUAL);
             let kind = Workloads { tasks, divisor, draw: CostDraw::ShareOfPeriod };
             let step = (progress, name.as_str());
-            points.push(point(kind, &prices, Test::Exact, samples(effort), step)?);
+            points.push(point(kind, &prices, SchedulabilityTest::Exact, samples(effort), step)?);
         }
         let title = format!(
             "Figure 4.{number}: average breakdown utilization, periods divided by {divisor}"
@@ -37,7 +37,7 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) -> Result<(
 /// From how many tasks on RM with a heap costs less than with a list (table 4.3).
 fn heap() -> Row {
     let costs_less = |tasks: &usize| {
-        let list = Dissertation::prices(*tasks, Reading::USUAL);
+        let list = Dissertation::prices(*tasks, ChargingReading::USUAL);
         Dissertation::heap(*tasks) < list.charge(&Allocation::rm(*tasks), 0)
     };
     let wins: Vec<usize> = (1..=128).filter(costs_less).collect();
@@ -138,7 +138,7 @@ fn crossing(name: &str, points: &[Point]) -> Row {
     }
 }
 
-/// The savings that the paper names: n = 15 and 40.
+/// Returns the savings that the paper names: n = 15 and 40.
 pub fn savings([at_15, at_40]: [&Point; 2], divisor: u64, paid: bool) -> [f64; 2] {
     let against = if divisor == 1 { EDF } else { RM };
     let csd = |point: &Point| if paid { point.paid[2] } else { point.means[CSD_4] };

@@ -8,7 +8,7 @@ use diapason::Failure;
 use diapason::chart::{LineChart, Series};
 use diapason::table::{Align, Table};
 use diapason_csd::workload::CostDraw;
-use diapason_csd::{Reading, Test};
+use diapason_csd::{ChargingReading, SchedulabilityTest};
 
 /// Clock rates in MHz; one instruction per cycle.
 const CLOCKS: [u64; 6] = [25, 50, 100, 400, 1_000, 2_400];
@@ -76,11 +76,12 @@ fn curves(
         let name = format!("kernel-{megahertz}MHz");
         let mut points = Vec::new();
         for &tasks in &counts {
-            let prices = measured.counts.prices(tasks, megahertz * 1_000_000, Reading::USUAL);
+            let prices =
+                measured.counts.prices(tasks, megahertz * 1_000_000, ChargingReading::USUAL);
             let prices = prices.map_err(|bad| Failure::Ours(bad.to_string()))?;
             let kind = Workloads { tasks, divisor: 3, draw: CostDraw::ShareOfPeriod };
             let step = (progress, name.as_str());
-            let point = point(kind, &prices, Test::Exact, samples(effort), step)?;
+            let point = point(kind, &prices, SchedulabilityTest::Exact, samples(effort), step)?;
             let winner = winner(&point);
             let share = format!("{:.4}", point.means[winner]);
             let cells =
@@ -107,7 +108,7 @@ fn curves(
     Ok(())
 }
 
-/// The scheduler with the highest mean; among equals the one with the fewest queues.
+/// Returns the scheduler with the highest mean; among equals the one with the fewest queues.
 fn winner(point: &Point) -> usize {
     let better = |best: usize, place: usize| {
         if point.means[place] > point.means[best] + 0.000_05 { place } else { best }

@@ -5,7 +5,7 @@ use crate::{Effort, Progress, parallel};
 use diapason::Failure;
 use diapason_csd::breakdown::{of_allocation, of_csd};
 use diapason_csd::workload::{self, CostDraw};
-use diapason_csd::{Allocation, Prices, Random, TaskSet, Test};
+use diapason_csd::{Allocation, QueuePrices, Random, SchedulabilityTest, TaskSet};
 
 /// The schedulers, in the order of all results.
 pub const SCHEDULERS: [&str; 5] = ["RM", "EDF", "CSD-2", "CSD-3", "CSD-4"];
@@ -59,7 +59,11 @@ pub fn task_counts(effort: Effort) -> Vec<usize> {
 }
 
 /// Breakdown utilizations of one workload under each of [`SCHEDULERS`], and of [`PAID`].
-fn breakdowns(set: &TaskSet, prices: &Prices, test: Test) -> ([f64; 5], [f64; 3]) {
+fn breakdowns(
+    set: &TaskSet,
+    prices: &QueuePrices,
+    test: SchedulabilityTest,
+) -> ([f64; 5], [f64; 3]) {
     let rm = of_allocation(set, prices, &Allocation::rm(set.len()), test);
     let edf = of_allocation(set, prices, &Allocation::edf(set.len()), test);
     let two = of_csd(set, prices, 2, test, if edf.scale > rm.scale { edf } else { rm });
@@ -73,12 +77,12 @@ fn breakdowns(set: &TaskSet, prices: &Prices, test: Test) -> ([f64; 5], [f64; 3]
     ([rm, edf, two, three, four].map(|breakdown| breakdown.utilization(set)), paid)
 }
 
-/// The mean over `samples` workloads. The i-th workload of as many tasks has the same base for
-/// every divisor and price.
+/// Returns the mean over `samples` workloads. The i-th workload of as many tasks has the same base
+/// for every divisor and price.
 pub fn point(
     kind: Workloads,
-    prices: &Prices,
-    test: Test,
+    prices: &QueuePrices,
+    test: SchedulabilityTest,
     samples: usize,
     (progress, step): (&Progress, &str),
 ) -> Result<Point, Failure> {
@@ -108,14 +112,14 @@ pub fn saving(of: f64, against: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diapason_csd::{Dissertation, Reading};
+    use diapason_csd::{ChargingReading, Dissertation};
 
     #[test]
     fn a_point_is_the_same_every_time_and_in_order() {
         let kind = Workloads { tasks: 12, divisor: 2, draw: CostDraw::Absolute };
-        let prices = Dissertation::prices(12, Reading::USUAL);
+        let prices = Dissertation::prices(12, ChargingReading::USUAL);
         let progress = Progress::silent();
-        let draw = || point(kind, &prices, Test::Exact, 6, (&progress, "")).unwrap();
+        let draw = || point(kind, &prices, SchedulabilityTest::Exact, 6, (&progress, "")).unwrap();
         let point = draw();
         assert_eq!(point, draw());
         assert!(point.means.iter().all(|mean| (0.3..1.0).contains(mean)), "{point:?}");

@@ -4,9 +4,11 @@ use crate::{Picture, Report, Row};
 use diapason::chart::{ScheduleChart, Stretch};
 use diapason::table::{Align, Table};
 use diapason_abi::Nanos;
-use diapason_csd::simulate::{self, Miss, Slice, Span, Synchronous};
+use diapason_csd::simulate::{self, MissedDeadline, Span, Synchronous, TimeSlice};
 use diapason_csd::workload::table_4_1;
-use diapason_csd::{Allocation, Dissertation, Reading, TaskSet, Test, search};
+use diapason_csd::{
+    Allocation, ChargingReading, Dissertation, SchedulabilityTest, TaskSet, search,
+};
 
 /// How much of the schedules is drawn.
 const DRAWN: Nanos = Nanos::from_millis(20);
@@ -48,7 +50,11 @@ fn table(set: &TaskSet) -> String {
     table.render()
 }
 
-fn schedule(set: &TaskSet, allocation: &Allocation, until: Nanos) -> (Option<Miss>, Vec<Slice>) {
+fn schedule(
+    set: &TaskSet,
+    allocation: &Allocation,
+    until: Nanos,
+) -> (Option<MissedDeadline>, Vec<TimeSlice>) {
     let span = Span { horizon: until, until_idle: false };
     let mut slices = Vec::new();
     let outcome =
@@ -58,17 +64,18 @@ fn schedule(set: &TaskSet, allocation: &Allocation, until: Nanos) -> (Option<Mis
 
 fn first_miss(set: &TaskSet, rm: &Allocation) -> Row {
     let (miss, _) = schedule(set, rm, HYPERPERIOD);
-    let words =
-        |miss: Miss| format!("task {} misses at {} ms", miss.task + 1, miss.deadline.0 / 1_000_000);
+    let words = |miss: MissedDeadline| {
+        format!("task {} misses at {} ms", miss.task + 1, miss.deadline.0 / 1_000_000)
+    };
     let ours = miss.map_or("feasible".into(), words);
     let paper = "task 5 misses at 8 ms";
     Row::words("fig4.1.rm", Some(paper), &ours).holds(ours == paper)
 }
 
-/// The first task that does not fit under RM: CSD-2's DP queue ends with it.
+/// Returns the first task that does not fit under RM: CSD-2's DP queue ends with it.
 fn troublesome(set: &TaskSet) -> Row {
-    let prices = Dissertation::prices(set.len(), Reading::USUAL);
-    let found = search::cheapest(set, &prices, 2, Test::Exact);
+    let prices = Dissertation::prices(set.len(), ChargingReading::USUAL);
+    let found = search::cheapest(set, &prices, 2, SchedulabilityTest::Exact);
     let in_dp = found.map_or(0, |choice| choice.allocation.in_dp());
     Row::numbers("section4.2.3.r", "tasks", Some(5.0), in_dp as f64)
         .holds(in_dp == 5)
@@ -79,7 +86,7 @@ fn drawn(title: &str, set: &TaskSet, allocation: &Allocation) -> ScheduleChart {
     let (miss, slices) = schedule(set, allocation, DRAWN);
     let end = miss.map_or(DRAWN, |miss| miss.deadline);
     let millis = |time: Nanos| time.0 as f64 / 1e6;
-    let stretch = |slice: &Slice| Stretch {
+    let stretch = |slice: &TimeSlice| Stretch {
         row: slice.task,
         start: millis(slice.start),
         end: millis(slice.end),

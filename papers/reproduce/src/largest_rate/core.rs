@@ -49,7 +49,7 @@ impl Speed {
         1_000_000_000 >> self.0
     }
 
-    /// As part of a row's name.
+    /// Returns its part of a row's name.
     pub fn id(self) -> String {
         format!("{}-kHz", self.hertz() / 1_000)
     }
@@ -110,7 +110,7 @@ pub(crate) struct Laid {
 }
 
 impl Laid {
-    /// All that are tried.
+    /// Returns all that are tried.
     fn all() -> impl Iterator<Item = Laid> {
         let periods = [2_500, 5_000, 10_000].map(Nanos::from_micros);
         let readers = [20, 40, 60];
@@ -185,7 +185,7 @@ fn is_promised(system: &mut System, speed: Speed) -> bool {
     }
 }
 
-/// The most frames that a turn finds.
+/// Returns the most frames that a turn finds.
 fn found(system: &System, plan: &Plan) -> u64 {
     let bills = plan.pipes.iter().filter_map(|piped| piped.bill.as_ref().ok());
     let longest = bills.map(|bill| bill.before(What::User)).max().unwrap_or(Nanos::FOREVER);
@@ -223,8 +223,8 @@ impl Core {
         Ok(Core { system, built: boot::build(workspace)? })
     }
 
-    /// The largest load of which `plan` promises that every frame is read, and how the core is
-    /// shared for that.
+    /// Returns the largest load of which `plan` promises that every frame is read, and how the core
+    /// is shared for that.
     pub fn promised(&self, speed: Speed) -> (Load, Option<Laid>) {
         let mut best = (Load(0), None);
         for laid in Laid::all() {
@@ -246,7 +246,7 @@ impl Core {
         best
     }
 
-    /// The system on a slower core, where everything takes longer.
+    /// Returns the system on a slower core, where everything takes longer.
     fn slowed(&self, Speed(shift): Speed) -> System {
         let mut system = self.system.clone();
         system.clock_hz >>= shift;
@@ -255,8 +255,8 @@ impl Core {
         system
     }
 
-    /// A run with this on the buses. It is put together for a core of 1 GHz and with the contracts
-    /// of the description, since nothing is promised of what is sought here.
+    /// Returns a run with this on the buses. It is put together for a core of 1 GHz and with the
+    /// contracts of the description, since nothing is promised of what is sought here.
     fn session(&self, load: Load) -> Result<Session, Failure> {
         let mut system = self.system.clone();
         for usb in &mut system.usb {

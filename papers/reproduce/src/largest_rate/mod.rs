@@ -71,7 +71,7 @@ fn find(core: &Core, workspace: &Workspace, speed: Speed, quick: bool) -> Result
     Ok(Found { speed, promised, laid, simulated, emulated })
 }
 
-/// The most of which every frame is read.
+/// Returns the most of which every frame is read.
 fn most(mut run: impl FnMut(Load) -> Result<Spent, Failure>) -> Result<Carried, Failure> {
     let silent = run(Load(0))?;
     let mut best = Carried::default();

@@ -1,7 +1,7 @@
 //! The largest of some numbers that will do.
 
-/// The largest of 0 to `most` for which `does` holds, if it holds for none above one for which it
-/// does not; 0 is not asked. The largest is asked first.
+/// Returns the largest of 0 to `most` for which `does` holds, if it holds for none above one for
+/// which it does not; 0 is not asked. The largest is asked first.
 ///
 /// # Errors
 /// Returns the first error of `does`.

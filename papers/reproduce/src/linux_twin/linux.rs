@@ -44,7 +44,7 @@ impl Twin {
         Ok(Twin { guest })
     }
 
-    /// The package's version, and its HZ.
+    /// Returns the package's version, and its HZ.
     #[must_use]
     pub fn package(&self) -> (&str, &str) {
         (&self.guest.version, self.guest.setting("CONFIG_HZ").unwrap_or("unknown"))
@@ -73,7 +73,7 @@ impl Twin {
     }
 }
 
-/// The environment of the guest's program.
+/// Returns the environment of the guest's program.
 fn words(system: System, scenario: Scenario, window: Window) -> String {
     let rates: Vec<String> = BUSY.iter().map(|bus| bus.0.to_string()).collect();
     format!(
@@ -86,7 +86,7 @@ fn words(system: System, scenario: Scenario, window: Window) -> String {
     )
 }
 
-/// The numbers in the line that begins so.
+/// Returns the numbers in the line that begins so.
 fn numbers(console: &str, head: &str) -> Option<Vec<u64>> {
     let rest = console.lines().find_map(|line| line.strip_prefix(head)?.strip_prefix(' '))?;
     Some(rest.split_whitespace().filter_map(|word| word.parse().ok()).collect())
@@ -183,7 +183,7 @@ mod tests {
 
     const WINDOW: Window = Window { begin: Nanos(20_000_000), end: Nanos(1_020_000_000) };
 
-    /// A run in which all buses carried the article's traffic for a second.
+    /// Returns a run in which all buses carried the article's traffic for a second.
     fn seen() -> Seen {
         let bus = |number| {
             let bus = CanBus::busy(number).unwrap();

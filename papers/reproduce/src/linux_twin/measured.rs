@@ -17,7 +17,7 @@ impl System {
     /// In the order of the tables.
     pub const ALL: [System; 3] = [System::Diapason, System::Shipped, System::Hrtick];
 
-    /// Its name in rows.
+    /// Returns its name in rows.
     #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ pub(crate) enum Scenario {
 }
 
 impl Scenario {
-    /// Its name in rows.
+    /// Returns its name in rows.
     #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Scenario {
         }
     }
 
-    /// Its name in headings.
+    /// Returns its name in headings.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -121,7 +121,7 @@ pub(crate) struct Measured {
     /// The scenario of the run.
     pub scenario: Scenario,
     pub channels: Vec<Channel>,
-    /// By how many percent each task is behind its share; negative is ahead.
+    /// Returns by how many percent each task is behind its share; negative is ahead.
     pub behind: Vec<f64>,
     /// Frames the buses carried in the window.
     pub carried: u64,
@@ -144,7 +144,7 @@ impl Measured {
         self.channels.iter().map(|channel| channel.overruns).sum()
     }
 
-    /// The longest latency beyond the fastest, in ns.
+    /// Returns the longest latency beyond the fastest, in ns.
     #[must_use]
     pub fn beyond(&self) -> u64 {
         self.channels.iter().map(|channel| channel.latency.beyond).max().unwrap_or(0)
@@ -171,14 +171,14 @@ pub fn cost(with: &Measured, without: &Measured) -> Option<f64> {
     (with.carried > 0).then(|| more as f64 / with.carried as f64)
 }
 
-/// The fewest and the most frames in a second.
+/// Returns the fewest and the most frames in a second.
 #[must_use]
 pub fn extremes(seconds: &[u64]) -> (u64, u64) {
     let least = seconds.iter().min().copied().unwrap_or(0);
     (least, seconds.iter().max().copied().unwrap_or(0))
 }
 
-/// By how many percent `done` units of so many ns are behind the share of this time.
+/// Returns by how many percent `done` units of so many ns are behind the share of this time.
 #[must_use]
 pub fn behind(done: u64, unit: u64, time: u64) -> f64 {
     let (budget, period) = SHARE;

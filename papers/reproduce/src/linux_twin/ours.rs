@@ -142,7 +142,7 @@ fn channel(heard: &Heard, seen: &Seen, index: usize, window: Window) -> Option<C
     })
 }
 
-/// By how much each task is behind, from the first look in the window to the last.
+/// Returns by how much each task is behind, from the first look in the window to the last.
 fn progress(looks: &Looks, window: Window) -> Option<Vec<f64>> {
     let inside = |time: u64| time >= window.begin.0 && time <= window.end.0;
     let within = Looks {

@@ -38,7 +38,7 @@ pub fn report(runs: &Runs) -> Report {
 }
 
 impl Runs {
-    /// The first run of each system.
+    /// Returns the first run of each system.
     fn of(&self, scenario: Scenario) -> Vec<&Measured> {
         System::ALL
             .iter()
@@ -159,7 +159,7 @@ fn fingerprint(runs: &Runs) -> Row {
         .note("over every number of every run: the same on every host")
 }
 
-/// The tables of a scenario.
+/// Returns the tables of a scenario.
 fn section(runs: &Runs, scenario: Scenario) -> (String, String) {
     let seconds = (runs.window.end - runs.window.begin).0 / 1_000_000_000;
     let all = runs.of(scenario);

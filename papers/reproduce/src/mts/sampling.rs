@@ -44,7 +44,7 @@ struct One {
     sound: Option<(MtsVerdict, bool)>,
 }
 
-/// The points of a line: workloads of this kind with 8 to 15 high-speed periodic streams.
+/// Returns the points of a line: workloads of this kind with 8 to 15 high-speed periodic streams.
 pub fn line(kind: WorkloadKind, extra: Extra, effort: Effort, is_sound: bool) -> Vec<Point> {
     let each = STREAMS.map(|streams| {
         let kind = WorkloadKind { high: (streams, kind.high.1), ..kind };
@@ -84,7 +84,7 @@ fn point(streams: usize, all: &[One]) -> Point {
     }
 }
 
-/// The mean of a value over the points whose load is in a range.
+/// Returns the mean of a value over the points whose load is in a range.
 pub fn mean(points: &[Point], loads: (f64, f64), value: impl Fn(&Point) -> f64) -> f64 {
     let within = |point: &&Point| (loads.0..=loads.1).contains(&point.load);
     let found: Vec<f64> = points.iter().filter(within).map(value).collect();

@@ -166,7 +166,7 @@ fn long(all: &All) -> Result<Vec<Row>, Failure> {
     ])
 }
 
-/// The longest deviation from the period, in ns.
+/// Returns the longest deviation from the period, in ns.
 fn deviation(turns: &[u64]) -> u64 {
     turns.iter().map(|turn| turn.abs_diff(PERIOD_NS)).max().unwrap_or(0)
 }
@@ -240,7 +240,7 @@ fn timeline(title: &str, turns: &[u64]) -> LineChart {
 mod tests {
     use super::*;
 
-    /// A measurement in which every claim of the paper comes out just so.
+    /// Returns a measurement in which every claim of the paper comes out just so.
     fn all() -> All {
         let cost =
             |bytes, instructions, switches| Cost { bytes, frames: 1, instructions, switches };

@@ -125,8 +125,8 @@ pub fn plain(bench: &Bench) -> Result<Vec<Plain>, Failure> {
     read.ok_or_else(|| Failure::Ours(format!("plain: {}", lines.join("; "))))
 }
 
-/// The description. With `flows` the sender is a peer that nothing delays, and sends two periodic
-/// flows; else it is the loop that everything interrupts.
+/// Returns the description. With `flows` the sender is a peer that nothing delays, and sends two
+/// periodic flows; else it is the loop that everything interrupts.
 fn description(way: Way, flows: u8) -> String {
     let number = way as u8;
     let mut text = String::from("[system]\nname = \"protocol\"\n");

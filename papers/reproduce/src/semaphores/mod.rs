@@ -26,14 +26,14 @@ struct Measured {
 }
 
 impl Measured {
-    /// The pair with so many tasks.
+    /// Returns the pair with so many tasks.
     fn at(&self, tasks: u64, own: bool) -> Result<Pair, Failure> {
         let found = self.pairs.iter().find(|pair| pair.tasks == tasks && pair.own == own);
         let missing = || format!("{}: no pair with {tasks} tasks", self.kind.id());
         found.copied().ok_or_else(|| Failure::Ours(missing()))
     }
 
-    /// The pairs of the figures.
+    /// Returns the pairs of the figures.
     fn shown(&self, own: bool) -> Result<Vec<Pair>, Failure> {
         TASKS.iter().map(|tasks| self.at(*tasks, own)).collect()
     }
@@ -114,7 +114,7 @@ fn table(own: &[Pair], other: &[Pair]) -> String {
     table.render()
 }
 
-/// The claims at the typical number of tasks.
+/// Returns the claims at the typical number of tasks.
 fn typical(measured: &Measured) -> Result<Vec<Row>, Failure> {
     let id = |what: &str| format!("{}.{what}", measured.kind.id());
     let (own, other) = (measured.at(TYPICAL, true)?, measured.at(TYPICAL, false)?);
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use scenario::Cost;
 
-    /// A kind whose new pairs save `saved` instructions of 1,000 and whose costs grow.
+    /// Returns a kind whose new pairs save `saved` instructions of 1,000 and whose costs grow.
     fn measured(kind: Kind, saved: u64, grow: u64) -> Measured {
         let cost = |whole, lock, switches| Cost { whole, lock, switches };
         let pair = |tasks: u64, own| Pair {

@@ -22,7 +22,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Its name in ids.
+    /// Returns its name in ids.
     #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
@@ -162,8 +162,8 @@ fn decision(line: &str) -> Option<Decision> {
     Some(Decision { tasks, wake: (wake, wake_max), block: (block, block_max) })
 }
 
-/// The description: budgets are small, because the others never run, and long enough that nobody
-/// who is measured runs out of them.
+/// Returns the description: budgets are small, because the others never run, and long enough that
+/// nobody who is measured runs out of them.
 fn description(kind: Kind, behind: u64, what: What) -> String {
     let mut text = String::from("[system]\nname = \"contention\"\n");
     let names: Vec<String> = (1..=behind).map(|number| format!("behind-{number:02}")).collect();

@@ -102,7 +102,7 @@ pub fn run(
     Ok((rows, table.render()))
 }
 
-/// The system of a scenario: without input, nothing is plugged in.
+/// Returns the system of a scenario: without input, nothing is plugged in.
 fn system(bench: &Bench, scenario: Scenario) -> Result<System, Failure> {
     let mut system = bench.concentrator.describe(scenario.tasks)?;
     if !scenario.input {
@@ -130,7 +130,7 @@ fn steady(pipes: &[PipeRow]) -> Option<f64> {
     (count > 0).then(|| all as f64 / count as f64)
 }
 
-/// By how much the task farthest from its promise is off, in per cent.
+/// Returns by how much the task farthest from its promise is off, in per cent.
 fn farthest(seen: &Seen) -> Option<f64> {
     let errors = (0..TASKS).filter_map(|task| seen.looks.error(task));
     errors.max_by(|a, b| a.abs().total_cmp(&b.abs()))

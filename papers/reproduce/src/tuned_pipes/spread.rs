@@ -20,7 +20,7 @@ impl Spread {
         }
     }
 
-    /// The seconds of one more channel; the average of them.
+    /// Returns the seconds of one more channel; the average of them.
     pub fn push(&mut self, name: String, rates: &[u64]) -> f64 {
         let average = rates.iter().sum::<u64>() as f64 / rates.len().max(1) as f64;
         let end = |rate: Option<&u64>| rate.map(|rate| *rate as f64);

@@ -7,7 +7,7 @@ use diapason_pipe::tuned::little;
 /// Bytes of a message of the interface, and what the papers count in a kilobyte.
 const MESSAGE: u64 = 64;
 
-/// The period that Little's law gives in four examples.
+/// Returns the period that Little's law gives in four examples.
 pub fn rows() -> Vec<Row> {
     let second = Nanos::from_secs(1);
     let examples = [

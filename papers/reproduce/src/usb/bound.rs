@@ -16,12 +16,12 @@ pub const PACKET: u32 = 1024;
 const MODERATION_NS: u64 = 50_000;
 const LOOK_NS: u64 = 125_000;
 
-/// The bus of the article: its packet times, and all of a microframe for periodic packets.
+/// Returns the bus of the article: its packet times, and all of a microframe for periodic packets.
 pub fn bus() -> Bus {
     Bus { periodic_percent: 100, ..Bus::uncoded() }
 }
 
-/// A camera: 33 packets every `period` microframes.
+/// Returns a camera: 33 packets every `period` microframes.
 pub const fn camera(number: u32, period: u32) -> Periodic {
     Periodic {
         id: EndpointId(number),
@@ -36,14 +36,15 @@ pub const fn camera(number: u32, period: u32) -> Periodic {
     }
 }
 
-/// A bulk endpoint of a link.
+/// Returns a bulk endpoint of a link.
 const fn bulk(number: u32) -> Async {
     let (transfer, direction) = (Transfer::Bulk, Direction::In);
     let id = EndpointId(100 + number);
     Async { id, transfer, direction, packet: PACKET, burst: 0, guarantee: None }
 }
 
-/// The longest time in which an endpoint of four moves so many bytes beside two cameras, in ns.
+/// Returns the longest time in which an endpoint of four moves so many bytes beside two cameras, in
+/// ns.
 pub fn bus_ns(bytes: u32) -> Result<u64, Failure> {
     let (bus, all) = (bus(), [bulk(1), bulk(2), bulk(3), bulk(4)]);
     let unfit = || Failure::Ours("table 2's endpoints do not fit".into());
@@ -52,7 +53,7 @@ pub fn bus_ns(bytes: u32) -> Result<u64, Failure> {
     worst.map(|worst| worst.nanos().0).ok_or_else(unfit)
 }
 
-/// The terms of a round trip: what, how long in ns, how often.
+/// Returns the terms of a round trip: what, how long in ns, how often.
 pub fn terms(machine: &Machine, bus_ns: u64) -> Result<Vec<(&'static str, u64, u64)>, Failure> {
     let board = 1;
     let (app, server) = (machine.period_ns(board, "ping")?, machine.period_ns(board, "dbc")?);

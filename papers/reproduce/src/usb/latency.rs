@@ -200,7 +200,7 @@ fn described(scenario: &Scenario, times: &Distribution, bound: u64) -> Vec<Strin
     ]
 }
 
-/// The terms of the bound.
+/// Returns the terms of the bound.
 fn stages(machine: &Machine) -> Result<String, Failure> {
     let mut table =
         Table::new(&[("stage", Align::Left), ("at most", Align::Right), ("times", Align::Right)]);
@@ -212,7 +212,7 @@ fn stages(machine: &Machine) -> Result<String, Failure> {
     Ok(table.render())
 }
 
-/// The distribution as a line.
+/// Returns the distribution as a line.
 fn curve(times: &Distribution) -> Series {
     let (values, count) = (times.values(), times.values().len());
     let point = |step: usize| {

@@ -31,7 +31,7 @@ pub(crate) struct Spoken {
 }
 
 impl Spoken {
-    /// The numbers behind the first word.
+    /// Returns the numbers behind the first word.
     pub fn numbers(&self) -> Vec<u64> {
         self.words.iter().skip(1).filter_map(|word| word.parse().ok()).collect()
     }
@@ -54,12 +54,12 @@ impl Machine {
         Ok(Machine { built, hosts: hosts.hosts, cables: hosts.cables })
     }
 
-    /// The longest delay of its cables, in ns.
+    /// Returns the longest delay of its cables, in ns.
     pub fn cable_ns(&self) -> u64 {
         self.cables.iter().map(|cable| cable.delay_ns).max().unwrap_or(0)
     }
 
-    /// The period of a VCPU of a host, in ns.
+    /// Returns the period of a VCPU of a host, in ns.
     pub fn period_ns(&self, host: usize, vcpu: &str) -> Result<u64, Failure> {
         let system = self.hosts.get(host).map(|host| &host.system);
         let found = system.and_then(|system| system.vcpus.iter().find(|known| known.name == vcpu));
@@ -115,7 +115,7 @@ impl Machine {
     }
 }
 
-/// The process with this program.
+/// Returns the process with this program.
 pub fn process<'s>(system: &'s mut System, program: &str) -> Option<&'s mut Process> {
     system.processes.iter_mut().find(|process| process.program == program)
 }

@@ -89,7 +89,8 @@ impl Seen {
         }
     }
 
-    /// All seconds of all bulk endpoints but the first: least, mean, most, standard deviation.
+    /// Returns all seconds of all bulk endpoints but the first: least, mean, most, standard
+    /// deviation.
     fn rates(&self) -> Option<[f64; 4]> {
         let all: Vec<f64> =
             self.bulk.iter().flat_map(|rates| rates.iter().skip(SKIPPED)).copied().collect();

@@ -55,7 +55,7 @@ struct Told {
 }
 
 impl Told {
-    /// The activation that led to `seen`: the last that had done its work by then.
+    /// Returns the activation that led to `seen`: the last that had done its work by then.
     fn before(&mut self, seen: &Seen) -> Option<times::Times> {
         let mut found = None;
         while let Some(times) = self.early.take().or_else(|| self.inlet.pop()) {

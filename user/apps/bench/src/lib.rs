@@ -258,7 +258,7 @@ pub fn probes() -> Result<&'static Probes, Errno> {
     Ok(unsafe { &*address.cast::<Probes>() })
 }
 
-/// Those of the way of a bulk transfer.
+/// Returns the probes on the way of a bulk transfer.
 ///
 /// # Errors
 /// As of [`probes`].

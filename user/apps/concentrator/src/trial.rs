@@ -120,7 +120,7 @@ fn send_one(channel: &mut Channel, number: u64) -> Tried {
     expect("through", channel.write_sync(soon()), Ok(()))
 }
 
-/// The last receipt: frames read, and those that were wrong.
+/// Returns the last receipt: frames read, and those that were wrong.
 fn last_count(channel: &mut Channel) -> Option<(u32, u32)> {
     let mut last = None;
     while let Ok(message) = channel.read() {
@@ -142,7 +142,7 @@ fn silence(channel: &mut Channel) -> Tried {
     expect("on again", channel.bus_on(soon()), Ok(()))
 }
 
-/// The traits, by code that knows nothing else.
+/// Returns the traits, by code that knows nothing else.
 fn traits(channel: &mut Channel, sent: u64) -> Tried {
     fn transmit<C: blocking::Can<Frame = Frame>>(
         can: &mut C,

@@ -72,7 +72,7 @@ impl Board {
         Ok(unsafe { &*address.cast::<Board>() })
     }
 
-    /// The writer of the samples; only the controller asks.
+    /// Returns the writer of the samples; only the controller asks.
     #[must_use]
     pub fn writer(&'static self) -> Writer<'static, Cell> {
         // SAFETY: the one writer in the system, by the description: one process, one thread.

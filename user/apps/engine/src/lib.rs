@@ -66,7 +66,7 @@ impl Engine {
         Ok(unsafe { &*address.cast::<Engine>() })
     }
 
-    /// The writer of the crank's readings; only the sensors' crank thread asks.
+    /// Returns the writer of the crank's readings; only the sensors' crank thread asks.
     #[must_use]
     pub fn crank_writer(&'static self) -> Writer<'static, CrankCell> {
         // SAFETY: the one writer in the system, by the description: one process, one thread.
@@ -80,7 +80,7 @@ impl Engine {
         unsafe { Reader::from_raw(&raw const self.crank) }
     }
 
-    /// The writer of the throttle's position; only the sensors' throttle thread asks.
+    /// Returns the writer of the throttle's position; only the sensors' throttle thread asks.
     #[must_use]
     pub fn throttle_writer(&'static self) -> Writer<'static, StateWord<u64>> {
         // SAFETY: as for the crank.
@@ -94,7 +94,7 @@ impl Engine {
         unsafe { Reader::from_raw(&raw const self.throttle) }
     }
 
-    /// The writer of the temperature; only the sensors' temperature thread asks.
+    /// Returns the writer of the temperature; only the sensors' temperature thread asks.
     #[must_use]
     pub fn temperature_writer(&'static self) -> Writer<'static, StateWord<u64>> {
         // SAFETY: as for the crank.
@@ -114,7 +114,7 @@ impl Engine {
         self.command[1].store(spark, Relaxed);
     }
 
-    /// The command; the caller holds `injector`.
+    /// Returns the command; the caller holds `injector`.
     #[must_use]
     pub fn command(&self) -> (u64, u64) {
         (self.command[0].load(Relaxed), self.command[1].load(Relaxed))

@@ -53,7 +53,7 @@ fn run(bytes: u32) -> Result<(), Errno> {
 }
 
 impl Router {
-    /// The link whose messages come to a place.
+    /// Returns the link whose messages come to a place.
     fn home(&self, place: u32) -> usize {
         usize::from(place >= self.links[0].place(EACH))
     }

@@ -37,7 +37,7 @@ struct Outbox {
 }
 
 impl Card {
-    /// Without a device so far.
+    /// Returns the card without a device so far.
     pub fn open() -> Result<Card, Errno> {
         let frame = [0; FRAME_MAX];
         let (idle, free) = ((1 << SENDING) - 1, !((1 << SENDING) - 1));
@@ -63,7 +63,7 @@ impl Card {
         self.change.take()
     }
 
-    /// The bytes of the next frame that came, and what else is new on the way to it.
+    /// Returns the bytes of the next frame that came, and what else is new on the way to it.
     fn come(&mut self) -> Option<usize> {
         loop {
             let news = self.outbox.network.pop()?;

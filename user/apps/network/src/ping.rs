@@ -40,7 +40,7 @@ pub(crate) struct Ping {
 }
 
 impl Ping {
-    /// With this pause before the next echo.
+    /// Returns a client with this pause before the next echo.
     pub fn new(pause: Nanos) -> Ping {
         let (waiting, next_at, number) = (None, Nanos::ZERO, 0);
         Ping { pause, waiting, next_at, number, data: [0; DATA_MAX], tally: Tally::default() }
@@ -75,7 +75,7 @@ impl Ping {
         }
     }
 
-    /// The bytes of the echo with this number.
+    /// Returns the bytes of the echo with this number.
     fn fill(&mut self, number: u16) -> usize {
         let length = usize::from(number) * STRIDE % (DATA_MAX + 1);
         for (at, byte) in self.data[..length].iter_mut().enumerate() {

@@ -77,7 +77,7 @@ fn idler(_: u64) -> u64 {
     0
 }
 
-/// As many timers as it may have, at most `count`.
+/// Returns as many timers as it may have, at most `count`.
 fn timers(count: u64) -> [Option<Timer>; TIMERS] {
     let mut timers = [const { None }; TIMERS];
     for place in timers.iter_mut().take(usize::try_from(count).unwrap_or(TIMERS)) {

@@ -35,7 +35,7 @@ fn main(Arguments([place, seed, ..]): Arguments) {
     }
 }
 
-/// The next number of a sequence (xorshift).
+/// Returns the next number of a sequence (xorshift).
 fn next(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;

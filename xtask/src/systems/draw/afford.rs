@@ -30,7 +30,7 @@ fn too_small(why: &str) -> Vec<(String, u64)> {
     found
 }
 
-/// A time as refusals say it.
+/// Returns a time as refusals say it.
 fn nanos(text: &str) -> Option<u64> {
     let (number, unit) = text.split_once(' ')?;
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));

@@ -310,7 +310,7 @@ mod tests {
     use super::super::raw;
     use super::*;
 
-    /// The sum of all that is promised to tasks.
+    /// Returns the sum of all that is promised to tasks.
     fn load(drawn: &Drawn) -> u64 {
         drawn.tasks.iter().map(|task| task.work).sum()
     }

@@ -80,7 +80,7 @@ fn chains(random: &mut Random, pipes: &mut [DrawnPipe], outputs: &[DrawnOutput])
     pipes.iter_mut().for_each(|pipe| pipe.shares &= pipe.chain.is_none());
 }
 
-/// A writer that fills its pipe about as often as the receiver on the bus empties it.
+/// Returns a writer that fills its pipe about as often as the receiver on the bus empties it.
 fn output(random: &mut Random, channel: u64) -> DrawnOutput {
     let rate = spread(random, 100, TURNS);
     let burst = spread(random, 1, 128);

@@ -110,7 +110,7 @@ fn spread_out(random: &mut Random, drawn: &mut Drawn) {
     }
 }
 
-/// A number whose logarithm is spread evenly: as many small ones as large ones.
+/// Returns a number whose logarithm is spread evenly: as many small ones as large ones.
 fn spread(random: &mut Random, low: u64, high: u64) -> u64 {
     let (low, high) = (low.max(1), high.max(low.max(1)));
     let doublings = u64::from((high / low).max(1).ilog2());

@@ -29,7 +29,7 @@ pub fn mains(can: &Interface) -> Vec<String> {
     names
 }
 
-/// The pipe that is passed on to a channel, and that channel.
+/// Returns the pipe that is passed on to a channel, and that channel.
 fn relay(can: &Interface) -> Option<(&DrawnPipe, u64)> {
     can.pipes.iter().find_map(|pipe| match pipe.chain {
         Some(Onward::Relayed(to, ..)) => Some((pipe, to)),
@@ -115,7 +115,7 @@ fn channels(can: &Interface, written: &[String]) -> usize {
     last.map_or(SENT.len(), |last| last + 1)
 }
 
-/// The process of the server, and the controller that it drives.
+/// Returns the process of the server, and the controller that it drives.
 fn server(can: &Interface) -> String {
     let seconds = usize::from(can.second.is_some());
     let messages = 2 + seconds + can.classes.len();
@@ -147,7 +147,7 @@ fn server(can: &Interface) -> String {
     )
 }
 
-/// The classes that the server serves, in the order of its messages.
+/// Returns the classes that the server serves, in the order of its messages.
 fn settings(can: &Interface) -> String {
     let (before, after): (Vec<Gadget>, Vec<Gadget>) =
         can.classes.iter().partition(|class| !matches!(class, Gadget::Network(_)));
@@ -158,7 +158,7 @@ fn settings(can: &Interface) -> String {
     format!("\n[process.settings]\nserves = [{}]\n", quoted(&all))
 }
 
-/// The VCPUs of the bottom halves of the interface.
+/// Returns the VCPUs of the bottom halves of the interface.
 fn halves(can: &Interface) -> String {
     let mut served: Vec<String> = can.pipes.iter().map(|pipe| seat(can, pipe)).collect();
     served.extend(writers(can));
@@ -194,7 +194,7 @@ fn halves(can: &Interface) -> String {
     text
 }
 
-/// The second interface, and the pipe from its channel.
+/// Returns the second interface, and the pipe from its channel.
 fn second(can: &Interface) -> String {
     let Some(pipe) = &can.second else { return String::new() };
     let sent = SENT[pipe.channel as usize];
@@ -237,8 +237,8 @@ fn reader(can: &Interface, pipe: &DrawnPipe) -> String {
     text
 }
 
-/// A pipe from a channel of a device, and its reader; `number` is that of the channel among all of
-/// the host.
+/// Returns a pipe from a channel of a device, and its reader; `number` is that of the channel among
+/// all of the host.
 fn read_by(
     (device, channel): (&str, u64),
     number: u64,
@@ -258,7 +258,7 @@ fn read_by(
     )
 }
 
-/// A pipe to a channel, with the VCPU of its writer.
+/// Returns a pipe to a channel, with the VCPU of its writer.
 fn pipe_to(channel: u64, (rate, burst): (u64, u64), server: Budget, list: u64) -> String {
     let seat = vcpu(&format!("write-{channel}"), server, &format!("replenishments = {list}\n"));
     format!(
@@ -279,7 +279,7 @@ fn writer(output: &DrawnOutput) -> String {
     )
 }
 
-/// The threads behind the reader of a pipe.
+/// Returns the threads behind the reader of a pipe.
 fn chain(pipe: &DrawnPipe) -> String {
     let from = pipe.channel;
     match pipe.chain {

@@ -117,7 +117,8 @@ pub fn seat(drawn: &Drawn, number: usize, rude: &Rude) -> String {
     )
 }
 
-/// The process that the program `number` starts and ends, in its place: it makes all that it may.
+/// Returns the process that the program `number` starts and ends, in its place: it makes all that
+/// it may.
 fn pawn(number: usize, place: &str) -> String {
     format!(
         "\n[[process]]\nname = \"rude.pawn\"\nprogram = \"rude\"\npriority = 30\n\
@@ -126,7 +127,7 @@ fn pawn(number: usize, place: &str) -> String {
     )
 }
 
-/// The VCPU that a program that misbehaves shares.
+/// Returns the VCPU that a program that misbehaves shares.
 fn beside(drawn: &Drawn) -> String {
     let reader = drawn.can.as_ref().and_then(|can| can.pipes.first());
     reader.map_or_else(|| String::from("run-0"), |pipe| format!("read-{}", pipe.channel))

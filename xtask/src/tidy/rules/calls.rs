@@ -3,7 +3,7 @@
 use super::super::Problem;
 use super::super::source::{Source, words};
 
-/// One problem per whole word of `banned` in the code of a file.
+/// Returns one problem per whole word of `banned` in the code of a file.
 fn banned(source: &Source, banned: &[&str], remedy: &str) -> Vec<Problem> {
     if !source.is_rust() {
         return Vec::new();

@@ -78,7 +78,7 @@ pub fn links(tree: &Tree) -> Vec<Problem> {
     .collect()
 }
 
-/// The path that `target` means in the document at `document`.
+/// Returns the path that `target` means in the document at `document`.
 fn resolved(document: &str, target: &str) -> String {
     let mut parts: Vec<&str> = document.split('/').collect();
     parts.pop();

@@ -26,13 +26,13 @@ pub fn file(source: &Source) -> Measured {
     Measured { measure: Measure::FileLines, name, file, line: 1, value }
 }
 
-/// The length of each function in a file.
+/// Returns the length of each function in a file.
 pub fn functions(source: &Source) -> Vec<Measured> {
     let code = source.code.as_str();
     words(code, "fn").filter_map(|at| function(source, code, at)).collect()
 }
 
-/// The function whose `fn` is at `at`, if it has a name and a body.
+/// Returns the function whose `fn` is at `at`, if it has a name and a body.
 fn function(source: &Source, code: &str, at: usize) -> Option<Measured> {
     let rest = &code[at + 2..];
     let name: String =

@@ -17,7 +17,7 @@ const HOUSE_WORDS: [&str; 29] = [
 /// Public types: `pub` and one of these words.
 const TYPES: [&str; 4] = ["struct", "enum", "trait", "union"];
 
-/// The public types of a file, with their lines. Tests, examples and templates are nobody's
+/// Returns the public types of a file, with their lines. Tests, examples and templates are nobody's
 /// vocabulary.
 fn public_types(source: &Source) -> Vec<(usize, &str)> {
     let apart = ["/tests/", "/examples/", "/benches/", "/templates/"];

@@ -183,7 +183,7 @@ pub fn dependencies(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// The table as the README shows it.
+/// Returns the table as the README shows it.
 fn picture() -> String {
     let row = |room: &Room| {
         let uses: Vec<String> = room.uses.iter().map(|folder| format!("`{folder}`")).collect();

@@ -25,7 +25,7 @@ pub(in crate::class) struct Lane {
 }
 
 impl Lane {
-    /// With `depth` transfers pending at once.
+    /// Returns an empty lane with at most `depth` transfers pending at once.
     pub(in crate::class) fn new(endpoint: u8, depth: usize) -> Lane {
         let pipe = Pipe::new(endpoint);
         Lane { pipe, spans: [Span::default(); ROOM], first: 0, length: 0, depth }
@@ -68,7 +68,7 @@ impl Lane {
         Some((span, (moved as u32).min(span.length)))
     }
 
-    /// The first, which is no longer wanted. None may be pending, or it has just ended.
+    /// Returns the first, which is no longer wanted. None may be pending, or it has just ended.
     pub(in crate::class) fn take(&mut self) -> Option<Span> {
         let span = *self.spans.get(self.first).filter(|_| self.length > 0)?;
         self.first = (self.first + 1) % ROOM;

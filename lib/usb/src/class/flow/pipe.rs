@@ -48,7 +48,7 @@ impl Pipe {
         self.pending += 1;
     }
 
-    /// The request for recovery, when it is due.
+    /// Returns the request for recovery, when it is due.
     pub(in crate::class) fn recovery(&mut self) -> Option<Request<'static>> {
         if self.health != Health::Halted || self.pending > 0 {
             return None;

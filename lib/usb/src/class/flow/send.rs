@@ -71,7 +71,7 @@ pub(in crate::class) struct Messages<const ROOM: usize, const BYTES: usize> {
 }
 
 impl<const ROOM: usize, const BYTES: usize> Messages<ROOM, BYTES> {
-    /// With `depth` transfers pending at once.
+    /// Returns an empty queue with at most `depth` transfers pending at once.
     pub(in crate::class) const fn new(endpoint: u8, depth: usize) -> Messages<ROOM, BYTES> {
         let (bytes, lengths) = ([[0; BYTES]; ROOM], [0; ROOM]);
         Messages { pipe: Pipe::new(endpoint), bytes, lengths, first: 0, length: 0, depth }

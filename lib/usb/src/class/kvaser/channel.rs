@@ -63,7 +63,7 @@ impl Channel {
     pub(super) const NEW: Channel =
         Channel { entity: None, phase: Phase::Closed, used: 0, next: 0 };
 
-    /// The next free slot of `slots`, in turn, and takes it.
+    /// Returns the next free slot of `slots`, in turn, and takes it.
     pub(super) fn take(&mut self, slots: u16) -> Option<u8> {
         let slots = slots.min(SLOTS_MAX);
         let free = |slot: &u16| self.used & 1 << slot == 0;

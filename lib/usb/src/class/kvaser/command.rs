@@ -71,7 +71,7 @@ impl Command {
         command.put(4, &[low, high, number, 0])
     }
 
-    /// With these bytes at this place; what does not fit is left out.
+    /// Puts these bytes at this place; what does not fit is left out.
     pub(super) fn put(mut self, at: usize, bytes: &[u8]) -> Command {
         if let Some(place) = self.bytes.get_mut(at..at + bytes.len()) {
             place.copy_from_slice(bytes);

@@ -359,7 +359,7 @@ impl Kvaser {
         Ok(())
     }
 
-    /// A channel's place and entity.
+    /// Returns a channel's place and entity.
     fn find(&self, channel: u8) -> Result<(usize, u8), Refused> {
         if self.state != State::Ready {
             return Err(Refused::NotReady);
@@ -377,7 +377,7 @@ impl Kvaser {
         self.queue.push(&[command.bytes()]);
     }
 
-    /// The next number of an ordinary command, 1 to 255.
+    /// Returns the next number of an ordinary command, 1 to 255.
     fn transaction(&mut self) -> u16 {
         self.transaction = self.transaction.checked_add(1).unwrap_or(1);
         self.transaction.into()
@@ -429,7 +429,12 @@ impl Class for Kvaser {
                 self.queue.complete(done.result);
             }
             BULK_IN => match self.inlet.pipe.end(done.result) {
-                Some(bytes) => self.take(now, bytes, tell),
+                Some(bytes) => {
+                    let mut stream = self.stream;
+                    let sane = stream.feed(bytes, |command| self.command(now, command, tell));
+                    self.stream = stream;
+                    self.counts.broken_streams += u64::from(!sane);
+                }
                 None => self.stream.restart(),
             },
             _ => {}

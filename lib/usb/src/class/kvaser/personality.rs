@@ -117,7 +117,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// For the wire, with one sample per bit.
+    /// Encodes them for the wire, with one sample per bit.
     pub(super) fn encode(&self) -> [u8; 8] {
         let [b0, b1, b2, b3] = self.bitrate.to_le_bytes();
         [b0, b1, b2, b3, self.before_sample, self.after_sample, self.jump, 1]

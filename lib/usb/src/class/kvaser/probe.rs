@@ -86,7 +86,7 @@ impl Probe {
         (self.step, self.deadline) = (Step::Done, Nanos::FOREVER);
     }
 
-    /// The question of this step, which has time until `deadline`.
+    /// Returns the question of this step, which has time until `deadline`.
     pub(super) fn ask(&mut self, step: Step, deadline: Nanos, transaction: u16) -> Command {
         (self.step, self.deadline) = (step, deadline);
         let new = |number| Command::new(number, NOBODY, transaction);

@@ -75,7 +75,7 @@ impl<'a> Arrived<'a> {
         }
     }
 
-    /// The frame, if classic CAN has such a one.
+    /// Returns the frame, if classic CAN has such a one.
     fn frame(&self) -> Option<Frame> {
         let id = if self.long { extended(self.id) } else { standard(self.id) }.ok()?;
         if self.flags & flag::FLEXIBLE != 0 {
@@ -94,16 +94,8 @@ impl<'a> Arrived<'a> {
 }
 
 impl Kvaser {
-    /// Takes the bytes of a transfer.
-    pub(super) fn take(&mut self, now: Nanos, bytes: &[u8], tell: &mut dyn FnMut(Event)) {
-        let mut stream = self.stream;
-        if !stream.feed(bytes, |command| self.command(now, command, tell)) {
-            self.counts.broken_streams += 1;
-        }
-        self.stream = stream;
-    }
-
-    fn command(&mut self, now: Nanos, from: Received<'_>, tell: &mut dyn FnMut(Event)) {
+    /// Takes a command of the device.
+    pub(super) fn command(&mut self, now: Nanos, from: Received<'_>, tell: &mut dyn FnMut(Event)) {
         match self.state {
             State::Failed => {}
             State::Probing => {

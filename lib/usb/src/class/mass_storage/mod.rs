@@ -130,7 +130,7 @@ pub struct MassStorage {
 }
 
 impl MassStorage {
-    /// For the first disk of the configuration.
+    /// Returns the class for the first disk of the configuration.
     #[must_use]
     pub fn find(configuration: &Configuration<'_>) -> Option<MassStorage> {
         configuration.interfaces().filter(|i| i.class == CLASS).find_map(|interface| {
@@ -242,7 +242,7 @@ impl MassStorage {
         self.command.length(block).min(most)
     }
 
-    /// The endpoint of this stage's transfer; 0 is control.
+    /// Returns the endpoint of this stage's transfer; 0 is control.
     fn endpoint(&self) -> u8 {
         match self.stage {
             Stage::Command | Stage::ResetOut => self.output,

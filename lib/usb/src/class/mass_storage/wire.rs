@@ -83,8 +83,8 @@ pub(super) enum Status {
     Phase,
 }
 
-/// A status block for the command with this tag: how it ended, and how much data did not move.
-/// `None` if it is none.
+/// Returns a status block for the command with this tag: how it ended, and how much data did not
+/// move. `None` if it is none.
 pub(super) fn status(bytes: &[u8], tag: u32, length: usize) -> Option<(Status, usize)> {
     let bytes: &[u8; STATUS_BYTES] = bytes.try_into().ok()?;
     let [s0, s1, s2, s3, t0, t1, t2, t3, r0, r1, r2, r3, status] = *bytes;

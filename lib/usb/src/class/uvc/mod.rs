@@ -98,7 +98,7 @@ pub struct Camera {
 }
 
 impl Camera {
-    /// For the first camera of the configuration, in this mode (see [`modes`]).
+    /// Returns the class for the first camera of the configuration, in this mode (see [`modes`]).
     #[must_use]
     pub fn find(configuration: &Configuration<'_>, mode: Mode) -> Option<Camera> {
         let first = configuration.interfaces().find(|i| i.class[..2] == STREAMING)?;
@@ -188,7 +188,7 @@ impl Camera {
         }
     }
 
-    /// The smallest setting with so many bytes in an interval.
+    /// Returns the smallest setting with so many bytes in an interval.
     fn setting(&self, needed: u32) -> Option<Setting> {
         let all = self.settings.iter().flatten().filter(|setting| setting.bytes >= needed);
         all.min_by_key(|setting| setting.bytes).copied()
@@ -230,7 +230,7 @@ impl Camera {
     }
 }
 
-/// The next transfer of the stream, unless it needs a place and there is none.
+/// Returns the next transfer of the stream, unless it needs a place and there is none.
 fn stream(setting: Setting, free: &mut Option<u128>) -> Option<Request<'static>> {
     let Setting { endpoint, bytes, .. } = setting;
     let length = bytes as usize;

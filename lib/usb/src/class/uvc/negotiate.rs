@@ -113,12 +113,12 @@ impl Block {
         Nanos(u64::from(self.word(4)) * 100)
     }
 
-    /// Most bytes of a frame.
+    /// Returns the most bytes of a frame.
     pub(super) fn frame(&self) -> u32 {
         self.word(18)
     }
 
-    /// Most bytes of an interval.
+    /// Returns the most bytes of an interval.
     pub(super) fn payload(&self) -> u32 {
         self.word(22)
     }

@@ -45,7 +45,7 @@ fn micros(n: u64) -> Nanos {
     Nanos::from_micros(n)
 }
 
-/// The mutexes of the trial under way, by where they live.
+/// Returns the mutexes of the trial under way, by where they live.
 fn shared(n: usize) -> &'static Mutex {
     // SAFETY: the trial stored the address of a mutex that lives until its threads are joined.
     unsafe { &*(LOCKS[n].load(Relaxed) as *const Mutex) }

@@ -251,7 +251,7 @@ fn preserved() -> Outcome {
     Ok(())
 }
 
-/// A call's result, and what is in each register that it does not preserve.
+/// Returns a call's result, and what is in each register that it does not preserve.
 fn call(number: CallNumber, [a, b, c, d, e]: [u64; 5]) -> (u64, [u64; 6]) {
     let result: u64;
     let mut after = [0; 6];

@@ -37,8 +37,8 @@ const REGIONS: [Region; 22] = [
     ("information page", || window() + layout::INFO),
 ];
 
-/// The page of the USB controller's registers, which it may map, that has the kernel's table of
-/// messages.
+/// Returns the page of the USB controller's registers, which it may map, that has the kernel's
+/// table of messages.
 fn messages() -> u64 {
     let _ = Registers::map("xhci");
     window() + layout::DEVICES + layout::SLOT + 0x3000

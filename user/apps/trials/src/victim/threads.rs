@@ -24,7 +24,7 @@ pub const DEEDS: [Deed; 8] = [
 body!(Deeper = deeper);
 body!(Jumper = jumper);
 
-/// Without an end, and without the compiler seeing it.
+/// Calls itself without an end, and without the compiler seeing it.
 fn deeper(n: u64) -> u64 {
     let frame = black_box([n; 64]);
     if black_box(n) == 0 { 0 } else { deeper(n + 1) + frame[(n % 64) as usize] }

@@ -1,0 +1,233 @@
+//! A channel of a CAN interface: it is opened and closed as its client wishes, or as the
+//! description says if it has none.
+
+use crate::client::Client;
+use crate::platform::{Platform, log};
+use crate::policy::REOPEN;
+use diapason_abi::Nanos;
+use diapason_can::BitRate;
+use diapason_can::exchange::{Arrival, Parameters, Phase, Request, Wanted};
+use diapason_contract::can::RECORDS;
+use diapason_pipe::Writer;
+use diapason_pipe::clock::{Delay, DeviceClock};
+use diapason_pipe::meter::Meter;
+use diapason_usb::class::kvaser::{Cause, Event, Identity, Kvaser, Mode, Refused};
+
+/// Bells of those who have something new: bit n stands for bell n.
+pub(super) type Fresh = u32;
+
+/// A channel of an interface, with its pipe and the client that owns it.
+pub(super) struct Channel<P: Platform> {
+    /// Its name, for the log.
+    pub name: &'static str,
+    /// Its pipe in the description, if it has one, its contract, and the bell of its reader.
+    pub outlet: Option<Writer<'static, Arrival, RECORDS>>,
+    pub meter: Option<Meter>,
+    /// The interface's clock, as the channel's messages show it.
+    pub clock: DeviceClock,
+    pub bell: Fresh,
+    pub phase: Phase,
+    /// Its controller left its bus by itself, and is not back.
+    pub off: bool,
+    /// How it is to take part in its bus, if it is.
+    pub wish: Option<Parameters>,
+    /// How it was opened last.
+    pub opened_as: Option<Parameters>,
+    /// When what it is and what it is to be are looked at again.
+    pub look_at: Nanos,
+    pub lost_before: bool,
+    /// How often it was opened.
+    pub opened: u16,
+    /// How it takes part in its bus if no client says so.
+    pub usual: Option<Parameters>,
+    pub client: Option<Client<P>>,
+    /// The place that the client is of, if it has the channel for as long as a tuned pipe is open.
+    pub lent_to: Option<usize>,
+}
+
+/// As nobody wants a channel: one that was given back is closed in any case.
+pub(super) const GIVEN_BACK: Parameters = Parameters { bit_rate: 0, sample_point: 0, silent: true };
+
+impl<P: Platform> Channel<P> {
+    /// Returns one that is not there.
+    pub const fn new(
+        name: &'static str,
+        client: Option<Client<P>>,
+        (meter, clock): (Option<Meter>, DeviceClock),
+    ) -> Channel<P> {
+        Channel {
+            name,
+            outlet: None,
+            meter,
+            clock,
+            bell: 0,
+            phase: Phase::Absent,
+            off: false,
+            wish: None,
+            opened_as: None,
+            look_at: Nanos::FOREVER,
+            lost_before: false,
+            opened: 0,
+            usual: None,
+            client,
+            lent_to: None,
+        }
+    }
+
+    /// Returns whether it is open for tuned pipes, if at all.
+    pub const fn has_no_owner(&self) -> bool {
+        !self.is_always_open() && (self.client.is_none() || self.lent_to.is_some())
+    }
+
+    /// Returns whether it is opened for the pipe that the description has.
+    pub const fn is_always_open(&self) -> bool {
+        self.outlet.is_some() && self.client.is_none()
+    }
+
+    /// Returns where those who listen are told that it is; `None` on the way.
+    pub const fn told(&self) -> Option<Phase> {
+        match self.phase {
+            Phase::Changing => None,
+            Phase::Closed if self.off => Some(Phase::BusOff),
+            phase => Some(phase),
+        }
+    }
+
+    /// Carries out a request of its client.
+    pub fn heed(&mut self, Request { wanted, token }: Request, now: Nanos) {
+        let Some(client) = &mut self.client else { return };
+        if self.lent_to.is_some() {
+            // It has no say in how the channel takes part in its bus.
+            return client.look();
+        }
+        match wanted {
+            Wanted::Wake => return client.look(),
+            Wanted::Status if self.phase == Phase::Open => return client.owe(token),
+            Wanted::Status => {}
+            Wanted::Close => {
+                client.give_up();
+                self.wish = None;
+            }
+            Wanted::Open(parameters) => {
+                self.wish = Some(self.usual.map_or(parameters, |usual| parameters.or(usual)));
+                if self.phase == Phase::BusOff {
+                    self.phase = Phase::Closed;
+                }
+            }
+        }
+        client.hears(token);
+        if self.phase != Phase::Absent {
+            self.look_at = now;
+        }
+    }
+
+    /// Makes of it what it is to be.
+    pub fn settle(&mut self, number: u8, class: &mut Kvaser, identity: &Identity, now: Nanos) {
+        self.look_at = Nanos::FOREVER;
+        let done = match (self.phase, self.wish) {
+            (Phase::Closed, Some(wish)) => self.open(number, class, identity, wish, now),
+            (Phase::Open, wish) if wish != self.opened_as => class.close(now, number),
+            _ => return,
+        };
+        match done {
+            Ok(()) => self.phase = Phase::Changing,
+            // It has logged why, and told its client.
+            Err(Refused::Parameters) => {}
+            Err(refused) => {
+                log!(P, "{}: {refused}", self.name);
+                self.look_at = now + REOPEN;
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        number: u8,
+        class: &mut Kvaser,
+        identity: &Identity,
+        wish: Parameters,
+        now: Nanos,
+    ) -> Result<(), Refused> {
+        let rate = BitRate::new(wish.bit_rate).ok();
+        let point = wish.sample_point.into();
+        let Some(set) = rate.and_then(|rate| identity.personality.parameters(rate, point).ok())
+        else {
+            log!(P, "{}: the interface has no such bit rate: {}", self.name, wish.bit_rate);
+            self.wish = None;
+            self.client.iter_mut().for_each(Client::refuse_rate);
+            return Err(Refused::Parameters);
+        };
+        self.opened_as = Some(wish);
+        let mode = if wish.silent { Mode::ListenOnly } else { Mode::Normal };
+        class.open(now, number, set, mode)
+    }
+
+    /// Asks how its controller is, if its client wants to know.
+    pub fn ask(&mut self, number: u8, class: &mut Kvaser) {
+        if let Some(client) = &mut self.client
+            && client.must_ask()
+        {
+            match self.phase {
+                Phase::Open if class.ask_chip_state(number).is_ok() => client.asked(),
+                Phase::Open => {}
+                _ => client.settle_debt(),
+            }
+        }
+    }
+
+    /// Sends one frame; false if there is none, or none can go.
+    pub fn send(&mut self, number: u8, class: &mut Kvaser, now: Nanos) -> bool {
+        let Some(client) = &mut self.client else { return false };
+        match self.wish {
+            // Nobody will send them: they must not go out when the channel is opened again.
+            None => client.give_up(),
+            Some(wish) if wish.silent => client.give_up(),
+            // Their promise is over.
+            Some(_) if self.phase != Phase::Open && self.lent_to.is_some() => client.give_up(),
+            Some(_) if self.phase != Phase::Open || !class.takes(number) => return false,
+            Some(_) => {
+                let Some((frame, written)) = client.next(now) else { return false };
+                let queued = class.send(number, &frame, false).is_ok();
+                client.took(queued, written);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes an event of an interface about the channel.
+    pub fn hear(&mut self, event: Event, now: Nanos) {
+        match event {
+            Event::Opened { .. } => {
+                log!(P, "{}: open", self.name);
+                self.opened = self.opened.wrapping_add(1);
+                self.off = false;
+                self.meter.iter_mut().for_each(Meter::restart);
+                self.clock.restart();
+                (self.phase, self.look_at) = (Phase::Open, now);
+            }
+            Event::Closed { cause, .. } => self.closed(cause, now),
+            Event::Overrun { .. } => self.lost_before = true,
+            Event::Failed { reason, .. } => log!(P, "{}: {reason:?}", self.name),
+            _ => {}
+        }
+        let back = match event {
+            Event::Acknowledged { time, .. } => self.clock.measure(now, time),
+            _ => Delay::default(),
+        };
+        if let Some(client) = &mut self.client {
+            client.note(&event, now, back);
+        }
+    }
+
+    fn closed(&mut self, cause: Cause, now: Nanos) {
+        log!(P, "{}: closed: {cause:?}", self.name);
+        self.phase = Phase::Closed;
+        self.off = cause == Cause::BusOff;
+        self.look_at = if cause == Cause::Asked { now } else { now + REOPEN };
+        if cause == Cause::BusOff && self.client.is_some() && self.lent_to.is_none() {
+            // Its client decides whether it goes back to a bus that did not hear it.
+            (self.phase, self.wish) = (Phase::BusOff, None);
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! CAN interfaces: what comes goes into the pipes of their channels, what is in the pipes to them
+//! goes out, and each channel is opened and closed.
+
+mod channel;
+
+use super::clients::Clients;
+use super::kind::{Kind, Next};
+use super::offered::Offered;
+use crate::client::Client;
+use crate::papers::Found;
+use crate::places::{Order, Places};
+use crate::platform::{Platform, log};
+use crate::presence::Presence;
+use crate::slots::Shape;
+use crate::told::{Asking, Pipes};
+use crate::tuned;
+use alloc::vec::Vec;
+use channel::{Channel, Fresh, GIVEN_BACK};
+use diapason_abi::pipe::PLACES;
+use diapason_abi::{Errno, Nanos};
+use diapason_bus::Guarantee;
+use diapason_can::Frame;
+use diapason_can::exchange::{Arrival, LOST_BEFORE, OUTSIDE, Phase};
+use diapason_contract::can::{EACH, names};
+use diapason_pipe::clock::Delay;
+use diapason_usb::class::kvaser::{Event, Identity, Kvaser, TRANSFER};
+use diapason_usb::xhci::EndpointPlan;
+
+const _: () = assert!(EACH + PLACES <= Fresh::BITS as usize, "each has a bell");
+
+/// The service for a CAN interface.
+pub(crate) struct Can<P: Platform> {
+    clients: Clients<P::Memory>,
+    channels: Vec<Channel<P>>,
+    places: Places,
+    /// The clients of places that may write, while they do not.
+    writers: Vec<Option<Client<P>>>,
+    /// How many bells are not those of places, which come behind.
+    own_bells: usize,
+    fresh: Fresh,
+    /// The channel that sends first next time.
+    turn: usize,
+    /// Whether there is an interface.
+    presence: Presence,
+    /// The guarantee of the bus that the channels rest on.
+    guarantee: Option<Guarantee>,
+}
+
+impl<P: Platform> Can<P> {
+    /// Returns the service for an interface that is not there, its channels closed, and the
+    /// semaphores that their clients wait for. Channels of clients that ask are opened when these
+    /// say so, those without any pipe when somebody listens.
+    ///
+    /// # Errors
+    /// A pipe or a mailbox is not there.
+    pub fn new(
+        platform: &P,
+        interface: usize,
+        asking: Asking,
+        pipes: &Pipes,
+    ) -> Result<(Can<P>, &'static [&'static str]), Errno> {
+        let numbers = pipes.interfaces.get(interface).ok_or(Errno::Absent)?.numbers();
+        let (mut channels, mut bells) = (Vec::with_capacity(numbers.len()), Vec::new());
+        for number in numbers {
+            let names = names(number).ok_or(Errno::Absent)?;
+            let asks = asking.filter(|clients| clients & 1 << number != 0);
+            let client = asks.map(|_| Client::new(platform, interface, names)).transpose()?;
+            let mut channel =
+                Channel::new(names.arrivals, client, (pipes.meter(number), pipes.clock()));
+            channel.usual = pipes.usual(number);
+            if pipes.has(number) || channel.client.is_some() {
+                let outlet = platform.writer(names.arrivals)?;
+                (channel.outlet, channel.bell) = (Some(outlet), 1 << bells.len());
+                bells.push(names.ready);
+            }
+            channel.wish = if channel.is_always_open() { channel.usual } else { None };
+            channels.push(channel);
+        }
+        let envelopes = pipes.places_of(interface);
+        let (own_bells, (places, more)) = (bells.len(), Places::new(platform, envelopes.len())?);
+        bells.extend(more);
+        let mut writers = Vec::with_capacity(envelopes.len());
+        for (number, place) in envelopes.iter().enumerate() {
+            let asks = asking.filter(|_| place.to != 0);
+            writers.push(asks.map(|_| Client::of_place(platform, number)).transpose()?);
+        }
+        let (clients, presence) = (Clients::new(), Presence::default());
+        let costs = pipes.costs.as_ref().filter(|_| interface == 0);
+        let guarantee = costs.map(tuned::guarantee);
+        let (fresh, turn) = (0, 0);
+        let can =
+            Can { clients, channels, places, writers, own_bells, fresh, turn, presence, guarantee };
+        Ok((can, bells.leak()))
+    }
+
+    /// A place writes to a channel, if nobody else does.
+    fn lend(&mut self, place: usize, channel: usize) {
+        let channel = self.channels.get_mut(channel).filter(|it| it.client.is_none());
+        let Some(channel) = channel else { return };
+        let Some(client) = self.writers.get_mut(place).and_then(Option::take) else { return };
+        (channel.client, channel.lent_to) = (Some(client), Some(place));
+        channel.bell |= 1 << (self.own_bells + place);
+    }
+
+    /// A place writes no more. The messages under way are given up: the channel is closed, whoever
+    /// owns it next.
+    fn take_back(&mut self, place: usize) {
+        let lent = self.channels.iter_mut().find(|channel| channel.lent_to == Some(place));
+        let Some((channel, mut client)) = lent.and_then(|it| it.client.take().map(|c| (it, c)))
+        else {
+            return;
+        };
+        client.give_up();
+        client.lose_flying();
+        if client.report(Phase::Closed) {
+            self.fresh |= channel.bell;
+        }
+        channel.bell &= !(1 << (self.own_bells + place));
+        (channel.lent_to, channel.opened_as) = (None, Some(GIVEN_BACK));
+        if let Some(writer) = self.writers.get_mut(place) {
+            *writer = Some(client);
+        }
+    }
+
+    /// Opens and closes what is due, and sends what the interface takes.
+    fn drive(&mut self, class: &mut Kvaser, now: Nanos) {
+        if let Some(identity) = class.identity() {
+            for (number, channel) in self.channels.iter_mut().enumerate() {
+                if now >= channel.look_at {
+                    channel.settle(number as u8, class, &identity, now);
+                }
+                channel.ask(number as u8, class);
+            }
+        }
+        self.send(class, now);
+    }
+
+    /// Sends a frame of each channel in turn, as long as the interface takes any.
+    fn send(&mut self, class: &mut Kvaser, now: Nanos) {
+        let mut idle = 0;
+        while idle < self.channels.len() {
+            let number = self.turn;
+            self.turn = (self.turn + 1) % self.channels.len();
+            let channel = self.channels.get_mut(number);
+            let sent = channel.is_some_and(|it| it.send(number as u8, class, now));
+            idle = if sent { 0 } else { idle + 1 };
+        }
+    }
+
+    /// The interface is ready: its channels can be opened.
+    fn begin(&mut self, identity: &Identity, now: Nanos) {
+        log!(P, "CAN interface {} with {} channels", identity.serial, identity.channels);
+        for channel in self.channels.iter_mut().take(identity.channels.into()) {
+            (channel.phase, channel.look_at) = (Phase::Closed, now);
+        }
+    }
+
+    /// Puts a frame into the pipes of its channel.
+    fn push(&mut self, number: u8, time: Nanos, frame: &Frame, now: Nanos) {
+        let Some(channel) = self.channels.get_mut(usize::from(number)) else { return };
+        let Delay { beyond, inexact } = channel.clock.measure(now, time);
+        let mut arrival = Arrival::new(frame, time, now).moved(beyond, inexact);
+        arrival.opened = channel.opened;
+        if core::mem::take(&mut channel.lost_before) {
+            arrival.flags |= LOST_BEFORE;
+        }
+        self.fresh |= self.places.push(number.into(), time, &arrival) << self.own_bells;
+        if channel.meter.as_mut().is_some_and(|meter| !meter.admits(time)) {
+            arrival.flags |= OUTSIDE;
+        }
+        if let Some(outlet) = &mut channel.outlet {
+            // A full pipe counts what it drops; its client sees that.
+            let _ = outlet.push(&arrival);
+            self.fresh |= channel.bell;
+        }
+    }
+
+    /// Takes an event about one channel, but a frame.
+    fn about(&mut self, number: u8, event: Event, now: Nanos) {
+        if matches!(event, Event::Opened { .. }) {
+            self.places.restart(number.into());
+        }
+        if let Some(channel) = self.channels.get_mut(usize::from(number)) {
+            channel.hear(event, now);
+        }
+    }
+}
+
+impl<P: Platform> Offered<P, Can<P>> {
+    /// Returns the view of whether there is an interface.
+    pub fn presence(&self) -> Presence {
+        self.kind.presence.clone()
+    }
+
+    /// Somebody listens or writes to a channel, or no more: those that nobody wants are closed.
+    pub fn order(&mut self, order: &Order, now: Nanos) {
+        let can = &mut self.kind;
+        can.places.heed(order);
+        match *order {
+            Order::Write { place, channel } => can.lend(place, channel.into()),
+            Order::Leave { place } => can.take_back(place),
+            Order::Listen { .. } => {}
+        }
+        for (number, channel) in can.channels.iter_mut().enumerate() {
+            if channel.has_no_owner() {
+                let wanted = channel.lent_to.is_some() || can.places.listen_to(number);
+                channel.wish = if wanted { channel.usual } else { None };
+                if channel.phase != Phase::Absent && channel.opened_as != channel.wish {
+                    channel.look_at = now;
+                }
+            }
+        }
+    }
+
+    /// Hears what clients have put into their mailboxes.
+    pub fn heed(&mut self, now: Nanos) {
+        for channel in &mut self.kind.channels {
+            while let Some(request) = channel.client.as_mut().and_then(Client::hear) {
+                channel.heed(request, now);
+            }
+        }
+    }
+
+    /// Writes reports for the clients of channels.
+    pub fn report(&mut self) {
+        let can = &mut self.kind;
+        for (number, channel) in can.channels.iter_mut().enumerate() {
+            let phase = channel.phase;
+            if channel.client.as_mut().is_some_and(|client| client.report(phase)) {
+                can.fresh |= channel.bell;
+            }
+            if let Some(phase) = channel.told() {
+                can.fresh |= can.places.tell(number, phase) << can.own_bells;
+            }
+        }
+        can.clients.ring(core::mem::take(&mut can.fresh));
+    }
+}
+
+impl<P: Platform> Kind<P> for Can<P> {
+    type Class = Kvaser;
+
+    const NAME: &'static str = "a CAN interface";
+    const MEMORY: &'static [Shape] =
+        &[Shape { bytes: 128, count: 16 }, Shape { bytes: TRANSFER.0, count: TRANSFER.1 as u8 }];
+
+    fn find(&self, _: &Found<'_>, now: Nanos) -> Option<Kvaser> {
+        Some(Kvaser::new(now, true))
+    }
+
+    fn fits(&self, found: &Found<'_>) -> bool {
+        Kvaser::fits(&found.about, &found.set)
+    }
+
+    fn is_message(event: &Event) -> bool {
+        matches!(event, Event::Frame { .. })
+    }
+
+    fn hear(&mut self, event: Event, now: Nanos) -> Next {
+        match event {
+            Event::Frame { channel, time, frame } => self.push(channel, time, &frame, now),
+            Event::Ready(identity) => self.begin(&identity, now),
+            Event::Failed { channel: None, reason } => {
+                log!(P, "CAN interface: {reason:?}");
+                return Next::End;
+            }
+            Event::Opened { channel }
+            | Event::Closed { channel, .. }
+            | Event::Overrun { channel }
+            | Event::Acknowledged { channel, .. }
+            | Event::BusError { channel, .. }
+            | Event::ChipState { channel, .. }
+            | Event::Failed { channel: Some(channel), .. } => self.about(channel, event, now),
+        }
+        Next::On
+    }
+
+    fn plan(&self, usual: EndpointPlan) -> EndpointPlan {
+        // Messages come from its one endpoint of this direction.
+        let guarantee = self.guarantee.filter(|_| usual.endpoint.address & 0x80 != 0);
+        EndpointPlan { guarantee, ..usual }
+    }
+
+    fn attend(&mut self, class: Option<&mut Kvaser>, now: Nanos) {
+        self.presence.set(class.is_some());
+        if let Some(class) = class {
+            self.drive(class, now);
+        }
+    }
+
+    fn forget(&mut self, _: Nanos) {
+        for channel in &mut self.channels {
+            (channel.phase, channel.look_at) = (Phase::Absent, Nanos::FOREVER);
+            channel.off = false;
+            channel.client.iter_mut().for_each(Client::lose_flying);
+            if channel.lent_to.is_some() {
+                channel.client.iter_mut().for_each(Client::give_up);
+            }
+        }
+    }
+
+    fn next_wake(&self) -> Nanos {
+        let times = self.channels.iter().map(|channel| channel.look_at);
+        times.fold(Nanos::FOREVER, Nanos::min)
+    }
+
+    fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {
+        Some(&mut self.clients)
+    }
+}
