@@ -10,6 +10,8 @@ use diapason_core::ThreadId;
 const LEFT: f64 = 150.0;
 const ROW: f64 = 22.0;
 const WIDTH: f64 = 960.0;
+/// Room at the right for half of the last label.
+const RIGHT: f64 = 24.0;
 
 /// Returns the schedule; nothing if nobody ran in the window.
 pub fn timeline(facts: &Facts<'_>) -> String {
@@ -28,7 +30,7 @@ pub fn timeline(facts: &Facts<'_>) -> String {
     let height = ROW * (rows.len() as f64 + 2.0);
     let mut picture = Picture::new(WIDTH, height);
     let span = (end - begin).0 as f64;
-    let x = |time: Nanos| LEFT + (time - begin).0 as f64 / span * (WIDTH - LEFT - 10.0);
+    let x = |time: Nanos| LEFT + (time - begin).0 as f64 / span * (WIDTH - LEFT - RIGHT);
     let base = |row: usize| ROW * (row as f64 + 1.0);
     let axis = Axis::up_to(span / 1e6, 0.0, 1.0);
     for tick in axis.ticks().into_iter().filter(|tick| tick * 1e6 <= span) {
@@ -44,7 +46,7 @@ pub fn timeline(facts: &Facts<'_>) -> String {
     for (row, thread) in rows.iter().enumerate() {
         let y = base(row);
         picture.text((LEFT - 8.0, y - 5.0), "end", "small", &name(thread));
-        picture.line((LEFT, y), (WIDTH - 10.0, y), "grid");
+        picture.line((LEFT, y), (WIDTH - RIGHT, y), "grid");
     }
     for stretch in &watch.stretches {
         let Some(row) = rows.iter().position(|thread| *thread == stretch.thread) else { continue };
