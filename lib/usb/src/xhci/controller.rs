@@ -249,7 +249,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         while handled.events < budget
             && let Some(event) = self.own.next_event()
         {
-            self.own.pass_event();
+            self.own.events.pass();
             handled.events += 1;
             self.event(event, now);
         }

@@ -22,8 +22,8 @@ pub(super) struct EventRing {
     blocks: u16,
     index: u16,
     cycle: bool,
-    /// Events that were passed since the controller was told.
-    unacknowledged: u32,
+    /// Events taken off the ring that the controller does not know of.
+    pub unacknowledged: u32,
     /// Moderation interval in units of 250 ns.
     pub moderation: u16,
 }
@@ -81,14 +81,8 @@ impl EventRing {
     }
 
     /// Tells the controller how far the driver got; `done` lets it interrupt again.
-    pub fn acknowledge<M: Mmio, D: Dma>(&mut self, hw: &mut Hardware<M, D>, done: bool) {
+    pub fn acknowledge<M: Mmio, D: Dma>(&self, hw: &mut Hardware<M, D>, done: bool) {
         let at = hw.address(self.offset + u64::from(self.index) * BYTES as u64);
         hw.set_event_dequeue(self.interrupter, at, done);
-        self.unacknowledged = 0;
-    }
-
-    /// Returns how many events were taken off the ring that the controller does not know of.
-    pub const fn unacknowledged(&self) -> u32 {
-        self.unacknowledged
     }
 }

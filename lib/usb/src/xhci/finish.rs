@@ -205,6 +205,20 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
             }),
         }
     }
+
+    /// Returns whether a transfer is finished that no call has taken yet: some end with a command
+    /// of the controller, without an event of this lane.
+    #[must_use]
+    pub fn has_finished(&self) -> bool {
+        !self.finished.is_empty()
+    }
+
+    /// Returns the next transfer that is finished.
+    pub fn take_finished(&mut self) -> Option<Finished> {
+        let finished = self.finished.pop_front()?;
+        self.outstanding -= 1;
+        Some(finished)
+    }
 }
 
 const fn outcome(code: Completion) -> Outcome {

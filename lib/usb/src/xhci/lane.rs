@@ -118,8 +118,11 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
     /// The caller may use the lane between two calls: an event that is still on the ring is like
     /// one that the controller has not written yet.
     pub fn next_finished(&mut self, batch: u32, now: Nanos) -> Option<Finished> {
-        while self.finished.is_empty() {
-            if self.events.unacknowledged() >= batch && self.has_events() {
+        loop {
+            if let Some(finished) = self.take_finished() {
+                return Some(finished);
+            }
+            if self.events.unacknowledged >= batch && self.has_events() {
                 self.acknowledge(false);
             }
             if !self.take_event(now) {
@@ -127,13 +130,12 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
                 return None;
             }
         }
-        self.take_finished()
     }
 
     /// Takes one event off the ring, and does what it says. Returns false if there is none.
     fn take_event(&mut self, now: Nanos) -> bool {
         let Some(event) = self.next_event() else { return false };
-        self.pass_event();
+        self.events.pass();
         match event.kind() {
             Some(Kind::TransferEvent) => self.transfer_event(event, now),
             kind => self.other_event(kind, event),
@@ -146,14 +148,9 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         if self.runs { self.events.peek(&self.hw) } else { None }
     }
 
-    /// Takes the next event off the ring.
-    pub(super) fn pass_event(&mut self) {
-        self.events.pass();
-        self.counters.events += 1;
-    }
-
     /// Tells the controller how far the ring was read; `done` lets it interrupt again.
     pub(super) fn acknowledge(&mut self, done: bool) {
+        self.counters.events += u64::from(core::mem::take(&mut self.events.unacknowledged));
         if self.runs {
             self.events.acknowledge(&mut self.hw, done);
         }
@@ -177,20 +174,6 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
     #[must_use]
     pub fn has_events(&self) -> bool {
         self.next_event().is_some()
-    }
-
-    /// Returns whether a transfer is finished that no call has taken yet: some end with a command
-    /// of the controller, without an event of this lane.
-    #[must_use]
-    pub fn has_finished(&self) -> bool {
-        !self.finished.is_empty()
-    }
-
-    /// Returns the next transfer that is finished.
-    pub fn take_finished(&mut self) -> Option<Finished> {
-        let finished = self.finished.pop_front()?;
-        self.outstanding -= 1;
-        Some(finished)
     }
 
     /// Returns whether an endpoint needs a command of the controller: [`Controller::look`] then
