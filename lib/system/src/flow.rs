@@ -34,14 +34,14 @@ pub struct Flow {
     /// The longest delay that is acceptable.
     pub latency_ns: Option<u64>,
     /// The program that sends the messages.
-    pub from: Stop,
+    pub from: FlowStop,
     /// Each further program, in the order of the messages.
     pub hops: Vec<FlowHop>,
 }
 
 /// A program that messages of a flow pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stop {
+pub struct FlowStop {
     /// The number of its host.
     pub host: usize,
     /// The number of the process in its host.
@@ -56,20 +56,20 @@ pub struct FlowHop {
     /// The number of the cable.
     pub cable: usize,
     /// The program that takes the message.
-    pub to: Stop,
+    pub to: FlowStop,
     /// Messages for which it lends memory to its link.
     pub slots: u64,
 }
 
 impl Flow {
     /// Returns every program of the flow, in the order of the messages.
-    pub fn stops(&self) -> impl Iterator<Item = &Stop> {
+    pub fn stops(&self) -> impl Iterator<Item = &FlowStop> {
         std::iter::once(&self.from).chain(self.hops.iter().map(|hop| &hop.to))
     }
 
     /// Returns the last program.
     #[must_use]
-    pub fn end(&self) -> Stop {
+    pub fn end(&self) -> FlowStop {
         self.hops.last().map_or(self.from, |hop| hop.to)
     }
 }
@@ -175,7 +175,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    fn written(&self, stop: Stop) -> String {
+    fn written(&self, stop: FlowStop) -> String {
         let host = &self.hosts[stop.host];
         format!("{}:{}", host.name, host.system.processes[usize::from(stop.process)].name)
     }
@@ -206,7 +206,12 @@ impl List<'_> {
     }
 
     /// Returns the program that a text such as `left:sampler` names.
-    fn stop(&self, text: Option<&At<String>>, work_ns: u64, report: &mut Report) -> Option<Stop> {
+    fn stop(
+        &self,
+        text: Option<&At<String>>,
+        work_ns: u64,
+        report: &mut Report,
+    ) -> Option<FlowStop> {
         let At { value, span } = text?;
         let mut refuse = |title: String, help: String| {
             report.push(Problem::new(span, title, help));
@@ -233,7 +238,7 @@ impl List<'_> {
             refuse(title, help);
             return None;
         }
-        Some(Stop { host: number, process: place as u16, work_ns })
+        Some(FlowStop { host: number, process: place as u16, work_ns })
     }
 
     fn cable(&self, by: Option<&At<String>>, report: &mut Report) -> Option<usize> {
@@ -248,7 +253,7 @@ impl List<'_> {
     }
 
     /// Reports a cable that does not join the hosts of two programs that follow each other.
-    fn joined(&self, hop: &DeclaredHop, cable: usize, stops: [Stop; 2], report: &mut Report) {
+    fn joined(&self, hop: &DeclaredHop, cable: usize, stops: [FlowStop; 2], report: &mut Report) {
         let mut ends = self.cables[cable].ends.map(|end| end.host);
         let mut wanted = stops.map(|stop| stop.host);
         if wanted[0] == wanted[1] {

@@ -63,7 +63,7 @@ pub use can::{CanClass, CanMessage, CanNetwork, CanScheduler, CanSender};
 pub use carried::{Chain, ChainLink, Handover, Pipe, Tpipe, Way};
 pub use diagnostics::{Diagnostics, Item};
 pub use fault::kinds::{Fault, FaultKind, FaultTarget, LIES};
-pub use flow::{Flow, FlowHop, Stop};
+pub use flow::{Flow, FlowHop, FlowStop};
 pub use hosts::{Cable, Description, End, Host, Hosts, Socket, parse_any};
 pub use known::{KnownKey, ValueKind, known_keys};
 pub use names::fault as name_fault;

@@ -236,8 +236,7 @@ proptest::proptest! {
     }
 }
 
-/// The hosts and cable of flows: `left` and `right` of [`boards`], and one more, each with a process
-/// on a VCPU.
+/// Returns a list of the two hosts of [`boards`], each with a process on a VCPU, and a cable.
 fn flowing(more: &str) -> Result<Description, Diagnostics> {
     let find = |file: &str| {
         let vcpu = "[[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\nperiod = \"10ms\"\n[[process]]\n\

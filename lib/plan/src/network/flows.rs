@@ -117,7 +117,7 @@ fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
     });
     let routes: Vec<Result<_, Missing>> = routes.collect();
     if let Some(first) = routes.iter().position(Result::is_err) {
-        // What the others meet on their ways is not known.
+        // The others share stages with it, and its traffic there is not known.
         let name = &hosts.flows[first].name;
         let beside =
             || (format!("the flow `{name}` has none"), format!("see the message about `{name}`"));

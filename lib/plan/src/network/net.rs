@@ -8,7 +8,7 @@ use crate::missing::Missing;
 use crate::pipes::Plant;
 use diapason_abi::Nanos;
 use diapason_contract::settings::PROGRAM;
-use diapason_system::{Hosts, Stop};
+use diapason_system::{FlowStop, Hosts};
 use diapason_usb::class::link::DEPTH;
 use diapason_usb::debug_target::ROOM;
 use std::cell::RefCell;
@@ -28,7 +28,7 @@ pub(super) enum Seat {
 }
 
 impl Seat {
-    fn of(stop: &Stop) -> Seat {
+    fn of(stop: &FlowStop) -> Seat {
         Seat::Program(stop.host, stop.process)
     }
 
@@ -167,19 +167,19 @@ impl<'a> Net<'a> {
     }
 
     /// Returns the crossings that lead to a program.
-    fn to(&self, stop: &Stop) -> impl Iterator<Item = Place<'_>> {
+    fn to(&self, stop: &FlowStop) -> impl Iterator<Item = Place<'_>> {
         let seat = Seat::of(stop);
         self.places().filter(move |(_, _, it)| Seat::of(&it.to.0) == seat)
     }
 
     /// Returns the flows that begin at a program.
-    fn begun(&self, stop: &Stop) -> impl Iterator<Item = &Route<'a>> {
+    fn begun(&self, stop: &FlowStop) -> impl Iterator<Item = &Route<'a>> {
         let seat = Seat::of(stop);
         self.routes.iter().filter(move |route| Seat::of(&route.flow.from) == seat)
     }
 
     /// Returns how often a program is woken in a window at most: by messages, and by its own time.
-    fn woken(&self, stop: &Stop, window: Nanos) -> u64 {
+    fn woken(&self, stop: &FlowStop, window: Nanos) -> u64 {
         let own = self.begun(stop).map(|route| route.bucket().most(window));
         own.fold(self.sum(self.to(stop), FlowStage::Program, window), u64::saturating_add)
     }
@@ -187,7 +187,7 @@ impl<'a> Net<'a> {
     /// Returns the longest time of a program for a message. Either it is done with all there can
     /// be, which is what it lent memory for and what it sends at once itself; or it has nothing to
     /// do any more.
-    fn job(&self, stop: &Stop) -> Nanos {
+    fn job(&self, stop: &FlowStop) -> Nanos {
         let worker = &self.workers[&Seat::of(stop)];
         let step = |work_ns: u64| worker.each + Nanos(work_ns);
         let times = |count: u64, step: Nanos| count.saturating_mul(step.0);
@@ -218,7 +218,7 @@ impl<'a> Net<'a> {
 
     /// Returns how long the thread of a link takes at most: until it has handed a message to the
     /// controller, and until it has told of one that came.
-    fn serves(&self, (stop, port): (Stop, Port)) -> Result<(Nanos, Nanos), Missing> {
+    fn serves(&self, (stop, port): (FlowStop, Port)) -> Result<(Nanos, Nanos), Missing> {
         let worker = &self.workers[&Seat::at(&port)];
         let each = worker.each;
         let late = self.job(&stop);
@@ -289,14 +289,14 @@ impl<'a> Net<'a> {
     }
 
     /// Returns from when a transfer of a port has ended until its server has taken note.
-    fn noted(&self, side: (Stop, Port)) -> Nanos {
+    fn noted(&self, side: (FlowStop, Port)) -> Nanos {
         let told = self.workers[&Seat::at(&side.1)].told;
         told + self.serves(side).map_or(Nanos::FOREVER, |(_, receives)| receives)
     }
 
     /// Returns the messages for which memory must be lent to the link of a port, so that none that
     /// comes finds none.
-    fn lent(&self, side: (Stop, Port)) -> u64 {
+    fn lent(&self, side: (FlowStop, Port)) -> u64 {
         let (stop, port) = side;
         let came = |window| self.sum(self.into(port), FlowStage::Told, window);
         let sends = self.serves(side).map_or(Nanos::FOREVER, |(sends, _)| sends);

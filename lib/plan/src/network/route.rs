@@ -6,7 +6,7 @@ use diapason_abi::Nanos;
 use diapason_contract::link::{LINKS, NAMES};
 use diapason_contract::threads::{Home, LINK};
 use diapason_pipe::size::Bucket;
-use diapason_system::{Flow, Hosts, Process, Stop};
+use diapason_system::{Flow, FlowStop, Hosts, Process};
 
 /// The clocks of two hosts run apart by less than one part of so many: 100 ppm each.
 pub(super) const DRIFT: u64 = 4_000;
@@ -38,9 +38,9 @@ pub(super) enum By {
 pub(super) struct Crossing {
     pub cable: usize,
     /// The program that sends, and its link.
-    pub from: (Stop, Port),
+    pub from: (FlowStop, Port),
     /// The program that receives, and its link.
-    pub to: (Stop, Port),
+    pub to: (FlowStop, Port),
     /// Messages for which the receiver lends memory.
     pub slots: u64,
 }
@@ -67,7 +67,7 @@ pub(super) fn route<'a>(hosts: &'a Hosts, flow: &'a Flow) -> Result<Route<'a>, M
     let mut before = flow.from;
     let mut crossings = Vec::new();
     for hop in &flow.hops {
-        let side = |stop: Stop| port(hosts, stop, hop.cable).map(|port| (stop, port));
+        let side = |stop: FlowStop| port(hosts, stop, hop.cable).map(|port| (stop, port));
         let (from, to) = (side(before)?, side(hop.to)?);
         crossings.push(Crossing { cable: hop.cable, from, to, slots: hop.slots });
         before = hop.to;
@@ -77,7 +77,7 @@ pub(super) fn route<'a>(hosts: &'a Hosts, flow: &'a Flow) -> Result<Route<'a>, M
 
 /// Returns the link of a program's host that serves a cable, which the program must be the one
 /// client of.
-fn port(hosts: &Hosts, stop: Stop, cable: usize) -> Result<Port, Missing> {
+fn port(hosts: &Hosts, stop: FlowStop, cable: usize) -> Result<Port, Missing> {
     let host = &hosts.hosts[stop.host];
     let name = &hosts.cables[cable].name;
     let all = links(hosts, stop.host);
@@ -124,7 +124,7 @@ fn port(hosts: &Hosts, stop: Stop, cable: usize) -> Result<Port, Missing> {
 /// program carries over others is in no contract.
 pub(super) fn undeclared(hosts: &Hosts, route: &Route<'_>, all: &[Route<'_>]) -> Option<Missing> {
     let crossings = || all.iter().flat_map(|route| &route.crossings);
-    let is_crossed = |stop: &Stop, link: usize| {
+    let is_crossed = |stop: &FlowStop, link: usize| {
         let mut sides = crossings().flat_map(|it| [it.from, it.to]);
         sides.any(|(other, port)| {
             (other.host, other.process, port.link) == (stop.host, stop.process, link)

@@ -1,5 +1,5 @@
-//! What a host gives to the flows that pass it: the processor time of a program, and of the thread
-//! that serves a link.
+//! The processor time that a host gives to flows: that of a program, and of the thread that serves
+//! a link.
 
 use super::route::{By, Port};
 use crate::calls::{Calls, Step};
@@ -10,7 +10,7 @@ use crate::reports::Reporting;
 use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_pipe::bill::{Coming, Service, keeps_apart};
-use diapason_system::Stop;
+use diapason_system::FlowStop;
 
 /// The works of the servers in descriptions, and those of a program of links for a message.
 const LOOK: &str = "dbcd.look";
@@ -37,7 +37,7 @@ enum Share {
 impl<'a> Worker<'a> {
     /// Returns a program of a flow. For a message it waits twice at most and rings twice: for the
     /// message and for the end of one that it sent, to its link and to the next.
-    pub fn program(plant: &'a Plant<'a>, stop: Stop) -> Result<Worker<'a>, Missing> {
+    pub fn program(plant: &'a Plant<'a>, stop: FlowStop) -> Result<Worker<'a>, Missing> {
         plant.locks_nothing(stop.process)?;
         let works = OF_PROGRAM.iter().filter_map(|name| worst(plant.system, name));
         let declared = works.fold(Nanos::ZERO, |sum, work| sum + work);
