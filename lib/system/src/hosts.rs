@@ -38,7 +38,7 @@ pub struct Hosts {
     pub leader: Option<usize>,
     /// In the order of the text.
     pub flows: Vec<Flow>,
-    pub(crate) origin: HostsOrigin,
+    pub(crate) origin: Box<HostsOrigin>,
 }
 
 /// Where in the text things stand that a later stage may complain about.
@@ -176,7 +176,7 @@ pub fn parse_any(
         let leader = network::resolve(&declared, &mut hosts, &cables, &mut report);
         let flows = flow::resolve(&declared.flows, &hosts, &cables, &mut report);
         if report.is_empty() {
-            let origin = origin(source, &declared);
+            let origin = Box::new(origin(source, &declared));
             let list = Hosts { hosts, cables, leader, flows, origin };
             return Ok(Description::Several(list));
         }

@@ -235,7 +235,7 @@ impl<'a> Net<'a> {
             }
         };
         let work = |window: Nanos| Nanos(wakes(window).saturating_mul(each.0));
-        let busy = worker.busy(&wakes, work, each);
+        let busy = worker.busy(wakes, work, each);
         // Whenever it begins next it takes all that was asked for: it is busy at most with the
         // turn under way, and with that one.
         let turns = worker.any(each + each).min(busy.unwrap_or(Nanos::FOREVER));
