@@ -6,7 +6,7 @@ use crate::describe::{describe, refused};
 use crate::hardware::{Hardware, Inserted};
 use crate::metal::Built;
 use crate::names::Names;
-use crate::outcome::{Alarm, Assumptions, Outcome, PipePromise, Verdict, judge};
+use crate::outcome::{Alarm, Assumptions, ChainPromise, Outcome, PipePromise, Verdict, judge};
 use crate::plan::{Plan, Unproved};
 use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, Ending, MEMORY_MIB_MIN, patience};
@@ -24,6 +24,8 @@ pub struct Session {
     pub system: System,
     /// The promises of the system.
     pub plan: Plan,
+    /// The promises about flows from other hosts that end in this one.
+    pub flows: Vec<ChainPromise>,
     /// The plan holds. If it does not, every report says that the run is unproved.
     pub proved: bool,
     pub names: Names,
@@ -82,6 +84,7 @@ impl Session {
             names: Names::of(&system),
             system,
             plan,
+            flows: Vec::new(),
             proved,
             built,
             archive,
@@ -190,6 +193,7 @@ impl Session {
         // Devices behind QEMU see a request at one stop of the clock and answer at the next.
         let stops = if run.served.is_some() { 2 } else { 0 };
         let mut assumptions = Assumptions::of(&self.plan);
+        assumptions.chains.extend(self.flows.iter().cloned());
         assumptions.slack_ns = SLICE.0 * stops;
         assumptions
     }

@@ -72,3 +72,25 @@ fn a_network_that_cannot_form_does_not_hold_and_is_not_simulated() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("link 0 of `usbd` in `right` has no cable"), "{said}");
 }
+
+const FLOW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/flow.toml");
+
+#[test]
+fn a_flow_has_one_bill_with_every_hop() {
+    let output = diapason(&["plan", FLOW, "--json"]);
+    let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &whole["holds"]), (Some(0), &true.into()), "{whole:#}");
+    let flow = &whole["network"]["flows"][0];
+    assert_eq!((&flow["flow"], &flow["wanted_ns"]), (&"ping".into(), &6_000_000.into()));
+    let items = flow["items"].as_array().unwrap();
+    let hosts: Vec<&str> = items.iter().filter_map(|item| item["host"].as_str()).collect();
+    let passed = ["asker", "hub", "answerer", "hub", "asker"];
+    let mut changes = hosts.clone();
+    changes.dedup();
+    assert_eq!(changes, passed);
+    let sum: u64 = items.iter().filter_map(|item| item["ns"].as_u64()).sum();
+    assert_eq!(flow["bound_ns"].as_u64(), Some(sum));
+    let text = String::from_utf8(diapason(&["plan", FLOW]).stdout).unwrap();
+    assert!(text.ends_with("\nflows: hold\n"), "{text}");
+    assert!(text.contains("asker:dbcd") && text.contains("hub:router"), "{text}");
+}

@@ -4,12 +4,14 @@ use super::coverage::{Coverage, Watched, found, patience};
 use super::{Alarm, Outcome, entry};
 use crate::duration::human;
 use crate::names::Names;
-use crate::plan::Plan;
 use crate::plan::chains::processes;
+use crate::plan::{NetworkPlan, Plan};
 use crate::table::{Columns, TableCell, time};
 use diapason_abi::Nanos;
+use diapason_contract::carried::Contract;
 use diapason_pipe::measured::{ChainReport, HOPS};
-use diapason_system::System;
+use diapason_pipe::size::Bucket;
+use diapason_system::{Hosts, System};
 
 /// The measurements of one chain.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -60,6 +62,8 @@ pub struct ChainPromise {
     pub crossings: u64,
     /// A run of so long without a message is an alarm.
     pub patience_ns: u64,
+    /// The most messages of a flow, which nothing else holds to its contract.
+    pub contract: Option<Bucket>,
 }
 
 impl ChainPromise {
@@ -77,7 +81,32 @@ impl ChainPromise {
                 reached: threads.map(|item| (item.what.clone(), item.after.0)).collect(),
                 crossings: 1 + u64::from(chain.to.is_some()),
                 patience_ns: patience(system),
+                contract: None,
             })
+        });
+        promise.collect()
+    }
+
+    /// Returns the promise of every flow of `hosts` with a bill, with the number of the host in
+    /// which it ends. Hosts of one simulation have one time; between others a run sees only flows
+    /// that end where they begin.
+    #[must_use]
+    pub fn of_flows(hosts: &Hosts, network: &NetworkPlan) -> Vec<(usize, ChainPromise)> {
+        let promise = hosts.flows.iter().zip(&network.flows).filter_map(|(flow, flowed)| {
+            let (end, bill) = (flow.end(), flowed.bill.as_ref().ok()?);
+            let found = hosts.hosts.iter().map(|host| patience(&host.system)).max();
+            let Contract { messages, per, burst, jitter } = flow.contract;
+            let promise = ChainPromise {
+                name: flow.name.clone(),
+                process: end.process.into(),
+                bound_ns: bill.total.0,
+                least_ns: 0,
+                reached: Vec::new(),
+                crossings: 0,
+                patience_ns: found.unwrap_or_default(),
+                contract: Some(Bucket { burst, messages: messages.into(), per, jitter }),
+            };
+            Some((end.host, promise))
         });
         promise.collect()
     }
@@ -115,9 +144,18 @@ impl ChainPromise {
         });
         let lost = format!("{} messages of chain {name} were lost", row.lost);
         let lost = Alarm::above("chain-loss", name, [row.lost, 0], lost);
-        let empty = self.empty(row, outcome);
+        let empty = self.empty(row, outcome).into_iter().chain(self.too_many(row, outcome));
         let whole = late(row.whole_max_ns, self.bound_ns, "was through only");
         silent.into_iter().chain(empty).chain(threads).chain(whole).chain(lost).collect()
+    }
+
+    /// More came than the contract of a flow allows.
+    fn too_many(&self, row: &ChainRow, outcome: &Outcome) -> Option<Alarm> {
+        let (contract, time) = (self.contract?, outcome.end?.time_ns);
+        let (came, most) = (row.messages, contract.most(Nanos(time)));
+        let name = &self.name;
+        let text = format!("{came} messages of {name} in {}; its contract has {most}", human(time));
+        Alarm::above("chain-contract", name, [came, most], text)
     }
 
     /// Nothing at all came to the end: that none was late says nothing.
@@ -216,7 +254,17 @@ mod tests {
         let reached = vec![("reader".to_owned(), 6), ("display".to_owned(), 10)];
         let (bound_ns, least_ns, patience_ns) = (10, 1, 3_000);
         let name = "panel".into();
-        ChainPromise { name, process: 3, bound_ns, least_ns, reached, crossings: 1, patience_ns }
+        let (process, crossings, contract) = (3, 1, None);
+        ChainPromise {
+            name,
+            process,
+            bound_ns,
+            least_ns,
+            reached,
+            crossings,
+            patience_ns,
+            contract,
+        }
     }
 
     fn said(messages: u64, lost: u64, whole: u64, reached: [u64; 2]) -> Outcome {

@@ -6,6 +6,7 @@ mod bills;
 mod bus;
 mod can;
 mod chain_tables;
+mod flow_tables;
 mod json;
 mod network;
 mod render;
@@ -23,7 +24,7 @@ use crate::formats::PlanFormat;
 use crate::formats::sarif::{self, FindingRule};
 use crate::output::{is_coloured, write};
 use crate::{Failure, duration};
-use diapason_system::{Diagnostics, Hosts};
+use diapason_system::Diagnostics;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use whole::Whole;
@@ -123,14 +124,15 @@ pub fn cleared(plan: &Plan, unproved: Option<Unproved>) -> Result<Cleared, Failu
     plan.clear().map_err(|found| refused(&found))
 }
 
-/// Returns whether the network of several hosts is proved to form.
+/// Checks that the network of several hosts is proved to form, and its flows to be in time.
 ///
 /// # Errors
-/// The first reason why it may not form, unless the hosts may boot [`Unproved`].
-pub fn cleared_network(hosts: &Hosts, unproved: Option<Unproved>) -> Result<bool, Failure> {
-    match NetworkPlan::of(hosts).findings.first() {
+/// The first reason why it may not form, or a flow be late, unless the hosts may boot
+/// [`Unproved`].
+pub fn cleared_network(network: &NetworkPlan, unproved: Option<Unproved>) -> Result<(), Failure> {
+    match network.wrong().next() {
         Some(found) if unproved.is_none() => Err(refused(found)),
-        found => Ok(found.is_none()),
+        _ => Ok(()),
     }
 }
 
@@ -171,7 +173,7 @@ mod tests {
     #[test]
     fn the_keys_of_a_network_are_documented() {
         let page = include_str!("../../../docs/network.md");
-        let lists = ["../examples/figure-9.toml", "tests/plan/ring.toml"];
+        let lists = ["../examples/figure-9.toml", "../examples/flow.toml", "tests/plan/ring.toml"];
         let networks = lists.map(|list| {
             let path = format!("{}/{list}", env!("CARGO_MANIFEST_DIR"));
             let described = describe_any(std::path::Path::new(&path)).unwrap();

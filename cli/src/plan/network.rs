@@ -1,5 +1,6 @@
 //! The network of several hosts, as tables and as JSON.
 
+use super::flow_tables;
 use super::json::finding;
 use crate::table::{Align, Table};
 use diapason_plan::NetworkPlan;
@@ -133,11 +134,12 @@ pub(super) fn to_json(network: &NetworkPlan, hosts: &Hosts) -> Value {
     let moment = |it: &Occurrence| json!({ "host": name(it.host), "act": word(it.act) });
     let round = |round: &Vec<Occurrence>| round.iter().map(moment).collect::<Value>();
     json!({
-        "forms": network.holds(),
-        "findings": network.findings.iter().flat_map(finding).collect::<Vec<Value>>(),
+        "forms": network.forms(),
+        "findings": network.wrong().flat_map(finding).collect::<Vec<Value>>(),
         "leader": lists.leader.map(name),
         "cables": hosts.cables.iter().enumerate().map(cable).collect::<Vec<Value>>(),
         "lists": (0..hosts.hosts.len()).map(host).collect::<Vec<Value>>(),
         "rounds": rounds(lists).iter().map(round).collect::<Vec<Value>>(),
+        "flows": flow_tables::to_json(network, hosts),
     })
 }

@@ -2,7 +2,7 @@
 //! the network between them.
 
 use super::view::View;
-use super::{json, network};
+use super::{flow_tables, json, network};
 use crate::formats::named;
 use diapason_plan::{NetworkPlan, Plan, Verdict};
 use diapason_system::{Description, Diagnostics, Hosts, System};
@@ -40,7 +40,7 @@ impl Whole<'_> {
             }
             Description::Several(list) => {
                 let parts = list.hosts.iter().map(|host| part(host.name.clone(), &host.system));
-                let network = Some((list, NetworkPlan::of(list)));
+                let network = Some((list, NetworkPlan::at(list, clock_hz)));
                 Whole { parts: parts.collect(), noun: Some("host"), network }
             }
         }
@@ -51,7 +51,9 @@ impl Whole<'_> {
         if self.network.as_ref().is_some_and(|(_, network)| !network.holds()) {
             return Verdict::DoesNotHold;
         }
-        let each: Vec<Verdict> = self.parts.iter().map(|part| part.plan.verdict()).collect();
+        let flows = self.network.iter().flat_map(|(hosts, _)| &hosts.flows);
+        let parts = self.parts.iter().map(|part| part.plan.verdict());
+        let each: Vec<Verdict> = flows.map(|_| Verdict::Holds).chain(parts).collect();
         let first = [Verdict::DoesNotHold, Verdict::Holds].into_iter().find(|it| each.contains(it));
         first.unwrap_or(Verdict::PromisesNothing)
     }
@@ -59,7 +61,7 @@ impl Whole<'_> {
     /// Returns everything that is wrong.
     pub(super) fn findings(&self) -> Vec<Diagnostics> {
         let of_plans = self.parts.iter().flat_map(|part| &part.plan.findings);
-        let of_network = self.network.iter().flat_map(|(_, network)| &network.findings);
+        let of_network = self.network.iter().flat_map(|(_, network)| network.wrong());
         of_plans.chain(of_network).cloned().collect()
     }
 
@@ -86,10 +88,18 @@ impl Whole<'_> {
             .map(|part| format!("{noun} {}\n\n{}", part.name, shown(part, coloured)));
         let of_network = self.network.iter().filter(|(hosts, _)| !hosts.cables.is_empty());
         let of_network = of_network.map(|(hosts, network)| {
-            let findings = findings(&network.findings, coloured);
+            let formed = findings(&network.findings, coloured);
             let word =
-                if network.holds() { "forms in every order of power-on" } else { "may not form" };
-            format!("{}{findings}\nnetwork: {word}\n", network::render(network, hosts))
+                if network.forms() { "forms in every order of power-on" } else { "may not form" };
+            let tables = network::render(network, hosts);
+            let text = format!("{tables}{formed}\nnetwork: {word}\n");
+            let flows = flow_tables::render(network, hosts);
+            if flows.is_empty() {
+                return text;
+            }
+            let refused = findings(&network.refused, coloured);
+            let word = if network.refused.is_empty() { "hold" } else { "do not hold" };
+            format!("{text}\n{flows}{refused}\nflows: {word}\n")
         });
         of_parts.chain(of_network).collect::<Vec<String>>().join("\n")
     }

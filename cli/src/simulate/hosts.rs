@@ -7,8 +7,9 @@ use crate::commands::{Addition, as_json, as_tables, code, holds};
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
 use crate::formats::named;
 use crate::live::live_from;
-use crate::outcome::{FORMAT, NetworkRow, Verdict};
+use crate::outcome::{ChainPromise, FORMAT, NetworkRow, Verdict};
 use crate::output::{note, say, tell};
+use crate::plan::NetworkPlan;
 use crate::qemu::Ending;
 use crate::session::{Run, Session};
 use crate::surroundings::{self, as_functions, simulable};
@@ -166,6 +167,8 @@ pub(super) struct Several {
     forms: bool,
     /// Where those that are only about one are described.
     file: Option<String>,
+    /// The promises about flows, with the number of the part in which each ends.
+    flows: Vec<(usize, ChainPromise)>,
 }
 
 /// The connection between hosts or cores that run together.
@@ -209,19 +212,21 @@ impl Joined {
 }
 
 impl Several {
-    /// Returns the hosts of a file with the cables between them. `forms` tells whether their
-    /// network is proved.
-    pub fn hosts(Hosts { hosts, cables, .. }: Hosts, forms: bool) -> Several {
+    /// Returns the hosts of a file with the cables between them and the plan of their network.
+    pub fn hosts(list: Hosts, network: &NetworkPlan) -> Several {
+        let (flows, forms) = (ChainPromise::of_flows(&list, network), network.holds());
+        let Hosts { hosts, cables, .. } = list;
         let file = hosts.first().map(|host| host.file.clone());
         let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
-        Several { parts, joined: Joined::By(cables), forms, file }
+        Several { parts, joined: Joined::By(cables), forms, file, flows }
     }
 
     /// Returns the cores of one host.
     pub fn cores(cores: Vec<System>) -> Several {
         let named = |system: System| (system.core.to_string(), system);
         let parts = cores.into_iter().map(named).collect();
-        Several { parts, joined: Joined::Cores, forms: true, file: None }
+        let flows = Vec::new();
+        Several { parts, joined: Joined::Cores, forms: true, file: None, flows }
     }
 }
 
@@ -255,7 +260,7 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
     }
     note(super::TRUST);
     note("building the programs");
-    let Several { parts, joined, forms, .. } = several;
+    let Several { parts, joined, forms, flows, .. } = several;
     let systems: Vec<&System> = parts.iter().map(|(_, system)| system).collect();
     let built = project::build(&Workspace::find()?, &request.system, &systems)?;
     let mut sessions = Vec::new();
@@ -266,6 +271,8 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
         let unproved = request.length.unproved();
         let mut session = Session::planned(plan, built.clone(), options, unproved)?;
         session.proved &= forms;
+        let own = flows.iter().filter(|(part, _)| *part == sessions.len());
+        session.flows = own.map(|(_, promise)| promise.clone()).collect();
         sessions.push((name, session));
     }
     interrupt::await_signals()?;

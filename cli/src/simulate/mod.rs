@@ -272,9 +272,10 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let system = match description {
         Description::One(system) => *system,
         Description::Several(mut list) => {
-            diapason_plan::NetworkPlan::of(&list).instruct(&mut list);
-            let forms = plan::cleared_network(&list, request.length.unproved())?;
-            return hosts::simulate(request, Several::hosts(list, forms));
+            let network = plan::NetworkPlan::of(&list);
+            network.instruct(&mut list);
+            plan::cleared_network(&network, request.length.unproved())?;
+            return hosts::simulate(request, Several::hosts(list, &network));
         }
         Description::Cores(cores) => return hosts::simulate(request, Several::cores(cores)),
     };

@@ -29,6 +29,9 @@ const EACH: u32 = 1 << 8;
 /// The two endpoints of the pipe's own device.
 const OWN: [u32; 2] = [u32::MAX - 1, u32::MAX];
 
+/// Packets of a super-speed control endpoint.
+const DEBUG_CONTROL: u16 = 512;
+
 /// Blocks of 512 bytes of a disk.
 const DISK_BLOCKS: u32 = 128 << 10;
 /// From one key to the next, and how many: an hour.
@@ -62,7 +65,7 @@ pub fn hub(model: UsbModel) -> Hub {
 
 /// The other users of a bus instance.
 #[derive(Clone, Debug)]
-struct Beside {
+pub(crate) struct Beside {
     bus: Bus,
     periodic: Vec<Periodic>,
     asyncs: Vec<Async>,
@@ -92,29 +95,40 @@ pub fn longest(
 
 /// Returns the users of a device's bus besides its own bulk endpoints.
 fn beside(system: &System, usb: usize, speed: Speed) -> Beside {
-    let controller = system.usb[usb].device;
-    let described = system.buses.iter().find(|b| b.device == controller && b.bus.speed == speed);
-    let mut all = Beside {
-        bus: Bus { starts: Starts::Unknown, ..described.map_or(Bus::new(speed), |b| b.bus) },
-        periodic: described.map_or(Vec::new(), |b| b.periodic.clone()),
-        asyncs: described.map_or(Vec::new(), |b| b.asyncs.clone()),
-        control: described.is_none_or(|b| b.control),
-    };
-    for (number, plug) in system.usb.iter().enumerate() {
-        let model = model(plug.model);
-        if let Some(mut device) = model
-            && plug.device == controller
-            && device.speed() == speed
-        {
-            all.add(DEVICES + number as u32 * EACH, &mut *device, number == usb);
-        }
-    }
-    all
+    Beside::of(system, system.usb[usb].device, Some(usb), speed)
 }
 
 impl Beside {
+    /// Returns the described users of a controller's bus at a speed. Of the device `own`, which is
+    /// plugged in there, the bulk and control endpoints are left out.
+    pub(crate) fn of(
+        system: &System,
+        controller: usize,
+        own: Option<usize>,
+        speed: Speed,
+    ) -> Beside {
+        let described =
+            system.buses.iter().find(|b| b.device == controller && b.bus.speed == speed);
+        let mut all = Beside {
+            bus: Bus { starts: Starts::Unknown, ..described.map_or(Bus::new(speed), |b| b.bus) },
+            periodic: described.map_or(Vec::new(), |b| b.periodic.clone()),
+            asyncs: described.map_or(Vec::new(), |b| b.asyncs.clone()),
+            control: described.is_none_or(|b| b.control),
+        };
+        for (number, plug) in system.usb.iter().enumerate() {
+            let model = model(plug.model);
+            if let Some(mut device) = model
+                && plug.device == controller
+                && device.speed() == speed
+            {
+                all.add(DEVICES + number as u32 * EACH, &mut *device, Some(number) == own);
+            }
+        }
+        all
+    }
+
     /// As of [`longest()`], of a device that comes to these; `None`: far too long.
-    fn longest(
+    pub(crate) fn longest(
         &self,
         direction: Direction,
         packet: u32,
@@ -137,7 +151,7 @@ impl Beside {
 
     /// The endpoints of a device: of each address the largest that any of its settings has. Of the
     /// pipe's `own` device those that are not bulk.
-    fn add(&mut self, first: u32, device: &mut dyn Device, own: bool) {
+    pub(crate) fn add(&mut self, first: u32, device: &mut dyn Device, own: bool) {
         let speed = device.speed();
         device.reset(Nanos::ZERO);
         let mut get = |kind, number| {
@@ -154,13 +168,31 @@ impl Beside {
         let load = |end: &Endpoint| (end.interval_bytes, u32::MAX - end.period().unwrap_or(1));
         ends.sort_by_key(|end| (end.address, std::cmp::Reverse(load(end))));
         ends.dedup_by_key(|end| end.address);
-        if self.control && !own {
-            self.asyncs.push(control_asynchronous(EndpointId(first), about.packet));
+        if !own {
+            self.add_control(first, about.packet);
         }
         for end in ends {
             let id = EndpointId(first + u32::from(end.address));
             self.periodic.extend(end.periodic(id, Criticality::High, 1));
             self.asyncs.extend(end.asynchronous(id, None).filter(|_| !own));
+        }
+    }
+}
+
+impl Beside {
+    /// The control endpoint of a device, with packets of so many bytes.
+    fn add_control(&mut self, id: u32, packet: u16) {
+        if self.control {
+            self.asyncs.push(control_asynchronous(EndpointId(id), packet));
+        }
+    }
+
+    /// A debug device: its control endpoint, and a bulk endpoint in each direction.
+    pub(crate) fn add_debug_device(&mut self, first: u32, packet: u16) {
+        self.add_control(first, DEBUG_CONTROL);
+        for (id, direction) in (first + 1..).zip([Direction::In, Direction::Out]) {
+            let (id, transfer, packet) = (EndpointId(id), Transfer::Bulk, packet.into());
+            self.asyncs.push(Async { id, transfer, direction, packet, burst: 0, guarantee: None });
         }
     }
 }

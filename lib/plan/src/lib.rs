@@ -37,7 +37,7 @@ mod verdict;
 pub use assumed::{Assumed, AssumedVcpu};
 pub use boot::{Cleared, Unproved};
 pub use bus::Bused;
-pub use network::NetworkPlan;
+pub use network::{FlowBill, FlowItem, FlowStage, Flowed, NetworkPlan};
 pub use refusal::share;
 pub use verdict::{Plan, Sum, Verdict};
 

@@ -347,7 +347,7 @@ impl Plant<'_> {
     /// Returns the I/O VCPU of a thread of the server that works for the process of `pipe`, and the
     /// most wake-ups of it.
     pub(crate) fn half(&self, pipe: &Pipe, half: Half) -> Result<(IoSupply, Nanos), Missing> {
-        let Plant { system, core, .. } = *self;
+        let system = self.system;
         let process = &system.processes[usize::from(pipe.process)];
         let number = self.interface(pipe.server, pipe.usb);
         let driver = self.driver(pipe.server, pipe.usb);
@@ -362,15 +362,9 @@ impl Plant<'_> {
         // A server of another program may call the VCPU of its one bottom half otherwise.
         let is_first = number == 0 && driver.source.is_none();
         let any = half == Half::Receives && is_first && !is_granted(own);
-        let is = |number: &u16| {
-            let vcpu = &system.vcpus[usize::from(*number)];
-            let Server::Io { serves, .. } = &vcpu.server else { return false };
-            let granted = vcpu.allowed >> pipe.server & 1 == 1;
-            let wanted = vcpu.name == own || any && vcpu.name != SEND.vcpu;
-            granted && wanted && process.vcpu.is_some_and(|main| serves.contains(&main))
-        };
         let server = system.process_name(pipe.server).unwrap_or_default();
-        let Some(place) = core.ios.iter().position(is) else {
+        let is = |name: &str| name == own || any && name != SEND.vcpu;
+        let Some(place) = self.io_place(pipe.server, pipe.process, is) else {
             let name = &process.name;
             let (what, which) = match (half, is_first) {
                 (Half::Receives, true) => ("no I/O VCPU".to_owned(), "the I/O VCPU".to_owned()),
@@ -381,9 +375,37 @@ impl Plant<'_> {
                 format!("add the VCPU of `{name}` to `serves` of {which} in `uses` of `{server}`"),
             ));
         };
+        let moderation = (half == Half::Receives).then_some(driver.home.moderation);
+        self.io_supply(pipe.server, place, moderation)
+    }
+
+    /// Returns the place of an I/O VCPU of a server that works for a process, if `is` accepts its
+    /// name.
+    pub(crate) fn io_place(
+        &self,
+        server: u16,
+        client: u16,
+        is: impl Fn(&str) -> bool,
+    ) -> Option<usize> {
+        let main = self.system.processes[usize::from(client)].vcpu?;
+        self.core.ios.iter().position(|number| {
+            let vcpu = &self.system.vcpus[usize::from(*number)];
+            let Server::Io { serves, .. } = &vcpu.server else { return false };
+            vcpu.allowed >> server & 1 == 1 && is(&vcpu.name) && serves.contains(&main)
+        })
+    }
+
+    /// Returns the supply of the I/O VCPU at `place`, and the most wake-ups of it. If interrupts
+    /// wake it, they are apart by this moderation at most.
+    pub(crate) fn io_supply(
+        &self,
+        server: u16,
+        place: usize,
+        moderation: Option<Nanos>,
+    ) -> Result<(IoSupply, Nanos), Missing> {
+        let Plant { system, core, .. } = *self;
         let gap = core.system.ios[place].least_gap();
-        let moderation = driver.home.moderation;
-        if half == Half::Receives && gap > moderation {
+        if let Some(moderation) = moderation.filter(|moderation| gap > *moderation) {
             let name = &system.vcpus[usize::from(core.ios[place])].name;
             let most = human(moderation.0);
             return Err((
@@ -391,6 +413,7 @@ impl Plant<'_> {
                 format!("write at most `interval = \"{most}\"`: the driver asks for that"),
             ));
         }
+        let server = system.process_name(server).unwrap_or_default();
         IoSupply::inherited(&core.system, place).map(|supply| (supply, gap)).ok_or_else(|| {
             (
                 format!("the I/O VCPU of `{server}` does not get its share"),

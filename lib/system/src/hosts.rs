@@ -4,6 +4,7 @@
 //! module checks the connections between the hosts.
 
 use crate::diagnostics::{Diagnostics, Problem, Report};
+use crate::flow::{self, DeclaredFlow, Flow};
 use crate::limits::XHCI;
 use crate::network::{self, DeclaredNetwork, NameList};
 use crate::source::{At, Source, Span};
@@ -35,7 +36,9 @@ pub struct Hosts {
     pub cables: Vec<Cable>,
     /// The host that enables its debug capability before it waits for others.
     pub leader: Option<usize>,
-    pub(crate) origin: HostsOrigin,
+    /// In the order of the text.
+    pub flows: Vec<Flow>,
+    pub(crate) origin: Box<HostsOrigin>,
 }
 
 /// Where in the text things stand that a later stage may complain about.
@@ -49,6 +52,8 @@ pub(crate) struct HostsOrigin {
     /// The names of the cables.
     pub cables: Vec<Span>,
     pub leader: Option<Span>,
+    /// The names of the flows.
+    pub flows: Vec<Span>,
 }
 
 /// A host of the list.
@@ -169,9 +174,11 @@ pub fn parse_any(
     if report.is_empty() {
         let cables = cables(&declared, &hosts, &mut report);
         let leader = network::resolve(&declared, &mut hosts, &cables, &mut report);
+        let flows = flow::resolve(&declared.flows, &hosts, &cables, &mut report);
         if report.is_empty() {
-            let origin = origin(source, &declared);
-            return Ok(Description::Several(Hosts { hosts, cables, leader, origin }));
+            let origin = Box::new(origin(source, &declared));
+            let list = Hosts { hosts, cables, leader, flows, origin };
+            return Ok(Description::Several(list));
         }
     }
     Err(Diagnostics::new(source, report))
@@ -180,7 +187,7 @@ pub fn parse_any(
 /// Returns whether a text lists hosts instead of describing one.
 pub(crate) fn lists_hosts(table: &DeTable<'_>) -> bool {
     let has = |key: &&str| table.contains_key(*key);
-    ["host", "cable", "network"].iter().any(has) && !table.contains_key("system")
+    ["host", "cable", "network", "flow"].iter().any(has) && !table.contains_key("system")
 }
 
 fn origin(source: Source, declared: &Declared) -> HostsOrigin {
@@ -193,6 +200,7 @@ fn origin(source: Source, declared: &Declared) -> HostsOrigin {
         depends: declared.hosts.iter().map(list).collect(),
         cables: declared.cables.iter().map(|cable| cable.name.span.clone()).collect(),
         leader: declared.network.leader.as_ref().map(|leader| leader.span.clone()),
+        flows: declared.flows.iter().map(|flow| flow.name.span.clone()).collect(),
     }
 }
 
@@ -222,18 +230,22 @@ pub(crate) struct Declared {
     pub hosts: Vec<DeclaredHost>,
     cables: Vec<DeclaredCable>,
     pub network: DeclaredNetwork,
+    flows: Vec<DeclaredFlow>,
 }
 
 pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) -> Declared {
     let raw = Raw { entries: table.get_ref(), place: 0..0 };
     let mut top = Table::new("a list of hosts", "list of hosts", raw, report);
     let (hosts, cables, of_all) = (top.list("host"), top.list("cable"), top.get("network"));
+    let flows = top.list("flow");
     top.report_unknown();
     let network = of_all.map_or_else(DeclaredNetwork::default, |it| network::read(it, report));
     let hosts: Vec<DeclaredHost> = hosts.into_iter().filter_map(|raw| host(raw, report)).collect();
     let cables: Vec<DeclaredCable> = cables.into_iter().map(|raw| cable(raw, report)).collect();
+    let flows: Vec<DeclaredFlow> = flows.into_iter().map(|raw| flow::flow(raw, report)).collect();
     unique("host", hosts.iter().map(|host| &host.name), report);
     unique("cable", cables.iter().map(|cable| &cable.name), report);
+    unique("flow", flows.iter().map(|flow| &flow.name), report);
     if hosts.is_empty() && report.is_empty() {
         let help = "add `[[host]]` with `name = \"left\"` and `system = \"left.toml\"`";
         report.push(Problem::new(&(0..0), "there is no host", help));
@@ -243,7 +255,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         let help = format!("remove {} of them", hosts.len() - HOSTS_MAX);
         report.push(Problem::new(&extra.name.span, title, help));
     }
-    Declared { hosts, cables, network }
+    Declared { hosts, cables, network, flows }
 }
 
 fn host(raw: Raw<'_>, report: &mut Report) -> Option<DeclaredHost> {

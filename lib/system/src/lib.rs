@@ -29,6 +29,7 @@ mod declared;
 mod device;
 mod diagnostics;
 mod fault;
+mod flow;
 mod hardware;
 mod hosts;
 mod keys;
@@ -64,6 +65,7 @@ pub use can_network::{CanClass, CanMessage, CanNetwork, CanScheduler, CanSender}
 pub use carried::{Chain, ChainLink, Handover, Pipe, Tpipe, Way};
 pub use diagnostics::{Diagnostics, Item};
 pub use fault::kinds::{Fault, FaultKind, FaultTarget, LIES};
+pub use flow::{Flow, FlowHop, FlowStop};
 pub use hosts::{Cable, Description, End, Host, Hosts, Socket, parse_any};
 pub use known::known_keys;
 pub use names::fault as name_fault;

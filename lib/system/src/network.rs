@@ -28,6 +28,8 @@ pub enum HostsPlace {
     Cable(usize),
     /// The leader, or the beginning of the text if there is none.
     Leader,
+    /// The name of this flow.
+    Flow(usize),
 }
 
 impl Hosts {
@@ -41,6 +43,7 @@ impl Hosts {
             HostsPlace::Depends(host) => origin.depends.get(host),
             HostsPlace::Cable(cable) => origin.cables.get(cable),
             HostsPlace::Leader => origin.leader.as_ref(),
+            HostsPlace::Flow(flow) => origin.flows.get(flow),
         };
         let mut problem = Problem::new(span.unwrap_or(&(0..0)), title, help);
         if !note.is_empty() {

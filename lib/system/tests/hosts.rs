@@ -235,3 +235,76 @@ proptest::proptest! {
         }
     }
 }
+
+/// Returns a list of the two hosts of [`boards`], each with a process on a VCPU, and a cable.
+fn flowing(more: &str) -> Result<Description, Diagnostics> {
+    let find = |file: &str| {
+        let vcpu = "[[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\nperiod = \"10ms\"\n[[process]]\n\
+                    name = \"on\"\npriority = 1\nvcpu = \"v\"\n";
+        Ok((file.to_owned(), BOARD.to_owned() + vcpu))
+    };
+    let cable = "[[cable]]\nname = \"c\"\nends = [\"left:xhci:1\", \"right:xhci:1\"]\n";
+    parse_any("hosts.toml", &(boards(cable) + more), find)
+}
+
+const FLOW: &str = "[[flow]]\nname = \"f\"\nfrom = \"left:on\"\nbytes = 64\nperiod = \"2ms\"\n\
+    work = \"3us\"\n[[flow.hop]]\nprocess = \"right:on\"\nby = \"c\"\nslots = 4\n";
+
+#[test]
+fn a_flow_goes_from_program_to_program() {
+    let Ok(Description::Several(hosts)) = flowing(FLOW) else { panic!("{:?}", flowing(FLOW)) };
+    let [flow] = &hosts.flows[..] else { panic!("{:?}", hosts.flows) };
+    let stops: Vec<(usize, u16, u64)> =
+        flow.stops().map(|stop| (stop.host, stop.process, stop.work_ns)).collect();
+    assert_eq!(stops, [(0, 1, 3_000), (1, 1, 0)]);
+    assert_eq!((flow.bytes, flow.hops[0].cable, flow.hops[0].slots), (64, 0, 4));
+    assert_eq!(flow.contract.per.0, 2_000_000);
+}
+
+#[test]
+fn mistakes_of_a_flow_are_found_where_they_are() {
+    let bad = |from: &str, to: &str, (line, column): (usize, usize), title: &str, help: &str| {
+        assert!(FLOW.contains(from), "{from}");
+        let found = flowing(&FLOW.replace(from, to)).unwrap_err();
+        let [item] = found.items()[..] else { panic!("{found}") };
+        let place = (line, column);
+        assert_eq!(((item.line, item.column), item.title, item.help), (place, title, help));
+    };
+    bad(
+        "left:on",
+        "left",
+        (12, 8),
+        "`left` is no program of a host",
+        "write host and process as in `\"left:sampler\"`",
+    );
+    bad("left:on", "lift:on", (12, 8), "no host is called `lift`", "did you mean `left`?");
+    bad(
+        "left:on",
+        "left:no",
+        (12, 8),
+        "`board.toml` has no process called `no`",
+        "did you mean `on`?",
+    );
+    bad(
+        "left:on",
+        "left:p",
+        (12, 8),
+        "`left:p` is in a flow and has no VCPU",
+        "add `vcpu = \"…\"` to the process in `board.toml`",
+    );
+    bad("by = \"c\"", "by = \"d\"", (18, 6), "no cable is called `d`", "there is `c`");
+    bad(
+        "right:on",
+        "left:on",
+        (17, 11),
+        "a hop from a host to itself",
+        "name a program of the host at the other end of the cable; within a host `[[chain]]` \
+         follows messages",
+    );
+}
+
+#[test]
+fn two_flows_do_not_end_at_one_program() {
+    let found = flowing(&format!("{FLOW}{}", FLOW.replace("\"f\"", "\"g\""))).unwrap_err();
+    assert_eq!(found.items()[0].title, "two flows end at `right:on`");
+}

@@ -1,12 +1,18 @@
 //! The network of several hosts: who waits for whom, in which order hosts enable and enumerate, and
-//! why the network may never form.
+//! why the network may never form; and the bills of the flows that cross its cables.
 
+mod crossing;
+mod flows;
 mod instruct;
+mod net;
 mod refusals;
+mod route;
 mod served;
+mod site;
 
 use diapason_system::{Cable, Diagnostics, Hosts, Socket};
 use diapason_topology::{Edge, Jack, Lists, Topology, flaws};
+pub use flows::{FlowBill, FlowItem, FlowStage, Flowed};
 pub use served::Idle;
 
 /// Everything that can be told of the cables between hosts without running them.
@@ -20,12 +26,23 @@ pub struct NetworkPlan {
     pub idle: Vec<Idle>,
     /// Why the network may not form, the first reason first; empty: it always forms.
     pub findings: Vec<Diagnostics>,
+    /// The bill of every flow.
+    pub flows: Vec<Flowed>,
+    /// Why flows are refused.
+    pub refused: Vec<Diagnostics>,
 }
 
 impl NetworkPlan {
     /// Returns the plan of the network of `hosts`.
     #[must_use]
     pub fn of(hosts: &Hosts) -> NetworkPlan {
+        NetworkPlan::at(hosts, None)
+    }
+
+    /// Returns the plan of the network of `hosts`, at this many instructions a second if that is
+    /// asked for.
+    #[must_use]
+    pub fn at(hosts: &Hosts, clock_hz: Option<u64>) -> NetworkPlan {
         let topology = topology(hosts);
         let mut lists = Lists::of(&topology, hosts.leader);
         for (number, host) in hosts.hosts.iter().enumerate() {
@@ -38,13 +55,26 @@ impl NetworkPlan {
         let mut findings = refusals::refusals(hosts, &topology, &lists, &found);
         let (idle, unserved) = served::served(hosts);
         findings.extend(unserved);
-        NetworkPlan { topology, lists, idle, findings }
+        let flows = flows::flows(hosts, clock_hz);
+        let refused = flows::refusals(hosts, &flows).collect();
+        NetworkPlan { topology, lists, idle, findings, flows, refused }
     }
 
     /// Returns whether the network always forms.
     #[must_use]
-    pub fn holds(&self) -> bool {
+    pub fn forms(&self) -> bool {
         self.findings.is_empty()
+    }
+
+    /// Returns whether the network always forms and every flow keeps its promise.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.forms() && self.refused.is_empty()
+    }
+
+    /// Returns everything that is wrong with the network and its flows.
+    pub fn wrong(&self) -> impl Iterator<Item = &Diagnostics> {
+        self.findings.iter().chain(&self.refused)
     }
 }
 

@@ -20,8 +20,8 @@ pub(super) struct Served {
     pub process: u16,
     /// The number of the link.
     pub number: usize,
-    /// The root port that it names; 0: any; or the debug capability.
-    port: u64,
+    /// The root port that it names; 0: any; or [`DEBUG`].
+    pub port: u64,
     /// The number of its cable.
     pub cable: Option<usize>,
 }
@@ -91,7 +91,7 @@ const NUMBER: usize = 2;
 /// The argument that makes it wait for the USB server of its controller.
 const WAITS: usize = 1;
 /// Instead of a root port: the debug capability.
-const DEBUG: u64 = u64::MAX;
+pub(super) const DEBUG: u64 = u64::MAX;
 
 /// A link of a server without a cable: its number, and the root port it names, or 0.
 type Unjoined = (usize, u64);

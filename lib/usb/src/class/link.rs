@@ -15,7 +15,7 @@ use diapason_abi::Nanos;
 /// Transfers that wait or are pending, in each direction.
 pub use super::flow::LANE_ROOM as ROOM;
 /// Transfers of a direction that are pending at once.
-const DEPTH: usize = 8;
+pub const DEPTH: usize = 8;
 /// The other side has so long to take a message before it counts as gone.
 pub const PEER_TIME: Nanos = Nanos::from_millis(100);
 const DEBUG: [u8; 2] = [0xdc, 2];

@@ -16,6 +16,7 @@ mod layout;
 mod rings;
 
 pub use layout::{BYTES, Identity};
+pub use rings::ROOM;
 
 use crate::register::{capability, extended, port};
 use crate::trb::{BYTES as BLOCK, Completion, Kind, Trb};

@@ -6,7 +6,7 @@ use crate::trb::{BUFFER_MAX, BYTES as BLOCK, Kind, Trb, bit};
 use crate::xhci::{Buffer, Dma};
 
 /// Blocks for data: the last leads back.
-const ROOM: u16 = BLOCKS - 1;
+pub const ROOM: u16 = BLOCKS - 1;
 
 /// A block that waits.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,7 +2,8 @@
 //!
 //! Each answer is checked. Once a second it says `LINK sent came answered lost damaged longest`:
 //! messages sent, answers that came, messages of others answered, numbers that were skipped or came
-//! twice, what was no message, and the longest time in ns from a message to its answer.
+//! twice, what was no message, and the longest time in ns from a message to its answer. Messages,
+//! lost ones and the longest time are a report, too, as of the end of a flow.
 //!
 //! Arguments: bytes of a message (0: the shortest), the longest pause in µs before the next one
 //! (the shortest is a quarter of it), after how many messages it sends no more (0: never; 2⁶³: it
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_frame::{Arrival, HEAD, Numbering, Order};
+use diapason_pipe::measured::{ChainReport, Measurement, Reported};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, UNIT};
 
@@ -44,6 +46,8 @@ struct Tally {
     lost: u64,
     damaged: u64,
     longest: u64,
+    /// The longest since the last report.
+    recent: u64,
     times: [u64; 8],
 }
 
@@ -101,9 +105,19 @@ fn run(bytes: u32, (pause, last): (u64, u64), seed: u64) -> Result<(), Errno> {
         }
         if now >= report_at {
             report_at += REPORT;
-            let Tally { sent, came, answered, lost, damaged, longest, .. } = pinger.tally;
-            log!("LINK {sent} {came} {answered} {lost} {damaged} {longest}");
+            pinger.tally.report(now);
         }
+    }
+}
+
+impl Tally {
+    /// Tells its counts, and how the way there and back did since the last time.
+    fn report(&mut self, now: Nanos) {
+        let Tally { sent, came, answered, lost, damaged, longest, .. } = *self;
+        log!("LINK {sent} {came} {answered} {lost} {damaged} {longest}");
+        let whole = Nanos(core::mem::take(&mut self.recent));
+        let report = ChainReport { messages: came, lost, whole, ..ChainReport::default() };
+        log::measured(&Reported { at: now, said: Measurement::Chain(report) }.words());
     }
 }
 
@@ -202,6 +216,7 @@ impl Pinger {
         let time = now.0.saturating_sub(stamp);
         self.tally.times[number] = time;
         self.tally.longest = self.tally.longest.max(time);
+        self.tally.recent = self.tally.recent.max(time);
         self.tally.came += 1;
         if number == 7 && self.seed != 0 {
             let [a, b, c, d, e, f, g, h] = self.tally.times;

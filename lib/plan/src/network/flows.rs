@@ -1,0 +1,219 @@
+//! The bill of every flow over cables: how long a message takes at most from when its first
+//! program has it until its last program is done with it.
+//!
+//! A bill has an item for each program, and for each cable the server that sends, the buses and the
+//! cable, the time until the other server is told, and that server. Each item is the longest time
+//! of a stage whatever the others do; what it needs to know of them is the jitter with which
+//! messages reach the stage, and that is what the stages before it take at most. So the bills of
+//! all flows are one fixed point, from below. `docs/flows.md` has the proofs.
+
+use super::net::{Net, workers};
+use super::route::{Route, route, undeclared};
+use crate::core::{self, Core};
+use crate::human;
+use crate::missing::Missing;
+use crate::mutexes::Mutexes;
+use crate::pipes::{NoBill, Plant};
+use diapason_abi::Nanos;
+use diapason_costs::KernelTimes;
+use diapason_system::{Diagnostics, Flow, Hosts, HostsPlace};
+
+/// The plan of a flow.
+#[derive(Clone, Debug)]
+pub struct Flowed {
+    /// Its bill, or why there is none.
+    pub bill: Result<FlowBill, NoBill>,
+}
+
+/// How long a message of a flow takes at most.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlowBill {
+    /// The items of its bill, in the order of the messages.
+    pub items: Vec<FlowItem>,
+    pub total: Nanos,
+}
+
+/// One line of the bill of a flow.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlowItem {
+    pub stage: FlowStage,
+    /// The number of the host; `None` between hosts.
+    pub host: Option<usize>,
+    /// The program, the server, or the cable.
+    pub name: String,
+    /// How long at most.
+    pub value: Nanos,
+    /// How long after the message began it is behind this, at most.
+    pub after: Nanos,
+    /// Messages that wait here at most, and those there is room for; in a cable, packets.
+    pub waiting: Option<(u64, u64)>,
+}
+
+/// A stage of a flow.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum FlowStage {
+    /// The server hands the message to the controller.
+    Sends,
+    /// The buses at both ends, and the cable between them.
+    Cable,
+    /// Until the other server's thread is told, or looks.
+    Told,
+    /// The other server tells its program.
+    Receives,
+    /// A program has the message until it has passed it on.
+    Program,
+    /// The clocks of hosts run apart.
+    Clocks,
+}
+
+/// Stages of a crossing, in their order.
+pub(super) const CROSSING: [FlowStage; 5] =
+    [FlowStage::Sends, FlowStage::Cable, FlowStage::Told, FlowStage::Receives, FlowStage::Program];
+
+impl FlowStage {
+    /// Returns the word for it in tables and JSON.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            FlowStage::Sends => "sends",
+            FlowStage::Cable => "cable",
+            FlowStage::Told => "told",
+            FlowStage::Receives => "receives",
+            FlowStage::Program => "program",
+            FlowStage::Clocks => "clocks",
+        }
+    }
+}
+
+/// Returns the bills of all flows, in their order, at this many instructions a second if that is
+/// asked for.
+pub(super) fn flows(hosts: &Hosts, clock_hz: Option<u64>) -> Vec<Flowed> {
+    if hosts.flows.is_empty() {
+        return Vec::new();
+    }
+    let systems = || hosts.hosts.iter().map(|host| &host.system);
+    let costs: Vec<KernelTimes> =
+        systems().map(|it| it.kernel_times(clock_hz.unwrap_or(it.clock_hz))).collect();
+    let cores: Vec<Core> = systems().zip(&costs).map(|(it, costs)| core::core(it, costs)).collect();
+    let priced = || systems().zip(&cores).zip(&costs);
+    let mutexes: Vec<Mutexes<'_>> =
+        priced().map(|((it, core), costs)| Mutexes::new(it, core, costs)).collect();
+    let plants = priced().zip(&mutexes);
+    let plants: Vec<Plant<'_>> =
+        plants.map(|(((it, core), costs), own)| Plant::new(it, core, costs, own)).collect();
+    bills(hosts, &plants)
+}
+
+fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
+    let routes: Vec<Result<Route<'_>, Missing>> =
+        hosts.flows.iter().map(|flow| route(hosts, flow)).collect();
+    let known: Vec<Route<'_>> = routes.iter().filter_map(|it| it.clone().ok()).collect();
+    let routes = routes.into_iter().map(|route| {
+        let route = route?;
+        match undeclared(hosts, &route, &known) {
+            Some(missing) => Err(missing),
+            None => workers(plants, &route).map(|workers| (route, workers)),
+        }
+    });
+    let routes: Vec<Result<_, Missing>> = routes.collect();
+    if let Some(first) = routes.iter().position(Result::is_err) {
+        // The others share stages with it, and its traffic there is not known.
+        let name = &hosts.flows[first].name;
+        let beside =
+            || (format!("the flow `{name}` has none"), format!("see the message about `{name}`"));
+        return routes.into_iter().map(|it| none(it.err().unwrap_or_else(beside))).collect();
+    }
+    let mut net = Net::new(hosts);
+    routes.into_iter().flatten().for_each(|(route, workers)| net.add(route, workers));
+    match net.settle() {
+        Ok(()) => (0..hosts.flows.len()).map(|flow| Flowed { bill: Ok(net.bill(flow)) }).collect(),
+        Err(missing) => hosts.flows.iter().map(|_| none(missing.clone())).collect(),
+    }
+}
+
+fn none((what, remedy): Missing) -> Flowed {
+    Flowed { bill: Err(NoBill::Missing(what, remedy)) }
+}
+
+impl FlowBill {
+    pub(super) fn put(
+        &mut self,
+        stage: FlowStage,
+        (host, name): (Option<usize>, String),
+        value: Nanos,
+        waiting: Option<(u64, u64)>,
+    ) {
+        self.total += value;
+        self.items.push(FlowItem { stage, host, name, value, after: self.total, waiting });
+    }
+}
+
+/// Returns the problems of flows, each of which is a refusal of the list.
+pub(super) fn refusals<'a>(
+    hosts: &'a Hosts,
+    flows: &'a [Flowed],
+) -> impl Iterator<Item = Diagnostics> + 'a {
+    let numbered = hosts.flows.iter().zip(flows).enumerate();
+    numbered.filter_map(|(number, (flow, flowed))| {
+        let [title, note, help] = match &flowed.bill {
+            Err(none) => none.words(&flow.name),
+            Ok(bill) => bill.refusal(flow, hosts)?,
+        };
+        Some(hosts.problem(HostsPlace::Flow(number), [&title, &note, &help]))
+    })
+}
+
+impl FlowItem {
+    /// Returns its host and name, as sentences have it.
+    #[must_use]
+    pub fn place(&self, hosts: &Hosts) -> String {
+        match self.host {
+            Some(host) => format!("{}:{}", hosts.hosts[host].name, self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// Returns why there is too little room here, and the remedy.
+    fn crowded(&self, hosts: &Hosts) -> Option<[String; 2]> {
+        let (needed, room) = self.waiting.filter(|(needed, room)| needed > room)?;
+        let place = self.place(hosts);
+        Some(match self.stage {
+            FlowStage::Receives => [
+                format!("{needed} messages may need memory at `{place}`, and {room} are lent"),
+                format!("lend memory for {needed} (`slots`), or send fewer messages"),
+            ],
+            FlowStage::Cable => [
+                format!("{needed} packets may be in the cable `{place}`, which holds {room}"),
+                "send fewer or shorter messages".to_owned(),
+            ],
+            _ => [
+                format!("{needed} messages may be under way from `{place}`, which keeps {room}"),
+                "send fewer messages".to_owned(),
+            ],
+        })
+    }
+}
+
+impl FlowBill {
+    fn refusal(&self, flow: &Flow, hosts: &Hosts) -> Option<[String; 3]> {
+        let name = &flow.name;
+        let said = |item: &FlowItem| {
+            format!("{} {} {}", item.place(hosts), item.stage.word(), human(item.value.0))
+        };
+        let note = self.items.iter().map(said).collect::<Vec<String>>().join(", ");
+        if let Some([what, help]) = self.items.iter().find_map(|item| item.crowded(hosts)) {
+            return Some([format!("`{name}`: {what}"), note, help]);
+        }
+        let wanted = flow.latency_ns.filter(|wanted| *wanted < self.total.0)?;
+        let longest = self.items.iter().max_by_key(|item| item.value)?;
+        let (total, wanted) = (human(self.total.0), human(wanted));
+        let help = format!(
+            "write `latency = \"{}us\"`, or shorten the longest item, {} of `{}`",
+            self.total.0.div_ceil(1_000),
+            longest.stage.word(),
+            longest.place(hosts)
+        );
+        let title = format!("messages of `{name}` may take {total}; at most {wanted} is wanted");
+        Some([title, note, help])
+    }
+}

@@ -1,0 +1,144 @@
+//! The way of a flow: which link of which server carries it over each cable.
+
+use super::served::{DEBUG, Served, links};
+use crate::missing::Missing;
+use diapason_abi::Nanos;
+use diapason_contract::link::{LINKS, NAMES};
+use diapason_contract::threads::{Home, LINK};
+use diapason_pipe::size::Bucket;
+use diapason_system::{Flow, FlowStop, Hosts, Process};
+
+/// The clocks of two hosts run apart by less than one part of so many: 100 ppm each.
+pub(super) const DRIFT: u64 = 4_000;
+/// The time from one look of a debug target's server to the next, if its argument says none.
+const LOOK: Nanos = Nanos::from_micros(125);
+
+/// An end of a cable, with the link that serves it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Port {
+    pub host: usize,
+    /// The number of the server's process.
+    pub server: u16,
+    /// The number of the link.
+    pub link: usize,
+    pub by: By,
+}
+
+/// How a link is served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum By {
+    /// By a bottom half of the USB server.
+    Usb(&'static Home),
+    /// By the debug target's server, which looks so often.
+    Target(Nanos),
+}
+
+/// A cable that a flow crosses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Crossing {
+    pub cable: usize,
+    /// The program that sends, and its link.
+    pub from: (FlowStop, Port),
+    /// The program that receives, and its link.
+    pub to: (FlowStop, Port),
+    /// Messages for which the receiver lends memory.
+    pub slots: u64,
+}
+
+/// A flow with its way.
+#[derive(Clone, Debug)]
+pub(super) struct Route<'a> {
+    pub flow: &'a Flow,
+    pub crossings: Vec<Crossing>,
+}
+
+impl Route<'_> {
+    /// Returns the contract of the flow by the clock of any host.
+    pub fn bucket(&self) -> Bucket {
+        let contract = self.flow.contract;
+        let per = contract.per - Nanos(contract.per.0 / DRIFT + 1);
+        let (burst, messages) = (contract.burst, contract.messages.into());
+        Bucket { burst, messages, per, jitter: contract.jitter }
+    }
+}
+
+/// Returns the way of a flow.
+pub(super) fn route<'a>(hosts: &'a Hosts, flow: &'a Flow) -> Result<Route<'a>, Missing> {
+    let mut before = flow.from;
+    let mut crossings = Vec::new();
+    for hop in &flow.hops {
+        let side = |stop: FlowStop| port(hosts, stop, hop.cable).map(|port| (stop, port));
+        let (from, to) = (side(before)?, side(hop.to)?);
+        crossings.push(Crossing { cable: hop.cable, from, to, slots: hop.slots });
+        before = hop.to;
+    }
+    Ok(Route { flow, crossings })
+}
+
+/// Returns the link of a program's host that serves a cable, which the program must be the one
+/// client of.
+fn port(hosts: &Hosts, stop: FlowStop, cable: usize) -> Result<Port, Missing> {
+    let host = &hosts.hosts[stop.host];
+    let name = &hosts.cables[cable].name;
+    let all = links(hosts, stop.host);
+    let Some(Served { process: server, number, port, .. }) =
+        all.into_iter().find(|link| link.cable == Some(cable))
+    else {
+        return Err((
+            format!("no program of `{}` serves the cable `{name}`", host.name),
+            format!("add a link for it in `{}`", host.file),
+        ));
+    };
+    let link = number % LINKS;
+    let asks = NAMES[link][0];
+    let uses = |process: &Process| process.uses.iter().any(|used| used == asks);
+    let processes = &host.system.processes;
+    let own = &processes[usize::from(stop.process)];
+    if !uses(own) {
+        return Err((
+            format!("`{}` in `{}` does not use link {link}, of `{name}`", own.name, host.name),
+            format!(
+                "add `{asks}` and the other names of the link to its `uses` in `{}`",
+                host.file
+            ),
+        ));
+    }
+    let mut others =
+        (0u16..).zip(processes).filter(|(place, _)| ![server, stop.process].contains(place));
+    if let Some((_, other)) = others.find(|(_, process)| uses(process)) {
+        return Err((
+            format!("`{}` in `{}` may send over `{name}`, too", other.name, host.name),
+            format!("take `{asks}` out of its `uses` in `{}`: a link has one client", host.file),
+        ));
+    }
+    let by = if port == DEBUG {
+        let look = processes[usize::from(server)].arguments[0];
+        By::Target(if look == 0 { LOOK } else { Nanos::from_micros(look) })
+    } else {
+        By::Usb(&LINK[link])
+    };
+    Ok(Port { host: stop.host, server, link, by })
+}
+
+/// Checks that every link of every program on the way is one that some flow crosses: what a
+/// program carries over others is in no contract.
+pub(super) fn undeclared(hosts: &Hosts, route: &Route<'_>, all: &[Route<'_>]) -> Option<Missing> {
+    let crossings = || all.iter().flat_map(|route| &route.crossings);
+    let is_crossed = |stop: &FlowStop, link: usize| {
+        let mut sides = crossings().flat_map(|it| [it.from, it.to]);
+        sides.any(|(other, port)| {
+            (other.host, other.process, port.link) == (stop.host, stop.process, link)
+        })
+    };
+    route.flow.stops().find_map(|stop| {
+        let host = &hosts.hosts[stop.host];
+        let process = &host.system.processes[usize::from(stop.process)];
+        let uses = |link: &usize| process.uses.iter().any(|used| used == NAMES[*link][0]);
+        let link = (0..LINKS).filter(uses).find(|link| !is_crossed(stop, *link))?;
+        Some((
+            format!("`{}` in `{}` also uses link {link}, and no flow", process.name, host.name),
+            "declare a `[[flow]]` of what it carries there, or take the link out of its `uses`"
+                .to_owned(),
+        ))
+    })
+}

@@ -1,0 +1,295 @@
+//! `[[flow]]` of a list of hosts: the way of messages from a program over cables to programs of
+//! other hosts.
+//!
+//! A flow begins at a program that sends messages over a link. Each `[[flow.hop]]` names the next
+//! program and the cable that leads to it. Whether a link of both hosts serves the cable is for the
+//! plan to say, because servers read that from their settings.
+
+use crate::diagnostics::{Problem, Report};
+use crate::hosts::{Cable, Host};
+use crate::keys;
+use crate::pipe::{BURST_MAX, RATE_MAX};
+use crate::source::{At, Span};
+use crate::suggest::{listed, nearest};
+use crate::table::{Raw, Table};
+use diapason_abi::Nanos;
+use diapason_contract::carried::{Contract, PER_MAX};
+use diapason_contract::link::MESSAGE_MAX;
+
+/// Longest time in a flow: 1000 s.
+const TIME_MAX: u64 = 1_000_000_000_000;
+/// Most hops of a flow.
+const HOPS_MAX: usize = 32;
+/// Most messages for which a program lends memory.
+const SLOTS_MAX: u64 = 64;
+
+/// The way of messages through programs of several hosts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Flow {
+    pub name: String,
+    /// The most that its first program sends.
+    pub contract: Contract,
+    /// Most bytes of a message, with its head.
+    pub bytes: u32,
+    /// The longest delay that is acceptable.
+    pub latency_ns: Option<u64>,
+    /// The program that sends the messages.
+    pub from: FlowStop,
+    /// Each further program, in the order of the messages.
+    pub hops: Vec<FlowHop>,
+}
+
+/// A program that messages of a flow pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlowStop {
+    /// The number of its host.
+    pub host: usize,
+    /// The number of the process in its host.
+    pub process: u16,
+    /// The longest it takes for one message, kernel calls aside.
+    pub work_ns: u64,
+}
+
+/// A step of a flow from one host to the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlowHop {
+    /// The number of the cable.
+    pub cable: usize,
+    /// The program that takes the message.
+    pub to: FlowStop,
+    /// Messages for which it lends memory to its link.
+    pub slots: u64,
+}
+
+impl Flow {
+    /// Returns every program of the flow, in the order of the messages.
+    pub fn stops(&self) -> impl Iterator<Item = &FlowStop> {
+        std::iter::once(&self.from).chain(self.hops.iter().map(|hop| &hop.to))
+    }
+
+    /// Returns the last program.
+    #[must_use]
+    pub fn end(&self) -> FlowStop {
+        self.hops.last().map_or(self.from, |hop| hop.to)
+    }
+}
+
+pub(crate) struct DeclaredFlow {
+    pub name: At<String>,
+    from: Option<At<String>>,
+    work_ns: u64,
+    bytes: Option<At<u64>>,
+    contract: Contract,
+    latency_ns: Option<u64>,
+    hops: Vec<DeclaredHop>,
+}
+
+struct DeclaredHop {
+    place: Span,
+    process: Option<At<String>>,
+    by: Option<At<String>>,
+    slots: Option<At<u64>>,
+    work_ns: u64,
+}
+
+pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
+    let mut table = Table::new("[[flow]]", "flow", raw, report);
+    let name = keys::name(&mut table);
+    let from = table.text("from", "from = \"left:sampler\"");
+    table.needs("from", "add `from = \"HOST:PROCESS\"`: the program that sends the messages");
+    let bytes = table.number("bytes", 1..=MESSAGE_MAX as u64, " of a message, at most");
+    table.needs("bytes", "add `bytes = 1024`: the most bytes of a message, with its head");
+    let rate = table.number("rate", 1..=RATE_MAX, ", messages a second");
+    let period = table.duration("period", 1..=PER_MAX.0);
+    match (&rate, &period) {
+        (None, None) => {
+            table.needs("period", "add `period = \"2ms\"`: the time from one message to the next");
+        }
+        (Some(rate), Some(_)) => {
+            let help = "remove one of the two: both say how often messages come";
+            table.report.push(Problem::new(&rate.span, "a flow with `rate` and `period`", help));
+        }
+        _ => {}
+    }
+    let value = |number: Option<At<u64>>, else_: u64| number.map_or(else_, |number| number.value);
+    let per = period.map_or(PER_MAX, |period| Nanos(period.value));
+    let messages = value(rate, 1) as u32;
+    let burst = value(table.number("burst", 1..=BURST_MAX, ", messages at once"), 1);
+    let jitter = Nanos(value(table.duration("jitter", 0..=TIME_MAX), 0));
+    let work_ns = value(table.duration("work", 0..=TIME_MAX), 0);
+    let latency_ns = table.duration("latency", 1..=TIME_MAX).map(|latency| latency.value);
+    let hops = table.list("hop");
+    if hops.is_empty() {
+        table.needs("hop", "add `[[flow.hop]]`: the cable, and the program at its other end");
+    }
+    table.report_unknown();
+    let hops = hops.into_iter().map(|raw| hop(raw, report)).collect();
+    let contract = Contract { messages, per, burst, jitter };
+    DeclaredFlow { name, from, work_ns, bytes, contract, latency_ns, hops }
+}
+
+fn hop(raw: Raw<'_>, report: &mut Report) -> DeclaredHop {
+    let mut table = Table::new("[[flow.hop]]", "hop", raw, report);
+    let place = table.place();
+    let process = table.text("process", "process = \"right:display\"");
+    table.needs("process", "add `process = \"HOST:PROCESS\"`: the program that is next");
+    let by = table.text("by", "by = \"bridge\"");
+    table.needs("by", "add `by = \"…\"`: the `[[cable]]` that leads to it");
+    let slots = table.number("slots", 1..=SLOTS_MAX, ", messages that find room");
+    table
+        .needs("slots", "add `slots = 4`: messages for which the program lends memory to its link");
+    let work = table.duration("work", 0..=TIME_MAX);
+    table.report_unknown();
+    DeclaredHop { place, process, by, slots, work_ns: work.map_or(0, |work| work.value) }
+}
+
+/// Finds the hosts, processes and cables of flows; what cannot be is reported.
+pub(crate) fn resolve(
+    declared: &[DeclaredFlow],
+    hosts: &[Host],
+    cables: &[Cable],
+    report: &mut Report,
+) -> Vec<Flow> {
+    let list = List { hosts, cables };
+    let flows: Vec<Option<Flow>> = declared.iter().map(|flow| list.flow(flow, report)).collect();
+    for (number, flow) in flows.iter().enumerate() {
+        let Some(flow) = flow else { continue };
+        let end = (flow.end().host, flow.end().process);
+        let ends_there = |other: &&Option<Flow>| {
+            other.as_ref().is_some_and(|other| (other.end().host, other.end().process) == end)
+        };
+        if let Some(first) = flows[..number].iter().position(|other| ends_there(&other)) {
+            let name = list.written(flow.end());
+            let title = format!("two flows end at `{name}`");
+            let help = "a program measures one flow: let another program take one of them";
+            let problem = Problem::new(&declared[number].name.span, title, help);
+            report.push(problem.with(&declared[first].name.span, "the first"));
+        }
+    }
+    flows.into_iter().flatten().collect()
+}
+
+struct List<'a> {
+    hosts: &'a [Host],
+    cables: &'a [Cable],
+}
+
+impl List<'_> {
+    fn written(&self, stop: FlowStop) -> String {
+        let host = &self.hosts[stop.host];
+        format!("{}:{}", host.name, host.system.processes[usize::from(stop.process)].name)
+    }
+
+    fn flow(&self, declared: &DeclaredFlow, report: &mut Report) -> Option<Flow> {
+        if let Some(extra) = declared.hops.get(HOPS_MAX) {
+            let title = format!("{} hops, the most is {HOPS_MAX}", declared.hops.len());
+            report.push(Problem::new(&extra.place, title, "end the flow before it"));
+        }
+        let from = self.stop(declared.from.as_ref(), declared.work_ns, report);
+        let mut hops = Vec::new();
+        let mut before = from;
+        for declared in &declared.hops {
+            let to = self.stop(declared.process.as_ref(), declared.work_ns, report);
+            let cable = self.cable(declared.by.as_ref(), report);
+            if let (Some(before), Some(to), Some(cable)) = (before, to, cable) {
+                self.joined(declared, cable, [before, to], report);
+                let slots = declared.slots.as_ref().map_or(1, |slots| slots.value);
+                hops.push(FlowHop { cable, to, slots });
+            }
+            before = to;
+        }
+        let whole = hops.len() == declared.hops.len();
+        let bytes = declared.bytes.as_ref().map_or(1, |bytes| bytes.value as u32);
+        let DeclaredFlow { contract, latency_ns, .. } = *declared;
+        let name = declared.name.value.clone();
+        from.filter(|_| whole).map(|from| Flow { name, contract, bytes, latency_ns, from, hops })
+    }
+
+    /// Returns the program that a text such as `left:sampler` names.
+    fn stop(
+        &self,
+        text: Option<&At<String>>,
+        work_ns: u64,
+        report: &mut Report,
+    ) -> Option<FlowStop> {
+        let At { value, span } = text?;
+        let mut refuse = |title: String, help: String| {
+            report.push(Problem::new(span, title, help));
+        };
+        let Some((host, process)) = value.split_once(':') else {
+            let help = "write host and process as in `\"left:sampler\"`".to_owned();
+            refuse(format!("`{value}` is no program of a host"), help);
+            return None;
+        };
+        let names = || self.hosts.iter().map(|host| host.name.as_str());
+        let Some(number) = names().position(|known| known == host) else {
+            refuse(format!("no host is called `{host}`"), near(host, names()));
+            return None;
+        };
+        let Host { system, file, .. } = &self.hosts[number];
+        let names = || system.processes.iter().map(|process| process.name.as_str());
+        let Some(place) = names().position(|known| known == process) else {
+            refuse(format!("`{file}` has no process called `{process}`"), near(process, names()));
+            return None;
+        };
+        if system.processes[place].vcpu.is_none() {
+            let title = format!("`{value}` is in a flow and has no VCPU");
+            let help = format!("add `vcpu = \"…\"` to the process in `{file}`");
+            refuse(title, help);
+            return None;
+        }
+        Some(FlowStop { host: number, process: place as u16, work_ns })
+    }
+
+    fn cable(&self, by: Option<&At<String>>, report: &mut Report) -> Option<usize> {
+        let At { value, span } = by?;
+        let names = || self.cables.iter().map(|cable| cable.name.as_str());
+        let found = names().position(|known| known == value);
+        if found.is_none() {
+            let title = format!("no cable is called `{value}`");
+            report.push(Problem::new(span, title, near(value, names())));
+        }
+        found
+    }
+
+    /// Reports a cable that does not join the hosts of two programs that follow each other.
+    fn joined(&self, hop: &DeclaredHop, cable: usize, stops: [FlowStop; 2], report: &mut Report) {
+        let mut ends = self.cables[cable].ends.map(|end| end.host);
+        let mut wanted = stops.map(|stop| stop.host);
+        if wanted[0] == wanted[1] {
+            let place = hop.process.as_ref().map_or(&hop.place, |name| &name.span);
+            let title = "a hop from a host to itself".to_owned();
+            let help = "name a program of the host at the other end of the cable; within a host \
+                        `[[chain]]` follows messages";
+            report.push(Problem::new(place, title, help));
+            return;
+        }
+        ends.sort_unstable();
+        wanted.sort_unstable();
+        if ends != wanted {
+            let place = hop.by.as_ref().map_or(&hop.place, |name| &name.span);
+            let [one, other] = stops.map(|stop| self.hosts[stop.host].name.as_str());
+            let title =
+                format!("`{}` does not lead from `{one}` to `{other}`", self.cables[cable].name);
+            let leads = |cable: &&Cable| {
+                let mut ends = cable.ends.map(|end| end.host);
+                ends.sort_unstable();
+                ends == wanted
+            };
+            let help = match self.cables.iter().find(leads) {
+                Some(right) => format!("write `by = \"{}\"`", right.name),
+                None => "go by hosts that cables join".to_owned(),
+            };
+            report.push(Problem::new(place, title, help));
+        }
+    }
+}
+
+/// Returns the name that was meant, or those that there are.
+fn near<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    match nearest(word, known.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.clone().next().is_none() => "there is none".to_owned(),
+        None => format!("there is {}", listed(known.take(8), "and")),
+    }
+}
