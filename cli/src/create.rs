@@ -224,7 +224,9 @@ pub fn new(request: &NewRequest) -> Result<u8, Failure> {
     }
     let shown = folder.display();
     say(&format!("{shown}: a system that holds. Next: `cd {shown}`, then `diapason plan`,"));
-    say("`diapason sim`, `diapason run`; README.md says what is where");
+    // QEMU is one host.
+    let run = if request.template == Template::TwoHosts { "" } else { ", `diapason run`" };
+    say(&format!("`diapason sim`{run}; README.md says what is where"));
     Ok(HOLDS)
 }
 

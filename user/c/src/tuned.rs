@@ -211,13 +211,15 @@ const fn threads(place: usize) -> Threads {
 /// A pipe, and why it was refused last.
 struct Held {
     pipe: Option<Pipe>,
+    /// The server has closed what an earlier owner of the place left open.
+    cleared: bool,
     refused: Option<Refused>,
 }
 
 static CALLED: [Called; PLACES] = [const { Called::new() }; PLACES];
 static THREADS: [Threads; PLACES] = [threads(0), threads(1), threads(2), threads(3), threads(4)];
 static HELD: [Claim<Held>; PLACES] =
-    [const { Claim::new(Held { pipe: None, refused: None }) }; PLACES];
+    [const { Claim::new(Held { pipe: None, cleared: false, refused: None }) }; PLACES];
 
 /// Does something with a place; returns C's number for how it went.
 fn with(place: u32, body: impl FnOnce(&mut Held) -> Result<(), Error>) -> i32 {
@@ -292,12 +294,13 @@ impl Opening<'_> {
                 none => {
                     called.argument.store(self.argument as usize, Ordering::Relaxed);
                     called.function.store(self.function, Ordering::Release);
-                    let pipe = none.insert(start(Endpoint { place, route }, threads)?);
-                    // An earlier owner of the place may have left it open.
-                    pipe.close(deadline)?;
-                    pipe
+                    none.insert(start(Endpoint { place, route }, threads)?)
                 }
             };
+            if !held.cleared {
+                pipe.close(deadline)?;
+                held.cleared = true;
+            }
             if same {
                 tell(self.terms, &pipe.open(route, &wish(qos), deadline)?);
             }
