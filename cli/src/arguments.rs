@@ -1,7 +1,7 @@
 //! The words of the command: what can be asked for, and who answers.
 
 use crate::commands::{self, RunRequest};
-use crate::compile::{self, BuildRequest};
+use crate::compile::{self, BuildRequest, CheckRequest};
 use crate::create::{self, NewRequest};
 use crate::difference::{self, DiffRequest};
 use crate::messages::{self, MessagesRequest};
@@ -36,6 +36,8 @@ const EXIT_CODES: &str = "Exit codes: 0 everything holds; 1 a deadline or anothe
 pub enum Verb {
     /// Make a folder with a system and its program, to begin with.
     New(NewRequest),
+    /// Find the mistakes in a description and its programs without building what boots.
+    Check(CheckRequest),
     /// Compile the programs of a described system, and say how large they are.
     Build(BuildRequest),
     /// Prove a described system without running it: VCPUs, queues, response times, margin.
@@ -86,6 +88,7 @@ pub fn described() -> clap::Command {
 pub fn execute(command: Verb) -> Result<u8, Failure> {
     match command {
         Verb::New(request) => create::new(&request),
+        Verb::Check(request) => compile::check(&request),
         Verb::Build(request) => compile::compile(&request),
         Verb::Plan(request) => plan::plan(&request),
         Verb::Run(request) => commands::run(&request),

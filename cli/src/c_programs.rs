@@ -86,22 +86,46 @@ impl Programs {
         fs::create_dir_all(results)
             .map_err(|error| Failure::io(format!("make {}", results.display()), &error))?;
         let (root, result) = (workspace.root(), results.join(name));
-        let mut command = Command::new(compiler());
-        command.args(COMPILE).arg("-I").arg(root.join(HEADERS)).args(sources);
+        let mut command = compilation(workspace, sources);
         command.arg(root.join(SOURCE)).args(Kind::Programs.linking(root));
         command.arg("-Wl,--gc-sections").arg(library).arg("-o").arg(&result);
-        // The words of the compiler are for the user; results of the command are not among them.
-        command.stdin(Stdio::null()).stdout(Stdio::from(std::io::stderr()));
-        if command.status().map_err(|error| missing(name, &error))?.success() {
-            return Ok(Some((name.into(), result)));
-        }
-        let folder = sources.first().and_then(|path| path.parent()).unwrap_or(Path::new(""));
-        Err(Failure::Input(format!(
-            "error: the program {name} of {} does not compile: see the messages of {} above",
-            folder.display(),
-            compiler().display()
-        )))
+        compiled(command, name, sources)?;
+        Ok(Some((name.into(), result)))
     }
+
+    /// Lets the compiler look at a program, without a result. Nothing is looked at if there is none
+    /// of this name.
+    ///
+    /// # Errors
+    /// If it does not compile, or there is no C compiler.
+    pub fn check(&self, name: &str, workspace: &Workspace) -> Result<(), Failure> {
+        let Some(sources) = self.sources.get(name) else { return Ok(()) };
+        let mut command = compilation(workspace, sources);
+        command.arg("-fsyntax-only");
+        compiled(command, name, sources)
+    }
+}
+
+/// Returns the start of the compiler for these sources.
+fn compilation(workspace: &Workspace, sources: &[PathBuf]) -> Command {
+    let mut command = Command::new(compiler());
+    command.args(COMPILE).arg("-I").arg(workspace.root().join(HEADERS)).args(sources);
+    command
+}
+
+/// Runs the compiler for a program.
+fn compiled(mut command: Command, name: &str, sources: &[PathBuf]) -> Result<(), Failure> {
+    // The words of the compiler are for the user; results of the command are not among them.
+    command.stdin(Stdio::null()).stdout(Stdio::from(std::io::stderr()));
+    if command.status().map_err(|error| missing(name, &error))?.success() {
+        return Ok(());
+    }
+    let folder = sources.first().and_then(|path| path.parent()).unwrap_or(Path::new(""));
+    Err(Failure::Input(format!(
+        "error: the program {name} of {} does not compile: see the messages of {} above",
+        folder.display(),
+        compiler().display()
+    )))
 }
 
 /// Returns the C compiler: the one that `CC` names, or `cc`.

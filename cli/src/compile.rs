@@ -1,13 +1,14 @@
-//! `diapason build`: compiles what a description boots, and says how large it is.
+//! `diapason build`: compiles what a description boots, and says how large it is. `diapason check`:
+//! finds the mistakes in a description and its programs, and builds nothing that boots.
 
-use crate::describe::describe_any;
+use crate::describe::{describe_any, refused};
 use crate::failure::HOLDS;
 use crate::image::Image;
 use crate::output::say;
 use crate::table::{Align, Table};
 use crate::{Failure, Workspace, project};
 use diapason_system::{Description, System};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The request to `build`.
 #[derive(Clone, Debug, clap::Args)]
@@ -16,18 +17,52 @@ pub struct BuildRequest {
     pub system: PathBuf,
 }
 
+/// The request to `check`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CheckRequest {
+    #[arg(default_value = "system.toml")]
+    pub system: PathBuf,
+}
+
+/// Reads the systems of a description: one, that of each core, or that of each host.
+fn systems(path: &Path) -> Result<Vec<System>, Failure> {
+    Ok(match describe_any(path)? {
+        Description::One(system) => vec![*system],
+        Description::Cores(cores) => cores,
+        Description::Several(list) => list.hosts.into_iter().map(|host| host.system).collect(),
+    })
+}
+
+/// Checks a description and its programs. Neither a plan nor anything that boots is made.
+///
+/// # Errors
+/// If the description makes no sense, a program does not compile, or there is none of its name.
+pub fn check(request: &CheckRequest) -> Result<u8, Failure> {
+    let systems = systems(&request.system)?;
+    let systems: Vec<&System> = systems.iter().collect();
+    let own = project::check(&Workspace::find()?, &request.system, &systems)?;
+    let programs = match own {
+        0 => "names no program of yours".into(),
+        1 => "and its program are right".into(),
+        _ => format!("and its {own} programs are right"),
+    };
+    let shown = request.system.display();
+    say(&format!("{shown} {programs}; `diapason plan` says whether it holds"));
+    Ok(HOLDS)
+}
+
 /// Compiles the programs of a description. Whether its promises hold is of no matter here.
 ///
 /// # Errors
 /// If the description makes no sense, a program does not compile, or there is none of its name.
 pub fn compile(request: &BuildRequest) -> Result<u8, Failure> {
-    let systems: Vec<System> = match describe_any(&request.system)? {
-        Description::One(system) => vec![*system],
-        Description::Cores(cores) => cores,
-        Description::Several(list) => list.hosts.into_iter().map(|host| host.system).collect(),
-    };
+    let systems = systems(&request.system)?;
     let systems: Vec<&System> = systems.iter().collect();
     let built = project::build(&Workspace::find()?, &request.system, &systems)?;
+    for system in &systems {
+        let missing = system.missing_programs(&mut |name| built.path(name).map(drop));
+        missing.map_or(Ok(()), |found| Err(refused(&found)))?;
+    }
     let processes = systems.iter().flat_map(|system| &system.processes);
     let mut programs: Vec<&str> = processes.map(|process| &*process.program).collect();
     programs.sort_unstable();
@@ -36,9 +71,7 @@ pub fn compile(request: &BuildRequest) -> Result<u8, Failure> {
     let columns = ["text", "rodata", "data", "bss"].map(|name| (name, right));
     let mut table = Table::new(&[&[("program", left)], &columns[..], &[("file", left)]].concat());
     for name in programs {
-        let path = built.path(name).map_err(|why| {
-            Failure::Input(format!("error: `{name}` in {}: {why}", request.system.display()))
-        })?;
+        let path = built.path(name).map_err(Failure::Input)?;
         let sizes = Image::read(path)?.sizes();
         let bytes = [sizes.text, sizes.rodata, sizes.data, sizes.bss].map(|size| size.to_string());
         table.row([&[name.into()], &bytes[..], &[path.display().to_string()]].concat());

@@ -3,6 +3,7 @@
 use crate::failure::HOLDS;
 use crate::output::say;
 use crate::{Failure, Workspace};
+use diapason_system::{Description, Diagnostics, parse_any};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +41,8 @@ pub enum Template {
     Sensor,
     /// A USB interface with a CAN channel, and a program in C that reads it.
     C,
+    /// Two hosts and the cable between them: a program sends, another receives.
+    TwoHosts,
 }
 
 /// A file of a template: its path in the new folder, and its text.
@@ -97,6 +100,45 @@ fn in_c() -> Vec<File> {
     ]
 }
 
+/// The programs of the template with two hosts, one on each.
+const SIDES: [(&str, &str); 2] = [
+    ("sender", include_str!("../templates/two-hosts/sender.rs")),
+    ("receiver", include_str!("../templates/two-hosts/receiver.rs")),
+];
+/// The part of the manifest about the only program of other templates.
+const BINARY: &str =
+    "[[bin]]\nname = \"app-name\"\npath = \"src/main.rs\"\ntest = false\nbench = false\n";
+/// The word that stands in the description of a host for its program.
+const SIDE: &str = "app-side";
+
+/// Returns the files of the template with two hosts.
+fn two_hosts() -> Vec<File> {
+    const LINKS: &[(&str, &str)] =
+        &[("diapason-frame", "lib/frame"), ("diapason-usblib", "user/usblib")];
+    let list = include_str!("../templates/two-hosts/system.toml");
+    let library = include_str!("../templates/two-hosts/lib.rs");
+    let mut files = cargo_package(list, "", library, LINKS);
+    let binaries = SIDES.map(|(side, _)| BINARY.replace(NAME, side).replace("main", side));
+    for (path, text) in &mut files {
+        match *path {
+            "Cargo.toml" => *text = text.replace(BINARY, &binaries.join("\n")),
+            "README.md" => *text = include_str!("../templates/two-hosts/README.md").into(),
+            _ => {}
+        }
+    }
+    files.retain(|(path, _)| *path != "src/main.rs");
+    let host = include_str!("../templates/two-hosts/host.toml");
+    let [sender, receiver] = SIDES.map(|(side, _)| host.replace(SIDE, side));
+    let [(_, sends), (_, receives)] = SIDES;
+    files.extend([
+        ("sender.toml", sender),
+        ("receiver.toml", receiver),
+        ("src/sender.rs", sends.into()),
+        ("src/receiver.rs", receives.into()),
+    ]);
+    files
+}
+
 impl Template {
     fn files(self) -> Vec<File> {
         const READS: &[(&str, &str)] = &[("diapason-canlib", "user/canlib")];
@@ -109,6 +151,7 @@ impl Template {
             Template::CanGateway => rust!("can-gateway", WRITES),
             Template::Sensor => rust!("sensor", USB),
             Template::C => in_c(),
+            Template::TwoHosts => two_hosts(),
         }
     }
 
@@ -122,12 +165,19 @@ impl Template {
         let filled = |text: &str| text.replace(NAME, name).replace(HOME, &home);
         let files = self.files().into_iter();
         let files: Vec<_> = files.map(|(path, text)| (filled(path), filled(&text))).collect();
-        let system = files.iter().find(|(path, _)| path == "system.toml");
         // A name of the template's own cannot be had twice.
-        diapason_system::parse("system.toml", system.map_or("", |(_, text)| text))
+        described(&files)
             .map_err(|_| format!("the template has something of that name: {name}"))?;
         Ok(files)
     }
+}
+
+/// Reads the description in the files of a system.
+fn described(files: &[(String, String)]) -> Result<Description, Diagnostics> {
+    let text = |path: &str| files.iter().find(|file| file.0 == path).map(|file| file.1.clone());
+    parse_any("system.toml", &text("system.toml").unwrap_or_default(), |path| {
+        Ok((path.to_owned(), text(path).ok_or("it is not there")?))
+    })
 }
 
 /// Checks that cargo, the kernel and a description take this name.
@@ -174,7 +224,9 @@ pub fn new(request: &NewRequest) -> Result<u8, Failure> {
     }
     let shown = folder.display();
     say(&format!("{shown}: a system that holds. Next: `cd {shown}`, then `diapason plan`,"));
-    say("`diapason sim`, `diapason run`; README.md says what is where");
+    // QEMU is one host.
+    let run = if request.template == Template::TwoHosts { "" } else { ", `diapason run`" };
+    say(&format!("`diapason sim`{run}; README.md says what is where"));
     Ok(HOLDS)
 }
 
@@ -189,17 +241,29 @@ mod tests {
             let files = template.system("mine", Path::new("/opt/dia")).unwrap();
             let file = |path: &str| &files.iter().find(|file| file.0 == path).unwrap().1;
             for (path, text) in &files {
-                assert!(!text.contains(NAME) && !text.contains(HOME), "{template:?}: {path}");
+                assert!(
+                    [NAME, HOME, SIDE].iter().all(|word| !text.contains(word)),
+                    "{template:?}: {path}"
+                );
             }
             let (file_of_home, home) = match template {
                 Template::C => ("compile_flags.txt", "-I/opt/dia/user/c/include"),
                 _ => ("Cargo.toml", "path = \"/opt/dia/user/rt\""),
             };
             assert!(file(file_of_home).contains(home));
-            let system = diapason_system::parse("f", file("system.toml")).unwrap();
-            let plan = crate::plan::Plan::of(&system, system.clock_hz);
-            assert!(plan.holds(), "{template:?}");
-            assert_eq!(plan.verdict(), crate::plan::Verdict::Holds, "{template:?}");
+            let systems = match described(&files).unwrap() {
+                Description::One(system) => vec![*system],
+                Description::Cores(cores) => cores,
+                Description::Several(hosts) => {
+                    assert!(crate::plan::NetworkPlan::of(&hosts).holds());
+                    hosts.hosts.into_iter().map(|host| host.system).collect()
+                }
+            };
+            for system in systems {
+                let plan = crate::plan::Plan::of(&system, system.clock_hz);
+                assert!(plan.holds(), "{template:?}");
+                assert_eq!(plan.verdict(), crate::plan::Verdict::Holds, "{template:?}");
+            }
         }
     }
 
@@ -211,6 +275,8 @@ mod tests {
         }
         assert_eq!(refused("logic"), "`logic` has a meaning of its own");
         assert!(READER.contains(WORKS[0]), "the template in C has a comment of its own");
+        assert!(MANIFEST.contains(BINARY), "two programs take the place of the only one");
+        assert!(Template::TwoHosts.system("sender", Path::new("/")).is_ok(), "another name space");
         for name in ["usbd", "xhci", "reading", "usb-receive"] {
             assert!(refused(name).starts_with("the template has something of that name"));
         }

@@ -1,5 +1,6 @@
 //! The keys of JSON outputs are those that the tables in `docs` name, no more and no fewer.
 
+use crate::formats::schema::wrong_output;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -60,9 +61,13 @@ fn keys_of(value: &Value) -> Keys {
     }
 }
 
-/// Compares outputs with the table about them, in a section of a page of `docs`.
+/// Compares outputs with the table about them, in a section of a page of `docs`, and whole results
+/// with their schema.
 #[track_caller]
 pub fn agrees(page: &str, section: &str, objects: &[Value]) {
+    for output in objects.iter().filter(|output| output.get("result").is_some()) {
+        assert_eq!(wrong_output(output), Vec::<String>::new());
+    }
     let rows = table(page, section);
     let fields: Keys =
         objects.iter().filter_map(Value::as_object).flat_map(|it| it.keys().cloned()).collect();

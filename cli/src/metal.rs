@@ -130,14 +130,19 @@ impl Built {
         path.ok_or_else(|| format!("there is no such program; {}", self.known()))
     }
 
-    /// The programs there are, as the end of a sentence: of a user's project those of its own.
+    /// The programs there are, as the end of a sentence.
     fn known(&self) -> String {
-        if !self.own.is_empty() {
-            return format!("your project has: {}", self.own.join(", "));
-        }
-        let known: Vec<&str> = self.programs.keys().map(String::as_str).collect();
-        format!("there are: {}", known.join(", "))
+        known(&self.own, self.programs.keys())
     }
+}
+
+/// Says which programs there are, as the end of a sentence: of a user's project those of its own.
+pub(crate) fn known<'a>(own: &[String], all: impl Iterator<Item = &'a String>) -> String {
+    if !own.is_empty() {
+        return format!("your project has: {}", own.join(", "));
+    }
+    let all: Vec<&str> = all.map(String::as_str).collect();
+    format!("there are: {}", all.join(", "))
 }
 
 /// Builds kernel and programs, or finds them where they are installed.
@@ -274,7 +279,7 @@ fn executable(message: &str) -> Option<(String, PathBuf)> {
 }
 
 /// Returns the packages of programs, in a stable order.
-fn program_packages(root: &Path) -> Result<Vec<String>, Failure> {
+pub(crate) fn program_packages(root: &Path) -> Result<Vec<String>, Failure> {
     let mut manifests = Vec::new();
     for folder in PROGRAM_FOLDERS {
         let Ok(entries) = fs::read_dir(root.join(folder)) else { continue };

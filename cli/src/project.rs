@@ -6,6 +6,7 @@
 //! compiled for Diapason, so tools for the user's computer may be in the same workspace.
 
 use crate::c_programs::{self, Programs};
+use crate::describe::refused;
 use crate::metal::{self, Built, Kind, TARGET};
 use crate::{Failure, Workspace};
 use diapason_system::System;
@@ -29,6 +30,50 @@ pub struct Project {
     programs: BTreeMap<String, String>,
 }
 
+/// The programs of a user's own around a description, in Rust and in C.
+struct Own {
+    project: Option<Project>,
+    in_c: Programs,
+}
+
+impl Own {
+    /// Finds them.
+    ///
+    /// # Errors
+    /// If cargo cannot be started, or two programs have the same name.
+    fn around(description: &Path, workspace: &Workspace) -> Result<Own, Failure> {
+        let project = Project::around(description, workspace)?;
+        let in_c = Programs::beside(description)?;
+        let in_rust = project.iter().flat_map(|project| project.programs.keys());
+        if let Some(twice) = in_rust.into_iter().find(|name| in_c.has(name)) {
+            return Err(Failure::Input(format!(
+                "error: there are two programs `{twice}`: a binary of {}, and {}/{twice}\n\
+                 help: rename one of them",
+                project.as_ref().map_or(Path::new(""), |project| &project.manifest).display(),
+                c_programs::FOLDER,
+            )));
+        }
+        Ok(Own { project, in_c })
+    }
+
+    /// Returns the names of all of them.
+    fn names(&self) -> Vec<String> {
+        let in_rust = self.project.iter().flat_map(|project| project.programs.keys());
+        let mut names: Vec<String> = in_rust.chain(self.in_c.sources.keys()).cloned().collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+/// Returns the programs that processes name, each once.
+fn named<'a>(systems: &[&'a System]) -> Vec<&'a str> {
+    let processes = systems.iter().flat_map(|system| &system.processes);
+    let mut named: Vec<&str> = processes.map(|process| &*process.program).collect();
+    named.sort_unstable();
+    named.dedup();
+    named
+}
+
 /// Builds what the systems of a description boot: kernel and programs of ours, and those programs
 /// of the user's that are named in it, in Rust and in C. A user's program takes the place of one of
 /// ours with the same name.
@@ -41,32 +86,66 @@ pub fn build(
     description: &Path,
     systems: &[&System],
 ) -> Result<Built, Failure> {
-    let project = Project::around(description, workspace)?;
-    let in_c = Programs::beside(description)?;
-    if let Some(twice) = project.iter().flat_map(|it| it.programs.keys()).find(|it| in_c.has(it)) {
-        return Err(Failure::Input(format!(
-            "error: there are two programs `{twice}`: a binary of {}, and {}/{twice}\n\
-             help: rename one of them",
-            project.as_ref().map_or(Path::new(""), |project| &project.manifest).display(),
-            c_programs::FOLDER,
-        )));
-    }
+    let own = Own::around(description, workspace)?;
     let mut built = metal::build(workspace)?;
-    let processes = systems.iter().flat_map(|system| &system.processes);
-    let mut named: Vec<&str> = processes.map(|process| &*process.program).collect();
-    named.sort_unstable();
-    named.dedup();
-    if let Some(project) = &project {
-        built.programs.extend(project.build(workspace, &named)?);
-        built.own = project.programs.keys().cloned().collect();
+    let named = named(systems);
+    if let Some(project) = &own.project {
+        built.programs.extend(project.compile("build", workspace, &named)?);
     }
-    let results = results(project.as_ref(), description);
+    let results = results(own.project.as_ref(), description);
     for name in named {
-        built.programs.extend(in_c.build(name, workspace, &results)?);
+        built.programs.extend(own.in_c.build(name, workspace, &results)?);
     }
-    built.own.extend(in_c.sources.into_keys());
-    built.own.sort_unstable();
+    built.own = own.names();
     Ok(built)
+}
+
+/// Checks the programs of a description without building anything that boots: that there is one of
+/// each name, and that those of the user's compile. Returns how many of the user's were looked at.
+///
+/// # Errors
+/// All that is wrong with the programs.
+pub fn check(
+    workspace: &Workspace,
+    description: &Path,
+    systems: &[&System],
+) -> Result<usize, Failure> {
+    let own = Own::around(description, workspace)?;
+    let (names, ours, named) = (own.names(), programs_of_ours(workspace)?, named(systems));
+    let mut wrong = Vec::new();
+    let mut is_known = |name: &str| match names.iter().chain(&ours).any(|known| known == name) {
+        true => Ok(()),
+        false => Err(metal::known(&names, ours.iter())),
+    };
+    let missing = systems.iter().filter_map(|system| system.missing_programs(&mut is_known));
+    wrong.extend(missing.map(|found| Err(refused(&found))));
+    if let Some(project) = &own.project {
+        wrong.push(project.compile("check", workspace, &named).map(drop));
+    }
+    wrong.extend(named.iter().map(|name| own.in_c.check(name, workspace)));
+    let mut texts = Vec::new();
+    for failure in wrong.into_iter().filter_map(Result::err) {
+        match failure {
+            Failure::Input(text) => texts.push(text),
+            other => return Err(other),
+        }
+    }
+    match texts.is_empty() {
+        true => Ok(named.iter().filter(|name| names.iter().any(|own| own == *name)).count()),
+        false => Err(Failure::Input(texts.join("\n\n"))),
+    }
+}
+
+/// Returns the names of the programs that come with Diapason, without building them.
+fn programs_of_ours(workspace: &Workspace) -> Result<Vec<String>, Failure> {
+    if workspace.is_installed() {
+        return Ok(metal::build(workspace)?.programs.into_keys().collect());
+    }
+    let packages = metal::program_packages(workspace.root())?;
+    let manifest = workspace.root().join("Cargo.toml");
+    let described = Project::described(&metadata(&manifest)?, manifest);
+    let programs = described.map(|project| project.programs).unwrap_or_default().into_iter();
+    Ok(programs.filter(|(_, of)| packages.contains(of)).map(|(name, _)| name).collect())
 }
 
 /// Returns the folder for programs in C: in the target folder of the project, of cargo's setting,
@@ -120,9 +199,10 @@ impl Project {
         Some(Project { manifest, root, target, programs })
     }
 
-    /// Builds those of these programs that are its own.
-    fn build(
+    /// Builds or checks those of these programs that are its own.
+    fn compile(
         &self,
+        action: &str,
         workspace: &Workspace,
         named: &[&str],
     ) -> Result<BTreeMap<String, PathBuf>, Failure> {
@@ -130,7 +210,7 @@ impl Project {
         if own().next().is_none() {
             return Ok(BTreeMap::new());
         }
-        let mut command = self.cargo("build");
+        let mut command = self.cargo(action);
         command.args(["--release", "--config", "profile.release.panic='abort'"]);
         command.args(["--target", TARGET, "--target-dir"]).arg(self.target.join(FOLDER));
         for (name, package) in own() {

@@ -13,6 +13,9 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// The version of the format of `--json`.
+const FORMAT: u32 = 1;
+
 /// The request to `signals`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SignalsRequest {
@@ -161,7 +164,8 @@ impl<'a> Said<'a> {
         });
         let unknown =
             self.unknown.iter().map(|(id, frames)| json!({"id": shown(*id), "frames": frames}));
-        json!({"frames": known.collect::<Vec<Json>>(), "unknown": unknown.collect::<Vec<Json>>(),
+        json!({"format": FORMAT, "result": "signals",
+               "frames": known.collect::<Vec<Json>>(), "unknown": unknown.collect::<Vec<Json>>(),
                "errors": self.errors})
     }
 }
@@ -228,6 +232,7 @@ mod tests {
         assert_eq!(json["frames"][0]["signals"][0]["value"], "46.6");
         assert_eq!(json["frames"][0]["signals"][1]["meaning"], "first");
         assert_eq!(json["unknown"][0]["id"], "12345678");
+        assert_eq!(crate::formats::schema::wrong_output(&json), Vec::<String>::new());
     }
 
     #[test]

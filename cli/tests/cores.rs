@@ -1,5 +1,6 @@
 //! Several cores: what takes them, and what refuses them with a remedy.
 
+use diapason::formats::schema::wrong_output;
 use serde_json::Value;
 use std::process::{Command, Output};
 
@@ -34,6 +35,7 @@ fn a_system_is_planned_core_by_core() {
     let output = diapason(&["plan", CORES, "--json"]);
     assert_eq!(output.status.code(), Some(0));
     let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(wrong_output(&whole), Vec::<String>::new());
     let cores = whole["cores"].as_array().unwrap();
     let numbers: Vec<&str> = cores.iter().filter_map(|core| core["core"].as_str()).collect();
     assert_eq!((numbers, &whole["holds"]), (vec!["0", "1"], &Value::from(true)));

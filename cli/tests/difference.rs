@@ -46,6 +46,7 @@ fn json_that_was_printed_is_as_good_as_the_description() {
     let json = written("printed.json", &json);
     let (code, said, _) = diapason(&["diff", "--json"], &[&description, &json]);
     let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(diapason::formats::schema::wrong_output(&said), Vec::<String>::new());
     assert_eq!((code, &said["differences"]), (0, &serde_json::json!([])));
     assert_eq!((&said["format"], &said["result"]), (&1.into(), &"difference".into()));
 }

@@ -1,5 +1,6 @@
 //! Lists of hosts: what takes them, and what refuses them with a remedy.
 
+use diapason::formats::schema::wrong_output;
 use serde_json::Value;
 use std::process::{Command, Output};
 
@@ -30,6 +31,7 @@ fn a_list_of_hosts_is_planned_host_by_host() {
     let output = diapason(&["plan", HOSTS, "--json"]);
     assert_eq!(output.status.code(), Some(0));
     let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(wrong_output(&whole), Vec::<String>::new());
     let of = |host: usize, key: &str| whole["hosts"][host][key].clone();
     assert_eq!((of(0, "host"), of(1, "host")), ("left".into(), "right".into()));
     assert_eq!(whole["holds"], true);
@@ -62,6 +64,7 @@ fn a_network_that_cannot_form_does_not_hold_and_is_not_simulated() {
     let output = diapason(&["plan", UNLINKED, "--json"]);
     assert_eq!(output.status.code(), Some(1));
     let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(wrong_output(&whole), Vec::<String>::new());
     assert_eq!((&whole["holds"], &whole["network"]["forms"]), (&false.into(), &false.into()));
     let found = &whole["network"]["findings"][1];
     assert_eq!(found["line"], 13);

@@ -1,6 +1,7 @@
 //! The schema of descriptions, for editors: which keys there are is what the reader asks for, what
 //! they mean is what `docs/description.md` says. `DIAPASON_BLESS=1` writes it anew.
 
+use diapason::formats::schema::{Unnamed, wrong};
 use diapason_system::{KnownKey, ValueKind, known_keys};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -256,79 +257,18 @@ fn the_schema_is_what_the_reader_knows_and_the_page_says() {
     assert!(kept == now, "{SCHEMA} is old: DIAPASON_BLESS=1 writes it anew");
 }
 
-/// Returns what is wrong with a value, by the words of the schema that [`generated`] uses.
-fn wrong(value: &Value, schema: &Value, root: &Value, at: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    if let Some(name) = schema["$ref"].as_str() {
-        let inner = &root["$defs"][name.trim_start_matches("#/$defs/")];
-        found.extend(wrong(value, inner, root, at));
-    }
-    if let Some(any) = schema["anyOf"].as_array()
-        && any.iter().all(|each| !wrong(value, each, root, at).is_empty())
-    {
-        found.push(format!("{at}: {value} is none of {any:?}"));
-    }
-    let kind = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    let kinds = &schema["type"];
-    if !kinds.is_null()
-        && *kinds != kind
-        && !kinds.as_array().is_some_and(|it| it.contains(&kind.into()))
-    {
-        found.push(format!("{at}: {value} is no {kinds}"));
-    }
-    if schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
-        found.push(format!("{at}: {value} is none of {}", schema["enum"]));
-    }
-    if let (Some(number), Some(least)) = (value.as_u64(), schema["minimum"].as_u64())
-        && (number < least || number > schema["maximum"].as_u64().unwrap_or(u64::MAX))
-    {
-        found.push(format!("{at}: {number} is out of range"));
-    }
-    if let (Some(text), true) = (value.as_str(), schema["pattern"].is_string()) {
-        let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-        if unit == text || !["ns", "us", "ms", "s"].contains(&unit) {
-            found.push(format!("{at}: {text} is no duration"));
-        }
-    }
-    for (index, each) in value.as_array().into_iter().flatten().enumerate() {
-        found.extend(wrong(each, &schema["items"], root, &format!("{at}[{index}]")));
-    }
-    for (key, inner) in value.as_object().into_iter().flatten() {
-        match schema["properties"].get(key) {
-            Some(of_key) => found.extend(wrong(inner, of_key, root, &format!("{at}.{key}"))),
-            None if schema["additionalProperties"] == false => {
-                found.push(format!("{at}: unknown key {key}"));
-            }
-            None => {}
-        }
-    }
-    for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if value.get(key).is_none() {
-            found.push(format!("{at}: no {key}"));
-        }
-    }
-    found
-}
-
 #[test]
 fn every_description_is_as_the_schema_says() {
     let text = fs::read_to_string(home().join(SCHEMA)).unwrap();
     let schema: Value = serde_json::from_str(&text).unwrap();
     for (path, text) in descriptions() {
         let table: toml::Table = text.parse().unwrap();
-        let found = wrong(&serde_json::to_value(table).unwrap(), &schema, &schema, "");
+        let found = wrong(&serde_json::to_value(table).unwrap(), &schema, Unnamed::AsSaid);
         assert!(found.is_empty(), "{}: {found:#?}", path.display());
     }
     let refused = |text: &str| {
         let table: toml::Table = text.parse().unwrap();
-        wrong(&serde_json::to_value(table).unwrap(), &schema, &schema, "").join("; ")
+        wrong(&serde_json::to_value(table).unwrap(), &schema, Unnamed::AsSaid).join("; ")
     };
     assert!(refused("[system]\nname = 1\n").contains(".system.name: 1 is no"));
     assert!(refused("[sytem]\n").contains("unknown key sytem"));

@@ -1,8 +1,12 @@
 //! The headers for C say what the library in Rust does: the same functions, and the same numbers.
 
+mod shapes;
+
 use diapason::Workspace;
 use diapason_abi::{Errno, MESSAGE_BYTES, PAGE, PRIORITIES};
 use diapason_can::canlib;
+use diapason_contract::sensor;
+use diapason_contract::tuned::MESSAGE_BYTES as MESSAGE_BYTES_OF_PIPES;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -24,6 +28,8 @@ const ELSEWHERE: [&str; 11] = [
     "memset",
     "memcmp",
 ];
+
+const HEADERS: [&str; 4] = ["diapason.h", "canlib.h", "tpipe.h", "sensor.h"];
 
 /// The kinds of arguments of functions, and last of what they return, by their names.
 type Functions = BTreeMap<String, Vec<String>>;
@@ -61,6 +67,13 @@ fn of_rust(kind: &str) -> String {
     if let Some(inner) = kind.strip_prefix("Place<'_,").and_then(|rest| rest.strip_suffix('>')) {
         return if inner.trim().starts_with('[') { "bytes".into() } else { place(inner) };
     }
+    if let Some(inner) = kind.strip_prefix("Option<&").and_then(|rest| rest.strip_suffix('>')) {
+        return place(inner);
+    }
+    let record = kind.trim_start_matches(['&', '*']).trim_start_matches("mut ");
+    if shapes::is_record(record) {
+        return if record == kind { kind.into() } else { place(record) };
+    }
     match kind {
         "u64" | "usize" => "word",
         "i64" => "signed word",
@@ -69,7 +82,9 @@ fn of_rust(kind: &str) -> String {
         "bool" => "bool",
         "CText" | "*const c_void" | "*mut c_void" | "*const u8" | "*mut u8" => "bytes",
         "*mut u64" => return place("u64"),
-        "Option<Body>" => "function",
+        "Option<Body>" | "Option<TpipeReader>" | "Option<TpipeSource>" | "Option<TpipePassage>" => {
+            "function"
+        }
         "!" | "" => "nothing",
         _ => panic!("what is `{kind}` in C?"),
     }
@@ -80,6 +95,15 @@ fn of_rust(kind: &str) -> String {
 fn of_c(text: &str) -> String {
     if text.contains("(*") {
         return "function".into();
+    }
+    let name = text.trim_start_matches("const ").split([' ', '*']).next().unwrap_or_default();
+    match shapes::of_name(name) {
+        Some(shapes::CType::Function) => return "function".into(),
+        Some(shapes::CType::Record(record)) if text.contains('*') => {
+            return format!("place of {record}");
+        }
+        Some(shapes::CType::Record(record)) => return record,
+        None => {}
     }
     let stars = text.matches('*').count();
     let words: Vec<&str> = text.split([' ', '*']).filter(|word| !word.is_empty()).collect();
@@ -121,8 +145,8 @@ fn defined() -> Functions {
     all
 }
 
-/// Returns a header without comments, lines for the preprocessor, and attributes.
-fn declarations(name: &str) -> Vec<String> {
+/// Returns the statements of a header, without comments, lines of the preprocessor and attributes.
+fn statements(name: &str) -> Vec<String> {
     let text = header(name);
     let code = text.split("/*").enumerate().map(|(index, part)| match index {
         0 => part,
@@ -132,24 +156,33 @@ fn declarations(name: &str) -> Vec<String> {
     let lines: Vec<&str> = code.lines().filter(|line| !line.starts_with('#')).collect();
     let whole = lines.join(" ");
     let plain = whole.split(';').map(|part| part.split("__attribute__").next().unwrap().trim());
-    plain.filter(|part| part.contains('(')).map(String::from).collect()
+    plain.map(String::from).collect()
+}
+
+/// Splits the declaration of a function of C into its name and its kinds: those of the arguments,
+/// and last that of the result.
+fn function_of_c(declaration: &str) -> (String, Vec<String>) {
+    let (head, arguments) = declaration.split_once('(').unwrap();
+    let (_, name) = head.rsplit_once([' ', '*']).unwrap();
+    let returned = &head[..head.len() - name.len()];
+    let arguments = arguments.strip_suffix(')').unwrap();
+    let arguments = if arguments == "void" { "" } else { arguments };
+    let mut kinds: Vec<String> = parts(arguments).into_iter().map(of_c).collect();
+    kinds.push(of_c(returned));
+    (name.into(), kinds)
 }
 
 fn declared() -> Functions {
     let mut all = Functions::new();
-    for declaration in ["diapason.h", "canlib.h"].into_iter().flat_map(declarations) {
-        let declaration = declaration.trim_start_matches("extern \"C\" {").trim();
-        let (head, arguments) = declaration.split_once('(').unwrap();
-        let (_, name) = head.rsplit_once([' ', '*']).unwrap();
-        let returned = &head[..head.len() - name.len()];
-        let arguments = arguments.strip_suffix(')').unwrap();
-        let arguments = if arguments == "void" { "" } else { arguments };
-        if ELSEWHERE.contains(&name) {
+    for statement in HEADERS.into_iter().flat_map(statements) {
+        let statement = statement.trim_start_matches("extern \"C\" {").trim();
+        if !statement.contains('(') || statement.starts_with("typedef") {
             continue;
         }
-        let mut kinds: Vec<String> = parts(arguments).into_iter().map(of_c).collect();
-        kinds.push(of_c(returned));
-        all.insert(name.into(), kinds);
+        let name = statement.split('(').next().and_then(|head| head.rsplit([' ', '*']).next());
+        if !name.is_some_and(|name| ELSEWHERE.contains(&name)) {
+            all.extend([function_of_c(statement)]);
+        }
     }
     all
 }
@@ -204,6 +237,17 @@ fn every_number_of_canlib_is_in_its_header() {
     assert_eq!(names, can_numbers().into_keys().collect::<Vec<_>>());
 }
 
+/// Compiles a text in C with all warnings, which are errors.
+#[track_caller]
+fn compiles(text: &str) {
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=c11", "-ffreestanding", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]);
+    compiler.args(["-Wpedantic", "-x", "c", "-I"]).arg(folder().join("include")).arg("-");
+    let mut child = compiler.stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
 /// A C compiler compares the numbers, and looks at the headers with all of its warnings.
 #[test]
 fn a_c_compiler_finds_the_numbers_of_rust_in_the_headers() {
@@ -213,9 +257,15 @@ fn a_c_compiler_finds_the_numbers_of_rust_in_the_headers() {
         ("DIA_PAGE", PAGE as i64),
         ("DIA_PRIORITIES", PRIORITIES as i64),
         ("DIA_OWNER_DIED", diapason_abi::call::OWNER_DIED as i64),
+        ("TPIPE_PLACES", diapason_abi::pipe::PLACES as i64),
+        ("TPIPE_MESSAGE_BYTES", MESSAGE_BYTES_OF_PIPES as i64),
+        ("DIA_PACKET_BYTES", sensor::PACKET as i64),
+        ("DIA_PACKET_OUTSIDE", sensor::OUTSIDE.into()),
+        ("DIA_PACKET_LOST_BEFORE", sensor::LOST_BEFORE.into()),
+        ("sizeof(dia_packet)", size_of::<sensor::Packet>() as i64),
     ];
     let sizes = sizes.map(|(name, number)| (name.to_owned(), number));
-    let mut text = String::from("#include <canlib.h>\n#include <diapason.h>\n");
+    let mut text: String = HEADERS.map(|name| format!("#include <{name}>\n")).concat();
     for (name, number) in errors.into_iter().chain(sizes).chain(can_numbers()) {
         text += &format!("_Static_assert({name} == {number}, \"{name} is {number} in Rust\");\n");
     }
@@ -223,10 +273,14 @@ fn a_c_compiler_finds_the_numbers_of_rust_in_the_headers() {
         text += &format!("_Static_assert(sizeof({kind}) == 8, \"{kind}\");\n");
     }
     text += "_Static_assert(sizeof(dia_mutex) == 8, \"a handle is a word\");\n";
-    let mut compiler = Command::new("cc");
-    compiler.args(["-std=c11", "-ffreestanding", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]);
-    compiler.args(["-Wpedantic", "-x", "c", "-I"]).arg(folder().join("include")).arg("-");
-    let mut child = compiler.stdin(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    assert!(child.wait().unwrap().success());
+    compiles(&text);
+}
+
+#[test]
+fn the_samples_in_c_of_pages_compile() {
+    for page in [include_str!("../../docs/programs.md"), include_str!("../../docs/linux.md")] {
+        let samples: Vec<&str> = page.split("```c\n").skip(1).collect();
+        assert!(!samples.is_empty());
+        samples.iter().for_each(|rest| compiles(rest.split("```").next().unwrap()));
+    }
 }

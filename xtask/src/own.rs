@@ -1,11 +1,15 @@
 //! Systems of a user's own, with nothing but what the package has: every template is made in a
 //! folder outside the checkout, built, planned, simulated and booted.
 
+mod pipes;
+
 use crate::package::{self, COMMAND, FOLDER, Packing};
 use crate::simulator::samples::{self, TUTORIAL};
 use crate::tally::Tally;
+use diapason::formats::schema::wrong_output;
 use diapason::metal::{self, Built};
 use diapason::{Failure, Workspace};
+use pipes::PIPES_IN_C;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,12 +17,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// The templates of `diapason new`, and what a run of each says.
-const TEMPLATES: [(&str, &str); 5] = [
+const TEMPLATES: [(&str, &str); 6] = [
     ("hello", "hello, second 1"),
     ("can-reader", "messages in 1 pipe, none lost, none late"),
     ("can-gateway", "messages in 2 pipes, none lost, none late"),
     ("sensor", "packets, 0 lost, number"),
     ("c", "messages in 1 pipe, none lost, none late"),
+    ("two-hosts", " ms, 0 lost, 0 damaged, 0 odd"),
 ];
 
 /// The program in Rust sends the number of each second to the mailbox of the one in C.
@@ -53,7 +58,8 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
     let tutorial = named("the tutorial says what happens");
     let in_c = named("a program in C uses every kind of object, beside one in Rust");
     let further = [mistakes.clone(), tutorial.clone(), early.clone(), in_c.clone()];
-    let names: Vec<String> = templates.chain(further).collect();
+    let pipes = PIPES_IN_C.iter().map(|pipe| named(pipe.reads));
+    let names: Vec<String> = templates.chain(further).chain(pipes).collect();
     if !names.iter().any(|name| name.contains(part)) {
         return;
     }
@@ -79,6 +85,12 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
     }
     if in_c.contains(part) {
         tally.step(&in_c, || installed.in_c());
+    }
+    for pipe in &PIPES_IN_C {
+        let name = named(pipe.reads);
+        if name.contains(part) {
+            tally.step(&name, || installed.pipe_in_c(pipe));
+        }
     }
     tally.step(&named("what is installed stays as it is"), || {
         if contents(&installed.0.join(FOLDER)) == before {
@@ -139,6 +151,23 @@ impl Installed {
         Err(format!("`diapason {}`: {}, not {code}\n{said}", arguments.join(" "), output.status))
     }
 
+    /// The command, which succeeds and prints a result as its schema says; returns the result, and
+    /// all else that it says.
+    fn json(&self, folder: &str, arguments: &[&str]) -> Result<(Value, String), String> {
+        let output = self.run(folder, &self.0.join(COMMAND), arguments)?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let named = arguments.join(" ");
+        if !output.status.success() {
+            return Err(format!("`diapason {named}`: {}\n{said}", output.status));
+        }
+        let value = serde_json::from_slice(&output.stdout);
+        let value = value.map_err(|error| format!("`diapason {named}` prints no JSON: {error}"))?;
+        match wrong_output(&value).first() {
+            Some(wrong) => Err(format!("`diapason {named}` and its schema: {wrong}")),
+            None => Ok((value, said)),
+        }
+    }
+
     /// Makes a system, and does with it what its README says.
     fn try_out(&self, template: &str, says: &str) -> Result<(), String> {
         let name = format!("my-{template}");
@@ -150,9 +179,12 @@ impl Installed {
         if !text.is_ok_and(|text| text.contains(&format!("{}/user/{library}", self.folder()))) {
             return Err(format!("its {file} does not name what is installed"));
         }
-        self.diapason(&name, &["plan"], 0)?;
+        self.json(&name, &["plan", "--json"])?;
+        self.diapason(&name, &["check"], 0)?;
         self.diapason(&name, &["build"], 0)?;
-        for machine in ["sim", "run"] {
+        // QEMU is one host.
+        let machines = if template == "two-hosts" { &["sim"][..] } else { &["sim", "run"] };
+        for machine in machines {
             let said = self.diapason(&name, &[machine, "--for", "2s"], 0)?;
             if !said.contains(says) {
                 return Err(format!("`{machine}` does not say `{says}`:\n{said}"));
@@ -220,6 +252,9 @@ impl Installed {
             }
             let json: Value = serde_json::from_slice(&output.stdout)
                 .map_err(|error| format!("`{machine}` leaves no JSON: {error}"))?;
+            if let Some(wrong) = wrong_output(&json).first() {
+                return Err(format!("`{machine} --json` and its schema: {wrong}"));
+            }
             let unmeasured = json["unmeasured"][0].as_str().unwrap_or_default();
             if json["holds"] != false || !unmeasured.contains("it was interrupted") {
                 return Err(format!("`{machine}` does not say that it was interrupted: {json:#}"));
@@ -286,12 +321,15 @@ impl Installed {
             let path = self.0.join(name).join(file);
             let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
             fs::write(&path, text.replacen(from, to, 1)).map_err(|error| error.to_string())?;
-            let said = self.diapason(name, &["sim"], 2)?;
+            let both = ["check", "sim"].map(|command| self.diapason(name, &[command], 2));
             fs::write(&path, text).map_err(|error| error.to_string())?;
-            match says.iter().find(|what| !said.contains(*what)) {
-                Some(what) => Err(format!("a mistake in {file}: not said: {what}\n{said}")),
-                None => Ok(()),
+            for said in both {
+                let said = said?;
+                if let Some(what) = says.iter().find(|what| !said.contains(*what)) {
+                    return Err(format!("a mistake in {file}: not said: {what}\n{said}"));
+                }
             }
+            Ok(())
         };
         let compiler = ["error[E0308]", "src/main.rs:", "the program my-mistake of "];
         changed("src/main.rs", "let mut beat =", "let mut beat: u8 =", &compiler)?;

@@ -1,7 +1,8 @@
-//! Formats of findings and verdicts that other tools read: SARIF of a plan, JUnit of a run.
+//! Formats that other tools read: SARIF of a plan, JUnit of a run, and the schemas of JSON.
 
 pub mod junit;
 pub mod sarif;
+pub mod schema;
 
 use serde_json::{Map, Value};
 

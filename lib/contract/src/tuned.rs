@@ -9,6 +9,9 @@ use diapason_abi::pipe::PLACES;
 /// Records in the ring of a place.
 pub const RECORDS: usize = diapason_abi::pipe::SLOTS;
 
+/// Bytes of a message in a quality of service: a frame as Linux has it.
+pub const MESSAGE_BYTES: u64 = 16;
+
 /// Names of a place's objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {

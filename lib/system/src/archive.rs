@@ -103,6 +103,29 @@ pub fn build(
     Ok(bytes)
 }
 
+impl System {
+    /// Returns the places of all programs that processes name and that there are not. `known` is
+    /// asked once for each; its error says what there is.
+    #[must_use]
+    pub fn missing_programs(
+        &self,
+        known: &mut dyn FnMut(&str) -> Result<(), String>,
+    ) -> Option<Diagnostics> {
+        let mut report = Report::new();
+        let mut tried: Vec<&str> = Vec::new();
+        for (process, span) in self.processes.iter().zip(&self.origin.programs) {
+            if tried.contains(&&*process.program) {
+                continue;
+            }
+            tried.push(&process.program);
+            if let Err(reason) = known(&process.program) {
+                report.push(missing(process, &reason, span));
+            }
+        }
+        (!report.is_empty()).then(|| Diagnostics::new(self.origin.source.clone(), report))
+    }
+}
+
 fn count(list: usize) -> u16 {
     u16::try_from(list).unwrap_or(u16::MAX)
 }

@@ -144,6 +144,25 @@ fn a_missing_program_is_pointed_at() {
 }
 
 #[test]
+fn all_missing_programs_are_pointed_at_without_an_archive() {
+    let system = parse("engine.toml", ENGINE).unwrap();
+    assert!(system.missing_programs(&mut |_| Ok(())).is_none());
+    let mut asked = Vec::new();
+    let found = system.missing_programs(&mut |name| {
+        asked.push(name.to_owned());
+        if name == "control" { Ok(()) } else { Err("there are: control".to_owned()) }
+    });
+    let found = found.unwrap().plain();
+    for name in ["engine-sensors", "diag"] {
+        assert!(found.contains(&format!("there is no program `{name}`")), "{found}");
+    }
+    assert!(found.contains("note: there are: control"), "{found}");
+    assert!(!found.contains("there is no program `control`"), "{found}");
+    let once: std::collections::BTreeSet<&String> = asked.iter().collect();
+    assert_eq!(once.len(), asked.len(), "a program is asked for once");
+}
+
+#[test]
 fn a_missing_program_named_like_its_process_is_pointed_at() {
     let system = parse("engine.toml", ENGINE).unwrap();
     let found = build(Permit::granted(), &system, &OPTIONS, &mut |name| match name {

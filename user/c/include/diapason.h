@@ -32,6 +32,7 @@ extern "C" {
 #define DIA_OVERLOAD (-9)   /* the core cannot keep that promise */
 #define DIA_ABSENT (-10)    /* the machine does not have the device */
 #define DIA_INVALID (-32)   /* an argument makes no sense */
+#define DIA_REFUSED (-33)   /* tpipe.h: the server cannot promise that, and nothing changed */
 
 #define DIA_NO_WAIT UINT64_C(0)
 #define DIA_FOREVER UINT64_MAX

@@ -4,7 +4,7 @@
 //! with `canERR_NO_ACCESS`, so a channel costs no object of the kernel.
 
 use crate::claim::Claim;
-use crate::words::{Place, bytes, offer};
+use crate::words::{Place, bytes, offer, write_text};
 use core::ffi::c_void;
 use diapason_abi::{Errno, Nanos};
 use diapason_can::Filter;
@@ -373,14 +373,11 @@ extern "C" fn kvReadTimer64(handle: i32, time: Place<'_, i64>) -> i32 {
 /// Writes what a result means, cut to the buffer, with a zero byte at its end.
 #[unsafe(no_mangle)]
 extern "C" fn canGetErrorText(result: i32, buffer: *mut u8, length: u32) -> i32 {
-    let (text, room) = (codes::text(result.into()).as_bytes(), length as usize);
+    let room = length as usize;
     if buffer.is_null() || room == 0 {
         return codes::PARAM as i32;
     }
-    let count = text.len().min(room - 1);
     // SAFETY: C passes so much room, and it is not null.
-    unsafe { buffer.copy_from_nonoverlapping(text.as_ptr(), count) };
-    // SAFETY: as above; the last byte of the room is at `room - 1`.
-    unsafe { buffer.add(count).write(0) };
+    unsafe { write_text(buffer, room, format_args!("{}", codes::text(result.into()))) };
     codes::OK as i32
 }

@@ -11,7 +11,9 @@ mod claim;
 mod memory;
 mod objects;
 mod program;
+mod sensor;
 mod threads;
+mod tuned;
 mod words;
 
 use core::sync::atomic::Ordering::Relaxed;

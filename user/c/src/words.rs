@@ -1,5 +1,6 @@
-//! Words between C and the kernel: results, names, places for results.
+//! Words between C and the kernel: results, names, texts, places for results.
 
+use core::fmt::{self, Write};
 use core::mem::MaybeUninit;
 use diapason_abi::call::PARTIAL;
 use diapason_abi::{CallNumber, Errno, decode_result};
@@ -7,6 +8,8 @@ use diapason_rt::sys;
 
 /// An argument makes no sense: `DIA_INVALID`. The errors of the kernel are above it.
 pub const INVALID: i32 = -32;
+/// The USB server cannot promise what a pipe is asked for: `DIA_REFUSED`.
+pub const REFUSED: i32 = -33;
 
 /// A place for a result: null, or valid. Only C makes one.
 pub type Place<'a, T> = Option<&'a mut MaybeUninit<T>>;
@@ -73,6 +76,35 @@ pub unsafe fn bytes<'a>(address: *const u8, length: usize) -> Option<&'a [u8]> {
         // SAFETY: not null, and valid by contract.
         _ => Some(unsafe { core::slice::from_raw_parts(address, length) }),
     }
+}
+
+/// A buffer of C that takes a text as far as it fits. Its last byte stays free for a zero.
+struct Buffer {
+    text: *mut u8,
+    room: usize,
+    length: usize,
+}
+
+impl Write for Buffer {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let count = part.len().min(self.room - 1 - self.length);
+        // SAFETY: `write_text` has so much room from `text` on, and `count` more fit.
+        unsafe { self.text.add(self.length).copy_from_nonoverlapping(part.as_ptr(), count) };
+        self.length += count;
+        Ok(())
+    }
+}
+
+/// Writes a text to a buffer of C, cut to its room, with a zero byte at its end.
+///
+/// # Safety
+/// `room` bytes can be written at `text`, and there is at least one.
+pub unsafe fn write_text(text: *mut u8, room: usize, said: fmt::Arguments<'_>) {
+    let mut buffer = Buffer { text, room, length: 0 };
+    // A buffer takes what fits, and never refuses.
+    let _ = buffer.write_fmt(said);
+    // SAFETY: the length is below `room`.
+    unsafe { text.add(buffer.length).write(0) };
 }
 
 /// Text of C: null, or bytes that end with a zero byte. Only C makes one.

@@ -6,13 +6,11 @@ use diapason_abi::archive::REPLENISHMENTS_MAX;
 use diapason_abi::pipe::{AT_ONCE, BEFORE, DriverCosts, OUT_SLOTS, OutputCosts, REST, SLOTS};
 use diapason_bus::{Guarantee, Speed};
 use diapason_contract::can::EACH;
+use diapason_contract::tuned::MESSAGE_BYTES;
 use diapason_pipe::bill::{Drain, Interrupts, Telling, Transfers, Work};
 use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::{Attributes, Driver, Outward, Reader, Shares};
 use diapason_usb::class::kvaser::{MESSAGE, MODERATION, SENDING, TRANSFER};
-
-/// Bytes of a message in a quality of service: a frame as Linux has it.
-const FRAME: u64 = 16;
 
 /// Returns the guarantee that the bus gives the interface: that a transfer takes no longer than the
 /// plan says. The plan counted the described devices. Another device that would break the guarantee
@@ -28,7 +26,7 @@ pub const ATTRIBUTES: Attributes = Attributes {
     max_tput: 2_250,
     min_latency: Nanos::from_millis(1),
     buffer: 64,
-    packet: (FRAME, FRAME),
+    packet: (MESSAGE_BYTES, MESSAGE_BYTES),
     max_slots: SLOTS as u64,
 };
 

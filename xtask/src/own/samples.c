@@ -1,0 +1,39 @@
+/* Reads the pipe from a sensor, whose packets are numbered, and says once a second what came. */
+
+#include <sensor.h>
+
+static uint64_t number_in(const dia_packet *packet)
+{
+    uint64_t number;
+    memcpy(&number, packet->data + 8, sizeof number);
+    return number;
+}
+
+int main(void)
+{
+    static dia_packet packet;
+    uint64_t lost, packets = 0, missing = 0, expected = 0, say_at = dia_now() + DIA_SECONDS(1);
+    bool good = dia_sensor_read(&packet, DIA_NO_WAIT) == DIA_ABSENT &&
+                dia_sensor_lost(&lost) == DIA_ABSENT && dia_sensor_open() == DIA_OK &&
+                dia_sensor_open() == DIA_BUSY &&
+                dia_sensor_read(NULL, DIA_NO_WAIT) == DIA_WOULD_BLOCK;
+    for (;;) {
+        int status = dia_sensor_read(&packet, say_at);
+        if (status == DIA_OK && packet.length == DIA_PACKET_BYTES) {
+            uint64_t number = number_in(&packet);
+            uint64_t gap = packets++ > 0 && number > expected ? number - expected : 0;
+            expected = number + 1;
+            missing += gap;
+            dia_sensor_missed(gap);
+            dia_work("sensor.message");
+        } else if (status != DIA_TIMED_OUT) {
+            return 1;
+        }
+        if (dia_now() >= say_at) {
+            good = good && dia_sensor_lost(&lost) == DIA_OK && lost == 0 && packets > 0;
+            dia_logf("samples: %s, %llu packets, %llu missing", good ? "good" : "wrong",
+                     (unsigned long long)packets, (unsigned long long)missing);
+            say_at += DIA_SECONDS(1);
+        }
+    }
+}
