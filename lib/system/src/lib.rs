@@ -27,6 +27,7 @@ mod cores;
 mod declared;
 mod device;
 mod diagnostics;
+mod ethernet;
 mod fault;
 mod hardware;
 mod hosts;
@@ -68,8 +69,9 @@ pub use names::fault as name_fault;
 pub use network::HostsPlace;
 pub use plugged::{CanBus, CanTraffic, UsbBus, UsbModel, UsbPlug};
 pub use system::{
-    Condition, CriticalSection, Device, FarEnd, Interrupt, Mailbox, Neighbours, Place, Process,
-    Restart, Scheduling, Segment, Semaphore, SemaphoreKind, Server, Setting, System, Vcpu, Work,
+    Condition, CriticalSection, Device, EthernetAdapter, FarEnd, Interrupt, Mailbox, Neighbours,
+    Place, Process, Restart, Scheduling, Segment, Semaphore, SemaphoreKind, Server, Setting,
+    System, UdpPort, Vcpu, Work,
 };
 
 use diagnostics::Report;
@@ -115,6 +117,7 @@ fn cores_of(
     usb::number(&mut declared);
     pipe::expand(&mut declared);
     tpipe::expand(&mut declared);
+    ethernet::expand(&mut declared);
     chain::expand(&mut declared);
     cores::resolve(&mut declared);
     if whole {
