@@ -129,6 +129,16 @@ pub const SEND_FRAME: &str = "netd.send.frame";
 /// The work of a program for one datagram that it takes.
 pub const TAKE: &str = "socket.take";
 
+/// Returns the distance that an adapter keeps between two interrupts, in ns, so that the kernel
+/// sees them at least `interval_ns` apart: it may see one late, and the next at once.
+#[must_use]
+pub const fn moderation(interval_ns: u64) -> u64 {
+    interval_ns.saturating_add(LATE_NS)
+}
+
+/// The longest that the kernel is expected to see an interrupt late, in ns.
+const LATE_NS: u64 = 20_000;
+
 /// The setting of `netd` with its adapter, as the words of [`AdapterTerms`].
 pub const ADAPTER_SETTING: &str = "adapter";
 /// The setting with sockets, of `netd` and of programs: the words of [`SocketTerms`].
@@ -141,20 +151,22 @@ pub struct AdapterTerms {
     pub number: u8,
     /// The address that the adapter gets.
     pub mac: [u8; 6],
+    /// The least distance of two interrupts that the adapter keeps, in ns.
+    pub moderation_ns: u64,
 }
 
 impl AdapterTerms {
     /// Returns the numbers of the setting.
     #[must_use]
-    pub const fn words(&self) -> [u64; 2] {
-        [self.number as u64, of_mac(self.mac)]
+    pub const fn words(&self) -> [u64; 3] {
+        [self.number as u64, of_mac(self.mac), self.moderation_ns]
     }
 
     /// Reads the numbers of the setting.
     #[must_use]
     pub fn of(words: &[u64]) -> Option<AdapterTerms> {
-        let [number, mac] = *words else { return None };
-        Some(AdapterTerms { number: number as u8, mac: to_mac(mac) })
+        let [number, mac, moderation_ns] = *words else { return None };
+        Some(AdapterTerms { number: number as u8, mac: to_mac(mac), moderation_ns })
     }
 }
 
@@ -163,7 +175,6 @@ impl AdapterTerms {
 pub struct Peer {
     /// The address of the host.
     pub address: [u8; 4],
-    /// The port there.
     pub port: u16,
     /// The adapter that is the next on the way.
     pub mac: [u8; 6],
@@ -246,7 +257,8 @@ mod tests {
 
     #[test]
     fn terms_survive_their_words() {
-        let adapter = AdapterTerms { number: 3, mac: [2, 0, 0xff, 1, 0x80, 9] };
+        let mac = [2, 0, 0xff, 1, 0x80, 9];
+        let adapter = AdapterTerms { number: 3, mac, moderation_ns: 220_000 };
         assert_eq!(AdapterTerms::of(&adapter.words()), Some(adapter));
         assert_eq!(AdapterTerms::of(&[]), None);
         let peer = Peer { address: [255, 0, 0, 1], port: 65_535, mac: [0xfe; 6] };

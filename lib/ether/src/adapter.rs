@@ -94,6 +94,8 @@ const IVAR_RECEIVED: u32 = 1 << 3;
 const RAH_VALID: u32 = 1 << 31;
 const HASH_WORDS: usize = 128;
 const EITRS: usize = 5;
+/// The unit of the least distance of interrupts, in ns.
+pub const MODERATION_TICK_NS: u64 = 256;
 
 /// Bits of the last word of a receive descriptor: done, last of its frame, any error.
 const DONE: u32 = 1;
@@ -260,6 +262,12 @@ impl<R: AdapterRegisters, M: RingMemory> FrameReceiver<R, M> {
         };
         self.skipping = status & LAST == 0;
         Some(Taken { buffer, length: length.min(BUFFER_BYTES), fault })
+    }
+
+    /// Keeps interrupts at least so many nanoseconds apart, as far as the adapter can count.
+    pub fn moderate(&self, ns: u64) {
+        let ticks = ns.div_ceil(MODERATION_TICK_NS).min(u64::from(u16::MAX));
+        self.registers.write(EITR, ticks as u32);
     }
 
     /// Lets the next received frame interrupt once. If a frame came since the last look, it

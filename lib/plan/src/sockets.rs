@@ -8,9 +8,8 @@ use crate::human;
 use crate::missing::{self, Missing};
 use crate::pipes::{NoBill, Plant, interrupts, is_alone};
 use diapason_abi::Nanos;
-use diapason_abi::archive::Location;
 use diapason_analysis::server::{IoSupply, Supply};
-use diapason_contract::ethernet::{ADAPTER_NAMES, RECEIVE, RECEIVE_FRAME, RING, TAKE};
+use diapason_contract::ethernet::{ADAPTER_NAMES, RECEIVE, RECEIVE_FRAME, RING, TAKE, moderation};
 use diapason_pipe::bill::{
     Basis, Bill, Interrupts, Stage, Stages, Taking, Telling, Traffic, Transfers, User, Work, input,
 };
@@ -138,18 +137,19 @@ impl Plant<'_> {
             let what = format!("another process may put threads on `{name}`");
             return Err((what, format!("take `{name}` out of its `uses`")));
         }
-        let Some(interval) = interval(system, adapter) else {
+        if adapter.interval_ns == 0 {
             let what = format!("nothing bounds how often `{device}` interrupts");
             return Err((what, format!("add `interval = \"200us\"` to the device `{device}`")));
-        };
+        }
+        let moderation = Nanos(moderation(adapter.interval_ns));
         let gap = core.system.ios[place].least_gap();
-        if gap > interval {
+        if gap > moderation {
             let what = format!("`{name}` is woken more often than its `interval` says");
-            let most = human(interval.0);
+            let most = human(adapter.interval_ns);
             return Err((what, format!("write at most `interval = \"{most}\"`, as the device")));
         }
         // The contract of the wire has every frame that could interrupt.
-        let interrupts = interrupts(gap, interval, core)?;
+        let interrupts = interrupts(gap, moderation, core)?;
         let supply = IoSupply::inherited(&core.system, place).ok_or_else(|| {
             let what = format!("`{name}` does not get its share");
             (what, "make the system hold first".to_owned())
@@ -199,16 +199,6 @@ fn whole_wire(adapter: &EthernetAdapter) -> Result<Bucket, Missing> {
         (what, "add `rate = 2000` to its `[[adapter]]`: frames a second of anybody".to_owned())
     })?;
     Ok(Bucket { burst, ..Bucket::per_second(rate) })
-}
-
-/// Returns the least distance of two interrupts of an adapter.
-fn interval(system: &System, adapter: &EthernetAdapter) -> Option<Nanos> {
-    let is_its = |location: Location| match location {
-        Location::Message { of, .. } => usize::from(of) == adapter.device,
-        _ => false,
-    };
-    let message = system.devices.iter().find(|device| is_its(device.location))?;
-    message.interrupt?.interval_ns.map(Nanos)
 }
 
 /// Returns what is refused of sockets.

@@ -42,7 +42,7 @@ fn a_datagram_is_billed_stage_by_stage() {
         let sum: u64 = bill.items().iter().map(|item| item.value.0).sum();
         assert_eq!(sum, bill.total.0);
         assert_eq!(bill.value(What::Bus), Nanos(12_304), "the longest frame of anybody");
-        assert_eq!(bill.value(What::Moderation), Nanos::from_micros(200));
+        assert_eq!(bill.value(What::Moderation), Nanos::from_micros(220));
         assert!(bill.slots <= 16);
     }
 }

@@ -341,9 +341,16 @@ pub(crate) fn adapters(declared: &Declared) -> Vec<EthernetAdapter> {
             mac: adapter.mac,
             speed: adapter.speed,
             traffic: adapter.traffic,
+            interval_ns: interval(declared, device),
         })
     };
     declared.adapters.iter().filter_map(whole).collect()
+}
+
+/// Returns the least distance of two interrupts of a device; 0 if the description does not say.
+fn interval(declared: &Declared, device: &At<String>) -> u64 {
+    let found = declared.devices.iter().find(|it| it.name.value == device.value);
+    found.and_then(|found| found.what.interval(0)).unwrap_or(0)
 }
 
 /// Returns the sockets, as far as they are whole.
@@ -392,7 +399,8 @@ pub(crate) fn settings(system: &System, process: u16) -> Vec<Setting> {
     let mut settings = Vec::new();
     let adapter = system.adapters.iter().position(|adapter| adapter.driver == process);
     if let Some(adapter) = adapter.map(|number| &system.adapters[number]) {
-        let terms = AdapterTerms { number: adapter.number, mac: adapter.mac };
+        let moderation_ns = ethernet::moderation(adapter.interval_ns);
+        let terms = AdapterTerms { number: adapter.number, mac: adapter.mac, moderation_ns };
         settings.push(Setting::new(ADAPTER_SETTING, &terms.words()));
     }
     let concerns = |socket: &&UdpPort| socket.process == process || Some(socket.adapter) == adapter;

@@ -82,6 +82,8 @@ pub struct EthernetAdapter {
     pub speed: u64,
     /// Most frames that come in a second in the long run, and at once, if the description says.
     pub traffic: Option<(u64, u64)>,
+    /// The least distance of two interrupts that its device promises, in ns; 0 if it is silent.
+    pub interval_ns: u64,
 }
 
 /// A UDP socket of a process.

@@ -73,7 +73,8 @@ fn both_ends_are_told_what_follows() {
     let archive = built(&system).unwrap_or_else(|wrong| panic!("{wrong}"));
     let index = |name: &str| system.processes.iter().position(|it| it.name == name).unwrap();
     let of = |name: &str| told(&archive, index(name));
-    let adapter = AdapterTerms { number: 1, mac: [2, 0, 0, 0, 0, 2] };
+    let mac = [2, 0, 0, 0, 0, 2];
+    let adapter = AdapterTerms { number: 1, mac, moderation_ns: 220_000 };
     assert_eq!(of("net1").get(ADAPTER_SETTING), adapter.words());
     let peer = Peer { address: [10, 0, 0, 1], port: 4_000, mac: [2, 0, 0, 0, 0, 1] };
     let drive = SocketTerms {

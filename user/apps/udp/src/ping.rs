@@ -9,7 +9,6 @@
 #![forbid(unsafe_code)]
 
 use diapason_netlib::UdpSocket;
-use diapason_rt::thread::periodic;
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_udp::{HEAD, MOST, read, write};
 
@@ -62,26 +61,29 @@ fn ping(name: &str, period: Nanos, bytes: usize, count: u64) -> Result<(), Errno
     let mut socket = UdpSocket::bind(name)?;
     let mut tally = Tally::default();
     let mut memory = [0; MOST];
-    let start = time::now() + REST;
-    let mut jobs = periodic(start, period, period);
-    let mut report_at = start + REPORT;
-    loop {
-        while let Some(came) = socket.try_recv(&mut memory) {
-            tally.count(memory.get(..came.length).unwrap_or(&[]), time::now());
-        }
-        if time::now() >= report_at {
+    let mut next = time::now() + REST;
+    let mut report_at = next + REPORT;
+    while count == 0 || tally.sent < count {
+        let now = time::now();
+        if now >= report_at {
             report_at += REPORT;
             tally.say();
         }
-        if count == 0 || tally.sent < count {
+        if now >= next {
+            next += period;
             let payload = &mut memory[..bytes];
-            write(payload, tally.sent, time::now().0);
-            socket.send(payload)?;
-            tally.sent += 1;
-        } else {
-            break;
+            write(payload, tally.sent, now.0);
+            // A datagram that finds the pipe full is lost, as on a wire.
+            match socket.send(payload) {
+                Ok(()) | Err(Errno::Full) => tally.sent += 1,
+                Err(errno) => return Err(errno),
+            }
         }
-        jobs.wait();
+        match socket.recv(&mut memory, next) {
+            Ok(came) => tally.count(memory.get(..came.length).unwrap_or(&[]), time::now()),
+            Err(Errno::TimedOut) => {}
+            Err(errno) => return Err(errno),
+        }
     }
     // The last ones are on their way.
     while let Ok(came) = socket.recv(&mut memory, time::now() + Nanos::from_millis(20)) {

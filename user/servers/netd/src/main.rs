@@ -49,6 +49,7 @@ fn told() -> Result<(AdapterTerms, &'static AdapterNames), Errno> {
 fn serve() -> Result<(), Errno> {
     let (terms, names) = told()?;
     let (receiver, sender) = card::start(names, terms.mac)?;
+    receiver.moderate(terms.moderation_ns);
     *RECEIVE.0.lock()? = Some(receiver);
     thread::start(Vcpu::open(names.vcpu)?, "receive", PRIORITY, &RECEIVE)?;
     let settings = settings::read();

@@ -112,6 +112,10 @@ impl Receiving {
             }
             self.offer(taken.buffer);
         }
+        let lost = self.card.lost();
+        if lost > 0 {
+            DISCARDED[Discard::NoBuffer as usize].fetch_add(lost.into(), Relaxed);
+        }
         PASSED.store(self.demux.counts().passed, Relaxed);
         self.card.publish();
         self.card.arm();
