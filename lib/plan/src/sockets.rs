@@ -25,7 +25,7 @@ const SHORTEST: u64 = 84;
 pub enum Socketed {
     /// Nothing: the description does not bound its traffic.
     Unpromised,
-    Bounded(Bill),
+    Bounded(Box<Bill>),
     /// No bound, for this reason.
     Unbounded(NoBill),
 }
@@ -33,7 +33,7 @@ pub enum Socketed {
 impl Socketed {
     /// Returns the bill, if there is one.
     #[must_use]
-    pub const fn bill(&self) -> Option<&Bill> {
+    pub fn bill(&self) -> Option<&Bill> {
         match self {
             Socketed::Bounded(bill) => Some(bill),
             Socketed::Unpromised | Socketed::Unbounded(_) => None,
@@ -46,7 +46,7 @@ pub(crate) fn sockets(plant: &Plant<'_>) -> Vec<Socketed> {
     let of = |socket: &UdpPort| {
         let Some(period) = socket.period_ns else { return Socketed::Unpromised };
         match plant.bill_of_socket(socket, Nanos(period)) {
-            Ok(Ok(bill)) => Socketed::Bounded(bill),
+            Ok(Ok(bill)) => Socketed::Bounded(Box::new(bill)),
             Ok(Err(refusal)) => Socketed::Unbounded(NoBill::Refused(refusal)),
             Err((what, remedy)) => Socketed::Unbounded(NoBill::Missing(what, remedy)),
         }
