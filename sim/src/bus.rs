@@ -391,6 +391,7 @@ mod tests {
             next: Nanos::FOREVER,
         };
         let mut bus = Bus {
+            joined: false,
             slots: vec![slot],
             mapped: BTreeSet::new(),
             next: Nanos::FOREVER,
