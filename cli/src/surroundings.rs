@@ -13,7 +13,10 @@ use diapason_devices::hub::NotPlugged;
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::sensor::{self, Sensor};
 use diapason_plan::beside;
-use diapason_sim::{Controller, Features, Function, Mishap, Planned, Tap, Upset, XHCI};
+use diapason_sim::XHCI;
+use diapason_sim::{
+    CARD, Card, Controller, EthernetWire, Features, Function, Mishap, Planned, Tap, Upset,
+};
 use diapason_system::{
     CanTraffic, Fault, FaultKind, FaultTarget, System, UsbBus, UsbModel, UsbPlug,
 };
@@ -208,7 +211,20 @@ fn lie(fault: &Fault) -> Option<Lie> {
 /// what is plugged into it and what of `faults` happens there.
 #[must_use]
 pub fn functions(system: &System, faults: &[Fault]) -> Functions {
-    as_functions(controllers(system, faults, &[]))
+    let mut functions = as_functions(controllers(system, faults, &[]));
+    functions.extend(cards(system));
+    functions
+}
+
+/// Returns the adapters for Ethernet of a host, joined by one wire.
+fn cards(system: &System) -> Functions {
+    let speed = system.adapters.iter().map(|adapter| adapter.speed).min();
+    let wire = EthernetWire::new(speed.unwrap_or(1_000));
+    let cards = system.devices.iter().filter(|device| {
+        matches!(device.location, diapason_abi::archive::Location::Pci(pci) if pci.class == CARD)
+    });
+    let card = |_| -> (u32, Box<dyn Function>) { (CARD, Box::new(Card::new(&wire))) };
+    cards.map(card).collect()
 }
 
 /// Returns a controller for each that is described, with what is plugged into it: by the number of
@@ -236,7 +252,9 @@ pub fn in_sight(system: &System, faults: &[Fault], transfers: bool) -> (Function
     let mut sights = Sights::default();
     let tap = |controller: &mut Controller| Some(controller.tap(transfers));
     let controllers = build(system, faults, &[], &mut sights, tap);
-    (as_functions(controllers), sights)
+    let mut functions = as_functions(controllers);
+    functions.extend(cards(system));
+    (functions, sights)
 }
 
 fn build(

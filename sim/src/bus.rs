@@ -1,6 +1,7 @@
 //! The devices of a description and what joins them: which processes see which registers, which
 //! interrupts may come through, which memory devices reach.
 
+use crate::card;
 use crate::function::{Function, Note};
 use crate::hpet::{self, Hpet};
 use crate::memory::Shared;
@@ -36,6 +37,9 @@ struct Slot {
 /// The declared devices of a host.
 pub(crate) struct Bus {
     slots: Vec<Slot>,
+    /// Several of its devices are joined by a wire: what one does may move the next change of
+    /// another.
+    joined: bool,
     /// The registers that are mapped: process and device.
     mapped: BTreeSet<(u16, u16)>,
     /// When the first of them does something by itself.
@@ -65,8 +69,10 @@ impl Bus {
             let enabled = is_bell(&record);
             Slot { record, function, master, enabled, pending, coming, next: Nanos::FOREVER }
         });
+        let slots: Vec<Slot> = slots.collect();
         let mut bus = Bus {
-            slots: slots.collect(),
+            joined: slots.iter().filter(|slot| is_card(slot)).count() > 1,
+            slots,
             mapped: BTreeSet::new(),
             next: Nanos::FOREVER,
             notes: Vec::new(),
@@ -257,7 +263,7 @@ impl Bus {
                 slot.pending = slot.enabled || waits;
             }
         }
-        self.ask(device);
+        if self.joined { self.ask_again() } else { self.ask(device) }
     }
 
     /// Returns whether an interrupt comes through now.
@@ -271,6 +277,11 @@ impl Bus {
         self.slots[slot].pending = false;
         u16::try_from(slot).ok()
     }
+}
+
+fn is_card(slot: &Slot) -> bool {
+    let location = slot.record.location;
+    matches!(location, Location::Pci(pci) if pci.class == card::CLASS) && slot.function.is_some()
 }
 
 /// A doorbell is let through from the start: its core notes a ring that nobody waits for, no more.
@@ -380,6 +391,7 @@ mod tests {
             next: Nanos::FOREVER,
         };
         let mut bus = Bus {
+            joined: false,
             slots: vec![slot],
             mapped: BTreeSet::new(),
             next: Nanos::FOREVER,

@@ -21,6 +21,7 @@
 
 mod bill;
 mod bus;
+mod card;
 mod context;
 mod controller;
 mod cores;
@@ -41,6 +42,7 @@ mod watched;
 mod works;
 
 pub use bill::{Bill, Ledger, Wanted};
+pub use card::{CLASS as CARD, Card, EthernetWire};
 pub use controller::{CLASS as XHCI, Controller, Features};
 pub use cores::RING;
 pub use diapason_costs::counted::Costs;

@@ -36,8 +36,17 @@ pub struct Assumptions {
     pub places: Vec<String>,
     /// Promises about devices, links and cameras on USB.
     pub usb: UsbPromises,
+    /// The names of sockets with a bound. No run measures their delays.
+    pub sockets: Vec<String>,
     /// Allowed extra delay of messages from devices outside the machine.
     pub slack_ns: u64,
+}
+
+/// Returns the names of the sockets that the plan bounds.
+fn bounded(plan: &Plan) -> Vec<String> {
+    let both = plan.system().sockets.iter().zip(&plan.sockets);
+    let bounded = both.filter(|(_, promised)| promised.bill().is_some());
+    bounded.map(|(socket, _)| socket.name.clone()).collect()
 }
 
 impl Assumptions {
@@ -51,6 +60,7 @@ impl Assumptions {
             jobs: JobPromise::of(plan),
             places: plan.system().tpipes.iter().map(|place| place.name.clone()).collect(),
             usb: UsbPromises::of(plan.system()),
+            sockets: bounded(plan),
             slack_ns: 0,
         }
     }

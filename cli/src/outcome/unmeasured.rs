@@ -103,7 +103,9 @@ impl Assumptions {
         let jobs = self.jobs.iter().filter(|it| !ever(&|life| it.is_measured(life)));
         let jobs = jobs.map(|it| format!("no job on VCPU {} was done", it.name));
         let usb = self.usb.unmeasured(outcome, names);
-        pipes.chain(unstamped).chain(chains).chain(places).chain(jobs).chain(usb).collect()
+        let sockets = self.sockets.iter().map(|name| format!("the delays of socket {name}"));
+        let rest = jobs.chain(sockets).chain(usb);
+        pipes.chain(unstamped).chain(chains).chain(places).chain(rest).collect()
     }
 }
 

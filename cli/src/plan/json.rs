@@ -41,6 +41,7 @@ impl View<'_> {
             },
             "vcpus": self.vcpus(system),
             "pipes": self.piped(system),
+            "sockets": self.socketed(system),
             "tpipes": tuned::to_json(system),
             "chains": self.chained(system),
             "buses": bus::to_json(&self.buses, system),

@@ -10,6 +10,7 @@ mod flow_tables;
 mod json;
 mod network;
 mod render;
+mod sockets;
 mod tuned;
 mod view;
 mod whole;
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn the_keys_of_a_plan_are_documented() {
         let page = include_str!("../../../docs/plan.md");
-        let examples = ["can-gateway", "can-mts", "tuned-output", "usb-devices", "vcpus"];
+        let examples = ["can-gateway", "can-mts", "tuned-output", "udp", "usb-devices", "vcpus"];
         let mut plans: Vec<Value> = examples
             .iter()
             .map(|name| {

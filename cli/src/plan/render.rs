@@ -34,6 +34,7 @@ impl View<'_> {
         vec![
             self.vcpu_table(system),
             self.pipe_table(system),
+            self.socket_table(system),
             self.tpipe_table(system),
             self.chain_table(system),
             self.bounds_table(),

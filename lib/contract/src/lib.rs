@@ -1,6 +1,7 @@
-//! The agreement between the USB server, its clients, descriptions and the planner: names, layouts
-//! and limits. Each is written here once. The description's settings for the server are in
-//! [`settings`], its threads and services in [`threads`], and its needs in [`needs`].
+//! The agreement between the servers for USB and for Ethernet, their clients, descriptions and the
+//! planner: names, layouts and limits. Each is written here once. The description's settings for
+//! the USB server are in [`settings`], its threads and services in [`threads`], and its needs in
+//! [`needs`]. All about the Ethernet server is in [`ethernet`].
 //!
 //! | module | segments | semaphores |
 //! |---|---|---|
@@ -12,6 +13,7 @@
 //! | [`camera`] | `camera`, `camera.back`, `camera.data` (for devices) | `camera.ready` |
 //! | [`link`] | `link0.asks`, `link0.done`, …, `link.data` | `link0.ask`, …, `link.ready` |
 //! | [`network`] | `network.asks`, `network.news`, `network.data` (for devices) | `network.ask`, …|
+//! | [`ethernet`] | `nic0.rings`, `nic0.buffers`, `socket0`, `socket0.out`, … | `nic0.send`, … |
 //! | [`times`] of the first of these services | `usb-times` | |
 
 #![no_std]
@@ -24,6 +26,7 @@ pub mod camera;
 pub mod can;
 pub mod carried;
 pub mod disk;
+pub mod ethernet;
 mod home;
 pub mod keyboard;
 mod kinds;

@@ -94,6 +94,8 @@ const IVAR_RECEIVED: u32 = 1 << 3;
 const RAH_VALID: u32 = 1 << 31;
 const HASH_WORDS: usize = 128;
 const EITRS: usize = 5;
+/// The unit of the least distance of interrupts, in ns.
+pub const MODERATION_TICK_NS: u64 = 256;
 
 /// Bits of the last word of a receive descriptor: done, last of its frame, any error.
 const DONE: u32 = 1;
@@ -136,9 +138,9 @@ pub struct Taken {
     pub fault: Option<Discard>,
 }
 
-/// A running adapter, with the books of its rings.
+/// The receiving half of a running adapter, with the books of its ring.
 #[derive(Debug)]
-pub struct Intel82574<R, M> {
+pub struct FrameReceiver<R, M> {
     registers: R,
     memory: M,
     /// The buffer of each receive descriptor, because the adapter may overwrite addresses.
@@ -148,58 +150,64 @@ pub struct Intel82574<R, M> {
     tail: usize,
     /// Pieces of a frame that is too long are being taken.
     skipping: bool,
+}
+
+/// The sending half of a running adapter, with the books of its ring.
+#[derive(Debug)]
+pub struct FrameSender<R, M> {
+    registers: R,
+    memory: M,
     /// The next send descriptor, and how many of them are the adapter's.
     sending: usize,
     unsent: usize,
     oldest: usize,
 }
 
-impl<R: AdapterRegisters, M: RingMemory> Intel82574<R, M> {
-    /// Starts an adapter after its reset, with this address. It has no buffers yet.
-    #[must_use]
-    pub fn start(registers: R, memory: M, mac: [u8; 6]) -> Intel82574<R, M> {
-        let set = |register, value| registers.write(register, value);
-        set(IMC, u32::MAX);
-        let _ = registers.read(ICR);
-        // A reset does not clear these in every implementation.
-        for register in [RCTL, TCTL, ITR, EIAC, IVAR, CTRL_EXT, RFCTL, RDTR, RADV] {
-            set(register, 0);
-        }
-        (0..EITRS).for_each(|vector| set(EITR + 4 * vector, 0));
-        (0..HASH_WORDS).for_each(|word| set(MTA + 4 * word, 0));
-        let control = registers.read(CTRL) & !(CTRL_FORCED | CTRL_MASTER_OFF | CTRL_RESET);
-        set(CTRL, control | CTRL_LINK_UP);
-        let [a, b, c, d, e, f] = mac;
-        set(RAL, u32::from_le_bytes([a, b, c, d]));
-        set(RAH, u32::from_le_bytes([e, f, 0, 0]) | RAH_VALID);
-        (0..RING_BYTES).step_by(4).for_each(|offset| memory.write(offset, 0));
-        let rings = [(RDBAL, RDBAH, RDLEN, RDH, RDT, 0), (TDBAL, TDBAH, TDLEN, TDH, TDT, SENDING)];
-        for (low, high, length, head, tail, offset) in rings {
-            let address = memory.bus_address(offset);
-            set(low, address as u32);
-            set(high, (address >> 32) as u32);
-            set(length, SENDING as u32);
-            set(head, 0);
-            set(tail, 0);
-        }
-        set(TIPG, TIPG_GAPS);
-        set(TCTL, TCTL_ON | TCTL_PAD | TCTL_COLLISIONS);
-        set(IVAR, IVAR_RECEIVED);
-        set(EIAC, CAUSE_RECEIVED);
-        set(RCTL, RCTL_ON | RCTL_LONG | RCTL_BROADCAST | RCTL_STRIP);
-        Intel82574 {
-            registers,
-            memory,
-            owners: [0; RING],
-            next: 0,
-            tail: 0,
-            skipping: false,
-            sending: 0,
-            unsent: 0,
-            oldest: 0,
-        }
+/// Starts an adapter after its reset, with this address. It has no buffers yet. `memories` are two
+/// handles of the same memory, one for each half. The halves use different registers and different
+/// parts of the memory, so each may have a thread of its own.
+#[must_use]
+pub fn start<R: AdapterRegisters + Copy, M: RingMemory>(
+    registers: R,
+    memories: [M; 2],
+    mac: [u8; 6],
+) -> (FrameReceiver<R, M>, FrameSender<R, M>) {
+    let [memory, second] = memories;
+    let set = |register, value| registers.write(register, value);
+    set(IMC, u32::MAX);
+    let _ = registers.read(ICR);
+    // A reset does not clear these in every implementation.
+    for register in [RCTL, TCTL, ITR, EIAC, IVAR, CTRL_EXT, RFCTL, RDTR, RADV] {
+        set(register, 0);
     }
+    (0..EITRS).for_each(|vector| set(EITR + 4 * vector, 0));
+    (0..HASH_WORDS).for_each(|word| set(MTA + 4 * word, 0));
+    let control = registers.read(CTRL) & !(CTRL_FORCED | CTRL_MASTER_OFF | CTRL_RESET);
+    set(CTRL, control | CTRL_LINK_UP);
+    let [a, b, c, d, e, f] = mac;
+    set(RAL, u32::from_le_bytes([a, b, c, d]));
+    set(RAH, u32::from_le_bytes([e, f, 0, 0]) | RAH_VALID);
+    (0..RING_BYTES).step_by(4).for_each(|offset| memory.write(offset, 0));
+    let rings = [(RDBAL, RDBAH, RDLEN, RDH, RDT, 0), (TDBAL, TDBAH, TDLEN, TDH, TDT, SENDING)];
+    for (low, high, length, head, tail, offset) in rings {
+        let address = memory.bus_address(offset);
+        set(low, address as u32);
+        set(high, (address >> 32) as u32);
+        set(length, SENDING as u32);
+        set(head, 0);
+        set(tail, 0);
+    }
+    set(TIPG, TIPG_GAPS);
+    set(TCTL, TCTL_ON | TCTL_PAD | TCTL_COLLISIONS);
+    set(IVAR, IVAR_RECEIVED);
+    set(EIAC, CAUSE_RECEIVED);
+    set(RCTL, RCTL_ON | RCTL_LONG | RCTL_BROADCAST | RCTL_STRIP);
+    let receiver =
+        FrameReceiver { registers, memory, owners: [0; RING], next: 0, tail: 0, skipping: false };
+    (receiver, FrameSender { registers, memory: second, sending: 0, unsent: 0, oldest: 0 })
+}
 
+impl<R: AdapterRegisters, M: RingMemory> FrameReceiver<R, M> {
     /// Returns whether one more buffer fits the ring.
     #[must_use]
     #[inline(always)]
@@ -256,6 +264,34 @@ impl<R: AdapterRegisters, M: RingMemory> Intel82574<R, M> {
         Some(Taken { buffer, length: length.min(BUFFER_BYTES), fault })
     }
 
+    /// Keeps interrupts at least so many nanoseconds apart, as far as the adapter can count.
+    pub fn moderate(&self, ns: u64) {
+        let ticks = ns.div_ceil(MODERATION_TICK_NS).min(u64::from(u16::MAX));
+        self.registers.write(EITR, ticks as u32);
+    }
+
+    /// Lets the next received frame interrupt once. If a frame came since the last look, it
+    /// interrupts at once.
+    #[inline(always)]
+    pub fn arm(&self) {
+        self.registers.write(IMS, CAUSE_RECEIVED);
+    }
+
+    /// Returns how many frames the adapter lost since the last call, because it had no buffer.
+    #[must_use]
+    pub fn lost(&self) -> u32 {
+        self.registers.read(MPC)
+    }
+}
+
+impl<R: AdapterRegisters, M: RingMemory> FrameSender<R, M> {
+    /// Returns the number of the descriptor that the next frame gets, if there is one. The frame
+    /// before in this descriptor was sent, so its buffer is free.
+    pub fn vacant(&mut self) -> Option<usize> {
+        self.settle();
+        (self.unsent < RING - 1).then_some(self.sending)
+    }
+
     /// Sends the frame of so many bytes at this bus address. Returns whether there was room.
     pub fn send(&mut self, address: u64, length: u16) -> bool {
         self.settle();
@@ -284,18 +320,5 @@ impl<R: AdapterRegisters, M: RingMemory> Intel82574<R, M> {
             self.unsent -= 1;
         }
         self.unsent
-    }
-
-    /// Lets the next received frame interrupt once. If a frame came since the last look, it
-    /// interrupts at once.
-    #[inline(always)]
-    pub fn arm(&self) {
-        self.registers.write(IMS, CAUSE_RECEIVED);
-    }
-
-    /// Returns how many frames the adapter lost since the last call, because it had no buffer.
-    #[must_use]
-    pub fn lost(&self) -> u32 {
-        self.registers.read(MPC)
     }
 }

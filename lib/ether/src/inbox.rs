@@ -122,13 +122,15 @@ pub struct InboxWriter<'a> {
 }
 
 impl<'a> InboxWriter<'a> {
-    /// Returns the writing end of an inbox that is empty. At most `quota` frames wait in it.
+    /// Returns the writing end of an inbox. At most `quota` frames wait in it. Frames of a writer
+    /// before are forgotten, and a reader that is there already goes on.
     #[must_use]
     pub fn new(inbox: &'a FrameInbox, quota: u16) -> InboxWriter<'a> {
-        inbox.put.store(0, Relaxed);
-        inbox.taken.store(0, Relaxed);
+        let taken = inbox.taken.load(Acquire);
+        inbox.put.store(taken, Release);
         let quota = u32::from(quota).min(INBOX_DEPTH as u32);
-        InboxWriter { inbox, quota, put: 0, seen: 0, held: [0; INBOX_DEPTH], broken: false }
+        let held = [0; INBOX_DEPTH];
+        InboxWriter { inbox, quota, put: taken, seen: taken, held, broken: false }
     }
 
     /// Returns how many buffers this inbox holds, by the writer's books.

@@ -6,7 +6,8 @@
 //! it with a reason. The program takes it with a [`LazyReceiver`], in its own time: the only copy
 //! is made there. A frame that matches exactly bypasses the layers, and any other goes through
 //! [`stack::receive`]. The conventional way is [`NetworkThread`], for comparison: it processes
-//! every frame in one thread, and copies twice. [`needs`] says how many buffers this takes, and
+//! every frame in one thread, and copies twice. Programs that do not trust each other have slots of
+//! their own, to which [`CopyingDemux`] copies. [`needs`] says how many buffers this takes, and
 //! [`adapter`] drives the 82574L.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@ pub mod adapter;
 pub mod build;
 pub mod checksum;
 mod conventional;
+mod copied;
 mod demux;
 mod discard;
 mod filter;
@@ -25,6 +27,7 @@ pub mod stack;
 
 pub use build::UdpFrame;
 pub use conventional::{NetworkThread, SocketBuffers, SocketReader};
+pub use copied::{CopyingDemux, Slots};
 pub use demux::{Demux, Posted};
 pub use discard::{Discard, FrameCounts};
 pub use filter::{Listener, ListenerRefusal, Listeners, Match, TCP, UDP};

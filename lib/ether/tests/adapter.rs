@@ -1,8 +1,8 @@
 //! The driver of the 82574L on a small model of its registers and rings: one that clears what a
 //! reset should clear, and one that keeps everything, as an emulator does.
 
-use diapason_ether::adapter::{self, AdapterRegisters, BUFFER_BYTES, Intel82574, RING, RingMemory};
-use diapason_ether::adapter::{RING_BYTES, Taken, register};
+use diapason_ether::adapter::{self, AdapterRegisters, BUFFER_BYTES, FrameReceiver, FrameSender};
+use diapason_ether::adapter::{RING, RING_BYTES, RingMemory, Taken, register};
 use diapason_ether::{Demux, Discard, FrameInbox, InboxReader};
 use diapason_random::Random;
 use std::cell::{Cell, RefCell};
@@ -146,7 +146,9 @@ impl RingMemory for &Model {
     }
 }
 
-fn started(model: &Model) -> Intel82574<&Model, &Model> {
+type Halves<'a> = (FrameReceiver<&'a Model, &'a Model>, FrameSender<&'a Model, &'a Model>);
+
+fn started(model: &Model) -> Halves<'_> {
     // Another driver was here before.
     for register in [register::RDT, register::TDT, register::RCTL, register::IMS, register::MTA] {
         model.set(register, 0x1f);
@@ -158,7 +160,7 @@ fn started(model: &Model) -> Intel82574<&Model, &Model> {
     assert!(adapter::is_quiet(&model));
     adapter::reset(&model);
     assert!(adapter::is_reset(&model));
-    Intel82574::start(model, model, MAC)
+    adapter::start(model, [model; 2], MAC)
 }
 
 fn address(buffer: u16) -> u64 {
@@ -167,7 +169,7 @@ fn address(buffer: u16) -> u64 {
 
 fn random_run(seed: u64, keeps: bool) -> (u64, u64) {
     let model = Model::new(keeps);
-    let mut nic = started(&model);
+    let (mut nic, _) = started(&model);
     let mut random = Random::new(seed);
     let inbox = FrameInbox::default();
     let mut demux = Demux::<1, 256>::new(100);
@@ -244,7 +246,7 @@ fn frames_are_taken_in_order_or_counted() {
 #[test]
 fn an_armed_adapter_interrupts_once_and_at_once_if_a_frame_waits() {
     let model = Model::new(true);
-    let mut nic = started(&model);
+    let (mut nic, _) = started(&model);
     for buffer in 0..8 {
         nic.offer(buffer, address(buffer));
     }
@@ -266,7 +268,7 @@ fn an_armed_adapter_interrupts_once_and_at_once_if_a_frame_waits() {
 #[test]
 fn the_ring_takes_all_buffers_but_one_and_its_address_is_set() {
     let model = Model::new(false);
-    let mut nic = started(&model);
+    let (mut nic, _) = started(&model);
     let mut count = 0;
     while nic.has_room() {
         nic.offer(count, address(count));
@@ -286,7 +288,7 @@ fn the_ring_takes_all_buffers_but_one_and_its_address_is_set() {
 #[test]
 fn frames_are_sent_in_order_and_a_full_ring_says_so() {
     let model = Model::new(true);
-    let mut nic = started(&model);
+    let (_, mut nic) = started(&model);
     for number in 0..200 {
         assert!(nic.send(address(number), 60 + number));
         assert_eq!(nic.settle(), 0);
@@ -295,7 +297,7 @@ fn frames_are_sent_in_order_and_a_full_ring_says_so() {
     assert_eq!(*model.sent.borrow(), expected);
     // An adapter that sends nothing, because its link is down.
     let still = Still(Model::new(true));
-    let mut nic = Intel82574::start(&still, &still.0, MAC);
+    let (_, mut nic) = adapter::start(&still, [&still.0; 2], MAC);
     (1..RING).for_each(|_| assert!(nic.send(address(0), 60)));
     assert!(!nic.send(address(0), 60));
     assert_eq!(nic.settle(), RING - 1);

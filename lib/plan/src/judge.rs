@@ -9,6 +9,7 @@ use crate::jobs;
 use crate::mutexes::Mutexes;
 use crate::pipes::{self, Plant};
 use crate::refusal;
+use crate::sockets;
 use crate::start;
 use crate::traffic;
 use crate::tuned::{self, refusals_of_places};
@@ -34,6 +35,7 @@ impl Plan {
             cans: can::plans(system, &pipes),
             pipes,
             jobs,
+            sockets: sockets::sockets(&plant),
             tuned: tuned::tuned(&plant),
             exact: admit(&core.system),
             equation_one: says(equation_one(&core.system)),
@@ -65,6 +67,7 @@ impl Plan {
         let refused = refused.chain(refusal::of_pipes(self, system));
         let refused = refused.chain(refusals_of_places(&self.tuned, system));
         let refused = refused.chain(chains::refusals(&self.chains, system));
+        let refused = refused.chain(sockets::refusals(system, &self.sockets));
         let refused = refused.chain(cameras::refusals(system, &self.core));
         let refused = refused.chain(can::refusals(system, &self.cans, &self.pipes));
         let refused = refused.chain(can::contradictions(system, &self.cans));

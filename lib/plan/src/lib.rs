@@ -29,6 +29,7 @@ mod outputs;
 pub mod pipes;
 mod refusal;
 mod reports;
+pub mod sockets;
 pub mod start;
 mod traffic;
 pub mod tuned;

@@ -8,6 +8,7 @@ use crate::core::Core;
 use crate::jobs::{JobBound, Jobs};
 use crate::missing::Missing;
 use crate::pipes::Piped;
+use crate::sockets::Socketed;
 use crate::tuned::Tuned;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{Admission, ClosedForm, Queue, Response, Unfit, breakdown};
@@ -53,6 +54,8 @@ pub struct Plan {
     pub pipes: Vec<Piped>,
     /// The servers' costs of pipes that may be opened.
     pub tuned: Tuned,
+    /// The promise for every socket.
+    pub sockets: Vec<Socketed>,
     /// The bill of every chain.
     pub chains: Vec<Chained>,
     /// The schedule of every USB bus that something is declared of.
@@ -122,6 +125,7 @@ impl Plan {
             && system.pipes.is_empty()
             && system.tpipes.is_empty()
             && system.chains.is_empty()
+            && self.sockets.iter().all(|socket| matches!(socket, Socketed::Unpromised))
             && !system.cans.iter().any(due)
             && system.buses.iter().all(endpoints);
         match (self.holds(), empty) {

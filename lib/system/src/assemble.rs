@@ -8,6 +8,7 @@ use crate::declared::{
     DeclaredWork, Named,
 };
 use crate::diagnostics::Report;
+use crate::ethernet;
 use crate::fault;
 use crate::names::{Names, SUPERVISOR, faults_of, message_of};
 use crate::pipe;
@@ -74,6 +75,8 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         sections: section::sections(declared),
         faults: fault::faults(declared),
         cans: can::networks(declared),
+        adapters: ethernet::adapters(declared),
+        sockets: ethernet::sockets(declared),
         neighbours: Neighbours::default(),
         scheduling: Scheduling { dp_queues: queues.dynamic, exact: declared.scheduling.exact },
         origin: origin(declared, source),
@@ -188,6 +191,7 @@ fn origin(declared: &Declared, source: &Source) -> Origin {
         tpipes: declared.tpipes.iter().map(|tpipe| tpipe.name.span.clone()).collect(),
         chains: declared.chains.iter().map(|chain| chain.name.span.clone()).collect(),
         endpoints: declared.endpoints.iter().map(|e| e.name.span.clone()).collect(),
+        sockets: declared.sockets.iter().map(|socket| socket.name.span.clone()).collect(),
         cans: declared.cans.iter().map(|can| can.name.span.clone()).collect(),
         messages: declared.messages.iter().map(|it| it.name.span.clone()).collect(),
         scheduling: match &declared.scheduling.place {

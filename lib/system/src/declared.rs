@@ -10,6 +10,7 @@ use crate::source::{At, Span};
 use crate::system::{Process, SemaphoreKind, Server};
 use diapason_abi::archive::PciFunction;
 use diapason_bus::{Async, Bus, Periodic, Speed};
+use diapason_contract::ethernet::Peer;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Declared {
@@ -39,6 +40,8 @@ pub(crate) struct Declared {
     pub faults: Vec<DeclaredFault>,
     pub cans: Vec<DeclaredCan>,
     pub messages: Vec<DeclaredMessage>,
+    pub adapters: Vec<DeclaredAdapter>,
+    pub sockets: Vec<DeclaredSocket>,
     pub scheduling: DeclaredScheduling,
     /// The places of the lists' headers, for what is wrong with a list as a whole.
     pub top: Span,
@@ -144,6 +147,39 @@ impl DeclaredMessage {
     pub fn is_on(&self, can: &DeclaredCan) -> bool {
         self.bus.as_ref().is_some_and(|bus| bus.value == can.name.value)
     }
+}
+
+/// An adapter for Ethernet as `[[adapter]]` has it.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredAdapter {
+    pub place: Span,
+    /// Name of its device.
+    pub device: Option<At<String>>,
+    pub address: [u8; 4],
+    pub mac: [u8; 6],
+    /// The speed of the wire, in Mbit/s.
+    pub speed: u64,
+    /// Most frames a second in the long run, and at once, if the description says.
+    pub traffic: Option<(u64, u64)>,
+}
+
+/// A UDP socket as `[[socket]]` has it.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredSocket {
+    pub name: At<String>,
+    /// Name of the device of its adapter.
+    pub adapter: Option<At<String>>,
+    /// Name of the process that has it.
+    pub process: Option<At<String>>,
+    pub port: At<u64>,
+    pub real_time: bool,
+    pub quota: At<u64>,
+    pub bytes: u64,
+    pub period: Option<At<u64>>,
+    pub burst: u64,
+    pub work_ns: u64,
+    pub latency: Option<At<u64>>,
+    pub peer: Option<Peer>,
 }
 
 /// Something shared by name.

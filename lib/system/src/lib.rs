@@ -28,6 +28,7 @@ mod cores;
 mod declared;
 mod device;
 mod diagnostics;
+mod ethernet;
 mod fault;
 mod flow;
 mod hardware;
@@ -72,8 +73,9 @@ pub use names::fault as name_fault;
 pub use network::HostsPlace;
 pub use plugged::{CanBus, CanTraffic, UsbBus, UsbModel, UsbPlug};
 pub use system::{
-    Condition, CriticalSection, Device, FarEnd, Interrupt, Mailbox, Neighbours, Place, Process,
-    Restart, Scheduling, Segment, Semaphore, SemaphoreKind, Server, Setting, System, Vcpu, Work,
+    Condition, CriticalSection, Device, EthernetAdapter, FarEnd, Interrupt, Mailbox, Neighbours,
+    Place, Process, Restart, Scheduling, Segment, Semaphore, SemaphoreKind, Server, Setting,
+    System, UdpPort, Vcpu, Work,
 };
 pub use value::{KnownKey, ValueKind};
 
@@ -120,6 +122,7 @@ fn cores_of(
     usb::number(&mut declared);
     pipe::expand(&mut declared);
     tpipe::expand(&mut declared);
+    ethernet::expand(&mut declared);
     chain::expand(&mut declared);
     cores::resolve(&mut declared);
     if whole {

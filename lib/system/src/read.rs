@@ -11,7 +11,9 @@ use crate::names;
 use crate::source::At;
 use crate::system::{Process, Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
-use crate::{bus, can, chain, cores, device, fault, pipe, section, settings, tpipe, usb, vcpu};
+use crate::{
+    bus, can, chain, cores, device, ethernet, fault, pipe, section, settings, tpipe, usb, vcpu,
+};
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
 use toml::Spanned;
@@ -29,7 +31,7 @@ const CLOCK_DEFAULT: u64 = 1_000_000_000;
 const KINDS: [(&str, bool); 2] = [("mutex", false), ("counting", true)];
 
 /// The keys of all lists of tables but those of CAN buses, in the order in which they are read.
-const LISTS: [&str; 17] = [
+const LISTS: [&str; 19] = [
     "process",
     "semaphore",
     "condition",
@@ -47,6 +49,8 @@ const LISTS: [&str; 17] = [
     "section",
     "fault",
     "doorbell",
+    "adapter",
+    "socket",
 ];
 
 pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) -> Declared {
@@ -75,6 +79,8 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         sections,
         faults,
         doorbells,
+        adapters,
+        sockets,
     ] = lists;
     let mut declared = system_keys(system, report);
     declared.processes = processes.into_iter().map(|raw| process(raw, report)).collect();
@@ -94,6 +100,8 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.sections = sections.into_iter().map(|raw| section::section(raw, report)).collect();
     declared.faults = faults.into_iter().filter_map(|raw| fault::fault(raw, report)).collect();
     declared.doorbells = doorbells.into_iter().map(|raw| cores::doorbell(raw, report)).collect();
+    declared.adapters = adapters.into_iter().map(|raw| ethernet::adapter(raw, report)).collect();
+    declared.sockets = sockets.into_iter().map(|raw| ethernet::socket(raw, report)).collect();
     can::read(can_lists, &mut declared, report);
     declared.scheduling = vcpu::scheduling(scheduling, report);
     declared
@@ -147,6 +155,8 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         faults: Vec::new(),
         cans: Vec::new(),
         messages: Vec::new(),
+        adapters: Vec::new(),
+        sockets: Vec::new(),
         scheduling: vcpu::scheduling(None, report),
         top: 0..0,
     };

@@ -3,6 +3,7 @@
 
 use crate::carried::{Pipe, Way};
 use crate::diagnostics::{Problem, Report};
+use crate::ethernet;
 use crate::plugged::{UsbBus, UsbModel, UsbPlug};
 use crate::source::At;
 use crate::suggest::nearest;
@@ -121,7 +122,8 @@ pub(crate) fn followed(system: &System) -> System {
     let mut told = system.clone();
     for (server, process) in (0u16..).zip(&mut told.processes) {
         let settings = of_server(system, server);
-        settings.iter().for_each(|setting| process.set(&setting.name, &setting.numbers));
+        let settings = settings.into_iter().chain(ethernet::settings(system, server));
+        settings.for_each(|setting| process.set(&setting.name, &setting.numbers));
     }
     told
 }

@@ -7,6 +7,7 @@ use crate::fault::kinds::Fault;
 use crate::plugged::{UsbBus, UsbPlug};
 use crate::source::{Source, Span};
 use diapason_abi::archive::{Location, VCPUS_MAX};
+use diapason_contract::ethernet::Peer;
 
 /// A checked description. Processes are numbered in the order of the text, and so are objects:
 /// first the semaphores, then the conditions, then the mailboxes, as in the boot archive.
@@ -53,11 +54,65 @@ pub struct System {
     pub faults: Vec<Fault>,
     /// CAN buses whose messages are described.
     pub cans: Vec<CanNetwork>,
+    /// Adapters for Ethernet that a process drives.
+    pub adapters: Vec<EthernetAdapter>,
+    /// UDP sockets of its processes.
+    pub sockets: Vec<UdpPort>,
     /// The hosts around it, if it is one of a list.
     pub neighbours: Neighbours,
     /// In which order they run.
     pub scheduling: Scheduling,
     pub(crate) origin: Origin,
+}
+
+/// An adapter for Ethernet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EthernetAdapter {
+    /// Its number on the host: the device is called `nic` and this number.
+    pub number: u8,
+    /// The number of the device.
+    pub device: usize,
+    /// The number of the process that drives it.
+    pub driver: u16,
+    /// The address of this host.
+    pub address: [u8; 4],
+    /// The address of the adapter.
+    pub mac: [u8; 6],
+    /// The speed of the wire, in Mbit/s.
+    pub speed: u64,
+    /// Most frames that come in a second in the long run, and at once, if the description says.
+    pub traffic: Option<(u64, u64)>,
+    /// The least distance of two interrupts that its device promises, in ns; 0 if it is silent.
+    pub interval_ns: u64,
+}
+
+/// A UDP socket of a process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UdpPort {
+    pub name: String,
+    /// Its number on the host.
+    pub number: u8,
+    /// The place of its adapter in [`System::adapters`].
+    pub adapter: usize,
+    /// The number of the process that has it.
+    pub process: u16,
+    pub port: u16,
+    /// Whether exact frames bypass the layers.
+    pub real_time: bool,
+    /// Most frames that wait.
+    pub quota: u16,
+    /// Most bytes of a payload.
+    pub bytes: u64,
+    /// Time between two datagrams in the long run, in ns, if the description bounds it.
+    pub period_ns: Option<u64>,
+    /// Most datagrams at once.
+    pub burst: u64,
+    /// Longest time of the program for one datagram, in ns.
+    pub work_ns: u64,
+    /// The longest that a datagram may take, in ns, if that is wanted.
+    pub latency_ns: Option<u64>,
+    /// The place where its datagrams go, if it sends.
+    pub peer: Option<Peer>,
 }
 
 /// The hosts around a host, as the list that it is in says it.
@@ -109,6 +164,8 @@ pub(crate) struct Origin {
     pub chains: Vec<Span>,
     /// The names of the endpoints.
     pub endpoints: Vec<Span>,
+    /// The names of the sockets.
+    pub sockets: Vec<Span>,
     /// The name of each CAN bus.
     pub cans: Vec<Span>,
     /// The name of each message on a CAN bus.
@@ -363,6 +420,8 @@ pub enum Place {
     Chain(u16),
     /// The USB endpoint of this number.
     Endpoint(u32),
+    /// The socket of this number.
+    Socket(u16),
     /// The CAN bus of this number.
     Can(u16),
     /// The message on a CAN bus of this number.
@@ -441,6 +500,7 @@ impl System {
             Place::Tpipe(index) => self.origin.tpipes.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Chain(index) => self.origin.chains.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Endpoint(index) => self.origin.endpoints.get(index as usize).unwrap_or(&nowhere),
+            Place::Socket(index) => self.origin.sockets.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Can(index) => self.origin.cans.get(usize::from(index)).unwrap_or(&nowhere),
             Place::CanMessage(index) => {
                 self.origin.messages.get(usize::from(index)).unwrap_or(&nowhere)

@@ -26,6 +26,7 @@ mod talker;
 mod theft;
 mod trials;
 mod tuned;
+mod udp;
 mod usb;
 mod vcpus;
 mod victims;
@@ -168,7 +169,7 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// Returns the tests by topic.
-fn topics() -> [&'static [QemuTest]; 18] {
+fn topics() -> [&'static [QemuTest]; 19] {
     [
         alarms::TESTS,
         chains::TESTS,
@@ -184,6 +185,7 @@ fn topics() -> [&'static [QemuTest]; 18] {
         sources::TESTS,
         trials::TESTS,
         tuned::TESTS,
+        udp::TESTS,
         usb::TESTS,
         vcpus::TESTS,
         victims::TESTS,

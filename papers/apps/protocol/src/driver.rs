@@ -6,7 +6,7 @@
 #![no_main]
 
 use core::sync::atomic::Ordering::Relaxed;
-use diapason_ether::adapter::{Intel82574, Taken};
+use diapason_ether::adapter::{FrameReceiver, Taken};
 use diapason_ether::{Buffers, Demux, Posted, SocketBuffers};
 use diapason_protocol::{BUFFERS, Common, FramePool, Handling, MACS, NicBar, QUOTA_OF_ALL, Rings};
 use diapason_protocol::{listener, start};
@@ -25,7 +25,7 @@ fn main(Arguments([way, ..]): Arguments) {
 
 /// The adapter, its buffers and the listeners.
 struct Driver {
-    nic: Intel82574<NicBar, Rings>,
+    nic: FrameReceiver<NicBar, Rings>,
     demux: Demux<'static, 2, { BUFFERS as usize }>,
     pool: FramePool,
     bus: Dma,
@@ -51,7 +51,7 @@ fn serve(way: Handling) -> Result<(), Errno> {
     }
     let wake = [Semaphore::open(names[0])?, Semaphore::open(names[1])?];
     let (pool, bus) = (FramePool::attach("frames")?, Dma::attach("frames")?);
-    let nic = start("nic0", "rings0", MACS[0])?;
+    let (nic, _) = start("nic0", "rings0", MACS[0])?;
     let interrupt = Event::message("nic0", 0)?;
     let copies = way == Handling::TwoCopies;
     let mut driver = Driver { nic, demux, pool, bus, wake, shared, copies };

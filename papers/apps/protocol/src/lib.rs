@@ -5,7 +5,8 @@
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use diapason_ether::adapter::{self, AdapterRegisters, BUFFER_BYTES, Intel82574, RingMemory};
+use diapason_ether::adapter::{self, AdapterRegisters, BUFFER_BYTES, FrameReceiver, FrameSender};
+use diapason_ether::adapter::RingMemory;
 use diapason_ether::{Buffers, FrameInbox, Listener, SocketBuffers, UdpFrame};
 use diapason_rt::memory::{Dma, Registers, Segment};
 use diapason_rt::{Errno, Nanos, time};
@@ -74,7 +75,7 @@ pub fn flow(number: usize, past: bool) -> UdpFrame {
 }
 
 /// The registers of an adapter.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct NicBar(Registers);
 
 impl AdapterRegisters for NicBar {
@@ -109,19 +110,22 @@ impl RingMemory for Rings {
     }
 }
 
+/// Both halves of an adapter.
+pub type Halves = (FrameReceiver<NicBar, Rings>, FrameSender<NicBar, Rings>);
+
 /// Resets and starts an adapter.
 ///
 /// # Errors
 /// If the machine lacks it.
-pub fn start(device: &str, rings: &str, mac: [u8; 6]) -> Result<Intel82574<NicBar, Rings>, Errno> {
+pub fn start(device: &str, rings: &str, mac: [u8; 6]) -> Result<Halves, Errno> {
     let registers = NicBar(Registers::map(device)?);
-    let memory = Rings(Dma::attach(rings)?);
+    let memories = [Rings(Dma::attach(rings)?), Rings(Dma::attach(rings)?)];
     adapter::quiesce(&registers);
     wait(|| adapter::is_quiet(&registers))?;
     adapter::reset(&registers);
     time::sleep(Nanos::from_millis(2));
     wait(|| adapter::is_reset(&registers))?;
-    Ok(Intel82574::start(registers, memory, mac))
+    Ok(adapter::start(registers, memories, mac))
 }
 
 fn wait(until: impl Fn() -> bool) -> Result<(), Errno> {

@@ -9,7 +9,7 @@
 use core::hint::black_box;
 use core::sync::atomic::Ordering::Relaxed;
 use diapason_abi::call::Counter;
-use diapason_ether::adapter::Intel82574;
+use diapason_ether::adapter::FrameSender;
 use diapason_protocol::{Common, MACS, NicBar, PERIOD, RECEPTIONS, Rings, flow, stamp, start};
 use diapason_rt::memory::Dma;
 use diapason_rt::sys::count;
@@ -41,7 +41,7 @@ fn main(Arguments([what, ..]): Arguments) {
 
 /// The sending adapter and its memory.
 struct Sender {
-    nic: Intel82574<NicBar, Rings>,
+    nic: FrameSender<NicBar, Rings>,
     memory: Dma,
     shared: &'static Common,
 }
@@ -49,7 +49,7 @@ struct Sender {
 impl Sender {
     fn start() -> Result<Sender, Errno> {
         let shared = Common::attach()?;
-        let nic = start("nic1", "rings1", MACS[1])?;
+        let (_, nic) = start("nic1", "rings1", MACS[1])?;
         let memory = Dma::attach("sends")?;
         while shared.ready.load(Relaxed) == 0 {
             time::sleep(Nanos::from_millis(1));

@@ -1,0 +1,289 @@
+//! Ethernet: names and layouts that the server `netd`, programs with sockets, and descriptions
+//! share. A process of `netd` drives one adapter. A socket has a number of its own on its host.
+
+use diapason_abi::{Key, PAGE};
+use diapason_state::plain;
+
+/// The program that drives an adapter.
+pub const PROGRAM: &str = "netd";
+/// The adapter that it drives: class, vendor and product.
+pub const ADAPTER: (u32, u16, u16) = (0x02_0000, 0x8086, 0x10d3);
+/// Most adapters of a host.
+pub const ADAPTERS: usize = 4;
+/// Most sockets of a host.
+pub const SOCKETS: usize = 16;
+
+/// Names of what belongs to an adapter.
+#[derive(Clone, Copy, Debug)]
+pub struct AdapterNames {
+    pub device: &'static str,
+    /// The segment of the adapter's rings.
+    pub rings: &'static str,
+    /// The segment of the adapter's buffers: first those to receive into, then those to send from.
+    pub buffers: &'static str,
+    /// The semaphore that programs give when they have something to send.
+    pub send: &'static str,
+    /// The I/O VCPU of the thread that receives.
+    pub vcpu: &'static str,
+}
+
+macro_rules! adapter {
+    ($name:literal) => {
+        AdapterNames {
+            device: $name,
+            rings: concat!($name, ".rings"),
+            buffers: concat!($name, ".buffers"),
+            send: concat!($name, ".send"),
+            vcpu: concat!($name, ".receive"),
+        }
+    };
+}
+
+/// The names of each adapter.
+pub const ADAPTER_NAMES: [AdapterNames; ADAPTERS] =
+    [adapter!("nic0"), adapter!("nic1"), adapter!("nic2"), adapter!("nic3")];
+
+/// Names of what belongs to a socket.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketNames {
+    /// The segment of the inbox and its slots.
+    pub inbox: &'static str,
+    /// The semaphore that is given when a frame came.
+    pub ready: &'static str,
+    /// The segment of the pipe of frames to send.
+    pub out: &'static str,
+}
+
+macro_rules! socket {
+    ($name:literal) => {
+        SocketNames { inbox: $name, ready: concat!($name, ".ready"), out: concat!($name, ".out") }
+    };
+}
+
+/// The names of each socket.
+pub const SOCKET_NAMES: [SocketNames; SOCKETS] = [
+    socket!("socket0"),
+    socket!("socket1"),
+    socket!("socket2"),
+    socket!("socket3"),
+    socket!("socket4"),
+    socket!("socket5"),
+    socket!("socket6"),
+    socket!("socket7"),
+    socket!("socket8"),
+    socket!("socket9"),
+    socket!("socket10"),
+    socket!("socket11"),
+    socket!("socket12"),
+    socket!("socket13"),
+    socket!("socket14"),
+    socket!("socket15"),
+];
+
+/// Bytes of a buffer of the adapter, and of a slot.
+pub const SLOT_BYTES: usize = 2_048;
+/// Descriptors of each ring of the adapter. One of them stays empty.
+pub const RING: usize = 64;
+/// Bytes of the segment of an adapter's rings.
+pub const RINGS_BYTES: u64 = PAGE as u64;
+/// Bytes of the segment of an adapter's buffers: one for each descriptor of both rings.
+pub const BUFFERS_BYTES: u64 = (2 * RING * SLOT_BYTES) as u64;
+/// Bytes before the slots in the segment of an inbox.
+pub const INBOX_BYTES: usize = PAGE;
+/// Most frames that wait for one socket.
+pub const QUOTA_MAX: u64 = 128;
+
+/// Returns the bytes of the segment of an inbox with so many slots.
+#[must_use]
+pub const fn inbox_bytes(quota: u16) -> u64 {
+    (INBOX_BYTES + quota as usize * SLOT_BYTES).next_multiple_of(PAGE) as u64
+}
+
+/// Most bytes of the payload of a datagram that is not fragmented.
+pub const PAYLOAD_MAX: u64 = 1_472;
+/// Bytes of the longest frame without its checksum.
+pub const FRAME_MAX: usize = 1_514;
+/// Frames that wait to be sent, of one socket.
+pub const OUT_FRAMES: usize = 8;
+/// Bytes of the segment of a pipe of frames to send.
+pub const OUT_BYTES: u64 =
+    (128 + OUT_FRAMES * (16 + size_of::<OutFrame>())).next_multiple_of(PAGE) as u64;
+
+plain! {
+    /// A frame to send, without its checksum.
+    pub struct OutFrame {
+        /// Bytes of the frame.
+        pub length: u32,
+        /// Fills the record up to whole words.
+        pub spare: u32,
+        pub data: [u8; FRAME_MAX.next_multiple_of(8)],
+    }
+}
+
+/// The work of the thread that receives, each time it is woken.
+pub const RECEIVE: &str = "netd.receive";
+/// The work of the thread that receives, for each frame that came.
+pub const RECEIVE_FRAME: &str = "netd.receive.frame";
+/// The work of the thread that sends, for each frame.
+pub const SEND_FRAME: &str = "netd.send.frame";
+/// The work of a program for one datagram that it takes.
+pub const TAKE: &str = "socket.take";
+
+/// Returns the distance that an adapter keeps between two interrupts, in ns, so that the kernel
+/// sees them at least `interval_ns` apart: it may see one late, and the next at once.
+#[must_use]
+pub const fn moderation(interval_ns: u64) -> u64 {
+    interval_ns.saturating_add(LATE_NS)
+}
+
+/// The longest that the kernel is expected to see an interrupt late, in ns.
+const LATE_NS: u64 = 20_000;
+
+/// The setting of `netd` with its adapter, as the words of [`AdapterTerms`].
+pub const ADAPTER_SETTING: &str = "adapter";
+/// The setting with sockets, of `netd` and of programs: the words of [`SocketTerms`].
+pub const SOCKETS_SETTING: &str = "sockets";
+
+/// The settings of `netd` for its adapter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AdapterTerms {
+    /// The number of the adapter on its host.
+    pub number: u8,
+    /// The address that the adapter gets.
+    pub mac: [u8; 6],
+    /// The least distance of two interrupts that the adapter keeps, in ns.
+    pub moderation_ns: u64,
+}
+
+impl AdapterTerms {
+    /// Returns the numbers of the setting.
+    #[must_use]
+    pub const fn words(&self) -> [u64; 3] {
+        [self.number as u64, of_mac(self.mac), self.moderation_ns]
+    }
+
+    /// Reads the numbers of the setting.
+    #[must_use]
+    pub fn of(words: &[u64]) -> Option<AdapterTerms> {
+        let [number, mac, moderation_ns] = *words else { return None };
+        Some(AdapterTerms { number: number as u8, mac: to_mac(mac), moderation_ns })
+    }
+}
+
+/// The place where the datagrams of a socket go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// The address of the host.
+    pub address: [u8; 4],
+    pub port: u16,
+    /// The adapter that is the next on the way.
+    pub mac: [u8; 6],
+}
+
+/// The settings of a socket, which `netd` and its program get.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SocketTerms {
+    /// The key of the socket's name.
+    pub name: Key,
+    /// The number of the socket on its host.
+    pub number: u8,
+    /// The number of the adapter.
+    pub adapter: u8,
+    /// Whether frames may bypass the layers.
+    pub real_time: bool,
+    pub port: u16,
+    pub address: [u8; 4],
+    /// The address of the adapter.
+    pub mac: [u8; 6],
+    /// The most frames that wait.
+    pub quota: u16,
+    /// The place where datagrams go, if the socket sends.
+    pub peer: Option<Peer>,
+}
+
+/// Words of a socket in the setting.
+const TERMS: usize = 5;
+
+impl SocketTerms {
+    /// Returns the numbers of the setting for this socket.
+    #[must_use]
+    pub const fn words(&self) -> [u64; TERMS] {
+        let own = u32::from_be_bytes(self.address) as u64;
+        let flags = (self.adapter as u64) << 8 | self.real_time as u64;
+        let number = own << 32 | (self.port as u64) << 16 | flags;
+        let mac = (self.quota as u64) << 48 | of_mac(self.mac);
+        let (to, by) = match self.peer {
+            None => (0, 0),
+            Some(peer) => {
+                let address = u32::from_be_bytes(peer.address) as u64;
+                (1 << 63 | address << 16 | peer.port as u64, of_mac(peer.mac))
+            }
+        };
+        [self.name.0, number, mac, to, (self.number as u64) << 48 | by]
+    }
+
+    /// Reads the sockets in the numbers of a setting.
+    pub fn all(words: &[u64]) -> impl Iterator<Item = SocketTerms> + '_ {
+        words.as_chunks::<TERMS>().0.iter().map(|[name, own, mac, to, by]| SocketTerms {
+            name: Key(*name),
+            number: (by >> 48) as u8,
+            adapter: (own >> 8) as u8,
+            real_time: own & 1 != 0,
+            port: (own >> 16) as u16,
+            address: ((own >> 32) as u32).to_be_bytes(),
+            mac: to_mac(*mac),
+            quota: (mac >> 48) as u16,
+            peer: (to >> 63 != 0).then(|| Peer {
+                address: ((to >> 16) as u32).to_be_bytes(),
+                port: *to as u16,
+                mac: to_mac(*by),
+            }),
+        })
+    }
+}
+
+const fn of_mac([a, b, c, d, e, f]: [u8; 6]) -> u64 {
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
+const fn to_mac(word: u64) -> [u8; 6] {
+    let [_, _, a, b, c, d, e, f] = word.to_be_bytes();
+    [a, b, c, d, e, f]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_survive_their_words() {
+        let mac = [2, 0, 0xff, 1, 0x80, 9];
+        let adapter = AdapterTerms { number: 3, mac, moderation_ns: 220_000 };
+        assert_eq!(AdapterTerms::of(&adapter.words()), Some(adapter));
+        assert_eq!(AdapterTerms::of(&[]), None);
+        let peer = Peer { address: [255, 0, 0, 1], port: 65_535, mac: [0xfe; 6] };
+        let first = SocketTerms {
+            name: Key::new("commands"),
+            number: 15,
+            adapter: 3,
+            real_time: true,
+            port: 65_535,
+            address: [10, 0, 0, 255],
+            mac: [0xfe, 1, 2, 3, 4, 0xff],
+            quota: 128,
+            peer: Some(peer),
+        };
+        let second = SocketTerms { peer: None, real_time: false, number: 0, port: 1, ..first };
+        let words = [first.words(), second.words()].concat();
+        assert!(SocketTerms::all(&words).eq([first, second]));
+        assert_eq!(SocketTerms::all(&words[..4]).count(), 0);
+    }
+
+    #[test]
+    fn sizes_are_whole_pages() {
+        for bytes in [RINGS_BYTES, BUFFERS_BYTES, OUT_BYTES, inbox_bytes(1), inbox_bytes(128)] {
+            assert_eq!(bytes % PAGE as u64, 0);
+        }
+        assert_eq!(inbox_bytes(3), 12 << 10);
+    }
+}

@@ -1,0 +1,258 @@
+//! The bill of every UDP socket: from the beginning of a datagram on the wire until its program is
+//! done with it, and the frames that may wait meanwhile.
+//!
+//! A socket is an input pipe: the wire is its bus, and frames of everybody pass it. A descriptor of
+//! the adapter's ring is a request. Without one a frame is lost, so there have to be enough.
+
+use crate::human;
+use crate::missing::{self, Missing};
+use crate::pipes::{NoBill, Plant, interrupts, is_alone};
+use diapason_abi::Nanos;
+use diapason_analysis::server::{IoSupply, Supply};
+use diapason_contract::ethernet::{ADAPTER_NAMES, RECEIVE, RECEIVE_FRAME, RING, TAKE, moderation};
+use diapason_pipe::bill::{
+    Basis, Bill, Interrupts, Stage, Stages, Taking, Telling, Traffic, Transfers, User, Work, input,
+};
+use diapason_pipe::size::Bucket;
+use diapason_system::{Diagnostics, EthernetAdapter, Place, Server, System, UdpPort};
+
+/// Bytes on the wire of the longest frame and of the shortest: preamble, checksum and gap included.
+const LONGEST: u64 = 1_538;
+const SHORTEST: u64 = 84;
+
+/// The promise of the plan for a socket.
+#[derive(Clone, Debug)]
+pub enum Socketed {
+    /// Nothing: the description does not bound its traffic.
+    Unpromised,
+    Bounded(Box<Bill>),
+    /// No bound, for this reason.
+    Unbounded(NoBill),
+}
+
+impl Socketed {
+    /// Returns the bill, if there is one.
+    #[must_use]
+    pub fn bill(&self) -> Option<&Bill> {
+        match self {
+            Socketed::Bounded(bill) => Some(bill),
+            Socketed::Unpromised | Socketed::Unbounded(_) => None,
+        }
+    }
+}
+
+/// Returns what is promised of each socket of a system.
+pub(crate) fn sockets(plant: &Plant<'_>) -> Vec<Socketed> {
+    let of = |socket: &UdpPort| {
+        let Some(period) = socket.period_ns else { return Socketed::Unpromised };
+        match plant.bill_of_socket(socket, Nanos(period)) {
+            Ok(Ok(bill)) => Socketed::Bounded(Box::new(bill)),
+            Ok(Err(refusal)) => Socketed::Unbounded(NoBill::Refused(refusal)),
+            Err((what, remedy)) => Socketed::Unbounded(NoBill::Missing(what, remedy)),
+        }
+    };
+    plant.system.sockets.iter().map(of).collect()
+}
+
+/// Returns the time of so many bytes on the wire of an adapter, rounded up.
+const fn on_wire(adapter: &EthernetAdapter, bytes: u64) -> Nanos {
+    Nanos((bytes * 8_000).div_ceil(adapter.speed))
+}
+
+/// The VCPU of the thread that receives.
+struct Half {
+    supply: IoSupply,
+    interrupts: Interrupts,
+}
+
+impl Plant<'_> {
+    fn bill_of_socket(
+        &self,
+        socket: &UdpPort,
+        period: Nanos,
+    ) -> Result<Result<Bill, diapason_pipe::bill::Refusal>, Missing> {
+        let system = self.system;
+        let adapter = &system.adapters[socket.adapter];
+        let own = Bucket { burst: socket.burst, ..Bucket::periodic(period) };
+        let wire = whole_wire(adapter)?;
+        let half = self.receiving(socket, adapter)?;
+        let supply = self.reading(socket)?;
+        let bottom_half =
+            Stage { work: self.sorting(socket)?, telling: Telling::All, service: &half.supply };
+        let user = User {
+            message: Nanos(socket.work_ns),
+            wake: self.calls.of_reader(),
+            taking: Taking::Each,
+            service: &supply,
+        };
+        let bus = Transfers {
+            worst: on_wire(adapter, LONGEST),
+            least: on_wire(adapter, SHORTEST),
+            queued: RING as u64 - 1,
+            messages: 1,
+        };
+        let stages = Stages { bus, interrupts: half.interrupts, bottom_half, receiver: None, user };
+        let (own, wire) = ([own], [wire]);
+        Ok(input(&stages, &Traffic { channels: &[&own, &wire], own: 0 }))
+    }
+
+    /// Returns the work of the thread that receives. It wakes the reader of every socket.
+    fn sorting(&self, socket: &UdpPort) -> Result<Work, Missing> {
+        let works = &self.system.works;
+        let worst = |name: &str| works.iter().find(|it| it.name == name).map(|it| it.worst_ns);
+        let unknown = [RECEIVE, RECEIVE_FRAME].into_iter().filter(|name| worst(name).is_none());
+        let unknown: Vec<&str> = unknown.collect();
+        if !unknown.is_empty() {
+            return Err(missing::works(&unknown));
+        }
+        let same = |other: &&UdpPort| other.adapter == socket.adapter;
+        let readers = self.system.sockets.iter().filter(same).count() as u64;
+        let own = Nanos(worst(RECEIVE).unwrap_or_default());
+        Ok(Work {
+            activation: own + self.calls.of_bottom_half(readers),
+            message: Nanos(worst(RECEIVE_FRAME).unwrap_or_default()),
+            ..Work::default()
+        })
+    }
+
+    /// Returns the I/O VCPU of the thread that receives, and the interrupts that wake it.
+    fn receiving(&self, socket: &UdpPort, adapter: &EthernetAdapter) -> Result<Half, Missing> {
+        let (system, core) = (self.system, self.core);
+        self.locks_nothing(adapter.driver)?;
+        let known = &ADAPTER_NAMES[usize::from(adapter.number)];
+        let (device, name) = (known.device, known.vcpu);
+        let reader = &system.processes[usize::from(socket.process)];
+        let is = |number: &u16| {
+            let vcpu = &system.vcpus[usize::from(*number)];
+            let Server::Io { serves, .. } = &vcpu.server else { return false };
+            vcpu.name == name && reader.vcpu.is_some_and(|main| serves.contains(&main))
+        };
+        let Some(place) = core.ios.iter().position(is) else {
+            let what = format!("the I/O VCPU `{name}` does not serve `{}`", reader.name);
+            let remedy = format!("add the VCPU of `{}` to `serves` of `{name}`", reader.name);
+            return Err((what, remedy));
+        };
+        let vcpu = &system.vcpus[usize::from(core.ios[place])];
+        if vcpu.allowed & !(1 << adapter.driver) != 0 {
+            let what = format!("another process may put threads on `{name}`");
+            return Err((what, format!("take `{name}` out of its `uses`")));
+        }
+        if adapter.interval_ns == 0 {
+            let what = format!("nothing bounds how often `{device}` interrupts");
+            return Err((what, format!("add `interval = \"200us\"` to the device `{device}`")));
+        }
+        let moderation = Nanos(moderation(adapter.interval_ns));
+        let gap = core.system.ios[place].least_gap();
+        if gap > moderation {
+            let what = format!("`{name}` is woken more often than its `interval` says");
+            let most = human(adapter.interval_ns);
+            return Err((what, format!("write at most `interval = \"{most}\"`, as the device")));
+        }
+        // The contract of the wire has every frame that could interrupt.
+        let interrupts = interrupts(gap, moderation, core)?;
+        let supply = IoSupply::inherited(&core.system, place).ok_or_else(|| {
+            let what = format!("`{name}` does not get its share");
+            (what, "make the system hold first".to_owned())
+        })?;
+        Ok(Half { supply, interrupts })
+    }
+
+    /// Returns the Main VCPU of the program, which reads nothing else.
+    fn reading(&self, socket: &UdpPort) -> Result<Supply, Missing> {
+        let (system, core) = (self.system, self.core);
+        let process = &system.processes[usize::from(socket.process)];
+        is_alone(socket.process, system)?;
+        let others = system.sockets.iter().filter(|it| it.process == socket.process).count() > 1
+            || system.pipes.iter().any(|it| it.process == socket.process)
+            || system.tpipes.iter().any(|it| it.process == socket.process);
+        if others {
+            let what =
+                format!("`{}` reads more than this socket, which no bill counts", process.name);
+            return Err((what, "give each socket a process of its own".to_owned()));
+        }
+        if let Some(mutex) = self.mutexes.shared_by(socket.process) {
+            let what = format!("`{}` may wait for the mutex `{mutex}`", process.name);
+            return Err((what, format!("take `{mutex}` out of its `uses`")));
+        }
+        let mut works = system.works.iter().filter(|work| work.name == TAKE);
+        if let Some(work) = works.find(|work| work.worst_ns > socket.work_ns) {
+            let what = format!(
+                "the work `{TAKE}` takes up to {}, and `work` of the socket says {}",
+                human(work.worst_ns),
+                human(socket.work_ns)
+            );
+            return Err((what, format!("write `work = \"{}ns\"`, or more", work.worst_ns)));
+        }
+        let place = core.mains.iter().position(|number| Some(*number) == process.vcpu);
+        place.and_then(|place| Supply::of(&core.system, place)).ok_or_else(|| {
+            let what = format!("`{}` has no VCPU that gets its budget", process.name);
+            (what, "give it one, and make the system hold first".to_owned())
+        })
+    }
+}
+
+/// Returns all frames that come through the wire of an adapter.
+fn whole_wire(adapter: &EthernetAdapter) -> Result<Bucket, Missing> {
+    let (rate, burst) = adapter.traffic.ok_or_else(|| {
+        let device = ADAPTER_NAMES[usize::from(adapter.number)].device;
+        let what = format!("nothing says how many frames come to `{device}`");
+        (what, "add `rate = 2000` to its `[[adapter]]`: frames a second of anybody".to_owned())
+    })?;
+    Ok(Bucket { burst, ..Bucket::per_second(rate) })
+}
+
+/// Returns what is refused of sockets.
+pub(crate) fn refusals(system: &System, all: &[Socketed]) -> Vec<Diagnostics> {
+    let mut found = Vec::new();
+    for (socket, socketed) in system.sockets.iter().zip(all) {
+        let words = match socketed {
+            Socketed::Unpromised => unpromised(socket),
+            Socketed::Unbounded(none) => Some(none.words(&socket.name)),
+            Socketed::Bounded(bill) => of_bill(socket, bill),
+        };
+        if let Some([title, note, help]) = words {
+            let place = Place::Socket(socket.number.into());
+            found.push(system.problem(place, [&title, "", &note, &help]));
+        }
+    }
+    found
+}
+
+fn unpromised(socket: &UdpPort) -> Option<[String; 3]> {
+    socket.latency_ns?;
+    let title = format!("`{}` has a `latency` and nothing bounds its traffic", socket.name);
+    let help = "add `period = \"1ms\"`: the time between two datagrams in the long run";
+    Some([title, String::new(), help.into()])
+}
+
+fn of_bill(socket: &UdpPort, bill: &Bill) -> Option<[String; 3]> {
+    let name = &socket.name;
+    let items = bill.items().iter().map(|it| format!("{} {}", it.what.name(), human(it.value.0)));
+    let note = items.collect::<Vec<_>>().join(", ");
+    let lost = bill.items().iter().find_map(|item| match item.basis {
+        Basis::Round { queued, needed, .. } => Some((queued, needed)),
+        _ => None,
+    });
+    if let Some((queued, needed)) = lost {
+        let title = format!(
+            "`{name}` may lose frames: {needed} may come before the adapter gets buffers back, and \
+             it has {queued}"
+        );
+        let help = "make the `rate` or the `burst` of the `[[adapter]]` smaller, or its `interval` \
+                    shorter, or give its I/O VCPU more";
+        return Some([title, note, help.into()]);
+    }
+    if bill.slots > socket.quota.into() {
+        let (most, quota) = (bill.slots, socket.quota);
+        let title = format!("{most} frames may wait for `{name}`, and its quota is {quota}");
+        let help = format!("write `quota = {most}`, or make the bound shorter");
+        return Some([title, note, help]);
+    }
+    let wanted = socket.latency_ns.filter(|wanted| *wanted < bill.total.0)?;
+    let (takes, wanted) = (human(bill.total.0), human(wanted));
+    let title = format!("datagrams of `{name}` may take {takes}; at most {wanted} is wanted");
+    let longest = bill.items().iter().max_by_key(|item| item.value)?.what.name();
+    let micros = bill.total.0.div_ceil(1_000);
+    let help = format!("write `latency = \"{micros}us\"`, or shorten the longest item, {longest}");
+    Some([title, note, help])
+}

@@ -1,0 +1,129 @@
+//! The bill of a UDP socket, and ways in which a description could make it lie.
+
+use diapason_abi::Nanos;
+use diapason_pipe::bill::What;
+use diapason_plan::{Plan, Verdict, sockets::Socketed};
+use diapason_system::{Diagnostics, parse};
+
+/// Two adapters, a control program and a drive, and a task that never stops.
+const UDP: &str = include_str!("../../../examples/udp.toml");
+
+fn planned(changes: &[(&str, &str)]) -> Plan {
+    let mut text = UDP.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    let system = parse("udp.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    Plan::of(&system, system.clock_hz)
+}
+
+/// Returns the bound of the first socket after these changes.
+fn bound(changes: &[(&str, &str)]) -> Nanos {
+    planned(changes).sockets[0].bill().expect("it has a bill").total
+}
+
+/// Returns what is refused after these changes.
+fn refused(changes: &[(&str, &str)]) -> String {
+    let plan = planned(changes);
+    assert!(!plan.holds(), "{changes:?}");
+    let title = |found: &Diagnostics| found.items()[0].title.to_owned();
+    plan.findings.iter().map(title).collect::<Vec<_>>().join("; ")
+}
+
+const OF_CONTROL: &str = "period = \"1ms\"\nbytes = 64\nwork = \"20us\"\nlatency = \"10ms\"";
+
+#[test]
+fn a_datagram_is_billed_stage_by_stage() {
+    let plan = planned(&[]);
+    assert!(plan.holds(), "{:?}", plan.findings);
+    for socketed in &plan.sockets {
+        let bill = socketed.bill().unwrap();
+        let sum: u64 = bill.items().iter().map(|item| item.value.0).sum();
+        assert_eq!(sum, bill.total.0);
+        assert_eq!(bill.value(What::Bus), Nanos(12_304), "the longest frame of anybody");
+        assert_eq!(bill.value(What::Moderation), Nanos::from_micros(220));
+        assert!(bill.slots <= 16);
+    }
+}
+
+#[test]
+fn more_of_anything_is_a_longer_bound() {
+    let usual = bound(&[]);
+    assert!(bound(&[("rate = 2000", "rate = 2000\nspeed = 100")]) > usual);
+    assert!(bound(&[("rate = 2000", "rate = 2000\nburst = 20")]) > usual);
+    let interval = "irqs = 1\ninterval = \"200us\"";
+    let longer = "irqs = 1\ninterval = \"300us\"";
+    assert!(bound(&[(interval, longer)]) > usual);
+    assert!(bound(&[(OF_CONTROL, "period = \"1ms\"\nwork = \"40us\"")]) > usual);
+}
+
+#[test]
+fn what_is_not_bounded_is_refused() {
+    for (changes, title) in [
+        (&[("rate = 2000", "")][..], "nothing says how many frames come to `nic0`"),
+        (
+            &[("name = \"netd.receive.frame\"", "name = \"other\"")],
+            "nothing says how long `netd.receive.frame` takes",
+        ),
+        (
+            &[("serves = [\"control-cpu\"]", "serves = [\"spin\"]")],
+            "the I/O VCPU `nic0.receive` does not serve `control`",
+        ),
+        (
+            &[(
+                "interval = \"200us\"\nserves = [\"control-cpu\"]",
+                "interval = \"900us\"\nserves = [\"control-cpu\"]",
+            )],
+            "`nic0.receive` is woken more often than its `interval` says",
+        ),
+        (
+            &[("priority = 20\nvcpu = \"spin\"", "priority = 20\nvcpu = \"control-cpu\"")],
+            "`control` shares its VCPU with another process",
+        ),
+        (
+            &[("process = \"drive\"", "process = \"control\"")],
+            "`control` reads more than this socket, which no bill counts",
+        ),
+        (
+            &[("uses = [\"progress\"]", "uses = [\"progress\", \"nic0.receive\"]")],
+            "another process may put threads on `nic0.receive`",
+        ),
+        (
+            &[("[[work]]  ", "[[work]]\nname = \"socket.take\"\nworst = \"29us\"\n[[work]]  ")],
+            "the work `socket.take` takes up to 29.000 us",
+        ),
+    ] {
+        let found = refused(changes);
+        assert!(found.contains(title), "{found}");
+    }
+}
+
+#[test]
+fn too_few_buffers_are_refused() {
+    let found = refused(&[(OF_CONTROL, "period = \"1ms\"\nburst = 3\nquota = 2")]);
+    assert!(found.contains("frames may wait for `control`, and its quota is 2"), "{found}");
+    let found = refused(&[("rate = 2000", "rate = 2000\nburst = 70")]);
+    assert!(found.contains("`control` may lose frames"), "{found}");
+    // The wire at its full rate: no thread keeps up.
+    let found = refused(&[("rate = 2000", "rate = 1488095")]);
+    assert!(found.contains("`control`"), "{found}");
+}
+
+#[test]
+fn a_wanted_latency_is_held_against_the_bound() {
+    let total = bound(&[]).0;
+    let wanted = |ns: u64| format!("period = \"1ms\"\nwork = \"20us\"\nlatency = \"{ns}ns\"");
+    assert!(planned(&[(OF_CONTROL, &wanted(total))]).holds());
+    let found = refused(&[(OF_CONTROL, &wanted(total - 1))]);
+    assert!(found.contains("datagrams of `control` may take"), "{found}");
+    let found = refused(&[(OF_CONTROL, "latency = \"9ms\"")]);
+    assert!(found.contains("`control` has a `latency` and nothing bounds its traffic"), "{found}");
+}
+
+#[test]
+fn nothing_is_promised_of_a_socket_without_a_period() {
+    let plan = planned(&[(OF_CONTROL, "bytes = 64")]);
+    assert!(matches!(plan.sockets[0], Socketed::Unpromised));
+    assert_eq!(plan.verdict(), Verdict::Holds);
+}

@@ -1,0 +1,159 @@
+//! The rules of `[[adapter]]` and `[[socket]]`, and what follows from them.
+
+mod common;
+
+use common::{built, problems, told};
+use diapason_abi::Key;
+use diapason_contract::ethernet::{
+    ADAPTER_SETTING, AdapterTerms, BUFFERS_BYTES, OUT_BYTES, Peer, RINGS_BYTES, SOCKETS_SETTING,
+    SocketTerms, inbox_bytes,
+};
+use diapason_random::Random;
+use diapason_system::{System, parse};
+
+const UDP: &str = include_str!("../../../examples/udp.toml");
+
+/// Returns the titles of what is refused after one change.
+fn refused(from: &str, to: &str) -> Vec<String> {
+    assert!(UDP.contains(from), "{from}");
+    let wrong = problems(&UDP.replacen(from, to, 1));
+    wrong.items().iter().map(|item| item.title.to_owned()).collect()
+}
+
+#[track_caller]
+fn bad(from: &str, to: &str, title: &str) {
+    let titles = refused(from, to);
+    assert!(titles.iter().any(|found| found == title), "{titles:?}");
+}
+
+fn system() -> System {
+    parse("udp.toml", UDP).unwrap_or_else(|wrong| panic!("{wrong}"))
+}
+
+#[test]
+fn segments_and_semaphores_follow_from_adapters_and_sockets() {
+    let system = system();
+    let index = |name: &str| system.processes.iter().position(|it| it.name == name).unwrap();
+    let bits = |names: &[&str]| names.iter().fold(0, |bits, name| bits | 1 << index(name));
+    for (name, size, dma, users) in [
+        ("nic0.rings", RINGS_BYTES, true, &["net0"][..]),
+        ("nic0.buffers", BUFFERS_BYTES, true, &["net0"]),
+        ("socket0", inbox_bytes(16), false, &["net0", "control"]),
+        ("socket0.out", OUT_BYTES, false, &["net0", "control"]),
+        ("socket1", inbox_bytes(16), false, &["net1", "drive"]),
+    ] {
+        let segment = system.segments.iter().find(|it| it.name == name).unwrap();
+        let found = (segment.size, segment.dma, segment.allowed);
+        assert_eq!(found, (size, dma, bits(users)), "{name}");
+    }
+    for (name, users) in [
+        ("nic0.send", &["net0", "control"]),
+        ("nic1.send", &["net1", "drive"]),
+        ("socket1.ready", &["net1", "drive"]),
+    ] {
+        let semaphore = system.semaphores.iter().find(|it| it.name == name).unwrap();
+        assert_eq!(semaphore.allowed, bits(users), "{name}");
+    }
+}
+
+#[test]
+fn a_socket_that_only_receives_has_no_pipe_out() {
+    let peer = "peer = \"10.0.0.1:4000\"\npeer_mac = \"02:00:00:00:00:01\"\n";
+    assert!(UDP.contains(peer));
+    let system = parse("udp.toml", &UDP.replacen(peer, "quota = 3\n", 1)).unwrap();
+    assert!(!system.segments.iter().any(|it| it.name == "socket1.out"));
+    assert_eq!((system.sockets[1].peer, system.sockets[1].quota), (None, 3));
+    let semaphore = system.semaphores.iter().find(|it| it.name == "nic1.send").unwrap();
+    assert_eq!(semaphore.allowed.count_ones(), 1, "its program may not ask to send");
+}
+
+#[test]
+fn both_ends_are_told_what_follows() {
+    let system = system();
+    let archive = built(&system).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let index = |name: &str| system.processes.iter().position(|it| it.name == name).unwrap();
+    let of = |name: &str| told(&archive, index(name));
+    let mac = [2, 0, 0, 0, 0, 2];
+    let adapter = AdapterTerms { number: 1, mac, moderation_ns: 220_000 };
+    assert_eq!(of("net1").get(ADAPTER_SETTING), adapter.words());
+    let peer = Peer { address: [10, 0, 0, 1], port: 4_000, mac: [2, 0, 0, 0, 0, 1] };
+    let drive = SocketTerms {
+        name: Key::new("drive"),
+        number: 1,
+        adapter: 1,
+        real_time: true,
+        port: 5_000,
+        address: [10, 0, 0, 2],
+        mac: [2, 0, 0, 0, 0, 2],
+        quota: 16,
+        peer: Some(peer),
+    };
+    for process in ["net1", "drive"] {
+        assert_eq!(of(process).get(SOCKETS_SETTING), drive.words(), "{process}");
+    }
+}
+
+#[test]
+fn mistakes_are_named() {
+    bad(
+        "address = \"10.0.0.1\"",
+        "address = \"224.0.0.1\"",
+        "`224.0.0.1` is not an IPv4 address of one host",
+    );
+    bad(
+        "mac = \"02:00:00:00:00:01\"",
+        "mac = \"03:00:00:00:00:01\"",
+        "`03:00:00:00:00:01` is not an Ethernet address: six pairs of hexadecimal digits",
+    );
+    bad(
+        "mac = \"02:00:00:00:00:01\"",
+        "mac = \"2:0:0:0:0:1\"",
+        "`2:0:0:0:0:1` is not an Ethernet address: six pairs of hexadecimal digits",
+    );
+    bad(
+        "peer = \"10.0.0.2:5000\"",
+        "peer = \"10.0.0.2:0\"",
+        "`10.0.0.2:0` is not an IPv4 address of one host and a port",
+    );
+    bad("peer_mac = \"02:00:00:00:00:02\"", "", "`peer` without `peer_mac`");
+    bad("peer = \"10.0.0.2:5000\"", "", "`peer_mac` without `peer`");
+    bad("rate = 2000", "burst = 2", "`burst` without `rate`");
+    bad("rate = 2000", "speed = 40", "the adapter has no speed of 40 Mbit/s");
+    bad("device = \"nic0\"", "device = \"card\"", "`card` cannot be the device of an adapter");
+    bad("device = \"nic0\"", "device = \"nic3\"", "no device is called `nic3`");
+    bad("device = \"nic0\"", "device = \"nic1\"", "`nic1` has two `[[adapter]]`");
+    bad("adapter = \"nic0\"", "adapter = \"nic2\"", "`nic2` is no adapter");
+    bad("process = \"control\"", "process = \"contrl\"", "no process named `contrl` is declared");
+    bad(
+        "name = \"drive\"\nadapter = \"nic1\"",
+        "name = \"control\"\nadapter = \"nic1\"",
+        "`control` has the name or the port of another socket",
+    );
+    bad("irqs = 1\ninterval = \"200us\"", "", "`nic0` is no adapter that `netd` drives");
+    bad("program = \"netd\"", "program = \"spin\"", "`net0` uses `nic0` and does not run `netd`");
+    bad(
+        "uses = [\"nic0\", \"nic0.receive\"]",
+        "uses = [\"nic0\"]",
+        "`net0` has no VCPU to receive on",
+    );
+    bad("uses = [\"nic0\", \"nic0.receive\"]", "uses = [\"nic0.receive\"]", "nobody drives `nic0`");
+}
+
+#[test]
+fn no_text_of_addresses_makes_it_panic() {
+    let mut random = Random::new(21);
+    let letters = b"0123456789abcdef:.\"-x ";
+    for _ in 0..200 {
+        let length = random.index(24);
+        let text: String =
+            (0..length).map(|_| char::from(letters[random.index(letters.len())])).collect();
+        let text = text.replace('"', "");
+        for key in
+            ["address = \"10.0.0.1\"", "mac = \"02:00:00:00:00:01\"", "peer = \"10.0.0.2:5000\""]
+        {
+            let name = key.split(' ').next().unwrap();
+            let changed = UDP.replacen(key, &format!("{name} = \"{text}\""), 1);
+            let _ = parse("udp.toml", &changed);
+        }
+    }
+}

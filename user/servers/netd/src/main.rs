@@ -1,0 +1,77 @@
+//! The process of the Ethernet server: it owns one adapter, gives received frames to sockets, and
+//! sends what they want sent.
+//!
+//! Two threads share nothing but counters: one receives, on an I/O VCPU for the readers of the
+//! sockets, the other sends. The settings follow from `[[adapter]]` and `[[socket]]`.
+
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+mod card;
+mod receive;
+mod send;
+
+use diapason_contract::ethernet::{
+    ADAPTER_NAMES, ADAPTER_SETTING, AdapterNames, AdapterTerms, SOCKETS_SETTING, SocketTerms,
+};
+use diapason_rt::locked::Locked;
+use diapason_rt::thread::{self, Task};
+use diapason_rt::vcpu::Vcpu;
+use diapason_rt::{Arguments, Errno, entry, log, settings};
+use receive::Receiving;
+use send::Sending;
+
+entry!(main);
+
+/// The priority of the thread that receives.
+const PRIORITY: u8 = 1;
+
+/// The thread that receives, with the half of the adapter that it takes when it starts.
+struct Receive(Locked<Option<card::Receiver>>);
+
+static RECEIVE: Receive = Receive(Locked::new(None));
+
+fn main(_: Arguments) {
+    if let Err(errno) = serve() {
+        log!("no Ethernet: {errno:?}");
+    }
+}
+
+/// Returns the adapter of this process.
+fn told() -> Result<(AdapterTerms, &'static AdapterNames), Errno> {
+    let settings = settings::read();
+    let terms = AdapterTerms::of(settings.get(ADAPTER_SETTING)).ok_or(Errno::Absent)?;
+    let names = ADAPTER_NAMES.get(usize::from(terms.number)).ok_or(Errno::Absent)?;
+    Ok((terms, names))
+}
+
+fn serve() -> Result<(), Errno> {
+    let (terms, names) = told()?;
+    let (receiver, sender) = card::start(names, terms.mac)?;
+    receiver.moderate(terms.moderation_ns);
+    *RECEIVE.0.lock()? = Some(receiver);
+    thread::start(Vcpu::open(names.vcpu)?, "receive", PRIORITY, &RECEIVE)?;
+    let settings = settings::read();
+    let all = SocketTerms::all(settings.get(SOCKETS_SETTING));
+    Sending::open(sender, names, all.filter(|it| it.adapter == terms.number))?.run()
+}
+
+impl Receive {
+    fn receive(&self) -> Result<(), Errno> {
+        let (terms, names) = told()?;
+        let receiver = self.0.lock()?.take().ok_or(Errno::Absent)?;
+        let settings = settings::read();
+        let all = SocketTerms::all(settings.get(SOCKETS_SETTING));
+        Receiving::open(receiver, names, all.filter(|it| it.adapter == terms.number))?.run()
+    }
+}
+
+impl Task for Receive {
+    fn run(&'static self) -> u64 {
+        if let Err(errno) = self.receive() {
+            log!("nothing is received: {errno:?}");
+        }
+        1
+    }
+}

@@ -1,0 +1,151 @@
+//! Sending: programs write whole frames, and this thread only looks whether each is what its
+//! socket may send, and posts it.
+
+use crate::card::Sender;
+use crate::receive::{DISCARDED, PASSED};
+use core::sync::atomic::Ordering::Relaxed;
+use diapason_contract::ethernet::{
+    AdapterNames, FRAME_MAX, OUT_FRAMES, OutFrame, RING, SEND_FRAME, SLOT_BYTES, SOCKET_NAMES,
+    SOCKETS, SocketTerms,
+};
+use diapason_ether::{Discard, FRAME_MIN, IPV4, UDP, UDP_PAYLOAD};
+use diapason_netlib::memory::FrameSlots;
+use diapason_pipe::Reader;
+use diapason_rt::memory::Dma;
+use diapason_rt::sync::Semaphore;
+use diapason_rt::{Errno, Nanos, log, pipe, time};
+
+/// Time between two looks at what was discarded.
+const REPORT: Nanos = Nanos::from_secs(1);
+/// The pause while the adapter's ring is full.
+const REST: Nanos = Nanos::from_micros(200);
+
+/// The frames that a socket sends.
+struct Outlet {
+    terms: SocketTerms,
+    frames: Reader<'static, OutFrame, OUT_FRAMES>,
+}
+
+/// The adapter's sending half, and where its frames come from.
+pub(crate) struct Sending {
+    card: Sender,
+    buffers: FrameSlots,
+    bus: Dma,
+    ask: Semaphore,
+    outlets: [Option<Outlet>; SOCKETS],
+    sent: u64,
+    /// Frames that claim to be of somebody else.
+    foreign: u64,
+    /// The numbers that were told last, and when the next are due.
+    told: u64,
+    due: Nanos,
+}
+
+impl Sending {
+    /// Opens the pipes of all sockets that send.
+    ///
+    /// # Errors
+    /// None for what the description grants.
+    pub fn open(
+        card: Sender,
+        names: &AdapterNames,
+        all: impl Iterator<Item = SocketTerms>,
+    ) -> Result<Sending, Errno> {
+        let mut outlets = [const { None }; SOCKETS];
+        let sending = all.filter(|terms| terms.peer.is_some());
+        for (outlet, terms) in outlets.iter_mut().zip(sending) {
+            let known = SOCKET_NAMES.get(usize::from(terms.number)).ok_or(Errno::Absent)?;
+            *outlet = Some(Outlet { terms, frames: pipe::reader(known.out)? });
+        }
+        Ok(Sending {
+            card,
+            buffers: FrameSlots::of_adapter(names.buffers, 2 * RING as u16)?,
+            bus: Dma::attach(names.buffers)?,
+            ask: Semaphore::open(names.send)?,
+            outlets,
+            sent: 0,
+            foreign: 0,
+            told: 0,
+            due: time::now() + REPORT,
+        })
+    }
+
+    /// Sends for ever: one frame of each socket in a turn.
+    ///
+    /// # Errors
+    /// Those of waiting for programs.
+    pub fn run(mut self) -> Result<(), Errno> {
+        loop {
+            if !self.turn() {
+                match self.ask.take(self.due) {
+                    Ok(()) | Err(Errno::TimedOut) => {}
+                    Err(errno) => return Err(errno),
+                }
+            }
+            let now = time::now();
+            if now >= self.due {
+                self.due = now + REPORT;
+                self.tell();
+            }
+        }
+    }
+
+    /// Sends at most one frame of each socket. Returns whether there was one.
+    fn turn(&mut self) -> bool {
+        let mut any = false;
+        for number in 0..SOCKETS {
+            let Some(place) = self.card.vacant() else {
+                time::sleep(REST);
+                return true;
+            };
+            let Some(outlet) = &mut self.outlets[number] else { break };
+            let Some(frame) = outlet.frames.pop() else { continue };
+            any = true;
+            let terms = outlet.terms;
+            time::work(SEND_FRAME, || self.post(place, &terms, &frame));
+        }
+        any
+    }
+
+    fn post(&mut self, place: usize, terms: &SocketTerms, frame: &OutFrame) {
+        let bytes = usize::try_from(frame.length).ok().filter(|bytes| *bytes <= FRAME_MAX);
+        let bytes = bytes.and_then(|bytes| frame.data.get(..bytes));
+        let Some(bytes) = bytes.filter(|bytes| is_of(terms, bytes)) else {
+            self.foreign += 1;
+            return;
+        };
+        let slot = RING + place;
+        self.buffers.copy(slot as u16, bytes);
+        self.card.send(self.bus.bus_address(slot * SLOT_BYTES), bytes.len() as u16);
+        self.sent += 1;
+    }
+
+    /// Logs what changed since the last time.
+    fn tell(&mut self) {
+        let passed = PASSED.load(Relaxed);
+        let counts = || DISCARDED.iter().map(|count| count.load(Relaxed));
+        let discarded: u64 = counts().sum();
+        let now = passed + discarded + self.sent + self.foreign;
+        if now == core::mem::replace(&mut self.told, now) {
+            return;
+        }
+        let Sending { sent, foreign, .. } = self;
+        log!("FRAMES passed {passed} discarded {discarded} sent {sent} refused {foreign}");
+        for (reason, count) in Discard::ALL.iter().zip(counts()).filter(|(_, count)| *count > 0) {
+            log!("DISCARDED {reason} {count}");
+        }
+    }
+}
+
+/// Returns whether a frame is a UDP datagram from the address and port of this socket.
+fn is_of(terms: &SocketTerms, frame: &[u8]) -> bool {
+    let Some(head) = frame.first_chunk::<UDP_PAYLOAD>() else { return false };
+    let port = terms.port.to_be_bytes();
+    frame.len() >= FRAME_MIN
+        && head[6..12] == terms.mac
+        && head[12..14] == IPV4.to_be_bytes()
+        && head[14] == 0x45
+        && head[23] == UDP
+        && head[26..30] == terms.address
+        && head[34..36] == port
+}
