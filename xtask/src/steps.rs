@@ -42,8 +42,8 @@ fn booted_steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Ta
     kernel_steps(built, part, tally);
     debugger_steps(workspace, built, part, tally);
     qemu_tests::run(workspace, built, part, tally);
-    let checks: [(&str, fn(&Workspace, &Built) -> Result<(), String>); 2] =
-        [(CAPTURES, captures::check), (COMPARED, compared)];
+    type Check = fn(&Workspace, &Built) -> Result<(), String>;
+    let checks: [(&str, Check); 2] = [(CAPTURES, captures::check), (COMPARED, compared)];
     for (name, check) in checks.into_iter().filter(|(name, _)| name.contains(part)) {
         tally.step(name, || check(workspace, built));
     }

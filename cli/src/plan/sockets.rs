@@ -1,6 +1,6 @@
 //! The bills of UDP sockets, for people and for programs.
 
-use super::View;
+use super::view::View;
 use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_pipe::bill::What;

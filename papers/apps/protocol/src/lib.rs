@@ -5,8 +5,8 @@
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use diapason_ether::adapter::{self, AdapterRegisters, BUFFER_BYTES, FrameReceiver, FrameSender};
 use diapason_ether::adapter::RingMemory;
+use diapason_ether::adapter::{self, AdapterRegisters, BUFFER_BYTES, FrameReceiver, FrameSender};
 use diapason_ether::{Buffers, FrameInbox, Listener, SocketBuffers, UdpFrame};
 use diapason_rt::memory::{Dma, Registers, Segment};
 use diapason_rt::{Errno, Nanos, time};
