@@ -190,7 +190,10 @@ fn messages_that_find_no_memory_are_refused() {
     let plan = NetworkPlan::of(&hosts);
     let found =
         plan.refused.iter().flat_map(|found| found.items()).next().unwrap().title.to_owned();
-    assert!(found.contains("messages may need memory at `hub:usbd`, and 1 are lent"), "{found}");
+    assert!(
+        found.contains("messages may need memory at `hub:usbd`, and there is some for 1"),
+        "{found}"
+    );
     // With many at once, the cable and its controllers are too small.
     let hosts = with("flow.toml", "period = \"2ms\"", "period = \"2ms\"\nburst = 64");
     assert!(!NetworkPlan::of(&hosts).holds());

@@ -179,7 +179,9 @@ impl FlowItem {
         let place = self.place(hosts);
         Some(match self.stage {
             FlowStage::Receives => [
-                format!("{needed} messages may need memory at `{place}`, and {room} are lent"),
+                format!(
+                    "{needed} messages may need memory at `{place}`, and there is some for {room}"
+                ),
                 format!("lend memory for {needed} (`slots`), or send fewer messages"),
             ],
             FlowStage::Cable => [
