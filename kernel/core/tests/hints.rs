@@ -100,6 +100,33 @@ fn a_holder_that_cannot_run_does_not_hold_up_who_has_a_hint() {
     );
 }
 
+/// Case B of [EMERALDS 1998, §5.4.3]: a more urgent thread locks first, and sleeps with the mutex.
+/// The hint saves no switch then, and holds nobody up: `h` uses the time that it would lose if it
+/// were kept back until the mutex is free.
+#[test]
+fn a_more_urgent_thread_that_locks_first_and_sleeps_leaves_the_time_to_who_has_a_hint() {
+    let script = "
+        mutex m
+        x 30: sleep 6; lock m; sleep 9; run 1; unlock m
+        h 20: sleep 5 hint m; run 3; lock m; run 1; unlock m
+        l 10: run 20";
+    golden(
+        script,
+        30,
+        "0 x
+         0 h
+         0 l
+         5 h      -- m is free
+         6 x      -- it locks m, and sleeps
+         6 h
+         8 l      -- h waits for m
+         9 x
+        10 h
+        11 l
+        26 nobody",
+    );
+}
+
 #[test]
 fn while_who_has_it_runs_a_hint_counts_for_nothing() {
     let script = "

@@ -14,6 +14,7 @@ mod csd;
 mod decisions;
 mod endpoints;
 pub mod fig12;
+mod kernel;
 mod largest_rate;
 mod linux_twin;
 mod mts;
@@ -63,7 +64,8 @@ pub enum Effort {
 type Reproduction = fn(Effort, &Progress) -> Result<Report, Failure>;
 
 /// Everything that can be reproduced.
-const ALL: [(&str, Reproduction); 14] = [
+const ALL: [(&str, Reproduction); 15] = [
+    ("kernel", kernel::reproduce),
     ("csd", csd::reproduce),
     ("semaphores", semaphores::reproduce),
     ("decisions", decisions::reproduce),
