@@ -55,7 +55,7 @@ fn start(name: &str) -> Ran {
     let output = program.and_then(|it| Command::new(it).args(["test", "--step", name]).output());
     let said = match &output {
         Ok(output) => {
-            [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it)).concat()
+            [&output.stderr, &output.stdout].map(|it| String::from_utf8_lossy(it)).concat()
         }
         Err(error) => format!("cannot be started: {error}"),
     };

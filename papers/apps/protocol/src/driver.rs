@@ -51,7 +51,8 @@ fn serve(way: Handling) -> Result<(), Errno> {
     }
     let wake = [Semaphore::open(names[0])?, Semaphore::open(names[1])?];
     let (pool, bus) = (FramePool::attach("frames")?, Dma::attach("frames")?);
-    let (nic, _) = start("nic0", "rings0", MACS[0])?;
+    // Rings of both halves are in one segment, which the end of either detaches.
+    let (nic, _sender) = start("nic0", "rings0", MACS[0])?;
     let interrupt = Event::message("nic0", 0)?;
     let copies = way == Handling::TwoCopies;
     let mut driver = Driver { nic, demux, pool, bus, wake, shared, copies };

@@ -9,7 +9,7 @@
 use core::hint::black_box;
 use core::sync::atomic::Ordering::Relaxed;
 use diapason_abi::call::Counter;
-use diapason_ether::adapter::FrameSender;
+use diapason_ether::adapter::{FrameReceiver, FrameSender};
 use diapason_protocol::{Common, MACS, NicBar, PERIOD, RECEPTIONS, Rings, flow, stamp, start};
 use diapason_rt::memory::Dma;
 use diapason_rt::sys::count;
@@ -42,6 +42,8 @@ fn main(Arguments([what, ..]): Arguments) {
 /// The sending adapter and its memory.
 struct Sender {
     nic: FrameSender<NicBar, Rings>,
+    /// Rings of both halves are in one segment, which the end of either detaches.
+    _receiver: FrameReceiver<NicBar, Rings>,
     memory: Dma,
     shared: &'static Common,
 }
@@ -49,13 +51,13 @@ struct Sender {
 impl Sender {
     fn start() -> Result<Sender, Errno> {
         let shared = Common::attach()?;
-        let (_, nic) = start("nic1", "rings1", MACS[1])?;
+        let (_receiver, nic) = start("nic1", "rings1", MACS[1])?;
         let memory = Dma::attach("sends")?;
         while shared.ready.load(Relaxed) == 0 {
             time::sleep(Nanos::from_millis(1));
         }
         time::sleep(Nanos::from_millis(600));
-        Ok(Sender { nic, memory, shared })
+        Ok(Sender { nic, _receiver, memory, shared })
     }
 
     /// Writes a frame with so many bytes of payload at `place`, and returns its length.
