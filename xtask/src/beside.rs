@@ -11,6 +11,9 @@ use std::sync::{Mutex, PoisonError};
 /// The beginning of the names of steps that share a folder, and so a process.
 const TOGETHER: &str = "a system of one's own";
 
+/// This program, also after a step has built it anew at its place.
+const MYSELF: &str = "/proc/self/exe";
+
 /// The result of a process.
 struct Ran {
     name: String,
@@ -51,8 +54,7 @@ fn units(names: &[String]) -> VecDeque<String> {
 
 /// Runs one process to its end.
 fn start(name: &str) -> Ran {
-    let program = std::env::current_exe();
-    let output = program.and_then(|it| Command::new(it).args(["test", "--step", name]).output());
+    let output = Command::new(MYSELF).args(["test", "--step", name]).output();
     let said = match &output {
         Ok(output) => {
             [&output.stderr, &output.stdout].map(|it| String::from_utf8_lossy(it)).concat()
