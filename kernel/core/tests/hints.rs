@@ -123,7 +123,7 @@ fn a_more_urgent_thread_that_locks_first_and_sleeps_leaves_the_time_to_who_has_a
          9 x
         10 h
         11 l
-        26 nobody",
+        25 nobody",
     );
 }
 
