@@ -156,7 +156,8 @@ fn shares(figure: &LineChart) -> Vec<Row> {
         let ours = line.points.last().map_or(f64::NAN, |point| point.1);
         let id = format!("fig3.5.{}", line.name.replace(' ', "-"));
         let note = format!(
-            "{INTERRUPTS} interrupts and {SWITCHES} switches a second; equal if an instruction takes {:.1} cycles",
+            "{INTERRUPTS} interrupts and {SWITCHES} switches a second; equal if an instruction \
+             takes {:.1} cycles",
             THEIR_SHARE / ours
         );
         Row::numbers(&id, "%", Some(THEIR_SHARE), ours).holds(ours <= THEIR_SHARE).note(note)
@@ -191,7 +192,8 @@ fn depths() -> Vec<Row> {
         Row::numbers("fig3.4.writes", "", Some(WRITES as f64), drawn as f64)
             .holds(drawn == WRITES && overlaps_as_published(writer, reader) == WRITES),
         Row::numbers("depth.published-is-fewer", "%", None, share).note(
-            "of all pairs of small periods, deadlines and reads; with such a depth a read can be torn",
+            "of all pairs of small periods, deadlines and reads; a read can be torn with such a \
+             depth",
         ),
         Row::numbers("depth.difference", "slots", None, most as f64)
             .holds(most <= 1)
