@@ -37,7 +37,7 @@ struct Own {
 }
 
 impl Own {
-    /// Finds them.
+    /// Finds the programs in Rust and in C that lie beside a description.
     ///
     /// # Errors
     /// If cargo cannot be started, or two programs have the same name.
