@@ -5,7 +5,9 @@
 //! is built first, elsewhere `diapason-reproduce` must stand beside this program. Arguments,
 //! output and exit code are handed through.
 
-use crate::{Failure, Workspace, metal};
+use crate::failure::Failure;
+use crate::metal;
+use crate::workspace::Workspace;
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;

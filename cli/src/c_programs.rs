@@ -3,8 +3,9 @@
 //! The folder `programs/NAME` beside a description holds the program NAME: all its `*.c` files. No
 //! other tool and no file of the user's has to say so.
 
+use crate::failure::Failure;
 use crate::metal::{self, Kind};
-use crate::{Failure, Workspace};
+use crate::workspace::Workspace;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;

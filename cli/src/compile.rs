@@ -2,11 +2,13 @@
 //! finds the mistakes in a description and its programs, and builds nothing that boots.
 
 use crate::describe::{describe_any, refused};
+use crate::failure::Failure;
 use crate::failure::HOLDS;
 use crate::image::Image;
 use crate::output::say;
+use crate::project;
 use crate::table::{Align, Table};
-use crate::{Failure, Workspace, project};
+use crate::workspace::Workspace;
 use diapason_system::{Description, System};
 use std::path::{Path, PathBuf};
 

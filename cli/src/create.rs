@@ -1,8 +1,9 @@
 //! `diapason new`: a folder with a system that holds, as the beginning of a user's own.
 
+use crate::failure::Failure;
 use crate::failure::HOLDS;
 use crate::output::say;
-use crate::{Failure, Workspace};
+use crate::workspace::Workspace;
 use diapason_system::{Description, Diagnostics, parse_any};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! Descriptions as files: reading them with what they name, and saying what is wrong with them.
 
+use crate::failure::Failure;
 use crate::input::Input;
+use crate::logs;
 use crate::output::is_coloured;
-use crate::{Failure, logs};
 use diapason_system::{Description, Diagnostics, Hosts, System};
 use std::path::Path;
 

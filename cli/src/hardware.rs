@@ -1,6 +1,6 @@
 //! The PC that QEMU emulates, as far as tests want different ones, and what it boots from.
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::tools::Tool;
 use diapason_redir::CONTROLLER;
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! `diapason hints`: what the attribute `#[hints]` inserts into the tasks of source files.
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::failure::HOLDS;
 use crate::input::Input;
 use crate::output::write;

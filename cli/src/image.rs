@@ -1,6 +1,6 @@
 //! Facts about ELF files: sizes, entry points, and the part that is loaded.
 
-use crate::Failure;
+use crate::failure::Failure;
 use object::elf::{FileHeader64, NoteHeader64};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
 use object::{Endianness, LittleEndian, Object, ObjectSection, ObjectSegment};

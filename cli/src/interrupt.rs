@@ -1,7 +1,7 @@
 //! Ctrl-C and its relatives end a run early: what was seen until then is reported, and the emulator
 //! does not outlive the command. A second one ends the command at once.
 
-use crate::Failure;
+use crate::failure::Failure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
 //! Logs of CAN buses that a description replays: read and checked before anything is built.
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::input::Input;
 use diapason_abi::Nanos;
 use diapason_can::Frame;

@@ -1,7 +1,7 @@
 //! `diapason messages`: from a DBC file to a description of its bus, and the identifiers back.
 
-use crate::Failure;
 use crate::describe::describe;
+use crate::failure::Failure;
 use crate::failure::HOLDS;
 use crate::input::Input;
 use crate::output::write;

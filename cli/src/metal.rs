@@ -3,11 +3,12 @@
 //! These flags live here and not in a cargo configuration: there they would reach build scripts
 //! and procedural macros, which must be linked like ordinary programs.
 
+use crate::failure::Failure;
 use crate::input::Input;
+use crate::workspace::Workspace;
 use crate::workspace::{
     INSTALLED_KERNEL, INSTALLED_LIBRARY, INSTALLED_OBSERVING, INSTALLED_PROGRAMS,
 };
-use crate::{Failure, Workspace};
 use diapason_system::RunOptions;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //!
 //! `lib/network` chooses; here the choice becomes the text of a description.
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::failure::HOLDS;
 use crate::output::say;
 use diapason_topology::shapes::{self, Pair};

@@ -3,7 +3,7 @@
 //! A reader who has seen enough (`| head`) ends nothing and breaks nothing. Output that is lost for
 //! any other reason is an error in the end, whatever else the command found.
 
-use crate::Failure;
+use crate::failure::Failure;
 use std::env;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};

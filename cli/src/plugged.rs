@@ -3,7 +3,8 @@
 
 use crate::can_server::CanServer;
 use crate::capture::{Captures, Redirection, Request};
-use crate::{Failure, surroundings};
+use crate::failure::Failure;
+use crate::surroundings;
 use diapason_abi::Nanos;
 use diapason_abi::record::exit;
 use diapason_devices::Device;

@@ -7,8 +7,9 @@
 
 use crate::c_programs::{self, Programs};
 use crate::describe::refused;
+use crate::failure::Failure;
 use crate::metal::{self, Built, Kind, TARGET};
-use crate::{Failure, Workspace};
+use crate::workspace::Workspace;
 use diapason_system::System;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -7,9 +7,10 @@
 
 use crate::capture::Request;
 use crate::console::{Line, Splitter};
+use crate::failure::Failure;
 use crate::hardware::{Hardware, Inserted, Medium};
+use crate::interrupt;
 use crate::plugged::{Plug, Plugged, spare_port};
-use crate::{Failure, interrupt};
 use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
 use diapason_abi::{Key, Nanos};

@@ -3,6 +3,7 @@
 use crate::capture::Request;
 use crate::console::Line;
 use crate::describe::{describe, refused};
+use crate::failure::Failure;
 use crate::hardware::{Hardware, Inserted};
 use crate::metal::Built;
 use crate::names::Names;
@@ -10,7 +11,8 @@ use crate::outcome::{Alarm, Assumptions, ChainPromise, Outcome, PipePromise, Ver
 use crate::plan::{Plan, Unproved};
 use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, Ending, MEMORY_MIB_MIN, patience};
-use crate::{Failure, Workspace, interrupt, plan, plugged, project};
+use crate::workspace::Workspace;
+use crate::{interrupt, plan, plugged, project};
 use diapason_system::{Restart, RunOptions, System};
 use std::path::Path;
 

@@ -1,11 +1,12 @@
 //! `diapason signals`: the signals in a CAN log, as a DBC file names them.
 
 use crate::duration::seconds;
+use crate::failure::Failure;
 use crate::failure::HOLDS;
 use crate::input::Input;
+use crate::logs;
 use crate::output::say;
 use crate::table::{Align, Table};
-use crate::{Failure, logs};
 use diapason_can::candump::{self, Record, Report};
 use diapason_can::dbc::{Dbc, Decimal, Message, Reading, Value};
 use diapason_can::{Frame, Id};

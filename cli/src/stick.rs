@@ -6,6 +6,7 @@
 
 use crate::commands::Length;
 use crate::describe::describe;
+use crate::failure::Failure;
 use crate::failure::{HOLDS, UNPROVED};
 use crate::image::{fnv, without_sections};
 use crate::output::{note, say};
@@ -13,7 +14,8 @@ use crate::plan::{Plan, Verdict};
 use crate::qemu::RunFolder;
 use crate::session::Session;
 use crate::tools::{self, Missing, Tool};
-use crate::{Failure, Workspace, duration, plan, project};
+use crate::workspace::Workspace;
+use crate::{duration, plan, project};
 use diapason_abi::{Nanos, PAGE};
 use diapason_system::RunOptions;
 use std::fs;

@@ -1,7 +1,8 @@
 //! The surroundings of a host: the USB devices that its description plugs in, as models, and their
 //! faults.
 
-use crate::{Failure, logs};
+use crate::failure::Failure;
+use crate::logs;
 use diapason_abi::Nanos;
 use diapason_bus::{Coding, Speed};
 use diapason_can::BitRate;

@@ -1,6 +1,6 @@
 //! Programs of the machine that Diapason needs, and how to get them.
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::output::tell;
 use std::env;
 use std::ffi::OsStr;

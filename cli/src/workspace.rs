@@ -3,7 +3,7 @@
 //! They are a checkout, from which kernel and programs are compiled, or an installed folder, which
 //! has them compiled, and the sources that programs of users link at the paths of a checkout.
 
-use crate::Failure;
+use crate::failure::Failure;
 use std::env;
 use std::path::{Path, PathBuf};
 

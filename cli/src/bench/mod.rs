@@ -13,12 +13,14 @@ pub use report::{Measurements, Report};
 
 use crate::console::Line;
 use crate::describe::{describe, describe_changed, text_of};
+use crate::failure::Failure;
 use crate::image::Image;
 use crate::metal::{self, Built};
 use crate::outcome::{LongestPath, Verdict};
 use crate::output::note;
 use crate::session::{Run, Session};
-use crate::{Failure, Workspace, words};
+use crate::words;
+use crate::workspace::Workspace;
 use diapason_costs::targets::Placement;
 use diapason_pipe::measured::{CostReport, Measurement, Reported};
 use diapason_system::{RunOptions, System};

@@ -7,8 +7,8 @@
 mod client;
 mod pace;
 
-use crate::Failure;
 use crate::capture::Request;
+use crate::failure::Failure;
 use crate::output::tell;
 use client::Client;
 use diapason_abi::Nanos;

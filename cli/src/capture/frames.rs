@@ -2,7 +2,7 @@
 
 use super::Request;
 use super::output::Output;
-use crate::Failure;
+use crate::failure::Failure;
 use diapason_abi::Nanos;
 use diapason_can::candump::{Record, Report};
 use diapason_capture::blf::BlfWriter;

@@ -16,7 +16,7 @@ mod simulated;
 pub use redirected::Redirection;
 pub use simulated::event;
 
-use crate::Failure;
+use crate::failure::Failure;
 use diapason_abi::Nanos;
 use diapason_capture::pcap::{self, Link};
 use diapason_capture::{Order, usb};

@@ -1,6 +1,6 @@
 //! A file that is written as a run goes on; the first failure is told at its end.
 
-use crate::Failure;
+use crate::failure::Failure;
 use std::fs::File;
 use std::io::{BufWriter, Error, Seek, Write};
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ mod compare;
 mod render;
 mod results;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::failure::{BROKEN, HOLDS};
 use crate::output::write;
 pub use compare::{Difference, differences};

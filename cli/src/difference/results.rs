@@ -1,7 +1,7 @@
 //! Reads the two sides of a comparison: descriptions are planned, other files are JSON that a
 //! command printed.
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::input::Input;
 use crate::plan::as_json;
 use serde_json::Value;

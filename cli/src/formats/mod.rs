@@ -1,6 +1,6 @@
-//! Formats that other tools read: SARIF of a plan, JUnit of a run, and the schemas of JSON.
+//! Formats that other tools read: SARIF of a plan, the schemas of JSON, and which
+//! format a command prints.
 
-pub mod junit;
 pub mod sarif;
 pub mod schema;
 

@@ -5,6 +5,7 @@ mod alarms;
 mod chains;
 mod coverage;
 mod json;
+pub mod junit;
 mod kernel;
 mod opened;
 mod pipes;

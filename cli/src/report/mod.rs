@@ -16,12 +16,14 @@ mod watch;
 
 use crate::commands::{Length, code};
 use crate::describe::describe;
+use crate::failure::Failure;
 use crate::outcome::{Outcome, Verdict};
 use crate::output::note;
 use crate::plan::{self, Plan};
+use crate::project;
 use crate::session::{Run, Session};
 use crate::simulate::{self, Lives, Simulated, Simulation};
-use crate::{Failure, Workspace, project};
+use crate::workspace::Workspace;
 use diapason_system::RunOptions;
 use std::path::PathBuf;
 use watch::{Watch, Window};

@@ -1,7 +1,7 @@
 //! The faults of a run: described, asked for, and drawn; and what they excuse.
 
-use crate::Failure;
 use crate::describe::refused;
+use crate::failure::Failure;
 use crate::outcome::Outcome;
 use diapason_random::Random;
 use diapason_system::{

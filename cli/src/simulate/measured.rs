@@ -3,9 +3,9 @@
 
 use super::messages::{Seen, render_stages, stages_to_json};
 use super::usage::Usage;
-use crate::Failure;
 use crate::chart::{Distribution, cdf, histogram};
 use crate::commands::Addition;
+use crate::failure::Failure;
 use crate::session::{Run, Session};
 use diapason_abi::Nanos;
 use serde_json::Value;

@@ -5,8 +5,9 @@
 use super::explain::{Cast, cause as cause_of};
 use super::usage::{Usage, who};
 use crate::console::Line;
+use crate::failure::Failure;
 use crate::names::Names;
-use crate::{Failure, words};
+use crate::words;
 use diapason_abi::Nanos;
 use diapason_bus::Picos;
 use diapason_core::{Cause, Kernel, ThreadId};

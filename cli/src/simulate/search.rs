@@ -5,9 +5,11 @@
 
 use super::SimRequest;
 use super::progress::Progress;
+use crate::failure::Failure;
 use crate::failure::{BROKEN, HOLDS};
 use crate::output::say;
-use crate::{Failure, Workspace, project};
+use crate::project;
+use crate::workspace::Workspace;
 use diapason_system::System;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -2,9 +2,9 @@
 
 use super::messages::{Around, Choice, Lives, Messages};
 use super::{Listener, Watch};
-use crate::Failure;
 use crate::capture::Request;
 use crate::console::Line;
+use crate::failure::Failure;
 use crate::qemu::Ending;
 use crate::session::{Run, Session};
 use crate::surroundings::{Functions, functions, in_sight, simulable, upsets};
@@ -144,7 +144,7 @@ impl<'a> Simulation<'a> {
 }
 
 /// Returns the run of a simulated machine.
-pub(super) const fn simulated(ending: Ending, outcome: crate::Outcome) -> Run {
+pub(super) const fn simulated(ending: Ending, outcome: crate::outcome::Outcome) -> Run {
     Run { ending, outcome, flight: None, served: None }
 }
 

@@ -3,8 +3,8 @@
 use super::messages::Messages;
 use super::perfetto::Perfetto;
 use super::usage::Usage;
-use crate::Failure;
 use crate::capture::{self, Captures, Request};
+use crate::failure::Failure;
 use crate::names::Names;
 use crate::surroundings::Sights;
 use diapason_abi::Nanos;

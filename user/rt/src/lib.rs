@@ -42,5 +42,6 @@ pub mod time;
 pub mod vcpu;
 
 pub use diapason_abi::{Errno, FaultCause, FaultReport, Nanos};
+pub use diapason_pipe::measured::{ChainGauge, ChainMessage};
 pub use hint::Hint;
 pub use start::Arguments;

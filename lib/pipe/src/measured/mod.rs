@@ -3,11 +3,13 @@
 //! A report is a record: the kernel adds the process that made it, so nobody reports for another,
 //! and no text that a program logs is one. Words are packed and read here and nowhere else.
 
+mod chain;
 mod counted;
 mod delays;
 mod gauge;
 mod served;
 
+pub use chain::{ChainGauge, ChainMessage, MESSAGE_WORDS};
 pub use counted::{CostReport, NAME_BYTES};
 pub use delays::{PARTS, PipeDelays, SIZES, longest_of, size_of_delay};
 pub use gauge::{Gauge, ReadMessage};

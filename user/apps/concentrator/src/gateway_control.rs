@@ -6,9 +6,8 @@
 
 use diapason_abi::MESSAGE_BYTES;
 use diapason_concentrator::chain::{COMMANDS, READINGS};
-use diapason_concentrator::passed::Passed;
 use diapason_rt::mailbox::Mailbox;
-use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
+use diapason_rt::{Arguments, ChainMessage, Errno, Nanos, entry, heap, log, time};
 
 entry!(main);
 // Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
@@ -28,10 +27,10 @@ fn run() -> Result<(), Errno> {
     let mut bytes = [0; MESSAGE_BYTES];
     loop {
         readings.receive_into(&mut bytes, Nanos::FOREVER)?;
-        let mut message = Passed::from_bytes(&bytes);
+        let mut message = ChainMessage::from_bytes(&bytes);
         time::work("gateway.control", || time::burn(WORK));
         // A command for each reading; a gap in the ones is a gap in the others.
-        message.command = message.number;
+        message.output = message.number;
         message.at[1] = time::now();
         // A thread that waited for room would hold up the next message.
         let _ = commands.send(&message.bytes(), 0, Nanos::ZERO);

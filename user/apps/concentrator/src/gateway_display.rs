@@ -6,10 +6,11 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_concentrator::chain::{End, NEWEST, SLOTS, Value, end_after};
-use diapason_concentrator::passed::Passed;
+use diapason_concentrator::chain::{NEWEST, SLOTS, Value, end_after};
 use diapason_rt::thread::periodic;
-use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, state, time};
+use diapason_rt::{
+    Arguments, ChainGauge, ChainMessage, Errno, Nanos, entry, heap, log, state, time,
+};
 
 entry!(main);
 // Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
@@ -28,20 +29,20 @@ fn main(Arguments([period, seconds, ..]): Arguments) {
 
 fn run(period: Nanos, seconds: u64) -> Result<(), Errno> {
     let newest = state::reader::<Value, SLOTS>(NEWEST)?;
-    let (mut end, mut shown) = (End::default(), 0);
+    let (mut gauge, mut shown) = (ChainGauge::new(time::now()), 0);
     let until = end_after(seconds);
     let mut jobs = periodic(time::now(), period, period);
     while time::now() < until {
-        let mut message = Passed::of(newest.read());
+        let mut message = ChainMessage::of(newest.read());
         if message.number > shown {
             shown = message.number;
             time::work("gateway.display", || time::burn(WORK));
-            message.command = end.next();
+            message.output = gauge.next();
             message.at[1] = time::now();
-            end.passed(&message, THREADS);
-            end.through(&message, message.at[1]);
+            gauge.passed(&message, THREADS);
+            gauge.through(&message, message.at[1]);
         }
-        end.look(time::now());
+        gauge.look(time::now(), &mut log::measured);
         jobs.wait();
     }
     Ok(())

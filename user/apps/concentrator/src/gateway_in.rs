@@ -9,10 +9,9 @@
 
 use diapason_canlib::{Channel, Error};
 use diapason_concentrator::chain::{NEWEST, READINGS, SLOTS, Value, end_after};
-use diapason_concentrator::passed::Passed;
 use diapason_concentrator::tally::Tally;
 use diapason_rt::mailbox::Mailbox;
-use diapason_rt::{Arguments, Nanos, entry, heap, log, state, time};
+use diapason_rt::{Arguments, ChainMessage, Nanos, entry, heap, log, state, time};
 use diapason_state::{StateBuffer, Writer};
 
 entry!(main);
@@ -34,7 +33,7 @@ impl Next {
 
     /// A thread that waited for room would hold up the next message. A message that does not fit
     /// shows as a gap.
-    fn take(&mut self, message: &Passed) {
+    fn take(&mut self, message: &ChainMessage) {
         match self {
             Next::Mailbox(mailbox) => {
                 let _ = mailbox.send(&message.bytes(), 0, Nanos::ZERO);
@@ -61,7 +60,8 @@ fn read(number: usize, seconds: u64, how: u64) -> Result<(), Error> {
                 let now = time::now();
                 channel.missed(tally.count(&message.arrival));
                 let arrived = Nanos(message.arrival.taken) - Nanos(message.arrival.moved.into());
-                let mut message = Passed { number: tally.frames, arrived, ..Passed::default() };
+                let mut message =
+                    ChainMessage { number: tally.frames, arrived, ..ChainMessage::default() };
                 message.at[0] = now;
                 next.take(&message);
             }

@@ -9,11 +9,10 @@
 
 use diapason_abi::MESSAGE_BYTES;
 use diapason_canlib::Error;
-use diapason_concentrator::chain::{COMMANDS, End, end_after};
-use diapason_concentrator::passed::Passed;
+use diapason_concentrator::chain::{COMMANDS, end_after};
 use diapason_concentrator::stream::{REPORT, Stream};
 use diapason_rt::mailbox::Mailbox;
-use diapason_rt::{Arguments, Errno, entry, heap, log, time};
+use diapason_rt::{Arguments, ChainGauge, ChainMessage, Errno, entry, heap, log, time};
 
 entry!(main);
 // Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
@@ -25,10 +24,10 @@ const THREADS: usize = 3;
 const MOST: usize = 512;
 
 /// The messages that are written and not known to be through, by the numbers of the frames.
-struct Ring([Passed; MOST]);
+struct Ring([ChainMessage; MOST]);
 
 impl Ring {
-    fn place(&mut self, frame: u64) -> &mut Passed {
+    fn place(&mut self, frame: u64) -> &mut ChainMessage {
         &mut self.0[frame as usize % MOST]
     }
 }
@@ -42,18 +41,19 @@ fn main(Arguments([number, seconds, ..]): Arguments) {
 fn run(number: u64, seconds: u64) -> Result<(), Error> {
     let commands = Mailbox::open(COMMANDS)?;
     let mut stream = Stream::open(number)?;
-    let (mut ring, mut end) = (Ring([Passed::default(); MOST]), End::default());
+    let (mut ring, mut gauge) =
+        (Ring([ChainMessage::default(); MOST]), ChainGauge::new(time::now()));
     let (until, mut say_at) = (end_after(seconds), time::now() + REPORT);
     let mut bytes = [0; MESSAGE_BYTES];
     while time::now() < until {
-        match commands.receive_into(&mut bytes, say_at.min(end.due()).min(until)) {
+        match commands.receive_into(&mut bytes, say_at.min(gauge.due()).min(until)) {
             Ok(_) => {
-                let mut message = Passed::from_bytes(&bytes);
+                let mut message = ChainMessage::from_bytes(&bytes);
                 let frame = stream.written();
                 match stream.write() {
                     Ok(()) => {
                         message.at[THREADS - 1] = time::now();
-                        end.passed(&message, THREADS);
+                        gauge.passed(&message, THREADS);
                         *ring.place(frame) = message;
                     }
                     // It is missing at the end.
@@ -64,8 +64,8 @@ fn run(number: u64, seconds: u64) -> Result<(), Error> {
             Err(Errno::TimedOut) => {}
             Err(errno) => return Err(errno.into()),
         }
-        stream.look(|frame, known| end.through(ring.place(frame), known))?;
-        end.look(time::now());
+        stream.look(|frame, known| gauge.through(ring.place(frame), known))?;
+        gauge.look(time::now(), &mut log::measured);
         if time::now() >= say_at {
             stream.read();
             stream.say()?;

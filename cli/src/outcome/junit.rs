@@ -4,7 +4,7 @@
 //! All other findings fail one case together. A promise that was not measured is skipped. A run
 //! that is not proved fails a case, too.
 
-use crate::outcome::{Assumptions, Finding, Verdict};
+use super::{Assumptions, Finding, Verdict};
 use std::fmt::Write;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
