@@ -3,6 +3,7 @@
 //! result files of all shares become one report.
 
 mod catalogue;
+mod kubernetes;
 mod results;
 mod runner;
 mod shard;
@@ -52,12 +53,31 @@ pub(crate) struct Asked {
     /// Run nothing; print the script of a Slurm array job.
     #[arg(long, conflicts_with_all = ["shard", "merge"])]
     slurm: bool,
+    /// Run nothing; print the manifest of a Kubernetes Job whose pods run this image.
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["shard", "merge", "slurm", "out"])]
+    kubernetes: Option<String>,
+    /// The claim of the volume that the pods write results to.
+    #[arg(long, value_name = "NAME", default_value = "diapason-results", requires = "kubernetes")]
+    claim: String,
     /// How many shares run at once [default: one for each core].
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// The folder of the result files [default: in target/campaigns, by campaign and commit].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+}
+
+impl Asked {
+    /// Returns the options that say what is done in all shares together.
+    fn options(&self, size: &Size) -> Vec<String> {
+        let mut options = vec![format!("--seed={}", self.seed)];
+        options.extend(self.count.map(|count| format!("--count={count}")));
+        options.push(format!("--shards={}", self.shards));
+        if self.name == "search" {
+            options.push(format!("--system={}", size.system));
+        }
+        options
+    }
 }
 
 /// Runs the short form of a campaign anew, one share for each core. Returns what its shares say if
@@ -82,6 +102,8 @@ pub fn short(workspace: &Workspace, name: &str, count: u64, seed: u64) -> Result
         shard: None,
         merge: false,
         slurm: false,
+        kubernetes: None,
+        claim: String::new(),
         jobs: None,
         out: Some(folder.clone()),
     };
@@ -109,11 +131,14 @@ pub fn command(workspace: &Workspace, asked: &Asked) -> Result<u8, Failure> {
         return Err(Failure::Input(text));
     }
     let commit = commit(workspace)?;
-    let folder = asked.out.clone().unwrap_or_else(|| {
-        let Size { count, seed, .. } = size;
-        let name = format!("{}-{count}-{seed}-{}-{commit}", campaign.name, asked.shards);
-        workspace.target().join("campaigns").join(name)
-    });
+    let Size { count, seed, .. } = size;
+    let name = format!("{}-{count}-{seed}-{}-{commit}", campaign.name, asked.shards);
+    if let Some(image) = &asked.kubernetes {
+        println!("{:#}", kubernetes::manifest(image, &name, asked, &size));
+        return Ok(HOLDS);
+    }
+    let folder =
+        asked.out.clone().unwrap_or_else(|| workspace.target().join("campaigns").join(name));
     if asked.slurm {
         print!("{}", slurm::script(workspace.root(), &own()?, &folder, asked, &size));
         return Ok(HOLDS);

@@ -8,17 +8,9 @@ use std::path::Path;
 
 /// Returns the script. The folder of the results must be one that all nodes see.
 pub fn script(root: &Path, own: &Path, folder: &Path, asked: &Asked, size: &Size) -> String {
-    let Asked { name, seed, shards, .. } = asked;
+    let Asked { name, shards, .. } = asked;
     let (root, own, folder) = (root.display(), own.display(), folder.display());
-    let count = if size.count > 0 && asked.count.is_some() {
-        format!(" --count {}", size.count)
-    } else {
-        String::new()
-    };
-    let system = match &**name {
-        "search" => format!(" --system '{}'", size.system),
-        _ => String::new(),
-    };
+    let options: String = asked.options(size).iter().map(|it| format!(" '{it}'")).collect();
     format!(
         "#!/bin/sh\n\
          #SBATCH --job-name=diapason-{name}\n\
@@ -27,7 +19,7 @@ pub fn script(root: &Path, own: &Path, folder: &Path, asked: &Asked, size: &Size
          # Build `xtask` and `diapason` first, with one profile. When all tasks have ended:\n\
          # cargo xtask campaign {name} --merge, with the options below.\n\
          cd '{root}' || exit 4\n\
-         exec '{own}' campaign {name} --seed {seed}{count} --shards {shards}{system} \\\n\
+         exec '{own}' campaign {name}{options} \\\n\
          \x20   --shard \"$SLURM_ARRAY_TASK_ID\" --out '{folder}'\n",
         shards - 1,
     )
@@ -58,8 +50,8 @@ mod tests {
         );
         assert!(text.starts_with("#!/bin/sh\n#SBATCH --job-name=diapason-search\n"), "{text}");
         assert!(text.contains("#SBATCH --array=0-7\n"), "{text}");
-        let words = "exec '/src/xtask' campaign search --seed 7 --count 50 --shards 8 \
-                     --system 'a b.toml' \
+        let words = "exec '/src/xtask' campaign search '--seed=7' '--count=50' \
+                     '--shards=8' '--system=a b.toml' \
                      \\\n    --shard \"$SLURM_ARRAY_TASK_ID\" --out '/shared/out'\n";
         assert!(text.ends_with(words), "{text}");
     }
