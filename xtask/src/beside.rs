@@ -1,10 +1,15 @@
 //! Runs the steps of what boots beside each other, each in a process of its own, one for each core.
 //!
 //! Steps print while they run, and some change the folder they are in. Processes keep both apart:
-//! the words of a step are shown when it has ended, whole.
+//! the words of a step are shown when it has ended, whole. What was built is listed in a file for
+//! them, because asking cargo anew takes longer than many a step.
 
 use crate::tally::{Tally, counts};
+use diapason::metal::Built;
+use diapason::{Failure, Workspace};
 use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
@@ -22,18 +27,60 @@ struct Ran {
     counts: Option<(u64, u64)>,
 }
 
-/// Runs the steps with these names, and counts them.
-pub fn run(names: &[String], tally: &mut Tally) {
+/// Runs the steps with these names on what was built, and counts them.
+///
+/// # Errors
+/// If the list of what was built cannot be written.
+pub fn run(
+    workspace: &Workspace,
+    built: &Built,
+    names: &[String],
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    let list = workspace.target().join("built.txt");
+    std::fs::write(&list, listed(built))
+        .map_err(|error| Failure::io(format!("write {}", list.display()), &error))?;
     let waiting = Mutex::new(units(names));
     let ended = Mutex::new(tally);
     let worker = || {
         while let Some(name) = locked(&waiting).pop_front() {
-            let ran = start(&name);
+            let ran = start(&name, &list);
             locked(&ended).take_in(ran);
         }
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(worker))));
+    Ok(())
+}
+
+/// Returns the list of what was built: the two kernels, and each program behind its name.
+fn listed(built: &Built) -> String {
+    let mut list = format!("{}\n{}\n", built.kernel.display(), built.observing.display());
+    for (name, path) in &built.programs {
+        let _ = writeln!(list, "{name}\t{}", path.display());
+    }
+    list
+}
+
+/// Returns what such a list says was built.
+///
+/// # Errors
+/// If the file cannot be read, or is no such list.
+pub fn read(list: &Path) -> Result<Built, Failure> {
+    let text = std::fs::read_to_string(list)
+        .map_err(|error| Failure::io(format!("read {}", list.display()), &error))?;
+    parse(&text).ok_or_else(|| Failure::Input(format!("error: {} lists no build", list.display())))
+}
+
+fn parse(list: &str) -> Option<Built> {
+    let mut lines = list.lines();
+    let (kernel, observing) = (lines.next()?.into(), lines.next()?.into());
+    let program = |line: &str| {
+        let (name, path) = line.split_once('\t')?;
+        Some((name.to_owned(), PathBuf::from(path)))
+    };
+    let programs = lines.map(program).collect::<Option<_>>()?;
+    Some(Built { kernel, observing, programs, own: Vec::new() })
 }
 
 fn locked<T>(it: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -53,8 +100,9 @@ fn units(names: &[String]) -> VecDeque<String> {
 }
 
 /// Runs one process to its end.
-fn start(name: &str) -> Ran {
-    let output = Command::new(MYSELF).args(["test", "--step", name]).output();
+fn start(name: &str, list: &Path) -> Ran {
+    let mut command = Command::new(MYSELF);
+    let output = command.args(["test", "--step", name, "--built"]).arg(list).output();
     let said = match &output {
         Ok(output) => {
             [&output.stderr, &output.stdout].map(|it| String::from_utf8_lossy(it)).concat()
@@ -89,6 +137,22 @@ mod tests {
         let names = ["a", "a system of one's own: b", "a system of one's own: c", "d"];
         let names = names.map(String::from);
         assert_eq!(units(&names), ["d", TOGETHER, "a"]);
+    }
+
+    #[test]
+    fn a_list_of_what_was_built_is_read_as_it_was_written() {
+        let program = |name: &str| (name.to_owned(), PathBuf::from(format!("/t a/{name}")));
+        let built = Built {
+            kernel: "/t a/kernel".into(),
+            observing: "/o/kernel".into(),
+            programs: [program("spin"), program("usbd")].into(),
+            own: Vec::new(),
+        };
+        let read = parse(&listed(&built)).unwrap();
+        assert_eq!((read.kernel, read.observing), (built.kernel, built.observing));
+        assert_eq!(read.programs, built.programs);
+        assert!(parse("/kernel\n").is_none(), "cut");
+        assert!(parse("/kernel\n/kernel\nspin\n").is_none(), "a program without a path");
     }
 
     #[test]

@@ -81,6 +81,9 @@ enum Command {
         /// Only the steps of what boots whose name begins so.
         #[arg(long, value_name = "NAME", hide = true, conflicts_with = "qemu")]
         step: Option<String>,
+        /// The list of what is built already.
+        #[arg(long, value_name = "FILE", hide = true, requires = "step")]
+        built: Option<PathBuf>,
     },
     /// Count the instructions of kernel operations and compare with the targets.
     Bench {
@@ -200,7 +203,9 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
             captures: Request::default(),
             missing: Missing::Install,
         }),
-        Command::Test { step: Some(name), .. } => steps::one(workspace, &name),
+        Command::Test { step: Some(name), built, .. } => {
+            steps::one(workspace, &name, built.as_deref())
+        }
         Command::Test { qemu: Some(part), .. } => steps::qemu_only(workspace, &part),
         Command::Test { .. } => steps::everything(workspace),
         Command::Storm { calls, host_calls } => storm::command(workspace, calls, host_calls),

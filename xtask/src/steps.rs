@@ -32,7 +32,7 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
     host_tests(workspace, &mut tally)?;
     if let Some(built) = build(workspace, &mut tally) {
         let names = Tally::names(|names| booted_steps(workspace, &built, "", names));
-        beside::run(&names, &mut tally);
+        beside::run(workspace, &built, &names, &mut tally)?;
     }
     Ok(tally.finish())
 }
@@ -59,8 +59,8 @@ fn compared(workspace: &Workspace, built: &Built) -> Result<(), String> {
 }
 
 /// Only the steps of what boots whose name begins so, as a process beside others runs them.
-pub fn one(workspace: &Workspace, name: &str) -> Result<u8, Failure> {
-    let built = metal::build(workspace)?;
+pub fn one(workspace: &Workspace, name: &str, list: Option<&Path>) -> Result<u8, Failure> {
+    let built = list.map_or_else(|| metal::build(workspace), beside::read)?;
     let mut tally = Tally::beginning(name);
     booted_steps(workspace, &built, "", &mut tally);
     Ok(tally.finish())
@@ -92,7 +92,7 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
         let names = Tally::names(|names| booted_steps(workspace, &built, part, names));
         match names.as_slice() {
             [_] => booted_steps(workspace, &built, part, &mut tally),
-            names => beside::run(names, &mut tally),
+            names => beside::run(workspace, &built, names, &mut tally)?,
         }
     }
     Ok(tally.finish())
