@@ -1,8 +1,8 @@
 //! Runs the steps of what boots beside each other, each in a process of its own, one for each core.
 //!
 //! Steps print while they run, and some change the folder they are in. Processes keep both apart:
-//! the words of a step are shown when it has ended, whole. What was built is listed in a file for
-//! them, because asking cargo anew takes longer than many a step.
+//! the words of a step are shown when it has ended, whole. A file lists for them what is built,
+//! because asking cargo anew takes longer than many a step.
 
 use crate::tally::{Tally, counts};
 use diapason::metal::Built;
