@@ -3,7 +3,7 @@
 //! The folder `programs/NAME` beside a description holds the program NAME: all its `*.c` files. No
 //! other tool and no file of the user's has to say so.
 
-use crate::metal::{self, Kind};
+use crate::metal::{self, ImageKind};
 use crate::{Failure, Workspace};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -87,7 +87,7 @@ impl Programs {
             .map_err(|error| Failure::io(format!("make {}", results.display()), &error))?;
         let (root, result) = (workspace.root(), results.join(name));
         let mut command = compilation(workspace, sources);
-        command.arg(root.join(SOURCE)).args(Kind::Programs.linking(root));
+        command.arg(root.join(SOURCE)).args(ImageKind::Programs.linking(root));
         command.arg("-Wl,--gc-sections").arg(library).arg("-o").arg(&result);
         compiled(command, name, sources)?;
         Ok(Some((name.into(), result)))

@@ -4,11 +4,11 @@ use crate::duration::seconds;
 use crate::failure::HOLDS;
 use crate::input::Input;
 use crate::output::say;
-use crate::table::{Align, Table};
+use crate::table::{Align, TextTable};
 use crate::{Failure, logs};
-use diapason_can::candump::{self, Record, Report};
-use diapason_can::dbc::{Dbc, Decimal, Message, Reading, Value};
-use diapason_can::{Frame, Id};
+use diapason_can::candump::{self, LineContent, LogLine};
+use diapason_can::dbc::{Dbc, DbcMessage, Decimal, Reading, Value};
+use diapason_can::{CanFrame, Id};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -61,8 +61,8 @@ fn bytes(input: Input, path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// One frame that the file knows.
 struct Known<'a> {
-    record: Record<'a>,
-    message: &'a Message,
+    record: LogLine<'a>,
+    message: &'a DbcMessage,
     readings: Vec<Reading<'a>>,
 }
 
@@ -75,14 +75,14 @@ struct Said<'a> {
 }
 
 fn decode<'a>(dbc: &'a Dbc, log: &'a str) -> Result<Said<'a>, String> {
-    let messages: BTreeMap<(bool, u32), &Message> =
+    let messages: BTreeMap<(bool, u32), &DbcMessage> =
         dbc.messages.iter().map(|message| (key(message.id), message)).collect();
     let mut said = Said { known: Vec::new(), unknown: BTreeMap::new(), errors: 0 };
     for (line, text) in (1..).zip(log.lines()).filter(|(_, text)| !text.trim().is_empty()) {
         let record = candump::parse(text).map_err(|error| format!("line {line}: {error}"))?;
         match record.report {
-            Report::Error { .. } => said.errors += 1,
-            Report::Frame(frame) => said.frame(&messages, record, &frame),
+            LineContent::Error { .. } => said.errors += 1,
+            LineContent::Frame(frame) => said.frame(&messages, record, &frame),
         }
     }
     Ok(said)
@@ -103,9 +103,9 @@ fn shown((extended, id): (bool, u32)) -> String {
 impl<'a> Said<'a> {
     fn frame(
         &mut self,
-        messages: &BTreeMap<(bool, u32), &'a Message>,
-        record: Record<'a>,
-        frame: &Frame,
+        messages: &BTreeMap<(bool, u32), &'a DbcMessage>,
+        record: LogLine<'a>,
+        frame: &CanFrame,
     ) {
         match messages.get(&key(frame.id())) {
             Some(message) => {
@@ -117,7 +117,7 @@ impl<'a> Said<'a> {
     }
 
     fn render(&self) -> String {
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("time", Align::Right),
             ("bus", Align::Left),
             ("message", Align::Left),

@@ -22,7 +22,7 @@ pub fn end_after(seconds: u64) -> Nanos {
 }
 
 /// The messages at the end of a chain.
-pub struct End {
+pub struct ChainEnd {
     /// The last message's number, and its command's.
     last: (u64, u64),
     report: ChainReport,
@@ -30,13 +30,13 @@ pub struct End {
     due: Nanos,
 }
 
-impl Default for End {
-    fn default() -> End {
-        End { last: (0, 0), report: ChainReport::default(), due: time::now() + REPORT }
+impl Default for ChainEnd {
+    fn default() -> ChainEnd {
+        ChainEnd { last: (0, 0), report: ChainReport::default(), due: time::now() + REPORT }
     }
 }
 
-impl End {
+impl ChainEnd {
     /// Returns the number of the next command.
     pub const fn next(&self) -> u64 {
         self.last.1 + 1

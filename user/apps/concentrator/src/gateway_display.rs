@@ -6,7 +6,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_concentrator::chain::{End, NEWEST, SLOTS, Value, end_after};
+use diapason_concentrator::chain::{ChainEnd, NEWEST, SLOTS, Value, end_after};
 use diapason_concentrator::passed::Passed;
 use diapason_rt::thread::periodic;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, state, time};
@@ -28,7 +28,7 @@ fn main(Arguments([period, seconds, ..]): Arguments) {
 
 fn run(period: Nanos, seconds: u64) -> Result<(), Errno> {
     let newest = state::reader::<Value, SLOTS>(NEWEST)?;
-    let (mut end, mut shown) = (End::default(), 0);
+    let (mut end, mut shown) = (ChainEnd::default(), 0);
     let until = end_after(seconds);
     let mut jobs = periodic(time::now(), period, period);
     while time::now() < until {

@@ -9,9 +9,9 @@
 
 use diapason_abi::MESSAGE_BYTES;
 use diapason_canlib::Error;
-use diapason_concentrator::chain::{COMMANDS, End, end_after};
+use diapason_concentrator::chain::{COMMANDS, ChainEnd, end_after};
 use diapason_concentrator::passed::Passed;
-use diapason_concentrator::stream::{REPORT, Stream};
+use diapason_concentrator::stream::{REPORT, SentStream};
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::{Arguments, Errno, entry, heap, log, time};
 
@@ -41,8 +41,8 @@ fn main(Arguments([number, seconds, ..]): Arguments) {
 
 fn run(number: u64, seconds: u64) -> Result<(), Error> {
     let commands = Mailbox::open(COMMANDS)?;
-    let mut stream = Stream::open(number)?;
-    let (mut ring, mut end) = (Ring([Passed::default(); MOST]), End::default());
+    let mut stream = SentStream::open(number)?;
+    let (mut ring, mut end) = (Ring([Passed::default(); MOST]), ChainEnd::default());
     let (until, mut say_at) = (end_after(seconds), time::now() + REPORT);
     let mut bytes = [0; MESSAGE_BYTES];
     while time::now() < until {
