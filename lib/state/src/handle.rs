@@ -57,14 +57,14 @@ impl<'cell, C: StateCell> StateWriter<'cell, C> {
     /// Returns the writing end of a cell in memory shared with others.
     ///
     /// ```
-    /// use diapason_state::{Reader, StateBuffer, Writer};
+    /// use diapason_state::{StateBuffer, StateReader, StateWriter};
     /// type Cell = StateBuffer<[u64; 4], 3>;
     /// let segment = [0_u64; size_of::<Cell>() / 8]; // fresh shared memory is zeroed
     /// let cell = core::cell::UnsafeCell::new(segment);
     /// // SAFETY: zeroed, aligned, large enough, outlives both handles, and this is the writer.
-    /// let mut writer = unsafe { Writer::<Cell>::from_raw(cell.get().cast()) };
+    /// let mut writer = unsafe { StateWriter::<Cell>::from_raw(cell.get().cast()) };
     /// // SAFETY: the same.
-    /// let reader = unsafe { Reader::<Cell>::from_raw(cell.get().cast()) };
+    /// let reader = unsafe { StateReader::<Cell>::from_raw(cell.get().cast()) };
     /// assert_eq!(reader.read(), [0; 4]);
     /// writer.write([5; 4]);
     /// assert_eq!(reader.read(), [5; 4]);

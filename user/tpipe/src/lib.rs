@@ -6,10 +6,10 @@
 //!
 //! ```ignore
 //! struct Brakes;
-//! impl Function for Brakes {
-//!     fn message(&self, message: &Message) { /* … */ }
+//! impl TunedFunction for Brakes {
+//!     fn message(&self, message: &TimedFrame) { /* … */ }
 //! }
-//! static BRAKES: Thread<Brakes> = Thread::new(0, Brakes);
+//! static BRAKES: TunedThread<Brakes> = TunedThread::new(0, Brakes);
 //!
 //! let qos = Qos { latency, tput, buffer, execution, burst };
 //! let mut pipe = tpipe(Endpoint { place: 0, route: Route::From(4) }, &qos, &BRAKES, deadline)?;

@@ -2,11 +2,11 @@
 //!
 //! ```
 //! use diapason_abi::Nanos;
-//! use diapason_can::{BitRate, Bus, Frame, StandardId, bus::{EventKind, Setup}};
+//! use diapason_can::{BitRate, Bus, CanFrame, StandardId, bus::{EventKind, NodeSetup}};
 //!
 //! let mut bus = Bus::new(BitRate::new(500_000)?);
-//! let (a, b) = (bus.add_node(Setup::default()), bus.add_node(Setup::default()));
-//! let frame = Frame::data(StandardId::MAX, b"hi").unwrap();
+//! let (a, b) = (bus.add_node(NodeSetup::default()), bus.add_node(NodeSetup::default()));
+//! let frame = CanFrame::data(StandardId::MAX, b"hi").unwrap();
 //! bus.send(Nanos(100), a, frame).unwrap();
 //! while let Some(time) = bus.next_event() {
 //!     bus.advance(time);

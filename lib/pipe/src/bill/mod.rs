@@ -20,7 +20,7 @@
 //! let frames = [Bucket::per_second(2752)];
 //! let interface = Promised::io(100_000, US(5_000), US(990));
 //! let reader = Promised::main(US(200), US(5_000));
-//! let work = Work::new(US(10), US(5));
+//! let work = StageTimes::new(US(10), US(5));
 //! let stages = Stages {
 //!     bus: Transfers { worst: US(125), least: US(10), queued: 32, messages: 96 },
 //!     interrupts: Interrupts {

@@ -164,9 +164,8 @@ fn is_of(name: Option<CanName>, id: Id) -> bool {
     match (name, id) {
         (Some(CanName::Fixed(own)), id) => own == id,
         (Some(CanName::Code(own)), Id::Standard(id)) => {
-            matches!(
-                classify(id), Some(IdentifierClass::HighSpeed { code, .. }) if u16::from(code) == own
-            )
+            let class = classify(id);
+            matches!(class, Some(IdentifierClass::HighSpeed { code, .. }) if u16::from(code) == own)
         }
         _ => false,
     }
