@@ -4,7 +4,7 @@
 //! other tool and no file of the user's has to say so.
 
 use crate::failure::Failure;
-use crate::metal::{self, Kind};
+use crate::metal::{self, ImageKind};
 use crate::workspace::Workspace;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -88,7 +88,7 @@ impl Programs {
             .map_err(|error| Failure::io(format!("make {}", results.display()), &error))?;
         let (root, result) = (workspace.root(), results.join(name));
         let mut command = compilation(workspace, sources);
-        command.arg(root.join(SOURCE)).args(Kind::Programs.linking(root));
+        command.arg(root.join(SOURCE)).args(ImageKind::Programs.linking(root));
         command.arg("-Wl,--gc-sections").arg(library).arg("-o").arg(&result);
         compiled(command, name, sources)?;
         Ok(Some((name.into(), result)))

@@ -1,6 +1,6 @@
 //! The commands: what they do, what they print, what they exit with.
 
-use crate::capture::Request;
+use crate::capture::CaptureRequest;
 use crate::console::Splitter;
 use crate::describe::describe;
 use crate::failure::Failure;
@@ -8,11 +8,11 @@ use crate::failure::{BROKEN, HOLDS, UNPROVED};
 use crate::formats::RunFormat;
 use crate::live::live;
 use crate::names::Names;
-use crate::outcome::Verdict;
+use crate::outcome::RunVerdict;
 use crate::outcome::junit;
 use crate::output::{note, say, tell, write};
 use crate::plan::{Plan, Unproved};
-use crate::session::{RECORD_BYTES, Run, Session};
+use crate::session::{FinishedRun, RECORD_BYTES, Session};
 use crate::tools::{Missing, QEMU};
 use crate::workspace::Workspace;
 use crate::{can_server, duration, interrupt, plan, project, words};
@@ -59,7 +59,7 @@ pub struct RunRequest {
     #[arg(long)]
     pub watch: bool,
     #[command(flatten)]
-    pub captures: Request,
+    pub captures: CaptureRequest,
     /// The reaction to a missing emulator.
     #[arg(skip = Missing::Say)]
     pub missing: Missing,
@@ -106,7 +106,7 @@ pub(crate) struct Addition {
     pub json: Vec<(String, serde_json::Value)>,
 }
 
-fn save_record(path: Option<&Path>, run: &Run) -> Result<(), Failure> {
+fn save_record(path: Option<&Path>, run: &FinishedRun) -> Result<(), Failure> {
     let (Some(path), Some(bytes)) = (path, &run.flight) else { return Ok(()) };
     std::fs::write(path, bytes)
         .map_err(|error| Failure::io(format!("write {}", path.display()), &error))
@@ -119,7 +119,7 @@ fn save_record(path: Option<&Path>, run: &Run) -> Result<(), Failure> {
 pub(crate) fn report(
     format: RunFormat,
     session: &Session,
-    run: &Run,
+    run: &FinishedRun,
     addition: Addition,
 ) -> Result<u8, Failure> {
     let judged = session.judge(run);
@@ -139,8 +139,8 @@ pub(crate) fn report(
 /// Returns the report of a run for people: tables, broken promises, the verdict.
 pub(crate) fn as_tables(
     session: &Session,
-    run: &Run,
-    verdict: &Verdict,
+    run: &FinishedRun,
+    verdict: &RunVerdict,
     addition: Addition,
 ) -> String {
     let mut text = run.outcome.render(&session.names) + "\n";
@@ -157,8 +157,8 @@ pub(crate) fn as_tables(
 /// Returns the report of a run for programs.
 pub(crate) fn as_json(
     session: &Session,
-    run: &Run,
-    verdict: &Verdict,
+    run: &FinishedRun,
+    verdict: &RunVerdict,
     addition: Addition,
 ) -> serde_json::Value {
     let (name, alarms) = (&session.system.name, session.alarms(run));
@@ -174,32 +174,37 @@ pub(crate) fn as_json(
 }
 
 /// Returns whether a run is evidence: everything that is promised was proved, measured and kept.
-pub(crate) fn holds(session: &Session, run: &Run, verdict: &Verdict) -> bool {
-    *verdict == Verdict::Holds && session.proved && session.unmeasured(run).is_empty()
+pub(crate) fn holds(session: &Session, run: &FinishedRun, verdict: &RunVerdict) -> bool {
+    *verdict == RunVerdict::Holds && session.proved && session.unmeasured(run).is_empty()
 }
 
 /// Returns the exit code of a command after a run.
 ///
 /// # Errors
 /// If the run shows a bug of ours.
-pub(crate) fn code(session: &Session, run: &Run, verdict: Verdict) -> Result<u8, Failure> {
+pub(crate) fn code(
+    session: &Session,
+    run: &FinishedRun,
+    verdict: RunVerdict,
+) -> Result<u8, Failure> {
     match verdict {
-        Verdict::Holds if holds(session, run, &verdict) => Ok(HOLDS),
-        Verdict::Holds => Ok(UNPROVED),
-        Verdict::Broken(_) => Ok(BROKEN),
-        Verdict::Bug(text) => Err(Failure::Ours(text)),
+        RunVerdict::Holds if holds(session, run, &verdict) => Ok(HOLDS),
+        RunVerdict::Holds => Ok(UNPROVED),
+        RunVerdict::Broken(_) => Ok(BROKEN),
+        RunVerdict::Bug(text) => Err(Failure::Ours(text)),
     }
 }
 
 /// The verdict in a sentence.
-fn sentence(session: &Session, verdict: &Verdict, run: &Run) -> String {
+fn sentence(session: &Session, verdict: &RunVerdict, run: &FinishedRun) -> String {
     let name = &session.system.name;
     let promised = session.assumptions(run);
     if !session.proved {
-        let found = if *verdict == Verdict::Holds { "nothing was broken" } else { "does not hold" };
+        let found =
+            if *verdict == RunVerdict::Holds { "nothing was broken" } else { "does not hold" };
         return format!("{name}: unproved; {found}");
     }
-    let Verdict::Holds = verdict else { return format!("{name}: does not hold") };
+    let RunVerdict::Holds = verdict else { return format!("{name}: does not hold") };
     if interrupt::came() {
         return format!("{name}: interrupted; nothing was broken until then");
     }
@@ -294,43 +299,43 @@ mod tests {
     #[test]
     fn a_run_that_was_wanted_unproved_says_so_everywhere() {
         let (proved, unproved) = (session("1ms"), session("10ms"));
-        let ending = crate::qemu::Ending::Finished;
-        let run = Run { ending, outcome: Default::default(), flight: None, served: None };
-        let json = |session| as_json(session, &run, &Verdict::Holds, Addition::default());
+        let ending = crate::qemu::MachineEnding::Finished;
+        let run = FinishedRun { ending, outcome: Default::default(), flight: None, served: None };
+        let json = |session| as_json(session, &run, &RunVerdict::Holds, Addition::default());
         assert_eq!(json(&proved)["proved"], true);
         assert_eq!(json(&unproved)["proved"], false);
         assert_eq!(json(&unproved)["holds"], false, "what is not proved does not hold");
-        let text = |session| as_tables(session, &run, &Verdict::Holds, Addition::default());
+        let text = |session| as_tables(session, &run, &RunVerdict::Holds, Addition::default());
         assert!(text(&proved).contains("s: holds") && !text(&proved).contains("unproved"));
         assert!(text(&unproved).ends_with("s: unproved; nothing was broken"));
-        assert_eq!(code(&proved, &run, Verdict::Holds), Ok(HOLDS));
-        assert_eq!(code(&unproved, &run, Verdict::Holds), Ok(UNPROVED));
-        let broken = || Verdict::Broken(Vec::new());
+        assert_eq!(code(&proved, &run, RunVerdict::Holds), Ok(HOLDS));
+        assert_eq!(code(&unproved, &run, RunVerdict::Holds), Ok(UNPROVED));
+        let broken = || RunVerdict::Broken(Vec::new());
         assert_eq!(code(&unproved, &run, broken()), Ok(BROKEN));
     }
 
     #[test]
     fn a_run_with_clients_is_no_evidence_whatever_else_it_is() {
         let can_server = "127.0.0.1:29536".parse().ok();
-        let captures = Request { can_server, ..Request::default() };
-        let ending = crate::qemu::Ending::Finished;
-        let run = Run { ending, outcome: Default::default(), flight: None, served: None };
+        let captures = CaptureRequest { can_server, ..CaptureRequest::default() };
+        let ending = crate::qemu::MachineEnding::Finished;
+        let run = FinishedRun { ending, outcome: Default::default(), flight: None, served: None };
         for tables in ["[[process]]\nname = \"p\"\npriority = 1\n", VCPU] {
             let session = Session { captures: captures.clone(), ..of(tables) };
-            for verdict in [Verdict::Holds, Verdict::Broken(Vec::new())] {
+            for verdict in [RunVerdict::Holds, RunVerdict::Broken(Vec::new())] {
                 let text = as_tables(&session, &run, &verdict, Addition::default());
                 assert!(text.contains("clients at 127.0.0.1:29536 could send frames"), "{text}");
                 assert!(!holds(&session, &run, &verdict));
             }
-            assert_eq!(code(&session, &run, Verdict::Holds), Ok(UNPROVED));
+            assert_eq!(code(&session, &run, RunVerdict::Holds), Ok(UNPROVED));
         }
     }
 
     /// Nothing is broken, and the run is no evidence: text, JSON and exit code say so.
     #[test]
     fn a_run_that_did_not_measure_everything_does_not_hold() {
-        let ending = crate::qemu::Ending::Finished;
-        let run = Run { ending, outcome: Default::default(), flight: None, served: None };
+        let ending = crate::qemu::MachineEnding::Finished;
+        let run = FinishedRun { ending, outcome: Default::default(), flight: None, served: None };
         let process = "[[process]]\nname = \"p\"\npriority = 1\n";
         let nothing = of(process);
         let with_job = of(&format!(
@@ -346,14 +351,14 @@ mod tests {
             ),
             (with_job, "no job on VCPU v was done", of_all),
         ] {
-            let json = as_json(&session, &run, &Verdict::Holds, Addition::default());
+            let json = as_json(&session, &run, &RunVerdict::Holds, Addition::default());
             assert_eq!((&json["holds"], &json["unmeasured"][0]), (&false.into(), &what.into()));
-            let text = as_tables(&session, &run, &Verdict::Holds, Addition::default());
+            let text = as_tables(&session, &run, &RunVerdict::Holds, Addition::default());
             assert!(text.contains(&format!("not measured: {what}\n")), "{text}");
             let end = format!("s: nothing was broken, and {end}");
             assert!(text.ends_with(&end), "{text}");
-            assert_eq!(code(&session, &run, Verdict::Holds), Ok(UNPROVED));
-            assert_eq!(code(&session, &run, Verdict::Broken(Vec::new())), Ok(BROKEN));
+            assert_eq!(code(&session, &run, RunVerdict::Holds), Ok(UNPROVED));
+            assert_eq!(code(&session, &run, RunVerdict::Broken(Vec::new())), Ok(BROKEN));
         }
     }
 }

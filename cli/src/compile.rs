@@ -7,7 +7,7 @@ use crate::failure::HOLDS;
 use crate::image::Image;
 use crate::output::say;
 use crate::project;
-use crate::table::{Align, Table};
+use crate::table::{Align, TextTable};
 use crate::workspace::Workspace;
 use diapason_system::{Description, System};
 use std::path::{Path, PathBuf};
@@ -71,7 +71,8 @@ pub fn compile(request: &BuildRequest) -> Result<u8, Failure> {
     programs.dedup();
     let [left, right] = [Align::Left, Align::Right];
     let columns = ["text", "rodata", "data", "bss"].map(|name| (name, right));
-    let mut table = Table::new(&[&[("program", left)], &columns[..], &[("file", left)]].concat());
+    let mut table =
+        TextTable::new(&[&[("program", left)], &columns[..], &[("file", left)]].concat());
     for name in programs {
         let path = built.path(name).map_err(Failure::Input)?;
         let sizes = Image::read(path)?.sizes();

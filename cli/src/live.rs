@@ -8,7 +8,7 @@ use crate::output::{say, tell};
 use crate::words;
 use diapason_abi::record::Record;
 use diapason_pipe::measured::{Measurement, PipeReport, Reported};
-use diapason_system::Way;
+use diapason_system::PipeDirection;
 
 /// Prints lines as they arrive: on standard output, unless that is reserved for JSON.
 pub(crate) fn live(json: bool, names: Names, promises: Vec<PipePromise>) -> impl FnMut(&Line) {
@@ -101,7 +101,7 @@ impl Pipes {
         let from = (process, report.channel, report.to_device);
         let is = |column: &Column| {
             let PipePromise { reader, channel, way, .. } = column.promise;
-            (reader, channel, way == Way::ToDevice) == from
+            (reader, channel, way == PipeDirection::ToDevice) == from
         };
         let Some(place) = self.columns.iter().position(is) else { return Heard::Part };
         let again = self.columns[place].new.is_some();
@@ -156,7 +156,7 @@ mod tests {
         let (name, reader, bound_ns) = (name.to_owned(), u64::from(channel) + 1, 5_000_000);
         PipePromise {
             name,
-            way: Way::FromDevice,
+            way: PipeDirection::FromDevice,
             reader,
             channel,
             bound_ns,

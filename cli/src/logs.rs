@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::input::Input;
 use diapason_abi::Nanos;
-use diapason_can::Frame;
+use diapason_can::CanFrame;
 use diapason_capture::log::{LogFormat, LogRefusal, as_candump};
 use diapason_devices::can::{ReplayError, replay};
 use diapason_system::{CanTraffic, System};
@@ -17,7 +17,7 @@ const EXAMPLE: &str = "(1700000000.250001) can0 123#DEADBEEF";
 ///
 /// # Errors
 /// A line that is no record.
-pub fn frames(channel: usize, log: &str) -> Result<VecDeque<(Nanos, Frame)>, ReplayError> {
+pub fn frames(channel: usize, log: &str) -> Result<VecDeque<(Nanos, CanFrame)>, ReplayError> {
     replay(log, &interface(channel))
 }
 

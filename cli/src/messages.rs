@@ -8,7 +8,7 @@ use crate::output::write;
 use crate::plan::{Cleared, Plan, cleared};
 use crate::signals::{read, refused};
 use diapason_can::Id;
-use diapason_can::dbc::{Dbc, Message, renumbered};
+use diapason_can::dbc::{Dbc, DbcMessage, renumbered};
 use diapason_can::frame::BYTES_MAX;
 use diapason_plan::can::CanName;
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ fn tidied(name: &str) -> String {
 /// The names of all messages in a description, in their order; each is there once.
 fn names(dbc: &Dbc) -> Vec<String> {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
-    let name = |message: &Message| {
+    let name = |message: &DbcMessage| {
         let name = tidied(&message.name);
         let count = seen.entry(name.clone()).or_insert(0);
         *count += 1;

@@ -29,7 +29,7 @@ pub const PROGRAM_FOLDERS: [&str; 3] = ["user/apps", "user/servers", "papers/app
 
 /// The kind of image to build.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ImageKind {
     /// Linked at fixed addresses, run in ring 0.
     Kernel,
     /// A kernel that can also keep the flight record and time its paths.
@@ -38,23 +38,23 @@ pub enum Kind {
     Programs,
 }
 
-impl Kind {
+impl ImageKind {
     /// Returns its folder below the target folder.
     const fn folder(self) -> &'static str {
         match self {
-            Kind::Kernel => "kernel",
-            Kind::ObservingKernel => "observing",
-            Kind::Programs => "programs",
+            ImageKind::Kernel => "kernel",
+            ImageKind::ObservingKernel => "observing",
+            ImageKind::Programs => "programs",
         }
     }
 
     /// Returns the flags of linking, as a C compiler takes them. No other function has them.
     pub(crate) fn linking(self, root: &Path) -> Vec<String> {
         let (script, own): (_, &[&str]) = match self {
-            Kind::Kernel | Kind::ObservingKernel => {
+            ImageKind::Kernel | ImageKind::ObservingKernel => {
                 ("kernel/x86_64/kernel.ld", &["-static", "-no-pie"])
             }
-            Kind::Programs => {
+            ImageKind::Programs => {
                 ("user/rt/program.ld", &["-static-pie", "-Wl,--no-dynamic-linker", "-Wl,-z,text"])
             }
         };
@@ -68,9 +68,9 @@ impl Kind {
     /// Returns compiler and linker flags. No other function has them.
     pub(crate) fn flags(self, root: &Path) -> Vec<String> {
         let mut link = self.linking(root);
-        let model = if self == Kind::Programs { "pic" } else { "static" };
+        let model = if self == ImageKind::Programs { "pic" } else { "static" };
         let mut flags = vec![format!("-Crelocation-model={model}")];
-        if self != Kind::Programs {
+        if self != ImageKind::Programs {
             flags.push("-Cno-redzone=yes".into());
             // The linker script tells functions apart by name, also instances of generic ones.
             flags.push("-Csymbol-mangling-version=v0".into());
@@ -84,8 +84,8 @@ impl Kind {
 
     fn packages(self, workspace: &Workspace) -> Result<Vec<String>, Failure> {
         match self {
-            Kind::Kernel | Kind::ObservingKernel => Ok(vec![KERNEL.into()]),
-            Kind::Programs => program_packages(workspace.root()),
+            ImageKind::Kernel | ImageKind::ObservingKernel => Ok(vec![KERNEL.into()]),
+            ImageKind::Programs => program_packages(workspace.root()),
         }
     }
 }
@@ -158,8 +158,8 @@ pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
         let missing = || Failure::Ours(format!("the package {KERNEL} has no program {KERNEL}"));
         executables(workspace, kind)?.remove(KERNEL).ok_or_else(missing)
     };
-    let (kernel, observing) = (kernel(Kind::Kernel)?, kernel(Kind::ObservingKernel)?);
-    let programs = executables(workspace, Kind::Programs)?;
+    let (kernel, observing) = (kernel(ImageKind::Kernel)?, kernel(ImageKind::ObservingKernel)?);
+    let programs = executables(workspace, ImageKind::Programs)?;
     Ok(Built { kernel, observing, programs, own: Vec::new() })
 }
 
@@ -172,10 +172,10 @@ pub fn c_library(workspace: &Workspace) -> Result<PathBuf, Failure> {
         return Ok(workspace.root().join(INSTALLED_LIBRARY));
     }
     let (package, library) = C_RUNTIME;
-    let mut command = base(workspace, "build", Kind::Programs);
+    let mut command = base(workspace, "build", ImageKind::Programs);
     command.args(["-p", package, "--lib"]);
     built(command)?.ok_or_else(|| uncompiled(package))?;
-    let target = workspace.target().join(Kind::Programs.folder());
+    let target = workspace.target().join(ImageKind::Programs.folder());
     Ok(target.join(TARGET).join(PROFILE).join(library))
 }
 
@@ -194,7 +194,7 @@ fn installed(root: &Path) -> Result<Built, Failure> {
 ///
 /// # Errors
 /// If cargo cannot be started.
-pub fn clippy(workspace: &Workspace, kind: Kind) -> Result<bool, Failure> {
+pub fn clippy(workspace: &Workspace, kind: ImageKind) -> Result<bool, Failure> {
     let mut command = cargo(workspace, "clippy", kind)?;
     command.args(["--quiet", "--", "-D", "warnings"]);
     let status = command.status().map_err(|error| Failure::io("start cargo", &error))?;
@@ -202,20 +202,20 @@ pub fn clippy(workspace: &Workspace, kind: Kind) -> Result<bool, Failure> {
 }
 
 /// Returns the cargo command for `kind`, without what follows its common options.
-fn cargo(workspace: &Workspace, action: &str, kind: Kind) -> Result<Command, Failure> {
+fn cargo(workspace: &Workspace, action: &str, kind: ImageKind) -> Result<Command, Failure> {
     let mut command = base(workspace, action, kind);
     command.arg("--bins");
     for package in kind.packages(workspace)? {
         command.args(["-p", &package]);
     }
-    if kind == Kind::ObservingKernel {
+    if kind == ImageKind::ObservingKernel {
         command.args(["--features", "observing"]);
     }
     Ok(command)
 }
 
 /// Returns the cargo command for `kind`, without what it is about.
-fn base(workspace: &Workspace, action: &str, kind: Kind) -> Command {
+fn base(workspace: &Workspace, action: &str, kind: ImageKind) -> Command {
     let mut command = Command::new(cargo_program());
     command.current_dir(workspace.root()).arg(action).args(["--profile", PROFILE]);
     command.args(["--target", TARGET]);
@@ -230,7 +230,10 @@ pub(crate) fn cargo_program() -> OsString {
 }
 
 /// Builds `kind` and returns where its programs are.
-fn executables(workspace: &Workspace, kind: Kind) -> Result<BTreeMap<String, PathBuf>, Failure> {
+fn executables(
+    workspace: &Workspace,
+    kind: ImageKind,
+) -> Result<BTreeMap<String, PathBuf>, Failure> {
     if kind.packages(workspace)?.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -305,7 +308,7 @@ mod tests {
 
     #[test]
     fn flags_are_whole_and_hide_the_path_of_the_checkout() {
-        let flags = Kind::Programs.flags(Path::new("/some/where"));
+        let flags = ImageKind::Programs.flags(Path::new("/some/where"));
         assert!(flags.contains(&"-Clink-arg=-Wl,-T,/some/where/user/rt/program.ld".into()));
         assert!(flags.contains(&"--remap-path-prefix=/some/where=.".into()));
         assert!(flags.iter().all(|flag| !flag.contains('\x1f')));

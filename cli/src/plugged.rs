@@ -2,14 +2,14 @@
 //! devices that QEMU has itself.
 
 use crate::can_server::CanServer;
-use crate::capture::{Captures, Redirection, Request};
+use crate::capture::{CaptureRequest, Captures, Redirection};
 use crate::failure::Failure;
 use crate::surroundings;
 use diapason_abi::Nanos;
 use diapason_abi::record::exit;
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use diapason_devices::can::CanBus;
-use diapason_redir::{CONTROLLER, Plan, Redirected, Report, Server};
+use diapason_redir::{CONTROLLER, DeviceServer, Redirected, RunPlan, RunReport};
 use diapason_system::{System, UsbModel, UsbPlug};
 use std::ffi::OsString;
 use std::io::Write;
@@ -34,7 +34,7 @@ const LOOSE: [Duration; 2] = [Duration::from_millis(1_500), Duration::from_milli
 
 /// A device, and where it is plugged in, as QEMU writes it: "2", or "1.3" behind a hub.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plug {
+pub struct PluggedDevice {
     /// The model of the device.
     pub model: UsbModel,
     pub port: String,
@@ -45,7 +45,7 @@ pub struct Plug {
 /// Returns the devices at the first controller with devices: hubs before the devices behind them,
 /// and by the order of ports.
 #[must_use]
-pub fn plugs(system: &System) -> Vec<Plug> {
+pub fn plugs(system: &System) -> Vec<PluggedDevice> {
     let first = system.usb.iter().map(|plug| plug.device).min();
     let mut found: Vec<(Vec<u8>, &UsbPlug)> = Vec::new();
     for plug in system.usb.iter().filter(|plug| Some(plug.device) == first) {
@@ -57,7 +57,7 @@ pub fn plugs(system: &System) -> Vec<Plug> {
     }
     found.sort_by(|(a, _), (b, _)| (a.len(), a).cmp(&(b.len(), b)));
     let written = |path: Vec<u8>| path.iter().map(u8::to_string).collect::<Vec<_>>().join(".");
-    let plug = |(path, plug): (_, &UsbPlug)| Plug {
+    let plug = |(path, plug): (_, &UsbPlug)| PluggedDevice {
         model: plug.model,
         port: written(path),
         described: plug.clone(),
@@ -70,7 +70,7 @@ pub struct Plugged {
     /// The arguments for QEMU.
     pub arguments: Vec<OsString>,
     /// The thread that serves the models, if there are any.
-    server: Option<JoinHandle<Result<Report, String>>>,
+    server: Option<JoinHandle<Result<RunReport, String>>>,
 }
 
 impl Plugged {
@@ -82,9 +82,9 @@ impl Plugged {
     pub fn serve(
         folder: &Path,
         kind: &str,
-        plugs: &[Plug],
-        plan: Plan,
-        wanted: Request,
+        plugs: &[PluggedDevice],
+        plan: RunPlan,
+        wanted: CaptureRequest,
     ) -> Result<Plugged, Failure> {
         if let Some(plug) = plugs.iter().find(|plug| plug.model.only_in_simulator()) {
             let (model, port) = (plug.model.name(), &plug.port);
@@ -97,8 +97,9 @@ impl Plugged {
         for (number, plug) in plugs.iter().enumerate() {
             arguments.extend(own(folder, number, plug)?);
         }
-        let is_model = |plug: &&Plug| plug.model != UsbModel::Hub && !plug.model.only_in_qemu();
-        let models: Vec<Plug> = plugs.iter().filter(is_model).cloned().collect();
+        let is_model =
+            |plug: &&PluggedDevice| plug.model != UsbModel::Hub && !plug.model.only_in_qemu();
+        let models: Vec<PluggedDevice> = plugs.iter().filter(is_model).cloned().collect();
         let server = match models.is_empty() {
             true => None,
             false => {
@@ -125,20 +126,21 @@ impl Plugged {
 
 /// Returns a port of the first controller that is free.
 #[must_use]
-pub fn spare_port(plugs: &[Plug]) -> u8 {
-    let root = |plug: &Plug| plug.port.split('.').next().and_then(|port| port.parse::<u8>().ok());
+pub fn spare_port(plugs: &[PluggedDevice]) -> u8 {
+    let root =
+        |plug: &PluggedDevice| plug.port.split('.').next().and_then(|port| port.parse::<u8>().ok());
     plugs.iter().filter_map(root).max().unwrap_or(0).saturating_add(1).min(15)
 }
 
 /// Returns the controller, with a port to spare.
-fn controller(kind: &str, plugs: &[Plug]) -> Vec<OsString> {
+fn controller(kind: &str, plugs: &[PluggedDevice]) -> Vec<OsString> {
     let ports = spare_port(plugs);
     let controller = format!("{kind},id={CONTROLLER},p2={ports},p3={ports}");
     ["-device".into(), controller.into()].into()
 }
 
 /// Returns the options for a device of QEMU's own.
-fn own(folder: &Path, number: usize, plug: &Plug) -> Result<Vec<OsString>, Failure> {
+fn own(folder: &Path, number: usize, plug: &PluggedDevice) -> Result<Vec<OsString>, Failure> {
     let at = format!("bus={CONTROLLER}.0,port={}{}", plug.port, serial(plug));
     let device = |what: &str| -> Vec<OsString> { ["-device".into(), what.into()].into() };
     Ok(match plug.model {
@@ -176,7 +178,7 @@ fn own(folder: &Path, number: usize, plug: &Plug) -> Result<Vec<OsString>, Failu
 }
 
 /// Returns the option for the serial number that the description gives a device of QEMU's own.
-fn serial(plug: &Plug) -> String {
+fn serial(plug: &PluggedDevice) -> String {
     // A comma ends an option, two are one.
     let option = |serial: &String| format!(",serial={}", serial.replace(',', ",,"));
     plug.described.serial.as_ref().map(option).unwrap_or_default()
@@ -226,17 +228,22 @@ fn type_at(mut monitor: UnixStream) {
 }
 
 /// The arguments for QEMU, and the thread that serves models.
-type Serving = (Vec<OsString>, JoinHandle<Result<Report, String>>);
+type Serving = (Vec<OsString>, JoinHandle<Result<RunReport, String>>);
 
 /// Serves these models from sockets in `folder`. They cannot change threads, so they are made in
 /// the server's.
-fn serve(folder: &Path, plugs: Vec<Plug>, plan: Plan, wanted: Request) -> Result<Serving, Failure> {
+fn serve(
+    folder: &Path,
+    plugs: Vec<PluggedDevice>,
+    plan: RunPlan,
+    wanted: CaptureRequest,
+) -> Result<Serving, Failure> {
     let (sender, receiver) = channel();
     let folder = absolute(folder)?;
     let server = std::thread::spawn(move || {
         let mut buses = Vec::new();
-        let make = |plug: &Plug| surroundings::device(&plug.described, &mut buses);
-        let devices: Vec<Box<dyn Device>> = plugs.iter().filter_map(make).collect();
+        let make = |plug: &PluggedDevice| surroundings::device(&plug.described, &mut buses);
+        let devices: Vec<Box<dyn UsbDevice>> = plugs.iter().filter_map(make).collect();
         let open = |address| CanServer::open(address).map_err(|failure| failure.to_string());
         let clients = wanted.can_server.map(open).transpose()?;
         clients.into_iter().for_each(|server| server.serve(&buses));
@@ -244,8 +251,8 @@ fn serve(folder: &Path, plugs: Vec<Plug>, plan: Plan, wanted: Request) -> Result
         let log = wanted.is_some().then(begin).transpose()?;
         let ports: Vec<String> = plugs.into_iter().map(|plug| plug.port).collect();
         let status = u8::try_from(exit::status(exit::FINISHED)).unwrap_or(0);
-        let plan = Plan { slice: SLICE, status, ..plan };
-        let server = Server::start(&folder, devices, plan).map_err(|e| e.to_string())?;
+        let plan = RunPlan { slice: SLICE, status, ..plan };
+        let server = DeviceServer::start(&folder, devices, plan).map_err(|e| e.to_string())?;
         if sender.send(server.arguments_at(&ports)).is_err() {
             return Err(String::from("nobody wants the devices any more"));
         }
@@ -258,7 +265,7 @@ fn serve(folder: &Path, plugs: Vec<Plug>, plan: Plan, wanted: Request) -> Result
 }
 
 /// Serves the devices until QEMU has ended, and captures what they say if that is wanted.
-fn follow(server: Server<dyn Device>, log: Option<Log>) -> Result<Report, String> {
+fn follow(server: DeviceServer<dyn UsbDevice>, log: Option<Log>) -> Result<RunReport, String> {
     let Some(mut log) = log else {
         let (report, _) = server.run(|_, _| {}).map_err(|failure| failure.to_string())?;
         return Ok(report);
@@ -277,12 +284,12 @@ struct Log {
 }
 
 impl Log {
-    fn begin(wanted: &Request, buses: &[(usize, CanBus)]) -> Result<Log, Failure> {
+    fn begin(wanted: &CaptureRequest, buses: &[(usize, CanBus)]) -> Result<Log, Failure> {
         Ok(Log { captures: Captures::begin(wanted, 1, buses)?, devices: Vec::new() })
     }
 
     /// Writes what was said up to `now`.
-    fn look(&mut self, now: Nanos, devices: &mut [Redirected<dyn Device>]) {
+    fn look(&mut self, now: Nanos, devices: &mut [Redirected<dyn UsbDevice>]) {
         if self.devices.is_empty() {
             // The guest stands still for the first time: nothing but hello was said.
             devices.iter_mut().for_each(|device| device.record(true));
@@ -304,7 +311,7 @@ fn absolute(folder: &Path) -> Result<PathBuf, Failure> {
     whole.map_err(|error| Failure::io(format!("find {}", folder.display()), &error))
 }
 
-fn wrong(ended: std::thread::Result<Result<Report, String>>) -> String {
+fn wrong(ended: std::thread::Result<Result<RunReport, String>>) -> String {
     match ended {
         Ok(Err(text)) => format!("the USB devices cannot be served: {text}"),
         _ => String::from("the server of the USB devices ended by itself"),

@@ -8,7 +8,7 @@
 use crate::c_programs::{self, Programs};
 use crate::describe::refused;
 use crate::failure::Failure;
-use crate::metal::{self, Built, Kind, TARGET};
+use crate::metal::{self, Built, ImageKind, TARGET};
 use crate::workspace::Workspace;
 use diapason_system::System;
 use serde_json::Value;
@@ -217,7 +217,7 @@ impl Project {
         for (name, package) in own() {
             command.args(["-p", package, "--bin", name]);
         }
-        let mut flags = Kind::Programs.flags(workspace.root());
+        let mut flags = ImageKind::Programs.flags(workspace.root());
         flags.push(format!("--remap-path-prefix={}=.", self.root.display()));
         command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
         metal::built(command)?.ok_or_else(|| {

@@ -5,16 +5,16 @@
 //! instruction, whatever else the host does. The only wall clock here is the watchdog against
 //! hangs.
 
-use crate::capture::Request;
+use crate::capture::CaptureRequest;
 use crate::console::{Line, Splitter};
 use crate::failure::Failure;
 use crate::hardware::{Hardware, Inserted, Medium};
 use crate::interrupt;
-use crate::plugged::{Plug, Plugged, spare_port};
+use crate::plugged::{Plugged, PluggedDevice, spare_port};
 use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
 use diapason_abi::{Key, Nanos};
-use diapason_redir::{CONTROLLER, Plan};
+use diapason_redir::{CONTROLLER, RunPlan};
 use diapason_system::System;
 use std::fs;
 use std::io::Read;
@@ -82,9 +82,9 @@ pub struct Boot<'a> {
     /// How many adapters for Ethernet the description needs. One wire joins them.
     pub adapters: usize,
     /// USB devices that are plugged into the first controller.
-    pub plugged: Vec<Plug>,
+    pub plugged: Vec<PluggedDevice>,
     /// The captures that are wanted of them.
-    pub captures: Request,
+    pub captures: CaptureRequest,
     /// Keep what the flight recorder sends.
     pub record: bool,
     /// An instruction takes 2 to the power of this, in ns.
@@ -96,7 +96,7 @@ pub struct Boot<'a> {
 /// A boot that has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Booted {
-    pub ending: Ending,
+    pub ending: MachineEnding,
     /// The flight record, if it was asked for.
     pub flight: Option<Vec<u8>>,
     /// A number for the requests and answers of the USB devices; it is equal for equal runs.
@@ -105,7 +105,7 @@ pub struct Booted {
 
 /// How the machine ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ending {
+pub enum MachineEnding {
     /// The horizon was reached.
     Finished,
     /// Nothing was left that could run.
@@ -123,20 +123,20 @@ pub enum Ending {
     Emulator(i32),
 }
 
-impl Ending {
+impl MachineEnding {
     /// Returns the ending that the emulator's exit status stands for.
     #[must_use]
-    pub fn of_status(status: Option<i32>) -> Ending {
-        const VALUES: [(u8, Ending); 5] = [
-            (exit::FINISHED, Ending::Finished),
-            (exit::HALTED, Ending::Halted),
-            (exit::PANIC, Ending::Panic),
-            (exit::NO_ARCHIVE, Ending::NoArchive),
-            (exit::SUPERVISOR_DIED, Ending::SupervisorDied),
+    pub fn of_status(status: Option<i32>) -> MachineEnding {
+        const VALUES: [(u8, MachineEnding); 5] = [
+            (exit::FINISHED, MachineEnding::Finished),
+            (exit::HALTED, MachineEnding::Halted),
+            (exit::PANIC, MachineEnding::Panic),
+            (exit::NO_ARCHIVE, MachineEnding::NoArchive),
+            (exit::SUPERVISOR_DIED, MachineEnding::SupervisorDied),
         ];
         let status = status.unwrap_or(-1);
         let known = VALUES.iter().find(|(value, _)| exit::status(*value) == status);
-        known.map_or(Ending::Emulator(status), |(_, ending)| *ending)
+        known.map_or(MachineEnding::Emulator(status), |(_, ending)| *ending)
     }
 }
 
@@ -254,7 +254,7 @@ impl Boot<'_> {
         let some = !self.plugged.is_empty();
         let wanted = self.captures.clone();
         let (patience, instruction) = (self.patience, Nanos(1 << self.shift));
-        let plan = Plan { patience, instruction, ..Plan::default() };
+        let plan = RunPlan { patience, instruction, ..RunPlan::default() };
         let serve =
             || Plugged::serve(folder.path(), self.hardware.controller, &self.plugged, plan, wanted);
         some.then(serve).transpose()
@@ -306,7 +306,7 @@ impl Running {
         mut self,
         patience: Duration,
         observer: &mut dyn FnMut(&Line),
-    ) -> Result<Ending, Failure> {
+    ) -> Result<MachineEnding, Failure> {
         let deadline = Instant::now() + patience;
         let chunks = self.listen();
         let mut splitter = Splitter::default();
@@ -315,14 +315,14 @@ impl Running {
             match chunks.recv_timeout(left.min(LOOK)) {
                 _ if interrupt::came() => {
                     splitter.finish(|line| observer(&line));
-                    return Ok(Ending::Interrupted);
+                    return Ok(MachineEnding::Interrupted);
                 }
                 Ok(chunk) => splitter.push(&chunk, |line| observer(&line)),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) if left > LOOK => {}
                 Err(RecvTimeoutError::Timeout) => {
                     splitter.finish(|line| observer(&line));
-                    return Ok(Ending::Hung);
+                    return Ok(MachineEnding::Hung);
                 }
             }
         }
@@ -347,13 +347,13 @@ impl Running {
     }
 
     /// Waits for its end after it closed its output.
-    fn wait(&mut self, deadline: Instant) -> Result<Ending, Failure> {
+    fn wait(&mut self, deadline: Instant) -> Result<MachineEnding, Failure> {
         loop {
             let status =
                 self.child.try_wait().map_err(|error| Failure::io("wait for QEMU", &error))?;
             match status {
-                Some(status) => return Ok(Ending::of_status(status.code())),
-                None if Instant::now() >= deadline => return Ok(Ending::Hung),
+                Some(status) => return Ok(MachineEnding::of_status(status.code())),
+                None if Instant::now() >= deadline => return Ok(MachineEnding::Hung),
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         }
@@ -364,7 +364,7 @@ impl Running {
 mod tests {
     use super::*;
 
-    fn follow(script: &str, patience: Duration) -> (Ending, Vec<Line>) {
+    fn follow(script: &str, patience: Duration) -> (MachineEnding, Vec<Line>) {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
         let running = Running { child: command.spawn().unwrap() };
@@ -411,16 +411,16 @@ mod tests {
 
     #[test]
     fn exit_values_map_to_endings() {
-        assert_eq!(Ending::of_status(Some(0x21)), Ending::Finished);
-        assert_eq!(Ending::of_status(Some(0x41)), Ending::Panic);
-        assert_eq!(Ending::of_status(Some(1)), Ending::Emulator(1));
-        assert_eq!(Ending::of_status(None), Ending::Emulator(-1));
+        assert_eq!(MachineEnding::of_status(Some(0x21)), MachineEnding::Finished);
+        assert_eq!(MachineEnding::of_status(Some(0x41)), MachineEnding::Panic);
+        assert_eq!(MachineEnding::of_status(Some(1)), MachineEnding::Emulator(1));
+        assert_eq!(MachineEnding::of_status(None), MachineEnding::Emulator(-1));
     }
 
     #[test]
     fn lines_and_the_ending_come_through() {
         let (ending, lines) = follow("printf '=0 one\\nlast'; exit 33", Duration::from_secs(60));
-        assert_eq!(ending, Ending::Finished);
+        assert_eq!(ending, MachineEnding::Finished);
         let one = Line::Log { process: 0, text: "one".into() };
         assert_eq!(lines, [one, Line::Raw("last".into())]);
     }
@@ -428,7 +428,7 @@ mod tests {
     #[test]
     fn a_hang_is_ended_by_the_watchdog() {
         let (ending, lines) = follow("echo begun; exec sleep 600", Duration::from_millis(300));
-        assert_eq!(ending, Ending::Hung);
+        assert_eq!(ending, MachineEnding::Hung);
         assert_eq!(lines, [Line::Raw("begun".into())]);
     }
 }

@@ -1,16 +1,18 @@
 //! One system, from its description to the end of its run.
 
-use crate::capture::Request;
+use crate::capture::CaptureRequest;
 use crate::console::Line;
 use crate::describe::{describe, refused};
 use crate::failure::Failure;
 use crate::hardware::{Hardware, Inserted};
 use crate::metal::Built;
 use crate::names::Names;
-use crate::outcome::{Alarm, Assumptions, ChainPromise, Outcome, PipePromise, Verdict, judge};
+use crate::outcome::{
+    Assumptions, ChainPromise, Outcome, PipePromise, RaisedAlarm, RunVerdict, judge,
+};
 use crate::plan::{Plan, Unproved};
 use crate::plugged::SLICE;
-use crate::qemu::{self, Boot, Ending, MEMORY_MIB_MIN, patience};
+use crate::qemu::{self, Boot, MEMORY_MIB_MIN, MachineEnding, patience};
 use crate::workspace::Workspace;
 use crate::{interrupt, plan, plugged, project};
 use diapason_system::{Restart, RunOptions, System};
@@ -38,7 +40,7 @@ pub struct Session {
     /// How the run was asked for.
     pub options: RunOptions,
     /// The captures of a run that are wanted, and the clients that may take part in it.
-    pub captures: Request,
+    pub captures: CaptureRequest,
     /// How slow QEMU's processor is: see [`Boot::shift`].
     pub shift: u8,
     /// The PC that QEMU is.
@@ -49,9 +51,9 @@ pub struct Session {
 
 /// A run that has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Run {
+pub struct FinishedRun {
     /// How the machine ended.
-    pub ending: Ending,
+    pub ending: MachineEnding,
     /// The outcome, from the records.
     pub outcome: Outcome,
     /// The flight record, if it was asked for.
@@ -91,7 +93,7 @@ impl Session {
             built,
             archive,
             options,
-            captures: Request::default(),
+            captures: CaptureRequest::default(),
             shift: 0,
             hardware: Hardware::USUAL,
             inserted: None,
@@ -165,19 +167,19 @@ impl Session {
         &self,
         workspace: &Workspace,
         observer: &mut dyn FnMut(&Line),
-    ) -> Result<Run, Failure> {
+    ) -> Result<FinishedRun, Failure> {
         let mut outcome = Outcome::default();
         let booted = self.boot().run(&workspace.target(), &mut |line| {
             outcome.note(line);
             observer(line);
         })?;
         let qemu::Booted { ending, flight, served } = booted;
-        Ok(Run { ending, outcome, flight, served })
+        Ok(FinishedRun { ending, outcome, flight, served })
     }
 
     /// Returns the assumptions of the analysis that a run of this system contradicts.
     #[must_use]
-    pub fn alarms(&self, run: &Run) -> Vec<Alarm> {
+    pub fn alarms(&self, run: &FinishedRun) -> Vec<RaisedAlarm> {
         let assumptions = self.assumptions(run);
         let lives = run.outcome.lives();
         lives.flat_map(|life| assumptions.against(life, &self.names)).collect()
@@ -191,7 +193,7 @@ impl Session {
 
     /// Returns the assumptions of the analysis about this system where it ran.
     #[must_use]
-    pub fn assumptions(&self, run: &Run) -> Assumptions {
+    pub fn assumptions(&self, run: &FinishedRun) -> Assumptions {
         // Devices behind QEMU see a request at one stop of the clock and answer at the next.
         let stops = if run.served.is_some() { 2 } else { 0 };
         let mut assumptions = Assumptions::of(&self.plan);
@@ -202,7 +204,7 @@ impl Session {
 
     /// Returns what the description promises and a run did not measure, as sentences.
     #[must_use]
-    pub fn unmeasured(&self, run: &Run) -> Vec<String> {
+    pub fn unmeasured(&self, run: &FinishedRun) -> Vec<String> {
         let clients = self.captures.can_server.map(|address| {
             format!(
                 "the system alone: clients at {address} could send frames on its CAN buses, and \
@@ -221,7 +223,7 @@ impl Session {
     /// Returns whether the description promises nothing that a run could break: no thread had a
     /// deadline, and no link, device or camera is to be served.
     #[must_use]
-    pub fn promises_nothing(&self, run: &Run) -> bool {
+    pub fn promises_nothing(&self, run: &FinishedRun) -> bool {
         let has_jobs = run.outcome.threads.iter().any(|thread| thread.jobs > 0);
         let has_usb = !self.assumptions(run).usb.is_empty();
         self.plan.verdict() == plan::Verdict::PromisesNothing && !has_jobs && !has_usb
@@ -229,7 +231,7 @@ impl Session {
 
     /// Judges a run of this system.
     #[must_use]
-    pub fn judge(&self, run: &Run) -> Verdict {
+    pub fn judge(&self, run: &FinishedRun) -> RunVerdict {
         let policies = self.system.processes.iter().map(|process| process.restart);
         let may_fault: Vec<bool> = policies.map(|policy| policy != Restart::Never).collect();
         judge(run.ending, &run.outcome, &self.names, &may_fault, &self.alarms(run))

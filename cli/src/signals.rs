@@ -6,10 +6,10 @@ use crate::failure::HOLDS;
 use crate::input::Input;
 use crate::logs;
 use crate::output::say;
-use crate::table::{Align, Table};
-use diapason_can::candump::{self, Record, Report};
-use diapason_can::dbc::{Dbc, Decimal, Message, Reading, Value};
-use diapason_can::{Frame, Id};
+use crate::table::{Align, TextTable};
+use diapason_can::candump::{self, LineContent, LogLine};
+use diapason_can::dbc::{Dbc, DbcMessage, Decimal, Reading, Value};
+use diapason_can::{CanFrame, Id};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -62,8 +62,8 @@ fn bytes(input: Input, path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// One frame that the file knows.
 struct Known<'a> {
-    record: Record<'a>,
-    message: &'a Message,
+    record: LogLine<'a>,
+    message: &'a DbcMessage,
     readings: Vec<Reading<'a>>,
 }
 
@@ -76,14 +76,14 @@ struct Said<'a> {
 }
 
 fn decode<'a>(dbc: &'a Dbc, log: &'a str) -> Result<Said<'a>, String> {
-    let messages: BTreeMap<(bool, u32), &Message> =
+    let messages: BTreeMap<(bool, u32), &DbcMessage> =
         dbc.messages.iter().map(|message| (key(message.id), message)).collect();
     let mut said = Said { known: Vec::new(), unknown: BTreeMap::new(), errors: 0 };
     for (line, text) in (1..).zip(log.lines()).filter(|(_, text)| !text.trim().is_empty()) {
         let record = candump::parse(text).map_err(|error| format!("line {line}: {error}"))?;
         match record.report {
-            Report::Error { .. } => said.errors += 1,
-            Report::Frame(frame) => said.frame(&messages, record, &frame),
+            LineContent::Error { .. } => said.errors += 1,
+            LineContent::Frame(frame) => said.frame(&messages, record, &frame),
         }
     }
     Ok(said)
@@ -104,9 +104,9 @@ fn shown((extended, id): (bool, u32)) -> String {
 impl<'a> Said<'a> {
     fn frame(
         &mut self,
-        messages: &BTreeMap<(bool, u32), &'a Message>,
-        record: Record<'a>,
-        frame: &Frame,
+        messages: &BTreeMap<(bool, u32), &'a DbcMessage>,
+        record: LogLine<'a>,
+        frame: &CanFrame,
     ) {
         match messages.get(&key(frame.id())) {
             Some(message) => {
@@ -118,7 +118,7 @@ impl<'a> Said<'a> {
     }
 
     fn render(&self) -> String {
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("time", Align::Right),
             ("bus", Align::Left),
             ("message", Align::Left),

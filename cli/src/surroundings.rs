@@ -6,8 +6,8 @@ use crate::logs;
 use diapason_abi::Nanos;
 use diapason_bus::{Coding, Speed};
 use diapason_can::BitRate;
-use diapason_devices::Device;
-use diapason_devices::can::{self, CanBus, Load};
+use diapason_devices::UsbDevice;
+use diapason_devices::can::{self, BusLoad, CanBus};
 use diapason_devices::faulty::lies::catalogue;
 use diapason_devices::faulty::{self, Drifting, Faulty, Lie, OwnClock, Rule};
 use diapason_devices::hub::NotPlugged;
@@ -16,10 +16,11 @@ use diapason_devices::sensor::{self, Sensor};
 use diapason_plan::beside;
 use diapason_sim::XHCI;
 use diapason_sim::{
-    CARD, Card, Controller, EthernetWire, Features, Function, Mishap, Planned, Tap, Upset,
+    CARD, Card, ControllerMishap, EthernetWire, Features, FunctionModel, Planned,
+    PluggedController, Tap, Upset,
 };
 use diapason_system::{
-    CanTraffic, Fault, FaultKind, FaultTarget, System, UsbBus, UsbModel, UsbPlug,
+    CanTraffic, FaultKind, FaultTarget, InjectedFault, System, UsbBus, UsbModel, UsbPlug,
 };
 
 /// CAN buses, each with the number of its channel among those of the host.
@@ -34,7 +35,7 @@ fn interface(plug: &UsbPlug, wired: &mut Wired) -> Hydra {
         match described.map(|bus| &bus.traffic) {
             None => Some(CanBus::quiet(rate)),
             Some(&CanTraffic::Numbered { per_second, extended }) => {
-                Some(CanBus::loaded(number, rate, Load { per_second, extended }))
+                Some(CanBus::loaded(number, rate, BusLoad { per_second, extended }))
             }
             Some(CanTraffic::Receiver { turn_ns: (least, most) }) => {
                 Some(CanBus::receiving(number, rate, (Nanos(*least), Nanos(*most))))
@@ -56,7 +57,7 @@ fn interface(plug: &UsbPlug, wired: &mut Wired) -> Hydra {
 /// Returns a fresh device as it is described. Its CAN buses are added to `wired`. There is no model
 /// of what only QEMU has.
 #[must_use]
-pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn Device>> {
+pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn UsbDevice>> {
     match plug.model {
         UsbModel::UsbCan => Some(Box::new(interface(plug, wired))),
         UsbModel::Sensor => {
@@ -68,8 +69,8 @@ pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn Device>> {
 }
 
 /// Returns the faults of the USB device of this number, or of a bus behind it.
-fn of_device(faults: &[Fault], number: usize) -> Vec<&Fault> {
-    let usb = |fault: &&Fault| {
+fn of_device(faults: &[InjectedFault], number: usize) -> Vec<&InjectedFault> {
+    let usb = |fault: &&InjectedFault| {
         let target = fault.kind.target();
         matches!(target, FaultTarget::Usb | FaultTarget::Can) && fault.target == number
     };
@@ -81,9 +82,9 @@ fn of_device(faults: &[Fault], number: usize) -> Vec<&Fault> {
 fn plugged(
     system: &System,
     index: usize,
-    faults: &[Fault],
+    faults: &[InjectedFault],
     wired: &mut Wired,
-) -> Option<Box<dyn Device>> {
+) -> Option<Box<dyn UsbDevice>> {
     let plug = system.usb.get(index)?;
     let own = of_device(faults, index);
     if !plug.model.is_hub() {
@@ -108,7 +109,7 @@ fn plugged(
 }
 
 /// Returns when a fault takes a device behind a hub away, and for how long.
-fn absences(fault: &Fault) -> Vec<(Nanos, Nanos)> {
+fn absences(fault: &InjectedFault) -> Vec<(Nanos, Nanos)> {
     let (at, [first, second]) = (Nanos(fault.at_ns), fault.arguments);
     match fault.kind {
         FaultKind::Unplug => vec![(at, Nanos(first))],
@@ -134,7 +135,7 @@ pub fn simulable(system: &System) -> Result<(), Failure> {
 }
 
 /// The PCI functions of a host, each with its class.
-pub type Functions = Vec<(u32, Box<dyn Function>)>;
+pub type Functions = Vec<(u32, Box<dyn FunctionModel>)>;
 
 /// Where one can look at what passes around a host.
 #[derive(Clone, Default)]
@@ -145,12 +146,12 @@ pub struct Sights {
 }
 
 /// Applies a fault to the CAN bus of its channel.
-fn disturb(buses: &[(usize, CanBus)], fault: &Fault) {
+fn disturb(buses: &[(usize, CanBus)], fault: &InjectedFault) {
     let [first, second] = fault.arguments;
     let (mishap, channel) = match fault.kind {
-        FaultKind::CanErrors => (can::Mishap::Errors(first as u32), second),
-        FaultKind::Babble => (can::Mishap::Babble(Nanos(first)), second),
-        FaultKind::BusOff => (can::Mishap::BusOff, first),
+        FaultKind::CanErrors => (can::BusMishap::Errors(first as u32), second),
+        FaultKind::Babble => (can::BusMishap::Babble(Nanos(first)), second),
+        FaultKind::BusOff => (can::BusMishap::BusOff, first),
         _ => return,
     };
     if let Some((_, bus)) = buses.get(channel as usize) {
@@ -159,7 +160,11 @@ fn disturb(buses: &[(usize, CanBus)], fault: &Fault) {
 }
 
 /// Returns a device in what makes it misbehave; the device itself if nothing does.
-fn misbehaving(mut device: Box<dyn Device>, port: u8, faults: &[&Fault]) -> Box<dyn Device> {
+fn misbehaving(
+    mut device: Box<dyn UsbDevice>,
+    port: u8,
+    faults: &[&InjectedFault],
+) -> Box<dyn UsbDevice> {
     let drift: Vec<(Nanos, i32)> = faults.iter().filter_map(|fault| drift(fault)).collect();
     if !drift.is_empty() {
         device = Box::new(Drifting::new(device, drift));
@@ -176,12 +181,12 @@ fn misbehaving(mut device: Box<dyn Device>, port: u8, faults: &[&Fault]) -> Box<
 
 /// Returns the clock of the USB device of this number, as faults make it.
 #[must_use]
-pub fn clock_of(faults: &[Fault], number: usize) -> OwnClock {
+pub fn clock_of(faults: &[InjectedFault], number: usize) -> OwnClock {
     OwnClock::new(of_device(faults, number).into_iter().filter_map(drift).collect())
 }
 
 /// Returns how many parts per million a clock goes faster from then on.
-fn drift(fault: &Fault) -> Option<(Nanos, i32)> {
+fn drift(fault: &InjectedFault) -> Option<(Nanos, i32)> {
     let ppm = i32::try_from(fault.arguments[0]).ok()?;
     match fault.kind {
         FaultKind::FastClock => Some((Nanos(fault.at_ns), ppm)),
@@ -190,17 +195,17 @@ fn drift(fault: &Fault) -> Option<(Nanos, i32)> {
     }
 }
 
-fn rule(fault: &Fault) -> Option<Rule> {
+fn rule(fault: &InjectedFault) -> Option<Rule> {
     let what = match fault.kind {
-        FaultKind::Stall => faulty::Fault::Stall,
-        FaultKind::Damage => faulty::Fault::Error,
+        FaultKind::Stall => faulty::PacketFault::Stall,
+        FaultKind::Damage => faulty::PacketFault::Error,
         _ => return None,
     };
     let from = Nanos(fault.at_ns);
     Some(Rule { from, until: from + Nanos(fault.arguments[0]), ..Rule::always(what) })
 }
 
-fn lie(fault: &Fault) -> Option<Lie> {
+fn lie(fault: &InjectedFault) -> Option<Lie> {
     let FaultKind::Lie = fault.kind else { return None };
     let [which, length] = fault.arguments;
     let (_, lie) = catalogue().into_iter().nth(usize::try_from(which).ok()?.checked_sub(1)?)?;
@@ -211,7 +216,7 @@ fn lie(fault: &Fault) -> Option<Lie> {
 /// Returns the PCI functions of a simulated host: a controller for each that is described, with
 /// what is plugged into it and what of `faults` happens there.
 #[must_use]
-pub fn functions(system: &System, faults: &[Fault]) -> Functions {
+pub fn functions(system: &System, faults: &[InjectedFault]) -> Functions {
     let mut functions = as_functions(controllers(system, faults, &[]));
     functions.extend(cards(system));
     functions
@@ -224,7 +229,7 @@ fn cards(system: &System) -> Functions {
     let cards = system.devices.iter().filter(|device| {
         matches!(device.location, diapason_abi::archive::Location::Pci(pci) if pci.class == CARD)
     });
-    let card = |_| -> (u32, Box<dyn Function>) { (CARD, Box::new(Card::new(&wire))) };
+    let card = |_| -> (u32, Box<dyn FunctionModel>) { (CARD, Box::new(Card::new(&wire))) };
     cards.map(card).collect()
 }
 
@@ -233,25 +238,26 @@ fn cards(system: &System) -> Functions {
 #[must_use]
 pub fn controllers(
     system: &System,
-    faults: &[Fault],
+    faults: &[InjectedFault],
     targets: &[usize],
-) -> Vec<(usize, Controller)> {
+) -> Vec<(usize, PluggedController)> {
     build(system, faults, targets, &mut Sights::default(), |_| None)
 }
 
 /// Controllers as functions of their host.
 #[must_use]
-pub fn as_functions(controllers: Vec<(usize, Controller)>) -> Functions {
-    let function = |(_, controller)| -> (u32, Box<dyn Function>) { (XHCI, Box::new(controller)) };
+pub fn as_functions(controllers: Vec<(usize, PluggedController)>) -> Functions {
+    let function =
+        |(_, controller)| -> (u32, Box<dyn FunctionModel>) { (XHCI, Box::new(controller)) };
     controllers.into_iter().map(function).collect()
 }
 
 /// Returns the controllers as functions of their host, and a view of them. With `transfers`, the
 /// view has the bytes that transfers carry.
 #[must_use]
-pub fn in_sight(system: &System, faults: &[Fault], transfers: bool) -> (Functions, Sights) {
+pub fn in_sight(system: &System, faults: &[InjectedFault], transfers: bool) -> (Functions, Sights) {
     let mut sights = Sights::default();
-    let tap = |controller: &mut Controller| Some(controller.tap(transfers));
+    let tap = |controller: &mut PluggedController| Some(controller.tap(transfers));
     let controllers = build(system, faults, &[], &mut sights, tap);
     let mut functions = as_functions(controllers);
     functions.extend(cards(system));
@@ -260,17 +266,17 @@ pub fn in_sight(system: &System, faults: &[Fault], transfers: bool) -> (Function
 
 fn build(
     system: &System,
-    faults: &[Fault],
+    faults: &[InjectedFault],
     targets: &[usize],
     sights: &mut Sights,
-    tap: impl Fn(&mut Controller) -> Option<Tap>,
-) -> Vec<(usize, Controller)> {
+    tap: impl Fn(&mut PluggedController) -> Option<Tap>,
+) -> Vec<(usize, PluggedController)> {
     let controllers = system.devices.iter().enumerate().filter(|(_, device)| {
         matches!(device.location, diapason_abi::archive::Location::Pci(pci) if pci.class == XHCI)
     });
-    let controller = |(index, _): (usize, &diapason_system::Device)| {
-        let mut controller = Controller::with(features(system, index, targets));
-        let own = |fault: &&Fault| fault.kind.target() == FaultTarget::Controller;
+    let controller = |(index, _): (usize, &diapason_system::DeviceSpec)| {
+        let mut controller = PluggedController::with(features(system, index, targets));
+        let own = |fault: &&InjectedFault| fault.kind.target() == FaultTarget::Controller;
         for fault in faults.iter().filter(own).filter(|fault| fault.target == index) {
             happen(system, &mut controller, 0, fault);
         }
@@ -282,7 +288,7 @@ fn build(
                 // Its hub and its model do it; the controller says when.
                 for fault in of_device(faults, number) {
                     let words = system.fault_words(fault);
-                    controller.suffer(Nanos(fault.at_ns), Mishap::Device, words);
+                    controller.suffer(Nanos(fault.at_ns), ControllerMishap::Device, words);
                 }
                 continue;
             }
@@ -316,35 +322,40 @@ fn features(system: &System, index: usize, targets: &[usize]) -> Features {
 const RESTART: Nanos = Nanos::from_millis(1);
 
 /// Applies a fault to a controller, or to the connector of its device.
-fn happen(system: &System, controller: &mut Controller, connector: u8, fault: &Fault) {
+fn happen(
+    system: &System,
+    controller: &mut PluggedController,
+    connector: u8,
+    fault: &InjectedFault,
+) {
     let (at, by) = (Nanos(fault.at_ns), Nanos(fault.arguments[0]));
     let mut words = system.fault_words(fault);
     let mishap = match fault.kind {
-        FaultKind::Unplug => Mishap::Unplug(connector, by),
-        FaultKind::LinkLoss => Mishap::LoseLink(connector),
+        FaultKind::Unplug => ControllerMishap::Unplug(connector, by),
+        FaultKind::LinkLoss => ControllerMishap::LoseLink(connector),
         FaultKind::Lie => {
             let name = fault.arguments[0].checked_sub(1).map(|which| catalogue()[which as usize].0);
             words = format!("{words} ({})", name.unwrap_or_default());
             let end = at + Nanos(fault.arguments[1]);
             let over = format!("{words} is over");
-            controller.suffer(end, Mishap::Unplug(connector, RESTART), over);
-            Mishap::Unplug(connector, RESTART)
+            controller.suffer(end, ControllerMishap::Unplug(connector, RESTART), over);
+            ControllerMishap::Unplug(connector, RESTART)
         }
-        FaultKind::LostInterrupt => Mishap::LoseInterrupt,
-        FaultKind::LateInterrupt => Mishap::DelayInterrupt(by),
-        FaultKind::DoubleInterrupt => Mishap::RepeatInterrupt(by),
-        FaultKind::SystemError => Mishap::SystemError,
-        FaultKind::ControllerError => Mishap::ControllerError,
-        FaultKind::StrayDma => Mishap::StrayDma,
-        _ => Mishap::Device,
+        FaultKind::LostInterrupt => ControllerMishap::LoseInterrupt,
+        FaultKind::LateInterrupt => ControllerMishap::DelayInterrupt(by),
+        FaultKind::DoubleInterrupt => ControllerMishap::RepeatInterrupt(by),
+        FaultKind::SystemError => ControllerMishap::SystemError,
+        FaultKind::ControllerError => ControllerMishap::ControllerError,
+        FaultKind::StrayDma => ControllerMishap::StrayDma,
+        _ => ControllerMishap::Device,
     };
     controller.suffer(at, mishap, words);
 }
 
 /// Returns those of `faults` that concern the host itself.
 #[must_use]
-pub fn upsets(system: &System, faults: &[Fault]) -> Vec<Planned<Upset>> {
-    let upset = |fault: &Fault| {
+pub fn upsets(system: &System, faults: &[InjectedFault]) -> Vec<Planned<Upset>> {
+    let upset = |fault: &InjectedFault| {
         let [first, second] = fault.arguments;
         let process = u16::try_from(fault.target).ok()?;
         let upset = match fault.kind {

@@ -13,17 +13,17 @@ pub enum Align {
 
 /// A table under construction.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct TextTable {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// Returns a table with these columns.
     #[must_use]
-    pub fn new(columns: &[(&str, Align)]) -> Table {
+    pub fn new(columns: &[(&str, Align)]) -> TextTable {
         let columns = columns.iter().map(|(name, align)| (String::from(*name), *align)).collect();
-        Table { columns, rows: Vec::new() }
+        TextTable { columns, rows: Vec::new() }
     }
 
     /// Adds a row; missing cells stay empty.
@@ -244,9 +244,9 @@ impl<'a, R> Columns<'a, R> {
     }
 
     /// Returns the rows as a table, which more rows may follow.
-    pub fn table(&self, rows: impl IntoIterator<Item: Borrow<R>>) -> Table {
+    pub fn table(&self, rows: impl IntoIterator<Item: Borrow<R>>) -> TextTable {
         let heads: Vec<_> = self.shown().map(|(column, title)| (title, column.align)).collect();
-        let mut table = Table::new(&heads);
+        let mut table = TextTable::new(&heads);
         rows.into_iter().for_each(|row| table.row(self.cells(row.borrow(), "-")));
         table
     }
@@ -302,7 +302,7 @@ two         -     -
 
     #[test]
     fn columns_line_up() {
-        let mut table = Table::new(&[("name", Align::Left), ("count", Align::Right)]);
+        let mut table = TextTable::new(&[("name", Align::Left), ("count", Align::Right)]);
         table.row(vec!["µs".into(), "12".into()]);
         table.row(vec!["longer".into(), "3".into()]);
         table.row(vec!["empty".into()]);
@@ -318,6 +318,6 @@ empty
 
     #[test]
     fn a_table_without_rows_is_nothing() {
-        assert_eq!(Table::new(&[("name", Align::Left)]).render(), "");
+        assert_eq!(TextTable::new(&[("name", Align::Left)]).render(), "");
     }
 }

@@ -2,14 +2,14 @@
 //! whenever something may have changed. Time it from outside to see how fast the model is.
 
 use diapason_abi::Nanos;
-use diapason_devices::kvaser::{Header, Hydra, IN, Identity, OUT};
-use diapason_devices::{Answer, Device};
+use diapason_devices::kvaser::{CommandHeader, Hydra, IN, Identity, OUT};
+use diapason_devices::{Answer, UsbDevice};
 use diapason_usb::Setup;
 
 const SECONDS: u64 = 60;
 
 fn command(number: u8, entity: u8, body: &[u8]) -> [u8; 32] {
-    let header = Header { number, to: entity, from: 0, transaction: 1 }.encode();
+    let header = CommandHeader { number, to: entity, from: 0, transaction: 1 }.encode();
     std::array::from_fn(|at| *header.iter().chain(body).nth(at).unwrap_or(&0))
 }
 

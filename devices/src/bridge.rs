@@ -9,8 +9,8 @@
 //! host may be simulated ahead of the other by the cable's delay, and both see the same.
 
 use crate::descriptors::Descriptors;
-use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{EndpointState, Standard};
+use crate::device::{Answer, Handshake, Stall, UsbDevice};
+use crate::standard::{EndpointStatus, Standard};
 use diapason_abi::Nanos;
 use diapason_usb::descriptor::{self, build, capability};
 use diapason_usb::{Setup, Speed};
@@ -175,7 +175,7 @@ impl Bridge {
     }
 }
 
-impl Device for Bridge {
+impl UsbDevice for Bridge {
     fn speed(&self) -> Speed {
         Speed::Super
     }
@@ -197,8 +197,8 @@ impl Device for Bridge {
     fn receive(&mut self, now: Nanos, endpoint: u8, packet: &[u8]) -> Handshake {
         self.advance(now);
         match self.standard.endpoint(endpoint) {
-            EndpointState::Ready if endpoint == OUT => self.write(now, packet),
-            EndpointState::Halted => Handshake::Stall,
+            EndpointStatus::Ready if endpoint == OUT => self.write(now, packet),
+            EndpointStatus::Halted => Handshake::Stall,
             _ => Handshake::Error,
         }
     }
@@ -206,9 +206,9 @@ impl Device for Bridge {
     fn send(&mut self, now: Nanos, endpoint: u8, packet: &mut [u8]) -> Answer {
         self.advance(now);
         match self.standard.endpoint(endpoint) {
-            EndpointState::Ready if endpoint == IN => self.read(now, packet),
-            EndpointState::Ready if endpoint == NEWS => self.news(packet),
-            EndpointState::Halted => Answer::Stall,
+            EndpointStatus::Ready if endpoint == IN => self.read(now, packet),
+            EndpointStatus::Ready if endpoint == NEWS => self.news(packet),
+            EndpointStatus::Halted => Answer::Stall,
             _ => Answer::Error,
         }
     }
@@ -225,7 +225,7 @@ impl Device for Bridge {
 }
 
 fn descriptors() -> Descriptors {
-    let device = descriptor::Device {
+    let device = descriptor::DeviceDescriptor {
         usb: 0x0300,
         class: 0xff,
         subclass: 0,

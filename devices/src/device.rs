@@ -47,10 +47,10 @@ impl Answer {
 /// A device on a bus.
 ///
 /// Time never goes backwards from one call to the next. Between calls nothing happens: the driver
-/// of the device calls [`Device::advance`] no later than [`Device::next_change`] says. Devices that
-/// share something (a CAN bus, a cable) may bring each other's next change forward, so it is asked
-/// for again after each call.
-pub trait Device {
+/// of the device calls [`UsbDevice::advance`] no later than [`UsbDevice::next_change`] says.
+/// Devices that share something (a CAN bus, a cable) may bring each other's next change forward, so
+/// it is asked for again after each call.
+pub trait UsbDevice {
     /// Returns how fast its link is.
     fn speed(&self) -> Speed;
 
@@ -82,14 +82,14 @@ pub trait Device {
     }
 
     /// Returns the device at a port, from 1, of a hub whose port is enabled.
-    fn child(&mut self, port: u8) -> Option<&mut dyn Device> {
+    fn child(&mut self, port: u8) -> Option<&mut dyn UsbDevice> {
         let _ = port;
         None
     }
 }
 
 /// A box of a device is a device, so that wrappers take boxes, too.
-impl<D: Device + ?Sized> Device for Box<D> {
+impl<D: UsbDevice + ?Sized> UsbDevice for Box<D> {
     fn speed(&self) -> Speed {
         (**self).speed()
     }
@@ -122,7 +122,7 @@ impl<D: Device + ?Sized> Device for Box<D> {
         (**self).is_there()
     }
 
-    fn child(&mut self, port: u8) -> Option<&mut dyn Device> {
+    fn child(&mut self, port: u8) -> Option<&mut dyn UsbDevice> {
         (**self).child(port)
     }
 }

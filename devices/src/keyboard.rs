@@ -1,8 +1,8 @@
 //! A keyboard with the boot protocol, whose keys are pressed by a script.
 
 use crate::descriptors::Descriptors;
-use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{EndpointState, Standard, reply};
+use crate::device::{Answer, Handshake, Stall, UsbDevice};
+use crate::standard::{EndpointStatus, Standard, reply};
 use diapason_abi::Nanos;
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::setup::descriptor_type::HID_REPORT;
@@ -49,7 +49,7 @@ pub struct Keys {
 
 /// A model of a keyboard.
 #[derive(Clone, Debug)]
-pub struct Keyboard {
+pub struct KeyboardModel {
     standard: Standard,
     script: VecDeque<Keys>,
     report: [u8; REPORT],
@@ -59,11 +59,11 @@ pub struct Keyboard {
     protocol: u8,
 }
 
-impl Keyboard {
+impl KeyboardModel {
     /// Returns a keyboard with these keys pressed; times in order.
     #[must_use]
-    pub fn new(script: Vec<Keys>) -> Keyboard {
-        Keyboard {
+    pub fn new(script: Vec<Keys>) -> KeyboardModel {
+        KeyboardModel {
             standard: Standard::new(descriptors()),
             script: script.into(),
             report: [0; REPORT],
@@ -77,13 +77,13 @@ impl Keyboard {
     /// Returns a keyboard on which somebody types the alphabet, over and over: `count` keys, one
     /// each `period`, down for half of it.
     #[must_use]
-    pub fn typing(period: Nanos, count: u64) -> Keyboard {
+    pub fn typing(period: Nanos, count: u64) -> KeyboardModel {
         let keys = |time, key| Keys { time, modifiers: 0, keys: [key, 0, 0, 0, 0, 0] };
         let both = |n: u64| {
             let down = Nanos(period.0 * (n + 1));
             [keys(down, FIRST_KEY + (n % LETTERS) as u8), keys(down + Nanos(period.0 / 2), 0)]
         };
-        Keyboard::new((0..count).flat_map(both).collect())
+        KeyboardModel::new((0..count).flat_map(both).collect())
     }
 
     /// Returns its lights: num lock, caps lock, scroll lock, one bit each.
@@ -114,7 +114,7 @@ impl Keyboard {
     }
 }
 
-impl Device for Keyboard {
+impl UsbDevice for KeyboardModel {
     fn speed(&self) -> Speed {
         Speed::Full
     }
@@ -142,12 +142,12 @@ impl Device for Keyboard {
     fn send(&mut self, now: Nanos, endpoint: u8, packet: &mut [u8]) -> Answer {
         self.advance(now);
         match self.standard.endpoint(endpoint) {
-            EndpointState::Ready => {
+            EndpointStatus::Ready => {
                 let report = self.waiting.pop_front();
                 report.map_or(Answer::Nak, |report| Answer::packet(packet, &report))
             }
-            EndpointState::Halted => Answer::Stall,
-            EndpointState::Absent => Answer::Error,
+            EndpointStatus::Halted => Answer::Stall,
+            EndpointStatus::Absent => Answer::Error,
         }
     }
 
@@ -168,7 +168,7 @@ impl Device for Keyboard {
 }
 
 fn descriptors() -> Descriptors {
-    let device = descriptor::Device {
+    let device = descriptor::DeviceDescriptor {
         usb: 0x0110,
         class: 0,
         subclass: 0,

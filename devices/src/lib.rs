@@ -21,4 +21,4 @@ pub mod restless;
 pub mod sensor;
 pub mod standard;
 
-pub use device::{Answer, Device, Handshake, Stall};
+pub use device::{Answer, Handshake, Stall, UsbDevice};

@@ -1,12 +1,12 @@
 //! A hub into which devices are plugged and pulled again and again, on a schedule.
 
-use crate::device::{Answer, Device, Handshake, Stall};
-use crate::hub::Hub;
+use crate::device::{Answer, Handshake, Stall, UsbDevice};
+use crate::hub::HubModel;
 use diapason_abi::Nanos;
 use diapason_usb::{Setup, Speed};
 
 /// Makes the device with this number; those that do not fit into the hub are not plugged in.
-pub type Make = Box<dyn FnMut(u64) -> Box<dyn Device>>;
+pub type Make = Box<dyn FnMut(u64) -> Box<dyn UsbDevice>>;
 
 /// When the devices of all ports come and go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ pub struct Rhythm {
 
 /// The hub, its ports all in one rhythm. Each time the devices are new ones.
 pub struct Restless {
-    hub: Hub,
+    hub: HubModel,
     ports: u8,
     make: Make,
     rhythm: Rhythm,
@@ -37,7 +37,15 @@ impl Restless {
     #[must_use]
     pub fn new(ports: u8, rhythm: Rhythm, make: Make) -> Restless {
         let next = if rhythm.times == 0 { Nanos::FOREVER } else { rhythm.from };
-        Restless { hub: Hub::new(false, ports), ports, make, rhythm, next, there: false, made: 0 }
+        Restless {
+            hub: HubModel::new(false, ports),
+            ports,
+            make,
+            rhythm,
+            next,
+            there: false,
+            made: 0,
+        }
     }
 
     /// Devices that were plugged in so far.
@@ -66,7 +74,7 @@ impl Restless {
     }
 }
 
-impl Device for Restless {
+impl UsbDevice for Restless {
     fn speed(&self) -> Speed {
         self.hub.speed()
     }
@@ -102,7 +110,7 @@ impl Device for Restless {
         self.hub.advance(now);
     }
 
-    fn child(&mut self, port: u8) -> Option<&mut dyn Device> {
+    fn child(&mut self, port: u8) -> Option<&mut dyn UsbDevice> {
         self.hub.child(port)
     }
 }

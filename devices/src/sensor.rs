@@ -2,8 +2,8 @@
 //! port as USB has them (CDC-ACM), once somebody opens the port.
 
 use crate::descriptors::Descriptors;
-use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{EndpointState, Standard, reply};
+use crate::device::{Answer, Handshake, Stall, UsbDevice};
+use crate::standard::{EndpointStatus, Standard, reply};
 use diapason_abi::Nanos;
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::setup::descriptor_type::CLASS_INTERFACE;
@@ -139,7 +139,7 @@ impl Sensor {
     }
 }
 
-impl Device for Sensor {
+impl UsbDevice for Sensor {
     fn speed(&self) -> Speed {
         Speed::High
     }
@@ -173,11 +173,11 @@ impl Device for Sensor {
     fn receive(&mut self, now: Nanos, endpoint: u8, packet: &[u8]) -> Handshake {
         self.advance(now);
         match self.standard.endpoint(endpoint) {
-            EndpointState::Ready if endpoint == OUT => {
+            EndpointStatus::Ready if endpoint == OUT => {
                 self.written += packet.len() as u64;
                 Handshake::Ack
             }
-            EndpointState::Halted => Handshake::Stall,
+            EndpointStatus::Halted => Handshake::Stall,
             _ => Handshake::Error,
         }
     }
@@ -185,11 +185,11 @@ impl Device for Sensor {
     fn send(&mut self, now: Nanos, endpoint: u8, buffer: &mut [u8]) -> Answer {
         self.advance(now);
         let bytes = match self.standard.endpoint(endpoint) {
-            EndpointState::Ready if endpoint == IN => {
+            EndpointStatus::Ready if endpoint == IN => {
                 self.waiting.pop_front().map(|(number, time)| packet(number, time).to_vec())
             }
-            EndpointState::Ready if endpoint == NEWS => self.take_news(),
-            EndpointState::Halted => return Answer::Stall,
+            EndpointStatus::Ready if endpoint == NEWS => self.take_news(),
+            EndpointStatus::Halted => return Answer::Stall,
             _ => return Answer::Error,
         };
         bytes.map_or(Answer::Nak, |bytes| Answer::packet(buffer, &bytes))
@@ -208,7 +208,7 @@ impl Device for Sensor {
 }
 
 fn descriptors() -> Descriptors {
-    let device = descriptor::Device {
+    let device = descriptor::DeviceDescriptor {
         usb: 0x0200,
         class: 0xef,
         subclass: 2,

@@ -30,7 +30,7 @@ struct Endpoint {
 
 /// The present state of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EndpointState {
+pub enum EndpointStatus {
     /// Not in the active configuration: nobody answers.
     Absent,
     /// Answers nothing but stalls until the host clears it.
@@ -99,19 +99,19 @@ impl Standard {
 
     /// Returns the state of the endpoint with this address.
     #[must_use]
-    pub fn endpoint(&self, address: u8) -> EndpointState {
+    pub fn endpoint(&self, address: u8) -> EndpointStatus {
         if !self.exists(address) {
-            EndpointState::Absent
+            EndpointStatus::Absent
         } else if self.halted.contains(&address) {
-            EndpointState::Halted
+            EndpointStatus::Halted
         } else {
-            EndpointState::Ready
+            EndpointStatus::Ready
         }
     }
 
     /// The device stalls an endpoint by itself; the host clears it.
     pub fn halt(&mut self, address: u8) {
-        if self.endpoint(address) == EndpointState::Ready {
+        if self.endpoint(address) == EndpointStatus::Ready {
             self.halted.push(address);
         }
     }
@@ -202,9 +202,9 @@ impl Standard {
             1 if self.configured() => 0,
             2 if setup.index & 0x7f == 0 => 0,
             2 => match self.endpoint(setup.index as u8) {
-                EndpointState::Absent => return Err(Stall),
-                EndpointState::Halted => 1,
-                EndpointState::Ready => 0,
+                EndpointStatus::Absent => return Err(Stall),
+                EndpointStatus::Halted => 1,
+                EndpointStatus::Ready => 0,
             },
             _ => return Err(Stall),
         };

@@ -4,14 +4,14 @@ mod support;
 
 use diapason_abi::Nanos;
 use diapason_devices::bridge::bridge;
-use diapason_devices::camera::Camera;
+use diapason_devices::camera::CameraModel;
 use diapason_devices::disk::Disk;
-use diapason_devices::hub::Hub;
-use diapason_devices::keyboard::Keyboard;
+use diapason_devices::hub::HubModel;
+use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::network::Adapter;
 use diapason_devices::sensor::Sensor;
-use diapason_devices::{Device, Stall};
+use diapason_devices::{Stall, UsbDevice};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::setup::{IN, descriptor_type as kind, request};
 use diapason_usb::{Setup, Speed};
@@ -19,21 +19,21 @@ use support::configure;
 
 const NOW: Nanos = Nanos::from_millis(1);
 
-fn models() -> Vec<Box<dyn Device>> {
+fn models() -> Vec<Box<dyn UsbDevice>> {
     vec![
         Box::new(Hydra::busy(Identity::default()).0),
         Box::new(Sensor::default()),
         Box::new(Disk::new(64)),
         Box::new(Adapter::default()),
-        Box::new(Hub::new(false, 4)),
-        Box::new(Hub::new(true, 4)),
-        Box::new(Keyboard::new(Vec::new())),
-        Box::new(Camera::busy()),
+        Box::new(HubModel::new(false, 4)),
+        Box::new(HubModel::new(true, 4)),
+        Box::new(KeyboardModel::new(Vec::new())),
+        Box::new(CameraModel::busy()),
         Box::new(bridge(4_096).0),
     ]
 }
 
-fn get(device: &mut dyn Device, kind: u8) -> Result<Vec<u8>, Stall> {
+fn get(device: &mut dyn UsbDevice, kind: u8) -> Result<Vec<u8>, Stall> {
     device.control(NOW, Setup::get_descriptor(kind, 0, 0, 4_096), &[])
 }
 
@@ -84,9 +84,9 @@ fn the_status_tells_who_gives_the_power() {
 /// The HID descriptor can be asked for by itself, of its interface only (HID 1.11 §7.1.1).
 #[test]
 fn a_keyboard_answers_for_its_hid_descriptor() {
-    let mut device = Keyboard::new(Vec::new());
+    let mut device = KeyboardModel::new(Vec::new());
     configure(&mut device, NOW);
-    let ask = |device: &mut Keyboard, interface| {
+    let ask = |device: &mut KeyboardModel, interface| {
         let setup = Setup::get_descriptor(kind::HID, 0, interface, 255);
         device.control(NOW, Setup { kind: 0x81, ..setup }, &[])
     };

@@ -4,15 +4,15 @@ mod support;
 
 use diapason_abi::Nanos;
 use diapason_devices::bridge::bridge;
-use diapason_devices::camera::Camera;
-use diapason_devices::faulty::{Change, Fault, Faulty, Lie, Rule, lies::catalogue};
-use diapason_devices::hub::Hub;
-use diapason_devices::keyboard::Keyboard;
+use diapason_devices::camera::CameraModel;
+use diapason_devices::faulty::{DescriptorChange, Faulty, Lie, PacketFault, Rule, lies::catalogue};
+use diapason_devices::hub::HubModel;
+use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::sensor::{self, PERIOD, Sensor};
-use diapason_devices::{Answer, Device, Handshake, Stall};
+use diapason_devices::{Answer, Handshake, Stall, UsbDevice};
 use diapason_usb::Setup;
-use diapason_usb::descriptor::{Bos, Configuration, Device as About, Items, Languages};
+use diapason_usb::descriptor::{Bos, Configuration, DeviceDescriptor as About, Items, Languages};
 use diapason_usb::setup::descriptor_type as kind;
 use support::{Random, configure, hostile};
 
@@ -33,13 +33,13 @@ fn open(rule: Rule) -> Faulty<Sensor> {
 fn each_fault_is_what_it_says() {
     let send = |device: &mut Faulty<Sensor>, now| device.send(now, sensor::IN, &mut [0; 512]);
     let cases = [
-        (Fault::Stall, Answer::Stall),
-        (Fault::Nak, Answer::Nak),
-        (Fault::Error, Answer::Error),
-        (Fault::Babble, Answer::Data(513)),
-        (Fault::Empty, Answer::Data(0)),
-        (Fault::Cut(100), Answer::Data(100)),
-        (Fault::Garble(1), Answer::Data(512)),
+        (PacketFault::Stall, Answer::Stall),
+        (PacketFault::Nak, Answer::Nak),
+        (PacketFault::Error, Answer::Error),
+        (PacketFault::Babble, Answer::Data(513)),
+        (PacketFault::Empty, Answer::Data(0)),
+        (PacketFault::Cut(100), Answer::Data(100)),
+        (PacketFault::Garble(1), Answer::Data(512)),
     ];
     for (fault, answer) in cases {
         let rule = Rule { from: ms(10), until: ms(20), ..Rule::always(fault).on(sensor::IN) };
@@ -49,23 +49,23 @@ fn each_fault_is_what_it_says() {
         assert_eq!(send(&mut device, ms(20)), Answer::Data(512));
         assert_eq!(device.injected(), 1);
     }
-    let mut device = open(Rule::always(Fault::Garble(1)).on(sensor::IN));
+    let mut device = open(Rule::always(PacketFault::Garble(1)).on(sensor::IN));
     let mut packet = [0; 512];
     device.send(PERIOD, sensor::IN, &mut packet);
     let good = sensor::packet(0, PERIOD);
     let wrong: u32 = packet.iter().zip(good).map(|(a, b)| (a ^ b).count_ones()).sum();
     assert_eq!(wrong, 1);
-    let mut device = open(Rule::always(Fault::Error).on(sensor::OUT));
+    let mut device = open(Rule::always(PacketFault::Error).on(sensor::OUT));
     assert_eq!(device.receive(ms(1), sensor::OUT, b"x"), Handshake::Error);
     assert_eq!(device.device().written(), 0, "it never saw the packet");
-    let mut device = open(Rule { from: ms(1), ..Rule::always(Fault::Stall).on(0) });
+    let mut device = open(Rule { from: ms(1), ..Rule::always(PacketFault::Stall).on(0) });
     assert_eq!(device.control(ms(1), Setup::set_configuration(1), &[]), Err(Stall));
 }
 
 #[test]
 fn a_seed_is_a_run() {
     let run = |seed| {
-        let rule = Rule { one_in: 3, ..Rule::always(Fault::Error) };
+        let rule = Rule { one_in: 3, ..Rule::always(PacketFault::Error) };
         let mut device = Faulty::new(Sensor::default(), seed).rule(rule);
         configure(&mut device, Nanos::ZERO);
         (0..64).map(|_| device.send(ms(1), sensor::IN, &mut [0; 8])).collect::<Vec<_>>()
@@ -75,20 +75,20 @@ fn a_seed_is_a_run() {
 }
 
 /// Every device once, with nothing behind it that needs time.
-fn all() -> Vec<Box<dyn Device>> {
+fn all() -> Vec<Box<dyn UsbDevice>> {
     vec![
         Box::new(Hydra::new(Identity::default(), &[None])),
         Box::new(Sensor::default()),
-        Box::new(Camera::default()),
-        Box::new(Keyboard::new(Vec::new())),
-        Box::new(Hub::new(false, 4)),
-        Box::new(Hub::new(true, 4)),
+        Box::new(CameraModel::default()),
+        Box::new(KeyboardModel::new(Vec::new())),
+        Box::new(HubModel::new(false, 4)),
+        Box::new(HubModel::new(true, 4)),
         Box::new(bridge(4_096).0),
     ]
 }
 
 /// Reads and parses everything twice; how many parsers refused.
-fn enumerate(device: &mut dyn Device) -> usize {
+fn enumerate(device: &mut dyn UsbDevice) -> usize {
     let speed = device.speed();
     let mut refused = 0;
     for _ in 0..2 {
@@ -105,7 +105,8 @@ fn enumerate(device: &mut dyn Device) -> usize {
             let value = u16::from(hub) << 8;
             let setup = Setup { kind: 0xa0, request: 6, value, index: 0, length: 71 };
             if let Ok(bytes) = device.control(ms(1), setup, &[]) {
-                refused += usize::from(diapason_usb::descriptor::Hub::parse(&bytes).is_err());
+                refused +=
+                    usize::from(diapason_usb::descriptor::HubDescriptor::parse(&bytes).is_err());
             }
         }
         device.reset(ms(2));
@@ -134,8 +135,8 @@ fn the_catalogue_is_told_and_our_parsers_survive_it() {
 
 #[test]
 fn a_lie_may_come_at_the_second_read_or_after_a_reset() {
-    let second = Lie { from_read: 1, ..Lie::new(kind::DEVICE, Change::Byte(8, 0xaa)) };
-    let later = Lie { from_reset: 1, ..Lie::new(kind::DEVICE, Change::Byte(10, 0xbb)) };
+    let second = Lie { from_read: 1, ..Lie::new(kind::DEVICE, DescriptorChange::Byte(8, 0xaa)) };
+    let later = Lie { from_reset: 1, ..Lie::new(kind::DEVICE, DescriptorChange::Byte(10, 0xbb)) };
     let mut device = Faulty::new(Sensor::default(), 0).lie(second).lie(later);
     let mut read = |reset: bool| {
         if reset {
@@ -152,9 +153,9 @@ fn hostile_hosts_of_hostile_devices() {
     let mut random = Random::new(17);
     for (_, lie) in catalogue() {
         for device in all() {
-            let rule = Rule { one_in: 4, ..Rule::always(Fault::Garble(3)) };
+            let rule = Rule { one_in: 4, ..Rule::always(PacketFault::Garble(3)) };
             let device = Faulty::new(device, random.bits()).rule(rule).lie(lie.clone());
-            let stalls = Rule { one_in: 9, ..Rule::always(Fault::Stall).on(0) };
+            let stalls = Rule { one_in: 9, ..Rule::always(PacketFault::Stall).on(0) };
             hostile(&mut device.rule(stalls), &mut random, 60);
         }
     }

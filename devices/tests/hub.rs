@@ -4,10 +4,10 @@ mod support;
 
 use diapason_abi::Nanos;
 use diapason_devices::bridge::bridge;
-use diapason_devices::hub::{Hub, NEWS, NotPlugged};
-use diapason_devices::keyboard::{IN, Keyboard, Keys};
+use diapason_devices::hub::{HubModel, NEWS, NotPlugged};
+use diapason_devices::keyboard::{IN, KeyboardModel, Keys};
 use diapason_devices::sensor::Sensor;
-use diapason_devices::{Answer, Device, Stall};
+use diapason_devices::{Answer, Stall, UsbDevice};
 use diapason_usb::Setup;
 use support::{Random, configure, hostile, read};
 
@@ -15,34 +15,34 @@ fn ms(n: u64) -> Nanos {
     Nanos::from_millis(n)
 }
 
-fn set(hub: &mut Hub, now: Nanos, feature: u16, port: u16) -> Result<Vec<u8>, Stall> {
+fn set(hub: &mut HubModel, now: Nanos, feature: u16, port: u16) -> Result<Vec<u8>, Stall> {
     hub.control(now, Setup { kind: 0x23, request: 3, value: feature, index: port, length: 0 }, &[])
 }
 
-fn clear(hub: &mut Hub, now: Nanos, feature: u16, port: u16) {
+fn clear(hub: &mut HubModel, now: Nanos, feature: u16, port: u16) {
     let setup = Setup { kind: 0x23, request: 1, value: feature, index: port, length: 0 };
     assert_eq!(hub.control(now, setup, &[]), Ok(Vec::new()));
 }
 
 /// Status and change of a port.
-fn status(hub: &mut Hub, now: Nanos, port: u16) -> (u16, u16) {
+fn status(hub: &mut HubModel, now: Nanos, port: u16) -> (u16, u16) {
     let setup = Setup { kind: 0xa3, request: 0, value: 0, index: port, length: 4 };
     let bytes = hub.control(now, setup, &[]).unwrap();
     (u16::from_le_bytes([bytes[0], bytes[1]]), u16::from_le_bytes([bytes[2], bytes[3]]))
 }
 
-fn keyboard() -> Box<Keyboard> {
+fn keyboard() -> Box<KeyboardModel> {
     let keys = Keys { time: ms(90), modifiers: 0, keys: [4, 0, 0, 0, 0, 0] };
-    Box::new(Keyboard::new(vec![keys]))
+    Box::new(KeyboardModel::new(vec![keys]))
 }
 
 #[test]
 fn a_keyboard_behind_a_usb_2_hub() {
-    let mut hub = Hub::new(false, 4);
+    let mut hub = HubModel::new(false, 4);
     configure(&mut hub, Nanos::ZERO);
     let about = Setup { kind: 0xa0, request: 6, value: 0x2900, index: 0, length: 71 };
     let about = hub.control(Nanos::ZERO, about, &[]).unwrap();
-    assert_eq!(diapason_usb::descriptor::Hub::parse(&about).unwrap().ports, 4);
+    assert_eq!(diapason_usb::descriptor::HubDescriptor::parse(&about).unwrap().ports, 4);
     assert!(hub.plug(ms(1), 2, keyboard()).is_ok());
     assert_eq!((status(&mut hub, ms(1), 2), read(&mut hub, ms(1), NEWS, 1)), ((0, 0), None));
     set(&mut hub, ms(2), 8, 2).unwrap();
@@ -69,7 +69,7 @@ fn a_keyboard_behind_a_usb_2_hub() {
 
 #[test]
 fn a_superspeed_link_trains_by_itself_and_other_speeds_do_not_fit() {
-    let mut hub = Hub::new(true, 2);
+    let mut hub = HubModel::new(true, 2);
     configure(&mut hub, Nanos::ZERO);
     let (end, _other) = bridge(4_096);
     assert!(matches!(hub.plug(ms(1), 1, keyboard()), Err(NotPlugged::Speed(_))));
@@ -83,7 +83,7 @@ fn a_superspeed_link_trains_by_itself_and_other_speeds_do_not_fit() {
 
 #[test]
 fn faults_of_ports() {
-    let mut hub = Hub::new(false, 2);
+    let mut hub = HubModel::new(false, 2);
     configure(&mut hub, Nanos::ZERO);
     hub.plug(ms(1), 1, keyboard()).ok().unwrap();
     set(&mut hub, ms(1), 8, 1).unwrap();
@@ -99,7 +99,7 @@ fn faults_of_ports() {
 
 #[test]
 fn a_device_is_pulled_out_in_time_and_comes_back() {
-    let mut hub = Hub::new(false, 2);
+    let mut hub = HubModel::new(false, 2);
     configure(&mut hub, Nanos::ZERO);
     hub.plug(ms(1), 1, keyboard()).ok().unwrap();
     set(&mut hub, ms(1), 8, 1).unwrap();
@@ -118,8 +118,8 @@ fn hubs_behind_hubs_and_hostile_hosts() {
     let mut random = Random::new(11);
     for superspeed in [false, true] {
         for round in 0..10 {
-            let mut inner = Hub::new(superspeed, 3);
-            let mut hub = Hub::new(superspeed, 4);
+            let mut inner = HubModel::new(superspeed, 3);
+            let mut hub = HubModel::new(superspeed, 4);
             if !superspeed {
                 inner.plug(Nanos::ZERO, 1, keyboard()).ok().unwrap();
                 hub.plug(Nanos::ZERO, 2, Box::new(Sensor::default())).ok().unwrap();

@@ -5,7 +5,7 @@ mod support;
 use diapason_abi::Nanos;
 use diapason_can::BitRate;
 use diapason_devices::can::CanBus;
-use diapason_devices::kvaser::{Hydra, Identity, Personality};
+use diapason_devices::kvaser::{ControllerKind, Hydra, Identity};
 use support::can_host::{ask, bit_rate, command, open, reply};
 use support::configure;
 
@@ -17,7 +17,7 @@ fn bus() -> CanBus {
 }
 
 /// An interface at these buses, configured, with the first channel's entity at 0x13.
-fn interface(personality: Personality, buses: &[&CanBus]) -> Hydra {
+fn interface(personality: ControllerKind, buses: &[&CanBus]) -> Hydra {
     let buses: Vec<Option<CanBus>> = buses.iter().map(|bus| Some((*bus).clone())).collect();
     let mut device = Hydra::new(Identity { personality, ..Identity::default() }, &buses);
     configure(&mut device, Nanos::ZERO);
@@ -54,12 +54,14 @@ fn probing_as_linux_does() {
 
 #[test]
 fn three_personalities_and_a_host_without_extended_commands() {
-    let all = [(Personality::Kcan, 0x20u32), (Personality::Rt, 0x2000), (Personality::Flexc, 0)];
+    let all =
+        [(ControllerKind::Kcan, 0x20u32), (ControllerKind::Rt, 0x2000), (ControllerKind::Flexc, 0)];
     for (personality, own) in all {
         let mut device = interface(personality, &[&bus()]);
         for host in [1, 0] {
             let details = &ask(&mut device, MS, &command(202, 0x3e, 3, &[host]))[0];
-            let extended = if host == 1 && personality != Personality::Flexc { 0x200 } else { 0 };
+            let extended =
+                if host == 1 && personality != ControllerKind::Flexc { 0x200 } else { 0 };
             assert_eq!(details[4..8], (own | extended | 0x1000).to_le_bytes());
             assert_eq!((details[0], details[24..28].to_vec()), (203, vec![0x40, 0x42, 0x0f, 0]));
         }
@@ -69,7 +71,7 @@ fn three_personalities_and_a_host_without_extended_commands() {
 #[test]
 fn opening_and_closing() {
     let bus = bus();
-    let mut device = interface(Personality::Kcan, &[&bus]);
+    let mut device = interface(ControllerKind::Kcan, &[&bus]);
     let state = &ask(&mut device, MS, &command(19, 0x13, 1, &[]))[0];
     assert_eq!((state[0], state[12]), (20, 0x40), "a stopped chip is off the bus");
     open(&mut device, MS, 0x13, 500_000, 1);

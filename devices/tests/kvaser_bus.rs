@@ -3,12 +3,14 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::bus::Fault;
+use diapason_can::bus::WireFault;
 use diapason_can::frame::{extended, standard};
-use diapason_can::{BitRate, Frame, wire};
-use diapason_devices::Device;
-use diapason_devices::can::{CanBus, Mishap, Periodic, replay};
-use diapason_devices::kvaser::{Hydra, Identity, Load, OUT, Passing, Personality, Stream, passing};
+use diapason_can::{BitRate, CanFrame, wire};
+use diapason_devices::UsbDevice;
+use diapason_devices::can::{BusMishap, CanBus, PeriodicMessage, replay};
+use diapason_devices::kvaser::{
+    CommandStream, ControllerKind, FrameContent, Hydra, Identity, OUT, Passing, passing,
+};
 use support::can_host::{ask, command, drain, extended_transmit, open, reply};
 use support::{configure, write};
 
@@ -24,7 +26,7 @@ fn bus() -> CanBus {
 }
 
 /// An opened interface, configured, whose first channel has entity 0x13.
-fn interface(personality: Personality, buses: &[&CanBus]) -> Hydra {
+fn interface(personality: ControllerKind, buses: &[&CanBus]) -> Hydra {
     let plugged: Vec<Option<CanBus>> = buses.iter().map(|bus| Some((*bus).clone())).collect();
     let mut device = Hydra::new(Identity { personality, ..Identity::default() }, &plugged);
     configure(&mut device, Nanos::ZERO);
@@ -37,23 +39,23 @@ fn interface(personality: Personality, buses: &[&CanBus]) -> Hydra {
     device
 }
 
-fn log_of(frames: &[(u64, Frame)]) -> std::collections::VecDeque<(Nanos, Frame)> {
+fn log_of(frames: &[(u64, CanFrame)]) -> std::collections::VecDeque<(Nanos, CanFrame)> {
     frames.iter().map(|(micros, frame)| (Nanos::from_micros(*micros), *frame)).collect()
 }
 
 /// Returns how long `frame` is on the bus.
-fn length(frame: &Frame) -> Nanos {
+fn length(frame: &CanFrame) -> Nanos {
     Nanos(2_000 * u64::from(wire::encode(frame).bits.len()))
 }
 
 #[test]
 fn frames_arrive_as_extended_commands() {
     let (bus, mut frames) = (bus(), Vec::new());
-    frames.push((20_000, Frame::data(standard(0x123).unwrap(), b"\x01\x02\x03").unwrap()));
-    frames.push((30_000, Frame::data(extended(0x18db_33f1).unwrap(), b"12345678").unwrap()));
-    frames.push((40_000, Frame::remote(standard(0x7ff).unwrap(), 4).unwrap()));
+    frames.push((20_000, CanFrame::data(standard(0x123).unwrap(), b"\x01\x02\x03").unwrap()));
+    frames.push((30_000, CanFrame::data(extended(0x18db_33f1).unwrap(), b"12345678").unwrap()));
+    frames.push((40_000, CanFrame::remote(standard(0x7ff).unwrap(), 4).unwrap()));
     bus.add_replay(log_of(&frames));
-    let mut device = interface(Personality::Kcan, &[&bus]);
+    let mut device = interface(ControllerKind::Kcan, &[&bus]);
     device.advance(Nanos::from_millis(100));
     let got = drain(&mut device, Nanos::from_millis(100));
     let heads = [(40u8, 0u8, 3u8), (40, 0x20, 8), (32, 0x10, 4)];
@@ -79,10 +81,10 @@ fn frames_arrive_as_extended_commands() {
 #[test]
 fn frames_arrive_as_normal_commands() {
     let bus = bus();
-    let frame = Frame::data(extended(0x1234_5678).unwrap(), b"12345678").unwrap();
-    let second = Frame::data(standard(0x2aa).unwrap(), b"ab").unwrap();
+    let frame = CanFrame::data(extended(0x1234_5678).unwrap(), b"12345678").unwrap();
+    let second = CanFrame::data(standard(0x2aa).unwrap(), b"ab").unwrap();
     bus.add_replay(log_of(&[(20_000, frame), (30_000, second)]));
-    let mut device = interface(Personality::Flexc, &[&bus]);
+    let mut device = interface(ControllerKind::Flexc, &[&bus]);
     let got = drain(&mut device, Nanos::from_millis(100));
     let micros = (20_000_000 + length(&frame).0 - 2_000) / 1_000;
     let mut expected = reply(106, 0x13, 0).to_vec();
@@ -101,8 +103,8 @@ fn frames_are_sent_and_acknowledged_when_they_are_through() {
     let bus = bus();
     bus.add_unit(Vec::new());
     bus.record(10);
-    let mut device = interface(Personality::Kcan, &[&bus]);
-    let frame = Frame::data(extended(0x1234).unwrap(), b"abcdefgh").unwrap();
+    let mut device = interface(ControllerKind::Kcan, &[&bus]);
+    let frame = CanFrame::data(extended(0x1234).unwrap(), b"abcdefgh").unwrap();
     write(&mut device, START, OUT, &extended_transmit(0x13, 9, 0x1234, 0x20, b"abcdefgh"));
     let through = START + length(&frame);
     assert!(drain(&mut device, through - Nanos(1)).is_empty(), "not through yet");
@@ -115,7 +117,7 @@ fn frames_are_sent_and_acknowledged_when_they_are_through() {
     normal.extend(b"hi\0\0\0\0\0\0\x02");
     let start = START + START;
     write(&mut device, start, OUT, &command(33, 0x13, 127, &normal));
-    let second = Frame::data(extended(0x121).unwrap(), b"hi").unwrap();
+    let second = CanFrame::data(extended(0x121).unwrap(), b"hi").unwrap();
     let ack = &drain(&mut device, start + MS)[0];
     assert_eq!((&ack[..4], &ack[16..18]), (&reply(50, 0x13, 127)[..], &[2, 0x20][..]));
     let sent = bus.take_record();
@@ -127,7 +129,7 @@ fn frames_are_sent_and_acknowledged_when_they_are_through() {
 #[test]
 fn what_no_frame_can_be_is_refused() {
     let bus = bus();
-    let mut device = interface(Personality::Kcan, &[&bus]);
+    let mut device = interface(ControllerKind::Kcan, &[&bus]);
     let mut long = extended_transmit(0x13, 1, 1, 0, b"12345678");
     long[24] = 9;
     let too_large = extended_transmit(0x13, 1, 0x800, 0, b"");
@@ -146,8 +148,8 @@ fn what_no_frame_can_be_is_refused() {
 fn a_single_attempt_reports_how_it_failed() {
     let bus = bus();
     bus.add_unit(Vec::new());
-    let mut device = interface(Personality::Kcan, &[&bus]);
-    bus.with_bus(|bus| bus.arm(START, Fault::DropAck));
+    let mut device = interface(ControllerKind::Kcan, &[&bus]);
+    bus.with_bus(|bus| bus.arm(START, WireFault::DropAck));
     write(&mut device, START, OUT, &extended_transmit(0x13, 3, 0x10, 1 << 16, b"x"));
     let got = drain(&mut device, START + MS);
     let failed = got.iter().find(|bytes| bytes[6] == 225).unwrap();
@@ -158,7 +160,7 @@ fn a_single_attempt_reports_how_it_failed() {
 #[test]
 fn alone_on_the_bus_the_controller_turns_passive_and_a_broken_one_goes_off() {
     let bus = bus();
-    let mut device = interface(Personality::Kcan, &[&bus]);
+    let mut device = interface(ControllerKind::Kcan, &[&bus]);
     write(&mut device, START, OUT, &extended_transmit(0x13, 3, 0x10, 0, b"x"));
     device.advance(START + ms(100));
     let state = ask(&mut device, START + ms(100), &command(19, 0x13, 7, &[]));
@@ -179,9 +181,9 @@ fn alone_on_the_bus_the_controller_turns_passive_and_a_broken_one_goes_off() {
 fn a_controller_leaves_bus_off_by_itself_after_128_times_11_recessive_bits() {
     let bus = bus();
     bus.add_unit(Vec::new());
-    let mut device = interface(Personality::Kcan, &[&bus]);
+    let mut device = interface(ControllerKind::Kcan, &[&bus]);
     device.advance(START);
-    bus.suffer(START, Mishap::BusOff);
+    bus.suffer(START, BusMishap::BusOff);
     let off = START + Nanos::from_micros(1);
     let state = |got: &[Vec<u8>]| got.iter().rfind(|bytes| bytes[0] == 20).map(|b| (b[10], b[12]));
     assert_eq!(state(&drain(&mut device, off)), Some((255, 0x40)));
@@ -199,7 +201,7 @@ fn a_controller_leaves_bus_off_by_itself_after_128_times_11_recessive_bits() {
 fn at_a_wrong_bit_rate_every_frame_is_an_error_and_none_gets_through() {
     let bus = bus();
     let id = standard(0x100).unwrap();
-    bus.add_unit(vec![Periodic { id, length: 1, period: MS, offset: ms(20) }]);
+    bus.add_unit(vec![PeriodicMessage { id, length: 1, period: MS, offset: ms(20) }]);
     bus.add_unit(Vec::new());
     bus.record(1_000);
     let mut device = Hydra::new(Identity::default(), &[Some(bus.clone())]);
@@ -230,8 +232,8 @@ fn at_a_wrong_bit_rate_every_frame_is_an_error_and_none_gets_through() {
 #[test]
 fn two_channels_and_two_interfaces_share_a_bus() {
     let bus = bus();
-    let mut one = interface(Personality::Kcan, &[&bus, &bus]);
-    let mut two = interface(Personality::Rt, &[&bus]);
+    let mut one = interface(ControllerKind::Kcan, &[&bus, &bus]);
+    let mut two = interface(ControllerKind::Rt, &[&bus]);
     write(&mut one, START, OUT, &extended_transmit(0x14, 7, 0x55, 0, b"shared"));
     while one.next_change().min(two.next_change()) < START + MS {
         let time = one.next_change().min(two.next_change());
@@ -247,11 +249,11 @@ fn two_channels_and_two_interfaces_share_a_bus() {
 #[test]
 fn what_another_interface_let_happen_comes_in_order_of_time() {
     let buses = [bus(), bus()];
-    let frame = |id| Frame::data(standard(id).unwrap(), b"").unwrap();
+    let frame = |id| CanFrame::data(standard(id).unwrap(), b"").unwrap();
     buses[0].add_replay(log_of(&[(21_000, frame(2)), (23_000, frame(4))]));
     buses[1].add_replay(log_of(&[(20_000, frame(1)), (22_000, frame(3))]));
-    let mut one = interface(Personality::Kcan, &[&buses[0], &buses[1]]);
-    let mut two = interface(Personality::Kcan, &[&buses[0], &buses[1]]);
+    let mut one = interface(ControllerKind::Kcan, &[&buses[0], &buses[1]]);
+    let mut two = interface(ControllerKind::Kcan, &[&buses[0], &buses[1]]);
     two.advance(ms(30));
     for device in [&mut one, &mut two] {
         let ids: Vec<u8> = drain(device, ms(30)).iter().map(|bytes| bytes[12]).collect();
@@ -263,7 +265,7 @@ fn what_another_interface_let_happen_comes_in_order_of_time() {
 fn listening_only_leaves_no_trace_and_neither_does_another_bit_rate() {
     let bus = bus();
     let id = standard(0x100).unwrap();
-    bus.add_unit(vec![Periodic { id, length: 1, period: ms(10), offset: ms(5) }]);
+    bus.add_unit(vec![PeriodicMessage { id, length: 1, period: ms(10), offset: ms(5) }]);
     bus.record(100);
     let mut device = Hydra::new(Identity::default(), &[Some(bus.clone()), None]);
     configure(&mut device, Nanos::ZERO);
@@ -291,14 +293,14 @@ fn a_log_is_replayed_and_a_bad_one_is_refused_with_its_line() {
     assert_eq!(times, [0, 20_000_000]);
     let bus = bus();
     bus.add_replay(frames);
-    let mut device = interface(Personality::Kcan, &[&bus]);
+    let mut device = interface(ControllerKind::Kcan, &[&bus]);
     let got = drain(&mut device, ms(40));
     assert_eq!(got.iter().map(|bytes| bytes[32]).collect::<Vec<_>>(), [0x11, 0x33]);
     assert_eq!(replay("(1.0) can0 123#1\n", "can0").unwrap_err().line, 1);
 }
 
 fn passes(commands: &[Vec<u8>]) -> Vec<Passing> {
-    let mut stream = Stream::default();
+    let mut stream = CommandStream::default();
     commands.iter().for_each(|command| stream.push(command));
     let commands = std::iter::from_fn(|| stream.pop()).map(Result::unwrap);
     commands.filter_map(|command| passing(&command)).collect()
@@ -310,7 +312,7 @@ fn what_passes_on_the_wire_is_what_the_interface_sends() {
     let bus = bus();
     bus.add_unit(Vec::new());
     bus.listen();
-    let mut device = interface(Personality::Kcan, &[&bus]);
+    let mut device = interface(ControllerKind::Kcan, &[&bus]);
     let mut normal = vec![0x21, 1, 0, 0x80];
     normal.extend(b"hi\0\0\0\0\0\0\x02");
     let orders = [
@@ -319,13 +321,19 @@ fn what_passes_on_the_wire_is_what_the_interface_sends() {
         command(28, 0x13, 9, &[]),
     ];
     let frames = [(0x1234, &b"abcdefgh"[..]), (0x121, b"hi")]
-        .map(|(id, bytes)| Frame::data(extended(id).unwrap(), bytes).unwrap());
+        .map(|(id, bytes)| CanFrame::data(extended(id).unwrap(), bytes).unwrap());
     let told = |load, transaction| Passing { channel: 0, load, transaction };
-    let departures = [told(Load::Departure(frames[0]), 9), told(Load::Departure(frames[1]), 127)];
+    let departures = [
+        told(FrameContent::Departure(frames[0]), 9),
+        told(FrameContent::Departure(frames[1]), 127),
+    ];
     assert_eq!(passes(&orders), departures);
     orders[..2].iter().for_each(|order| write(&mut device, START, OUT, order));
     let back = passes(&drain(&mut device, START + MS));
-    assert_eq!(back, [told(Load::Acknowledgement, 9), told(Load::Acknowledgement, 127)]);
+    assert_eq!(
+        back,
+        [told(FrameContent::Acknowledgement, 9), told(FrameContent::Acknowledgement, 127)]
+    );
     let heard = bus.take_heard();
     assert_eq!(
         heard.iter().map(|it| (it.frame, it.own)).collect::<Vec<_>>(),
@@ -338,11 +346,11 @@ fn what_passes_on_the_wire_is_what_the_interface_sends() {
 #[test]
 fn what_passes_on_the_wire_is_what_the_interface_heard() {
     let frames = [
-        Frame::data(standard(0x123).unwrap(), b"eight by").unwrap(),
-        Frame::remote(standard(0x124).unwrap(), 3).unwrap(),
-        Frame::data(extended(0x1234_5678).unwrap(), &[]).unwrap(),
+        CanFrame::data(standard(0x123).unwrap(), b"eight by").unwrap(),
+        CanFrame::remote(standard(0x124).unwrap(), 3).unwrap(),
+        CanFrame::data(extended(0x1234_5678).unwrap(), &[]).unwrap(),
     ];
-    for personality in [Personality::Kcan, Personality::Rt, Personality::Flexc] {
+    for personality in [ControllerKind::Kcan, ControllerKind::Rt, ControllerKind::Flexc] {
         let bus = bus();
         bus.add_replay((0..).zip(frames).map(|(n, frame)| (ms(20 + n), frame)).collect());
         bus.add_unit(Vec::new());
@@ -351,9 +359,9 @@ fn what_passes_on_the_wire_is_what_the_interface_heard() {
         device.advance(ms(30));
         let passed = passes(&drain(&mut device, ms(30)));
         let passed: Vec<_> = passed.iter().map(|it| (it.channel, it.load)).collect();
-        assert_eq!(passed, frames.map(|frame| (0, Load::Arrival(frame))));
+        assert_eq!(passed, frames.map(|frame| (0, FrameContent::Arrival(frame))));
         let heard = bus.take_heard();
-        assert_eq!(heard.iter().map(|heard| heard.frame).collect::<Vec<Frame>>(), frames);
+        assert_eq!(heard.iter().map(|heard| heard.frame).collect::<Vec<CanFrame>>(), frames);
         let bit = Nanos(2_000);
         let ends = (0..).zip(&frames).map(|(n, frame)| ms(20 + n) + length(frame) - bit);
         assert!(heard.iter().map(|heard| heard.time).eq(ends));

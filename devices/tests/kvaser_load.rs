@@ -5,16 +5,16 @@ mod support;
 use diapason_abi::Nanos;
 use diapason_can::BitRate;
 use diapason_can::frame::standard;
-use diapason_devices::can::{CanBus, Periodic};
-use diapason_devices::kvaser::{CHANNELS, FRAMES, Hydra, Identity, OUT, Personality};
-use diapason_devices::{Answer, Device, Handshake};
+use diapason_devices::can::{CanBus, PeriodicMessage};
+use diapason_devices::kvaser::{CHANNELS, ControllerKind, FRAMES, Hydra, Identity, OUT};
+use diapason_devices::{Answer, Handshake, UsbDevice};
 use support::can_host::{Reader, ask, command, drain, extended_transmit, reply};
 use support::{Random, configure, hostile, write};
 
 const MS: Nanos = Nanos::from_millis(1);
 
 /// An interface on five busy buses, all channels open.
-fn opened(personality: Personality) -> (Hydra, Vec<CanBus>) {
+fn opened(personality: ControllerKind) -> (Hydra, Vec<CanBus>) {
     let (mut device, buses) = Hydra::busy(Identity { personality, ..Identity::default() });
     configure(&mut device, Nanos::ZERO);
     for (entity, bus) in (0x13..).zip(&buses) {
@@ -57,7 +57,7 @@ fn listen(device: &mut Hydra, until: Nanos) -> (Vec<Vec<u8>>, u64) {
 
 #[test]
 fn seven_thousand_frames_a_second_are_the_right_ones_at_the_right_times() {
-    let (mut device, buses) = opened(Personality::Kcan);
+    let (mut device, buses) = opened(ControllerKind::Kcan);
     let (all, sum) = listen(&mut device, Nanos::from_secs(2));
     assert_eq!((0..CHANNELS).map(|c| device.overruns(c)).sum::<u64>(), 0);
     assert!((13_990..=14_000).contains(&all.len()), "{}", all.len());
@@ -83,12 +83,12 @@ fn seven_thousand_frames_a_second_are_the_right_ones_at_the_right_times() {
 #[test]
 fn the_buffer_loses_the_oldest_frames_and_says_so() {
     let id = standard(0x100).unwrap();
-    for personality in [Personality::Kcan, Personality::Flexc] {
-        let flexc = personality == Personality::Flexc;
+    for personality in [ControllerKind::Kcan, ControllerKind::Flexc] {
+        let flexc = personality == ControllerKind::Flexc;
         let (flags, data) = if flexc { (7, 20) } else { (8, 32) };
         let identity = Identity { personality, ..Identity::default() };
         let bus = CanBus::new(BitRate::new(500_000).unwrap());
-        bus.add_unit(vec![Periodic { id, length: 8, period: MS, offset: MS }]);
+        bus.add_unit(vec![PeriodicMessage { id, length: 8, period: MS, offset: MS }]);
         let mut device = Hydra::new(identity, &[Some(bus)]);
         configure(&mut device, Nanos::ZERO);
         let rate = 500_000u32.to_le_bytes();
@@ -113,7 +113,7 @@ fn the_buffer_loses_the_oldest_frames_and_says_so() {
 
 #[test]
 fn acknowledgements_survive_an_overrun_and_bound_themselves() {
-    let (mut device, _) = opened(Personality::Kcan);
+    let (mut device, _) = opened(ControllerKind::Kcan);
     let (mut sent, mut refused) = (0, 0);
     for step in 0..4_000u64 {
         let bytes = extended_transmit(0x13, (step % 128) as u16, 0x700, 0, b"12345678");
@@ -132,7 +132,7 @@ fn acknowledgements_survive_an_overrun_and_bound_themselves() {
 
 #[test]
 fn transfers_of_any_length_carry_the_same_commands() {
-    for personality in [Personality::Kcan, Personality::Flexc] {
+    for personality in [ControllerKind::Kcan, ControllerKind::Flexc] {
         let mut first: Option<Vec<Vec<u8>>> = None;
         for bytes in [512, 1_024, 3_072, 65_536] {
             let (mut device, _) = opened(personality);
@@ -156,7 +156,7 @@ fn transfers_of_any_length_carry_the_same_commands() {
 
 #[test]
 fn a_full_packet_does_not_leave_the_transfer_open() {
-    let (mut device, _) = opened(Personality::Kcan);
+    let (mut device, _) = opened(ControllerKind::Kcan);
     for _ in 0..16 {
         write(&mut device, Nanos::ZERO, OUT, &command(34, 0x3e, 1, &[]));
     }
@@ -168,7 +168,7 @@ fn a_full_packet_does_not_leave_the_transfer_open() {
 fn a_hostile_host_breaks_nothing_and_fills_nothing() {
     let mut random = Random::new(41);
     for _ in 0..20 {
-        let (mut device, _) = opened(Personality::Kcan);
+        let (mut device, _) = opened(ControllerKind::Kcan);
         hostile(&mut device, &mut random, 5_000);
         for _ in 0..2_000 {
             configure(&mut device, Nanos::from_secs(2));

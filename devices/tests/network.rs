@@ -6,7 +6,7 @@ use diapason_abi::Nanos;
 use diapason_devices::network::{
     ADDRESS, Adapter, FRAMES, IN, NEWS, OUT, PACKET, PEER, PEER_ADDRESS, VENDORS,
 };
-use diapason_devices::{Device, Handshake, Stall};
+use diapason_devices::{Handshake, Stall, UsbDevice};
 use diapason_usb::Setup;
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{

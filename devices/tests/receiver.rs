@@ -4,8 +4,8 @@
 use diapason_abi::Nanos;
 use diapason_can::bus::EventKind;
 use diapason_can::frame::standard;
-use diapason_can::{BitRate, Frame};
-use diapason_devices::can::{CanBus, Plug, RECEIPT_ID};
+use diapason_can::{BitRate, CanFrame};
+use diapason_devices::can::{CanBus, CanPlug, RECEIPT_ID};
 
 const SECONDS: u64 = 10;
 /// The time of a turn, shortest and longest, and the frames a second that follow from it.
@@ -16,12 +16,12 @@ fn receiving(number: usize) -> CanBus {
     CanBus::receiving(number, BitRate::new(500_000).unwrap(), TURN)
 }
 
-fn numbered(number: u64) -> Frame {
-    Frame::data(standard(0x104).unwrap(), &number.to_le_bytes()).unwrap()
+fn numbered(number: u64) -> CanFrame {
+    CanFrame::data(standard(0x104).unwrap(), &number.to_le_bytes()).unwrap()
 }
 
 /// Returns the content of a receipt: frames read, and those that were wrong.
-fn receipt(frame: &Frame) -> Option<(u32, u32)> {
+fn receipt(frame: &CanFrame) -> Option<(u32, u32)> {
     let (count, wrong) = frame.bytes().split_at_checked(4)?;
     let word = |bytes: &[u8]| Some(u32::from_le_bytes(bytes.try_into().ok()?));
     (frame.raw_id() == RECEIPT_ID).then_some((word(count)?, word(wrong)?))
@@ -29,7 +29,7 @@ fn receipt(frame: &Frame) -> Option<(u32, u32)> {
 
 /// A sender whose queue is always full until `end`: when its frames were through, and the last
 /// receipt, once nothing happens any more. `number` says what the n-th frame has.
-fn send(plug: &mut Plug, end: Nanos, number: impl Fn(u64) -> u64) -> (Vec<Nanos>, (u32, u32)) {
+fn send(plug: &mut CanPlug, end: Nanos, number: impl Fn(u64) -> u64) -> (Vec<Nanos>, (u32, u32)) {
     let (mut through, mut last, mut next) = (Vec::new(), (0, 0), 0);
     plug.switch_on(Nanos::ZERO, false);
     let mut now = Nanos::ZERO;

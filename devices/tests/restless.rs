@@ -1,9 +1,9 @@
 //! Devices come and go in their rhythm, and new ones each time.
 
 use diapason_abi::Nanos;
-use diapason_devices::keyboard::Keyboard;
+use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::restless::{Restless, Rhythm};
-use diapason_devices::{Answer, Device};
+use diapason_devices::{Answer, UsbDevice};
 use diapason_usb::Setup;
 
 const MS: u64 = 1_000_000;
@@ -12,7 +12,7 @@ const MS: u64 = 1_000_000;
 fn devices_come_and_go() {
     let rhythm =
         Rhythm { from: Nanos(50 * MS), stay: Nanos(30 * MS), away: Nanos(20 * MS), times: 3 };
-    let make = Box::new(|_| Box::new(Keyboard::new(Vec::new())) as Box<dyn Device>);
+    let make = Box::new(|_| Box::new(KeyboardModel::new(Vec::new())) as Box<dyn UsbDevice>);
     let mut hub = Restless::new(2, rhythm, make);
     hub.reset(Nanos::ZERO);
     hub.control(Nanos::ZERO, Setup::set_configuration(1), &[]).unwrap();

@@ -3,10 +3,10 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_devices::camera::{self, ALTERNATES, Camera, HEADER, flag};
-use diapason_devices::keyboard::{self, Keyboard, Keys};
+use diapason_devices::camera::{self, ALTERNATES, CameraModel, HEADER, flag};
+use diapason_devices::keyboard::{self, KeyboardModel, Keys};
 use diapason_devices::sensor::{self, PACKET, PERIOD, Sensor};
-use diapason_devices::{Answer, Device, Stall};
+use diapason_devices::{Answer, Stall, UsbDevice};
 use diapason_usb::Setup;
 use support::{Random, configure, hostile, read};
 
@@ -72,7 +72,13 @@ fn line_codings_are_kept_if_there_are_such() {
 }
 
 /// Probes, commits and streams as drivers do.
-fn stream(camera: &mut Camera, now: Nanos, frame: u8, interval: u32, alternate: u8) -> Vec<u8> {
+fn stream(
+    camera: &mut CameraModel,
+    now: Nanos,
+    frame: u8,
+    interval: u32,
+    alternate: u8,
+) -> Vec<u8> {
     let mut block = vec![0; 34];
     (block[2], block[3]) = (1, frame);
     block[4..8].copy_from_slice(&interval.to_le_bytes());
@@ -84,7 +90,7 @@ fn stream(camera: &mut Camera, now: Nanos, frame: u8, interval: u32, alternate: 
 }
 
 /// Returns the bytes of one interval.
-fn interval(camera: &mut Camera, now: Nanos) -> Vec<u8> {
+fn interval(camera: &mut CameraModel, now: Nanos) -> Vec<u8> {
     let mut all = Vec::new();
     for _ in 0..33 {
         let packet = read(camera, now, camera::IN, 1_024).unwrap();
@@ -98,7 +104,7 @@ fn interval(camera: &mut Camera, now: Nanos) -> Vec<u8> {
 
 #[test]
 fn every_byte_of_every_picture_arrives_at_the_largest_setting() {
-    let mut camera = Camera::default();
+    let mut camera = CameraModel::default();
     configure(&mut camera, Nanos::ZERO);
     let agreed = stream(&mut camera, Nanos::ZERO, 1, 200_000, 5);
     let word = |at: usize| u32::from_le_bytes(agreed[at..at + 4].try_into().unwrap());
@@ -128,7 +134,7 @@ fn every_byte_of_every_picture_arrives_at_the_largest_setting() {
 
 #[test]
 fn too_slow_a_setting_loses_whole_pictures_and_numbers_show_it() {
-    let mut camera = Camera::default();
+    let mut camera = CameraModel::default();
     configure(&mut camera, Nanos::ZERO);
     stream(&mut camera, Nanos::ZERO, 1, 200_000, 3);
     let (mut numbers, mut begins) = (Vec::new(), true);
@@ -152,7 +158,7 @@ fn too_slow_a_setting_loses_whole_pictures_and_numbers_show_it() {
 fn the_camera_offers_bursts_of_eleven_packets_three_times() {
     let last = ALTERNATES[4];
     assert_eq!((last.burst, last.mult, last.bytes()), (10, 2, 33 * 1_024));
-    let mut camera = Camera::default();
+    let mut camera = CameraModel::default();
     let bytes = camera.control(MS, Setup::get_descriptor(2, 0, 0, 4_096), &[]).unwrap();
     let class: usize = parts(&bytes).filter(|part| part[1] == 0x24).map(<[u8]>::len).sum();
     let heads: usize = parts(&bytes)
@@ -174,7 +180,7 @@ fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 #[test]
 fn keys_are_reported_when_the_script_presses_them() {
     let press = |time, key| Keys { time, modifiers: 2, keys: [key, 0, 0, 0, 0, 0] };
-    let mut keyboard = Keyboard::new(vec![press(MS, 4), press(MS + MS, 5)]);
+    let mut keyboard = KeyboardModel::new(vec![press(MS, 4), press(MS + MS, 5)]);
     configure(&mut keyboard, Nanos::ZERO);
     assert_eq!(
         (keyboard.next_change(), read(&mut keyboard, Nanos(9), keyboard::IN, 8)),
@@ -194,8 +200,8 @@ fn hostile_hosts_break_none_of_them() {
     let mut random = Random::new(7);
     for _ in 0..10 {
         hostile(&mut Sensor::default(), &mut random, 3_500);
-        hostile(&mut Camera::default(), &mut random, 3_500);
+        hostile(&mut CameraModel::default(), &mut random, 3_500);
         let keys = (0..50).map(|n| Keys { time: Nanos(n * 9_000_000), modifiers: 0, keys: [4; 6] });
-        hostile(&mut Keyboard::new(keys.collect()), &mut random, 3_500);
+        hostile(&mut KeyboardModel::new(keys.collect()), &mut random, 3_500);
     }
 }

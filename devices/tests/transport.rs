@@ -5,7 +5,7 @@ mod support;
 use diapason_abi::Nanos;
 use diapason_devices::bridge::{self, Bridge, bridge, slow_bridge};
 use diapason_devices::disk::{self, Disk};
-use diapason_devices::{Answer, Device, Handshake};
+use diapason_devices::{Answer, Handshake, UsbDevice};
 use diapason_usb::Setup;
 use std::collections::VecDeque;
 use support::{Random, configure, hostile, read, write};

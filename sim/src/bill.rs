@@ -3,14 +3,14 @@
 //! The processor does one thing at a time, so every instant of a job is one item: it ran, or
 //! something else did (or nothing), while something kept the job's thread from running.
 
-use crate::history::{History, Item};
+use crate::history::{History, HistorySpan};
 use crate::observe::{Moment, Observer};
 use diapason_abi::Nanos;
 use diapason_core::{Decision, Kernel, ThreadId};
 
 /// The life of one job.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Bill {
+pub struct JobBill {
     /// The thread of the job.
     pub thread: ThreadId,
     pub job: u64,
@@ -20,10 +20,10 @@ pub struct Bill {
     /// How long it had.
     pub deadline: Nanos,
     /// The events in between, in order, without gaps.
-    pub items: Vec<Item>,
+    pub items: Vec<HistorySpan>,
 }
 
-impl Bill {
+impl JobBill {
     /// From release to end.
     #[must_use]
     pub fn response(&self) -> Nanos {
@@ -31,7 +31,7 @@ impl Bill {
     }
 
     /// Returns whether it used more of its deadline than `other` did of its own.
-    fn is_worse_than(&self, other: &Bill) -> bool {
+    fn is_worse_than(&self, other: &JobBill) -> bool {
         let product = |a: Nanos, b: Nanos| u128::from(a.0) * u128::from(b.0);
         let (mine, theirs) = (self.response(), other.response());
         product(mine, other.deadline) > product(theirs, self.deadline)
@@ -40,7 +40,7 @@ impl Bill {
 
 /// The job that a bill is wanted for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wanted {
+pub enum BilledJob {
     /// The one that needed most of the time it had.
     Worst,
     /// This job (from 1) of the thread in this process (by number) and slot.
@@ -48,24 +48,24 @@ pub enum Wanted {
 }
 
 /// Keeps what happened since the oldest job under way, and writes the bill that is wanted.
-pub struct Ledger {
-    wanted: Wanted,
+pub struct BillWriter {
+    wanted: BilledJob,
     history: History,
     /// By thread: its job under way, if it has one: number and release.
     jobs: Vec<Option<(u64, Nanos)>>,
-    bill: Option<Bill>,
+    bill: Option<JobBill>,
 }
 
-impl Ledger {
+impl BillWriter {
     /// For the bill that is wanted.
     #[must_use]
-    pub fn new(wanted: Wanted) -> Ledger {
-        Ledger { wanted, history: History::default(), jobs: Vec::new(), bill: None }
+    pub fn new(wanted: BilledJob) -> BillWriter {
+        BillWriter { wanted, history: History::default(), jobs: Vec::new(), bill: None }
     }
 
     /// Returns the bill, if there was such a job.
     #[must_use]
-    pub fn bill(self) -> Option<Bill> {
+    pub fn bill(self) -> Option<JobBill> {
         self.bill
     }
 
@@ -80,18 +80,19 @@ impl Ledger {
     ) {
         let t = &kernel.threads[thread];
         let is_it = match self.wanted {
-            Wanted::Worst => true,
-            Wanted::Job(process, slot, number) => {
+            BilledJob::Worst => true,
+            BilledJob::Job(process, slot, number) => {
                 (t.process.index(), t.slot, job) == (process, slot, number)
             }
         };
         if !is_it {
             return;
         }
-        let bare = Bill { thread, job, release, end, deadline: t.jobs.deadline, items: Vec::new() };
+        let bare =
+            JobBill { thread, job, release, end, deadline: t.jobs.deadline, items: Vec::new() };
         if self.bill.as_ref().is_none_or(|bill| bare.is_worse_than(bill)) {
             let items = self.history.items(thread, release, end);
-            self.bill = Some(Bill { items, ..bare });
+            self.bill = Some(JobBill { items, ..bare });
         }
     }
 
@@ -119,7 +120,7 @@ impl Ledger {
     }
 }
 
-impl Observer for Ledger {
+impl Observer for BillWriter {
     fn moment(&mut self, from: Nanos, to: Nanos, what: Moment) {
         self.history.moment(from, to, what);
     }

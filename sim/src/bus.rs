@@ -2,7 +2,7 @@
 //! interrupts may come through, which memory devices reach.
 
 use crate::card;
-use crate::function::{Function, Note};
+use crate::function::{FunctionModel, Note};
 use crate::hpet::{self, Hpet};
 use crate::memory::Shared;
 use crate::observe::Stray;
@@ -22,7 +22,7 @@ pub(crate) const fn address_of(segment: u16) -> u64 {
 
 struct Slot {
     record: DeviceRecord,
-    function: Option<Box<dyn Function>>,
+    function: Option<Box<dyn FunctionModel>>,
     /// True if it may reach memory by itself.
     master: bool,
     /// True if its interrupt comes through; `pending` is true if one waits that could not.
@@ -55,9 +55,9 @@ pub(crate) struct Bus {
 impl Bus {
     /// Returns the devices of `archive`, as far as there are models: `functions` are those of PCI
     /// functions, by class, in order.
-    pub fn new(archive: &Archive<'_>, mut functions: Vec<(u32, Box<dyn Function>)>) -> Bus {
+    pub fn new(archive: &Archive<'_>, mut functions: Vec<(u32, Box<dyn FunctionModel>)>) -> Bus {
         let slots = archive.devices().map(|record| {
-            let function: Option<Box<dyn Function>> = match record.location {
+            let function: Option<Box<dyn FunctionModel>> = match record.location {
                 Location::Address(hpet::ADDRESS) => Some(Box::new(Hpet::default())),
                 Location::Pci(pci) => {
                     let found = functions.iter().position(|(class, _)| *class == pci.class);

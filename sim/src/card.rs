@@ -5,7 +5,7 @@
 //! model has what the driver in `diapason-ether` uses: one queue each way, legacy descriptors, one
 //! message for received frames, exact and broadcast addresses.
 
-use crate::function::{Function, Note};
+use crate::function::{FunctionModel, Note};
 use diapason_abi::Nanos;
 use diapason_ether::adapter::{BUFFER_BYTES, MODERATION_TICK_NS, register};
 use diapason_xhc::Memory;
@@ -243,7 +243,7 @@ impl Card {
     }
 }
 
-impl Function for Card {
+impl FunctionModel for Card {
     fn read(&mut self, _: Nanos, offset: u64, bytes: u8) -> u64 {
         let offset = offset as usize;
         if bytes != 4 || !offset.is_multiple_of(4) || offset >= REGISTERS {

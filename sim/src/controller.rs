@@ -1,14 +1,14 @@
 //! A host controller among the devices of a host.
 
-use crate::faults::{Mishap, Plan};
-use crate::function::{Function, Note};
+use crate::faults::{ControllerMishap, Plan};
+use crate::function::{FunctionModel, Note};
 use crate::tap::Tap;
 use diapason_abi::Nanos;
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use diapason_usb::Speed;
 use diapason_xhc::{
-    CableEnd, Coding, Config, DebugConfig, Denied, Disturbance, Group, Interrupt, Memory, Misuse,
-    Protocol, Xhc,
+    CableEnd, Coding, Config, DebugConfig, Denied, Disturbance, Group, InterruptMessage, Memory,
+    Misuse, Protocol, Xhc,
 };
 use std::collections::VecDeque;
 
@@ -62,32 +62,32 @@ impl Features {
 }
 
 /// An xHCI controller with what is plugged into it.
-pub struct Controller {
+pub struct PluggedController {
     xhc: Xhc,
     features: Features,
     /// Interrupts on their way, in order of time.
-    coming: VecDeque<Interrupt>,
+    coming: VecDeque<InterruptMessage>,
     /// Connectors that something was plugged into, and its port.
     ports: Vec<(u8, u8)>,
-    mishaps: Plan<Mishap>,
+    mishaps: Plan<ControllerMishap>,
     /// The pulled devices: when each comes back, and into which port.
-    pulled: Vec<(Nanos, u8, Box<dyn Device>)>,
+    pulled: Vec<(Nanos, u8, Box<dyn UsbDevice>)>,
     notes: Vec<Note>,
     /// The observer, and whether it also wants the contents.
     tap: Option<(Tap, bool)>,
 }
 
-impl Controller {
+impl PluggedController {
     /// Returns a controller with nothing plugged in.
     #[must_use]
-    pub fn new() -> Controller {
-        Controller::with(Features::default())
+    pub fn new() -> PluggedController {
+        PluggedController::with(Features::default())
     }
 
     /// Returns a controller with these features and nothing plugged in.
     #[must_use]
-    pub fn with(features: Features) -> Controller {
-        Controller {
+    pub fn with(features: Features) -> PluggedController {
+        PluggedController {
             xhc: features.controller(),
             features,
             coming: VecDeque::new(),
@@ -100,7 +100,7 @@ impl Controller {
     }
 
     /// Plugs a device into a connector, from 1, before anything runs.
-    pub fn plug(&mut self, connector: u8, device: Box<dyn Device>) {
+    pub fn plug(&mut self, connector: u8, device: Box<dyn UsbDevice>) {
         let super_speed = device.speed() == Speed::Super;
         let port = if super_speed { connector + CONNECTORS } else { connector };
         self.xhc.attach(port, device, Nanos::ZERO, &mut Unreachable);
@@ -110,7 +110,11 @@ impl Controller {
     /// Returns the far end of a debug cable, for a connector of another host; `None` if it has no
     /// debug capability. The ends of the cable are here and there.
     #[must_use]
-    pub fn debug_partner(&mut self, delay: Nanos, ends: &[CableEnd; 2]) -> Option<Box<dyn Device>> {
+    pub fn debug_partner(
+        &mut self,
+        delay: Nanos,
+        ends: &[CableEnd; 2],
+    ) -> Option<Box<dyn UsbDevice>> {
         self.xhc.debug_partner(delay, ends)
     }
 
@@ -138,7 +142,7 @@ impl Controller {
     }
 
     /// This will go wrong; `words` are what is said then.
-    pub fn suffer(&mut self, at: Nanos, mishap: Mishap, words: String) {
+    pub fn suffer(&mut self, at: Nanos, mishap: ControllerMishap, words: String) {
         self.mishaps.add((at, mishap, words));
     }
 
@@ -155,28 +159,28 @@ impl Controller {
         }
     }
 
-    fn inflict(&mut self, mishap: Mishap, now: Nanos, memory: &mut dyn Memory) {
+    fn inflict(&mut self, mishap: ControllerMishap, now: Nanos, memory: &mut dyn Memory) {
         match mishap {
-            Mishap::Device => {}
-            Mishap::LoseInterrupt => self.xhc.disturb(Disturbance::Lost),
-            Mishap::DelayInterrupt(by) => self.xhc.disturb(Disturbance::Delayed(by)),
-            Mishap::RepeatInterrupt(after) => self.xhc.disturb(Disturbance::Twice(after)),
-            Mishap::Unplug(connector, back) => {
+            ControllerMishap::Device => {}
+            ControllerMishap::LoseInterrupt => self.xhc.disturb(Disturbance::Lost),
+            ControllerMishap::DelayInterrupt(by) => self.xhc.disturb(Disturbance::Delayed(by)),
+            ControllerMishap::RepeatInterrupt(after) => self.xhc.disturb(Disturbance::Twice(after)),
+            ControllerMishap::Unplug(connector, back) => {
                 if let Some(port) = self.port(connector)
                     && let Some(device) = self.xhc.detach(port, now, memory)
                 {
                     self.pulled.push((now + back, port, device));
                 }
             }
-            Mishap::LoseLink(connector) => {
+            ControllerMishap::LoseLink(connector) => {
                 if let Some(port) = self.port(connector) {
                     self.xhc.lose_link(now, memory, port);
                 }
             }
-            Mishap::SystemError => self.xhc.system_error(),
-            Mishap::ControllerError => self.xhc.controller_error(),
+            ControllerMishap::SystemError => self.xhc.system_error(),
+            ControllerMishap::ControllerError => self.xhc.controller_error(),
             // Whether it is refused is for the memory to say.
-            Mishap::StrayDma => drop(memory.write(STRAY, &[0xff; 8])),
+            ControllerMishap::StrayDma => drop(memory.write(STRAY, &[0xff; 8])),
         }
     }
 
@@ -196,13 +200,13 @@ impl Controller {
     }
 }
 
-impl Default for Controller {
-    fn default() -> Controller {
-        Controller::new()
+impl Default for PluggedController {
+    fn default() -> PluggedController {
+        PluggedController::new()
     }
 }
 
-impl Function for Controller {
+impl FunctionModel for PluggedController {
     fn read(&mut self, now: Nanos, offset: u64, bytes: u8) -> u64 {
         let low = u64::from(self.xhc.read(offset, now));
         if bytes == 4 { low } else { low | u64::from(self.xhc.read(offset + 4, now)) << 32 }
@@ -274,7 +278,7 @@ mod tests {
         last: Nanos,
     }
 
-    impl Device for Ticking {
+    impl UsbDevice for Ticking {
         fn speed(&self) -> Speed {
             Speed::High
         }
@@ -303,7 +307,7 @@ mod tests {
     }
 
     fn steps_until_stuck(every: Option<Nanos>) -> Option<usize> {
-        let mut controller = Controller::new();
+        let mut controller = PluggedController::new();
         controller.plug(3, Box::new(Ticking { every, last: Nanos::ZERO }));
         (0..20_000).position(|_| {
             controller.advance(controller.next_change(), &mut Nothing);

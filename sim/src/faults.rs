@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// A mishap around a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mishap {
+pub enum ControllerMishap {
     /// Nothing at the controller: a device does it by itself at that time.
     Device,
     /// The next interrupt never arrives.

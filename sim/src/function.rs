@@ -11,9 +11,10 @@ pub enum Note {
     Other(String),
 }
 
-/// A device of a host. Between calls nothing happens: the machine calls [`Function::advance`] no
-/// later than [`Function::next_change`] says, which it asks for after each write and advance.
-pub trait Function {
+/// A device of a host. Between calls nothing happens: the machine calls [`FunctionModel::advance`]
+/// no later than [`FunctionModel::next_change`] says, which it asks for after each write and
+/// advance.
+pub trait FunctionModel {
     /// Reads a register of 4 or 8 bytes. That does not change what happens by itself.
     fn read(&mut self, now: Nanos, offset: u64, bytes: u8) -> u64;
 

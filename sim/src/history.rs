@@ -17,7 +17,7 @@ pub enum Doing {
 
 /// A part of the time that a thread was concerned with something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Item {
+pub struct HistorySpan {
     pub from: Nanos,
     pub to: Nanos,
     /// The action of the processor.
@@ -57,16 +57,16 @@ impl History {
 
     /// Returns the events from one instant to another, as this thread saw them.
     #[must_use]
-    pub fn items(&self, thread: ThreadId, from: Nanos, to: Nanos) -> Vec<Item> {
+    pub fn items(&self, thread: ThreadId, from: Nanos, to: Nanos) -> Vec<HistorySpan> {
         let slot = usize::from(thread.index());
-        let mut items: Vec<Item> = Vec::new();
+        let mut items: Vec<HistorySpan> = Vec::new();
         let first = self.stretches.partition_point(|stretch| stretch.to <= from);
         for s in self.stretches.range(first..).take_while(|stretch| stretch.from < to) {
             let (from, to) = (s.from.max(from), s.to.min(to));
             let standing = s.standings.get(slot).copied().unwrap_or(Standing::Absent);
             match items.last_mut() {
                 Some(last) if (last.doing, last.standing) == (s.doing, standing) => last.to = to,
-                _ => items.push(Item { from, to, doing: s.doing, standing }),
+                _ => items.push(HistorySpan { from, to, doing: s.doing, standing }),
             }
         }
         items

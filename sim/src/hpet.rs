@@ -1,6 +1,6 @@
 //! The HPET as far as programs use it: the main counter and one comparator that rings once.
 
-use crate::function::Function;
+use crate::function::FunctionModel;
 use diapason_abi::Nanos;
 use diapason_xhc::Memory;
 
@@ -53,7 +53,7 @@ fn register(offset: u64) -> u64 {
     if COMPARATORS.contains(&offset) { COMPARATORS.start + offset % 0x20 } else { offset }
 }
 
-impl Function for Hpet {
+impl FunctionModel for Hpet {
     fn read(&mut self, now: Nanos, offset: u64, _bytes: u8) -> u64 {
         match register(offset) {
             // Femtoseconds of a tick, a 64-bit counter, three comparators.

@@ -41,23 +41,23 @@ mod tap;
 mod watched;
 mod works;
 
-pub use bill::{Bill, Ledger, Wanted};
+pub use bill::{BillWriter, BilledJob, JobBill};
 pub use card::{CLASS as CARD, Card, EthernetWire};
-pub use controller::{CLASS as XHCI, Controller, Features};
+pub use controller::{CLASS as XHCI, Features, PluggedController};
 pub use cores::RING;
 pub use diapason_costs::counted::Costs;
 pub use diapason_xhc::{CableEnd, Memory};
-pub use faults::{Mishap, Planned, Upset};
-pub use function::{Function, Note};
-pub use history::{Doing, History, Item};
+pub use faults::{ControllerMishap, Planned, Upset};
+pub use function::{FunctionModel, Note};
+pub use history::{Doing, History, HistorySpan};
 pub use observe::{Moment, Observer, Said, Stray, Trace};
 pub use processor::Ending;
 pub use region::HOSTS_MAX;
-pub use tap::{Passed, Tap};
+pub use tap::{Tap, TapTraffic};
 pub use watched::Watched;
 pub use works::Works;
 
-pub use diapason_xhc::{Interrupt, Misuse, Outcome as PacketOutcome, Record as Packet, Transfer};
+pub use diapason_xhc::{BusPacket, InterruptMessage, Misuse, PacketOutcome, TransferRecord};
 
 use bus::Bus;
 use diapason_abi::Nanos;
@@ -72,7 +72,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Why there was no run.
 #[derive(Debug)]
-pub enum Error {
+pub enum StartError {
     /// The archive cannot be used.
     Archive(Refusal),
     /// The host has no memory, or not at the addresses programs have.
@@ -83,15 +83,15 @@ pub enum Error {
     Crowd(usize),
 }
 
-impl std::fmt::Display for Error {
+impl std::fmt::Display for StartError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Error::Archive(refusal) => f.write_str(refusal.text()),
-            Error::Host(error) => write!(f, "{error}"),
-            Error::Crowd(count) => {
+            StartError::Archive(refusal) => f.write_str(refusal.text()),
+            StartError::Host(error) => write!(f, "{error}"),
+            StartError::Crowd(count) => {
                 write!(f, "{count} hosts or cores, where 1 to {HOSTS_MAX} can be")
             }
-            Error::Memory(error) => write!(f, "no memory for the programs: {error}"),
+            StartError::Memory(error) => write!(f, "no memory for the programs: {error}"),
         }
     }
 }
@@ -139,13 +139,13 @@ pub struct Ended {
 }
 
 /// A host that is to run.
-pub struct Host<'a, O> {
+pub struct SimulatedHost<'a, O> {
     /// The archive that it boots from.
     pub archive: &'a [u8],
     /// How it is simulated.
     pub options: Options,
     /// Its PCI functions, each with its class.
-    pub functions: Vec<(u32, Box<dyn Function>)>,
+    pub functions: Vec<(u32, Box<dyn FunctionModel>)>,
     /// The observer of the host.
     pub observer: O,
 }
@@ -161,13 +161,13 @@ static ONE: Mutex<()> = Mutex::new(());
 pub fn run(
     archive: &[u8],
     options: &Options,
-    functions: Vec<(u32, Box<dyn Function>)>,
+    functions: Vec<(u32, Box<dyn FunctionModel>)>,
     observer: &mut impl Observer,
-) -> Result<Ended, Error> {
+) -> Result<Ended, StartError> {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     guard::install();
-    let _watch = guard::Watch::begin().map_err(Error::Host)?;
-    let archive = Archive::parse(archive).map_err(Error::Archive)?;
+    let _watch = guard::Watch::begin().map_err(StartError::Host)?;
+    let archive = Archive::parse(archive).map_err(StartError::Archive)?;
     let horizon = Nanos(archive.header.horizon);
     let (mut bus, mut upsets) = (Bus::new(&archive, functions), options.upsets());
     let mut now = Nanos::ZERO;
@@ -226,9 +226,9 @@ impl<O: Observer> Life<'_, O> {
 /// # Errors
 /// If one of them cannot run at all.
 pub fn run_together<O: Observer>(
-    hosts: Vec<Host<'_, O>>,
+    hosts: Vec<SimulatedHost<'_, O>>,
     delay: Nanos,
-) -> Result<Vec<Ended>, Error> {
+) -> Result<Vec<Ended>, StartError> {
     together(hosts, Turns::Hosts(delay.max(Nanos(1))))
 }
 
@@ -239,7 +239,7 @@ pub fn run_together<O: Observer>(
 ///
 /// # Errors
 /// If one of them cannot run at all.
-pub fn run_cores<O: Observer>(cores: Vec<Host<'_, O>>) -> Result<Vec<Ended>, Error> {
+pub fn run_cores<O: Observer>(cores: Vec<SimulatedHost<'_, O>>) -> Result<Vec<Ended>, StartError> {
     together(cores, Turns::Cores(Commons::default()))
 }
 
@@ -251,19 +251,23 @@ enum Turns {
     Cores(Commons),
 }
 
-fn together<O: Observer>(hosts: Vec<Host<'_, O>>, mut turns: Turns) -> Result<Vec<Ended>, Error> {
+fn together<O: Observer>(
+    hosts: Vec<SimulatedHost<'_, O>>,
+    mut turns: Turns,
+) -> Result<Vec<Ended>, StartError> {
     if hosts.is_empty() || hosts.len() > HOSTS_MAX {
-        return Err(Error::Crowd(hosts.len()));
+        return Err(StartError::Crowd(hosts.len()));
     }
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     guard::install();
-    let _watch = guard::Watch::begin().map_err(Error::Host)?;
-    let archives = hosts.iter().map(|host| Archive::parse(host.archive).map_err(Error::Archive));
-    let archives = archives.collect::<Result<Vec<Archive<'_>>, Error>>()?;
+    let _watch = guard::Watch::begin().map_err(StartError::Host)?;
+    let archives =
+        hosts.iter().map(|host| Archive::parse(host.archive).map_err(StartError::Archive));
+    let archives = archives.collect::<Result<Vec<Archive<'_>>, StartError>>()?;
     let mut memories: Vec<KernelMemory> = archives.iter().map(KernelMemory::of).collect();
     let mut loaded: Vec<Processor<'_, O>> = Vec::new();
     for ((host, archive), memory) in hosts.into_iter().zip(&archives).zip(&mut memories) {
-        let Host { options, functions, observer, .. } = host;
+        let SimulatedHost { options, functions, observer, .. } = host;
         let (bus, region) = (Bus::new(archive, functions), Region::of(loaded.len()));
         let machine = match &mut turns {
             Turns::Hosts(_) => Simulated::load(archive, bus, region, &mut Commons::default())?,

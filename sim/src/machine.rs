@@ -6,7 +6,7 @@ use crate::function::Note;
 use crate::memory::{Commons, Rights, Shared, Window};
 use crate::program::{self, Program};
 use crate::region::Region;
-use crate::{Error, Said};
+use crate::{Said, StartError};
 use diapason_abi::archive::{Archive, DeviceRecord};
 use diapason_abi::record::{Record, shown};
 use diapason_abi::{Nanos, PAGE, layout};
@@ -57,7 +57,7 @@ impl Simulated {
         bus: Bus,
         region: Region,
         commons: &mut Commons,
-    ) -> Result<(Simulated, u64), Error> {
+    ) -> Result<(Simulated, u64), StartError> {
         let (mut programs, mut places, mut said) = (Vec::new(), Vec::new(), Vec::new());
         let mut refused = 0;
         for (index, record) in (0u16..).zip(archive.processes()) {
@@ -75,7 +75,7 @@ impl Simulated {
         let machine = Simulated {
             region,
             programs,
-            segments: segments.map_err(Error::Memory)?,
+            segments: segments.map_err(StartError::Memory)?,
             bus,
             contexts: vec![Context::default(); places.len()],
             owed: vec![Nanos::ZERO; places.len()],

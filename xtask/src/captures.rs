@@ -1,7 +1,7 @@
 //! Captures of a simulated system: they change nothing, and they hold what was there.
 
 use diapason::Workspace;
-use diapason::capture::Request;
+use diapason::capture::CaptureRequest;
 use diapason::describe::describe;
 use diapason::metal::Built;
 use diapason::session::Session;
@@ -34,7 +34,7 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
     let session = Session::assemble(system, built.clone(), options).map_err(|f| f.to_string())?;
     let folder = workspace.target().join("captures");
     let (pcap, candump) = (Some(folder.clone()), Some(folder.clone()));
-    let wanted = Request { pcap, candump, ..Request::default() };
+    let wanted = CaptureRequest { pcap, candump, ..CaptureRequest::default() };
     for words in FAULTS {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let faults = asked(&session.system, &words).map_err(|f| f.to_string())?;
@@ -44,7 +44,7 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
             Ok(simulated) => Ok(simulated.hash),
             Err(failure) => Err(failure.to_string()),
         };
-        let nothing = Request::default();
+        let nothing = CaptureRequest::default();
         let hashes = [
             hash(simulation())?,
             hash(simulation().capturing(&nothing))?,

@@ -7,7 +7,7 @@ use crate::compare;
 use diapason::describe::describe;
 use diapason::image::Image;
 use diapason::metal::{self, Built};
-use diapason::outcome::Verdict;
+use diapason::outcome::RunVerdict;
 use diapason::session::{RECORD_BYTES, Session};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace};
@@ -112,7 +112,7 @@ fn gather(
 ) -> Result<(), Failure> {
     let run = session.run(workspace, &mut |_| {})?;
     // A run that was cut short would leave its longest paths out.
-    if let Verdict::Bug(text) = session.judge(&run) {
+    if let RunVerdict::Bug(text) = session.judge(&run) {
         return Err(Failure::Ours(format!("{}: {text}", session.system.name)));
     }
     let mut note = |what: String, staying: u64, leaving: u64| {

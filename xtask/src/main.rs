@@ -32,7 +32,7 @@ mod tidy;
 mod usb;
 
 use clap::{Parser, Subcommand};
-use diapason::capture::Request;
+use diapason::capture::CaptureRequest;
 use diapason::commands::{self, Length, RunRequest};
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::tools::{Missing, QEMU};
@@ -200,7 +200,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
             format: None,
             record,
             watch,
-            captures: Request::default(),
+            captures: CaptureRequest::default(),
             missing: Missing::Install,
         }),
         Command::Test { step: Some(name), built, .. } => {

@@ -15,7 +15,7 @@ use diapason::describe::describe;
 use diapason::metal::Built;
 use diapason::session::Session;
 use diapason_abi::Nanos;
-use diapason_sim::{Ended, Ending, Function, Memory, Observer, Options, Said, XHCI};
+use diapason_sim::{Ended, Ending, FunctionModel, Memory, Observer, Options, Said, XHCI};
 use diapason_system::RunOptions;
 
 const CONCENTRATOR: &str = "examples/can-concentrator.toml";
@@ -79,7 +79,7 @@ fn search(workspace: &Workspace, _: &Built) -> Result<(), String> {
 /// A controller that has registers and a next change that never comes to an end.
 struct Restless;
 
-impl Function for Restless {
+impl FunctionModel for Restless {
     fn read(&mut self, _: Nanos, _: u64, _: u8) -> u64 {
         0
     }

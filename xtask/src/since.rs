@@ -7,7 +7,7 @@ use diapason::difference::{Difference, cells, differences, is_shown};
 use diapason::failure::HOLDS;
 use diapason::image::Image;
 use diapason::metal::{self, KERNEL};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason::{Failure, Workspace, duration};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -183,7 +183,7 @@ fn lines(text: &str) -> Value {
 }
 
 fn rendered(all: &[Difference]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("of", Align::Left),
         ("what", Align::Left),
         ("before", Align::Right),

@@ -9,12 +9,12 @@ use diapason::metal::{self, Built};
 use diapason::session::Session;
 use diapason::simulate::works;
 use diapason::surroundings::functions;
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_abi::record::Record;
 use diapason_abi::recorder::Entry;
-use diapason_sim::{Costs, Function, Memory, Moment, Note, Observer, Options, Said, Trace};
+use diapason_sim::{Costs, FunctionModel, Memory, Moment, Note, Observer, Options, Said, Trace};
 use diapason_system::RunOptions;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -67,9 +67,9 @@ impl Observer for Counter {
 }
 
 /// A device whose steps are counted.
-struct Counted(Box<dyn Function>, Rc<Cell<u64>>);
+struct Counted(Box<dyn FunctionModel>, Rc<Cell<u64>>);
 
-impl Function for Counted {
+impl FunctionModel for Counted {
     fn read(&mut self, now: Nanos, offset: u64, bytes: u8) -> u64 {
         self.0.read(now, offset, bytes)
     }
@@ -107,7 +107,7 @@ impl Function for Counted {
 /// One run: what was counted, its trace, and the processor time it took.
 fn run(session: &Session) -> Result<(Counts, u64, u64), Failure> {
     let steps = Rc::new(Cell::new(0));
-    let counted = |(class, function)| -> (u32, Box<dyn Function>) {
+    let counted = |(class, function)| -> (u32, Box<dyn FunctionModel>) {
         (class, Box::new(Counted(function, steps.clone())))
     };
     let functions = functions(&session.system, &[]).into_iter().map(counted).collect();
@@ -137,7 +137,7 @@ pub fn command(workspace: &Workspace, horizon_ns: u64, runs: u64) -> Result<u8, 
     let mut columns: Vec<(&str, Align)> = heads.map(|head| (head, Align::Right)).into();
     columns.push(("ns of the host", Align::Right));
     columns[0].1 = Align::Left;
-    let (mut table, mut differ) = (Table::new(&columns), false);
+    let (mut table, mut differ) = (TextTable::new(&columns), false);
     for system in SYSTEMS {
         let session = session(workspace, &built, system, horizon_ns)?;
         let (counts, trace, mut least) = run(&session)?;

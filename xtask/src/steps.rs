@@ -7,7 +7,7 @@ use crate::{
 };
 use diapason::image::Image;
 use diapason::linkage::Linkage;
-use diapason::metal::{self, Built, Kind};
+use diapason::metal::{self, Built, ImageKind};
 use diapason::tools::{GDB, Missing, OBJDUMP, QEMU, Tool};
 use diapason::{Failure, Workspace};
 use diapason_costs::targets::IMAGE_BYTES_MAX;
@@ -136,7 +136,7 @@ fn source_steps(workspace: &Workspace, tally: &mut Tally) {
     tally.step("clippy: host", || {
         cargo(workspace, &["clippy", "--quiet", "--all-targets", "--", "-D", "warnings"])
     });
-    for (name, kind) in [("kernel", Kind::Kernel), ("programs", Kind::Programs)] {
+    for (name, kind) in [("kernel", ImageKind::Kernel), ("programs", ImageKind::Programs)] {
         tally.step(&format!("clippy: {name}"), || match metal::clippy(workspace, kind) {
             Ok(true) => Ok(()),
             Ok(false) => Err("clippy is not content".into()),

@@ -14,16 +14,16 @@ use diapason::surroundings::Functions;
 use diapason::{Failure, Workspace, metal};
 use diapason_abi::Nanos;
 use diapason_core::{Decision, Kernel, Stock};
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use diapason_devices::disk::Disk;
-use diapason_devices::faulty::lies::{Change, Lie, catalogue};
-use diapason_devices::faulty::{Fault, Faulty, Rule, Tally as Wrong};
-use diapason_devices::hub::Hub;
-use diapason_devices::keyboard::Keyboard;
+use diapason_devices::faulty::lies::{DescriptorChange, Lie, catalogue};
+use diapason_devices::faulty::{FaultTally, Faulty, PacketFault, Rule};
+use diapason_devices::hub::HubModel;
+use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::restless::{Restless, Rhythm};
 use diapason_devices::sensor::Sensor;
 use diapason_random::Random;
-use diapason_sim::{Controller, Observer, Options, Said, XHCI};
+use diapason_sim::{Observer, Options, PluggedController, Said, XHCI};
 use diapason_system::RunOptions;
 use diapason_usb::setup::descriptor_type;
 use std::rc::Rc;
@@ -58,31 +58,31 @@ pub fn around(wave: Wave, times: u64, seed: u64) -> Functions {
 }
 
 /// Returns the controller and its devices, with faults and lies counted.
-fn counted(wave: Wave, times: u64, seed: u64, tally: &Rc<Wrong>) -> Functions {
+fn counted(wave: Wave, times: u64, seed: u64, tally: &Rc<FaultTally>) -> Functions {
     let tally = Rc::clone(tally);
     let rhythm = Rhythm { from: FROM, stay: STAY, away: AWAY, times };
     let make = move |number: u64| match wave {
         Wave::Sound => sound(number),
         Wave::Hostile => hostile(number, seed, &tally),
     };
-    let mut controller = Controller::new();
+    let mut controller = PluggedController::new();
     controller.plug(1, Box::new(Sensor::default()));
     controller.plug(2, Box::new(Restless::new(PORTS, rhythm, Box::new(make))));
     vec![(XHCI, Box::new(controller))]
 }
 
 /// Returns one of four, by its number.
-fn sound(number: u64) -> Box<dyn Device> {
+fn sound(number: u64) -> Box<dyn UsbDevice> {
     match number % 4 {
-        0 => Box::new(Keyboard::typing(Nanos::from_millis(100), 10_000)),
+        0 => Box::new(KeyboardModel::typing(Nanos::from_millis(100), 10_000)),
         1 => Box::new(Disk::new(4096)),
-        2 => Box::new(Hub::new(false, 4)),
+        2 => Box::new(HubModel::new(false, 4)),
         _ => Box::new(Sensor::default()),
     }
 }
 
 /// Returns a device with a lie or two, and with packets that go wrong.
-fn hostile(number: u64, seed: u64, tally: &Rc<Wrong>) -> Box<dyn Device> {
+fn hostile(number: u64, seed: u64, tally: &Rc<FaultTally>) -> Box<dyn UsbDevice> {
     let mut random = Random::stream(seed, number);
     let lies = catalogue();
     let known = |random: &mut Random| lies[random.below(lies.len() as u64) as usize].1.clone();
@@ -91,10 +91,16 @@ fn hostile(number: u64, seed: u64, tally: &Rc<Wrong>) -> Box<dyn Device> {
         let about = kinds[random.below(3) as usize];
         let count = 1 + random.below(4) as u32;
         let from_read = if random.one_in(3) { random.below(3) as u32 } else { 0 };
-        Lie { from_read, ..Lie::new(about, Change::Noise(count)) }
+        Lie { from_read, ..Lie::new(about, DescriptorChange::Noise(count)) }
     };
-    let faults =
-        [Fault::Stall, Fault::Error, Fault::Babble, Fault::Empty, Fault::Cut(3), Fault::Garble(5)];
+    let faults = [
+        PacketFault::Stall,
+        PacketFault::Error,
+        PacketFault::Babble,
+        PacketFault::Empty,
+        PacketFault::Cut(3),
+        PacketFault::Garble(5),
+    ];
     let fault = faults[random.below(faults.len() as u64) as usize];
     let one_in = 1 << random.below(5);
     let device = Faulty::new(sound(number), random.bits()).counted(Rc::clone(tally));
@@ -248,7 +254,7 @@ pub fn command(workspace: &Workspace, cycles: u64, hostile: u64, seed: u64) -> R
             let mut stock = Stocktaking::default();
             let boot = Observed::simulate_watched(&session, among, &how, &mut stock)?;
             let seen = beside(&boot, wave)?;
-            let Wrong { liars, lies, faults } = &*wrong;
+            let FaultTally { liars, lies, faults } = &*wrong;
             let (liars, lies, faults) = (liars.get(), lies.get(), faults.get());
             println!("{seen}; {liars} devices lied, {lies} times in all, {faults} faults");
             println!("{}", stock.is_level()?);

@@ -9,16 +9,16 @@ mod placement;
 mod report;
 mod targets;
 
-pub use report::{Measurements, Report};
+pub use report::{BenchReport, Measurements};
 
 use crate::console::Line;
 use crate::describe::{describe, describe_changed, text_of};
 use crate::failure::Failure;
 use crate::image::Image;
 use crate::metal::{self, Built};
-use crate::outcome::{LongestPath, Verdict};
+use crate::outcome::{LongestPath, RunVerdict};
 use crate::output::note;
-use crate::session::{Run, Session};
+use crate::session::{FinishedRun, Session};
 use crate::words;
 use crate::workspace::Workspace;
 use diapason_costs::targets::Placement;
@@ -96,7 +96,7 @@ impl Measured {
 ///
 /// # Errors
 /// If one of the runs has no result.
-pub fn measure(workspace: &Workspace) -> Result<Report, Failure> {
+pub fn measure(workspace: &Workspace) -> Result<BenchReport, Failure> {
     let built = metal::build(workspace)?;
     let sizes = Image::read(&built.kernel)?.sizes();
     let path = workspace.root().join(BENCH);
@@ -112,7 +112,7 @@ pub fn measure(workspace: &Workspace) -> Result<Report, Failure> {
     let bulk = operations(workspace, built.clone(), bulk, (BULK, BULK_NS))?;
     let longest_path = longest_path(workspace, built)?;
     measurements.add(Placement::None, bulk.operations);
-    Ok(Report { measurements, parts: bulk.parts, sizes, longest_path })
+    Ok(BenchReport { measurements, parts: bulk.parts, sizes, longest_path })
 }
 
 /// Returns the operations that a benchmark of this length reported.
@@ -162,14 +162,14 @@ fn run(
     (description, system): (&str, System),
     options: RunOptions,
     observer: &mut dyn FnMut(&Line, String),
-) -> Result<Run, Failure> {
+) -> Result<FinishedRun, Failure> {
     let session = Session::assemble(system, built, options)?;
     let run = session.run(workspace, &mut |line| {
         observer(line, words::sentence(line, &session.names));
     })?;
     match session.judge(&run) {
-        Verdict::Bug(text) => Err(Failure::Ours(format!("{description}: {text}"))),
-        Verdict::Holds | Verdict::Broken(_) => Ok(run),
+        RunVerdict::Bug(text) => Err(Failure::Ours(format!("{description}: {text}"))),
+        RunVerdict::Holds | RunVerdict::Broken(_) => Ok(run),
     }
 }
 

@@ -4,7 +4,7 @@ use super::targets;
 use super::{Operation, Part};
 use crate::image::ImageSizes;
 use crate::outcome::LongestPath;
-use crate::table::{Align, Columns, Table, TableCell, cell};
+use crate::table::{Align, Columns, TableCell, TextTable, cell};
 use crate::words;
 use diapason_costs::targets::{IMAGE_BYTES_MAX, PATH_INSTRUCTIONS_MAX, Placement, TARGETS, Target};
 use serde_json::{Map, Value, json};
@@ -37,7 +37,7 @@ impl Measurements {
 
 /// Everything `bench` found out.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report {
+pub struct BenchReport {
     pub measurements: Measurements,
     /// The parts of some operations, in the order in which they happen.
     pub parts: Vec<Part>,
@@ -58,7 +58,7 @@ fn per_operation(thousandths: u64) -> TableCell {
     }
 }
 
-impl Report {
+impl BenchReport {
     /// Returns the operations over their targets, or without a measurement, in words.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
@@ -136,7 +136,7 @@ impl Report {
     }
 
     fn target_table(&self) -> String {
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("target (median)", Align::Left),
             ("ours", Align::Right),
             ("at most", Align::Right),
@@ -196,7 +196,7 @@ fn part_columns() -> Columns<'static, Part> {
 mod tests {
     use super::*;
 
-    fn report() -> Report {
+    fn report() -> BenchReport {
         let operation = |name: &str| Operation {
             name: name.into(),
             median: 5,
@@ -211,7 +211,7 @@ mod tests {
             let operations = target.operations.iter().map(|name| operation(name)).collect();
             measurements.add(target.placement, operations);
         }
-        Report {
+        BenchReport {
             measurements,
             parts: vec![Part {
                 of: "null_syscall".into(),

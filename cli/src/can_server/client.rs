@@ -1,7 +1,7 @@
 //! One client of the server: a socket that nobody waits for, and its dialogue.
 
 use super::pace::here;
-use diapason_can::Frame;
+use diapason_can::CanFrame;
 use diapason_can::socketcand::{Dialogue, GREETING, Reaction};
 use diapason_devices::can::Overheard;
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ pub(super) struct Client {
     number: u64,
     dialogue: Dialogue,
     /// Frames that it sends and that found no room yet.
-    frames: VecDeque<Frame>,
+    frames: VecDeque<CanFrame>,
     /// Text that it has not taken yet.
     out: Vec<u8>,
     /// Text about frames, which waits for the end of the pause.
@@ -122,7 +122,7 @@ impl Client {
     }
 
     /// Takes the next frame that it sends, with its number.
-    pub fn take(&mut self) -> Option<(u64, Frame)> {
+    pub fn take(&mut self) -> Option<(u64, CanFrame)> {
         Some((self.number, self.frames.pop_front()?))
     }
 }

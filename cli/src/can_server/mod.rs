@@ -7,12 +7,12 @@
 mod client;
 mod pace;
 
-use crate::capture::Request;
+use crate::capture::CaptureRequest;
 use crate::failure::Failure;
 use crate::output::tell;
 use client::Client;
 use diapason_abi::Nanos;
-use diapason_can::Frame;
+use diapason_can::CanFrame;
 use diapason_devices::can::{CanBus, Outside, Overheard};
 use diapason_system::{System, UsbModel, UsbPlug};
 use pace::Pace;
@@ -67,7 +67,7 @@ impl CanServer {
 ///
 /// # Errors
 /// If it has none.
-pub fn check(system: &System, request: &Request) -> Result<(), Failure> {
+pub fn check(system: &System, request: &CaptureRequest) -> Result<(), Failure> {
     let has_bus = |plug: &UsbPlug| plug.model == UsbModel::UsbCan && plug.channels > 0;
     if request.can_server.is_none() || system.usb.iter().any(has_bus) {
         return Ok(());
@@ -93,7 +93,7 @@ struct Seat {
 }
 
 impl Outside for Seat {
-    fn meet(&mut self, now: Nanos, heard: &[Overheard], room: usize) -> Vec<(u64, Frame)> {
+    fn meet(&mut self, now: Nanos, heard: &[Overheard], room: usize) -> Vec<(u64, CanFrame)> {
         let Room { clients, pace } = &mut *self.room.borrow_mut();
         pace.wait(now);
         clients.meet(self.place, heard, room)
@@ -111,7 +111,7 @@ struct Clients {
 
 impl Clients {
     /// Tells the clients of a bus what they wait for. Returns what they send, in turns.
-    fn meet(&mut self, bus: usize, heard: &[Overheard], room: usize) -> Vec<(u64, Frame)> {
+    fn meet(&mut self, bus: usize, heard: &[Overheard], room: usize) -> Vec<(u64, CanFrame)> {
         while self.clients.len() < CLIENTS_MAX
             && let Ok((stream, _)) = self.listener.accept()
         {

@@ -2,7 +2,7 @@
 
 use super::*;
 use diapason_can::{BitRate, StandardId};
-use diapason_devices::can::{Load, Sent};
+use diapason_devices::can::{BusLoad, Sent};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Returns a bus of 1,000 frames a second with a server, and the address.
 fn served() -> (CanBus, SocketAddr) {
-    let load = Load { per_second: 1_000, extended: false };
+    let load = BusLoad { per_second: 1_000, extended: false };
     let bus = CanBus::loaded(3, BitRate::new(500_000).unwrap(), load);
     let server = CanServer::open("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = server.address().unwrap();
@@ -89,7 +89,7 @@ fn a_client_hears_the_bus_and_is_heard_by_bus_and_other_clients() {
         told
     });
     let (sent, told) = live(&bus, both);
-    let frame = Frame::data(StandardId::MAX, &[0xab, 0x0c]).unwrap();
+    let frame = CanFrame::data(StandardId::MAX, &[0xab, 0x0c]).unwrap();
     let ours = sent.iter().find(|sent| sent.frame == frame).unwrap();
     let time = format!("{}.{:06}", ours.time.0 / 1_000_000_000, ours.time.0 / 1_000 % 1_000_000);
     assert_eq!(told, format!("< frame 7FF {time} AB0C >"));
@@ -138,8 +138,9 @@ fn an_address_that_is_taken_and_a_run_without_buses_are_told() {
     let text = "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n";
     let system = diapason_system::parse("f", text).unwrap();
     let can_server = taken.local_addr().ok();
-    assert_eq!(check(&system, &Request::default()), Ok(()));
-    let refused = check(&system, &Request { can_server, ..Request::default() }).unwrap_err();
+    assert_eq!(check(&system, &CaptureRequest::default()), Ok(()));
+    let refused =
+        check(&system, &CaptureRequest { can_server, ..CaptureRequest::default() }).unwrap_err();
     assert_eq!(refused.exit_code(), 2);
 }
 

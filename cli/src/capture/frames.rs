@@ -1,13 +1,13 @@
 //! The frames of one CAN bus, in a file of each format that is wanted.
 
-use super::Request;
+use super::CaptureRequest;
 use super::output::Output;
 use crate::failure::Failure;
 use diapason_abi::Nanos;
-use diapason_can::candump::{Record, Report};
+use diapason_can::candump::{LineContent, LogLine};
 use diapason_capture::blf::BlfWriter;
 use diapason_capture::log::LogEntry;
-use diapason_capture::pcap::{self, Link};
+use diapason_capture::pcap::{self, LinkType};
 use diapason_capture::{asc, can};
 use diapason_devices::can::CanBus;
 
@@ -23,7 +23,7 @@ impl Format {
     /// Returns what a file of this format begins with.
     fn header(&self) -> Vec<u8> {
         match self {
-            Format::Pcap => pcap::header(Link::Can).into(),
+            Format::Pcap => pcap::header(LinkType::Can).into(),
             Format::Candump => Vec::new(),
             Format::Asc => asc::HEADER.into(),
             Format::Blf(writer) => writer.header().into(),
@@ -38,7 +38,7 @@ impl Format {
             Format::Candump => {
                 // candump's own tools take any fraction of a second for microseconds.
                 let time = Nanos(time.0 / 1_000 * 1_000);
-                format!("{}\n", Record { time, interface, report }).into()
+                format!("{}\n", LogLine { time, interface, report }).into()
             }
             Format::Asc => asc::line(entry).into(),
             Format::Blf(writer) => writer.put(entry).unwrap_or_default(),
@@ -59,7 +59,7 @@ impl Frames {
     ///
     /// # Errors
     /// If a folder or a file cannot be made.
-    pub fn begin(request: &Request, number: usize, bus: &CanBus) -> Result<Frames, Failure> {
+    pub fn begin(request: &CaptureRequest, number: usize, bus: &CanBus) -> Result<Frames, Failure> {
         let wanted = [
             (&request.pcap, "pcap", Format::Pcap),
             (&request.candump, "log", Format::Candump),
@@ -83,7 +83,8 @@ impl Frames {
         let interface = format!("can{}", self.number);
         let channel = u16::try_from(self.number + 1).unwrap_or(u16::MAX);
         for sent in self.bus.take_record() {
-            let entry = LogEntry { time: sent.time, channel, report: Report::Frame(sent.frame) };
+            let entry =
+                LogEntry { time: sent.time, channel, report: LineContent::Frame(sent.frame) };
             for (file, format) in &mut self.files {
                 file.put(&format.frame(&interface, &entry));
             }

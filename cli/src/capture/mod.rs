@@ -18,8 +18,8 @@ pub use simulated::event;
 
 use crate::failure::Failure;
 use diapason_abi::Nanos;
-use diapason_capture::pcap::{self, Link};
-use diapason_capture::{Order, usb};
+use diapason_capture::pcap::{self, LinkType};
+use diapason_capture::{ReorderBuffer, usb};
 use diapason_devices::can::CanBus;
 use frames::Frames;
 use output::Output;
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 /// The wishes of tools of the host: captures of a run, and a server for clients.
 #[derive(Clone, PartialEq, Eq, Debug, Default, clap::Args)]
-pub struct Request {
+pub struct CaptureRequest {
     /// Capture USB transfers and CAN frames for Wireshark, into this folder.
     #[arg(long, value_name = "DIR")]
     pub pcap: Option<PathBuf>,
@@ -47,7 +47,7 @@ pub struct Request {
     pub can_server: Option<SocketAddr>,
 }
 
-impl Request {
+impl CaptureRequest {
     /// Returns whether a capture is wanted.
     #[must_use]
     pub fn is_some(&self) -> bool {
@@ -57,7 +57,7 @@ impl Request {
 
 /// The files of one run.
 pub struct Captures {
-    usb: Vec<(Output, Order<Vec<u8>>)>,
+    usb: Vec<(Output, ReorderBuffer<Vec<u8>>)>,
     can: Vec<Frames>,
 }
 
@@ -68,7 +68,7 @@ impl Captures {
     /// # Errors
     /// If a folder or a file cannot be made.
     pub fn begin(
-        request: &Request,
+        request: &CaptureRequest,
         controllers: usize,
         buses: &[(usize, CanBus)],
     ) -> Result<Captures, Failure> {
@@ -76,8 +76,8 @@ impl Captures {
         if let Some(folder) = &request.pcap {
             for number in 0..controllers {
                 let mut file = create(folder, &format!("usb{number}.pcap"))?;
-                file.put(&pcap::header(Link::Usb));
-                captures.usb.push((file, Order::default()));
+                file.put(&pcap::header(LinkType::Usb));
+                captures.usb.push((file, ReorderBuffer::default()));
             }
         }
         for (number, bus) in buses {
@@ -87,7 +87,7 @@ impl Captures {
     }
 
     /// A transfer of a controller began or ended.
-    pub fn usb(&mut self, controller: usize, event: &usb::Event<'_>) {
+    pub fn usb(&mut self, controller: usize, event: &usb::UsbmonEvent<'_>) {
         if let Some((_, order)) = self.usb.get_mut(controller) {
             order.push(event.time, pcap::packet(event.time, &event.bytes()));
         }
@@ -127,7 +127,7 @@ fn create(folder: &Path, name: &str) -> Result<Output, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diapason_can::candump::{self, Record};
+    use diapason_can::candump::{self, LogLine};
     use std::fs;
 
     #[test]
@@ -135,21 +135,21 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("captures-{}", std::process::id()));
         let bus = CanBus::busy(2).unwrap();
         let [pcap, candump, asc, blf] = [(); 4].map(|()| Some(folder.clone()));
-        let request = Request { pcap, candump, asc, blf, can_server: None };
+        let request = CaptureRequest { pcap, candump, asc, blf, can_server: None };
         let mut captures = Captures::begin(&request, 1, &[(3, bus.clone())]).unwrap();
         bus.advance(Nanos::from_millis(20));
         captures.frames();
         bus.advance(Nanos::from_millis(40));
         captures.finish().unwrap();
         let log = fs::read_to_string(folder.join("can3.log")).unwrap();
-        let records: Vec<Record<'_>> = log.lines().map(|l| candump::parse(l).unwrap()).collect();
+        let records: Vec<LogLine<'_>> = log.lines().map(|l| candump::parse(l).unwrap()).collect();
         assert!(records.len() > 40 && records.iter().all(|record| record.interface == "can3"));
         assert!(records.windows(2).all(|pair| pair[0].time < pair[1].time));
         assert!(records.iter().all(|record| record.time.0.is_multiple_of(1_000)));
         // The logs of Vector's tools say the same; one has nanoseconds.
         for (name, unit) in [("can3.asc", 1_000), ("can3.blf", 1)] {
             let other = crate::logs::text(fs::read(folder.join(name)).unwrap()).unwrap();
-            let other: Vec<Record<'_>> =
+            let other: Vec<LogLine<'_>> =
                 other.lines().map(|l| candump::parse(l).unwrap()).collect();
             assert_eq!(other.len(), records.len());
             for (other, record) in other.iter().zip(&records) {
@@ -168,7 +168,8 @@ mod tests {
     fn a_folder_that_cannot_be_made_is_told() {
         let file = std::env::temp_dir().join(format!("no-folder-{}", std::process::id()));
         fs::write(&file, "").unwrap();
-        let request = Request { pcap: Some(file.join("below")), ..Request::default() };
+        let request =
+            CaptureRequest { pcap: Some(file.join("below")), ..CaptureRequest::default() };
         let refused = Captures::begin(&request, 1, &[]).err().unwrap();
         assert_eq!(refused.exit_code(), 4);
         fs::remove_file(&file).unwrap();

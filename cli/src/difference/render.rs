@@ -3,7 +3,7 @@
 use super::compare::Difference;
 use super::results::Results;
 use crate::duration::human;
-use crate::table::{Align, Table};
+use crate::table::{Align, TextTable};
 use serde_json::{Value, json};
 
 /// The version of the format.
@@ -75,7 +75,7 @@ fn words(key: &str) -> String {
 
 /// Returns a table of differences in a part of the result.
 fn table(part: &str, rows: Vec<Vec<String>>) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         (part, Align::Left),
         ("before", Align::Right),
         ("after", Align::Right),

@@ -54,13 +54,13 @@ pub fn log(rule: FindingRule, found: &[Diagnostics]) -> Value {
 }
 
 fn results(rule: FindingRule, found: &Diagnostics) -> Vec<Value> {
-    let location = |item: &diapason_system::Item<'_>| {
+    let location = |item: &diapason_system::ProblemSummary<'_>| {
         json!({ "physicalLocation": {
             "artifactLocation": { "uri": uri(found.file_name()) },
             "region": { "startLine": item.line, "startColumn": item.column },
         } })
     };
-    let result = |item: &diapason_system::Item<'_>| {
+    let result = |item: &diapason_system::ProblemSummary<'_>| {
         json!({
             "ruleId": rule.id(),
             "level": "error",

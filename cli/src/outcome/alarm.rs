@@ -6,7 +6,7 @@ use std::fmt;
 
 /// An assumption that a run contradicted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Alarm {
+pub struct RaisedAlarm {
     #[serde(rename = "alarm")]
     pub name: &'static str,
     /// The subject: a VCPU, a device, or the kernel.
@@ -18,22 +18,22 @@ pub struct Alarm {
     pub text: String,
 }
 
-impl fmt::Display for Alarm {
+impl fmt::Display for RaisedAlarm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "alarm {}: {}", self.name, self.text)
     }
 }
 
-impl Alarm {
+impl RaisedAlarm {
     /// Returns the alarm if more was observed than was assumed.
     pub(super) fn above(
         name: &'static str,
         of: &str,
         [observed, assumed]: [u64; 2],
         text: String,
-    ) -> Option<Alarm> {
+    ) -> Option<RaisedAlarm> {
         let of = of.to_owned();
-        (observed > assumed).then_some(Alarm { name, of, observed, assumed, text })
+        (observed > assumed).then_some(RaisedAlarm { name, of, observed, assumed, text })
     }
 
     /// Returns the alarm if a message of `of` took longer than was promised. `how` words the time.
@@ -42,14 +42,14 @@ impl Alarm {
         of: &str,
         [observed, assumed]: [u64; 2],
         how: impl FnOnce(&str) -> String,
-    ) -> Option<Alarm> {
+    ) -> Option<RaisedAlarm> {
         let (how, most) = (how(&human(observed)), human(assumed));
         let text = format!("a message of {of} {how}; at most {most} was promised");
-        Alarm::above(name, of, [observed, assumed], text)
+        RaisedAlarm::above(name, of, [observed, assumed], text)
     }
 
     /// Returns the alarm about something that was assumed to be there and is not.
-    pub(super) fn missing(name: &'static str, of: &str, text: String) -> Alarm {
-        Alarm { name, of: of.to_owned(), observed: 0, assumed: 1, text }
+    pub(super) fn missing(name: &'static str, of: &str, text: String) -> RaisedAlarm {
+        RaisedAlarm { name, of: of.to_owned(), observed: 0, assumed: 1, text }
     }
 }

@@ -10,7 +10,7 @@ mod unpaid;
 mod vcpus;
 
 use super::{
-    Alarm, ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise, ThreadRow, UsbPromises,
+    ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise, RaisedAlarm, ThreadRow, UsbPromises,
 };
 use crate::duration::human;
 use crate::names::{self, Names};
@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use diapason_abi::record::KernelCause;
 use diapason_costs::limits::TRAP_FRAME;
 use diapason_plan::{Assumed, AssumedVcpu};
-use diapason_system::Way;
+use diapason_system::PipeDirection;
 use vcpus::Check;
 
 /// The assumptions about a run.
@@ -67,7 +67,7 @@ impl Assumptions {
 
     /// Returns the assumptions that a run contradicts.
     #[must_use]
-    pub fn against(&self, outcome: &Outcome, names: &Names) -> Vec<Alarm> {
+    pub fn against(&self, outcome: &Outcome, names: &Names) -> Vec<RaisedAlarm> {
         // A change touches the responses of all.
         let terms = || outcome.vcpus.iter().filter_map(|row| row.terms.as_ref());
         let as_planned = terms().all(|terms| terms.changes == 0 && terms.maker.is_none());
@@ -82,7 +82,9 @@ impl Assumptions {
         let of_pipes = self.pipes.iter().flat_map(|pipe| pipe.alarms(outcome, names, slack));
         let of_chains = self.chains.iter().flat_map(|chain| chain.alarms(outcome, names, slack));
         let unpaid = self.unpaid(outcome, names);
-        let opened = [Way::FromDevice, Way::ToDevice].into_iter().flat_map(|it| outcome.opened(it));
+        let opened = [PipeDirection::FromDevice, PipeDirection::ToDevice]
+            .into_iter()
+            .flat_map(|it| outcome.opened(it));
         let of_opened = opened.flat_map(|row| row.alarms(outcome, names, slack));
         let of_usb = self.usb.alarms(outcome, names);
         let of_jobs = of_jobs.chain(of_usb);
@@ -91,17 +93,17 @@ impl Assumptions {
     }
 
     /// Item 1: of a watched run. Without VCPUs it promises nothing to anybody.
-    fn longest_path(&self, outcome: &Outcome) -> Option<Alarm> {
+    fn longest_path(&self, outcome: &Outcome) -> Option<RaisedAlarm> {
         let (observed, assumed) = (outcome.longest_path?.instructions, self.of.path.0);
         let text = format!(
             "a kernel path had {observed} instructions; the analysis assumes at most {assumed}"
         );
-        let alarm = Alarm::above("longest-path", "kernel", [observed, assumed], text);
+        let alarm = RaisedAlarm::above("longest-path", "kernel", [observed, assumed], text);
         alarm.filter(|_| !outcome.vcpus.is_empty())
     }
 
     /// Item 2, the cost: of a watched run.
-    fn top_halves(&self, outcome: &Outcome) -> Option<Alarm> {
+    fn top_halves(&self, outcome: &Outcome) -> Option<RaisedAlarm> {
         if outcome.vcpus.is_empty() {
             return None;
         }
@@ -115,12 +117,12 @@ impl Assumptions {
                 "a top half{what} had {observed} instructions; the analysis assumes at most \
                  {assumed}"
             );
-            Alarm::above("top-half", "kernel", [observed, assumed], text)
+            RaisedAlarm::above("top-half", "kernel", [observed, assumed], text)
         })
     }
 
     /// Item 4. A job used more than what is described of its VCPU.
-    fn job(&self, row: &ThreadRow, names: &Names) -> Option<Alarm> {
+    fn job(&self, row: &ThreadRow, names: &Names) -> Option<RaisedAlarm> {
         let cost = row.cost?;
         let vcpu = self.of.vcpus.get(usize::try_from(cost.vcpu).ok()?)?;
         let AssumedVcpu::Main { job: Some(assumed), .. } = *vcpu else { return None };
@@ -132,15 +134,15 @@ impl Assumptions {
             names.vcpu(cost.vcpu, None),
             human(assumed)
         );
-        Alarm::above("job-cost", &of, [cost.most_ns, assumed], text)
+        RaisedAlarm::above("job-cost", &of, [cost.most_ns, assumed], text)
     }
 
     /// Item 2. An interrupt may wait for the kernel, and the next one perhaps does not.
-    fn distance(&self, row: &DeviceRow, names: &Names) -> Option<Alarm> {
+    fn distance(&self, row: &DeviceRow, names: &Names) -> Option<RaisedAlarm> {
         let assumed = (*self.of.intervals.get(usize::try_from(row.device).ok()?)?)?;
         let observed = row.distance_min_ns?;
         let name = names.device(row.device);
-        (observed.saturating_add(self.of.late.0) < assumed).then(|| Alarm {
+        (observed.saturating_add(self.of.late.0) < assumed).then(|| RaisedAlarm {
             name: "interrupt-distance",
             observed,
             assumed,
@@ -159,7 +161,7 @@ mod tests {
     use super::super::{JobCost, KernelRow, LongestPath, VcpuRow, VcpuTerms, sample};
     use super::*;
     use diapason_costs::KERNEL;
-    use diapason_system::Server;
+    use diapason_system::ServerSpec;
 
     fn assumptions() -> Assumptions {
         paying([false; 2])
@@ -338,7 +340,7 @@ mod tests {
         assert_eq!(often(&in_a_bill, 12), [("wake-ups", 12, 11)]);
         // The same with two reasons.
         let mut system = sample::system();
-        if let Server::Io { wakes, .. } = &mut system.vcpus[1].server {
+        if let ServerSpec::Io { wakes, .. } = &mut system.vcpus[1].server {
             *wakes = 2;
         }
         let twice = relied(Assumptions::of(&Plan::of(&system, system.clock_hz)));

@@ -1,7 +1,7 @@
 //! The reports of the last threads of chains, over the whole run.
 
 use super::coverage::{Coverage, Watched, found, patience};
-use super::{Alarm, Outcome, entry};
+use super::{Outcome, RaisedAlarm, entry};
 use crate::duration::human;
 use crate::names::Names;
 use crate::plan::chains::processes;
@@ -119,7 +119,12 @@ impl ChainPromise {
 
     /// Returns the promises that a run contradicts. `slack_ns` more than the bound is borne for
     /// each way to or from devices that are not of the machine's own time.
-    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, slack_ns: u64) -> Vec<Alarm> {
+    pub(super) fn alarms(
+        &self,
+        outcome: &Outcome,
+        names: &Names,
+        slack_ns: u64,
+    ) -> Vec<RaisedAlarm> {
         let name = &self.name;
         let coverage = self.row(outcome).map(|row| row.coverage);
         let (of, process) = (name.as_str(), self.process);
@@ -136,34 +141,34 @@ impl ChainPromise {
             let text = format!(
                 "a message of chain {name} {whom} after {took}; at most {promised} was promised"
             );
-            Alarm::above("chain-late", name, [observed, assumed], text)
+            RaisedAlarm::above("chain-late", name, [observed, assumed], text)
         };
         let threads = self.reached.iter().zip(row.reached_max_ns);
         let threads = threads.filter_map(|((thread, bound), observed)| {
             late(observed, *bound, &format!("had passed {thread} only"))
         });
         let lost = format!("{} messages of chain {name} were lost", row.lost);
-        let lost = Alarm::above("chain-loss", name, [row.lost, 0], lost);
+        let lost = RaisedAlarm::above("chain-loss", name, [row.lost, 0], lost);
         let empty = self.empty(row, outcome).into_iter().chain(self.too_many(row, outcome));
         let whole = late(row.whole_max_ns, self.bound_ns, "was through only");
         silent.into_iter().chain(empty).chain(threads).chain(whole).chain(lost).collect()
     }
 
     /// More came than the contract of a flow allows.
-    fn too_many(&self, row: &ChainRow, outcome: &Outcome) -> Option<Alarm> {
+    fn too_many(&self, row: &ChainRow, outcome: &Outcome) -> Option<RaisedAlarm> {
         let (contract, time) = (self.contract?, outcome.end?.time_ns);
         let (came, most) = (row.messages, contract.most(Nanos(time)));
         let name = &self.name;
         let text = format!("{came} messages of {name} in {}; its contract has {most}", human(time));
-        Alarm::above("chain-contract", name, [came, most], text)
+        RaisedAlarm::above("chain-contract", name, [came, most], text)
     }
 
     /// Nothing at all came to the end: that none was late says nothing.
-    fn empty(&self, row: &ChainRow, outcome: &Outcome) -> Option<Alarm> {
+    fn empty(&self, row: &ChainRow, outcome: &Outcome) -> Option<RaisedAlarm> {
         let (name, time) = (&self.name, outcome.end?.time_ns);
         let text = format!("no message came to the end of chain {name} in {}", human(time));
         let is_empty = row.messages == 0 && time >= self.patience_ns;
-        is_empty.then(|| Alarm::missing("chain-empty", name, text))
+        is_empty.then(|| RaisedAlarm::missing("chain-empty", name, text))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Stretches of a run that reports cover. A promise that nobody measured is not known to be kept.
 
-use super::{Alarm, Outcome};
+use super::{Outcome, RaisedAlarm};
 use crate::duration::human;
 use crate::names::Names;
 use crate::plan::start::found_within;
@@ -82,7 +82,7 @@ pub(super) struct Watched<'a> {
 
 impl Watched<'_> {
     /// Returns the alarm of a run in which it was not measured all the time.
-    pub fn alarm(&self, outcome: &Outcome, names: &Names) -> Option<Alarm> {
+    pub fn alarm(&self, outcome: &Outcome, names: &Names) -> Option<RaisedAlarm> {
         let end = outcome.last_of(self.process)?;
         let (name, process) = (self.of, names.process(self.process));
         let (from, to) = self.coverage.unwrap_or_default().longest_until(end, self.found_ns);
@@ -101,7 +101,7 @@ impl Watched<'_> {
                 human(to)
             ),
         };
-        Some(Alarm { name: self.alarm, of: name.into(), observed, assumed: SILENCE, text })
+        Some(RaisedAlarm { name: self.alarm, of: name.into(), observed, assumed: SILENCE, text })
     }
 }
 

@@ -2,8 +2,8 @@
 //! be added, never renamed or given another unit.
 
 use super::{
-    Alarm, Assumptions, CameraRow, ChainPromise, DeviceRow, FaultEvent, KernelRow, LinkRow,
-    NetworkRow, Outcome, PlugRow, ProcessRow, ThreadRow, VcpuRow, pipes,
+    Assumptions, CameraRow, ChainPromise, DeviceRow, FaultEvent, KernelRow, LinkRow, NetworkRow,
+    Outcome, PlugRow, ProcessRow, RaisedAlarm, ThreadRow, VcpuRow, pipes,
 };
 use crate::names::Names;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ impl Outcome {
         system: &str,
         names: &Names,
         findings: &[String],
-        alarms: &[Alarm],
+        alarms: &[RaisedAlarm],
         promised: &Assumptions,
     ) -> Value {
         let time = self.end.map(|end| end.time_ns);
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_fields_are_those_documented() {
-        let alarm = Alarm {
+        let alarm = RaisedAlarm {
             name: "late-supply",
             of: "control".into(),
             observed: 2,

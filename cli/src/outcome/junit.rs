@@ -4,7 +4,7 @@
 //! All other findings fail one case together. A promise that was not measured is skipped. A run
 //! that is not proved fails a case, too.
 
-use super::{Assumptions, Finding, Verdict};
+use crate::outcome::{Assumptions, Finding, RunVerdict};
 use std::fmt::Write;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ const REST: &str = "system";
 fn cases(
     promised: &Assumptions,
     proved: bool,
-    verdict: &Verdict,
+    verdict: &RunVerdict,
     unmeasured: &[String],
 ) -> Vec<Case> {
     let pipes = promised.pipes.iter().map(|promise| ("pipe", &promise.name));
@@ -48,9 +48,9 @@ fn cases(
         all.push(case("plan", "the plan holds", CaseOutcome::Failed(vec![why])));
     }
     match verdict {
-        Verdict::Holds => {}
-        Verdict::Bug(text) => all.push(case(REST, "a run", CaseOutcome::Error(text.clone()))),
-        Verdict::Broken(findings) => findings.iter().for_each(|finding| fail(&mut all, finding)),
+        RunVerdict::Holds => {}
+        RunVerdict::Bug(text) => all.push(case(REST, "a run", CaseOutcome::Error(text.clone()))),
+        RunVerdict::Broken(findings) => findings.iter().for_each(|finding| fail(&mut all, finding)),
     }
     all
 }
@@ -78,7 +78,7 @@ pub fn report(
     system: &str,
     promised: &Assumptions,
     proved: bool,
-    verdict: &Verdict,
+    verdict: &RunVerdict,
     unmeasured: &[String],
     time_ns: u64,
 ) -> String {
@@ -141,7 +141,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Alarm;
+    use crate::outcome::RaisedAlarm;
 
     fn promised() -> Assumptions {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/can-reader/system.toml");
@@ -152,7 +152,7 @@ mod tests {
 
     fn alarm(name: &'static str, of: &str) -> Finding {
         let text = format!("{of} is <late> & \"odd\"\u{1b}");
-        Finding::Alarm(Alarm { name, of: of.into(), observed: 2, assumed: 1, text })
+        Finding::Alarm(RaisedAlarm { name, of: of.into(), observed: 2, assumed: 1, text })
     }
 
     #[test]
@@ -163,7 +163,8 @@ mod tests {
             alarm("late-supply", "usb-receive"),
             Finding::Promise("p missed".into()),
         ];
-        let text = report("car", &promised(), true, &Verdict::Broken(findings), &[], 2_500_000_000);
+        let text =
+            report("car", &promised(), true, &RunVerdict::Broken(findings), &[], 2_500_000_000);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[1].contains("tests=\"2\" failures=\"2\" errors=\"0\" skipped=\"0\""),
@@ -180,19 +181,19 @@ mod tests {
 
     #[test]
     fn what_is_not_proved_does_not_pass() {
-        let text = report("car", &promised(), false, &Verdict::Holds, &[], 1);
+        let text = report("car", &promised(), false, &RunVerdict::Holds, &[], 1);
         assert!(text.contains("tests=\"3\" failures=\"1\""), "{text}");
         assert!(text.contains("<failure type=\"unproved\" message=\"the plan does not hold\"/>"));
     }
 
     #[test]
     fn a_run_that_holds_passes_and_what_is_not_measured_is_skipped() {
-        let good = report("car", &promised(), true, &Verdict::Holds, &[], 1);
+        let good = report("car", &promised(), true, &RunVerdict::Holds, &[], 1);
         assert!(good.contains("tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"0\""), "{good}");
         let part = ["no job on VCPU v was done".to_owned()];
-        let text = report("car", &promised(), true, &Verdict::Holds, &part, 1);
+        let text = report("car", &promised(), true, &RunVerdict::Holds, &part, 1);
         assert!(text.contains("name=\"no job on VCPU v was done\">\n      <skipped/>"), "{text}");
-        let bug = Verdict::Bug("it hangs".into());
+        let bug = RunVerdict::Bug("it hangs".into());
         let text = report("car", &promised(), true, &bug, &[], 1);
         assert!(text.contains("errors=\"1\"") && text.contains("<error message=\"it hangs\"/>"));
     }

@@ -15,7 +15,7 @@ mod usb;
 mod vcpus;
 mod verdict;
 
-pub use alarm::Alarm;
+pub use alarm::RaisedAlarm;
 pub use alarms::Assumptions;
 pub(crate) use chains::Station;
 pub use chains::{ChainPromise, ChainRow};
@@ -26,7 +26,7 @@ pub use pipes::{PipePromise, PipeRow};
 pub use unmeasured::JobPromise;
 pub use usb::{CameraRow, LinkRow, NetworkRow, PlugRow, UsbPromises};
 pub use vcpus::{DeviceRow, VcpuRow, VcpuTerms};
-pub use verdict::{Finding, Verdict, judge};
+pub use verdict::{Finding, RunVerdict, judge};
 
 use crate::console::Line;
 use crate::words;

@@ -2,12 +2,12 @@
 
 use super::coverage::{Coverage, Watched};
 use super::pipes::{ended_after, taken_after};
-use super::{Alarm, Outcome, entry};
+use super::{Outcome, RaisedAlarm, entry};
 use crate::names::Names;
 use crate::table::{Columns, time};
 use diapason_abi::Nanos;
 use diapason_pipe::measured::{TunedReport, WrittenReport};
-use diapason_system::Way;
+use diapason_system::PipeDirection;
 
 /// One place for such a pipe. Counts are those of the last report.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -105,19 +105,24 @@ impl OpenedRow {
     }
 
     /// Returns the promises that it contradicts: contract, channel, buffer, bounds.
-    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, slack_ns: u64) -> Vec<Alarm> {
+    pub(super) fn alarms(
+        &self,
+        outcome: &Outcome,
+        names: &Names,
+        slack_ns: u64,
+    ) -> Vec<RaisedAlarm> {
         let OpenedRow { channel, outside, outages, lost, .. } = *self;
         let name = &self.name();
-        let way = if self.to_device { Way::ToDevice } else { Way::FromDevice };
+        let way = if self.to_device { PipeDirection::ToDevice } else { PipeDirection::FromDevice };
         let (outage, loss) = match way {
-            Way::FromDevice => (
+            PipeDirection::FromDevice => (
                 format!(
                     "channel {channel}, from which {name} comes, was away {outages} times: \
                      messages sent meanwhile are missing"
                 ),
                 format!("{lost} messages of {name} found its buffer full"),
             ),
-            Way::ToDevice => (
+            PipeDirection::ToDevice => (
                 format!(
                     "channel {channel}, to which {name} goes, was away {outages} times: messages \
                      under way are lost"
@@ -135,21 +140,23 @@ impl OpenedRow {
             Watched { alarm: "pipe-unmeasured", of: name, process, coverage, found_ns: 0 };
         let alarms = [
             measured.alarm(outcome, names),
-            Alarm::above("pipe-contract", name, [outside.into(), 0], contract),
-            Alarm::above("pipe-outage", name, [outages, 0], outage),
-            Alarm::above("pipe-loss", name, [lost, 0], loss),
+            RaisedAlarm::above("pipe-contract", name, [outside.into(), 0], contract),
+            RaisedAlarm::above("pipe-outage", name, [outages, 0], outage),
+            RaisedAlarm::above("pipe-loss", name, [lost, 0], loss),
             self.taken
                 .beyond(slack_ns)
-                .and_then(|it| Alarm::late("pipe-taken", name, it, taken_after)),
-            self.whole.beyond(slack_ns).and_then(|it| Alarm::late("pipe-late", name, it, ended)),
+                .and_then(|it| RaisedAlarm::late("pipe-taken", name, it, taken_after)),
+            self.whole
+                .beyond(slack_ns)
+                .and_then(|it| RaisedAlarm::late("pipe-late", name, it, ended)),
         ];
         alarms.into_iter().flatten().collect()
     }
 
-    fn columns(way: Way, names: &Names) -> Columns<'_, OpenedRow> {
+    fn columns(way: PipeDirection, names: &Names) -> Columns<'_, OpenedRow> {
         let title = match way {
-            Way::FromDevice => "opened pipe",
-            Way::ToDevice => "opened pipe to",
+            PipeDirection::FromDevice => "opened pipe",
+            PipeDirection::ToDevice => "opened pipe to",
         };
         let all = Columns::<OpenedRow>::default()
             .left(title, OpenedRow::name)
@@ -158,12 +165,12 @@ impl OpenedRow {
             .right("messages", |row| row.messages)
             .right("lost", |row| row.lost);
         let all = match way {
-            Way::FromDevice => all
+            PipeDirection::FromDevice => all
                 .right("overruns", |row| row.overruns)
                 .right("outside", |row| row.outside)
                 .right("outages", |row| row.outages)
                 .right("at once", |row| format!("{} of {}", row.peak.0, row.peak.1)),
-            Way::ToDevice => all
+            PipeDirection::ToDevice => all
                 .right("outages", |row| row.outages)
                 .right("taken by server", |row| time(row.taken.longest.0))
                 .right("last bound", |row| time(row.taken.bound.0)),
@@ -173,15 +180,15 @@ impl OpenedRow {
     }
 
     /// Returns a table of those that go this way; empty without any.
-    pub(super) fn table(way: Way, outcome: &Outcome, names: &Names) -> String {
+    pub(super) fn table(way: PipeDirection, outcome: &Outcome, names: &Names) -> String {
         OpenedRow::columns(way, names).table(outcome.opened(way)).render()
     }
 }
 
 impl Outcome {
     /// Returns the pipes that programs opened and that go this way.
-    pub(super) fn opened(&self, way: Way) -> impl Iterator<Item = &OpenedRow> {
-        self.opened.iter().filter(move |row| row.to_device == (way == Way::ToDevice))
+    pub(super) fn opened(&self, way: PipeDirection) -> impl Iterator<Item = &OpenedRow> {
+        self.opened.iter().filter(move |row| row.to_device == (way == PipeDirection::ToDevice))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The reports of the readers of pipes, over the whole run.
 
 use super::coverage::{Coverage, Watched, found, patience};
-use super::{Alarm, Outcome, Truth, entry};
+use super::{Outcome, RaisedAlarm, Truth, entry};
 use crate::duration::human;
 use crate::names::Names;
 use crate::plan::Plan;
@@ -11,7 +11,7 @@ use diapason_abi::pipe::USUAL_DRIFT;
 use diapason_pipe::bill::{Bill, What};
 use diapason_pipe::clock::{self, Floor};
 use diapason_pipe::measured::{NO_DISTANCE, PipeDelays, PipeReport, SIZES};
-use diapason_system::{System, Way};
+use diapason_system::{PipeDirection, System};
 use serde_json::Value;
 
 /// The measurements of one pipe.
@@ -102,7 +102,7 @@ fn row(rows: &mut Vec<PipeRow>, place: Place) -> &mut PipeRow {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PipePromise {
     pub name: String,
-    pub way: Way,
+    pub way: PipeDirection,
     /// The place of its reader or writer in the description.
     pub reader: u64,
     /// The channel of the device.
@@ -161,22 +161,27 @@ impl PipePromise {
     #[must_use]
     pub fn taken(&self, row: &PipeRow) -> u64 {
         match self.way {
-            Way::FromDevice => row.moving_max_ns,
-            Way::ToDevice => row.taking_max_ns,
+            PipeDirection::FromDevice => row.moving_max_ns,
+            PipeDirection::ToDevice => row.taking_max_ns,
         }
     }
 
     /// Returns the report of its reader, if there is one.
     #[must_use]
     pub fn row<'o>(&self, outcome: &'o Outcome) -> Option<&'o PipeRow> {
-        let place = (self.reader, self.channel, self.way == Way::ToDevice);
+        let place = (self.reader, self.channel, self.way == PipeDirection::ToDevice);
         let is = |row: &&PipeRow| (row.reader, row.channel, row.to_device) == place;
         outcome.pipes.iter().find(is)
     }
 
     /// Returns the promises that a run contradicts. `slack_ns` more than the bound is borne where
     /// the devices are not of the machine's own time.
-    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, slack_ns: u64) -> Vec<Alarm> {
+    pub(super) fn alarms(
+        &self,
+        outcome: &Outcome,
+        names: &Names,
+        slack_ns: u64,
+    ) -> Vec<RaisedAlarm> {
         let row = self.row(outcome);
         let (of, process) = (&self.name, self.reader);
         let coverage = row.map(|row| row.coverage);
@@ -196,7 +201,7 @@ impl PipePromise {
     }
 
     /// Nothing at all came: that none was late says nothing.
-    fn empty(&self, row: Option<&PipeRow>, outcome: &Outcome) -> Option<Alarm> {
+    fn empty(&self, row: Option<&PipeRow>, outcome: &Outcome) -> Option<RaisedAlarm> {
         let (row, time) = row.zip(outcome.end)?;
         let (name, rate) = (&self.name, self.rate);
         let text = format!(
@@ -205,7 +210,7 @@ impl PipePromise {
             human(time.time_ns)
         );
         let is_empty = row.messages == 0 && time.time_ns >= self.patience_ns;
-        is_empty.then(|| Alarm::missing("pipe-empty", name, text))
+        is_empty.then(|| RaisedAlarm::missing("pipe-empty", name, text))
     }
 
     /// Returns the part of a promise beyond the fastest way there is.
@@ -216,14 +221,14 @@ impl PipePromise {
     /// Returns by how many millionths the device's clock ran slower, if that is more than it may.
     fn drifted(&self, row: &PipeRow, slack_ns: u64) -> Option<i64> {
         let variation = match self.way {
-            Way::FromDevice => self.taken_ns,
-            Way::ToDevice => self.bound_ns,
+            PipeDirection::FromDevice => self.taken_ns,
+            PipeDirection::ToDevice => self.bound_ns,
         };
         clock::beyond(&row.floors, self.drift, Nanos(self.beyond(variation, slack_ns)))
     }
 
     /// Returns the alarms from the measurements of its reader or writer.
-    fn measured(&self, row: &PipeRow, slack_ns: u64) -> Vec<Alarm> {
+    fn measured(&self, row: &PipeRow, slack_ns: u64) -> Vec<RaisedAlarm> {
         let name = &self.name;
         let (taken, latest) = (self.taken(row), self.beyond(self.taken_ns, slack_ns));
         let longest = self.beyond(self.bound_ns, slack_ns);
@@ -231,15 +236,15 @@ impl PipePromise {
         // A time between two clocks that run apart is no delay; a time of one clock is.
         let (taken, whole) = match (drift, self.way) {
             (None, _) => (taken, row.whole_max_ns),
-            (Some(_), Way::FromDevice) => (0, row.reading_max_ns),
-            (Some(_), Way::ToDevice) => (taken, row.whole_max_ns),
+            (Some(_), PipeDirection::FromDevice) => (0, row.reading_max_ns),
+            (Some(_), PipeDirection::ToDevice) => (taken, row.whole_max_ns),
         };
         let (peak, slots) = (row.peak, self.slots);
         let full = match self.way {
-            Way::FromDevice => format!(
+            PipeDirection::FromDevice => format!(
                 "{peak} messages waited in the buffer of {name}; at most {slots} were expected"
             ),
-            Way::ToDevice => {
+            PipeDirection::ToDevice => {
                 format!("{peak} messages of {name} were under way; at most {slots} were expected")
             }
         };
@@ -248,16 +253,18 @@ impl PipePromise {
         let alarms = [
             drift.and_then(|rate| self.adrift(rate)),
             // Before the others: whatever else is broken may follow from it.
-            Alarm::above("pipe-contract", name, [row.outside, 0], outside),
-            Alarm::late("pipe-taken", name, [taken, latest], taken_after),
-            Alarm::late("pipe-late", name, [whole, longest], |after| ended_after(self.way, after)),
-            Alarm::above("pipe-buffer", name, [peak, slots], full),
-            Alarm::above("pipe-loss", name, [row.lost, 0], lost),
+            RaisedAlarm::above("pipe-contract", name, [row.outside, 0], outside),
+            RaisedAlarm::late("pipe-taken", name, [taken, latest], taken_after),
+            RaisedAlarm::late("pipe-late", name, [whole, longest], |after| {
+                ended_after(self.way, after)
+            }),
+            RaisedAlarm::above("pipe-buffer", name, [peak, slots], full),
+            RaisedAlarm::above("pipe-loss", name, [row.lost, 0], lost),
         ];
         alarms.into_iter().flatten().collect()
     }
 
-    fn adrift(&self, rate: i64) -> Option<Alarm> {
+    fn adrift(&self, rate: i64) -> Option<RaisedAlarm> {
         let (name, most) = (&self.name, self.drift);
         let way = if rate > 0 { "slower" } else { "faster" };
         let rate = rate.unsigned_abs();
@@ -266,11 +273,11 @@ impl PipePromise {
              the host's; at most {most} (`drift`) are described, so how long its messages took is \
              not known"
         );
-        Alarm::above("clock-drift", name, [rate, most.into()], text)
+        RaisedAlarm::above("clock-drift", name, [rate, most.into()], text)
     }
 
     /// Returns the alarm from the simulator's view, with or without measurements.
-    fn untold(&self, outcome: &Outcome, slack_ns: u64) -> Option<Alarm> {
+    fn untold(&self, outcome: &Outcome, slack_ns: u64) -> Option<RaisedAlarm> {
         let truth = self.truth(outcome)?;
         let (name, most) = (&self.name, self.bound_ns.saturating_add(slack_ns));
         // A message that comes after the end of its reader waits for ever.
@@ -278,17 +285,17 @@ impl PipePromise {
         let waiting = if is_read { truth.waiting_ns } else { 0 };
         let observed = truth.longest_ns.max(waiting);
         let what = if waiting > truth.longest_ns { "waited for" } else { "took" };
-        Alarm::late("pipe-late", name, [observed, most], |time| {
+        RaisedAlarm::late("pipe-late", name, [observed, most], |time| {
             format!("{what} {time}, as the simulator saw it")
         })
     }
 }
 
 /// Returns when the server has taken a message at the latest.
-fn taken(bill: &Bill, way: Way) -> u64 {
+fn taken(bill: &Bill, way: PipeDirection) -> u64 {
     match way {
-        Way::FromDevice => bill.before(What::User).0,
-        Way::ToDevice => (bill.value(What::Written) + bill.value(What::Taken)).0,
+        PipeDirection::FromDevice => bill.before(What::User).0,
+        PipeDirection::ToDevice => (bill.value(What::Written) + bill.value(What::Taken)).0,
     }
 }
 
@@ -298,23 +305,25 @@ pub(super) fn taken_after(time: &str) -> String {
 }
 
 /// Words a time until a message was at its end.
-pub(super) fn ended_after(way: Way, time: &str) -> String {
+pub(super) fn ended_after(way: PipeDirection, time: &str) -> String {
     match way {
-        Way::FromDevice => format!("took {time} longer than the fastest"),
-        Way::ToDevice => format!("was known to be through after {time}"),
+        PipeDirection::FromDevice => format!("took {time} longer than the fastest"),
+        PipeDirection::ToDevice => format!("was known to be through after {time}"),
     }
 }
 
 impl PipePromise {
     /// Returns the columns of pipes that go this way: measurements beside promises.
     pub(crate) fn columns<'a>(
-        way: Way,
+        way: PipeDirection,
         outcome: &'a Outcome,
         names: &'a Names,
     ) -> Columns<'a, PipePromise> {
         let (pipe, process, [taken, moving, reading]) = match way {
-            Way::FromDevice => ("pipe", "reader", [Some("to server"), None, Some("to reader")]),
-            Way::ToDevice => {
+            PipeDirection::FromDevice => {
+                ("pipe", "reader", [Some("to server"), None, Some("to reader")])
+            }
+            PipeDirection::ToDevice => {
                 ("pipe to", "writer", ["taken by server", "to its bus", "and back"].map(Some))
             }
         };
@@ -329,7 +338,7 @@ impl PipePromise {
         Columns::<PipePromise>::default()
             .left((pipe, "pipe"), |it| it.name.clone())
             .left((process, "reader"), |it| names.process(it.reader))
-            .json("to_device", |it| it.way == Way::ToDevice)
+            .json("to_device", |it| it.way == PipeDirection::ToDevice)
             .json("channel", |it| it.channel)
             .json("bound_ns", |it| it.bound_ns)
             .json("least_ns", |it| it.least_ns)
@@ -359,7 +368,12 @@ impl PipePromise {
     }
 
     /// Returns a table of those that go this way; empty without any.
-    pub(super) fn table(way: Way, all: &[PipePromise], outcome: &Outcome, names: &Names) -> String {
+    pub(super) fn table(
+        way: PipeDirection,
+        all: &[PipePromise],
+        outcome: &Outcome,
+        names: &Names,
+    ) -> String {
         let rows = all.iter().filter(|promise| promise.way == way);
         PipePromise::columns(way, outcome, names).table(rows).render()
     }

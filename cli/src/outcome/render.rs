@@ -8,7 +8,7 @@ use crate::duration;
 use crate::names::{self, Names};
 use crate::table::{Columns, TableCell, cell, share, time};
 use diapason_abi::{FaultCause, PAGE};
-use diapason_system::Way;
+use diapason_system::PipeDirection;
 
 impl ThreadRow {
     /// Returns the columns of a run of this length.
@@ -87,7 +87,7 @@ impl Outcome {
     pub fn measured(&self, promised: &Assumptions, names: &Names) -> Vec<String> {
         let pipes = |way| PipePromise::table(way, &promised.pipes, self, names);
         let opened = |way| OpenedRow::table(way, self, names);
-        let (from, to) = (Way::FromDevice, Way::ToDevice);
+        let (from, to) = (PipeDirection::FromDevice, PipeDirection::ToDevice);
         let chains = chains::table(&promised.chains, self);
         vec![pipes(from), pipes(to), chains, opened(from), opened(to)]
     }

@@ -4,11 +4,11 @@
 //! nothing, nor does a program that opens no pipe although it may.
 
 use super::coverage::EMPTY;
-use super::{Alarm, Assumptions, ChainPromise, Outcome, PipePromise};
+use super::{Assumptions, ChainPromise, Outcome, PipePromise, RaisedAlarm};
 use crate::duration::human;
 use crate::names::Names;
 use crate::plan::Plan;
-use diapason_system::Server;
+use diapason_system::ServerSpec;
 
 /// A VCPU of which the description says how long a job is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,7 +25,7 @@ impl JobPromise {
     #[must_use]
     pub fn of(plan: &Plan) -> Vec<JobPromise> {
         let promise = (0..).zip(&plan.system().vcpus).filter_map(|(vcpu, declared)| {
-            let Server::Main { job_ns: Some(_), period_ns, .. } = declared.server else {
+            let ServerSpec::Main { job_ns: Some(_), period_ns, .. } = declared.server else {
                 return None;
             };
             Some(JobPromise { name: declared.name.clone(), vcpu, period_ns })
@@ -42,7 +42,7 @@ impl JobPromise {
     }
 
     /// Returns an alarm if no job was done in a run that was long enough for one.
-    pub(super) fn alarm(&self, outcome: &Outcome) -> Option<Alarm> {
+    pub(super) fn alarm(&self, outcome: &Outcome) -> Option<RaisedAlarm> {
         let time = outcome.end?.time_ns;
         let enough = EMPTY.0.max(self.period_ns.saturating_mul(2));
         let text = format!(
@@ -52,7 +52,7 @@ impl JobPromise {
             human(time)
         );
         let is_missing = time >= enough && !self.is_measured(outcome);
-        is_missing.then(|| Alarm::missing("job-unmeasured", &self.name, text))
+        is_missing.then(|| RaisedAlarm::missing("job-unmeasured", &self.name, text))
     }
 }
 

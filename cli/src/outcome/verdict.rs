@@ -1,16 +1,16 @@
 //! The verdict of a run: whether it holds. Three answers: yes, no and why, or it was our own bug.
 
-use super::{Alarm, Outcome, VcpuRow};
+use super::{Outcome, RaisedAlarm, VcpuRow};
 use crate::duration;
 use crate::names::{self, Names};
-use crate::qemu::Ending;
+use crate::qemu::MachineEnding;
 use crate::words;
 use diapason_sim::Stray;
 use std::fmt;
 
 /// The judgement on a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum RunVerdict {
     /// Every promise was kept.
     Holds,
     Broken(Vec<Finding>),
@@ -22,7 +22,7 @@ pub enum Verdict {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Finding {
     /// An assumption of the plan.
-    Alarm(Alarm),
+    Alarm(RaisedAlarm),
     /// A promise: a sentence.
     Promise(String),
 }
@@ -36,14 +36,14 @@ impl fmt::Display for Finding {
     }
 }
 
-impl Verdict {
+impl RunVerdict {
     /// Returns why it does not hold, as sentences.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
         match self {
-            Verdict::Holds => Vec::new(),
-            Verdict::Broken(findings) => findings.iter().map(Finding::to_string).collect(),
-            Verdict::Bug(text) => vec![text.clone()],
+            RunVerdict::Holds => Vec::new(),
+            RunVerdict::Broken(findings) => findings.iter().map(Finding::to_string).collect(),
+            RunVerdict::Bug(text) => vec![text.clone()],
         }
     }
 }
@@ -51,25 +51,25 @@ impl Verdict {
 /// Judges a run. `may_fault` says of each process whether the description provides for its faults.
 #[must_use]
 pub fn judge(
-    ending: Ending,
+    ending: MachineEnding,
     outcome: &Outcome,
     names: &Names,
     may_fault: &[bool],
-    alarms: &[Alarm],
-) -> Verdict {
-    let earlier = outcome.earlier.iter().find_map(|life| bug(Ending::Halted, life));
+    alarms: &[RaisedAlarm],
+) -> RunVerdict {
+    let earlier = outcome.earlier.iter().find_map(|life| bug(MachineEnding::Halted, life));
     if let Some(bug) = bug(ending, outcome).or(earlier) {
-        return Verdict::Bug(bug);
+        return RunVerdict::Bug(bug);
     }
     let mut findings = Vec::new();
-    if ending == Ending::SupervisorDied {
+    if ending == MachineEnding::SupervisorDied {
         let text = "the process that supervises the others faulted".into();
         findings.push(Finding::Promise(text));
     }
     findings.extend(alarms.iter().cloned().map(Finding::Alarm));
     let broken = outcome.lives().flat_map(|life| broken(life, names, may_fault));
     findings.extend(broken.map(Finding::Promise));
-    if findings.is_empty() { Verdict::Holds } else { Verdict::Broken(findings) }
+    if findings.is_empty() { RunVerdict::Holds } else { RunVerdict::Broken(findings) }
 }
 
 /// Returns the promises that one life of a host broke.
@@ -93,21 +93,23 @@ fn broken(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
     findings
 }
 
-fn bug(ending: Ending, outcome: &Outcome) -> Option<String> {
+fn bug(ending: MachineEnding, outcome: &Outcome) -> Option<String> {
     let said = outcome.panic.as_deref();
     match ending {
-        Ending::Panic => Some(said.unwrap_or("the kernel panicked without a record").into()),
-        Ending::NoArchive => {
+        MachineEnding::Panic => Some(said.unwrap_or("the kernel panicked without a record").into()),
+        MachineEnding::NoArchive => {
             let said = said.unwrap_or("without a reason");
             Some(format!("the kernel starts nothing: {said}"))
         }
-        Ending::Hung => Some("the system hangs: it neither ended nor logged anything".into()),
-        Ending::Emulator(status) => Some(format!(
+        MachineEnding::Hung => {
+            Some("the system hangs: it neither ended nor logged anything".into())
+        }
+        MachineEnding::Emulator(status) => Some(format!(
             "the emulator ended with status {status}{}",
             said.map(|said| format!(" ({said})")).unwrap_or_default()
         )),
         // Its final table never came.
-        Ending::Interrupted if outcome.end.is_none() => None,
+        MachineEnding::Interrupted if outcome.end.is_none() => None,
         _ if outcome.end.is_none() => Some("the kernel ended without its final table".into()),
         _ => books(outcome),
     }
@@ -174,15 +176,15 @@ mod tests {
     use super::super::sample;
     use super::*;
 
-    fn judged(ending: Ending, outcome: &Outcome, may_fault: &[bool]) -> Verdict {
+    fn judged(ending: MachineEnding, outcome: &Outcome, may_fault: &[bool]) -> RunVerdict {
         judge(ending, outcome, &sample::names(), may_fault, &[])
     }
 
     #[test]
     fn misses_break_a_run() {
-        let verdict = judged(Ending::Finished, &sample::outcome(), &[false, true]);
+        let verdict = judged(MachineEnding::Finished, &sample::outcome(), &[false, true]);
         let expected = "ctrl of engine missed 1 of 10002 deadlines";
-        assert_eq!(verdict, Verdict::Broken(vec![Finding::Promise(expected.into())]));
+        assert_eq!(verdict, RunVerdict::Broken(vec![Finding::Promise(expected.into())]));
     }
 
     #[test]
@@ -190,7 +192,7 @@ mod tests {
         let mut outcome = sample::outcome();
         let thread = &mut outcome.threads[1];
         (thread.jobs, thread.skipped, thread.misses) = (275, 0, 276);
-        let findings = judged(Ending::Finished, &outcome, &[false, true]).findings();
+        let findings = judged(MachineEnding::Finished, &outcome, &[false, true]).findings();
         assert!(findings[0].ends_with("missed 276 of 276 deadlines"), "{}", findings[0]);
     }
 
@@ -198,8 +200,9 @@ mod tests {
     fn only_processes_with_a_restart_policy_may_fault() {
         let mut outcome = sample::outcome();
         outcome.threads[1].misses = 0;
-        assert_eq!(judged(Ending::Finished, &outcome, &[false, true]), Verdict::Holds);
-        let Verdict::Broken(findings) = judged(Ending::Halted, &outcome, &[false, false]) else {
+        assert_eq!(judged(MachineEnding::Finished, &outcome, &[false, true]), RunVerdict::Holds);
+        let RunVerdict::Broken(findings) = judged(MachineEnding::Halted, &outcome, &[false, false])
+        else {
             panic!("a fault of a process without a policy must not pass");
         };
         assert!(
@@ -216,8 +219,8 @@ mod tests {
         outcome.vcpus[0].overrun_max_ns = 1_000_000;
         let names = sample::names();
         let alarms = sample::assumptions().against(&outcome, &names);
-        let verdict = judge(Ending::Finished, &outcome, &names, &[false, true], &alarms);
-        let Verdict::Broken(findings) = verdict else { panic!("it must be broken") };
+        let verdict = judge(MachineEnding::Finished, &outcome, &names, &[false, true], &alarms);
+        let RunVerdict::Broken(findings) = verdict else { panic!("it must be broken") };
         assert!(
             findings[0]
                 .to_string()
@@ -232,9 +235,9 @@ mod tests {
             let mut outcome = sample::outcome();
             outcome.threads[1].misses = 0;
             change(&mut outcome);
-            judged(Ending::Finished, &outcome, &[false, true])
+            judged(MachineEnding::Finished, &outcome, &[false, true])
         };
-        assert_eq!(check(|_| ()), Verdict::Holds);
+        assert_eq!(check(|_| ()), RunVerdict::Holds);
         let unbalanced: [fn(&mut Outcome); 5] = [
             |o| o.threads[0].cpu_ns += 1,
             |o| o.threads[0].cpu_ns -= 1,
@@ -243,14 +246,17 @@ mod tests {
             |o| o.vcpus[0].background_ns = u64::MAX,
         ];
         for change in unbalanced {
-            let Verdict::Bug(text) = check(change) else { panic!("it must be our bug") };
+            let RunVerdict::Bug(text) = check(change) else { panic!("it must be our bug") };
             assert!(text.starts_with("the books do not balance"), "{text}");
         }
         // All threads' time and no more may be a VCPU's.
-        assert_eq!(check(|o| o.vcpus[0].used_ns = 1_100_001_000 - 102_000), Verdict::Holds);
-        assert!(matches!(check(|o| o.vcpus[0].used_ns = 1_100_001_001 - 102_000), Verdict::Bug(_)));
+        assert_eq!(check(|o| o.vcpus[0].used_ns = 1_100_001_000 - 102_000), RunVerdict::Holds);
+        assert!(matches!(
+            check(|o| o.vcpus[0].used_ns = 1_100_001_001 - 102_000),
+            RunVerdict::Bug(_)
+        ));
         // A record lost on the way is no excuse.
-        let check = |change: fn(&mut Outcome)| matches!(check(change), Verdict::Bug(_));
+        let check = |change: fn(&mut Outcome)| matches!(check(change), RunVerdict::Bug(_));
         assert!(check(|o| {
             o.threads.pop();
             o.losses = vec!["a record".into()];
@@ -264,7 +270,8 @@ mod tests {
         outcome.faults.clear();
         outcome.processes[0].faults = 2;
         outcome.lines_lost = vec![(1, 7)];
-        let Verdict::Broken(found) = judged(Ending::Finished, &outcome, &[false, true]) else {
+        let RunVerdict::Broken(found) = judged(MachineEnding::Finished, &outcome, &[false, true])
+        else {
             panic!("two faults are no small thing");
         };
         let name = |at: u64| sample::names().process(at);
@@ -280,9 +287,9 @@ mod tests {
     fn a_run_without_its_end_is_our_bug() {
         let mut outcome = sample::outcome();
         outcome.end = None;
-        assert!(matches!(judged(Ending::Finished, &outcome, &[]), Verdict::Bug(_)));
+        assert!(matches!(judged(MachineEnding::Finished, &outcome, &[]), RunVerdict::Bug(_)));
         outcome.panic = Some("words".into());
-        assert_eq!(judged(Ending::Panic, &outcome, &[]), Verdict::Bug("words".into()));
-        assert!(matches!(judged(Ending::Hung, &sample::outcome(), &[]), Verdict::Bug(_)));
+        assert_eq!(judged(MachineEnding::Panic, &outcome, &[]), RunVerdict::Bug("words".into()));
+        assert!(matches!(judged(MachineEnding::Hung, &sample::outcome(), &[]), RunVerdict::Bug(_)));
     }
 }

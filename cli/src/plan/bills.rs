@@ -2,12 +2,12 @@
 
 use super::view::View;
 use crate::duration::human;
-use crate::table::{Align, Table};
+use crate::table::{Align, TextTable};
 use diapason_abi::pipe::SLOTS;
 use diapason_contract::source::PipeSource;
 use diapason_pipe::bill::{Basis, Bill, What};
 use diapason_plan::pipes::{NoBill, Piped};
-use diapason_system::{Pipe, System, Way};
+use diapason_system::{PipeDirection, PipeSpec, System};
 
 /// The columns of pipes from devices, in the order in which a message meets them.
 const INPUT: [(What, &str); 7] = [
@@ -29,7 +29,7 @@ const OUTPUT: [(What, &str); 5] = [
 ];
 
 /// A pipe and what `plan` says of it.
-type Row<'a> = (&'a Pipe, &'a Piped);
+type Row<'a> = (&'a PipeSpec, &'a Piped);
 
 impl View<'_> {
     /// Returns every pipe with its bill; nothing without pipes.
@@ -41,8 +41,9 @@ impl View<'_> {
             let all = system.pipes.iter().zip(&self.pipes);
             all.filter(|(pipe, _)| pipe.way == way).collect::<Vec<Row<'_>>>()
         };
-        let from = table(&rows(Way::FromDevice), "pipe", &INPUT, ["slots", "in device"]);
-        let to = table(&rows(Way::ToDevice), "pipe to", &OUTPUT, ["under way", "in device"]);
+        let from = table(&rows(PipeDirection::FromDevice), "pipe", &INPUT, ["slots", "in device"]);
+        let to =
+            table(&rows(PipeDirection::ToDevice), "pipe to", &OUTPUT, ["under way", "in device"]);
         let apart = if from.is_empty() || to.is_empty() { "" } else { "\n" };
         from + apart + &to + &self.bases(system)
     }
@@ -57,8 +58,9 @@ impl View<'_> {
                 lines.push(line);
             }
         }
-        let source = |pipe: &Pipe| PipeSource::numbered(pipe.number.into());
-        let from = |pipe: &Pipe| pipe.way == Way::FromDevice && source(pipe).is_none();
+        let source = |pipe: &PipeSpec| PipeSource::numbered(pipe.number.into());
+        let from =
+            |pipe: &PipeSpec| pipe.way == PipeDirection::FromDevice && source(pipe).is_none();
         if bills().next().is_some() && system.pipes.iter().any(from) {
             lines.push(format!("a buffer has {SLOTS} slots\n"));
         }
@@ -95,7 +97,7 @@ fn table(
     columns.extend(["bound", "wanted"].map(|name| (name, Align::Right)));
     columns.extend(nine.then_some(("[USB 2023, eq. 9]", Align::Right)));
     columns.extend(counts.map(|name| (name, Align::Right)));
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     for (pipe, piped) in rows {
         let mut row = vec![pipe.name.clone(), format!("{}/s", pipe.rate)];
         let bill = piped.bill.as_ref().ok();

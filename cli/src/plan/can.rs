@@ -1,7 +1,7 @@
 //! The messages of CAN buses: a table for people, the same for programs.
 
 use crate::duration::human;
-use crate::table::{Align, Table};
+use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
 use diapason_can::Id;
 use diapason_can::mts::Unmet;
@@ -20,7 +20,7 @@ pub fn tables(plans: &[CanPlan], system: &System) -> Vec<String> {
 }
 
 fn of_bus(network: &CanNetwork, plan: &CanPlan) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("message", Align::Left),
         ("from", Align::Left),
         ("class", Align::Left),

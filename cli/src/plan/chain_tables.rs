@@ -5,7 +5,7 @@ use crate::duration::human;
 use crate::table::{Columns, cell, time};
 use diapason_abi::pipe::OUT_SLOTS;
 use diapason_plan::chains::{ChainBill, ChainItem};
-use diapason_system::{Chain, System};
+use diapason_system::{ChainSpec, System};
 use serde_json::{Value, json};
 
 impl View<'_> {
@@ -41,7 +41,7 @@ impl View<'_> {
 /// An item of a bill, with its number.
 type Numbered<'a> = (usize, &'a ChainItem);
 
-fn columns(chain: &Chain) -> Columns<'_, Numbered<'_>> {
+fn columns(chain: &ChainSpec) -> Columns<'_, Numbered<'_>> {
     let by = |item: &ChainItem| {
         let link = item.thread.and_then(|place| chain.links.get(place.checked_sub(1)?));
         link.map_or(String::new(), |link| format!(" ({})", link.by))
@@ -60,7 +60,7 @@ fn columns(chain: &Chain) -> Columns<'_, Numbered<'_>> {
         .json("room", |it| it.1.waiting.map(|(_, room)| room))
 }
 
-fn table(chain: &Chain, bill: &ChainBill) -> String {
+fn table(chain: &ChainSpec, bill: &ChainBill) -> String {
     let table = columns(chain).table(bill.items.iter().enumerate());
     let wanted = chain.latency_ns.map_or(String::new(), |ns| format!(", {} wanted", human(ns)));
     let ring = bill

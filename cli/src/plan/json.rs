@@ -8,7 +8,7 @@ use diapason_pipe::bill::Item;
 use diapason_plan::core::queue_name;
 use diapason_plan::pipes::Piped;
 use diapason_plan::{Sum, Verdict, allocate};
-use diapason_system::{Diagnostics, Pipe, Server, System, Way};
+use diapason_system::{Diagnostics, PipeDirection, PipeSpec, ServerSpec, System};
 use serde_json::{Value, json};
 
 /// The version of the format.
@@ -59,7 +59,7 @@ impl View<'_> {
 
     fn piped(&self, system: &System) -> Vec<Value> {
         let named = system.pipes.iter().zip(&self.pipes);
-        let pipe = |(pipe, piped): (&Pipe, &Piped)| {
+        let pipe = |(pipe, piped): (&PipeSpec, &Piped)| {
             let bill = piped.bill.as_ref().ok();
             let items = bill.map(|bill| {
                 let item = |item: &Item| {
@@ -70,7 +70,7 @@ impl View<'_> {
             });
             json!({
                 "pipe": pipe.name,
-                "to_device": pipe.way == Way::ToDevice,
+                "to_device": pipe.way == PipeDirection::ToDevice,
                 "channel": pipe.number,
                 "rate": pipe.rate,
                 "wanted_ns": pipe.latency_ns,
@@ -87,11 +87,16 @@ impl View<'_> {
 
     fn vcpus(&self, system: &System) -> Vec<Value> {
         let numbered = (0u16..).zip(&system.vcpus);
-        let vcpu = |(number, vcpu): (u16, &diapason_system::Vcpu)| {
+        let vcpu = |(number, vcpu): (u16, &diapason_system::VcpuSpec)| {
             let place = |list: &[u16]| list.iter().position(|other| *other == number);
             let mut value = match &vcpu.server {
-                Server::Main {
-                    budget_ns, period_ns, replenishments, background, job_ns, ..
+                ServerSpec::Main {
+                    budget_ns,
+                    period_ns,
+                    replenishments,
+                    background,
+                    job_ns,
+                    ..
                 } => {
                     let main = place(&self.core.mains);
                     let response = main.and_then(|main| self.response(main));
@@ -111,7 +116,7 @@ impl View<'_> {
                         "response_is_exact": response.map(|response| response.exact),
                     })
                 }
-                Server::Io { utilization_ppm, cap_ns, interval_ns, wakes, serves } => {
+                ServerSpec::Io { utilization_ppm, cap_ns, interval_ns, wakes, serves } => {
                     let grant = place(&self.core.ios).map(|io| self.grant(io));
                     let serves: Vec<_> =
                         serves.iter().filter_map(|number| system.vcpu_name(*number)).collect();

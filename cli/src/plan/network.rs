@@ -2,7 +2,7 @@
 
 use super::flow_tables;
 use super::json::finding;
-use crate::table::{Align, Table};
+use crate::table::{Align, TextTable};
 use diapason_plan::NetworkPlan;
 use diapason_system::{Cable, End, Hosts, Socket};
 use diapason_topology::{Act, Occurrence, rounds};
@@ -16,7 +16,7 @@ pub(super) fn render(network: &NetworkPlan, hosts: &Hosts) -> String {
 }
 
 fn cables(network: &NetworkPlan, hosts: &Hosts) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("cable", Align::Left),
         ("kind", Align::Left),
         ("from", Align::Left),
@@ -61,8 +61,11 @@ fn written(end: &End, hosts: &Hosts) -> String {
 /// Returns what Algorithm 4 is told of each host; nothing if there is no debug cable.
 fn lists(network: &NetworkPlan, hosts: &Hosts) -> String {
     let lists = &network.lists;
-    let mut table =
-        Table::new(&[("host", Align::Left), ("waits for", Align::Left), ("enables", Align::Left)]);
+    let mut table = TextTable::new(&[
+        ("host", Align::Left),
+        ("waits for", Align::Left),
+        ("enables", Align::Left),
+    ]);
     let takes_part = |host: &usize| takes_part(network, *host);
     for host in (0..hosts.hosts.len()).filter(takes_part) {
         let awaits: Vec<&str> = awaits(network, hosts, host);

@@ -3,9 +3,9 @@
 use super::view::View;
 use super::{bus, can};
 use crate::duration::human;
-use crate::table::{Align, Table};
+use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
-use diapason_analysis::server::{Failure, Refusal, Response, Unfit};
+use diapason_analysis::server::{AdmissionRefusal, Response, Shortfall, Unfit};
 use diapason_plan::core::queue_name;
 use diapason_plan::{Sum, allocate, share};
 use diapason_system::System;
@@ -43,7 +43,7 @@ impl View<'_> {
     }
 
     fn vcpu_table(&self, system: &System) -> String {
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("VCPU", Align::Left),
             ("kind", Align::Left),
             ("budget", Align::Right),
@@ -130,7 +130,7 @@ impl View<'_> {
     }
 
     fn bounds_table(&self) -> String {
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("test", Align::Left),
             ("wanted", Align::Right),
             ("bound", Align::Right),
@@ -205,9 +205,9 @@ fn rate(hertz: u64) -> String {
 }
 
 /// Returns response and slack of the VCPU that fails first.
-fn late(refusal: &Refusal) -> (String, String) {
+fn late(refusal: &AdmissionRefusal) -> (String, String) {
     let response = match refusal.failure {
-        Failure::Late(Some(response)) => human(response.0),
+        Shortfall::Late(Some(response)) => human(response.0),
         _ => "-".to_owned(),
     };
     (response, "NONE".to_owned())

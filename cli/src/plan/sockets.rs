@@ -2,7 +2,7 @@
 
 use super::view::View;
 use crate::duration::human;
-use crate::table::{Align, Table};
+use crate::table::{Align, TextTable};
 use diapason_pipe::bill::What;
 use diapason_plan::sockets::Socketed;
 use diapason_system::{System, UdpPort};
@@ -27,7 +27,7 @@ impl View<'_> {
         let mut columns = vec![("socket", Align::Left)];
         columns.extend(ITEMS.map(|(_, name)| (name, Align::Right)));
         columns.extend(["bound", "wanted", "waiting", "quota"].map(|name| (name, Align::Right)));
-        let mut table = Table::new(&columns);
+        let mut table = TextTable::new(&columns);
         for (socket, socketed) in system.sockets.iter().zip(&self.sockets) {
             table.row(cells(socket, socketed));
         }

@@ -6,7 +6,7 @@ use super::svg::{COLOURS, Picture};
 use super::tables::table;
 use crate::chart::escaped;
 use crate::plan::Bused;
-use diapason_bus::{Periodic, Picos, Placed, Plan, Speed};
+use diapason_bus::{BusPlan, PeriodicEndpoint, Picos, Placed, Speed};
 use diapason_system::{System, UsbBus};
 
 const LEFT: f64 = 110.0;
@@ -45,8 +45,8 @@ const fn speed(speed: Speed) -> &'static str {
 /// Periodic endpoints with a place, each with its number among all of them.
 fn placed<'a>(
     instance: &'a UsbBus,
-    plan: &'a Plan,
-) -> impl Iterator<Item = (usize, &'a Periodic, &'a Placed)> {
+    plan: &'a BusPlan,
+) -> impl Iterator<Item = (usize, &'a PeriodicEndpoint, &'a Placed)> {
     let all = instance.periodic.iter().enumerate();
     all.filter_map(|(index, endpoint)| {
         let at = plan.placed.iter().find(|at| at.id == endpoint.id)?;
@@ -55,7 +55,7 @@ fn placed<'a>(
 }
 
 /// Returns a stack for each slot, and the line up to which it may be periodic.
-fn picture(instance: &UsbBus, plan: &Plan, system: &System, title: &str) -> String {
+fn picture(instance: &UsbBus, plan: &BusPlan, system: &System, title: &str) -> String {
     let bus = &instance.bus;
     let slots = plan.load.len().clamp(1, SLOTS);
     let slot = bus.speed.slot().0.max(1) as f64;
@@ -98,7 +98,7 @@ fn picture(instance: &UsbBus, plan: &Plan, system: &System, title: &str) -> Stri
 }
 
 /// Returns the owners of slots, and how much of each they use.
-fn placed_table(instance: &UsbBus, plan: &Plan, system: &System) -> String {
+fn placed_table(instance: &UsbBus, plan: &BusPlan, system: &System) -> String {
     let rows = placed(instance, plan).map(|(_, endpoint, at)| {
         vec![
             system.endpoint_name(endpoint.id.0).unwrap_or_default().to_owned(),

@@ -17,11 +17,11 @@ mod watch;
 use crate::commands::{Length, code};
 use crate::describe::describe;
 use crate::failure::Failure;
-use crate::outcome::{Outcome, Verdict};
+use crate::outcome::{Outcome, RunVerdict};
 use crate::output::note;
 use crate::plan::{self, Plan};
 use crate::project;
-use crate::session::{Run, Session};
+use crate::session::{FinishedRun, Session};
 use crate::simulate::{self, Lives, Simulated, Simulation};
 use crate::workspace::Workspace;
 use diapason_system::RunOptions;
@@ -46,10 +46,10 @@ pub struct ReportRequest {
 struct Facts<'a> {
     session: &'a Session,
     plan: &'a Plan,
-    run: &'a Run,
+    run: &'a FinishedRun,
     lives: &'a Lives,
     watch: &'a Watch,
-    verdict: &'a Verdict,
+    verdict: &'a RunVerdict,
     request: &'a ReportRequest,
 }
 

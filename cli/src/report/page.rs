@@ -4,7 +4,7 @@ use super::{Facts, bills, buses, chain_bars, curves, tables, timeline, topology}
 use crate::chart::escaped;
 use crate::commands::holds;
 use crate::duration::human;
-use crate::outcome::Verdict;
+use crate::outcome::RunVerdict;
 use crate::table::share;
 
 /// Returns the whole page.
@@ -67,13 +67,13 @@ fn head(facts: &Facts<'_>) -> String {
     let unmeasured = facts.session.unmeasured(facts.run);
     let (class, verdict) = match facts.verdict {
         verdict if holds(facts.session, facts.run, verdict) => ("good", "holds"),
-        Verdict::Holds if facts.session.proved => {
+        RunVerdict::Holds if facts.session.proved => {
             ("bad", "nothing was broken, and not everything was measured")
         }
-        Verdict::Holds => ("bad", "unproved; nothing was broken"),
-        Verdict::Broken(_) if facts.session.proved => ("bad", "does not hold"),
-        Verdict::Broken(_) => ("bad", "unproved; does not hold"),
-        Verdict::Bug(_) => ("bad", "ended by a bug of ours"),
+        RunVerdict::Holds => ("bad", "unproved; nothing was broken"),
+        RunVerdict::Broken(_) if facts.session.proved => ("bad", "does not hold"),
+        RunVerdict::Broken(_) => ("bad", "unproved; does not hold"),
+        RunVerdict::Bug(_) => ("bad", "ended by a bug of ours"),
     };
     let mut findings = facts.verdict.findings();
     findings.extend(unmeasured.iter().map(|what| format!("not measured: {what}")));

@@ -5,7 +5,7 @@ use crate::chart::escaped;
 use crate::duration::human;
 use crate::outcome::{ChainPromise, PipePromise, Station, ThreadRow};
 use crate::table::{Columns, share};
-use diapason_system::{Server, Way};
+use diapason_system::{PipeDirection, ServerSpec};
 use std::borrow::Borrow;
 
 /// Returns a table of HTML; the first column is text, the others are numbers.
@@ -35,12 +35,12 @@ fn declared<R>(columns: &Columns<'_, R>, rows: impl Iterator<Item: Borrow<R>>) -
 /// Pipes: what was promised, and what was seen; those from devices, and those to them.
 pub fn pipes(facts: &Facts<'_>) -> String {
     let promises = facts.session.promises();
-    let of = |way: Way| {
+    let of = |way: PipeDirection| {
         let columns = PipePromise::columns(way, facts.outcome(), &facts.session.names);
         let columns = columns.without(&["reader", "writer", "a second"]);
         declared(&columns, promises.iter().filter(|promise| promise.way == way))
     };
-    of(Way::FromDevice) + &of(Way::ToDevice)
+    of(PipeDirection::FromDevice) + &of(PipeDirection::ToDevice)
 }
 
 /// Chains: how long after its arrival a message was behind each thread, and may be.
@@ -80,8 +80,10 @@ pub fn vcpus(facts: &Facts<'_>) -> String {
             let main = plan.core.mains.iter().position(|main| u64::from(*main) == number);
             let response = main.and_then(|main| plan.response(main));
             let (budget, period) = match &vcpu.server {
-                Server::Main { budget_ns, period_ns, .. } => (human(*budget_ns), human(*period_ns)),
-                Server::Io { utilization_ppm, .. } => {
+                ServerSpec::Main { budget_ns, period_ns, .. } => {
+                    (human(*budget_ns), human(*period_ns))
+                }
+                ServerSpec::Io { utilization_ppm, .. } => {
                     (format!("{} %", f64::from(*utilization_ppm) / 1e4), "as served".into())
                 }
             };

@@ -2,7 +2,7 @@
 
 use super::Facts;
 use super::svg::Picture;
-use diapason_system::{Server, System};
+use diapason_system::{ServerSpec, System};
 
 const WIDTH: f64 = 960.0;
 const BOX: (f64, f64) = (170.0, 34.0);
@@ -80,11 +80,13 @@ fn budget(system: &System, index: usize) -> String {
     let process = &system.processes[index];
     let vcpu = process.vcpu.and_then(|number| system.vcpus.get(usize::from(number)));
     let budget = vcpu.map(|vcpu| match &vcpu.server {
-        Server::Main { budget_ns, period_ns, .. } => {
+        ServerSpec::Main { budget_ns, period_ns, .. } => {
             let ms = |ns: &u64| *ns as f64 / 1e6;
             format!("{} in {} ms", ms(budget_ns), ms(period_ns))
         }
-        Server::Io { utilization_ppm, .. } => format!("{} %", f64::from(*utilization_ppm) / 1e4),
+        ServerSpec::Io { utilization_ppm, .. } => {
+            format!("{} %", f64::from(*utilization_ppm) / 1e4)
+        }
     });
     budget.unwrap_or_else(|| format!("priority {}", process.priority))
 }

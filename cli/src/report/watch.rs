@@ -4,7 +4,7 @@ use crate::simulate::Cast;
 use diapason_abi::Nanos;
 use diapason_core::{Decision, Kernel, ThreadId};
 use diapason_sim::{Moment, Observer};
-use diapason_system::{Server, System};
+use diapason_system::{ServerSpec, System};
 
 /// The part of a run whose schedule is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -17,8 +17,8 @@ impl Window {
     /// Four of the longest periods from the middle of the run on, at most 50 ms.
     pub fn of(system: &System, horizon_ns: u64) -> Window {
         let periods = system.vcpus.iter().filter_map(|vcpu| match vcpu.server {
-            Server::Main { period_ns, .. } => Some(period_ns),
-            Server::Io { .. } => None,
+            ServerSpec::Main { period_ns, .. } => Some(period_ns),
+            ServerSpec::Io { .. } => None,
         });
         let longest = periods.max().unwrap_or(10_000_000).clamp(1_000_000, 12_500_000);
         let from = Nanos(horizon_ns / 2);

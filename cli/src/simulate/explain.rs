@@ -2,10 +2,10 @@
 
 use super::messages::{self, Choice, Life};
 use crate::names::{self, Names};
-use crate::table::{Align, Table};
+use crate::table::{Align, TextTable};
 use diapason_abi::{CallNumber, Nanos};
 use diapason_core::{Cause, Kernel, Standing, ThreadId, Wait};
-use diapason_sim::{Bill, Doing, Item, Wanted};
+use diapason_sim::{BilledJob, Doing, HistorySpan, JobBill};
 use diapason_system::System;
 
 /// Threads by number: process, slot, name as packed characters.
@@ -38,7 +38,7 @@ impl Cast {
 /// The job or message to explain.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Asked {
-    pub job: Option<Wanted>,
+    pub job: Option<BilledJob>,
     pub message: Option<Choice>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Asked {
 pub fn wanted(text: &str, system: &System) -> Result<Asked, String> {
     if text == "worst" {
         let message = (!system.pipes.is_empty()).then_some(Choice::WorstOfAll);
-        return Ok(Asked { job: Some(Wanted::Worst), message });
+        return Ok(Asked { job: Some(BilledJob::Worst), message });
     }
     let parsed = text.rsplit_once(':').and_then(|(name, number)| {
         if let Some(pipe) = system.pipes.iter().position(|pipe| pipe.name == name) {
@@ -63,7 +63,7 @@ pub fn wanted(text: &str, system: &System) -> Result<Asked, String> {
         let (process, slot) = name.rsplit_once('.').unwrap_or((name, "0"));
         let process = system.processes.iter().position(|known| known.name == process)?;
         let process = u16::try_from(process).ok()?;
-        let job = Wanted::Job(process, slot.parse().ok()?, number.parse().ok()?);
+        let job = BilledJob::Job(process, slot.parse().ok()?, number.parse().ok()?);
         Some(Asked { job: Some(job), message: None })
     });
     parsed.ok_or_else(|| {
@@ -81,7 +81,7 @@ pub fn wanted(text: &str, system: &System) -> Result<Asked, String> {
 
 /// Returns the result in words: of a job and a message the one that took more of its bound.
 pub fn either(
-    bill: Option<Bill>,
+    bill: Option<JobBill>,
     life: Option<&Life>,
     system: &System,
     cast: &Cast,
@@ -99,7 +99,7 @@ pub fn either(
 
 /// Returns the bill as a table: items in order of time, then their sums by kind.
 #[must_use]
-pub fn render(bill: &Bill, cast: &Cast, names: &Names) -> String {
+pub fn render(bill: &JobBill, cast: &Cast, names: &Names) -> String {
     const SHOWN: usize = 40;
     let mut text = format!(
         "job {} of {}: released at {}, ended {} later (deadline {})\n\n",
@@ -109,7 +109,7 @@ pub fn render(bill: &Bill, cast: &Cast, names: &Names) -> String {
         shown(bill.response()),
         shown(bill.deadline),
     );
-    let mut rows = Table::new(&[
+    let mut rows = TextTable::new(&[
         ("at", Align::Right),
         ("for", Align::Right),
         ("the processor", Align::Left),
@@ -148,7 +148,7 @@ pub(super) fn sums(items: impl Iterator<Item = (String, Nanos)>) -> String {
     }
     kinds.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
     let total = kinds.iter().fold(Nanos::ZERO, |sum, (_, time)| sum + *time);
-    let mut rows = Table::new(&[("sum", Align::Right), ("what", Align::Left)]);
+    let mut rows = TextTable::new(&[("sum", Align::Right), ("what", Align::Left)]);
     for (kind, time) in kinds {
         rows.row(vec![shown(time), kind]);
     }
@@ -159,7 +159,7 @@ pub(super) fn sums(items: impl Iterator<Item = (String, Nanos)>) -> String {
 const RUNS: &str = "runs";
 
 /// Returns the processor's action in words.
-pub(super) fn doing(item: &Item, cast: &Cast, names: &Names) -> String {
+pub(super) fn doing(item: &HistorySpan, cast: &Cast, names: &Names) -> String {
     match item.doing {
         Doing::Idle => String::from("idle"),
         Doing::Thread(thread) => cast.name(thread, names),
@@ -182,7 +182,7 @@ pub(super) fn cause(cause: Cause, names: &Names) -> String {
 }
 
 /// Returns where a thread stood.
-pub(super) fn standing(item: &Item, thread: ThreadId, cast: &Cast, names: &Names) -> String {
+pub(super) fn standing(item: &HistorySpan, thread: ThreadId, cast: &Cast, names: &Names) -> String {
     if item.doing == Doing::Thread(thread) {
         return String::from(RUNS);
     }
@@ -229,9 +229,9 @@ mod tests {
         assert_eq!(wanted("brakes:17"), message(Choice::This(4, 17)));
         assert_eq!(wanted("engine:worst"), message(Choice::Worst(0)));
         let job = |job| Ok(Asked { job: Some(job), message: None });
-        assert_eq!(wanted("usbd.1:3"), job(Wanted::Job(0, 1, 3)));
-        assert_eq!(wanted("usbd:3"), job(Wanted::Job(0, 0, 3)));
-        let (all, any) = (Choice::WorstOfAll, Wanted::Worst);
+        assert_eq!(wanted("usbd.1:3"), job(BilledJob::Job(0, 1, 3)));
+        assert_eq!(wanted("usbd:3"), job(BilledJob::Job(0, 0, 3)));
+        let (all, any) = (Choice::WorstOfAll, BilledJob::Worst);
         assert_eq!(wanted("worst"), Ok(Asked { job: Some(any), message: Some(all) }));
         for nonsense in ["brake:1", "brakes", "brakes:last", "usbd.x:1", ":", ""] {
             assert!(

@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::outcome::Outcome;
 use diapason_random::Random;
 use diapason_system::{
-    Fault, FaultKind, FaultTarget, LIES, Restart, SemaphoreKind, System, UsbModel, parse_fault,
+    FaultKind, FaultTarget, InjectedFault, LIES, Restart, SemaphoreKind, System, UsbModel,
+    parse_fault,
 };
 
 /// The first fault comes when devices have had time to be found.
@@ -26,7 +27,7 @@ const fn weight(kind: FaultKind) -> u32 {
 ///
 /// # Errors
 /// Those that are none.
-pub fn asked(system: &System, texts: &[String]) -> Result<Vec<Fault>, Failure> {
+pub fn asked(system: &System, texts: &[String]) -> Result<Vec<InjectedFault>, Failure> {
     let parse = |text: &String| parse_fault(system, text).map_err(|wrong| refused(&wrong));
     texts.iter().map(parse).collect()
 }
@@ -34,7 +35,7 @@ pub fn asked(system: &System, texts: &[String]) -> Result<Vec<Fault>, Failure> {
 /// Returns the faults that a seed draws for a run of this length: of every kind that can happen
 /// here.
 #[must_use]
-pub fn drawn(system: &System, seed: u64, horizon_ns: u64) -> Vec<Fault> {
+pub fn drawn(system: &System, seed: u64, horizon_ns: u64) -> Vec<InjectedFault> {
     let mut random = Random::stream(seed, 1);
     let choices: Vec<(FaultKind, usize)> = FaultKind::all()
         .flat_map(|kind| targets(system, kind).into_iter().map(move |target| (kind, target)))
@@ -52,7 +53,7 @@ pub fn drawn(system: &System, seed: u64, horizon_ns: u64) -> Vec<Fault> {
         let target = of[random.index(of.len())];
         let channels = system.usb.get(target).map_or(0, |plug| plug.channels as u64);
         let arguments = arguments(kind, channels.saturating_sub(1), &mut random);
-        faults.push(Fault { at_ns, kind, target, arguments });
+        faults.push(InjectedFault { at_ns, kind, target, arguments });
         at_ns += random.between(DISTANCE.0, DISTANCE.1);
     }
     faults
@@ -121,7 +122,7 @@ fn arguments(kind: FaultKind, last: u64, random: &mut Random) -> [u64; 2] {
 /// Returns the VCPUs that an overrun delays by itself: that of the process, and those of others
 /// that wait for a mutex while it holds it for too long.
 #[must_use]
-pub fn delayed(system: &System, faults: &[Fault]) -> Vec<Option<u16>> {
+pub fn delayed(system: &System, faults: &[InjectedFault]) -> Vec<Option<u16>> {
     let overruns = faults.iter().filter(|fault| fault.kind == FaultKind::Overrun);
     let mut late = overruns.fold(0u64, |late, fault| late | 1 << fault.target);
     let mutexes = system.semaphores.iter().filter(|it| it.kind == SemaphoreKind::Mutex);
@@ -142,7 +143,7 @@ pub fn delayed(system: &System, faults: &[Fault]) -> Vec<Option<u16>> {
 /// Takes out of an outcome what these faults break by themselves, so that what is left was to hold
 /// in spite of them: deadlines on VCPUs that an overrun delays, and memory that a controller was
 /// made to miss.
-pub fn excuse(system: &System, faults: &[Fault], outcome: &mut Outcome) {
+pub fn excuse(system: &System, faults: &[InjectedFault], outcome: &mut Outcome) {
     let budgets = delayed(system, faults);
     let strays = faults.iter().any(|fault| fault.kind == FaultKind::StrayDma);
     outcome.each_life(|life| {

@@ -8,19 +8,19 @@ use crate::failure::Failure;
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
 use crate::formats::named;
 use crate::live::live_from;
-use crate::outcome::{ChainPromise, FORMAT, NetworkRow, Verdict};
+use crate::outcome::{ChainPromise, FORMAT, NetworkRow, RunVerdict};
 use crate::output::{note, say, tell};
 use crate::plan::NetworkPlan;
-use crate::qemu::Ending;
-use crate::session::{Run, Session};
+use crate::qemu::MachineEnding;
+use crate::session::{FinishedRun, Session};
 use crate::surroundings::{self, as_functions, simulable};
 use crate::workspace::Workspace;
 use crate::{interrupt, project};
 use diapason_abi::{Key, Nanos};
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use diapason_devices::bridge::slow_bridge;
-use diapason_sim::{CableEnd, Controller, Observer, Options, Trace};
-use diapason_system::{Cable, End, Fault, FaultTarget, Hosts, RunOptions, Socket, System};
+use diapason_sim::{CableEnd, Observer, Options, PluggedController, Trace};
+use diapason_system::{Cable, End, FaultTarget, Hosts, InjectedFault, RunOptions, Socket, System};
 use serde_json::{Value, json};
 
 /// Memory of a bridge cable in each direction.
@@ -35,7 +35,7 @@ pub struct Seat<'a, O> {
     /// How it is simulated.
     pub how: Options,
     /// The faults around it.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<InjectedFault>,
     /// The observer of the host.
     pub observer: O,
 }
@@ -65,7 +65,7 @@ pub fn together<O: Observer>(
         Seat { session, how, faults, observer: (listener, observer) }
     });
     let endings = drive_together(heard.collect(), joined)?;
-    let of_one = |((ending, listener), system): ((Ending, Listener), &System)| {
+    let of_one = |((ending, listener), system): ((MachineEnding, Listener), &System)| {
         let Listener { mut outcome, hash, .. } = listener;
         NetworkRow::call_all(&mut outcome.network, &system.neighbours);
         Simulated { run: simulated(ending, outcome), hash: hash.0, lives: Lives::default() }
@@ -76,7 +76,7 @@ pub fn together<O: Observer>(
 fn drive_together<O: Observer>(
     seats: Vec<Seat<'_, O>>,
     joined: &Joined,
-) -> Result<Vec<Ending>, Failure> {
+) -> Result<Vec<MachineEnding>, Failure> {
     seats.iter().try_for_each(|seat| simulable(&seat.session.system))?;
     let cables = joined.cables();
     let mut controllers: Vec<Controllers> =
@@ -84,7 +84,7 @@ fn drive_together<O: Observer>(
     plug_all(cables, &mut controllers)?;
     let delay = cables.iter().map(|cable| Nanos(cable.delay_ns)).min().unwrap_or(UNJOINED);
     let sessions: Vec<&Session> = seats.iter().map(|seat| seat.session).collect();
-    let hosts = seats.into_iter().zip(controllers).map(|(seat, own)| diapason_sim::Host {
+    let hosts = seats.into_iter().zip(controllers).map(|(seat, own)| diapason_sim::SimulatedHost {
         archive: &seat.session.archive,
         options: seat.how,
         functions: as_functions(own),
@@ -99,7 +99,7 @@ fn drive_together<O: Observer>(
 }
 
 /// The controllers of a host, by the numbers of their devices.
-type Controllers = Vec<(usize, Controller)>;
+type Controllers = Vec<(usize, PluggedController)>;
 
 /// Returns the controllers of a host; those with a debug cable have a debug capability.
 fn wired<O>(host: usize, seat: &Seat<'_, O>, cables: &[Cable]) -> Controllers {
@@ -149,12 +149,12 @@ fn plug_all(cables: &[Cable], hosts: &mut [Controllers]) -> Result<(), Failure> 
     Ok(())
 }
 
-fn at<'h>(hosts: &'h mut [Controllers], end: &End) -> Option<&'h mut Controller> {
+fn at<'h>(hosts: &'h mut [Controllers], end: &End) -> Option<&'h mut PluggedController> {
     let mut own = hosts.get_mut(end.host)?.iter_mut();
     own.find(|(device, _)| *device == end.device).map(|(_, controller)| controller)
 }
 
-fn insert(hosts: &mut [Controllers], end: &End, device: Box<dyn Device>) -> Option<()> {
+fn insert(hosts: &mut [Controllers], end: &End, device: Box<dyn UsbDevice>) -> Option<()> {
     let Socket::Port(port) = end.socket else { return None };
     at(hosts, end)?.plug(port, device);
     Some(())
@@ -205,7 +205,7 @@ impl Joined {
     }
 
     /// Keeps the possible faults: a core does not lose its power alone.
-    fn possible(&self, mut faults: Vec<Fault>) -> Vec<Fault> {
+    fn possible(&self, mut faults: Vec<InjectedFault>) -> Vec<InjectedFault> {
         if matches!(self, Joined::Cores) {
             faults.retain(|fault| fault.kind.target() != FaultTarget::Host);
         }
@@ -295,7 +295,7 @@ fn run(
     request: &SimRequest,
     sessions: &[Named],
     joined: &Joined,
-) -> Result<(Vec<Run>, Vec<Trace>), Failure> {
+) -> Result<(Vec<FinishedRun>, Vec<Trace>), Failure> {
     let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
     let names: Vec<String> = sessions.iter().map(|(name, _)| joined.called(name)).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0);
@@ -331,15 +331,16 @@ fn run(
     Ok((runs, traces))
 }
 
-fn report(json: bool, sessions: &[Named], runs: &[Run], noun: &str) -> Result<u8, Failure> {
-    let judged: Vec<Verdict> =
+fn report(json: bool, sessions: &[Named], runs: &[FinishedRun], noun: &str) -> Result<u8, Failure> {
+    let judged: Vec<RunVerdict> =
         sessions.iter().zip(runs).map(|((_, session), run)| session.judge(run)).collect();
     let each = sessions.iter().zip(runs).zip(&judged);
     let each = each.map(|(((name, session), run), verdict)| (name, session, run, verdict));
     if json {
-        let object = |(name, session, run, verdict): (&String, &Session, &Run, &Verdict)| {
-            named(noun, name, as_json(session, run, verdict, Addition::default()))
-        };
+        let object =
+            |(name, session, run, verdict): (&String, &Session, &FinishedRun, &RunVerdict)| {
+                named(noun, name, as_json(session, run, verdict, Addition::default()))
+            };
         let all_hold = each.clone().all(|(_, session, run, verdict)| holds(session, run, verdict));
         let proved = sessions.iter().all(|(_, session)| session.proved);
         let objects: Value = each.map(object).collect();

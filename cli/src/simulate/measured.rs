@@ -6,7 +6,7 @@ use super::usage::Usage;
 use crate::chart::{Distribution, cdf, histogram};
 use crate::commands::Addition;
 use crate::failure::Failure;
-use crate::session::{Run, Session};
+use crate::session::{FinishedRun, Session};
 use diapason_abi::Nanos;
 use serde_json::Value;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(crate) struct Measured<'a> {
 
 impl Measured<'_> {
     /// Returns all of it as text and as JSON.
-    pub fn addition(&self, session: &Session, run: &Run) -> Addition {
+    pub fn addition(&self, session: &Session, run: &FinishedRun) -> Addition {
         let end = Nanos(run.outcome.end.map_or(0, |end| end.time_ns));
         let system = &session.system;
         let stages = self.stages.map(|seen| render_stages(system, seen, &session.names));
@@ -60,26 +60,27 @@ mod tests {
     use crate::console::Line;
     use crate::documented::agrees;
     use crate::outcome::{CameraRow, LinkRow, LongestPath, NetworkRow, PlugRow, sample};
-    use crate::qemu::Ending;
+    use crate::qemu::MachineEnding;
     use diapason_bus::{Picos, Speed};
     use diapason_pipe::measured::{
         CameraReport, DeviceReport, Fate, LinkReport, NetworkReport, NetworkStep,
     };
-    use diapason_sim::{Packet, PacketOutcome, Passed};
+    use diapason_sim::{BusPacket, PacketOutcome, TapTraffic};
     use diapason_usb::context::EndpointKind;
 
     fn usage() -> Usage {
         let (start, end) = (Picos::ZERO, Picos(1));
         let (kind, outcome) = (EndpointKind::BulkIn, PacketOutcome::Moved);
-        let packet = Packet { start, end, bus: 0, slot: 1, endpoint: 5, kind, bytes: 9, outcome };
+        let packet =
+            BusPacket { start, end, bus: 0, slot: 1, endpoint: 5, kind, bytes: 9, outcome };
         let mut usage = Usage::new("xhci".into());
         let (packets, buses) = (vec![packet], vec![(Speed::High, false)]);
-        usage.add(&Passed { packets, buses, ..Passed::default() });
+        usage.add(&TapTraffic { packets, buses, ..TapTraffic::default() });
         usage
     }
 
     /// Returns a run in which everything that can be reported was.
-    fn run() -> Run {
+    fn run() -> FinishedRun {
         let mut outcome = sample::outcome();
         outcome.note(&Line::parse(b"~1c 0 64 f4240 c8 190"));
         // Threads of a VCPU ran more often than their processor allows.
@@ -93,7 +94,7 @@ mod tests {
         outcome.plugs.push(PlugRow { process, last, worked });
         let step = NetworkReport { step: NetworkStep::Late, port: 1, peer: 1 };
         outcome.network.push(NetworkRow::new(process, 1, step));
-        Run { ending: Ending::Finished, outcome, flight: None, served: None }
+        FinishedRun { ending: MachineEnding::Finished, outcome, flight: None, served: None }
     }
 
     #[test]

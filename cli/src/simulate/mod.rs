@@ -17,14 +17,14 @@ mod usage;
 mod watch;
 
 use crate::can_server::CanServer;
-use crate::capture::Request;
+use crate::capture::CaptureRequest;
 use crate::commands::{Length, report};
 use crate::describe::describe_any;
 use crate::failure::Failure;
 use crate::failure::{BROKEN, HOLDS};
 use crate::formats::RunFormat;
 use crate::live::live;
-use crate::outcome::{Finding, Outcome, Verdict};
+use crate::outcome::{Finding, Outcome, RunVerdict};
 use crate::output::{note, tell};
 use crate::session::Session;
 use crate::surroundings::{in_sight, simulable};
@@ -33,8 +33,8 @@ use crate::{can_server, interrupt, plan, project, words};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
 use diapason_core::{Decision, Kernel, ThreadId};
-use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace};
-use diapason_system::{Description, Fault, RunOptions};
+use diapason_sim::{BillWriter, Costs, Moment, Observer, Options, Said, Trace};
+use diapason_system::{Description, InjectedFault, RunOptions};
 use explain::Asked;
 pub(crate) use explain::Cast;
 pub use faults::{asked, delayed, drawn, excuse};
@@ -42,7 +42,7 @@ use hosts::Several;
 pub use hosts::{Joined, Seat, together};
 use measured::{Measured, pictures};
 use messages::{Around, Messages};
-pub use messages::{Choice, Life, Lives, Seen, Stage};
+pub use messages::{Choice, Life, Lives, Seen, SeenStage};
 use perfetto::{Perfetto, Sheet};
 use progress::Progress;
 use responses::Responses;
@@ -118,7 +118,7 @@ pub struct SimRequest {
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
     #[command(flatten)]
-    pub captures: Request,
+    pub captures: CaptureRequest,
 }
 
 impl SimRequest {
@@ -130,13 +130,18 @@ impl SimRequest {
     }
 
     /// Returns the faults that the seed draws with `--faults`.
-    fn drawn(&self, session: &Session, seed: u64) -> Vec<Fault> {
+    fn drawn(&self, session: &Session, seed: u64) -> Vec<InjectedFault> {
         let draw = || faults::drawn(&session.system, seed, self.length.horizon_ns);
         if self.faults { draw() } else { Vec::new() }
     }
 
     /// Returns all faults of a run: described, asked for, and drawn.
-    fn faults(&self, session: &Session, asked: &[Fault], seed: Option<u64>) -> Vec<Fault> {
+    fn faults(
+        &self,
+        session: &Session,
+        asked: &[InjectedFault],
+        seed: Option<u64>,
+    ) -> Vec<InjectedFault> {
         let drawn = self.drawn(session, seed.unwrap_or(0));
         [&session.system.faults, asked, &drawn].concat()
     }
@@ -168,7 +173,7 @@ impl SimRequest {
 struct Listener {
     outcome: Outcome,
     hash: Trace,
-    ledger: Option<Ledger>,
+    ledger: Option<BillWriter>,
     perfetto: Option<Perfetto>,
     watch: Option<Watch>,
     messages: Option<Messages>,
@@ -309,7 +314,7 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
 fn once(
     request: &SimRequest,
     session: &Session,
-    asked: &[Fault],
+    asked: &[InjectedFault],
     wanted: Asked,
 ) -> Result<u8, Failure> {
     let (names, format) = (&session.names, RunFormat::of(request.json, request.format));
@@ -328,7 +333,7 @@ fn once(
     let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
     let pictured = request.histogram || request.svg.is_some();
     let listener = Listener {
-        ledger: wanted.job.map(Ledger::new),
+        ledger: wanted.job.map(BillWriter::new),
         perfetto: sheet.as_ref().map(|sheet| sheet.host(0, "", names.clone())),
         watch: Some(Watch::begin(sights, &request.captures, names)?),
         messages,
@@ -355,7 +360,7 @@ fn once(
     request.svg.as_ref().map_or(Ok(()), |folder| pictures(folder, &jobs))?;
     tell(&format!("trace {:016x}", hash.0));
     if ledger.is_some() || wanted.message.is_some() {
-        let bill = ledger.and_then(Ledger::bill);
+        let bill = ledger.and_then(BillWriter::bill);
         let life = lives.as_ref().zip(wanted.message).and_then(|(lives, of)| lives.of(of));
         tell(&format!("\n{}", explain::either(bill, life, &session.system, &cast, names)));
     }
@@ -366,7 +371,7 @@ fn once(
 fn through(
     request: &SimRequest,
     session: &Session,
-    asked: &[Fault],
+    asked: &[InjectedFault],
     seeds: Seeds,
 ) -> Result<u8, Failure> {
     for seed in seeds.each() {
@@ -378,15 +383,15 @@ fn through(
         Searched::Trace(seed, hash).tell();
         faults::excuse(&session.system, &faults, &mut run.outcome);
         let finding = match session.judge(&run) {
-            Verdict::Holds => None,
-            Verdict::Broken(findings) => {
+            RunVerdict::Holds => None,
+            RunVerdict::Broken(findings) => {
                 // A fault breaks an assumption, and an alarm that says so is the answer.
                 let is_answer =
                     |finding: &Finding| !faults.is_empty() && matches!(finding, Finding::Alarm(_));
                 let wrong = findings.into_iter().find(|finding| !is_answer(finding));
                 wrong.map(|finding| finding.to_string())
             }
-            Verdict::Bug(text) => Some(format!("BUG: {text}")),
+            RunVerdict::Bug(text) => Some(format!("BUG: {text}")),
         };
         if let Some(finding) = finding {
             Searched::Broke(seed, finding).tell();

@@ -12,7 +12,7 @@ use diapason_abi::Nanos;
 use diapason_bus::Picos;
 use diapason_core::{Cause, Kernel, ThreadId};
 use diapason_pipe::measured::{Measurement, PipeReport, Reported};
-use diapason_sim::{Moment, Packet, PacketOutcome};
+use diapason_sim::{BusPacket, Moment, PacketOutcome};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -207,7 +207,7 @@ impl Perfetto {
     }
 
     /// A packet passed a bus of a controller.
-    pub fn packet(&mut self, controller: usize, usage: &Usage, packet: &Packet) {
+    pub fn packet(&mut self, controller: usize, usage: &Usage, packet: &BusPacket) {
         let group = BUSES + (controller * BUSES_MAX + packet.bus.min(BUSES_MAX - 1)) as u32;
         let track = usize::from(packet.slot) << 8 | usize::from(packet.endpoint);
         if !self.endpoints.iter().any(|known| known.0 == group) {

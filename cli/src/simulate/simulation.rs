@@ -2,16 +2,16 @@
 
 use super::messages::{Around, Choice, Lives, Messages};
 use super::{Listener, Watch};
-use crate::capture::Request;
+use crate::capture::CaptureRequest;
 use crate::console::Line;
 use crate::failure::Failure;
-use crate::qemu::Ending;
-use crate::session::{Run, Session};
+use crate::qemu::MachineEnding;
+use crate::session::{FinishedRun, Session};
 use crate::surroundings::{Functions, functions, in_sight, simulable, upsets};
 use crate::words;
 use diapason_abi::Nanos;
 use diapason_sim::{Costs, Observer, Options, Said, Works};
-use diapason_system::Fault;
+use diapason_system::InjectedFault;
 
 /// An observer that hears what a system says, line by line.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub fn usual(session: &Session, seed: Option<u64>) -> Options {
 
 /// The result of a simulation.
 pub struct Simulated {
-    pub run: Run,
+    pub run: FinishedRun,
     /// The hash of every entry into the core.
     pub hash: u64,
     /// The fates of the messages, if they were followed.
@@ -66,9 +66,9 @@ pub struct Simulated {
 pub struct Simulation<'a> {
     session: &'a Session,
     how: &'a Options,
-    faults: &'a [Fault],
+    faults: &'a [InjectedFault],
     functions: Option<Functions>,
-    captures: Option<&'a Request>,
+    captures: Option<&'a CaptureRequest>,
     /// Messages are followed, and this is what will be asked for.
     follows: Option<Option<Choice>>,
 }
@@ -82,7 +82,7 @@ impl<'a> Simulation<'a> {
 
     /// Lets these things go wrong.
     #[must_use]
-    pub fn with_faults(self, faults: &'a [Fault]) -> Simulation<'a> {
+    pub fn with_faults(self, faults: &'a [InjectedFault]) -> Simulation<'a> {
         Simulation { faults, ..self }
     }
 
@@ -94,7 +94,7 @@ impl<'a> Simulation<'a> {
 
     /// Looks at the traffic, and writes these captures.
     #[must_use]
-    pub fn capturing(self, captures: &'a Request) -> Simulation<'a> {
+    pub fn capturing(self, captures: &'a CaptureRequest) -> Simulation<'a> {
         Simulation { captures: Some(captures), ..self }
     }
 
@@ -120,7 +120,7 @@ impl<'a> Simulation<'a> {
             }
             None => {
                 simulable(system)?;
-                let nothing = Request::default();
+                let nothing = CaptureRequest::default();
                 let captures = captures.unwrap_or(&nothing);
                 let transfers = captures.pcap.is_some() || follows.is_some();
                 let (functions, sights) = in_sight(system, faults, transfers);
@@ -144,12 +144,12 @@ impl<'a> Simulation<'a> {
 }
 
 /// Returns the run of a simulated machine.
-pub(super) const fn simulated(ending: Ending, outcome: crate::outcome::Outcome) -> Run {
-    Run { ending, outcome, flight: None, served: None }
+pub(super) const fn simulated(ending: MachineEnding, outcome: crate::Outcome) -> FinishedRun {
+    FinishedRun { ending, outcome, flight: None, served: None }
 }
 
 /// Plans the upsets of the host itself, besides.
-pub(super) fn with_upsets(session: &Session, how: &Options, faults: &[Fault]) -> Options {
+pub(super) fn with_upsets(session: &Session, how: &Options, faults: &[InjectedFault]) -> Options {
     let mut how = how.clone();
     how.upsets.extend(upsets(&session.system, faults));
     how
@@ -161,7 +161,7 @@ pub(super) fn drive(
     how: &Options,
     functions: Functions,
     observer: &mut impl Observer,
-) -> Result<Ending, Failure> {
+) -> Result<MachineEnding, Failure> {
     let ended = diapason_sim::run(&session.archive, how, functions, observer)
         .map_err(|error| Failure::Ours(error.to_string()))?;
     how_it_ended(session, ended)
@@ -174,11 +174,11 @@ pub(super) fn drive(
 pub(super) fn how_it_ended(
     session: &Session,
     ended: diapason_sim::Ended,
-) -> Result<Ending, Failure> {
+) -> Result<MachineEnding, Failure> {
     Ok(match ended.ending {
-        diapason_sim::Ending::Finished => Ending::Finished,
-        diapason_sim::Ending::Halted => Ending::Halted,
-        diapason_sim::Ending::SupervisorDied => Ending::SupervisorDied,
+        diapason_sim::Ending::Finished => MachineEnding::Finished,
+        diapason_sim::Ending::Halted => MachineEnding::Halted,
+        diapason_sim::Ending::SupervisorDied => MachineEnding::SupervisorDied,
         diapason_sim::Ending::Stuck(device) => {
             let name = |device| session.names.device(u64::from(device));
             let what = device.map_or(String::from("a thread"), |it| format!("device {}", name(it)));

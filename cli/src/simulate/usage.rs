@@ -3,7 +3,7 @@
 use crate::table::{Columns, TableCell, cell};
 use diapason_abi::Nanos;
 use diapason_bus::{Picos, Speed};
-use diapason_sim::Passed;
+use diapason_sim::TapTraffic;
 use diapason_usb::context::EndpointKind;
 use diapason_usb::trb::endpoint_address;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl Usage {
     }
 
     /// Adds the traffic of a bus.
-    pub fn add(&mut self, passed: &Passed) {
+    pub fn add(&mut self, passed: &TapTraffic) {
         self.buses.clone_from(&passed.buses);
         for packet in &passed.packets {
             let place = (packet.bus, packet.slot, packet.endpoint);
@@ -180,12 +180,12 @@ fn ppm(time: Picos, end: Nanos) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diapason_sim::{Packet, PacketOutcome};
+    use diapason_sim::{BusPacket, PacketOutcome};
 
-    fn packet(bus: usize, endpoint: u8, kind: EndpointKind, nanos: u64) -> Packet {
+    fn packet(bus: usize, endpoint: u8, kind: EndpointKind, nanos: u64) -> BusPacket {
         let (start, end) = (Picos::ZERO, Picos::from_nanos(nanos));
         let outcome = PacketOutcome::Moved;
-        Packet { start, end, bus, slot: 1, endpoint, kind, bytes: 512, outcome }
+        BusPacket { start, end, bus, slot: 1, endpoint, kind, bytes: 512, outcome }
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
         let bulk = packet(0, 5, EndpointKind::BulkIn, 1_000);
         let buses = vec![(Speed::High, false), (Speed::Full, false), (Speed::Super, false)];
         let packets = vec![bulk, bulk, packet(2, 3, EndpointKind::IsochIn, 250)];
-        usage.add(&Passed { packets, buses, ..Passed::default() });
+        usage.add(&TapTraffic { packets, buses, ..TapTraffic::default() });
         let expected = "\
 bus                used by                       packets  bytes  of its time
 -----------------  ----------------------------  -------  -----  -----------

@@ -3,7 +3,7 @@
 use super::messages::Messages;
 use super::perfetto::Perfetto;
 use super::usage::Usage;
-use crate::capture::{self, Captures, Request};
+use crate::capture::{self, CaptureRequest, Captures};
 use crate::failure::Failure;
 use crate::names::Names;
 use crate::surroundings::Sights;
@@ -25,7 +25,11 @@ impl Watch {
     ///
     /// # Errors
     /// If a capture's file cannot be made.
-    pub fn begin(sights: Sights, request: &Request, names: &Names) -> Result<Watch, Failure> {
+    pub fn begin(
+        sights: Sights,
+        request: &CaptureRequest,
+        names: &Names,
+    ) -> Result<Watch, Failure> {
         let begin = || Captures::begin(request, sights.taps.len(), &sights.buses);
         let captures = request.is_some().then(begin).transpose()?;
         let name = |(place, _): &(usize, _)| Usage::new(names.device(*place as u64));

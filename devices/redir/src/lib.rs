@@ -1,9 +1,9 @@
 //! Device models behind QEMU's `usb-redir`, in step with the guest's virtual clock.
 //!
 //! [`protocol`] is usbredir as bytes; [`Redirected`] answers a guest with a device model, at
-//! explicit time; [`plugin`] builds what makes QEMU wait; [`Server`] joins them: the guest stands
-//! still at every slice until the devices have caught up. [`linux`] is a guest with somebody else's
-//! drivers. How to use it: this crate's README.
+//! explicit time; [`plugin`] builds what makes QEMU wait; [`DeviceServer`] joins them: the guest
+//! stands still at every slice until the devices have caught up. [`linux`] is a guest with somebody
+//! else's drivers. How to use it: this crate's README.
 #![forbid(unsafe_code)]
 
 mod emulator;
@@ -14,5 +14,5 @@ mod redirected;
 mod server;
 
 pub use emulator::Emulator;
-pub use redirected::{Journal, Redirected, Spoken, Trouble, Way};
-pub use server::{CONTROLLER, Ending, Failure, Plan, Report, Server, Stop};
+pub use redirected::{Journal, PacketDirection, Redirected, Spoken, Trouble};
+pub use server::{CONTROLLER, DeviceServer, RunEnding, RunError, RunPlan, RunReport, Stop};

@@ -2,19 +2,19 @@
 
 use diapason_random::Random;
 use diapason_redir::protocol::{
-    CAPABILITIES, Connect, Data, Decoder, EndpointInfo, Interfaces, Malformed, Message, Packet,
-    SLOTS, Status, TransferType, encode,
+    AddressedPacket, CAPABILITIES, Connect, Data, EndpointInfo, Interfaces, Malformed,
+    PacketDecoder, PacketStatus, RedirPacket, SLOTS, TransferType, encode,
 };
 use diapason_usb::Setup;
 
-const STATUSES: [Status; 7] = [
-    Status::Success,
-    Status::Cancelled,
-    Status::Invalid,
-    Status::Error,
-    Status::Stall,
-    Status::Timeout,
-    Status::Babble,
+const STATUSES: [PacketStatus; 7] = [
+    PacketStatus::Success,
+    PacketStatus::Cancelled,
+    PacketStatus::Invalid,
+    PacketStatus::Error,
+    PacketStatus::Stall,
+    PacketStatus::Timeout,
+    PacketStatus::Babble,
 ];
 const KINDS: [TransferType; 5] = [
     TransferType::Control,
@@ -59,7 +59,7 @@ fn endpoints(random: &mut Random) -> Box<[EndpointInfo; SLOTS]> {
     all
 }
 
-fn control(random: &mut Random) -> Packet {
+fn control(random: &mut Random) -> RedirPacket {
     let (bytes, length) = bytes(random);
     let setup = Setup {
         kind: byte(random),
@@ -68,11 +68,11 @@ fn control(random: &mut Random) -> Packet {
         index: half(random),
         length: length as u16,
     };
-    Packet::Control(byte(random), random.pick(&STATUSES), setup, bytes)
+    RedirPacket::Control(byte(random), random.pick(&STATUSES), setup, bytes)
 }
 
-fn connect(random: &mut Random) -> Packet {
-    Packet::Connect(Connect {
+fn connect(random: &mut Random) -> RedirPacket {
+    RedirPacket::Connect(Connect {
         speed: byte(random),
         class: [byte(random), byte(random), byte(random)],
         vendor: half(random),
@@ -81,54 +81,54 @@ fn connect(random: &mut Random) -> Packet {
     })
 }
 
-fn interfaces(random: &mut Random) -> Packet {
+fn interfaces(random: &mut Random) -> RedirPacket {
     let count = random.index(SLOTS + 1);
-    Packet::Interfaces(Interfaces(
+    RedirPacket::Interfaces(Interfaces(
         (0..count).map(|_| [byte(random), byte(random), byte(random), byte(random)]).collect(),
     ))
 }
 
-fn packet(random: &mut Random, which: u64) -> Packet {
+fn packet(random: &mut Random, which: u64) -> RedirPacket {
     let status = random.pick(&STATUSES);
     let (a, b, c) = (byte(random), byte(random), byte(random));
     match which {
         0 => connect(random),
-        1 => Packet::Disconnect,
-        2 => Packet::Reset,
+        1 => RedirPacket::Disconnect,
+        2 => RedirPacket::Reset,
         3 => interfaces(random),
-        4 => Packet::Endpoints(endpoints(random)),
-        5 => Packet::SetConfiguration(a),
-        6 => Packet::GetConfiguration,
-        7 => Packet::ConfigurationStatus(status, a),
-        8 => Packet::SetAlternate(a, b),
-        9 => Packet::GetAlternate(a),
-        10 => Packet::AlternateStatus(status, a, b),
-        11 => Packet::StartIsochronous(a, b, c),
-        12 => Packet::StopIsochronous(a),
-        13 => Packet::IsochronousStatus(status, a),
-        14 => Packet::StartInterrupt(a),
-        15 => Packet::StopInterrupt(a),
-        16 => Packet::InterruptStatus(status, a),
-        17 => Packet::Cancel,
-        18 => Packet::FilterReject,
-        19 => Packet::Filter(bytes(random).0),
-        20 => Packet::DisconnectAcknowledged,
+        4 => RedirPacket::Endpoints(endpoints(random)),
+        5 => RedirPacket::SetConfiguration(a),
+        6 => RedirPacket::GetConfiguration,
+        7 => RedirPacket::ConfigurationStatus(status, a),
+        8 => RedirPacket::SetAlternate(a, b),
+        9 => RedirPacket::GetAlternate(a),
+        10 => RedirPacket::AlternateStatus(status, a, b),
+        11 => RedirPacket::StartIsochronous(a, b, c),
+        12 => RedirPacket::StopIsochronous(a),
+        13 => RedirPacket::IsochronousStatus(status, a),
+        14 => RedirPacket::StartInterrupt(a),
+        15 => RedirPacket::StopInterrupt(a),
+        16 => RedirPacket::InterruptStatus(status, a),
+        17 => RedirPacket::Cancel,
+        18 => RedirPacket::FilterReject,
+        19 => RedirPacket::Filter(bytes(random).0),
+        20 => RedirPacket::DisconnectAcknowledged,
         21 => control(random),
-        22 => Packet::Bulk(data(random, 7)),
-        23 => Packet::Isochronous(data(random, 0)),
-        _ => Packet::Interrupt(data(random, 0)),
+        22 => RedirPacket::Bulk(data(random, 7)),
+        23 => RedirPacket::Isochronous(data(random, 0)),
+        _ => RedirPacket::Interrupt(data(random, 0)),
     }
 }
 
-fn conversation(random: &mut Random) -> Vec<Message> {
-    let mut messages = vec![Message { id: 0, packet: Packet::Hello(CAPABILITIES) }];
+fn conversation(random: &mut Random) -> Vec<AddressedPacket> {
+    let mut messages = vec![AddressedPacket { id: 0, packet: RedirPacket::Hello(CAPABILITIES) }];
     for which in 0..PACKETS {
-        messages.push(Message { id: random.bits(), packet: packet(random, which) });
+        messages.push(AddressedPacket { id: random.bits(), packet: packet(random, which) });
     }
     messages
 }
 
-fn all(decoder: &mut Decoder) -> Result<Vec<Message>, Malformed> {
+fn all(decoder: &mut PacketDecoder) -> Result<Vec<AddressedPacket>, Malformed> {
     let mut messages = Vec::new();
     while let Some(message) = decoder.decode()? {
         messages.push(message);
@@ -143,7 +143,7 @@ fn packets_come_back_however_they_are_cut() {
         let messages = conversation(&mut random);
         let mut wire = Vec::new();
         messages.iter().for_each(|message| encode(message, &mut wire));
-        let (mut decoder, mut back) = (Decoder::default(), Vec::new());
+        let (mut decoder, mut back) = (PacketDecoder::default(), Vec::new());
         let mut rest = wire.as_slice();
         while !rest.is_empty() {
             let most = if random.one_in(2) { 16 } else { 2_000 };
@@ -169,7 +169,7 @@ fn damage_gives_packets_or_a_refusal() {
             wire[at] = byte(&mut random);
         }
         wire.truncate(random.index(wire.len() + 1));
-        let mut decoder = Decoder::default();
+        let mut decoder = PacketDecoder::default();
         decoder.push(&wire);
         refused += u32::from(all(&mut decoder).is_err());
     }
@@ -180,9 +180,9 @@ fn damage_gives_packets_or_a_refusal() {
 fn noise_gives_packets_or_a_refusal() {
     for case in 0..20_000 {
         let mut random = Random::stream(3, case);
-        let mut decoder = Decoder::default();
+        let mut decoder = PacketDecoder::default();
         let mut hello = Vec::new();
-        encode(&Message { id: 0, packet: Packet::Hello(CAPABILITIES) }, &mut hello);
+        encode(&AddressedPacket { id: 0, packet: RedirPacket::Hello(CAPABILITIES) }, &mut hello);
         decoder.push(&hello);
         for _ in 0..4 {
             let kind: u32 = random.pick(&[1, 4, 5, 8, 11, 12, 17, 23, 100, 101, 102, 103]);
@@ -200,18 +200,18 @@ fn noise_gives_packets_or_a_refusal() {
 #[test]
 fn what_must_not_be_is_refused_by_name() {
     let of = |bytes: &[u8]| {
-        let mut decoder = Decoder::default();
+        let mut decoder = PacketDecoder::default();
         decoder.push(bytes);
         all(&mut decoder).unwrap_err()
     };
     let mut weak = Vec::new();
-    encode(&Message { id: 0, packet: Packet::Hello(0x1e) }, &mut weak);
+    encode(&AddressedPacket { id: 0, packet: RedirPacket::Hello(0x1e) }, &mut weak);
     assert_eq!(of(&weak), Malformed::Capabilities(0x1e));
     let mut reset = Vec::new();
-    encode(&Message { id: 0, packet: Packet::Reset }, &mut reset);
+    encode(&AddressedPacket { id: 0, packet: RedirPacket::Reset }, &mut reset);
     assert_eq!(of(&reset), Malformed::Hello);
     let mut hello = Vec::new();
-    encode(&Message { id: 0, packet: Packet::Hello(CAPABILITIES) }, &mut hello);
+    encode(&AddressedPacket { id: 0, packet: RedirPacket::Hello(CAPABILITIES) }, &mut hello);
     assert_eq!(of(&[hello.clone(), hello.clone()].concat()), Malformed::Hello);
     let head = |kind: u32, length: u32| {
         let id = [0; 8];
@@ -226,30 +226,33 @@ fn what_must_not_be_is_refused_by_name() {
 #[test]
 fn the_layout_is_that_of_the_protocol() {
     let mut wire = Vec::new();
-    encode(&Message { id: 0, packet: Packet::Hello(CAPABILITIES) }, &mut wire);
+    encode(&AddressedPacket { id: 0, packet: RedirPacket::Hello(CAPABILITIES) }, &mut wire);
     assert_eq!((wire.len(), &wire[..12]), (12 + 68, &[0, 0, 0, 0, 68, 0, 0, 0, 0, 0, 0, 0][..]));
     assert_eq!(&wire[76..], [0x7e, 0, 0, 0]);
     wire.clear();
     let bulk = Data {
         endpoint: 0x82,
-        status: Status::Stall,
+        status: PacketStatus::Stall,
         length: 0x0001_0002,
         stream: 5,
         bytes: Vec::new(),
     };
-    encode(&Message { id: 9, packet: Packet::Bulk(bulk) }, &mut wire);
+    encode(&AddressedPacket { id: 9, packet: RedirPacket::Bulk(bulk) }, &mut wire);
     let body = [0x82, 4, 2, 0, 5, 0, 0, 0, 1, 0];
     let head = [101, 0, 0, 0, 10, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(wire, [&head[..], &body].concat());
     wire.clear();
     let setup = Setup::get_descriptor(1, 2, 0x409, 18);
     encode(
-        &Message { id: 1, packet: Packet::Control(0x80, Status::Success, setup, vec![]) },
+        &AddressedPacket {
+            id: 1,
+            packet: RedirPacket::Control(0x80, PacketStatus::Success, setup, vec![]),
+        },
         &mut wire,
     );
     assert_eq!(&wire[16..], [0x80, 6, 0x80, 0, 2, 1, 9, 4, 18, 0]);
     wire.clear();
     let endpoints = Box::new([EndpointInfo::default(); SLOTS]);
-    encode(&Message { id: 0, packet: Packet::Endpoints(endpoints) }, &mut wire);
+    encode(&AddressedPacket { id: 0, packet: RedirPacket::Endpoints(endpoints) }, &mut wire);
     assert_eq!((wire.len(), wire[16]), (16 + 160, 255));
 }

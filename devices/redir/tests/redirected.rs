@@ -4,17 +4,21 @@ mod support;
 
 use diapason_abi::Nanos;
 use diapason_random::Random;
-use diapason_redir::Way;
-use diapason_redir::protocol::{Data, Message, Packet, Status, TransferType, slot};
+use diapason_redir::PacketDirection;
+use diapason_redir::protocol::{
+    AddressedPacket, Data, PacketStatus, RedirPacket, TransferType, slot,
+};
 use diapason_usb::Setup;
 use support::{
     BULK_IN, BULK_OUT, DELAY, Guest, INTERRUPT_IN, INTERRUPT_OUT, ISOCHRONOUS_IN, ISOCHRONOUS_OUT,
     ROOM, data, out, wanted,
 };
 
-fn bulk(message: &Message) -> (u64, Status, u32, &[u8]) {
+fn bulk(message: &AddressedPacket) -> (u64, PacketStatus, u32, &[u8]) {
     match &message.packet {
-        Packet::Bulk(Data { status, length, bytes, .. }) => (message.id, *status, *length, bytes),
+        RedirPacket::Bulk(Data { status, length, bytes, .. }) => {
+            (message.id, *status, *length, bytes)
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -22,7 +26,8 @@ fn bulk(message: &Message) -> (u64, Status, u32, &[u8]) {
 #[test]
 fn a_device_introduces_itself_and_shows_its_endpoints_once_configured() {
     let (mut guest, packets) = Guest::meet();
-    let [Packet::Endpoints(ends), Packet::Interfaces(faces), Packet::Connect(who)] = &packets[..]
+    let [RedirPacket::Endpoints(ends), RedirPacket::Interfaces(faces), RedirPacket::Connect(who)] =
+        &packets[..]
     else {
         panic!("{packets:?}")
     };
@@ -34,25 +39,25 @@ fn a_device_introduces_itself_and_shows_its_endpoints_once_configured() {
     assert_eq!(kinds(ends, 0x80), (TransferType::Control, 64));
     assert_eq!(kinds(ends, BULK_IN).0, TransferType::Absent);
 
-    guest.send(Packet::SetConfiguration(1));
+    guest.send(RedirPacket::SetConfiguration(1));
     let messages = guest.hear();
-    let Packet::Endpoints(ends) = &messages[0].packet else { panic!("{messages:?}") };
+    let RedirPacket::Endpoints(ends) = &messages[0].packet else { panic!("{messages:?}") };
     assert_eq!(kinds(ends, BULK_IN), (TransferType::Bulk, 512));
     assert_eq!(kinds(ends, INTERRUPT_OUT), (TransferType::Interrupt, 8));
     assert_eq!(kinds(ends, ISOCHRONOUS_IN).0, TransferType::Absent);
-    guest.send(Packet::SetAlternate(2, 1));
+    guest.send(RedirPacket::SetAlternate(2, 1));
     let messages = guest.hear();
-    let Packet::Endpoints(ends) = &messages[0].packet else { panic!("{messages:?}") };
+    let RedirPacket::Endpoints(ends) = &messages[0].packet else { panic!("{messages:?}") };
     assert_eq!(kinds(ends, ISOCHRONOUS_IN), (TransferType::Isochronous, 128));
-    assert_eq!(messages[2].packet, Packet::AlternateStatus(Status::Success, 2, 1));
-    guest.send(Packet::GetAlternate(2));
-    guest.send(Packet::GetConfiguration);
-    guest.send(Packet::SetConfiguration(9));
-    let answers: Vec<Packet> = guest.hear().into_iter().map(|m| m.packet).collect();
+    assert_eq!(messages[2].packet, RedirPacket::AlternateStatus(PacketStatus::Success, 2, 1));
+    guest.send(RedirPacket::GetAlternate(2));
+    guest.send(RedirPacket::GetConfiguration);
+    guest.send(RedirPacket::SetConfiguration(9));
+    let answers: Vec<RedirPacket> = guest.hear().into_iter().map(|m| m.packet).collect();
     let expected = [
-        Packet::AlternateStatus(Status::Success, 2, 1),
-        Packet::ConfigurationStatus(Status::Success, 1),
-        Packet::ConfigurationStatus(Status::Stall, 9),
+        RedirPacket::AlternateStatus(PacketStatus::Success, 2, 1),
+        RedirPacket::ConfigurationStatus(PacketStatus::Success, 1),
+        RedirPacket::ConfigurationStatus(PacketStatus::Stall, 9),
     ];
     assert_eq!(answers, expected);
 }
@@ -70,9 +75,9 @@ fn what_is_said_can_be_kept_and_that_changes_nothing() {
     let (id, journal, spoken) = life(true);
     assert_eq!(life(false), (id, journal, vec![]));
     let [asked, told] = &spoken[..] else { panic!("{spoken:?}") };
-    assert_eq!((asked.way, &asked.message.packet), (Way::FromGuest, &out(&[7; 600])));
-    let taken = (id, Status::Success, 600, &[][..]);
-    assert_eq!((told.way, bulk(&told.message)), (Way::ToGuest, taken));
+    assert_eq!((asked.way, &asked.message.packet), (PacketDirection::FromGuest, &out(&[7; 600])));
+    let taken = (id, PacketStatus::Success, 600, &[][..]);
+    assert_eq!((told.way, bulk(&told.message)), (PacketDirection::ToGuest, taken));
     assert!(asked.message.id == id && asked.time <= told.time);
 }
 
@@ -83,18 +88,18 @@ fn bulk_requests_wait_and_are_answered_in_their_order() {
     assert!(guest.hear().is_empty());
     let sent = guest.send(out(&[7; 600]));
     let messages = guest.hear();
-    assert_eq!(bulk(&messages[0]), (sent, Status::Success, 600, &[][..]));
+    assert_eq!(bulk(&messages[0]), (sent, PacketStatus::Success, 600, &[][..]));
     assert_eq!(messages.len(), 1);
     guest.host.advance(DELAY - Nanos(1));
     assert!(guest.hear().is_empty());
     guest.host.advance(DELAY);
     // 512 bytes are a full packet, 88 a short one: together one transfer.
     let messages = guest.hear();
-    assert_eq!(bulk(&messages[0]), (a, Status::Success, 600, &[7; 600][..]));
+    assert_eq!(bulk(&messages[0]), (a, PacketStatus::Success, 600, &[7; 600][..]));
     guest.send(out(&[8]));
     guest.hear();
     guest.host.advance(Nanos::from_millis(1));
-    assert_eq!(bulk(&guest.hear()[0]), (b, Status::Success, 1, &[8][..]));
+    assert_eq!(bulk(&guest.hear()[0]), (b, PacketStatus::Success, 1, &[8][..]));
 }
 
 #[test]
@@ -117,30 +122,30 @@ fn a_transfer_longer_than_asked_is_babble_and_a_halted_endpoint_stalls() {
     guest.hear();
     guest.host.advance(DELAY);
     let asked = guest.send(wanted(10));
-    assert_eq!(bulk(&guest.hear()[0]), (asked, Status::Babble, 10, &[1; 10][..]));
+    assert_eq!(bulk(&guest.hear()[0]), (asked, PacketStatus::Babble, 10, &[1; 10][..]));
     guest.host.device_mut().halt(BULK_OUT);
     let stalled = guest.send(out(&[1]));
-    assert_eq!(bulk(&guest.hear()[0]), (stalled, Status::Stall, 0, &[][..]));
+    assert_eq!(bulk(&guest.hear()[0]), (stalled, PacketStatus::Stall, 0, &[][..]));
     let setup = Setup::clear_halt(BULK_OUT);
-    guest.send(Packet::Control(0, Status::Success, setup, Vec::new()));
+    guest.send(RedirPacket::Control(0, PacketStatus::Success, setup, Vec::new()));
     let good = guest.send(out(&[1]));
-    assert_eq!(bulk(&guest.hear()[1]), (good, Status::Success, 1, &[][..]));
-    let invalid = guest.send(Packet::Bulk(data(0x8f, 5, &[])));
-    assert_eq!(bulk(&guest.hear()[0]), (invalid, Status::Invalid, 0, &[][..]));
+    assert_eq!(bulk(&guest.hear()[1]), (good, PacketStatus::Success, 1, &[][..]));
+    let invalid = guest.send(RedirPacket::Bulk(data(0x8f, 5, &[])));
+    assert_eq!(bulk(&guest.hear()[0]), (invalid, PacketStatus::Invalid, 0, &[][..]));
 }
 
 #[test]
 fn what_is_called_back_is_answered_once() {
     let mut guest = Guest::configured();
     let (a, b) = (guest.send(wanted(64)), guest.send(wanted(64)));
-    guest.send_as(a, Packet::Cancel);
-    guest.send_as(a, Packet::Cancel);
-    assert_eq!(bulk(&guest.hear()[0]), (a, Status::Cancelled, 0, &[][..]));
+    guest.send_as(a, RedirPacket::Cancel);
+    guest.send_as(a, RedirPacket::Cancel);
+    assert_eq!(bulk(&guest.hear()[0]), (a, PacketStatus::Cancelled, 0, &[][..]));
     guest.send(out(&[3]));
     guest.host.advance(Nanos::from_millis(1));
     let messages = guest.hear();
-    assert_eq!(bulk(&messages[1]), (b, Status::Success, 1, &[3][..]));
-    guest.send_as(b, Packet::Cancel);
+    assert_eq!(bulk(&messages[1]), (b, PacketStatus::Success, 1, &[3][..]));
+    guest.send_as(b, RedirPacket::Cancel);
     assert!(guest.hear().is_empty());
 }
 
@@ -149,68 +154,80 @@ fn reset_and_unplugging_end_what_is_under_way() {
     let mut guest = Guest::configured();
     let resets = guest.host.device().resets;
     let a = guest.send(wanted(64));
-    guest.send(Packet::Reset);
-    assert_eq!(bulk(&guest.hear()[0]), (a, Status::Cancelled, 0, &[][..]));
+    guest.send(RedirPacket::Reset);
+    assert_eq!(bulk(&guest.hear()[0]), (a, PacketStatus::Cancelled, 0, &[][..]));
     assert_eq!(guest.host.device().resets, resets + 1);
-    guest.send(Packet::SetConfiguration(1));
+    guest.send(RedirPacket::SetConfiguration(1));
     guest.hear();
     let b = guest.send(wanted(64));
     guest.host.unplug();
     guest.host.unplug();
     let messages = guest.hear();
-    assert_eq!(bulk(&messages[0]), (b, Status::Cancelled, 0, &[][..]));
-    assert_eq!((messages.len(), &messages[1].packet), (2, &Packet::Disconnect));
+    assert_eq!(bulk(&messages[0]), (b, PacketStatus::Cancelled, 0, &[][..]));
+    assert_eq!((messages.len(), &messages[1].packet), (2, &RedirPacket::Disconnect));
     guest.send(wanted(64));
-    guest.send(Packet::DisconnectAcknowledged);
+    guest.send(RedirPacket::DisconnectAcknowledged);
     assert!(guest.hear().is_empty());
     guest.host.replug();
-    let kinds: Vec<Packet> = guest.hear().into_iter().map(|message| message.packet).collect();
-    assert!(matches!(kinds[..], [Packet::Endpoints(_), Packet::Interfaces(_), Packet::Connect(_)]));
+    let kinds: Vec<RedirPacket> = guest.hear().into_iter().map(|message| message.packet).collect();
+    assert!(matches!(
+        kinds[..],
+        [RedirPacket::Endpoints(_), RedirPacket::Interfaces(_), RedirPacket::Connect(_)]
+    ));
 }
 
 #[test]
 fn an_interrupt_endpoint_is_polled_at_its_interval() {
     let mut guest = Guest::configured();
     guest.host.advance(Nanos::from_micros(4_700));
-    guest.send(Packet::StartInterrupt(INTERRUPT_IN));
-    assert_eq!(guest.hear()[0].packet, Packet::InterruptStatus(Status::Success, INTERRUPT_IN));
+    guest.send(RedirPacket::StartInterrupt(INTERRUPT_IN));
+    assert_eq!(
+        guest.hear()[0].packet,
+        RedirPacket::InterruptStatus(PacketStatus::Success, INTERRUPT_IN)
+    );
     guest.host.advance(Nanos::from_millis(12));
-    let reports: Vec<Packet> = guest.hear().into_iter().map(|message| message.packet).collect();
-    let report =
-        |ms: u64| Packet::Interrupt(data(INTERRUPT_IN, 8, &Nanos::from_millis(ms).0.to_le_bytes()));
+    let reports: Vec<RedirPacket> =
+        guest.hear().into_iter().map(|message| message.packet).collect();
+    let report = |ms: u64| {
+        RedirPacket::Interrupt(data(INTERRUPT_IN, 8, &Nanos::from_millis(ms).0.to_le_bytes()))
+    };
     assert_eq!(reports, [report(5), report(10)]);
-    guest.send(Packet::StopInterrupt(INTERRUPT_IN));
+    guest.send(RedirPacket::StopInterrupt(INTERRUPT_IN));
     guest.host.advance(Nanos::from_millis(30));
     assert_eq!(guest.hear().len(), 1);
-    guest.send(Packet::StartInterrupt(BULK_IN));
-    assert_eq!(guest.hear()[0].packet, Packet::InterruptStatus(Status::Invalid, BULK_IN));
-    guest.send(Packet::Interrupt(data(INTERRUPT_OUT, 1, &[9])));
-    let Packet::Interrupt(answer) = &guest.hear()[0].packet else { panic!() };
-    assert_eq!((answer.status, answer.length), (Status::Success, 1));
+    guest.send(RedirPacket::StartInterrupt(BULK_IN));
+    assert_eq!(
+        guest.hear()[0].packet,
+        RedirPacket::InterruptStatus(PacketStatus::Invalid, BULK_IN)
+    );
+    guest.send(RedirPacket::Interrupt(data(INTERRUPT_OUT, 1, &[9])));
+    let RedirPacket::Interrupt(answer) = &guest.hear()[0].packet else { panic!() };
+    assert_eq!((answer.status, answer.length), (PacketStatus::Success, 1));
     assert_eq!(guest.host.device().heard, [(Nanos::from_millis(30), INTERRUPT_OUT, 9)]);
 }
 
 #[test]
 fn isochronous_packets_go_one_a_microframe_both_ways() {
     let mut guest = Guest::configured();
-    guest.send(Packet::SetAlternate(2, 1));
-    guest.send(Packet::StartIsochronous(ISOCHRONOUS_IN, 1, 4));
-    guest.send(Packet::StartIsochronous(ISOCHRONOUS_OUT, 1, 4));
+    guest.send(RedirPacket::SetAlternate(2, 1));
+    guest.send(RedirPacket::StartIsochronous(ISOCHRONOUS_IN, 1, 4));
+    guest.send(RedirPacket::StartIsochronous(ISOCHRONOUS_OUT, 1, 4));
     guest.hear();
     for number in 0..3 {
-        guest.send(Packet::Isochronous(data(ISOCHRONOUS_OUT, 2, &[number, 0])));
+        guest.send(RedirPacket::Isochronous(data(ISOCHRONOUS_OUT, 2, &[number, 0])));
     }
     guest.host.advance(Nanos::from_millis(1));
     let due = |n: u64| Nanos::from_micros(125 * n);
-    let packets: Vec<Packet> = guest.hear().into_iter().map(|message| message.packet).collect();
-    let expected: Vec<Packet> = (1..=8)
-        .map(|n| Packet::Isochronous(data(ISOCHRONOUS_IN, 8, &due(n).0.to_le_bytes())))
+    let packets: Vec<RedirPacket> =
+        guest.hear().into_iter().map(|message| message.packet).collect();
+    let expected: Vec<RedirPacket> = (1..=8)
+        .map(|n| RedirPacket::Isochronous(data(ISOCHRONOUS_IN, 8, &due(n).0.to_le_bytes())))
         .collect();
     assert_eq!(packets, expected);
     let heard: Vec<(Nanos, u8, u8)> =
         (0..3).map(|n| (due(n + 1), ISOCHRONOUS_OUT, n as u8)).collect();
     assert_eq!(guest.host.device().heard, heard);
-    guest.send(Packet::SetAlternate(2, 0));
+    guest.send(RedirPacket::SetAlternate(2, 0));
     guest.hear();
     guest.host.advance(Nanos::from_millis(2));
     assert!(guest.hear().is_empty());
@@ -228,7 +245,7 @@ fn any_requests_at_all_are_answered_once() {
             step(&mut random, &mut guest, &mut open, &mut time);
             close(&mut open, &mut guest);
         }
-        guest.send(Packet::Reset);
+        guest.send(RedirPacket::Reset);
         close(&mut open, &mut guest);
         assert_eq!(open, [0; 0], "case {case}");
     }
@@ -237,7 +254,7 @@ fn any_requests_at_all_are_answered_once() {
 /// Takes what was answered from what is open.
 fn close(open: &mut Vec<u64>, guest: &mut Guest) {
     for message in guest.hear() {
-        if matches!(message.packet, Packet::Bulk(_) | Packet::Control(..)) {
+        if matches!(message.packet, RedirPacket::Bulk(_) | RedirPacket::Control(..)) {
             let at = open.iter().position(|id| *id == message.id);
             open.remove(at.unwrap_or_else(|| panic!("nobody waits for {message:?}")));
         }
@@ -255,17 +272,17 @@ fn step(random: &mut Random, guest: &mut Guest, open: &mut Vec<u64>, time: &mut 
     match random.below(16) {
         0..3 => open.push(guest.send(wanted(length))),
         3..6 => open.push(guest.send(out(&bytes))),
-        6 => open.push(guest.send(Packet::Bulk(data(endpoint, length, &bytes)))),
-        7 => open.push(guest.send(Packet::Control(0, Status::Success, setup, bytes))),
-        8 => drop(guest.send(Packet::Interrupt(data(endpoint, length, &bytes)))),
-        9 => drop(guest.send(Packet::Isochronous(data(endpoint, length, &bytes)))),
-        10 => drop(guest.send(Packet::StartIsochronous(endpoint, 1, 1))),
-        11 => drop(guest.send(Packet::StartInterrupt(endpoint))),
-        12 => drop(guest.send(Packet::SetAlternate(2, random.below(3) as u8))),
-        13 => drop(guest.send(Packet::SetConfiguration(random.below(3) as u8))),
+        6 => open.push(guest.send(RedirPacket::Bulk(data(endpoint, length, &bytes)))),
+        7 => open.push(guest.send(RedirPacket::Control(0, PacketStatus::Success, setup, bytes))),
+        8 => drop(guest.send(RedirPacket::Interrupt(data(endpoint, length, &bytes)))),
+        9 => drop(guest.send(RedirPacket::Isochronous(data(endpoint, length, &bytes)))),
+        10 => drop(guest.send(RedirPacket::StartIsochronous(endpoint, 1, 1))),
+        11 => drop(guest.send(RedirPacket::StartInterrupt(endpoint))),
+        12 => drop(guest.send(RedirPacket::SetAlternate(2, random.below(3) as u8))),
+        13 => drop(guest.send(RedirPacket::SetConfiguration(random.below(3) as u8))),
         14 => match open.is_empty() {
-            true => drop(guest.send(Packet::Reset)),
-            false => guest.send_as(random.pick(open), Packet::Cancel),
+            true => drop(guest.send(RedirPacket::Reset)),
+            false => guest.send_as(random.pick(open), RedirPacket::Cancel),
         },
         _ => {
             *time += Nanos(random.below(3_000_000));

@@ -4,8 +4,8 @@ mod support;
 
 use diapason_abi::Nanos;
 use diapason_redir::plugin::{self, Unavailable};
-use diapason_redir::protocol::{CAPABILITIES, Message, Packet, encode};
-use diapason_redir::{Ending, Failure, Plan, Report, Server, Stop, Trouble};
+use diapason_redir::protocol::{AddressedPacket, CAPABILITIES, RedirPacket, encode};
+use diapason_redir::{DeviceServer, RunEnding, RunError, RunPlan, RunReport, Stop, Trouble};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -56,13 +56,17 @@ fn possible(folder: &Folder) -> bool {
     }
 }
 
-fn plan(end: Nanos) -> Plan {
+fn plan(end: Nanos) -> RunPlan {
     let patience = Duration::from_millis(300);
-    Plan { slice: MS, end, status: 5, patience, ..Plan::default() }
+    RunPlan { slice: MS, end, status: 5, patience, ..RunPlan::default() }
 }
 
-fn serve(folder: &Folder, plan: Plan, fake: impl FnOnce(&Path) + Send) -> Result<Report, Failure> {
-    let server = Server::start(&folder.0, vec![Box::new(Bench::new())], plan)?;
+fn serve(
+    folder: &Folder,
+    plan: RunPlan,
+    fake: impl FnOnce(&Path) + Send,
+) -> Result<RunReport, RunError> {
+    let server = DeviceServer::start(&folder.0, vec![Box::new(Bench::new())], plan)?;
     std::thread::scope(|scope| {
         scope.spawn(|| fake(&folder.0));
         server.run(|_, _| {}).map(|(report, _)| report)
@@ -77,7 +81,7 @@ fn connect(folder: &Path) -> (UnixStream, UnixStream) {
 /// Says hello as QEMU does, and stops once at `time`; the answer to that.
 fn hello(clock: &mut UnixStream, device: &mut UnixStream, time: u64) -> u8 {
     let mut bytes = Vec::new();
-    encode(&Message { id: 0, packet: Packet::Hello(CAPABILITIES) }, &mut bytes);
+    encode(&AddressedPacket { id: 0, packet: RedirPacket::Hello(CAPABILITIES) }, &mut bytes);
     device.write_all(&bytes).unwrap();
     loop {
         let answer = stop(clock, time);
@@ -107,7 +111,7 @@ fn an_emulator_that_ends_falls_silent_or_goes_astray_is_told_apart() {
     };
     let run = |name: &str, fake: fn(&Path)| serve(&Folder::new(name), plan(Nanos(MS.0 * 3)), fake);
     let report = serve(&Folder::new("ends"), plan(Nanos::FOREVER), ended).unwrap();
-    assert_eq!((report.ending, report.time, report.stops), (Ending::Guest, MS, 2));
+    assert_eq!((report.ending, report.time, report.stops), (RunEnding::Guest, MS, 2));
     let planned = run("planned", |folder| {
         let (mut clock, mut device) = connect(folder);
         hello(&mut clock, &mut device, 0);
@@ -117,33 +121,36 @@ fn an_emulator_that_ends_falls_silent_or_goes_astray_is_told_apart() {
         clock.read_to_end(&mut status).unwrap();
         assert_eq!(status, [5]);
     });
-    assert_eq!(planned.unwrap().ending, Ending::Planned);
+    assert_eq!(planned.unwrap().ending, RunEnding::Planned);
     let astray = run("astray", |folder| {
         let (mut clock, mut device) = connect(folder);
         hello(&mut clock, &mut device, 0);
         clock.write_all(&[MS.0 + 7, 0].map(u64::to_le_bytes).concat()).unwrap();
         let _ = clock.read(&mut [0]);
     });
-    assert!(matches!(astray, Err(Failure::Astray(MS, Nanos(1_000_007)))), "{astray:?}");
+    assert!(matches!(astray, Err(RunError::Astray(MS, Nanos(1_000_007)))), "{astray:?}");
     let rude = run("rude", |folder| {
         let (mut clock, mut device) = connect(folder);
         device.write_all(&[9; 100]).unwrap();
         clock.write_all(&[0; 16]).unwrap();
         let _ = clock.read(&mut [0]);
     });
-    assert!(matches!(rude, Err(Failure::Device(0, Nanos::ZERO, Trouble::Malformed(_)))));
+    assert!(matches!(rude, Err(RunError::Device(0, Nanos::ZERO, Trouble::Malformed(_)))));
     let absent = run("absent", |_| {});
-    assert!(matches!(absent, Err(Failure::Silent(Nanos::ZERO))), "{absent:?}");
+    assert!(matches!(absent, Err(RunError::Silent(Nanos::ZERO))), "{absent:?}");
 }
 
 #[test]
 fn a_plan_that_cannot_be_is_refused() {
     let folder = Folder::new("plan");
     let many = || (0..15).map(|_| Box::new(Bench::new())).collect();
-    let still = Plan { slice: Nanos::ZERO, ..Plan::default() };
-    assert!(matches!(Server::start(&folder.0, many(), Plan::default()), Err(Failure::Plan)));
+    let still = RunPlan { slice: Nanos::ZERO, ..RunPlan::default() };
+    assert!(matches!(
+        DeviceServer::start(&folder.0, many(), RunPlan::default()),
+        Err(RunError::Plan)
+    ));
     let one = vec![Box::new(Bench::new())];
-    assert!(matches!(Server::start(&folder.0, one, still), Err(Failure::Plan)));
+    assert!(matches!(DeviceServer::start(&folder.0, one, still), Err(RunError::Plan)));
 }
 
 /// The PC's firmware finds the device, configures its keyboard and polls it; twice the same.
@@ -160,11 +167,11 @@ fn firmware_finds_a_device_at_the_same_times_in_every_run() {
     assert_eq!(firmware("second", MS), first);
 }
 
-fn firmware(name: &str, slice: Nanos) -> Report {
+fn firmware(name: &str, slice: Nanos) -> RunReport {
     let folder = Folder::new(name);
     let end = Nanos::from_millis(150);
-    let plan = Plan { slice, end, patience: Duration::from_secs(60), ..plan(end) };
-    let server = Server::start(&folder.0, vec![Box::new(Bench::new())], plan).unwrap();
+    let plan = RunPlan { slice, end, patience: Duration::from_secs(60), ..plan(end) };
+    let server = DeviceServer::start(&folder.0, vec![Box::new(Bench::new())], plan).unwrap();
     let mut command = Command::new(plugin::QEMU);
     command.args(["-M", "q35", "-m", "64M", "-nodefaults", "-display", "none", "-seed", "1"]);
     command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
@@ -180,7 +187,7 @@ fn firmware(name: &str, slice: Nanos) -> Report {
     assert!(idle > Nanos::ZERO && idle < end, "{idle:?}");
     assert_eq!(emulator.0.wait().unwrap().code(), Some(5));
     assert!(devices[0].device().resets > 1);
-    assert_eq!((report.ending, report.time), (Ending::Planned, end));
+    assert_eq!((report.ending, report.time), (RunEnding::Planned, end));
     report
 }
 
@@ -196,8 +203,8 @@ fn a_clock_that_cannot_be_held_is_refused() {
     for (counter, patience) in cases {
         let folder = Folder::new("refused,too");
         let plan =
-            Plan { end: Nanos::FOREVER, patience: Duration::from_secs(patience), ..plan(MS) };
-        let server = Server::start(&folder.0, vec![Box::new(Bench::new())], plan).unwrap();
+            RunPlan { end: Nanos::FOREVER, patience: Duration::from_secs(patience), ..plan(MS) };
+        let server = DeviceServer::start(&folder.0, vec![Box::new(Bench::new())], plan).unwrap();
         let mut command = Command::new(plugin::QEMU);
         command.args(["-M", "q35", "-m", "64M", "-nodefaults", "-display", "none"]).args(counter);
         command.args(server.arguments()).stdin(Stdio::null()).stderr(Stdio::piped());

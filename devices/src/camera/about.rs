@@ -61,7 +61,7 @@ const YUY2: [u8; 16] =
 const CLOCK: u32 = 48_000_000;
 
 pub(super) fn descriptors() -> Descriptors {
-    let device = descriptor::Device {
+    let device = descriptor::DeviceDescriptor {
         usb: 0x0300,
         class: 0xef,
         subclass: 2,

@@ -9,10 +9,10 @@ mod about;
 mod negotiation;
 
 pub use about::{ALTERNATES, FRAMES, FrameFormat};
-pub use negotiation::Settings;
+pub use negotiation::StreamSettings;
 
-use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{EndpointState, Standard};
+use crate::device::{Answer, Handshake, Stall, UsbDevice};
+use crate::standard::{EndpointStatus, Standard};
 use diapason_abi::Nanos;
 use diapason_usb::{Setup, Speed};
 use negotiation::Negotiation;
@@ -85,7 +85,7 @@ struct Burst {
 
 /// A model of a camera.
 #[derive(Clone, Debug)]
-pub struct Camera {
+pub struct CameraModel {
     standard: Standard,
     negotiation: Negotiation,
     next: Nanos,
@@ -98,9 +98,9 @@ pub struct Camera {
     busy: bool,
 }
 
-impl Default for Camera {
-    fn default() -> Camera {
-        Camera {
+impl Default for CameraModel {
+    fn default() -> CameraModel {
+        CameraModel {
             standard: Standard::new(about::descriptors()),
             negotiation: Negotiation::default(),
             next: Nanos::FOREVER,
@@ -114,12 +114,12 @@ impl Default for Camera {
     }
 }
 
-impl Camera {
+impl CameraModel {
     /// Returns a camera whose next frame is whole as soon as the last one is gone: it fills every
     /// interval.
     #[must_use]
-    pub fn busy() -> Camera {
-        Camera { busy: true, ..Camera::default() }
+    pub fn busy() -> CameraModel {
+        CameraModel { busy: true, ..CameraModel::default() }
     }
 
     /// Frames that found no room in the buffer. Their numbers are missing.
@@ -130,7 +130,7 @@ impl Camera {
 
     /// Returns the settings that the host committed to.
     #[must_use]
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self) -> StreamSettings {
         self.negotiation.committed()
     }
 
@@ -201,7 +201,7 @@ impl Camera {
         };
         let mut bytes = Vec::with_capacity(PACKET);
         if first {
-            bytes.extend(Camera::header(frame, now, self.burst.room - HEADER));
+            bytes.extend(CameraModel::header(frame, now, self.burst.room - HEADER));
         }
         let length = self.burst.room.min(PACKET);
         let (at, count) = (frame.sent, length - bytes.len());
@@ -216,7 +216,7 @@ impl Camera {
     }
 }
 
-impl Device for Camera {
+impl UsbDevice for CameraModel {
     fn speed(&self) -> Speed {
         Speed::Super
     }
@@ -247,9 +247,9 @@ impl Device for Camera {
     fn send(&mut self, now: Nanos, endpoint: u8, buffer: &mut [u8]) -> Answer {
         self.advance(now);
         match self.standard.endpoint(endpoint) {
-            EndpointState::Ready => Answer::packet(buffer, &self.packet(now)),
-            EndpointState::Halted => Answer::Stall,
-            EndpointState::Absent => Answer::Error,
+            EndpointStatus::Ready => Answer::packet(buffer, &self.packet(now)),
+            EndpointStatus::Halted => Answer::Stall,
+            EndpointStatus::Absent => Answer::Error,
         }
     }
 

@@ -28,26 +28,26 @@ const CLOCK: u32 = 48_000_000;
 
 /// A format and how often.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Settings {
+pub struct StreamSettings {
     frame: usize,
     interval: u32,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings { frame: 0, interval: FRAMES[0].intervals[0] }
+impl Default for StreamSettings {
+    fn default() -> StreamSettings {
+        StreamSettings { frame: 0, interval: FRAMES[0].intervals[0] }
     }
 }
 
-impl Settings {
+impl StreamSettings {
     /// Returns the nearest settings that the camera can do for a block.
-    fn of(block: &[u8]) -> Option<Settings> {
+    fn of(block: &[u8]) -> Option<StreamSettings> {
         let [_, _, _, frame, a, b, c, d] = *block.first_chunk::<LEAST>()?;
         let frame = usize::from(frame).clamp(1, FRAMES.len()) - 1;
         let wanted = u32::from_le_bytes([a, b, c, d]);
         let intervals = FRAMES.get(frame)?.intervals;
         let interval = intervals.into_iter().min_by_key(|known| known.abs_diff(wanted))?;
-        Some(Settings { frame, interval })
+        Some(StreamSettings { frame, interval })
     }
 
     /// Returns the format of the picture.
@@ -87,13 +87,13 @@ impl Settings {
 /// Both ends of the talk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Negotiation {
-    probed: Settings,
-    committed: Settings,
+    probed: StreamSettings,
+    committed: StreamSettings,
 }
 
 impl Negotiation {
     /// Returns the settings that the host has committed to.
-    pub fn committed(&self) -> Settings {
+    pub fn committed(&self) -> StreamSettings {
         self.committed
     }
 
@@ -108,12 +108,14 @@ impl Negotiation {
         let last = FRAMES.len() - 1;
         let answer = match (setup.kind, setup.request) {
             (TO_INTERFACE, SET_CURRENT) => {
-                *current = Settings::of(data).ok_or(Stall)?;
+                *current = StreamSettings::of(data).ok_or(Stall)?;
                 return Ok(Vec::new());
             }
             (FROM_INTERFACE, GET_CURRENT) => current.block(),
-            (FROM_INTERFACE, GET_MIN) => Settings { frame: last, interval: interval(last) }.block(),
-            (FROM_INTERFACE, GET_MAX | GET_DEFAULT) => Settings::default().block(),
+            (FROM_INTERFACE, GET_MIN) => {
+                StreamSettings { frame: last, interval: interval(last) }.block()
+            }
+            (FROM_INTERFACE, GET_MAX | GET_DEFAULT) => StreamSettings::default().block(),
             (FROM_INTERFACE, GET_LENGTH) => (BLOCK as u16).to_le_bytes().into(),
             (FROM_INTERFACE, GET_INFO) => vec![GET_AND_SET],
             _ => return Err(Stall),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 /// The alarms of one device; clones are the same.
 #[derive(Clone, Debug)]
-pub struct Alarms(Rc<Table>);
+pub struct WakeTimes(Rc<Table>);
 
 #[derive(Debug)]
 struct Table {
@@ -15,13 +15,13 @@ struct Table {
     each: RefCell<Vec<Nanos>>,
 }
 
-impl Default for Alarms {
-    fn default() -> Alarms {
-        Alarms(Rc::new(Table { first: Cell::new(Nanos::FOREVER), each: RefCell::default() }))
+impl Default for WakeTimes {
+    fn default() -> WakeTimes {
+        WakeTimes(Rc::new(Table { first: Cell::new(Nanos::FOREVER), each: RefCell::default() }))
     }
 }
 
-impl Alarms {
+impl WakeTimes {
     /// Returns the earliest alarm.
     #[must_use]
     pub fn first(&self) -> Nanos {
@@ -30,21 +30,21 @@ impl Alarms {
 
     /// Returns one more; it never rings until it is set.
     #[must_use]
-    pub fn join(&self) -> Alarm {
+    pub fn join(&self) -> WakeTime {
         let mut each = self.0.each.borrow_mut();
         each.push(Nanos::FOREVER);
-        Alarm { alarms: self.clone(), index: each.len() - 1 }
+        WakeTime { alarms: self.clone(), index: each.len() - 1 }
     }
 }
 
 /// An alarm of the set.
 #[derive(Clone, Debug)]
-pub struct Alarm {
-    alarms: Alarms,
+pub struct WakeTime {
+    alarms: WakeTimes,
     index: usize,
 }
 
-impl Alarm {
+impl WakeTime {
     /// Returns when it rings.
     #[must_use]
     pub fn time(&self) -> Nanos {
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_earliest_is_at_hand() {
-        let alarms = Alarms::default();
+        let alarms = WakeTimes::default();
         let (a, b) = (alarms.join(), alarms.join());
         a.set(Nanos(7));
         b.set(Nanos(5));

@@ -2,13 +2,13 @@
 
 use super::Segment;
 use diapason_abi::Nanos;
-use diapason_can::bus::{Fault, NodeId};
-use diapason_can::{Frame, StandardId};
+use diapason_can::bus::{NodeId, WireFault};
+use diapason_can::{CanFrame, StandardId};
 use std::collections::VecDeque;
 
 /// Something that goes wrong on a bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mishap {
+pub enum BusMishap {
     /// Destroys this many frames, attempts to send one again included.
     Errors(u32),
     /// One more node sends the most urgent frame without pause for so long.
@@ -34,15 +34,15 @@ const DAMAGED: u32 = 22;
 
 impl Plan {
     /// Adds a mishap at `at`; `babbler` is the node that babbles.
-    pub fn add(&mut self, at: Nanos, mishap: Mishap, babbler: Option<NodeId>) {
+    pub fn add(&mut self, at: Nanos, mishap: BusMishap, babbler: Option<NodeId>) {
         match (mishap, babbler) {
-            (Mishap::Errors(count), _) => self.put(at, Deed::Destroy(count)),
-            (Mishap::Babble(length), Some(node)) => {
+            (BusMishap::Errors(count), _) => self.put(at, Deed::Destroy(count)),
+            (BusMishap::Babble(length), Some(node)) => {
                 self.put(at, Deed::Babble(node, true));
                 self.put(at + length, Deed::Babble(node, false));
             }
-            (Mishap::Babble(_), None) => {}
-            (Mishap::BusOff, _) => self.put(at, Deed::Expel),
+            (BusMishap::Babble(_), None) => {}
+            (BusMishap::BusOff, _) => self.put(at, Deed::Expel),
         }
     }
 
@@ -63,11 +63,11 @@ impl Segment {
         while let Some((_, deed)) = self.plan.0.pop_front_if(|(time, _)| *time <= now) {
             match deed {
                 Deed::Destroy(count) => {
-                    let fault = Fault::Flip { bit: DAMAGED, seen_by: u64::MAX };
+                    let fault = WireFault::Flip { bit: DAMAGED, seen_by: u64::MAX };
                     (0..count).for_each(|_| self.bus.arm(now, fault));
                 }
                 Deed::Babble(node, on) => {
-                    let frame = Frame::data(StandardId::ZERO, &[]).ok().filter(|_| on);
+                    let frame = CanFrame::data(StandardId::ZERO, &[]).ok().filter(|_| on);
                     self.bus.babble(now, node, frame);
                 }
                 Deed::Expel => {
@@ -83,13 +83,13 @@ impl Segment {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CanBus, Plug};
+    use super::super::{CanBus, CanPlug};
     use super::*;
     use diapason_can::BitRate;
     use diapason_can::bus::{EventKind, Health};
 
     /// A bus with a unit that acknowledges and a plug that is on.
-    fn bus() -> (CanBus, Plug) {
+    fn bus() -> (CanBus, CanPlug) {
         let bus = CanBus::new(BitRate::new(500_000).unwrap());
         bus.add_unit(Vec::new());
         let mut plug = bus.plug(8);
@@ -97,7 +97,7 @@ mod tests {
         (bus, plug)
     }
 
-    fn events(plug: &Plug, until: Nanos) -> Vec<(Nanos, EventKind)> {
+    fn events(plug: &CanPlug, until: Nanos) -> Vec<(Nanos, EventKind)> {
         plug.advance(until);
         std::iter::from_fn(|| plug.poll(until)).map(|event| (event.time, event.kind)).collect()
     }
@@ -105,9 +105,9 @@ mod tests {
     #[test]
     fn so_many_frames_are_destroyed_and_then_the_next_gets_through() {
         let (bus, plug) = bus();
-        bus.suffer(Nanos::from_millis(1), Mishap::Errors(3));
+        bus.suffer(Nanos::from_millis(1), BusMishap::Errors(3));
         plug.advance(Nanos::from_millis(2));
-        let frame = Frame::data(StandardId::MAX, &[1, 2]).unwrap();
+        let frame = CanFrame::data(StandardId::MAX, &[1, 2]).unwrap();
         plug.send(Nanos::from_millis(2), frame, false).unwrap();
         let all = events(&plug, Nanos::from_millis(10));
         let errors = all.iter().filter(|(_, kind)| matches!(kind, EventKind::Error { .. }));
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_babbler_fills_the_bus_while_it_lasts() {
         let (bus, plug) = bus();
-        bus.suffer(Nanos::from_millis(5), Mishap::Babble(Nanos::from_millis(10)));
+        bus.suffer(Nanos::from_millis(5), BusMishap::Babble(Nanos::from_millis(10)));
         let all = events(&plug, Nanos::from_millis(40));
         let heard = all.iter().filter(|(_, kind)| matches!(kind, EventKind::Received { .. }));
         // An empty frame has 47 bits, some stuff bits and an intermission: about 0.1 ms.
@@ -130,12 +130,12 @@ mod tests {
     #[test]
     fn bus_off_silences_the_plug_until_it_recovers_and_says_both() {
         let (bus, plug) = bus();
-        bus.suffer(Nanos::from_millis(5), Mishap::BusOff);
+        bus.suffer(Nanos::from_millis(5), BusMishap::BusOff);
         let all = events(&plug, Nanos::from_millis(6));
         let off =
             |kind: &EventKind| matches!(kind, EventKind::Health { health: Health::BusOff, .. });
         assert!(all.iter().any(|(time, kind)| *time == Nanos::from_millis(5) && off(kind)));
-        let frame = Frame::data(StandardId::MAX, &[]).unwrap();
+        let frame = CanFrame::data(StandardId::MAX, &[]).unwrap();
         plug.send(Nanos::from_millis(6), frame, false).unwrap();
         let all = events(&plug, Nanos::from_millis(20));
         let [(active, EventKind::Health { health: Health::ErrorActive, .. }), (sent, last)] =

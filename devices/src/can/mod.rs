@@ -9,15 +9,15 @@ mod outside;
 mod receiver;
 mod traffic;
 
-pub use alarm::{Alarm, Alarms};
-pub use mishap::Mishap;
+pub use alarm::{WakeTime, WakeTimes};
+pub use mishap::BusMishap;
 pub use outside::{Outside, Overheard};
 pub use receiver::RECEIPT_ID;
-pub use traffic::{BUSY, Load, Periodic, ReplayError, numbered, replay};
+pub use traffic::{BUSY, BusLoad, PeriodicMessage, ReplayError, numbered, replay};
 
 use diapason_abi::Nanos;
-use diapason_can::bus::{Event, EventKind, Health, NodeId, SendRefusal, Setup, Ticket};
-use diapason_can::{BitRate, Bus, Frame};
+use diapason_can::bus::{BusEvent, EventKind, Health, NodeId, NodeSetup, SendRefusal, Ticket};
+use diapason_can::{BitRate, Bus, CanFrame};
 use mishap::Plan;
 use outside::Gate;
 use receiver::Receiver;
@@ -36,7 +36,7 @@ pub struct Sent {
     pub time: Nanos,
     /// The node that sent it.
     pub node: NodeId,
-    pub frame: Frame,
+    pub frame: CanFrame,
 }
 
 /// A frame that a device on the bus got or sent.
@@ -44,7 +44,7 @@ pub struct Sent {
 pub struct Heard {
     /// When: of one that it got a bit before its end, of its own at its end.
     pub time: Nanos,
-    pub frame: Frame,
+    pub frame: CanFrame,
     /// True if the device sent it.
     pub own: bool,
 }
@@ -70,9 +70,9 @@ struct Segment {
 
 /// The events of one plug.
 struct Mailbox {
-    events: VecDeque<Event>,
+    events: VecDeque<BusEvent>,
     on: bool,
-    alarm: Alarm,
+    alarm: WakeTime,
 }
 
 impl Mailbox {
@@ -120,7 +120,7 @@ impl CanBus {
     /// Returns the bus of this number with a load, and a second unit that acknowledges, so that
     /// times do not depend on when the host opens its channel.
     #[must_use]
-    pub fn loaded(number: usize, rate: BitRate, load: Load) -> CanBus {
+    pub fn loaded(number: usize, rate: BitRate, load: BusLoad) -> CanBus {
         let bus = CanBus::new(rate);
         bus.add_unit(load.messages(number));
         bus.add_unit(Vec::new());
@@ -165,7 +165,7 @@ impl CanBus {
 
     /// Returns a bus with the frames of a log, and a unit that acknowledges them.
     #[must_use]
-    pub fn replaying(rate: BitRate, frames: VecDeque<(Nanos, Frame)>) -> CanBus {
+    pub fn replaying(rate: BitRate, frames: VecDeque<(Nanos, CanFrame)>) -> CanBus {
         let bus = CanBus::new(rate);
         bus.add_replay(frames);
         bus.add_unit(Vec::new());
@@ -198,19 +198,19 @@ impl CanBus {
 
     /// Returns one more control unit that sends these messages. One without messages only
     /// acknowledges.
-    pub fn add_unit(&self, messages: Vec<Periodic>) -> NodeId {
+    pub fn add_unit(&self, messages: Vec<PeriodicMessage>) -> NodeId {
         let traffic = messages.into_iter().map(|message| Traffic::Periodic { message, sent: 0 });
         self.add_node(traffic.collect())
     }
 
     /// Returns one more node, which sends these frames at these times.
-    pub fn add_replay(&self, frames: VecDeque<(Nanos, Frame)>) -> NodeId {
+    pub fn add_replay(&self, frames: VecDeque<(Nanos, CanFrame)>) -> NodeId {
         self.add_node(vec![Traffic::Replay(frames)])
     }
 
     fn add_node(&self, traffic: Vec<Traffic>) -> NodeId {
         self.change(|segment| {
-            let node = segment.node(Setup::default(), None);
+            let node = segment.node(NodeSetup::default(), None);
             segment.sources.extend(traffic.into_iter().map(|traffic| (node, traffic)));
             node
         })
@@ -250,11 +250,11 @@ impl CanBus {
     }
 
     /// This will go wrong, at the bus's own time.
-    pub fn suffer(&self, at: Nanos, mishap: Mishap) {
+    pub fn suffer(&self, at: Nanos, mishap: BusMishap) {
         self.change(|segment| {
             let babbler = match mishap {
-                Mishap::Babble(_) => Some(segment.node(Setup::default(), None)),
-                Mishap::Errors(_) | Mishap::BusOff => None,
+                BusMishap::Babble(_) => Some(segment.node(NodeSetup::default(), None)),
+                BusMishap::Errors(_) | BusMishap::BusOff => None,
             };
             segment.plan.add(at, mishap, babbler);
         });
@@ -262,32 +262,32 @@ impl CanBus {
 
     /// Returns a place for a device, which starts switched off; `queue` requests fit.
     #[must_use]
-    pub fn plug(&self, queue: usize) -> Plug {
-        self.plug_among(queue, &Alarms::default())
+    pub fn plug(&self, queue: usize) -> CanPlug {
+        self.plug_among(queue, &WakeTimes::default())
     }
 
     /// Returns a place for a device with several places: their alarms stand together.
     #[must_use]
-    pub fn plug_among(&self, queue: usize, alarms: &Alarms) -> Plug {
+    pub fn plug_among(&self, queue: usize, alarms: &WakeTimes) -> CanPlug {
         self.change(|segment| {
             let index = segment.mailboxes.len();
             let alarm = alarms.join();
             let (events, rings) = (VecDeque::new(), alarm.clone());
             segment.mailboxes.push(Mailbox { events, on: false, alarm: rings });
-            let setup = Setup { queue, in_order: true, ..Setup::default() };
+            let setup = NodeSetup { queue, in_order: true, ..NodeSetup::default() };
             let talker = segment.node(setup.clone(), Some(index));
-            let listener = segment.node(Setup { listen_only: true, ..setup }, Some(index));
+            let listener = segment.node(NodeSetup { listen_only: true, ..setup }, Some(index));
             let now = segment.bus.now();
             for node in [talker, listener] {
                 segment.bus.switch(now, node, false);
             }
-            Plug { bus: self.clone(), index, alarm, talker, listener, listens: false }
+            CanPlug { bus: self.clone(), index, alarm, talker, listener, listens: false }
         })
     }
 }
 
 impl Segment {
-    fn node(&mut self, setup: Setup, plug: Option<usize>) -> NodeId {
+    fn node(&mut self, setup: NodeSetup, plug: Option<usize>) -> NodeId {
         let node = self.bus.add_node(setup);
         self.plugs.push(plug);
         node
@@ -367,16 +367,16 @@ impl Segment {
 
 /// One controller on a bus. It is two nodes, of which at most one is switched on: whether a node
 /// only listens is part of its setup.
-pub struct Plug {
+pub struct CanPlug {
     bus: CanBus,
     index: usize,
-    alarm: Alarm,
+    alarm: WakeTime,
     talker: NodeId,
     listener: NodeId,
     listens: bool,
 }
 
-impl Plug {
+impl CanPlug {
     /// Returns the bit rate of the bus.
     #[must_use]
     pub fn rate(&self) -> BitRate {
@@ -400,7 +400,7 @@ impl Plug {
 
     /// Returns the next event of this controller until `now`, in order.
     #[must_use]
-    pub fn poll(&self, now: Nanos) -> Option<Event> {
+    pub fn poll(&self, now: Nanos) -> Option<BusEvent> {
         let segment = &mut *self.bus.0.borrow_mut();
         let mailbox = segment.mailboxes.get_mut(self.index)?;
         let event = mailbox.events.pop_front_if(|event| event.time <= now);
@@ -439,7 +439,7 @@ impl Plug {
     ///
     /// # Errors
     /// The queue is full, or the controller does not talk.
-    pub fn send(&self, now: Nanos, frame: Frame, once: bool) -> Result<Ticket, SendRefusal> {
+    pub fn send(&self, now: Nanos, frame: CanFrame, once: bool) -> Result<Ticket, SendRefusal> {
         self.bus.change(|segment| {
             segment.advance(now);
             let bus = &mut segment.bus;

@@ -6,8 +6,8 @@
 
 use super::Sent;
 use diapason_abi::Nanos;
-use diapason_can::bus::{NodeId, Setup, Ticket};
-use diapason_can::{Bus, Frame};
+use diapason_can::bus::{NodeId, NodeSetup, Ticket};
+use diapason_can::{Bus, CanFrame};
 use std::collections::VecDeque;
 
 /// Frames that wait at the node.
@@ -25,7 +25,7 @@ pub struct Overheard {
 pub trait Outside {
     /// Hears which frames ended since the last meeting, and returns at most `room` frames to send.
     /// The number beside a frame comes back when the frame is through. It must not use the bus.
-    fn meet(&mut self, now: Nanos, heard: &[Overheard], room: usize) -> Vec<(u64, Frame)>;
+    fn meet(&mut self, now: Nanos, heard: &[Overheard], room: usize) -> Vec<(u64, CanFrame)>;
 }
 
 /// The node of somebody outside.
@@ -48,8 +48,8 @@ impl Gate {
     }
 
     /// Returns the setup of the node: it sends in the order of requests.
-    pub fn setup() -> Setup {
-        Setup { queue: QUEUE, in_order: true, ..Setup::default() }
+    pub fn setup() -> NodeSetup {
+        NodeSetup { queue: QUEUE, in_order: true, ..NodeSetup::default() }
     }
 
     /// Returns when the next meeting is.
@@ -79,7 +79,7 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CanBus, Periodic};
+    use super::super::{CanBus, PeriodicMessage};
     use super::*;
     use diapason_can::bus::EventKind;
     use diapason_can::{BitRate, StandardId};
@@ -92,9 +92,9 @@ mod tests {
     struct Tester(Heard);
 
     impl Outside for Tester {
-        fn meet(&mut self, now: Nanos, heard: &[Overheard], room: usize) -> Vec<(u64, Frame)> {
+        fn meet(&mut self, now: Nanos, heard: &[Overheard], room: usize) -> Vec<(u64, CanFrame)> {
             self.0.borrow_mut().extend(heard.iter().map(|heard| (now, *heard)));
-            let frame = Frame::data(StandardId::MAX, &[7]).unwrap();
+            let frame = CanFrame::data(StandardId::MAX, &[7]).unwrap();
             let count = if now == Nanos::from_millis(3) { 3.min(room) } else { 0 };
             (0..count as u64).map(|number| (number, frame)).collect()
         }
@@ -105,7 +105,7 @@ mod tests {
         let bus = CanBus::new(BitRate::new(500_000).unwrap());
         let (length, offset) = (1, Nanos::from_millis(1));
         let (id, period) = (StandardId::ZERO.into(), Nanos::from_millis(2));
-        bus.add_unit(vec![Periodic { id, length, period, offset }]);
+        bus.add_unit(vec![PeriodicMessage { id, length, period, offset }]);
         bus.add_unit(Vec::new());
         let heard = Heard::default();
         bus.connect(Nanos::from_millis(1), Box::new(Tester(heard.clone())));
@@ -128,9 +128,9 @@ mod tests {
     fn no_more_is_taken_than_there_is_room_for() {
         struct Flood(Rc<RefCell<Vec<usize>>>);
         impl Outside for Flood {
-            fn meet(&mut self, _: Nanos, _: &[Overheard], room: usize) -> Vec<(u64, Frame)> {
+            fn meet(&mut self, _: Nanos, _: &[Overheard], room: usize) -> Vec<(u64, CanFrame)> {
                 self.0.borrow_mut().push(room);
-                vec![(0, Frame::data(StandardId::ZERO, &[0; 8]).unwrap()); room + 9]
+                vec![(0, CanFrame::data(StandardId::ZERO, &[0; 8]).unwrap()); room + 9]
             }
         }
         let (bus, rooms) = (CanBus::quiet(BitRate::new(500_000).unwrap()), Rc::default());

@@ -9,10 +9,10 @@
 //! many numbers did not follow the one before.
 
 use diapason_abi::Nanos;
-use diapason_can::bus::{NodeId, PortError, Setup};
+use diapason_can::bus::{NodeId, NodeSetup, PortError};
 use diapason_can::frame::standard;
 use diapason_can::wire::OVERLOADS;
-use diapason_can::{Bus, Frame};
+use diapason_can::{Bus, CanFrame};
 use diapason_random::Random;
 use embedded_can::nb::Can;
 
@@ -26,8 +26,8 @@ const PAUSE: Nanos = Nanos::from_millis(5);
 const BUFFERS: usize = 2;
 
 /// Returns the settings of its controller.
-pub(super) fn setup() -> Setup {
-    Setup { inbox: BUFFERS, overloads: OVERLOADS, ..Setup::default() }
+pub(super) fn setup() -> NodeSetup {
+    NodeSetup { inbox: BUFFERS, overloads: OVERLOADS, ..NodeSetup::default() }
 }
 
 /// The program of such a node.
@@ -94,7 +94,7 @@ impl Receiver {
         }
     }
 
-    fn check(&mut self, frame: &Frame) {
+    fn check(&mut self, frame: &CanFrame) {
         let number = frame.bytes().try_into().map_or(u64::MAX, u64::from_le_bytes);
         self.wrong += u32::from(number != self.expected);
         self.expected = number.wrapping_add(1);
@@ -104,7 +104,7 @@ impl Receiver {
     fn tell(&mut self, bus: &mut Bus, now: Nanos) {
         let ([a, b, c, d], [e, f, g, h]) = (self.read.to_le_bytes(), self.wrong.to_le_bytes());
         let receipt = standard(RECEIPT_ID).ok();
-        let receipt = receipt.and_then(|id| Frame::data(id, &[a, b, c, d, e, f, g, h]).ok());
+        let receipt = receipt.and_then(|id| CanFrame::data(id, &[a, b, c, d, e, f, g, h]).ok());
         // A full queue has older receipts: the next one says what this one would have.
         if let Some(receipt) = receipt
             && bus.send(now, self.node, receipt).is_ok()

@@ -1,15 +1,15 @@
 //! The other nodes of a CAN bus: control units with periodic messages, and logs that are replayed.
 
 use diapason_abi::Nanos;
-use diapason_can::candump::{self, LogError, Report};
-use diapason_can::{Frame, Id};
+use diapason_can::candump::{self, LineContent, LogError};
+use diapason_can::{CanFrame, Id};
 use diapason_random::Random;
 use std::collections::VecDeque;
 
 /// A message that a control unit sends without jitter. Its data is the number of the message,
 /// little-endian, as far as it fits: a loss can be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Periodic {
+pub struct PeriodicMessage {
     pub id: Id,
     /// Bytes of data, at most 8.
     pub length: u8,
@@ -21,15 +21,15 @@ pub struct Periodic {
 
 /// Returns the message `number` of `id`, with `length` bytes.
 #[must_use]
-pub fn numbered(id: Id, length: u8, number: u64) -> Option<Frame> {
-    Frame::data(id, number.to_le_bytes().get(..usize::from(length))?).ok()
+pub fn numbered(id: Id, length: u8, number: u64) -> Option<CanFrame> {
+    CanFrame::data(id, number.to_le_bytes().get(..usize::from(length))?).ok()
 }
 
 /// Frames with their times.
 #[derive(Clone, Debug)]
 pub(super) enum Traffic {
-    Periodic { message: Periodic, sent: u64 },
-    Replay(VecDeque<(Nanos, Frame)>),
+    Periodic { message: PeriodicMessage, sent: u64 },
+    Replay(VecDeque<(Nanos, CanFrame)>),
     Unsteady(Unsteady),
 }
 
@@ -49,7 +49,7 @@ impl Unsteady {
         Unsteady { id, gap, random: Random::new(seed), next: Nanos::from_millis(1), sent: 0 }
     }
 
-    fn take(&mut self) -> Option<Frame> {
+    fn take(&mut self) -> Option<CanFrame> {
         let (least, most) = self.gap;
         self.next += Nanos(least.0 + self.random.below((most - least).0 + 1));
         self.sent += 1;
@@ -71,7 +71,7 @@ impl Traffic {
     }
 
     /// Takes the frame that is due.
-    pub fn take(&mut self) -> Option<Frame> {
+    pub fn take(&mut self) -> Option<CanFrame> {
         match self {
             Traffic::Periodic { message, sent } => {
                 *sent += 1;
@@ -101,7 +101,7 @@ impl std::fmt::Display for ReplayError {
 ///
 /// # Errors
 /// A line that is no record.
-pub fn replay(log: &str, interface: &str) -> Result<VecDeque<(Nanos, Frame)>, ReplayError> {
+pub fn replay(log: &str, interface: &str) -> Result<VecDeque<(Nanos, CanFrame)>, ReplayError> {
     let (mut begin, mut last) = (None, Nanos::ZERO);
     let mut frames = VecDeque::new();
     for (line, text) in (1..).zip(log.lines()).filter(|(_, text)| !text.trim().is_empty()) {
@@ -109,7 +109,7 @@ pub fn replay(log: &str, interface: &str) -> Result<VecDeque<(Nanos, Frame)>, Re
         let begin = *begin.get_or_insert(record.time);
         last = last.max(record.time - begin);
         match record.report {
-            Report::Frame(frame) if record.interface == interface => {
+            LineContent::Frame(frame) if record.interface == interface => {
                 frames.push_back((last, frame));
             }
             _ => {}
@@ -121,26 +121,26 @@ pub fn replay(log: &str, interface: &str) -> Result<VecDeque<(Nanos, Frame)>, Re
 /// Numbered messages of eight bytes on a bus: how many a second together, and whether their
 /// identifiers are extended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Load {
+pub struct BusLoad {
     pub per_second: u32,
     pub extended: bool,
 }
 
 /// The bit rates and the loads of five busy buses, for tests and demonstrations: 7,000 frames a
 /// second in all.
-pub const BUSY: [(u32, Load); 5] = [
-    (500_000, Load { per_second: 463, extended: false }),
-    (250_000, Load { per_second: 391, extended: true }),
-    (500_000, Load { per_second: 1_389, extended: false }),
-    (500_000, Load { per_second: 1_563, extended: true }),
-    (500_000, Load { per_second: 3_194, extended: false }),
+pub const BUSY: [(u32, BusLoad); 5] = [
+    (500_000, BusLoad { per_second: 463, extended: false }),
+    (250_000, BusLoad { per_second: 391, extended: true }),
+    (500_000, BusLoad { per_second: 1_389, extended: false }),
+    (500_000, BusLoad { per_second: 1_563, extended: true }),
+    (500_000, BusLoad { per_second: 3_194, extended: false }),
 ];
 
-impl Load {
+impl BusLoad {
     /// Returns the messages of the bus of this number: four identifiers that share the load, from
     /// the first millisecond on, when an interface that starts at once has found the bus idle.
     #[must_use]
-    pub fn messages(self, bus: usize) -> Vec<Periodic> {
+    pub fn messages(self, bus: usize) -> Vec<PeriodicMessage> {
         let Some(period) = 4_000_000_000u64.checked_div(self.per_second.into()) else {
             return Vec::new();
         };
@@ -152,7 +152,7 @@ impl Load {
             };
             let turn = Nanos(period / 4 * u64::from(index) + 10_000 * bus as u64);
             let offset = Nanos::from_millis(1) + turn;
-            id.ok().map(|id| Periodic { id, length: 8, period: Nanos(period), offset })
+            id.ok().map(|id| PeriodicMessage { id, length: 8, period: Nanos(period), offset })
         };
         (0..4).filter_map(message).collect()
     }

@@ -7,8 +7,8 @@
 mod scsi;
 
 use crate::descriptors::Descriptors;
-use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{EndpointState, Standard, reply};
+use crate::device::{Answer, Handshake, Stall, UsbDevice};
+use crate::standard::{EndpointStatus, Standard, reply};
 use diapason_abi::Nanos;
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::{Setup, Speed};
@@ -174,7 +174,7 @@ impl Disk {
     }
 }
 
-impl Device for Disk {
+impl UsbDevice for Disk {
     fn speed(&self) -> Speed {
         Speed::High
     }
@@ -204,24 +204,24 @@ impl Device for Disk {
 
     fn receive(&mut self, _: Nanos, endpoint: u8, packet: &[u8]) -> Handshake {
         match self.standard.endpoint(endpoint) {
-            EndpointState::Ready if endpoint == OUT => match self.stage {
+            EndpointStatus::Ready if endpoint == OUT => match self.stage {
                 Stage::Command => self.begin(packet),
                 Stage::Data { to_host: false, left, done } => self.take(packet, left, done),
                 _ => Handshake::Nak,
             },
-            EndpointState::Halted => Handshake::Stall,
+            EndpointStatus::Halted => Handshake::Stall,
             _ => Handshake::Error,
         }
     }
 
     fn send(&mut self, _: Nanos, endpoint: u8, buffer: &mut [u8]) -> Answer {
         match self.standard.endpoint(endpoint) {
-            EndpointState::Ready if endpoint == IN => match self.stage {
+            EndpointStatus::Ready if endpoint == IN => match self.stage {
                 Stage::Data { to_host: true, left, done } => self.give(buffer, left, done),
                 Stage::Status => self.end(buffer),
                 _ => Answer::Nak,
             },
-            EndpointState::Halted => Answer::Stall,
+            EndpointStatus::Halted => Answer::Stall,
             _ => Answer::Error,
         }
     }
@@ -234,7 +234,7 @@ impl Device for Disk {
 }
 
 fn descriptors(serial: &str) -> Descriptors {
-    let device = descriptor::Device {
+    let device = descriptor::DeviceDescriptor {
         usb: 0x0200,
         class: 0,
         subclass: 0,

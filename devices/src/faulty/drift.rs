@@ -1,6 +1,6 @@
 //! A device whose clock is not the host's: it goes faster or slower from some instant on.
 
-use crate::device::{Answer, Device, Handshake, Stall};
+use crate::device::{Answer, Handshake, Stall, UsbDevice};
 use diapason_abi::Nanos;
 use diapason_usb::{Setup, Speed};
 
@@ -86,7 +86,7 @@ pub struct Drifting<D> {
     clock: OwnClock,
 }
 
-impl<D: Device> Drifting<D> {
+impl<D: UsbDevice> Drifting<D> {
     /// `device` with a clock that changes its rate, in parts per million, at these times of the
     /// host, in order; before the first it is the host's.
     #[must_use]
@@ -109,7 +109,7 @@ impl<D: Device> Drifting<D> {
 const GUESSES: usize = 4;
 const NEAR: u64 = 4;
 
-impl<D: Device> Device for Drifting<D> {
+impl<D: UsbDevice> UsbDevice for Drifting<D> {
     fn speed(&self) -> Speed {
         self.device.speed()
     }

@@ -6,7 +6,7 @@ use diapason_usb::setup::descriptor_type as kind;
 
 /// A change of the bytes of a descriptor or of a whole configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum DescriptorChange {
     /// The byte at this place is this value.
     Byte(usize, u8),
     /// The byte at `at` of the `nth` part of this type, from 0.
@@ -28,32 +28,32 @@ pub enum Change {
     Noise(u32),
 }
 
-impl Change {
+impl DescriptorChange {
     /// Makes the change in `bytes`.
     pub fn apply(&self, bytes: &mut Vec<u8>, random: &mut Random) {
         match *self {
-            Change::Byte(at, value) => put(bytes, at, value),
-            Change::Field { part, nth, at, value } => {
+            DescriptorChange::Byte(at, value) => put(bytes, at, value),
+            DescriptorChange::Field { part, nth, at, value } => {
                 if let Some((start, length)) = find(bytes, part, nth)
                     && at < length
                 {
                     put(bytes, start + at, value);
                 }
             }
-            Change::Without(part, nth) => {
+            DescriptorChange::Without(part, nth) => {
                 if let Some((start, length)) = find(bytes, part, nth) {
                     bytes.drain(start..start + length);
                 }
             }
-            Change::Twice(part, nth) => {
+            DescriptorChange::Twice(part, nth) => {
                 if let Some((start, length)) = find(bytes, part, nth) {
                     let copy = bytes[start..start + length].to_vec();
                     bytes.splice(start..start, copy);
                 }
             }
-            Change::Cut(length) => bytes.truncate(length),
-            Change::Instead(ref other) => other.clone_into(bytes),
-            Change::Noise(count) => {
+            DescriptorChange::Cut(length) => bytes.truncate(length),
+            DescriptorChange::Instead(ref other) => other.clone_into(bytes),
+            DescriptorChange::Noise(count) => {
                 for _ in 0..count {
                     let at = random.index(bytes.len());
                     put(bytes, at, random.bits() as u8);
@@ -89,7 +89,7 @@ pub struct Lie {
     /// About this type of descriptor.
     pub about: u8,
     /// How it is changed.
-    pub change: Change,
+    pub change: DescriptorChange,
     /// From this read on, counted from 0: with 1 the first read was the truth.
     pub from_read: u32,
     /// From this reset of the port on.
@@ -100,7 +100,7 @@ pub struct Lie {
 impl Lie {
     /// Returns a lie that is always told.
     #[must_use]
-    pub const fn new(about: u8, change: Change) -> Lie {
+    pub const fn new(about: u8, change: DescriptorChange) -> Lie {
         let during = (Nanos::ZERO, Nanos::FOREVER);
         Lie { about, change, from_read: 0, from_reset: 0, during }
     }
@@ -111,16 +111,18 @@ impl Lie {
     }
 }
 
-const fn field(part: u8, nth: usize, at: usize, value: u8) -> Change {
-    Change::Field { part, nth, at, value }
+const fn field(part: u8, nth: usize, at: usize, value: u8) -> DescriptorChange {
+    DescriptorChange::Field { part, nth, at, value }
 }
 
 /// A device of another class altogether: a keyboard.
-fn other_personality() -> Change {
-    Change::Instead(vec![18, 1, 0, 2, 3, 1, 1, 64, 0x09, 0x12, 0xef, 0xbe, 0, 1, 0, 0, 0, 1])
+fn other_personality() -> DescriptorChange {
+    DescriptorChange::Instead(vec![
+        18, 1, 0, 2, 3, 1, 1, 64, 0x09, 0x12, 0xef, 0xbe, 0, 1, 0, 0, 0, 1,
+    ])
 }
 
-fn about_configuration() -> Vec<(&'static str, Change)> {
+fn about_configuration() -> Vec<(&'static str, DescriptorChange)> {
     let config = |at, value| field(kind::CONFIGURATION, 0, at, value);
     let interface = |nth, at, value| field(kind::INTERFACE, nth, at, value);
     let endpoint = |nth, at, value| field(kind::ENDPOINT, nth, at, value);
@@ -128,63 +130,63 @@ fn about_configuration() -> Vec<(&'static str, Change)> {
         ("a part of length 0", interface(0, 0, 0)),
         ("a part of length 1", interface(0, 0, 1)),
         ("a part longer than the rest", endpoint(0, 0, 255)),
-        ("a total length of 0", Change::Byte(2, 0)),
-        ("a total length of 9", Change::Byte(2, 9)),
-        ("a total length of 65,280 and more", Change::Byte(3, 255)),
-        ("a configuration that ends in its head", Change::Cut(5)),
-        ("a configuration that ends in a part", Change::Cut(13)),
+        ("a total length of 0", DescriptorChange::Byte(2, 0)),
+        ("a total length of 9", DescriptorChange::Byte(2, 9)),
+        ("a total length of 65,280 and more", DescriptorChange::Byte(3, 255)),
+        ("a configuration that ends in its head", DescriptorChange::Cut(5)),
+        ("a configuration that ends in a part", DescriptorChange::Cut(13)),
         ("no interfaces", config(4, 0)),
         ("255 interfaces", config(4, 255)),
-        ("the same interface twice", Change::Twice(kind::INTERFACE, 0)),
-        ("the same endpoint twice", Change::Twice(kind::ENDPOINT, 0)),
+        ("the same interface twice", DescriptorChange::Twice(kind::INTERFACE, 0)),
+        ("the same endpoint twice", DescriptorChange::Twice(kind::ENDPOINT, 0)),
         ("endpoint 0 in the list", endpoint(0, 2, 0x80)),
         ("endpoint 15", endpoint(0, 2, 0x8f)),
         ("an interface without setting 0", interface(0, 3, 1)),
         ("an interface number with a gap", interface(0, 2, 77)),
         ("255 endpoints", interface(0, 4, 255)),
-        ("an endpoint less than promised", Change::Without(kind::ENDPOINT, 0)),
+        ("an endpoint less than promised", DescriptorChange::Without(kind::ENDPOINT, 0)),
         ("packets of 0 bytes", endpoint(0, 4, 0)),
         ("packets beyond the limit", endpoint(0, 5, 0xff)),
         ("an interval of 0", endpoint(0, 6, 0)),
         ("an interval of 255", endpoint(0, 6, 255)),
         ("an endpoint of another type", endpoint(0, 3, 1)),
-        ("no companion", Change::Without(kind::SUPERSPEED_COMPANION, 0)),
-        ("two companions", Change::Twice(kind::SUPERSPEED_COMPANION, 0)),
+        ("no companion", DescriptorChange::Without(kind::SUPERSPEED_COMPANION, 0)),
+        ("two companions", DescriptorChange::Twice(kind::SUPERSPEED_COMPANION, 0)),
         ("bursts of 256", field(kind::SUPERSPEED_COMPANION, 0, 2, 255)),
         ("four bursts of bulk", field(kind::SUPERSPEED_COMPANION, 0, 3, 0xff)),
         ("a class part of length 2", field(kind::CLASS_INTERFACE, 0, 0, 2)),
         ("a unit that feeds itself", field(kind::CLASS_INTERFACE, 2, 7, 2)),
-        ("noise", Change::Noise(4)),
+        ("noise", DescriptorChange::Noise(4)),
     ]
 }
 
-fn about_others() -> Vec<(&'static str, u8, Change)> {
+fn about_others() -> Vec<(&'static str, u8, DescriptorChange)> {
     vec![
-        ("control packets of 0 bytes", kind::DEVICE, Change::Byte(7, 0)),
-        ("control packets of 7 bytes", kind::DEVICE, Change::Byte(7, 7)),
-        ("control packets of 255 bytes", kind::DEVICE, Change::Byte(7, 255)),
-        ("a device of 8 bytes", kind::DEVICE, Change::Cut(8)),
-        ("no configurations", kind::DEVICE, Change::Byte(17, 0)),
-        ("255 configurations", kind::DEVICE, Change::Byte(17, 255)),
-        ("a text of odd length", kind::STRING, Change::Byte(0, 5)),
-        ("a text of length 0", kind::STRING, Change::Byte(0, 0)),
-        ("a text of length 1", kind::STRING, Change::Byte(0, 1)),
-        ("a text of length 255", kind::STRING, Change::Byte(0, 255)),
-        ("no languages", kind::STRING, Change::Instead(vec![2, kind::STRING])),
-        ("a store longer than it is", kind::BOS, Change::Byte(3, 255)),
-        ("a capability of length 0", kind::BOS, Change::Byte(5, 0)),
-        ("255 capabilities", kind::BOS, Change::Byte(4, 255)),
+        ("control packets of 0 bytes", kind::DEVICE, DescriptorChange::Byte(7, 0)),
+        ("control packets of 7 bytes", kind::DEVICE, DescriptorChange::Byte(7, 7)),
+        ("control packets of 255 bytes", kind::DEVICE, DescriptorChange::Byte(7, 255)),
+        ("a device of 8 bytes", kind::DEVICE, DescriptorChange::Cut(8)),
+        ("no configurations", kind::DEVICE, DescriptorChange::Byte(17, 0)),
+        ("255 configurations", kind::DEVICE, DescriptorChange::Byte(17, 255)),
+        ("a text of odd length", kind::STRING, DescriptorChange::Byte(0, 5)),
+        ("a text of length 0", kind::STRING, DescriptorChange::Byte(0, 0)),
+        ("a text of length 1", kind::STRING, DescriptorChange::Byte(0, 1)),
+        ("a text of length 255", kind::STRING, DescriptorChange::Byte(0, 255)),
+        ("no languages", kind::STRING, DescriptorChange::Instead(vec![2, kind::STRING])),
+        ("a store longer than it is", kind::BOS, DescriptorChange::Byte(3, 255)),
+        ("a capability of length 0", kind::BOS, DescriptorChange::Byte(5, 0)),
+        ("255 capabilities", kind::BOS, DescriptorChange::Byte(4, 255)),
         ("a report that counts to 4 billion", kind::HID_REPORT, huge_report()),
-        ("a hub of 255 ports", kind::HUB, Change::Byte(2, 255)),
-        ("a hub of no ports", kind::HUB, Change::Byte(2, 0)),
-        ("a SuperSpeed hub of 255 ports", kind::SUPERSPEED_HUB, Change::Byte(2, 255)),
+        ("a hub of 255 ports", kind::HUB, DescriptorChange::Byte(2, 255)),
+        ("a hub of no ports", kind::HUB, DescriptorChange::Byte(2, 0)),
+        ("a SuperSpeed hub of 255 ports", kind::SUPERSPEED_HUB, DescriptorChange::Byte(2, 255)),
     ]
 }
 
 /// Report size and count of 32 bits, all ones.
-fn huge_report() -> Change {
+fn huge_report() -> DescriptorChange {
     let item = [0xff; 4];
-    Change::Instead([&[0x77][..], &item, &[0x97], &item, &[0x81, 2]].concat())
+    DescriptorChange::Instead([&[0x77][..], &item, &[0x97], &item, &[0x81, 2]].concat())
 }
 
 /// Returns every lie by name: those of syzkaller's and USBFuzz's findings and of umap2's templates.
@@ -200,9 +202,13 @@ pub fn catalogue() -> Vec<(&'static str, Lie)> {
     all.push(late(
         "a configuration that grows at the second read",
         kind::CONFIGURATION,
-        Change::Byte(3, 4),
+        DescriptorChange::Byte(3, 4),
     ));
-    all.push(late("other interfaces at the second read", kind::CONFIGURATION, Change::Noise(2)));
+    all.push(late(
+        "other interfaces at the second read",
+        kind::CONFIGURATION,
+        DescriptorChange::Noise(2),
+    ));
     all.push(late(
         "a device of another class at the second read",
         kind::DEVICE,

@@ -7,19 +7,19 @@
 mod drift;
 pub mod lies;
 
-use crate::device::{Answer, Device, Handshake, Stall};
+use crate::device::{Answer, Handshake, Stall, UsbDevice};
 use diapason_abi::Nanos;
 use diapason_random::Random;
 use diapason_usb::setup::{IN, request};
 use diapason_usb::{Setup, Speed};
 pub use drift::{Drifting, OwnClock};
-pub use lies::{Change, Lie};
+pub use lies::{DescriptorChange, Lie};
 use std::cell::Cell;
 use std::rc::Rc;
 
 /// A fault of a packet or a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
+pub enum PacketFault {
     /// Stalls; the device does not see the packet.
     Stall,
     /// Not now; the device does not see the packet. For requests it is a stall.
@@ -46,13 +46,13 @@ pub struct Rule {
     pub until: Nanos,
     /// Once in so many times; 1: always.
     pub one_in: u32,
-    pub fault: Fault,
+    pub fault: PacketFault,
 }
 
 impl Rule {
     /// Always, and everywhere but in control requests.
     #[must_use]
-    pub const fn always(fault: Fault) -> Rule {
+    pub const fn always(fault: PacketFault) -> Rule {
         Rule { endpoint: None, from: Nanos::ZERO, until: Nanos::FOREVER, one_in: 1, fault }
     }
 
@@ -81,12 +81,12 @@ pub struct Faulty<D> {
     /// Whether it has told a lie.
     lied: bool,
     /// Where all that happens to several devices is counted.
-    tally: Option<Rc<Tally>>,
+    tally: Option<Rc<FaultTally>>,
 }
 
 /// The faults of several devices together.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Tally {
+pub struct FaultTally {
     /// Devices that told a lie about themselves, at least one.
     pub liars: Cell<u64>,
     pub lies: Cell<u64>,
@@ -94,7 +94,7 @@ pub struct Tally {
     pub faults: Cell<u64>,
 }
 
-impl<D: Device> Faulty<D> {
+impl<D: UsbDevice> Faulty<D> {
     /// `device`, which does what it should until rules and lies are added.
     #[must_use]
     pub fn new(device: D, seed: u64) -> Faulty<D> {
@@ -113,7 +113,7 @@ impl<D: Device> Faulty<D> {
 
     /// With faults and lies counted there, too.
     #[must_use]
-    pub fn counted(mut self, tally: Rc<Tally>) -> Faulty<D> {
+    pub fn counted(mut self, tally: Rc<FaultTally>) -> Faulty<D> {
         self.tally = Some(tally);
         self
     }
@@ -150,7 +150,7 @@ impl<D: Device> Faulty<D> {
         self.injected
     }
 
-    fn fault(&mut self, now: Nanos, endpoint: u8) -> Option<Fault> {
+    fn fault(&mut self, now: Nanos, endpoint: u8) -> Option<PacketFault> {
         let random = &mut self.random;
         let rule = self.rules.iter().find(|rule| rule.applies(now, endpoint, random))?;
         self.injected += 1;
@@ -202,7 +202,7 @@ fn add_one(count: &Cell<u64>) {
     count.set(count.get() + 1);
 }
 
-impl<D: Device> Device for Faulty<D> {
+impl<D: UsbDevice> UsbDevice for Faulty<D> {
     fn speed(&self) -> Speed {
         self.device.speed()
     }
@@ -228,9 +228,9 @@ impl<D: Device> Device for Faulty<D> {
 
     fn receive(&mut self, now: Nanos, endpoint: u8, packet: &[u8]) -> Handshake {
         match self.fault(now, endpoint) {
-            Some(Fault::Stall) => Handshake::Stall,
-            Some(Fault::Nak) => Handshake::Nak,
-            Some(Fault::Error) => Handshake::Error,
+            Some(PacketFault::Stall) => Handshake::Stall,
+            Some(PacketFault::Nak) => Handshake::Nak,
+            Some(PacketFault::Error) => Handshake::Error,
             _ => self.device.receive(now, endpoint, packet),
         }
     }
@@ -238,19 +238,19 @@ impl<D: Device> Device for Faulty<D> {
     fn send(&mut self, now: Nanos, endpoint: u8, packet: &mut [u8]) -> Answer {
         let fault = match self.fault(now, endpoint) {
             None => return self.device.send(now, endpoint, packet),
-            Some(Fault::Stall) => return Answer::Stall,
-            Some(Fault::Nak) => return Answer::Nak,
-            Some(Fault::Error) => return Answer::Error,
-            Some(Fault::Empty) => return Answer::Data(0),
-            Some(Fault::Babble) => {
+            Some(PacketFault::Stall) => return Answer::Stall,
+            Some(PacketFault::Nak) => return Answer::Nak,
+            Some(PacketFault::Error) => return Answer::Error,
+            Some(PacketFault::Empty) => return Answer::Data(0),
+            Some(PacketFault::Babble) => {
                 packet.iter_mut().for_each(|byte| *byte = self.random.bits() as u8);
                 return Answer::Data(packet.len() + 1);
             }
             Some(fault) => fault,
         };
         match (fault, self.device.send(now, endpoint, packet)) {
-            (Fault::Cut(most), Answer::Data(length)) => Answer::Data(length.min(most)),
-            (Fault::Garble(bits), Answer::Data(length)) => {
+            (PacketFault::Cut(most), Answer::Data(length)) => Answer::Data(length.min(most)),
+            (PacketFault::Garble(bits), Answer::Data(length)) => {
                 let length = length.min(packet.len());
                 for _ in 0..bits {
                     let at = self.random.index(length);
@@ -272,7 +272,7 @@ impl<D: Device> Device for Faulty<D> {
         self.device.advance(now);
     }
 
-    fn child(&mut self, port: u8) -> Option<&mut dyn Device> {
+    fn child(&mut self, port: u8) -> Option<&mut dyn UsbDevice> {
         self.device.child(port)
     }
 }

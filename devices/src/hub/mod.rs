@@ -4,8 +4,8 @@ mod port;
 
 use crate::bridge::superspeed_bos;
 use crate::descriptors::Descriptors;
-use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{EndpointState, Standard, reply};
+use crate::device::{Answer, Handshake, Stall, UsbDevice};
+use crate::standard::{EndpointStatus, Standard, reply};
 use diapason_abi::Nanos;
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::setup::{descriptor_type, request};
@@ -27,11 +27,11 @@ const TRANSLATOR: std::ops::RangeInclusive<u8> = 8..=11;
 /// Why a device cannot be plugged in; it is given back.
 pub enum NotPlugged {
     /// The hub has no such port.
-    NoSuchPort(Box<dyn Device>),
+    NoSuchPort(Box<dyn UsbDevice>),
     /// Something is in it.
-    Occupied(Box<dyn Device>),
+    Occupied(Box<dyn UsbDevice>),
     /// Devices of its speed belong on the other kind of hub.
-    Speed(Box<dyn Device>),
+    Speed(Box<dyn UsbDevice>),
 }
 
 /// A device is pulled out of a port at a time, and comes back at a later one.
@@ -40,23 +40,23 @@ struct Pull {
     port: u8,
     back: Nanos,
     /// The device, while it is out.
-    device: Option<Box<dyn Device>>,
+    device: Option<Box<dyn UsbDevice>>,
 }
 
 /// A model of a hub.
-pub struct Hub {
+pub struct HubModel {
     superspeed: bool,
     standard: Standard,
     ports: Vec<Port>,
     pulls: Vec<Pull>,
 }
 
-impl Hub {
+impl HubModel {
     /// Returns a hub with `ports` ports, at most 15, without devices.
     #[must_use]
-    pub fn new(superspeed: bool, ports: u8) -> Hub {
+    pub fn new(superspeed: bool, ports: u8) -> HubModel {
         let ports = ports.clamp(1, PORTS);
-        Hub {
+        HubModel {
             superspeed,
             standard: Standard::new(descriptors(superspeed, ports)),
             ports: (0..ports).map(|_| Port::new(superspeed)).collect(),
@@ -71,7 +71,7 @@ impl Hub {
 
     /// Pulls out what is due, and puts back what is.
     fn shake(&mut self, now: Nanos) {
-        let Hub { ports, pulls, .. } = self;
+        let HubModel { ports, pulls, .. } = self;
         pulls.retain_mut(|pull| {
             let place = usize::from(pull.port).checked_sub(1);
             let Some(port) = place.and_then(|place| ports.get_mut(place)) else { return false };
@@ -101,7 +101,7 @@ impl Hub {
         &mut self,
         now: Nanos,
         port: u8,
-        device: Box<dyn Device>,
+        device: Box<dyn UsbDevice>,
     ) -> Result<(), NotPlugged> {
         self.advance(now);
         let superspeed = self.superspeed;
@@ -119,7 +119,7 @@ impl Hub {
     }
 
     /// Pulls out what is in a port.
-    pub fn unplug(&mut self, now: Nanos, port: u8) -> Option<Box<dyn Device>> {
+    pub fn unplug(&mut self, now: Nanos, port: u8) -> Option<Box<dyn UsbDevice>> {
         self.advance(now);
         self.port(port)?.unplug()
     }
@@ -188,7 +188,7 @@ impl Hub {
     }
 }
 
-impl Device for Hub {
+impl UsbDevice for HubModel {
     fn speed(&self) -> Speed {
         if self.superspeed { Speed::Super } else { Speed::High }
     }
@@ -220,11 +220,11 @@ impl Device for Hub {
     fn send(&mut self, now: Nanos, endpoint: u8, packet: &mut [u8]) -> Answer {
         self.advance(now);
         match self.standard.endpoint(endpoint) {
-            EndpointState::Ready => {
+            EndpointStatus::Ready => {
                 self.news().map_or(Answer::Nak, |news| Answer::packet(packet, &news))
             }
-            EndpointState::Halted => Answer::Stall,
-            EndpointState::Absent => Answer::Error,
+            EndpointStatus::Halted => Answer::Stall,
+            EndpointStatus::Absent => Answer::Error,
         }
     }
 
@@ -240,13 +240,13 @@ impl Device for Hub {
         }
     }
 
-    fn child(&mut self, port: u8) -> Option<&mut dyn Device> {
+    fn child(&mut self, port: u8) -> Option<&mut dyn UsbDevice> {
         self.port(port)?.child()
     }
 }
 
-fn about(superspeed: bool, ports: u8) -> descriptor::Hub {
-    descriptor::Hub {
+fn about(superspeed: bool, ports: u8) -> descriptor::HubDescriptor {
+    descriptor::HubDescriptor {
         superspeed,
         ports,
         // Power and current of each port by itself.
@@ -259,7 +259,7 @@ fn about(superspeed: bool, ports: u8) -> descriptor::Hub {
 fn descriptors(superspeed: bool, ports: u8) -> Descriptors {
     let (speed, usb, packet, protocol) =
         if superspeed { (Speed::Super, 0x0300, 512, 3) } else { (Speed::High, 0x0200, 64, 1) };
-    let device = descriptor::Device {
+    let device = descriptor::DeviceDescriptor {
         usb,
         class: 9,
         subclass: 0,

@@ -1,6 +1,6 @@
 //! One port of a hub: power, reset, what changed, and what is plugged into it.
 
-use crate::device::{Device, Stall};
+use crate::device::{Stall, UsbDevice};
 use diapason_abi::Nanos;
 use diapason_usb::Speed;
 
@@ -47,7 +47,7 @@ const DISABLED: u8 = 4;
 /// A port of the hub.
 pub(crate) struct Port {
     superspeed: bool,
-    device: Option<Box<dyn Device>>,
+    device: Option<Box<dyn UsbDevice>>,
     /// It says that nothing is in it.
     feigned: bool,
     /// Status without the bits that follow from the rest.
@@ -77,7 +77,7 @@ impl Port {
     }
 
     /// Plugs a device in.
-    pub fn plug(&mut self, now: Nanos, device: Box<dyn Device>) {
+    pub fn plug(&mut self, now: Nanos, device: Box<dyn UsbDevice>) {
         (self.device, self.feigned) = (Some(device), false);
         if self.powered {
             self.connect(now);
@@ -85,7 +85,7 @@ impl Port {
     }
 
     /// Pulls the device out and returns it.
-    pub fn unplug(&mut self) -> Option<Box<dyn Device>> {
+    pub fn unplug(&mut self) -> Option<Box<dyn UsbDevice>> {
         if !self.feigned {
             self.disconnect();
         }
@@ -237,9 +237,9 @@ impl Port {
     }
 
     /// Returns the device in it, as far as packets reach it.
-    pub fn child(&mut self) -> Option<&mut dyn Device> {
+    pub fn child(&mut self) -> Option<&mut dyn UsbDevice> {
         let reached = self.feigned && self.powered
             || self.status & (ENABLED | SUSPENDED | RESETTING) == ENABLED;
-        self.device.as_deref_mut().filter(|_| reached).map(|device| device as &mut dyn Device)
+        self.device.as_deref_mut().filter(|_| reached).map(|device| device as &mut dyn UsbDevice)
     }
 }

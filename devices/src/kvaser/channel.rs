@@ -1,12 +1,12 @@
 //! One channel: its settings, its controller on the bus, and the frames under way to it.
 
-use super::Load;
-use super::command::{Command, Message, number};
-use crate::can::Plug;
+use super::FrameContent;
+use super::command::{HostCommand, KvaserCommand, number};
+use crate::can::CanPlug;
 use diapason_abi::Nanos;
 use diapason_can::bus::{Health, SendRefusal, Ticket};
 use diapason_can::frame::{extended, standard};
-use diapason_can::{Frame, WireError};
+use diapason_can::{CanFrame, WireError};
 
 /// Flags of frames, the same in both forms.
 pub mod flag {
@@ -39,7 +39,7 @@ struct Outstanding {
     /// `None` at a wrong bit rate: it waits for a bus that does not understand it.
     ticket: Option<Ticket>,
     transaction: u16,
-    frame: Frame,
+    frame: CanFrame,
     extended: bool,
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum NotSent {
 /// A channel of the interface.
 pub(crate) struct Channel {
     entity: u8,
-    plug: Option<Plug>,
+    plug: Option<CanPlug>,
     nominal: [u8; 8],
     data: [u8; 8],
     listens: bool,
@@ -70,14 +70,14 @@ pub(crate) struct Channel {
 
 impl Channel {
     /// Returns a channel that was never opened, on a bus or not, with room for `most` frames.
-    pub fn new(entity: u8, plug: Option<Plug>, most: usize) -> Channel {
+    pub fn new(entity: u8, plug: Option<CanPlug>, most: usize) -> Channel {
         let (nominal, data, outstanding) = ([0; 8], [0; 8], Vec::new());
         let (listens, started, mistuned) = (false, false, None);
         Channel { entity, plug, nominal, data, listens, started, mistuned, outstanding, most }
     }
 
     /// Returns the plug of the channel, if it is on a bus.
-    pub fn plug(&self) -> Option<&Plug> {
+    pub fn plug(&self) -> Option<&CanPlug> {
         self.plug.as_ref()
     }
 
@@ -140,7 +140,7 @@ impl Channel {
     }
 
     /// Sends the frame in a command.
-    pub fn transmit(&mut self, now: Nanos, command: &Command) -> Result<(), NotSent> {
+    pub fn transmit(&mut self, now: Nanos, command: &KvaserCommand) -> Result<(), NotSent> {
         let extended = command.is_extended();
         let parsed = if extended { from_extended(command) } else { from_normal(command) };
         let (frame, once) = parsed.ok_or(NotSent::Parameter)?;
@@ -161,24 +161,29 @@ impl Channel {
     }
 
     /// The acknowledgement of a frame that is through, or of one that had a single attempt.
-    pub fn acknowledge(&mut self, ticket: Ticket, ticks: u64, failed: Failed) -> Option<Message> {
+    pub fn acknowledge(
+        &mut self,
+        ticket: Ticket,
+        ticks: u64,
+        failed: Failed,
+    ) -> Option<HostCommand> {
         let at = self.outstanding.iter().position(|o| o.ticket == Some(ticket))?;
         let Outstanding { transaction, frame, extended, .. } = self.outstanding.remove(at);
         if extended {
             let number = number::EXTENDED_ACKNOWLEDGE;
-            let message = Message::extended(number, self.entity, transaction, 0);
+            let message = HostCommand::extended(number, self.entity, transaction, 0);
             let flags = u32::from(flags(&frame)) | failed.bits();
             return Some(message.put(8, flags.to_le_bytes()).put(16, ticks.to_le_bytes()));
         }
-        let message = Message::normal(number::ACKNOWLEDGE, self.entity, transaction);
+        let message = HostCommand::normal(number::ACKNOWLEDGE, self.entity, transaction);
         let message = message.put(4, id_normal(&frame)).put(8, padded(&frame));
         Some(message.put(16, [frame.code(), flags(&frame)]).put(18, stamp(ticks)))
     }
 
     /// Returns the state that the controller reports.
-    pub fn state(&self, transaction: u16, ticks: u64) -> Message {
+    pub fn state(&self, transaction: u16, ticks: u64) -> HostCommand {
         let (status, errors) = self.status();
-        let message = Message::normal(number::CHIP_STATE, self.entity, transaction);
+        let message = HostCommand::normal(number::CHIP_STATE, self.entity, transaction);
         message.put(4, stamp(ticks)).put(10, errors).put(12, [status])
     }
 
@@ -201,31 +206,37 @@ impl Channel {
     }
 
     /// Returns a frame from the bus.
-    pub fn received(&self, channel: u8, frame: &Frame, ticks: u64, extended: bool) -> Message {
+    pub fn received(
+        &self,
+        channel: u8,
+        frame: &CanFrame,
+        ticks: u64,
+        extended: bool,
+    ) -> HostCommand {
         let (data, flags) = (frame.bytes().len(), flags(frame));
         if extended {
-            let message = Message::extended(number::EXTENDED_RECEIVED, self.entity, 0, data);
+            let message = HostCommand::extended(number::EXTENDED_RECEIVED, self.entity, 0, data);
             let word = word(frame).to_le_bytes();
             let code = u32::from(frame.code()) << 8;
             let message = message.put(8, [flags]).put(12, frame.raw_id().to_le_bytes());
             let message = message.put(16, word).put(20, code.to_le_bytes());
             return message.put(24, ticks.to_le_bytes()).put(32, padded(frame));
         }
-        let message = Message::normal(number::RECEIVED, self.entity, 0);
+        let message = HostCommand::normal(number::RECEIVED, self.entity, 0);
         let message = message.put(4, [24, number::RECEIVED, channel, flags]).put(8, stamp(ticks));
         message.put(14, [frame.code()]).put(16, id_normal(frame)).put(20, padded(frame))
     }
 
     /// An error on the bus, told as a frame.
-    pub fn bus_error(&self, channel: u8, ticks: u64, extended: bool) -> Message {
+    pub fn bus_error(&self, channel: u8, ticks: u64, extended: bool) -> HostCommand {
         let (status, [transmit, receive]) = self.status();
         let details = [status, 0, transmit, receive];
         if extended {
-            let message = Message::extended(number::EXTENDED_RECEIVED, self.entity, 0, 8);
+            let message = HostCommand::extended(number::EXTENDED_RECEIVED, self.entity, 0, 8);
             let message = message.put(8, [flag::ERROR]).put(24, ticks.to_le_bytes());
             return message.put(32, details);
         }
-        let message = Message::normal(number::RECEIVED, self.entity, 0);
+        let message = HostCommand::normal(number::RECEIVED, self.entity, 0);
         let message = message.put(4, [24, number::RECEIVED, channel, flag::ERROR]);
         message.put(8, stamp(ticks)).put(20, details)
     }
@@ -252,22 +263,22 @@ impl Failed {
     }
 }
 
-fn flags(frame: &Frame) -> u8 {
+fn flags(frame: &CanFrame) -> u8 {
     let extended = if frame.is_extended() { flag::EXTENDED } else { 0 };
     extended | if frame.is_remote() { flag::REMOTE } else { 0 }
 }
 
-fn id_normal(frame: &Frame) -> [u8; 4] {
+fn id_normal(frame: &CanFrame) -> [u8; 4] {
     let extended = if frame.is_extended() { ID_EXTENDED } else { 0 };
     (frame.raw_id() | extended).to_le_bytes()
 }
 
-fn word(frame: &Frame) -> u32 {
+fn word(frame: &CanFrame) -> u32 {
     let extended = if frame.is_extended() { WORD_EXTENDED } else { 0 };
     frame.raw_id() | extended | if frame.is_remote() { WORD_REMOTE } else { 0 }
 }
 
-fn padded(frame: &Frame) -> [u8; 8] {
+fn padded(frame: &CanFrame) -> [u8; 8] {
     std::array::from_fn(|at| frame.bytes().get(at).copied().unwrap_or(0))
 }
 
@@ -277,32 +288,32 @@ fn stamp(ticks: u64) -> [u8; 6] {
     [a, b, c, d, e, f]
 }
 
-fn frame(raw: u32, is_extended: bool, flags: u8, code: u8, data: [u8; 8]) -> Option<Frame> {
+fn frame(raw: u32, is_extended: bool, flags: u8, code: u8, data: [u8; 8]) -> Option<CanFrame> {
     let id = if is_extended { extended(raw) } else { standard(raw) };
     let id = id.ok().filter(|_| code <= 15 && flags & flag::ERROR == 0)?;
     if flags & flag::REMOTE != 0 {
-        return Frame::remote(id, code.into()).ok();
+        return CanFrame::remote(id, code.into()).ok();
     }
     let bytes = data.get(..usize::from(code).min(8))?;
-    Frame::data(id, bytes).ok()?.with_code(code).ok()
+    CanFrame::data(id, bytes).ok()?.with_code(code).ok()
 }
 
 /// The entity of a command about a frame, and what it says of it.
-pub fn load(command: &Command) -> Option<(u8, Load)> {
+pub fn load(command: &KvaserCommand) -> Option<(u8, FrameContent)> {
     let header = command.header();
-    let departs = |parsed: (Frame, bool)| (header.to, Load::Departure(parsed.0));
+    let departs = |parsed: (CanFrame, bool)| (header.to, FrameContent::Departure(parsed.0));
     match (command.is_extended(), header.number) {
         (true, number::EXTENDED_TRANSMIT) => from_extended(command).map(departs),
         (false, number::TRANSMIT) => from_normal(command).map(departs),
         (true, number::EXTENDED_ACKNOWLEDGE) | (false, number::ACKNOWLEDGE) => {
-            Some((header.from, Load::Acknowledgement))
+            Some((header.from, FrameContent::Acknowledgement))
         }
-        _ => carried(command).map(|frame| (header.from, Load::Arrival(frame))),
+        _ => carried(command).map(|frame| (header.from, FrameContent::Arrival(frame))),
     }
 }
 
 /// The frame in a command to the host, as [`Channel::received`] writes it.
-fn carried(command: &Command) -> Option<Frame> {
+fn carried(command: &KvaserCommand) -> Option<CanFrame> {
     match (command.is_extended(), command.header().number) {
         (true, number::EXTENDED_RECEIVED) => {
             let (flags, code) = (command.byte(8), (command.word(20) >> 8) as u8 & 15);
@@ -317,7 +328,7 @@ fn carried(command: &Command) -> Option<Frame> {
     }
 }
 
-fn from_normal(command: &Command) -> Option<(Frame, bool)> {
+fn from_normal(command: &KvaserCommand) -> Option<(CanFrame, bool)> {
     let id = command.word(4);
     let (code, flags) = (command.byte(16), command.byte(17));
     let is_extended = id & ID_EXTENDED != 0;
@@ -325,7 +336,7 @@ fn from_normal(command: &Command) -> Option<(Frame, bool)> {
     Some((frame, false))
 }
 
-fn from_extended(command: &Command) -> Option<(Frame, bool)> {
+fn from_extended(command: &KvaserCommand) -> Option<(CanFrame, bool)> {
     let (flags, id, header) = (command.word(8), command.word(12), command.word(20));
     let code = (header >> 8) as u8 & 15;
     let remote = flags as u8 & flag::REMOTE != 0;

@@ -52,7 +52,7 @@ pub const MESSAGE: usize = 64;
 
 /// The four bytes that begin each command. Entities of the firmware have 6-bit addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Header {
+pub struct CommandHeader {
     pub number: u8,
     /// The entity it goes to.
     pub to: u8,
@@ -62,12 +62,12 @@ pub struct Header {
     pub transaction: u16,
 }
 
-impl Header {
+impl CommandHeader {
     /// Decodes the four bytes of the wire.
     #[must_use]
-    pub const fn decode(b: [u8; 4]) -> Header {
+    pub const fn decode(b: [u8; 4]) -> CommandHeader {
         let word = u16::from_le_bytes([b[2], b[3]]);
-        Header {
+        CommandHeader {
             number: b[0],
             to: b[1] & 0x3f,
             from: (b[1] & 0xc0) >> 2 | (word >> 12) as u8,
@@ -86,17 +86,17 @@ impl Header {
 
 /// One complete command of the host.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Command {
+pub struct KvaserCommand {
     bytes: Vec<u8>,
 }
 
-impl Command {
+impl KvaserCommand {
     /// Its header; the number of an extended command is its own, not 255.
     #[must_use]
-    pub fn header(&self) -> Header {
-        let header = Header::decode(self.array(0));
+    pub fn header(&self) -> CommandHeader {
+        let header = CommandHeader::decode(self.array(0));
         let extended = header.number == number::EXTENDED;
-        if extended { Header { number: self.byte(6), ..header } } else { header }
+        if extended { CommandHeader { number: self.byte(6), ..header } } else { header }
     }
 
     /// Returns whether it came as an extended command.
@@ -138,22 +138,22 @@ impl Command {
 
 /// The host sent an extended command whose length cannot be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Malformed;
+pub struct ImpossibleLength;
 
 /// Commands out of packets, wherever those were cut.
 #[derive(Clone, Debug, Default)]
-pub struct Stream {
+pub struct CommandStream {
     bytes: Vec<u8>,
 }
 
-impl Stream {
+impl CommandStream {
     /// Takes one more packet.
     pub fn push(&mut self, packet: &[u8]) {
         self.bytes.extend_from_slice(packet);
     }
 
     /// Returns the next complete command. After nonsense everything that came so far is forgotten.
-    pub fn pop(&mut self) -> Option<Result<Command, Malformed>> {
+    pub fn pop(&mut self) -> Option<Result<KvaserCommand, ImpossibleLength>> {
         let length = match *self.bytes.as_slice() {
             [] => return None,
             [number::EXTENDED, _, _, _, low, high, ..] => u16::from_le_bytes([low, high]).into(),
@@ -162,42 +162,42 @@ impl Stream {
         };
         if !length.is_multiple_of(8) || !(NORMAL..=EXTENDED_MAX).contains(&length) {
             self.bytes.clear();
-            return Some(Err(Malformed));
+            return Some(Err(ImpossibleLength));
         }
         if self.bytes.len() < length {
             return None;
         }
-        Some(Ok(Command { bytes: self.bytes.drain(..length).collect() }))
+        Some(Ok(KvaserCommand { bytes: self.bytes.drain(..length).collect() }))
     }
 }
 
 /// A command to the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Message {
+pub struct HostCommand {
     bytes: [u8; MESSAGE],
     length: u8,
 }
 
-impl Message {
+impl HostCommand {
     /// Returns a normal command with an empty body.
     #[must_use]
-    pub fn normal(number: u8, from: u8, transaction: u16) -> Message {
-        let message = Message { bytes: [0; MESSAGE], length: NORMAL as u8 };
-        message.put(0, Header { number, to: 0, from, transaction }.encode())
+    pub fn normal(number: u8, from: u8, transaction: u16) -> HostCommand {
+        let message = HostCommand { bytes: [0; MESSAGE], length: NORMAL as u8 };
+        message.put(0, CommandHeader { number, to: 0, from, transaction }.encode())
     }
 
     /// Returns an extended command with room for `data` bytes after its fixed part.
     #[must_use]
-    pub fn extended(number: u8, from: u8, transaction: u16, data: usize) -> Message {
+    pub fn extended(number: u8, from: u8, transaction: u16, data: usize) -> HostCommand {
         let length = (NORMAL + data).next_multiple_of(8).min(MESSAGE) as u8;
-        let message = Message { bytes: [0; MESSAGE], length };
-        let header = Header { number: number::EXTENDED, to: 0, from, transaction };
+        let message = HostCommand { bytes: [0; MESSAGE], length };
+        let header = CommandHeader { number: number::EXTENDED, to: 0, from, transaction };
         message.put(0, header.encode()).put(4, [length, 0, number])
     }
 
     /// Puts `field` at `at`.
     #[must_use]
-    pub fn put<const N: usize>(mut self, at: usize, field: [u8; N]) -> Message {
+    pub fn put<const N: usize>(mut self, at: usize, field: [u8; N]) -> HostCommand {
         for (to, from) in self.bytes.iter_mut().skip(at).zip(field) {
             *to = from;
         }
@@ -206,7 +206,7 @@ impl Message {
 
     /// Sets these bits in the byte at `at`.
     #[must_use]
-    pub fn mark(mut self, at: usize, bits: u8) -> Message {
+    pub fn mark(mut self, at: usize, bits: u8) -> HostCommand {
         if let Some(byte) = self.bytes.get_mut(at) {
             *byte |= bits;
         }
@@ -232,11 +232,11 @@ mod tests {
 
     #[test]
     fn entities_with_bits_in_both_halves_go_there_and_back() {
-        let header = Header { number: 20, to: 0x2a, from: 0x17, transaction: 0xabc };
+        let header = CommandHeader { number: 20, to: 0x2a, from: 0x17, transaction: 0xabc };
         assert_eq!(header.encode(), [20, 0x6a, 0xbc, 0x7a]);
         for from in 0..64 {
-            let header = Header { from, ..header };
-            assert_eq!(Header::decode(header.encode()), header);
+            let header = CommandHeader { from, ..header };
+            assert_eq!(CommandHeader::decode(header.encode()), header);
         }
     }
 
@@ -247,7 +247,7 @@ mod tests {
         all.extend([255, 0, 0, 0, 40, 0, 224]);
         all.resize(32 + 40, 7);
         for cut in 1..all.len() {
-            let mut stream = Stream::default();
+            let mut stream = CommandStream::default();
             let (mut lengths, mut numbers) = (Vec::new(), Vec::new());
             for part in all.chunks(cut) {
                 stream.push(part);
@@ -260,10 +260,14 @@ mod tests {
             assert_eq!((lengths, numbers), (vec![32, 40], vec![34, 224]));
         }
         for length in [0, 7, 8, 24, 33, 136, 0xfff8u16] {
-            let mut stream = Stream::default();
+            let mut stream = CommandStream::default();
             let [low, high] = length.to_le_bytes();
             stream.push(&[255, 0, 0, 0, low, high, 0, 0]);
-            assert_eq!((stream.pop(), stream.pop()), (Some(Err(Malformed)), None), "{length}");
+            assert_eq!(
+                (stream.pop(), stream.pop()),
+                (Some(Err(ImpossibleLength)), None),
+                "{length}"
+            );
         }
     }
 }

@@ -11,18 +11,20 @@ mod passing;
 mod personality;
 mod requests;
 
-pub use command::{Command, Header, Malformed, Message, Stream, number};
+pub use command::{
+    CommandHeader, CommandStream, HostCommand, ImpossibleLength, KvaserCommand, number,
+};
 pub use outbox::{BUFFER, FRAMES};
-pub use passing::{Load, Passing, passing};
-pub use personality::Personality;
+pub use passing::{FrameContent, Passing, passing};
+pub use personality::ControllerKind;
 
-use crate::can::{Alarms, CanBus};
+use crate::can::{CanBus, WakeTimes};
 use crate::descriptors::Descriptors;
-use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{EndpointState, Standard};
+use crate::device::{Answer, Handshake, Stall, UsbDevice};
+use crate::standard::{EndpointStatus, Standard};
 use channel::{Channel, Failed};
 use diapason_abi::Nanos;
-use diapason_can::bus::{Event, EventKind};
+use diapason_can::bus::{BusEvent, EventKind};
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::{Setup, Speed};
 use outbox::Outbox;
@@ -44,7 +46,7 @@ const NOBODY: u8 = 0x3e;
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
     /// Its kind of controller.
-    pub personality: Personality,
+    pub personality: ControllerKind,
     pub serial: u32,
     /// Frames that the host may have under way on each channel, at most 4,095.
     pub outstanding: u16,
@@ -52,7 +54,7 @@ pub struct Identity {
 
 impl Default for Identity {
     fn default() -> Identity {
-        Identity { personality: Personality::Kcan, serial: 1, outstanding: 128 }
+        Identity { personality: ControllerKind::Kcan, serial: 1, outstanding: 128 }
     }
 }
 
@@ -62,8 +64,8 @@ pub struct Hydra {
     standard: Standard,
     channels: Vec<Channel>,
     /// When something may happen at one of them.
-    alarms: Alarms,
-    stream: Stream,
+    alarms: WakeTimes,
+    stream: CommandStream,
     outbox: Outbox,
     /// Frames travel as extended commands.
     extended: bool,
@@ -79,7 +81,7 @@ impl Hydra {
         let outstanding = identity.outstanding.clamp(1, 4_095);
         let identity = Identity { outstanding, ..identity };
         let entities = FIRST_CHANNEL..;
-        let alarms = Alarms::default();
+        let alarms = WakeTimes::default();
         let channels = entities.zip(buses.iter().take(CHANNELS)).map(|(entity, bus)| {
             let plug = bus.as_ref().map(|bus| bus.plug_among(outstanding.into(), &alarms));
             Channel::new(entity, plug, outstanding.into())
@@ -91,7 +93,7 @@ impl Hydra {
             outbox: Outbox::new(channels.len()),
             alarms,
             channels,
-            stream: Stream::default(),
+            stream: CommandStream::default(),
             extended: identity.personality.extended(),
             epoch: Nanos::ZERO,
         }
@@ -135,7 +137,7 @@ impl Hydra {
         }
     }
 
-    fn poll(&self, index: usize, time: Nanos) -> Option<Event> {
+    fn poll(&self, index: usize, time: Nanos) -> Option<BusEvent> {
         let plug = self.channels.get(index)?.plug().filter(|plug| plug.next_change() <= time)?;
         plug.advance(time);
         plug.poll(time)
@@ -180,7 +182,7 @@ impl Hydra {
     }
 }
 
-impl Device for Hydra {
+impl UsbDevice for Hydra {
     fn speed(&self) -> Speed {
         Speed::High
     }
@@ -192,7 +194,7 @@ impl Device for Hydra {
             channel.reset(now);
         }
         self.outbox = Outbox::new(self.channels.len());
-        self.stream = Stream::default();
+        self.stream = CommandStream::default();
         self.extended = self.identity.personality.extended();
         self.epoch = now;
     }
@@ -205,8 +207,8 @@ impl Device for Hydra {
     fn receive(&mut self, now: Nanos, endpoint: u8, packet: &[u8]) -> Handshake {
         self.advance(now);
         match self.standard.endpoint(endpoint) {
-            EndpointState::Ready if endpoint == OUT => {}
-            EndpointState::Halted => return Handshake::Stall,
+            EndpointStatus::Ready if endpoint == OUT => {}
+            EndpointStatus::Halted => return Handshake::Stall,
             _ => return Handshake::Error,
         }
         if !self.has_room() {
@@ -216,7 +218,7 @@ impl Device for Hydra {
         while let Some(command) = self.stream.pop() {
             match command {
                 Ok(command) => self.perform(now, &command),
-                Err(Malformed) => self.refuse_unreadable(now),
+                Err(ImpossibleLength) => self.refuse_unreadable(now),
             }
         }
         Handshake::Ack
@@ -225,8 +227,8 @@ impl Device for Hydra {
     fn send(&mut self, now: Nanos, endpoint: u8, packet: &mut [u8]) -> Answer {
         self.advance(now);
         match self.standard.endpoint(endpoint) {
-            EndpointState::Ready if endpoint == IN => self.outbox.send(packet),
-            EndpointState::Halted => Answer::Stall,
+            EndpointStatus::Ready if endpoint == IN => self.outbox.send(packet),
+            EndpointStatus::Halted => Answer::Stall,
             _ => Answer::Error,
         }
     }
@@ -245,7 +247,7 @@ impl Device for Hydra {
 }
 
 fn descriptors(identity: Identity) -> Descriptors {
-    let device = descriptor::Device {
+    let device = descriptor::DeviceDescriptor {
         usb: 0x0200,
         class: 0xff,
         subclass: 0,

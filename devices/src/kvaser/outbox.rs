@@ -4,7 +4,7 @@
 //! frame makes room, and the next frame of that channel says that something was lost before it.
 //! Replies, acknowledgements and states have places of their own and cannot be lost so.
 
-use super::command::{MESSAGE, Message};
+use super::command::{HostCommand, MESSAGE};
 use crate::device::Answer;
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ const FLAGS_EXTENDED: usize = 8;
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     order: u64,
-    message: Message,
+    message: HostCommand,
 }
 
 /// The state kept for one channel.
@@ -60,13 +60,13 @@ impl Outbox {
         }
     }
 
-    fn waiting(&mut self, message: Message) -> Waiting {
+    fn waiting(&mut self, message: HostCommand) -> Waiting {
         self.order += 1;
         Waiting { order: self.order, message }
     }
 
     /// A reply or an acknowledgement; never lost.
-    pub fn reply(&mut self, message: Message) {
+    pub fn reply(&mut self, message: HostCommand) {
         let waiting = self.waiting(message);
         self.replies.push_back(waiting);
     }
@@ -78,7 +78,7 @@ impl Outbox {
     }
 
     /// The state of a channel; an older one that still waits is replaced.
-    pub fn state(&mut self, channel: usize, message: Message) {
+    pub fn state(&mut self, channel: usize, message: HostCommand) {
         let waiting = self.waiting(message);
         if let Some(line) = self.lines.get_mut(channel) {
             line.state = Some(waiting);
@@ -86,7 +86,7 @@ impl Outbox {
     }
 
     /// A frame from the bus of a channel.
-    pub fn frame(&mut self, channel: usize, message: Message) {
+    pub fn frame(&mut self, channel: usize, message: HostCommand) {
         if self.frames.len() == FRAMES
             && let Some((oldest, _)) = self.frames.pop_front()
             && let Some(line) = self.lines.get_mut(oldest)
@@ -117,7 +117,7 @@ impl Outbox {
         all.min_by_key(|waiting| waiting.order)
     }
 
-    fn take(&mut self, order: u64) -> Option<Message> {
+    fn take(&mut self, order: u64) -> Option<HostCommand> {
         if self.replies.front().is_some_and(|waiting| waiting.order == order) {
             return self.replies.pop_front().map(|waiting| waiting.message);
         }

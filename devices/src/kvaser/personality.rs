@@ -16,7 +16,7 @@ pub(super) const BIT_RATE_MAX: u32 = 1_000_000;
 
 /// The kind of controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Personality {
+pub enum ControllerKind {
     /// 80 MHz, time in 1/80 µs.
     Kcan,
     /// 80 MHz, time in 1/24 µs.
@@ -33,14 +33,14 @@ struct Limits {
     prescaler: u32,
 }
 
-impl Personality {
+impl ControllerKind {
     /// The flags it reports to a host that understands extended commands or does not.
     #[must_use]
     pub const fn flags(self, host_extended: bool) -> u32 {
         let (own, extended) = match self {
-            Personality::Kcan => (FLAG_KCAN, true),
-            Personality::Rt => (FLAG_RT, true),
-            Personality::Flexc => (0, false),
+            ControllerKind::Kcan => (FLAG_KCAN, true),
+            ControllerKind::Rt => (FLAG_RT, true),
+            ControllerKind::Flexc => (0, false),
         };
         let extended = if extended && host_extended { FLAG_EXTENDED } else { 0 };
         own | extended | FLAG_CAPABILITIES
@@ -54,8 +54,8 @@ impl Personality {
 
     const fn clock(self) -> u32 {
         match self {
-            Personality::Kcan | Personality::Rt => 80_000_000,
-            Personality::Flexc => 24_000_000,
+            ControllerKind::Kcan | ControllerKind::Rt => 80_000_000,
+            ControllerKind::Flexc => 24_000_000,
         }
     }
 
@@ -63,9 +63,9 @@ impl Personality {
     #[must_use]
     pub const fn ticks_per_micro(self) -> u64 {
         match self {
-            Personality::Kcan => 80,
-            Personality::Rt => 24,
-            Personality::Flexc => 1,
+            ControllerKind::Kcan => 80,
+            ControllerKind::Rt => 24,
+            ControllerKind::Flexc => 1,
         }
     }
 
@@ -77,9 +77,9 @@ impl Personality {
 
     const fn limits(self) -> Limits {
         let (before_sample, after_sample, jump, prescaler) = match self {
-            Personality::Kcan => ((1, 255), (1, 32), 16, 8_192),
-            Personality::Rt => ((2, 96), (2, 32), 32, 1_024),
-            Personality::Flexc => ((4, 16), (2, 8), 4, 256),
+            ControllerKind::Kcan => ((1, 255), (1, 32), 16, 8_192),
+            ControllerKind::Rt => ((2, 96), (2, 32), 32, 1_024),
+            ControllerKind::Flexc => ((4, 16), (2, 8), 4, 256),
         };
         Limits { before_sample, after_sample, jump, prescaler }
     }
@@ -113,7 +113,7 @@ mod tests {
         let kcan = [0x20, 0xa1, 0x07, 0x00, 0x8b, 0x14, 1, 1];
         let rt = [0x20, 0xa1, 0x07, 0x00, 0x45, 0x0a, 1, 1];
         let flexc = [0x20, 0xa1, 0x07, 0x00, 0x0d, 0x02, 1, 1];
-        let all = [Personality::Kcan, Personality::Rt, Personality::Flexc];
+        let all = [ControllerKind::Kcan, ControllerKind::Rt, ControllerKind::Flexc];
         assert_eq!(all.map(|p| p.accepts(kcan)), [true, false, false]);
         assert_eq!(all.map(|p| p.accepts(rt)), [true, true, false]);
         assert_eq!(all.map(|p| p.accepts(flexc)), [true, true, true]);
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn no_bit_rate_beyond_the_largest_that_the_interface_says() {
-        let all = [Personality::Kcan, Personality::Rt, Personality::Flexc];
+        let all = [ControllerKind::Kcan, ControllerKind::Rt, ControllerKind::Flexc];
         let at = |hertz: u32, before, after| {
             let [a, b, c, d] = hertz.to_le_bytes();
             all.map(|p| p.accepts([a, b, c, d, before, after, 1, 1]))
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn ticks_are_those_of_the_table() {
-        let all = [Personality::Kcan, Personality::Rt, Personality::Flexc];
+        let all = [ControllerKind::Kcan, ControllerKind::Rt, ControllerKind::Flexc];
         assert_eq!(all.map(|p| p.ticks(Nanos(1_500))), [120, 36, 1]);
         assert_eq!(all.map(|p| p.flags(true)), [0x1220, 0x3200, 0x1000]);
         assert_eq!(all.map(|p| p.flags(false)), [0x1020, 0x3000, 0x1000]);

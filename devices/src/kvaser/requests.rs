@@ -1,7 +1,7 @@
 //! The interface's reaction to the host's commands.
 
 use super::channel::{Channel, NotSent};
-use super::command::{Command, Header, Message, number};
+use super::command::{CommandHeader, HostCommand, KvaserCommand, number};
 use super::personality::BIT_RATE_MAX;
 use super::{CHANNELS, DEBUGGER, Hydra, NOBODY, ROUTER};
 use diapason_abi::Nanos;
@@ -22,7 +22,7 @@ const PRODUCT_NUMBER: [u8; 8] = [0x97, 0x07, 0x01, 0x13, 0x30, 0x73, 0x00, 0x00]
 
 impl Hydra {
     /// Does what a command says, and replies.
-    pub(super) fn perform(&mut self, now: Nanos, command: &Command) {
+    pub(super) fn perform(&mut self, now: Nanos, command: &KvaserCommand) {
         let header = command.header();
         if command.is_extended() != (header.number == number::EXTENDED_TRANSMIT) {
             return self.refuse(now, header, ERROR_UNKNOWN);
@@ -43,18 +43,19 @@ impl Hydra {
 
     /// An extended command with an impossible length: its receiver cannot be known.
     pub(super) fn refuse_unreadable(&mut self, now: Nanos) {
-        let header = Header { number: number::EXTENDED, to: ROUTER, from: 0, transaction: 0 };
+        let header =
+            CommandHeader { number: number::EXTENDED, to: ROUTER, from: 0, transaction: 0 };
         self.refuse(now, header, ERROR_PARAMETER);
     }
 
-    fn refuse(&mut self, now: Nanos, header: Header, code: u8) {
+    fn refuse(&mut self, now: Nanos, header: CommandHeader, code: u8) {
         let time = self.ticks(now).to_le_bytes();
         let [a, b, c, d, e, f, ..] = time;
         let message = reply(header, number::ERROR).put(4, [a, b, c, d, e, f]);
         self.outbox.reply(message.put(11, [code]).put(12, u16::from(header.number).to_le_bytes()));
     }
 
-    fn perform_on_channel(&mut self, now: Nanos, header: Header, command: &Command) {
+    fn perform_on_channel(&mut self, now: Nanos, header: CommandHeader, command: &KvaserCommand) {
         let ticks = self.ticks(now);
         let personality = self.identity.personality;
         let found = self.channels.iter_mut().find(|channel| channel.entity() == header.to);
@@ -94,7 +95,7 @@ impl Hydra {
         self.outbox.reply(reply(header, answer));
     }
 
-    fn transmit(&mut self, now: Nanos, header: Header, command: &Command) {
+    fn transmit(&mut self, now: Nanos, header: CommandHeader, command: &KvaserCommand) {
         let found = self.channels.iter_mut().find(|channel| channel.entity() == header.to);
         let sent = found.map(|channel| channel.transmit(now, command));
         let code = match sent {
@@ -106,7 +107,7 @@ impl Hydra {
         self.refuse(now, header, code);
     }
 
-    fn map_channel(&self, header: Header, command: &Command) -> Message {
+    fn map_channel(&self, header: CommandHeader, command: &KvaserCommand) -> HostCommand {
         let (name, index) = (command.array::<16>(4), command.byte(20));
         let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         let channel = self.channels.get(usize::from(index)).map(Channel::entity);
@@ -118,13 +119,13 @@ impl Hydra {
         reply(header, number::MAP_CHANNEL_REPLY).put(4, [entity.unwrap_or(NOBODY), index])
     }
 
-    fn software_info(&self, header: Header) -> Message {
+    fn software_info(&self, header: CommandHeader) -> HostCommand {
         let most = self.identity.outstanding.to_le_bytes();
         reply(header, number::GET_SOFTWARE_INFO_REPLY).put(12, most)
     }
 
     /// Also the place where the host says whether it understands extended commands.
-    fn software_details(&mut self, header: Header, command: &Command) -> Message {
+    fn software_details(&mut self, header: CommandHeader, command: &KvaserCommand) -> HostCommand {
         let personality = self.identity.personality;
         let understands = command.byte(4) != 0;
         self.extended = personality.extended() && understands;
@@ -134,7 +135,7 @@ impl Hydra {
         message.put(24, BIT_RATE_MAX.to_le_bytes())
     }
 
-    fn card_info(&self, header: Header) -> Message {
+    fn card_info(&self, header: CommandHeader) -> HostCommand {
         let resolution = self.identity.personality.ticks_per_micro() as u32;
         let message = reply(header, number::GET_CARD_INFO_REPLY);
         let message = message.put(4, self.identity.serial.to_le_bytes());
@@ -143,7 +144,7 @@ impl Hydra {
     }
 
     /// One bit per channel. A single attempt can only be asked for in extended commands.
-    fn capabilities(&self, header: Header, command: &Command) -> Message {
+    fn capabilities(&self, header: CommandHeader, command: &KvaserCommand) -> HostCommand {
         let asked = command.half(4);
         let all = (1u32 << self.channels.len().min(CHANNELS)) - 1;
         let (status, mask, value) = match asked {
@@ -177,7 +178,7 @@ fn switch(channel: &mut Channel, now: Nanos, command: u8) -> Option<u8> {
 }
 
 /// A reply from whom the request went to; requests to nobody are answered by the router.
-fn reply(request: Header, number: u8) -> Message {
+fn reply(request: CommandHeader, number: u8) -> HostCommand {
     let from = if request.to == NOBODY { ROUTER } else { request.to };
-    Message::normal(number, from, request.transaction)
+    HostCommand::normal(number, from, request.transaction)
 }

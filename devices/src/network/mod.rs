@@ -7,8 +7,8 @@ mod peer;
 pub use peer::{PEER, PEER_ADDRESS};
 
 use crate::descriptors::Descriptors;
-use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{EndpointState, Standard};
+use crate::device::{Answer, Handshake, Stall, UsbDevice};
+use crate::standard::{EndpointStatus, Standard};
 use diapason_abi::Nanos;
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::setup::descriptor_type::CLASS_INTERFACE;
@@ -155,7 +155,7 @@ impl Adapter {
     }
 }
 
-impl Device for Adapter {
+impl UsbDevice for Adapter {
     fn speed(&self) -> Speed {
         Speed::High
     }
@@ -184,23 +184,23 @@ impl Device for Adapter {
 
     fn receive(&mut self, now: Nanos, endpoint: u8, packet: &[u8]) -> Handshake {
         match self.standard.endpoint(endpoint) {
-            EndpointState::Ready if endpoint == OUT && packet.len() <= PACKET => {
+            EndpointStatus::Ready if endpoint == OUT && packet.len() <= PACKET => {
                 // In the vendor's way nothing is understood.
                 if self.is_open() {
                     self.take(now, packet);
                 }
                 Handshake::Ack
             }
-            EndpointState::Halted => Handshake::Stall,
+            EndpointStatus::Halted => Handshake::Stall,
             _ => Handshake::Error,
         }
     }
 
     fn send(&mut self, now: Nanos, endpoint: u8, buffer: &mut [u8]) -> Answer {
         let packet = match self.standard.endpoint(endpoint) {
-            EndpointState::Ready if endpoint == IN => self.give(now),
-            EndpointState::Ready if endpoint == NEWS => self.news.pop_front(),
-            EndpointState::Halted => return Answer::Stall,
+            EndpointStatus::Ready if endpoint == IN => self.give(now),
+            EndpointStatus::Ready if endpoint == NEWS => self.news.pop_front(),
+            EndpointStatus::Halted => return Answer::Stall,
             _ => return Answer::Error,
         };
         packet.map_or(Answer::Nak, |packet| Answer::packet(buffer, &packet))
@@ -218,7 +218,7 @@ impl Device for Adapter {
 }
 
 fn descriptors() -> Descriptors {
-    let device = descriptor::Device {
+    let device = descriptor::DeviceDescriptor {
         usb: 0x0200,
         class: 2,
         subclass: 0,

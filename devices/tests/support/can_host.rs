@@ -1,11 +1,11 @@
 //! A driver for the USB-CAN interface that knows the tables and nothing else.
 
 use diapason_abi::Nanos;
-use diapason_devices::kvaser::{Header, Hydra, IN, OUT};
+use diapason_devices::kvaser::{CommandHeader, Hydra, IN, OUT};
 
 /// A normal command to `to`.
 pub fn command(number: u8, to: u8, transaction: u16, body: &[u8]) -> Vec<u8> {
-    let mut bytes = Header { number, to, from: 0, transaction }.encode().to_vec();
+    let mut bytes = CommandHeader { number, to, from: 0, transaction }.encode().to_vec();
     bytes.extend(body);
     bytes.resize(32, 0);
     bytes
@@ -13,7 +13,7 @@ pub fn command(number: u8, to: u8, transaction: u16, body: &[u8]) -> Vec<u8> {
 
 /// An extended frame command as Linux sends it.
 pub fn extended_transmit(to: u8, transaction: u16, id: u32, flags: u32, data: &[u8]) -> Vec<u8> {
-    let mut bytes = Header { number: 255, to, from: 0, transaction }.encode().to_vec();
+    let mut bytes = CommandHeader { number: 255, to, from: 0, transaction }.encode().to_vec();
     bytes.resize(32, 0);
     bytes[4] = (32 + data.len()).next_multiple_of(8) as u8;
     bytes[6] = 224;
@@ -99,5 +99,5 @@ pub fn open(device: &mut Hydra, now: Nanos, entity: u8, hertz: u32, mode: u8) {
 
 /// The first four bytes of a message from `entity`.
 pub fn reply(number: u8, entity: u8, transaction: u16) -> [u8; 4] {
-    Header { number, to: 0, from: entity, transaction }.encode()
+    CommandHeader { number, to: 0, from: entity, transaction }.encode()
 }

@@ -4,18 +4,18 @@
 pub mod can_host;
 
 use diapason_abi::Nanos;
-use diapason_devices::{Answer, Device, Handshake};
+use diapason_devices::{Answer, Handshake, UsbDevice};
 use diapason_usb::Setup;
 use diapason_usb::setup::descriptor_type::{BOS, CONFIGURATION, DEVICE};
 
 pub use diapason_random::Random;
 
 /// Reads all descriptors, checks them with the parsers of drivers, and configures the device.
-pub fn configure(device: &mut dyn Device, now: Nanos) {
+pub fn configure(device: &mut dyn UsbDevice, now: Nanos) {
     let speed = device.speed();
     let mut get = |kind| device.control(now, Setup::get_descriptor(kind, 0, 0, 4_096), &[]);
     let (about, configuration, bos) = (get(DEVICE), get(CONFIGURATION), get(BOS));
-    let about = diapason_usb::descriptor::Device::parse(&about.unwrap(), speed).unwrap();
+    let about = diapason_usb::descriptor::DeviceDescriptor::parse(&about.unwrap(), speed).unwrap();
     let parsed =
         diapason_usb::descriptor::Configuration::parse_once(configuration.as_ref().unwrap(), speed);
     parsed.unwrap();
@@ -32,7 +32,12 @@ pub fn configure(device: &mut dyn Device, now: Nanos) {
 
 /// A transfer from the device, as long as `bytes`, that ends as transfers do; `None` if there is
 /// nothing yet.
-pub fn read(device: &mut dyn Device, now: Nanos, endpoint: u8, packet: usize) -> Option<Vec<u8>> {
+pub fn read(
+    device: &mut dyn UsbDevice,
+    now: Nanos,
+    endpoint: u8,
+    packet: usize,
+) -> Option<Vec<u8>> {
     let mut buffer = vec![0; packet];
     match device.send(now, endpoint, &mut buffer) {
         Answer::Data(length) => {
@@ -45,13 +50,13 @@ pub fn read(device: &mut dyn Device, now: Nanos, endpoint: u8, packet: usize) ->
 }
 
 /// A packet to the device.
-pub fn write(device: &mut dyn Device, now: Nanos, endpoint: u8, packet: &[u8]) {
+pub fn write(device: &mut dyn UsbDevice, now: Nanos, endpoint: u8, packet: &[u8]) {
     assert_eq!(device.receive(now, endpoint, packet), Handshake::Ack);
 }
 
 /// A host without manners: random requests, packets and times. Half of the requests are almost
 /// right.
-pub fn hostile(device: &mut dyn Device, random: &mut Random, steps: usize) {
+pub fn hostile(device: &mut dyn UsbDevice, random: &mut Random, steps: usize) {
     let (mut now, mut buffer) = (Nanos::ZERO, [0u8; 2_048]);
     for _ in 0..steps {
         now += Nanos(random.below(300_000));

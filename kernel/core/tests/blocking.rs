@@ -5,7 +5,7 @@
 
 mod support;
 use diapason_analysis::server::inherit::{Budgets, Section, extra_demand};
-use diapason_analysis::server::{MainVcpu, Queue, System, admit};
+use diapason_analysis::server::{MainVcpu, Queue, SharedCore, admit};
 use diapason_random::Random;
 use support::script::{Actor, Op, Script, Virtual};
 use support::stage::{Stage, play_with};
@@ -13,7 +13,7 @@ use support::{FOREVER, Nanos};
 
 /// One periodic thread on each VCPU, with sections.
 struct Drawn {
-    system: System,
+    system: SharedCore,
     sections: Vec<Section>,
     /// The work of each job besides sections, before each of them and at the end.
     between: Vec<u64>,
@@ -48,7 +48,7 @@ fn draw(r: &mut Random) -> Option<Drawn> {
         |r: &mut Random| MainVcpu { budget: Nanos(1_000), period: period(r), chunks: 8, queue };
     let mut mains: Vec<MainVcpu> = (0..count).map(|_| main(r)).collect();
     mains.sort_by_key(|main| main.period);
-    let mut system = System::new(mains, Vec::new());
+    let mut system = SharedCore::new(mains, Vec::new());
     let budgets = if by_deadline || r.one_in(2) { Budgets::Last } else { Budgets::MayEnd };
     let mut drawn = Drawn {
         system: system.clone(),

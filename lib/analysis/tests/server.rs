@@ -2,17 +2,17 @@
 
 use diapason_abi::Nanos;
 use diapason_analysis::server::{
-    Failure, IoSupply, IoVcpu, MainVcpu, Nonsense, Queue, Server, SharedIo, Source, Stream, Supply,
-    System, Unfit, Utilization, admit, breakdown, equation_one, first_failure, largest_budget,
-    smallest_period, wide,
+    BudgetServer, InterruptSource, IoSupply, IoVcpu, MainVcpu, Nonsense, Queue, SharedCore,
+    SharedIo, Shortfall, Stream, Supply, Unfit, Utilization, admit, breakdown, equation_one,
+    first_failure, largest_budget, smallest_period, wide,
 };
 
 fn main(budget: u64, period: u64) -> MainVcpu {
     MainVcpu::new(Nanos(budget), Nanos(period))
 }
 
-fn system(mains: &[(u64, u64)]) -> System {
-    System::new(mains.iter().map(|(budget, period)| main(*budget, *period)).collect(), vec![])
+fn system(mains: &[(u64, u64)]) -> SharedCore {
+    SharedCore::new(mains.iter().map(|(budget, period)| main(*budget, *period)).collect(), vec![])
 }
 
 /// U = 1/whole, for some Main VCPUs.
@@ -24,7 +24,7 @@ fn dp(number: u8, mains: &[(u64, u64)]) -> Vec<MainVcpu> {
     mains.iter().map(|(c, t)| main(*c, *t).in_queue(Queue::Dp(number))).collect()
 }
 
-fn responses(system: &System) -> Vec<u64> {
+fn responses(system: &SharedCore) -> Vec<u64> {
     admit(system).unwrap().responses.iter().map(|found| found.response.0).collect()
 }
 
@@ -99,7 +99,7 @@ fn kernel_sections_top_halves_and_switches_count() {
     assert_eq!(responses(&system), [2, 5]);
     system.kernel_section = Nanos(1);
     assert_eq!(responses(&system), [3, 6]);
-    system.sources.push(Source { gap: Nanos(5), cost: Nanos(1) });
+    system.sources.push(InterruptSource { gap: Nanos(5), cost: Nanos(1) });
     assert_eq!(responses(&system), [4, 8]);
     system.mains[0].chunks = 1;
     system.mains[1].chunks = 1;
@@ -112,7 +112,7 @@ fn kernel_sections_top_halves_and_switches_count() {
 fn a_refusal_says_what_would_have_fit() {
     let system = system(&[(4, 7), (4, 10), (1, 100)]);
     let Err(Unfit::Refused(refusal)) = admit(&system) else { panic!("it does not fit") };
-    assert_eq!((refusal.vcpu, refusal.failure), (1, Failure::Late(Some(Nanos(12)))));
+    assert_eq!((refusal.vcpu, refusal.failure), (1, Shortfall::Late(Some(Nanos(12)))));
     assert_eq!(refusal.largest_budget, Some(Nanos(3)));
     assert_eq!(refusal.smallest_period, Some(Nanos(12)));
     assert_eq!(
@@ -137,21 +137,21 @@ fn margins_are_the_edge_of_the_test() {
 
 #[test]
 fn edf_may_use_the_whole_processor_and_rate_monotonic_may_not() {
-    let full = System::new(dp(0, &[(3, 6), (4, 8)]), vec![]);
+    let full = SharedCore::new(dp(0, &[(3, 6), (4, 8)]), vec![]);
     assert!(admit(&full).is_ok());
     assert!(admit(&system(&[(3, 7), (4, 7)])).is_ok());
     assert!(admit(&system(&[(3, 6), (4, 8)])).is_err());
-    let over = System::new(dp(0, &[(3, 6), (4, 8), (1, 1_000_000_000)]), vec![]);
-    assert_eq!(first_failure(&over).unwrap().map(|found| found.1), Some(Failure::Overload));
+    let over = SharedCore::new(dp(0, &[(3, 6), (4, 8), (1, 1_000_000_000)]), vec![]);
+    assert_eq!(first_failure(&over).unwrap().map(|found| found.1), Some(Shortfall::Overload));
     // A section blocks once, and each VCPU may end one in budget that is due later.
-    let mut blocked = System::new(dp(0, &[(2, 6), (3, 8)]), vec![]);
+    let mut blocked = SharedCore::new(dp(0, &[(2, 6), (3, 8)]), vec![]);
     blocked.kernel_section = Nanos(1);
     assert!(admit(&blocked).is_ok());
     blocked.kernel_section = Nanos(2);
     let Err(Unfit::Refused(refusal)) = admit(&blocked) else { panic!("13 > 12") };
     assert_eq!(
         refusal.failure,
-        Failure::Overfull { window: Nanos(12), demand: Nanos(13) },
+        Shortfall::Overfull { window: Nanos(12), demand: Nanos(13) },
         "{refusal}"
     );
 }
@@ -161,15 +161,15 @@ fn an_unsafe_csd_3_set_is_refused() {
     // Errata item 1: DP1 (7, 15), (4, 18); DP2 (4, 20), (1, 30) misses at 40.
     let mut mains = dp(0, &[(7, 15), (4, 18)]);
     mains.extend(dp(1, &[(4, 20), (1, 30)]));
-    let system = System::new(mains, vec![]);
+    let system = SharedCore::new(mains, vec![]);
     assert!(matches!(admit(&system), Err(Unfit::Refused(refusal)) if refusal.vcpu >= 2));
-    let alone = System::new(dp(0, &[(7, 15), (4, 18), (4, 20), (1, 30)]), vec![]);
+    let alone = SharedCore::new(dp(0, &[(7, 15), (4, 18), (4, 20), (1, 30)]), vec![]);
     assert!(admit(&alone).is_ok(), "EDF schedules it");
 }
 
 #[test]
 fn what_makes_no_sense_is_told_apart_from_what_does_not_fit() {
-    let nonsense = |system: &System| match admit(system) {
+    let nonsense = |system: &SharedCore| match admit(system) {
         Err(Unfit::Nonsense(nonsense)) => nonsense,
         other => panic!("{other:?}"),
     };
@@ -202,9 +202,9 @@ fn streams_that_conform_are_served_within_one_period() {
     assert_eq!(server.delay(&stream(3, 10, 0)), None, "more than the server gives");
     // Two wake-ups in a period, and a list of two: replenishments may be merged.
     let short = Supply::of(
-        &System {
+        &SharedCore {
             mains: vec![main(4, 7), MainVcpu { chunks: 2, ..main(2, 10) }],
-            ..System::default()
+            ..SharedCore::default()
         },
         1,
     )
@@ -219,7 +219,7 @@ fn a_thousand_vcpus_are_one_admission() {
         let period = 10_000_000 + n * 990_000;
         main(period * 7 / 10_000, period)
     });
-    let system = System::new(mains.collect(), vec![]);
+    let system = SharedCore::new(mains.collect(), vec![]);
     assert_eq!(admit(&system).unwrap().responses.len(), 1000);
     assert!(breakdown(&system).unwrap() > 1100);
 }

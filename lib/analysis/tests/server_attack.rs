@@ -2,7 +2,7 @@
 
 use diapason_abi::Nanos;
 use diapason_analysis::attack::{CAMPAIGNS, Campaign, attack, attack_as_if, papers};
-use diapason_analysis::server::System;
+use diapason_analysis::server::SharedCore;
 
 /// Every campaign, so many systems each, so many worlds per system.
 fn all(seed: u64, systems: u64, runs: u32) {
@@ -62,17 +62,18 @@ fn named(name: &str) -> &'static Campaign {
 }
 
 /// Returns whether the attack notices what a bound forgets.
-fn notices(name: &str, forget: impl Fn(&mut System)) -> bool {
+fn notices(name: &str, forget: impl Fn(&mut SharedCore)) -> bool {
     attack_as_if(named(name), 11, 150, 4, forget).broken > 0
 }
 
 #[test]
 fn the_alarm_rings_when_the_test_forgets_something() {
-    let no_io = |system: &mut System| system.ios.clear();
-    let no_sections = |system: &mut System| system.kernel_section = Nanos::ZERO;
-    let no_top_halves = |system: &mut System| system.sources.clear();
-    let small_first = |system: &mut System| system.mains[0].budget = Nanos(1);
-    let plain: fn(&mut System) = |system| system.ios.iter_mut().for_each(|io| io.cap = Nanos(20));
+    let no_io = |system: &mut SharedCore| system.ios.clear();
+    let no_sections = |system: &mut SharedCore| system.kernel_section = Nanos::ZERO;
+    let no_top_halves = |system: &mut SharedCore| system.sources.clear();
+    let small_first = |system: &mut SharedCore| system.mains[0].budget = Nanos(1);
+    let plain: fn(&mut SharedCore) =
+        |system| system.ios.iter_mut().for_each(|io| io.cap = Nanos(20));
     assert!(notices("rms", plain));
     assert!(notices("rms", no_io));
     assert!(notices("rms-sections", no_sections));

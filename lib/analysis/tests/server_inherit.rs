@@ -2,20 +2,20 @@
 
 use diapason_abi::Nanos;
 use diapason_analysis::server::inherit::{Budgets, Section, Sharing, Unbounded, extra_demand};
-use diapason_analysis::server::{MainVcpu, Queue, System};
+use diapason_analysis::server::{MainVcpu, Queue, SharedCore};
 use diapason_vcpu::SporadicServer;
 use diapason_vcpu::sim::Random;
 
-fn system(periods: &[u64]) -> System {
+fn system(periods: &[u64]) -> SharedCore {
     let mains = periods.iter().map(|period| MainVcpu::new(Nanos(*period), Nanos(*period)));
-    System::new(mains.collect(), vec![])
+    SharedCore::new(mains.collect(), vec![])
 }
 
 fn section(vcpu: usize, mutex: usize, length: u64) -> Section {
     Section { vcpu, mutex, length: Nanos(length), times: 1, inside: None }
 }
 
-fn extra(system: &System, sections: &[Section], budgets: Budgets) -> Vec<u64> {
+fn extra(system: &SharedCore, sections: &[Section], budgets: Budgets) -> Vec<u64> {
     let extra = extra_demand(system, sections, budgets, Nanos(100)).unwrap();
     extra.into_iter().map(|nanos| nanos.0).collect()
 }

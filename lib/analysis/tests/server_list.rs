@@ -2,7 +2,7 @@
 //! never fills its list. Wake-ups alone bound no list.
 
 use diapason_abi::Nanos;
-use diapason_analysis::server::{MainVcpu, Server, Stream, Supply, System, admit};
+use diapason_analysis::server::{BudgetServer, MainVcpu, SharedCore, Stream, Supply, admit};
 use diapason_vcpu::SporadicServer;
 use diapason_vcpu::sim::{self, Arrival, Happening, Main, Random, Run};
 
@@ -33,7 +33,7 @@ impl Set {
     fn supply(&self) -> Option<Supply> {
         let main = |(budget, period)| MainVcpu::new(Nanos(budget), Nanos(period));
         let own = MainVcpu { chunks: self.list, ..main(self.own) };
-        let system = System::new(vec![main(self.above), own], vec![]);
+        let system = SharedCore::new(vec![main(self.above), own], vec![]);
         admit(&system).ok()?;
         Supply::of(&system, 1)
     }

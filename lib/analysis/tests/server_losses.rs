@@ -4,7 +4,7 @@
 
 use diapason_abi::Nanos;
 use diapason_analysis::server::{
-    Losses, MainVcpu, Nonsense, Server, Stream, Supply, System, admit, first_failure,
+    BudgetServer, Losses, MainVcpu, Nonsense, SharedCore, Stream, Supply, admit, first_failure,
 };
 use diapason_random::Random;
 use diapason_vcpu::SporadicServer;
@@ -43,13 +43,13 @@ impl Set {
         }
     }
 
-    fn system(&self, losses: Losses) -> System {
+    fn system(&self, losses: Losses) -> SharedCore {
         let main = |(budget, period), chunks| MainVcpu {
             chunks,
             ..MainVcpu::new(Nanos(budget), Nanos(period))
         };
         let mains = vec![main(self.above, 3), main(self.own, self.list)];
-        System { losses, ..System::new(mains, vec![]) }
+        SharedCore { losses, ..SharedCore::new(mains, vec![]) }
     }
 
     fn supply(&self, losses: Losses) -> Option<Supply> {
@@ -180,13 +180,13 @@ fn what_is_lost_is_counted_by_who_may_come_between() {
         |budget, period| MainVcpu { chunks: 2, ..MainVcpu::new(Nanos(budget), Nanos(period)) };
     let losses = Losses { begin: Nanos(3), preemption: Nanos(5), ..Losses::default() };
     let mains = vec![main(100, 1_000), main(200, 2_500), main(50, 1_000)];
-    let system = System { losses, ..System::new(mains, vec![]) };
+    let system = SharedCore { losses, ..SharedCore::new(mains, vec![]) };
     // Two beginnings of its own; two in each period of those above it.
     assert_eq!(system.lost_of(0), Nanos(2 * 3));
     assert_eq!(system.lost_of(2), Nanos(2 * 3 + 2 * 5));
     assert_eq!(system.lost_of(1), Nanos(2 * 3 + (3 + 3) * 2 * 5));
     let supply = Supply::of(&system, 1).unwrap();
-    assert_eq!(Server::budget(&supply), Nanos(200 - 66));
+    assert_eq!(BudgetServer::budget(&supply), Nanos(200 - 66));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_budget_of_which_the_kernel_takes_more_than_half_is_refused_with_the_least_t
     let losses = Losses { begin: Nanos(10), rare: Nanos(4), ..Losses::default() };
     let system = |budget| {
         let main = MainVcpu { chunks: 2, ..MainVcpu::new(Nanos(budget), Nanos(1_000)) };
-        System { losses, ..System::new(vec![main], vec![]) }
+        SharedCore { losses, ..SharedCore::new(vec![main], vec![]) }
     };
     assert_eq!(first_failure(&system(47)), Err(Nonsense::BudgetLost(0, Nanos(48))));
     assert_eq!(first_failure(&system(48)), Ok(None));
@@ -204,8 +204,8 @@ fn a_budget_of_which_the_kernel_takes_more_than_half_is_refused_with_the_least_t
 #[test]
 fn where_vcpus_may_be_made_later_only_the_period_is_known() {
     let mains = vec![MainVcpu::new(Nanos(2), Nanos(20)), MainVcpu::new(Nanos(3), Nanos(30))];
-    let closed = System::new(mains, vec![]);
-    let open = System { open: true, ..closed.clone() };
+    let closed = SharedCore::new(mains, vec![]);
+    let open = SharedCore { open: true, ..closed.clone() };
     let supplies = [closed, open].map(|system| Supply::of(&system, 1).unwrap());
     let [closed, open] = supplies.map(|supply| [supply.response(Nanos(3)), supply.any(Nanos(3))]);
     assert_eq!(closed, [Nanos(5), Nanos(30 - 3 + 5)]);

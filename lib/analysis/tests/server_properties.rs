@@ -1,15 +1,15 @@
 //! Properties: against looking everywhere, against simulation, and for every input whatever.
 
 use diapason_abi::Nanos;
-use diapason_analysis::server::tasks::{Miss, Order, Task, edf, response_times};
+use diapason_analysis::server::tasks::{Miss, PriorityOrder, SporadicTask, edf, response_times};
 use diapason_analysis::server::{
-    Failure, IoSupply, IoVcpu, MainVcpu, PERIOD_MAX, Queue, Server, SharedIo, Source, Stream,
-    Supply, System, Unfit, Utilization, admit, breakdown, equation_one, first_failure,
-    largest_budget, smallest_period, wide,
+    BudgetServer, InterruptSource, IoSupply, IoVcpu, MainVcpu, PERIOD_MAX, Queue, SharedCore,
+    SharedIo, Shortfall, Stream, Supply, Unfit, Utilization, admit, breakdown, equation_one,
+    first_failure, largest_budget, smallest_period, wide,
 };
 use diapason_vcpu::sim::Random;
 
-fn tasks(random: &mut Random, constrained: bool) -> Vec<Task> {
+fn tasks(random: &mut Random, constrained: bool) -> Vec<SporadicTask> {
     let count = random.between(1, 5);
     let mut tasks = Vec::new();
     for _ in 0..count {
@@ -17,14 +17,18 @@ fn tasks(random: &mut Random, constrained: bool) -> Vec<Task> {
         let cost = random.between(1, 1 + 2 * period / (count + 1));
         let latest = if constrained { period } else { 2 * period };
         let deadline = if random.one_in(2) { period } else { random.between(cost, latest) };
-        tasks.push(Task { cost: Nanos(cost), period: Nanos(period), deadline: Nanos(deadline) });
+        tasks.push(SporadicTask {
+            cost: Nanos(cost),
+            period: Nanos(period),
+            deadline: Nanos(deadline),
+        });
     }
     tasks
 }
 
 /// Returns the worst response of each task when all are released at 0 and run by `urgent` for
 /// `horizon`.
-fn scheduled(tasks: &[Task], horizon: u64, urgent: impl Fn(usize, u64) -> u64) -> Vec<u64> {
+fn scheduled(tasks: &[SporadicTask], horizon: u64, urgent: impl Fn(usize, u64) -> u64) -> Vec<u64> {
     let mut worst = vec![0; tasks.len()];
     // Pending jobs: task, release, what is left.
     let mut jobs: Vec<(usize, u64, u64)> = Vec::new();
@@ -52,7 +56,7 @@ fn scheduled(tasks: &[Task], horizon: u64, urgent: impl Fn(usize, u64) -> u64) -
 const HYPERPERIOD: u64 = 120;
 
 /// Too much work in the long run shows as a backlog, not always as a miss before the end.
-fn overloaded(tasks: &[Task]) -> bool {
+fn overloaded(tasks: &[SporadicTask]) -> bool {
     let load = tasks.iter().map(|task| task.cost.0 * HYPERPERIOD / task.period.0);
     load.sum::<u64>() > HYPERPERIOD
 }
@@ -67,7 +71,7 @@ fn response_times_are_those_of_the_critical_instant() {
         let seen = scheduled(&tasks, 2 * HYPERPERIOD, by_period);
         let late = overloaded(&tasks)
             || (0..tasks.len()).any(|index| seen[index] > tasks[index].deadline.0);
-        match response_times(&tasks, Order::RateMonotonic, Nanos::ZERO) {
+        match response_times(&tasks, PriorityOrder::RateMonotonic, Nanos::ZERO) {
             Ok(found) => {
                 met += 1;
                 assert_eq!(found.iter().map(|time| time.0).collect::<Vec<_>>(), seen, "{tasks:?}");
@@ -99,7 +103,7 @@ fn edf_is_exact() {
 }
 
 /// Returns a small system; not always one that makes sense.
-fn small(random: &mut Random) -> System {
+fn small(random: &mut Random) -> SharedCore {
     let count = random.between(1, 4);
     let mains = (0..count).map(|_| {
         let period = random.between(4, 40);
@@ -109,7 +113,7 @@ fn small(random: &mut Random) -> System {
             ..MainVcpu::new(Nanos(budget), Nanos(period))
         }
     });
-    let mut system = System::new(mains.collect(), vec![]);
+    let mut system = SharedCore::new(mains.collect(), vec![]);
     for _ in 0..random.below(3) {
         let share =
             Utilization::from_ppm([50_000, 100_000, 150_000, 250_000][random.below(4) as usize]);
@@ -119,7 +123,7 @@ fn small(random: &mut Random) -> System {
         system.ios.push(io);
     }
     if random.one_in(2) {
-        system.sources.push(Source { gap: Nanos(random.between(4, 20)), cost: Nanos(1) });
+        system.sources.push(InterruptSource { gap: Nanos(random.between(4, 20)), cost: Nanos(1) });
         system.kernel_section = Nanos(random.below(3));
     }
     system.switch = Nanos(u64::from(random.one_in(4)));
@@ -128,7 +132,7 @@ fn small(random: &mut Random) -> System {
 }
 
 /// §1.2, written down once more: R(c) by counting up, from the description alone.
-fn response_by_counting(system: &System, vcpu: usize) -> Option<u64> {
+fn response_by_counting(system: &SharedCore, vcpu: usize) -> Option<u64> {
     let own = system.mains[vcpu];
     let cost = |main: &MainVcpu| main.budget.0 + 2 * system.switch.0 * u64::from(main.chunks);
     (1..=own.period.0).find(|w| {
@@ -176,7 +180,7 @@ fn the_test_is_its_formula() {
             Err(Unfit::Refused(refusal)) => {
                 failed += 1;
                 assert_eq!(first.map(|(vcpu, _)| vcpu), Some(refusal.vcpu), "{system:?}");
-                assert!(matches!(refusal.failure, Failure::Late(_)), "{system:?}");
+                assert!(matches!(refusal.failure, Shortfall::Late(_)), "{system:?}");
             }
             Err(nonsense) => panic!("{nonsense:?}"),
         }
@@ -248,7 +252,7 @@ fn a_closed_form_never_admits_what_the_exact_test_does_not() {
             ..*main
         };
         let mains = system.mains.iter().map(longer).collect();
-        let quiet = System { mains, ios: system.ios, ..System::default() };
+        let quiet = SharedCore { mains, ios: system.ios, ..SharedCore::default() };
         if quiet.check().is_ok() && equation_one(&quiet).holds() {
             assert!(wide(&quiet).holds(), "{quiet:?}");
         }
@@ -279,7 +283,7 @@ fn the_response_of_an_io_vcpu_is_the_worst_over_all_beginnings() {
 }
 
 /// max over x of w(x) − x, for every x of the busy period.
-fn worst_beginning(system: &System, io: usize, work: u64) -> u64 {
+fn worst_beginning(system: &SharedCore, io: usize, work: u64) -> u64 {
     let (server, mut others) = (&system.ios[io], system.clone());
     let beneficiary = server.serves[0];
     others.ios.remove(io);
@@ -389,7 +393,7 @@ fn no_input_makes_it_panic() {
     let mut random = Random::new(10);
     for _ in 0..2_500 {
         let count = random.below(4);
-        let mut system = System::default();
+        let mut system = SharedCore::default();
         for _ in 0..count {
             let queue = match random.below(3) {
                 0 => Queue::Dp(random.below(2) as u8),
@@ -410,7 +414,7 @@ fn no_input_makes_it_panic() {
         }
         if random.one_in(2) {
             let (gap, cost) = (strange(&mut random), strange(&mut random));
-            system.sources.push(Source { gap, cost });
+            system.sources.push(InterruptSource { gap, cost });
             system.kernel_section = strange(&mut random);
             system.switch = strange(&mut random);
             system.overrun = strange(&mut random);
@@ -419,7 +423,7 @@ fn no_input_makes_it_panic() {
     }
 }
 
-fn survives(system: &System, random: &mut Random) {
+fn survives(system: &SharedCore, random: &mut Random) {
     let verdict = admit(system);
     if let Err(Unfit::Refused(refusal)) = &verdict {
         assert!(!refusal.to_string().is_empty());
@@ -448,15 +452,15 @@ fn survives(system: &System, random: &mut Random) {
 fn no_task_makes_it_panic() {
     let mut random = Random::new(11);
     for _ in 0..4_000 {
-        let tasks: Vec<Task> = (0..random.below(4))
-            .map(|_| Task {
+        let tasks: Vec<SporadicTask> = (0..random.below(4))
+            .map(|_| SporadicTask {
                 cost: strange(&mut random),
                 period: strange(&mut random),
                 deadline: strange(&mut random),
             })
             .collect();
         let blocking = if random.one_in(2) { Nanos::ZERO } else { strange(&mut random) };
-        let _ = response_times(&tasks, Order::DeadlineMonotonic, blocking);
+        let _ = response_times(&tasks, PriorityOrder::DeadlineMonotonic, blocking);
         let _ = edf(&tasks, blocking);
     }
 }

@@ -2,21 +2,21 @@
 //! the name says. Nothing here reads a clock; what is checked is that the sets are worth the time.
 
 use diapason_abi::Nanos;
-use diapason_analysis::server::tasks::{Order, Task, edf, response_times};
+use diapason_analysis::server::tasks::{PriorityOrder, SporadicTask, edf, response_times};
 use diapason_analysis::server::{
-    IoVcpu, MainVcpu, Queue, System, Unfit, Utilization, admit, breakdown, first_failure,
+    IoVcpu, MainVcpu, Queue, SharedCore, Unfit, Utilization, admit, breakdown, first_failure,
 };
 use diapason_vcpu::sim::Random;
 
 /// VCPUs and two I/O VCPUs, periods from 1 ms to 1 s to the nanosecond, each with a percentage of
 /// its part of the processor.
-fn system(random: &mut Random, count: u64, percent: (u64, u64)) -> System {
+fn system(random: &mut Random, count: u64, percent: (u64, u64)) -> SharedCore {
     let mains = (0..count).map(|_| {
         let period = random.between(1_000_000, 10_000_000) * [1, 10, 100][random.below(3) as usize];
         let budget = period / count * random.between(percent.0, percent.1) / 100;
         MainVcpu::new(Nanos(budget), Nanos(period))
     });
-    let mut system = System::new(mains.collect(), vec![]);
+    let mut system = SharedCore::new(mains.collect(), vec![]);
     system.kernel_section = Nanos(3_000);
     for io in 0..2 {
         let share = Utilization::from_ppm(10_000).unwrap();
@@ -35,12 +35,14 @@ fn a_hundred_thousand_sets_of_ten() {
         fixed += u32::from(first_failure(&system) == Ok(None));
         system.mains.iter_mut().for_each(|main| main.queue = Queue::Dp(0));
         deadlines += u32::from(first_failure(&system) == Ok(None));
-        let tasks = system.mains.iter().map(|main| Task {
+        let tasks = system.mains.iter().map(|main| SporadicTask {
             deadline: Nanos(main.period.0 / 10 * random.between(8, 10)),
-            ..Task::new(main.budget, main.period)
+            ..SporadicTask::new(main.budget, main.period)
         });
-        let tasks: Vec<Task> = tasks.collect();
-        plain += u32::from(response_times(&tasks, Order::DeadlineMonotonic, Nanos::ZERO).is_ok());
+        let tasks: Vec<SporadicTask> = tasks.collect();
+        plain += u32::from(
+            response_times(&tasks, PriorityOrder::DeadlineMonotonic, Nanos::ZERO).is_ok(),
+        );
         plain_edf += u32::from(edf(&tasks, Nanos::ZERO).is_ok());
     }
     println!("of 100000: {fixed} and {deadlines} of servers, {plain} and {plain_edf} of tasks");

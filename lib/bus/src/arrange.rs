@@ -5,9 +5,9 @@
 //! fit but a guarantee breaks, flatter placements and single moves are tried.
 
 use crate::judge::{HOPELESS, Judge, ONE};
-use crate::place::{Bins, Item, portfolio};
+use crate::place::{Bins, SlotDemand, portfolio};
 use crate::time::Picos;
-use crate::tree::{self, Answer};
+use crate::tree::{self, SearchResult};
 use alloc::vec::Vec;
 
 /// Steps of the period tree before it gives up.
@@ -25,13 +25,13 @@ pub(crate) struct Ground<'a> {
     /// Most periodic time in a slot, in ps.
     pub capacity: u64,
     /// The items whose places are fixed.
-    pub fixed: &'a [(Item, u32)],
+    pub fixed: &'a [(SlotDemand, u32)],
 }
 
 impl Ground<'_> {
     /// Returns the slots as the fixed items fill them, enough for `items`.
     #[must_use]
-    pub fn bins(&self, items: &[Item]) -> Bins {
+    pub fn bins(&self, items: &[SlotDemand]) -> Bins {
         let periods = self.fixed.iter().map(|(item, _)| item.period);
         let slots = periods.chain(items.iter().map(|item| item.period)).max().unwrap_or(1);
         let mut bins = Bins::new(slots, self.capacity);
@@ -39,7 +39,7 @@ impl Ground<'_> {
         bins
     }
 
-    fn pattern(&self, bins: &Bins, items: &[Item], starts: &[u32]) -> Vec<Picos> {
+    fn pattern(&self, bins: &Bins, items: &[SlotDemand], starts: &[u32]) -> Vec<Picos> {
         let mut bins = bins.clone();
         items.iter().zip(starts).for_each(|(item, start)| bins.put(item, *start));
         bins.pattern()
@@ -48,11 +48,12 @@ impl Ground<'_> {
     /// Returns a start for each item. `None`: none was found; `items` fit nowhere, or only in a way
     /// that this search does not reach.
     #[must_use]
-    pub fn arrange(&self, items: &[Item]) -> Option<Vec<u32>> {
+    pub fn arrange(&self, items: &[SlotDemand]) -> Option<Vec<u32>> {
         let bins = self.bins(items);
         let slots = bins.load().len();
         let taken: u128 = bins.load().iter().map(|load| u128::from(*load)).sum();
-        let times = |item: &Item| u128::from(item.cost) * (slots as u128 / u128::from(item.period));
+        let times =
+            |item: &SlotDemand| u128::from(item.cost) * (slots as u128 / u128::from(item.period));
         let sum = taken + items.iter().map(times).sum::<u128>();
         let possible = sum <= u128::from(self.capacity) * slots as u128;
         if !possible || !self.judge.is_possible(sum, slots) {
@@ -87,11 +88,11 @@ impl Ground<'_> {
     }
 
     /// Placements by the period tree: within the capacity, and within the lowest one that it finds.
-    fn by_tree(&self, items: &[Item], sum: u128, slots: usize) -> Vec<Vec<u32>> {
+    fn by_tree(&self, items: &[SlotDemand], sum: u128, slots: usize) -> Vec<Vec<u32>> {
         let mut found = Vec::new();
         let solve = |capacity| match tree::exact(items, capacity, NODES) {
-            Answer::Placed(starts) => Some(starts),
-            Answer::Impossible | Answer::Undecided => None,
+            SearchResult::Placed(starts) => Some(starts),
+            SearchResult::Impossible | SearchResult::Undecided => None,
         };
         let Some(first) = solve(self.capacity) else { return found };
         found.push(first);
@@ -113,7 +114,7 @@ impl Ground<'_> {
 
     /// Moves single items, or exchanges two, as long as that lowers the ratio or the highest slot
     /// at the same ratio. Ends when the ratio is at most `enough`; returns it.
-    pub fn descend(&self, items: &[Item], starts: &mut [u32], enough: u64) -> u64 {
+    pub fn descend(&self, items: &[SlotDemand], starts: &mut [u32], enough: u64) -> u64 {
         let mut bins = self.bins(items);
         items.iter().zip(starts.iter()).for_each(|(item, start)| bins.put(item, *start));
         let mut best = self.judge.ratio(&bins.pattern(), HOPELESS);
@@ -145,7 +146,7 @@ impl Ground<'_> {
     fn change(
         &self,
         bins: &mut Bins,
-        items: &[Item],
+        items: &[SlotDemand],
         starts: &mut [u32],
         (index, start): (usize, u32),
         best: u64,
@@ -194,7 +195,7 @@ impl Ground<'_> {
     fn exchange(
         &self,
         bins: &mut Bins,
-        items: &[Item],
+        items: &[SlotDemand],
         [a, b]: [(usize, u32); 2],
         best: u64,
     ) -> Option<u64> {

@@ -2,13 +2,13 @@
 //! ones together, the others one by one, and the reason for each endpoint without a place.
 
 use crate::arrange::Ground;
-use crate::endpoint::{Async, Bus, Criticality, Periodic, Starts};
+use crate::endpoint::{Async, BusInstance, Criticality, PeriodicEndpoint, Starts};
 use crate::judge::Judge;
 use crate::limits::PERIOD_MAX;
-use crate::place::{Bins, Item};
-use crate::refusal::{Reason, Refusal, WouldFit};
+use crate::place::{Bins, SlotDemand};
+use crate::refusal::{EndpointRefusal, FittingDemand, RefusalReason};
 use crate::time::Picos;
-use crate::uniform::{self, Outcome};
+use crate::uniform::{self, UniformSchedule};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -17,29 +17,33 @@ pub type Place = (u32, u32);
 
 /// The state of an admission.
 pub(crate) struct Board<'a> {
-    pub bus: &'a Bus,
+    pub bus: &'a BusInstance,
     pub judge: &'a Judge,
-    pub periodic: &'a [Periodic],
+    pub periodic: &'a [PeriodicEndpoint],
     pub at: Vec<Option<Place>>,
 }
 
 impl<'a> Board<'a> {
     /// Returns a board on which no endpoint has a slot.
-    pub fn new(bus: &'a Bus, judge: &'a Judge, periodic: &'a [Periodic]) -> Board<'a> {
+    pub fn new(
+        bus: &'a BusInstance,
+        judge: &'a Judge,
+        periodic: &'a [PeriodicEndpoint],
+    ) -> Board<'a> {
         Board { bus, judge, periodic, at: vec![None; periodic.len()] }
     }
 
-    fn item(&self, index: usize, period: u32) -> Item {
+    fn item(&self, index: usize, period: u32) -> SlotDemand {
         let period = if self.bus.starts == Starts::Unknown { 1 } else { period };
-        Item::new(self.periodic[index].cost(self.bus).0, period)
+        SlotDemand::new(self.periodic[index].cost(self.bus).0, period)
     }
 
-    fn ground<'b>(&'b self, fixed: &'b [(Item, u32)]) -> Ground<'b> {
+    fn ground<'b>(&'b self, fixed: &'b [(SlotDemand, u32)]) -> Ground<'b> {
         Ground { judge: self.judge, capacity: self.bus.periodic_limit().0, fixed }
     }
 
     /// Returns all placed endpoints but those that `except` names.
-    fn others(&self, except: impl Fn(usize) -> bool) -> Vec<(Item, u32)> {
+    fn others(&self, except: impl Fn(usize) -> bool) -> Vec<(SlotDemand, u32)> {
         let placed = self.at.iter().enumerate().filter(|(index, _)| !except(*index));
         placed
             .filter_map(|(index, at)| at.map(|(start, period)| (self.item(index, period), start)))
@@ -64,7 +68,8 @@ impl<'a> Board<'a> {
     /// Finds places for `group` beside all others that are placed.
     fn settle(&mut self, group: &[(usize, u32)]) -> bool {
         let fixed = self.others(|index| group.iter().any(|(member, _)| *member == index));
-        let items: Vec<Item> = group.iter().map(|&(i, period)| self.item(i, period)).collect();
+        let items: Vec<SlotDemand> =
+            group.iter().map(|&(i, period)| self.item(i, period)).collect();
         let Some(starts) = self.ground(&fixed).arrange(&items) else { return false };
         for (&(index, period), start) in group.iter().zip(starts) {
             self.at[index] = Some((start, period));
@@ -89,13 +94,13 @@ impl<'a> Board<'a> {
 
     /// Every period from the one asked for to the longest allowed one.
     fn periods(&self, index: usize) -> impl Iterator<Item = u32> + use<> {
-        let Periodic { period, longest_period, .. } = self.periodic[index];
+        let PeriodicEndpoint { period, longest_period, .. } = self.periodic[index];
         core::iter::successors(Some(period), |period| period.checked_mul(2))
             .take_while(move |period| *period <= longest_period)
     }
 
     /// Places for all high-criticality endpoints without one.
-    pub fn place_high(&mut self, movable: &[bool]) -> Result<(), Refusal> {
+    pub fn place_high(&mut self, movable: &[bool]) -> Result<(), EndpointRefusal> {
         let mut group: Vec<(usize, u32)> =
             uniform::in_order(self.bus, self.periodic, Criticality::High)
                 .into_iter()
@@ -151,7 +156,7 @@ impl<'a> Board<'a> {
 
     /// Returns the schedules with one reservation in every slot that break nothing: with steps of a
     /// tenth, and with the smallest reservation.
-    pub fn uniform(&self, asyncs: &[Async]) -> Vec<Outcome> {
+    pub fn uniform(&self, asyncs: &[Async]) -> Vec<UniformSchedule> {
         if self.bus.starts == Starts::Unknown {
             return Vec::new();
         }
@@ -168,7 +173,7 @@ impl<'a> Board<'a> {
     }
 
     /// Takes over a schedule with one reservation in every slot.
-    pub fn adopt(&mut self, outcome: &Outcome) {
+    pub fn adopt(&mut self, outcome: &UniformSchedule) {
         for (index, start) in outcome.starts.iter().enumerate() {
             self.at[index] = start.map(|start| (start, self.periodic[index].period));
         }
@@ -192,7 +197,7 @@ impl<'a> Board<'a> {
     }
 
     /// Returns why `index` has no place beside those that have one.
-    pub fn explain(&self, index: usize) -> Refusal {
+    pub fn explain(&self, index: usize) -> EndpointRefusal {
         let endpoint = &self.periodic[index];
         let item = self.item(index, endpoint.period);
         let mut bins = self.grown(item.period);
@@ -200,19 +205,19 @@ impl<'a> Board<'a> {
         let missing = (load + item.cost).saturating_sub(self.bus.periodic_limit().0);
         bins.put(&item, start);
         let reason = match self.judge.broken(&bins.pattern()) {
-            Some(broken) if missing == 0 => Reason::Guarantee(broken),
-            _ => Reason::Slot { slot: slot as u32, missing: Picos(missing) },
+            Some(broken) if missing == 0 => RefusalReason::Guarantee(broken),
+            _ => RefusalReason::Slot { slot: slot as u32, missing: Picos(missing) },
         };
-        Refusal { id: endpoint.id, reason, would_fit: self.would_fit(index) }
+        EndpointRefusal { id: endpoint.id, reason, would_fit: self.would_fit(index) }
     }
 
     fn grown(&self, period: u32) -> Bins {
         let fixed = self.others(|_| false);
-        self.ground(&fixed).bins(&[Item::new(0, period)])
+        self.ground(&fixed).bins(&[SlotDemand::new(0, period)])
     }
 
     /// Returns whether so much time every `period` slots would fit at the emptiest start.
-    fn has_room(&self, item: &Item) -> bool {
+    fn has_room(&self, item: &SlotDemand) -> bool {
         let mut bins = self.grown(item.period);
         let (start, ..) = bins.emptiest(item.period);
         bins.fits(item, start) && {
@@ -221,11 +226,12 @@ impl<'a> Board<'a> {
         }
     }
 
-    fn would_fit(&self, index: usize) -> WouldFit {
+    fn would_fit(&self, index: usize) -> FittingDemand {
         let endpoint = &self.periodic[index];
         let packet = endpoint.packet_time(self.bus).0;
         let charged = self.item(index, endpoint.period).period;
-        let room = |packets: u32| self.has_room(&Item::new(packet * u64::from(packets), charged));
+        let room =
+            |packets: u32| self.has_room(&SlotDemand::new(packet * u64::from(packets), charged));
         let packets = (1..endpoint.packets()).rev().find(|packets| room(*packets));
         // No guarantee sees it twice, and it can be in any slot: more makes no difference.
         let window = self.bins().load().len().max(self.judge.window()).next_power_of_two();
@@ -234,6 +240,6 @@ impl<'a> Board<'a> {
         let period = longer
             .take_while(|period| *period <= longest)
             .find(|period| self.has_room(&self.item(index, *period)));
-        WouldFit { amount: packets, period }
+        FittingDemand { amount: packets, period }
     }
 }

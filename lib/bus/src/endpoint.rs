@@ -2,7 +2,7 @@
 //! that find a senseless description.
 
 use crate::limits::{BYTES_MAX, ENDPOINTS_MAX, EndpointId, GUARANTEE_SLOTS_MAX, PERIOD_MAX};
-use crate::nonsense::Nonsense;
+use crate::nonsense::InvalidDemand;
 use crate::packet::{Coding, Direction, Speed, Transfer, packet_time};
 use crate::time::Picos;
 
@@ -27,7 +27,7 @@ pub enum Starts {
 
 /// One bus instance: a controller at one speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bus {
+pub struct BusInstance {
     pub speed: Speed,
     /// How its line code is counted.
     pub coding: Coding,
@@ -43,12 +43,12 @@ pub struct Bus {
     pub doorbell: Picos,
 }
 
-impl Bus {
+impl BusInstance {
     /// Returns a bus as the standard has it, counted as the wire counts, without repetitions, with
     /// a controller that divides bursts, schedules at once, and leaves the starts to us.
     #[must_use]
-    pub const fn new(speed: Speed) -> Bus {
-        Bus {
+    pub const fn new(speed: Speed) -> BusInstance {
+        BusInstance {
             speed,
             coding: Coding::EightTen,
             periodic_percent: speed.periodic_percent(),
@@ -61,8 +61,8 @@ impl Bus {
 
     /// Super speed without its line code: 8 bits on the wire per byte.
     #[must_use]
-    pub const fn uncoded() -> Bus {
-        Bus { coding: Coding::Ignored, ..Bus::new(Speed::Super) }
+    pub const fn uncoded() -> BusInstance {
+        BusInstance { coding: Coding::Ignored, ..BusInstance::new(Speed::Super) }
     }
 
     /// Returns the most time of a slot that periodic endpoints may take.
@@ -83,7 +83,7 @@ pub enum Criticality {
 
 /// An interrupt or isochronous endpoint: one transfer of up to `q` bytes every period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Periodic {
+pub struct PeriodicEndpoint {
     pub id: EndpointId,
     pub transfer: Transfer,
     /// Where its data goes.
@@ -126,7 +126,7 @@ pub struct Async {
     pub guarantee: Option<Guarantee>,
 }
 
-impl Periodic {
+impl PeriodicEndpoint {
     /// `(m + 1)(n + 1)`.
     #[must_use]
     pub const fn packets(&self) -> u32 {
@@ -135,13 +135,13 @@ impl Periodic {
 
     /// `w`: how long its packet takes, equation 3.
     #[must_use]
-    pub const fn packet_time(&self, bus: &Bus) -> Picos {
+    pub const fn packet_time(&self, bus: &BusInstance) -> Picos {
         packet_time(bus.speed, bus.coding, self.transfer, self.direction, self.packet)
     }
 
     /// Returns how long its transfer takes: all its packets, whether the device uses them or not.
     #[must_use]
-    pub const fn cost(&self, bus: &Bus) -> Picos {
+    pub const fn cost(&self, bus: &BusInstance) -> Picos {
         self.packet_time(bus).times(self.packets() as u64)
     }
 
@@ -149,9 +149,9 @@ impl Periodic {
     ///
     /// # Errors
     /// Returns an error that names the first key that makes no sense on this bus.
-    pub fn check(&self, bus: &Bus) -> Result<(), Nonsense> {
+    pub fn check(&self, bus: &BusInstance) -> Result<(), InvalidDemand> {
         if !matches!(self.transfer, Transfer::Interrupt | Transfer::Isochronous) {
-            return Err(Nonsense::Type(self.id));
+            return Err(InvalidDemand::Type(self.id));
         }
         check_packet(self.id, bus, self.transfer, self.packet)?;
         let most = match (bus.speed, self.transfer) {
@@ -161,26 +161,26 @@ impl Periodic {
         };
         let fits = self.burst <= 15 && self.mult <= 2 && self.packets() <= most;
         if !fits {
-            return Err(Nonsense::Packets(self.id, most));
+            return Err(InvalidDemand::Packets(self.id, most));
         }
         let possible = |period: u32| period.is_power_of_two() && period <= PERIOD_MAX;
         let sane = possible(self.period)
             && possible(self.longest_period)
             && self.period <= self.longest_period;
-        if sane { Ok(()) } else { Err(Nonsense::Period(self.id)) }
+        if sane { Ok(()) } else { Err(InvalidDemand::Period(self.id)) }
     }
 }
 
 impl Async {
     /// `w`: how long its packet takes, equation 3.
     #[must_use]
-    pub const fn packet_time(&self, bus: &Bus) -> Picos {
+    pub const fn packet_time(&self, bus: &BusInstance) -> Picos {
         packet_time(bus.speed, bus.coding, self.transfer, self.direction, self.packet)
     }
 
     /// `(n + 1)·w`: how long one visit of the round robin takes.
     #[must_use]
-    pub const fn visit(&self, bus: &Bus) -> Picos {
+    pub const fn visit(&self, bus: &BusInstance) -> Picos {
         self.packet_time(bus).times(self.burst as u64 + 1)
     }
 
@@ -192,9 +192,9 @@ impl Async {
 
     /// # Errors
     /// Returns an error that names the first key that makes no sense on this bus.
-    pub fn check(&self, bus: &Bus) -> Result<(), Nonsense> {
+    pub fn check(&self, bus: &BusInstance) -> Result<(), InvalidDemand> {
         if !matches!(self.transfer, Transfer::Control | Transfer::Bulk) {
-            return Err(Nonsense::Type(self.id));
+            return Err(InvalidDemand::Type(self.id));
         }
         check_packet(self.id, bus, self.transfer, self.packet)?;
         let most = match (bus.speed, self.transfer) {
@@ -202,14 +202,14 @@ impl Async {
             _ => 1,
         };
         if self.burst >= most {
-            return Err(Nonsense::Packets(self.id, most));
+            return Err(InvalidDemand::Packets(self.id, most));
         }
         match self.guarantee {
             Some(Guarantee { bytes, period })
                 if !(1..=BYTES_MAX).contains(&bytes)
                     || !(1..=GUARANTEE_SLOTS_MAX).contains(&period) =>
             {
-                Err(Nonsense::Guarantee(self.id))
+                Err(InvalidDemand::Guarantee(self.id))
             }
             _ => Ok(()),
         }
@@ -218,13 +218,13 @@ impl Async {
 
 fn check_packet(
     id: EndpointId,
-    bus: &Bus,
+    bus: &BusInstance,
     transfer: Transfer,
     packet: u32,
-) -> Result<(), Nonsense> {
+) -> Result<(), InvalidDemand> {
     match bus.speed.largest_packet(transfer) {
-        0 => Err(Nonsense::Type(id)),
-        most if packet == 0 || packet > most => Err(Nonsense::Packet(id, most)),
+        0 => Err(InvalidDemand::Type(id)),
+        most if packet == 0 || packet > most => Err(InvalidDemand::Packet(id, most)),
         _ => Ok(()),
     }
 }
@@ -233,16 +233,20 @@ fn check_packet(
 ///
 /// # Errors
 /// The first thing that makes no sense.
-pub fn check(bus: &Bus, periodic: &[Periodic], asyncs: &[Async]) -> Result<(), Nonsense> {
+pub fn check(
+    bus: &BusInstance,
+    periodic: &[PeriodicEndpoint],
+    asyncs: &[Async],
+) -> Result<(), InvalidDemand> {
     if !(1..=100).contains(&bus.periodic_percent) {
-        return Err(Nonsense::Percent(bus.periodic_percent));
+        return Err(InvalidDemand::Percent(bus.periodic_percent));
     }
     if bus.retries > 65_535 {
-        return Err(Nonsense::Retries(bus.retries));
+        return Err(InvalidDemand::Retries(bus.retries));
     }
     let count = periodic.len().max(asyncs.len());
     if count > ENDPOINTS_MAX {
-        return Err(Nonsense::Endpoints(count));
+        return Err(InvalidDemand::Endpoints(count));
     }
     periodic.iter().try_for_each(|endpoint| endpoint.check(bus))?;
     asyncs.iter().try_for_each(|endpoint| endpoint.check(bus))?;
@@ -250,7 +254,7 @@ pub fn check(bus: &Bus, periodic: &[Periodic], asyncs: &[Async]) -> Result<(), N
         periodic.iter().map(|e| e.id).chain(asyncs.iter().map(|e| e.id)).collect();
     ids.sort_unstable();
     match ids.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(Nonsense::Twice(pair[0])),
+        Some(pair) => Err(InvalidDemand::Twice(pair[0])),
         None => Ok(()),
     }
 }

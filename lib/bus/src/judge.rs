@@ -1,6 +1,6 @@
 //! Whether every guarantee holds on a given pattern of slots.
 
-use crate::endpoint::{Async, Bus};
+use crate::endpoint::{Async, BusInstance};
 use crate::limits::EndpointId;
 use crate::rotation::Rotation;
 use crate::time::Picos;
@@ -43,7 +43,7 @@ impl Judge {
 
     /// Returns all guarantees of `asyncs`.
     #[must_use]
-    pub fn new(bus: &Bus, asyncs: &[Async]) -> Judge {
+    pub fn new(bus: &BusInstance, asyncs: &[Async]) -> Judge {
         let slot = bus.speed.slot();
         let mut demands: Vec<Demand> = Vec::new();
         for (index, endpoint) in asyncs.iter().enumerate() {

@@ -33,14 +33,16 @@ pub mod tree;
 pub mod uniform;
 mod worst;
 
-pub use endpoint::{Async, Bus, Criticality, Guarantee, Periodic, Starts, Unit, check};
+pub use endpoint::{
+    Async, BusInstance, Criticality, Guarantee, PeriodicEndpoint, Starts, Unit, check,
+};
 pub use judge::Broken;
 pub use limits::{BYTES_MAX, ENDPOINTS_MAX, EndpointId, GUARANTEE_SLOTS_MAX, PERIOD_MAX};
-pub use nonsense::Nonsense;
+pub use nonsense::InvalidDemand;
 pub use packet::{Coding, Direction, Speed, Transfer, packet_time};
-pub use plan::{Placed, Plan, Promise, plan};
-pub use refusal::{Reason, Refusal, Unfit, WouldFit};
+pub use plan::{BusPlan, Placed, Promise, plan};
+pub use refusal::{EndpointRefusal, FittingDemand, NoSchedule, RefusalReason};
 pub use rotation::Rotation;
-pub use scheduler::{Change, Moves, Scheduler};
+pub use scheduler::{BusScheduler, Moves, ScheduleChange};
 pub use time::Picos;
 pub use worst::Pattern;

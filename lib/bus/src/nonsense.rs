@@ -7,7 +7,7 @@ use core::fmt;
 
 /// A description that makes no sense: the caller's mistake, not a lack of room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Nonsense {
+pub enum InvalidDemand {
     /// The periodic share is not from 1 to 100 percent.
     Percent(u32),
     /// More repetitions than this module calculates with (65,535).
@@ -30,19 +30,21 @@ pub enum Nonsense {
     Unknown(EndpointId),
 }
 
-impl Nonsense {
+impl InvalidDemand {
     /// Returns the endpoint that makes no sense, unless it is the bus.
     #[must_use]
     pub const fn endpoint(&self) -> Option<EndpointId> {
         match *self {
-            Nonsense::Percent(_) | Nonsense::Retries(_) | Nonsense::Endpoints(_) => None,
-            Nonsense::Twice(id)
-            | Nonsense::Type(id)
-            | Nonsense::Packet(id, _)
-            | Nonsense::Packets(id, _)
-            | Nonsense::Period(id)
-            | Nonsense::Guarantee(id)
-            | Nonsense::Unknown(id) => Some(id),
+            InvalidDemand::Percent(_) | InvalidDemand::Retries(_) | InvalidDemand::Endpoints(_) => {
+                None
+            }
+            InvalidDemand::Twice(id)
+            | InvalidDemand::Type(id)
+            | InvalidDemand::Packet(id, _)
+            | InvalidDemand::Packets(id, _)
+            | InvalidDemand::Period(id)
+            | InvalidDemand::Guarantee(id)
+            | InvalidDemand::Unknown(id) => Some(id),
         }
     }
 
@@ -51,30 +53,32 @@ impl Nonsense {
     pub fn describe(&self, name: impl Fn(EndpointId) -> String) -> (String, String) {
         let fault = |id, what: &str, give: String| (format!("{} {what}", name(id)), give);
         match *self {
-            Nonsense::Percent(n) => {
+            InvalidDemand::Percent(n) => {
                 let what = format!("{n} % of a slot for periodic endpoints");
                 (what, "give 1 to 100".to_string())
             }
-            Nonsense::Retries(n) => (format!("{n} repeated packets"), "give at most 65535".into()),
-            Nonsense::Endpoints(n) => {
+            InvalidDemand::Retries(n) => {
+                (format!("{n} repeated packets"), "give at most 65535".into())
+            }
+            InvalidDemand::Endpoints(n) => {
                 (format!("{n} endpoints of a kind on one bus"), format!("at most {ENDPOINTS_MAX}"))
             }
-            Nonsense::Twice(id) => {
+            InvalidDemand::Twice(id) => {
                 fault(id, "is on the bus twice", "give each its own number".into())
             }
-            Nonsense::Type(id) => {
+            InvalidDemand::Type(id) => {
                 let rule = "isochronous and interrupt are periodic, bulk and control are not, low \
                             speed has neither bulk nor isochronous";
                 fault(id, "has a transfer type that is not possible here", rule.into())
             }
-            Nonsense::Packet(id, most) => {
+            InvalidDemand::Packet(id, most) => {
                 let what = "has packets of a size that is not possible";
                 fault(id, what, format!("give 1 to {most} bytes"))
             }
-            Nonsense::Packets(id, most) => {
+            InvalidDemand::Packets(id, most) => {
                 fault(id, "has too many packets in one go", format!("at most {most}"))
             }
-            Nonsense::Period(id) => fault(
+            InvalidDemand::Period(id) => fault(
                 id,
                 "has an impossible period",
                 format!(
@@ -82,17 +86,19 @@ impl Nonsense {
                      below it"
                 ),
             ),
-            Nonsense::Guarantee(id) => fault(
+            InvalidDemand::Guarantee(id) => fault(
                 id,
                 "has an impossible guarantee",
                 format!("give 1 to {BYTES_MAX} bytes within 1 to {GUARANTEE_SLOTS_MAX} slots"),
             ),
-            Nonsense::Unknown(id) => fault(id, "is not on this bus", "name one that is".into()),
+            InvalidDemand::Unknown(id) => {
+                fault(id, "is not on this bus", "name one that is".into())
+            }
         }
     }
 }
 
-impl fmt::Display for Nonsense {
+impl fmt::Display for InvalidDemand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, give) = self.describe(|id| id.to_string());
         write!(f, "{what}: {give}")

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 /// A periodic transfer to be placed: so much time every `period` slots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Item {
+pub struct SlotDemand {
     pub cost: u64,
     /// Slots, a power of two.
     pub period: u32,
@@ -28,11 +28,11 @@ pub struct Bins {
     capacity: u64,
 }
 
-impl Item {
+impl SlotDemand {
     /// Returns an item that takes this time every `period` slots.
     #[must_use]
-    pub const fn new(cost: u64, period: u32) -> Item {
-        Item { cost, period }
+    pub const fn new(cost: u64, period: u32) -> SlotDemand {
+        SlotDemand { cost, period }
     }
 }
 
@@ -75,14 +75,14 @@ impl Bins {
     }
 
     /// Takes the time of `item` from `start` on; the caller has looked whether it fits.
-    pub fn put(&mut self, item: &Item, start: u32) {
+    pub fn put(&mut self, item: &SlotDemand, start: u32) {
         for f in (start as usize..self.load.len()).step_by(item.period as usize) {
             self.load[f] += item.cost;
         }
     }
 
     /// Gives back what [`Bins::put`] took.
-    pub fn take(&mut self, item: &Item, start: u32) {
+    pub fn take(&mut self, item: &SlotDemand, start: u32) {
         for f in (start as usize..self.load.len()).step_by(item.period as usize) {
             self.load[f] -= item.cost;
         }
@@ -90,12 +90,12 @@ impl Bins {
 
     /// Returns whether `item` fits at `start`.
     #[must_use]
-    pub fn fits(&self, item: &Item, start: u32) -> bool {
+    pub fn fits(&self, item: &SlotDemand, start: u32) -> bool {
         self.peak(item.period, start).1.saturating_add(item.cost) <= self.capacity
     }
 
     /// Finds a start for `item` and takes it.
-    pub fn place(&mut self, item: &Item, fit: Fit) -> Option<u32> {
+    pub fn place(&mut self, item: &SlotDemand, fit: Fit) -> Option<u32> {
         let mut found: Option<(u32, u64)> = None;
         for start in 0..item.period.min(self.load.len() as u32) {
             let peak = self.peak(item.period, start).1;
@@ -127,7 +127,7 @@ impl Bins {
 /// The index of the first item without room.
 pub fn place_all(
     mut bins: Bins,
-    items: &[Item],
+    items: &[SlotDemand],
     order: &[usize],
     fit: Fit,
 ) -> Result<Vec<u32>, usize> {
@@ -140,8 +140,8 @@ pub fn place_all(
 
 /// Returns the orders that are tried, Algorithm 3's first.
 #[must_use]
-pub fn orders(items: &[Item]) -> Vec<Vec<usize>> {
-    type Key = fn(&Item) -> (u64, u64);
+pub fn orders(items: &[SlotDemand]) -> Vec<Vec<usize>> {
+    type Key = fn(&SlotDemand) -> (u64, u64);
     let keys: [Key; 4] = [
         |item| (item.period.into(), u64::MAX - item.cost),
         |item| (item.period.into(), item.cost),
@@ -166,7 +166,7 @@ const SQUEAKS: usize = 60;
 /// one is good enough. `None`: none was.
 pub fn portfolio(
     bins: &Bins,
-    items: &[Item],
+    items: &[SlotDemand],
     mut accept: impl FnMut(&[u32]) -> bool,
 ) -> Option<Vec<u32>> {
     let orders = orders(items);

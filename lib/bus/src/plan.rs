@@ -6,11 +6,11 @@
 //! algorithms keep more endpoints without breaking anything, their schedule is taken.
 
 use crate::board::Board;
-use crate::endpoint::{Async, Bus, Guarantee, Periodic, check};
+use crate::endpoint::{Async, BusInstance, Guarantee, PeriodicEndpoint, check};
 use crate::judge::{Broken, Judge};
 use crate::limits::{EndpointId, GUARANTEE_SLOTS_MAX};
-use crate::nonsense::Nonsense;
-use crate::refusal::{Reason, Refusal, Unfit, WouldFit};
+use crate::nonsense::InvalidDemand;
+use crate::refusal::{EndpointRefusal, FittingDemand, NoSchedule, RefusalReason};
 use crate::rotation::Rotation;
 use crate::time::Picos;
 use crate::worst::Pattern;
@@ -41,10 +41,10 @@ pub struct Promise {
 
 /// A schedule in which everything holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct BusPlan {
     /// Periodic endpoints with a place, in their order.
     pub placed: Vec<Placed>,
-    pub refused: Vec<Refusal>,
+    pub refused: Vec<EndpointRefusal>,
     /// One per guarantee, in their order.
     pub promises: Vec<Promise>,
     /// Periodic time in each slot of the hyperperiod.
@@ -56,22 +56,30 @@ pub struct Plan {
 /// # Errors
 /// Returns an error for a description that makes no sense, or names the first endpoint whose
 /// guarantee is impossible.
-pub fn plan(bus: &Bus, periodic: &[Periodic], asyncs: &[Async]) -> Result<Plan, Unfit> {
+pub fn plan(
+    bus: &BusInstance,
+    periodic: &[PeriodicEndpoint],
+    asyncs: &[Async],
+) -> Result<BusPlan, NoSchedule> {
     check(bus, periodic, asyncs)?;
     let judge = Judge::new(bus, asyncs);
-    without_periodic(bus, asyncs, &judge).map_err(Unfit::Refused)?;
+    without_periodic(bus, asyncs, &judge).map_err(NoSchedule::Refused)?;
     let mut board = Board::new(bus, &judge, periodic);
-    from_scratch(&mut board, asyncs).map_err(Unfit::Refused)?;
-    Ok(Plan::of(&board, asyncs))
+    from_scratch(&mut board, asyncs).map_err(NoSchedule::Refused)?;
+    Ok(BusPlan::of(&board, asyncs))
 }
 
 /// Checks whether the guarantees hold on an empty bus.
-pub(crate) fn without_periodic(bus: &Bus, asyncs: &[Async], judge: &Judge) -> Result<(), Refusal> {
+pub(crate) fn without_periodic(
+    bus: &BusInstance,
+    asyncs: &[Async],
+    judge: &Judge,
+) -> Result<(), EndpointRefusal> {
     judge.broken(&[]).map_or(Ok(()), |broken| Err(refuse_alone(bus, asyncs, broken)))
 }
 
 /// Fills an empty board.
-pub(crate) fn from_scratch(board: &mut Board<'_>, asyncs: &[Async]) -> Result<(), Refusal> {
+pub(crate) fn from_scratch(board: &mut Board<'_>, asyncs: &[Async]) -> Result<(), EndpointRefusal> {
     let movable = vec![true; board.periodic.len()];
     let outcomes = board.uniform(asyncs);
     match (board.place_high(&movable), outcomes.first()) {
@@ -89,15 +97,15 @@ pub(crate) fn from_scratch(board: &mut Board<'_>, asyncs: &[Async]) -> Result<()
     Ok(())
 }
 
-impl Plan {
-    pub(crate) fn of(board: &Board<'_>, asyncs: &[Async]) -> Plan {
+impl BusPlan {
+    pub(crate) fn of(board: &Board<'_>, asyncs: &[Async]) -> BusPlan {
         let load = board.load();
         let places = board.periodic.iter().zip(&board.at);
         let placed = places.filter_map(|(endpoint, at)| {
             at.map(|(start, period)| Placed { id: endpoint.id, start, period })
         });
         let without = (0..board.at.len()).filter(|index| board.at[*index].is_none());
-        Plan {
+        BusPlan {
             placed: placed.collect(),
             refused: without.map(|index| board.explain(index)).collect(),
             promises: promises(board.bus, asyncs, &load),
@@ -112,13 +120,13 @@ impl Plan {
     /// If `id` is not among `asyncs`, or the number of bytes is 0 or above [`crate::BYTES_MAX`].
     pub fn worst_time(
         &self,
-        bus: &Bus,
+        bus: &BusInstance,
         asyncs: &[Async],
         id: EndpointId,
         bytes: u32,
-    ) -> Result<Option<Picos>, Nonsense> {
+    ) -> Result<Option<Picos>, InvalidDemand> {
         check(bus, &[], asyncs)?;
-        let index = asyncs.iter().position(|a| a.id == id).ok_or(Nonsense::Unknown(id))?;
+        let index = asyncs.iter().position(|a| a.id == id).ok_or(InvalidDemand::Unknown(id))?;
         let guarantee = Guarantee { bytes, period: GUARANTEE_SLOTS_MAX };
         Async { guarantee: Some(guarantee), ..asyncs[index] }.check(bus)?;
         Ok(worst_of(bus, asyncs, index, guarantee, &self.load, exactly))
@@ -131,7 +139,7 @@ fn exactly(pattern: &Pattern<'_>, rotation: &Rotation, limit: Picos) -> Option<P
 
 /// Returns the worst over all sequences that the controller may follow.
 fn worst_of(
-    bus: &Bus,
+    bus: &BusInstance,
     asyncs: &[Async],
     index: usize,
     guarantee: Guarantee,
@@ -146,7 +154,7 @@ fn worst_of(
     Some(worst + bus.doorbell)
 }
 
-fn promises(bus: &Bus, asyncs: &[Async], load: &[Picos]) -> Vec<Promise> {
+fn promises(bus: &BusInstance, asyncs: &[Async], load: &[Picos]) -> Vec<Promise> {
     let guaranteed = asyncs.iter().enumerate();
     let guaranteed = guaranteed.filter_map(|(i, a)| Some((i, a.id, a.guarantee?)));
     guaranteed
@@ -161,7 +169,7 @@ fn promises(bus: &Bus, asyncs: &[Async], load: &[Picos]) -> Vec<Promise> {
 }
 
 /// Returns a guarantee that is too much for an empty bus, and what would not have been.
-fn refuse_alone(bus: &Bus, asyncs: &[Async], broken: Broken) -> Refusal {
+fn refuse_alone(bus: &BusInstance, asyncs: &[Async], broken: Broken) -> EndpointRefusal {
     let slot = bus.speed.slot();
     let index = asyncs.iter().position(|a| a.id == broken.id).unwrap_or(0);
     let asked = asyncs[index].guarantee.unwrap_or(Guarantee { bytes: 1, period: 1 });
@@ -174,5 +182,9 @@ fn refuse_alone(bus: &Bus, asyncs: &[Async], broken: Broken) -> Refusal {
         if worst(Guarantee { bytes, ..asked }).is_some() { fits = bytes } else { too_many = bytes }
     }
     let amount = (fits > 0).then_some(fits);
-    Refusal { id: broken.id, reason: Reason::Alone(broken), would_fit: WouldFit { amount, period } }
+    EndpointRefusal {
+        id: broken.id,
+        reason: RefusalReason::Alone(broken),
+        would_fit: FittingDemand { amount, period },
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::judge::{Broken, Judge};
 use crate::limits::EndpointId;
-use crate::nonsense::Nonsense;
+use crate::nonsense::InvalidDemand;
 use crate::time::Picos;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -10,7 +10,7 @@ use core::fmt;
 
 /// The reason for refusing an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reason {
+pub enum RefusalReason {
     /// Wherever it starts, some slot has not enough time left; the numbers are of the best start.
     Slot {
         /// The slot of the hyperperiod.
@@ -26,7 +26,7 @@ pub enum Reason {
 
 /// The nearest demand that would have fit in its place, everything else unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct WouldFit {
+pub struct FittingDemand {
     /// Packets per transfer (periodic) or bytes per guarantee (asynchronous) that would fit at the
     /// same period.
     pub amount: Option<u32>,
@@ -36,25 +36,25 @@ pub struct WouldFit {
 
 /// An endpoint that gets no place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refusal {
+pub struct EndpointRefusal {
     pub id: EndpointId,
-    pub reason: Reason,
+    pub reason: RefusalReason,
     /// The nearest demand that fits.
-    pub would_fit: WouldFit,
+    pub would_fit: FittingDemand,
 }
 
 /// Why a bus has no schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unfit {
+pub enum NoSchedule {
     /// The description makes no sense: the caller's mistake.
-    Nonsense(Nonsense),
+    Nonsense(InvalidDemand),
     /// It makes sense and does not fit.
-    Refused(Refusal),
+    Refused(EndpointRefusal),
 }
 
-impl From<Nonsense> for Unfit {
-    fn from(nonsense: Nonsense) -> Unfit {
-        Unfit::Nonsense(nonsense)
+impl From<InvalidDemand> for NoSchedule {
+    fn from(nonsense: InvalidDemand) -> NoSchedule {
+        NoSchedule::Nonsense(nonsense)
     }
 }
 
@@ -71,35 +71,35 @@ impl Broken {
     }
 }
 
-impl WouldFit {
+impl FittingDemand {
     /// Returns the nearest demand in words; the amount is counted in `unit`.
     #[must_use]
     pub fn describe(&self, unit: &str) -> String {
         match *self {
-            WouldFit { amount: None, period: None } => {
+            FittingDemand { amount: None, period: None } => {
                 "nothing of it fits at any period: take something off the bus".to_string()
             }
-            WouldFit { amount: Some(n), period: None } => format!("{n} {unit} would fit"),
-            WouldFit { amount: None, period: Some(t) } => {
+            FittingDemand { amount: Some(n), period: None } => format!("{n} {unit} would fit"),
+            FittingDemand { amount: None, period: Some(t) } => {
                 format!("it would fit with a period of {t} slots")
             }
-            WouldFit { amount: Some(n), period: Some(t) } => {
+            FittingDemand { amount: Some(n), period: Some(t) } => {
                 format!("{n} {unit} would fit at its period, all of it at a period of {t} slots")
             }
         }
     }
 }
 
-impl Refusal {
+impl EndpointRefusal {
     /// Why, in words, with names for the endpoints.
     #[must_use]
     pub fn why(&self, name: impl Fn(EndpointId) -> String) -> String {
         match self.reason {
-            Reason::Slot { slot, missing } => {
+            RefusalReason::Slot { slot, missing } => {
                 format!("slot {slot} lacks {missing}, and no other start is better")
             }
-            Reason::Guarantee(broken) => broken.describe(name),
-            Reason::Alone(broken) => {
+            RefusalReason::Guarantee(broken) => broken.describe(name),
+            RefusalReason::Alone(broken) => {
                 format!("{}, even without periodic endpoints", broken.describe(name))
             }
         }
@@ -109,24 +109,24 @@ impl Refusal {
     #[must_use]
     pub fn instead(&self) -> String {
         self.would_fit.describe(match self.reason {
-            Reason::Slot { .. } | Reason::Guarantee(_) => "packet(s)",
-            Reason::Alone(_) => "byte(s)",
+            RefusalReason::Slot { .. } | RefusalReason::Guarantee(_) => "packet(s)",
+            RefusalReason::Alone(_) => "byte(s)",
         })
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for EndpointRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = self.why(|id| id.to_string());
         write!(f, "{} does not fit: {why}; {}", self.id, self.instead())
     }
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for NoSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unfit::Nonsense(nonsense) => nonsense.fmt(f),
-            Unfit::Refused(refusal) => refusal.fmt(f),
+            NoSchedule::Nonsense(nonsense) => nonsense.fmt(f),
+            NoSchedule::Refused(refusal) => refusal.fmt(f),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! does not need one, it asks for the pattern of slots as it is. Endpoints are those that
 //! [`crate::check`] accepts.
 
-use crate::endpoint::{Async, Bus};
+use crate::endpoint::{Async, BusInstance};
 use crate::rotation::Rotation;
 use crate::time::Picos;
 use crate::worst::Pattern;
@@ -24,7 +24,7 @@ pub enum Start {
 /// Returns the smallest `t_A` with which every guarantee holds. `None`: not even with the whole
 /// slot.
 #[must_use]
-pub fn least_reservation(bus: &Bus, asyncs: &[Async], start: Start) -> Option<Picos> {
+pub fn least_reservation(bus: &BusInstance, asyncs: &[Async], start: Start) -> Option<Picos> {
     let slot = bus.speed.slot();
     let demands: Vec<(Rotation, Picos)> = asyncs
         .iter()

@@ -10,7 +10,7 @@
 //! A repeated packet is one more item, or sends its endpoint through one more pass. Either is what
 //! is left of `k + 1` passes if items are left out; so each repetition counts as one pass.
 
-use crate::endpoint::{Async, Bus, Guarantee, Unit};
+use crate::endpoint::{Async, BusInstance, Guarantee, Unit};
 use crate::time::Picos;
 use alloc::vec::Vec;
 
@@ -32,7 +32,13 @@ impl Rotation {
     /// # Panics
     /// If there is no endpoint `index`.
     #[must_use]
-    pub fn new(bus: &Bus, asyncs: &[Async], index: usize, bytes: u32, whole: bool) -> Rotation {
+    pub fn new(
+        bus: &BusInstance,
+        asyncs: &[Async],
+        index: usize,
+        bytes: u32,
+        whole: bool,
+    ) -> Rotation {
         let (before, after) = asyncs.split_at(index + 1);
         let mut ends = Vec::from([0]);
         let mut end = 0u64;
@@ -74,7 +80,12 @@ impl Rotation {
 
     /// Returns the sequences to consider for a guarantee: one, or both if the unit is not known.
     #[must_use]
-    pub fn all(bus: &Bus, asyncs: &[Async], index: usize, guarantee: Guarantee) -> Vec<Rotation> {
+    pub fn all(
+        bus: &BusInstance,
+        asyncs: &[Async],
+        index: usize,
+        guarantee: Guarantee,
+    ) -> Vec<Rotation> {
         let one = |whole| Rotation::new(bus, asyncs, index, guarantee.bytes, whole);
         match bus.unit {
             Unit::Packet => Vec::from([one(false)]),
@@ -165,10 +176,10 @@ mod tests {
     fn own_packets_come_last_and_a_short_burst_is_short() {
         let asyncs = [bulk(1, 0), bulk(2, 3)];
         let w = 1_778_400;
-        let packets = Rotation::new(&Bus::uncoded(), &asyncs, 1, 6 * 1024, false);
+        let packets = Rotation::new(&BusInstance::uncoded(), &asyncs, 1, 6 * 1024, false);
         assert_eq!((packets.items(), packets.pass(), packets.longest()), (8, 5 * w, w));
         assert_eq!((packets.until(5), packets.until(8)), (5 * w, 8 * w));
-        let bursts = Rotation::new(&Bus::uncoded(), &asyncs, 1, 6 * 1024, true);
+        let bursts = Rotation::new(&BusInstance::uncoded(), &asyncs, 1, 6 * 1024, true);
         assert_eq!((bursts.items(), bursts.longest()), (4, 4 * w));
         assert_eq!((bursts.until(3), bursts.until(4)), (6 * w, 8 * w));
         assert_eq!(

@@ -5,12 +5,12 @@
 //! planned again. Either the whole device gets in or nothing changes.
 
 use crate::board::{Board, Place};
-use crate::endpoint::{Async, Bus, Criticality, Periodic, check};
+use crate::endpoint::{Async, BusInstance, Criticality, PeriodicEndpoint, check};
 use crate::judge::Judge;
 use crate::limits::EndpointId;
-use crate::nonsense::Nonsense;
-use crate::plan::{Placed, Plan, from_scratch, plan, without_periodic};
-use crate::refusal::{Refusal, Unfit};
+use crate::nonsense::InvalidDemand;
+use crate::plan::{BusPlan, Placed, from_scratch, plan, without_periodic};
+use crate::refusal::{EndpointRefusal, NoSchedule};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -25,7 +25,7 @@ pub enum Moves {
 
 /// The difference after a device came or went.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Change {
+pub struct ScheduleChange {
     /// Endpoints that run now and did not before.
     pub started: Vec<Placed>,
     /// Endpoints that have other slots, or another period, than before.
@@ -33,38 +33,38 @@ pub struct Change {
     /// Endpoints that ran before and do not now, though they are still there.
     pub stopped: Vec<EndpointId>,
     /// Everybody who has no place, and why.
-    pub refused: Vec<Refusal>,
+    pub refused: Vec<EndpointRefusal>,
 }
 
 /// A bus instance and what is on it.
 #[derive(Clone, Debug)]
-pub struct Scheduler {
-    bus: Bus,
-    periodic: Vec<Periodic>,
+pub struct BusScheduler {
+    bus: BusInstance,
+    periodic: Vec<PeriodicEndpoint>,
     asyncs: Vec<Async>,
     at: Vec<Option<Place>>,
-    plan: Plan,
+    plan: BusPlan,
 }
 
-impl Scheduler {
+impl BusScheduler {
     /// Returns an empty bus.
     ///
     /// # Errors
     /// If the bus makes no sense.
-    pub fn new(bus: Bus) -> Result<Scheduler, Unfit> {
+    pub fn new(bus: BusInstance) -> Result<BusScheduler, NoSchedule> {
         let plan = plan(&bus, &[], &[])?;
-        Ok(Scheduler { bus, periodic: vec![], asyncs: vec![], at: vec![], plan })
+        Ok(BusScheduler { bus, periodic: vec![], asyncs: vec![], at: vec![], plan })
     }
 
     /// Returns the bus instance.
     #[must_use]
-    pub fn bus(&self) -> &Bus {
+    pub fn bus(&self) -> &BusInstance {
         &self.bus
     }
 
     /// Returns the schedule as it is.
     #[must_use]
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &BusPlan {
         &self.plan
     }
 
@@ -76,7 +76,7 @@ impl Scheduler {
 
     /// Returns the periodic endpoints, with and without a place.
     #[must_use]
-    pub fn periodic(&self) -> &[Periodic] {
+    pub fn periodic(&self) -> &[PeriodicEndpoint] {
         &self.periodic
     }
 
@@ -87,15 +87,15 @@ impl Scheduler {
     /// impossible. The schedule is then unchanged.
     pub fn attach(
         &mut self,
-        periodic: &[Periodic],
+        periodic: &[PeriodicEndpoint],
         asyncs: &[Async],
         moves: Moves,
-    ) -> Result<Change, Unfit> {
+    ) -> Result<ScheduleChange, NoSchedule> {
         let all = [self.periodic.as_slice(), periodic].concat();
         let every = [self.asyncs.as_slice(), asyncs].concat();
         check(&self.bus, &all, &every)?;
         let judge = Judge::new(&self.bus, &every);
-        without_periodic(&self.bus, &every, &judge).map_err(Unfit::Refused)?;
+        without_periodic(&self.bus, &every, &judge).map_err(NoSchedule::Refused)?;
         let mut at = self.at.clone();
         at.resize(all.len(), None);
         let kept = keep(&self.bus, &judge, &all, &at);
@@ -110,12 +110,12 @@ impl Scheduler {
         let board = match (kept, planned) {
             (Err(_), Some(board)) => board,
             (Ok(kept), Some(planned)) if planned.count() > kept.count() => planned,
-            (kept, _) => kept.map_err(Unfit::Refused)?,
+            (kept, _) => kept.map_err(NoSchedule::Refused)?,
         };
-        let plan = Plan::of(&board, &every);
+        let plan = BusPlan::of(&board, &every);
         let now = board.at;
         let change = difference(&all, &at, &now, &plan);
-        *self = Scheduler { bus: self.bus, periodic: all, asyncs: every, at: now, plan };
+        *self = BusScheduler { bus: self.bus, periodic: all, asyncs: every, at: now, plan };
         Ok(change)
     }
 
@@ -123,22 +123,22 @@ impl Scheduler {
     ///
     /// # Errors
     /// If one of them is not on the bus; nothing changes then.
-    pub fn detach(&mut self, ids: &[EndpointId]) -> Result<Change, Nonsense> {
+    pub fn detach(&mut self, ids: &[EndpointId]) -> Result<ScheduleChange, InvalidDemand> {
         let is_here = |id: &EndpointId| {
             self.periodic.iter().any(|p| p.id == *id) || self.asyncs.iter().any(|a| a.id == *id)
         };
         if let Some(id) = ids.iter().find(|id| !is_here(id)) {
-            return Err(Nonsense::Unknown(*id));
+            return Err(InvalidDemand::Unknown(*id));
         }
         self.asyncs.retain(|endpoint| !ids.contains(&endpoint.id));
-        let stays = |endpoint: &Periodic| !ids.contains(&endpoint.id);
+        let stays = |endpoint: &PeriodicEndpoint| !ids.contains(&endpoint.id);
         let places = self.periodic.iter().zip(&self.at).filter(|(endpoint, _)| stays(endpoint));
-        let (periodic, before): (Vec<Periodic>, Vec<Option<Place>>) = places.unzip();
+        let (periodic, before): (Vec<PeriodicEndpoint>, Vec<Option<Place>>) = places.unzip();
         let judge = Judge::new(&self.bus, &self.asyncs);
         let mut board = Board::new(&self.bus, &judge, &periodic);
         board.at.clone_from(&before);
         board.place_low(&vec![false; periodic.len()]);
-        let plan = Plan::of(&board, &self.asyncs);
+        let plan = BusPlan::of(&board, &self.asyncs);
         let now = board.at;
         let change = difference(&periodic, &before, &now, &plan);
         (self.periodic, self.at, self.plan) = (periodic, now, plan);
@@ -175,11 +175,11 @@ impl Scheduler {
 
 /// New endpoints beside those that run, which stay where they are; low ones make room if they must.
 fn keep<'a>(
-    bus: &'a Bus,
+    bus: &'a BusInstance,
     judge: &'a Judge,
-    periodic: &'a [Periodic],
+    periodic: &'a [PeriodicEndpoint],
     at: &[Option<Place>],
-) -> Result<Board<'a>, Refusal> {
+) -> Result<Board<'a>, EndpointRefusal> {
     let fixed = vec![false; periodic.len()];
     let mut board = Board::new(bus, judge, periodic);
     board.at = at.to_vec();
@@ -204,19 +204,19 @@ fn keep<'a>(
 
 /// Returns the refusal of a new guarantee that cannot be kept beside the high-criticality endpoints
 /// that run: the reason is what the last of them would be told.
-fn board_too_full(board: &mut Board<'_>) -> Refusal {
+fn board_too_full(board: &mut Board<'_>) -> EndpointRefusal {
     let last = (0..board.at.len()).rev().find(|index| board.at[*index].is_some()).unwrap_or(0);
     board.at[last] = None;
     board.explain(last)
 }
 
 fn difference(
-    periodic: &[Periodic],
+    periodic: &[PeriodicEndpoint],
     before: &[Option<Place>],
     now: &[Option<Place>],
-    plan: &Plan,
-) -> Change {
-    let mut change = Change { refused: plan.refused.clone(), ..Change::default() };
+    plan: &BusPlan,
+) -> ScheduleChange {
+    let mut change = ScheduleChange { refused: plan.refused.clone(), ..ScheduleChange::default() };
     for ((endpoint, before), now) in periodic.iter().zip(before).zip(now) {
         let placed = |&(start, period): &Place| Placed { id: endpoint.id, start, period };
         match (before, now) {

@@ -8,8 +8,8 @@ mod exhaustive;
 mod set;
 mod wire;
 
-pub use attack::{Report, attack, attack_uniform, compare};
+pub use attack::{CampaignReport, attack, attack_uniform, compare};
 pub use diapason_random::Random;
 pub use exhaustive::exhaustive;
 pub use set::Set;
-pub use wire::{Observed, Wire};
+pub use wire::{AttackedBus, Observed};

@@ -4,14 +4,14 @@
 //! others are divided between the even and the odd slots, where their periods are half as long. A
 //! division fails if a half is more than full on average; what has failed once is not tried again.
 
-use crate::place::Item;
+use crate::place::SlotDemand;
 use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// The result of the search.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum SearchResult {
     /// A start for each item.
     Placed(Vec<u32>),
     /// There is no placement.
@@ -36,16 +36,16 @@ enum Stop {
 /// Returns a start for each item so that no slot holds more than `capacity`, after at most `nodes`
 /// steps.
 #[must_use]
-pub fn exact(items: &[Item], capacity: u64, nodes: u32) -> Answer {
+pub fn exact(items: &[SlotDemand], capacity: u64, nodes: u32) -> SearchResult {
     let mut search = Search { failed: BTreeSet::new(), nodes };
     let mut own: Vec<Entry> =
         items.iter().enumerate().map(|(index, item)| (item.period, item.cost, index)).collect();
     own.sort_by_key(|&(period, cost, _)| (core::cmp::Reverse(cost), period));
     let mut starts = vec![0; items.len()];
     match search.solve(&own, capacity, &mut starts) {
-        Ok(()) => Answer::Placed(starts),
-        Err(Stop::No) => Answer::Impossible,
-        Err(Stop::GaveUp) => Answer::Undecided,
+        Ok(()) => SearchResult::Placed(starts),
+        Err(Stop::No) => SearchResult::Impossible,
+        Err(Stop::GaveUp) => SearchResult::Undecided,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The promises under attack: quick campaigns always, the long one on demand.
 
-use diapason_bus::sim::{Report, attack, attack_uniform, compare};
+use diapason_bus::sim::{CampaignReport, attack, attack_uniform, compare};
 
-fn holds(report: &Report) {
+fn holds(report: &CampaignReport) {
     println!("{report:?}");
     assert!(report.broken.is_empty(), "planned and did not hold: {:?}", report.broken);
     assert!(report.beaten.is_empty(), "a uniform schedule keeps more: {:?}", report.beaten);

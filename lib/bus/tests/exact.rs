@@ -4,7 +4,7 @@ mod common;
 
 use diapason_bus::reserve::{Start, least_reservation};
 use diapason_bus::sim::Random;
-use diapason_bus::{Async, Bus, Pattern, Picos, Rotation, Unit};
+use diapason_bus::{Async, BusInstance, Pattern, Picos, Rotation, Unit};
 
 /// Step by step, with no sums: from `start` on, one item after the other.
 fn by_hand(load: &[Picos], slot: u64, pass: &[Picos], items: u64, start: u64) -> Option<u64> {
@@ -91,7 +91,7 @@ fn more_load_or_longer_items_are_never_faster() {
 
 #[test]
 fn an_unknown_order_costs_no_more_than_promised() {
-    let bus = Bus::uncoded();
+    let bus = BusInstance::uncoded();
     for index in 0..400 {
         let random = &mut Random::stream(23, index);
         let bytes = random.within(1, 20) * 1024;

@@ -6,22 +6,22 @@ mod common;
 use common::*;
 use diapason_bus::reserve::{self, Start};
 use diapason_bus::{
-    Bus, Criticality, EndpointId, Guarantee, Pattern, Periodic, Picos, Reason, Rotation, Unfit,
-    plan, uniform,
+    BusInstance, Criticality, EndpointId, Guarantee, NoSchedule, Pattern, PeriodicEndpoint, Picos,
+    RefusalReason, Rotation, plan, uniform,
 };
 
 /// Budget, period, and the c of [USB 2023].
 const TABLE_2: [(u32, u32, u64); 5] =
     [(1024, 1, 1), (8192, 8, 2), (20_480, 20, 4), (40_960, 40, 8), (88_064, 86, 16)];
 
-fn cameras_of_table_2(criticality: Criticality) -> [Periodic; 2] {
+fn cameras_of_table_2(criticality: Criticality) -> [PeriodicEndpoint; 2] {
     [camera(1, 1, criticality), camera(2, 2, criticality)]
 }
 
 fn slots(t_a: Picos) -> Vec<u64> {
     let c = |(bytes, period, _)| {
         let asyncs = four(bytes, period);
-        uniform::latency_slots(&Bus::uncoded(), &asyncs, &asyncs[0], t_a).unwrap()
+        uniform::latency_slots(&BusInstance::uncoded(), &asyncs, &asyncs[0], t_a).unwrap()
     };
     TABLE_2.iter().map(|row| c(*row)).collect()
 }
@@ -30,9 +30,12 @@ fn slots(t_a: Picos) -> Vec<u64> {
 fn table_2_in_the_papers_reading() {
     // 31.9 % of a microframe is what two cameras leave on average.
     assert_eq!(slots(Picos::from_nanos(39_875)), [1, 2, 4, 8, 16]);
-    let (kept, mean) =
-        uniform::amortised(&Bus::uncoded(), &cameras_of_table_2(Criticality::High), Picos::ZERO)
-            .unwrap();
+    let (kept, mean) = uniform::amortised(
+        &BusInstance::uncoded(),
+        &cameras_of_table_2(Criticality::High),
+        Picos::ZERO,
+    )
+    .unwrap();
     assert_eq!(kept, [true, true]);
     assert_eq!(mean, ns10(398_204), "31.86 %, which [USB 2023] rounds up");
     // Algorithm 2 itself stops at its first step, 10 %.
@@ -40,7 +43,7 @@ fn table_2_in_the_papers_reading() {
     for (bytes, period, _) in TABLE_2 {
         let asyncs = four(bytes, period);
         let step = Picos::from_nanos(12_500);
-        let t_a = uniform::reservation(&Bus::uncoded(), &asyncs, &low, step);
+        let t_a = uniform::reservation(&BusInstance::uncoded(), &asyncs, &low, step);
         assert_eq!(t_a, Some(Picos::from_nanos(12_500)));
     }
     assert_eq!(slots(Picos::from_nanos(12_500)), [1, 5, 12, 23, 49]);
@@ -51,7 +54,10 @@ fn table_2_with_both_cameras_critical_is_refused_by_the_algorithm() {
     let cameras = cameras_of_table_2(Criticality::High);
     let step = Picos::from_nanos(12_500);
     for (bytes, period, _) in TABLE_2 {
-        assert_eq!(uniform::algorithm(&Bus::uncoded(), &cameras, &four(bytes, period), step), None);
+        assert_eq!(
+            uniform::algorithm(&BusInstance::uncoded(), &cameras, &four(bytes, period), step),
+            None
+        );
     }
 }
 
@@ -63,7 +69,7 @@ fn table_2_exactly() {
     let uniform = [Picos(SLOT - 12_500_000)];
     let exact = [(1225, 1214), (2298, 6214), (4869, 14_946), (9727, 28_749), (19_869, 62_411)];
     for ((bytes, _, c), (ours, literal)) in TABLE_2.into_iter().zip(exact) {
-        let rotation = Rotation::new(&Bus::uncoded(), &four(bytes, 1), 0, bytes, false);
+        let rotation = Rotation::new(&BusInstance::uncoded(), &four(bytes, 1), 0, bytes, false);
         let worst = |load: &[Picos]| {
             let pattern = Pattern { load, slot: Picos(SLOT) };
             pattern.worst_time(&rotation, Picos(u64::MAX)).unwrap().0
@@ -81,11 +87,12 @@ fn table_2_is_refused_at_90_percent_and_planned_without_that_limit() {
         // The guarantee to ask for is the latency of [USB 2023].
         let asyncs = four(bytes, c as u32);
         let cameras = cameras_of_table_2(Criticality::High);
-        let Err(Unfit::Refused(refusal)) = plan(&Bus::uncoded(), &cameras, &asyncs) else {
+        let Err(NoSchedule::Refused(refusal)) = plan(&BusInstance::uncoded(), &cameras, &asyncs)
+        else {
             panic!("two cameras are 90.86 % of a microframe");
         };
         let missing = Picos(2 * 33 * W_CAMERA - SLOT / 10 * 9);
-        assert_eq!(refusal.reason, Reason::Slot { slot: 0, missing });
+        assert_eq!(refusal.reason, RefusalReason::Slot { slot: 0, missing });
         assert_eq!((refusal.id, refusal.would_fit.amount), (EndpointId(2), Some(32)));
         let plan = plan(&timing_alone(), &cameras, &asyncs).unwrap();
         assert_eq!(plan.promises.len(), 4);
@@ -97,7 +104,7 @@ fn table_2_is_refused_at_90_percent_and_planned_without_that_limit() {
 fn smallest_reservations() {
     for (bytes, period, at_start, any) in [(6144, 2, 213_408, 231_192), (8192, 1, 569_088, 586_872)]
     {
-        let (bus, asyncs) = (Bus::uncoded(), four(bytes, period));
+        let (bus, asyncs) = (BusInstance::uncoded(), four(bytes, period));
         assert_eq!(uniform::least_enough(&bus, &asyncs, &[]), Some(ns10(at_start)));
         assert_eq!(reserve::least_reservation(&bus, &asyncs, Start::Slot), Some(ns10(at_start)));
         assert_eq!(reserve::least_reservation(&bus, &asyncs, Start::Any), Some(ns10(any)));
@@ -107,7 +114,7 @@ fn smallest_reservations() {
 #[test]
 fn the_step_search_passes_by_a_reservation_that_would_do() {
     // Errata 9: between 62.5 µs and 75 µs, where t_Amax lies, no step comes by.
-    let (bus, asyncs) = (Bus::uncoded(), four(9216, 1));
+    let (bus, asyncs) = (BusInstance::uncoded(), four(9216, 1));
     let camera = [camera(1, 1, Criticality::High)];
     let most = uniform::most_reservation(&bus, &camera);
     assert!(uniform::is_enough(&bus, &asyncs, most));
@@ -122,7 +129,7 @@ fn the_step_search_passes_by_a_reservation_that_would_do() {
 fn packets_are_not_divided() {
     // 246 packets, 12.5 µs in each microframe: 35 by equation 6, but only 7 fit into each.
     let asyncs = [common::bulk(1, Some(Guarantee { bytes: 246 * 1024, period: 100 }))];
-    let bus = Bus::uncoded();
+    let bus = BusInstance::uncoded();
     let t_a = Picos::from_nanos(12_500);
     assert_eq!(uniform::latency_slots(&bus, &asyncs, &asyncs[0], t_a), Some(35));
     let load = [Picos(SLOT) - t_a];
@@ -137,7 +144,7 @@ fn packets_are_not_divided() {
 }
 
 /// i₁ critical, the others not, at the periods of table 5.
-fn cameras_of_table_5() -> [Periodic; 4] {
+fn cameras_of_table_5() -> [PeriodicEndpoint; 4] {
     let low = Criticality::Low;
     [camera(1, 1, Criticality::High), camera(2, 2, low), camera(3, 4, low), camera(4, 8, low)]
 }
@@ -147,7 +154,7 @@ const TABLE_5: [(u32, u32); 3] = [(4096, 8), (6144, 2), (8192, 1)];
 #[test]
 fn table_5_is_amortised_but_for_scenario_2() {
     let kept = |(bytes, period)| {
-        let (bus, cameras) = (Bus::uncoded(), cameras_of_table_5());
+        let (bus, cameras) = (BusInstance::uncoded(), cameras_of_table_5());
         let t_a = uniform::least_enough(&bus, &four(bytes, period), &cameras).unwrap();
         uniform::amortised(&bus, &cameras, t_a).unwrap()
     };
@@ -160,7 +167,7 @@ fn table_5_is_amortised_but_for_scenario_2() {
     assert_eq!(left.0 * 1000 / SLOT, 204);
     let all: u64 = cameras_of_table_5()
         .iter()
-        .map(|c| 1000 * c.cost(&Bus::uncoded()).0 / u64::from(c.period))
+        .map(|c| 1000 * c.cost(&BusInstance::uncoded()).0 / u64::from(c.period))
         .sum();
     let bulk = 4 * 6 * 1000 * W_BULK / 2;
     assert_eq!((all + bulk) / SLOT, 1022, "in tenths of a per cent");
@@ -170,7 +177,7 @@ fn table_5_is_amortised_but_for_scenario_2() {
 #[test]
 fn table_5_by_the_algorithms_keeps_one_camera_everywhere() {
     for (bytes, period) in TABLE_5 {
-        let (bus, cameras) = (Bus::uncoded(), cameras_of_table_5());
+        let (bus, cameras) = (BusInstance::uncoded(), cameras_of_table_5());
         let step = Picos(W_BULK);
         let outcome =
             uniform::algorithm(&bus, &cameras, &four(bytes, period), step).expect("i1 fits");
@@ -179,7 +186,9 @@ fn table_5_by_the_algorithms_keeps_one_camera_everywhere() {
         assert_eq!(ours.placed.len(), 1);
         for refusal in &ours.refused {
             let missing = Picos(2 * 33 * W_CAMERA - SLOT / 10 * 9);
-            assert!(matches!(refusal.reason, Reason::Slot { missing: m, .. } if m == missing));
+            assert!(
+                matches!(refusal.reason, RefusalReason::Slot { missing: m, .. } if m == missing)
+            );
         }
     }
 }
@@ -204,7 +213,7 @@ fn the_plan_finds_the_best_starts_of_table_5() {
 }
 
 /// The smallest worst time of bulk over every choice of starts, in tenths of µs.
-fn smallest(cameras: &[Periodic], bytes: u32) -> u64 {
+fn smallest(cameras: &[PeriodicEndpoint], bytes: u32) -> u64 {
     let bus = timing_alone();
     let rotation = Rotation::new(&bus, &four(bytes, 1), 0, bytes, false);
     let mut best = u64::MAX;
@@ -231,7 +240,8 @@ fn smallest(cameras: &[Periodic], bytes: u32) -> u64 {
 #[test]
 fn table_5_exactly_with_the_best_starts() {
     let [i1, i2, i3, i4] = cameras_of_table_5();
-    let sets: [&[Periodic]; 5] = [&[i1], &[i1, i2], &[i1, i3], &[i1, i2, i3], &[i1, i2, i3, i4]];
+    let sets: [&[PeriodicEndpoint]; 5] =
+        [&[i1], &[i1, i2], &[i1, i3], &[i1, i2, i3], &[i1, i2, i3, i4]];
     let worst = |bytes| sets.map(|set| smallest(set, bytes));
     assert_eq!(worst(4096), [870, 2013, 2013, 3725, 3725]);
     assert_eq!(worst(6144), [1012, 2156, 2156, 4442, 5010]);

@@ -1,14 +1,14 @@
 //! Starting slots: the period tree against everything, the portfolio against the tree, Algorithm 3
 //! against both.
 
-use diapason_bus::place::{Bins, Fit, Item, orders, place_all, portfolio};
+use diapason_bus::place::{Bins, Fit, SlotDemand, orders, place_all, portfolio};
 use diapason_bus::sim::Random;
-use diapason_bus::tree::{Answer, exact};
+use diapason_bus::tree::{SearchResult, exact};
 
 const CAPACITY: u64 = 900;
 
 /// `n` items of periods 1 to 16 that fill 75 to 100 % of the capacity on average.
-fn draw(random: &mut Random, n: u32) -> Vec<Item> {
+fn draw(random: &mut Random, n: u32) -> Vec<SlotDemand> {
     let load = u64::from(random.within(750, 1000)) * CAPACITY / 1000;
     let shares: Vec<u64> = (0..n).map(|_| u64::from(random.within(1, 100))).collect();
     let sum: u64 = shares.iter().sum();
@@ -18,23 +18,23 @@ fn draw(random: &mut Random, n: u32) -> Vec<Item> {
         while cost(period) > CAPACITY {
             period /= 2;
         }
-        Item::new(cost(period), period)
+        SlotDemand::new(cost(period), period)
     };
     shares.into_iter().map(item).collect()
 }
 
-fn empty(items: &[Item]) -> Bins {
+fn empty(items: &[SlotDemand]) -> Bins {
     Bins::new(items.iter().map(|item| item.period).max().unwrap(), CAPACITY)
 }
 
-fn fits(items: &[Item], starts: &[u32]) -> bool {
+fn fits(items: &[SlotDemand], starts: &[u32]) -> bool {
     let mut bins = empty(items);
     items.iter().zip(starts).for_each(|(item, start)| bins.put(item, *start));
     let in_period = items.iter().zip(starts).all(|(item, start)| *start < item.period);
     in_period && bins.load().iter().all(|load| *load <= CAPACITY)
 }
 
-fn brute(items: &[Item], bins: &mut Bins) -> bool {
+fn brute(items: &[SlotDemand], bins: &mut Bins) -> bool {
     let Some((item, rest)) = items.split_first() else { return true };
     (0..item.period).any(|start| {
         bins.fits(item, start) && {
@@ -54,15 +54,15 @@ fn the_tree_finds_a_placement_if_there_is_one() {
         let n = random.within(1, 5);
         let items = draw(random, n);
         match exact(&items, CAPACITY, 100_000) {
-            Answer::Placed(starts) => {
+            SearchResult::Placed(starts) => {
                 possible += 1;
                 assert!(fits(&items, &starts), "{items:?} {starts:?}");
             }
-            Answer::Impossible => {
+            SearchResult::Impossible => {
                 impossible += 1;
                 assert!(!brute(&items, &mut empty(&items)), "{items:?}");
             }
-            Answer::Undecided => panic!("five items: {items:?}"),
+            SearchResult::Undecided => panic!("five items: {items:?}"),
         }
     }
     assert!(possible > 100 && impossible > 100, "{possible} {impossible}");
@@ -77,8 +77,8 @@ fn count(n: u32, sets: u64) -> [u32; 3] {
         let first = place_all(bins.clone(), &items, &orders(&items)[0], Fit::First).is_ok();
         let tried = portfolio(&bins, &items, |starts| fits(&items, starts)).is_some();
         let answer = exact(&items, CAPACITY, 1_000_000);
-        assert_ne!(answer, Answer::Undecided);
-        let exists = matches!(answer, Answer::Placed(_));
+        assert_ne!(answer, SearchResult::Undecided);
+        let exists = matches!(answer, SearchResult::Placed(_));
         assert!(exists || !tried, "placed what cannot be placed: {items:?}");
         assert!(tried || !first, "the portfolio begins with Algorithm 3");
         for (count, yes) in counts.iter_mut().zip([first, tried, exists]) {
@@ -106,7 +106,7 @@ fn table_of_placements() {
 
 #[test]
 fn a_given_up_search_says_so() {
-    let items: Vec<Item> = (0..12).map(|i| Item::new(100 + i, 16)).collect();
-    assert_eq!(exact(&items, 150, 5), Answer::Undecided);
-    assert_eq!(exact(&[], 0, 5), Answer::Placed(vec![]));
+    let items: Vec<SlotDemand> = (0..12).map(|i| SlotDemand::new(100 + i, 16)).collect();
+    assert_eq!(exact(&items, 150, 5), SearchResult::Undecided);
+    assert_eq!(exact(&[], 0, 5), SearchResult::Placed(vec![]));
 }

@@ -4,9 +4,9 @@ mod common;
 
 use diapason_bus::sim::Random;
 use diapason_bus::{
-    Async, BYTES_MAX, Bus, Coding, Criticality, Direction, EndpointId, GUARANTEE_SLOTS_MAX,
-    Guarantee, Moves, PERIOD_MAX, Periodic, Picos, Scheduler, Speed, Starts, Transfer, Unfit, Unit,
-    plan, reserve, uniform,
+    Async, BYTES_MAX, BusInstance, BusScheduler, Coding, Criticality, Direction, EndpointId,
+    GUARANTEE_SLOTS_MAX, Guarantee, Moves, NoSchedule, PERIOD_MAX, PeriodicEndpoint, Picos, Speed,
+    Starts, Transfer, Unit, plan, reserve, uniform,
 };
 
 const SPEEDS: [Speed; 4] = [Speed::Low, Speed::Full, Speed::High, Speed::Super];
@@ -27,8 +27,8 @@ fn one<T: Copy>(random: &mut Random, of: &[T]) -> T {
     of[random.within(0, of.len() as u32 - 1) as usize]
 }
 
-fn garbage_bus(random: &mut Random) -> Bus {
-    Bus {
+fn garbage_bus(random: &mut Random) -> BusInstance {
+    BusInstance {
         speed: one(random, &SPEEDS),
         coding: one(random, &[Coding::Ignored, Coding::EightTen]),
         periodic_percent: one(random, &[90, 80, 100, 1, number(&mut random.clone())]),
@@ -39,9 +39,9 @@ fn garbage_bus(random: &mut Random) -> Bus {
     }
 }
 
-fn garbage_periodic(random: &mut Random, id: u32) -> Periodic {
+fn garbage_periodic(random: &mut Random, id: u32) -> PeriodicEndpoint {
     let period = number(random);
-    Periodic {
+    PeriodicEndpoint {
         id: EndpointId(id),
         transfer: one(random, &TRANSFERS),
         direction: one(random, &[Direction::In, Direction::Out]),
@@ -72,7 +72,7 @@ fn no_input_panics() {
     for index in 0..20_000 {
         let random = &mut Random::stream(41, index);
         let bus = garbage_bus(random);
-        let mut periodic: Vec<Periodic> =
+        let mut periodic: Vec<PeriodicEndpoint> =
             (0..random.within(0, 2)).map(|id| garbage_periodic(random, id)).collect();
         let mut asyncs: Vec<Async> =
             (0..random.within(0, 2)).map(|id| garbage_async(random, 2 + id)).collect();
@@ -81,16 +81,16 @@ fn no_input_panics() {
             asyncs.retain(|endpoint| endpoint.check(&bus).is_ok());
         }
         match plan(&bus, &periodic, &asyncs) {
-            Err(Unfit::Nonsense(what)) => {
+            Err(NoSchedule::Nonsense(what)) => {
                 nonsense += 1;
                 assert!(!what.to_string().is_empty());
                 assert!(
-                    Scheduler::new(bus)
+                    BusScheduler::new(bus)
                         .map_or(Ok(()), |mut scheduler| scheduler
                             .attach(&periodic, &asyncs, Moves::Allowed)
                             .map(|_| ()))
                         .is_err()
-                        || Scheduler::new(bus).is_err()
+                        || BusScheduler::new(bus).is_err()
                 );
             }
             found => {
@@ -106,7 +106,7 @@ fn no_input_panics() {
     assert!(sane > 3_000 && nonsense > 3_000, "{sane} {nonsense}");
 }
 
-fn others_do_not_panic(bus: &Bus, periodic: &[Periodic], asyncs: &[Async]) {
+fn others_do_not_panic(bus: &BusInstance, periodic: &[PeriodicEndpoint], asyncs: &[Async]) {
     let _ = uniform::algorithm(bus, periodic, asyncs, Picos::from_nanos(12_500));
     let _ = uniform::least_enough(bus, asyncs, periodic);
     let _ = uniform::amortised(bus, periodic, uniform::least_reservation(bus));
@@ -116,19 +116,19 @@ fn others_do_not_panic(bus: &Bus, periodic: &[Periodic], asyncs: &[Async]) {
 
 #[test]
 fn the_largest_numbers_are_planned_or_refused() {
-    let bus = Bus { retries: 65_535, unit: Unit::Unknown, ..Bus::uncoded() };
+    let bus = BusInstance { retries: 65_535, unit: Unit::Unknown, ..BusInstance::uncoded() };
     let most = Guarantee { bytes: BYTES_MAX, period: GUARANTEE_SLOTS_MAX };
     let asyncs: Vec<Async> =
         (0..256).map(|id| Async { burst: 15, ..common::bulk(id + 1_000, Some(most)) }).collect();
-    let small = |id| Periodic {
+    let small = |id| PeriodicEndpoint {
         packet: 1,
         burst: 0,
         mult: 0,
         longest_period: PERIOD_MAX,
         ..common::camera(id, PERIOD_MAX, Criticality::Low)
     };
-    let periodic: Vec<Periodic> = (0..256).map(small).collect();
-    assert!(matches!(plan(&bus, &periodic, &asyncs), Err(Unfit::Refused(_))));
-    let placed = plan(&Bus::uncoded(), &periodic, &[]).unwrap();
+    let periodic: Vec<PeriodicEndpoint> = (0..256).map(small).collect();
+    assert!(matches!(plan(&bus, &periodic, &asyncs), Err(NoSchedule::Refused(_))));
+    let placed = plan(&BusInstance::uncoded(), &periodic, &[]).unwrap();
     assert_eq!(placed.placed.len(), 256);
 }

@@ -6,8 +6,8 @@ mod common;
 use common::*;
 use diapason_bus::sim::{Random, Set};
 use diapason_bus::{
-    Async, Bus, Criticality, EndpointId, Guarantee, Moves, Nonsense, Periodic, Picos, Reason,
-    Scheduler, Unfit, plan,
+    Async, BusInstance, BusScheduler, Criticality, EndpointId, Guarantee, InvalidDemand, Moves,
+    NoSchedule, PeriodicEndpoint, Picos, RefusalReason, plan,
 };
 
 const HIGH: Criticality = Criticality::High;
@@ -20,8 +20,8 @@ fn ids(placed: &[diapason_bus::Placed]) -> Vec<u32> {
 #[test]
 fn two_cameras_share_the_bus_if_one_may_run_at_a_longer_period() {
     // Linux refuses the second one, because it asks for every microframe.
-    let bus = Bus::uncoded();
-    let second = Periodic { longest_period: 8, ..camera(2, 1, LOW) };
+    let bus = BusInstance::uncoded();
+    let second = PeriodicEndpoint { longest_period: 8, ..camera(2, 1, LOW) };
     let first = camera(1, 2, HIGH);
     let outcome = plan(&bus, &[first, second], &[]).unwrap();
     assert_eq!(ids(&outcome.placed), [1, 2]);
@@ -33,7 +33,7 @@ fn two_cameras_share_the_bus_if_one_may_run_at_a_longer_period() {
 
 #[test]
 fn a_critical_device_displaces_cameras_and_they_come_back() {
-    let mut scheduler = Scheduler::new(Bus::uncoded()).unwrap();
+    let mut scheduler = BusScheduler::new(BusInstance::uncoded()).unwrap();
     scheduler.attach(&[camera(1, 2, LOW), camera(2, 2, LOW)], &[], Moves::Never).unwrap();
     assert_eq!(ids(&scheduler.plan().placed), [1, 2]);
     let change = scheduler.attach(&[camera(3, 4, HIGH)], &[], Moves::Never).unwrap();
@@ -49,13 +49,13 @@ fn a_critical_device_displaces_cameras_and_they_come_back() {
 
 #[test]
 fn a_bulk_guarantee_displaces_a_camera() {
-    let mut scheduler = Scheduler::new(timing_alone()).unwrap();
+    let mut scheduler = BusScheduler::new(timing_alone()).unwrap();
     scheduler.attach(&[camera(1, 1, HIGH), camera(4, 8, LOW)], &[], Moves::Never).unwrap();
     assert_eq!(scheduler.plan().placed.len(), 2);
     let change = scheduler.attach(&[], &four(8192, 1), Moves::Never).unwrap();
     scheduler.check_invariants();
     assert_eq!(change.stopped, [EndpointId(4)]);
-    let Reason::Guarantee(broken) = change.refused[0].reason else { panic!("{change:?}") };
+    let RefusalReason::Guarantee(broken) = change.refused[0].reason else { panic!("{change:?}") };
     assert_eq!((broken.id, broken.limit), (EndpointId(101), Picos(SLOT)));
     assert_eq!(broken.worst.map(|worst| worst.0 / 100_000), Some(2298));
     assert_eq!(
@@ -69,7 +69,7 @@ fn a_bulk_guarantee_displaces_a_camera() {
 fn running_endpoints_move_only_if_that_is_allowed() {
     // Capacity for two cameras in different microframes; 1 and 2 run at period 4 on the even and
     // odd side, so that one of period 2 only fits if they share a side.
-    let mut scheduler = Scheduler::new(Bus::uncoded()).unwrap();
+    let mut scheduler = BusScheduler::new(BusInstance::uncoded()).unwrap();
     let places = [camera(1, 4, HIGH), camera(2, 4, HIGH)];
     scheduler.attach(&places, &[], Moves::Never).unwrap();
     let starts: Vec<u32> = scheduler.plan().placed.iter().map(|placed| placed.start).collect();
@@ -79,7 +79,7 @@ fn running_endpoints_move_only_if_that_is_allowed() {
         scheduler.attach(&[camera(3, 2, HIGH)], &[], Moves::Never).unwrap();
     } else {
         let refused = scheduler.attach(&[camera(3, 2, HIGH)], &[], Moves::Never);
-        assert!(matches!(refused, Err(Unfit::Refused(_))));
+        assert!(matches!(refused, Err(NoSchedule::Refused(_))));
         assert_eq!(scheduler.plan(), &before);
         let change = scheduler.attach(&[camera(3, 2, HIGH)], &[], Moves::Allowed).unwrap();
         assert!(!change.moved.is_empty());
@@ -89,10 +89,10 @@ fn running_endpoints_move_only_if_that_is_allowed() {
 
 #[test]
 fn refusals_say_what_would_fit() {
-    let bus = Bus::uncoded();
+    let bus = BusInstance::uncoded();
     // 25 packets for each of four in one microframe are too many for any bus.
-    let Err(Unfit::Refused(alone)) = plan(&bus, &[], &four(25 * 1024, 1)) else { panic!() };
-    assert!(matches!(alone.reason, Reason::Alone(_)));
+    let Err(NoSchedule::Refused(alone)) = plan(&bus, &[], &four(25 * 1024, 1)) else { panic!() };
+    assert!(matches!(alone.reason, RefusalReason::Alone(_)));
     assert_eq!(alone.would_fit.period, Some(2));
     let bytes = alone.would_fit.amount.unwrap();
     assert!(plan(&bus, &[], &four(bytes, 1)).is_ok());
@@ -104,7 +104,8 @@ fn refusals_say_what_would_fit() {
         .collect();
     assert!(plan(&bus, &[], &asyncs).is_err());
     // A camera that lacks 1,074 ns: 32 of its 33 packets would have fitted.
-    let Err(Unfit::Refused(refusal)) = plan(&bus, &[camera(1, 1, HIGH), camera(2, 2, HIGH)], &[])
+    let Err(NoSchedule::Refused(refusal)) =
+        plan(&bus, &[camera(1, 1, HIGH), camera(2, 2, HIGH)], &[])
     else {
         panic!()
     };
@@ -117,28 +118,31 @@ fn refusals_say_what_would_fit() {
 
 #[test]
 fn nonsense_is_named() {
-    let bus = Bus::uncoded();
+    let bus = BusInstance::uncoded();
     let ok = camera(1, 1, HIGH);
-    let is = |periodic: &[Periodic], asyncs: &[Async], nonsense: Nonsense| {
-        assert_eq!(plan(&bus, periodic, asyncs), Err(Unfit::Nonsense(nonsense)));
+    let is = |periodic: &[PeriodicEndpoint], asyncs: &[Async], nonsense: InvalidDemand| {
+        assert_eq!(plan(&bus, periodic, asyncs), Err(NoSchedule::Nonsense(nonsense)));
         assert!(nonsense.to_string().len() > 20);
     };
     let id = EndpointId(1);
-    is(&[Periodic { period: 3, ..ok }], &[], Nonsense::Period(id));
-    is(&[Periodic { period: 0, ..ok }], &[], Nonsense::Period(id));
-    is(&[Periodic { period: 4, longest_period: 2, ..ok }], &[], Nonsense::Period(id));
-    is(&[Periodic { packet: 1025, ..ok }], &[], Nonsense::Packet(id, 1024));
-    is(&[Periodic { burst: 16, ..ok }], &[], Nonsense::Packets(id, 48));
-    is(&[ok, ok], &[], Nonsense::Twice(id));
-    is(&[ok], &[bulk(1, None)], Nonsense::Twice(id));
-    is(&[], &[Async { packet: 0, ..bulk(1, None) }], Nonsense::Packet(id, 1024));
-    is(&[], &[Async { burst: 16, ..bulk(1, None) }], Nonsense::Packets(id, 16));
+    is(&[PeriodicEndpoint { period: 3, ..ok }], &[], InvalidDemand::Period(id));
+    is(&[PeriodicEndpoint { period: 0, ..ok }], &[], InvalidDemand::Period(id));
+    is(&[PeriodicEndpoint { period: 4, longest_period: 2, ..ok }], &[], InvalidDemand::Period(id));
+    is(&[PeriodicEndpoint { packet: 1025, ..ok }], &[], InvalidDemand::Packet(id, 1024));
+    is(&[PeriodicEndpoint { burst: 16, ..ok }], &[], InvalidDemand::Packets(id, 48));
+    is(&[ok, ok], &[], InvalidDemand::Twice(id));
+    is(&[ok], &[bulk(1, None)], InvalidDemand::Twice(id));
+    is(&[], &[Async { packet: 0, ..bulk(1, None) }], InvalidDemand::Packet(id, 1024));
+    is(&[], &[Async { burst: 16, ..bulk(1, None) }], InvalidDemand::Packets(id, 16));
     let nothing = Some(Guarantee { bytes: 0, period: 1 });
-    is(&[], &[bulk(1, nothing)], Nonsense::Guarantee(id));
-    let mut scheduler = Scheduler::new(bus).unwrap();
-    assert_eq!(scheduler.detach(&[id]), Err(Nonsense::Unknown(id)));
-    let none = Bus { periodic_percent: 0, ..bus };
-    assert_eq!(Scheduler::new(none).unwrap_err(), Unfit::Nonsense(Nonsense::Percent(0)));
+    is(&[], &[bulk(1, nothing)], InvalidDemand::Guarantee(id));
+    let mut scheduler = BusScheduler::new(bus).unwrap();
+    assert_eq!(scheduler.detach(&[id]), Err(InvalidDemand::Unknown(id)));
+    let none = BusInstance { periodic_percent: 0, ..bus };
+    assert_eq!(
+        BusScheduler::new(none).unwrap_err(),
+        NoSchedule::Nonsense(InvalidDemand::Percent(0))
+    );
 }
 
 #[test]
@@ -147,7 +151,7 @@ fn whatever_comes_and_goes_everything_promised_holds() {
     for index in 0..120 {
         let random = &mut Random::stream(31, index);
         let first = Set::draw(random);
-        let mut scheduler = Scheduler::new(first.bus).unwrap();
+        let mut scheduler = BusScheduler::new(first.bus).unwrap();
         for round in 0..12u32 {
             let mut set = Set::draw(random);
             while set.bus.speed != first.bus.speed {
@@ -166,11 +170,11 @@ fn whatever_comes_and_goes_everything_promised_holds() {
                     moved += change.moved.len();
                     kept_its_word(&before, &change, moves);
                 }
-                Err(Unfit::Refused(_)) => {
+                Err(NoSchedule::Refused(_)) => {
                     refused += 1;
                     assert_eq!(before.plan(), scheduler.plan());
                 }
-                Err(Unfit::Nonsense(nonsense)) => panic!("{nonsense}"),
+                Err(NoSchedule::Nonsense(nonsense)) => panic!("{nonsense}"),
             }
             scheduler.check_invariants();
             if random.one_in(3) {
@@ -186,7 +190,7 @@ fn whatever_comes_and_goes_everything_promised_holds() {
 }
 
 /// Without permission to move, critical endpoints stay where they were.
-fn kept_its_word(before: &Scheduler, change: &diapason_bus::Change, moves: Moves) {
+fn kept_its_word(before: &BusScheduler, change: &diapason_bus::ScheduleChange, moves: Moves) {
     if moves == Moves::Allowed {
         return;
     }

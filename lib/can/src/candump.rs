@@ -10,7 +10,7 @@
 //! A trailing ` R` or ` T` (received or transmitted) is read and forgotten. The fraction of a
 //! second may have one to nine digits; six are written, nine where they are needed.
 
-use crate::frame::{BYTES_MAX, Frame, extended, standard};
+use crate::frame::{BYTES_MAX, CanFrame, extended, standard};
 use core::fmt;
 use diapason_abi::Nanos;
 
@@ -20,8 +20,8 @@ const EXTENDED_MAX: u32 = 0x1fff_ffff;
 
 /// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
-    Frame(Frame),
+pub enum LineContent {
+    Frame(CanFrame),
     /// An error: its class bits, and eight bytes about it (SocketCAN's meaning).
     Error {
         /// The class of the error.
@@ -32,11 +32,11 @@ pub enum Report {
 
 /// One line of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record<'a> {
+pub struct LogLine<'a> {
     pub time: Nanos,
     pub interface: &'a str,
     /// The content of the line.
-    pub report: Report,
+    pub report: LineContent,
 }
 
 /// Why a line cannot be read: what, and at which byte of it, counted from 0.
@@ -143,7 +143,7 @@ impl<'a> Cursor<'a> {
 ///
 /// # Errors
 /// Returns the mistake and its position.
-pub fn parse(line: &str) -> Result<Record<'_>, LogError> {
+pub fn parse(line: &str) -> Result<LogLine<'_>, LogError> {
     let mut cursor = Cursor { line: line.trim_end(), at: 0 };
     cursor.spaces();
     let time = time(&mut cursor)?;
@@ -159,7 +159,7 @@ pub fn parse(line: &str) -> Result<Record<'_>, LogError> {
         cursor.skip("T");
     }
     if cursor.rest().is_empty() {
-        Ok(Record { time, interface, report })
+        Ok(LogLine { time, interface, report })
     } else {
         cursor.trouble(LogTrouble::Rest)
     }
@@ -182,7 +182,7 @@ fn time(cursor: &mut Cursor<'_>) -> Result<Nanos, LogError> {
     time.ok_or(LogError { at: begin, what: LogTrouble::TimeTooLarge })
 }
 
-fn report(cursor: &mut Cursor<'_>) -> Result<Report, LogError> {
+fn report(cursor: &mut Cursor<'_>) -> Result<LineContent, LogError> {
     let begin = cursor.at;
     let digits = cursor.take(|c| c.is_ascii_hexdigit());
     if cursor.rest().starts_with("##") {
@@ -199,7 +199,7 @@ fn report(cursor: &mut Cursor<'_>) -> Result<Report, LogError> {
         let (bytes, len) = data(cursor)?;
         let class = raw & EXTENDED_MAX;
         return match len {
-            BYTES_MAX => Ok(Report::Error { class, details: bytes }),
+            BYTES_MAX => Ok(LineContent::Error { class, details: bytes }),
             _ => cursor.trouble(LogTrouble::Data),
         };
     }
@@ -210,17 +210,19 @@ fn report(cursor: &mut Cursor<'_>) -> Result<Report, LogError> {
     if cursor.skip("R") {
         let code = cursor.take(|c| c.is_ascii_hexdigit());
         let code = if code.is_empty() { Some(0) } else { hex(code) };
-        let frame = code.and_then(|code| Frame::remote(id, code.into()).ok());
-        return frame.map_or_else(|| cursor.trouble(LogTrouble::Code), |f| Ok(Report::Frame(f)));
+        let frame = code.and_then(|code| CanFrame::remote(id, code.into()).ok());
+        return frame
+            .map_or_else(|| cursor.trouble(LogTrouble::Code), |f| Ok(LineContent::Frame(f)));
     }
     let (bytes, len) = data(cursor)?;
-    let mut frame = Frame::data(id, &bytes[..len]).map_err(|_| wrong(LogTrouble::DataTooLong))?;
+    let mut frame =
+        CanFrame::data(id, &bytes[..len]).map_err(|_| wrong(LogTrouble::DataTooLong))?;
     if cursor.skip("_") {
         let code = hex(cursor.take(|c| c.is_ascii_hexdigit()));
         let coded = code.and_then(|code| frame.with_code(code).ok());
         frame = coded.map_or_else(|| cursor.trouble(LogTrouble::Code), Ok)?;
     }
-    Ok(Report::Frame(frame))
+    Ok(LineContent::Frame(frame))
 }
 
 /// Returns a single hexadecimal digit.
@@ -250,7 +252,7 @@ fn data(cursor: &mut Cursor<'_>) -> Result<([u8; BYTES_MAX], usize), LogError> {
     }
 }
 
-impl fmt::Display for Record<'_> {
+impl fmt::Display for LogLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (seconds, nanos) = (self.time.0 / 1_000_000_000, self.time.0 % 1_000_000_000);
         match nanos % 1_000 {
@@ -258,16 +260,16 @@ impl fmt::Display for Record<'_> {
             _ => write!(f, "({seconds:010}.{nanos:09}) {} ", self.interface)?,
         }
         match &self.report {
-            Report::Error { class, details } => {
+            LineContent::Error { class, details } => {
                 write!(f, "{:08X}#", ERROR_FLAG | class & EXTENDED_MAX)?;
                 details.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
             }
-            Report::Frame(frame) => write_frame(f, frame),
+            LineContent::Frame(frame) => write_frame(f, frame),
         }
     }
 }
 
-fn write_frame(f: &mut fmt::Formatter<'_>, frame: &Frame) -> fmt::Result {
+fn write_frame(f: &mut fmt::Formatter<'_>, frame: &CanFrame) -> fmt::Result {
     match frame.is_extended() {
         true => write!(f, "{:08X}#", frame.raw_id())?,
         false => write!(f, "{:03X}#", frame.raw_id())?,

@@ -4,7 +4,7 @@
 //! `canlib.h` has the same numbers, and a test compares both.
 
 use crate::bus::Health;
-use crate::frame::{BYTES_MAX, Frame, extended, standard};
+use crate::frame::{BYTES_MAX, CanFrame, extended, standard};
 
 macro_rules! numbers {
     ($(#[$doc:meta])* $all:ident: $($name:ident = $value:literal,)*) => {
@@ -125,7 +125,7 @@ pub fn bus_parameters(frequency: i64, segments: (u32, u32), usual: u16) -> Optio
 ///
 /// # Errors
 /// The result that CANlib has for it.
-pub fn frame(id: i64, data: &[u8], code: u32, flags: u32) -> Result<Frame, i64> {
+pub fn frame(id: i64, data: &[u8], code: u32, flags: u32) -> Result<CanFrame, i64> {
     let flags = i64::from(flags);
     if flags & !(RTR | STD | EXT) != 0 {
         return Err(NOT_SUPPORTED);
@@ -138,16 +138,16 @@ pub fn frame(id: i64, data: &[u8], code: u32, flags: u32) -> Result<Frame, i64> 
     };
     let id = id.map_err(|_| PARAM)?;
     if flags & RTR != 0 {
-        return Frame::remote(id, code as usize).map_err(|_| PARAM);
+        return CanFrame::remote(id, code as usize).map_err(|_| PARAM);
     }
     let bytes = (code as usize).min(BYTES_MAX);
-    let frame = Frame::data(id, data.get(..bytes).ok_or(PARAM)?).map_err(|_| PARAM)?;
+    let frame = CanFrame::data(id, data.get(..bytes).ok_or(PARAM)?).map_err(|_| PARAM)?;
     frame.with_code(u8::try_from(code).map_err(|_| PARAM)?).map_err(|_| PARAM)
 }
 
 /// Returns the flags of a message that was read. `lost` says that others before it were lost.
 #[must_use]
-pub fn flags(frame: &Frame, lost: bool) -> u32 {
+pub fn flags(frame: &CanFrame, lost: bool) -> u32 {
     let format = if frame.is_extended() { EXT } else { STD };
     let remote = if frame.is_remote() { RTR } else { 0 };
     let lost = if lost { SW_OVERRUN } else { 0 };

@@ -1,9 +1,9 @@
 //! From bits back to a frame, one bit at a time, as a receiver does it.
 
-use crate::frame::{BYTES_MAX, Frame};
+use crate::frame::{BYTES_MAX, CanFrame};
 use crate::wire::{
     Bits, CRC_BITS, Crc15, DOMINANT, EXTENDED_HEADER, RECESSIVE, RUN_MAX, STANDARD_HEADER,
-    TRAILER_BITS, Wire, encode,
+    TRAILER_BITS, WireFrame, encode,
 };
 use embedded_can::{ErrorKind, ExtendedId, Id, StandardId};
 
@@ -38,7 +38,7 @@ impl embedded_can::Error for WireError {
 
 /// The field of a frame that the next bit belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FrameField {
     /// SOF to CRC sequence, stuff bits included.
     Stuffed,
     /// The delimiter after the CRC sequence.
@@ -54,7 +54,7 @@ pub enum Place {
 
 /// A receiver in the middle of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decoder {
+pub struct FrameDecoder {
     /// Destuffed bits so far, the last one lowest: at most 118.
     raw: u128,
     count: u32,
@@ -67,17 +67,17 @@ pub struct Decoder {
     trailer: u32,
 }
 
-impl Default for Decoder {
-    fn default() -> Decoder {
-        Decoder::new()
+impl Default for FrameDecoder {
+    fn default() -> FrameDecoder {
+        FrameDecoder::new()
     }
 }
 
-impl Decoder {
+impl FrameDecoder {
     /// Returns a decoder before start of frame.
     #[must_use]
-    pub fn new() -> Decoder {
-        Decoder {
+    pub fn new() -> FrameDecoder {
+        FrameDecoder {
             raw: 0,
             count: 0,
             total: None,
@@ -90,10 +90,10 @@ impl Decoder {
 
     /// Returns the decoder that has seen all of a frame but its last two bits of end of frame.
     #[must_use]
-    pub(crate) fn near_the_end_of(wire: &Wire) -> Decoder {
+    pub(crate) fn near_the_end_of(wire: &WireFrame) -> FrameDecoder {
         let raw = wire.plain;
         let number = raw.number().reverse_bits() >> (u128::BITS - raw.len());
-        let mut decoder = Decoder::new();
+        let mut decoder = FrameDecoder::new();
         (decoder.raw, decoder.count, decoder.total) = (number, raw.len(), Some(raw.len()));
         decoder.trailer = TRAILER_BITS - 2;
         decoder
@@ -101,16 +101,16 @@ impl Decoder {
 
     /// Returns the field of the next bit.
     #[must_use]
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> FrameField {
         if self.total != Some(self.count) || self.run == RUN_MAX {
-            return Place::Stuffed;
+            return FrameField::Stuffed;
         }
         match self.trailer {
-            0 => Place::CrcDelimiter,
-            1 => Place::AckSlot,
-            2 => Place::AckDelimiter,
-            n @ 3..TRAILER_BITS => Place::EndOfFrame((n - 3) as u8),
-            _ => Place::Done,
+            0 => FrameField::CrcDelimiter,
+            1 => FrameField::AckSlot,
+            2 => FrameField::AckDelimiter,
+            n @ 3..TRAILER_BITS => FrameField::EndOfFrame((n - 3) as u8),
+            _ => FrameField::Done,
         }
     }
 
@@ -127,13 +127,13 @@ impl Decoder {
     /// frame is for the caller to judge: a receiver accepts the frame all the same.
     pub fn push(&mut self, bit: bool) -> Result<(), WireError> {
         match self.place() {
-            Place::Stuffed => return self.push_stuffed(bit),
-            Place::CrcDelimiter | Place::EndOfFrame(0..=5) if bit == DOMINANT => {
+            FrameField::Stuffed => return self.push_stuffed(bit),
+            FrameField::CrcDelimiter | FrameField::EndOfFrame(0..=5) if bit == DOMINANT => {
                 return Err(WireError::Form);
             }
-            Place::AckDelimiter if !self.crc_holds() => return Err(WireError::Crc),
-            Place::AckDelimiter if bit == DOMINANT => return Err(WireError::Form),
-            Place::Done => return Ok(()),
+            FrameField::AckDelimiter if !self.crc_holds() => return Err(WireError::Crc),
+            FrameField::AckDelimiter if bit == DOMINANT => return Err(WireError::Form),
+            FrameField::Done => return Ok(()),
             _ => self.trailer += 1,
         }
         Ok(())
@@ -184,7 +184,7 @@ impl Decoder {
 
     /// Returns the frame, once its CRC sequence is over.
     #[must_use]
-    pub fn frame(&self) -> Option<Frame> {
+    pub fn frame(&self) -> Option<CanFrame> {
         if self.total != Some(self.count) {
             return None;
         }
@@ -195,14 +195,14 @@ impl Decoder {
             (StandardId::new(self.field(1, 11) as u16).map(Id::Standard)?, STANDARD_HEADER)
         };
         if self.is_remote() {
-            return Frame::remote(id, self.code().into()).ok();
+            return CanFrame::remote(id, self.code().into()).ok();
         }
         let mut bytes = [0; BYTES_MAX];
         let len = usize::from(self.code()).min(BYTES_MAX);
         for (index, byte) in bytes[..len].iter_mut().enumerate() {
             *byte = self.field(header + 8 * index as u32, 8) as u8;
         }
-        Frame::data(id, &bytes[..len]).and_then(|frame| frame.with_code(self.code())).ok()
+        CanFrame::data(id, &bytes[..len]).and_then(|frame| frame.with_code(self.code())).ok()
     }
 }
 
@@ -212,32 +212,32 @@ impl Decoder {
 /// # Errors
 /// Returns the violation and the bit at which it was found. A recessive ACK slot is an error here:
 /// nobody received it.
-pub fn decode(bits: impl IntoIterator<Item = bool>) -> Result<Frame, (u32, WireError)> {
-    let mut decoder = Decoder::new();
+pub fn decode(bits: impl IntoIterator<Item = bool>) -> Result<CanFrame, (u32, WireError)> {
+    let mut decoder = FrameDecoder::new();
     let mut at = 0;
     for bit in bits {
         let place = decoder.place();
-        if place == Place::Done {
+        if place == FrameField::Done {
             break;
         }
-        if place == Place::AckSlot && bit == RECESSIVE && decoder.crc_holds() {
+        if place == FrameField::AckSlot && bit == RECESSIVE && decoder.crc_holds() {
             return Err((at, WireError::Acknowledge));
         }
-        if place == Place::EndOfFrame(6) && bit == DOMINANT {
+        if place == FrameField::EndOfFrame(6) && bit == DOMINANT {
             return Err((at, WireError::Form));
         }
         decoder.push(bit).map_err(|error| (at, error))?;
         at += 1;
     }
     match (decoder.place(), decoder.frame()) {
-        (Place::Done, Some(frame)) => Ok(frame),
+        (FrameField::Done, Some(frame)) => Ok(frame),
         _ => Err((at, WireError::Short)),
     }
 }
 
 /// Returns the frame as it is seen on the wire once somebody acknowledged it.
 #[must_use]
-pub fn acknowledged(frame: &Frame) -> Bits {
+pub fn acknowledged(frame: &CanFrame) -> Bits {
     let wire = encode(frame);
     let mut bits = Bits::new();
     for (index, bit) in wire.bits.iter().enumerate() {

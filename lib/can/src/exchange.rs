@@ -1,11 +1,11 @@
 //! The exchange between a CAN server and its clients: records in pipes, and requests in mailboxes.
 //!
-//! Frames come as [`Arrival`]s and go as [`Departure`]s. A [`Report`] says how a channel is; its
-//! counts only grow, so each report is worth all before it, and one that is missed is no loss.
-//! Neither side trusts the other: what cannot be a frame or a request is `None`.
+//! Frames come as [`ReceivedFrame`]s and go as [`Departure`]s. A [`ChannelReport`] says how a
+//! channel is; its counts only grow, so each report is worth all before it, and one that is missed
+//! is no loss. Neither side trusts the other: what cannot be a frame or a request is `None`.
 
 use crate::bus::Health;
-use crate::frame::{Frame, extended, standard};
+use crate::frame::{CanFrame, extended, standard};
 use diapason_abi::Nanos;
 use diapason_state::plain;
 
@@ -13,17 +13,17 @@ use diapason_state::plain;
 pub const EXTENDED: u8 = 1 << 0;
 /// In `flags`: a remote frame.
 pub const REMOTE: u8 = 1 << 1;
-/// In [`Arrival::flags`]: the interface lost frames of this channel before this one.
+/// In [`ReceivedFrame::flags`]: the interface lost frames of this channel before this one.
 pub const LOST_BEFORE: u8 = 1 << 2;
-/// In [`Arrival::flags`]: more than the contract of its pipe allows.
+/// In [`ReceivedFrame::flags`]: more than the contract of its pipe allows.
 pub const OUTSIDE: u8 = 1 << 3;
-/// In [`Arrival::flags`]: no frame, but news of the channel; `code` is its [`Phase`].
+/// In [`ReceivedFrame::flags`]: no frame, but news of the channel; `code` is its [`Phase`].
 pub const NEWS: u8 = 1 << 4;
 
 plain! {
     /// A CAN frame that came.
     #[derive(Debug, PartialEq, Eq)]
-    pub struct Arrival {
+    pub struct ReceivedFrame {
         /// When it was through on its bus, in ns by the clock of the interface.
         pub time: u64,
         /// When the server took it from the controller, in ns since boot.
@@ -62,7 +62,7 @@ plain! {
 plain! {
     /// How a channel is, and what became of the frames that its client wrote.
     #[derive(Debug, PartialEq, Eq, Default)]
-    pub struct Report {
+    pub struct ChannelReport {
         /// When the last frame was through on the bus, in ns by the clock of the interface.
         pub time: u64,
         /// When the server learned that, in ns since boot.
@@ -92,7 +92,7 @@ plain! {
         pub overruns: u32,
         /// The last request that was heard.
         pub token: u32,
-        /// The fate of the request: an [`Answer`].
+        /// The fate of the request: a [`RequestReply`].
         pub answer: u8,
         pub phase: u8,
         /// The controller's transmit error counter.
@@ -119,7 +119,7 @@ pub enum Phase {
 
 /// The fate of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Answer {
+pub enum RequestReply {
     /// It is being done, or will be as soon as there is an interface.
     #[default]
     Heard,
@@ -130,11 +130,11 @@ pub enum Answer {
 
 /// A request of a client for a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wanted {
+pub enum ChannelCommand {
     /// That frames in the pipe are looked at.
     Wake,
     /// To take part in the bus.
-    Open(Parameters),
+    Open(ChannelParameters),
     /// To leave it; frames that wait are given up.
     Close,
     Status,
@@ -142,7 +142,7 @@ pub enum Wanted {
 
 /// How a channel takes part in its bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Parameters {
+pub struct ChannelParameters {
     /// Bits per second; 0 is the rate that the description says.
     pub bit_rate: u32,
     /// Where a bit is sampled, in tenths of a per cent. Without a bit rate it means nothing.
@@ -151,22 +151,23 @@ pub struct Parameters {
     pub silent: bool,
 }
 
-impl Parameters {
+impl ChannelParameters {
     /// Takes part at the rate that the description says.
-    pub const AS_DESCRIBED: Parameters = Parameters { bit_rate: 0, sample_point: 0, silent: false };
+    pub const AS_DESCRIBED: ChannelParameters =
+        ChannelParameters { bit_rate: 0, sample_point: 0, silent: false };
 
     /// Returns the same with the rate of `described`, unless it has one of its own.
     #[must_use]
-    pub fn or(self, described: Parameters) -> Parameters {
+    pub fn or(self, described: ChannelParameters) -> ChannelParameters {
         let silent = self.silent;
-        if self.bit_rate == 0 { Parameters { silent, ..described } } else { self }
+        if self.bit_rate == 0 { ChannelParameters { silent, ..described } } else { self }
     }
 }
 
 /// A request, and the number by which a report answers it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
-    pub wanted: Wanted,
+pub struct ChannelRequest {
+    pub wanted: ChannelCommand,
     pub token: u32,
 }
 
@@ -175,7 +176,7 @@ impl Phase {
         [Phase::Absent, Phase::Closed, Phase::Changing, Phase::Open, Phase::BusOff];
 }
 
-impl Report {
+impl ChannelReport {
     /// Returns the phase of the channel.
     #[must_use]
     pub fn phase(&self) -> Phase {
@@ -184,11 +185,11 @@ impl Report {
 
     /// Returns the fate of the request that this report answers.
     #[must_use]
-    pub fn answer(&self) -> Answer {
+    pub fn answer(&self) -> RequestReply {
         match self.answer {
-            0 => Answer::Heard,
-            1 => Answer::NoSuchRate,
-            _ => Answer::Nonsense,
+            0 => RequestReply::Heard,
+            1 => RequestReply::NoSuchRate,
+            _ => RequestReply::Nonsense,
         }
     }
 
@@ -204,28 +205,28 @@ impl Report {
     }
 }
 
-impl Arrival {
+impl ReceivedFrame {
     /// Returns a frame that was through at `time` and came at `taken`.
     #[must_use]
-    pub fn new(frame: &Frame, time: Nanos, taken: Nanos) -> Arrival {
+    pub fn new(frame: &CanFrame, time: Nanos, taken: Nanos) -> ReceivedFrame {
         let Departure { data, id, code, flags, .. } = Departure::new(frame);
         let (time, taken) = (time.0, taken.0);
         let (opened, moved, inexact) = (0, 0, 0);
-        Arrival { time, taken, data, id, code, flags, opened, moved, inexact }
+        ReceivedFrame { time, taken, data, id, code, flags, opened, moved, inexact }
     }
 
     /// Adds how long the frame took from the bus to the server: at least, and how much more at
     /// most.
     #[must_use]
-    pub fn moved(self, beyond: Nanos, inexact: Nanos) -> Arrival {
+    pub fn moved(self, beyond: Nanos, inexact: Nanos) -> ReceivedFrame {
         let [moved, inexact] =
             [beyond, inexact].map(|time| u32::try_from(time.0).unwrap_or(u32::MAX));
-        Arrival { moved, inexact, ..self }
+        ReceivedFrame { moved, inexact, ..self }
     }
 
     /// Returns the frame; news are none.
     #[must_use]
-    pub fn frame(&self) -> Option<Frame> {
+    pub fn frame(&self) -> Option<CanFrame> {
         if self.flags & NEWS != 0 {
             return None;
         }
@@ -234,11 +235,11 @@ impl Arrival {
 
     /// News of the channel: where it is.
     #[must_use]
-    pub const fn news(phase: Phase) -> Arrival {
+    pub const fn news(phase: Phase) -> ReceivedFrame {
         let (code, flags) = (phase as u8, NEWS);
         let (time, taken, data, id) = (0, 0, [0; 8], 0);
         let (opened, moved, inexact) = (0, 0, 0);
-        Arrival { time, taken, data, id, code, flags, opened, moved, inexact }
+        ReceivedFrame { time, taken, data, id, code, flags, opened, moved, inexact }
     }
 
     /// Returns where the channel is now, if these are news.
@@ -251,13 +252,13 @@ impl Arrival {
 impl Departure {
     /// Returns a frame to be sent, put into a pipe at `written`.
     #[must_use]
-    pub fn at(frame: &Frame, written: Nanos) -> Departure {
+    pub fn at(frame: &CanFrame, written: Nanos) -> Departure {
         Departure { written: written.0, ..Departure::new(frame) }
     }
 
     /// Returns a frame to be sent.
     #[must_use]
-    pub fn new(frame: &Frame) -> Departure {
+    pub fn new(frame: &CanFrame) -> Departure {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let mut data = [0; 8];
         for (to, from) in data.iter_mut().zip(frame.bytes()) {
@@ -269,32 +270,32 @@ impl Departure {
 
     /// Returns the frame, if the words are one.
     #[must_use]
-    pub fn frame(&self) -> Option<Frame> {
+    pub fn frame(&self) -> Option<CanFrame> {
         frame(self.id, self.flags, self.code, self.data)
     }
 }
 
-fn frame(id: u32, flags: u8, code: u8, data: [u8; 8]) -> Option<Frame> {
+fn frame(id: u32, flags: u8, code: u8, data: [u8; 8]) -> Option<CanFrame> {
     let id = if flags & EXTENDED != 0 { extended(id) } else { standard(id) }.ok()?;
     if flags & REMOTE != 0 {
-        return Frame::remote(id, code.into()).ok();
+        return CanFrame::remote(id, code.into()).ok();
     }
-    Frame::data(id, data.get(..usize::from(code.min(8)))?).ok()?.with_code(code).ok()
+    CanFrame::data(id, data.get(..usize::from(code.min(8)))?).ok()?.with_code(code).ok()
 }
 
 /// Bytes of a request.
 pub const REQUEST_BYTES: usize = 12;
 
-impl Request {
+impl ChannelRequest {
     /// Encodes the request as a message.
     #[must_use]
     pub fn bytes(&self) -> [u8; REQUEST_BYTES] {
-        let none = Parameters { bit_rate: 0, sample_point: 0, silent: false };
+        let none = ChannelParameters { bit_rate: 0, sample_point: 0, silent: false };
         let (kind, parameters) = match self.wanted {
-            Wanted::Wake => (0, none),
-            Wanted::Open(parameters) => (1, parameters),
-            Wanted::Close => (2, none),
-            Wanted::Status => (3, none),
+            ChannelCommand::Wake => (0, none),
+            ChannelCommand::Open(parameters) => (1, parameters),
+            ChannelCommand::Close => (2, none),
+            ChannelCommand::Status => (3, none),
         };
         let [r0, r1, r2, r3] = parameters.bit_rate.to_le_bytes();
         let [s0, s1] = parameters.sample_point.to_le_bytes();
@@ -304,42 +305,42 @@ impl Request {
 
     /// Out of a message.
     #[must_use]
-    pub fn parse(bytes: &[u8]) -> Option<Request> {
+    pub fn parse(bytes: &[u8]) -> Option<ChannelRequest> {
         let &[kind, silent, s0, s1, r0, r1, r2, r3, t0, t1, t2, t3] = bytes else { return None };
-        let parameters = Parameters {
+        let parameters = ChannelParameters {
             bit_rate: u32::from_le_bytes([r0, r1, r2, r3]),
             sample_point: u16::from_le_bytes([s0, s1]),
             silent: silent != 0,
         };
         let wanted = match kind {
-            0 => Wanted::Wake,
-            1 => Wanted::Open(parameters),
-            2 => Wanted::Close,
-            3 => Wanted::Status,
+            0 => ChannelCommand::Wake,
+            1 => ChannelCommand::Open(parameters),
+            2 => ChannelCommand::Close,
+            3 => ChannelCommand::Status,
             _ => return None,
         };
-        Some(Request { wanted, token: u32::from_le_bytes([t0, t1, t2, t3]) })
+        Some(ChannelRequest { wanted, token: u32::from_le_bytes([t0, t1, t2, t3]) })
     }
 }
 
 /// The client's books: what it wrote and what its reports say of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ledger {
-    latest: Report,
+    latest: ChannelReport,
     /// As the last one that counts from nothing.
-    first: Report,
+    first: ChannelReport,
     written: u64,
 }
 
 impl Ledger {
     /// Takes a report into account.
-    pub fn note(&mut self, report: Report) {
+    pub fn note(&mut self, report: ChannelReport) {
         self.latest = report;
     }
 
     /// Returns the last report.
     #[must_use]
-    pub const fn latest(&self) -> &Report {
+    pub const fn latest(&self) -> &ChannelReport {
         &self.latest
     }
 

@@ -1,6 +1,6 @@
 //! Filters of a controller for received frames: code and mask, as in CAN controllers and CANlib.
 
-use crate::frame::Frame;
+use crate::frame::CanFrame;
 
 /// Passes frames of one format whose identifier equals `code` where `mask` has ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +27,13 @@ impl Filter {
 
     /// Returns whether the frame passes the filter.
     #[must_use]
-    pub fn passes(&self, frame: &Frame) -> bool {
+    pub fn passes(&self, frame: &CanFrame) -> bool {
         frame.is_extended() == self.extended && (frame.raw_id() ^ self.code) & self.mask == 0
     }
 }
 
 /// Returns whether any filter passes it. No filters pass everything.
 #[must_use]
-pub fn accepts(filters: &[Filter], frame: &Frame) -> bool {
+pub fn accepts(filters: &[Filter], frame: &CanFrame) -> bool {
     filters.is_empty() || filters.iter().any(|filter| filter.passes(frame))
 }

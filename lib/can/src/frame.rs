@@ -10,7 +10,7 @@ pub const CODE_MAX: u8 = 15;
 
 /// A data frame or a remote frame, standard or extended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Frame {
+pub struct CanFrame {
     id: Id,
     remote: bool,
     code: u8,
@@ -72,29 +72,29 @@ pub fn extended(raw: u32) -> Result<Id, FrameRefusal> {
     ExtendedId::new(raw).map(Id::Extended).ok_or(FrameRefusal::Id { raw, max: 0x1fff_ffff })
 }
 
-impl Frame {
+impl CanFrame {
     /// Returns a data frame.
     ///
     /// # Errors
     /// More than eight bytes.
-    pub fn data(id: impl Into<Id>, data: &[u8]) -> Result<Frame, FrameRefusal> {
+    pub fn data(id: impl Into<Id>, data: &[u8]) -> Result<CanFrame, FrameRefusal> {
         if data.len() > BYTES_MAX {
             return Err(FrameRefusal::TooLong { bytes: data.len() });
         }
         let mut bytes = [0; BYTES_MAX];
         bytes[..data.len()].copy_from_slice(data);
-        Ok(Frame { id: id.into(), remote: false, code: data.len() as u8, bytes })
+        Ok(CanFrame { id: id.into(), remote: false, code: data.len() as u8, bytes })
     }
 
     /// Returns a remote frame: asks for the data frame of this identifier, of `code` bytes.
     ///
     /// # Errors
     /// A code above 15.
-    pub fn remote(id: impl Into<Id>, code: usize) -> Result<Frame, FrameRefusal> {
+    pub fn remote(id: impl Into<Id>, code: usize) -> Result<CanFrame, FrameRefusal> {
         if code > usize::from(CODE_MAX) {
             return Err(FrameRefusal::Code { code });
         }
-        Ok(Frame { id: id.into(), remote: true, code: code as u8, bytes: [0; BYTES_MAX] })
+        Ok(CanFrame { id: id.into(), remote: true, code: code as u8, bytes: [0; BYTES_MAX] })
     }
 
     /// Returns the same frame with another data length code. A code above eight is legal on the
@@ -102,7 +102,7 @@ impl Frame {
     ///
     /// # Errors
     /// A code that does not fit the data.
-    pub fn with_code(self, code: u8) -> Result<Frame, FrameRefusal> {
+    pub fn with_code(self, code: u8) -> Result<CanFrame, FrameRefusal> {
         if code > CODE_MAX {
             return Err(FrameRefusal::Code { code: code.into() });
         }
@@ -110,13 +110,13 @@ impl Frame {
         if !self.remote && usize::from(code).min(BYTES_MAX) != bytes {
             return Err(FrameRefusal::CodeAndData { code, bytes });
         }
-        Ok(Frame { code, ..self })
+        Ok(CanFrame { code, ..self })
     }
 
     /// Returns the same frame under another identifier.
     #[must_use]
-    pub fn with_id(self, id: impl Into<Id>) -> Frame {
-        Frame { id: id.into(), ..self }
+    pub fn with_id(self, id: impl Into<Id>) -> CanFrame {
+        CanFrame { id: id.into(), ..self }
     }
 
     /// Returns the identifier; the smaller wins.
@@ -167,17 +167,17 @@ impl Frame {
     }
 }
 
-impl embedded_can::Frame for Frame {
-    fn new(id: impl Into<Id>, data: &[u8]) -> Option<Frame> {
-        Frame::data(id, data).ok()
+impl embedded_can::Frame for CanFrame {
+    fn new(id: impl Into<Id>, data: &[u8]) -> Option<CanFrame> {
+        CanFrame::data(id, data).ok()
     }
 
-    fn new_remote(id: impl Into<Id>, dlc: usize) -> Option<Frame> {
-        if dlc > BYTES_MAX { None } else { Frame::remote(id, dlc).ok() }
+    fn new_remote(id: impl Into<Id>, dlc: usize) -> Option<CanFrame> {
+        if dlc > BYTES_MAX { None } else { CanFrame::remote(id, dlc).ok() }
     }
 
     fn is_extended(&self) -> bool {
-        Frame::is_extended(self)
+        CanFrame::is_extended(self)
     }
 
     fn is_remote_frame(&self) -> bool {

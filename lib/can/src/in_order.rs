@@ -7,7 +7,7 @@
 //! the head; for others that is more jitter, by as much as it may wait. One depends on the other,
 //! so the bounds are computed again until none grows.
 
-use crate::response::{Errors, Level, Message, NoBound, Stream, blocking, sane};
+use crate::response::{AnalysedMessage, Errors, Level, NoBound, Stream, blocking, sane};
 use crate::timing::BitRate;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
@@ -27,7 +27,7 @@ const PERIODS: u64 = 100;
 /// The first message without a bound.
 pub fn responses_in_order(
     rate: BitRate,
-    messages: &[Message],
+    messages: &[AnalysedMessage],
     queues: &[Option<usize>],
     other: u32,
 ) -> Result<Vec<Nanos>, NoBound> {
@@ -70,7 +70,7 @@ pub fn responses_in_order(
 
 struct Shared<'a> {
     rate: BitRate,
-    messages: &'a [Message],
+    messages: &'a [AnalysedMessage],
     queues: &'a [Option<usize>],
     other: u32,
 }

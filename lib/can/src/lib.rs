@@ -27,8 +27,8 @@ pub mod timing;
 pub mod wire;
 
 pub use bus::Bus;
-pub use decode::{Decoder, WireError, decode};
+pub use decode::{FrameDecoder, WireError, decode};
 pub use embedded_can::{ExtendedId, Id, StandardId};
 pub use filter::{Filter, accepts};
-pub use frame::{Frame, FrameRefusal};
+pub use frame::{CanFrame, FrameRefusal};
 pub use timing::{BitRate, BitTiming};

@@ -20,7 +20,7 @@ const HORIZON: Nanos = Nanos::from_secs(3_600);
 
 /// Frames of one identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct AnalysedMessage {
     /// The identifier; no two messages have the same.
     pub id: Id,
     /// Longest frame in bits, stuff bits included, without the interframe space.
@@ -33,13 +33,13 @@ pub struct Message {
     pub deadline: Nanos,
 }
 
-impl Message {
+impl AnalysedMessage {
     /// Returns a message of up to `bytes` bytes of anything, due within its period, without jitter.
     #[must_use]
-    pub fn new(id: impl Into<Id>, bytes: u32, period: Nanos) -> Message {
+    pub fn new(id: impl Into<Id>, bytes: u32, period: Nanos) -> AnalysedMessage {
         let id = id.into();
         let bits = worst(matches!(id, Id::Extended(_)), bytes);
-        Message { id, bits, period, jitter: Nanos::ZERO, deadline: period }
+        AnalysedMessage { id, bits, period, jitter: Nanos::ZERO, deadline: period }
     }
 }
 
@@ -124,7 +124,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn of(rate: BitRate, message: &Message) -> Stream {
+    pub(crate) fn of(rate: BitRate, message: &AnalysedMessage) -> Stream {
         let cost = rate.time(u64::from(message.bits + INTERFRAME_BITS));
         let frame = rate.time(message.bits.into());
         Stream { cost, frame, period: message.period, jitter: message.jitter }
@@ -232,7 +232,7 @@ impl Level {
 }
 
 /// Every message has a period and an identifier of its own.
-pub(crate) fn sane(messages: &[Message]) -> Result<(), NoBound> {
+pub(crate) fn sane(messages: &[AnalysedMessage]) -> Result<(), NoBound> {
     if let Some(index) = messages.iter().position(|message| message.period == Nanos::ZERO) {
         return Err(NoBound::NoPeriod { index });
     }
@@ -258,7 +258,7 @@ pub(crate) fn blocking(rate: BitRate, bits: u32) -> Nanos {
 /// There is no bound.
 pub fn response(
     rate: BitRate,
-    messages: &[Message],
+    messages: &[AnalysedMessage],
     index: usize,
     errors: Errors,
     other: u32,
@@ -281,7 +281,7 @@ pub fn response(
 /// The first message without a bound.
 pub fn responses(
     rate: BitRate,
-    messages: &[Message],
+    messages: &[AnalysedMessage],
     errors: Errors,
     other: u32,
 ) -> Result<Vec<Nanos>, NoBound> {

@@ -13,7 +13,7 @@
 //! ```
 //! A [`Dialogue`] is the server's side of one connection. It has no socket and no clock.
 
-use crate::frame::{BYTES_MAX, Frame, extended, standard};
+use crate::frame::{BYTES_MAX, CanFrame, extended, standard};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -35,7 +35,7 @@ pub enum Reaction {
     /// The client gets this answer.
     Answer(String),
     /// The client sends this frame on its bus.
-    Send(Frame),
+    Send(CanFrame),
     /// The client gets this answer, and the connection ends.
     Close(String),
 }
@@ -99,7 +99,7 @@ impl Dialogue {
 
     /// Returns the words for a frame that ended on the open bus at `time`, if the client wants it.
     #[must_use]
-    pub fn tell(&self, time: Nanos, frame: &Frame) -> Option<String> {
+    pub fn tell(&self, time: Nanos, frame: &CanFrame) -> Option<String> {
         let wanted = match &self.hears {
             Hears::All => true,
             Hears::Only(ids) => ids.contains(&frame.id()),
@@ -179,7 +179,7 @@ fn error(why: &str) -> String {
 }
 
 /// Returns a frame as the server tells it: time in microseconds, data without spaces.
-fn told(time: Nanos, frame: &Frame) -> String {
+fn told(time: Nanos, frame: &CanFrame) -> String {
     let (seconds, micros) = (time.0 / 1_000_000_000, time.0 / 1_000 % 1_000_000);
     let id = match frame.is_extended() {
         true => format!("{:08X}", frame.raw_id()),
@@ -213,7 +213,7 @@ fn length(word: &str) -> Result<usize, &'static str> {
     length.filter(|length| *length <= BYTES_MAX).ok_or("a length is a digit 0 to 8")
 }
 
-fn sent(words: &[&str]) -> Result<Frame, &'static str> {
+fn sent(words: &[&str]) -> Result<CanFrame, &'static str> {
     let [id, len, data @ ..] = words else { return Err("send ID LENGTH BYTES is expected") };
     let (id, length) = (identifier(id)?, length(len)?);
     if data.len() != length {
@@ -225,10 +225,10 @@ fn sent(words: &[&str]) -> Result<Frame, &'static str> {
         *byte =
             value.and_then(|value| u8::try_from(value).ok()).ok_or("a byte has 1 or 2 digits")?;
     }
-    Frame::data(id, &bytes[..length]).map_err(|_| "a frame has at most 8 bytes")
+    CanFrame::data(id, &bytes[..length]).map_err(|_| "a frame has at most 8 bytes")
 }
 
-fn remote(words: &[&str]) -> Result<Frame, &'static str> {
+fn remote(words: &[&str]) -> Result<CanFrame, &'static str> {
     let [id, len] = words else { return Err("sendrtr ID LENGTH is expected") };
-    Frame::remote(identifier(id)?, length(len)?).map_err(|_| "a length is a digit 0 to 8")
+    CanFrame::remote(identifier(id)?, length(len)?).map_err(|_| "a length is a digit 0 to 8")
 }

@@ -59,7 +59,7 @@ pub struct BitTiming {
 
 /// The smallest and largest values that a controller's registers can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct TimingLimits {
     pub prescaler: (u32, u32),
     /// Limits of the propagation segment and phase segment 1 together.
     pub before_sample: (u32, u32),
@@ -68,10 +68,10 @@ pub struct Limits {
     pub jump_max: u32,
 }
 
-impl Limits {
+impl TimingLimits {
     /// The limits that every controller of the standard meets.
-    pub const STANDARD: Limits =
-        Limits { prescaler: (1, 64), before_sample: (2, 16), phase2: (2, 8), jump_max: 4 };
+    pub const STANDARD: TimingLimits =
+        TimingLimits { prescaler: (1, 64), before_sample: (2, 16), phase2: (2, 8), jump_max: 4 };
 }
 
 /// Why a bit timing is refused: the caller's mistake.
@@ -145,7 +145,7 @@ impl BitTiming {
     ///
     /// # Errors
     /// Settings outside `limits`, or faster than classic CAN.
-    pub fn check(&self, clock: u32, limits: &Limits) -> Result<BitRate, TimingRefusal> {
+    pub fn check(&self, clock: u32, limits: &TimingLimits) -> Result<BitRate, TimingRefusal> {
         let before = self.propagation.saturating_add(self.phase1);
         let jump = limits.jump_max.min(self.phase1).min(self.phase2);
         let rules = [
@@ -199,7 +199,7 @@ impl BitTiming {
         clock: u32,
         rate: BitRate,
         sample_point: u32,
-        limits: &Limits,
+        limits: &TimingLimits,
     ) -> Result<BitTiming, TimingRefusal> {
         let hertz = rate.hertz();
         let all = (QUANTA.0..=QUANTA.1).rev();
@@ -223,7 +223,7 @@ fn within(value: u64, (low, high): (u32, u32)) -> bool {
 }
 
 /// `quanta` quanta around the sample point, if the limits allow any such split.
-fn split(quanta: u32, prescaler: u32, sample: u32, limits: &Limits) -> Option<BitTiming> {
+fn split(quanta: u32, prescaler: u32, sample: u32, limits: &TimingLimits) -> Option<BitTiming> {
     let fits = |phase2: &u32| {
         let before = quanta.saturating_sub(1 + phase2);
         before >= limits.before_sample.0.max(2) && before <= limits.before_sample.1
@@ -238,7 +238,7 @@ fn split(quanta: u32, prescaler: u32, sample: u32, limits: &Limits) -> Option<Bi
 }
 
 /// Returns the possible rate nearest to `hertz`.
-fn nearest(clock: u32, hertz: u32, limits: &Limits) -> u32 {
+fn nearest(clock: u32, hertz: u32, limits: &TimingLimits) -> u32 {
     let mut best = 0u32;
     for quanta in QUANTA.0..=QUANTA.1 {
         if split(quanta, 1, 750, limits).is_none() {

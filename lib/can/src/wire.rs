@@ -9,7 +9,7 @@
 //! A bit is `true` when recessive (1). The length of a frame counts from start of frame (SOF) to
 //! the end of frame (EOF); the interframe space (IFS) that must follow it is named where counted.
 
-use crate::frame::Frame;
+use crate::frame::CanFrame;
 use embedded_can::Id;
 
 /// The level that wins.
@@ -129,7 +129,7 @@ impl Bits {
 /// A frame on the wire, from start of frame to end of frame, the ACK slot recessive as its
 /// transmitter sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wire {
+pub struct WireFrame {
     pub bits: Bits,
     /// How many come before the CRC delimiter: the stuffed part, stuff bits included.
     pub stuffed: u32,
@@ -141,7 +141,7 @@ pub struct Wire {
     pub(crate) plain: Bits,
 }
 
-impl Wire {
+impl WireFrame {
     /// Returns whether the bit at `index` is a stuff bit.
     #[must_use]
     pub fn is_stuff(&self, index: u32) -> bool {
@@ -173,7 +173,7 @@ impl Wire {
 
 /// Returns the bits before stuffing: SOF to the last bit of the CRC sequence.
 #[must_use]
-pub fn unstuffed(frame: &Frame) -> Bits {
+pub fn unstuffed(frame: &CanFrame) -> Bits {
     let mut bits = Bits::new();
     bits.push(DOMINANT);
     match frame.id() {
@@ -227,11 +227,11 @@ fn sequence(bits: &Bits) -> u16 {
 
 /// Returns the frame as it is transmitted.
 #[must_use]
-pub fn encode(frame: &Frame) -> Wire {
+pub fn encode(frame: &CanFrame) -> WireFrame {
     let plain = unstuffed(frame);
     let arbitration = if frame.is_extended() { 33 } else { 13 };
     let (bits, stuff) = (Bits::new(), Bits::new());
-    let mut wire = Wire { bits, stuffed: 0, arbitration, stuff, plain };
+    let mut wire = WireFrame { bits, stuffed: 0, arbitration, stuff, plain };
     // The unsent rest, the next bit lowest. It begins with the last stuff bit, which counts as the
     // first of a run and was sent.
     let (mut rest, mut left, mut sent) = (plain.number(), plain.len(), 0);
@@ -259,7 +259,7 @@ fn end_of_run(rest: u128, left: u32) -> Option<u32> {
 
 /// Exact length on the wire in bits, without the interframe space.
 #[must_use]
-pub fn length(frame: &Frame) -> u32 {
+pub fn length(frame: &CanFrame) -> u32 {
     encode(frame).bits.len()
 }
 
@@ -326,7 +326,7 @@ pub enum Contest {
 /// # Panics
 /// Returns `Idle` without a contender.
 #[must_use]
-pub fn contest(wires: &[Wire]) -> Contest {
+pub fn contest(wires: &[WireFrame]) -> Contest {
     assert!(!wires.is_empty(), "arbitration needs a contender");
     let mut silent = alloc::vec![false; wires.len()];
     let end = wires.iter().map(|wire| wire.bits.len()).max().unwrap_or(0);

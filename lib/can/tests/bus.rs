@@ -3,10 +3,12 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::bus::{Event, EventKind, Fault, Health, NodeId, SendRefusal, Setup, Ticket};
+use diapason_can::bus::{
+    BusEvent, EventKind, Health, NodeId, NodeSetup, SendRefusal, Ticket, WireFault,
+};
 use diapason_can::frame::standard;
 use diapason_can::wire::{encode, length};
-use diapason_can::{BitRate, Bus, Filter, Frame, WireError};
+use diapason_can::{BitRate, Bus, CanFrame, Filter, WireError};
 use std::collections::BTreeMap;
 use support::{Draw, Random};
 
@@ -15,16 +17,16 @@ const BIT: u64 = 2_000;
 
 fn bus(nodes: usize) -> (Bus, Vec<NodeId>) {
     let mut bus = Bus::new(BitRate::new(RATE).unwrap());
-    let ids = (0..nodes).map(|_| bus.add_node(Setup::default())).collect();
+    let ids = (0..nodes).map(|_| bus.add_node(NodeSetup::default())).collect();
     (bus, ids)
 }
 
-fn frame(id: u32, data: &[u8]) -> Frame {
-    Frame::data(standard(id).unwrap(), data).unwrap()
+fn frame(id: u32, data: &[u8]) -> CanFrame {
+    CanFrame::data(standard(id).unwrap(), data).unwrap()
 }
 
 /// Everything until nothing happens by itself any more, or until `end`.
-fn run(bus: &mut Bus, end: Nanos) -> Vec<Event> {
+fn run(bus: &mut Bus, end: Nanos) -> Vec<BusEvent> {
     while let Some(time) = bus.next_event().filter(|time| *time <= end) {
         bus.advance(time);
     }
@@ -32,7 +34,7 @@ fn run(bus: &mut Bus, end: Nanos) -> Vec<Event> {
     std::iter::from_fn(|| bus.poll()).collect()
 }
 
-fn sent(events: &[Event]) -> Vec<(u64, u32)> {
+fn sent(events: &[BusEvent]) -> Vec<(u64, u32)> {
     let sent = events.iter().filter_map(|event| match event.kind {
         EventKind::Sent { frame, .. } => Some((event.time.0, frame.raw_id())),
         _ => None,
@@ -56,8 +58,8 @@ fn the_smallest_identifier_first_and_every_bit_counted() {
         end += 3 * BIT;
     }
     assert_eq!(sent(&events), expected);
-    let received = |event: &&Event| matches!(event.kind, EventKind::Received { .. });
-    let received: Vec<&Event> = events.iter().filter(received).collect();
+    let received = |event: &&BusEvent| matches!(event.kind, EventKind::Received { .. });
+    let received: Vec<&BusEvent> = events.iter().filter(received).collect();
     assert_eq!(received.len(), 6);
     assert_eq!(received[0].time.0, expected[0].0 - BIT, "receivers accept one bit earlier");
     assert_eq!(bus.counts(nodes[0]).lost, 2);
@@ -78,7 +80,7 @@ fn alone_a_node_becomes_passive_but_never_bus_off() {
     let again = 6 + 8 + 3 + 8 + u64::from(encode(&frame(1, &[])).ack_slot() + 1);
     assert_eq!(last - before, again * BIT);
     // Somebody comes: the frame gets through, once.
-    let other = bus.add_node(Setup::default());
+    let other = bus.add_node(NodeSetup::default());
     let events = run(&mut bus, Nanos::from_millis(110));
     assert_eq!(sent(&events).len(), 1);
     assert_eq!(bus.counts(other).received, 1);
@@ -90,7 +92,7 @@ fn sixteen_destroyed_frames_make_passive_and_32_bus_off() {
     let (mut bus, nodes) = bus(2);
     // Bit 20 is data; the transmitter alone sees it wrong, so it alone is charged 8 each time.
     for _ in 0..40 {
-        bus.arm(Nanos(0), Fault::Flip { bit: 20, seen_by: 1 });
+        bus.arm(Nanos(0), WireFault::Flip { bit: 20, seen_by: 1 });
     }
     bus.send(Nanos(1), nodes[0], frame(0x2aa, &[0x55; 8])).unwrap();
     let events = run(&mut bus, Nanos::from_millis(100));
@@ -128,7 +130,7 @@ fn an_error_frame_has_its_length() {
     // Seen wrong by all at once, flags fall together: 6, 8 of delimiter, 3 of space.
     let (mut bus, nodes) = bus(3);
     let one = frame(0x123, &[1, 2, 3]);
-    bus.arm(Nanos(0), Fault::Flip { bit: 25, seen_by: u64::MAX });
+    bus.arm(Nanos(0), WireFault::Flip { bit: 25, seen_by: u64::MAX });
     bus.send(Nanos(0), nodes[0], one).unwrap();
     let events = run(&mut bus, Nanos::from_millis(5));
     let bits = 26 + 6 + 8 + 3 + u64::from(length(&one));
@@ -141,7 +143,7 @@ fn an_error_frame_has_its_length() {
 fn a_dropped_acknowledgement_is_an_error_of_the_transmitter() {
     let (mut bus, nodes) = bus(2);
     let one = frame(0x123, &[1, 2, 3]);
-    bus.arm(Nanos(0), Fault::DropAck);
+    bus.arm(Nanos(0), WireFault::DropAck);
     bus.send(Nanos(0), nodes[0], one).unwrap();
     let events = run(&mut bus, Nanos::from_millis(5));
     assert!(matches!(
@@ -158,7 +160,7 @@ fn the_last_bit_of_a_frame_can_be_received_twice() {
     // The known hole of CAN: receivers accept before the transmitter is satisfied.
     let (mut bus, nodes) = bus(2);
     let one = frame(0x123, &[1]);
-    bus.arm(Nanos(0), Fault::Flip { bit: length(&one) - 1, seen_by: 1 });
+    bus.arm(Nanos(0), WireFault::Flip { bit: length(&one) - 1, seen_by: 1 });
     bus.send(Nanos(0), nodes[0], one).unwrap();
     let events = run(&mut bus, Nanos::from_millis(5));
     assert_eq!(sent(&events).len(), 1);
@@ -211,11 +213,11 @@ fn a_jammed_bus_costs_eight_per_eight_bits_and_ends_in_bus_off() {
 #[test]
 fn filters_listening_one_shot_and_refusals() {
     let mut bus = Bus::new(BitRate::new(RATE).unwrap());
-    let a = bus.add_node(Setup { queue: 2, ..Setup::default() });
+    let a = bus.add_node(NodeSetup { queue: 2, ..NodeSetup::default() });
     let filters =
         vec![Filter::only(false, 0x7), Filter { extended: false, code: 0x20, mask: 0x7f0 }];
-    let b = bus.add_node(Setup { filters, ..Setup::default() });
-    let c = bus.add_node(Setup { listen_only: true, ..Setup::default() });
+    let b = bus.add_node(NodeSetup { filters, ..NodeSetup::default() });
+    let c = bus.add_node(NodeSetup { listen_only: true, ..NodeSetup::default() });
     assert_eq!(bus.send(Nanos(0), c, frame(1, &[])), Err(SendRefusal::Silent));
     let missing = bus.send(Nanos(0), NodeId(9), frame(1, &[]));
     assert_eq!(missing, Err(SendRefusal::NoSuchNode { nodes: 3 }));
@@ -264,7 +266,7 @@ fn a_node_switched_off_in_a_frame_breaks_it() {
 }
 
 /// Returns a random life of a bus; what was seen, and what was asked for.
-fn life(seed: u64, leaping: bool, faults: bool) -> (Vec<Event>, Vec<(u64, Frame)>) {
+fn life(seed: u64, leaping: bool, faults: bool) -> (Vec<BusEvent>, Vec<(u64, CanFrame)>) {
     let mut random = Random::new(seed);
     let (mut bus, nodes) = bus(random.between(2, 5) as usize);
     bus.leaping(leaping);
@@ -305,9 +307,9 @@ fn disturb(random: &mut Random, bus: &mut Bus, time: Nanos, node: NodeId, last: 
     match random.below(20) {
         0..=3 => {
             let seen_by = if random.one_in(2) { u64::MAX } else { random.bits() };
-            bus.arm(time, Fault::Flip { bit: random.below(150) as u32, seen_by });
+            bus.arm(time, WireFault::Flip { bit: random.below(150) as u32, seen_by });
         }
-        4 => bus.arm(time, Fault::DropAck),
+        4 => bus.arm(time, WireFault::DropAck),
         5 => bus.jam(time, random.below(60)),
         6 => bus.switch(time, node, random.one_in(2)),
         8 => {

@@ -3,8 +3,8 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::Frame;
-use diapason_can::candump::{LogTrouble, Record, Report, parse};
+use diapason_can::CanFrame;
+use diapason_can::candump::{LineContent, LogLine, LogTrouble, parse};
 use diapason_can::frame::{extended, standard};
 use support::{Draw, Random};
 
@@ -12,15 +12,15 @@ use support::{Draw, Random};
 fn lines_of_real_logs() {
     let line = "(1436509052.249713) vcan0 044#2A366C2BBA";
     let record = parse(line).unwrap();
-    let frame = Frame::data(standard(0x44).unwrap(), &[0x2a, 0x36, 0x6c, 0x2b, 0xba]).unwrap();
-    assert_eq!(record.report, Report::Frame(frame));
+    let frame = CanFrame::data(standard(0x44).unwrap(), &[0x2a, 0x36, 0x6c, 0x2b, 0xba]).unwrap();
+    assert_eq!(record.report, LineContent::Frame(frame));
     assert_eq!((record.time, record.interface), (Nanos(1_436_509_052_249_713_000), "vcan0"));
     assert_eq!(record.to_string(), line);
     let dotted = parse(" (0000000001.5) can1  1ABCDE00#02.01.0d T\r\n").unwrap();
-    let frame = Frame::data(extended(0x1abc_de00).unwrap(), &[2, 1, 13]).unwrap();
-    assert_eq!((dotted.time, dotted.report), (Nanos(1_500_000_000), Report::Frame(frame)));
+    let frame = CanFrame::data(extended(0x1abc_de00).unwrap(), &[2, 1, 13]).unwrap();
+    assert_eq!((dotted.time, dotted.report), (Nanos(1_500_000_000), LineContent::Frame(frame)));
     let error = parse("(1.000000001) can0 20000080#0000000000000000").unwrap();
-    assert_eq!(error.report, Report::Error { class: 0x80, details: [0; 8] });
+    assert_eq!(error.report, LineContent::Error { class: 0x80, details: [0; 8] });
     assert_eq!(error.to_string(), "(0000000001.000000001) can0 20000080#0000000000000000");
 }
 
@@ -56,14 +56,14 @@ fn whatever_is_written_is_read_and_nothing_panics() {
     let symbols: Vec<char> = "(0123456789.)ABCDEFabcdef#_RT \tvxän".chars().collect();
     for _ in 0..40_000 {
         let report = match random.below(10) {
-            0 => Report::Error {
+            0 => LineContent::Error {
                 class: random.bits() as u32 & 0x1fff_ffff,
                 details: random.bits().to_le_bytes(),
             },
-            _ => Report::Frame(random.frame()),
+            _ => LineContent::Frame(random.frame()),
         };
         let time = if random.one_in(2) { random.bits() } else { random.bits() / 1_000 * 1_000 };
-        let record = Record { time: Nanos(time), interface: "can0", report };
+        let record = LogLine { time: Nanos(time), interface: "can0", report };
         let line = record.to_string();
         assert_eq!(parse(&line), Ok(record), "{line}");
         // A line with a few symbols changed is read as something that is written and read again.

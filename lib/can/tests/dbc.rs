@@ -1,8 +1,8 @@
 //! DBC files: what they say about frames, what is refused, and that values come back.
 
 use diapason_can::dbc::{
-    Dbc, DbcTrouble, Decimal, EncodeRefusal, Message, Order, Place, Selection, Signal, Value,
-    renumbered,
+    BitRange, ByteOrder, Dbc, DbcMessage, DbcTrouble, Decimal, EncodeRefusal, Selection, Signal,
+    Value, renumbered,
 };
 use diapason_can::frame::{extended, standard};
 use diapason_random::Random;
@@ -50,7 +50,7 @@ fn decimal(text: &str) -> Decimal {
 }
 
 /// Name, value and label of each reading.
-fn read(message: &Message, data: &[u8]) -> Vec<String> {
+fn read(message: &DbcMessage, data: &[u8]) -> Vec<String> {
     let readings = message.decode(data).into_iter().map(|reading| {
         let value = match reading.value {
             Value::Exact(value) => value.to_string(),
@@ -183,15 +183,15 @@ fn decimals_are_exact() {
 }
 
 /// Bits by writing all of them side by side as text, as the figures in manuals do.
-fn slow_get(place: Place, data: &[u8]) -> u64 {
+fn slow_get(place: BitRange, data: &[u8]) -> u64 {
     let length = usize::from(place.length);
     let digits: String = match place.order {
-        Order::Big => {
+        ByteOrder::Big => {
             let all: String = data.iter().map(|byte| format!("{byte:08b}")).collect();
             let left = usize::from(place.start / 8 * 8 + (7 - place.start % 8));
             all[left..left + length].into()
         }
-        Order::Little => {
+        ByteOrder::Little => {
             let all: String = data.iter().rev().map(|byte| format!("{byte:08b}")).collect();
             let right = all.len() - usize::from(place.start);
             all[right - length..right].into()
@@ -204,9 +204,12 @@ fn slow_get(place: Place, data: &[u8]) -> u64 {
 fn bits_are_where_the_figures_have_them() {
     let mut random = Random::new(3);
     for _ in 0..20_000 {
-        let order = random.pick(&[Order::Big, Order::Little]);
-        let place =
-            Place { start: random.within(0, 63) as u16, length: random.within(1, 64) as u8, order };
+        let order = random.pick(&[ByteOrder::Big, ByteOrder::Little]);
+        let place = BitRange {
+            start: random.within(0, 63) as u16,
+            length: random.within(1, 64) as u8,
+            order,
+        };
         let mut data = random.bits().to_le_bytes();
         if place.bytes() > 8 {
             assert_eq!(place.get(&data), None);
@@ -226,15 +229,15 @@ fn random_message(random: &mut Random) -> String {
     let mut free = [true; 64];
     let mut text = String::from("BO_ 256 M: 8 X\n");
     for index in 0..random.within(1, 12) {
-        let order = random.pick(&[Order::Big, Order::Little]);
+        let order = random.pick(&[ByteOrder::Big, ByteOrder::Little]);
         let start = random.within(0, 63) as u16;
-        let place = Place { start, length: random.within(1, 20) as u8, order };
+        let place = BitRange { start, length: random.within(1, 20) as u8, order };
         let mut bits = place.bits();
         if place.bytes() > 8 || !bits.all(|bit| free[bit as usize]) {
             continue;
         }
         place.bits().for_each(|bit| free[bit as usize] = false);
-        let order = if order == Order::Big { 0 } else { 1 };
+        let order = if order == ByteOrder::Big { 0 } else { 1 };
         let sign = random.pick(&['+', '-']);
         let scale =
             format!("{}{}E-{}", random.pick(&["", "-"]), random.within(1, 9_999), random.below(9));

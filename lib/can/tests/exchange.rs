@@ -3,10 +3,11 @@
 use diapason_abi::Nanos;
 use diapason_can::bus::Health;
 use diapason_can::exchange::{
-    Answer, Arrival, Departure, Ledger, Parameters, Phase, REQUEST_BYTES, Report, Request, Wanted,
+    ChannelCommand, ChannelParameters, ChannelReport, ChannelRequest, Departure, Ledger, Phase,
+    REQUEST_BYTES, ReceivedFrame, RequestReply,
 };
 use diapason_can::frame::{extended, standard};
-use diapason_can::{Frame, Id};
+use diapason_can::{CanFrame, Id};
 use diapason_random::Random;
 
 const CASES: u64 = 20_000;
@@ -18,13 +19,13 @@ fn id(random: &mut Random) -> Id {
     }
 }
 
-fn random_frame(random: &mut Random) -> Frame {
+fn random_frame(random: &mut Random) -> CanFrame {
     let (id, code) = (id(random), random.between(0, 15) as u8);
     if random.between(0, 3) == 0 {
-        return Frame::remote(id, code.into()).unwrap();
+        return CanFrame::remote(id, code.into()).unwrap();
     }
     let bytes: Vec<u8> = (0..code.min(8)).map(|_| random.between(0, 255) as u8).collect();
-    Frame::data(id, &bytes).unwrap().with_code(code).unwrap()
+    CanFrame::data(id, &bytes).unwrap().with_code(code).unwrap()
 }
 
 #[test]
@@ -33,7 +34,7 @@ fn frames_come_back_out_of_their_records() {
     for _ in 0..CASES {
         let frame = random_frame(random);
         assert_eq!(Departure::new(&frame).frame(), Some(frame));
-        assert_eq!(Arrival::new(&frame, Nanos(3), Nanos(4)).frame(), Some(frame));
+        assert_eq!(ReceivedFrame::new(&frame, Nanos(3), Nanos(4)).frame(), Some(frame));
     }
 }
 
@@ -61,16 +62,21 @@ fn a_record_of_any_content_is_a_frame_that_can_or_none() {
 
 #[test]
 fn requests_come_back_and_nothing_else_is_one() {
-    let parameters = Parameters { bit_rate: 250_000, sample_point: 875, silent: true };
-    for wanted in [Wanted::Wake, Wanted::Open(parameters), Wanted::Close, Wanted::Status] {
-        let request = Request { wanted, token: 0x1234_5678 };
-        assert_eq!(Request::parse(&request.bytes()), Some(request));
+    let parameters = ChannelParameters { bit_rate: 250_000, sample_point: 875, silent: true };
+    for wanted in [
+        ChannelCommand::Wake,
+        ChannelCommand::Open(parameters),
+        ChannelCommand::Close,
+        ChannelCommand::Status,
+    ] {
+        let request = ChannelRequest { wanted, token: 0x1234_5678 };
+        assert_eq!(ChannelRequest::parse(&request.bytes()), Some(request));
     }
     let random = &mut Random::new(3);
     for _ in 0..CASES {
         let length = random.between(0, 16) as usize;
         let bytes: Vec<u8> = (0..length).map(|_| random.between(0, 255) as u8).collect();
-        let parsed = Request::parse(&bytes);
+        let parsed = ChannelRequest::parse(&bytes);
         let possible = length == REQUEST_BYTES && bytes[0] < 4;
         assert_eq!(parsed.is_some(), possible, "{bytes:?}");
     }
@@ -78,25 +84,26 @@ fn requests_come_back_and_nothing_else_is_one() {
 
 #[test]
 fn a_report_of_zeros_is_that_of_a_channel_without_an_interface() {
-    let report = Report::default();
+    let report = ChannelReport::default();
     let all = (report.phase(), report.answer(), report.health());
-    assert_eq!(all, (Phase::Absent, Answer::Heard, Health::ErrorActive));
+    assert_eq!(all, (Phase::Absent, RequestReply::Heard, Health::ErrorActive));
     let healths = [0, 95, 96, 127, 128, 255].map(|transmit_errors| {
-        Report { transmit_errors, phase: Phase::Open as u8, ..report }.health()
+        ChannelReport { transmit_errors, phase: Phase::Open as u8, ..report }.health()
     });
     use Health::{ErrorActive, ErrorPassive, Warning};
     let expected = [ErrorActive, ErrorActive, Warning, Warning, ErrorPassive, ErrorPassive];
     assert_eq!(healths, expected);
-    let off = Report { phase: Phase::BusOff as u8, ..report };
+    let off = ChannelReport { phase: Phase::BusOff as u8, ..report };
     assert_eq!((off.phase(), off.health()), (Phase::BusOff, Health::BusOff));
-    let strange = Report { phase: 77, answer: 77, ..report };
-    assert_eq!((strange.phase(), strange.answer()), (Phase::Absent, Answer::Nonsense));
+    let strange = ChannelReport { phase: 77, answer: 77, ..report };
+    assert_eq!((strange.phase(), strange.answer()), (Phase::Absent, RequestReply::Nonsense));
 }
 
 #[test]
 fn what_is_written_is_through_or_given_up_or_pending() {
     let random = &mut Random::new(4);
-    let mut report = Report { through: u64::MAX - 50, given_up: 7, ..Report::default() };
+    let mut report =
+        ChannelReport { through: u64::MAX - 50, given_up: 7, ..ChannelReport::default() };
     let mut books = Ledger::default();
     books.note(report);
     books.restart();
@@ -124,7 +131,7 @@ fn what_is_written_is_through_or_given_up_or_pending() {
     books.note(report);
     assert_eq!(books.counts(), (written, through, given_up));
     // A server that lies makes nothing negative.
-    books.note(Report { through: 1 << 40, given_up: u64::MAX, ..report });
+    books.note(ChannelReport { through: 1 << 40, given_up: u64::MAX, ..report });
     let (written, through, given_up) = books.counts();
     assert_eq!(written, through + given_up + books.pending());
     books.restart();

@@ -5,7 +5,7 @@ mod support;
 
 use diapason_abi::Nanos;
 use diapason_can::fd::{FdLength, LENGTHS};
-use diapason_can::response::{Errors, Message, response};
+use diapason_can::response::{AnalysedMessage, Errors, response};
 use diapason_can::{BitRate, ExtendedId, StandardId};
 use support::Random;
 
@@ -150,7 +150,7 @@ fn lengths_between_are_padded_and_rates_are_rounded_against_us() {
 
 /// A message of a random set: its frame as the analysis has it, and its exact times.
 struct Stream {
-    message: Message,
+    message: AnalysedMessage,
     /// Until the last bit, and until the next frame may begin.
     exact: (u64, u64),
 }
@@ -180,7 +180,7 @@ fn set(random: &mut Random, rate: BitRate, data_rate: u32) -> Vec<Stream> {
         };
         let period = Nanos(exact * u64::from(count) * 100 / load * random.between(60, 160) / 100);
         let jitter = Nanos(if random.one_in(3) { random.below(period.0 / 2 + 1) } else { 0 });
-        let message = Message { id, bits, period, jitter, deadline: Nanos::FOREVER };
+        let message = AnalysedMessage { id, bits, period, jitter, deadline: Nanos::FOREVER };
         Stream { message, exact: (exact, exact + rate.time(3).0) }
     };
     (1..=count).map(stream).collect()
@@ -225,7 +225,7 @@ fn buses_with_frames_of_both_kinds_keep_their_bounds() {
         let rate = BitRate::new([250_000, 500_000, 1_000_000][random.below(3) as usize]).unwrap();
         let data_rate = rate.hertz() * random.between(1, 8) as u32;
         let streams = set(&mut random, rate, data_rate);
-        let messages: Vec<Message> = streams.iter().map(|stream| stream.message).collect();
+        let messages: Vec<AnalysedMessage> = streams.iter().map(|stream| stream.message).collect();
         let other = FdLength::worst(true, 64);
         let other_bits = other.as_nominal(rate, data_rate);
         let blocks = rate.time(u64::from(other.nominal) + 3).0

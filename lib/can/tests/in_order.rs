@@ -3,10 +3,10 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::bus::{Bus, EventKind, Setup, Ticket};
+use diapason_can::bus::{Bus, EventKind, NodeSetup, Ticket};
 use diapason_can::in_order::responses_in_order;
-use diapason_can::response::{Errors, Message, responses};
-use diapason_can::{BitRate, Frame, StandardId};
+use diapason_can::response::{AnalysedMessage, Errors, responses};
+use diapason_can::{BitRate, CanFrame, StandardId};
 use std::collections::BTreeMap;
 use support::Random;
 
@@ -15,7 +15,7 @@ const NODES: u64 = 4;
 type Waiting = BTreeMap<Ticket, (usize, u64)>;
 
 struct Traffic {
-    messages: Vec<Message>,
+    messages: Vec<AnalysedMessage>,
     nodes: Vec<usize>,
     in_order: Vec<bool>,
 }
@@ -30,11 +30,11 @@ fn traffic(random: &mut Random) -> Traffic {
     let messages = ids.into_iter().map(|id| {
         let share = random.between(40, 180);
         let period = 135_000 * count * share / load;
-        let message = Message::new(StandardId::new(id).unwrap(), 8, Nanos(period));
+        let message = AnalysedMessage::new(StandardId::new(id).unwrap(), 8, Nanos(period));
         let jitter = if random.one_in(3) { random.below(period / 4) } else { 0 };
-        Message { jitter: Nanos(jitter), ..message }
+        AnalysedMessage { jitter: Nanos(jitter), ..message }
     });
-    let messages: Vec<Message> = messages.collect();
+    let messages: Vec<AnalysedMessage> = messages.collect();
     let nodes = messages.iter().map(|_| random.below(NODES) as usize).collect();
     let in_order = (0..NODES).map(|_| random.one_in(2)).collect();
     Traffic { messages, nodes, in_order }
@@ -46,7 +46,7 @@ fn seen(traffic: &Traffic, rate: BitRate, random: &mut Random) -> Vec<Nanos> {
     let nodes: Vec<_> = traffic
         .in_order
         .iter()
-        .map(|in_order| bus.add_node(Setup { in_order: *in_order, ..Setup::default() }))
+        .map(|in_order| bus.add_node(NodeSetup { in_order: *in_order, ..NodeSetup::default() }))
         .collect();
     let critical = 20_000_000;
     let together = random.one_in(2);
@@ -74,7 +74,7 @@ fn seen(traffic: &Traffic, rate: BitRate, random: &mut Random) -> Vec<Nanos> {
         }
     };
     for (queued, _, came, index) in calendar {
-        let frame = Frame::data(traffic.messages[index].id, &[0x3c; 8]).unwrap();
+        let frame = CanFrame::data(traffic.messages[index].id, &[0x3c; 8]).unwrap();
         let node = nodes[traffic.nodes[index]];
         bus.advance(Nanos(queued));
         collect(&mut bus, &mut waiting, &mut longest);
@@ -128,7 +128,7 @@ fn without_such_nodes_the_bounds_are_the_usual_ones() {
 #[test]
 fn an_urgent_message_waits_for_what_its_own_node_was_given_first() {
     let rate = BitRate::new(1_000_000).unwrap();
-    let message = |id, period| Message::new(StandardId::new(id).unwrap(), 8, period);
+    let message = |id, period| AnalysedMessage::new(StandardId::new(id).unwrap(), 8, period);
     let ms = Nanos::from_millis;
     let messages = [message(1, ms(10)), message(0x300, ms(10)), message(0x200, ms(10))];
     // Its mate of 133 bits, the stranger above the mate, and itself without the space.

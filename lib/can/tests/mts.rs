@@ -3,14 +3,14 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::bus::{EventKind, NodeId, Setup, Ticket};
+use diapason_can::bus::{EventKind, NodeId, NodeSetup, Ticket};
 use diapason_can::mts::{
-    Class, Epochs, HighSpeed, MtsRefusal, MtsSet, NoPromise, UPDATE_BITS, classify, high_speed,
-    low_speed, low_speed_id, non_real_time_id, read_update, signal_update,
+    Epochs, HighSpeed, IdentifierClass, MtsRefusal, MtsSet, NoPromise, UPDATE_BITS, classify,
+    high_speed, low_speed, low_speed_id, non_real_time_id, read_update, signal_update,
 };
-use diapason_can::response::Message;
+use diapason_can::response::AnalysedMessage;
 use diapason_can::wire::{length, worst};
-use diapason_can::{BitRate, Bus, Frame, StandardId};
+use diapason_can::{BitRate, Bus, CanFrame, StandardId};
 use std::collections::BTreeMap;
 use support::{Draw, Random};
 
@@ -20,12 +20,14 @@ fn identifiers_keep_the_classes_apart_and_in_order() {
     for raw in 0..0x800 {
         let id = StandardId::new(raw).unwrap();
         let key = match classify(id) {
-            Some(Class::HighSpeed { region, code }) => (0, u16::from(region), u16::from(code)),
-            Some(Class::LowSpeed { priority }) => {
+            Some(IdentifierClass::HighSpeed { region, code }) => {
+                (0, u16::from(region), u16::from(code))
+            }
+            Some(IdentifierClass::LowSpeed { priority }) => {
                 assert_eq!(low_speed_id(priority), Ok(id));
                 (1, priority, 0)
             }
-            Some(Class::NonRealTime { number }) => {
+            Some(IdentifierClass::NonRealTime { number }) => {
                 assert_eq!(non_real_time_id(number), Ok(id));
                 (2, number, 0)
             }
@@ -91,9 +93,9 @@ fn the_update_signal_is_read_back() {
 /// A set, and the frames it sends.
 struct Traffic {
     set: MtsSet,
-    high: Vec<Frame>,
-    low: Vec<Frame>,
-    other: Frame,
+    high: Vec<CanFrame>,
+    low: Vec<CanFrame>,
+    other: CanFrame,
 }
 
 fn traffic(random: &mut Random) -> Traffic {
@@ -106,7 +108,7 @@ fn traffic(random: &mut Random) -> Traffic {
     };
     let count = random.between(2, 9);
     let load = random.between(40, 100);
-    let mut high: Vec<(HighSpeed, Frame)> = (0..count)
+    let mut high: Vec<(HighSpeed, CanFrame)> = (0..count)
         .map(|_| {
             let frame = plain(random);
             // Identifiers change, and with them the stuff bits.
@@ -120,8 +122,8 @@ fn traffic(random: &mut Random) -> Traffic {
         })
         .collect();
     high.sort_by_key(|(message, _)| message.deadline);
-    let (messages, high): (Vec<HighSpeed>, Vec<Frame>) = high.into_iter().unzip();
-    let low: Vec<Frame> = (0..random.below(4)).map(|_| plain(random)).collect();
+    let (messages, high): (Vec<HighSpeed>, Vec<CanFrame>) = high.into_iter().unzip();
+    let low: Vec<CanFrame> = (0..random.below(4)).map(|_| plain(random)).collect();
     let other = plain(random).with_id(non_real_time_id(random.below(496) as u16).unwrap());
     let longest = messages.last().unwrap().deadline;
     let epoch = Nanos::from_micros(random.between(500, 4_000));
@@ -129,9 +131,9 @@ fn traffic(random: &mut Random) -> Traffic {
     let reach = Nanos(longest.0 * random.between(1, 6));
     let low_messages = low.iter().enumerate().map(|(rank, frame)| {
         let period = Nanos::from_micros(random.between(3_000, 30_000));
-        Message {
+        AnalysedMessage {
             bits: length(frame),
-            ..Message::new(low_speed_id(rank as u16).unwrap(), 8, period)
+            ..AnalysedMessage::new(low_speed_id(rank as u16).unwrap(), 8, period)
         }
     });
     let set = MtsSet {
@@ -198,7 +200,7 @@ fn aligned(set: &MtsSet, index: usize, target: usize, critical: u64) -> Option<u
 fn late(traffic: &Traffic, random: &mut Random) -> usize {
     let set = &traffic.set;
     let mut bus = Bus::new(set.rate);
-    let nodes: Vec<_> = (0..4).map(|_| bus.add_node(Setup::default())).collect();
+    let nodes: Vec<_> = (0..4).map(|_| bus.add_node(NodeSetup::default())).collect();
     let epoch = set.epochs.epoch().0;
     let critical = epoch * 8 + random.below(epoch);
     let mode = random.below(3);
@@ -322,14 +324,14 @@ fn a_long_attack() {
 fn counter_example() -> Traffic {
     let high = [(0, 272_986, 260_000), (3, 286_520, 260_000), (5, 631_561, 517_880)];
     let high = [high[0], high[1], high[2], (5, 687_452, 529_338)];
-    let plain = |bytes: usize| Frame::data(StandardId::MAX, &[0x3c; 8][..bytes]).unwrap();
+    let plain = |bytes: usize| CanFrame::data(StandardId::MAX, &[0x3c; 8][..bytes]).unwrap();
     let messages = high.map(|(bytes, period, deadline)| HighSpeed {
         bits: worst(false, bytes),
         period: Nanos(period),
         jitter: Nanos::ZERO,
         deadline: Nanos(deadline),
     });
-    let other = Frame::data(non_real_time_id(0).unwrap(), &[0; 6]).unwrap();
+    let other = CanFrame::data(non_real_time_id(0).unwrap(), &[0; 6]).unwrap();
     let set = MtsSet {
         rate: BitRate::new(1_000_000).unwrap(),
         epochs: Epochs::new(Nanos::from_micros(680), Nanos(529_338)).unwrap(),
@@ -363,7 +365,7 @@ fn deadlines_in_one_region_are_not_told_apart() {
         jitter: Nanos::ZERO,
         deadline: Nanos::from_micros(deadline),
     };
-    let other = Frame::data(non_real_time_id(0).unwrap(), &[0; 8]).unwrap();
+    let other = CanFrame::data(non_real_time_id(0).unwrap(), &[0; 8]).unwrap();
     let set = MtsSet {
         rate: BitRate::new(1_000_000).unwrap(),
         epochs: Epochs::new(Nanos::from_millis(4), Nanos::from_millis(12)).unwrap(),
@@ -375,7 +377,7 @@ fn deadlines_in_one_region_are_not_told_apart() {
     };
     assert_eq!(set.epochs.region(), Nanos(500_001));
     assert_eq!([0, 1].map(|index| high_speed(&set, index).unwrap().is_none()), [true, false]);
-    let frame = Frame::data(StandardId::MAX, &[0x3c; 8]).unwrap();
+    let frame = CanFrame::data(StandardId::MAX, &[0x3c; 8]).unwrap();
     let traffic = Traffic { set, high: vec![frame; 2], low: Vec::new(), other };
     let mut random = Random::new(6);
     assert!((0..2_000).map(|_| late(&traffic, &mut random)).sum::<usize>() > 0);

@@ -4,14 +4,14 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::mts::life::{Frames, LifeMessage, LifeStream, LifeUnit, Outcome, live};
+use diapason_can::mts::life::{Frames, LifeMessage, LifeOutcome, LifeStream, LifeUnit, live};
 use diapason_can::mts::{
     Duty, Epochs, HighSpeed, MtsSet, Renewal, UPDATE_BITS, high_speed, longest_renewal, low_speed,
     low_speed_id, non_real_time_id,
 };
-use diapason_can::response::Message;
+use diapason_can::response::AnalysedMessage;
 use diapason_can::wire::worst;
-use diapason_can::{BitRate, Frame, StandardId};
+use diapason_can::{BitRate, CanFrame, StandardId};
 use support::Random;
 
 const CLOCKS: u64 = 20_000;
@@ -22,7 +22,7 @@ fn set(random: &mut Random) -> (MtsSet, Frames) {
     let rate = BitRate::new(1_000_000).unwrap();
     let count = random.between(2, 9);
     let load = random.between(20, 85);
-    let mut high: Vec<(HighSpeed, Frame)> = (0..count)
+    let mut high: Vec<(HighSpeed, CanFrame)> = (0..count)
         .map(|_| {
             let bytes = random.below(9) as usize;
             let bits = worst(false, bytes as u32);
@@ -35,11 +35,11 @@ fn set(random: &mut Random) -> (MtsSet, Frames) {
         })
         .collect();
     high.sort_by_key(|(message, _)| message.deadline);
-    let (high, frames): (Vec<HighSpeed>, Vec<Frame>) = high.into_iter().unzip();
-    let low: Vec<Message> = (0..random.below(4) as u16)
+    let (high, frames): (Vec<HighSpeed>, Vec<CanFrame>) = high.into_iter().unzip();
+    let low: Vec<AnalysedMessage> = (0..random.below(4) as u16)
         .map(|rank| {
             let period = Nanos::from_micros(random.between(3_000, 30_000));
-            Message::new(low_speed_id(rank).unwrap(), 8, period)
+            AnalysedMessage::new(low_speed_id(rank).unwrap(), 8, period)
         })
         .collect();
     let low_frames = low.iter().map(|_| content(random, 8)).collect();
@@ -58,12 +58,12 @@ fn set(random: &mut Random) -> (MtsSet, Frames) {
     (set, Frames { high: frames, low: low_frames, other: vec![other] })
 }
 
-fn content(random: &mut Random, bytes: usize) -> Frame {
+fn content(random: &mut Random, bytes: usize) -> CanFrame {
     let mut data = [0u8; 8];
     for byte in &mut data {
         *byte = [0x00, 0xff, 0x0f, 0xf0, 0x07, 0x3c][random.below(6) as usize];
     }
-    Frame::data(StandardId::MAX, &data[..bytes]).unwrap()
+    CanFrame::data(StandardId::MAX, &data[..bytes]).unwrap()
 }
 
 fn promised(set: &MtsSet) -> bool {
@@ -111,7 +111,7 @@ fn comings(set: &MtsSet, random: &mut Random) -> Vec<LifeMessage> {
     all
 }
 
-fn life(set: &MtsSet, frames: &Frames, units: &[LifeUnit], random: &mut Random) -> Outcome {
+fn life(set: &MtsSet, frames: &Frames, units: &[LifeUnit], random: &mut Random) -> LifeOutcome {
     let comings = comings(set, random);
     live(set, frames, units, &comings, &mut |bound| random.below(bound)).unwrap()
 }

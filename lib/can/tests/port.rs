@@ -1,18 +1,18 @@
 //! A driver written against the `embedded-can` traits runs on the bus.
 
 use diapason_abi::Nanos;
-use diapason_can::bus::{EventKind, PortError, Setup};
+use diapason_can::bus::{EventKind, NodeSetup, PortError};
 use diapason_can::wire::length;
-use diapason_can::{BitRate, Bus, Frame, StandardId};
+use diapason_can::{BitRate, Bus, CanFrame, StandardId};
 use embedded_can::Frame as _;
 use embedded_can::nb::Can;
 
-fn frame(id: u16) -> Frame {
-    Frame::new(StandardId::new(id).unwrap(), &[id as u8]).unwrap()
+fn frame(id: u16) -> CanFrame {
+    CanFrame::new(StandardId::new(id).unwrap(), &[id as u8]).unwrap()
 }
 
 /// Generic code: sends all it can, and returns what had to make room.
-fn send_all<C: Can<Frame = Frame>>(can: &mut C, frames: &[Frame]) -> (Vec<Frame>, usize) {
+fn send_all<C: Can<Frame = CanFrame>>(can: &mut C, frames: &[CanFrame]) -> (Vec<CanFrame>, usize) {
     let (mut displaced, mut refused) = (Vec::new(), 0);
     for frame in frames {
         match can.transmit(frame) {
@@ -26,8 +26,8 @@ fn send_all<C: Can<Frame = Frame>>(can: &mut C, frames: &[Frame]) -> (Vec<Frame>
 #[test]
 fn urgent_frames_displace_others_and_an_overrun_is_reported() {
     let mut bus = Bus::new(BitRate::new(1_000_000).unwrap());
-    let a = bus.add_node(Setup { queue: 3, ..Setup::default() });
-    let b = bus.add_node(Setup { inbox: 2, ..Setup::default() });
+    let a = bus.add_node(NodeSetup { queue: 3, ..NodeSetup::default() });
+    let b = bus.add_node(NodeSetup { inbox: 2, ..NodeSetup::default() });
     let frames = [frame(0x300), frame(0x200), frame(0x400), frame(0x100), frame(0x500)];
     let outcome = send_all(&mut bus.port(Nanos(0), a), &frames);
     assert_eq!(outcome, (vec![frame(0x400)], 1));
@@ -40,13 +40,13 @@ fn urgent_frames_displace_others_and_an_overrun_is_reported() {
 
 #[test]
 fn frames_keep_the_contract_of_the_trait() {
-    assert!(Frame::new(StandardId::ZERO, &[0; 9]).is_none());
-    assert!(Frame::new_remote(StandardId::ZERO, 9).is_none());
-    let remote = Frame::new_remote(StandardId::ZERO, 8).unwrap();
+    assert!(CanFrame::new(StandardId::ZERO, &[0; 9]).is_none());
+    assert!(CanFrame::new_remote(StandardId::ZERO, 9).is_none());
+    let remote = CanFrame::new_remote(StandardId::ZERO, 8).unwrap();
     assert_eq!((remote.dlc(), remote.data().len(), remote.is_remote_frame()), (8, 0, true));
     let coded = frame(1).with_code(9);
     assert!(coded.is_err(), "a code above eight needs eight bytes");
-    let eight = Frame::data(StandardId::ZERO, &[1; 8]).unwrap().with_code(15).unwrap();
+    let eight = CanFrame::data(StandardId::ZERO, &[1; 8]).unwrap().with_code(15).unwrap();
     assert_eq!((embedded_can::Frame::dlc(&eight), eight.code()), (8, 15));
 }
 
@@ -58,8 +58,8 @@ fn a_node_without_room_asks_for_overload_frames_and_loses_nothing_meanwhile() {
     for (most, leaping) in [(0, true), (2, true), (2, false), (4, true)] {
         let mut bus = Bus::new(BitRate::new(500_000).unwrap());
         bus.leaping(leaping);
-        let a = bus.add_node(Setup::default());
-        let b = bus.add_node(Setup { inbox: 1, overloads: most, ..Setup::default() });
+        let a = bus.add_node(NodeSetup::default());
+        let b = bus.add_node(NodeSetup { inbox: 1, overloads: most, ..NodeSetup::default() });
         let frames = [frame(0x100), frame(0x101), frame(0x102)];
         for frame in frames {
             bus.send(Nanos(0), a, frame).unwrap();

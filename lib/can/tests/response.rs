@@ -3,11 +3,11 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::bus::{Event, EventKind, Fault, Setup, Ticket};
+use diapason_can::bus::{BusEvent, EventKind, NodeSetup, Ticket, WireFault};
 use diapason_can::frame::standard;
-use diapason_can::response::{ERROR_BITS, Errors, Message, NoBound, response, responses};
+use diapason_can::response::{AnalysedMessage, ERROR_BITS, Errors, NoBound, response, responses};
 use diapason_can::wire::{encode, length, worst};
-use diapason_can::{BitRate, Bus, Frame, WireError};
+use diapason_can::{BitRate, Bus, CanFrame, WireError};
 use std::collections::BTreeMap;
 use support::{Draw, Random};
 
@@ -19,10 +19,14 @@ fn rate(hertz: u32) -> BitRate {
 fn the_example_that_broke_the_first_analysis() {
     // Davis et al., section 3.4: three messages of 135 bits at 125 kbit/s; only the second instance
     // of C, which the analysis of 1994 did not look at, is the late one.
-    let message = |id, period_us: u64, deadline_us: u64| Message {
+    let message = |id, period_us: u64, deadline_us: u64| AnalysedMessage {
         deadline: Nanos::from_micros(deadline_us),
         bits: 122,
-        ..Message::new(diapason_can::StandardId::new(id).unwrap(), 7, Nanos::from_micros(period_us))
+        ..AnalysedMessage::new(
+            diapason_can::StandardId::new(id).unwrap(),
+            7,
+            Nanos::from_micros(period_us),
+        )
     };
     let set = [message(1, 2_500, 2_500), message(2, 3_500, 3_250), message(3, 3_500, 3_250)];
     let bounds = responses(rate(125_000), &set, Errors::NONE, 0).unwrap();
@@ -35,8 +39,8 @@ fn the_example_that_broke_the_first_analysis() {
 #[test]
 fn nonsense_is_refused() {
     let id = |raw| diapason_can::StandardId::new(raw).unwrap();
-    let message = |raw, period| Message::new(id(raw), 8, Nanos(period));
-    let ask = |set: &[Message]| response(rate(1_000_000), set, 0, Errors::NONE, 0);
+    let message = |raw, period| AnalysedMessage::new(id(raw), 8, Nanos(period));
+    let ask = |set: &[AnalysedMessage]| response(rate(1_000_000), set, 0, Errors::NONE, 0);
     assert_eq!(ask(&[message(1, 0)]), Err(NoBound::NoPeriod { index: 0 }));
     let same = [message(1, 1_000_000), message(1, 1_000_000)];
     assert_eq!(ask(&same), Err(NoBound::SameId { first: 0, second: 1 }));
@@ -48,11 +52,11 @@ fn nonsense_is_refused() {
 
 struct Attack {
     rate: BitRate,
-    frames: Vec<Frame>,
-    messages: Vec<Message>,
+    frames: Vec<CanFrame>,
+    messages: Vec<AnalysedMessage>,
     errors: Errors,
     /// Bits of the frames nobody promises anything for.
-    other: Option<Frame>,
+    other: Option<CanFrame>,
 }
 
 fn random_attack(random: &mut Random, faulty: bool) -> Attack {
@@ -60,7 +64,7 @@ fn random_attack(random: &mut Random, faulty: bool) -> Attack {
     let count = random.between(2, 7) as usize;
     let mut ids: Vec<u32> = (0..count as u32).map(|n| n * 64 + random.below(64) as u32).collect();
     ids.sort_by_key(|_| random.bits());
-    let frames: Vec<Frame> =
+    let frames: Vec<CanFrame> =
         ids.iter().map(|id| random.frame().with_id(standard(*id).unwrap())).collect();
     let load = random.between(30, 97);
     let messages = frames.iter().map(|frame| {
@@ -68,13 +72,13 @@ fn random_attack(random: &mut Random, faulty: bool) -> Attack {
         let share = random.between(1, 200) + 50;
         let period = cost * count as u64 * 100 * 150 / (load * share) + 1;
         let jitter = if random.one_in(2) { 0 } else { random.below(period) };
-        Message {
+        AnalysedMessage {
             bits: length(frame),
             jitter: Nanos(jitter),
-            ..Message::new(frame.id(), frame.bytes().len() as u32, Nanos(period))
+            ..AnalysedMessage::new(frame.id(), frame.bytes().len() as u32, Nanos(period))
         }
     });
-    let messages: Vec<Message> = messages.collect();
+    let messages: Vec<AnalysedMessage> = messages.collect();
     let longest = messages.iter().map(|message| message.period.0).max().unwrap();
     let interval = Nanos(longest * random.between(1, 4));
     let errors = if faulty { Errors { burst: 1, interval } } else { Errors::NONE };
@@ -86,7 +90,7 @@ fn random_attack(random: &mut Random, faulty: bool) -> Attack {
 /// arrivals.
 fn observe(attack: &Attack, random: &mut Random) -> Vec<Nanos> {
     let mut bus = Bus::new(attack.rate);
-    let nodes: Vec<_> = (0..3).map(|_| bus.add_node(Setup::default())).collect();
+    let nodes: Vec<_> = (0..3).map(|_| bus.add_node(NodeSetup::default())).collect();
     let mut arrivals: Vec<(u64, u64, usize)> = Vec::new();
     let critical = random.between(1_000, 1_000_000);
     for (index, message) in attack.messages.iter().enumerate() {
@@ -115,7 +119,7 @@ fn observe(attack: &Attack, random: &mut Random) -> Vec<Nanos> {
     for (queued, arrival, index) in arrivals {
         if attack.errors != Errors::NONE && queued >= faults {
             let bit = random.below(130) as u32;
-            bus.arm(Nanos(queued), Fault::Flip { bit, seen_by: random.between(1, 7) });
+            bus.arm(Nanos(queued), WireFault::Flip { bit, seen_by: random.between(1, 7) });
             faults = queued + attack.errors.interval.0 * 4;
         }
         let node = nodes[index % 3];
@@ -178,14 +182,14 @@ fn one_wrong_bit_costs_a_lower_frame() {
     // receiver destroys the lower frame at its very end. An error costs more than the flags and a
     // frame of its own priority or above.
     let mut bus = Bus::new(rate(1_000_000));
-    let nodes: Vec<_> = (0..3).map(|_| bus.add_node(Setup::default())).collect();
-    let urgent = Frame::data(standard(0x552).unwrap(), &[]).unwrap();
-    let lower = Frame::data(standard(0x55a).unwrap(), &[0x55; 8]).unwrap();
+    let nodes: Vec<_> = (0..3).map(|_| bus.add_node(NodeSetup::default())).collect();
+    let urgent = CanFrame::data(standard(0x552).unwrap(), &[]).unwrap();
+    let lower = CanFrame::data(standard(0x55a).unwrap(), &[0x55; 8]).unwrap();
     let bit = (0..).find(|at| encode(&urgent).bits.get(*at)).unwrap();
     // Both come just after a third frame began.
     let blocker = lower.with_id(standard(0x5da).unwrap());
     bus.send(Nanos(0), nodes[2], blocker).unwrap();
-    bus.arm(Nanos(1), Fault::Flip { bit, seen_by: 1 });
+    bus.arm(Nanos(1), WireFault::Flip { bit, seen_by: 1 });
     bus.send(Nanos(1), nodes[0], urgent).unwrap();
     bus.send(Nanos(1), nodes[1], lower).unwrap();
     bus.advance(Nanos::from_millis(1));
@@ -193,7 +197,7 @@ fn one_wrong_bit_costs_a_lower_frame() {
     let crc = EventKind::Error { error: WireError::Crc, transmitting: false };
     assert!(events.iter().any(|event| event.node == nodes[0] && event.kind == crc));
     let through =
-        |event: &&Event| matches!(event.kind, EventKind::Sent { frame, .. } if frame == urgent);
+        |event: &&BusEvent| matches!(event.kind, EventKind::Sent { frame, .. } if frame == urgent);
     let end = events.iter().find(through).unwrap().time;
     // A flag of six and the answer one bit later, delimiter, space.
     let lost = length(&lower) - 7 + 7 + 8 + 3;
@@ -201,9 +205,9 @@ fn one_wrong_bit_costs_a_lower_frame() {
     assert_eq!(end, Nanos(u64::from(truth) * 1_000));
     let published = length(&blocker) + 3 + ERROR_BITS as u32 + 2 * length(&urgent) + 3;
     assert!(truth > published, "{truth} bits, {published} with the published cost of an error");
-    let message = |frame: &Frame| Message {
+    let message = |frame: &CanFrame| AnalysedMessage {
         bits: length(frame),
-        ..Message::new(frame.id(), 8, Nanos::from_millis(10))
+        ..AnalysedMessage::new(frame.id(), 8, Nanos::from_millis(10))
     };
     let set = [urgent, lower, blocker].map(|frame| message(&frame));
     let errors = Errors { burst: 1, interval: Nanos::from_secs(1) };

@@ -3,7 +3,7 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::Frame;
+use diapason_can::CanFrame;
 use diapason_can::frame::{extended, standard};
 use diapason_can::socketcand::{COMMAND_MAX, Dialogue, Reaction, SUBSCRIPTIONS_MAX};
 use support::{Draw, Random};
@@ -34,11 +34,11 @@ fn raw() -> Dialogue {
 fn a_client_opens_a_bus_and_sends_in_the_words_of_python_can() {
     let mut dialogue = raw();
     assert_eq!(dialogue.bus(), Some(1));
-    let frame = Frame::data(standard(0x123).unwrap(), &[0xde, 0x0a, 0]).unwrap();
+    let frame = CanFrame::data(standard(0x123).unwrap(), &[0xde, 0x0a, 0]).unwrap();
     assert_eq!(hear(&mut dialogue, "< send 123 3 de a 0 >"), [Reaction::Send(frame)]);
-    let empty = Frame::data(extended(0x1abc_de00).unwrap(), &[]).unwrap();
+    let empty = CanFrame::data(extended(0x1abc_de00).unwrap(), &[]).unwrap();
     assert_eq!(hear(&mut dialogue, "< send 1ABCDE00 0  >\n"), [Reaction::Send(empty)]);
-    let remote = Frame::remote(standard(1).unwrap(), 4).unwrap();
+    let remote = CanFrame::remote(standard(1).unwrap(), 4).unwrap();
     assert_eq!(hear(&mut dialogue, "<sendrtr 1 4>"), [Reaction::Send(remote)]);
     assert_eq!(hear(&mut dialogue, "< echo >"), [answer("< echo >")]);
     assert_eq!(hear(&mut dialogue, "< send 123 1"), []);
@@ -49,21 +49,21 @@ fn a_client_opens_a_bus_and_sends_in_the_words_of_python_can() {
 fn frames_are_told_with_the_time_of_the_bus() {
     let dialogue = raw();
     let time = Nanos(23_424_242_999);
-    let tell = |frame: Frame| dialogue.tell(time, &frame).unwrap();
+    let tell = |frame: CanFrame| dialogue.tell(time, &frame).unwrap();
     let id = standard(0x12).unwrap();
-    let data = Frame::data(id, &[0x11, 0x02]).unwrap();
+    let data = CanFrame::data(id, &[0x11, 0x02]).unwrap();
     assert_eq!(tell(data), "< frame 012 23.424242 1102 >");
-    assert_eq!(tell(Frame::data(id, &[]).unwrap()), "< frame 012 23.424242  >");
-    let long = Frame::data(extended(1).unwrap(), &[1]).unwrap();
+    assert_eq!(tell(CanFrame::data(id, &[]).unwrap()), "< frame 012 23.424242  >");
+    let long = CanFrame::data(extended(1).unwrap(), &[1]).unwrap();
     assert_eq!(tell(long), "< frame 00000001 23.424242 01 >");
-    assert_eq!(tell(Frame::remote(id, 4).unwrap()), "< rtr 012 23.424242 4 >");
+    assert_eq!(tell(CanFrame::remote(id, 4).unwrap()), "< rtr 012 23.424242 4 >");
 }
 
 #[test]
 fn subscriptions_choose_frames_until_raw_mode() {
     let mut dialogue = Dialogue::default();
     hear(&mut dialogue, "< open can0 >");
-    let [one, two] = [1, 2].map(|raw| Frame::data(standard(raw).unwrap(), &[]).unwrap());
+    let [one, two] = [1, 2].map(|raw| CanFrame::data(standard(raw).unwrap(), &[]).unwrap());
     let hears = |dialogue: &Dialogue| [one, two].map(|f| dialogue.tell(Nanos(1), &f).is_some());
     assert_eq!(hears(&dialogue), [false, false]);
     assert_eq!(hear(&mut dialogue, "< subscribe 0 0 1 >< subscribe 0 0 1 >"), []);

@@ -3,7 +3,7 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::timing::{Limits, QUANTA, TimingRefusal};
+use diapason_can::timing::{QUANTA, TimingLimits, TimingRefusal};
 use diapason_can::{BitRate, BitTiming};
 use support::Random;
 
@@ -24,16 +24,17 @@ fn times_are_exact_and_rounded_up_once() {
 #[test]
 fn known_settings() {
     // 16 quanta at 87.5 %: what CiA recommends for 500 kbit/s from 8 MHz.
-    let timing = BitTiming::find(8_000_000, rate(500_000), 875, &Limits::STANDARD).unwrap();
+    let timing = BitTiming::find(8_000_000, rate(500_000), 875, &TimingLimits::STANDARD).unwrap();
     assert_eq!((timing.prescaler, timing.quanta(), timing.sample_point()), (1, 16, 875));
-    assert_eq!(timing.check(8_000_000, &Limits::STANDARD), Ok(rate(500_000)));
+    assert_eq!(timing.check(8_000_000, &TimingLimits::STANDARD), Ok(rate(500_000)));
     let timing = BitTiming { prescaler: 1, propagation: 8, phase1: 4, phase2: 3, jump: 3 };
     // min(3, 4) / (2 (13 * 16 - 3)) = 0.73 %, 3 / (20 * 16) = 0.94 %: the smaller counts.
     assert_eq!(timing.tolerance_ppm(), 7_317);
     assert_eq!(timing.covers(8_000_000, Nanos(500)), Ok(()));
     let refusal = timing.covers(8_000_000, Nanos(501)).unwrap_err();
     assert_eq!(refusal, TimingRefusal::Propagation { segment: 1_000, needed: 1_002 });
-    let refusal = BitTiming::find(8_000_000, rate(333_000), 875, &Limits::STANDARD).unwrap_err();
+    let refusal =
+        BitTiming::find(8_000_000, rate(333_000), 875, &TimingLimits::STANDARD).unwrap_err();
     let nearest = TimingRefusal::NoSetting { clock: 8_000_000, hertz: 333_000, nearest: 333_333 };
     assert_eq!(refusal, nearest);
     assert!(refusal.to_string().ends_with("the nearest possible is 333333 bit/s"));
@@ -42,7 +43,7 @@ fn known_settings() {
 #[test]
 fn settings_outside_the_limits_are_refused_by_name() {
     let good = BitTiming { prescaler: 1, propagation: 8, phase1: 4, phase2: 3, jump: 3 };
-    let what = |timing: BitTiming| match timing.check(8_000_000, &Limits::STANDARD) {
+    let what = |timing: BitTiming| match timing.check(8_000_000, &TimingLimits::STANDARD) {
         Err(TimingRefusal::Outside { what, .. }) => what,
         other => panic!("{other:?}"),
     };
@@ -55,7 +56,7 @@ fn settings_outside_the_limits_are_refused_by_name() {
     assert_eq!(what(BitTiming { jump: 4, ..good }), "a synchronisation jump");
     let short = BitTiming { propagation: 1, phase1: 2, phase2: 2, jump: 1, prescaler: 1 };
     assert_eq!(what(short), "quanta in a bit");
-    let fast = good.check(40_000_000, &Limits::STANDARD);
+    let fast = good.check(40_000_000, &TimingLimits::STANDARD);
     assert_eq!(fast, Err(TimingRefusal::Rate { hertz: 2_500_000 }));
 }
 
@@ -67,11 +68,11 @@ fn what_is_found_holds_and_nothing_nearer_was_missed() {
         let hertz = [10_000, 50_000, 125_000, 250_000, 500_000, 800_000, 1_000_000]
             [random.below(7) as usize];
         let sample = random.between(500, 900) as u32;
-        let found = BitTiming::find(clock, rate(hertz), sample, &Limits::STANDARD);
+        let found = BitTiming::find(clock, rate(hertz), sample, &TimingLimits::STANDARD);
         let best = exhaustive(clock, hertz, sample);
         match (found, best) {
             (Ok(timing), Some(off)) => {
-                assert_eq!(timing.check(clock, &Limits::STANDARD), Ok(rate(hertz)));
+                assert_eq!(timing.check(clock, &TimingLimits::STANDARD), Ok(rate(hertz)));
                 assert_eq!(clock % timing.cycles(), 0);
                 let found = timing.sample_point().abs_diff(sample);
                 assert!(found <= off + 1, "{timing:?}: {found} away, {off} is possible");

@@ -5,7 +5,7 @@ mod support;
 use diapason_can::decode::{acknowledged, decode};
 use diapason_can::frame::{extended, standard};
 use diapason_can::wire::{Contest, contest, encode, length, longest, shortest, unstuffed, worst};
-use diapason_can::{Decoder, Frame, WireError};
+use diapason_can::{CanFrame, FrameDecoder, WireError};
 use support::{Draw, Random};
 
 /// `value` as `width` binary digits.
@@ -42,7 +42,7 @@ fn slow_stuff(plain: &str) -> String {
     out
 }
 
-fn slow_plain(frame: &Frame) -> String {
+fn slow_plain(frame: &CanFrame) -> String {
     let (id, rtr) = (u64::from(frame.raw_id()), u64::from(frame.is_remote()));
     let mut plain = if frame.is_extended() {
         format!("0{}11{}{rtr}00", digits(id >> 18, 11), digits(id & 0x3ffff, 18))
@@ -81,11 +81,11 @@ fn every_frame_is_as_on_paper() {
 fn golden_frames() {
     // Identifier, data, CRC and stuff bits as the slow implementation has them.
     let cases = [
-        (Frame::data(standard(0x000).unwrap(), &[]), 0x0000, 6),
-        (Frame::data(standard(0x555).unwrap(), &[0x55; 8]), 0x1b04, 1),
-        (Frame::data(standard(0x7ff).unwrap(), &[0xff; 8]), 0x4c89, 15),
-        (Frame::data(extended(0x1fff_ffff).unwrap(), &[0; 8]), 0x7da3, 20),
-        (Frame::remote(standard(0x123).unwrap(), 8), 0x6f9a, 1),
+        (CanFrame::data(standard(0x000).unwrap(), &[]), 0x0000, 6),
+        (CanFrame::data(standard(0x555).unwrap(), &[0x55; 8]), 0x1b04, 1),
+        (CanFrame::data(standard(0x7ff).unwrap(), &[0xff; 8]), 0x4c89, 15),
+        (CanFrame::data(extended(0x1fff_ffff).unwrap(), &[0; 8]), 0x7da3, 20),
+        (CanFrame::remote(standard(0x123).unwrap(), 8), 0x6f9a, 1),
     ];
     let cases = cases.map(|(frame, crc, stuff)| (frame.unwrap(), crc, stuff));
     for (frame, crc, stuff) in cases {
@@ -124,7 +124,7 @@ fn no_single_flip_goes_unnoticed_and_no_bits_panic() {
         }
     }
     for _ in 0..20_000 {
-        let (mut word, mut decoder) = (random.bits(), Decoder::new());
+        let (mut word, mut decoder) = (random.bits(), FrameDecoder::new());
         for at in 0..200 {
             if at % 64 == 0 {
                 word = random.bits() & random.bits() | random.bits();
@@ -142,9 +142,9 @@ fn lengths_lie_between_the_closed_forms() {
     // Everything there is with at most one byte.
     for id in 0..0x800 {
         let id = standard(id).unwrap();
-        assert!(length(&Frame::data(id, &[]).unwrap()) <= longest(false, 0));
+        assert!(length(&CanFrame::data(id, &[]).unwrap()) <= longest(false, 0));
         for byte in 0..=255 {
-            let bits = length(&Frame::data(id, &[byte]).unwrap());
+            let bits = length(&CanFrame::data(id, &[byte]).unwrap());
             assert!((shortest(false, 1)..=longest(false, 1)).contains(&bits));
         }
     }
@@ -241,10 +241,11 @@ fn arbitration_is_the_order_of_identifiers() {
     let mut random = Random::new(5);
     let mut clashes = 0;
     for _ in 0..20_000 {
-        let frames: Vec<Frame> = (0..random.between(1, 6)).map(|_| random.frame()).collect();
+        let frames: Vec<CanFrame> = (0..random.between(1, 6)).map(|_| random.frame()).collect();
         let wires: Vec<_> = frames.iter().map(encode).collect();
-        let least = frames.iter().map(Frame::priority).min().unwrap();
-        let equal: Vec<&Frame> = frames.iter().filter(|frame| frame.priority() == least).collect();
+        let least = frames.iter().map(CanFrame::priority).min().unwrap();
+        let equal: Vec<&CanFrame> =
+            frames.iter().filter(|frame| frame.priority() == least).collect();
         match contest(&wires) {
             Contest::Won { by } => {
                 assert_eq!(frames[by].priority(), least);

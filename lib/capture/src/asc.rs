@@ -18,8 +18,8 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 use diapason_abi::Nanos;
-use diapason_can::Frame;
-use diapason_can::candump::Report;
+use diapason_can::CanFrame;
+use diapason_can::candump::LineContent;
 use diapason_can::frame::{BYTES_MAX, extended, standard};
 
 /// The lines before the first frame. Time 0 of a run is the beginning of Unix's time.
@@ -171,7 +171,7 @@ impl AscReader {
     }
 
     /// Reads what follows a time.
-    fn event(&self, words: &mut Words<'_>) -> Result<Option<(u16, Report)>, AscError> {
+    fn event(&self, words: &mut Words<'_>) -> Result<Option<(u16, LineContent)>, AscError> {
         let channel = words.next();
         if channel.is("CANFD") {
             return Err(channel.wrong(AscTrouble::FlexibleDataRate));
@@ -188,13 +188,13 @@ impl AscReader {
         let number = channel.text.parse::<u16>().ok().filter(|number| *number > 0);
         let number = number.ok_or(channel.wrong(AscTrouble::Channel))?;
         let report = match is_error {
-            true => Report::Error { class: BUS_ERROR, details: [0; BYTES_MAX] },
-            false => Report::Frame(self.frame(id, words)?),
+            true => LineContent::Error { class: BUS_ERROR, details: [0; BYTES_MAX] },
+            false => LineContent::Frame(self.frame(id, words)?),
         };
         Ok(Some((number, report)))
     }
 
-    fn frame(&self, id: Word<'_>, words: &mut Words<'_>) -> Result<Frame, AscError> {
+    fn frame(&self, id: Word<'_>, words: &mut Words<'_>) -> Result<CanFrame, AscError> {
         let wrong = id.wrong(AscTrouble::Identifier);
         let named = match id.text.strip_suffix(['x', 'X']) {
             Some(digits) => self.number(digits).and_then(|raw| extended(raw).ok()),
@@ -205,7 +205,7 @@ impl AscReader {
         if kind.is("r") {
             // Old files have no length here.
             let code = code.unwrap_or(0) as usize;
-            return Frame::remote(named, code).map_err(|_| length.wrong(AscTrouble::Code));
+            return CanFrame::remote(named, code).map_err(|_| length.wrong(AscTrouble::Code));
         }
         if !kind.is("d") {
             return Err(kind.wrong(AscTrouble::Kind));
@@ -219,7 +219,7 @@ impl AscReader {
             let value = self.number(word.text).and_then(|value| u8::try_from(value).ok());
             *byte = value.ok_or(word.wrong(AscTrouble::Data))?;
         }
-        let frame = Frame::data(named, &bytes[..len]).map_err(|_| wrong)?;
+        let frame = CanFrame::data(named, &bytes[..len]).map_err(|_| wrong)?;
         if code > BYTES_MAX { frame.with_code(code as u8).map_err(|_| wrong) } else { Ok(frame) }
     }
 
@@ -253,7 +253,7 @@ fn time(word: Word<'_>) -> Result<Nanos, AscError> {
 pub fn line(entry: &LogEntry) -> String {
     let (seconds, micros) = (entry.time.0 / 1_000_000_000, entry.time.0 / 1_000 % 1_000_000);
     let head = format!("{seconds:4}.{micros:06} {}  ", entry.channel);
-    let Report::Frame(frame) = entry.report else { return head + "ErrorFrame\n" };
+    let LineContent::Frame(frame) = entry.report else { return head + "ErrorFrame\n" };
     let id = match frame.is_extended() {
         true => format!("{:X}x", frame.raw_id()),
         false => format!("{:X}", frame.raw_id()),

@@ -9,8 +9,8 @@ use crate::log::{BUS_ERROR, LogEntry};
 use alloc::vec::Vec;
 use core::fmt;
 use diapason_abi::Nanos;
-use diapason_can::Frame;
-use diapason_can::candump::Report;
+use diapason_can::CanFrame;
+use diapason_can::candump::LineContent;
 use diapason_can::frame::{BYTES_MAX, extended, standard};
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
@@ -270,8 +270,8 @@ impl Contents {
 fn entry(head: Head, object: &[u8]) -> Result<Option<LogEntry>, BlfTrouble> {
     let body = object.get(head.body..).unwrap_or_default();
     let report = match head.kind {
-        MESSAGE | MESSAGE_2 => Report::Frame(frame(body)?),
-        ERROR | ERROR_EXT => Report::Error { class: BUS_ERROR, details: [0; BYTES_MAX] },
+        MESSAGE | MESSAGE_2 => LineContent::Frame(frame(body)?),
+        ERROR | ERROR_EXT => LineContent::Error { class: BUS_ERROR, details: [0; BYTES_MAX] },
         FD | FD_64 => return Err(BlfTrouble::FlexibleDataRate),
         _ => return Ok(None),
     };
@@ -293,7 +293,7 @@ fn entry(head: Head, object: &[u8]) -> Result<Option<LogEntry>, BlfTrouble> {
     }
 }
 
-fn frame(body: &[u8]) -> Result<Frame, BlfTrouble> {
+fn frame(body: &[u8]) -> Result<CanFrame, BlfTrouble> {
     let (Some(&[flags, code]), Some(id), Some(data)) =
         (body.get(2..4).and_then(|both| both.first_chunk()), word(body, 4), body.get(8..16))
     else {
@@ -306,9 +306,9 @@ fn frame(body: &[u8]) -> Result<Frame, BlfTrouble> {
     let id = id.map_err(|_| BlfTrouble::Identifier)?;
     let wrong = |_| BlfTrouble::Code(code);
     if flags & REMOTE != 0 {
-        return Frame::remote(id, code.into()).map_err(wrong);
+        return CanFrame::remote(id, code.into()).map_err(wrong);
     }
-    let frame = Frame::data(id, &data[..BYTES_MAX.min(code.into())]).map_err(wrong)?;
+    let frame = CanFrame::data(id, &data[..BYTES_MAX.min(code.into())]).map_err(wrong)?;
     if usize::from(code) > BYTES_MAX { frame.with_code(code).map_err(wrong) } else { Ok(frame) }
 }
 
@@ -328,8 +328,8 @@ impl BlfWriter {
     #[must_use]
     pub fn put(&mut self, entry: &LogEntry) -> Option<Vec<u8>> {
         let (kind, body) = match &entry.report {
-            Report::Frame(frame) => (MESSAGE, message(entry.channel, frame).to_vec()),
-            Report::Error { .. } => {
+            LineContent::Frame(frame) => (MESSAGE, message(entry.channel, frame).to_vec()),
+            LineContent::Error { .. } => {
                 let mut body = Vec::from([0; 32]);
                 body[..2].copy_from_slice(&entry.channel.to_le_bytes());
                 (ERROR_EXT, body)
@@ -395,7 +395,7 @@ impl BlfWriter {
 }
 
 /// Returns the body of an object for a frame.
-fn message(channel: u16, frame: &Frame) -> [u8; 16] {
+fn message(channel: u16, frame: &CanFrame) -> [u8; 16] {
     let mut body = [0; 16];
     body[..2].copy_from_slice(&channel.to_le_bytes());
     body[2] = if frame.is_remote() { REMOTE } else { 0 };

@@ -1,7 +1,7 @@
 //! A CAN frame as SocketCAN has it.
 
-use diapason_can::Frame;
-use diapason_can::candump::Report;
+use diapason_can::CanFrame;
+use diapason_can::candump::LineContent;
 
 const EXTENDED: u32 = 1 << 31;
 const REMOTE: u32 = 1 << 30;
@@ -9,18 +9,18 @@ const ERROR: u32 = 1 << 29;
 /// Most bytes of data, and how many every record has room for.
 const DATA: usize = 8;
 
-/// Returns the packet of a file of [`crate::pcap::Link::Can`].
+/// Returns the packet of a file of [`crate::pcap::LinkType::Can`].
 #[must_use]
-pub fn bytes(report: &Report) -> [u8; 16] {
+pub fn bytes(report: &LineContent) -> [u8; 16] {
     match report {
-        Report::Frame(frame) => of_frame(frame),
-        Report::Error { class, details } => {
+        LineContent::Frame(frame) => of_frame(frame),
+        LineContent::Error { class, details } => {
             record(ERROR | class & (ERROR - 1), DATA as u8, 0, details)
         }
     }
 }
 
-fn of_frame(frame: &Frame) -> [u8; 16] {
+fn of_frame(frame: &CanFrame) -> [u8; 16] {
     let flags =
         if frame.is_extended() { EXTENDED } else { 0 } | if frame.is_remote() { REMOTE } else { 0 };
     // A remote frame has a length and no data; a code above eight is kept apart.

@@ -1,8 +1,8 @@
 //! Captures that Wireshark reads: [`pcap`] is the file, [`usb`] and [`can`] are what is in it.
 //! [`asc`] and [`blf`] are logs of CAN buses for other tools, and [`log`] tells them apart.
 //!
-//! Nothing here opens files or has a clock: events go in, bytes come out. [`Order`] puts events
-//! into the order of time that a file wants when they become known in another one.
+//! Nothing here opens files or has a clock: events go in, bytes come out. [`ReorderBuffer`] puts
+//! events into the order of time that a file wants when they become known in another one.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,4 +16,4 @@ mod order;
 pub mod pcap;
 pub mod usb;
 
-pub use order::Order;
+pub use order::ReorderBuffer;

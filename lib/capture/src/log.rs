@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt::{self, Write};
 use diapason_abi::Nanos;
-use diapason_can::candump::{Record, Report};
+use diapason_can::candump::{LineContent, LogLine};
 
 /// Most entries that are taken from a log: three full buses at 500 kbit/s for ten minutes.
 pub const ENTRIES_MAX: usize = 6_000_000;
@@ -21,7 +21,7 @@ pub struct LogEntry {
     pub time: Nanos,
     /// The channel, counted from 1.
     pub channel: u16,
-    pub report: Report,
+    pub report: LineContent,
 }
 
 /// The format of a log.
@@ -79,7 +79,7 @@ pub fn as_candump(format: LogFormat, bytes: &[u8], text: &str) -> Result<String,
     let mut put = |entry: LogEntry| {
         entries += 1;
         let interface = format!("can{}", entry.channel.saturating_sub(1));
-        let record = Record { time: entry.time, interface: &interface, report: entry.report };
+        let record = LogLine { time: entry.time, interface: &interface, report: entry.report };
         // A string takes all that it is given.
         let _ = writeln!(out, "{record}");
         entries <= ENTRIES_MAX

@@ -7,18 +7,18 @@ use diapason_abi::Nanos;
 /// Things that wait until nothing earlier can come any more. Those of one time keep the order in
 /// which they were given.
 #[derive(Clone, Debug)]
-pub struct Order<T> {
+pub struct ReorderBuffer<T> {
     waiting: BTreeMap<(Nanos, u64), T>,
     given: u64,
 }
 
-impl<T> Default for Order<T> {
-    fn default() -> Order<T> {
-        Order { waiting: BTreeMap::new(), given: 0 }
+impl<T> Default for ReorderBuffer<T> {
+    fn default() -> ReorderBuffer<T> {
+        ReorderBuffer { waiting: BTreeMap::new(), given: 0 }
     }
 }
 
-impl<T> Order<T> {
+impl<T> ReorderBuffer<T> {
     /// Adds one thing that happened at `time`.
     pub fn push(&mut self, time: Nanos, thing: T) {
         self.waiting.insert((time, self.given), thing);
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn time_first_then_the_order_of_giving() {
-        let mut order = Order::default();
+        let mut order = ReorderBuffer::default();
         for (time, thing) in [(5, 'c'), (3, 'a'), (3, 'b'), (9, 'd')] {
             order.push(Nanos(time), thing);
         }

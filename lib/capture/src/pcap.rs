@@ -5,7 +5,7 @@ use diapason_abi::Nanos;
 
 /// The kind of packets in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Link {
+pub enum LinkType {
     /// USB transfers with the 64-byte header of Linux's usbmon.
     Usb = 220,
     /// CAN frames as SocketCAN has them, the identifier big-endian.
@@ -20,7 +20,7 @@ pub const KEPT_MAX: usize = 262_144;
 
 /// Returns the beginning of a file.
 #[must_use]
-pub fn header(link: Link) -> [u8; 24] {
+pub fn header(link: LinkType) -> [u8; 24] {
     let mut bytes = [0; 24];
     bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
     bytes[4..6].copy_from_slice(&VERSION.0.to_le_bytes());

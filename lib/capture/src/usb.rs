@@ -5,7 +5,7 @@ use diapason_abi::Nanos;
 
 /// Kinds of transfers; the numbers of usbmon are not those of USB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum TransferKind {
     /// Guaranteed time, no retries.
     Isochronous = 0,
     Interrupt = 1,
@@ -15,7 +15,7 @@ pub enum Kind {
 
 /// How a transfer ended; Linux's error numbers say it in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Status {
+pub enum TransferStatus {
     /// Well, perhaps with less data than asked for.
     Success = 0,
     /// The endpoint is halted.
@@ -33,23 +33,23 @@ pub enum Status {
 
 /// The step of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum TransferStep {
     Submitted,
-    Completed(Status),
+    Completed(TransferStatus),
 }
 
 /// The beginning or the end of a transfer.
 #[derive(Clone, Copy, Debug)]
-pub struct Event<'a> {
+pub struct UsbmonEvent<'a> {
     pub time: Nanos,
     /// The number of the transfer, equal for its beginning and its end.
     pub id: u64,
-    pub kind: Kind,
+    pub kind: TransferKind,
     /// The endpoint's address; the highest bit is set if data goes to the host.
     pub endpoint: u8,
     pub device: u8,
     pub bus: u16,
-    pub step: Step,
+    pub step: TransferStep,
     /// The request of a control transfer.
     pub setup: Option<[u8; 8]>,
     /// Bytes asked for, or moved.
@@ -70,39 +70,39 @@ const FLAG_IN: u32 = 0x0200;
 /// Marks a field as absent.
 const ABSENT: u8 = b'-';
 
-impl Event<'_> {
+impl UsbmonEvent<'_> {
     fn is_in(&self) -> bool {
         self.endpoint & IN != 0
     }
 
     fn status(&self) -> i32 {
         match self.step {
-            Step::Submitted => IN_PROGRESS,
-            Step::Completed(status) => status as i32,
+            TransferStep::Submitted => IN_PROGRESS,
+            TransferStep::Completed(status) => status as i32,
         }
     }
 
     /// Returns why there are no data, as a letter; 0 if there are, or if there could be.
     fn data_flag(&self) -> u8 {
         match (self.data.is_empty(), self.step, self.is_in()) {
-            (true, Step::Submitted, true) => b'<',
-            (true, Step::Completed(_), false) => b'>',
+            (true, TransferStep::Submitted, true) => b'<',
+            (true, TransferStep::Completed(_), false) => b'>',
             _ => 0,
         }
     }
 
     /// Returns the descriptor of the one packet of an isochronous transfer.
     fn packet_descriptor(&self) -> Option<[u8; 16]> {
-        (self.kind == Kind::Isochronous).then(|| {
+        (self.kind == TransferKind::Isochronous).then(|| {
             let mut bytes = [0; 16];
-            let status = if self.step == Step::Submitted { 0 } else { self.status() };
+            let status = if self.step == TransferStep::Submitted { 0 } else { self.status() };
             bytes[0..4].copy_from_slice(&status.to_le_bytes());
             bytes[8..12].copy_from_slice(&self.length.to_le_bytes());
             bytes
         })
     }
 
-    /// Returns the packet of a file of [`crate::pcap::Link::Usb`].
+    /// Returns the packet of a file of [`crate::pcap::LinkType::Usb`].
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let descriptor = self.packet_descriptor();
@@ -117,9 +117,9 @@ impl Event<'_> {
 
     /// The first 40 bytes: which transfer, when, how long.
     fn put_head(&self, bytes: &mut Vec<u8>, kept: u32) {
-        let setup = self.setup.filter(|_| self.step == Step::Submitted);
+        let setup = self.setup.filter(|_| self.step == TransferStep::Submitted);
         bytes.extend(self.id.to_le_bytes());
-        bytes.push(if self.step == Step::Submitted { b'S' } else { b'C' });
+        bytes.push(if self.step == TransferStep::Submitted { b'S' } else { b'C' });
         bytes.extend([self.kind as u8, self.endpoint, self.device]);
         bytes.extend(self.bus.to_le_bytes());
         bytes.push(if setup.is_some() { 0 } else { ABSENT });
@@ -133,8 +133,10 @@ impl Event<'_> {
 
     /// The other 24: the request or the packets, interval and first frame (unknown), flags.
     fn put_tail(&self, bytes: &mut Vec<u8>, packets: u32) {
-        let setup = self.setup.filter(|_| self.step == Step::Submitted);
-        let failed = matches!(self.step, Step::Completed(status) if status != Status::Success);
+        let setup = self.setup.filter(|_| self.step == TransferStep::Submitted);
+        let failed = matches!(
+            self.step, TransferStep::Completed(status) if status != TransferStatus::Success
+        );
         let mut counts = [0; 8];
         counts[0..4].copy_from_slice(&(packets * u32::from(failed)).to_le_bytes());
         counts[4..8].copy_from_slice(&packets.to_le_bytes());

@@ -4,16 +4,16 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::Frame;
-use diapason_can::candump::{self, Report};
+use diapason_can::CanFrame;
+use diapason_can::candump::{self, LineContent};
 use diapason_can::frame::{extended, standard};
 use diapason_capture::asc::{self, AscReader, AscTrouble};
 use diapason_capture::blf::{self, BlfError, BlfTrouble, BlfWriter, CONTENT_MAX, HEADER_BYTES};
 use diapason_capture::log::{LogEntry, LogFormat, LogRefusal, as_candump};
 use support::{Random, entry, log};
 
-fn data(id: u32, bytes: &[u8]) -> Report {
-    Report::Frame(Frame::data(standard(id).unwrap(), bytes).unwrap())
+fn data(id: u32, bytes: &[u8]) -> LineContent {
+    LineContent::Frame(CanFrame::data(standard(id).unwrap(), bytes).unwrap())
 }
 
 /// Returns the entries of a file.
@@ -24,16 +24,20 @@ fn lines(text: &str) -> Vec<LogEntry> {
 
 #[test]
 fn lines_of_real_asc_files() {
-    let long = Frame::data(extended(0x1abc_de00).unwrap(), &[7]).unwrap();
-    let remote = Frame::remote(standard(0x64).unwrap(), 4).unwrap();
-    let coded = Frame::data(standard(1).unwrap(), &[9; 8]).unwrap().with_code(12).unwrap();
+    let long = CanFrame::data(extended(0x1abc_de00).unwrap(), &[7]).unwrap();
+    let remote = CanFrame::remote(standard(0x64).unwrap(), 4).unwrap();
+    let coded = CanFrame::data(standard(1).unwrap(), &[9; 8]).unwrap().with_code(12).unwrap();
     let cases = [
         ("   2.501000 1  64              Rx   d 2 01 ff", 1, data(0x64, &[1, 255])),
-        ("0.5 2 1ABCDE00x Tx d 1 07 Length = 240000 BitCount = 124", 2, Report::Frame(long)),
-        ("1.0 1 64 Rx r 4 Length = 0", 1, Report::Frame(remote)),
-        ("1.0 3 1 Rx d C 09 09 09 09 09 09 09 09", 3, Report::Frame(coded)),
+        ("0.5 2 1ABCDE00x Tx d 1 07 Length = 240000 BitCount = 124", 2, LineContent::Frame(long)),
+        ("1.0 1 64 Rx r 4 Length = 0", 1, LineContent::Frame(remote)),
+        ("1.0 3 1 Rx d C 09 09 09 09 09 09 09 09", 3, LineContent::Frame(coded)),
         ("1.0 1 64 RX D 0", 1, data(0x64, &[])),
-        ("4.876870 2  ErrorFrame ECC: 10100010", 2, Report::Error { class: 0x80, details: [0; 8] }),
+        (
+            "4.876870 2  ErrorFrame ECC: 10100010",
+            2,
+            LineContent::Error { class: 0x80, details: [0; 8] },
+        ),
     ];
     for (line, channel, report) in cases {
         let entry = AscReader::default().line(line).unwrap().expect(line);
@@ -41,7 +45,10 @@ fn lines_of_real_asc_files() {
     }
     assert_eq!(lines("2.000000001 1 1 Rx d 0")[0].time, Nanos(2_000_000_001));
     let remote = AscReader::default().line("1.0 1 64 Rx r").unwrap().unwrap();
-    assert_eq!(remote.report, Report::Frame(Frame::remote(standard(0x64).unwrap(), 0).unwrap()));
+    assert_eq!(
+        remote.report,
+        LineContent::Frame(CanFrame::remote(standard(0x64).unwrap(), 0).unwrap())
+    );
 }
 
 #[test]
@@ -62,7 +69,7 @@ fn the_header_says_how_numbers_and_times_are_written() {
                    0.5 1 17x Rx d 9 1 1 1 1 1 1 1 1\n";
     let [first, second] = lines(decimal)[..] else { panic!() };
     assert_eq!((first.time, first.report), (Nanos(500_000_000), data(100, &[10, 255])));
-    let Report::Frame(frame) = second.report else { panic!() };
+    let LineContent::Frame(frame) = second.report else { panic!() };
     assert_eq!((second.time, frame.raw_id(), frame.code()), (Nanos(1_500_000_000), 17, 9));
 }
 

@@ -4,7 +4,7 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::candump::Report;
+use diapason_can::candump::LineContent;
 use diapason_capture::asc;
 use diapason_capture::blf::BlfWriter;
 use diapason_capture::log::{LogEntry, LogFormat, as_candump};
@@ -44,7 +44,7 @@ fn python(log: &Path, again: &Path) -> Option<Vec<String>> {
 /// Returns an entry in the words of the script.
 fn words(entry: &LogEntry) -> String {
     let micros = entry.time.0 / 1_000;
-    let Report::Frame(frame) = entry.report else {
+    let LineContent::Frame(frame) = entry.report else {
         return format!("{micros} {} error", entry.channel - 1);
     };
     let id = match frame.is_extended() {
@@ -59,7 +59,7 @@ fn words(entry: &LogEntry) -> String {
 /// Entries that python-can can tell: it has no data length codes above eight for classic frames.
 fn entries() -> Vec<LogEntry> {
     let mut entries = log(&mut Random::new(9), 5_000);
-    entries.retain(|entry| !matches!(entry.report, Report::Frame(frame) if frame.code() > 8));
+    entries.retain(|entry| !matches!(entry.report, LineContent::Frame(frame) if frame.code() > 8));
     entries
 }
 

@@ -2,12 +2,12 @@
 //! the golden bytes are.
 
 use diapason_abi::Nanos;
-use diapason_can::Frame;
-use diapason_can::candump::Report;
+use diapason_can::CanFrame;
+use diapason_can::candump::LineContent;
 use diapason_can::frame::extended;
 use diapason_capture::can;
-use diapason_capture::pcap::{self, Link};
-use diapason_capture::usb::{Event, Kind, Status, Step};
+use diapason_capture::pcap::{self, LinkType};
+use diapason_capture::usb::{TransferKind, TransferStatus, TransferStep, UsbmonEvent};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -28,23 +28,28 @@ fn fields(capture: &[u8], names: &[&str]) -> Option<Vec<String>> {
 
 #[test]
 fn tshark_reads_transfers() {
-    let begin = Event {
+    let begin = UsbmonEvent {
         time: Nanos(1_000_000_001),
         id: 7,
-        kind: Kind::Control,
+        kind: TransferKind::Control,
         endpoint: 0x80,
         device: 5,
         bus: 2,
-        step: Step::Submitted,
+        step: TransferStep::Submitted,
         setup: Some([0x80, 6, 0, 1, 0, 0, 18, 0]),
         length: 18,
         data: &[],
     };
     let device = [18, 1, 0, 2, 0xff, 0, 0, 64, 0xfd, 0x0b, 0x05, 0x01, 0, 1, 1, 2, 3, 1];
-    let step = Step::Completed(Status::Success);
-    let end = Event { time: Nanos(1_000_250_003), step, data: &device, ..begin };
-    let stall = Event { step: Step::Completed(Status::Stall), length: 0, data: &[], ..end };
-    let mut capture = pcap::header(Link::Usb).to_vec();
+    let step = TransferStep::Completed(TransferStatus::Success);
+    let end = UsbmonEvent { time: Nanos(1_000_250_003), step, data: &device, ..begin };
+    let stall = UsbmonEvent {
+        step: TransferStep::Completed(TransferStatus::Stall),
+        length: 0,
+        data: &[],
+        ..end
+    };
+    let mut capture = pcap::header(LinkType::Usb).to_vec();
     for event in [begin, end, stall] {
         capture.extend(pcap::packet(event.time, &event.bytes()));
     }
@@ -63,9 +68,9 @@ fn tshark_reads_transfers() {
 #[test]
 fn tshark_reads_frames() {
     let id = extended(0x18db_33f1).unwrap();
-    let mut capture = pcap::header(Link::Can).to_vec();
-    for frame in [Frame::data(id, &[2, 1]).unwrap(), Frame::remote(id, 4).unwrap()] {
-        capture.extend(pcap::packet(Nanos(5), &can::bytes(&Report::Frame(frame))));
+    let mut capture = pcap::header(LinkType::Can).to_vec();
+    for frame in [CanFrame::data(id, &[2, 1]).unwrap(), CanFrame::remote(id, 4).unwrap()] {
+        capture.extend(pcap::packet(Nanos(5), &can::bytes(&LineContent::Frame(frame))));
     }
     let names = ["frame.time_epoch", "can.id", "can.len", "can.flags.rtr", "data"];
     let Some(lines) = fields(&capture, &names) else { return eprintln!("skipped: no tshark") };

@@ -26,15 +26,15 @@ pub const RECORDS: usize = 256;
 /// Bytes of a place: most of an interval.
 pub const PLACE: usize = 4096;
 
-/// In [`Piece::flags`]: the frame ends; no bytes go with it.
+/// In [`FramePiece::flags`]: the frame ends; no bytes go with it.
 pub const END: u32 = 1 << 0;
-/// In [`Piece::flags`] with [`END`]: nothing of it is missing.
+/// In [`FramePiece::flags`] with [`END`]: nothing of it is missing.
 pub const WHOLE: u32 = 1 << 1;
 
 plain! {
     /// Bytes of a frame, or its end.
     #[derive(Debug, PartialEq, Eq)]
-    pub struct Piece {
+    pub struct FramePiece {
         /// When the server took it from the controller, in ns since boot.
         pub taken: u64,
         /// The place it is in.

@@ -122,7 +122,7 @@ impl CanInterface {
 
 /// Names of a channel's objects.
 #[derive(Clone, Copy, Debug)]
-pub struct Names {
+pub struct ChannelNames {
     /// The pipe from the channel.
     pub arrivals: &'static str,
     /// Given when something was put into a pipe to the client.
@@ -138,7 +138,7 @@ pub struct Names {
 /// The names of one channel.
 macro_rules! names {
     ($name:literal) => {
-        Names {
+        ChannelNames {
             arrivals: $name,
             ready: concat!($name, ".ready"),
             departures: concat!($name, ".out"),
@@ -148,7 +148,7 @@ macro_rules! names {
     };
 }
 
-const NAMES: [Names; CHANNELS] = [
+const NAMES: [ChannelNames; CHANNELS] = [
     names!("can0"),
     names!("can1"),
     names!("can2"),
@@ -163,7 +163,7 @@ const NAMES: [Names; CHANNELS] = [
 
 /// Returns the names of the channel of this number, if there is one.
 #[must_use]
-pub fn names(channel: usize) -> Option<&'static Names> {
+pub fn names(channel: usize) -> Option<&'static ChannelNames> {
     NAMES.get(channel)
 }
 

@@ -36,13 +36,13 @@ pub const READ: u32 = 1;
 /// In [`Ask::what`]: blocks to the medium.
 pub const WRITE: u32 = 2;
 
-/// In [`Answer::status`]: it was done.
+/// In [`DiskAnswer::status`]: it was done.
 pub const DONE: u32 = 0;
-/// In [`Answer::status`]: the device would not, or could not.
+/// In [`DiskAnswer::status`]: the device would not, or could not.
 pub const FAILED: u32 = 1;
-/// In [`Answer::status`]: there is no disk.
+/// In [`DiskAnswer::status`]: there is no disk.
 pub const GONE: u32 = 2;
-/// In [`Answer::status`]: no such blocks, too many at once, or memory that is not shared.
+/// In [`DiskAnswer::status`]: no such blocks, too many at once, or memory that is not shared.
 pub const NONSENSE: u32 = 3;
 
 plain! {
@@ -61,7 +61,7 @@ plain! {
 plain! {
     /// The answer to a request.
     #[derive(Debug, PartialEq, Eq)]
-    pub struct Answer {
+    pub struct DiskAnswer {
         /// Blocks of the disk, if there is one.
         pub blocks: u64,
         pub block_bytes: u32,

@@ -20,7 +20,7 @@ pub const RECORDS: usize = 64;
 plain! {
     /// A key that went down or came up.
     #[derive(Debug, PartialEq, Eq)]
-    pub struct Key {
+    pub struct KeyChange {
         /// When the server learned of it, in ns since boot.
         pub taken: u64,
         /// Its usage on the keyboard page: 4 is A.

@@ -1,5 +1,5 @@
 //! Places for tuned pipes: names and sizes. The content of their mailboxes is
-//! `diapason_pipe::tuned::{Request, Answer}`; that of their rings is `diapason_can::exchange`.
+//! `diapason_pipe::tuned::{Request, DiskAnswer}`; that of their rings is `diapason_can::exchange`.
 //!
 //! A place for a pipe is a ring, a semaphore, two mailboxes and a VCPU, shared by the server and
 //! one program. The server writes the ring, gives the semaphore, and sets the VCPU.
@@ -14,7 +14,7 @@ pub const MESSAGE_BYTES: u64 = 16;
 
 /// Names of a place's objects.
 #[derive(Clone, Copy, Debug)]
-pub struct Names {
+pub struct PlaceNames {
     pub ring: &'static str,
     /// Given when something was put into the ring.
     pub ready: &'static str,
@@ -35,7 +35,7 @@ pub struct Names {
 /// The names of one place.
 macro_rules! names {
     ($name:literal) => {
-        Names {
+        PlaceNames {
             ring: $name,
             ready: concat!($name, ".ready"),
             questions: concat!($name, ".ask"),
@@ -48,11 +48,11 @@ macro_rules! names {
     };
 }
 
-const NAMES: [Names; PLACES] =
+const NAMES: [PlaceNames; PLACES] =
     [names!("tpipe0"), names!("tpipe1"), names!("tpipe2"), names!("tpipe3"), names!("tpipe4")];
 
 /// Returns the names of the place of this number, if there is one.
 #[must_use]
-pub fn names(place: usize) -> Option<&'static Names> {
+pub fn names(place: usize) -> Option<&'static PlaceNames> {
     NAMES.get(place)
 }

@@ -134,7 +134,7 @@ impl Numbering {
 
 /// The judgement of a message by its reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arrival {
+pub enum Continuity {
     Next,
     /// The number of messages that are missing before it.
     Lost(u32),
@@ -150,33 +150,33 @@ const BACK: u32 = 1 << 8;
 
 /// Counts messages of one sender.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Order {
+pub struct SequenceTracker {
     /// The number that comes next; `None` before the first.
     expected: Option<u32>,
 }
 
-impl Order {
+impl SequenceTracker {
     /// Judges a message that arrived.
-    pub const fn arrived(&mut self, head: Head) -> Arrival {
+    pub const fn arrived(&mut self, head: Head) -> Continuity {
         let before = self.expected;
         let next = Some(head.number.wrapping_add(1));
         let Some(expected) = before else {
             self.expected = next;
-            return Arrival::Begun;
+            return Continuity::Begun;
         };
         let ahead = head.number.wrapping_sub(expected);
         if head.first && ahead != u32::MAX {
             self.expected = next;
-            return Arrival::Begun;
+            return Continuity::Begun;
         }
         if ahead > u32::MAX - BACK {
-            return Arrival::Again;
+            return Continuity::Again;
         }
         self.expected = next;
         match ahead {
-            0 => Arrival::Next,
-            gap if gap < 1 << 31 => Arrival::Lost(gap),
-            _ => Arrival::Begun,
+            0 => Continuity::Next,
+            gap if gap < 1 << 31 => Continuity::Lost(gap),
+            _ => Continuity::Begun,
         }
     }
 }
@@ -220,20 +220,26 @@ mod tests {
     fn what_is_missing_is_counted() {
         let mut numbering = Numbering::default();
         let heads: Vec<Head> = (0..1_000).map(|_| numbering.head(4)).collect();
-        let mut order = Order::default();
+        let mut order = SequenceTracker::default();
         let mut hear = |number: usize| order.arrived(heads[number]);
-        assert_eq!([hear(0), hear(1), hear(4)], [Arrival::Begun, Arrival::Next, Arrival::Lost(2)]);
-        assert_eq!([hear(3), hear(4), hear(5)], [Arrival::Again, Arrival::Again, Arrival::Next]);
-        assert_eq!(hear(900), Arrival::Lost(894));
+        assert_eq!(
+            [hear(0), hear(1), hear(4)],
+            [Continuity::Begun, Continuity::Next, Continuity::Lost(2)]
+        );
+        assert_eq!(
+            [hear(3), hear(4), hear(5)],
+            [Continuity::Again, Continuity::Again, Continuity::Next]
+        );
+        assert_eq!(hear(900), Continuity::Lost(894));
         // The sender restarts, with its first message and without.
         assert_eq!(
             [hear(0), hear(1), hear(999)],
-            [Arrival::Begun, Arrival::Next, Arrival::Lost(997)]
+            [Continuity::Begun, Continuity::Next, Continuity::Lost(997)]
         );
-        assert_eq!([hear(2), hear(3)], [Arrival::Begun, Arrival::Next]);
+        assert_eq!([hear(2), hear(3)], [Continuity::Begun, Continuity::Next]);
         // The very first message twice.
-        let mut order = Order::default();
-        assert_eq!(order.arrived(heads[0]), Arrival::Begun);
-        assert_eq!(order.arrived(heads[0]), Arrival::Again);
+        let mut order = SequenceTracker::default();
+        assert_eq!(order.arrived(heads[0]), Continuity::Begun);
+        assert_eq!(order.arrived(heads[0]), Continuity::Again);
     }
 }

@@ -51,5 +51,5 @@ pub mod tuned;
 mod writer;
 
 pub use reader::Reader;
-pub use ring::{Corrupt, Full, Ring};
+pub use ring::{Corrupt, Ring, RingFull};
 pub use writer::Writer;

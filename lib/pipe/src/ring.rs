@@ -53,7 +53,7 @@ pub struct Ring<T, const N: usize> {
 
 /// There was no room; the record was dropped and counted as lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Full;
+pub struct RingFull;
 
 /// The counts contradict each other: somebody wrote over them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

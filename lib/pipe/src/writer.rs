@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use diapason_state::{NoStep, Plain, Step};
 
-use crate::{Corrupt, Full, Ring};
+use crate::{Corrupt, Ring, RingFull};
 
 /// The writing end of a ring. There is one, and it is not `Clone`:
 ///
@@ -79,12 +79,12 @@ impl<'ring, T: Plain, const N: usize, S: Step> Writer<'ring, T, N, S> {
     ///
     /// # Errors
     ///
-    /// [`Full`]: there was no room, or the ring is corrupt ([`Writer::len`] tells). The record
+    /// [`RingFull`]: there was no room, or the ring is corrupt ([`Writer::len`] tells). The record
     /// was dropped and counted as lost.
     #[inline]
-    pub fn push(&mut self, record: &T) -> Result<(), Full> {
+    pub fn push(&mut self, record: &T) -> Result<(), RingFull> {
         match self.push_many(core::slice::from_ref(record)) {
-            0 => Err(Full),
+            0 => Err(RingFull),
             _ => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! Bills to check with a pencil: the concentrator of [USB 2023], and where equation 9 breaks.
 
 use diapason_abi::Nanos;
-use diapason_analysis::server::{IoSupply, IoVcpu, MainVcpu, Supply, System, Utilization};
+use diapason_analysis::server::{IoSupply, IoVcpu, MainVcpu, SharedCore, Supply, Utilization};
 use diapason_pipe::bill::*;
 use diapason_pipe::size::Bucket;
 
@@ -10,13 +10,13 @@ const US: fn(u64) -> Nanos = Nanos::from_micros;
 
 /// Three tasks of (1, 7) ms, a receiver of (2, 14) and five users of (2, 46) with an I/O VCPU of
 /// 1 %, kernel paths of 60 µs.
-fn concentrator(chunks: u32) -> System {
+fn concentrator(chunks: u32) -> SharedCore {
     let mut mains = vec![MainVcpu::new(MS(1), MS(7)); 3];
     mains.push(MainVcpu::new(MS(2), MS(14)));
     mains.extend([MainVcpu::new(MS(2), MS(46)); 5]);
     mains.iter_mut().for_each(|main| main.chunks = chunks);
     let io = IoVcpu::new(Utilization::from_ppm(10_000).unwrap(), vec![3]);
-    System { kernel_section: US(60), ..System::new(mains, vec![io]) }
+    SharedCore { kernel_section: US(60), ..SharedCore::new(mains, vec![io]) }
 }
 
 /// Returns its pipes, with work so small that every stage conforms; of one user.
@@ -34,12 +34,12 @@ fn concentrated(user: usize, queued: u64, chunks: u32) -> Bill {
             shared: false,
         },
         bottom_half: Stage {
-            work: Work::new(US(3), Nanos::ZERO),
+            work: StageTimes::new(US(3), Nanos::ZERO),
             telling: Telling::Each,
             service: &io,
         },
         receiver: Some(Stage {
-            work: Work::new(US(0), US(7)),
+            work: StageTimes::new(US(0), US(7)),
             telling: Telling::Each,
             service: &receiver,
         }),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use diapason_pipe::{Full, Ring};
+use diapason_pipe::{Ring, RingFull};
 use diapason_random::Random;
 
 type Record = [u64; 2];
@@ -39,7 +39,7 @@ fn one_life<const N: usize>(random: &mut Random) {
         match random.below(4) {
             0 => {
                 let record = model.fresh();
-                let expected = if model.push(record) { Ok(()) } else { Err(Full) };
+                let expected = if model.push(record) { Ok(()) } else { Err(RingFull) };
                 assert_eq!(writer.push(&record), expected);
             }
             1 => {

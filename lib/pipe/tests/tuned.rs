@@ -34,9 +34,9 @@ fn frames(frames: u64, slots: u64) -> Qos {
     }
 }
 
-type Five = Endpoint<5>;
+type Five = PipeEndpoint<5>;
 
-fn reason(qos: Qos) -> (Reason, WouldFit) {
+fn reason(qos: Qos) -> (WhyRefused, WouldFit) {
     let refused = Five::new(interface()).open(qos, &mut |_| true).unwrap_err();
     println!("{refused}");
     (refused.reason, refused.would_fit)
@@ -58,34 +58,39 @@ fn a_pipe_gets_a_period_that_is_sound() {
 fn each_refusal_has_its_reason() {
     let good = frames(1_000, 64);
     let small = Qos { buffer: 15, ..good };
-    assert_eq!(reason(small).0, Reason::SmallBuffer { buffer: 15, packet: 16 });
+    assert_eq!(reason(small).0, WhyRefused::SmallBuffer { buffer: 15, packet: 16 });
     let (why, instead) = reason(Qos { latency: US(900), tput: 115, ..good });
-    assert!(matches!(why, Reason::Latency { wanted, fixed } if wanted == US(900) && fixed > MS(2)));
+    assert!(
+        matches!(why, WhyRefused::Latency { wanted, fixed } if wanted == US(900) && fixed > MS(2))
+    );
     assert!(matches!(instead, WouldFit::Latency(latency) if latency > MS(2) && latency < MS(20)));
     let (why, instead) = reason(frames(20_000, 128));
-    assert_eq!(why, Reason::Device { wanted: 2_560_000, given: 2_250_000 });
+    assert_eq!(why, WhyRefused::Device { wanted: 2_560_000, given: 2_250_000 });
     assert!(matches!(instead, WouldFit::Tput(bits) if bits > 60_000 && bits < 112_500));
     let (why, instead) = reason(frames(2_000, 3));
-    assert!(matches!(why, Reason::Overflow { slots: 3, needed } if needed > 3));
+    assert!(matches!(why, WhyRefused::Overflow { slots: 3, needed } if needed > 3));
     assert!(matches!(instead, WouldFit::Buffer(bytes) if bytes > 48), "{instead:?}");
-    assert_eq!(reason(Qos { burst: 0, ..good }).0, Reason::Nothing);
+    assert_eq!(reason(Qos { burst: 0, ..good }).0, WhyRefused::Nothing);
     assert!(matches!(
         reason(Qos { burst: 65, buffer: 4096, ..good }).0,
-        Reason::DeviceBuffer { holds: 64, .. }
+        WhyRefused::DeviceBuffer { holds: 64, .. }
     ));
 
     let mut endpoint = Five::new(interface());
     let refused = endpoint.open(good, &mut |_| false).unwrap_err();
     assert!(
-        matches!(refused.reason, Reason::Processor { thread: (budget, _) } if budget == US(400))
+        matches!(refused.reason, WhyRefused::Processor { thread: (budget, _) } if budget == US(400))
     );
     for pipe in 0..5 {
         assert_eq!(endpoint.open(good, &mut |_| true), Ok(pipe));
     }
     let sixth = endpoint.open(good, &mut |_| true).unwrap_err();
-    assert_eq!(sixth.reason, Reason::NoChannel { channels: 5 });
+    assert_eq!(sixth.reason, WhyRefused::NoChannel { channels: 5 });
     assert!(endpoint.close(3) && !endpoint.close(3));
-    assert_eq!(endpoint.renegotiate(3, good, &mut |_| true).unwrap_err().reason, Reason::NoPipe);
+    assert_eq!(
+        endpoint.renegotiate(3, good, &mut |_| true).unwrap_err().reason,
+        WhyRefused::NoPipe
+    );
     assert_eq!(endpoint.open(good, &mut |_| true), Ok(3));
 }
 
@@ -126,18 +131,21 @@ fn pipes_of_the_description_take_places_and_traffic() {
         bound(&mut beside);
     }
     let refused = beside.open(good, &mut |_| true).unwrap_err();
-    assert_eq!(refused.reason, Reason::NoChannel { channels: 5 });
+    assert_eq!(refused.reason, WhyRefused::NoChannel { channels: 5 });
     // 2.25 Mbit/s are 17,578 frames a second, of which 3,600 are taken.
     let wanted = |rate| Five::beside(interface(), &standing).open(rate, &mut |_| true).err();
     let refused = wanted(frames(14_000, 256)).unwrap().reason;
-    assert!(matches!(refused, Reason::Device { wanted: 2_252_800, given: 2_250_000 }), "{refused}");
+    assert!(
+        matches!(refused, WhyRefused::Device { wanted: 2_252_800, given: 2_250_000 }),
+        "{refused}"
+    );
     // A pipe from a channel that has one adds nothing, and gets what comes there.
     let mut shared = Five::beside(interface(), &standing);
     let pipe = shared.open_on(Route::From(0), good, &mut |_| true).unwrap();
     let same = shared.agreement().pipes[pipe].unwrap().bill;
     assert!(same.device < first.device && same.slots > first.slots, "{same}");
     let refused = wanted(Qos { buffer: 257 * 16, ..good }).unwrap().reason;
-    assert_eq!(refused, Reason::LargeBuffer { buffer: 4_112, most: 4_096 });
+    assert_eq!(refused, WhyRefused::LargeBuffer { buffer: 4_112, most: 4_096 });
 }
 
 /// The envelope of a description is the most that is given. Within it, the answers are those of an
@@ -168,20 +176,23 @@ fn nothing_beyond_its_envelope_is_given() {
         println!("{refused}");
         (refused.reason, refused.would_fit)
     };
-    assert_eq!(why(&declared, 1, good).0, Reason::Undeclared { channel: 1 });
+    assert_eq!(why(&declared, 1, good).0, WhyRefused::Undeclared { channel: 1 });
     let (reason, instead) = why(&declared, 2, Qos { tput: good.tput + 1, ..good });
-    assert_eq!(reason, Reason::Rate { wanted: 1_001, declared: 1_000 });
+    assert_eq!(reason, WhyRefused::Rate { wanted: 1_001, declared: 1_000 });
     assert!(matches!(instead, WouldFit::Tput(bits) if bits <= good.tput), "{instead:?}");
     let more = Qos { burst: good.burst + 1, ..good };
-    let expected = Reason::Burst { wanted: good.burst + 1, declared: good.burst };
+    let expected = WhyRefused::Burst { wanted: good.burst + 1, declared: good.burst };
     assert_eq!(why(&declared, 2, more).0, expected);
     let long = Qos { execution: good.execution + Nanos(1), ..good };
-    assert!(
-        matches!(why(&declared, 2, long).0, Reason::Budget { declared, .. } if declared == US(400))
-    );
+    assert!(matches!(
+        why(&declared, 2, long).0, WhyRefused::Budget { declared, .. } if declared == US(400)
+    ));
     // With a longer period than its terms have, its latency cannot be kept.
     let slow = Envelope { period: terms.period + MS(2), ..declared };
-    assert!(matches!(why(&slow, 2, good).0, Reason::Latency { .. } | Reason::Overflow { .. }));
+    assert!(matches!(
+        why(&slow, 2, good).0,
+        WhyRefused::Latency { .. } | WhyRefused::Overflow { .. }
+    ));
     // A change must stay within it, too.
     let refused = endpoint.renegotiate(0, more, &mut |_| true).unwrap_err();
     assert_eq!((refused.reason, endpoint.qos(0)), (expected, Some(good)));
@@ -263,7 +274,7 @@ fn kept(endpoint: &Five) {
 /// Checks that a suggested wish is granted. Returns whether there was a suggestion.
 fn suggestion_is_taken(
     mut endpoint: Five,
-    why: Refused,
+    why: RefusedPipe,
     qos: Qos,
     open: bool,
     pipe: usize,

@@ -5,7 +5,7 @@ mod interface;
 
 use diapason_abi::Nanos;
 use diapason_abi::pipe::Envelope;
-use diapason_pipe::bill::{Drain, Interrupts, Telling, Work};
+use diapason_pipe::bill::{Drain, Interrupts, StageTimes, Telling};
 use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::*;
 use interface::{MS, US, interface};
@@ -26,7 +26,7 @@ fn written() -> Driver {
     let driver = interface();
     Driver {
         interrupts: Interrupts { shared: true, ..driver.interrupts },
-        bottom_half: (Work { activation: US(40), ..Work::default() }, Telling::All),
+        bottom_half: (StageTimes { activation: US(40), ..StageTimes::default() }, Telling::All),
         io: Shares { least: 250_000, most: 250_000, period: MS(1) },
         output: Some(output),
         ..driver
@@ -44,15 +44,15 @@ fn frames(frames: u64, latency: Nanos) -> Qos {
     }
 }
 
-type Five = Endpoint<5>;
+type Five = PipeEndpoint<5>;
 
-fn open(route: Route, qos: Qos) -> Result<Terms, Refused> {
+fn open(route: Route, qos: Qos) -> Result<Terms, RefusedPipe> {
     let mut endpoint = Five::new(written());
     let opened = endpoint.open_on(route, qos, &mut |_| true);
     opened.map(|pipe| endpoint.agreement().pipes[pipe].unwrap())
 }
 
-fn reason(route: Route, qos: Qos) -> (Reason, WouldFit) {
+fn reason(route: Route, qos: Qos) -> (WhyRefused, WouldFit) {
     let refused = open(route, qos).unwrap_err();
     println!("{refused}");
     (refused.reason, refused.would_fit)
@@ -76,23 +76,28 @@ fn a_pipe_to_a_device_has_a_bound_and_a_thread_that_keeps_up() {
 fn each_refusal_of_a_pipe_to_a_device_has_its_reason() {
     let good = frames(400, MS(100));
     let to = Route::To(3);
-    assert_eq!(reason(to, Qos { burst: 0, ..good }).0, Reason::Nothing);
+    assert_eq!(reason(to, Qos { burst: 0, ..good }).0, WhyRefused::Nothing);
     let small = reason(to, Qos { buffer: 15, ..good }).0;
-    assert_eq!(small, Reason::SmallBuffer { buffer: 15, packet: 16 });
+    assert_eq!(small, WhyRefused::SmallBuffer { buffer: 15, packet: 16 });
     let large = reason(to, Qos { buffer: 129 * 16, ..good }).0;
-    assert_eq!(large, Reason::LargeBuffer { buffer: 2_064, most: 2_048 });
+    assert_eq!(large, WhyRefused::LargeBuffer { buffer: 2_064, most: 2_048 });
     // A node that takes a message in 327.5 us takes 3,053 a second.
     let (why, instead) = reason(to, frames(3_100, MS(100)));
-    assert!(matches!(why, Reason::Device { wanted: 396_800.., given: 390_000..391_000 }), "{why}");
+    assert!(
+        matches!(why, WhyRefused::Device { wanted: 396_800.., given: 390_000..391_000 }),
+        "{why}"
+    );
     assert!(matches!(instead, WouldFit::Tput(bits) if bits < 39_100), "{instead:?}");
     let (why, instead) = reason(to, frames(400, MS(2)));
-    assert!(matches!(why, Reason::Latency { wanted, fixed } if wanted == MS(2) && fixed > wanted));
+    assert!(
+        matches!(why, WhyRefused::Latency { wanted, fixed } if wanted == MS(2) && fixed > wanted)
+    );
     assert!(matches!(instead, WouldFit::Latency(latency) if latency > MS(2)), "{instead:?}");
     let few = Qos { buffer: 16, ..good };
-    assert!(matches!(reason(to, few).0, Reason::Overflow { slots: 1, needed: 2.. }));
+    assert!(matches!(reason(to, few).0, WhyRefused::Overflow { slots: 1, needed: 2.. }));
     let none = Driver { output: None, ..written() };
     let refused = Five::new(none).open_on(to, good, &mut |_| true).unwrap_err();
-    assert_eq!(refused.reason, Reason::Undeclared { channel: 3 });
+    assert_eq!(refused.reason, WhyRefused::Undeclared { channel: 3 });
 }
 
 /// One bound from the device through a thread to the device.
@@ -110,10 +115,10 @@ fn what_goes_through_has_one_bound() {
     let sooner = frames(400, terms.bound() - MS(1));
     assert!(open(way, sooner).unwrap().period < terms.period);
     let latency = reason(way, frames(400, MS(9))).0;
-    assert!(
-        matches!(latency, Reason::Latency { wanted, fixed } if wanted == MS(9) && fixed > wanted)
-    );
-    assert!(matches!(reason(way, frames(3_100, MS(100))).0, Reason::Device { .. }));
+    assert!(matches!(
+        latency, WhyRefused::Latency { wanted, fixed } if wanted == MS(9) && fixed > wanted
+    ));
+    assert!(matches!(reason(way, frames(3_100, MS(100))).0, WhyRefused::Device { .. }));
 }
 
 #[test]
@@ -128,7 +133,7 @@ fn a_way_through_takes_two_places_and_gives_both_back() {
     let full = |endpoint: &mut Five, route| {
         endpoint.open_on(route, good, &mut |_| true).unwrap_err().reason
     };
-    let none = Reason::NoChannel { channels: 5 };
+    let none = WhyRefused::NoChannel { channels: 5 };
     assert_eq!(full(&mut endpoint, Route::From(1)), none);
     assert!(endpoint.close(4) && !endpoint.close(4));
     // One place is not enough for a way through.
@@ -168,11 +173,11 @@ fn what_is_refused_changes_nothing() {
         (Route::Through(1, 3), 1),
     ] {
         let refused = open(&mut endpoint, route, good, true).unwrap_err();
-        assert_eq!(refused.reason, Reason::Undeclared { channel });
+        assert_eq!(refused.reason, WhyRefused::Undeclared { channel });
     }
     let many = frames(500, MS(100));
     let refused = open(&mut endpoint, Route::To(3), many, true).unwrap_err();
-    assert_eq!(refused.reason, Reason::Rate { wanted: 500, declared: 400 });
+    assert_eq!(refused.reason, WhyRefused::Rate { wanted: 500, declared: 400 });
     assert_eq!((endpoint.agreement().pipes, endpoint.qos(pipe)), before);
     assert_eq!(endpoint.renegotiate(pipe, frames(300, MS(100)), &mut |_| true), Ok(()));
 }

@@ -9,7 +9,7 @@
 use crate::core::core;
 use diapason_abi::archive::VCPUS_MAX;
 use diapason_analysis::server::{Queue, first_failure};
-use diapason_system::{Server, System};
+use diapason_system::{ServerSpec, System};
 
 /// Lengths of the queues by deadline; the rest of the VCPUs are in the queue by period.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -39,8 +39,8 @@ pub fn cheapest(described: &System, clock_hz: u64) -> Option<Vec<Queue>> {
 /// Returns the numbers of the Main VCPUs, those with the shortest periods first.
 fn mains_by_period(described: &System) -> Vec<usize> {
     let period = |number: &usize| match described.vcpus[*number].server {
-        Server::Main { period_ns, .. } => period_ns,
-        Server::Io { .. } => u64::MAX,
+        ServerSpec::Main { period_ns, .. } => period_ns,
+        ServerSpec::Io { .. } => u64::MAX,
     };
     let is_main = |number: &usize| period(number) < u64::MAX;
     let mut mains: Vec<usize> = (0..described.vcpus.len()).filter(is_main).collect();
@@ -81,7 +81,7 @@ fn allot(described: &mut System, by_period: &[usize], lengths: Lengths) {
         };
     }
     for number in 0..described.vcpus.len() {
-        if let Server::Io { serves, .. } = &described.vcpus[number].server {
+        if let ServerSpec::Io { serves, .. } = &described.vcpus[number].server {
             let served = serves.iter().map(|main| described.vcpus[usize::from(*main)].queue);
             described.vcpus[number].queue = served.min().unwrap_or(queues);
         }

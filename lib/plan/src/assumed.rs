@@ -7,7 +7,7 @@ use diapason_abi::Nanos;
 use diapason_analysis::server::IoVcpu;
 use diapason_costs::KERNEL;
 use diapason_pipe::bill::{Basis, What};
-use diapason_system::{Chain, Pipe, SemaphoreKind, Server, System, Way};
+use diapason_system::{ChainSpec, PipeDirection, PipeSpec, SemaphoreKind, ServerSpec, System};
 
 /// The plan's assumptions about the kernel, VCPUs and devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,8 +76,8 @@ impl Plan {
             let response = self.response(place).map_or(main.period.0, |found| found.response.0);
             let list = u64::from(main.chunks);
             let job = match system.vcpus[usize::from(*number)].server {
-                Server::Main { job_ns, .. } => job_ns,
-                Server::Io { .. } => None,
+                ServerSpec::Main { job_ns, .. } => job_ns,
+                ServerSpec::Io { .. } => None,
             };
             let bound = self.job(place);
             let carries = self.relies(*number);
@@ -113,7 +113,7 @@ impl Plan {
     /// Returns whether an I/O VCPU serves an end of a pipe, so that its work is in a bill.
     fn is_in_a_bill(&self, vcpu: u16) -> bool {
         let system = self.system();
-        let Server::Io { serves, .. } = &system.vcpus[usize::from(vcpu)].server else {
+        let ServerSpec::Io { serves, .. } = &system.vcpus[usize::from(vcpu)].server else {
             return false;
         };
         let ends =
@@ -126,12 +126,12 @@ impl Plan {
     fn relies(&self, vcpu: u16) -> bool {
         let system = self.system();
         let own = |process: u16| system.processes[usize::from(process)].vcpu == Some(vcpu);
-        let of_pipe = |(pipe, piped): (&Pipe, &Piped)| {
+        let of_pipe = |(pipe, piped): (&PipeSpec, &Piped)| {
             let item = piped.bill.as_ref().ok().and_then(|bill| bill.item(What::User));
             let relies = item.is_some_and(|item| item.basis != Basis::Merged);
-            pipe.way == Way::FromDevice && own(pipe.process) && relies
+            pipe.way == PipeDirection::FromDevice && own(pipe.process) && relies
         };
-        let of_chain = |(chain, chained): (&Chain, &Chained)| {
+        let of_chain = |(chain, chained): (&ChainSpec, &Chained)| {
             let Ok(bill) = &chained.bill else { return false };
             let threads = processes(chain, system).into_iter().zip(&bill.apart);
             threads.skip(1).any(|(process, apart)| own(process) && *apart)

@@ -7,20 +7,20 @@
 
 use diapason_abi::Nanos;
 use diapason_bus::{
-    Async, Bus, Criticality, Direction, EndpointId, GUARANTEE_SLOTS_MAX, Guarantee, Periodic,
-    Picos, Speed, Starts, Transfer, Unfit, plan,
+    Async, BusInstance, Criticality, Direction, EndpointId, GUARANTEE_SLOTS_MAX, Guarantee,
+    NoSchedule, PeriodicEndpoint, Picos, Speed, Starts, Transfer, plan,
 };
-use diapason_devices::Device;
-use diapason_devices::camera::Camera;
+use diapason_devices::UsbDevice;
+use diapason_devices::camera::CameraModel;
 use diapason_devices::disk::Disk;
-use diapason_devices::hub::Hub;
-use diapason_devices::keyboard::Keyboard;
+use diapason_devices::hub::HubModel;
+use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
 use diapason_devices::network::Adapter;
 use diapason_devices::sensor::Sensor;
 use diapason_system::{System, UsbModel};
 use diapason_usb::Setup;
-use diapason_usb::descriptor::{self, Configuration, Endpoint, control_asynchronous};
+use diapason_usb::descriptor::{self, Configuration, EndpointDescriptor, control_asynchronous};
 use diapason_usb::setup::descriptor_type::{CONFIGURATION, DEVICE};
 
 /// Numbers of devices' endpoints begin here, so many for each plug; declared ones are below.
@@ -40,13 +40,13 @@ const KEYS: u64 = 36_000;
 
 /// Returns a fresh device of this kind; devices that only QEMU has have no model.
 #[must_use]
-pub fn model(model: UsbModel) -> Option<Box<dyn Device>> {
+pub fn model(model: UsbModel) -> Option<Box<dyn UsbDevice>> {
     Some(match model {
         UsbModel::UsbCan => Box::new(Hydra::new(Identity::default(), &[const { None }; CHANNELS])),
         UsbModel::Sensor => Box::new(Sensor::default()),
-        UsbModel::Camera => Box::new(Camera::default()),
-        UsbModel::BusyCamera => Box::new(Camera::busy()),
-        UsbModel::Keyboard => Box::new(Keyboard::typing(KEY_PERIOD, KEYS)),
+        UsbModel::Camera => Box::new(CameraModel::default()),
+        UsbModel::BusyCamera => Box::new(CameraModel::busy()),
+        UsbModel::Keyboard => Box::new(KeyboardModel::typing(KEY_PERIOD, KEYS)),
         UsbModel::Disk => Box::new(Disk::new(DISK_BLOCKS)),
         UsbModel::Hub | UsbModel::SuperSpeedHub => Box::new(hub(model)),
         UsbModel::Network => Box::new(Adapter::default()),
@@ -59,15 +59,15 @@ pub fn model(model: UsbModel) -> Option<Box<dyn Device>> {
 
 /// Returns a fresh hub of this kind.
 #[must_use]
-pub fn hub(model: UsbModel) -> Hub {
-    Hub::new(model.is_superspeed(), UsbModel::HUB_PORTS)
+pub fn hub(model: UsbModel) -> HubModel {
+    HubModel::new(model.is_superspeed(), UsbModel::HUB_PORTS)
 }
 
 /// The other users of a bus instance.
 #[derive(Clone, Debug)]
 pub(crate) struct Beside {
-    bus: Bus,
-    periodic: Vec<Periodic>,
+    bus: BusInstance,
+    periodic: Vec<PeriodicEndpoint>,
     asyncs: Vec<Async>,
     /// The control endpoints of its devices count.
     control: bool,
@@ -110,7 +110,10 @@ impl Beside {
         let described =
             system.buses.iter().find(|b| b.device == controller && b.bus.speed == speed);
         let mut all = Beside {
-            bus: Bus { starts: Starts::Unknown, ..described.map_or(Bus::new(speed), |b| b.bus) },
+            bus: BusInstance {
+                starts: Starts::Unknown,
+                ..described.map_or(BusInstance::new(speed), |b| b.bus)
+            },
             periodic: described.map_or(Vec::new(), |b| b.periodic.clone()),
             asyncs: described.map_or(Vec::new(), |b| b.asyncs.clone()),
             control: described.is_none_or(|b| b.control),
@@ -133,7 +136,7 @@ impl Beside {
         direction: Direction,
         packet: u32,
         bytes: u32,
-    ) -> Result<Option<Picos>, Unfit> {
+    ) -> Result<Option<Picos>, NoSchedule> {
         let alone = self.periodic.is_empty() && self.asyncs.is_empty();
         let guarantee = Guarantee { bytes, period: GUARANTEE_SLOTS_MAX };
         let own = |(id, way)| {
@@ -151,21 +154,22 @@ impl Beside {
 
     /// The endpoints of a device: of each address the largest that any of its settings has. Of the
     /// pipe's `own` device those that are not bulk.
-    pub(crate) fn add(&mut self, first: u32, device: &mut dyn Device, own: bool) {
+    pub(crate) fn add(&mut self, first: u32, device: &mut dyn UsbDevice, own: bool) {
         let speed = device.speed();
         device.reset(Nanos::ZERO);
         let mut get = |kind, number| {
             let setup = Setup::get_descriptor(kind, number, 0, u16::MAX);
             device.control(Nanos::ZERO, setup, &[]).unwrap_or_default()
         };
-        let Ok(about) = descriptor::Device::parse(&get(DEVICE, 0), speed) else { return };
+        let Ok(about) = descriptor::DeviceDescriptor::parse(&get(DEVICE, 0), speed) else { return };
         let sets: Vec<Vec<u8>> =
             (0..about.configurations).map(|number| get(CONFIGURATION, number)).collect();
         let sets = sets.iter().filter_map(|set| Configuration::parse_once(set, speed).ok());
-        let mut ends: Vec<Endpoint> = sets
+        let mut ends: Vec<EndpointDescriptor> = sets
             .flat_map(|set| set.interfaces().flat_map(|i| i.endpoints()).collect::<Vec<_>>())
             .collect();
-        let load = |end: &Endpoint| (end.interval_bytes, u32::MAX - end.period().unwrap_or(1));
+        let load =
+            |end: &EndpointDescriptor| (end.interval_bytes, u32::MAX - end.period().unwrap_or(1));
         ends.sort_by_key(|end| (end.address, std::cmp::Reverse(load(end))));
         ends.dedup_by_key(|end| end.address);
         if !own {
@@ -198,7 +202,7 @@ impl Beside {
 }
 
 /// Returns why a bus has no schedule, and the remedy.
-fn words(unfit: &Unfit, system: &System) -> (String, String) {
+fn words(unfit: &NoSchedule, system: &System) -> (String, String) {
     let name = |id: EndpointId| match id.0 {
         own if OWN.contains(&own) => "the transfers of its own device".to_owned(),
         id if id >= DEVICES => {
@@ -209,19 +213,19 @@ fn words(unfit: &Unfit, system: &System) -> (String, String) {
         id => format!("`{}`", system.endpoint_name(id).unwrap_or_default()),
     };
     match unfit {
-        Unfit::Refused(refusal) => {
+        NoSchedule::Refused(refusal) => {
             let what = format!("its bus has too much on it: {}", refusal.why(name));
             let remedy = "plug that device into another controller, or have it ask for less";
             (format!("{what} ({})", name(refusal.id)), remedy.into())
         }
-        Unfit::Nonsense(nonsense) => nonsense.describe(name),
+        NoSchedule::Nonsense(nonsense) => nonsense.describe(name),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diapason_bus::{Moves, Scheduler};
+    use diapason_bus::{BusScheduler, Moves};
     use diapason_random::Random;
 
     const HEAD: &str = "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n\
@@ -273,9 +277,9 @@ mod tests {
         assert!(remedy.contains("another controller"), "{remedy}");
     }
 
-    fn any_periodic(random: &mut Random, id: u32) -> Periodic {
+    fn any_periodic(random: &mut Random, id: u32) -> PeriodicEndpoint {
         let period = 1 << random.below(6);
-        Periodic {
+        PeriodicEndpoint {
             id: EndpointId(id),
             transfer: random.pick(&[Transfer::Interrupt, Transfer::Isochronous]),
             direction: random.pick(&[Direction::In, Direction::Out]),
@@ -302,16 +306,16 @@ mod tests {
         let (mut bounded, mut close) = (0, 0);
         for seed in 0..2_000 {
             let mut random = Random::stream(29, seed);
-            let bus = Bus::new(Speed::High);
+            let bus = BusInstance::new(Speed::High);
             let periodic: Vec<_> =
                 (0..random.below(5) as u32).map(|id| any_periodic(&mut random, id)).collect();
             let asyncs: Vec<_> =
                 (0..1 + random.below(5) as u32).map(|id| any_bulk(&mut random, 100 + id)).collect();
-            let unknown = Bus { starts: Starts::Unknown, ..bus };
+            let unknown = BusInstance { starts: Starts::Unknown, ..bus };
             let beside = Beside { bus: unknown, periodic, asyncs, control: true };
             let bytes = 1 + random.below(8_192) as u32;
             let Ok(Some(bound)) = beside.longest(Direction::In, 512, bytes) else { continue };
-            let mut server = Scheduler::new(bus).unwrap();
+            let mut server = BusScheduler::new(bus).unwrap();
             let own = [Direction::In, Direction::Out].map(|direction| {
                 let id = OWN[usize::from(direction == Direction::Out)];
                 Async {

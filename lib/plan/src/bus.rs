@@ -2,20 +2,20 @@
 //! bulk transfers take at worst, and what the readings of t_A in [USB 2023] say instead.
 
 use diapason_bus::reserve::{Start, least_reservation};
-use diapason_bus::uniform::{self, Outcome};
-use diapason_bus::{Async, EndpointId, Picos, Plan, Refusal, Unfit};
+use diapason_bus::uniform::{self, UniformSchedule};
+use diapason_bus::{Async, BusPlan, EndpointId, EndpointRefusal, NoSchedule, Picos};
 use diapason_system::{Diagnostics, Place, System, UsbBus};
 
 /// The plan of a bus.
 #[derive(Clone, Debug)]
 pub struct Bused {
     /// Its schedule, or why there is none.
-    pub plan: Result<Plan, Unfit>,
+    pub plan: Result<BusPlan, NoSchedule>,
     /// The result by the reading of [USB 2023, tables 2 and 5].
     pub mean: Option<Mean>,
     /// Algorithms 1 to 3 of [USB 2023] with the least t_A of its equations 6 and 8 and the limit of
     /// this bus.
-    pub literal: Option<Outcome>,
+    pub literal: Option<UniformSchedule>,
     /// That t_A, whether the algorithms then find a schedule or not.
     pub equations: Option<Picos>,
     /// The least that has to be left in every slot for every guarantee to hold.
@@ -78,11 +78,11 @@ pub(crate) fn refusals<'a>(
 ) -> impl Iterator<Item = Diagnostics> + 'a {
     let unfit = buses.iter().filter_map(|bused| bused.plan.as_ref().err());
     unfit.map(|unfit| match unfit {
-        Unfit::Refused(refusal) => {
+        NoSchedule::Refused(refusal) => {
             let [title, help] = why(refusal, system);
             system.problem(Place::Endpoint(refusal.id.0), [&title, "", "", &help])
         }
-        Unfit::Nonsense(nonsense) => {
+        NoSchedule::Nonsense(nonsense) => {
             let (title, help) = nonsense.describe(|id| called(system, id));
             let place = nonsense.endpoint().map_or(Place::Scheduling, |id| Place::Endpoint(id.0));
             system.problem(place, [&title, "", "", &help])
@@ -92,7 +92,7 @@ pub(crate) fn refusals<'a>(
 
 /// Returns why an endpoint has no place, and what would have fit.
 #[must_use]
-pub fn why(refusal: &Refusal, system: &System) -> [String; 2] {
+pub fn why(refusal: &EndpointRefusal, system: &System) -> [String; 2] {
     let reason = refusal.why(|id| called(system, id));
     [format!("{} does not fit: {reason}", called(system, refusal.id)), refusal.instead()]
 }

@@ -17,7 +17,7 @@ use diapason_contract::camera::{DATA, HOME, PLACE, RETURNED};
 use diapason_contract::settings::{PROGRAM, SERVES};
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::bill::Service as _;
-use diapason_system::{Diagnostics, Place, Process, Segment, Server, System};
+use diapason_system::{Diagnostics, Place, ProcessSpec, SegmentSpec, ServerSpec, System};
 use diapason_usb::class::uvc::{DEPTH, PLACES};
 
 /// Time between two pieces of a frame, in nanoseconds.
@@ -81,7 +81,7 @@ fn lasts(bytes: u64) -> u64 {
 impl Client {
     /// Returns the clients of a server that serves a camera, as far as they have a Main VCPU.
     fn all(system: &System, number: u16) -> Vec<Client> {
-        let is_its = |segment: &&Segment| segment.allowed >> number & 1 == 1;
+        let is_its = |segment: &&SegmentSpec| segment.allowed >> number & 1 == 1;
         let named = |name: &str| {
             let mut own = system.segments.iter().filter(is_its);
             own.find(|segment| segment.name == name)
@@ -90,9 +90,9 @@ impl Client {
             return Vec::new();
         };
         let lasts = lasts(data.size);
-        let of = |(process, it): (u16, &Process)| {
+        let of = |(process, it): (u16, &ProcessSpec)| {
             let vcpu = it.vcpu?;
-            let Server::Main { period_ns: period, .. } = system.vcpus[usize::from(vcpu)].server
+            let ServerSpec::Main { period_ns: period, .. } = system.vcpus[usize::from(vcpu)].server
             else {
                 return None;
             };
@@ -138,7 +138,7 @@ pub(crate) fn refusals<'a>(
     system: &'a System,
     core: &'a Core,
 ) -> impl Iterator<Item = Diagnostics> + 'a {
-    let serves = |process: &Process| {
+    let serves = |process: &ProcessSpec| {
         let watched = process.setting(SERVES).contains(&(ServiceKind::Cameras as u64));
         process.program == PROGRAM && watched
     };

@@ -13,10 +13,10 @@ use diapason_abi::Nanos;
 use diapason_abi::pipe::OUT_SLOTS;
 use diapason_analysis::server::Supply;
 use diapason_pipe::bill::{
-    Basis, Before, Bill, Hop, Link, Relay, Stuck, Taking, User, What, input, relay,
+    Basis, Before, Bill, ChainStage, Hop, Relay, Stuck, Taking, User, What, input, relay,
 };
 use diapason_pipe::size::{Bucket, arrivals};
-use diapason_system::{Chain, Diagnostics, Handover, Pipe, Place, System};
+use diapason_system::{ChainSpec, Diagnostics, Handover, PipeSpec, Place, System};
 
 /// The plan of a chain.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ fn missing((what, remedy): Missing) -> NoBill {
 }
 
 impl Plant<'_> {
-    fn chain(&self, chain: &Chain, pipes: &[Piped]) -> Result<ChainBill, NoBill> {
+    fn chain(&self, chain: &ChainSpec, pipes: &[Piped]) -> Result<ChainBill, NoBill> {
         let system = self.system;
         let from = usize::from(chain.from);
         let reads = &system.pipes[from];
@@ -89,7 +89,7 @@ impl Plant<'_> {
         let before = Before { shortest, longest, first };
         let hops: Vec<Hop<'_>> = (0..processes.len())
             .map(|place| Hop {
-                link: Link { message: steps[place], service: &reporting[place] },
+                link: ChainStage { message: steps[place], service: &reporting[place] },
                 sampled: sampled(chain, place),
             })
             .collect();
@@ -119,7 +119,7 @@ impl Plant<'_> {
     }
 
     /// The longest time of each thread for a message, its calls included.
-    fn steps(&self, chain: &Chain, reads: &Pipe) -> Vec<Nanos> {
+    fn steps(&self, chain: &ChainSpec, reads: &PipeSpec) -> Vec<Nanos> {
         let taken = |place: usize| match place.checked_sub(1).map(|link| chain.links[link].handover)
         {
             None => (reads.work_ns, self.calls.takes(Step::Counted)),
@@ -137,7 +137,7 @@ impl Plant<'_> {
         (0..=chain.links.len()).map(each).collect()
     }
 
-    fn stuck(&self, stuck: &Stuck, processes: &[u16], chain: &Chain) -> Missing {
+    fn stuck(&self, stuck: &Stuck, processes: &[u16], chain: &ChainSpec) -> Missing {
         let name = |place: &usize| {
             processes.get(*place).and_then(|p| self.system.process_name(*p)).unwrap_or_default()
         };
@@ -172,7 +172,7 @@ fn step(handover: Handover) -> Step {
 }
 
 /// Returns how often the thread at this place takes a value, if it does.
-fn sampled(chain: &Chain, place: usize) -> Option<Nanos> {
+fn sampled(chain: &ChainSpec, place: usize) -> Option<Nanos> {
     match chain.links.get(place.checked_sub(1)?)?.handover {
         Handover::State { every_ns } => Some(Nanos(every_ns)),
         _ => None,
@@ -181,19 +181,19 @@ fn sampled(chain: &Chain, place: usize) -> Option<Nanos> {
 
 /// Returns all processes of a chain.
 #[must_use]
-pub fn processes(chain: &Chain, system: &System) -> Vec<u16> {
+pub fn processes(chain: &ChainSpec, system: &System) -> Vec<u16> {
     let first = system.pipes[usize::from(chain.from)].process;
     std::iter::once(first).chain(chain.links.iter().map(|link| link.process)).collect()
 }
 
 /// Returns the output of a chain: that of its last leg, later and so perhaps at once.
-fn leaves(relayed: &Relay, reads: &Pipe) -> Bucket {
+fn leaves(relayed: &Relay, reads: &PipeSpec) -> Bucket {
     let enters = relayed.sampled.map_or(contract(reads), Bucket::periodic);
     Bucket { jitter: enters.jitter + relayed.varies, ..enters }
 }
 
 impl ChainBill {
-    fn of(input: &Bill, relayed: &Relay, chain: &Chain, system: &System) -> ChainBill {
+    fn of(input: &Bill, relayed: &Relay, chain: &ChainSpec, system: &System) -> ChainBill {
         let leaves = Bucket::per_second(1);
         let (total, least) = (Nanos::ZERO, input.least);
         let apart = relayed.reaches().iter().map(|reach| reach.apart).collect();
@@ -248,7 +248,7 @@ pub(crate) fn refusals<'a>(
     })
 }
 
-fn refusal(chain: &Chain, chained: &Chained, system: &System) -> Option<[String; 3]> {
+fn refusal(chain: &ChainSpec, chained: &Chained, system: &System) -> Option<[String; 3]> {
     let name = &chain.name;
     let bill = match &chained.bill {
         Ok(bill) => bill,
@@ -284,7 +284,7 @@ fn refusal(chain: &Chain, chained: &Chained, system: &System) -> Option<[String;
 }
 
 /// Returns the mistake about the pipe it ends with.
-fn sent(chain: &Chain, bill: &ChainBill, system: &System) -> Option<[String; 2]> {
+fn sent(chain: &ChainSpec, bill: &ChainBill, system: &System) -> Option<[String; 2]> {
     let to = &system.pipes[usize::from(chain.to?)];
     let slots = OUT_SLOTS as u64;
     if let Some(ring) = bill.ring.filter(|ring| *ring > slots) {

@@ -2,14 +2,16 @@
 //! kernel and the devices take from them.
 
 use diapason_abi::Nanos;
-use diapason_analysis::server::{IoVcpu, Losses, MainVcpu, Queue, Source, System, Utilization};
+use diapason_analysis::server::{
+    InterruptSource, IoVcpu, Losses, MainVcpu, Queue, SharedCore, Utilization,
+};
 use diapason_costs::KernelTimes;
-use diapason_system::Server;
+use diapason_system::ServerSpec;
 
 /// One core, as the analysis sees it.
 #[derive(Clone, Debug)]
 pub struct Core {
-    pub system: System,
+    pub system: SharedCore,
     /// The numbers of the Main VCPUs in the description.
     pub mains: Vec<u16>,
     /// The numbers of the I/O VCPUs in the description.
@@ -19,10 +21,10 @@ pub struct Core {
 /// Returns the core that `described` asks for.
 #[must_use]
 pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
-    let mut core = Core { system: System::default(), mains: Vec::new(), ios: Vec::new() };
+    let mut core = Core { system: SharedCore::default(), mains: Vec::new(), ios: Vec::new() };
     let queues = described.scheduling.dp_queues;
     for (number, vcpu) in (0u16..).zip(&described.vcpus) {
-        if let Server::Main { budget_ns, period_ns, replenishments, .. } = vcpu.server {
+        if let ServerSpec::Main { budget_ns, period_ns, replenishments, .. } = vcpu.server {
             // A tuned pipe's thread counts with the most that it may ever have.
             let tuned = described.tpipes.iter().find(|tpipe| tpipe.vcpu == number);
             let (budget, period) = tuned.map_or((Nanos(budget_ns), Nanos(period_ns)), |tpipe| {
@@ -47,7 +49,7 @@ pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
     let interrupts = described.devices.iter().filter_map(|device| device.interrupt?.interval_ns);
     let prices = costs.prices(described.deadline_queues());
     let cost = prices.top_half;
-    core.system.sources = interrupts.map(|ns| Source { gap: Nanos(ns), cost }).collect();
+    core.system.sources = interrupts.map(|ns| InterruptSource { gap: Nanos(ns), cost }).collect();
     let devices = core.system.sources.len() as u64;
     core.system.kernel_section = prices.with_early(prices.path, devices);
     core.system.overrun = prices.overrun();
@@ -57,8 +59,8 @@ pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
     core
 }
 
-fn io(server: &Server, mains: &[u16]) -> Option<IoVcpu> {
-    let Server::Io { utilization_ppm, cap_ns, interval_ns, wakes, serves } = server else {
+fn io(server: &ServerSpec, mains: &[u16]) -> Option<IoVcpu> {
+    let ServerSpec::Io { utilization_ppm, cap_ns, interval_ns, wakes, serves } = server else {
         return None;
     };
     let place = |number: &u16| mains.iter().position(|main| main == number);
@@ -83,7 +85,7 @@ pub fn queue_name(queue: Queue) -> String {
 /// Returns whether the queues are in the order of periods, every VCPU of a higher queue no longer
 /// than any of a lower one. Closed forms speak only of that case.
 #[must_use]
-pub fn is_by_period(system: &System) -> bool {
+pub fn is_by_period(system: &SharedCore) -> bool {
     let order = system.precedence();
     order.windows(2).all(|pair| system.mains[pair[0]].period <= system.mains[pair[1]].period)
 }

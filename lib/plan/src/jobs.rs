@@ -12,9 +12,9 @@ use crate::mutexes::Mutexes;
 use crate::pipes::is_alone;
 use diapason_abi::Nanos;
 use diapason_abi::archive::REPLENISHMENTS_MAX;
-use diapason_analysis::server::{Server as _, Stream, Supply};
+use diapason_analysis::server::{BudgetServer as _, Stream, Supply};
 use diapason_pipe::bill::{Coming, keeps_apart};
-use diapason_system::{Diagnostics, Place, Server, System};
+use diapason_system::{Diagnostics, Place, ServerSpec, System};
 
 /// Steps to a job that is done within the time that its help was counted for.
 const WINDOWS_MAX: usize = 16;
@@ -190,8 +190,8 @@ impl Asked<'_> {
     }
 }
 
-fn declared(server: &Server) -> Option<Declared> {
-    let Server::Main { job_ns, interval_ns, wakes, .. } = *server else { return None };
+fn declared(server: &ServerSpec) -> Option<Declared> {
+    let ServerSpec::Main { job_ns, interval_ns, wakes, .. } = *server else { return None };
     Some(Declared { work: Nanos(job_ns?), every: interval_ns.map(Nanos), wakes: wakes.into() })
 }
 

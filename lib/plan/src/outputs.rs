@@ -19,10 +19,10 @@ use diapason_contract::can::{EACH, FRAME_BITS};
 use diapason_contract::threads::SEND;
 use diapason_devices::kvaser::Identity;
 use diapason_pipe::bill::{
-    Bill, Drain, Look, Pump, Refusal, Service, Taking, Traffic, User, input, pump,
+    Bill, BillRefusal, Drain, Look, Pump, Service, Taking, Traffic, User, input, pump,
 };
 use diapason_pipe::size::Bucket;
-use diapason_system::{CanTraffic, Pipe, System, Tpipe, Way};
+use diapason_system::{CanTraffic, PipeDirection, PipeSpec, System, Tpipe};
 use diapason_usb::class::kvaser;
 
 impl Plant<'_> {
@@ -41,7 +41,7 @@ impl Plant<'_> {
         index: usize,
         written: &[Bucket],
         told: Nanos,
-    ) -> Result<Result<Bill, Refusal>, Missing> {
+    ) -> Result<Result<Bill, BillRefusal>, Missing> {
         Ok(match self.way_back(index)? {
             Ok(back) => Ok(self.out(&self.system.pipes[index], &back, written, told)?),
             Err(refusal) => Err(refusal),
@@ -49,7 +49,7 @@ impl Plant<'_> {
     }
 
     /// Returns the bill of an acknowledgement: all of a message that comes but the reader.
-    fn way_back(&self, index: usize) -> Result<Result<Bill, Refusal>, Missing> {
+    fn way_back(&self, index: usize) -> Result<Result<Bill, BillRefusal>, Missing> {
         let inbound = self.inbound(&self.system.pipes[index])?;
         let nobody = User {
             message: Nanos::ZERO,
@@ -63,7 +63,7 @@ impl Plant<'_> {
 
     fn out(
         &self,
-        pipe: &Pipe,
+        pipe: &PipeSpec,
         back: &Bill,
         written: &[Bucket],
         told: Nanos,
@@ -91,7 +91,7 @@ impl Plant<'_> {
 
     /// Returns the messages that come from the channel of a pipe to a device: an acknowledgement
     /// for each frame.
-    pub(crate) fn acknowledged(&self, pipe: &Pipe) -> Result<Bucket, Missing> {
+    pub(crate) fn acknowledged(&self, pipe: &PipeSpec) -> Result<Bucket, Missing> {
         let (shortest, _) = receiver(pipe.usb, pipe.channel, self.system)?;
         Ok(acknowledgements(shortest))
     }
@@ -99,7 +99,7 @@ impl Plant<'_> {
     /// Returns the channels of a device that pipes of the description write, one bit each.
     fn described(&self, usb: usize) -> u8 {
         let pipes = self.system.pipes.iter();
-        let written = pipes.filter(|pipe| pipe.way == Way::ToDevice && pipe.usb == usb);
+        let written = pipes.filter(|pipe| pipe.way == PipeDirection::ToDevice && pipe.usb == usb);
         written.fold(0, |all, pipe| all | 1 << pipe.channel)
     }
 

@@ -14,18 +14,18 @@ use crate::mutexes::Mutexes;
 use crate::reports::Reporting;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
-use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
+use diapason_bus::{BusInstance, Direction, Speed, Transfer, packet_time};
 use diapason_contract::can::EACH;
 use diapason_contract::carried::Contract;
 use diapason_contract::threads::{SEND, SENDERS, TUNE};
 use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
-    Basis, Bill, Interrupts, Refusal, Source, Stage, Stages, Taking, Telling, Traffic, Transfers,
-    User, What, Work, equation_nine, input, top_half,
+    Basis, Bill, BillRefusal, InterruptDemand, Interrupts, Stage, StageTimes, Stages, Taking,
+    Telling, Traffic, Transfers, User, What, equation_nine, input, top_half,
 };
 use diapason_pipe::measured::REPORT;
 use diapason_pipe::size::Bucket;
-use diapason_system::{Pipe, Server, System, Tpipe, Vcpu, Way};
+use diapason_system::{PipeDirection, PipeSpec, ServerSpec, System, Tpipe, VcpuSpec};
 
 /// The largest packet of a bulk endpoint of high speed.
 const PACKET: u32 = 512;
@@ -50,7 +50,7 @@ pub struct Piped {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoBill {
     /// A stage cannot keep up.
-    Refused(Refusal),
+    Refused(BillRefusal),
     /// Something a bill needs is not in the description: what, and the remedy.
     Missing(String, String),
 }
@@ -74,8 +74,8 @@ impl NoBill {
 pub(crate) fn pipes(plant: &Plant<'_>) -> Vec<Piped> {
     let each = (0..plant.system.pipes.len()).map(|index| {
         let piped = match plant.system.pipes[index].way {
-            Way::FromDevice => plant.input(index),
-            Way::ToDevice => plant.output(index),
+            PipeDirection::FromDevice => plant.input(index),
+            PipeDirection::ToDevice => plant.output(index),
         };
         piped.unwrap_or_else(|(what, remedy)| Piped {
             bill: Err(NoBill::Missing(what, remedy)),
@@ -92,7 +92,7 @@ pub(crate) fn lacking(plant: &Plant<'_>) -> Vec<Vec<Missing>> {
 
 /// Returns the contract of a pipe.
 #[must_use]
-pub fn contract(pipe: &Pipe) -> Bucket {
+pub fn contract(pipe: &PipeSpec) -> Bucket {
     let Contract { messages, per, burst, jitter } = pipe.contract();
     Bucket { burst, messages: messages.into(), per, jitter }
 }
@@ -110,7 +110,7 @@ pub(crate) struct Inbound {
     pub(crate) bus: Transfers,
     pub(crate) interrupts: Interrupts,
     pub(crate) half: IoSupply,
-    pub(crate) work: Work,
+    pub(crate) work: StageTimes,
 }
 
 impl<'a> Plant<'a> {
@@ -129,7 +129,7 @@ impl Plant<'_> {
     /// once, so that a description is mended once.
     fn lacks(&self, index: usize) -> Vec<Missing> {
         let pipe = &self.system.pipes[index];
-        let to_device = pipe.way == Way::ToDevice;
+        let to_device = pipe.way == PipeDirection::ToDevice;
         let own = || own_supply(pipe.process, self.system, self.core).err();
         let locks = if to_device { Vec::new() } else { self.mutexes.lacks(pipe.process) };
         let asked = [
@@ -172,7 +172,7 @@ impl Plant<'_> {
     /// others lock the mutex again and again while it waits for budget.
     fn helping(
         &self,
-        pipe: &Pipe,
+        pipe: &PipeSpec,
         mutex: &str,
         with_help: &dyn Fn(Nanos) -> Result<Piped, Missing>,
     ) -> Result<Piped, Missing> {
@@ -213,7 +213,7 @@ impl Plant<'_> {
 
     /// The work that a reader's program declares for a message must not be longer than what its
     /// pipe says.
-    fn is_whole_work(&self, pipe: &Pipe) -> Result<(), Missing> {
+    fn is_whole_work(&self, pipe: &PipeSpec) -> Result<(), Missing> {
         let message = self.driver(pipe.server, pipe.usb).message;
         let mut works = self.system.works.iter().filter(|work| work.name == message);
         let longer = works.find(|work| work.worst_ns > pipe.work_ns);
@@ -239,8 +239,8 @@ impl Plant<'_> {
         let same: Vec<usize> =
             (0..pipes.len()).filter(|other| pipes[*other].usb == pipes[index].usb).collect();
         let comes = |other: &usize| match pipes[*other].way {
-            Way::FromDevice => Ok([contract(&pipes[*other])]),
-            Way::ToDevice => self.acknowledged(&pipes[*other]).map(|contract| [contract]),
+            PipeDirection::FromDevice => Ok([contract(&pipes[*other])]),
+            PipeDirection::ToDevice => self.acknowledged(&pipes[*other]).map(|contract| [contract]),
         };
         let contracts = same.iter().map(comes).collect::<Result<Vec<[Bucket; 1]>, Missing>>()?;
         let tuned = self.tuned_traffic(pipes[index].usb)?.into_iter().map(|contract| [contract]);
@@ -250,7 +250,7 @@ impl Plant<'_> {
         Ok(then(&Traffic { channels: &channels, own }))
     }
 
-    pub(crate) fn inbound(&self, pipe: &Pipe) -> Result<Inbound, Missing> {
+    pub(crate) fn inbound(&self, pipe: &PipeSpec) -> Result<Inbound, Missing> {
         self.locks_nothing(pipe.server)?;
         let (half, gap) = self.half(pipe, Half::Receives)?;
         let driver = self.driver(pipe.server, pipe.usb);
@@ -261,10 +261,10 @@ impl Plant<'_> {
             bus: self.transfers(pipe.usb)?,
             interrupts,
             half,
-            work: Work {
+            work: StageTimes {
                 activation: self.attendance(pipe.server, pipe.usb)?,
                 message: worst(self.system, driver.home.each).unwrap_or_default(),
-                ..Work::default()
+                ..StageTimes::default()
             },
         })
     }
@@ -273,7 +273,7 @@ impl Plant<'_> {
     pub(crate) fn writes(&self, usb: usize) -> bool {
         let pipes = self.system.pipes.iter();
         let places = self.system.tpipes.iter().filter(|tpipe| tpipe.envelope.to != 0);
-        pipes.filter(|other| other.way == Way::ToDevice).any(|other| other.usb == usb)
+        pipes.filter(|other| other.way == PipeDirection::ToDevice).any(|other| other.usb == usb)
             || places.into_iter().any(|tpipe| tpipe.usb == usb)
     }
 
@@ -346,7 +346,7 @@ pub(crate) enum Half {
 impl Plant<'_> {
     /// Returns the I/O VCPU of a thread of the server that works for the process of `pipe`, and the
     /// most wake-ups of it.
-    pub(crate) fn half(&self, pipe: &Pipe, half: Half) -> Result<(IoSupply, Nanos), Missing> {
+    pub(crate) fn half(&self, pipe: &PipeSpec, half: Half) -> Result<(IoSupply, Nanos), Missing> {
         let system = self.system;
         let process = &system.processes[usize::from(pipe.process)];
         let number = self.interface(pipe.server, pipe.usb);
@@ -356,7 +356,7 @@ impl Plant<'_> {
             Half::Sends => SENDERS[number].vcpu,
         };
         let is_granted = |name: &str| {
-            let is = |vcpu: &Vcpu| vcpu.name == name && vcpu.allowed >> pipe.server & 1 == 1;
+            let is = |vcpu: &VcpuSpec| vcpu.name == name && vcpu.allowed >> pipe.server & 1 == 1;
             system.vcpus.iter().any(is)
         };
         // A server of another program may call the VCPU of its one bottom half otherwise.
@@ -390,7 +390,7 @@ impl Plant<'_> {
         let main = self.system.processes[usize::from(client)].vcpu?;
         self.core.ios.iter().position(|number| {
             let vcpu = &self.system.vcpus[usize::from(*number)];
-            let Server::Io { serves, .. } = &vcpu.server else { return false };
+            let ServerSpec::Io { serves, .. } = &vcpu.server else { return false };
             vcpu.allowed >> server & 1 == 1 && is(&vcpu.name) && serves.contains(&main)
         })
     }
@@ -498,7 +498,7 @@ impl Plant<'_> {
         let (bytes, queued) = driver.transfer;
         let shortest = driver.shortest as u32;
         let longest = longest_transfer(usb, self.system, Direction::In, bytes)?;
-        let bus = Bus::new(Speed::High);
+        let bus = BusInstance::new(Speed::High);
         let shortest = packet_time(bus.speed, bus.coding, Transfer::Bulk, Direction::In, shortest);
         Ok(Transfers {
             worst: self.guaranteed(usb, longest),
@@ -516,7 +516,8 @@ pub(crate) fn interrupts(
     core: &Core,
 ) -> Result<Interrupts, Missing> {
     let sources = core.system.sources.iter();
-    let sources: Vec<Source> = sources.map(|s| Source { gap: s.gap, cost: s.cost }).collect();
+    let sources: Vec<InterruptDemand> =
+        sources.map(|s| InterruptDemand { gap: s.gap, cost: s.cost }).collect();
     let told = top_half(core.system.kernel_section, &sources);
     let told = told.ok_or_else(|| {
         ("top halves take the whole processor".to_owned(), "make interrupts rarer".to_owned())

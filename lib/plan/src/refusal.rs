@@ -8,8 +8,10 @@ use crate::pipes::{NoBill, Piped};
 use crate::verdict::{Plan, Sum};
 use diapason_abi::Nanos;
 use diapason_abi::archive::{BUDGET_MIN, PERIOD_MAX};
-use diapason_analysis::server::{Failure, Nonsense, Queue, Refusal, Unfit, first_failure};
-use diapason_system::{Diagnostics, Pipe, Place, System, Way};
+use diapason_analysis::server::{
+    AdmissionRefusal, Nonsense, Queue, Shortfall, Unfit, first_failure,
+};
+use diapason_system::{Diagnostics, PipeDirection, PipeSpec, Place, System};
 
 /// Returns the problem of a plan that does not hold.
 pub(crate) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
@@ -74,7 +76,7 @@ pub(crate) fn of_pipes(plan: &Plan, system: &System) -> Vec<Diagnostics> {
     found
 }
 
-fn of_pipe(pipe: &Pipe, piped: &Piped, driver: &Driver) -> Option<[String; 3]> {
+fn of_pipe(pipe: &PipeSpec, piped: &Piped, driver: &Driver) -> Option<[String; 3]> {
     let name = &pipe.name;
     let bill = match &piped.bill {
         Ok(bill) => bill,
@@ -84,7 +86,7 @@ fn of_pipe(pipe: &Pipe, piped: &Piped, driver: &Driver) -> Option<[String; 3]> {
         bill.items().iter().map(|i| format!("{} {}", i.what.name(), human(i.value.0))).collect();
     let note = items.join(", ");
     // A pipe to a device makes its writer wait.
-    let fills = pipe.way == Way::FromDevice;
+    let fills = pipe.way == PipeDirection::FromDevice;
     let Driver { slots, kept, .. } = *driver;
     if fills && bill.slots > slots {
         let title =
@@ -138,7 +140,7 @@ fn of_closed(plan: &Plan, system: &System) -> Diagnostics {
     system.problem(Place::Scheduling, [&title, "", &note, help])
 }
 
-fn of_exact(plan: &Plan, system: &System, refusal: &Refusal) -> Diagnostics {
+fn of_exact(plan: &Plan, system: &System, refusal: &AdmissionRefusal) -> Diagnostics {
     let number = plan.core.mains[refusal.vcpu];
     let name = system.vcpu_name(number).unwrap_or_default();
     let budget = human(plan.core.system.mains[refusal.vcpu].budget.0);
@@ -148,20 +150,20 @@ fn of_exact(plan: &Plan, system: &System, refusal: &Refusal) -> Diagnostics {
 }
 
 /// Returns the failure, and its size.
-fn what_fails(refusal: &Refusal, name: &str, budget: &str) -> (String, String) {
+fn what_fails(refusal: &AdmissionRefusal, name: &str, budget: &str) -> (String, String) {
     let (limit, queue) = (refusal.limit, queue_name(refusal.queue));
     match refusal.failure {
-        Failure::Late(Some(response)) => {
+        Shortfall::Late(Some(response)) => {
             let (after, period) = (human(response.0), human(limit.0));
             let title =
                 format!("`{name}` gets its {budget} only after {after}; its period is {period}");
             (title, format!("{} too late", human((response - limit).0)))
         }
-        Failure::Late(None) => {
+        Shortfall::Late(None) => {
             let title = format!("`{name}` may never get its {budget}");
             (title, "the VCPUs above it leave nothing".to_owned())
         }
-        Failure::Overfull { window, demand } => {
+        Shortfall::Overfull { window, demand } => {
             let (window_shown, demand_shown) = (human(window.0), human(demand.0));
             let title = format!(
                 "in some {window_shown}, {demand_shown} of work is due in queue {queue} and those \
@@ -169,12 +171,12 @@ fn what_fails(refusal: &Refusal, name: &str, budget: &str) -> (String, String) {
             );
             (title, format!("{} too much", human((demand - window).0)))
         }
-        Failure::Overload => {
+        Shortfall::Overload => {
             let title =
                 format!("queue {queue} and those above it want more than the whole processor");
             (title, "the last of that queue".to_owned())
         }
-        Failure::Undecided => {
+        Shortfall::Undecided => {
             let title = format!("`{name}` is so close to the edge that the test cannot tell");
             (title, "counts as refused".to_owned())
         }
@@ -193,7 +195,7 @@ fn kernel(plan: &Plan) -> String {
 }
 
 /// Everything that would make it fit, one of which is enough.
-fn remedies(plan: &Plan, system: &System, refusal: &Refusal) -> String {
+fn remedies(plan: &Plan, system: &System, refusal: &AdmissionRefusal) -> String {
     let mut ways = Vec::new();
     if let Some(budget) = refusal.largest_budget.and_then(|most| tidy_budget(most, refusal)) {
         ways.push(format!("`budget = \"{}\"`", written(budget)));
@@ -226,13 +228,13 @@ fn other_queues(plan: &Plan, system: &System, queues: &[Queue]) -> String {
 
 /// Returns a whole microsecond at or below what fits, if that is more than nothing and less than
 /// asked.
-fn tidy_budget(most: Nanos, refusal: &Refusal) -> Option<Nanos> {
+fn tidy_budget(most: Nanos, refusal: &AdmissionRefusal) -> Option<Nanos> {
     let tidy = Nanos(most.0 / 1_000 * 1_000).min(refusal.limit);
     (tidy >= BUDGET_MIN).then_some(tidy)
 }
 
 /// Returns a whole microsecond at or above the least that fits, if it fits too.
-fn tidy_period(plan: &Plan, refusal: &Refusal, least: Nanos) -> Nanos {
+fn tidy_period(plan: &Plan, refusal: &AdmissionRefusal, least: Nanos) -> Nanos {
     let tidy = Nanos(least.0.div_ceil(1_000) * 1_000).min(PERIOD_MAX);
     let mut trial = plan.core.system.clone();
     trial.mains[refusal.vcpu].period = tidy;

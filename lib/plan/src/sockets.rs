@@ -11,10 +11,11 @@ use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_contract::ethernet::{ADAPTER_NAMES, RECEIVE, RECEIVE_FRAME, RING, TAKE, moderation};
 use diapason_pipe::bill::{
-    Basis, Bill, Interrupts, Stage, Stages, Taking, Telling, Traffic, Transfers, User, Work, input,
+    Basis, Bill, Interrupts, Stage, StageTimes, Stages, Taking, Telling, Traffic, Transfers, User,
+    input,
 };
 use diapason_pipe::size::Bucket;
-use diapason_system::{Diagnostics, EthernetAdapter, Place, Server, System, UdpPort};
+use diapason_system::{Diagnostics, EthernetAdapter, Place, ServerSpec, System, UdpPort};
 
 /// Bytes on the wire of the longest frame and of the shortest: preamble, checksum and gap included.
 const LONGEST: u64 = 1_538;
@@ -70,7 +71,7 @@ impl Plant<'_> {
         &self,
         socket: &UdpPort,
         period: Nanos,
-    ) -> Result<Result<Bill, diapason_pipe::bill::Refusal>, Missing> {
+    ) -> Result<Result<Bill, diapason_pipe::bill::BillRefusal>, Missing> {
         let system = self.system;
         let adapter = &system.adapters[socket.adapter];
         let own = Bucket { burst: socket.burst, ..Bucket::periodic(period) };
@@ -97,7 +98,7 @@ impl Plant<'_> {
     }
 
     /// Returns the work of the thread that receives. It wakes the reader of every socket.
-    fn sorting(&self, socket: &UdpPort) -> Result<Work, Missing> {
+    fn sorting(&self, socket: &UdpPort) -> Result<StageTimes, Missing> {
         let works = &self.system.works;
         let worst = |name: &str| works.iter().find(|it| it.name == name).map(|it| it.worst_ns);
         let unknown = [RECEIVE, RECEIVE_FRAME].into_iter().filter(|name| worst(name).is_none());
@@ -108,10 +109,10 @@ impl Plant<'_> {
         let same = |other: &&UdpPort| other.adapter == socket.adapter;
         let readers = self.system.sockets.iter().filter(same).count() as u64;
         let own = Nanos(worst(RECEIVE).unwrap_or_default());
-        Ok(Work {
+        Ok(StageTimes {
             activation: own + self.calls.of_bottom_half(readers),
             message: Nanos(worst(RECEIVE_FRAME).unwrap_or_default()),
-            ..Work::default()
+            ..StageTimes::default()
         })
     }
 
@@ -124,7 +125,7 @@ impl Plant<'_> {
         let reader = &system.processes[usize::from(socket.process)];
         let is = |number: &u16| {
             let vcpu = &system.vcpus[usize::from(*number)];
-            let Server::Io { serves, .. } = &vcpu.server else { return false };
+            let ServerSpec::Io { serves, .. } = &vcpu.server else { return false };
             vcpu.name == name && reader.vcpu.is_some_and(|main| serves.contains(&main))
         };
         let Some(place) = core.ios.iter().position(is) else {

@@ -9,7 +9,7 @@ use diapason_abi::Nanos;
 use diapason_contract::settings::PROGRAM;
 use diapason_contract::threads::{MANAGE, RECEIVE, homes};
 use diapason_costs::{KERNEL, KernelTimes};
-use diapason_system::{Diagnostics, Place, Process, Server, System};
+use diapason_system::{Diagnostics, Place, ProcessSpec, ServerSpec, System};
 
 /// Visits until a device works: resets, addresses, descriptors, configurations and what its class
 /// asks first, and as many again.
@@ -36,10 +36,11 @@ struct Start {
 
 impl Start {
     /// Returns that of a process, if it is a server whose thread that manages has a budget.
-    fn of(system: &System, process: &Process) -> Option<Start> {
+    fn of(system: &System, process: &ProcessSpec) -> Option<Start> {
         let vcpu = process.vcpu.filter(|_| process.program == PROGRAM)?;
         let server = &system.vcpus.get(usize::from(vcpu))?.server;
-        let Server::Main { budget_ns, period_ns, replenishments, background, .. } = *server else {
+        let ServerSpec::Main { budget_ns, period_ns, replenishments, background, .. } = *server
+        else {
             return None;
         };
         let setting = |name: &str| process.setting(name);
@@ -67,7 +68,7 @@ impl Start {
     /// Returns the refusal, if the thread that manages may never get a lock. It waits for a bottom
     /// half on its own budget. If that ends first, the bottom half may have the lock again whenever
     /// there is budget.
-    fn starved(&self, system: &System, process: &Process) -> Option<Diagnostics> {
+    fn starved(&self, system: &System, process: &ProcessSpec) -> Option<Diagnostics> {
         let Start { vcpu, held: (held, half), taken, budget, .. } = *self;
         let least = Nanos(held.0.saturating_add(taken.0));
         if held == Nanos::ZERO || budget >= least {
@@ -84,7 +85,7 @@ impl Start {
     }
 
     /// Returns the refusal, if nobody would wait so long.
-    fn refusal(&self, system: &System, process: &Process) -> Option<Diagnostics> {
+    fn refusal(&self, system: &System, process: &ProcessSpec) -> Option<Diagnostics> {
         let Start { vcpu, work, within, period, budget, .. } = *self;
         if within <= PATIENCE {
             return self.starved(system, process);

@@ -7,12 +7,14 @@ use crate::human;
 use crate::pipes::contract;
 use diapason_abi::Nanos;
 use diapason_can::wire::{self, INTERFRAME_BITS};
-use diapason_can::{BitRate, Frame};
+use diapason_can::{BitRate, CanFrame};
 use diapason_devices::can::replay;
 use diapason_devices::sensor;
 use diapason_pipe::meter::Meter;
 use diapason_pipe::size::Bucket;
-use diapason_system::{CanTraffic, Diagnostics, Pipe, Place, System, UsbModel, UsbPlug, Way};
+use diapason_system::{
+    CanTraffic, Diagnostics, PipeDirection, PipeSpec, Place, System, UsbModel, UsbPlug,
+};
 
 const SECOND: u64 = 1_000_000_000;
 /// Bits of the shortest frame with the space behind it.
@@ -27,7 +29,7 @@ enum Senders<'s> {
     /// Messages a second, the least bits of each, and the key that declares them.
     Steady { rate: u64, bits: u64, key: &'static str },
     /// The frames of this log.
-    Log { file: &'s str, frames: Vec<(Nanos, Frame)> },
+    Log { file: &'s str, frames: Vec<(Nanos, CanFrame)> },
     /// Receivers, which send little.
     Quiet,
 }
@@ -54,7 +56,7 @@ pub(crate) fn refusals(system: &System) -> Vec<Diagnostics> {
         let mut same = system.pipes[..usize::from(number)].iter();
         let is_first = !same.any(|it| (it.usb, it.channel) == (pipe.usb, pipe.channel));
         let crowded = if is_first { bus.crowded(system, pipe.usb) } else { None };
-        let more = || if pipe.way == Way::FromDevice { bus.exceeds(pipe) } else { None };
+        let more = || if pipe.way == PipeDirection::FromDevice { bus.exceeds(pipe) } else { None };
         let Some((title, help)) = crowded.or_else(more) else { continue };
         found.push(system.problem(Place::Pipe(number), [&title, "", "", &help]));
     }
@@ -62,7 +64,7 @@ pub(crate) fn refusals(system: &System) -> Vec<Diagnostics> {
 }
 
 /// Returns what is wrong if a sensor sends more than its pipe says.
-fn of_source(system: &System, pipe: &Pipe) -> Option<Wrong> {
+fn of_source(system: &System, pipe: &PipeSpec) -> Option<Wrong> {
     let plug = system.usb.get(pipe.usb).filter(|plug| plug.model == UsbModel::Sensor)?;
     let (name, device) = (&pipe.name, &plug.name);
     if pipe.shape.bytes < sensor::PACKET {
@@ -82,7 +84,7 @@ fn of_source(system: &System, pipe: &Pipe) -> Option<Wrong> {
 }
 
 impl<'s> Bus<'s> {
-    fn of(system: &'s System, pipe: &Pipe) -> Option<Bus<'s>> {
+    fn of(system: &'s System, pipe: &PipeSpec) -> Option<Bus<'s>> {
         let plug = system.usb.get(pipe.usb).filter(|plug| plug.model == UsbModel::UsbCan)?;
         let channel = usize::from(pipe.channel);
         let rate = BitRate::new(*plug.bit_rates.get(channel)?).ok()?;
@@ -109,12 +111,12 @@ impl<'s> Bus<'s> {
 
     /// Returns what is wrong if all that is sent on the bus does not fit on it.
     fn crowded(&self, system: &System, usb: usize) -> Option<Wrong> {
-        let own = |it: &&Pipe| it.usb == usb && usize::from(it.channel) == self.channel;
+        let own = |it: &&PipeSpec| it.usb == usb && usize::from(it.channel) == self.channel;
         let rate = |way| -> u64 {
             let pipes = system.pipes.iter().filter(own).filter(|it| it.way == way);
             pipes.map(|it| it.rate).fold(0, u64::saturating_add)
         };
-        let (from, to) = (rate(Way::FromDevice), rate(Way::ToDevice));
+        let (from, to) = (rate(PipeDirection::FromDevice), rate(PipeDirection::ToDevice));
         let written = to.saturating_mul(SHORTEST);
         let declared = from.saturating_mul(SHORTEST).saturating_add(written);
         let hertz = u64::from(self.rate.hertz());
@@ -152,7 +154,7 @@ impl<'s> Bus<'s> {
     }
 
     /// Returns what is wrong if more is sent than a pipe from the device says.
-    fn exceeds(&self, pipe: &Pipe) -> Option<Wrong> {
+    fn exceeds(&self, pipe: &PipeSpec) -> Option<Wrong> {
         let (name, said, channel) = (&pipe.name, pipe.rate, self.channel);
         let device = &self.plug.name;
         match &self.senders {
@@ -180,7 +182,7 @@ impl<'s> Bus<'s> {
     }
 
     /// Returns the times at which frames of a log are through on a bus that nobody else uses.
-    fn on_the_bus<'f>(&self, frames: &'f [(Nanos, Frame)]) -> impl Iterator<Item = Nanos> + 'f {
+    fn on_the_bus<'f>(&self, frames: &'f [(Nanos, CanFrame)]) -> impl Iterator<Item = Nanos> + 'f {
         let rate = self.rate;
         let mut free = Nanos::ZERO;
         frames.iter().map(move |(at, frame)| {
@@ -191,6 +193,6 @@ impl<'s> Bus<'s> {
 }
 
 /// Bits of a frame with the space behind it.
-fn space(frame: &Frame) -> u32 {
+fn space(frame: &CanFrame) -> u32 {
     wire::length(frame) + INTERFRAME_BITS
 }

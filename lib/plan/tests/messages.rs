@@ -3,7 +3,7 @@
 use diapason_can::mts::Unmet;
 use diapason_plan::can::{CanName, CanOutcome};
 use diapason_plan::{Plan, Verdict};
-use diapason_system::{CanClass, System, Way, parse};
+use diapason_system::{CanClass, PipeDirection, System, parse};
 
 const EXAMPLE: &str = include_str!("../../../examples/can-mts.toml");
 
@@ -189,7 +189,7 @@ const WRITTEN: &str = include_str!("../../../examples/can-output.toml");
 fn pipes_and_traffic_of_the_bus_agree_with_its_messages() {
     let system = read(WRITTEN);
     let (number, pipe) =
-        (0..).zip(&system.pipes).find(|(_, pipe)| pipe.way == Way::ToDevice).unwrap();
+        (0..).zip(&system.pipes).find(|(_, pipe)| pipe.way == PipeDirection::ToDevice).unwrap();
     let plug = &system.usb[pipe.usb];
     let rate = plug.bit_rates[usize::from(pipe.channel)];
     let bus = format!(

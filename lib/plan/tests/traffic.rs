@@ -1,7 +1,7 @@
 //! Contracts of pipes against what their description puts on the buses.
 
 use diapason_plan::Plan;
-use diapason_system::{CanBus, CanTraffic, System, parse};
+use diapason_system::{CanTraffic, PluggedCanBus, System, parse};
 
 const USUAL: &str = include_str!("usual.toml");
 
@@ -73,7 +73,8 @@ fn replaying(times: impl Iterator<Item = u64>, changes: &[(&str, &str)]) -> Syst
     let line =
         |us: u64| format!("({}.{:06}) can4 123#0011223344556677\n", us / 1_000_000, us % 1_000_000);
     let (file, log) = ("noise.log".to_owned(), times.map(line).collect());
-    system.usb[0].buses = vec![CanBus { channel: 4, traffic: CanTraffic::Replay { file, log } }];
+    system.usb[0].buses =
+        vec![PluggedCanBus { channel: 4, traffic: CanTraffic::Replay { file, log } }];
     system
 }
 

@@ -8,7 +8,7 @@
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::copy::Slot;
-use crate::handle::{Reader, Writer, sealed};
+use crate::handle::{StateReader, StateWriter, sealed};
 use crate::{Plain, Step};
 
 /// The cell of a value larger than a word, `N` slots deep. Zeroed memory is a valid cell whose
@@ -34,7 +34,8 @@ use crate::{Plain, Step};
 pub struct StateBuffer<T, const N: usize> {
     /// Writes completed so far. The newest value is in slot `published % N`.
     published: AtomicU64,
-    /// Writes begun so far: `published`, or one more. Only [`Reader::read_checked`] looks at it.
+    /// Writes begun so far: `published`, or one more. Only [`StateReader::read_checked`] looks at
+    /// it.
     begun: AtomicU64,
     slots: [Slot<T>; N],
 }
@@ -70,8 +71,8 @@ impl<T: Plain, const N: usize> StateBuffer<T, N> {
     }
 
     /// Returns the one writer, and a reader to copy.
-    pub fn split(&mut self) -> (Writer<'_, Self>, Reader<'_, Self>) {
-        Writer::pair(self)
+    pub fn split(&mut self) -> (StateWriter<'_, Self>, StateReader<'_, Self>) {
+        StateWriter::pair(self)
     }
 
     #[inline(always)]
@@ -120,7 +121,7 @@ impl<T: Plain, const N: usize> sealed::Cell for StateBuffer<T, N> {
     }
 }
 
-impl<T: Plain, const N: usize, S: Step> Reader<'_, StateBuffer<T, N>, S> {
+impl<T: Plain, const N: usize, S: Step> StateReader<'_, StateBuffer<T, N>, S> {
     /// Writes completed so far: 0 means that the value is still the initial one, and a number
     /// that has not moved since the last look means that there is nothing new.
     #[inline]
@@ -129,7 +130,7 @@ impl<T: Plain, const N: usize, S: Step> Reader<'_, StateBuffer<T, N>, S> {
         self.cell().published.load(Ordering::Acquire)
     }
 
-    /// Like [`Reader::read`], and reports a read that the writer has overtaken.
+    /// Like [`StateReader::read`], and reports a read that the writer has overtaken.
     ///
     /// `Ok` is certainly whole, whatever the schedule was. `Err` comes exactly if `N` or more
     /// writes touched the time of the read, so it cannot happen while the assumptions of the depth

@@ -1,8 +1,8 @@
 //! The rights to write and read: one owner of the pen, any number of eyes.
 //!
-//! A [`Writer`] cannot be cloned, and `write` takes it by `&mut`, so within a program the compiler
-//! keeps "one writer" true. Between processes the system description does: it grants the writing
-//! end to one of them, whose runtime then uses [`Writer::from_raw`].
+//! A [`StateWriter`] cannot be cloned, and `write` takes it by `&mut`, so within a program the
+//! compiler keeps "one writer" true. Between processes the system description does: it grants the
+//! writing end to one of them, whose runtime then uses [`StateWriter::from_raw`].
 
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -36,35 +36,35 @@ impl<C: sealed::Cell> StateCell for C {}
 /// let second = writer.clone();
 /// ```
 #[derive(Debug)]
-pub struct Writer<'cell, C: StateCell, S: Step = NoStep> {
+pub struct StateWriter<'cell, C: StateCell, S: Step = NoStep> {
     cell: &'cell C,
     step: PhantomData<fn(S)>,
 }
 
 /// A reading end of a state message. Copy it to as many readers as there are.
 #[derive(Debug)]
-pub struct Reader<'cell, C: StateCell, S: Step = NoStep> {
+pub struct StateReader<'cell, C: StateCell, S: Step = NoStep> {
     cell: &'cell C,
     step: PhantomData<fn(S)>,
 }
 
-impl<'cell, C: StateCell> Writer<'cell, C> {
-    pub(crate) fn pair(cell: &'cell mut C) -> (Self, Reader<'cell, C>) {
+impl<'cell, C: StateCell> StateWriter<'cell, C> {
+    pub(crate) fn pair(cell: &'cell mut C) -> (Self, StateReader<'cell, C>) {
         let cell = &*cell;
-        (Writer { cell, step: PhantomData }, Reader { cell, step: PhantomData })
+        (StateWriter { cell, step: PhantomData }, StateReader { cell, step: PhantomData })
     }
 
     /// Returns the writing end of a cell in memory shared with others.
     ///
     /// ```
-    /// use diapason_state::{Reader, StateBuffer, Writer};
+    /// use diapason_state::{StateBuffer, StateReader, StateWriter};
     /// type Cell = StateBuffer<[u64; 4], 3>;
     /// let segment = [0_u64; size_of::<Cell>() / 8]; // fresh shared memory is zeroed
     /// let cell = core::cell::UnsafeCell::new(segment);
     /// // SAFETY: zeroed, aligned, large enough, outlives both handles, and this is the writer.
-    /// let mut writer = unsafe { Writer::<Cell>::from_raw(cell.get().cast()) };
+    /// let mut writer = unsafe { StateWriter::<Cell>::from_raw(cell.get().cast()) };
     /// // SAFETY: the same.
-    /// let reader = unsafe { Reader::<Cell>::from_raw(cell.get().cast()) };
+    /// let reader = unsafe { StateReader::<Cell>::from_raw(cell.get().cast()) };
     /// assert_eq!(reader.read(), [0; 4]);
     /// writer.write([5; 4]);
     /// assert_eq!(reader.read(), [5; 4]);
@@ -74,19 +74,20 @@ impl<'cell, C: StateCell> Writer<'cell, C> {
     ///
     /// `cell` is aligned and points to memory of the size of `C` that is readable and writable for
     /// `'cell`, was zeroed before its first use as a cell, and is used only as a `C` (the same
-    /// value type and depth in every process). No other `Writer` of this cell is in use anywhere.
+    /// value type and depth in every process). No other `StateWriter` of this cell is in use
+    /// anywhere.
     #[must_use]
     pub unsafe fn from_raw(cell: *const C) -> Self {
         // SAFETY: valid for `'cell` by contract; zeroed memory is a valid cell.
-        Writer { cell: unsafe { &*cell }, step: PhantomData }
+        StateWriter { cell: unsafe { &*cell }, step: PhantomData }
     }
 }
 
-impl<'cell, C: StateCell, S: Step> Writer<'cell, C, S> {
+impl<'cell, C: StateCell, S: Step> StateWriter<'cell, C, S> {
     /// Gives the writer preemption points for a simulator.
     #[must_use]
-    pub fn with_step<NewStep: Step>(self) -> Writer<'cell, C, NewStep> {
-        Writer { cell: self.cell, step: PhantomData }
+    pub fn with_step<NewStep: Step>(self) -> StateWriter<'cell, C, NewStep> {
+        StateWriter { cell: self.cell, step: PhantomData }
     }
 
     /// Makes `value` the current one. Never waits.
@@ -97,13 +98,13 @@ impl<'cell, C: StateCell, S: Step> Writer<'cell, C, S> {
 
     /// Returns a reader of the same cell.
     #[must_use]
-    pub fn reader(&self) -> Reader<'cell, C, S> {
-        Reader { cell: self.cell, step: PhantomData }
+    pub fn reader(&self) -> StateReader<'cell, C, S> {
+        StateReader { cell: self.cell, step: PhantomData }
     }
 }
 
-impl<'cell, C: StateCell> Reader<'cell, C> {
-    /// Returns a reading end of a cell in memory shared with others; see [`Writer::from_raw`].
+impl<'cell, C: StateCell> StateReader<'cell, C> {
+    /// Returns a reading end of a cell in memory shared with others; see [`StateWriter::from_raw`].
     ///
     /// # Safety
     ///
@@ -113,15 +114,15 @@ impl<'cell, C: StateCell> Reader<'cell, C> {
     #[must_use]
     pub unsafe fn from_raw(cell: *const C) -> Self {
         // SAFETY: valid for `'cell` by contract; zeroed memory is a valid cell.
-        Reader { cell: unsafe { &*cell }, step: PhantomData }
+        StateReader { cell: unsafe { &*cell }, step: PhantomData }
     }
 }
 
-impl<'cell, C: StateCell, S: Step> Reader<'cell, C, S> {
+impl<'cell, C: StateCell, S: Step> StateReader<'cell, C, S> {
     /// Gives the reader preemption points for a simulator.
     #[must_use]
-    pub fn with_step<NewStep: Step>(self) -> Reader<'cell, C, NewStep> {
-        Reader { cell: self.cell, step: PhantomData }
+    pub fn with_step<NewStep: Step>(self) -> StateReader<'cell, C, NewStep> {
+        StateReader { cell: self.cell, step: PhantomData }
     }
 
     /// Returns the current value. Never waits and does not consume it.
@@ -137,13 +138,13 @@ impl<'cell, C: StateCell, S: Step> Reader<'cell, C, S> {
     }
 }
 
-impl<C: StateCell, S: Step> Clone for Reader<'_, C, S> {
+impl<C: StateCell, S: Step> Clone for StateReader<'_, C, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<C: StateCell, S: Step> Copy for Reader<'_, C, S> {}
+impl<C: StateCell, S: Step> Copy for StateReader<'_, C, S> {}
 
 /// A cell in a `static`, which hands out its writer once.
 ///
@@ -169,27 +170,27 @@ impl<C: StateCell> StaticState<C> {
     }
 
     /// Returns the writer, to the first who asks.
-    pub fn writer(&self) -> Option<Writer<'_, C>> {
+    pub fn writer(&self) -> Option<StateWriter<'_, C>> {
         let taken = self.taken.swap(true, Ordering::AcqRel);
-        (!taken).then_some(Writer { cell: &self.cell, step: PhantomData })
+        (!taken).then_some(StateWriter { cell: &self.cell, step: PhantomData })
     }
 
     /// Returns a reader, to everybody.
-    pub fn reader(&self) -> Reader<'_, C> {
-        Reader { cell: &self.cell, step: PhantomData }
+    pub fn reader(&self) -> StateReader<'_, C> {
+        StateReader { cell: &self.cell, step: PhantomData }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Reader, Writer};
+    use super::{StateReader, StateWriter};
     use crate::StateBuffer;
 
     fn is_send<T: Send>() {}
 
     #[test]
     fn handles_may_move_to_other_threads() {
-        is_send::<Writer<'static, StateBuffer<[u64; 2], 2>>>();
-        is_send::<Reader<'static, StateBuffer<[u64; 2], 2>>>();
+        is_send::<StateWriter<'static, StateBuffer<[u64; 2], 2>>>();
+        is_send::<StateReader<'static, StateBuffer<[u64; 2], 2>>>();
     }
 }

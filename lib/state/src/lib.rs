@@ -10,8 +10,8 @@
 //!   while the writer fills the next one. How deep `N` must be so that the writer never catches up
 //!   with a reader follows from periods and deadlines: [`depth`].
 //!
-//! There is one [`Writer`] by ownership (it is not `Clone`); a [`Reader`] is `Copy`. Both cells
-//! are plain memory, valid when zeroed, and may lie in a segment shared between processes.
+//! There is one [`StateWriter`] by ownership (it is not `Clone`); a [`StateReader`] is `Copy`. Both
+//! cells are plain memory, valid when zeroed, and may lie in a segment shared between processes.
 //! `docs/state-messages.md` of the workspace states the theorem behind `N` and proves it.
 //!
 //! ```
@@ -51,7 +51,7 @@ mod step;
 mod word;
 
 pub use buffer::{Overtaken, StateBuffer};
-pub use handle::{Reader, StateCell, StaticState, Writer};
+pub use handle::{StateCell, StateReader, StateWriter, StaticState};
 pub use plain::Plain;
 pub use slow::{CopyInOnePiece, SLOW_BYTES_MAX};
 pub use step::{NoStep, Step};

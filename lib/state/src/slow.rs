@@ -11,7 +11,7 @@
 
 use core::mem::{MaybeUninit, size_of};
 
-use crate::handle::{Reader, sealed::Cell};
+use crate::handle::{StateReader, sealed::Cell};
 use crate::{NoStep, Plain, StateBuffer, Step};
 
 /// Largest cell that can be read slowly: interrupts stay off for one copy of it.
@@ -33,7 +33,7 @@ pub unsafe trait CopyInOnePiece {
     unsafe fn copy(&self, destination: *mut u8, source: *const u8, length: usize);
 }
 
-impl<T: Plain, const N: usize, S: Step> Reader<'_, StateBuffer<T, N>, S> {
+impl<T: Plain, const N: usize, S: Step> StateReader<'_, StateBuffer<T, N>, S> {
     const SMALL_ENOUGH: () = assert!(
         size_of::<StateBuffer<T, N>>() <= SLOW_BYTES_MAX,
         "this cell is too large to be copied with interrupts off"

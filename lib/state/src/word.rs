@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 use core::mem::size_of;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::handle::{Reader, Writer, sealed};
+use crate::handle::{StateReader, StateWriter, sealed};
 use crate::{Plain, Step};
 
 /// The cell of a value of at most eight bytes. Zeroed memory is a valid cell holding zero.
@@ -42,8 +42,8 @@ impl<T: Plain> StateWord<T> {
     }
 
     /// Returns the one writer, and a reader to copy.
-    pub fn split(&mut self) -> (Writer<'_, Self>, Reader<'_, Self>) {
-        Writer::pair(self)
+    pub fn split(&mut self) -> (StateWriter<'_, Self>, StateReader<'_, Self>) {
+        StateWriter::pair(self)
     }
 
     #[inline(always)]

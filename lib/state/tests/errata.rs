@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 
-use diapason_state::{NoStep, StateBuffer, Step, Writer};
+use diapason_state::{NoStep, StateBuffer, StateWriter, Step};
 
 const PERIOD: u64 = 5;
 const READER_DEADLINE: u64 = 8;
@@ -45,7 +45,7 @@ impl Step for Slot {
 /// Reads once while the writer is released at `phase` and every period after it.
 fn read_under_edf<const N: usize>(phase: u64) -> Value {
     let cell: &'static mut StateBuffer<Value, N> = Box::leak(Box::new(StateBuffer::new()));
-    let (mut writer, reader): (Writer<'static, _, NoStep>, _) = cell.split();
+    let (mut writer, reader): (StateWriter<'static, _, NoStep>, _) = cell.split();
     let mut number = 0;
     let job = Box::new(move || {
         number += 1;

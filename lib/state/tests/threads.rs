@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use diapason_state::{Reader, StateBuffer, StateWord};
+use diapason_state::{StateBuffer, StateReader, StateWord};
 
 const WORDS: usize = 8;
 type Value = [u64; WORDS];
@@ -18,7 +18,7 @@ fn is_whole(value: Value) -> bool {
     value == core::array::from_fn(|word| value[0] ^ (word as u64) << 56)
 }
 
-fn checked_reads<const N: usize>(reader: Reader<'_, StateBuffer<Value, N>>) -> (u64, u64) {
+fn checked_reads<const N: usize>(reader: StateReader<'_, StateBuffer<Value, N>>) -> (u64, u64) {
     let (mut whole, mut alarms) = (0, 0);
     for _ in 0..READS {
         let before = reader.published();

@@ -4,7 +4,9 @@ use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::memory::{self, Budget};
 use crate::settings;
 use crate::source::Span;
-use crate::system::{Mailbox, Place, Process, Restart, SemaphoreKind, Server, System, Vcpu};
+use crate::system::{
+    MailboxSpec, Place, ProcessSpec, Restart, SemaphoreKind, ServerSpec, System, VcpuSpec,
+};
 use diapason_abi::archive::{
     Archive, CRC_FROM, DeviceRecord, Header, NONE, ObjectKind, ObjectRecord, ProcessRecord,
     Refusal, SegmentRecord, VcpuKind, VcpuRecord, crc32, flags,
@@ -59,7 +61,7 @@ struct Images {
 
 /// Returns the name of a process's image here: a process with settings has an image of its own. No
 /// name of a program has a space.
-fn image_name(process: &Process) -> String {
+fn image_name(process: &ProcessSpec) -> String {
     if process.settings.is_empty() {
         return process.program.clone();
     }
@@ -204,7 +206,7 @@ fn check_program(file: &[u8]) -> Result<u64, Refusal> {
     Ok(memory::loaded(&program))
 }
 
-fn missing(process: &Process, reason: &str, span: &Span) -> Problem {
+fn missing(process: &ProcessSpec, reason: &str, span: &Span) -> Problem {
     let title = format!("there is no program `{}`", process.program);
     let help = if process.program == process.name {
         "add `program = \"…\"` if it is not named like the process, or build it first"
@@ -215,7 +217,7 @@ fn missing(process: &Process, reason: &str, span: &Span) -> Problem {
     if reason.is_empty() { problem } else { problem.note(reason) }
 }
 
-fn unusable(process: &Process, refusal: Refusal, span: &Span) -> Problem {
+fn unusable(process: &ProcessSpec, refusal: Refusal, span: &Span) -> Problem {
     let title = format!("`{}` cannot be loaded: {}", process.program, refusal.text());
     let help = match refusal {
         Refusal::NotElf => "build it as a static position-independent x86-64 executable",
@@ -232,7 +234,7 @@ fn unusable(process: &Process, refusal: Refusal, span: &Span) -> Problem {
 /// Refuses what does not fit. The flight recorder is not counted: it belongs to the run, which
 /// gives the machine that much more RAM.
 fn check_memory(system: &System, images: &Images, tables_end: usize, report: &mut Report) {
-    let loaded = |process: &Process| {
+    let loaded = |process: &ProcessSpec| {
         images.by_name.get(&image_name(process)).map_or(0, |image| image.loaded)
     };
     let mut budget = Budget::of(system);
@@ -280,7 +282,7 @@ pub(crate) fn process_records(system: &System) -> Vec<ProcessRecord> {
 fn process_record(
     system: &System,
     index: usize,
-    process: &Process,
+    process: &ProcessSpec,
     images: &Images,
 ) -> ProcessRecord {
     let image = images.by_name.get(&image_name(process));
@@ -320,7 +322,7 @@ fn pages(bytes: u64) -> u32 {
 /// Returns the processes that may start process number `index`: those that say so, and its
 /// supervisor.
 fn starters(system: &System, index: usize) -> u64 {
-    let may = |other: &Process| other.starts.iter().any(|start| usize::from(*start) == index);
+    let may = |other: &ProcessSpec| other.starts.iter().any(|start| usize::from(*start) == index);
     let supervisor = system.processes[index].supervisor.map(usize::from);
     (0..u64::BITS)
         .zip(system.processes.iter())
@@ -351,7 +353,7 @@ pub(crate) fn objects(system: &System) -> impl Iterator<Item = ObjectRecord> {
     semaphores.chain(conditions).chain(system.mailboxes.iter().map(mailbox_record))
 }
 
-fn mailbox_record(mailbox: &Mailbox) -> ObjectRecord {
+fn mailbox_record(mailbox: &MailboxSpec) -> ObjectRecord {
     ObjectRecord {
         key: key(&mailbox.name),
         allowed: mailbox.allowed,
@@ -362,13 +364,13 @@ fn mailbox_record(mailbox: &Mailbox) -> ObjectRecord {
     }
 }
 
-fn segment_record(segment: &crate::Segment) -> SegmentRecord {
+fn segment_record(segment: &crate::SegmentSpec) -> SegmentRecord {
     let (key, allowed) = (key(&segment.name), segment.allowed);
     let (dma, common) = (segment.dma, segment.common);
     SegmentRecord { key, allowed, pages: pages(segment.size), dma, common }
 }
 
-fn device_record(device: &crate::Device) -> DeviceRecord {
+fn device_record(device: &crate::DeviceSpec) -> DeviceRecord {
     DeviceRecord {
         key: key(&device.name),
         allowed: device.allowed,
@@ -390,7 +392,7 @@ pub(crate) fn vcpu_records(system: &System) -> impl Iterator<Item = VcpuRecord> 
     })
 }
 
-fn vcpu_record(vcpu: &Vcpu) -> VcpuRecord {
+fn vcpu_record(vcpu: &VcpuSpec) -> VcpuRecord {
     let empty = VcpuRecord {
         key: key(&vcpu.name),
         allowed: vcpu.allowed,
@@ -408,14 +410,14 @@ fn vcpu_record(vcpu: &Vcpu) -> VcpuRecord {
         queue: vcpu.queue,
     };
     match &vcpu.server {
-        Server::Main { budget_ns, period_ns, replenishments, background, .. } => VcpuRecord {
+        ServerSpec::Main { budget_ns, period_ns, replenishments, background, .. } => VcpuRecord {
             budget: *budget_ns,
             period: *period_ns,
             replenishments: *replenishments,
             background: *background,
             ..empty
         },
-        Server::Io { utilization_ppm, cap_ns, interval_ns, wakes, serves } => VcpuRecord {
+        ServerSpec::Io { utilization_ppm, cap_ns, interval_ns, wakes, serves } => VcpuRecord {
             kind: VcpuKind::Io,
             utilization_ppm: *utilization_ppm,
             cap: cap_ns.unwrap_or(u64::MAX),

@@ -18,8 +18,8 @@ use crate::section;
 use crate::source::{At, Source};
 use crate::supervision;
 use crate::system::{
-    Condition, Device, Interrupt, Mailbox, Neighbours, Origin, Process, Scheduling, Segment,
-    Semaphore, Server, System, Vcpu, Work,
+    ConditionSpec, DeviceSpec, Interrupt, MailboxSpec, Neighbours, Origin, ProcessSpec, Scheduling,
+    SegmentSpec, SemaphoreSpec, ServerSpec, System, VcpuSpec, WorkSpec,
 };
 use crate::tpipe;
 use crate::usb;
@@ -41,22 +41,22 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         core: declared.core,
         cores: declared.cores.value,
         processes: processes(declared, &names),
-        semaphores: each(&declared.semaphores, |name, kind| Semaphore {
+        semaphores: each(&declared.semaphores, |name, kind| SemaphoreSpec {
             name: name.value.clone(),
             kind: *kind,
             allowed: users(name),
         }),
-        conditions: each(&declared.conditions, |name, ()| Condition {
+        conditions: each(&declared.conditions, |name, ()| ConditionSpec {
             name: name.value.clone(),
             allowed: users(name),
         }),
-        mailboxes: each(&declared.mailboxes, |name, messages| Mailbox {
+        mailboxes: each(&declared.mailboxes, |name, messages| MailboxSpec {
             name: name.value.clone(),
             messages: *messages,
             allowed: users(name),
             faults_of: None,
         }),
-        segments: each(&declared.segments, |name, segment| Segment {
+        segments: each(&declared.segments, |name, segment| SegmentSpec {
             name: name.value.clone(),
             size: segment.size,
             dma: segment.dma,
@@ -123,17 +123,17 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
     whole.iter().filter_map(plug).collect()
 }
 
-fn works(declared: &Declared) -> Vec<Work> {
+fn works(declared: &Declared) -> Vec<WorkSpec> {
     let work = |work: &DeclaredWork| {
         let (best_ns, worst_ns) = (work.best.value, work.worst.value);
-        Some(Work { name: work.name.as_ref()?.value.clone(), best_ns, worst_ns })
+        Some(WorkSpec { name: work.name.as_ref()?.value.clone(), best_ns, worst_ns })
     };
     declared.works.iter().filter_map(work).collect()
 }
 
 /// Returns the declared devices, then the messages of each, then the doorbells.
-fn devices(declared: &Declared) -> Vec<Device> {
-    let mut devices = each(&declared.devices, |name, device| Device {
+fn devices(declared: &Declared) -> Vec<DeviceSpec> {
+    let mut devices = each(&declared.devices, |name, device| DeviceSpec {
         name: name.value.clone(),
         location: match &device.place {
             DeclaredPlace::Address(address) => Location::Address(address.value),
@@ -151,7 +151,7 @@ fn devices(declared: &Declared) -> Vec<Device> {
     let of_each = declared.devices.iter().zip(0..).flat_map(|(device, of)| {
         (0..device.what.messages()).map(move |vector| (device, of, vector))
     });
-    devices.extend(of_each.zip(MESSAGES..).map(|((device, of, vector), irq)| Device {
+    devices.extend(of_each.zip(MESSAGES..).map(|((device, of, vector), irq)| DeviceSpec {
         name: message_of(&device.name.value, vector),
         location: Location::Message { of, vector },
         size: 0,
@@ -164,7 +164,7 @@ fn devices(declared: &Declared) -> Vec<Device> {
 
 /// Returns a doorbell, as a device that has no registers, and an interrupt only where it is
 /// answered.
-fn doorbell(declared: &Declared, Named { name, what }: &Named<DeclaredBell>) -> Device {
+fn doorbell(declared: &Declared, Named { name, what }: &Named<DeclaredBell>) -> DeviceSpec {
     let interrupt =
         Interrupt { irq: BELLS_FROM + what.number, level: false, interval_ns: what.interval };
     let answers = |process: &DeclaredProcess| {
@@ -172,7 +172,7 @@ fn doorbell(declared: &Declared, Named { name, what }: &Named<DeclaredBell>) -> 
     };
     let all = declared.processes.iter().enumerate();
     let answering = all.filter(|(_, process)| answers(process));
-    Device {
+    DeviceSpec {
         name: name.value.clone(),
         location: Location::Bell { core: what.core, number: what.number },
         size: 0,
@@ -201,13 +201,13 @@ fn origin(declared: &Declared, source: &Source) -> Origin {
     }
 }
 
-fn vcpus(declared: &Declared, names: &Names<'_>, queues: &Queues) -> Vec<Vcpu> {
+fn vcpus(declared: &Declared, names: &Names<'_>, queues: &Queues) -> Vec<VcpuSpec> {
     let numbered = declared.vcpus.iter().zip(&queues.of);
     let vcpu = |(vcpu, queue): (&Named<DeclaredVcpu>, &u8)| {
         let name = vcpu.name.value.as_str();
         let runs_on = |p: &DeclaredProcess| p.vcpu.as_ref().is_some_and(|vcpu| vcpu.value == name);
         let first = declared.processes.iter().enumerate().filter(|(_, process)| runs_on(process));
-        Some(Vcpu {
+        Some(VcpuSpec {
             name: name.to_owned(),
             server: server(&vcpu.what, names)?,
             queue: *queue,
@@ -217,13 +217,13 @@ fn vcpus(declared: &Declared, names: &Names<'_>, queues: &Queues) -> Vec<Vcpu> {
     numbered.filter_map(vcpu).collect()
 }
 
-fn server(what: &DeclaredVcpu, names: &Names<'_>) -> Option<Server> {
+fn server(what: &DeclaredVcpu, names: &Names<'_>) -> Option<ServerSpec> {
     let (mut server, served) = match what {
         DeclaredVcpu::Main { server, .. } => (server.clone(), &[][..]),
         DeclaredVcpu::Io { server, serves, .. } => (server.clone(), serves.as_slice()),
         DeclaredVcpu::Unusable => return None,
     };
-    if let Server::Io { serves, .. } = &mut server {
+    if let ServerSpec::Io { serves, .. } = &mut server {
         let numbers = served.iter().filter_map(|name| names.vcpu(&name.value));
         serves.extend(numbers.filter_map(number));
     }
@@ -246,15 +246,15 @@ fn number(index: usize) -> Option<u16> {
     u16::try_from(index).ok()
 }
 
-fn processes(declared: &Declared, names: &Names<'_>) -> Vec<Process> {
+fn processes(declared: &Declared, names: &Names<'_>) -> Vec<ProcessSpec> {
     let numbered = declared.processes.iter().enumerate();
     numbered.map(|(index, process)| self::process(index, process, names)).collect()
 }
 
-fn process(index: usize, declared: &DeclaredProcess, names: &Names<'_>) -> Process {
+fn process(index: usize, declared: &DeclaredProcess, names: &Names<'_>) -> ProcessSpec {
     let d = declared;
     let starts = d.starts.iter().filter_map(|name| names.process(&name.value));
-    Process {
+    ProcessSpec {
         uses: d.uses.iter().map(|name| name.value.clone()).collect(),
         starts: starts.filter_map(number).collect(),
         supervisor: supervision::of(d, index, names).and_then(number),
@@ -265,13 +265,13 @@ fn process(index: usize, declared: &DeclaredProcess, names: &Names<'_>) -> Proce
 
 /// Returns one mailbox for each process that supervises others, and for one named `supervisor` even
 /// if it has nobody to supervise yet: its program need not care.
-fn fault_mailboxes(system: &System) -> Vec<Mailbox> {
+fn fault_mailboxes(system: &System) -> Vec<MailboxSpec> {
     let mut mailboxes = Vec::new();
     for (index, process) in system.processes.iter().enumerate() {
         let Some(number) = number(index) else { continue };
         let supervised = system.supervised_by(number);
         if supervised > 0 || process.name == SUPERVISOR {
-            mailboxes.push(Mailbox {
+            mailboxes.push(MailboxSpec {
                 name: faults_of(&process.name),
                 messages: u16::try_from(supervised.max(1)).unwrap_or(u16::MAX),
                 allowed: bit(index),

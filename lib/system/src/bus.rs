@@ -11,8 +11,8 @@ use crate::source::At;
 use crate::table::{Raw, Table};
 use crate::{units, usb};
 use diapason_bus::{
-    Async, BYTES_MAX, Bus, Coding, Criticality, Direction, EndpointId, GUARANTEE_SLOTS_MAX,
-    Guarantee, PERIOD_MAX, Periodic, Speed, Transfer,
+    Async, BYTES_MAX, BusInstance, Coding, Criticality, Direction, EndpointId, GUARANTEE_SLOTS_MAX,
+    Guarantee, PERIOD_MAX, PeriodicEndpoint, Speed, Transfer,
 };
 
 const SPEEDS: [(&str, Speed); 4] =
@@ -37,7 +37,7 @@ const PERCENT: u32 = 10_000;
 pub(crate) fn bus(raw: Raw<'_>, report: &mut Report) -> DeclaredBus {
     let mut table = Table::new("[[bus]]", "bus", raw, report);
     let on = controller(&mut table);
-    let mut bus = Bus::new(speed(&mut table));
+    let mut bus = BusInstance::new(speed(&mut table));
     if let Some(coding) = table.choice("coding", &CODINGS, "") {
         bus.coding = coding.value;
     }
@@ -112,7 +112,7 @@ fn transfers(table: &mut Table<'_, '_>) -> Option<DeclaredTransfers> {
             let criticality = criticality.map_or(Criticality::Low, |found| found.value);
             let (direction, packet) = (direction?, packet?);
             let (period, longest_period) = (period?, longest?);
-            Some(DeclaredTransfers::Periodic(Periodic {
+            Some(DeclaredTransfers::Periodic(PeriodicEndpoint {
                 id,
                 transfer,
                 direction,
@@ -206,13 +206,15 @@ pub(crate) fn buses(declared: &Declared) -> Vec<UsbBus> {
         let Some(device) = device(&endpoint.on) else { continue };
         let is_its = |bus: &UsbBus| bus.device == device && bus.bus.speed == endpoint.speed;
         let place = buses.iter().position(is_its).unwrap_or_else(|| {
-            let bus = Bus::new(endpoint.speed);
+            let bus = BusInstance::new(endpoint.speed);
             buses.push(UsbBus { device, bus, control: true, periodic: vec![], asyncs: vec![] });
             buses.len() - 1
         });
         let (id, bus) = (EndpointId(number), &mut buses[place]);
         match endpoint.what {
-            DeclaredTransfers::Periodic(periodic) => bus.periodic.push(Periodic { id, ..periodic }),
+            DeclaredTransfers::Periodic(periodic) => {
+                bus.periodic.push(PeriodicEndpoint { id, ..periodic })
+            }
             DeclaredTransfers::Async(endpoint) => bus.asyncs.push(Async { id, ..endpoint }),
             DeclaredTransfers::Unusable => {}
         }

@@ -9,7 +9,7 @@ mod fd;
 use crate::can_network::{
     CLASSES, CanClass, CanMessage, CanNetwork, CanScheduler, CanSender, SCHEDULERS,
 };
-use crate::carried::Way;
+use crate::carried::PipeDirection;
 use crate::declared::{Declared, DeclaredCan, DeclaredMessage, DeclaredPipe, DeclaredUsb};
 use crate::diagnostics::{Problem, Report};
 use crate::keys;
@@ -276,7 +276,7 @@ fn carries(pipe: &DeclaredPipe, can: &DeclaredCan, process: &str) -> bool {
     let same =
         |one: &Option<At<String>>, other: &str| one.as_ref().is_some_and(|one| one.value == other);
     let usb = can.usb.as_ref().map_or("", |usb| usb.value.as_str());
-    pipe.way == Way::ToDevice
+    pipe.way == PipeDirection::ToDevice
         && same(&pipe.usb, usb)
         && pipe.channel.value == can.channel()
         && same(&pipe.process, process)

@@ -8,7 +8,7 @@ use diapason_contract::source::MessageShape;
 
 /// The direction of the messages of a pipe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum PipeDirection {
     /// From the device to a process that reads them.
     FromDevice,
     /// From a process that writes them to the device.
@@ -17,7 +17,7 @@ pub enum Way {
 
 /// Messages between a device and the thread at the other end.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Pipe {
+pub struct PipeSpec {
     pub name: String,
     /// The USB device: a number of [`System::usb`](crate::System::usb).
     pub usb: usize,
@@ -28,7 +28,7 @@ pub struct Pipe {
     pub number: u8,
     /// Number of the process that drives the device.
     pub server: u16,
-    pub way: Way,
+    pub way: PipeDirection,
     /// Number of the process that reads or writes, on the VCPU of its first thread.
     pub process: u16,
     /// Most messages a second, in the long run, rounded up.
@@ -48,7 +48,7 @@ pub struct Pipe {
     pub latency_ns: Option<u64>,
 }
 
-impl Pipe {
+impl PipeSpec {
     /// Returns the most that it carries.
     #[must_use]
     pub fn contract(&self) -> Contract {
@@ -61,7 +61,7 @@ impl Pipe {
 
 /// The way of messages from a pipe through several processes. The pipe's reader is the first.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Chain {
+pub struct ChainSpec {
     pub name: String,
     /// The pipe it begins with: a number of [`System::pipes`](crate::System::pipes).
     pub from: u16,

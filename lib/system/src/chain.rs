@@ -5,7 +5,7 @@
 //! with what hands messages over to it. Both ends of a hand-over may use its object without saying
 //! so ([`expand`]).
 
-use crate::carried::{Chain, ChainLink, Handover, Way};
+use crate::carried::{ChainLink, ChainSpec, Handover, PipeDirection};
 use crate::declared::{Declared, DeclaredChain, DeclaredLink};
 use crate::diagnostics::{Problem, Report};
 use crate::keys;
@@ -79,7 +79,8 @@ pub(crate) fn expand(declared: &mut Declared) {
 }
 
 fn reader<'d>(declared: &'d Declared, from: &str) -> Option<&'d str> {
-    let (_, pipe) = declared.pipe(from).filter(|(_, pipe)| pipe.way == Way::FromDevice)?;
+    let (_, pipe) =
+        declared.pipe(from).filter(|(_, pipe)| pipe.way == PipeDirection::FromDevice)?;
     Some(pipe.process.as_ref()?.value.as_str())
 }
 
@@ -111,8 +112,8 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
             let problem = Problem::new(&chain.name.span, title, "give each a name of its own");
             report.push(problem.with(&first.name.span, "first here"));
         }
-        end(declared, chain.from.as_ref(), Way::FromDevice, report);
-        end(declared, chain.to.as_ref(), Way::ToDevice, report);
+        end(declared, chain.from.as_ref(), PipeDirection::FromDevice, report);
+        end(declared, chain.to.as_ref(), PipeDirection::ToDevice, report);
         if let Some(extra) = chain.links.get(HOPS - 1) {
             let title = format!("{} threads in a chain, the most is {HOPS}", chain.links.len() + 1);
             let help = "let one thread do the work of two, or end the chain before it";
@@ -125,11 +126,11 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
 }
 
 /// A pipe at an end of a chain.
-fn end(declared: &Declared, name: Option<&At<String>>, way: Way, report: &mut Report) {
+fn end(declared: &Declared, name: Option<&At<String>>, way: PipeDirection, report: &mut Report) {
     let Some(At { value: name, span }) = name else { return };
     let (wanted, key) = match way {
-        Way::FromDevice => ("from", "from"),
-        Way::ToDevice => ("to", "to"),
+        PipeDirection::FromDevice => ("from", "from"),
+        PipeDirection::ToDevice => ("to", "to"),
     };
     match declared.pipe(name) {
         Some((_, pipe)) if pipe.way == way => {}
@@ -225,7 +226,7 @@ fn last(declared: &Declared, chain: &DeclaredChain, report: &mut Report) {
     };
     let last = chain.links.last().and_then(|link| link.process.as_ref());
     if let (Some(last), Some(writer)) = (last, &pipe.process)
-        && pipe.way == Way::ToDevice
+        && pipe.way == PipeDirection::ToDevice
         && last.value != writer.value
     {
         let title =
@@ -240,7 +241,7 @@ fn once(declared: &Declared, report: &mut Report) {
     let mut seen: Vec<&At<String>> = Vec::new();
     for chain in &declared.chains {
         let first = chain.from.as_ref().and_then(|from| declared.pipe(&from.value));
-        let first = first.filter(|(_, pipe)| pipe.way == Way::FromDevice);
+        let first = first.filter(|(_, pipe)| pipe.way == PipeDirection::FromDevice);
         let first = first.and_then(|(_, pipe)| pipe.process.as_ref());
         let links = chain.links.iter().filter_map(|link| link.process.as_ref());
         for name in first.into_iter().chain(links) {
@@ -255,7 +256,7 @@ fn once(declared: &Declared, report: &mut Report) {
 }
 
 /// Returns the chains, as far as they are whole.
-pub(crate) fn chains(declared: &Declared) -> Vec<Chain> {
+pub(crate) fn chains(declared: &Declared) -> Vec<ChainSpec> {
     let number = |index: usize| u16::try_from(index).ok();
     let link = |link: &DeclaredLink| {
         let handover = match object(declared, &link.by.as_ref()?.value)? {
@@ -269,7 +270,7 @@ pub(crate) fn chains(declared: &Declared) -> Vec<Chain> {
     };
     let whole = |chain: &DeclaredChain| {
         let place = |name: &At<String>| number(declared.pipe(&name.value)?.0);
-        Some(Chain {
+        Some(ChainSpec {
             name: chain.name.value.clone(),
             from: place(chain.from.as_ref()?)?,
             to: chain.to.as_ref().and_then(place),

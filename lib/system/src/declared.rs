@@ -2,14 +2,14 @@
 //! may refuse. Values are in range already; names are not resolved yet.
 
 use crate::can_network::{CanClass, CanScheduler};
-use crate::carried::Way;
+use crate::carried::PipeDirection;
 use crate::fault::kinds::FaultKind;
 use crate::limits::HUBS;
 use crate::plugged::UsbModel;
 use crate::source::{At, Span};
-use crate::system::{Process, SemaphoreKind, Server};
+use crate::system::{ProcessSpec, SemaphoreKind, ServerSpec};
 use diapason_abi::archive::PciFunction;
-use diapason_bus::{Async, Bus, Periodic, Speed};
+use diapason_bus::{Async, BusInstance, PeriodicEndpoint, Speed};
 use diapason_contract::ethernet::Peer;
 
 #[derive(Clone, Debug)]
@@ -289,7 +289,7 @@ pub(crate) struct DeclaredUsb {
 pub(crate) struct DeclaredBus {
     /// Name of its controller.
     pub on: Option<At<String>>,
-    pub bus: Bus,
+    pub bus: BusInstance,
     /// The control endpoints of its devices count.
     pub control: bool,
 }
@@ -306,7 +306,7 @@ pub(crate) struct DeclaredEndpoint {
 /// The transfers of an endpoint whose number is not known yet.
 #[derive(Clone, Debug)]
 pub(crate) enum DeclaredTransfers {
-    Periodic(Periodic),
+    Periodic(PeriodicEndpoint),
     Async(Async),
     /// Something is wrong with its keys, and has been reported.
     Unusable,
@@ -322,7 +322,7 @@ pub(crate) struct DeclaredWork {
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredPipe {
     pub name: At<String>,
-    pub way: Way,
+    pub way: PipeDirection,
     /// Name of the USB device.
     pub usb: Option<At<String>>,
     pub channel: At<u64>,
@@ -417,16 +417,16 @@ pub(crate) struct DeclaredProcess {
     pub vcpu: Option<At<String>>,
     /// The process, but for what names something else. `program`, `restart` and `start_at_boot`
     /// are places of its keys.
-    pub whole: Process,
+    pub whole: ProcessSpec,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum DeclaredVcpu {
     /// A Main VCPU, and the places of its budget and its period.
-    Main { server: Server, budget: Span, period: Span },
+    Main { server: ServerSpec, budget: Span, period: Span },
     /// A server for bottom halves without those it serves, the place of its share, and the names of
     /// Main VCPUs that it serves.
-    Io { server: Server, utilization: Span, serves: Vec<At<String>> },
+    Io { server: ServerSpec, utilization: Span, serves: Vec<At<String>> },
     /// Something is wrong with its keys, and has been reported.
     Unusable,
 }

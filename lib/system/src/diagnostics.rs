@@ -78,9 +78,9 @@ impl Problem {
         self.syntax()
     }
 
-    fn item(&self, source: &Source) -> Item<'_> {
+    fn item(&self, source: &Source) -> ProblemSummary<'_> {
         let (line, column) = source.position(&self.span);
-        Item { title: &self.title, line, column, help: &self.help }
+        ProblemSummary { title: &self.title, line, column, help: &self.help }
     }
 
     fn render(&self, source: &Source, renderer: &Renderer) -> String {
@@ -182,7 +182,7 @@ pub struct Diagnostics {
 
 /// One problem in short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Item<'a> {
+pub struct ProblemSummary<'a> {
     pub title: &'a str,
     /// Where: the line, from 1.
     pub line: usize,
@@ -206,7 +206,7 @@ impl Diagnostics {
 
     /// Returns each problem in short, in the order of the text.
     #[must_use]
-    pub fn items(&self) -> Vec<Item<'_>> {
+    pub fn items(&self) -> Vec<ProblemSummary<'_>> {
         self.problems.iter().map(|problem| problem.item(&self.source)).collect()
     }
 

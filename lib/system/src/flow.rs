@@ -6,7 +6,7 @@
 //! plan to say, because servers read that from their settings.
 
 use crate::diagnostics::{Problem, Report};
-use crate::hosts::{Cable, Host};
+use crate::hosts::{Cable, HostSpec};
 use crate::keys;
 use crate::pipe::{BURST_MAX, RATE_MAX};
 use crate::source::{At, Span};
@@ -146,7 +146,7 @@ fn hop(raw: Raw<'_>, report: &mut Report) -> DeclaredHop {
 /// Finds the hosts, processes and cables of flows; what cannot be is reported.
 pub(crate) fn resolve(
     declared: &[DeclaredFlow],
-    hosts: &[Host],
+    hosts: &[HostSpec],
     cables: &[Cable],
     report: &mut Report,
 ) -> Vec<Flow> {
@@ -170,7 +170,7 @@ pub(crate) fn resolve(
 }
 
 struct List<'a> {
-    hosts: &'a [Host],
+    hosts: &'a [HostSpec],
     cables: &'a [Cable],
 }
 
@@ -226,7 +226,7 @@ impl List<'_> {
             refuse(format!("no host is called `{host}`"), near(host, names()));
             return None;
         };
-        let Host { system, file, .. } = &self.hosts[number];
+        let HostSpec { system, file, .. } = &self.hosts[number];
         let names = || system.processes.iter().map(|process| process.name.as_str());
         let Some(place) = names().position(|known| known == process) else {
             refuse(format!("`{file}` has no process called `{process}`"), near(process, names()));

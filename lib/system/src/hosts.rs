@@ -31,7 +31,7 @@ const DEBUG: &str = "debug";
 #[derive(Clone, Debug)]
 pub struct Hosts {
     /// In the order of the text.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<HostSpec>,
     /// In the order of the text.
     pub cables: Vec<Cable>,
     /// The host that enables its debug capability before it waits for others.
@@ -58,7 +58,7 @@ pub(crate) struct HostsOrigin {
 
 /// A host of the list.
 #[derive(Clone, Debug)]
-pub struct Host {
+pub struct HostSpec {
     pub name: String,
     /// The file of its description, as the text names it.
     pub file: String,
@@ -162,7 +162,7 @@ pub fn parse_any(
                 system.clock_hz = host.clock_hz.unwrap_or(system.clock_hz);
                 let (name, file) = (host.name.value.clone(), host.system.value.clone());
                 let enables = host.enable;
-                hosts.push(Host { name, file, system, depends: None, enables });
+                hosts.push(HostSpec { name, file, system, depends: None, enables });
             }
             Err(reason) => {
                 let title = format!("cannot read `{}`: {reason}", host.system.value);
@@ -298,7 +298,7 @@ fn unique<'a>(noun: &str, names: impl Iterator<Item = &'a At<String>>, report: &
 }
 
 /// Returns where every cable is plugged in; what cannot be is reported.
-fn cables(declared: &Declared, hosts: &[Host], report: &mut Report) -> Vec<Cable> {
+fn cables(declared: &Declared, hosts: &[HostSpec], report: &mut Report) -> Vec<Cable> {
     let mut cables = Vec::new();
     let mut taken: Vec<(End, &Span)> = Vec::new();
     for cable in &declared.cables {
@@ -339,7 +339,7 @@ fn cables(declared: &Declared, hosts: &[Host], report: &mut Report) -> Vec<Cable
     cables
 }
 
-fn end(text: &At<String>, hosts: &[Host], report: &mut Report) -> Option<End> {
+fn end(text: &At<String>, hosts: &[HostSpec], report: &mut Report) -> Option<End> {
     let parts: Vec<&str> = text.value.split(':').collect();
     let &[host, device, port] = &parts[..] else {
         let title = format!("`{}` is not the end of a cable", text.value);
@@ -354,7 +354,12 @@ fn end(text: &At<String>, hosts: &[Host], report: &mut Report) -> Option<End> {
     found.ok()
 }
 
-fn find_end(host: &str, device: &str, port: &str, hosts: &[Host]) -> Result<End, (String, String)> {
+fn find_end(
+    host: &str,
+    device: &str,
+    port: &str,
+    hosts: &[HostSpec],
+) -> Result<End, (String, String)> {
     let suggested = |word: &str, known: Vec<&str>| match nearest(word, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there is {}", known.join(", ")),
@@ -363,7 +368,7 @@ fn find_end(host: &str, device: &str, port: &str, hosts: &[Host]) -> Result<End,
         let known = hosts.iter().map(|host| host.name.as_str()).collect();
         return Err((format!("no host is called `{host}`"), suggested(host, known)));
     };
-    let Host { system, file, .. } = &hosts[number];
+    let HostSpec { system, file, .. } = &hosts[number];
     let is_controller =
         |location: &Location| matches!(location, Location::Pci(pci) if pci.class == XHCI);
     let mut controllers = system.devices.iter().filter(|d| is_controller(&d.location));

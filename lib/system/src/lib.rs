@@ -63,19 +63,19 @@ mod vcpus;
 
 pub use archive::{Permit, RunOptions, build};
 pub use can_network::{CanClass, CanMessage, CanNetwork, CanScheduler, CanSender};
-pub use carried::{Chain, ChainLink, Handover, Pipe, Tpipe, Way};
-pub use diagnostics::{Diagnostics, Item};
-pub use fault::kinds::{Fault, FaultKind, FaultTarget, LIES};
+pub use carried::{ChainLink, ChainSpec, Handover, PipeDirection, PipeSpec, Tpipe};
+pub use diagnostics::{Diagnostics, ProblemSummary};
+pub use fault::kinds::{FaultKind, FaultTarget, InjectedFault, LIES};
 pub use flow::{Flow, FlowHop, FlowStop};
-pub use hosts::{Cable, Description, End, Host, Hosts, Socket, parse_any};
+pub use hosts::{Cable, Description, End, HostSpec, Hosts, Socket, parse_any};
 pub use known::known_keys;
 pub use names::fault as name_fault;
 pub use network::HostsPlace;
-pub use plugged::{CanBus, CanTraffic, UsbBus, UsbModel, UsbPlug};
+pub use plugged::{CanTraffic, PluggedCanBus, UsbBus, UsbModel, UsbPlug};
 pub use system::{
-    Condition, CriticalSection, Device, EthernetAdapter, FarEnd, Interrupt, Mailbox, Neighbours,
-    Place, Process, Restart, Scheduling, Segment, Semaphore, SemaphoreKind, Server, Setting,
-    System, UdpPort, Vcpu, Work,
+    ConditionSpec, CriticalSection, DeviceSpec, EthernetAdapter, FarEnd, Interrupt, MailboxSpec,
+    Neighbours, Place, ProcessSpec, Restart, Scheduling, SegmentSpec, SemaphoreKind, SemaphoreSpec,
+    ServerSpec, Setting, System, UdpPort, VcpuSpec, WorkSpec,
 };
 pub use value::{KnownKey, ValueKind};
 
@@ -146,7 +146,7 @@ fn cores_of(
 ///
 /// # Errors
 /// Returns the mistake and its place.
-pub fn parse_fault(system: &System, text: &str) -> Result<Fault, Diagnostics> {
+pub fn parse_fault(system: &System, text: &str) -> Result<InjectedFault, Diagnostics> {
     let mut report = Report::new();
     match fault::parse(system, text, &mut report) {
         Some(fault) if report.is_empty() => Ok(fault),

@@ -4,7 +4,7 @@
 
 use crate::diagnostics::{Problem, Report};
 use crate::limits::{MEMORY_MAX, PAGE_BYTES};
-use crate::system::{Process, System};
+use crate::system::{ProcessSpec, System};
 use crate::units::show_size;
 use diapason_abi::elf::{Program, WRITE};
 use diapason_abi::layout;
@@ -29,7 +29,7 @@ impl Budget {
     /// Returns the memory needed, as far as it is known without the programs.
     pub fn of(system: &System) -> Budget {
         let processes = &system.processes;
-        let sum = |of: fn(&Process) -> u64| processes.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&ProcessSpec) -> u64| processes.iter().map(of).sum::<u64>();
         Budget(vec![
             ("kernel", KERNEL_BYTES),
             ("kernel objects", pages(objects(system)) * PAGE_BYTES),
@@ -70,14 +70,14 @@ impl Budget {
     }
 
     /// Returns the sum, row by row, and the largest process.
-    fn rows(&self, processes: &[Process]) -> String {
+    fn rows(&self, processes: &[ProcessSpec]) -> String {
         let rows: Vec<String> = self
             .0
             .iter()
             .filter(|(_, bytes)| *bytes > 0)
             .map(|(what, bytes)| format!("{what} {}", show_size(*bytes)))
             .collect();
-        let reserve = |p: &Process| p.heap + p.stack * u64::from(p.threads);
+        let reserve = |p: &ProcessSpec| p.heap + p.stack * u64::from(p.threads);
         let largest = processes.iter().max_by_key(|process| reserve(process));
         let most = largest.map_or(String::new(), |process| {
             let bytes = show_size(reserve(process));
@@ -112,7 +112,7 @@ fn pages(bytes: u64) -> u64 {
 }
 
 fn objects(system: &System) -> u64 {
-    let private = |p: &Process| {
+    let private = |p: &ProcessSpec| {
         let objects = [p.semaphores, p.conditions, p.events].map(u64::from);
         u64::from(p.threads) * THREAD_BYTES + objects.iter().sum::<u64>() * OBJECT_BYTES
     };
@@ -127,7 +127,7 @@ fn objects(system: &System) -> u64 {
 /// Pages of page tables: one table per started 2 MiB of stacks and of heap, and one per segment
 /// and device used. Those of the program are counted with it.
 fn page_tables(system: &System) -> u64 {
-    let of_process = |process: &Process| {
+    let of_process = |process: &ProcessSpec| {
         let stacks = u64::from(process.threads) * layout::STACK_STRIDE;
         TABLES_FIXED
             + stacks.div_ceil(layout::SLOT)

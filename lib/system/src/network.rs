@@ -1,7 +1,7 @@
 //! The network in a list of hosts: its leader, and dependency lists written by hand.
 
 use crate::diagnostics::{Diagnostics, Problem, Report};
-use crate::hosts::{Cable, Declared, Host, Hosts, Socket};
+use crate::hosts::{Cable, Declared, HostSpec, Hosts, Socket};
 use crate::source::At;
 use crate::suggest::{listed, nearest};
 use crate::table::{Raw, Table};
@@ -87,7 +87,7 @@ pub(crate) fn list(table: &mut Table<'_, '_>) -> Option<NameList> {
 /// Finds the hosts that lists and the leader name, and returns the leader.
 pub(crate) fn resolve(
     declared: &Declared,
-    hosts: &mut [Host],
+    hosts: &mut [HostSpec],
     cables: &[Cable],
     report: &mut Report,
 ) -> Option<usize> {

@@ -6,7 +6,7 @@
 //! what goes out, that of reports, and a mailbox; and the server is told that its channel has a
 //! client.
 
-use crate::carried::{Pipe, Way};
+use crate::carried::{PipeDirection, PipeSpec};
 use crate::declared::{Declared, DeclaredPipe, DeclaredSegment, DeclaredUsb, Named};
 use crate::diagnostics::{Problem, Report};
 use crate::keys::{self, required};
@@ -34,7 +34,7 @@ const TIME_MAX: u64 = 1_000_000_000_000;
 pub(crate) fn pipe(raw: Raw<'_>, report: &mut Report) -> DeclaredPipe {
     let mut table = Table::new("[[pipe]]", "pipe", raw, report);
     let name = keys::name(&mut table);
-    let way = if table.has("to") { Way::ToDevice } else { Way::FromDevice };
+    let way = if table.has("to") { PipeDirection::ToDevice } else { PipeDirection::FromDevice };
     let Words { device, process, ends, .. } = words(way);
     let usb = required(&mut table, device, ends[0]);
     let process = required(&mut table, process, ends[1]);
@@ -79,9 +79,9 @@ struct Words {
     does: &'static str,
 }
 
-const fn words(way: Way) -> Words {
+const fn words(way: PipeDirection) -> Words {
     match way {
-        Way::FromDevice => Words {
+        PipeDirection::FromDevice => Words {
             device: "from",
             process: "reader",
             ends: [
@@ -90,7 +90,7 @@ const fn words(way: Way) -> Words {
             ],
             does: "reads",
         },
-        Way::ToDevice => Words {
+        PipeDirection::ToDevice => Words {
             device: "to",
             process: "writer",
             ends: ["the `[[usb]]` device its messages go to", "the `[[process]]` that writes them"],
@@ -128,7 +128,7 @@ pub(crate) fn expand(declared: &mut Declared) {
         declared.segments.push(segment(named(ring), bytes));
         let ready = Named { name: named(ready), what: SemaphoreKind::Counting(0) };
         declared.semaphores.push(ready);
-        if let Some(known) = known.filter(|_| way == Way::ToDevice) {
+        if let Some(known) = known.filter(|_| way == PipeDirection::ToDevice) {
             declared.segments.push(segment(named(known.departures), OUT_BYTES));
             declared.segments.push(segment(named(known.reports), REPORT_BYTES));
             declared.mailboxes.push(Named { name: named(known.requests), what: REQUESTS });
@@ -238,7 +238,7 @@ fn served(declared: &Declared, from: &At<String>, usb: &DeclaredUsb, report: &mu
 }
 
 /// Without a VCPU nothing is promised to its process, and so nothing by the pipe.
-fn has_vcpu(declared: &Declared, way: Way, name: &At<String>, report: &mut Report) {
+fn has_vcpu(declared: &Declared, way: PipeDirection, name: &At<String>, report: &mut Report) {
     let index = declared.process(&name.value);
     if index.is_some_and(|index| declared.processes[index].vcpu.is_none()) {
         let does = words(way).does;
@@ -249,10 +249,10 @@ fn has_vcpu(declared: &Declared, way: Way, name: &At<String>, report: &mut Repor
 }
 
 /// Returns the pipes, as far as they are whole.
-pub(crate) fn pipes(declared: &Declared) -> Vec<Pipe> {
+pub(crate) fn pipes(declared: &Declared) -> Vec<PipeSpec> {
     let number = |index: usize| u16::try_from(index).ok();
     let whole = |pipe: &DeclaredPipe| {
-        Some(Pipe {
+        Some(PipeSpec {
             name: pipe.name.value.clone(),
             usb: declared.plug(&pipe.usb.as_ref()?.value)?.0,
             channel: u8::try_from(pipe.channel.value).ok()?,

@@ -1,6 +1,6 @@
 //! The devices on USB: what is plugged in, the buses, and the models there are.
 
-use diapason_bus::{Async, Bus, Periodic};
+use diapason_bus::{Async, BusInstance, PeriodicEndpoint};
 use diapason_contract::can::EACH;
 use diapason_contract::source::PipeSource;
 use diapason_contract::threads::ServiceKind;
@@ -22,7 +22,7 @@ pub struct UsbPlug {
     /// Its serial number; `None` is any.
     pub serial: Option<String>,
     /// CAN buses on which somebody is besides a unit that acknowledges.
-    pub buses: Vec<CanBus>,
+    pub buses: Vec<PluggedCanBus>,
     /// The number of its CAN channels; 0 if it is no CAN interface.
     pub channels: usize,
     /// The number of the first of them among the CAN channels of the host.
@@ -39,7 +39,7 @@ pub struct UsbPlug {
 
 /// A CAN bus of an interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CanBus {
+pub struct PluggedCanBus {
     /// The channel it is connected to, from 0.
     pub channel: usize,
     /// The other nodes of the bus.
@@ -202,12 +202,12 @@ pub struct UsbBus {
     /// The controller: a number of [`System::devices`](crate::System::devices).
     pub device: usize,
     /// Its speed, and how it is counted.
-    pub bus: Bus,
+    pub bus: BusInstance,
     /// The control endpoints of its devices count.
     pub control: bool,
     /// Interrupt and isochronous endpoints; their numbers are places in
     /// [`System::endpoints`](crate::System::endpoints).
-    pub periodic: Vec<Periodic>,
+    pub periodic: Vec<PeriodicEndpoint>,
     /// Bulk and control endpoints, in the order of the round robin.
     pub asyncs: Vec<Async>,
 }

@@ -9,7 +9,7 @@ use crate::limits::{
 };
 use crate::names;
 use crate::source::At;
-use crate::system::{Process, Restart, SemaphoreKind};
+use crate::system::{ProcessSpec, Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
 use crate::{
     bus, can, chain, cores, device, ethernet, fault, pipe, section, settings, tpipe, usb, vcpu,
@@ -184,7 +184,7 @@ fn process(raw: Raw<'_>, report: &mut Report) -> DeclaredProcess {
     let start_at_boot = table
         .choice("start", &[("boot", true), ("manual", false)], "")
         .unwrap_or_else(|| At::new(true, name.span.clone()));
-    let whole = Process {
+    let whole = ProcessSpec {
         name: name.value.clone(),
         settings: settings::read(table, &program.value),
         program: program.value,

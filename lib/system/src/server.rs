@@ -4,7 +4,7 @@
 use crate::diagnostics::Diagnostics;
 use crate::limits::PAGE_BYTES;
 use crate::plugged::UsbPlug;
-use crate::system::{Place, Process, System};
+use crate::system::{Place, ProcessSpec, System};
 use diapason_abi::archive::Location;
 use diapason_contract::can;
 use diapason_contract::can::CanInterface;
@@ -22,7 +22,7 @@ impl System {
         servers.flat_map(|(number, process)| self.of_server(number, process)).collect()
     }
 
-    fn of_server(&self, number: u16, process: &Process) -> Vec<Diagnostics> {
+    fn of_server(&self, number: u16, process: &ProcessSpec) -> Vec<Diagnostics> {
         let mut found = Vec::new();
         let mut say = |title: String, help: String| {
             found.push(self.problem(Place::Process(number), [&title, "", "", &help]));
@@ -90,7 +90,7 @@ impl System {
 
     /// Pipes whose device the server does not serve: it drives one controller, and programs open
     /// pipes of its first interface only.
-    fn of_interfaces(&self, server: u16, process: &Process) -> Vec<Diagnostics> {
+    fn of_interfaces(&self, server: u16, process: &ProcessSpec) -> Vec<Diagnostics> {
         let pipes = (0u16..).zip(&self.pipes).filter(|(_, pipe)| pipe.server == server);
         let pipes = pipes.map(|(number, pipe)| (Place::Pipe(number), pipe.usb));
         let places = (0u16..).zip(&self.tpipes).filter(|(_, tpipe)| tpipe.server == server);
@@ -131,7 +131,7 @@ impl System {
     }
 
     /// Returns what is wrong if the transfers of several interfaces have too little memory.
-    fn of_buffers(&self, number: u16, process: &Process) -> Option<Diagnostics> {
+    fn of_buffers(&self, number: u16, process: &ProcessSpec) -> Option<Diagnostics> {
         let count = self.interfaces(process).len();
         let segment = self.segments.iter().find(|segment| segment.name == BUFFERS)?;
         let needed = (count as u64 * can::BUFFERS).next_multiple_of(PAGE_BYTES);
@@ -145,7 +145,7 @@ impl System {
 
     /// Returns the threads of a server that hear clients: one for each interface with a channel
     /// that is, or may be, written.
-    fn senders(&self, server: u16, process: &Process) -> Vec<Home> {
+    fn senders(&self, server: u16, process: &ProcessSpec) -> Vec<Home> {
         let setting = |name: &str| process.setting(name);
         let written = |interface: CanInterface| {
             let numbers = interface.numbers();
@@ -159,7 +159,7 @@ impl System {
     }
 
     /// Returns the service for a device, if a server has not that service.
-    fn unserved(&self, plug: &UsbPlug, process: &Process) -> Option<ServiceKind> {
+    fn unserved(&self, plug: &UsbPlug, process: &ProcessSpec) -> Option<ServiceKind> {
         let setting = |name: &str| process.setting(name);
         plug.model.service().filter(|wanted| services(&setting).all(|service| service != *wanted))
     }

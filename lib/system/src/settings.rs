@@ -1,13 +1,13 @@
 //! Settings of a process: what its program is told by name, in `[process.settings]`, by what
 //! follows from the description, or by tools. They go into the program's image, where it has room.
 
-use crate::carried::{Pipe, Way};
+use crate::carried::{PipeDirection, PipeSpec};
 use crate::diagnostics::{Problem, Report};
 use crate::ethernet;
 use crate::plugged::{UsbBus, UsbModel, UsbPlug};
 use crate::source::At;
 use crate::suggest::nearest;
-use crate::system::{Process, Setting, System};
+use crate::system::{ProcessSpec, Setting, System};
 use crate::table::{Raw, Table};
 use diapason_abi::elf::{Program, Segment};
 use diapason_abi::pipe::{DRIFT, ENVELOPES, USUAL_DRIFT};
@@ -137,7 +137,7 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
         .filter(|setting| setting.name == usbd::CLIENTS)
         .flat_map(|setting| setting.numbers.iter().copied())
         .collect();
-    let written = pipes().filter(|pipe| pipe.way == Way::ToDevice);
+    let written = pipes().filter(|pipe| pipe.way == PipeDirection::ToDevice);
     clients.extend(written.map(|pipe| u64::from(pipe.number)));
     if !clients.is_empty() {
         settings.push(Setting::new(usbd::CLIENTS, &clients));
@@ -185,7 +185,7 @@ impl System {
     /// Returns the CAN interfaces that a USB server serves, each by the number of its plug, in the
     /// order of their numbers.
     #[must_use]
-    pub fn interfaces(&self, process: &Process) -> Vec<(usize, CanInterface)> {
+    pub fn interfaces(&self, process: &ProcessSpec) -> Vec<(usize, CanInterface)> {
         let is_driven = |plug: &UsbPlug| {
             let controller = self.devices.get(plug.device);
             let driven = controller.is_some_and(|it| process.uses.contains(&it.name));
@@ -213,7 +213,7 @@ impl System {
 
 /// Returns the devices that a USB server is to serve: each kind is known by where the description
 /// has it.
-fn expected(system: &System, process: &Process) -> Vec<u64> {
+fn expected(system: &System, process: &ProcessSpec) -> Vec<u64> {
     if process.program != usbd::PROGRAM {
         return Vec::new();
     }
@@ -232,7 +232,7 @@ fn expected(system: &System, process: &Process) -> Vec<u64> {
 }
 
 /// Returns the declared buses of the controller that a USB server drives.
-fn counted(system: &System, process: &Process) -> Vec<u64> {
+fn counted(system: &System, process: &ProcessSpec) -> Vec<u64> {
     let drives = |bus: &&UsbBus| {
         let controller = system.devices.get(bus.device);
         process.program == usbd::PROGRAM
@@ -254,7 +254,7 @@ fn counted(system: &System, process: &Process) -> Vec<u64> {
 }
 
 /// Returns what a USB server is told of its CAN interfaces, if the description has any.
-fn of_interfaces(system: &System, process: &Process) -> Vec<Setting> {
+fn of_interfaces(system: &System, process: &ProcessSpec) -> Vec<Setting> {
     let interfaces = system.interfaces(process);
     let Some((_, last)) = interfaces.last() else { return Vec::new() };
     let (mut rates, mut points) = (vec![u64::from(can::BIT_RATE); last.numbers().end], Vec::new());
@@ -280,7 +280,7 @@ fn drift(system: &System) -> Option<u64> {
 }
 
 /// Returns the channels whose pipes a process may use, if it is a USB server.
-fn opened(process: &Process) -> Vec<u64> {
+fn opened(process: &ProcessSpec) -> Vec<u64> {
     if process.program != usbd::PROGRAM {
         return Vec::new();
     }
@@ -290,9 +290,9 @@ fn opened(process: &Process) -> Vec<u64> {
 }
 
 /// Returns what the pipes from a device carry at most: the server measures what comes.
-fn contracts<'p>(pipes: impl Iterator<Item = &'p Pipe>) -> Contracts {
+fn contracts<'p>(pipes: impl Iterator<Item = &'p PipeSpec>) -> Contracts {
     let mut contracts = Contracts::default();
-    for pipe in pipes.filter(|pipe| pipe.way == Way::FromDevice) {
+    for pipe in pipes.filter(|pipe| pipe.way == PipeDirection::FromDevice) {
         if let Some(contract) = contracts.0.get_mut(usize::from(pipe.number)) {
             *contract = Some(pipe.contract());
         }
@@ -301,7 +301,7 @@ fn contracts<'p>(pipes: impl Iterator<Item = &'p Pipe>) -> Contracts {
 }
 
 /// Returns the shapes of the messages of sources, up to the last one with a pipe.
-fn shapes<'p>(pipes: impl Iterator<Item = &'p Pipe>) -> Vec<u64> {
+fn shapes<'p>(pipes: impl Iterator<Item = &'p PipeSpec>) -> Vec<u64> {
     let mut shapes = [0; SOURCES.len()];
     for pipe in pipes {
         let place = usize::from(pipe.number).checked_sub(can::CHANNELS);
@@ -317,7 +317,7 @@ fn shapes<'p>(pipes: impl Iterator<Item = &'p Pipe>) -> Vec<u64> {
 ///
 /// # Errors
 /// It has no room for them: what is wrong, and the remedy.
-pub(crate) fn write(image: &mut [u8], process: &Process) -> Result<(), (String, &'static str)> {
+pub(crate) fn write(image: &mut [u8], process: &ProcessSpec) -> Result<(), (String, &'static str)> {
     if process.settings.is_empty() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! Pipes from devices that are no CAN interfaces: what their endpoints can do bounds what a
 //! `[[pipe]]` may say.
 
-use crate::carried::Way;
+use crate::carried::PipeDirection;
 use crate::declared::{Declared, DeclaredPipe, DeclaredUsb};
 use crate::diagnostics::{Problem, Report};
 use crate::source::At;
@@ -46,7 +46,7 @@ pub(crate) fn check(declared: &Declared, pipe: &DeclaredPipe, report: &mut Repor
         return;
     };
     let name = &usb.name.value;
-    if let (Way::ToDevice, Some(to)) = (pipe.way, &pipe.usb) {
+    if let (PipeDirection::ToDevice, Some(to)) = (pipe.way, &pipe.usb) {
         let title = format!("nothing can be written to `{name}`");
         let problem = Problem::new(&to.span, title, "write `from` and `reader`, or another device");
         report.push(problem.with(&usb.name.span, "the server only reads it"));

@@ -1,9 +1,9 @@
 //! A system as its description says it, with every default filled in and every rule checked.
 
 use crate::can_network::CanNetwork;
-use crate::carried::{Chain, Pipe, Tpipe};
+use crate::carried::{ChainSpec, PipeSpec, Tpipe};
 use crate::diagnostics::{Diagnostics, Problem, Report};
-use crate::fault::kinds::Fault;
+use crate::fault::kinds::InjectedFault;
 use crate::plugged::{UsbBus, UsbPlug};
 use crate::source::{Source, Span};
 use diapason_abi::archive::{Location, VCPUS_MAX};
@@ -22,18 +22,18 @@ pub struct System {
     pub core: u16,
     /// How many there are.
     pub cores: u16,
-    pub processes: Vec<Process>,
+    pub processes: Vec<ProcessSpec>,
     /// Semaphores shared by name.
-    pub semaphores: Vec<Semaphore>,
+    pub semaphores: Vec<SemaphoreSpec>,
     /// Condition variables shared by name.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<ConditionSpec>,
     /// Mailboxes: the declared ones, then the receivers of fault reports, by supervisor.
-    pub mailboxes: Vec<Mailbox>,
+    pub mailboxes: Vec<MailboxSpec>,
     /// Memory segments shared by name.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<SegmentSpec>,
     /// Devices: the declared ones, then the messages of each.
-    pub devices: Vec<Device>,
-    pub vcpus: Vec<Vcpu>,
+    pub devices: Vec<DeviceSpec>,
+    pub vcpus: Vec<VcpuSpec>,
     /// USB devices that are plugged in.
     pub usb: Vec<UsbPlug>,
     /// USB buses of which something is declared: per controller, one for each speed.
@@ -41,17 +41,17 @@ pub struct System {
     /// Names of the endpoints on them, by their numbers.
     pub endpoints: Vec<String>,
     /// Works that its programs declare.
-    pub works: Vec<Work>,
+    pub works: Vec<WorkSpec>,
     /// Pipes from devices to its processes.
-    pub pipes: Vec<Pipe>,
+    pub pipes: Vec<PipeSpec>,
     /// Pipes that its processes may open while it runs.
     pub tpipes: Vec<Tpipe>,
     /// Ways of messages from a pipe through several processes.
-    pub chains: Vec<Chain>,
+    pub chains: Vec<ChainSpec>,
     /// Critical sections that its programs declare.
     pub sections: Vec<CriticalSection>,
     /// The faults in the simulator.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<InjectedFault>,
     /// CAN buses whose messages are described.
     pub cans: Vec<CanNetwork>,
     /// Adapters for Ethernet that a process drives.
@@ -176,7 +176,7 @@ pub(crate) struct Origin {
 
 /// A process of the system.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Process {
+pub struct ProcessSpec {
     pub name: String,
     /// The program it runs.
     pub program: String,
@@ -216,7 +216,7 @@ pub struct Process {
     pub vcpus: u16,
 }
 
-impl Process {
+impl ProcessSpec {
     /// Returns what its program is told under a name.
     #[must_use]
     pub fn setting(&self, name: &str) -> &[u64] {
@@ -256,7 +256,7 @@ pub enum Restart {
 
 /// A semaphore shared by name.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Semaphore {
+pub struct SemaphoreSpec {
     pub name: String,
     pub kind: SemaphoreKind,
     /// The processes that may use it, one bit each.
@@ -274,7 +274,7 @@ pub enum SemaphoreKind {
 
 /// A condition variable shared by name.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Condition {
+pub struct ConditionSpec {
     pub name: String,
     /// The processes that may use it, one bit each.
     pub allowed: u64,
@@ -282,7 +282,7 @@ pub struct Condition {
 
 /// A mailbox shared by name.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mailbox {
+pub struct MailboxSpec {
     pub name: String,
     pub messages: u16,
     /// The processes that may use it, one bit each.
@@ -293,7 +293,7 @@ pub struct Mailbox {
 
 /// A memory segment shared by name.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Segment {
+pub struct SegmentSpec {
     pub name: String,
     pub size: u64,
     /// Devices may be told where it is.
@@ -306,7 +306,7 @@ pub struct Segment {
 
 /// A device: registers, or one of the messages (MSI-X) that a PCI device interrupts with.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Device {
+pub struct DeviceSpec {
     pub name: String,
     /// Where its registers are, or whose message it is.
     pub location: Location,
@@ -319,7 +319,7 @@ pub struct Device {
 
 /// How long what a program does under a name takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Work {
+pub struct WorkSpec {
     /// The name that the program uses.
     pub name: String,
     pub best_ns: u64,
@@ -353,9 +353,9 @@ pub struct Interrupt {
 
 /// A virtual CPU: what threads run on, and what is scheduled.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Vcpu {
+pub struct VcpuSpec {
     pub name: String,
-    pub server: Server,
+    pub server: ServerSpec,
     /// Its queue: those by deadline first, most urgent first; the one by period is the last. An I/O
     /// VCPU stands in the most urgent queue among those it serves.
     pub queue: u8,
@@ -365,7 +365,7 @@ pub struct Vcpu {
 
 /// How a VCPU's time is given out.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Server {
+pub enum ServerSpec {
     Main {
         /// Time it may use in every period, in ns.
         budget_ns: u64,
@@ -474,8 +474,8 @@ impl System {
     /// Returns whether a thread of process number `index` may run on a VCPU.
     #[must_use]
     pub fn may_reserve(&self, index: usize) -> bool {
-        let granted = |v: &Vcpu| index < 64 && v.allowed >> index & 1 == 1;
-        let own = |p: &Process| p.vcpu.is_some() || p.vcpus > 0;
+        let granted = |v: &VcpuSpec| index < 64 && v.allowed >> index & 1 == 1;
+        let own = |p: &ProcessSpec| p.vcpu.is_some() || p.vcpus > 0;
         self.processes.get(index).is_some_and(own) || self.vcpus.iter().any(granted)
     }
 

@@ -7,7 +7,7 @@
 //! [`expand`] declares them as if they had been written out. The limits of what may be asked for
 //! are told to the server, which gives no more, and to the plan, which counts all of it.
 
-use crate::carried::{Tpipe, Way};
+use crate::carried::{PipeDirection, Tpipe};
 use crate::declared::{
     Declared, DeclaredPipe, DeclaredSegment, DeclaredTpipe, DeclaredVcpu, Named,
 };
@@ -17,7 +17,7 @@ use crate::names::Names;
 use crate::pipe::{self, BURST_MAX, RATE_MAX};
 use crate::source::At;
 use crate::sources;
-use crate::system::{SemaphoreKind, Server};
+use crate::system::{SemaphoreKind, ServerSpec};
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
 use diapason_abi::archive::{PERIOD_MIN, REPLENISHMENTS_MAX};
@@ -91,7 +91,7 @@ pub(crate) fn expand(declared: &mut Declared) {
         declared.semaphores.push(Named { name: named(known.ready), what: ready });
         declared.mailboxes.push(Named { name: named(known.questions), what: QUESTIONS });
         declared.mailboxes.push(Named { name: named(known.answers), what: QUESTIONS });
-        let closed = Server::Main {
+        let closed = ServerSpec::Main {
             budget_ns: CLOSED.0.0,
             period_ns: CLOSED.1.0,
             replenishments: REPLENISHMENTS_MAX,
@@ -167,7 +167,7 @@ fn beside(declared: &Declared, tpipe: &DeclaredTpipe, channel: &At<u64>, report:
     };
     let Some(pipe) = declared.pipes.iter().find(is) else { return };
     let (name, number) = (&pipe.name.value, channel.value);
-    let problem = if pipe.way == Way::ToDevice {
+    let problem = if pipe.way == PipeDirection::ToDevice {
         let title = format!("channel {number} has a pipe to the device, `{name}`");
         Problem::new(&channel.span, title, "leave it out of `channels`: its client opens it")
     } else if tpipe.rate.value > whole_rate(pipe) {

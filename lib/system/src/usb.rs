@@ -8,7 +8,7 @@ use crate::declared::{Declared, DeclaredPlace, DeclaredUsb, DeclaredWork};
 use crate::diagnostics::{Problem, Report};
 use crate::keys;
 use crate::limits::{HUBS, XHCI};
-use crate::plugged::{CanBus, CanTraffic, UsbModel};
+use crate::plugged::{CanTraffic, PluggedCanBus, UsbModel};
 use crate::source::{At, Span};
 use crate::table::{Raw, Table};
 use diapason_abi::pipe::USUAL_DRIFT;
@@ -150,20 +150,20 @@ fn channel(usb: &DeclaredUsb, text: &str) -> Option<usize> {
 }
 
 /// Returns the bus that an entry of `replay` describes.
-fn replayed(usb: &DeclaredUsb, entry: &str) -> Option<CanBus> {
+fn replayed(usb: &DeclaredUsb, entry: &str) -> Option<PluggedCanBus> {
     let (name, file) = entry.split_once('=')?;
     let traffic = CanTraffic::Replay { file: file.into(), log: String::new() };
     let channel = channel(usb, name).filter(|_| !file.is_empty())?;
-    Some(CanBus { channel, traffic })
+    Some(PluggedCanBus { channel, traffic })
 }
 
 /// Returns the nodes on the buses, each with its place in the text; what is wrong is left out.
-fn described(usb: &DeclaredUsb) -> Vec<(&Span, CanBus)> {
+fn described(usb: &DeclaredUsb) -> Vec<(&Span, PluggedCanBus)> {
     let rates = bit_rates(usb);
     let units = |names: &'_ [At<String>], traffic: &dyn Fn(u32) -> CanTraffic| {
         let unit = |at: &At<String>| {
             let channel = channel(usb, &at.value)?;
-            Some(CanBus { channel, traffic: traffic(rates[channel]) })
+            Some(PluggedCanBus { channel, traffic: traffic(rates[channel]) })
         };
         names.iter().map(unit).collect::<Vec<_>>()
     };
@@ -185,7 +185,10 @@ fn described(usb: &DeclaredUsb) -> Vec<(&Span, CanBus)> {
         usb.traffic.iter().take(channels(usb)).enumerate().filter(|(_, at)| at.value > 0);
     let numbered = numbered.map(|(channel, at)| {
         let (per_second, extended) = (at.value as u32, is_extended(channel));
-        (&at.span, CanBus { channel, traffic: CanTraffic::Numbered { per_second, extended } })
+        (
+            &at.span,
+            PluggedCanBus { channel, traffic: CanTraffic::Numbered { per_second, extended } },
+        )
     });
     named.chain(numbered).collect()
 }
@@ -215,7 +218,7 @@ pub(crate) fn sample_point(usb: &DeclaredUsb) -> u16 {
 }
 
 /// Returns the buses of a checked device.
-pub(crate) fn buses(usb: &DeclaredUsb) -> Vec<CanBus> {
+pub(crate) fn buses(usb: &DeclaredUsb) -> Vec<PluggedCanBus> {
     described(usb).into_iter().map(|(_, bus)| bus).collect()
 }
 

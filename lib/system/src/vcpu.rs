@@ -5,7 +5,7 @@ use crate::diagnostics::{Problem, Report};
 use crate::keys;
 use crate::limits::INTERVALS;
 use crate::source::At;
-use crate::system::Server;
+use crate::system::ServerSpec;
 use crate::table::{Raw, Table};
 use crate::units;
 use diapason_abi::archive::{
@@ -64,7 +64,7 @@ fn main(table: &mut Table<'_, '_>) -> Option<DeclaredVcpu> {
         foreign(table, "a Main VCPU without `job`", &WAKE_KEYS, help);
     }
     let (budget, period) = (budget?, period?);
-    let server = Server::Main {
+    let server = ServerSpec::Main {
         budget_ns: budget.value,
         period_ns: period.value,
         replenishments: length.unwrap_or(REPLENISHMENTS_MAX),
@@ -98,7 +98,7 @@ fn io(table: &mut Table<'_, '_>) -> Option<DeclaredVcpu> {
     let wakes = wakes(table, ", its wake-ups in an `interval`");
     let serves = table.texts("serves", "serves = [\"control\"]");
     let utilization = utilization?;
-    let server = Server::Io {
+    let server = ServerSpec::Io {
         utilization_ppm: utilization.value,
         cap_ns: cap.map(|cap| cap.value),
         interval_ns: interval?.value,

@@ -5,7 +5,7 @@ use crate::declared::{Declared, DeclaredDevice, DeclaredVcpu, Named};
 use crate::diagnostics::{Problem, Report};
 use crate::names::{Kind, Names, duplicates};
 use crate::source::{At, Span};
-use crate::system::Server;
+use crate::system::ServerSpec;
 use crate::units::{show_duration, show_share};
 use diapason_abi::archive::{BUDGET_MIN, WHOLE_PPM};
 
@@ -33,11 +33,11 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
 
 fn main(
     vcpu: &Named<DeclaredVcpu>,
-    server: &Server,
+    server: &ServerSpec,
     (budget, period): (&Span, &Span),
     report: &mut Report,
 ) {
-    let Server::Main { budget_ns, period_ns, .. } = server else { return };
+    let ServerSpec::Main { budget_ns, period_ns, .. } = server else { return };
     if budget_ns <= period_ns {
         return;
     }
@@ -62,7 +62,7 @@ fn served(
 /// Reports a share that is too small for one grant to be of use.
 fn grant(
     vcpu: &Named<DeclaredVcpu>,
-    server: &Server,
+    server: &ServerSpec,
     utilization: &Span,
     serves: &[At<String>],
     declared: &Declared,
@@ -71,13 +71,13 @@ fn grant(
 ) {
     fn period<'n>(name: &'n At<String>, d: &Declared, names: &Names<'_>) -> Option<(u64, &'n str)> {
         match &d.vcpus[names.vcpu(&name.value)?].what {
-            DeclaredVcpu::Main { server: Server::Main { period_ns, .. }, .. } => {
+            DeclaredVcpu::Main { server: ServerSpec::Main { period_ns, .. }, .. } => {
                 Some((*period_ns, name.value.as_str()))
             }
             _ => None,
         }
     }
-    let Server::Io { utilization_ppm: share, cap_ns: cap, .. } = *server else { return };
+    let ServerSpec::Io { utilization_ppm: share, cap_ns: cap, .. } = *server else { return };
     let Some((shortest, who)) =
         serves.iter().filter_map(|name| period(name, declared, names)).min()
     else {

@@ -4,7 +4,8 @@ mod common;
 
 use common::problems;
 use diapason_bus::{
-    Async, Bus, Coding, Criticality, Direction, EndpointId, Guarantee, Periodic, Speed, Transfer,
+    Async, BusInstance, Coding, Criticality, Direction, EndpointId, Guarantee, PeriodicEndpoint,
+    Speed, Transfer,
 };
 use diapason_system::parse;
 
@@ -48,8 +49,12 @@ fn every_key_arrives() {
     let system = parse("f", &system(&(bus.to_owned() + &tables.concat()))).unwrap();
     assert_eq!(system.endpoints, ["a", "b", "c"]);
     let [fast, slow] = &system.buses[..] else { panic!("{:?}", system.buses) };
-    let expected = Bus { coding: Coding::Ignored, periodic_percent: 70, ..Bus::new(Speed::Super) };
-    assert_eq!((fast.device, fast.bus, slow.bus), (0, expected, Bus::new(Speed::High)));
+    let expected = BusInstance {
+        coding: Coding::Ignored,
+        periodic_percent: 70,
+        ..BusInstance::new(Speed::Super)
+    };
+    assert_eq!((fast.device, fast.bus, slow.bus), (0, expected, BusInstance::new(Speed::High)));
     let bulk = Async {
         id: EndpointId(0),
         transfer: Transfer::Bulk,
@@ -58,7 +63,7 @@ fn every_key_arrives() {
         burst: 2,
         guarantee: Some(Guarantee { bytes: 900, period: 7 }),
     };
-    let camera = Periodic {
+    let camera = PeriodicEndpoint {
         id: EndpointId(1),
         transfer: Transfer::Isochronous,
         direction: Direction::In,

@@ -3,7 +3,7 @@
 mod common;
 
 use common::problems;
-use diapason_system::{Chain, ChainLink, Handover, parse};
+use diapason_system::{ChainLink, ChainSpec, Handover, parse};
 
 /// Returns a USB server with an interface, a pipe `in` read by `r`, a pipe `out` written by `w`, a
 /// process `c` between them, one without VCPU (`bare`), and a mailbox, semaphores and a segment.
@@ -74,9 +74,9 @@ fn a_chain_grants_what_hands_its_messages_over() {
     };
     let links = vec![link(2, "newest", sampled, 0), link(3, "box", mailed, 9_000)];
     let (name, latency_ns) = ("way".into(), None);
-    assert_eq!(system.chains, [Chain { name, from: 0, to: Some(1), latency_ns, links }]);
+    assert_eq!(system.chains, [ChainSpec { name, from: 0, to: Some(1), latency_ns, links }]);
     let users = |name: &str| {
-        let uses = |p: &&diapason_system::Process| p.uses.iter().any(|used| used == name);
+        let uses = |p: &&diapason_system::ProcessSpec| p.uses.iter().any(|used| used == name);
         let found = system.processes.iter().filter(uses);
         found.map(|process| process.name.clone()).collect::<Vec<_>>()
     };

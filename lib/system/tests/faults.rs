@@ -4,7 +4,7 @@ mod common;
 
 use common::{built, refused};
 use diapason_random::Random;
-use diapason_system::{Fault, FaultKind, System, parse, parse_fault};
+use diapason_system::{FaultKind, InjectedFault, System, parse, parse_fault};
 
 /// Returns a system with a USB controller, a CAN interface and a sensor, and more tables; those
 /// begin in line 19.
@@ -46,10 +46,10 @@ fn a_description_and_a_command_line_say_the_same() {
     let described = parse("f", &text(&format!("[[fault]]\n{keys}"))).unwrap();
     let words =
         ["2s unplug sensor 100ms", "3s can-errors can 7", "4s overrun p 3 1ms", "5s reboot 1s"];
-    let said: Vec<Fault> =
+    let said: Vec<InjectedFault> =
         words.iter().map(|words| parse_fault(&described, words).unwrap()).collect();
     assert_eq!(described.faults, said);
-    let unplug = Fault {
+    let unplug = InjectedFault {
         at_ns: 2_000_000_000,
         kind: FaultKind::Unplug,
         target: 1,

@@ -8,7 +8,7 @@ use diapason_abi::settings::Settings;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts, PER_MAX};
 use diapason_contract::settings::CLIENTS;
 use diapason_contract::source::MessageShape;
-use diapason_system::{Pipe, Way, parse};
+use diapason_system::{PipeDirection, PipeSpec, parse};
 
 /// A USB server `usbd` with an interface `can`, a reader `r` with a VCPU, one without (`bare`), and
 /// more tables; those begin in line 27.
@@ -100,7 +100,7 @@ fn a_pipe_to_a_device_says_what_its_parts_would() {
     let mut spelt_out = parse("f", &spelt_out).unwrap();
     spelt_out.processes[0].set(CLIENTS, &[3]);
     assert_eq!(built(&piped).unwrap(), built(&spelt_out).unwrap());
-    assert_eq!((piped.pipes[0].way, piped.pipes[0].process), (Way::ToDevice, 1));
+    assert_eq!((piped.pipes[0].way, piped.pipes[0].process), (PipeDirection::ToDevice, 1));
 }
 
 #[test]
@@ -124,13 +124,13 @@ fn a_pipe_to_a_device_has_its_own_words() {
 fn every_key_arrives() {
     let more = "burst = 3\njitter = \"2ms\"\nwork = \"4us\"\nlatency = \"30ms\"";
     let system = parse("f", &system(&pipe(["can", "4", "r"], more))).unwrap();
-    let expected = Pipe {
+    let expected = PipeSpec {
         name: "p4".to_owned(),
         usb: 0,
         channel: 4,
         number: 4,
         server: 0,
-        way: Way::FromDevice,
+        way: PipeDirection::FromDevice,
         process: 1,
         rate: 3_000,
         period_ns: None,

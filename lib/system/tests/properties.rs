@@ -5,7 +5,9 @@ mod common;
 use common::{ENGINE, OPTIONS, SERVERS, built, program_named};
 use diapason_abi::archive::{Archive, Location, NONE, ObjectKind};
 use diapason_abi::{Key, call};
-use diapason_system::{Diagnostics, Process, Restart, SemaphoreKind, Server, System, parse};
+use diapason_system::{
+    Diagnostics, ProcessSpec, Restart, SemaphoreKind, ServerSpec, System, parse,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -70,19 +72,20 @@ fn vcpus_agree(system: &System, archive: &Archive<'_>) {
     assert_eq!(archive.header.dp_queues, system.scheduling.dp_queues);
     for (vcpu, record) in system.vcpus.iter().zip(archive.vcpus()) {
         assert_eq!((record.key, record.queue), (Key::new(&vcpu.name).0, vcpu.queue));
-        let by_default = |p: &Process| p.vcpu.and_then(|i| system.vcpu_name(i)) == Some(&vcpu.name);
+        let by_default =
+            |p: &ProcessSpec| p.vcpu.and_then(|i| system.vcpu_name(i)) == Some(&vcpu.name);
         let first = (0..system.processes.len()).filter(|i| by_default(&system.processes[*i]));
         let first = first.fold(0, |mask, index| mask | 1 << index);
         assert_eq!(record.allowed, users(system, &vcpu.name) | first);
         match &vcpu.server {
-            Server::Main { budget_ns, period_ns, replenishments, background, .. } => {
+            ServerSpec::Main { budget_ns, period_ns, replenishments, background, .. } => {
                 assert_eq!((record.budget, record.period), (*budget_ns, *period_ns));
                 assert_eq!(
                     (record.replenishments, record.background),
                     (*replenishments, *background)
                 );
             }
-            Server::Io { utilization_ppm, cap_ns, interval_ns, wakes, serves } => {
+            ServerSpec::Io { utilization_ppm, cap_ns, interval_ns, wakes, serves } => {
                 assert_eq!(
                     (record.utilization_ppm, record.interval, record.replenishments),
                     (*utilization_ppm, *interval_ns, *wakes)

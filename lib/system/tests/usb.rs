@@ -3,7 +3,7 @@
 mod common;
 
 use common::{built, refused};
-use diapason_system::{CanBus, CanTraffic, UsbModel, parse};
+use diapason_system::{CanTraffic, PluggedCanBus, UsbModel, parse};
 
 /// Returns a system with a USB controller `xhci`, a timer `hpet` and more tables; those begin in
 /// line 14.
@@ -110,17 +110,19 @@ fn buses_of_an_interface_may_be_described() {
          extended = [\"can2\"]";
     let system_with = parse("f", &system(&interface(keys))).unwrap();
     let turn_ns = (1_000_000, 2_000_000);
-    let receiver = |channel| CanBus { channel, traffic: CanTraffic::Receiver { turn_ns } };
+    let receiver = |channel| PluggedCanBus { channel, traffic: CanTraffic::Receiver { turn_ns } };
     let (file, log) = (String::from("logs/a=b.log"), String::new());
-    let replay = CanBus { channel: 0, traffic: CanTraffic::Replay { file, log } };
-    let sender =
-        CanBus { channel: 1, traffic: CanTraffic::Sender { gap_ns: (9_000_000, 9_000_000) } };
+    let replay = PluggedCanBus { channel: 0, traffic: CanTraffic::Replay { file, log } };
+    let sender = PluggedCanBus {
+        channel: 1,
+        traffic: CanTraffic::Sender { gap_ns: (9_000_000, 9_000_000) },
+    };
     let numbered = CanTraffic::Numbered { per_second: 400, extended: true };
-    let numbered = CanBus { channel: 2, traffic: numbered };
+    let numbered = PluggedCanBus { channel: 2, traffic: numbered };
     assert_eq!(system_with.usb[0].buses, [receiver(4), receiver(3), sender, replay, numbered]);
     let plain = interface("bit_rates = [100_000]\nreceivers = [\"can0\"]");
     let turn_ns = (470_000, 470_000);
-    let reads = CanBus { channel: 0, traffic: CanTraffic::Receiver { turn_ns } };
+    let reads = PluggedCanBus { channel: 0, traffic: CanTraffic::Receiver { turn_ns } };
     assert_eq!(parse("f", &system(&plain)).unwrap().usb[0].buses, [reads]);
 
     let place = |column| (5, column);

@@ -5,7 +5,7 @@ mod common;
 use common::{SERVERS, built, problems, refused};
 use diapason_abi::Key;
 use diapason_abi::archive::{Archive, NONE, VcpuKind, flags};
-use diapason_system::{Place, Scheduling, Server, parse};
+use diapason_system::{Place, Scheduling, ServerSpec, parse};
 
 /// Returns one process and one device without keys for VCPUs (lines 1 to 10), then `rest` from line
 /// 11.
@@ -34,8 +34,8 @@ fn what_a_job_uses_may_be_described() {
     let text = SERVERS.replacen("background = true", "background = true\njob = \"800us\"", 1);
     let system = parse("servers.toml", &text).unwrap();
     let jobs = system.vcpus.iter().map(|vcpu| match vcpu.server {
-        Server::Main { job_ns, .. } => job_ns,
-        Server::Io { .. } => None,
+        ServerSpec::Main { job_ns, .. } => job_ns,
+        ServerSpec::Io { .. } => None,
     });
     assert_eq!(jobs.collect::<Vec<_>>(), [Some(800_000), None, None, None]);
 }
@@ -46,7 +46,7 @@ fn how_often_jobs_come_may_be_described() {
         let job = format!("background = true\njob = \"800us\"\n{more}");
         let system =
             parse("servers.toml", &SERVERS.replacen("background = true", &job, 1)).unwrap();
-        let Server::Main { interval_ns, wakes, .. } = system.vcpus[0].server else {
+        let ServerSpec::Main { interval_ns, wakes, .. } = system.vcpus[0].server else {
             panic!("it is a Main VCPU");
         };
         (interval_ns, wakes)
@@ -64,7 +64,7 @@ fn every_key_arrives_in_the_system() {
     assert_eq!(system.scheduling, Scheduling { dp_queues: 2, exact: false });
     let queues: Vec<u8> = system.vcpus.iter().map(|vcpu| vcpu.queue).collect();
     assert_eq!(queues, [0, 1, 2, 1]);
-    let sampling = Server::Main {
+    let sampling = ServerSpec::Main {
         budget_ns: 1_000_000,
         period_ns: 10_000_000,
         replenishments: 4,
@@ -74,7 +74,7 @@ fn every_key_arrives_in_the_system() {
         wakes: 1,
     };
     assert_eq!(system.vcpus[0].server, sampling);
-    let closing = Server::Main {
+    let closing = ServerSpec::Main {
         budget_ns: 2_000_000,
         period_ns: 20_000_000,
         replenishments: 8,
@@ -84,7 +84,7 @@ fn every_key_arrives_in_the_system() {
         wakes: 1,
     };
     assert_eq!(system.vcpus[1].server, closing);
-    let timer = Server::Io {
+    let timer = ServerSpec::Io {
         utilization_ppm: 25_000,
         cap_ns: Some(8_000_000),
         interval_ns: 100_000,
@@ -289,8 +289,8 @@ fn wake_ups_in_an_interval() {
     let io = "kind = \"io\"\nutilization = \"5%\"\nserves = [\"v\"]\ninterval = \"1ms\"";
     let text = |more: &str| with(&format!("[[vcpu]]\nname = \"w\"\n{io}\n{more}"));
     let wakes = |more: &str| match parse("s", &text(more)).unwrap().vcpus[1].server {
-        Server::Io { wakes, .. } => wakes,
-        Server::Main { .. } => 0,
+        ServerSpec::Io { wakes, .. } => wakes,
+        ServerSpec::Main { .. } => 0,
     };
     assert_eq!((wakes(""), wakes("wakes = 8")), (1, 8));
     for number in [0, 9] {

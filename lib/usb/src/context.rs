@@ -192,9 +192,9 @@ impl Slot {
 
 /// The endpoint context, which describes an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Endpoint(pub Words);
+pub struct EndpointContext(pub Words);
 
-impl Endpoint {
+impl EndpointContext {
     fields! {
         /// State as a number.
         state_number, set_state_number: 0 [0; 3];
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn fields_do_not_touch_their_neighbours() {
-        let mut e = Endpoint::default();
+        let mut e = EndpointContext::default();
         e.set_packet(1024);
         e.set_burst(15);
         e.set_kind_number(EndpointKind::BulkIn.number());

@@ -2,10 +2,12 @@
 //! cable, and on registers and memory that say anything.
 
 use diapason_abi::Nanos;
-use diapason_devices::{Answer, Device, Handshake};
+use diapason_devices::{Answer, Handshake, UsbDevice};
 use diapason_random::Random;
 use diapason_usb::class::link::Link;
-use diapason_usb::debug_target::{Absent, BYTES, Identity, Target, Told, Way};
+use diapason_usb::debug_target::{
+    Absent, BYTES, DebugTarget, LinkDirection, TargetEvent, TargetIdentity,
+};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::setup::descriptor_type::{CONFIGURATION, STRING};
 use diapason_usb::trb::{Completion, Kind, Trb};
@@ -18,7 +20,7 @@ use std::rc::Rc;
 const BASE: u64 = 0x1_0000;
 const ROOM: usize = 0x8_0000;
 const DATA: u64 = 0x1_0000;
-const IDENTITY: Identity = Identity {
+const IDENTITY: TargetIdentity = TargetIdentity {
     vendor: 0x1d6b,
     product: 0x0010,
     version: 0x0010,
@@ -101,9 +103,9 @@ impl Dma for Hardware {
 /// The target, and what the other computer has at its end of the cable.
 struct Pair {
     hardware: Hardware,
-    target: Target<Hardware, Hardware>,
-    partner: Box<dyn Device>,
-    told: Vec<Told>,
+    target: DebugTarget<Hardware, Hardware>,
+    partner: Box<dyn UsbDevice>,
+    told: Vec<TargetEvent>,
 }
 
 impl Pair {
@@ -112,7 +114,7 @@ impl Pair {
         let mut xhc = Xhc::new(Config { debug: Some(debug), ..Config::default() });
         let partner = xhc.debug_partner(Nanos::from_micros(1), &Default::default()).unwrap();
         let hardware = Hardware(Rc::new(RefCell::new((xhc, Ram(vec![0; ROOM]), Nanos::ZERO))));
-        let target = Target::new(hardware.clone(), hardware.clone(), IDENTITY).unwrap();
+        let target = DebugTarget::new(hardware.clone(), hardware.clone(), IDENTITY).unwrap();
         let mut pair = Pair { hardware, target, partner, told: Vec::new() };
         pair.look();
         pair
@@ -134,7 +136,7 @@ impl Pair {
         self.hardware.0.borrow().2
     }
 
-    fn take(&mut self) -> Vec<Told> {
+    fn take(&mut self) -> Vec<TargetEvent> {
         std::mem::take(&mut self.told)
     }
 
@@ -154,12 +156,12 @@ impl Pair {
         let at = DATA + number * 0x1_0000;
         self.hardware.write(at, bytes);
         let buffer = Buffer { address: BASE + at, length: bytes.len() as u32 };
-        self.target.submit(Way::Out, buffer, number)
+        self.target.submit(LinkDirection::Out, buffer, number)
     }
 
     fn lend(&mut self, number: u64, length: u32) -> bool {
         let address = BASE + DATA + number * 0x1_0000;
-        self.target.submit(Way::In, Buffer { address, length }, number)
+        self.target.submit(LinkDirection::In, Buffer { address, length }, number)
     }
 
     /// Packets that the other computer reads.
@@ -177,7 +179,7 @@ impl Pair {
 fn a_controller_without_it_is_refused() {
     let xhc = Xhc::new(Config::default());
     let hardware = Hardware(Rc::new(RefCell::new((xhc, Ram(vec![0; ROOM]), Nanos::ZERO))));
-    assert_eq!(Target::new(hardware.clone(), hardware, IDENTITY).err(), Some(Absent));
+    assert_eq!(DebugTarget::new(hardware.clone(), hardware, IDENTITY).err(), Some(Absent));
 }
 
 #[test]
@@ -196,7 +198,7 @@ fn the_other_computer_finds_a_debug_device() {
     let bytes = get(CONFIGURATION, 0);
     assert!(Link::find(&Configuration::parse_once(&bytes, Speed::Super).unwrap()).is_some());
     pair.configure();
-    assert_eq!(pair.take(), [Told::Configured]);
+    assert_eq!(pair.take(), [TargetEvent::Configured]);
 }
 
 #[test]
@@ -212,8 +214,8 @@ fn messages_go_both_ways() {
     assert_eq!(packets.concat(), message);
     assert_eq!(pair.partner.receive(pair.now(), 1, &[7; 100]), Handshake::Ack);
     (0..3).for_each(|_| pair.look());
-    let done = |way, cookie, moved| Told::Done { way, cookie, moved: Some(moved) };
-    assert_eq!(pair.take(), [done(Way::Out, 0, 3_000), done(Way::In, 1, 100)]);
+    let done = |way, cookie, moved| TargetEvent::Done { way, cookie, moved: Some(moved) };
+    assert_eq!(pair.take(), [done(LinkDirection::Out, 0, 3_000), done(LinkDirection::In, 1, 100)]);
     let mut came = [0; 101];
     pair.hardware.read(DATA + 0x1_0000, &mut came);
     assert_eq!((&came[..100], came[100]), (&[7; 100][..], 0));
@@ -243,7 +245,7 @@ fn rings_go_round_and_are_never_overfull() {
 fn memory_that_one_block_cannot_describe_is_refused() {
     let mut pair = Pair::new();
     let mut submit = |address, length| {
-        pair.target.submit(Way::In, Buffer { address: BASE + address, length }, 0)
+        pair.target.submit(LinkDirection::In, Buffer { address: BASE + address, length }, 0)
     };
     assert!(!submit(0x1_8000, 0x8001) && !submit(0x1_0000, 0));
     assert!(submit(0x1_8000, 0x8000));
@@ -255,8 +257,8 @@ fn what_is_queued_goes_on_when_the_other_computer_begins_anew() {
     pair.configure();
     assert!(pair.give(0, &[1; 10]) && pair.give(1, &[2; 10]));
     pair.configure();
-    let states: Vec<Told> = pair.take().into_iter().collect();
-    assert_eq!(states, [Told::Configured, Told::Left, Told::Configured]);
+    let states: Vec<TargetEvent> = pair.take().into_iter().collect();
+    assert_eq!(states, [TargetEvent::Configured, TargetEvent::Left, TargetEvent::Configured]);
     (0..3).for_each(|_| pair.look());
     assert_eq!(pair.fetch(), [[1; 10], [2; 10]]);
 }
@@ -341,10 +343,10 @@ fn whatever_the_hardware_says() {
     for seed in 0..200 {
         let memory = vec![0; BYTES as usize / 4];
         let chaos = Chaos(Rc::new(RefCell::new((memory, Random::new(seed)))));
-        let mut target = Target::new(chaos.clone(), chaos.clone(), IDENTITY).unwrap();
+        let mut target = DebugTarget::new(chaos.clone(), chaos.clone(), IDENTITY).unwrap();
         let mut waiting = std::collections::BTreeMap::new();
         for cookie in 0..500 {
-            let way = random.pick(&[Way::Out, Way::In]);
+            let way = random.pick(&[LinkDirection::Out, LinkDirection::In]);
             let length = 1 + random.below(2_000) as u32;
             if target.submit(way, Buffer { address: 0, length }, cookie) {
                 waiting.insert(cookie, (way, length));
@@ -355,7 +357,7 @@ fn whatever_the_hardware_says() {
                 chaos.0.borrow_mut().0[at] = word;
             }
             target.poll(&mut |told| {
-                let Told::Done { way, cookie, moved } = told else { return };
+                let TargetEvent::Done { way, cookie, moved } = told else { return };
                 let (as_given, length) = waiting.remove(&cookie).expect("told twice");
                 assert!(as_given == way && moved.is_none_or(|moved| moved <= length));
                 done += 1;

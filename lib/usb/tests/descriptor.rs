@@ -2,7 +2,7 @@
 //! is refused by its name, and the numbers of contexts and schedules follow.
 
 use diapason_abi::Nanos;
-use diapason_bus::{Bus, Criticality, EndpointId, Transfer};
+use diapason_bus::{BusInstance, Criticality, EndpointId, Transfer};
 use diapason_usb::Speed;
 use diapason_usb::context::EndpointKind;
 use diapason_usb::descriptor::build::{
@@ -10,7 +10,8 @@ use diapason_usb::descriptor::build::{
     text,
 };
 use diapason_usb::descriptor::{
-    Bos, Configuration, Device, Header, Hid, Hub, Items, Languages, Reason, Text, capability,
+    Bos, Configuration, ConfigurationHeader, DescriptorFlaw, DeviceDescriptor, Hid, HubDescriptor,
+    Items, Languages, Text, capability,
 };
 
 const SPEEDS: [Speed; 4] = [Speed::Low, Speed::Full, Speed::High, Speed::Super];
@@ -95,7 +96,7 @@ fn contexts_have_the_numbers_of_the_table() {
         let c = read.context();
         let fields = [c.interval(), c.burst(), c.mult(), c.packet(), c.payload(), c.attempts()];
         assert_eq!((fields, c.kind()), (wanted, Some(read.kind())), "{speed:?} {endpoint:?}");
-        let bus = Bus::new(speed);
+        let bus = BusInstance::new(speed);
         match read.transfer {
             Transfer::Bulk => {
                 let share = read.asynchronous(EndpointId(1), None).unwrap();
@@ -117,7 +118,7 @@ fn devices_of_each_speed() {
     for (speed, packet, byte) in
         [(Speed::Low, 8, 8), (Speed::Full, 64, 64), (Speed::High, 64, 64), (Speed::Super, 512, 9)]
     {
-        let device = Device {
+        let device = DeviceDescriptor {
             usb: 0x200,
             class: 0xff,
             subclass: 1,
@@ -131,13 +132,13 @@ fn devices_of_each_speed() {
         };
         let bytes = device.bytes(speed);
         assert_eq!((bytes.len(), bytes[7]), (18, byte));
-        assert_eq!(Device::parse(&bytes, speed), Ok(device));
-        assert_eq!(Device::packet(&bytes[..8], speed), Ok(packet));
+        assert_eq!(DeviceDescriptor::parse(&bytes, speed), Ok(device));
+        assert_eq!(DeviceDescriptor::packet(&bytes[..8], speed), Ok(packet));
         for wrong in [0, 7, 255] {
             let mut bytes = bytes.clone();
             bytes[7] = wrong;
-            let refusal = Device::parse(&bytes, speed).unwrap_err();
-            assert_eq!(refusal.reason, Reason::PacketSize(wrong.into()));
+            let refusal = DeviceDescriptor::parse(&bytes, speed).unwrap_err();
+            assert_eq!(refusal.reason, DescriptorFlaw::PacketSize(wrong.into()));
         }
     }
 }
@@ -157,26 +158,26 @@ fn texts_capabilities_and_hubs_come_back() {
     let kinds: Vec<_> = Bos::parse(&bytes).unwrap().capabilities().map(|c| c.kind).collect();
     assert_eq!(kinds, [2, 3]);
     for (superspeed, ports) in [(false, 4), (false, 15), (true, 4)] {
-        let hub = Hub {
+        let hub = HubDescriptor {
             superspeed,
             ports,
             characteristics: 0x29,
             power_good: Nanos::from_millis(100),
             fixed: 4,
         };
-        assert_eq!(Hub::parse(&hub.bytes()), Ok(hub));
+        assert_eq!(HubDescriptor::parse(&hub.bytes()), Ok(hub));
         assert_eq!(hub.think_time(), 1);
         // QEMU's hub of eight ports: its second bitmap is a byte short.
         if !superspeed {
             let bytes = hub.bytes();
-            assert!(Hub::parse(&bytes[..bytes.len() - 1]).is_err());
+            assert!(HubDescriptor::parse(&bytes[..bytes.len() - 1]).is_err());
             let mut short = bytes[..bytes.len() - 1].to_vec();
             short[0] -= 1;
-            assert_eq!(Hub::parse(&short), Ok(hub));
+            assert_eq!(HubDescriptor::parse(&short), Ok(hub));
         }
         let mut many = hub.bytes();
         many[2] = 255;
-        assert_eq!(Hub::parse(&many).unwrap_err().reason, Reason::Ports(255));
+        assert_eq!(HubDescriptor::parse(&many).unwrap_err().reason, DescriptorFlaw::Ports(255));
     }
 }
 
@@ -198,7 +199,7 @@ fn reports_are_measured_and_hostile_ones_refused() {
     let cut = [0x95, 1, 0x77, 1, 2];
     let deep = [0xa1, 1].repeat(1000);
     for wrong in [&huge[..], &open, &closed, &cut, &deep] {
-        assert_eq!(Items::parse(wrong).unwrap_err().reason, Reason::Report);
+        assert_eq!(Items::parse(wrong).unwrap_err().reason, DescriptorFlaw::Report);
     }
     let bytes = Make::new(1)
         .with(Interface::new(0).class(3, 1, 1).hid(0x111, 0, 63).endpoint(interrupt(0x81, 8, 10)))
@@ -211,14 +212,14 @@ fn reports_are_measured_and_hostile_ones_refused() {
 #[test]
 fn a_second_reading_that_differs_is_refused() {
     let bytes = camera().bytes(Speed::High);
-    let first = Header::parse(&bytes[..9]).unwrap();
+    let first = ConfigurationHeader::parse(&bytes[..9]).unwrap();
     assert!(Configuration::parse(first, &bytes, Speed::High).is_ok());
     let mut other = bytes.clone();
     other[5] = 2;
     let refusal = Configuration::parse(first, &other, Speed::High).unwrap_err();
-    assert_eq!((refusal.offset, refusal.reason), (0, Reason::Changed));
+    assert_eq!((refusal.offset, refusal.reason), (0, DescriptorFlaw::Changed));
     let short = Configuration::parse(first, &bytes[..40], Speed::High).unwrap_err();
-    assert_eq!(short.reason, Reason::PastEnd { length: bytes.len(), left: 40 });
+    assert_eq!(short.reason, DescriptorFlaw::PastEnd { length: bytes.len(), left: 40 });
 }
 
 /// Each speed refuses endpoints that it does not have, and no other speed does.

@@ -1,14 +1,15 @@
 //! Hostile devices: each known trick is refused by its name, and whatever bytes come, reading ends
 //! without a panic; what is accepted is sound.
 
-use diapason_bus::{Bus, Criticality, EndpointId};
+use diapason_bus::{BusInstance, Criticality, EndpointId};
 use diapason_random::Random;
 use diapason_usb::Speed;
 use diapason_usb::descriptor::build::{
     Configuration as Make, Interface, bos, bulk, interrupt, isochronous, languages, text,
 };
 use diapason_usb::descriptor::{
-    Bos, Configuration, Device, Header, Hid, Hub, Items, Languages, Reason, Refusal, Text, Walk,
+    Bos, Configuration, ConfigurationHeader, DescriptorFlaw, DescriptorRefusal, DeviceDescriptor,
+    Hid, HubDescriptor, Items, Languages, Text, Walk,
 };
 
 const SPEEDS: [Speed; 4] = [Speed::Low, Speed::Full, Speed::High, Speed::Super];
@@ -20,13 +21,13 @@ fn pair(number: u8) -> Interface {
         .endpoint(bulk(1 + number, 512))
 }
 
-fn refused(bytes: &[u8], speed: Speed) -> Reason {
+fn refused(bytes: &[u8], speed: Speed) -> DescriptorFlaw {
     Configuration::parse_once(bytes, speed).map(|_| ()).unwrap_err().reason
 }
 
 /// A set with one byte changed; the bytes of `pair(0)` alone: configuration 0, interface 9,
 /// endpoints 18 and 25, 32 in all.
-fn with(at: usize, value: u8) -> Reason {
+fn with(at: usize, value: u8) -> DescriptorFlaw {
     let mut bytes = Make::new(1).with(pair(0)).bytes(Speed::High);
     bytes[at] = value;
     refused(&bytes, Speed::High)
@@ -34,67 +35,67 @@ fn with(at: usize, value: u8) -> Reason {
 
 #[test]
 fn lengths_that_lie() {
-    assert_eq!(with(0, 0), Reason::Short { length: 0, needed: 2 });
-    assert_eq!(with(0, 255), Reason::PastEnd { length: 255, left: 32 });
-    assert_eq!(with(0, 8), Reason::Short { length: 8, needed: 9 });
+    assert_eq!(with(0, 0), DescriptorFlaw::Short { length: 0, needed: 2 });
+    assert_eq!(with(0, 255), DescriptorFlaw::PastEnd { length: 255, left: 32 });
+    assert_eq!(with(0, 8), DescriptorFlaw::Short { length: 8, needed: 9 });
     for total in [0, 9] {
-        assert_eq!(with(2, total), Reason::Short { length: total.into(), needed: 18 });
+        assert_eq!(with(2, total), DescriptorFlaw::Short { length: total.into(), needed: 18 });
     }
-    assert_eq!(with(3, 0xff), Reason::PastEnd { length: 0xff20, left: 32 });
-    assert_eq!(with(2, 31), Reason::PastEnd { length: 7, left: 6 });
-    assert_eq!(with(9, 0), Reason::Short { length: 0, needed: 2 });
-    assert_eq!(with(9, 1), Reason::Short { length: 1, needed: 2 });
-    assert_eq!(with(18, 6), Reason::Short { length: 6, needed: 7 });
-    assert_eq!(with(25, 8), Reason::PastEnd { length: 8, left: 7 });
+    assert_eq!(with(3, 0xff), DescriptorFlaw::PastEnd { length: 0xff20, left: 32 });
+    assert_eq!(with(2, 31), DescriptorFlaw::PastEnd { length: 7, left: 6 });
+    assert_eq!(with(9, 0), DescriptorFlaw::Short { length: 0, needed: 2 });
+    assert_eq!(with(9, 1), DescriptorFlaw::Short { length: 1, needed: 2 });
+    assert_eq!(with(18, 6), DescriptorFlaw::Short { length: 6, needed: 7 });
+    assert_eq!(with(25, 8), DescriptorFlaw::PastEnd { length: 8, left: 7 });
 }
 
 #[test]
 fn interfaces_that_lie() {
-    assert_eq!(with(4, 0), Reason::InterfaceCount(0));
-    assert_eq!(with(4, 255), Reason::InterfaceCount(255));
-    assert_eq!(with(4, 2), Reason::InterfacesMissing { said: 2, found: 1 });
-    assert_eq!(with(11, 1), Reason::InterfaceNumber(1));
-    assert_eq!(with(12, 1), Reason::AlternatesMissing(0));
-    assert_eq!(with(12, 64), Reason::Alternate(64));
-    assert_eq!(with(13, 3), Reason::EndpointCount { said: 3, found: 2 });
-    assert_eq!(with(10, 0x24), Reason::Orphan);
+    assert_eq!(with(4, 0), DescriptorFlaw::InterfaceCount(0));
+    assert_eq!(with(4, 255), DescriptorFlaw::InterfaceCount(255));
+    assert_eq!(with(4, 2), DescriptorFlaw::InterfacesMissing { said: 2, found: 1 });
+    assert_eq!(with(11, 1), DescriptorFlaw::InterfaceNumber(1));
+    assert_eq!(with(12, 1), DescriptorFlaw::AlternatesMissing(0));
+    assert_eq!(with(12, 64), DescriptorFlaw::Alternate(64));
+    assert_eq!(with(13, 3), DescriptorFlaw::EndpointCount { said: 3, found: 2 });
+    assert_eq!(with(10, 0x24), DescriptorFlaw::Orphan);
     let refuse = |make: Make| refused(&make.bytes(Speed::High), Speed::High);
-    assert_eq!(refuse(Make::new(1).with(pair(0)).with(pair(0))), Reason::Alternate(0));
+    assert_eq!(refuse(Make::new(1).with(pair(0)).with(pair(0))), DescriptorFlaw::Alternate(0));
     let gap = Make::new(1).with(pair(0)).with(pair(0).alternate(2));
-    assert_eq!(refuse(gap), Reason::AlternatesMissing(0));
+    assert_eq!(refuse(gap), DescriptorFlaw::AlternatesMissing(0));
     let shared = Interface::new(1).endpoint(bulk(1, 512));
-    assert_eq!(refuse(Make::new(1).with(pair(0)).with(shared)), Reason::EndpointTwice(1));
+    assert_eq!(refuse(Make::new(1).with(pair(0)).with(shared)), DescriptorFlaw::EndpointTwice(1));
     let twice = Interface::new(0).endpoint(bulk(1, 512)).endpoint(bulk(1, 512));
-    assert_eq!(refuse(Make::new(1).with(twice)), Reason::EndpointTwice(1));
+    assert_eq!(refuse(Make::new(1).with(twice)), DescriptorFlaw::EndpointTwice(1));
     for (first, count) in [(0, 0), (0, 2), (1, 1), (255, 255)] {
         let make = Make::new(1).association(first, count, [0; 3]).with(pair(0));
-        assert_eq!(refuse(make), Reason::Association(first));
+        assert_eq!(refuse(make), DescriptorFlaw::Association(first));
     }
     let overlap = Make::new(1).association(0, 2, [0; 3]).with(pair(0));
     let overlap = overlap.association(1, 1, [0; 3]).with(pair(1));
-    assert_eq!(refuse(overlap), Reason::Association(1));
+    assert_eq!(refuse(overlap), DescriptorFlaw::Association(1));
 }
 
 #[test]
 fn endpoints_that_lie() {
-    assert_eq!(with(20, 0), Reason::EndpointAddress(0));
-    assert_eq!(with(20, 0x80), Reason::EndpointAddress(0x80));
-    assert_eq!(with(20, 0x91), Reason::EndpointAddress(0x91));
-    assert_eq!(with(21, 0), Reason::EndpointType(0));
-    assert_eq!(with(21, 3), Reason::Interval(0));
-    assert_eq!(with(23, 0), Reason::PacketSize(0));
-    assert_eq!(with(23, 0x0a), Reason::PacketSize(0x0a00));
-    assert_eq!(with(23, 0x42), Reason::PacketSize(0x4200));
+    assert_eq!(with(20, 0), DescriptorFlaw::EndpointAddress(0));
+    assert_eq!(with(20, 0x80), DescriptorFlaw::EndpointAddress(0x80));
+    assert_eq!(with(20, 0x91), DescriptorFlaw::EndpointAddress(0x91));
+    assert_eq!(with(21, 0), DescriptorFlaw::EndpointType(0));
+    assert_eq!(with(21, 3), DescriptorFlaw::Interval(0));
+    assert_eq!(with(23, 0), DescriptorFlaw::PacketSize(0));
+    assert_eq!(with(23, 0x0a), DescriptorFlaw::PacketSize(0x0a00));
+    assert_eq!(with(23, 0x42), DescriptorFlaw::PacketSize(0x4200));
     let make = |endpoint| Make::new(1).with(Interface::new(0).endpoint(endpoint));
     let high = |endpoint| refused(&make(endpoint).bytes(Speed::High), Speed::High);
-    assert_eq!(high(isochronous(0x81, 1024, 1).bursts(3, 0)), Reason::PacketSize(0x1c00));
+    assert_eq!(high(isochronous(0x81, 1024, 1).bursts(3, 0)), DescriptorFlaw::PacketSize(0x1c00));
     for interval in [0, 17, 255] {
-        assert_eq!(high(isochronous(0x81, 1024, interval)), Reason::Interval(interval));
+        assert_eq!(high(isochronous(0x81, 1024, interval)), DescriptorFlaw::Interval(interval));
     }
     let zero = Make::new(1)
         .with(Interface::new(0))
         .with(Interface::new(0).alternate(1).endpoint(isochronous(0x81, 0, 1)));
-    assert_eq!(refused(&zero.bytes(Speed::High), Speed::High), Reason::PacketSize(0));
+    assert_eq!(refused(&zero.bytes(Speed::High), Speed::High), DescriptorFlaw::PacketSize(0));
 }
 
 #[test]
@@ -103,24 +104,24 @@ fn companions_that_lie() {
     let refuse = |endpoint| refused(&make(endpoint).bytes(Speed::Super), Speed::Super);
     let video = isochronous(0x81, 1024, 1);
     let missing = make(bulk(1, 1024)).bytes(Speed::High);
-    assert_eq!(refused(&missing, Speed::Super), Reason::Companion);
+    assert_eq!(refused(&missing, Speed::Super), DescriptorFlaw::Companion);
     let present = make(isochronous(1, 1024, 1)).bytes(Speed::Super);
-    assert_eq!(refused(&present, Speed::High), Reason::Companion);
+    assert_eq!(refused(&present, Speed::High), DescriptorFlaw::Companion);
     let mut twice = present.clone();
     twice.extend_from_within(25..);
     twice[2] += 6;
-    assert_eq!(refused(&twice, Speed::Super), Reason::Companion);
-    assert_eq!(refuse(bulk(1, 1024).bursts(255, 0)), Reason::Burst(255));
-    assert_eq!(refuse(interrupt(1, 1024, 1).bursts(3, 0)), Reason::Burst(3));
-    assert_eq!(refuse(video.bursts(1, 3)), Reason::Burst(3));
-    assert_eq!(refuse(video.bursts(0, 1)), Reason::Burst(1));
+    assert_eq!(refused(&twice, Speed::Super), DescriptorFlaw::Companion);
+    assert_eq!(refuse(bulk(1, 1024).bursts(255, 0)), DescriptorFlaw::Burst(255));
+    assert_eq!(refuse(interrupt(1, 1024, 1).bursts(3, 0)), DescriptorFlaw::Burst(3));
+    assert_eq!(refuse(video.bursts(1, 3)), DescriptorFlaw::Burst(3));
+    assert_eq!(refuse(video.bursts(0, 1)), DescriptorFlaw::Burst(1));
     let mut streams = bulk(1, 1024);
     streams.streams = 0x83;
-    assert_eq!(refuse(streams), Reason::Burst(0x83));
+    assert_eq!(refuse(streams), DescriptorFlaw::Burst(0x83));
     for bytes in [0, 1025] {
         let mut wrong = video;
         wrong.interval_bytes = Some(bytes);
-        assert_eq!(refuse(wrong), Reason::IntervalBytes(bytes.into()));
+        assert_eq!(refuse(wrong), DescriptorFlaw::IntervalBytes(bytes.into()));
     }
 }
 
@@ -175,7 +176,7 @@ fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
 
 /// Checks the promises of an accepted set.
 fn sound(set: &Configuration<'_>) {
-    let bus = Bus::new(set.speed());
+    let bus = BusInstance::new(set.speed());
     let mut owners = [None; 256];
     let mut numbers = [false; 256];
     for interface in set.interfaces() {
@@ -219,7 +220,7 @@ fn damaged_sets_are_refused_or_sound() {
                 accepted += 1;
                 sound(&set);
             }
-            Err(Refusal { offset, reason }) => {
+            Err(DescriptorRefusal { offset, reason }) => {
                 assert!(offset <= bytes.len(), "round {round}");
                 let said = format!("{reason:?}");
                 reasons.insert(said.split(['(', ' ']).next().unwrap_or("").to_owned());
@@ -234,7 +235,7 @@ fn damaged_sets_are_refused_or_sound() {
 #[test]
 fn any_bytes_end() {
     let mut random = Random::new(18);
-    let device = Device {
+    let device = DeviceDescriptor {
         usb: 0x200,
         class: 0,
         subclass: 0,
@@ -246,7 +247,7 @@ fn any_bytes_end() {
         texts: [0; 3],
         configurations: 1,
     };
-    let hub = Hub {
+    let hub = HubDescriptor {
         superspeed: false,
         ports: 15,
         characteristics: 0,
@@ -264,9 +265,9 @@ fn any_bytes_end() {
     for _ in 0..100_000 {
         let mut bytes = seeds[random.index(seeds.len())].clone();
         mutate(&mut random, &mut bytes);
-        let _ = Device::parse(&bytes, random.pick(&SPEEDS));
-        let _ = Header::parse(&bytes);
-        if let Ok(hub) = Hub::parse(&bytes) {
+        let _ = DeviceDescriptor::parse(&bytes, random.pick(&SPEEDS));
+        let _ = ConfigurationHeader::parse(&bytes);
+        if let Ok(hub) = HubDescriptor::parse(&bytes) {
             assert!((1..=15).contains(&hub.ports));
         }
         if let Ok(bos) = Bos::parse(&bytes) {

@@ -8,7 +8,7 @@ use diapason_contract::threads::WORDS;
 
 /// Why the server, or a branch of it, is attended to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum WakeCause {
     Interrupt(u16),
     Time,
     /// A client wants something.
@@ -28,7 +28,8 @@ const _: () = assert!(CHANNELS + PLACES + LINKS + WORDS.len() <= Fresh::BITS as 
 pub struct Attended {
     /// Bells to be rung when nobody holds the branch.
     pub fresh: Fresh,
-    /// There is something for the server: [`Server::attend`](crate::Server::attend) is to take it.
+    /// There is something for the server: [`UsbServer::attend`](crate::UsbServer::attend) is to
+    /// take it.
     pub posts: bool,
     pub wake: Nanos,
     /// Messages that were put into pipes.

@@ -6,8 +6,8 @@
 //! branch. The server puts *letters* into a branch. Only the server enters a branch from inside its
 //! lock, and nobody enters the server from inside a branch.
 
-use crate::attended::{Attended, Cause};
-use crate::places::Order;
+use crate::attended::{Attended, WakeCause};
+use crate::places::PlaceOrder;
 use crate::platform::{Guarded, Platform};
 use crate::policy::{BATCH, LOST};
 use crate::posts::DriverLane;
@@ -35,9 +35,9 @@ impl<P: Platform> Branch<P> {
     }
 
     /// Does whatever is due in the branch.
-    pub fn attend(&mut self, cause: Cause, now: Nanos) -> Attended {
-        let reads =
-            matches!(cause, Cause::Interrupt(_)) || cause == Cause::Time && self.is_lost(now);
+    pub fn attend(&mut self, cause: WakeCause, now: Nanos) -> Attended {
+        let reads = matches!(cause, WakeCause::Interrupt(_))
+            || cause == WakeCause::Time && self.is_lost(now);
         if reads {
             self.waiting = None;
         }
@@ -45,7 +45,7 @@ impl<P: Platform> Branch<P> {
         while let Some(done) = self.next_finished(reads, now) {
             self.serving.finish(&mut self.lane, &done, now);
         }
-        self.serving.attend(&mut self.lane, cause == Cause::Asked, now);
+        self.serving.attend(&mut self.lane, cause == WakeCause::Asked, now);
         let (fresh, messages) = (self.serving.take_fresh(), self.serving.take_messages());
         Attended { fresh, messages, ..self.outlook() }
     }
@@ -82,7 +82,7 @@ impl<P: Platform> Branch<P> {
     }
 
     /// Somebody listens to a channel, or no more.
-    pub fn order(&mut self, order: &Order, now: Nanos) {
+    pub fn order(&mut self, order: &PlaceOrder, now: Nanos) {
         if let Some(can) = self.serving.can() {
             can.order(order, now);
         }

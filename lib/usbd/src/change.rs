@@ -5,7 +5,7 @@ use crate::papers::Papers;
 use crate::platform::Platform;
 use crate::services::service::Service;
 use alloc::vec::Vec;
-use diapason_usb::class::Fault;
+use diapason_usb::class::TransferFault;
 use diapason_usb::xhci::{Controller, DeviceId, Dma, EndpointPlan, Lanes, Mmio, Refused};
 
 /// Interfaces whose settings are remembered.
@@ -72,17 +72,17 @@ impl Changes {
         &mut self,
         service: &dyn Service<P>,
         papers: &Papers,
-    ) -> Option<Result<Order, (Change, Fault)>> {
+    ) -> Option<Result<DriverRequest, (Change, TransferFault)>> {
         let change = self.wanted.filter(|_| !self.asked)?;
         let order = match change {
-            Change::Renew { endpoint } => Some(Order::Renew { endpoint }),
+            Change::Renew { endpoint } => Some(DriverRequest::Renew { endpoint }),
             Change::Alternate { interface, alternate } => {
                 self.choose(service, papers, (interface, alternate))
             }
         };
         let Some(order) = order else {
             self.wanted = None;
-            return Some(Err((change, Fault::Gone)));
+            return Some(Err((change, TransferFault::Gone)));
         };
         self.asked = true;
         Some(Ok(order))
@@ -93,7 +93,7 @@ impl Changes {
         service: &dyn Service<P>,
         papers: &Papers,
         setting @ (interface, alternate): (u8, u8),
-    ) -> Option<Order> {
+    ) -> Option<DriverRequest> {
         let found = papers.found()?;
         let before = self.settings.get(usize::from(interface)).copied().unwrap_or(0);
         let endpoints = |alternate| {
@@ -102,37 +102,37 @@ impl Changes {
         };
         let gone = endpoints(before).map(|endpoint| endpoint.address).collect();
         let plans = endpoints(alternate).map(|e| service.plan(EndpointPlan::critical(e))).collect();
-        Some(Order::Alternate { setting, gone, plans })
+        Some(DriverRequest::Alternate { setting, gone, plans })
     }
 }
 
 /// A change as the driver is asked for it.
-pub enum Order {
+pub enum DriverRequest {
     /// Another setting of an interface, the endpoints that go, and those that come.
     Alternate { setting: (u8, u8), gone: Vec<u8>, plans: Vec<EndpointPlan> },
     /// Restarts an endpoint, here and in the device.
     Renew { endpoint: u8 },
 }
 
-impl Order {
+impl DriverRequest {
     /// Asks the driver; `None`: it is at something else.
     pub fn ask<M: Mmio, D: Dma, L: Lanes<M, D>>(
         &self,
         driver: &mut Controller<M, D, L>,
         device: DeviceId,
-    ) -> Option<Result<(), Fault>> {
+    ) -> Option<Result<(), TransferFault>> {
         let asked = match self {
-            Order::Renew { endpoint } => driver.renew(device, *endpoint),
-            Order::Alternate { setting, gone, plans } => {
+            DriverRequest::Renew { endpoint } => driver.renew(device, *endpoint),
+            DriverRequest::Alternate { setting, gone, plans } => {
                 driver.set_alternate(device, *setting, gone, plans)
             }
         };
         match asked {
             Ok(()) => Some(Ok(())),
             Err(Refused::Busy) => None,
-            Err(Refused::NoDevice | Refused::NotRunning) => Some(Err(Fault::Gone)),
-            Err(Refused::Unfit(_)) => Some(Err(Fault::NoBandwidth)),
-            Err(_) => Some(Err(Fault::Stall)),
+            Err(Refused::NoDevice | Refused::NotRunning) => Some(Err(TransferFault::Gone)),
+            Err(Refused::Unfit(_)) => Some(Err(TransferFault::NoBandwidth)),
+            Err(_) => Some(Err(TransferFault::Stall)),
         }
     }
 }

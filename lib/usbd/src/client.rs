@@ -9,21 +9,21 @@
 //! Reports are written whenever there is something new, but the client is woken only for what it
 //! may wait for: an answer, another phase, room for half a pipe, or that all frames are through.
 
-use crate::platform::{Mailbox, Platform, Wakes};
+use crate::platform::{MessagePort, Platform, Wakes};
 use alloc::collections::VecDeque;
 use core::sync::atomic::{Ordering, fence};
 use diapason_abi::pipe::{OUT_RECORD_BYTES, REPORT_BYTES};
 use diapason_abi::{Errno, MESSAGE_BYTES, Nanos};
-use diapason_can::Frame;
-use diapason_can::exchange::{Answer, Departure, Phase, Report, Request};
-use diapason_contract::can::{DEPARTURES, Names, REPORTS, REPORTS_KEPT};
+use diapason_can::CanFrame;
+use diapason_can::exchange::{ChannelReport, ChannelRequest, Departure, Phase, RequestReply};
+use diapason_contract::can::{ChannelNames, DEPARTURES, REPORTS, REPORTS_KEPT};
 use diapason_contract::tuned;
 use diapason_pipe::clock::Delay;
 use diapason_pipe::{Reader, Writer};
-use diapason_usb::class::kvaser::{Event, HELD, Outcome};
+use diapason_usb::class::kvaser::{FrameOutcome, HELD, InterfaceEvent};
 
 // Buffers are as large as descriptions make them.
-const _: () = assert!(128 + size_of::<Report>() * REPORTS <= REPORT_BYTES as usize);
+const _: () = assert!(128 + size_of::<ChannelReport>() * REPORTS <= REPORT_BYTES as usize);
 const _: () = assert!(size_of::<Departure>() <= OUT_RECORD_BYTES);
 
 /// A pipe with so few frames has room enough to wake who waits for it.
@@ -34,7 +34,7 @@ struct Desk<P: Platform> {
     /// Frames to be sent.
     departures: Reader<'static, Departure, DEPARTURES>,
     /// How the channel is.
-    reports: Writer<'static, Report, REPORTS>,
+    reports: Writer<'static, ChannelReport, REPORTS>,
     /// The requests of the client.
     requests: P::Mailbox,
 }
@@ -42,7 +42,7 @@ struct Desk<P: Platform> {
 /// A client of a channel.
 pub(crate) struct Client<P: Platform> {
     desk: Desk<P>,
-    report: Report,
+    report: ChannelReport,
     /// There is something to report, and the client may be waiting for it.
     due: bool,
     wake: bool,
@@ -57,7 +57,7 @@ pub(crate) struct Client<P: Platform> {
 
 impl<P: Platform> Client<P> {
     /// Returns the client of an interface's channel with these names.
-    pub fn new(platform: &P, interface: usize, names: &Names) -> Result<Client<P>, Errno> {
+    pub fn new(platform: &P, interface: usize, names: &ChannelNames) -> Result<Client<P>, Errno> {
         let departures = platform.reader(names.departures)?;
         let reports = platform.writer(names.reports)?;
         let requests = platform.mailbox(names.requests, Wakes::Sending(interface))?;
@@ -74,20 +74,20 @@ impl<P: Platform> Client<P> {
     }
 
     fn with(desk: Desk<P>) -> Client<P> {
-        let (report, due, wake) = (Report::default(), false, false);
+        let (report, due, wake) = (ChannelReport::default(), false, false);
         let (roomy, settled, owed) = (true, true, None);
         let flying = VecDeque::with_capacity(HELD);
         Client { desk, report, due, wake, roomy, settled, flying, owed }
     }
 
     /// Returns its next request.
-    pub fn hear(&mut self) -> Option<Request> {
+    pub fn hear(&mut self) -> Option<ChannelRequest> {
         let mut bytes = [0; MESSAGE_BYTES];
         loop {
             let length = self.desk.requests.receive(&mut bytes)?;
-            match bytes.get(..length).and_then(Request::parse) {
+            match bytes.get(..length).and_then(ChannelRequest::parse) {
                 Some(request) => return Some(request),
-                None => self.answer(self.report.token, Answer::Nonsense),
+                None => self.answer(self.report.token, RequestReply::Nonsense),
             }
         }
     }
@@ -96,11 +96,11 @@ impl<P: Platform> Client<P> {
     /// stand in the place of this one.
     pub fn hears(&mut self, token: u32) {
         self.owed = None;
-        self.answer(token, Answer::Heard);
+        self.answer(token, RequestReply::Heard);
     }
 
     /// Its request is being done, or cannot be.
-    pub fn answer(&mut self, token: u32, answer: Answer) {
+    pub fn answer(&mut self, token: u32, answer: RequestReply) {
         (self.report.token, self.report.answer) = (token, answer as u8);
         (self.due, self.wake) = (true, true);
     }
@@ -112,7 +112,7 @@ impl<P: Platform> Client<P> {
 
     /// Refuses the bit rate that it wanted: the interface has none like it.
     pub fn refuse_rate(&mut self) {
-        self.answer(self.report.token, Answer::NoSuchRate);
+        self.answer(self.report.token, RequestReply::NoSuchRate);
     }
 
     /// It wants to know how its controller is.
@@ -133,14 +133,14 @@ impl<P: Platform> Client<P> {
     /// Notes that the knowledge about its controller is complete.
     pub fn settle_debt(&mut self) {
         if let Some((token, _)) = self.owed.take() {
-            self.answer(token, Answer::Heard);
+            self.answer(token, RequestReply::Heard);
         }
     }
 
     /// Returns the next frame, and when it was written; what is none is given up. The fence goes
     /// with that of the client, who wakes the server only if the pipe was empty: one of the two
     /// sees what the other did.
-    pub fn next(&mut self, now: Nanos) -> Option<(Frame, Nanos)> {
+    pub fn next(&mut self, now: Nanos) -> Option<(CanFrame, Nanos)> {
         self.count();
         let departures = &mut self.desk.departures;
         self.roomy &= departures.len().is_ok_and(|waiting| waiting <= ROOMY);
@@ -200,17 +200,17 @@ impl<P: Platform> Client<P> {
     }
 
     /// Takes an event of an interface for its channel, with the time that it took from there.
-    pub fn note(&mut self, event: &Event, now: Nanos, back: Delay) {
-        if matches!(event, Event::Acknowledged { .. }) {
+    pub fn note(&mut self, event: &InterfaceEvent, now: Nanos, back: Delay) {
+        if matches!(event, InterfaceEvent::Acknowledged { .. }) {
             self.count();
         }
         let report = &mut self.report;
         match *event {
-            Event::Acknowledged { time, outcome, .. } => {
+            InterfaceEvent::Acknowledged { time, outcome, .. } => {
                 // A frame that an earlier owner of the channel wrote does not belong to this one.
                 let Some(written) = self.flying.pop_front() else { return };
                 match outcome {
-                    Outcome::Sent => {
+                    FrameOutcome::Sent => {
                         let whole = now - written;
                         report.whole = report.whole.max(whole.0);
                         report.moving = report.moving.max((whole - back.beyond).0);
@@ -220,21 +220,25 @@ impl<P: Platform> Client<P> {
                         report.through += 1;
                         (report.time, report.taken) = (time.0, now.0);
                     }
-                    Outcome::NotAcknowledged | Outcome::ArbitrationLost => report.given_up += 1,
+                    FrameOutcome::NotAcknowledged | FrameOutcome::ArbitrationLost => {
+                        report.given_up += 1
+                    }
                 }
             }
-            Event::BusError { counters, .. } => {
+            InterfaceEvent::BusError { counters, .. } => {
                 report.errors = report.errors.wrapping_add(1);
                 (report.transmit_errors, report.receive_errors) = counters;
             }
-            Event::ChipState { counters, .. } => {
+            InterfaceEvent::ChipState { counters, .. } => {
                 (report.transmit_errors, report.receive_errors) = counters;
                 self.settle_debt();
             }
-            Event::Overrun { .. } => report.overruns = report.overruns.wrapping_add(1),
-            Event::Closed { .. } => self.lose_flying(),
-            Event::Opened { .. } => {}
-            Event::Frame { .. } | Event::Ready(_) | Event::Failed { .. } => return,
+            InterfaceEvent::Overrun { .. } => report.overruns = report.overruns.wrapping_add(1),
+            InterfaceEvent::Closed { .. } => self.lose_flying(),
+            InterfaceEvent::Opened { .. } => {}
+            InterfaceEvent::Frame { .. }
+            | InterfaceEvent::Ready(_)
+            | InterfaceEvent::Failed { .. } => return,
         }
         self.due = true;
     }

@@ -2,14 +2,14 @@
 //! its debug targets, enumerates, and then lets its own debug capability be enabled.
 
 use crate::platform::{Platform, log, report};
-use crate::server::Server;
-use crate::told::Told;
+use crate::server::UsbServer;
+use crate::told::ServerSettings;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 use diapason_contract::settings::{Awaited, FormingOrder};
 use diapason_pipe::measured::{Measurement, NetworkReport, NetworkStep};
 use diapason_topology::{Deed, Formation, Sensed};
-use diapason_usb::xhci::State;
+use diapason_usb::xhci::ControllerState;
 
 /// From one look at the ports to the next: a plug that moves twice makes one interrupt only.
 const LOOK: Nanos = Nanos::from_millis(5);
@@ -39,7 +39,7 @@ pub(crate) struct Forming {
 
 impl Forming {
     /// Returns the beginning of a host with this part.
-    pub fn new(order: FormingOrder, told: &Told, now: Nanos) -> Forming {
+    pub fn new(order: FormingOrder, told: &ServerSettings, now: Nanos) -> Forming {
         let awaits: Vec<Awaited> =
             order.awaits.into_iter().flatten().filter(|it| it.waits).collect();
         let numbers = (0..awaits.len()).collect();
@@ -59,7 +59,7 @@ fn tell<P: Platform>(now: Nanos, step: NetworkStep, port: u8, peer: u64) {
     report::<P>(now, Measurement::Network(NetworkReport { step, port, peer }));
 }
 
-impl<P: Platform> Server<P> {
+impl<P: Platform> UsbServer<P> {
     /// Takes the next steps on the way into the network, if there is one.
     pub(crate) fn form(&mut self, now: Nanos) {
         let Some(mut forming) = self.forming.take() else { return };
@@ -68,7 +68,7 @@ impl<P: Platform> Server<P> {
     }
 
     fn step(&mut self, forming: &mut Forming, now: Nanos) {
-        if !matches!(self.driver.state(), State::Running) {
+        if !matches!(self.driver.state(), ControllerState::Running) {
             forming.next_look = now + LOOK;
             return;
         }

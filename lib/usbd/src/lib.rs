@@ -2,10 +2,10 @@
 //! clients. It decides; the process `usbd` starts its threads, waits, and wakes clients.
 //!
 //! Each bottom half has a [`Branch`] behind a lock of its own: its interrupter, its devices, their
-//! service. The [`Server`] behind one more lock has the parts that all share: commands, ports, the
-//! bus schedule. A bottom half locks its branch, attends to it, unlocks, and wakes clients. Only if
-//! that left something for the server does it lock that. The server's ground is a [`Platform`], so
-//! that it runs in tests, too.
+//! service. The [`UsbServer`] behind one more lock has the parts that all share: commands, ports,
+//! the bus schedule. A bottom half locks its branch, attends to it, unlocks, and wakes clients.
+//! Only if that left something for the server does it lock that. The server's ground is a
+//! [`Platform`], so that it runs in tests, too.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -34,11 +34,11 @@ mod told;
 pub mod tuned;
 mod unserved;
 
-pub use attended::{Attended, Cause, Fresh};
+pub use attended::{Attended, Fresh, WakeCause};
 pub use branch::{Branch, Branches};
-pub use places::Order;
+pub use places::PlaceOrder;
 pub use platform::Platform;
 pub use presence::Presence;
-pub use server::Server;
+pub use server::UsbServer;
 pub use services::{Offer, Offers, offered};
-pub use told::{Pipes, Told};
+pub use told::{Pipes, ServerSettings};

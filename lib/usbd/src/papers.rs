@@ -6,12 +6,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
 use diapason_usb::Speed;
-use diapason_usb::descriptor::{Configuration, Device};
+use diapason_usb::descriptor::{Configuration, DeviceDescriptor};
 use diapason_usb::xhci::{Controller, DeviceId, Dma, Lanes, Mmio};
 
 /// The identity that a device reports.
 pub(crate) struct Found<'a> {
-    pub about: Device,
+    pub about: DeviceDescriptor,
     /// One of its configurations.
     pub set: Configuration<'a>,
     /// Hubs between it and the controller.
@@ -59,7 +59,7 @@ impl Papers {
 
     /// Returns the report that the device met this fate.
     pub fn report(&self, fate: Fate) -> Measurement {
-        let about = Device::parse(&self.device, self.speed);
+        let about = DeviceDescriptor::parse(&self.device, self.speed);
         let identity = about.map_or((0, 0), |about| (about.vendor, about.product));
         let (connector, route) = (self.connector, self.place.route);
         Measurement::Device(DeviceReport { connector, route, identity, fate })
@@ -67,7 +67,7 @@ impl Papers {
 
     /// Returns what they say, if they make sense.
     pub fn found(&self) -> Option<Found<'_>> {
-        let about = Device::parse(&self.device, self.speed).ok()?;
+        let about = DeviceDescriptor::parse(&self.device, self.speed).ok()?;
         let set = Configuration::parse_once(&self.set, self.speed).ok()?;
         Some(Found { about, set, tier: self.place.tier(), port: self.place.port })
     }

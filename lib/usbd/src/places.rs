@@ -5,18 +5,18 @@ use alloc::vec::Vec;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::RECORD_BYTES;
-use diapason_can::exchange::{Arrival, OUTSIDE, Phase};
+use diapason_can::exchange::{OUTSIDE, Phase, ReceivedFrame};
 use diapason_contract::tuned::{RECORDS, names};
 use diapason_pipe::Writer;
 use diapason_pipe::meter::Meter;
 use diapason_pipe::size::Bucket;
 
 // Rings are as large as descriptions make them.
-const _: () = assert!(size_of::<Arrival>() <= RECORD_BYTES);
+const _: () = assert!(size_of::<ReceivedFrame>() <= RECORD_BYTES);
 
 /// The fate of a place.
 #[derive(Clone, Copy)]
-pub enum Order {
+pub enum PlaceOrder {
     /// It listens to a channel, by this contract.
     Listen {
         place: usize,
@@ -31,7 +31,7 @@ pub enum Order {
 }
 
 struct Place {
-    outlet: Writer<'static, Arrival, RECORDS>,
+    outlet: Writer<'static, ReceivedFrame, RECORDS>,
     listens: Option<Listener>,
 }
 
@@ -65,21 +65,21 @@ impl Places {
     }
 
     /// Changes the channel of one place, or leaves it without one.
-    pub fn heed(&mut self, order: &Order) {
+    pub fn heed(&mut self, order: &PlaceOrder) {
         match *order {
-            Order::Listen { place, channel, contract } => {
+            PlaceOrder::Listen { place, channel, contract } => {
                 let Some(place) = self.0.get_mut(place) else { return };
                 let channel = usize::from(channel);
                 let before = place.listens.take().filter(|before| before.channel == channel);
                 let told = before.and_then(|before| before.told);
                 place.listens = Some(Listener { channel, meter: Meter::new(contract), told });
             }
-            Order::Leave { place } => {
+            PlaceOrder::Leave { place } => {
                 if let Some(place) = self.0.get_mut(place) {
                     place.listens = None;
                 }
             }
-            Order::Write { .. } => {}
+            PlaceOrder::Write { .. } => {}
         }
     }
 
@@ -89,13 +89,13 @@ impl Places {
     }
 
     /// Takes in a frame of a channel that came at `time` by the clock of the interface.
-    pub fn push(&mut self, channel: usize, time: Nanos, arrival: &Arrival) -> Fresh {
+    pub fn push(&mut self, channel: usize, time: Nanos, arrival: &ReceivedFrame) -> Fresh {
         let mut fresh = 0;
         for (number, place) in self.0.iter_mut().enumerate() {
             let Some(listens) = place.listens.as_mut().filter(|it| it.channel == channel) else {
                 continue;
             };
-            let mut arrival = Arrival { flags: arrival.flags & !OUTSIDE, ..*arrival };
+            let mut arrival = ReceivedFrame { flags: arrival.flags & !OUTSIDE, ..*arrival };
             if !listens.meter.admits(time) {
                 arrival.flags |= OUTSIDE;
             }
@@ -120,7 +120,8 @@ impl Places {
                 continue;
             };
             // News that find no room are told when there is some.
-            if listens.told != Some(phase) && place.outlet.push(&Arrival::news(phase)).is_ok() {
+            if listens.told != Some(phase) && place.outlet.push(&ReceivedFrame::news(phase)).is_ok()
+            {
                 listens.told = Some(phase);
                 fresh |= 1 << number;
             }

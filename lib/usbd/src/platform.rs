@@ -25,7 +25,7 @@ pub trait Platform: Sized + 'static {
     type Registers: Mmio + Clone + Send;
     /// Memory that the host controller reads and writes.
     type Memory: Dma + Clone + Send;
-    type Mailbox: Mailbox;
+    type Mailbox: MessagePort;
     /// A lock around a value that the server's threads share.
     type Guarded<T: Send + 'static>: Guarded<T>;
 
@@ -91,7 +91,7 @@ pub trait Guarded<T> {
 }
 
 /// A mailbox of the platform.
-pub trait Mailbox: Send {
+pub trait MessagePort: Send {
     /// Takes the next message and returns its bytes; does not wait.
     fn receive(&mut self, into: &mut [u8; MESSAGE_BYTES]) -> Option<usize>;
 

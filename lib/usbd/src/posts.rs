@@ -1,6 +1,6 @@
 //! The posts that a branch leaves for the server, and where its devices leave them.
 
-use crate::change::Order;
+use crate::change::DriverRequest;
 use crate::platform::Platform;
 use crate::slots::Slots;
 use alloc::collections::VecDeque;
@@ -23,7 +23,7 @@ pub(crate) enum Post<P: Platform> {
     CancelControl(DeviceId),
     /// So are they, and changes that the driver has not begun.
     Forget(DeviceId),
-    Change(DeviceId, Order),
+    Change(DeviceId, DriverRequest),
     /// A device is gone and nothing of it is left but its memory.
     Over(DeviceId, Slots<P>),
 }

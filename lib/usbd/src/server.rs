@@ -1,8 +1,8 @@
 //! The server: the controller, what is plugged into it, and what becomes of both.
 
-use crate::attended::Cause;
+use crate::attended::WakeCause;
 use crate::branch::{Branch, Branches, Driver};
-use crate::change::Order;
+use crate::change::DriverRequest;
 use crate::forming::Forming;
 use crate::listing;
 use crate::papers::Papers;
@@ -16,7 +16,7 @@ use crate::services::hub::{Child, Turn};
 use crate::services::{Offer, Offers};
 use crate::serving::{Letter, Serving};
 use crate::slots::{Pool, Shape};
-use crate::told::Told;
+use crate::told::ServerSettings;
 use crate::unserved::{Described, Match, Unserved, Unwanted};
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
@@ -28,9 +28,11 @@ use diapason_contract::settings::{Expected, Saying};
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
 use diapason_usb::Speed;
-use diapason_usb::class::Fault;
-use diapason_usb::descriptor::{Device, Text};
-use diapason_usb::xhci::{Controller, Death, DeviceId, EndpointPlan, Notice, State, Window};
+use diapason_usb::class::TransferFault;
+use diapason_usb::descriptor::{DeviceDescriptor, Text};
+use diapason_usb::xhci::{
+    Controller, ControllerState, Death, DeviceId, EndpointPlan, Notice, Window,
+};
 
 /// Times that the server serves its own devices before others have their turn again.
 const ROUNDS: usize = 4;
@@ -61,7 +63,7 @@ struct Offered {
 
 /// The part that all threads share: commands, ports, control endpoints, the bus schedule, and hubs.
 /// The thread that holds it does everything that is due there.
-pub struct Server<P: Platform> {
+pub struct UsbServer<P: Platform> {
     pub(crate) driver: Driver<P>,
     branches: Branches<P>,
     /// Services without a branch of their own.
@@ -76,7 +78,7 @@ pub struct Server<P: Platform> {
     /// Devices of which another configuration is being read.
     pub(crate) unserved: Vec<Unserved>,
     /// Changes for which the driver had no time yet, with their branches.
-    changes: VecDeque<(u16, DeviceId, Order)>,
+    changes: VecDeque<(u16, DeviceId, DriverRequest)>,
     /// Since when the interrupter has had events, but no interrupt.
     waiting: Option<Nanos>,
     /// A device is gone since the pools were last looked at, and that is to be told.
@@ -90,7 +92,7 @@ pub struct Server<P: Platform> {
     pause: Nanos,
 }
 
-impl<P: Platform> Server<P> {
+impl<P: Platform> UsbServer<P> {
     /// Opens the controller and starts it.
     ///
     /// # Errors
@@ -99,9 +101,9 @@ impl<P: Platform> Server<P> {
     pub fn open(
         platform: &P,
         mut offers: Offers<P>,
-        told: &Told,
+        told: &ServerSettings,
         now: Nanos,
-    ) -> Result<Server<P>, Errno> {
+    ) -> Result<UsbServer<P>, Errno> {
         let homes: Vec<_> = offers.iter().filter_map(|offer| offer.home).collect();
         let clients = offers.iter_mut().filter_map(|offer| offer.service.clients());
         let shared: Vec<Window> = clients.filter_map(|clients| clients.window()).collect();
@@ -136,7 +138,7 @@ impl<P: Platform> Server<P> {
             driver.hold();
         }
         driver.start(now);
-        Ok(Server {
+        Ok(UsbServer {
             forming,
             driver,
             branches,
@@ -175,9 +177,9 @@ impl<P: Platform> Server<P> {
 
     /// Does whatever is due but in branches: those with news are due then, which their
     /// [`is_due`](Branch::is_due) says.
-    pub fn attend(&mut self, cause: Cause, now: Nanos) {
-        let own = cause == Cause::Interrupt(policy::MANAGING);
-        if own || cause == Cause::Time && self.is_lost(now) {
+    pub fn attend(&mut self, cause: WakeCause, now: Nanos) {
+        let own = cause == WakeCause::Interrupt(policy::MANAGING);
+        if own || cause == WakeCause::Time && self.is_lost(now) {
             while self.driver.handle_interrupt(policy::MANAGING, BATCH, now).more {}
             self.waiting = None;
         }
@@ -185,7 +187,7 @@ impl<P: Platform> Server<P> {
             self.again_at = Nanos::FOREVER;
             self.driver.start(now);
         }
-        if let Cause::Posts(branch) = cause {
+        if let WakeCause::Posts(branch) = cause {
             self.driver.look(branch);
         }
         self.driver.poll(now);
@@ -193,12 +195,12 @@ impl<P: Platform> Server<P> {
             self.hear(notice, now);
         }
         self.collect();
-        if let Cause::Posts(branch) = cause {
+        if let WakeCause::Posts(branch) = cause {
             self.take_posts(branch);
         }
         self.carry_out();
         self.form(now);
-        let manages = !matches!(cause, Cause::Posts(_));
+        let manages = !matches!(cause, WakeCause::Posts(_));
         if manages && self.has_pools_to_tell() {
             // That looks into every branch: no bottom half does it in another's.
             listing::pools(&mut self.driver, &self.pool);
@@ -362,7 +364,7 @@ impl<P: Platform> Server<P> {
                 if let Some(place) = here(&mut self.seats, device).map(|seat| seat.place) {
                     self.tell(place, (0, 0), Fate::Unconfigured, now);
                 }
-                self.inform(device, Letter::Refused(device, Fault::Stall));
+                self.inform(device, Letter::Refused(device, TransferFault::Stall));
             }
             Notice::Gone(device) => {
                 self.left = self.tells(Saying::Pools);
@@ -427,7 +429,7 @@ impl<P: Platform> Server<P> {
         }
         if let Err(Unwanted::Not(fate)) = what {
             let about = self.driver.device_descriptor(device).ok();
-            let about = about.and_then(|bytes| Device::parse(&bytes, speed).ok());
+            let about = about.and_then(|bytes| DeviceDescriptor::parse(&bytes, speed).ok());
             let identity = about.map_or((0, 0), |about| (about.vendor, about.product));
             self.tell(place, identity, fate, now);
         }
@@ -558,7 +560,7 @@ impl<P: Platform> Server<P> {
         for device in gone {
             self.inform(device, Letter::Gone(device));
         }
-        if matches!(self.driver.state(), State::Dead(_)) {
+        if matches!(self.driver.state(), ControllerState::Dead(_)) {
             self.again_at = now + self.pause;
             self.pause = Nanos(self.pause.0 * 2).min(PAUSES.1);
         }

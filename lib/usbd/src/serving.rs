@@ -11,7 +11,7 @@ use crate::services::offered::Offered;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
-use diapason_usb::class::Fault;
+use diapason_usb::class::TransferFault;
 use diapason_usb::xhci::{Controller, DeviceId, Finished, Lanes};
 
 /// News of the server for a branch.
@@ -21,7 +21,7 @@ pub(crate) enum Letter<P: Platform> {
     /// The driver did what was asked for.
     Settled(DeviceId),
     /// The driver, or the device, did not do it.
-    Refused(DeviceId, Fault),
+    Refused(DeviceId, TransferFault),
     /// A request to a control endpoint was not queued.
     Unasked(DeviceId, usize),
     /// A request to a control endpoint ended.

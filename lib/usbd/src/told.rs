@@ -8,7 +8,7 @@ use diapason_abi::pipe::{
 };
 use diapason_abi::settings::Settings;
 use diapason_bus::Coding;
-use diapason_can::exchange::Parameters;
+use diapason_can::exchange::ChannelParameters;
 use diapason_contract::can::{BIT_RATE, CHANNELS, CanInterface, SAMPLE_POINT};
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::needs;
@@ -22,7 +22,7 @@ use diapason_usb::xhci::{Buses, Guarantee};
 
 /// The settings of the server.
 #[derive(Clone)]
-pub struct Told {
+pub struct ServerSettings {
     /// Services, in the order of their interrupters.
     pub services: Vec<ServiceKind>,
     /// Devices that the description names.
@@ -43,12 +43,12 @@ pub struct Told {
     /// The root port of each link; 0 is any.
     pub links: Vec<u8>,
     /// How each stream is scheduled.
-    pub streams: Vec<Terms>,
+    pub streams: Vec<StreamTerms>,
 }
 
 /// How a stream is scheduled.
 #[derive(Clone, Copy)]
-pub struct Terms {
+pub struct StreamTerms {
     /// It runs at 2ⁿ times the period its camera asks for.
     pub stretch: u8,
     /// The schedule holds with it, or it is refused.
@@ -71,7 +71,7 @@ pub struct Pipes {
     /// CAN channels that are open for pipes of the description, one bit each.
     opens: u64,
     /// How channels take part in their buses unless a client says so.
-    usual: [Parameters; CHANNELS],
+    usual: [ChannelParameters; CHANNELS],
     /// The contracts of the described pipes.
     contracts: Contracts,
     /// The shapes of the messages of sources, in the order of their numbers.
@@ -114,7 +114,7 @@ fn shapes(words: &[u64]) -> [MessageShape; SOURCES.len()] {
 }
 
 /// Returns how channels take part in their buses, as the description says it of their interfaces.
-fn usual(settings: &Settings, interfaces: &[CanInterface]) -> [Parameters; CHANNELS] {
+fn usual(settings: &Settings, interfaces: &[CanInterface]) -> [ChannelParameters; CHANNELS] {
     let rates = settings.get(usbd::BIT_RATES);
     let known = |number: usize| rates.get(number).and_then(|rate| u32::try_from(*rate).ok());
     let points = settings.get(usbd::SAMPLE_POINT);
@@ -125,13 +125,13 @@ fn usual(settings: &Settings, interfaces: &[CanInterface]) -> [Parameters; CHANN
     core::array::from_fn(|number| {
         let bit_rate = known(number).unwrap_or(BIT_RATE);
         let sample_point = point(number).unwrap_or(SAMPLE_POINT);
-        Parameters { bit_rate, sample_point, silent: false }
+        ChannelParameters { bit_rate, sample_point, silent: false }
     })
 }
 
-impl Told {
+impl ServerSettings {
     /// Out of its settings.
-    pub fn read(settings: &Settings) -> Told {
+    pub fn read(settings: &Settings) -> ServerSettings {
         let (links, streams) = (settings.get(usbd::LINKS), settings.get(usbd::STREAMS));
         let services = threads::services(&|name: &str| settings.get(name)).collect();
         let critical = bits(settings.get(usbd::CRITICAL));
@@ -139,11 +139,11 @@ impl Told {
             [period, bytes] => Some(Guarantee { bytes: bytes as u32, period: period as u32 }),
             _ => None,
         };
-        let stream = |(number, times): (usize, &u64)| Terms {
+        let stream = |(number, times): (usize, &u64)| StreamTerms {
             stretch: times.trailing_zeros() as u8,
             critical: critical >> number & 1 != 0,
         };
-        Told {
+        ServerSettings {
             services,
             expected: Expected::all(settings.get(usbd::DEVICES)).collect(),
             tell: bits(settings.get(usbd::SAYS)),
@@ -204,7 +204,7 @@ impl Pipes {
     }
 
     /// Returns how a channel without a client takes part in its bus.
-    pub fn usual(&self, channel: usize) -> Option<Parameters> {
+    pub fn usual(&self, channel: usize) -> Option<ChannelParameters> {
         self.usual.get(channel).copied()
     }
 

@@ -6,7 +6,7 @@ use diapason_contract::settings::{Awaited, Expected, FormingOrder};
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::measured::Fate;
 use diapason_usb::Speed;
-use diapason_usb::descriptor::Device;
+use diapason_usb::descriptor::DeviceDescriptor;
 use diapason_usb::xhci::DeviceId;
 
 /// A device that nobody serves so far.
@@ -83,7 +83,7 @@ impl Described {
     }
 
     /// Judges a debug target at a root port.
-    pub fn judge_target(&self, port: u8, about: &Device, serial: Option<u64>) -> Match {
+    pub fn judge_target(&self, port: u8, about: &DeviceDescriptor, serial: Option<u64>) -> Match {
         let [_, _, text] = about.texts;
         match serial {
             _ if !self.is_stranger(port, 0) => Match::Yes,
@@ -106,7 +106,7 @@ impl Described {
         &self,
         (kind, interface): (Option<ServiceKind>, u8),
         (connector, route): (u8, u32),
-        about: &Device,
+        about: &DeviceDescriptor,
         serial: Option<u64>,
     ) -> Match {
         let of_kind = self.devices.iter().filter(|it| Some(it.service) == kind);

@@ -7,7 +7,7 @@
 
 use crate::simulate::{self, Phases, Releases, Span, Synchronous};
 use crate::{
-    Allocation, Random, SchedulabilityTest, Task, TaskSet, Unschedulable, check, workload,
+    Allocation, CsdTask, Random, SchedulabilityTest, TaskSet, Unschedulable, check, workload,
 };
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
@@ -143,7 +143,7 @@ const TOGETHER_MAX: u64 = 200_000;
 
 /// Returns whether a deadline is missed if all tasks are released at once. `None` if that was not
 /// seen to its end.
-fn together(tasks: &[Task], allocation: &Allocation) -> Option<bool> {
+fn together(tasks: &[CsdTask], allocation: &Allocation) -> Option<bool> {
     let hyperperiod = hyperperiod(tasks);
     let horizon = Nanos(hyperperiod.min(TOGETHER_MAX));
     let span = Span { horizon, until_idle: true };
@@ -153,10 +153,15 @@ fn together(tasks: &[Task], allocation: &Allocation) -> Option<bool> {
 }
 
 /// Returns whether one is missed with random phases, or with random delays between releases.
-fn misses_apart(tasks: &[Task], allocation: &Allocation, most: u64, random: &mut Random) -> bool {
+fn misses_apart(
+    tasks: &[CsdTask],
+    allocation: &Allocation,
+    most: u64,
+    random: &mut Random,
+) -> bool {
     let horizon = Nanos(hyperperiod(tasks).saturating_mul(2).min(most));
     let span = Span { horizon, until_idle: false };
-    let phase = |task: &Task| Nanos(random.between(0, task.period.0 - 1));
+    let phase = |task: &CsdTask| Nanos(random.between(0, task.period.0 - 1));
     let mut phases = Phases(tasks.iter().map(phase).collect());
     let misses = |outcome: simulate::SimulationResult| outcome.miss.is_some();
     if misses(simulate::run(tasks, allocation, &mut phases, span, |_| ())) {
@@ -183,7 +188,7 @@ impl Releases for Sporadic {
 }
 
 /// Least common multiple of the periods; saturates.
-fn hyperperiod(tasks: &[Task]) -> u64 {
+fn hyperperiod(tasks: &[CsdTask]) -> u64 {
     let periods: Vec<u64> = tasks.iter().map(|task| task.period.0).collect();
     periods.iter().fold(1, |all, period| {
         let (mut a, mut b) = (all, *period);

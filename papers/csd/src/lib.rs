@@ -31,6 +31,6 @@ pub use prices::{
     Affine, BadCounts, ChargingReading, Dissertation, DpBlock, OperationCounts, QueueList,
     QueuePrices,
 };
-pub use task::{BadTask, Task, TaskSet};
+pub use task::{BadTask, CsdTask, TaskSet};
 pub use test::{DEADLINES_MAX, SchedulabilityTest, Unschedulable, check, inflate};
 pub use utilization::{ONE, ratio_up};

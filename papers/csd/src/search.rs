@@ -16,7 +16,7 @@
 //! utilization keeps that knowledge. The answer is that of trying all; [`exhaustive`] does, and a
 //! test compares them.
 
-use crate::task::Task;
+use crate::task::CsdTask;
 use crate::test::{
     SchedulabilityTest, Unschedulable, charged, check, dp_queue, fp_queue, fp_response,
 };
@@ -126,7 +126,7 @@ pub(super) struct Search<'a> {
     queues: usize,
     test: SchedulabilityTest,
     /// The tasks at the present scale.
-    tasks: Vec<Task>,
+    tasks: Vec<CsdTask>,
     scale: u64,
     /// Utilization of `tasks` without scheduling, at most one unit per task too low.
     utilization: u128,

@@ -4,7 +4,7 @@
 //! It knows nothing of tests or bounds, and is what they are held against. Scheduling is free here:
 //! give it tasks inflated with what scheduling costs.
 
-use crate::{Allocation, Task};
+use crate::{Allocation, CsdTask};
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
@@ -89,7 +89,7 @@ struct Job {
 }
 
 struct Machine<'a> {
-    tasks: &'a [Task],
+    tasks: &'a [CsdTask],
     queues: Vec<usize>,
     dp_queues: usize,
     jobs: Vec<Option<Job>>,
@@ -101,7 +101,7 @@ struct Machine<'a> {
 /// # Panics
 /// If the allocation is for another number of tasks.
 pub fn run(
-    tasks: &[Task],
+    tasks: &[CsdTask],
     allocation: &Allocation,
     releases: &mut impl Releases,
     span: Span,

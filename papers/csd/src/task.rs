@@ -7,7 +7,7 @@ use diapason_abi::Nanos;
 /// A task: released every `period` at the earliest, it computes for at most `cost` and must be
 /// done before it can be released again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Task {
+pub struct CsdTask {
     /// Least time between two releases, and the deadline of each.
     pub period: Nanos,
     /// Most computation of one job, scheduling not included.
@@ -47,7 +47,7 @@ impl core::error::Error for BadTask {}
 /// Tasks by rising period; equal periods keep the order they were given in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TaskSet {
-    tasks: Vec<Task>,
+    tasks: Vec<CsdTask>,
 }
 
 /// The analysis covers everything that can be described.
@@ -63,7 +63,7 @@ impl TaskSet {
     ///
     /// # Errors
     /// The first task that makes no sense.
-    pub fn new(mut tasks: Vec<Task>) -> Result<TaskSet, BadTask> {
+    pub fn new(mut tasks: Vec<CsdTask>) -> Result<TaskSet, BadTask> {
         if tasks.len() > TaskSet::TASKS_MAX {
             return Err(BadTask::TooMany(TaskSet::TASKS_MAX));
         }
@@ -82,7 +82,7 @@ impl TaskSet {
 
     /// Returns the tasks, shortest period first.
     #[must_use]
-    pub fn tasks(&self) -> &[Task] {
+    pub fn tasks(&self) -> &[CsdTask] {
         &self.tasks
     }
 
@@ -106,12 +106,12 @@ impl TaskSet {
 
     /// Returns the same periods, every cost times `numerator / denominator`, rounded down.
     #[must_use]
-    pub fn scaled(&self, numerator: u64, denominator: u64) -> Vec<Task> {
+    pub fn scaled(&self, numerator: u64, denominator: u64) -> Vec<CsdTask> {
         let scale = |cost: Nanos| {
             let scaled = u128::from(cost.0) * u128::from(numerator) / u128::from(denominator);
             Nanos(u64::try_from(scaled).unwrap_or(u64::MAX).min(TaskSet::PERIOD_MAX.0 * 2))
         };
-        self.tasks.iter().map(|task| Task { cost: scale(task.cost), ..*task }).collect()
+        self.tasks.iter().map(|task| CsdTask { cost: scale(task.cost), ..*task }).collect()
     }
 }
 
@@ -121,8 +121,8 @@ mod tests {
     use alloc::string::ToString;
     use alloc::vec;
 
-    fn task(period: u64, cost: u64) -> Task {
-        Task { period: Nanos(period), cost: Nanos(cost) }
+    fn task(period: u64, cost: u64) -> CsdTask {
+        CsdTask { period: Nanos(period), cost: Nanos(cost) }
     }
 
     #[test]

@@ -21,7 +21,7 @@
 //! look at is the largest one not above f(D).
 
 use crate::utilization::{Load, ONE, load, upper};
-use crate::{Allocation, QueuePrices, Task};
+use crate::{Allocation, CsdTask, QueuePrices};
 use alloc::vec::Vec;
 use core::fmt;
 use diapason_abi::Nanos;
@@ -76,19 +76,19 @@ pub const DEADLINES_MAX: usize = 1_024;
 
 /// Returns the tasks with what scheduling costs them added to their costs.
 #[must_use]
-pub fn inflate(tasks: &[Task], allocation: &Allocation, prices: &QueuePrices) -> Vec<Task> {
+pub fn inflate(tasks: &[CsdTask], allocation: &Allocation, prices: &QueuePrices) -> Vec<CsdTask> {
     let charges = prices.charges(allocation);
     charged(tasks, allocation, &charges)
 }
 
 /// The tasks with the charge of their queue added to their costs.
-pub(super) fn charged(tasks: &[Task], allocation: &Allocation, charges: &[u64]) -> Vec<Task> {
+pub(super) fn charged(tasks: &[CsdTask], allocation: &Allocation, charges: &[u64]) -> Vec<CsdTask> {
     let lengths = allocation.dp().iter().map(|length| usize::from(*length));
     let mut inflated = Vec::with_capacity(tasks.len());
     let mut rest = tasks;
     for (length, charge) in lengths.chain([allocation.fp()]).zip(charges) {
         let (queue, after) = rest.split_at(length.min(rest.len()));
-        let add = |task: &Task| Task { cost: task.cost + Nanos(*charge), ..*task };
+        let add = |task: &CsdTask| CsdTask { cost: task.cost + Nanos(*charge), ..*task };
         inflated.extend(queue.iter().map(add));
         rest = after;
     }
@@ -104,7 +104,7 @@ pub(super) fn charged(tasks: &[Task], allocation: &Allocation, charges: &[u64]) 
 /// # Panics
 /// If the allocation is for another number of tasks.
 pub fn check(
-    tasks: &[Task],
+    tasks: &[CsdTask],
     allocation: &Allocation,
     test: SchedulabilityTest,
 ) -> Result<(), Unschedulable> {
@@ -120,7 +120,7 @@ pub fn check(
 
 /// Checks the DP queue that holds the tasks from `start` on, all others being above it.
 pub(super) fn dp_queue(
-    tasks: &[Task],
+    tasks: &[CsdTask],
     start: usize,
     queue: usize,
     test: SchedulabilityTest,
@@ -155,8 +155,8 @@ pub(super) fn dp_queue(
 }
 
 /// Work of the queue's first jobs that the dissertation counts up to `t`: ⌈t/P⌉* jobs of each.
-fn first_jobs(own: &[Task], t: u64, deadline: u64) -> u64 {
-    let jobs = |task: &Task| t.div_ceil(task.period.0).min(deadline / task.period.0);
+fn first_jobs(own: &[CsdTask], t: u64, deadline: u64) -> u64 {
+    let jobs = |task: &CsdTask| t.div_ceil(task.period.0).min(deadline / task.period.0);
     own.iter().map(|task| task.cost.0 * jobs(task)).sum()
 }
 
@@ -164,11 +164,11 @@ fn first_jobs(own: &[Task], t: u64, deadline: u64) -> u64 {
 const END_MAX: u64 = 1 << 60;
 
 /// The exact test for all deadlines up to `end`, backwards.
-fn demand(tasks: &[Task], start: usize, queue: usize, end: u64) -> Result<(), Unschedulable> {
+fn demand(tasks: &[CsdTask], start: usize, queue: usize, end: u64) -> Result<(), Unschedulable> {
     let (above, own) = tasks.split_at(start);
     let idle_above = (ONE + above.len() as u128).saturating_sub(upper(above));
     let before = |limit: u64| {
-        let last = |task: &Task| limit - limit % task.period.0;
+        let last = |task: &CsdTask| limit - limit % task.period.0;
         own.iter().map(last).max().unwrap_or(0)
     };
     let mut deadline = before(end);
@@ -176,7 +176,7 @@ fn demand(tasks: &[Task], start: usize, queue: usize, end: u64) -> Result<(), Un
         if deadline == 0 {
             return Ok(());
         }
-        let jobs = |task: &Task| deadline / task.period.0 * task.cost.0;
+        let jobs = |task: &CsdTask| deadline / task.period.0 * task.cost.0;
         let due: u64 = own.iter().map(jobs).sum();
         let Some(done) = done_by(above, idle_above, due, deadline) else {
             let whose = own.iter().position(|task| deadline % task.period.0 == 0);
@@ -190,7 +190,7 @@ fn demand(tasks: &[Task], start: usize, queue: usize, end: u64) -> Result<(), Un
 
 /// Returns when `due` is done below the tasks above, if that is no later than `limit`. `idle` is
 /// what these leave of the processor, rounded up: before `due / idle` it cannot be.
-fn done_by(above: &[Task], idle: u128, due: u64, limit: u64) -> Option<u64> {
+fn done_by(above: &[CsdTask], idle: u128, due: u64, limit: u64) -> Option<u64> {
     let once: u64 = above.iter().map(|task| task.cost.0).sum();
     let earliest = (u128::from(due) << 62) / idle.max(1);
     let earliest = u64::try_from(earliest).unwrap_or(u64::MAX).max(once + due);
@@ -198,7 +198,7 @@ fn done_by(above: &[Task], idle: u128, due: u64, limit: u64) -> Option<u64> {
 }
 
 /// Checks the FP queue that holds the tasks from `start` on.
-pub(super) fn fp_queue(tasks: &[Task], start: usize, queue: usize) -> Result<(), Unschedulable> {
+pub(super) fn fp_queue(tasks: &[CsdTask], start: usize, queue: usize) -> Result<(), Unschedulable> {
     if tasks.len() > start && upper(tasks) > ONE && load(tasks) == Load::Above {
         return Err(Unschedulable::Overload { queue });
     }
@@ -215,21 +215,21 @@ pub(super) fn fp_queue(tasks: &[Task], start: usize, queue: usize) -> Result<(),
 
 /// Returns the response time of FP task `task` if it is no longer than its period, known to be at
 /// least `from` plus its cost.
-pub(super) fn fp_response(tasks: &[Task], task: usize, from: u64) -> Option<u64> {
-    let Task { period, cost } = tasks[task];
+pub(super) fn fp_response(tasks: &[CsdTask], task: usize, from: u64) -> Option<u64> {
+    let CsdTask { period, cost } = tasks[task];
     least(&tasks[..task], from + cost.0, period.0, |_| cost.0)
 }
 
 /// Returns the least t ≤ `limit` at which the work of the tasks above released before t, and
 /// `own(t)`, are at most t. `own` does not fall.
-fn first_fit(above: &[Task], limit: u64, own: impl Fn(u64) -> u64) -> Option<u64> {
+fn first_fit(above: &[CsdTask], limit: u64, own: impl Fn(u64) -> u64) -> Option<u64> {
     let once: u64 = above.iter().map(|task| task.cost.0).sum();
     least(above, (once + own(1)).max(1), limit, own)
 }
 
 /// Returns the least t as in [`first_fit`], from a `t` known to be no later. Sums saturate, and
 /// what saturates does not fit.
-fn least(above: &[Task], mut t: u64, limit: u64, own: impl Fn(u64) -> u64) -> Option<u64> {
+fn least(above: &[CsdTask], mut t: u64, limit: u64, own: impl Fn(u64) -> u64) -> Option<u64> {
     while t <= limit {
         let next = above.iter().fold(own(t), |work, task| {
             work.saturating_add(task.cost.0.saturating_mul(t.div_ceil(task.period.0)))
@@ -246,10 +246,10 @@ fn least(above: &[Task], mut t: u64, limit: u64, own: impl Fn(u64) -> u64) -> Op
 const ROUNDS_MAX: usize = 100_000;
 
 /// Returns when a fully used processor is first idle after a simultaneous release, if ever.
-fn busy_period(tasks: &[Task]) -> Option<u64> {
+fn busy_period(tasks: &[CsdTask]) -> Option<u64> {
     let mut t: u64 = tasks.iter().map(|task| task.cost.0).sum();
     for _ in 0..ROUNDS_MAX {
-        let jobs = |task: &Task| task.cost.0.checked_mul(t.div_ceil(task.period.0));
+        let jobs = |task: &CsdTask| task.cost.0.checked_mul(t.div_ceil(task.period.0));
         let work = tasks.iter().try_fold(0u64, |sum, task| sum.checked_add(jobs(task)?))?;
         if work == t {
             return Some(t);

@@ -1,6 +1,6 @@
 //! Utilization in integers, so that "at most 1" means it.
 
-use crate::Task;
+use crate::CsdTask;
 
 /// Utilization 1 in the fixed point of [`ratio_up`].
 pub const ONE: u128 = 1 << 62;
@@ -12,7 +12,7 @@ pub fn ratio_up(part: u64, whole: u64) -> u128 {
 }
 
 /// Returns an upper bound of the utilization of `tasks`, less than one unit per task too high.
-pub(super) fn upper(tasks: &[Task]) -> u128 {
+pub(super) fn upper(tasks: &[CsdTask]) -> u128 {
     tasks.iter().map(|task| ratio_up(task.cost.0, task.period.0)).sum()
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Load {
 }
 
 /// Compares the utilization of `tasks` with 1, never in favour of the tasks.
-pub(super) fn load(tasks: &[Task]) -> Load {
+pub(super) fn load(tasks: &[CsdTask]) -> Load {
     let upper = upper(tasks);
     if upper < ONE {
         Load::Below(ONE - upper)
@@ -40,7 +40,7 @@ pub(super) fn load(tasks: &[Task]) -> Load {
 }
 
 /// Adds fractions exactly; false also if the common denominator outgrows 128 bits.
-fn fits_as_fraction(tasks: &[Task]) -> bool {
+fn fits_as_fraction(tasks: &[CsdTask]) -> bool {
     let (mut numerator, mut denominator) = (0u128, 1u128);
     for task in tasks {
         let (cost, period) = (u128::from(task.cost.0), u128::from(task.period.0));
@@ -70,8 +70,8 @@ mod tests {
     use alloc::vec::Vec;
     use diapason_abi::Nanos;
 
-    fn tasks(given: &[(u64, u64)]) -> Vec<Task> {
-        let task = |&(period, cost)| Task { period: Nanos(period), cost: Nanos(cost) };
+    fn tasks(given: &[(u64, u64)]) -> Vec<CsdTask> {
+        let task = |&(period, cost)| CsdTask { period: Nanos(period), cost: Nanos(cost) };
         given.iter().map(task).collect()
     }
 

@@ -1,6 +1,6 @@
 //! The task sets of the dissertation: table 4.1, and the random ones of §4.4.1.
 
-use crate::{BadTask, Random, Task, TaskSet};
+use crate::{BadTask, CsdTask, Random, TaskSet};
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
@@ -24,7 +24,7 @@ pub const TABLE_4_1: [(u64, u64); 10] = [
 /// Never: the table makes sense.
 #[must_use]
 pub fn table_4_1() -> TaskSet {
-    let task = |(period, cost)| Task {
+    let task = |(period, cost)| CsdTask {
         period: Nanos::from_micros(period),
         cost: Nanos::from_micros(cost),
     };
@@ -74,7 +74,7 @@ pub fn random(
     let whole: f64 = drawn.iter().map(share).sum();
     let task = |(period, cost): &(u64, u64)| {
         let cost = (*cost as f64 / whole) as u64 / divisor.max(1);
-        Task { period: Nanos(period / divisor.max(1)), cost: Nanos(cost) }
+        CsdTask { period: Nanos(period / divisor.max(1)), cost: Nanos(cost) }
     };
     TaskSet::new(drawn.iter().map(task).collect())
 }
@@ -95,7 +95,7 @@ pub fn small(
     let whole: u64 = drawn.iter().map(|(_, weight)| weight).sum();
     let task = |(period, weight): &(u64, u64)| {
         let cost = (period * weight * load / (whole.max(1) * 100)).clamp(1, *period);
-        Task { period: Nanos(*period), cost: Nanos(cost) }
+        CsdTask { period: Nanos(*period), cost: Nanos(cost) }
     };
     TaskSet::new(drawn.iter().map(task).collect())
 }

@@ -4,12 +4,12 @@ use diapason_abi::Nanos;
 use diapason_csd::simulate::{self, MissedDeadline, Span, Synchronous, TimeSlice};
 use diapason_csd::workload::table_4_1;
 use diapason_csd::{
-    Allocation, ChargingReading, Dissertation, QueuePrices, SchedulabilityTest, Task, TaskSet,
+    Allocation, ChargingReading, CsdTask, Dissertation, QueuePrices, SchedulabilityTest, TaskSet,
     Unschedulable, check, search,
 };
 
 fn set(tasks: &[(u64, u64)]) -> TaskSet {
-    let task = |(period, cost): &(u64, u64)| Task { period: Nanos(*period), cost: Nanos(*cost) };
+    let task = |(period, cost): &(u64, u64)| CsdTask { period: Nanos(*period), cost: Nanos(*cost) };
     TaskSet::new(tasks.iter().map(task).collect()).unwrap()
 }
 

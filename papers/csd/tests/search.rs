@@ -24,7 +24,7 @@ fn drawn(tasks: usize, load: u64, random: &mut Random) -> TaskSet {
     let small = workload::small(tasks, 30, load, random).unwrap();
     let grown = small.tasks().iter().map(|task| {
         let by = |time: Nanos| Nanos(time.0 * 40_000);
-        diapason_csd::Task { period: by(task.period), cost: by(task.cost) }
+        diapason_csd::CsdTask { period: by(task.period), cost: by(task.cost) }
     });
     TaskSet::new(grown.collect()).unwrap()
 }
@@ -151,7 +151,7 @@ fn no_set_makes_it_panic() {
             let cost = extreme(&mut random, 0, period);
             let small = random.between(0, 1) == 0;
             let cost = if small { cost / 9 } else { cost };
-            diapason_csd::Task { period: Nanos(period), cost: Nanos(cost) }
+            diapason_csd::CsdTask { period: Nanos(period), cost: Nanos(cost) }
         });
         let set = TaskSet::new(drawn.collect()).unwrap();
         let prices =

@@ -3,8 +3,8 @@
 use crate::sound::set;
 use crate::workload::{FrameLengths, MessageStream, Workload};
 use diapason_abi::Nanos;
-use diapason_can::Frame;
-use diapason_can::mts::life::{Frames, LifeMessage, LifeStream, LifeUnit, Outcome, live};
+use diapason_can::CanFrame;
+use diapason_can::mts::life::{Frames, LifeMessage, LifeOutcome, LifeStream, LifeUnit, live};
 use diapason_can::mts::{MtsRefusal, MtsSet, UPDATE_BITS, longest_renewal, non_real_time_id};
 use diapason_random::Random;
 
@@ -25,7 +25,7 @@ pub fn real(workload: &Workload, clocks: Nanos) -> Option<MtsSet> {
 pub fn frames(workload: &Workload) -> Option<Frames> {
     let frame = |bytes: u32| {
         let id = non_real_time_id(0).ok()?;
-        Frame::data(id, &[0; 8][..bytes as usize]).ok()
+        CanFrame::data(id, &[0; 8][..bytes as usize]).ok()
     };
     let each =
         |streams: &[MessageStream]| streams.iter().map(|s| frame(s.bytes)).collect::<Option<_>>();
@@ -42,8 +42,8 @@ pub fn life(
     set: &MtsSet,
     long: u64,
     random: &mut Random,
-) -> Result<Outcome, MtsRefusal> {
-    let Some(frames) = frames(workload) else { return Ok(Outcome::default()) };
+) -> Result<LifeOutcome, MtsRefusal> {
+    let Some(frames) = frames(workload) else { return Ok(LifeOutcome::default()) };
     let epoch = set.epochs.epoch().0;
     let critical = epoch * 8 + random.below(epoch);
     let (mode, target) = (random.below(3), random.below(workload.high.len().max(1) as u64));

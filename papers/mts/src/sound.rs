@@ -8,19 +8,19 @@ use crate::printed::MtsVerdict;
 use crate::workload::{MessageStream, Workload};
 use diapason_abi::Nanos;
 use diapason_can::mts::{Epochs, HighSpeed, MtsSet, high_speed, low_speed, low_speed_id};
-use diapason_can::response::{Errors, Message, response};
+use diapason_can::response::{AnalysedMessage, Errors, response};
 use diapason_can::{BitRate, ExtendedId};
 
 fn rate() -> Option<BitRate> {
     BitRate::new(1_000_000).ok()
 }
 
-fn message(workload: &Workload, stream: &MessageStream, place: u32) -> Option<Message> {
+fn message(workload: &Workload, stream: &MessageStream, place: u32) -> Option<AnalysedMessage> {
     let bits = workload.lengths.bits(stream.bytes);
     // Only the order of identifiers counts; there are more streams than one class has codes.
     let id = ExtendedId::new(place)?.into();
     let [period, deadline] = [stream.period, stream.deadline].map(Nanos);
-    Some(Message { id, bits, period, jitter: Nanos::ZERO, deadline })
+    Some(AnalysedMessage { id, bits, period, jitter: Nanos::ZERO, deadline })
 }
 
 /// DM: every response is within its deadline.
@@ -51,7 +51,7 @@ pub fn set(workload: &Workload) -> Option<MtsSet> {
     });
     let low = workload.low.iter().enumerate().map(|(rank, stream)| {
         let id = low_speed_id(u16::try_from(rank).ok()?).ok()?.into();
-        Some(Message { id, ..message(workload, stream, 0)? })
+        Some(AnalysedMessage { id, ..message(workload, stream, 0)? })
     });
     let set = MtsSet {
         rate: rate()?,

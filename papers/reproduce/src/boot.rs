@@ -2,8 +2,8 @@
 
 use diapason::console::Line;
 use diapason::metal::{self, Built};
-use diapason::outcome::Verdict;
-use diapason::session::{Run, Session};
+use diapason::outcome::RunVerdict;
+use diapason::session::{FinishedRun, Session};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace};
 use diapason_system::{RunOptions, System};
@@ -44,7 +44,7 @@ impl Bench {
         system: System,
         horizon_ns: u64,
         hear: &mut dyn FnMut(u16, &str),
-    ) -> Result<Run, Failure> {
+    ) -> Result<FinishedRun, Failure> {
         let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
         let session = Session::assemble(system, self.built.clone(), options)?;
         let run = session.run(&self.workspace, &mut |line| {
@@ -69,14 +69,14 @@ pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
 ///
 /// # Errors
 /// If it broke one: then nothing it measured can be trusted.
-pub fn trusted(session: &Session, run: Run) -> Result<Run, Failure> {
+pub fn trusted(session: &Session, run: FinishedRun) -> Result<FinishedRun, Failure> {
     let name = &session.system.name;
     let judged = session.judge(&run);
     let findings = judged.findings().join("; ");
     match judged {
-        Verdict::Holds => Ok(run),
-        Verdict::Bug(text) => Err(Failure::Ours(format!("{name}: {text}"))),
-        Verdict::Broken(_) => Err(Failure::Ours(format!("{name} did not hold: {findings}"))),
+        RunVerdict::Holds => Ok(run),
+        RunVerdict::Bug(text) => Err(Failure::Ours(format!("{name}: {text}"))),
+        RunVerdict::Broken(_) => Err(Failure::Ours(format!("{name} did not hold: {findings}"))),
     }
 }
 

@@ -9,10 +9,10 @@ mod structures;
 use super::boot::Bench;
 use super::counts::{self, Measured};
 use super::semaphores::scenario::{self, Decision, Kind};
-use super::{Effort, Picture, Progress, Report, Row};
+use super::{Effort, Picture, Progress, ReproductionReport, Row};
 use diapason::Failure;
 use diapason::chart::{LineChart, Series};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason_costs::{KERNEL, Round};
 
 /// The figure shows 5 to 50 tasks.
@@ -36,7 +36,7 @@ struct All {
 }
 
 /// Runs the experiment. It is always done in full: it takes seconds.
-pub fn reproduce(_: Effort, progress: &Progress) -> Result<Report, Failure> {
+pub fn reproduce(_: Effort, progress: &Progress) -> Result<ReproductionReport, Failure> {
     let bench = Bench::new()?;
     let most = TASKS[TASKS.len() - 1] - 2;
     let step = |done: usize| progress.at("boots", done, 5);
@@ -63,7 +63,7 @@ fn at(all: &[Decision], tasks: u64) -> Result<Decision, Failure> {
     found.copied().ok_or_else(|| Failure::Ours(format!("no decision with {tasks} tasks")))
 }
 
-fn report(all: &All, table: &Measured) -> Result<Report, Failure> {
+fn report(all: &All, table: &Measured) -> Result<ReproductionReport, Failure> {
     let lines = lines(all)?;
     let rows = vec![
         growth("dp", &all.dp, 2.0 * Round::Compare.price() as f64)?
@@ -79,7 +79,7 @@ fn report(all: &All, table: &Measured) -> Result<Report, Failure> {
         ("Maxima for counts/kernel.txt".into(), shown.join("\n")),
     ];
     let figures = vec![Picture::lines("decisions", &picture(all)?)];
-    Ok(Report::new("decisions", rows, sections, figures))
+    Ok(ReproductionReport::new("decisions", rows, sections, figures))
 }
 
 /// Instructions that each further task adds to waking, and what it should be.
@@ -93,7 +93,7 @@ fn growth(id: &str, all: &[Decision], expected: f64) -> Result<Row, Failure> {
 }
 
 fn medians(all: &All) -> Result<String, Failure> {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("n", Align::Right),
         ("DP wakes", Align::Right),
         ("sleeps", Align::Right),

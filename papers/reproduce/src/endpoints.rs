@@ -3,13 +3,13 @@
 //! its description, which must not pass for a run that holds. Then the concentrator with 8 % of the
 //! processor for its bottom half: messages are told apart from what a wake-up costs anyway.
 
-use super::{Effort, Progress, Report, Row, boot};
+use super::{Effort, Progress, ReproductionReport, Row, boot};
 use diapason::console::Line;
 use diapason::metal::Built;
 use diapason::outcome::PipePromise;
-use diapason::session::{Run, Session};
+use diapason::session::{FinishedRun, Session};
 use diapason::simulate::{self, Hearing, Simulation};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
@@ -100,7 +100,7 @@ impl Bench {
     ///
     /// # Errors
     /// If it breaks a promise: then nothing it measured can be trusted.
-    fn run(&self, session: &Session, machine: &str) -> Result<Run, Failure> {
+    fn run(&self, session: &Session, machine: &str) -> Result<FinishedRun, Failure> {
         let run = match machine {
             "sim" => simulated(session)?,
             _ => session.run(&self.workspace, &mut |_| {})?,
@@ -109,14 +109,17 @@ impl Bench {
     }
 }
 
-fn simulated(session: &Session) -> Result<Run, Failure> {
+fn simulated(session: &Session) -> Result<FinishedRun, Failure> {
     let clock = session.system.clock_hz;
     let works = simulate::works(session, None);
     let how = Options { costs: Costs::at(clock), works, ..Options::default() };
     Ok(Simulation::new(session, &how).run(&mut Hearing(|_: &Line| {}))?.run)
 }
 
-pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
+pub(super) fn reproduce(
+    effort: Effort,
+    progress: &Progress,
+) -> Result<ReproductionReport, Failure> {
     let quick = effort == Effort::Quick;
     if !quick {
         QEMU.require(Missing::Say)?;
@@ -126,7 +129,7 @@ pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, F
     let bench = Bench { built: boot::build(&workspace)?, workspace, system };
     let seconds = START + if quick { SECONDS.1 } else { SECONDS.0 };
     let mut rows = Vec::new();
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("pipe", Align::Left),
         ("machine", Align::Left),
         ("messages", Align::Right),
@@ -156,7 +159,7 @@ pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, F
     rows.push(refused(&bench));
     progress.end();
     let sections = vec![("What was seen, beside the bound".to_owned(), table.render())];
-    Ok(Report::new("endpoints", rows, sections, Vec::new()))
+    Ok(ReproductionReport::new("endpoints", rows, sections, Vec::new()))
 }
 
 /// The measurements of a pipe.
@@ -167,7 +170,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(promise: &PipePromise, run: &Run) -> Result<Seen, Failure> {
+    fn of(promise: &PipePromise, run: &FinishedRun) -> Result<Seen, Failure> {
         let row = promise.row(&run.outcome);
         let row = row.ok_or_else(|| Failure::Ours(format!("{} was not measured", promise.name)))?;
         // The simulator knows the whole way; elsewhere the fastest message took at least so long.
@@ -207,7 +210,7 @@ fn apart(
     bench: &Bench,
     machine: &str,
     seconds: u64,
-    table: &mut Table,
+    table: &mut TextTable,
 ) -> Result<Vec<Row>, Failure> {
     let path = bench.workspace.root().join(CONCENTRATOR);
     let text = std::fs::read_to_string(&path)

@@ -5,10 +5,10 @@
 //! expected is what their budget of 1 ms in every 7 ms makes of the time that has passed.
 
 use super::boot::{Bench, numbers};
-use super::{Effort, Picture, Progress, Report, Row, parallel};
+use super::{Effort, Picture, Progress, ReproductionReport, Row, parallel};
 use diapason::Failure;
 use diapason::chart::{LineChart, Series};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason_system::System;
 
 /// The description, below the workspace's root.
@@ -60,7 +60,7 @@ impl Beside {
 
 /// One look of the monitor.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Look {
+pub struct MonitorSample {
     pub time: u64,
     /// Interrupts so far, and those whose data was processed.
     pub interrupts: [u64; 2],
@@ -72,7 +72,7 @@ pub struct Look {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Looks {
     pub units: Vec<u64>,
-    pub looks: Vec<Look>,
+    pub looks: Vec<MonitorSample>,
 }
 
 impl Looks {
@@ -82,7 +82,7 @@ impl Looks {
             self.units = units;
         } else if let Some([time, seen, done, a, b, c, d, e]) = numbers(text, "PROGRESS").as_deref()
         {
-            self.looks.push(Look {
+            self.looks.push(MonitorSample {
                 time: *time,
                 interrupts: [*seen, *done],
                 counts: [*a, *b, *c, *d, *e],
@@ -94,7 +94,7 @@ impl Looks {
     pub fn progress(&self, task: usize) -> Vec<(f64, f64, f64)> {
         let unit = self.units.get(task).copied().unwrap_or(0).max(1) as f64;
         let Some(first) = self.looks.first() else { return Vec::new() };
-        let point = |look: &Look| {
+        let point = |look: &MonitorSample| {
             let passed = (look.time - first.time) as f64;
             let done = (look.counts[task] - first.counts[task]) as f64;
             (passed / 1e9, done, passed / unit * SHARE.0 / SHARE.1)
@@ -126,7 +126,10 @@ impl Looks {
     }
 }
 
-pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
+pub(super) fn reproduce(
+    effort: Effort,
+    progress: &Progress,
+) -> Result<ReproductionReport, Failure> {
     let bench = Bench::new()?;
     let length = if effort == Effort::Quick { QUICK_NS } else { FULL_NS };
     let step = |done| progress.at("boots", done, Beside::ALL.len());
@@ -145,8 +148,8 @@ pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, F
     report(&all)
 }
 
-fn report(all: &[(Beside, Looks)]) -> Result<Report, Failure> {
-    let mut table = Table::new(&[
+fn report(all: &[(Beside, Looks)]) -> Result<ReproductionReport, Failure> {
+    let mut table = TextTable::new(&[
         ("beside", Align::Left),
         ("interrupts / s", Align::Right),
         ("task", Align::Left),
@@ -178,7 +181,7 @@ fn report(all: &[(Beside, Looks)]) -> Result<Report, Failure> {
     }
     let heading = "Figure 12: progress of tasks of 1 ms in every 7 ms, in units of 10 us";
     let sections = vec![(heading.into(), table.render())];
-    Ok(Report::new("fig12", rows, sections, figures))
+    Ok(ReproductionReport::new("fig12", rows, sections, figures))
 }
 
 fn row(beside: Beside, name: &str, error: f64, rate: f64) -> Row {

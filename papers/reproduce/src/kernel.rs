@@ -6,10 +6,10 @@
 //! A cycle executes at most one instruction on these processors, so an operation with more
 //! instructions than their cycles would not be faster there.
 
-use super::{Effort, Picture, Progress, Report, Row};
+use super::{Effort, Picture, Progress, ReproductionReport, Row};
 use diapason::bench::{self, Measurements};
 use diapason::chart::{LineChart, Series};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
@@ -69,7 +69,7 @@ const PLACEMENTS: [(Placement, &str); 3] = [
     (Placement::TwoVcpus, "on two VCPUs"),
 ];
 
-pub(super) fn reproduce(_: Effort, progress: &Progress) -> Result<Report, Failure> {
+pub(super) fn reproduce(_: Effort, progress: &Progress) -> Result<ReproductionReport, Failure> {
     let workspace = Workspace::find()?;
     QEMU.require(Missing::Say)?;
     progress.at("operations", 0, 1);
@@ -80,7 +80,7 @@ pub(super) fn reproduce(_: Effort, progress: &Progress) -> Result<Report, Failur
     let figure = figure(&counted.measurements);
     rows.extend(shares(&figure));
     rows.extend(depths());
-    Ok(Report {
+    Ok(ReproductionReport {
         name: "kernel",
         rows,
         skipped: Vec::new(),
@@ -117,7 +117,7 @@ fn table(counted: &Measurements) -> String {
     let mut columns = vec![("operation", Align::Left), ("us at 25 MHz", Align::Right)];
     columns.push(("cycles", Align::Right));
     columns.extend(PLACEMENTS.map(|(_, name)| (name, Align::Right)));
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     for (name, theirs, micros) in TABLE {
         let ours = PLACEMENTS.map(|(placement, _)| {
             let count = median(counted, placement, name);

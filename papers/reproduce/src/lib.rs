@@ -1,8 +1,8 @@
 //! `diapason reproduce`: the tables and figures of the papers, theirs beside ours.
 //!
-//! A reproduction computes a [`Report`]: rows with the paper's number and ours, each of which holds
-//! or does not, tables for people, and pictures. Nothing here depends on the time of day, the
-//! speed of the host or its number of processors: every workload has a seed of its own.
+//! A reproduction computes a [`ReproductionReport`]: rows with the paper's number and ours, each of
+//! which holds or does not, tables for people, and pictures. Nothing here depends on the time of
+//! day, the speed of the host or its number of processors: every workload has a seed of its own.
 
 #![forbid(unsafe_code)]
 
@@ -27,7 +27,7 @@ mod topologies;
 mod tuned_pipes;
 mod usb;
 
-pub use report::{Picture, Report, Row, Skipped};
+pub use report::{Picture, ReproductionReport, Row, Skipped};
 
 use diapason::Failure;
 use diapason::failure::{BROKEN, HOLDS};
@@ -61,7 +61,7 @@ pub enum Effort {
     Long,
 }
 
-type Reproduction = fn(Effort, &Progress) -> Result<Report, Failure>;
+type Reproduction = fn(Effort, &Progress) -> Result<ReproductionReport, Failure>;
 
 /// Everything that can be reproduced.
 const ALL: [(&str, Reproduction); 15] = [
@@ -105,7 +105,8 @@ pub fn reproduce(request: &ReproduceRequest) -> Result<u8, Failure> {
         reports.push(report);
     }
     if request.json {
-        let mut objects: Vec<serde_json::Value> = reports.iter().map(Report::to_json).collect();
+        let mut objects: Vec<serde_json::Value> =
+            reports.iter().map(ReproductionReport::to_json).collect();
         let one = if objects.len() == 1 { objects.remove(0) } else { objects.into() };
         say(&format!("{one:#}"));
     }
@@ -113,7 +114,7 @@ pub fn reproduce(request: &ReproduceRequest) -> Result<u8, Failure> {
 }
 
 /// A row that fails counts more than a part that was skipped.
-fn exit_code(reports: &[Report]) -> u8 {
+fn exit_code(reports: &[ReproductionReport]) -> u8 {
     let any = |verdict| reports.iter().any(|report| report.holds() == verdict);
     if any(Some(false)) {
         BROKEN
@@ -139,7 +140,7 @@ fn chosen(names: &[String]) -> Result<Vec<(&'static str, Reproduction)>, Failure
     Ok(ALL.iter().filter(wanted).copied().collect())
 }
 
-fn save(folder: &Path, report: &Report) -> Result<(), Failure> {
+fn save(folder: &Path, report: &ReproductionReport) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::io(format!("make the folder {}", folder.display()), &error))?;
     for picture in &report.pictures {
@@ -163,7 +164,7 @@ mod tests {
     fn a_row_that_fails_counts_more_than_a_part_that_was_skipped() {
         let report = |holds| {
             let row = Row::numbers("a", "", None, 1.0).holds(holds);
-            Report::new("demo", vec![row], vec![], vec![])
+            ReproductionReport::new("demo", vec![row], vec![], vec![])
         };
         let mut part = report(true);
         part.skipped.push(Skipped { what: "Linux", why: "no kernel".into() });

@@ -2,7 +2,7 @@
 //! `docs/reproduce.md`.
 
 use diapason::chart::LineChart;
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -69,7 +69,7 @@ pub struct Skipped {
 
 /// Everything a reproduction found.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Report {
+pub struct ReproductionReport {
     /// Its name on the command line.
     pub name: &'static str,
     /// The comparison: rows, and figures among them.
@@ -128,7 +128,7 @@ fn rounded(value: f64) -> f64 {
     (value * 10_000.0).round() / 10_000.0
 }
 
-impl Report {
+impl ReproductionReport {
     /// Returns a report of which no part was skipped.
     #[must_use]
     pub fn new(
@@ -136,8 +136,8 @@ impl Report {
         rows: Vec<Row>,
         sections: Vec<(String, String)>,
         pictures: Vec<Picture>,
-    ) -> Report {
-        Report { name, rows, skipped: Vec::new(), sections, pictures }
+    ) -> ReproductionReport {
+        ReproductionReport { name, rows, skipped: Vec::new(), sections, pictures }
     }
 
     /// Returns whether every row holds; `None` if all that were looked at hold, but a part was
@@ -176,7 +176,7 @@ impl Report {
         for (heading, text) in &self.sections {
             out += &format!("{heading}\n\n{}\n\n", text.trim_end());
         }
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("", Align::Left),
             ("what", Align::Left),
             ("paper", Align::Right),
@@ -224,7 +224,7 @@ fn plain(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn report() -> Report {
+    fn report() -> ReproductionReport {
         let rows = vec![
             Row::numbers("a", "%", Some(17.0), 17.619_98).holds(true),
             Row::words("b", Some("feasible"), "not").holds(false).note("because"),
@@ -235,7 +235,7 @@ mod tests {
             svg: String::new(),
             series: vec![("RM".into(), vec![(5.0, 0.123_456)])],
         };
-        Report::new("demo", rows, vec![("A table".into(), "x\n".into())], vec![picture])
+        ReproductionReport::new("demo", rows, vec![("A table".into(), "x\n".into())], vec![picture])
     }
 
     #[test]

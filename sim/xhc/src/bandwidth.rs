@@ -11,7 +11,7 @@ use diapason_usb::trb::{Completion, Trb, bit};
 struct Added {
     index: u8,
     endpoint: Endpoint,
-    words: context::Endpoint,
+    words: context::EndpointContext,
 }
 
 impl Xhc {

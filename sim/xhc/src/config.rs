@@ -24,7 +24,7 @@ pub struct Group {
 
 /// How long things take that no bus decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Times {
+pub struct ControllerTimes {
     /// Reset of the controller, until it is ready.
     pub reset: Nanos,
     /// From "stop" to "halted".
@@ -69,7 +69,7 @@ pub struct Config {
     pub firmware: bool,
     /// The debug capability, if there is one.
     pub debug: Option<DebugConfig>,
-    pub times: Times,
+    pub times: ControllerTimes,
 }
 
 impl Default for Config {
@@ -92,14 +92,14 @@ impl Default for Config {
             periodic_percent: None,
             firmware: false,
             debug: None,
-            times: Times::default(),
+            times: ControllerTimes::default(),
         }
     }
 }
 
-impl Default for Times {
-    fn default() -> Times {
-        Times {
+impl Default for ControllerTimes {
+    fn default() -> ControllerTimes {
+        ControllerTimes {
             reset: Nanos::from_millis(1),
             halt: Nanos::from_micros(125),
             command: Nanos::from_micros(2),

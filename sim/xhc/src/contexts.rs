@@ -48,9 +48,9 @@ impl Xhc {
         memory: &mut dyn Memory,
         block: Trb,
         index: u8,
-    ) -> Result<context::Endpoint, Completion> {
+    ) -> Result<context::EndpointContext, Completion> {
         let words = self.load_context(memory, block.parameter, u64::from(index) + 1);
-        words.map(context::Endpoint).ok_or(Completion::Trb)
+        words.map(context::EndpointContext).ok_or(Completion::Trb)
     }
 
     /// Shows the slot context to the driver.
@@ -67,7 +67,7 @@ impl Xhc {
         memory: &mut dyn Memory,
         slot: u8,
         index: u8,
-        words: Option<context::Endpoint>,
+        words: Option<context::EndpointContext>,
     ) -> Option<()> {
         let mut words = words.unwrap_or_default();
         if let Some(endpoint) = self.endpoint(slot, index) {
@@ -82,7 +82,7 @@ impl Xhc {
     pub(crate) fn update_endpoint(&mut self, memory: &mut dyn Memory, slot: u8, index: u8) {
         let base = self.slots[usize::from(slot)].contexts;
         if let Some(words) = self.load_context(memory, base, u64::from(index)) {
-            self.write_endpoint(memory, slot, index, Some(context::Endpoint(words)));
+            self.write_endpoint(memory, slot, index, Some(context::EndpointContext(words)));
         }
     }
 }

@@ -131,7 +131,7 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// From a context that makes sense; `None` if it does not.
-    pub fn new(index: u8, words: &context::Endpoint, speed: Speed) -> Option<Endpoint> {
+    pub fn new(index: u8, words: &context::EndpointContext, speed: Speed) -> Option<Endpoint> {
         let kind = words.kind().filter(|&kind| is_sane(index, kind, words, speed))?;
         let (packet, burst) = (words.packet(), words.burst());
         let (pointer, cycle) = words.dequeue();
@@ -213,7 +213,7 @@ impl Endpoint {
     }
 
     /// Its context as memory shows it.
-    pub fn write_back(&self, words: &mut context::Endpoint) {
+    pub fn write_back(&self, words: &mut context::EndpointContext) {
         words.set_state_number(number(self.state));
         let at = self.td.as_ref().and_then(Td::piece).map_or(self.cursor, |piece| piece.at);
         words.set_dequeue(at.pointer, at.cycle);
@@ -231,7 +231,7 @@ impl Endpoint {
 }
 
 /// Returns whether a context makes sense for the endpoint at this index.
-fn is_sane(index: u8, kind: EndpointKind, words: &context::Endpoint, speed: Speed) -> bool {
+fn is_sane(index: u8, kind: EndpointKind, words: &context::EndpointContext, speed: Speed) -> bool {
     let control = kind == EndpointKind::Control;
     let fits = if index == 1 { control } else { control || kind.is_in() == (index & 1 == 1) };
     let most = if index == 1 { 512 } else { speed.largest_packet(transfer(kind)) };

@@ -18,7 +18,7 @@ const HELD_MAX: usize = 4096;
 
 /// A message to the processor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Interrupt {
+pub struct InterruptMessage {
     pub at: Nanos,
     /// The vector: the number of the interrupter.
     pub vector: u16,
@@ -337,7 +337,7 @@ impl Xhc {
             Some(Disturbance::Twice(by)) => &[at, at + by],
         };
         self.counts.interrupts += ats.len() as u64;
-        self.interrupts.extend(ats.iter().map(|&at| Interrupt { at, vector }));
+        self.interrupts.extend(ats.iter().map(|&at| InterruptMessage { at, vector }));
     }
 
     /// The interrupters software can reach; behind them stands the ring of the debug capability.

@@ -30,13 +30,13 @@ mod trace;
 mod transfer;
 mod xhc;
 
-pub use config::{Config, Group, Protocol, Times};
+pub use config::{Config, ControllerTimes, Group, Protocol};
 pub use debug::{CableEnd, DebugConfig};
 pub use diapason_bus::Coding;
 pub use extended::{DOORBELLS, EXTENDED, OPERATIONAL, RUNTIME};
-pub use interrupter::{Disturbance, Interrupt};
+pub use interrupter::{Disturbance, InterruptMessage};
 pub use lent::Misuse;
 pub use memory::{Denial, Denied, Memory};
-pub use tape::Transfer;
-pub use trace::{Counts, Outcome, Record};
+pub use tape::TransferRecord;
+pub use trace::{BusPacket, PacketOutcome, TraceCounts};
 pub use xhc::{WINDOW, Xhc};

@@ -4,17 +4,17 @@ use crate::endpoint::Control;
 use crate::port::Port;
 use crate::schedule::{Flight, Load, Place};
 use crate::slot::{Slot, follow};
-use crate::trace::{Outcome, Record};
+use crate::trace::{BusPacket, PacketOutcome};
 use crate::{Memory, Xhc};
 use diapason_bus::Direction;
-use diapason_devices::{Answer, Device, Handshake, Stall};
+use diapason_devices::{Answer, Handshake, Stall, UsbDevice};
 use diapason_usb::Setup;
 use diapason_usb::context::{EndpointKind, EndpointState, SlotState};
 use diapason_usb::trb::{Completion, Kind, bit, endpoint_address};
 
 impl Xhc {
     /// The device of a slot, if it can be talked to.
-    fn device(&mut self, slot: u8) -> Option<&mut dyn Device> {
+    fn device(&mut self, slot: u8) -> Option<&mut dyn UsbDevice> {
         let known = self.slots.get(usize::from(slot))?;
         let port = self.ports.get_mut(usize::from(known.port()).checked_sub(1)?)?;
         if known.state == SlotState::Disabled || port.generation != known.generation {
@@ -97,23 +97,23 @@ impl Xhc {
     pub(crate) fn finish(&mut self, memory: &mut dyn Memory, bus: usize, flight: Flight) {
         let Flight { place, start, end, wanted, load, asked } = flight;
         let (outcome, bytes) = match &load {
-            Load::Failed => (Outcome::Error, 0),
+            Load::Failed => (PacketOutcome::Error, 0),
             Load::Out(data) => (self.hand_over(place, data), data.len() as u32),
-            Load::In(Answer::Data(n), _) if *n > wanted as usize => (Outcome::Babble, wanted),
+            Load::In(Answer::Data(n), _) if *n > wanted as usize => (PacketOutcome::Babble, wanted),
             Load::In(Answer::Data(n), data) => match self.take_in(memory, place, &data[..*n]) {
-                Some(()) => (Outcome::Moved, *n as u32),
+                Some(()) => (PacketOutcome::Moved, *n as u32),
                 None => return,
             },
-            Load::In(Answer::Nak, _) => (Outcome::Nak, 0),
-            Load::In(Answer::Stall, _) => (Outcome::Stall, 0),
-            Load::In(Answer::Error, _) => (Outcome::Error, 0),
+            Load::In(Answer::Nak, _) => (PacketOutcome::Nak, 0),
+            Load::In(Answer::Stall, _) => (PacketOutcome::Stall, 0),
+            Load::In(Answer::Error, _) => (PacketOutcome::Error, 0),
         };
         self.counts.packets += 1;
         self.tape_packet(place, &load, outcome, bytes);
         let kind = self.endpoint(place.0, place.1).map(|endpoint| endpoint.kind);
         if let (Some(records), Some(kind)) = (&mut self.records, kind) {
             let (slot, endpoint) = place;
-            records.push(Record { start, end, bus, slot, endpoint, kind, bytes, outcome });
+            records.push(BusPacket { start, end, bus, slot, endpoint, kind, bytes, outcome });
         }
         self.conclude(memory, place, outcome, bytes);
         let not_now = matches!(load, Load::In(Answer::Nak, _));
@@ -150,28 +150,28 @@ impl Xhc {
     }
 
     /// Gives the device what was sent to it.
-    fn hand_over(&mut self, place: Place, data: &[u8]) -> Outcome {
+    fn hand_over(&mut self, place: Place, data: &[u8]) -> PacketOutcome {
         let now = self.now;
         let kind = self.endpoint(place.0, place.1).map(|endpoint| endpoint.kind);
         if kind == Some(EndpointKind::Control) {
             return self.hand_over_stage(place, data);
         }
-        let Some(device) = self.device(place.0) else { return Outcome::Error };
+        let Some(device) = self.device(place.0) else { return PacketOutcome::Error };
         match device.receive(now, endpoint_address(place.1), data) {
-            Handshake::Ack => Outcome::Moved,
-            Handshake::Nak => Outcome::Nak,
-            Handshake::Stall => Outcome::Stall,
-            Handshake::Error => Outcome::Error,
+            Handshake::Ack => PacketOutcome::Moved,
+            Handshake::Nak => PacketOutcome::Nak,
+            Handshake::Stall => PacketOutcome::Stall,
+            Handshake::Error => PacketOutcome::Error,
         }
     }
 
     /// Set-up, data to the device, or status of a control transfer. The device acts when the
     /// set-up is through if data comes back, else when the status stage is.
-    fn hand_over_stage(&mut self, place: Place, data: &[u8]) -> Outcome {
+    fn hand_over_stage(&mut self, place: Place, data: &[u8]) -> PacketOutcome {
         if self.device(place.0).is_none() {
-            return Outcome::Error;
+            return PacketOutcome::Error;
         }
-        let Some(endpoint) = self.endpoint(place.0, place.1) else { return Outcome::Error };
+        let Some(endpoint) = self.endpoint(place.0, place.1) else { return PacketOutcome::Error };
         let stage = endpoint.td.as_ref().and_then(|td| td.kind());
         match stage {
             Some(Kind::Setup) => {
@@ -181,15 +181,15 @@ impl Xhc {
                 if setup.is_in() && setup.length > 0 {
                     let _ = self.ask(place);
                 }
-                Outcome::Moved
+                PacketOutcome::Moved
             }
             Some(Kind::Status) => match self.ask(place) {
-                Ok(()) => Outcome::Moved,
-                Err(Stall) => Outcome::Stall,
+                Ok(()) => PacketOutcome::Moved,
+                Err(Stall) => PacketOutcome::Stall,
             },
             _ => {
                 endpoint.control.data.extend(data);
-                Outcome::Moved
+                PacketOutcome::Moved
             }
         }
     }
@@ -217,32 +217,38 @@ impl Xhc {
     }
 
     /// Applies the end of a packet to its endpoint and to the schedule.
-    fn conclude(&mut self, memory: &mut dyn Memory, place: Place, outcome: Outcome, bytes: u32) {
+    fn conclude(
+        &mut self,
+        memory: &mut dyn Memory,
+        place: Place,
+        outcome: PacketOutcome,
+        bytes: u32,
+    ) {
         let Some(endpoint) = self.endpoint(place.0, place.1) else { return };
         let isochronous = endpoint.kind.is_isochronous();
         endpoint.quota = endpoint.quota.saturating_sub(1);
         match outcome {
-            Outcome::Moved => {
+            PacketOutcome::Moved => {
                 endpoint.errors = 0;
                 self.moved(memory, place, bytes);
                 self.wake(memory, place.0);
             }
-            Outcome::Nak if isochronous => self.moved(memory, place, 0),
-            Outcome::Nak => {
+            PacketOutcome::Nak if isochronous => self.moved(memory, place, 0),
+            PacketOutcome::Nak => {
                 endpoint.waiting = true;
                 if let Err(at) = self.put_off.binary_search(&place.0) {
                     self.put_off.insert(at, place.0);
                 }
             }
-            Outcome::Stall | Outcome::Error if isochronous => {
+            PacketOutcome::Stall | PacketOutcome::Error if isochronous => {
                 self.end_td(memory, place, Completion::Transaction);
             }
-            Outcome::Babble if isochronous => {
+            PacketOutcome::Babble if isochronous => {
                 self.end_td(memory, place, Completion::IsochBufferOverrun);
             }
-            Outcome::Stall => self.halt(memory, place, Completion::Stall),
-            Outcome::Babble => self.halt(memory, place, Completion::Babble),
-            Outcome::Error => {
+            PacketOutcome::Stall => self.halt(memory, place, Completion::Stall),
+            PacketOutcome::Babble => self.halt(memory, place, Completion::Babble),
+            PacketOutcome::Error => {
                 endpoint.errors += 1;
                 if endpoint.attempts > 0 && endpoint.errors >= endpoint.attempts {
                     self.halt(memory, place, Completion::Transaction);

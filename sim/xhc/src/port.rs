@@ -1,8 +1,8 @@
 //! A root port: what its register says, how long its resets take, what is plugged in.
 
-use crate::config::{Protocol, Times};
+use crate::config::{ControllerTimes, Protocol};
 use diapason_abi::Nanos;
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use diapason_usb::Speed;
 use diapason_usb::register::port::{self as bit, link};
 use diapason_usb::register::speed;
@@ -17,7 +17,7 @@ enum Wait {
 
 pub(crate) struct Port {
     protocol: Protocol,
-    device: Option<Box<dyn Device>>,
+    device: Option<Box<dyn UsbDevice>>,
     /// True if the device was there at the last look.
     there: bool,
     power: bool,
@@ -86,7 +86,7 @@ impl Port {
     }
 
     /// The controller was reset: it finds plugged devices again.
-    pub fn restart(&mut self, power: bool, now: Nanos, times: &Times) {
+    pub fn restart(&mut self, power: bool, now: Nanos, times: &ControllerTimes) {
         let device = self.device.take();
         let generation = self.generation + 1;
         let there = device.as_ref().is_some_and(|device| device.is_there());
@@ -97,7 +97,7 @@ impl Port {
     }
 
     /// Looks for a partner.
-    fn look(&mut self, now: Nanos, times: &Times) {
+    fn look(&mut self, now: Nanos, times: &ControllerTimes) {
         if !self.power || !self.there {
             return;
         }
@@ -112,7 +112,7 @@ impl Port {
     }
 
     /// Attaches a device instead of the one that was there.
-    pub fn attach(&mut self, device: Box<dyn Device>, now: Nanos, times: &Times) {
+    pub fn attach(&mut self, device: Box<dyn UsbDevice>, now: Nanos, times: &ControllerTimes) {
         self.detach();
         self.there = device.is_there();
         self.device = Some(device);
@@ -125,13 +125,13 @@ impl Port {
     }
 
     /// Notes a change of its device.
-    pub fn notice(&mut self, now: Nanos, times: &Times) {
+    pub fn notice(&mut self, now: Nanos, times: &ControllerTimes) {
         self.there = !self.there;
         if self.there { self.look(now, times) } else { self.disconnect() }
     }
 
     /// Pulls the plug of its device.
-    pub fn detach(&mut self) -> Option<Box<dyn Device>> {
+    pub fn detach(&mut self) -> Option<Box<dyn UsbDevice>> {
         let device = self.device.take();
         self.there = false;
         self.disconnect();
@@ -207,7 +207,7 @@ impl Port {
     }
 
     /// Its device, if one can be talked to.
-    pub fn partner(&mut self) -> Option<&mut (dyn Device + 'static)> {
+    pub fn partner(&mut self) -> Option<&mut (dyn UsbDevice + 'static)> {
         let reachable = self.enabled && self.link == link::U0;
         self.device.as_deref_mut().filter(|_| reachable)
     }
@@ -288,7 +288,14 @@ impl Port {
     }
 
     /// Writes a word of the port's registers.
-    pub fn write(&mut self, word: u64, value: u32, switched: bool, now: Nanos, times: &Times) {
+    pub fn write(
+        &mut self,
+        word: u64,
+        value: u32,
+        switched: bool,
+        now: Nanos,
+        times: &ControllerTimes,
+    ) {
         match word {
             0 => self.control(value, switched, now, times),
             1 => self.management = value,
@@ -296,7 +303,7 @@ impl Port {
         }
     }
 
-    fn control(&mut self, value: u32, switched: bool, now: Nanos, times: &Times) {
+    fn control(&mut self, value: u32, switched: bool, now: Nanos, times: &ControllerTimes) {
         self.changes &= !(value & bit::CHANGES);
         self.stored = value & STORED;
         let power = value & bit::POWER != 0;
@@ -318,7 +325,7 @@ impl Port {
         }
     }
 
-    fn switch(&mut self, power: bool, now: Nanos, times: &Times) {
+    fn switch(&mut self, power: bool, now: Nanos, times: &ControllerTimes) {
         self.power = power;
         if power {
             self.link = self.idle_link();
@@ -329,7 +336,7 @@ impl Port {
         }
     }
 
-    fn reset(&mut self, warm: bool, now: Nanos, times: &Times) {
+    fn reset(&mut self, warm: bool, now: Nanos, times: &ControllerTimes) {
         let usb3 = self.protocol == Protocol::Usb3;
         let possible = warm || self.connected && (!usb3 || self.link != link::INACTIVE);
         if !possible || matches!(self.wait, Wait::Reset { .. }) {
@@ -348,7 +355,7 @@ impl Port {
     }
 
     /// Software wants this link state.
-    fn steer(&mut self, wanted: u32, now: Nanos, times: &Times) {
+    fn steer(&mut self, wanted: u32, now: Nanos, times: &ControllerTimes) {
         match (self.link, wanted) {
             (link::U0, link::U3) if self.enabled => self.link = link::U3,
             (link::U3, link::RESUME) if self.protocol == Protocol::Usb2 => {

@@ -3,7 +3,7 @@
 use crate::command::Reply;
 use crate::endpoint::Endpoint;
 use crate::{Memory, Xhc, port};
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use diapason_usb::Speed;
 use diapason_usb::context::{self, EndpointState, SlotState};
 use diapason_usb::register::speed;
@@ -218,7 +218,7 @@ impl Xhc {
     fn change_packet(&mut self, memory: &mut dyn Memory, slot: u8, packet: u32) -> Option<()> {
         self.endpoint(slot, 1)?.packet = packet;
         let base = self.slots[usize::from(slot)].contexts;
-        let mut words = context::Endpoint(self.load_context(memory, base, 1)?);
+        let mut words = context::EndpointContext(self.load_context(memory, base, 1)?);
         words.set_packet(packet);
         self.write_endpoint(memory, slot, 1, Some(words))
     }
@@ -297,7 +297,7 @@ impl Xhc {
 }
 
 /// Returns the device behind hubs, from the root's on.
-pub(crate) fn follow(root: &mut dyn Device, route: u32) -> Option<&mut dyn Device> {
+pub(crate) fn follow(root: &mut dyn UsbDevice, route: u32) -> Option<&mut dyn UsbDevice> {
     match route & 0xf {
         0 => Some(root),
         port => follow(root.child(port as u8)?, route >> 4),

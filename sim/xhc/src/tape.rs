@@ -7,7 +7,7 @@
 use crate::Xhc;
 use crate::endpoint::Td;
 use crate::schedule::{Load, Place};
-use crate::trace::Outcome;
+use crate::trace::PacketOutcome;
 use diapason_abi::Nanos;
 use diapason_usb::context::EndpointKind;
 use diapason_usb::setup::{IN, Setup};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// The beginning or the end of a transfer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Transfer {
+pub struct TransferRecord {
     pub time: Nanos,
     /// Where its first block is: tells it from others under way.
     pub id: u64,
@@ -59,10 +59,10 @@ impl Open {
         self.endpoint & IN != 0
     }
 
-    fn event(&self, slot: u8, time: Nanos, end: Option<Completion>) -> Transfer {
+    fn event(&self, slot: u8, time: Nanos, end: Option<Completion>) -> TransferRecord {
         let with_data = self.is_in() == end.is_some();
         let length = if end.is_some() { self.data.len() } else { self.wanted as usize };
-        Transfer {
+        TransferRecord {
             time,
             id: self.id,
             slot,
@@ -80,7 +80,7 @@ impl Open {
 /// Transfers under way, and what was told of them since somebody looked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tape {
-    told: Vec<Transfer>,
+    told: Vec<TransferRecord>,
     open: BTreeMap<Place, Open>,
 }
 
@@ -171,7 +171,7 @@ impl Xhc {
 
     /// The beginnings and ends recorded since the last call, in the order in which they became
     /// known, and the time before which nothing will be added.
-    pub fn take_transfers(&mut self) -> (Vec<Transfer>, Nanos) {
+    pub fn take_transfers(&mut self) -> (Vec<TransferRecord>, Nanos) {
         let now = self.now;
         let taken = |tape: &mut Tape| (core::mem::take(&mut tape.told), tape.settled(now));
         self.tape.as_mut().map_or((Vec::new(), now), taken)
@@ -188,8 +188,14 @@ impl Xhc {
     }
 
     /// A packet is through.
-    pub(crate) fn tape_packet(&mut self, place: Place, load: &Load, outcome: Outcome, bytes: u32) {
-        if let Some(tape) = self.tape.as_mut().filter(|_| outcome == Outcome::Moved) {
+    pub(crate) fn tape_packet(
+        &mut self,
+        place: Place,
+        load: &Load,
+        outcome: PacketOutcome,
+        bytes: u32,
+    ) {
+        if let Some(tape) = self.tape.as_mut().filter(|_| outcome == PacketOutcome::Moved) {
             tape.packet(place, load, bytes);
         }
     }

@@ -5,7 +5,7 @@ use diapason_usb::context::EndpointKind;
 
 /// How a packet ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum PacketOutcome {
     Moved,
     Nak,
     /// The endpoint is halted.
@@ -18,7 +18,7 @@ pub enum Outcome {
 
 /// A packet on a bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Record {
+pub struct BusPacket {
     pub start: Picos,
     pub end: Picos,
     pub bus: usize,
@@ -28,12 +28,12 @@ pub struct Record {
     pub endpoint: u8,
     pub kind: EndpointKind,
     pub bytes: u32,
-    pub outcome: Outcome,
+    pub outcome: PacketOutcome,
 }
 
 /// Counts of a driver's misdeeds and of losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
+pub struct TraceCounts {
     /// Register writes while the controller was not ready.
     pub not_ready_writes: u64,
     /// Doorbells that meant nothing: halted, or no such slot or endpoint.

@@ -1,10 +1,10 @@
 //! The controller: its parts, its register window, its time.
 
 use crate::command::CommandRing;
-use crate::config::{Config, Protocol, Times};
+use crate::config::{Config, ControllerTimes, Protocol};
 use crate::debug::Debug;
 use crate::extended::{self, Extended};
-use crate::interrupter::{Disturbance, Interrupt, Interrupter};
+use crate::interrupter::{Disturbance, InterruptMessage, Interrupter};
 use crate::lent::Lent;
 use crate::memory::{Denial, Memory};
 use crate::operational::Operational;
@@ -12,10 +12,10 @@ use crate::port::Port;
 use crate::schedule::Bus;
 use crate::slot::Slot;
 use crate::tape::Tape;
-use crate::trace::{Counts, Record};
+use crate::trace::{BusPacket, TraceCounts};
 use diapason_abi::Nanos;
 use diapason_bus::Speed;
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use diapason_usb::register::runtime;
 use diapason_usb::trb::{Completion, Kind, Trb};
 use std::collections::{BTreeMap, VecDeque};
@@ -72,13 +72,13 @@ pub struct Xhc {
     pub(crate) group_buses: Vec<usize>,
     /// Buses behind hubs that translate, by the hub's slot and its port (0: all its ports).
     pub(crate) translators: BTreeMap<(u8, u8), usize>,
-    pub(crate) interrupts: Vec<Interrupt>,
+    pub(crate) interrupts: Vec<InterruptMessage>,
     pub(crate) disturbances: VecDeque<Disturbance>,
-    pub(crate) records: Option<Vec<Record>>,
+    pub(crate) records: Option<Vec<BusPacket>>,
     pub(crate) tape: Option<Tape>,
     pub(crate) denials: Vec<Denial>,
     pub(crate) lent: Lent,
-    pub(crate) counts: Counts,
+    pub(crate) counts: TraceCounts,
     pub(crate) debug: Option<Debug>,
     wrap: Nanos,
 }
@@ -113,7 +113,7 @@ impl Xhc {
             tape: None,
             denials: Vec::new(),
             lent: Lent::default(),
-            counts: Counts::default(),
+            counts: TraceCounts::default(),
             wrap: Nanos::FOREVER,
             debug: config.debug.map(Debug::new),
             config,
@@ -357,7 +357,7 @@ impl Xhc {
         &mut self,
         memory: &mut dyn Memory,
         port: u8,
-        change: impl FnOnce(&mut Port, Nanos, &Times),
+        change: impl FnOnce(&mut Port, Nanos, &ControllerTimes),
     ) {
         let Some(state) = self.ports.get_mut(usize::from(port).wrapping_sub(1)) else { return };
         let (changes, generation) = (state.changes(), state.generation);
@@ -387,7 +387,7 @@ impl Xhc {
     pub fn attach(
         &mut self,
         port: u8,
-        device: Box<dyn Device>,
+        device: Box<dyn UsbDevice>,
         now: Nanos,
         memory: &mut dyn Memory,
     ) {
@@ -401,7 +401,7 @@ impl Xhc {
         port: u8,
         now: Nanos,
         memory: &mut dyn Memory,
-    ) -> Option<Box<dyn Device>> {
+    ) -> Option<Box<dyn UsbDevice>> {
         self.advance(now, memory);
         let mut device = None;
         self.change_port(memory, port, |port, _, _| device = port.detach());
@@ -409,7 +409,7 @@ impl Xhc {
     }
 
     /// Returns the interrupts that left since the last call, in the order in which they left.
-    pub fn take_interrupts(&mut self) -> Vec<Interrupt> {
+    pub fn take_interrupts(&mut self) -> Vec<InterruptMessage> {
         core::mem::take(&mut self.interrupts)
     }
 
@@ -419,7 +419,7 @@ impl Xhc {
     }
 
     /// Returns the packets recorded since the last call.
-    pub fn take_records(&mut self) -> Vec<Record> {
+    pub fn take_records(&mut self) -> Vec<BusPacket> {
         self.records.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
@@ -437,7 +437,7 @@ impl Xhc {
 
     /// Returns the counts since the beginning.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> TraceCounts {
         self.counts
     }
 }

@@ -33,7 +33,7 @@ fn cameras_share_a_bus_as_long_as_there_is_room() {
     assert_eq!(driver.configure(second, &[camera(3, 1)]), Completion::Success);
     let plans = [bulk(2, 1024, 0), camera(5, 1)];
     assert_eq!(driver.configure(second, &plans), Completion::Bandwidth);
-    assert_eq!(driver.endpoint_context(second, 2), context::Endpoint::default());
+    assert_eq!(driver.endpoint_context(second, 2), context::EndpointContext::default());
     assert_eq!(driver.slot_context(second).entries(), 3);
     assert_eq!(driver.slot_command(Kind::DisableSlot, first, 0, 0), Completion::Success);
     assert_eq!(driver.configure(second, &plans), Completion::Success);

@@ -4,7 +4,7 @@ mod support;
 
 use diapason_abi::Nanos;
 use diapason_devices::bridge::slow_bridge;
-use diapason_devices::{Device, bridge};
+use diapason_devices::{UsbDevice, bridge};
 use diapason_random::Random;
 use diapason_usb::Setup;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
@@ -37,7 +37,7 @@ struct Host {
 impl Host {
     fn new(end: bridge::Bridge, seed: u64) -> Host {
         let mut driver = Driver::running(Config::default());
-        let slot = driver.connect(5, Box::new(end) as Box<dyn Device>);
+        let slot = driver.connect(5, Box::new(end) as Box<dyn UsbDevice>);
         let plans = [bulk(OUT, 1024, 7), bulk(IN, 1024, 7)];
         assert_eq!(driver.configure(slot, &plans), Completion::Success);
         driver.take(0);

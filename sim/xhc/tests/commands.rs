@@ -176,7 +176,7 @@ fn contexts_that_make_no_sense_change_nothing() {
     for plan in wrong {
         let code = driver.configure(slot, &[bulk(2, 1024, 0), plan]);
         assert_eq!(code, Completion::Parameter, "{plan:?}");
-        assert_eq!(driver.endpoint_context(slot, 2), context::Endpoint::default());
+        assert_eq!(driver.endpoint_context(slot, 2), context::EndpointContext::default());
     }
     assert_eq!(driver.slot_context(slot).state(), Some(SlotState::Addressed));
     assert_eq!(driver.configure(slot, &[good]), Completion::Success);
@@ -189,7 +189,7 @@ fn a_packet_size_can_be_corrected() {
     let slot = driver.connect(1, Shared::new(Speed::Full).boxed());
     let input = driver.ram.take(33 * 32, 64);
     driver.ram.put_words(input, &context::Control::new(0, 2).0.0);
-    let mut ep0 = context::Endpoint::default();
+    let mut ep0 = context::EndpointContext::default();
     ep0.set_packet(8);
     driver.ram.put_words(input + 64, &ep0.0.0);
     let evaluate = Trb::new(Kind::EvaluateContext, input, 0, Trb::place(slot, 0));

@@ -3,7 +3,7 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_devices::{Answer, Device, Handshake, Stall};
+use diapason_devices::{Answer, Handshake, Stall, UsbDevice};
 use diapason_usb::context::{EndpointKind, Slot, Words};
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_usb::{Setup, Speed};
@@ -15,7 +15,7 @@ struct Hub {
     children: [Shared; 2],
 }
 
-impl Device for Hub {
+impl UsbDevice for Hub {
     fn speed(&self) -> Speed {
         Speed::High
     }
@@ -42,7 +42,7 @@ impl Device for Hub {
         self.children.iter_mut().for_each(|child| child.advance(now));
     }
 
-    fn child(&mut self, port: u8) -> Option<&mut dyn Device> {
+    fn child(&mut self, port: u8) -> Option<&mut dyn UsbDevice> {
         let child = self.children.get_mut(usize::from(port).checked_sub(1)?)?;
         Some(child)
     }

@@ -8,7 +8,7 @@ use diapason_random::Random;
 use diapason_usb::context::EndpointKind;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_usb::{Setup, Speed};
-use diapason_xhc::{Config, Transfer};
+use diapason_xhc::{Config, TransferRecord};
 use support::{Driver, Shared, bulk};
 
 const OUT: u8 = 2;
@@ -28,7 +28,7 @@ fn pair(recorded: bool) -> (Driver, Shared, u8) {
     (driver, gadget, slot)
 }
 
-fn told(driver: &mut Driver) -> Vec<Transfer> {
+fn told(driver: &mut Driver) -> Vec<TransferRecord> {
     driver.xhc.take_transfers().0
 }
 
@@ -51,7 +51,7 @@ fn request(driver: &mut Driver, slot: u8, setup: Setup, buffer: u64) {
 }
 
 /// Address, length, data and end of each event; ids must pair up and times rise within a pair.
-fn summary(events: &[Transfer]) -> Vec<(u8, u32, usize, Option<Completion>)> {
+fn summary(events: &[TransferRecord]) -> Vec<(u8, u32, usize, Option<Completion>)> {
     for end in events.iter().filter(|event| event.end.is_some()) {
         let begun =
             events.iter().rfind(|e| e.id == end.id && e.end.is_none() && e.time <= end.time);
@@ -124,7 +124,7 @@ fn what_is_told_late_holds_the_time_back() {
 }
 
 /// Events for the driver, packets that the device got, and what was told.
-type Life = (Vec<Trb>, Vec<(Nanos, u8, Vec<u8>)>, Vec<Transfer>);
+type Life = (Vec<Trb>, Vec<(Nanos, u8, Vec<u8>)>, Vec<TransferRecord>);
 
 /// A random life: transfers both ways, refusals, stops, resets.
 fn life(seed: u64, recorded: bool) -> Life {

@@ -4,12 +4,13 @@ mod support;
 
 use diapason_abi::Nanos;
 use diapason_bus::{
-    Async, Bus, Coding, Direction, EndpointId, Guarantee, Pattern, Picos, Rotation, Speed, Transfer,
+    Async, BusInstance, Coding, Direction, EndpointId, Guarantee, Pattern, Picos, Rotation, Speed,
+    Transfer,
 };
 use diapason_random::Random;
 use diapason_usb::context::EndpointKind;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
-use diapason_xhc::{Config, Outcome, Record};
+use diapason_xhc::{BusPacket, Config, PacketOutcome};
 use support::{Driver, Plan, Shared, bulk};
 
 fn uncoded() -> Config {
@@ -46,7 +47,7 @@ fn stream(driver: &mut Driver, slot: u8, index: u8, bytes: u32, count: usize) {
 }
 
 /// Time of packets in the microframe that has most.
-fn busiest(records: &[Record]) -> (u64, usize) {
+fn busiest(records: &[BusPacket]) -> (u64, usize) {
     let mut slots = std::collections::BTreeMap::new();
     for record in records {
         let slot = slots.entry(record.start.0 / 125_000_000).or_insert((0, 0));
@@ -88,9 +89,9 @@ fn a_saturated_bulk_endpoint_fills_microframes_with_whole_packets() {
         let records = driver.xhc.take_records();
         let one = records[0].end - records[0].start;
         assert_eq!(Speed::Super.slot().0 / one.0, packets, "one takes {one}");
-        let ended = |r: &&Record| r.end.0 <= driver.now.0 * 1000;
+        let ended = |r: &&BusPacket| r.end.0 <= driver.now.0 * 1000;
         assert_eq!(records.iter().filter(ended).count() as u64, 40 * packets);
-        let crossing = |r: &&Record| r.start.0 / 125_000_000 != (r.end.0 - 1) / 125_000_000;
+        let crossing = |r: &&BusPacket| r.start.0 / 125_000_000 != (r.end.0 - 1) / 125_000_000;
         assert_eq!(records.iter().filter(crossing).count(), 0);
     }
 }
@@ -107,11 +108,11 @@ fn a_camera_takes_its_share_and_bulk_the_rest() {
     stream(&mut driver, slot, 3, 33 * 1024, 20);
     driver.run_for(Nanos::from_millis(4));
     let records = driver.xhc.take_records();
-    let camera: Vec<Record> = records.iter().copied().filter(|r| r.endpoint == 3).collect();
+    let camera: Vec<BusPacket> = records.iter().copied().filter(|r| r.endpoint == 3).collect();
     assert_eq!(camera.len(), 20 * 33);
     assert_eq!(busiest(&camera), (56_786_400, 33));
     let full = camera[0].start.0 / 125_000_000;
-    let in_it = |r: &&Record| r.start.0 / 125_000_000 == full && r.endpoint == 2;
+    let in_it = |r: &&BusPacket| r.start.0 / 125_000_000 == full && r.endpoint == 2;
     // (125,000 - 56,786.4) / 1778.4 = 38.4
     assert_eq!(records.iter().filter(in_it).count(), 38);
     assert_eq!(camera[0].start.0 % 125_000_000, 0, "periodic comes first");
@@ -155,7 +156,7 @@ fn every_packet_is_recorded_with_its_end() {
     driver.doorbell(slot, 3);
     driver.run_for(Nanos::from_micros(20));
     let [nak] = driver.xhc.take_records()[..] else { panic!() };
-    assert_eq!((nak.outcome, nak.bytes, nak.bus), (Outcome::Nak, 0, 2));
+    assert_eq!((nak.outcome, nak.bytes, nak.bus), (PacketOutcome::Nak, 0, 2));
     assert_eq!((nak.end - nak.start).0, 5_000 + 200 * (84 * 8 + 3));
 }
 
@@ -183,7 +184,7 @@ fn no_transfer_takes_longer_than_the_worst_time() {
         let mut random = Random::stream(11, case);
         let (set, camera) = async_set(&mut random);
         let bytes = 1024 * (1 + random.below(20) as u32);
-        let bus = Bus::uncoded();
+        let bus = BusInstance::uncoded();
         let packet = Picos(1_720_800);
         let load = camera.map_or(Picos::ZERO, |(n, m)| packet.times(u64::from((n + 1) * (m + 1))));
         let pattern = Pattern { load: &[load], slot: Speed::Super.slot() };

@@ -8,7 +8,7 @@ use diapason_usb::context::{EndpointKind, EndpointState};
 use diapason_usb::setup::descriptor_type;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_usb::{Setup, Speed};
-use diapason_xhc::{Config, Outcome};
+use diapason_xhc::{Config, PacketOutcome};
 use support::{Driver, Plan, Shared, bulk};
 
 const OUT: u8 = 2;
@@ -344,7 +344,7 @@ fn what_a_device_gets_while_it_says_not_now_is_fetched_by_the_next_packet() {
     driver.doorbell(slot, IN);
     driver.run_for(Nanos::from_micros(10));
     let [nak] = driver.xhc.take_records()[..] else { panic!() };
-    assert_eq!(nak.outcome, Outcome::Nak);
+    assert_eq!(nak.outcome, PacketOutcome::Nak);
     // The same once more: in the middle of the packet that says "not now" something comes.
     let then = driver.now + Nanos::from_micros(100);
     gadget.0.borrow_mut().next = then;
@@ -354,8 +354,8 @@ fn what_a_device_gets_while_it_says_not_now_is_fetched_by_the_next_packet() {
     gadget.0.borrow_mut().next = middle;
     driver.run_for(Nanos::from_micros(10));
     let packets = driver.xhc.take_records();
-    let outcomes: Vec<Outcome> = packets.iter().map(|packet| packet.outcome).collect();
-    assert_eq!(outcomes, [Outcome::Nak, Outcome::Moved]);
+    let outcomes: Vec<PacketOutcome> = packets.iter().map(|packet| packet.outcome).collect();
+    assert_eq!(outcomes, [PacketOutcome::Nak, PacketOutcome::Moved]);
     assert_eq!(packets[1].start, packets[0].end);
     assert!(packets[0].start.0 < middle.0 * 1_000 && middle.0 * 1_000 < packets[0].end.0);
     assert_eq!(driver.transfers(), [(IN, Completion::Success, 0)]);

@@ -9,7 +9,7 @@ use core::ffi::c_void;
 use diapason_abi::{Errno, Nanos};
 use diapason_can::Filter;
 use diapason_can::canlib::{self as codes, frame, state};
-use diapason_canlib::{Channel, Error, LOST_BEFORE, Message};
+use diapason_canlib::{Channel, Error, LOST_BEFORE, TimedFrame};
 use diapason_contract::can::{CHANNELS, SAMPLE_POINT};
 use diapason_rt::time;
 
@@ -221,8 +221,8 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    fn fill(self, message: &Message, unit: u64) {
-        let Message { frame, arrival } = message;
+    fn fill(self, message: &TimedFrame, unit: u64) {
+        let TimedFrame { frame, arrival } = message;
         let data = frame.bytes();
         if !self.data.is_null() {
             // SAFETY: C passes room for the longest message, and it is not null.

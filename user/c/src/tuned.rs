@@ -13,8 +13,9 @@ use diapason_abi::{Errno, Nanos};
 use diapason_can::canlib::{flags, frame};
 use diapason_rt::sys;
 use diapason_tpipe::{
-    Endpoint, Error, Frame, Function, Granted, LOST_BEFORE, Message, OUTSIDE, Outbox, Passage,
-    Passer, Phase, Pipe, Qos, Refused, Route, Source, Thread, WouldFit, Writer,
+    CanFrame, Endpoint, Granted, LOST_BEFORE, OUTSIDE, Outbox, Passage, Passer, Phase, Pipe,
+    PipeError, Qos, RefusedPipe, Route, TimedFrame, TunedFunction, TunedSource, TunedThread,
+    TunedWriter, WouldFit,
 };
 
 /// A CAN frame, with the flags of CANlib.
@@ -70,7 +71,7 @@ type TpipePassage = extern "C" fn(&TpipeMessage, &mut TpipeFrame, *mut c_void) -
 impl TpipeFrame {
     const EMPTY: TpipeFrame = TpipeFrame { id: 0, flags: 0, length: 0, data: [0; 8] };
 
-    fn of(frame: &Frame, lost: bool) -> TpipeFrame {
+    fn of(frame: &CanFrame, lost: bool) -> TpipeFrame {
         let mut data = [0; 8];
         for (to, from) in data.iter_mut().zip(frame.bytes()) {
             *to = *from;
@@ -80,15 +81,15 @@ impl TpipeFrame {
     }
 
     /// Returns the frame. A frame that makes no sense ends the process: nobody waits for a result.
-    fn read(&self, place: usize) -> Frame {
+    fn read(&self, place: usize) -> CanFrame {
         let made = frame(self.id.into(), &self.data, self.length, self.flags);
         made.unwrap_or_else(|_| sys::fail(place as u64))
     }
 }
 
 impl TpipeMessage {
-    fn of(message: &Message) -> TpipeMessage {
-        let Message { frame, arrival } = message;
+    fn of(message: &TimedFrame) -> TpipeMessage {
+        let TimedFrame { frame, arrival } = message;
         let lost = arrival.flags & LOST_BEFORE != 0;
         TpipeMessage {
             frame: TpipeFrame::of(frame, lost),
@@ -143,8 +144,8 @@ impl Caller {
     }
 }
 
-impl Function for Caller {
-    fn message(&self, message: &Message) {
+impl TunedFunction for Caller {
+    fn message(&self, message: &TimedFrame) {
         let (function, argument) = self.called().get();
         // SAFETY: only `tpipe_read` starts this thread, and it stored a function of this type.
         let function = unsafe { transmute::<usize, TpipeReader>(function) };
@@ -156,7 +157,7 @@ impl Function for Caller {
     }
 }
 
-impl Source for Caller {
+impl TunedSource for Caller {
     fn fill(&self, out: &mut Outbox<'_>) {
         let mut frames = [TpipeFrame::EMPTY; OUT_SLOTS];
         let room = usize::try_from(out.room()).unwrap_or(OUT_SLOTS).min(OUT_SLOTS);
@@ -179,7 +180,7 @@ impl Source for Caller {
 }
 
 impl Passage for Caller {
-    fn pass(&self, message: &Message) -> Option<Frame> {
+    fn pass(&self, message: &TimedFrame) -> Option<CanFrame> {
         let mut passed = TpipeFrame::of(&message.frame, false);
         let (function, argument) = self.called().get();
         // SAFETY: only `tpipe_pass` starts this thread, and it stored a function of this type.
@@ -195,15 +196,15 @@ impl Passage for Caller {
 
 /// The threads that a place can have. One of them is started.
 struct Threads {
-    reads: Thread<Caller>,
-    writes: Writer<Caller>,
+    reads: TunedThread<Caller>,
+    writes: TunedWriter<Caller>,
     passes: Passer<Caller>,
 }
 
 const fn threads(place: usize) -> Threads {
     Threads {
-        reads: Thread::new(place, Caller(place)),
-        writes: Writer::new(place, Caller(place)),
+        reads: TunedThread::new(place, Caller(place)),
+        writes: TunedWriter::new(place, Caller(place)),
         passes: Passer::new(place, Caller(place)),
     }
 }
@@ -213,7 +214,7 @@ struct Held {
     pipe: Option<Pipe>,
     /// The server has closed what an earlier owner of the place left open.
     cleared: bool,
-    refused: Option<Refused>,
+    refused: Option<RefusedPipe>,
 }
 
 static CALLED: [Called; PLACES] = [const { Called::new() }; PLACES];
@@ -222,11 +223,11 @@ static HELD: [Claim<Held>; PLACES] =
     [const { Claim::new(Held { pipe: None, cleared: false, refused: None }) }; PLACES];
 
 /// Does something with a place; returns C's number for how it went.
-fn with(place: u32, body: impl FnOnce(&mut Held) -> Result<(), Error>) -> i32 {
+fn with(place: u32, body: impl FnOnce(&mut Held) -> Result<(), PipeError>) -> i32 {
     let Some(held) = HELD.get(place as usize) else { return error(Errno::Absent) };
     let done = held.with(|held| {
         let done = body(held);
-        if let Err(Error::Refused(refused)) = done {
+        if let Err(PipeError::Refused(refused)) = done {
             held.refused = Some(refused);
         }
         done
@@ -234,12 +235,12 @@ fn with(place: u32, body: impl FnOnce(&mut Held) -> Result<(), Error>) -> i32 {
     match done {
         None => error(Errno::Busy),
         Some(Ok(())) => 0,
-        Some(Err(Error::Refused(_))) => REFUSED,
-        Some(Err(Error::TimedOut)) => error(Errno::TimedOut),
-        Some(Err(Error::NoSuchPlace)) => error(Errno::Absent),
-        Some(Err(Error::InUse)) => error(Errno::Busy),
-        Some(Err(Error::Nonsense)) => INVALID,
-        Some(Err(Error::System(errno))) => error(errno),
+        Some(Err(PipeError::Refused(_))) => REFUSED,
+        Some(Err(PipeError::TimedOut)) => error(Errno::TimedOut),
+        Some(Err(PipeError::NoSuchPlace)) => error(Errno::Absent),
+        Some(Err(PipeError::InUse)) => error(Errno::Busy),
+        Some(Err(PipeError::Nonsense)) => INVALID,
+        Some(Err(PipeError::System(errno))) => error(errno),
     }
 }
 
@@ -274,7 +275,10 @@ struct Opening<'a> {
 
 impl Opening<'_> {
     /// Opens the pipe. `start` makes one whose thread is of the right kind.
-    fn open(self, start: impl FnOnce(Endpoint, &'static Threads) -> Result<Pipe, Error>) -> i32 {
+    fn open(
+        self,
+        start: impl FnOnce(Endpoint, &'static Threads) -> Result<Pipe, PipeError>,
+    ) -> i32 {
         let place = self.place as usize;
         let (Some(route), Some(qos)) = (self.route, self.qos) else { return INVALID };
         let (Some(called), Some(threads)) = (CALLED.get(place), THREADS.get(place)) else {
@@ -377,7 +381,7 @@ extern "C" fn tpipe_change(
 ) -> i32 {
     let Some(qos) = qos else { return INVALID };
     with(place, |held| {
-        let pipe = held.pipe.as_mut().ok_or(Error::NoSuchPlace)?;
+        let pipe = held.pipe.as_mut().ok_or(PipeError::NoSuchPlace)?;
         tell(terms, &pipe.renegotiate(&wish(qos), Nanos(deadline))?);
         Ok(())
     })
@@ -385,7 +389,7 @@ extern "C" fn tpipe_change(
 
 #[unsafe(no_mangle)]
 extern "C" fn tpipe_close(place: u32, deadline: u64) -> i32 {
-    with(place, |held| held.pipe.as_mut().ok_or(Error::NoSuchPlace)?.close(Nanos(deadline)))
+    with(place, |held| held.pipe.as_mut().ok_or(PipeError::NoSuchPlace)?.close(Nanos(deadline)))
 }
 
 /// Writes why the last request was refused, and what would fit, as a text.
@@ -395,7 +399,7 @@ extern "C" fn tpipe_refusal(place: u32, text: *mut u8, room: usize) -> i32 {
         return INVALID;
     }
     with(place, |held| {
-        let refused = held.refused.ok_or(Error::NoSuchPlace)?;
+        let refused = held.refused.ok_or(PipeError::NoSuchPlace)?;
         // SAFETY: C passes so much room, and it is not null.
         unsafe { write_text(text, room, format_args!("{refused}")) };
         Ok(())
@@ -406,7 +410,7 @@ extern "C" fn tpipe_refusal(place: u32, text: *mut u8, room: usize) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn tpipe_would_fit(place: u32, what: Place<'_, u32>, amount: Place<'_, u64>) -> i32 {
     with(place, |held| {
-        let (number, value) = match held.refused.ok_or(Error::NoSuchPlace)?.would_fit {
+        let (number, value) = match held.refused.ok_or(PipeError::NoSuchPlace)?.would_fit {
             WouldFit::Nothing => (0, 0),
             WouldFit::Latency(latency) => (1, latency.0),
             WouldFit::Buffer(bytes) => (2, bytes),
@@ -429,11 +433,11 @@ extern "C" fn tpipe_phase(place: u32) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn tpipe_report(place: u32, counts: Place<'_, TpipeCounts>) -> i32 {
     with(place, |held| {
-        let pipe = held.pipe.as_ref().ok_or(Error::NoSuchPlace)?;
+        let pipe = held.pipe.as_ref().ok_or(PipeError::NoSuchPlace)?;
         let (messages, lost, longest) = match pipe.written() {
             Some(written) => (written.through, written.lost, written.whole.0),
             None => {
-                let threads = THREADS.get(place as usize).ok_or(Error::NoSuchPlace)?;
+                let threads = THREADS.get(place as usize).ok_or(PipeError::NoSuchPlace)?;
                 let read = threads.reads.report();
                 (read.messages, read.lost, read.longest)
             }

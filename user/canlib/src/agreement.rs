@@ -3,8 +3,8 @@
 
 use diapason_abi::Errno;
 pub use diapason_can::exchange::{
-    Answer, Arrival, Departure, EXTENDED, LOST_BEFORE, Ledger, NEWS, OUTSIDE, Parameters, Phase,
-    REMOTE, Report, Request, Wanted,
+    ChannelCommand, ChannelParameters, ChannelReport, ChannelRequest, Departure, EXTENDED,
+    LOST_BEFORE, Ledger, NEWS, OUTSIDE, Phase, REMOTE, ReceivedFrame, RequestReply,
 };
 pub use diapason_contract::can::*;
 use diapason_pipe::{Reader, Writer};
@@ -13,7 +13,7 @@ use diapason_rt::pipe;
 use diapason_rt::sync::Semaphore;
 
 /// The reading end of a channel's pipe.
-pub type Inlet = Reader<'static, Arrival, RECORDS>;
+pub type Inlet = Reader<'static, ReceivedFrame, RECORDS>;
 
 /// Opens a client's end of a channel, and the semaphore to take before looking.
 ///
@@ -25,11 +25,11 @@ pub fn inlet(channel: usize) -> Result<(Inlet, Semaphore), Errno> {
 }
 
 /// The client's end of what a client that writes has besides.
-pub struct Counter {
+pub struct SendingEnds {
     /// Frames to be sent.
     pub departures: Writer<'static, Departure, DEPARTURES>,
     /// How the channel is.
-    pub reports: Reader<'static, Report, REPORTS>,
+    pub reports: Reader<'static, ChannelReport, REPORTS>,
     /// The requests of the client.
     pub requests: Mailbox,
 }
@@ -38,9 +38,9 @@ pub struct Counter {
 ///
 /// # Errors
 /// There is no such channel.
-pub fn counter(channel: usize) -> Result<Counter, Errno> {
+pub fn counter(channel: usize) -> Result<SendingEnds, Errno> {
     let names = names(channel).ok_or(Errno::Absent)?;
-    Ok(Counter {
+    Ok(SendingEnds {
         departures: pipe::writer(names.departures)?,
         reports: pipe::reader(names.reports)?,
         requests: Mailbox::open(names.requests)?,

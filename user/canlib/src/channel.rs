@@ -1,15 +1,15 @@
 //! A channel: how it is opened, how it takes part in its bus, and how it is.
 
 use crate::agreement::{
-    Answer, Counter, Inlet, Parameters, Phase, REPORTS, REPORTS_KEPT, Request, Wanted, counter,
-    inlet,
+    ChannelCommand, ChannelParameters, ChannelRequest, Inlet, Phase, REPORTS, REPORTS_KEPT,
+    RequestReply, SendingEnds, counter, inlet,
 };
 use crate::error::Error;
 use crate::filters::Filters;
 use crate::marks::{Mark, Marks};
 use diapason_abi::{Errno, Nanos};
 use diapason_can::bus::Health;
-use diapason_can::exchange::{Ledger, Report};
+use diapason_can::exchange::{ChannelReport, Ledger};
 use diapason_pipe::measured::Gauge;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{log, time};
@@ -28,11 +28,11 @@ pub struct Channel {
 
 /// The parts of a channel that does more than read.
 pub(crate) struct Writing {
-    pub(crate) counter: Counter,
+    pub(crate) counter: SendingEnds,
     pub(crate) books: Ledger,
     pub(crate) marks: Marks,
     gauge: Gauge,
-    pub(crate) parameters: Parameters,
+    pub(crate) parameters: ChannelParameters,
     /// It was told to take part in its bus.
     pub(crate) on_bus: bool,
 }
@@ -113,7 +113,8 @@ impl Channel {
     /// There is no such channel, or the server does not answer in time.
     pub fn open(number: usize, deadline: Nanos) -> Result<Channel, Error> {
         let mut channel = Channel::listen(number)?;
-        let (books, parameters, on_bus) = (Ledger::default(), Parameters::AS_DESCRIBED, false);
+        let (books, parameters, on_bus) =
+            (Ledger::default(), ChannelParameters::AS_DESCRIBED, false);
         let counter = counter(number)?;
         let (marks, gauge) = (Marks::default(), Gauge::new(true, number as u8));
         channel.writing = Some(Writing { counter, books, marks, gauge, parameters, on_bus });
@@ -141,7 +142,7 @@ impl Channel {
         Ok(())
     }
 
-    fn parameters(&mut self) -> Result<&mut Parameters, Error> {
+    fn parameters(&mut self) -> Result<&mut ChannelParameters, Error> {
         let writing = self.writing()?;
         if writing.on_bus { Err(Error::OnBus) } else { Ok(&mut writing.parameters) }
     }
@@ -162,12 +163,12 @@ impl Channel {
             writing.books.restart();
         }
         writing.on_bus = true;
-        let wanted = Wanted::Open(writing.parameters);
+        let wanted = ChannelCommand::Open(writing.parameters);
         let token = self.request(wanted, deadline)?;
         let opened = self.wait(deadline, |writing| {
             let latest = writing.books.latest();
             match (latest.token == token, latest.answer(), latest.phase()) {
-                (true, Answer::NoSuchRate, _) => Some(Err(Error::NoSuchRate)),
+                (true, RequestReply::NoSuchRate, _) => Some(Err(Error::NoSuchRate)),
                 (true, _, Phase::Open) => Some(Ok(())),
                 (true, _, Phase::BusOff) => Some(Err(Error::BusOff)),
                 _ => None,
@@ -189,7 +190,7 @@ impl Channel {
 
     fn leave(&mut self, deadline: Nanos) -> Result<(), Error> {
         self.refresh()?;
-        let token = self.request(Wanted::Close, deadline)?;
+        let token = self.request(ChannelCommand::Close, deadline)?;
         self.writing()?.on_bus = false;
         self.wait(deadline, |writing| {
             let off = matches!(writing.phase(), Phase::Closed | Phase::Absent | Phase::BusOff);
@@ -232,16 +233,16 @@ impl Channel {
     /// The channel is to be read only, or there is no answer in time.
     pub fn request_chip_status(&mut self, deadline: Nanos) -> Result<Status, Error> {
         self.refresh()?;
-        let token = self.request(Wanted::Status, deadline)?;
+        let token = self.request(ChannelCommand::Status, deadline)?;
         self.wait(deadline, |writing| (writing.books.latest().token == token).then_some(Ok(())))?;
         self.read_status()
     }
 
     /// Says what is wanted; the number by which a report will answer.
-    fn request(&mut self, wanted: Wanted, deadline: Nanos) -> Result<u32, Error> {
+    fn request(&mut self, wanted: ChannelCommand, deadline: Nanos) -> Result<u32, Error> {
         let writing = self.writing()?;
         let token = writing.books.latest().token.wrapping_add(1);
-        let request = Request { wanted, token };
+        let request = ChannelRequest { wanted, token };
         writing.counter.requests.send(&request.bytes(), 0, deadline)?;
         Ok(token)
     }
@@ -284,7 +285,7 @@ impl Channel {
 }
 
 impl Writing {
-    fn heard(&mut self, report: Report) {
+    fn heard(&mut self, report: ChannelReport) {
         let (_, before, _) = self.books.counts();
         self.books.note(report);
         let (_, through, _) = self.books.counts();
@@ -304,7 +305,7 @@ impl Writing {
 
     /// Has the server look at the pipe. A full mailbox wakes it anyway.
     pub(crate) fn wake(&self) {
-        let request = Request { wanted: Wanted::Wake, token: 0 };
+        let request = ChannelRequest { wanted: ChannelCommand::Wake, token: 0 };
         let sent: Result<(), Errno> = self.counter.requests.send(&request.bytes(), 0, Nanos::ZERO);
         let _ = sent;
     }

@@ -1,7 +1,7 @@
 //! The filters of a channel.
 
 use crate::error::Error;
-use diapason_can::{Filter, Frame, accepts};
+use diapason_can::{CanFrame, Filter, accepts};
 
 /// Most filters of a channel.
 pub const FILTERS: usize = 16;
@@ -28,7 +28,7 @@ impl Filters {
     }
 
     /// Returns whether one of them passes the frame, or there is none.
-    pub(crate) fn pass(&self, frame: &Frame) -> bool {
+    pub(crate) fn pass(&self, frame: &CanFrame) -> bool {
         accepts(self.all.get(..self.count).unwrap_or(&[]), frame)
     }
 }

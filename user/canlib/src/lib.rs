@@ -44,10 +44,10 @@ mod receive;
 mod send;
 mod traits;
 
-pub use agreement::{Arrival, LOST_BEFORE, OUTSIDE, Phase};
+pub use agreement::{LOST_BEFORE, OUTSIDE, Phase, ReceivedFrame};
 pub use channel::{Channel, Status};
-pub use diapason_can::{Filter, Frame};
+pub use diapason_can::{CanFrame, Filter};
 pub use error::Error;
 pub use filters::FILTERS;
 pub use marks::Mark;
-pub use receive::Message;
+pub use receive::TimedFrame;

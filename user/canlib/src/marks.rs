@@ -1,6 +1,6 @@
 //! The marks in reports on written frames: how many were through, and when.
 
-use crate::agreement::{REPORTS, Report};
+use crate::agreement::{ChannelReport, REPORTS};
 use diapason_abi::Nanos;
 
 /// The mark in one report.
@@ -33,7 +33,7 @@ impl Default for Marks {
 impl Marks {
     /// Takes in a report by which `through` frames are through. A client that does not look loses
     /// the oldest.
-    pub(crate) fn note(&mut self, report: &Report, through: u64) {
+    pub(crate) fn note(&mut self, report: &ChannelReport, through: u64) {
         let (time, known, taking) = (report.time, report.taken, report.taking);
         let (time, known, taking) = (Nanos(time), Nanos(known), Nanos(taking));
         let mark = Mark { through, time, known, taking };

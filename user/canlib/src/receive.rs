@@ -1,10 +1,10 @@
 //! Reading: what comes, after the filters.
 
-use crate::agreement::{Arrival, LOST_BEFORE, OUTSIDE};
+use crate::agreement::{LOST_BEFORE, OUTSIDE, ReceivedFrame};
 use crate::channel::Channel;
 use crate::error::Error;
 use diapason_abi::Nanos;
-use diapason_can::{Filter, Frame};
+use diapason_can::{CanFrame, Filter};
 use diapason_pipe::clock::Delay;
 use diapason_pipe::measured::ReadMessage;
 use diapason_rt::time;
@@ -14,10 +14,10 @@ const STALE: usize = 64;
 
 /// A frame that came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Message {
-    pub frame: Frame,
+pub struct TimedFrame {
+    pub frame: CanFrame,
     /// The frame with its times, as the server wrote it.
-    pub arrival: Arrival,
+    pub arrival: ReceivedFrame,
 }
 
 impl Channel {
@@ -33,7 +33,7 @@ impl Channel {
     ///
     /// # Errors
     /// Returns `NoMessage` if none has come.
-    pub fn read(&mut self) -> Result<Message, Error> {
+    pub fn read(&mut self) -> Result<TimedFrame, Error> {
         self.take().ok_or_else(|| {
             // Given for what has been read by now. A client that only looks would pile it up.
             for _ in 0..STALE {
@@ -49,7 +49,7 @@ impl Channel {
     ///
     /// # Errors
     /// Returns `TimedOut` if none came.
-    pub fn read_wait(&mut self, deadline: Nanos) -> Result<Message, Error> {
+    pub fn read_wait(&mut self, deadline: Nanos) -> Result<TimedFrame, Error> {
         loop {
             if let Some(message) = self.take() {
                 return Ok(message);
@@ -70,28 +70,28 @@ impl Channel {
         self.arrivals.peak()
     }
 
-    fn take(&mut self) -> Option<Message> {
+    fn take(&mut self) -> Option<TimedFrame> {
         let message = self.next();
         self.look(time::now());
         message
     }
 
     /// Returns the next message that passes the filters. All messages that came are measured.
-    fn next(&mut self) -> Option<Message> {
+    fn next(&mut self) -> Option<TimedFrame> {
         loop {
             let arrival = self.arrivals.pop()?;
             let Some(frame) = arrival.frame() else { continue };
             self.read.read(&passed(&arrival, time::now()));
             if self.filters.pass(&frame) {
-                return Some(Message { frame, arrival });
+                return Some(TimedFrame { frame, arrival });
             }
         }
     }
 }
 
 /// Returns the measurement of a message that was read now.
-fn passed(arrival: &Arrival, now: Nanos) -> ReadMessage {
-    let Arrival { time, taken, flags, moved, inexact, .. } = *arrival;
+fn passed(arrival: &ReceivedFrame, now: Nanos) -> ReadMessage {
+    let ReceivedFrame { time, taken, flags, moved, inexact, .. } = *arrival;
     let [beyond, inexact] = [moved, inexact].map(|time| Nanos(time.into()));
     ReadMessage {
         time: Nanos(time),

@@ -5,7 +5,7 @@ use crate::channel::{Channel, Writing};
 use crate::error::Error;
 use core::sync::atomic::{Ordering, fence};
 use diapason_abi::Nanos;
-use diapason_can::Frame;
+use diapason_can::CanFrame;
 use diapason_rt::time;
 
 impl Channel {
@@ -14,7 +14,7 @@ impl Channel {
     ///
     /// # Errors
     /// The pipe is full, or the channel does not send. Nothing was written.
-    pub fn write(&mut self, frame: &Frame) -> Result<(), Error> {
+    pub fn write(&mut self, frame: &CanFrame) -> Result<(), Error> {
         self.refresh()?;
         let writing = self.writing()?;
         writing.may_send()?;
@@ -41,7 +41,7 @@ impl Channel {
     ///
     /// # Errors
     /// As of [`Channel::write`]; the time is up.
-    pub fn write_wait(&mut self, frame: &Frame, deadline: Nanos) -> Result<(), Error> {
+    pub fn write_wait(&mut self, frame: &CanFrame, deadline: Nanos) -> Result<(), Error> {
         loop {
             match self.write(frame) {
                 Err(Error::Full) => self.rest(deadline)?,

@@ -6,14 +6,14 @@
 use crate::channel::Channel;
 use crate::error::Error;
 use diapason_abi::Nanos;
-use diapason_can::Frame;
+use diapason_can::CanFrame;
 use embedded_can::{blocking, nb as not_blocking};
 
 impl not_blocking::Can for Channel {
-    type Frame = Frame;
+    type Frame = CanFrame;
     type Error = Error;
 
-    fn transmit(&mut self, frame: &Frame) -> nb::Result<Option<Frame>, Error> {
+    fn transmit(&mut self, frame: &CanFrame) -> nb::Result<Option<CanFrame>, Error> {
         match self.write_wait(frame, Nanos::ZERO) {
             Ok(()) => Ok(None),
             Err(Error::TimedOut) => Err(nb::Error::WouldBlock),
@@ -21,7 +21,7 @@ impl not_blocking::Can for Channel {
         }
     }
 
-    fn receive(&mut self) -> nb::Result<Frame, Error> {
+    fn receive(&mut self) -> nb::Result<CanFrame, Error> {
         match self.read() {
             Ok(message) => Ok(message.frame),
             Err(Error::NoMessage) => Err(nb::Error::WouldBlock),
@@ -31,14 +31,14 @@ impl not_blocking::Can for Channel {
 }
 
 impl blocking::Can for Channel {
-    type Frame = Frame;
+    type Frame = CanFrame;
     type Error = Error;
 
-    fn transmit(&mut self, frame: &Frame) -> Result<(), Error> {
+    fn transmit(&mut self, frame: &CanFrame) -> Result<(), Error> {
         self.write_wait(frame, Nanos::FOREVER)
     }
 
-    fn receive(&mut self) -> Result<Frame, Error> {
+    fn receive(&mut self) -> Result<CanFrame, Error> {
         self.read_wait(Nanos::FOREVER).map(|message| message.frame)
     }
 }

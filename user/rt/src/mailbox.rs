@@ -11,14 +11,14 @@ use diapason_abi::{CallNumber, Errno, FaultReport, Key, MESSAGE_BYTES, Nanos, de
 pub struct Mailbox(u64);
 
 /// One message that was received.
-pub struct Message {
+pub struct ReceivedMessage {
     bytes: [u8; MESSAGE_BYTES],
     length: usize,
     /// The priority that it was sent with.
     pub priority: u32,
 }
 
-impl Message {
+impl ReceivedMessage {
     /// Returns the bytes of the message.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
@@ -117,7 +117,7 @@ impl Mailbox {
     ///
     /// # Errors
     /// As for [`Mailbox::receive_into`].
-    pub fn receive(&self, deadline: Nanos) -> Result<Message, Errno> {
+    pub fn receive(&self, deadline: Nanos) -> Result<ReceivedMessage, Errno> {
         self.receive_then(deadline, Hint::NONE)
     }
 
@@ -125,10 +125,10 @@ impl Mailbox {
     ///
     /// # Errors
     /// As for [`Mailbox::receive_into`].
-    pub fn receive_then(&self, deadline: Nanos, hint: Hint) -> Result<Message, Errno> {
+    pub fn receive_then(&self, deadline: Nanos, hint: Hint) -> Result<ReceivedMessage, Errno> {
         let mut bytes = [0; MESSAGE_BYTES];
         let (length, priority) = self.receive_into_then(&mut bytes, deadline, hint)?;
-        Ok(Message { bytes, length, priority })
+        Ok(ReceivedMessage { bytes, length, priority })
     }
 
     pub(crate) const fn raw(&self) -> u64 {

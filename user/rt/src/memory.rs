@@ -153,21 +153,21 @@ fn at<T>(address: u64, bytes: usize, offset: usize) -> u64 {
 /// Every access is one that the compiler neither leaves out, nor joins, nor moves past another or
 /// past that of a register.
 #[derive(Debug)]
-pub struct Dma {
+pub struct DmaSegment {
     segment: Segment,
     bytes: usize,
     bus: u64,
 }
 
-impl Dma {
+impl DmaSegment {
     /// Attaches the segment of this name. The first to attach finds it zeroed.
     ///
     /// # Errors
     /// None for a segment the description grants and declares for devices; else the process ends.
-    pub fn attach(name: &str) -> Result<Dma, Errno> {
+    pub fn attach(name: &str) -> Result<DmaSegment, Errno> {
         let segment = Segment::attach(name)?;
         let (bus, pages) = unmapped(call1(CallNumber::ShmBus, segment.key.0)?);
-        Ok(Dma { segment, bytes: pages as usize * PAGE, bus })
+        Ok(DmaSegment { segment, bytes: pages as usize * PAGE, bus })
     }
 
     /// Returns how many bytes there are.
@@ -241,10 +241,10 @@ impl Dma {
 }
 
 /// The kernel's copy with interrupts off, for slow readers of state messages.
-pub struct Kernel;
+pub struct KernelCopy;
 
 // SAFETY: the call copies exactly `length` bytes with interrupts off on this core.
-unsafe impl diapason_state::CopyInOnePiece for Kernel {
+unsafe impl diapason_state::CopyInOnePiece for KernelCopy {
     unsafe fn copy(&self, destination: *mut u8, source: *const u8, length: usize) {
         let call = CallNumber::ReadSlow as u64;
         // SAFETY: passed on to the caller.

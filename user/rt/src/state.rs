@@ -3,7 +3,7 @@
 use crate::memory::Segment;
 use diapason_abi::Errno;
 use diapason_abi::layout::SLOT;
-use diapason_state::{Plain, Reader, StateBuffer, Writer};
+use diapason_state::{Plain, StateBuffer, StateReader, StateWriter};
 
 /// Returns the state message in a segment, attached for the life of the process.
 fn cell<T: Plain, const N: usize>(segment: &str) -> Result<*const StateBuffer<T, N>, Errno> {
@@ -21,11 +21,11 @@ fn cell<T: Plain, const N: usize>(segment: &str) -> Result<*const StateBuffer<T,
 /// None for a segment the description grants; without the grant the process ends.
 pub fn writer<T: Plain, const N: usize>(
     segment: &str,
-) -> Result<Writer<'static, StateBuffer<T, N>>, Errno> {
+) -> Result<StateWriter<'static, StateBuffer<T, N>>, Errno> {
     let cell = cell(segment)?;
     // SAFETY: zeroed at first, aligned to a page, attached for ever, in a slot of addresses of its
     // own that is large enough; it is made of atomics, so even a second writer does no harm.
-    Ok(unsafe { Writer::from_raw(cell) })
+    Ok(unsafe { StateWriter::from_raw(cell) })
 }
 
 /// Returns a reader of the state message in the segment of this name.
@@ -34,8 +34,8 @@ pub fn writer<T: Plain, const N: usize>(
 /// As of [`writer`].
 pub fn reader<T: Plain, const N: usize>(
     segment: &str,
-) -> Result<Reader<'static, StateBuffer<T, N>>, Errno> {
+) -> Result<StateReader<'static, StateBuffer<T, N>>, Errno> {
     let cell = cell(segment)?;
     // SAFETY: as for the writer.
-    Ok(unsafe { Reader::from_raw(cell) })
+    Ok(unsafe { StateReader::from_raw(cell) })
 }

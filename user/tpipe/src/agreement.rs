@@ -1,9 +1,9 @@
 //! The program's ends of a place for a tuned pipe. Their names are in `diapason_contract::tuned`.
 
 use diapason_abi::Errno;
-use diapason_canlib::Arrival;
-use diapason_canlib::agreement::Counter;
-use diapason_contract::tuned::{Names, RECORDS, names};
+use diapason_canlib::ReceivedFrame;
+use diapason_canlib::agreement::SendingEnds;
+use diapason_contract::tuned::{PlaceNames, RECORDS, names};
 use diapason_pipe::Reader;
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::pipe;
@@ -11,9 +11,9 @@ use diapason_rt::sync::Semaphore;
 use diapason_rt::vcpu::Vcpu;
 
 /// The reading end of a place's ring.
-pub type Inlet = Reader<'static, Arrival, RECORDS>;
+pub type Inlet = Reader<'static, ReceivedFrame, RECORDS>;
 
-fn known(place: usize) -> Result<&'static Names, Errno> {
+fn known(place: usize) -> Result<&'static PlaceNames, Errno> {
     names(place).ok_or(Errno::Absent)
 }
 
@@ -30,9 +30,9 @@ pub fn inlet(place: usize) -> Result<(Inlet, Semaphore), Errno> {
 ///
 /// # Errors
 /// There is no such place.
-pub fn entrance(place: usize) -> Result<(Counter, Semaphore), Errno> {
+pub fn entrance(place: usize) -> Result<(SendingEnds, Semaphore), Errno> {
     let names = known(place)?;
-    let counter = Counter {
+    let counter = SendingEnds {
         departures: pipe::writer(names.out)?,
         reports: pipe::reader(names.reports)?,
         requests: Mailbox::open(names.control)?,

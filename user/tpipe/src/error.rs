@@ -2,13 +2,13 @@
 
 use core::fmt;
 use diapason_abi::Errno;
-use diapason_pipe::tuned::Refused;
+use diapason_pipe::tuned::RefusedPipe;
 
 /// Why a pipe is not as it was to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Error {
+pub enum PipeError {
     /// The server cannot promise that: why, and what it could. Nothing has changed.
-    Refused(Refused),
+    Refused(RefusedPipe),
     /// The server has not answered in time.
     TimedOut,
     /// The description has no such place, or the pipe is of another.
@@ -20,25 +20,25 @@ pub enum Error {
     System(Errno),
 }
 
-impl From<Errno> for Error {
-    fn from(errno: Errno) -> Error {
+impl From<Errno> for PipeError {
+    fn from(errno: Errno) -> PipeError {
         match errno {
-            Errno::TimedOut | Errno::WouldBlock => Error::TimedOut,
-            Errno::Absent => Error::NoSuchPlace,
-            errno => Error::System(errno),
+            Errno::TimedOut | Errno::WouldBlock => PipeError::TimedOut,
+            Errno::Absent => PipeError::NoSuchPlace,
+            errno => PipeError::System(errno),
         }
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for PipeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Refused(refused) => write!(f, "{refused}"),
-            Error::TimedOut => write!(f, "the server has not answered in time"),
-            Error::NoSuchPlace => write!(f, "there is no such place for a pipe"),
-            Error::InUse => write!(f, "the thread has a pipe already"),
-            Error::Nonsense => write!(f, "the server answers something else"),
-            Error::System(errno) => write!(f, "the kernel refuses: {errno:?}"),
+            PipeError::Refused(refused) => write!(f, "{refused}"),
+            PipeError::TimedOut => write!(f, "the server has not answered in time"),
+            PipeError::NoSuchPlace => write!(f, "there is no such place for a pipe"),
+            PipeError::InUse => write!(f, "the thread has a pipe already"),
+            PipeError::Nonsense => write!(f, "the server answers something else"),
+            PipeError::System(errno) => write!(f, "the kernel refuses: {errno:?}"),
         }
     }
 }

@@ -2,16 +2,16 @@
 
 use crate::agreement::inlet;
 use crate::reading::{Heard, Reading, Way};
-use crate::work::{Base, Due, Work};
+use crate::work::{Base, Due, TunedWork};
 use diapason_abi::Nanos;
-use diapason_canlib::{Message, Phase};
+use diapason_canlib::{Phase, TimedFrame};
 use diapason_pipe::measured::TunedReport;
 use diapason_pipe::tuned::Route;
 use diapason_rt::thread::Task;
 
 /// The function of a pipe from a device. It runs on the pipe's thread, and `self` is its argument.
-pub trait Function: Sync + 'static {
-    fn message(&self, message: &Message);
+pub trait TunedFunction: Sync + 'static {
+    fn message(&self, message: &TimedFrame);
 
     /// The channel is somewhere else: not there, closed, open, off its bus.
     fn news(&self, phase: Phase) {
@@ -20,17 +20,17 @@ pub trait Function: Sync + 'static {
 }
 
 /// The thread of a pipe from a device, and what it counts.
-pub struct Thread<F> {
+pub struct TunedThread<F> {
     function: F,
     reading: Reading,
 }
 
-impl<F: Function> Thread<F> {
+impl<F: TunedFunction> TunedThread<F> {
     /// Returns the function of the pipe in this place. It runs from the first request for the pipe
     /// on.
     #[must_use]
-    pub const fn new(place: usize, function: F) -> Thread<F> {
-        Thread { function, reading: Reading::new(place) }
+    pub const fn new(place: usize, function: F) -> TunedThread<F> {
+        TunedThread { function, reading: Reading::new(place) }
     }
 
     /// Returns the function of the pipe.
@@ -44,7 +44,7 @@ impl<F: Function> Thread<F> {
     }
 }
 
-impl<F: Function> Work for Thread<F> {
+impl<F: TunedFunction> TunedWork for TunedThread<F> {
     fn base(&self) -> &Base {
         &self.reading.base
     }
@@ -54,7 +54,7 @@ impl<F: Function> Work for Thread<F> {
     }
 }
 
-impl<F: Function> Task for Thread<F> {
+impl<F: TunedFunction> Task for TunedThread<F> {
     fn run(&'static self) -> u64 {
         let Ok((mut inlet, ready)) = inlet(self.reading.base.place) else { return 1 };
         let (mut way, mut due) = (Way::new(), Due::new());

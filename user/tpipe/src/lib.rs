@@ -6,10 +6,10 @@
 //!
 //! ```ignore
 //! struct Brakes;
-//! impl Function for Brakes {
-//!     fn message(&self, message: &Message) { /* … */ }
+//! impl TunedFunction for Brakes {
+//!     fn message(&self, message: &TimedFrame) { /* … */ }
 //! }
-//! static BRAKES: Thread<Brakes> = Thread::new(0, Brakes);
+//! static BRAKES: TunedThread<Brakes> = TunedThread::new(0, Brakes);
 //!
 //! let qos = Qos { latency, tput, buffer, execution, burst };
 //! let mut pipe = tpipe(Endpoint { place: 0, route: Route::From(4) }, &qos, &BRAKES, deadline)?;
@@ -17,9 +17,9 @@
 //! pipe.close(deadline)?;
 //! ```
 //!
-//! The same call opens a pipe to a device, whose thread is a [`Writer`] that asks a [`Source`] for
-//! messages once in each period, and one through the program, whose [`Passer`] has a [`Passage`]
-//! from one channel to another and one bound for the whole way.
+//! The same call opens a pipe to a device, whose thread is a [`TunedWriter`] that asks a
+//! [`TunedSource`] for messages once in each period, and one through the program, whose [`Passer`]
+//! has a [`Passage`] from one channel to another and one bound for the whole way.
 //!
 //! The thread of a pipe measures, and reports once a second how its pipe does; a program has no
 //! part in that.
@@ -40,12 +40,12 @@ mod source;
 mod work;
 mod writing;
 
-pub use diapason_canlib::{Arrival, Frame, LOST_BEFORE, Message, OUTSIDE, Phase};
+pub use diapason_canlib::{CanFrame, LOST_BEFORE, OUTSIDE, Phase, ReceivedFrame, TimedFrame};
 pub use diapason_pipe::measured::{TunedReport, WrittenReport};
-pub use diapason_pipe::tuned::{Granted, Qos, Reason, Refused, Route, WouldFit};
-pub use error::Error;
-pub use function::{Function, Thread};
+pub use diapason_pipe::tuned::{Granted, Qos, RefusedPipe, Route, WhyRefused, WouldFit};
+pub use error::PipeError;
+pub use function::{TunedFunction, TunedThread};
 pub use passage::{Passage, Passer};
 pub use pipe::{Endpoint, Pipe, tpipe};
-pub use source::{Outbox, Source, Writer};
-pub use work::Work;
+pub use source::{Outbox, TunedSource, TunedWriter};
+pub use work::TunedWork;

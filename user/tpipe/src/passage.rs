@@ -2,10 +2,10 @@
 
 use crate::agreement::{Inlet, bell, inlet};
 use crate::reading::{Heard, Reading, Way};
-use crate::work::{Base, Due, Told, Work};
+use crate::work::{Base, Due, ToldTerms, TunedWork};
 use crate::writing::{Exit, Written};
 use diapason_abi::Nanos;
-use diapason_canlib::{Frame, Message, Phase};
+use diapason_canlib::{CanFrame, Phase, TimedFrame};
 use diapason_pipe::measured::{TunedReport, WrittenReport};
 use diapason_pipe::tuned::Route;
 use diapason_rt::thread::Task;
@@ -13,7 +13,7 @@ use diapason_rt::thread::Task;
 /// The function between the two ends. It runs on the pipe's thread, and `self` is its argument.
 pub trait Passage: Sync + 'static {
     /// Returns the frame to write for a message that came, if any.
-    fn pass(&self, message: &Message) -> Option<Frame>;
+    fn pass(&self, message: &TimedFrame) -> Option<CanFrame>;
 
     /// The channel that messages come from is somewhere else.
     fn news(&self, phase: Phase) {
@@ -26,7 +26,7 @@ pub struct Passer<P> {
     passage: P,
     reading: Reading,
     written: Written,
-    told: Told,
+    told: ToldTerms,
 }
 
 impl<P: Passage> Passer<P> {
@@ -35,7 +35,7 @@ impl<P: Passage> Passer<P> {
     #[must_use]
     pub const fn new(place: usize, passage: P) -> Passer<P> {
         let (reading, written) = (Reading::new(place), Written::new());
-        Passer { passage, reading, written, told: Told::new() }
+        Passer { passage, reading, written, told: ToldTerms::new() }
     }
 
     /// Returns the function between the ends.
@@ -58,7 +58,7 @@ impl<P: Passage> Passer<P> {
     }
 }
 
-impl<P: Passage> Work for Passer<P> {
+impl<P: Passage> TunedWork for Passer<P> {
     fn base(&self) -> &Base {
         &self.reading.base
     }
@@ -67,7 +67,7 @@ impl<P: Passage> Work for Passer<P> {
         matches!(route, Route::Through(..))
     }
 
-    fn told(&'static self) -> Option<&'static Told> {
+    fn told(&'static self) -> Option<&'static ToldTerms> {
         Some(&self.told)
     }
 

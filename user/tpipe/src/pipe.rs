@@ -1,11 +1,13 @@
 //! A program's side of a pipe: it asks, and it is answered.
 
 use crate::agreement::{Desk, bell, counter};
-use crate::error::Error;
-use crate::work::{Teller, Work};
+use crate::error::PipeError;
+use crate::work::{Teller, TunedWork};
 use diapason_abi::Nanos;
 use diapason_pipe::measured::WrittenReport;
-use diapason_pipe::tuned::{Answer, Granted, Outcome, Qos, Request, Route, Wanted};
+use diapason_pipe::tuned::{
+    Granted, PipeAnswer, PipeCommand, PipeRequest, Qos, RequestOutcome, Route,
+};
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{thread, time};
 
@@ -25,7 +27,7 @@ pub struct Endpoint {
 /// A pipe. Dropped, it stays open.
 pub struct Pipe {
     endpoint: Endpoint,
-    thread: &'static dyn Work,
+    thread: &'static dyn TunedWork,
     teller: Teller,
     desk: Desk,
     /// The semaphore that its thread waits for.
@@ -40,12 +42,12 @@ pub struct Pipe {
 ///
 /// # Errors
 /// The server cannot promise that, is not there, or the thread has a pipe already.
-pub fn tpipe<T: Work>(
+pub fn tpipe<T: TunedWork>(
     endpoint: Endpoint,
     qos: &Qos,
     thread: &'static T,
     deadline: Nanos,
-) -> Result<Pipe, Error> {
+) -> Result<Pipe, PipeError> {
     let mut pipe = Pipe::new(endpoint, thread)?;
     pipe.close(deadline)?;
     pipe.open(endpoint.route, qos, deadline)?;
@@ -57,13 +59,13 @@ impl Pipe {
     ///
     /// # Errors
     /// There is no such place, or the thread has a pipe already.
-    pub fn new<T: Work>(endpoint: Endpoint, thread: &'static T) -> Result<Pipe, Error> {
+    pub fn new<T: TunedWork>(endpoint: Endpoint, thread: &'static T) -> Result<Pipe, PipeError> {
         let Endpoint { place, .. } = endpoint;
         if thread.base().place != place {
-            return Err(Error::NoSuchPlace);
+            return Err(PipeError::NoSuchPlace);
         }
         if !thread.base().begin() {
-            return Err(Error::InUse);
+            return Err(PipeError::InUse);
         }
         let (desk, bell) = (counter(place)?, bell(place)?);
         thread::start(desk.vcpu, "tpipe", PRIORITY, thread)?;
@@ -75,11 +77,11 @@ impl Pipe {
     ///
     /// # Errors
     /// Returns the errors of [`tpipe`].
-    pub fn open(&mut self, route: Route, qos: &Qos, deadline: Nanos) -> Result<Granted, Error> {
+    pub fn open(&mut self, route: Route, qos: &Qos, deadline: Nanos) -> Result<Granted, PipeError> {
         if !self.thread.suits(route) {
-            return Err(Error::NoSuchPlace);
+            return Err(PipeError::NoSuchPlace);
         }
-        let granted = self.negotiate(Wanted::Open(route, *qos), route, qos, deadline)?;
+        let granted = self.negotiate(PipeCommand::Open(route, *qos), route, qos, deadline)?;
         self.endpoint.route = route;
         Ok(granted)
     }
@@ -88,26 +90,26 @@ impl Pipe {
     ///
     /// # Errors
     /// The server cannot promise that: it goes on as before.
-    pub fn renegotiate(&mut self, qos: &Qos, deadline: Nanos) -> Result<Granted, Error> {
-        self.negotiate(Wanted::Change(*qos), self.endpoint.route, qos, deadline)
+    pub fn renegotiate(&mut self, qos: &Qos, deadline: Nanos) -> Result<Granted, PipeError> {
+        self.negotiate(PipeCommand::Change(*qos), self.endpoint.route, qos, deadline)
     }
 
     fn negotiate(
         &mut self,
-        wanted: Wanted,
+        wanted: PipeCommand,
         route: Route,
         qos: &Qos,
         deadline: Nanos,
-    ) -> Result<Granted, Error> {
+    ) -> Result<Granted, PipeError> {
         match self.ask(wanted, deadline)? {
-            Outcome::Granted(granted) => {
+            RequestOutcome::Granted(granted) => {
                 self.granted = Some(granted);
                 self.thread.base().promise(route, Some(&granted));
                 self.tell(Some((qos, &granted)));
                 Ok(granted)
             }
-            Outcome::Refused(refused) => Err(Error::Refused(refused)),
-            Outcome::Closed => Err(Error::Nonsense),
+            RequestOutcome::Refused(refused) => Err(PipeError::Refused(refused)),
+            RequestOutcome::Closed => Err(PipeError::Nonsense),
         }
     }
 
@@ -115,20 +117,20 @@ impl Pipe {
     ///
     /// # Errors
     /// The server has not answered in time.
-    pub fn close(&mut self, deadline: Nanos) -> Result<(), Error> {
+    pub fn close(&mut self, deadline: Nanos) -> Result<(), PipeError> {
         self.tell(None);
         // Nothing more is written, and what is under way may still get through.
         let until = self.granted.map_or(Nanos::ZERO, |granted| time::now() + granted.bound);
         while !self.thread.is_settled() && time::now() < until.min(deadline) {
             time::sleep(POLL);
         }
-        match self.ask(Wanted::Close, deadline)? {
-            Outcome::Closed => {
+        match self.ask(PipeCommand::Close, deadline)? {
+            RequestOutcome::Closed => {
                 self.granted = None;
                 self.thread.base().promise(self.endpoint.route, None);
                 Ok(())
             }
-            _ => Err(Error::Nonsense),
+            _ => Err(PipeError::Nonsense),
         }
     }
 
@@ -153,14 +155,14 @@ impl Pipe {
         Some(WrittenReport { place: self.endpoint.place as u8, channel, ..report })
     }
 
-    fn ask(&mut self, wanted: Wanted, deadline: Nanos) -> Result<Outcome, Error> {
+    fn ask(&mut self, wanted: PipeCommand, deadline: Nanos) -> Result<RequestOutcome, PipeError> {
         self.token = self.token.wrapping_add(1);
-        let request = Request { token: self.token, wanted };
+        let request = PipeRequest { token: self.token, wanted };
         self.desk.questions.send(&request.bytes(), 0, deadline)?;
         loop {
             let message = self.desk.answers.receive(deadline)?;
             // Answers to questions that nobody waits for any more are passed over.
-            if let Some(Answer { token, outcome }) = Answer::parse(message.bytes())
+            if let Some(PipeAnswer { token, outcome }) = PipeAnswer::parse(message.bytes())
                 && token == self.token
             {
                 return Ok(outcome);

@@ -5,14 +5,14 @@ use crate::work::Base;
 use core::sync::atomic::{AtomicU64, Ordering};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::SLOTS;
-use diapason_canlib::{Arrival, LOST_BEFORE, Message, OUTSIDE, Phase};
+use diapason_canlib::{LOST_BEFORE, OUTSIDE, Phase, ReceivedFrame, TimedFrame};
 use diapason_pipe::measured::TunedReport;
 use diapason_rt::time;
 
 /// An item that came through the pipe.
 pub(crate) enum Heard<'a> {
     /// A message, and when it arrived, later by the fastest way here.
-    Message(&'a Message, Nanos),
+    Message(&'a TimedFrame, Nanos),
     /// News of the channel.
     News(Phase),
 }
@@ -108,7 +108,7 @@ impl Reading {
                 }
                 (None, Some(frame)) => {
                     let arrived = Nanos(arrival.taken) - Nanos(arrival.moved.into());
-                    hear(Heard::Message(&Message { frame, arrival }, arrived));
+                    hear(Heard::Message(&TimedFrame { frame, arrival }, arrived));
                     self.count(&arrival, time::now() - arrived);
                 }
                 (None, None) => {}
@@ -119,7 +119,7 @@ impl Reading {
     }
 
     /// A message that took so long.
-    fn count(&self, arrival: &Arrival, delay: Nanos) {
+    fn count(&self, arrival: &ReceivedFrame, delay: Nanos) {
         add(&self.counts.messages, true);
         add(&self.counts.overruns, arrival.flags & LOST_BEFORE != 0);
         add(&self.counts.outside, arrival.flags & OUTSIDE != 0);

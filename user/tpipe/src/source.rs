@@ -1,10 +1,10 @@
 //! The thread of a pipe to a device: once in each period it asks a source for messages.
 
 use crate::agreement::bell;
-use crate::work::{Base, Due, Terms, Told, Work};
+use crate::work::{Base, Due, Terms, ToldTerms, TunedWork};
 use crate::writing::{Exit, Written};
 use diapason_abi::Nanos;
-use diapason_canlib::{Frame, Phase};
+use diapason_canlib::{CanFrame, Phase};
 use diapason_pipe::measured::WrittenReport;
 use diapason_pipe::tuned::Route;
 use diapason_rt::sync::Semaphore;
@@ -12,7 +12,7 @@ use diapason_rt::thread::Task;
 use diapason_rt::time;
 
 /// The source of a pipe to a device. It runs on the pipe's thread, and `self` is its argument.
-pub trait Source: Sync + 'static {
+pub trait TunedSource: Sync + 'static {
     /// Messages of one period, while the channel is open.
     fn fill(&self, out: &mut Outbox<'_>);
 
@@ -36,7 +36,7 @@ impl Outbox<'_> {
     }
 
     /// Writes one; false if this is more than the pipe's terms, or its ring, have room for.
-    pub fn send(&mut self, frame: &Frame) -> bool {
+    pub fn send(&mut self, frame: &CanFrame) -> bool {
         let Some(left) = self.room.checked_sub(1) else { return false };
         self.room = left;
         self.exit.put(frame, time::now())
@@ -44,19 +44,24 @@ impl Outbox<'_> {
 }
 
 /// The thread of a pipe to a device, and what it counts.
-pub struct Writer<S> {
+pub struct TunedWriter<S> {
     source: S,
     base: Base,
-    told: Told,
+    told: ToldTerms,
     counts: Written,
 }
 
-impl<S: Source> Writer<S> {
+impl<S: TunedSource> TunedWriter<S> {
     /// Returns the source of the pipe in this place. It runs from the first request for the pipe
     /// on.
     #[must_use]
-    pub const fn new(place: usize, source: S) -> Writer<S> {
-        Writer { source, base: Base::new(place), told: Told::new(), counts: Written::new() }
+    pub const fn new(place: usize, source: S) -> TunedWriter<S> {
+        TunedWriter {
+            source,
+            base: Base::new(place),
+            told: ToldTerms::new(),
+            counts: Written::new(),
+        }
     }
 
     /// Returns the source of the pipe.
@@ -94,7 +99,7 @@ impl<S: Source> Writer<S> {
     }
 }
 
-impl<S: Source> Work for Writer<S> {
+impl<S: TunedSource> TunedWork for TunedWriter<S> {
     fn base(&self) -> &Base {
         &self.base
     }
@@ -103,7 +108,7 @@ impl<S: Source> Work for Writer<S> {
         matches!(route, Route::To(_))
     }
 
-    fn told(&'static self) -> Option<&'static Told> {
+    fn told(&'static self) -> Option<&'static ToldTerms> {
         Some(&self.told)
     }
 
@@ -116,7 +121,7 @@ impl<S: Source> Work for Writer<S> {
     }
 }
 
-impl<S: Source> Task for Writer<S> {
+impl<S: TunedSource> Task for TunedWriter<S> {
     fn run(&'static self) -> u64 {
         let Ok(ready) = bell(self.base.place) else { return 1 };
         let (mut exit, mut due) = (None, Due::new());

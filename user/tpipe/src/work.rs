@@ -7,7 +7,7 @@ use diapason_pipe::tuned::{Granted, Qos, Route};
 use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::Task;
 use diapason_rt::{log, time};
-use diapason_state::{StateBuffer, StaticState, Writer};
+use diapason_state::{StateBuffer, StateWriter, StaticState};
 
 /// The common parts of all threads of pipes.
 pub struct Base {
@@ -132,7 +132,7 @@ const BITS: u64 = 16 * 8;
 type Words = StateBuffer<[u64; 3], 2>;
 
 /// The terms of a pipe, told to a thread that writes.
-pub struct Told(StaticState<Words>);
+pub struct ToldTerms(StaticState<Words>);
 
 /// One version of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -144,9 +144,9 @@ pub(crate) struct Terms {
     per: u64,
 }
 
-impl Told {
-    pub(crate) const fn new() -> Told {
-        Told(StaticState::new(StateBuffer::new()))
+impl ToldTerms {
+    pub(crate) const fn new() -> ToldTerms {
+        ToldTerms(StaticState::new(StateBuffer::new()))
     }
 
     /// `None` while they are changed more than once.
@@ -173,11 +173,11 @@ impl Terms {
 }
 
 /// The pipe, which tells the thread its terms.
-pub(crate) struct Teller(Option<Writer<'static, Words>>);
+pub(crate) struct Teller(Option<StateWriter<'static, Words>>);
 
 impl Teller {
     /// Returns the teller of a thread that has heard nothing so far.
-    pub fn new(told: Option<&'static Told>) -> Teller {
+    pub fn new(told: Option<&'static ToldTerms>) -> Teller {
         Teller(told.and_then(|told| told.0.writer()))
     }
 
@@ -193,7 +193,7 @@ impl Teller {
 }
 
 /// The thread of a pipe.
-pub trait Work: Task + Sync + 'static {
+pub trait TunedWork: Task + Sync + 'static {
     /// Returns the common parts.
     fn base(&self) -> &Base;
 
@@ -211,7 +211,7 @@ pub trait Work: Task + Sync + 'static {
     }
 
     /// Returns where it looks up the terms of its pipe, if it does.
-    fn told(&'static self) -> Option<&'static Told> {
+    fn told(&'static self) -> Option<&'static ToldTerms> {
         None
     }
 }

@@ -5,9 +5,10 @@ use crate::agreement::entrance;
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 use diapason_abi::{Errno, Nanos};
 use diapason_canlib::agreement::{
-    Counter, DEPARTURES, Departure, Ledger, REPORTS, REPORTS_KEPT, Request, Wanted,
+    ChannelCommand, ChannelRequest, DEPARTURES, Departure, Ledger, REPORTS, REPORTS_KEPT,
+    SendingEnds,
 };
-use diapason_canlib::{Frame, Phase};
+use diapason_canlib::{CanFrame, Phase};
 use diapason_pipe::measured::WrittenReport;
 
 /// The counts that the thread alone makes; anybody may read them.
@@ -70,7 +71,7 @@ impl Written {
 
 /// The program's end of a pipe to a device.
 pub(crate) struct Exit {
-    counter: Counter,
+    counter: SendingEnds,
     books: Ledger,
     phase: Phase,
     counts: &'static Written,
@@ -121,7 +122,7 @@ impl Exit {
     }
 
     /// Puts a message into the ring that exists since then; false if there is no room.
-    pub fn put(&mut self, frame: &Frame, since: Nanos) -> bool {
+    pub fn put(&mut self, frame: &CanFrame, since: Nanos) -> bool {
         let departures = &mut self.counter.departures;
         let room = departures.len().is_ok_and(|waiting| waiting < DEPARTURES);
         if !room || departures.push(&Departure::at(frame, since)).is_err() {
@@ -141,7 +142,7 @@ impl Exit {
 
     /// Has the server look. A full mailbox wakes it anyway.
     fn wake(&self) {
-        let request = Request { wanted: Wanted::Wake, token: 0 };
+        let request = ChannelRequest { wanted: ChannelCommand::Wake, token: 0 };
         let _ = self.counter.requests.send(&request.bytes(), 0, Nanos::ZERO);
     }
 }

@@ -6,16 +6,16 @@
 use diapason_abi::Errno;
 pub use diapason_contract::camera::*;
 use diapason_pipe::{Reader, Writer};
-use diapason_rt::memory::Dma;
+use diapason_rt::memory::DmaSegment;
 use diapason_rt::pipe;
 use diapason_rt::sync::Semaphore;
 
 /// The client's side of a camera.
 pub struct Inlet {
     /// Pieces from the server.
-    pub pieces: Reader<'static, Piece, RECORDS>,
+    pub pieces: Reader<'static, FramePiece, RECORDS>,
     back: Writer<'static, Back, RECORDS>,
-    pub data: Dma,
+    pub data: DmaSegment,
     pub ready: Semaphore,
 }
 
@@ -27,14 +27,14 @@ pub fn inlet() -> Result<Inlet, Errno> {
     Ok(Inlet {
         pieces: pipe::reader(PIECES)?,
         back: pipe::writer(RETURNED)?,
-        data: Dma::attach(DATA)?,
+        data: DmaSegment::attach(DATA)?,
         ready: Semaphore::open(READY)?,
     })
 }
 
 impl Inlet {
     /// Gives a piece back after its bytes were read: its place may be filled again.
-    pub fn give_back(&mut self, piece: &Piece) {
+    pub fn give_back(&mut self, piece: &FramePiece) {
         // There is room for more places than there are.
         let _ = self.back.push(&Back { place: piece.place.into() });
     }

@@ -2,7 +2,7 @@
 
 use diapason_abi::{Errno, Nanos};
 use diapason_pipe::{Reader, Writer};
-use diapason_rt::memory::Dma;
+use diapason_rt::memory::DmaSegment;
 use diapason_rt::pipe;
 use diapason_rt::sync::Semaphore;
 use diapason_state::Plain;
@@ -27,7 +27,7 @@ pub struct UsbClient<A: Plain, B: Plain, const N: usize> {
     ask: Semaphore,
     /// Taken before looking for answers.
     pub ready: Semaphore,
-    pub data: Dma,
+    pub data: DmaSegment,
 }
 
 impl<A: Plain, B: Plain, const N: usize> UsbClient<A, B, N> {
@@ -43,7 +43,7 @@ impl<A: Plain, B: Plain, const N: usize> UsbClient<A, B, N> {
             answers: pipe::reader(answers)?,
             ask: Semaphore::open(ask)?,
             ready: Semaphore::open(ready)?,
-            data: Dma::attach(data)?,
+            data: DmaSegment::attach(data)?,
         })
     }
 

@@ -11,16 +11,16 @@ use diapason_abi::Errno;
 pub use diapason_contract::link::*;
 use diapason_frame::{Crc, HEAD, Head};
 use diapason_pipe::{Reader, Writer};
-use diapason_rt::memory::Dma;
+use diapason_rt::memory::DmaSegment;
 use diapason_rt::pipe;
 use diapason_rt::sync::Semaphore;
 
 /// The server's side of a link.
-pub struct Counter {
+pub struct LinkServer {
     pub asks: Reader<'static, Ask, RECORDS>,
     /// The ends of transfers.
     pub done: Writer<'static, Done, RECORDS>,
-    pub data: Dma,
+    pub data: DmaSegment,
     /// Given after an ask.
     pub ask: Semaphore,
     /// Given after an answer.
@@ -31,12 +31,12 @@ pub struct Counter {
 ///
 /// # Errors
 /// None for what the description grants.
-pub fn counter(number: usize) -> Result<Counter, Errno> {
+pub fn counter(number: usize) -> Result<LinkServer, Errno> {
     let [asks, done, ask] = NAMES[number % LINKS];
-    Ok(Counter {
+    Ok(LinkServer {
         asks: pipe::reader(asks)?,
         done: pipe::writer(done)?,
-        data: Dma::attach(DATA)?,
+        data: DmaSegment::attach(DATA)?,
         ask: Semaphore::open(ask)?,
         ready: Semaphore::open(READY)?,
     })

@@ -2,7 +2,7 @@
 //! is time out.
 
 use super::{Observed, QemuTest};
-use diapason::outcome::{Outcome, Verdict};
+use diapason::outcome::{Outcome, RunVerdict};
 
 const ALARMS: &str = "tests/systems/alarms.toml";
 const VCPUS: &str = "examples/vcpus.toml";
@@ -26,7 +26,7 @@ const RINGING: [(&str, &str); 3] = [
 
 fn they_ring(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
-    if !matches!(boot.verdict, Verdict::Broken(_)) {
+    if !matches!(boot.verdict, RunVerdict::Broken(_)) {
         return Err("contradicted assumptions did not break the run".into());
     }
     let findings = boot.verdict.findings();

@@ -3,7 +3,7 @@
 use super::{Observed, QemuTest};
 use diapason::console::Line;
 use diapason::hardware::Hardware;
-use diapason::qemu::Ending;
+use diapason::qemu::MachineEnding;
 use diapason_abi::archive::Refusal;
 use diapason_abi::record::Record;
 
@@ -79,6 +79,6 @@ fn varies(boots: &[Observed]) -> Result<(), String> {
 fn refused(boots: &[Observed], reason: Refusal) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     let said = boot.run.outcome.panic.as_deref().unwrap_or_default();
-    let right = boot.run.ending == Ending::NoArchive && said.contains(reason.text());
+    let right = boot.run.ending == MachineEnding::NoArchive && said.contains(reason.text());
     if right { Ok(()) } else { Err(format!("{:?}: it said `{said}`", boot.run.ending)) }
 }

@@ -3,7 +3,7 @@
 use crate::tally::Tally;
 use diapason::Workspace;
 use diapason::metal::Built;
-use diapason::qemu::Ending;
+use diapason::qemu::MachineEnding;
 use diapason::session::Session;
 use diapason::simulate::{Joined, Seat, together};
 use diapason_sim::{Observer, Options, Said};
@@ -53,7 +53,7 @@ impl Observer for Lines {
 
 /// The fate of a core: how it ended, the hash of its kernel's entries, its log, and what is wrong
 /// with it.
-type Core = (Ending, u64, Vec<String>, Vec<String>);
+type Core = (MachineEnding, u64, Vec<String>, Vec<String>);
 
 impl Stage<'_> {
     fn text(&self) -> Result<String, String> {

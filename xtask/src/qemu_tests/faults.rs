@@ -2,7 +2,7 @@
 //! else.
 
 use super::{Observed, QemuTest};
-use diapason::qemu::Ending;
+use diapason::qemu::MachineEnding;
 use diapason_abi::FaultCause;
 use diapason_abi::archive::{Archive, Refusal};
 
@@ -62,7 +62,7 @@ fn refused(boots: &[Observed]) -> Result<(), String> {
     if boot.run.outcome.refused != expected {
         return Err(format!("refused: {:?}, not {expected:?}", boot.run.outcome.refused));
     }
-    if !matches!(boot.run.ending, Ending::Finished | Ending::Halted) {
+    if !matches!(boot.run.ending, MachineEnding::Finished | MachineEnding::Halted) {
         return Err("the machine did not reach its end".into());
     }
     match boot.process("supervisor")? {

@@ -7,13 +7,13 @@ use diapason::Workspace;
 use diapason::console::Line;
 use diapason::describe::{describe, describe_any};
 use diapason::metal::Built;
-use diapason::outcome::Verdict;
-use diapason::qemu::Ending;
+use diapason::outcome::RunVerdict;
+use diapason::qemu::MachineEnding;
 use diapason::session::Session;
 use diapason::simulate::{Hearing, Joined, Seat, Simulation, together};
 use diapason_abi::Nanos;
-use diapason_sim::{Function, Options, Trace, XHCI, run_together};
-use diapason_system::{Cable, Description, End, Host, RunOptions};
+use diapason_sim::{FunctionModel, Options, Trace, XHCI, run_together};
+use diapason_system::{Cable, Description, End, HostSpec, RunOptions};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ const UNLINKED: &str = "tests/systems/unlinked.toml";
 const HORIZON_NS: u64 = 2_000_000_000;
 
 /// How a host ended, and the hash of every entry into its kernel.
-type Outcome = (Ending, u64);
+type Outcome = (MachineEnding, u64);
 
 type Test = fn(&Stage<'_>) -> Result<(), String>;
 
@@ -65,7 +65,7 @@ impl Stage<'_> {
         };
         let options =
             RunOptions { horizon_ns: HORIZON_NS + 100_000_000, record_bytes: 0, watch: false };
-        let assemble = |host: Host| Session::assemble(host.system, self.built.clone(), options);
+        let assemble = |host: HostSpec| Session::assemble(host.system, self.built.clone(), options);
         let sessions: Result<Vec<Session>, _> = hosts.hosts.into_iter().map(assemble).collect();
         Ok((sessions.map_err(|failure| failure.to_string())?, hosts.cables))
     }
@@ -125,7 +125,7 @@ fn any_order(stage: &Stage<'_>) -> Result<(), String> {
 
 fn a_death(stage: &Stage<'_>) -> Result<(), String> {
     let (engine, orphans) = (stage.alone(ENGINE)?, stage.alone(ORPHANS)?);
-    if orphans.0 != Ending::SupervisorDied {
+    if orphans.0 != MachineEnding::SupervisorDied {
         return Err(format!("{ORPHANS} ended with {:?}", orphans.0));
     }
     same(&stage.together(&[ORPHANS, ENGINE])?, &[orphans, engine])
@@ -219,7 +219,7 @@ fn linked_by(stage: &Stage<'_>, file: &str) -> Result<BTreeMap<usize, Vec<u64>>,
     let hosts = together(seats, &Joined::By(cables)).map_err(|failure| failure.to_string())?;
     for (session, host) in sessions.iter().zip(hosts) {
         let verdict = session.judge(&host.run);
-        if verdict != Verdict::Holds {
+        if verdict != RunVerdict::Holds {
             return Err(format!("{file}: {}: {verdict:?}", session.system.name));
         }
     }
@@ -238,10 +238,10 @@ fn turns(stage: &Stage<'_>) -> Result<(), String> {
         if swapped {
             ends.reverse();
         }
-        let host = |(end, observer): (Talker, _)| diapason_sim::Host {
+        let host = |(end, observer): (Talker, _)| diapason_sim::SimulatedHost {
             archive: &session.archive,
             options: Options::default(),
-            functions: vec![(XHCI, Box::new(end) as Box<dyn Function>)],
+            functions: vec![(XHCI, Box::new(end) as Box<dyn FunctionModel>)],
             observer,
         };
         let hosts = ends.into_iter().zip(&mut traces).map(host).collect();

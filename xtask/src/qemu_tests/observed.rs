@@ -4,9 +4,9 @@ use diapason::Workspace;
 use diapason::console::Line;
 use diapason::flight;
 use diapason::names::{Names, thread};
-use diapason::outcome::{FaultEvent, ProcessRow, ThreadRow, Verdict};
-use diapason::qemu::Ending;
-use diapason::session::{Run, Session};
+use diapason::outcome::{FaultEvent, ProcessRow, RunVerdict, ThreadRow};
+use diapason::qemu::MachineEnding;
+use diapason::session::{FinishedRun, Session};
 use diapason::simulate::{self, Hearing, Simulation};
 use diapason::surroundings::Functions;
 use diapason_abi::FaultCause;
@@ -25,9 +25,9 @@ pub fn strict() -> Options {
 /// One boot of a test's system.
 pub(crate) struct Observed {
     /// How it ended and what its records said.
-    pub run: Run,
+    pub run: FinishedRun,
     /// The judgement on it.
-    pub verdict: Verdict,
+    pub verdict: RunVerdict,
     /// The archive that it booted from.
     pub archive: Vec<u8>,
     pub names: Names,
@@ -93,10 +93,12 @@ impl Observed {
         Observed::of(session, simulated?.run, lines)
     }
 
-    fn of(session: &Session, run: Run, lines: Vec<Line>) -> Result<Observed, String> {
+    fn of(session: &Session, run: FinishedRun, lines: Vec<Line>) -> Result<Observed, String> {
         let verdict = session.judge(&run);
-        if let (Verdict::Bug(text), Ending::Finished | Ending::Halted | Ending::SupervisorDied) =
-            (&verdict, run.ending)
+        if let (
+            RunVerdict::Bug(text),
+            MachineEnding::Finished | MachineEnding::Halted | MachineEnding::SupervisorDied,
+        ) = (&verdict, run.ending)
         {
             return Err(text.clone());
         }
@@ -112,9 +114,9 @@ impl Observed {
     /// The run must have kept every promise.
     pub fn holds(&self) -> Result<(), String> {
         match &self.verdict {
-            Verdict::Holds => Ok(()),
-            Verdict::Broken(_) => Err(self.verdict.findings().join("\n")),
-            Verdict::Bug(text) => Err(text.clone()),
+            RunVerdict::Holds => Ok(()),
+            RunVerdict::Broken(_) => Err(self.verdict.findings().join("\n")),
+            RunVerdict::Bug(text) => Err(text.clone()),
         }
     }
 

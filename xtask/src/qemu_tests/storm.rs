@@ -2,7 +2,7 @@
 
 use super::{Observed, QemuTest};
 use diapason::console::Line;
-use diapason::qemu::Ending;
+use diapason::qemu::MachineEnding;
 use diapason::words;
 use diapason_abi::record::Record;
 use diapason_costs::targets::PATH_INSTRUCTIONS_MAX;
@@ -40,7 +40,7 @@ fn survived(boots: &[Observed]) -> Result<(), String> {
 
 /// Checks the state after a storm of so many calls; returns it in words.
 pub fn weathered(boot: &Observed, calls: u64) -> Result<String, String> {
-    if boot.run.ending != Ending::Finished {
+    if boot.run.ending != MachineEnding::Finished {
         return Err("the machine did not reach its horizon".into());
     }
     undisturbed(boot)?;

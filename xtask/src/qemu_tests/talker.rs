@@ -2,7 +2,7 @@
 
 use diapason_abi::Nanos;
 use diapason_random::Random;
-use diapason_sim::{Function, Memory};
+use diapason_sim::{FunctionModel, Memory};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -68,7 +68,7 @@ impl Talker {
     }
 }
 
-impl Function for Talker {
+impl FunctionModel for Talker {
     fn power_cycle(&mut self, _: Nanos) {}
 
     fn read(&mut self, now: Nanos, _: u64, _: u8) -> u64 {

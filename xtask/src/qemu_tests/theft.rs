@@ -15,7 +15,7 @@ use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_abi::{CallNumber, Nanos};
 use diapason_core::{Decision, Kernel};
 use diapason_sim::{Observer, Options};
-use diapason_system::{RunOptions, Server, System};
+use diapason_system::{RunOptions, ServerSpec, System};
 use std::collections::BTreeSet;
 
 const SYSTEM: &str = "tests/systems/theft.toml";
@@ -136,7 +136,8 @@ impl Stage<'_> {
         let thief = &mut system.processes[thief];
         thief.arguments = mode.arguments;
         let own = thief.vcpu.ok_or("the thief has no VCPU")?;
-        let Server::Main { budget_ns, period_ns, .. } = &mut system.vcpus[usize::from(own)].server
+        let ServerSpec::Main { budget_ns, period_ns, .. } =
+            &mut system.vcpus[usize::from(own)].server
         else {
             return Err("the thief's VCPU serves others".into());
         };
@@ -215,8 +216,8 @@ fn budget(system: &System) -> Result<u64, String> {
     let victim = &system.processes[place(system, "victim")?];
     let vcpu = victim.vcpu.ok_or("the victim has no VCPU")?;
     match system.vcpus[usize::from(vcpu)].server {
-        Server::Main { budget_ns, .. } => Ok(budget_ns),
-        Server::Io { .. } => Err("the victim's VCPU serves others".into()),
+        ServerSpec::Main { budget_ns, .. } => Ok(budget_ns),
+        ServerSpec::Io { .. } => Err("the victim's VCPU serves others".into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The suite that runs inside the system, and how the machine ends when it cannot go on.
 
 use super::{Observed, QemuTest};
-use diapason::qemu::Ending;
+use diapason::qemu::MachineEnding;
 use diapason_abi::archive::{Archive, CRC_FROM, HEADER_BYTES, Refusal, crc32, flags};
 
 const TRIALS: &str = "tests/systems/trials.toml";
@@ -104,7 +104,7 @@ fn ask_to_watch(archive: &mut [u8]) {
 
 fn no_archive(boots: &[Observed], reason: Refusal) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
-    if boot.run.ending != Ending::NoArchive {
+    if boot.run.ending != MachineEnding::NoArchive {
         return Err("the kernel did not end for want of an archive".into());
     }
     match &boot.run.outcome.panic {
@@ -115,7 +115,7 @@ fn no_archive(boots: &[Observed], reason: Refusal) -> Result<(), String> {
 
 fn supervisor_died(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
-    if boot.run.ending != Ending::SupervisorDied {
+    if boot.run.ending != MachineEnding::SupervisorDied {
         return Err("the machine went on without a supervisor".into());
     }
     match boot.process("boss")? {

@@ -3,7 +3,7 @@
 use super::storm::undisturbed;
 use super::{Observed, QemuTest};
 use diapason::console::Line;
-use diapason::qemu::Ending;
+use diapason::qemu::MachineEnding;
 use diapason_abi::FaultCause::{self, *};
 use diapason_abi::record::Record;
 use diapason_abi::{CallNumber, Key, layout};
@@ -337,7 +337,7 @@ fn each_deed_natively(boots: &[Observed]) -> Result<(), String> {
 
 fn each_deed_but(except: &[&str], boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
-    if boot.run.ending != Ending::Finished {
+    if boot.run.ending != MachineEnding::Finished {
         return Err("the machine did not reach its horizon".into());
     }
     boot.logged("victim", "all deeds done")?;

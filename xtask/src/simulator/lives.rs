@@ -6,11 +6,11 @@ use super::{CONCENTRATOR, session};
 use diapason::Workspace;
 use diapason::metal::Built;
 use diapason::session::Session;
-use diapason::simulate::{Choice, Life, Seen, Simulated, Simulation, Stage, asked};
+use diapason::simulate::{Choice, Life, Seen, SeenStage, Simulated, Simulation, asked};
 use diapason_abi::Nanos;
 use diapason_pipe::bill::What;
 use diapason_sim::Options;
-use diapason_system::{Fault, Way};
+use diapason_system::{InjectedFault, PipeDirection};
 
 const HORIZON_NS: u64 = 2_500_000_000;
 const FAULT: &str = "1s unplug interface 100ms";
@@ -54,7 +54,7 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
 
 /// The lives of messages to devices.
 fn sent(session: &Session) -> Result<(), String> {
-    let to_device = session.system.pipes.iter().map(|pipe| pipe.way == Way::ToDevice);
+    let to_device = session.system.pipes.iter().map(|pipe| pipe.way == PipeDirection::ToDevice);
     let pipes: Vec<usize> = to_device.enumerate().filter_map(|(i, is)| is.then_some(i)).collect();
     let some = Choice::This(*pipes.last().ok_or("no pipe goes to a device")?, SOME);
     let followed = followed(session, &[], some)?;
@@ -76,7 +76,11 @@ fn sent(session: &Session) -> Result<(), String> {
 }
 
 /// Returns the run with messages followed, and the same without.
-fn followed(session: &Session, faults: &[Fault], choice: Choice) -> Result<Simulated, String> {
+fn followed(
+    session: &Session,
+    faults: &[InjectedFault],
+    choice: Choice,
+) -> Result<Simulated, String> {
     let how = Options::default();
     let simulation = || Simulation::new(session, &how).with_faults(faults);
     let run = |it: Simulation<'_>| it.run(&mut ()).map_err(|failure| failure.to_string());
@@ -125,7 +129,7 @@ fn stages_within_plan(seen: &Seen) -> Result<(), String> {
         return Err(String::from("no message was followed"));
     }
     let late = stages.into_iter().find(|stage| stage.by_end > stage.planned_by_end);
-    late.map_or(Ok(()), |Stage { what, by_end, planned_by_end, .. }| {
+    late.map_or(Ok(()), |SeenStage { what, by_end, planned_by_end, .. }| {
         Err(format!("{} was left after {by_end:?} of {planned_by_end:?}", what.name()))
     })
 }

@@ -6,10 +6,10 @@ use super::drawn::Drawn;
 use super::text::description;
 use diapason::describe::describe_any;
 use diapason::metal::Built;
-use diapason::outcome::Verdict;
+use diapason::outcome::RunVerdict;
 use diapason::plan::Plan;
 use diapason::plan::start::found_within;
-use diapason::session::{Run, Session};
+use diapason::session::{FinishedRun, Session};
 use diapason::simulate::{
     Joined, Seat, Simulated, Simulation, asked, delayed, drawn as faults_of, excuse, together,
     usual,
@@ -17,7 +17,7 @@ use diapason::simulate::{
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_system::{
-    Description, Diagnostics, Fault, FaultKind, Hosts, Process, RunOptions, System,
+    Description, Diagnostics, FaultKind, Hosts, InjectedFault, ProcessSpec, RunOptions, System,
 };
 use std::path::Path;
 
@@ -159,7 +159,7 @@ fn one_core(session: &Session, conditions: &Conditions) -> Judged {
     let Conditions { drift, faults: of_seed, seed, horizon } = conditions;
     let (mut violations, mut shares) = (Vec::new(), Tightness::default());
     let faults = asked(&session.system, drift.as_slice()).unwrap_or_default();
-    let mut one = |seed, faults: &[Fault], drawn_too: bool, said: Option<String>| {
+    let mut one = |seed, faults: &[InjectedFault], drawn_too: bool, said: Option<String>| {
         let how = usual(session, seed);
         let simulation = Simulation::new(session, &how).with_faults(faults).following(None);
         match simulation.run(&mut ()) {
@@ -198,7 +198,7 @@ fn drift(drawn: &Drawn) -> Option<String> {
 fn look(
     session: &Session,
     followed: Simulated,
-    faults: &[Fault],
+    faults: &[InjectedFault],
     drawn_too: bool,
     shares: &mut Tightness,
 ) -> Vec<Breach> {
@@ -224,7 +224,7 @@ fn look(
             }
         }
     }
-    if verdict == Verdict::Holds {
+    if verdict == RunVerdict::Holds {
         found.iter_mut().for_each(|it| it.kind += ", unsaid");
     }
     found
@@ -242,7 +242,7 @@ const BELL: &str = "rude.bell";
 
 /// The names of processes that misbehave, of VCPUs that nobody else is on, and of their doorbell.
 fn misbehaving(system: &System) -> Vec<&str> {
-    let is_rude = |process: &&Process| RUDE.contains(&&*process.program);
+    let is_rude = |process: &&ProcessSpec| RUDE.contains(&&*process.program);
     let others: Vec<u16> =
         system.processes.iter().filter(|it| !is_rude(it)).filter_map(|it| it.vcpu).collect();
     let rude = || system.processes.iter().filter(is_rude);
@@ -260,13 +260,13 @@ fn unpromised(session: &Session) -> Vec<&str> {
         (job.done > job.every).then_some(*number)
     };
     let late: Vec<_> = plan.core.mains.iter().enumerate().filter_map(late).collect();
-    let is_late = |process: &&Process| process.vcpu.is_some_and(|it| late.contains(&it));
+    let is_late = |process: &&ProcessSpec| process.vcpu.is_some_and(|it| late.contains(&it));
     system.processes.iter().filter(is_late).map(|process| &*process.name).collect()
 }
 
 /// Returns what the verdict says, but of the programs that misbehave: nothing is promised to them.
-fn findings(session: &Session, verdict: &Verdict, drawn_too: bool) -> Vec<Breach> {
-    if let Verdict::Bug(text) = verdict {
+fn findings(session: &Session, verdict: &RunVerdict, drawn_too: bool) -> Vec<Breach> {
+    if let RunVerdict::Bug(text) = verdict {
         return vec![violation("ours", text.clone())];
     }
     let (names, unpromised) = (misbehaving(&session.system), unpromised(session));
@@ -288,7 +288,12 @@ fn findings(session: &Session, verdict: &Verdict, drawn_too: bool) -> Vec<Breach
 }
 
 /// Jobs that ended later than the plan says, but those that a fault made longer.
-fn jobs(session: &Session, run: &Run, faults: &[Fault], shares: &mut Tightness) -> Vec<Breach> {
+fn jobs(
+    session: &Session,
+    run: &FinishedRun,
+    faults: &[InjectedFault],
+    shares: &mut Tightness,
+) -> Vec<Breach> {
     let system = &session.system;
     let plan = &session.plan;
     let late = delayed(system, faults);

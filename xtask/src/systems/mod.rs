@@ -13,7 +13,7 @@ mod text;
 use crate::campaign::Shard;
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::metal::Built;
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace, metal};
 use drawn::Drawn;
@@ -181,14 +181,14 @@ impl Campaign {
         let right = Align::Right;
         let columns = ["observed/bound", "n", "median", "90 %", "99 %", "most"];
         let columns: Vec<(&str, Align)> = columns.iter().map(|name| (*name, right)).collect();
-        let mut table = Table::new(&columns);
+        let mut table = TextTable::new(&columns);
         for (name, all) in [("pipes", &self.shares.pipes), ("jobs", &self.shares.jobs)] {
             let mut row = vec![String::from(name), all.len().to_string()];
             row.extend([500, 900, 990, 1_000].map(|part| thousandths(quantile(all, part))));
             table.row(row);
         }
         text += &table.render();
-        let mut table = Table::new(&[("refused", right), ("why", Align::Left)]);
+        let mut table = TextTable::new(&[("refused", right), ("why", Align::Left)]);
         let mut reasons: Vec<(&String, &u64)> = self.refused.iter().collect();
         reasons.sort_unstable_by_key(|(_, count)| std::cmp::Reverse(**count));
         for (why, count) in reasons.into_iter().take(REASONS) {
@@ -199,7 +199,7 @@ impl Campaign {
         for found in &self.found {
             kinds.entry(&found.violation.kind).or_default().push(found);
         }
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("broken", Align::Left),
             ("systems", right),
             ("first", right),

@@ -1,6 +1,6 @@
 //! Time of processes with a VCPU that no VCPU paid.
 
-use super::super::{Alarm, Outcome, VcpuRow};
+use super::super::{Outcome, RaisedAlarm, VcpuRow};
 use super::Assumptions;
 use crate::duration::human;
 use crate::names::Names;
@@ -8,7 +8,7 @@ use crate::names::Names;
 impl Assumptions {
     /// VCPUs pay for all time of processes that have one, but for that of switches, of which an
     /// entry grants one at most.
-    pub(super) fn unpaid(&self, outcome: &Outcome, names: &Names) -> Option<Alarm> {
+    pub(super) fn unpaid(&self, outcome: &Outcome, names: &Names) -> Option<RaisedAlarm> {
         let end = outcome.end?;
         let is_paid = |process: u64| {
             let process = usize::try_from(process).ok();
@@ -31,7 +31,7 @@ impl Assumptions {
             human(observed),
             human(assumed)
         );
-        Alarm::above("unpaid-time", &of, [observed, assumed], text)
+        RaisedAlarm::above("unpaid-time", &of, [observed, assumed], text)
     }
 
     /// Returns the processes on the VCPU that paid least of what they used. A thread that held a

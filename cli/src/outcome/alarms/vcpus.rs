@@ -1,6 +1,6 @@
 //! A VCPU's budget, list and grants beside what the analysis assumes of them.
 
-use super::super::{Alarm, VcpuRow, VcpuTerms};
+use super::super::{RaisedAlarm, VcpuRow, VcpuTerms};
 use super::Assumptions;
 use crate::duration::human;
 use diapason_analysis::server::IoVcpu;
@@ -15,7 +15,7 @@ pub(super) struct Check<'a> {
 
 impl Check<'_> {
     /// Returns what a run contradicts. `as_planned`: no VCPU was made or changed at run time.
-    pub(super) fn alarms(&self, as_planned: bool) -> impl Iterator<Item = Alarm> + use<> {
+    pub(super) fn alarms(&self, as_planned: bool) -> impl Iterator<Item = RaisedAlarm> + use<> {
         let all = [self.overrun(), self.list(), self.late(as_planned), self.lock_out()];
         all.into_iter().flatten()
     }
@@ -26,7 +26,7 @@ impl Check<'_> {
     }
 
     /// Item 3: the end of a budget waits for nothing but a kernel path.
-    fn overrun(&self) -> Option<Alarm> {
+    fn overrun(&self) -> Option<RaisedAlarm> {
         let (observed, assumed) = (self.row.overrun_max_ns, self.assumptions.of.path.1);
         let text = format!(
             "VCPU {} used {} more than its budget; the analysis assumes at most {}",
@@ -34,12 +34,12 @@ impl Check<'_> {
             human(observed),
             human(assumed)
         );
-        Alarm::above("budget-overrun", &self.name, [observed, assumed], text)
+        RaisedAlarm::above("budget-overrun", &self.name, [observed, assumed], text)
     }
 
     /// Items 7 and 8: the list has room for every wake-up; and an I/O VCPU is not woken more often
     /// than described.
-    fn list(&self) -> Option<Alarm> {
+    fn list(&self) -> Option<RaisedAlarm> {
         let VcpuRow { merges, wakes_max: wakes, .. } = *self.row;
         if self.row.terms.as_ref().is_some_and(|t| t.changes > 0 && t.maker.is_none()) {
             // The server of tuned pipes changed it, and its bounds have a period for full lists.
@@ -58,7 +58,7 @@ impl Check<'_> {
                 self.name,
                 room(wakes, places)
             );
-            return Alarm::above("replenishment-list-full", &self.name, [merges, 0], text);
+            return RaisedAlarm::above("replenishment-list-full", &self.name, [merges, 0], text);
         }
         let too_rare = || "its `interval` is too long, or `wakes` too few".to_owned();
         let (assumed, remedy) = match self.assumed()? {
@@ -73,7 +73,7 @@ impl Check<'_> {
              {remedy}",
             self.name
         );
-        Alarm::above("wake-ups", &self.name, [wakes, assumed], text)
+        RaisedAlarm::above("wake-ups", &self.name, [wakes, assumed], text)
     }
 
     /// Returns the most wake-ups of an I/O VCPU in a period. Each may wait for the kernel.
@@ -83,7 +83,7 @@ impl Check<'_> {
     }
 
     /// Item 9, the best single test of the whole analysis: budgets are used in time.
-    fn late(&self, as_planned: bool) -> Option<Alarm> {
+    fn late(&self, as_planned: bool) -> Option<RaisedAlarm> {
         let terms = self.row.terms.as_ref()?;
         let assumed = match self.assumed() {
             Some(AssumedVcpu::Main { response, .. }) if as_planned => *response,
@@ -100,12 +100,12 @@ impl Check<'_> {
             human(observed),
             human(assumed)
         );
-        Alarm::above("late-supply", &self.name, [observed, assumed], text)
+        RaisedAlarm::above("late-supply", &self.name, [observed, assumed], text)
     }
 
     /// Item 10: an I/O VCPU waits at most (1 − U)·T for its grant; longer by what a budget may be
     /// exceeded by, which it pays back, and by 1 ns for each wake-up.
-    fn lock_out(&self) -> Option<Alarm> {
+    fn lock_out(&self) -> Option<RaisedAlarm> {
         let Some(AssumedVcpu::Io { io, .. }) = self.assumed() else { return None };
         let terms = self.row.terms.as_ref()?;
         let grant = io.quantum(diapason_abi::Nanos(terms.period_max_ns));
@@ -121,7 +121,7 @@ impl Check<'_> {
             human(observed),
             human(assumed)
         );
-        Alarm::above("lock-out", &self.name, [observed, assumed], text)
+        RaisedAlarm::above("lock-out", &self.name, [observed, assumed], text)
     }
 }
 

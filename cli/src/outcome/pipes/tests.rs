@@ -3,7 +3,7 @@
 use super::super::RunEnd;
 use super::*;
 
-fn promise(way: Way) -> PipePromise {
+fn promise(way: PipeDirection) -> PipePromise {
     PipePromise {
         name: "engine".into(),
         way,
@@ -68,7 +68,7 @@ fn each_assumption_of_a_pipe_has_its_alarm() {
         let found = [most, most + 1].map(|seen| {
             let mut report = usual(9);
             set(&mut report, seen);
-            rung(&promise(Way::FromDevice), &said(2, [report].into_iter()), 5)
+            rung(&promise(PipeDirection::FromDevice), &said(2, [report].into_iter()), 5)
         });
         assert_eq!(found, [vec![], vec![(name, most + 1, most)]]);
     };
@@ -86,7 +86,7 @@ fn a_pipe_to_a_device_has_its_own_words() {
         least_ns: 0,
         taken_ns: 5,
         through_ns: Some(7),
-        ..promise(Way::ToDevice)
+        ..promise(PipeDirection::ToDevice)
     };
     let report = |taking, whole| PipeReport {
         to_device: true,
@@ -108,7 +108,8 @@ fn a_pipe_to_a_device_has_its_own_words() {
 
 #[test]
 fn a_pipe_from_a_device_says_which_half_was_late() {
-    let promise = PipePromise { bound_ns: 9, taken_ns: 6, least_ns: 1, ..promise(Way::FromDevice) };
+    let promise =
+        PipePromise { bound_ns: 9, taken_ns: 6, least_ns: 1, ..promise(PipeDirection::FromDevice) };
     for (moving, whole, alarms) in
         [(5, 8, vec![]), (6, 8, vec!["pipe-taken"]), (5, 9, vec!["pipe-late"])]
     {
@@ -120,7 +121,7 @@ fn a_pipe_from_a_device_says_which_half_was_late() {
 
 #[test]
 fn a_pipe_that_nobody_measures_does_not_hold() {
-    let promise = promise(Way::FromDevice);
+    let promise = promise(PipeDirection::FromDevice);
     let seconds = |count: u64| Nanos::from_secs(count).0;
     let never = rung(&promise, &said(5, [].into_iter()), 0);
     assert_eq!(never, [("pipe-unmeasured", seconds(5), seconds(2))]);
@@ -132,7 +133,7 @@ fn a_pipe_that_nobody_measures_does_not_hold() {
 
 #[test]
 fn a_pipe_without_messages_says_so() {
-    let promise = promise(Way::FromDevice);
+    let promise = promise(PipeDirection::FromDevice);
     let empty = |seconds: u64| said(seconds, (1..seconds).map(|_| usual(0)));
     assert_eq!(rung(&promise, &empty(4), 0), [("pipe-empty", 0, 1)]);
     let text = promise.alarms(&empty(4), &Names::default(), 0)[0].text.clone();
@@ -145,7 +146,7 @@ fn a_pipe_without_messages_says_so() {
 
 #[test]
 fn what_the_simulator_saw_counts_whoever_reported_or_did_not() {
-    let promise = promise(Way::FromDevice);
+    let promise = promise(PipeDirection::FromDevice);
     let with = |messages, longest_ns, waiting_ns, reports: &[PipeReport]| {
         let mut outcome = said(2, reports.iter().copied());
         outcome.truth = vec![Some(Truth { messages, longest_ns, waiting_ns })];
@@ -165,7 +166,7 @@ fn a_clock_beyond_its_drift_is_named_and_not_taken_for_lateness() {
         bound_ns: 4_000_000,
         taken_ns: 3_500_000,
         least_ns: 100_000,
-        ..promise(Way::FromDevice)
+        ..promise(PipeDirection::FromDevice)
     };
     let slow = |ppm: u64, reading: u64| {
         let report = |number: u64| PipeReport {

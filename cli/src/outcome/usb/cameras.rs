@@ -1,7 +1,7 @@
 //! Cameras: whether all of their frames came.
 
 use super::super::coverage::{Coverage, Watched, found};
-use super::super::{Alarm, Outcome, entry};
+use super::super::{Outcome, RaisedAlarm, entry};
 use super::devices::{drives, is_camera};
 use crate::duration::human;
 use crate::names::Names;
@@ -10,7 +10,7 @@ use diapason_abi::Nanos;
 use diapason_contract::settings::{CRITICAL, PROGRAM, SERVES, STREAMS};
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::measured::CameraReport;
-use diapason_system::{Process, System};
+use diapason_system::{ProcessSpec, System};
 
 /// The last report on a camera.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -69,7 +69,7 @@ pub struct CameraPromise {
 
 /// Returns whether a camera is promised its bandwidth: one that a client watches, or a critical
 /// stream. Any other stream may be refused while the system runs.
-fn is_promised(server: &Process, stream: Option<u8>) -> bool {
+fn is_promised(server: &ProcessSpec, stream: Option<u8>) -> bool {
     stream.is_none_or(|number| server.setting(CRITICAL).contains(&number.into()))
 }
 
@@ -77,7 +77,7 @@ impl CameraPromise {
     /// Returns the cameras of a description that its servers serve.
     #[must_use]
     pub fn of(system: &System) -> Vec<CameraPromise> {
-        let of_process = |(process, it): (u64, &Process)| {
+        let of_process = |(process, it): (u64, &ProcessSpec)| {
             let watched = it.setting(SERVES).contains(&(ServiceKind::Cameras as u64));
             let streams = (0u8..).take(it.setting(STREAMS).len()).map(Some);
             let seats = watched.then_some(None).into_iter().chain(streams);
@@ -114,13 +114,18 @@ impl CameraPromise {
 
     /// Returns what a run contradicts: that frames come, that all of them are whole, and that each
     /// comes in its turn.
-    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, patience_ns: u64) -> Vec<Alarm> {
+    pub(super) fn alarms(
+        &self,
+        outcome: &Outcome,
+        names: &Names,
+        patience_ns: u64,
+    ) -> Vec<RaisedAlarm> {
         let Some(end) = outcome.end else { return Vec::new() };
         let of = self.name(names);
         let time = end.time_ns;
         let is_empty = time >= patience_ns && !self.is_measured(outcome);
         let empty = format!("no frame of {of} came in {}", human(time));
-        let empty = is_empty.then(|| Alarm::missing("camera-empty", &of, empty));
+        let empty = is_empty.then(|| RaisedAlarm::missing("camera-empty", &of, empty));
         let last = self.row(outcome).map(|row| row.last).unwrap_or_default();
         let CameraReport { whole, broken, missed, period, late, .. } = last;
         let loss = format!(
@@ -128,7 +133,7 @@ impl CameraPromise {
              not come",
             whole.saturating_add(broken)
         );
-        let loss = Alarm::above("camera-loss", &of, [broken.max(missed), 0], loss);
+        let loss = RaisedAlarm::above("camera-loss", &of, [broken.max(missed), 0], loss);
         // A frame that never came moves the turns of all others by one.
         let turn = if period == Nanos::ZERO { u64::MAX } else { period.0 - period.0 / 10 };
         let rate = format!(
@@ -136,7 +141,7 @@ impl CameraPromise {
             human(late.0),
             human(period.0)
         );
-        let rate = Alarm::above("camera-rate", &of, [late.0, turn], rate);
+        let rate = RaisedAlarm::above("camera-rate", &of, [late.0, turn], rate);
         let silent = self.row(outcome).and_then(|row| {
             let (alarm, process, coverage) = ("camera-silent", self.process, Some(row.coverage));
             let found_ns = found(patience_ns);

@@ -1,12 +1,12 @@
 //! Devices of a description, and whether the one at each place was served.
 
-use super::super::{Alarm, Outcome, entry};
+use super::super::{Outcome, RaisedAlarm, entry};
 use crate::names::Names;
 use crate::table::Columns;
 use diapason_contract::settings::{CRITICAL, DEVICE, PROGRAM};
 use diapason_contract::threads::{HUBS, ServiceKind, services};
 use diapason_pipe::measured::{DeviceReport, Fate};
-use diapason_system::{Process, System, UsbPlug};
+use diapason_system::{ProcessSpec, System, UsbPlug};
 
 /// The last report of a server on the devices at one place.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ const fn word(fate: Fate) -> &'static str {
 }
 
 /// Returns whether a process is the server of the controller that a device is plugged into.
-pub(super) fn drives(system: &System, process: &Process, plug: &UsbPlug) -> bool {
+pub(super) fn drives(system: &System, process: &ProcessSpec, plug: &UsbPlug) -> bool {
     let controller = system.devices.get(plug.device).map(|device| device.name.as_str());
     let is_granted = process.uses.iter().any(|name| name == DEVICE);
     process.program == PROGRAM && controller == Some(DEVICE) && is_granted
@@ -70,7 +70,7 @@ fn kind(plug: &UsbPlug) -> ServiceKind {
 
 /// Returns how many devices of a kind a server serves at a time, whatever else is there. Streams
 /// that are not critical may be refused.
-fn seats(process: &Process, kind: ServiceKind) -> usize {
+fn seats(process: &ProcessSpec, kind: ServiceKind) -> usize {
     let setting = |name: &str| process.setting(name);
     let served = usize::from(services(&setting).any(|served| served == kind));
     match kind {
@@ -102,7 +102,7 @@ impl DevicePromise {
     #[must_use]
     pub fn of(system: &System) -> Vec<DevicePromise> {
         let servers = (0..).zip(&system.processes).filter(|(_, it)| it.program == PROGRAM);
-        let of_server = |(process, server): (u64, &Process)| {
+        let of_server = |(process, server): (u64, &ProcessSpec)| {
             let plugged = || system.usb.iter().filter(|plug| drives(system, server, plug));
             let promise = |plug: &UsbPlug| {
                 let (kind, seats) = (kind(plug), seats(server, kind(plug)));
@@ -167,10 +167,10 @@ impl DevicePromise {
     }
 
     /// Returns an alarm if what is at its place is not served, or nothing was there for long.
-    pub(super) fn alarm(&self, outcome: &Outcome, patience_ns: u64) -> Option<Alarm> {
+    pub(super) fn alarm(&self, outcome: &Outcome, patience_ns: u64) -> Option<RaisedAlarm> {
         let is_refused = self.row(outcome, self.places[self.own]).is_some();
         let is_over = is_refused || outcome.end?.time_ns >= patience_ns;
         (is_over && !self.is_kept(outcome))
-            .then(|| Alarm::missing("device-unserved", &self.name, self.sentence(outcome)))
+            .then(|| RaisedAlarm::missing("device-unserved", &self.name, self.sentence(outcome)))
     }
 }

@@ -1,6 +1,6 @@
 //! Links to other computers.
 
-use super::super::{Alarm, Outcome, entry};
+use super::super::{Outcome, RaisedAlarm, entry};
 use super::NetworkRow;
 use crate::duration::human;
 use crate::names::Names;
@@ -58,7 +58,7 @@ impl LinkPromise {
     /// Returns the links of a description: those of USB servers, and that of a debug target.
     #[must_use]
     pub fn of(system: &System) -> Vec<LinkPromise> {
-        let of_process = |(process, it): (u64, &diapason_system::Process)| {
+        let of_process = |(process, it): (u64, &diapason_system::ProcessSpec)| {
             let (first, count) = match it.program.as_str() {
                 PROGRAM => (0, it.setting(LINKS).len()),
                 TARGET => (it.arguments[2] as u8, 1),
@@ -129,15 +129,15 @@ impl LinkPromise {
         outcome: &Outcome,
         names: &Names,
         patience_ns: u64,
-    ) -> Option<Alarm> {
+    ) -> Option<RaisedAlarm> {
         let time = outcome.end?.time_ns;
         let of = self.name(names);
         if let Some(why) = self.unformed(outcome) {
             let text = format!("{of} never formed in {}: {why}", human(time));
-            return (time >= patience_ns).then(|| Alarm::missing("link-absent", &of, text));
+            return (time >= patience_ns).then(|| RaisedAlarm::missing("link-absent", &of, text));
         }
         let row = self.row(outcome).filter(|row| !row.last.here)?;
         let text = format!("{of} was away from {} on", human(row.at_ns));
-        Some(Alarm::missing("link-gone", &of, text))
+        Some(RaisedAlarm::missing("link-gone", &of, text))
     }
 }

@@ -17,7 +17,7 @@ pub use links::{LinkPromise, LinkRow};
 pub use network::NetworkRow;
 
 use super::coverage::patience;
-use super::{Alarm, Outcome};
+use super::{Outcome, RaisedAlarm};
 use crate::names::Names;
 use diapason_system::System;
 
@@ -50,7 +50,7 @@ impl UsbPromises {
     }
 
     /// Returns what a run contradicts.
-    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names) -> Vec<Alarm> {
+    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names) -> Vec<RaisedAlarm> {
         let links = self.links.iter().filter_map(|it| it.alarm(outcome, names, self.patience_ns));
         let devices = self.devices.iter().filter_map(|it| it.alarm(outcome, self.patience_ns));
         let cameras =

@@ -1,10 +1,10 @@
 //! The schedules of buses for people.
 
 use super::words::{direction_name, slot_name, speed_name, transfer_name};
-use crate::table::{Align, Columns, Table, TableCell, cell};
+use crate::table::{Align, Columns, TableCell, TextTable, cell};
 use diapason_bus::{
-    Async, Coding, Direction, EndpointId, Periodic, Picos, Placed, Plan, Speed, Transfer, Unfit,
-    packet_time,
+    Async, BusPlan, Coding, Direction, EndpointId, NoSchedule, PeriodicEndpoint, Picos, Placed,
+    Speed, Transfer, packet_time,
 };
 use diapason_plan::bus::{Bused, name, why};
 use diapason_plan::share;
@@ -79,7 +79,7 @@ fn packets(instance: &UsbBus) -> Vec<(Transfer, Direction, u32)> {
 }
 
 /// A periodic endpoint, with its number among those of its bus.
-pub(super) type Numbered<'a> = (usize, &'a Periodic);
+pub(super) type Numbered<'a> = (usize, &'a PeriodicEndpoint);
 
 /// Returns the columns of the periodic endpoints of a bus. Programs read times in picoseconds,
 /// which are exact.
@@ -96,8 +96,8 @@ pub(super) fn periodic<'a>(
     let kept = |is: bool| cell(if is { "kept" } else { "refused" }, is);
     let refusal = |it: &Numbered<'_>| match &bused.plan {
         Ok(plan) => plan.refused.iter().find(|refusal| refusal.id == it.1.id),
-        Err(Unfit::Refused(refusal)) => Some(refusal).filter(|refusal| refusal.id == it.1.id),
-        Err(Unfit::Nonsense(_)) => None,
+        Err(NoSchedule::Refused(refusal)) => Some(refusal).filter(|refusal| refusal.id == it.1.id),
+        Err(NoSchedule::Nonsense(_)) => None,
     };
     Columns::<Numbered<'_>>::default()
         .left(("endpoint", "endpoint"), |it| name(system, it.1.id))
@@ -125,12 +125,12 @@ fn of_million(ppm: u64) -> TableCell {
 }
 
 /// Returns its part of the bus, at the period it asks for.
-fn ppm(instance: &UsbBus, endpoint: &Periodic) -> u64 {
+fn ppm(instance: &UsbBus, endpoint: &PeriodicEndpoint) -> u64 {
     let time = instance.bus.speed.slot().0 * u64::from(endpoint.period);
     endpoint.cost(&instance.bus).0 * 1_000_000 / time
 }
 
-fn refused(plan: &Plan, system: &System) -> String {
+fn refused(plan: &BusPlan, system: &System) -> String {
     let each = plan.refused.iter().map(|refusal| {
         let [why, instead] = why(refusal, system);
         format!("{why}; {instead}\n")
@@ -139,9 +139,9 @@ fn refused(plan: &Plan, system: &System) -> String {
 }
 
 /// Slots in which the same endpoints transmit share a row.
-fn slots_table(instance: &UsbBus, plan: &Plan, system: &System) -> String {
+fn slots_table(instance: &UsbBus, plan: &BusPlan, system: &System) -> String {
     let slot = slot_name(instance.bus.speed);
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         (&format!("{slot}s"), Align::Left),
         ("endpoints", Align::Left),
         ("periodic", Align::Right),
@@ -173,7 +173,7 @@ fn slots_table(instance: &UsbBus, plan: &Plan, system: &System) -> String {
 }
 
 /// Slots with the endpoints that transmit in them, those with the same endpoints together.
-fn rows(plan: &Plan) -> Vec<(Vec<usize>, Vec<EndpointId>)> {
+fn rows(plan: &BusPlan) -> Vec<(Vec<usize>, Vec<EndpointId>)> {
     let mut rows: Vec<(Vec<usize>, Vec<EndpointId>)> = Vec::new();
     for slot in 0..plan.load.len() {
         let due = |at: &&Placed| slot as u32 % at.period == at.start;
@@ -203,7 +203,7 @@ fn left(instance: &UsbBus, bused: &Bused) -> String {
         (fullest, format!("left in the fullest {slot} of this schedule")),
         (bused.sound, format!("needed in every {slot} for every guarantee to hold, exactly")),
     ];
-    let mut table = Table::new(&[("t_A", Align::Right), ("which", Align::Left)]);
+    let mut table = TextTable::new(&[("t_A", Align::Right), ("which", Align::Left)]);
     for (time, what) in lines {
         table.row(vec![time.map_or("NONE".to_owned(), |time| time.to_string()), what]);
     }

@@ -1,9 +1,9 @@
 //! The life of one message, as items that add up to its latency exactly: stage by stage as the plan
 //! has them, and in each what kept it.
 
-use super::wire::{Carried, Waits, Wire};
+use super::wire::{Carried, ObservedController, Waits};
 use diapason_abi::Nanos;
-use diapason_can::Frame;
+use diapason_can::CanFrame;
 use diapason_core::{Cause, Standing, ThreadId};
 use diapason_pipe::bill::{self, What};
 use diapason_sim::{self as sim, History};
@@ -11,7 +11,7 @@ use diapason_sim::{self as sim, History};
 /// A message, as its pipe has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Followed {
-    Frame(Frame),
+    Frame(CanFrame),
     /// A packet of a source: when it was made, by the device's clock, its length, and the digest of
     /// its bytes.
     Packet {
@@ -98,12 +98,12 @@ pub enum During {
     /// The controller may not interrupt yet.
     Interval,
     /// It is for this thread to go on with it.
-    Processor(ThreadId, sim::Item),
+    Processor(ThreadId, sim::HistorySpan),
 }
 
 /// A part of a message's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Item {
+pub struct StageSpan {
     pub from: Nanos,
     pub to: Nanos,
     pub stage: What,
@@ -129,7 +129,7 @@ pub struct Life {
     /// How long at each stage, by the plan.
     pub bill: Option<bill::Bill>,
     /// The events in between, in order.
-    pub items: Vec<Item>,
+    pub items: Vec<StageSpan>,
 }
 
 impl Life {
@@ -139,7 +139,7 @@ impl Life {
     /// If they are not its life without gaps: a fault of Diapason.
     pub fn new(
         journey: &Journey,
-        items: Vec<Item>,
+        items: Vec<StageSpan>,
         bound: Option<Nanos>,
         bill: Option<bill::Bill>,
     ) -> Life {
@@ -184,14 +184,14 @@ impl Life {
 
 /// Where a journey can be looked up.
 pub struct Roads<'a> {
-    pub wire: &'a Wire,
+    pub wire: &'a ObservedController,
     pub history: &'a History,
     /// The device whose interrupt tells its transfer.
     pub interrupt: Option<u16>,
 }
 
 /// Returns its items; none if what happened is not known any more.
-pub fn items(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<Item>> {
+pub fn items(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<StageSpan>> {
     let mut story = Story { roads, items: Vec::new() };
     match journey.road {
         Road::FromDevice { ref carried, put: (put, server), reader } => {
@@ -228,13 +228,13 @@ struct Told {
 /// Items as they are found, in order.
 struct Story<'r> {
     roads: &'r Roads<'r>,
-    items: Vec<Item>,
+    items: Vec<StageSpan>,
 }
 
 impl Story<'_> {
     fn push(&mut self, stage: What, from: Nanos, to: Nanos, during: During) {
         if to > from {
-            self.items.push(Item { from, to, stage, during });
+            self.items.push(StageSpan { from, to, stage, during });
         }
     }
 
@@ -279,6 +279,6 @@ impl Story<'_> {
 /// Returns when the reader could go on with what was put in.
 fn woken(history: &History, reader: ThreadId, put: Nanos, taken: Nanos) -> Nanos {
     let items = history.items(reader, put, taken);
-    let waits = |item: &sim::Item| matches!(item.standing, Standing::Waiting(_));
+    let waits = |item: &sim::HistorySpan| matches!(item.standing, Standing::Waiting(_));
     items.iter().find(|item| !waits(item)).map_or(taken, |item| item.from)
 }

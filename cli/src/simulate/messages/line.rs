@@ -6,18 +6,18 @@ use super::wire::{Carried, Content, digest};
 use crate::surroundings::clock_of;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{OUT_SLOTS, SLOTS};
-use diapason_can::Frame;
-use diapason_can::exchange::{Arrival, Departure, Report};
+use diapason_can::CanFrame;
+use diapason_can::exchange::{ChannelReport, Departure, ReceivedFrame};
 use diapason_contract::sensor::Packet;
 use diapason_contract::source::PipeSource;
 use diapason_contract::threads::homes;
 use diapason_core::ThreadId;
 use diapason_devices::can::{CanBus, Heard};
 use diapason_devices::faulty::OwnClock;
-use diapason_devices::kvaser::{Load, Passing};
+use diapason_devices::kvaser::{FrameContent, Passing};
 use diapason_pipe::bill;
 use diapason_sim::Watched;
-use diapason_system::{Process, Way};
+use diapason_system::{PipeDirection, ProcessSpec};
 use std::collections::VecDeque;
 use std::mem::offset_of;
 
@@ -28,7 +28,7 @@ const RECORDS: usize = 128;
 /// Records in the ring of reports on a pipe to a device, the length of one, and where in it is how
 /// many messages are through.
 const REPORTS: u64 = 64;
-const REPORT: usize = size_of::<Report>();
+const REPORT: usize = size_of::<ChannelReport>();
 const THROUGH: usize = 16;
 /// Words of each pipe that are watched.
 pub const WORDS: usize = 3;
@@ -58,7 +58,7 @@ enum Origin {
 
 /// The messages of one pipe.
 pub struct Line {
-    way: Way,
+    way: PipeDirection,
     channel: usize,
     /// The number of the channel among those of the host.
     pub number: usize,
@@ -114,8 +114,8 @@ impl Line {
         let segment = |suffix: &str| named(&format!("can{number}{suffix}"));
         let segments = match (pipe.way, &kind) {
             (_, Origin::Source(source)) => [named(source.pipe.0)?, u16::MAX],
-            (Way::FromDevice, _) => [segment("")?, u16::MAX],
-            (Way::ToDevice, _) => [segment(".out")?, segment(".report")?],
+            (PipeDirection::FromDevice, _) => [segment("")?, u16::MAX],
+            (PipeDirection::ToDevice, _) => [segment(".out")?, segment(".report")?],
         };
         let bill = plan.pipes.get(index).and_then(|piped| piped.bill.as_ref().ok().copied());
         Some(Line {
@@ -180,10 +180,13 @@ impl Line {
             return;
         }
         match (command.load, self.way) {
-            (Load::Arrival(_), Way::FromDevice) | (Load::Departure(_), Way::ToDevice) => {
+            (FrameContent::Arrival(_), PipeDirection::FromDevice)
+            | (FrameContent::Departure(_), PipeDirection::ToDevice) => {
                 self.carried.push_back(carried);
             }
-            (Load::Acknowledgement, Way::ToDevice) => self.acknowledged.push_back(carried),
+            (FrameContent::Acknowledgement, PipeDirection::ToDevice) => {
+                self.acknowledged.push_back(carried)
+            }
             _ => {}
         }
     }
@@ -209,8 +212,8 @@ impl Line {
     fn put(&mut self, put: Deed, (old, new): (u64, u64), memory: &[u8]) {
         let slots = match (&self.kind, self.way) {
             (Origin::Source(source), _) => source.attributes.slots,
-            (_, Way::FromDevice) => SLOTS,
-            (_, Way::ToDevice) => OUT_SLOTS,
+            (_, PipeDirection::FromDevice) => SLOTS,
+            (_, PipeDirection::ToDevice) => OUT_SLOTS,
         };
         // A slot that was overwritten meanwhile would belong to another life.
         let first = old.max(new.saturating_sub(slots as u64));
@@ -218,8 +221,8 @@ impl Line {
             let place = (number % slots as u64) as usize;
             let message = match (&self.kind, self.way) {
                 (Origin::Source(_), _) => packet(memory, place),
-                (_, Way::FromDevice) => arrival(memory, place).map(Followed::Frame),
-                (_, Way::ToDevice) => departure(memory, place).map(Followed::Frame),
+                (_, PipeDirection::FromDevice) => arrival(memory, place).map(Followed::Frame),
+                (_, PipeDirection::ToDevice) => departure(memory, place).map(Followed::Frame),
             };
             Record { number: number + 1, message, put, taken: None, known: None }
         }));
@@ -228,7 +231,7 @@ impl Line {
     /// Returns the next message that has arrived, and its way.
     pub fn next(&mut self, pipe: usize) -> Option<Journey> {
         loop {
-            let to_device = self.way == Way::ToDevice;
+            let to_device = self.way == PipeDirection::ToDevice;
             let over = |record: &mut Record| {
                 record.taken.is_some() && (!to_device || record.known.is_some())
             };
@@ -248,7 +251,7 @@ impl Line {
         let (began, carried) = match message {
             Followed::Frame(frame) => {
                 let heard = found(&mut self.heard, |heard| heard.frame == frame && !heard.own);
-                let load = Load::Arrival(frame);
+                let load = FrameContent::Arrival(frame);
                 let is_it = |carried: &Carried| carried.loads(load) && before(carried);
                 let (heard, carried) = heard.zip(found(&mut self.carried, is_it))?;
                 (heard.time, carried)
@@ -266,7 +269,7 @@ impl Line {
     fn sent(&mut self, record: &Record) -> Option<(Nanos, Nanos, Road)> {
         let (message, (taken, known)) = record.message.zip(record.taken.zip(record.known))?;
         let Followed::Frame(frame) = message else { return None };
-        let load = Load::Departure(frame);
+        let load = FrameContent::Departure(frame);
         let before = |carried: &Carried| carried.over <= known.0;
         let is_it = |carried: &Carried| carried.loads(load) && before(carried);
         let carried = found(&mut self.carried, is_it)?;
@@ -319,7 +322,7 @@ fn acknowledgement(all: &mut VecDeque<Carried>, number: u16, known: Nanos) -> Op
 
 /// Returns the interrupter of the bottom half of a source, of which a server with so many CAN
 /// interfaces has one.
-fn interrupter(server: &Process, interfaces: usize, source: &PipeSource) -> Option<u16> {
+fn interrupter(server: &ProcessSpec, interfaces: usize, source: &PipeSource) -> Option<u16> {
     let setting = |name: &str| server.setting(name);
     let place = homes(&setting).position(|home| home.vcpu == source.home.vcpu)?;
     // The settings of the description do not say how many interfaces there are.
@@ -328,7 +331,7 @@ fn interrupter(server: &Process, interfaces: usize, source: &PipeSource) -> Opti
 
 impl Carried {
     /// Returns whether it is a command with this load.
-    fn loads(&self, load: Load) -> bool {
+    fn loads(&self, load: FrameContent) -> bool {
         matches!(self.what, Content::Command(command) if command.load == load)
     }
 }
@@ -344,9 +347,9 @@ fn record(memory: &[u8], place: usize, length: usize) -> Option<&[u8]> {
 }
 
 /// Returns the frame of a record from a device.
-fn arrival(memory: &[u8], place: usize) -> Option<Frame> {
-    let record = record(memory, place, size_of::<Arrival>())?;
-    let arrival = Arrival {
+fn arrival(memory: &[u8], place: usize) -> Option<CanFrame> {
+    let record = record(memory, place, size_of::<ReceivedFrame>())?;
+    let arrival = ReceivedFrame {
         time: u64::from_le_bytes(*record.first_chunk()?),
         taken: u64::from_le_bytes(*record.get(8..)?.first_chunk()?),
         data: *record.get(16..)?.first_chunk()?,
@@ -370,7 +373,7 @@ fn packet(memory: &[u8], place: usize) -> Option<Followed> {
 }
 
 /// Returns the frame of a record to a device.
-fn departure(memory: &[u8], place: usize) -> Option<Frame> {
+fn departure(memory: &[u8], place: usize) -> Option<CanFrame> {
     let record = record(memory, place, size_of::<Departure>())?;
     let departure = Departure {
         data: *record.first_chunk()?,
@@ -397,7 +400,7 @@ mod tests {
     #[test]
     fn an_acknowledgement_that_comes_too_late_is_of_another_message() {
         let told = |transaction, over: u64| {
-            let passing = Passing { channel: 0, load: Load::Acknowledgement, transaction };
+            let passing = Passing { channel: 0, load: FrameContent::Acknowledgement, transaction };
             let what = Content::Command(passing);
             let over = Nanos(over);
             Carried { what, place: (1, 2), from: over, to: over, over, vector: 0 }

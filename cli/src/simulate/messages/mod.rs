@@ -14,7 +14,7 @@ mod tell;
 mod wire;
 
 pub use life::Life;
-pub use seen::{Seen, Stage, render as render_stages, to_json as stages_to_json};
+pub use seen::{Seen, SeenStage, render as render_stages, to_json as stages_to_json};
 pub use tell::render;
 
 use crate::outcome::Truth;
@@ -23,11 +23,11 @@ use crate::surroundings::Sights;
 use diapason_abi::Nanos;
 use diapason_abi::archive::Location;
 use diapason_core::{Decision, Kernel, ThreadId};
-use diapason_sim::{History, Moment, Observer, Passed, Watched};
-use diapason_system::Fault;
+use diapason_sim::{History, Moment, Observer, TapTraffic, Watched};
+use diapason_system::InjectedFault;
 use life::{Journey, Roads};
 use line::{Line, WORDS};
-use wire::Wire;
+use wire::ObservedController;
 
 /// The message whose life is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,7 +71,7 @@ pub struct Around<'a> {
     pub plan: &'a Plan,
     /// Where one can look.
     pub sights: &'a Sights,
-    pub faults: &'a [Fault],
+    pub faults: &'a [InjectedFault],
 }
 
 /// Everybody who follows messages.
@@ -82,7 +82,7 @@ pub struct Messages {
     /// By pipe; none if it cannot be followed.
     lines: Vec<Option<Line>>,
     /// By controller looked at.
-    wires: Vec<Wire>,
+    wires: Vec<ObservedController>,
     /// The messages of each controller, by the number of their devices.
     vectors: Vec<Location>,
     history: History,
@@ -105,7 +105,8 @@ impl Messages {
             let own = lines.iter().flatten().filter(move |line| line.tap == tap);
             own.filter_map(Line::source).collect()
         };
-        let wires = (0..sights.taps.len()).map(|tap| Wire::new(sources(tap))).collect();
+        let wires =
+            (0..sights.taps.len()).map(|tap| ObservedController::new(sources(tap))).collect();
         Messages {
             wanted,
             lives: Lives { seen: seen.collect(), this: None },
@@ -141,7 +142,7 @@ impl Messages {
     }
 
     /// Notes the traffic at a controller.
-    pub fn passed(&mut self, tap: usize, passed: &Passed) {
+    pub fn passed(&mut self, tap: usize, passed: &TapTraffic) {
         let Some(wire) = self.wires.get_mut(tap) else { return };
         wire.note(passed);
         for carried in wire.take_carried() {

@@ -4,10 +4,10 @@
 use super::life::Life;
 use crate::names::Names;
 use crate::simulate::explain::shown;
-use crate::table::{Align, Table};
+use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
 use diapason_pipe::bill::{Bill, What};
-use diapason_system::{Pipe, System, Way};
+use diapason_system::{PipeDirection, PipeSpec, System};
 use serde_json::{Value, json};
 
 /// One stage, of all messages.
@@ -51,14 +51,14 @@ impl Seen {
 
     /// Returns its stages, with what the plan says of them.
     #[must_use]
-    pub fn stages(&self) -> Vec<Stage> {
+    pub fn stages(&self) -> Vec<SeenStage> {
         let mut planned_by_end = Nanos::ZERO;
         let stage = |(longest, what): (&Longest, What)| {
             let planned = self.bill.and_then(|bill| bill.item(what)).map(|item| item.value);
             planned_by_end += planned.unwrap_or_default();
             let never = planned.is_none() && longest.within == Nanos::ZERO;
             let Longest { within, by_end } = *longest;
-            (!never).then_some(Stage { what, longest: within, planned, by_end, planned_by_end })
+            (!never).then_some(SeenStage { what, longest: within, planned, by_end, planned_by_end })
         };
         self.stages.iter().zip(What::ALL).filter_map(stage).collect()
     }
@@ -66,7 +66,7 @@ impl Seen {
 
 /// A stage of a pipe: seen and planned.
 #[derive(Clone, Copy, Debug)]
-pub struct Stage {
+pub struct SeenStage {
     pub what: What,
     /// The longest that a message was at it.
     pub longest: Nanos,
@@ -83,9 +83,10 @@ pub struct Stage {
 pub fn render(system: &System, seen: &[Seen], names: &Names) -> String {
     let (left, right) = (Align::Left, Align::Right);
     let mut text = String::new();
-    for (way, pipe, process) in
-        [(Way::FromDevice, "pipe", "reader"), (Way::ToDevice, "pipe to", "writer")]
-    {
+    for (way, pipe, process) in [
+        (PipeDirection::FromDevice, "pipe", "reader"),
+        (PipeDirection::ToDevice, "pipe to", "writer"),
+    ] {
         let columns = [
             (pipe, left),
             (process, left),
@@ -96,7 +97,7 @@ pub fn render(system: &System, seen: &[Seen], names: &Names) -> String {
             ("by its end", right),
             ("planned", right),
         ];
-        let mut table = Table::new(&columns);
+        let mut table = TextTable::new(&columns);
         for (pipe, seen) in system.pipes.iter().zip(seen).filter(|(pipe, _)| pipe.way == way) {
             let process = names.process(pipe.process.into());
             let head = [pipe.name.clone(), process, seen.messages.to_string()];
@@ -129,8 +130,8 @@ fn rows(seen: &Seen, head: [String; 3]) -> Vec<Vec<String>> {
 /// Returns all pipes of a system as JSON.
 #[must_use]
 pub fn to_json(system: &System, seen: &[Seen]) -> Value {
-    let pipe = |(pipe, seen): (&Pipe, &Seen)| {
-        let stage = |stage: Stage| {
+    let pipe = |(pipe, seen): (&PipeSpec, &Seen)| {
+        let stage = |stage: SeenStage| {
             json!({
                 "stage": stage.what.name(),
                 "longest_ns": stage.longest.0,

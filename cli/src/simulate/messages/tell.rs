@@ -1,10 +1,10 @@
 //! The life of a message in words.
 
-use super::life::{During, Item, Life};
+use super::life::{During, Life, StageSpan};
 use super::wire::Waits;
 use crate::names::Names;
 use crate::simulate::explain::{Cast, doing, shown, standing, sums};
-use crate::table::{Align, Table};
+use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
 use diapason_pipe::bill::What;
 
@@ -26,7 +26,7 @@ pub fn render(life: &Life, pipe: &str, cast: &Cast, names: &Names) -> String {
         promised.unwrap_or_default(),
     );
     let right = Align::Right;
-    let mut rows = Table::new(&[
+    let mut rows = TextTable::new(&[
         ("at", right),
         ("for", right),
         ("stage", Align::Left),
@@ -57,7 +57,7 @@ pub fn render(life: &Life, pipe: &str, cast: &Cast, names: &Names) -> String {
 fn stages(life: &Life) -> String {
     let (right, left) = (Align::Right, Align::Left);
     let mut rows =
-        Table::new(&[("took", right), ("after", right), ("planned", right), ("stage", left)]);
+        TextTable::new(&[("took", right), ("after", right), ("planned", right), ("stage", left)]);
     let planned = |value: Option<Nanos>| value.map_or(String::from("-"), shown);
     let (mut after, mut latest) = (Nanos::ZERO, Nanos::ZERO);
     for stage in What::ALL {
@@ -74,7 +74,7 @@ fn stages(life: &Life) -> String {
 }
 
 /// Returns an event in words, with the thread that is to continue with the message.
-fn words(item: &Item, cast: &Cast, names: &Names) -> (String, String) {
+fn words(item: &StageSpan, cast: &Cast, names: &Names) -> (String, String) {
     match item.during {
         During::Pipe => (String::from("messages before it"), String::new()),
         During::Frames => (String::from("frames before it"), String::new()),

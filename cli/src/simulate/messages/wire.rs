@@ -3,8 +3,8 @@
 
 use diapason_abi::Nanos;
 use diapason_bus::Picos;
-use diapason_devices::kvaser::{Passing, Stream, passing};
-use diapason_sim::{Interrupt, Packet, PacketOutcome, Passed, Transfer};
+use diapason_devices::kvaser::{CommandStream, Passing, passing};
+use diapason_sim::{BusPacket, InterruptMessage, PacketOutcome, TapTraffic, TransferRecord};
 use diapason_usb::context::EndpointKind;
 use diapason_usb::trb::{Completion, endpoint_address};
 use std::collections::{BTreeMap, VecDeque};
@@ -56,29 +56,29 @@ const SLOT: u64 = 125_000;
 /// A stream of commands, and the packets in which its bytes came.
 #[derive(Default)]
 struct Flow {
-    stream: Stream,
+    stream: CommandStream,
     /// Bytes left, first instant, last instant.
     parts: VecDeque<(usize, Nanos, Nanos)>,
 }
 
 /// A controller, as it is seen from outside.
 #[derive(Default)]
-pub struct Wire {
-    packets: VecDeque<Packet>,
+pub struct ObservedController {
+    packets: VecDeque<BusPacket>,
     /// From when to when transfers were under way; the last may still be.
     hands: BTreeMap<Place, VecDeque<(Nanos, Nanos)>>,
     /// Packets whose transfer has not ended.
-    open: BTreeMap<Place, VecDeque<Packet>>,
+    open: BTreeMap<Place, VecDeque<BusPacket>>,
     /// The contents of transfers to devices that have not ended.
     orders: BTreeMap<Place, VecDeque<Vec<u8>>>,
     flows: BTreeMap<Place, Flow>,
-    interrupts: VecDeque<Interrupt>,
+    interrupts: VecDeque<InterruptMessage>,
     carried: Vec<Carried>,
     /// Interrupters of sources: each of their transfers is a message.
     sources: Vec<u16>,
 }
 
-fn span(packet: &Packet) -> (Nanos, Nanos) {
+fn span(packet: &BusPacket) -> (Nanos, Nanos) {
     // A packet begins in the middle of a nanosecond of the host's clock, and is noticed at its end.
     let floor = |time: Picos| Nanos(time.0 / 1_000);
     (floor(packet.start), packet.end.nanos())
@@ -92,15 +92,15 @@ pub fn digest(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-impl Wire {
+impl ObservedController {
     /// Returns a controller at which transfers that these interrupters report are messages.
     #[must_use]
-    pub fn new(sources: Vec<u16>) -> Wire {
-        Wire { sources, ..Wire::default() }
+    pub fn new(sources: Vec<u16>) -> ObservedController {
+        ObservedController { sources, ..ObservedController::default() }
     }
 
     /// Notes further traffic of the bus.
-    pub fn note(&mut self, passed: &Passed) {
+    pub fn note(&mut self, passed: &TapTraffic) {
         self.interrupts.extend(&passed.interrupts);
         for packet in &passed.packets {
             self.packets.push_back(*packet);
@@ -134,7 +134,7 @@ impl Wire {
     }
 
     /// A transfer has ended: the messages in it.
-    fn ended(&mut self, place: Place, transfer: &Transfer, data: &[u8], code: Completion) {
+    fn ended(&mut self, place: Place, transfer: &TransferRecord, data: &[u8], code: Completion) {
         let flow = self.flows.entry(place).or_default();
         let open = self.open.entry(place).or_default();
         while let Some(packet) = open.pop_front_if(|packet| span(packet).1 <= transfer.time) {
@@ -185,7 +185,7 @@ impl Wire {
         let hands: Vec<(Nanos, Nanos)> = hands.filter(|hand| within(*hand)).collect();
         let bus = self.packets.iter().find(|packet| is_of(packet, place)).map(|packet| packet.bus);
         let packets = self.packets.iter().filter(|packet| Some(packet.bus) == bus);
-        let packets: Vec<&Packet> = packets.filter(|packet| within(span(packet))).collect();
+        let packets: Vec<&BusPacket> = packets.filter(|packet| within(span(packet))).collect();
         let ends = packets.iter().map(|packet| span(packet)).chain(hands.iter().copied());
         let mut cuts: Vec<Nanos> = ends.flat_map(|(begun, ended)| [begun, ended]).collect();
         cuts.retain(|cut| (from..to).contains(cut));
@@ -227,7 +227,7 @@ fn covers((begun, ended): (Nanos, Nanos), pair: &[Nanos]) -> bool {
 /// Returns the packet of a bus that covers the time between two neighbouring cuts. Packets follow
 /// each other on a bus, so only the last two that have begun can, and both if they touch in the
 /// middle of a nanosecond.
-fn during<'p>(packets: &[&'p Packet], pair: &[Nanos]) -> Option<&'p Packet> {
+fn during<'p>(packets: &[&'p BusPacket], pair: &[Nanos]) -> Option<&'p BusPacket> {
     let begun = packets.partition_point(|packet| span(packet).0 <= pair[0]);
     let last = &packets[begun.saturating_sub(2)..begun];
     last.iter().copied().find(|packet| covers(span(packet), pair))
@@ -237,7 +237,7 @@ fn is_bulk(kind: EndpointKind) -> bool {
     matches!(kind, EndpointKind::BulkIn | EndpointKind::BulkOut)
 }
 
-fn is_of(packet: &Packet, place: Place) -> bool {
+fn is_of(packet: &BusPacket, place: Place) -> bool {
     (packet.slot, endpoint_address(packet.endpoint)) == place
 }
 
@@ -265,17 +265,17 @@ mod tests {
 
     const IN: Place = (1, 0x82);
 
-    fn packet(start: u64, end: u64, endpoint: u8) -> Packet {
+    fn packet(start: u64, end: u64, endpoint: u8) -> BusPacket {
         let (start, end) = (Picos(start * 1_000), Picos(end * 1_000));
         let (kind, outcome) = (EndpointKind::BulkIn, PacketOutcome::Moved);
-        Packet { start, end, bus: 0, slot: 1, endpoint, kind, bytes: 8, outcome }
+        BusPacket { start, end, bus: 0, slot: 1, endpoint, kind, bytes: 8, outcome }
     }
 
     #[test]
     fn every_instant_in_a_device_has_one_reason() {
-        let mut wire = Wire::default();
+        let mut wire = ObservedController::default();
         let packets = vec![packet(10, 20, 5), packet(30, 40, 4), packet(124_990, 125_005, 5)];
-        wire.note(&Passed { packets, ..Passed::default() });
+        wire.note(&TapTraffic { packets, ..TapTraffic::default() });
         wire.hands
             .entry(IN)
             .or_default()
@@ -320,7 +320,7 @@ mod tests {
                 (one.start, one.end) = (Picos(start), Picos(now));
                 packets.push(one);
             }
-            let all: Vec<&Packet> = packets.iter().collect();
+            let all: Vec<&BusPacket> = packets.iter().collect();
             for at in 0..now / 1_000 + 2 {
                 let pair = [Nanos(at), Nanos(at + 1)];
                 let looked = all.iter().copied().find(|packet| covers(span(packet), &pair));

@@ -40,7 +40,7 @@ const MACHINE: [&str; 16] = [
 
 /// The only process of a guest.
 #[derive(Clone, Copy, Debug)]
-pub struct Program {
+pub struct GuestProgram {
     /// Names its files in the cache.
     pub name: &'static str,
     /// In C; it may include `can.h`.
@@ -63,7 +63,7 @@ impl Guest {
     ///
     /// # Errors
     /// Returns an error that names the missing part.
-    pub fn prepare(cache: &Path, program: Program) -> Result<Guest, String> {
+    pub fn prepare(cache: &Path, program: GuestProgram) -> Result<Guest, String> {
         fs::create_dir_all(cache)
             .map_err(|error| format!("cannot make {}: {error}", cache.display()))?;
         let package = package::find(cache)?;
@@ -112,7 +112,7 @@ fn setting<'a>(settings: &'a str, name: &str) -> Option<&'a str> {
     settings.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
 }
 
-fn compile(cache: &Path, program: Program) -> Result<PathBuf, String> {
+fn compile(cache: &Path, program: GuestProgram) -> Result<PathBuf, String> {
     let source = cache.join(format!("{}.c", program.name));
     write(&cache.join("can.h"), HEADER.as_bytes())?;
     write(&source, program.source.as_bytes())?;

@@ -4,21 +4,21 @@ use super::fields::{Fields, Malformed};
 use super::info::decode_endpoints;
 use super::number as n;
 use super::{
-    CAPABILITIES_NEEDED, Connect, Data, HEADER, HEADER_HELLO, Interfaces, LENGTH_MAX, Message,
-    Packet, VERSION_BYTES,
+    AddressedPacket, CAPABILITIES_NEEDED, Connect, Data, HEADER, HEADER_HELLO, Interfaces,
+    LENGTH_MAX, RedirPacket, VERSION_BYTES,
 };
 use diapason_usb::Setup;
 
 /// Takes bytes, gives packets.
 #[derive(Clone, Debug, Default)]
-pub struct Decoder {
+pub struct PacketDecoder {
     bytes: Vec<u8>,
     /// Where the bytes begin that are not yet decoded.
     start: usize,
     greeted: bool,
 }
 
-impl Decoder {
+impl PacketDecoder {
     /// More bytes have come.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.start);
@@ -36,7 +36,7 @@ impl Decoder {
     ///
     /// # Errors
     /// If the bytes make none; there is no way to go on after that.
-    pub fn decode(&mut self) -> Result<Option<Message>, Malformed> {
+    pub fn decode(&mut self) -> Result<Option<AddressedPacket>, Malformed> {
         let rest = self.bytes.get(self.start..).unwrap_or_default();
         let header = if self.greeted { HEADER } else { HEADER_HELLO };
         let Some((head, body)) = rest.split_at_checked(header) else { return Ok(None) };
@@ -53,57 +53,57 @@ impl Decoder {
         let packet = packet(kind, Fields::new(body, kind))?;
         self.greeted = true;
         self.start += header + length as usize;
-        Ok(Some(Message { id, packet }))
+        Ok(Some(AddressedPacket { id, packet }))
     }
 }
 
-fn packet(kind: u32, mut f: Fields<'_>) -> Result<Packet, Malformed> {
+fn packet(kind: u32, mut f: Fields<'_>) -> Result<RedirPacket, Malformed> {
     Ok(match kind {
         n::HELLO => hello(&mut f)?,
-        n::CONNECT => Packet::Connect(Connect::decode(&mut f)?),
-        n::DISCONNECT => Packet::Disconnect,
-        n::RESET => Packet::Reset,
-        n::INTERFACES => Packet::Interfaces(Interfaces::decode(&mut f)?),
-        n::ENDPOINTS => Packet::Endpoints(decode_endpoints(&mut f)?),
-        n::SET_CONFIGURATION => Packet::SetConfiguration(f.byte()?),
-        n::GET_CONFIGURATION => Packet::GetConfiguration,
-        n::CONFIGURATION_STATUS => Packet::ConfigurationStatus(f.status()?, f.byte()?),
-        n::SET_ALTERNATE => Packet::SetAlternate(f.byte()?, f.byte()?),
-        n::GET_ALTERNATE => Packet::GetAlternate(f.byte()?),
-        n::ALTERNATE_STATUS => Packet::AlternateStatus(f.status()?, f.byte()?, f.byte()?),
-        n::START_ISOCHRONOUS => Packet::StartIsochronous(f.byte()?, f.byte()?, f.byte()?),
-        n::STOP_ISOCHRONOUS => Packet::StopIsochronous(f.byte()?),
-        n::ISOCHRONOUS_STATUS => Packet::IsochronousStatus(f.status()?, f.byte()?),
-        n::START_INTERRUPT => Packet::StartInterrupt(f.byte()?),
-        n::STOP_INTERRUPT => Packet::StopInterrupt(f.byte()?),
-        n::INTERRUPT_STATUS => Packet::InterruptStatus(f.status()?, f.byte()?),
-        n::CANCEL => Packet::Cancel,
-        n::FILTER_REJECT => Packet::FilterReject,
-        n::FILTER => Packet::Filter(f.left()),
-        n::DISCONNECT_ACKNOWLEDGED => Packet::DisconnectAcknowledged,
+        n::CONNECT => RedirPacket::Connect(Connect::decode(&mut f)?),
+        n::DISCONNECT => RedirPacket::Disconnect,
+        n::RESET => RedirPacket::Reset,
+        n::INTERFACES => RedirPacket::Interfaces(Interfaces::decode(&mut f)?),
+        n::ENDPOINTS => RedirPacket::Endpoints(decode_endpoints(&mut f)?),
+        n::SET_CONFIGURATION => RedirPacket::SetConfiguration(f.byte()?),
+        n::GET_CONFIGURATION => RedirPacket::GetConfiguration,
+        n::CONFIGURATION_STATUS => RedirPacket::ConfigurationStatus(f.status()?, f.byte()?),
+        n::SET_ALTERNATE => RedirPacket::SetAlternate(f.byte()?, f.byte()?),
+        n::GET_ALTERNATE => RedirPacket::GetAlternate(f.byte()?),
+        n::ALTERNATE_STATUS => RedirPacket::AlternateStatus(f.status()?, f.byte()?, f.byte()?),
+        n::START_ISOCHRONOUS => RedirPacket::StartIsochronous(f.byte()?, f.byte()?, f.byte()?),
+        n::STOP_ISOCHRONOUS => RedirPacket::StopIsochronous(f.byte()?),
+        n::ISOCHRONOUS_STATUS => RedirPacket::IsochronousStatus(f.status()?, f.byte()?),
+        n::START_INTERRUPT => RedirPacket::StartInterrupt(f.byte()?),
+        n::STOP_INTERRUPT => RedirPacket::StopInterrupt(f.byte()?),
+        n::INTERRUPT_STATUS => RedirPacket::InterruptStatus(f.status()?, f.byte()?),
+        n::CANCEL => RedirPacket::Cancel,
+        n::FILTER_REJECT => RedirPacket::FilterReject,
+        n::FILTER => RedirPacket::Filter(f.left()),
+        n::DISCONNECT_ACKNOWLEDGED => RedirPacket::DisconnectAcknowledged,
         n::CONTROL => control(&mut f)?,
-        n::BULK => Packet::Bulk(bulk(&mut f)?),
-        n::ISOCHRONOUS => Packet::Isochronous(periodic(&mut f)?),
-        n::INTERRUPT => Packet::Interrupt(periodic(&mut f)?),
+        n::BULK => RedirPacket::Bulk(bulk(&mut f)?),
+        n::ISOCHRONOUS => RedirPacket::Isochronous(periodic(&mut f)?),
+        n::INTERRUPT => RedirPacket::Interrupt(periodic(&mut f)?),
         _ => return Err(Malformed::Kind(kind)),
     })
 }
 
-fn hello(f: &mut Fields<'_>) -> Result<Packet, Malformed> {
+fn hello(f: &mut Fields<'_>) -> Result<RedirPacket, Malformed> {
     let _version: [u8; VERSION_BYTES] = f.bytes()?;
     let capabilities = f.word()?;
     if capabilities & CAPABILITIES_NEEDED != CAPABILITIES_NEEDED {
         return Err(Malformed::Capabilities(capabilities));
     }
-    Ok(Packet::Hello(capabilities))
+    Ok(RedirPacket::Hello(capabilities))
 }
 
-fn control(f: &mut Fields<'_>) -> Result<Packet, Malformed> {
+fn control(f: &mut Fields<'_>) -> Result<RedirPacket, Malformed> {
     let (endpoint, request, kind) = (f.byte()?, f.byte()?, f.byte()?);
     let status = f.status()?;
     let (value, index, length) = (f.half()?, f.half()?, f.half()?);
     let setup = Setup { kind, request, value, index, length };
-    Ok(Packet::Control(endpoint, status, setup, f.rest(usize::from(length))?))
+    Ok(RedirPacket::Control(endpoint, status, setup, f.rest(usize::from(length))?))
 }
 
 fn bulk(f: &mut Fields<'_>) -> Result<Data, Malformed> {

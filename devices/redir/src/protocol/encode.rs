@@ -2,16 +2,16 @@
 
 use super::info::encode_endpoints;
 use super::number as n;
-use super::{Data, Message, Packet, VERSION_BYTES};
+use super::{AddressedPacket, Data, RedirPacket, VERSION_BYTES};
 use diapason_usb::Setup;
 
 /// The version text of our hello.
 const VERSION: &[u8] = b"diapason device server";
 
 /// Appends a packet to `out`.
-pub fn encode(message: &Message, out: &mut Vec<u8>) {
+pub fn encode(message: &AddressedPacket, out: &mut Vec<u8>) {
     let start = out.len();
-    let is_hello = matches!(message.packet, Packet::Hello(_));
+    let is_hello = matches!(message.packet, RedirPacket::Hello(_));
     out.extend_from_slice(&[0; 8]);
     if is_hello {
         // The identifier is short here, and nobody looks at it.
@@ -27,69 +27,71 @@ pub fn encode(message: &Message, out: &mut Vec<u8>) {
 }
 
 /// Appends what follows the header; the packet's number.
-fn body_of(packet: &Packet, out: &mut Vec<u8>) -> u32 {
+fn body_of(packet: &RedirPacket, out: &mut Vec<u8>) -> u32 {
     match packet {
-        Packet::Hello(capabilities) => {
+        RedirPacket::Hello(capabilities) => {
             out.extend_from_slice(VERSION);
             out.extend(std::iter::repeat_n(0, VERSION_BYTES - VERSION.len()));
             put(out, &capabilities.to_le_bytes(), n::HELLO)
         }
-        Packet::Connect(connect) => {
+        RedirPacket::Connect(connect) => {
             connect.encode(out);
             n::CONNECT
         }
-        Packet::Disconnect => n::DISCONNECT,
-        Packet::Reset => n::RESET,
-        Packet::Interfaces(interfaces) => {
+        RedirPacket::Disconnect => n::DISCONNECT,
+        RedirPacket::Reset => n::RESET,
+        RedirPacket::Interfaces(interfaces) => {
             interfaces.encode(out);
             n::INTERFACES
         }
-        Packet::Endpoints(endpoints) => {
+        RedirPacket::Endpoints(endpoints) => {
             encode_endpoints(endpoints, out);
             n::ENDPOINTS
         }
-        Packet::Cancel => n::CANCEL,
-        Packet::FilterReject => n::FILTER_REJECT,
-        Packet::Filter(rules) => put(out, rules, n::FILTER),
-        Packet::DisconnectAcknowledged => n::DISCONNECT_ACKNOWLEDGED,
-        Packet::Control(endpoint, status, setup, bytes) => {
+        RedirPacket::Cancel => n::CANCEL,
+        RedirPacket::FilterReject => n::FILTER_REJECT,
+        RedirPacket::Filter(rules) => put(out, rules, n::FILTER),
+        RedirPacket::DisconnectAcknowledged => n::DISCONNECT_ACKNOWLEDGED,
+        RedirPacket::Control(endpoint, status, setup, bytes) => {
             control(out, *endpoint, *status as u8, *setup);
             put(out, bytes, n::CONTROL)
         }
-        Packet::Bulk(data) => {
+        RedirPacket::Bulk(data) => {
             bulk(out, data);
             n::BULK
         }
-        Packet::Isochronous(data) => periodic(out, data, n::ISOCHRONOUS),
-        Packet::Interrupt(data) => periodic(out, data, n::INTERRUPT),
+        RedirPacket::Isochronous(data) => periodic(out, data, n::ISOCHRONOUS),
+        RedirPacket::Interrupt(data) => periodic(out, data, n::INTERRUPT),
         _ => small(packet, out),
     }
 }
 
 /// The packets of a few bytes.
-fn small(packet: &Packet, out: &mut Vec<u8>) -> u32 {
+fn small(packet: &RedirPacket, out: &mut Vec<u8>) -> u32 {
     match *packet {
-        Packet::SetConfiguration(value) => put(out, &[value], n::SET_CONFIGURATION),
-        Packet::ConfigurationStatus(s, value) => {
+        RedirPacket::SetConfiguration(value) => put(out, &[value], n::SET_CONFIGURATION),
+        RedirPacket::ConfigurationStatus(s, value) => {
             put(out, &[s as u8, value], n::CONFIGURATION_STATUS)
         }
-        Packet::SetAlternate(interface, setting) => {
+        RedirPacket::SetAlternate(interface, setting) => {
             put(out, &[interface, setting], n::SET_ALTERNATE)
         }
-        Packet::GetAlternate(interface) => put(out, &[interface], n::GET_ALTERNATE),
-        Packet::AlternateStatus(s, interface, setting) => {
+        RedirPacket::GetAlternate(interface) => put(out, &[interface], n::GET_ALTERNATE),
+        RedirPacket::AlternateStatus(s, interface, setting) => {
             put(out, &[s as u8, interface, setting], n::ALTERNATE_STATUS)
         }
-        Packet::StartIsochronous(endpoint, packets, blocks) => {
+        RedirPacket::StartIsochronous(endpoint, packets, blocks) => {
             put(out, &[endpoint, packets, blocks], n::START_ISOCHRONOUS)
         }
-        Packet::StopIsochronous(endpoint) => put(out, &[endpoint], n::STOP_ISOCHRONOUS),
-        Packet::IsochronousStatus(s, endpoint) => {
+        RedirPacket::StopIsochronous(endpoint) => put(out, &[endpoint], n::STOP_ISOCHRONOUS),
+        RedirPacket::IsochronousStatus(s, endpoint) => {
             put(out, &[s as u8, endpoint], n::ISOCHRONOUS_STATUS)
         }
-        Packet::StartInterrupt(endpoint) => put(out, &[endpoint], n::START_INTERRUPT),
-        Packet::StopInterrupt(endpoint) => put(out, &[endpoint], n::STOP_INTERRUPT),
-        Packet::InterruptStatus(s, endpoint) => put(out, &[s as u8, endpoint], n::INTERRUPT_STATUS),
+        RedirPacket::StartInterrupt(endpoint) => put(out, &[endpoint], n::START_INTERRUPT),
+        RedirPacket::StopInterrupt(endpoint) => put(out, &[endpoint], n::STOP_INTERRUPT),
+        RedirPacket::InterruptStatus(s, endpoint) => {
+            put(out, &[s as u8, endpoint], n::INTERRUPT_STATUS)
+        }
         _ => n::GET_CONFIGURATION,
     }
 }

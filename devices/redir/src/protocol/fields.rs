@@ -1,6 +1,6 @@
 //! The fields of a packet, and what can be wrong with them.
 
-use super::Status;
+use super::PacketStatus;
 
 /// Why bytes are no packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,8 +64,8 @@ impl<'a> Fields<'a> {
         self.bytes().map(u64::from_le_bytes)
     }
 
-    pub(super) fn status(&mut self) -> Result<Status, Malformed> {
-        self.byte().map(Status::decode)
+    pub(super) fn status(&mut self) -> Result<PacketStatus, Malformed> {
+        self.byte().map(PacketStatus::decode)
     }
 
     /// Returns all bytes that are left.

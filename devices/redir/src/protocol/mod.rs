@@ -9,7 +9,7 @@ mod encode;
 mod fields;
 mod info;
 
-pub use decode::Decoder;
+pub use decode::PacketDecoder;
 pub use encode::encode;
 pub use fields::Malformed;
 pub use info::{Connect, EndpointInfo, Interfaces, SLOTS, TransferType, slot};
@@ -27,7 +27,7 @@ pub const LENGTH_MAX: usize = 16 << 20;
 /// How a request ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Status {
+pub enum PacketStatus {
     Success = 0,
     /// Called back before it was done.
     Cancelled = 1,
@@ -41,18 +41,18 @@ pub enum Status {
     Babble = 6,
 }
 
-impl Status {
+impl PacketStatus {
     /// From the wire; what is unknown is an error.
     #[must_use]
-    pub const fn decode(number: u8) -> Status {
+    pub const fn decode(number: u8) -> PacketStatus {
         match number {
-            0 => Status::Success,
-            1 => Status::Cancelled,
-            2 => Status::Invalid,
-            4 => Status::Stall,
-            5 => Status::Timeout,
-            6 => Status::Babble,
-            _ => Status::Error,
+            0 => PacketStatus::Success,
+            1 => PacketStatus::Cancelled,
+            2 => PacketStatus::Invalid,
+            4 => PacketStatus::Stall,
+            5 => PacketStatus::Timeout,
+            6 => PacketStatus::Babble,
+            _ => PacketStatus::Error,
         }
     }
 }
@@ -62,7 +62,7 @@ impl Status {
 pub struct Data {
     pub endpoint: u8,
     /// How it ended; of no meaning in a request.
-    pub status: Status,
+    pub status: PacketStatus,
     /// Bytes wanted, given or taken.
     pub length: u32,
     /// The stream of a bulk endpoint; 0.
@@ -73,7 +73,7 @@ pub struct Data {
 
 /// The content of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Packet {
+pub enum RedirPacket {
     /// The first packet in both directions: capabilities.
     Hello(u32),
     /// A device is there.
@@ -88,23 +88,23 @@ pub enum Packet {
     /// Asks for the number of the configuration.
     GetConfiguration,
     /// The answer to both.
-    ConfigurationStatus(Status, u8),
+    ConfigurationStatus(PacketStatus, u8),
     /// Choose an alternate setting: interface, setting.
     SetAlternate(u8, u8),
     /// Asks for the alternate setting of this interface.
     GetAlternate(u8),
     /// The answer to both.
-    AlternateStatus(Status, u8, u8),
+    AlternateStatus(PacketStatus, u8, u8),
     /// Begin to stream: endpoint, packets per block, blocks.
     StartIsochronous(u8, u8, u8),
     StopIsochronous(u8),
     /// The answer to both.
-    IsochronousStatus(Status, u8),
+    IsochronousStatus(PacketStatus, u8),
     /// Begin to poll an interrupt endpoint.
     StartInterrupt(u8),
     StopInterrupt(u8),
     /// The answer to both.
-    InterruptStatus(Status, u8),
+    InterruptStatus(PacketStatus, u8),
     /// Call back the transfer with the identifier of this packet.
     Cancel,
     /// The guest does not want the device.
@@ -114,7 +114,7 @@ pub enum Packet {
     /// The guest has seen that the device is gone.
     DisconnectAcknowledged,
     /// A control transfer on the endpoint; `Setup::length` counts the answer's bytes in an answer.
-    Control(u8, Status, Setup, Vec<u8>),
+    Control(u8, PacketStatus, Setup, Vec<u8>),
     Bulk(Data),
     Isochronous(Data),
     Interrupt(Data),
@@ -122,20 +122,20 @@ pub enum Packet {
 
 /// A packet and what it belongs to: the guest chooses, the answer says the same; 0 if unasked.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Message {
+pub struct AddressedPacket {
     pub id: u64,
-    pub packet: Packet,
+    pub packet: RedirPacket,
 }
 
-impl Message {
+impl AddressedPacket {
     /// Clears what a request does not say: QEMU sends there whatever was in its memory.
     #[must_use]
-    pub fn as_request(mut self) -> Message {
+    pub fn as_request(mut self) -> AddressedPacket {
         match &mut self.packet {
-            Packet::Control(_, status, _, _)
-            | Packet::Bulk(Data { status, .. })
-            | Packet::Isochronous(Data { status, .. })
-            | Packet::Interrupt(Data { status, .. }) => *status = Status::Success,
+            RedirPacket::Control(_, status, _, _)
+            | RedirPacket::Bulk(Data { status, .. })
+            | RedirPacket::Isochronous(Data { status, .. })
+            | RedirPacket::Interrupt(Data { status, .. }) => *status = PacketStatus::Success,
             _ => {}
         }
         self

@@ -1,6 +1,6 @@
 //! The packets between a device and its guest as one number, and word by word if requested.
 
-use crate::protocol::Message;
+use crate::protocol::AddressedPacket;
 use diapason_abi::Nanos;
 
 const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
@@ -8,7 +8,7 @@ const PRIME: u64 = 0x0000_0100_0000_01b3;
 
 /// The direction of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum PacketDirection {
     FromGuest = 0,
     ToGuest = 1,
 }
@@ -17,8 +17,8 @@ pub enum Way {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Spoken {
     pub time: Nanos,
-    pub way: Way,
-    pub message: Message,
+    pub way: PacketDirection,
+    pub message: AddressedPacket,
 }
 
 /// A hash over every packet and its time, and how many there were.
@@ -38,10 +38,10 @@ impl Default for Journal {
 }
 
 impl Journal {
-    pub(super) fn note(&mut self, time: Nanos, way: Way, packet: &[u8]) {
+    pub(super) fn note(&mut self, time: Nanos, way: PacketDirection, packet: &[u8]) {
         match way {
-            Way::FromGuest => self.from_guest += 1,
-            Way::ToGuest => self.to_guest += 1,
+            PacketDirection::FromGuest => self.from_guest += 1,
+            PacketDirection::ToGuest => self.to_guest += 1,
         }
         self.mix(&time.0.to_le_bytes());
         self.mix(&[way as u8]);
@@ -79,11 +79,13 @@ mod tests {
             journal.note(Nanos(time), way, packet);
             journal.hash
         };
-        let one = of(1, Way::ToGuest, b"x");
-        assert_eq!(one, of(1, Way::ToGuest, b"x"));
-        for other in
-            [of(2, Way::ToGuest, b"x"), of(1, Way::FromGuest, b"x"), of(1, Way::ToGuest, b"y")]
-        {
+        let one = of(1, PacketDirection::ToGuest, b"x");
+        assert_eq!(one, of(1, PacketDirection::ToGuest, b"x"));
+        for other in [
+            of(2, PacketDirection::ToGuest, b"x"),
+            of(1, PacketDirection::FromGuest, b"x"),
+            of(1, PacketDirection::ToGuest, b"y"),
+        ] {
             assert_ne!(one, other);
         }
     }

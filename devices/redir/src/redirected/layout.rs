@@ -4,7 +4,7 @@ use super::Trouble;
 use crate::protocol::{Connect, EndpointInfo, Interfaces, SLOTS, TransferType, slot};
 use diapason_abi::Nanos;
 use diapason_bus::Transfer;
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use diapason_usb::descriptor::{self, Configuration};
 use diapason_usb::setup::descriptor_type::{CONFIGURATION, DEVICE};
 use diapason_usb::{Setup, Speed};
@@ -17,7 +17,7 @@ const CONFIGURATION_BYTES: u16 = u16::MAX;
 pub(crate) struct Endpoint {
     /// The interface it belongs to.
     pub interface: u8,
-    pub is: descriptor::Endpoint,
+    pub is: descriptor::EndpointDescriptor,
 }
 
 impl Endpoint {
@@ -56,7 +56,7 @@ impl Endpoint {
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     speed: Speed,
-    device: descriptor::Device,
+    device: descriptor::DeviceDescriptor,
     configurations: Vec<Vec<u8>>,
     active: u8,
     /// Alternate settings other than 0: interface, setting.
@@ -65,14 +65,14 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// Reads the layout from the device.
-    pub fn of(device: &mut (impl Device + ?Sized), now: Nanos) -> Result<Layout, Trouble> {
+    pub fn of(device: &mut (impl UsbDevice + ?Sized), now: Nanos) -> Result<Layout, Trouble> {
         let speed = device.speed();
         let mut ask = |kind, index, length| {
             let answer = device.control(now, Setup::get_descriptor(kind, index, 0, length), &[]);
             answer.map_err(|_| Trouble::NoDescriptor(kind))
         };
-        let length = descriptor::Device::BYTES as u16;
-        let about = descriptor::Device::parse(&ask(DEVICE, 0, length)?, speed)?;
+        let length = descriptor::DeviceDescriptor::BYTES as u16;
+        let about = descriptor::DeviceDescriptor::parse(&ask(DEVICE, 0, length)?, speed)?;
         let mut configurations = Vec::new();
         for index in 0..about.configurations {
             let bytes = ask(CONFIGURATION, index, CONFIGURATION_BYTES)?;

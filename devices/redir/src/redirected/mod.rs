@@ -10,12 +10,14 @@ mod requests;
 mod stream;
 mod transfer;
 
-pub use journal::{Journal, Spoken, Way};
+pub use journal::{Journal, PacketDirection, Spoken};
 
-use crate::protocol::{self, Data, Decoder, Malformed, Message, Packet, Status, TransferType};
+use crate::protocol::{
+    self, AddressedPacket, Data, Malformed, PacketDecoder, PacketStatus, RedirPacket, TransferType,
+};
 use diapason_abi::Nanos;
-use diapason_devices::Device;
-use diapason_usb::descriptor::Refusal;
+use diapason_devices::UsbDevice;
+use diapason_usb::descriptor::DescriptorRefusal;
 use diapason_usb::setup::IN;
 use layout::{Endpoint, Layout};
 use std::collections::{BTreeMap, VecDeque};
@@ -30,7 +32,7 @@ pub enum Trouble {
     /// The device does not give its descriptor of this kind.
     NoDescriptor(u8),
     /// The device describes itself in a way no guest would take.
-    Descriptor(Refusal),
+    Descriptor(DescriptorRefusal),
     /// The guest's side refused the device.
     Rejected,
 }
@@ -41,8 +43,8 @@ impl From<Malformed> for Trouble {
     }
 }
 
-impl From<Refusal> for Trouble {
-    fn from(refusal: Refusal) -> Trouble {
+impl From<DescriptorRefusal> for Trouble {
+    fn from(refusal: DescriptorRefusal) -> Trouble {
         Trouble::Descriptor(refusal)
     }
 }
@@ -67,7 +69,7 @@ type Pipes = BTreeMap<u8, (Endpoint, VecDeque<Transfer>)>;
 pub struct Redirected<D: ?Sized> {
     now: Nanos,
     layout: Layout,
-    decoder: Decoder,
+    decoder: PacketDecoder,
     out: Vec<u8>,
     journal: Journal,
     spoken: Option<Vec<Spoken>>,
@@ -79,7 +81,7 @@ pub struct Redirected<D: ?Sized> {
     device: Box<D>,
 }
 
-impl<D: Device + ?Sized> Redirected<D> {
+impl<D: UsbDevice + ?Sized> Redirected<D> {
     /// Returns a device that is plugged in as soon as the guest's side says hello.
     ///
     /// # Errors
@@ -90,7 +92,7 @@ impl<D: Device + ?Sized> Redirected<D> {
         let mut redirected = Redirected {
             now: Nanos::ZERO,
             layout,
-            decoder: Decoder::default(),
+            decoder: PacketDecoder::default(),
             out: Vec::new(),
             journal: Journal::default(),
             spoken: None,
@@ -100,7 +102,7 @@ impl<D: Device + ?Sized> Redirected<D> {
             streams: BTreeMap::new(),
             device,
         };
-        redirected.say(0, Packet::Hello(protocol::CAPABILITIES));
+        redirected.say(0, RedirPacket::Hello(protocol::CAPABILITIES));
         Ok(redirected)
     }
 
@@ -131,7 +133,7 @@ impl<D: Device + ?Sized> Redirected<D> {
         self.spoken.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    fn keep(&mut self, way: Way, message: &Message) {
+    fn keep(&mut self, way: PacketDirection, message: &AddressedPacket) {
         if let Some(spoken) = &mut self.spoken {
             spoken.push(Spoken { time: self.now, way, message: message.clone() });
         }
@@ -164,8 +166,8 @@ impl<D: Device + ?Sized> Redirected<D> {
             let message = message.as_request();
             let mut whole = Vec::new();
             protocol::encode(&message, &mut whole);
-            self.journal.note(self.now, Way::FromGuest, &whole);
-            self.keep(Way::FromGuest, &message);
+            self.journal.note(self.now, PacketDirection::FromGuest, &whole);
+            self.keep(PacketDirection::FromGuest, &message);
             self.handle(message)?;
         }
         Ok(())
@@ -183,7 +185,7 @@ impl<D: Device + ?Sized> Redirected<D> {
     pub fn unplug(&mut self) {
         if std::mem::take(&mut self.plugged) && self.greeted {
             self.drop_transfers();
-            self.say(0, Packet::Disconnect);
+            self.say(0, RedirPacket::Disconnect);
         }
     }
 
@@ -254,7 +256,7 @@ impl<D: Device + ?Sized> Redirected<D> {
     }
 
     /// Tells the guest how a transfer ended.
-    fn finish(&mut self, endpoint: u8, transfer: Transfer, status: Status) {
+    fn finish(&mut self, endpoint: u8, transfer: Transfer, status: PacketStatus) {
         let to_host = endpoint & IN != 0;
         let data = Data {
             endpoint,
@@ -264,8 +266,8 @@ impl<D: Device + ?Sized> Redirected<D> {
             bytes: if to_host { transfer.bytes } else { Vec::new() },
         };
         let answer = match transfer.kind {
-            TransferType::Interrupt => Packet::Interrupt(Data { stream: 0, ..data }),
-            _ => Packet::Bulk(data),
+            TransferType::Interrupt => RedirPacket::Interrupt(Data { stream: 0, ..data }),
+            _ => RedirPacket::Bulk(data),
         };
         self.say(transfer.id, answer);
     }
@@ -286,26 +288,26 @@ impl<D: Device + ?Sized> Redirected<D> {
     }
 
     fn cancelled(&mut self, endpoint: u8, transfer: &Transfer) {
-        self.finish(endpoint, transfer.without_data(), Status::Cancelled);
+        self.finish(endpoint, transfer.without_data(), PacketStatus::Cancelled);
     }
 
     fn introduce(&mut self) {
         if self.plugged && self.greeted {
             self.describe();
-            self.say(0, Packet::Connect(self.layout.connect()));
+            self.say(0, RedirPacket::Connect(self.layout.connect()));
         }
     }
 
     fn describe(&mut self) {
-        self.say(0, Packet::Endpoints(self.layout.info()));
-        self.say(0, Packet::Interfaces(self.layout.interfaces()));
+        self.say(0, RedirPacket::Endpoints(self.layout.info()));
+        self.say(0, RedirPacket::Interfaces(self.layout.interfaces()));
     }
 
-    fn say(&mut self, id: u64, packet: Packet) {
+    fn say(&mut self, id: u64, packet: RedirPacket) {
         let start = self.out.len();
-        let message = Message { id, packet };
+        let message = AddressedPacket { id, packet };
         protocol::encode(&message, &mut self.out);
-        self.journal.note(self.now, Way::ToGuest, &self.out[start..]);
-        self.keep(Way::ToGuest, &message);
+        self.journal.note(self.now, PacketDirection::ToGuest, &self.out[start..]);
+        self.keep(PacketDirection::ToGuest, &message);
     }
 }

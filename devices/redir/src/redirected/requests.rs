@@ -3,48 +3,52 @@
 use super::stream::Stream;
 use super::transfer::Transfer;
 use super::{Redirected, Trouble};
-use crate::protocol::{Data, Message, Packet, Status, TransferType};
-use diapason_devices::Device;
+use crate::protocol::{AddressedPacket, Data, PacketStatus, RedirPacket, TransferType};
+use diapason_devices::UsbDevice;
 use diapason_usb::Setup;
 use diapason_usb::setup::{IN, request};
 use std::collections::VecDeque;
 
-impl<D: Device + ?Sized> Redirected<D> {
-    pub(super) fn handle(&mut self, message: Message) -> Result<(), Trouble> {
-        let Message { id, packet } = message;
+impl<D: UsbDevice + ?Sized> Redirected<D> {
+    pub(super) fn handle(&mut self, message: AddressedPacket) -> Result<(), Trouble> {
+        let AddressedPacket { id, packet } = message;
         match packet {
-            Packet::Hello(_) => {
+            RedirPacket::Hello(_) => {
                 self.greeted = true;
                 self.introduce();
             }
-            Packet::FilterReject => return Err(Trouble::Rejected),
+            RedirPacket::FilterReject => return Err(Trouble::Rejected),
             _ if !self.plugged => {}
-            Packet::Reset => self.reset(),
-            Packet::SetConfiguration(value) => self.set_configuration(id, value),
-            Packet::GetConfiguration => self.get_configuration(id),
-            Packet::SetAlternate(interface, setting) => self.set_alternate(id, interface, setting),
-            Packet::GetAlternate(interface) => self.get_alternate(id, interface),
-            Packet::StartIsochronous(endpoint, _, _) => {
+            RedirPacket::Reset => self.reset(),
+            RedirPacket::SetConfiguration(value) => self.set_configuration(id, value),
+            RedirPacket::GetConfiguration => self.get_configuration(id),
+            RedirPacket::SetAlternate(interface, setting) => {
+                self.set_alternate(id, interface, setting)
+            }
+            RedirPacket::GetAlternate(interface) => self.get_alternate(id, interface),
+            RedirPacket::StartIsochronous(endpoint, _, _) => {
                 let status = self.start(endpoint, TransferType::Isochronous);
-                self.say(id, Packet::IsochronousStatus(status, endpoint));
+                self.say(id, RedirPacket::IsochronousStatus(status, endpoint));
             }
-            Packet::StopIsochronous(endpoint) => {
+            RedirPacket::StopIsochronous(endpoint) => {
                 let status = self.stop(endpoint);
-                self.say(id, Packet::IsochronousStatus(status, endpoint));
+                self.say(id, RedirPacket::IsochronousStatus(status, endpoint));
             }
-            Packet::StartInterrupt(endpoint) => {
+            RedirPacket::StartInterrupt(endpoint) => {
                 let status = self.start(endpoint, TransferType::Interrupt);
-                self.say(id, Packet::InterruptStatus(status, endpoint));
+                self.say(id, RedirPacket::InterruptStatus(status, endpoint));
             }
-            Packet::StopInterrupt(endpoint) => {
+            RedirPacket::StopInterrupt(endpoint) => {
                 let status = self.stop(endpoint);
-                self.say(id, Packet::InterruptStatus(status, endpoint));
+                self.say(id, RedirPacket::InterruptStatus(status, endpoint));
             }
-            Packet::Cancel => self.cancel(id),
-            Packet::Control(endpoint, _, setup, bytes) => self.control(id, endpoint, setup, &bytes),
-            Packet::Bulk(data) => self.transfer(id, TransferType::Bulk, data),
-            Packet::Interrupt(data) => self.transfer(id, TransferType::Interrupt, data),
-            Packet::Isochronous(data) => self.isochronous(data),
+            RedirPacket::Cancel => self.cancel(id),
+            RedirPacket::Control(endpoint, _, setup, bytes) => {
+                self.control(id, endpoint, setup, &bytes)
+            }
+            RedirPacket::Bulk(data) => self.transfer(id, TransferType::Bulk, data),
+            RedirPacket::Interrupt(data) => self.transfer(id, TransferType::Interrupt, data),
+            RedirPacket::Isochronous(data) => self.isochronous(data),
             // Rules of the guest's that QEMU applies itself, and what only we say.
             _ => {}
         }
@@ -58,38 +62,38 @@ impl<D: Device + ?Sized> Redirected<D> {
     }
 
     /// A standard request without data, or with one byte of answer.
-    fn ask(&mut self, setup: Setup) -> (Status, u8) {
+    fn ask(&mut self, setup: Setup) -> (PacketStatus, u8) {
         match self.device.control(self.now, setup, &[]) {
-            Ok(bytes) => (Status::Success, bytes.first().copied().unwrap_or(0)),
-            Err(_) => (Status::Stall, 0),
+            Ok(bytes) => (PacketStatus::Success, bytes.first().copied().unwrap_or(0)),
+            Err(_) => (PacketStatus::Stall, 0),
         }
     }
 
     fn set_configuration(&mut self, id: u64, value: u8) {
         let (status, _) = self.ask(Setup::set_configuration(value));
-        if status == Status::Success {
+        if status == PacketStatus::Success {
             self.drop_transfers();
             self.layout.configure(value);
             self.describe();
         }
-        self.say(id, Packet::ConfigurationStatus(status, value));
+        self.say(id, RedirPacket::ConfigurationStatus(status, value));
     }
 
     fn get_configuration(&mut self, id: u64) {
         let setup =
             Setup { kind: IN, request: request::GET_CONFIGURATION, length: 1, ..Setup::default() };
         let (status, value) = self.ask(setup);
-        self.say(id, Packet::ConfigurationStatus(status, value));
+        self.say(id, RedirPacket::ConfigurationStatus(status, value));
     }
 
     fn set_alternate(&mut self, id: u64, interface: u8, setting: u8) {
         let (status, _) = self.ask(Setup::set_interface(interface, setting));
-        if status == Status::Success {
+        if status == PacketStatus::Success {
             self.leave(interface);
             self.layout.choose(interface, setting);
             self.describe();
         }
-        self.say(id, Packet::AlternateStatus(status, interface, setting));
+        self.say(id, RedirPacket::AlternateStatus(status, interface, setting));
     }
 
     fn get_alternate(&mut self, id: u64, interface: u8) {
@@ -101,7 +105,7 @@ impl<D: Device + ?Sized> Redirected<D> {
             length: 1,
         };
         let (status, setting) = self.ask(setup);
-        self.say(id, Packet::AlternateStatus(status, interface, setting));
+        self.say(id, RedirPacket::AlternateStatus(status, interface, setting));
     }
 
     /// Ends what is under way on the endpoints of an interface.
@@ -114,21 +118,21 @@ impl<D: Device + ?Sized> Redirected<D> {
         self.all_cancelled(left);
     }
 
-    fn start(&mut self, address: u8, kind: TransferType) -> Status {
+    fn start(&mut self, address: u8, kind: TransferType) -> PacketStatus {
         let endpoint = self.layout.endpoint(address).filter(|endpoint| endpoint.kind() == kind);
         match endpoint.and_then(|endpoint| Stream::new(endpoint, self.now)) {
             Some(stream) => {
                 self.streams.insert(address, stream);
-                Status::Success
+                PacketStatus::Success
             }
-            None => Status::Invalid,
+            None => PacketStatus::Invalid,
         }
     }
 
-    fn stop(&mut self, address: u8) -> Status {
+    fn stop(&mut self, address: u8) -> PacketStatus {
         match self.streams.remove(&address) {
-            Some(_) => Status::Success,
-            None => Status::Invalid,
+            Some(_) => PacketStatus::Success,
+            None => PacketStatus::Invalid,
         }
     }
 
@@ -146,19 +150,19 @@ impl<D: Device + ?Sized> Redirected<D> {
     fn control(&mut self, id: u64, endpoint: u8, setup: Setup, bytes: &[u8]) {
         let whole = setup.is_in() || bytes.len() == usize::from(setup.length);
         let answer = match whole {
-            true => self.device.control(self.now, setup, bytes).map_err(|_| Status::Stall),
-            false => Err(Status::Invalid),
+            true => self.device.control(self.now, setup, bytes).map_err(|_| PacketStatus::Stall),
+            false => Err(PacketStatus::Invalid),
         };
         let (status, mut back) = match answer {
-            Ok(back) => (Status::Success, back),
+            Ok(back) => (PacketStatus::Success, back),
             Err(status) => (status, Vec::new()),
         };
         back.truncate(usize::from(setup.length));
         let length = match status {
-            Status::Success if !setup.is_in() => setup.length,
+            PacketStatus::Success if !setup.is_in() => setup.length,
             _ => back.len() as u16,
         };
-        self.say(id, Packet::Control(endpoint, status, Setup { length, ..setup }, back));
+        self.say(id, RedirPacket::Control(endpoint, status, Setup { length, ..setup }, back));
         // It may have changed what the endpoints say.
         self.go_on();
     }
@@ -176,7 +180,7 @@ impl<D: Device + ?Sized> Redirected<D> {
         transfer.stream = data.stream;
         let endpoint = self.layout.endpoint(data.endpoint);
         let Some(endpoint) = endpoint.filter(|endpoint| whole && endpoint.kind() == kind) else {
-            return self.finish(data.endpoint, transfer.without_data(), Status::Invalid);
+            return self.finish(data.endpoint, transfer.without_data(), PacketStatus::Invalid);
         };
         let (_, queue) = self.pipes.entry(data.endpoint).or_insert((endpoint, VecDeque::new()));
         queue.push_back(transfer);

@@ -3,9 +3,9 @@
 
 use super::layout::Endpoint;
 use super::transfer::Transfer;
-use crate::protocol::{Data, Packet, Status, TransferType};
+use crate::protocol::{Data, PacketStatus, RedirPacket, TransferType};
 use diapason_abi::Nanos;
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use std::collections::VecDeque;
 
 /// Isochronous packets to the device that may wait; QEMU has less than this under way.
@@ -52,7 +52,11 @@ impl Stream {
     }
 
     /// One service interval; what the guest gets from it.
-    pub fn serve(&mut self, device: &mut (impl Device + ?Sized), now: Nanos) -> Option<Packet> {
+    pub fn serve(
+        &mut self,
+        device: &mut (impl UsbDevice + ?Sized),
+        now: Nanos,
+    ) -> Option<RedirPacket> {
         self.due += self.interval;
         match self.endpoint.is.is_in() {
             true => self.fetch(device, now),
@@ -63,7 +67,7 @@ impl Stream {
         }
     }
 
-    fn fetch(&mut self, device: &mut (impl Device + ?Sized), now: Nanos) -> Option<Packet> {
+    fn fetch(&mut self, device: &mut (impl UsbDevice + ?Sized), now: Nanos) -> Option<RedirPacket> {
         let kind = self.endpoint.kind();
         let mut transfer = Transfer::new(0, kind, self.endpoint.bytes() as usize, Vec::new());
         let ended = transfer.go_on(device, now, self.endpoint);
@@ -73,15 +77,19 @@ impl Stream {
         }
         let data = Data {
             endpoint: self.endpoint.is.address,
-            status: ended.unwrap_or(Status::Success),
+            status: ended.unwrap_or(PacketStatus::Success),
             length: transfer.bytes.len() as u32,
             stream: 0,
             bytes: transfer.bytes,
         };
-        Some(if isochronous { Packet::Isochronous(data) } else { Packet::Interrupt(data) })
+        Some(if isochronous {
+            RedirPacket::Isochronous(data)
+        } else {
+            RedirPacket::Interrupt(data)
+        })
     }
 
-    fn bring(&mut self, device: &mut (impl Device + ?Sized), now: Nanos) {
+    fn bring(&mut self, device: &mut (impl UsbDevice + ?Sized), now: Nanos) {
         let Some(bytes) = self.waiting.pop_front() else { return };
         let mut transfer = Transfer::new(0, self.endpoint.kind(), bytes.len(), bytes);
         // Isochronous: nobody asks whether it arrived.

@@ -1,9 +1,9 @@
 //! One transfer of the guest's, packet by packet, as a host controller would do it.
 
 use super::layout::Endpoint;
-use crate::protocol::{Status, TransferType};
+use crate::protocol::{PacketStatus, TransferType};
 use diapason_abi::Nanos;
-use diapason_devices::{Answer, Device, Handshake};
+use diapason_devices::{Answer, Handshake, UsbDevice};
 
 /// A transfer that is under way.
 #[derive(Clone, Debug)]
@@ -40,10 +40,10 @@ impl Transfer {
     /// Goes on until it is done or the device has nothing to say; `None` is the latter.
     pub fn go_on(
         &mut self,
-        device: &mut (impl Device + ?Sized),
+        device: &mut (impl UsbDevice + ?Sized),
         now: Nanos,
         endpoint: Endpoint,
-    ) -> Option<Status> {
+    ) -> Option<PacketStatus> {
         loop {
             let step = match endpoint.is.is_in() {
                 true => self.fetch(device, now, endpoint),
@@ -60,7 +60,7 @@ impl Transfer {
     /// One packet to the host. A short one ends the transfer.
     fn fetch(
         &mut self,
-        device: &mut (impl Device + ?Sized),
+        device: &mut (impl UsbDevice + ?Sized),
         now: Nanos,
         endpoint: Endpoint,
     ) -> Step {
@@ -69,14 +69,14 @@ impl Transfer {
         self.bytes.resize(start + room, 0);
         let answer = device.send(now, endpoint.is.address, &mut self.bytes[start..]);
         let (kept, step) = match answer {
-            Answer::Data(count) if count > room => (room, Step::End(Status::Babble)),
+            Answer::Data(count) if count > room => (room, Step::End(PacketStatus::Babble)),
             Answer::Data(count) if count < packet || start + count == self.length => {
-                (count, Step::End(Status::Success))
+                (count, Step::End(PacketStatus::Success))
             }
             Answer::Data(count) => (count, Step::More),
             Answer::Nak => (0, Step::Wait),
-            Answer::Stall => (0, Step::End(Status::Stall)),
-            Answer::Error => (0, Step::End(Status::Error)),
+            Answer::Stall => (0, Step::End(PacketStatus::Stall)),
+            Answer::Error => (0, Step::End(PacketStatus::Error)),
         };
         self.bytes.truncate(start + kept);
         step
@@ -85,7 +85,7 @@ impl Transfer {
     /// One packet to the device.
     fn bring(
         &mut self,
-        device: &mut (impl Device + ?Sized),
+        device: &mut (impl UsbDevice + ?Sized),
         now: Nanos,
         endpoint: Endpoint,
     ) -> Step {
@@ -94,11 +94,15 @@ impl Transfer {
         match device.receive(now, endpoint.is.address, packet) {
             Handshake::Ack => {
                 self.sent += packet.len();
-                if self.sent == self.bytes.len() { Step::End(Status::Success) } else { Step::More }
+                if self.sent == self.bytes.len() {
+                    Step::End(PacketStatus::Success)
+                } else {
+                    Step::More
+                }
             }
             Handshake::Nak => Step::Wait,
-            Handshake::Stall => Step::End(Status::Stall),
-            Handshake::Error => Step::End(Status::Error),
+            Handshake::Stall => Step::End(PacketStatus::Stall),
+            Handshake::Error => Step::End(PacketStatus::Error),
         }
     }
 }
@@ -107,5 +111,5 @@ impl Transfer {
 enum Step {
     More,
     Wait,
-    End(Status),
+    End(PacketStatus),
 }

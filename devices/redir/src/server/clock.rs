@@ -1,6 +1,6 @@
 //! The plugin's connection: it says where the guest stands still, and waits for an answer.
 
-use super::Failure;
+use super::RunError;
 use super::socket::{accept, is_gone};
 use diapason_abi::Nanos;
 use std::io::{ErrorKind, Read, Write};
@@ -32,17 +32,17 @@ pub(crate) struct Clock(UnixStream);
 
 impl Clock {
     /// Accepts the connection of the plugin, which must come within `patience`.
-    pub fn accept(listener: &UnixListener, patience: Duration) -> Result<Clock, Failure> {
+    pub fn accept(listener: &UnixListener, patience: Duration) -> Result<Clock, RunError> {
         let stream = accept(listener, patience)?;
         let ready =
             stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(patience)));
-        ready.map_err(|error| Failure::Io("use a socket", error))?;
+        ready.map_err(|error| RunError::Io("use a socket", error))?;
         Ok(Clock(stream))
     }
 
     /// Waits until the guest stands still; `None` if QEMU has ended. `expected` is for the message
     /// if it does neither.
-    pub fn wait(&mut self, expected: Nanos) -> Result<Option<Stop>, Failure> {
+    pub fn wait(&mut self, expected: Nanos) -> Result<Option<Stop>, RunError> {
         let (mut now, mut idle) = ([0; 8], [0; 8]);
         match self.0.read_exact(&mut now).and_then(|()| self.0.read_exact(&mut idle)) {
             Ok(()) => {
@@ -51,21 +51,21 @@ impl Clock {
             }
             Err(error) if is_gone(&error) => Ok(None),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                Err(Failure::Silent(expected))
+                Err(RunError::Silent(expected))
             }
-            Err(error) => Err(Failure::Io("hear the clock plugin", error)),
+            Err(error) => Err(RunError::Io("hear the clock plugin", error)),
         }
     }
 
     /// Answers. That QEMU has ended meanwhile is for the next [`Clock::wait`] to say.
-    pub fn answer(&mut self, answer: Answer) -> Result<(), Failure> {
+    pub fn answer(&mut self, answer: Answer) -> Result<(), RunError> {
         let written = match answer {
             Answer::Go => self.0.write_all(b"g"),
             Answer::Again => self.0.write_all(b"a"),
             Answer::End(status) => self.0.write_all(&[b'e', status]),
         };
         match written {
-            Err(error) if !is_gone(&error) => Err(Failure::Io("answer the clock plugin", error)),
+            Err(error) if !is_gone(&error) => Err(RunError::Io("answer the clock plugin", error)),
             _ => Ok(()),
         }
     }

@@ -1,10 +1,10 @@
 //! The connection of one device.
 
-use super::Failure;
+use super::RunError;
 use super::socket::{accept, is_gone};
 use crate::redirected::{Redirected, Trouble};
 use diapason_abi::Nanos;
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
@@ -23,10 +23,10 @@ pub(crate) enum ReadFailure {
 
 impl ReadFailure {
     /// Returns the failure of the server that this is, for the device with this index.
-    pub fn at(self, index: usize, now: Nanos) -> Failure {
+    pub fn at(self, index: usize, now: Nanos) -> RunError {
         match self {
-            ReadFailure::Io(error) => Failure::Io("hear QEMU", error),
-            ReadFailure::Trouble(trouble) => Failure::Device(index, now, trouble),
+            ReadFailure::Io(error) => RunError::Io("hear QEMU", error),
+            ReadFailure::Trouble(trouble) => RunError::Device(index, now, trouble),
         }
     }
 }
@@ -36,14 +36,14 @@ pub(crate) struct Link(UnixStream);
 
 impl Link {
     /// Accepts the connection of a device, which must come within `patience`.
-    pub fn accept(listener: &UnixListener, patience: Duration) -> Result<Link, Failure> {
+    pub fn accept(listener: &UnixListener, patience: Duration) -> Result<Link, RunError> {
         let stream = accept(listener, patience)?;
-        stream.set_nonblocking(true).map_err(|error| Failure::Io("use a socket", error))?;
+        stream.set_nonblocking(true).map_err(|error| RunError::Io("use a socket", error))?;
         Ok(Link(stream))
     }
 
     /// Hands all that has come to the device. Returns whether QEMU may have more to send.
-    pub fn read<D: Device + ?Sized>(
+    pub fn read<D: UsbDevice + ?Sized>(
         &mut self,
         device: &mut Redirected<D>,
     ) -> Result<bool, ReadFailure> {
@@ -65,7 +65,7 @@ impl Link {
     }
 
     /// Sends from the front of `bytes`. Returns whether anything went or will go.
-    pub fn write(&mut self, bytes: &mut Vec<u8>) -> Result<bool, Failure> {
+    pub fn write(&mut self, bytes: &mut Vec<u8>) -> Result<bool, RunError> {
         if bytes.is_empty() {
             return Ok(false);
         }
@@ -79,7 +79,7 @@ impl Link {
                 bytes.clear();
                 Ok(false)
             }
-            Err(error) => Err(Failure::Io("send to QEMU", error)),
+            Err(error) => Err(RunError::Io("send to QEMU", error)),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::redirected::{Journal, Redirected, Trouble};
 pub use clock::Stop;
 use clock::{Answer, Clock};
 use diapason_abi::Nanos;
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use link::Link;
 use std::ffi::OsString;
 use std::io;
@@ -29,7 +29,7 @@ const EXCHANGES_MAX: u32 = 1_000_000;
 
 /// How a run goes.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct RunPlan {
     /// How often the guest waits for the devices.
     pub slice: Nanos,
     /// How long an instruction takes: by less than that the guest may stop too late.
@@ -42,9 +42,9 @@ pub struct Plan {
     pub patience: Duration,
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan {
+impl Default for RunPlan {
+    fn default() -> RunPlan {
+        RunPlan {
             slice: Nanos::from_millis(1),
             instruction: Nanos(1),
             end: Nanos::FOREVER,
@@ -54,7 +54,7 @@ impl Default for Plan {
     }
 }
 
-impl Plan {
+impl RunPlan {
     /// Returns whether the guest may stop at `now`.
     fn is_punctual(&self, expected: Nanos, now: Nanos) -> bool {
         now >= expected && (now == expected || now - expected < self.instruction)
@@ -63,7 +63,7 @@ impl Plan {
 
 /// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ending {
+pub enum RunEnding {
     /// The planned end was reached.
     Planned,
     /// QEMU ended by itself.
@@ -72,8 +72,8 @@ pub enum Ending {
 
 /// The report of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report {
-    pub ending: Ending,
+pub struct RunReport {
+    pub ending: RunEnding,
     /// The last time at which the guest stood still.
     pub time: Nanos,
     /// Over every packet of every device, its direction and its time: the run's fingerprint.
@@ -88,7 +88,7 @@ pub struct Report {
 
 /// Why a run could not be finished.
 #[derive(Debug)]
-pub enum Failure {
+pub enum RunError {
     /// The plugin cannot be built.
     Plugin(plugin::Unavailable),
     Io(&'static str, io::Error),
@@ -104,29 +104,29 @@ pub enum Failure {
     Endless(Nanos),
 }
 
-impl core::fmt::Display for Failure {
+impl core::fmt::Display for RunError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Failure::Plugin(unavailable) => unavailable.fmt(f),
-            Failure::Io(what, error) => write!(f, "cannot {what}: {error}"),
-            Failure::Plan => write!(f, "a slice of no length, or more than {DEVICES_MAX} devices"),
-            Failure::Silent(time) => write!(f, "no sign of life from QEMU after {} ns", time.0),
-            Failure::Astray(expected, time) => {
+            RunError::Plugin(unavailable) => unavailable.fmt(f),
+            RunError::Io(what, error) => write!(f, "cannot {what}: {error}"),
+            RunError::Plan => write!(f, "a slice of no length, or more than {DEVICES_MAX} devices"),
+            RunError::Silent(time) => write!(f, "no sign of life from QEMU after {} ns", time.0),
+            RunError::Astray(expected, time) => {
                 write!(f, "QEMU stopped at {} ns instead of {} ns", time.0, expected.0)
             }
-            Failure::Device(index, time, trouble) => {
+            RunError::Device(index, time, trouble) => {
                 write!(f, "device {index} at {} ns: {trouble}", time.0)
             }
-            Failure::Endless(time) => write!(f, "no end of packets at {} ns", time.0),
+            RunError::Endless(time) => write!(f, "no end of packets at {} ns", time.0),
         }
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for RunError {}
 
 /// Devices that wait for QEMU.
-pub struct Server<D: Device + ?Sized> {
-    plan: Plan,
+pub struct DeviceServer<D: UsbDevice + ?Sized> {
+    plan: RunPlan,
     folder: PathBuf,
     plugin: PathBuf,
     clock: UnixListener,
@@ -134,26 +134,30 @@ pub struct Server<D: Device + ?Sized> {
     devices: Vec<Redirected<D>>,
 }
 
-impl<D: Device + ?Sized> Server<D> {
+impl<D: UsbDevice + ?Sized> DeviceServer<D> {
     /// Builds the plugin and opens the sockets, in a folder of the run's own.
     ///
     /// # Errors
     /// If the plugin cannot be built, a socket not be opened, or a device does not describe itself.
-    pub fn start(folder: &Path, devices: Vec<Box<D>>, plan: Plan) -> Result<Server<D>, Failure> {
+    pub fn start(
+        folder: &Path,
+        devices: Vec<Box<D>>,
+        plan: RunPlan,
+    ) -> Result<DeviceServer<D>, RunError> {
         if plan.slice == Nanos::ZERO || devices.len() > DEVICES_MAX {
-            return Err(Failure::Plan);
+            return Err(RunError::Plan);
         }
-        let plugin = plugin::build(folder).map_err(Failure::Plugin)?;
+        let plugin = plugin::build(folder).map_err(RunError::Plugin)?;
         let listen = |name: &str| {
             let listener = UnixListener::bind(folder.join(name))
-                .map_err(|error| Failure::Io("open a socket", error))?;
-            listener.set_nonblocking(true).map_err(|e| Failure::Io("open a socket", e))?;
+                .map_err(|error| RunError::Io("open a socket", error))?;
+            listener.set_nonblocking(true).map_err(|e| RunError::Io("open a socket", e))?;
             Ok(listener)
         };
         let redirect = |(index, device)| {
-            Redirected::new(device).map_err(|trouble| Failure::Device(index, Nanos::ZERO, trouble))
+            Redirected::new(device).map_err(|trouble| RunError::Device(index, Nanos::ZERO, trouble))
         };
-        Ok(Server {
+        Ok(DeviceServer {
             plan,
             folder: folder.to_path_buf(),
             plugin,
@@ -207,16 +211,16 @@ impl<D: Device + ?Sized> Server<D> {
     pub fn run(
         mut self,
         mut at_stop: impl FnMut(Stop, &mut [Redirected<D>]),
-    ) -> Result<(Report, Vec<Redirected<D>>), Failure> {
+    ) -> Result<(RunReport, Vec<Redirected<D>>), RunError> {
         let (mut clock, mut links) = self.accept()?;
         let mut expected = Nanos::ZERO;
         let (mut stops, mut exchanges) = (0, 0);
         let (ending, time) = loop {
             let Some(stop) = clock.wait(expected)? else {
-                break (Ending::Guest, expected - self.plan.slice);
+                break (RunEnding::Guest, expected - self.plan.slice);
             };
             if !self.plan.is_punctual(expected, stop.now) {
-                return Err(Failure::Astray(expected, stop.now));
+                return Err(RunError::Astray(expected, stop.now));
             }
             let now = expected;
             stops += 1;
@@ -225,18 +229,18 @@ impl<D: Device + ?Sized> Server<D> {
             exchanges += self.exchange(now, &mut clock, &mut links)?;
             if now >= self.plan.end {
                 clock.answer(Answer::End(self.plan.status))?;
-                break (Ending::Planned, now);
+                break (RunEnding::Planned, now);
             }
             clock.answer(Answer::Go)?;
             expected += self.plan.slice;
         };
         let journals: Vec<Journal> = self.devices.iter().map(|device| *device.journal()).collect();
         let hash = Journal::join(journals.iter());
-        let report = Report { ending, time, hash, journals, stops, exchanges };
+        let report = RunReport { ending, time, hash, journals, stops, exchanges };
         Ok((report, self.devices))
     }
 
-    fn accept(&self) -> Result<(Clock, Vec<Link>), Failure> {
+    fn accept(&self) -> Result<(Clock, Vec<Link>), RunError> {
         let clock = Clock::accept(&self.clock, self.plan.patience)?;
         let links = self.listeners.iter().map(|l| Link::accept(l, self.plan.patience));
         Ok((clock, links.collect::<Result<_, _>>()?))
@@ -256,7 +260,7 @@ impl<D: Device + ?Sized> Server<D> {
         now: Nanos,
         clock: &mut Clock,
         links: &mut [Link],
-    ) -> Result<u64, Failure> {
+    ) -> Result<u64, RunError> {
         for count in 1..=EXCHANGES_MAX {
             if !self.exchange_once(now, links)? {
                 return Ok(u64::from(count));
@@ -267,13 +271,13 @@ impl<D: Device + ?Sized> Server<D> {
                 return Ok(u64::from(count));
             }
         }
-        Err(Failure::Endless(now))
+        Err(RunError::Endless(now))
     }
 
     /// Takes in what QEMU has sent, and sends what one device has to say. Returns whether anything
     /// moved that QEMU may have an answer to. It serves one device at a time, so that QEMU takes
     /// their packets in an order that does not depend on how fast it reads.
-    fn exchange_once(&mut self, now: Nanos, links: &mut [Link]) -> Result<bool, Failure> {
+    fn exchange_once(&mut self, now: Nanos, links: &mut [Link]) -> Result<bool, RunError> {
         let (mut moved, mut sent) = (false, false);
         for (index, (device, link)) in self.devices.iter_mut().zip(&mut *links).enumerate() {
             moved |= link.read(device).map_err(|trouble| trouble.at(index, now))?;
@@ -318,9 +322,9 @@ mod tests {
 
     #[test]
     fn a_guest_stops_too_late_by_less_than_an_instruction() {
-        let slow = Plan { instruction: Nanos(8), ..Plan::default() };
-        let stops = |plan: Plan, now| plan.is_punctual(Nanos(1_000), Nanos(now));
-        for (plan, latest) in [(Plan::default(), 1_000), (slow, 1_007)] {
+        let slow = RunPlan { instruction: Nanos(8), ..RunPlan::default() };
+        let stops = |plan: RunPlan, now| plan.is_punctual(Nanos(1_000), Nanos(now));
+        for (plan, latest) in [(RunPlan::default(), 1_000), (slow, 1_007)] {
             assert!(stops(plan, 1_000) && stops(plan, latest));
             assert!(!stops(plan, 999) && !stops(plan, latest + 1));
         }

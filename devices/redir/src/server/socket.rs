@@ -1,6 +1,6 @@
 //! Both kinds of connections wait for the other side, and notice that it is gone.
 
-use super::Failure;
+use super::RunError;
 use diapason_abi::Nanos;
 use std::io::{self, ErrorKind};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -10,16 +10,16 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Waits for somebody to connect.
-pub fn accept(listener: &UnixListener, patience: Duration) -> Result<UnixStream, Failure> {
+pub fn accept(listener: &UnixListener, patience: Duration) -> Result<UnixStream, RunError> {
     let looks = patience.as_millis() / LOOK.as_millis();
     for _ in 0..=looks {
         match listener.accept() {
             Ok((stream, _)) => return Ok(stream),
             Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(LOOK),
-            Err(error) => return Err(Failure::Io("wait for QEMU", error)),
+            Err(error) => return Err(RunError::Io("wait for QEMU", error)),
         }
     }
-    Err(Failure::Silent(Nanos::ZERO))
+    Err(RunError::Silent(Nanos::ZERO))
 }
 
 /// Returns whether the other side has closed its end.

@@ -5,18 +5,18 @@
 //! `cargo test -p diapason-redir --test linux -- --ignored --nocapture --test-threads 1`
 
 use diapason_abi::Nanos;
-use diapason_can::Frame;
+use diapason_can::CanFrame;
 use diapason_devices::can::{BUSY, CanBus, Sent};
 use diapason_devices::kvaser::{Hydra, Identity};
-use diapason_redir::linux::{Guest, Program};
-use diapason_redir::{Emulator, Ending, Plan, Report, Server};
+use diapason_redir::linux::{Guest, GuestProgram};
+use diapason_redir::{DeviceServer, Emulator, RunEnding, RunPlan, RunReport};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-const PROGRAM: Program = Program { name: "exchange", source: include_str!("init.c") };
+const PROGRAM: GuestProgram = GuestProgram { name: "exchange", source: include_str!("init.c") };
 /// Wall time without a sign of life after which a run is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// When a run ends. The guest is through by then.
@@ -33,7 +33,7 @@ const EXTENDED: u32 = 1 << 31;
 
 /// A run: what the server says, what the guest printed, what was on the buses.
 struct Run {
-    report: Report,
+    report: RunReport,
     console: String,
     buses: Vec<Vec<Sent>>,
 }
@@ -111,8 +111,8 @@ fn run(guest: &Guest, slice: Nanos) -> Run {
     }
     let plugged: Vec<Option<CanBus>> = buses.iter().cloned().map(Some).collect();
     let device = Box::new(Hydra::new(Identity::default(), &plugged));
-    let plan = Plan { slice, end: END, status: 7, patience: PATIENCE, ..Plan::default() };
-    let server = Server::start(&folder, vec![device], plan).unwrap();
+    let plan = RunPlan { slice, end: END, status: 7, patience: PATIENCE, ..RunPlan::default() };
+    let server = DeviceServer::start(&folder, vec![device], plan).unwrap();
     let console = folder.join("console");
     let mut command = qemu(guest, &console);
     command.args(server.arguments());
@@ -131,7 +131,7 @@ fn qemu(guest: &Guest, console: &Path) -> Command {
 
 /// Checks that every frame of every bus arrived, in order, and every frame of the guest left.
 fn check(run: &Run) {
-    assert_eq!((run.report.ending, run.report.time), (Ending::Planned, END));
+    assert_eq!((run.report.ending, run.report.time), (RunEnding::Planned, END));
     assert!(run.console.contains("guest: done"), "{}", run.console);
     for (channel, bus) in run.buses.iter().enumerate() {
         let own = |sent: &&Sent| sent.frame.raw_id() == SENT_ID;
@@ -139,7 +139,7 @@ fn check(run: &Run) {
             bus.iter().filter(own).map(|sent| sent.frame.bytes().to_vec()).collect();
         let expected: Vec<Vec<u8>> = (0..SEND).map(|n| n.to_le_bytes().to_vec()).collect();
         assert_eq!(numbers, expected, "channel {channel}");
-        let others: Vec<Frame> =
+        let others: Vec<CanFrame> =
             bus.iter().map(|sent| sent.frame).filter(|frame| frame.raw_id() != SENT_ID).collect();
         let received = |start: usize| line(channel, others.get(start..start + RECEIVE as usize));
         let found = (0..others.len()).any(|start| run.console.contains(&received(start)));
@@ -148,7 +148,7 @@ fn check(run: &Run) {
 }
 
 /// Returns the line that the guest prints if it has received exactly these frames.
-fn line(channel: usize, frames: Option<&[Frame]>) -> String {
+fn line(channel: usize, frames: Option<&[CanFrame]>) -> String {
     let Some(frames @ [first, ..]) = frames else { return "never".into() };
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in frames.iter().flat_map(|frame| linux(*frame)) {
@@ -161,7 +161,7 @@ fn line(channel: usize, frames: Option<&[Frame]>) -> String {
 }
 
 /// A frame as Linux has it.
-fn linux(frame: Frame) -> [u8; 16] {
+fn linux(frame: CanFrame) -> [u8; 16] {
     let mut bytes = [0; 16];
     let id = frame.raw_id() | if frame.is_extended() { EXTENDED } else { 0 };
     bytes[..4].copy_from_slice(&id.to_le_bytes());

@@ -4,10 +4,12 @@
 
 use diapason_abi::Nanos;
 use diapason_devices::descriptors::Descriptors;
-use diapason_devices::standard::{EndpointState, Standard};
-use diapason_devices::{Answer, Device, Handshake, Stall};
+use diapason_devices::standard::{EndpointStatus, Standard};
+use diapason_devices::{Answer, Handshake, Stall, UsbDevice};
 use diapason_redir::Redirected;
-use diapason_redir::protocol::{CAPABILITIES, Data, Decoder, Message, Packet, Status, encode};
+use diapason_redir::protocol::{
+    AddressedPacket, CAPABILITIES, Data, PacketDecoder, PacketStatus, RedirPacket, encode,
+};
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::{Setup, Speed};
 use std::collections::VecDeque;
@@ -58,16 +60,16 @@ impl Bench {
         self.standard.halt(endpoint);
     }
 
-    fn ready(&self, endpoint: u8) -> Result<(), EndpointState> {
+    fn ready(&self, endpoint: u8) -> Result<(), EndpointStatus> {
         match self.standard.endpoint(endpoint) {
-            EndpointState::Ready => Ok(()),
+            EndpointStatus::Ready => Ok(()),
             other => Err(other),
         }
     }
 }
 
 fn descriptors() -> Descriptors {
-    let device = descriptor::Device {
+    let device = descriptor::DeviceDescriptor {
         usb: 0x0200,
         class: 0,
         subclass: 0,
@@ -101,7 +103,7 @@ fn descriptors() -> Descriptors {
     }
 }
 
-impl Device for Bench {
+impl UsbDevice for Bench {
     fn speed(&self) -> Speed {
         Speed::High
     }
@@ -125,7 +127,7 @@ impl Device for Bench {
     fn receive(&mut self, now: Nanos, endpoint: u8, packet: &[u8]) -> Handshake {
         assert!(now >= self.now, "time goes backwards");
         match self.ready(endpoint) {
-            Err(EndpointState::Halted) => return Handshake::Stall,
+            Err(EndpointStatus::Halted) => return Handshake::Stall,
             Err(_) => return Handshake::Error,
             Ok(()) if endpoint != BULK_OUT => {
                 self.heard.push((now, endpoint, packet.first().copied().unwrap_or(0)));
@@ -139,7 +141,7 @@ impl Device for Bench {
     fn send(&mut self, now: Nanos, endpoint: u8, packet: &mut [u8]) -> Answer {
         assert!(now >= self.now, "time goes backwards");
         let bytes = match (self.ready(endpoint), endpoint) {
-            (Err(EndpointState::Halted), _) => return Answer::Stall,
+            (Err(EndpointStatus::Halted), _) => return Answer::Stall,
             (Err(_), _) => return Answer::Error,
             (Ok(()), INTERRUPT_IN) if self.report <= now => {
                 let time = self.report.0.to_le_bytes();
@@ -172,45 +174,45 @@ impl Device for Bench {
 /// The guest's side of one connection.
 pub struct Guest {
     pub host: Redirected<Bench>,
-    decoder: Decoder,
+    decoder: PacketDecoder,
     next: u64,
 }
 
 impl Guest {
     /// Says hello; what comes back but the hello.
-    pub fn meet() -> (Guest, Vec<Packet>) {
+    pub fn meet() -> (Guest, Vec<RedirPacket>) {
         let host = Redirected::new(Box::new(Bench::new())).unwrap();
-        let mut guest = Guest { host, decoder: Decoder::default(), next: 1 };
-        guest.send(Packet::Hello(CAPABILITIES));
-        let mut packets: Vec<Packet> = guest.hear().into_iter().map(|m| m.packet).collect();
-        assert!(matches!(packets.remove(0), Packet::Hello(CAPABILITIES)));
+        let mut guest = Guest { host, decoder: PacketDecoder::default(), next: 1 };
+        guest.send(RedirPacket::Hello(CAPABILITIES));
+        let mut packets: Vec<RedirPacket> = guest.hear().into_iter().map(|m| m.packet).collect();
+        assert!(matches!(packets.remove(0), RedirPacket::Hello(CAPABILITIES)));
         (guest, packets)
     }
 
     /// A guest with the device configured.
     pub fn configured() -> Guest {
         let (mut guest, _) = Guest::meet();
-        guest.send(Packet::SetConfiguration(1));
+        guest.send(RedirPacket::SetConfiguration(1));
         let last = guest.hear().pop().unwrap();
-        assert_eq!(last.packet, Packet::ConfigurationStatus(Status::Success, 1));
+        assert_eq!(last.packet, RedirPacket::ConfigurationStatus(PacketStatus::Success, 1));
         guest
     }
 
-    pub fn send(&mut self, packet: Packet) -> u64 {
+    pub fn send(&mut self, packet: RedirPacket) -> u64 {
         let id = self.next;
         self.next += 1;
         self.send_as(id, packet);
         id
     }
 
-    pub fn send_as(&mut self, id: u64, packet: Packet) {
+    pub fn send_as(&mut self, id: u64, packet: RedirPacket) {
         let mut bytes = Vec::new();
-        encode(&Message { id, packet }, &mut bytes);
+        encode(&AddressedPacket { id, packet }, &mut bytes);
         self.host.receive(&bytes).unwrap();
     }
 
     /// Everything that came since.
-    pub fn hear(&mut self) -> Vec<Message> {
+    pub fn hear(&mut self) -> Vec<AddressedPacket> {
         self.decoder.push(&std::mem::take(self.host.output()));
         std::iter::from_fn(|| self.decoder.decode().unwrap()).collect()
     }
@@ -218,15 +220,15 @@ impl Guest {
 
 /// A transfer that asks for, or brings, data.
 pub fn data(endpoint: u8, length: u32, bytes: &[u8]) -> Data {
-    Data { endpoint, status: Status::Success, length, stream: 0, bytes: bytes.to_vec() }
+    Data { endpoint, status: PacketStatus::Success, length, stream: 0, bytes: bytes.to_vec() }
 }
 
 /// A bulk transfer to the device.
-pub fn out(bytes: &[u8]) -> Packet {
-    Packet::Bulk(data(BULK_OUT, bytes.len() as u32, bytes))
+pub fn out(bytes: &[u8]) -> RedirPacket {
+    RedirPacket::Bulk(data(BULK_OUT, bytes.len() as u32, bytes))
 }
 
 /// Returns a packet request of this length.
-pub fn wanted(length: u32) -> Packet {
-    Packet::Bulk(data(BULK_IN, length, &[]))
+pub fn wanted(length: u32) -> RedirPacket {
+    RedirPacket::Bulk(data(BULK_IN, length, &[]))
 }

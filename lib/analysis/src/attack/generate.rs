@@ -1,8 +1,9 @@
 //! Systems that are admitted, most of them barely, and what the world does to them.
 
-use super::{Campaign, Report};
+use super::{Campaign, CampaignFindings};
 use crate::server::{
-    IoVcpu, MainVcpu, Queue, Source, System, Utilization, first_failure, largest_budget,
+    InterruptSource, IoVcpu, MainVcpu, Queue, SharedCore, Utilization, first_failure,
+    largest_budget,
 };
 use alloc::vec;
 use alloc::vec::Vec;
@@ -17,9 +18,9 @@ pub const HORIZON: Nanos = Nanos(260);
 pub fn admitted(
     campaign: &Campaign,
     random: &mut Random,
-    report: &mut Report,
-    forget: impl Fn(&mut System),
-) -> (System, System) {
+    report: &mut CampaignFindings,
+    forget: impl Fn(&mut SharedCore),
+) -> (SharedCore, SharedCore) {
     loop {
         let mut system = drawn(campaign, random);
         let mut believed = system.clone();
@@ -38,7 +39,7 @@ pub fn admitted(
     }
 }
 
-fn drawn(campaign: &Campaign, random: &mut Random) -> System {
+fn drawn(campaign: &Campaign, random: &mut Random) -> SharedCore {
     let count = random.between(2, 5);
     let periods: Vec<u64> = (0..count).map(|_| random.between(4, 32)).collect();
     let mut periods = periods;
@@ -50,7 +51,7 @@ fn drawn(campaign: &Campaign, random: &mut Random) -> System {
             ..MainVcpu::new(Nanos(share.min(*period)), Nanos(*period))
         }
     });
-    let mut system = System::new(mains.collect(), vec![]);
+    let mut system = SharedCore::new(mains.collect(), vec![]);
     place(campaign, random, &mut system);
     for _ in 0..random.below(3) {
         let io = io(campaign, random, &system);
@@ -60,13 +61,13 @@ fn drawn(campaign: &Campaign, random: &mut Random) -> System {
     system.kernel_section = Nanos(campaign.section.saturating_sub(1));
     if campaign.top_halves {
         let gap = random.between(6, 20);
-        system.sources.push(Source { gap: Nanos(gap), cost: Nanos(random.between(1, 2)) });
+        system.sources.push(InterruptSource { gap: Nanos(gap), cost: Nanos(random.between(1, 2)) });
     }
     system
 }
 
 /// Shorter periods to higher queues, as CSD does.
-fn place(campaign: &Campaign, random: &mut Random, system: &mut System) {
+fn place(campaign: &Campaign, random: &mut Random, system: &mut SharedCore) {
     let count = system.mains.len() as u64;
     let queues = u64::from(campaign.dp_queues) + u64::from(campaign.fp);
     let mut ends: Vec<u64> = (1..queues).map(|_| random.between(1, count)).collect();
@@ -77,7 +78,7 @@ fn place(campaign: &Campaign, random: &mut Random, system: &mut System) {
     }
 }
 
-fn io(campaign: &Campaign, random: &mut Random, system: &System) -> IoVcpu {
+fn io(campaign: &Campaign, random: &mut Random, system: &SharedCore) -> IoVcpu {
     let ppm = if campaign.uneven {
         50_000 * random.between(1, 8) as u32
     } else {
@@ -100,7 +101,7 @@ fn io(campaign: &Campaign, random: &mut Random, system: &System) -> IoVcpu {
 
 /// Returns the arrivals of one run, by one of several plans, with kernel sections of at most
 /// `section` ticks, and top halves.
-pub fn world(system: &System, section: u64, random: &mut Random) -> Vec<Arrival> {
+pub fn world(system: &SharedCore, section: u64, random: &mut Random) -> Vec<Arrival> {
     let mut arrivals = Vec::new();
     let mut moment = random.below(20);
     match random.below(3) {
@@ -131,13 +132,13 @@ fn bottom_half(at: u64, io: usize, units: u64, beneficiary: usize) -> Arrival {
     Arrival::new(Nanos(at), Happening::BottomHalf { io, units, beneficiary })
 }
 
-fn beneficiary(system: &System, io: usize, random: &mut Random) -> usize {
+fn beneficiary(system: &SharedCore, io: usize, random: &mut Random) -> usize {
     let serves = &system.ios[io].serves;
     serves[random.below(serves.len() as u64) as usize]
 }
 
 /// Everybody: bursts of up to three budgets, with pauses of up to three periods.
-fn bursts(system: &System, random: &mut Random, arrivals: &mut Vec<Arrival>) {
+fn bursts(system: &SharedCore, random: &mut Random, arrivals: &mut Vec<Arrival>) {
     for (index, main) in system.mains.iter().enumerate() {
         let mut at = random.below(main.period.0);
         while at < HORIZON.0 {
@@ -163,7 +164,7 @@ fn bursts(system: &System, random: &mut Random, arrivals: &mut Vec<Arrival>) {
 }
 
 /// Small pieces one after the other: they split budgets and use up lists.
-fn crumbs(system: &System, random: &mut Random, arrivals: &mut Vec<Arrival>) {
+fn crumbs(system: &SharedCore, random: &mut Random, arrivals: &mut Vec<Arrival>) {
     let (begin, length) = (random.below(HORIZON.0 / 2), random.between(4, 64));
     for at in begin..begin + length {
         let index = random.below((system.mains.len() + system.ios.len()) as u64) as usize;
@@ -179,7 +180,7 @@ fn crumbs(system: &System, random: &mut Random, arrivals: &mut Vec<Arrival>) {
 
 /// A victim uses its budget up late and alone; when it comes back, everybody has work for ever.
 /// Returns that moment.
-fn drained_then_hit(system: &System, random: &mut Random, arrivals: &mut Vec<Arrival>) -> u64 {
+fn drained_then_hit(system: &SharedCore, random: &mut Random, arrivals: &mut Vec<Arrival>) -> u64 {
     let victim = random.below(system.mains.len() as u64) as usize;
     let main = &system.mains[victim];
     let begin = random.below(20);
@@ -220,7 +221,12 @@ fn sections(longest: u64, moment: u64, random: &mut Random, arrivals: &mut Vec<A
 }
 
 /// As often as they may be, one of them at the moment; or now and then.
-fn top_halves(source: Source, moment: u64, random: &mut Random, arrivals: &mut Vec<Arrival>) {
+fn top_halves(
+    source: InterruptSource,
+    moment: u64,
+    random: &mut Random,
+    arrivals: &mut Vec<Arrival>,
+) {
     let (mut at, often) = (moment % source.gap.0, random.one_in(2));
     while at < HORIZON.0 {
         arrivals.insert(0, Arrival::new(Nanos(at), Happening::TopHalf(source.cost)));

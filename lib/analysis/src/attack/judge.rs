@@ -1,7 +1,7 @@
 //! Every job of a run against its bound.
 
-use super::report::{Report, Which};
-use crate::server::{IoSupply, Server, SharedIo, Supply, System};
+use super::report::{CampaignFindings, Which};
+use crate::server::{BudgetServer, IoSupply, SharedCore, SharedIo, Supply};
 use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
@@ -27,7 +27,7 @@ struct Table {
 }
 
 impl Table {
-    fn of(server: &impl Server) -> Table {
+    fn of(server: &impl BudgetServer) -> Table {
         let budget = server.budget();
         let all = || (0..=budget.0).map(Nanos);
         let responses = all().map(|work| server.response(work)).collect();
@@ -36,7 +36,7 @@ impl Table {
     }
 }
 
-impl Server for Table {
+impl BudgetServer for Table {
     fn budget(&self) -> Nanos {
         self.budget
     }
@@ -56,7 +56,7 @@ impl Server for Table {
 
 impl Bounds {
     /// Returns the bounds of an admitted system.
-    pub fn of(system: &System) -> Bounds {
+    pub fn of(system: &SharedCore) -> Bounds {
         let mains = (0..system.mains.len()).map(|vcpu| {
             let Some(supply) = Supply::of(system, vcpu) else { panic!("admitted: {system:?}") };
             Table::of(&supply)
@@ -70,7 +70,7 @@ impl Bounds {
 }
 
 /// Compares everything that happened in `run` with what was promised.
-pub fn judge(system: &System, bounds: &Bounds, run: &Run, report: &mut Report) {
+pub fn judge(system: &SharedCore, bounds: &Bounds, run: &Run, report: &mut CampaignFindings) {
     for (vcpu, table) in bounds.mains.iter().enumerate() {
         let counters = run.system.mains[vcpu].server.counters();
         let whole = table.response(table.budget);
@@ -100,7 +100,13 @@ fn of(run: &Run, who: Who) -> Vec<&Job> {
 
 /// Theorem 1: unit n may be used from r_n = max(t_n, r_{n−C} + T) on, and is used R(m + 1) after
 /// some r_{n−m}.
-fn own(table: &Table, jobs: &[&Job], which: Which, system: &System, report: &mut Report) {
+fn own(
+    table: &Table,
+    jobs: &[&Job],
+    which: Which,
+    system: &SharedCore,
+    report: &mut CampaignFindings,
+) {
     let budget = table.budget.0 as usize;
     let mut eligible: Vec<Nanos> = vec![];
     for job in jobs {
@@ -150,7 +156,12 @@ struct Backlog {
 }
 
 /// Work for a beneficiary on an I/O VCPU with several: from when work as urgent began to wait.
-fn shared(bounds: &[Option<SharedIo>], jobs: &[&Job], system: &System, report: &mut Report) {
+fn shared(
+    bounds: &[Option<SharedIo>],
+    jobs: &[&Job],
+    system: &SharedCore,
+    report: &mut CampaignFindings,
+) {
     let period = |job: &Job| system.mains[job.beneficiary].period;
     for job in jobs {
         let (Some(done), Some(bound)) = (job.done, &bounds[job.beneficiary]) else { continue };

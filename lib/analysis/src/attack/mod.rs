@@ -11,9 +11,9 @@ mod paper;
 mod report;
 
 pub use paper::{PaperPibs, PaperReport, papers};
-pub use report::{Ratios, Report, Violation, Which};
+pub use report::{CampaignFindings, Ratios, Violation, Which};
 
-use crate::server::System;
+use crate::server::SharedCore;
 use alloc::vec::Vec;
 use diapason_vcpu::sim::Random;
 
@@ -72,7 +72,7 @@ pub const CAMPAIGNS: [Campaign; 16] = [
 
 /// Draws admitted systems until there are `systems`, runs each under `runs` worlds, and judges all.
 #[must_use]
-pub fn attack(campaign: &Campaign, seed: u64, systems: u64, runs: u32) -> Report {
+pub fn attack(campaign: &Campaign, seed: u64, systems: u64, runs: u32) -> CampaignFindings {
     attack_as_if(campaign, seed, systems, runs, |_| ())
 }
 
@@ -84,10 +84,10 @@ pub fn attack_as_if(
     seed: u64,
     systems: u64,
     runs: u32,
-    forget: impl Fn(&mut System),
-) -> Report {
+    forget: impl Fn(&mut SharedCore),
+) -> CampaignFindings {
     let mut random = Random::new(seed);
-    let mut report = Report::default();
+    let mut report = CampaignFindings::default();
     while report.systems < systems {
         let (system, believed) = generate::admitted(campaign, &mut random, &mut report, &forget);
         report.systems += 1;
@@ -106,7 +106,7 @@ pub fn attack_as_if(
 }
 
 /// Returns a system of the analysis as one of the simulator.
-fn simulated(system: &System) -> diapason_vcpu::sim::System {
+fn simulated(system: &SharedCore) -> diapason_vcpu::sim::System {
     use crate::server::Queue;
     use diapason_abi::Nanos;
     use diapason_vcpu::{Pibs, SporadicServer, sim};

@@ -1,7 +1,7 @@
 //! The tests and rules of [USB 2023] under the same attack: how often they fail, for comparison.
 
 use super::generate;
-use crate::server::{IoVcpu, MainVcpu, System, Utilization, equation_one, first_failure, wide};
+use crate::server::{IoVcpu, MainVcpu, SharedCore, Utilization, equation_one, first_failure, wide};
 use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
@@ -127,7 +127,7 @@ pub fn papers(seed: u64, systems: u64, runs: u32) -> PaperReport {
     report
 }
 
-fn fight(system: &System, runs: u32, random: &mut Random, report: &mut PaperReport) {
+fn fight(system: &SharedCore, runs: u32, random: &mut Random, report: &mut PaperReport) {
     let (mut theirs, mut ours) = (Nanos::ZERO, Nanos::ZERO);
     for _ in 0..runs {
         let world = if random.one_in(2) {
@@ -152,7 +152,7 @@ fn fight(system: &System, runs: u32, random: &mut Random, report: &mut PaperRepo
 }
 
 /// Much work for the least urgent, then a little for the most urgent, and all Main VCPUs at once.
-fn raised(system: &System, random: &mut Random) -> Vec<Arrival> {
+fn raised(system: &SharedCore, random: &mut Random) -> Vec<Arrival> {
     let at = Nanos(random.between(0, 20));
     let mut arrivals = vec![];
     for (io, server) in system.ios.iter().enumerate() {
@@ -173,13 +173,13 @@ fn raised(system: &System, random: &mut Random) -> Vec<Arrival> {
 }
 
 /// Few VCPUs with very different periods, and an I/O VCPU that works for two of them.
-fn drawn(random: &mut Random) -> System {
+fn drawn(random: &mut Random) -> SharedCore {
     let count = random.between(2, 4);
     let mains = (0..count).map(|_| {
         let period = if random.one_in(3) { random.between(40, 100) } else { random.between(6, 20) };
         MainVcpu::new(Nanos(random.between(1, 1 + period / (count + 1))), Nanos(period))
     });
-    let mut system = System::new(mains.collect(), vec![]);
+    let mut system = SharedCore::new(mains.collect(), vec![]);
     for _ in 0..random.between(1, 2) {
         let serves = (0..2).map(|_| random.below(count) as usize).collect();
         let ppm = 1_000_000 / [5, 6, 8, 10][random.below(4) as usize];

@@ -28,7 +28,7 @@ pub struct Violation {
     /// The observed and the promised value.
     pub observed: Nanos,
     pub bound: Nanos,
-    pub system: Box<crate::server::System>,
+    pub system: Box<crate::server::SharedCore>,
 }
 
 /// Observed by bound, in per mille, one counter per value.
@@ -69,7 +69,7 @@ impl Ratios {
 
 /// The findings of a campaign.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Report {
+pub struct CampaignFindings {
     /// Admitted systems that were run.
     pub systems: u64,
     /// Systems that were drawn and not admitted.
@@ -97,13 +97,13 @@ pub struct Report {
 /// Violations that are kept.
 const KEPT: usize = 4;
 
-impl Report {
+impl CampaignFindings {
     pub(super) fn compare(
         &mut self,
         which: Which,
         observed: Nanos,
         bound: Nanos,
-        system: &crate::server::System,
+        system: &crate::server::SharedCore,
     ) {
         let ratios = match which {
             Which::Response => &mut self.response,
@@ -123,7 +123,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for CampaignFindings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} systems ({} refused), {} runs", self.systems, self.refused, self.runs)?;
         let all = [

@@ -1,9 +1,9 @@
 //! The test a promise rests on: every Main VCPU gets its budget in every period.
 
 use super::fit;
-use super::model::{Nonsense, Queue, System};
+use super::model::{Nonsense, Queue, SharedCore};
 use super::response::Response;
-use super::test::{Failure, test};
+use super::test::{Shortfall, test};
 use alloc::vec::Vec;
 use core::fmt;
 use diapason_abi::Nanos;
@@ -17,13 +17,13 @@ pub struct Admission {
 
 /// The first VCPU that fails, and what would have fit in its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refusal {
+pub struct AdmissionRefusal {
     /// The VCPU, the first in the order of precedence.
     pub vcpu: usize,
     pub queue: Queue,
     /// Its period, by which it must have had its budget.
     pub limit: Nanos,
-    pub failure: Failure,
+    pub failure: Shortfall,
     /// The largest budget at its period with which the whole system holds; `None`: not even 1 ns.
     pub largest_budget: Option<Nanos>,
     /// The smallest period found for its budget with which the whole system holds.
@@ -38,7 +38,7 @@ pub enum Unfit {
     /// The description makes no sense.
     Nonsense(Nonsense),
     /// It makes sense and does not fit.
-    Refused(Refusal),
+    Refused(AdmissionRefusal),
 }
 
 /// Returns the exact test for the FP queue, the demand test for each DP queue.
@@ -46,7 +46,7 @@ pub enum Unfit {
 /// # Errors
 /// Returns an error if the system makes no sense, or names the first VCPU that does not get its
 /// budget in every period.
-pub fn admit(system: &System) -> Result<Admission, Unfit> {
+pub fn admit(system: &SharedCore) -> Result<Admission, Unfit> {
     system.check().map_err(Unfit::Nonsense)?;
     let order = system.precedence();
     let mut responses = Vec::with_capacity(order.len());
@@ -57,7 +57,7 @@ pub fn admit(system: &System) -> Result<Admission, Unfit> {
         }
         Err((vcpu, failure)) => {
             let main = &system.mains[vcpu];
-            Err(Unfit::Refused(Refusal {
+            Err(Unfit::Refused(AdmissionRefusal {
                 vcpu,
                 queue: main.queue,
                 limit: main.period,
@@ -74,29 +74,31 @@ pub fn admit(system: &System) -> Result<Admission, Unfit> {
 ///
 /// # Errors
 /// The description makes no sense.
-pub fn first_failure(system: &System) -> Result<Option<(usize, Failure)>, Nonsense> {
+pub fn first_failure(system: &SharedCore) -> Result<Option<(usize, Shortfall)>, Nonsense> {
     system.check()?;
     Ok(test(system, &system.precedence(), 0, |_| ()).err())
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for AdmissionRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (vcpu, limit) = (self.vcpu, self.limit.0);
         match self.failure {
-            Failure::Late(Some(Nanos(response))) => {
+            Shortfall::Late(Some(Nanos(response))) => {
                 let late = response.saturating_sub(limit);
                 write!(f, "VCPU {vcpu} has its budget after {response} ns, {late} ns too late")?;
             }
-            Failure::Late(None) => {
+            Shortfall::Late(None) => {
                 write!(f, "VCPU {vcpu} never gets its budget: the VCPUs above it leave nothing")?;
             }
-            Failure::Overfull { window: Nanos(window), demand: Nanos(demand) } => {
+            Shortfall::Overfull { window: Nanos(window), demand: Nanos(demand) } => {
                 write!(f, "VCPU {vcpu}: {demand} ns are due within some {window} ns")?;
             }
-            Failure::Overload => {
+            Shortfall::Overload => {
                 write!(f, "VCPU {vcpu}: its queue and those above want more than the processor")?;
             }
-            Failure::Undecided => write!(f, "VCPU {vcpu} is too close to the edge to be decided")?,
+            Shortfall::Undecided => {
+                write!(f, "VCPU {vcpu} is too close to the edge to be decided")?
+            }
         }
         match self.largest_budget {
             Some(Nanos(budget)) => write!(f, "; in {limit} ns a budget of {budget} ns fits")?,

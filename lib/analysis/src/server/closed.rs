@@ -1,7 +1,7 @@
 //! Sums against a bound: sufficient, and cheap enough for a kernel to ask at run time.
 
 use super::arith::{ONE, rate_up};
-use super::model::{Queue, System};
+use super::model::{Queue, SharedCore};
 use diapason_abi::Nanos;
 use diapason_vcpu::Pibs;
 use diapason_vcpu::admission::{Load, Overheads, Refusal, Reservation, Share, Test, liu_layland};
@@ -35,7 +35,7 @@ impl ClosedForm {
 /// VCPUs. Sufficient for fixed priorities, PIBS rules P1–P4, and a kernel that takes no time. Costs
 /// of the kernel are not looked at: [`wide`] and the exact test do.
 #[must_use]
-pub fn equation_one(system: &System) -> ClosedForm {
+pub fn equation_one(system: &SharedCore) -> ClosedForm {
     let mains = system.mains.iter().map(|main| rate_up(main.budget.0, main.period.0));
     let ios = system.ios.iter().map(|io| {
         let ppm = u64::from(io.share.ppm());
@@ -51,7 +51,7 @@ pub fn equation_one(system: &System) -> ClosedForm {
 /// order of periods. Returns the sides for the first VCPU that does not fit, or those of all. A
 /// system that makes no sense does not fit.
 #[must_use]
-pub fn wide(system: &System) -> ClosedForm {
+pub fn wide(system: &SharedCore) -> ClosedForm {
     if system.check().is_err() {
         return ClosedForm { wanted: u64::MAX, bound: 0 };
     }
@@ -64,7 +64,7 @@ pub fn wide(system: &System) -> ClosedForm {
 }
 
 /// Returns the promises of all VCPUs, or the sides of the test for the first that is refused.
-fn promised(system: &System, test: Test) -> Result<Load, (Share, Share)> {
+fn promised(system: &SharedCore, test: Test) -> Result<Load, (Share, Share)> {
     // One that makes no sense may be refused for less than the bound.
     fn no<N>(refusal: Refusal<N>) -> (Share, Share) {
         (refusal.load.max(refusal.bound.plus(Share(1))), refusal.bound)
@@ -85,7 +85,7 @@ fn promised(system: &System, test: Test) -> Result<Load, (Share, Share)> {
 }
 
 /// Returns the kernel's own time.
-fn overheads(system: &System) -> Overheads {
+fn overheads(system: &SharedCore) -> Overheads {
     let (section, overrun) = (system.kernel_section, system.overrun);
     let own = Overheads { section, overrun, ..Overheads::NONE };
     let sources = system.sources.iter().map(|source| (source.cost, source.gap));

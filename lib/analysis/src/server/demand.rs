@@ -6,7 +6,7 @@
 
 use super::arith;
 use super::level::Interference;
-use super::model::{Queue, System};
+use super::model::{Queue, SharedCore};
 use alloc::vec::Vec;
 
 /// Jumps after which the search gives up and the set counts as not schedulable.
@@ -50,7 +50,7 @@ struct Members {
 }
 
 impl Members {
-    fn of(system: &System, queue: Queue) -> Members {
+    fn of(system: &SharedCore, queue: Queue) -> Members {
         let mut above = system.interrupts();
         let mut mains = Vec::new();
         for (index, main) in system.mains.iter().enumerate() {
@@ -119,12 +119,12 @@ impl Members {
 /// kernel section that begins with the last of one replenishment ends with the next, which is due
 /// later. (In the FP queue both have the same priority.) An overrun is the same with budget that is
 /// not eligible yet.
-fn spill(system: &System) -> u64 {
+fn spill(system: &SharedCore) -> u64 {
     system.overrun.max(system.kernel_section).0
 }
 
 /// Checks whether every VCPU of a DP queue gets its budget in every period, under the queues above.
-pub(super) fn of_queue(system: &System, queue: Queue) -> Result<(), Overfull> {
+pub(super) fn of_queue(system: &SharedCore, queue: Queue) -> Result<(), Overfull> {
     let members = Members::of(system, queue);
     let Some(least) = members.mains.iter().map(|(_, period)| *period).min() else {
         return Ok(());

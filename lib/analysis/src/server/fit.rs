@@ -1,6 +1,6 @@
 //! The nearest system that fits: budgets, periods and margins, by bisection on the same test.
 
-use super::model::{PERIOD_MAX, System};
+use super::model::{PERIOD_MAX, SharedCore};
 use super::test::test;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
@@ -10,13 +10,13 @@ const FACTOR_MAX: u64 = 1_000_000;
 
 /// Returns whether a system that makes sense holds; of an order known to hold up to `place`, only
 /// the rest is looked at.
-fn holds(system: &System, place: usize) -> bool {
+fn holds(system: &SharedCore, place: usize) -> bool {
     system.check_numbers().is_ok() && test(system, &system.precedence(), place, |_| ()).is_ok()
 }
 
 /// Returns whether everything above `vcpu` holds, and where it stands. Its own budget and period
 /// change nothing above it, as long as it does not move up.
-fn place_if_above_holds(system: &System, vcpu: usize) -> Option<usize> {
+fn place_if_above_holds(system: &SharedCore, vcpu: usize) -> Option<usize> {
     system.check_numbers().ok()?;
     let order = system.precedence();
     let place = order.iter().position(|index| *index == vcpu)?;
@@ -31,7 +31,7 @@ fn place_if_above_holds(system: &System, vcpu: usize) -> Option<usize> {
 
 /// Returns the largest budget of `vcpu` at its period with which the whole system holds, if any.
 #[must_use]
-pub fn largest_budget(system: &System, vcpu: usize) -> Option<Nanos> {
+pub fn largest_budget(system: &SharedCore, vcpu: usize) -> Option<Nanos> {
     let place = place_if_above_holds(system, vcpu)?;
     let mut trial = system.clone();
     let mut with = |budget: u64| {
@@ -48,7 +48,7 @@ pub fn largest_budget(system: &System, vcpu: usize) -> Option<Nanos> {
 /// Returns a period of `vcpu` for its budget with which the whole system holds, if any is found:
 /// the smallest, if the system holds for every longer one, which shared I/O VCPUs may prevent.
 #[must_use]
-pub fn smallest_period(system: &System, vcpu: usize) -> Option<Nanos> {
+pub fn smallest_period(system: &SharedCore, vcpu: usize) -> Option<Nanos> {
     let place = place_if_above_holds(system, vcpu)?;
     let mut trial = system.clone();
     let mut with = |period: u64| {
@@ -74,7 +74,7 @@ pub fn smallest_period(system: &System, vcpu: usize) -> Option<Nanos> {
 /// Returns the breakdown factor in per mille: every budget may become this much, and no more, and
 /// the system still holds. `None` if it does not hold even with budgets of a nanosecond.
 #[must_use]
-pub fn breakdown(system: &System) -> Option<u64> {
+pub fn breakdown(system: &SharedCore) -> Option<u64> {
     let mut trial = system.clone();
     let budgets: Vec<u64> = system.mains.iter().map(|main| main.budget.0).collect();
     let mut with = |factor: u64| {

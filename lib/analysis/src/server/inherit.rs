@@ -17,7 +17,7 @@
 //! for each replenishment. VCPUs of one DP queue are more and less urgent by turns, since a
 //! deadline moves with every replenishment, whether or not budgets last: they count as both.
 
-use super::model::{Queue, System};
+use super::model::{Queue, SharedCore};
 use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
@@ -60,7 +60,7 @@ pub enum Unbounded {
 /// Sections that nest and cannot deadlock, and the VCPUs that they are on.
 #[derive(Clone, Debug)]
 pub struct Sharing {
-    system: System,
+    system: SharedCore,
     sections: Vec<Section>,
     /// Places of sections: what a chain through one costs needs only those before it.
     order: Vec<usize>,
@@ -69,7 +69,7 @@ pub struct Sharing {
 impl Sharing {
     /// # Errors
     /// Sections that do not nest, or may deadlock.
-    pub fn new(system: System, sections: Vec<Section>) -> Result<Sharing, Unbounded> {
+    pub fn new(system: SharedCore, sections: Vec<Section>) -> Result<Sharing, Unbounded> {
         check(&system, &sections)?;
         let order = inner_first(&sections)?;
         Ok(Sharing { system, sections, order })
@@ -99,7 +99,7 @@ impl Sharing {
 /// # Errors
 /// Sections that do not nest, or may deadlock.
 pub fn extra_demand(
-    system: &System,
+    system: &SharedCore,
     sections: &[Section],
     budgets: Budgets,
     window: Nanos,
@@ -109,7 +109,7 @@ pub fn extra_demand(
     Ok(each.map(|vcpu| sharing.extra(vcpu, &|_| budgets, window)).collect())
 }
 
-fn check(system: &System, sections: &[Section]) -> Result<(), Unbounded> {
+fn check(system: &SharedCore, sections: &[Section]) -> Result<(), Unbounded> {
     for (index, section) in sections.iter().enumerate() {
         if section.vcpu >= system.mains.len() {
             return Err(Unbounded::UnknownVcpu(index));
@@ -176,7 +176,7 @@ struct Help<'a> {
 
 impl<'a> Help<'a> {
     fn of(
-        system: &System,
+        system: &SharedCore,
         sections: &'a [Section],
         (budgets, window): (&dyn Fn(usize) -> Budgets, Nanos),
         helper: usize,
@@ -249,7 +249,7 @@ fn inside(sections: &[Section], inner: usize, outer: usize) -> bool {
 
 /// Replenishments of a VCPU that may be used up in a window: those of each period in it, and what
 /// was there at its start.
-fn replenishments(system: &System, vcpu: usize, window: Nanos) -> u64 {
+fn replenishments(system: &SharedCore, vcpu: usize, window: Nanos) -> u64 {
     let main = &system.mains[vcpu];
     let periods = window.0.div_ceil(main.period.0.max(1)).saturating_add(1);
     periods.saturating_mul(u64::from(main.chunks))

@@ -2,8 +2,8 @@
 
 use super::demand;
 use super::level::{Grants, Interference, STEPS_MAX};
-use super::model::{IoVcpu, Queue, System};
-use super::supply::Server;
+use super::model::{IoVcpu, Queue, SharedCore};
+use super::supply::BudgetServer;
 use diapason_abi::Nanos;
 
 /// Busy periods are followed for so many releases; beyond, the period is the bound.
@@ -33,7 +33,7 @@ impl IoSupply {
     /// Returns the supply of an I/O VCPU all of whose beneficiaries have one period and one queue,
     /// in a system that makes sense; `None` otherwise, or if a beneficiary is not admitted.
     #[must_use]
-    pub fn of(system: &System, io: usize) -> Option<IoSupply> {
+    pub fn of(system: &SharedCore, io: usize) -> Option<IoSupply> {
         system.check().ok()?;
         let server = system.ios.get(io)?;
         let main = &system.mains[*server.serves.first()?];
@@ -48,7 +48,7 @@ impl IoSupply {
     /// Returns the supply of an I/O VCPU that always inherits from the most urgent one it serves,
     /// waiting or not, as the kernel does (`docs/vcpus.md`); `None` if that one is not admitted.
     #[must_use]
-    pub fn inherited(system: &System, io: usize) -> Option<IoSupply> {
+    pub fn inherited(system: &SharedCore, io: usize) -> Option<IoSupply> {
         system.check().ok()?;
         let serves = &system.ios.get(io)?.serves;
         let rank = |main: &usize| (system.mains[*main].queue, system.mains[*main].period);
@@ -57,7 +57,7 @@ impl IoSupply {
     }
 
     /// Work for `vcpu`, done at the priority of `vcpu`.
-    fn at_level(system: &System, io: usize, vcpu: usize) -> Option<IoSupply> {
+    fn at_level(system: &SharedCore, io: usize, vcpu: usize) -> Option<IoSupply> {
         let (server, main) = (&system.ios[io], &system.mains[vcpu]);
         let quantum = system.least_quantum(server)?;
         let above = match main.queue {
@@ -135,7 +135,7 @@ pub(super) fn cycle(server: &IoVcpu, quantum: Nanos) -> Nanos {
 
 /// Returns the delays of work for `vcpu`: Main VCPUs that are truly above it, and the other I/O
 /// VCPUs.
-fn above(system: &System, io: usize, vcpu: usize) -> Interference {
+fn above(system: &SharedCore, io: usize, vcpu: usize) -> Interference {
     let main = &system.mains[vcpu];
     let order = system.precedence();
     let before = |other: &&usize| {
@@ -152,7 +152,7 @@ fn above(system: &System, io: usize, vcpu: usize) -> Interference {
     level
 }
 
-impl Server for IoSupply {
+impl BudgetServer for IoSupply {
     fn budget(&self) -> Nanos {
         self.quantum - self.lost
     }
@@ -190,7 +190,7 @@ impl SharedIo {
     /// unless its cap is at most the smallest period it serves, it serves `vcpu`, and `vcpu` is
     /// admitted.
     #[must_use]
-    pub fn of(system: &System, io: usize, vcpu: usize) -> Option<SharedIo> {
+    pub fn of(system: &SharedCore, io: usize, vcpu: usize) -> Option<SharedIo> {
         system.check().ok()?;
         let server = system.ios.get(io)?;
         let least = server.serves.iter().map(|main| system.mains[*main].period).min()?;

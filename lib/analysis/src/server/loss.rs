@@ -17,13 +17,13 @@
 //! in that time. Where work may wait up to a period before any of that, in D_any and D_merge, the
 //! window is one period longer, and λ more is counted.
 
-use super::model::{IoVcpu, Losses, Nonsense, Queue, System};
+use super::model::{IoVcpu, Losses, Nonsense, Queue, SharedCore};
 use diapason_abi::Nanos;
 
 /// A budget makes sense if it is at least so many times what the kernel takes of it.
 const LEAST: u64 = 2;
 
-impl System {
+impl SharedCore {
     /// λ of a Main VCPU: the most that the kernel takes of its budget in any window of its period.
     #[must_use]
     pub fn lost_of(&self, vcpu: usize) -> Nanos {

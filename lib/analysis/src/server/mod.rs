@@ -1,6 +1,6 @@
 //! VCPUs that are servers: response of budget, supply, demand, and the tests that admit them.
 //!
-//! A [`System`] is what shares one core. [`admit`] is the exact test: every Main VCPU gets its
+//! A [`SharedCore`] is what shares one core. [`admit`] is the exact test: every Main VCPU gets its
 //! whole budget in every period, whatever the others do. From the same numbers follow how long a
 //! piece of work takes ([`Supply`], [`IoSupply`]), and what it costs to share a mutex
 //! ([`inherit`]).
@@ -26,7 +26,7 @@ mod supply;
 pub mod tasks;
 mod test;
 
-pub use admit::{Admission, Refusal, Unfit, admit, first_failure};
+pub use admit::{Admission, AdmissionRefusal, Unfit, admit, first_failure};
 #[cfg(feature = "counted")]
 pub use arith::TERMS;
 pub use arith::{ONE, Utilization};
@@ -34,8 +34,10 @@ pub use closed::{ClosedForm, equation_one, wide};
 pub use fit::{breakdown, largest_budget, smallest_period};
 pub use io::{IoSupply, SharedIo};
 pub use level::{Interference, Late};
-pub use model::{IoVcpu, Losses, MainVcpu, Nonsense, PERIOD_MAX, Queue, Source, System};
+pub use model::{
+    InterruptSource, IoVcpu, Losses, MainVcpu, Nonsense, PERIOD_MAX, Queue, SharedCore,
+};
 pub use response::Response;
 pub use stream::Stream;
-pub use supply::{Server, Supply};
-pub use test::Failure;
+pub use supply::{BudgetServer, Supply};
+pub use test::Shortfall;

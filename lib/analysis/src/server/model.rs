@@ -45,7 +45,7 @@ pub struct IoVcpu {
 
 /// A source of interrupts: a top half, an interrupt between cores, a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct Source {
+pub struct InterruptSource {
     /// Smallest time between two interrupts (τ).
     pub gap: Nanos,
     /// Longest time one of them takes (h).
@@ -68,7 +68,7 @@ pub struct Losses {
 
 /// Everything that shares one core.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct System {
+pub struct SharedCore {
     /// The Main VCPUs. Of equal periods the smaller index goes first.
     pub mains: Vec<MainVcpu>,
     /// The I/O VCPUs. They go before Main VCPUs of the same period.
@@ -76,7 +76,7 @@ pub struct System {
     /// B: the longest kernel path that cannot be preempted.
     pub kernel_section: Nanos,
     /// Interrupts on this core.
-    pub sources: Vec<Source>,
+    pub sources: Vec<InterruptSource>,
     /// κ: cost of one context switch.
     pub switch: Nanos,
     /// ω: most by which a budget is exceeded before its end is enforced. An overrun is taken from
@@ -164,11 +164,11 @@ impl IoVcpu {
     }
 }
 
-impl System {
+impl SharedCore {
     /// Main and I/O VCPUs on a core whose kernel takes no time.
     #[must_use]
-    pub fn new(mains: Vec<MainVcpu>, ios: Vec<IoVcpu>) -> System {
-        System { mains, ios, ..System::default() }
+    pub fn new(mains: Vec<MainVcpu>, ios: Vec<IoVcpu>) -> SharedCore {
+        SharedCore { mains, ios, ..SharedCore::default() }
     }
 
     /// Checks whether the description makes sense; every test asks this first.

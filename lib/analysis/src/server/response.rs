@@ -2,7 +2,7 @@
 
 use super::arith;
 use super::level::{Grants, Interference, Late};
-use super::model::{Queue, System};
+use super::model::{Queue, SharedCore};
 use diapason_abi::Nanos;
 
 /// By when a VCPU has used what is eligible.
@@ -18,7 +18,7 @@ pub struct Response {
     pub exact: bool,
 }
 
-impl System {
+impl SharedCore {
     /// Returns the kernel and interrupts, as seen by everybody.
     pub(super) fn interrupts(&self) -> Interference {
         let mut level = Interference::new(self.kernel_section);
@@ -100,7 +100,7 @@ impl System {
 /// R(C) of every VCPU of the FP queue from `place` of the order on, as long as each is at most its
 /// period. Stops at the first that is not.
 pub(super) fn of_fixed_priorities(
-    system: &System,
+    system: &SharedCore,
     order: &[usize],
     place: usize,
     mut found: impl FnMut(Response),
@@ -127,7 +127,7 @@ pub(super) fn of_fixed_priorities(
 }
 
 /// R(C) without regard to the period, for a refusal that says by how much.
-pub(super) fn however_late(system: &System, order: &[usize], vcpu: usize) -> Option<Nanos> {
+pub(super) fn however_late(system: &SharedCore, order: &[usize], vcpu: usize) -> Option<Nanos> {
     let place = order.iter().position(|index| *index == vcpu)?;
     let level = system.above(order, place);
     level.response_from(system.own_work(vcpu), 0, arith::ONE).ok().map(Nanos)

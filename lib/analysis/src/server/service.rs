@@ -1,7 +1,7 @@
 //! Supplies as the stages of pipes see them.
 
 use super::io::IoSupply;
-use super::supply::{Server, Supply};
+use super::supply::{BudgetServer, Supply};
 use diapason_abi::Nanos;
 use diapason_pipe::bill::Service;
 
@@ -9,27 +9,27 @@ macro_rules! serves_pipes {
     ($server:ty) => {
         impl Service for $server {
             fn budget(&self) -> Nanos {
-                Server::budget(self)
+                BudgetServer::budget(self)
             }
 
             fn lost(&self) -> Nanos {
-                Server::lost(self)
+                BudgetServer::lost(self)
             }
 
             fn period(&self) -> Nanos {
-                Server::period(self)
+                BudgetServer::period(self)
             }
 
             fn sync(&self, work: Nanos) -> Nanos {
-                Server::sync(self, work)
+                BudgetServer::sync(self, work)
             }
 
             fn any(&self, work: Nanos) -> Nanos {
-                Server::any(self, work)
+                BudgetServer::any(self, work)
             }
 
             fn wakeups(&self) -> u64 {
-                Server::wakeups(self)
+                BudgetServer::wakeups(self)
             }
         }
     };

@@ -3,7 +3,7 @@
 use super::arith::gcd;
 use super::demand;
 use super::level::Interference;
-use super::model::{Queue, System};
+use super::model::{Queue, SharedCore};
 use super::stream::Stream;
 use diapason_abi::Nanos;
 use diapason_pipe::bill::{Coming, Service, keeps_apart};
@@ -13,7 +13,7 @@ const EVENTS_MAX: u128 = 4_096;
 
 /// A server of which each unit of budget comes back one period after it became eligible. All bounds
 /// hold for whoever is admitted; work of zero takes no time.
-pub trait Server {
+pub trait BudgetServer {
     /// C, or Q of a PIBS server, less what the kernel takes of it.
     fn budget(&self) -> Nanos;
     /// λ: what the kernel takes of a budget in a period; see `loss.rs`.
@@ -102,13 +102,13 @@ pub trait Server {
         if self.conforms(stream) {
             return longest(self, stream, Nanos::ZERO);
         }
-        let lost = Server::lost(self);
-        longest(self, stream, lost).map(|delay| delay + Server::period(self))
+        let lost = BudgetServer::lost(self);
+        longest(self, stream, lost).map(|delay| delay + BudgetServer::period(self))
     }
 }
 
 /// max over d of D_sync(u(d) + besides) − d.
-fn longest<S: Server + ?Sized>(server: &S, stream: &Stream, besides: Nanos) -> Option<Nanos> {
+fn longest<S: BudgetServer + ?Sized>(server: &S, stream: &Stream, besides: Nanos) -> Option<Nanos> {
     let (budget, period) = (u128::from(server.budget().0), u128::from(server.period().0));
     let (work, apart) = (u128::from(stream.work.0), u128::from(stream.period.0));
     if stream.work == Nanos::ZERO {
@@ -177,7 +177,7 @@ impl Supply {
     /// Returns the supply of a VCPU of a system that makes sense; `None` if it does not get its
     /// budget in every period.
     #[must_use]
-    pub fn of(system: &System, vcpu: usize) -> Option<Supply> {
+    pub fn of(system: &SharedCore, vcpu: usize) -> Option<Supply> {
         system.check().ok()?;
         let main = system.mains.get(vcpu)?;
         let switches = Nanos(system.own_work(vcpu)) - main.budget;
@@ -196,7 +196,7 @@ impl Supply {
     }
 }
 
-impl Server for Supply {
+impl BudgetServer for Supply {
     fn budget(&self) -> Nanos {
         self.budget - self.lost
     }

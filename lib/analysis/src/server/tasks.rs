@@ -13,7 +13,7 @@ const JOBS_MAX: u64 = 100_000;
 
 /// A task: at most `cost` of work, at most once in every `period`, done `deadline` after it begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct Task {
+pub struct SporadicTask {
     pub cost: Nanos,
     pub period: Nanos,
     /// D, relative to the release.
@@ -22,7 +22,7 @@ pub struct Task {
 
 /// How fixed priorities are given; of equals the smaller index goes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Order {
+pub enum PriorityOrder {
     RateMonotonic,
     DeadlineMonotonic,
 }
@@ -42,16 +42,16 @@ pub enum Miss {
     Undecided,
 }
 
-impl Task {
+impl SporadicTask {
     /// Returns a task whose deadline is its period.
     #[must_use]
-    pub const fn new(cost: Nanos, period: Nanos) -> Task {
-        Task { cost, period, deadline: period }
+    pub const fn new(cost: Nanos, period: Nanos) -> SporadicTask {
+        SporadicTask { cost, period, deadline: period }
     }
 }
 
-fn check(tasks: &[Task]) -> Result<(), Miss> {
-    let silly = |task: &Task| {
+fn check(tasks: &[SporadicTask]) -> Result<(), Miss> {
+    let silly = |task: &SporadicTask| {
         task.cost == Nanos::ZERO
             || task.period == Nanos::ZERO
             || task.deadline == Nanos::ZERO
@@ -67,12 +67,16 @@ fn check(tasks: &[Task]) -> Result<(), Miss> {
 ///
 /// # Errors
 /// The first task, in the order of priority, that is late.
-pub fn response_times(tasks: &[Task], order: Order, blocking: Nanos) -> Result<Vec<Nanos>, Miss> {
+pub fn response_times(
+    tasks: &[SporadicTask],
+    order: PriorityOrder,
+    blocking: Nanos,
+) -> Result<Vec<Nanos>, Miss> {
     check(tasks)?;
     let mut ranks: Vec<usize> = (0..tasks.len()).collect();
     ranks.sort_by_key(|index| match order {
-        Order::RateMonotonic => (tasks[*index].period, *index),
-        Order::DeadlineMonotonic => (tasks[*index].deadline, *index),
+        PriorityOrder::RateMonotonic => (tasks[*index].period, *index),
+        PriorityOrder::DeadlineMonotonic => (tasks[*index].deadline, *index),
     });
     let mut responses = Vec::new();
     responses.resize(tasks.len(), Nanos::ZERO);
@@ -91,7 +95,7 @@ pub fn response_times(tasks: &[Task], order: Order, blocking: Nanos) -> Result<V
 
 /// Returns the longest of the responses of all jobs in the busy period: with a deadline longer than
 /// the period, the first need not be the worst.
-fn response(above: &Interference, task: &Task) -> Result<Nanos, Late> {
+fn response(above: &Interference, task: &SporadicTask) -> Result<Nanos, Late> {
     let (cost, period) = (task.cost.0, task.period.0);
     let (mut longest, mut end) = (0, 0);
     for job in 0..JOBS_MAX {
@@ -114,7 +118,7 @@ fn response(above: &Interference, task: &Task) -> Result<Nanos, Late> {
 ///
 /// # Errors
 /// A window in which more is due than fits, or too much work in the long run.
-pub fn edf(tasks: &[Task], blocking: Nanos) -> Result<(), Miss> {
+pub fn edf(tasks: &[SporadicTask], blocking: Nanos) -> Result<(), Miss> {
     check(tasks)?;
     let Some(least) = tasks.iter().map(|task| task.deadline.0).min() else { return Ok(()) };
     let parts: Vec<(u64, u64)> = tasks.iter().map(|task| (task.cost.0, task.period.0)).collect();
@@ -134,7 +138,7 @@ pub fn edf(tasks: &[Task], blocking: Nanos) -> Result<(), Miss> {
 }
 
 /// Work that is released and due within `window`.
-fn due(tasks: &[Task], window: u64) -> u64 {
+fn due(tasks: &[SporadicTask], window: u64) -> u64 {
     tasks.iter().fold(0u64, |sum, task| match window.checked_sub(task.deadline.0) {
         Some(rest) => sum.saturating_add((rest / task.period.0 + 1).saturating_mul(task.cost.0)),
         None => sum,
@@ -143,7 +147,7 @@ fn due(tasks: &[Task], window: u64) -> u64 {
 
 /// No longer window can be too full: the synchronous busy period, or, where that is not found
 /// quickly, what is due early divided by what the tasks leave of the processor.
-fn horizon(tasks: &[Task], blocking: Nanos) -> Option<u64> {
+fn horizon(tasks: &[SporadicTask], blocking: Nanos) -> Option<u64> {
     let mut all = Interference::new(blocking);
     tasks.iter().for_each(|task| all.add(task.period, task.cost));
     let longest = tasks.iter().map(|task| task.deadline.0).max()?;

@@ -2,13 +2,13 @@
 
 use super::demand::{self, Overfull};
 use super::level::Late;
-use super::model::{Queue, System};
+use super::model::{Queue, SharedCore};
 use super::response::{self, Response};
 use diapason_abi::Nanos;
 
 /// Why a VCPU does not get its budget in every period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Failure {
+pub enum Shortfall {
     /// Worst-case time from eligibility until its budget is used; `None`: it may wait for ever.
     Late(Option<Nanos>),
     /// In some window, the queues up to its own have more to do by their deadlines than fits.
@@ -26,11 +26,11 @@ pub enum Failure {
 
 /// The test, for those that come at `place` of the order or later.
 pub(super) fn test(
-    system: &System,
+    system: &SharedCore,
     order: &[usize],
     place: usize,
     mut found: impl FnMut(Response),
-) -> Result<(), (usize, Failure)> {
+) -> Result<(), (usize, Shortfall)> {
     let mut at = 0;
     while let Some(Queue::Dp(number)) = order.get(at).map(|index| system.mains[*index].queue) {
         let queue = Queue::Dp(number);
@@ -49,9 +49,9 @@ pub(super) fn test(
     let fixed = response::of_fixed_priorities(system, order, at.max(place), found);
     fixed.map_err(|(vcpu, late)| {
         let failure = match late {
-            Late::Undecided => Failure::Undecided,
-            Late::Never => Failure::Late(None),
-            Late::After(_) => Failure::Late(response::however_late(system, order, vcpu)),
+            Late::Undecided => Shortfall::Undecided,
+            Late::Never => Shortfall::Late(None),
+            Late::After(_) => Shortfall::Late(response::however_late(system, order, vcpu)),
         };
         (vcpu, failure)
     })
@@ -59,16 +59,16 @@ pub(super) fn test(
 
 /// Returns the member of a DP queue that a failure is shown at: the last with a deadline in the
 /// window, or the first that is too much in the long run.
-fn blamed(system: &System, members: &[usize], full: Overfull) -> (usize, Failure) {
+fn blamed(system: &SharedCore, members: &[usize], full: Overfull) -> (usize, Shortfall) {
     let last = members.last().copied().unwrap_or_default();
     match full {
         Overfull::Window(window, demand) => {
             let due = |vcpu: &&usize| window / system.mains[**vcpu].period.0.max(1);
             let deadline = |vcpu: &&usize| due(vcpu).saturating_mul(system.mains[**vcpu].period.0);
             let vcpu = members.iter().max_by_key(deadline).copied().unwrap_or(last);
-            (vcpu, Failure::Overfull { window: Nanos(window), demand: Nanos(demand) })
+            (vcpu, Shortfall::Overfull { window: Nanos(window), demand: Nanos(demand) })
         }
-        Overfull::Rate => (last, Failure::Overload),
-        Overfull::Undecided => (last, Failure::Undecided),
+        Overfull::Rate => (last, Shortfall::Overload),
+        Overfull::Undecided => (last, Shortfall::Undecided),
     }
 }

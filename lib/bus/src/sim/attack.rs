@@ -2,11 +2,11 @@
 
 use super::exhaustive::exhaustive;
 use super::set::Set;
-use super::wire::Wire;
+use super::wire::AttackedBus;
 use crate::endpoint::Starts;
 use crate::judge::Judge;
-use crate::plan::{Placed, Plan, plan};
-use crate::refusal::Unfit;
+use crate::plan::{BusPlan, Placed, plan};
+use crate::refusal::NoSchedule;
 use crate::rotation::Rotation;
 use crate::time::Picos;
 use crate::uniform;
@@ -16,7 +16,7 @@ use diapason_random::Random;
 
 /// The results of a campaign.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Report {
+pub struct CampaignReport {
     pub sets: u64,
     /// Sets that got a plan.
     pub accepted: u64,
@@ -47,8 +47,8 @@ pub struct Report {
 /// Plan `sets` random sets, simulate each accepted one `runs` times, and compare with uniform
 /// schedules.
 #[must_use]
-pub fn attack(seed: u64, sets: core::ops::Range<u64>, runs: u32) -> Report {
-    let mut report = Report::default();
+pub fn attack(seed: u64, sets: core::ops::Range<u64>, runs: u32) -> CampaignReport {
+    let mut report = CampaignReport::default();
     for index in sets {
         let mut random = Random::stream(seed, index);
         let mut set = Set::draw(&mut random);
@@ -69,15 +69,21 @@ pub fn attack(seed: u64, sets: core::ops::Range<u64>, runs: u32) -> Report {
                     simulate(&set, &plan, index, &mut random, &mut report);
                 }
             }
-            Err(Unfit::Refused(_)) => {}
-            Err(Unfit::Nonsense(_)) => report.broken.push(index),
+            Err(NoSchedule::Refused(_)) => {}
+            Err(NoSchedule::Nonsense(_)) => report.broken.push(index),
         }
     }
     report
 }
 
-fn simulate(set: &Set, plan: &Plan, index: u64, random: &mut Random, report: &mut Report) {
-    let wire = Wire::new(&set.bus, &set.periodic, &plan.placed, &set.asyncs, random);
+fn simulate(
+    set: &Set,
+    plan: &BusPlan,
+    index: u64,
+    random: &mut Random,
+    report: &mut CampaignReport,
+) {
+    let wire = AttackedBus::new(&set.bus, &set.periodic, &plan.placed, &set.asyncs, random);
     let seen = wire.run(96, random);
     report.transfers += seen.transfers;
     let mut holds = (seen.overfull, seen.crossed, seen.late) == (0, 0, 0);
@@ -109,7 +115,7 @@ fn guaranteed(set: &Set, period: u32) -> u64 {
 }
 
 /// Uniform schedules, with steps of a tenth of a slot and with the smallest reservation.
-fn against_uniform(set: &Set, ours: Option<&Plan>, index: u64, report: &mut Report) {
+fn against_uniform(set: &Set, ours: Option<&BusPlan>, index: u64, report: &mut CampaignReport) {
     let (bus, periodic, asyncs) = (&set.bus, set.periodic.as_slice(), set.asyncs.as_slice());
     let judge = Judge::new(bus, asyncs);
     let fine = uniform::least_enough(bus, asyncs, periodic);
@@ -166,7 +172,7 @@ pub fn attack_uniform(seed: u64, sets: core::ops::Range<u64>, runs: u32) -> (u64
             })
             .collect();
         let late = (0..runs).any(|_| {
-            let wire = Wire::new(bus, periodic, &placed, &set.asyncs, &mut random);
+            let wire = AttackedBus::new(bus, periodic, &placed, &set.asyncs, &mut random);
             wire.run(96, &mut random).late > 0
         });
         caught += u64::from(late);
@@ -177,8 +183,8 @@ pub fn attack_uniform(seed: u64, sets: core::ops::Range<u64>, runs: u32) -> (u64
 /// Sets with critical endpoints only: accepted by the plan against accepted at all. Every second
 /// one is near the edge.
 #[must_use]
-pub fn compare(seed: u64, sets: core::ops::Range<u64>) -> Report {
-    let mut report = Report::default();
+pub fn compare(seed: u64, sets: core::ops::Range<u64>) -> CampaignReport {
+    let mut report = CampaignReport::default();
     for index in sets {
         let mut random = Random::stream(seed, index);
         let set = match index % 2 {

@@ -1,6 +1,6 @@
 //! Random sets of endpoints.
 
-use crate::endpoint::{Async, Bus, Criticality, Guarantee, Periodic, Unit};
+use crate::endpoint::{Async, BusInstance, Criticality, Guarantee, PeriodicEndpoint, Unit};
 use crate::limits::EndpointId;
 use crate::packet::{Coding, Direction, Speed, Transfer};
 use crate::time::Picos;
@@ -10,8 +10,8 @@ use diapason_random::Random;
 /// A bus and what is on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Set {
-    pub bus: Bus,
-    pub periodic: Vec<Periodic>,
+    pub bus: BusInstance,
+    pub periodic: Vec<PeriodicEndpoint>,
     pub asyncs: Vec<Async>,
 }
 
@@ -26,7 +26,7 @@ impl Set {
             2..=4 => Speed::High,
             _ => Speed::Super,
         };
-        let mut bus = Bus::new(speed);
+        let mut bus = BusInstance::new(speed);
         if random.one_in(2) {
             bus.coding = Coding::Ignored;
         }
@@ -58,11 +58,11 @@ impl Set {
     /// they may, all critical, and bulk that needs most of what they leave.
     #[must_use]
     pub fn draw_tight(random: &mut Random) -> Set {
-        let bus = Bus::uncoded();
-        let periodic: Vec<Periodic> = (0..random.within(3, 5))
+        let bus = BusInstance::uncoded();
+        let periodic: Vec<PeriodicEndpoint> = (0..random.within(3, 5))
             .map(|id| {
                 let period = 2 << random.within(0, 2);
-                Periodic {
+                PeriodicEndpoint {
                     id: EndpointId(id),
                     transfer: Transfer::Isochronous,
                     direction: Direction::In,
@@ -75,7 +75,7 @@ impl Set {
                 }
             })
             .collect();
-        let share = |p: &Periodic| p.cost(&bus).0 / u64::from(p.period);
+        let share = |p: &PeriodicEndpoint| p.cost(&bus).0 / u64::from(p.period);
         let left = bus.speed.slot().0.saturating_sub(periodic.iter().map(share).sum());
         let count = random.within(1, 3);
         let asyncs = (0..count).map(|id| {
@@ -101,7 +101,13 @@ fn direction(random: &mut Random) -> Direction {
     if random.one_in(2) { Direction::In } else { Direction::Out }
 }
 
-fn periodic(random: &mut Random, bus: &Bus, id: u32, shift: u32, share: u32) -> Periodic {
+fn periodic(
+    random: &mut Random,
+    bus: &BusInstance,
+    id: u32,
+    shift: u32,
+    share: u32,
+) -> PeriodicEndpoint {
     let isochronous = bus.speed != Speed::Low && random.one_in(2);
     let transfer = if isochronous { Transfer::Isochronous } else { Transfer::Interrupt };
     let most = bus.speed.largest_packet(transfer);
@@ -114,7 +120,7 @@ fn periodic(random: &mut Random, bus: &Bus, id: u32, shift: u32, share: u32) -> 
         _ => (0, 0),
     };
     let period = 1 << random.within(0, shift);
-    Periodic {
+    PeriodicEndpoint {
         id: EndpointId(id),
         transfer,
         direction: direction(random),
@@ -127,7 +133,7 @@ fn periodic(random: &mut Random, bus: &Bus, id: u32, shift: u32, share: u32) -> 
     }
 }
 
-fn asynchronous(random: &mut Random, bus: &Bus, id: u32) -> Async {
+fn asynchronous(random: &mut Random, bus: &BusInstance, id: u32) -> Async {
     let bulk = bus.speed != Speed::Low && !random.one_in(5);
     let transfer = if bulk { Transfer::Bulk } else { Transfer::Control };
     let most = bus.speed.largest_packet(transfer);

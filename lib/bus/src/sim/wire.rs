@@ -4,7 +4,7 @@
 //! goes on where it was. Endpoints without a guarantee always have something to send. Requests of
 //! the others come when it hurts, with at least their period between them.
 
-use crate::endpoint::{Async, Bus, Guarantee, Periodic, Starts, Unit};
+use crate::endpoint::{Async, BusInstance, Guarantee, PeriodicEndpoint, Starts, Unit};
 use crate::plan::Placed;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -36,9 +36,9 @@ pub struct Observed {
 }
 
 /// A bus under attack.
-pub struct Wire<'a> {
-    bus: &'a Bus,
-    periodic: Vec<(&'a Periodic, Placed)>,
+pub struct AttackedBus<'a> {
+    bus: &'a BusInstance,
+    periodic: Vec<(&'a PeriodicEndpoint, Placed)>,
     asyncs: &'a [Async],
     whole: bool,
     /// Failed packets wait for the next visit, not sent again at once.
@@ -55,29 +55,29 @@ pub struct Wire<'a> {
     seen: Observed,
 }
 
-impl<'a> Wire<'a> {
+impl<'a> AttackedBus<'a> {
     /// Returns a bus with the endpoints that have a place, and `asyncs`.
     #[must_use]
     pub fn new(
-        bus: &'a Bus,
-        periodic: &'a [Periodic],
+        bus: &'a BusInstance,
+        periodic: &'a [PeriodicEndpoint],
         placed: &[Placed],
         asyncs: &'a [Async],
         random: &mut Random,
-    ) -> Wire<'a> {
+    ) -> AttackedBus<'a> {
         let slot = bus.speed.slot().0;
         let of = |id| periodic.iter().find(|endpoint| endpoint.id == id);
         let mut anywhere = |place: &Placed| match bus.starts {
             Starts::Chosen => *place,
             Starts::Unknown => Placed { start: random.within(0, place.period - 1), ..*place },
         };
-        let places: Vec<(&Periodic, Placed)> =
+        let places: Vec<(&PeriodicEndpoint, Placed)> =
             placed.iter().filter_map(|place| Some((of(place.id)?, anywhere(place)))).collect();
         let victim = random.within(0, asyncs.len().max(1) as u32 - 1) as usize;
         let everybody = random.one_in(3);
         let greedy =
             |(index, a): (usize, &Async)| a.guarantee.is_none() || (index != victim && !everybody);
-        Wire {
+        AttackedBus {
             bus,
             periodic: places,
             asyncs,

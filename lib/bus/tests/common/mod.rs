@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use diapason_bus::{
-    Async, Bus, Criticality, Direction, EndpointId, Guarantee, Periodic, Picos, Transfer, Unit,
+    Async, BusInstance, Criticality, Direction, EndpointId, Guarantee, PeriodicEndpoint, Picos,
+    Transfer, Unit,
 };
 
 pub const W_BULK: u64 = 1_778_400;
@@ -10,8 +11,8 @@ pub const W_CAMERA: u64 = 1_720_800;
 pub const SLOT: u64 = 125_000_000;
 
 /// 3 × 11 packets of 1024 bytes every `period` microframes.
-pub fn camera(id: u32, period: u32, criticality: Criticality) -> Periodic {
-    Periodic {
+pub fn camera(id: u32, period: u32, criticality: Criticality) -> PeriodicEndpoint {
+    PeriodicEndpoint {
         id: EndpointId(id),
         transfer: Transfer::Isochronous,
         direction: Direction::In,
@@ -42,14 +43,14 @@ pub fn four(bytes: u32, period: u32) -> [Async; 4] {
 
 /// Returns the bus of [USB 2023] with the whole microframe for periodic endpoints: timing alone
 /// decides.
-pub fn timing_alone() -> Bus {
-    Bus { periodic_percent: 100, ..Bus::uncoded() }
+pub fn timing_alone() -> BusInstance {
+    BusInstance { periodic_percent: 100, ..BusInstance::uncoded() }
 }
 
 pub fn ns10(tenths: u64) -> Picos {
     Picos(tenths * 100)
 }
 
-pub fn with_unit(unit: Unit) -> Bus {
-    Bus { unit, ..Bus::uncoded() }
+pub fn with_unit(unit: Unit) -> BusInstance {
+    BusInstance { unit, ..BusInstance::uncoded() }
 }

@@ -1,7 +1,7 @@
 //! The events that nodes receive, and the counts of their controllers.
 
 use crate::decode::WireError;
-use crate::frame::Frame;
+use crate::frame::CanFrame;
 use core::fmt;
 use diapason_abi::Nanos;
 
@@ -27,7 +27,7 @@ pub enum Health {
 
 /// Something that happened at one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct BusEvent {
     /// The end of the bit at which it happened.
     pub time: Nanos,
     pub node: NodeId,
@@ -42,10 +42,10 @@ pub enum EventKind {
     Sent {
         /// The request; none for babble.
         ticket: Option<Ticket>,
-        frame: Frame,
+        frame: CanFrame,
     },
     /// The node accepted another's frame: one bit before its end.
-    Received { frame: Frame },
+    Received { frame: CanFrame },
     /// A one-shot request ended without success.
     Dropped {
         ticket: Ticket,
@@ -60,7 +60,7 @@ pub enum EventKind {
 
 /// The counts of a controller since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct NodeCounts {
     pub sent: u64,
     /// Frames accepted from the bus, before filters.
     pub received: u64,
@@ -106,7 +106,7 @@ impl fmt::Display for SendRefusal {
 
 /// Damage done on command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum WireFault {
     /// Bit `bit` of the next frame, counted from start of frame with stuff bits, is seen inverted
     /// by the nodes of `seen_by` (bit *i* for node *i*; nodes above 63 see it if all ones).
     Flip {

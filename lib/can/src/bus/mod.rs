@@ -2,11 +2,11 @@
 //!
 //! ```
 //! use diapason_abi::Nanos;
-//! use diapason_can::{BitRate, Bus, Frame, StandardId, bus::{EventKind, Setup}};
+//! use diapason_can::{BitRate, Bus, CanFrame, StandardId, bus::{EventKind, NodeSetup}};
 //!
 //! let mut bus = Bus::new(BitRate::new(500_000)?);
-//! let (a, b) = (bus.add_node(Setup::default()), bus.add_node(Setup::default()));
-//! let frame = Frame::data(StandardId::MAX, b"hi").unwrap();
+//! let (a, b) = (bus.add_node(NodeSetup::default()), bus.add_node(NodeSetup::default()));
+//! let frame = CanFrame::data(StandardId::MAX, b"hi").unwrap();
 //! bus.send(Nanos(100), a, frame).unwrap();
 //! while let Some(time) = bus.next_event() {
 //!     bus.advance(time);
@@ -29,14 +29,14 @@ mod node;
 mod port;
 mod queue;
 
-pub use event::{Counts, Event, EventKind, Fault, Health, NodeId, SendRefusal, Ticket};
-pub use node::Setup;
+pub use event::{BusEvent, EventKind, Health, NodeCounts, NodeId, SendRefusal, Ticket, WireFault};
+pub use node::NodeSetup;
 pub use port::{Port, PortError};
 
-use crate::decode::Decoder;
-use crate::frame::Frame;
+use crate::decode::FrameDecoder;
+use crate::frame::CanFrame;
 use crate::timing::BitRate;
-use crate::wire::{Contest, DOMINANT, INTERFRAME_BITS, RECESSIVE, Wire, contest};
+use crate::wire::{Contest, DOMINANT, INTERFRAME_BITS, RECESSIVE, WireFrame, contest};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
@@ -73,7 +73,7 @@ pub struct Bus {
     grid: Grid,
     now: Nanos,
     nodes: Vec<Node>,
-    events: VecDeque<Event>,
+    events: VecDeque<BusEvent>,
     tickets: u64,
     /// The next bit has begun: nobody can join any more.
     open: bool,
@@ -84,8 +84,8 @@ pub struct Bus {
     leaping: bool,
     /// Bits since start of frame.
     position: Option<u32>,
-    armed: VecDeque<Fault>,
-    fault: Option<Fault>,
+    armed: VecDeque<WireFault>,
+    fault: Option<WireFault>,
     /// Bits for which something outside pulls the bus dominant.
     jam: u64,
 }
@@ -112,7 +112,7 @@ impl Bus {
     }
 
     /// Adds one more node. On a quiet bus it takes part at once, else after eleven recessive bits.
-    pub fn add_node(&mut self, setup: Setup) -> NodeId {
+    pub fn add_node(&mut self, setup: NodeSetup) -> NodeId {
         let id = NodeId(self.nodes.len());
         self.land_or_walk();
         let phase = if self.quiet { Phase::Idle } else { Phase::Integrating { bits: 0 } };
@@ -142,7 +142,12 @@ impl Bus {
     ///
     /// # Errors
     /// The queue is full, or the node cannot send.
-    pub fn send(&mut self, now: Nanos, node: NodeId, frame: Frame) -> Result<Ticket, SendRefusal> {
+    pub fn send(
+        &mut self,
+        now: Nanos,
+        node: NodeId,
+        frame: CanFrame,
+    ) -> Result<Ticket, SendRefusal> {
         self.request(now, node, frame, false)
     }
 
@@ -154,7 +159,7 @@ impl Bus {
         &mut self,
         now: Nanos,
         node: NodeId,
-        frame: Frame,
+        frame: CanFrame,
     ) -> Result<Ticket, SendRefusal> {
         self.request(now, node, frame, true)
     }
@@ -163,7 +168,7 @@ impl Bus {
         &mut self,
         now: Nanos,
         node: NodeId,
-        frame: Frame,
+        frame: CanFrame,
         once: bool,
     ) -> Result<Ticket, SendRefusal> {
         self.advance(now);
@@ -227,7 +232,7 @@ impl Bus {
     }
 
     /// From now on `node` sends `frame` without pause, before all its requests; none ends it.
-    pub fn babble(&mut self, now: Nanos, node: NodeId, frame: Option<Frame>) {
+    pub fn babble(&mut self, now: Nanos, node: NodeId, frame: Option<CanFrame>) {
         self.advance(now);
         if let Some(node) = self.nodes.get_mut(node.0) {
             node.babble = frame;
@@ -247,7 +252,7 @@ impl Bus {
     }
 
     /// Arm a fault for the next frame that begins; several wait for one frame each.
-    pub fn arm(&mut self, now: Nanos, fault: Fault) {
+    pub fn arm(&mut self, now: Nanos, fault: WireFault) {
         self.advance(now);
         self.armed.push_back(fault);
     }
@@ -261,14 +266,14 @@ impl Bus {
     }
 
     /// Returns the next thing that happened, in order of time, then of nodes.
-    pub fn poll(&mut self) -> Option<Event> {
+    pub fn poll(&mut self) -> Option<BusEvent> {
         self.events.pop_front()
     }
 
     /// Returns the counts of the node's controller.
     #[must_use]
-    pub fn counts(&self, node: NodeId) -> Counts {
-        self.nodes.get(node.0).map_or_else(Counts::default, |node| node.counts)
+    pub fn counts(&self, node: NodeId) -> NodeCounts {
+        self.nodes.get(node.0).map_or_else(NodeCounts::default, |node| node.counts)
     }
 
     /// Returns its health, transmit and receive error counter.
@@ -361,12 +366,12 @@ impl Bus {
         (heard && !dropped).then(|| u64::from(winner.bits.len()) - 2)
     }
 
-    fn winner(&self) -> Option<Wire> {
+    fn winner(&self) -> Option<WireFrame> {
         let wires = || self.nodes.iter().filter_map(|node| Some(node.sending.as_ref()?.wire));
         if wires().nth(1).is_none() {
             return wires().next();
         }
-        let wires: Vec<Wire> = wires().collect();
+        let wires: Vec<WireFrame> = wires().collect();
         match contest(&wires) {
             Contest::Won { by } => wires.get(by).copied(),
             Contest::Clash { .. } => None,
@@ -377,7 +382,7 @@ impl Bus {
     fn land(&mut self, bits: u64) {
         (self.leap, self.open) = (None, false);
         let Some(winner) = self.winner() else { return };
-        let decoder = Decoder::near_the_end_of(&winner);
+        let decoder = FrameDecoder::near_the_end_of(&winner);
         for node in &mut self.nodes {
             match node.sending.as_mut() {
                 Some(sending) if sending.wire == winner => sending.at = bits as u32,

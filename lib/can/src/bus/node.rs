@@ -3,12 +3,12 @@
 //! Each bit has two halves: [`Node::open`] may begin a frame and [`Node::drive`] says the level it
 //! sends; [`Node::sample`] sees the level of the bus and moves on.
 
-use super::event::{Counts, Event, EventKind, Fault, Health, NodeId};
+use super::event::{BusEvent, EventKind, Health, NodeCounts, NodeId, WireFault};
 use super::queue::{Queue, Request};
-use crate::decode::{Decoder, Place, WireError};
+use crate::decode::{FrameDecoder, FrameField, WireError};
 use crate::filter::{Filter, accepts};
-use crate::frame::Frame;
-use crate::wire::{DOMINANT, RECESSIVE, Wire, encode};
+use crate::frame::CanFrame;
+use crate::wire::{DOMINANT, RECESSIVE, WireFrame, encode};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
@@ -26,7 +26,7 @@ const BUS_OFF_ABOVE: u16 = 255;
 
 /// How a node is set up.
 #[derive(Clone, Debug, Default)]
-pub struct Setup {
+pub struct NodeSetup {
     /// Requests the queue holds; 0 means 64.
     pub queue: usize,
     /// Sends in order of requests instead of priority.
@@ -93,23 +93,23 @@ pub(super) enum Phase {
 #[derive(Clone, Debug)]
 pub(super) struct Sending {
     pub request: Request,
-    pub wire: Wire,
+    pub wire: WireFrame,
     pub at: u32,
 }
 
 pub(super) struct Node {
     pub id: NodeId,
-    pub setup: Setup,
+    pub setup: NodeSetup,
     pub phase: Phase,
     pub queue: Queue,
-    pub babble: Option<Frame>,
+    pub babble: Option<CanFrame>,
     pub sending: Option<Sending>,
-    pub decoder: Decoder,
-    pub inbox: VecDeque<Frame>,
+    pub decoder: FrameDecoder,
+    pub inbox: VecDeque<CanFrame>,
     pub overrun: bool,
     /// Overload frames it asked for since the last frame.
     overloads: u8,
-    pub counts: Counts,
+    pub counts: NodeCounts,
     pub transmit_errors: u16,
     pub receive_errors: u16,
     health: Health,
@@ -121,7 +121,7 @@ pub(super) struct Node {
 
 impl Node {
     /// Returns a node without requests.
-    pub fn new(id: NodeId, setup: Setup, phase: Phase) -> Node {
+    pub fn new(id: NodeId, setup: NodeSetup, phase: Phase) -> Node {
         let capacity = if setup.queue == 0 { 64 } else { setup.queue };
         let queue = Queue::new(capacity, setup.in_order);
         Node {
@@ -131,11 +131,11 @@ impl Node {
             queue,
             babble: None,
             sending: None,
-            decoder: Decoder::new(),
+            decoder: FrameDecoder::new(),
             inbox: VecDeque::new(),
             overrun: false,
             overloads: 0,
-            counts: Counts::default(),
+            counts: NodeCounts::default(),
             transmit_errors: 0,
             receive_errors: 0,
             health: Health::ErrorActive,
@@ -189,7 +189,7 @@ impl Node {
     }
 
     fn enter_frame(&mut self) {
-        self.decoder = Decoder::new();
+        self.decoder = FrameDecoder::new();
         self.phase = Phase::Frame;
     }
 
@@ -198,7 +198,8 @@ impl Node {
         match (self.phase, &self.sending) {
             (Phase::Frame, Some(sending)) => sending.wire.bits.get(sending.at),
             (Phase::Frame, None) => {
-                let says_good = self.decoder.place() == Place::AckSlot && self.decoder.crc_holds();
+                let says_good =
+                    self.decoder.place() == FrameField::AckSlot && self.decoder.crc_holds();
                 !says_good || self.setup.listen_only
             }
             (Phase::Flag { signal, .. }, _) => signal == Signal::PassiveError,
@@ -208,14 +209,14 @@ impl Node {
 
     /// Returns the level that the node sees of `level` under `fault`, in bit `position` of the
     /// frame.
-    pub fn view(&self, level: bool, fault: Option<Fault>, position: Option<u32>) -> bool {
+    pub fn view(&self, level: bool, fault: Option<WireFault>, position: Option<u32>) -> bool {
         match fault {
-            Some(Fault::Flip { bit, seen_by }) if position == Some(bit) => {
+            Some(WireFault::Flip { bit, seen_by }) if position == Some(bit) => {
                 let seen =
                     if self.id.0 < 64 { seen_by >> self.id.0 & 1 != 0 } else { !seen_by == 0 };
                 level != seen
             }
-            Some(Fault::DropAck) => {
+            Some(WireFault::DropAck) => {
                 let waits = |sending: &Sending| sending.at == sending.wire.ack_slot();
                 level || (self.phase == Phase::Frame && self.sending.as_ref().is_some_and(waits))
             }
@@ -224,7 +225,7 @@ impl Node {
     }
 
     /// The bit ends at `time`, and the bus was at `level`.
-    pub fn sample(&mut self, level: bool, time: Nanos, events: &mut VecDeque<Event>) {
+    pub fn sample(&mut self, level: bool, time: Nanos, events: &mut VecDeque<BusEvent>) {
         let mut out = Out { time, node: self.id, events };
         match self.phase {
             Phase::Off => {}
@@ -308,7 +309,7 @@ impl Node {
 
     fn receive(&mut self, level: bool, out: &mut Out) {
         let place = self.decoder.place();
-        if place == Place::EndOfFrame(6) {
+        if place == FrameField::EndOfFrame(6) {
             (self.transmitter, self.overloads) = (false, 0);
             match level {
                 RECESSIVE => self.rest(),
@@ -319,7 +320,7 @@ impl Node {
         if let Err(error) = self.decoder.push(level) {
             return self.fail(error, true, out);
         }
-        if place == Place::EndOfFrame(5) {
+        if place == FrameField::EndOfFrame(5) {
             self.accept(out);
         }
     }
@@ -374,7 +375,7 @@ impl Node {
     }
 
     /// Bus-off at once, as after many errors of its own; its host is told.
-    pub fn go_bus_off(&mut self, time: Nanos, events: &mut VecDeque<Event>) {
+    pub fn go_bus_off(&mut self, time: Nanos, events: &mut VecDeque<BusEvent>) {
         if self.phase == Phase::Off || self.setup.listen_only {
             return;
         }
@@ -526,11 +527,11 @@ impl Node {
 struct Out<'a> {
     time: Nanos,
     node: NodeId,
-    events: &'a mut VecDeque<Event>,
+    events: &'a mut VecDeque<BusEvent>,
 }
 
 impl Out<'_> {
     fn say(&mut self, kind: EventKind) {
-        self.events.push_back(Event { time: self.time, node: self.node, kind });
+        self.events.push_back(BusEvent { time: self.time, node: self.node, kind });
     }
 }

@@ -2,11 +2,11 @@
 
 use super::queue::Request;
 use super::{Bus, NodeId, SendRefusal, Ticket};
-use crate::frame::Frame;
+use crate::frame::CanFrame;
 use diapason_abi::Nanos;
 use embedded_can::{ErrorKind, nb::Can};
 
-/// A node at one instant. Its inbox must have room: see [`super::Setup::inbox`].
+/// A node at one instant. Its inbox must have room: see [`super::NodeSetup::inbox`].
 pub struct Port<'a> {
     bus: &'a mut Bus,
     node: NodeId,
@@ -38,7 +38,7 @@ impl Bus {
     }
 
     /// Makes room for `frame` at the cost of the least urgent request, if that is less urgent.
-    fn displace(&mut self, node: NodeId, frame: &Frame) -> Option<Request> {
+    fn displace(&mut self, node: NodeId, frame: &CanFrame) -> Option<Request> {
         self.land_or_walk();
         let node = self.nodes.get_mut(node.0)?;
         let busy = node.sending.as_ref().and_then(|sending| sending.request.ticket);
@@ -52,10 +52,10 @@ impl Bus {
 }
 
 impl Can for Port<'_> {
-    type Frame = Frame;
+    type Frame = CanFrame;
     type Error = PortError;
 
-    fn transmit(&mut self, frame: &Frame) -> Result<Option<Frame>, nb::Error<PortError>> {
+    fn transmit(&mut self, frame: &CanFrame) -> Result<Option<CanFrame>, nb::Error<PortError>> {
         let refused = |refusal| nb::Error::Other(PortError::Refused(refusal));
         match self.bus.send(self.now, self.node, *frame) {
             Ok(_) => Ok(None),
@@ -68,7 +68,7 @@ impl Can for Port<'_> {
         }
     }
 
-    fn receive(&mut self) -> Result<Frame, nb::Error<PortError>> {
+    fn receive(&mut self) -> Result<CanFrame, nb::Error<PortError>> {
         self.bus.advance(self.now);
         let node = self.bus.nodes.get_mut(self.node.0);
         let node = node.ok_or(nb::Error::Other(PortError::Refused(SendRefusal::Silent)))?;

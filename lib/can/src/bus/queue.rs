@@ -1,20 +1,20 @@
 //! The requests of one node: by priority as good controllers do it, or in order.
 
 use super::event::Ticket;
-use crate::frame::Frame;
+use crate::frame::CanFrame;
 use alloc::vec::Vec;
 
 /// One frame to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub ticket: Option<Ticket>,
-    pub frame: Frame,
+    pub frame: CanFrame,
     pub once: bool,
 }
 
 impl Request {
     /// Returns the request of a babbling node, which nobody waits for.
-    pub fn babble(frame: Frame) -> Request {
+    pub fn babble(frame: CanFrame) -> Request {
         Request { ticket: None, frame, once: false }
     }
 }

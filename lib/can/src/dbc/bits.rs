@@ -2,7 +2,7 @@
 
 /// The order of the bytes of a signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Order {
+pub enum ByteOrder {
     /// The least significant one (Intel); the start is the least significant bit.
     Little,
     /// The most significant one (Motorola); the start is the most significant bit.
@@ -11,22 +11,22 @@ pub enum Order {
 
 /// A range of bits. Bit `n` is bit `n % 8` of byte `n / 8`, counted from the least significant one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct BitRange {
     pub start: u16,
     /// Bits, 1 to 64.
     pub length: u8,
-    pub order: Order,
+    pub order: ByteOrder,
 }
 
-impl Place {
+impl BitRange {
     /// Returns its bits, the least significant one first.
     pub fn bits(self) -> impl Iterator<Item = u32> {
         let (start, length) = (u32::from(self.start), u32::from(self.length));
         // In Motorola's order bits are counted from the left of each byte: then they are adjacent.
         let flipped = start ^ 7;
         (0..length).map(move |index| match self.order {
-            Order::Little => start + index,
-            Order::Big => (flipped + length - 1 - index) ^ 7,
+            ByteOrder::Little => start + index,
+            ByteOrder::Big => (flipped + length - 1 - index) ^ 7,
         })
     }
 

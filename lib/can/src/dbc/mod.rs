@@ -25,7 +25,7 @@ mod parse;
 mod renumber;
 mod trouble;
 
-pub use bits::{Order, Place};
+pub use bits::{BitRange, ByteOrder};
 pub use decimal::Decimal;
 pub use renumber::renumbered;
 pub use trouble::{DbcError, DbcTrouble, EncodeRefusal};
@@ -39,12 +39,12 @@ use alloc::vec::Vec;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dbc {
     /// In the order of the file.
-    pub messages: Vec<Message>,
+    pub messages: Vec<DbcMessage>,
 }
 
 /// A kind of frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Message {
+pub struct DbcMessage {
     pub id: Id,
     pub name: String,
     pub size: u16,
@@ -79,7 +79,7 @@ pub struct Selection {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signal {
     pub name: String,
-    pub place: Place,
+    pub place: BitRange,
     /// Its highest bit is a sign.
     pub signed: bool,
     /// The interpretation of the bits.
@@ -126,7 +126,7 @@ impl Dbc {
 
     /// Returns the message with this identifier.
     #[must_use]
-    pub fn message(&self, id: Id) -> Option<&Message> {
+    pub fn message(&self, id: Id) -> Option<&DbcMessage> {
         self.messages.iter().find(|message| message.id == id)
     }
 }
@@ -181,7 +181,7 @@ impl Signal {
     }
 }
 
-impl Message {
+impl DbcMessage {
     /// Returns the values of the signals that this data contains, in the order of the file. Those
     /// that reach beyond the data, or are not selected, are left out.
     #[must_use]

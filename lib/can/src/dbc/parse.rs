@@ -1,11 +1,11 @@
 //! From lines to messages and their signals. Lines that say nothing about how frames are read
 //! (nodes, comments, attributes, …) are passed over.
 
-use super::bits::{Order, Place};
+use super::bits::{BitRange, ByteOrder};
 use super::decimal::Decimal;
 use super::line::{Cursor, Lines};
 use super::trouble::{DbcError, DbcTrouble};
-use super::{Dbc, Message, Number, Selection, Signal};
+use super::{Dbc, DbcMessage, Number, Selection, Signal};
 use crate::frame::{extended, standard};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -36,7 +36,7 @@ struct Pending {
 /// A message under construction.
 struct Draft {
     number: u32,
-    message: Message,
+    message: DbcMessage,
     /// Signals marked `M` and not selected themselves.
     selectors: Vec<usize>,
     pending: Vec<Pending>,
@@ -107,7 +107,7 @@ impl Reader {
         if self.drafts.iter().any(|draft| draft.number == number) {
             return line.trouble(DbcTrouble::Twice(number.to_string()));
         }
-        let message = Message {
+        let message = DbcMessage {
             id,
             name: name.into(),
             size,
@@ -291,19 +291,19 @@ fn mark(line: &mut Cursor<'_>) -> Result<(Option<u64>, bool), DbcError> {
     Ok(marked)
 }
 
-fn place(line: &mut Cursor<'_>) -> Result<Place, DbcError> {
+fn place(line: &mut Cursor<'_>) -> Result<BitRange, DbcError> {
     let start = line.number("the start bit")?;
     line.pass('|', "`|`")?;
     let length: u64 = line.number("the length in bits")?;
     line.pass('@', "`@`")?;
     let order = if line.skip('1') {
-        Order::Little
+        ByteOrder::Little
     } else {
         line.pass('0', "1 (Intel) or 0 (Motorola)")?;
-        Order::Big
+        ByteOrder::Big
     };
     match u8::try_from(length) {
-        Ok(length @ 1..=64) => Ok(Place { start, length, order }),
+        Ok(length @ 1..=64) => Ok(BitRange { start, length, order }),
         _ => line.trouble(DbcTrouble::Length(length)),
     }
 }
@@ -327,7 +327,7 @@ fn scaling(line: &mut Cursor<'_>) -> Result<(Decimal, Decimal), DbcError> {
 }
 
 /// A signal marked `m` without a rule of its own is selected by the one signal marked `M`.
-fn finish(draft: Draft, cycle: Option<u64>) -> Result<Message, DbcError> {
+fn finish(draft: Draft, cycle: Option<u64>) -> Result<DbcMessage, DbcError> {
     let Draft { mut message, selectors, pending, .. } = draft;
     // A time of 0 is how files say that a message has none.
     message.cycle_ms = message.cycle_ms.or(cycle).filter(|cycle| *cycle > 0);

@@ -6,8 +6,8 @@
 
 use super::{Duty, MtsRefusal, MtsSet, RENEW_FROM_BITS, RENEW_UNTIL_BITS, Renewal};
 use super::{beacon_id, read_update, signal_update};
-use crate::bus::{Bus, EventKind, NodeId, Setup, Ticket};
-use crate::frame::Frame;
+use crate::bus::{Bus, EventKind, NodeId, NodeSetup, Ticket};
+use crate::frame::CanFrame;
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -48,14 +48,14 @@ pub struct LifeUnit {
 /// The frames of the messages of a set; identifiers are given to them here.
 #[derive(Clone, Debug, Default)]
 pub struct Frames {
-    pub high: Vec<Frame>,
-    pub low: Vec<Frame>,
-    pub other: Vec<Frame>,
+    pub high: Vec<CanFrame>,
+    pub low: Vec<CanFrame>,
+    pub other: Vec<CanFrame>,
 }
 
 /// The outcome of a life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct LifeOutcome {
     /// Messages that were sent.
     pub sent: u64,
     /// Late messages, or such that were never sent: node and message.
@@ -83,7 +83,7 @@ enum Act {
 struct Waiting {
     node: usize,
     which: Option<LifeStream>,
-    frame: Frame,
+    frame: CanFrame,
     queued: Nanos,
     due: Nanos,
     /// Its start-by time by the clock of its node, and the epoch of its identifier.
@@ -104,7 +104,7 @@ pub fn live(
     units: &[LifeUnit],
     comings: &[LifeMessage],
     draw: &mut dyn FnMut(u64) -> u64,
-) -> Result<Outcome, MtsRefusal> {
+) -> Result<LifeOutcome, MtsRefusal> {
     for node in 0..units.len() {
         beacon_id(u16::try_from(node).unwrap_or(u16::MAX))?;
     }
@@ -130,7 +130,7 @@ struct Life<'a> {
     /// The last end of a frame.
     ended: Nanos,
     last: Nanos,
-    outcome: Outcome,
+    outcome: LifeOutcome,
 }
 
 impl<'a> Life<'a> {
@@ -142,7 +142,7 @@ impl<'a> Life<'a> {
         draw: &'a mut dyn FnMut(u64) -> u64,
     ) -> Life<'a> {
         let mut bus = Bus::new(set.rate);
-        let setup = || Setup { queue: 256, ..Setup::default() };
+        let setup = || NodeSetup { queue: 256, ..NodeSetup::default() };
         let nodes = units.iter().map(|_| bus.add_node(setup())).collect();
         // Somebody is always there to acknowledge.
         bus.add_node(setup());
@@ -169,7 +169,7 @@ impl<'a> Life<'a> {
             held: Vec::new(),
             ended: Nanos::ZERO,
             last,
-            outcome: Outcome::default(),
+            outcome: LifeOutcome::default(),
         }
     }
 
@@ -238,7 +238,7 @@ impl<'a> Life<'a> {
         match self.keepers[node].look(clock) {
             Duty::Tell => {
                 let id = beacon_id(u16::try_from(node).unwrap_or(u16::MAX));
-                if let Some(frame) = id.ok().and_then(|id| Frame::data(id, &[]).ok()) {
+                if let Some(frame) = id.ok().and_then(|id| CanFrame::data(id, &[]).ok()) {
                     let beacon = Waiting {
                         node,
                         which: None,
@@ -411,7 +411,7 @@ impl<'a> Life<'a> {
     }
 
     /// Counts a frame that went before a more urgent message.
-    fn compare(&mut self, ended: Nanos, sent: &Waiting, frame: &Frame) {
+    fn compare(&mut self, ended: Nanos, sent: &Waiting, frame: &CanFrame) {
         let length = self.set.rate.time(crate::wire::length(frame).into());
         let space = self.set.rate.time(4);
         let began = ended - length;

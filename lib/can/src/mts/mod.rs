@@ -23,7 +23,7 @@ pub use promise::{
 };
 pub use renewal::{Duty, RENEW_FROM_BITS, RENEW_UNTIL_BITS, Renewal, beacon_id, longest_renewal};
 
-use crate::frame::{BYTES_MAX, Frame, FrameRefusal};
+use crate::frame::{BYTES_MAX, CanFrame, FrameRefusal};
 use core::fmt;
 use diapason_abi::Nanos;
 use embedded_can::StandardId;
@@ -40,7 +40,7 @@ pub const BEACONS: u16 = 64;
 
 /// The three kinds of identifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum IdentifierClass {
     HighSpeed {
         /// Region of its start-by time, from the start of the epoch.
         region: u8,
@@ -119,12 +119,16 @@ pub fn non_real_time_id(number: u16) -> Result<StandardId, MtsRefusal> {
 
 /// Returns the class of `id`, or `None` if CAN forbids it.
 #[must_use]
-pub fn classify(id: StandardId) -> Option<Class> {
+pub fn classify(id: StandardId) -> Option<IdentifierClass> {
     let raw = id.as_raw();
     match raw >> 9 {
-        0 | 1 => Some(Class::HighSpeed { region: (raw >> 5) as u8, code: (raw & 0x1f) as u8 }),
-        2 => Some(Class::LowSpeed { priority: raw & 0x1ff }),
-        _ if raw & 0x1ff < NON_REAL_TIME => Some(Class::NonRealTime { number: raw & 0x1ff }),
+        0 | 1 => {
+            Some(IdentifierClass::HighSpeed { region: (raw >> 5) as u8, code: (raw & 0x1f) as u8 })
+        }
+        2 => Some(IdentifierClass::LowSpeed { priority: raw & 0x1ff }),
+        _ if raw & 0x1ff < NON_REAL_TIME => {
+            Some(IdentifierClass::NonRealTime { number: raw & 0x1ff })
+        }
         _ => None,
     }
 }
@@ -192,7 +196,7 @@ impl Epochs {
 ///
 /// # Errors
 /// The frame carries such a code already, or is a remote frame.
-pub fn signal_update(frame: &Frame) -> Result<Frame, FrameRefusal> {
+pub fn signal_update(frame: &CanFrame) -> Result<CanFrame, FrameRefusal> {
     let len = frame.bytes().len();
     if frame.is_remote() || usize::from(frame.code()) != len {
         return Err(FrameRefusal::CodeAndData { code: frame.code(), bytes: len });
@@ -202,15 +206,15 @@ pub fn signal_update(frame: &Frame) -> Result<Frame, FrameRefusal> {
     }
     let mut bytes = [0; BYTES_MAX];
     bytes[..len].copy_from_slice(frame.bytes());
-    Frame::data(frame.id(), &bytes[..=len])
+    CanFrame::data(frame.id(), &bytes[..=len])
 }
 
 /// Returns whether `frame`, of a message of `len` bytes, tells to renew identifiers, and the frame
 /// without that.
 #[must_use]
-pub fn read_update(frame: &Frame, len: usize) -> (bool, Frame) {
+pub fn read_update(frame: &CanFrame, len: usize) -> (bool, CanFrame) {
     let signals = !frame.is_remote() && usize::from(frame.code()) == len + 1;
-    let meant = frame.bytes().get(..len).and_then(|data| Frame::data(frame.id(), data).ok());
+    let meant = frame.bytes().get(..len).and_then(|data| CanFrame::data(frame.id(), data).ok());
     match meant {
         Some(meant) if signals => (true, meant),
         _ => (false, *frame),

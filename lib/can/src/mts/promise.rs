@@ -22,7 +22,7 @@
 //! **Low-speed.** All high-speed messages are above: the response times of fixed identifiers hold.
 
 use super::{Epochs, HIGH_SPEED, LOW_SPEED};
-use crate::response::{Errors, Level, Message, Stream};
+use crate::response::{AnalysedMessage, Errors, Level, Stream};
 use crate::timing::BitRate;
 use crate::wire::INTERFRAME_BITS;
 use alloc::vec::Vec;
@@ -55,7 +55,7 @@ pub struct MtsSet {
     /// By code: the most urgent first.
     pub high: Vec<HighSpeed>,
     /// By priority: the most urgent first; their identifiers are not read.
-    pub low: Vec<Message>,
+    pub low: Vec<AnalysedMessage>,
     /// Longest frame in bits of non-real-time traffic, or 0.
     pub other: u32,
     /// Each clock is so far from the common time at most.

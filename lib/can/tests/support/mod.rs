@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use diapason_can::frame::{extended, standard};
-use diapason_can::{Frame, Id};
+use diapason_can::{CanFrame, Id};
 
 pub use diapason_random::Random;
 
@@ -11,7 +11,7 @@ pub trait Draw {
     /// Any identifier; often a small one, so that some are equal.
     fn id(&mut self) -> Id;
     /// Any frame; half of the data is made of runs, which stuffing is about.
-    fn frame(&mut self) -> Frame;
+    fn frame(&mut self) -> CanFrame;
 }
 
 impl Draw for Random {
@@ -24,10 +24,10 @@ impl Draw for Random {
         }
     }
 
-    fn frame(&mut self) -> Frame {
+    fn frame(&mut self) -> CanFrame {
         let id = self.id();
         if self.one_in(8) {
-            return Frame::remote(id, self.below(16) as usize).unwrap();
+            return CanFrame::remote(id, self.below(16) as usize).unwrap();
         }
         let len = self.below(9) as usize;
         let mut bytes = [0u8; 8];
@@ -36,7 +36,7 @@ impl Draw for Random {
             let choice = [0x00, 0xff, 0x0f, 0xf0, 0x07, 0x3c][self.below(6) as usize];
             *byte = if runs { choice } else { self.bits() as u8 };
         }
-        let frame = Frame::data(id, &bytes[..len]).unwrap();
+        let frame = CanFrame::data(id, &bytes[..len]).unwrap();
         if len == 8 && self.one_in(4) {
             frame.with_code(8 + self.below(8) as u8).unwrap()
         } else {

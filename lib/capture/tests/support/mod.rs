@@ -2,25 +2,25 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use diapason_abi::Nanos;
-use diapason_can::Frame;
-use diapason_can::candump::Report;
+use diapason_can::CanFrame;
+use diapason_can::candump::LineContent;
 use diapason_can::frame::{extended, standard};
 use diapason_capture::log::LogEntry;
 
 pub use diapason_random::Random;
 
 /// Any frame of classic CAN.
-pub fn frame(random: &mut Random) -> Frame {
+pub fn frame(random: &mut Random) -> CanFrame {
     let raw = random.bits() as u32;
     let id = match random.one_in(2) {
         true => standard(raw & 0x7ff).unwrap(),
         false => extended(raw & 0x1fff_ffff).unwrap(),
     };
     if random.one_in(6) {
-        return Frame::remote(id, random.below(16) as usize).unwrap();
+        return CanFrame::remote(id, random.below(16) as usize).unwrap();
     }
     let len = random.below(9) as usize;
-    let frame = Frame::data(id, &random.bits().to_le_bytes()[..len]).unwrap();
+    let frame = CanFrame::data(id, &random.bits().to_le_bytes()[..len]).unwrap();
     match len == 8 && random.one_in(4) {
         true => frame.with_code(8 + random.below(8) as u8).unwrap(),
         false => frame,
@@ -30,8 +30,8 @@ pub fn frame(random: &mut Random) -> Frame {
 /// Any entry after `last`, in whole microseconds.
 pub fn entry(random: &mut Random, last: Nanos) -> LogEntry {
     let report = match random.one_in(10) {
-        true => Report::Error { class: 0x80, details: [0; 8] },
-        false => Report::Frame(frame(random)),
+        true => LineContent::Error { class: 0x80, details: [0; 8] },
+        false => LineContent::Frame(frame(random)),
     };
     let time = last + Nanos(random.below(5_000) * 1_000);
     LogEntry { time, channel: 1 + random.below(9) as u16, report }

@@ -1,7 +1,7 @@
 //! Chains of user threads that pass each message on as soon as they are done with it.
 
 use super::item::What;
-use super::refusal::Refusal;
+use super::refusal::BillRefusal;
 use super::service::{Merging, Service};
 use super::steps::{self, Demand, Messages, Steps};
 use crate::size::Bucket;
@@ -9,7 +9,7 @@ use diapason_abi::Nanos;
 
 /// A thread of a chain, on a server of its own.
 #[derive(Clone, Copy)]
-pub struct Link<'a> {
+pub struct ChainStage<'a> {
     /// Longest time per message, waking included.
     pub message: Nanos,
     pub service: &'a dyn Service,
@@ -17,7 +17,7 @@ pub struct Link<'a> {
 
 /// How long a message takes through a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Passage {
+pub struct ChainBound {
     /// Each link by itself, added: a burst is paid for at each.
     pub sum: Nanos,
     /// All links together: a burst is paid for once, at the slowest. Never more than the sum.
@@ -36,7 +36,11 @@ const MESSAGES: usize = 128;
 ///
 /// # Errors
 /// The first link that is too slow.
-pub fn chain(links: &[Link<'_>], contract: &[Bucket], varies: Nanos) -> Result<Passage, Refusal> {
+pub fn chain(
+    links: &[ChainStage<'_>],
+    contract: &[Bucket],
+    varies: Nanos,
+) -> Result<ChainBound, BillRefusal> {
     let own = [contract];
     let messages = Messages { channels: &own, ahead: Nanos::ZERO };
     let (mut sum, mut merges, mut late, mut last) = (Nanos::ZERO, 0u64, varies, false);
@@ -54,11 +58,11 @@ pub fn chain(links: &[Link<'_>], contract: &[Bucket], varies: Nanos) -> Result<P
             true => steps::longest_delay(link.service, demand),
             false => steps::longest_delay(&Merging(link.service), demand),
         };
-        let delay = delay.map_err(|overload| Refusal::of(What::User, overload))?;
+        let delay = delay.map_err(|overload| BillRefusal::of(What::User, overload))?;
         (sum, late) = (sum + delay, late + delay);
     }
     let together = together(links, merges, &messages).map_or(sum, |time| time.min(sum));
-    Ok(Passage { sum, together, apart: last })
+    Ok(ChainBound { sum, together, apart: last })
 }
 
 /// Returns the longest delay of the chain as a whole; `None` if longer bursts than [`MESSAGES`]
@@ -68,7 +72,7 @@ pub fn chain(links: &[Link<'_>], contract: &[Bucket], varies: Nanos) -> Result<P
 /// their work at one link, and at two the largest G₁(k) + G₂(j + 1 − k): message k is the one that
 /// begins the busy period of the second link in which the last is done.
 /// The same of links that merge, a bit each, is D_merge.
-fn together(links: &[Link<'_>], merges: u64, messages: &Messages<'_>) -> Option<Nanos> {
+fn together(links: &[ChainStage<'_>], merges: u64, messages: &Messages<'_>) -> Option<Nanos> {
     let each = links.iter().map(|link| at_once(link, messages));
     let most = each.reduce(|sum, more| sum?.checked_add(more?)).unwrap_or(Some(0))?;
     if most > MESSAGES as u64 {
@@ -104,7 +108,7 @@ fn together(links: &[Link<'_>], merges: u64, messages: &Messages<'_>) -> Option<
 
 /// Returns as many messages as matter at a link: those of a window of whole periods in which they
 /// are served. More can be cut: as many less take so many periods less, and come so much earlier.
-fn at_once(link: &Link<'_>, messages: &Messages<'_>) -> Option<u64> {
+fn at_once(link: &ChainStage<'_>, messages: &Messages<'_>) -> Option<u64> {
     let (budget, period) = (link.service.budget().0, link.service.period().0);
     (1..=MESSAGES as u64).find_map(|periods| {
         let window = period.saturating_mul(periods).saturating_sub(1);

@@ -1,10 +1,10 @@
 //! The bill of an input pipe: from a message's arrival at the device until its user is done.
 
 use super::item::{Basis, Bill, What};
-use super::refusal::Refusal;
+use super::refusal::BillRefusal;
 use super::rounds::{Queued, Sampling};
 use super::service::{Merging, Service};
-use super::stages::{Stage, Stages, Taking, Telling, Traffic, User, Work};
+use super::stages::{Stage, StageTimes, Stages, Taking, Telling, Traffic, User};
 use super::steps::{self, Demand, Least, Messages, OneMore, Overload, Spaced, Steps};
 use crate::size::Bucket;
 use diapason_abi::Nanos;
@@ -16,12 +16,12 @@ pub(super) const STEPS_MAX: u32 = 256;
 ///
 /// # Errors
 /// Why there is no bound.
-pub fn input(stages: &Stages<'_>, traffic: &Traffic<'_>) -> Result<Bill, Refusal> {
+pub fn input(stages: &Stages<'_>, traffic: &Traffic<'_>) -> Result<Bill, BillRefusal> {
     let Some(own) = traffic.of_the_pipe() else {
-        return Err(Refusal::NoChannel { own: traffic.own, channels: traffic.channels.len() });
+        return Err(BillRefusal::NoChannel { own: traffic.own, channels: traffic.channels.len() });
     };
     if stages.bus.queued == 0 || stages.bus.messages == 0 {
-        return Err(Refusal::NoTransfers);
+        return Err(BillRefusal::NoTransfers);
     }
     let input = Input { stages, channels: traffic.channels, own };
     let enough = input.settle(input.transfer_only()?)?;
@@ -79,19 +79,19 @@ impl<'a> Input<'a> {
     }
 
     /// Returns the wait of messages for the transfers before theirs, if a request is always queued.
-    fn transfer_only(&self) -> Result<Queued, Refusal> {
+    fn transfer_only(&self) -> Result<Queued, BillRefusal> {
         let bus = self.stages.bus;
         self.wait(&Sampling { queued: 1, round: bus.worst, bus }).map(Queued::Enough)
     }
 
-    fn wait(&self, sampling: &Sampling) -> Result<Nanos, Refusal> {
+    fn wait(&self, sampling: &Sampling) -> Result<Nanos, BillRefusal> {
         let demand: &Demand<'_> = &[(Nanos(1), &self.messages(Nanos::ZERO))];
-        steps::longest_delay(sampling, demand).map_err(|late| Refusal::of(What::Request, late))
+        steps::longest_delay(sampling, demand).map_err(|late| BillRefusal::of(What::Request, late))
     }
 
     /// Returns the least round that is not shorter than what follows from it: by induction over
     /// rounds, no round is longer.
-    fn settle(&self, queued: Queued) -> Result<Settled, Refusal> {
+    fn settle(&self, queued: Queued) -> Result<Settled, BillRefusal> {
         let Stages { bus, interrupts, .. } = self.stages;
         let told = bus.worst + interrupts.moderation + interrupts.top_half;
         let mut round = told;
@@ -114,7 +114,7 @@ impl<'a> Input<'a> {
             }
             round = next;
         }
-        Err(Refusal::Endless { what: What::Request, beyond: round })
+        Err(BillRefusal::Endless { what: What::Request, beyond: round })
     }
 
     /// Calls `then` with most transfers that begin in a window longer by `ahead`, if no message
@@ -152,13 +152,13 @@ impl<'a> Input<'a> {
         Spaced { gap: self.stages.interrupts.gap, ahead: self.varies() + ahead }
     }
 
-    fn bottom_half(&self, wait: Nanos, round: Nanos) -> Result<Delay, Refusal> {
+    fn bottom_half(&self, wait: Nanos, round: Nanos) -> Result<Delay, BillRefusal> {
         let stage = &self.stages.bottom_half;
         // An I/O VCPU has no list of replenishments that could be full.
         let merges = stage.service.wakeups() != u64::MAX;
         let varies = self.varies();
         let handling = Handling { stage, wait, round, varies, merges, once_per_interrupt: true };
-        self.handle(&handling).map_err(|overload| Refusal::of(What::BottomHalf, overload))
+        self.handle(&handling).map_err(|overload| BillRefusal::of(What::BottomHalf, overload))
     }
 
     fn receiver(
@@ -167,7 +167,7 @@ impl<'a> Input<'a> {
         wait: Nanos,
         round: Nanos,
         bottom_half: Nanos,
-    ) -> Result<Delay, Refusal> {
+    ) -> Result<Delay, BillRefusal> {
         let varies = self.varies() + bottom_half;
         let once_per_interrupt = self.stages.bottom_half.telling == Telling::All;
         let mut handling =
@@ -180,7 +180,7 @@ impl<'a> Input<'a> {
         handling.merges = self.with_demand(&handling, varies, |demand| {
             !steps::keeps_apart(stage.service, wakeups, demand, Nanos::ZERO)
         });
-        self.handle(&handling).map_err(|overload| Refusal::of(What::Driver, overload))
+        self.handle(&handling).map_err(|overload| BillRefusal::of(What::Driver, overload))
     }
 
     /// Returns how often a bottom half passes on what it handled, if it does so once per interrupt.
@@ -207,7 +207,7 @@ impl<'a> Input<'a> {
         let window = handling.round.0.saturating_mul(batches);
         let carried = self.messages(handling.wait).most(window);
         let carried = carried.min(open.saturating_mul(bus.messages));
-        let Work { activation, transfer, message } = stage.work;
+        let StageTimes { activation, transfer, message } = stage.work;
         let each = (activation + transfer).0.saturating_mul(open);
         let open = Nanos(each.saturating_add(message.0.saturating_mul(carried)));
         let most = whatever_before(stage.service, open, handling.merges);
@@ -233,7 +233,7 @@ impl<'a> Input<'a> {
         then: impl FnOnce(&Demand<'_>) -> R,
     ) -> R {
         let Handling { stage, wait, once_per_interrupt, .. } = *handling;
-        let Work { activation, transfer, message } = stage.work;
+        let StageTimes { activation, transfer, message } = stage.work;
         self.with_transfers(wait, ahead, |transfers| {
             let per_interrupt = self.interrupts(ahead);
             let activations: [&dyn Steps; 2] = [transfers, &per_interrupt];
@@ -248,7 +248,7 @@ impl<'a> Input<'a> {
         })
     }
 
-    fn bill(&self, settled: &Settled, basis: Basis) -> Result<Bill, Refusal> {
+    fn bill(&self, settled: &Settled, basis: Basis) -> Result<Bill, BillRefusal> {
         let Stages { bus, interrupts, user, .. } = self.stages;
         let mut bill = Bill::new();
         bill.least = bus.least;
@@ -268,7 +268,12 @@ impl<'a> Input<'a> {
     }
 
     /// Returns the user's delay behind what takes `before` at most.
-    fn user(&self, user: &User<'_>, settled: &Settled, before: Nanos) -> Result<Delay, Refusal> {
+    fn user(
+        &self,
+        user: &User<'_>,
+        settled: &Settled,
+        before: Nanos,
+    ) -> Result<Delay, BillRefusal> {
         let Stages { bus, bottom_half, receiver, .. } = self.stages;
         let once_per_interrupt = receiver.is_none() && bottom_half.telling == Telling::All;
         let unknown = Spaced { gap: Nanos::ZERO, ahead: Nanos::ZERO };
@@ -284,7 +289,7 @@ impl<'a> Input<'a> {
         let wakeups = |window: u64| told.most(window).min(self.owns(varies).most(window));
         // Each wake-up is for a message, and so is each that really comes.
         let merges = !steps::keeps_apart(user.service, wakeups, demand, varies);
-        let overload = |overload| Refusal::of(What::User, overload);
+        let overload = |overload| BillRefusal::of(What::User, overload);
         let each = delay(user.service, demand, merges).map_err(overload)?;
         match user.taking {
             Taking::Each => Ok(each),
@@ -300,7 +305,7 @@ fn batches(
     service: &dyn Service,
     merges: bool,
     work: impl Fn(Nanos) -> Nanos,
-) -> Result<Delay, Refusal> {
+) -> Result<Delay, BillRefusal> {
     let mut value = Nanos::ZERO;
     for _ in 0..STEPS_MAX {
         let next = whatever_before(service, work(value), merges);
@@ -309,7 +314,7 @@ fn batches(
         }
         value = next;
     }
-    Err(Refusal::Endless { what: What::User, beyond: value })
+    Err(BillRefusal::Endless { what: What::User, beyond: value })
 }
 
 fn whatever_before(service: &dyn Service, work: Nanos, merges: bool) -> Nanos {

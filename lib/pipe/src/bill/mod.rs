@@ -20,7 +20,7 @@
 //! let frames = [Bucket::per_second(2752)];
 //! let interface = Promised::io(100_000, US(5_000), US(990));
 //! let reader = Promised::main(US(200), US(5_000));
-//! let work = Work::new(US(10), US(5));
+//! let work = StageTimes::new(US(10), US(5));
 //! let stages = Stages {
 //!     bus: Transfers { worst: US(125), least: US(10), queued: 32, messages: 96 },
 //!     interrupts: Interrupts {
@@ -55,16 +55,17 @@ mod stages;
 mod steps;
 
 pub use apart::{Coming, keeps_apart};
-pub use chain::{Link, Passage, chain};
+pub use chain::{ChainBound, ChainStage, chain};
 pub use input::input;
 pub(crate) use item::Time;
 pub use item::{Basis, Bill, Item, What};
 pub use output::{Drain, OutputStages, Sender, output};
 pub use paper::equation_nine;
 pub use pump::{Look, Pump, pump};
-pub use refusal::Refusal;
+pub use refusal::BillRefusal;
 pub use relay::{Before, Hop, Reach, Relay, Stuck, relay};
 pub use service::{Promised, Service};
 pub use stages::{
-    Interrupts, Source, Stage, Stages, Taking, Telling, Traffic, Transfers, User, Work, top_half,
+    InterruptDemand, Interrupts, Stage, StageTimes, Stages, Taking, Telling, Traffic, Transfers,
+    User, top_half,
 };

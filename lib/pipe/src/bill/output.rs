@@ -2,10 +2,10 @@
 
 use super::input::STEPS_MAX;
 use super::item::{Basis, Bill, What};
-use super::refusal::Refusal;
+use super::refusal::BillRefusal;
 use super::rounds::Sampling;
 use super::service::{Merging, Service};
-use super::stages::{Interrupts, Traffic, Transfers, Work};
+use super::stages::{Interrupts, StageTimes, Traffic, Transfers};
 use super::steps::{self, Demand, Messages, Steps};
 use diapason_abi::Nanos;
 
@@ -25,7 +25,7 @@ pub struct Drain {
 #[derive(Clone, Copy)]
 pub struct Sender<'a> {
     /// For what is written: of being woken, per transfer, per message.
-    pub work: Work,
+    pub work: StageTimes,
     /// Longest time for one transfer that has ended, its interrupt included.
     pub ended: Nanos,
     pub service: &'a dyn Service,
@@ -48,9 +48,9 @@ pub struct OutputStages<'a> {
 ///
 /// # Errors
 /// Why there is no bound.
-pub fn output(stages: &OutputStages<'_>, traffic: &Traffic<'_>) -> Result<Bill, Refusal> {
+pub fn output(stages: &OutputStages<'_>, traffic: &Traffic<'_>) -> Result<Bill, BillRefusal> {
     let Some(own) = traffic.of_the_pipe() else {
-        return Err(Refusal::NoChannel { own: traffic.own, channels: traffic.channels.len() });
+        return Err(BillRefusal::NoChannel { own: traffic.own, channels: traffic.channels.len() });
     };
     let OutputStages { bus, interrupts, drain, .. } = stages;
     let all = Messages { channels: traffic.channels, ahead: Nanos::ZERO };
@@ -63,7 +63,7 @@ pub fn output(stages: &OutputStages<'_>, traffic: &Traffic<'_>) -> Result<Bill, 
     let (sent, waits) = sender(&stages.sender, &all, told)?;
     let (queued, needed) = (bus.queued, all.most((sent + told).0));
     if needed > queued {
-        return Err(Refusal::TooFewQueued { queued, needed });
+        return Err(BillRefusal::TooFewQueued { queued, needed });
     }
     let drained = longest(drain, &own, What::Drain)?;
 
@@ -76,20 +76,28 @@ pub fn output(stages: &OutputStages<'_>, traffic: &Traffic<'_>) -> Result<Bill, 
     bill.device = own.most((carried + drained).0.saturating_add(sent.0));
     match bill.device <= drain.holds {
         true => Ok(bill),
-        false => Err(Refusal::DeviceBuffer { holds: drain.holds, needed: bill.device }),
+        false => Err(BillRefusal::DeviceBuffer { holds: drain.holds, needed: bill.device }),
     }
 }
 
-fn longest(service: &dyn Service, messages: &Messages<'_>, what: What) -> Result<Nanos, Refusal> {
+fn longest(
+    service: &dyn Service,
+    messages: &Messages<'_>,
+    what: What,
+) -> Result<Nanos, BillRefusal> {
     let demand: &Demand<'_> = &[(Nanos(1), messages)];
-    steps::longest_delay(service, demand).map_err(|overload| Refusal::of(what, overload))
+    steps::longest_delay(service, demand).map_err(|overload| BillRefusal::of(what, overload))
 }
 
 /// Returns the sender's longest delay, and whether it waits for budget. It also handles ends of
 /// transfers, each at most `told` after it was submitted: so their jitter depends on the delay
 /// itself.
-fn sender(sender: &Sender<'_>, all: &Messages<'_>, told: Nanos) -> Result<(Nanos, bool), Refusal> {
-    let Work { activation, transfer, message } = sender.work;
+fn sender(
+    sender: &Sender<'_>,
+    all: &Messages<'_>,
+    told: Nanos,
+) -> Result<(Nanos, bool), BillRefusal> {
+    let StageTimes { activation, transfer, message } = sender.work;
     let each = activation + transfer + message;
     let service = sender.service;
     let mut late = told;
@@ -107,7 +115,7 @@ fn sender(sender: &Sender<'_>, all: &Messages<'_>, told: Nanos) -> Result<(Nanos
                 true => steps::longest_delay(service, demand),
                 false => steps::longest_delay(&Merging(service), demand),
             };
-            let delay = delay.map_err(|overload| Refusal::of(What::Driver, overload))?;
+            let delay = delay.map_err(|overload| BillRefusal::of(What::Driver, overload))?;
             Ok((delay, waits || !apart))
         };
         // The messages that it submits together were written until it began.
@@ -118,7 +126,7 @@ fn sender(sender: &Sender<'_>, all: &Messages<'_>, told: Nanos) -> Result<(Nanos
         }
         late = sent + told;
     }
-    Err(Refusal::Endless { what: What::Driver, beyond: late })
+    Err(BillRefusal::Endless { what: What::Driver, beyond: late })
 }
 
 impl Service for Drain {

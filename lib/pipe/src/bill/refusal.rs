@@ -8,7 +8,7 @@ use diapason_abi::Nanos;
 
 /// Why there is no bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
+pub enum BillRefusal {
     /// The traffic has no such channel.
     NoChannel {
         /// The one asked for.
@@ -52,9 +52,9 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
-    pub(super) fn of(what: What, overload: Overload) -> Refusal {
-        let Some(wanted) = overload.wanted else { return Refusal::NoContract };
+impl BillRefusal {
+    pub(super) fn of(what: What, overload: Overload) -> BillRefusal {
+        let Some(wanted) = overload.wanted else { return BillRefusal::NoContract };
         let (wanted, given) = match what {
             What::Request | What::Bus | What::Drain => {
                 (per_second(wanted).within(1), per_second(overload.given).within(1))
@@ -65,7 +65,7 @@ impl Refusal {
             }
         };
         let narrow = |rate| u64::try_from(rate).unwrap_or(u64::MAX);
-        Refusal::TooSlow { what, wanted: narrow(wanted), given: narrow(given) }
+        BillRefusal::TooSlow { what, wanted: narrow(wanted), given: narrow(given) }
     }
 }
 
@@ -74,19 +74,19 @@ fn per_second(rate: Rate) -> Rate {
     rate.times(1_000_000_000)
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for BillRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Refusal::NoChannel { own, channels } => {
+            BillRefusal::NoChannel { own, channels } => {
                 write!(f, "there is no channel {own}, only {channels}")
             }
-            Refusal::NoTransfers => {
+            BillRefusal::NoTransfers => {
                 write!(f, "nothing can be transferred: queue a request, of at least one message")
             }
-            Refusal::NoContract => {
+            BillRefusal::NoContract => {
                 write!(f, "no contract limits the arrivals: give each channel one")
             }
-            Refusal::TooSlow { what, wanted, given } => {
+            BillRefusal::TooSlow { what, wanted, given } => {
                 let name = what.name();
                 match what {
                     What::Request | What::Bus | What::Drain => {
@@ -101,13 +101,13 @@ impl fmt::Display for Refusal {
                     }
                 }
             }
-            Refusal::Endless { what, beyond } => {
+            BillRefusal::Endless { what, beyond } => {
                 write!(f, "{}: no bound below {} was found", what.name(), Time(beyond))
             }
-            Refusal::TooFewQueued { queued, needed } => {
+            BillRefusal::TooFewQueued { queued, needed } => {
                 write!(f, "{needed} transfers may be open, but there can be only {queued}")
             }
-            Refusal::DeviceBuffer { holds, needed } => {
+            BillRefusal::DeviceBuffer { holds, needed } => {
                 write!(f, "{needed} messages may wait in the device, which holds {holds}")
             }
         }

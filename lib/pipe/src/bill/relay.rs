@@ -5,8 +5,8 @@
 //! one, and its contract is that of what enters it: of the device, or one message in each period of
 //! the thread that samples. The theorem is in `docs/pipes-proofs.md`.
 
-use super::chain::{Link, chain};
-use super::refusal::Refusal;
+use super::chain::{ChainStage, chain};
+use super::refusal::BillRefusal;
 use super::steps::{Messages, Steps};
 use crate::measured::HOPS;
 use crate::size::Bucket;
@@ -16,7 +16,7 @@ use diapason_abi::Nanos;
 #[derive(Clone, Copy)]
 pub struct Hop<'a> {
     /// Where it runs, and how long it takes.
-    pub link: Link<'a>,
+    pub link: ChainStage<'a>,
     /// It is woken once in this period and takes the newest value; else it is woken by each
     /// message. The first thread of a chain is always woken.
     pub sampled: Option<Nanos>,
@@ -72,7 +72,7 @@ impl Relay {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stuck {
     /// This thread is too slow.
-    Slow(usize, Refusal),
+    Slow(usize, BillRefusal),
     /// A job of this thread, which samples, may take longer than its period: then it passes over
     /// the next one.
     Skips(usize, Nanos),
@@ -93,7 +93,11 @@ struct Leg {
 impl Leg {
     /// Returns the longest until a message has come through these links of it, after it entered;
     /// and whether the last one relies on a list that is never full.
-    fn through(&self, links: &[Link<'_>], contract: &[Bucket]) -> Result<(Nanos, bool), Refusal> {
+    fn through(
+        &self,
+        links: &[ChainStage<'_>],
+        contract: &[Bucket],
+    ) -> Result<(Nanos, bool), BillRefusal> {
         let Before { shortest, longest, first } = self.before;
         let varies = longest - shortest.min(longest);
         let all = chain(links, contract, varies)?;

@@ -35,7 +35,7 @@ pub struct Interrupts {
 
 /// An interrupt that takes the processor for `cost`, at most once per `gap`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Source {
+pub struct InterruptDemand {
     pub gap: Nanos,
     pub cost: Nanos,
 }
@@ -43,12 +43,12 @@ pub struct Source {
 /// Returns the longest time until a top half has run: the least w = B + Σ ⌈w/τ⌉·h over all sources
 /// of the core, its own among them. `None` if they take the whole processor.
 #[must_use]
-pub const fn top_half(section: Nanos, sources: &[Source]) -> Option<Nanos> {
+pub const fn top_half(section: Nanos, sources: &[InterruptDemand]) -> Option<Nanos> {
     let mut time = section.0 as u128 + 1;
     loop {
         let (mut next, mut at) = (section.0 as u128, 0);
         while at < sources.len() {
-            let Source { gap, cost } = sources[at];
+            let InterruptDemand { gap, cost } = sources[at];
             if gap.0 <= cost.0 {
                 return None;
             }
@@ -68,7 +68,7 @@ pub const fn top_half(section: Nanos, sources: &[Source]) -> Option<Nanos> {
 /// Longest execution times of a stage. Work that a holder of its locks runs meanwhile belongs to
 /// these times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Work {
+pub struct StageTimes {
     /// The work of a wake-up, whatever it finds.
     pub activation: Nanos,
     /// Per transfer, that it is requested again included.
@@ -76,11 +76,11 @@ pub struct Work {
     pub message: Nanos,
 }
 
-impl Work {
+impl StageTimes {
     /// Returns the work per transfer and per message, without any for a wake-up.
     #[must_use]
-    pub const fn new(transfer: Nanos, message: Nanos) -> Work {
-        Work { activation: Nanos::ZERO, transfer, message }
+    pub const fn new(transfer: Nanos, message: Nanos) -> StageTimes {
+        StageTimes { activation: Nanos::ZERO, transfer, message }
     }
 }
 
@@ -96,7 +96,7 @@ pub enum Telling {
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
     /// The work of the stage.
-    pub work: Work,
+    pub work: StageTimes,
     /// When it passes that on.
     pub telling: Telling,
     pub service: &'a dyn Service,

@@ -1,10 +1,10 @@
 //! The terms that all pipes of an endpoint get together: a pure function of their requests.
 
 use super::claim::{Claim, Part, Wish, traffic};
-use super::refused::Reason;
+use super::refused::WhyRefused;
 use super::wish::{Attributes, Driver, Qos};
 use crate::bill::{
-    Basis, Bill, Promised, Refusal, Stage, Stages, Taking, Traffic, User, What, equation_nine,
+    Basis, Bill, BillRefusal, Promised, Stage, Stages, Taking, Traffic, User, What, equation_nine,
     input,
 };
 use crate::size::Bucket;
@@ -62,7 +62,7 @@ impl<const N: usize> Agreement<N> {
 }
 
 /// Why there is no agreement: for which pipe, and what.
-pub(super) type Failure = (usize, Reason);
+pub(super) type Failure = (usize, WhyRefused);
 
 /// Returns terms that serve all `wishes` beside the other arrivals, if there are any.
 pub(super) fn agree<const N: usize>(
@@ -131,24 +131,24 @@ fn check<const N: usize>(
         };
         let nothing = [qos.latency.0, qos.tput, qos.execution.0, qos.burst].contains(&0);
         if nothing || packet.0 == 0 || packet.0 > packet.1 {
-            return Err((pipe, Reason::Nothing));
+            return Err((pipe, WhyRefused::Nothing));
         }
         if qos.slots(&driver.attributes) == 0 {
             let buffer = qos.buffer;
-            return Err((pipe, Reason::SmallBuffer { buffer, packet: packet.1 }));
+            return Err((pipe, WhyRefused::SmallBuffer { buffer, packet: packet.1 }));
         }
         if qos.slots(&driver.attributes) > max_slots {
             let most = max_slots.saturating_mul(packet.1);
-            return Err((pipe, Reason::LargeBuffer { buffer: qos.buffer, most }));
+            return Err((pipe, WhyRefused::LargeBuffer { buffer: qos.buffer, most }));
         }
         if qos.burst > holds {
-            return Err((pipe, Reason::DeviceBuffer { holds, needed: qos.burst }));
+            return Err((pipe, WhyRefused::DeviceBuffer { holds, needed: qos.burst }));
         }
     }
     let arrives = traffic(claims, N).map(|[bucket]| driver.attributes.bits_of(&bucket));
     let wanted = arrives.into_iter().fold(0, u64::saturating_add);
     match wishes.iter().rposition(Option::is_some) {
-        Some(pipe) if wanted > given => Err((pipe, Reason::Device { wanted, given })),
+        Some(pipe) if wanted > given => Err((pipe, WhyRefused::Device { wanted, given })),
         _ => Ok(()),
     }
 }
@@ -166,13 +166,13 @@ fn check_envelopes<const N: usize>(
         let Wish { channel, qos, .. } = wish;
         let rate = qos.rate(&driver.attributes);
         let reason = if let Some(channel) = channel.and_then(|it| undeclared(it, wish, &envelope)) {
-            Reason::Undeclared { channel: channel.into() }
+            WhyRefused::Undeclared { channel: channel.into() }
         } else if rate > envelope.rate {
-            Reason::Rate { wanted: rate, declared: envelope.rate }
+            WhyRefused::Rate { wanted: rate, declared: envelope.rate }
         } else if qos.burst > envelope.burst {
-            Reason::Burst { wanted: qos.burst, declared: envelope.burst }
+            WhyRefused::Burst { wanted: qos.burst, declared: envelope.burst }
         } else if qos.execution > envelope.budget {
-            Reason::Budget { wanted: qos.execution, declared: envelope.budget }
+            WhyRefused::Budget { wanted: qos.execution, declared: envelope.budget }
         } else {
             continue;
         };
@@ -238,7 +238,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the longest period that fits, at most Little's. A longer one makes nothing shorter.
-    fn terms(&self) -> Result<Terms, Reason> {
+    fn terms(&self) -> Result<Terms, WhyRefused> {
         let shortest = self.shortest;
         let mut best = self.at(shortest)?;
         // All that is known of its thread is that it has its budget within a period.
@@ -263,7 +263,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the terms with this period, if they are good enough.
-    fn at(&self, period: Nanos) -> Result<Terms, Reason> {
+    fn at(&self, period: Nanos) -> Result<Terms, WhyRefused> {
         match self.part {
             Part::Writes => self.written(period),
             Part::Passes(to, own) => self.passed(period, to, own),
@@ -271,21 +271,21 @@ impl<'a> Search<'a> {
         }
         .and_then(|terms| {
             let (wanted, fixed) = (self.qos.latency, terms.bound());
-            if fixed > wanted { Err(Reason::Latency { wanted, fixed }) } else { Ok(terms) }
+            if fixed > wanted { Err(WhyRefused::Latency { wanted, fixed }) } else { Ok(terms) }
         })
     }
 
     /// Returns the terms with this period for a reader, if its buffer and the device's are large
     /// enough.
-    pub(super) fn read(&self, period: Nanos) -> Result<Terms, Reason> {
+    pub(super) fn read(&self, period: Nanos) -> Result<Terms, WhyRefused> {
         let Search { driver, qos, .. } = self;
         let (slots, holds) = (qos.slots(&driver.attributes), driver.attributes.buffer);
-        let (bill, equation_nine) = self.bill(period).map_err(Reason::Stage)?;
+        let (bill, equation_nine) = self.bill(period).map_err(WhyRefused::Stage)?;
         if bill.slots > slots {
-            return Err(Reason::Overflow { slots, needed: bill.slots });
+            return Err(WhyRefused::Overflow { slots, needed: bill.slots });
         }
         if bill.device > holds {
-            return Err(Reason::DeviceBuffer { holds, needed: bill.device });
+            return Err(WhyRefused::DeviceBuffer { holds, needed: bill.device });
         }
         Ok(Terms { bill, equation_nine, ..self.terms_with(period, bill) })
     }
@@ -298,7 +298,7 @@ impl<'a> Search<'a> {
         Terms { budget, period, little, slots, bill, onward, taken, equation_nine }
     }
 
-    fn bill(&self, period: Nanos) -> Result<(Bill, Nanos), Refusal> {
+    fn bill(&self, period: Nanos) -> Result<(Bill, Nanos), BillRefusal> {
         let Driver { bus, reader, attributes, .. } = self.driver;
         let service =
             Promised { chunks: reader.chunks, ..Promised::main(self.qos.execution, period) };
@@ -310,7 +310,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the bill of the answers from a written channel, in this place.
-    pub(super) fn back(&self, own: usize) -> Result<Bill, Refusal> {
+    pub(super) fn back(&self, own: usize) -> Result<Bill, BillRefusal> {
         let nobody = Promised::main(Nanos(1), Nanos(1));
         let (message, wake, taking) = (Nanos::ZERO, Nanos::ZERO, Taking::Each);
         let user = User { message, wake, taking, service: &nobody };
@@ -318,7 +318,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the bill of all arrivals, as far as it does not depend on the pipe's own thread.
-    fn drivers(&self) -> Result<Bill, Refusal> {
+    fn drivers(&self) -> Result<Bill, BillRefusal> {
         match self.part {
             Part::Reads | Part::Passes(..) => self.bill(self.shortest).map(|(bill, _)| bill),
             Part::Writes | Part::Carries => self.back(self.traffic.own),

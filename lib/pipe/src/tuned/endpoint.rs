@@ -2,7 +2,7 @@
 
 use super::agree::{Agreement, Failure, agree};
 use super::claim::{Claim, Part, Wish};
-use super::refused::{Reason, Refused, WouldFit};
+use super::refused::{RefusedPipe, WhyRefused, WouldFit};
 use super::suggest;
 use super::wish::{Driver, Qos, Route};
 use crate::size::Bucket;
@@ -13,7 +13,7 @@ pub type Admission<'a, const N: usize> = dyn FnMut(&Agreement<N>) -> bool + 'a;
 
 /// An endpoint with at most `N` pipes. Every change is made as a whole or not at all.
 #[derive(Clone, Debug)]
-pub struct Endpoint<const N: usize> {
+pub struct PipeEndpoint<const N: usize> {
     driver: Driver,
     wishes: [Option<Wish>; N],
     /// The arrivals for pipes of the description, in the last places.
@@ -21,19 +21,19 @@ pub struct Endpoint<const N: usize> {
     agreement: Agreement<N>,
 }
 
-impl<const N: usize> Endpoint<N> {
+impl<const N: usize> PipeEndpoint<N> {
     /// Returns an endpoint without pipes.
     #[must_use]
-    pub fn new(driver: Driver) -> Endpoint<N> {
+    pub fn new(driver: Driver) -> PipeEndpoint<N> {
         let agreement = Agreement::idle(&driver);
-        Endpoint { driver, wishes: [None; N], standing: [None; N], agreement }
+        PipeEndpoint { driver, wishes: [None; N], standing: [None; N], agreement }
     }
 
     /// Returns the endpoint with pipes that are always there, by the channel and the contract of
     /// each; those beyond `N` are left out. Their own bounds are those of the description's plan.
     #[must_use]
-    pub fn beside(driver: Driver, contracts: &[(u8, Bucket)]) -> Endpoint<N> {
-        let mut endpoint = Endpoint::new(driver);
+    pub fn beside(driver: Driver, contracts: &[(u8, Bucket)]) -> PipeEndpoint<N> {
+        let mut endpoint = PipeEndpoint::new(driver);
         let places = endpoint.standing.iter_mut().rev();
         for (place, (channel, contract)) in places.zip(contracts) {
             *place = Some(Claim { channel: Some(*channel), contract: *contract });
@@ -59,7 +59,7 @@ impl<const N: usize> Endpoint<N> {
     ///
     /// # Errors
     /// Why not, and what would fit; nothing has changed then.
-    pub fn open(&mut self, qos: Qos, admits: &mut Admission<'_, N>) -> Result<usize, Refused> {
+    pub fn open(&mut self, qos: Qos, admits: &mut Admission<'_, N>) -> Result<usize, RefusedPipe> {
         let part = Part::Reads;
         self.open_wish(Wish { channel: None, part, qos, envelope: None }, None, admits)
     }
@@ -68,26 +68,26 @@ impl<const N: usize> Endpoint<N> {
     /// once.
     ///
     /// # Errors
-    /// Opens a pipe on a channel, like [`Endpoint::open`].
+    /// Opens a pipe on a channel, like [`PipeEndpoint::open`].
     pub fn open_on(
         &mut self,
         route: Route,
         qos: Qos,
         admits: &mut Admission<'_, N>,
-    ) -> Result<usize, Refused> {
+    ) -> Result<usize, RefusedPipe> {
         self.open_route(route, qos, None, admits)
     }
 
     /// Opens one more pipe on this route that never exceeds its declaration.
     ///
     /// # Errors
-    /// Opens a pipe within an envelope, like [`Endpoint::open`].
+    /// Opens a pipe within an envelope, like [`PipeEndpoint::open`].
     pub fn open_within(
         &mut self,
         envelope: &Envelope,
         (route, qos): (Route, Qos),
         admits: &mut Admission<'_, N>,
-    ) -> Result<usize, Refused> {
+    ) -> Result<usize, RefusedPipe> {
         self.open_route(route, qos, Some(*envelope), admits)
     }
 
@@ -97,7 +97,7 @@ impl<const N: usize> Endpoint<N> {
         qos: Qos,
         envelope: Option<Envelope>,
         admits: &mut Admission<'_, N>,
-    ) -> Result<usize, Refused> {
+    ) -> Result<usize, RefusedPipe> {
         let (channel, part, to) = match route {
             Route::From(channel) => (channel, Part::Reads, None),
             Route::To(channel) => (channel, Part::Writes, None),
@@ -112,7 +112,7 @@ impl<const N: usize> Endpoint<N> {
         mut wish: Wish,
         to: Option<u8>,
         admits: &mut Admission<'_, N>,
-    ) -> Result<usize, Refused> {
+    ) -> Result<usize, RefusedPipe> {
         let channels = usize::try_from(self.driver.attributes.max_channels).unwrap_or(N).min(N);
         // Pipes of the description have places, too.
         let room = channels.saturating_sub(self.standing.iter().flatten().count());
@@ -126,8 +126,8 @@ impl<const N: usize> Endpoint<N> {
             None => true,
         });
         let Some(pipe) = place else {
-            let reason = Reason::NoChannel { channels: channels as u32 };
-            return Err(Refused { pipe: channels, reason, would_fit: WouldFit::Nothing });
+            let reason = WhyRefused::NoChannel { channels: channels as u32 };
+            return Err(RefusedPipe { pipe: channels, reason, would_fit: WouldFit::Nothing });
         };
         self.change(pipe, wish, admits).map(|()| pipe)
     }
@@ -135,17 +135,17 @@ impl<const N: usize> Endpoint<N> {
     /// Another quality of service for an open pipe.
     ///
     /// # Errors
-    /// As [`Endpoint::open`]; the pipe keeps the one it has.
+    /// As [`PipeEndpoint::open`]; the pipe keeps the one it has.
     pub fn renegotiate(
         &mut self,
         pipe: usize,
         qos: Qos,
         admits: &mut Admission<'_, N>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RefusedPipe> {
         let wish = self.wishes.get(pipe).copied().flatten();
         let Some(wish) = wish.filter(|wish| wish.part != Part::Carries) else {
             let would_fit = WouldFit::Nothing;
-            return Err(Refused { pipe, reason: Reason::NoPipe, would_fit });
+            return Err(RefusedPipe { pipe, reason: WhyRefused::NoPipe, would_fit });
         };
         self.change(pipe, Wish { qos, ..wish }, admits)
     }
@@ -185,7 +185,7 @@ impl<const N: usize> Endpoint<N> {
         pipe: usize,
         wish: Wish,
         admits: &mut Admission<'_, N>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RefusedPipe> {
         match self.try_change(pipe, wish, admits) {
             Ok((wishes, agreement)) => {
                 (self.wishes, self.agreement) = (wishes, agreement);
@@ -195,7 +195,7 @@ impl<const N: usize> Endpoint<N> {
                 let mut fits =
                     |qos| self.try_change(pipe, Wish { qos, ..wish }, &mut *admits).is_ok();
                 let would_fit = suggest::nearest(&wish.qos, &self.driver.attributes, &mut fits);
-                Err(Refused { pipe: failed, reason, would_fit })
+                Err(RefusedPipe { pipe: failed, reason, would_fit })
             }
         }
     }
@@ -217,6 +217,6 @@ impl<const N: usize> Endpoint<N> {
             return Ok((wishes, agreement));
         }
         let thread = agreement.pipes[pipe].map(|terms| (terms.budget, terms.period));
-        Err((pipe, Reason::Processor { thread: thread.unwrap_or_default() }))
+        Err((pipe, WhyRefused::Processor { thread: thread.unwrap_or_default() }))
     }
 }

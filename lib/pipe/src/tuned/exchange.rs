@@ -3,10 +3,10 @@
 //! A program asks for a pipe, for other terms, or that it is closed; each question has a number,
 //! and its answer the same. Neither side trusts the other: what makes no sense is `None`.
 
-use super::endpoint::Endpoint;
-use super::refused::{Reason, Refused, WouldFit};
+use super::endpoint::PipeEndpoint;
+use super::refused::{RefusedPipe, WhyRefused, WouldFit};
 use super::wish::{Qos, Route};
-use crate::bill::{Refusal, What};
+use crate::bill::{BillRefusal, What};
 use diapason_abi::Nanos;
 
 /// Bytes of a question.
@@ -16,7 +16,7 @@ pub const ANSWER_BYTES: usize = 64;
 
 /// A request of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wanted {
+pub enum PipeCommand {
     /// A pipe on this route.
     Open(Route, Qos),
     /// Other terms for its pipe.
@@ -26,9 +26,9 @@ pub enum Wanted {
 
 /// A question, and the number by which it is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
+pub struct PipeRequest {
     pub token: u32,
-    pub wanted: Wanted,
+    pub wanted: PipeCommand,
 }
 
 /// A pipe that was given: its thread's reservation, and its bound.
@@ -55,26 +55,26 @@ pub struct Granted {
 
 /// The fate of a question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// The pipe is open on these terms.
     Granted(Granted),
-    Refused(Refused),
+    Refused(RefusedPipe),
     Closed,
 }
 
 /// The answer to a question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Answer {
+pub struct PipeAnswer {
     /// The number of the question.
     pub token: u32,
     /// The fate of the question.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
 }
 
 impl Granted {
     /// Returns the terms of pipe number `pipe` of an endpoint, if it is open.
     #[must_use]
-    pub fn of<const N: usize>(endpoint: &Endpoint<N>, pipe: usize) -> Option<Granted> {
+    pub fn of<const N: usize>(endpoint: &PipeEndpoint<N>, pipe: usize) -> Option<Granted> {
         let terms = (*endpoint.agreement().pipes.get(pipe)?)?;
         Some(Granted {
             budget: terms.budget,
@@ -126,18 +126,18 @@ impl Eyes<'_> {
     }
 }
 
-impl Request {
+impl PipeRequest {
     /// Encodes the question as a message.
     #[must_use]
     pub fn bytes(&self) -> [u8; REQUEST_BYTES] {
         let none =
             Qos { latency: Nanos::ZERO, tput: 0, buffer: 0, execution: Nanos::ZERO, burst: 0 };
         let (kind, [channel, to], qos) = match self.wanted {
-            Wanted::Open(Route::From(channel), qos) => (0, [channel, 0], qos),
-            Wanted::Change(qos) => (1, [0; 2], qos),
-            Wanted::Close => (2, [0; 2], none),
-            Wanted::Open(Route::To(to), qos) => (3, [0, to], qos),
-            Wanted::Open(Route::Through(channel, to), qos) => (4, [channel, to], qos),
+            PipeCommand::Open(Route::From(channel), qos) => (0, [channel, 0], qos),
+            PipeCommand::Change(qos) => (1, [0; 2], qos),
+            PipeCommand::Close => (2, [0; 2], none),
+            PipeCommand::Open(Route::To(to), qos) => (3, [0, to], qos),
+            PipeCommand::Open(Route::Through(channel, to), qos) => (4, [channel, to], qos),
         };
         let Qos { latency, tput, buffer, execution, burst } = qos;
         let head = Pen([0; REQUEST_BYTES], 0).put(self.token.to_le_bytes());
@@ -147,7 +147,7 @@ impl Request {
 
     /// Out of a message.
     #[must_use]
-    pub fn parse(bytes: &[u8]) -> Option<Request> {
+    pub fn parse(bytes: &[u8]) -> Option<PipeRequest> {
         let bytes: &[u8; REQUEST_BYTES] = bytes.try_into().ok()?;
         let mut eyes = Eyes(bytes);
         let token = eyes.short()?;
@@ -160,48 +160,48 @@ impl Request {
             burst: eyes.long()?,
         };
         let wanted = match kind {
-            0 => Wanted::Open(Route::From(channel), qos),
-            1 => Wanted::Change(qos),
-            2 => Wanted::Close,
-            3 => Wanted::Open(Route::To(to), qos),
-            4 => Wanted::Open(Route::Through(channel, to), qos),
+            0 => PipeCommand::Open(Route::From(channel), qos),
+            1 => PipeCommand::Change(qos),
+            2 => PipeCommand::Close,
+            3 => PipeCommand::Open(Route::To(to), qos),
+            4 => PipeCommand::Open(Route::Through(channel, to), qos),
             _ => return None,
         };
-        Some(Request { token, wanted })
+        Some(PipeRequest { token, wanted })
     }
 }
 
-impl Answer {
+impl PipeAnswer {
     /// Encodes the answer as a message.
     #[must_use]
     pub fn bytes(&self) -> [u8; ANSWER_BYTES] {
         let pen = Pen([0; ANSWER_BYTES], 0).put(self.token.to_le_bytes());
         let pen = match self.outcome {
-            Outcome::Granted(g) => {
+            RequestOutcome::Granted(g) => {
                 let [low, high] = g.slots.to_le_bytes();
                 let terms = [g.budget, g.period, g.bound, g.taken, g.least];
                 pen.put([0, low, high, 0]).times(terms).times([g.little, g.equation_nine])
             }
-            Outcome::Refused(refused) => {
-                let Refused { pipe, reason, would_fit } = refused;
+            RequestOutcome::Refused(refused) => {
+                let RefusedPipe { pipe, reason, would_fit } = refused;
                 let (code, [first, second]) = reason_code(reason);
                 let (fit, amount) = fit_code(would_fit);
                 let pipe = u8::try_from(pipe).unwrap_or(u8::MAX);
                 pen.put([1, pipe, code, fit]).times([first, second, amount].map(Nanos))
             }
-            Outcome::Closed => pen.put([2]),
+            RequestOutcome::Closed => pen.put([2]),
         };
         pen.0
     }
 
     /// Out of a message.
     #[must_use]
-    pub fn parse(bytes: &[u8]) -> Option<Answer> {
+    pub fn parse(bytes: &[u8]) -> Option<PipeAnswer> {
         let bytes: &[u8; ANSWER_BYTES] = bytes.try_into().ok()?;
         let mut eyes = Eyes(bytes);
         let token = eyes.short()?;
         let outcome = match eyes.take::<4>()? {
-            [0, low, high, _] => Outcome::Granted(Granted {
+            [0, low, high, _] => RequestOutcome::Granted(Granted {
                 slots: u16::from_le_bytes([low, high]),
                 budget: eyes.time()?,
                 period: eyes.time()?,
@@ -214,12 +214,12 @@ impl Answer {
             [1, pipe, code, fit] => {
                 let reason = reason_of(code, [eyes.long()?, eyes.long()?])?;
                 let would_fit = fit_of(fit, eyes.long()?)?;
-                Outcome::Refused(Refused { pipe: pipe.into(), reason, would_fit })
+                RequestOutcome::Refused(RefusedPipe { pipe: pipe.into(), reason, would_fit })
             }
-            [2, ..] => Outcome::Closed,
+            [2, ..] => RequestOutcome::Closed,
             _ => return None,
         };
-        Some(Answer { token, outcome })
+        Some(PipeAnswer { token, outcome })
     }
 }
 
@@ -228,77 +228,77 @@ const TOO_SLOW: u8 = 64;
 const ENDLESS: u8 = TOO_SLOW + What::ALL.len() as u8;
 const AFTER: u8 = ENDLESS + What::ALL.len() as u8;
 
-fn reason_code(reason: Reason) -> (u8, [u64; 2]) {
+fn reason_code(reason: WhyRefused) -> (u8, [u64; 2]) {
     let pair = |a: Nanos, b: Nanos| [a.0, b.0];
     match reason {
-        Reason::NoChannel { channels } => (0, [channels.into(), 0]),
-        Reason::NoPipe => (1, [0; 2]),
-        Reason::Nothing => (2, [0; 2]),
-        Reason::SmallBuffer { buffer, packet } => (3, [buffer, packet]),
-        Reason::Device { wanted, given } => (4, [wanted, given]),
-        Reason::Latency { wanted, fixed } => (5, pair(wanted, fixed)),
-        Reason::Overflow { slots, needed } => (6, [slots, needed]),
-        Reason::DeviceBuffer { holds, needed } => (7, [holds, needed]),
-        Reason::Processor { thread: (budget, period) } => (8, pair(budget, period)),
-        Reason::NoDevice => (9, [0; 2]),
-        Reason::NoSuchChannel { channel, channels } => (10, [channel.into(), channels.into()]),
-        Reason::LargeBuffer { buffer, most } => (11, [buffer, most]),
-        Reason::AlreadyOpen => (12, [0; 2]),
-        Reason::Undeclared { channel } => (13, [channel.into(), 0]),
-        Reason::Rate { wanted, declared } => (14, [wanted, declared]),
-        Reason::Burst { wanted, declared } => (15, [wanted, declared]),
-        Reason::Budget { wanted, declared } => (16, pair(wanted, declared)),
-        Reason::Stage(refusal) => refusal_code(refusal),
+        WhyRefused::NoChannel { channels } => (0, [channels.into(), 0]),
+        WhyRefused::NoPipe => (1, [0; 2]),
+        WhyRefused::Nothing => (2, [0; 2]),
+        WhyRefused::SmallBuffer { buffer, packet } => (3, [buffer, packet]),
+        WhyRefused::Device { wanted, given } => (4, [wanted, given]),
+        WhyRefused::Latency { wanted, fixed } => (5, pair(wanted, fixed)),
+        WhyRefused::Overflow { slots, needed } => (6, [slots, needed]),
+        WhyRefused::DeviceBuffer { holds, needed } => (7, [holds, needed]),
+        WhyRefused::Processor { thread: (budget, period) } => (8, pair(budget, period)),
+        WhyRefused::NoDevice => (9, [0; 2]),
+        WhyRefused::NoSuchChannel { channel, channels } => (10, [channel.into(), channels.into()]),
+        WhyRefused::LargeBuffer { buffer, most } => (11, [buffer, most]),
+        WhyRefused::AlreadyOpen => (12, [0; 2]),
+        WhyRefused::Undeclared { channel } => (13, [channel.into(), 0]),
+        WhyRefused::Rate { wanted, declared } => (14, [wanted, declared]),
+        WhyRefused::Burst { wanted, declared } => (15, [wanted, declared]),
+        WhyRefused::Budget { wanted, declared } => (16, pair(wanted, declared)),
+        WhyRefused::Stage(refusal) => refusal_code(refusal),
     }
 }
 
-fn refusal_code(refusal: Refusal) -> (u8, [u64; 2]) {
+fn refusal_code(refusal: BillRefusal) -> (u8, [u64; 2]) {
     match refusal {
-        Refusal::NoChannel { own, channels } => (32, [own as u64, channels as u64]),
-        Refusal::NoTransfers => (33, [0; 2]),
-        Refusal::NoContract => (34, [0; 2]),
-        Refusal::TooFewQueued { queued, needed } => (35, [queued, needed]),
-        Refusal::DeviceBuffer { holds, needed } => (36, [holds, needed]),
-        Refusal::TooSlow { what, wanted, given } => (TOO_SLOW + what as u8, [wanted, given]),
-        Refusal::Endless { what, beyond } => (ENDLESS + what as u8, [beyond.0, 0]),
+        BillRefusal::NoChannel { own, channels } => (32, [own as u64, channels as u64]),
+        BillRefusal::NoTransfers => (33, [0; 2]),
+        BillRefusal::NoContract => (34, [0; 2]),
+        BillRefusal::TooFewQueued { queued, needed } => (35, [queued, needed]),
+        BillRefusal::DeviceBuffer { holds, needed } => (36, [holds, needed]),
+        BillRefusal::TooSlow { what, wanted, given } => (TOO_SLOW + what as u8, [wanted, given]),
+        BillRefusal::Endless { what, beyond } => (ENDLESS + what as u8, [beyond.0, 0]),
     }
 }
 
-fn reason_of(code: u8, [a, b]: [u64; 2]) -> Option<Reason> {
+fn reason_of(code: u8, [a, b]: [u64; 2]) -> Option<WhyRefused> {
     let small = |number: u64| u32::try_from(number).ok();
     Some(match code {
-        0 => Reason::NoChannel { channels: small(a)? },
-        1 => Reason::NoPipe,
-        2 => Reason::Nothing,
-        3 => Reason::SmallBuffer { buffer: a, packet: b },
-        4 => Reason::Device { wanted: a, given: b },
-        5 => Reason::Latency { wanted: Nanos(a), fixed: Nanos(b) },
-        6 => Reason::Overflow { slots: a, needed: b },
-        7 => Reason::DeviceBuffer { holds: a, needed: b },
-        8 => Reason::Processor { thread: (Nanos(a), Nanos(b)) },
-        9 => Reason::NoDevice,
-        10 => Reason::NoSuchChannel { channel: small(a)?, channels: small(b)? },
-        11 => Reason::LargeBuffer { buffer: a, most: b },
-        12 => Reason::AlreadyOpen,
-        13 => Reason::Undeclared { channel: small(a)? },
-        14 => Reason::Rate { wanted: a, declared: b },
-        15 => Reason::Burst { wanted: a, declared: b },
-        16 => Reason::Budget { wanted: Nanos(a), declared: Nanos(b) },
-        _ => Reason::Stage(refusal_of(code, [a, b])?),
+        0 => WhyRefused::NoChannel { channels: small(a)? },
+        1 => WhyRefused::NoPipe,
+        2 => WhyRefused::Nothing,
+        3 => WhyRefused::SmallBuffer { buffer: a, packet: b },
+        4 => WhyRefused::Device { wanted: a, given: b },
+        5 => WhyRefused::Latency { wanted: Nanos(a), fixed: Nanos(b) },
+        6 => WhyRefused::Overflow { slots: a, needed: b },
+        7 => WhyRefused::DeviceBuffer { holds: a, needed: b },
+        8 => WhyRefused::Processor { thread: (Nanos(a), Nanos(b)) },
+        9 => WhyRefused::NoDevice,
+        10 => WhyRefused::NoSuchChannel { channel: small(a)?, channels: small(b)? },
+        11 => WhyRefused::LargeBuffer { buffer: a, most: b },
+        12 => WhyRefused::AlreadyOpen,
+        13 => WhyRefused::Undeclared { channel: small(a)? },
+        14 => WhyRefused::Rate { wanted: a, declared: b },
+        15 => WhyRefused::Burst { wanted: a, declared: b },
+        16 => WhyRefused::Budget { wanted: Nanos(a), declared: Nanos(b) },
+        _ => WhyRefused::Stage(refusal_of(code, [a, b])?),
     })
 }
 
-fn refusal_of(code: u8, [a, b]: [u64; 2]) -> Option<Refusal> {
+fn refusal_of(code: u8, [a, b]: [u64; 2]) -> Option<BillRefusal> {
     let size = |number: u64| usize::try_from(number).ok();
     let what = |first: u8| What::ALL.get(usize::from(code - first)).copied();
     Some(match code {
-        32 => Refusal::NoChannel { own: size(a)?, channels: size(b)? },
-        33 => Refusal::NoTransfers,
-        34 => Refusal::NoContract,
-        35 => Refusal::TooFewQueued { queued: a, needed: b },
-        36 => Refusal::DeviceBuffer { holds: a, needed: b },
-        TOO_SLOW..ENDLESS => Refusal::TooSlow { what: what(TOO_SLOW)?, wanted: a, given: b },
-        ENDLESS..AFTER => Refusal::Endless { what: what(ENDLESS)?, beyond: Nanos(a) },
+        32 => BillRefusal::NoChannel { own: size(a)?, channels: size(b)? },
+        33 => BillRefusal::NoTransfers,
+        34 => BillRefusal::NoContract,
+        35 => BillRefusal::TooFewQueued { queued: a, needed: b },
+        36 => BillRefusal::DeviceBuffer { holds: a, needed: b },
+        TOO_SLOW..ENDLESS => BillRefusal::TooSlow { what: what(TOO_SLOW)?, wanted: a, given: b },
+        ENDLESS..AFTER => BillRefusal::Endless { what: what(ENDLESS)?, beyond: Nanos(a) },
         _ => return None,
     })
 }

@@ -1,12 +1,12 @@
 //! `tpipe` as a decision: what a pipe asks for, what its thread gets, or why not.
 //!
 //! A driver states what its device can do ([`Attributes`]) and what its threads cost ([`Driver`]).
-//! A request for a pipe states a quality of service ([`Qos`]). An [`Endpoint`] holds the pipes that
-//! are open: to open, change or close one it computes everything again, asks whether the processor
-//! has room for it, and either changes as a whole or not at all.
+//! A request for a pipe states a quality of service ([`Qos`]). A [`PipeEndpoint`] holds the pipes
+//! that are open: to open, change or close one it computes everything again, asks whether the
+//! processor has room for it, and either changes as a whole or not at all.
 //!
-//! Pipes that a description declares are in the endpoint, too ([`Endpoint::beside`]): they take a
-//! place and arrive beside those that come and go.
+//! Pipes that a description declares are in the endpoint, too ([`PipeEndpoint::beside`]): they take
+//! a place and arrive beside those that come and go.
 //!
 //! A pipe goes one way, or through its thread and back to the device ([`Route`]): then it takes two
 //! places, and has one latency from end to end.
@@ -31,7 +31,9 @@ mod suggest;
 mod wish;
 
 pub use agree::{Agreement, Terms};
-pub use endpoint::Endpoint;
-pub use exchange::{ANSWER_BYTES, Answer, Granted, Outcome, REQUEST_BYTES, Request, Wanted};
-pub use refused::{Reason, Refused, WouldFit};
-pub use wish::{Attributes, Driver, Outward, Qos, Reader, Receiver, Route, Shares, little};
+pub use endpoint::PipeEndpoint;
+pub use exchange::{
+    ANSWER_BYTES, Granted, PipeAnswer, PipeCommand, PipeRequest, REQUEST_BYTES, RequestOutcome,
+};
+pub use refused::{RefusedPipe, WhyRefused, WouldFit};
+pub use wish::{Attributes, Driver, Outward, Qos, ReaderThreads, Receiver, Route, Shares, little};

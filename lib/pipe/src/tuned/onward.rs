@@ -1,7 +1,7 @@
 //! Pipes to a device: the terms of a thread that writes, and of one that passes on what it reads.
 
 use super::agree::{Search, Terms};
-use super::refused::Reason;
+use super::refused::WhyRefused;
 use super::wish::Outward;
 use crate::bill::{Bill, Look, Promised, Pump, What, pump};
 use crate::size::{Bucket, arrivals};
@@ -9,7 +9,7 @@ use diapason_abi::Nanos;
 
 impl Search<'_> {
     /// Returns the terms with this period for a writer: its ring never holds more than its buffer.
-    pub(super) fn written(&self, period: Nanos) -> Result<Terms, Reason> {
+    pub(super) fn written(&self, period: Nanos) -> Result<Terms, WhyRefused> {
         let output = self.output(self.channel)?;
         let written = self.qos.written(period, &self.driver.attributes);
         // It writes what its budget is for as soon as it has that: the last of it one period later.
@@ -17,7 +17,7 @@ impl Search<'_> {
         let slots = self.qos.slots(&self.driver.attributes);
         let needed = in_ring(&bill, &written, Nanos::ZERO);
         if needed > slots {
-            return Err(Reason::Overflow { slots, needed });
+            return Err(WhyRefused::Overflow { slots, needed });
         }
         bill.slots = needed;
         let taken = period + bill.value(What::Taken);
@@ -26,14 +26,14 @@ impl Search<'_> {
 
     /// Returns the terms with this period for a pipe that passes on what it reads, in place `own`
     /// of the endpoint. A delay on the way in is paid for once.
-    pub(super) fn passed(&self, period: Nanos, to: u8, own: usize) -> Result<Terms, Reason> {
+    pub(super) fn passed(&self, period: Nanos, to: u8, own: usize) -> Result<Terms, WhyRefused> {
         let output = self.output(to)?;
         let read = self.read(period)?;
         let arrives = self.qos.contract(&self.driver.attributes);
         let onward = self.pumped(&output, &arrives, own, Nanos::ZERO)?;
         let needed = in_ring(&onward, &arrives, read.bill.total - read.bill.least);
         if needed > output.slots {
-            return Err(Reason::Overflow { slots: output.slots, needed });
+            return Err(WhyRefused::Overflow { slots: output.slots, needed });
         }
         Ok(Terms {
             onward: onward.total,
@@ -42,8 +42,8 @@ impl Search<'_> {
         })
     }
 
-    fn output(&self, channel: u8) -> Result<Outward, Reason> {
-        self.driver.output.ok_or(Reason::Undeclared { channel: channel.into() })
+    fn output(&self, channel: u8) -> Result<Outward, WhyRefused> {
+        self.driver.output.ok_or(WhyRefused::Undeclared { channel: channel.into() })
     }
 
     /// Returns the bill from the ring on, of what enters by this contract. More than the device
@@ -54,14 +54,14 @@ impl Search<'_> {
         enters: &Bucket,
         own: usize,
         told: Nanos,
-    ) -> Result<Bill, Reason> {
+    ) -> Result<Bill, WhyRefused> {
         let attributes = &self.driver.attributes;
         let sends = Bucket { per: output.drain.each, messages: 1, ..*enters };
         let [wanted, given] = [*enters, sends].map(|bucket| attributes.bits_of(&bucket));
         if wanted > given {
-            return Err(Reason::Device { wanted, given });
+            return Err(WhyRefused::Device { wanted, given });
         }
-        let back = self.back(own).map_err(Reason::Stage)?;
+        let back = self.back(own).map_err(WhyRefused::Stage)?;
         let (share, period) = output.io;
         let (rest, work) = output.look;
         let service = Promised::io(share, period, rest);

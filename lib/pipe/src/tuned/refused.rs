@@ -1,12 +1,12 @@
 //! Why a pipe is not given, in numbers, and what would be.
 
-use crate::bill::{Refusal, Time};
+use crate::bill::{BillRefusal, Time};
 use core::fmt;
 use diapason_abi::Nanos;
 
 /// The reason for the refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reason {
+pub enum WhyRefused {
     /// All channels are in use.
     NoChannel {
         /// How many there are.
@@ -73,7 +73,7 @@ pub enum Reason {
     /// A larger C than the description lets its thread have.
     Budget { wanted: Nanos, declared: Nanos },
     /// A stage is too slow.
-    Stage(Refusal),
+    Stage(BillRefusal),
     /// The processor has no room for all threads of the endpoint.
     Processor {
         /// C and T of the thread that was asked for.
@@ -97,61 +97,63 @@ pub enum WouldFit {
 
 /// A pipe that is not given. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refused {
+pub struct RefusedPipe {
     /// The endpoint's pipe that it fails for: the new one, or one that is open.
     pub pipe: usize,
-    pub reason: Reason,
+    pub reason: WhyRefused,
     /// The nearest request that fits.
     pub would_fit: WouldFit,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for WhyRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Reason::NoChannel { channels } => write!(f, "all {channels} channels are in use"),
-            Reason::NoPipe => write!(f, "there is no such pipe"),
-            Reason::AlreadyOpen => write!(f, "the pipe is open: change or close it"),
-            Reason::NoDevice => write!(f, "the device is not there"),
-            Reason::NoSuchChannel { channel, channels } => {
+            WhyRefused::NoChannel { channels } => {
+                write!(f, "all {channels} channels are in use")
+            }
+            WhyRefused::NoPipe => write!(f, "there is no such pipe"),
+            WhyRefused::AlreadyOpen => write!(f, "the pipe is open: change or close it"),
+            WhyRefused::NoDevice => write!(f, "the device is not there"),
+            WhyRefused::NoSuchChannel { channel, channels } => {
                 write!(f, "there is no channel {channel}, only {channels}")
             }
-            Reason::LargeBuffer { buffer, most } => {
+            WhyRefused::LargeBuffer { buffer, most } => {
                 write!(f, "a buffer of {buffer} bytes, but there are {most} for a pipe")
             }
-            Reason::Nothing => {
+            WhyRefused::Nothing => {
                 write!(f, "latency, throughput, execution time and burst must not be zero")
             }
-            Reason::SmallBuffer { buffer, packet } => {
+            WhyRefused::SmallBuffer { buffer, packet } => {
                 write!(f, "a buffer of {buffer} bytes, but a message has {packet}")
             }
-            Reason::Device { wanted, given } => {
+            WhyRefused::Device { wanted, given } => {
                 write!(f, "{wanted} bit/s in all, but the device can do {given}")
             }
-            Reason::Latency { wanted, fixed } => {
+            WhyRefused::Latency { wanted, fixed } => {
                 let (wanted, fixed) = (Time(wanted), Time(fixed));
                 write!(f, "a latency of {wanted}, but {fixed} with any period of its thread")
             }
-            Reason::Overflow { slots, needed } => {
+            WhyRefused::Overflow { slots, needed } => {
                 write!(f, "{slots} slots, but {needed} are needed with any period of its thread")
             }
-            Reason::DeviceBuffer { holds, needed } => {
+            WhyRefused::DeviceBuffer { holds, needed } => {
                 write!(f, "{needed} messages may wait in the device, which holds {holds}")
             }
-            Reason::Undeclared { channel } => {
+            WhyRefused::Undeclared { channel } => {
                 write!(f, "the description does not let it use channel {channel} in this way")
             }
-            Reason::Rate { wanted, declared } => {
+            WhyRefused::Rate { wanted, declared } => {
                 write!(f, "{wanted} messages a second, but the description lets it have {declared}")
             }
-            Reason::Burst { wanted, declared } => {
+            WhyRefused::Burst { wanted, declared } => {
                 write!(f, "{wanted} messages at once, but the description lets it have {declared}")
             }
-            Reason::Budget { wanted, declared } => {
+            WhyRefused::Budget { wanted, declared } => {
                 let (wanted, declared) = (Time(wanted), Time(declared));
                 write!(f, "its thread needs {wanted}, but the description lets it have {declared}")
             }
-            Reason::Stage(refusal) => write!(f, "{refusal}"),
-            Reason::Processor { thread: (budget, period) } => {
+            WhyRefused::Stage(refusal) => write!(f, "{refusal}"),
+            WhyRefused::Processor { thread: (budget, period) } => {
                 let (budget, period) = (Time(budget), Time(period));
                 write!(f, "no room on the processor: the thread needs {budget} in each {period}")
             }
@@ -170,7 +172,7 @@ impl fmt::Display for WouldFit {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedPipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "pipe {}: {}; {}", self.pipe, self.reason, self.would_fit)
     }

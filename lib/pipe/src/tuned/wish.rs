@@ -1,6 +1,6 @@
 //! The abilities of a device, the costs of its driver, and the requests of users.
 
-use crate::bill::{Drain, Interrupts, Telling, Transfers, Work};
+use crate::bill::{Drain, Interrupts, StageTimes, Telling, Transfers};
 use crate::size::Bucket;
 use diapason_abi::Nanos;
 
@@ -35,7 +35,7 @@ pub struct Shares {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Receiver {
     /// The work of the thread.
-    pub work: Work,
+    pub work: StageTimes,
     /// When it passes messages on.
     pub telling: Telling,
     /// T of its Main VCPU.
@@ -46,7 +46,7 @@ pub struct Receiver {
 
 /// The knowledge about the threads of pipes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reader {
+pub struct ReaderThreads {
     /// Longest time of a wake-up.
     pub wake: Nanos,
     /// Places in its list of replenishments.
@@ -83,13 +83,13 @@ pub struct Driver {
     pub bus: Transfers,
     pub interrupts: Interrupts,
     /// The work of the bottom half, and when it passes results on.
-    pub bottom_half: (Work, Telling),
+    pub bottom_half: (StageTimes, Telling),
     /// The shares that it runs on.
     pub io: Shares,
     /// The driver's thread, if it has one.
     pub receiver: Option<Receiver>,
     /// The threads of pipes.
-    pub reader: Reader,
+    pub reader: ReaderThreads,
     /// The way to the device, if there is one.
     pub output: Option<Outward>,
 }
@@ -143,7 +143,7 @@ pub struct Qos {
 
 /// Returns the T of [USB 2023]: with L = λ·W, a buffer of `amount` is full after this time at
 /// `rate` per `per`. Amount and rate are in the same unit. It sizes nothing: see
-/// [`Endpoint`](super::Endpoint).
+/// [`PipeEndpoint`](super::Endpoint).
 #[must_use]
 pub const fn little(amount: u64, rate: u64, per: Nanos) -> Nanos {
     if rate == 0 {

@@ -3,7 +3,8 @@
 use crate::pipe::{Driver, Endpoint, Mood, Outcome, Reader, Setup};
 use diapason_abi::Nanos;
 use diapason_analysis::server::{
-    IoSupply, IoVcpu, MainVcpu, Source as Interrupt, Supply, System, Utilization, admit,
+    InterruptSource as Interrupt, IoSupply, IoVcpu, MainVcpu, SharedCore, Supply, Utilization,
+    admit,
 };
 use diapason_pipe::bill::*;
 use diapason_pipe::size::{Bucket, arrivals};
@@ -46,7 +47,7 @@ impl Case {
     }
 
     /// Returns everything that shares the core: receiver, readers, others, and an I/O VCPU.
-    pub fn system(&self) -> System {
+    pub fn system(&self) -> SharedCore {
         let Setup { receiver, readers, others, chunks, .. } = &self.setup;
         let mains = receiver.iter().map(|(_, vcpu)| *vcpu);
         let mains = mains.chain(readers.iter().map(|reader| reader.vcpu));
@@ -57,7 +58,7 @@ impl Case {
         let mains: Vec<_> = mains.chain(others.iter().copied()).map(main).collect();
         let share = Utilization::from_ppm(1_000_000 / self.setup.io.0).unwrap();
         let serves = if receiver.is_some() { vec![0] } else { (0..readers.len()).collect() };
-        let mut system = System::new(mains, vec![IoVcpu::new(share, serves)]);
+        let mut system = SharedCore::new(mains, vec![IoVcpu::new(share, serves)]);
         system.kernel_section = Nanos(self.setup.section);
         if self.setup.top_half > 0 {
             let (gap, cost) = (Nanos(self.setup.gap), Nanos(self.setup.top_half));
@@ -84,7 +85,7 @@ impl Case {
         let setup = &self.setup;
         let stage =
             |driver: Driver, service| Stage { work: driver.work, telling: driver.telling, service };
-        let source = Source { gap: Nanos(setup.gap), cost: Nanos(setup.top_half) };
+        let source = InterruptDemand { gap: Nanos(setup.gap), cost: Nanos(setup.top_half) };
         let sources = if setup.top_half > 0 { &[source][..] } else { &[] };
         let reader = setup.readers[channel];
         Stages {
@@ -111,7 +112,7 @@ impl Case {
     }
 
     /// Returns the bill of each channel, or why there is none.
-    pub fn bills(&self, supplies: &Supplies) -> Result<Vec<Bill>, Refusal> {
+    pub fn bills(&self, supplies: &Supplies) -> Result<Vec<Bill>, BillRefusal> {
         let contracts: Vec<&[Bucket]> = self.contracts.iter().map(Vec::as_slice).collect();
         let bill = |own| {
             let stages = self.stages(supplies, own);
@@ -172,7 +173,7 @@ pub fn within(
 }
 
 fn driver(random: &mut Random, activation: u64, transfer: u64, message: u64) -> Driver {
-    let work = Work {
+    let work = StageTimes {
         activation: Nanos(random.between(0, activation)),
         transfer: Nanos(random.between(0, transfer)),
         message: Nanos(random.between(0, message)),

@@ -4,8 +4,8 @@
 use crate::case::within;
 use crate::machine::{Machine, Server, Vcpu};
 use diapason_abi::Nanos;
-use diapason_analysis::server::{MainVcpu, Supply, System, admit};
-use diapason_pipe::bill::{Link, Passage, chain};
+use diapason_analysis::server::{MainVcpu, SharedCore, Supply, admit};
+use diapason_pipe::bill::{ChainBound, ChainStage, chain};
 use diapason_pipe::size::Bucket;
 use diapason_random::Random;
 use diapason_vcpu::SporadicServer;
@@ -42,16 +42,16 @@ impl Chain {
         }
     }
 
-    fn bound(&self) -> Option<Passage> {
+    fn bound(&self) -> Option<ChainBound> {
         let main = |(budget, period): &(u64, u64)| MainVcpu {
             chunks: self.chunks,
             ..MainVcpu::new(Nanos(*budget), Nanos(*period))
         };
-        let system = System::new(self.vcpus.iter().map(main).collect(), vec![]);
+        let system = SharedCore::new(self.vcpus.iter().map(main).collect(), vec![]);
         admit(&system).ok()?;
         let supplies: Vec<_> = (0..self.work.len()).map(|i| Supply::of(&system, i)).collect();
         let links = self.work.iter().zip(&supplies).map(|(message, supply)| {
-            Some(Link { message: Nanos(*message), service: supply.as_ref()? })
+            Some(ChainStage { message: Nanos(*message), service: supply.as_ref()? })
         });
         chain(&links.collect::<Option<Vec<_>>>()?, &self.contract, Nanos::ZERO).ok()
     }

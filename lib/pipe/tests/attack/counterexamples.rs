@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::pipe::{Driver, Endpoint, Mood, Reader, Setup};
 use diapason_abi::Nanos;
-use diapason_analysis::server::{IoSupply, IoVcpu, MainVcpu, Supply, System, Utilization};
+use diapason_analysis::server::{IoSupply, IoVcpu, MainVcpu, SharedCore, Supply, Utilization};
 use diapason_pipe::bill::*;
 use diapason_pipe::size::Bucket;
 use diapason_random::Random;
@@ -13,7 +13,7 @@ use diapason_vcpu::{Pibs, SporadicServer};
 /// Returns an endpoint with one channel where everything costs 1, in order.
 fn simple(bus: u64, share: u32, receiver: (u64, u64), reader: (u64, u64)) -> Setup {
     let driver = |transfer, message| Driver {
-        work: Work::new(Nanos(transfer), Nanos(message)),
+        work: StageTimes::new(Nanos(transfer), Nanos(message)),
         telling: Telling::Each,
     };
     Setup {
@@ -106,7 +106,7 @@ fn an_io_vcpu_with_several_periods() {
     let mains = [(2, 8), (1, 8), (1, 100)];
     let shared = IoVcpu::new(Utilization::from_ppm(125_000).unwrap(), vec![0, 2]);
     let analysed = mains.map(|(c, t)| MainVcpu::new(Nanos(c), Nanos(t))).to_vec();
-    assert_eq!(IoSupply::of(&System::new(analysed, vec![shared]), 0), None);
+    assert_eq!(IoSupply::of(&SharedCore::new(analysed, vec![shared]), 0), None);
 
     let mut system: sim::System = sim::System::rate_monotonic();
     for (budget, period) in mains {
@@ -131,8 +131,8 @@ fn an_io_vcpu_with_several_periods() {
 fn wake_ups_do_not_bound_the_list() {
     let contract = [Bucket::periodic(Nanos(27))];
     let main = MainVcpu { chunks: 3, ..MainVcpu::new(Nanos(4), Nanos(32)) };
-    let supply = Supply::of(&System::new(vec![main], vec![]), 0).unwrap();
-    let link = Link { message: Nanos(3), service: &supply };
+    let supply = Supply::of(&SharedCore::new(vec![main], vec![]), 0).unwrap();
+    let link = ChainStage { message: Nanos(3), service: &supply };
     let bound = chain(&[link], &contract, Nanos::ZERO).unwrap().sum;
 
     let mut system: sim::System = sim::System::rate_monotonic();

@@ -3,9 +3,9 @@
 use crate::case::within;
 use crate::machine::{Machine, Server, Vcpu};
 use diapason_abi::Nanos;
-use diapason_analysis::server::{MainVcpu, Supply, System, admit};
+use diapason_analysis::server::{MainVcpu, SharedCore, Supply, admit};
 use diapason_pipe::bill::{
-    Bill, Drain, Interrupts, OutputStages, Sender, Traffic, Transfers, Work, output,
+    Bill, Drain, Interrupts, OutputStages, Sender, StageTimes, Traffic, Transfers, output,
 };
 use diapason_pipe::size::Bucket;
 use diapason_random::Random;
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 #[derive(Debug)]
 struct Case {
-    work: Work,
+    work: StageTimes,
     ended: u64,
     /// The sender's (C, T), and those of others.
     vcpus: Vec<(u64, u64)>,
@@ -39,7 +39,7 @@ impl Case {
         let others = random.below(3);
         Case {
             contracts: (0..channels).map(|_| vec![bucket(random)]).collect(),
-            work: Work {
+            work: StageTimes {
                 activation: Nanos(random.below(2)),
                 transfer: Nanos(random.below(2)),
                 message: Nanos(1),
@@ -63,7 +63,7 @@ impl Case {
             chunks: self.chunks,
             ..MainVcpu::new(Nanos(*budget), Nanos(*period))
         };
-        let system = System::new(self.vcpus.iter().map(main).collect(), vec![]);
+        let system = SharedCore::new(self.vcpus.iter().map(main).collect(), vec![]);
         admit(&system).ok()?;
         let supply = Supply::of(&system, 0)?;
         let sender = Sender { work: self.work, ended: Nanos(self.ended), service: &supply };

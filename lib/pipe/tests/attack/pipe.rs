@@ -2,7 +2,7 @@
 
 use crate::machine::{Machine, Server, Vcpu};
 use diapason_abi::Nanos;
-use diapason_pipe::bill::{Taking, Telling, Transfers, Work};
+use diapason_pipe::bill::{StageTimes, Taking, Telling, Transfers};
 use diapason_random::Random;
 use diapason_vcpu::{Pibs, SporadicServer};
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ pub struct Message {
 /// A thread of the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Driver {
-    pub work: Work,
+    pub work: StageTimes,
     pub telling: Telling,
 }
 

@@ -3,8 +3,8 @@
 use crate::case::within;
 use crate::machine::{Machine, Server, Vcpu};
 use diapason_abi::Nanos;
-use diapason_analysis::server::{MainVcpu, Supply, System, admit};
-use diapason_pipe::bill::{Before, Hop, Link, Relay, Stuck, relay};
+use diapason_analysis::server::{MainVcpu, SharedCore, Supply, admit};
+use diapason_pipe::bill::{Before, ChainStage, Hop, Relay, Stuck, relay};
 use diapason_pipe::size::Bucket;
 use diapason_random::Random;
 use diapason_vcpu::SporadicServer;
@@ -61,7 +61,7 @@ impl Case {
             chunks: self.chunks,
             ..MainVcpu::new(Nanos(*budget), Nanos(*period))
         };
-        let system = System::new(self.vcpus.iter().map(main).collect(), vec![]);
+        let system = SharedCore::new(self.vcpus.iter().map(main).collect(), vec![]);
         admit(&system).ok()?;
         let supplies: Vec<_> = (0..self.work.len()).map(|i| Supply::of(&system, i)).collect();
         let hop = |((message, supply), sampled): ((&u64, &'_ Option<_>), &Option<u64>)| {
@@ -72,7 +72,7 @@ impl Case {
         let parts = self.work.iter().zip(&supplies).zip(&self.sampled).map(hop);
         let parts = parts.collect::<Option<Vec<_>>>()?;
         let hops = parts.iter().map(|(message, service, sampled)| Hop {
-            link: Link { message: *message, service },
+            link: ChainStage { message: *message, service },
             sampled: *sampled,
         });
         let (shortest, longest) = (Nanos(self.before.0), Nanos(self.before.1));

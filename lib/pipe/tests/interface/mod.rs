@@ -1,7 +1,7 @@
 //! The device that tests of `tpipe` ask.
 
 use diapason_abi::Nanos;
-use diapason_pipe::bill::{Interrupts, Telling, Transfers, Work};
+use diapason_pipe::bill::{Interrupts, StageTimes, Telling, Transfers};
 use diapason_pipe::tuned::*;
 
 pub const MS: fn(u64) -> Nanos = Nanos::from_millis;
@@ -25,10 +25,13 @@ pub fn interface() -> Driver {
             top_half: US(20),
             shared: false,
         },
-        bottom_half: (Work { activation: US(5), transfer: US(2), message: US(2) }, Telling::All),
+        bottom_half: (
+            StageTimes { activation: US(5), transfer: US(2), message: US(2) },
+            Telling::All,
+        ),
         io: Shares { least: 20_000, most: 200_000, period: MS(2) },
         receiver: None,
-        reader: Reader { wake: US(2), chunks: 8 },
+        reader: ReaderThreads { wake: US(2), chunks: 8 },
         output: None,
     }
 }

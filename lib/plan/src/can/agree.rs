@@ -3,14 +3,15 @@
 use super::assign::assign;
 use super::{CanName, CanOutcome, CanPlan, bits, fixed};
 use diapason_abi::Nanos;
-use diapason_can::mts::{Class, classify};
+use diapason_can::mts::{IdentifierClass, classify};
 use diapason_can::wire::INTERFRAME_BITS;
-use diapason_can::{BitRate, Frame, Id};
+use diapason_can::{BitRate, CanFrame, Id};
 use diapason_devices::can::replay;
 use diapason_pipe::meter::Meter;
 use diapason_pipe::size::Bucket;
 use diapason_system::{
-    CanMessage, CanNetwork, CanSender, CanTraffic, Diagnostics, Pipe, Place, System, Way,
+    CanMessage, CanNetwork, CanSender, CanTraffic, Diagnostics, PipeDirection, PipeSpec, Place,
+    System,
 };
 
 const SECOND: u128 = 1_000_000_000;
@@ -39,9 +40,9 @@ pub(crate) fn refusals(system: &System, plans: &[CanPlan]) -> Vec<Diagnostics> {
     found
 }
 
-fn of_pipe(network: &CanNetwork, plan: &CanPlan, pipe: &Pipe) -> Option<[String; 2]> {
+fn of_pipe(network: &CanNetwork, plan: &CanPlan, pipe: &PipeSpec) -> Option<[String; 2]> {
     let writes = |message: &CanMessage| matches!(message.sender, CanSender::Process(_));
-    let is_out = pipe.way == Way::ToDevice;
+    let is_out = pipe.way == PipeDirection::ToDevice;
     let (mut rate, mut burst, mut any) = (0u128, 0u64, false);
     for (message, promise) in network.messages.iter().zip(&plan.messages) {
         if writes(message) != is_out {
@@ -125,7 +126,7 @@ fn of_traffic(
 }
 
 /// Returns what a log has that the messages of its bus do not say.
-fn frames_of_log(network: &CanNetwork, frames: Vec<(Nanos, Frame)>) -> Option<(String, String)> {
+fn frames_of_log(network: &CanNetwork, frames: Vec<(Nanos, CanFrame)>) -> Option<(String, String)> {
     let assigned = assign(network).ok()?;
     let contract = |message: &CanMessage| {
         let period = Nanos(message.period_ns.unwrap_or(0));
@@ -163,7 +164,8 @@ fn is_of(name: Option<CanName>, id: Id) -> bool {
     match (name, id) {
         (Some(CanName::Fixed(own)), id) => own == id,
         (Some(CanName::Code(own)), Id::Standard(id)) => {
-            matches!(classify(id), Some(Class::HighSpeed { code, .. }) if u16::from(code) == own)
+            let class = classify(id);
+            matches!(class, Some(IdentifierClass::HighSpeed { code, .. }) if u16::from(code) == own)
         }
         _ => false,
     }

@@ -21,11 +21,13 @@ use diapason_can::mts::{
     HighSpeed, MtsRefusal, MtsSet, NoPromise, Tightest, UPDATE_BITS, Unmet, longest_renewal,
     low_speed, tightest,
 };
-use diapason_can::response::{Message, NoBound};
+use diapason_can::response::{AnalysedMessage, NoBound};
 use diapason_can::wire::{self, INTERFRAME_BITS};
 use diapason_can::{BitRate, Id};
 use diapason_pipe::bill::What;
-use diapason_system::{CanClass, CanMessage, CanNetwork, CanScheduler, CanSender, System, Way};
+use diapason_system::{
+    CanClass, CanMessage, CanNetwork, CanScheduler, CanSender, PipeDirection, System,
+};
 
 /// How a message is called on its bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,10 +151,9 @@ fn written(
     let is_own = |message: &CanMessage| matches!(message.sender, CanSender::Process(_));
     let (usb, channel) = network.interface?;
     network.messages.iter().find(|message| is_own(message))?;
-    let to_it =
-        system.pipes.iter().zip(pipes).find(|(pipe, _)| {
-            pipe.way == Way::ToDevice && (pipe.usb, pipe.channel) == (usb, channel)
-        });
+    let to_it = system.pipes.iter().zip(pipes).find(|(pipe, _)| {
+        pipe.way == PipeDirection::ToDevice && (pipe.usb, pipe.channel) == (usb, channel)
+    });
     let none = |why: &str| Some(Err([why.to_owned(), "see what is wrong with the pipe".into()]));
     let Some((pipe, piped)) = to_it else {
         return none("the process that sends it has no pipe to the bus on this core");
@@ -193,7 +194,7 @@ impl Bus<'_> {
     }
 
     /// Returns a message as the analysis of fixed identifiers has it.
-    fn fixed_message(&self, index: usize) -> Option<Message> {
+    fn fixed_message(&self, index: usize) -> Option<AnalysedMessage> {
         let message = &self.network.messages[index];
         let jitter = match self.through(message) {
             None => Nanos(message.jitter_ns),
@@ -203,7 +204,7 @@ impl Bus<'_> {
         let period = period(message)?;
         let deadline = message.deadline_ns.map_or(period, Nanos);
         let bits = bits(self.network, message);
-        Some(Message { id, bits, period, jitter, deadline })
+        Some(AnalysedMessage { id, bits, period, jitter, deadline })
     }
 
     fn load_ppm(&self) -> u64 {

@@ -6,7 +6,7 @@ use super::served::links;
 use diapason_abi::Key;
 use diapason_contract::link::{ENABLE, TARGET};
 use diapason_contract::settings::{Awaited, Expected, FormingOrder, ORDER, PROGRAM};
-use diapason_system::{FarEnd, Host, Hosts, Neighbours, Process, Socket};
+use diapason_system::{FarEnd, HostSpec, Hosts, Neighbours, ProcessSpec, Socket};
 
 /// The argument of a debug target's server that is the key of its host's name.
 const NAME: usize = 3;
@@ -82,11 +82,11 @@ impl NetworkPlan {
 }
 
 /// Returns whether a USB server lets another program enable the debug capability.
-fn enables(process: &Process) -> bool {
+fn enables(process: &ProcessSpec) -> bool {
     process.uses.iter().any(|used| used == ENABLE)
 }
 
 /// Returns the key of the serial number with which the debug target of a host shows itself.
-fn serial(host: &Host) -> u64 {
+fn serial(host: &HostSpec) -> u64 {
     Expected::key(&format!("{:016x}", Key::new(&host.name).0))
 }

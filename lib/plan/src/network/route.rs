@@ -6,7 +6,7 @@ use diapason_abi::Nanos;
 use diapason_contract::link::{LINKS, NAMES};
 use diapason_contract::threads::{Home, LINK};
 use diapason_pipe::size::Bucket;
-use diapason_system::{Flow, FlowStop, Hosts, Process};
+use diapason_system::{Flow, FlowStop, Hosts, ProcessSpec};
 
 /// The clocks of two hosts run apart by less than one part of so many: 100 ppm each.
 pub(super) const DRIFT: u64 = 4_000;
@@ -91,7 +91,7 @@ fn port(hosts: &Hosts, stop: FlowStop, cable: usize) -> Result<Port, Missing> {
     };
     let link = number % LINKS;
     let asks = NAMES[link][0];
-    let uses = |process: &Process| process.uses.iter().any(|used| used == asks);
+    let uses = |process: &ProcessSpec| process.uses.iter().any(|used| used == asks);
     let processes = &host.system.processes;
     let own = &processes[usize::from(stop.process)];
     if !uses(own) {

@@ -3,7 +3,7 @@
 use diapason_contract::link::{ENABLE, TARGET};
 use diapason_contract::needs::CONTROLLER;
 use diapason_contract::settings::{LINKS, PROGRAM};
-use diapason_system::{Diagnostics, End, Host, Hosts, HostsPlace, Process, Socket};
+use diapason_system::{Diagnostics, End, HostSpec, Hosts, HostsPlace, ProcessSpec, Socket};
 
 /// The end of a cable that no program of its host serves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,7 +97,7 @@ pub(super) const DEBUG: u64 = u64::MAX;
 type Unjoined = (usize, u64);
 
 /// Returns the controller that a process drives, if it may use one. Servers know it by its name.
-fn controller(host: &Host, process: &Process) -> Option<usize> {
+fn controller(host: &HostSpec, process: &ProcessSpec) -> Option<usize> {
     let found = host.system.devices.iter().position(|device| device.name == CONTROLLER);
     found.filter(|_| process.uses.iter().any(|used| used == CONTROLLER))
 }
@@ -132,7 +132,12 @@ fn assign(
     joined
 }
 
-fn absent(hosts: &Hosts, host: usize, process: &Process, (link, port): Unjoined) -> Diagnostics {
+fn absent(
+    hosts: &Hosts,
+    host: usize,
+    process: &ProcessSpec,
+    (link, port): Unjoined,
+) -> Diagnostics {
     let (name, file) = (&hosts.hosts[host].name, &hosts.hosts[host].file);
     let title = format!("link {link} of `{}` in `{name}` has no cable", process.name);
     let (note, help) = match port {
@@ -182,7 +187,7 @@ fn shared(hosts: &Hosts, number: usize) -> Option<Diagnostics> {
     };
     let (server, target) = (drives(PROGRAM)?, drives(TARGET)?);
     let name = &host.name;
-    let uses = |process: &Process| process.uses.iter().any(|used| used == ENABLE);
+    let uses = |process: &ProcessSpec| process.uses.iter().any(|used| used == ENABLE);
     let (title, help) = if target.arguments[WAITS] == 0 || !uses(target) || !uses(server) {
         (
             format!("`{PROGRAM}` and `{TARGET}` in `{name}` both drive `{CONTROLLER}`, unordered"),

@@ -8,7 +8,7 @@ pub(super) const TIME_MAX: u64 = 1_000_000_000_000_000;
 
 /// Something that goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct InjectedFault {
     pub at_ns: u64,
     /// The kind of fault.
     pub kind: FaultKind,

@@ -6,7 +6,7 @@ mod words;
 
 pub(crate) use words::parse;
 
-use kinds::{Argument, Fault, FaultKind, FaultTarget, KINDS, TIME_MAX};
+use kinds::{Argument, FaultKind, FaultTarget, InjectedFault, KINDS, TIME_MAX};
 
 use crate::declared::{Declared, DeclaredFault, DeclaredPlace};
 use crate::diagnostics::{Problem, Report};
@@ -152,7 +152,7 @@ impl<'a> Targets<'a> {
         None
     }
 
-    fn resolve(&self, fault: &DeclaredFault, report: &mut Report) -> Option<Fault> {
+    fn resolve(&self, fault: &DeclaredFault, report: &mut Report) -> Option<InjectedFault> {
         let target = match (fault.kind.target(), &fault.target) {
             (FaultTarget::Host, _) => 0,
             (target, Some(name)) => self.find(target, name, report)?,
@@ -160,7 +160,7 @@ impl<'a> Targets<'a> {
         };
         self.has_channel(fault, target, report)?;
         let DeclaredFault { at, kind, arguments, .. } = *fault;
-        Some(Fault { at_ns: at, kind, target, arguments })
+        Some(InjectedFault { at_ns: at, kind, target, arguments })
     }
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn check(declared: &Declared, report: &mut Report) {
 }
 
 /// Returns the faults of a description that is consistent.
-pub(crate) fn faults(declared: &Declared) -> Vec<Fault> {
+pub(crate) fn faults(declared: &Declared) -> Vec<InjectedFault> {
     let targets = Targets::declared(declared);
     let resolve = |fault| targets.resolve(fault, &mut Report::new());
     declared.faults.iter().filter_map(resolve).collect()
@@ -181,7 +181,7 @@ pub(crate) fn faults(declared: &Declared) -> Vec<Fault> {
 impl System {
     /// Returns a fault in the words of a command line: `2s unplug interface 100ms`.
     #[must_use]
-    pub fn fault_words(&self, fault: &Fault) -> String {
+    pub fn fault_words(&self, fault: &InjectedFault) -> String {
         let mut words = vec![units::show_duration(fault.at_ns), fault.kind.name().to_owned()];
         let names = Targets::of(self).names(fault.kind.target());
         words.extend(names.get(fault.target).copied().flatten().map(str::to_owned));

@@ -1,6 +1,6 @@
 //! A fault as a command line says it: time, kind, target, arguments, in this order.
 
-use super::kinds::{Argument, Fault, TIME_MAX};
+use super::kinds::{Argument, InjectedFault, TIME_MAX};
 use super::{Targets, words};
 use crate::declared::DeclaredFault;
 use crate::diagnostics::{Problem, Report};
@@ -39,7 +39,7 @@ impl<'t> Words<'t> {
 }
 
 /// Returns the fault that `text` says, of things in `system`.
-pub(crate) fn parse(system: &System, text: &str, report: &mut Report) -> Option<Fault> {
+pub(crate) fn parse(system: &System, text: &str, report: &mut Report) -> Option<InjectedFault> {
     let mut left = Words::of(text);
     let (at, place) = left.next("time", EXAMPLE, report)?;
     let at = time("time", (at, place), &(0..=TIME_MAX), report);

@@ -1,11 +1,11 @@
 //! The descriptors that communication devices (CDC) share: how their interfaces belong together,
 //! and the notifications that they send.
 
-use super::Fault;
+use super::TransferFault;
 use super::flow::Inlet;
 use crate::class::Request;
 use crate::context::EndpointKind;
-use crate::descriptor::{Configuration, Endpoint, Interface, Raw};
+use crate::descriptor::{Configuration, EndpointDescriptor, Interface, Raw};
 use crate::setup::descriptor_type::CLASS_INTERFACE;
 
 /// Requests of the class to an interface.
@@ -59,7 +59,7 @@ pub(super) struct Notices {
 
 impl Notices {
     /// Returns the notices of a device, before the first.
-    pub fn new(endpoint: Endpoint) -> Notices {
+    pub fn new(endpoint: EndpointDescriptor) -> Notices {
         let inlet = Inlet::new(endpoint.address, endpoint.packet.into(), 1);
         Notices { inlet, bytes: [0; MOST], length: 0 }
     }
@@ -75,7 +75,7 @@ impl Notices {
     }
 
     /// A transfer ended; the notification that is whole with it.
-    pub fn end(&mut self, result: Result<&[u8], Fault>) -> Option<Notice<'_>> {
+    pub fn end(&mut self, result: Result<&[u8], TransferFault>) -> Option<Notice<'_>> {
         let before = core::mem::take(&mut self.length);
         let part = self.inlet.pipe.end(result)?;
         let count = part.len().min(MOST - before);

@@ -7,7 +7,7 @@
 
 use super::cdc::{Notice, Notices, TO_INTERFACE, data_of};
 use super::flow::{Errand, Inlet, Outlet};
-use super::{Class, Completion, Fault, Request};
+use super::{Class, Completion, Request, TransferFault};
 use crate::Setup;
 use crate::context::EndpointKind;
 use crate::descriptor::Configuration;
@@ -64,7 +64,7 @@ impl SerialState {
 
 /// An event of the serial line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event<'a> {
+pub enum SerialEvent<'a> {
     /// The line is set up.
     Opened,
     /// The device does not do line codings; the line is used as it is.
@@ -155,18 +155,22 @@ impl CdcAcm {
         }
     }
 
-    fn fail(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
+    fn fail(&mut self, tell: &mut dyn FnMut(SerialEvent<'_>)) {
         if self.step != Step::Failed {
             self.step = Step::Failed;
-            tell(Event::Failed);
+            tell(SerialEvent::Failed);
         }
     }
 
     /// A control transfer ended. A stall says that the device has no such setting: that is no
     /// reason not to listen to it.
-    fn answered(&mut self, result: Result<&[u8], Fault>, tell: &mut dyn FnMut(Event<'_>)) {
+    fn answered(
+        &mut self,
+        result: Result<&[u8], TransferFault>,
+        tell: &mut dyn FnMut(SerialEvent<'_>),
+    ) {
         match (self.step, result) {
-            (_, Err(Fault::Stall)) | (_, Ok(_)) => {}
+            (_, Err(TransferFault::Stall)) | (_, Ok(_)) => {}
             (Step::Failed, _) => return,
             (_, Err(_)) => return self.fail(tell),
         }
@@ -174,21 +178,21 @@ impl CdcAcm {
             Step::Coding => {
                 self.step = Step::Lines;
                 if result.is_err() {
-                    tell(Event::CodingRefused);
+                    tell(SerialEvent::CodingRefused);
                 }
             }
             Step::Lines => {
                 self.step = Step::Open;
-                tell(Event::Opened);
+                tell(SerialEvent::Opened);
             }
-            Step::Open if result.is_err() => tell(Event::CodingRefused),
+            Step::Open if result.is_err() => tell(SerialEvent::CodingRefused),
             Step::Open | Step::Failed => {}
         }
     }
 }
 
 impl Class for CdcAcm {
-    type Event<'a> = Event<'a>;
+    type Event<'a> = SerialEvent<'a>;
 
     fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
         if self.step == Step::Failed {
@@ -207,7 +211,7 @@ impl Class for CdcAcm {
         if self.step == Step::Open { self.outlet.request() } else { None }
     }
 
-    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Event<'_>)) {
+    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(SerialEvent<'_>)) {
         if done.endpoint == 0 {
             if let Some(result) = self.errand.end(done.result) {
                 self.answered(result, tell);
@@ -220,9 +224,9 @@ impl Class for CdcAcm {
                     // It speaks: the line is open, whether that has been told or not.
                     if self.step == Step::Lines {
                         self.step = Step::Open;
-                        tell(Event::Opened);
+                        tell(SerialEvent::Opened);
                     }
-                    tell(Event::Data(bytes));
+                    tell(SerialEvent::Data(bytes));
                 }
                 _ => {}
             }
@@ -231,7 +235,7 @@ impl Class for CdcAcm {
             && let Some(Notice { kind: SERIAL_STATE, data: &[low, high], .. }) =
                 notices.end(done.result)
         {
-            tell(Event::State(SerialState(u16::from_le_bytes([low, high]))));
+            tell(SerialEvent::State(SerialState(u16::from_le_bytes([low, high]))));
         }
         // A line without its notifications is still a line.
         if self.inlet.pipe.is_dead() || self.outlet.pipe.is_dead() {
@@ -243,7 +247,7 @@ impl Class for CdcAcm {
         self.errand.next_wake()
     }
 
-    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(Event<'_>)) {
+    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(SerialEvent<'_>)) {
         self.errand.wake(now);
     }
 }

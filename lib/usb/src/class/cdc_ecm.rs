@@ -7,7 +7,7 @@
 
 use super::cdc::{Notice, Notices, TO_INTERFACE, data_of, functional};
 use super::flow::{Errand, Lane, Span};
-use super::{Class, Completion, Fault, Landed, Request};
+use super::{Class, Completion, Landed, Request, TransferFault};
 use crate::Setup;
 use crate::context::EndpointKind;
 use crate::descriptor::{Configuration, Interface, Text};
@@ -37,7 +37,7 @@ const SPEED: u8 = 0x2a;
 
 /// An event of the network device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum NetworkEvent {
     /// Frames flow from now on.
     Opened {
         address: [u8; 6],
@@ -147,16 +147,20 @@ impl Ethernet {
         true
     }
 
-    fn fail(&mut self, tell: &mut dyn FnMut(Event)) {
+    fn fail(&mut self, tell: &mut dyn FnMut(NetworkEvent)) {
         if self.step != Step::Failed {
             self.step = Step::Failed;
-            tell(Event::Failed);
+            tell(NetworkEvent::Failed);
         }
     }
 
     /// A step of the beginning is done: the next one. Some devices have no filter, and let
     /// everything through.
-    fn answered(&mut self, result: Result<&[u8], Fault>, tell: &mut dyn FnMut(Event)) {
+    fn answered(
+        &mut self,
+        result: Result<&[u8], TransferFault>,
+        tell: &mut dyn FnMut(NetworkEvent),
+    ) {
         match (self.step, result) {
             (Step::Address, Ok(bytes)) => match address(bytes) {
                 Some(address) => {
@@ -169,9 +173,9 @@ impl Ethernet {
                 None => self.fail(tell),
             },
             (Step::Setting, Ok(_)) => self.set_filter(),
-            (Step::Filter, Ok(_) | Err(Fault::Stall)) => {
+            (Step::Filter, Ok(_) | Err(TransferFault::Stall)) => {
                 self.step = Step::Open;
-                tell(Event::Opened { address: self.address });
+                tell(NetworkEvent::Opened { address: self.address });
             }
             (Step::Open | Step::Failed, _) => {}
             (_, Err(_)) => self.fail(tell),
@@ -190,20 +194,20 @@ impl Ethernet {
         self.errand.begin(setup, &[]);
     }
 
-    fn came(&mut self, span: Span, bytes: u32, tell: &mut dyn FnMut(Event)) {
+    fn came(&mut self, span: Span, bytes: u32, tell: &mut dyn FnMut(NetworkEvent)) {
         let whole = bytes < span.length;
         let rest = core::mem::replace(&mut self.spilling, !whole);
         if whole && !rest && (FRAME_HEAD..=self.frame_most).contains(&bytes) {
-            return tell(Event::Came { place: span.place, bytes });
+            return tell(NetworkEvent::Came { place: span.place, bytes });
         }
         // There is room: it was in there.
         self.receive.push(span);
         if bytes > 0 {
-            tell(Event::Damaged);
+            tell(NetworkEvent::Damaged);
         }
     }
 
-    fn note(&mut self, tell: &mut dyn FnMut(Event)) {
+    fn note(&mut self, tell: &mut dyn FnMut(NetworkEvent)) {
         if self.receive.pipe.is_dead() || self.send.pipe.is_dead() {
             self.fail(tell);
         }
@@ -223,10 +227,10 @@ fn address(text: &[u8]) -> Option<[u8; 6]> {
 }
 
 /// Returns the meaning of a notification, if it has one here.
-fn said(notice: &Notice<'_>) -> Option<Event> {
+fn said(notice: &Notice<'_>) -> Option<NetworkEvent> {
     match (notice.kind, notice.data) {
-        (CONNECTION, _) => Some(Event::Connected(notice.value != 0)),
-        (SPEED, &[d0, d1, d2, d3, u0, u1, u2, u3]) => Some(Event::Speed {
+        (CONNECTION, _) => Some(NetworkEvent::Connected(notice.value != 0)),
+        (SPEED, &[d0, d1, d2, d3, u0, u1, u2, u3]) => Some(NetworkEvent::Speed {
             down: u32::from_le_bytes([d0, d1, d2, d3]),
             up: u32::from_le_bytes([u0, u1, u2, u3]),
         }),
@@ -235,7 +239,7 @@ fn said(notice: &Notice<'_>) -> Option<Event> {
 }
 
 impl Class for Ethernet {
-    type Event<'a> = Event;
+    type Event<'a> = NetworkEvent;
 
     fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
         if self.step == Step::Failed {
@@ -256,7 +260,7 @@ impl Class for Ethernet {
         })
     }
 
-    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Event)) {
+    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(NetworkEvent)) {
         let moved = done.result.map(<[u8]>::len);
         if done.endpoint == 0 {
             if let Some(result) = self.errand.end(done.result) {
@@ -277,10 +281,10 @@ impl Class for Ethernet {
         self.note(tell);
     }
 
-    fn landed(&mut self, _: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(Event)) {
+    fn landed(&mut self, _: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(NetworkEvent)) {
         if done.endpoint == self.send.pipe.endpoint() {
             if let Some((Span { place, .. }, _)) = self.send.end(done.result) {
-                tell(Event::Sent { place });
+                tell(NetworkEvent::Sent { place });
             }
         } else if done.endpoint == self.receive.pipe.endpoint()
             && let Some((span, bytes)) = self.receive.end(done.result)
@@ -294,7 +298,7 @@ impl Class for Ethernet {
         self.errand.next_wake()
     }
 
-    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(Event)) {
+    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(NetworkEvent)) {
         self.errand.wake(now);
     }
 }

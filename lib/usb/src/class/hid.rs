@@ -1,7 +1,7 @@
 //! Keyboards by the boot protocol: eight bytes a report, keys going down and coming up.
 
 use super::flow::{Errand, Inlet};
-use super::{Class, Completion, Fault, Request};
+use super::{Class, Completion, Request, TransferFault};
 use crate::Setup;
 use crate::context::EndpointKind;
 use crate::descriptor::Configuration;
@@ -25,7 +25,7 @@ const OUTPUT_REPORT: u16 = 2 << 8;
 
 /// An event of the keyboard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum KeyboardEvent {
     /// The keyboard is listened to.
     Opened,
     Key {
@@ -103,29 +103,33 @@ impl Keyboard {
     }
 
     /// A control transfer ended. Many keyboards do not take the requests they should, and need not.
-    fn answered(&mut self, result: Result<&[u8], Fault>, tell: &mut dyn FnMut(Event)) {
-        if !matches!(result, Ok(_) | Err(Fault::Stall)) {
+    fn answered(
+        &mut self,
+        result: Result<&[u8], TransferFault>,
+        tell: &mut dyn FnMut(KeyboardEvent),
+    ) {
+        if !matches!(result, Ok(_) | Err(TransferFault::Stall)) {
             return self.fail(tell);
         }
         match self.step {
             Step::Protocol => (self.step, self.asked) = (Step::Idle, false),
             Step::Idle => {
                 self.step = Step::Open;
-                tell(Event::Opened);
+                tell(KeyboardEvent::Opened);
             }
             Step::Open | Step::Failed => {}
         }
     }
 
-    fn fail(&mut self, tell: &mut dyn FnMut(Event)) {
+    fn fail(&mut self, tell: &mut dyn FnMut(KeyboardEvent)) {
         if self.step != Step::Failed {
             self.step = Step::Failed;
-            tell(Event::Failed);
+            tell(KeyboardEvent::Failed);
         }
     }
 
     /// A report: what is new is down, what is missing is up. Ups come first.
-    fn take(&mut self, bytes: &[u8], tell: &mut dyn FnMut(Event)) {
+    fn take(&mut self, bytes: &[u8], tell: &mut dyn FnMut(KeyboardEvent)) {
         let Some(report) = bytes.first_chunk::<REPORT>() else { return };
         if (1..=ERRORS).contains(&report[2]) {
             return;
@@ -135,14 +139,14 @@ impl Keyboard {
             let (before, after) = if down { (&old, report) } else { (report, &old) };
             let modifiers = after[0] & !before[0];
             for bit in (0..8).filter(|bit| modifiers & 1 << bit != 0) {
-                tell(Event::Key { usage: MODIFIERS + bit, down });
+                tell(KeyboardEvent::Key { usage: MODIFIERS + bit, down });
             }
             for place in 2..REPORT {
                 let usage = after[place];
                 let twice = after[2..place].contains(&usage);
                 let possible = usage > ERRORS && usage < MODIFIERS;
                 if possible && !twice && !before[2..].contains(&usage) {
-                    tell(Event::Key { usage, down });
+                    tell(KeyboardEvent::Key { usage, down });
                 }
             }
         }
@@ -150,7 +154,7 @@ impl Keyboard {
 }
 
 impl Class for Keyboard {
-    type Event<'a> = Event;
+    type Event<'a> = KeyboardEvent;
 
     fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
         if self.step == Step::Failed {
@@ -163,7 +167,7 @@ impl Class for Keyboard {
         if self.step == Step::Open { self.inlet.request() } else { None }
     }
 
-    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Event)) {
+    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(KeyboardEvent)) {
         if done.endpoint == 0 {
             if let Some(result) = self.errand.end(done.result) {
                 self.answered(result, tell);
@@ -182,7 +186,7 @@ impl Class for Keyboard {
         self.errand.next_wake()
     }
 
-    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(Event)) {
+    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(KeyboardEvent)) {
         self.errand.wake(now);
     }
 }

@@ -5,7 +5,7 @@
 //! caller resets its port when it is that device's turn.
 
 use super::flow::{Errand, Inlet};
-use super::{Class, Completion, Fault, Request};
+use super::{Class, Completion, Request, TransferFault};
 use crate::context::EndpointKind;
 use crate::descriptor::{self, Configuration, HUB_PORTS_MAX};
 use crate::setup::descriptor_type::{HUB, SUPERSPEED_HUB};
@@ -46,8 +46,8 @@ const SUPER_CONFIG_ERROR: (u16, u16) = (1 << 7, 26);
 
 /// An event of the hub; ports count from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
-    Ready(descriptor::Hub),
+pub enum HubEvent {
+    Ready(descriptor::HubDescriptor),
     /// Something is there and stays.
     Connected {
         port: u8,
@@ -118,7 +118,7 @@ pub struct Hub {
     step: Step,
     errand: Errand,
     inlet: Inlet,
-    hub: Option<descriptor::Hub>,
+    hub: Option<descriptor::HubDescriptor>,
     ports: [Port; PORTS],
     /// Bit n: port n changed, is to be reset, switched off, switched on.
     changed: u16,
@@ -206,7 +206,8 @@ impl Hub {
                 let superspeed = self.speed == Speed::Super;
                 let kind = if superspeed { SUPERSPEED_HUB } else { HUB };
                 let value = u16::from(kind) << 8;
-                let length = descriptor::Hub::SUPERSPEED_BYTES.max(descriptor::Hub::BYTES_MAX);
+                let length = descriptor::HubDescriptor::SUPERSPEED_BYTES
+                    .max(descriptor::HubDescriptor::BYTES_MAX);
                 let length = length as u16;
                 Setup { kind: HUB_IN, request: GET_DESCRIPTOR, value, index: 0, length }
             }
@@ -262,23 +263,29 @@ impl Hub {
         }
     }
 
-    fn fail(&mut self, tell: &mut dyn FnMut(Event)) {
+    fn fail(&mut self, tell: &mut dyn FnMut(HubEvent)) {
         if self.step != Step::Failed {
             self.step = Step::Failed;
-            tell(Event::Failed);
+            tell(HubEvent::Failed);
         }
     }
 
     /// A control transfer ended.
-    fn answered(&mut self, now: Nanos, result: Result<&[u8], Fault>, tell: &mut dyn FnMut(Event)) {
+    fn answered(
+        &mut self,
+        now: Nanos,
+        result: Result<&[u8], TransferFault>,
+        tell: &mut dyn FnMut(HubEvent),
+    ) {
         let Ok(bytes) = result else {
             // A port that refuses a request is looked at again when it changes.
-            let forgiven = matches!(self.step, Step::Command) && result == Err(Fault::Stall);
+            let forgiven =
+                matches!(self.step, Step::Command) && result == Err(TransferFault::Stall);
             return if forgiven { self.step = Step::Watch } else { self.fail(tell) };
         };
         match self.step {
             Step::Depth => self.step = Step::Describe,
-            Step::Describe => match descriptor::Hub::parse(bytes) {
+            Step::Describe => match descriptor::HubDescriptor::parse(bytes) {
                 Ok(hub) if hub.superspeed == (self.speed == Speed::Super) => {
                     self.hub = Some(hub);
                     self.step = Step::Power(1);
@@ -314,7 +321,7 @@ impl Hub {
     }
 
     /// Judges the status of a port, which counts once all changes were taken back.
-    fn judge(&mut self, now: Nanos, tell: &mut dyn FnMut(Event)) {
+    fn judge(&mut self, now: Nanos, tell: &mut dyn FnMut(HubEvent)) {
         let Step::Clear { port, status, changes: 0 } = self.step else { return };
         self.step = Step::Watch;
         let Some(was) = self.port(port) else { return };
@@ -322,25 +329,25 @@ impl Hub {
         let (next, event) = match was {
             _ if status & OVER_CURRENT != 0 => {
                 let known = was != Port::Empty;
-                (Port::Empty, known.then_some(Event::Disconnected { port }))
+                (Port::Empty, known.then_some(HubEvent::Disconnected { port }))
             }
             Port::Empty if connected => (Port::New { until: now + DEBOUNCE }, None),
             Port::New { .. } if !connected => (Port::Empty, None),
             Port::Empty | Port::New { .. } => (was, None),
-            _ if !connected => (Port::Empty, Some(Event::Disconnected { port })),
+            _ if !connected => (Port::Empty, Some(HubEvent::Disconnected { port })),
             Port::Resetting { .. } if status & RESETTING != 0 => (was, None),
             Port::Resetting { deadline, .. } if status & ENABLED == 0 && now < deadline => {
                 (was, None)
             }
             Port::Resetting { .. } if status & ENABLED == 0 => {
-                (Port::There, Some(Event::NotEnabled { port }))
+                (Port::There, Some(HubEvent::NotEnabled { port }))
             }
             Port::Resetting { .. } => {
                 let speed = self.speed_of(status);
-                (Port::Working, Some(Event::Enabled { port, speed }))
+                (Port::Working, Some(HubEvent::Enabled { port, speed }))
             }
             Port::Working if status & ENABLED == 0 => {
-                (Port::New { until: now + DEBOUNCE }, Some(Event::Disconnected { port }))
+                (Port::New { until: now + DEBOUNCE }, Some(HubEvent::Disconnected { port }))
             }
             Port::There | Port::Working => (was, None),
         };
@@ -360,11 +367,11 @@ impl Hub {
         port: u8,
         change: u16,
         status: u16,
-        tell: &mut dyn FnMut(Event),
+        tell: &mut dyn FnMut(HubEvent),
     ) {
         let was = self.port(port);
         if change == OVER_CURRENT && status & OVER_CURRENT != 0 {
-            tell(Event::OverCurrent { port });
+            tell(HubEvent::OverCurrent { port });
         }
         if change != CONNECTED {
             return;
@@ -375,7 +382,7 @@ impl Hub {
                 // It was away, even if something is there again.
                 self.set(port, Port::Empty);
                 self.to_reset &= !(1 << port);
-                tell(Event::Disconnected { port });
+                tell(HubEvent::Disconnected { port });
             }
             Some(Port::Empty) | None => {}
         }
@@ -392,7 +399,7 @@ impl Hub {
 }
 
 impl Class for Hub {
-    type Event<'a> = Event;
+    type Event<'a> = HubEvent;
 
     fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
         if self.step == Step::Failed {
@@ -406,7 +413,7 @@ impl Class for Hub {
         if starting { None } else { self.inlet.request() }
     }
 
-    fn complete(&mut self, now: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Event)) {
+    fn complete(&mut self, now: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(HubEvent)) {
         if done.endpoint == 0 {
             if let Some(result) = self.errand.end(done.result) {
                 self.answered(now, result, tell);
@@ -436,24 +443,24 @@ impl Class for Hub {
         })
     }
 
-    fn wake(&mut self, now: Nanos, tell: &mut dyn FnMut(Event)) {
+    fn wake(&mut self, now: Nanos, tell: &mut dyn FnMut(HubEvent)) {
         self.errand.wake(now);
         if let (Step::Settle(until), Some(hub)) = (self.step, self.hub)
             && now >= until
         {
             self.step = Step::Watch;
             self.changed = ports_up_to(hub.ports);
-            tell(Event::Ready(hub));
+            tell(HubEvent::Ready(hub));
         }
         for port in 1..=self.count() {
             match self.port(port) {
                 Some(Port::New { until }) if now >= until => {
                     self.set(port, Port::There);
-                    tell(Event::Connected { port });
+                    tell(HubEvent::Connected { port });
                 }
                 Some(Port::Resetting { deadline, .. }) if now >= deadline => {
                     self.set(port, Port::There);
-                    tell(Event::NotEnabled { port });
+                    tell(HubEvent::NotEnabled { port });
                 }
                 Some(Port::Resetting { deadline, look }) if now >= look => {
                     self.set(port, Port::Resetting { deadline, look: now + RESET_LOOK });

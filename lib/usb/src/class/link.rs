@@ -27,7 +27,7 @@ const SET_FEATURES: Setup = Setup { kind: 0x40, request: 3, value: 0x99, index: 
 
 /// An event of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum LinkEvent {
     /// A message came to this place.
     Came {
         /// As it was lent.
@@ -111,35 +111,35 @@ impl Link {
         length > 0 && self.send.push(Span { place, length })
     }
 
-    fn sent(&mut self, now: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(Event)) {
+    fn sent(&mut self, now: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(LinkEvent)) {
         let sent = self.send.end(done.result);
         let idle = self.send.pipe.pending() == 0;
         self.patience = if idle { Nanos::FOREVER } else { now + PEER_TIME };
         if let Some((Span { place, .. }, _)) = sent {
             if core::mem::replace(&mut self.gone, Gone::No) == Gone::Yes {
-                tell(Event::PeerBack);
+                tell(LinkEvent::PeerBack);
             }
-            tell(Event::Sent { place });
+            tell(LinkEvent::Sent { place });
         } else if idle && matches!(self.gone, Gone::Cancel | Gone::Cancelling) {
             self.gone = Gone::Yes;
-            tell(Event::PeerGone);
+            tell(LinkEvent::PeerGone);
             while let Some(Span { place, .. }) = self.send.take() {
-                tell(Event::Dropped { place });
+                tell(LinkEvent::Dropped { place });
             }
         }
     }
 
-    fn note(&mut self, tell: &mut dyn FnMut(Event)) {
+    fn note(&mut self, tell: &mut dyn FnMut(LinkEvent)) {
         let dead = self.receive.pipe.is_dead() || self.send.pipe.is_dead();
         if dead && !self.failed {
             (self.failed, self.patience) = (true, Nanos::FOREVER);
-            tell(Event::Failed);
+            tell(LinkEvent::Failed);
         }
     }
 }
 
 impl Class for Link {
-    type Event<'a> = Event;
+    type Event<'a> = LinkEvent;
 
     fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
         if self.failed {
@@ -167,7 +167,7 @@ impl Class for Link {
     }
 
     /// The answer to a control transfer, or an endpoint that works again.
-    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Event)) {
+    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(LinkEvent)) {
         if done.endpoint == 0 {
             // Some units refuse the request and work all the same.
             let _ = self.errand.end(done.result);
@@ -181,13 +181,13 @@ impl Class for Link {
         self.note(tell);
     }
 
-    fn landed(&mut self, now: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(Event)) {
+    fn landed(&mut self, now: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(LinkEvent)) {
         if done.endpoint == self.send.pipe.endpoint() {
             self.sent(now, done, tell);
         } else if done.endpoint == self.receive.pipe.endpoint()
             && let Some((Span { place, .. }, bytes)) = self.receive.end(done.result)
         {
-            tell(Event::Came { place, bytes });
+            tell(LinkEvent::Came { place, bytes });
         }
         self.note(tell);
     }
@@ -196,7 +196,7 @@ impl Class for Link {
         self.errand.next_wake().min(self.patience)
     }
 
-    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(Event)) {
+    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(LinkEvent)) {
         self.errand.wake(now);
         if now >= self.patience && self.patience < Nanos::FOREVER {
             self.patience = Nanos::FOREVER;

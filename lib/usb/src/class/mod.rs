@@ -16,7 +16,7 @@
 //! 3. It calls `wake` at `next_wake`: time-outs are the class's, the clock is the shell's.
 //!
 //! **Faults.** After a fault an endpoint takes no transfers: what was pending on it ends with
-//! [`Fault::Cancelled`], in order, until the class asks for [`Request::Recover`].
+//! [`TransferFault::Cancelled`], in order, until the class asks for [`Request::Recover`].
 //! [`Request::Cancel`] makes all transfers of an endpoint end so; it has no completion of its own.
 //! An isochronous endpoint does not halt: a fault costs one interval, and it goes on. The control
 //! endpoint gets up by itself.
@@ -105,7 +105,7 @@ pub struct Completion<'a> {
     /// Address of its endpoint; 0 for control.
     pub endpoint: u8,
     /// The bytes that moved, in whichever direction.
-    pub result: Result<&'a [u8], Fault>,
+    pub result: Result<&'a [u8], TransferFault>,
 }
 
 /// How a transfer with shared memory ended.
@@ -116,7 +116,7 @@ pub struct Landed<'a> {
     /// As it was asked for.
     pub place: u32,
     /// How many bytes moved.
-    pub result: Result<usize, Fault>,
+    pub result: Result<usize, TransferFault>,
     /// The first of them, if they came from the device: [`HEAD`] or all.
     pub head: &'a [u8],
 }
@@ -126,7 +126,7 @@ pub const HEAD: usize = 12;
 
 /// Why a transfer did not do what it should.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
+pub enum TransferFault {
     /// The device does not do that.
     Stall,
     /// The wire, or the device, damaged it: also too many bytes, or no answer.

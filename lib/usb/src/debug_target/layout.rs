@@ -1,6 +1,6 @@
 //! The layout of the memory that the debug capability reads: context, texts, rings.
 
-use super::Way;
+use super::LinkDirection;
 use crate::setup::descriptor_type::STRING;
 use crate::trb::BYTES as BLOCK;
 use crate::xhci::Dma;
@@ -22,13 +22,13 @@ pub(super) const EVENTS_AT: u64 = 0x1000;
 pub const BYTES: u64 = EVENTS_AT + EVENTS as u64 * BLOCK as u64;
 
 /// Returns where the blocks of a ring begin.
-pub(super) const fn ring_at(way: Way) -> u64 {
+pub(super) const fn ring_at(way: LinkDirection) -> u64 {
     RINGS + way as u64 * BLOCKS as u64 * BLOCK as u64
 }
 
 /// The identity that the other computer reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Identity {
+pub struct TargetIdentity {
     pub vendor: u16,
     pub product: u16,
     pub version: u16,
@@ -38,7 +38,7 @@ pub struct Identity {
     pub texts: [&'static str; 3],
 }
 
-impl Identity {
+impl TargetIdentity {
     /// Returns the words as the registers have them.
     pub(super) const fn words(&self) -> [u32; 2] {
         [
@@ -49,7 +49,7 @@ impl Identity {
 }
 
 /// Writes all but the rings' blocks.
-pub(super) fn lay_out<D: Dma>(dma: &mut D, identity: &Identity, burst: u32) {
+pub(super) fn lay_out<D: Dma>(dma: &mut D, identity: &TargetIdentity, burst: u32) {
     for offset in (0..BYTES).step_by(4) {
         dma.store(offset, 0);
     }
@@ -61,7 +61,7 @@ pub(super) fn lay_out<D: Dma>(dma: &mut D, identity: &Identity, burst: u32) {
         lengths |= u32::from(length) << (8 * number);
     }
     dma.store(CONTEXT + 32, lengths);
-    for (way, kind) in [(Way::Out, 2), (Way::In, 6)] {
+    for (way, kind) in [(LinkDirection::Out, 2), (LinkDirection::In, 6)] {
         let at = CONTEXT + 64 * (way as u64 + 1);
         dma.store(at + 4, 1024 << 16 | burst << 8 | kind << 3);
         store_64(dma, at + 8, (dma.base() + ring_at(way)) | 1);

@@ -15,7 +15,7 @@
 mod layout;
 mod rings;
 
-pub use layout::{BYTES, Identity};
+pub use layout::{BYTES, TargetIdentity};
 pub use rings::ROOM;
 
 use crate::register::{capability, extended, port};
@@ -26,7 +26,7 @@ use rings::Ring;
 
 /// The direction of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum LinkDirection {
     /// To the other computer.
     Out,
     In,
@@ -34,14 +34,14 @@ pub enum Way {
 
 /// An event of the debug target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum TargetEvent {
     /// The other computer has chosen the configuration: messages go both ways.
     Configured,
     /// It is gone, or restarts.
     Left,
     /// A message moved, or was lost on the way.
     Done {
-        way: Way,
+        way: LinkDirection,
         /// As it was queued.
         cookie: u64,
         /// Bytes that moved; `None` if it was lost.
@@ -82,11 +82,11 @@ const GONE: u32 = u32::MAX;
 
 /// The driver of a debug capability.
 #[derive(Debug)]
-pub struct Target<M, D> {
+pub struct DebugTarget<M, D> {
     mmio: M,
     dma: D,
     base: u64,
-    identity: Identity,
+    identity: TargetIdentity,
     on: bool,
     runs: bool,
     halted: u32,
@@ -95,16 +95,17 @@ pub struct Target<M, D> {
     rings: [Ring; 2],
 }
 
-impl<M: Mmio, D: Dma> Target<M, D> {
-    /// Finds the capability; [`Target::poll`] does the rest. `dma` has [`BYTES`] at least.
+impl<M: Mmio, D: Dma> DebugTarget<M, D> {
+    /// Finds the capability; [`DebugTarget::poll`] does the rest. `dma` has [`BYTES`] at least.
     ///
     /// # Errors
     /// There is none, or no memory.
-    pub fn new(mut mmio: M, dma: D, identity: Identity) -> Result<Target<M, D>, Absent> {
+    pub fn new(mut mmio: M, dma: D, identity: TargetIdentity) -> Result<DebugTarget<M, D>, Absent> {
         let base = find(&mut mmio).filter(|_| dma.length() >= BYTES).ok_or(Absent)?;
-        let (rings, event) = ([Ring::new(Way::Out), Ring::new(Way::In)], (0, true));
+        let (rings, event) =
+            ([Ring::new(LinkDirection::Out), Ring::new(LinkDirection::In)], (0, true));
         let (on, runs, halted) = (false, false, 0);
-        Ok(Target { mmio, dma, base, identity, on, runs, halted, event, rings })
+        Ok(DebugTarget { mmio, dma, base, identity, on, runs, halted, event, rings })
     }
 
     fn read(&mut self, register: u64) -> u32 {
@@ -135,12 +136,12 @@ impl<M: Mmio, D: Dma> Target<M, D> {
 
     /// Queues a message, or memory for one; false if the ring is full or one block cannot describe
     /// the memory. The next poll tells the controller.
-    pub fn submit(&mut self, way: Way, buffer: Buffer, cookie: u64) -> bool {
+    pub fn submit(&mut self, way: LinkDirection, buffer: Buffer, cookie: u64) -> bool {
         self.rings[way as usize].push(&mut self.dma, buffer, cookie)
     }
 
     /// Does whatever is due. To be called again and again: nothing interrupts.
-    pub fn poll(&mut self, tell: &mut dyn FnMut(Told)) {
+    pub fn poll(&mut self, tell: &mut dyn FnMut(TargetEvent)) {
         let control = self.read(register::CONTROL);
         if control == GONE {
             return;
@@ -163,11 +164,11 @@ impl<M: Mmio, D: Dma> Target<M, D> {
         }
     }
 
-    fn note_run(&mut self, runs: bool, tell: &mut dyn FnMut(Told)) {
+    fn note_run(&mut self, runs: bool, tell: &mut dyn FnMut(TargetEvent)) {
         if core::mem::replace(&mut self.runs, runs) == runs {
             return;
         }
-        tell(if runs { Told::Configured } else { Told::Left });
+        tell(if runs { TargetEvent::Configured } else { TargetEvent::Left });
         // Rings are not looked at before their doorbells ring again.
         for ring in &mut self.rings {
             ring.bell = !ring.is_empty();
@@ -183,7 +184,7 @@ impl<M: Mmio, D: Dma> Target<M, D> {
     }
 
     /// Switches it on, after it was seen to be off: queued transfers are queued again.
-    fn begin(&mut self, control: u32, tell: &mut dyn FnMut(Told)) {
+    fn begin(&mut self, control: u32, tell: &mut dyn FnMut(TargetEvent)) {
         self.note_run(false, tell);
         self.on = control & control::ENABLE == 0;
         if !self.on {
@@ -207,7 +208,7 @@ impl<M: Mmio, D: Dma> Target<M, D> {
         self.write(register::CONTROL, control::ENABLE);
     }
 
-    fn take_events(&mut self, tell: &mut dyn FnMut(Told)) {
+    fn take_events(&mut self, tell: &mut dyn FnMut(TargetEvent)) {
         let before = self.event;
         while let Some(event) = self.next_event() {
             match event.kind() {
@@ -242,7 +243,7 @@ impl<M: Mmio, D: Dma> Target<M, D> {
     }
 
     /// The ring is known by the address: how parts number it differs.
-    fn ended(&mut self, event: Trb, tell: &mut dyn FnMut(Told)) {
+    fn ended(&mut self, event: Trb, tell: &mut dyn FnMut(TargetEvent)) {
         let offset = event.parameter.wrapping_sub(self.dma.base());
         let Some(ring) = self.rings.iter_mut().find(|ring| ring.has(offset)) else { return };
         match event.completion() {

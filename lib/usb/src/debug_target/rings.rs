@@ -1,7 +1,7 @@
 //! A ring of the debug capability: blocks that wait, in their order.
 
 use super::layout::{BLOCKS, ring_at};
-use super::{Told, Way};
+use super::{LinkDirection, TargetEvent};
 use crate::trb::{BUFFER_MAX, BYTES as BLOCK, Kind, Trb, bit};
 use crate::xhci::{Buffer, Dma};
 
@@ -17,7 +17,7 @@ struct Waiting {
 
 #[derive(Debug)]
 pub(super) struct Ring {
-    way: Way,
+    way: LinkDirection,
     blocks: [Waiting; ROOM as usize],
     /// The first that waits, and how many do.
     first: u16,
@@ -30,7 +30,7 @@ pub(super) struct Ring {
 
 impl Ring {
     /// Returns an empty ring.
-    pub const fn new(way: Way) -> Ring {
+    pub const fn new(way: LinkDirection) -> Ring {
         let blocks =
             [Waiting { buffer: Buffer { address: 0, length: 0 }, cookie: 0 }; ROOM as usize];
         Ring { way, blocks, first: 0, count: 0, cycle: true, bell: false }
@@ -59,7 +59,7 @@ impl Ring {
     /// Writes a block; the word with its cycle bit last. Behind the last the ring leads back.
     fn write<D: Dma>(&mut self, dma: &mut D, index: u16) {
         let Buffer { address, length } = self.blocks[usize::from(index)].buffer;
-        let short = if self.way == Way::In { bit::SHORT } else { 0 };
+        let short = if self.way == LinkDirection::In { bit::SHORT } else { 0 };
         let status = Trb::transfer_status(length, 0, 0);
         let block = Trb::new(Kind::Normal, address, status, bit::COMPLETION | short);
         store(dma, self.at(index), block.with_cycle(self.cycle));
@@ -89,7 +89,7 @@ impl Ring {
 
     /// The block at this offset is done, but for so many bytes, or lost; blocks before it whose
     /// events are missing are lost. One that does not wait is nobody's.
-    pub fn end(&mut self, offset: u64, left: Option<u32>, tell: &mut dyn FnMut(Told)) {
+    pub fn end(&mut self, offset: u64, left: Option<u32>, tell: &mut dyn FnMut(TargetEvent)) {
         let index = ((offset - self.at(0)) / BLOCK as u64) as u16;
         let before = (index + ROOM - self.first) % ROOM;
         if before >= self.count {
@@ -101,7 +101,7 @@ impl Ring {
             let moved = left.map(|left| buffer.length.saturating_sub(left));
             self.first = (self.first + 1) % ROOM;
             self.count -= 1;
-            tell(Told::Done { way: self.way, cookie, moved });
+            tell(TargetEvent::Done { way: self.way, cookie, moved });
         }
     }
 }

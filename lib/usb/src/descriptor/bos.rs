@@ -1,6 +1,6 @@
 //! Further capabilities of a device (binary object store).
 
-use super::{Raw, Reason, Refusal, Walk};
+use super::{DescriptorFlaw, DescriptorRefusal, Raw, Walk};
 use crate::setup::descriptor_type::BOS;
 
 /// The capability types that the specifications define.
@@ -38,11 +38,11 @@ impl<'a> Bos<'a> {
     ///
     /// # Errors
     /// It is something else, or shorter than itself.
-    pub fn total(bytes: &[u8]) -> Result<u16, Refusal> {
+    pub fn total(bytes: &[u8]) -> Result<u16, DescriptorRefusal> {
         let raw = Raw::first(bytes)?.expect(BOS, BYTES)?;
         match raw.half(2) {
             total if usize::from(total) >= BYTES => Ok(total),
-            total => Err(raw.refuse(Reason::Short { length: total.into(), needed: BYTES })),
+            total => Err(raw.refuse(DescriptorFlaw::Short { length: total.into(), needed: BYTES })),
         }
     }
 
@@ -50,9 +50,12 @@ impl<'a> Bos<'a> {
     ///
     /// # Errors
     /// It is cut, or holds something else than what it says.
-    pub fn parse(bytes: &'a [u8]) -> Result<Bos<'a>, Refusal> {
+    pub fn parse(bytes: &'a [u8]) -> Result<Bos<'a>, DescriptorRefusal> {
         let length = usize::from(Bos::total(bytes)?);
-        let refusal = Refusal { offset: 0, reason: Reason::PastEnd { length, left: bytes.len() } };
+        let refusal = DescriptorRefusal {
+            offset: 0,
+            reason: DescriptorFlaw::PastEnd { length, left: bytes.len() },
+        };
         let bytes = bytes.get(..length).ok_or(refusal)?;
         let mut found = 0u8;
         for raw in Walk::new(bytes).skip(1) {
@@ -61,7 +64,10 @@ impl<'a> Bos<'a> {
         }
         let said = bytes.get(4).copied().unwrap_or(0);
         if said != found {
-            return Err(Refusal { offset: 0, reason: Reason::Capabilities { said, found } });
+            return Err(DescriptorRefusal {
+                offset: 0,
+                reason: DescriptorFlaw::Capabilities { said, found },
+            });
         }
         Ok(Bos { bytes })
     }

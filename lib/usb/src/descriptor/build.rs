@@ -46,7 +46,7 @@ pub fn text(text: &str) -> Vec<u8> {
     descriptor(kind::STRING, &body)
 }
 
-impl super::Device {
+impl super::DeviceDescriptor {
     /// Returns its descriptor, for a device at this speed; the packet size is written as it is.
     #[must_use]
     pub fn bytes(&self, speed: Speed) -> Vec<u8> {
@@ -65,7 +65,7 @@ impl super::Device {
     }
 }
 
-impl super::Hub {
+impl super::HubDescriptor {
     /// Returns the descriptor as bytes.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
@@ -105,7 +105,7 @@ pub fn bos(capabilities: &[(u8, &[u8])]) -> Vec<u8> {
 
 /// An endpoint; made by [`bulk`], [`interrupt`] and [`isochronous`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Endpoint {
+pub struct EndpointFields {
     pub address: u8,
     /// Transfer type, and for isochronous endpoints how they synchronise.
     pub attributes: u8,
@@ -123,34 +123,34 @@ pub struct Endpoint {
     pub interval_bytes: Option<u16>,
 }
 
-const fn endpoint(address: u8, attributes: u8, packet: u16, interval: u8) -> Endpoint {
+const fn endpoint(address: u8, attributes: u8, packet: u16, interval: u8) -> EndpointFields {
     let (burst, mult, streams, interval_bytes) = (0, 0, 0, None);
-    Endpoint { address, attributes, packet, interval, burst, mult, streams, interval_bytes }
+    EndpointFields { address, attributes, packet, interval, burst, mult, streams, interval_bytes }
 }
 
 /// Returns a bulk endpoint.
 #[must_use]
-pub const fn bulk(address: u8, packet: u16) -> Endpoint {
+pub const fn bulk(address: u8, packet: u16) -> EndpointFields {
     endpoint(address, 2, packet, 0)
 }
 
 /// Returns an interrupt endpoint.
 #[must_use]
-pub const fn interrupt(address: u8, packet: u16, interval: u8) -> Endpoint {
+pub const fn interrupt(address: u8, packet: u16, interval: u8) -> EndpointFields {
     endpoint(address, 3, packet, interval)
 }
 
 /// Returns an isochronous endpoint, asynchronous to the bus.
 #[must_use]
-pub const fn isochronous(address: u8, packet: u16, interval: u8) -> Endpoint {
+pub const fn isochronous(address: u8, packet: u16, interval: u8) -> EndpointFields {
     endpoint(address, 5, packet, interval)
 }
 
-impl Endpoint {
+impl EndpointFields {
     /// Sets bursts of `burst` + 1 packets, and `mult` + 1 bursts in an interval.
     #[must_use]
-    pub const fn bursts(self, burst: u8, mult: u8) -> Endpoint {
-        Endpoint { burst, mult, ..self }
+    pub const fn bursts(self, burst: u8, mult: u8) -> EndpointFields {
+        EndpointFields { burst, mult, ..self }
     }
 
     fn put(&self, bytes: &mut Vec<u8>, speed: Speed) {
@@ -174,7 +174,7 @@ impl Endpoint {
 #[derive(Clone, Debug)]
 enum Part {
     Extra(Vec<u8>),
-    Endpoint(Endpoint),
+    Endpoint(EndpointFields),
 }
 
 /// One setting of an interface.
@@ -214,7 +214,7 @@ impl Interface {
 
     /// Adds this endpoint to the interface.
     #[must_use]
-    pub fn endpoint(mut self, endpoint: Endpoint) -> Interface {
+    pub fn endpoint(mut self, endpoint: EndpointFields) -> Interface {
         self.parts.push(Part::Endpoint(endpoint));
         self
     }

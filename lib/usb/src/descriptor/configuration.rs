@@ -1,8 +1,8 @@
 //! A configuration with everything in it: interfaces, their settings, endpoints, and what belongs
 //! to a class.
 
-use super::interface::{Association, Header, Interface};
-use super::{Raw, Reason, Refusal, Walk, check};
+use super::interface::{Association, ConfigurationHeader, Interface};
+use super::{DescriptorFlaw, DescriptorRefusal, Raw, Walk, check};
 use crate::Speed;
 use crate::setup::descriptor_type::{INTERFACE, INTERFACE_ASSOCIATION};
 
@@ -10,7 +10,7 @@ use crate::setup::descriptor_type::{INTERFACE, INTERFACE_ASSOCIATION};
 #[derive(Clone, Copy, Debug)]
 pub struct Configuration<'a> {
     bytes: &'a [u8],
-    header: Header,
+    header: ConfigurationHeader,
     speed: Speed,
 }
 
@@ -21,16 +21,17 @@ impl<'a> Configuration<'a> {
     /// # Errors
     /// The first thing in it that makes no sense.
     pub fn parse(
-        first: Header,
+        first: ConfigurationHeader,
         bytes: &'a [u8],
         speed: Speed,
-    ) -> Result<Configuration<'a>, Refusal> {
-        let header = Header::parse(bytes)?;
+    ) -> Result<Configuration<'a>, DescriptorRefusal> {
+        let header = ConfigurationHeader::parse(bytes)?;
         if header != first {
-            return Err(Refusal { offset: 0, reason: Reason::Changed });
+            return Err(DescriptorRefusal { offset: 0, reason: DescriptorFlaw::Changed });
         }
         let (length, left) = (usize::from(header.total), bytes.len());
-        let refusal = Refusal { offset: 0, reason: Reason::PastEnd { length, left } };
+        let refusal =
+            DescriptorRefusal { offset: 0, reason: DescriptorFlaw::PastEnd { length, left } };
         let bytes = bytes.get(..length).ok_or(refusal)?;
         check::configuration(&header, bytes, speed)?;
         Ok(Configuration { bytes, header, speed })
@@ -40,13 +41,16 @@ impl<'a> Configuration<'a> {
     ///
     /// # Errors
     /// The first thing in it that makes no sense.
-    pub fn parse_once(bytes: &'a [u8], speed: Speed) -> Result<Configuration<'a>, Refusal> {
-        Configuration::parse(Header::parse(bytes)?, bytes, speed)
+    pub fn parse_once(
+        bytes: &'a [u8],
+        speed: Speed,
+    ) -> Result<Configuration<'a>, DescriptorRefusal> {
+        Configuration::parse(ConfigurationHeader::parse(bytes)?, bytes, speed)
     }
 
     /// Returns the first descriptor.
     #[must_use]
-    pub const fn header(&self) -> Header {
+    pub const fn header(&self) -> ConfigurationHeader {
         self.header
     }
 

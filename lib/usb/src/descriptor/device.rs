@@ -1,12 +1,12 @@
 //! Reads the device descriptor.
 
-use super::{Raw, Reason, Refusal};
+use super::{DescriptorFlaw, DescriptorRefusal, Raw};
 use crate::Speed;
 use crate::setup::descriptor_type::DEVICE;
 
 /// The fields of a device descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Device {
+pub struct DeviceDescriptor {
     /// Version of USB, two digits each: 0x0210 is 2.1.
     pub usb: u16,
     /// Class; 0 if the interfaces say it.
@@ -25,7 +25,7 @@ pub struct Device {
     pub configurations: u8,
 }
 
-impl Device {
+impl DeviceDescriptor {
     /// Bytes of the descriptor.
     pub const BYTES: usize = 18;
 
@@ -33,14 +33,14 @@ impl Device {
     ///
     /// # Errors
     /// A value that no device of this speed may state is refused.
-    pub fn parse(bytes: &[u8], speed: Speed) -> Result<Device, Refusal> {
-        let raw = Raw::first(bytes)?.expect(DEVICE, Device::BYTES)?;
-        let packet = Device::packet(bytes, speed)?;
+    pub fn parse(bytes: &[u8], speed: Speed) -> Result<DeviceDescriptor, DescriptorRefusal> {
+        let raw = Raw::first(bytes)?.expect(DEVICE, DeviceDescriptor::BYTES)?;
+        let packet = DeviceDescriptor::packet(bytes, speed)?;
         let configurations = raw.byte(17);
         if configurations == 0 {
-            return Err(raw.refuse(Reason::Configurations(0)));
+            return Err(raw.refuse(DescriptorFlaw::Configurations(0)));
         }
-        Ok(Device {
+        Ok(DeviceDescriptor {
             usb: raw.half(2),
             class: raw.byte(4),
             subclass: raw.byte(5),
@@ -59,20 +59,20 @@ impl Device {
     ///
     /// # Errors
     /// A size that this speed does not have.
-    pub fn packet(bytes: &[u8], speed: Speed) -> Result<u16, Refusal> {
-        let refuse = |reason| Err(Refusal { offset: 0, reason });
+    pub fn packet(bytes: &[u8], speed: Speed) -> Result<u16, DescriptorRefusal> {
+        let refuse = |reason| Err(DescriptorRefusal { offset: 0, reason });
         let &[_, kind, _, _, _, _, _, size, ..] = bytes else {
-            return refuse(Reason::Short { length: bytes.len(), needed: 8 });
+            return refuse(DescriptorFlaw::Short { length: bytes.len(), needed: 8 });
         };
         if kind != DEVICE {
-            return refuse(Reason::Kind(kind));
+            return refuse(DescriptorFlaw::Kind(kind));
         }
         match (speed, size) {
             (Speed::Low, 8) | (Speed::Full, 8 | 16 | 32 | 64) | (Speed::High, 64) => {
                 Ok(size.into())
             }
             (Speed::Super, 9) => Ok(512),
-            _ => refuse(Reason::PacketSize(size.into())),
+            _ => refuse(DescriptorFlaw::PacketSize(size.into())),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! An endpoint with its companion, as numbers that mean the same at every speed.
 
-use super::{Raw, Reason, Refusal};
+use super::{DescriptorFlaw, DescriptorRefusal, Raw};
 use crate::Speed;
 use crate::setup::IN;
 use diapason_bus::{Direction, Transfer};
@@ -10,7 +10,7 @@ const STREAMS_MAX: u8 = 16;
 
 /// An endpoint that its speed allows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Endpoint {
+pub struct EndpointDescriptor {
     /// Number, and [`IN`] if its data goes to the host.
     pub address: u8,
     /// The transfer type; never control.
@@ -31,23 +31,23 @@ pub struct Endpoint {
     pub streams: u8,
 }
 
-impl Endpoint {
+impl EndpointDescriptor {
     /// Reads an endpoint, and its companion if the speed has them.
     pub(super) fn read(
         raw: Raw<'_>,
         companion: Option<Raw<'_>>,
         speed: Speed,
-    ) -> Result<Endpoint, Refusal> {
+    ) -> Result<EndpointDescriptor, DescriptorRefusal> {
         let raw = raw.at_least(7)?;
         let (address, attributes, size) = (raw.byte(2), raw.byte(3), raw.half(4));
         if address & 0xf == 0 || address & 0x70 != 0 {
-            return Err(raw.refuse(Reason::EndpointAddress(address)));
+            return Err(raw.refuse(DescriptorFlaw::EndpointAddress(address)));
         }
         let transfer = transfer(attributes, speed).map_err(|reason| raw.refuse(reason))?;
         let (packet, burst) = packet(transfer, speed, size).map_err(|reason| raw.refuse(reason))?;
         let interval = raw.byte(6);
         if transfer != Transfer::Bulk && speed.period(transfer, interval).is_none() {
-            return Err(raw.refuse(Reason::Interval(interval)));
+            return Err(raw.refuse(DescriptorFlaw::Interval(interval)));
         }
         let interval_bytes = match transfer {
             Transfer::Interrupt | Transfer::Isochronous => {
@@ -56,7 +56,7 @@ impl Endpoint {
             Transfer::Bulk | Transfer::Control => 0,
         };
         let (mult, streams) = (0, 0);
-        let alone = Endpoint {
+        let alone = EndpointDescriptor {
             address,
             transfer,
             speed,
@@ -69,20 +69,20 @@ impl Endpoint {
         };
         match (speed, companion) {
             (Speed::Super, Some(companion)) => alone.with(companion),
-            (Speed::Super, None) => Err(raw.refuse(Reason::Companion)),
-            (_, Some(companion)) => Err(companion.refuse(Reason::Companion)),
+            (Speed::Super, None) => Err(raw.refuse(DescriptorFlaw::Companion)),
+            (_, Some(companion)) => Err(companion.refuse(DescriptorFlaw::Companion)),
             (_, None) => Ok(alone),
         }
     }
 
     /// Adds what the companion of the endpoint says.
-    fn with(self, raw: Raw<'_>) -> Result<Endpoint, Refusal> {
+    fn with(self, raw: Raw<'_>) -> Result<EndpointDescriptor, DescriptorRefusal> {
         let raw = raw.at_least(6)?;
         let (burst, attributes, bytes) = (raw.byte(2), raw.byte(3), u32::from(raw.half(4)));
         let refuse = |reason| Err(raw.refuse(reason));
         let most = if self.transfer == Transfer::Interrupt { 2 } else { 15 };
         if burst > most {
-            return refuse(Reason::Burst(burst));
+            return refuse(DescriptorFlaw::Burst(burst));
         }
         let (mult, streams) = match self.transfer {
             Transfer::Isochronous if attributes <= 2 && (burst > 0 || attributes == 0) => {
@@ -90,20 +90,20 @@ impl Endpoint {
             }
             Transfer::Bulk if attributes <= STREAMS_MAX => (0, attributes),
             Transfer::Interrupt if attributes == 0 => (0, 0),
-            _ => return refuse(Reason::Burst(attributes)),
+            _ => return refuse(DescriptorFlaw::Burst(attributes)),
         };
         if burst > 0 && self.packet != 1024 {
-            return refuse(Reason::PacketSize(self.packet));
+            return refuse(DescriptorFlaw::PacketSize(self.packet));
         }
         let room = u32::from(self.packet) * (u32::from(burst) + 1) * (u32::from(mult) + 1);
         let interval_bytes = match self.transfer {
             Transfer::Bulk | Transfer::Control => 0,
             _ if bytes > room || (bytes == 0 && room > 0) => {
-                return refuse(Reason::IntervalBytes(bytes));
+                return refuse(DescriptorFlaw::IntervalBytes(bytes));
             }
             _ => bytes,
         };
-        Ok(Endpoint { burst, mult, streams, interval_bytes, ..self })
+        Ok(EndpointDescriptor { burst, mult, streams, interval_bytes, ..self })
     }
 
     /// Returns where its data goes.
@@ -120,21 +120,21 @@ impl Endpoint {
 }
 
 /// Decodes the attributes at this speed.
-fn transfer(attributes: u8, speed: Speed) -> Result<Transfer, Reason> {
+fn transfer(attributes: u8, speed: Speed) -> Result<Transfer, DescriptorFlaw> {
     let transfer = match attributes & 3 {
         1 => Transfer::Isochronous,
         2 => Transfer::Bulk,
         3 => Transfer::Interrupt,
-        _ => return Err(Reason::EndpointType(attributes)),
+        _ => return Err(DescriptorFlaw::EndpointType(attributes)),
     };
     match speed.largest_packet(transfer) {
-        0 => Err(Reason::EndpointType(attributes)),
+        0 => Err(DescriptorFlaw::EndpointType(attributes)),
         _ => Ok(transfer),
     }
 }
 
 /// Bytes of a packet, and further packets of an interval at high speed.
-fn packet(transfer: Transfer, speed: Speed, size: u16) -> Result<(u16, u8), Reason> {
+fn packet(transfer: Transfer, speed: Speed, size: u16) -> Result<(u16, u8), DescriptorFlaw> {
     let (bytes, more) = (size & 0x7ff, (size >> 11) as u8);
     let largest = speed.largest_packet(transfer) as u16;
     let further =
@@ -146,5 +146,5 @@ fn packet(transfer: Transfer, speed: Speed, size: u16) -> Result<(u16, u8), Reas
         _ => bytes > 0 && bytes <= largest,
     };
     let most = if further { 2 } else { 0 };
-    if possible && more <= most { Ok((bytes, more)) } else { Err(Reason::PacketSize(size)) }
+    if possible && more <= most { Ok((bytes, more)) } else { Err(DescriptorFlaw::PacketSize(size)) }
 }

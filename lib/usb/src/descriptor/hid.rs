@@ -1,6 +1,6 @@
 //! Human interface devices: the descriptor, and the items of a report's layout.
 
-use super::{Raw, Reason, Refusal};
+use super::{DescriptorFlaw, DescriptorRefusal, Raw};
 use crate::setup::descriptor_type::HID_REPORT;
 
 /// Type of the descriptor inside an interface.
@@ -26,13 +26,13 @@ impl Hid {
     ///
     /// # Errors
     /// It is another descriptor, is cut, or has no report.
-    pub fn parse(raw: Raw<'_>) -> Result<Hid, Refusal> {
+    pub fn parse(raw: Raw<'_>) -> Result<Hid, DescriptorRefusal> {
         let raw = raw.expect(HID, 9)?;
         let raw = raw.at_least(6 + 3 * usize::from(raw.byte(5)))?;
         let all = raw.bytes.get(6..).unwrap_or(&[]).as_chunks::<3>().0.iter();
         let mut reports = all.take(raw.byte(5).into()).filter(|[kind, ..]| *kind == HID_REPORT);
         let Some([_, low, high]) = reports.next() else {
-            return Err(raw.refuse(Reason::Report));
+            return Err(raw.refuse(DescriptorFlaw::Report));
         };
         let report = u16::from_le_bytes([*low, *high]);
         Ok(Hid { version: raw.half(2), country: raw.byte(4), report })
@@ -41,7 +41,7 @@ impl Hid {
 
 /// An item of a report's layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Item {
+pub struct ReportItem {
     /// Tag and type, without the size.
     pub tag: u8,
     pub value: u32,
@@ -71,13 +71,13 @@ impl<'a> Items<'a> {
     ///
     /// # Errors
     /// A layout that no device can have.
-    pub fn parse(bytes: &'a [u8]) -> Result<(Items<'a>, [u32; 3]), Refusal> {
+    pub fn parse(bytes: &'a [u8]) -> Result<(Items<'a>, [u32; 3]), DescriptorRefusal> {
         let (mut size, mut count, mut depth) = (0u64, 0u64, 0u32);
         let mut bits = [0u64; 3];
         let mut items = Items { rest: bytes };
         loop {
             let offset = bytes.len() - items.rest.len();
-            let refusal = Refusal { offset, reason: Reason::Report };
+            let refusal = DescriptorRefusal { offset, reason: DescriptorFlaw::Report };
             let Some(item) = items.next() else {
                 let closed = items.rest.is_empty() && depth == 0;
                 let all = Items { rest: bytes };
@@ -106,10 +106,10 @@ impl<'a> Items<'a> {
 }
 
 impl Iterator for Items<'_> {
-    type Item = Item;
+    type Item = ReportItem;
 
     /// Long items are passed over: none is defined.
-    fn next(&mut self) -> Option<Item> {
+    fn next(&mut self) -> Option<ReportItem> {
         loop {
             let (&prefix, body) = self.rest.split_first()?;
             if prefix == tag::LONG {
@@ -121,7 +121,7 @@ impl Iterator for Items<'_> {
             let data = body.get(..size)?;
             self.rest = body.get(size..)?;
             let value = data.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
-            return Some(Item { tag: prefix & !3, value });
+            return Some(ReportItem { tag: prefix & !3, value });
         }
     }
 }

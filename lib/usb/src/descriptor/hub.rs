@@ -1,12 +1,12 @@
 //! Hubs of both kinds.
 
-use super::{HUB_PORTS_MAX, Raw, Reason, Refusal};
+use super::{DescriptorFlaw, DescriptorRefusal, HUB_PORTS_MAX, Raw};
 use crate::setup::descriptor_type::{HUB, SUPERSPEED_HUB};
 use diapason_abi::Nanos;
 
 /// The fields of a hub descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Hub {
+pub struct HubDescriptor {
     pub superspeed: bool,
     /// How many ports, from 1.
     pub ports: u8,
@@ -18,7 +18,7 @@ pub struct Hub {
     pub fixed: u16,
 }
 
-impl Hub {
+impl HubDescriptor {
     /// Bytes of the descriptor of a SuperSpeed hub.
     pub const SUPERSPEED_BYTES: usize = 12;
     /// Most bytes of the descriptor of a USB 2 hub that is accepted.
@@ -28,18 +28,18 @@ impl Hub {
     ///
     /// # Errors
     /// It is no hub, or one with more ports than a route can name.
-    pub fn parse(bytes: &[u8]) -> Result<Hub, Refusal> {
+    pub fn parse(bytes: &[u8]) -> Result<HubDescriptor, DescriptorRefusal> {
         let raw = Raw::first(bytes)?;
         let ports = raw.byte(2);
         let bitmap = usize::from(ports) / 8 + 1;
         let (superspeed, needed) = match raw.kind() {
             // The second bitmap is not used any more, and some are a byte short of it.
             HUB => (false, 7 + bitmap),
-            SUPERSPEED_HUB => (true, Hub::SUPERSPEED_BYTES),
-            kind => return Err(raw.refuse(Reason::Kind(kind))),
+            SUPERSPEED_HUB => (true, HubDescriptor::SUPERSPEED_BYTES),
+            kind => return Err(raw.refuse(DescriptorFlaw::Kind(kind))),
         };
         if ports == 0 || ports > HUB_PORTS_MAX {
-            return Err(raw.refuse(Reason::Ports(ports)));
+            return Err(raw.refuse(DescriptorFlaw::Ports(ports)));
         }
         let raw = raw.at_least(needed)?;
         let fixed = match (superspeed, bitmap) {
@@ -48,7 +48,7 @@ impl Hub {
             (false, _) => raw.half(7),
         };
         let power_good = Nanos::from_millis(2 * u64::from(raw.byte(5)));
-        Ok(Hub { superspeed, ports, characteristics: raw.half(3), power_good, fixed })
+        Ok(HubDescriptor { superspeed, ports, characteristics: raw.half(3), power_good, fixed })
     }
 
     /// Think time of its transaction translator, as a slot context has it.

@@ -1,6 +1,6 @@
 //! The parts of a configuration: its first descriptor, associations, settings of interfaces.
 
-use super::{Endpoint, Raw, Reason, Refusal, Walk};
+use super::{DescriptorFlaw, DescriptorRefusal, EndpointDescriptor, Raw, Walk};
 use crate::Speed;
 use crate::setup::descriptor_type::{
     CONFIGURATION, ENDPOINT, INTERFACE, INTERFACE_ASSOCIATION, SUPERSPEED_COMPANION,
@@ -8,7 +8,7 @@ use crate::setup::descriptor_type::{
 
 /// The first nine bytes, which say how many there are in all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Header {
+pub struct ConfigurationHeader {
     /// Bytes of the whole set.
     pub total: u16,
     pub interfaces: u8,
@@ -22,7 +22,7 @@ pub struct Header {
     pub power: u8,
 }
 
-impl Header {
+impl ConfigurationHeader {
     /// Bytes of the descriptor.
     pub const BYTES: usize = 9;
 
@@ -30,14 +30,14 @@ impl Header {
     ///
     /// # Errors
     /// It is no configuration, or one that cannot have an interface.
-    pub fn parse(bytes: &[u8]) -> Result<Header, Refusal> {
-        let raw = Raw::first(bytes)?.expect(CONFIGURATION, Header::BYTES)?;
+    pub fn parse(bytes: &[u8]) -> Result<ConfigurationHeader, DescriptorRefusal> {
+        let raw = Raw::first(bytes)?.expect(CONFIGURATION, ConfigurationHeader::BYTES)?;
         let total = raw.half(2);
-        let needed = 2 * Header::BYTES;
+        let needed = 2 * ConfigurationHeader::BYTES;
         if usize::from(total) < needed {
-            return Err(raw.refuse(Reason::Short { length: total.into(), needed }));
+            return Err(raw.refuse(DescriptorFlaw::Short { length: total.into(), needed }));
         }
-        Ok(Header {
+        Ok(ConfigurationHeader {
             total,
             interfaces: raw.byte(4),
             value: raw.byte(5),
@@ -116,19 +116,19 @@ impl<'a> Interface<'a> {
     }
 
     /// Returns the endpoints in order.
-    pub fn endpoints(&self) -> impl Iterator<Item = Endpoint> + use<'a> {
+    pub fn endpoints(&self) -> impl Iterator<Item = EndpointDescriptor> + use<'a> {
         let speed = self.speed;
         let mut all = self.descriptors().peekable();
         core::iter::from_fn(move || {
             let raw = all.find(|raw| raw.kind() == ENDPOINT)?;
             let companion = all.next_if(|next| next.kind() == SUPERSPEED_COMPANION);
-            Endpoint::read(raw, companion, speed).ok()
+            EndpointDescriptor::read(raw, companion, speed).ok()
         })
     }
 
     /// Returns its first endpoint of this kind.
     #[must_use]
-    pub fn endpoint(&self, kind: crate::context::EndpointKind) -> Option<Endpoint> {
+    pub fn endpoint(&self, kind: crate::context::EndpointKind) -> Option<EndpointDescriptor> {
         self.endpoints().find(|endpoint| endpoint.kind() == kind)
     }
 }

@@ -1,9 +1,9 @@
 //! Descriptors: what a device says about itself, read from bytes that nobody has checked.
 //!
-//! Everything here is total: any bytes give a value or a [`Refusal`] with the offset and the
-//! reason. [`Configuration::parse`] checks a whole set once; its iterators cannot fail after that.
-//! Nothing is copied and nothing is followed, so nothing can go round in a circle: what refers to
-//! something else (an association, a unit of a camera) is a number for the reader.
+//! Everything here is total: any bytes give a value or a [`DescriptorRefusal`] with the offset and
+//! the reason. [`Configuration::parse`] checks a whole set once; its iterators cannot fail after
+//! that. Nothing is copied and nothing is followed, so nothing can go round in a circle: what
+//! refers to something else (an association, a unit of a camera) is a number for the reader.
 //!
 //! [`build`] is the other side: it makes descriptors and counts their bytes, for device models.
 
@@ -23,13 +23,13 @@ mod walk;
 
 pub use bos::{Bos, Capability, capability};
 pub use configuration::Configuration;
-pub use device::Device;
-pub use endpoint::Endpoint;
-pub use hid::{Hid, Item, Items};
-pub use hub::Hub;
-pub use interface::{Association, Header, Interface};
+pub use device::DeviceDescriptor;
+pub use endpoint::EndpointDescriptor;
+pub use hid::{Hid, Items, ReportItem};
+pub use hub::HubDescriptor;
+pub use interface::{Association, ConfigurationHeader, Interface};
 pub use plan::{control_asynchronous, control_context};
-pub use refusal::{Reason, Refusal};
+pub use refusal::{DescriptorFlaw, DescriptorRefusal};
 pub use text::{Languages, Text};
 pub use walk::{Raw, Walk};
 

@@ -1,10 +1,10 @@
 //! From an endpoint to what the controller and the schedule want to know of it.
 
-use super::Endpoint;
+use super::EndpointDescriptor;
 use crate::Speed;
 use crate::context::{self, EndpointKind};
 use diapason_bus::{
-    Async, Criticality, Direction, EndpointId, Guarantee, PERIOD_MAX, Periodic, Transfer,
+    Async, Criticality, Direction, EndpointId, Guarantee, PERIOD_MAX, PeriodicEndpoint, Transfer,
 };
 
 /// No endpoint is asked less often than every so many slots: an endpoint that wants to be is asked
@@ -18,7 +18,7 @@ const AVERAGE: u32 = 3_072;
 /// Average bytes of a block to start with, for interrupt endpoints.
 const AVERAGE_INTERRUPT: u32 = 1_024;
 
-impl Endpoint {
+impl EndpointDescriptor {
     /// Returns its kind in a context.
     #[must_use]
     pub const fn kind(&self) -> EndpointKind {
@@ -51,8 +51,8 @@ impl Endpoint {
 
     /// Returns its context, but for the ring.
     #[must_use]
-    pub fn context(&self) -> context::Endpoint {
-        let mut context = context::Endpoint::default();
+    pub fn context(&self) -> context::EndpointContext {
+        let mut context = context::EndpointContext::default();
         let periodic = self.kind().is_periodic();
         let attempts = if self.kind().is_isochronous() { 0 } else { ATTEMPTS };
         let average = match self.transfer {
@@ -84,9 +84,9 @@ impl Endpoint {
         id: EndpointId,
         criticality: Criticality,
         stretch: u32,
-    ) -> Option<Periodic> {
+    ) -> Option<PeriodicEndpoint> {
         let period = self.period().filter(|_| self.packet > 0)?;
-        Some(Periodic {
+        Some(PeriodicEndpoint {
             id,
             transfer: self.transfer,
             direction: self.direction(),
@@ -115,8 +115,8 @@ impl Endpoint {
 
 /// Returns the control endpoint of a device, but for its ring.
 #[must_use]
-pub fn control_context(packet: u16) -> context::Endpoint {
-    let mut context = context::Endpoint::default();
+pub fn control_context(packet: u16) -> context::EndpointContext {
+    let mut context = context::EndpointContext::default();
     context.set_kind_number(EndpointKind::Control.number());
     context.set_attempts(ATTEMPTS);
     context.set_packet(packet.into());

@@ -4,16 +4,16 @@ use core::fmt;
 
 /// Bytes that are refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refusal {
+pub struct DescriptorRefusal {
     /// Where the descriptor begins that is wrong, from the first byte given.
     pub offset: usize,
     /// The reason of the refusal.
-    pub reason: Reason,
+    pub reason: DescriptorFlaw,
 }
 
 /// The reason why a descriptor is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reason {
+pub enum DescriptorFlaw {
     /// Its length is less than its kind needs.
     Short { length: usize, needed: usize },
     /// It goes on after the end of what was read.
@@ -82,45 +82,63 @@ pub enum Reason {
     Report,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for DescriptorRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "descriptor at byte {}: ", self.offset)?;
         match self.reason {
-            Reason::Short { length, needed } => write!(f, "{length} bytes, it needs {needed}"),
-            Reason::PastEnd { length, left } => {
+            DescriptorFlaw::Short { length, needed } => {
+                write!(f, "{length} bytes, it needs {needed}")
+            }
+            DescriptorFlaw::PastEnd { length, left } => {
                 write!(f, "{length} bytes of which {left} are there")
             }
-            Reason::Kind(kind) => write!(f, "kind {kind:#04x} does not belong here"),
-            Reason::Changed => write!(f, "not the same as when it was read first"),
-            Reason::InterfaceCount(n) => write!(f, "{n} interfaces"),
-            Reason::InterfaceNumber(n) => write!(f, "interface {n} is not below their number"),
-            Reason::InterfacesMissing { said, found } => {
+            DescriptorFlaw::Kind(kind) => write!(f, "kind {kind:#04x} does not belong here"),
+            DescriptorFlaw::Changed => write!(f, "not the same as when it was read first"),
+            DescriptorFlaw::InterfaceCount(n) => write!(f, "{n} interfaces"),
+            DescriptorFlaw::InterfaceNumber(n) => {
+                write!(f, "interface {n} is not below their number")
+            }
+            DescriptorFlaw::InterfacesMissing { said, found } => {
                 write!(f, "{said} interfaces said, {found} there")
             }
-            Reason::Alternate(n) => write!(f, "alternate setting {n} twice, or too many of them"),
-            Reason::AlternatesMissing(n) => write!(f, "interface {n} lacks an alternate setting"),
-            Reason::Orphan => write!(f, "an endpoint of no interface"),
-            Reason::EndpointCount { said, found } => {
+            DescriptorFlaw::Alternate(n) => {
+                write!(f, "alternate setting {n} twice, or too many of them")
+            }
+            DescriptorFlaw::AlternatesMissing(n) => {
+                write!(f, "interface {n} lacks an alternate setting")
+            }
+            DescriptorFlaw::Orphan => write!(f, "an endpoint of no interface"),
+            DescriptorFlaw::EndpointCount { said, found } => {
                 write!(f, "{said} endpoints said, {found} there")
             }
-            Reason::EndpointAddress(n) => write!(f, "endpoint address {n:#04x} is not possible"),
-            Reason::EndpointTwice(n) => write!(f, "endpoint {n:#04x} twice"),
-            Reason::EndpointType(n) => write!(f, "endpoint attributes {n:#04x} are not possible"),
-            Reason::PacketSize(n) => write!(f, "a packet size of {n:#06x} is not possible"),
-            Reason::Interval(n) => write!(f, "an interval of {n} is not possible"),
-            Reason::Companion => write!(f, "companion missing, twice, or at the wrong speed"),
-            Reason::Burst(n) => write!(f, "bursts of {n:#04x} are not possible"),
-            Reason::IntervalBytes(n) => write!(f, "{n} bytes in an interval are not possible"),
-            Reason::Association(n) => write!(f, "association from interface {n} is not possible"),
-            Reason::Text(n) => write!(f, "a text of {n} bytes"),
-            Reason::Capabilities { said, found } => {
+            DescriptorFlaw::EndpointAddress(n) => {
+                write!(f, "endpoint address {n:#04x} is not possible")
+            }
+            DescriptorFlaw::EndpointTwice(n) => write!(f, "endpoint {n:#04x} twice"),
+            DescriptorFlaw::EndpointType(n) => {
+                write!(f, "endpoint attributes {n:#04x} are not possible")
+            }
+            DescriptorFlaw::PacketSize(n) => write!(f, "a packet size of {n:#06x} is not possible"),
+            DescriptorFlaw::Interval(n) => write!(f, "an interval of {n} is not possible"),
+            DescriptorFlaw::Companion => {
+                write!(f, "companion missing, twice, or at the wrong speed")
+            }
+            DescriptorFlaw::Burst(n) => write!(f, "bursts of {n:#04x} are not possible"),
+            DescriptorFlaw::IntervalBytes(n) => {
+                write!(f, "{n} bytes in an interval are not possible")
+            }
+            DescriptorFlaw::Association(n) => {
+                write!(f, "association from interface {n} is not possible")
+            }
+            DescriptorFlaw::Text(n) => write!(f, "a text of {n} bytes"),
+            DescriptorFlaw::Capabilities { said, found } => {
                 write!(f, "{said} capabilities said, {found} there")
             }
-            Reason::Ports(n) => write!(f, "a hub of {n} ports"),
-            Reason::Configurations(n) => write!(f, "{n} configurations"),
-            Reason::Report => write!(f, "a report that no device can have"),
+            DescriptorFlaw::Ports(n) => write!(f, "a hub of {n} ports"),
+            DescriptorFlaw::Configurations(n) => write!(f, "{n} configurations"),
+            DescriptorFlaw::Report => write!(f, "a report that no device can have"),
         }
     }
 }
 
-impl core::error::Error for Refusal {}
+impl core::error::Error for DescriptorRefusal {}

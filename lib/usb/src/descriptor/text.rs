@@ -1,6 +1,6 @@
 //! Texts, and the list of languages they come in.
 
-use super::{Raw, Reason, Refusal};
+use super::{DescriptorFlaw, DescriptorRefusal, Raw};
 use crate::setup::descriptor_type::STRING;
 use core::fmt;
 
@@ -13,7 +13,7 @@ impl<'a> Text<'a> {
     ///
     /// # Errors
     /// It is no text, or ends within a character.
-    pub fn parse(bytes: &'a [u8]) -> Result<Text<'a>, Refusal> {
+    pub fn parse(bytes: &'a [u8]) -> Result<Text<'a>, DescriptorRefusal> {
         units(bytes).map(Text)
     }
 
@@ -40,10 +40,10 @@ impl<'a> Languages<'a> {
     ///
     /// # Errors
     /// It is no such list, or an empty one.
-    pub fn parse(bytes: &'a [u8]) -> Result<Languages<'a>, Refusal> {
+    pub fn parse(bytes: &'a [u8]) -> Result<Languages<'a>, DescriptorRefusal> {
         let list = units(bytes)?;
         if list.is_empty() {
-            return Err(Refusal { offset: 0, reason: Reason::Text(0) });
+            return Err(DescriptorRefusal { offset: 0, reason: DescriptorFlaw::Text(0) });
         }
         Ok(Languages(list))
     }
@@ -58,11 +58,11 @@ fn halves(bytes: &[u8]) -> impl Iterator<Item = u16> + use<'_> {
     bytes.as_chunks().0.iter().map(|pair| u16::from_le_bytes(*pair))
 }
 
-fn units(bytes: &[u8]) -> Result<&[u8], Refusal> {
+fn units(bytes: &[u8]) -> Result<&[u8], DescriptorRefusal> {
     let raw = Raw::first(bytes)?.expect(STRING, 2)?;
     let body = raw.bytes.get(2..).unwrap_or(&[]);
     if body.len() % 2 != 0 {
-        return Err(raw.refuse(Reason::Text(body.len() as u8)));
+        return Err(raw.refuse(DescriptorFlaw::Text(body.len() as u8)));
     }
     Ok(body)
 }

@@ -1,6 +1,6 @@
 //! From one descriptor to the next.
 
-use super::{Reason, Refusal};
+use super::{DescriptorFlaw, DescriptorRefusal};
 
 /// A descriptor of whatever kind: as many bytes as it says, all of them there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,29 +36,32 @@ impl<'a> Raw<'a> {
         u32::from(self.half(at)) | u32::from(self.half(at + 2)) << 16
     }
 
-    pub(super) fn refuse(&self, reason: Reason) -> Refusal {
-        Refusal { offset: self.offset, reason }
+    pub(super) fn refuse(&self, reason: DescriptorFlaw) -> DescriptorRefusal {
+        DescriptorRefusal { offset: self.offset, reason }
     }
 
     /// Itself, if it is of this kind and has so many bytes.
-    pub(super) fn expect(self, kind: u8, needed: usize) -> Result<Raw<'a>, Refusal> {
+    pub(super) fn expect(self, kind: u8, needed: usize) -> Result<Raw<'a>, DescriptorRefusal> {
         if self.kind() != kind {
-            return Err(self.refuse(Reason::Kind(self.kind())));
+            return Err(self.refuse(DescriptorFlaw::Kind(self.kind())));
         }
         self.at_least(needed)
     }
 
-    pub(super) fn at_least(self, needed: usize) -> Result<Raw<'a>, Refusal> {
+    pub(super) fn at_least(self, needed: usize) -> Result<Raw<'a>, DescriptorRefusal> {
         let length = self.bytes.len();
         if length < needed {
-            return Err(self.refuse(Reason::Short { length, needed }));
+            return Err(self.refuse(DescriptorFlaw::Short { length, needed }));
         }
         Ok(self)
     }
 
     /// Returns the first descriptor of `bytes`.
-    pub(super) fn first(bytes: &'a [u8]) -> Result<Raw<'a>, Refusal> {
-        let none = Refusal { offset: 0, reason: Reason::Short { length: bytes.len(), needed: 2 } };
+    pub(super) fn first(bytes: &'a [u8]) -> Result<Raw<'a>, DescriptorRefusal> {
+        let none = DescriptorRefusal {
+            offset: 0,
+            reason: DescriptorFlaw::Short { length: bytes.len(), needed: 2 },
+        };
         Walk::new(bytes).next().unwrap_or(Err(none))
     }
 }
@@ -84,7 +87,7 @@ impl<'a> Walk<'a> {
 }
 
 impl<'a> Iterator for Walk<'a> {
-    type Item = Result<Raw<'a>, Refusal>;
+    type Item = Result<Raw<'a>, DescriptorRefusal>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (offset, rest) = (self.offset, self.rest);
@@ -92,14 +95,14 @@ impl<'a> Iterator for Walk<'a> {
         // Therefore the next step always begins later or not at all.
         self.rest = rest.get(length.max(2)..).unwrap_or(&[]);
         self.offset += length;
-        let refuse = |reason| Some(Err(Refusal { offset, reason }));
+        let refuse = |reason| Some(Err(DescriptorRefusal { offset, reason }));
         if length < 2 {
             self.rest = &[];
-            return refuse(Reason::Short { length, needed: 2 });
+            return refuse(DescriptorFlaw::Short { length, needed: 2 });
         }
         match rest.get(..length) {
             Some(bytes) => Some(Ok(Raw { offset, bytes })),
-            None => refuse(Reason::PastEnd { length, left: rest.len() }),
+            None => refuse(DescriptorFlaw::PastEnd { length, left: rest.len() }),
         }
     }
 }

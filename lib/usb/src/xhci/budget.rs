@@ -1,21 +1,21 @@
-//! Access to the buses: every endpoint passes `diapason_bus::Scheduler` before the controller
+//! Access to the buses: every endpoint passes `diapason_bus::BusScheduler` before the controller
 //! learns of it.
 
 use crate::Speed;
-use crate::descriptor::Endpoint;
+use crate::descriptor::EndpointDescriptor;
 use alloc::vec::Vec;
 use diapason_bus::{
-    Async, Bus, Change, Criticality, EndpointId, Guarantee, Moves, Periodic, Refusal, Scheduler,
-    Transfer, Unfit,
+    Async, BusInstance, BusScheduler, Criticality, EndpointId, EndpointRefusal, Guarantee, Moves,
+    NoSchedule, PeriodicEndpoint, ScheduleChange, Transfer,
 };
 
 /// The bus instances of a controller: one for each speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buses {
-    pub low: Bus,
-    pub full: Bus,
-    pub high: Bus,
-    pub superspeed: Bus,
+    pub low: BusInstance,
+    pub full: BusInstance,
+    pub high: BusInstance,
+    pub superspeed: BusInstance,
     /// Control endpoints count, although they are silent most of the time.
     pub control: bool,
 }
@@ -23,10 +23,10 @@ pub struct Buses {
 impl Default for Buses {
     fn default() -> Buses {
         Buses {
-            low: Bus::new(Speed::Low),
-            full: Bus::new(Speed::Full),
-            high: Bus::new(Speed::High),
-            superspeed: Bus::new(Speed::Super),
+            low: BusInstance::new(Speed::Low),
+            full: BusInstance::new(Speed::Full),
+            high: BusInstance::new(Speed::High),
+            superspeed: BusInstance::new(Speed::Super),
             control: true,
         }
     }
@@ -36,7 +36,7 @@ impl Default for Buses {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EndpointPlan {
     /// As its descriptor says.
-    pub endpoint: Endpoint,
+    pub endpoint: EndpointDescriptor,
     /// Periodic: what happens if it does not fit.
     pub criticality: Criticality,
     /// Periodic: it may run at so many times its period, a power of two.
@@ -48,20 +48,20 @@ pub struct EndpointPlan {
 impl EndpointPlan {
     /// Plans the endpoint at its own period, and not before others.
     #[must_use]
-    pub const fn new(endpoint: Endpoint) -> EndpointPlan {
+    pub const fn new(endpoint: EndpointDescriptor) -> EndpointPlan {
         EndpointPlan { endpoint, criticality: Criticality::Low, stretch: 1, guarantee: None }
     }
 
     /// The schedule holds with it or the device is not configured.
     #[must_use]
-    pub const fn critical(endpoint: Endpoint) -> EndpointPlan {
+    pub const fn critical(endpoint: EndpointDescriptor) -> EndpointPlan {
         EndpointPlan { criticality: Criticality::High, ..EndpointPlan::new(endpoint) }
     }
 }
 
 #[derive(Debug)]
 pub(super) struct Budget {
-    schedulers: [Scheduler; 4],
+    schedulers: [BusScheduler; 4],
     control: bool,
 }
 
@@ -86,9 +86,9 @@ const fn instance(speed: Speed) -> usize {
 
 impl Budget {
     /// Returns the budgets of empty buses, or why they are impossible.
-    pub fn new(buses: &Buses) -> Result<Budget, Unfit> {
+    pub fn new(buses: &Buses) -> Result<Budget, NoSchedule> {
         let [low, full, high, superspeed] =
-            [buses.low, buses.full, buses.high, buses.superspeed].map(Scheduler::new);
+            [buses.low, buses.full, buses.high, buses.superspeed].map(BusScheduler::new);
         let control = buses.control;
         Ok(Budget { schedulers: [low?, full?, high?, superspeed?], control })
     }
@@ -96,21 +96,25 @@ impl Budget {
     /// Forgets all endpoints of all buses.
     pub fn clear(&mut self) {
         for scheduler in &mut self.schedulers {
-            if let Ok(empty) = Scheduler::new(*scheduler.bus()) {
+            if let Ok(empty) = BusScheduler::new(*scheduler.bus()) {
                 *scheduler = empty;
             }
         }
     }
 
     /// Returns the scheduler of the bus with this speed.
-    pub fn scheduler(&self, speed: Speed) -> &Scheduler {
+    pub fn scheduler(&self, speed: Speed) -> &BusScheduler {
         &self.schedulers[instance(speed)]
     }
 
     /// A control endpoint takes part in the round robin, if such count.
-    pub fn attach_control(&mut self, speed: Speed, endpoint: Async) -> Result<Change, Unfit> {
+    pub fn attach_control(
+        &mut self,
+        speed: Speed,
+        endpoint: Async,
+    ) -> Result<ScheduleChange, NoSchedule> {
         if !self.control {
-            return Ok(Change::default());
+            return Ok(ScheduleChange::default());
         }
         self.schedulers[instance(speed)].attach(&[], &[endpoint], Moves::Never)
     }
@@ -122,9 +126,9 @@ impl Budget {
         device: u8,
         gone: u32,
         plans: &[EndpointPlan],
-    ) -> Result<[Change; 2], Unfit> {
+    ) -> Result<[ScheduleChange; 2], NoSchedule> {
         let id = |plan: &EndpointPlan| name(device, plan.endpoint.index());
-        let periodic: Vec<Periodic> = plans
+        let periodic: Vec<PeriodicEndpoint> = plans
             .iter()
             .filter_map(|plan| plan.endpoint.periodic(id(plan), plan.criticality, plan.stretch))
             .collect();
@@ -145,7 +149,7 @@ impl Budget {
     }
 
     /// Takes those of these contexts of a device off the bus that are on it.
-    pub fn detach(&mut self, speed: Speed, device: u8, contexts: u32) -> Change {
+    pub fn detach(&mut self, speed: Speed, device: u8, contexts: u32) -> ScheduleChange {
         let scheduler = &mut self.schedulers[instance(speed)];
         let here = |id: &EndpointId| {
             scheduler.periodic().iter().any(|p| p.id == *id)
@@ -158,7 +162,7 @@ impl Budget {
 
     /// Returns the period of an endpoint in slots, or why it has none. Asynchronous ones have
     /// period 0.
-    pub fn place(&self, speed: Speed, device: u8, index: u8) -> Result<u32, Refusal> {
+    pub fn place(&self, speed: Speed, device: u8, index: u8) -> Result<u32, EndpointRefusal> {
         let (plan, id) = (self.scheduler(speed).plan(), name(device, index));
         match plan.refused.iter().find(|refusal| refusal.id == id) {
             Some(refusal) => Err(*refusal),

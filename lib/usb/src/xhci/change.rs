@@ -9,12 +9,12 @@ use super::controller::Controller;
 use super::device::Step;
 use super::lane::Lanes;
 use super::pipe::{Pipe, Wish};
-use super::report::{Cause, Notice, Outcome};
+use super::report::{DeviceFailure, Notice, TransferOutcome};
 use crate::Speed;
 use crate::context::{Control, Slot};
 use crate::trb::{Completion, endpoint_address};
 use diapason_abi::Nanos;
-use diapason_bus::Change;
+use diapason_bus::ScheduleChange;
 
 impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// Calls `act` with an endpoint of a device, if it has it.
@@ -65,7 +65,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     }
 
     /// The schedule changed: endpoints of other devices stop, or start again.
-    pub(super) fn apply(&mut self, change: &Change) {
+    pub(super) fn apply(&mut self, change: &ScheduleChange) {
         for (device, context) in change.stopped.iter().map(|id| owner(*id)) {
             let refusal = change.refused.iter().find(|r| owner(r.id) == (device, context));
             let is_here = self.devices[usize::from(device)].contexts >> context & 1 != 0;
@@ -74,7 +74,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
                 self.on(lane, |lane| {
                     if let Some(number) = lane.find((device, context)) {
                         lane.pipes[number].wish = Wish::Rest(*refusal);
-                        lane.cancel_pipe(number, Outcome::Unscheduled);
+                        lane.cancel_pipe(number, TransferOutcome::Unscheduled);
                     }
                 });
                 self.look(lane);
@@ -183,7 +183,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
                 pipe.wish
             });
             if wish == Some(Wish::Remove) {
-                self.remove_pipe(index, context, Outcome::Gone, now);
+                self.remove_pipe(index, context, TransferOutcome::Gone, now);
             }
         }
         match request {
@@ -193,7 +193,13 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     }
 
     /// Ends every transfer of an endpoint, and takes it back from its lane.
-    pub(super) fn remove_pipe(&mut self, index: u8, context: u8, outcome: Outcome, now: Nanos) {
+    pub(super) fn remove_pipe(
+        &mut self,
+        index: u8,
+        context: u8,
+        outcome: TransferOutcome,
+        now: Nanos,
+    ) {
         let lane = self.lane_of(index, context);
         let freed = self.on(lane, |lane| {
             let number = lane.find((index, context))?;
@@ -228,7 +234,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
             });
             if fresh == Some(true) {
                 came |= 1 << context;
-                self.remove_pipe(index, context, Outcome::Gone, now);
+                self.remove_pipe(index, context, TransferOutcome::Gone, now);
             }
         }
         match self.budget.exchange(speed, index, came, &back) {
@@ -239,9 +245,9 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
                 self.place_own(index);
                 let id = self.id(index);
                 self.devices[usize::from(index)].enter(Step::Idle);
-                self.notice(Notice::Refused(id, Cause::Command(code)));
+                self.notice(Notice::Refused(id, DeviceFailure::Command(code)));
             }
-            _ => self.lose_device(index, Some(Cause::Command(code))),
+            _ => self.lose_device(index, Some(DeviceFailure::Command(code))),
         }
     }
 

@@ -10,7 +10,7 @@ use super::report::{DeviceId, Refused};
 use crate::setup::Setup;
 use crate::trb::context_index;
 use crate::{Speed, descriptor};
-use diapason_bus::Change;
+use diapason_bus::ScheduleChange;
 
 impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// Gives a device without endpoints to a lane: that one has them, and reports their transfers.
@@ -145,7 +145,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
 
     /// Returns the schedule that the endpoints of this speed share.
     #[must_use]
-    pub fn schedule(&self, speed: Speed) -> &diapason_bus::Scheduler {
+    pub fn schedule(&self, speed: Speed) -> &diapason_bus::BusScheduler {
         self.budget.scheduler(speed)
     }
 
@@ -205,7 +205,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         gone: u32,
         plans: &[EndpointPlan],
         before: &mut [Wish; 32],
-    ) -> Result<[Change; 2], Refused> {
+    ) -> Result<[ScheduleChange; 2], Refused> {
         let mut quiet = true;
         for context in bits(gone) {
             // Quiet and closed in one step: its lane queues nothing in between.

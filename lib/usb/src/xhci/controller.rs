@@ -8,9 +8,11 @@ use super::event_ring::{EventRing, Handled};
 use super::lane::{Lane, Lanes, Together};
 use super::limits::{COMMANDS, Layout, Limits, Unusable, Window};
 use super::pipe::Pipe;
-use super::report::{Counters, Death, DeviceId, Finished, Notice, Outcome, Pools, Refused};
+use super::report::{
+    Counters, Death, DeviceId, Finished, Notice, PoolRoom, Refused, TransferOutcome,
+};
 use super::ring::Ring;
-use super::state::{Capabilities, Port, State};
+use super::state::{Capabilities, ControllerState, Port};
 use crate::register::{interrupter, operational, status};
 use crate::trb::{Kind, Trb};
 use alloc::collections::VecDeque;
@@ -28,7 +30,7 @@ pub struct Controller<M, D, L = Together<M, D>> {
     pub(super) limits: Limits,
     pub(super) layout: Layout,
     pub(super) capabilities: Capabilities,
-    pub(super) state: State,
+    pub(super) state: ControllerState,
     pub(super) commands: Commands,
     /// Lane 0, with the control endpoints of all devices.
     pub(super) own: Lane<M, D>,
@@ -111,7 +113,7 @@ impl<M: Mmio + Clone, D: Dma + Clone, L: Lanes<M, D>> Controller<M, D, L> {
             lane_count: limits.interrupters,
             hw: Hardware::new(mmio, dma),
             capabilities: Capabilities::default(),
-            state: State::Stopped,
+            state: ControllerState::Stopped,
             commands: Commands::new(Ring::new(layout.command_ring, COMMANDS)),
             ports: (0..limits.ports).map(|_| Port::new()).collect(),
             devices: (0..devices).map(|_| Device::new()).collect(),
@@ -169,7 +171,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
 
     /// Returns the state of the controller.
     #[must_use]
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ControllerState {
         self.state
     }
 
@@ -189,10 +191,10 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
 
     /// Returns the remaining room of the pools. Of transfers, each lane may have as many.
     #[must_use]
-    pub fn pools(&mut self) -> Pools {
+    pub fn pools(&mut self) -> PoolRoom {
         let mut transfers = usize::from(self.limits.transfers);
         self.each_lane(|lane| transfers = transfers.saturating_sub(lane.outstanding));
-        Pools {
+        PoolRoom {
             devices: self.devices.iter().filter(|device| device.is_free()).count(),
             pipes: self.free.len(),
             transfers,
@@ -208,9 +210,11 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// Time has passed, or something was asked for: do what is due, and say when to come again.
     pub fn poll(&mut self, now: Nanos) -> Nanos {
         match self.state {
-            State::Starting(..) => self.step_start(now),
-            State::Dying(..) => self.step_death(now),
-            State::Running if now >= self.checked + self.limits.watch => self.check_life(now),
+            ControllerState::Starting(..) => self.step_start(now),
+            ControllerState::Dying(..) => self.step_death(now),
+            ControllerState::Running if now >= self.checked + self.limits.watch => {
+                self.check_life(now)
+            }
             _ => {}
         }
         self.work(now);
@@ -220,7 +224,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// Returns when [`Controller::poll`] has something to do if nothing else happens.
     #[must_use]
     pub fn next_wake(&self) -> Nanos {
-        if self.state != State::Running {
+        if self.state != ControllerState::Running {
             return self.start_wake();
         }
         self.due.min(self.checked + self.limits.watch)
@@ -228,7 +232,8 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
 
     /// Takes events off an interrupter's ring, at most `budget` of them.
     pub fn handle_interrupt(&mut self, interrupter: u16, budget: u32, now: Nanos) -> Handled {
-        if self.state != State::Running || usize::from(interrupter) >= self.interrupters() {
+        if self.state != ControllerState::Running || usize::from(interrupter) >= self.interrupters()
+        {
             return Handled::default();
         }
         let handled = match interrupter {
@@ -311,13 +316,13 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// Nearly always there is nothing to do but transfers, and then this must cost nothing.
     fn work(&mut self, now: Nanos) {
         let quiet = !self.attention && !self.own.attention && !self.stirred && now < self.due;
-        if quiet || self.state != State::Running {
+        if quiet || self.state != ControllerState::Running {
             return;
         }
         self.command_late(now);
         self.requests_late(now);
         self.service_ports(now);
-        if self.state == State::Running {
+        if self.state == ControllerState::Running {
             self.pump(now);
         }
         self.due = self.soonest();
@@ -347,7 +352,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
             return Err(Refused::NoInterrupter);
         }
         let units = u16::try_from(least.0.div_ceil(MODERATION)).unwrap_or(u16::MAX);
-        let runs = self.state == State::Running;
+        let runs = self.state == ControllerState::Running;
         self.on(interrupter, |lane| {
             lane.events.moderation = units;
             if runs {
@@ -445,7 +450,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     pub(super) fn forget_everything(&mut self, now: Nanos) {
         for index in 0..self.limits.devices {
             if !self.devices[usize::from(index)].is_free() {
-                self.free_device(index, Outcome::Died, now);
+                self.free_device(index, TransferOutcome::Died, now);
             }
         }
         self.commands.under_way = None;

@@ -1,6 +1,6 @@
 //! A device and where it stands between the plug and its configuration.
 
-use super::report::Cause;
+use super::report::DeviceFailure;
 use crate::context::Slot;
 use crate::register::speed;
 use crate::setup::descriptor_type::{CONFIGURATION, DEVICE, STRING};
@@ -112,7 +112,7 @@ pub(super) struct Device {
     /// The client knows of it.
     pub announced: bool,
     /// Why it leaves, if it did not just vanish.
-    pub cause: Option<Cause>,
+    pub cause: Option<DeviceFailure>,
     /// Contexts that the Configure Endpoint under way drops and adds.
     pub masks: (u32, u32),
     /// The endpoints are being changed for the schedule's sake and not the client's.

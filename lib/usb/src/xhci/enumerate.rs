@@ -7,7 +7,7 @@ use super::configure::bits;
 use super::controller::Controller;
 use super::device::{CONFIGURATIONS_AT, DEVICE_BYTES, HEADER_BYTES, Place, Step, TEXT_BYTES};
 use super::lane::Lanes;
-use super::report::{Cause, DeviceId, Notice, Outcome, Refused};
+use super::report::{DeviceFailure, DeviceId, Notice, Refused, TransferOutcome};
 use crate::Speed;
 use crate::context::{Control, EndpointKind, Slot, Words};
 use crate::descriptor::{self, control_asynchronous, control_context};
@@ -37,7 +37,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         let endpoint = control_asynchronous(name(index, 1), packet);
         match self.budget.attach_control(speed, endpoint) {
             Ok(change) => self.apply(&change),
-            Err(_) => self.lose_device(index, Some(Cause::Bandwidth)),
+            Err(_) => self.lose_device(index, Some(DeviceFailure::Bandwidth)),
         }
         self.attention = true;
         Ok(index)
@@ -94,7 +94,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.devices[usize::from(index)].issued = false;
         let possible = slot != 0 && slot <= self.capabilities.slots;
         if code != Completion::Success || !possible || self.slots[usize::from(slot)].is_some() {
-            return self.lose_device(index, Some(Cause::Command(code)));
+            return self.lose_device(index, Some(DeviceFailure::Command(code)));
         }
         let context = self.layout.devices[usize::from(index)].context;
         self.hw.zero(context, 2048);
@@ -113,7 +113,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// A command of the enumeration is over.
     pub(super) fn step_commanded(&mut self, index: u8, command: Command, code: Completion) {
         if code != Completion::Success {
-            return self.lose_device(index, Some(Cause::Command(code)));
+            return self.lose_device(index, Some(DeviceFailure::Command(code)));
         }
         let device = &mut self.devices[usize::from(index)];
         let next = match (command, device.step) {
@@ -130,26 +130,28 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     pub(super) fn head_read(&mut self, index: u8, bytes: &[u8]) {
         let device = &mut self.devices[usize::from(index)];
         let next = match device.step {
-            Step::Eight { early } => match descriptor::Device::packet(bytes, device.speed) {
-                Ok(packet) if packet != device.packet => {
-                    device.packet = packet;
-                    self.own.pipes[usize::from(index)].packet = packet;
-                    Some(Step::Evaluate { early })
+            Step::Eight { early } => {
+                match descriptor::DeviceDescriptor::packet(bytes, device.speed) {
+                    Ok(packet) if packet != device.packet => {
+                        device.packet = packet;
+                        self.own.pipes[usize::from(index)].packet = packet;
+                        Some(Step::Evaluate { early })
+                    }
+                    Ok(_) if early => Some(Step::Address),
+                    Ok(_) => Some(Step::Descriptor),
+                    Err(_) => None,
                 }
-                Ok(_) if early => Some(Step::Address),
-                Ok(_) => Some(Step::Descriptor),
-                Err(_) => None,
-            },
+            }
             Step::Descriptor if bytes.len() == usize::from(DEVICE_BYTES) => {
                 device.descriptor.copy_from_slice(bytes);
-                let known = descriptor::Device::parse(bytes, device.speed).is_ok();
+                let known = descriptor::DeviceDescriptor::parse(bytes, device.speed).is_ok();
                 known.then_some(Step::Header)
             }
             Step::Header if bytes.len() == usize::from(HEADER_BYTES) => {
                 device.total = u16::from_le_bytes([bytes[2], bytes[3]]);
                 let sane = bytes[1] == CONFIGURATION && device.total >= HEADER_BYTES;
                 if sane && device.total > self.limits.configuration {
-                    let cause = Cause::TooLong(device.total);
+                    let cause = DeviceFailure::TooLong(device.total);
                     return self.lose_device(index, Some(cause));
                 }
                 sane.then_some(Step::Configuration)
@@ -158,7 +160,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         };
         match next {
             Some(step) => self.devices[usize::from(index)].enter(step),
-            None => self.lose_device(index, Some(Cause::Descriptor)),
+            None => self.lose_device(index, Some(DeviceFailure::Descriptor)),
         }
     }
 
@@ -168,7 +170,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         let device = &mut self.devices[usize::from(index)];
         let total = u16::from_le_bytes([bytes[2], bytes[3]]);
         if total != device.total || actual != u32::from(total) || bytes[1] != CONFIGURATION {
-            return self.lose_device(index, Some(Cause::Descriptor));
+            return self.lose_device(index, Some(DeviceFailure::Descriptor));
         }
         device.enter(Step::Idle);
         if core::mem::replace(&mut device.announced, true) {
@@ -201,7 +203,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     }
 
     /// A device is of no use any more, nor is what is plugged into it.
-    pub(super) fn lose_device(&mut self, index: u8, cause: Option<Cause>) {
+    pub(super) fn lose_device(&mut self, index: u8, cause: Option<DeviceFailure>) {
         let device = &mut self.devices[usize::from(index)];
         if !device.is_here() {
             return;
@@ -229,12 +231,12 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     pub(super) fn leave_at_once(&mut self, index: u8, now: Nanos) {
         let device = &self.devices[usize::from(index)];
         if device.step == Step::Leave && device.slot == 0 && !device.issued {
-            self.free_device(index, Outcome::Gone, now);
+            self.free_device(index, TransferOutcome::Gone, now);
         }
     }
 
     /// The controller does not know the device any more: everything it had is free again.
-    pub(super) fn free_device(&mut self, index: u8, outcome: Outcome, now: Nanos) {
+    pub(super) fn free_device(&mut self, index: u8, outcome: TransferOutcome, now: Nanos) {
         let id = self.id(index);
         let device = &self.devices[usize::from(index)];
         let (contexts, slot, speed) = (device.contexts, device.slot, device.speed);
@@ -254,7 +256,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         device.enter(Step::Free);
         (device.slot, device.place) = (0, Place::default());
         device.deadline = Nanos::FOREVER;
-        if outcome == Outcome::Died {
+        if outcome == TransferOutcome::Died {
             return;
         }
         let change = self.budget.detach(speed, index, u32::MAX);
@@ -265,7 +267,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.port_freed(index, place, cause, now);
     }
 
-    fn port_freed(&mut self, index: u8, place: Place, cause: Option<Cause>, now: Nanos) {
+    fn port_freed(&mut self, index: u8, place: Place, cause: Option<DeviceFailure>, now: Nanos) {
         let Place { port, route, .. } = place;
         match self.ports.get_mut(usize::from(port).wrapping_sub(1)) {
             Some(root) if root.device == Some(index) => {

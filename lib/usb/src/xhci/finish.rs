@@ -4,7 +4,7 @@
 use super::access::{Dma, Mmio};
 use super::lane::Lane;
 use super::pipe::{Owner, Phase, Pipe, Queued};
-use super::report::{Finished, Outcome};
+use super::report::{Finished, TransferOutcome};
 use crate::context::EndpointKind;
 use crate::trb::{Completion, Trb, bit, endpoint_address};
 use diapason_abi::Nanos;
@@ -107,14 +107,15 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
             Completion::Success if before_end => self.counters.unknown += 1,
             Completion::Success | Completion::ShortPacket => {
                 let actual = if control { queued.actual.unwrap_or(length) } else { said.actual };
-                let fine = if actual < length { Outcome::Short } else { Outcome::Done };
+                let fine =
+                    if actual < length { TransferOutcome::Short } else { TransferOutcome::Done };
                 let outcome = queued.failed.unwrap_or(fine);
                 pipe.tail = before_end.then_some(queued.last);
                 pipe.attempts = 0;
                 self.finish_upto(said, outcome, actual, now);
             }
             Completion::MissedService if isochronous => {
-                self.finish_upto(said, Outcome::Missed, 0, now);
+                self.finish_upto(said, TransferOutcome::Missed, 0, now);
             }
             // The controller goes on to the end of the transfer and still has its memory.
             code if isochronous && before_end => queued.failed = Some(outcome(code)),
@@ -148,17 +149,17 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
     }
 
     /// This transfer ended, and those before it must have.
-    fn finish_upto(&mut self, said: Said, last: Outcome, actual: u32, now: Nanos) {
+    fn finish_upto(&mut self, said: Said, last: TransferOutcome, actual: u32, now: Nanos) {
         let number = said.pipe;
         let missed = self.pipes[number].kind.is_isochronous();
         for place in (0..=said.position).rev() {
             let Some(queued) = self.pipes[number].queue.pop_front() else { return };
             let (outcome, actual) = match place {
                 0 => (last, actual),
-                _ if missed => (Outcome::Missed, 0),
+                _ if missed => (TransferOutcome::Missed, 0),
                 _ => {
                     self.counters.lost += u64::from(queued.owner != Owner::Nobody);
-                    (Outcome::Lost, 0)
+                    (TransferOutcome::Lost, 0)
                 }
             };
             self.report(said.pipe, queued, outcome, actual, now);
@@ -170,7 +171,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
     }
 
     /// Ends every transfer of an endpoint with this outcome, and makes the endpoint free.
-    pub(super) fn flush(&mut self, number: usize, outcome: Outcome, now: Nanos) {
+    pub(super) fn flush(&mut self, number: usize, outcome: TransferOutcome, now: Nanos) {
         while let Some(queued) = self.pipes[number].queue.pop_front() {
             let outcome = queued.cancelled.unwrap_or(outcome);
             self.report(number, queued, outcome, 0, now);
@@ -185,7 +186,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         &mut self,
         number: usize,
         queued: Queued,
-        outcome: Outcome,
+        outcome: TransferOutcome,
         actual: u32,
         now: Nanos,
     ) {
@@ -221,11 +222,11 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
     }
 }
 
-const fn outcome(code: Completion) -> Outcome {
+const fn outcome(code: Completion) -> TransferOutcome {
     match code {
-        Completion::Stall => Outcome::Stalled,
-        Completion::Babble => Outcome::Babble,
-        Completion::Transaction | Completion::SplitTransaction => Outcome::Transaction,
-        code => Outcome::Failed(code),
+        Completion::Stall => TransferOutcome::Stalled,
+        Completion::Babble => TransferOutcome::Babble,
+        Completion::Transaction | Completion::SplitTransaction => TransferOutcome::Transaction,
+        code => TransferOutcome::Failed(code),
     }
 }

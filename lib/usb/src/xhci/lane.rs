@@ -9,7 +9,7 @@ use super::access::{Dma, Hardware, Mmio, Regions};
 use super::event_ring::{EventRing, Handled};
 use super::limits::{Limits, Window};
 use super::pipe::{Pipe, Span};
-use super::report::{Counters, DeviceId, Finished, Outcome, TransferId};
+use super::report::{Counters, DeviceId, Finished, TransferId, TransferOutcome};
 use crate::context::EndpointKind;
 use crate::trb::{Kind, Trb, context_index};
 use alloc::collections::VecDeque;
@@ -27,7 +27,7 @@ pub struct Lane<M, D> {
     pub(super) windows: Vec<Window>,
     pub(super) finished: VecDeque<Finished>,
     /// Requests of the driver itself that are over, by the index of the device.
-    pub(super) answered: VecDeque<(u8, Outcome, u32)>,
+    pub(super) answered: VecDeque<(u8, TransferOutcome, u32)>,
     /// Transfers of clients, queued or finished and not yet taken.
     pub(super) outstanding: usize,
     pub(super) most: usize,

@@ -40,8 +40,8 @@ pub use event_ring::Handled;
 pub use lane::{Lane, Lanes, Together};
 pub use limits::{Limits, Unusable, Window};
 pub use report::{
-    Cause, Counters, Death, DeviceId, Finished, Notice, Outcome, Pools, Refused, TransferId,
-    Waiting,
+    Counters, Death, DeviceFailure, DeviceId, Finished, Notice, PoolRoom, Refused, TransferId,
+    TransferOutcome, Waiting,
 };
-pub use state::{Capabilities, State};
+pub use state::{Capabilities, ControllerState};
 pub use transfer::Request;

@@ -1,13 +1,13 @@
 //! An endpoint's ring with the transfers on it, and what of its recovery is left to do.
 
 use super::budget::{EndpointPlan, is_periodic};
-use super::report::{DeviceId, Outcome, TransferId};
+use super::report::{DeviceId, TransferId, TransferOutcome};
 use super::ring::Ring;
 use crate::context::EndpointKind;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use diapason_bus::Refusal;
+use diapason_bus::EndpointRefusal;
 
 /// The owner of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,9 +34,9 @@ pub(super) struct Queued {
     pub actual: Option<u32>,
     /// The failure that the controller reported in the middle, while it continues to the end
     /// (isochronous).
-    pub failed: Option<Outcome>,
+    pub failed: Option<TransferOutcome>,
     /// To be taken off the ring, and what is then reported.
-    pub cancelled: Option<Outcome>,
+    pub cancelled: Option<TransferOutcome>,
 }
 
 /// The transfer that a block of the ring belongs to.
@@ -62,7 +62,7 @@ pub(super) enum Phase {
 pub(super) enum Wish {
     Run,
     /// It has no place in the schedule, for now.
-    Rest(Refusal),
+    Rest(EndpointRefusal),
     /// Another alternate setting does not have it.
     Remove,
 }

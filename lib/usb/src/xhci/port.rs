@@ -4,8 +4,8 @@ use super::access::{Dma, GONE, Mmio};
 use super::controller::Controller;
 use super::device::{Device, Place, Step, speed_of};
 use super::lane::Lanes;
-use super::report::{Cause, Death, Notice};
-use super::state::{Phase, Port, State};
+use super::report::{Death, DeviceFailure, Notice};
+use super::state::{ControllerState, Phase, Port};
 use crate::register::port;
 use diapason_abi::Nanos;
 
@@ -27,7 +27,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         for number in 1..=self.port_count() {
             let port = &self.ports[usize::from(number) - 1];
             let due = !port.held && (port.dirty || now >= port.deadline);
-            if self.state == State::Running && due {
+            if self.state == ControllerState::Running && due {
                 self.service_port(number, now);
             }
         }
@@ -49,7 +49,8 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
 
     /// Returns whether something is plugged into a port, also into one that is held.
     pub fn senses(&mut self, number: u8) -> bool {
-        let known = self.state == State::Running && (1..=self.port_count()).contains(&number);
+        let known =
+            self.state == ControllerState::Running && (1..=self.port_count()).contains(&number);
         let word = if known { self.hw.port(number) } else { GONE };
         word != GONE && word & port::CONNECTED != 0
     }
@@ -147,7 +148,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
             Phase::Reset if enabled && word & (port::RESET | port::WARM_RESET) == 0 => {
                 port.enter(Phase::Recover, now + RECOVERY);
             }
-            Phase::Reset if over => self.retry_port(number, Cause::Reset, now),
+            Phase::Reset if over => self.retry_port(number, DeviceFailure::Reset, now),
             Phase::Recover if over => self.plug(number, word, now),
             _ => {}
         }
@@ -163,7 +164,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     }
 
     /// Starts the failed device at the port again, or gives it up.
-    pub(super) fn retry_port(&mut self, number: u8, cause: Cause, now: Nanos) {
+    pub(super) fn retry_port(&mut self, number: u8, cause: DeviceFailure, now: Nanos) {
         let port = self.port(number);
         port.attempts += 1;
         if port.attempts < ATTEMPTS {
@@ -179,7 +180,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     fn plug(&mut self, number: u8, word: u32, now: Nanos) {
         let place = Place { port: number, ..Place::default() };
         let Some(speed) = speed_of(word >> port::SPEED_SHIFT & 0xf) else {
-            return self.retry_port(number, Cause::Reset, now);
+            return self.retry_port(number, DeviceFailure::Reset, now);
         };
         let last_try = self.port(number).attempts + 1 == ATTEMPTS;
         match self.new_device(place, speed, last_try) {

@@ -6,7 +6,7 @@ use super::configure::bits;
 use super::controller::Controller;
 use super::device::{DEVICE_BYTES, Step};
 use super::lane::Lanes;
-use super::report::{Cause, Death, Outcome};
+use super::report::{Death, DeviceFailure, TransferOutcome};
 use crate::register::{command_ring, operational};
 use crate::trb::{Completion, Trb};
 use diapason_abi::Nanos;
@@ -98,7 +98,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     }
 
     /// The driver's own request on a control endpoint is over.
-    pub(super) fn request_done(&mut self, index: u8, outcome: Outcome, actual: u32) {
+    pub(super) fn request_done(&mut self, index: u8, outcome: TransferOutcome, actual: u32) {
         let device = &mut self.devices[usize::from(index)];
         let Some((setup, clears)) = device.request.take() else { return };
         device.deadline = Nanos::FOREVER;
@@ -108,10 +108,12 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         }
         match (clears, outcome) {
             (Some(context), _) => self.cleared(index, context),
-            (None, Outcome::Done | Outcome::Short) => self.step_answered(index, actual),
+            (None, TransferOutcome::Done | TransferOutcome::Short) => {
+                self.step_answered(index, actual)
+            }
             // A device that has no such text says so.
-            (None, Outcome::Stalled) if setup.is_of_text() => self.text_read(index, 0),
-            (None, _) => self.lose_device(index, Some(Cause::Request(setup, outcome))),
+            (None, TransferOutcome::Stalled) if setup.is_of_text() => self.text_read(index, 0),
+            (None, _) => self.lose_device(index, Some(DeviceFailure::Request(setup, outcome))),
         }
     }
 
@@ -120,7 +122,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         for index in 0..self.limits.devices {
             if now >= self.devices[usize::from(index)].deadline {
                 self.devices[usize::from(index)].deadline = Nanos::FOREVER;
-                self.lose_device(index, Some(Cause::Timeout));
+                self.lose_device(index, Some(DeviceFailure::Timeout));
             }
         }
     }
@@ -171,7 +173,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
             }
             Command::EnableSlot => self.slot_enabled(done.device, event.slot(), code),
             Command::DisableSlot => {
-                self.free_device(done.device, Outcome::Gone, now);
+                self.free_device(done.device, TransferOutcome::Gone, now);
             }
             // It was lost while the command was under way.
             _ if !device.is_here() => {}

@@ -8,7 +8,7 @@ use super::controller::Controller;
 use super::device::Device;
 use super::lane::{Lane, Lanes};
 use super::pipe::{Owner, Phase, Pipe, Queued};
-use super::report::{Cause, Outcome};
+use super::report::{DeviceFailure, TransferOutcome};
 use crate::context::{self, EndpointState, WORDS};
 use crate::setup::Setup;
 use crate::trb::{Completion, Kind, Trb, bit, endpoint_address};
@@ -52,7 +52,8 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.settle_answers();
         self.look(lane);
         if !works {
-            return self.lose_device(device, Some(Cause::Endpoint(endpoint_address(index))));
+            return self
+                .lose_device(device, Some(DeviceFailure::Endpoint(endpoint_address(index))));
         }
         self.attention = true;
     }
@@ -63,7 +64,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         let at = place + u64::from(index) * self.capabilities.context;
         let mut words = context::Words([0; WORDS]);
         words.0[0] = self.hw.dma.load(at);
-        context::Endpoint(words).state()
+        context::EndpointContext(words).state()
     }
 
     /// Returns the request that an endpoint of this device needs: the device is told that it was
@@ -178,7 +179,8 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
             if queued.first == self.pipes[number].target {
                 break;
             }
-            let outcome = goes(queued.cancelled, queued.owner).unwrap_or(Outcome::Cancelled);
+            let outcome =
+                goes(queued.cancelled, queued.owner).unwrap_or(TransferOutcome::Cancelled);
             self.pipes[number].queue.pop_front();
             self.report(number, queued, outcome, queued.actual.unwrap_or(0), now);
         }
@@ -248,10 +250,10 @@ fn gather<M, D>(lane: &mut Lane<M, D>, devices: &mut [Device]) -> bool {
 }
 
 /// Returns whether a transfer leaves the ring when the controller gets a new place, and how.
-const fn goes(cancelled: Option<Outcome>, owner: Owner) -> Option<Outcome> {
+const fn goes(cancelled: Option<TransferOutcome>, owner: Owner) -> Option<TransferOutcome> {
     match (cancelled, owner) {
         (Some(outcome), _) => Some(outcome),
-        (None, Owner::Nobody) => Some(Outcome::Cancelled),
+        (None, Owner::Nobody) => Some(TransferOutcome::Cancelled),
         (None, _) => None,
     }
 }

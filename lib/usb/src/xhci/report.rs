@@ -3,7 +3,7 @@
 use crate::trb::Completion;
 use crate::{Setup, Speed};
 use diapason_abi::Nanos;
-use diapason_bus::{Refusal, Unfit};
+use diapason_bus::{EndpointRefusal, NoSchedule};
 
 /// A device, as long as it stays; a later one in the same place has another name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -18,7 +18,7 @@ pub struct TransferId(pub u64);
 
 /// How a transfer ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum TransferOutcome {
     Done,
     /// The device sent less, and that was all.
     Short,
@@ -53,7 +53,7 @@ pub struct Finished {
     pub device: DeviceId,
     /// Endpoint address; 0 for control transfers.
     pub endpoint: u8,
-    pub outcome: Outcome,
+    pub outcome: TransferOutcome,
     /// Bytes that went over the wire (of the data stage, for control transfers).
     pub actual: u32,
     /// When the driver learned of it.
@@ -62,7 +62,7 @@ pub struct Finished {
 
 /// Why a device does not work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cause {
+pub enum DeviceFailure {
     /// It cannot be reset.
     Reset,
     /// It did not answer in time.
@@ -70,7 +70,7 @@ pub enum Cause {
     /// The controller refused a command about it.
     Command(Completion),
     /// A standard request failed.
-    Request(Setup, Outcome),
+    Request(Setup, TransferOutcome),
     /// Its descriptors make no sense.
     Descriptor,
     /// Its configuration is longer than [`Limits::configuration`](super::Limits::configuration).
@@ -134,7 +134,7 @@ pub enum Notice {
     /// The client's request (configuration, alternate setting, hub) is done.
     Configured(DeviceId),
     /// The controller or the device refused the client's request; the endpoints are unchanged.
-    Refused(DeviceId, Cause),
+    Refused(DeviceId, DeviceFailure),
     /// An endpoint was stopped to make room for another device. It runs again when there is room.
     Stopped {
         /// The device of the port.
@@ -148,7 +148,7 @@ pub enum Notice {
         port: u8,
         /// Hub ports on the way.
         route: u32,
-        cause: Cause,
+        cause: DeviceFailure,
     },
     /// Too much current was drawn at a root port.
     OverCurrent(u8),
@@ -178,9 +178,9 @@ pub enum Refused {
     /// The description makes no sense.
     Nonsense,
     /// The endpoint has no place in the bus schedule.
-    Unscheduled(Refusal),
+    Unscheduled(EndpointRefusal),
     /// The bus has no room for what must be served.
-    Unfit(Unfit),
+    Unfit(NoSchedule),
 }
 
 /// Counts of errors that the driver dealt with.
@@ -225,7 +225,7 @@ impl Counters {
 
 /// The remaining room of the pools.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Pools {
+pub struct PoolRoom {
     pub devices: usize,
     /// Endpoints besides control endpoints.
     pub pipes: usize,

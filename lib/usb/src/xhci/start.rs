@@ -5,7 +5,7 @@ use super::controller::Controller;
 use super::lane::Lanes;
 use super::limits::{PAGE, Window};
 use super::report::{Death, Notice, Waiting};
-use super::state::{Capabilities, State};
+use super::state::{Capabilities, ControllerState};
 use crate::register::{capability, command, command_ring, extended, operational, port, status};
 use diapason_abi::Nanos;
 
@@ -34,7 +34,7 @@ mod legacy {
 
 impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// Starts, or starts again after a death. Every transfer that was under way is reported as
-    /// [`Outcome::Died`](super::Outcome::Died).
+    /// [`TransferOutcome::Died`](super::TransferOutcome::Died).
     pub fn start(&mut self, now: Nanos) {
         let located = self.hw.locate();
         let regions = self.hw.regions;
@@ -112,13 +112,15 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     }
 
     fn wait_for(&mut self, waiting: Waiting, now: Nanos) {
-        self.state = State::Starting(waiting, now + patience(waiting));
+        self.state = ControllerState::Starting(waiting, now + patience(waiting));
     }
 
     /// Returns when a start wants to be looked at again.
     pub(super) fn start_wake(&self) -> Nanos {
         match self.state {
-            State::Starting(_, until) | State::Dying(_, until) => until.min(self.glance),
+            ControllerState::Starting(_, until) | ControllerState::Dying(_, until) => {
+                until.min(self.glance)
+            }
             _ => Nanos::FOREVER,
         }
     }
@@ -126,7 +128,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// Does as many steps of the start as can be done now.
     pub(super) fn step_start(&mut self, now: Nanos) {
         self.glance = now + GLANCE;
-        while let State::Starting(waiting, until) = self.state {
+        while let ControllerState::Starting(waiting, until) = self.state {
             let over = now >= until;
             match (waiting, self.is_over(waiting)) {
                 (_, None) => return self.dead(Death::Removed, now),
@@ -231,7 +233,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
 
     /// It runs: everything that is plugged in is found by looking, not by events.
     fn running(&mut self, now: Nanos) {
-        self.state = State::Running;
+        self.state = ControllerState::Running;
         let usable = self.capabilities.interrupters;
         self.each_lane(|lane| lane.runs = lane.number < usable);
         self.find_protocols();
@@ -270,7 +272,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
 
     /// It is of no use any more: halt it, then report everything.
     pub(super) fn die(&mut self, death: Death, now: Nanos) {
-        if !matches!(self.state, State::Running | State::Starting(..)) {
+        if !matches!(self.state, ControllerState::Running | ControllerState::Starting(..)) {
             return;
         }
         self.each_lane(|lane| lane.runs = false);
@@ -278,14 +280,14 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
             return self.dead(death, now);
         }
         self.hw.set_operational(operational::COMMAND, 0);
-        self.state = State::Dying(death, now + patience(Waiting::Halt));
+        self.state = ControllerState::Dying(death, now + patience(Waiting::Halt));
         self.step_death(now);
     }
 
     /// Returns whether the controller has halted. Then it touches no memory any more.
     pub(super) fn step_death(&mut self, now: Nanos) {
         self.glance = now + GLANCE;
-        if let State::Dying(death, until) = self.state {
+        if let ControllerState::Dying(death, until) = self.state {
             let state = self.hw.operational(operational::STATUS);
             if state & status::HALTED != 0 || now >= until {
                 self.dead(death, now);
@@ -294,7 +296,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     }
 
     fn dead(&mut self, death: Death, now: Nanos) {
-        self.state = State::Dead(death);
+        self.state = ControllerState::Dead(death);
         self.each_lane(|lane| lane.runs = false);
         self.forget_everything(now);
         self.notices.clear();

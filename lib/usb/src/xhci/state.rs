@@ -5,7 +5,7 @@ use diapason_abi::Nanos;
 
 /// The state of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum ControllerState {
     /// Nothing: it was never started.
     Stopped,
     /// It starts; the time is the end of patience.

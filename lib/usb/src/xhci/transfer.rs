@@ -6,7 +6,7 @@ use super::controller::Controller;
 use super::lane::{Lane, Lanes};
 use super::limits::Window;
 use super::pipe::{Owner, Phase, Pipe, Queued, Wish};
-use super::report::{DeviceId, Outcome, Refused, TransferId};
+use super::report::{DeviceId, Refused, TransferId, TransferOutcome};
 use crate::context::EndpointKind;
 use crate::setup::{Setup, request};
 use crate::trb::context_index;
@@ -121,7 +121,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
             let mine =
                 |queued: &&mut Queued| queued.id == transfer && queued.owner == Owner::Client;
             if let Some(queued) = pipe.queue.iter_mut().find(mine) {
-                queued.cancelled.get_or_insert(Outcome::Cancelled);
+                queued.cancelled.get_or_insert(TransferOutcome::Cancelled);
                 self.stop(number);
                 return Ok(());
             }
@@ -135,12 +135,12 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
     /// There is no such device or endpoint.
     pub fn cancel_all(&mut self, device: DeviceId, endpoint: u8) -> Result<(), Refused> {
         let number = self.of(device, context_index(endpoint)).ok_or(Refused::NoEndpoint)?;
-        self.cancel_pipe(number, Outcome::Cancelled);
+        self.cancel_pipe(number, TransferOutcome::Cancelled);
         Ok(())
     }
 
     /// All of a client's transfers on an endpoint will end like this.
-    pub(super) fn cancel_pipe(&mut self, number: usize, outcome: Outcome) {
+    pub(super) fn cancel_pipe(&mut self, number: usize, outcome: TransferOutcome) {
         let queue = &mut self.pipes[number].queue;
         let clients = queue.iter_mut().filter(|queued| queued.owner == Owner::Client);
         let count = clients.map(|queued| queued.cancelled.get_or_insert(outcome)).count();
@@ -234,7 +234,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// # Errors
     /// Why not; nothing is queued then. After [`Refused::Busy`] it may work later.
     pub fn submit(&mut self, request: &Request<'_>) -> Result<TransferId, Refused> {
-        if self.state != super::State::Running {
+        if self.state != super::ControllerState::Running {
             return Err(Refused::NotRunning);
         }
         let index = self.device(request.device)?;
@@ -255,7 +255,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     ) -> Result<TransferId, Refused> {
         let buffers = [data];
         let buffers = if setup.length == 0 { &buffers[..0] } else { &buffers[..] };
-        if self.state != super::State::Running {
+        if self.state != super::ControllerState::Running {
             return Err(Refused::NotRunning);
         }
         let index = self.device(device)?;

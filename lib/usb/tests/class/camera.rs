@@ -1,8 +1,8 @@
 //! A camera: negotiation, the choice of a setting, frames with their losses.
 
 use super::shell::{Asked, Shell, hostile, never};
-use diapason_usb::class::uvc::{Camera, Event, Mode, Piece, modes};
-use diapason_usb::class::{Class, Fault};
+use diapason_usb::class::uvc::{Camera, CameraEvent, Mode, Piece, modes};
+use diapason_usb::class::{Class, TransferFault};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::descriptor::build::{Configuration as Make, Interface, isochronous};
 use diapason_usb::{Setup, Speed};
@@ -65,15 +65,15 @@ fn block(mode: &Mode, frame: u32, payload: u32) -> Vec<u8> {
     block
 }
 
-fn word(event: Event<'_>) -> String {
+fn word(event: CameraEvent<'_>) -> String {
     match event {
-        Event::Piece(Piece::Data(bytes)) => format!("data {}", bytes.len()),
-        Event::Piece(Piece::End { bytes, whole }) => format!("end {bytes} {whole}"),
+        CameraEvent::Piece(Piece::Data(bytes)) => format!("data {}", bytes.len()),
+        CameraEvent::Piece(Piece::End { bytes, whole }) => format!("end {bytes} {whole}"),
         other => format!("{other:?}"),
     }
 }
 
-fn end(shell: &mut Shell<Camera>, at: u8, result: Result<&[u8], Fault>) -> Vec<String> {
+fn end(shell: &mut Shell<Camera>, at: u8, result: Result<&[u8], TransferFault>) -> Vec<String> {
     let mut heard = Vec::new();
     shell.end(at, result, &mut |event| heard.push(word(event)));
     heard
@@ -124,7 +124,10 @@ fn a_mode_is_negotiated_in_three_steps() {
     assert_eq!(shell.next(0), Some(&Asked::Control(setup(0x21, 1, 0x200), answer.clone())));
     end(&mut shell, 0, Ok(&answer));
     assert_eq!(shell.next(0), Some(&Asked::Alternate(1, 2)));
-    assert_eq!(end(&mut shell, 0, Err(Fault::NoBandwidth)), ["NoBandwidth { needed: 3000 }"]);
+    assert_eq!(
+        end(&mut shell, 0, Err(TransferFault::NoBandwidth)),
+        ["NoBandwidth { needed: 3000 }"]
+    );
 }
 
 #[test]
@@ -194,7 +197,7 @@ fn damage_spoils_the_frame_it_is_in() {
     let mut shell = streaming(true);
     let mut ends = Vec::new();
     let mut frame = 0;
-    let mut with = |middle: Result<&[u8], Fault>| {
+    let mut with = |middle: Result<&[u8], TransferFault>| {
         let id = frame & 1;
         frame += 1;
         end(&mut shell, 0x81, Ok(&payload(id, 20)));
@@ -202,7 +205,7 @@ fn damage_spoils_the_frame_it_is_in() {
         ends.extend(end(&mut shell, 0x81, Ok(&payload(id | 2, 20))));
     };
     with(Ok(&[]));
-    with(Err(Fault::Damaged));
+    with(Err(TransferFault::Damaged));
     with(Ok(&[13, 1, 0]));
     with(Ok(&[2]));
     with(Ok(&[9, 0, 0]));
@@ -282,8 +285,8 @@ fn whatever_a_camera_says() {
             }
         },
         &mut |event| match event {
-            Event::Piece(Piece::Data(data)) => open += data.len() as u32,
-            Event::Piece(Piece::End { bytes, whole: good }) => {
+            CameraEvent::Piece(Piece::Data(data)) => open += data.len() as u32,
+            CameraEvent::Piece(Piece::End { bytes, whole: good }) => {
                 // The bytes told are the bytes counted; the first may have begun in another life.
                 assert!(bytes <= 7680 * 4320 * 2 && bytes <= open);
                 open = 0;

@@ -2,8 +2,8 @@
 
 use super::shell::{Asked, Shell, hostile};
 use diapason_abi::Nanos;
-use diapason_usb::class::hub::{DEBOUNCE, Event, Hub, RESET_LOOK, RESET_TIME, TIER_MAX};
-use diapason_usb::class::{Class, Fault};
+use diapason_usb::class::hub::{DEBOUNCE, Hub, HubEvent, RESET_LOOK, RESET_TIME, TIER_MAX};
+use diapason_usb::class::{Class, TransferFault};
 use diapason_usb::descriptor::build::{Configuration as Make, Interface, interrupt};
 use diapason_usb::descriptor::{self, Configuration};
 use diapason_usb::{Setup, Speed};
@@ -16,14 +16,14 @@ fn hub(speed: Speed, tier: u8) -> Option<Hub> {
 
 /// The far side: ports with a status and changes.
 struct Far {
-    descriptor: descriptor::Hub,
+    descriptor: descriptor::HubDescriptor,
     ports: [(u16, u16); 16],
     log: Vec<Setup>,
 }
 
 impl Far {
     fn new(superspeed: bool, ports: u8) -> Far {
-        let descriptor = descriptor::Hub {
+        let descriptor = descriptor::HubDescriptor {
             superspeed,
             ports,
             characteristics: 9,
@@ -61,7 +61,7 @@ impl Far {
 }
 
 /// Answers all control requests; then lets the hub report its changes, until there are none.
-fn run(shell: &mut Shell<Hub>, far: &mut Far) -> Vec<Event> {
+fn run(shell: &mut Shell<Hub>, far: &mut Far) -> Vec<HubEvent> {
     let mut heard = Vec::new();
     shell.settle(&mut |event| heard.push(event));
     for _ in 0..1000 {
@@ -78,7 +78,7 @@ fn run(shell: &mut Shell<Hub>, far: &mut Far) -> Vec<Event> {
     panic!("it never ends");
 }
 
-fn wake(shell: &mut Shell<Hub>, far: &mut Far) -> Vec<Event> {
+fn wake(shell: &mut Shell<Hub>, far: &mut Far) -> Vec<HubEvent> {
     let mut heard = Vec::new();
     shell.wake(&mut |event| heard.push(event));
     heard.extend(run(shell, far));
@@ -92,7 +92,7 @@ fn ready(speed: Speed, ports: u8) -> (Shell<Hub>, Far) {
     assert_eq!(run(&mut shell, &mut far), []);
     let heard = wake(&mut shell, &mut far);
     assert_eq!(shell.now, Nanos::from_millis(100));
-    assert_eq!(heard, [Event::Ready(far.descriptor)]);
+    assert_eq!(heard, [HubEvent::Ready(far.descriptor)]);
     (shell, far)
 }
 
@@ -125,12 +125,12 @@ fn a_device_comes_is_reset_and_goes() {
         far.ports[3] = (status, 1);
         assert_eq!(run(&mut shell, &mut far), []);
         let since = shell.now;
-        assert_eq!(wake(&mut shell, &mut far), [Event::Connected { port: 3 }]);
+        assert_eq!(wake(&mut shell, &mut far), [HubEvent::Connected { port: 3 }]);
         assert_eq!(shell.now, since + DEBOUNCE);
         assert!(shell.class.reset(3));
-        assert_eq!(run(&mut shell, &mut far), [Event::Enabled { port: 3, speed: found }]);
+        assert_eq!(run(&mut shell, &mut far), [HubEvent::Enabled { port: 3, speed: found }]);
         far.ports[3] = (0x100, 1);
-        assert_eq!(run(&mut shell, &mut far), [Event::Disconnected { port: 3 }]);
+        assert_eq!(run(&mut shell, &mut far), [HubEvent::Disconnected { port: 3 }]);
         assert_eq!(far.ports[3].1, 0);
     }
 }
@@ -144,15 +144,15 @@ fn a_bouncing_plug_and_a_quick_swap_are_seen() {
     far.ports[1] = (0x101, 1);
     assert_eq!(run(&mut shell, &mut far), []);
     let since = shell.now;
-    assert_eq!(wake(&mut shell, &mut far), [Event::Connected { port: 1 }]);
+    assert_eq!(wake(&mut shell, &mut far), [HubEvent::Connected { port: 1 }]);
     assert_eq!(shell.now, since + DEBOUNCE);
     // Out and in again between two looks: another device.
     far.ports[1] = (0x101, 1);
-    assert_eq!(run(&mut shell, &mut far), [Event::Disconnected { port: 1 }]);
-    assert_eq!(wake(&mut shell, &mut far), [Event::Connected { port: 1 }]);
+    assert_eq!(run(&mut shell, &mut far), [HubEvent::Disconnected { port: 1 }]);
+    assert_eq!(wake(&mut shell, &mut far), [HubEvent::Connected { port: 1 }]);
     far.ports[1] = (0x108, 8);
     let heard = run(&mut shell, &mut far);
-    assert_eq!(heard, [Event::OverCurrent { port: 1 }, Event::Disconnected { port: 1 }]);
+    assert_eq!(heard, [HubEvent::OverCurrent { port: 1 }, HubEvent::Disconnected { port: 1 }]);
 }
 
 #[test]
@@ -178,7 +178,10 @@ fn a_reset_that_does_not_end_is_given_up() {
         }
     }
     assert_eq!(asked, RESET_TIME.0.div_ceil(RESET_LOOK.0) - 1);
-    assert_eq!((shell.now, &heard[..]), (since + RESET_TIME, &[Event::NotEnabled { port: 2 }][..]));
+    assert_eq!(
+        (shell.now, &heard[..]),
+        (since + RESET_TIME, &[HubEvent::NotEnabled { port: 2 }][..])
+    );
 }
 
 #[test]
@@ -191,7 +194,7 @@ fn hubs_that_lie_are_refused() {
         shell.pull();
         let mut heard = Vec::new();
         shell.end(0, Ok(&wrong), &mut |event| heard.push(event));
-        assert_eq!((&heard[..], shell.next(0)), (&[Event::Failed][..], None));
+        assert_eq!((&heard[..], shell.next(0)), (&[HubEvent::Failed][..], None));
     }
     // Changes of ports that are not there.
     far.descriptor.ports = 2;
@@ -201,8 +204,8 @@ fn hubs_that_lie_are_refused() {
     // A hub that stops answering.
     shell.end(0x81, Ok(&[2]), &mut |_| {});
     let mut heard = Vec::new();
-    shell.end(0, Err(Fault::Damaged), &mut |event| heard.push(event));
-    assert_eq!(heard, [Event::Failed]);
+    shell.end(0, Err(TransferFault::Damaged), &mut |event| heard.push(event));
+    assert_eq!(heard, [HubEvent::Failed]);
 }
 
 #[test]
@@ -237,20 +240,20 @@ fn whatever_a_hub_says() {
             }
         },
         &mut |event| match event {
-            Event::Ready(_) => there = [false; 16],
-            Event::Connected { port } => {
+            HubEvent::Ready(_) => there = [false; 16],
+            HubEvent::Connected { port } => {
                 connected += 1;
                 assert!(!std::mem::replace(&mut there[usize::from(port)], true));
             }
-            Event::Enabled { port, .. } => {
+            HubEvent::Enabled { port, .. } => {
                 enabled += 1;
                 assert!(there[usize::from(port)]);
             }
-            Event::OverCurrent { port } | Event::NotEnabled { port } => {
+            HubEvent::OverCurrent { port } | HubEvent::NotEnabled { port } => {
                 assert!((1..8).contains(&port))
             }
-            Event::Disconnected { port } => there[usize::from(port)] = false,
-            Event::Failed => {}
+            HubEvent::Disconnected { port } => there[usize::from(port)] = false,
+            HubEvent::Failed => {}
         },
     );
     assert!(connected > 300 && enabled > 100, "{connected} {enabled}");

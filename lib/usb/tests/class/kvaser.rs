@@ -4,11 +4,12 @@ use super::shell::{Asked, Shell, hostile, never};
 use diapason_abi::Nanos;
 use diapason_can::bus::Health;
 use diapason_can::frame::{extended, standard};
-use diapason_can::{BitRate, Frame};
+use diapason_can::{BitRate, CanFrame};
 use diapason_usb::class::kvaser::{
-    Cause, Event, Identity, Kvaser, Mode, Outcome, Parameters, Personality, Reason, Refused, Step,
+    BusParameters, CloseCause, FrameOutcome, InterfaceEvent, InterfaceFailure, InterfaceIdentity,
+    Kvaser, Mode, Personality, ProbeStep, Refused,
 };
-use diapason_usb::class::{Class, Completion, Fault};
+use diapason_usb::class::{Class, Completion, TransferFault};
 
 /// Entities whose two halves are both non-zero, as the rig had them.
 const ENTITIES: [u8; 5] = [0x13, 0x14, 0x15, 0x16, 0x17];
@@ -72,7 +73,7 @@ impl Far {
     }
 }
 
-type Events = Vec<Event>;
+type Events = Vec<InterfaceEvent>;
 
 /// Answers everything until both sides are silent.
 fn run(shell: &mut Shell<Kvaser>, far: &mut Far, events: &mut Events) {
@@ -90,8 +91,8 @@ fn say(shell: &mut Shell<Kvaser>, bytes: &[u8], events: &mut Events) {
     shell.end(0x82, Ok(bytes), &mut |event| events.push(event));
 }
 
-const SETTING: Parameters =
-    Parameters { bitrate: 500_000, before_sample: 13, after_sample: 2, jump: 1 };
+const SETTING: BusParameters =
+    BusParameters { bitrate: 500_000, before_sample: 13, after_sample: 2, jump: 1 };
 
 /// Returns a device that is probed and has channel 0 open.
 fn opened(flags: u32) -> (Shell<Kvaser>, Far, Events) {
@@ -102,7 +103,7 @@ fn opened(flags: u32) -> (Shell<Kvaser>, Far, Events) {
     let setting = kind.parameters(BitRate::new(500_000).unwrap(), 875).unwrap();
     shell.class.open(shell.now, 0, setting, Mode::Normal).unwrap();
     run(&mut shell, &mut far, &mut events);
-    assert_eq!(events.pop(), Some(Event::Opened { channel: 0 }));
+    assert_eq!(events.pop(), Some(InterfaceEvent::Opened { channel: 0 }));
     (shell, far, events)
 }
 
@@ -118,7 +119,7 @@ fn the_probe_asks_in_order_and_learns_all() {
     assert_eq!(far.log[5][..10], *b"\xc8\0\x61\0SYSDBG");
     assert_eq!(far.log[7][..5], [202, 0x3e, far.log[7][2], 0, 1]);
     assert!(far.log.iter().all(|command| command.len() == 32));
-    let identity = Identity {
+    let identity = InterfaceIdentity {
         personality: Personality::Kcan,
         channels: 5,
         slots: 16,
@@ -128,7 +129,7 @@ fn the_probe_asks_in_order_and_learns_all() {
         serial: 12_345,
         can: [2, 5, 6],
     };
-    assert_eq!(events, [Event::Ready(identity)]);
+    assert_eq!(events, [InterfaceEvent::Ready(identity)]);
     assert_eq!(shell.class.next_wake(), Nanos::FOREVER);
 }
 
@@ -155,7 +156,7 @@ fn a_channel_opens_and_closes_step_by_step() {
     far.log.clear();
     events.clear();
     assert_eq!(shell.class.open(shell.now, 5, SETTING, Mode::Normal), Err(Refused::NoSuchChannel));
-    let wrong = Parameters { before_sample: 69, ..SETTING };
+    let wrong = BusParameters { before_sample: 69, ..SETTING };
     assert_eq!(shell.class.open(shell.now, 1, wrong, Mode::Normal), Err(Refused::Parameters));
     shell.class.open(shell.now, 1, SETTING, Mode::ListenOnly).unwrap();
     run(&mut shell, &mut far, &mut events);
@@ -169,8 +170,8 @@ fn a_channel_opens_and_closes_step_by_step() {
     shell.class.close(shell.now, 1).unwrap();
     run(&mut shell, &mut far, &mut events);
     assert_eq!(far.log.iter().map(|c| c[0]).collect::<Vec<_>>(), [48, 28]);
-    let closed = Event::Closed { channel: 1, cause: Cause::Asked };
-    assert_eq!(events, [Event::Opened { channel: 1 }, closed]);
+    let closed = InterfaceEvent::Closed { channel: 1, cause: CloseCause::Asked };
+    assert_eq!(events, [InterfaceEvent::Opened { channel: 1 }, closed]);
 }
 
 #[test]
@@ -178,8 +179,8 @@ fn frames_travel_as_normal_commands() {
     let (mut shell, mut far, mut events) = opened(FLEXC);
     far.log.clear();
     events.clear();
-    let short = Frame::data(standard(0x123).unwrap(), &[1, 2, 3]).unwrap();
-    let long = Frame::remote(extended(0x1abc_de00).unwrap(), 5).unwrap();
+    let short = CanFrame::data(standard(0x123).unwrap(), &[1, 2, 3]).unwrap();
+    let long = CanFrame::remote(extended(0x1abc_de00).unwrap(), 5).unwrap();
     assert_eq!(shell.class.send(0, &short, false), Ok(0));
     assert_eq!(shell.class.send(0, &long, false), Ok(1));
     assert_eq!(shell.class.send(0, &long, true), Err(Refused::Unsupported));
@@ -192,15 +193,16 @@ fn frames_travel_as_normal_commands() {
     assert_eq!(far.log[1][16..18], [5, 0x30]);
     say(&mut shell, &from(50, 0x13, 1, &[(18, &[0x10, 0x27])]), &mut events);
     let time = Nanos::from_micros(10_000);
-    let ack = Event::Acknowledged { channel: 0, slot: 1, time, outcome: Outcome::Sent };
+    let ack =
+        InterfaceEvent::Acknowledged { channel: 0, slot: 1, time, outcome: FrameOutcome::Sent };
     assert_eq!(events.pop(), Some(ack));
     assert_eq!(shell.class.outstanding(0), 1);
     let body: [(usize, &[u8]); 4] =
         [(8, &[1, 0, 1]), (14, &[3]), (16, &[0x23, 1]), (20, &[9, 8, 7])];
     say(&mut shell, &from(106, 0x13, 0, &body), &mut events);
-    let frame = Frame::data(standard(0x123).unwrap(), &[9, 8, 7]).unwrap();
+    let frame = CanFrame::data(standard(0x123).unwrap(), &[9, 8, 7]).unwrap();
     let time = Nanos::from_micros(0x1_0001);
-    assert_eq!(events.pop(), Some(Event::Frame { channel: 0, time, frame }));
+    assert_eq!(events.pop(), Some(InterfaceEvent::Frame { channel: 0, time, frame }));
 }
 
 /// Returns an extended receive command of a frame with eight bytes of data.
@@ -219,8 +221,9 @@ fn frames_travel_as_extended_commands() {
     let (mut shell, mut far, mut events) = opened(KCAN);
     far.log.clear();
     events.clear();
-    let data = Frame::data(extended(0x1abc_de00).unwrap(), &[7; 8]).unwrap().with_code(15).unwrap();
-    let remote = Frame::remote(standard(0x7ff).unwrap(), 8).unwrap();
+    let data =
+        CanFrame::data(extended(0x1abc_de00).unwrap(), &[7; 8]).unwrap().with_code(15).unwrap();
+    let remote = CanFrame::remote(standard(0x7ff).unwrap(), 8).unwrap();
     shell.class.send(0, &data, true).unwrap();
     shell.class.send(0, &remote, false).unwrap();
     run(&mut shell, &mut far, &mut events);
@@ -237,19 +240,23 @@ fn frames_travel_as_extended_commands() {
         ]
     );
     assert_eq!(far.log[1].len(), 32);
-    for (slot, flags, outcome) in
-        [(0u8, 0x1000u32, Outcome::NotAcknowledged), (1, 0x2000, Outcome::ArbitrationLost)]
-    {
+    for (slot, flags, outcome) in [
+        (0u8, 0x1000u32, FrameOutcome::NotAcknowledged),
+        (1, 0x2000, FrameOutcome::ArbitrationLost),
+    ] {
         let mut ack = from(255, 0x13, slot.into(), &[(4, &[32, 0]), (6, &[225]), (16, &[160])]);
         ack[8..12].copy_from_slice(&flags.to_le_bytes());
         say(&mut shell, &ack, &mut events);
         let time = Nanos::from_micros(2);
-        assert_eq!(events.pop(), Some(Event::Acknowledged { channel: 0, slot, time, outcome }));
+        assert_eq!(
+            events.pop(),
+            Some(InterfaceEvent::Acknowledged { channel: 0, slot, time, outcome })
+        );
     }
     say(&mut shell, &received(0x13, 0x1abc_de00, 80_000, 0x20, [1; 8]), &mut events);
-    let frame = Frame::data(extended(0x1abc_de00).unwrap(), &[1; 8]).unwrap();
+    let frame = CanFrame::data(extended(0x1abc_de00).unwrap(), &[1; 8]).unwrap();
     let time = Nanos::from_millis(1);
-    assert_eq!(events, [Event::Frame { channel: 0, time, frame }]);
+    assert_eq!(events, [InterfaceEvent::Frame { channel: 0, time, frame }]);
 }
 
 #[test]
@@ -290,7 +297,7 @@ fn a_stream_may_be_cut_anywhere() {
 #[test]
 fn slots_limit_what_is_on_its_way() {
     let (mut shell, mut far, mut events) = opened(KCAN);
-    let frame = Frame::data(standard(1).unwrap(), &[]).unwrap();
+    let frame = CanFrame::data(standard(1).unwrap(), &[]).unwrap();
     for slot in 0..16 {
         assert!(shell.class.takes(0));
         assert_eq!(shell.class.send(0, &frame, false), Ok(slot));
@@ -310,7 +317,7 @@ fn slots_limit_what_is_on_its_way() {
         .open(
             shell.now,
             1,
-            Parameters { before_sample: 139, after_sample: 20, ..SETTING },
+            BusParameters { before_sample: 139, after_sample: 20, ..SETTING },
             Mode::Normal,
         )
         .unwrap();
@@ -323,13 +330,14 @@ fn losses_and_errors_are_told() {
     let (mut shell, _, mut events) = opened(KCAN);
     events.clear();
     say(&mut shell, &received(0x13, 5, 80, 2, [0; 8]), &mut events);
-    let frame = Frame::data(standard(5).unwrap(), &[0; 8]).unwrap();
+    let frame = CanFrame::data(standard(5).unwrap(), &[0; 8]).unwrap();
     let time = Nanos::from_micros(1);
-    let wanted = [Event::Overrun { channel: 0 }, Event::Frame { channel: 0, time, frame }];
+    let wanted =
+        [InterfaceEvent::Overrun { channel: 0 }, InterfaceEvent::Frame { channel: 0, time, frame }];
     assert_eq!(events, wanted);
     events.clear();
     say(&mut shell, &received(0x13, 0, 80, 1, [0x10, 0, 8, 1, 0, 0, 0, 0]), &mut events);
-    assert_eq!(events, [Event::BusError { channel: 0, time, counters: (8, 1) }]);
+    assert_eq!(events, [InterfaceEvent::BusError { channel: 0, time, counters: (8, 1) }]);
     for (counters, status, wanted) in [
         ((95, 0), 0, Health::ErrorActive),
         ((0, 96), 0, Health::Warning),
@@ -338,7 +346,9 @@ fn losses_and_errors_are_told() {
     ] {
         let body = [counters.0, counters.1, status];
         say(&mut shell, &from(20, 0x13, 0, &[(10, &body)]), &mut events);
-        let Some(Event::ChipState { health, .. }) = events.pop() else { panic!("no state") };
+        let Some(InterfaceEvent::ChipState { health, .. }) = events.pop() else {
+            panic!("no state")
+        };
         assert_eq!(health, wanted);
     }
     // A frame of CAN FD, one with an impossible identifier, one for nobody, our own echo.
@@ -359,7 +369,7 @@ fn losses_and_errors_are_told() {
 #[test]
 fn bus_off_stops_the_channel() {
     let (mut shell, mut far, mut events) = opened(KCAN);
-    let frame = Frame::data(standard(1).unwrap(), &[]).unwrap();
+    let frame = CanFrame::data(standard(1).unwrap(), &[]).unwrap();
     shell.class.send(0, &frame, false).unwrap();
     run(&mut shell, &mut far, &mut events);
     far.log.clear();
@@ -367,8 +377,8 @@ fn bus_off_stops_the_channel() {
     say(&mut shell, &from(20, 0x13, 0, &[(10, &[255, 0, 0x40])]), &mut events);
     run(&mut shell, &mut far, &mut events);
     assert_eq!(far.log.iter().map(|c| c[0]).collect::<Vec<_>>(), [28]);
-    assert!(matches!(events[0], Event::ChipState { health: Health::BusOff, .. }));
-    assert_eq!(events[1], Event::Closed { channel: 0, cause: Cause::BusOff });
+    assert!(matches!(events[0], InterfaceEvent::ChipState { health: Health::BusOff, .. }));
+    assert_eq!(events[1], InterfaceEvent::Closed { channel: 0, cause: CloseCause::BusOff });
     assert_eq!(shell.class.outstanding(0), 0);
     assert_eq!(shell.class.send(0, &frame, false), Err(Refused::WrongPhase));
     // A stopped chip calls itself bus-off: nothing is to be done then.
@@ -384,8 +394,8 @@ fn silence_ends_in_time() {
     shell.settle(&mut |event| events.push(event));
     shell.wake(&mut |event| events.push(event));
     assert_eq!(shell.now, Nanos::from_secs(8));
-    let reason = Reason::NoAnswer(Step::Map(0));
-    assert_eq!(events, [Event::Failed { channel: None, reason }]);
+    let reason = InterfaceFailure::NoAnswer(ProbeStep::Map(0));
+    assert_eq!(events, [InterfaceEvent::Failed { channel: None, reason }]);
     assert_eq!(shell.class.next_wake(), Nanos::FOREVER);
     // A device that goes silent while a channel closes: told twice, then closed.
     let (mut shell, _, mut events) = opened(KCAN);
@@ -393,8 +403,11 @@ fn silence_ends_in_time() {
     shell.class.close(shell.now, 0).unwrap();
     shell.wake(&mut |event| events.push(event));
     shell.wake(&mut |event| events.push(event));
-    let failed = Event::Failed { channel: Some(0), reason: Reason::Late };
-    assert_eq!(events, [failed, failed, Event::Closed { channel: 0, cause: Cause::Asked }]);
+    let failed = InterfaceEvent::Failed { channel: Some(0), reason: InterfaceFailure::Late };
+    assert_eq!(
+        events,
+        [failed, failed, InterfaceEvent::Closed { channel: 0, cause: CloseCause::Asked }]
+    );
 }
 
 #[test]
@@ -404,21 +417,22 @@ fn devices_that_lie_are_refused() {
         let mut shell = Shell::new(Kvaser::new(Nanos::ZERO, true));
         run(&mut shell, far, &mut events);
         match events.pop() {
-            Some(Event::Failed { channel: None, reason }) => reason,
+            Some(InterfaceEvent::Failed { channel: None, reason }) => reason,
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(ready(&mut Far::new(1 << 4)), Reason::BadFirmware);
-    assert_eq!(ready(&mut Far { slots: 0, ..Far::new(KCAN) }), Reason::NoSlots);
-    assert_eq!(ready(&mut Far { channels: 0, ..Far::new(KCAN) }), Reason::Channels(0));
-    assert_eq!(ready(&mut Far { channels: 6, ..Far::new(KCAN) }), Reason::Channels(6));
+    assert_eq!(ready(&mut Far::new(1 << 4)), InterfaceFailure::BadFirmware);
+    assert_eq!(ready(&mut Far { slots: 0, ..Far::new(KCAN) }), InterfaceFailure::NoSlots);
+    assert_eq!(ready(&mut Far { channels: 0, ..Far::new(KCAN) }), InterfaceFailure::Channels(0));
+    assert_eq!(ready(&mut Far { channels: 6, ..Far::new(KCAN) }), InterfaceFailure::Channels(6));
     // Other parameters than were set.
     let (mut shell, mut far, mut events) = opened(KCAN);
-    let setting = Parameters { before_sample: 139, after_sample: 20, ..SETTING };
+    let setting = BusParameters { before_sample: 139, after_sample: 20, ..SETTING };
     shell.class.open(shell.now, 1, setting, Mode::Normal).unwrap();
     shell.settle(&mut |_| {});
     say(&mut shell, &from(18, 0x14, 0, &[(4, &[1, 2, 3, 4, 5, 6, 7, 8])]), &mut events);
-    let failed = Event::Failed { channel: Some(1), reason: Reason::ParametersDiffer };
+    let failed =
+        InterfaceEvent::Failed { channel: Some(1), reason: InterfaceFailure::ParametersDiffer };
     assert!(events.contains(&failed));
     run(&mut shell, &mut far, &mut events);
     assert_eq!(shell.class.open(shell.now, 1, setting, Mode::Normal), Ok(()));
@@ -430,11 +444,11 @@ fn a_stalled_pipe_recovers_and_nothing_is_lost() {
     far.log.clear();
     events.clear();
     for n in 0..3 {
-        let frame = Frame::data(standard(n).unwrap(), &[]).unwrap();
+        let frame = CanFrame::data(standard(n).unwrap(), &[]).unwrap();
         shell.class.send(0, &frame, false).unwrap();
     }
     shell.settle(&mut |_| {});
-    shell.end(2, Err(Fault::Stall), &mut |_| {});
+    shell.end(2, Err(TransferFault::Stall), &mut |_| {});
     assert_eq!(shell.next(2), Some(&Asked::Recover));
     shell.end(2, Ok(&[]), &mut |_| {});
     run(&mut shell, &mut far, &mut events);
@@ -442,12 +456,12 @@ fn a_stalled_pipe_recovers_and_nothing_is_lost() {
     // For ever is too often.
     for _ in 0..8 {
         assert_eq!(shell.next(0x82), Some(&Asked::In(3072)));
-        shell.end(0x82, Err(Fault::Stall), &mut |event| events.push(event));
+        shell.end(0x82, Err(TransferFault::Stall), &mut |event| events.push(event));
         if shell.next(0x82).is_some() {
             shell.end(0x82, Ok(&[]), &mut |event| events.push(event));
         }
     }
-    assert_eq!(events, [Event::Failed { channel: None, reason: Reason::Pipe }]);
+    assert_eq!(events, [InterfaceEvent::Failed { channel: None, reason: InterfaceFailure::Pipe }]);
 }
 
 #[test]
@@ -466,7 +480,7 @@ fn whatever_the_device_says() {
         from(20, 0x13, 0, &[(10, &[255, 0, 0x40])]),
         from(45, 0x13, 0, &[(11, &[9, 16])]),
     ]);
-    let frame = Frame::data(standard(1).unwrap(), &[3; 8]).unwrap();
+    let frame = CanFrame::data(standard(1).unwrap(), &[3; 8]).unwrap();
     let (mut frames, mut acknowledged, mut closed) = (0, 0, 0);
     hostile(
         (1, false),
@@ -476,7 +490,7 @@ fn whatever_the_device_says() {
         |random| if random.one_in(3) { Kvaser::new(Nanos::ZERO, true) } else { fresh(&shell) },
         |class, now, random| {
             let channel = random.below(6) as u8;
-            let setting = Parameters { before_sample: 139, after_sample: 20, ..SETTING };
+            let setting = BusParameters { before_sample: 139, after_sample: 20, ..SETTING };
             match random.below(12) {
                 0 => drop(class.open(now, channel, setting, Mode::Normal)),
                 1 if random.one_in(4) => drop(class.close(now, channel)),
@@ -486,15 +500,15 @@ fn whatever_the_device_says() {
             assert!(class.outstanding(channel) <= 128);
         },
         &mut |event| match event {
-            Event::Frame { channel, .. } => {
+            InterfaceEvent::Frame { channel, .. } => {
                 assert!(channel < 5);
                 frames += 1;
             }
-            Event::Acknowledged { slot, .. } => {
+            InterfaceEvent::Acknowledged { slot, .. } => {
                 assert!(slot < 128);
                 acknowledged += 1;
             }
-            Event::Closed { .. } => closed += 1,
+            InterfaceEvent::Closed { .. } => closed += 1,
             _ => {}
         },
     );

@@ -4,7 +4,7 @@ use super::shell::{Asked, Shell, hostile, never};
 use diapason_abi::Nanos;
 use diapason_usb::class::cdc_acm::{self, CdcAcm, LineCoding, SerialState};
 use diapason_usb::class::hid::{self, Keyboard};
-use diapason_usb::class::{Class, Fault};
+use diapason_usb::class::{Class, TransferFault};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::descriptor::build::{Configuration as Make, Interface, bulk, interrupt};
 use diapason_usb::{Setup, Speed};
@@ -31,13 +31,13 @@ struct Heard {
 }
 
 impl Heard {
-    fn hear(&mut self, event: cdc_acm::Event<'_>) {
+    fn hear(&mut self, event: cdc_acm::SerialEvent<'_>) {
         match event {
-            cdc_acm::Event::Opened => self.opened += 1,
-            cdc_acm::Event::CodingRefused => self.refused += 1,
-            cdc_acm::Event::Data(bytes) => self.data.extend(bytes),
-            cdc_acm::Event::State(SerialState(bits)) => self.states.push(bits),
-            cdc_acm::Event::Failed => self.failed += 1,
+            cdc_acm::SerialEvent::Opened => self.opened += 1,
+            cdc_acm::SerialEvent::CodingRefused => self.refused += 1,
+            cdc_acm::SerialEvent::Data(bytes) => self.data.extend(bytes),
+            cdc_acm::SerialEvent::State(SerialState(bits)) => self.states.push(bits),
+            cdc_acm::SerialEvent::Failed => self.failed += 1,
         }
     }
 }
@@ -59,7 +59,7 @@ fn a_line_is_set_up_before_it_is_heard() {
     let coding = Setup { kind: 0x21, request: 0x20, value: 0, index: 0, length: 7 };
     let wanted = Asked::Control(coding, vec![0, 0xc2, 1, 0, 0, 0, 8]);
     assert_eq!((shell.next(0), shell.next(0x82)), (Some(&wanted), None));
-    shell.end(0, Err(Fault::Stall), &mut |event| heard.hear(event));
+    shell.end(0, Err(TransferFault::Stall), &mut |event| heard.hear(event));
     let lines = Setup { kind: 0x21, request: 0x22, value: 3, index: 0, length: 0 };
     assert_eq!(shell.next(0), Some(&Asked::Control(lines, vec![])));
     shell.end(0, Ok(&[]), &mut |event| heard.hear(event));
@@ -101,7 +101,7 @@ fn bytes_go_both_ways_and_full_packets_are_closed() {
     // A stall keeps what was not sent.
     shell.class.write(b"again");
     shell.pull();
-    shell.end(1, Err(Fault::Stall), &mut |event| heard.hear(event));
+    shell.end(1, Err(TransferFault::Stall), &mut |event| heard.hear(event));
     assert_eq!(shell.next(1), Some(&Asked::Recover));
     shell.end(1, Ok(&[]), &mut |event| heard.hear(event));
     assert_eq!(shell.next(1), Some(&Asked::Out(b"again".to_vec())));
@@ -119,7 +119,7 @@ fn states_come_whole_or_cut_into_packets() {
     // Another notification, a cut one, a fault in the middle, then the same again.
     shell.end(0x83, Ok(&[0xa1, 0, 1, 0, 0, 0]), &mut |event| heard.hear(event));
     shell.end(0x83, Ok(&notice[..8]), &mut |event| heard.hear(event));
-    shell.end(0x83, Err(Fault::Damaged), &mut |event| heard.hear(event));
+    shell.end(0x83, Err(TransferFault::Damaged), &mut |event| heard.hear(event));
     shell.end(0x83, Ok(&[]), &mut |event| heard.hear(event));
     shell.end(0x83, Ok(&notice[..8]), &mut |event| heard.hear(event));
     shell.end(0x83, Ok(&notice[8..]), &mut |event| heard.hear(event));
@@ -172,8 +172,8 @@ fn keys_go_down_and_come_up() {
     let protocol = Setup { kind: 0x21, request: 11, value: 0, index: 2, length: 0 };
     assert_eq!(shell.next(0), Some(&Asked::Control(protocol, vec![])));
     shell.end(0, Ok(&[]), &mut |event| keys.push(event));
-    shell.end(0, Err(Fault::Stall), &mut |event| keys.push(event));
-    assert_eq!(keys, [hid::Event::Opened]);
+    shell.end(0, Err(TransferFault::Stall), &mut |event| keys.push(event));
+    assert_eq!(keys, [hid::KeyboardEvent::Opened]);
     shell.class.set_lights(2);
     shell.pull();
     let lights = Setup { kind: 0x21, request: 9, value: 0x200, index: 2, length: 1 };
@@ -191,7 +191,7 @@ fn keys_go_down_and_come_up() {
         shell.end(0x81, Ok(&report), &mut |event| keys.push(event));
     }
     shell.end(0x81, Ok(&[0, 0, 9]), &mut |event| keys.push(event));
-    let key = |usage, down| hid::Event::Key { usage, down };
+    let key = |usage, down| hid::KeyboardEvent::Key { usage, down };
     let wanted = [
         key(0xe1, true),
         key(4, true),
@@ -218,13 +218,13 @@ fn whatever_a_keyboard_says() {
         |_| keyboard(),
         |class, _, random| class.set_lights(random.bits() as u8),
         &mut |event| match event {
-            hid::Event::Opened => down = [false; 256],
+            hid::KeyboardEvent::Opened => down = [false; 256],
             // No key goes down twice or comes up unpressed.
-            hid::Event::Key { usage, down: now } => {
+            hid::KeyboardEvent::Key { usage, down: now } => {
                 keys += 1;
                 assert!(std::mem::replace(&mut down[usize::from(usage)], now) != now);
             }
-            hid::Event::Failed => {}
+            hid::KeyboardEvent::Failed => {}
         },
     );
     assert!(keys > 10_000, "{keys}");

@@ -3,8 +3,8 @@
 use super::shell::{Asked, Shell, hostile, never};
 use diapason_abi::Nanos;
 use diapason_usb::Speed;
-use diapason_usb::class::link::{Event, Link, PEER_TIME, ROOM};
-use diapason_usb::class::{Class, Fault};
+use diapason_usb::class::link::{Link, LinkEvent, PEER_TIME, ROOM};
+use diapason_usb::class::{Class, TransferFault};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::descriptor::build::{Configuration as Make, Interface, bulk, interrupt};
 use std::collections::BTreeMap;
@@ -27,12 +27,16 @@ fn started() -> Shell<Link> {
     let mut shell = Shell::new(cable());
     shell.pull();
     // Some units refuse this.
-    shell.end(0, Err(Fault::Stall), &mut |_| {});
+    shell.end(0, Err(TransferFault::Stall), &mut |_| {});
     shell
 }
 
 /// Ends the next transfer of an endpoint, and says what was told.
-fn end(shell: &mut Shell<Link>, endpoint: u8, result: Result<&[u8], Fault>) -> Vec<Event> {
+fn end(
+    shell: &mut Shell<Link>,
+    endpoint: u8,
+    result: Result<&[u8], TransferFault>,
+) -> Vec<LinkEvent> {
     let mut told = Vec::new();
     shell.end(endpoint, result, &mut |event| told.push(event));
     told
@@ -57,9 +61,9 @@ fn messages_come_and_go_in_their_order() {
     assert!(!shell.class.fill(1, 0), "nothing fits into nothing");
     shell.pull();
     assert_eq!(shell.next(0x83), Some(&Asked::Shared(5, 2_048)));
-    let came = Event::Came { place: 5, bytes: 7 };
+    let came = LinkEvent::Came { place: 5, bytes: 7 };
     assert_eq!(end(&mut shell, 0x83, Ok(&[1; 7])), [came]);
-    assert_eq!(end(&mut shell, 2, Ok(&[1; 100])), [Event::Sent { place: 15 }]);
+    assert_eq!(end(&mut shell, 2, Ok(&[1; 100])), [LinkEvent::Sent { place: 15 }]);
     assert_eq!(shell.next(2), Some(&Asked::Shared(16, 100)));
 }
 
@@ -71,11 +75,11 @@ fn what_a_fault_kept_is_asked_for_again() {
     }
     assert!(!shell.class.fill(99, 64));
     shell.pull();
-    assert_eq!(end(&mut shell, 0x83, Err(Fault::Stall)), []);
+    assert_eq!(end(&mut shell, 0x83, Err(TransferFault::Stall)), []);
     assert_eq!(shell.next(0x83), Some(&Asked::Recover));
     assert_eq!(end(&mut shell, 0x83, Ok(&[])), []);
     for place in 0..ROOM as u32 {
-        let came = Event::Came { place, bytes: 2 };
+        let came = LinkEvent::Came { place, bytes: 2 };
         assert_eq!(end(&mut shell, 0x83, Ok(&[0; 2])), [came]);
     }
 }
@@ -90,14 +94,17 @@ fn a_peer_that_takes_nothing_is_gone_and_comes_back() {
     let (mut told, begin) = (Vec::new(), shell.now);
     shell.wake(&mut |event| told.push(event));
     assert_eq!(shell.now, begin + PEER_TIME);
-    let dropped = (0..20).map(|place| Event::Dropped { place });
-    assert_eq!(told, [Event::PeerGone].into_iter().chain(dropped).collect::<Vec<_>>());
+    let dropped = (0..20).map(|place| LinkEvent::Dropped { place });
+    assert_eq!(told, [LinkEvent::PeerGone].into_iter().chain(dropped).collect::<Vec<_>>());
     assert_eq!(shell.next(2), Some(&Asked::Recover));
     assert_eq!(end(&mut shell, 2, Ok(&[])), []);
     // The next message tries again.
     assert!(shell.class.send(7, 10));
     shell.pull();
-    assert_eq!(end(&mut shell, 2, Ok(&[1; 10])), [Event::PeerBack, Event::Sent { place: 7 }]);
+    assert_eq!(
+        end(&mut shell, 2, Ok(&[1; 10])),
+        [LinkEvent::PeerBack, LinkEvent::Sent { place: 7 }]
+    );
     assert_eq!(shell.class.next_wake(), Nanos::FOREVER);
 }
 
@@ -135,13 +142,13 @@ fn whatever_a_link_says() {
         &mut |event| {
             let mut lent = lent.borrow_mut();
             match event {
-                Event::Came { place, bytes } => {
+                LinkEvent::Came { place, bytes } => {
                     assert!(lent.fills.remove(&place).is_some_and(|length| bytes <= length));
                 }
-                Event::Sent { place } | Event::Dropped { place } => {
+                LinkEvent::Sent { place } | LinkEvent::Dropped { place } => {
                     assert!(lent.sends.remove(&place).is_some());
                 }
-                Event::PeerGone | Event::PeerBack | Event::Failed => {}
+                LinkEvent::PeerGone | LinkEvent::PeerBack | LinkEvent::Failed => {}
             }
             let said = format!("{event:?}");
             *kinds.entry(said.split(' ').next().unwrap_or("").into()).or_default() += 1;

@@ -1,8 +1,8 @@
 //! Network devices: how they are set up, frames both ways, and what is lent comes back once.
 
 use super::shell::{Asked, Shell, hostile};
-use diapason_usb::class::Fault;
-use diapason_usb::class::cdc_ecm::{Ethernet, Event, FRAME_MAX};
+use diapason_usb::class::TransferFault;
+use diapason_usb::class::cdc_ecm::{Ethernet, FRAME_MAX, NetworkEvent};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::descriptor::build::{
     Configuration as Make, Interface, bulk, descriptor, interrupt, text,
@@ -47,7 +47,11 @@ fn device() -> Ethernet {
 }
 
 /// Ends the next transfer of an endpoint, and says what was told.
-fn end(shell: &mut Shell<Ethernet>, endpoint: u8, result: Result<&[u8], Fault>) -> Vec<Event> {
+fn end(
+    shell: &mut Shell<Ethernet>,
+    endpoint: u8,
+    result: Result<&[u8], TransferFault>,
+) -> Vec<NetworkEvent> {
     let mut told = Vec::new();
     shell.end(endpoint, result, &mut |event| told.push(event));
     told
@@ -59,7 +63,7 @@ fn opened() -> Shell<Ethernet> {
     shell.pull();
     assert_eq!(end(&mut shell, 0, Ok(&text("4054001234aB"))), []);
     assert_eq!(end(&mut shell, 0, Ok(&[])), []);
-    assert_eq!(end(&mut shell, 0, Ok(&[])), [Event::Opened { address: ADDRESS }]);
+    assert_eq!(end(&mut shell, 0, Ok(&[])), [NetworkEvent::Opened { address: ADDRESS }]);
     shell
 }
 
@@ -76,7 +80,10 @@ fn a_device_is_asked_for_its_address_and_opened() {
     assert_eq!(shell.next(0), Some(&Asked::Control(filter, vec![])));
     assert_eq!((shell.next(NEWS), shell.next(IN)), (None, None));
     // QEMU's has no filter.
-    assert_eq!(end(&mut shell, 0, Err(Fault::Stall)), [Event::Opened { address: ADDRESS }]);
+    assert_eq!(
+        end(&mut shell, 0, Err(TransferFault::Stall)),
+        [NetworkEvent::Opened { address: ADDRESS }]
+    );
     assert_eq!(shell.next(NEWS), Some(&Asked::In(16)));
 }
 
@@ -99,13 +106,13 @@ fn devices_without_an_address_or_a_way_to_open_them_are_refused() {
     for wrong in [&text("4054001234a"), &text("4054001234ag"), &long, &group, &odd, &vec![]] {
         let mut shell = Shell::new(device());
         shell.pull();
-        assert_eq!(end(&mut shell, 0, Ok(wrong)), [Event::Failed], "{wrong:?}");
+        assert_eq!(end(&mut shell, 0, Ok(wrong)), [NetworkEvent::Failed], "{wrong:?}");
         assert_eq!(shell.next(0), None);
     }
     let mut shell = Shell::new(device());
     shell.pull();
     end(&mut shell, 0, Ok(&text("4054001234ab")));
-    assert_eq!(end(&mut shell, 0, Err(Fault::NoBandwidth)), [Event::Failed]);
+    assert_eq!(end(&mut shell, 0, Err(TransferFault::NoBandwidth)), [NetworkEvent::Failed]);
 }
 
 #[test]
@@ -116,14 +123,14 @@ fn frames_come_whole_or_not_at_all() {
     assert!(shell.class.lend(5, SLOT) && shell.class.lend(6, SLOT));
     shell.pull();
     assert_eq!(shell.next(IN), Some(&Asked::Shared(5, 2048)));
-    assert_eq!(end(&mut shell, IN, Ok(&[1; 1514])), [Event::Came { place: 5, bytes: 1514 }]);
+    assert_eq!(end(&mut shell, IN, Ok(&[1; 1514])), [NetworkEvent::Came { place: 5, bytes: 1514 }]);
     // QEMU ends a frame of full packets by a transfer of its own.
     assert_eq!(end(&mut shell, IN, Ok(&[])), []);
-    assert_eq!(end(&mut shell, IN, Ok(&[1; 13])), [Event::Damaged]);
+    assert_eq!(end(&mut shell, IN, Ok(&[1; 13])), [NetworkEvent::Damaged]);
     // Longer than the memory: the rest is no frame either.
-    assert_eq!(end(&mut shell, IN, Ok(&[1; 2048])), [Event::Damaged]);
-    assert_eq!(end(&mut shell, IN, Ok(&[1; 60])), [Event::Damaged]);
-    assert_eq!(end(&mut shell, IN, Ok(&[1; 60])), [Event::Came { place: 6, bytes: 60 }]);
+    assert_eq!(end(&mut shell, IN, Ok(&[1; 2048])), [NetworkEvent::Damaged]);
+    assert_eq!(end(&mut shell, IN, Ok(&[1; 60])), [NetworkEvent::Damaged]);
+    assert_eq!(end(&mut shell, IN, Ok(&[1; 60])), [NetworkEvent::Came { place: 6, bytes: 60 }]);
     assert_eq!(shell.next(IN), None);
 }
 
@@ -135,29 +142,35 @@ fn a_frame_of_full_packets_ends_with_an_empty_one() {
         assert!(shell.class.send(place, length));
     }
     shell.pull();
-    assert_eq!(end(&mut shell, OUT, Ok(&[1; 60])), [Event::Sent { place: 1 }]);
-    assert_eq!(end(&mut shell, OUT, Ok(&[1; 128])), [Event::Sent { place: 2 }]);
+    assert_eq!(end(&mut shell, OUT, Ok(&[1; 60])), [NetworkEvent::Sent { place: 1 }]);
+    assert_eq!(end(&mut shell, OUT, Ok(&[1; 128])), [NetworkEvent::Sent { place: 2 }]);
     assert_eq!(shell.next(OUT), Some(&Asked::Out(vec![])));
     // Transfers that a fault kept go again: the empty packet and the frame behind it.
-    assert_eq!(end(&mut shell, OUT, Err(Fault::Stall)), []);
+    assert_eq!(end(&mut shell, OUT, Err(TransferFault::Stall)), []);
     assert_eq!(shell.next(OUT), Some(&Asked::Recover));
     assert_eq!(end(&mut shell, OUT, Ok(&[])), []);
     assert_eq!(shell.next(OUT), Some(&Asked::Out(vec![])));
     assert_eq!(end(&mut shell, OUT, Ok(&[])), []);
     assert_eq!(shell.next(OUT), Some(&Asked::Shared(3, 61)));
-    assert_eq!(end(&mut shell, OUT, Ok(&[1; 61])), [Event::Sent { place: 3 }]);
+    assert_eq!(end(&mut shell, OUT, Ok(&[1; 61])), [NetworkEvent::Sent { place: 3 }]);
 }
 
 #[test]
 fn the_device_says_whether_there_is_a_network() {
     let mut shell = opened();
-    assert_eq!(end(&mut shell, NEWS, Ok(&[0xa1, 0, 1, 0, 0, 0, 0, 0])), [Event::Connected(true)]);
+    assert_eq!(
+        end(&mut shell, NEWS, Ok(&[0xa1, 0, 1, 0, 0, 0, 0, 0])),
+        [NetworkEvent::Connected(true)]
+    );
     let speed = [0xa1, 0x2a, 0, 0, 0, 0, 8, 0, 0, 0xe1, 0xf5, 5, 0x80, 0x96, 0x98, 0];
-    let told = Event::Speed { down: 100_000_000, up: 10_000_000 };
+    let told = NetworkEvent::Speed { down: 100_000_000, up: 10_000_000 };
     assert_eq!(end(&mut shell, NEWS, Ok(&speed)), [told]);
     assert_eq!(end(&mut shell, NEWS, Ok(&speed[..12])), [], "cut");
     assert_eq!(end(&mut shell, NEWS, Ok(&[0x21; 8])), [], "no notification");
-    assert_eq!(end(&mut shell, NEWS, Ok(&[0xa1, 0, 0, 0, 0, 0, 0, 0])), [Event::Connected(false)]);
+    assert_eq!(
+        end(&mut shell, NEWS, Ok(&[0xa1, 0, 0, 0, 0, 0, 0, 0])),
+        [NetworkEvent::Connected(false)]
+    );
 }
 
 #[test]
@@ -166,7 +179,7 @@ fn a_silent_device_fails_in_time() {
     shell.pull();
     let mut told = Vec::new();
     shell.wake(&mut |event| told.push(event));
-    assert_eq!(told, [Event::Failed]);
+    assert_eq!(told, [NetworkEvent::Failed]);
 }
 
 /// The user of a device: what is the device's by now.
@@ -213,10 +226,10 @@ fn whatever_a_network_device_says() {
         &mut |event| {
             let mut held = held.borrow_mut();
             match event {
-                Event::Came { place, bytes } => {
+                NetworkEvent::Came { place, bytes } => {
                     assert!(held.lent.remove(&place) && (14..=FRAME_MAX).contains(&bytes));
                 }
-                Event::Sent { place } => assert!(held.sent.remove(&place).is_some()),
+                NetworkEvent::Sent { place } => assert!(held.sent.remove(&place).is_some()),
                 _ => {}
             }
             let said = format!("{event:?}");

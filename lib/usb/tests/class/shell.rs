@@ -4,7 +4,7 @@
 use diapason_abi::Nanos;
 use diapason_random::Random;
 use diapason_usb::Setup;
-use diapason_usb::class::{Class, Completion, Fault, HEAD, Landed, Request};
+use diapason_usb::class::{Class, Completion, HEAD, Landed, Request, TransferFault};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A transfer that a class asked for.
@@ -96,7 +96,7 @@ impl<C: Class> Shell<C> {
     pub fn end(
         &mut self,
         endpoint: u8,
-        result: Result<&[u8], Fault>,
+        result: Result<&[u8], TransferFault>,
         tell: &mut dyn FnMut(C::Event<'_>),
     ) {
         let queue = self.pending.get_mut(&endpoint).expect("nothing was asked");
@@ -114,7 +114,7 @@ impl<C: Class> Shell<C> {
         &mut self,
         endpoint: u8,
         asked: &Asked,
-        result: Result<&[u8], Fault>,
+        result: Result<&[u8], TransferFault>,
         tell: &mut dyn FnMut(C::Event<'_>),
     ) {
         let Asked::Shared(place, length) = *asked else {
@@ -128,7 +128,7 @@ impl<C: Class> Shell<C> {
 
     fn flush(&mut self, endpoint: u8, tell: &mut dyn FnMut(C::Event<'_>)) {
         for asked in self.pending.remove(&endpoint).unwrap_or_default() {
-            self.report(endpoint, &asked, Err(Fault::Cancelled), tell);
+            self.report(endpoint, &asked, Err(TransferFault::Cancelled), tell);
         }
     }
 
@@ -180,8 +180,13 @@ impl<C: Class> Shell<C> {
             self.wake(tell);
             return true;
         };
-        let fault = random.pick(&[Fault::Stall, Fault::Damaged, Fault::Stall, Fault::Gone]);
-        if random.one_in(if fault == Fault::Gone { 400 } else { 25 }) {
+        let fault = random.pick(&[
+            TransferFault::Stall,
+            TransferFault::Damaged,
+            TransferFault::Stall,
+            TransferFault::Gone,
+        ]);
+        if random.one_in(if fault == TransferFault::Gone { 400 } else { 25 }) {
             self.end(endpoint, Err(fault), tell);
             return true;
         }

@@ -2,9 +2,9 @@
 
 use super::shell::{Asked, Shell, hostile};
 use diapason_usb::class::mass_storage::{
-    BUFFER, Capacity, Command, Event, Failure, MassStorage, Refused, Sense,
+    BUFFER, Capacity, CommandFailure, DiskEvent, MassStorage, Refused, ScsiCommand, Sense,
 };
-use diapason_usb::class::{Class, Fault};
+use diapason_usb::class::{Class, TransferFault};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::descriptor::build::{Configuration as Make, Interface, bulk};
 use diapason_usb::{Setup, Speed};
@@ -15,16 +15,16 @@ fn storage() -> MassStorage {
     MassStorage::find(&Configuration::parse_once(&bytes, Speed::High).unwrap()).unwrap()
 }
 
-fn word(event: Event<'_>) -> String {
+fn word(event: DiskEvent<'_>) -> String {
     match event {
-        Event::Read { block, data } => format!("read {block} {:?}", data.len()),
+        DiskEvent::Read { block, data } => format!("read {block} {:?}", data.len()),
         other => format!("{other:?}"),
     }
 }
 
 type Disk = Shell<MassStorage>;
 
-fn end(disk: &mut Disk, endpoint: u8, result: Result<&[u8], Fault>) -> Vec<String> {
+fn end(disk: &mut Disk, endpoint: u8, result: Result<&[u8], TransferFault>) -> Vec<String> {
     let mut heard = Vec::new();
     disk.end(endpoint, result, &mut |event| heard.push(word(event)));
     heard
@@ -48,13 +48,13 @@ fn status(tag: u32, residue: u32, status: u8) -> Vec<u8> {
 fn ready() -> Disk {
     let mut disk = Shell::new(storage());
     assert_eq!(disk.class.read(0, 1), Err(Refused::NoCapacity));
-    disk.class.begin(Command::ReadCapacity).unwrap();
+    disk.class.begin(ScsiCommand::ReadCapacity).unwrap();
     let (tag, scsi) = command(&mut disk);
     assert_eq!(scsi[..8], [8, 0, 0, 0, 0x80, 0, 10, 0x25]);
     end(&mut disk, 0x81, Ok(&[0, 0, 3, 0xe7, 0, 0, 2, 0]));
     let capacity = Capacity { blocks: 1000, block_bytes: 512 };
     let heard = end(&mut disk, 0x81, Ok(&status(tag, 0, 0)));
-    assert_eq!(heard, [word(Event::Capacity(capacity))]);
+    assert_eq!(heard, [word(DiskEvent::Capacity(capacity))]);
     disk
 }
 
@@ -118,7 +118,7 @@ fn what_the_residue_leaves_out_is_no_data() {
     end(&mut disk, 0x81, Ok(&[9; 1024]));
     end(&mut disk, 0x81, Ok(&status(tag, 1025, 0)));
     assert_eq!(reset(&mut disk), ["Failed(Confused)"], "more is left out than was asked for");
-    disk.class.begin(Command::ReadCapacity).unwrap();
+    disk.class.begin(ScsiCommand::ReadCapacity).unwrap();
     let (tag, _) = command(&mut disk);
     end(&mut disk, 0x81, Ok(&[0, 0, 3, 0xe7, 0, 0, 2, 0]));
     assert_eq!(end(&mut disk, 0x81, Ok(&status(tag, 4, 0))), ["Failed(Short)"]);
@@ -127,16 +127,16 @@ fn what_the_residue_leaves_out_is_no_data() {
 #[test]
 fn a_refused_command_is_explained() {
     let mut disk = ready();
-    disk.class.begin(Command::TestUnitReady).unwrap();
+    disk.class.begin(ScsiCommand::TestUnitReady).unwrap();
     let (tag, _) = command(&mut disk);
     assert_eq!(end(&mut disk, 0x81, Ok(&status(tag, 0, 1))), ["Failed(Refused)"]);
-    disk.class.begin(Command::RequestSense).unwrap();
+    disk.class.begin(ScsiCommand::RequestSense).unwrap();
     let (tag, _) = command(&mut disk);
     let mut sense = [0; 18];
     (sense[2], sense[12], sense[13]) = (0x72, 0x3a, 1);
     end(&mut disk, 0x81, Ok(&sense));
     let wanted = Sense { key: 2, code: 0x3a, qualifier: 1 };
-    assert_eq!(end(&mut disk, 0x81, Ok(&status(tag, 0, 0))), [word(Event::Sense(wanted))]);
+    assert_eq!(end(&mut disk, 0x81, Ok(&status(tag, 0, 0))), [word(DiskEvent::Sense(wanted))]);
 }
 
 #[test]
@@ -144,19 +144,19 @@ fn stalls_in_data_and_status_are_cleared() {
     let mut disk = ready();
     disk.class.read(0, 1).unwrap();
     let (tag, _) = command(&mut disk);
-    end(&mut disk, 0x81, Err(Fault::Stall));
+    end(&mut disk, 0x81, Err(TransferFault::Stall));
     assert_eq!(disk.next(0x81), Some(&Asked::Recover));
     end(&mut disk, 0x81, Ok(&[]));
     assert_eq!(disk.next(0x81), Some(&Asked::In(13)));
-    end(&mut disk, 0x81, Err(Fault::Stall));
+    end(&mut disk, 0x81, Err(TransferFault::Stall));
     end(&mut disk, 0x81, Ok(&[]));
     assert_eq!(end(&mut disk, 0x81, Ok(&status(tag, 512, 0))), ["Failed(Short)"]);
     // Twice in the status is once too often.
-    disk.class.begin(Command::TestUnitReady).unwrap();
+    disk.class.begin(ScsiCommand::TestUnitReady).unwrap();
     command(&mut disk);
-    end(&mut disk, 0x81, Err(Fault::Stall));
+    end(&mut disk, 0x81, Err(TransferFault::Stall));
     end(&mut disk, 0x81, Ok(&[]));
-    end(&mut disk, 0x81, Err(Fault::Stall));
+    end(&mut disk, 0x81, Err(TransferFault::Stall));
     assert_eq!(reset(&mut disk), ["Failed(Confused)"]);
 }
 
@@ -188,7 +188,7 @@ fn a_device_that_lost_its_way_is_reset() {
         end(&mut disk, 0x81, Ok(&[0; 512]));
         assert_eq!(end(&mut disk, 0x81, Ok(&wrong)), [""; 0]);
         assert_eq!(reset(&mut disk), ["Failed(Confused)"], "{wrong:?}");
-        assert_eq!(disk.class.begin(Command::TestUnitReady), Ok(()));
+        assert_eq!(disk.class.begin(ScsiCommand::TestUnitReady), Ok(()));
     }
 }
 
@@ -202,7 +202,7 @@ fn a_slow_device_is_reset_and_a_dead_one_left() {
     disk.class.read(0, 1).unwrap();
     command(&mut disk);
     disk.wake(&mut |_| {});
-    assert_eq!(end(&mut disk, 0, Err(Fault::Stall)), ["Dead"]);
+    assert_eq!(end(&mut disk, 0, Err(TransferFault::Stall)), ["Dead"]);
     assert_eq!(disk.class.read(0, 1), Err(Refused::Dead));
     assert!(disk.class.request(disk.now).is_none());
 }
@@ -236,18 +236,18 @@ fn whatever_a_disk_says() {
         |random| if random.one_in(2) { storage() } else { ready().class },
         |class, _, random| {
             let _ = match random.below(6) {
-                0 => class.begin(Command::Inquiry),
-                1 => class.begin(Command::ReadCapacity),
-                2 => class.begin(Command::RequestSense),
+                0 => class.begin(ScsiCommand::Inquiry),
+                1 => class.begin(ScsiCommand::ReadCapacity),
+                2 => class.begin(ScsiCommand::RequestSense),
                 3 => class.read(random.below(1001) as u32, random.within(0, 9) as u16),
                 4 => class.write(random.below(1001) as u32, &[1; 1024]),
-                _ => class.begin(Command::TestUnitReady),
+                _ => class.begin(ScsiCommand::TestUnitReady),
             };
         },
         &mut |event| {
             let said = match event {
-                Event::Failed(failure) => format!("{failure:?}"),
-                Event::Capacity(capacity) => {
+                DiskEvent::Failed(failure) => format!("{failure:?}"),
+                DiskEvent::Capacity(capacity) => {
                     assert!((512..=BUFFER as u32).contains(&capacity.block_bytes));
                     "capacity".into()
                 }
@@ -256,7 +256,12 @@ fn whatever_a_disk_says() {
             *kinds.entry(said).or_default() += 1;
         },
     );
-    let all = [Failure::Confused, Failure::Refused, Failure::Late, Failure::Short];
+    let all = [
+        CommandFailure::Confused,
+        CommandFailure::Refused,
+        CommandFailure::Late,
+        CommandFailure::Short,
+    ];
     let seen = |kind: &str| kinds.get(kind).is_some_and(|count| *count > 10);
     assert!(all.iter().all(|failure| seen(&format!("{failure:?}"))), "{kinds:?}");
     assert!(["ready", "capacity", "dead", "written", "read"].into_iter().all(seen), "{kinds:?}");

@@ -2,9 +2,9 @@
 //! says that something changed.
 
 use diapason_abi::Nanos;
-use diapason_devices::{Answer, Device, Handshake, Stall};
-use diapason_usb::class::{Class, Completion, Fault, HEAD, Landed, Request};
-use diapason_usb::descriptor::{self, Configuration, Header};
+use diapason_devices::{Answer, Handshake, Stall, UsbDevice};
+use diapason_usb::class::{Class, Completion, HEAD, Landed, Request, TransferFault};
+use diapason_usb::descriptor::{self, Configuration, ConfigurationHeader};
 use diapason_usb::setup::descriptor_type::{CONFIGURATION, DEVICE};
 use diapason_usb::{Setup, Speed};
 use std::collections::{BTreeMap, VecDeque};
@@ -26,15 +26,19 @@ type Pending = (Asked, Option<u32>);
 
 /// Reads a device's descriptors, as the driver of a controller does; of its configurations the one
 /// with this number.
-pub fn enumerate(device: &mut dyn Device, number: u8) -> (descriptor::Device, Vec<u8>) {
+pub fn enumerate(
+    device: &mut dyn UsbDevice,
+    number: u8,
+) -> (descriptor::DeviceDescriptor, Vec<u8>) {
     let (now, speed) = (Nanos::ZERO, device.speed());
     device.reset(now);
     let mut get = |kind, number, length| {
         let setup = Setup::get_descriptor(kind, number, 0, length);
         device.control(now, setup, &[]).expect("a descriptor")
     };
-    let about = descriptor::Device::parse(&get(DEVICE, 0, 18), speed).expect("a device");
-    let header = Header::parse(&get(CONFIGURATION, number, 9)).expect("a configuration");
+    let about = descriptor::DeviceDescriptor::parse(&get(DEVICE, 0, 18), speed).expect("a device");
+    let header =
+        ConfigurationHeader::parse(&get(CONFIGURATION, number, 9)).expect("a configuration");
     let bytes = get(CONFIGURATION, number, header.total);
     let set = Configuration::parse(header, &bytes, speed).expect("a sound configuration");
     device.control(now, Setup::set_configuration(set.header().value), &[]).expect("is configured");
@@ -42,7 +46,7 @@ pub fn enumerate(device: &mut dyn Device, number: u8) -> (descriptor::Device, Ve
 }
 
 /// A device and its class.
-pub struct Host<D: Device, C: Class> {
+pub struct Host<D: UsbDevice, C: Class> {
     pub device: D,
     pub class: C,
     pub now: Nanos,
@@ -55,7 +59,7 @@ pub struct Host<D: Device, C: Class> {
     pub shared: BTreeMap<u32, Vec<u8>>,
 }
 
-impl<D: Device, C: Class> Host<D, C> {
+impl<D: UsbDevice, C: Class> Host<D, C> {
     /// Returns the host of a device that [`enumerate`] has set up.
     pub fn new(device: D, bytes: &[u8], class: C) -> Host<D, C> {
         let speed = device.speed();
@@ -102,10 +106,10 @@ impl<D: Device, C: Class> Host<D, C> {
     }
 
     /// Goes on with the first transfer of an endpoint; `Some` when it ended.
-    fn advance(&mut self, endpoint: u8) -> Option<Result<Vec<u8>, Fault>> {
+    fn advance(&mut self, endpoint: u8) -> Option<Result<Vec<u8>, TransferFault>> {
         let packet = self.packets.get(&endpoint).copied().unwrap_or(64);
         let (now, device) = (self.now, &mut self.device);
-        let stalled = |result: Result<Vec<u8>, Stall>| result.map_err(|Stall| Fault::Stall);
+        let stalled = |result: Result<Vec<u8>, Stall>| result.map_err(|Stall| TransferFault::Stall);
         match &mut self.pending.get_mut(&endpoint)?.front_mut()?.0 {
             Asked::Control(setup, data) => {
                 let answer = device.control(now, *setup, data);
@@ -126,8 +130,8 @@ impl<D: Device, C: Class> Host<D, C> {
                         return Some(Ok(std::mem::take(bytes)));
                     }
                     Answer::Nak => return None,
-                    Answer::Stall => return Some(Err(Fault::Stall)),
-                    Answer::Data(_) | Answer::Error => return Some(Err(Fault::Damaged)),
+                    Answer::Stall => return Some(Err(TransferFault::Stall)),
+                    Answer::Data(_) | Answer::Error => return Some(Err(TransferFault::Damaged)),
                 }
             },
             Asked::Out(bytes, sent) => loop {
@@ -136,8 +140,8 @@ impl<D: Device, C: Class> Host<D, C> {
                 match device.receive(now, endpoint, chunk) {
                     Handshake::Ack => *sent += chunk.len(),
                     Handshake::Nak => return None,
-                    Handshake::Stall => return Some(Err(Fault::Stall)),
-                    Handshake::Error => return Some(Err(Fault::Damaged)),
+                    Handshake::Stall => return Some(Err(TransferFault::Stall)),
+                    Handshake::Error => return Some(Err(TransferFault::Damaged)),
                 }
                 if *sent == bytes.len() {
                     return Some(Ok(std::mem::take(bytes)));
@@ -150,7 +154,7 @@ impl<D: Device, C: Class> Host<D, C> {
         &mut self,
         endpoint: u8,
         place: Option<u32>,
-        result: Result<Vec<u8>, Fault>,
+        result: Result<Vec<u8>, TransferFault>,
         tell: &mut dyn FnMut(C::Event<'_>),
     ) {
         let Some(place) = place else {
@@ -187,7 +191,7 @@ impl<D: Device, C: Class> Host<D, C> {
                 let rest = queue.split_off(kept);
                 self.end(endpoint, place, result, tell);
                 for (_, place) in rest {
-                    self.end(endpoint, place, Err(Fault::Cancelled), tell);
+                    self.end(endpoint, place, Err(TransferFault::Cancelled), tell);
                 }
                 self.pull();
             }
@@ -218,7 +222,7 @@ impl<D: Device, C: Class> Host<D, C> {
 }
 
 /// Returns a device in a class that its first configuration leads to.
-pub fn connect<D: Device, C: Class>(
+pub fn connect<D: UsbDevice, C: Class>(
     device: D,
     find: impl FnOnce(&Configuration<'_>) -> Option<C>,
 ) -> Host<D, C> {
@@ -226,7 +230,7 @@ pub fn connect<D: Device, C: Class>(
 }
 
 /// Returns a device in a class that the configuration with this number leads to.
-pub fn connect_in<D: Device, C: Class>(
+pub fn connect_in<D: UsbDevice, C: Class>(
     mut device: D,
     number: u8,
     find: impl FnOnce(&Configuration<'_>) -> Option<C>,

@@ -4,11 +4,13 @@ use super::host::{Host, enumerate};
 use diapason_abi::Nanos;
 use diapason_can::bus::Health;
 use diapason_can::frame::standard;
-use diapason_can::{BitRate, Frame};
+use diapason_can::{BitRate, CanFrame};
 use diapason_devices::can::{BUSY, CanBus};
-use diapason_devices::kvaser::{Hydra, Identity, Personality as Kind};
+use diapason_devices::kvaser::{ControllerKind as Kind, Hydra, Identity};
 use diapason_usb::Speed;
-use diapason_usb::class::kvaser::{Cause, Event, Kvaser, Mode, Outcome, Personality};
+use diapason_usb::class::kvaser::{
+    CloseCause, FrameOutcome, InterfaceEvent, Kvaser, Mode, Personality,
+};
 use diapason_usb::descriptor::Configuration;
 
 const KINDS: [(Kind, Personality); 3] = [
@@ -27,7 +29,7 @@ fn ready(mut device: Hydra, extended: bool) -> Interface {
     let mut host = Host::new(device, &bytes, Kvaser::new(Nanos::ZERO, extended));
     let mut told = Vec::new();
     host.run(Nanos::from_micros(500), &mut |event| told.push(event));
-    assert!(matches!(told[..], [Event::Ready(_)]), "{told:?}");
+    assert!(matches!(told[..], [InterfaceEvent::Ready(_)]), "{told:?}");
     host
 }
 
@@ -53,12 +55,14 @@ fn all_frames_of_busy_buses_arrive() {
         for (channel, (hertz, _)) in (0..).zip(BUSY) {
             open(&mut host, channel, hertz, Mode::Normal);
         }
-        let mut got: [Vec<(Nanos, Frame)>; 5] = Default::default();
+        let mut got: [Vec<(Nanos, CanFrame)>; 5] = Default::default();
         let mut opened = 0;
         let until = Nanos::from_millis(250);
         host.run(until, &mut |event| match event {
-            Event::Opened { .. } => opened += 1,
-            Event::Frame { channel, time, frame } => got[usize::from(channel)].push((time, frame)),
+            InterfaceEvent::Opened { .. } => opened += 1,
+            InterfaceEvent::Frame { channel, time, frame } => {
+                got[usize::from(channel)].push((time, frame))
+            }
             other => panic!("{other:?}"),
         });
         assert_eq!(opened, 5);
@@ -93,15 +97,16 @@ fn frames_sent_are_acknowledged_when_they_are_through() {
             let (mut sent, mut through) = (0u32, Vec::new());
             while through.len() < 200 {
                 while sent < 200 {
-                    let frame = Frame::data(standard(sent).unwrap(), &sent.to_be_bytes()).unwrap();
+                    let frame =
+                        CanFrame::data(standard(sent).unwrap(), &sent.to_be_bytes()).unwrap();
                     if host.class.send(0, &frame, false).is_err() {
                         break;
                     }
                     sent += 1;
                 }
                 host.run(host.now + Nanos::from_micros(100), &mut |event| match event {
-                    Event::Acknowledged { time, outcome, .. } => {
-                        assert_eq!(outcome, Outcome::Sent);
+                    InterfaceEvent::Acknowledged { time, outcome, .. } => {
+                        assert_eq!(outcome, FrameOutcome::Sent);
                         through.push(time);
                     }
                     other => panic!("{other:?}"),
@@ -129,8 +134,8 @@ fn an_overrun_is_seen() {
     host.now = Nanos::from_millis(60);
     let (mut overruns, mut frames) = (0, 0);
     host.run(Nanos::from_micros(60_100), &mut |event| match event {
-        Event::Overrun { channel: 4 } => overruns += 1,
-        Event::Frame { channel: 4, .. } => frames += 1,
+        InterfaceEvent::Overrun { channel: 4 } => overruns += 1,
+        InterfaceEvent::Frame { channel: 4, .. } => frames += 1,
         other => panic!("{other:?}"),
     });
     assert_eq!(overruns, 1);
@@ -147,14 +152,14 @@ fn a_broken_bus_closes_its_channel() {
     open(&mut host, 0, 500_000, Mode::Normal);
     host.run(Nanos::from_millis(1), &mut |_| {});
     bus.with_bus(|bus| bus.jam(Nanos::from_millis(1), 25_000));
-    let frame = Frame::data(standard(1).unwrap(), &[1]).unwrap();
+    let frame = CanFrame::data(standard(1).unwrap(), &[1]).unwrap();
     host.class.send(0, &frame, false).unwrap();
     let (mut health, mut closed) = (Vec::new(), None);
     host.run(Nanos::from_millis(100), &mut |event| match event {
-        Event::ChipState { health: now, .. } => health.push(now),
-        Event::Closed { channel: 0, cause } => closed = Some(cause),
+        InterfaceEvent::ChipState { health: now, .. } => health.push(now),
+        InterfaceEvent::Closed { channel: 0, cause } => closed = Some(cause),
         _ => {}
     });
-    assert_eq!((closed, health.last()), (Some(Cause::BusOff), Some(&Health::BusOff)));
+    assert_eq!((closed, health.last()), (Some(CloseCause::BusOff), Some(&Health::BusOff)));
     assert_eq!(host.class.outstanding(0), 0);
 }

@@ -2,22 +2,22 @@
 
 use super::host::{connect, connect_in, enumerate};
 use diapason_abi::Nanos;
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use diapason_devices::bridge::bridge;
-use diapason_devices::camera::{self, Camera};
+use diapason_devices::camera::{self, CameraModel};
 use diapason_devices::disk::Disk;
-use diapason_devices::hub::Hub;
+use diapason_devices::hub::HubModel;
 use diapason_devices::keyboard::{self, Keys};
 use diapason_devices::network::{ADDRESS, Adapter};
 use diapason_devices::sensor::{PACKET, Sensor, packet};
 use diapason_usb::Speed;
-use diapason_usb::class::cdc_acm::{CdcAcm, Event as Line, LineCoding};
-use diapason_usb::class::cdc_ecm::{Ethernet, Event as Net};
-use diapason_usb::class::hid::{Event as Key, Keyboard};
-use diapason_usb::class::hub::{self, Event as Plug};
-use diapason_usb::class::link::{Event, Link};
-use diapason_usb::class::mass_storage::{Command, Event as Stored, MassStorage, Refused};
-use diapason_usb::class::uvc::{self, Event as Video, Piece, modes};
+use diapason_usb::class::cdc_acm::{CdcAcm, LineCoding, SerialEvent as Line};
+use diapason_usb::class::cdc_ecm::{Ethernet, NetworkEvent as Net};
+use diapason_usb::class::hid::{Keyboard, KeyboardEvent as Key};
+use diapason_usb::class::hub::{self, HubEvent as Plug};
+use diapason_usb::class::link::{Link, LinkEvent};
+use diapason_usb::class::mass_storage::{DiskEvent as Stored, MassStorage, Refused, ScsiCommand};
+use diapason_usb::class::uvc::{self, CameraEvent as Video, Piece, modes};
 use diapason_usb::descriptor::Configuration;
 
 /// Twenty packets of a sensor, each whole and in order.
@@ -48,7 +48,7 @@ fn the_keyboard_is_heard() {
         modifiers,
         keys: [key, 0, 0, 0, 0, 0],
     };
-    let device = keyboard::Keyboard::new(vec![at(1, 2, 4), at(2, 0, 4), at(3, 0, 0)]);
+    let device = keyboard::KeyboardModel::new(vec![at(1, 2, 4), at(2, 0, 4), at(3, 0, 0)]);
     let mut host = connect(device, Keyboard::find);
     host.class.set_lights(1);
     let mut told = Vec::new();
@@ -73,11 +73,11 @@ fn the_disk_keeps_what_is_written() {
         });
         told.pop().expect("an event")
     };
-    host.class.begin(Command::Inquiry).unwrap();
+    host.class.begin(ScsiCommand::Inquiry).unwrap();
     assert!(run(&mut host).starts_with("Inquiry(Inquiry { kind: 0"));
-    host.class.begin(Command::TestUnitReady).unwrap();
+    host.class.begin(ScsiCommand::TestUnitReady).unwrap();
     assert_eq!(run(&mut host), "Ready");
-    host.class.begin(Command::ReadCapacity).unwrap();
+    host.class.begin(ScsiCommand::ReadCapacity).unwrap();
     assert_eq!(run(&mut host), "Capacity(Capacity { blocks: 64, block_bytes: 512 })");
     let data: Vec<u8> = (0..1024u32).map(|n| (n / 4) as u8).collect();
     host.class.write(62, &data).unwrap();
@@ -97,7 +97,7 @@ fn the_disk_reads_and_writes_shared_memory() {
         host.run(now, &mut |event| told.push(format!("{event:?}")));
         told.pop().expect("an event")
     };
-    host.class.begin(Command::ReadCapacity).unwrap();
+    host.class.begin(ScsiCommand::ReadCapacity).unwrap();
     run(&mut host);
     let data: Vec<u8> = (0..65_536u32).map(|n| (n / 7) as u8).collect();
     host.shared.insert(512, data.clone());
@@ -117,7 +117,7 @@ fn the_disk_reads_and_writes_shared_memory() {
 /// With shared memory the pieces stay where they came, and nothing comes without a place.
 #[test]
 fn the_camera_fills_places_that_were_lent() {
-    let mut host = connect(Camera::default(), |set| {
+    let mut host = connect(CameraModel::default(), |set| {
         let mode = modes(set).find(|mode| mode.frame == 3)?;
         let mut camera = uvc::Camera::find(set, mode)?;
         camera.share();
@@ -160,7 +160,7 @@ fn the_camera_fills_places_that_were_lent() {
 #[test]
 fn the_camera_is_seen_whole() {
     for frame in [1, 2] {
-        let mut host = connect(Camera::default(), |set| {
+        let mut host = connect(CameraModel::default(), |set| {
             let mode = modes(set).find(|mode| mode.frame == frame)?;
             uvc::Camera::find(set, mode)
         });
@@ -192,12 +192,12 @@ fn the_camera_is_seen_whole() {
 #[test]
 fn the_hub_tells_who_comes_and_goes() {
     for (superspeed, speed) in [(false, Speed::Full), (true, Speed::Super)] {
-        let child: Box<dyn Device> = match superspeed {
-            true => Box::new(Camera::default()),
-            false => Box::new(keyboard::Keyboard::new(Vec::new())),
+        let child: Box<dyn UsbDevice> = match superspeed {
+            true => Box::new(CameraModel::default()),
+            false => Box::new(keyboard::KeyboardModel::new(Vec::new())),
         };
         assert_eq!(child.speed(), speed);
-        let mut host = connect(Hub::new(superspeed, 4), |set| hub::Hub::find(set, 0));
+        let mut host = connect(HubModel::new(superspeed, 4), |set| hub::Hub::find(set, 0));
         let mut told = Vec::new();
         host.run(Nanos::from_millis(50), &mut |event| told.push(event));
         assert!(matches!(told[..], [Plug::Ready(about)] if about.ports == 4), "{told:?}");
@@ -243,8 +243,8 @@ fn both_ends_of_the_bridge_talk() {
             for (end, got) in ends.iter_mut().zip(&mut got) {
                 let mut came = Vec::new();
                 end.run(until, &mut |event| match event {
-                    Event::Came { place, bytes } => came.push((place, bytes)),
-                    Event::Sent { place } => assert_eq!(place, number),
+                    LinkEvent::Came { place, bytes } => came.push((place, bytes)),
+                    LinkEvent::Sent { place } => assert_eq!(place, number),
                     other => panic!("{other:?}"),
                 });
                 for (place, bytes) in came {

@@ -6,13 +6,13 @@ use crate::shell::{SLOT, SLOTS, Shell};
 use crate::witness::{GUARANTEE, Heard, Witness, plans};
 use crate::work;
 use diapason_abi::Nanos;
-use diapason_devices::Device;
-use diapason_devices::faulty::Tally;
+use diapason_devices::UsbDevice;
+use diapason_devices::faulty::FaultTally;
 use diapason_devices::sensor::Sensor;
 use diapason_random::Random;
 use diapason_usb::Speed;
 use diapason_usb::descriptor::{self, Configuration};
-use diapason_usb::xhci::{DeviceId, EndpointPlan, Limits, Notice, State};
+use diapason_usb::xhci::{ControllerState, DeviceId, EndpointPlan, Limits, Notice};
 use diapason_xhc::{Config, Group, Protocol};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -88,7 +88,7 @@ struct Campaign {
     shells: Vec<Option<Shell>>,
     ports: Vec<Port>,
     unserved: Vec<Unserved>,
-    tally: Rc<Tally>,
+    tally: Rc<FaultTally>,
     heard: Rc<RefCell<Heard>>,
     seen: Seen,
 }
@@ -151,7 +151,7 @@ impl Campaign {
                 port.until = Nanos::FOREVER;
                 continue;
             }
-            let device: Box<dyn Device> = hostile(&mut self.random, now, &self.tally);
+            let device: Box<dyn UsbDevice> = hostile(&mut self.random, now, &self.tally);
             let higher = if device.speed() == Speed::Super { USB3 } else { 0 };
             let number = port.connector + higher;
             self.machine.attach(number, device);
@@ -177,7 +177,7 @@ impl Campaign {
             let news = |m: &Machine| !m.finished.is_empty() || !m.notices.is_empty();
             self.machine.run_until(soon, news);
             self.attend();
-            assert_eq!(self.machine.driver.state(), State::Running);
+            assert_eq!(self.machine.driver.state(), ControllerState::Running);
         }
     }
 
@@ -262,7 +262,7 @@ impl Campaign {
         let mut bytes = [0; 1024];
         let driver = &mut self.machine.driver;
         let about = driver.device_descriptor(device).ok()?;
-        let about = descriptor::Device::parse(&about, speed).ok()?;
+        let about = descriptor::DeviceDescriptor::parse(&about, speed).ok()?;
         let length = driver.configuration(device, &mut bytes).ok()?;
         let bytes = &bytes[..length];
         let set = Configuration::parse_once(bytes, speed).ok()?;
@@ -283,7 +283,7 @@ impl Campaign {
     }
 
     /// Nothing is left of anybody but the sensor, which noticed nothing.
-    fn end(mut self, empty: diapason_usb::xhci::Pools) -> Seen {
+    fn end(mut self, empty: diapason_usb::xhci::PoolRoom) -> Seen {
         assert_eq!(self.shells.iter().flatten().count(), 1, "somebody is left");
         let pools = self.machine.driver.pools();
         assert_eq!((pools.devices, pools.pipes), (empty.devices, empty.pipes));

@@ -2,15 +2,15 @@
 //! packets that go wrong.
 
 use diapason_abi::Nanos;
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use diapason_devices::bridge::bridge;
-use diapason_devices::camera::Camera;
+use diapason_devices::camera::CameraModel;
 use diapason_devices::can::CanBus;
 use diapason_devices::disk::Disk;
-use diapason_devices::faulty::lies::{Change, Lie, catalogue};
-use diapason_devices::faulty::{Fault, Faulty, Rule, Tally};
-use diapason_devices::hub::Hub;
-use diapason_devices::keyboard::Keyboard;
+use diapason_devices::faulty::lies::{DescriptorChange, Lie, catalogue};
+use diapason_devices::faulty::{FaultTally, Faulty, PacketFault, Rule};
+use diapason_devices::hub::HubModel;
+use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
 use diapason_devices::network::Adapter;
 use diapason_devices::sensor::Sensor;
@@ -18,13 +18,13 @@ use diapason_random::Random;
 use diapason_usb::setup::descriptor_type;
 use std::rc::Rc;
 
-fn sound(random: &mut Random) -> Box<dyn Device> {
+fn sound(random: &mut Random) -> Box<dyn UsbDevice> {
     match random.below(8) {
-        0 => Box::new(Keyboard::typing(Nanos::from_millis(10), 10_000)),
+        0 => Box::new(KeyboardModel::typing(Nanos::from_millis(10), 10_000)),
         1 => Box::new(Disk::new(4096)),
-        2 => Box::new(Hub::new(random.one_in(2), 4)),
+        2 => Box::new(HubModel::new(random.one_in(2), 4)),
         3 => Box::new(Sensor::default()),
-        4 => Box::new(Camera::default()),
+        4 => Box::new(CameraModel::default()),
         5 => {
             let buses: Vec<_> = (0..CHANNELS).map(CanBus::busy).collect();
             Box::new(Hydra::new(Identity::default(), &buses))
@@ -50,7 +50,7 @@ fn lie(random: &mut Random) -> Lie {
     ];
     let (about, count) = (random.pick(&kinds), 1 + random.below(4) as u32);
     let from_read = if random.one_in(3) { random.below(3) as u32 } else { 0 };
-    Lie { from_read, ..Lie::new(about, Change::Noise(count)) }
+    Lie { from_read, ..Lie::new(about, DescriptorChange::Noise(count)) }
 }
 
 /// Now and then all the time, or often for a while.
@@ -64,20 +64,20 @@ fn rule(random: &mut Random, now: Nanos) -> Rule {
     Rule { from, until, one_in: 1 << random.below(6), ..rule }
 }
 
-fn fault(random: &mut Random) -> Fault {
+fn fault(random: &mut Random) -> PacketFault {
     match random.below(7) {
-        0 => Fault::Stall,
-        1 => Fault::Error,
-        2 => Fault::Babble,
-        3 => Fault::Empty,
-        4 => Fault::Nak,
-        5 => Fault::Cut(random.below(40) as usize),
-        _ => Fault::Garble(1 + random.below(8) as u32),
+        0 => PacketFault::Stall,
+        1 => PacketFault::Error,
+        2 => PacketFault::Babble,
+        3 => PacketFault::Empty,
+        4 => PacketFault::Nak,
+        5 => PacketFault::Cut(random.below(40) as usize),
+        _ => PacketFault::Garble(1 + random.below(8) as u32),
     }
 }
 
 /// Returns a device that is not sound; `tally` counts what it does.
-pub fn hostile(random: &mut Random, now: Nanos, tally: &Rc<Tally>) -> Box<dyn Device> {
+pub fn hostile(random: &mut Random, now: Nanos, tally: &Rc<FaultTally>) -> Box<dyn UsbDevice> {
     let device = sound(random);
     let mut device = Faulty::new(device, random.bits()).counted(Rc::clone(tally));
     for _ in 0..random.pick(&[0, 1, 1, 1, 2, 2, 3]) {
@@ -88,7 +88,7 @@ pub fn hostile(random: &mut Random, now: Nanos, tally: &Rc<Tally>) -> Box<dyn De
     }
     if random.one_in(2) {
         let one_in = 8 << random.below(6);
-        device = device.rule(Rule { one_in, ..Rule::always(Fault::Stall) }.on(0));
+        device = device.rule(Rule { one_in, ..Rule::always(PacketFault::Stall) }.on(0));
     }
     Box::new(device)
 }

@@ -5,11 +5,11 @@ use crate::machine::Machine;
 use crate::work::Work;
 use diapason_abi::Nanos;
 use diapason_random::Random;
-use diapason_usb::class::{Completion, Fault, HEAD, Landed, Request};
+use diapason_usb::class::{Completion, HEAD, Landed, Request, TransferFault};
 use diapason_usb::context::EndpointKind::{IsochIn, IsochOut};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::trb::context_index;
-use diapason_usb::xhci::{self, DeviceId, EndpointPlan, Finished, Outcome, Refused};
+use diapason_usb::xhci::{self, DeviceId, EndpointPlan, Finished, Refused, TransferOutcome};
 use diapason_usb::{Setup, Speed};
 
 /// Places of one device, and bytes of each.
@@ -83,7 +83,7 @@ impl Shell {
             return;
         }
         let Some((change, _)) = self.change.take_if(|(_, asked)| *asked) else { return };
-        let result = if done { Ok(&[][..]) } else { Err(Fault::Stall) };
+        let result = if done { Ok(&[][..]) } else { Err(TransferFault::Stall) };
         self.class.complete(now, Completion { endpoint: endpoint(&change), result });
     }
 
@@ -99,7 +99,7 @@ impl Shell {
         let isochronous = machine.driver.endpoint_kind(self.device, done.endpoint);
         let fault = fault(done.outcome);
         let halts = done.endpoint != 0 && !matches!(isochronous, Some(IsochIn | IsochOut));
-        if halts && matches!(fault, Some(Fault::Stall | Fault::Damaged)) {
+        if halts && matches!(fault, Some(TransferFault::Stall | TransferFault::Damaged)) {
             let _ = machine.driver.cancel_all(self.device, done.endpoint);
             self.halted |= 1 << context_index(done.endpoint);
         }
@@ -116,7 +116,7 @@ impl Shell {
         now: Nanos,
         endpoint: u8,
         shared: Option<u32>,
-        result: Result<&[u8], Fault>,
+        result: Result<&[u8], TransferFault>,
     ) {
         let Some(place) = shared else {
             return self.class.complete(now, Completion { endpoint, result });
@@ -175,7 +175,7 @@ impl Shell {
             }
         };
         if !self.submit(machine, (endpoint, setup), (length, shared), &data) {
-            self.tell(now, endpoint, shared, Err(Fault::Gone));
+            self.tell(now, endpoint, shared, Err(TransferFault::Gone));
         }
         true
     }
@@ -245,8 +245,8 @@ impl Shell {
                 return;
             }
             Err(Refused::Busy) => return,
-            Err(Refused::Unfit(_)) => Fault::NoBandwidth,
-            Err(_) => Fault::Stall,
+            Err(Refused::Unfit(_)) => TransferFault::NoBandwidth,
+            Err(_) => TransferFault::Stall,
         };
         let endpoint = endpoint(change);
         self.change = None;
@@ -262,12 +262,12 @@ fn endpoint(change: &Change) -> u8 {
 }
 
 /// As in the server.
-fn fault(outcome: Outcome) -> Option<Fault> {
+fn fault(outcome: TransferOutcome) -> Option<TransferFault> {
     match outcome {
-        Outcome::Done | Outcome::Short => None,
-        Outcome::Stalled => Some(Fault::Stall),
-        Outcome::Cancelled | Outcome::Unscheduled => Some(Fault::Cancelled),
-        Outcome::Gone | Outcome::Died => Some(Fault::Gone),
-        _ => Some(Fault::Damaged),
+        TransferOutcome::Done | TransferOutcome::Short => None,
+        TransferOutcome::Stalled => Some(TransferFault::Stall),
+        TransferOutcome::Cancelled | TransferOutcome::Unscheduled => Some(TransferFault::Cancelled),
+        TransferOutcome::Gone | TransferOutcome::Died => Some(TransferFault::Gone),
+        _ => Some(TransferFault::Damaged),
     }
 }

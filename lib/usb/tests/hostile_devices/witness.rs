@@ -6,7 +6,7 @@ use diapason_abi::Nanos;
 use diapason_bus::Guarantee;
 use diapason_devices::sensor;
 use diapason_random::Random;
-use diapason_usb::class::cdc_acm::{CdcAcm, Event, LineCoding};
+use diapason_usb::class::cdc_acm::{CdcAcm, LineCoding, SerialEvent};
 use diapason_usb::class::{Class, Completion, Landed, Request};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::xhci::EndpointPlan;
@@ -38,7 +38,7 @@ impl Witness {
 /// Returns the plans that its endpoints are given.
 pub fn plans(set: &Configuration<'_>) -> Vec<EndpointPlan> {
     let endpoints = set.interfaces().flat_map(|interface| interface.endpoints());
-    let plan = |endpoint: diapason_usb::descriptor::Endpoint| {
+    let plan = |endpoint: diapason_usb::descriptor::EndpointDescriptor| {
         let guarantee = (endpoint.address == sensor::IN).then_some(GUARANTEE);
         EndpointPlan { guarantee, ..EndpointPlan::critical(endpoint) }
     };
@@ -62,8 +62,8 @@ impl Work for Witness {
     fn complete(&mut self, now: Nanos, done: Completion<'_>) {
         let mut heard = self.heard.borrow_mut();
         self.class.complete(now, done, &mut |event| match event {
-            Event::Data(bytes) => heard.packet(bytes, now),
-            Event::Opened | Event::State(_) => {}
+            SerialEvent::Data(bytes) => heard.packet(bytes, now),
+            SerialEvent::Opened | SerialEvent::State(_) => {}
             other => panic!("the sensor noticed: {other:?}"),
         });
     }

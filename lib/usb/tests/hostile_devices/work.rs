@@ -1,7 +1,7 @@
 //! A class at work: what its clients would want of it, and the class without its type.
 
 use diapason_abi::Nanos;
-use diapason_can::{BitRate, Frame, frame};
+use diapason_can::{BitRate, CanFrame, frame};
 use diapason_random::Random;
 use diapason_usb::class::cdc_acm::{CdcAcm, LineCoding};
 use diapason_usb::class::cdc_ecm::Ethernet;
@@ -9,7 +9,7 @@ use diapason_usb::class::hid::Keyboard;
 use diapason_usb::class::hub::Hub;
 use diapason_usb::class::kvaser::{Kvaser, Mode};
 use diapason_usb::class::link::Link;
-use diapason_usb::class::mass_storage::{Command, MassStorage};
+use diapason_usb::class::mass_storage::{MassStorage, ScsiCommand};
 use diapason_usb::class::uvc::{self, modes};
 use diapason_usb::class::{Class, Completion, Landed, Request};
 use diapason_usb::descriptor::{self, Configuration};
@@ -66,7 +66,7 @@ fn with<C: Class>(
 
 /// Returns the class for a device, in the order in which the server looks for one.
 pub fn find(
-    about: &descriptor::Device,
+    about: &descriptor::DeviceDescriptor,
     set: &Configuration<'_>,
     now: Nanos,
 ) -> Option<Box<dyn Work>> {
@@ -111,7 +111,7 @@ pub fn find(
 fn can(can: &mut Kvaser, random: &mut Random, now: Nanos) {
     let channel = random.below(6) as u8;
     let Some(identity) = can.identity() else { return };
-    let frame = Frame::data(frame::standard(0x123).unwrap(), &[1, 2, 3]).unwrap();
+    let frame = CanFrame::data(frame::standard(0x123).unwrap(), &[1, 2, 3]).unwrap();
     match random.below(4) {
         0 => {
             let rate = BitRate::new(500_000).unwrap();
@@ -126,10 +126,10 @@ fn can(can: &mut Kvaser, random: &mut Random, now: Nanos) {
 fn store(disk: &mut MassStorage, random: &mut Random, _: Nanos) {
     let block = random.below(5000) as u32;
     let _ = match random.below(6) {
-        0 => disk.begin(Command::Inquiry),
-        1 => disk.begin(Command::TestUnitReady),
-        2 => disk.begin(Command::ReadCapacity),
-        3 => disk.begin(Command::RequestSense),
+        0 => disk.begin(ScsiCommand::Inquiry),
+        1 => disk.begin(ScsiCommand::TestUnitReady),
+        2 => disk.begin(ScsiCommand::ReadCapacity),
+        3 => disk.begin(ScsiCommand::RequestSense),
         4 => disk.read(block, 1 + random.below(8) as u16),
         _ => disk.write(block, &[5; 1024]),
     };

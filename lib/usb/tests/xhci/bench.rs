@@ -5,7 +5,8 @@ use diapason_abi::Nanos;
 use diapason_usb::Speed;
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::xhci::{
-    Buffer, Buses, Controller, DeviceId, EndpointPlan, Finished, Limits, Notice, State, Window,
+    Buffer, Buses, Controller, ControllerState, DeviceId, EndpointPlan, Finished, Limits, Notice,
+    Window,
 };
 
 /// A high-speed device descriptor.
@@ -48,7 +49,7 @@ impl Bench {
         let mut bench = Bench::new(limits);
         bench.driver.start(bench.now);
         bench.run(5);
-        assert_eq!(bench.driver.state(), State::Running);
+        assert_eq!(bench.driver.state(), ControllerState::Running);
         bench
     }
 

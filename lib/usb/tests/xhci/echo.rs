@@ -1,7 +1,7 @@
 //! A device that gives back what it gets: bulk, interrupt and isochronous, at every speed.
 
 use diapason_abi::Nanos;
-use diapason_devices::{Answer, Device, Handshake, Stall};
+use diapason_devices::{Answer, Handshake, Stall, UsbDevice};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::setup::request;
 use diapason_usb::xhci::EndpointPlan;
@@ -22,7 +22,7 @@ pub struct Echo {
 }
 
 impl Echo {
-    pub fn boxed(speed: Speed) -> Box<dyn Device> {
+    pub fn boxed(speed: Speed) -> Box<dyn UsbDevice> {
         Box::new(Echo { speed, packets: VecDeque::new(), halted: false, count: 0 })
     }
 }
@@ -56,7 +56,7 @@ pub fn plans(speed: Speed) -> Vec<EndpointPlan> {
     interface.endpoints().map(EndpointPlan::new).collect()
 }
 
-impl Device for Echo {
+impl UsbDevice for Echo {
     fn speed(&self) -> Speed {
         self.speed
     }

@@ -4,7 +4,7 @@ use crate::bench::{Bench, CONFIGURATION, DEVICE, plans};
 use diapason_usb::Speed;
 use diapason_usb::register::port;
 use diapason_usb::trb::{Completion, Kind};
-use diapason_usb::xhci::{Cause, HubPlan, Limits, Notice, Outcome, Refused};
+use diapason_usb::xhci::{DeviceFailure, HubPlan, Limits, Notice, Refused, TransferOutcome};
 
 #[test]
 fn a_device_that_was_there_before_the_start_is_found() {
@@ -73,7 +73,7 @@ fn a_device_that_never_works_is_reported_once_and_stays_off() {
     bench.fake.0.borrow_mut().descriptors.insert(1, vec![18, 1, 0, 2, 0, 0, 0, 7]);
     bench.fake.0.borrow_mut().plug(1, 3);
     bench.run(5_000);
-    let failed = Notice::Failed { port: 1, route: 0, cause: Cause::Descriptor };
+    let failed = Notice::Failed { port: 1, route: 0, cause: DeviceFailure::Descriptor };
     assert_eq!(bench.notices, [failed]);
     assert_eq!(bench.driver.pools(), before);
     bench.fake.0.borrow_mut().descriptors.insert(1, DEVICE.to_vec());
@@ -86,9 +86,11 @@ fn a_device_that_never_works_is_reported_once_and_stays_off() {
 
 #[test]
 fn configurations_that_lie_about_their_length_are_refused() {
-    for (length, cause) in
-        [(2000, Cause::TooLong(2000)), (8, Cause::Descriptor), (47, Cause::Descriptor)]
-    {
+    for (length, cause) in [
+        (2000, DeviceFailure::TooLong(2000)),
+        (8, DeviceFailure::Descriptor),
+        (47, DeviceFailure::Descriptor),
+    ] {
         let mut bench = Bench::running(Limits::default());
         let mut bytes = CONFIGURATION.to_vec();
         bytes[2..4].copy_from_slice(&u16::to_le_bytes(length));
@@ -121,8 +123,9 @@ fn a_device_that_stalls_its_descriptor_fails_with_the_request() {
     bench.fake.0.borrow_mut().answers = vec![Completion::Stall; 3];
     bench.fake.0.borrow_mut().plug(1, 3);
     bench.run(5_000);
-    let Some(Notice::Failed { cause: Cause::Request(setup, Outcome::Stalled), .. }) =
-        bench.notices.pop()
+    let Some(Notice::Failed {
+        cause: DeviceFailure::Request(setup, TransferOutcome::Stalled), ..
+    }) = bench.notices.pop()
     else {
         panic!("it worked");
     };
@@ -147,7 +150,7 @@ fn an_endpoint_the_controller_refuses_leaves_everything_as_it_was() {
     bench.fake.0.borrow_mut().verdicts = vec![Completion::Bandwidth];
     bench.driver.set_alternate(device, (0, 1), &[2], &plans(&[0x81, 0x83])).unwrap();
     bench.run(10);
-    let cause = Cause::Command(Completion::Bandwidth);
+    let cause = DeviceFailure::Command(Completion::Bandwidth);
     assert_eq!(bench.notices.pop(), Some(Notice::Refused(device, cause)));
     assert_eq!(bench.driver.pools(), pools);
     assert_eq!(bench.driver.endpoint_kind(device, 0x81), None);
@@ -255,7 +258,7 @@ fn an_endpoint_makes_room_for_one_that_matters_more_and_comes_back() {
     bench.run(10);
     let stopped = Notice::Stopped { device: camera, endpoint: 0x84 };
     assert_eq!(bench.notices, [stopped, Notice::Configured(brakes)]);
-    assert_eq!(bench.finished.pop().unwrap().outcome, Outcome::Unscheduled);
+    assert_eq!(bench.finished.pop().unwrap().outcome, TransferOutcome::Unscheduled);
     assert!(!bench.fake.0.borrow().rings.contains_key(&(1, 9)));
     assert!(bench.fake.0.borrow().rings.contains_key(&(2, 9)));
     bench.fake.0.borrow_mut().unplug(2);

@@ -7,7 +7,7 @@ use diapason_abi::Nanos;
 use diapason_random::Random;
 use diapason_usb::Speed;
 use diapason_usb::xhci::{
-    DeviceId, Finished, Lane, Lanes, Limits, Notice, Request, State, TransferId,
+    ControllerState, DeviceId, Finished, Lane, Lanes, Limits, Notice, Request, TransferId,
 };
 use diapason_xhc::Config;
 use std::cell::RefCell;
@@ -129,7 +129,7 @@ impl Rig {
         });
         machine.driver.start(Nanos::ZERO);
         machine.run(Nanos::from_millis(20));
-        assert_eq!(machine.driver.state(), State::Running);
+        assert_eq!(machine.driver.state(), ControllerState::Running);
         Rig { machine, lanes: shared.unwrap(), plugged: [false; 2], changes: 0 }
     }
 

@@ -1,10 +1,10 @@
 //! The driver on the model of a controller, with time that passes on buses.
 
 use diapason_abi::Nanos;
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use diapason_usb::xhci::{
-    Buffer, Buses, Controller, DeviceId, Dma, Finished, Lane, Lanes, Limits, Mmio, Notice, State,
-    Together, Window,
+    Buffer, Buses, Controller, ControllerState, DeviceId, Dma, Finished, Lane, Lanes, Limits, Mmio,
+    Notice, Together, Window,
 };
 use diapason_xhc::{Config, Denied, Memory, Xhc};
 use std::cell::RefCell;
@@ -124,7 +124,7 @@ impl Machine {
         let mut machine = Machine::new(config, limits);
         machine.driver.start(Nanos::ZERO);
         machine.run(Nanos::from_millis(20));
-        assert_eq!(machine.driver.state(), State::Running);
+        assert_eq!(machine.driver.state(), ControllerState::Running);
         machine
     }
 }
@@ -202,7 +202,7 @@ impl<L: Lanes<Link, Link>> Machine<L> {
         }
     }
 
-    pub fn attach(&mut self, port: u8, device: Box<dyn Device>) {
+    pub fn attach(&mut self, port: u8, device: Box<dyn UsbDevice>) {
         let inside = &mut *self.link.0.borrow_mut();
         inside.xhc.attach(port, device, inside.now, &mut inside.ram);
     }
@@ -228,7 +228,7 @@ impl<L: Lanes<Link, Link>> Machine<L> {
         self.link.0.borrow().xhc.denials().len()
     }
 
-    pub fn counts(&self) -> diapason_xhc::Counts {
+    pub fn counts(&self) -> diapason_xhc::TraceCounts {
         self.link.0.borrow().xhc.counts()
     }
 

@@ -6,7 +6,9 @@ use crate::machine::Machine;
 use diapason_abi::Nanos;
 use diapason_random::Random;
 use diapason_usb::Speed;
-use diapason_usb::xhci::{Death, DeviceId, Limits, Notice, Outcome, Request, State, TransferId};
+use diapason_usb::xhci::{
+    ControllerState, Death, DeviceId, Limits, Notice, Request, TransferId, TransferOutcome,
+};
 use diapason_xhc::{Config, Disturbance};
 
 /// Returns a port of the model's usual controller for this speed.
@@ -43,7 +45,7 @@ fn submit(
 }
 
 /// Waits for a transfer: how it ended and how many bytes it had.
-fn wait(machine: &mut Machine, transfer: TransferId) -> (Outcome, u32) {
+fn wait(machine: &mut Machine, transfer: TransferId) -> (TransferOutcome, u32) {
     let end = machine.now() + Nanos::from_secs(2);
     machine.run_until(end, |m| m.finished.iter().any(|f| f.transfer == transfer));
     let place = machine.finished.iter().position(|f| f.transfer == transfer);
@@ -69,10 +71,10 @@ fn bytes_come_back_as_they_went_at_every_speed_and_with_every_kind_of_context() 
             let bytes: Vec<u8> = (0..length).map(|_| random.bits() as u8).collect();
             machine.fill(from, &bytes);
             let out = submit(&mut machine, device, BULK_OUT, from, length);
-            assert_eq!(wait(&mut machine, out), (Outcome::Done, length));
+            assert_eq!(wait(&mut machine, out), (TransferOutcome::Done, length));
             let back = submit(&mut machine, device, BULK_IN, to, length);
             // 40,000 is a whole number of packets only at full speed.
-            let expected = (Outcome::Done, length);
+            let expected = (TransferOutcome::Done, length);
             assert_eq!(wait(&mut machine, back), expected);
             assert_eq!(machine.bytes(to, length as usize), bytes);
             let counters = machine.driver.counters();
@@ -90,10 +92,10 @@ fn a_short_answer_ends_a_long_transfer_in_its_first_block() {
     let next = submit(&mut machine, device, BULK_IN, 0x8000, 1000);
     for length in [1, 600] {
         let out = submit(&mut machine, device, BULK_OUT, 0x9000, length);
-        assert_eq!(wait(&mut machine, out), (Outcome::Done, length));
+        assert_eq!(wait(&mut machine, out), (TransferOutcome::Done, length));
     }
-    assert_eq!(wait(&mut machine, short), (Outcome::Short, 1));
-    assert_eq!(wait(&mut machine, next), (Outcome::Short, 600));
+    assert_eq!(wait(&mut machine, short), (TransferOutcome::Short, 1));
+    assert_eq!(wait(&mut machine, next), (TransferOutcome::Short, 600));
     assert_eq!(machine.driver.counters().spurious, 0);
 }
 
@@ -104,8 +106,8 @@ fn a_stall_is_cleared_in_controller_and_device() {
         machine.fill(0, b"!");
         let stalled = submit(&mut machine, device, BULK_OUT, 0, 1);
         let behind = submit(&mut machine, device, BULK_OUT, 1, 9);
-        assert_eq!(wait(&mut machine, stalled), (Outcome::Stalled, 0));
-        assert_eq!(wait(&mut machine, behind), (Outcome::Done, 9));
+        assert_eq!(wait(&mut machine, stalled), (TransferOutcome::Stalled, 0));
+        assert_eq!(wait(&mut machine, behind), (TransferOutcome::Done, 9));
         assert_eq!(machine.driver.counters().recovered, 1);
     }
 }
@@ -118,10 +120,10 @@ fn a_request_the_device_does_not_know_stalls_and_the_next_works() {
     for _ in 0..3 {
         let memory = machine.buffer(0, 5);
         let transfer = machine.driver.control(device, unknown, memory, 0).unwrap();
-        assert_eq!(wait(&mut machine, transfer), (Outcome::Stalled, 0));
+        assert_eq!(wait(&mut machine, transfer), (TransferOutcome::Stalled, 0));
         let memory = machine.buffer(0, 40);
         let transfer = machine.driver.control(device, known, memory, 0).unwrap();
-        assert_eq!(wait(&mut machine, transfer), (Outcome::Short, 18));
+        assert_eq!(wait(&mut machine, transfer), (TransferOutcome::Short, 18));
     }
 }
 
@@ -136,12 +138,12 @@ fn transfers_can_be_taken_back_from_an_endpoint_that_has_nothing() {
     machine.driver.cancel(device, waiting[3]).unwrap();
     machine.driver.cancel(device, news).unwrap();
     for transfer in [waiting[1], waiting[3], news] {
-        assert_eq!(wait(&mut machine, transfer), (Outcome::Cancelled, 0));
+        assert_eq!(wait(&mut machine, transfer), (TransferOutcome::Cancelled, 0));
     }
     for (transfer, length) in [(waiting[0], 100), (waiting[2], 200)] {
         let out = submit(&mut machine, device, BULK_OUT, 0x5000, length);
-        assert_eq!(wait(&mut machine, out), (Outcome::Done, length));
-        assert_eq!(wait(&mut machine, transfer), (Outcome::Short, length));
+        assert_eq!(wait(&mut machine, out), (TransferOutcome::Done, length));
+        assert_eq!(wait(&mut machine, transfer), (TransferOutcome::Short, length));
     }
     machine.run(Nanos::from_millis(5));
     assert_eq!(machine.driver.pools().transfers, 96);
@@ -159,7 +161,7 @@ fn a_stream_has_one_transfer_in_each_interval() {
         let end = machine.now() + Nanos::from_millis(50);
         machine.run_until(end, |m| m.finished.iter().any(|f| f.transfer == transfer));
         let finished = machine.finished.pop().unwrap();
-        assert_eq!((finished.outcome, finished.actual), (Outcome::Short, 1));
+        assert_eq!((finished.outcome, finished.actual), (TransferOutcome::Short, 1));
         times.push(finished.time.0);
     }
     // One each millisecond; the end of a packet varies with what else is in the microframe.
@@ -179,9 +181,9 @@ fn a_lost_interrupt_is_found_by_looking() {
     assert!(machine.finished.is_empty() && machine.driver.has_events(0));
     let now = machine.now();
     machine.driver.handle_interrupt(0, 8, now);
-    assert_eq!(wait(&mut machine, out), (Outcome::Done, 64));
+    assert_eq!(wait(&mut machine, out), (TransferOutcome::Done, 64));
     let out = submit(&mut machine, device, BULK_OUT, 0, 64);
-    assert_eq!(wait(&mut machine, out), (Outcome::Done, 64));
+    assert_eq!(wait(&mut machine, out), (TransferOutcome::Done, 64));
 }
 
 #[test]
@@ -193,8 +195,8 @@ fn a_controller_that_breaks_is_started_again_and_finds_its_devices() {
             Death::SystemError => xhc.system_error(),
             _ => xhc.controller_error(),
         });
-        assert_eq!(wait(&mut machine, waiting), (Outcome::Died, 0));
-        assert_eq!(machine.driver.state(), State::Dead(error));
+        assert_eq!(wait(&mut machine, waiting), (TransferOutcome::Died, 0));
+        assert_eq!(machine.driver.state(), ControllerState::Dead(error));
         assert_eq!(machine.notices, [Notice::Died(error)]);
         machine.notices.clear();
         let now = machine.now();
@@ -205,7 +207,7 @@ fn a_controller_that_breaks_is_started_again_and_finds_its_devices() {
         machine.driver.configure(again, 1, &echo::plans(Speed::High)).unwrap();
         machine.run(Nanos::from_millis(10));
         let out = submit(&mut machine, again, BULK_OUT, 0, 64);
-        assert_eq!(wait(&mut machine, out), (Outcome::Done, 64));
+        assert_eq!(wait(&mut machine, out), (TransferOutcome::Done, 64));
     }
 }
 
@@ -214,7 +216,7 @@ fn a_lost_link_is_reset_and_the_device_is_found_again() {
     let (mut machine, device) = with_echo(Config::default(), Speed::Super);
     let waiting = submit(&mut machine, device, BULK_IN, 0, 512);
     machine.lose_link(port(Speed::Super));
-    assert_eq!(wait(&mut machine, waiting), (Outcome::Gone, 0));
+    assert_eq!(wait(&mut machine, waiting), (TransferOutcome::Gone, 0));
     machine.run(Nanos::from_secs(1));
     assert_ne!(machine.found(), device);
     assert_eq!(machine.notices, [Notice::Gone(device)]);
@@ -225,9 +227,9 @@ fn packets_that_are_damaged_halt_an_endpoint_that_comes_back() {
     let (mut machine, device) = with_echo(Config::default(), Speed::High);
     machine.disturb(|xhc| xhc.fail_packets(1, 4, 3));
     let damaged = submit(&mut machine, device, BULK_OUT, 0, 64);
-    assert_eq!(wait(&mut machine, damaged), (Outcome::Transaction, 0));
+    assert_eq!(wait(&mut machine, damaged), (TransferOutcome::Transaction, 0));
     let out = submit(&mut machine, device, BULK_OUT, 0, 64);
-    assert_eq!(wait(&mut machine, out), (Outcome::Done, 64));
+    assert_eq!(wait(&mut machine, out), (TransferOutcome::Done, 64));
 }
 
 #[test]
@@ -236,9 +238,9 @@ fn a_controller_that_runs_can_be_started_anew() {
     let waiting = submit(&mut machine, device, BULK_IN, 0, 512);
     let now = machine.now();
     machine.driver.start(now);
-    assert_eq!(wait(&mut machine, waiting), (Outcome::Died, 0));
+    assert_eq!(wait(&mut machine, waiting), (TransferOutcome::Died, 0));
     machine.run(Nanos::from_secs(1));
-    assert_eq!(machine.driver.state(), State::Running);
+    assert_eq!(machine.driver.state(), ControllerState::Running);
     machine.found();
     assert_eq!(machine.denials(), 0);
 }
@@ -267,11 +269,11 @@ fn three_hundred_plugs_on_the_model_leave_every_pool_as_it_was() {
         }
         machine.detach(port(speed));
         machine.run(Nanos::from_micros(random.below(20_000)));
-        gone += machine.finished.iter().filter(|f| f.outcome == Outcome::Gone).count();
+        gone += machine.finished.iter().filter(|f| f.outcome == TransferOutcome::Gone).count();
         machine.finished.clear();
     }
     machine.run(Nanos::from_secs(7));
-    assert_eq!(machine.driver.state(), State::Running);
+    assert_eq!(machine.driver.state(), ControllerState::Running);
     assert_eq!(machine.driver.pools(), before);
     assert_eq!(machine.denials(), 0);
     assert!(configured > 100 && gone > 50, "configured {configured}, gone {gone}");

@@ -4,7 +4,7 @@ use crate::bench::{Bench, buffer, plans};
 use diapason_abi::Nanos;
 use diapason_random::Random;
 use diapason_usb::trb::Kind;
-use diapason_usb::xhci::{Limits, Notice, Outcome, Refused, Request};
+use diapason_usb::xhci::{Limits, Notice, Refused, Request, TransferOutcome};
 
 #[test]
 fn transfers_of_a_device_that_vanishes_are_gone_when_its_slot_is() {
@@ -24,7 +24,7 @@ fn transfers_of_a_device_that_vanishes_are_gone_when_its_slot_is() {
     bench.run(6_000);
     assert_eq!(bench.finished.len(), 1);
     let finished = bench.finished[0];
-    assert_eq!((finished.transfer, finished.outcome), (transfer, Outcome::Gone));
+    assert_eq!((finished.transfer, finished.outcome), (transfer, TransferOutcome::Gone));
     assert_eq!(bench.notices.pop(), Some(Notice::Gone(device)));
     assert_eq!(bench.driver.pools(), before);
 }

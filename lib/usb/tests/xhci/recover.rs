@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, buffer};
 use diapason_usb::trb::{Completion, Kind};
-use diapason_usb::xhci::{DeviceId, Limits, Notice, Outcome, Refused, Request, TransferId};
+use diapason_usb::xhci::{DeviceId, Limits, Notice, Refused, Request, TransferId, TransferOutcome};
 
 const IN: u8 = 3;
 
@@ -12,7 +12,7 @@ fn queue(bench: &mut Bench, device: DeviceId, count: u64) -> Vec<TransferId> {
     (0..count).map(|cookie| bench.driver.submit(&Request { cookie, ..request }).unwrap()).collect()
 }
 
-fn outcomes(bench: &mut Bench) -> Vec<(u64, Outcome)> {
+fn outcomes(bench: &mut Bench) -> Vec<(u64, TransferOutcome)> {
     bench.finished.drain(..).map(|f| (f.cookie, f.outcome)).collect()
 }
 
@@ -30,7 +30,7 @@ fn a_halted_endpoint_is_brought_back_and_goes_on_with_the_next_transfer() {
         fake.transfer_event(1, IN, at, Completion::Stall, 512);
     }
     bench.run(1);
-    assert_eq!(outcomes(&mut bench), [(0, Outcome::Stalled)]);
+    assert_eq!(outcomes(&mut bench), [(0, TransferOutcome::Stalled)]);
     assert_eq!(bench.fake.0.borrow().commands, [Kind::ResetEndpoint, Kind::SetDequeue]);
     assert_eq!(bench.driver.counters().recovered, 1);
     for cookie in 1..3 {
@@ -39,7 +39,7 @@ fn a_halted_endpoint_is_brought_back_and_goes_on_with_the_next_transfer() {
         fake.transfer_event(1, IN, at, Completion::Success, 0);
         drop(fake);
         bench.run(1);
-        assert_eq!(outcomes(&mut bench), [(cookie, Outcome::Done)]);
+        assert_eq!(outcomes(&mut bench), [(cookie, TransferOutcome::Done)]);
     }
 }
 
@@ -55,7 +55,7 @@ fn a_block_that_made_no_sense_needs_no_reset() {
         fake.transfer_event(1, IN, at, Completion::Trb, 512);
     }
     bench.run(1);
-    assert_eq!(outcomes(&mut bench), [(0, Outcome::Failed(Completion::Trb))]);
+    assert_eq!(outcomes(&mut bench), [(0, TransferOutcome::Failed(Completion::Trb))]);
     assert_eq!(bench.fake.0.borrow().commands, [Kind::SetDequeue]);
 }
 
@@ -70,7 +70,7 @@ fn cancelled_transfers_in_front_are_passed_and_others_do_nothing() {
     }
     assert_eq!(outcomes(&mut bench), []);
     bench.run(1);
-    let cancelled = Outcome::Cancelled;
+    let cancelled = TransferOutcome::Cancelled;
     assert_eq!(outcomes(&mut bench), [(0, cancelled), (1, cancelled), (3, cancelled)]);
     assert_eq!(bench.fake.0.borrow().commands, [Kind::StopEndpoint, Kind::SetDequeue]);
     assert_eq!(bench.driver.cancel(device, ids[3]), Err(Refused::NoTransfer));
@@ -82,7 +82,8 @@ fn cancelled_transfers_in_front_are_passed_and_others_do_nothing() {
         fake.transfer_event(1, IN, at, Completion::Success, 0);
         drop(fake);
         bench.run(1);
-        let done: Vec<_> = cookie.map(|cookie| (cookie, Outcome::Done)).into_iter().collect();
+        let done: Vec<_> =
+            cookie.map(|cookie| (cookie, TransferOutcome::Done)).into_iter().collect();
         assert_eq!(outcomes(&mut bench), done);
     }
     assert_eq!(bench.driver.counters().spurious, 0);
@@ -102,7 +103,7 @@ fn a_transfer_in_the_middle_of_which_the_endpoint_stops_goes_on_or_says_how_far_
     }
     bench.run(1);
     let finished = bench.finished[0];
-    assert_eq!((finished.outcome, finished.actual), (Outcome::Cancelled, 400));
+    assert_eq!((finished.outcome, finished.actual), (TransferOutcome::Cancelled, 400));
     // The other one is stopped for the sake of a third, and comes to its end.
     let third = queue(&mut bench, device, 1)[0];
     bench.driver.cancel(device, third).unwrap();
@@ -114,7 +115,7 @@ fn a_transfer_in_the_middle_of_which_the_endpoint_stops_goes_on_or_says_how_far_
     }
     bench.run(1);
     let second = bench.finished.iter().find(|f| f.transfer == ids[1]).unwrap();
-    assert_eq!((second.outcome, second.actual), (Outcome::Done, 512));
+    assert_eq!((second.outcome, second.actual), (TransferOutcome::Done, 512));
 }
 
 #[test]
@@ -125,7 +126,7 @@ fn recoveries_go_round_the_ring() {
         let ids = queue(&mut bench, device, 1 + round % 4);
         bench.driver.cancel(device, ids[0]).unwrap();
         bench.run(1);
-        assert_eq!(outcomes(&mut bench), [(0, Outcome::Cancelled)]);
+        assert_eq!(outcomes(&mut bench), [(0, TransferOutcome::Cancelled)]);
         for cookie in 1..1 + round % 4 {
             if cookie == 2 {
                 // The ring begins to move again where it should, for any transfer that has ended by
@@ -133,7 +134,7 @@ fn recoveries_go_round_the_ring() {
                 let again = queue(&mut bench, device, 1);
                 bench.driver.cancel(device, again[0]).unwrap();
                 bench.run(1);
-                assert_eq!(outcomes(&mut bench), [(0, Outcome::Cancelled)]);
+                assert_eq!(outcomes(&mut bench), [(0, TransferOutcome::Cancelled)]);
             }
             let mut fake = bench.fake.0.borrow_mut();
             let (at, block) = fake.next_block(1, IN).expect("the controller finds nothing");
@@ -141,7 +142,7 @@ fn recoveries_go_round_the_ring() {
             fake.transfer_event(1, IN, at, Completion::Success, 0);
             drop(fake);
             bench.run(1);
-            assert_eq!(outcomes(&mut bench), [(cookie, Outcome::Done)]);
+            assert_eq!(outcomes(&mut bench), [(cookie, TransferOutcome::Done)]);
         }
         while let Some((at, _)) = {
             let mut fake = bench.fake.0.borrow_mut();
@@ -172,7 +173,7 @@ fn a_transfer_that_is_cancelled_during_a_recovery_becomes_blocks_that_do_nothing
     bench.driver.cancel(device, ids[1]).unwrap();
     bench.fake.0.borrow_mut().listen_once();
     bench.run(1);
-    let cancelled = Outcome::Cancelled;
+    let cancelled = TransferOutcome::Cancelled;
     assert_eq!(outcomes(&mut bench), [(0, cancelled), (1, cancelled)]);
     assert_eq!(bench.fake.0.borrow().commands, [Kind::StopEndpoint, Kind::SetDequeue]);
     // Its memory is free, so its block must not name it any more.
@@ -183,7 +184,7 @@ fn a_transfer_that_is_cancelled_during_a_recovery_becomes_blocks_that_do_nothing
         fake.transfer_event(1, IN, at, Completion::Success, 0);
     }
     bench.run(1);
-    assert_eq!(outcomes(&mut bench), [(2, Outcome::Done)]);
+    assert_eq!(outcomes(&mut bench), [(2, TransferOutcome::Done)]);
 }
 
 #[test]
@@ -200,14 +201,14 @@ fn a_transfer_that_is_cancelled_while_the_device_is_told_is_taken_off_after_that
     bench.run(1);
     bench.driver.cancel(device, ids[1]).unwrap();
     bench.run(1);
-    assert_eq!(outcomes(&mut bench), [(0, Outcome::Stalled)]);
+    assert_eq!(outcomes(&mut bench), [(0, TransferOutcome::Stalled)]);
     {
         let mut fake = bench.fake.0.borrow_mut();
         fake.mute = false;
         fake.doorbell(1, 1);
     }
     bench.run(1);
-    assert_eq!(outcomes(&mut bench), [(1, Outcome::Cancelled)]);
+    assert_eq!(outcomes(&mut bench), [(1, TransferOutcome::Cancelled)]);
 }
 
 #[test]
@@ -222,7 +223,7 @@ fn a_device_that_is_never_told_is_given_up() {
         fake.transfer_event(1, IN, at, Completion::Stall, 512);
     }
     bench.run(5_010);
-    assert_eq!(outcomes(&mut bench), [(0, Outcome::Stalled), (1, Outcome::Gone)]);
+    assert_eq!(outcomes(&mut bench), [(0, TransferOutcome::Stalled), (1, TransferOutcome::Gone)]);
     assert_eq!(bench.notices, [Notice::Gone(device)]);
 }
 
@@ -238,7 +239,7 @@ fn a_transfer_that_was_faster_than_its_cancellation_is_done() {
     }
     bench.driver.cancel(device, ids[0]).unwrap();
     bench.run(1);
-    assert_eq!(outcomes(&mut bench), [(0, Outcome::Done)]);
+    assert_eq!(outcomes(&mut bench), [(0, TransferOutcome::Done)]);
 }
 
 #[test]
@@ -256,7 +257,7 @@ fn an_endpoint_that_halts_while_it_is_told_to_stop_is_reset() {
     bench.run(1);
     let commands = [Kind::StopEndpoint, Kind::ResetEndpoint, Kind::SetDequeue];
     assert_eq!(bench.fake.0.borrow().commands, commands);
-    assert_eq!(outcomes(&mut bench), [(1, Outcome::Cancelled)]);
+    assert_eq!(outcomes(&mut bench), [(1, TransferOutcome::Cancelled)]);
 }
 
 #[test]
@@ -271,7 +272,7 @@ fn an_endpoint_that_does_not_come_back_costs_the_device() {
         fake.transfer_event(1, IN, at, Completion::Babble, 0);
     }
     bench.run(50);
-    assert_eq!(outcomes(&mut bench), [(0, Outcome::Babble), (1, Outcome::Gone)]);
+    assert_eq!(outcomes(&mut bench), [(0, TransferOutcome::Babble), (1, TransferOutcome::Gone)]);
     assert_eq!(bench.notices.remove(0), Notice::Gone(device));
     // It is reset and found again, since it worked before.
     bench.run(500);
@@ -308,5 +309,5 @@ fn a_stalled_request_leaves_the_control_endpoint_usable() {
         bench.driver.control(device, setup, buffer(0, 0), cookie).unwrap();
         bench.run(1);
     }
-    assert_eq!(outcomes(&mut bench), [(0, Outcome::Stalled), (1, Outcome::Done)]);
+    assert_eq!(outcomes(&mut bench), [(0, TransferOutcome::Stalled), (1, TransferOutcome::Done)]);
 }

@@ -5,7 +5,7 @@ use diapason_abi::Nanos;
 use diapason_devices::sensor::{self, Sensor};
 use diapason_usb::Setup;
 use diapason_usb::descriptor::Configuration;
-use diapason_usb::xhci::{EndpointPlan, Limits, Notice, Outcome, Request};
+use diapason_usb::xhci::{EndpointPlan, Limits, Notice, Request, TransferOutcome};
 use diapason_xhc::Config;
 
 #[test]
@@ -32,7 +32,7 @@ fn packets_of_the_sensor_arrive_in_order_and_accesses_are_counted() {
     let nothing = machine.buffer(0, 0);
     machine.driver.control(device, listen, nothing, 0).unwrap();
     machine.run(Nanos::from_millis(1));
-    assert_eq!(machine.finished.pop().unwrap().outcome, Outcome::Done);
+    assert_eq!(machine.finished.pop().unwrap().outcome, TransferOutcome::Done);
     let before = (machine.accesses(), machine.now());
     for number in 0..200u64 {
         let memory = [machine.buffer(0, sensor::PACKET as u32)];
@@ -40,7 +40,7 @@ fn packets_of_the_sensor_arrive_in_order_and_accesses_are_counted() {
         machine.driver.submit(&request).unwrap();
         machine.run_until(machine.now() + Nanos::from_millis(20), |m| !m.finished.is_empty());
         let finished = machine.finished.pop().unwrap();
-        assert_eq!((finished.outcome, finished.actual), (Outcome::Done, 512));
+        assert_eq!((finished.outcome, finished.actual), (TransferOutcome::Done, 512));
         let bytes = machine.bytes(0, 16);
         assert_eq!(bytes[..8], sensor::packet(number, Nanos::ZERO)[..8]);
     }

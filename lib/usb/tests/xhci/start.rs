@@ -4,7 +4,7 @@ use crate::bench::Bench;
 use crate::fake::{BASE, BYTES, Handle};
 use diapason_abi::Nanos;
 use diapason_usb::xhci::{
-    Buses, Controller, Death, Limits, Notice, State, Unusable, Waiting, Window,
+    Buses, Controller, ControllerState, Death, Limits, Notice, Unusable, Waiting, Window,
 };
 
 #[test]
@@ -13,18 +13,18 @@ fn a_firmware_that_holds_on_is_overruled_and_a_reset_that_never_ends_is_not() {
     bench.fake.0.borrow_mut().stuck = true;
     bench.driver.start(bench.now);
     let end = Nanos::from_secs(1);
-    assert_eq!(bench.driver.state(), State::Starting(Waiting::HandOver, end));
+    assert_eq!(bench.driver.state(), ControllerState::Starting(Waiting::HandOver, end));
     bench.run(1_500);
     let end = Nanos::from_secs(11);
-    assert_eq!(bench.driver.state(), State::Starting(Waiting::Reset, end));
+    assert_eq!(bench.driver.state(), ControllerState::Starting(Waiting::Reset, end));
     bench.run(12_000);
     let death = Death::Start(Waiting::Reset);
-    assert_eq!(bench.driver.state(), State::Dead(death));
+    assert_eq!(bench.driver.state(), ControllerState::Dead(death));
     assert_eq!(bench.notices, [Notice::Died(death)]);
     bench.fake.0.borrow_mut().stuck = false;
     bench.driver.start(bench.now);
     bench.run(5);
-    assert_eq!(bench.driver.state(), State::Running);
+    assert_eq!(bench.driver.state(), ControllerState::Running);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_controller_that_wants_more_than_there_is_does_not_start() {
     let mut bench = Bench::new(Limits { scratchpads: 3, ..Limits::default() });
     bench.fake.0.borrow_mut().scratchpads = 4;
     bench.driver.start(bench.now);
-    assert_eq!(bench.driver.state(), State::Dead(Death::Scratchpads(4)));
+    assert_eq!(bench.driver.state(), ControllerState::Dead(Death::Scratchpads(4)));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn registers_that_would_be_outside_of_the_bar_are_never_touched() {
         let mut bench = Bench::new(Limits::default());
         bench.fake.0.borrow_mut().bar = bar;
         bench.driver.start(bench.now);
-        assert_eq!(bench.driver.state(), State::Dead(Death::Nonsense));
+        assert_eq!(bench.driver.state(), ControllerState::Dead(Death::Nonsense));
         assert_eq!(bench.fake.0.borrow().writes, 0);
     }
 }
@@ -68,10 +68,10 @@ fn a_removed_controller_is_reported_once() {
     let mut bench = Bench::running(Limits::default());
     bench.fake.0.borrow_mut().removed = true;
     bench.run(1_000);
-    assert_eq!(bench.driver.state(), State::Dead(Death::Removed));
+    assert_eq!(bench.driver.state(), ControllerState::Dead(Death::Removed));
     assert_eq!(bench.notices, [Notice::Died(Death::Removed)]);
     bench.driver.start(bench.now);
-    assert_eq!(bench.driver.state(), State::Dead(Death::Removed));
+    assert_eq!(bench.driver.state(), ControllerState::Dead(Death::Removed));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::fake::{BASE, CLIENT};
 use diapason_abi::Nanos;
 use diapason_usb::Setup;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
-use diapason_usb::xhci::{Buffer, Limits, Outcome, Refused, Request, When};
+use diapason_usb::xhci::{Buffer, Limits, Refused, Request, TransferOutcome, When};
 
 /// Context indices of the endpoints at slot 1.
 const IN: u8 = 3;
@@ -34,7 +34,7 @@ fn a_transfer_is_reported_by_the_interrupter_of_its_lane() {
     assert_eq!(bench.driver.take_finished(0), None);
     let finished = bench.driver.take_finished(2).unwrap();
     assert_eq!((finished.transfer, finished.cookie, finished.endpoint), (transfer, 77, 2));
-    assert_eq!((finished.outcome, finished.actual), (Outcome::Done, 1000));
+    assert_eq!((finished.outcome, finished.actual), (TransferOutcome::Done, 1000));
     assert_eq!(finished.time, Nanos(bench.now.0 + 5));
 }
 
@@ -68,7 +68,7 @@ fn a_transfer_whose_event_never_came_is_lost_and_its_late_event_is_dropped() {
     }
     bench.run(1);
     let ended: Vec<_> = bench.finished.iter().map(|f| (f.cookie, f.outcome, f.actual)).collect();
-    assert_eq!(ended, [(0, Outcome::Lost, 0), (1, Outcome::Done, 512)]);
+    assert_eq!(ended, [(0, TransferOutcome::Lost, 0), (1, TransferOutcome::Done, 512)]);
     assert_eq!((bench.driver.counters().lost, bench.driver.counters().spurious), (1, 1));
 }
 
@@ -84,7 +84,7 @@ fn what_the_controller_claims_to_have_left_is_not_more_than_there_was() {
         fake.transfer_event(1, IN, at, Completion::ShortPacket, 513);
     }
     bench.run(1);
-    assert_eq!((bench.finished[0].outcome, bench.finished[0].actual), (Outcome::Short, 0));
+    assert_eq!((bench.finished[0].outcome, bench.finished[0].actual), (TransferOutcome::Short, 0));
     assert_eq!(bench.driver.counters().residuals, 1);
 }
 
@@ -141,7 +141,7 @@ fn a_long_transfer_is_cut_and_what_came_of_it_is_added_up() {
     bench.run(1);
     assert_eq!(bench.finished.len(), 1);
     let finished = bench.finished[0];
-    assert_eq!((finished.outcome, finished.actual), (Outcome::Short, 0xf010));
+    assert_eq!((finished.outcome, finished.actual), (TransferOutcome::Short, 0xf010));
     {
         let mut fake = bench.fake.0.borrow_mut();
         fake.transfer_event(1, IN, blocks[3].0, Completion::Success, 100);
@@ -150,7 +150,7 @@ fn a_long_transfer_is_cut_and_what_came_of_it_is_added_up() {
     }
     bench.run(1);
     assert_eq!(bench.finished.len(), 2);
-    assert_eq!((bench.finished[1].outcome, bench.finished[1].actual), (Outcome::Short, 0));
+    assert_eq!((bench.finished[1].outcome, bench.finished[1].actual), (TransferOutcome::Short, 0));
     assert_eq!(bench.driver.counters().spurious, 0);
 }
 
@@ -181,7 +181,7 @@ fn a_ring_goes_round_and_a_full_one_refuses() {
         bench.handle();
         bench.take();
         assert_eq!(bench.finished.len(), queued);
-        assert!(bench.finished.iter().all(|f| f.outcome == Outcome::Done
+        assert!(bench.finished.iter().all(|f| f.outcome == TransferOutcome::Done
             && f.actual == 8 * count as u32
             && f.cookie == u64::from(round)));
     }
@@ -198,14 +198,17 @@ fn a_request_is_answered_through_the_control_endpoint() {
     bench.driver.control(device, setup, buffer(0, 64), 5).unwrap();
     bench.run(1);
     let finished = bench.finished.pop().unwrap();
-    assert_eq!((finished.outcome, finished.actual, finished.cookie), (Outcome::Short, 4, 5));
+    assert_eq!(
+        (finished.outcome, finished.actual, finished.cookie),
+        (TransferOutcome::Short, 4, 5)
+    );
     assert_eq!(bench.fake.0.borrow().word(BASE + CLIENT), 0x0409_0304);
     let address = Setup { kind: 0, request: 5, value: 9, index: 0, length: 0 };
     assert_eq!(bench.driver.control(device, address, buffer(0, 0), 5), Err(Refused::Nonsense));
     // Without data: the status stage goes to the host.
     bench.driver.control(device, Setup::set_interface(0, 0), buffer(0, 0), 6).unwrap();
     bench.run(1);
-    assert_eq!(bench.finished.pop().unwrap().outcome, Outcome::Done);
+    assert_eq!(bench.finished.pop().unwrap().outcome, TransferOutcome::Done);
 }
 
 #[test]
@@ -256,9 +259,9 @@ fn isochronous_transfers_have_frames_and_those_that_were_missed_are_found() {
         fake.transfer_event(1, ISOCH, nothing, Completion::RingOverrun, 0);
     }
     bench.run(1);
-    let outcomes: Vec<Outcome> = bench.finished.iter().map(|f| f.outcome).collect();
-    let missed = Outcome::Missed;
-    assert_eq!(outcomes, [missed, missed, Outcome::Done, Outcome::Transaction]);
+    let outcomes: Vec<TransferOutcome> = bench.finished.iter().map(|f| f.outcome).collect();
+    let missed = TransferOutcome::Missed;
+    assert_eq!(outcomes, [missed, missed, TransferOutcome::Done, TransferOutcome::Transaction]);
     let counters = bench.driver.counters();
     assert_eq!((counters.starved, counters.spurious, counters.lost), (1, 0, 0));
 }
@@ -278,7 +281,10 @@ fn an_isochronous_transfer_of_two_blocks_ends_with_the_second() {
     assert_eq!(bench.finished, []);
     bench.fake.0.borrow_mut().transfer_event(1, ISOCH, blocks[1].0, Completion::Success, 100);
     bench.run(1);
-    assert_eq!((bench.finished[0].outcome, bench.finished[0].actual), (Outcome::Failed(code), 900));
+    assert_eq!(
+        (bench.finished[0].outcome, bench.finished[0].actual),
+        (TransferOutcome::Failed(code), 900)
+    );
 }
 
 #[test]

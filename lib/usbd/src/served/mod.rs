@@ -12,7 +12,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 use diapason_pipe::measured::Fate;
-use diapason_usb::class::{Completion, Fault, HEAD, Landed};
+use diapason_usb::class::{Completion, HEAD, Landed, TransferFault};
 use diapason_usb::trb::{context_index, endpoint_address};
 use diapason_usb::xhci::{DeviceId, Finished};
 use transfer::{Memory, Transfers, fault, is_isochronous, took_back};
@@ -116,7 +116,12 @@ impl<P: Platform> Served<P> {
 
     /// Notes that the device, or the driver, did not do a change. Returns false if that was its
     /// configuration.
-    pub fn refused(&mut self, service: &mut dyn Service<P>, fault: Fault, now: Nanos) -> bool {
+    pub fn refused(
+        &mut self,
+        service: &mut dyn Service<P>,
+        fault: TransferFault,
+        now: Nanos,
+    ) -> bool {
         if self.stage == Stage::Configuring {
             return false;
         }
@@ -131,7 +136,7 @@ impl<P: Platform> Served<P> {
     pub fn unasked(&mut self, service: &mut dyn Service<P>, slot: usize, now: Nanos) {
         self.transfers.slots.give_back(slot);
         if self.stage == Stage::Working {
-            service.complete(Completion { endpoint: 0, result: Err(Fault::Gone) }, now);
+            service.complete(Completion { endpoint: 0, result: Err(TransferFault::Gone) }, now);
         }
     }
 
@@ -161,7 +166,7 @@ impl<P: Platform> Served<P> {
         let endpoint = done.endpoint;
         let fault = fault(done.outcome);
         let halts = endpoint != 0 && !is_isochronous(outside, self.device(), endpoint);
-        if halts && matches!(fault, Some(Fault::Stall | Fault::Damaged)) {
+        if halts && matches!(fault, Some(TransferFault::Stall | TransferFault::Damaged)) {
             // The class wants to start from nothing; the driver recovers the endpoint by itself.
             let _ = outside.lane.cancel_all(self.device(), endpoint);
             self.transfers.halted |= 1 << context_index(endpoint);

@@ -7,9 +7,9 @@ use crate::services::service::Service;
 use crate::slots::Slots;
 use diapason_abi::Nanos;
 use diapason_usb::Setup;
-use diapason_usb::class::{Completion, Fault, HEAD, Landed, Request};
+use diapason_usb::class::{Completion, HEAD, Landed, Request, TransferFault};
 use diapason_usb::trb::context_index;
-use diapason_usb::xhci::{self, DeviceId, Outcome, Refused};
+use diapason_usb::xhci::{self, DeviceId, Refused, TransferOutcome};
 
 /// A transfer whose bytes are already where the controller finds them.
 struct Todo {
@@ -51,7 +51,7 @@ const SHARED: u64 = 1 << 63;
 enum Step {
     /// It is to be queued.
     Transfer(Todo),
-    Answered(u8, Result<&'static [u8], Fault>),
+    Answered(u8, Result<&'static [u8], TransferFault>),
     /// It is under way, or nothing comes of it.
     Begun,
 }
@@ -132,7 +132,7 @@ impl<P: Platform> Transfers<P> {
             }
         };
         let Some(slot) = self.slots.take(length) else {
-            return Step::Answered(endpoint, Err(Fault::Gone));
+            return Step::Answered(endpoint, Err(TransferFault::Gone));
         };
         self.slots.fill(slot, data);
         Step::Transfer(Todo { endpoint, memory: Memory::Slot(slot), length })
@@ -152,7 +152,7 @@ impl<P: Platform> Transfers<P> {
     fn control(&mut self, setup: Setup, data: &[u8], outside: &mut Outside<'_, P>) -> Step {
         let length = usize::from(setup.length);
         let Some(slot) = self.slots.take(length) else {
-            return Step::Answered(0, Err(Fault::Gone));
+            return Step::Answered(0, Err(TransferFault::Gone));
         };
         self.slots.fill(slot, data);
         let buffer = self.slots.buffer(slot, length);
@@ -208,11 +208,11 @@ fn refuse<P: Platform>(service: &mut dyn Service<P>, todo: &Todo, now: Nanos) {
     let endpoint = todo.endpoint;
     match todo.memory {
         Memory::Slot(_) => {
-            let result = Err(Fault::Gone);
+            let result = Err(TransferFault::Gone);
             service.complete(Completion { endpoint, result }, now);
         }
         Memory::Shared(place) => {
-            let result = Err(Fault::Gone);
+            let result = Err(TransferFault::Gone);
             service.landed(Landed { endpoint, place, result, head: &[] }, now);
         }
     }
@@ -223,7 +223,7 @@ fn refuse<P: Platform>(service: &mut dyn Service<P>, todo: &Todo, now: Nanos) {
 pub(super) fn took_back<'a, P: Platform>(
     service: &mut dyn Service<P>,
     (endpoint, place): (u8, u32),
-    moved: Result<usize, Fault>,
+    moved: Result<usize, TransferFault>,
     into: &'a mut [u8; HEAD],
 ) -> &'a [u8] {
     let Some(clients) = service.clients() else { return &[] };
@@ -241,16 +241,16 @@ pub(super) fn is_isochronous<P: Platform>(
 }
 
 /// Returns the class's name for an outcome; `None` if it is not worth one.
-pub(super) const fn fault(outcome: Outcome) -> Option<Fault> {
+pub(super) const fn fault(outcome: TransferOutcome) -> Option<TransferFault> {
     match outcome {
-        Outcome::Done | Outcome::Short => None,
-        Outcome::Stalled => Some(Fault::Stall),
-        Outcome::Cancelled | Outcome::Unscheduled => Some(Fault::Cancelled),
-        Outcome::Gone | Outcome::Died => Some(Fault::Gone),
-        Outcome::Babble
-        | Outcome::Transaction
-        | Outcome::Missed
-        | Outcome::Lost
-        | Outcome::Failed(_) => Some(Fault::Damaged),
+        TransferOutcome::Done | TransferOutcome::Short => None,
+        TransferOutcome::Stalled => Some(TransferFault::Stall),
+        TransferOutcome::Cancelled | TransferOutcome::Unscheduled => Some(TransferFault::Cancelled),
+        TransferOutcome::Gone | TransferOutcome::Died => Some(TransferFault::Gone),
+        TransferOutcome::Babble
+        | TransferOutcome::Transaction
+        | TransferOutcome::Missed
+        | TransferOutcome::Lost
+        | TransferOutcome::Failed(_) => Some(TransferFault::Damaged),
     }
 }

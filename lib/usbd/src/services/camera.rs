@@ -11,11 +11,11 @@ use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_contract::camera::{self, Back, DATA, END, PIECES, PLACE, RECORDS, RETURNED, WHOLE};
 use diapason_pipe::{Reader, Writer};
-use diapason_usb::class::uvc::{Camera, Event, Mode, PLACES, Piece, modes};
+use diapason_usb::class::uvc::{Camera, CameraEvent, Mode, PLACES, Piece, modes};
 
 /// The pipes and the places.
 pub(crate) struct Video<P: Platform> {
-    pieces: Writer<'static, camera::Piece, RECORDS>,
+    pieces: Writer<'static, camera::FramePiece, RECORDS>,
     returned: Reader<'static, Back, RECORDS>,
     clients: Clients<P::Memory>,
     /// Places that the client has.
@@ -57,7 +57,7 @@ impl<P: Platform> Video<P> {
             Piece::Data(_) => return,
         };
         let taken = now.0;
-        let told = self.pieces.push(&camera::Piece { taken, place, from, bytes, flags });
+        let told = self.pieces.push(&camera::FramePiece { taken, place, from, bytes, flags });
         if flags & END == 0 {
             let bit = 1 << (place % PLACES);
             // Nobody gives back a place that a full pipe dropped.
@@ -87,16 +87,16 @@ impl<P: Platform> Kind<P> for Video<P> {
         Some(camera)
     }
 
-    fn hear(&mut self, event: Event<'_>, now: Nanos) -> Next {
+    fn hear(&mut self, event: CameraEvent<'_>, now: Nanos) -> Next {
         self.frames.hear(&event, now);
         match event {
-            Event::Started { frame_bytes, interval_bytes, .. }
+            CameraEvent::Started { frame_bytes, interval_bytes, .. }
                 if interval_bytes as usize <= PLACE =>
             {
                 log!(P, "camera: frames of {frame_bytes} bytes, {interval_bytes} an interval");
                 self.back = self.places() & !self.told;
             }
-            Event::Piece(piece) => self.tell(piece, now),
+            CameraEvent::Piece(piece) => self.tell(piece, now),
             event => {
                 log!(P, "camera: {event:?}");
                 return Next::End;

@@ -8,10 +8,10 @@ use crate::slots::Shape;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_contract::disk::{
-    ANSWERS, ASKS, Answer, Ask, DATA, DONE, FAILED, GONE, NONSENSE, READ, RECORDS, SIZE, WRITE,
+    ANSWERS, ASKS, Ask, DATA, DONE, DiskAnswer, FAILED, GONE, NONSENSE, READ, RECORDS, SIZE, WRITE,
 };
 use diapason_pipe::{Reader, Writer};
-use diapason_usb::class::mass_storage::{Capacity, Command, Event, MassStorage, Refused};
+use diapason_usb::class::mass_storage::{Capacity, DiskEvent, MassStorage, Refused, ScsiCommand};
 
 /// A medium may say so often that it is not ready.
 const TRIES: u8 = 10;
@@ -21,9 +21,9 @@ const TRIES: u8 = 10;
 enum Stage {
     Away,
     /// This command is to be begun.
-    Next(Command),
+    Next(ScsiCommand),
     /// It has not ended.
-    Waiting(Command),
+    Waiting(ScsiCommand),
     /// It waits for clients.
     Idle,
     /// It does what a client asked for.
@@ -33,7 +33,7 @@ enum Stage {
 /// The disk and its client.
 pub(crate) struct Disk<P: Platform> {
     asks: Reader<'static, Ask, RECORDS>,
-    answers: Writer<'static, Answer, RECORDS>,
+    answers: Writer<'static, DiskAnswer, RECORDS>,
     clients: Clients<P::Memory>,
     stage: Stage,
     capacity: Option<Capacity>,
@@ -60,30 +60,30 @@ impl<P: Platform> Disk<P> {
         let blocks = self.capacity.map_or(0, |capacity| capacity.blocks);
         let block_bytes = self.capacity.map_or(0, |capacity| capacity.block_bytes);
         // There is room for as many answers as asks; a client that asks more loses some.
-        let _ = self.answers.push(&Answer { blocks, block_bytes, status });
+        let _ = self.answers.push(&DiskAnswer { blocks, block_bytes, status });
         self.clients.ring(1);
     }
 
     /// The command that found out about the medium has ended.
-    fn learn(&mut self, command: Command, event: &Event<'_>) -> Next {
+    fn learn(&mut self, command: ScsiCommand, event: &DiskEvent<'_>) -> Next {
         let (stage, next) = match (command, event) {
-            (_, Event::Dead) => (Stage::Away, Next::End),
-            (Command::TestUnitReady, Event::Ready) => {
-                (Stage::Next(Command::ReadCapacity), Next::On)
+            (_, DiskEvent::Dead) => (Stage::Away, Next::End),
+            (ScsiCommand::TestUnitReady, DiskEvent::Ready) => {
+                (Stage::Next(ScsiCommand::ReadCapacity), Next::On)
             }
-            (Command::ReadCapacity, Event::Capacity(capacity)) => {
+            (ScsiCommand::ReadCapacity, DiskEvent::Capacity(capacity)) => {
                 self.capacity = Some(*capacity);
                 log!(P, "disk: {} blocks of {} bytes", capacity.blocks, capacity.block_bytes);
                 (Stage::Idle, Next::On)
             }
-            (Command::RequestSense, _) => (Stage::Next(Command::TestUnitReady), Next::On),
+            (ScsiCommand::RequestSense, _) => (Stage::Next(ScsiCommand::TestUnitReady), Next::On),
             _ if self.tries == TRIES => {
                 log!(P, "disk: not ready");
                 (Stage::Away, Next::End)
             }
             _ => {
                 self.tries += 1;
-                (Stage::Next(Command::RequestSense), Next::On)
+                (Stage::Next(ScsiCommand::RequestSense), Next::On)
             }
         };
         self.stage = stage;
@@ -120,21 +120,21 @@ impl<P: Platform> Kind<P> for Disk<P> {
         MassStorage::find(&found.set)
     }
 
-    fn hear(&mut self, event: Event<'_>, _: Nanos) -> Next {
+    fn hear(&mut self, event: DiskEvent<'_>, _: Nanos) -> Next {
         match (self.stage, event) {
             (Stage::Waiting(command), event) => self.learn(command, &event),
-            (Stage::Busy, Event::ReadTo { .. } | Event::Written { .. }) => {
+            (Stage::Busy, DiskEvent::ReadTo { .. } | DiskEvent::Written { .. }) => {
                 self.stage = Stage::Idle;
                 self.answer(DONE);
                 Next::On
             }
-            (Stage::Busy, Event::Failed(failure)) => {
+            (Stage::Busy, DiskEvent::Failed(failure)) => {
                 log!(P, "disk: {failure:?}");
                 self.stage = Stage::Idle;
                 self.answer(FAILED);
                 Next::On
             }
-            (_, Event::Dead) => {
+            (_, DiskEvent::Dead) => {
                 log!(P, "disk: dead");
                 Next::End
             }
@@ -150,7 +150,7 @@ impl<P: Platform> Kind<P> for Disk<P> {
             return;
         };
         if let Stage::Away = self.stage {
-            (self.stage, self.tries) = (Stage::Next(Command::TestUnitReady), 0);
+            (self.stage, self.tries) = (Stage::Next(ScsiCommand::TestUnitReady), 0);
         }
         if let Stage::Next(command) = self.stage
             && class.begin(command).is_ok()

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use diapason_abi::Nanos;
 use diapason_pipe::clock::DeviceClock;
 use diapason_pipe::measured::{CameraReport, Measurement, REPORT};
-use diapason_usb::class::uvc::{Camera, Event, Piece};
+use diapason_usb::class::uvc::{Camera, CameraEvent, Piece};
 
 /// Millionths by which the clocks of a camera and of the host may run apart.
 const DRIFT: u32 = 1_000;
@@ -43,14 +43,14 @@ impl<P: Platform> Frames<P> {
     }
 
     /// Takes in an event of the class.
-    pub fn hear(&mut self, event: &Event<'_>, now: Nanos) {
+    pub fn hear(&mut self, event: &CameraEvent<'_>, now: Nanos) {
         match event {
-            Event::Started { frame_time, .. } => {
+            CameraEvent::Started { frame_time, .. } => {
                 (self.due, self.missed, self.number) = (now + REPORT, 0, 0);
                 self.report.period = if self.is_paced { *frame_time } else { Nanos::ZERO };
                 self.clock.restart();
             }
-            Event::Piece(Piece::End { whole, .. }) => {
+            CameraEvent::Piece(Piece::End { whole, .. }) => {
                 let of = if *whole { &mut self.report.whole } else { &mut self.report.broken };
                 *of += 1;
                 self.pace(now);

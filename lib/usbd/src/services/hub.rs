@@ -8,7 +8,7 @@ use crate::platform::{Platform, log};
 use crate::slots::Shape;
 use diapason_abi::Nanos;
 use diapason_usb::Speed;
-use diapason_usb::class::hub::{Event, Hub};
+use diapason_usb::class::hub::{Hub, HubEvent};
 use diapason_usb::descriptor::HUB_PORTS_MAX;
 use diapason_usb::xhci::{Controller, DeviceId, HubPlan, Lanes, Refused};
 
@@ -133,9 +133,9 @@ impl<P: Platform> Kind<P> for Ports {
         Hub::find(&found.set, found.tier)
     }
 
-    fn hear(&mut self, event: Event, _: Nanos) -> Next {
+    fn hear(&mut self, event: HubEvent, _: Nanos) -> Next {
         match event {
-            Event::Ready(hub) => {
+            HubEvent::Ready(hub) => {
                 log!(P, "hub: {} ports", hub.ports);
                 let (ports, think_time) = (hub.ports, hub.think_time() as u8);
                 // Setting 0 of a hub has one translator for all ports.
@@ -143,24 +143,24 @@ impl<P: Platform> Kind<P> for Ports {
                 // The earlier devices of a hub that failed are not there any more.
                 self.lost = u16::MAX;
             }
-            Event::Connected { port } => *self.port(port) = Port::Waiting(0),
-            Event::Enabled { port, speed } => {
+            HubEvent::Connected { port } => *self.port(port) = Port::Waiting(0),
+            HubEvent::Enabled { port, speed } => {
                 if let Port::Reset(tries) = *self.port(port) {
                     *self.port(port) = Port::Enabled(tries, speed);
                 }
             }
-            Event::NotEnabled { port } => {
+            HubEvent::NotEnabled { port } => {
                 if let Port::Reset(tries) = *self.port(port) {
                     self.failed(port, tries);
                     self.lost |= 1 << port;
                 }
             }
-            Event::Disconnected { port } => {
+            HubEvent::Disconnected { port } => {
                 *self.port(port) = Port::Empty;
                 self.lost |= 1 << port;
             }
-            Event::OverCurrent { port } => log!(P, "hub, port {port}: too much current"),
-            Event::Failed => {
+            HubEvent::OverCurrent { port } => log!(P, "hub, port {port}: too much current"),
+            HubEvent::Failed => {
                 log!(P, "hub: failed");
                 return Next::End;
             }

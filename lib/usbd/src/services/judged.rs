@@ -61,7 +61,7 @@ impl Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::told::Told;
+    use crate::told::ServerSettings;
     use alloc::vec::Vec;
     use diapason_abi::settings::Settings;
     use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
@@ -78,7 +78,7 @@ mod tests {
         let mut settings = Settings::NONE;
         settings.put(CONTRACTS, &contracts.words()).unwrap();
         settings.put(SHAPES, &[MessageShape { bytes: 24, stamp }.word()]).unwrap();
-        Judge::new(ServiceKind::Sensors, &Told::read(&settings).pipes)
+        Judge::new(ServiceKind::Sensors, &ServerSettings::read(&settings).pipes)
     }
 
     fn packet(time: Nanos) -> [u8; 24] {
@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn what_has_no_pipe_is_never_outside() {
-        let mut judge = Judge::new(ServiceKind::Sensors, &Told::read(&Settings::NONE).pipes);
+        let mut judge =
+            Judge::new(ServiceKind::Sensors, &ServerSettings::read(&Settings::NONE).pipes);
         assert!((0..10).all(|at| !judge.judge(&[0; 512], Nanos(at)).outside));
     }
 }

@@ -7,13 +7,13 @@ use crate::platform::{Platform, log};
 use crate::slots::Shape;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
-use diapason_contract::keyboard::{KEYS, Key, RECORDS};
+use diapason_contract::keyboard::{KEYS, KeyChange, RECORDS};
 use diapason_pipe::Writer;
-use diapason_usb::class::hid::{Event, Keyboard};
+use diapason_usb::class::hid::{Keyboard, KeyboardEvent};
 
 /// The service for keyboards.
 pub(crate) struct Keys<P: Platform> {
-    keys: Writer<'static, Key, RECORDS>,
+    keys: Writer<'static, KeyChange, RECORDS>,
     clients: Clients<P::Memory>,
 }
 
@@ -37,16 +37,16 @@ impl<P: Platform> Kind<P> for Keys<P> {
         Keyboard::find(&found.set)
     }
 
-    fn hear(&mut self, event: Event, now: Nanos) -> Next {
+    fn hear(&mut self, event: KeyboardEvent, now: Nanos) -> Next {
         match event {
-            Event::Opened => log!(P, "keyboard: open"),
-            Event::Key { usage, down } => {
-                let key = Key { taken: now.0, usage: usage.into(), down: down.into() };
+            KeyboardEvent::Opened => log!(P, "keyboard: open"),
+            KeyboardEvent::Key { usage, down } => {
+                let key = KeyChange { taken: now.0, usage: usage.into(), down: down.into() };
                 // A full pipe counts what it drops; its client sees that.
                 let _ = self.keys.push(&key);
                 self.clients.ring(1);
             }
-            Event::Failed => {
+            KeyboardEvent::Failed => {
                 log!(P, "keyboard: failed");
                 return Next::End;
             }

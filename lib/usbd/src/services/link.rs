@@ -16,7 +16,7 @@ use diapason_contract::link::{
 };
 use diapason_pipe::measured::{LinkReport, Measurement};
 use diapason_pipe::{Reader, Writer};
-use diapason_usb::class::link::{Event, Link as Class};
+use diapason_usb::class::link::{Link as Class, LinkEvent};
 use diapason_usb::xhci::{EndpointPlan, Guarantee};
 
 /// A link and its client.
@@ -103,29 +103,29 @@ impl<P: Platform> Kind<P> for Link<P> {
         EndpointPlan { guarantee: self.guarantee, ..usual }
     }
 
-    fn hear(&mut self, event: Event, now: Nanos) -> Next {
+    fn hear(&mut self, event: LinkEvent, now: Nanos) -> Next {
         let number = self.number;
         match event {
-            Event::Came { place, bytes } => {
+            LinkEvent::Came { place, bytes } => {
                 self.state.came += 1;
                 self.changed |= self.state.came == 1;
                 self.over(FILL, place, (Some(bytes), DONE), now);
             }
-            Event::Sent { place } => {
+            LinkEvent::Sent { place } => {
                 self.state.sent += 1;
                 self.changed |= self.state.sent == 1;
                 self.over(SEND, place, (None, DONE), now);
             }
-            Event::Dropped { place } => self.over(SEND, place, (None, DROPPED), now),
-            Event::PeerGone => {
+            LinkEvent::Dropped { place } => self.over(SEND, place, (None, DROPPED), now),
+            LinkEvent::PeerGone => {
                 log!(P, "link {number}: the other side takes nothing");
                 self.is_here(false);
             }
-            Event::PeerBack => {
+            LinkEvent::PeerBack => {
                 log!(P, "link {number}: the other side is there again");
                 self.is_here(true);
             }
-            Event::Failed => {
+            LinkEvent::Failed => {
                 log!(P, "link {number}: failed");
                 return Next::End;
             }

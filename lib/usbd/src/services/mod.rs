@@ -23,7 +23,7 @@ mod stream;
 
 use crate::platform::Platform;
 use crate::slots::Shape;
-use crate::told::Told;
+use crate::told::ServerSettings;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use any::AnyService;
@@ -56,7 +56,7 @@ pub struct Offer<P: Platform> {
 ///
 /// # Errors
 /// Returns an error if an object that they need is not there.
-pub fn offered<P: Platform>(platform: &P, told: &Told) -> Result<Offers<P>, Errno> {
+pub fn offered<P: Platform>(platform: &P, told: &ServerSettings) -> Result<Offers<P>, Errno> {
     let mut all = Offers::new();
     for kind in told.services.iter().copied() {
         let at = (kind.home(), Some(kind));

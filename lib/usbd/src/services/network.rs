@@ -15,7 +15,7 @@ use diapason_contract::network::{
     SLOT_BYTES, SLOTS, STATE, TOLD,
 };
 use diapason_pipe::{Reader, Writer};
-use diapason_usb::class::cdc_ecm::{self, Ethernet, Event};
+use diapason_usb::class::cdc_ecm::{self, Ethernet, NetworkEvent};
 
 // The class takes what clients may give.
 const _: () = assert!(FRAME_MAX == cdc_ecm::FRAME_MAX as usize);
@@ -140,15 +140,17 @@ impl<P: Platform> Kind<P> for Network<P> {
         Ethernet::find(&found.set)
     }
 
-    fn hear(&mut self, event: Event, now: Nanos) -> Next {
+    fn hear(&mut self, event: NetworkEvent, now: Nanos) -> Next {
         match event {
-            Event::Opened { address } => self.opened(address, now),
-            Event::Connected(connected) => self.learn(now, |state| state.connected = connected),
-            Event::Speed { down, up } => self.learn(now, |state| state.speed = [down, up]),
-            Event::Came { place, bytes } => self.free(CAME, (place, bytes, DONE), now),
-            Event::Sent { place } => self.free(BACK, (place, 0, DONE), now),
-            Event::Damaged => self.damaged += 1,
-            Event::Failed => {
+            NetworkEvent::Opened { address } => self.opened(address, now),
+            NetworkEvent::Connected(connected) => {
+                self.learn(now, |state| state.connected = connected)
+            }
+            NetworkEvent::Speed { down, up } => self.learn(now, |state| state.speed = [down, up]),
+            NetworkEvent::Came { place, bytes } => self.free(CAME, (place, bytes, DONE), now),
+            NetworkEvent::Sent { place } => self.free(BACK, (place, 0, DONE), now),
+            NetworkEvent::Damaged => self.damaged += 1,
+            NetworkEvent::Failed => {
                 log!(P, "network: the device does not work");
                 return Next::End;
             }

@@ -12,7 +12,7 @@ use diapason_abi::Nanos;
 use diapason_contract::sensor::{LOST_BEFORE, OUTSIDE, PACKET, PACKETS, Packet, QUEUED, RECORDS};
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::Writer;
-use diapason_usb::class::cdc_acm::{CdcAcm, DEPTH, Event, LineCoding, SerialState};
+use diapason_usb::class::cdc_acm::{CdcAcm, DEPTH, LineCoding, SerialEvent, SerialState};
 
 // The plan counts as many transfers as the driver keeps queued.
 const _: () = assert!(QUEUED == DEPTH);
@@ -75,27 +75,27 @@ impl<P: Platform> Kind<P> for Sensor<P> {
         CdcAcm::find(&found.set, LineCoding::new(115_200))
     }
 
-    fn is_message(event: &Event<'_>) -> bool {
-        matches!(event, Event::Data(_))
+    fn is_message(event: &SerialEvent<'_>) -> bool {
+        matches!(event, SerialEvent::Data(_))
     }
 
-    fn hear(&mut self, event: Event<'_>, now: Nanos) -> Next {
+    fn hear(&mut self, event: SerialEvent<'_>, now: Nanos) -> Next {
         match event {
-            Event::Opened => {
+            SerialEvent::Opened => {
                 self.session = self.session.wrapping_add(1);
                 self.judge.restart();
                 log!(P, "serial line: open");
             }
-            Event::Data(bytes) => self.push(bytes, now),
-            Event::State(SerialState(state)) if state & SerialState::OVERRUN != 0 => {
+            SerialEvent::Data(bytes) => self.push(bytes, now),
+            SerialEvent::State(SerialState(state)) if state & SerialState::OVERRUN != 0 => {
                 log!(P, "serial line: the device lost something");
                 self.lost_before = true;
             }
-            Event::Failed => {
+            SerialEvent::Failed => {
                 log!(P, "serial line: failed");
                 return Next::End;
             }
-            Event::CodingRefused | Event::State(_) => {}
+            SerialEvent::CodingRefused | SerialEvent::State(_) => {}
         }
         Next::On
     }

@@ -9,12 +9,12 @@ use super::kind::{Kind, Next};
 use crate::papers::Found;
 use crate::platform::{Platform, log};
 use crate::slots::Shape;
-use crate::told::Terms;
+use crate::told::StreamTerms;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_bus::Criticality;
 use diapason_contract::stream::DATA;
-use diapason_usb::class::uvc::{Camera, Event, Piece, modes};
+use diapason_usb::class::uvc::{Camera, CameraEvent, Piece, modes};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::xhci::EndpointPlan;
 
@@ -35,7 +35,7 @@ struct Counts {
 /// A camera, and what came of it.
 pub(crate) struct Stream<P: Platform> {
     number: usize,
-    terms: Terms,
+    terms: StreamTerms,
     clients: Clients<P::Memory>,
     report_at: Nanos,
     counts: Counts,
@@ -52,7 +52,7 @@ impl<P: Platform> Stream<P> {
     ///
     /// # Errors
     /// The memory is not there.
-    pub fn new(platform: &P, number: usize, terms: Terms) -> Result<Stream<P>, Errno> {
+    pub fn new(platform: &P, number: usize, terms: StreamTerms) -> Result<Stream<P>, Errno> {
         let clients = Clients::sharing(platform.memory(DATA[number % DATA.len()])?, PLACE);
         let (report_at, refused, back) = (Nanos::FOREVER, false, 0);
         let (counts, is_paced) = (Counts::default(), terms.stretch == 0);
@@ -114,17 +114,17 @@ impl<P: Platform> Kind<P> for Stream<P> {
         plan
     }
 
-    fn hear(&mut self, event: Event<'_>, now: Nanos) -> Next {
+    fn hear(&mut self, event: CameraEvent<'_>, now: Nanos) -> Next {
         let number = self.number;
         self.frames.hear(&event, now);
         match event {
-            Event::Started { interval_bytes, .. } if interval_bytes as usize <= PLACE => {
+            CameraEvent::Started { interval_bytes, .. } if interval_bytes as usize <= PLACE => {
                 log!(P, "stream {number}: {interval_bytes} bytes an interval");
                 let places = self.clients.places().min(128) as u32;
                 self.back = u128::MAX.checked_shr(128 - places).unwrap_or(0);
                 self.report_at = now + REPORT;
             }
-            Event::Piece(piece) => self.count(piece),
+            CameraEvent::Piece(piece) => self.count(piece),
             event => {
                 log!(P, "stream {number}: no room for it: {event:?}");
                 self.refused = true;

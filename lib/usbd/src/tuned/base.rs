@@ -7,9 +7,9 @@ use diapason_abi::pipe::{AT_ONCE, BEFORE, DriverCosts, OUT_SLOTS, OutputCosts, R
 use diapason_bus::{Guarantee, Speed};
 use diapason_contract::can::EACH;
 use diapason_contract::tuned::MESSAGE_BYTES;
-use diapason_pipe::bill::{Drain, Interrupts, Telling, Transfers, Work};
+use diapason_pipe::bill::{Drain, Interrupts, StageTimes, Telling, Transfers};
 use diapason_pipe::size::Bucket;
-use diapason_pipe::tuned::{Attributes, Driver, Outward, Reader, Shares};
+use diapason_pipe::tuned::{Attributes, Driver, Outward, ReaderThreads, Shares};
 use diapason_usb::class::kvaser::{MESSAGE, MODERATION, SENDING, TRANSFER};
 
 /// Returns the guarantee that the bus gives the interface: that a transfer takes no longer than the
@@ -33,7 +33,8 @@ pub const ATTRIBUTES: Attributes = Attributes {
 /// Returns the interface and its driver.
 pub fn driver(costs: &DriverCosts, output: Option<&OutputCosts>) -> Driver {
     let DriverCosts { share, period, bottom_half, .. } = *costs;
-    let attend = Work { activation: bottom_half, transfer: Nanos::ZERO, message: Nanos::ZERO };
+    let attend =
+        StageTimes { activation: bottom_half, transfer: Nanos::ZERO, message: Nanos::ZERO };
     Driver {
         attributes: ATTRIBUTES,
         bus: Transfers {
@@ -51,7 +52,7 @@ pub fn driver(costs: &DriverCosts, output: Option<&OutputCosts>) -> Driver {
         bottom_half: (attend, Telling::All),
         io: Shares { least: share, most: share, period },
         receiver: None,
-        reader: Reader { wake: costs.wake, chunks: REPLENISHMENTS_MAX as u32 },
+        reader: ReaderThreads { wake: costs.wake, chunks: REPLENISHMENTS_MAX as u32 },
         output: output.map(|output| outward(output, bottom_half)),
     }
 }

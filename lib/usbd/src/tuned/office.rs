@@ -2,8 +2,8 @@
 
 use super::base::{self, ATTRIBUTES};
 use super::reserve::{self, Move, Terms};
-use crate::places::Order;
-use crate::platform::{Mailbox, Platform, Reserve, Wakes, log};
+use crate::places::PlaceOrder;
+use crate::platform::{MessagePort, Platform, Reserve, Wakes, log};
 use crate::policy::CLOCK;
 use crate::presence::Presence;
 use crate::told::Pipes;
@@ -15,13 +15,15 @@ use diapason_contract::can::EACH;
 use diapason_contract::tuned::names;
 use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::{
-    Agreement, Answer, Endpoint, Granted, Outcome, Qos, Reason, Refused, Request, Route, Wanted,
-    WouldFit,
+    Agreement, Granted, PipeAnswer, PipeCommand, PipeEndpoint, PipeRequest, Qos, RefusedPipe,
+    RequestOutcome, Route, WhyRefused, WouldFit,
 };
 
 /// The endpoint of the interface.
-type Ends = Endpoint<EACH>;
+type Ends = PipeEndpoint<EACH>;
 type Agreed = Agreement<EACH>;
+/// The number of the pipe that changed, or the pipe that is refused.
+type Changed = Result<usize, RefusedPipe>;
 
 /// The server's side of a place: where the program asks, and where it is answered.
 struct Desk<P: Platform> {
@@ -50,7 +52,7 @@ fn endpoint(pipes: &Pipes) -> Option<Ends> {
         let written = (0..EACH as u8).filter(|channel| output.described >> channel & 1 != 0);
         standing.extend(written.map(|channel| (channel, base::acknowledged(output))));
     }
-    Some(Endpoint::beside(base::driver(costs, output), &standing))
+    Some(PipeEndpoint::beside(base::driver(costs, output), &standing))
 }
 
 /// The clients, and the agreements with them.
@@ -93,7 +95,11 @@ impl<P: Platform> Office<P> {
 
     /// Answers a question of each place, and returns whether there was any. `order` tells the
     /// channels who listens and writes.
-    pub fn attend(&mut self, order: &mut impl FnMut(&Order), reserve: &mut impl Reserve) -> bool {
+    pub fn attend(
+        &mut self,
+        order: &mut impl FnMut(&PlaceOrder),
+        reserve: &mut impl Reserve,
+    ) -> bool {
         let mut any = false;
         for number in 0..self.places.len() {
             let mut bytes = [0; MESSAGE_BYTES];
@@ -101,9 +107,9 @@ impl<P: Platform> Office<P> {
             let Some(length) = questions.receive(&mut bytes) else { continue };
             any = true;
             // Nobody knows the number of a question that makes no sense.
-            let Some(request) = bytes.get(..length).and_then(Request::parse) else { continue };
+            let Some(request) = bytes.get(..length).and_then(PipeRequest::parse) else { continue };
             let outcome = self.answer(number, request.wanted, order, reserve);
-            let answer = Answer { token: request.token, outcome };
+            let answer = PipeAnswer { token: request.token, outcome };
             // A client that asks without reading answers gets no more of them.
             self.places[number].desk.answers.send(&answer.bytes());
         }
@@ -113,16 +119,18 @@ impl<P: Platform> Office<P> {
     fn answer(
         &mut self,
         number: usize,
-        wanted: Wanted,
-        order: &mut impl FnMut(&Order),
+        wanted: PipeCommand,
+        order: &mut impl FnMut(&PlaceOrder),
         reserve: &mut impl Reserve,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         let done = match (wanted, self.places[number].pipe) {
-            (Wanted::Close, _) => return self.close(number, order, reserve),
-            (Wanted::Open(..), Some(_)) => Err(self.refuse(number, Reason::AlreadyOpen)),
-            (Wanted::Open(route, qos), None) => self.open(number, (route, qos), order, reserve),
-            (Wanted::Change(_), None) => Err(self.refuse(number, Reason::NoPipe)),
-            (Wanted::Change(qos), Some((pipe, route))) => {
+            (PipeCommand::Close, _) => return self.close(number, order, reserve),
+            (PipeCommand::Open(..), Some(_)) => Err(self.refuse(number, WhyRefused::AlreadyOpen)),
+            (PipeCommand::Open(route, qos), None) => {
+                self.open(number, (route, qos), order, reserve)
+            }
+            (PipeCommand::Change(_), None) => Err(self.refuse(number, WhyRefused::NoPipe)),
+            (PipeCommand::Change(qos), Some((pipe, route))) => {
                 let changed = self.change(number, reserve, |ends, admits| {
                     ends.renegotiate(pipe, qos, admits).map(|()| pipe)
                 });
@@ -133,31 +141,31 @@ impl<P: Platform> Office<P> {
             Ok(granted) => {
                 let (bound, Granted { budget, period, .. }) = (granted.bound, granted);
                 log!(P, "tpipe{number}: {} in {} ns, bound {} ns", budget.0, period.0, bound.0);
-                Outcome::Granted(granted)
+                RequestOutcome::Granted(granted)
             }
-            Err(refused) => Outcome::Refused(refused),
+            Err(refused) => RequestOutcome::Refused(refused),
         }
     }
 
-    fn refuse(&self, number: usize, reason: Reason) -> Refused {
+    fn refuse(&self, number: usize, reason: WhyRefused) -> RefusedPipe {
         let pipe = self.places[number].pipe.map_or(number, |(pipe, _)| pipe);
-        Refused { pipe, reason, would_fit: WouldFit::Nothing }
+        RefusedPipe { pipe, reason, would_fit: WouldFit::Nothing }
     }
 
     fn open(
         &mut self,
         number: usize,
         (route, qos): (Route, Qos),
-        order: &mut impl FnMut(&Order),
+        order: &mut impl FnMut(&PlaceOrder),
         reserve: &mut impl Reserve,
-    ) -> Result<Granted, Refused> {
+    ) -> Result<Granted, RefusedPipe> {
         let mut channels = [route.comes_from(), route.goes_to()].into_iter().flatten();
         if let Some(channel) = channels.find(|it| *it >= self.channels) {
             let (channel, channels) = (channel.into(), self.channels.into());
-            return Err(self.refuse(number, Reason::NoSuchChannel { channel, channels }));
+            return Err(self.refuse(number, WhyRefused::NoSuchChannel { channel, channels }));
         }
         if !self.presence.holds() {
-            return Err(self.refuse(number, Reason::NoDevice));
+            return Err(self.refuse(number, WhyRefused::NoDevice));
         }
         let envelope = self.places[number].envelope;
         let opened = self.change(number, reserve, |ends, admits| {
@@ -171,21 +179,21 @@ impl<P: Platform> Office<P> {
         &mut self,
         number: usize,
         route: Route,
-        agreed: Result<usize, Refused>,
-        order: &mut impl FnMut(&Order),
-    ) -> Result<Granted, Refused> {
+        agreed: Result<usize, RefusedPipe>,
+        order: &mut impl FnMut(&PlaceOrder),
+    ) -> Result<Granted, RefusedPipe> {
         let pipe = agreed?;
         let (granted, qos) = (Granted::of(&self.endpoint, pipe), self.endpoint.qos(pipe));
         let Some((granted, qos)) = granted.zip(qos) else {
-            return Err(self.refuse(number, Reason::NoPipe));
+            return Err(self.refuse(number, WhyRefused::NoPipe));
         };
         self.places[number].pipe = Some((pipe, route));
         if let Some(channel) = route.comes_from() {
             let contract = qos.contract(&ATTRIBUTES).with_jitter(CLOCK);
-            order(&Order::Listen { place: number, channel, contract });
+            order(&PlaceOrder::Listen { place: number, channel, contract });
         }
         if let Some(channel) = route.goes_to() {
-            order(&Order::Write { place: number, channel });
+            order(&PlaceOrder::Write { place: number, channel });
         }
         Ok(granted)
     }
@@ -195,14 +203,14 @@ impl<P: Platform> Office<P> {
         &mut self,
         number: usize,
         reserve: &mut impl Reserve,
-        change: impl FnOnce(&mut Ends, &mut dyn FnMut(&Agreed) -> bool) -> Result<usize, Refused>,
-    ) -> Result<usize, Refused> {
+        change: impl FnOnce(&mut Ends, &mut dyn FnMut(&Agreed) -> bool) -> Changed,
+    ) -> Changed {
         let mut next = self.endpoint.clone();
         let mut admits = |agreed: &Agreed| self.moves(number, agreed).is_some();
         let pipe = change(&mut next, &mut admits)?;
         self.settle(number, next, reserve).map_err(|Terms { budget, period }| {
-            let reason = Reason::Processor { thread: (budget, period) };
-            Refused { pipe, reason, would_fit: WouldFit::Nothing }
+            let reason = WhyRefused::Processor { thread: (budget, period) };
+            RefusedPipe { pipe, reason, would_fit: WouldFit::Nothing }
         })?;
         Ok(pipe)
     }
@@ -251,11 +259,13 @@ impl<P: Platform> Office<P> {
     fn close(
         &mut self,
         number: usize,
-        order: &mut impl FnMut(&Order),
+        order: &mut impl FnMut(&PlaceOrder),
         reserve: &mut impl Reserve,
-    ) -> Outcome {
-        let Some((pipe, _)) = self.places[number].pipe.take() else { return Outcome::Closed };
-        order(&Order::Leave { place: number });
+    ) -> RequestOutcome {
+        let Some((pipe, _)) = self.places[number].pipe.take() else {
+            return RequestOutcome::Closed;
+        };
+        order(&PlaceOrder::Leave { place: number });
         let mut next = self.endpoint.clone();
         next.close(pipe);
         if let Err(terms) = self.settle(number, next.clone(), reserve) {
@@ -264,6 +274,6 @@ impl<P: Platform> Office<P> {
             self.endpoint = next;
         }
         log!(P, "tpipe{number}: closed");
-        Outcome::Closed
+        RequestOutcome::Closed
     }
 }

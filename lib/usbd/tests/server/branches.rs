@@ -4,14 +4,14 @@
 use crate::ground::{attach, detach, take_lines};
 use crate::machine::{Machine, logged};
 use diapason_abi::Nanos;
-use diapason_can::exchange::Arrival;
+use diapason_can::exchange::ReceivedFrame;
 use diapason_contract::can::{self, RECORDS};
-use diapason_contract::disk::{self, Answer, Ask};
+use diapason_contract::disk::{self, Ask, DiskAnswer};
 use diapason_contract::settings::{OPENS, SERVES};
 use diapason_contract::threads::ServiceKind::{Can, Disks, Keyboards};
 use diapason_devices::can::CanBus;
 use diapason_devices::disk::Disk;
-use diapason_devices::keyboard::Keyboard;
+use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
 use diapason_pipe::{Reader, Writer};
 use diapason_usbd::Platform;
@@ -25,9 +25,9 @@ const OTHER: u8 = 2;
 
 struct Rig {
     machine: Machine,
-    arrivals: Reader<'static, Arrival, RECORDS>,
+    arrivals: Reader<'static, ReceivedFrame, RECORDS>,
     asks: Writer<'static, Ask, { disk::RECORDS }>,
-    answers: Reader<'static, Answer, { disk::RECORDS }>,
+    answers: Reader<'static, DiskAnswer, { disk::RECORDS }>,
     frames: u64,
     /// Frames that came while nobody read.
     lost: u64,
@@ -98,7 +98,7 @@ fn devices_that_come_fail_and_go_leave_the_branch_of_can_alone() {
         detach(OTHER);
         rig.read(Nanos::from_millis(200));
         match step % 2 {
-            0 => attach(OTHER, Box::new(Keyboard::typing(Nanos::from_millis(10), 100))),
+            0 => attach(OTHER, Box::new(KeyboardModel::typing(Nanos::from_millis(10), 100))),
             _ => attach(OTHER, Box::new(Disk::new(2_048))),
         }
         rig.read(Nanos::from_millis(400));

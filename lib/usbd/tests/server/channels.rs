@@ -3,11 +3,13 @@
 use crate::ground::{attach, now, post, take_lines};
 use crate::machine::Machine;
 use diapason_abi::Nanos;
-use diapason_can::exchange::{Departure, Parameters, Phase, Report, Request, Wanted};
+use diapason_can::exchange::{
+    ChannelCommand, ChannelParameters, ChannelReport, ChannelRequest, Departure, Phase,
+};
 use diapason_can::frame::standard;
-use diapason_can::{BitRate, Frame};
+use diapason_can::{BitRate, CanFrame};
 use diapason_contract::can::{
-    BIT_RATE, CanInterface, DEPARTURES, INTERFACES, Names, REPORTS, SAMPLE_POINT, names,
+    BIT_RATE, CanInterface, ChannelNames, DEPARTURES, INTERFACES, REPORTS, SAMPLE_POINT, names,
 };
 use diapason_contract::settings::{CLIENTS, OPENS};
 use diapason_devices::can::CanBus;
@@ -19,22 +21,22 @@ const PORT: u8 = 1;
 const CHANNEL: usize = 2;
 /// More than the interface takes at a time.
 const FRAMES: u32 = 100;
-const USUAL: Parameters =
-    Parameters { bit_rate: BIT_RATE, sample_point: SAMPLE_POINT, silent: false };
+const USUAL: ChannelParameters =
+    ChannelParameters { bit_rate: BIT_RATE, sample_point: SAMPLE_POINT, silent: false };
 
 /// The ends of the client of a channel. They outlive it.
 struct Client {
-    names: &'static Names,
+    names: &'static ChannelNames,
     out: Writer<'static, Departure, DEPARTURES>,
-    reports: Reader<'static, Report, REPORTS>,
-    last: Report,
+    reports: Reader<'static, ChannelReport, REPORTS>,
+    last: ChannelReport,
     written: u64,
 }
 
 impl Client {
     /// Asks for something by the mailbox of requests.
-    fn ask(&self, token: u32, wanted: Wanted) {
-        post(self.names.requests, &Request { wanted, token }.bytes());
+    fn ask(&self, token: u32, wanted: ChannelCommand) {
+        post(self.names.requests, &ChannelRequest { wanted, token }.bytes());
     }
 
     /// Writes frames of the client with this number.
@@ -51,9 +53,9 @@ impl Client {
     }
 }
 
-fn frame(client: u32, at: u32) -> Frame {
+fn frame(client: u32, at: u32) -> CanFrame {
     let id = standard(0x100 * client + at).expect("it is one");
-    Frame::data(id, &[]).expect("it is one")
+    CanFrame::data(id, &[]).expect("it is one")
 }
 
 /// Returns a CAN interface, one of whose channels has a client, and the bus of that channel.
@@ -67,17 +69,19 @@ fn with_client() -> (Machine, CanBus, Client) {
     let buses = [None, None, Some(bus.clone())];
     attach(PORT, Box::new(Hydra::new(Identity::default(), &buses)));
     machine.run(Nanos::from_millis(500));
-    (machine, bus, Client { names, out, reports, last: Report::default(), written: 0 })
+    (machine, bus, Client { names, out, reports, last: ChannelReport::default(), written: 0 })
 }
 
 /// The life of a client, step by step. Each takes effect or is under way when it dies.
 const LIFE: [fn(&mut Client, &mut Machine); 6] = [
-    |client, _| client.ask(1, Wanted::Open(USUAL)),
+    |client, _| client.ask(1, ChannelCommand::Open(USUAL)),
     |_, machine| machine.run(Nanos::from_millis(100)),
     |client, _| client.write(1, FRAMES),
-    |client, _| client.ask(2, Wanted::Status),
+    |client, _| client.ask(2, ChannelCommand::Status),
     |_, machine| machine.run(Nanos::from_millis(3)),
-    |client, _| client.ask(3, Wanted::Open(Parameters { bit_rate: 250_000, ..USUAL })),
+    |client, _| {
+        client.ask(3, ChannelCommand::Open(ChannelParameters { bit_rate: 250_000, ..USUAL }))
+    },
 ];
 
 #[test]
@@ -92,7 +96,7 @@ fn a_client_that_dies_at_any_step_leaves_the_channel_to_its_successor() {
                 machine.run(Nanos::from_micros(pause));
             }
             // It reads no report. Its successor leaves the bus, and takes part in it again.
-            client.ask(100, Wanted::Close);
+            client.ask(100, ChannelCommand::Close);
             machine.ask();
             machine.run(Nanos::from_millis(50));
             client.read();
@@ -105,7 +109,7 @@ fn a_client_that_dies_at_any_step_leaves_the_channel_to_its_successor() {
             let first = (0..begun.len() as u32).map(|at| frame(1, at));
             assert!(begun.iter().map(|sent| sent.frame).eq(first), "{at}");
             // At the rate of the description, which is that of the bus.
-            client.ask(101, Wanted::Open(Parameters::AS_DESCRIBED));
+            client.ask(101, ChannelCommand::Open(ChannelParameters::AS_DESCRIBED));
             machine.ask();
             machine.run(Nanos::from_millis(200));
             client.read();
@@ -145,14 +149,14 @@ fn channels_beyond_the_description_or_the_device_stay_closed() {
 fn a_client_that_reads_nothing_is_answered_when_it_reads() {
     let (mut machine, _, mut client) = with_client();
     for token in 1..=4 * REPORTS as u32 {
-        client.ask(token, Wanted::Open(USUAL));
+        client.ask(token, ChannelCommand::Open(USUAL));
         machine.ask();
         machine.run(Nanos::from_micros(500));
     }
     client.read();
     assert!(client.last.token < 4 * REPORTS as u32, "there is room for so many reports");
     // A report for which there was no room is written when the client asks for it again.
-    client.ask(0, Wanted::Wake);
+    client.ask(0, ChannelCommand::Wake);
     machine.ask();
     client.read();
     assert_eq!(client.last.token, 4 * REPORTS as u32);
@@ -164,7 +168,7 @@ fn a_client_that_reads_nothing_is_answered_when_it_reads() {
 #[test]
 fn no_more_frames_are_under_way_than_pipe_and_interface_hold() {
     let (mut machine, _, mut client) = with_client();
-    client.ask(1, Wanted::Open(USUAL));
+    client.ask(1, ChannelCommand::Open(USUAL));
     machine.ask();
     machine.run(Nanos::from_millis(100));
     let room = DEPARTURES as u32 + u32::from(Identity::default().outstanding);

@@ -3,14 +3,14 @@
 use crate::ground::{attach, detach, now, take_lines, take_reports};
 use crate::machine::{Machine, logged};
 use diapason_abi::Nanos;
-use diapason_contract::camera::{self, Back, Piece};
-use diapason_contract::disk::{self, Answer, Ask};
+use diapason_contract::camera::{self, Back, FramePiece};
+use diapason_contract::disk::{self, Ask, DiskAnswer};
 use diapason_contract::network::{self, News};
 use diapason_contract::settings::{DEVICES, Expected, SERVES};
 use diapason_contract::threads::ServiceKind;
-use diapason_devices::camera::Camera;
+use diapason_devices::camera::CameraModel;
 use diapason_devices::disk::Disk;
-use diapason_devices::keyboard::Keyboard;
+use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::network::Adapter;
 use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
 use diapason_pipe::{Reader, Writer};
@@ -26,7 +26,7 @@ const SUPERSPEED: u8 = 5;
 /// A client of the disk.
 struct Client {
     asks: Writer<'static, Ask, { disk::RECORDS }>,
-    answers: Reader<'static, Answer, { disk::RECORDS }>,
+    answers: Reader<'static, DiskAnswer, { disk::RECORDS }>,
 }
 
 impl Client {
@@ -229,7 +229,7 @@ fn slots_of_a_dead_client_come_back_to_its_successor() {
 
 /// A client of a camera.
 struct Viewer {
-    pieces: Reader<'static, Piece, { camera::RECORDS }>,
+    pieces: Reader<'static, FramePiece, { camera::RECORDS }>,
     back: Writer<'static, Back, { camera::RECORDS }>,
 }
 
@@ -254,7 +254,7 @@ fn a_camera_goes_on_for_the_successor_of_a_dead_client() {
         let pieces = machine.ground.reader(camera::PIECES).unwrap();
         let back = machine.ground.writer(camera::RETURNED).unwrap();
         let mut viewer = Viewer { pieces, back };
-        attach(SUPERSPEED, Box::new(Camera::busy()));
+        attach(SUPERSPEED, Box::new(CameraModel::busy()));
         let mut told = BTreeSet::new();
         for _ in 0..1_000 {
             if !told.is_empty() {
@@ -333,7 +333,7 @@ fn a_foreign_disk_is_not_the_disk() {
 #[test]
 fn a_keyboard_is_not_served_by_a_server_of_disks() {
     let mut machine = expecting(DISK);
-    attach(PORT, Box::new(Keyboard::typing(Nanos::from_millis(10), 100)));
+    attach(PORT, Box::new(KeyboardModel::typing(Nanos::from_millis(10), 100)));
     machine.run(Nanos::from_secs(1));
     assert_eq!(fates(), [(PORT, Fate::Unserved)]);
 }

@@ -2,12 +2,12 @@
 //! one thread of the test.
 
 use diapason_abi::{Errno, MESSAGE_BYTES, Nanos};
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use diapason_pipe::measured::{Measurement, Reported, Words};
 use diapason_pipe::{Reader, Ring, Writer};
 use diapason_state::Plain;
 use diapason_usb::xhci::{Dma, Mmio};
-use diapason_usbd::platform::{Guarded, Mailbox, Platform, Wakes};
+use diapason_usbd::platform::{Guarded, MessagePort, Platform, Wakes};
 use diapason_xhc::{Config, Denied, Memory, Xhc};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -175,7 +175,7 @@ impl<T> Guarded<T> for Chamber<T> {
 /// A mailbox by its name.
 pub struct Letters(String);
 
-impl Mailbox for Letters {
+impl MessagePort for Letters {
     fn receive(&mut self, into: &mut [u8; MESSAGE_BYTES]) -> Option<usize> {
         let letter = with(|inside| inside.mail.entry(self.0.clone()).or_default().pop_front())?;
         into[..letter.len()].copy_from_slice(&letter);
@@ -287,7 +287,7 @@ pub fn advance(to: Nanos) -> Vec<u16> {
 }
 
 /// Plugs a device into a port.
-pub fn attach(port: u8, device: Box<dyn Device>) {
+pub fn attach(port: u8, device: Box<dyn UsbDevice>) {
     with(|inside| inside.xhc.attach(port, device, inside.now, &mut inside.ram));
 }
 

@@ -5,10 +5,10 @@ use crate::machine::Machine;
 use diapason_abi::Nanos;
 use diapason_contract::settings::SERVES;
 use diapason_contract::threads::ServiceKind::{Hubs, Keyboards};
-use diapason_devices::faulty::{Fault, Faulty, Rule};
-use diapason_devices::hub::Hub;
-use diapason_devices::keyboard::Keyboard;
-use diapason_devices::{Answer, Device, Handshake, Stall};
+use diapason_devices::faulty::{Faulty, PacketFault, Rule};
+use diapason_devices::hub::HubModel;
+use diapason_devices::keyboard::KeyboardModel;
+use diapason_devices::{Answer, Handshake, Stall, UsbDevice};
 use diapason_usb::setup::{descriptor_type, request};
 use diapason_usb::{Setup, Speed};
 use std::cell::{Cell, RefCell};
@@ -33,9 +33,9 @@ fn take_resets() -> Vec<Name> {
 }
 
 /// A device that sees to it that no other is reset during its turn.
-struct Turned(Name, Box<dyn Device>);
+struct Turned(Name, Box<dyn UsbDevice>);
 
-impl Device for Turned {
+impl UsbDevice for Turned {
     fn speed(&self) -> Speed {
         self.1.speed()
     }
@@ -81,8 +81,8 @@ impl Device for Turned {
 }
 
 /// Returns a hub with these devices.
-fn hub(port: u8, devices: impl IntoIterator<Item = Box<dyn Device>>) -> Hub {
-    let mut hub = Hub::new(false, 4);
+fn hub(port: u8, devices: impl IntoIterator<Item = Box<dyn UsbDevice>>) -> HubModel {
+    let mut hub = HubModel::new(false, 4);
     for (number, device) in (1..).zip(devices) {
         let device = Box::new(Turned((port, number), device));
         assert!(hub.plug(Nanos::ZERO, number, device).is_ok(), "it fits");
@@ -90,7 +90,7 @@ fn hub(port: u8, devices: impl IntoIterator<Item = Box<dyn Device>>) -> Hub {
     hub
 }
 
-fn attach_hub(port: u8, devices: impl IntoIterator<Item = Box<dyn Device>>) {
+fn attach_hub(port: u8, devices: impl IntoIterator<Item = Box<dyn UsbDevice>>) {
     attach(port, Box::new(hub(port, devices)));
 }
 
@@ -100,14 +100,14 @@ fn detach_hub(port: u8) {
     TURN.take().filter(|held| held.0 != port).into_iter().for_each(|held| TURN.set(Some(held)));
 }
 
-fn keyboard() -> Box<dyn Device> {
-    Box::new(Keyboard::new(Vec::new()))
+fn keyboard() -> Box<dyn UsbDevice> {
+    Box::new(KeyboardModel::new(Vec::new()))
 }
 
 /// Returns a device that answers no request.
-fn dead() -> Box<dyn Device> {
-    let mute = Rule { endpoint: Some(0), ..Rule::always(Fault::Error) };
-    Box::new(Faulty::new(Keyboard::new(Vec::new()), 1).rule(mute))
+fn dead() -> Box<dyn UsbDevice> {
+    let mute = Rule { endpoint: Some(0), ..Rule::always(PacketFault::Error) };
+    Box::new(Faulty::new(KeyboardModel::new(Vec::new()), 1).rule(mute))
 }
 
 fn found(lines: &[String], words: &str) -> usize {
@@ -195,7 +195,7 @@ fn a_hub_that_fails_at_any_step_gives_its_turn_back() {
         let mut machine = Machine::with(SETTINGS);
         TURN.take();
         let from = Nanos::from_millis(300 + step * 10);
-        let mute = Rule { endpoint: Some(0), from, ..Rule::always(Fault::Error) };
+        let mute = Rule { endpoint: Some(0), from, ..Rule::always(PacketFault::Error) };
         let failing = hub(PORT, [keyboard(), keyboard(), keyboard()]);
         attach(PORT, Box::new(Faulty::new(failing, 1).rule(mute)));
         machine.run(Nanos::from_millis(900));

@@ -4,11 +4,11 @@ use crate::ground::{attach, detach, take_lines};
 use crate::machine::Machine;
 use diapason_abi::Nanos;
 use diapason_can::BitRate;
-use diapason_can::exchange::Arrival;
+use diapason_can::exchange::ReceivedFrame;
 use diapason_contract::can::{CHANNELS, CanInterface, INTERFACES, RECORDS, names};
 use diapason_contract::settings::{BIT_RATES, DEVICES, Expected, OPENS};
 use diapason_contract::threads::ServiceKind;
-use diapason_devices::can::{CanBus, Load};
+use diapason_devices::can::{BusLoad, CanBus};
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_pipe::Reader;
 use diapason_usbd::Platform;
@@ -24,7 +24,7 @@ const LAST_BITS: u32 = 250_000;
 /// A server with two interfaces, both open on all channels.
 struct Rig {
     machine: Machine,
-    readers: Vec<Reader<'static, Arrival, RECORDS>>,
+    readers: Vec<Reader<'static, ReceivedFrame, RECORDS>>,
 }
 
 fn settings(first: u8, second: u8) -> [(&'static str, Vec<u64>); 4] {
@@ -54,7 +54,7 @@ fn plug(interface: usize) {
     let last = COUNTS[0] + COUNTS[1] - 1;
     let bus = |number: u8| {
         let bits = if number == last { LAST_BITS } else { BITS };
-        let load = Load { per_second: RATE, extended: false };
+        let load = BusLoad { per_second: RATE, extended: false };
         Some(CanBus::loaded(number.into(), BitRate::new(bits).expect("it is one"), load))
     };
     let buses: Vec<_> = (first..first + count).map(bus).collect();

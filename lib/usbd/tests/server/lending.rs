@@ -4,15 +4,15 @@ use crate::ground::{attach, detach, now};
 use crate::machine::Machine;
 use diapason_abi::pipe::{ENVELOPES, Envelope};
 use diapason_abi::{Errno, Nanos};
-use diapason_can::exchange::{Departure, Phase, Report};
+use diapason_can::exchange::{ChannelReport, Departure, Phase};
 use diapason_can::frame::standard;
-use diapason_can::{BitRate, Frame};
+use diapason_can::{BitRate, CanFrame};
 use diapason_contract::can::{BIT_RATE, DEPARTURES, REPORTS};
 use diapason_contract::tuned::names;
 use diapason_devices::can::CanBus;
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_pipe::{Reader, Writer};
-use diapason_usbd::{Order, Platform};
+use diapason_usbd::{PlaceOrder, Platform};
 
 const PORT: u8 = 1;
 const CHANNEL: u8 = 1;
@@ -31,8 +31,8 @@ const ENVELOPE: Envelope = Envelope {
 struct Place {
     number: usize,
     out: Writer<'static, Departure, DEPARTURES>,
-    reports: Reader<'static, Report, REPORTS>,
-    last: Report,
+    reports: Reader<'static, ChannelReport, REPORTS>,
+    last: ChannelReport,
 }
 
 impl Place {
@@ -40,7 +40,7 @@ impl Place {
         let names = names(number).ok_or(Errno::Absent)?;
         let (out, reports) =
             (machine.ground.writer(names.out)?, machine.ground.reader(names.reports)?);
-        Ok(Place { number, out, reports, last: Report::default() })
+        Ok(Place { number, out, reports, last: ChannelReport::default() })
     }
 
     /// Writes frames with identifiers of this place.
@@ -57,9 +57,9 @@ impl Place {
     }
 }
 
-fn frame(place: usize, at: u32) -> Frame {
+fn frame(place: usize, at: u32) -> CanFrame {
     let id = standard(0x100 * (place as u32 + 1) + at).expect("it is one");
-    Frame::data(id, &[]).expect("it is one")
+    CanFrame::data(id, &[]).expect("it is one")
 }
 
 /// Returns a CAN interface whose channel 1 two places may write to, and the bus of that channel.
@@ -74,7 +74,7 @@ fn with_places() -> (Machine, CanBus, [Place; 2]) {
 }
 
 fn lend(machine: &mut Machine, place: usize) {
-    machine.order(&Order::Write { place, channel: CHANNEL });
+    machine.order(&PlaceOrder::Write { place, channel: CHANNEL });
 }
 
 /// Lets time pass until a place hears that its channel is open.
@@ -87,7 +87,7 @@ fn wait(machine: &mut Machine, place: &mut Place) {
 }
 
 /// Returns the frames that were on the bus since the last call.
-fn sent(bus: &CanBus) -> Vec<Frame> {
+fn sent(bus: &CanBus) -> Vec<CanFrame> {
     bus.take_record().iter().map(|sent| sent.frame).collect()
 }
 
@@ -118,9 +118,9 @@ fn a_channel_given_back_at_any_step_is_the_next_ones() {
         first.write(FRAMES);
         machine.ask();
         machine.run(Nanos::from_micros(step * 250));
-        machine.order(&Order::Leave { place: 0 });
+        machine.order(&PlaceOrder::Leave { place: 0 });
         assert_eq!(first.phase(), Phase::Closed, "after {step} steps");
-        let Report { through, given_up, .. } = first.last;
+        let ChannelReport { through, given_up, .. } = first.last;
         assert_eq!(through + given_up, FRAMES.into(), "after {step} steps");
         fates = (fates.0 + through, fates.1 + given_up);
         lend(&mut machine, 1);

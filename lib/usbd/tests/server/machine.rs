@@ -4,12 +4,12 @@ use crate::ground::{self, Ground};
 use diapason_abi::Nanos;
 use diapason_abi::settings::Settings;
 use diapason_usbd::platform::Guarded as _;
-use diapason_usbd::{Attended, Cause, Order, Server, Told, offered};
+use diapason_usbd::{Attended, PlaceOrder, ServerSettings, UsbServer, WakeCause, offered};
 use diapason_xhc::Config;
 
 /// A server and its machine.
 pub struct Machine {
-    pub server: Server<Ground>,
+    pub server: UsbServer<Ground>,
     pub ground: Ground,
     bells: Vec<&'static str>,
     /// Semaphores that were given since somebody looked.
@@ -29,9 +29,9 @@ impl Machine {
         for (name, numbers) in settings {
             all.put(name, numbers).expect("there is room");
         }
-        let told = Told::read(&all);
+        let told = ServerSettings::read(&all);
         let offers = offered(&ground, &told).expect("everything is there");
-        let server = Server::open(&ground, offers, &told, Nanos::ZERO).expect("it starts");
+        let server = UsbServer::open(&ground, offers, &told, Nanos::ZERO).expect("it starts");
         let bells = server.bells();
         let mut machine =
             Machine { server, ground, bells, given: Vec::new(), steady: None, visits: 0 };
@@ -52,21 +52,21 @@ impl Machine {
     }
 
     /// A thread of a branch: the branch, and the server if the branch left something for it.
-    fn attend(&mut self, branch: u16, cause: Cause) {
+    fn attend(&mut self, branch: u16, cause: WakeCause) {
         ground::forbid(self.steady.filter(|steady| *steady != branch));
         let branches = self.server.branches();
         let attended = branches.of(branch).enter(|branch| branch.attend(cause, ground::now()));
         let mut posts = self.note(attended);
         assert!(!posts || self.steady != Some(branch), "a steady branch needs the server");
         while posts {
-            self.server.attend(Cause::Posts(branch), ground::now());
+            self.server.attend(WakeCause::Posts(branch), ground::now());
             posts = self.visit(branch);
         }
         ground::forbid(None);
     }
 
     /// The server itself enters no steady branch.
-    fn attend_server(&mut self, cause: Cause) {
+    fn attend_server(&mut self, cause: WakeCause) {
         ground::forbid(self.steady);
         self.server.attend(cause, ground::now());
         ground::forbid(None);
@@ -77,18 +77,18 @@ impl Machine {
         let now = ground::now();
         let (attended, due) = self.server.branches().of(branch).enter(|branch| {
             let due = branch.is_due(now);
-            (if due { branch.attend(Cause::Time, now) } else { branch.outlook() }, due)
+            (if due { branch.attend(WakeCause::Time, now) } else { branch.outlook() }, due)
         });
         self.visits += u32::from(due && self.steady == Some(branch));
         self.note(attended)
     }
 
     /// The thread that manages.
-    fn manage(&mut self, cause: Cause) {
+    fn manage(&mut self, cause: WakeCause) {
         self.attend_server(cause);
         for branch in 1..=self.server.branches().count() {
             while self.visit(branch) {
-                self.attend_server(Cause::Posts(branch));
+                self.attend_server(WakeCause::Posts(branch));
             }
         }
     }
@@ -100,18 +100,18 @@ impl Machine {
     }
 
     /// The thread of tuned pipes tells the channels something.
-    pub fn order(&mut self, order: &Order) {
+    pub fn order(&mut self, order: &PlaceOrder) {
         let branch = *self.server.can_branches().first().expect("it serves CAN interfaces");
         let branches = self.server.branches();
         branches.of(branch).enter(|branch| branch.order(order, ground::now()));
-        self.attend(branch, Cause::Asked);
+        self.attend(branch, WakeCause::Asked);
     }
 
     /// A client has asked for something.
     pub fn ask(&mut self) {
         for branch in 1..=self.server.branches().count() {
             if self.steady != Some(branch) {
-                self.attend(branch, Cause::Asked);
+                self.attend(branch, WakeCause::Asked);
             }
         }
     }
@@ -124,12 +124,12 @@ impl Machine {
             let interrupts = ground::advance(next.min(end));
             for interrupter in interrupts {
                 match interrupter {
-                    0 => self.manage(Cause::Interrupt(0)),
-                    branch => self.attend(branch, Cause::Interrupt(branch)),
+                    0 => self.manage(WakeCause::Interrupt(0)),
+                    branch => self.attend(branch, WakeCause::Interrupt(branch)),
                 }
             }
             if self.next_wake() <= ground::now() {
-                self.manage(Cause::Time);
+                self.manage(WakeCause::Time);
             }
             if next > end {
                 return;

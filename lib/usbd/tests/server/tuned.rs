@@ -6,10 +6,12 @@ use diapason_abi::settings::Settings;
 use diapason_abi::{Errno, MESSAGE_BYTES, Nanos};
 use diapason_contract::can::CHANNELS;
 use diapason_contract::tuned::names;
-use diapason_pipe::tuned::{Answer, Outcome, Qos, Reason, Request, Route, Wanted};
-use diapason_usbd::platform::{Mailbox, Platform, Reserve, Wakes};
+use diapason_pipe::tuned::{
+    PipeAnswer, PipeCommand, PipeRequest, Qos, RequestOutcome, Route, WhyRefused,
+};
+use diapason_usbd::platform::{MessagePort, Platform, Reserve, Wakes};
 use diapason_usbd::tuned::Office;
-use diapason_usbd::{Order, Presence, Told};
+use diapason_usbd::{PlaceOrder, Presence, ServerSettings};
 use diapason_xhc::Config;
 
 const PLACES: usize = 3;
@@ -64,11 +66,11 @@ impl Reserve for Core {
 struct Channels([Option<u8>; PLACES]);
 
 impl Channels {
-    fn order(&mut self, order: &Order) {
+    fn order(&mut self, order: &PlaceOrder) {
         match *order {
-            Order::Listen { place, channel, .. } => self.0[place] = Some(channel),
-            Order::Leave { place } => self.0[place] = None,
-            Order::Write { .. } => unreachable!("no place may write"),
+            PlaceOrder::Listen { place, channel, .. } => self.0[place] = Some(channel),
+            PlaceOrder::Leave { place } => self.0[place] = None,
+            PlaceOrder::Write { .. } => unreachable!("no place may write"),
         }
     }
 }
@@ -87,7 +89,7 @@ impl Rig {
         let mut settings = Settings::NONE;
         settings.put(ENVELOPES, &[ENVELOPE.words(); PLACES].concat()).unwrap();
         settings.put(COSTS, &DRIVER.words()).unwrap();
-        let pipes = Told::read(&settings).pipes;
+        let pipes = ServerSettings::read(&settings).pipes;
         let mut core = Core::default();
         let presence = Presence::default();
         presence.set(true);
@@ -102,13 +104,13 @@ impl Rig {
     fn with(pipes: usize) -> Rig {
         let mut rig = Rig::new();
         for place in 0..pipes {
-            assert!(matches!(rig.asks(place, open(place)), Outcome::Granted(_)), "{place}");
+            assert!(matches!(rig.asks(place, open(place)), RequestOutcome::Granted(_)), "{place}");
         }
         rig
     }
 
-    fn post(place: usize, token: u32, wanted: Wanted) {
-        post(names(place).unwrap().questions, &Request { token, wanted }.bytes());
+    fn post(place: usize, token: u32, wanted: PipeCommand) {
+        post(names(place).unwrap().questions, &PipeRequest { token, wanted }.bytes());
     }
 
     fn attend(&mut self) -> bool {
@@ -116,13 +118,13 @@ impl Rig {
     }
 
     /// Returns the oldest answer that nobody has read.
-    fn answer(&mut self, place: usize) -> Option<Answer> {
+    fn answer(&mut self, place: usize) -> Option<PipeAnswer> {
         let mut bytes = [0; MESSAGE_BYTES];
         let length = self.answers[place].receive(&mut bytes)?;
-        Some(Answer::parse(&bytes[..length]).expect("an answer"))
+        Some(PipeAnswer::parse(&bytes[..length]).expect("an answer"))
     }
 
-    fn asks(&mut self, place: usize, wanted: Wanted) -> Outcome {
+    fn asks(&mut self, place: usize, wanted: PipeCommand) -> RequestOutcome {
         Rig::post(place, 7, wanted);
         assert!(self.attend());
         self.answer(place).expect("it is answered").outcome
@@ -135,18 +137,18 @@ impl Rig {
 }
 
 /// Returns the pipe of a place: the later the place, the more urgent.
-fn open(place: usize) -> Wanted {
+fn open(place: usize) -> PipeCommand {
     let latency = Nanos::from_millis(60 - 15 * place as u64);
     let (tput, buffer) = (1_000 * 16 * 8 / 20, 64 * 16);
-    Wanted::Open(
+    PipeCommand::Open(
         Route::From(place as u8),
         Qos { latency, tput, buffer, execution: Nanos::from_micros(300), burst: 1 },
     )
 }
 
-fn is_of_processor(outcome: &Outcome) -> bool {
-    let Outcome::Refused(refused) = outcome else { return false };
-    matches!(refused.reason, Reason::Processor { .. })
+fn is_of_processor(outcome: &RequestOutcome) -> bool {
+    let RequestOutcome::Refused(refused) = outcome else { return false };
+    matches!(refused.reason, WhyRefused::Processor { .. })
 }
 
 /// A pipe that is opened, with the others that have to change for it: all of it happens or nothing.
@@ -182,25 +184,26 @@ fn no_pipe_is_opened_without_an_interface() {
     let mut rig = Rig::with(1);
     rig.presence.set(false);
     rig.refuse(None);
-    let Outcome::Refused(refused) = rig.asks(1, open(1)) else { panic!("it is opened") };
-    assert_eq!((refused.reason, rig.core.calls), (Reason::NoDevice, 0));
+    let RequestOutcome::Refused(refused) = rig.asks(1, open(1)) else { panic!("it is opened") };
+    assert_eq!((refused.reason, rig.core.calls), (WhyRefused::NoDevice, 0));
     assert_eq!(rig.channels.0, [Some(0), None, None]);
-    let Wanted::Open(_, qos) = open(0) else { unreachable!() };
-    assert!(matches!(rig.asks(0, Wanted::Change(qos)), Outcome::Granted(_)));
-    assert_eq!(rig.asks(0, Wanted::Close), Outcome::Closed);
+    let PipeCommand::Open(_, qos) = open(0) else { unreachable!() };
+    assert!(matches!(rig.asks(0, PipeCommand::Change(qos)), RequestOutcome::Granted(_)));
+    assert_eq!(rig.asks(0, PipeCommand::Close), RequestOutcome::Closed);
     rig.presence.set(true);
-    assert!(matches!(rig.asks(1, open(1)), Outcome::Granted(_)));
+    assert!(matches!(rig.asks(1, open(1)), RequestOutcome::Granted(_)));
 }
 
 /// Other terms that the core refuses leave a pipe on those that it has.
 #[test]
 fn a_change_refused_at_any_step_changes_nothing() {
-    let Wanted::Open(_, qos) = open(0) else { unreachable!() };
-    let faster = Wanted::Change(Qos { latency: Nanos::from_millis(20), tput: 2 * qos.tput, ..qos });
+    let PipeCommand::Open(_, qos) = open(0) else { unreachable!() };
+    let faster =
+        PipeCommand::Change(Qos { latency: Nanos::from_millis(20), tput: 2 * qos.tput, ..qos });
     let mut undisturbed = Rig::with(PLACES);
     undisturbed.refuse(None);
     let granted = undisturbed.asks(0, faster);
-    assert!(matches!(granted, Outcome::Granted(_)), "{granted:?}");
+    assert!(matches!(granted, RequestOutcome::Granted(_)), "{granted:?}");
     let (steps, after) = (undisturbed.core.calls, undisturbed.core.has);
     for step in 1..=steps {
         let mut rig = Rig::with(PLACES);
@@ -219,10 +222,10 @@ fn a_refusal_keeps_no_pipe_open() {
     for step in 1..=PLACES {
         let mut rig = Rig::with(PLACES);
         rig.refuse(Some(step));
-        assert_eq!(rig.asks(1, Wanted::Close), Outcome::Closed, "{step}");
+        assert_eq!(rig.asks(1, PipeCommand::Close), RequestOutcome::Closed, "{step}");
         assert_eq!(rig.channels.0, [Some(0), None, Some(2)], "{step}");
         rig.refuse(None);
-        assert!(matches!(rig.asks(1, open(1)), Outcome::Granted(_)), "{step}");
+        assert!(matches!(rig.asks(1, open(1)), RequestOutcome::Granted(_)), "{step}");
         assert_eq!(rig.core.has, Rig::with(PLACES).core.has, "{step}");
     }
 }
@@ -231,11 +234,11 @@ fn a_refusal_keeps_no_pipe_open() {
 /// wherever that one was when it died.
 #[test]
 fn a_program_that_dies_at_any_step_harms_no_successor() {
-    let Wanted::Open(_, qos) = open(1) else { unreachable!() };
+    let PipeCommand::Open(_, qos) = open(1) else { unreachable!() };
     let life = [
         open(1),
-        Wanted::Change(Qos { latency: Nanos::from_millis(30), ..qos }),
-        Wanted::Close,
+        PipeCommand::Change(Qos { latency: Nanos::from_millis(30), ..qos }),
+        PipeCommand::Close,
         open(1),
     ];
     let fresh = Rig::with(PLACES);
@@ -249,13 +252,17 @@ fn a_program_that_dies_at_any_step_harms_no_successor() {
                 _ => assert!(rig.answer(1).is_some()),
             }
         }
-        Rig::post(1, 100, Wanted::Close);
+        Rig::post(1, 100, PipeCommand::Close);
         while rig.attend() {}
         let last = std::iter::from_fn(|| rig.answer(1)).last();
-        assert_eq!(last, Some(Answer { token: 100, outcome: Outcome::Closed }), "{steps}");
+        assert_eq!(
+            last,
+            Some(PipeAnswer { token: 100, outcome: RequestOutcome::Closed }),
+            "{steps}"
+        );
         assert_eq!(rig.channels.0, [Some(0), None, None], "{steps}");
         for place in 1..PLACES {
-            assert!(matches!(rig.asks(place, open(place)), Outcome::Granted(_)), "{steps}");
+            assert!(matches!(rig.asks(place, open(place)), RequestOutcome::Granted(_)), "{steps}");
         }
         assert_eq!((&rig.core.has, &rig.channels), (&fresh.core.has, &fresh.channels), "{steps}");
     }

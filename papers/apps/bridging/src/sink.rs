@@ -7,7 +7,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_frame::{Arrival, HEAD, Order};
+use diapason_frame::{Continuity, HEAD, SequenceTracker};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::link::{DONE, Done, FILL, Link, UNIT};
 
@@ -41,7 +41,7 @@ fn run() -> Result<(), Errno> {
         link.fill(link.place(number), UNIT as u32)?;
     }
     link.ring();
-    let (mut order, mut tally) = (Order::default(), Tally::default());
+    let (mut order, mut tally) = (SequenceTracker::default(), Tally::default());
     let mut report_at = time::now() + REPORT;
     loop {
         match link.wait(report_at) {
@@ -58,7 +58,7 @@ fn run() -> Result<(), Errno> {
 }
 
 /// Takes every packet that came.
-fn drain(link: &mut Link, order: &mut Order, tally: &mut Tally) -> Result<(), Errno> {
+fn drain(link: &mut Link, order: &mut SequenceTracker, tally: &mut Tally) -> Result<(), Errno> {
     while let Some(done) = link.pop() {
         if done.what == FILL && done.status == DONE {
             take(link, &done, order, tally);
@@ -69,7 +69,7 @@ fn drain(link: &mut Link, order: &mut Order, tally: &mut Tally) -> Result<(), Er
     Ok(())
 }
 
-fn take(link: &Link, done: &Done, order: &mut Order, tally: &mut Tally) {
+fn take(link: &Link, done: &Done, order: &mut SequenceTracker, tally: &mut Tally) {
     let Some(head) = link.check(done.place, done.bytes).filter(|_| done.bytes == BYTES) else {
         tally.damaged += 1;
         return;
@@ -77,7 +77,7 @@ fn take(link: &Link, done: &Done, order: &mut Order, tally: &mut Tally) {
     let at = done.place as usize * UNIT;
     // The packet is checked, so that its time counts as in the sensor's own reader.
     let here = time::now().0;
-    if let Arrival::Lost(count) = order.arrived(head) {
+    if let Continuity::Lost(count) = order.arrived(head) {
         tally.lost += u64::from(count);
     }
     let first = link.data.read8(at + DATA);

@@ -11,7 +11,7 @@ use diapason_ether::{Buffers, Demux, Posted, SocketBuffers};
 use diapason_protocol::{BUFFERS, Common, FramePool, Handling, MACS, NicBar, QUOTA_OF_ALL, Rings};
 use diapason_protocol::{listener, start};
 use diapason_rt::event::Event;
-use diapason_rt::memory::Dma;
+use diapason_rt::memory::DmaSegment;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{Arguments, Errno, Nanos, entry, log};
 
@@ -28,7 +28,7 @@ struct Driver {
     nic: FrameReceiver<NicBar, Rings>,
     demux: Demux<'static, 2, { BUFFERS as usize }>,
     pool: FramePool,
-    bus: Dma,
+    bus: DmaSegment,
     wake: [Semaphore; 2],
     shared: &'static Common,
     copies: bool,
@@ -50,7 +50,7 @@ fn serve(way: Handling) -> Result<(), Errno> {
         return Ok(());
     }
     let wake = [Semaphore::open(names[0])?, Semaphore::open(names[1])?];
-    let (pool, bus) = (FramePool::attach("frames")?, Dma::attach("frames")?);
+    let (pool, bus) = (FramePool::attach("frames")?, DmaSegment::attach("frames")?);
     // Rings of both halves are in one segment, which the end of either detaches.
     let (nic, _sender) = start("nic0", "rings0", MACS[0])?;
     let interrupt = Event::message("nic0", 0)?;

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use diapason_ether::adapter::RingMemory;
 use diapason_ether::adapter::{self, AdapterRegisters, BUFFER_BYTES, FrameReceiver, FrameSender};
 use diapason_ether::{Buffers, FrameInbox, Listener, SocketBuffers, UdpFrame};
-use diapason_rt::memory::{Dma, Registers, Segment};
+use diapason_rt::memory::{DmaSegment, Registers, Segment};
 use diapason_rt::{Errno, Nanos, time};
 
 /// The buffers for frames, and as many for payloads.
@@ -92,7 +92,7 @@ impl AdapterRegisters for NicBar {
 
 /// The memory of an adapter's rings.
 #[derive(Debug)]
-pub struct Rings(Dma);
+pub struct Rings(DmaSegment);
 
 impl RingMemory for Rings {
     #[inline(always)]
@@ -119,7 +119,7 @@ pub type Halves = (FrameReceiver<NicBar, Rings>, FrameSender<NicBar, Rings>);
 /// If the machine lacks it.
 pub fn start(device: &str, rings: &str, mac: [u8; 6]) -> Result<Halves, Errno> {
     let registers = NicBar(Registers::map(device)?);
-    let memories = [Rings(Dma::attach(rings)?), Rings(Dma::attach(rings)?)];
+    let memories = [Rings(DmaSegment::attach(rings)?), Rings(DmaSegment::attach(rings)?)];
     adapter::quiesce(&registers);
     wait(|| adapter::is_quiet(&registers))?;
     adapter::reset(&registers);

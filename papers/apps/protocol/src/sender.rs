@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use diapason_abi::call::Counter;
 use diapason_ether::adapter::{FrameReceiver, FrameSender};
 use diapason_protocol::{Common, MACS, NicBar, PERIOD, RECEPTIONS, Rings, flow, stamp, start};
-use diapason_rt::memory::Dma;
+use diapason_rt::memory::DmaSegment;
 use diapason_rt::sys::count;
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 
@@ -44,7 +44,7 @@ struct Sender {
     nic: FrameSender<NicBar, Rings>,
     /// Rings of both halves are in one segment, which the end of either detaches.
     _receiver: FrameReceiver<NicBar, Rings>,
-    memory: Dma,
+    memory: DmaSegment,
     shared: &'static Common,
 }
 
@@ -52,7 +52,7 @@ impl Sender {
     fn start() -> Result<Sender, Errno> {
         let shared = Common::attach()?;
         let (_receiver, nic) = start("nic1", "rings1", MACS[1])?;
-        let memory = Dma::attach("sends")?;
+        let memory = DmaSegment::attach("sends")?;
         while shared.ready.load(Relaxed) == 0 {
             time::sleep(Nanos::from_millis(1));
         }

@@ -9,9 +9,9 @@ mod rates;
 mod ring;
 mod way;
 
-use crate::{Effort, Picture, Progress, Report, Row};
+use crate::{Effort, Picture, Progress, ReproductionReport, Row};
 use diapason::chart::{Distribution, LineChart, Series};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason::{Failure, Workspace, metal};
 use gated::{GateClock, WINDOWS_NS, aligned_bound, passed, phases, planned, port_bound};
 use way::{PacketWay, TERMS, Ways, sum};
@@ -35,7 +35,7 @@ const fn packets(effort: Effort) -> u64 {
 }
 
 /// Computes the model, runs the computers, and sends what they had over Ethernet.
-pub fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
+pub fn reproduce(effort: Effort, progress: &Progress) -> Result<ReproductionReport, Failure> {
     let mut rows = model::rows();
     let built = metal::build(&Workspace::find()?)?;
     progress.at("runs", 0, 3);
@@ -72,7 +72,7 @@ pub fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure>
         ("Tables 3 and 4: four hosts in a ring".into(), laps),
     ];
     let pictures = vec![Picture::lines("bridging-13", &chart)];
-    Ok(Report::new("bridging", rows, sections, pictures))
+    Ok(ReproductionReport::new("bridging", rows, sections, pictures))
 }
 
 fn times(name: &str, values: impl Iterator<Item = u64>, bound: u64) -> Distribution {
@@ -109,7 +109,7 @@ fn alone(ways: &Ways, usb: &Distribution, wanted: u64) -> Vec<Row> {
 fn dual(
     ways: &[PacketWay],
     all: &mut Vec<Distribution>,
-    table: &mut Table,
+    table: &mut TextTable,
 ) -> Result<Vec<Row>, Failure> {
     // The bound of what is before the port spreads the packets that come to it.
     let (before, after) = (sum(&TERMS[..6]), sum(&TERMS[6..]));
@@ -146,7 +146,7 @@ fn dual(
 fn coordinated(
     ways: &[PacketWay],
     all: &mut Vec<Distribution>,
-    table: &mut Table,
+    table: &mut TextTable,
 ) -> Result<Vec<Row>, Failure> {
     let (known, new) = ways.split_at(ways.len() / 2);
     let seen = phases(known).ok_or_else(|| Failure::Ours("no packets".into()))?;
@@ -191,8 +191,8 @@ fn against(all: &[Distribution]) -> Vec<Row> {
     ]
 }
 
-fn table() -> Table {
-    Table::new(&[
+fn table() -> TextTable {
+    TextTable::new(&[
         ("", Align::Left),
         ("packets", Align::Right),
         ("shortest", Align::Right),
@@ -223,7 +223,7 @@ fn line(times: &Distribution, port: &str) -> Vec<String> {
 
 /// Returns the terms of the bound.
 fn stages() -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("stage", Align::Left),
         ("at most, us", Align::Right),
         ("times", Align::Right),
@@ -237,7 +237,7 @@ fn stages() -> String {
 
 /// Returns the parts of the way over USB alone, as they were seen.
 fn parts(ways: &[PacketWay]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("part", Align::Left),
         ("shortest", Align::Right),
         ("mean", Align::Right),

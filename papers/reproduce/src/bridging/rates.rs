@@ -6,7 +6,7 @@ use super::machine::{numbers, run};
 use crate::{Effort, Row};
 use diapason::Failure;
 use diapason::metal::Built;
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 
 /// A row of table 2: bytes of a message, and the paper's Mbit/s over USB and over TSN.
 const TABLE: [(u64, f64, f64); 2] = [(1_024, 1_010.859, 934.0), (2_048, 1_006.255, 934.0)];
@@ -58,8 +58,8 @@ pub fn rows(effort: Effort, built: &Built) -> Result<(Vec<Row>, String), Failure
     Ok((rows, table.render()))
 }
 
-fn heading() -> Table {
-    Table::new(&[
+fn heading() -> TextTable {
+    TextTable::new(&[
         ("bytes", Align::Right),
         ("USB", Align::Right),
         ("[Bridging]", Align::Right),

@@ -6,7 +6,7 @@ use crate::{Effort, Row};
 use diapason::Failure;
 use diapason::chart::Distribution;
 use diapason::metal::Built;
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason_tsn::{LinkRate, wire_bytes};
 
 /// The paper's throughput over USB and Ethernet, in Mbit/s, and its laps over USB: least, most and
@@ -87,7 +87,7 @@ fn compared(laps: &Distribution, megabits: f64) -> Vec<Row> {
 }
 
 fn table(laps: &Distribution, megabits: f64) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("", Align::Left),
         ("Mbit/s", Align::Right),
         ("shortest lap, us", Align::Right),

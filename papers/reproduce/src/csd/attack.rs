@@ -1,8 +1,8 @@
 //! The tests against the schedule, and the search against the number of allocations.
 
 use super::SEED;
-use crate::{Effort, Progress, Report, Row, parallel};
-use diapason::table::{Align, Table};
+use crate::{Effort, Progress, ReproductionReport, Row, parallel};
+use diapason::table::{Align, TextTable};
 use diapason_csd::attack::{self, AttackPlan, AttackTally};
 use diapason_csd::workload::{self, CostDraw};
 use diapason_csd::{ChargingReading, Dissertation, Random, SchedulabilityTest, TaskSet, search};
@@ -11,9 +11,9 @@ use diapason_csd::{ChargingReading, Dissertation, Random, SchedulabilityTest, Ta
 const BATCH: u64 = 500;
 
 /// Adds the campaign, one kind of scheduler after the other.
-pub fn add(effort: Effort, progress: &Progress, report: &mut Report) {
+pub fn add(effort: Effort, progress: &Progress, report: &mut ReproductionReport) {
     let batches = if effort == Effort::Quick { 16 } else { 100 };
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("queues", Align::Right),
         ("sets", Align::Right),
         ("exact: accepted", Align::Right),

@@ -8,9 +8,9 @@
 
 use super::figures::savings;
 use super::sampling::{Point, Workloads, point, samples};
-use crate::{Effort, Progress, Report, Row};
+use crate::{Effort, Progress, ReproductionReport, Row};
 use diapason::Failure;
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason_csd::workload::CostDraw;
 use diapason_csd::{ChargingReading, Dissertation, DpBlock, QueueList, SchedulabilityTest};
 
@@ -70,7 +70,11 @@ const CLAIMS: [(&str, u64, usize, f64, bool); 4] = [
 const TOLERANCE: f64 = 3.0;
 
 /// Adds the table of readings and the claims.
-pub fn add(effort: Effort, progress: &Progress, report: &mut Report) -> Result<(), Failure> {
+pub fn add(
+    effort: Effort,
+    progress: &Progress,
+    report: &mut ReproductionReport,
+) -> Result<(), Failure> {
     let mut found = Vec::new();
     for way in &WAYS {
         let mut savings = [[0.0; 2]; 2];
@@ -97,7 +101,7 @@ fn both(way: &Way, divisor: u64, effort: Effort, progress: &Progress) -> Result<
 }
 
 fn table(found: &[[[f64; 2]; 2]]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("reading", Align::Left),
         ("scale 1, n 15", Align::Right),
         ("n 40", Align::Right),

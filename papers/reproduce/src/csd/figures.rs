@@ -5,15 +5,19 @@ use super::sampling::{
     CSD_2, CSD_3, CSD_4, EDF, PAID, Point, RM, SCHEDULERS, Workloads, point, samples, saving,
     task_counts,
 };
-use crate::{Effort, Picture, Progress, Report, Row};
+use crate::{Effort, Picture, Progress, ReproductionReport, Row};
 use diapason::Failure;
 use diapason::chart::{LineChart, Series};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason_csd::workload::CostDraw;
 use diapason_csd::{Allocation, ChargingReading, Dissertation, SchedulabilityTest};
 
 /// Adds the three figures and their claims.
-pub fn add(effort: Effort, progress: &Progress, report: &mut Report) -> Result<(), Failure> {
+pub fn add(
+    effort: Effort,
+    progress: &Progress,
+    report: &mut ReproductionReport,
+) -> Result<(), Failure> {
     for (divisor, number) in [(1, 3), (2, 4), (3, 5)] {
         let name = format!("fig4.{number}");
         let mut points = Vec::new();
@@ -53,7 +57,7 @@ fn heap() -> Row {
 pub fn table(points: &[Point]) -> String {
     let columns = SCHEDULERS.iter().chain(&PAID).map(|name| (*name, Align::Right));
     let columns: Vec<(&str, Align)> = columns.collect();
-    let mut table = Table::new(&[&[("n", Align::Right)][..], &columns].concat());
+    let mut table = TextTable::new(&[&[("n", Align::Right)][..], &columns].concat());
     for point in points {
         let means = point.means.iter().chain(&point.paid).map(|mean| format!("{mean:.4}"));
         table.row([point.tasks.to_string()].into_iter().chain(means).collect());
@@ -76,7 +80,7 @@ pub fn picture(title: &str, points: &[Point]) -> LineChart {
 }
 
 /// Checks the claims of §4.4 about every figure, and about this one.
-fn claims(name: &str, points: &[Point], report: &mut Report) {
+fn claims(name: &str, points: &[Point], report: &mut ReproductionReport) {
     report.rows.push(best(name, points));
     report.rows.push(crossing(name, points));
     let Some(last) = points.iter().find(|point| point.tasks == 40) else { return };

@@ -3,10 +3,10 @@
 use super::figures::{picture, table};
 use super::sampling::{EDF, Point, RM, SCHEDULERS, Workloads, point, task_counts};
 use crate::counts::{self, Measured};
-use crate::{Effort, Picture, Progress, Report, Row};
+use crate::{Effort, Picture, Progress, ReproductionReport, Row};
 use diapason::Failure;
 use diapason::chart::{LineChart, Series};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason_csd::workload::CostDraw;
 use diapason_csd::{ChargingReading, SchedulabilityTest};
 
@@ -14,7 +14,11 @@ use diapason_csd::{ChargingReading, SchedulabilityTest};
 const CLOCKS: [u64; 6] = [25, 50, 100, 400, 1_000, 2_400];
 
 /// Adds the figures, or says what is not measured.
-pub fn add(effort: Effort, progress: &Progress, report: &mut Report) -> Result<(), Failure> {
+pub fn add(
+    effort: Effort,
+    progress: &Progress,
+    report: &mut ReproductionReport,
+) -> Result<(), Failure> {
     let measured = counts::kernel()?;
     report.sections.push(("Counts of this kernel, in instructions".into(), sources(&measured)));
     if !measured.missing.is_empty() {
@@ -37,7 +41,7 @@ fn not_measured(measured: &Measured) -> Row {
 }
 
 fn sources(measured: &Measured) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("operation", Align::Left),
         ("queue", Align::Right),
         ("instructions", Align::Right),
@@ -61,11 +65,11 @@ fn curves(
     measured: &Measured,
     effort: Effort,
     progress: &Progress,
-    report: &mut Report,
+    report: &mut ReproductionReport,
 ) -> Result<(), Failure> {
     let counts: Vec<usize> =
         task_counts(effort).into_iter().filter(|n| *n <= measured.tasks_max()).collect();
-    let mut winners = Table::new(&[
+    let mut winners = TextTable::new(&[
         ("MHz", Align::Right),
         ("n", Align::Right),
         ("best", Align::Left),
@@ -148,7 +152,7 @@ mod tests {
 
     #[test]
     fn measured_counts_become_figures_and_missing_ones_a_row_that_does_not_hold() {
-        let mut report = Report::new("csd", vec![], vec![], vec![]);
+        let mut report = ReproductionReport::new("csd", vec![], vec![], vec![]);
         let line = |from, to| vec![(1, from), (5, to)];
         let mut measured = counts::kernel().unwrap();
         measured.counts.dp = [line(20, 20), line(30, 30), line(20, 60)];

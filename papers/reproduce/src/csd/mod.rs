@@ -11,15 +11,15 @@ mod kernel;
 mod sampling;
 mod schedules;
 
-use super::{Effort, Progress, Report};
+use super::{Effort, Progress, ReproductionReport};
 use diapason::Failure;
 
 /// The seed of all workloads.
 const SEED: u64 = 0x0d1a_9a50;
 
 /// Everything of chapter 4.
-pub fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
-    let mut report = Report::new("csd", Vec::new(), Vec::new(), Vec::new());
+pub fn reproduce(effort: Effort, progress: &Progress) -> Result<ReproductionReport, Failure> {
+    let mut report = ReproductionReport::new("csd", Vec::new(), Vec::new(), Vec::new());
     schedules::add(&mut report);
     figures::add(effort, progress, &mut report)?;
     claims::add(effort, progress, &mut report)?;

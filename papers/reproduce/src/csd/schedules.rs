@@ -1,8 +1,8 @@
 //! Table 4.1 and its schedules under RM and EDF, figures 4.1 and 4.2.
 
-use crate::{Picture, Report, Row};
+use crate::{Picture, ReproductionReport, Row};
 use diapason::chart::{ScheduleChart, Stretch};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason_abi::Nanos;
 use diapason_csd::simulate::{self, MissedDeadline, Span, Synchronous, TimeSlice};
 use diapason_csd::workload::table_4_1;
@@ -16,7 +16,7 @@ const DRAWN: Nanos = Nanos::from_millis(20);
 const HYPERPERIOD: Nanos = Nanos::from_millis(54_600);
 
 /// Adds table, schedules and what they show.
-pub fn add(report: &mut Report) {
+pub fn add(report: &mut ReproductionReport) {
     let set = table_4_1();
     let (rm, edf) = (Allocation::rm(set.len()), Allocation::edf(set.len()));
     report.sections.push(("Table 4.1".into(), table(&set)));
@@ -42,7 +42,7 @@ pub fn add(report: &mut Report) {
 
 fn table(set: &TaskSet) -> String {
     let mut table =
-        Table::new(&[("i", Align::Right), ("P ms", Align::Right), ("c ms", Align::Right)]);
+        TextTable::new(&[("i", Align::Right), ("P ms", Align::Right), ("c ms", Align::Right)]);
     for (place, task) in set.tasks().iter().enumerate() {
         let millis = |time: Nanos| format!("{}", time.0 as f64 / 1e6);
         table.row(vec![(place + 1).to_string(), millis(task.period), millis(task.cost)]);
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn table_4_1_and_its_figures_are_reproduced() {
-        let mut report = Report::new("csd", vec![], vec![], vec![]);
+        let mut report = ReproductionReport::new("csd", vec![], vec![], vec![]);
         add(&mut report);
         assert_eq!(report.holds(), Some(true), "{:?}", report.rows);
         assert_eq!((report.rows.len(), report.pictures.len()), (4, 2));

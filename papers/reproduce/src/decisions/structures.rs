@@ -5,10 +5,10 @@
 //! a selection after each.
 
 use super::super::boot::Bench;
-use super::super::{Picture, Report, Row};
+use super::super::{Picture, ReproductionReport, Row};
 use diapason::Failure;
 use diapason::chart::{LineChart, Series};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 
 const DESCRIPTION: &str = "[system]\nname = \"queues\"\n[[process]]\nname = \"queues\"\n\
                            program = \"semaphores-queues\"\npriority = 10\n";
@@ -50,7 +50,7 @@ impl Cost {
 }
 
 /// Measures, and adds what came out to the report on decisions.
-pub fn reproduce(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
+pub fn reproduce(bench: &Bench, report: &mut ReproductionReport) -> Result<(), Failure> {
     let system = diapason_system::parse("queues", DESCRIPTION)
         .map_err(|wrong| Failure::Ours(format!("the description of queues: {wrong}")))?;
     let mut lines = Vec::new();
@@ -63,7 +63,7 @@ pub fn reproduce(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-fn add(all: &[Cost], report: &mut Report) {
+fn add(all: &[Cost], report: &mut ReproductionReport) {
     report.rows.extend(ORDERS.map(|order| row(all, order)));
     let title = "One list of blocked and ready tasks beside ranks, instructions (most)";
     report.sections.push((title.into(), table(all)));
@@ -96,7 +96,7 @@ fn row(all: &[Cost], (order, what): (&str, &str)) -> Row {
 }
 
 fn table(all: &[Cost]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("n", Align::Right),
         ("order", Align::Left),
         ("structure", Align::Left),

@@ -6,14 +6,14 @@ use diapason::describe::describe;
 use diapason::metal::Built;
 use diapason::outcome::{Outcome, ThreadRow};
 use diapason::plan::{Plan, pipes};
-use diapason::session::{Run, Session};
+use diapason::session::{FinishedRun, Session};
 use diapason::simulate::{self, Simulation};
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_devices::can::BUSY;
 use diapason_pipe::bill::What;
 use diapason_sim::{Costs, Options};
-use diapason_system::{CanBus, CanTraffic, RunOptions, Server, System};
+use diapason_system::{CanTraffic, PluggedCanBus, RunOptions, ServerSpec, System};
 use diapason_usb::class::kvaser::{MESSAGE, TRANSFER};
 use std::fmt;
 use std::fmt::Write;
@@ -84,7 +84,7 @@ impl Load {
 
     /// Returns the traffic of a bus: one frame at its very beginning, before anybody listens, then
     /// the load.
-    fn traffic(self, channel: usize) -> CanBus {
+    fn traffic(self, channel: usize) -> PluggedCanBus {
         let rate = self.of_bus(channel);
         let mut log = String::new();
         let mut frame = |time: Nanos, number: u64| {
@@ -96,7 +96,7 @@ impl Load {
         for number in 0..self.sent(channel) {
             frame(OPENED + Nanos(number * 1_000_000_000 / rate), number + 1);
         }
-        CanBus { channel, traffic: CanTraffic::Replay { file: String::new(), log } }
+        PluggedCanBus { channel, traffic: CanTraffic::Replay { file: String::new(), log } }
     }
 }
 
@@ -136,7 +136,7 @@ impl Laid {
             .collect();
         for (number, vcpu) in (0u16..).zip(&mut system.vcpus) {
             match &mut vcpu.server {
-                Server::Main { budget_ns, period_ns, replenishments, .. } => {
+                ServerSpec::Main { budget_ns, period_ns, replenishments, .. } => {
                     *replenishments = 2;
                     if of_readers.contains(&number) {
                         *period_ns = self.period.0;
@@ -146,7 +146,7 @@ impl Laid {
                         *period_ns = 4 * self.period.0;
                     }
                 }
-                Server::Io { utilization_ppm, .. } => *utilization_ppm = self.half * 10_000,
+                ServerSpec::Io { utilization_ppm, .. } => *utilization_ppm = self.half * 10_000,
             }
         }
     }
@@ -305,7 +305,7 @@ impl Core {
         self.spent(&run, load)
     }
 
-    fn spent(&self, run: &Run, load: Load) -> Result<Spent, Failure> {
+    fn spent(&self, run: &FinishedRun, load: Load) -> Result<Spent, Failure> {
         let Outcome { pipes, threads, devices, .. } = &run.outcome;
         let ended = || Failure::Ours(format!("the run ended as {:?}", run.ending));
         let end = run.outcome.end.ok_or_else(ended)?;

@@ -11,8 +11,8 @@ mod core;
 mod search;
 
 use self::core::{Core, LOADED, LOADS, Laid, Load, Speed, Spent};
-use super::{Effort, Progress, Report, Row, parallel};
-use diapason::table::{Align, Table};
+use super::{Effort, Progress, ReproductionReport, Row, parallel};
+use diapason::table::{Align, TextTable};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
@@ -41,7 +41,10 @@ struct Found {
     emulated: Option<Carried>,
 }
 
-pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
+pub(super) fn reproduce(
+    effort: Effort,
+    progress: &Progress,
+) -> Result<ReproductionReport, Failure> {
     let workspace = Workspace::find()?;
     let quick = effort == Effort::Quick;
     let speeds: &[Speed] = if quick { &QUICK } else { &SPEEDS };
@@ -60,7 +63,7 @@ pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, F
         ("Largest number of frames a second".to_owned(), rates(&found)),
         ("Where the time goes then".to_owned(), shares(&found)),
     ];
-    Ok(Report::new("largest-rate", rows, sections, Vec::new()))
+    Ok(ReproductionReport::new("largest-rate", rows, sections, Vec::new()))
 }
 
 fn find(core: &Core, workspace: &Workspace, speed: Speed, quick: bool) -> Result<Found, Failure> {
@@ -120,7 +123,7 @@ fn rows(found: &Found) -> Vec<Row> {
 }
 
 fn rates(all: &[Found]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("core", Align::Right),
         ("promised", Align::Right),
         ("limit", Align::Left),
@@ -144,7 +147,7 @@ fn rates(all: &[Found]) -> String {
 }
 
 fn shares(all: &[Found]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("core", Align::Right),
         ("machine", Align::Left),
         ("frames/s", Align::Right),

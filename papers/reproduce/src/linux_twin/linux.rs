@@ -7,9 +7,9 @@ use diapason::qemu::RunFolder;
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_devices::can::{BUSY, Sent};
-use diapason_redir::linux::{Guest, Program};
+use diapason_redir::linux::{Guest, GuestProgram};
 
-const PROGRAM: Program = Program { name: "twin", source: include_str!("twin.c") };
+const PROGRAM: GuestProgram = GuestProgram { name: "twin", source: include_str!("twin.c") };
 /// The guest reports after the window.
 const REPORT: Nanos = Nanos::from_millis(1_000);
 /// The interface and Linux round its clock to this much, in ns.
@@ -178,7 +178,7 @@ mod tests {
     use super::super::lockstep::Look;
     use super::*;
     use diapason_devices::can::CanBus;
-    use diapason_redir::{Ending, Report};
+    use diapason_redir::{RunEnding, RunReport};
     use proptest::prelude::*;
 
     const WINDOW: Window = Window { begin: Nanos(20_000_000), end: Nanos(1_020_000_000) };
@@ -192,8 +192,8 @@ mod tests {
             bus.take_record()
         };
         let overruns = [0, 0, 0, 2, 0];
-        let report = Report {
-            ending: Ending::Planned,
+        let report = RunReport {
+            ending: RunEnding::Planned,
             time: WINDOW.end,
             hash: 1,
             journals: Vec::new(),

@@ -10,7 +10,7 @@ use diapason_abi::Nanos;
 use diapason_can::BitRate;
 use diapason_devices::can::{BUSY, CanBus, Sent};
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
-use diapason_redir::{Emulator, Plan, Redirected, Report, Server, Stop};
+use diapason_redir::{DeviceServer, Emulator, Redirected, RunPlan, RunReport, Stop};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
@@ -58,7 +58,7 @@ pub(crate) struct Seen {
     /// At the window's begin and end.
     pub looks: [Look; 2],
     /// The report of the server.
-    pub report: Report,
+    pub report: RunReport,
     pub status: Option<i32>,
 }
 
@@ -104,9 +104,10 @@ pub fn run(
     let buses = buses(setting);
     let plugged: Vec<Option<CanBus>> = buses.iter().cloned().map(Some).collect();
     let device = Box::new(Hydra::new(Identity::default(), &plugged));
-    let plan = Plan { end: setting.end, status: PLANNED, patience: PATIENCE, ..Plan::default() };
-    let lost = |failure: diapason_redir::Failure| Failure::World(failure.to_string());
-    let server = Server::start(&path, vec![device], plan).map_err(lost)?;
+    let plan =
+        RunPlan { end: setting.end, status: PLANNED, patience: PATIENCE, ..RunPlan::default() };
+    let lost = |failure: diapason_redir::RunError| Failure::World(failure.to_string());
+    let server = DeviceServer::start(&path, vec![device], plan).map_err(lost)?;
     let console = path.join("console");
     let mut command = command(&console)?;
     command.args::<_, OsString>(server.arguments());

@@ -11,7 +11,7 @@ mod measured;
 mod ours;
 mod tables;
 
-use super::{Effort, Progress, Report, parallel};
+use super::{Effort, Progress, ReproductionReport, parallel};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
@@ -37,7 +37,10 @@ struct Runs {
     package: Result<(String, String), String>,
 }
 
-pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
+pub(super) fn reproduce(
+    effort: Effort,
+    progress: &Progress,
+) -> Result<ReproductionReport, Failure> {
     let workspace = Workspace::find()?;
     QEMU.require(Missing::Say)?;
     let twin = Twin::prepare(&workspace);

@@ -7,8 +7,8 @@ use crate::concentrator::{Concentrator, TASKS};
 use crate::fig12::Looks;
 use diapason::console::{Line, Splitter};
 use diapason::outcome::Outcome;
-use diapason::qemu::{Ending, RunFolder};
-use diapason::session::{Run, Session};
+use diapason::qemu::{MachineEnding, RunFolder};
+use diapason::session::{FinishedRun, Session};
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_abi::record::Record;
@@ -58,9 +58,9 @@ impl Ours {
             session.boot().command(&folder, &serial.to_string_lossy())
         })?;
         let heard = Heard::of(&seen.console);
-        let ending = Ending::of_status(seen.status);
+        let ending = MachineEnding::of_status(seen.status);
         let served = Some(seen.report.hash);
-        let run = Run { ending, outcome: heard.outcome.clone(), flight: None, served };
+        let run = FinishedRun { ending, outcome: heard.outcome.clone(), flight: None, served };
         boot::trusted(&session, run)?;
         measured(&heard, &seen, scenario, window)
             .ok_or_else(|| Failure::Ours("the concentrator did not report all".into()))

@@ -4,9 +4,9 @@ use super::Runs;
 use super::linux::About;
 use super::measured::{Channel, Measured, SHARE, Scenario, System, cost, extremes};
 use crate::fig12::ERROR_MAX;
-use crate::{Picture, Report, Row, Skipped};
+use crate::{Picture, ReproductionReport, Row, Skipped};
 use diapason::chart::{LineChart, Series};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason_abi::Key;
 
 /// In the order of the report.
@@ -15,7 +15,7 @@ const SCENARIOS: [Scenario; 3] = [Scenario::Both, Scenario::Input, Scenario::Tas
 const PICTURED: [usize; 2] = [3, 4];
 
 /// Returns the report of all runs.
-pub fn report(runs: &Runs) -> Report {
+pub fn report(runs: &Runs) -> ReproductionReport {
     let mut rows = Vec::new();
     let mut skipped = Vec::new();
     match &runs.package {
@@ -34,7 +34,7 @@ pub fn report(runs: &Runs) -> Report {
     let sections = SCENARIOS.iter().filter(|scenario| !runs.of(**scenario).is_empty());
     let sections = sections.map(|scenario| section(runs, *scenario)).collect();
     let figures = PICTURED.iter().map(|channel| picture(runs, *channel)).collect();
-    Report { skipped, ..Report::new("linux-twin", rows, sections, figures) }
+    ReproductionReport { skipped, ..ReproductionReport::new("linux-twin", rows, sections, figures) }
 }
 
 impl Runs {
@@ -175,7 +175,7 @@ fn section(runs: &Runs, scenario: Scenario) -> (String, String) {
 }
 
 fn channels(all: &[&Measured]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("", Align::Left),
         ("", Align::Left),
         ("sent", Align::Right),
@@ -223,7 +223,7 @@ fn shown(number: Option<u64>) -> String {
 }
 
 fn tasks(all: &[&Measured]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("behind the share by", Align::Left),
         ("task 1", Align::Right),
         ("task 2", Align::Right),
@@ -329,7 +329,7 @@ mod tests {
             report(&runs(vec![first.clone(), Measured { wire, ..first }]))
         };
         assert_eq!((pair(3).holds(), pair(4).holds()), (Some(true), Some(false)));
-        let table = |report: &Report| report.rows.last().unwrap().ours.clone();
+        let table = |report: &ReproductionReport| report.rows.last().unwrap().ours.clone();
         assert_ne!(table(&pair(3)), table(&pair(4)));
     }
 

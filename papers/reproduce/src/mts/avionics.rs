@@ -1,7 +1,7 @@
 //! The avionics workload of table 7.2: planned, simulated, and how much faster it could be.
 
 use super::SEED;
-use crate::{Report, Row};
+use crate::{ReproductionReport, Row};
 use diapason::Failure;
 use diapason_abi::Nanos;
 use diapason_mts::late::{life, real};
@@ -18,7 +18,7 @@ const LONG: u64 = 2_000_000_000;
 const FASTEST: u64 = 200_000;
 
 /// Adds the rows of the avionics workload.
-pub fn add(report: &mut Report) -> Result<(), Failure> {
+pub fn add(report: &mut ReproductionReport) -> Result<(), Failure> {
     let workload = Workload::avionics(FrameLengths::Stuffed, EPOCH);
     let set = real(&workload, CLOCKS);
     let spare = set.as_ref().and_then(|set| set.spare_ppm().ok().flatten());

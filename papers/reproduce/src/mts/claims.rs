@@ -4,7 +4,7 @@
 //! be off by the tolerance that each row names.
 
 use super::sampling::{Point, mean};
-use crate::{Report, Row};
+use crate::{ReproductionReport, Row};
 
 /// Loads at which curves are compared if the text does not say.
 const LOADS: (f64, f64) = (60.0, 100.0);
@@ -12,7 +12,7 @@ const LOADS: (f64, f64) = (60.0, 100.0);
 const SLIGHT: f64 = 5.0;
 
 /// MTS less DM, and what low-speed messages cause, in figures 7.6 to 7.8.
-pub fn of_deadlines(name: &str, points: &[Point], report: &mut Report) {
+pub fn of_deadlines(name: &str, points: &[Point], report: &mut ReproductionReport) {
     let (loads, least, most, share) = match name {
         "fig7.6" => ((80.0, 100.0), 15.0, 25.0, Some((86.0, 89.0))),
         "fig7.7" => ((75.0, 100.0), 25.0, 40.0, None),
@@ -46,7 +46,7 @@ pub fn of_deadlines(name: &str, points: &[Point], report: &mut Report) {
 }
 
 /// At every point ED* fits no fewer workloads than MTS, and MTS no fewer than DM.
-pub fn order(name: &str, points: &[Point], report: &mut Report) {
+pub fn order(name: &str, points: &[Point], report: &mut ReproductionReport) {
     let wrong: Vec<String> = points
         .iter()
         .filter(|point| point.mts > point.ed || point.dm > point.mts)
@@ -61,7 +61,7 @@ pub fn order(name: &str, points: &[Point], report: &mut Report) {
 }
 
 /// Figures 7.9 and 7.10: sporadic streams harm DM more than MTS.
-pub fn of_sporadic(few: &[Point], many: &[Point], report: &mut Report) {
+pub fn of_sporadic(few: &[Point], many: &[Point], report: &mut ReproductionReport) {
     let lost = |value: fn(&Point) -> f64| mean(few, LOADS, value) - mean(many, LOADS, value);
     let (dm, mts) = (lost(|point| point.dm), lost(|point| point.mts));
     let row = Row::numbers("fig7.10.dm-loses-more", "points", None, dm - mts);
@@ -72,7 +72,7 @@ pub fn of_sporadic(few: &[Point], many: &[Point], report: &mut Report) {
 }
 
 /// Figure 7.11: two and six sporadic streams with epochs of 2 and 4 ms.
-pub fn of_epochs([two, two_long, six, six_long]: [&[Point]; 4], report: &mut Report) {
+pub fn of_epochs([two, two_long, six, six_long]: [&[Point]; 4], report: &mut ReproductionReport) {
     let gain = |short: &[Point], long: &[Point]| {
         mean(long, LOADS, |point| point.mts) - mean(short, LOADS, |point| point.mts)
     };
@@ -86,7 +86,12 @@ pub fn of_epochs([two, two_long, six, six_long]: [&[Point]; 4], report: &mut Rep
 }
 
 /// The cost of renewals: none, the dissertation's 16 bits, and 22 with stuff bits.
-pub fn of_renewals(none: &[Point], printed: &[Point], stuffed: &[Point], report: &mut Report) {
+pub fn of_renewals(
+    none: &[Point],
+    printed: &[Point],
+    stuffed: &[Point],
+    report: &mut ReproductionReport,
+) {
     let mts = |points: &[Point]| mean(points, LOADS, |point| point.mts);
     let (cost, worst) = (mts(none) - mts(printed), mts(none) - mts(stuffed));
     let row = Row::numbers("renewals.cost", "points", Some(2.5), cost);
@@ -97,7 +102,7 @@ pub fn of_renewals(none: &[Point], printed: &[Point], stuffed: &[Point], report:
 }
 
 /// Figure 7.12: three, two and one buffers.
-pub fn of_buffers([three, two, one]: [&[Point]; 3], report: &mut Report) {
+pub fn of_buffers([three, two, one]: [&[Point]; 3], report: &mut ReproductionReport) {
     let lost = |points: &[Point], value: fn(&Point) -> f64| {
         mean(three, LOADS, value) - mean(points, LOADS, value)
     };
@@ -115,7 +120,12 @@ pub fn of_buffers([three, two, one]: [&[Point]; 3], report: &mut Report) {
 }
 
 /// Figure 7.13: priority inheritance costs up to ten points, and DM more.
-pub fn of_inheritance(free: &[Point], alone: &[Point], waits: &[Point], report: &mut Report) {
+pub fn of_inheritance(
+    free: &[Point],
+    alone: &[Point],
+    waits: &[Point],
+    report: &mut ReproductionReport,
+) {
     let most = |waits: &[Point], value: fn(&Point) -> f64| {
         let pairs = free.iter().zip(waits);
         pairs.map(|(free, waits)| value(free) - value(waits)).fold(0.0, f64::max)

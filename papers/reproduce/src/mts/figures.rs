@@ -2,9 +2,9 @@
 
 use super::claims;
 use super::sampling::{Point, line};
-use crate::{Effort, Picture, Progress, Report};
+use crate::{Effort, Picture, Progress, ReproductionReport};
 use diapason::chart::{LineChart, Series};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason_mts::printed::Extra;
 use diapason_mts::workload::{BIT, WorkloadKind};
 
@@ -14,7 +14,7 @@ const MS: u64 = 1_000_000;
 type Line<'a> = (&'a str, &'a [Point], fn(&Point) -> f64);
 
 /// Adds the figures and their claims.
-pub fn add(effort: Effort, progress: &Progress, report: &mut Report) {
+pub fn add(effort: Effort, progress: &Progress, report: &mut ReproductionReport) {
     let usual = WorkloadKind::usual(0);
     let run = |name: &str, kind: WorkloadKind, extra: Extra, is_sound: bool| {
         progress.at(name, 0, 1);
@@ -42,7 +42,7 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) {
 type Run<'a> = dyn Fn(&str, WorkloadKind, Extra, bool) -> Vec<Point> + 'a;
 
 /// Figure 7.11, and what the renewals cost.
-fn epochs(run: &Run<'_>, report: &mut Report) {
+fn epochs(run: &Run<'_>, report: &mut ReproductionReport) {
     let kind = |count, epoch| WorkloadKind {
         high: (0, count),
         epoch: epoch * MS,
@@ -65,7 +65,7 @@ fn epochs(run: &Run<'_>, report: &mut Report) {
 }
 
 /// Figure 7.12: a bus that is idle after messages that wait for a buffer.
-fn buffers(run: &Run<'_>, report: &mut Report) {
+fn buffers(run: &Run<'_>, report: &mut ReproductionReport) {
     let idle = |bits: u64| Extra { idle: bits * BIT, ..Extra::USUAL };
     let lines = [0, 47, 94].map(|bits| run("fig7.12", WorkloadKind::usual(0), idle(bits), false));
     let [three, two, one] = &lines;
@@ -84,7 +84,7 @@ fn buffers(run: &Run<'_>, report: &mut Report) {
 }
 
 /// Figure 7.13: the most urgent message waits for one that cannot be taken back.
-fn inheritance(run: &Run<'_>, report: &mut Report) {
+fn inheritance(run: &Run<'_>, report: &mut ReproductionReport) {
     let first = Extra { inherited: 111 * BIT, ..Extra::USUAL };
     let all = Extra { before_all: true, ..first };
     let free = run("fig7.13", WorkloadKind::usual(0), Extra::USUAL, false);
@@ -99,7 +99,7 @@ fn inheritance(run: &Run<'_>, report: &mut Report) {
 }
 
 /// A figure of the three schedulers, by the printed tests and by the sound ones.
-fn three(name: &str, title: &str, points: &[Point], report: &mut Report) {
+fn three(name: &str, title: &str, points: &[Point], report: &mut ReproductionReport) {
     let lines: [Line<'_>; 5] = [
         ("ED*", points, |point| point.ed),
         ("MTS", points, |point| point.mts),
@@ -111,10 +111,10 @@ fn three(name: &str, title: &str, points: &[Point], report: &mut Report) {
     claims::order(name, points, report);
 }
 
-fn draw(name: &str, title: &str, lines: &[Line<'_>], report: &mut Report) {
+fn draw(name: &str, title: &str, lines: &[Line<'_>], report: &mut ReproductionReport) {
     let mut columns = vec![("streams", Align::Right), ("load %", Align::Right)];
     columns.extend(lines.iter().map(|(name, ..)| (*name, Align::Right)));
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     let Some((_, first, _)) = lines.first() else { return };
     for (place, point) in first.iter().enumerate() {
         let mut row = vec![point.streams.to_string(), format!("{:.1}", point.load)];

@@ -11,15 +11,15 @@ mod overheads;
 mod refuted;
 mod sampling;
 
-use super::{Effort, Progress, Report};
+use super::{Effort, Progress, ReproductionReport};
 use diapason::Failure;
 
 /// The seed of all workloads.
 const SEED: u64 = 0x0d1a_9a57;
 
 /// Everything of chapter 7.
-pub fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
-    let mut report = Report::new("mts", Vec::new(), Vec::new(), Vec::new());
+pub fn reproduce(effort: Effort, progress: &Progress) -> Result<ReproductionReport, Failure> {
+    let mut report = ReproductionReport::new("mts", Vec::new(), Vec::new(), Vec::new());
     figures::add(effort, progress, &mut report);
     refuted::add(effort, progress, &mut report)?;
     avionics::add(&mut report)?;

@@ -3,8 +3,8 @@
 //! This system has no driver of a controller with buffers, so it has no column of its own. The
 //! arithmetic of §7.5.3 can be checked, and how it depends on a queue and on buffers.
 
-use crate::{Report, Row};
-use diapason::table::{Align, Table};
+use crate::{ReproductionReport, Row};
+use diapason::table::{Align, TextTable};
 
 /// Table 7.3 in µs: identifier, insertion, per place in the queue, transfer, preemption, interrupt,
 /// the rest.
@@ -33,7 +33,7 @@ fn queued(refilled: f64, identifier: f64) -> f64 {
 }
 
 /// Adds the tables and their sums.
-pub fn add(report: &mut Report) {
+pub fn add(report: &mut ReproductionReport) {
     let sums = [
         ("table7.3.dedicated", 16.8, dedicated()),
         ("table7.3.queued", 36.2, queued(8.0, IDENTIFIER)),
@@ -43,7 +43,7 @@ pub fn add(report: &mut Report) {
         ("table7.3.average", 23.9, 0.9 * dedicated() + 0.1 * (queued(1.0, 0.0) + 11.0 * PER_PLACE)),
         ("table7.4.epoch", 184.4, TASK + 2.0 * ARRIVAL + 5.0 * UPDATE),
     ];
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("sum", Align::Left),
         ("said, us", Align::Right),
         ("added up, us", Align::Right),

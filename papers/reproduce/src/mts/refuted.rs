@@ -2,7 +2,7 @@
 //! late, and none such among those that the sound test accepts.
 
 use super::SEED;
-use crate::{Effort, Progress, Report, Row, parallel};
+use crate::{Effort, Progress, ReproductionReport, Row, parallel};
 use diapason::Failure;
 use diapason_abi::Nanos;
 use diapason_mts::late::{life, real};
@@ -29,7 +29,11 @@ struct Found {
 }
 
 /// Adds the printed test and the sound one against the bus.
-pub fn add(effort: Effort, progress: &Progress, report: &mut Report) -> Result<(), Failure> {
+pub fn add(
+    effort: Effort,
+    progress: &Progress,
+    report: &mut ReproductionReport,
+) -> Result<(), Failure> {
     let count = match effort {
         Effort::Quick => 600,
         Effort::Full | Effort::Long => 20_000,

@@ -4,10 +4,10 @@
 mod scenario;
 
 use super::boot::Bench;
-use super::{Effort, Picture, Progress, Report, Row};
+use super::{Effort, Picture, Progress, ReproductionReport, Row};
 use diapason::Failure;
 use diapason::chart::{LineChart, Series};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use scenario::{Cost, Plain, Way};
 use std::ops::RangeInclusive;
 
@@ -67,7 +67,7 @@ fn saving(old: &Cost, new: &Cost) -> f64 {
 }
 
 /// Runs the experiment. It is always done in full: it takes seconds.
-pub fn reproduce(_: Effort, progress: &Progress) -> Result<Report, Failure> {
+pub fn reproduce(_: Effort, progress: &Progress) -> Result<ReproductionReport, Failure> {
     let bench = Bench::new()?;
     let mut costs = [const { Vec::new() }; 4];
     for (done, way) in Way::ALL.into_iter().enumerate() {
@@ -82,7 +82,7 @@ pub fn reproduce(_: Effort, progress: &Progress) -> Result<Report, Failure> {
     report(&All { costs, plain, turns })
 }
 
-fn report(all: &All) -> Result<Report, Failure> {
+fn report(all: &All) -> Result<ReproductionReport, Failure> {
     let mut rows = operations(all)?;
     rows.extend(short(all)?);
     rows.extend(long(all)?);
@@ -97,7 +97,7 @@ fn report(all: &All) -> Result<Report, Failure> {
         Picture::lines("fig6.6", &timeline("Figure 6.6: conventional", &all.turns[0])),
         Picture::lines("fig6.7", &timeline("Figure 6.7: lazy", &all.turns[1])),
     ];
-    Ok(Report::new("protocol", rows, sections, figures))
+    Ok(ReproductionReport::new("protocol", rows, sections, figures))
 }
 
 /// Returns the operations of table 6.1, and what is promised of plain code.
@@ -189,7 +189,7 @@ fn table(all: &All) -> Result<String, Failure> {
     for way in Way::ALL {
         columns.extend([(way.name(), Align::Right), ("switches", Align::Right)]);
     }
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     for first in all.of(Way::Conventional) {
         let mut cells = vec![first.bytes.to_string(), first.frames.to_string()];
         for way in Way::ALL {
@@ -203,7 +203,7 @@ fn table(all: &All) -> Result<String, Failure> {
 
 fn plain(all: &[Plain]) -> String {
     let names = ["bytes", "filter", "bypass", "full stack", "conventional"];
-    let mut table = Table::new(&names.map(|name| (name, Align::Right)));
+    let mut table = TextTable::new(&names.map(|name| (name, Align::Right)));
     for plain in all {
         let numbers = [plain.bytes, plain.filter, plain.bypass, plain.full, plain.conventional];
         table.row(numbers.map(|number| number.to_string()).to_vec());

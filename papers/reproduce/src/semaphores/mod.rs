@@ -4,10 +4,10 @@
 pub mod scenario;
 
 use super::boot::Bench;
-use super::{Effort, Picture, Progress, Report, Row};
+use super::{Effort, Picture, Progress, ReproductionReport, Row};
 use diapason::Failure;
 use diapason::chart::{LineChart, Series};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use scenario::{Kind, Pair};
 
 /// The figures show 3 to 30 tasks.
@@ -40,7 +40,7 @@ impl Measured {
 }
 
 /// Runs the experiment. It is always done in full: it takes seconds.
-pub fn reproduce(_: Effort, progress: &Progress) -> Result<Report, Failure> {
+pub fn reproduce(_: Effort, progress: &Progress) -> Result<ReproductionReport, Failure> {
     let bench = Bench::new()?;
     let kinds = [Kind::Dp, Kind::Fp, Kind::Priorities];
     let mut all = Vec::new();
@@ -53,7 +53,7 @@ pub fn reproduce(_: Effort, progress: &Progress) -> Result<Report, Failure> {
     report(&all)
 }
 
-fn report(all: &[Measured]) -> Result<Report, Failure> {
+fn report(all: &[Measured]) -> Result<ReproductionReport, Failure> {
     let (mut rows, mut sections) = (Vec::new(), Vec::new());
     for measured in all {
         let own = measured.shown(true)?;
@@ -66,7 +66,7 @@ fn report(all: &[Measured]) -> Result<Report, Failure> {
         figures.push(Picture::lines(name, &costs(measured.kind, &measured.shown(true)?)));
     }
     figures.push(Picture::lines("fig5.11", &savings(all)?));
-    Ok(Report::new("semaphores", rows, sections, figures))
+    Ok(ReproductionReport::new("semaphores", rows, sections, figures))
 }
 
 const fn title(kind: Kind) -> &'static str {
@@ -79,7 +79,7 @@ const fn title(kind: Kind) -> &'static str {
 }
 
 fn table(own: &[Pair], other: &[Pair]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("n", Align::Right),
         ("pair, standard", Align::Right),
         ("new", Align::Right),
@@ -241,8 +241,9 @@ mod tests {
         let small = super::report(&[measured(Kind::Fp, 199, 0)]).unwrap();
         assert_eq!(small.holds(), Some(false));
         let growing = super::report(&[measured(Kind::Fp, 500, 1)]).unwrap();
-        let found =
-            |report: &Report, id: &str| report.rows.iter().find(|row| row.id == id).unwrap().holds;
+        let found = |report: &ReproductionReport, id: &str| {
+            report.rows.iter().find(|row| row.id == id).unwrap().holds
+        };
         assert_eq!(found(&growing, "fp.growth"), Some(false));
         let mut less = measured(Kind::Dp, 500, 10);
         less.pairs.iter_mut().for_each(|pair| pair.standard.lock -= 8 * pair.tasks);

@@ -4,8 +4,8 @@
 mod net;
 mod node;
 
-use crate::{Effort, Progress, Report, Row};
-use diapason::table::{Align, Table};
+use crate::{Effort, Progress, ReproductionReport, Row};
+use diapason::table::{Align, TextTable};
 use diapason::{Failure, Workspace, metal};
 use diapason_pipe::measured::NetworkStep::{self, Enable, Enumerate, Enumerated};
 use net::{Net, Ran, Shape};
@@ -130,7 +130,7 @@ const fn runs(effort: Effort) -> u64 {
 }
 
 /// Compares each network of both figures, and reports on all of them.
-pub fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
+pub fn reproduce(effort: Effort, progress: &Progress) -> Result<ReproductionReport, Failure> {
     eprintln!("building the programs");
     let built = metal::build(&Workspace::find()?)?;
     let (mut rows, mut table) = (Vec::new(), table());
@@ -151,7 +151,7 @@ pub fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure>
     }
     progress.end();
     let section = ("Hosts that get power within two seconds, in any order".into(), table.render());
-    Ok(Report::new("topologies", rows, vec![section], vec![]))
+    Ok(ReproductionReport::new("topologies", rows, vec![section], vec![]))
 }
 
 /// Returns the rows of a network with right lists.
@@ -213,8 +213,8 @@ fn percent(part: usize, of: usize) -> f64 {
     if of == 0 { 100.0 } else { part as f64 * 100.0 / of as f64 }
 }
 
-fn table() -> Table {
-    Table::new(&[
+fn table() -> TextTable {
+    TextTable::new(&[
         ("network", Align::Left),
         ("lists", Align::Left),
         ("runs", Align::Right),

@@ -11,7 +11,7 @@ use diapason_abi::Nanos;
 use diapason_pipe::measured::NetworkStep;
 use diapason_plan::NetworkPlan;
 use diapason_random::Random;
-use diapason_system::{Cable, Description, Host, Hosts, RunOptions, parse_any};
+use diapason_system::{Cable, Description, HostSpec, Hosts, RunOptions, parse_any};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -121,7 +121,7 @@ impl Net {
         plan.instruct(&mut hosts);
         let items = plan.findings.iter().flat_map(|found| found.items());
         let refused = items.map(|item| format!("{}: {}", item.title, item.help)).collect();
-        let far = |host: &Host| host.system.neighbours.links.clone();
+        let far = |host: &HostSpec| host.system.neighbours.links.clone();
         let ends = (1..).zip(&hosts.hosts).flat_map(|(number, host)| {
             far(host).into_iter().map(move |end| (number, end.link, end.host))
         });

@@ -13,7 +13,7 @@ mod written;
 
 use super::boot;
 use super::concentrator::Concentrator;
-use super::{Effort, Picture, Progress, Report, Row};
+use super::{Effort, Picture, Progress, ReproductionReport, Row};
 use crate::fig12::Looks;
 use diapason::console::Line;
 use diapason::outcome::Outcome;
@@ -92,7 +92,10 @@ impl Bench {
     }
 }
 
-pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
+pub(super) fn reproduce(
+    effort: Effort,
+    progress: &Progress,
+) -> Result<ReproductionReport, Failure> {
     let bench = Bench::new()?;
     let mut rows = worked::rows();
     let (scenario_rows, table) = scenarios::run(&bench, effort, progress)?;
@@ -107,5 +110,5 @@ pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, F
         ("Table 8: what was lost, and how far tasks got".to_owned(), table),
         ("Figure 16: frames a second to two receivers".to_owned(), written),
     ];
-    Ok(Report::new("tuned-pipes", rows, sections, figures))
+    Ok(ReproductionReport::new("tuned-pipes", rows, sections, figures))
 }

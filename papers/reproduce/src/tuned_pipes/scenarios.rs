@@ -4,7 +4,7 @@ use super::{Bench, Effort, Machine, Progress, Row, Seen};
 use crate::concentrator::TASKS;
 use diapason::Failure;
 use diapason::outcome::PipeRow;
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason_system::System;
 
 /// A row of table 8.
@@ -48,7 +48,7 @@ pub fn run(
             TABLE_8.iter().flat_map(both).collect()
         }
     };
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("scenario", Align::Right),
         ("machine", Align::Left),
         ("seconds", Align::Right),

@@ -6,7 +6,7 @@ use super::{Bench, Effort, Machine, Picture, Row};
 use diapason::Failure;
 use diapason::chart::{LineChart, Series};
 use diapason::outcome::{Outcome, PipeRow};
-use diapason_system::Process;
+use diapason_system::ProcessSpec;
 
 /// Frames a second that the units send, at least and at most.
 const SENT: (u64, u64) = (2_730, 2_752);
@@ -28,7 +28,7 @@ pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Picture>), Fa
         let mut system = bench.concentrator.describe(true)?;
         for usb in &mut system.usb {
             usb.buses.retain(|bus| !CHANNELS.map(usize::from).contains(&bus.channel));
-            usb.buses.extend(CHANNELS.map(|channel| diapason_system::CanBus {
+            usb.buses.extend(CHANNELS.map(|channel| diapason_system::PluggedCanBus {
                 channel: channel.into(),
                 traffic: diapason_system::CanTraffic::Sender { gap_ns: GAP_NS },
             }));
@@ -36,7 +36,7 @@ pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Picture>), Fa
         for pipe in system.pipes.iter_mut().filter(|pipe| CHANNELS.contains(&pipe.channel)) {
             pipe.rate = SENT.1;
         }
-        let spins = |(_, process): &(u64, &Process)| process.program == "spin";
+        let spins = |(_, process): &(u64, &ProcessSpec)| process.program == "spin";
         let spins = (0..).zip(&system.processes).filter(spins).map(|(place, _)| place).collect();
         let seen = bench.run(system, seconds, *machine)?;
         rows.extend(cost(&seen.outcome, spins, *machine));

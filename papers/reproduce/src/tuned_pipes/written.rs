@@ -9,7 +9,7 @@ use super::{Bench, Effort, Machine, Picture, Row};
 use diapason::Failure;
 use diapason::chart::{LineChart, Series};
 use diapason::describe::describe;
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason_system::System;
 
 const SYSTEM: &str = "examples/can-output.toml";
@@ -46,7 +46,7 @@ pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Picture>, Str
         Effort::Quick => (&[Machine::Simulated], QUICK),
         Effort::Full | Effort::Long => (&Machine::BOTH, SECONDS),
     };
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("channel", Align::Left),
         ("machine", Align::Left),
         ("least", Align::Right),

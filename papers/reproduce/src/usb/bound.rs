@@ -8,7 +8,9 @@
 
 use super::machine::{Machine, ROUTER};
 use diapason::Failure;
-use diapason_bus::{Async, Bus, Criticality, Direction, EndpointId, Periodic, Transfer, plan};
+use diapason_bus::{
+    Async, BusInstance, Criticality, Direction, EndpointId, PeriodicEndpoint, Transfer, plan,
+};
 
 /// Bytes of a packet.
 pub const PACKET: u32 = 1024;
@@ -17,13 +19,13 @@ const MODERATION_NS: u64 = 50_000;
 const LOOK_NS: u64 = 125_000;
 
 /// Returns the bus of the article: its packet times, and all of a microframe for periodic packets.
-pub fn bus() -> Bus {
-    Bus { periodic_percent: 100, ..Bus::uncoded() }
+pub fn bus() -> BusInstance {
+    BusInstance { periodic_percent: 100, ..BusInstance::uncoded() }
 }
 
 /// Returns a camera: 33 packets every `period` microframes.
-pub const fn camera(number: u32, period: u32) -> Periodic {
-    Periodic {
+pub const fn camera(number: u32, period: u32) -> PeriodicEndpoint {
+    PeriodicEndpoint {
         id: EndpointId(number),
         transfer: Transfer::Isochronous,
         direction: Direction::In,

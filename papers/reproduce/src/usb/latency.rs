@@ -4,9 +4,9 @@
 use super::bound::{bus_ns, sum, terms};
 use super::machine::{Machine, ROUTER, Spoken, process};
 use super::seconds;
-use crate::{Effort, Picture, Progress, Report, Row};
+use crate::{Effort, Picture, Progress, ReproductionReport, Row};
 use diapason::chart::{Distribution, LineChart, Series};
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason::{Failure, duration};
 use diapason_contract::settings::{CRITICAL, STREAMS};
 use diapason_system::System;
@@ -100,7 +100,7 @@ fn losses(last: &[Vec<u64>; 3]) -> (u64, u64) {
 }
 
 /// Runs the five scenarios.
-pub fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
+pub fn reproduce(effort: Effort, progress: &Progress) -> Result<ReproductionReport, Failure> {
     let machine = Machine::new()?;
     let (mut rows, mut table, mut series) = (Vec::new(), seen_table(), Vec::new());
     for (done, scenario) in SCENARIOS.iter().enumerate() {
@@ -125,7 +125,7 @@ pub fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure>
         ("Table 4: round trips seen, in us".into(), table.render()),
     ];
     let figures = vec![Picture::lines("usb-latency-10", &chart)];
-    Ok(Report::new("usb-latency", rows, sections, figures))
+    Ok(ReproductionReport::new("usb-latency", rows, sections, figures))
 }
 
 fn run(machine: &Machine, scenario: &Scenario, seconds: u64) -> Result<Seen, Failure> {
@@ -169,8 +169,8 @@ fn compared(scenario: &Scenario, seen: &Seen, times: &Distribution, bound: u64) 
     ]
 }
 
-fn seen_table() -> Table {
-    Table::new(&[
+fn seen_table() -> TextTable {
+    TextTable::new(&[
         ("scenario", Align::Right),
         ("message", Align::Right),
         ("messages", Align::Right),
@@ -202,8 +202,11 @@ fn described(scenario: &Scenario, times: &Distribution, bound: u64) -> Vec<Strin
 
 /// Returns the terms of the bound.
 fn stages(machine: &Machine) -> Result<String, Failure> {
-    let mut table =
-        Table::new(&[("stage", Align::Left), ("at most", Align::Right), ("times", Align::Right)]);
+    let mut table = TextTable::new(&[
+        ("stage", Align::Left),
+        ("at most", Align::Right),
+        ("times", Align::Right),
+    ]);
     let terms = terms(machine, bus_ns(SCENARIOS[0].waiting())?)?;
     for (what, ns, times) in &terms {
         table.row(vec![(*what).into(), duration::human(*ns), times.to_string()]);

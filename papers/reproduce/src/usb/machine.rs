@@ -6,7 +6,7 @@ use diapason::metal::{self, Built};
 use diapason::session::Session;
 use diapason::simulate::{Hearing, Joined, Seat, together};
 use diapason::{Failure, Workspace};
-use diapason_system::{Cable, Description, Host, Process, RunOptions, Server, System};
+use diapason_system::{Cable, Description, HostSpec, ProcessSpec, RunOptions, ServerSpec, System};
 use std::cell::RefCell;
 
 /// The list of hosts, below the workspace's root.
@@ -19,7 +19,7 @@ pub const START: u64 = 2;
 /// The built programs, and the description.
 pub(crate) struct Machine {
     built: Built,
-    hosts: Vec<Host>,
+    hosts: Vec<HostSpec>,
     cables: Vec<Cable>,
 }
 
@@ -64,7 +64,7 @@ impl Machine {
         let system = self.hosts.get(host).map(|host| &host.system);
         let found = system.and_then(|system| system.vcpus.iter().find(|known| known.name == vcpu));
         let found = match found.map(|vcpu| &vcpu.server) {
-            Some(Server::Main { period_ns, .. }) => Some(*period_ns),
+            Some(ServerSpec::Main { period_ns, .. }) => Some(*period_ns),
             _ => None,
         };
         found.ok_or_else(|| Failure::Ours(format!("{HOSTS}: host {host} has no VCPU `{vcpu}`")))
@@ -83,7 +83,7 @@ impl Machine {
     ) -> Result<(), Failure> {
         let horizon_ns = (START + seconds) * 1_000_000_000;
         let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
-        let session = |(number, host): (usize, &Host)| {
+        let session = |(number, host): (usize, &HostSpec)| {
             let mut system = host.system.clone();
             fit(number, &mut system);
             Session::assemble(system, self.built.clone(), options)
@@ -116,6 +116,6 @@ impl Machine {
 }
 
 /// Returns the process with this program.
-pub fn process<'s>(system: &'s mut System, program: &str) -> Option<&'s mut Process> {
+pub fn process<'s>(system: &'s mut System, program: &str) -> Option<&'s mut ProcessSpec> {
     system.processes.iter_mut().find(|process| process.program == program)
 }

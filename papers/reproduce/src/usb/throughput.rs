@@ -3,9 +3,9 @@
 
 use super::machine::{Machine, ROUTER, Spoken, process};
 use super::seconds;
-use crate::{Effort, Progress, Report, Row};
+use crate::{Effort, Progress, ReproductionReport, Row};
 use diapason::Failure;
-use diapason::table::{Align, Table};
+use diapason::table::{Align, TextTable};
 use diapason_contract::settings::PROMISE;
 use diapason_system::System;
 
@@ -117,7 +117,7 @@ impl Seen {
 }
 
 /// Runs the three scenarios.
-pub fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
+pub fn reproduce(effort: Effort, progress: &Progress) -> Result<ReproductionReport, Failure> {
     let machine = Machine::new()?;
     let (mut rows, mut table) = (Vec::new(), seen_table());
     for (done, scenario) in SCENARIOS.iter().enumerate() {
@@ -132,7 +132,7 @@ pub fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure>
     }
     progress.end();
     let sections = vec![("Table 6: bulk endpoints, Mbit/s".to_owned(), table.render())];
-    Ok(Report::new("usb-throughput", rows, sections, Vec::new()))
+    Ok(ReproductionReport::new("usb-throughput", rows, sections, Vec::new()))
 }
 
 fn names(kept: [bool; CAMERAS]) -> String {
@@ -167,8 +167,8 @@ fn compared(scenario: &Scenario, seen: &Seen, [least, mean, _, _]: [f64; 4]) -> 
     ]
 }
 
-fn seen_table() -> Table {
-    Table::new(&[
+fn seen_table() -> TextTable {
+    TextTable::new(&[
         ("scenario", Align::Right),
         ("promised", Align::Right),
         ("least", Align::Right),

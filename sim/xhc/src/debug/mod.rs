@@ -10,7 +10,7 @@ mod rings;
 use crate::ring::Cursor;
 use crate::{Memory, Xhc};
 use diapason_abi::Nanos;
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use diapason_usb::register::{extended, port};
 use diapason_usb::trb::{Completion, Kind, Trb};
 pub use leads::CableEnd;
@@ -175,7 +175,7 @@ impl Xhc {
         &mut self,
         delay: Nanos,
         [own, far]: &[CableEnd; 2],
-    ) -> Option<Box<dyn Device>> {
+    ) -> Option<Box<dyn UsbDevice>> {
         let debug = self.debug.as_mut()?;
         let (cable, face) = (debug.leads.add(own), debug.face.clone());
         Some(Box::new(Partner::new(&cable, delay, far.clone(), face)))

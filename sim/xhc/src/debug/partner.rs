@@ -9,7 +9,7 @@
 
 use super::leads::CableEnd;
 use diapason_abi::Nanos;
-use diapason_devices::{Answer, Device, Handshake, Stall};
+use diapason_devices::{Answer, Handshake, Stall, UsbDevice};
 use diapason_usb::setup::{descriptor_type, request};
 use diapason_usb::{Setup, Speed};
 use std::cell::RefCell;
@@ -235,7 +235,7 @@ impl Drop for Partner {
     }
 }
 
-impl Device for Partner {
+impl UsbDevice for Partner {
     fn speed(&self) -> Speed {
         Speed::Super
     }

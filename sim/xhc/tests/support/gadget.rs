@@ -1,7 +1,7 @@
 //! A device that does what the test says.
 
 use diapason_abi::Nanos;
-use diapason_devices::{Answer, Device, Handshake, Stall};
+use diapason_devices::{Answer, Handshake, Stall, UsbDevice};
 use diapason_usb::{Setup, Speed};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -50,7 +50,7 @@ impl Shared {
         })))
     }
 
-    pub fn boxed(&self) -> Box<dyn Device> {
+    pub fn boxed(&self) -> Box<dyn UsbDevice> {
         Box::new(self.clone())
     }
 
@@ -59,7 +59,7 @@ impl Shared {
     }
 }
 
-impl Device for Shared {
+impl UsbDevice for Shared {
     fn speed(&self) -> Speed {
         self.0.borrow().speed
     }

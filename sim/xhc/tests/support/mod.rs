@@ -8,13 +8,13 @@ pub use gadget::{Gadget, Shared};
 pub use ram::Ram;
 
 use diapason_abi::Nanos;
-use diapason_devices::Device;
+use diapason_devices::UsbDevice;
 use diapason_usb::context::{self, EndpointKind};
 use diapason_usb::register::{
     capability, command, interrupter, operational, port, runtime, status,
 };
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
-use diapason_xhc::{Config, Interrupt, Xhc};
+use diapason_xhc::{Config, InterruptMessage, Xhc};
 
 /// A ring that a driver fills; its last block links to the first.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ pub struct Driver {
     pub now: Nanos,
     pub commands: Ring,
     pub events: Vec<Events>,
-    pub interrupts: Vec<Interrupt>,
+    pub interrupts: Vec<InterruptMessage>,
     pub array: u64,
     pub rings: std::collections::BTreeMap<(u8, u8), Ring>,
     pub stride: u64,
@@ -243,7 +243,7 @@ impl Driver {
     }
 
     /// Plugs in and brings the port to "enabled".
-    pub fn plug(&mut self, number: u8, device: Box<dyn Device>) {
+    pub fn plug(&mut self, number: u8, device: Box<dyn UsbDevice>) {
         self.xhc.attach(number, device, self.now, &mut self.ram);
         self.run_for(Nanos::from_millis(30));
         if self.read(portsc(number)) & port::ENABLED == 0 {
@@ -265,7 +265,7 @@ impl Driver {
         slot.set_speed(speed);
         slot.set_entries(1);
         slot.set_root_port(u32::from(number));
-        let mut ep0 = context::Endpoint::default();
+        let mut ep0 = context::EndpointContext::default();
         ep0.set_kind_number(EndpointKind::Control.number());
         ep0.set_packet(if speed == 4 { 512 } else { 64 });
         ep0.set_attempts(3);
@@ -277,7 +277,7 @@ impl Driver {
     }
 
     /// Plugs in, enables a slot, and addresses it; returns the slot.
-    pub fn connect(&mut self, number: u8, device: Box<dyn Device>) -> u8 {
+    pub fn connect(&mut self, number: u8, device: Box<dyn UsbDevice>) -> u8 {
         self.plug(number, device);
         let (_, code, slot) = self.command_with(Trb::new(Kind::EnableSlot, 0, 0, 0));
         assert_eq!(code, Completion::Success);
@@ -299,7 +299,7 @@ impl Driver {
         for plan in plans {
             added |= 1 << plan.index;
             let ring = self.ring(64);
-            let mut words = context::Endpoint::default();
+            let mut words = context::EndpointContext::default();
             words.set_kind_number(plan.kind.number());
             words.set_packet(plan.packet);
             words.set_burst(plan.burst);
@@ -333,9 +333,9 @@ impl Driver {
         context::Slot(context::Words(self.ram.words(self.output(slot))))
     }
 
-    pub fn endpoint_context(&self, slot: u8, index: u8) -> context::Endpoint {
+    pub fn endpoint_context(&self, slot: u8, index: u8) -> context::EndpointContext {
         let at = self.output(slot) + self.stride * u64::from(index);
-        context::Endpoint(context::Words(self.ram.words(at)))
+        context::EndpointContext(context::Words(self.ram.words(at)))
     }
 
     /// Queues a block on an endpoint's ring.

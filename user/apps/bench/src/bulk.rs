@@ -8,7 +8,7 @@
 #![no_std]
 #![no_main]
 
-use diapason_bench::{Way, stamp, way};
+use diapason_bench::{TransferProbes, stamp, way};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::sensor::{PACKETS, Packet, READY, RECORDS};
 use diapason_usblib::{inlet, times};
@@ -32,7 +32,7 @@ fn main(Arguments([interrupted, ..]): Arguments) {
     }
 }
 
-fn be_interrupted(way: &Way) {
+fn be_interrupted(way: &TransferProbes) {
     while way.transfer.runs() < TRANSFERS {
         let round = way.transfer.runs();
         way.transfer.note();
@@ -69,7 +69,7 @@ impl Told {
     }
 }
 
-fn measure(way: &Way) -> Result<(), Errno> {
+fn measure(way: &TransferProbes) -> Result<(), Errno> {
     let (mut packets, ready) = inlet::<Packet, RECORDS>(PACKETS, READY)?;
     let mut told = Told { inlet: times::inlet()?, early: None };
     way.transfer.calibrate();
@@ -95,7 +95,7 @@ fn measure(way: &Way) -> Result<(), Errno> {
     Ok(())
 }
 
-fn divide(way: &Way, seen: &Seen, told: &mut Told) {
+fn divide(way: &TransferProbes, seen: &Seen, told: &mut Told) {
     let Some(times) = told.before(seen) else { return };
     let Some(interrupt) = seen.spent.checked_sub(seen.back - times.woken) else { return };
     way.interrupt.finish_with(interrupt);

@@ -122,7 +122,7 @@ fn state(p: &Probes, pace: Pace) -> Result<(), Errno> {
         pace.pause();
         writer.write(i);
         p.state_read_slow_8.begin();
-        let value = core::hint::black_box(reader.read_slow(&memory::Kernel));
+        let value = core::hint::black_box(reader.read_slow(&memory::KernelCopy));
         p.state_read_slow_8.end();
         sum += value;
     }

@@ -176,7 +176,7 @@ macro_rules! operations {
         pub struct Probes {
             calibration: Probe,
             /// Those of a bulk transfer, which another description measures.
-            way: Way,
+            way: TransferProbes,
             $(
                 pub $name: Probe,
             )*
@@ -231,7 +231,7 @@ pub fn serve(request: Mailbox, reply: Mailbox) -> Result<(), Errno> {
 
 /// Probes of the way of a bulk transfer: the whole, and its parts.
 #[repr(C)]
-pub struct Way {
+pub struct TransferProbes {
     /// From the interrupt to the thread that waits for the transfer.
     pub transfer: Probe,
     /// From the interrupt to the thread of the bottom half.
@@ -262,7 +262,7 @@ pub fn probes() -> Result<&'static Probes, Errno> {
 ///
 /// # Errors
 /// As of [`probes`].
-pub fn way() -> Result<&'static Way, Errno> {
+pub fn way() -> Result<&'static TransferProbes, Errno> {
     probes().map(|probes| &probes.way)
 }
 

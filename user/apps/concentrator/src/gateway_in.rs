@@ -12,7 +12,7 @@ use diapason_concentrator::chain::{NEWEST, READINGS, SLOTS, Value, end_after};
 use diapason_concentrator::tally::Tally;
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::{Arguments, ChainMessage, Nanos, entry, heap, log, state, time};
-use diapason_state::{StateBuffer, Writer};
+use diapason_state::{StateBuffer, StateWriter};
 
 entry!(main);
 // Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
@@ -20,7 +20,7 @@ heap!(4 * 1024);
 
 enum Next {
     Mailbox(Mailbox),
-    State(Writer<'static, StateBuffer<Value, SLOTS>>),
+    State(StateWriter<'static, StateBuffer<Value, SLOTS>>),
 }
 
 impl Next {

@@ -10,7 +10,7 @@
 use diapason_abi::MESSAGE_BYTES;
 use diapason_canlib::Error;
 use diapason_concentrator::chain::{COMMANDS, end_after};
-use diapason_concentrator::stream::{REPORT, Stream};
+use diapason_concentrator::stream::{REPORT, SentStream};
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::{Arguments, ChainGauge, ChainMessage, Errno, entry, heap, log, time};
 
@@ -40,7 +40,7 @@ fn main(Arguments([number, seconds, ..]): Arguments) {
 
 fn run(number: u64, seconds: u64) -> Result<(), Error> {
     let commands = Mailbox::open(COMMANDS)?;
-    let mut stream = Stream::open(number)?;
+    let mut stream = SentStream::open(number)?;
     let (mut ring, mut gauge) =
         (Ring([ChainMessage::default(); MOST]), ChainGauge::new(time::now()));
     let (until, mut say_at) = (end_after(seconds), time::now() + REPORT);

@@ -9,7 +9,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_canlib::agreement::{Arrival, MESSAGE, RECORDS};
+use diapason_canlib::agreement::{MESSAGE, RECORDS, ReceivedFrame};
 use diapason_canlib::{Channel, Error};
 use diapason_concentrator::tally::Tally;
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
@@ -65,6 +65,6 @@ fn drain(channel: &mut Channel, tally: &mut Tally) {
     }
 }
 
-fn count(channel: &mut Channel, tally: &mut Tally, arrival: &Arrival) {
+fn count(channel: &mut Channel, tally: &mut Tally, arrival: &ReceivedFrame) {
     time::work(MESSAGE, || channel.missed(tally.count(arrival)));
 }

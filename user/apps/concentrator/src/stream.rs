@@ -1,7 +1,7 @@
 //! Numbered frames on their way to a CAN channel, and what came of them.
 
 use diapason_can::frame::standard;
-use diapason_canlib::{Channel, Error, Frame, Status};
+use diapason_canlib::{CanFrame, Channel, Error, Status};
 use diapason_rt::{Nanos, log, time};
 
 /// The server answers within this time.
@@ -15,7 +15,7 @@ const LAST_RECEIPT: Nanos = Nanos::from_millis(100);
 const FIRST_ID: u32 = 0x100;
 
 /// The sent messages, and their fate.
-pub struct Stream {
+pub struct SentStream {
     number: u64,
     channel: Channel,
     /// Frames written, and those of them that are known to be through.
@@ -27,21 +27,21 @@ pub struct Stream {
     last: (u64, Nanos),
 }
 
-impl Stream {
+impl SentStream {
     /// Returns a stream to this channel, which is put on its bus.
-    pub fn open(number: u64) -> Result<Stream, Error> {
+    pub fn open(number: u64) -> Result<SentStream, Error> {
         let mut channel = Channel::open(number as usize, time::now() + ANSWER)?;
         // The interface may be plugged in later.
         channel.bus_on(Nanos::FOREVER)?;
         let (written, through, receipt, last) = (0, 0, (0, 0), (0, Nanos::ZERO));
-        Ok(Stream { number, channel, written, through, receipt, last })
+        Ok(SentStream { number, channel, written, through, receipt, last })
     }
 
     /// The next frame, if the pipe has room for it.
     pub fn write(&mut self) -> Result<(), Error> {
         let id = standard(FIRST_ID + self.number as u32).map_err(|_| Error::NoSuchChannel)?;
         let bytes = self.written.to_le_bytes();
-        let frame = Frame::data(id, &bytes).map_err(|_| Error::NoSuchChannel)?;
+        let frame = CanFrame::data(id, &bytes).map_err(|_| Error::NoSuchChannel)?;
         self.channel.write(&frame)?;
         self.written += 1;
         Ok(())

@@ -1,7 +1,7 @@
 //! The count of a channel's messages: every sender numbers its messages, so missing ones show.
 
 use core::fmt;
-use diapason_canlib::{Arrival, LOST_BEFORE};
+use diapason_canlib::{LOST_BEFORE, ReceivedFrame};
 
 /// Most identifiers that are told apart.
 const SENDERS: usize = 16;
@@ -38,7 +38,7 @@ pub struct Tally {
 
 impl Tally {
     /// A frame that was read. How many before it are missing.
-    pub fn count(&mut self, arrival: &Arrival) -> u64 {
+    pub fn count(&mut self, arrival: &ReceivedFrame) -> u64 {
         self.frames += 1;
         self.faults.overruns += u64::from(arrival.flags & LOST_BEFORE != 0);
         let before = self.faults.missing;

@@ -7,7 +7,7 @@
 
 use diapason_can::bus::Health;
 use diapason_can::frame::standard;
-use diapason_canlib::{Channel, Error, Filter, Frame, Phase};
+use diapason_canlib::{CanFrame, Channel, Error, Filter, Phase};
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
 use embedded_can::{blocking, nb as not_blocking};
 
@@ -44,9 +44,9 @@ fn holds(what: &'static str, so: bool) -> Tried {
     if so { Ok(()) } else { Err((what, None)) }
 }
 
-fn frame(number: u64) -> Result<Frame, (&'static str, Option<Error>)> {
+fn frame(number: u64) -> Result<CanFrame, (&'static str, Option<Error>)> {
     let id = standard(0x155).map_err(|_| ("an identifier", None))?;
-    Frame::data(id, &number.to_le_bytes()).map_err(|_| ("a frame", None))
+    CanFrame::data(id, &number.to_le_bytes()).map_err(|_| ("a frame", None))
 }
 
 fn try_all(number: usize) -> Tried {
@@ -144,13 +144,15 @@ fn silence(channel: &mut Channel) -> Tried {
 
 /// Returns the traits, by code that knows nothing else.
 fn traits(channel: &mut Channel, sent: u64) -> Tried {
-    fn transmit<C: blocking::Can<Frame = Frame>>(
+    fn transmit<C: blocking::Can<Frame = CanFrame>>(
         can: &mut C,
-        frame: &Frame,
+        frame: &CanFrame,
     ) -> Result<(), C::Error> {
         can.transmit(frame)
     }
-    fn receive<C: not_blocking::Can<Frame = Frame>>(can: &mut C) -> nb::Result<Frame, C::Error> {
+    fn receive<C: not_blocking::Can<Frame = CanFrame>>(
+        can: &mut C,
+    ) -> nb::Result<CanFrame, C::Error> {
         can.receive()
     }
     while channel.read().is_ok() {}

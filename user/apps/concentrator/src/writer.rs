@@ -12,7 +12,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_canlib::Error;
-use diapason_concentrator::stream::{REPORT, Stream};
+use diapason_concentrator::stream::{REPORT, SentStream};
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
 
 entry!(main);
@@ -27,7 +27,7 @@ fn main(Arguments([number, seconds, period, most]): Arguments) {
 }
 
 fn write(number: u64, seconds: u64, period: Nanos, most: u64) -> Result<(), Error> {
-    let mut stream = Stream::open(number)?;
+    let mut stream = SentStream::open(number)?;
     let (mut fill_at, mut report_at, mut reports) = (time::now(), time::now() + REPORT, 0);
     while seconds == 0 || reports < seconds {
         time::sleep_until(fill_at.min(report_at));
@@ -49,7 +49,7 @@ fn write(number: u64, seconds: u64, period: Nanos, most: u64) -> Result<(), Erro
 }
 
 /// Writes as many frames as the pipe takes, but no more than `most`.
-fn fill(stream: &mut Stream, most: u64) -> Result<(), Error> {
+fn fill(stream: &mut SentStream, most: u64) -> Result<(), Error> {
     for _ in 0..most {
         match stream.write() {
             Ok(()) => look(stream)?,
@@ -60,6 +60,6 @@ fn fill(stream: &mut Stream, most: u64) -> Result<(), Error> {
     look(stream)
 }
 
-fn look(stream: &mut Stream) -> Result<(), Error> {
+fn look(stream: &mut SentStream) -> Result<(), Error> {
     stream.look(|_, _| {})
 }

@@ -5,7 +5,7 @@
 use diapason_rt::memory::Segment;
 use diapason_rt::{Errno, Nanos};
 use diapason_state::depth::{ReaderTiming, WriterTiming, depth_any_schedule};
-use diapason_state::{Reader, StateBuffer, Writer, plain};
+use diapason_state::{StateBuffer, StateReader, StateWriter, plain};
 
 /// The controller has a job in every millisecond.
 pub const PERIOD: Nanos = Nanos::from_millis(1);
@@ -74,15 +74,15 @@ impl Board {
 
     /// Returns the writer of the samples; only the controller asks.
     #[must_use]
-    pub fn writer(&'static self) -> Writer<'static, Cell> {
+    pub fn writer(&'static self) -> StateWriter<'static, Cell> {
         // SAFETY: the one writer in the system, by the description: one process, one thread.
-        unsafe { Writer::from_raw(&raw const self.sample) }
+        unsafe { StateWriter::from_raw(&raw const self.sample) }
     }
 
     /// Returns a reader of the samples.
     #[must_use]
-    pub fn reader(&'static self) -> Reader<'static, Cell> {
+    pub fn reader(&'static self) -> StateReader<'static, Cell> {
         // SAFETY: the cell lives as long as the segment.
-        unsafe { Reader::from_raw(&raw const self.sample) }
+        unsafe { StateReader::from_raw(&raw const self.sample) }
     }
 }

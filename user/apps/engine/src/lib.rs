@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use diapason_rt::memory::Segment;
 use diapason_rt::{Errno, Nanos};
 use diapason_state::depth::{ReaderTiming, WriterTiming, depth_any_schedule};
-use diapason_state::{Reader, StateBuffer, StateWord, Writer, plain};
+use diapason_state::{StateBuffer, StateReader, StateWord, StateWriter, plain};
 
 /// The crankshaft's sensor is read every 2 ms.
 pub const CRANK_PERIOD: Nanos = Nanos::from_millis(2);
@@ -68,44 +68,44 @@ impl Engine {
 
     /// Returns the writer of the crank's readings; only the sensors' crank thread asks.
     #[must_use]
-    pub fn crank_writer(&'static self) -> Writer<'static, CrankCell> {
+    pub fn crank_writer(&'static self) -> StateWriter<'static, CrankCell> {
         // SAFETY: the one writer in the system, by the description: one process, one thread.
-        unsafe { Writer::from_raw(&raw const self.crank) }
+        unsafe { StateWriter::from_raw(&raw const self.crank) }
     }
 
     /// Returns a reader of the crank's readings.
     #[must_use]
-    pub fn crank(&'static self) -> Reader<'static, CrankCell> {
+    pub fn crank(&'static self) -> StateReader<'static, CrankCell> {
         // SAFETY: the cell lives as long as the segment.
-        unsafe { Reader::from_raw(&raw const self.crank) }
+        unsafe { StateReader::from_raw(&raw const self.crank) }
     }
 
     /// Returns the writer of the throttle's position; only the sensors' throttle thread asks.
     #[must_use]
-    pub fn throttle_writer(&'static self) -> Writer<'static, StateWord<u64>> {
+    pub fn throttle_writer(&'static self) -> StateWriter<'static, StateWord<u64>> {
         // SAFETY: as for the crank.
-        unsafe { Writer::from_raw(&raw const self.throttle) }
+        unsafe { StateWriter::from_raw(&raw const self.throttle) }
     }
 
     /// Returns a reader of the throttle's position.
     #[must_use]
-    pub fn throttle(&'static self) -> Reader<'static, StateWord<u64>> {
+    pub fn throttle(&'static self) -> StateReader<'static, StateWord<u64>> {
         // SAFETY: as for the crank.
-        unsafe { Reader::from_raw(&raw const self.throttle) }
+        unsafe { StateReader::from_raw(&raw const self.throttle) }
     }
 
     /// Returns the writer of the temperature; only the sensors' temperature thread asks.
     #[must_use]
-    pub fn temperature_writer(&'static self) -> Writer<'static, StateWord<u64>> {
+    pub fn temperature_writer(&'static self) -> StateWriter<'static, StateWord<u64>> {
         // SAFETY: as for the crank.
-        unsafe { Writer::from_raw(&raw const self.temperature) }
+        unsafe { StateWriter::from_raw(&raw const self.temperature) }
     }
 
     /// Returns a reader of the temperature.
     #[must_use]
-    pub fn temperature(&'static self) -> Reader<'static, StateWord<u64>> {
+    pub fn temperature(&'static self) -> StateReader<'static, StateWord<u64>> {
         // SAFETY: as for the crank.
-        unsafe { Reader::from_raw(&raw const self.temperature) }
+        unsafe { StateReader::from_raw(&raw const self.temperature) }
     }
 
     /// Sets the command; the caller holds `injector`.

@@ -9,7 +9,7 @@ pub const PROCESSES: usize = 16;
 
 /// Counters, valid when zeroed.
 #[repr(C)]
-pub struct Tally {
+pub struct CallTally {
     /// Calls made by all.
     pub calls: AtomicU64,
     /// Lives each process has had.
@@ -18,16 +18,16 @@ pub struct Tally {
     pub each: [AtomicU64; PROCESSES],
 }
 
-impl Tally {
+impl CallTally {
     /// Returns the counters in an attached segment, for as long as the process lives.
     #[must_use]
-    pub fn open() -> &'static Tally {
+    pub fn open() -> &'static CallTally {
         let Ok(segment) = Segment::attach("tally") else { panic!("no tally") };
         let address = segment.address();
         // It stays attached.
         core::mem::forget(segment);
         // SAFETY: the segment is a page, larger than this, aligned, and valid when zeroed.
-        unsafe { &*address.cast::<Tally>() }
+        unsafe { &*address.cast::<CallTally>() }
     }
 
     /// One more call of process `index`.

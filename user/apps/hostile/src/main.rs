@@ -11,7 +11,7 @@ mod memory;
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use diapason_abi::CallNumber;
-use diapason_hostile::{PROCESSES, Tally};
+use diapason_hostile::{CallTally, PROCESSES};
 use diapason_random::Random;
 use diapason_rt::sys::raw5;
 use diapason_rt::{Arguments, entry};
@@ -35,7 +35,7 @@ const RARE: [(CallNumber, u64); 8] = [
 ];
 
 fn main(Arguments([seed, index, ceiling, _]): Arguments) {
-    let tally = Tally::open();
+    let tally = CallTally::open();
     let life = tally.lives[index as usize % PROCESSES].fetch_add(1, Relaxed);
     INDEX.store(index, Relaxed);
     CEILING.store(ceiling, Relaxed);
@@ -47,11 +47,11 @@ fn main(Arguments([seed, index, ceiling, _]): Arguments) {
 /// Returns where further threads begin.
 extern "C" fn begin(seed: u64) -> ! {
     // SAFETY: `main` stored it before it made the first thread; it is valid as long as the process.
-    let tally = unsafe { &*(TALLY.load(Relaxed) as *const Tally) };
+    let tally = unsafe { &*(TALLY.load(Relaxed) as *const CallTally) };
     rampage(tally, Random::new(seed))
 }
 
-fn rampage(tally: &Tally, mut random: Random) -> ! {
+fn rampage(tally: &CallTally, mut random: Random) -> ! {
     let (index, ceiling) = (INDEX.load(Relaxed), CEILING.load(Relaxed));
     let mut periodic = false;
     loop {

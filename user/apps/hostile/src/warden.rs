@@ -8,7 +8,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 use diapason_abi::Key;
-use diapason_hostile::{PROCESSES, Tally};
+use diapason_hostile::{CallTally, PROCESSES};
 use diapason_rt::mailbox::{Mailbox, receive_fault};
 use diapason_rt::{Arguments, Nanos, entry, log, process, time};
 
@@ -20,7 +20,7 @@ const WARDS: [(usize, &str); 4] = [(0, "storm-a"), (1, "storm-b"), (2, "storm-c"
 const STUCK: Nanos = Nanos::from_millis(1);
 
 fn main(Arguments([target, ..]): Arguments) {
-    let tally = Tally::open();
+    let tally = CallTally::open();
     let Ok(faults) = Mailbox::open("warden.faults") else { panic!("no mailbox") };
     let mut before = [0; PROCESSES];
     let mut stuck = 0;
@@ -41,7 +41,7 @@ fn main(Arguments([target, ..]): Arguments) {
 }
 
 /// Ends and restarts every ward that made no call since the last round; how many there were.
-fn revive(tally: &Tally, before: &mut [u64; PROCESSES]) -> u64 {
+fn revive(tally: &CallTally, before: &mut [u64; PROCESSES]) -> u64 {
     let mut stuck = 0;
     for (index, name) in WARDS {
         let calls = tally.each[index].load(Relaxed);

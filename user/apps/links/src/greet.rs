@@ -7,7 +7,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_frame::{Arrival, HEAD, Numbering, Order};
+use diapason_frame::{Continuity, HEAD, Numbering, SequenceTracker};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::link::{DONE, Done, FILL, LINKS, Link, UNIT};
 
@@ -30,7 +30,7 @@ struct Greeter {
     /// That greeting is under way.
     waits: bool,
     numbering: Numbering,
-    order: Order,
+    order: SequenceTracker,
     came: u64,
     sent: u64,
     lost: u64,
@@ -82,7 +82,7 @@ impl Greeter {
             link,
             waits: false,
             numbering: Numbering::default(),
-            order: Order::default(),
+            order: SequenceTracker::default(),
             came: 0,
             sent: 0,
             lost: 0,
@@ -130,9 +130,9 @@ impl Greeter {
             let head = time::work("link.check", || self.link.check(done.place, done.bytes));
             match head.map(|head| self.order.arrived(head)) {
                 None => self.damaged += 1,
-                Some(Arrival::Lost(count)) => self.lost += u64::from(count),
-                Some(Arrival::Again) => self.lost += 1,
-                Some(Arrival::Next | Arrival::Begun) => {}
+                Some(Continuity::Lost(count)) => self.lost += u64::from(count),
+                Some(Continuity::Again) => self.lost += 1,
+                Some(Continuity::Next | Continuity::Begun) => {}
             }
             self.came += u64::from(head.is_some());
         }

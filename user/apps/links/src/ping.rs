@@ -14,7 +14,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_frame::{Arrival, HEAD, Numbering, Order};
+use diapason_frame::{Continuity, HEAD, Numbering, SequenceTracker};
 use diapason_pipe::measured::{ChainReport, Measurement, Reported};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, UNIT};
@@ -58,7 +58,7 @@ struct Pinger {
     last: u64,
     seed: u64,
     numbering: Numbering,
-    order: Order,
+    order: SequenceTracker,
     random: u64,
     /// When the next message is due, or its answer is lost.
     next_at: Nanos,
@@ -81,7 +81,7 @@ fn run(bytes: u32, (pause, last): (u64, u64), seed: u64) -> Result<(), Errno> {
         pause: pause * 1_000,
         last,
         numbering: Numbering::default(),
-        order: Order::default(),
+        order: SequenceTracker::default(),
         seed,
         random: seed,
         next_at: time::now() + START,
@@ -185,9 +185,9 @@ impl Pinger {
             return self.fill(done.place);
         };
         match self.order.arrived(head) {
-            Arrival::Lost(count) => self.tally.lost += u64::from(count),
-            Arrival::Again => self.tally.lost += 1,
-            Arrival::Next | Arrival::Begun => {}
+            Continuity::Lost(count) => self.tally.lost += u64::from(count),
+            Continuity::Again => self.tally.lost += 1,
+            Continuity::Next | Continuity::Begun => {}
         }
         let at = done.place as usize * UNIT;
         match self.link.data.read32(at + KIND) {

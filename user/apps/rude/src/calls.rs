@@ -5,7 +5,7 @@ use diapason_abi::call::Counter;
 use diapason_abi::{Key, MESSAGE_BYTES, PAGE, PAGES_PER_CALL};
 use diapason_rt::event::{Doorbell, Event};
 use diapason_rt::mailbox::Mailbox;
-use diapason_rt::memory::{Dma, Kernel, Registers, Segment, allocate};
+use diapason_rt::memory::{DmaSegment, KernelCopy, Registers, Segment, allocate};
 use diapason_rt::sync::{Condition, Mutex};
 use diapason_rt::thread::{periodic, spawn, yield_now};
 use diapason_rt::vcpu::Vcpu;
@@ -70,8 +70,8 @@ pub fn attach(pages: u64, pause: Nanos) -> Result<(), Errno> {
     let reader = state::reader::<[u64; 250], 2>("rude.state")?;
     loop {
         drop(Segment::attach("rude.segment")?);
-        drop(Dma::attach("rude.dma")?);
-        let _ = reader.read_slow(&Kernel);
+        drop(DmaSegment::attach("rude.dma")?);
+        let _ = reader.read_slow(&KernelCopy);
         // The machine may lack the device.
         let _ = Registers::map(SCREEN);
         let _ = Event::interrupt(SCREEN);

@@ -9,7 +9,7 @@ use diapason_rt::mailbox::Mailbox;
 use diapason_rt::memory::{Segment, allocate};
 use diapason_rt::sync::Mutex;
 use diapason_rt::{Arguments, Errno, Nanos, entry, thread, time};
-use diapason_state::Writer;
+use diapason_state::StateWriter;
 use diapason_trials::{Cell, Pair, Traces, VECTOR_WORDS, mess, order, vectors_across_call};
 
 entry!(main);
@@ -90,7 +90,8 @@ fn read_null() {
 fn write(jobs: u64) -> Result<(), Errno> {
     let segment = Segment::attach("state")?;
     // SAFETY: the description grants the segment to this writer and to readers; zero is a cell.
-    let mut writer = unsafe { Writer::from_raw(segment.address().cast::<Cell>().cast_const()) };
+    let mut writer =
+        unsafe { StateWriter::from_raw(segment.address().cast::<Cell>().cast_const()) };
     let period = Nanos::from_micros(100);
     let mut releases = thread::periodic(time::now() + period, period, period);
     for n in 1..=jobs {

@@ -2,7 +2,7 @@
 //! through a ring in memory that the controller reads by itself, and its answers come through
 //! another.
 
-use diapason_rt::memory::{Dma, Registers};
+use diapason_rt::memory::{DmaSegment, Registers};
 use diapason_rt::{Errno, Nanos, time};
 
 /// Its name in the descriptions.
@@ -53,11 +53,11 @@ const TOGGLE: u32 = 1 << 1;
 const NO_OP: u32 = 23 << 10;
 
 /// The controller and where its parts are.
-pub struct Controller {
+pub struct XhciParts {
     operational: Registers,
     runtime: Registers,
     doorbells: Registers,
-    pub rings: Dma,
+    pub rings: DmaSegment,
     /// The cycle bit of the ring of commands, and the next place in it.
     turn: u32,
     next: usize,
@@ -67,19 +67,19 @@ fn part(all: Registers, offset: u32, bytes: usize) -> Result<Registers, Errno> {
     all.part(offset as usize, bytes).ok_or(Errno::Absent)
 }
 
-impl Controller {
+impl XhciParts {
     /// Resets, with both interrupters' rings of events and the ring of commands, and running.
     ///
     /// # Errors
     /// `Absent` if there is none, or its parts lie beyond its registers; `TimedOut` if it does not
     /// answer.
-    pub fn start(flags: u32) -> Result<Controller, Errno> {
+    pub fn start(flags: u32) -> Result<XhciParts, Errno> {
         let all = Registers::map(DEVICE)?;
-        let mut controller = Controller {
+        let mut controller = XhciParts {
             operational: part(all, all.read32(VERSION) & 0xff, 0x400)?,
             runtime: part(all, all.read32(RUNTIME) & !31, 0x60)?,
             doorbells: part(all, all.read32(DOORBELLS) & !3, 4)?,
-            rings: Dma::attach(RINGS)?,
+            rings: DmaSegment::attach(RINGS)?,
             turn: 1,
             next: 0,
         };
@@ -150,7 +150,7 @@ impl Controller {
     }
 }
 
-impl Drop for Controller {
+impl Drop for XhciParts {
     fn drop(&mut self) {
         // It forgets the rings, whose memory goes with this value.
         let _ = self.reset();

@@ -7,9 +7,9 @@
 #![no_std]
 #![no_main]
 
-use diapason_rt::memory::Dma;
+use diapason_rt::memory::DmaSegment;
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_trials::controller::{Controller, ENTRIES, ENTRY, EVENTS, RINGS, SAY_WRAPS};
+use diapason_trials::controller::{ENTRIES, ENTRY, EVENTS, RINGS, SAY_WRAPS, XhciParts};
 
 entry!(main);
 
@@ -25,13 +25,13 @@ fn main(Arguments([role, ..]): Arguments) {
 }
 
 fn drive() -> Result<(), Errno> {
-    let _running = Controller::start(SAY_WRAPS)?;
+    let _running = XhciParts::start(SAY_WRAPS)?;
     time::sleep_until(END);
     panic!("the driver gives up");
 }
 
 fn witness() -> Result<(), Errno> {
-    let rings = Dma::attach(RINGS)?;
+    let rings = DmaSegment::attach(RINGS)?;
     for look in LOOKS {
         time::sleep_until(look);
         let written = |event: &usize| rings.read32(EVENTS + event * ENTRY + 12) != 0;

@@ -11,7 +11,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
 use diapason_tpipe::{
-    Endpoint, Error, Frame, Message, Passage, Passer, Phase, Pipe, Reason, Route,
+    CanFrame, Endpoint, Passage, Passer, Phase, Pipe, PipeError, Route, TimedFrame, WhyRefused,
 };
 use diapason_tuned::{again, finish, opened, refused, say_written, soon, wish};
 
@@ -27,7 +27,7 @@ struct All {
 }
 
 impl Passage for All {
-    fn pass(&self, message: &Message) -> Option<Frame> {
+    fn pass(&self, message: &TimedFrame) -> Option<CanFrame> {
         time::work("tuned.message", || {
             self.passed.fetch_add(1, Ordering::Relaxed);
             Some(message.frame)
@@ -53,17 +53,17 @@ fn main(Arguments([place, channels, rate, seconds]): Arguments) {
     }
 }
 
-fn work(place: usize, route: Route, rate: u64, seconds: u64) -> Result<(), Error> {
-    let thread = THREADS.get(place).ok_or(Error::NoSuchPlace)?;
+fn work(place: usize, route: Route, rate: u64, seconds: u64) -> Result<(), PipeError> {
+    let thread = THREADS.get(place).ok_or(PipeError::NoSuchPlace)?;
     let mut pipe = Pipe::new(Endpoint { place, route }, thread)?;
     let usual = wish(rate, Nanos::from_millis(100), SLOTS);
     let granted = opened(&mut pipe, route, &usual)?;
     say_written("opened", &granted);
     refused(&mut pipe, "at once", &wish(rate, Nanos::from_millis(4), SLOTS), |why| {
-        matches!(why, Reason::Latency { .. })
+        matches!(why, WhyRefused::Latency { .. })
     })?;
     refused(&mut pipe, "more than declared", &wish(2 * rate, usual.latency, SLOTS), |why| {
-        matches!(why, Reason::Rate { .. })
+        matches!(why, WhyRefused::Rate { .. })
     })?;
     again(&mut pipe, &usual, &granted)?;
     let quick = wish(rate, Nanos::from_millis(96), SLOTS);

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Nanos, log, time};
-use diapason_tpipe::{Error, Granted, Pipe, Qos, Reason, Route};
+use diapason_tpipe::{Granted, Pipe, PipeError, Qos, Route, WhyRefused};
 
 /// The server answers within this time.
 const ANSWER: Nanos = Nanos::from_secs(5);
@@ -55,11 +55,11 @@ pub fn say_written(what: &str, granted: &Granted) {
 ///
 /// # Errors
 /// Its server is not there, or does not answer.
-pub fn opened(pipe: &mut Pipe, route: Route, qos: &Qos) -> Result<Granted, Error> {
+pub fn opened(pipe: &mut Pipe, route: Route, qos: &Qos) -> Result<Granted, PipeError> {
     loop {
         match pipe.open(route, qos, soon()) {
             Ok(granted) => return Ok(granted),
-            Err(Error::Refused(refused)) => log!("not yet: {refused}"),
+            Err(PipeError::Refused(refused)) => log!("not yet: {refused}"),
             Err(error) => return Err(error),
         }
         time::sleep(AGAIN);
@@ -74,15 +74,15 @@ pub fn refused(
     pipe: &mut Pipe,
     what: &str,
     qos: &Qos,
-    right: impl Fn(Reason) -> bool,
-) -> Result<(), Error> {
+    right: impl Fn(WhyRefused) -> bool,
+) -> Result<(), PipeError> {
     match pipe.renegotiate(qos, soon()) {
         Ok(_) => log!("WRONG: {what}: given, which cannot be"),
-        Err(Error::Refused(refused)) if right(refused.reason) => {
+        Err(PipeError::Refused(refused)) if right(refused.reason) => {
             log!("{what}: {}", refused.reason);
             log!("but {}", refused.would_fit);
         }
-        Err(Error::Refused(refused)) => log!("WRONG: {what}: {refused}"),
+        Err(PipeError::Refused(refused)) => log!("WRONG: {what}: {refused}"),
         Err(error) => return Err(error),
     }
     Ok(())
@@ -92,7 +92,7 @@ pub fn refused(
 ///
 /// # Errors
 /// Its server is not there, or does not answer.
-pub fn again(pipe: &mut Pipe, qos: &Qos, before: &Granted) -> Result<(), Error> {
+pub fn again(pipe: &mut Pipe, qos: &Qos, before: &Granted) -> Result<(), PipeError> {
     let same = pipe.renegotiate(qos, soon())? == *before;
     log!("{}", if same { "as before" } else { "WRONG: not as before" });
     Ok(())
@@ -102,7 +102,7 @@ pub fn again(pipe: &mut Pipe, qos: &Qos, before: &Granted) -> Result<(), Error> 
 ///
 /// # Errors
 /// Its server is not there, or does not answer.
-pub fn finish(pipe: &mut Pipe, written: impl Fn() -> u64) -> Result<(), Error> {
+pub fn finish(pipe: &mut Pipe, written: impl Fn() -> u64) -> Result<(), PipeError> {
     pipe.close(soon())?;
     let Some(report) = pipe.written() else { return Ok(()) };
     let fine = report.lost == 0 && report.through > 0 && report.through >= written();

@@ -10,7 +10,7 @@
 mod numbers;
 
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
-use diapason_tpipe::{Endpoint, Error, Granted, Pipe, Qos, Reason, Route, Thread};
+use diapason_tpipe::{Endpoint, Granted, Pipe, PipeError, Qos, Route, TunedThread, WhyRefused};
 use diapason_tuned::{opened, refused, say, soon, us, wish};
 use numbers::Numbers;
 
@@ -19,12 +19,12 @@ entry!(main);
 heap!(4 * 1024);
 
 /// The threads of all places; one of them is this program's.
-static THREADS: [Thread<Numbers>; 5] = [
-    Thread::new(0, Numbers::new()),
-    Thread::new(1, Numbers::new()),
-    Thread::new(2, Numbers::new()),
-    Thread::new(3, Numbers::new()),
-    Thread::new(4, Numbers::new()),
+static THREADS: [TunedThread<Numbers>; 5] = [
+    TunedThread::new(0, Numbers::new()),
+    TunedThread::new(1, Numbers::new()),
+    TunedThread::new(2, Numbers::new()),
+    TunedThread::new(3, Numbers::new()),
+    TunedThread::new(4, Numbers::new()),
 ];
 
 /// Messages that fit into the buffer.
@@ -36,21 +36,23 @@ fn main(Arguments([place, channel, rate, seconds]): Arguments) {
     }
 }
 
-fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), Error> {
-    let thread = THREADS.get(place).ok_or(Error::NoSuchPlace)?;
+fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), PipeError> {
+    let thread = THREADS.get(place).ok_or(PipeError::NoSuchPlace)?;
     let route = Route::From(channel);
     let endpoint = Endpoint { place, route };
     let mut pipe = Pipe::new(endpoint, thread)?;
     let usual = wish(rate, Nanos::from_millis(50), SLOTS);
     told("opened", &opened(&mut pipe, route, &usual)?);
     let impossible = wish(rate, Nanos::from_micros(900), SLOTS);
-    refused(&mut pipe, "at once", &impossible, |why| matches!(why, Reason::Latency { .. }))?;
+    refused(&mut pipe, "at once", &impossible, |why| matches!(why, WhyRefused::Latency { .. }))?;
     let much = wish(20_000, usual.latency, SLOTS);
     refused(&mut pipe, "more than the device has", &much, |why| {
-        matches!(why, Reason::Device { .. })
+        matches!(why, WhyRefused::Device { .. })
     })?;
     let heavy = Qos { execution: Nanos::from_millis(8), ..usual };
-    refused(&mut pipe, "more than declared", &heavy, |why| matches!(why, Reason::Budget { .. }))?;
+    refused(&mut pipe, "more than declared", &heavy, |why| {
+        matches!(why, WhyRefused::Budget { .. })
+    })?;
     let quick = wish(rate, Nanos::from_millis(35), SLOTS);
     told("changed", &pipe.renegotiate(&quick, soon())?);
     time::sleep(Nanos::from_secs(seconds));

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use diapason_rt::{log, time};
-use diapason_tpipe::{Function, Message, Phase};
+use diapason_tpipe::{Phase, TimedFrame, TunedFunction};
 
 /// Most identifiers that are told apart.
 const SENDERS: usize = 16;
@@ -55,8 +55,8 @@ impl Numbers {
     }
 }
 
-impl Function for Numbers {
-    fn message(&self, message: &Message) {
+impl TunedFunction for Numbers {
+    fn message(&self, message: &TimedFrame) {
         time::work("tuned.message", || {
             let arrival = &message.arrival;
             self.check(arrival.id, u64::from_le_bytes(arrival.data));

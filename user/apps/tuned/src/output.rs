@@ -12,7 +12,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use diapason_can::frame::standard;
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
 use diapason_tpipe::{
-    Endpoint, Error, Frame, Outbox, Phase, Pipe, Qos, Reason, Route, Source, Writer,
+    CanFrame, Endpoint, Outbox, Phase, Pipe, PipeError, Qos, Route, TunedSource, TunedWriter,
+    WhyRefused,
 };
 use diapason_tuned::{again, finish, opened, refused, say_written, soon, wish};
 
@@ -32,12 +33,12 @@ struct Numbered {
     next: AtomicU64,
 }
 
-impl Source for Numbered {
+impl TunedSource for Numbered {
     fn fill(&self, out: &mut Outbox<'_>) {
         while out.room() > 0 {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Ok(id) = standard(self.id) else { return };
-            let Ok(frame) = Frame::data(id, &number.to_le_bytes()) else { return };
+            let Ok(frame) = CanFrame::data(id, &number.to_le_bytes()) else { return };
             time::work("tuned.message", || out.send(&frame));
         }
     }
@@ -47,12 +48,12 @@ impl Source for Numbered {
     }
 }
 
-const fn thread(place: usize, channel: u32) -> Writer<Numbered> {
-    Writer::new(place, Numbered { id: FIRST_ID + channel, next: AtomicU64::new(0) })
+const fn thread(place: usize, channel: u32) -> TunedWriter<Numbered> {
+    TunedWriter::new(place, Numbered { id: FIRST_ID + channel, next: AtomicU64::new(0) })
 }
 
 /// The threads of all places; one of them is this program's.
-static THREADS: [Writer<Numbered>; 5] =
+static THREADS: [TunedWriter<Numbered>; 5] =
     [thread(0, 0), thread(1, 1), thread(2, 2), thread(3, 3), thread(4, 4)];
 
 fn main(Arguments([place, channel, rate, seconds]): Arguments) {
@@ -61,8 +62,8 @@ fn main(Arguments([place, channel, rate, seconds]): Arguments) {
     }
 }
 
-fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), Error> {
-    let thread = THREADS.get(place).ok_or(Error::NoSuchPlace)?;
+fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), PipeError> {
+    let thread = THREADS.get(place).ok_or(PipeError::NoSuchPlace)?;
     let route = Route::To(channel);
     let mut pipe = Pipe::new(Endpoint { place, route }, thread)?;
     let usual = wish(rate, Nanos::from_millis(100), SLOTS);
@@ -78,21 +79,21 @@ fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), Error>
 }
 
 /// Asks for terms that must be refused.
-fn wrong(pipe: &mut Pipe, rate: u64, usual: &Qos) -> Result<(), Error> {
+fn wrong(pipe: &mut Pipe, rate: u64, usual: &Qos) -> Result<(), PipeError> {
     let latency = usual.latency;
     refused(pipe, "at once", &wish(rate, Nanos::from_millis(2), SLOTS), |why| {
-        matches!(why, Reason::Latency { .. })
+        matches!(why, WhyRefused::Latency { .. })
     })?;
     refused(pipe, "more than declared", &wish(3_100, latency, SLOTS), |why| {
-        matches!(why, Reason::Rate { .. })
+        matches!(why, WhyRefused::Rate { .. })
     })?;
     refused(pipe, "no room for a message", &Qos { buffer: 15, ..*usual }, |why| {
-        matches!(why, Reason::SmallBuffer { buffer: 15, packet: 16 })
+        matches!(why, WhyRefused::SmallBuffer { buffer: 15, packet: 16 })
     })?;
     refused(pipe, "more room than there is", &Qos { buffer: 129 * 16, ..*usual }, |why| {
-        matches!(why, Reason::LargeBuffer { most: 2_048, .. })
+        matches!(why, WhyRefused::LargeBuffer { most: 2_048, .. })
     })?;
     refused(pipe, "more at once than declared", &Qos { burst: 9, ..*usual }, |why| {
-        matches!(why, Reason::Burst { wanted: 9, declared: 8 })
+        matches!(why, WhyRefused::Burst { wanted: 9, declared: 8 })
     })
 }

@@ -11,7 +11,9 @@
 mod numbers;
 
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
-use diapason_tpipe::{Endpoint, Error, Pipe, Qos, Reason, Refused, Route, Thread, WouldFit};
+use diapason_tpipe::{
+    Endpoint, Pipe, PipeError, Qos, RefusedPipe, Route, TunedThread, WhyRefused, WouldFit,
+};
 use numbers::Numbers;
 
 entry!(main);
@@ -20,11 +22,11 @@ heap!(4 * 1024);
 
 /// The places it has.
 const PLACES: usize = 4;
-static THREADS: [Thread<Numbers>; PLACES] = [
-    Thread::new(0, Numbers::new()),
-    Thread::new(1, Numbers::new()),
-    Thread::new(2, Numbers::new()),
-    Thread::new(3, Numbers::new()),
+static THREADS: [TunedThread<Numbers>; PLACES] = [
+    TunedThread::new(0, Numbers::new()),
+    TunedThread::new(1, Numbers::new()),
+    TunedThread::new(2, Numbers::new()),
+    TunedThread::new(3, Numbers::new()),
 ];
 /// The channel of the first pipe.
 const CHANNEL: u8 = 4;
@@ -39,7 +41,7 @@ const USUAL: Qos = Qos {
     burst: 8,
 };
 
-type Wrong = (&'static str, Option<Error>);
+type Wrong = (&'static str, Option<PipeError>);
 
 fn main(_: Arguments) {
     match run() {
@@ -85,7 +87,7 @@ fn run() -> Result<(), Wrong> {
 /// Checks that a closed pipe can do nothing but be closed again.
 fn closed_pipes(pipe: &mut Pipe) -> Result<(), Wrong> {
     let changed = pipe.renegotiate(&USUAL, soon()).map(drop);
-    reason("a change of a closed pipe", changed, |why| why == Reason::NoPipe)?;
+    reason("a change of a closed pipe", changed, |why| why == WhyRefused::NoPipe)?;
     pipe.close(soon()).map_err(|error| ("close twice", Some(error)))
 }
 
@@ -95,7 +97,9 @@ fn until_open(pipe: &mut Pipe) -> Result<(), Wrong> {
     loop {
         match pipe.open(Route::From(CHANNEL), &USUAL, soon()) {
             Ok(_) => return holds("a missing device was refused", without > 0),
-            Err(Error::Refused(Refused { reason: Reason::NoDevice, .. })) => without += 1,
+            Err(PipeError::Refused(RefusedPipe { reason: WhyRefused::NoDevice, .. })) => {
+                without += 1
+            }
             Err(error) => return Err(("the first pipe", Some(error))),
         }
         time::sleep(Nanos::from_millis(20));
@@ -104,65 +108,65 @@ fn until_open(pipe: &mut Pipe) -> Result<(), Wrong> {
 
 /// Wishes that nobody can grant, one for each reason.
 fn wrong_wishes(pipe: &mut Pipe) -> Result<(), Wrong> {
-    let mut ask = |what, qos: Qos, right: fn(Reason) -> bool| {
+    let mut ask = |what, qos: Qos, right: fn(WhyRefused) -> bool| {
         reason(what, pipe.renegotiate(&qos, soon()).map(drop), right)
     };
     ask("no buffer for a message", Qos { buffer: 15, ..USUAL }, |why| {
-        why == Reason::SmallBuffer { buffer: 15, packet: 16 }
+        why == WhyRefused::SmallBuffer { buffer: 15, packet: 16 }
     })?;
     ask("too large a buffer", Qos { buffer: 257 * 16, ..USUAL }, |why| {
-        why == Reason::LargeBuffer { buffer: 4_112, most: 4_096 }
+        why == WhyRefused::LargeBuffer { buffer: 4_112, most: 4_096 }
     })?;
     let (soon_enough, few) = (Nanos::from_micros(900), 46);
     ask(
         "below the fixed parts",
         Qos { latency: soon_enough, tput: few, ..USUAL },
-        |why| matches!(why, Reason::Latency { wanted, fixed } if fixed > wanted),
+        |why| matches!(why, WhyRefused::Latency { wanted, fixed } if fixed > wanted),
     )?;
     ask(
         "more than the device has",
         Qos { tput: 120_000, ..USUAL },
-        |why| matches!(why, Reason::Device { wanted, given: 2_250_000 } if wanted > 2_400_000),
+        |why| matches!(why, WhyRefused::Device { wanted, given: 2_250_000 } if wanted > 2_400_000),
     )?;
     ask("a burst beyond the device", Qos { burst: 65, ..USUAL }, |why| {
-        why == Reason::DeviceBuffer { holds: 64, needed: 65 }
+        why == WhyRefused::DeviceBuffer { holds: 64, needed: 65 }
     })?;
     ask("too few slots", Qos { buffer: 4 * 16, burst: 4, ..USUAL }, |why| {
-        matches!(why, Reason::Overflow { slots: 4, .. })
+        matches!(why, WhyRefused::Overflow { slots: 4, .. })
     })?;
-    ask("nothing", Qos { execution: Nanos::ZERO, ..USUAL }, |why| why == Reason::Nothing)?;
+    ask("nothing", Qos { execution: Nanos::ZERO, ..USUAL }, |why| why == WhyRefused::Nothing)?;
     undeclared(pipe)?;
     let channel = pipe.open(Route::From(7), &USUAL, soon()).map(drop);
-    reason("an open pipe", channel, |why| why == Reason::AlreadyOpen)
+    reason("an open pipe", channel, |why| why == WhyRefused::AlreadyOpen)
 }
 
 /// Wishes beyond what the description declares: 400 messages a second, 8 at once, 200 us.
 fn undeclared(pipe: &mut Pipe) -> Result<(), Wrong> {
-    let mut ask = |what, qos: Qos, right: Reason| {
+    let mut ask = |what, qos: Qos, right: WhyRefused| {
         reason(what, pipe.renegotiate(&qos, soon()).map(drop), |why| why == right)
     };
     let faster = Qos { tput: USUAL.tput + 1, ..USUAL };
-    ask("more than declared", faster, Reason::Rate { wanted: 401, declared: 400 })?;
-    let burst = Reason::Burst { wanted: 9, declared: 8 };
+    ask("more than declared", faster, WhyRefused::Rate { wanted: 401, declared: 400 })?;
+    let burst = WhyRefused::Burst { wanted: 9, declared: 8 };
     ask("more at once", Qos { burst: 9, ..USUAL }, burst)?;
     let (wanted, declared) = (Nanos::from_millis(20), USUAL.execution);
     let slower = Qos { execution: wanted, ..USUAL };
-    ask("longer than declared", slower, Reason::Budget { wanted, declared })
+    ask("longer than declared", slower, WhyRefused::Budget { wanted, declared })
 }
 
 /// Five pipes are open, one of them the description's and one perhaps a stranger's.
 fn room_for_one(pipe: &mut Pipe, other: &mut Pipe) -> Result<(), Wrong> {
     let none = pipe.open(Route::From(9), &USUAL, soon()).map(drop);
     reason("no such channel", none, |why| {
-        why == Reason::NoSuchChannel { channel: 9, channels: 5 }
+        why == WhyRefused::NoSuchChannel { channel: 9, channels: 5 }
     })?;
     let other_channel = pipe.open(Route::From(1), &USUAL, soon()).map(drop);
     reason("an undeclared channel", other_channel, |why| {
-        matches!(why, Reason::Undeclared { channel: 1 } | Reason::NoChannel { .. })
+        matches!(why, WhyRefused::Undeclared { channel: 1 } | WhyRefused::NoChannel { .. })
     })?;
     let fourth = pipe.open(Route::From(2), &USUAL, soon());
     if let Err(error) = fourth {
-        reason("a pipe too many", Err(error), |why| why == Reason::NoChannel { channels: 5 })?;
+        reason("a pipe too many", Err(error), |why| why == WhyRefused::NoChannel { channels: 5 })?;
         other.close(soon()).map_err(|error| ("room", Some(error)))?;
         pipe.open(Route::From(2), &USUAL, soon())
             .map_err(|error| ("when there is room", Some(error)))?;
@@ -174,11 +178,11 @@ fn room_for_one(pipe: &mut Pipe, other: &mut Pipe) -> Result<(), Wrong> {
 /// It was refused, and for the right reason.
 fn reason(
     what: &'static str,
-    done: Result<(), Error>,
-    right: impl Fn(Reason) -> bool,
+    done: Result<(), PipeError>,
+    right: impl Fn(WhyRefused) -> bool,
 ) -> Result<(), Wrong> {
     match done {
-        Err(Error::Refused(Refused { reason, would_fit, .. })) if right(reason) => {
+        Err(PipeError::Refused(RefusedPipe { reason, would_fit, .. })) if right(reason) => {
             log!("{what}: {reason}");
             if would_fit != WouldFit::Nothing {
                 log!("but {would_fit}");

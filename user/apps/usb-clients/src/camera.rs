@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usblib::camera::{END, Inlet, Piece, RECORDS, WHOLE, inlet};
+use diapason_usblib::camera::{END, FramePiece, Inlet, RECORDS, WHOLE, inlet};
 
 entry!(main);
 
@@ -71,7 +71,7 @@ fn drain(inlet: &mut Inlet, tally: &mut Tally) {
 }
 
 /// Each eight bytes of a frame are its number and their place in it.
-fn look(inlet: &Inlet, piece: &Piece, tally: &mut Tally) {
+fn look(inlet: &Inlet, piece: &FramePiece, tally: &mut Tally) {
     let start = piece.place as usize * diapason_usblib::camera::PLACE + piece.from as usize;
     let data = &inlet.data;
     // A camera that lies about the lengths of its headers sends parts of words.
@@ -91,7 +91,7 @@ fn look(inlet: &Inlet, piece: &Piece, tally: &mut Tally) {
     tally.bytes += piece.bytes;
 }
 
-fn end(piece: &Piece, tally: &mut Tally) {
+fn end(piece: &FramePiece, tally: &mut Tally) {
     if piece.flags & WHOLE == 0 || piece.bytes != tally.bytes {
         tally.broken += 1;
     } else {

@@ -9,7 +9,7 @@
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::UsbClient;
 use diapason_usblib::disk::{
-    ANSWERS, ASKED, ASKS, Answer, Ask, BYTES_MAX, DATA, DONE, READ, READY, RECORDS, SIZE, WRITE,
+    ANSWERS, ASKED, ASKS, Ask, BYTES_MAX, DATA, DONE, DiskAnswer, READ, READY, RECORDS, SIZE, WRITE,
 };
 
 entry!(main);
@@ -24,7 +24,7 @@ const READ_TO: u32 = BYTES_MAX as u32;
 
 /// How far it is.
 struct Progress {
-    disk: UsbClient<Ask, Answer, RECORDS>,
+    disk: UsbClient<Ask, DiskAnswer, RECORDS>,
     blocks: u64,
     block_bytes: u32,
     report_at: Nanos,
@@ -66,7 +66,7 @@ fn check(bytes: u64) -> Result<(), Errno> {
 
 impl Progress {
     /// Asks, and waits for the answer.
-    fn ask(&mut self, what: u32, block: u32, count: u32, place: u32) -> Result<Answer, Errno> {
+    fn ask(&mut self, what: u32, block: u32, count: u32, place: u32) -> Result<DiskAnswer, Errno> {
         self.disk.ask(&Ask { what, block, count, place })?;
         let answer = self.disk.answer(Nanos::FOREVER)?;
         if time::now() >= self.report_at {

@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usblib::keyboard::{KEYS, Key, READY, RECORDS};
+use diapason_usblib::keyboard::{KEYS, KeyChange, READY, RECORDS};
 use diapason_usblib::{Reader, inlet};
 
 entry!(main);
@@ -37,7 +37,7 @@ fn main(Arguments([seconds, any, ..]): Arguments) {
 }
 
 fn read(seconds: u64, any: bool) -> Result<(), Errno> {
-    let (mut inlet, ready) = inlet::<Key, RECORDS>(KEYS, READY)?;
+    let (mut inlet, ready) = inlet::<KeyChange, RECORDS>(KEYS, READY)?;
     let mut tally = Tally { any, ..Tally::default() };
     let (mut report_at, mut reports) = (time::now() + REPORT, 0);
     while seconds == 0 || reports < seconds {
@@ -56,14 +56,14 @@ fn read(seconds: u64, any: bool) -> Result<(), Errno> {
     Ok(())
 }
 
-fn drain(inlet: &mut Reader<Key, RECORDS>, tally: &mut Tally) {
+fn drain(inlet: &mut Reader<KeyChange, RECORDS>, tally: &mut Tally) {
     for _ in 0..RECORDS {
         let Some(key) = inlet.pop() else { return };
         count(&key, tally);
     }
 }
 
-fn count(key: &Key, tally: &mut Tally) {
+fn count(key: &KeyChange, tally: &mut Tally) {
     if tally.any {
         log!("key {} {}", key.usage, if key.down == 1 { "down" } else { "up" });
     }

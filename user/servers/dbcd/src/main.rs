@@ -14,13 +14,13 @@ extern crate alloc;
 use alloc::boxed::Box;
 use diapason_hardware::{Bar, Shared};
 use diapason_pipe::measured::{LinkReport, Measurement, NetworkReport, NetworkStep, Reported};
-use diapason_rt::memory::{Dma, Registers};
+use diapason_rt::memory::{DmaSegment, Registers};
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
-use diapason_usb::debug_target::{Identity, Target, Told, Way};
+use diapason_usb::debug_target::{DebugTarget, LinkDirection, TargetEvent, TargetIdentity};
 use diapason_usb::xhci::Buffer;
 use diapason_usblib::link::{
-    Ask, Counter, DONE, DROPPED, Done, ENABLE, FILL, NONSENSE, SEND, UNIT, counter,
+    Ask, DONE, DROPPED, Done, ENABLE, FILL, LinkServer, NONSENSE, SEND, UNIT, counter,
 };
 
 entry!(main);
@@ -34,7 +34,7 @@ const RINGS: &str = "dbc-rings";
 /// From one look to the next, if no argument says.
 const INTERVAL: Nanos = Nanos::from_micros(125);
 /// The identity that the other computer reads.
-const IDENTITY: Identity = Identity {
+const IDENTITY: TargetIdentity = TargetIdentity {
     vendor: 0x1d6b,
     product: 0x0010,
     version: 0x0010,
@@ -47,8 +47,8 @@ const QUIET: u64 = 1 << 32;
 
 /// The capability and its client.
 struct Server {
-    target: Target<Bar, Shared>,
-    counter: Counter,
+    target: DebugTarget<Bar, Shared>,
+    counter: LinkServer,
     /// An ask for which the ring had no room.
     held: Option<Ask>,
     fresh: bool,
@@ -68,7 +68,7 @@ fn main(Arguments([interval, waits, number, name]): Arguments) {
 }
 
 /// Returns the identity of the host with this name; its key is the serial number.
-fn identity(name: u64) -> Identity {
+fn identity(name: u64) -> TargetIdentity {
     let [maker, product, usual] = IDENTITY.texts;
     let mut digits = [0; 16];
     for (place, digit) in digits.iter_mut().enumerate() {
@@ -76,16 +76,16 @@ fn identity(name: u64) -> Identity {
     }
     let known: &'static [u8; 16] = Box::leak(Box::new(digits));
     let serial = core::str::from_utf8(known).ok().filter(|_| name != 0);
-    Identity { texts: [maker, product, serial.unwrap_or(usual)], ..IDENTITY }
+    TargetIdentity { texts: [maker, product, serial.unwrap_or(usual)], ..IDENTITY }
 }
 
 fn serve(interval: Nanos, waits: bool, (number, name): (usize, u64)) -> Result<(), Errno> {
-    let (bar, rings) = (Bar(Registers::map(DEVICE)?), Shared::new(Dma::attach(RINGS)?));
+    let (bar, rings) = (Bar(Registers::map(DEVICE)?), Shared::new(DmaSegment::attach(RINGS)?));
     let counter = counter(number)?;
     if waits {
         Semaphore::open(ENABLE)?.take(Nanos::FOREVER)?;
     }
-    let Ok(target) = Target::new(bar, rings, identity(name)) else {
+    let Ok(target) = DebugTarget::new(bar, rings, identity(name)) else {
         log!("this controller has no debug capability (QEMU's has none): run `diapason sim`");
         return Err(Errno::Absent);
     };
@@ -126,18 +126,18 @@ impl Server {
             }
         }
         target.poll(&mut |told| match told {
-            Told::Configured => {
+            TargetEvent::Configured => {
                 log!("the other computer is there");
                 (link.here, link.found) = (true, link.found + 1);
             }
-            Told::Left => {
+            TargetEvent::Left => {
                 log!("the other computer is gone");
                 link.here = false;
             }
-            Told::Done { way, cookie, moved } => {
-                let what = if way == Way::Out { SEND } else { FILL };
+            TargetEvent::Done { way, cookie, moved } => {
+                let what = if way == LinkDirection::Out { SEND } else { FILL };
                 let outcome = moved.map_or((0, DROPPED), |bytes| (bytes, DONE));
-                let count = if way == Way::Out { &mut link.sent } else { &mut link.came };
+                let count = if way == LinkDirection::Out { &mut link.sent } else { &mut link.came };
                 *count += u64::from(outcome.1 == DONE);
                 let heard = tell(counter, what, cookie as u32, outcome);
                 *fresh |= heard && (cookie & QUIET == 0 || outcome.1 != DONE);
@@ -157,15 +157,15 @@ impl Server {
     }
 }
 
-fn submit(target: &mut Target<Bar, Shared>, counter: &Counter, ask: &Ask) -> bool {
-    let way = if ask.what == SEND { Way::Out } else { Way::In };
+fn submit(target: &mut DebugTarget<Bar, Shared>, counter: &LinkServer, ask: &Ask) -> bool {
+    let way = if ask.what == SEND { LinkDirection::Out } else { LinkDirection::In };
     let address = counter.data.bus_address(ask.place as usize * UNIT);
     let quiet = if ask.quiet == 0 { 0 } else { QUIET };
     target.submit(way, Buffer { address, length: ask.bytes }, quiet | u64::from(ask.place))
 }
 
 /// Tells the fate of a request.
-fn tell(counter: &mut Counter, what: u32, place: u32, (bytes, status): (u32, u32)) -> bool {
+fn tell(counter: &mut LinkServer, what: u32, place: u32, (bytes, status): (u32, u32)) -> bool {
     let taken = time::now().0;
     // A client that lets more answers wait than there is room for loses some.
     let _ = counter.done.push(&Done { taken, what, place, bytes, status });

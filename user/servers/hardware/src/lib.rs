@@ -6,7 +6,7 @@
 extern crate alloc;
 
 use alloc::sync::Arc;
-use diapason_rt::memory::{Dma, Registers};
+use diapason_rt::memory::{DmaSegment, Registers};
 use diapason_usb::xhci;
 
 /// Access to the controller's registers. Each lane of a driver has one, and writes other registers.
@@ -31,12 +31,12 @@ impl xhci::Mmio for Bar {
 /// so do stores; the accesses of [`Dma`] keep the compiler from changing that. Each lane of a
 /// driver has one, and uses its own places of the memory.
 #[derive(Clone)]
-pub struct Shared(Arc<Dma>);
+pub struct Shared(Arc<DmaSegment>);
 
 impl Shared {
     /// Takes memory that is attached. It stays so as long as a clone is there.
     #[must_use]
-    pub fn new(memory: Dma) -> Shared {
+    pub fn new(memory: DmaSegment) -> Shared {
         Shared(Arc::new(memory))
     }
 }
@@ -68,7 +68,7 @@ impl xhci::Dma for Shared {
 }
 
 /// Copies from memory for devices, word by word where there are whole ones.
-pub fn copy_out(memory: &Dma, offset: usize, bytes: &mut [u8]) {
+pub fn copy_out(memory: &DmaSegment, offset: usize, bytes: &mut [u8]) {
     let whole = if offset.is_multiple_of(4) { bytes.len() & !3 } else { 0 };
     let (words, rest) = bytes.split_at_mut(whole);
     for (at, word) in (offset..).step_by(4).zip(words.as_chunks_mut().0) {
@@ -80,7 +80,7 @@ pub fn copy_out(memory: &Dma, offset: usize, bytes: &mut [u8]) {
 }
 
 /// Copies bytes into the memory.
-pub fn copy_in(memory: &Dma, offset: usize, bytes: &[u8]) {
+pub fn copy_in(memory: &DmaSegment, offset: usize, bytes: &[u8]) {
     for (at, byte) in (offset..).zip(bytes) {
         memory.write8(at, *byte);
     }

@@ -2,7 +2,7 @@
 
 use diapason_contract::ethernet::AdapterNames;
 use diapason_ether::adapter::{self, AdapterRegisters, FrameReceiver, FrameSender, RingMemory};
-use diapason_rt::memory::{Dma, Registers};
+use diapason_rt::memory::{DmaSegment, Registers};
 use diapason_rt::{Errno, Nanos, time};
 
 /// The registers of the adapter.
@@ -20,7 +20,7 @@ impl AdapterRegisters for Bar {
 }
 
 /// The memory of the rings.
-pub(crate) struct Rings(Dma);
+pub(crate) struct Rings(DmaSegment);
 
 impl RingMemory for Rings {
     fn read(&self, offset: usize) -> u32 {
@@ -45,7 +45,8 @@ pub(crate) type Sender = FrameSender<Bar, Rings>;
 /// `Absent` if the machine lacks it, `TimedOut` if it does not answer.
 pub(crate) fn start(names: &AdapterNames, mac: [u8; 6]) -> Result<(Receiver, Sender), Errno> {
     let registers = Bar(Registers::map(names.device)?);
-    let memories = [Rings(Dma::attach(names.rings)?), Rings(Dma::attach(names.rings)?)];
+    let memories =
+        [Rings(DmaSegment::attach(names.rings)?), Rings(DmaSegment::attach(names.rings)?)];
     adapter::quiesce(&registers);
     wait(|| adapter::is_quiet(&registers))?;
     adapter::reset(&registers);

@@ -10,7 +10,7 @@ use diapason_ether::adapter::Taken;
 use diapason_ether::{Buffers, CopyingDemux, Discard, Posted, Slots};
 use diapason_netlib::memory::{FrameSlots, inbox};
 use diapason_rt::event::Event;
-use diapason_rt::memory::Dma;
+use diapason_rt::memory::DmaSegment;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{Errno, Nanos, log, time};
 
@@ -40,7 +40,7 @@ pub(crate) struct Receiving {
     card: Receiver,
     interrupt: Event,
     buffers: FrameSlots,
-    bus: Dma,
+    bus: DmaSegment,
     demux: CopyingDemux<'static, SOCKETS>,
     sockets: Sockets,
 }
@@ -70,7 +70,7 @@ impl Receiving {
         }
         let interrupt = Event::message(names.device, 0)?;
         let buffers = FrameSlots::of_adapter(names.buffers, RING as u16)?;
-        let bus = Dma::attach(names.buffers)?;
+        let bus = DmaSegment::attach(names.buffers)?;
         let mut receiving = Receiving { card, interrupt, buffers, bus, demux, sockets };
         (0..RING as u16 - 1).for_each(|buffer| receiving.offer(buffer));
         receiving.card.publish();

@@ -11,7 +11,7 @@ use diapason_contract::ethernet::{
 use diapason_ether::{Discard, FRAME_MIN, IPV4, UDP, UDP_PAYLOAD};
 use diapason_netlib::memory::FrameSlots;
 use diapason_pipe::Reader;
-use diapason_rt::memory::Dma;
+use diapason_rt::memory::DmaSegment;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{Errno, Nanos, log, pipe, time};
 
@@ -30,7 +30,7 @@ struct Outlet {
 pub(crate) struct Sending {
     card: Sender,
     buffers: FrameSlots,
-    bus: Dma,
+    bus: DmaSegment,
     ask: Semaphore,
     outlets: [Option<Outlet>; SOCKETS],
     sent: u64,
@@ -60,7 +60,7 @@ impl Sending {
         Ok(Sending {
             card,
             buffers: FrameSlots::of_adapter(names.buffers, 2 * RING as u16)?,
-            bus: Dma::attach(names.buffers)?,
+            bus: DmaSegment::attach(names.buffers)?,
             ask: Semaphore::open(names.send)?,
             outlets,
             sent: 0,

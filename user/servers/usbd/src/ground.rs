@@ -9,10 +9,10 @@ use diapason_pipe::measured::Words;
 use diapason_pipe::{Reader, Writer};
 use diapason_rt::event::Event;
 use diapason_rt::locked::Locked;
-use diapason_rt::memory::{Dma, Registers};
+use diapason_rt::memory::{DmaSegment, Registers};
 use diapason_rt::{Errno, Nanos, log, mailbox, pipe, thread};
 use diapason_state::Plain;
-use diapason_usbd::platform::{Guarded, Mailbox, Platform, Wakes};
+use diapason_usbd::platform::{Guarded, MessagePort, Platform, Wakes};
 
 /// Opens what the description grants.
 pub(crate) struct Ground {
@@ -45,7 +45,7 @@ impl Ground {
 /// A mailbox of the kernel.
 pub(crate) struct Letters(mailbox::Mailbox);
 
-impl Mailbox for Letters {
+impl MessagePort for Letters {
     fn receive(&mut self, into: &mut [u8; MESSAGE_BYTES]) -> Option<usize> {
         self.0.receive_into(into, Nanos::ZERO).ok().map(|(length, _)| length)
     }
@@ -91,7 +91,7 @@ impl Platform for Ground {
     }
 
     fn memory(&self, name: &str) -> Result<Shared, Errno> {
-        Dma::attach(name).map(Shared::new)
+        DmaSegment::attach(name).map(Shared::new)
     }
 
     fn writer<T: Plain, const N: usize>(&self, name: &str) -> Result<Writer<'static, T, N>, Errno> {

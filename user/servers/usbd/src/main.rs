@@ -30,12 +30,12 @@ use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
 use diapason_usbd::platform::Guarded as _;
 use diapason_usbd::policy;
-use diapason_usbd::{Attended, Branch, Branches, Cause, Fresh, Told, offered};
+use diapason_usbd::{Attended, Branch, Branches, Fresh, ServerSettings, WakeCause, offered};
 use ground::{Chamber, Ground};
 use times::Watch;
 
 /// The server of this process.
-type Server = diapason_usbd::Server<Ground>;
+type Server = diapason_usbd::UsbServer<Ground>;
 /// The branch of a thread, behind its lock.
 type Own = Chamber<Branch<Ground>>;
 
@@ -57,10 +57,10 @@ enum Source {
 impl Source {
     /// Returns why it looks for the first time: what is in the mailboxes by then, nobody has heard
     /// of.
-    const fn first(&self) -> Cause {
+    const fn first(&self) -> WakeCause {
         match self {
-            Source::Message(..) | Source::Asked(_) => Cause::Time,
-            Source::Mailboxes(_) => Cause::Asked,
+            Source::Message(..) | Source::Asked(_) => WakeCause::Time,
+            Source::Mailboxes(_) => WakeCause::Asked,
         }
     }
 }
@@ -103,7 +103,7 @@ impl Works {
     }
 
     /// Attends to a branch.
-    fn attend(self, branch: &mut Branch<Ground>, cause: Cause, now: Nanos) -> Attended {
+    fn attend(self, branch: &mut Branch<Ground>, cause: WakeCause, now: Nanos) -> Attended {
         let attended = time::work_of(self.work, || branch.attend(cause, now));
         if let Some(each) = self.each {
             (0..attended.messages).for_each(|_| time::work_of(each, || ()));
@@ -119,12 +119,12 @@ struct Manager {
 }
 
 fn main(_: Arguments) {
-    if let Err(errno) = serve(&Told::read(&settings::read())) {
+    if let Err(errno) = serve(&ServerSettings::read(&settings::read())) {
         log!("no USB: {errno:?}");
     }
 }
 
-fn serve(told: &Told) -> Result<(), Errno> {
+fn serve(told: &ServerSettings) -> Result<(), Errno> {
     let managing = message(policy::MANAGING)?;
     if !told.is_small {
         HEAP.grow(needs::HEAP.1 as usize)?;
@@ -135,7 +135,7 @@ fn serve(told: &Told) -> Result<(), Errno> {
     let homes = offers.iter().filter_map(|offer| offer.home);
     let homes = homes.map(|home| Ok((home, home.asked.map(Semaphore::open).transpose()?)));
     let homes = homes.collect::<Result<Vec<_>, Errno>>()?;
-    let server = diapason_usbd::Server::open(&ground, offers, told, time::now())?;
+    let server = diapason_usbd::UsbServer::open(&ground, offers, told, time::now())?;
     let bells = server.bells().into_iter().map(Semaphore::open).collect::<Result<Vec<_>, _>>()?;
     let works: Vec<_> = homes.iter().map(|(home, _)| Works::of(home)).collect();
     let (branches, cans) = (&*Box::leak(Box::new(server.branches())), server.can_branches());
@@ -174,7 +174,7 @@ fn message(number: u16) -> Result<Event, Errno> {
 
 impl Common {
     /// Attends to the server.
-    fn manage(&self, cause: Cause) {
+    fn manage(&self, cause: WakeCause) {
         let enables = self.server.enter(|server| {
             let now = time::now();
             time::work(threads::MANAGE, || server.attend(cause, now));
@@ -191,7 +191,7 @@ impl Common {
         let attended = self.branches.of(number).enter(|branch| {
             let now = time::now();
             if branch.is_due(now) {
-                works.attend(branch, Cause::Time, now)
+                works.attend(branch, WakeCause::Time, now)
             } else {
                 branch.outlook()
             }
@@ -203,7 +203,7 @@ impl Common {
     /// Takes to the server what a branch left for it, until it leaves nothing.
     fn settle(&self, branch: u16, mut attended: Attended) -> Attended {
         while attended.posts {
-            self.manage(Cause::Posts(branch));
+            self.manage(WakeCause::Posts(branch));
             attended = self.visit(branch);
         }
         attended
@@ -223,7 +223,7 @@ impl Common {
 impl Manager {
     /// Attends to the server, then to each branch that has something due.
     fn run(&self) -> Result<(), Errno> {
-        let mut cause = Cause::Time;
+        let mut cause = WakeCause::Time;
         loop {
             self.common.manage(cause);
             let mut wake = Nanos::FOREVER;
@@ -236,9 +236,9 @@ impl Manager {
                 Ok(_) => {
                     // No other interrupt comes until this one is handled.
                     time::sleep(policy::PACE);
-                    Cause::Interrupt(policy::MANAGING)
+                    WakeCause::Interrupt(policy::MANAGING)
                 }
-                Err(Errno::TimedOut) => Cause::Time,
+                Err(Errno::TimedOut) => WakeCause::Time,
                 Err(errno) => return Err(errno),
             };
         }
@@ -275,29 +275,29 @@ impl Half {
         first && self.common.server.enter(|server| server.tells(Saying::Times))
     }
 
-    fn wait(&self) -> Result<Cause, Errno> {
+    fn wait(&self) -> Result<WakeCause, Errno> {
         let deadline = Nanos::FOREVER;
         let (occurred, cause) = match &self.source {
             Source::Message(interrupter, message) => {
-                (message.wait(deadline).map(|_| ()), Cause::Interrupt(*interrupter))
+                (message.wait(deadline).map(|_| ()), WakeCause::Interrupt(*interrupter))
             }
-            Source::Asked(asked) => (asked.take(deadline), Cause::Asked),
+            Source::Asked(asked) => (asked.take(deadline), WakeCause::Asked),
             Source::Mailboxes(event) => {
                 // Rate-limits requests: after serving one, the thread rests before it listens
                 // again.
                 time::sleep(policy::REST);
-                (event.wait(deadline).map(|_| ()), Cause::Asked)
+                (event.wait(deadline).map(|_| ()), WakeCause::Asked)
             }
         };
         match occurred {
             Ok(()) => {
-                if matches!(cause, Cause::Interrupt(_)) && self.pace > Nanos::ZERO {
+                if matches!(cause, WakeCause::Interrupt(_)) && self.pace > Nanos::ZERO {
                     // No other interrupt comes until this one is handled.
                     time::sleep(self.pace);
                 }
                 Ok(cause)
             }
-            Err(Errno::TimedOut) => Ok(Cause::Time),
+            Err(Errno::TimedOut) => Ok(WakeCause::Time),
             Err(errno) => Err(errno),
         }
     }

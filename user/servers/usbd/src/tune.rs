@@ -10,7 +10,7 @@ use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Errno, Nanos, time};
 use diapason_usbd::platform::{Guarded as _, Reserve};
 use diapason_usbd::tuned::Office;
-use diapason_usbd::{Branch, Cause, Order, Pipes};
+use diapason_usbd::{Branch, Pipes, PlaceOrder, WakeCause};
 
 /// The thread that answers.
 pub(crate) struct Broker {
@@ -50,12 +50,12 @@ impl Broker {
     }
 
     /// Tells the channels who listens and writes.
-    fn order(&self, order: &Order) {
+    fn order(&self, order: &PlaceOrder) {
         let attended = self.own.enter(|branch| {
             let now = time::now();
             time::work(threads::TUNE.work, || {
                 branch.order(order, now);
-                branch.attend(Cause::Asked, now)
+                branch.attend(WakeCause::Asked, now)
             })
         });
         self.common.ring(attended.fresh);

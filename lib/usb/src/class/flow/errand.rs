@@ -1,7 +1,7 @@
 //! Asking a device one thing at a time.
 
 use crate::Setup;
-use crate::class::{Fault, Request};
+use crate::class::{Request, TransferFault};
 use diapason_abi::Nanos;
 
 /// A control transfer has so long.
@@ -74,8 +74,8 @@ impl Errand {
     /// Returns how it ended, unless nothing was asked. An answer is never longer than asked for.
     pub(in crate::class) fn end<'a>(
         &mut self,
-        result: Result<&'a [u8], Fault>,
-    ) -> Option<Result<&'a [u8], Fault>> {
+        result: Result<&'a [u8], TransferFault>,
+    ) -> Option<Result<&'a [u8], TransferFault>> {
         let stage = core::mem::replace(&mut self.stage, Stage::Idle);
         let most = usize::from(self.setup.length);
         match (stage, result) {
@@ -83,7 +83,9 @@ impl Errand {
                 self.stage = stage;
                 None
             }
-            (Stage::Late | Stage::Cancelling, Err(Fault::Cancelled)) => Some(Err(Fault::Late)),
+            (Stage::Late | Stage::Cancelling, Err(TransferFault::Cancelled)) => {
+                Some(Err(TransferFault::Late))
+            }
             (_, Ok(bytes)) => Some(Ok(bytes.get(..most).unwrap_or(bytes))),
             (_, Err(fault)) => Some(Err(fault)),
         }

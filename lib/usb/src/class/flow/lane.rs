@@ -2,7 +2,7 @@
 //! is done.
 
 use super::Pipe;
-use crate::class::{Fault, Request};
+use crate::class::{Request, TransferFault};
 
 /// Transfers that wait or are pending.
 pub const ROOM: usize = 64;
@@ -61,7 +61,10 @@ impl Lane {
     }
 
     /// A transfer ended: how many bytes it moved, if it did what it should.
-    pub(in crate::class) fn end(&mut self, result: Result<usize, Fault>) -> Option<(Span, u32)> {
+    pub(in crate::class) fn end(
+        &mut self,
+        result: Result<usize, TransferFault>,
+    ) -> Option<(Span, u32)> {
         let moved = result.unwrap_or(0);
         self.pipe.end(result.map(|_| &[][..]))?;
         let span = self.take()?;

@@ -1,6 +1,6 @@
 //! An endpoint that recovers from faults, a bounded number of times in a row.
 
-use crate::class::{Fault, Request};
+use crate::class::{Request, TransferFault};
 
 /// Consecutive faults after which an endpoint is given up.
 pub(in crate::class) const FAULTS_MAX: u8 = 8;
@@ -62,7 +62,7 @@ impl Pipe {
     /// ignored.
     pub(in crate::class) fn end<'a>(
         &mut self,
-        result: Result<&'a [u8], Fault>,
+        result: Result<&'a [u8], TransferFault>,
     ) -> Option<&'a [u8]> {
         if self.pending == 0 {
             return None;
@@ -76,11 +76,11 @@ impl Pipe {
                 return Some(bytes);
             }
             (Health::Halted, Ok(bytes)) => return Some(bytes),
-            (_, Err(Fault::Gone)) => self.health = Health::Dead,
+            (_, Err(TransferFault::Gone)) => self.health = Health::Dead,
             (Health::Halted, Err(_)) => {}
             (Health::Good | Health::Recovering, Err(fault)) => {
                 self.health = Health::Halted;
-                if fault != Fault::Cancelled {
+                if fault != TransferFault::Cancelled {
                     self.fail();
                 }
             }

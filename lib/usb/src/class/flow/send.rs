@@ -1,7 +1,7 @@
 //! Sending: a stream of bytes, or messages.
 
 use super::Pipe;
-use crate::class::{Fault, Request};
+use crate::class::{Request, TransferFault};
 
 /// Sends from a buffer of `N` bytes; what a fault kept is sent again.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ impl<const N: usize> Outlet<N> {
     }
 
     /// True if bytes went out, or the packet that says there are no more.
-    pub(in crate::class) fn complete(&mut self, result: Result<&[u8], Fault>) -> bool {
+    pub(in crate::class) fn complete(&mut self, result: Result<&[u8], TransferFault>) -> bool {
         let Some(moved) = self.pipe.end(result) else { return false };
         let count = moved.len().min(self.sending).min(self.length);
         if count == 0 && self.sending > 0 {
@@ -115,7 +115,7 @@ impl<const ROOM: usize, const BYTES: usize> Messages<ROOM, BYTES> {
 
     /// A transfer ended; true if its message went out. One that did not stays the first and is sent
     /// again.
-    pub(in crate::class) fn complete(&mut self, result: Result<&[u8], Fault>) -> bool {
+    pub(in crate::class) fn complete(&mut self, result: Result<&[u8], TransferFault>) -> bool {
         let sent = self.pipe.end(result).is_some() && self.length > 0;
         if sent {
             self.first = (self.first + 1) % ROOM;

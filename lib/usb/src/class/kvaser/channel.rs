@@ -1,6 +1,6 @@
 //! One channel: where it is between closed and open, and its slots for frames on their way.
 
-use super::personality::Parameters;
+use super::personality::BusParameters;
 use diapason_abi::Nanos;
 
 /// Most slots of a channel, whatever the device says.
@@ -13,7 +13,7 @@ pub(super) enum Phase {
     /// Its parameters are set and read back.
     Setting {
         deadline: Nanos,
-        wanted: Parameters,
+        wanted: BusParameters,
         mode: Mode,
     },
     Starting {
@@ -22,11 +22,11 @@ pub(super) enum Phase {
     Open,
     Flushing {
         deadline: Nanos,
-        cause: Cause,
+        cause: CloseCause,
     },
     Stopping {
         deadline: Nanos,
-        cause: Cause,
+        cause: CloseCause,
     },
 }
 
@@ -41,7 +41,7 @@ pub enum Mode {
 
 /// Why a channel was closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cause {
+pub enum CloseCause {
     /// It was asked for.
     Asked,
     /// The controller went bus-off: its frames did not get through.

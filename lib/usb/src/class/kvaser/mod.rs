@@ -22,20 +22,20 @@ mod receive;
 mod stream;
 mod transmit;
 
-pub use channel::{Cause, Mode};
-pub use personality::{Parameters, Personality};
-pub use probe::Identity;
+pub use channel::{CloseCause, Mode};
+pub use personality::{BusParameters, Personality};
+pub use probe::InterfaceIdentity;
 
 use super::flow::{Inlet, Messages};
 use super::{Class, Completion, Request};
 use crate::context::EndpointKind;
-use crate::descriptor::{Configuration, Device};
+use crate::descriptor::{Configuration, DeviceDescriptor};
 use channel::{Channel, Phase};
 pub use command::SENT_MAX;
 use command::{Command, number};
 use core::fmt;
 use diapason_abi::Nanos;
-use diapason_can::Frame;
+use diapason_can::CanFrame;
 use diapason_can::bus::Health;
 use probe::{Next, Probe};
 use stream::Stream;
@@ -77,18 +77,18 @@ const BULK_OUT: u8 = 0x02;
 
 /// An event of the interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum InterfaceEvent {
     /// The device is known, its channels can be opened.
-    Ready(Identity),
+    Ready(InterfaceIdentity),
     /// A channel takes part in its bus.
     Opened { channel: u8 },
     /// A channel does not any more. Frames that were not acknowledged are lost.
-    Closed { channel: u8, cause: Cause },
+    Closed { channel: u8, cause: CloseCause },
     Frame {
         channel: u8,
         /// When, by the device's clock.
         time: Nanos,
-        frame: Frame,
+        frame: CanFrame,
     },
     /// Frames were lost before the next one of this channel.
     Overrun { channel: u8 },
@@ -100,7 +100,7 @@ pub enum Event {
         /// When, by the device's clock; 0 if it does not say.
         time: Nanos,
         /// The fate of the frame.
-        outcome: Outcome,
+        outcome: FrameOutcome,
     },
     /// The controller saw an error on its bus.
     BusError {
@@ -124,13 +124,13 @@ pub enum Event {
     Failed {
         /// The channel; `None`: the device as a whole, which is of no use any more.
         channel: Option<u8>,
-        reason: Reason,
+        reason: InterfaceFailure,
     },
 }
 
 /// The fate of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum FrameOutcome {
     /// Somebody acknowledged it on the bus.
     Sent,
     /// Sent once, and nobody did.
@@ -141,7 +141,7 @@ pub enum Outcome {
 
 /// A question of the probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum ProbeStep {
     Start,
     /// The entity of a channel.
     Map(u8),
@@ -159,9 +159,9 @@ pub enum Step {
 
 /// Why something did not work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reason {
+pub enum InterfaceFailure {
     /// No answer to this question.
-    NoAnswer(Step),
+    NoAnswer(ProbeStep),
     /// A channel's answer did not come.
     Late,
     /// A channel without an entity, or with somebody else's.
@@ -216,7 +216,7 @@ impl fmt::Display for Refused {
 
 /// Counts of received data that was not used, by reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
+pub struct DiscardCounts {
     /// Commands of unknown number, or at the wrong time.
     pub skipped: u64,
     /// About a channel that is not there.
@@ -240,7 +240,7 @@ pub struct Kvaser {
     channels: [Channel; CHANNELS_MAX],
     state: State,
     transaction: u8,
-    counts: Counts,
+    counts: DiscardCounts,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -253,7 +253,7 @@ enum State {
 impl Kvaser {
     /// Returns whether it is one of these devices, with the endpoints they have.
     #[must_use]
-    pub fn fits(device: &Device, configuration: &Configuration<'_>) -> bool {
+    pub fn fits(device: &DeviceDescriptor, configuration: &Configuration<'_>) -> bool {
         let (first, last) = PRODUCTS;
         let named = device.vendor == VENDOR && (first..=last).contains(&device.product);
         let Some(interface) = configuration.interface(0, 0) else { return false };
@@ -275,22 +275,22 @@ impl Kvaser {
             channels: [Channel::NEW; CHANNELS_MAX],
             state: State::Probing,
             transaction: 1,
-            counts: Counts::default(),
+            counts: DiscardCounts::default(),
         };
-        let first = new.probe.ask(Step::Map(0), now + ANSWER_TIME, 0);
+        let first = new.probe.ask(ProbeStep::Map(0), now + ANSWER_TIME, 0);
         new.queue.push(&[first.bytes()]);
         new
     }
 
     /// Returns the identity of the interface once it is ready.
     #[must_use]
-    pub fn identity(&self) -> Option<Identity> {
+    pub fn identity(&self) -> Option<InterfaceIdentity> {
         (self.state == State::Ready).then_some(self.probe.identity)
     }
 
     /// Returns the counts of data that was not used.
     #[must_use]
-    pub const fn counts(&self) -> Counts {
+    pub const fn counts(&self) -> DiscardCounts {
         self.counts
     }
 
@@ -308,7 +308,7 @@ impl Kvaser {
         &mut self,
         now: Nanos,
         channel: u8,
-        wanted: Parameters,
+        wanted: BusParameters,
         mode: Mode,
     ) -> Result<(), Refused> {
         let (index, entity) = self.find(channel)?;
@@ -342,7 +342,7 @@ impl Kvaser {
         }
         self.say(number::FLUSH, entity, &[]);
         let deadline = now + ANSWER_TIME;
-        self.channels[index].enter(Phase::Flushing { deadline, cause: Cause::Asked });
+        self.channels[index].enter(Phase::Flushing { deadline, cause: CloseCause::Asked });
         Ok(())
     }
 
@@ -383,17 +383,17 @@ impl Kvaser {
         self.transaction.into()
     }
 
-    fn fail(&mut self, reason: Reason, tell: &mut dyn FnMut(Event)) {
+    fn fail(&mut self, reason: InterfaceFailure, tell: &mut dyn FnMut(InterfaceEvent)) {
         if self.state != State::Failed {
             self.state = State::Failed;
             self.probe.end();
             self.channels.iter_mut().for_each(|channel| channel.enter(Phase::Closed));
-            tell(Event::Failed { channel: None, reason });
+            tell(InterfaceEvent::Failed { channel: None, reason });
         }
     }
 
     /// Takes the next step after an answer to a question of the probe.
-    fn proceed(&mut self, next: Next, tell: &mut dyn FnMut(Event)) {
+    fn proceed(&mut self, next: Next, tell: &mut dyn FnMut(InterfaceEvent)) {
         match next {
             Next::Wait => self.counts.skipped += 1,
             Next::Fail(reason) => self.fail(reason, tell),
@@ -407,14 +407,14 @@ impl Kvaser {
                 for (channel, entity) in self.channels.iter_mut().zip(entities).take(there) {
                     channel.entity = Some(entity);
                 }
-                tell(Event::Ready(self.probe.identity));
+                tell(InterfaceEvent::Ready(self.probe.identity));
             }
         }
     }
 }
 
 impl Class for Kvaser {
-    type Event<'a> = Event;
+    type Event<'a> = InterfaceEvent;
 
     fn request(&mut self, _: Nanos) -> Option<Request<'_>> {
         if self.state == State::Failed {
@@ -423,7 +423,7 @@ impl Class for Kvaser {
         self.inlet.request().or_else(|| self.queue.request())
     }
 
-    fn complete(&mut self, now: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Event)) {
+    fn complete(&mut self, now: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(InterfaceEvent)) {
         match done.endpoint {
             BULK_OUT => {
                 self.queue.complete(done.result);
@@ -440,7 +440,7 @@ impl Class for Kvaser {
             _ => {}
         }
         if self.inlet.pipe.is_dead() || self.queue.pipe.is_dead() {
-            self.fail(Reason::Pipe, tell);
+            self.fail(InterfaceFailure::Pipe, tell);
         }
     }
 
@@ -449,9 +449,9 @@ impl Class for Kvaser {
         channels.fold(self.probe.deadline(), Nanos::min)
     }
 
-    fn wake(&mut self, now: Nanos, tell: &mut dyn FnMut(Event)) {
+    fn wake(&mut self, now: Nanos, tell: &mut dyn FnMut(InterfaceEvent)) {
         if now >= self.probe.deadline() {
-            self.fail(Reason::NoAnswer(self.probe.step()), tell);
+            self.fail(InterfaceFailure::NoAnswer(self.probe.step()), tell);
         }
         for index in 0..CHANNELS_MAX {
             if now >= self.channels[index].deadline() {

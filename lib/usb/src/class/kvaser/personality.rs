@@ -1,7 +1,7 @@
 //! The kinds of interfaces: clocks, ticks, and the limits of their CAN controllers.
 
 use diapason_abi::Nanos;
-use diapason_can::timing::{BitRate, BitTiming, Limits, TimingRefusal};
+use diapason_can::timing::{BitRate, BitTiming, TimingLimits, TimingRefusal};
 
 /// The three kinds of devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,13 +55,13 @@ impl Personality {
 
     /// Returns the limits of the controllers' registers.
     #[must_use]
-    pub const fn limits(self) -> Limits {
+    pub const fn limits(self) -> TimingLimits {
         let (prescaler, before_sample, phase2, jump_max) = match self {
             Personality::Kcan => ((1, 8192), (1, 255), (1, 32), 16),
             Personality::Rt => ((1, 1024), (2, 96), (2, 32), 32),
             Personality::Flexc => ((1, 256), (4, 16), (2, 8), 4),
         };
-        Limits { prescaler, before_sample, phase2, jump_max }
+        TimingLimits { prescaler, before_sample, phase2, jump_max }
     }
 
     /// Returns a time stamp, since the device began to count.
@@ -76,9 +76,13 @@ impl Personality {
     ///
     /// # Errors
     /// No setting gives the rate.
-    pub fn parameters(self, rate: BitRate, sample_point: u32) -> Result<Parameters, TimingRefusal> {
+    pub fn parameters(
+        self,
+        rate: BitRate,
+        sample_point: u32,
+    ) -> Result<BusParameters, TimingRefusal> {
         let timing = BitTiming::find(self.clock(), rate, sample_point, &self.limits())?;
-        Ok(Parameters {
+        Ok(BusParameters {
             bitrate: rate.hertz(),
             before_sample: (timing.propagation + timing.phase1) as u8,
             after_sample: timing.phase2 as u8,
@@ -88,7 +92,7 @@ impl Personality {
 
     /// Returns whether the controllers can do this.
     #[must_use]
-    pub fn allows(self, wanted: &Parameters) -> bool {
+    pub fn allows(self, wanted: &BusParameters) -> bool {
         let limits = self.limits();
         let within = |value: u32, (low, high): (u32, u32)| (low..=high).contains(&value);
         let (before, after) = (u32::from(wanted.before_sample), u32::from(wanted.after_sample));
@@ -106,7 +110,7 @@ impl Personality {
 
 /// Bus parameters as the device takes them: it computes the prescaler itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Parameters {
+pub struct BusParameters {
     pub bitrate: u32,
     /// Quanta of propagation segment and phase segment 1.
     pub before_sample: u8,
@@ -116,7 +120,7 @@ pub struct Parameters {
     pub jump: u8,
 }
 
-impl Parameters {
+impl BusParameters {
     /// Encodes them for the wire, with one sample per bit.
     pub(super) fn encode(&self) -> [u8; 8] {
         let [b0, b1, b2, b3] = self.bitrate.to_le_bytes();
@@ -130,7 +134,7 @@ mod tests {
 
     #[test]
     fn settings_seen_on_the_wire_are_allowed() {
-        let at = |before_sample, after_sample| Parameters {
+        let at = |before_sample, after_sample| BusParameters {
             bitrate: 500_000,
             before_sample,
             after_sample,

@@ -2,9 +2,11 @@
 
 use super::channel::Phase;
 use super::command::{Received, number};
-use super::{ANSWER_TIME, Cause, Event, Kvaser, Mode, Outcome, Reason, State};
+use super::{
+    ANSWER_TIME, CloseCause, FrameOutcome, InterfaceEvent, InterfaceFailure, Kvaser, Mode, State,
+};
 use diapason_abi::Nanos;
-use diapason_can::Frame;
+use diapason_can::CanFrame;
 use diapason_can::bus::Health;
 use diapason_can::frame::{extended, standard};
 
@@ -76,16 +78,16 @@ impl<'a> Arrived<'a> {
     }
 
     /// Returns the frame, if classic CAN has such a one.
-    fn frame(&self) -> Option<Frame> {
+    fn frame(&self) -> Option<CanFrame> {
         let id = if self.long { extended(self.id) } else { standard(self.id) }.ok()?;
         if self.flags & flag::FLEXIBLE != 0 {
             return None;
         }
         if self.flags & flag::REMOTE != 0 {
-            return Frame::remote(id, self.code.into()).ok();
+            return CanFrame::remote(id, self.code.into()).ok();
         }
         let data = self.data.get(..usize::from(self.code.min(8)))?;
-        Frame::data(id, data).ok()?.with_code(self.code).ok()
+        CanFrame::data(id, data).ok()?.with_code(self.code).ok()
     }
 
     fn byte(&self, at: usize) -> u8 {
@@ -95,7 +97,12 @@ impl<'a> Arrived<'a> {
 
 impl Kvaser {
     /// Takes a command of the device.
-    pub(super) fn command(&mut self, now: Nanos, from: Received<'_>, tell: &mut dyn FnMut(Event)) {
+    pub(super) fn command(
+        &mut self,
+        now: Nanos,
+        from: Received<'_>,
+        tell: &mut dyn FnMut(InterfaceEvent),
+    ) {
         match self.state {
             State::Failed => {}
             State::Probing => {
@@ -114,7 +121,13 @@ impl Kvaser {
     }
 
     /// A command about a channel.
-    fn about(&mut self, now: Nanos, index: usize, from: Received<'_>, tell: &mut dyn FnMut(Event)) {
+    fn about(
+        &mut self,
+        now: Nanos,
+        index: usize,
+        from: Received<'_>,
+        tell: &mut dyn FnMut(InterfaceEvent),
+    ) {
         let time = |ticks| self.probe.identity.personality.time(ticks);
         match (from.is_extended(), from.number()) {
             (false, number::RECEIVE) => self.arrived(index, &Arrived::normal(from), tell),
@@ -123,7 +136,7 @@ impl Kvaser {
             }
             (false, number::ACKNOWLEDGE) => {
                 let time = time(from.ticks(18));
-                self.acknowledged(index, from.transaction(), time, Outcome::Sent, tell);
+                self.acknowledged(index, from.transaction(), time, FrameOutcome::Sent, tell);
             }
             (true, number::ACKNOWLEDGE_EXTENDED) => {
                 let time = time(from.long(16));
@@ -131,15 +144,16 @@ impl Kvaser {
             }
             (false, number::CHIP_STATE) => self.chip_state(now, index, from, tell),
             (false, number::ERROR) => {
-                let reason = Reason::Device { code: from.byte(11), command: from.half(12) };
-                tell(Event::Failed { channel: Some(index as u8), reason });
+                let reason =
+                    InterfaceFailure::Device { code: from.byte(11), command: from.half(12) };
+                tell(InterfaceEvent::Failed { channel: Some(index as u8), reason });
             }
             (false, answer) => self.answered(now, index, answer, from, tell),
             (true, _) => self.counts.skipped += 1,
         }
     }
 
-    fn arrived(&mut self, index: usize, what: &Arrived<'_>, tell: &mut dyn FnMut(Event)) {
+    fn arrived(&mut self, index: usize, what: &Arrived<'_>, tell: &mut dyn FnMut(InterfaceEvent)) {
         let channel = index as u8;
         let time = self.probe.identity.personality.time(what.ticks);
         if self.channels[index].phase != Phase::Open {
@@ -147,11 +161,11 @@ impl Kvaser {
             return;
         }
         if what.flags & flag::OVERRUN != 0 {
-            tell(Event::Overrun { channel });
+            tell(InterfaceEvent::Overrun { channel });
         }
         if what.flags & flag::ERROR != 0 {
             let counters = (what.byte(2), what.byte(3));
-            tell(Event::BusError { channel, time, counters });
+            tell(InterfaceEvent::BusError { channel, time, counters });
             return;
         }
         if what.flags & flag::ECHO != 0 {
@@ -159,7 +173,7 @@ impl Kvaser {
             return;
         }
         match what.frame() {
-            Some(frame) => tell(Event::Frame { channel, time, frame }),
+            Some(frame) => tell(InterfaceEvent::Frame { channel, time, frame }),
             None => self.counts.malformed += 1,
         }
     }
@@ -169,14 +183,19 @@ impl Kvaser {
         index: usize,
         slot: u16,
         time: Nanos,
-        outcome: Outcome,
-        tell: &mut dyn FnMut(Event),
+        outcome: FrameOutcome,
+        tell: &mut dyn FnMut(InterfaceEvent),
     ) {
         if !self.channels[index].free(slot) {
             self.counts.stray_acknowledgements += 1;
             return;
         }
-        tell(Event::Acknowledged { channel: index as u8, slot: slot as u8, time, outcome });
+        tell(InterfaceEvent::Acknowledged {
+            channel: index as u8,
+            slot: slot as u8,
+            time,
+            outcome,
+        });
     }
 
     fn chip_state(
@@ -184,15 +203,15 @@ impl Kvaser {
         now: Nanos,
         index: usize,
         from: Received<'_>,
-        tell: &mut dyn FnMut(Event),
+        tell: &mut dyn FnMut(InterfaceEvent),
     ) {
         let time = self.probe.identity.personality.time(from.ticks(4));
         let counters = (from.byte(10), from.byte(11));
         let health = health(from.byte(12), counters);
-        tell(Event::ChipState { channel: index as u8, time, counters, health });
+        tell(InterfaceEvent::ChipState { channel: index as u8, time, counters, health });
         // A stopped controller calls itself bus-off, too; only an open one must be stopped.
         if health == Health::BusOff && self.channels[index].phase == Phase::Open {
-            self.stop(now, index, Cause::BusOff);
+            self.stop(now, index, CloseCause::BusOff);
         }
     }
 
@@ -203,7 +222,7 @@ impl Kvaser {
         index: usize,
         answer: u8,
         from: Received<'_>,
-        tell: &mut dyn FnMut(Event),
+        tell: &mut dyn FnMut(InterfaceEvent),
     ) {
         let channel = index as u8;
         let deadline = now + ANSWER_TIME;
@@ -211,9 +230,9 @@ impl Kvaser {
             (Phase::Setting { wanted, mode, .. }, number::BUSPARAMS) => {
                 if from.0.get(4..12) != Some(&wanted.encode()[..]) {
                     self.channels[index].enter(Phase::Closed);
-                    let reason = Reason::ParametersDiffer;
-                    tell(Event::Failed { channel: Some(channel), reason });
-                    tell(Event::Closed { channel, cause: Cause::NotOpened });
+                    let reason = InterfaceFailure::ParametersDiffer;
+                    tell(InterfaceEvent::Failed { channel: Some(channel), reason });
+                    tell(InterfaceEvent::Closed { channel, cause: CloseCause::NotOpened });
                     return;
                 }
                 let entity = self.channels[index].entity.unwrap_or(0);
@@ -224,12 +243,12 @@ impl Kvaser {
             }
             (Phase::Starting { .. }, number::STARTED) => {
                 self.channels[index].enter(Phase::Open);
-                tell(Event::Opened { channel });
+                tell(InterfaceEvent::Opened { channel });
             }
             (Phase::Flushing { cause, .. }, number::FLUSHED) => self.stop(now, index, cause),
             (Phase::Stopping { cause, .. }, number::STOPPED) => {
                 self.channels[index].enter(Phase::Closed);
-                tell(Event::Closed { channel, cause });
+                tell(InterfaceEvent::Closed { channel, cause });
             }
             // Some devices answer, some do not; what they keep is read back.
             (_, number::BUSPARAMS_SET) => {}
@@ -237,38 +256,38 @@ impl Kvaser {
         }
     }
 
-    fn stop(&mut self, now: Nanos, index: usize, cause: Cause) {
+    fn stop(&mut self, now: Nanos, index: usize, cause: CloseCause) {
         let entity = self.channels[index].entity.unwrap_or(0);
         self.say(number::STOP_CHIP, entity, &[]);
         self.channels[index].enter(Phase::Stopping { deadline: now + ANSWER_TIME, cause });
     }
 
     /// A channel's answer did not come. Stops every channel that may be running.
-    pub(super) fn late(&mut self, now: Nanos, index: usize, tell: &mut dyn FnMut(Event)) {
+    pub(super) fn late(&mut self, now: Nanos, index: usize, tell: &mut dyn FnMut(InterfaceEvent)) {
         let channel = index as u8;
-        tell(Event::Failed { channel: Some(channel), reason: Reason::Late });
+        tell(InterfaceEvent::Failed { channel: Some(channel), reason: InterfaceFailure::Late });
         match self.channels[index].phase {
-            Phase::Starting { .. } => self.stop(now, index, Cause::NotOpened),
+            Phase::Starting { .. } => self.stop(now, index, CloseCause::NotOpened),
             Phase::Flushing { cause, .. } => self.stop(now, index, cause),
             Phase::Setting { .. } => {
                 self.channels[index].enter(Phase::Closed);
-                tell(Event::Closed { channel, cause: Cause::NotOpened });
+                tell(InterfaceEvent::Closed { channel, cause: CloseCause::NotOpened });
             }
             Phase::Stopping { cause, .. } => {
                 self.channels[index].enter(Phase::Closed);
-                tell(Event::Closed { channel, cause });
+                tell(InterfaceEvent::Closed { channel, cause });
             }
             Phase::Closed | Phase::Open => {}
         }
     }
 }
 
-fn outcome(flags: u32) -> Outcome {
+fn outcome(flags: u32) -> FrameOutcome {
     if flags & flag::ARBITRATION_LOST != 0 {
-        Outcome::ArbitrationLost
+        FrameOutcome::ArbitrationLost
     } else if flags & flag::NOT_ACKNOWLEDGED != 0 {
-        Outcome::NotAcknowledged
+        FrameOutcome::NotAcknowledged
     } else {
-        Outcome::Sent
+        FrameOutcome::Sent
     }
 }

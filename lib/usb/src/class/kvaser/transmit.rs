@@ -3,7 +3,7 @@
 use super::channel::{Phase, SLOTS_MAX};
 use super::command::{Command, number};
 use super::{Kvaser, RESERVED, Refused};
-use diapason_can::Frame;
+use diapason_can::CanFrame;
 
 const REMOTE: u8 = 1 << 4;
 const LONG_ID: u8 = 1 << 5;
@@ -28,12 +28,12 @@ impl Kvaser {
             && self.queue.room() > RESERVED
     }
 
-    /// Sends a frame; [`super::Event::Acknowledged`] with the same slot follows when it is through.
-    /// With `once`, it is not repeated after an error or a lost arbitration.
+    /// Sends a frame; [`super::InterfaceEvent::Acknowledged`] with the same slot follows when it is
+    /// through. With `once`, it is not repeated after an error or a lost arbitration.
     ///
     /// # Errors
     /// The channel is not open, or there is no slot: nothing was queued.
-    pub fn send(&mut self, channel: u8, frame: &Frame, once: bool) -> Result<u8, Refused> {
+    pub fn send(&mut self, channel: u8, frame: &CanFrame, once: bool) -> Result<u8, Refused> {
         let (index, entity) = self.find(channel)?;
         let identity = self.probe.identity;
         let known = &mut self.channels[index];
@@ -57,12 +57,12 @@ impl Kvaser {
     }
 }
 
-fn flags(frame: &Frame) -> u8 {
+fn flags(frame: &CanFrame) -> u8 {
     let remote = if frame.is_remote() { REMOTE } else { 0 };
     remote | if frame.is_extended() { LONG_ID } else { 0 }
 }
 
-fn normal(entity: u8, slot: u8, frame: &Frame) -> Command {
+fn normal(entity: u8, slot: u8, frame: &CanFrame) -> Command {
     let long = if frame.is_extended() { LONG_ID_BIT } else { 0 };
     Command::new(number::TRANSMIT, entity, slot.into())
         .put(4, &(frame.raw_id() | long).to_le_bytes())
@@ -70,7 +70,7 @@ fn normal(entity: u8, slot: u8, frame: &Frame) -> Command {
         .put(16, &[frame.code(), flags(frame)])
 }
 
-fn extended(entity: u8, slot: u8, frame: &Frame, once: bool) -> Command {
+fn extended(entity: u8, slot: u8, frame: &CanFrame, once: bool) -> Command {
     let bytes = frame.bytes();
     let id = frame.raw_id();
     let remote = if frame.is_remote() { CONTROLLER_REMOTE } else { 0 };

@@ -10,13 +10,13 @@
 
 mod wire;
 
-use super::{Class, Completion, Fault, Landed, Request};
+use super::{Class, Completion, Landed, Request, TransferFault};
 use crate::Setup;
 use crate::context::EndpointKind;
 use crate::descriptor::Configuration;
 use diapason_abi::Nanos;
 use wire::{COMMAND_BYTES, STATUS_BYTES, Status};
-pub use wire::{Capacity, Command, Inquiry, Sense};
+pub use wire::{Capacity, Inquiry, ScsiCommand, Sense};
 
 /// Most bytes of data of a command.
 pub const BUFFER: usize = 4096;
@@ -29,7 +29,7 @@ const CLASS: [u8; 3] = [8, 6, 0x50];
 
 /// The end of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event<'a> {
+pub enum DiskEvent<'a> {
     /// The answer to an inquiry.
     Inquiry(Inquiry),
     /// The medium can be used.
@@ -55,14 +55,14 @@ pub enum Event<'a> {
     /// Why the last command failed.
     Sense(Sense),
     /// The command did not work, the device does.
-    Failed(Failure),
+    Failed(CommandFailure),
     /// The device does not work any more.
     Dead,
 }
 
 /// Why a command did not work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Failure {
+pub enum CommandFailure {
     /// The device says no; ask it why.
     Refused,
     /// It lost its way, or sent what makes no sense, and was reset.
@@ -116,7 +116,7 @@ pub struct MassStorage {
     /// The stage's transfer was asked for and is to end until then.
     deadline: Option<Nanos>,
     cancel: Option<u8>,
-    command: Command,
+    command: ScsiCommand,
     block: [u8; COMMAND_BYTES],
     tag: u32,
     buffer: [u8; BUFFER],
@@ -125,7 +125,7 @@ pub struct MassStorage {
     /// Bytes of data that moved.
     moved: usize,
     status_again: bool,
-    failure: Failure,
+    failure: CommandFailure,
     capacity: Option<Capacity>,
 }
 
@@ -141,14 +141,14 @@ impl MassStorage {
                 stage: Stage::Idle,
                 deadline: None,
                 cancel: None,
-                command: Command::TestUnitReady,
+                command: ScsiCommand::TestUnitReady,
                 block: [0; COMMAND_BYTES],
                 tag: 0,
                 buffer: [0; BUFFER],
                 place: None,
                 moved: 0,
                 status_again: false,
-                failure: Failure::Confused,
+                failure: CommandFailure::Confused,
                 capacity: None,
             })
         })
@@ -158,10 +158,10 @@ impl MassStorage {
     ///
     /// # Errors
     /// It is not begun.
-    pub fn begin(&mut self, command: Command) -> Result<(), Refused> {
+    pub fn begin(&mut self, command: ScsiCommand) -> Result<(), Refused> {
         match command {
-            Command::Read { block, count } => self.read(block, count),
-            Command::Write { .. } => Err(Refused::Length),
+            ScsiCommand::Read { block, count } => self.read(block, count),
+            ScsiCommand::Write { .. } => Err(Refused::Length),
             _ => self.start(command, None),
         }
     }
@@ -172,7 +172,7 @@ impl MassStorage {
     /// It is not begun.
     pub fn read(&mut self, block: u32, count: u16) -> Result<(), Refused> {
         self.check(block, count, BUFFER)?;
-        self.start(Command::Read { block, count }, None)
+        self.start(ScsiCommand::Read { block, count }, None)
     }
 
     /// Reads `count` blocks to shared memory.
@@ -181,7 +181,7 @@ impl MassStorage {
     /// It is not begun.
     pub fn read_to(&mut self, block: u32, count: u16, place: u32) -> Result<(), Refused> {
         self.check(block, count, SHARED)?;
-        self.start(Command::Read { block, count }, Some(place))
+        self.start(ScsiCommand::Read { block, count }, Some(place))
     }
 
     /// Writes `count` blocks from shared memory.
@@ -190,7 +190,7 @@ impl MassStorage {
     /// It is not begun.
     pub fn write_from(&mut self, block: u32, count: u16, place: u32) -> Result<(), Refused> {
         self.check(block, count, SHARED)?;
-        self.start(Command::Write { block, count }, Some(place))
+        self.start(ScsiCommand::Write { block, count }, Some(place))
     }
 
     /// Writes `data`, which is whole blocks, from `block` on.
@@ -204,7 +204,7 @@ impl MassStorage {
             return Err(Refused::Length);
         }
         self.check(block, count, BUFFER)?;
-        self.start(Command::Write { block, count }, None)?;
+        self.start(ScsiCommand::Write { block, count }, None)?;
         self.buffer[..data.len()].copy_from_slice(data);
         Ok(())
     }
@@ -217,7 +217,7 @@ impl MassStorage {
         if fits { Ok(()) } else { Err(Refused::Blocks) }
     }
 
-    fn start(&mut self, command: Command, place: Option<u32>) -> Result<(), Refused> {
+    fn start(&mut self, command: ScsiCommand, place: Option<u32>) -> Result<(), Refused> {
         match self.stage {
             Stage::Idle => {}
             Stage::Dead => return Err(Refused::Dead),
@@ -256,15 +256,15 @@ impl MassStorage {
         }
     }
 
-    fn give_up(&mut self, failure: Failure) {
+    fn give_up(&mut self, failure: CommandFailure) {
         self.failure = failure;
         self.enter(Stage::Reset);
     }
 
     /// A transfer did what it should.
-    fn good(&mut self, bytes: &[u8], tell: &mut dyn FnMut(Event<'_>)) {
+    fn good(&mut self, bytes: &[u8], tell: &mut dyn FnMut(DiskEvent<'_>)) {
         match self.stage {
-            Stage::Command if bytes.len() < COMMAND_BYTES => self.give_up(Failure::Confused),
+            Stage::Command if bytes.len() < COMMAND_BYTES => self.give_up(CommandFailure::Confused),
             Stage::Command if self.length() == 0 => self.enter(Stage::Status),
             Stage::Command => self.enter(Stage::Data),
             Stage::Data => {
@@ -280,7 +280,7 @@ impl MassStorage {
             Stage::ResetIn => self.enter(Stage::ResetOut),
             Stage::ResetOut => {
                 self.enter(Stage::Idle);
-                tell(Event::Failed(self.failure));
+                tell(DiskEvent::Failed(self.failure));
             }
             Stage::Idle | Stage::Dead => {}
         }
@@ -293,24 +293,26 @@ impl MassStorage {
     }
 
     /// A transfer ended badly.
-    fn bad(&mut self, fault: Fault, tell: &mut dyn FnMut(Event<'_>)) {
+    fn bad(&mut self, fault: TransferFault, tell: &mut dyn FnMut(DiskEvent<'_>)) {
         match (self.stage, fault) {
             (Stage::Idle | Stage::Dead, _) => {}
-            (_, Fault::Gone) | (Stage::Reset | Stage::ResetIn | Stage::ResetOut, _) => {
+            (_, TransferFault::Gone) | (Stage::Reset | Stage::ResetIn | Stage::ResetOut, _) => {
                 self.enter(Stage::Dead);
-                tell(Event::Dead);
+                tell(DiskEvent::Dead);
             }
-            (Stage::Data, Fault::Stall) => self.enter(Stage::ClearData),
-            (Stage::Status, Fault::Stall) if !self.status_again => {
+            (Stage::Data, TransferFault::Stall) => self.enter(Stage::ClearData),
+            (Stage::Status, TransferFault::Stall) if !self.status_again => {
                 self.status_again = true;
                 self.enter(Stage::ClearStatus);
             }
-            (_, Fault::Cancelled | Fault::Late) => self.give_up(Failure::Late),
-            _ => self.give_up(Failure::Confused),
+            (_, TransferFault::Cancelled | TransferFault::Late) => {
+                self.give_up(CommandFailure::Late)
+            }
+            _ => self.give_up(CommandFailure::Confused),
         }
     }
 
-    fn status(&mut self, bytes: &[u8], tell: &mut dyn FnMut(Event<'_>)) {
+    fn status(&mut self, bytes: &[u8], tell: &mut dyn FnMut(DiskEvent<'_>)) {
         let length = self.length();
         match wire::status(bytes, self.tag, length) {
             Some((Status::Good, residue)) => {
@@ -320,38 +322,40 @@ impl MassStorage {
             }
             Some((Status::Failed, _)) => {
                 self.enter(Stage::Idle);
-                tell(Event::Failed(Failure::Refused));
+                tell(DiskEvent::Failed(CommandFailure::Refused));
             }
-            Some((Status::Phase, _)) | None => self.give_up(Failure::Confused),
+            Some((Status::Phase, _)) | None => self.give_up(CommandFailure::Confused),
         }
     }
 
     /// The command worked, with so many bytes of data.
-    fn done(&mut self, moved: usize, tell: &mut dyn FnMut(Event<'_>)) {
+    fn done(&mut self, moved: usize, tell: &mut dyn FnMut(DiskEvent<'_>)) {
         let data = self.buffer.get(..moved).unwrap_or(&[]);
         let event = match self.command {
-            Command::Inquiry => Inquiry::decode(data).map(Event::Inquiry),
-            Command::TestUnitReady => Some(Event::Ready),
-            Command::ReadCapacity => {
+            ScsiCommand::Inquiry => Inquiry::decode(data).map(DiskEvent::Inquiry),
+            ScsiCommand::TestUnitReady => Some(DiskEvent::Ready),
+            ScsiCommand::ReadCapacity => {
                 let capacity = Capacity::decode(data).filter(|c| c.block_bytes as usize <= BUFFER);
                 self.capacity = capacity;
-                capacity.map(Event::Capacity)
+                capacity.map(DiskEvent::Capacity)
             }
-            Command::RequestSense => Sense::decode(data).map(Event::Sense),
-            Command::Read { block, .. } => (moved == self.length()).then_some(match self.place {
-                Some(place) => Event::ReadTo { block, place },
-                None => Event::Read { block, data },
-            }),
-            Command::Write { block, .. } => {
-                (moved == self.length()).then_some(Event::Written { block })
+            ScsiCommand::RequestSense => Sense::decode(data).map(DiskEvent::Sense),
+            ScsiCommand::Read { block, .. } => {
+                (moved == self.length()).then_some(match self.place {
+                    Some(place) => DiskEvent::ReadTo { block, place },
+                    None => DiskEvent::Read { block, data },
+                })
+            }
+            ScsiCommand::Write { block, .. } => {
+                (moved == self.length()).then_some(DiskEvent::Written { block })
             }
         };
-        tell(event.unwrap_or(Event::Failed(Failure::Short)));
+        tell(event.unwrap_or(DiskEvent::Failed(CommandFailure::Short)));
     }
 }
 
 impl Class for MassStorage {
-    type Event<'a> = Event<'a>;
+    type Event<'a> = DiskEvent<'a>;
 
     fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
         if let Some(endpoint) = self.cancel.take() {
@@ -383,7 +387,7 @@ impl Class for MassStorage {
         })
     }
 
-    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Event<'_>)) {
+    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(DiskEvent<'_>)) {
         if self.deadline.is_none() || done.endpoint != self.endpoint() {
             return;
         }
@@ -394,7 +398,7 @@ impl Class for MassStorage {
         }
     }
 
-    fn landed(&mut self, _: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(Event<'_>)) {
+    fn landed(&mut self, _: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(DiskEvent<'_>)) {
         let mine = self.stage == Stage::Data && self.place == Some(done.place);
         if self.deadline.is_none() || done.endpoint != self.endpoint() || !mine {
             return;
@@ -410,7 +414,7 @@ impl Class for MassStorage {
         self.deadline.unwrap_or(Nanos::FOREVER)
     }
 
-    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(Event<'_>)) {
+    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(DiskEvent<'_>)) {
         if self.deadline.is_some_and(|deadline| now >= deadline && deadline < Nanos::FOREVER) {
             self.deadline = Some(Nanos::FOREVER);
             self.cancel = Some(self.endpoint());

@@ -11,7 +11,7 @@ const SENSE_BYTES: u8 = 18;
 
 /// A command to a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Command {
+pub enum ScsiCommand {
     /// Asks for the identity of the device.
     Inquiry,
     /// Asks whether the medium can be used.
@@ -26,19 +26,19 @@ pub enum Command {
     Write { block: u32, count: u16 },
 }
 
-impl Command {
+impl ScsiCommand {
     pub(super) const fn is_out(self) -> bool {
-        matches!(self, Command::Write { .. })
+        matches!(self, ScsiCommand::Write { .. })
     }
 
     /// Bytes of its data, with blocks of this size.
     pub(super) fn length(self, block: usize) -> usize {
         match self {
-            Command::Inquiry => INQUIRY_BYTES.into(),
-            Command::TestUnitReady => 0,
-            Command::ReadCapacity => 8,
-            Command::RequestSense => SENSE_BYTES.into(),
-            Command::Read { count, .. } | Command::Write { count, .. } => {
+            ScsiCommand::Inquiry => INQUIRY_BYTES.into(),
+            ScsiCommand::TestUnitReady => 0,
+            ScsiCommand::ReadCapacity => 8,
+            ScsiCommand::RequestSense => SENSE_BYTES.into(),
+            ScsiCommand::Read { count, .. } | ScsiCommand::Write { count, .. } => {
                 block.saturating_mul(count.into())
             }
         }
@@ -51,12 +51,12 @@ impl Command {
         };
         let six = |operation, length| ([operation, 0, 0, 0, length, 0, 0, 0, 0, 0], 6);
         match self {
-            Command::Inquiry => six(0x12, INQUIRY_BYTES),
-            Command::TestUnitReady => six(0x00, 0),
-            Command::ReadCapacity => ten(0x25, 0, 0),
-            Command::RequestSense => six(0x03, SENSE_BYTES),
-            Command::Read { block, count } => ten(0x28, block, count),
-            Command::Write { block, count } => ten(0x2a, block, count),
+            ScsiCommand::Inquiry => six(0x12, INQUIRY_BYTES),
+            ScsiCommand::TestUnitReady => six(0x00, 0),
+            ScsiCommand::ReadCapacity => ten(0x25, 0, 0),
+            ScsiCommand::RequestSense => six(0x03, SENSE_BYTES),
+            ScsiCommand::Read { block, count } => ten(0x28, block, count),
+            ScsiCommand::Write { block, count } => ten(0x2a, block, count),
         }
     }
 

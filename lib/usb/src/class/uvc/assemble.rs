@@ -33,7 +33,7 @@ pub enum Piece<'a> {
 
 /// Counts of pictures and pieces so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
+pub struct PictureCounts {
     pub whole: u64,
     /// Frames of which something is missing or wrong.
     pub broken: u64,
@@ -59,15 +59,15 @@ pub(super) struct Assembler {
     exact: bool,
     id: Option<u8>,
     open: Option<Open>,
-    counts: Counts,
+    counts: PictureCounts,
 }
 
 impl Assembler {
     pub(super) fn new(most: u32, exact: bool) -> Assembler {
-        Assembler { most, exact, id: None, open: None, counts: Counts::default() }
+        Assembler { most, exact, id: None, open: None, counts: PictureCounts::default() }
     }
 
-    pub(super) const fn counts(&self) -> Counts {
+    pub(super) const fn counts(&self) -> PictureCounts {
         self.counts
     }
 

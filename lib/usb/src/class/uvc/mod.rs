@@ -10,11 +10,11 @@
 mod assemble;
 mod negotiate;
 
-pub use assemble::{Counts, Piece};
+pub use assemble::{PictureCounts, Piece};
 pub use negotiate::{Mode, modes};
 
 use super::flow::Errand;
-use super::{Class, Completion, Fault, Landed, Request};
+use super::{Class, Completion, Landed, Request, TransferFault};
 use crate::Setup;
 use crate::descriptor::Configuration;
 use assemble::Assembler;
@@ -36,7 +36,7 @@ const COMMIT: u16 = 2 << 8;
 
 /// An event of the camera.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event<'a> {
+pub enum CameraEvent<'a> {
     /// Frames come from now on.
     Started {
         /// Most bytes of a frame.
@@ -152,7 +152,7 @@ impl Camera {
 
     /// Returns the counts of lost data.
     #[must_use]
-    pub const fn counts(&self) -> Counts {
+    pub const fn counts(&self) -> PictureCounts {
         self.assembler.counts()
     }
 
@@ -194,36 +194,40 @@ impl Camera {
         all.min_by_key(|setting| setting.bytes).copied()
     }
 
-    fn end(&mut self, event: Event<'_>, tell: &mut dyn FnMut(Event<'_>)) {
+    fn end(&mut self, event: CameraEvent<'_>, tell: &mut dyn FnMut(CameraEvent<'_>)) {
         self.step = Step::Ended;
         tell(event);
     }
 
     /// A control transfer ended.
-    fn answered(&mut self, result: Result<&[u8], Fault>, tell: &mut dyn FnMut(Event<'_>)) {
+    fn answered(
+        &mut self,
+        result: Result<&[u8], TransferFault>,
+        tell: &mut dyn FnMut(CameraEvent<'_>),
+    ) {
         let needed = self.block.payload();
         match (self.step, result) {
             (Step::Ended, _) => {}
-            (Step::Stopping, _) => self.end(Event::Stopped, tell),
-            (Step::Choose(_), Err(Fault::NoBandwidth)) => {
-                self.end(Event::NoBandwidth { needed }, tell);
+            (Step::Stopping, _) => self.end(CameraEvent::Stopped, tell),
+            (Step::Choose(_), Err(TransferFault::NoBandwidth)) => {
+                self.end(CameraEvent::NoBandwidth { needed }, tell);
             }
-            (_, Err(_)) => self.end(Event::Failed, tell),
+            (_, Err(_)) => self.end(CameraEvent::Failed, tell),
             (Step::Probe, Ok(_)) => self.step = Step::Answer,
             (Step::Answer, Ok(bytes)) => match Block::decode(bytes, &self.mode) {
                 Some(block) => (self.block, self.step) = (block, Step::Commit),
-                None => self.end(Event::Failed, tell),
+                None => self.end(CameraEvent::Failed, tell),
             },
             (Step::Commit, Ok(_)) => match self.setting(needed) {
                 Some(setting) => self.step = Step::Choose(setting),
-                None => self.end(Event::NoBandwidth { needed }, tell),
+                None => self.end(CameraEvent::NoBandwidth { needed }, tell),
             },
             (Step::Choose(setting), Ok(_)) => {
                 let frame_bytes = self.block.frame();
                 self.step = Step::Streaming(setting);
                 self.assembler = Assembler::new(frame_bytes, !self.mode.compressed);
                 let (interval_bytes, frame_time) = (setting.bytes, self.block.frame_time());
-                tell(Event::Started { frame_bytes, interval_bytes, frame_time });
+                tell(CameraEvent::Started { frame_bytes, interval_bytes, frame_time });
             }
             (Step::Streaming(_) | Step::Stop(_), Ok(_)) => {}
         }
@@ -246,7 +250,7 @@ fn stream(setting: Setting, free: &mut Option<u128>) -> Option<Request<'static>>
 }
 
 impl Class for Camera {
-    type Event<'a> = Event<'a>;
+    type Event<'a> = CameraEvent<'a>;
 
     fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
         self.begin();
@@ -267,7 +271,7 @@ impl Class for Camera {
         }
     }
 
-    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Event<'_>)) {
+    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(CameraEvent<'_>)) {
         if done.endpoint == 0 {
             if let Some(result) = self.errand.end(done.result) {
                 self.answered(result, tell);
@@ -278,23 +282,23 @@ impl Class for Camera {
             return;
         }
         match done.result {
-            Ok(bytes) => self.assembler.take(bytes, &mut |piece| tell(Event::Piece(piece))),
-            Err(Fault::Gone) => self.end(Event::Failed, tell),
+            Ok(bytes) => self.assembler.take(bytes, &mut |piece| tell(CameraEvent::Piece(piece))),
+            Err(TransferFault::Gone) => self.end(CameraEvent::Failed, tell),
             Err(_) => self.assembler.miss(),
         }
     }
 
-    fn landed(&mut self, _: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(Event<'_>)) {
+    fn landed(&mut self, _: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(CameraEvent<'_>)) {
         let mut told = false;
         if self.streamed(done.endpoint) {
             match done.result {
                 Ok(bytes) => {
                     let payload = (done.head, bytes);
                     told = self.assembler.take_shared(done.place, payload, &mut |piece| {
-                        tell(Event::Piece(piece));
+                        tell(CameraEvent::Piece(piece));
                     });
                 }
-                Err(Fault::Gone) => self.end(Event::Failed, tell),
+                Err(TransferFault::Gone) => self.end(CameraEvent::Failed, tell),
                 Err(_) => self.assembler.miss(),
             }
         }
@@ -307,7 +311,7 @@ impl Class for Camera {
         self.errand.next_wake()
     }
 
-    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(Event<'_>)) {
+    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(CameraEvent<'_>)) {
         self.errand.wake(now);
     }
 }

@@ -6,12 +6,16 @@ use crate::platform::{Platform, log};
 use crate::policy::REOPEN;
 use diapason_abi::Nanos;
 use diapason_can::BitRate;
-use diapason_can::exchange::{Arrival, Parameters, Phase, Request, Wanted};
+use diapason_can::exchange::{
+    ChannelCommand, ChannelParameters, ChannelRequest, Phase, ReceivedFrame,
+};
 use diapason_contract::can::RECORDS;
 use diapason_pipe::Writer;
 use diapason_pipe::clock::{Delay, DeviceClock};
 use diapason_pipe::meter::Meter;
-use diapason_usb::class::kvaser::{Cause, Event, Identity, Kvaser, Mode, Refused};
+use diapason_usb::class::kvaser::{
+    CloseCause, InterfaceEvent, InterfaceIdentity, Kvaser, Mode, Refused,
+};
 
 /// Bells of those who have something new: bit n stands for bell n.
 pub(super) type Fresh = u32;
@@ -21,7 +25,7 @@ pub(super) struct Channel<P: Platform> {
     /// Its name, for the log.
     pub name: &'static str,
     /// Its pipe in the description, if it has one, its contract, and the bell of its reader.
-    pub outlet: Option<Writer<'static, Arrival, RECORDS>>,
+    pub outlet: Option<Writer<'static, ReceivedFrame, RECORDS>>,
     pub meter: Option<Meter>,
     /// The interface's clock, as the channel's messages show it.
     pub clock: DeviceClock,
@@ -30,23 +34,24 @@ pub(super) struct Channel<P: Platform> {
     /// Its controller left its bus by itself, and is not back.
     pub off: bool,
     /// How it is to take part in its bus, if it is.
-    pub wish: Option<Parameters>,
+    pub wish: Option<ChannelParameters>,
     /// How it was opened last.
-    pub opened_as: Option<Parameters>,
+    pub opened_as: Option<ChannelParameters>,
     /// When what it is and what it is to be are looked at again.
     pub look_at: Nanos,
     pub lost_before: bool,
     /// How often it was opened.
     pub opened: u16,
     /// How it takes part in its bus if no client says so.
-    pub usual: Option<Parameters>,
+    pub usual: Option<ChannelParameters>,
     pub client: Option<Client<P>>,
     /// The place that the client is of, if it has the channel for as long as a tuned pipe is open.
     pub lent_to: Option<usize>,
 }
 
 /// As nobody wants a channel: one that was given back is closed in any case.
-pub(super) const GIVEN_BACK: Parameters = Parameters { bit_rate: 0, sample_point: 0, silent: true };
+pub(super) const GIVEN_BACK: ChannelParameters =
+    ChannelParameters { bit_rate: 0, sample_point: 0, silent: true };
 
 impl<P: Platform> Channel<P> {
     /// Returns one that is not there.
@@ -94,21 +99,21 @@ impl<P: Platform> Channel<P> {
     }
 
     /// Carries out a request of its client.
-    pub fn heed(&mut self, Request { wanted, token }: Request, now: Nanos) {
+    pub fn heed(&mut self, ChannelRequest { wanted, token }: ChannelRequest, now: Nanos) {
         let Some(client) = &mut self.client else { return };
         if self.lent_to.is_some() {
             // It has no say in how the channel takes part in its bus.
             return client.look();
         }
         match wanted {
-            Wanted::Wake => return client.look(),
-            Wanted::Status if self.phase == Phase::Open => return client.owe(token),
-            Wanted::Status => {}
-            Wanted::Close => {
+            ChannelCommand::Wake => return client.look(),
+            ChannelCommand::Status if self.phase == Phase::Open => return client.owe(token),
+            ChannelCommand::Status => {}
+            ChannelCommand::Close => {
                 client.give_up();
                 self.wish = None;
             }
-            Wanted::Open(parameters) => {
+            ChannelCommand::Open(parameters) => {
                 self.wish = Some(self.usual.map_or(parameters, |usual| parameters.or(usual)));
                 if self.phase == Phase::BusOff {
                     self.phase = Phase::Closed;
@@ -122,7 +127,13 @@ impl<P: Platform> Channel<P> {
     }
 
     /// Makes of it what it is to be.
-    pub fn settle(&mut self, number: u8, class: &mut Kvaser, identity: &Identity, now: Nanos) {
+    pub fn settle(
+        &mut self,
+        number: u8,
+        class: &mut Kvaser,
+        identity: &InterfaceIdentity,
+        now: Nanos,
+    ) {
         self.look_at = Nanos::FOREVER;
         let done = match (self.phase, self.wish) {
             (Phase::Closed, Some(wish)) => self.open(number, class, identity, wish, now),
@@ -144,8 +155,8 @@ impl<P: Platform> Channel<P> {
         &mut self,
         number: u8,
         class: &mut Kvaser,
-        identity: &Identity,
-        wish: Parameters,
+        identity: &InterfaceIdentity,
+        wish: ChannelParameters,
         now: Nanos,
     ) -> Result<(), Refused> {
         let rate = BitRate::new(wish.bit_rate).ok();
@@ -196,9 +207,9 @@ impl<P: Platform> Channel<P> {
     }
 
     /// Takes an event of an interface about the channel.
-    pub fn hear(&mut self, event: Event, now: Nanos) {
+    pub fn hear(&mut self, event: InterfaceEvent, now: Nanos) {
         match event {
-            Event::Opened { .. } => {
+            InterfaceEvent::Opened { .. } => {
                 log!(P, "{}: open", self.name);
                 self.opened = self.opened.wrapping_add(1);
                 self.off = false;
@@ -206,13 +217,13 @@ impl<P: Platform> Channel<P> {
                 self.clock.restart();
                 (self.phase, self.look_at) = (Phase::Open, now);
             }
-            Event::Closed { cause, .. } => self.closed(cause, now),
-            Event::Overrun { .. } => self.lost_before = true,
-            Event::Failed { reason, .. } => log!(P, "{}: {reason:?}", self.name),
+            InterfaceEvent::Closed { cause, .. } => self.closed(cause, now),
+            InterfaceEvent::Overrun { .. } => self.lost_before = true,
+            InterfaceEvent::Failed { reason, .. } => log!(P, "{}: {reason:?}", self.name),
             _ => {}
         }
         let back = match event {
-            Event::Acknowledged { time, .. } => self.clock.measure(now, time),
+            InterfaceEvent::Acknowledged { time, .. } => self.clock.measure(now, time),
             _ => Delay::default(),
         };
         if let Some(client) = &mut self.client {
@@ -220,12 +231,12 @@ impl<P: Platform> Channel<P> {
         }
     }
 
-    fn closed(&mut self, cause: Cause, now: Nanos) {
+    fn closed(&mut self, cause: CloseCause, now: Nanos) {
         log!(P, "{}: closed: {cause:?}", self.name);
         self.phase = Phase::Closed;
-        self.off = cause == Cause::BusOff;
-        self.look_at = if cause == Cause::Asked { now } else { now + REOPEN };
-        if cause == Cause::BusOff && self.client.is_some() && self.lent_to.is_none() {
+        self.off = cause == CloseCause::BusOff;
+        self.look_at = if cause == CloseCause::Asked { now } else { now + REOPEN };
+        if cause == CloseCause::BusOff && self.client.is_some() && self.lent_to.is_none() {
             // Its client decides whether it goes back to a bus that did not hear it.
             (self.phase, self.wish) = (Phase::BusOff, None);
         }

@@ -8,7 +8,7 @@ use super::kind::{Kind, Next};
 use super::offered::Offered;
 use crate::client::Client;
 use crate::papers::Found;
-use crate::places::{Order, Places};
+use crate::places::{PlaceOrder, Places};
 use crate::platform::{Platform, log};
 use crate::presence::Presence;
 use crate::slots::Shape;
@@ -19,11 +19,11 @@ use channel::{Channel, Fresh, GIVEN_BACK};
 use diapason_abi::pipe::PLACES;
 use diapason_abi::{Errno, Nanos};
 use diapason_bus::Guarantee;
-use diapason_can::Frame;
-use diapason_can::exchange::{Arrival, LOST_BEFORE, OUTSIDE, Phase};
+use diapason_can::CanFrame;
+use diapason_can::exchange::{LOST_BEFORE, OUTSIDE, Phase, ReceivedFrame};
 use diapason_contract::can::{EACH, names};
 use diapason_pipe::clock::Delay;
-use diapason_usb::class::kvaser::{Event, Identity, Kvaser, TRANSFER};
+use diapason_usb::class::kvaser::{InterfaceEvent, InterfaceIdentity, Kvaser, TRANSFER};
 use diapason_usb::xhci::EndpointPlan;
 
 const _: () = assert!(EACH + PLACES <= Fresh::BITS as usize, "each has a bell");
@@ -148,7 +148,7 @@ impl<P: Platform> Can<P> {
     }
 
     /// The interface is ready: its channels can be opened.
-    fn begin(&mut self, identity: &Identity, now: Nanos) {
+    fn begin(&mut self, identity: &InterfaceIdentity, now: Nanos) {
         log!(P, "CAN interface {} with {} channels", identity.serial, identity.channels);
         for channel in self.channels.iter_mut().take(identity.channels.into()) {
             (channel.phase, channel.look_at) = (Phase::Closed, now);
@@ -156,10 +156,10 @@ impl<P: Platform> Can<P> {
     }
 
     /// Puts a frame into the pipes of its channel.
-    fn push(&mut self, number: u8, time: Nanos, frame: &Frame, now: Nanos) {
+    fn push(&mut self, number: u8, time: Nanos, frame: &CanFrame, now: Nanos) {
         let Some(channel) = self.channels.get_mut(usize::from(number)) else { return };
         let Delay { beyond, inexact } = channel.clock.measure(now, time);
-        let mut arrival = Arrival::new(frame, time, now).moved(beyond, inexact);
+        let mut arrival = ReceivedFrame::new(frame, time, now).moved(beyond, inexact);
         arrival.opened = channel.opened;
         if core::mem::take(&mut channel.lost_before) {
             arrival.flags |= LOST_BEFORE;
@@ -176,8 +176,8 @@ impl<P: Platform> Can<P> {
     }
 
     /// Takes an event about one channel, but a frame.
-    fn about(&mut self, number: u8, event: Event, now: Nanos) {
-        if matches!(event, Event::Opened { .. }) {
+    fn about(&mut self, number: u8, event: InterfaceEvent, now: Nanos) {
+        if matches!(event, InterfaceEvent::Opened { .. }) {
             self.places.restart(number.into());
         }
         if let Some(channel) = self.channels.get_mut(usize::from(number)) {
@@ -193,13 +193,13 @@ impl<P: Platform> Offered<P, Can<P>> {
     }
 
     /// Somebody listens or writes to a channel, or no more: those that nobody wants are closed.
-    pub fn order(&mut self, order: &Order, now: Nanos) {
+    pub fn order(&mut self, order: &PlaceOrder, now: Nanos) {
         let can = &mut self.kind;
         can.places.heed(order);
         match *order {
-            Order::Write { place, channel } => can.lend(place, channel.into()),
-            Order::Leave { place } => can.take_back(place),
-            Order::Listen { .. } => {}
+            PlaceOrder::Write { place, channel } => can.lend(place, channel.into()),
+            PlaceOrder::Leave { place } => can.take_back(place),
+            PlaceOrder::Listen { .. } => {}
         }
         for (number, channel) in can.channels.iter_mut().enumerate() {
             if channel.has_no_owner() {
@@ -252,25 +252,27 @@ impl<P: Platform> Kind<P> for Can<P> {
         Kvaser::fits(&found.about, &found.set)
     }
 
-    fn is_message(event: &Event) -> bool {
-        matches!(event, Event::Frame { .. })
+    fn is_message(event: &InterfaceEvent) -> bool {
+        matches!(event, InterfaceEvent::Frame { .. })
     }
 
-    fn hear(&mut self, event: Event, now: Nanos) -> Next {
+    fn hear(&mut self, event: InterfaceEvent, now: Nanos) -> Next {
         match event {
-            Event::Frame { channel, time, frame } => self.push(channel, time, &frame, now),
-            Event::Ready(identity) => self.begin(&identity, now),
-            Event::Failed { channel: None, reason } => {
+            InterfaceEvent::Frame { channel, time, frame } => self.push(channel, time, &frame, now),
+            InterfaceEvent::Ready(identity) => self.begin(&identity, now),
+            InterfaceEvent::Failed { channel: None, reason } => {
                 log!(P, "CAN interface: {reason:?}");
                 return Next::End;
             }
-            Event::Opened { channel }
-            | Event::Closed { channel, .. }
-            | Event::Overrun { channel }
-            | Event::Acknowledged { channel, .. }
-            | Event::BusError { channel, .. }
-            | Event::ChipState { channel, .. }
-            | Event::Failed { channel: Some(channel), .. } => self.about(channel, event, now),
+            InterfaceEvent::Opened { channel }
+            | InterfaceEvent::Closed { channel, .. }
+            | InterfaceEvent::Overrun { channel }
+            | InterfaceEvent::Acknowledged { channel, .. }
+            | InterfaceEvent::BusError { channel, .. }
+            | InterfaceEvent::ChipState { channel, .. }
+            | InterfaceEvent::Failed { channel: Some(channel), .. } => {
+                self.about(channel, event, now)
+            }
         }
         Next::On
     }

@@ -4,7 +4,7 @@ use crate::check;
 use crate::why::{Outcome, Trial};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use diapason_abi::PAGE;
-use diapason_rt::memory::{Kernel, Segment, allocate};
+use diapason_rt::memory::{KernelCopy, Segment, allocate};
 use diapason_state::CopyInOnePiece;
 
 pub const TRIALS: &[(&str, Trial)] = &[
@@ -46,7 +46,7 @@ fn copy() -> Outcome {
     let from: [u8; 300] = core::array::from_fn(|n| n as u8);
     let mut to = [0; 300];
     // SAFETY: both arrays are that long.
-    unsafe { Kernel.copy(to.as_mut_ptr(), from.as_ptr(), 299) };
+    unsafe { KernelCopy.copy(to.as_mut_ptr(), from.as_ptr(), 299) };
     check!(to[..299] == from[..299] && to[299] == 0);
     Ok(())
 }

@@ -3,9 +3,9 @@
 use crate::check;
 use crate::peer::{answer, begin};
 use crate::why::{Outcome, Trial};
-use diapason_rt::memory::{Kernel, Segment};
+use diapason_rt::memory::{KernelCopy, Segment};
 use diapason_rt::{Nanos, time};
-use diapason_state::Reader;
+use diapason_state::StateReader;
 use diapason_trials::{Cell, Pair, order};
 
 pub const TRIALS: &[(&str, Trial)] =
@@ -14,10 +14,10 @@ pub const TRIALS: &[(&str, Trial)] =
 /// Jobs of the writer, one each 100 microseconds.
 const WRITES: u64 = 100;
 
-fn follow(read: impl Fn(&Reader<'_, Cell>) -> Pair) -> Outcome {
+fn follow(read: impl Fn(&StateReader<'_, Cell>) -> Pair) -> Outcome {
     let segment = Segment::attach("state")?;
     // SAFETY: the description grants the segment to one writer and this reader; zero is a cell.
-    let reader = unsafe { Reader::from_raw(segment.address().cast::<Cell>().cast_const()) };
+    let reader = unsafe { StateReader::from_raw(segment.address().cast::<Cell>().cast_const()) };
     begin(order::WRITE, WRITES)?;
     let (mut last, mut changes) = (0, 0);
     let end = time::now() + Nanos::from_millis(15);
@@ -39,5 +39,5 @@ fn reads() -> Outcome {
 }
 
 fn slow_reads() -> Outcome {
-    follow(|reader| reader.read_slow(&Kernel))
+    follow(|reader| reader.read_slow(&KernelCopy))
 }

@@ -3,9 +3,9 @@
 use crate::why::{Outcome, Trial};
 use crate::{check, refused};
 use diapason_rt::event::Event;
-use diapason_rt::memory::{Dma, Registers};
+use diapason_rt::memory::{DmaSegment, Registers};
 use diapason_rt::{Nanos, time};
-use diapason_trials::controller::{Controller, DEVICE, ENTRIES, ENTRY, EVENTS, INTERRUPTS, RINGS};
+use diapason_trials::controller::{DEVICE, ENTRIES, ENTRY, EVENTS, INTERRUPTS, RINGS, XhciParts};
 
 pub const TRIALS: &[(&str, Trial)] = &[
     ("a PCI device has its registers, and no more", registers),
@@ -32,7 +32,7 @@ const SUCCESS: u32 = 1;
 const SOON: Nanos = Nanos::from_millis(1);
 
 /// Event number `count` of the first interrupter must answer the command at `command`.
-fn answers(controller: &Controller, count: usize, command: u64) -> Outcome {
+fn answers(controller: &XhciParts, count: usize, command: u64) -> Outcome {
     let at = EVENTS + count % ENTRIES * ENTRY;
     let turn = if (count / ENTRIES).is_multiple_of(2) { 1 } else { 0 };
     let word = |index: usize| controller.rings.read32(at + 4 * index);
@@ -65,7 +65,7 @@ fn absent() -> Outcome {
 
 fn memory() -> Outcome {
     for _ in 0..2 {
-        let rings = Dma::attach(RINGS)?;
+        let rings = DmaSegment::attach(RINGS)?;
         check!(rings.bytes() == 64 << 10);
         check!(rings.bus_address(0).is_multiple_of(4096));
         let last = rings.bytes() - 1;
@@ -83,7 +83,7 @@ fn memory() -> Outcome {
 fn commands() -> Outcome {
     let answered = Event::message(DEVICE, 0)?;
     refused!(Event::message(DEVICE, 0), Busy);
-    let mut controller = Controller::start(INTERRUPTS)?;
+    let mut controller = XhciParts::start(INTERRUPTS)?;
     // Around both rings more than once.
     for count in 0..40 {
         let command = controller.no_op();
@@ -98,7 +98,7 @@ fn commands() -> Outcome {
 /// have been read up to a place that is not its end.
 fn messages() -> Outcome {
     let (first, second) = (Event::message(DEVICE, 0)?, Event::message(DEVICE, 1)?);
-    let mut controller = Controller::start(INTERRUPTS)?;
+    let mut controller = XhciParts::start(INTERRUPTS)?;
     controller.seen(1, EVENTS + 0x1000 + ENTRY);
     check!(second.wait(time::now() + SOON)? == 1);
     refused!(first.wait(Nanos::ZERO), WouldBlock);
