@@ -197,7 +197,7 @@ depth_for_all!(
     /// as long as no job is held back by a budget or a lock in the middle of a read or write.
     ///
     /// Readers that always outrank the writer may be left out: two slots are enough for them. So
-    /// may slow readers ([`StateReader::read_slow`](crate::Reader::read_slow)).
+    /// may slow readers ([`StateReader::read_slow`](crate::StateReader::read_slow)).
     depth_one_core,
     overlaps_one_core
 );

@@ -143,7 +143,7 @@ pub struct Qos {
 
 /// Returns the T of [USB 2023]: with L = λ·W, a buffer of `amount` is full after this time at
 /// `rate` per `per`. Amount and rate are in the same unit. It sizes nothing: see
-/// [`PipeEndpoint`](super::Endpoint).
+/// [`PipeEndpoint`](super::PipeEndpoint).
 #[must_use]
 pub const fn little(amount: u64, rate: u64, per: Nanos) -> Nanos {
     if rate == 0 {

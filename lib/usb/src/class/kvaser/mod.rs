@@ -300,7 +300,7 @@ impl Kvaser {
         self.channels.get(usize::from(channel)).map_or(0, Channel::outstanding)
     }
 
-    /// Opens a channel; [`Event::Opened`] or [`Event::Failed`] follows.
+    /// Opens a channel; [`InterfaceEvent::Opened`] or [`InterfaceEvent::Failed`] follows.
     ///
     /// # Errors
     /// The caller's wish cannot be done.
@@ -328,7 +328,7 @@ impl Kvaser {
         Ok(())
     }
 
-    /// Closes a channel; [`Event::Closed`] follows, after a time-out at the latest.
+    /// Closes a channel; [`InterfaceEvent::Closed`] follows, after a time-out at the latest.
     ///
     /// # Errors
     /// It is not open.
@@ -346,7 +346,7 @@ impl Kvaser {
         Ok(())
     }
 
-    /// Asks how a controller is; [`Event::ChipState`] follows.
+    /// Asks how a controller is; [`InterfaceEvent::ChipState`] follows.
     ///
     /// # Errors
     /// There is no such channel, or no room.

@@ -156,7 +156,7 @@ impl Camera {
         self.assembler.counts()
     }
 
-    /// Ends the stream; [`Event::Stopped`] follows.
+    /// Ends the stream; [`CameraEvent::Stopped`] follows.
     pub fn stop(&mut self) {
         if let Step::Streaming(setting) = self.step {
             (self.step, self.cancelled) = (Step::Stop(setting), false);
