@@ -12,6 +12,7 @@
 mod admit;
 mod arith;
 mod closed;
+mod deadlines;
 mod demand;
 mod fit;
 pub mod inherit;
@@ -25,6 +26,7 @@ mod stream;
 mod supply;
 pub mod tasks;
 mod test;
+mod waking;
 
 pub use admit::{Admission, Refusal, Unfit, admit, first_failure};
 #[cfg(feature = "counted")]
@@ -34,7 +36,7 @@ pub use closed::{ClosedForm, equation_one, wide};
 pub use fit::{breakdown, largest_budget, smallest_period};
 pub use io::{IoSupply, SharedIo};
 pub use level::{Interference, Late};
-pub use model::{IoVcpu, Losses, MainVcpu, Nonsense, PERIOD_MAX, Queue, Source, System};
+pub use model::{IoVcpu, Losses, MainVcpu, Nonsense, PERIOD_MAX, Queue, Source, System, Woken};
 pub use response::Response;
 pub use stream::Stream;
 pub use supply::{Server, Supply};
