@@ -2,7 +2,7 @@
 
 use diapason_abi::Nanos;
 use diapason_analysis::attack::{CAMPAIGNS, Campaign, attack, attack_as_if, papers};
-use diapason_analysis::server::SharedCore;
+use diapason_analysis::server::{SharedCore, Woken};
 
 /// Every campaign, so many systems each, so many worlds per system.
 fn all(seed: u64, systems: u64, runs: u32) {
@@ -84,4 +84,10 @@ fn the_alarm_rings_when_the_test_forgets_something() {
     assert!(notices("csd-2", no_io));
     assert!(notices("csd-3", small_first));
     assert!(notices("csd-3-shared-io", no_io));
+    let less = |system: &mut SharedCore| {
+        let woken = Woken { used: Nanos(1), joined: 0, done: Nanos(100) };
+        system.ios.iter_mut().for_each(|io| io.woken = Some(woken));
+    };
+    assert!(notices("rms-woken", less));
+    assert!(notices("edf-woken", less));
 }

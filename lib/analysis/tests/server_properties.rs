@@ -410,7 +410,7 @@ fn no_input_makes_it_panic() {
             let serves = (0..random.below(3)).map(|_| random.below(4) as usize).collect();
             let (cap, wake_gap) = (strange(&mut random), strange(&mut random));
             let wakes = 1 + random.below(3) as u32;
-            system.ios.push(IoVcpu { share, cap, serves, wake_gap, wakes });
+            system.ios.push(IoVcpu { share, cap, serves, wake_gap, wakes, woken: None });
         }
         if random.one_in(2) {
             let (gap, cost) = (strange(&mut random), strange(&mut random));

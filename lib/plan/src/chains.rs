@@ -7,7 +7,7 @@
 use crate::calls::Step;
 use crate::human;
 use crate::missing::Missing;
-use crate::pipes::{NoBill, Piped, Plant, contract, own_supply};
+use crate::pipes::{NoBill, Piped, Plant, contract};
 use crate::reports::Reporting;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::OUT_SLOTS;
@@ -79,7 +79,8 @@ impl Plant<'_> {
         let arrives = [contract(reads)];
         let processes = processes(chain, system);
         processes.iter().try_for_each(|it| self.locks_nothing(*it)).map_err(missing)?;
-        let supplies = processes.iter().map(|process| own_supply(*process, system, self.core));
+        let inbound = self.inbound(reads).map_err(missing)?;
+        let supplies = processes.iter().map(|process| self.supply_behind(&inbound, *process));
         let supplies = supplies.collect::<Result<Vec<Supply>, Missing>>().map_err(missing)?;
         let reporting: Vec<Reporting<'_>> =
             supplies.iter().map(|supply| Reporting::new(supply, &self.calls)).collect();

@@ -70,6 +70,7 @@ fn io(server: &ServerSpec, mains: &[u16]) -> Option<IoVcpu> {
         serves: serves.iter().filter_map(place).collect(),
         wake_gap: Nanos(*interval_ns),
         wakes: (*wakes).into(),
+        woken: None,
     })
 }
 

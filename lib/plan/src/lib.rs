@@ -22,6 +22,7 @@ pub mod core;
 mod driver;
 pub mod jobs;
 mod judge;
+mod known;
 mod missing;
 mod mutexes;
 pub mod network;

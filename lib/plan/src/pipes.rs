@@ -9,11 +9,12 @@ use crate::calls::Calls;
 use crate::core::Core;
 use crate::driver::{Driver, worst};
 use crate::human;
+use crate::known::BottomHalf;
 use crate::missing::{self, Missing};
 use crate::mutexes::Mutexes;
 use crate::reports::Reporting;
 use diapason_abi::Nanos;
-use diapason_analysis::server::{IoSupply, Supply};
+use diapason_analysis::server::{self, IoSupply, Supply};
 use diapason_bus::{BusInstance, Direction, Speed, Transfer, packet_time};
 use diapason_contract::can::EACH;
 use diapason_contract::carried::Contract;
@@ -109,7 +110,7 @@ pub(crate) struct Plant<'a> {
 pub(crate) struct Inbound {
     pub(crate) bus: Transfers,
     pub(crate) interrupts: Interrupts,
-    pub(crate) half: IoSupply,
+    pub(crate) half: BottomHalf,
     pub(crate) work: StageTimes,
 }
 
@@ -147,7 +148,7 @@ impl Plant<'_> {
         let pipe = &self.system.pipes[index];
         self.is_whole_work(pipe)?;
         let inbound = self.inbound(pipe)?;
-        let supply = own_supply(pipe.process, self.system, self.core)?;
+        let supply = self.supply_behind(&inbound, pipe.process)?;
         let reader = Reporting::new(&supply, &self.calls);
         let with_help = |help: Nanos| {
             let user = User {
@@ -252,21 +253,19 @@ impl Plant<'_> {
 
     pub(crate) fn inbound(&self, pipe: &PipeSpec) -> Result<Inbound, Missing> {
         self.locks_nothing(pipe.server)?;
+        let place = self.place_of_half(pipe, Half::Receives)?;
         let (half, gap) = self.half(pipe, Half::Receives)?;
         let driver = self.driver(pipe.server, pipe.usb);
         let mut interrupts = interrupts(gap, driver.home.moderation, self.core)?;
         // A source may have endpoints besides that of its messages.
         interrupts.shared = driver.source.is_some() || self.writes(pipe.usb);
-        Ok(Inbound {
-            bus: self.transfers(pipe.usb)?,
-            interrupts,
-            half,
-            work: StageTimes {
-                activation: self.attendance(pipe.server, pipe.usb)?,
-                message: worst(self.system, driver.home.each).unwrap_or_default(),
-                ..StageTimes::default()
-            },
-        })
+        let work = StageTimes {
+            activation: self.attendance(pipe.server, pipe.usb)?,
+            message: worst(self.system, driver.home.each).unwrap_or_default(),
+            ..StageTimes::default()
+        };
+        let half = self.knowing(place, half, &work);
+        Ok(Inbound { bus: self.transfers(pipe.usb)?, interrupts, half, work })
     }
 
     /// Returns whether anything is, or may be, written to an interface.
@@ -347,6 +346,14 @@ impl Plant<'_> {
     /// Returns the I/O VCPU of a thread of the server that works for the process of `pipe`, and the
     /// most wake-ups of it.
     pub(crate) fn half(&self, pipe: &PipeSpec, half: Half) -> Result<(IoSupply, Nanos), Missing> {
+        let place = self.place_of_half(pipe, half)?;
+        let home = self.driver(pipe.server, pipe.usb).home;
+        let moderation = (half == Half::Receives).then_some(home.moderation);
+        self.io_supply(pipe.server, place, moderation)
+    }
+
+    /// Returns the place of that I/O VCPU.
+    fn place_of_half(&self, pipe: &PipeSpec, half: Half) -> Result<usize, Missing> {
         let system = self.system;
         let process = &system.processes[usize::from(pipe.process)];
         let number = self.interface(pipe.server, pipe.usb);
@@ -364,19 +371,17 @@ impl Plant<'_> {
         let any = half == Half::Receives && is_first && !is_granted(own);
         let server = system.process_name(pipe.server).unwrap_or_default();
         let is = |name: &str| name == own || any && name != SEND.vcpu;
-        let Some(place) = self.io_place(pipe.server, pipe.process, is) else {
+        self.io_place(pipe.server, pipe.process, is).ok_or_else(|| {
             let name = &process.name;
             let (what, which) = match (half, is_first) {
                 (Half::Receives, true) => ("no I/O VCPU".to_owned(), "the I/O VCPU".to_owned()),
                 _ => (format!("no I/O VCPU `{own}`"), format!("`{own}`, an I/O VCPU")),
             };
-            return Err((
+            (
                 format!("{what} of `{server}` serves `{name}`"),
                 format!("add the VCPU of `{name}` to `serves` of {which} in `uses` of `{server}`"),
-            ));
-        };
-        let moderation = (half == Half::Receives).then_some(driver.home.moderation);
-        self.io_supply(pipe.server, place, moderation)
+            )
+        })
     }
 
     /// Returns the place of an I/O VCPU of a server that works for a process, if `is` accepts its
@@ -425,6 +430,16 @@ impl Plant<'_> {
 
 /// Returns the Main VCPU of a process, which has to be its own.
 pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<Supply, Missing> {
+    supply_among(&core.system, process, system, core)
+}
+
+/// Returns the Main VCPU of a process, which has to be its own, `among` what shares its core.
+pub(crate) fn supply_among(
+    among: &server::SharedCore,
+    process: u16,
+    system: &System,
+    core: &Core,
+) -> Result<Supply, Missing> {
     is_alone(process, system)?;
     let reader = &system.processes[usize::from(process)];
     let place = core.mains.iter().position(|number| Some(*number) == reader.vcpu);
@@ -438,7 +453,7 @@ pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<S
             format!("write at most `period = \"{}ms\"`", RARE.0 / 1_000_000),
         ));
     }
-    place.and_then(|place| Supply::of(&core.system, place)).ok_or_else(|| {
+    place.and_then(|place| Supply::of(among, place)).ok_or_else(|| {
         (
             format!("the VCPU of `{}` does not get its budget in every period", reader.name),
             "make the system hold first".to_owned(),

@@ -35,7 +35,24 @@ pub fn admitted(
             system.mains[vcpu].budget = largest;
             believed.mains[vcpu].budget = largest;
         }
+        if campaign.woken {
+            know(&mut system, &mut believed, random);
+        }
         return (system, believed);
+    }
+}
+
+/// Draws what I/O VCPUs do each time they are woken, of those that never wait for a grant then.
+fn know(system: &mut SharedCore, believed: &mut SharedCore, random: &mut Random) {
+    for io in 0..system.ios.len() {
+        let server = &system.ios[io];
+        let whole = server.share.of(server.wake_gap.0).max(1);
+        let work = if random.one_in(2) { whole } else { random.between(1, whole) };
+        let Some(known) = system.knowing(io, Nanos(work)) else { continue };
+        *system = known;
+        if let Some(believed) = believed.ios.get_mut(io).filter(|io| io.woken.is_none()) {
+            believed.woken = system.ios[io].woken;
+        }
     }
 }
 
@@ -92,6 +109,9 @@ fn io(campaign: &Campaign, random: &mut Random, system: &SharedCore) -> IoVcpu {
         serves.extend((0..count as usize).filter(|other| *other != first && random.one_in(2)));
     }
     let mut io = IoVcpu::new(share, serves);
+    if campaign.woken {
+        io.wake_gap = Nanos(random.between(4, 32));
+    }
     if campaign.shared {
         let periods = io.serves.iter().map(|main| system.mains[*main].period);
         io.cap = periods.min().unwrap_or(Nanos::FOREVER);
@@ -120,7 +140,24 @@ pub fn world(system: &SharedCore, section: u64, random: &mut Random) -> Vec<Arri
     }
     // Sections and top halves first: those who arrive with them find them begun.
     arrivals.sort_by_key(|arrival| arrival.at);
+    as_known(system, &mut arrivals);
     arrivals
+}
+
+/// Takes away what breaks the distance of known wake-ups, and shortens what is too much for one.
+fn as_known(system: &SharedCore, arrivals: &mut Vec<Arrival>) {
+    let mut next = vec![Nanos::ZERO; system.ios.len()];
+    arrivals.retain_mut(|arrival| {
+        let Happening::BottomHalf { io, units, .. } = &mut arrival.what else { return true };
+        let server = &system.ios[*io];
+        let Some(most) = server.woken else { return true };
+        *units = (*units).min(most.used);
+        let comes = arrival.at >= next[*io];
+        if comes {
+            next[*io] = arrival.at + server.wake_gap;
+        }
+        comes
+    });
 }
 
 fn work(at: u64, main: usize, units: u64) -> Arrival {

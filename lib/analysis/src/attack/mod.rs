@@ -36,6 +36,8 @@ pub struct Campaign {
     pub chunks: u32,
     /// Whether shares are any twentieth, or only one divided by a whole number.
     pub uneven: bool,
+    /// Whether it is known what I/O VCPUs do each time they are woken.
+    pub woken: bool,
 }
 
 /// Fixed priorities, nothing but servers.
@@ -48,10 +50,11 @@ const RMS: Campaign = Campaign {
     shared: false,
     chunks: 8,
     uneven: false,
+    woken: false,
 };
 
-/// Every campaign there is; together, with 63,000 systems each, a million.
-pub const CAMPAIGNS: [Campaign; 16] = [
+/// Every campaign there is; together, with 63,000 systems each, more than a million.
+pub const CAMPAIGNS: [Campaign; 19] = [
     RMS,
     Campaign { name: "rms-sections", section: 3, ..RMS },
     Campaign { name: "rms-top-halves", section: 3, top_halves: true, ..RMS },
@@ -68,6 +71,9 @@ pub const CAMPAIGNS: [Campaign; 16] = [
     Campaign { name: "csd-3-sections", dp_queues: 2, section: 3, top_halves: true, ..RMS },
     Campaign { name: "edf-shared-io", dp_queues: 1, fp: false, shared: true, ..RMS },
     Campaign { name: "csd-3-shared-io", dp_queues: 2, shared: true, ..RMS },
+    Campaign { name: "rms-woken", woken: true, ..RMS },
+    Campaign { name: "edf-woken", dp_queues: 1, fp: false, woken: true, ..RMS },
+    Campaign { name: "csd-3-woken", dp_queues: 2, section: 3, woken: true, uneven: true, ..RMS },
 ];
 
 /// Draws admitted systems until there are `systems`, runs each under `runs` worlds, and judges all.

@@ -41,16 +41,17 @@ pub(super) fn fits(least: u64, most: u64, demand: impl Fn(u64) -> u64) -> Result
 }
 
 /// The members of one DP queue, and everything above them.
-struct Members {
-    above: Interference,
+pub(super) struct Members {
+    pub above: Interference,
     /// (cost, period) of the Main VCPUs.
-    mains: Vec<(u64, u64)>,
-    /// The I/O VCPUs that work for one of them: the shortest such period, and their share.
-    ios: Vec<(u64, super::level::Grants)>,
+    pub mains: Vec<(u64, u64)>,
+    /// The I/O VCPUs that work for one of them: the shortest such period, and their longest grant
+    /// for one of them.
+    pub ios: Vec<(u64, super::level::Grants)>,
 }
 
 impl Members {
-    fn of(system: &SharedCore, queue: Queue) -> Members {
+    pub fn of(system: &SharedCore, queue: Queue) -> Members {
         let mut above = system.interrupts();
         let mut mains = Vec::new();
         for (index, main) in system.mains.iter().enumerate() {
@@ -67,13 +68,17 @@ impl Members {
         let mut ios = Vec::new();
         for io in &system.ios {
             let served = io.serves.iter().map(|main| &system.mains[*main]);
-            let periods = served.filter(|main| main.queue == queue).map(|main| main.period.0);
-            let Some(period) = periods.min() else { continue };
+            let periods = served.filter(|main| main.queue == queue).map(|main| main.period);
+            let Some((period, longest)) = periods.clone().min().zip(periods.max()) else {
+                continue;
+            };
+            let quantum = io.quantum(longest).0;
             let least = system.least_quantum(io).map_or(1, |least| least.0);
             let switches = system.switch.0.saturating_mul(2);
-            let grants = super::level::Grants { quantum: 0, least, share: io.share, switches };
+            let (share, woken) = (io.share, io.wakings());
+            let grants = super::level::Grants { quantum, least, share, switches, woken };
             above.add_once(spill(system));
-            ios.push((period, grants));
+            ios.push((period.0, grants));
         }
         system.grants_where(&mut above, |other, _| other < queue);
         Members { above, mains, ios }
@@ -87,10 +92,7 @@ impl Members {
             sum = sum.saturating_add(arith::due(window, *period, *cost));
         }
         for (period, grants) in &self.ios {
-            if window >= *period {
-                let run = grants.share.of(window);
-                sum = sum.saturating_add(run).saturating_add(grants.switching(run));
-            }
+            sum = sum.saturating_add(grants.due(window, *period));
         }
         sum
     }
@@ -108,7 +110,7 @@ impl Members {
             rate = rate.saturating_add(arith::rate_up(*cost, *period));
         }
         for (_, grants) in &self.ios {
-            let (start, share) = grants.line();
+            let (start, share) = super::level::Grants { quantum: 0, ..*grants }.line();
             (at_once, rate) = (at_once.saturating_add(start), rate.saturating_add(share));
         }
         arith::stretched_up(at_once, rate)

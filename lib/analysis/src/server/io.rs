@@ -1,8 +1,9 @@
 //! How long bottom halves take on an I/O VCPU, with one beneficiary and with several.
 
+use super::deadlines;
 use super::demand;
 use super::level::{Grants, Interference, STEPS_MAX};
-use super::model::{IoVcpu, Queue, SharedCore};
+use super::model::{IoVcpu, MainVcpu, Queue, SharedCore};
 use super::supply::BudgetServer;
 use diapason_abi::Nanos;
 
@@ -15,12 +16,12 @@ pub struct IoSupply {
     quantum: Nanos,
     /// P: the time in which a quantum is the share, with what rounding adds.
     period: Nanos,
-    /// T of the beneficiary.
+    /// T of the beneficiary, or less: the latest that any unit of a grant is used.
     limit: Nanos,
     /// λ: what the kernel takes of a grant.
     lost: Nanos,
     own: Grants,
-    /// The interference from above; `None` in a DP queue, where only the limit is known.
+    /// The interference from above; `None` where only the limit is known.
     above: Option<Interference>,
 }
 
@@ -43,6 +44,7 @@ impl IoSupply {
         };
         server.serves.iter().all(alike).then_some(())?;
         IoSupply::at_level(system, io, server.serves[0])
+            .map(|supply| supply.by_deadline(system, main))
     }
 
     /// Returns the supply of an I/O VCPU that always inherits from the most urgent one it serves,
@@ -53,7 +55,22 @@ impl IoSupply {
         let serves = &system.ios.get(io)?.serves;
         let rank = |main: &usize| (system.mains[*main].queue, system.mains[*main].period);
         let most_urgent = serves.iter().copied().min_by_key(rank)?;
-        IoSupply::at_level(system, io, most_urgent)
+        let supply = IoSupply::at_level(system, io, most_urgent)?;
+        let main = &system.mains[most_urgent];
+        // With beneficiaries in several queues the shortest period may be that of another one.
+        let one_queue = serves.iter().all(|other| system.mains[*other].queue == main.queue);
+        Some(if one_queue { supply.by_deadline(system, main) } else { supply })
+    }
+
+    /// Returns the supply of a server in a DP queue whose grants are all due a period of `main`
+    /// after their release.
+    fn by_deadline(self, system: &SharedCore, main: &MainVcpu) -> IoSupply {
+        match main.queue {
+            Queue::Dp(_) if !system.open => {
+                IoSupply { limit: deadlines::latest(system, main.queue, main.period), ..self }
+            }
+            _ => self,
+        }
     }
 
     /// Work for `vcpu`, done at the priority of `vcpu`.
@@ -70,7 +87,8 @@ impl IoSupply {
             admitted.response(Nanos(system.own_work(vcpu)), main.period).ok()?;
         }
         let switches = system.switch.0.saturating_mul(2);
-        let own = Grants { quantum: 0, least: quantum.0, share: server.share, switches };
+        let (least, share) = (quantum.0, server.share);
+        let own = Grants { quantum: 0, least, share, switches, woken: None };
         let period = cycle(server, quantum);
         let lost = system.lost_of_io(io, vcpu, period);
         (lost < quantum).then_some(())?;
@@ -174,7 +192,7 @@ impl BudgetServer for IoSupply {
     fn scattered(&self, work: Nanos) -> Nanos {
         let response = self.response(work);
         // Where the limit stands for the response, units may follow each other.
-        if response < self.limit {
+        if self.above.is_some() && response < self.limit {
             return response;
         }
         response + self.lost + (work - Nanos(1))

@@ -31,6 +31,31 @@ pub(super) struct Grants {
     pub share: Utilization,
     /// Cost of two context switches.
     pub switches: u64,
+    pub woken: Option<Wakings>,
+}
+
+/// Wake-ups of an I/O VCPU that never waits for a grant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Wakings {
+    /// The least distance of two; above zero.
+    pub gap: u64,
+    /// The most that it uses for one.
+    pub used: u64,
+    /// The most that are done on the grant of one before them.
+    pub joined: u64,
+}
+
+impl Wakings {
+    /// Returns the most that is used for wake-ups in a half-open window.
+    fn within(&self, window: u64) -> u64 {
+        window.div_ceil(self.gap).saturating_mul(self.used)
+    }
+
+    /// Returns the most that is used on grants that are released in a closed window.
+    fn released(&self, window: u64) -> u64 {
+        let wakings = (window / self.gap).saturating_add(1).saturating_add(self.joined);
+        wakings.saturating_mul(self.used)
+    }
 }
 
 /// Why there is no response time.
@@ -52,7 +77,24 @@ impl Grants {
         } else {
             self.quantum.saturating_add(self.share.of(window - self.quantum))
         };
+        let run = self.woken.map_or(run, |woken| run.min(woken.within(window)));
         run.saturating_add(self.switching(run))
+    }
+
+    /// Returns the most that it runs in a window for deadlines in it, if the deadline of a grant is
+    /// `period` after it.
+    pub fn due(&self, window: u64, period: u64) -> u64 {
+        let Some(releases) = window.checked_sub(period) else { return 0 };
+        let run = self.share.of(window);
+        let run = self.woken.map_or(run, |woken| run.min(woken.released(releases)));
+        run.saturating_add(self.switching(run))
+    }
+
+    /// Returns a rate in parts of [`ONE`](super::ONE) below which [`Self::demand`] never is by one
+    /// unit or more.
+    fn rate_down(&self) -> u64 {
+        let share = self.share.rate_down();
+        self.woken.map_or(share, |woken| share.min(arith::rate_down(woken.used, woken.gap)))
     }
 
     /// Context switches of the grants that `run` is made of: it may start in the middle of one.
@@ -96,7 +138,7 @@ impl Interference {
     }
 
     pub(super) fn add_grants(&mut self, grants: Grants) {
-        self.rate = self.rate.saturating_add(grants.share.rate_down());
+        self.rate = self.rate.saturating_add(grants.rate_down());
         self.grants.push(grants);
     }
 
@@ -105,7 +147,7 @@ impl Interference {
         for grants in self.grants.drain(..) {
             // Saturated sums stay saturated: a full processor is full at every level below.
             if self.rate != u64::MAX {
-                self.rate -= grants.share.rate_down();
+                self.rate -= grants.rate_down();
             }
         }
     }
@@ -238,7 +280,7 @@ mod tests {
     fn a_line_lies_above_the_demand() {
         let mut set = above(&[(3, 10), (5, 17)]);
         let share = Utilization::from_ppm(100_000).unwrap();
-        set.add_grants(Grants { quantum: 4, least: 2, share, switches: 1 });
+        set.add_grants(Grants { quantum: 4, least: 2, share, switches: 1, woken: None });
         let (at_once, rate) = set.line();
         for window in 1..500u64 {
             let line = u128::from(at_once)

@@ -12,6 +12,7 @@
 mod admit;
 mod arith;
 mod closed;
+mod deadlines;
 mod demand;
 mod fit;
 pub mod inherit;
@@ -25,6 +26,7 @@ mod stream;
 mod supply;
 pub mod tasks;
 mod test;
+mod waking;
 
 pub use admit::{Admission, AdmissionRefusal, Unfit, admit, first_failure};
 #[cfg(feature = "counted")]
@@ -35,7 +37,7 @@ pub use fit::{breakdown, largest_budget, smallest_period};
 pub use io::{IoSupply, SharedIo};
 pub use level::{Interference, Late};
 pub use model::{
-    InterruptSource, IoVcpu, Losses, MainVcpu, Nonsense, PERIOD_MAX, Queue, SharedCore,
+    InterruptSource, IoVcpu, Losses, MainVcpu, Nonsense, PERIOD_MAX, Queue, SharedCore, Woken,
 };
 pub use response::Response;
 pub use stream::Stream;

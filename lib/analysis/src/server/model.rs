@@ -1,6 +1,7 @@
 //! The users of one core: Main VCPUs, I/O VCPUs, the kernel, and interrupts.
 
 use super::arith::Utilization;
+use super::level::Wakings;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
@@ -41,6 +42,20 @@ pub struct IoVcpu {
     /// See `wake_gap`; at least 1. More than one where it is woken for several reasons, each of
     /// which keeps its distance: two of them may come together.
     pub wakes: u32,
+    /// What it does each time it is woken, where [`System::knowing`] has found that it never waits
+    /// for a grant. `None`: nothing is known but its share.
+    pub woken: Option<Woken>,
+}
+
+/// The work of an I/O VCPU that never waits for a grant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Woken {
+    /// The most that it uses of its budget for a wake-up.
+    pub used: Nanos,
+    /// The most wake-ups that come while it works for one before them, and are done on its grant.
+    pub joined: u64,
+    /// The longest time from a wake-up until all is done that it brought.
+    pub done: Nanos,
 }
 
 /// A source of interrupts: a top half, an interrupt between cores, a timer.
@@ -142,13 +157,19 @@ impl IoVcpu {
     /// Returns an I/O VCPU without a cap, which wakes up as often as it likes.
     #[must_use]
     pub fn new(share: Utilization, serves: Vec<usize>) -> IoVcpu {
-        IoVcpu { share, cap: Nanos::FOREVER, serves, wake_gap: Nanos(1), wakes: 1 }
+        IoVcpu { share, cap: Nanos::FOREVER, serves, wake_gap: Nanos(1), wakes: 1, woken: None }
     }
 
     /// Returns the most wake-ups in a window.
     #[must_use]
     pub fn wakeups(&self, window: Nanos) -> u64 {
         window.0.div_ceil(self.wake_gap.0.max(1)).saturating_mul(self.wakes.into())
+    }
+
+    /// Returns what is known of its wake-ups as others see it.
+    pub(super) fn wakings(&self) -> Option<Wakings> {
+        let gap = self.wake_gap.0.max(1);
+        self.woken.map(|woken| Wakings { gap, used: woken.used.0, joined: woken.joined })
     }
 
     /// Returns the least distance of two of its wake-ups.

@@ -86,7 +86,8 @@ impl SharedCore {
             };
             let least = self.least_quantum(io).map_or(1, |least| least.0);
             let switches = self.switch.0.saturating_mul(2);
-            level.add_grants(Grants { quantum, least, share: io.share, switches });
+            let woken = io.wakings();
+            level.add_grants(Grants { quantum, least, share: io.share, switches, woken });
         }
     }
 

@@ -1,6 +1,7 @@
 //! How long work takes on a server: the supply of a budget that comes back once per period.
 
 use super::arith::gcd;
+use super::deadlines;
 use super::demand;
 use super::level::Interference;
 use super::model::{Queue, SharedCore};
@@ -169,8 +170,11 @@ pub struct Supply {
     lost: Nanos,
     /// Context switches of its own replenishments, and its overrun.
     switches: Nanos,
-    /// The interference from above; `None` in a DP queue, where only the period is known.
+    /// The interference from above; `None` where only `latest` is known.
     above: Option<Interference>,
+    /// The latest that any unit of the budget is used after its release: in a DP queue by deadline,
+    /// else the period.
+    latest: Nanos,
 }
 
 impl Supply {
@@ -190,9 +194,13 @@ impl Supply {
         }
         let above = above.filter(|_| !system.open);
         let (budget, period, chunks) = (main.budget, main.period, main.chunks);
+        let latest = match main.queue {
+            Queue::Dp(_) if !system.open => deadlines::latest(system, main.queue, period),
+            _ => period,
+        };
         let lost = system.lost_of(vcpu);
         (lost < budget).then_some(())?;
-        Some(Supply { budget, period, chunks, lost, switches, above })
+        Some(Supply { budget, period, chunks, lost, switches, above, latest })
     }
 }
 
@@ -210,12 +218,12 @@ impl BudgetServer for Supply {
     }
 
     fn response(&self, work: Nanos) -> Nanos {
-        let Some(above) = &self.above else { return self.period };
+        let Some(above) = &self.above else { return self.latest };
         above.response(work + self.lost + self.switches, self.period).unwrap_or(self.period)
     }
 
     fn scattered(&self, work: Nanos) -> Nanos {
-        // Where only the period is known, each unit has its own.
+        // Where only the latest use is known, each unit has its own.
         if self.above.is_some() {
             return self.response(work);
         }

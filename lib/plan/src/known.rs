@@ -1,0 +1,88 @@
+//! What is known of a bottom half's VCPU where the work of each wake-up is declared.
+//!
+//! If no wake-up waits for a grant, then all that one brings is done within a time that does not
+//! depend on what else is under way. And the threads behind the bottom half are delayed by its
+//! work, once for each wake-up, and not by whole grants of its VCPU. The theorem is in
+//! `diapason_analysis`, `server/waking.rs`. Distance and work of the wake-ups are those that the
+//! bill counts anyway, and a running system checks them (alarms `wake-ups` and `pipe-late`).
+//! Admission, and the bills of other devices, count the share.
+
+use crate::missing::Missing;
+use crate::pipes::{Inbound, Plant, supply_among};
+use diapason_abi::Nanos;
+use diapason_analysis::server::{IoSupply, SharedCore, Supply};
+use diapason_pipe::bill::{Service, StageTimes};
+
+/// The supply of a bottom half.
+pub(crate) struct BottomHalf {
+    supply: IoSupply,
+    /// By when all is done that a wake-up brought, if none waits for a grant.
+    done: Option<Nanos>,
+    /// What shares the core, if more is known of it than the share of this bottom half.
+    known: Option<SharedCore>,
+}
+
+impl BottomHalf {
+    /// Returns `own`, which nothing is known of but its share.
+    pub(crate) fn of(supply: IoSupply) -> BottomHalf {
+        BottomHalf { supply, done: None, known: None }
+    }
+
+    fn soon(&self, work: Nanos, late: Nanos) -> Nanos {
+        match self.done {
+            Some(done) if work > Nanos::ZERO => late.min(done),
+            _ => late,
+        }
+    }
+}
+
+impl Service for BottomHalf {
+    fn budget(&self) -> Nanos {
+        Service::budget(&self.supply)
+    }
+
+    fn lost(&self) -> Nanos {
+        Service::lost(&self.supply)
+    }
+
+    fn period(&self) -> Nanos {
+        Service::period(&self.supply)
+    }
+
+    fn sync(&self, work: Nanos) -> Nanos {
+        self.soon(work, Service::sync(&self.supply, work))
+    }
+
+    fn any(&self, work: Nanos) -> Nanos {
+        self.soon(work, Service::any(&self.supply, work))
+    }
+
+    fn wakeups(&self) -> u64 {
+        Service::wakeups(&self.supply)
+    }
+}
+
+impl Plant<'_> {
+    /// Returns the bottom half at `place` among the I/O VCPUs, which does `work`, with what follows
+    /// from that if this is all its VCPU runs.
+    pub(crate) fn knowing(&self, place: usize, supply: IoSupply, work: &StageTimes) -> BottomHalf {
+        let vcpu = self.core.ios.get(place).map(|number| &self.system.vcpus[usize::from(*number)]);
+        let is_alone = vcpu.is_some_and(|vcpu| vcpu.allowed.count_ones() == 1);
+        let is_whole = work.transfer == Nanos::ZERO && work.message == Nanos::ZERO;
+        let known = (is_alone && is_whole)
+            .then(|| self.core.system.knowing(place, work.activation))
+            .flatten();
+        let Some(known) = known else { return BottomHalf::of(supply) };
+        // Where deadlines decide, its own work delays it less, too. That is found once more.
+        let known = known.knowing(place, work.activation).unwrap_or(known);
+        let done = known.ios[place].woken.map(|woken| woken.done);
+        let supply = IoSupply::inherited(&known, place).unwrap_or(supply);
+        BottomHalf { supply, done, known: Some(known) }
+    }
+
+    /// Returns the supply of a process whose messages come through this bottom half.
+    pub(crate) fn supply_behind(&self, inbound: &Inbound, process: u16) -> Result<Supply, Missing> {
+        let among = inbound.half.known.as_ref().unwrap_or(&self.core.system);
+        supply_among(among, process, self.system, self.core)
+    }
+}
