@@ -79,7 +79,7 @@ impl Plant<'_> {
         let arrives = [contract(reads)];
         let processes = processes(chain, system);
         processes.iter().try_for_each(|it| self.locks_nothing(*it)).map_err(missing)?;
-        let inbound = self.inbound(reads).map_err(missing)?;
+        let inbound = self.inbound(from).map_err(missing)?;
         let supplies = processes.iter().map(|process| self.supply_behind(&inbound, *process));
         let supplies = supplies.collect::<Result<Vec<Supply>, Missing>>().map_err(missing)?;
         let reporting: Vec<Reporting<'_>> =
@@ -110,7 +110,7 @@ impl Plant<'_> {
     /// The longest time of the first thread, as the bill of a pipe whose reader takes `step` for a
     /// message.
     fn first(&self, from: usize, step: Nanos, service: &Supply) -> Result<Nanos, NoBill> {
-        let inbound = self.inbound(&self.system.pipes[from]).map_err(missing)?;
+        let inbound = self.inbound(from).map_err(missing)?;
         let (wake, taking) = (Nanos::ZERO, Taking::Each);
         let service = &Reporting::new(service, &self.calls);
         let stages = inbound.stages(User { message: step, wake, taking, service });

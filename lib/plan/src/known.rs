@@ -1,4 +1,4 @@
-//! What is known of a bottom half's VCPU where the work of each wake-up is declared.
+//! The delays by a bottom half whose work for each wake-up is declared.
 //!
 //! If no wake-up waits for a grant, then all that one brings is done within a time that does not
 //! depend on what else is under way. And the threads behind the bottom half are delayed by its
@@ -11,14 +11,15 @@ use crate::missing::Missing;
 use crate::pipes::{Inbound, Plant, supply_among};
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, SharedCore, Supply};
-use diapason_pipe::bill::{Service, StageTimes};
+use diapason_pipe::bill::{Service, Taking, Traffic, User, input};
+use diapason_pipe::size::arrivals;
 
 /// The supply of a bottom half.
 pub(crate) struct BottomHalf {
     supply: IoSupply,
     /// By when all is done that a wake-up brought, if none waits for a grant.
     done: Option<Nanos>,
-    /// What shares the core, if more is known of it than the share of this bottom half.
+    /// The VCPUs of the core, if more is known of them than the share of this bottom half.
     known: Option<SharedCore>,
 }
 
@@ -63,18 +64,43 @@ impl Service for BottomHalf {
 }
 
 impl Plant<'_> {
-    /// Returns the bottom half at `place` among the I/O VCPUs, which does `work`, with what follows
-    /// from that if this is all its VCPU runs.
-    pub(crate) fn knowing(&self, place: usize, supply: IoSupply, work: &StageTimes) -> BottomHalf {
+    /// Returns the way to the server of the messages of a pipe, with what follows from the work of
+    /// the bottom half.
+    pub(crate) fn inbound(&self, index: usize) -> Result<Inbound, Missing> {
+        let mut inbound = self.inbound_by_share(index)?;
+        let Inbound { place, work, .. } = inbound;
+        let found = if work.message == Nanos::ZERO { 0 } else { self.found(index, &inbound)? };
+        let each = Nanos(work.message.0.saturating_mul(found));
+        inbound.half = self.knowing(place, inbound.half.supply, work.activation + each);
+        Ok(inbound)
+    }
+
+    /// Returns the most messages that one wake-up of a bottom half finds. Each has come since the
+    /// longest time before, in which it is handled for certain.
+    fn found(&self, index: usize, inbound: &Inbound) -> Result<u64, Missing> {
+        let nobody = User {
+            message: Nanos::ZERO,
+            wake: Nanos::ZERO,
+            taking: Taking::Each,
+            service: &inbound.half,
+        };
+        let stages = inbound.stages(nobody);
+        self.with_traffic(index, |traffic: &Traffic<'_>| {
+            let Ok(bill) = input(&stages, traffic) else { return u64::MAX };
+            let channels = traffic.channels.iter();
+            channels.fold(0, |sum, channel| sum.saturating_add(arrivals(channel, bill.total)))
+        })
+    }
+
+    /// Returns the bottom half at `place` among the I/O VCPUs, which does at most `work` each time
+    /// it is woken, with what follows from that if this is all its VCPU runs.
+    fn knowing(&self, place: usize, supply: IoSupply, work: Nanos) -> BottomHalf {
         let vcpu = self.core.ios.get(place).map(|number| &self.system.vcpus[usize::from(*number)]);
         let is_alone = vcpu.is_some_and(|vcpu| vcpu.allowed.count_ones() == 1);
-        let is_whole = work.transfer == Nanos::ZERO && work.message == Nanos::ZERO;
-        let known = (is_alone && is_whole)
-            .then(|| self.core.system.knowing(place, work.activation))
-            .flatten();
+        let known = is_alone.then(|| self.core.system.knowing(place, work)).flatten();
         let Some(known) = known else { return BottomHalf::of(supply) };
         // Where deadlines decide, its own work delays it less, too. That is found once more.
-        let known = known.knowing(place, work.activation).unwrap_or(known);
+        let known = known.knowing(place, work).unwrap_or(known);
         let done = known.ios[place].woken.map(|woken| woken.done);
         let supply = IoSupply::inherited(&known, place).unwrap_or(supply);
         BottomHalf { supply, done, known: Some(known) }

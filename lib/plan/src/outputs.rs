@@ -50,7 +50,7 @@ impl Plant<'_> {
 
     /// Returns the bill of an acknowledgement: all of a message that comes but the reader.
     fn way_back(&self, index: usize) -> Result<Result<Bill, BillRefusal>, Missing> {
-        let inbound = self.inbound(&self.system.pipes[index])?;
+        let inbound = self.inbound(index)?;
         let nobody = User {
             message: Nanos::ZERO,
             wake: Nanos::ZERO,

@@ -110,6 +110,8 @@ pub(crate) struct Plant<'a> {
 pub(crate) struct Inbound {
     pub(crate) bus: Transfers,
     pub(crate) interrupts: Interrupts,
+    /// The place of the VCPU of its bottom half among the I/O VCPUs.
+    pub(crate) place: usize,
     pub(crate) half: BottomHalf,
     pub(crate) work: StageTimes,
 }
@@ -147,7 +149,7 @@ impl Plant<'_> {
     fn input(&self, index: usize) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
         self.is_whole_work(pipe)?;
-        let inbound = self.inbound(pipe)?;
+        let inbound = self.inbound(index)?;
         let supply = self.supply_behind(&inbound, pipe.process)?;
         let reader = Reporting::new(&supply, &self.calls);
         let with_help = |help: Nanos| {
@@ -251,7 +253,10 @@ impl Plant<'_> {
         Ok(then(&Traffic { channels: &channels, own }))
     }
 
-    pub(crate) fn inbound(&self, pipe: &PipeSpec) -> Result<Inbound, Missing> {
+    /// Returns the way of a pipe's messages to the server, if nothing is known of the VCPU of its
+    /// bottom half but the share.
+    pub(crate) fn inbound_by_share(&self, index: usize) -> Result<Inbound, Missing> {
+        let pipe = &self.system.pipes[index];
         self.locks_nothing(pipe.server)?;
         let place = self.place_of_half(pipe, Half::Receives)?;
         let (half, gap) = self.half(pipe, Half::Receives)?;
@@ -264,8 +269,8 @@ impl Plant<'_> {
             message: worst(self.system, driver.home.each).unwrap_or_default(),
             ..StageTimes::default()
         };
-        let half = self.knowing(place, half, &work);
-        Ok(Inbound { bus: self.transfers(pipe.usb)?, interrupts, half, work })
+        let bus = self.transfers(pipe.usb)?;
+        Ok(Inbound { bus, interrupts, place, half: BottomHalf::of(half), work })
     }
 
     /// Returns whether anything is, or may be, written to an interface.

@@ -1,8 +1,8 @@
 //! How late a budget in a DP queue is used: response times by deadline, after Spuri.
 //!
-//! Let a unit of budget become eligible with deadline D = e + T, and be used at f. Let s be the last
-//! instant up to e at which nothing is pending in the queues above, nor in this queue for a deadline
-//! of at most D. From s to f the processor runs only
+//! Let a unit of budget become eligible with deadline D = e + T, and be used at f. Let s be the
+//! last instant up to e at which nothing is pending in the queues above, nor in this queue for a
+//! deadline of at most D. From s to f the processor runs only
 //!
 //! - what the queues above, interrupts and one section take from a window that begins at s;
 //! - budgets of this queue that become eligible from s on and are due by D. A Main VCPU of (C', T')

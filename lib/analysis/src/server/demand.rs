@@ -51,6 +51,7 @@ pub(super) struct Members {
 }
 
 impl Members {
+    /// Returns the members of a queue of a system that makes sense.
     pub fn of(system: &SharedCore, queue: Queue) -> Members {
         let mut above = system.interrupts();
         let mut mains = Vec::new();

@@ -42,8 +42,8 @@ pub struct IoVcpu {
     /// See `wake_gap`; at least 1. More than one where it is woken for several reasons, each of
     /// which keeps its distance: two of them may come together.
     pub wakes: u32,
-    /// What it does each time it is woken, where [`System::knowing`] has found that it never waits
-    /// for a grant. `None`: nothing is known but its share.
+    /// The work of its wake-ups, where [`System::knowing`] has found that none waits for a grant.
+    /// `None`: nothing is known but its share.
     pub woken: Option<Woken>,
 }
 

@@ -1,4 +1,4 @@
-//! What an I/O VCPU runs at most if the work of each wake-up is known, and not only its share.
+//! The most that an I/O VCPU runs if the work of each wake-up is known, and not only its share.
 //!
 //! Let its wake-ups be at least g apart, and each use at most c of its budget, with c/U ≤ g. Let it
 //! be awake from w₁ on for the wake-ups w₁ to w_k, on one grant Q ≥ k·c. When it stops, its next
