@@ -42,7 +42,7 @@ mod watched;
 mod works;
 
 pub use bill::{Bill, Ledger, Wanted};
-pub use card::{CLASS as CARD, Card, EthernetWire};
+pub use card::{CLASS as CARD, Card, EthernetWire, Flood};
 pub use controller::{CLASS as XHCI, Controller, Features};
 pub use cores::RING;
 pub use diapason_costs::counted::Costs;

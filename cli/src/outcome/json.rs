@@ -2,8 +2,8 @@
 //! be added, never renamed or given another unit.
 
 use super::{
-    Alarm, Assumptions, CameraRow, ChainPromise, DeviceRow, FaultEvent, KernelRow, LinkRow,
-    NetworkRow, Outcome, PlugRow, ProcessRow, ThreadRow, VcpuRow, pipes,
+    AdapterPromise, Alarm, Assumptions, CameraRow, ChainPromise, DeviceRow, FaultEvent, KernelRow,
+    LinkRow, NetworkRow, Outcome, PlugRow, ProcessRow, SocketPromise, ThreadRow, VcpuRow, pipes,
 };
 use crate::names::Names;
 use serde_json::{Value, json};
@@ -50,6 +50,8 @@ impl Outcome {
             "network": NetworkRow::columns(names).objects(&self.network),
             "usb_devices": PlugRow::columns(names).objects(&self.plugs),
             "cameras": CameraRow::columns(names).objects(&self.cameras),
+            "sockets": SocketPromise::columns(self, names).objects(&promised.sockets),
+            "adapters": AdapterPromise::columns(self, names).objects(&promised.adapters),
         })
     }
 }
