@@ -13,15 +13,17 @@ use diapason_devices::faulty::{self, Drifting, Faulty, Lie, OwnClock, Rule};
 use diapason_devices::hub::NotPlugged;
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::sensor::{self, Sensor};
+use diapason_ether::{FRAME_MIN, UDP_PAYLOAD, UdpFrame};
 use diapason_plan::beside;
 use diapason_sim::XHCI;
 use diapason_sim::{
-    CARD, Card, ControllerMishap, EthernetWire, Features, FunctionModel, Planned,
+    CARD, Card, ControllerMishap, EthernetWire, Features, Flood, FunctionModel, Planned,
     PluggedController, Tap, Upset,
 };
 use diapason_system::{
     CanTraffic, FaultKind, FaultTarget, InjectedFault, System, UsbBus, UsbModel, UsbPlug,
 };
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// CAN buses, each with the number of its channel among those of the host.
 pub type Wired = Vec<(usize, CanBus)>;
@@ -218,19 +220,45 @@ fn lie(fault: &InjectedFault) -> Option<Lie> {
 #[must_use]
 pub fn functions(system: &System, faults: &[InjectedFault]) -> Functions {
     let mut functions = as_functions(controllers(system, faults, &[]));
-    functions.extend(cards(system));
+    functions.extend(cards(system, faults));
     functions
 }
 
-/// Returns the adapters for Ethernet of a host, joined by one wire.
-fn cards(system: &System) -> Functions {
+/// Returns the adapters for Ethernet of a host, joined by one wire, and strangers who flood them.
+fn cards(system: &System, faults: &[InjectedFault]) -> Functions {
     let speed = system.adapters.iter().map(|adapter| adapter.speed).min();
     let wire = EthernetWire::new(speed.unwrap_or(1_000));
-    let cards = system.devices.iter().filter(|device| {
+    let cards = system.devices.iter().enumerate().filter(|(_, device)| {
         matches!(device.location, diapason_abi::archive::Location::Pci(pci) if pci.class == CARD)
     });
-    let card = |_| -> (u32, Box<dyn FunctionModel>) { (CARD, Box::new(Card::new(&wire))) };
+    let card = |(device, _)| -> (u32, Box<dyn FunctionModel>) {
+        let mut card = Card::new(&wire);
+        let own = faults.iter().filter(|it| it.kind == FaultKind::Flood && it.target == device);
+        own.filter_map(|fault| flood(system, fault)).for_each(|flood| card.flood(flood));
+        (CARD, Box::new(card))
+    };
     cards.map(card).collect()
+}
+
+/// The port of the flood: `discard`, which is for nobody.
+const NOBODY: u16 = 9;
+
+/// Returns the stranger who floods an adapter.
+fn flood(system: &System, fault: &InjectedFault) -> Option<Flood> {
+    let adapter = system.adapters.iter().find(|it| it.device == fault.target)?;
+    let datagram = UdpFrame {
+        source_mac: [2, 0, 0, 0xff, 0xff, 0xff],
+        destination_mac: adapter.mac,
+        tag: None,
+        source: SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), NOBODY),
+        destination: SocketAddrV4::new(adapter.address.into(), NOBODY),
+        checksum: false,
+    };
+    let mut frame = vec![0; FRAME_MIN];
+    datagram.write(&[0; FRAME_MIN - UDP_PAYLOAD], &mut frame)?;
+    let ([rate, length], from) = (fault.arguments, Nanos(fault.at_ns));
+    let words = system.fault_words(fault);
+    Some(Flood { from, until: from + Nanos(length), rate, frame, words })
 }
 
 /// Returns a controller for each that is described, with what is plugged into it: by the number of
@@ -260,7 +288,7 @@ pub fn in_sight(system: &System, faults: &[InjectedFault], transfers: bool) -> (
     let tap = |controller: &mut PluggedController| Some(controller.tap(transfers));
     let controllers = build(system, faults, &[], &mut sights, tap);
     let mut functions = as_functions(controllers);
-    functions.extend(cards(system));
+    functions.extend(cards(system, faults));
     (functions, sights)
 }
 

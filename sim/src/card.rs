@@ -36,12 +36,43 @@ const RAH_VALID: u32 = 1 << 31;
 /// Bits of the last word of a receive descriptor, and of a send descriptor.
 const DONE: u32 = 1;
 const LAST: u32 = 1 << 1;
+const CHECKSUM_ERROR: u32 = 1 << 8;
 /// Commands of a send descriptor that the model knows: last, with checksum, report.
 const SEND: u32 = 0b1011;
 const REGISTERS: usize = 0x2_0000;
 
-/// Frames on their way to an adapter, with the time at which the last bit arrives.
-type Arrivals = VecDeque<(Nanos, Vec<u8>)>;
+/// A frame on its way to an adapter.
+#[derive(Clone, Debug)]
+struct Arrival {
+    /// The time at which the last bit arrives.
+    at: Nanos,
+    frame: Vec<u8>,
+    /// Its checksum is wrong.
+    damaged: bool,
+}
+
+type Arrivals = VecDeque<Arrival>;
+
+/// A stranger on the wire who sends one frame again and again, at even distances.
+#[derive(Clone, Debug)]
+pub struct Flood {
+    pub from: Nanos,
+    pub until: Nanos,
+    /// Frames a second.
+    pub rate: u64,
+    pub frame: Vec<u8>,
+    /// The fault in words.
+    pub words: String,
+}
+
+impl Flood {
+    /// Returns when the frame of this number begins; [`Nanos::FOREVER`] if there is none.
+    fn begins(&self, number: u64) -> Nanos {
+        let after = u128::from(number) * 1_000_000_000 / u128::from(self.rate.max(1));
+        let at = self.from + Nanos(u64::try_from(after).unwrap_or(u64::MAX));
+        if at < self.until { at } else { Nanos::FOREVER }
+    }
+}
 
 /// A wire that joins the adapters of a host: each hears what every other sends.
 #[derive(Clone, Debug)]
@@ -62,6 +93,15 @@ impl EthernetWire {
         EthernetWire { ways: Rc::default(), byte_ps: 8_000_000 / mbit }
     }
 
+    /// Returns the speed as the bits of the status register.
+    const fn speed(&self) -> u32 {
+        match self.byte_ps {
+            ..=8_000 => 2 << 6,
+            ..=80_000 => 1 << 6,
+            _ => 0,
+        }
+    }
+
     /// Returns the time that so many bytes take, rounded up.
     fn time(&self, bytes: usize) -> Nanos {
         Nanos((bytes as u64 * self.byte_ps).div_ceil(1_000))
@@ -77,10 +117,21 @@ impl EthernetWire {
     fn carry(&self, from: usize, end: Nanos, frame: &[u8]) {
         for (place, way) in self.ways.borrow_mut().iter_mut().enumerate() {
             if place != from {
-                let before = way.back().map_or(Nanos::ZERO, |(at, _)| *at + self.time(GAP));
-                let at = end.max(before + self.frame(frame.len()));
-                way.push_back((at, frame.to_vec()));
+                self.queue(way, end, frame, false);
             }
+        }
+    }
+
+    fn queue(&self, way: &mut Arrivals, end: Nanos, frame: &[u8], damaged: bool) {
+        let before = way.back().map_or(Nanos::ZERO, |last| last.at + self.time(GAP));
+        let at = end.max(before + self.frame(frame.len()));
+        way.push_back(Arrival { at, frame: frame.to_vec(), damaged });
+    }
+
+    /// Puts a frame of a stranger, which begins at `begin`, on the way to one adapter.
+    fn enter(&self, to: usize, begin: Nanos, frame: &[u8], damaged: bool) {
+        if let Some(way) = self.ways.borrow_mut().get_mut(to) {
+            self.queue(way, begin + self.frame(frame.len()), frame, damaged);
         }
     }
 }
@@ -100,6 +151,9 @@ pub struct Card {
     last: Option<Nanos>,
     due: Option<Nanos>,
     notes: Vec<Note>,
+    keeps: bool,
+    /// Strangers, and how many frames each has sent.
+    floods: Vec<(Flood, u64)>,
 }
 
 impl Card {
@@ -118,6 +172,37 @@ impl Card {
             last: None,
             due: None,
             notes: Vec::new(),
+            keeps: false,
+            floods: Vec::new(),
+        }
+    }
+
+    /// Lets the registers keep their values through a reset, as those of an emulator do.
+    #[must_use]
+    pub fn keeping(self) -> Card {
+        Card { keeps: true, ..self }
+    }
+
+    /// Puts a frame of a stranger, which begins at `begin`, on the way to this adapter.
+    pub fn hear(&self, begin: Nanos, frame: &[u8], damaged: bool) {
+        self.wire.enter(self.place, begin, frame, damaged);
+    }
+
+    /// Lets a stranger send to this adapter.
+    pub fn flood(&mut self, flood: Flood) {
+        self.floods.push((flood, 0));
+    }
+
+    /// Takes in the frames that strangers begin until `now`.
+    fn strangers(&mut self, now: Nanos) {
+        for (flood, sent) in &mut self.floods {
+            while flood.begins(*sent) <= now {
+                if *sent == 0 {
+                    self.notes.push(Note::Fault(flood.words.clone()));
+                }
+                self.wire.enter(self.place, flood.begins(*sent), &flood.frame, false);
+                *sent += 1;
+            }
         }
     }
 
@@ -186,7 +271,8 @@ impl Card {
     }
 
     /// Puts a frame that arrived into the buffers of the ring, or loses it.
-    fn receive(&mut self, now: Nanos, frame: &[u8], memory: &mut dyn Memory) {
+    fn receive(&mut self, arrival: &Arrival, memory: &mut dyn Memory) {
+        let frame = &*arrival.frame;
         let length = self.get(register::RDLEN) / 16;
         if self.get(register::RCTL) & RCTL_ON == 0 || length == 0 || !self.is_own(frame) {
             return;
@@ -201,7 +287,8 @@ impl Card {
         for (number, piece) in frame.chunks(BUFFER_BYTES).enumerate() {
             let at = self.descriptor(register::RDBAL, head);
             let mut address = [0; 8];
-            let last = if number + 1 == pieces { LAST } else { 0 };
+            let damage = if arrival.damaged { CHECKSUM_ERROR } else { 0 };
+            let last = if number + 1 == pieces { LAST | damage } else { 0 };
             let words = [piece.len() as u32, DONE | last];
             let written = memory
                 .read(at, &mut address)
@@ -215,7 +302,7 @@ impl Card {
         }
         self.set(register::RDH, head);
         self.set(register::ICR, self.get(register::ICR) | RECEIVED);
-        self.interrupt(now);
+        self.interrupt(arrival.at);
     }
 
     /// Interrupts if a frame came and the driver waits for it, once the least distance is over. The
@@ -237,7 +324,9 @@ impl Card {
     }
 
     fn reset(&mut self) {
-        self.registers.fill(0);
+        if !self.keeps {
+            self.registers.fill(0);
+        }
         self.sending.clear();
         (self.rung, self.last, self.due) = (false, None, None);
     }
@@ -253,7 +342,7 @@ impl FunctionModel for Card {
             register::EECD => EECD_READ,
             register::STATUS => {
                 let stopped = self.get(register::CTRL) & CTRL_MASTER_OFF != 0;
-                STATUS_LINK | if stopped { 0 } else { STATUS_MASTER }
+                self.wire.speed() | STATUS_LINK | if stopped { 0 } else { STATUS_MASTER }
             }
             // Reading clears these.
             register::ICR | register::MPC => {
@@ -272,7 +361,10 @@ impl FunctionModel for Card {
             return;
         }
         match offset {
-            register::CTRL if value & CTRL_RESET != 0 => self.reset(),
+            register::CTRL if value & CTRL_RESET != 0 => {
+                self.reset();
+                self.set(register::CTRL, value & !CTRL_RESET);
+            }
             register::IMS => {
                 self.set(register::IMS, self.get(register::IMS) | value);
                 self.interrupt(now);
@@ -289,8 +381,10 @@ impl FunctionModel for Card {
     fn next_change(&self) -> Nanos {
         let sent = self.sending.front().map_or(Nanos::FOREVER, |(end, _)| *end);
         let ways = self.wire.ways.borrow();
-        let comes = ways[self.place].front().map_or(Nanos::FOREVER, |(at, _)| *at);
-        sent.min(comes).min(self.due.unwrap_or(Nanos::FOREVER))
+        let comes = ways[self.place].front().map_or(Nanos::FOREVER, |it| it.at);
+        let strangers = self.floods.iter().map(|(flood, sent)| flood.begins(*sent));
+        let next = strangers.fold(sent.min(comes), Nanos::min);
+        next.min(self.due.unwrap_or(Nanos::FOREVER))
     }
 
     fn advance(&mut self, now: Nanos, memory: &mut dyn Memory) {
@@ -299,10 +393,11 @@ impl FunctionModel for Card {
                 self.denied("write its ring");
             }
         }
+        self.strangers(now);
         loop {
-            let came = self.wire.ways.borrow_mut()[self.place].pop_front_if(|(at, _)| *at <= now);
-            let Some((at, frame)) = came else { break };
-            self.receive(at, &frame, memory);
+            let came = self.wire.ways.borrow_mut()[self.place].pop_front_if(|it| it.at <= now);
+            let Some(arrival) = came else { break };
+            self.receive(&arrival, memory);
         }
         if let Some(due) = self.due.take_if(|due| *due <= now) {
             self.interrupt(due);
@@ -320,163 +415,5 @@ impl FunctionModel for Card {
     fn power_cycle(&mut self, _: Nanos) {
         self.reset();
         self.free = Nanos::ZERO;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use diapason_ether::adapter::{self, AdapterRegisters, RING, RingMemory};
-    use diapason_xhc::Denied;
-
-    const RINGS_AT: u64 = 0x10_0000;
-    const BUFFERS_AT: u64 = 0x20_0000;
-
-    /// An adapter with its memory, as a driver reaches both.
-    struct Host {
-        card: RefCell<Card>,
-        memory: RefCell<Vec<u8>>,
-        now: std::cell::Cell<Nanos>,
-    }
-
-    struct Reach<'a>(&'a mut [u8]);
-
-    impl Reach<'_> {
-        fn place(&mut self, address: u64, bytes: usize) -> Result<&mut [u8], Denied> {
-            let at = address.checked_sub(RINGS_AT).ok_or(Denied)? as usize;
-            self.0.get_mut(at..at + bytes).ok_or(Denied)
-        }
-    }
-
-    impl Memory for Reach<'_> {
-        fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), Denied> {
-            bytes.copy_from_slice(self.place(address, bytes.len())?);
-            Ok(())
-        }
-
-        fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Denied> {
-            self.place(address, bytes.len())?.copy_from_slice(bytes);
-            Ok(())
-        }
-    }
-
-    impl Host {
-        fn new(wire: &EthernetWire) -> Host {
-            let memory = RefCell::new(vec![0; 0x14_0000]);
-            Host { card: RefCell::new(Card::new(wire)), memory, now: Default::default() }
-        }
-
-        fn pass(&self, until: Nanos) {
-            self.now.set(until);
-            self.card.borrow_mut().advance(until, &mut Reach(&mut self.memory.borrow_mut()));
-        }
-
-        fn rang(&self) -> bool {
-            !self.card.borrow_mut().take_interrupts(self.now.get()).is_empty()
-        }
-
-        fn put(&self, buffer: u16, frame: &[u8]) {
-            let at = (address(buffer) - RINGS_AT) as usize;
-            self.memory.borrow_mut()[at..at + frame.len()].copy_from_slice(frame);
-        }
-
-        fn bytes(&self, buffer: u16, length: usize) -> Vec<u8> {
-            let at = (address(buffer) - RINGS_AT) as usize;
-            self.memory.borrow()[at..at + length].to_vec()
-        }
-    }
-
-    impl AdapterRegisters for &Host {
-        fn read(&self, register: usize) -> u32 {
-            self.card.borrow_mut().read(self.now.get(), register as u64, 4) as u32
-        }
-
-        fn write(&self, register: usize, value: u32) {
-            let mut memory = self.memory.borrow_mut();
-            let (now, register) = (self.now.get(), register as u64);
-            self.card.borrow_mut().write(now, register, 4, value.into(), &mut Reach(&mut memory));
-        }
-    }
-
-    impl RingMemory for &Host {
-        fn read(&self, offset: usize) -> u32 {
-            u32::from_le_bytes(*self.memory.borrow()[offset..].first_chunk().unwrap())
-        }
-
-        fn write(&self, offset: usize, value: u32) {
-            self.memory.borrow_mut()[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
-        }
-
-        fn bus_address(&self, offset: usize) -> u64 {
-            RINGS_AT + offset as u64
-        }
-    }
-
-    fn address(buffer: u16) -> u64 {
-        BUFFERS_AT + u64::from(buffer) * BUFFER_BYTES as u64
-    }
-
-    fn frame(to: u8, number: u8, bytes: usize) -> Vec<u8> {
-        let mut frame = vec![number; bytes];
-        frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, to]);
-        frame
-    }
-
-    #[test]
-    fn frames_take_their_time_and_a_full_ring_loses_them() {
-        let wire = EthernetWire::new(1_000);
-        let (one, two) = (Host::new(&wire), Host::new(&wire));
-        for host in [&one, &two] {
-            adapter::quiesce(&host);
-            assert!(adapter::is_quiet(&host));
-            adapter::reset(&host);
-            assert!(adapter::is_reset(&host));
-        }
-        let (_, mut sender) = adapter::start(&one, [&one; 2], [2, 0, 0, 0, 0, 1]);
-        let (mut receiver, _) = adapter::start(&two, [&two; 2], [2, 0, 0, 0, 0, 2]);
-        (0..4).for_each(|buffer| receiver.offer(buffer, address(buffer)));
-        receiver.publish();
-        receiver.arm();
-        // A frame for somebody else, then six for it: two more than it has buffers.
-        for number in 0..7_u8 {
-            one.put(number.into(), &frame(if number == 0 { 9 } else { 2 }, number, 100));
-            assert!(sender.send(address(number.into()), 100));
-        }
-        assert_eq!(sender.settle(), 7);
-        // 8 + 100 + 4 bytes, and 12 more between two frames, 8 ns each.
-        assert_eq!(one.card.borrow().next_change(), Nanos(896));
-        assert_eq!(two.card.borrow().next_change(), Nanos(896));
-        two.pass(Nanos(1_887));
-        assert!(!two.rang() && receiver.take().is_none());
-        two.pass(Nanos(1_888));
-        assert!(two.rang());
-        two.pass(Nanos(10_000));
-        assert!(!two.rang(), "one interrupt until it is armed again");
-        for number in 1..5_u8 {
-            let taken = receiver.take().unwrap();
-            assert_eq!((taken.length, taken.fault), (100, None));
-            assert_eq!(two.bytes(taken.buffer, 100), frame(2, number, 100));
-        }
-        assert!(receiver.take().is_none());
-        assert_eq!((receiver.lost(), receiver.lost()), (2, 0));
-        one.pass(Nanos(896 + 5 * 992));
-        assert_eq!(sender.settle(), 1);
-        one.pass(Nanos(896 + 6 * 992));
-        assert_eq!(sender.settle(), 0);
-        let places: Vec<usize> = (0..RING).map_while(|_| sender.vacant()).take(1).collect();
-        assert_eq!(places, [7]);
-    }
-
-    #[test]
-    fn memory_that_is_not_the_drivers_stops_the_adapter() {
-        let wire = EthernetWire::new(100);
-        let host = Host::new(&wire);
-        let (mut receiver, mut sender) = adapter::start(&host, [&host; 2], [2, 0, 0, 0, 0, 1]);
-        receiver.offer(0, 4_096);
-        receiver.publish();
-        assert!(sender.send(16, 60));
-        assert_eq!(host.card.borrow_mut().take_notes().len(), 1);
-        assert_eq!(sender.settle(), 1, "it is never sent");
-        assert_eq!(host.card.borrow().next_change(), Nanos::FOREVER);
     }
 }

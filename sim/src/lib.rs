@@ -42,7 +42,7 @@ mod watched;
 mod works;
 
 pub use bill::{BillWriter, BilledJob, JobBill};
-pub use card::{CLASS as CARD, Card, EthernetWire};
+pub use card::{CLASS as CARD, Card, EthernetWire, Flood};
 pub use controller::{CLASS as XHCI, Features, PluggedController};
 pub use cores::RING;
 pub use diapason_costs::counted::Costs;

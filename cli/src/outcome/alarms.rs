@@ -10,7 +10,8 @@ mod unpaid;
 mod vcpus;
 
 use super::{
-    ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise, RaisedAlarm, ThreadRow, UsbPromises,
+    AdapterPromise, ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise, RaisedAlarm,
+    SocketPromise, ThreadRow, UsbPromises,
 };
 use crate::duration::human;
 use crate::names::{self, Names};
@@ -36,17 +37,11 @@ pub struct Assumptions {
     pub places: Vec<String>,
     /// Promises about devices, links and cameras on USB.
     pub usb: UsbPromises,
-    /// The names of sockets with a bound. No run measures their delays.
-    pub sockets: Vec<String>,
+    /// One promise for each socket, and one for each adapter.
+    pub sockets: Vec<SocketPromise>,
+    pub adapters: Vec<AdapterPromise>,
     /// Allowed extra delay of messages from devices outside the machine.
     pub slack_ns: u64,
-}
-
-/// Returns the names of the sockets that the plan bounds.
-fn bounded(plan: &Plan) -> Vec<String> {
-    let both = plan.system().sockets.iter().zip(&plan.sockets);
-    let bounded = both.filter(|(_, promised)| promised.bill().is_some());
-    bounded.map(|(socket, _)| socket.name.clone()).collect()
 }
 
 impl Assumptions {
@@ -60,7 +55,8 @@ impl Assumptions {
             jobs: JobPromise::of(plan),
             places: plan.system().tpipes.iter().map(|place| place.name.clone()).collect(),
             usb: UsbPromises::of(plan.system()),
-            sockets: bounded(plan),
+            sockets: SocketPromise::of(plan.system(), plan),
+            adapters: AdapterPromise::of(plan.system(), plan),
             slack_ns: 0,
         }
     }
@@ -87,7 +83,9 @@ impl Assumptions {
             .flat_map(|it| outcome.opened(it));
         let of_opened = opened.flat_map(|row| row.alarms(outcome, names, slack));
         let of_usb = self.usb.alarms(outcome, names);
-        let of_jobs = of_jobs.chain(of_usb);
+        let of_adapters = self.adapters.iter().flat_map(|it| it.alarms(outcome, names));
+        let of_sockets = self.sockets.iter().flat_map(|it| it.alarms(outcome, names, slack));
+        let of_jobs = of_jobs.chain(of_usb).chain(of_adapters).chain(of_sockets);
         let rest = of_jobs.chain(of_pipes).chain(of_chains).chain(of_opened).chain(unpaid);
         kernel.chain(of_vcpus).chain(of_devices).chain(rest).collect()
     }

@@ -2,8 +2,9 @@
 //! be added, never renamed or given another unit.
 
 use super::{
-    Assumptions, CameraRow, ChainPromise, DeviceRow, FaultEvent, KernelRow, LinkRow, NetworkRow,
-    Outcome, PlugRow, ProcessRow, RaisedAlarm, ThreadRow, VcpuRow, pipes,
+    AdapterPromise, Assumptions, CameraRow, ChainPromise, DeviceRow, FaultEvent, KernelRow,
+    LinkRow, NetworkRow, Outcome, PlugRow, ProcessRow, RaisedAlarm, SocketPromise, ThreadRow,
+    VcpuRow, pipes,
 };
 use crate::names::Names;
 use serde_json::{Value, json};
@@ -50,6 +51,8 @@ impl Outcome {
             "network": NetworkRow::columns(names).objects(&self.network),
             "usb_devices": PlugRow::columns(names).objects(&self.plugs),
             "cameras": CameraRow::columns(names).objects(&self.cameras),
+            "sockets": SocketPromise::columns(self, names).objects(&promised.sockets),
+            "adapters": AdapterPromise::columns(self, names).objects(&promised.adapters),
         })
     }
 }

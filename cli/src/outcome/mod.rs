@@ -10,6 +10,7 @@ mod kernel;
 mod opened;
 mod pipes;
 mod render;
+mod sockets;
 mod unmeasured;
 mod usb;
 mod vcpus;
@@ -23,6 +24,7 @@ pub(crate) use json::FORMAT;
 pub use kernel::KernelRow;
 pub use opened::OpenedRow;
 pub use pipes::{PipePromise, PipeRow};
+pub use sockets::{AdapterPromise, FrameRow, SocketBound, SocketPromise};
 pub use unmeasured::JobPromise;
 pub use usb::{CameraRow, LinkRow, NetworkRow, PlugRow, UsbPromises};
 pub use vcpus::{DeviceRow, VcpuRow, VcpuTerms};
@@ -162,6 +164,8 @@ pub struct Outcome {
     pub network: Vec<NetworkRow>,
     pub plugs: Vec<PlugRow>,
     pub cameras: Vec<CameraRow>,
+    /// The reports of Ethernet servers and of programs with sockets.
+    pub frames: Vec<FrameRow>,
     /// As the simulator saw messages, by pipe of the description; empty if nobody looked.
     pub truth: Vec<Option<Truth>>,
     /// Processes that ended, by themselves or by a fault: when, and which.
@@ -284,6 +288,10 @@ impl Outcome {
             }
             Measurement::Camera(report) => {
                 usb::note_camera(&mut self.cameras, process, at, &report)
+            }
+            Measurement::Frames(report) => sockets::note(&mut self.frames, process, at, &report),
+            Measurement::Discards(report) => {
+                sockets::note_discards(&mut self.frames, process, &report);
             }
             // `bench` reads those.
             Measurement::Cost(_) => {}

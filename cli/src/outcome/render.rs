@@ -1,8 +1,8 @@
 //! The columns of the kernel's records, and the tables at the end of a run.
 
 use super::{
-    Assumptions, DeviceRow, FaultEvent, NetworkRow, OpenedRow, Outcome, PipePromise, ProcessRow,
-    ThreadRow, VcpuRow, chains, state_word,
+    AdapterPromise, Assumptions, DeviceRow, FaultEvent, NetworkRow, OpenedRow, Outcome,
+    PipePromise, ProcessRow, SocketPromise, ThreadRow, VcpuRow, chains, state_word,
 };
 use crate::duration;
 use crate::names::{self, Names};
@@ -82,14 +82,17 @@ impl Outcome {
         parts.join("\n")
     }
 
-    /// Returns the tables of what is measured beside its promise: pipes, chains, opened pipes.
+    /// Returns the tables of what is measured beside its promise: pipes, chains, opened pipes,
+    /// sockets, adapters.
     #[must_use]
     pub fn measured(&self, promised: &Assumptions, names: &Names) -> Vec<String> {
         let pipes = |way| PipePromise::table(way, &promised.pipes, self, names);
         let opened = |way| OpenedRow::table(way, self, names);
         let (from, to) = (PipeDirection::FromDevice, PipeDirection::ToDevice);
         let chains = chains::table(&promised.chains, self);
-        vec![pipes(from), pipes(to), chains, opened(from), opened(to)]
+        let sockets = SocketPromise::columns(self, names).table(&promised.sockets).render();
+        let adapters = AdapterPromise::columns(self, names).table(&promised.adapters).render();
+        vec![pipes(from), pipes(to), chains, opened(from), opened(to), sockets, adapters]
     }
 
     fn totals(&self) -> String {

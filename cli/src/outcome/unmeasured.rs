@@ -103,7 +103,9 @@ impl Assumptions {
         let jobs = self.jobs.iter().filter(|it| !ever(&|life| it.is_measured(life)));
         let jobs = jobs.map(|it| format!("no job on VCPU {} was done", it.name));
         let usb = self.usb.unmeasured(outcome, names);
-        let sockets = self.sockets.iter().map(|name| format!("the delays of socket {name}"));
+        let sockets = self.sockets.iter().filter(|it| it.bound.is_some());
+        let sockets = sockets.filter(|it| !ever(&|life| it.is_measured(life)));
+        let sockets = sockets.map(|it| format!("no datagram of socket {}", it.name));
         let rest = jobs.chain(sockets).chain(usb);
         pipes.chain(unstamped).chain(chains).chain(places).chain(rest).collect()
     }

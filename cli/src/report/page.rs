@@ -27,6 +27,13 @@ pub fn page(facts: &Facts<'_>) -> String {
             chain_bars::chains(facts) + &tables::chains(facts),
         ),
         section(
+            "UDP sockets",
+            "How long datagrams were on their way from their server to their program, beside the \
+             part of the bound that is for that. The rest of the bound is for the wire and the \
+             distance of interrupts, which no driver sees.",
+            tables::sockets(facts),
+        ),
+        section(
             "How long they took",
             "The share of messages with at most this delay beyond the fastest message.",
             curves::delays(facts),

@@ -3,7 +3,9 @@
 use super::Facts;
 use crate::chart::escaped;
 use crate::duration::human;
-use crate::outcome::{ChainPromise, PipePromise, Station, ThreadRow};
+use crate::outcome::{
+    AdapterPromise, ChainPromise, PipePromise, SocketPromise, Station, ThreadRow,
+};
 use crate::table::{Columns, share};
 use diapason_system::{PipeDirection, ServerSpec};
 use std::borrow::Borrow;
@@ -41,6 +43,14 @@ pub fn pipes(facts: &Facts<'_>) -> String {
         declared(&columns, promises.iter().filter(|promise| promise.way == way))
     };
     of(PipeDirection::FromDevice) + &of(PipeDirection::ToDevice)
+}
+
+/// Sockets and adapters: what was promised, and what was seen.
+pub fn sockets(facts: &Facts<'_>) -> String {
+    let (assumed, outcome) = (facts.session.assumptions(facts.run), facts.outcome());
+    let names = &facts.session.names;
+    declared(&SocketPromise::columns(outcome, names), assumed.sockets.iter())
+        + &declared(&AdapterPromise::columns(outcome, names), assumed.adapters.iter())
 }
 
 /// Chains: how long after its arrival a message was behind each thread, and may be.

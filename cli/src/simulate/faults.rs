@@ -76,6 +76,8 @@ fn targets(system: &System, kind: FaultKind) -> Vec<usize> {
             controllers.dedup();
             controllers
         }
+        // Frames of strangers use up what the `rate` of an adapter leaves to others.
+        FaultTarget::Adapter => Vec::new(),
         FaultTarget::Process => {
             let provided = |index: &usize| {
                 let process = &system.processes[*index];
@@ -115,6 +117,7 @@ fn arguments(kind: FaultKind, last: u64, random: &mut Random) -> [u64; 2] {
         | FaultKind::SystemError
         | FaultKind::ControllerError
         | FaultKind::StrayDma
+        | FaultKind::Flood
         | FaultKind::Crash => [0; 2],
     }
 }
@@ -180,7 +183,8 @@ mod tests {
         kinds.dedup();
         // Nobody in this system may crash.
         let crash = usize::from(!kinds.contains(&FaultKind::Crash));
-        assert_eq!(kinds.len() + crash, FaultKind::all().count());
+        // No seed draws a flood.
+        assert_eq!(kinds.len() + crash + 1, FaultKind::all().count());
     }
 
     #[test]

@@ -61,9 +61,11 @@ mod tests {
     use crate::documented::agrees;
     use crate::outcome::{CameraRow, LinkRow, LongestPath, NetworkRow, PlugRow, sample};
     use crate::qemu::MachineEnding;
+    use diapason_abi::record::Record;
     use diapason_bus::{Picos, Speed};
     use diapason_pipe::measured::{
-        CameraReport, DeviceReport, Fate, LinkReport, NetworkReport, NetworkStep,
+        CameraReport, DeviceReport, DiscardReport, Fate, FrameEnd, LinkReport, Measurement,
+        NetworkReport, NetworkStep, Reported,
     };
     use diapason_sim::{BusPacket, PacketOutcome, TapTraffic};
     use diapason_usb::context::EndpointKind;
@@ -97,11 +99,32 @@ mod tests {
         FinishedRun { ending: MachineEnding::Finished, outcome, flight: None, served: None }
     }
 
+    fn session(example: &str) -> Session {
+        let path = format!("{}/../examples/{example}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        Session::unbuilt(diapason_system::parse(&path, &text).unwrap())
+    }
+
+    /// Returns the result of a run in which the server of an adapter discarded frames.
+    fn of_sockets() -> Value {
+        let session = session("udp.toml");
+        let mut run = run();
+        let processes = &session.system.processes;
+        let server = processes.iter().position(|it| it.name == "net0").unwrap() as u64;
+        for end in [FrameEnd::Adapter, FrameEnd::Server] {
+            let report = DiscardReport { end, number: 0, part: 0, counts: [1; 16] };
+            let report = Reported { at: Nanos(1), said: Measurement::Discards(report) };
+            let words = [server].into_iter().chain(report.words()).collect();
+            run.outcome.note(&Line::Record(Record::Measured, words));
+        }
+        let measured = Measured { usage: &[usage()], jobs: &[], stages: None };
+        let addition = measured.addition(&session, &run);
+        as_json(&session, &run, &session.judge(&run), addition)
+    }
+
     #[test]
     fn the_keys_of_a_run_are_documented() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/can-gateway.toml");
-        let text = std::fs::read_to_string(path).unwrap();
-        let session = Session::unbuilt(diapason_system::parse(path, &text).unwrap());
+        let session = session("can-gateway.toml");
         let run = run();
         let bill =
             |piped: &diapason_plan::pipes::Piped| Seen::new(piped.bill.as_ref().ok().cloned());
@@ -110,6 +133,10 @@ mod tests {
         let measured = Measured { usage: &[usage()], jobs: &jobs, stages: Some(&seen) };
         let addition = measured.addition(&session, &run);
         let json = as_json(&session, &run, &session.judge(&run), addition);
-        agrees(include_str!("../../../docs/development.md"), "JSON of `run`", &[json]);
+        agrees(
+            include_str!("../../../docs/development.md"),
+            "JSON of `run`",
+            &[json, of_sockets()],
+        );
     }
 }

@@ -82,6 +82,8 @@ pub const SOCKET_NAMES: [SocketNames; SOCKETS] = [
 
 /// Bytes of a buffer of the adapter, and of a slot.
 pub const SLOT_BYTES: usize = 2_048;
+/// Bytes of a slot that a frame may fill. The time at which the server had it is behind them.
+pub const SLOT_FRAME: usize = SLOT_BYTES - 8;
 /// Descriptors of each ring of the adapter. One of them stays empty.
 pub const RING: usize = 64;
 /// Bytes of the segment of an adapter's rings.
@@ -143,6 +145,49 @@ const LATE_NS: u64 = 20_000;
 pub const ADAPTER_SETTING: &str = "adapter";
 /// The setting with sockets, of `netd` and of programs: the words of [`SocketTerms`].
 pub const SOCKETS_SETTING: &str = "sockets";
+
+/// The setting of `netd` with what the plan assumes of arrivals: the words of [`WatchTerms`].
+pub const WATCH_SETTING: &str = "watch";
+
+/// The arrivals that the plan assumes: in any window of length Δ come at most `burst + (Δ +
+/// jitter)·messages/per` frames, as the server sees them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WatchTerms {
+    /// The number of a socket, or everything that comes to the adapter.
+    pub socket: Option<u8>,
+    pub burst: u64,
+    pub messages: u64,
+    pub per_ns: u64,
+    /// The longest time from the wire until the server has sorted a frame.
+    pub jitter_ns: u64,
+}
+
+/// Words of a watch in the setting.
+const WATCH: usize = 5;
+
+impl WatchTerms {
+    /// Returns the numbers of the setting.
+    #[must_use]
+    pub const fn words(&self) -> [u64; WATCH] {
+        let of = match self.socket {
+            None => 0,
+            Some(socket) => 1 + socket as u64,
+        };
+        [of, self.burst, self.messages, self.per_ns, self.jitter_ns]
+    }
+
+    /// Reads all watches in the numbers of a setting.
+    pub fn all(words: &[u64]) -> impl Iterator<Item = WatchTerms> + '_ {
+        let of = |[of, burst, messages, per_ns, jitter_ns]: &[u64; WATCH]| WatchTerms {
+            socket: of.checked_sub(1).map(|socket| socket as u8),
+            burst: *burst,
+            messages: *messages,
+            per_ns: *per_ns,
+            jitter_ns: *jitter_ns,
+        };
+        words.as_chunks().0.iter().map(of)
+    }
+}
 
 /// The settings of `netd` for its adapter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -277,6 +322,15 @@ mod tests {
         let words = [first.words(), second.words()].concat();
         assert!(SocketTerms::all(&words).eq([first, second]));
         assert_eq!(SocketTerms::all(&words[..4]).count(), 0);
+    }
+
+    #[test]
+    fn watches_survive_their_words() {
+        let adapter =
+            WatchTerms { socket: None, burst: 3, messages: 2_000, per_ns: 7, jitter_ns: 9 };
+        let socket = WatchTerms { socket: Some(15), messages: 1, ..adapter };
+        let words = [adapter.words(), socket.words()].concat();
+        assert!(WatchTerms::all(&words).eq([adapter, socket]));
     }
 
     #[test]

@@ -77,6 +77,8 @@ const CTRL_LINK_UP: u32 = 1 << 6;
 const CTRL_FORCED: u32 = 1 << 11 | 1 << 12;
 const CTRL_RESET: u32 = 1 << 26;
 const STATUS_MASTER: u32 = 1 << 19;
+const STATUS_LINK: u32 = 1 << 1;
+const STATUS_SPEED: u32 = 6;
 const EECD_READ: u32 = 1 << 9;
 const RCTL_ON: u32 = 1 << 1;
 const RCTL_LONG: u32 = 1 << 5;
@@ -264,6 +266,19 @@ impl<R: AdapterRegisters, M: RingMemory> FrameReceiver<R, M> {
         Some(Taken { buffer, length: length.min(BUFFER_BYTES), fault })
     }
 
+    /// Returns how many descriptors of the ring have a frame now. A driver that takes so many is
+    /// done after a bounded time, whatever comes meanwhile.
+    #[must_use]
+    pub fn ready(&self) -> usize {
+        let mut next = self.next;
+        let mut count = 0;
+        while next != self.tail && self.memory.read(next * DESCRIPTOR + 12) & DONE != 0 {
+            next = (next + 1) % RING;
+            count += 1;
+        }
+        count
+    }
+
     /// Keeps interrupts at least so many nanoseconds apart, as far as the adapter can count.
     pub fn moderate(&self, ns: u64) {
         let ticks = ns.div_ceil(MODERATION_TICK_NS).min(u64::from(u16::MAX));
@@ -308,6 +323,14 @@ impl<R: AdapterRegisters, M: RingMemory> FrameSender<R, M> {
         fence(Ordering::Release);
         self.registers.write(TDT, self.sending as u32);
         true
+    }
+
+    /// Returns the speed of the link in Mbit/s; 0 if there is none.
+    #[must_use]
+    pub fn link(&self) -> u32 {
+        let status = self.registers.read(STATUS);
+        let speed = [10, 100, 1_000, 1_000][(status >> STATUS_SPEED & 3) as usize];
+        if status & STATUS_LINK != 0 { speed } else { 0 }
     }
 
     /// Takes back the descriptors of frames that were sent. Returns how many frames are not.

@@ -84,15 +84,22 @@ impl<'a, const L: usize> CopyingDemux<'a, L> {
         Posted::Discarded(reason)
     }
 
-    /// Counts a frame that the adapter lost, because it had no buffer for it.
-    pub const fn lost(&mut self) {
-        self.counts.discard(Discard::NoBuffer);
+    /// Counts frames that the adapter lost, because it had no buffer for them.
+    pub const fn lost(&mut self, frames: u64) {
+        self.counts.discard_all(Discard::NoBuffer, frames);
     }
 
     /// Returns what was offered, posted and discarded so far.
     #[must_use]
     pub const fn counts(&self) -> &FrameCounts {
         &self.counts
+    }
+
+    /// Returns how many frames wait for the reader of a listener now, as far as it says.
+    #[must_use]
+    pub fn waiting(&self, listener: u8) -> u32 {
+        let own = self.own.get(usize::from(listener)).and_then(Option::as_ref);
+        own.map_or(0, |own| own.inbox.waiting())
     }
 
     /// Returns what was posted to one listener, and discarded because its slots were full.

@@ -137,10 +137,22 @@ impl FrameCounts {
         self.discarded[reason as usize] += 1;
     }
 
+    /// Counts so many frames that were offered and discarded.
+    pub const fn discard_all(&mut self, reason: Discard, frames: u64) {
+        self.offered += frames;
+        self.discarded[reason as usize] += frames;
+    }
+
     /// Returns how many frames were discarded for `reason`.
     #[must_use]
     pub const fn discarded(&self, reason: Discard) -> u64 {
         self.discarded[reason as usize]
+    }
+
+    /// Returns how many frames were discarded, by reason in the order of [`Discard::ALL`].
+    #[must_use]
+    pub const fn discards(&self) -> &[u64; Discard::ALL.len()] {
+        &self.discarded
     }
 
     /// Returns how many frames were discarded for any reason.

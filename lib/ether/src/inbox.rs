@@ -139,6 +139,12 @@ impl<'a> InboxWriter<'a> {
         self.put.wrapping_sub(self.seen)
     }
 
+    /// Returns how many posts the reader has not done with, as far as it says.
+    #[must_use]
+    pub fn waiting(&self) -> u32 {
+        self.put.wrapping_sub(self.inbox.taken.load(Acquire)).min(self.held())
+    }
+
     /// Returns how many buffers this inbox may hold.
     #[must_use]
     pub const fn quota(&self) -> u32 {

@@ -64,6 +64,12 @@ impl<'a> LazyReceiver<'a> {
         Some(result)
     }
 
+    /// Returns the buffer of the oldest frame that waits.
+    #[must_use]
+    pub fn oldest(&self) -> Option<u16> {
+        self.inbox.peek().map(|post| post.buffer)
+    }
+
     /// Takes a frame through all layers.
     #[inline(never)]
     fn full(&self, buffer: &[u8], post: Post, into: &mut [u8]) -> Result<Received, Discard> {

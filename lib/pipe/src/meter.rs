@@ -46,6 +46,25 @@ impl Meter {
         within
     }
 
+    /// Notes that so many messages came at one time, and returns how many of them are outside. It
+    /// does in one step what [`Meter::admits`] does for each.
+    pub fn admit_all(&mut self, at: Nanos, messages: u64) -> u64 {
+        if messages == 0 {
+            return 0;
+        }
+        let gap = (at - self.last).0;
+        self.last = self.last.max(at);
+        let rest = self.ahead.saturating_sub(gap.saturating_mul(self.contract.messages));
+        let fit = match self.limit.checked_sub(rest) {
+            None => 0,
+            Some(room) => room.checked_div(self.contract.per.0).unwrap_or(messages),
+        };
+        let within = messages.min(fit);
+        self.ahead = rest.saturating_add(self.contract.per.0.saturating_mul(within));
+        self.outside += messages - within;
+        messages - within
+    }
+
     /// Restarts the clock, and with it every window.
     pub fn restart(&mut self) {
         (self.ahead, self.last) = (0, Nanos::ZERO);

@@ -74,3 +74,29 @@ fn the_largest_numbers_do_no_harm() {
         }
     }
 }
+
+#[test]
+fn many_at_once_are_counted_as_one_after_the_other() {
+    let mut outside = 0;
+    for life in 0..300 {
+        let mut random = Random::stream(43, life);
+        let contract = any_contract(&mut random);
+        let (mut all, mut each) = (Meter::new(contract), Meter::new(contract));
+        let mut now = 0;
+        for _ in 0..60 {
+            now += random.below(4 * contract.per.0);
+            let messages = random.below(9);
+            let refused = all.admit_all(Nanos(now), messages);
+            let admitted = (0..messages).filter(|_| each.admits(Nanos(now))).count() as u64;
+            assert_eq!(refused, messages - admitted);
+            assert_eq!(all, each, "{contract:?}");
+            outside += refused;
+        }
+    }
+    assert!(outside > 1_000);
+    // A contract of no time and one of no messages.
+    let mut never = Meter::new(Bucket { messages: 0, ..Bucket::periodic(Nanos(0)) });
+    assert_eq!(never.admit_all(Nanos(1), u64::MAX), 0);
+    let mut full = Meter::new(Bucket { messages: 0, ..Bucket::periodic(Nanos(7)) });
+    assert_eq!(full.admit_all(Nanos(1), u64::MAX), u64::MAX - 1);
+}

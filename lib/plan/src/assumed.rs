@@ -3,11 +3,14 @@
 use crate::Plan;
 use crate::chains::{Chained, processes};
 use crate::pipes::Piped;
+use crate::sockets::Socketed;
 use diapason_abi::Nanos;
 use diapason_analysis::server::IoVcpu;
 use diapason_costs::KERNEL;
 use diapason_pipe::bill::{Basis, What};
-use diapason_system::{ChainSpec, PipeDirection, PipeSpec, SemaphoreKind, ServerSpec, System};
+use diapason_system::{
+    ChainSpec, PipeDirection, PipeSpec, SemaphoreKind, ServerSpec, System, UdpPort,
+};
 
 /// The plan's assumptions about the kernel, VCPUs and devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -118,7 +121,12 @@ impl Plan {
         };
         let ends =
             system.pipes.iter().filter_map(|it| system.processes[usize::from(it.process)].vcpu);
-        ends.chain(system.tpipes.iter().map(|it| it.vcpu)).any(|end| serves.contains(&end))
+        let bounded =
+            system.sockets.iter().zip(&self.sockets).filter(|(_, it)| it.bill().is_some());
+        let readers =
+            bounded.filter_map(|(socket, _)| system.processes[usize::from(socket.process)].vcpu);
+        let ends = ends.chain(readers).chain(system.tpipes.iter().map(|it| it.vcpu));
+        ends.into_iter().any(|end| serves.contains(&end))
     }
 
     /// Returns whether what is promised of a Main VCPU relies on its list never being full: the
@@ -136,7 +144,12 @@ impl Plan {
             let threads = processes(chain, system).into_iter().zip(&bill.apart);
             threads.skip(1).any(|(process, apart)| own(process) && *apart)
         };
+        let of_socket = |(socket, socketed): (&UdpPort, &Socketed)| {
+            let item = socketed.bill().and_then(|bill| bill.item(What::User));
+            own(socket.process) && item.is_some_and(|item| item.basis != Basis::Merged)
+        };
         system.pipes.iter().zip(&self.pipes).any(of_pipe)
+            || system.sockets.iter().zip(&self.sockets).any(of_socket)
             || system.chains.iter().zip(&self.chains).any(of_chain)
     }
 }

@@ -1,7 +1,8 @@
 //! From a plan to the boot archive.
 
-use crate::Plan;
+use crate::{Plan, sockets};
 use diapason_abi::pipe::{COSTS, OUTPUT_COSTS};
+use diapason_contract::ethernet::WATCH_SETTING;
 use diapason_system::{Diagnostics, Permit, RunOptions, Setting, System};
 
 /// The wish to boot a system whatever its plan says. Every report of a run with one says that
@@ -45,6 +46,10 @@ impl Plan {
                 settings.push(Setting::new(COSTS, &costs.words()));
                 settings.extend(output.map(|costs| Setting::new(OUTPUT_COSTS, &costs.words())));
             }
+        }
+        for (server, words) in sockets::watched(&system, &self.sockets) {
+            let settings = &mut system.processes[usize::from(server)].settings;
+            settings.push(Setting::new(WATCH_SETTING, &words));
         }
         system
     }

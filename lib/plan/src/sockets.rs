@@ -7,12 +7,15 @@
 use crate::human;
 use crate::missing::{self, Missing};
 use crate::pipes::{NoBill, Plant, interrupts, is_alone};
+use crate::reports::Reporting;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
-use diapason_contract::ethernet::{ADAPTER_NAMES, RECEIVE, RECEIVE_FRAME, RING, TAKE, moderation};
+use diapason_contract::ethernet::{
+    ADAPTER_NAMES, RECEIVE, RECEIVE_FRAME, RING, TAKE, WatchTerms, moderation,
+};
 use diapason_pipe::bill::{
     Basis, Bill, Interrupts, Stage, StageTimes, Stages, Taking, Telling, Traffic, Transfers, User,
-    input,
+    What, input,
 };
 use diapason_pipe::size::Bucket;
 use diapason_system::{Diagnostics, EthernetAdapter, Place, ServerSpec, System, UdpPort};
@@ -74,17 +77,18 @@ impl Plant<'_> {
     ) -> Result<Result<Bill, diapason_pipe::bill::BillRefusal>, Missing> {
         let system = self.system;
         let adapter = &system.adapters[socket.adapter];
-        let own = Bucket { burst: socket.burst, ..Bucket::periodic(period) };
+        let own = contract(socket, period);
         let wire = whole_wire(adapter)?;
         let half = self.receiving(socket, adapter)?;
         let supply = self.reading(socket)?;
+        let reader = Reporting::new(&supply, &self.calls);
         let bottom_half =
             Stage { work: self.sorting(socket)?, telling: Telling::All, service: &half.supply };
         let user = User {
             message: Nanos(socket.work_ns),
             wake: self.calls.of_reader(),
             taking: Taking::Each,
-            service: &supply,
+            service: &reader,
         };
         let bus = Transfers {
             worst: on_wire(adapter, LONGEST),
@@ -200,6 +204,43 @@ fn whole_wire(adapter: &EthernetAdapter) -> Result<Bucket, Missing> {
         (what, "add `rate = 2000` to its `[[adapter]]`: frames a second of anybody".to_owned())
     })?;
     Ok(Bucket { burst, ..Bucket::per_second(rate) })
+}
+
+/// Returns the datagrams that a socket may get.
+const fn contract(socket: &UdpPort, period: Nanos) -> Bucket {
+    Bucket::periodic(period).with_burst(socket.burst)
+}
+
+/// Returns what the servers of adapters have to watch because bills rely on it: each server, with
+/// the numbers of its setting.
+pub(crate) fn watched(system: &System, all: &[Socketed]) -> Vec<(u16, Vec<u64>)> {
+    let each = (0..).zip(&system.adapters);
+    each.filter_map(|(place, adapter)| watched_at(system, all, place, adapter)).collect()
+}
+
+fn watched_at(
+    system: &System,
+    all: &[Socketed],
+    place: usize,
+    adapter: &EthernetAdapter,
+) -> Option<(u16, Vec<u64>)> {
+    let here = system.sockets.iter().zip(all).filter(|(socket, _)| socket.adapter == place);
+    let billed = here.filter_map(|(socket, it)| Some((socket, it.bill()?.before(What::User))));
+    let of = |socket, bucket: Bucket, jitter: Nanos| WatchTerms {
+        socket,
+        burst: bucket.burst,
+        messages: bucket.messages,
+        per_ns: bucket.per.0,
+        jitter_ns: jitter.0,
+    };
+    let longest = billed.clone().map(|(_, before)| before).max()?;
+    let everybody = of(None, whole_wire(adapter).ok()?, longest);
+    let own = billed.filter_map(|(socket, before)| {
+        let period = Nanos(socket.period_ns?);
+        Some(of(Some(socket.number), contract(socket, period), before))
+    });
+    let words = [everybody].into_iter().chain(own).flat_map(|terms| terms.words());
+    Some((adapter.driver, words.collect()))
 }
 
 /// Returns what is refused of sockets.

@@ -1,8 +1,9 @@
 //! The bill of a UDP socket, and ways in which a description could make it lie.
 
 use diapason_abi::Nanos;
+use diapason_contract::ethernet::{WATCH_SETTING, WatchTerms};
 use diapason_pipe::bill::What;
-use diapason_plan::{Plan, Verdict, sockets::Socketed};
+use diapason_plan::{AssumedVcpu, Plan, Verdict, sockets::Socketed};
 use diapason_system::{Diagnostics, parse};
 
 /// Two adapters, a control program and a drive, and a task that never stops.
@@ -126,4 +127,57 @@ fn nothing_is_promised_of_a_socket_without_a_period() {
     let plan = planned(&[(OF_CONTROL, "bytes = 64")]);
     assert!(matches!(plan.sockets[0], Socketed::Unpromised));
     assert_eq!(plan.verdict(), Verdict::Holds);
+}
+
+/// What the bill of a socket relies on is watched, as for a pipe: wake-ups and lists of both ends.
+#[test]
+fn both_ends_of_a_bill_are_relied_on() {
+    let plan = planned(&[]);
+    let system = plan.system();
+    let assumed = plan.assumed();
+    let of = |name: &str| {
+        let place = system.vcpus.iter().position(|vcpu| vcpu.name == name).unwrap();
+        &assumed.vcpus[place]
+    };
+    for name in ["control-cpu", "drive-cpu"] {
+        assert!(matches!(of(name), AssumedVcpu::Main { relied: true, .. }), "{name}");
+    }
+    for name in ["nic0.receive", "nic1.receive"] {
+        assert!(matches!(of(name), AssumedVcpu::Io { relied: true, .. }), "{name}");
+    }
+    assert!(matches!(of("spin"), AssumedVcpu::Main { relied: false, .. }));
+    let unpromised = planned(&[(OF_CONTROL, "bytes = 64")]).assumed();
+    let place = system.vcpus.iter().position(|vcpu| vcpu.name == "nic0.receive").unwrap();
+    assert!(matches!(unpromised.vcpus[place], AssumedVcpu::Io { relied: false, .. }));
+}
+
+/// The servers are told the contracts that bills rely on, and nothing else.
+#[test]
+fn servers_watch_what_bills_rely_on() {
+    let told = |changes| {
+        let plan = planned(changes);
+        let before =
+            |socket: usize| plan.sockets[socket].bill().map(|bill| bill.before(What::User));
+        let before = [before(0), before(1)];
+        let cleared = plan.clear().unwrap();
+        let words = |name: &str| {
+            let all = &cleared.system().processes;
+            let process = all.iter().find(|process| process.name == name).unwrap();
+            WatchTerms::all(process.setting(WATCH_SETTING)).collect::<Vec<_>>()
+        };
+        ([words("net0"), words("net1")], before)
+    };
+    let ([first, second], [Some(before), Some(_)]) = told(&[]) else { panic!("two bills") };
+    let adapter = WatchTerms {
+        socket: None,
+        burst: 1,
+        messages: 2_000,
+        per_ns: 1_000_000_000,
+        jitter_ns: before.0,
+    };
+    let socket = WatchTerms { socket: Some(0), messages: 1, per_ns: 1_000_000, ..adapter };
+    assert_eq!(first, [adapter, socket]);
+    assert_eq!(second.len(), 2);
+    let ([none, both], _) = told(&[(OF_CONTROL, "bytes = 64")]);
+    assert_eq!((none.len(), both.len()), (0, 2));
 }

@@ -82,17 +82,19 @@ fn a_bus_that_is_not_there_has_no_faults() {
 
 #[test]
 fn what_is_said_can_be_said_again() {
-    let system = system();
+    let udp = include_str!("../../../examples/udp.toml");
+    let (usb, ethernet) = (system(), parse("udp.toml", udp).unwrap());
     for kind in FaultKind::all() {
-        let targets = ["can", "xhci", "p", ""];
+        let system = if kind == FaultKind::Flood { &ethernet } else { &usb };
+        let targets = ["can", "xhci", "p", "nic1", ""];
         let arguments = ["", "1ms", "2", "2 1ms", "1ms 1"];
         let said = targets.iter().flat_map(|target| {
             arguments.iter().map(move |argument| format!("1s {} {target} {argument}", kind.name()))
         });
-        let fault = said.clone().find_map(|words| parse_fault(&system, &words).ok());
+        let fault = said.clone().find_map(|words| parse_fault(system, &words).ok());
         let fault = fault.unwrap_or_else(|| panic!("{} cannot be said", kind.name()));
         assert_eq!(fault.kind, kind);
-        assert_eq!(parse_fault(&system, &system.fault_words(&fault)).unwrap(), fault);
+        assert_eq!(parse_fault(system, &system.fault_words(&fault)).unwrap(), fault);
     }
 }
 
@@ -114,12 +116,28 @@ fn a_table_that_makes_no_sense_is_refused_where_it_stands() {
     bad(babble, (3, 10), "no CAN interface is called `sensor`", "name `can`");
     let stray = "at = \"1s\"\nwhat = \"stray-dma\"\ndevice = \"can\"";
     bad(stray, (3, 10), "no USB controller is called `can`", "name `xhci`");
+    let flood = "at = \"1s\"\nwhat = \"flood\"\ndevice = \"xhci\"\nrate = 9\nfor = \"1s\"";
+    let help = "describe a network adapter first";
+    bad(flood, (3, 10), "no network adapter is called `xhci`", help);
     let channel = "at = \"1s\"\nwhat = \"bus-off\"\ndevice = \"can\"\nchannel = 5";
     let help = "write a whole number from 0 to 4";
     bad(channel, (4, 11), "`channel` is 5, out of range", help);
     let reboot = "at = \"1s\"\nwhat = \"reboot\"\nfor = \"1s\"\ndevice = \"can\"";
     let help = "it has `at`, `what` and `for`";
     bad(reboot, (4, 1), "unknown key `device` in [[fault]]", help);
+}
+
+#[test]
+fn a_flood_comes_to_an_adapter_that_is_described() {
+    let text = include_str!("../../../examples/udp.toml");
+    let system = parse("udp.toml", text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let fault = parse_fault(&system, "2s flood nic1 5000 100ms").unwrap();
+    assert_eq!((fault.kind, fault.arguments), (FaultKind::Flood, [5_000, 100_000_000]));
+    assert_eq!(system.adapters[1].device, fault.target);
+    assert_eq!(system.fault_words(&fault), "2s flood nic1 5000 100ms");
+    for words in ["2s flood nic2 5000 100ms", "2s flood nic1 0 1s", "2s flood nic1 5"] {
+        assert!(parse_fault(&system, words).is_err(), "{words}");
+    }
 }
 
 #[test]

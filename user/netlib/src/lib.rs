@@ -6,6 +6,7 @@
 
 #![no_std]
 
+pub mod card;
 pub mod memory;
 
 use core::net::{Ipv4Addr, SocketAddrV4};
@@ -17,16 +18,20 @@ use diapason_contract::ethernet::{
 pub use diapason_ether::{Discard, FrameCounts, Received};
 use diapason_ether::{LazyReceiver, Listener, UdpFrame};
 use diapason_pipe::Writer;
+use diapason_pipe::measured::{FrameEnd, FrameGauge};
 use diapason_rt::sync::Semaphore;
-use diapason_rt::{pipe, settings, time};
+use diapason_rt::{log, pipe, settings, time};
 use memory::FrameSlots;
 
 /// A UDP socket that the description declares.
+///
+/// It measures what passes it and reports once a second, in whatever call its program is then.
 pub struct UdpSocket {
     receiver: LazyReceiver<'static>,
     slots: FrameSlots,
     ready: Semaphore,
     out: Option<Outgoing>,
+    gauge: FrameGauge,
 }
 
 /// The sending end of a socket.
@@ -50,17 +55,34 @@ impl UdpSocket {
         let (inbox, slots) = memory::inbox(names.inbox, terms.quota)?;
         let out = terms.peer.map(|peer| Outgoing::open(&terms, peer, names.out)).transpose()?;
         let receiver = LazyReceiver::new(inbox, &listener(&terms));
-        Ok(UdpSocket { receiver, slots, ready: Semaphore::open(names.ready)?, out })
+        let gauge = FrameGauge::new(FrameEnd::Program, terms.number);
+        Ok(UdpSocket { receiver, slots, ready: Semaphore::open(names.ready)?, out, gauge })
     }
 
     /// Takes the oldest datagram that waits, if there is one, and copies its payload into `into`.
     /// A frame in which the layers find an error is counted and passed over.
     pub fn try_recv(&mut self, into: &mut [u8]) -> Option<Received> {
+        let received = self.take(into);
+        self.report(time::now());
+        received
+    }
+
+    fn take(&mut self, into: &mut [u8]) -> Option<Received> {
         loop {
+            let came = self.receiver.oldest().and_then(|slot| self.slots.stamped(slot));
             let taken = time::work(TAKE, || self.receiver.take(&self.slots, into))?;
-            if let Ok(received) = taken {
+            if let (Ok(received), Some(came)) = (taken, came) {
+                self.gauge.took(self.receiver.counts().passed, time::now() - came);
                 return Some(received);
             }
+        }
+    }
+
+    fn report(&mut self, now: Nanos) {
+        if self.gauge.is_due(now) {
+            let FrameCounts { offered, passed, .. } = *self.receiver.counts();
+            let discarded = self.receiver.counts().discards();
+            self.gauge.say(now, [offered, passed], discarded, &mut log::measured);
         }
     }
 
@@ -73,7 +95,11 @@ impl UdpSocket {
             if let Some(received) = self.try_recv(into) {
                 return Ok(received);
             }
-            self.ready.take(deadline)?;
+            let due = self.gauge.due(time::now());
+            match self.ready.take(deadline.min(due)) {
+                Err(Errno::TimedOut) if due < deadline => {}
+                taken => taken?,
+            }
         }
     }
 
@@ -83,6 +109,7 @@ impl UdpSocket {
     /// `Absent` if the description names no `peer`; `Full` if too many frames wait to be sent;
     /// `BadArgument` if the payload does not fit a frame.
     pub fn send(&mut self, payload: &[u8]) -> Result<(), Errno> {
+        self.report(time::now());
         self.out.as_mut().ok_or(Errno::Absent)?.send(payload)
     }
 

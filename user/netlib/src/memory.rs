@@ -1,7 +1,8 @@
 //! Slots for frames in memory that the server, a program or an adapter share.
 
 use diapason_abi::Errno;
-use diapason_contract::ethernet::{INBOX_BYTES, SLOT_BYTES};
+use diapason_abi::Nanos;
+use diapason_contract::ethernet::{INBOX_BYTES, SLOT_BYTES, SLOT_FRAME};
 use diapason_ether::{Buffers, FrameInbox};
 use diapason_rt::memory::Segment;
 
@@ -46,7 +47,7 @@ impl FrameSlots {
     /// Copies a frame into a slot. A frame that does not fit, and one to a slot that is not there,
     /// are left out.
     pub fn copy(&self, number: u16, frame: &[u8]) {
-        if number < self.count && frame.len() <= SLOT_BYTES {
+        if number < self.count && frame.len() <= SLOT_FRAME {
             // SAFETY: the segment has this slot. A caller copies to a slot that it has in hand, and
             // nobody else has a reference into it. A program that breaks this harms itself only.
             unsafe {
@@ -54,6 +55,29 @@ impl FrameSlots {
                 slot.copy_from_nonoverlapping(frame.as_ptr(), frame.len());
             }
         }
+    }
+}
+
+impl FrameSlots {
+    /// Writes when the server had the frame into the end of its slot.
+    pub fn stamp(&self, number: u16, at: Nanos) {
+        if number < self.count {
+            // SAFETY: the segment has this slot, whose last eight bytes no frame reaches. They are
+            // aligned, because slots have 2,048 bytes and begin at a page.
+            unsafe { self.stamp_of(number).write(at.0) };
+        }
+    }
+
+    /// Returns when the server had the frame in this slot.
+    #[must_use]
+    pub fn stamped(&self, number: u16) -> Option<Nanos> {
+        // SAFETY: the segment has this slot, and its stamp was written before its number was
+        // posted.
+        (number < self.count).then(|| Nanos(unsafe { self.stamp_of(number).read() }))
+    }
+
+    const fn stamp_of(&self, number: u16) -> *mut u64 {
+        self.first.wrapping_add(number as usize * SLOT_BYTES + SLOT_FRAME).cast()
     }
 }
 

@@ -1,12 +1,14 @@
 //! Faults on command, in the simulator: after each kind, the right recovery or the right alarm.
 
 use super::{Observed, QemuTest};
+use diapason_ether::Discard;
 
 const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// Its readers insist on every frame.
 const WHOLE: &str = "tests/systems/whole.toml";
 /// Its USB server may crash.
 const SERVER: &str = "tests/systems/server.toml";
+const UDP: &str = "examples/udp.toml";
 const VCPUS: &str = "examples/vcpus.toml";
 
 /// When the fault comes: between two reports of the readers.
@@ -43,6 +45,7 @@ pub const TESTS: &[QemuTest] = &[
     after("fault: system-error", CONCENTRATOR, &["2500ms system-error xhci"], died),
     after("fault: controller-error", CONCENTRATOR, &["2500ms controller-error xhci"], died),
     after("fault: stray-dma", WHOLE, &["2500ms stray-dma xhci"], strayed),
+    after("fault: flood", UDP, &["2500ms flood nic1 5000 100ms"], flooded),
     after("fault: overrun", VCPUS, &["2500ms overrun sensors 10 100ms"], contained),
     after("fault: crash", SERVER, &["2500ms crash usbd"], restarted),
     after("fault: reboot", SERVER, &["2500ms reboot 100ms"], rebooted),
@@ -222,6 +225,19 @@ fn contained(boots: &[Observed]) -> Result<(), String> {
         Err(_) => Ok(()),
         Ok(()) => Err("nobody overran".into()),
     }
+}
+
+/// The stranger is found out, and the frames of its flood are counted.
+fn flooded(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    let findings = boot.holds().err().unwrap_or_default();
+    if !findings.contains("alarm adapter-contract: ") {
+        return Err(format!("nobody rang for the stranger: {findings}"));
+    }
+    let discarded = boot.run.outcome.frames.iter().map(|row| row.of(Discard::Unregistered));
+    let discarded: u64 = discarded.sum();
+    let is_counted = discarded == 500;
+    is_counted.then_some(()).ok_or_else(|| format!("{discarded} frames of the 500 are counted"))
 }
 
 fn restarted(boots: &[Observed]) -> Result<(), String> {

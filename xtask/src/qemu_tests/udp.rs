@@ -1,6 +1,9 @@
 //! UDP between two adapters: `netd`, sockets and programs, in QEMU and on models of the adapters.
 
 use super::{Observed, QemuTest};
+use diapason::outcome::FrameRow;
+use diapason_ether::Discard;
+use diapason_pipe::measured::FrameEnd;
 
 const SYSTEM: &str = "tests/systems/udp.toml";
 
@@ -15,9 +18,28 @@ pub const TESTS: &[QemuTest] = &[
         works: true,
         ..QemuTest::simulated("datagrams come back whole from a model's wire", SYSTEM, whole)
     },
+    flood("a flood of 1,000 frames a second", &["300ms flood nic1 1000 1s"], |boots| {
+        flooded(boots, 1_000)
+    }),
+    flood("a flood of 10,000 frames a second", &["300ms flood nic1 10000 1s"], |boots| {
+        flooded(boots, 10_000)
+    }),
+    flood("a flood of 100,000 frames a second", &["300ms flood nic1 100000 1s"], |boots| {
+        flooded(boots, 100_000)
+    }),
 ];
 
-/// Everything is sent within half a second, and told once a second.
+/// A test with a stranger who sends for a second, beside a program that sends for longer.
+const fn flood(
+    name: &'static str,
+    faults: &'static [&'static str],
+    check: fn(&[Observed]) -> Result<(), String>,
+) -> QemuTest {
+    let test = QemuTest::simulated(name, "tests/systems/udp-flood.toml", check);
+    QemuTest { horizon_ns: 3_200_000_000, works: true, faults, ..test }
+}
+
+/// Everything is sent within half a second, and reported once a second.
 const HORIZON_NS: u64 = 2_500_000_000;
 /// The datagrams that the program sends.
 const SENT: u64 = 400;
@@ -27,11 +49,47 @@ fn whole(boots: &[Observed]) -> Result<(), String> {
     boot.logged("control", "UDP WHOLE")?;
     boot.logged("drive", &format!("ECHO {SENT} 0 {SENT}"))?;
     // One socket asks for a port that nobody has there, and its frames are counted as such.
-    let told = boot.log("net1");
-    let counts = |word: &str| told.iter().rev().find(|line| line.starts_with(word)).copied();
-    let strangers = format!("DISCARDED unregistered {SENT}");
-    if counts("DISCARDED unregistered") != Some(strangers.as_str()) {
-        return Err(format!("the server of the second adapter said {told:?}"));
+    let server = frames(boot, "net1", FrameEnd::Adapter)?;
+    balanced(server)?;
+    if server.of(Discard::Unregistered) != SENT || server.last.passed != SENT {
+        return Err(format!("the server of the second adapter counted {server:?}"));
+    }
+    boot.holds()
+}
+
+/// Returns the report of a process on the one end of this kind that it has.
+fn frames<'o>(boot: &'o Observed, process: &str, end: FrameEnd) -> Result<&'o FrameRow, String> {
+    let place = boot.process(process)?.process;
+    let is = |row: &&FrameRow| (row.process, row.last.end) == (place, end);
+    let found = boot.run.outcome.frames.iter().find(is);
+    found.ok_or_else(|| format!("{process} did not report on {end:?}"))
+}
+
+/// Returns an error unless every frame that was offered was passed on or counted by reason.
+fn balanced(row: &FrameRow) -> Result<(), String> {
+    let discarded: u64 = row.discarded.iter().sum();
+    let is_balanced = row.last.offered == row.last.passed + discarded;
+    is_balanced.then_some(()).ok_or_else(|| format!("frames are missing: {row:?}"))
+}
+
+/// The datagrams that the program sends beside a flood.
+const BESIDE: u64 = 1_500;
+
+/// A flood of `rate` frames took nothing from the program, and each frame of it is counted.
+fn flooded(boots: &[Observed], rate: u64) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.logged("control", "UDP WHOLE")?;
+    let adapter = frames(boot, "net1", FrameEnd::Adapter)?;
+    let server = frames(boot, "net1", FrameEnd::Server)?;
+    let program = frames(boot, "drive", FrameEnd::Program)?;
+    for row in [adapter, server, program] {
+        balanced(row)?;
+    }
+    if adapter.of(Discard::Unregistered) != rate || adapter.last.offered != rate + BESIDE {
+        return Err(format!("of a flood of {rate} frames: {adapter:?}"));
+    }
+    if [adapter, server, program].iter().any(|row| row.last.passed != BESIDE) {
+        return Err(format!("datagrams are missing: {server:?} {program:?}"));
     }
     boot.holds()
 }

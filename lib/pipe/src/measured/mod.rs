@@ -6,12 +6,14 @@
 mod chain;
 mod counted;
 mod delays;
+mod frames;
 mod gauge;
 mod served;
 
 pub use chain::{ChainGauge, ChainMessage, MESSAGE_WORDS};
 pub use counted::{CostReport, NAME_BYTES};
 pub use delays::{PARTS, PipeDelays, SIZES, longest_of, size_of_delay};
+pub use frames::{DiscardReport, FrameEnd, FrameGauge, FrameReport, REASONS};
 pub use gauge::{Gauge, ReadMessage};
 pub use served::{CameraReport, DeviceReport, Fate, LinkReport, NetworkReport, NetworkStep};
 
@@ -58,6 +60,10 @@ pub enum Measurement {
     Camera(CameraReport),
     /// The cost of an operation that a benchmark counted.
     Cost(CostReport),
+    /// How frames do at an adapter, or at one end of a socket.
+    Frames(FrameReport),
+    /// The frames that were discarded there, by reason.
+    Discards(DiscardReport),
 }
 
 /// How a pipe does, as its reader or writer sees it. Times are the longest since the last report.
@@ -171,6 +177,8 @@ const LINK: u8 = 7;
 const CAMERA: u8 = 8;
 const COST: u8 = 9;
 const NETWORK: u8 = 10;
+const FRAMES: u8 = 20;
+const DISCARDS: u8 = 21;
 
 /// Packs two numbers into one word.
 const fn pair(high: u32, low: u32) -> u64 {
@@ -230,6 +238,13 @@ impl Measurement {
                 ([CAMERA, report.stream.into(), report.number, 0], report.values())
             }
             Measurement::Cost(report) => ([COST, report.is_part.into(), 0, 0], report.values()),
+            Measurement::Frames(report) => {
+                ([FRAMES, report.end as u8, report.number, 0], report.values())
+            }
+            Measurement::Discards(report) => {
+                let DiscardReport { end, number, part, .. } = *report;
+                ([DISCARDS, end as u8, number, part], report.values())
+            }
         }
     }
 
@@ -261,6 +276,10 @@ impl Measurement {
                 Measurement::Camera(CameraReport::of(stream == 1, number, values))
             }
             [COST, part @ 0..=1, 0, 0] => Measurement::Cost(CostReport::of(part == 1, values)),
+            [FRAMES, end, number, 0] => Measurement::Frames(FrameReport::of(end, number, values)?),
+            [DISCARDS, end, number, part] => {
+                Measurement::Discards(DiscardReport::of(end, number, part, values)?)
+            }
             _ => return None,
         })
     }
@@ -362,7 +381,7 @@ mod tests {
         let (a, b, c, d) = (time(), time(), time(), time());
         let small = |word: Nanos| word.0 as u32;
         let (channel, place) = (a.0 as u8, b.0 as u8);
-        match c.0 % 10 {
+        match c.0 % 12 {
             0 => Measurement::Pipe(PipeReport {
                 to_device: d.0 & 1 == 1,
                 channel,
@@ -411,7 +430,24 @@ mod tests {
                 expensive: [small(d), small(a), small(b)],
                 ..CostReport::named("an operation with a name of many words, some of them long")
             }),
-            4..=6 | 9 => any_of_usb(c.0 % 10, [a.0, b.0, c.0, d.0]),
+            4..=6 | 9 => any_of_usb(c.0 % 12, [a.0, b.0, c.0, d.0]),
+            10 => Measurement::Frames(FrameReport {
+                offered: a.0,
+                passed: b.0,
+                outside: c.0,
+                peak: small(d),
+                longest: a,
+                slowest: b.0,
+                sent: c.0,
+                foreign: d.0,
+                link: small(c),
+                ..FrameReport::new(FrameEnd::Program, channel)
+            }),
+            11 => {
+                let (end, part) = (FrameEnd::Server, (d.0 & 1) as u8);
+                let counts = [small(a); 16];
+                Measurement::Discards(DiscardReport { end, number: channel, part, counts })
+            }
             _ => Measurement::Written(WrittenReport {
                 place,
                 channel,
@@ -463,6 +499,8 @@ mod tests {
         assert_eq!(Reported::of(&words[..9]), None);
         for what in
             [0, 6, 2 << 8 | 9, 1 << 32, 2 << 8 | 1, 1 << 24 | 3, u64::MAX, (PARTS as u64) << 24 | 2]
+                .into_iter()
+                .chain([3 << 8 | 20, 3 << 8 | 21, 1 << 24 | 20, 2 << 24 | 21])
         {
             let mut words = words;
             words[1] = what;

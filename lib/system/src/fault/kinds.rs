@@ -12,7 +12,8 @@ pub struct InjectedFault {
     pub at_ns: u64,
     /// The kind of fault.
     pub kind: FaultKind,
-    /// A number of a USB device, of a device (the controller), or of a process; 0 for the host.
+    /// A number of a USB device, of a device (the controller or adapter), or of a process; 0 for the
+    /// host.
     pub target: usize,
     /// The arguments of the kind, in its order: times in ns, and numbers.
     pub arguments: [u64; 2],
@@ -53,6 +54,8 @@ pub enum FaultKind {
     ControllerError,
     /// The controller writes to memory that nobody has.
     StrayDma,
+    /// A stranger sends so many frames a second to an adapter, for a port that nobody has.
+    Flood,
     /// The work of a process takes so many times as long as declared.
     Overrun,
     /// A thread of a process executes an invalid instruction.
@@ -69,6 +72,8 @@ pub enum FaultTarget {
     Can,
     /// A `[[device]]` that is a USB controller.
     Controller,
+    /// A `[[device]]` that is an adapter for Ethernet.
+    Adapter,
     Process,
     Host,
 }
@@ -77,7 +82,10 @@ impl FaultTarget {
     /// Returns the key of a description that names it.
     pub(super) const fn key(self) -> Option<&'static str> {
         match self {
-            FaultTarget::Usb | FaultTarget::Can | FaultTarget::Controller => Some("device"),
+            FaultTarget::Usb
+            | FaultTarget::Can
+            | FaultTarget::Controller
+            | FaultTarget::Adapter => Some("device"),
             FaultTarget::Process => Some("process"),
             FaultTarget::Host => None,
         }
@@ -88,6 +96,7 @@ impl FaultTarget {
             FaultTarget::Usb => "USB device",
             FaultTarget::Can => "CAN interface",
             FaultTarget::Controller => "USB controller",
+            FaultTarget::Adapter => "network adapter",
             FaultTarget::Process => "process",
             FaultTarget::Host => "host",
         }
@@ -124,7 +133,7 @@ pub const LIES: u64 = 52;
 /// A kind, its word, what it happens to, and what else it asks for.
 pub(super) struct Row(pub FaultKind, pub &'static str, FaultTarget, &'static [Argument]);
 
-pub(super) const KINDS: [Row; 19] = [
+pub(super) const KINDS: [Row; 20] = [
     Row(FaultKind::Unplug, "unplug", FaultTarget::Usb, &[FOR]),
     Row(FaultKind::Stall, "stall", FaultTarget::Usb, &[FOR]),
     Row(FaultKind::Damage, "damage", FaultTarget::Usb, &[FOR]),
@@ -146,6 +155,7 @@ pub(super) const KINDS: [Row; 19] = [
     Row(FaultKind::SystemError, "system-error", FaultTarget::Controller, &[]),
     Row(FaultKind::ControllerError, "controller-error", FaultTarget::Controller, &[]),
     Row(FaultKind::StrayDma, "stray-dma", FaultTarget::Controller, &[]),
+    Row(FaultKind::Flood, "flood", FaultTarget::Adapter, &[number("rate", 1..=10_000_000), FOR]),
     Row(FaultKind::Overrun, "overrun", FaultTarget::Process, &[number("times", 2..=1_000), FOR]),
     Row(FaultKind::Crash, "crash", FaultTarget::Process, &[]),
     Row(FaultKind::Reboot, "reboot", FaultTarget::Host, &[FOR]),

@@ -70,6 +70,8 @@ struct Targets<'a> {
     plugs: Vec<Plug<'a>>,
     /// Devices that are no controllers have no name here.
     controllers: Vec<Option<&'a str>>,
+    /// Devices that are of no `[[adapter]]` have no name here.
+    adapters: Vec<Option<&'a str>>,
     processes: Vec<&'a str>,
 }
 
@@ -79,6 +81,10 @@ impl<'a> Targets<'a> {
             DeclaredPlace::Pci(pci) => pci.value.class == XHCI,
             DeclaredPlace::Address(_) | DeclaredPlace::Unusable => false,
         };
+        let is_adapter = |name: &str| {
+            let mut cards = declared.adapters.iter().filter_map(|it| it.device.as_ref());
+            cards.any(|device| device.value == name)
+        };
         Targets {
             plugs: (declared.usb.iter())
                 .map(|usb| (&*usb.name.value, usb.model, usb::channels(usb)))
@@ -86,18 +92,25 @@ impl<'a> Targets<'a> {
             controllers: (declared.devices.iter())
                 .map(|device| is_controller(&device.what.place).then_some(&*device.name.value))
                 .collect(),
+            adapters: (declared.devices.iter())
+                .map(|device| is_adapter(&device.name.value).then_some(&*device.name.value))
+                .collect(),
             processes: declared.processes.iter().map(|process| &*process.name.value).collect(),
         }
     }
 
     fn of(system: &'a System) -> Targets<'a> {
         let is_controller = |location| matches!(location, Location::Pci(pci) if pci.class == XHCI);
+        let is_adapter = |place| system.adapters.iter().any(|it| it.device == place);
         Targets {
             plugs: (system.usb.iter())
                 .map(|plug| (&*plug.name, Some(plug.model), plug.channels))
                 .collect(),
             controllers: (system.devices.iter())
                 .map(|device| is_controller(device.location).then_some(&*device.name))
+                .collect(),
+            adapters: (system.devices.iter().enumerate())
+                .map(|(place, device)| is_adapter(place).then_some(&*device.name))
                 .collect(),
             processes: system.processes.iter().map(|process| &*process.name).collect(),
         }
@@ -111,6 +124,7 @@ impl<'a> Targets<'a> {
                 self.plugs.iter().map(|(name, model, _)| is_can(*model).then_some(*name)).collect()
             }
             FaultTarget::Controller => self.controllers.clone(),
+            FaultTarget::Adapter => self.adapters.clone(),
             FaultTarget::Process => self.processes.iter().map(|name| Some(*name)).collect(),
             FaultTarget::Host => Vec::new(),
         }

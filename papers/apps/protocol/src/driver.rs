@@ -6,9 +6,9 @@
 #![no_main]
 
 use core::sync::atomic::Ordering::Relaxed;
-use diapason_ether::adapter::{FrameReceiver, Taken};
+use diapason_ether::adapter::Taken;
 use diapason_ether::{Buffers, Demux, Posted, SocketBuffers};
-use diapason_protocol::{BUFFERS, Common, FramePool, Handling, MACS, NicBar, QUOTA_OF_ALL, Rings};
+use diapason_protocol::{BUFFERS, CardReceiver, Common, FramePool, Handling, MACS, QUOTA_OF_ALL};
 use diapason_protocol::{listener, start};
 use diapason_rt::event::Event;
 use diapason_rt::memory::DmaSegment;
@@ -25,7 +25,7 @@ fn main(Arguments([way, ..]): Arguments) {
 
 /// The adapter, its buffers and the listeners.
 struct Driver {
-    nic: FrameReceiver<NicBar, Rings>,
+    nic: CardReceiver,
     demux: Demux<'static, 2, { BUFFERS as usize }>,
     pool: FramePool,
     bus: DmaSegment,

@@ -5,11 +5,11 @@
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use diapason_ether::adapter::RingMemory;
-use diapason_ether::adapter::{self, AdapterRegisters, BUFFER_BYTES, FrameReceiver, FrameSender};
+use diapason_ether::adapter::BUFFER_BYTES;
 use diapason_ether::{Buffers, FrameInbox, Listener, SocketBuffers, UdpFrame};
-use diapason_rt::memory::{DmaSegment, Registers, Segment};
-use diapason_rt::{Errno, Nanos, time};
+pub use diapason_netlib::card::{CardReceiver, CardSender, start};
+use diapason_rt::memory::Segment;
+use diapason_rt::{Errno, Nanos};
 
 /// The buffers for frames, and as many for payloads.
 pub const BUFFERS: u16 = 128;
@@ -72,70 +72,6 @@ pub fn flow(number: usize, past: bool) -> UdpFrame {
         destination: SocketAddrV4::new(OWN, PORTS.get(number).copied().unwrap_or(1)),
         checksum: false,
     }
-}
-
-/// The registers of an adapter.
-#[derive(Clone, Copy, Debug)]
-pub struct NicBar(Registers);
-
-impl AdapterRegisters for NicBar {
-    #[inline(always)]
-    fn read(&self, register: usize) -> u32 {
-        self.0.read32(register)
-    }
-
-    #[inline(always)]
-    fn write(&self, register: usize, value: u32) {
-        self.0.write32(register, value);
-    }
-}
-
-/// The memory of an adapter's rings.
-#[derive(Debug)]
-pub struct Rings(DmaSegment);
-
-impl RingMemory for Rings {
-    #[inline(always)]
-    fn read(&self, offset: usize) -> u32 {
-        self.0.read32(offset)
-    }
-
-    #[inline(always)]
-    fn write(&self, offset: usize, value: u32) {
-        self.0.write32(offset, value);
-    }
-
-    fn bus_address(&self, offset: usize) -> u64 {
-        self.0.bus_address(offset)
-    }
-}
-
-/// Both halves of an adapter.
-pub type Halves = (FrameReceiver<NicBar, Rings>, FrameSender<NicBar, Rings>);
-
-/// Resets and starts an adapter.
-///
-/// # Errors
-/// If the machine lacks it.
-pub fn start(device: &str, rings: &str, mac: [u8; 6]) -> Result<Halves, Errno> {
-    let registers = NicBar(Registers::map(device)?);
-    let memories = [Rings(DmaSegment::attach(rings)?), Rings(DmaSegment::attach(rings)?)];
-    adapter::quiesce(&registers);
-    wait(|| adapter::is_quiet(&registers))?;
-    adapter::reset(&registers);
-    time::sleep(Nanos::from_millis(2));
-    wait(|| adapter::is_reset(&registers))?;
-    Ok(adapter::start(registers, memories, mac))
-}
-
-fn wait(until: impl Fn() -> bool) -> Result<(), Errno> {
-    for _ in 0..100 {
-        if until() {
-            return Ok(());
-        }
-        time::sleep(Nanos::from_millis(1));
-    }
-    Err(Errno::TimedOut)
 }
 
 /// Returns a segment that stays attached for the life of the process.

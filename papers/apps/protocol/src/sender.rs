@@ -9,8 +9,8 @@
 use core::hint::black_box;
 use core::sync::atomic::Ordering::Relaxed;
 use diapason_abi::call::Counter;
-use diapason_ether::adapter::{FrameReceiver, FrameSender};
-use diapason_protocol::{Common, MACS, NicBar, PERIOD, RECEPTIONS, Rings, flow, stamp, start};
+use diapason_protocol::{CardReceiver, CardSender, Common, MACS, PERIOD, RECEPTIONS};
+use diapason_protocol::{flow, stamp, start};
 use diapason_rt::memory::DmaSegment;
 use diapason_rt::sys::count;
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
@@ -41,9 +41,9 @@ fn main(Arguments([what, ..]): Arguments) {
 
 /// The sending adapter and its memory.
 struct Sender {
-    nic: FrameSender<NicBar, Rings>,
+    nic: CardSender,
     /// Rings of both halves are in one segment, which the end of either detaches.
-    _receiver: FrameReceiver<NicBar, Rings>,
+    _receiver: CardReceiver,
     memory: DmaSegment,
     shared: &'static Common,
 }

@@ -1,4 +1,5 @@
-//! Checks each datagram that comes and sends it back.
+//! Checks each datagram that comes and sends it back. Its argument says which socket it has (0:
+//! `drive`, 1: `recorder`).
 //!
 //! Once a second, if something came, it says `ECHO came wrong bypassed`.
 
@@ -15,14 +16,15 @@ entry!(main);
 /// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
 
-fn main(_: Arguments) {
-    if let Err(errno) = echo() {
+fn main(Arguments([socket, ..]): Arguments) {
+    let name = if socket == 0 { "drive" } else { "recorder" };
+    if let Err(errno) = echo(name) {
         log!("no echo: {errno:?}");
     }
 }
 
-fn echo() -> Result<(), Errno> {
-    let mut socket = UdpSocket::bind("drive")?;
+fn echo(name: &str) -> Result<(), Errno> {
+    let mut socket = UdpSocket::bind(name)?;
     let mut memory = [0; MOST];
     let (mut came, mut wrong, mut bypassed, mut told) = (0_u64, 0_u64, 0_u64, 0);
     let mut report_at = time::now() + REPORT;

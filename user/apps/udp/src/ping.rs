@@ -1,8 +1,8 @@
 //! Sends a numbered datagram in every period, and measures how long each takes there and back.
 //!
 //! Arguments: the period in us, the bytes of a datagram, how many it sends before its verdict (0:
-//! it never ends), and which socket it has (0: `control`, 1: `stranger`). Once a second it says
-//! `UDP sent came lost wrong longest`, in ns.
+//! it never ends), and which socket it has (0: `control`, 1: `stranger`, 2: `monitor`). Once a
+//! second it says `UDP sent came lost wrong longest`, in ns.
 
 #![no_std]
 #![no_main]
@@ -21,7 +21,11 @@ const REST: Nanos = Nanos::from_millis(50);
 
 fn main(Arguments([period, bytes, count, socket]): Arguments) {
     let bytes = (bytes as usize).clamp(HEAD, MOST);
-    let name = if socket == 0 { "control" } else { "stranger" };
+    let name = match socket {
+        0 => "control",
+        1 => "stranger",
+        _ => "monitor",
+    };
     if let Err(errno) = ping(name, Nanos::from_micros(period.max(1)), bytes, count) {
         log!("no datagrams: {errno:?}");
     }

@@ -1,25 +1,29 @@
 //! The process of the Ethernet server: it owns one adapter, gives received frames to sockets, and
 //! sends what they want sent.
 //!
-//! Two threads share nothing but counters: one receives, on an I/O VCPU for the readers of the
+//! Two threads share nothing but published counts: one receives, on an I/O VCPU for the readers of the
 //! sockets, the other sends. The settings follow from `[[adapter]]` and `[[socket]]`.
 
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
-mod card;
+mod books;
 mod receive;
+mod report;
 mod send;
+mod watch;
 
 use diapason_contract::ethernet::{
     ADAPTER_NAMES, ADAPTER_SETTING, AdapterNames, AdapterTerms, SOCKETS_SETTING, SocketTerms,
 };
+use diapason_netlib::card::{self, CardReceiver};
 use diapason_rt::locked::Locked;
 use diapason_rt::thread::{self, Task};
 use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Arguments, Errno, entry, log, settings};
 use receive::Receiving;
+use report::Reports;
 use send::Sending;
 
 entry!(main);
@@ -28,7 +32,7 @@ entry!(main);
 const PRIORITY: u8 = 1;
 
 /// The thread that receives, with the half of the adapter that it takes when it starts.
-struct Receive(Locked<Option<card::Receiver>>);
+struct Receive(Locked<Option<CardReceiver>>);
 
 static RECEIVE: Receive = Receive(Locked::new(None));
 
@@ -48,13 +52,16 @@ fn told() -> Result<(AdapterTerms, &'static AdapterNames), Errno> {
 
 fn serve() -> Result<(), Errno> {
     let (terms, names) = told()?;
-    let (receiver, sender) = card::start(names, terms.mac)?;
+    let (receiver, sender) = card::start(names.device, names.rings, terms.mac)?;
     receiver.moderate(terms.moderation_ns);
     *RECEIVE.0.lock()? = Some(receiver);
     thread::start(Vcpu::open(names.vcpu)?, "receive", PRIORITY, &RECEIVE)?;
     let settings = settings::read();
-    let all = SocketTerms::all(settings.get(SOCKETS_SETTING));
-    Sending::open(sender, names, all.filter(|it| it.adapter == terms.number))?.run()
+    let all = || {
+        let all = SocketTerms::all(settings.get(SOCKETS_SETTING));
+        all.filter(|it| it.adapter == terms.number)
+    };
+    Sending::open(sender, names, Reports::new(terms.number, all()), all())?.run()
 }
 
 impl Receive {

@@ -1,29 +1,27 @@
 //! The thread that receives. It does no protocol work: it compares fields at fixed places, copies
 //! the frame to the slots of one socket, and wakes its reader.
 
-use crate::card::Receiver;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::watch::Watch;
 use diapason_contract::ethernet::{
-    AdapterNames, RECEIVE, RECEIVE_FRAME, RING, SLOT_BYTES, SOCKET_NAMES, SOCKETS, SocketTerms,
+    AdapterNames, RECEIVE, RECEIVE_FRAME, RING, SLOT_BYTES, SLOT_FRAME, SOCKET_NAMES, SOCKETS,
+    SocketTerms,
 };
 use diapason_ether::adapter::Taken;
 use diapason_ether::{Buffers, CopyingDemux, Discard, Posted, Slots};
+use diapason_netlib::card::CardReceiver;
 use diapason_netlib::memory::{FrameSlots, inbox};
 use diapason_rt::event::Event;
 use diapason_rt::memory::DmaSegment;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{Errno, Nanos, log, time};
 
-/// Frames that were passed on, and those that were discarded for each reason. The thread that
-/// receives counts, and the one that sends tells.
-pub(crate) static PASSED: AtomicU64 = AtomicU64::new(0);
-pub(crate) static DISCARDED: [AtomicU64; Discard::ALL.len()] =
-    [const { AtomicU64::new(0) }; Discard::ALL.len()];
-
 /// The readers' ends of all sockets, by the number of their listener.
 struct Sockets {
     slots: [Option<FrameSlots>; SOCKETS],
     bells: [Option<Semaphore>; SOCKETS],
+    watches: [Option<Watch>; SOCKETS],
+    /// When the frames of this round were there.
+    came: Nanos,
 }
 
 impl Slots for Sockets {
@@ -31,18 +29,21 @@ impl Slots for Sockets {
     fn copy(&mut self, listener: u8, slot: u16, frame: &[u8]) {
         if let Some(Some(slots)) = self.slots.get(usize::from(listener)) {
             slots.copy(slot, frame);
+            slots.stamp(slot, self.came);
         }
     }
 }
 
 /// The adapter's receiving half, and where its frames go.
 pub(crate) struct Receiving {
-    card: Receiver,
+    card: CardReceiver,
     interrupt: Event,
     buffers: FrameSlots,
     bus: DmaSegment,
     demux: CopyingDemux<'static, SOCKETS>,
     sockets: Sockets,
+    /// The watch over everything that came.
+    all: Watch,
 }
 
 impl Receiving {
@@ -51,12 +52,17 @@ impl Receiving {
     /// # Errors
     /// `Busy` if somebody else has the interrupt, `BadArgument` if two sockets have one port.
     pub fn open(
-        card: Receiver,
+        card: CardReceiver,
         names: &AdapterNames,
         all: impl Iterator<Item = SocketTerms>,
     ) -> Result<Receiving, Errno> {
         let mut demux = CopyingDemux::default();
-        let mut sockets = Sockets { slots: [None; SOCKETS], bells: [None; SOCKETS] };
+        let mut sockets = Sockets {
+            slots: [None; SOCKETS],
+            bells: [None; SOCKETS],
+            watches: [const { None }; SOCKETS],
+            came: Nanos::ZERO,
+        };
         for terms in all {
             let known = SOCKET_NAMES.get(usize::from(terms.number)).ok_or(Errno::Absent)?;
             let (inbox, slots) = inbox(known.inbox, terms.quota)?;
@@ -65,13 +71,15 @@ impl Receiving {
                 log!("port {} is refused: {refusal:?}", terms.port);
                 Errno::Busy
             })?;
+            sockets.watches[usize::from(place)] = Some(Watch::of_socket(place, terms.number)?);
             sockets.slots[usize::from(place)] = Some(slots);
             sockets.bells[usize::from(place)] = Some(Semaphore::open(known.ready)?);
         }
         let interrupt = Event::message(names.device, 0)?;
         let buffers = FrameSlots::of_adapter(names.buffers, RING as u16)?;
-        let bus = DmaSegment::attach(names.buffers)?;
-        let mut receiving = Receiving { card, interrupt, buffers, bus, demux, sockets };
+        let bus = Dma::attach(names.buffers)?;
+        let all = Watch::of_adapter()?;
+        let mut receiving = Receiving { card, interrupt, buffers, bus, demux, sockets, all };
         (0..RING as u16 - 1).for_each(|buffer| receiving.offer(buffer));
         receiving.card.publish();
         Ok(receiving)
@@ -98,33 +106,44 @@ impl Receiving {
         }
     }
 
-    /// Takes the frames that came: at most as many as the ring has, because the adapter gets its
-    /// buffers back at the end. Returns the listeners whose readers may sleep, one bit each.
+    /// Takes the frames that came before it began, and no others: readers are woken when they all
+    /// are sorted, and the bill counts no more than these. Returns the listeners whose readers may
+    /// sleep, one bit each.
     fn round(&mut self) -> u64 {
         let mut woken = 0;
-        while let Some(taken) = self.card.take() {
-            match time::work(RECEIVE_FRAME, || self.sort(taken)) {
-                Posted::Wakes(place) => woken |= 1 << place,
-                Posted::Waits(_) => {}
-                Posted::Discarded(reason) => {
-                    DISCARDED[reason as usize].fetch_add(1, Relaxed);
-                }
+        let ready = self.card.ready();
+        self.sockets.came = time::now();
+        for _ in 0..ready {
+            let Some(taken) = self.card.take() else { break };
+            if let Posted::Wakes(place) = time::work(RECEIVE_FRAME, || self.sort(taken)) {
+                woken |= 1 << place;
             }
             self.offer(taken.buffer);
         }
-        let lost = self.card.lost();
-        if lost > 0 {
-            DISCARDED[Discard::NoBuffer as usize].fetch_add(lost.into(), Relaxed);
-        }
-        PASSED.store(self.demux.counts().passed, Relaxed);
+        self.demux.lost(self.card.lost().into());
         self.card.publish();
         self.card.arm();
+        self.count();
         woken
+    }
+
+    /// Counts what came, and compares it with what the plan assumes.
+    fn count(&mut self) {
+        let (now, demux) = (time::now(), &self.demux);
+        self.all.note(now, demux.counts(), 0);
+        for (place, watch) in (0..).zip(self.sockets.watches.iter_mut().flatten()) {
+            if let Some(counts) = demux.counts_of(place) {
+                watch.note(now, counts, demux.waiting(place));
+            }
+        }
     }
 
     fn sort(&mut self, taken: Taken) -> Posted {
         if let Some(reason) = taken.fault {
             return self.demux.refuse(reason);
+        }
+        if taken.length > SLOT_FRAME {
+            return self.demux.refuse(Discard::Long);
         }
         let frame = self.buffers.buffer(taken.buffer).get(..taken.length).unwrap_or(&[]);
         self.demux.arrive(frame, &mut self.sockets)

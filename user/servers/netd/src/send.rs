@@ -1,22 +1,19 @@
 //! Sending: programs write whole frames, and this thread only looks whether each is what its
 //! socket may send, and posts it.
 
-use crate::card::Sender;
-use crate::receive::{DISCARDED, PASSED};
-use core::sync::atomic::Ordering::Relaxed;
+use crate::report::Reports;
 use diapason_contract::ethernet::{
     AdapterNames, FRAME_MAX, OUT_FRAMES, OutFrame, RING, SEND_FRAME, SLOT_BYTES, SOCKET_NAMES,
     SOCKETS, SocketTerms,
 };
-use diapason_ether::{Discard, FRAME_MIN, IPV4, UDP, UDP_PAYLOAD};
+use diapason_ether::{FRAME_MIN, IPV4, UDP, UDP_PAYLOAD};
+use diapason_netlib::card::CardSender;
 use diapason_netlib::memory::FrameSlots;
 use diapason_pipe::Reader;
 use diapason_rt::memory::DmaSegment;
 use diapason_rt::sync::Semaphore;
-use diapason_rt::{Errno, Nanos, log, pipe, time};
+use diapason_rt::{Errno, Nanos, pipe, time};
 
-/// Time between two looks at what was discarded.
-const REPORT: Nanos = Nanos::from_secs(1);
 /// The pause while the adapter's ring is full.
 const REST: Nanos = Nanos::from_micros(200);
 
@@ -28,7 +25,7 @@ struct Outlet {
 
 /// The adapter's sending half, and where its frames come from.
 pub(crate) struct Sending {
-    card: Sender,
+    card: CardSender,
     buffers: FrameSlots,
     bus: DmaSegment,
     ask: Semaphore,
@@ -36,9 +33,7 @@ pub(crate) struct Sending {
     sent: u64,
     /// Frames that claim to be of somebody else.
     foreign: u64,
-    /// The numbers that were told last, and when the next are due.
-    told: u64,
-    due: Nanos,
+    reports: Reports,
 }
 
 impl Sending {
@@ -47,8 +42,9 @@ impl Sending {
     /// # Errors
     /// None for what the description grants.
     pub fn open(
-        card: Sender,
+        card: CardSender,
         names: &AdapterNames,
+        reports: Reports,
         all: impl Iterator<Item = SocketTerms>,
     ) -> Result<Sending, Errno> {
         let mut outlets = [const { None }; SOCKETS];
@@ -65,8 +61,7 @@ impl Sending {
             outlets,
             sent: 0,
             foreign: 0,
-            told: 0,
-            due: time::now() + REPORT,
+            reports,
         })
     }
 
@@ -77,16 +72,13 @@ impl Sending {
     pub fn run(mut self) -> Result<(), Errno> {
         loop {
             if !self.turn() {
-                match self.ask.take(self.due) {
+                match self.ask.take(self.reports.due(time::now())) {
                     Ok(()) | Err(Errno::TimedOut) => {}
                     Err(errno) => return Err(errno),
                 }
             }
-            let now = time::now();
-            if now >= self.due {
-                self.due = now + REPORT;
-                self.tell();
-            }
+            let counts = [self.sent, self.foreign];
+            self.reports.look(time::now(), counts, || self.card.link());
         }
     }
 
@@ -118,22 +110,6 @@ impl Sending {
         self.buffers.copy(slot as u16, bytes);
         self.card.send(self.bus.bus_address(slot * SLOT_BYTES), bytes.len() as u16);
         self.sent += 1;
-    }
-
-    /// Logs what changed since the last time.
-    fn tell(&mut self) {
-        let passed = PASSED.load(Relaxed);
-        let counts = || DISCARDED.iter().map(|count| count.load(Relaxed));
-        let discarded: u64 = counts().sum();
-        let now = passed + discarded + self.sent + self.foreign;
-        if now == core::mem::replace(&mut self.told, now) {
-            return;
-        }
-        let Sending { sent, foreign, .. } = self;
-        log!("FRAMES passed {passed} discarded {discarded} sent {sent} refused {foreign}");
-        for (reason, count) in Discard::ALL.iter().zip(counts()).filter(|(_, count)| *count > 0) {
-            log!("DISCARDED {reason} {count}");
-        }
     }
 }
 

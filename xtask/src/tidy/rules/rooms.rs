@@ -77,6 +77,7 @@ const ROOMS: [Room; 10] = [
             "kernel/core",
             "user/rt",
             "user/usblib",
+            "user/netlib",
             "devices",
             "sim",
             "cli",

@@ -1,32 +1,38 @@
-//! The registers and the rings of the adapter, as the kernel grants them, and its start.
+//! The registers and the rings of an adapter, as the kernel grants them to its driver, and its
+//! start.
 
-use diapason_contract::ethernet::AdapterNames;
+use diapason_abi::{Errno, Nanos};
 use diapason_ether::adapter::{self, AdapterRegisters, FrameReceiver, FrameSender, RingMemory};
 use diapason_rt::memory::{DmaSegment, Registers};
-use diapason_rt::{Errno, Nanos, time};
+use diapason_rt::time;
 
-/// The registers of the adapter.
-#[derive(Clone, Copy)]
-pub(crate) struct Bar(Registers);
+/// The registers of an adapter.
+#[derive(Clone, Copy, Debug)]
+pub struct CardRegisters(Registers);
 
-impl AdapterRegisters for Bar {
+impl AdapterRegisters for CardRegisters {
+    #[inline(always)]
     fn read(&self, register: usize) -> u32 {
         self.0.read32(register)
     }
 
+    #[inline(always)]
     fn write(&self, register: usize, value: u32) {
         self.0.write32(register, value);
     }
 }
 
-/// The memory of the rings.
-pub(crate) struct Rings(DmaSegment);
+/// The memory of an adapter's rings.
+#[derive(Debug)]
+pub struct CardRings(Dma);
 
-impl RingMemory for Rings {
+impl RingMemory for CardRings {
+    #[inline(always)]
     fn read(&self, offset: usize) -> u32 {
         self.0.read32(offset)
     }
 
+    #[inline(always)]
     fn write(&self, offset: usize, value: u32) {
         self.0.write32(offset, value);
     }
@@ -36,17 +42,17 @@ impl RingMemory for Rings {
     }
 }
 
-pub(crate) type Receiver = FrameReceiver<Bar, Rings>;
-pub(crate) type Sender = FrameSender<Bar, Rings>;
+/// The receiving half of an adapter, and its sending half.
+pub type CardReceiver = FrameReceiver<CardRegisters, CardRings>;
+pub type CardSender = FrameSender<CardRegisters, CardRings>;
 
-/// Resets and starts the adapter.
+/// Resets and starts the adapter of this device, whose rings are in the segment `rings`.
 ///
 /// # Errors
 /// `Absent` if the machine lacks it, `TimedOut` if it does not answer.
-pub(crate) fn start(names: &AdapterNames, mac: [u8; 6]) -> Result<(Receiver, Sender), Errno> {
-    let registers = Bar(Registers::map(names.device)?);
-    let memories =
-        [Rings(DmaSegment::attach(names.rings)?), Rings(DmaSegment::attach(names.rings)?)];
+pub fn start(device: &str, rings: &str, mac: [u8; 6]) -> Result<(CardReceiver, CardSender), Errno> {
+    let registers = CardRegisters(Registers::map(device)?);
+    let memories = [CardRings(Dma::attach(rings)?), CardRings(Dma::attach(rings)?)];
     adapter::quiesce(&registers);
     wait(|| adapter::is_quiet(&registers))?;
     adapter::reset(&registers);
