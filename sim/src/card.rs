@@ -58,7 +58,6 @@ type Arrivals = VecDeque<Arrival>;
 pub struct Flood {
     pub from: Nanos,
     pub until: Nanos,
-    /// Frames a second.
     pub rate: u64,
     pub frame: Vec<u8>,
     /// The fault in words.

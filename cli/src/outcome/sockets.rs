@@ -21,7 +21,6 @@ use serde_json::{Value, json};
 pub struct FrameRow {
     /// The place of the process in the description.
     pub process: u64,
-    /// The newest report.
     pub last: FrameReport,
     /// The longest from the server to the program, and the number of that datagram.
     pub longest: (u64, u64),

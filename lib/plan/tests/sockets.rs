@@ -129,7 +129,7 @@ fn nothing_is_promised_of_a_socket_without_a_period() {
     assert_eq!(plan.verdict(), Verdict::Holds);
 }
 
-/// What the bill of a socket relies on is watched, as for a pipe: wake-ups and lists of both ends.
+/// The wake-ups and the lists of both ends of a socket are watched, as for a pipe.
 #[test]
 fn both_ends_of_a_bill_are_relied_on() {
     let plan = planned(&[]);

@@ -42,8 +42,9 @@ impl RingMemory for CardRings {
     }
 }
 
-/// The receiving half of an adapter, and its sending half.
+/// The receiving half of an adapter.
 pub type CardReceiver = FrameReceiver<CardRegisters, CardRings>;
+/// The sending half of an adapter.
 pub type CardSender = FrameSender<CardRegisters, CardRings>;
 
 /// Resets and starts the adapter of this device, whose rings are in the segment `rings`.

@@ -1,7 +1,6 @@
 //! Slots for frames in memory that the server, a program or an adapter share.
 
-use diapason_abi::Errno;
-use diapason_abi::Nanos;
+use diapason_abi::{Errno, Nanos};
 use diapason_contract::ethernet::{INBOX_BYTES, SLOT_BYTES, SLOT_FRAME};
 use diapason_ether::{Buffers, FrameInbox};
 use diapason_rt::memory::Segment;
@@ -47,37 +46,32 @@ impl FrameSlots {
     /// Copies a frame into a slot. A frame that does not fit, and one to a slot that is not there,
     /// are left out.
     pub fn copy(&self, number: u16, frame: &[u8]) {
-        if number < self.count && frame.len() <= SLOT_FRAME {
-            // SAFETY: the segment has this slot. A caller copies to a slot that it has in hand, and
-            // nobody else has a reference into it. A program that breaks this harms itself only.
-            unsafe {
-                let slot = self.first.add(usize::from(number) * SLOT_BYTES);
-                slot.copy_from_nonoverlapping(frame.as_ptr(), frame.len());
-            }
+        if frame.len() <= SLOT_FRAME {
+            self.copy_to(number, 0, frame);
         }
     }
-}
 
-impl FrameSlots {
     /// Writes when the server had the frame into the end of its slot.
     pub fn stamp(&self, number: u16, at: Nanos) {
-        if number < self.count {
-            // SAFETY: the segment has this slot, whose last eight bytes no frame reaches. They are
-            // aligned, because slots have 2,048 bytes and begin at a page.
-            unsafe { self.stamp_of(number).write(at.0) };
-        }
+        self.copy_to(number, SLOT_FRAME, &at.0.to_le_bytes());
     }
 
     /// Returns when the server had the frame in this slot.
     #[must_use]
     pub fn stamped(&self, number: u16) -> Option<Nanos> {
-        // SAFETY: the segment has this slot, and its stamp was written before its number was
-        // posted.
-        (number < self.count).then(|| Nanos(unsafe { self.stamp_of(number).read() }))
+        let stamp = self.buffer(number).get(SLOT_FRAME..)?.first_chunk()?;
+        Some(Nanos(u64::from_le_bytes(*stamp)))
     }
 
-    const fn stamp_of(&self, number: u16) -> *mut u64 {
-        self.first.wrapping_add(number as usize * SLOT_BYTES + SLOT_FRAME).cast()
+    fn copy_to(&self, number: u16, at: usize, bytes: &[u8]) {
+        if number < self.count && at + bytes.len() <= SLOT_BYTES {
+            // SAFETY: the segment has this slot. A caller copies to a slot that it has in hand, and
+            // nobody else has a reference into it. A program that breaks this harms itself only.
+            unsafe {
+                let place = self.first.add(usize::from(number) * SLOT_BYTES + at);
+                place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            }
+        }
     }
 }
 

@@ -431,23 +431,7 @@ mod tests {
                 ..CostReport::named("an operation with a name of many words, some of them long")
             }),
             4..=6 | 9 => any_of_usb(c.0 % 12, [a.0, b.0, c.0, d.0]),
-            10 => Measurement::Frames(FrameReport {
-                offered: a.0,
-                passed: b.0,
-                outside: c.0,
-                peak: small(d),
-                longest: a,
-                slowest: b.0,
-                sent: c.0,
-                foreign: d.0,
-                link: small(c),
-                ..FrameReport::new(FrameEnd::Program, channel)
-            }),
-            11 => {
-                let (end, part) = (FrameEnd::Server, (d.0 & 1) as u8);
-                let counts = [small(a); 16];
-                Measurement::Discards(DiscardReport { end, number: channel, part, counts })
-            }
+            10 | 11 => any_of_frames(c.0 % 12, [a.0, b.0, c.0, d.0]),
             _ => Measurement::Written(WrittenReport {
                 place,
                 channel,
@@ -458,6 +442,26 @@ mod tests {
                 whole: (c, d),
             }),
         }
+    }
+
+    fn any_of_frames(kind: u64, [a, b, c, d]: [u64; 4]) -> Measurement {
+        let number = a as u8;
+        if kind == 10 {
+            return Measurement::Frames(FrameReport {
+                offered: a,
+                passed: b,
+                outside: c,
+                peak: d as u32,
+                longest: Nanos(a),
+                slowest: b,
+                sent: c,
+                foreign: d,
+                link: c as u32,
+                ..FrameReport::new(FrameEnd::Program, number)
+            });
+        }
+        let (end, part, counts) = (FrameEnd::Server, (d & 1) as u8, [a as u32; 16]);
+        Measurement::Discards(DiscardReport { end, number, part, counts })
     }
 
     fn any_of_usb(kind: u64, [a, b, c, d]: [u64; 4]) -> Measurement {

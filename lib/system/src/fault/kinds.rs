@@ -12,7 +12,7 @@ pub struct InjectedFault {
     pub at_ns: u64,
     /// The kind of fault.
     pub kind: FaultKind,
-    /// A number of a USB device, of a device (the controller or adapter), or of a process; 0 for the
+    /// A number of a USB device, of a device (controller or adapter), or of a process; 0 for the
     /// host.
     pub target: usize,
     /// The arguments of the kind, in its order: times in ns, and numbers.

@@ -1,8 +1,8 @@
 //! The process of the Ethernet server: it owns one adapter, gives received frames to sockets, and
 //! sends what they want sent.
 //!
-//! Two threads share nothing but published counts: one receives, on an I/O VCPU for the readers of the
-//! sockets, the other sends. The settings follow from `[[adapter]]` and `[[socket]]`.
+//! Two threads share nothing but published counts: one receives, on an I/O VCPU for the readers of
+//! the sockets, the other sends. The settings follow from `[[adapter]]` and `[[socket]]`.
 
 #![no_std]
 #![no_main]

@@ -5,7 +5,7 @@ use diapason_contract::ethernet::{SOCKETS, SocketTerms};
 use diapason_pipe::measured::{FrameEnd, FrameGauge};
 use diapason_rt::{Nanos, log};
 
-/// What the adapter reports, and its sockets in the order of their terms.
+/// The gauges of the adapter, and of its sockets in the order of their terms.
 pub(crate) struct Reports {
     adapter: FrameGauge,
     sockets: [Option<FrameGauge>; SOCKETS],
