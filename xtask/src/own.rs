@@ -61,7 +61,7 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
     let measured = named("what works take is measured, written, and holds");
     let further =
         [mistakes.clone(), tutorial.clone(), early.clone(), in_c.clone(), measured.clone()];
-    let pipes = PIPES_IN_C.iter().map(|pipe| named(pipe.reads));
+    let pipes = PIPES_IN_C.iter().map(|pipe| named(pipe.does));
     let names: Vec<String> = templates.chain(further).chain(pipes).collect();
     if !names.iter().any(|name| name.contains(part)) {
         return;
@@ -93,7 +93,7 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
         tally.step(&measured, || installed.measured());
     }
     for pipe in &PIPES_IN_C {
-        let name = named(pipe.reads);
+        let name = named(pipe.does);
         if name.contains(part) {
             tally.step(&name, || installed.pipe_in_c(pipe));
         }

@@ -68,6 +68,7 @@ pub fn measure(request: &MeasureRequest) -> Result<u8, Failure> {
     let chosen = propose::choose(&measured, judge);
     if request.write && !chosen.changes.is_empty() {
         let path = &request.system;
+        describe_changed(path, &revised(&text, &chosen.changes))?;
         std::fs::write(path, revised(&text, &chosen.changes))
             .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
     }

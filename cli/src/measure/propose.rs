@@ -27,6 +27,8 @@ pub struct WorkCount {
     pub name: Result<String, u64>,
     pub seen: Seen,
     pub described_ns: Option<u64>,
+    /// The shortest time in the description.
+    pub best_ns: Option<u64>,
     pub proposed_ns: Option<u64>,
 }
 
@@ -138,15 +140,21 @@ fn works(
     let count = |(key, seen): (u64, Seen)| {
         let name = names.get(&key).cloned().ok_or(key);
         let described = |name: &String| system.works.iter().find(|work| work.name == *name);
-        let described_ns = name.as_ref().ok().and_then(described).map(|work| work.worst_ns);
+        let work = name.as_ref().ok().and_then(described);
+        let (described_ns, best_ns) = (work.map(|it| it.worst_ns), work.map(|it| it.best_ns));
         let proposed_ns = name.is_ok().then(|| with_margin(seen.longest_ns));
-        WorkCount { name, seen, described_ns, proposed_ns }
+        WorkCount { name, seen, described_ns, best_ns, proposed_ns }
     };
     let mut works: Vec<WorkCount> = seen.into_iter().map(count).collect();
     for work in &system.works {
         if !works.iter().any(|seen| seen.name.as_ref() == Ok(&work.name)) {
-            let (name, described_ns) = (Ok(work.name.clone()), Some(work.worst_ns));
-            works.push(WorkCount { name, seen: Seen::default(), described_ns, proposed_ns: None });
+            works.push(WorkCount {
+                name: Ok(work.name.clone()),
+                seen: Seen::default(),
+                described_ns: Some(work.worst_ns),
+                best_ns: Some(work.best_ns),
+                proposed_ns: None,
+            });
         }
     }
     works.retain(|work| !parts().any(|part| work.name.as_deref() == Ok(part)));
@@ -270,10 +278,15 @@ fn revision(list: &'static str, name: &str, key: &'static str, ns: u64) -> Revis
 }
 
 fn times(measured: &Measured) -> Vec<Revision> {
-    let works = measured.works.iter().filter_map(|work| {
-        let (name, proposed) = (work.name.as_deref().ok()?, work.proposed_ns?);
-        (work.described_ns != Some(proposed)).then(|| revision("work", name, "worst", proposed))
+    let works = measured.works.iter().flat_map(|work| {
+        let changed = work.proposed_ns.filter(|proposed| work.described_ns != Some(*proposed));
+        let named = work.name.as_deref().ok().zip(changed);
+        let worst = named.map(|(name, proposed)| revision("work", name, "worst", proposed));
+        // The shortest time of a work is no longer than its longest.
+        let best = named.filter(|(_, proposed)| work.best_ns.is_some_and(|best| best > *proposed));
+        [worst, best.map(|(name, proposed)| revision("work", name, "best", proposed))]
     });
+    let works = works.flatten();
     let pipes = measured.pipes.iter().map(|(name, ns)| revision("pipe", name, "work", *ns));
     works.chain(pipes).collect()
 }
@@ -332,8 +345,9 @@ mod tests {
 
     fn measured(vcpus: Vec<VcpuCount>) -> Measured {
         let name = Ok("a".to_owned());
-        let (described_ns, proposed_ns) = (Some(40_000), Some(9_000));
-        let works = vec![WorkCount { name, seen: Seen::default(), described_ns, proposed_ns }];
+        let (described_ns, best_ns, proposed_ns) = (Some(40_000), Some(12_000), Some(9_000));
+        let works =
+            vec![WorkCount { name, seen: Seen::default(), described_ns, best_ns, proposed_ns }];
         Measured { works, threads: Vec::new(), vcpus, pipes: vec![("p".into(), 1_000_000)] }
     }
 
@@ -352,17 +366,17 @@ mod tests {
     fn a_budget_is_the_smallest_that_holds() {
         let all = [vcpu("v", 100_000, Some(13_000)), vcpu("w", 50_000, Some(70_000))];
         // `v` needs 41 us, whatever was seen, and no more than 60 us may be given to `w`.
+        let us = |changes: &[Revision], name: &str| {
+            let change = changes.iter().rev().find(|change| change.name == name)?;
+            change.value.trim_matches('"').strip_suffix("us")?.parse::<u64>().ok()
+        };
         let judge = |changes: &[Revision]| {
-            let of = |name| changes.iter().rev().find(|change| change.name == name);
-            let us = |name: &str| of(name).map(|change| change.value.trim_matches('"').to_owned());
-            let us = |name: &str| Some(us(name)?.strip_suffix("us")?.parse::<u64>().ok()?);
-            let wrong = |is: bool| usize::from(is);
-            Some(
-                wrong(us("v").is_some_and(|us| us < 41)) + wrong(us("w").is_some_and(|us| us > 60)),
-            )
+            let too_small = us(changes, "v").is_some_and(|us| us < 41);
+            let too_large = us(changes, "w").is_some_and(|us| us > 60);
+            Some(usize::from(too_small) + usize::from(too_large))
         };
         let chosen = choose(&measured(all.into()), judge);
-        let expected = [("a", "\"9us\""), ("p", "\"1ms\""), ("v", "\"41us\"")];
+        let expected = [("a", "\"9us\""), ("a", "\"9us\""), ("p", "\"1ms\""), ("v", "\"41us\"")];
         assert_eq!(chosen.changes.iter().map(value).collect::<Vec<_>>(), expected);
         assert_eq!(chosen.refused.iter().map(value).collect::<Vec<_>>(), [("w", "\"70us\"")]);
         assert!(chosen.holds);
@@ -372,8 +386,8 @@ mod tests {
     fn times_of_works_change_even_if_the_plan_fails_then() {
         let chosen = choose(&measured(vec![vcpu("v", 9_000, Some(4_000))]), |_| Some(1));
         assert!(!chosen.holds);
-        assert_eq!(chosen.changes.len(), 3);
+        assert_eq!(chosen.changes.len(), 4);
         let chosen = choose(&measured(vec![vcpu("v", 9_000, None)]), |_| None);
-        assert!(!chosen.holds && chosen.changes.len() == 2);
+        assert!(!chosen.holds && chosen.changes.len() == 3);
     }
 }
