@@ -1,4 +1,4 @@
-//! What threads used, from the flight record of a run.
+//! Reads from the flight record of a run how much time threads used.
 //!
 //! The record has the time of every entry into the kernel core, and who ran after it. A thread has
 //! all the time from there to the next entry: its own instructions, the calls that it made, and the
@@ -11,7 +11,6 @@ use diapason_abi::handle::Handle;
 use diapason_abi::recorder::{Entry, EntryKind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// No thread runs.
 const NOBODY: u16 = u16::MAX;
 
 /// How often something was seen, and how long it took.
@@ -57,7 +56,7 @@ pub struct Accounts {
     pub slices: Vec<(u64, u64, u16)>,
 }
 
-/// What a thread has used.
+/// Time that a thread has used.
 #[derive(Clone, Copy, Default)]
 struct Turn {
     since_wait: u64,

@@ -2,8 +2,8 @@
 //! that follow from it.
 //!
 //! A run with the flight record says when each thread ran, and marks in the programs say which
-//! work it was. One instruction is one nanosecond there. What is counted is the longest that this
-//! run has seen, and no bound: the margin is for what another input would take.
+//! work it was. One instruction is one nanosecond there. The count is the longest that this run has
+//! seen, and no bound: the margin is for what another input would take.
 
 mod account;
 mod mark;
@@ -24,7 +24,7 @@ use crate::tools::{Missing, QEMU};
 use crate::{Failure, Workspace, duration, flight, interrupt, project};
 use account::Accounts;
 use diapason_system::{Revision, RunOptions, revised};
-use propose::Measured;
+use propose::UsageCounts;
 use std::path::PathBuf;
 
 /// The request to `measure`.
@@ -35,7 +35,7 @@ pub struct MeasureRequest {
     /// How long the system runs, in its own time.
     #[arg(long = "for", value_name = "TIME", default_value = "3s", value_parser = duration::parse)]
     pub horizon_ns: u64,
-    /// What is added to the longest that was seen, in per cent of it.
+    /// The margin on top of the longest that was seen, in per cent.
     #[arg(long, value_name = "PERCENT", default_value_t = 50,
         value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub margin: u32,
@@ -60,7 +60,7 @@ pub fn measure(request: &MeasureRequest) -> Result<u8, Failure> {
     let (session, run) = watched(request)?;
     let accounts = Accounts::of(&record(&run)?);
     let names = names::works(&session.system, &request.system);
-    let measured = Measured::of(&session, &run, &accounts, &names, request.margin);
+    let measured = UsageCounts::of(&session, &run, &accounts, &names, request.margin);
     let judge = |changes: &[Revision]| {
         let system = describe_changed(&request.system, &revised(&text, changes)).ok()?;
         Some(Plan::of(&system, system.clock_hz).findings.len())

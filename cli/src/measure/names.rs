@@ -41,7 +41,8 @@ pub fn parts() -> impl Iterator<Item = &'static str> {
     sources.chain([RECEIVE.each]).filter(|each| !each.is_empty())
 }
 
-/// Adds the texts in quotation marks in the sources below a folder. What cannot be read has none.
+/// Adds the texts in quotation marks in the sources below a folder. A file that cannot be read has
+/// none.
 fn in_sources(folder: &Path, depth: usize, names: &mut Vec<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -76,7 +77,8 @@ mod tests {
 
     #[test]
     fn works_of_the_server_and_of_sources_beside_a_description_have_names() {
-        let text = "[system]\nname = \"s\"\n[[work]]\nname = \"mine\"\nworst = \"1us\"\n";
+        let text = "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n\
+                    [[work]]\nname = \"mine\"\nworst = \"1us\"\n";
         let system = diapason_system::parse("s", text).unwrap_or_else(|wrong| panic!("{wrong}"));
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/can-reader/system.toml");
         let names = works(&system, Path::new(path));

@@ -8,12 +8,12 @@ use crate::session::{Run, Session};
 use diapason_system::{Pipe, Revision, Server, System, Way};
 use std::collections::BTreeMap;
 
-/// What happens before is the start of servers and programs, which takes more than one period
-/// wherever it has to: it says nothing about the budget of a period.
+/// Servers and programs start before, which takes several periods wherever it has to: it says
+/// nothing about the budget of a period.
 const STARTED: u64 = 500_000_000;
 
-/// What one run says about a system.
-pub struct Measured {
+/// The counts of one run of a system, and what follows from them.
+pub struct UsageCounts {
     pub works: Vec<WorkCount>,
     pub threads: Vec<ThreadCount>,
     pub vcpus: Vec<VcpuCount>,
@@ -21,7 +21,7 @@ pub struct Measured {
     pub pipes: Vec<(String, u64)>,
 }
 
-/// A work.
+/// One work, by all threads that do it.
 pub struct WorkCount {
     /// Its name, if it is known, or its key.
     pub name: Result<String, u64>,
@@ -40,7 +40,7 @@ pub struct ThreadCount {
     pub seen: Seen,
 }
 
-/// A Main VCPU.
+/// One VCPU that has a budget.
 pub struct VcpuCount {
     pub name: String,
     pub period_ns: u64,
@@ -66,7 +66,7 @@ impl VcpuCount {
     }
 }
 
-/// What is to be written.
+/// The changes of a description that are wanted.
 pub struct Chosen {
     pub changes: Vec<Revision>,
     /// Changes with which the plan would promise less: they stay undone.
@@ -75,7 +75,7 @@ pub struct Chosen {
     pub holds: bool,
 }
 
-impl Measured {
+impl UsageCounts {
     /// Returns what a run says. `names` are those of works, by their keys.
     pub fn of(
         session: &Session,
@@ -83,7 +83,7 @@ impl Measured {
         accounts: &Accounts,
         names: &BTreeMap<u64, String>,
         margin: u32,
-    ) -> Measured {
+    ) -> UsageCounts {
         let system = &session.system;
         let with_margin = |ns| rounded(u128::from(ns) * (100 + u128::from(margin)) / 100);
         let works = works(system, accounts, names, &with_margin);
@@ -108,13 +108,13 @@ impl Measured {
                 proposed_ns: None,
                 proposed_job_ns: job.map(with_margin),
             };
-            // What one wake-up does is done in one period, if it fits there.
+            // A wake-up ends in the period in which it began, if the budget is enough for it.
             let turn = threads.longest(number).filter(|turn| *turn <= budget_ns).unwrap_or(0);
             let is_known = count.most_ns > 0 && !count.is_used_up();
             count.proposed_ns = is_known.then(|| with_margin(count.most_ns.max(turn)));
             Some(count)
         });
-        Measured { vcpus: vcpus.collect(), threads: threads.counts(), works, pipes }
+        UsageCounts { vcpus: vcpus.collect(), threads: threads.counts(), works, pipes }
     }
 }
 
@@ -240,7 +240,7 @@ impl Threads<'_> {
 /// with changes; it has no answer if they make no sense. The times of works are what was counted,
 /// and always changed. A budget becomes the smallest of those from what is proposed to what is
 /// described with which the plan finds no more wrong.
-pub fn choose(measured: &Measured, judge: impl Fn(&[Revision]) -> Option<usize>) -> Chosen {
+pub fn choose(measured: &UsageCounts, judge: impl Fn(&[Revision]) -> Option<usize>) -> Chosen {
     let (mut changes, mut refused) = (times(measured), Vec::new());
     let mut wrong = judge(&changes);
     for (name, from, to) in budgets(measured) {
@@ -277,7 +277,7 @@ fn revision(list: &'static str, name: &str, key: &'static str, ns: u64) -> Revis
     Revision { list, name: name.to_owned(), key, value }
 }
 
-fn times(measured: &Measured) -> Vec<Revision> {
+fn times(measured: &UsageCounts) -> Vec<Revision> {
     let works = measured.works.iter().flat_map(|work| {
         let changed = work.proposed_ns.filter(|proposed| work.described_ns != Some(*proposed));
         let named = work.name.as_deref().ok().zip(changed);
@@ -292,13 +292,13 @@ fn times(measured: &Measured) -> Vec<Revision> {
 }
 
 /// Returns the VCPUs whose budget may change: the name, what is proposed, and what is described.
-fn budgets(measured: &Measured) -> impl Iterator<Item = (&str, u64, u64)> {
+fn budgets(measured: &UsageCounts) -> impl Iterator<Item = (&str, u64, u64)> {
     let budget = |vcpu: &'_ VcpuCount| Some((vcpu.proposed_ns?, vcpu.budget_ns));
     let all = measured.vcpus.iter().filter_map(move |vcpu| Some((vcpu, budget(vcpu)?)));
     all.map(|(vcpu, (from, to))| (&*vcpu.name, from, to)).filter(|(_, from, to)| from != to)
 }
 
-fn jobs(measured: &Measured) -> impl Iterator<Item = Revision> {
+fn jobs(measured: &UsageCounts) -> impl Iterator<Item = Revision> {
     let other = |vcpu: &&VcpuCount| vcpu.described_job_ns != vcpu.proposed_job_ns;
     let jobs = measured.vcpus.iter().filter(other);
     jobs.filter_map(|vcpu| Some(revision("vcpu", &vcpu.name, "job", vcpu.proposed_job_ns?)))
@@ -343,12 +343,12 @@ mod tests {
         }
     }
 
-    fn measured(vcpus: Vec<VcpuCount>) -> Measured {
+    fn measured(vcpus: Vec<VcpuCount>) -> UsageCounts {
         let name = Ok("a".to_owned());
         let (described_ns, best_ns, proposed_ns) = (Some(40_000), Some(12_000), Some(9_000));
         let works =
             vec![WorkCount { name, seen: Seen::default(), described_ns, best_ns, proposed_ns }];
-        Measured { works, threads: Vec::new(), vcpus, pipes: vec![("p".into(), 1_000_000)] }
+        UsageCounts { works, threads: Vec::new(), vcpus, pipes: vec![("p".into(), 1_000_000)] }
     }
 
     fn value(change: &Revision) -> (&str, &str) {

@@ -1,8 +1,8 @@
-//! What was measured, as tables and as JSON.
+//! The counts of a run as tables and as JSON.
 
 use super::MeasureRequest;
 use super::account::Seen;
-use super::propose::{Chosen, Measured, ThreadCount, VcpuCount, WorkCount};
+use super::propose::{Chosen, ThreadCount, UsageCounts, VcpuCount, WorkCount};
 use crate::session::Run;
 use crate::table::{Columns, cell, time};
 use diapason_system::Revision;
@@ -16,7 +16,7 @@ const FORMAT: u32 = 1;
 pub fn as_tables(
     name: &str,
     request: &MeasureRequest,
-    measured: &Measured,
+    measured: &UsageCounts,
     chosen: &Chosen,
 ) -> String {
     let tables = [
@@ -60,7 +60,7 @@ pub fn as_json(
     name: &str,
     request: &MeasureRequest,
     run: &Run,
-    measured: &Measured,
+    measured: &UsageCounts,
     chosen: &Chosen,
 ) -> Value {
     let change = |change: &Revision| {

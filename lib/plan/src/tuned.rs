@@ -100,8 +100,8 @@ impl Plant<'_> {
     }
 }
 
-/// Returns the places where nothing can be promised. What pipes or earlier places lack, too, is
-/// said there.
+/// Returns the places where nothing can be promised, without those that lack only what a pipe or an
+/// earlier place lacks, too.
 pub(crate) fn refusals_of_places(
     tuned: &Tuned,
     lacking: &[Vec<Missing>],

@@ -13,7 +13,7 @@ pub struct PipeInC {
     programs: &'static [&'static str],
     name: &'static str,
     source: &'static str,
-    /// What the program says if its checks were good.
+    /// Parts of the lines that the programs say if their checks were good.
     says: &'static [&'static str],
 }
 
