@@ -80,7 +80,7 @@ fn parse(list: &str) -> Option<Built> {
         Some((name.to_owned(), PathBuf::from(path)))
     };
     let programs = lines.map(program).collect::<Option<_>>()?;
-    Some(Built { kernel, observing, programs, own: Vec::new() })
+    Some(Built { kernel, observing, programs, ..Built::default() })
 }
 
 fn locked<T>(it: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -146,7 +146,7 @@ mod tests {
             kernel: "/t a/kernel".into(),
             observing: "/o/kernel".into(),
             programs: [program("spin"), program("usbd")].into(),
-            own: Vec::new(),
+            ..Built::default()
         };
         let read = parse(&listed(&built)).unwrap();
         assert_eq!((read.kernel, read.observing), (built.kernel, built.observing));

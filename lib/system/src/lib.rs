@@ -43,6 +43,7 @@ mod pipe;
 mod plugged;
 mod queues;
 mod read;
+mod revise;
 mod section;
 mod server;
 mod settings;
@@ -72,6 +73,7 @@ pub use known::known_keys;
 pub use names::fault as name_fault;
 pub use network::HostsPlace;
 pub use plugged::{CanTraffic, PluggedCanBus, UsbBus, UsbModel, UsbPlug};
+pub use revise::{Revision, revised};
 pub use system::{
     ConditionSpec, CriticalSection, DeviceSpec, EthernetAdapter, FarEnd, Interrupt, MailboxSpec,
     Neighbours, Place, ProcessSpec, Restart, Scheduling, SegmentSpec, SemaphoreKind, SemaphoreSpec,
