@@ -96,7 +96,7 @@ impl EthernetWire {
     const fn speed(&self) -> u32 {
         match self.byte_ps {
             ..=8_000 => 2 << 6,
-            ..=80_000 => 1 << 6,
+            8_001..=80_000 => 1 << 6,
             _ => 0,
         }
     }
