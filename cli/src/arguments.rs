@@ -4,6 +4,7 @@ use crate::commands::{self, RunRequest};
 use crate::compile::{self, BuildRequest, CheckRequest};
 use crate::create::{self, NewRequest};
 use crate::difference::{self, DiffRequest};
+use crate::measure::{self, MeasureRequest};
 use crate::messages::{self, MessagesRequest};
 use crate::network::{self, NetworkRequest};
 use crate::output::Manner;
@@ -48,6 +49,8 @@ pub enum Verb {
     Image(ImageRequest),
     /// Simulate a described system: the same kernel core and programs, at virtual time.
     Sim(SimRequest),
+    /// Count what the works of programs take, in QEMU, and propose their times and budgets.
+    Measure(MeasureRequest),
     /// Write one page about a described system: what is promised, and what a simulated run showed.
     Report(ReportRequest),
     /// Compare two results of a system: bounds, costs, delays and verdicts.
@@ -94,6 +97,7 @@ pub fn execute(command: Verb) -> Result<u8, Failure> {
         Verb::Run(request) => commands::run(&request),
         Verb::Image(request) => stick::image(&request),
         Verb::Sim(request) => simulate::simulate(&request),
+        Verb::Measure(request) => measure::measure(&request),
         Verb::Report(request) => report::report(&request),
         Verb::Diff(request) => difference::diff(&request),
         Verb::Hints { paths } => hints::hints(&paths),

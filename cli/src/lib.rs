@@ -3,7 +3,8 @@
 //! From a description to a verdict: [`metal`] compiles the kernel and the programs, [`session`]
 //! puts them into an archive and boots it with [`qemu`], [`console`] and [`words`] turn what the
 //! kernel prints into sentences, [`outcome`] into tables and a verdict. [`bench`] is a run whose
-//! program counts instructions. [`plan`] proves a description without running it.
+//! program counts instructions, and
+//! [`measure`] counts what works take. [`plan`] proves a description without running it.
 //! [`stick`] makes a file that boots on a PC.
 //! [`capture`] writes what passes USB and CAN in files for Wireshark.
 //! [`project`] compiles programs of a user's own, which [`create`] begins.
@@ -41,6 +42,7 @@ pub mod interrupt;
 pub mod linkage;
 mod live;
 pub mod logs;
+pub mod measure;
 pub mod messages;
 pub mod metal;
 pub mod names;

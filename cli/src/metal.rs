@@ -4,6 +4,7 @@
 //! and procedural macros, which must be linked like ordinary programs.
 
 use crate::input::Input;
+use crate::measure::mark;
 use crate::workspace::{
     INSTALLED_KERNEL, INSTALLED_LIBRARY, INSTALLED_OBSERVING, INSTALLED_PROGRAMS,
 };
@@ -100,6 +101,8 @@ pub struct Built {
     pub programs: BTreeMap<String, PathBuf>,
     /// All programs of the user's project; those that nothing names are not built.
     pub own: Vec<String>,
+    /// The flight record shows the works of programs.
+    pub marked: bool,
 }
 
 impl Built {
@@ -118,7 +121,11 @@ impl Built {
     pub fn program(&self, name: &str) -> Result<Vec<u8>, String> {
         let file = Input::Program.bytes(self.path(name)?);
         let file = file.map_err(|error| format!("its file cannot be read: {error}"))?;
-        Ok(crate::image::without_sections(file))
+        let mut program = crate::image::without_sections(file);
+        if self.marked && mark(&mut program).is_none() {
+            return Err("its works cannot be measured: it was linked for another version".into());
+        }
+        Ok(program)
     }
 
     /// Returns where the ELF file of a program is.
@@ -159,7 +166,7 @@ pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
     };
     let (kernel, observing) = (kernel(Kind::Kernel)?, kernel(Kind::ObservingKernel)?);
     let programs = executables(workspace, Kind::Programs)?;
-    Ok(Built { kernel, observing, programs, own: Vec::new() })
+    Ok(Built { kernel, observing, programs, ..Built::default() })
 }
 
 /// Builds the runtime for programs in C, or finds it where it is installed.
@@ -186,7 +193,7 @@ fn installed(root: &Path) -> Result<Built, Failure> {
     let program = |path: PathBuf| Some((path.file_name()?.to_str()?.to_owned(), path));
     let programs = entries.flatten().filter_map(|entry| program(entry.path())).collect();
     let (kernel, observing) = (root.join(INSTALLED_KERNEL), root.join(INSTALLED_OBSERVING));
-    Ok(Built { kernel, observing, programs, own: Vec::new() })
+    Ok(Built { kernel, observing, programs, ..Built::default() })
 }
 
 /// Runs clippy on kernel or programs, warnings being errors; true if it is content.

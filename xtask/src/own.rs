@@ -1,6 +1,7 @@
 //! Systems of a user's own, with nothing but what the package has: every template is made in a
 //! folder outside the checkout, built, planned, simulated and booted.
 
+mod measure;
 mod pipes;
 
 use crate::package::{self, COMMAND, FOLDER, Packing};
@@ -57,8 +58,10 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
     let early = named("a run that is interrupted reports what was seen");
     let tutorial = named("the tutorial says what happens");
     let in_c = named("a program in C uses every kind of object, beside one in Rust");
-    let further = [mistakes.clone(), tutorial.clone(), early.clone(), in_c.clone()];
-    let pipes = PIPES_IN_C.iter().map(|pipe| named(pipe.reads));
+    let measured = named("what works take is measured, written, and holds");
+    let further =
+        [mistakes.clone(), tutorial.clone(), early.clone(), in_c.clone(), measured.clone()];
+    let pipes = PIPES_IN_C.iter().map(|pipe| named(pipe.does));
     let names: Vec<String> = templates.chain(further).chain(pipes).collect();
     if !names.iter().any(|name| name.contains(part)) {
         return;
@@ -86,8 +89,11 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
     if in_c.contains(part) {
         tally.step(&in_c, || installed.in_c());
     }
+    if measured.contains(part) {
+        tally.step(&measured, || installed.measured());
+    }
     for pipe in &PIPES_IN_C {
-        let name = named(pipe.reads);
+        let name = named(pipe.does);
         if name.contains(part) {
             tally.step(&name, || installed.pipe_in_c(pipe));
         }

@@ -6,10 +6,11 @@
 use serde_json::Value;
 
 /// The schemas of outputs, by the kind of result.
-pub const RESULTS: [(&str, &str); 4] = [
+pub const RESULTS: [(&str, &str); 5] = [
     ("plan", include_str!("../../schema/plan.json")),
     ("run", include_str!("../../schema/run.json")),
     ("difference", include_str!("../../schema/difference.json")),
+    ("measure", include_str!("../../schema/measure.json")),
     ("signals", include_str!("../../schema/signals.json")),
 ];
 

@@ -65,7 +65,7 @@ impl Plan {
         let refused = refused.chain(bus::refusals(&self.buses, system));
         let refused = refused.chain(jobs::refusals(&self.jobs, &self.core, system));
         let refused = refused.chain(refusal::of_pipes(self, system));
-        let refused = refused.chain(refusals_of_places(&self.tuned, system));
+        let refused = refused.chain(refusals_of_places(&self.tuned, &self.lacking, system));
         let refused = refused.chain(chains::refusals(&self.chains, system));
         let refused = refused.chain(sockets::refusals(system, &self.sockets));
         let refused = refused.chain(cameras::refusals(system, &self.core));

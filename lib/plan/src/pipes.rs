@@ -17,7 +17,7 @@ use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
 use diapason_contract::can::EACH;
 use diapason_contract::carried::Contract;
-use diapason_contract::threads::{SEND, SENDERS, TUNE};
+use diapason_contract::threads::{MANAGE, SEND, SENDERS, TUNE};
 use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
     Basis, Bill, Interrupts, Refusal, Source, Stage, Stages, Taking, Telling, Traffic, Transfers,
@@ -321,7 +321,12 @@ impl Plant<'_> {
                 None => unknown.push(name),
             }
         }
-        if unknown.is_empty() { Ok(sum) } else { Err(missing::works(&unknown)) }
+        if unknown.is_empty() {
+            return Ok(sum);
+        }
+        // No bill has this one, and the server's start counts with it: it is named at once.
+        unknown.extend(worst(self.system, MANAGE).is_none().then_some(MANAGE));
+        Err(missing::works(&unknown))
     }
 }
 

@@ -100,15 +100,23 @@ impl Plant<'_> {
     }
 }
 
-/// Returns the places where nothing can be promised.
-pub(crate) fn refusals_of_places<'a>(
-    tuned: &'a Tuned,
-    system: &'a System,
-) -> impl Iterator<Item = Diagnostics> + 'a {
-    let numbered = (0u16..).zip(system.tpipes.iter().zip(tuned));
-    numbered.filter_map(|(number, (tpipe, tuned))| {
-        let (what, remedy) = tuned.as_ref().err()?;
-        let title = format!("`{}` could have no bound: {what}", tpipe.name);
-        Some(system.problem(Place::Tpipe(number), [&title, "", "", remedy]))
-    })
+/// Returns the places where nothing can be promised, without those that lack only what a pipe or an
+/// earlier place lacks, too.
+pub(crate) fn refusals_of_places(
+    tuned: &Tuned,
+    lacking: &[Vec<Missing>],
+    system: &System,
+) -> Vec<Diagnostics> {
+    let mut said: Vec<&Missing> = lacking.iter().flatten().collect();
+    let mut found = Vec::new();
+    for (number, (tpipe, tuned)) in (0u16..).zip(system.tpipes.iter().zip(tuned)) {
+        let Err(missing) = tuned else { continue };
+        if !said.contains(&missing) {
+            said.push(missing);
+            let (what, remedy) = missing;
+            let title = format!("`{}` could have no bound: {what}", tpipe.name);
+            found.push(system.problem(Place::Tpipe(number), [&title, "", "", remedy]));
+        }
+    }
+    found
 }

@@ -43,6 +43,7 @@ mod pipe;
 mod plugged;
 mod queues;
 mod read;
+mod revise;
 mod section;
 mod server;
 mod settings;
@@ -72,6 +73,7 @@ pub use known::known_keys;
 pub use names::fault as name_fault;
 pub use network::HostsPlace;
 pub use plugged::{CanBus, CanTraffic, UsbBus, UsbModel, UsbPlug};
+pub use revise::{Revision, revised};
 pub use system::{
     Condition, CriticalSection, Device, EthernetAdapter, FarEnd, Interrupt, Mailbox, Neighbours,
     Place, Process, Restart, Scheduling, Segment, Semaphore, SemaphoreKind, Server, Setting,

@@ -1,0 +1,133 @@
+//! `diapason measure`: what the works of programs take, counted in QEMU, and the times and budgets
+//! that follow from it.
+//!
+//! A run with the flight record says when each thread ran, and marks in the programs say which
+//! work it was. One instruction is one nanosecond there. The count is the longest that this run has
+//! seen, and no bound: the margin is for what another input would take.
+
+mod account;
+mod mark;
+mod names;
+mod propose;
+mod render;
+
+pub(crate) use mark::mark;
+
+use crate::describe::{describe, describe_changed, text_of};
+use crate::failure::{BROKEN, HOLDS};
+use crate::outcome::Verdict;
+use crate::output::{note, tell, write};
+use crate::plan::{Plan, Unproved};
+use crate::qemu::Ending;
+use crate::session::{RECORD_BYTES, Run, Session};
+use crate::tools::{Missing, QEMU};
+use crate::{Failure, Workspace, duration, flight, interrupt, project};
+use account::Accounts;
+use diapason_system::{Revision, RunOptions, revised};
+use propose::UsageCounts;
+use std::path::PathBuf;
+
+/// The request to `measure`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct MeasureRequest {
+    #[arg(default_value = "system.toml")]
+    pub system: PathBuf,
+    /// How long the system runs, in its own time.
+    #[arg(long = "for", value_name = "TIME", default_value = "3s", value_parser = duration::parse)]
+    pub horizon_ns: u64,
+    /// The margin on top of the longest that was seen, in per cent.
+    #[arg(long, value_name = "PERCENT", default_value_t = 50,
+        value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub margin: u32,
+    /// Write what is proposed into the description.
+    #[arg(long)]
+    pub write: bool,
+    /// Print what was measured as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// The reaction to a missing emulator.
+    #[arg(skip = Missing::Say)]
+    pub missing: Missing,
+}
+
+/// Runs a system in QEMU, counts, and proposes. The exit code says whether the plan holds with what
+/// is proposed.
+///
+/// # Errors
+/// If there was no whole run to count, or the description cannot be written.
+pub fn measure(request: &MeasureRequest) -> Result<u8, Failure> {
+    let text = text_of(&request.system)?;
+    let (session, run) = watched(request)?;
+    let accounts = Accounts::of(&record(&run)?);
+    let names = names::works(&session.system, &request.system);
+    let measured = UsageCounts::of(&session, &run, &accounts, &names, request.margin);
+    let judge = |changes: &[Revision]| {
+        let system = describe_changed(&request.system, &revised(&text, changes)).ok()?;
+        Some(Plan::of(&system, system.clock_hz).findings.len())
+    };
+    let chosen = propose::choose(&measured, judge);
+    if request.write && !chosen.changes.is_empty() {
+        let path = &request.system;
+        describe_changed(path, &revised(&text, &chosen.changes))?;
+        std::fs::write(path, revised(&text, &chosen.changes))
+            .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
+    }
+    let name = &session.system.name;
+    write(&if request.json {
+        format!("{:#}\n", render::as_json(name, request, &run, &measured, &chosen))
+    } else {
+        render::as_tables(name, request, &measured, &chosen)
+    });
+    Ok(if chosen.holds { HOLDS } else { BROKEN })
+}
+
+/// Runs the system with the flight record and marks in its programs. Its plan need not hold: the
+/// times that it lacks are what is to be counted.
+fn watched(request: &MeasureRequest) -> Result<(Session, Run), Failure> {
+    let system = describe(&request.system)?;
+    let workspace = Workspace::find()?;
+    QEMU.require(request.missing)?;
+    note("building the kernel and the programs");
+    let mut built = project::build(&workspace, &request.system, &[&system])?;
+    built.marked = true;
+    let options =
+        RunOptions { horizon_ns: request.horizon_ns, record_bytes: RECORD_BYTES, watch: false };
+    let plan = Plan::of(&system, system.clock_hz);
+    let session = Session::planned(plan, built, options, Some(Unproved))?;
+    interrupt::await_signals()?;
+    note("running the system in QEMU");
+    let run = session.run(&workspace, &mut |_| {})?;
+    match session.judge(&run) {
+        Verdict::Bug(text) => Err(Failure::Ours(text)),
+        _ if !matches!(run.ending, Ending::Finished | Ending::Halted) => {
+            Err(Failure::Input(format!(
+                "error: the run was cut short: {:?}\nhelp: `diapason run` says more",
+                run.ending
+            )))
+        }
+        Verdict::Broken(_) => {
+            tell("note: the run broke promises, and what was late may be missing in the counts:");
+            session.judge(&run).findings().iter().for_each(|finding| tell(&format!("  {finding}")));
+            Ok((session, run))
+        }
+        Verdict::Holds => Ok((session, run)),
+    }
+}
+
+/// Returns the flight record, which must be whole.
+fn record(run: &Run) -> Result<Vec<diapason_abi::recorder::Entry>, Failure> {
+    let bytes = run.flight.as_deref().unwrap_or_default();
+    let entries = flight::entries(bytes).map_err(|damage| Failure::Ours(damage.to_string()))?;
+    let is_whole = run.outcome.recorded == Some(entries.len() as u64);
+    let lost = run.outcome.losses.iter().any(|loss| loss.contains("flight recorder"));
+    if lost {
+        let last = entries.last().map_or(0, |entry| entry.now);
+        return Err(Failure::Input(format!(
+            "error: the flight record was full after {} of the run\n\
+             help: measure a shorter time, for example `--for {}ms`",
+            duration::human(last),
+            (last / 1_000_000).max(1),
+        )));
+    }
+    if is_whole { Ok(entries) } else { Err(Failure::Ours("the flight record is not whole".into())) }
+}

@@ -1,0 +1,58 @@
+//! `diapason measure` on a system that says nothing about times: what it writes makes a plan that
+//! holds, in the simulator and in QEMU.
+
+use super::Installed;
+use serde_json::Value;
+use std::fs;
+
+/// The works of the template, which a user cannot know.
+const NAMED: [&str; 3] = ["reader.frame", "usbd.manage", "usbd.receive"];
+
+impl Installed {
+    /// Measures a system without any `[[work]]`, and writes what was counted.
+    pub fn measured(&self) -> Result<(), String> {
+        let name = "my-measured";
+        self.diapason("", &["new", name, "--template", "can-reader"], 0)?;
+        let path = self.0.join(name).join("system.toml");
+        let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        let (without, comments) = (without_works(&text), text.matches('#').count());
+        fs::write(&path, without).map_err(|error| error.to_string())?;
+        // All that is missing is said at once.
+        let said = self.diapason(name, &["plan"], 1)?;
+        if !said.contains("nothing says how long `usbd.receive` and `usbd.manage` take") {
+            return Err(format!("`plan` does not name all works that are missing:\n{said}"));
+        }
+        let arguments = ["measure", "--for", "1s", "--write", "--json"];
+        let (measured, _) = self.json(name, &arguments)?;
+        let longest = |work: &str| {
+            let works = measured["works"].as_array().into_iter().flatten();
+            let found = works.into_iter().find(|row| row["work"] == work);
+            found.and_then(|row| row["longest_ns"].as_u64())
+        };
+        for work in NAMED {
+            let seen = longest(work).ok_or_else(|| format!("{work} was not seen: {measured:#}"))?;
+            if !(500..200_000).contains(&seen) {
+                return Err(format!("{work} took {seen} ns: {measured:#}"));
+            }
+        }
+        let written = fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        let value = |change: &Value| format!("\"{}\"", change["value"].as_str().unwrap_or("none"));
+        let changes = measured["changes"].as_array().ok_or("no changes")?;
+        if let Some(change) = changes.iter().find(|change| !written.contains(&value(change))) {
+            return Err(format!("{change} was not written:\n{written}"));
+        }
+        // One comment is about a work that was taken out.
+        if written.matches('#').count() + 1 != comments {
+            return Err(format!("comments are gone:\n{written}"));
+        }
+        self.json(name, &["plan", "--json"])?;
+        self.diapason(name, &["sim", "--for", "1s"], 0).map(drop)
+    }
+}
+
+/// Returns a description without its `[[work]]`.
+fn without_works(text: &str) -> String {
+    let parts: Vec<&str> = text.split("\n\n").collect();
+    let others = parts.into_iter().filter(|part| !part.starts_with("[[work]]"));
+    others.collect::<Vec<&str>>().join("\n\n") + "\n"
+}
