@@ -25,7 +25,7 @@ pub struct Segment {
     pub flags: u32,
     /// Offset of its bytes in the file.
     pub offset: u64,
-    /// Where it belongs, relative to the window.
+    /// The address of the segment, relative to the window.
     pub address: u64,
     /// Bytes in the file.
     pub file_size: u64,

@@ -60,9 +60,9 @@ causes! {
     BadArgument = 20, "passed an impossible argument to a system call";
     /// More memory than its quota.
     Quota = 21, "exceeded its memory quota";
-    /// It gave up itself (panic in the program).
+    /// The process gave up itself (panic in the program).
     Panic = 22, "panicked";
-    /// Its supervisor ended it.
+    /// The process's supervisor ended it.
     Killed = 23, "was ended by its supervisor";
 }
 

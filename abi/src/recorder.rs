@@ -54,7 +54,7 @@ pub struct Entry {
     pub detail: u16,
     /// The thread that ran afterwards (`u16::MAX`: none).
     pub run: u16,
-    /// Whether `result` was delivered to it.
+    /// Whether `result` was delivered to the thread.
     pub has_result: bool,
     /// Clock at entry; 0 for calls that changed no schedule.
     pub now: u64,

@@ -16,7 +16,7 @@ pub enum Line {
     Record(Record, Vec<u64>),
     /// Text a process logged.
     Log {
-        /// Its place in the description.
+        /// The process's place in the description.
         process: u16,
         /// The text of the line.
         text: String,

@@ -5,7 +5,7 @@ use diapason_abi::recorder::{ENTRY_BYTES, ENTRY_WORDS, Entry};
 /// A flight record cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Damaged {
-    /// It ends inside an entry, after so many whole ones.
+    /// The record ends inside an entry, after so many whole ones.
     Cut(usize),
     /// This entry is of an unknown kind.
     Unknown(usize),

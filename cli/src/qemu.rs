@@ -115,7 +115,7 @@ pub enum MachineEnding {
     NoArchive,
     /// A process that nobody supervises faulted.
     SupervisorDied,
-    /// It had to be stopped from outside.
+    /// The machine had to be stopped from outside.
     Hung,
     /// A signal to the command ended it early.
     Interrupted,

@@ -142,7 +142,7 @@ pub type Functions = Vec<(u32, Box<dyn FunctionModel>)>;
 /// Where one can look at what passes around a host.
 #[derive(Clone, Default)]
 pub struct Sights {
-    /// Its controllers: the place of each in the description.
+    /// The host's controllers: the place of each in the description.
     pub taps: Vec<(usize, Tap)>,
     pub buses: Wired,
 }

@@ -172,7 +172,7 @@ fn pipes_to_devices() {
     );
 }
 
-/// So is what they may write; somebody has to read it there.
+/// The plan checks what they may write, too; somebody has to read it there.
 #[test]
 fn pipes_to_devices_that_may_be_opened() {
     let example = "../../../examples/tuned-output.toml";

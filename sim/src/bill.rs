@@ -14,10 +14,10 @@ pub struct JobBill {
     /// The thread of the job.
     pub thread: ThreadId,
     pub job: u64,
-    /// When it was released.
+    /// The release of the job.
     pub release: Nanos,
     pub end: Nanos,
-    /// How long it had.
+    /// The time from the release to the deadline.
     pub deadline: Nanos,
     /// The events in between, in order, without gaps.
     pub items: Vec<HistorySpan>,

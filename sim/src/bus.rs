@@ -28,9 +28,9 @@ struct Slot {
     /// True if its interrupt comes through; `pending` is true if one waits that could not.
     enabled: bool,
     pending: bool,
-    /// When the ring of a doorbell arrives that is on its way.
+    /// The time at which a ring of a doorbell arrives that is on its way.
     coming: Nanos,
-    /// When it does something by itself.
+    /// The time at which the device does something by itself.
     next: Nanos,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Bus {
     joined: bool,
     /// The registers that are mapped: process and device.
     mapped: BTreeSet<(u16, u16)>,
-    /// When the first of them does something by itself.
+    /// The time at which the first of the devices does something by itself.
     next: Nanos,
     /// The notes of the devices since the last call.
     pub notes: Vec<Note>,

@@ -66,21 +66,21 @@ const SIGNAL: u64 = 10;
 pub(crate) enum Trap {
     /// A system call: number and words.
     Call(u64, [u64; 5]),
-    /// It asks what time it is.
+    /// The thread asks what time it is.
     Now,
-    /// It did the declared work with this key.
+    /// The thread did the declared work with this key.
     Work(u64),
-    /// It wants to use so many nanoseconds.
+    /// The thread wants to use so many nanoseconds.
     Consume(u64),
     /// A point where somebody else may run.
     Step,
-    /// It gives up, at this place.
+    /// The thread gives up, at this place.
     GiveUp(u64),
     /// A device register is read: its address and bytes.
     Read(u64, u8),
     /// A device register is written: its address, the value and bytes.
     Write(u64, u64, u8),
-    /// It did what the processor, or the watchdog, does not allow; see `guard`.
+    /// The thread did what the processor, or the watchdog, does not allow; see `guard`.
     Signal,
 }
 

@@ -41,7 +41,7 @@ const DEBUG: DebugConfig =
 /// The features of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Features {
-    /// It can show its host to another as a device.
+    /// The controller can show its host to another as a device.
     pub debug: bool,
     /// Packets of super speed take no time for the line code.
     pub uncoded: bool,

@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 /// An action of the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Doing {
-    /// It ran a thread.
+    /// The processor ran a thread.
     Thread(ThreadId),
-    /// It ran the kernel, for this reason.
+    /// The processor ran the kernel, for this reason.
     Kernel(Cause),
     Idle,
 }

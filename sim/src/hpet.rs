@@ -27,7 +27,7 @@ pub(crate) struct Hpet {
     since: Nanos,
     configuration: u64,
     comparator: u64,
-    /// It has not rung yet.
+    /// The comparator has not rung yet.
     armed: bool,
     rung: bool,
 }

@@ -110,7 +110,7 @@ pub struct Options {
     pub isolate: bool,
     /// The faults of the host.
     pub upsets: Vec<Planned<Upset>>,
-    /// When it gets power, if it is one of several hosts.
+    /// The time at which the host gets power, if it is one of several.
     pub start: Nanos,
     /// Words of memory that the observer hears of when they change.
     pub watched: Vec<Watched>,
@@ -142,9 +142,9 @@ pub struct Ended {
 pub struct SimulatedHost<'a, O> {
     /// The archive that it boots from.
     pub archive: &'a [u8],
-    /// How it is simulated.
+    /// The options of the host's simulation.
     pub options: Options,
-    /// Its PCI functions, each with its class.
+    /// The host's PCI functions, each with its class.
     pub functions: Vec<(u32, Box<dyn FunctionModel>)>,
     /// The observer of the host.
     pub observer: O,

@@ -24,7 +24,7 @@ pub(crate) struct Place {
 
 /// The machine under the kernel of one host.
 pub(crate) struct Simulated {
-    /// Where its windows lie.
+    /// The region of the host's windows.
     pub region: Region,
     /// By process; a refused program has none.
     programs: Vec<Option<Program>>,
@@ -37,7 +37,7 @@ pub(crate) struct Simulated {
     /// The process whose memory is visible.
     pub current: u16,
     isolate: bool,
-    /// Where the running thread made its call.
+    /// The place at which the running thread made its call.
     pub instruction: u64,
     /// The output since the last call.
     pub said: Vec<Said>,

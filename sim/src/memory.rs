@@ -39,7 +39,7 @@ pub(crate) struct Window {
     rights: Vec<u8>,
     /// The protected parts, by first page: how many pages, and how.
     parts: BTreeMap<u64, (u64, Rights)>,
-    /// Its process cannot run now, so nobody may touch it.
+    /// The window's process cannot run now, so nobody may touch it.
     sealed: bool,
 }
 
@@ -67,7 +67,7 @@ impl Window {
         self.apply(0, layout::WINDOW / PAGE as u64, Rights::Nothing);
     }
 
-    /// Its process runs again.
+    /// Opens the window of a process that runs again.
     pub fn unseal(&mut self) {
         self.sealed = false;
         for (offset, (pages, rights)) in &self.parts {

@@ -38,7 +38,7 @@ pub enum Ending {
 pub(crate) enum Stop {
     /// The run is over.
     Ended(Ending),
-    /// It has no power until then.
+    /// The host has no power until then.
     PowerLost(Nanos),
 }
 

@@ -12,8 +12,8 @@ pub struct DeviceRecord {
     pub allowed: u64,
     pub location: Location,
     pub pages: u32,
-    /// Its interrupt: a line of the I/O APIC, from [`MESSAGES`] on a message, or [`NONE`]. No two
-    /// devices have the same.
+    /// The device's interrupt: a line of the I/O APIC, from [`MESSAGES`] on a message, or [`NONE`].
+    /// No two devices have the same.
     pub irq: u16,
     pub level: bool,
     /// Shortest time between two of its interrupts, in ns; 0: nobody promised one.
@@ -30,11 +30,11 @@ pub const INTERRUPTS_MAX: usize = 14;
 /// Where a device is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Location {
-    /// Its registers begin at this physical address.
+    /// The device's registers begin at this physical address.
     Address(u64),
-    /// Its registers are where a PCI function says.
+    /// The device's registers are where a PCI function says.
     Pci(PciFunction),
-    /// It has no registers: it is one of the messages of an earlier device, a PCI function.
+    /// The device has no registers: it is one of the messages of an earlier device, a PCI function.
     Message {
         /// That device's place in the table.
         of: u16,
@@ -45,7 +45,7 @@ pub enum Location {
     Bell {
         /// The core where it is answered.
         core: u16,
-        /// Its number among the doorbells of all cores.
+        /// The device's number among the doorbells of all cores.
         number: u16,
     },
 }
@@ -55,11 +55,11 @@ pub enum Location {
 pub struct PciFunction {
     /// Class, subclass and programming interface, 24 bits.
     pub class: u32,
-    /// Its vendor, or [`NONE`]: any.
+    /// The function's vendor, or [`NONE`]: any.
     pub vendor: u16,
     /// The vendor's number for it, or [`NONE`]: any.
     pub product: u16,
-    /// How many that match come before it, in the order of bus, device and function.
+    /// The number of matching functions before this one, in the order of bus, device and function.
     pub instance: u8,
     /// The base address register that says where its registers are.
     pub bar: u8,

@@ -41,7 +41,7 @@ pub struct Header {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProcessRecord {
     pub key: u64,
-    /// Where its image lies in the archive.
+    /// The place of the process's image in the archive.
     pub image_offset: u32,
     /// Bytes of the image.
     pub image_length: u32,

@@ -66,8 +66,8 @@ pub struct VcpuRecord {
     pub background: bool,
     /// Main: length of its replenishment list; I/O: its wake-ups in any `interval`, at most.
     pub replenishments: u8,
-    /// Its queue: 0 is the most urgent one by deadline; the one by period comes last. Of an I/O
-    /// VCPU: the most urgent queue among those it serves.
+    /// The VCPU's queue: 0 is the most urgent one by deadline; the one by period comes last. Of an
+    /// I/O VCPU: the most urgent queue among those it serves.
     pub queue: u8,
 }
 

@@ -42,13 +42,13 @@ const STORM_NS: u64 = 2_000_000_000;
 /// The cost of one operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Operation {
-    /// Its name; `docs/bench.md` says what is counted.
+    /// The operation's name; `docs/bench.md` says what is counted.
     pub name: String,
     /// Instructions, median of the runs.
     pub median: u64,
     /// Instructions, largest of the runs.
     pub max: u64,
-    /// How often it was measured.
+    /// The number of measurements of the operation.
     pub runs: u64,
     /// CR3 writes in a thousand operations.
     pub cr3: u64,
@@ -67,7 +67,7 @@ pub struct Part {
     pub median: u64,
     /// Instructions, largest of the runs.
     pub max: u64,
-    /// How often it was measured.
+    /// The number of measurements of the part.
     pub runs: u64,
 }
 

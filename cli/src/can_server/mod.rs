@@ -105,7 +105,7 @@ struct Clients {
     listener: TcpListener,
     names: Vec<String>,
     clients: Vec<Client>,
-    /// How many there were.
+    /// The number of clients so far.
     made: u64,
 }
 

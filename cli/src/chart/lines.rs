@@ -6,9 +6,9 @@ use super::{colour, document};
 /// The points of one line.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
-    /// Its name in the legend.
+    /// The line's name in the legend.
     pub name: String,
-    /// Its points by rising x.
+    /// The line's points by rising x.
     pub points: Vec<(f64, f64)>,
 }
 

@@ -19,7 +19,7 @@ pub const RESULTS: [(&str, &str); 5] = [
 pub enum Unnamed {
     /// Only where the schema says so.
     AsSaid,
-    /// It always is one.
+    /// The field always is one.
     Wrong,
 }
 

@@ -61,7 +61,7 @@ pub struct Accounts {
 struct Turn {
     since_wait: u64,
     since_work: u64,
-    /// It has waited once.
+    /// The thread has waited once.
     has_begun: bool,
     /// `since_work` began with a wait or a work, and not with the thread.
     is_apart: bool,

@@ -23,7 +23,7 @@ pub struct UsageCounts {
 
 /// One work, by all threads that do it.
 pub struct WorkCount {
-    /// Its name, if it is known, or its key.
+    /// The work's name, if it is known, or its key.
     pub name: Result<String, u64>,
     pub seen: Seen,
     pub described_ns: Option<u64>,

@@ -58,7 +58,7 @@ pub struct ChainPromise {
     pub least_ns: u64,
     /// Each of its threads, and how long after its arrival a message is behind it at most.
     pub reached: Vec<(String, u64)>,
-    /// How often it goes between the machine and a device.
+    /// The number of times that a message goes between the machine and a device.
     pub crossings: u64,
     /// A run of so long without a message is an alarm.
     pub patience_ns: u64,

@@ -74,7 +74,7 @@ pub(super) struct Watched<'a> {
     pub alarm: &'static str,
     pub of: &'a str,
     pub process: u64,
-    /// When reports on it came, if any did.
+    /// The times at which reports came, if any did.
     pub coverage: Option<Coverage>,
     /// The devices that it needs may be found so late. Zero: before anybody would ask.
     pub found_ns: u64,

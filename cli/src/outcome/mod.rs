@@ -40,9 +40,9 @@ use serde::{Serialize, Serializer};
 /// One thread slot of a process, over the whole run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadRow {
-    /// Its process's place in the description.
+    /// The thread's process's place in the description.
     pub process: u64,
-    /// Its slot in the process.
+    /// The thread's slot in the process.
     pub slot: u64,
     pub name: u64,
     /// CPU time it used.
@@ -55,7 +55,7 @@ pub struct ThreadRow {
     pub response_max_ns: u64,
     /// Releases passed over because the job before had not ended.
     pub skipped: u64,
-    /// Where its jobs ran, if that is a VCPU, and what they used.
+    /// The VCPU on which the thread's jobs ran, and what they used.
     pub cost: Option<JobCost>,
 }
 
@@ -71,7 +71,7 @@ pub struct JobCost {
 /// One process, over the whole run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProcessRow {
-    /// Its place in the description.
+    /// The process's place in the description.
     pub process: u64,
     /// Times it was started.
     pub starts: u64,
@@ -79,7 +79,7 @@ pub struct ProcessRow {
     pub faults: u64,
     /// Heap pages it had at the end.
     pub heap_pages: u64,
-    /// Where it was in its life: a number of the kernel's `ProcessState`.
+    /// The process's state: a number of the kernel's `ProcessState`.
     pub state: u64,
 }
 

@@ -121,11 +121,11 @@ pub struct PipePromise {
     pub drift: u32,
     /// Messages a second that its contract allows.
     pub rate: u64,
-    /// Its place among the pipes of the description.
+    /// The pipe's place among the pipes of the description.
     pub place: usize,
     /// A run of so long without a message is an alarm.
     pub patience_ns: u64,
-    /// Its messages bear times of their device: without any, only the way from the server is
+    /// The pipe's messages bear times of their device: without any, only the way from the server is
     /// measured, and no arrival is held against the contract.
     pub is_stamped: bool,
 }

@@ -15,7 +15,7 @@ use diapason_system::ServerSpec;
 pub struct JobPromise {
     /// The name of the VCPU.
     pub name: String,
-    /// Its place in the description.
+    /// The VCPU's place in the description.
     pub vcpu: u64,
     pub period_ns: u64,
 }

@@ -6,7 +6,7 @@ use crate::table::{Columns, TableCell, cell, share, time};
 /// One VCPU, over the whole run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VcpuRow {
-    /// Its place: those of the description first.
+    /// The VCPU's place: those of the description first.
     pub vcpu: u64,
     /// Time used of its budgets.
     pub used_ns: u64,
@@ -48,7 +48,7 @@ pub struct VcpuTerms {
 /// One device that interrupted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceRow {
-    /// Its place in the description.
+    /// The device's place in the description.
     pub device: u64,
     pub interrupts: u64,
     /// Shortest time between two, if there were two.

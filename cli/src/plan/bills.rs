@@ -19,7 +19,7 @@ const INPUT: [(What, &str); 7] = [
     (What::Driver, "driver"),
     (What::User, "user"),
 ];
-/// Those of pipes to devices.
+/// The items of pipes to devices.
 const OUTPUT: [(What, &str); 5] = [
     (What::Written, "writer"),
     (What::Taken, "taken"),

@@ -32,7 +32,7 @@ const UNJOINED: Nanos = Nanos::from_millis(1);
 pub struct Seat<'a, O> {
     /// The session that it boots.
     pub session: &'a Session,
-    /// How it is simulated.
+    /// The options of the host's simulation.
     pub how: Options,
     /// The faults around it.
     pub faults: Vec<InjectedFault>,

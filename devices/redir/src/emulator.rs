@@ -20,7 +20,7 @@ impl Emulator {
         command.spawn().map(Emulator)
     }
 
-    /// Its status at its end; `None` if it does not end for so long.
+    /// Returns the emulator's exit status; `None` if it does not end for so long.
     ///
     /// # Errors
     /// If the host refuses to say.

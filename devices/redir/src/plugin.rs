@@ -22,9 +22,9 @@ pub enum Unavailable {
     Host,
     /// The emulator does not start.
     NoEmulator(String),
-    /// It is another version; what it says.
+    /// The emulator is another version; what it says.
     Version(String),
-    /// It was built without plugins.
+    /// The emulator was built without plugins.
     NoPlugins,
     /// The C compiler does not start.
     NoCompiler(String),

@@ -84,7 +84,7 @@ impl StreamSettings {
     }
 }
 
-/// Both ends of the talk.
+/// The two ends of the negotiation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Negotiation {
     probed: StreamSettings,

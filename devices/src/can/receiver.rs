@@ -35,9 +35,9 @@ pub(super) struct Receiver {
     pub node: NodeId,
     turn: (Nanos, Nanos),
     random: Random,
-    /// When it looks into its controller.
+    /// The time at which the program looks into its controller.
     look_at: Nanos,
-    /// It found nothing when it looked last: it reads as soon as something comes.
+    /// The program found nothing when it looked last: it reads as soon as something comes.
     idle: bool,
     /// The number that must come.
     expected: u64,

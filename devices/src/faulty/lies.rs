@@ -88,7 +88,7 @@ fn find(bytes: &[u8], part: u8, nth: usize) -> Option<(usize, usize)> {
 pub struct Lie {
     /// About this type of descriptor.
     pub about: u8,
-    /// How it is changed.
+    /// The change of the answer.
     pub change: DescriptorChange,
     /// From this read on, counted from 0: with 1 the first read was the truth.
     pub from_read: u32,

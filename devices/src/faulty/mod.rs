@@ -74,11 +74,11 @@ pub struct Faulty<D> {
     rules: Vec<Rule>,
     lies: Vec<Lie>,
     random: Random,
-    /// How often each kind of descriptor was asked for since it was plugged in.
+    /// The number of requests for each kind of descriptor since the device was plugged in.
     reads: Vec<(u8, u32)>,
     resets: u32,
     injected: u64,
-    /// Whether it has told a lie.
+    /// Whether the device has told a lie.
     lied: bool,
     /// Where all that happens to several devices is counted.
     tally: Option<Rc<FaultTally>>,

@@ -48,7 +48,7 @@ const DISABLED: u8 = 4;
 pub(crate) struct Port {
     superspeed: bool,
     device: Option<Box<dyn UsbDevice>>,
-    /// It says that nothing is in it.
+    /// The port says that nothing is in it.
     feigned: bool,
     /// Status without the bits that follow from the rest.
     status: u16,

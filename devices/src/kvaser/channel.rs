@@ -245,7 +245,7 @@ impl Channel {
 /// How a frame with a single attempt ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Failed {
-    /// It did not fail.
+    /// The frame did not fail.
     No,
     /// Another frame was more urgent.
     Arbitration,

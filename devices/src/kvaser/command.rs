@@ -91,7 +91,7 @@ pub struct KvaserCommand {
 }
 
 impl KvaserCommand {
-    /// Its header; the number of an extended command is its own, not 255.
+    /// Returns the command's header; the number of an extended command is its own, not 255.
     #[must_use]
     pub fn header(&self) -> CommandHeader {
         let header = CommandHeader::decode(self.array(0));

@@ -45,7 +45,7 @@ const NOBODY: u8 = 0x3e;
 /// The identity of an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
-    /// Its kind of controller.
+    /// The interface's kind of controller.
     pub personality: ControllerKind,
     pub serial: u32,
     /// Frames that the host may have under way on each channel, at most 4,095.
@@ -63,13 +63,13 @@ pub struct Hydra {
     identity: Identity,
     standard: Standard,
     channels: Vec<Channel>,
-    /// When something may happen at one of them.
+    /// The times at which something may happen at the channels.
     alarms: WakeTimes,
     stream: CommandStream,
     outbox: Outbox,
     /// Frames travel as extended commands.
     extended: bool,
-    /// When its clock began.
+    /// The time at which the interface's clock began.
     epoch: Nanos,
 }
 

@@ -61,7 +61,7 @@ pub struct Adapter {
     gone: usize,
     news: VecDeque<Vec<u8>>,
     dropped: u64,
-    /// How far it was let go on.
+    /// The time up to which the device was let go on.
     advanced: Nanos,
 }
 

@@ -8,9 +8,9 @@ use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, IpCidr, Ipv4Address};
 use std::collections::VecDeque;
 
-/// Its address on the network: that of the host in QEMU's own.
+/// The peer's address on the network: that of the host in QEMU's own.
 pub const PEER: [u8; 4] = [10, 0, 2, 2];
-/// Its address on the wire.
+/// The peer's address on the wire.
 pub const PEER_ADDRESS: [u8; 6] = [0x52, 0x55, 10, 0, 2, 2];
 
 /// The computer behind the network device.
@@ -44,7 +44,7 @@ impl Peer {
         Peer { interface, wire }
     }
 
-    /// Its answers to a frame.
+    /// Returns the peer's answers to a frame.
     pub fn hear(&mut self, now: Nanos, frame: Vec<u8>) -> Vec<Vec<u8>> {
         self.wire.to.push_back(frame);
         self.interface.poll(instant(now), &mut self.wire, &mut SocketSet::new(&mut [][..]));

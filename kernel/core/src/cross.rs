@@ -37,7 +37,7 @@ pub enum Crossing {
 /// The outcome of such a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Crossed {
-    /// It goes the long way.
+    /// The call goes the long way.
     Nothing,
     /// Another thread runs, and another VCPU pays, or none: [`Kernel::resume_running`] says how.
     Over,

@@ -57,7 +57,7 @@ pub enum VcpuTag {}
 pub type VcpuId = Id<VcpuTag>;
 
 impl ProcessId {
-    /// Its bit in grants.
+    /// Returns the process's bit in grants.
     #[inline(always)]
     pub(crate) fn grant(self) -> u64 {
         1 << (self.index() & 63)

@@ -12,15 +12,15 @@ use diapason_abi::archive::PERIOD_MAX;
 /// Where a thread stands at an instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
-    /// It does not exist, or has ended.
+    /// The thread does not exist, or has ended.
     Absent,
-    /// It wants to run, and may.
+    /// The thread wants to run, and may.
     Ready,
-    /// It wants to run, and its VCPU has no budget.
+    /// The thread wants to run, and its VCPU has no budget.
     WithoutBudget,
-    /// It waits for a mutex that this thread owns.
+    /// The thread waits for a mutex that this thread owns.
     BehindOwner(ThreadId),
-    /// It waits for something else.
+    /// The thread waits for something else.
     Waiting(Wait),
 }
 

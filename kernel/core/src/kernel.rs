@@ -79,8 +79,8 @@ pub struct Decision {
     pub run: ThreadId,
     /// The result of its pending call.
     pub result: Option<u64>,
-    /// Its received message goes to this address of its memory first; 0 if there is none. If that
-    /// fails, the machine enters again with the fault.
+    /// The thread's received message goes to this address of its memory first; 0 if there is none.
+    /// If that fails, the machine enters again with the fault.
     pub deliver_to: u64,
     /// Call again at this time.
     pub alarm: Nanos,
@@ -101,9 +101,9 @@ pub enum Longer {
     /// It goes the long one: [`Kernel::enter`]. Nothing was done, but that who pays may be charged,
     /// and for the message buffer of who waits for its message: what is in it counts for nothing.
     Way,
-    /// It goes the long one and will end in a fault: the caller has no such memory.
+    /// The call goes the long one and will end in a fault: the caller has no such memory.
     BadAddress(u64),
-    /// It goes from one VCPU to another: [`Kernel::across`].
+    /// The call goes from one VCPU to another: [`Kernel::across`].
     Across(Crossing),
 }
 
@@ -114,7 +114,7 @@ pub(crate) enum Flow {
     /// A call that ends with this result and changed nothing that decides who runs: no thread, no
     /// budget, no alarm. The caller's process lost no memory.
     Same(u64),
-    /// It waits, or has ended.
+    /// The thread waits, or has ended.
     Away,
 }
 

@@ -29,7 +29,7 @@ impl<G> Id<G> {
         Id(index, PhantomData)
     }
 
-    /// Its place in the pool.
+    /// Returns the place in the pool.
     #[must_use]
     pub const fn index(self) -> u16 {
         self.0

@@ -7,7 +7,7 @@ use diapason_abi::layout;
 pub struct ThreadStart {
     /// Its first instruction. It lies in the process's window, though not always in its code.
     pub entry: u64,
-    /// Its stack pointer: as after a call, so the return address would lie below.
+    /// The thread's stack pointer: as after a call, so the return address would lie below.
     pub stack: u64,
     /// The first five argument registers, in the order of a function's.
     pub arguments: [u64; 5],

@@ -31,7 +31,7 @@ pub struct Context {
     pub rflags: u64,
     pub rsp: u64,
     pub ss: u64,
-    /// How it left: 0 by an interrupt, else [`BY_CALL`] or [`STARTING`].
+    /// The way in which the thread left: 0 by an interrupt, else [`BY_CALL`] or [`STARTING`].
     entry: u32,
     mxcsr: u32,
     fcw: u16,
@@ -49,9 +49,9 @@ pub const FRAME_END: usize = offset_of!(Context, entry);
 
 const _: () = assert!(FX_BYTES == 512 && FRAME_END == 688 && FRAME_END.is_multiple_of(16));
 
-/// It left by a system call: only what a function preserves was kept.
+/// The thread left by a system call: only what a function preserves was kept.
 pub const BY_CALL: u32 = 1;
-/// It has not run yet: its floating-point state is the clean one.
+/// The thread has not run yet: its floating-point state is the clean one.
 const STARTING: u32 = 2;
 /// The x87 unit reports no exception, counts with full precision and rounds to nearest: what the
 /// processor itself begins with.

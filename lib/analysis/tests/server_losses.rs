@@ -111,7 +111,7 @@ struct Vcpu {
     jobs: Vec<(u64, u64)>,
     /// Time that is left of a path of the kernel.
     path: u64,
-    /// It has run since it was woken or got budget.
+    /// The VCPU has run since it was woken or got budget.
     begun: bool,
 }
 

@@ -29,7 +29,7 @@ pub enum Starts {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BusInstance {
     pub speed: Speed,
-    /// How its line code is counted.
+    /// The way in which the bus's line code is counted.
     pub coding: Coding,
     /// Most of a slot that may be periodic, in percent.
     pub periodic_percent: u32,
@@ -77,7 +77,7 @@ impl BusInstance {
 pub enum Criticality {
     /// The schedule holds with it or not at all.
     High,
-    /// It gets what is left.
+    /// The endpoint gets what is left.
     Low,
 }
 
@@ -86,7 +86,7 @@ pub enum Criticality {
 pub struct PeriodicEndpoint {
     pub id: EndpointId,
     pub transfer: Transfer,
-    /// Where its data goes.
+    /// The direction of the endpoint's data.
     pub direction: Direction,
     /// `b`: bytes of its largest packet.
     pub packet: u32,
@@ -96,7 +96,7 @@ pub struct PeriodicEndpoint {
     pub mult: u32,
     /// `T` in slots, a power of two.
     pub period: u32,
-    /// It may run at any longer period up to this one if it does not fit otherwise.
+    /// The endpoint may run at any longer period up to this one if it does not fit otherwise.
     pub longest_period: u32,
     /// The consequence if it does not fit.
     pub criticality: Criticality,
@@ -116,13 +116,13 @@ pub struct Guarantee {
 pub struct Async {
     pub id: EndpointId,
     pub transfer: Transfer,
-    /// Where its data goes.
+    /// The direction of the endpoint's data.
     pub direction: Direction,
     /// `b`: bytes of its largest packet.
     pub packet: u32,
     /// `n`: packets of a burst, less one.
     pub burst: u32,
-    /// Its promise; without one it only takes time from the others.
+    /// The endpoint's promise; without one it only takes time from the others.
     pub guarantee: Option<Guarantee>,
 }
 

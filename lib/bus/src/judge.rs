@@ -33,7 +33,7 @@ pub struct Broken {
     pub id: EndpointId,
     /// How long a transfer may take; `None`: for ever, or more than four periods.
     pub worst: Option<Picos>,
-    /// How long it may take at most.
+    /// The longest time that the transfer may take.
     pub limit: Picos,
 }
 

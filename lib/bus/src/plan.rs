@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 pub struct Placed {
     pub id: EndpointId,
     pub start: u32,
-    /// Its period, which may be longer than the one asked for.
+    /// The endpoint's period, which may be longer than the one asked for.
     pub period: u32,
 }
 

@@ -18,9 +18,10 @@ pub enum RefusalReason {
         /// The time that the slot lacks.
         missing: Picos,
     },
-    /// It fits into the slots, but a guarantee breaks.
+    /// The endpoint fits into the slots, but a guarantee breaks.
     Guarantee(Broken),
-    /// It is itself asynchronous, and its guarantee does not hold even without periodic endpoints.
+    /// The endpoint is itself asynchronous, and its guarantee does not hold even without periodic
+    /// endpoints.
     Alone(Broken),
 }
 
@@ -48,7 +49,7 @@ pub struct EndpointRefusal {
 pub enum NoSchedule {
     /// The description makes no sense: the caller's mistake.
     Nonsense(InvalidDemand),
-    /// It makes sense and does not fit.
+    /// The bus makes sense and does not fit.
     Refused(EndpointRefusal),
 }
 

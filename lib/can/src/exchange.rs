@@ -24,9 +24,9 @@ plain! {
     /// A CAN frame that came.
     #[derive(Debug, PartialEq, Eq)]
     pub struct ReceivedFrame {
-        /// When it was through on its bus, in ns by the clock of the interface.
+        /// The time at which the frame was through on its bus, in ns by the clock of the interface.
         pub time: u64,
-        /// When the server took it from the controller, in ns since boot.
+        /// The time at which the server took the frame from the controller, in ns since boot.
         pub taken: u64,
         /// Data, zeros behind it.
         pub data: [u8; 8],
@@ -36,8 +36,8 @@ plain! {
         pub flags: u8,
         /// How often the channel was opened before: the interface's clock may have restarted.
         pub opened: u16,
-        /// How long it took from its bus to the server, beyond the fastest, in ns. It is a
-        /// lower bound for any drift of the two clocks within the stated one.
+        /// The time that the frame took from its bus to the server, beyond the fastest, in ns. It
+        /// is a lower bound for any drift of the two clocks within the stated one.
         pub moved: u32,
         /// The largest error of `moved`: it may be this much too short.
         pub inexact: u32,
@@ -54,7 +54,7 @@ plain! {
         pub code: u8,
         pub flags: u8,
         pub spare: u16,
-        /// When its client put it into the pipe, in ns since boot.
+        /// The time at which the client put the frame into the pipe, in ns since boot.
         pub written: u64,
     }
 }
@@ -97,7 +97,7 @@ plain! {
         pub phase: u8,
         /// The controller's transmit error counter.
         pub transmit_errors: u8,
-        /// Its receive error counter.
+        /// The channel's receive error counter.
         pub receive_errors: u8,
     }
 }
@@ -108,19 +108,19 @@ pub enum Phase {
     /// There is no interface.
     #[default]
     Absent,
-    /// It takes no part in its bus.
+    /// The channel takes no part in its bus.
     Closed,
-    /// It is being opened or closed.
+    /// The channel is being opened or closed.
     Changing,
     Open,
-    /// Its controller went bus-off. It stays so until it is opened again.
+    /// The channel's controller went bus-off. It stays so until it is opened again.
     BusOff,
 }
 
 /// The fate of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RequestReply {
-    /// It is being done, or will be as soon as there is an interface.
+    /// The request is being done, or will be as soon as there is an interface.
     #[default]
     Heard,
     /// The interface has no such bit rate.

@@ -5,7 +5,7 @@ use crate::frame::CanFrame;
 /// Passes frames of one format whose identifier equals `code` where `mask` has ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// It is for 29-bit identifiers, not for 11-bit ones.
+    /// The filter is for 29-bit identifiers, not for 11-bit ones.
     pub extended: bool,
     pub code: u32,
     /// The bits that count.

@@ -29,7 +29,7 @@ pub struct AnalysedMessage {
     pub period: Nanos,
     /// How much later than that one may be in its queue.
     pub jitter: Nanos,
-    /// When it must be through, after it came.
+    /// The deadline of the message, from its arrival.
     pub deadline: Nanos,
 }
 
@@ -64,7 +64,7 @@ impl Errors {
 pub enum NoBound {
     /// A message without a period, which could come without end.
     NoPeriod {
-        /// Its place in the list.
+        /// The message's place in the list.
         index: usize,
     },
     /// Two messages with one identifier, which destroy each other.
@@ -76,7 +76,7 @@ pub enum NoBound {
     },
     /// This message and those above it fill the bus: their load, and the largest possible.
     Overload {
-        /// Its place in the list.
+        /// The message's place in the list.
         index: usize,
         /// In parts per million of the bus, rounded up.
         load_ppm: u64,

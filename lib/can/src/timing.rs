@@ -91,7 +91,7 @@ pub enum TimingRefusal {
     },
     /// The propagation segment is shorter than a signal takes there and back.
     Propagation {
-        /// Its length in ns.
+        /// The segment's length in ns.
         segment: u64,
         /// The needed value in ns.
         needed: u64,

@@ -142,7 +142,7 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
 /// The beginning of an object.
 #[derive(Clone, Copy)]
 struct Head {
-    /// Where its body begins.
+    /// The place at which the object's body begins.
     body: usize,
     size: usize,
     kind: u32,

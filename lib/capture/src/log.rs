@@ -41,7 +41,7 @@ pub enum LogRefusal {
     /// The line, counted from 1, and its mistake.
     Asc(usize, AscError),
     Blf(BlfError),
-    /// It has more than [`ENTRIES_MAX`] entries.
+    /// The log has more than [`ENTRIES_MAX`] entries.
     TooLong,
 }
 

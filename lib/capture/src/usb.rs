@@ -25,9 +25,9 @@ pub enum TransferStatus {
     /// More data than asked for.
     Overflow = -75,
     Cancelled = -104,
-    /// Its time had gone by.
+    /// The transfer's time had gone by.
     Missed = -18,
-    /// It made no sense.
+    /// The transfer made no sense.
     Invalid = -22,
 }
 

@@ -35,7 +35,7 @@ plain! {
     /// Bytes of a frame, or its end.
     #[derive(Debug, PartialEq, Eq)]
     pub struct FramePiece {
-        /// When the server took it from the controller, in ns since boot.
+        /// The time at which the server took the piece from the controller, in ns since boot.
         pub taken: u64,
         /// The place it is in.
         pub place: u32,

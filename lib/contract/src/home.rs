@@ -5,11 +5,11 @@ use diapason_abi::Nanos;
 /// A thread of the server, with its VCPU and its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Home {
-    /// Its VCPU in the description.
+    /// The thread's VCPU in the description.
     pub vcpu: &'static str,
     pub thread: &'static str,
-    /// Its work in the description: all that it does each time it is woken, under the lock of its
-    /// branch.
+    /// The thread's work in the description: all that it does each time it is woken, under the lock
+    /// of its branch.
     pub work: &'static str,
     /// The work that each message is beside that, if the description has such a work: then
     /// messages are no part of `work`. Empty if it cannot be told apart.

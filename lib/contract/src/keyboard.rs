@@ -21,9 +21,9 @@ plain! {
     /// A key that went down or came up.
     #[derive(Debug, PartialEq, Eq)]
     pub struct KeyChange {
-        /// When the server learned of it, in ns since boot.
+        /// The time at which the server learned of the key, in ns since boot.
         pub taken: u64,
-        /// Its usage on the keyboard page: 4 is A.
+        /// The key's usage on the keyboard page: 4 is A.
         pub usage: u32,
         /// 1 if it went down, 0 if it came up.
         pub down: u32,

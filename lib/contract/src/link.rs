@@ -56,7 +56,7 @@ plain! {
         pub what: u32,
         /// The beginning of the memory, in units of [`UNIT`].
         pub place: u32,
-        /// Its bytes, or those of the message.
+        /// The request's bytes, or those of the message.
         pub bytes: u32,
         /// Not 0: nothing is given when it moved, since its client does not wait for that.
         pub quiet: u32,
@@ -67,7 +67,7 @@ plain! {
     /// The answer to a request.
     #[derive(Debug, PartialEq, Eq)]
     pub struct Done {
-        /// When the server learned of it, in ns since boot.
+        /// The time at which the server learned of the result, in ns since boot.
         pub taken: u64,
         pub what: u32,
         /// As it was asked for.

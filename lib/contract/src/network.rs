@@ -70,7 +70,7 @@ plain! {
     /// One event of the interface.
     #[derive(Debug, PartialEq, Eq)]
     pub struct News {
-        /// When the server learned of it, in ns since boot.
+        /// The time at which the server learned of the change, in ns since boot.
         pub taken: u64,
         /// [`CAME`], [`BACK`], [`STATE`] or [`GONE`].
         pub what: u32,

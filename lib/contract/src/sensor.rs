@@ -59,16 +59,16 @@ plain! {
     /// A packet of the sensor.
     #[derive(Debug, PartialEq, Eq)]
     pub struct Packet {
-        /// When the server took it from the controller, in ns since boot.
+        /// The time at which the server took the packet from the controller, in ns since boot.
         pub taken: u64,
-        /// When the sensor made it, by its own clock; `taken` if the description does not say where
-        /// that is written.
+        /// The time at which the sensor made the packet, by its own clock; `taken` if the
+        /// description does not say where that is written.
         pub time: u64,
         pub length: u32,
         /// Times that the sensor was found before.
         pub session: u32,
-        /// Its delay from the sensor to the server beyond the fastest packet, and by how much that
-        /// may be too short, in ns.
+        /// The packet's delay from the sensor to the server beyond the fastest packet, and by how
+        /// much that may be too short, in ns.
         pub moved: u32,
         pub inexact: u32,
         /// [`OUTSIDE`] and [`LOST_BEFORE`], as far as they are true of it.

@@ -73,9 +73,9 @@ pub struct Awaited {
 /// The part of a host in the order in which a network forms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FormingOrder {
-    /// It enables its debug capability.
+    /// The host enables its debug capability.
     pub enables: bool,
-    /// It does so before it waits for anybody.
+    /// The host does so before it waits for anybody.
     pub leads: bool,
     /// No debug targets belong to it but those of the list.
     pub listed: bool,
@@ -117,7 +117,7 @@ impl FormingOrder {
 /// A bus of the controller, and how its share is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counted {
-    /// Its speed: 0 is low, 3 is super.
+    /// The bus's speed: 0 is low, 3 is super.
     pub speed: u8,
     /// The line code of super speed counts.
     pub coded: bool,
@@ -162,7 +162,7 @@ pub struct Expected {
     pub connector: u8,
     /// Hub ports on the way, four bits each, the first in the lowest.
     pub route: u32,
-    /// Its vendor and its product; 0 is any.
+    /// The device's vendor and its product; 0 is any.
     pub identity: (u16, u16),
     /// The key of its serial number; 0 is any.
     pub serial: u64,

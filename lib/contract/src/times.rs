@@ -15,11 +15,11 @@ plain! {
     pub struct Times {
         /// The thread is back from its wait.
         pub woken: u64,
-        /// It has the lock of its branch, and begins.
+        /// The thread has the lock of its branch, and begins.
         pub begun: u64,
-        /// It has served its devices, and given the lock back.
+        /// The thread has served its devices, and given the lock back.
         pub done: u64,
-        /// It has told the clients.
+        /// Notes that the thread has told the clients.
         pub told: u64,
     }
 }

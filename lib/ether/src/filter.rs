@@ -89,7 +89,7 @@ pub enum ListenerRefusal {
 #[derive(Clone, Copy, Debug, Default)]
 struct Owner {
     listener: u8,
-    /// Whether its frames may bypass the layers: it reads UDP in real time.
+    /// Whether the owner's frames may bypass the layers: it reads UDP in real time.
     bypasses: bool,
 }
 

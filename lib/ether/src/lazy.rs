@@ -16,7 +16,7 @@ pub struct Received {
     pub source: SocketAddrV4,
     /// The bytes that were copied.
     pub length: usize,
-    /// Whether it bypassed the layers.
+    /// Whether the datagram bypassed the layers.
     pub bypassed: bool,
 }
 

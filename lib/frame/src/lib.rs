@@ -94,7 +94,7 @@ pub struct Head {
     pub number: u32,
     /// Bytes behind the head.
     pub bytes: u16,
-    /// Its sender has just begun.
+    /// The message's sender has just begun.
     pub first: bool,
 }
 
@@ -140,7 +140,7 @@ pub enum Continuity {
     Lost(u32),
     /// The first of a sender that starts or restarts; its earlier messages may be lost.
     Begun,
-    /// It was here before.
+    /// The message was here before.
     Again,
 }
 

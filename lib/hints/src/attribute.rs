@@ -18,13 +18,13 @@ const FORMS: &str = "`#[hint(none)]`, `#[hint(MUTEX)]`, `#[hint(locks(MUTEX))]`,
 pub(crate) enum Said {
     /// The blocking calls of the statement have no hint.
     None,
-    /// They have this one.
+    /// The calls have this hint.
     Mutex(Rc<Term>),
     /// Something in the statement, not to be seen here, locks this mutex first.
     Locks(Rc<Term>),
     /// Something in it blocks first, and not for a mutex.
     Blocks,
-    /// Its calls are not what their names say.
+    /// The function's calls are not what their names say.
     Ignore,
 }
 

@@ -37,7 +37,7 @@ pub struct Site {
 /// The knowledge about a function.
 #[derive(Debug)]
 pub struct Analysis {
-    /// Its blocking calls in the order of the text.
+    /// The function's blocking calls in the order of the text.
     pub sites: Vec<Site>,
     pub(crate) by_address: HashMap<*const Expr, Site>,
     /// The number of each counted loop.

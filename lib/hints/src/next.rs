@@ -59,7 +59,7 @@ impl PartialEq for Next {
 }
 
 impl Next {
-    /// It cannot be decided, for this reason.
+    /// Returns that the next cannot be decided, for this reason.
     pub fn undecided(why: impl AsRef<str>) -> Next {
         Next::Undecided(why.as_ref().into())
     }

@@ -13,9 +13,9 @@ use diapason_abi::Nanos;
 pub enum Sensed {
     /// No device is attached at a port to it.
     Absent,
-    /// Its debug device is attached and not enumerated.
+    /// The target's debug device is attached and not enumerated.
     Attached,
-    /// Its debug device is enumerated.
+    /// The target's debug device is enumerated.
     Linked,
 }
 

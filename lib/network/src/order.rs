@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 /// The two acts of a host that the order is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Act {
-    /// It enumerates what is attached to its ports.
+    /// The host enumerates what is attached to its ports.
     Enumerate,
-    /// It enables its debug capability.
+    /// The host enables its debug capability.
     Enable,
 }
 

@@ -31,7 +31,7 @@ struct Point {
 pub struct Delay {
     /// The delay beyond the fastest message is at least so long.
     pub beyond: Nanos,
-    /// It is at most so much longer, against any message of the last seconds.
+    /// The delay is at most so much longer, against any message of the last seconds.
     pub inexact: Nanos,
 }
 

@@ -37,7 +37,7 @@ pub struct Assumed {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AssumedVcpu {
     Main {
-        /// Its response R(C), or its period if that is all that is known.
+        /// The VCPU's response R(C), or its period if that is all that is known.
         response: u64,
         /// The length of its replenishment list.
         list: u64,

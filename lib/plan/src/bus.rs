@@ -9,7 +9,7 @@ use diapason_system::{Diagnostics, Place, System, UsbBus};
 /// The plan of a bus.
 #[derive(Clone, Debug)]
 pub struct Bused {
-    /// Its schedule, or why there is none.
+    /// The bus's schedule, or why there is none.
     pub plan: Result<BusPlan, NoSchedule>,
     /// The result by the reading of [USB 2023, tables 2 and 5].
     pub mean: Option<Mean>,

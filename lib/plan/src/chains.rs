@@ -21,7 +21,7 @@ use diapason_system::{ChainSpec, Diagnostics, Handover, PipeSpec, Place, System}
 /// The plan of a chain.
 #[derive(Clone, Debug)]
 pub struct Chained {
-    /// Its bill, or why there is none.
+    /// The chain's bill, or why there is none.
     pub bill: Result<ChainBill, NoBill>,
 }
 
@@ -46,7 +46,7 @@ pub struct ChainBill {
 pub struct ChainItem {
     /// A few words, or the name of the process.
     pub what: String,
-    /// Its place in the chain, if it is one of its threads.
+    /// The place in the chain of the thread that the line is about, if it is about one.
     pub thread: Option<usize>,
     /// How long at most.
     pub value: Nanos,

@@ -34,7 +34,7 @@ pub struct JobBound {
     pub wakes: u64,
     /// Whether the bound relies on the list never being full.
     pub relies: bool,
-    /// Whether it may wait for budget.
+    /// Whether the job may wait for budget.
     pub waits: bool,
 }
 

@@ -41,7 +41,7 @@ const WINDOWS_MAX: usize = 16;
 /// The plan of a pipe.
 #[derive(Clone, Debug)]
 pub struct Piped {
-    /// Its bill, or why there is none.
+    /// The pipe's bill, or why there is none.
     pub bill: Result<Bill, NoBill>,
     /// [USB 2023, eq. 9] with the same parameters.
     pub equation_nine: Option<Nanos>,
@@ -348,7 +348,7 @@ impl Inbound {
 pub(crate) enum Half {
     /// The bottom half of what comes.
     Receives,
-    /// It hears what clients want.
+    /// The thread hears what clients want.
     Sends,
 }
 

@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sum {
     Says(ClosedForm),
-    /// Its theorem does not cover these queues.
+    /// The sum's theorem does not cover these queues.
     Silent(ClosedForm),
 }
 

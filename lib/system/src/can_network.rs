@@ -55,22 +55,22 @@ pub struct CanNetwork {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CanMessage {
     pub name: String,
-    /// Its number among all messages of the description.
+    /// The message's number among all messages of the description.
     pub number: u16,
     pub sender: CanSender,
     /// The shortest time between two. None for one that is not due at any time.
     pub period_ns: Option<u64>,
-    /// When it must be through, after it came. None: it is not due.
+    /// The deadline of the message, from its arrival. None: it is not due.
     pub deadline_ns: Option<u64>,
-    /// How much later than it came it may be in the queue of its node.
+    /// The longest time from the message's arrival until it is in the queue of its node.
     pub jitter_ns: u64,
     /// Most bytes of data.
     pub bytes: u8,
-    /// It is a frame of CAN FD.
+    /// The message is a frame of CAN FD.
     pub fd: bool,
-    /// Its class, if the description says.
+    /// The message's class, if the description says.
     pub class: Option<CanClass>,
-    /// Its identifier, and whether it is an extended one, if the description says.
+    /// The message's identifier, and whether it is an extended one, if the description says.
     pub id: Option<(u32, bool)>,
 }
 

@@ -79,7 +79,7 @@ pub struct ChainLink {
     pub process: u16,
     /// The name of what hands messages over to it.
     pub by: String,
-    /// How that hands them over.
+    /// The way in which the object hands messages over.
     pub handover: Handover,
     /// Longest time it takes for a message, in ns.
     pub work_ns: u64,
@@ -99,7 +99,7 @@ pub enum Handover {
     },
     /// As a state message, of which the newest is taken.
     State {
-        /// So often, in ns.
+        /// The period, in ns.
         every_ns: u64,
     },
 }

@@ -17,7 +17,7 @@ pub(crate) struct Declared {
     pub name: String,
     pub memory: At<u64>,
     pub clock_hz: u64,
-    /// How many cores there are.
+    /// The number of cores.
     pub cores: At<u16>,
     /// The core that this is about: the first, or the one whose part this is.
     pub core: u16,
@@ -128,7 +128,7 @@ pub(crate) struct DeclaredMessage {
     pub node: Option<At<String>>,
     pub class: Option<At<CanClass>>,
     pub bytes: Option<At<u64>>,
-    /// It is a frame of CAN FD.
+    /// The message is a frame of CAN FD.
     pub fd: bool,
     pub period: Option<At<u64>>,
     pub deadline: Option<At<u64>>,
@@ -194,7 +194,7 @@ pub(crate) struct DeclaredSegment {
     pub size: u64,
     /// Devices may be told where it is.
     pub dma: bool,
-    /// It is used on several cores.
+    /// The segment is used on several cores.
     pub common: bool,
 }
 
@@ -213,10 +213,10 @@ pub(crate) struct DeclaredBell {
 pub(crate) struct DeclaredDevice {
     pub place: DeclaredPlace,
     pub size: u64,
-    /// Its line at the I/O APIC.
+    /// The device's line at the I/O APIC.
     pub irq: Option<At<u16>>,
     pub level: bool,
-    /// How many messages it sends.
+    /// The number of messages that the device sends.
     pub irqs: Option<At<u16>>,
     /// One for all of its interrupts, one for each, or none.
     pub intervals: Vec<u64>,
@@ -281,7 +281,7 @@ pub(crate) struct DeclaredUsb {
     pub first_channel: usize,
     /// Bit rates of its CAN channels, from the first on.
     pub bit_rates: Vec<At<u64>>,
-    /// Where it samples a bit, in tenths of a per cent.
+    /// The place in a bit at which the receiver samples it, in tenths of a per cent.
     pub sample_point: Option<At<u64>>,
 }
 
@@ -372,7 +372,7 @@ pub(crate) struct DeclaredLink {
     pub process: Option<At<String>>,
     /// Name of what hands messages over to it.
     pub by: Option<At<String>>,
-    /// How often it takes a value.
+    /// The period in which the thread takes a value.
     pub every: Option<At<u64>>,
     /// Places of the ring that a semaphore counts.
     pub slots: Option<At<u64>>,
@@ -388,7 +388,7 @@ pub(crate) struct DeclaredSection {
     pub mutex: Option<At<String>>,
     /// Longest execution time from lock to unlock.
     pub longest: Option<At<u64>>,
-    /// How often a job runs it.
+    /// The number of times that a job runs the section.
     pub times: u32,
     /// Name of the mutex that is held meanwhile.
     pub inside: Option<At<String>>,

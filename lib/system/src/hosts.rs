@@ -66,7 +66,7 @@ pub struct HostSpec {
     pub system: System,
     /// The hosts whose debug capability it waits for, if the text says.
     pub depends: Option<Vec<usize>>,
-    /// Whether it enables its debug capability, if the text says.
+    /// Whether the host enables its debug capability, if the text says.
     pub enables: Option<bool>,
 }
 
@@ -75,7 +75,7 @@ pub struct HostSpec {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cable {
     pub name: String,
-    /// Where it is plugged in.
+    /// The two ends of the cable.
     pub ends: [End; 2],
     /// How much later one end notices what the other did, in ns; at least 1.
     pub delay_ns: u64,

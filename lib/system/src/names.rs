@@ -92,7 +92,7 @@ impl fmt::Display for Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Meaning {
     pub kind: Kind,
-    /// Its place among its kind.
+    /// The object's place among its kind.
     pub index: usize,
     pub span: Span,
 }

@@ -17,9 +17,9 @@ pub struct UsbPlug {
     pub port: u8,
     /// The model of the device.
     pub model: UsbModel,
-    /// Its vendor and its product; 0 is any.
+    /// The device's vendor and its product; 0 is any.
     pub identity: (u16, u16),
-    /// Its serial number; `None` is any.
+    /// The device's serial number; `None` is any.
     pub serial: Option<String>,
     /// CAN buses on which somebody is besides a unit that acknowledges.
     pub buses: Vec<PluggedCanBus>,
@@ -201,7 +201,7 @@ impl UsbModel {
 pub struct UsbBus {
     /// The controller: a number of [`System::devices`](crate::System::devices).
     pub device: usize,
-    /// Its speed, and how it is counted.
+    /// The bus's speed, and how it is counted.
     pub bus: BusInstance,
     /// The control endpoints of its devices count.
     pub control: bool,

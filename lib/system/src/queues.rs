@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// The place of each VCPU in the queues, by its number in the description.
 pub(crate) struct Queues {
-    /// How many queues by deadline there are.
+    /// The number of queues by deadline.
     pub dynamic: u8,
     /// The queue of each VCPU.
     pub of: Vec<u8>,

@@ -68,7 +68,7 @@ pub struct System {
 /// An adapter for Ethernet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EthernetAdapter {
-    /// Its number on the host: the device is called `nic` and this number.
+    /// The adapter's number on the host: the device is called `nic` and this number.
     pub number: u8,
     /// The number of the device.
     pub device: usize,
@@ -90,7 +90,7 @@ pub struct EthernetAdapter {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UdpPort {
     pub name: String,
-    /// Its number on the host.
+    /// The socket's number on the host.
     pub number: u8,
     /// The place of its adapter in [`System::adapters`].
     pub adapter: usize,
@@ -198,13 +198,13 @@ pub struct ProcessSpec {
     pub starts: Vec<u16>,
     /// Number of the process that gets its fault reports.
     pub supervisor: Option<u16>,
-    /// How often it may be started again after a fault.
+    /// The number of times that the process may be started again after a fault.
     pub restart: Restart,
     /// Pause before the first restart, in ns; it doubles with each further one.
     pub backoff_ns: u64,
-    /// It starts at boot, not only by another process.
+    /// The process starts at boot, not only by another process.
     pub start_at_boot: bool,
-    /// It may read the counters of the machine, which tell of all processes.
+    /// The process may read the counters of the machine, which tell of all processes.
     pub counters: bool,
     /// Passed to its entry point.
     pub arguments: [u64; 4],
@@ -266,7 +266,7 @@ pub struct SemaphoreSpec {
 /// The kind of a semaphore.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SemaphoreKind {
-    /// It has an owner, and waiters lend the owner their priority.
+    /// The mutex has an owner, and waiters lend the owner their priority.
     Mutex,
     /// A count that starts at this value.
     Counting(u64),
@@ -298,7 +298,7 @@ pub struct SegmentSpec {
     pub size: u64,
     /// Devices may be told where it is.
     pub dma: bool,
-    /// It is used on several cores of the host.
+    /// The segment is used on several cores of the host.
     pub common: bool,
     /// The processes that may attach it, one bit each.
     pub allowed: u64,
@@ -308,10 +308,10 @@ pub struct SegmentSpec {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceSpec {
     pub name: String,
-    /// Where its registers are, or whose message it is.
+    /// The place of the device's registers, or the device whose message it is.
     pub location: Location,
     pub size: u64,
-    /// Its interrupt, if it has one.
+    /// The device's interrupt, if it has one.
     pub interrupt: Option<Interrupt>,
     /// The processes that may map it and wait for its interrupt, one bit each.
     pub allowed: u64,
@@ -335,7 +335,8 @@ pub struct CriticalSection {
     pub mutex: u16,
     /// Longest execution time from lock to unlock, in ns, sections inside included.
     pub longest_ns: u64,
-    /// How often a job or the work for a message runs it, or one run of the section outside it.
+    /// The number of times that a job, the work for a message, or one run of the section outside
+    /// runs this one.
     pub times: u32,
     /// The section in which it lies: a place in [`System::sections`].
     pub inside: Option<usize>,
@@ -344,7 +345,8 @@ pub struct CriticalSection {
 /// An interrupt of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interrupt {
-    /// Its line at the I/O APIC, or from `diapason_abi::archive::MESSAGES` on a message.
+    /// The interrupt's line at the I/O APIC, or from `diapason_abi::archive::MESSAGES` on a
+    /// message.
     pub irq: u16,
     pub level: bool,
     /// Shortest time between two of them, in ns, if the description promises one.
@@ -356,8 +358,8 @@ pub struct Interrupt {
 pub struct VcpuSpec {
     pub name: String,
     pub server: ServerSpec,
-    /// Its queue: those by deadline first, most urgent first; the one by period is the last. An I/O
-    /// VCPU stands in the most urgent queue among those it serves.
+    /// The VCPU's queue: those by deadline first, most urgent first; the one by period is the last.
+    /// An I/O VCPU stands in the most urgent queue among those it serves.
     pub queue: u8,
     /// The processes that may put threads on it, one bit each.
     pub allowed: u64,
@@ -372,18 +374,18 @@ pub enum ServerSpec {
         period_ns: u64,
         /// Length of its replenishment list.
         replenishments: u8,
-        /// It may run without budget while nobody else is ready.
+        /// The VCPU may run without budget while nobody else is ready.
         background: bool,
         /// Most budget that one job of a thread on it uses, in ns.
         job_ns: Option<u64>,
         /// Shortest time between the beginnings of two jobs, in ns; the period, if nothing is said.
         interval_ns: Option<u64>,
-        /// How often one job wakes it at most.
+        /// The largest number of wake-ups of the VCPU by one job.
         wakes: u8,
     },
     /// A server for bottom halves (PIBS).
     Io {
-        /// Its share of a processor, in parts per million.
+        /// The VCPU's share of a processor, in parts per million.
         utilization_ppm: u32,
         /// The longest period its grants are computed from, in ns.
         cap_ns: Option<u64>,

@@ -20,11 +20,11 @@ pub enum Shaping {
 /// The action of a transmitter at some time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EgressStep<T> {
-    /// It begins to send this frame, whose last bit and gap are over at `end_ns`.
+    /// The transmitter begins to send this frame, whose last bit and gap are over at `end_ns`.
     Sends { class: usize, item: T, end_ns: u64 },
-    /// It has frames. Without another one, nothing happens before this time.
+    /// The transmitter has frames. Without another one, nothing happens before this time.
     Waits { until_ns: u64 },
-    /// It has no frames.
+    /// The transmitter has no frames.
     Idle,
 }
 

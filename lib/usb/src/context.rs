@@ -29,7 +29,7 @@ pub enum EndpointState {
     Halted,
     /// Told to stop, or reset.
     Stopped,
-    /// Its ring made no sense.
+    /// The endpoint's ring made no sense.
     Error,
 }
 
@@ -42,7 +42,7 @@ pub enum EndpointKind {
     BulkOut,
     /// Guaranteed time, to the device.
     InterruptOut,
-    /// Both directions, in stages.
+    /// A control endpoint: both directions, in stages.
     Control,
     /// Guaranteed time, no retries, to the host.
     IsochIn,
@@ -156,7 +156,7 @@ impl Slot {
         speed, set_speed: 0 [20; 4];
         /// One transaction translator per port.
         multi_tt, set_multi_tt: 0 [25; 1];
-        /// It is a hub.
+        /// The device is a hub.
         hub, set_hub: 0 [26; 1];
         entries, set_entries: 0 [27; 5];
         /// Root port, from 1.

@@ -46,7 +46,7 @@ pub(crate) struct Client<P: Platform> {
     /// There is something to report, and the client may be waiting for it.
     due: bool,
     wake: bool,
-    /// It was told that there is room, and that nothing is under way.
+    /// The client was told that there is room, and that nothing is under way.
     roomy: bool,
     settled: bool,
     /// When each frame between pipe and acknowledgement was written.
@@ -99,13 +99,13 @@ impl<P: Platform> Client<P> {
         self.answer(token, RequestReply::Heard);
     }
 
-    /// Its request is being done, or cannot be.
+    /// Tells the client that its request is being done, or cannot be.
     pub fn answer(&mut self, token: u32, answer: RequestReply) {
         (self.report.token, self.report.answer) = (token, answer as u8);
         (self.due, self.wake) = (true, true);
     }
 
-    /// It wants its pipe to be looked at, or a report for which there was no room.
+    /// Notes that the client wants its pipe looked at, or a report for which there was no room.
     pub fn look(&mut self) {
         self.wake |= self.due;
     }
@@ -115,7 +115,7 @@ impl<P: Platform> Client<P> {
         self.answer(self.report.token, RequestReply::NoSuchRate);
     }
 
-    /// It wants to know how its controller is.
+    /// Notes that the client wants to know how its controller is.
     pub fn owe(&mut self, token: u32) {
         self.owed = Some((token, false));
     }

@@ -25,15 +25,15 @@ pub(crate) struct Forming {
     /// The root ports of its links and the connectors of its devices, if it enumerates at these
     /// only.
     own: Option<(Vec<u8>, Vec<u8>)>,
-    /// It has begun to enumerate.
+    /// The host has begun to enumerate.
     began: bool,
     /// The driver is learning to know everything that is plugged in.
     enumerates: bool,
-    /// It knows nothing for sure before this time.
+    /// The host knows nothing for sure before this time.
     settled_at: Nanos,
     /// The debug capability may be enabled from now on, and nobody was told.
     enables: bool,
-    /// When it looks again.
+    /// The time at which the host looks again.
     pub next_look: Nanos,
 }
 

@@ -17,16 +17,16 @@ const _: () = assert!(size_of::<ReceivedFrame>() <= RECORD_BYTES);
 /// The fate of a place.
 #[derive(Clone, Copy)]
 pub enum PlaceOrder {
-    /// It listens to a channel, by this contract.
+    /// The place listens to a channel, by this contract.
     Listen {
         place: usize,
         channel: u8,
         /// The contract of the arrivals.
         contract: Bucket,
     },
-    /// It writes to a channel.
+    /// The place writes to a channel.
     Write { place: usize, channel: u8 },
-    /// It listens and writes no more.
+    /// The place listens and writes no more.
     Leave { place: usize },
 }
 
@@ -39,7 +39,7 @@ struct Place {
 struct Listener {
     channel: usize,
     meter: Meter,
-    /// Where it was told that the channel is.
+    /// The state of the channel that the listener was told.
     told: Option<Phase>,
 }
 

@@ -11,7 +11,7 @@ pub const CAMERA_PIXELS: u32 = 640 * 480;
 /// The interrupter of commands, ports, control transfers, and most of what goes to devices. Those
 /// of the services follow it in their order; the same number of messages is in the description.
 pub const MANAGING: u16 = 0;
-/// Its time between interrupts.
+/// The time between interrupts of the managing thread.
 pub const MANAGED: Nanos = Nanos::from_millis(2);
 
 /// The thread that hears clients of CAN channels rests so long before it listens again.

@@ -21,7 +21,7 @@ pub(crate) enum Post<P: Platform> {
     },
     /// All such requests of a device are to end.
     CancelControl(DeviceId),
-    /// So are they, and changes that the driver has not begun.
+    /// Withdraws them, and changes that the driver has not begun.
     Forget(DeviceId),
     Change(DeviceId, DriverRequest),
     /// A device is gone and nothing of it is left but its memory.

@@ -51,7 +51,7 @@ pub(crate) struct Seat {
 /// A service by its place, and its kind of devices.
 struct Offered {
     branch: u16,
-    /// Its number in its branch.
+    /// The service's number in its branch.
     number: usize,
     kind: Option<ServiceKind>,
     /// The CAN interface that it is for; 0 of other services.
@@ -85,7 +85,7 @@ pub struct UsbServer<P: Platform> {
     left: bool,
     /// The log topics: bit n stands for the [`Saying`] with number n.
     tell: u64,
-    /// Its part in the order in which a network forms.
+    /// The server's part in the order in which a network forms.
     pub(crate) forming: Option<Forming>,
     /// When a controller that died is started again, and how long the next pause is.
     again_at: Nanos,

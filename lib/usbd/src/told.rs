@@ -28,7 +28,7 @@ pub struct ServerSettings {
     /// Devices that the description names.
     pub expected: Vec<Expected>,
     pub tell: u64,
-    /// It serves one CAN interface and nothing else.
+    /// The server serves one CAN interface and nothing else.
     pub is_small: bool,
     /// How the shares of the controller's buses are computed.
     pub buses: Buses,
@@ -38,7 +38,7 @@ pub struct ServerSettings {
     pub pipes: Pipes,
     /// The promise to links.
     pub guarantee: Option<Guarantee>,
-    /// Its part in the order in which a network of hosts forms.
+    /// The server's part in the order in which a network of hosts forms.
     pub order: Option<FormingOrder>,
     /// The root port of each link; 0 is any.
     pub links: Vec<u8>,
@@ -49,7 +49,7 @@ pub struct ServerSettings {
 /// How a stream is scheduled.
 #[derive(Clone, Copy)]
 pub struct StreamTerms {
-    /// It runs at 2ⁿ times the period its camera asks for.
+    /// The stream runs at 2ⁿ times the period its camera asks for.
     pub stretch: u8,
     /// The schedule holds with it, or it is refused.
     pub critical: bool,

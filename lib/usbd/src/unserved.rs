@@ -38,7 +38,7 @@ impl Unserved {
 pub(crate) enum Unwanted {
     /// No service takes it.
     Not(Fate),
-    /// Its serial number decides, and is the text with this number.
+    /// The device's serial number decides, and is the text with this number.
     Serial(u8),
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Match {
     No,
     /// Another serial number, or none.
     OtherSerial,
-    /// Its serial number decides, and is the text with this number.
+    /// The device's serial number decides, and is the text with this number.
     Ask(u8),
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum Match {
 pub(crate) struct Described {
     devices: Vec<Expected>,
     targets: Vec<Awaited>,
-    /// It is one of a network of hosts: no other debug target belongs here.
+    /// The host is one of a network of hosts: no other debug target belongs here.
     is_networked: bool,
 }
 

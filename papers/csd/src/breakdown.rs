@@ -14,7 +14,7 @@ pub struct Breakdown {
     pub scale: u64,
     /// The allocation that makes it possible.
     pub allocation: Allocation,
-    /// How many tests it took.
+    /// The number of tests that the search took.
     pub tested: usize,
 }
 

@@ -20,9 +20,9 @@ pub struct TimeSlice {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MissedDeadline {
     pub task: usize,
-    /// When its job was released.
+    /// The release of the job.
     pub released: Nanos,
-    /// When it should have been done.
+    /// The deadline of the job.
     pub deadline: Nanos,
 }
 

@@ -71,7 +71,7 @@ pub struct MessageStream {
     pub bytes: u32,
     pub period: u64,
     pub deadline: u64,
-    /// It comes at any time, not every period.
+    /// The stream comes at any time, not every period.
     pub sporadic: bool,
 }
 

@@ -70,7 +70,7 @@ pub struct Skipped {
 /// Everything a reproduction found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReproductionReport {
-    /// Its name on the command line.
+    /// The reproduction's name on the command line.
     pub name: &'static str,
     /// The comparison: rows, and figures among them.
     pub rows: Vec<Row>,

@@ -18,7 +18,7 @@ pub enum Protocol {
 pub struct Group {
     /// The protocol of the ports.
     pub protocol: Protocol,
-    /// How many they are.
+    /// The number of ports in the group.
     pub ports: u8,
 }
 

@@ -212,7 +212,7 @@ impl Endpoint {
         (ready && (!td.open || left >= packet)).then_some(left.min(packet) as u32)
     }
 
-    /// Its context as memory shows it.
+    /// Writes the endpoint's context as memory shows it.
     pub fn write_back(&self, words: &mut context::EndpointContext) {
         words.set_state_number(number(self.state));
         let at = self.td.as_ref().and_then(Td::piece).map_or(self.cursor, |piece| piece.at);

@@ -28,9 +28,9 @@ pub struct InterruptMessage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disturbance {
     Lost,
-    /// It arrives so much later.
+    /// The interrupt arrives so much later.
     Delayed(Nanos),
-    /// It arrives twice, the second time so much later.
+    /// The interrupt arrives twice, the second time so much later.
     Twice(Nanos),
 }
 

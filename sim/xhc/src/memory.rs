@@ -27,7 +27,7 @@ pub trait Memory {
 pub struct Denial {
     pub at: Nanos,
     pub address: u64,
-    /// How long it was.
+    /// The length of the access.
     pub bytes: usize,
     pub write: bool,
 }

@@ -206,7 +206,7 @@ impl Port {
         }
     }
 
-    /// Its device, if one can be talked to.
+    /// Returns the port's device, if one can be talked to.
     pub fn partner(&mut self) -> Option<&mut (dyn UsbDevice + 'static)> {
         let reachable = self.enabled && self.link == link::U0;
         self.device.as_deref_mut().filter(|_| reachable)

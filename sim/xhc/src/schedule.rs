@@ -24,7 +24,7 @@ pub(crate) enum Load {
     In(Answer, Vec<u8>),
     /// Bytes for the device.
     Out(Vec<u8>),
-    /// It does not arrive.
+    /// The packet does not arrive.
     Failed,
 }
 

@@ -13,7 +13,7 @@ use diapason_usb::trb::{Completion, Trb, bit};
 pub(crate) struct Slot {
     pub enabled: bool,
     pub state: SlotState,
-    /// Its context, as last written to memory.
+    /// The slot's context, as last written to memory.
     pub words: context::Slot,
     /// Where the device context is.
     pub contexts: u64,

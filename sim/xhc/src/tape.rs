@@ -33,7 +33,7 @@ pub struct TransferRecord {
     pub length: u32,
     /// At its beginning what the device got, at its end what the device gave.
     pub data: Vec<u8>,
-    /// How it ended, if this is its end.
+    /// The status of the transfer, if this is its end.
     pub end: Option<Completion>,
 }
 

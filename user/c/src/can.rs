@@ -24,7 +24,7 @@ const FOREVER: u64 = 0xffff_ffff;
 /// An open channel, and what CANlib keeps of it.
 struct Open {
     channel: Channel,
-    /// It was opened to be read only: bus parameters are the server's affair.
+    /// The channel was opened to be read only: bus parameters are the server's affair.
     listens: bool,
     /// One filter for standard frames, one for extended ones.
     filters: [Filter; 2],

@@ -33,18 +33,18 @@ pub(crate) struct Writing {
     pub(crate) marks: Marks,
     gauge: Gauge,
     pub(crate) parameters: ChannelParameters,
-    /// It was told to take part in its bus.
+    /// The channel was told to take part in its bus.
     pub(crate) on_bus: bool,
 }
 
 /// How a channel is. Frames are counted from when it was put on its bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// Where it is between off and on its bus.
+    /// The phase of the channel between off and on its bus.
     pub phase: Phase,
-    /// How far its controller trusts itself.
+    /// The state of the channel's controller.
     pub health: Health,
-    /// Its error counters: transmit, receive.
+    /// The channel's error counters: transmit, receive.
     pub counters: (u8, u8),
     /// Errors it saw on its bus since the server began.
     pub errors: u32,
@@ -55,7 +55,8 @@ pub struct Status {
     pub through: u64,
     /// Frames that will not be sent any more.
     pub given_up: u64,
-    /// When the last of them was through, by the interface's clock, and when the server knew.
+    /// The time at which the last frame was through, by the interface's clock, and when the server
+    /// knew.
     pub last_through: (Nanos, Nanos),
 }
 

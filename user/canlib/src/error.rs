@@ -17,11 +17,12 @@ pub enum Error {
     /// The channel was opened to be read only.
     ReceiveOnly,
     Silent,
-    /// It takes no part in its bus: it was never told to, or told to leave.
+    /// The channel takes no part in its bus: it was never told to, or told to leave.
     OffBus,
-    /// It takes part: it must leave its bus first.
+    /// The channel takes part: it must leave its bus first.
     OnBus,
-    /// Its controller went bus-off, and frames were given up: [`crate::Channel::bus_on`] again.
+    /// The channel's controller went bus-off, and frames were given up: [`crate::Channel::bus_on`]
+    /// again.
     BusOff,
     /// Some of the frames were given up: the channel was closed under them.
     GivenUp,

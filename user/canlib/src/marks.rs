@@ -8,7 +8,7 @@ use diapason_abi::Nanos;
 pub struct Mark {
     /// Frames through since the channel was put on its bus.
     pub through: u64,
-    /// When the last of them was, by the clock of the interface.
+    /// The time of the last of the frames, by the clock of the interface.
     pub time: Nanos,
     /// When the server knew.
     pub known: Nanos,

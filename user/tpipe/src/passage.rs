@@ -48,7 +48,7 @@ impl<P: Passage> Passer<P> {
         self.reading.report()
     }
 
-    /// Both ends, once the pipe was open.
+    /// The two ends, once the pipe was open.
     fn ends(&'static self) -> Option<(Inlet, Exit)> {
         if !self.told.was_open() {
             return None;

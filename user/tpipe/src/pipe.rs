@@ -140,7 +140,7 @@ impl Pipe {
         self.granted.as_ref()
     }
 
-    /// Its thread is told of its terms.
+    /// Tells the pipe's thread its terms.
     fn tell(&mut self, terms: Option<(&Qos, &Granted)>) {
         self.teller.tell(terms);
         // A semaphore at its limit has been given often enough.

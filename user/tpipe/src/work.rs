@@ -138,7 +138,7 @@ pub struct ToldTerms(StaticState<Words>);
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Terms {
     version: u64,
-    /// How often it writes; zero if the pipe is closed.
+    /// The period in which the thread writes; zero if the pipe is closed.
     pub period: Nanos,
     messages: u64,
     per: u64,
@@ -181,7 +181,7 @@ impl Teller {
         Teller(told.and_then(|told| told.0.writer()))
     }
 
-    /// It has these terms from now on; none if it is closed.
+    /// Tells the thread the terms from now on; none if the pipe is closed.
     pub fn tell(&mut self, terms: Option<(&Qos, &Granted)>) {
         let words = terms.map_or([0; 3], |(qos, granted)| {
             [granted.period.0, qos.tput, qos.latency.0.saturating_mul(BITS)]

@@ -13,7 +13,7 @@ const TRIES: usize = 2;
 /// The end of a share's commands.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Ended {
-    /// They came to their end.
+    /// The commands came to their end.
     Outcome(Outcome),
     /// One of them neither held nor found anything: a panic, a signal, a build that fails.
     Died(String),

@@ -10,7 +10,7 @@ pub(crate) struct Life {
     /// The actions in order: the number of each call, or that it faulted. Whether somebody waited
     /// for what a call gave, so that it took the long way, is not its doing.
     pub deeds: Vec<Option<u16>>,
-    /// When each of its jobs ended.
+    /// The times at which the thread's jobs ended.
     pub ends: Vec<u64>,
 }
 

@@ -10,7 +10,7 @@ pub const FOLDER: &str = "tests/mutations";
 /// A planted bug, as a patch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Patch {
-    /// Its name: that of its file.
+    /// The bug's name: that of its file.
     pub name: String,
     pub path: PathBuf,
     /// The property that it breaks.

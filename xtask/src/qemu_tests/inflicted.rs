@@ -4,9 +4,9 @@ use super::{Observed, QemuTest};
 use diapason_ether::Discard;
 
 const CONCENTRATOR: &str = "examples/can-concentrator.toml";
-/// Its readers insist on every frame.
+/// The system whose readers insist on every frame.
 const WHOLE: &str = "tests/systems/whole.toml";
-/// Its USB server may crash.
+/// The system whose USB server may crash.
 const SERVER: &str = "tests/systems/server.toml";
 const UDP: &str = "examples/udp.toml";
 const VCPUS: &str = "examples/vcpus.toml";

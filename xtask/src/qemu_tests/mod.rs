@@ -65,13 +65,13 @@ pub(crate) struct QemuTest {
     pub name: &'static str,
     /// The description, below the workspace's root.
     pub system: &'static str,
-    /// How long it runs, in ns of its own time.
+    /// The length of the run, in ns of its own time.
     pub horizon_ns: u64,
     /// Keeps the flight record.
     pub record: bool,
     /// Times every kernel path.
     pub watch: bool,
-    /// How often it is booted.
+    /// The number of boots.
     pub boots: usize,
     /// Done to the archive before it boots: damage, for example.
     pub alter: Option<fn(&mut Vec<u8>)>,

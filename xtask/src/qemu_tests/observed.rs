@@ -24,7 +24,7 @@ pub fn strict() -> Options {
 
 /// One boot of a test's system.
 pub(crate) struct Observed {
-    /// How it ended and what its records said.
+    /// The end of the run, and what its records said.
     pub run: FinishedRun,
     /// The judgement on it.
     pub verdict: RunVerdict,

@@ -18,7 +18,7 @@ pub(crate) struct Talker {
     delay: Nanos,
     incoming: Wire,
     outgoing: Wire,
-    /// It says something then.
+    /// The talker says something then.
     next: Nanos,
     rung: bool,
     log: Log,

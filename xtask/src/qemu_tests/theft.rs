@@ -32,11 +32,11 @@ struct Mode {
     name: &'static str,
     /// The arguments of `rude`.
     arguments: [u64; 4],
-    /// It ends by faults, and is restarted; or the process that it starts does.
+    /// The program ends by faults, and is restarted; or the process that it starts does.
     ends: bool,
     /// The process that it starts faults at once.
     falls: bool,
-    /// It is tried in QEMU, too: no other behaviour of its kind took more there.
+    /// The program is tried in QEMU, too: no other behaviour of its kind took more there.
     sampled: bool,
 }
 

@@ -18,7 +18,7 @@ pub const TESTS: &[QemuTest] = &[
 const NAME: &str = "each forbidden thing ends its process and nothing else";
 const SYSTEM: &str = "tests/systems/faults.toml";
 
-/// Its place in the description, and so where it lives.
+/// The victim's place in the description, and so where it lives.
 const VICTIM: u16 = 2;
 const NEIGHBOUR: u16 = 0;
 
@@ -26,7 +26,7 @@ const NEIGHBOUR: u16 = 0;
 struct Expected {
     /// One of these causes; none of them: it does no harm.
     causes: Vec<FaultCause>,
-    /// It may also do no harm: not every processor notices.
+    /// The deed may also do no harm: not every processor notices.
     harmless: bool,
     thread: u64,
     address: Option<u64>,

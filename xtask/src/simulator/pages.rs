@@ -32,7 +32,7 @@ pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
     drawn(workspace, &page)
 }
 
-/// It is whole, and one file.
+/// Checks that a page is whole, and one file.
 fn alone(page: &str) -> Result<(), String> {
     if let Some(outside) = OUTSIDE.iter().find(|outside| page.contains(*outside)) {
         return Err(format!("the page has `{outside}`"));

@@ -18,7 +18,7 @@ enum Wanted {
     RefusedOrHeld,
     /// Nothing is wrong with it.
     Held,
-    /// It makes no sense, or promises what cannot be: the refusal says this.
+    /// The case makes no sense, or promises what cannot be: the refusal says this.
     Refused(&'static str),
     /// The run names what a program does to itself.
     Told(&'static str),

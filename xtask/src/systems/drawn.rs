@@ -37,9 +37,9 @@ pub(crate) enum Queues {
 pub(crate) struct DrawnTask {
     /// The time between the releases of two jobs.
     pub period: u64,
-    /// How many of them begin in a period of its VCPU.
+    /// The number of jobs that begin in a period of the task's VCPU.
     pub often: u64,
-    /// When its first job is released.
+    /// The release of the task's first job.
     pub phase: u64,
     /// The time that a job computes.
     pub work: u64,
@@ -107,7 +107,7 @@ pub(crate) struct DrawnPipe {
     pub server: Budget,
     /// Length of the VCPU's list.
     pub replenishments: u64,
-    /// It is on the VCPU of the pipe before it.
+    /// The pipe is on the VCPU of the pipe before it.
     pub shares: bool,
     /// How much later than at its nominal time a message may come, in microseconds.
     pub jitter: u64,
@@ -177,11 +177,11 @@ pub(crate) struct DrawnSamples {
 /// A seat with a program that misbehaves in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Rude {
-    /// Its behaviour and the arguments of it, as the README of `rude` says; or [`STORM`], and a
-    /// seed for the program `hostile`.
+    /// The program's behaviour and the arguments of it, as the README of `rude` says; or [`STORM`],
+    /// and a seed for the program `hostile`.
     pub arguments: [u64; 4],
     pub seat: Perch,
-    /// Its priority, 0 to 63.
+    /// The program's priority, 0 to 63.
     pub priority: u64,
     /// The core that it runs on, 0 or 1.
     pub core: u64,

@@ -34,7 +34,7 @@ pub(crate) enum Judged {
     Unread(String),
     /// The planner refuses it.
     Refused(String),
-    /// It was admitted and ran; what was seen of what was promised, in thousandths.
+    /// The system was admitted and ran; what was seen of what was promised, in thousandths.
     Ran(Vec<Breach>, Tightness),
 }
 
@@ -75,9 +75,9 @@ pub fn judge_file(built: &Built, path: &Path) -> Judged {
 struct Conditions {
     /// A fault, as the command line says it.
     drift: Option<String>,
-    /// Those of the seed happen, too.
+    /// The faults of the seed happen, too.
     faults: bool,
-    /// It draws what may vary.
+    /// The seed draws what may vary.
     seed: u64,
     /// How long the system runs, in nanoseconds.
     horizon: u64,

@@ -82,7 +82,7 @@ struct Campaign {
     /// Those that are refused, by why.
     refused: BTreeMap<String, u64>,
     admitted: u64,
-    /// How many of them break a promise.
+    /// The number of systems that break a promise.
     broken: u64,
     shares: Tightness,
     found: Vec<Found>,

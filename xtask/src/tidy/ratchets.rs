@@ -62,10 +62,10 @@ pub(crate) struct Measured {
     pub measure: Measure,
     /// Package, file, or file and function.
     pub name: String,
-    /// Where it stands, or first stands.
+    /// The place at which the thing stands, or first stands.
     pub file: String,
     pub line: usize,
-    /// How much it is.
+    /// The measure of the thing.
     pub value: u64,
 }
 

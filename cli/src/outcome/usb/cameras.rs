@@ -18,7 +18,7 @@ pub struct CameraRow {
     /// The place of its server in the description.
     pub process: u64,
     pub last: CameraReport,
-    /// When it was reported on, which is once a second while its frames are asked for.
+    /// The times of reports on the camera, once a second while its frames are asked for.
     pub(in super::super) coverage: Coverage,
 }
 

@@ -83,17 +83,17 @@ fn seats(process: &ProcessSpec, kind: ServiceKind) -> usize {
 /// A device that a description has, and that a server is to serve.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DevicePromise {
-    /// Its name in the description.
+    /// The device's name in the description.
     pub name: String,
     /// The place of its server in the description.
     process: u64,
     kind: ServiceKind,
-    /// How many of its kind the server serves at a time.
+    /// The number of such devices that the server serves at a time.
     seats: usize,
     /// The places of all of its kind, and its own among them: connectors and routes.
     places: Vec<(u8, u32)>,
     own: usize,
-    /// Its port as the description has it, for sentences.
+    /// The device's port as the description has it, for sentences.
     port: String,
 }
 

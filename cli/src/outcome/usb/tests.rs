@@ -97,7 +97,7 @@ impl Ran {
         note_camera(&mut self.outcome.cameras, 0, at, &report);
     }
 
-    /// Everything is there and works.
+    /// Returns a report in which everything is there and works.
     fn well(time_ns: u64) -> Ran {
         let mut ran = Ran::new(time_ns);
         for (connector, route) in [(1, 0), (1, 3), (3, 0), (4, 0)] {

@@ -40,9 +40,9 @@ pub struct Journey {
     pub pipe: usize,
     pub number: u64,
     pub message: Followed,
-    /// When its device had it, or its writer wrote it.
+    /// The time at which the message's device had it, or its writer wrote it.
     pub from: Nanos,
-    /// When its reader had it, or the server had told that it is through.
+    /// The time at which the message's reader had it, or the server had told that it is through.
     pub to: Nanos,
     pub road: Road,
 }
@@ -51,17 +51,18 @@ pub struct Journey {
 pub enum Road {
     FromDevice {
         carried: Carried,
-        /// When and by whom it was put into its pipe.
+        /// The time at which the message was put into its pipe, and the thread that did so.
         put: (Nanos, ThreadId),
         reader: ThreadId,
     },
     ToDevice {
-        /// When no other was before it in its pipe.
+        /// The time from which no other message was before this one in its pipe.
         ahead: Nanos,
-        /// When and by whom it was taken out of it.
+        /// The time at which the message was taken out of its pipe, and the thread that did so.
         taken: (Nanos, ThreadId),
         carried: Carried,
-        /// When no other frame was before it on the device's own bus, and when it was through.
+        /// The time from which no other frame was before the message on the device's own bus, and
+        /// that at which it was through.
         bus_free: Nanos,
         through: Nanos,
         /// The acknowledgement, and when and by whom that was told.
@@ -89,15 +90,15 @@ pub enum During {
     Device(Waits),
     /// A packet with it is on the bus.
     Packet,
-    /// Its transfer goes on behind it.
+    /// The message's transfer goes on behind it.
     Transfer,
     /// Other frames are before it on the device's own bus.
     Frames,
-    /// Its frame is on that bus.
+    /// The message's frame is on that bus.
     Frame,
     /// The controller may not interrupt yet.
     Interval,
-    /// It is for this thread to go on with it.
+    /// The message is for this thread to go on with it.
     Processor(ThreadId, sim::HistorySpan),
 }
 
@@ -115,16 +116,16 @@ pub struct StageSpan {
 pub struct Life {
     /// The number of its pipe.
     pub pipe: usize,
-    /// Its own in it, from 1.
+    /// The number of the message in its pipe, from 1.
     pub number: u64,
     pub message: Followed,
     /// The message goes to a device.
     pub to_device: bool,
-    /// When its device had it, or its writer wrote it.
+    /// The time at which the message's device had it, or its writer wrote it.
     pub from: Nanos,
-    /// When its reader had it, or the server had told that it is through.
+    /// The time at which the message's reader had it, or the server had told that it is through.
     pub to: Nanos,
-    /// How long it may take.
+    /// The bound of the message.
     pub bound: Option<Nanos>,
     /// How long at each stage, by the plan.
     pub bill: Option<bill::Bill>,
@@ -238,14 +239,14 @@ impl Story<'_> {
         }
     }
 
-    /// It is for a thread to go on.
+    /// Tells that it is for a thread to go on.
     fn processor(&mut self, stage: What, thread: ThreadId, from: Nanos, to: Nanos) {
         for item in self.roads.history.items(thread, from, to) {
             self.push(stage, item.from, item.to, During::Processor(thread, item));
         }
     }
 
-    /// It waits until its packets are carried.
+    /// Tells that the message waits until its packets are carried.
     fn waits(&mut self, stage: What, carried: &Carried, since: Nanos) {
         for (from, to, waits) in self.roads.wire.waits(carried.place, since, carried.from) {
             self.push(stage, from, to, During::Device(waits));

@@ -40,7 +40,7 @@ pub struct Carried {
 pub enum Waits {
     /// No transfer of its endpoint is under way.
     NoTransfer,
-    /// Its endpoint's packets do not carry it yet.
+    /// The message's endpoint's packets do not carry it yet.
     Before,
     /// The bus carries a packet of another endpoint: device, address.
     Others(u8, u8),

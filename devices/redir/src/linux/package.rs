@@ -74,7 +74,7 @@ pub fn unpack(package: &Path, release: &str, folder: &Path) -> Result<(), String
     fs::rename(half, folder).map_err(|error| format!("cannot rename: {error}"))
 }
 
-/// Runs a command to its end; what it said.
+/// Runs a command to its end; returns what it said.
 pub fn run(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("cannot start {command:?}: {error}"))?;
     if output.status.success() {

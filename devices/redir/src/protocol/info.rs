@@ -15,7 +15,7 @@ pub const fn slot(address: u8) -> usize {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum TransferType {
-    /// Both directions, in stages.
+    /// A control endpoint: both directions, in stages.
     Control = 0,
     /// Guaranteed time, no retries.
     Isochronous = 1,

@@ -31,7 +31,7 @@ pub enum PacketStatus {
     Success = 0,
     /// Called back before it was done.
     Cancelled = 1,
-    /// It makes no sense.
+    /// The request makes no sense.
     Invalid = 2,
     /// No answer, or a damaged one.
     Error = 3,
@@ -61,7 +61,7 @@ impl PacketStatus {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Data {
     pub endpoint: u8,
-    /// How it ended; of no meaning in a request.
+    /// The status of the transfer; of no meaning in a request.
     pub status: PacketStatus,
     /// Bytes wanted, given or taken.
     pub length: u32,

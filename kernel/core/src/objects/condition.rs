@@ -6,7 +6,7 @@ use crate::pool::{FREE, Id, Pooled, Private};
 use diapason_abi::{Handle, Kind};
 /// One condition variable slot.
 pub struct Condition {
-    /// Its handle, or [`FREE`] while it does not exist.
+    /// The condition's handle, or [`FREE`] while it does not exist.
     pub handle: u64,
     pub(crate) generation: u32,
     pub(crate) allowed: u64,

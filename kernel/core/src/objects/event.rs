@@ -21,7 +21,7 @@ pub enum Source {
 
 /// One event slot; slots belong to processes.
 pub struct Event {
-    /// Its handle, or [`FREE`] while it does not exist.
+    /// The event's handle, or [`FREE`] while it does not exist.
     pub handle: u64,
     pub(crate) generation: u32,
     pub(crate) source: Source,

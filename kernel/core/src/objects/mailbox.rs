@@ -22,7 +22,7 @@ pub struct Message {
     pub(crate) next: MessageId,
     pub(crate) left: MessageId,
     right: MessageId,
-    /// When it arrived, counted in messages of its mailbox that found another one there.
+    /// The message's arrival, counted in messages of its mailbox that found another one there.
     number: u64,
 }
 
@@ -51,7 +51,7 @@ impl Message {
 
 /// A mailbox of the description.
 pub struct Mailbox {
-    /// Its handle, or [`FREE`] while it does not exist.
+    /// The mailbox's handle, or [`FREE`] while it does not exist.
     pub handle: u64,
     pub(crate) generation: u32,
     pub(crate) allowed: u64,

@@ -128,11 +128,11 @@ pub struct Device {
     pub(crate) event: EventId,
     /// Processes that have its registers mapped.
     pub(crate) mapped: u64,
-    /// Its interrupts so far, the last one, and the shortest time between two.
+    /// The device's interrupts so far, the last one, and the shortest time between two.
     pub(crate) interrupts: u64,
     pub(crate) last: Nanos,
     pub(crate) gap: Nanos,
-    /// When the next one may come, if it has an interval.
+    /// The time at which the next interrupt may come, if the device has an interval.
     pub(crate) next: Nanos,
     /// One came too soon: no other gets through before `next`.
     pub(crate) held: bool,

@@ -9,21 +9,21 @@ use crate::pool::{Id, Places, Pooled, Range};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum ProcessState {
-    /// Its program was refused at boot.
+    /// The process's program was refused at boot.
     Refused = 0,
     /// Not started, or ended.
     Idle = 1,
     Running = 2,
     /// Ended by a fault.
     Faulted = 3,
-    /// It ends, a stage at a time, and is not all gone yet.
+    /// The process ends, a stage at a time, and is not all gone yet.
     Ending = 4,
 }
 
 /// One declared process. Its shares of the pools are fixed ranges.
 pub struct Process {
     pub(crate) key: u64,
-    /// Where it is in its life.
+    /// The state of the process.
     pub state: ProcessState,
     /// Ceiling for its threads.
     pub priority: u8,
@@ -35,7 +35,7 @@ pub struct Process {
     pub(crate) events: Places<EventTag>,
     /// VCPUs it may make.
     pub(crate) vcpus: Range,
-    /// It made something of its own: one of these four.
+    /// The process made something of its own: one of these four.
     pub(crate) made: bool,
     /// While it ends: the thread that is stopped last. It faults wherever it goes on, and each
     /// fault is a stage of the end, which its budget pays.
@@ -57,7 +57,7 @@ pub struct Process {
     pub(crate) devices: u64,
     /// Processes that may start it.
     pub(crate) starters: u64,
-    /// It may read the counters of the machine, which tell of all others.
+    /// The process may read the counters of the machine, which tell of all others.
     pub(crate) counters: bool,
     /// The process told of its faults, and the mailbox that takes the reports.
     pub(crate) supervisor: ProcessId,

@@ -8,17 +8,17 @@ use diapason_abi::{Handle, Kind};
 
 /// One semaphore slot, declared or private.
 pub struct Semaphore {
-    /// Its handle, or [`FREE`] while it does not exist.
+    /// The semaphore's handle, or [`FREE`] while it does not exist.
     pub handle: u64,
     pub(crate) generation: u32,
     /// Processes that may use it.
     pub(crate) allowed: u64,
-    /// Its name; 0 for a private slot.
+    /// The semaphore's name; 0 for a private slot.
     pub(crate) key: u64,
     /// Count it is created with (declared ones), or `MUTEX`.
     pub(crate) initial: u64,
     pub mutex: bool,
-    /// How often it can be taken without waiting: 0 or 1 for a mutex.
+    /// The number of times the semaphore can be taken without waiting: 0 or 1 for a mutex.
     pub count: u32,
     /// The owner of the mutex.
     pub owner: ThreadId,

@@ -18,9 +18,9 @@ use diapason_costs::Round;
 pub enum State {
     /// The slot is free.
     Free,
-    /// It has a place among the ready; if it waits for a mutex, the owner runs there.
+    /// The thread has a place among the ready; if it waits for a mutex, the owner runs there.
     Ready,
-    /// It waits for a mutex whose owner, or the owner that one waits for, cannot run.
+    /// The thread waits for a mutex whose owner, or the owner that one waits for, cannot run.
     Parked,
     /// Waiting for what [`Thread::wait`] says.
     Blocked,
@@ -77,7 +77,7 @@ pub(crate) struct Resumed {
     pub process: ProcessId,
     /// The result of its pending call, if it was in one.
     pub result: Option<u64>,
-    /// Where its message goes first; 0 if there is none.
+    /// The address for the thread's message; 0 if there is none.
     pub deliver_to: u64,
 }
 
@@ -85,23 +85,23 @@ pub(crate) struct Resumed {
 /// them are short.
 #[repr(C)]
 pub struct Thread {
-    /// Its handle, or [`FREE`] while the slot is free.
+    /// The thread's handle, or [`FREE`] while the slot is free.
     pub handle: u64,
     /// Result of its pending call.
     pub(crate) result: u64,
-    /// Where the message it receives goes, once it runs again; 0 if none is pending.
+    /// The address for the message it receives, once the thread runs again; 0 if none is pending.
     pub(crate) deliver_to: u64,
     pub used: Nanos,
     /// Handle of the mutex it waits for, or will want back once a condition is signalled.
     pub(crate) wanted: u64,
-    /// How urgent it is among those that wait for the same: as its own place, or the most urgent
-    /// one parked with it.
+    /// The thread's urgency among those that wait for the same: as its own place, or the most
+    /// urgent one parked with it.
     pub(crate) urgency: u64,
     /// The object that it is blocked on.
     pub wait: Wait,
     /// The object that it waits for once this wait is over: none, or a hint.
     pub(crate) after: Wait,
-    /// Its process, and its slot there.
+    /// The thread's process, and its slot there.
     pub process: ProcessId,
     /// The VCPU it runs on, if it has one.
     pub vcpu: VcpuId,
@@ -112,10 +112,10 @@ pub struct Thread {
     pub(crate) next: ThreadId,
     /// First of the mutexes it holds.
     pub held: SemaphoreId,
-    /// Where it is in its life.
+    /// The state of the thread.
     pub state: State,
     pub(crate) has_result: bool,
-    /// How urgent its own place is, on its VCPU or among those that have none.
+    /// The urgency of the thread's own place, on its VCPU or among those that have none.
     pub priority: u8,
     pub(crate) message_length: u8,
     /// How many threads have lived in this slot.
@@ -129,7 +129,7 @@ pub struct Thread {
     pub(crate) detached: bool,
     /// Budget of VCPUs that its own work used since its job began, whosever they are.
     pub(crate) paid: Nanos,
-    /// When it is woken at the latest, and its place among such.
+    /// The time at which the thread is woken at the latest, and its place among such.
     pub(crate) alarm: Alarm,
     /// Up to eight characters.
     pub name: u64,
@@ -191,7 +191,7 @@ impl Thread {
         &self.message[..(self.message_length as usize).min(MESSAGE_BYTES)]
     }
 
-    /// Its pending call will return `result`.
+    /// Makes the pending call return `result`.
     #[inline(always)]
     pub(crate) fn put_result(&mut self, result: u64) {
         self.result = result;
@@ -212,7 +212,7 @@ impl Thread {
         Resumed { process: self.process, result, deliver_to: 0 }
     }
 
-    /// It gets the processor: what it comes back with.
+    /// Gives the thread the processor; returns what it comes back with.
     #[inline(always)]
     pub(crate) fn resume(&mut self) -> Resumed {
         let mut resumed = self.go_on();
@@ -222,7 +222,7 @@ impl Thread {
         resumed
     }
 
-    /// It waited, and gets the processor at once with this result.
+    /// Gives a thread that waited the processor at once, with this result.
     #[inline(always)]
     pub(crate) fn come_back(&mut self, result: u64) -> Resumed {
         (self.state, self.wait, self.has_result) = (State::Ready, Wait::Nothing, false);

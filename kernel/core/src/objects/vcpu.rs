@@ -23,7 +23,7 @@ pub enum Server {
 
 /// A slot for a VCPU.
 pub struct Vcpu {
-    /// Its handle, or [`FREE`] while it does not exist.
+    /// The VCPU's handle, or [`FREE`] while it does not exist.
     pub handle: u64,
     pub(crate) generation: u32,
     pub(crate) allowed: u64,
@@ -32,18 +32,18 @@ pub struct Vcpu {
     pub(crate) ready: Ready,
     /// Threads that live on it.
     pub(crate) threads: u16,
-    /// Its place in the order of the core.
+    /// The VCPU's place in the order of the core.
     pub(crate) rank: u8,
-    /// Its queue, and whether that goes by deadline.
+    /// The VCPU's queue, and whether that goes by deadline.
     pub(crate) queue: u8,
     pub(crate) by_deadline: bool,
     /// True if it may run without budget while no other VCPU wants to run.
     pub(crate) background: bool,
     /// How urgent its threads are among all that wait for one thing, and what it is ranked by.
     pub(crate) urgency: u64,
-    /// When it has budget: the deadline of that.
+    /// The deadline of the VCPU's budget, if it has any.
     pub(crate) deadline: Nanos,
-    /// Its process ended; what was promised to it is not given back yet.
+    /// The VCPU's process ended; what was promised to it is not given back yet.
     pub(crate) abandoned: bool,
     /// I/O: the Main VCPUs it serves.
     pub(crate) serves: u64,
@@ -51,7 +51,7 @@ pub struct Vcpu {
     pub used: Nanos,
     /// Time used in the background.
     pub extra: Nanos,
-    /// How often threads of it had to wait for budget.
+    /// The number of times that threads of the VCPU had to wait for budget.
     pub depleted: u32,
     /// Most often woken within one of its periods, and what that is counted with.
     pub(crate) wakes_max: u16,
@@ -66,7 +66,7 @@ pub struct Vcpu {
     spared_next: u8,
     /// How long a taken one is.
     spared_for: Nanos,
-    /// It was preempted by a VCPU whose way there and back is counted.
+    /// The VCPU was preempted by a VCPU whose way there and back is counted.
     pub(crate) comes_back: bool,
     /// The largest budget and the shortest period that were admitted with the system, if programs
     /// may set it to any in between.

@@ -63,7 +63,7 @@ pub struct Virtual {
 #[derive(Clone, Debug)]
 pub struct Actor {
     pub name: String,
-    /// Its priority among those of its VCPU, or among those without.
+    /// The thread's priority among those of its VCPU, or among those without.
     pub priority: u8,
     pub on: Option<usize>,
     /// The actions in order.

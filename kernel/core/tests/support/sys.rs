@@ -23,14 +23,14 @@ pub fn run<R>(plan: &Plan, body: impl FnOnce(&mut Sys<'_>) -> R) -> R {
 /// The fate of a caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Its call returned and it still runs.
+    /// The caller's call returned and it still runs.
     Returned(Result<u64, Errno>),
     Blocked,
-    /// It could go on, but somebody more urgent (or its equal, after a yield) runs.
+    /// The caller could go on, but somebody more urgent (or its equal, after a yield) runs.
     Preempted,
-    /// It ended without a fault.
+    /// The caller ended without a fault.
     Ended,
-    /// Its process was ended by this fault, at this address.
+    /// The caller's process was ended by this fault, at this address.
     Faulted(FaultCause, u64),
 }
 
@@ -142,7 +142,7 @@ impl Sys<'_> {
         self.act(|host| host.call(call, arguments))
     }
 
-    /// It returns at once with a value.
+    /// Calls, and expects a value at once.
     #[track_caller]
     pub fn ok(&mut self, call: Call, arguments: &[u64]) -> u64 {
         match self.call(call, arguments) {
@@ -151,7 +151,7 @@ impl Sys<'_> {
         }
     }
 
-    /// It returns at once with an error.
+    /// Calls, and expects an error at once.
     #[track_caller]
     pub fn err(&mut self, call: Call, arguments: &[u64]) -> Errno {
         match self.call(call, arguments) {
@@ -166,13 +166,13 @@ impl Sys<'_> {
         assert_eq!(self.call(call, arguments), Outcome::Blocked, "{call:?} {arguments:x?}");
     }
 
-    /// It lets somebody else go first.
+    /// Calls, and expects that somebody else goes first.
     #[track_caller]
     pub fn yields(&mut self, call: Call, arguments: &[u64]) {
         assert_eq!(self.call(call, arguments), Outcome::Preempted, "{call:?} {arguments:x?}");
     }
 
-    /// It ends the caller's process by a fault of this cause.
+    /// Calls, and expects a fault of this cause, which ends the process.
     #[track_caller]
     pub fn misuses(&mut self, cause: FaultCause, call: Call, arguments: &[u64]) {
         match self.call(call, arguments) {

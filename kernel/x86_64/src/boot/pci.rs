@@ -52,7 +52,7 @@ pub struct Function(u64);
 
 /// Registers and messages of a function that can be used.
 pub struct Opened {
-    /// Where its registers begin.
+    /// The address of the function's registers.
     pub registers: u64,
     /// Pages of them that no program sees, because its messages are there.
     pub hidden: Range<u64>,
@@ -63,7 +63,7 @@ pub struct Opened {
 #[derive(Clone, Copy)]
 pub enum Signalling {
     Silent,
-    /// Its table is at this address: each message has a vector and a mask of its own.
+    /// The function's table is at this address: each message has a vector and a mask of its own.
     Table(u64),
     /// By MSI: consecutive vectors, as many as this power of two, and no masks. The capability is
     /// at this offset.
@@ -204,7 +204,7 @@ impl Function {
         Ok(Opened { registers, hidden, sender })
     }
 
-    /// It may send so many messages by MSI, in a number that is a power of two.
+    /// Lets the function send so many messages by MSI, a power of two.
     fn bare(self, messages: u64) -> Result<Signalling, Absence> {
         let capability = self.capability(MSI).ok_or(Absence::Messages)?;
         let log = messages.next_power_of_two().trailing_zeros();
@@ -259,7 +259,7 @@ impl Function {
         bits
     }
 
-    /// Its table of messages.
+    /// Returns the function's table of messages.
     fn messages(self) -> Option<Messages> {
         let capability = self.capability(MSI_X)?;
         let place = self.read(capability + 4);

@@ -21,7 +21,7 @@ pub struct AdmissionRefusal {
     /// The VCPU, the first in the order of precedence.
     pub vcpu: usize,
     pub queue: Queue,
-    /// Its period, by which it must have had its budget.
+    /// The VCPU's period, by which it must have had its budget.
     pub limit: Nanos,
     pub failure: Shortfall,
     /// The largest budget at its period with which the whole system holds; `None`: not even 1 ns.
@@ -37,7 +37,7 @@ pub struct AdmissionRefusal {
 pub enum Unfit {
     /// The description makes no sense.
     Nonsense(Nonsense),
-    /// It makes sense and does not fit.
+    /// The system makes sense and does not fit.
     Refused(AdmissionRefusal),
 }
 

@@ -30,7 +30,8 @@ pub struct Section {
     pub mutex: usize,
     /// Worst execution time from lock to unlock, sections inside included.
     pub length: Nanos,
-    /// How often it is run: per job, or, for a section inside another, per run of that one.
+    /// The number of times that the section is run: per job, or, for a section inside another, per
+    /// run of that one.
     pub times: u32,
     /// The section it lies in, which is earlier in the list.
     pub inside: Option<usize>,
@@ -42,7 +43,7 @@ pub enum Budgets {
     /// The VCPU conforms: it never runs out of budget inside a section. (Run-time check: the
     /// counter of budgets that ended inside a section stays zero.)
     Last,
-    /// Its budget may end anywhere.
+    /// The VCPU's budget may end anywhere.
     MayEnd,
 }
 

@@ -22,7 +22,7 @@ pub struct MainVcpu {
     pub period: Nanos,
     /// Length of its list of replenishments.
     pub chunks: u32,
-    /// Where it waits when ready.
+    /// The queue in which the VCPU waits when ready.
     pub queue: Queue,
 }
 

@@ -76,12 +76,12 @@ pub struct NodeCounts {
 pub enum SendRefusal {
     /// The bus has no such node.
     NoSuchNode {
-        /// How many it has.
+        /// The number of nodes on the bus.
         nodes: usize,
     },
     /// The node's queue is full.
     QueueFull {
-        /// How many it holds.
+        /// The number of frames that the queue holds.
         capacity: usize,
     },
     /// The node is switched off, only listens, or is bus-off and will not recover by itself.

@@ -50,7 +50,7 @@ pub struct DbcMessage {
     pub size: u16,
     /// The node that sends it, if the file names one.
     pub sender: Option<String>,
-    /// How often it comes, in ms, if the file says (`GenMsgCycleTime`).
+    /// The message's period, in ms, if the file says (`GenMsgCycleTime`).
     pub cycle_ms: Option<u64>,
     /// In the order of the file.
     pub signals: Vec<Signal>,
@@ -80,7 +80,7 @@ pub struct Selection {
 pub struct Signal {
     pub name: String,
     pub place: BitRange,
-    /// Its highest bit is a sign.
+    /// The signal's highest bit is a sign.
     pub signed: bool,
     /// The interpretation of the bits.
     pub number: Number,
@@ -92,7 +92,7 @@ pub struct Signal {
     pub unit: String,
     /// Names of raw values.
     pub labels: Vec<(i128, String)>,
-    /// When it is there, if not always.
+    /// The condition under which the signal is there, if not always.
     pub when: Option<Selection>,
 }
 

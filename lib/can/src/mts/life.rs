@@ -25,9 +25,9 @@ pub enum LifeStream {
 /// One message that comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LifeMessage {
-    /// When it came, by the common time.
+    /// The time at which the message came, by the common time.
     pub came: Nanos,
-    /// When it is in the queue of its node.
+    /// The time at which the message is in the queue of its node.
     pub queued: Nanos,
     pub which: LifeStream,
     /// The number of its node.
@@ -39,9 +39,9 @@ pub struct LifeMessage {
 pub struct LifeUnit {
     /// By how many nanoseconds its clock is before the common time.
     pub offset: i64,
-    /// It is switched on at this time.
+    /// The node is switched on at this time.
     pub joins: Nanos,
-    /// It does not hear one of so many frames that tell to renew; 0: it hears all.
+    /// The node does not hear one of so many frames that tell to renew; 0: it hears all.
     pub deaf: u64,
 }
 
@@ -86,7 +86,7 @@ struct Waiting {
     frame: CanFrame,
     queued: Nanos,
     due: Nanos,
-    /// Its start-by time by the clock of its node, and the epoch of its identifier.
+    /// The message's start-by time by the clock of its node, and the epoch of its identifier.
     start_by: Nanos,
     epoch: Nanos,
     marked: bool,

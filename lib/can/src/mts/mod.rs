@@ -44,7 +44,7 @@ pub enum IdentifierClass {
     HighSpeed {
         /// Region of its start-by time, from the start of the epoch.
         region: u8,
-        /// Its rank among those of one region, and its name for receivers.
+        /// The message's rank among those of one region, and its name for receivers.
         code: u8,
     },
     LowSpeed {

@@ -43,7 +43,7 @@ pub struct HighSpeed {
     pub period: Nanos,
     /// How much later than that one may be in its queue.
     pub jitter: Nanos,
-    /// When it must be through, after it came.
+    /// The deadline of the message, from its arrival.
     pub deadline: Nanos,
 }
 
@@ -79,9 +79,9 @@ pub enum Unmet {
     /// In a window of this length up to its start-by time the bus may have this much to do; a
     /// deadline later by the difference would do for this window.
     Window { window: Nanos, work: Nanos },
-    /// Its response may take this long, more than its deadline.
+    /// The message's response may take this long, more than its deadline.
     Response { response: Nanos, deadline: Nanos },
-    /// It and what is above it fill the bus.
+    /// The message and what is above it fill the bus.
     Overload {
         /// In parts per million, rounded up.
         load_ppm: u64,

@@ -61,7 +61,7 @@ pub enum Duty {
     Renew,
     /// At once: renew all identifiers and tell nobody any more. The node missed the frame.
     Repair,
-    /// It knows the epoch now, and may send high-speed messages.
+    /// The node knows the epoch now, and may send high-speed messages.
     Join,
 }
 

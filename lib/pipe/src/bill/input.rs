@@ -65,7 +65,7 @@ struct Handling<'a> {
     /// Returns by how much the time from the begin of a transfer until it is told varies.
     varies: Nanos,
     merges: bool,
-    /// Whether it is woken at most once per interrupt, or perhaps for each transfer.
+    /// Whether the thread is woken at most once per interrupt, or perhaps for each transfer.
     once_per_interrupt: bool,
 }
 

@@ -17,7 +17,7 @@ use diapason_abi::Nanos;
 /// looks are one job: it does not matter how often it is woken.
 #[derive(Clone, Copy)]
 pub struct Look<'a> {
-    /// Its rest after each look.
+    /// The thread's rest after each look.
     pub rest: Nanos,
     /// The longest time of a look.
     pub work: Nanos,

@@ -13,7 +13,7 @@ pub enum BillRefusal {
     NoChannel {
         /// The one asked for.
         own: usize,
-        /// How many there are.
+        /// The number of channels in the traffic.
         channels: usize,
     },
     /// Nothing can be transferred: no request is queued, or one carries no message.

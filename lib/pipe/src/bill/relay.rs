@@ -15,9 +15,9 @@ use diapason_abi::Nanos;
 /// A thread of a chain, and how messages come to it.
 #[derive(Clone, Copy)]
 pub struct Hop<'a> {
-    /// Where it runs, and how long it takes.
+    /// The thread's supply, and the time it takes for a message.
     pub link: ChainStage<'a>,
-    /// It is woken once in this period and takes the newest value; else it is woken by each
+    /// The thread is woken once in this period and takes the newest value; else it is woken by each
     /// message. The first thread of a chain is always woken.
     pub sampled: Option<Nanos>,
 }
@@ -84,7 +84,7 @@ pub enum Stuck {
 struct Leg {
     /// The longest from a message's arrival at the device until it, or a newer one, enters.
     entered: Nanos,
-    /// When it is there for the leg's first thread, after it entered.
+    /// The time from a message's entry until it is there for the leg's first thread.
     before: Before,
     first: usize,
     sampled: Option<Nanos>,

@@ -88,7 +88,7 @@ impl StageTimes {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Telling {
     Each,
-    /// When it has handled everything that had ended when it began.
+    /// Once the stage has handled everything that had ended when it began.
     All,
 }
 
@@ -97,7 +97,7 @@ pub enum Telling {
 pub struct Stage<'a> {
     /// The work of the stage.
     pub work: StageTimes,
-    /// When it passes that on.
+    /// The time at which the stage passes on what it handled.
     pub telling: Telling,
     pub service: &'a dyn Service,
 }
@@ -105,9 +105,9 @@ pub struct Stage<'a> {
 /// When a user's thread is done with a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taking {
-    /// It takes one message at a time and is done with it before it takes the next.
+    /// The thread takes one message at a time and is done with it before it takes the next.
     Each,
-    /// It takes all there is, and is done with it only when it is done with all of it.
+    /// The thread takes all there is, and is done with it only when it is done with all of it.
     All,
 }
 
@@ -118,7 +118,7 @@ pub struct User<'a> {
     pub message: Nanos,
     /// Longest time per wake-up. The driver wakes it when it passes messages on to it.
     pub wake: Nanos,
-    /// When it is done with a message.
+    /// The time at which the thread is done with a message.
     pub taking: Taking,
     pub service: &'a dyn Service,
 }

@@ -9,10 +9,10 @@ use diapason_abi::{MESSAGE_BYTES, Nanos};
 /// A message on its way through a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ChainMessage {
-    /// Its number among all that came, from 1 on.
+    /// The message's number among all that came, from 1 on.
     pub number: u64,
-    /// Its arrival at the device, later by the fastest way to the server: the device's clock began
-    /// at an unknown time.
+    /// The message's arrival at the device, later by the fastest way to the server: the device's
+    /// clock began at an unknown time.
     pub arrived: Nanos,
     /// The number of the output that it became, from 1 on; 0 before that.
     pub output: u64,

@@ -8,15 +8,15 @@ pub const NAME_BYTES: usize = 40;
 /// The cost of an operation, in instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CostReport {
-    /// Its name, and zeros.
+    /// The operation's name, and zeros.
     pub name: [u8; NAME_BYTES],
-    /// It is a part of the operation that was reported last.
+    /// The operation is a part of the operation that was reported last.
     pub is_part: bool,
     /// Median of the runs.
     pub median: u32,
     /// Largest of the runs.
     pub max: u32,
-    /// How often it was measured.
+    /// The number of measurements.
     pub runs: u32,
     /// CR3 writes, MSR writes and device accesses in a thousand operations.
     pub expensive: [u32; 3],

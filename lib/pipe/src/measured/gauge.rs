@@ -10,15 +10,15 @@ use diapason_abi::Nanos;
 /// One message, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReadMessage {
-    /// Its time by the clock of the device.
+    /// The message's time by the clock of the device.
     pub time: Nanos,
     /// The time at which the server had it, or knew that it was through.
     pub taken: Nanos,
     /// The time at which its reader had it.
     pub read: Nanos,
-    /// Its delay from the device to the server.
+    /// The message's delay from the device to the server.
     pub moved: Delay,
-    /// It was outside of its contract.
+    /// The message was outside of its contract.
     pub outside: bool,
     /// The device had lost some before it.
     pub lost_before: bool,

@@ -120,7 +120,7 @@ pub struct ChainReport {
 /// How a pipe does that a program opened while it ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TunedReport {
-    /// Its place in the description.
+    /// The pipe's place in the description.
     pub place: u8,
     /// The channel it comes from.
     pub channel: u8,
@@ -149,7 +149,7 @@ pub struct TunedReport {
 /// How such a pipe to a device does, from the write, or from the arrival of what is passed on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WrittenReport {
-    /// Its place in the description.
+    /// The pipe's place in the description.
     pub place: u8,
     /// The channel it goes to.
     pub channel: u8,

@@ -7,9 +7,9 @@ use diapason_abi::Nanos;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Fate {
-    /// It is served: it did what its class asks of it first.
+    /// The device is served: it did what its class asks of it first.
     Works = 0,
-    /// It did not do what its class asks of it.
+    /// The device did not do what its class asks of it.
     Failed = 1,
     /// No service that is free is for it.
     Unserved = 2,
@@ -19,7 +19,7 @@ pub enum Fate {
     OtherSerial = 4,
     /// There is no memory or no bandwidth for it, or it refused its configuration.
     Unconfigured = 5,
-    /// It does not answer.
+    /// The device does not answer.
     Dead = 6,
 }
 
@@ -46,7 +46,7 @@ pub struct DeviceReport {
     pub connector: u8,
     /// Hub ports on the way, four bits each, the first in the lowest.
     pub route: u32,
-    /// Its vendor and its product; 0 if it did not say them.
+    /// The device's vendor and its product; 0 if it did not say them.
     pub identity: (u16, u16),
     pub fate: Fate,
 }
@@ -55,7 +55,7 @@ pub struct DeviceReport {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkReport {
     pub number: u8,
-    /// Its device is there, and the other side is not known to take nothing.
+    /// The link's device is there, and the other side is not known to take nothing.
     pub here: bool,
     /// Times that its device was found.
     pub found: u64,
@@ -69,13 +69,13 @@ pub struct LinkReport {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum NetworkStep {
-    /// It begins to enumerate what is plugged in.
+    /// The host begins to enumerate what is plugged in.
     Enumerate = 0,
-    /// It knows everything that was plugged in.
+    /// The host knows everything that was plugged in.
     Enumerated = 1,
-    /// It enables its debug capability.
+    /// The host enables its debug capability.
     Enable = 2,
-    /// It has waited for long for the debug target at this port.
+    /// The host has waited for long for the debug target at this port.
     Late = 3,
     /// At this port is another debug target than the right one.
     Stranger = 4,
@@ -117,7 +117,7 @@ impl NetworkReport {
 pub struct CameraReport {
     /// Nobody watches it: it is one of the server's streams.
     pub stream: bool,
-    /// Its number among those.
+    /// The camera's number among those.
     pub number: u8,
     /// Frames that came whole.
     pub whole: u64,

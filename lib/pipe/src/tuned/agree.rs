@@ -25,7 +25,7 @@ pub struct Terms {
     pub little: Nanos,
     /// Slots of its buffer.
     pub slots: u64,
-    /// Where its latency comes from.
+    /// The items of the pipe's latency.
     pub bill: Bill,
     /// How long it takes beyond the bill if its messages go on to the device, else zero; and until
     /// the driver has taken a message that goes to the device. Whole bills would be a lot to carry.

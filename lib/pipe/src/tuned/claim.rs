@@ -21,9 +21,9 @@ pub(super) struct Wish {
 pub(super) enum Part {
     Reads,
     Writes,
-    /// It reads, and what it read is written: to this channel, in this place of the endpoint.
+    /// The pipe reads, and what it read is written: to this channel, in this place of the endpoint.
     Passes(u8, usize),
-    /// It is where another one's messages are written.
+    /// The pipe is where another one's messages are written.
     Carries,
 }
 

@@ -14,7 +14,7 @@ pub enum WhyRefused {
     },
     /// There is no such pipe.
     NoPipe,
-    /// It is open: it can be changed or closed.
+    /// The pipe is open: it can be changed or closed.
     AlreadyOpen,
     /// The device is not there.
     NoDevice,
@@ -22,7 +22,7 @@ pub enum WhyRefused {
     NoSuchChannel {
         /// The one asked for.
         channel: u32,
-        /// How many it has.
+        /// The number of channels that the device has.
         channels: u32,
     },
     /// A latency, throughput, execution time or burst of zero.

@@ -36,7 +36,7 @@ pub struct Shares {
 pub struct Receiver {
     /// The work of the thread.
     pub work: StageTimes,
-    /// When it passes messages on.
+    /// The time at which the thread passes messages on.
     pub telling: Telling,
     /// T of its Main VCPU.
     pub period: Nanos,

@@ -111,7 +111,7 @@ fn by_mood(mood: u64, least: u64, most: u64, random: &mut Random) -> u64 {
 #[derive(Default)]
 struct Thread {
     woken: bool,
-    /// It pays for having been woken.
+    /// The thread pays for having been woken.
     waking: bool,
     /// Transfers it has heard of.
     heard: VecDeque<Vec<usize>>,
@@ -154,7 +154,7 @@ pub struct Endpoint<'a> {
     /// When the interrupt comes that is due.
     due: Option<u64>,
     last_interrupt: Option<u64>,
-    /// It has come, and waits for the end of a section.
+    /// The interrupt has come, and waits for the end of a section.
     asserted: bool,
     top_half_left: u64,
     bottom_half: Thread,

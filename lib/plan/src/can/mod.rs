@@ -41,15 +41,15 @@ pub enum CanName {
 /// The verdict on a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CanOutcome {
-    /// It is through within this time after it came.
+    /// The message is through within this time after it came.
     Response(Nanos),
-    /// It is begun by its start-by time. This window up to it leaves the least.
+    /// The message is begun by its start-by time. This window up to it leaves the least.
     StartBy(Tightest),
-    /// It is not always in time.
+    /// The message is not always in time.
     Unmet(Unmet),
     /// There is no bound: why, and what to do.
     Unbounded([String; 2]),
-    /// It is due at no time.
+    /// The message is due at no time.
     NotDue,
 }
 
@@ -57,7 +57,7 @@ pub enum CanOutcome {
 #[derive(Clone, Debug)]
 pub struct CanPromise {
     pub class: CanClass,
-    /// Its identifier or its code; none if there are more messages than identifiers.
+    /// The message's identifier or its code; none if there are more messages than identifiers.
     pub name: Option<CanName>,
     /// Longest frame in bits, without the interframe space.
     pub bits: u32,

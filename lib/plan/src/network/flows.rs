@@ -21,7 +21,7 @@ use diapason_system::{Diagnostics, Flow, Hosts, HostsPlace};
 /// The plan of a flow.
 #[derive(Clone, Debug)]
 pub struct Flowed {
-    /// Its bill, or why there is none.
+    /// The flow's bill, or why there is none.
     pub bill: Result<FlowBill, NoBill>,
 }
 

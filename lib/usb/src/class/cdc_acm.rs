@@ -23,7 +23,7 @@ const SET_CONTROL_LINES: u8 = 0x22;
 /// The notification of the line's state.
 const SERIAL_STATE: u8 = 0x20;
 const CLASS: [u8; 2] = [2, 2];
-/// Its protocol if it is the vendor's own: something else than a line (network devices with RNDIS).
+/// The protocol of the vendor's own: something else than a line (network devices with RNDIS).
 const FOREIGN: u8 = 0xff;
 
 /// How bytes are sent on the line.

@@ -29,7 +29,7 @@ pub enum KeyboardEvent {
     /// The keyboard is listened to.
     Opened,
     Key {
-        /// Its usage on the keyboard page: 4 is A, 0xe0 is left control.
+        /// The key's usage on the keyboard page: 4 is A, 0xe0 is left control.
         usage: u8,
         /// Down, or up again.
         down: bool,

@@ -58,7 +58,7 @@ enum Gone {
     No,
     /// Cancels the transfers that it did not take.
     Cancel,
-    /// It is being cancelled.
+    /// The request is being cancelled.
     Cancelling,
     Yes,
 }

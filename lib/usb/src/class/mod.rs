@@ -60,7 +60,7 @@ pub trait Class: 'static {
     /// Returns when it wants to be woken; [`Nanos::FOREVER`] if never.
     fn next_wake(&self) -> Nanos;
 
-    /// It is so late. Calling it early or often does no harm.
+    /// Tells the driver the time. Early or frequent calls do no harm.
     fn wake(&mut self, now: Nanos, tell: &mut dyn FnMut(Self::Event<'_>));
 }
 
@@ -94,7 +94,7 @@ pub enum Request<'a> {
     Alternate { interface: u8, alternate: u8 },
     /// End all that is pending on an endpoint.
     Cancel {
-        /// Its address; 0 for control.
+        /// The endpoint's address; 0 for control.
         endpoint: u8,
     },
 }

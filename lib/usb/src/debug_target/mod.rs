@@ -37,7 +37,7 @@ pub enum LinkDirection {
 pub enum TargetEvent {
     /// The other computer has chosen the configuration: messages go both ways.
     Configured,
-    /// It is gone, or restarts.
+    /// The host is gone, or restarts.
     Left,
     /// A message moved, or was lost on the way.
     Done {

@@ -24,7 +24,7 @@ pub(super) struct Ring {
     count: u16,
     /// The cycle bit of the next that is written.
     cycle: bool,
-    /// Its doorbell is to be rung.
+    /// The ring's doorbell is to be rung.
     pub bell: bool,
 }
 

@@ -27,7 +27,7 @@ pub struct Bos<'a> {
 /// One capability descriptor of the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capability<'a> {
-    /// Its kind, see [`capability`].
+    /// The capability's kind, see [`capability`].
     pub kind: u8,
     /// The bytes that follow.
     pub data: &'a [u8],

@@ -21,7 +21,7 @@ pub struct DeviceDescriptor {
     pub version: u16,
     /// Text indices of manufacturer, product and serial number; 0 is none.
     pub texts: [u8; 3],
-    /// How many configurations it has.
+    /// The number of the device's configurations.
     pub configurations: u8,
 }
 

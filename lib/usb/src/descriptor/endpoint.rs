@@ -15,7 +15,7 @@ pub struct EndpointDescriptor {
     pub address: u8,
     /// The transfer type; never control.
     pub transfer: Transfer,
-    /// How fast its device is.
+    /// The speed of the endpoint's device.
     pub speed: Speed,
     /// Bytes of a packet; 0 only for an isochronous endpoint that is switched off.
     pub packet: u16,

@@ -14,9 +14,9 @@ pub struct DescriptorRefusal {
 /// The reason why a descriptor is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DescriptorFlaw {
-    /// Its length is less than its kind needs.
+    /// The descriptor's length is less than its kind needs.
     Short { length: usize, needed: usize },
-    /// It goes on after the end of what was read.
+    /// The descriptor goes on after the end of what was read.
     PastEnd {
         length: usize,
         /// The bytes that are left.

@@ -5,7 +5,7 @@ use super::{DescriptorFlaw, DescriptorRefusal};
 /// A descriptor of whatever kind: as many bytes as it says, all of them there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Raw<'a> {
-    /// Where it begins, from the first byte given.
+    /// The place at which the descriptor begins, from the first byte given.
     pub offset: usize,
     /// All its bytes, length and kind first: at least two.
     pub bytes: &'a [u8],

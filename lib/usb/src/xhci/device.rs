@@ -58,7 +58,7 @@ pub(super) enum Step {
     Language(u8),
     /// A text, by its number and its language.
     Text(u8, u16),
-    /// It waits for the client, or runs.
+    /// The device waits for the client, or runs.
     Idle,
     /// Configure Endpoint, and the request that tells the device.
     Configure(Option<Setup>),

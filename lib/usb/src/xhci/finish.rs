@@ -15,7 +15,7 @@ struct Said {
     pipe: usize,
     /// The transfer's place in the queue.
     position: usize,
-    /// It is about the transfer's last block.
+    /// The event is about the transfer's last block.
     last: bool,
     code: Completion,
     /// Bytes of the transfer so far.

@@ -61,7 +61,7 @@ pub(super) enum Phase {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wish {
     Run,
-    /// It has no place in the schedule, for now.
+    /// The endpoint has no place in the schedule, for now.
     Rest(EndpointRefusal),
     /// Another alternate setting does not have it.
     Remove,

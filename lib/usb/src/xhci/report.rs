@@ -28,7 +28,7 @@ pub enum TransferOutcome {
     Babble,
     /// No answer, or damaged ones only. Recovery is under way.
     Transaction,
-    /// Its service interval passed without it (isochronous).
+    /// The transfer's service interval passed without it (isochronous).
     Missed,
     Cancelled,
     /// The bus schedule has no room for its endpoint any more.
@@ -56,24 +56,25 @@ pub struct Finished {
     pub outcome: TransferOutcome,
     /// Bytes that went over the wire (of the data stage, for control transfers).
     pub actual: u32,
-    /// When the driver learned of it.
+    /// The time at which the driver learned of the end.
     pub time: Nanos,
 }
 
 /// Why a device does not work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeviceFailure {
-    /// It cannot be reset.
+    /// The device cannot be reset.
     Reset,
-    /// It did not answer in time.
+    /// The device did not answer in time.
     Timeout,
     /// The controller refused a command about it.
     Command(Completion),
     /// A standard request failed.
     Request(Setup, TransferOutcome),
-    /// Its descriptors make no sense.
+    /// The device's descriptors make no sense.
     Descriptor,
-    /// Its configuration is longer than [`Limits::configuration`](super::Limits::configuration).
+    /// The device's configuration is longer than
+    /// [`Limits::configuration`](super::Limits::configuration).
     TooLong(u16),
     /// The bus has no room for its control endpoint.
     Bandwidth,
@@ -98,22 +99,22 @@ pub enum Waiting {
 pub enum Death {
     /// All registers read as ones.
     Removed,
-    /// It could not reach memory.
+    /// The controller could not reach memory.
     SystemError,
-    /// It found itself broken.
+    /// The controller found itself broken.
     ControllerError,
-    /// It stopped without being told to.
+    /// The controller stopped without being told to.
     Halted,
-    /// It did not do a command, nor abort it.
+    /// The controller did not do a command, nor abort it.
     Command,
-    /// It did not do this step of the start.
+    /// The controller did not do this step of the start.
     Start(Waiting),
-    /// It has no capability registers that make sense.
+    /// The controller has no capability registers that make sense.
     Nonsense,
-    /// It wants more scratchpads than [`Limits::scratchpads`](super::Limits::scratchpads), or pages
-    /// of another size.
+    /// The controller wants more scratchpads than
+    /// [`Limits::scratchpads`](super::Limits::scratchpads), or pages of another size.
     Scratchpads(u32),
-    /// It cannot reach the window: 32-bit addresses only.
+    /// The controller cannot reach the window: 32-bit addresses only.
     Address,
 }
 

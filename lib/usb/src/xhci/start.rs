@@ -231,7 +231,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.hw.store_64(self.layout.contexts, table);
     }
 
-    /// It runs: everything that is plugged in is found by looking, not by events.
+    /// Begins to run: everything that is plugged in is found by looking, not by events.
     fn running(&mut self, now: Nanos) {
         self.state = ControllerState::Running;
         let usable = self.capabilities.interrupters;
@@ -270,7 +270,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.capabilities.ports.min(self.limits.ports)
     }
 
-    /// It is of no use any more: halt it, then report everything.
+    /// Halts a controller that is of no use any more, then reports everything.
     pub(super) fn die(&mut self, death: Death, now: Nanos) {
         if !matches!(self.state, ControllerState::Running | ControllerState::Starting(..)) {
             return;

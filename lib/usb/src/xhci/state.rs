@@ -8,12 +8,12 @@ use diapason_abi::Nanos;
 pub enum ControllerState {
     /// Nothing: it was never started.
     Stopped,
-    /// It starts; the time is the end of patience.
+    /// The controller starts; the time is the end of patience.
     Starting(Waiting, Nanos),
     Running,
-    /// It died and is being halted; transfers are reported when it is.
+    /// The controller died and is being halted; transfers are reported when it is.
     Dying(Death, Nanos),
-    /// It died. It can be started again.
+    /// The controller died. It can be started again.
     Dead(Death),
 }
 
@@ -31,7 +31,7 @@ pub struct Capabilities {
     pub scratchpads: u32,
     /// Ports can be switched on and off.
     pub port_power: bool,
-    /// It takes addresses above 4 GiB.
+    /// The controller takes addresses above 4 GiB.
     pub wide: bool,
     /// Extended capabilities, from the base; 0 if there are none.
     pub(super) extended: u64,
@@ -44,10 +44,10 @@ pub(super) enum Phase {
     Empty,
     /// Something is: it comes to rest, or its link is trained.
     Debounce,
-    /// It is being reset.
+    /// The port is being reset.
     Reset,
     Recover,
-    /// It has a device.
+    /// The port has a device.
     InUse,
     /// The device at the port does not work.
     Broken,
@@ -61,9 +61,9 @@ pub(super) struct Port {
     pub deadline: Nanos,
     /// The device at it, also while that is leaving.
     pub device: Option<u8>,
-    /// How often its device failed.
+    /// The number of times that the port's device failed.
     pub attempts: u8,
-    /// Its register has to be looked at.
+    /// The port's register has to be looked at.
     pub dirty: bool,
     /// Nothing that is plugged in there is touched.
     pub held: bool,

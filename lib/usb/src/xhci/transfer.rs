@@ -24,7 +24,7 @@ pub struct Request<'a> {
     pub quiet: bool,
     /// More follow at once: the doorbell waits for them.
     pub more: bool,
-    /// When it goes, if it is isochronous.
+    /// The time at which an isochronous transfer goes.
     pub when: When,
     /// The client's own name for it.
     pub cookie: u64,

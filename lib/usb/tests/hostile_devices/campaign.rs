@@ -68,7 +68,7 @@ const LANES: u16 = 4;
 /// The device at a port, and when it leaves.
 struct Port {
     connector: u8,
-    /// Where it is plugged, if it is.
+    /// The place at which the device is plugged, if it is.
     plugged: Option<u8>,
     until: Nanos,
 }

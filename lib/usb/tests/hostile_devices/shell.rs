@@ -35,7 +35,7 @@ struct Slot {
 pub struct Shell {
     pub device: DeviceId,
     pub speed: Speed,
-    /// Where its memory begins.
+    /// The address of the shell's memory.
     base: usize,
     set: Vec<u8>,
     pub class: Box<dyn Work>,

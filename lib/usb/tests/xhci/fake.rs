@@ -47,7 +47,8 @@ pub struct Fake {
     pub scratchpads: u32,
     /// Commands are not looked at.
     pub deaf: bool,
-    /// It reported transfers that it had only begun: what it finds on a ring may be another's.
+    /// The controller reported transfers that it had only begun: what it finds on a ring may be
+    /// another's.
     pub lies: bool,
     /// Devices do not answer requests.
     pub mute: bool,

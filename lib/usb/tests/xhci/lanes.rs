@@ -18,7 +18,7 @@ use std::rc::Rc;
 struct Client {
     random: Random,
     link: Link,
-    /// They do nothing more.
+    /// The lanes do nothing more.
     rests: bool,
     devices: Vec<(u16, DeviceId)>,
     queued: BTreeMap<u64, (DeviceId, u8)>,

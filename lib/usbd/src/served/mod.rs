@@ -33,12 +33,12 @@ pub(crate) struct Served<P: Platform> {
 /// How far it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Its configuration is being chosen.
+    /// The device's configuration is being chosen.
     Configuring,
     Working,
-    /// It failed, and is asked again then.
+    /// The device failed, and is asked again then.
     Resting(Nanos),
-    /// Its transfers come back; nothing else is known of it.
+    /// The device's transfers come back; nothing else is known of it.
     Gone,
 }
 
@@ -66,7 +66,7 @@ impl<P: Platform> Served<P> {
         self.transfers.device
     }
 
-    /// It is gone; only its transfers are still to come back.
+    /// Takes leave of the device; only its transfers are still to come back.
     pub fn leave(&mut self, service: &mut dyn Service<P>, now: Nanos) {
         if self.stage != Stage::Gone {
             self.stage = Stage::Gone;
@@ -145,7 +145,7 @@ impl<P: Platform> Served<P> {
         self.stage = if begun { Stage::Working } else { Stage::Resting(now + REOPEN) };
     }
 
-    /// It rested long enough.
+    /// Asks the device again, which rested long enough.
     pub fn revive(&mut self, service: &mut dyn Service<P>, now: Nanos) {
         if let Stage::Resting(until) = self.stage
             && now >= until

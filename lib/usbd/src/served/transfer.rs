@@ -49,10 +49,10 @@ const SHARED: u64 = 1 << 63;
 
 /// The fate of a request at once.
 enum Step {
-    /// It is to be queued.
+    /// The request is to be queued.
     Transfer(Todo),
     Answered(u8, Result<&'static [u8], TransferFault>),
-    /// It is under way, or nothing comes of it.
+    /// The request is under way, or nothing comes of it.
     Begun,
 }
 

@@ -22,11 +22,11 @@ enum Stage {
     Away,
     /// This command is to be begun.
     Next(ScsiCommand),
-    /// It has not ended.
+    /// The disk has not ended.
     Waiting(ScsiCommand),
-    /// It waits for clients.
+    /// The disk waits for clients.
     Idle,
-    /// It does what a client asked for.
+    /// The disk does what a client asked for.
     Busy,
 }
 

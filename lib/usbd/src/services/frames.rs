@@ -13,7 +13,7 @@ const DRIFT: u32 = 1_000;
 /// The frames of a camera so far.
 pub(crate) struct Frames<P: Platform> {
     report: CameraReport,
-    /// It runs at the rate that it agrees to.
+    /// The camera runs at the rate that it agrees to.
     is_paced: bool,
     /// Frames since it started. The camera's clock, as far as it shows it.
     number: u64,

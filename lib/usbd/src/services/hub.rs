@@ -23,9 +23,9 @@ pub type Turn = Option<(DeviceId, u8)>;
 /// The fate of a device behind a hub.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Child {
-    /// Its descriptors are read.
+    /// The device's descriptors are read.
     Found,
-    /// It does not work.
+    /// The device does not work.
     Failed,
 }
 
@@ -34,15 +34,15 @@ pub(crate) enum Child {
 enum Port {
     #[default]
     Empty,
-    /// It is to be reset, for the so-manieth time.
+    /// The port is to be reset, for the so-manieth time.
     Waiting(u8),
-    /// It is being reset.
+    /// The port is being reset.
     Reset(u8),
-    /// It is to be attached.
+    /// The port is to be attached.
     Enabled(u8, Speed),
     /// The driver has it.
     Attached(u8),
-    /// It is off until it is plugged again.
+    /// The port is off until it is plugged again.
     Dead,
 }
 
@@ -50,7 +50,7 @@ enum Port {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     No,
-    /// It is to be told.
+    /// The driver is to be told.
     Plan(HubPlan),
     Told,
     Yes,
@@ -118,7 +118,7 @@ impl Ports {
     }
 }
 
-/// It is the turn of the next.
+/// Gives the turn to the next.
 fn release(turn: &mut Turn, device: DeviceId, port: u8) {
     turn.take_if(|held| *held == (device, port));
 }

@@ -11,11 +11,12 @@ use diapason_pipe::meter::Meter;
 /// A message that came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Judged {
-    /// When the device made it, by its own clock; when it came, if nothing tells.
+    /// The time at which the device made the message, by its own clock; its arrival, if nothing
+    /// tells.
     pub time: Nanos,
-    /// Its delay from the device, as far as its time tells.
+    /// The message's delay from the device, as far as its time tells.
     pub moved: Delay,
-    /// It is outside of its contract.
+    /// The message is outside of its contract.
     pub outside: bool,
 }
 

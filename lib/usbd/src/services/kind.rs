@@ -12,7 +12,7 @@ use diapason_usb::xhci::EndpointPlan;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     On,
-    /// It is of no use; it is asked again after a while.
+    /// The device is of no use; it is asked again after a while.
     End,
 }
 

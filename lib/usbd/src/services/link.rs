@@ -33,7 +33,7 @@ pub(crate) struct Link<P: Platform> {
     asked: Vec<Ask>,
     /// Slots that the class knows.
     given: usize,
-    /// Its state, and whether that changed since it was told.
+    /// The link's state, and whether that changed since it was told.
     state: LinkReport,
     changed: bool,
 }

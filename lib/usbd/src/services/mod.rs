@@ -39,7 +39,7 @@ pub type Offers<P> = Vec<Offer<P>>;
 /// A service as the server takes it on.
 pub struct Offer<P: Platform> {
     pub(crate) service: AnyService<P>,
-    /// Where its bottom half is at home; `None`: with the managing thread.
+    /// The home of the service's bottom half; `None`: with the managing thread.
     pub home: Option<&'static Home>,
     /// The devices that it serves; `None`: any that fits.
     pub(crate) kind: Option<ServiceKind>,

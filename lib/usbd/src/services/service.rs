@@ -10,11 +10,11 @@ use diapason_usb::xhci::EndpointPlan;
 /// How far a class is with its device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClassStage {
-    /// It has said nothing yet.
+    /// The class has said nothing yet.
     Begun,
     /// The device did what was asked of it first.
     Works,
-    /// It has given up.
+    /// The class has given up.
     Failed,
 }
 

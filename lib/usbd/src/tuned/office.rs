@@ -35,7 +35,7 @@ struct Place<P: Platform> {
     desk: Desk<P>,
     /// The most that its pipe may be.
     envelope: Envelope,
-    /// Its pipe in the endpoint, and the route.
+    /// The place's pipe in the endpoint, and the route.
     pipe: Option<(usize, Route)>,
     /// The terms of its VCPU.
     terms: Terms,

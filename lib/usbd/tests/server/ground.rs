@@ -141,7 +141,7 @@ impl Dma for Piece {
 
 /// A lock of a machine with one thread: entering it twice is a deadlock.
 pub struct Chamber<T> {
-    /// Its number among those of the machine, from 1: that of the branch in it.
+    /// The lock's number among those of the machine, from 1: that of the branch in it.
     number: u16,
     value: RefCell<T>,
 }

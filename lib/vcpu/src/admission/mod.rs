@@ -80,7 +80,7 @@ pub enum Reason {
     MoreThanAll,
     /// Less than a nanosecond is granted at the shortest period.
     GrantTooSmall,
-    /// It makes sense, but does not fit.
+    /// The request makes sense, but does not fit.
     Overloaded,
 }
 

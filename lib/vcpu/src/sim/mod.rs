@@ -52,9 +52,9 @@ pub enum Who {
 #[derive(Clone, Debug)]
 pub struct Main<M = SporadicServer> {
     pub server: M,
-    /// Its queue, from 0; must be at most [`System::dp_queues`].
+    /// The VCPU's queue, from 0; must be at most [`System::dp_queues`].
     pub queue: usize,
-    /// Whether it runs without budget when nobody with budget is ready (S5).
+    /// Whether the VCPU runs without budget when nobody with budget is ready (S5).
     pub background: bool,
 }
 
@@ -158,7 +158,7 @@ pub struct Slice {
     /// `e` of what was used; later than `from` if it was used in advance, by an overrun or by an
     /// I/O VCPU going on with the rest of a grant.
     pub released: Nanos,
-    /// Its period then: an I/O VCPU's is inherited.
+    /// The VCPU's period then: an I/O VCPU's is inherited.
     pub period: Nanos,
     pub queue: usize,
     /// Whether this was background use, charged to nothing.
@@ -182,7 +182,7 @@ pub struct Job {
     pub beneficiary: usize,
     pub arrived: Nanos,
     pub units: Nanos,
-    /// When it was done, if it was.
+    /// The time at which the job was done, if it was.
     pub done: Option<Nanos>,
 }
 

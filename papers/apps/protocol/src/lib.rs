@@ -136,7 +136,7 @@ pub struct Common {
     pub sent: AtomicU64,
     /// How long it took until the first reader had a datagram, in counts of the processor.
     pub receptions: [AtomicU64; RECEPTIONS],
-    /// How many of these times there are.
+    /// The number of these times.
     pub received: AtomicU64,
 }
 

@@ -199,7 +199,7 @@ pub(crate) struct Spent {
     /// True if every frame was read.
     pub whole: bool,
     pub messages: u64,
-    /// How often the bottom half was woken for them.
+    /// The number of times that the bottom half was woken for the frames.
     turns: u64,
     /// How long any thread ran, and those of the server; the kernel's time is that of the thread
     /// that ran next.

@@ -24,11 +24,11 @@ pub(crate) struct Twin {
 /// The identity that a kernel reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct About {
-    /// Its release and version, as `uname` has them.
+    /// The kernel's release and version, as `uname` has them.
     pub kernel: String,
     /// Whether HRTICK_DL is on, off, or missing.
     pub hrtick: String,
-    /// When it was ready, in ns.
+    /// The time at which the kernel was ready, in ns.
     pub ready: u64,
     /// When each task began, in ns.
     pub started: Vec<u64>,

@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 
 /// The dissertation's short messages, in bytes.
 const SHORT: RangeInclusive<u64> = 20..=100;
-/// Its messages that take several frames.
+/// The lengths of messages that take several frames.
 const FRAGMENTED: RangeInclusive<u64> = 1_459..=6_000;
 /// The length at which its saving is greatest.
 const BEST: u64 = 1_400;

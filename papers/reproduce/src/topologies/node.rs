@@ -5,9 +5,9 @@
 pub struct Node {
     /// Links to debug targets: at most two.
     pub links: usize,
-    /// It is a debug target itself.
+    /// The host is a debug target itself.
     pub target: bool,
-    /// It looks at all of its ports, as algorithm 4 is written: its links are at any port.
+    /// The host looks at all of its ports, as algorithm 4 is written: its links are at any port.
     pub looks_everywhere: bool,
 }
 

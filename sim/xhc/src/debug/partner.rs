@@ -31,7 +31,7 @@ pub(crate) const PACKET: usize = 1024;
 pub(crate) enum Happening {
     /// With the new count.
     Reset(u64),
-    /// Its first question since the reset with this count, over one of several cables.
+    /// The host's first question since the reset with this count, over one of several cables.
     Asked(u64),
     /// With the new count.
     Configured(u64, bool),
@@ -46,7 +46,7 @@ pub(crate) enum Happening {
 /// News from the target to the host.
 #[derive(Clone, Debug)]
 pub(crate) enum News {
-    /// It answers as this device, or does not answer.
+    /// The target answers as this device, or does not answer.
     Face(Option<Rc<Face>>),
     /// A packet of the OUT ring.
     Packet(u64, Vec<u8>),
@@ -54,7 +54,7 @@ pub(crate) enum News {
     Room(u64, usize),
     /// The pending transfer is void.
     Void(u64),
-    /// It halted this ring.
+    /// The target halted this ring.
     Halted(usize),
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Pipe {
     /// The next block to take.
     pub cursor: Cursor,
     pub halted: bool,
-    /// Its doorbell rang since it was configured.
+    /// The pipe's doorbell rang since it was configured.
     active: bool,
     posted: VecDeque<Posted>,
 }

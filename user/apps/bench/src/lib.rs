@@ -63,7 +63,7 @@ impl Probe {
         self.finish(now);
     }
 
-    /// It ended at `now`, a [`stamp`].
+    /// Notes that the operation ended at `now`, a [`stamp`].
     #[inline(never)]
     pub fn finish(&self, now: u64) {
         self.finish_with(self.spent(now));
@@ -75,7 +75,7 @@ impl Probe {
         spent.saturating_sub(self.overhead.load(Relaxed))
     }
 
-    /// It has ended, and took `spent`.
+    /// Notes that the operation has ended, and took `spent`.
     pub fn finish_with(&self, spent: u64) {
         let run = self.runs.load(Relaxed);
         let Some(slot) = self.samples.get(run as usize) else { return };

@@ -9,7 +9,7 @@ use diapason_state::{StateBuffer, StateReader, StateWriter, plain};
 
 /// The controller has a job in every millisecond.
 pub const PERIOD: Nanos = Nanos::from_millis(1);
-/// It rings in every job whose number is a multiple of this.
+/// The program rings in every job whose number is a multiple of this.
 pub const RINGS_EVERY: u64 = 10;
 /// The doorbell of the logger.
 pub const READY: &str = "ready";
@@ -20,7 +20,7 @@ plain! {
     pub struct Sample {
         /// Number of the job, from 1.
         pub job: u64,
-        /// When it ended, in ns.
+        /// The time at which the job ended, in ns.
         pub time: u64,
         /// Both together: a reader sees whether the message is whole.
         pub check: u64,

@@ -14,7 +14,7 @@ use diapason_rt::{Arguments, Nanos, entry, log, process, time};
 
 entry!(main);
 
-/// Its wards, by the number each counts under.
+/// The warden's wards, by the number each counts under.
 const WARDS: [(usize, &str); 4] = [(0, "storm-a"), (1, "storm-b"), (2, "storm-c"), (3, "storm-d")];
 /// A process that makes no call for this long is stuck: all of its threads wait for ever.
 const STUCK: Nanos = Nanos::from_millis(1);

@@ -11,7 +11,7 @@ const SENDING: u32 = SLOTS / 2;
 /// A change of the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// It is there, with this address.
+    /// The device is there, with this address.
     Arrived([u8; 6]),
     Left,
 }

@@ -23,9 +23,9 @@ entry!(main);
 
 /// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
-/// It looks so often at most, whatever the network would like.
+/// The program looks so often at most, whatever the network would like.
 const REST: Nanos = Nanos::from_micros(100);
-/// Its address unless it asks for one.
+/// The program's address unless it asks for one.
 const OWN: Ipv4Cidr = Ipv4Cidr::new(Ipv4Address::new(10, 0, 2, 15), 24);
 /// Memory for echoes on their way: two of the longest.
 const ROOM: usize = 4096;

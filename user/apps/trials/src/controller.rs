@@ -5,7 +5,7 @@
 use diapason_rt::memory::{DmaSegment, Registers};
 use diapason_rt::{Errno, Nanos, time};
 
-/// Its name in the descriptions.
+/// The controller's name in the descriptions.
 pub const DEVICE: &str = "xhci";
 pub const RINGS: &str = "rings";
 

@@ -40,7 +40,7 @@ plain! {
     /// The content of the state message: torn if the two differ.
     pub struct Pair {
         pub first: u64,
-        /// Its complement, eight times.
+        /// The value's complement, eight times.
         pub rest: [u64; 7],
     }
 }

@@ -175,7 +175,7 @@ fn room_for_one(pipe: &mut Pipe, other: &mut Pipe) -> Result<(), Wrong> {
     other.close(soon()).map_err(|error| ("the third", Some(error)))
 }
 
-/// It was refused, and for the right reason.
+/// Checks that the request was refused, and for the right reason.
 fn reason(
     what: &'static str,
     done: Result<(), PipeError>,

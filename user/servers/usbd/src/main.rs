@@ -84,7 +84,7 @@ struct Half {
     source: Source,
     branch: u16,
     own: &'static Own,
-    /// Its interrupts are handled so much later.
+    /// The thread's interrupts are handled so much later.
     pace: Nanos,
     works: Works,
 }

@@ -26,17 +26,17 @@ impl Watch {
         self.times.woken = self.now();
     }
 
-    /// It has the lock, at this instant.
+    /// Notes that the thread has the lock, at this instant.
     pub fn begun(&mut self, now: u64) {
         self.times.begun = now;
     }
 
-    /// It has given the lock back.
+    /// Notes that the thread has given the lock back.
     pub fn done(&mut self) {
         self.times.done = self.now();
     }
 
-    /// It has told the clients.
+    /// Notes that the thread has told the clients.
     pub fn told(&mut self) {
         self.times.told = self.now();
         if let Some(outlet) = &mut self.outlet {

@@ -7,9 +7,9 @@ use toml::{Table, Value};
 
 /// A room: a folder whose packages share a purpose.
 struct Room {
-    /// Its folder. A package belongs to the room with the longest folder above it.
+    /// The room's folder. A package belongs to the room with the longest folder above it.
     folder: &'static str,
-    /// Its purpose, in the README.
+    /// The room's purpose, in the README.
     purpose: &'static str,
     /// Folders whose packages it may use besides its own: rooms, or parts of them.
     uses: &'static [&'static str],

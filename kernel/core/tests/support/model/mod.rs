@@ -23,7 +23,7 @@ pub use system::{Blueprint, Model};
 /// The object that a blocked thread waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// Its time only; what its call returns then.
+    /// The thread's time only; what its call returns then.
     Time(u64),
     Semaphore(usize),
     /// A mutex, and which life of it; what the call returns that has it (of a condition wait), or
@@ -82,7 +82,7 @@ pub struct Thread {
     /// Result waiting to be delivered when it runs, and a message that goes to memory then.
     pub result: Option<u64>,
     pub delivery: Option<Delivery>,
-    /// When its wait times out.
+    /// The time at which the thread's wait ends.
     pub due: Option<u64>,
     /// Mutexes it holds, the latest last.
     pub held: Vec<usize>,
@@ -203,9 +203,9 @@ pub type Delivery = (u64, Vec<u8>);
 /// How a call leaves its caller.
 pub enum Outcome {
     Done(u64),
-    /// It waits, or is gone.
+    /// The caller waits, or is gone.
     Away,
-    /// It returns this error.
+    /// The caller returns this error.
     Refused(Errno),
     Misuse(FaultCause, u64),
 }

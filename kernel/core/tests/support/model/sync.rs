@@ -36,7 +36,7 @@ impl Model {
         }
     }
 
-    /// Its mutex is free, or gone: a thread's call returns.
+    /// Ends the wait of a thread whose mutex is free, or gone.
     pub fn take_mutex(&mut self, thread: usize, id: usize, generation: u32, result: u64) {
         let s = &self.semaphores[id];
         let result = if s.alive && s.generation == generation {

@@ -10,7 +10,7 @@ pub(super) const SLOTS_MAX: u16 = 128;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     Closed,
-    /// Its parameters are set and read back.
+    /// The channel's parameters are set and read back.
     Setting {
         deadline: Nanos,
         wanted: BusParameters,
@@ -42,7 +42,7 @@ pub enum Mode {
 /// Why a channel was closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CloseCause {
-    /// It was asked for.
+    /// The closing was asked for.
     Asked,
     /// The controller went bus-off: its frames did not get through.
     BusOff,

@@ -71,7 +71,7 @@ const DEPTH: usize = 16;
 pub const SENDING: (usize, usize) = (ROOM - RESERVED, DEPTH);
 /// Frames of a channel between [`Kvaser::send`] and their acknowledgement, at most.
 pub const HELD: usize = channel::SLOTS_MAX as usize;
-/// Its endpoints: nothing else is used.
+/// The interface's endpoints: nothing else is used.
 const BULK_IN: u8 = 0x82;
 const BULK_OUT: u8 = 0x02;
 
@@ -107,7 +107,7 @@ pub enum InterfaceEvent {
         channel: u8,
         /// When, by the device's clock.
         time: Nanos,
-        /// Its error counters: transmit, receive.
+        /// The channel's error counters: transmit, receive.
         counters: (u8, u8),
     },
     /// How the controller is.
@@ -115,7 +115,7 @@ pub enum InterfaceEvent {
         channel: u8,
         /// When, by the device's clock.
         time: Nanos,
-        /// Its error counters: transmit, receive.
+        /// The channel's error counters: transmit, receive.
         counters: (u8, u8),
         /// The health that follows from the counters and the bus status.
         health: Health,
@@ -189,7 +189,7 @@ pub enum InterfaceFailure {
 pub enum Refused {
     /// The device is not ready, or failed.
     NotReady,
-    /// It has no such channel.
+    /// The interface has no such channel.
     NoSuchChannel,
     /// The channel is not closed, or not open.
     WrongPhase,

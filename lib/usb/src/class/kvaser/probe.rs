@@ -44,7 +44,7 @@ pub(super) struct Probe {
 
 /// The step after an answer.
 pub(super) enum Next {
-    /// It was about something else.
+    /// The answer was about something else.
     Wait,
     Ask(Command),
     Ready([u8; CHANNELS_MAX]),

@@ -34,7 +34,7 @@ pub enum DiskEvent<'a> {
     Inquiry(Inquiry),
     /// The medium can be used.
     Ready,
-    /// How large it is.
+    /// The size of the disk.
     Capacity(Capacity),
     /// Blocks that were read.
     Read {
@@ -65,11 +65,11 @@ pub enum DiskEvent<'a> {
 pub enum CommandFailure {
     /// The device says no; ask it why.
     Refused,
-    /// It lost its way, or sent what makes no sense, and was reset.
+    /// The device lost its way, or sent what makes no sense, and was reset.
     Confused,
-    /// It was too slow and was reset.
+    /// The device was too slow and was reset.
     Late,
-    /// It gave fewer bytes than it had to.
+    /// The device gave fewer bytes than it had to.
     Short,
 }
 
@@ -97,7 +97,7 @@ enum Stage {
     /// The device ended the data with a stall.
     ClearData,
     Status,
-    /// It stalled the status, which is allowed once.
+    /// The device stalled the status, which is allowed once.
     ClearStatus,
     /// From here on the device is being reset.
     Reset,

@@ -79,7 +79,7 @@ impl ScsiCommand {
 pub(super) enum Status {
     Good,
     Failed,
-    /// It does not know where it is.
+    /// The device does not know where it is.
     Phase,
 }
 

@@ -22,27 +22,28 @@ pub(super) type Fresh = u32;
 
 /// A channel of an interface, with its pipe and the client that owns it.
 pub(super) struct Channel<P: Platform> {
-    /// Its name, for the log.
+    /// The channel's name, for the log.
     pub name: &'static str,
-    /// Its pipe in the description, if it has one, its contract, and the bell of its reader.
+    /// The channel's pipe in the description, if it has one, its contract, and the bell of its
+    /// reader.
     pub outlet: Option<Writer<'static, ReceivedFrame, RECORDS>>,
     pub meter: Option<Meter>,
     /// The interface's clock, as the channel's messages show it.
     pub clock: DeviceClock,
     pub bell: Fresh,
     pub phase: Phase,
-    /// Its controller left its bus by itself, and is not back.
+    /// The channel's controller left its bus by itself, and is not back.
     pub off: bool,
-    /// How it is to take part in its bus, if it is.
+    /// The parameters with which the channel is to take part in its bus, if it is.
     pub wish: Option<ChannelParameters>,
-    /// How it was opened last.
+    /// The parameters with which the channel was opened last.
     pub opened_as: Option<ChannelParameters>,
-    /// When what it is and what it is to be are looked at again.
+    /// The time at which the channel's state and its wanted state are compared again.
     pub look_at: Nanos,
     pub lost_before: bool,
-    /// How often it was opened.
+    /// The number of times that the channel was opened.
     pub opened: u16,
-    /// How it takes part in its bus if no client says so.
+    /// The parameters with which the channel takes part in its bus if no client says so.
     pub usual: Option<ChannelParameters>,
     pub client: Option<Client<P>>,
     /// The place that the client is of, if it has the channel for as long as a tuned pipe is open.

@@ -13,7 +13,7 @@ pub const TRIALS: &[(&str, Trial)] = &[
 ];
 
 const DEVICE: &str = "hpet";
-/// Its line, as the description says.
+/// The device's line, as the description says.
 const LINE: u64 = 20;
 
 const CAPABILITIES: usize = 0;

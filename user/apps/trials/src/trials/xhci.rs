@@ -15,7 +15,7 @@ pub const TRIALS: &[(&str, Trial)] = &[
     ("each message wakes its own thread", messages),
 ];
 
-/// Its class is one that no part of the machine has.
+/// A device whose class no part of the machine has.
 const LACKING: &str = "nowhere";
 /// The size of its registers in the description.
 const BYTES: usize = 16 << 10;
