@@ -6,7 +6,7 @@ use diapason_ether::adapter::{self, AdapterRegisters, BUFFER_BYTES, FrameReceive
 use diapason_ether::adapter::{RING, RING_BYTES, RingMemory, Taken, register};
 use diapason_ether::{Demux, Discard, FrameInbox, InboxReader};
 use diapason_random::Random;
-use diapason_sim::{Card, EthernetWire, Function};
+use diapason_sim::{Card, EthernetWire, FunctionModel};
 use diapason_xhc::{Denied, Memory};
 use std::cell::{Cell, RefCell};
 

@@ -24,7 +24,7 @@ impl AdapterRegisters for CardRegisters {
 
 /// The memory of an adapter's rings.
 #[derive(Debug)]
-pub struct CardRings(Dma);
+pub struct CardRings(DmaSegment);
 
 impl RingMemory for CardRings {
     #[inline(always)]
@@ -53,7 +53,7 @@ pub type CardSender = FrameSender<CardRegisters, CardRings>;
 /// `Absent` if the machine lacks it, `TimedOut` if it does not answer.
 pub fn start(device: &str, rings: &str, mac: [u8; 6]) -> Result<(CardReceiver, CardSender), Errno> {
     let registers = CardRegisters(Registers::map(device)?);
-    let memories = [CardRings(Dma::attach(rings)?), CardRings(Dma::attach(rings)?)];
+    let memories = [CardRings(DmaSegment::attach(rings)?), CardRings(DmaSegment::attach(rings)?)];
     adapter::quiesce(&registers);
     wait(|| adapter::is_quiet(&registers))?;
     adapter::reset(&registers);

@@ -4,8 +4,8 @@
 use diapason_contract::ethernet::SOCKETS;
 use diapason_ether::{Discard, FrameCounts};
 use diapason_rt::Errno;
-use diapason_rt::memory::Kernel;
-use diapason_state::{StateBuffer, StaticState, Writer, plain};
+use diapason_rt::memory::KernelCopy;
+use diapason_state::{StateBuffer, StateWriter, StaticState, plain};
 
 plain! {
     /// The frames of the adapter, or of one socket, since the start.
@@ -31,11 +31,11 @@ pub(crate) const ADAPTER: usize = 0;
 
 /// Returns the newest books at this place.
 pub(crate) fn read(place: usize) -> Option<FrameBooks> {
-    Some(BOOKS.get(place)?.reader().read_slow(&Kernel))
+    Some(BOOKS.get(place)?.reader().read_slow(&KernelCopy))
 }
 
 /// The writing end of the books at one place.
-pub(crate) struct Ledger(Writer<'static, Cell>);
+pub(crate) struct Ledger(StateWriter<'static, Cell>);
 
 impl Ledger {
     /// Returns the writing end.

@@ -77,7 +77,7 @@ impl Receiving {
         }
         let interrupt = Event::message(names.device, 0)?;
         let buffers = FrameSlots::of_adapter(names.buffers, RING as u16)?;
-        let bus = Dma::attach(names.buffers)?;
+        let bus = DmaSegment::attach(names.buffers)?;
         let all = Watch::of_adapter()?;
         let mut receiving = Receiving { card, interrupt, buffers, bus, demux, sockets, all };
         (0..RING as u16 - 1).for_each(|buffer| receiving.offer(buffer));
