@@ -328,7 +328,7 @@ impl Plant<'_> {
         if unknown.is_empty() {
             return Ok(sum);
         }
-        // No bill has this one, and the server's start counts with it: it is named at once.
+        // No bill has this one, and the server's start needs it: it is named at once.
         unknown.extend(worst(self.system, MANAGE).is_none().then_some(MANAGE));
         Err(missing::works(&unknown))
     }

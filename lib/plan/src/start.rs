@@ -5,6 +5,7 @@
 //! it needs: the works of the branches, which it may have to finish on its own budget.
 
 use crate::driver;
+use crate::missing;
 use diapason_abi::Nanos;
 use diapason_contract::settings::PROGRAM;
 use diapason_contract::threads::{MANAGE, RECEIVE, homes};
@@ -23,6 +24,8 @@ const PATIENCE: Nanos = Nanos::from_secs(60);
 struct Start {
     /// The number of the VCPU of the thread that manages.
     vcpu: u16,
+    /// The description says how long a visit is.
+    is_told: bool,
     /// The longest time of all visits together.
     work: Nanos,
     /// The longest work of a bottom half, which holds a lock that a visit needs, and its name.
@@ -48,9 +51,11 @@ impl Start {
         // The settings of the description do not say how many interfaces there are.
         let further = system.interfaces(process).len().saturating_sub(1) as u64;
         let further = driver::held(system, &RECEIVE).0.saturating_mul(further);
-        let manage = driver::worst(system, MANAGE).unwrap_or_default();
-        let works = halves().map(|(held, _)| held).chain([manage]);
-        let visit = works.map(|work| work.0).fold(further, u64::saturating_add);
+        let works = halves().map(|(held, _)| held.0).fold(further, u64::saturating_add);
+        let manage = driver::worst(system, MANAGE);
+        // A description without pipes may leave it out: no bound depends on it.
+        let is_told = manage.is_some() || system.pipes.is_empty() && system.tpipes.is_empty();
+        let visit = works.saturating_add(manage.unwrap_or_default().0);
         // In the background it gets the lock when nobody else wants the processor.
         let held = halves().filter(|_| !background).max().unwrap_or_default();
         let switch = KernelTimes::new(KERNEL, system.clock_hz).switch(core::iter::empty());
@@ -62,7 +67,7 @@ impl Start {
         let periods = work.div_ceil(budget_ns.max(1)).max(lists) + 1;
         let within = Nanos(periods.saturating_mul(period_ns));
         let (period, budget) = (Nanos(period_ns), Nanos(budget_ns));
-        Some(Start { vcpu, work: Nanos(work), held, taken, within, period, budget })
+        Some(Start { vcpu, is_told, work: Nanos(work), held, taken, within, period, budget })
     }
 
     /// Returns the refusal, if the thread that manages may never get a lock. It waits for a bottom
@@ -86,7 +91,12 @@ impl Start {
 
     /// Returns the refusal, if nobody would wait so long.
     fn refusal(&self, system: &System, process: &ProcessSpec) -> Option<Diagnostics> {
-        let Start { vcpu, work, within, period, budget, .. } = *self;
+        let Start { vcpu, work, within, period, budget, is_told, .. } = *self;
+        if !is_told {
+            let (what, help) = missing::works(&[MANAGE]);
+            let title = format!("`{}` has no bound for finding its devices: {what}", process.name);
+            return Some(system.problem(Place::Vcpu(vcpu), [&title, "", "", &help]));
+        }
         if within <= PATIENCE {
             return self.starved(system, process);
         }
