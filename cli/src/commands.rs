@@ -3,8 +3,7 @@
 use crate::capture::CaptureRequest;
 use crate::console::Splitter;
 use crate::describe::describe;
-use crate::failure::Failure;
-use crate::failure::{BROKEN, HOLDS, UNPROVED};
+use crate::failure::{BROKEN, Failure, HOLDS, UNPROVED};
 use crate::formats::RunFormat;
 use crate::live::live;
 use crate::names::Names;

@@ -42,6 +42,7 @@ pub mod interrupt;
 pub mod linkage;
 mod live;
 pub mod logs;
+mod mark;
 pub mod measure;
 pub mod messages;
 pub mod metal;

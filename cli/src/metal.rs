@@ -5,10 +5,9 @@
 
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::measure::mark;
-use crate::workspace::Workspace;
+use crate::mark;
 use crate::workspace::{
-    INSTALLED_KERNEL, INSTALLED_LIBRARY, INSTALLED_OBSERVING, INSTALLED_PROGRAMS,
+    INSTALLED_KERNEL, INSTALLED_LIBRARY, INSTALLED_OBSERVING, INSTALLED_PROGRAMS, Workspace,
 };
 use diapason_system::RunOptions;
 use serde_json::Value;
@@ -123,7 +122,7 @@ impl Built {
         let file = Input::Program.bytes(self.path(name)?);
         let file = file.map_err(|error| format!("its file cannot be read: {error}"))?;
         let mut program = crate::image::without_sections(file);
-        if self.marked && mark(&mut program).is_none() {
+        if self.marked && mark::mark(&mut program).is_none() {
             return Err("its works cannot be measured: it was linked for another version".into());
         }
         Ok(program)

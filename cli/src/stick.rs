@@ -6,8 +6,7 @@
 
 use crate::commands::Length;
 use crate::describe::describe;
-use crate::failure::Failure;
-use crate::failure::{HOLDS, UNPROVED};
+use crate::failure::{Failure, HOLDS, UNPROVED};
 use crate::image::{fnv, without_sections};
 use crate::output::{note, say};
 use crate::plan::{Plan, Verdict};

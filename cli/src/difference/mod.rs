@@ -5,8 +5,7 @@ mod compare;
 mod render;
 mod results;
 
-use crate::failure::Failure;
-use crate::failure::{BROKEN, HOLDS};
+use crate::failure::{BROKEN, Failure, HOLDS};
 use crate::output::write;
 pub use compare::{Difference, differences};
 pub use render::{cells, is_shown};

@@ -4,7 +4,7 @@
 //! all the time from there to the next entry: its own instructions, the calls that it made, and the
 //! interrupts that came meanwhile. The count is so never too small.
 
-use super::mark::marked;
+use crate::mark::marked;
 use diapason_abi::CallNumber;
 use diapason_abi::call::MUTEX;
 use diapason_abi::handle::Handle;

@@ -6,22 +6,20 @@
 //! seen, and no bound: the margin is for what another input would take.
 
 mod account;
-mod mark;
 mod names;
 mod propose;
 mod render;
 
-pub(crate) use mark::mark;
-
 use crate::describe::{describe, describe_changed, text_of};
-use crate::failure::{BROKEN, HOLDS};
+use crate::failure::{BROKEN, Failure, HOLDS};
 use crate::outcome::RunVerdict;
 use crate::output::{note, tell, write};
 use crate::plan::{Plan, Unproved};
 use crate::qemu::MachineEnding;
 use crate::session::{FinishedRun, RECORD_BYTES, Session};
 use crate::tools::{Missing, QEMU};
-use crate::{Failure, Workspace, duration, flight, interrupt, project};
+use crate::workspace::Workspace;
+use crate::{duration, flight, interrupt, project};
 use account::Accounts;
 use diapason_system::{Revision, RunOptions, revised};
 use propose::UsageCounts;

@@ -21,8 +21,7 @@ pub use diapason_plan::{
 
 use crate::describe::{describe_any, judged_file};
 use crate::duration;
-use crate::failure::Failure;
-use crate::failure::{BROKEN, HOLDS, UNPROVED};
+use crate::failure::{BROKEN, Failure, HOLDS, UNPROVED};
 use crate::formats::PlanFormat;
 use crate::formats::sarif::{self, FindingRule};
 use crate::output::{is_coloured, write};

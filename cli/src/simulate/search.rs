@@ -5,8 +5,7 @@
 
 use super::SimRequest;
 use super::progress::Progress;
-use crate::failure::Failure;
-use crate::failure::{BROKEN, HOLDS};
+use crate::failure::{BROKEN, Failure, HOLDS};
 use crate::output::say;
 use crate::project;
 use crate::workspace::Workspace;
