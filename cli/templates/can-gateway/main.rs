@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_can::frame::standard;
-use diapason_canlib::{Channel, Error, Frame};
+use diapason_canlib::{CanFrame, Channel, Error};
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
 use logic::route;
 
@@ -57,7 +57,7 @@ fn run() -> Result<(), Error> {
 }
 
 /// Returns the frame that leaves for one that came.
-fn routed(frame: &Frame) -> Option<Frame> {
+fn routed(frame: &CanFrame) -> Option<CanFrame> {
     if frame.is_extended() {
         return None;
     }

@@ -4,7 +4,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_frame::{Arrival, HEAD, Order};
+use diapason_frame::{Continuity, HEAD, SequenceTracker};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::link::{DONE, Done, FILL, Link, UNIT};
 use logic::Readings;
@@ -17,7 +17,7 @@ const PIECES: u32 = 4;
 
 #[derive(Default)]
 struct Receiver {
-    order: Order,
+    order: SequenceTracker,
     readings: Readings,
     lost: u64,
     damaged: u64,
@@ -70,9 +70,9 @@ impl Receiver {
             return;
         };
         match self.order.arrived(head) {
-            Arrival::Lost(count) => self.lost += u64::from(count),
-            Arrival::Again => self.lost += 1,
-            Arrival::Next | Arrival::Begun => {}
+            Continuity::Lost(count) => self.lost += u64::from(count),
+            Continuity::Again => self.lost += 1,
+            Continuity::Next | Continuity::Begun => {}
         }
         let at = done.place as usize * UNIT + HEAD;
         self.readings.add([link.data.read32(at), link.data.read32(at + 4)]);
