@@ -59,7 +59,7 @@ pub const TESTS: &[QemuTest] = &[
     after("tuned pipes: long unplug", &["1500ms unplug interface 1500ms"], unplugged),
     after("tuned pipes: bus-off", &["2500ms bus-off interface 4"], resumed),
     after("tuned pipes: babble", &["2500ms babble interface 200ms 4"], too_many),
-    working("tuned pipes: a described one babbles", &["2500ms babble interface 1ms 0"], outside),
+    working("tuned pipes: a described one babbles", &["2500ms babble interface 700us 0"], outside),
     working("tuned pipes: a slow reader", &["2500ms overrun logger 1000 200ms"], slow),
     working("tuned pipes: a slow described reader", &["2500ms overrun reader-0 1000 1s"], slowest),
     QemuTest {
