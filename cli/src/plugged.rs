@@ -168,7 +168,7 @@ fn own(folder: &Path, number: usize, plug: &PluggedDevice) -> Result<Vec<OsStrin
             std::fs::File::create(folder.join(&file))
                 .and_then(|medium| medium.set_len(STORAGE))
                 .map_err(|error| Failure::io(format!("make {file}"), &error))?;
-            // The guest's clock runs on while the host writes, so nothing waits for the host's disk.
+            // The guest's clock runs on while the host writes: nothing waits for its disk.
             let drive = format!("if=none,id=storage{number},format=raw,cache=unsafe,file={file}");
             let mut options: Vec<OsString> = ["-drive".into(), drive.into()].into();
             options.extend(device(&format!("usb-storage,{at},drive=storage{number}")));
