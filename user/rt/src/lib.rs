@@ -23,6 +23,7 @@
 
 use diapason_routines as _;
 
+mod attached;
 pub mod event;
 pub mod heap;
 pub mod hint;

@@ -1,8 +1,9 @@
 //! Memory at run time: pages, shared segments, device registers, memory that devices use too, and
 //! copies in one piece.
 
+use crate::attached;
 use crate::sys::{self, call1};
-use diapason_abi::call::{PARTIAL, unmapped};
+use diapason_abi::call::unmapped;
 use diapason_abi::{CallNumber, Errno, Key, PAGE, PAGES_PER_CALL, decode_result};
 
 /// Returns `pages` contiguous pages of zeroed memory. The process keeps them until it ends; asking
@@ -30,7 +31,8 @@ pub fn allocate(pages: usize) -> Result<&'static mut [u8], Errno> {
     Ok(unsafe { core::slice::from_raw_parts_mut(start as *mut u8, pages * PAGE) })
 }
 
-/// A shared segment that is attached. Dropping it detaches it.
+/// A handle of a shared segment that is attached. The last one of a process that is dropped detaches
+/// it.
 #[derive(Debug)]
 pub struct Segment {
     key: Key,
@@ -38,19 +40,15 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Attaches the declared segment of this name. The first to attach finds it zeroed; the last to
-    /// detach frees it.
+    /// Attaches the declared segment of this name. The first process to attach finds it zeroed; the
+    /// last to detach frees it.
     ///
     /// # Errors
-    /// None for a segment the description grants; without the grant the process ends.
+    /// `Busy` while another thread drops the last handle of it. Without the grant of the description
+    /// the process ends.
     pub fn attach(name: &str) -> Result<Segment, Errno> {
         let key = Key::new(name);
-        loop {
-            let answer = call1(CallNumber::ShmAttach, key.0)?;
-            if answer & PARTIAL == 0 {
-                return Ok(Segment { key, address: answer });
-            }
-        }
+        Ok(Segment { key, address: attached::attach(key)? })
     }
 
     /// Returns the address of the memory.
@@ -62,7 +60,7 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        let _ = call1(CallNumber::ShmDetach, self.key.0);
+        attached::detach(self.key, self.address);
     }
 }
 

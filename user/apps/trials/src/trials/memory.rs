@@ -39,6 +39,11 @@ fn attach_twice() -> Outcome {
     let address = one.address();
     let other = Segment::attach("board")?;
     check!(other.address() == address);
+    // The first handle keeps the segment when the second one goes.
+    drop(other);
+    // SAFETY: the segment has this word, and `one` keeps it attached.
+    let word = unsafe { one.address().cast::<u64>().read_volatile() };
+    check!(word == 0);
     Ok(())
 }
 

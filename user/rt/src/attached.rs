@@ -1,0 +1,64 @@
+//! Handles of attached segments. The kernel knows whether a process has a segment, and this module
+//! counts for how many handles: the last one that goes detaches it.
+
+use crate::sys::call1;
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::SeqCst;
+use diapason_abi::call::PARTIAL;
+use diapason_abi::{CallNumber, Errno, Key, layout};
+
+/// The number of handles while the last one detaches the segment.
+const GOING: u32 = u32::MAX;
+
+/// Handles of each declared segment, by its slot in the process's window.
+static HANDLES: [AtomicU32; layout::SLOTS_MAX as usize] =
+    [const { AtomicU32::new(0) }; layout::SLOTS_MAX as usize];
+
+/// Moves before and after each detachment, so that an attachment notices one beside it.
+static DETACHED: AtomicU32 = AtomicU32::new(0);
+
+/// Attaches a segment for one more handle and returns its address.
+///
+/// # Errors
+/// `Busy` while another thread detaches it.
+pub(crate) fn attach(key: Key) -> Result<u64, Errno> {
+    let before = DETACHED.load(SeqCst);
+    let address = attach_whole(key)?;
+    let handles = handles(address);
+    let more = |count: u32| count.checked_add(1).filter(|count| *count != GOING);
+    handles.fetch_update(SeqCst, SeqCst, more).map_err(|_| Errno::Busy)?;
+    // From here on nobody detaches it. If somebody did so since the call, it is attached again.
+    if DETACHED.load(SeqCst) != before {
+        attach_whole(key)?;
+    }
+    Ok(address)
+}
+
+/// One handle goes, and with the last one the segment.
+pub(crate) fn detach(key: Key, address: u64) {
+    let handles = handles(address);
+    let less = |count: u32| Some(if count == 1 { GOING } else { count.saturating_sub(1) });
+    if handles.fetch_update(SeqCst, SeqCst, less) != Ok(1) {
+        return;
+    }
+    DETACHED.fetch_add(1, SeqCst);
+    let _ = call1(CallNumber::ShmDetach, key.0);
+    DETACHED.fetch_add(1, SeqCst);
+    handles.store(0, SeqCst);
+}
+
+/// Calls until all pages of the segment are there.
+fn attach_whole(key: Key) -> Result<u64, Errno> {
+    loop {
+        let answer = call1(CallNumber::ShmAttach, key.0)?;
+        if answer & PARTIAL == 0 {
+            return Ok(answer);
+        }
+    }
+}
+
+/// Returns the number of handles of the segment at this address.
+fn handles(address: u64) -> &'static AtomicU32 {
+    let slot = address.wrapping_sub(layout::SEGMENTS) / layout::SLOT;
+    &HANDLES[(slot % layout::SLOTS_MAX) as usize]
+}
