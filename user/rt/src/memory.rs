@@ -31,8 +31,7 @@ pub fn allocate(pages: usize) -> Result<&'static mut [u8], Errno> {
     Ok(unsafe { core::slice::from_raw_parts_mut(start as *mut u8, pages * PAGE) })
 }
 
-/// A handle of a shared segment that is attached. The last one of a process that is dropped detaches
-/// it.
+/// A handle of an attached segment. The last one that a process drops detaches the segment.
 #[derive(Debug)]
 pub struct Segment {
     key: Key,
@@ -44,8 +43,8 @@ impl Segment {
     /// last to detach frees it.
     ///
     /// # Errors
-    /// `Busy` while another thread drops the last handle of it. Without the grant of the description
-    /// the process ends.
+    /// `Busy` while another thread drops the last handle of it. Without the grant of the
+    /// description the process ends.
     pub fn attach(name: &str) -> Result<Segment, Errno> {
         let key = Key::new(name);
         Ok(Segment { key, address: attached::attach(key)? })

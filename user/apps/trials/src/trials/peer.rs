@@ -54,7 +54,8 @@ fn words(segment: &Segment) -> &[AtomicU64] {
     unsafe { core::slice::from_raw_parts(segment.address().cast::<AtomicU64>(), 2048) }
 }
 
-fn all(segment: &Segment, expected: fn(u64) -> u64) -> bool {
+/// Returns whether each word of a segment has the number that belongs to its place.
+pub(super) fn all(segment: &Segment, expected: fn(u64) -> u64) -> bool {
     words(segment).iter().enumerate().all(|(n, word)| word.load(Relaxed) == expected(n as u64))
 }
 
