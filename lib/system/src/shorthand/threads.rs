@@ -86,14 +86,13 @@ impl Server<'_> {
         uses.extend(self.senders().iter().map(|(_, home)| home.vcpu));
         uses.extend(self.tunes().then_some(TUNE.vcpu));
         uses.extend(self.asked.uses.iter().map(|name| name.value.as_str()));
-        let mut seen = Vec::new();
-        uses.retain(|name| {
-            !seen.contains(name) && {
-                seen.push(*name);
-                true
+        let mut each: Vec<&str> = Vec::new();
+        for name in uses {
+            if !each.contains(&name) {
+                each.push(name);
             }
-        });
-        uses
+        }
+        each
     }
 
     pub(super) fn vcpus(&self) -> Vec<Brought> {
