@@ -4,7 +4,9 @@ use crate::commands::{self, RunRequest};
 use crate::compile::{self, BuildRequest, CheckRequest};
 use crate::create::{self, NewRequest};
 use crate::difference::{self, DiffRequest};
+use crate::explain::{self, ExplainRequest};
 use crate::failure::Failure;
+use crate::init::{self, InitRequest};
 use crate::measure::{self, MeasureRequest};
 use crate::messages::{self, MessagesRequest};
 use crate::network::{self, NetworkRequest};
@@ -38,12 +40,16 @@ const EXIT_CODES: &str = "Exit codes: 0 everything holds; 1 a deadline or anothe
 pub enum Verb {
     /// Make a folder with a system and its program, to begin with.
     New(NewRequest),
+    /// Propose a description of what a CAN log and a DBC file show; its plan holds.
+    Init(InitRequest),
     /// Find the mistakes in a description and its programs without building what boots.
     Check(CheckRequest),
     /// Compile the programs of a described system, and say how large they are.
     Build(BuildRequest),
     /// Prove a described system without running it: VCPUs, queues, response times, margin.
     Plan(PlanRequest),
+    /// Print what a description became: a description again, with the place of each value.
+    Explain(ExplainRequest),
     /// Boot a described system on the real kernel in QEMU.
     Run(RunRequest),
     /// Make a file that boots a described system on a PC, from a stick or a disc.
@@ -92,9 +98,11 @@ pub fn described() -> clap::Command {
 pub fn execute(command: Verb) -> Result<u8, Failure> {
     match command {
         Verb::New(request) => create::new(&request),
+        Verb::Init(request) => init::init(&request),
         Verb::Check(request) => compile::check(&request),
         Verb::Build(request) => compile::compile(&request),
         Verb::Plan(request) => plan::plan(&request),
+        Verb::Explain(request) => explain::explain(&request),
         Verb::Run(request) => commands::run(&request),
         Verb::Image(request) => stick::image(&request),
         Verb::Sim(request) => simulate::simulate(&request),

@@ -189,7 +189,7 @@ fn check(name: &str) -> Result<(), String> {
         return Err("it is 1 to 31 of the characters a-z, 0-9, _ and -, the first a letter".into());
     }
     match name {
-        "logic" | "core" | "alloc" | "std" | "test" | "proc-macro" | "supervisor" => {
+        "logic" | "core" | "alloc" | "std" | "test" | "proc-macro" | "supervisor" | "usbd" => {
             Err(format!("`{name}` has a meaning of its own"))
         }
         _ => Ok(()),
@@ -278,7 +278,8 @@ mod tests {
         assert!(READER.contains(WORKS[0]), "the template in C has a comment of its own");
         assert!(MANIFEST.contains(BINARY), "two programs take the place of the only one");
         assert!(Template::TwoHosts.system("sender", Path::new("/")).is_ok(), "another name space");
-        for name in ["usbd", "xhci", "reading", "usb-receive"] {
+        assert_eq!(refused("usbd"), "`usbd` has a meaning of its own");
+        for name in ["xhci", "reading", "usb-receive"] {
             assert!(refused(name).starts_with("the template has something of that name"));
         }
     }

@@ -79,11 +79,7 @@ pub(crate) fn judged_file(path: &Path) -> Result<Result<Description, Diagnostics
 
 fn judged(path: &Path, text: &str) -> Result<Result<Description, Diagnostics>, Failure> {
     let folder = path.parent().unwrap_or(Path::new(""));
-    let find = |file: &str| {
-        let path = folder.join(file);
-        Ok((shown(&path), Input::Description.text(&path)?))
-    };
-    let mut description = match diapason_system::parse_any(&shown(path), text, find) {
+    let mut description = match diapason_system::parse_any(&shown(path), text, beside(folder)) {
         Ok(description) => description,
         Err(diagnostics) => return Ok(Err(diagnostics)),
     };
@@ -100,6 +96,24 @@ fn judged(path: &Path, text: &str) -> Result<Result<Description, Diagnostics>, F
         }
     }
     Ok(Ok(description))
+}
+
+/// Returns what finds the files that a description in `folder` names.
+fn beside(folder: &Path) -> impl FnMut(&str) -> Result<(String, String), String> {
+    |file| {
+        let path = folder.join(file);
+        Ok((shown(&path), Input::Description.text(&path)?))
+    }
+}
+
+/// Returns what the description in a file became, as a description again.
+///
+/// # Errors
+/// Returns the mistakes in the form of a compiler's messages.
+pub fn explained(path: &Path) -> Result<String, Failure> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    diapason_system::explained(&shown(path), &text_of(path)?, beside(folder))
+        .map_err(|mistakes| refused(&mistakes))
 }
 
 /// Returns a path as messages name it.

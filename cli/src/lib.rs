@@ -31,12 +31,14 @@ pub mod difference;
 #[cfg(test)]
 mod documented;
 pub mod duration;
+pub mod explain;
 pub mod failure;
 pub mod flight;
 pub mod formats;
 pub mod hardware;
 pub mod hints;
 pub mod image;
+pub mod init;
 pub mod input;
 pub mod interrupt;
 pub mod linkage;

@@ -56,7 +56,7 @@ pub fn log(rule: FindingRule, found: &[Diagnostics]) -> Value {
 fn results(rule: FindingRule, found: &Diagnostics) -> Vec<Value> {
     let location = |item: &diapason_system::ProblemSummary<'_>| {
         json!({ "physicalLocation": {
-            "artifactLocation": { "uri": uri(found.file_name()) },
+            "artifactLocation": { "uri": uri(item.file) },
             "region": { "startLine": item.line, "startColumn": item.column },
         } })
     };

@@ -21,6 +21,8 @@ pub(crate) struct Declared {
     pub cores: At<u16>,
     /// The core that this is about: the first, or the one whose part this is.
     pub core: u16,
+    /// The USB server in a line.
+    pub server: Option<AskedServer>,
     pub processes: Vec<DeclaredProcess>,
     pub semaphores: Vec<Named<SemaphoreKind>>,
     pub conditions: Vec<Named<()>>,
@@ -87,6 +89,15 @@ impl Declared {
         let drives = |process: &DeclaredProcess| process.uses.iter().any(|used| used.value == *on);
         self.processes.iter().position(drives)
     }
+}
+
+/// `[usbd]`: what the description says of the server that the table stands for.
+#[derive(Clone, Debug)]
+pub(crate) struct AskedServer {
+    /// The settings that the table has: name and numbers.
+    pub settings: Vec<(&'static str, Vec<u64>)>,
+    /// Names of what it uses besides all that it needs.
+    pub uses: Vec<At<String>>,
 }
 
 /// A CAN bus as `[[can]]` has it.
@@ -336,6 +347,13 @@ pub(crate) struct DeclaredPipe {
     pub jitter_ns: u64,
     pub work_ns: u64,
     pub latency: Option<At<u64>>,
+}
+
+impl DeclaredPipe {
+    /// Returns whether a program writes it.
+    pub fn is_to_device(&self) -> bool {
+        self.way == PipeDirection::ToDevice
+    }
 }
 
 #[derive(Clone, Debug)]

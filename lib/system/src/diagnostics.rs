@@ -3,7 +3,7 @@
 
 use crate::source::{Lines, Source, Span};
 use crate::value::KnownKey;
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -78,30 +78,47 @@ impl Problem {
         self.syntax()
     }
 
-    fn item(&self, source: &Source) -> ProblemSummary<'_> {
+    fn item<'s>(&'s self, source: &'s Source) -> ProblemSummary<'s> {
         let (line, column) = source.position(&self.span);
-        ProblemSummary { title: &self.title, line, column, help: &self.help }
+        let (title, help, file) = (&self.title, &self.help, source.name_of(&self.span));
+        ProblemSummary { title, file, line, column, help }
     }
 
     fn render(&self, source: &Source, renderer: &Renderer) -> String {
-        let places = self.context.iter().map(|(span, _)| span).chain([&self.span]);
-        let (lines, first_line) = source.lines_around(places);
+        let mut files = vec![source.file_of(&self.span)];
+        for file in self.context.iter().map(|(span, _)| source.file_of(span)) {
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+        let title = Level::ERROR.primary_title(visible(&self.title));
+        let shown = files.into_iter().map(|file| self.snippet(file, source));
+        let mut group = shown.fold(Group::with_title(title), |group, file| group.element(file));
+        if let Some(note) = &self.note {
+            group = group.element(Level::NOTE.message(visible(note)));
+        }
+        renderer.render(&[group.element(Level::HELP.message(visible(&self.help)))])
+    }
+
+    /// Returns the lines of a file with the places that are in it.
+    fn snippet<'s>(&'s self, file: usize, source: &'s Source) -> Snippet<'s, Annotation<'s>> {
+        let here = |span: &Span| source.file_of(span) == file;
+        let primary = Some(&self.span).filter(|span| here(span));
+        let context = || self.context.iter().filter(|(span, _)| here(span));
+        let places = || primary.into_iter().chain(context().map(|(span, _)| span));
+        let (lines, first_line) = source.lines_around(places());
         let place = |kind: AnnotationKind, span: &Span, label: &str| {
             let span = source.clamp(span);
             let label = (!label.is_empty()).then(|| visible(label));
             kind.span(span.start - lines.start..span.end - lines.start).label(label)
         };
-        let context = self.context.iter();
-        let snippet = Snippet::source(&source.text[lines.clone()])
+        let primary = primary.map(|span| place(AnnotationKind::Primary, span, &self.label));
+        let path = places().next().map_or("", |span| source.name_of(span));
+        Snippet::source(&source.text[lines.clone()])
             .line_start(first_line)
-            .path(&*source.file_name)
-            .annotation(place(AnnotationKind::Primary, &self.span, &self.label))
-            .annotations(context.map(|(span, label)| place(AnnotationKind::Context, span, label)));
-        let mut group = Level::ERROR.primary_title(visible(&self.title)).element(snippet);
-        if let Some(note) = &self.note {
-            group = group.element(Level::NOTE.message(visible(note)));
-        }
-        renderer.render(&[group.element(Level::HELP.message(visible(&self.help)))])
+            .path(path)
+            .annotations(primary)
+            .annotations(context().map(|(span, label)| place(AnnotationKind::Context, span, label)))
     }
 }
 
@@ -135,6 +152,11 @@ impl Report {
     /// Adds a problem to the report.
     pub fn push(&mut self, problem: Problem) {
         self.problems.push(problem);
+    }
+
+    /// Adds the problems of another report.
+    pub fn extend(&mut self, other: Report) {
+        self.problems.extend(other.problems);
     }
 
     /// Notes that a table may have a key.
@@ -184,6 +206,8 @@ pub struct Diagnostics {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProblemSummary<'a> {
     pub title: &'a str,
+    /// Where: the file, by the name that messages use.
+    pub file: &'a str,
     /// Where: the line, from 1.
     pub line: usize,
     /// Where: the character in the line, from 1.
@@ -195,13 +219,10 @@ impl Diagnostics {
     pub(crate) fn new(source: Source, report: Report) -> Diagnostics {
         let mut problems = report.problems;
         problems.sort_by_key(|problem| problem.span.start);
+        // A key of `[usbd]` is read twice: there, and in the process that it brings.
+        let mut seen = BTreeSet::new();
+        problems.retain(|it| seen.insert((it.span.start, it.span.end, it.title.clone())));
         Diagnostics { source, problems }
-    }
-
-    /// Returns the name of the file that they are about, as it was given.
-    #[must_use]
-    pub fn file_name(&self) -> &str {
-        &self.source.file_name
     }
 
     /// Returns each problem in short, in the order of the text.

@@ -11,7 +11,7 @@ use crate::source::{At, Source, Span};
 use crate::suggest::nearest;
 use crate::system::System;
 use crate::table::{Raw, Table};
-use crate::{cores_of, keys, parse, syntax};
+use crate::{cores_of, keys, one_core, syntax, whole};
 use diapason_abi::archive::Location;
 use toml::Spanned;
 use toml::de::DeTable;
@@ -139,12 +139,12 @@ pub fn parse_any(
     let mut report = Report::new();
     let table = syntax::table(text, &mut report);
     if !lists_hosts(table.get_ref()) {
-        return cores_of(source, &table, report).map(described);
+        return whole((source, table, report), &mut find, cores_of)?.map(described);
     }
-    let whole = report.is_empty();
+    let is_sound = report.is_empty();
     let declared = declarations(&table, &mut report);
     if !report.is_empty() {
-        if !whole {
+        if !is_sound {
             report.keep_what_syntax_cannot_have_caused(text);
         }
         return Err(Diagnostics::new(source, report));
@@ -158,7 +158,11 @@ pub fn parse_any(
                 report.push(Problem::new(&host.system.span, title, help));
             }
             Ok((file_name, text)) => {
-                let mut system = parse(&file_name, &text)?;
+                let mut beside = |part: &str| find(&beside(&host.system.value, part));
+                let mut report = Report::new();
+                let read =
+                    (Source::new(&file_name, &text), syntax::table(&text, &mut report), report);
+                let mut system = one_core(whole(read, &mut beside, cores_of)??)?;
                 system.clock_hz = host.clock_hz.unwrap_or(system.clock_hz);
                 let (name, file) = (host.name.value.clone(), host.system.value.clone());
                 let enables = host.enable;
@@ -201,6 +205,14 @@ fn origin(source: Source, declared: &Declared) -> HostsOrigin {
         cables: declared.cables.iter().map(|cable| cable.name.span.clone()).collect(),
         leader: declared.network.leader.as_ref().map(|leader| leader.span.clone()),
         flows: declared.flows.iter().map(|flow| flow.name.span.clone()).collect(),
+    }
+}
+
+/// Returns the name of a file that the description in `file` names, seen from where `file` is seen.
+fn beside(file: &str, name: &str) -> String {
+    match file.rsplit_once('/') {
+        Some((folder, _)) if !name.starts_with('/') => format!("{folder}/{name}"),
+        _ => name.to_owned(),
     }
 }
 

@@ -5,11 +5,13 @@
 //! once and says what to change, with numbers; what it returns is consistent. [`build`] adds the
 //! programs and writes the archive that the kernel boots and the simulator loads.
 //!
-//! The way through the crate: `syntax` (TOML) → `read` (tables to declarations, through the typed
-//! `table`, VCPUs by `vcpu`, devices by `device`) → `names`, `check`, `supervision`, `hardware`,
-//! `vcpus`, `queues`, `memory` (do they fit together?) → `assemble` ([`System`]) → `archive`
-//! (bytes, with the `settings` of programs in their images). `hosts` reads files that list several
-//! systems, `cores` makes several of one. Every stage reports into one list of [`Diagnostics`].
+//! The way through the crate: `syntax` (TOML) → `parts` (files that it includes) → `shorthand`
+//! (`[usbd]`) → `read` (tables to declarations, through the typed `table`, VCPUs by `vcpu`, devices
+//! by `device`) → `names`, `check`, `supervision`, `hardware`, `vcpus`, `queues`, `memory` (do they
+//! fit together?) → `assemble` ([`System`]) → `archive` (bytes, with the `settings` of programs in
+//! their images). `hosts` reads files that list several systems, `cores` makes several of one, and
+//! `explained` writes out what a text became. Every stage reports into one list of
+//! [`Diagnostics`].
 //!
 //! Rule of this room: total functions over text and values. No file, clock or environment is read
 //! here; programs, and the descriptions that a list names, arrive through closures.
@@ -29,6 +31,7 @@ mod declared;
 mod device;
 mod diagnostics;
 mod ethernet;
+mod explained;
 mod fault;
 mod flow;
 mod hardware;
@@ -39,6 +42,7 @@ mod limits;
 mod memory;
 mod names;
 mod network;
+mod parts;
 mod pipe;
 mod plugged;
 mod queues;
@@ -47,6 +51,7 @@ mod revise;
 mod section;
 mod server;
 mod settings;
+mod shorthand;
 mod sizes;
 mod source;
 mod sources;
@@ -66,6 +71,7 @@ pub use archive::{Permit, RunOptions, build};
 pub use can_network::{CanClass, CanMessage, CanNetwork, CanScheduler, CanSender};
 pub use carried::{ChainLink, ChainSpec, Handover, PipeDirection, PipeSpec, Tpipe};
 pub use diagnostics::{Diagnostics, ProblemSummary};
+pub use explained::explained;
 pub use fault::kinds::{FaultKind, FaultTarget, InjectedFault, LIES};
 pub use flow::{Flow, FlowHop, FlowStop};
 pub use hosts::{Cable, Description, End, HostSpec, Hosts, Socket, parse_any};
@@ -81,7 +87,10 @@ pub use system::{
 };
 pub use value::{KnownKey, ValueKind};
 
+use declared::Declared;
 use diagnostics::Report;
+use parts::Parts;
+use shorthand::Brought;
 use source::Source;
 use toml::Spanned;
 use toml::de::DeTable;
@@ -92,7 +101,11 @@ use toml::de::DeTable;
 /// # Errors
 /// Everything that is wrong with it, in the order of the text; or that there are several cores.
 pub fn parse(file_name: &str, text: &str) -> Result<System, Diagnostics> {
-    let mut cores = parse_cores(file_name, text)?;
+    one_core(parse_cores(file_name, text)?)
+}
+
+/// Returns the system of the only core.
+fn one_core(mut cores: Vec<System>) -> Result<System, Diagnostics> {
     let count = cores.len();
     let system = cores.swap_remove(0);
     if count > 1 {
@@ -110,22 +123,61 @@ pub fn parse(file_name: &str, text: &str) -> Result<System, Diagnostics> {
 pub fn parse_cores(file_name: &str, text: &str) -> Result<Vec<System>, Diagnostics> {
     let mut report = Report::new();
     let table = syntax::table(text, &mut report);
-    cores_of(Source::new(file_name, text), &table, report)
+    whole((Source::new(file_name, text), table, report), &mut alone, cores_of)?
+}
+
+/// Finds no part of a description that is not a file.
+fn alone(_: &str) -> Result<(String, String), String> {
+    Err("this description is no file, so it has no parts".to_owned())
+}
+
+/// Finds a file by its name: the name that messages use, and the text; or why there is none.
+type Find<'f> = dyn FnMut(&str) -> Result<(String, String), String> + 'f;
+
+/// Adds its parts and what `[usbd]` stands for to a description, and hands it to `then`. `read` is
+/// its text, the table of that, and what is wrong with it as TOML.
+///
+/// # Errors
+/// The parts that cannot be read.
+fn whole<R>(
+    read: (Source, Spanned<DeTable<'_>>, Report),
+    find: &mut Find<'_>,
+    then: impl FnOnce(Source, Whole<'_>, Report) -> R,
+) -> Result<R, Diagnostics> {
+    let (source, mut table, mut report) = read;
+    let parts = Parts::read(source, table.get_ref(), find, &mut report)?;
+    parts.join(table.get_mut(), &mut report);
+    let brought = shorthand::brought(&table);
+    shorthand::insert(table.get_mut(), &brought);
+    Ok(then(parts.source.clone(), Whole { table: &table, brought: &brought }, report))
+}
+
+/// A description as it is read.
+#[derive(Clone, Copy)]
+struct Whole<'w> {
+    table: &'w Spanned<DeTable<'w>>,
+    /// The keys that `[usbd]` stands for, also those that the description has itself.
+    brought: &'w [Brought],
+}
+
+/// Adds the objects that follow from pipes, sockets and chains.
+fn expand(declared: &mut Declared) {
+    usb::number(declared);
+    pipe::expand(declared);
+    tpipe::expand(declared);
+    ethernet::expand(declared);
+    chain::expand(declared);
 }
 
 /// Checks what each core of a host has. `report` says what is wrong with the text as TOML.
 fn cores_of(
     source: Source,
-    table: &Spanned<DeTable<'_>>,
+    Whole { table, .. }: Whole<'_>,
     mut report: Report,
 ) -> Result<Vec<System>, Diagnostics> {
     let whole = report.is_empty();
     let mut declared = read::declarations(table, &mut report);
-    usb::number(&mut declared);
-    pipe::expand(&mut declared);
-    tpipe::expand(&mut declared);
-    ethernet::expand(&mut declared);
-    chain::expand(&mut declared);
+    expand(&mut declared);
     cores::resolve(&mut declared);
     if whole {
         check::declarations(&declared, &mut report);

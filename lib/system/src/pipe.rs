@@ -12,6 +12,7 @@ use crate::diagnostics::{Problem, Report};
 use crate::keys::{self, required};
 use crate::names::Names;
 use crate::plugged::UsbModel;
+use crate::shorthand;
 use crate::source::At;
 use crate::sources;
 use crate::suggest::nearest;
@@ -232,7 +233,10 @@ fn served(declared: &Declared, from: &At<String>, usb: &DeclaredUsb, report: &mu
     let Some(on) = declared.controller_of(usb) else { return };
     if declared.server_of(Some(from)).is_none() {
         let title = format!("nobody serves `{}`", from.value);
-        let help = format!("add `{}` to the `uses` of the process that drives it", on.value);
+        let help = match shorthand::would_bring(declared, &on.value) {
+            true => "add `[usbd]`: it brings the server and the controller".to_owned(),
+            false => format!("add `{}` to the `uses` of the process that drives it", on.value),
+        };
         report.push(Problem::new(&from.span, title, help));
     }
 }

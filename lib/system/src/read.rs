@@ -12,7 +12,8 @@ use crate::source::At;
 use crate::system::{ProcessSpec, Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
 use crate::{
-    bus, can, chain, cores, device, ethernet, fault, pipe, section, settings, tpipe, usb, vcpu,
+    bus, can, chain, cores, device, ethernet, fault, parts, pipe, section, settings, shorthand,
+    tpipe, usb, vcpu,
 };
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
@@ -58,6 +59,8 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     let mut top = Table::new("the description", "description", raw, report);
     let system = system_table(&mut top);
     let scheduling = single(&mut top, "scheduling");
+    let server = single(&mut top, shorthand::KEY);
+    parts::named(&mut top);
     let can_lists = ["can", "message"].map(|key| top.list(key));
     let lists = LISTS.map(|key| top.list(key));
     top.report_unknown();
@@ -83,6 +86,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         sockets,
     ] = lists;
     let mut declared = system_keys(system, report);
+    declared.server = server.map(|raw| shorthand::read(raw, report));
     declared.processes = processes.into_iter().map(|raw| process(raw, report)).collect();
     declared.semaphores = semaphores.into_iter().map(|raw| semaphore(raw, report)).collect();
     declared.conditions = conditions.into_iter().map(|raw| condition(raw, report)).collect();
@@ -136,6 +140,7 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         clock_hz: CLOCK_DEFAULT,
         cores: At::new(1, 0..0),
         core: 0,
+        server: None,
         processes: Vec::new(),
         semaphores: Vec::new(),
         conditions: Vec::new(),
@@ -203,9 +208,7 @@ fn process(raw: Raw<'_>, report: &mut Report) -> DeclaredProcess {
         starts: Vec::new(),
         supervisor: None,
         restart: restart.value,
-        backoff_ns: table
-            .duration("backoff", 1..=BACKOFF_NS_MAX)
-            .map_or(BACKOFF_DEFAULT, |time| time.value),
+        backoff_ns: backoff(table),
         start_at_boot: start_at_boot.value,
         counters: table.flag("counters").unwrap_or(false),
         arguments: arguments(table),
@@ -263,7 +266,13 @@ fn program(table: &mut Table<'_, '_>, name: &At<String>) -> At<String> {
     program
 }
 
-fn supervisor(table: &mut Table<'_, '_>) -> Supervision {
+/// Returns the pause before the first restart.
+pub(crate) fn backoff(table: &mut Table<'_, '_>) -> u64 {
+    let time = table.duration("backoff", 1..=BACKOFF_NS_MAX);
+    time.map_or(BACKOFF_DEFAULT, |time| time.value)
+}
+
+pub(crate) fn supervisor(table: &mut Table<'_, '_>) -> Supervision {
     match table.text("supervisor", "supervisor = \"supervisor\"") {
         None => Supervision::Default,
         Some(At { value, span }) if value == names::NOBODY => Supervision::Nobody(span),
@@ -271,7 +280,7 @@ fn supervisor(table: &mut Table<'_, '_>) -> Supervision {
     }
 }
 
-fn restart(table: &mut Table<'_, '_>) -> At<Restart> {
+pub(crate) fn restart(table: &mut Table<'_, '_>) -> At<Restart> {
     let never = At::new(Restart::Never, table.place());
     let value = table.get("restart").map(Spanned::get_ref);
     if matches!(value, Some(DeValue::Integer(_))) {

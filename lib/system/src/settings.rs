@@ -59,7 +59,8 @@ fn check_critical(all: &[(&str, Vec<At<u64>>)], report: &mut Report) {
     }
 }
 
-fn one<'k>(
+/// Reads a known setting, and reports numbers and words that it cannot have.
+pub(crate) fn one<'k>(
     table: &mut Table<'_, '_>,
     (name, values): &'k usbd::Known,
 ) -> Option<(&'k str, Vec<At<u64>>)> {

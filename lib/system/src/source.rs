@@ -20,42 +20,80 @@ impl<T> At<T> {
     }
 }
 
-/// A description's text under the name its messages use.
+/// A description's text under the name its messages use. A description that includes others has
+/// several files: their texts follow each other.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    pub file_name: Arc<str>,
+    /// All files, one behind the other.
     pub text: Arc<str>,
+    /// Where each file begins, and its name. The first is the description itself.
+    files: Arc<[(usize, Arc<str>)]>,
 }
 
 impl Source {
     /// Returns a file with this name and text.
     pub fn new(file_name: &str, text: &str) -> Source {
-        Source { file_name: file_name.into(), text: text.into() }
+        Source { text: text.into(), files: Arc::new([(0, file_name.into())]) }
     }
 
-    /// `span`, moved inwards where it is not a range of whole characters of the text.
+    /// Returns this source with one more file behind it, and where that begins.
+    pub fn with(&self, file_name: &str, text: &str) -> (Source, usize) {
+        let joined = format!("{}\n{text}", self.text);
+        let start = self.text.len() + 1;
+        let further = (start, Arc::from(file_name));
+        let files = self.files.iter().cloned().chain([further]).collect();
+        (Source { text: joined.into(), files }, start)
+    }
+
+    /// Returns the name of the description itself.
+    pub fn file_name(&self) -> &str {
+        &self.files[0].1
+    }
+
+    /// Returns the name of the file in which `span` starts.
+    pub fn name_of(&self, span: &Span) -> &str {
+        &self.files[self.file_of(span)].1
+    }
+
+    /// Returns the number of the file in which `span` starts.
+    pub fn file_of(&self, span: &Span) -> usize {
+        self.files.partition_point(|(start, _)| *start <= span.start).saturating_sub(1)
+    }
+
+    /// Returns where the text of a file is.
+    fn extent(&self, file: usize) -> Span {
+        let end = self.files.get(file + 1).map_or(self.text.len(), |(next, _)| next - 1);
+        self.files[file].0..end
+    }
+
+    /// `span`, moved inwards where it is not a range of whole characters of its file.
     pub fn clamp(&self, span: &Span) -> Span {
-        let start = floor(&self.text, span.start);
-        start..floor(&self.text, span.end.max(start))
+        let end = self.extent(self.file_of(span)).end;
+        let start = floor(&self.text, span.start.min(end));
+        start..floor(&self.text, span.end.max(start).min(end))
     }
 
-    /// Returns the whole lines from the first to the last of the places, and the number of the
-    /// first line.
+    /// Returns the whole lines from the first to the last of the places, which are in one file, and
+    /// the number of the first line.
     pub fn lines_around<'s>(&self, places: impl Iterator<Item = &'s Span>) -> (Span, usize) {
         let (mut start, mut end) = (self.text.len(), 0);
         for place in places.map(|span| self.clamp(span)) {
             start = start.min(place.start);
             end = end.max(place.end);
         }
-        let start = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let extent = self.extent(self.file_of(&(start..start)));
+        let before = &self.text[extent.start..start];
+        let start = before.rfind('\n').map_or(extent.start, |at| extent.start + at + 1);
         let end = end.max(start);
-        let end = self.text[end..].find('\n').map_or(self.text.len(), |length| end + length + 1);
+        let after = &self.text[end..extent.end];
+        let end = after.find('\n').map_or(extent.end, |length| end + length + 1);
         (start..end, self.position(&(start..start)).0)
     }
 
-    /// Line and column of the start of `span`, in characters, both from 1.
+    /// Line and column of the start of `span` in its file, in characters, both from 1.
     pub fn position(&self, span: &Span) -> (usize, usize) {
-        let before = &self.text[..self.clamp(span).start];
+        let file = self.files[self.file_of(span)].0;
+        let before = &self.text[file..self.clamp(span).start];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
         (line, before[line_start..].chars().count() + 1)
@@ -112,5 +150,17 @@ mod tests {
         let source = Source::new("f", "µx");
         assert_eq!(source.clamp(&(1..2)), 0..2);
         assert_eq!(source.clamp(&Span { start: 9, end: 4 }), 3..3);
+    }
+
+    #[test]
+    fn each_file_has_lines_of_its_own() {
+        let (source, second) = Source::new("a", "x\ny").with("b", "p\nq");
+        let (source, third) = source.with("c", "");
+        let place = |at: usize| (source.name_of(&(at..at)), source.position(&(at..at)));
+        assert_eq!((place(2), place(3)), (("a", (2, 1)), ("a", (2, 2))));
+        assert_eq!((second, third, place(second + 2)), (4, 8, ("b", (2, 1))));
+        assert_eq!(place(99), ("c", (1, 1)));
+        assert_eq!(source.lines_around([second + 2..99].iter()), (second + 2..second + 3, 2));
+        assert_eq!(source.lines_around([2..3].iter()), (2..3, 2));
     }
 }

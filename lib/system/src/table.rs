@@ -3,6 +3,7 @@
 
 use crate::diagnostics::{Problem, Report};
 use crate::limits::PAGE_BYTES;
+use crate::parts::INCLUDE;
 use crate::source::{At, Span};
 use crate::suggest::{listed, nearest};
 use crate::units;
@@ -415,6 +416,7 @@ impl<'t, 'r> Table<'t, 'r> {
         {
             let written = key.get_ref();
             let help = match nearest(written, self.asked.iter().copied()) {
+                _ if written == INCLUDE => "write it before the first table".to_owned(),
                 Some(word) => format!("did you mean `{word}`?"),
                 None => format!("it has {}", listed(self.asked.iter().copied(), "and")),
             };

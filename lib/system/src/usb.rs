@@ -9,6 +9,7 @@ use crate::diagnostics::{Problem, Report};
 use crate::keys;
 use crate::limits::{HUBS, XHCI};
 use crate::plugged::{CanTraffic, PluggedCanBus, UsbModel};
+use crate::shorthand;
 use crate::source::{At, Span};
 use crate::table::{Raw, Table};
 use diapason_abi::pipe::USUAL_DRIFT;
@@ -462,7 +463,10 @@ fn speed(usb: &DeclaredUsb, hub: &DeclaredUsb, behind: &At<String>, report: &mut
 pub(crate) fn controller(declared: &Declared, on: &At<String>, report: &mut Report) {
     let device = declared.devices.iter().find(|device| device.name.value == on.value);
     let Some(device) = device else {
-        let help = "name a `[[device]]` with `pci = \"0c0330\"`";
+        let help = match shorthand::would_bring(declared, &on.value) {
+            true => "add `[usbd]`, which brings it, or a `[[device]]` with `pci = \"0c0330\"`",
+            false => "name a `[[device]]` with `pci = \"0c0330\"`",
+        };
         let title = format!("no device is called `{}`", on.value);
         report.push(Problem::new(&on.span, title, help));
         return;

@@ -1,0 +1,101 @@
+//! The controller that the server drives, and the objects that it shares.
+
+use super::threads::interval;
+use super::{Brought, Item, Server};
+use crate::units::{show_duration, show_size};
+use diapason_contract::can;
+use diapason_contract::needs::{self, BUFFERS, CONTROLLER, Need, RINGS};
+use diapason_contract::source::SOURCES;
+use diapason_contract::threads::{Home, homes, services};
+use diapason_contract::{camera, disk, link, network};
+
+/// The shortest time between two interrupts for the thread that manages.
+const MANAGED: &str = "1990us";
+/// Memory for the transfers of a service: as much as those of a CAN interface have, in whole pages.
+const TRANSFERS: u64 = can::BUFFERS.next_multiple_of(4 << 10);
+/// Segments that are no pages of records, and their usual size.
+const SIZES: [(&str, u64); 5] = [
+    (camera::PIECES, 12 << 10),
+    (camera::RETURNED, 8 << 10),
+    (camera::DATA, 256 << 10),
+    (disk::DATA, 128 << 10),
+    (link::DATA, 384 << 10),
+];
+/// Segments that devices use, too.
+const FOR_DEVICES: [&str; 4] = [camera::DATA, disk::DATA, link::DATA, network::DATA];
+
+impl Server<'_> {
+    pub(super) fn controller(&self) -> Vec<Brought> {
+        let setting = |name: &str| self.setting(name);
+        let intervals = homes(&setting).map(|home| show_duration(interval(home).0));
+        let mut quoted = vec![format!("\"{MANAGED}\"")];
+        quoted.extend(intervals.map(|interval| format!("\"{interval}\"")));
+        Item::new("device", CONTROLLER)
+            .text("pci", "0c0330", "a USB controller")
+            .text("size", "16K", "its registers")
+            .key("irqs", &quoted.len().to_string(), "for managing, and for each bottom half")
+            .key(
+                "interval",
+                &format!("[{}]", quoted.join(", ")),
+                "a little shorter than the server asks for",
+            )
+            .all
+    }
+
+    /// Returns the segments and the semaphores that no pipe brings.
+    pub(super) fn memory(&self) -> Vec<Brought> {
+        let setting = |name: &str| self.setting(name);
+        let all = homes(&setting).count() as u64;
+        let interfaces = homes(&setting).filter(|home| home.work == can::HOME.work).count() as u64;
+        let of_can = (interfaces * can::BUFFERS).next_multiple_of(4 << 10);
+        let buffers = of_can + (all - interfaces) * TRANSFERS;
+        let mut all = segment(RINGS, 512 << 10, true, "contexts and rings").all;
+        all.extend(segment(BUFFERS, buffers, true, "what transfers carry").all);
+        for (need, name) in needs::needs(&setting).filter(|(_, name)| !self.comes_with_a_pipe(name))
+        {
+            match need {
+                Need::Segment if ![RINGS, BUFFERS].contains(&name) => {
+                    all.extend(segment(name, size(name), FOR_DEVICES.contains(&name), SHARED).all);
+                }
+                Need::Semaphore => {
+                    let semaphore = Item::new("semaphore", name);
+                    all.extend(semaphore.text("kind", "counting", SHARED).all);
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// Returns whether a pipe brings the object of this name.
+    pub(super) fn comes_with_a_pipe(&self, name: &str) -> bool {
+        let mut models = self.declared.pipes.iter().filter_map(|pipe| {
+            let (_, usb) = self.declared.plug(&pipe.usb.as_ref()?.value)?;
+            usb.model?.source()
+        });
+        models.any(|(_, source)| [source.pipe.0, source.ready].contains(&name))
+    }
+
+    /// Returns the names of what the service with this bottom half shares.
+    pub(super) fn shared_by(&self, home: &Home) -> Vec<&'static str> {
+        let setting = |name: &str| self.setting(name);
+        let mut services = services(&setting);
+        let service = services.find(|it| it.home().is_some_and(|own| own.vcpu == home.vcpu));
+        let segments = service.map_or(&[][..], |service| service.segments());
+        segments.iter().copied().chain(home.asked).collect()
+    }
+}
+
+const SHARED: &str = "the server and its clients share it";
+
+fn segment(name: &str, bytes: u64, dma: bool, why: &str) -> Item {
+    let segment = Item::new("segment", name).text("size", &show_size(bytes), why);
+    if dma { segment.key("dma", "true", "devices use it") } else { segment }
+}
+
+/// Returns the usual size of a segment.
+fn size(name: &str) -> u64 {
+    let of_pipe = SOURCES.iter().map(|source| source.pipe).find(|(pipe, _)| *pipe == name);
+    let known = SIZES.iter().find(|(known, _)| *known == name).copied().or(of_pipe);
+    known.map_or(4 << 10, |(_, bytes)| bytes)
+}
