@@ -30,6 +30,8 @@ pub struct Session {
     pub plan: Plan,
     /// The promises about flows from other hosts that end in this one.
     pub flows: Vec<ChainPromise>,
+    /// What a run of this host among others cannot see of its promises, as sentences.
+    pub unseen: Vec<String>,
     /// The plan holds. If it does not, every report says that the run is unproved.
     pub proved: bool,
     pub names: Names,
@@ -89,6 +91,7 @@ impl Session {
             system,
             plan,
             flows: Vec::new(),
+            unseen: Vec::new(),
             proved,
             built,
             archive,
@@ -153,6 +156,7 @@ impl Session {
             plugged: plugged::plugs(&self.system),
             captures: self.captures.clone(),
             memory_mib: memory.div_ceil(1 << 20).max(MEMORY_MIB_MIN),
+            among_others: false,
             record: self.options.record_bytes > 0,
             shift: self.shift,
             patience: patience(self.options.horizon_ns),
@@ -217,7 +221,8 @@ impl Session {
         }
         let early = interrupt::came().then(|| "the rest of the run: it was interrupted".into());
         let parts = self.assumptions(run).unmeasured(&run.outcome, &self.names);
-        early.into_iter().chain(clients).chain(parts).collect()
+        let unseen = self.unseen.iter().cloned();
+        early.into_iter().chain(clients).chain(unseen).chain(parts).collect()
     }
 
     /// Returns whether the description promises nothing that a run could break: no thread had a
