@@ -15,6 +15,7 @@ use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, MEMORY_MIB_MIN, MachineEnding, patience};
 use crate::workspace::Workspace;
 use crate::{interrupt, plan, plugged, project};
+use diapason_abi::Nanos;
 use diapason_system::{Restart, RunOptions, System};
 use std::path::Path;
 
@@ -47,6 +48,8 @@ pub struct Session {
     pub shift: u8,
     /// The PC that QEMU is.
     pub hardware: Hardware,
+    /// How often QEMU waits for what is plugged into it.
+    pub slice: Nanos,
     /// The image that it starts from, if it is not QEMU that loads kernel and archive.
     pub inserted: Option<Inserted>,
 }
@@ -99,6 +102,7 @@ impl Session {
             captures: CaptureRequest::default(),
             shift: 0,
             hardware: Hardware::USUAL,
+            slice: SLICE,
             inserted: None,
         }
     }
@@ -202,7 +206,7 @@ impl Session {
         let stops = if run.served.is_some() { 2 } else { 0 };
         let mut assumptions = Assumptions::of(&self.plan);
         assumptions.chains.extend(self.flows.iter().cloned());
-        assumptions.slack_ns = SLICE.0 * stops;
+        assumptions.slack_ns = self.slice.0 * stops;
         assumptions
     }
 

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::image::fnv;
 use crate::interrupt;
 use crate::outcome::Outcome;
-use crate::plugged::{self, SLICE};
+use crate::plugged;
 use crate::qemu::{Boot, MachineEnding, RunFolder};
 use crate::session::{FinishedRun, Session};
 use crate::several::CABLE_BYTES;
@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 use diapason_abi::Nanos;
 use diapason_devices::UsbDevice;
 use diapason_devices::bridge::slow_bridge;
-use diapason_redir::{DeviceServer, Emulator, RunPlan};
+use diapason_redir::{DeviceServer, Emulator, RunError, RunPlan};
 use diapason_system::{Cable, Socket};
 use std::fs::File;
 use std::io::{self, Read};
@@ -54,11 +54,16 @@ pub fn boot(
     observer: &mut dyn FnMut(usize, &Line),
 ) -> Result<HostRuns, Failure> {
     let folder = RunFolder::create(&workspace.target())?;
-    let lost = |failure: diapason_redir::RunError| {
-        Failure::World(format!("the hosts cannot be kept in step: {failure}"))
+    let lost = |failure: RunError| {
+        let what = match &failure {
+            RunError::Guest(host, wrong) => format!("host {}: {wrong}", host + 1),
+            other => other.to_string(),
+        };
+        Failure::World(format!("the hosts cannot be kept in step: {what}"))
     };
     let patience = sessions.first().map_or(EXIT, |session| session.boot().patience);
-    let plan = RunPlan { slice: SLICE, patience, ..RunPlan::default() };
+    let slice = sessions.iter().map(|session| session.slice).min().unwrap_or(plugged::SLICE);
+    let plan = RunPlan { slice, patience, ..RunPlan::default() };
     let (ports, models): (Vec<Vec<String>>, Vec<_>) =
         plug(sessions, cables).into_iter().map(|own| own.into_iter().unzip()).unzip();
     let path = plugged::absolute(folder.path())?;

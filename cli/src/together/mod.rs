@@ -15,15 +15,21 @@ use crate::live::live_from;
 use crate::outcome::NetworkRow;
 use crate::output::tell;
 use crate::plan::{NetworkPlan, cleared_network};
-use crate::several::{Named, Several, refuse_format, report};
+use crate::session::Session;
+use crate::several::{Several, refuse_format, report};
 use crate::tools::QEMU;
 use crate::workspace::Workspace;
 use crate::{interrupt, plugged};
+use diapason_abi::Nanos;
 use diapason_system::{Hosts, HostsPlace, RunOptions, Socket, UsbPlug};
 pub use machines::{HostRuns, boot};
 
 /// Most hosts that run together: each needs a QEMU, whose processor is a thread of the computer.
 const HOSTS_MAX: usize = 8;
+
+/// How often the hosts wait for each other: a microframe. The shorter it is, the less a run adds to
+/// the time of a cable.
+const SLICE: Nanos = Nanos::from_micros(125);
 
 /// Boots the hosts of a list together and reports on each.
 ///
@@ -45,7 +51,10 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     let unproved = request.length.unproved();
     let (mut sessions, joined) =
         several.assemble(&workspace, &request.system, options, unproved)?;
-    sessions.iter_mut().for_each(|session| seen.limit(session));
+    for (_, session) in &mut sessions {
+        among_others(session);
+        seen.limit(session);
+    }
     interrupt::await_signals()?;
     let json = RunFormat::of(request.json, request.format).is_for_programs();
     let width = sessions.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
@@ -67,6 +76,13 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     }
     tell(&format!("USB devices {served:016x}"));
     report(json, &sessions, &runs, joined.noun())
+}
+
+/// Gives a host the machine that it has beside others. Its controllers count ports as every
+/// description does: the SuperSpeed ones come second.
+pub fn among_others(session: &mut Session) {
+    session.hardware.controller = "nec-usb-xhci,superspeed-ports-first=off";
+    session.slice = SLICE;
 }
 
 /// Returns the options that are about one host, and whether each is given.
@@ -137,7 +153,7 @@ impl Seen {
     }
 
     /// Keeps the promises about flows that the run can judge, and notes the others.
-    fn limit(&self, (_, session): &mut Named) {
+    fn limit(&self, session: &mut Session) {
         let hops = |name: &str| self.rounds.iter().find(|(round, _)| round == name);
         let (seen, unseen): (Vec<_>, Vec<_>) =
             session.flows.drain(..).partition(|flow| hops(&flow.name).is_some());

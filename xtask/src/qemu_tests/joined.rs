@@ -1,14 +1,14 @@
 //! Several hosts on real kernels: bridge cables join QEMUs that stand still together.
 
 use crate::tally::Tally;
-use diapason::Workspace;
 use diapason::console::Line;
 use diapason::describe::describe_any;
 use diapason::metal::Built;
 use diapason::outcome::RunVerdict;
 use diapason::plan::NetworkPlan;
 use diapason::session::Session;
-use diapason::together::{HostRuns, boot, check};
+use diapason::together::{HostRuns, among_others, boot, check};
+use diapason::{Failure, Workspace};
 use diapason_system::{Cable, Description, HostSpec, RunOptions};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -53,7 +53,11 @@ impl Network {
         check(&list).map_err(|failure| failure.to_string())?;
         NetworkPlan::of(&list).instruct(&mut list);
         let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
-        let assemble = |host: HostSpec| Session::assemble(host.system, built.clone(), options);
+        let assemble = |host: HostSpec| {
+            let mut session = Session::assemble(host.system, built.clone(), options)?;
+            among_others(&mut session);
+            Ok::<_, Failure>(session)
+        };
         let sessions: Result<Vec<Session>, _> = list.hosts.into_iter().map(assemble).collect();
         let sessions = sessions.map_err(|failure| failure.to_string())?;
         Ok(Network { sessions, cables: list.cables })

@@ -102,6 +102,8 @@ pub enum RunError {
     Device(usize, Nanos, Trouble),
     /// Devices and QEMU found no end at this time.
     Endless(Nanos),
+    /// What went wrong at one of several guests: which, what.
+    Guest(usize, Box<RunError>),
 }
 
 impl core::fmt::Display for RunError {
@@ -120,6 +122,7 @@ impl core::fmt::Display for RunError {
                 write!(f, "device {index} at {} ns: {trouble}", time.0)
             }
             RunError::Endless(time) => write!(f, "no end of packets at {} ns", time.0),
+            RunError::Guest(guest, error) => write!(f, "guest {guest}: {error}"),
         }
     }
 }
@@ -214,7 +217,9 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
         mut at_stop: impl FnMut(Stop, &mut [Redirected<D>]),
     ) -> Result<(RunReport, Vec<Redirected<D>>), RunError> {
         let plan = self.plan;
-        let seats = self.seats.into_iter().map(|seat| seat.accept(plan.patience));
+        let all = self.seats.len();
+        let seats = self.seats.into_iter().enumerate();
+        let seats = seats.map(|(guest, seat)| seat.accept(plan.patience).map_err(of(guest, all)));
         let mut guests = seats.collect::<Result<Vec<Guest<D>>, RunError>>()?;
         let mut expected = Nanos::ZERO;
         let (mut stops, mut exchanges) = (0, 0);
@@ -225,12 +230,12 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
             }
             let now = expected;
             stops += 1;
-            let mut all: Vec<_> = guests.iter_mut().map(|guest| &mut guest.devices).collect();
-            advance(&mut all, now);
+            let mut of_all: Vec<_> = guests.iter_mut().map(|guest| &mut guest.devices).collect();
+            advance(&mut of_all, now);
             for stop in stopped {
                 let guest = &mut guests[stop.guest];
                 at_stop(stop, &mut guest.devices);
-                exchanges += guest.exchange(now)?;
+                exchanges += guest.exchange(now).map_err(of(stop.guest, all))?;
             }
             let is_last = now >= plan.end;
             let answer = if is_last { Answer::End(plan.status) } else { Answer::Go };
@@ -248,17 +253,23 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
     }
 }
 
+/// Returns an error with the guest that it is about, if there are several.
+fn of(guest: usize, guests: usize) -> impl Fn(RunError) -> RunError {
+    move |error| if guests > 1 { RunError::Guest(guest, Box::new(error)) } else { error }
+}
+
 /// Waits until every guest that has not ended stands still at `expected`. Returns where they do.
 fn barrier<D: UsbDevice + ?Sized>(
     guests: &mut [Guest<D>],
     plan: RunPlan,
     expected: Nanos,
 ) -> Result<Vec<Stop>, RunError> {
-    let mut stopped = Vec::new();
+    let (mut stopped, all) = (Vec::new(), guests.len());
     for (number, guest) in guests.iter_mut().enumerate() {
-        let Some(stop) = guest.wait(expected)? else { continue };
+        let stop = guest.wait(expected).map_err(of(number, all))?;
+        let Some(stop) = stop else { continue };
         if !plan.is_punctual(expected, stop.now) {
-            return Err(RunError::Astray(expected, stop.now));
+            return Err(of(number, all)(RunError::Astray(expected, stop.now)));
         }
         stopped.push(Stop { guest: number, now: expected, ..stop });
     }
