@@ -25,7 +25,7 @@ use std::time::Duration;
 pub const SLICE: Nanos = Nanos::from_millis(1);
 
 /// Most ports of a controller of QEMU's, for each of USB 2 and USB 3.
-const PORTS_MAX: u8 = 15;
+pub(crate) const PORTS_MAX: u8 = 15;
 
 /// Bytes of the medium of QEMU's own disk.
 const STORAGE: u64 = 64 << 20;

@@ -84,6 +84,8 @@ pub fn boot(
     let served = report.hash;
     let (mut runs, mut consoles) = (Vec::new(), Vec::new());
     for (host, machine) in machines.into_iter().enumerate() {
+        // Nothing waits at a host without models and cables.
+        let served = (!ports[host].is_empty()).then_some(served);
         let (run, console) = machine.finish(served, |line| observer(host, line))?;
         runs.push(run);
         consoles.push(console);
@@ -164,7 +166,7 @@ impl Machine {
     /// Waits for its end. Returns the run, and a number for all that the host said.
     fn finish(
         mut self,
-        served: u64,
+        served: Option<u64>,
         mut observer: impl FnMut(&Line),
     ) -> Result<(FinishedRun, u64), Failure> {
         let ending = match &mut self.emulator {
@@ -183,7 +185,6 @@ impl Machine {
             observer(&line);
         });
         let said = std::fs::read(folder.path().join(CONSOLE)).map_err(unread)?;
-        let served = Some(served);
         Ok((FinishedRun { ending, outcome, flight: None, served }, fnv([said])))
     }
 }

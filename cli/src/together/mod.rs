@@ -11,17 +11,19 @@ use crate::commands::RunRequest;
 use crate::describe::refused;
 use crate::failure::Failure;
 use crate::formats::RunFormat;
+use crate::interrupt;
 use crate::live::live_from;
 use crate::outcome::NetworkRow;
 use crate::output::tell;
 use crate::plan::{NetworkPlan, cleared_network};
+use crate::plugged::{self, PORTS_MAX};
 use crate::session::Session;
 use crate::several::{Several, refuse_format, report};
 use crate::tools::QEMU;
 use crate::workspace::Workspace;
-use crate::{interrupt, plugged};
 use diapason_abi::Nanos;
-use diapason_system::{Hosts, HostsPlace, RunOptions, Socket, UsbPlug};
+use diapason_contract::settings::{LINKS, PROGRAM};
+use diapason_system::{Hosts, HostsPlace, RunOptions, Socket, System, UsbPlug};
 pub use machines::{HostRuns, boot};
 
 /// Most hosts that run together: each needs a QEMU, whose processor is a thread of the computer.
@@ -29,7 +31,7 @@ const HOSTS_MAX: usize = 8;
 
 /// How often the hosts wait for each other: a microframe. The shorter it is, the less a run adds to
 /// the time of a cable.
-const SLICE: Nanos = Nanos::from_micros(125);
+pub const SLICE: Nanos = Nanos::from_micros(125);
 
 /// Boots the hosts of a list together and reports on each.
 ///
@@ -37,9 +39,7 @@ const SLICE: Nanos = Nanos::from_micros(125);
 /// If QEMU cannot have such hosts or cables, or there was no run to report on.
 pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     refuse_format(&request.system, request.format)?;
-    check(&list)?;
-    let network = NetworkPlan::of(&list);
-    network.instruct(&mut list);
+    let network = instruct(&mut list)?;
     cleared_network(&network, request.length.unproved())?;
     let seen = Seen::of(&list);
     let several = Several::hosts(list, &network);
@@ -52,7 +52,7 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     let (mut sessions, joined) =
         several.assemble(&workspace, &request.system, options, unproved)?;
     for (_, session) in &mut sessions {
-        among_others(session);
+        session.slice = SLICE;
         seen.limit(session);
     }
     interrupt::await_signals()?;
@@ -78,11 +78,37 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     report(json, &sessions, &runs, joined.noun())
 }
 
-/// Gives a host the machine that it has beside others. Its controllers count ports as every
-/// description does: the SuperSpeed ones come second.
-pub fn among_others(session: &mut Session) {
-    session.hardware.controller = "nec-usb-xhci,superspeed-ports-first=off";
-    session.slice = SLICE;
+/// Checks that QEMU can have these hosts and cables, and tells the servers of each host their part
+/// of the plan of the network.
+///
+/// # Errors
+/// Names the first host or cable that QEMU cannot have.
+pub fn instruct(list: &mut Hosts) -> Result<NetworkPlan, Failure> {
+    check(list)?;
+    let network = NetworkPlan::of(list);
+    network.instruct(list);
+    list.hosts.iter_mut().for_each(|host| renumber(&mut host.system));
+    Ok(network)
+}
+
+/// Writes root ports as QEMU's controllers count them. A description counts the ports of USB 2
+/// first, QEMU those of SuperSpeed.
+fn renumber(system: &mut System) {
+    let other = |port: u8| match port {
+        0 => 0,
+        1..=PORTS_MAX => port + PORTS_MAX,
+        _ => port - PORTS_MAX,
+    };
+    let ends = system.neighbours.links.iter_mut().filter_map(|end| end.port.as_mut());
+    ends.for_each(|port| *port = other(*port));
+    for process in system.processes.iter_mut().filter(|process| process.program == PROGRAM) {
+        let ports = process.setting(LINKS).iter();
+        // A checked description has ports of a controller: 30 at most.
+        let ports: Vec<u64> = ports.map(|port| other(*port as u8).into()).collect();
+        if !ports.is_empty() {
+            process.set(LINKS, &ports);
+        }
+    }
 }
 
 /// Returns the options that are about one host, and whether each is given.
@@ -101,7 +127,7 @@ fn of_one(request: &RunRequest) -> [(bool, &'static str); 6] {
 ///
 /// # Errors
 /// Names the first host or cable that cannot be had.
-pub fn check(list: &Hosts) -> Result<(), Failure> {
+fn check(list: &Hosts) -> Result<(), Failure> {
     let wrong = |place, texts: [&str; 3]| Err(refused(&list.problem(place, texts)));
     if list.hosts.len() > HOSTS_MAX {
         let title = format!("{} hosts, and `run` boots {HOSTS_MAX} at most", list.hosts.len());

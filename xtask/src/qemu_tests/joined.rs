@@ -5,9 +5,8 @@ use diapason::console::Line;
 use diapason::describe::describe_any;
 use diapason::metal::Built;
 use diapason::outcome::RunVerdict;
-use diapason::plan::NetworkPlan;
 use diapason::session::Session;
-use diapason::together::{HostRuns, among_others, boot, check};
+use diapason::together::{HostRuns, SLICE, boot, instruct};
 use diapason::{Failure, Workspace};
 use diapason_system::{Cable, Description, HostSpec, RunOptions};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,12 +49,11 @@ impl Network {
         let Description::Several(mut list) = description.map_err(|f| f.to_string())? else {
             return Err(format!("{file} is one host"));
         };
-        check(&list).map_err(|failure| failure.to_string())?;
-        NetworkPlan::of(&list).instruct(&mut list);
+        instruct(&mut list).map_err(|failure| failure.to_string())?;
         let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
         let assemble = |host: HostSpec| {
             let mut session = Session::assemble(host.system, built.clone(), options)?;
-            among_others(&mut session);
+            session.slice = SLICE;
             Ok::<_, Failure>(session)
         };
         let sessions: Result<Vec<Session>, _> = list.hosts.into_iter().map(assemble).collect();
