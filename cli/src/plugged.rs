@@ -137,12 +137,13 @@ pub fn spare_port(plugs: &[PluggedDevice]) -> u8 {
 /// Returns the number of the first USB controller of a system.
 #[must_use]
 pub fn first_controller(system: &System) -> Option<usize> {
-    system.devices.iter().position(
-        |device| matches!(device.location, Location::Pci(pci) if pci.class == XHCI && pci.instance == 0),
-    )
+    system.devices.iter().position(|device| match device.location {
+        Location::Pci(function) => function.class == XHCI && function.instance == 0,
+        _ => false,
+    })
 }
 
-/// Returns the options for a controller with all ports, and for what QEMU has itself of its devices.
+/// Returns the options for a controller with all ports, and for QEMU's own devices at it.
 ///
 /// # Errors
 /// If the simulator alone has one of the devices.

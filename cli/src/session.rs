@@ -31,7 +31,7 @@ pub struct Session {
     pub plan: Plan,
     /// The promises about flows from other hosts that end in this one.
     pub flows: Vec<ChainPromise>,
-    /// What a run of this host among others cannot see of its promises, as sentences.
+    /// Sentences about promises that a run of this host among others cannot see.
     pub unseen: Vec<String>,
     /// The plan holds. If it does not, every report says that the run is unproved.
     pub proved: bool,

@@ -78,7 +78,7 @@ fn a_network_that_cannot_form_does_not_hold_and_is_not_simulated() {
     assert!(said.contains("link 0 of `usbd` in `right` has no cable"), "{said}");
 }
 
-/// What QEMU does not have is refused before anything is built, with its place and a remedy.
+/// Refusals come before anything is built, and name place and remedy.
 #[test]
 fn hosts_that_qemu_cannot_boot_are_refused() {
     let refused = |arguments: &[&str], says: &[&str]| {

@@ -27,7 +27,7 @@ const CONSOLE: &str = "console.txt";
 /// How long a QEMU may take to exit after its guest has ended.
 const EXIT: Duration = Duration::from_secs(60);
 
-/// What became of hosts that ran together.
+/// The outcome of hosts that ran together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostRuns {
     /// In the order of the list.
@@ -41,9 +41,8 @@ pub struct HostRuns {
 /// A model that is plugged in: where, and the model.
 type Plugged = (String, Box<dyn UsbDevice>);
 
-/// Boots these hosts, joined by these cables, and follows them until each has ended. `observer` sees
-/// every line of every console, with the number of its host. The lines come in an order that no two
-/// runs differ in.
+/// Boots these hosts, joined by these cables, and follows them until each has ended. `observer`
+/// sees every line of every console, with the number of its host, in the same order in every run.
 ///
 /// # Errors
 /// If QEMU cannot be used, or the hosts and the cables lose each other.

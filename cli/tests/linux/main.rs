@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Memory of the cable in each direction, and its delay.
 const CABLE: (usize, Nanos) = (16 << 10, Nanos(1_000));
 
-/// What both computers said, and all that passed the cable as a number.
+/// The words of both computers, and a number for all that passed the cable.
 #[derive(PartialEq, Eq, Debug)]
 struct Run {
     report: RunReport,

@@ -60,8 +60,8 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Gets and builds everything for a guest with the drivers of a CAN interface, into a folder that
-    /// the next run finds again.
+    /// Gets and builds everything for a guest with the drivers of a CAN interface, into a folder
+    /// that the next run finds again.
     ///
     /// # Errors
     /// Returns an error that names the missing part.

@@ -25,9 +25,9 @@ const CABLE: [&str; 3] =
 /// The drivers that a guest has besides those of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Drivers {
-    /// Of the CAN interface.
+    /// The drivers of the CAN interface.
     Can,
-    /// Of a bridge cable between two computers.
+    /// The drivers of a bridge cable between two computers.
     Cable,
 }
 

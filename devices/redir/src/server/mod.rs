@@ -1,9 +1,9 @@
 //! The device server: the other side of QEMU's `usb-redir` devices and of the clock plugin.
 //!
 //! All guests stand still at T = 0, slice, 2 x slice, … At each T the devices are advanced to T,
-//! then whatever the guests asked for since the last T is answered, one guest after the other, until
-//! nobody has anything left to say; then the guests go on. So a request waits for the end of its
-//! slice, and data that a device has within a slice arrives at its end.
+//! then whatever the guests asked for since the last T is answered, one guest after the other,
+//! until nobody has anything left to say; then the guests go on. So a request waits for the end of
+//! its slice, and data that a device has within a slice arrives at its end.
 
 mod clock;
 mod guest;
@@ -102,7 +102,7 @@ pub enum RunError {
     Device(usize, Nanos, Trouble),
     /// Devices and QEMU found no end at this time.
     Endless(Nanos),
-    /// What went wrong at one of several guests: which, what.
+    /// An error at one of several guests: which guest, what error.
     Guest(usize, Box<RunError>),
 }
 
