@@ -29,8 +29,8 @@ pub use machines::{HostRuns, boot};
 /// Most hosts that run together: each needs a QEMU, whose processor is a thread of the computer.
 const HOSTS_MAX: usize = 8;
 
-/// How often the hosts wait for each other: a microframe. The shorter it is, the less a run adds to
-/// the time of a cable.
+/// How often hosts with nothing but cables wait for each other: a microframe. The shorter it is,
+/// the less a run adds to the time of a cable.
 pub const SLICE: Nanos = Nanos::from_micros(125);
 
 /// Boots the hosts of a list together and reports on each.
@@ -41,7 +41,7 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     refuse_format(&request.system, request.format)?;
     let network = instruct(&mut list)?;
     cleared_network(&network, request.length.unproved())?;
-    let seen = Seen::of(&list);
+    let (seen, slice) = (Seen::of(&list), slice(&list));
     let several = Several::hosts(list, &network);
     several.refuse(&request.system, &of_one(request))?;
     let workspace = Workspace::find()?;
@@ -52,7 +52,7 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     let (mut sessions, joined) =
         several.assemble(&workspace, &request.system, options, unproved)?;
     for (_, session) in &mut sessions {
-        session.slice = SLICE;
+        session.slice = slice;
         seen.limit(session);
     }
     interrupt::await_signals()?;
@@ -89,6 +89,15 @@ pub fn instruct(list: &mut Hosts) -> Result<NetworkPlan, Failure> {
     network.instruct(list);
     list.hosts.iter_mut().for_each(|host| renumber(&mut host.system));
     Ok(network)
+}
+
+/// Returns how often the hosts of a list wait for each other. QEMU's controllers do not moderate
+/// interrupts. So hosts with other devices than cables stop as seldom as one host does alone, and
+/// the devices' data come together.
+#[must_use]
+pub fn slice(list: &Hosts) -> Nanos {
+    let has_devices = list.hosts.iter().any(|host| !host.system.usb.is_empty());
+    if has_devices { plugged::SLICE } else { SLICE }
 }
 
 /// Writes root ports as QEMU's controllers count them. A description counts the ports of USB 2

@@ -6,7 +6,7 @@ use diapason::describe::describe_any;
 use diapason::metal::Built;
 use diapason::outcome::RunVerdict;
 use diapason::session::Session;
-use diapason::together::{HostRuns, SLICE, boot, instruct};
+use diapason::together::{HostRuns, boot, instruct, slice};
 use diapason::{Failure, Workspace};
 use diapason_system::{Cable, Description, HostSpec, RunOptions};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,10 +50,11 @@ impl Network {
             return Err(format!("{file} is one host"));
         };
         instruct(&mut list).map_err(|failure| failure.to_string())?;
+        let slice = slice(&list);
         let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
         let assemble = |host: HostSpec| {
             let mut session = Session::assemble(host.system, built.clone(), options)?;
-            session.slice = SLICE;
+            session.slice = slice;
             Ok::<_, Failure>(session)
         };
         let sessions: Result<Vec<Session>, _> = list.hosts.into_iter().map(assemble).collect();
