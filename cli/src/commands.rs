@@ -2,7 +2,7 @@
 
 use crate::capture::CaptureRequest;
 use crate::console::Splitter;
-use crate::describe::describe;
+use crate::describe::{describe_any, one_host};
 use crate::failure::{BROKEN, Failure, HOLDS, UNPROVED};
 use crate::formats::RunFormat;
 use crate::live::live;
@@ -14,8 +14,8 @@ use crate::plan::{Plan, Unproved};
 use crate::session::{FinishedRun, RECORD_BYTES, Session};
 use crate::tools::{Missing, QEMU};
 use crate::workspace::Workspace;
-use crate::{can_server, duration, interrupt, plan, project, words};
-use diapason_system::RunOptions;
+use crate::{can_server, duration, interrupt, plan, project, together, words};
+use diapason_system::{Description, RunOptions};
 use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -64,12 +64,15 @@ pub struct RunRequest {
     pub missing: Missing,
 }
 
-/// Boots a system in QEMU and reports.
+/// Boots a system in QEMU, or the hosts of a list together, and reports.
 ///
 /// # Errors
 /// If there was no run to report on.
 pub fn run(request: &RunRequest) -> Result<u8, Failure> {
-    let system = describe(&request.system)?;
+    let system = match describe_any(&request.system)? {
+        Description::Several(list) => return together::run(request, list),
+        other => one_host(&request.system, other)?,
+    };
     can_server::check(&system, &request.captures)?;
     let plan = Plan::of(&system, system.clock_hz);
     plan::cleared(&plan, request.length.unproved())?;
@@ -259,6 +262,7 @@ pub fn decode(mut input: impl Read, output: impl Write) -> Result<u8, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::describe::describe;
 
     #[test]
     fn decode_turns_words_into_sentences_and_keeps_the_rest() {

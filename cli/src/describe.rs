@@ -24,7 +24,11 @@ pub fn describe_changed(path: &Path, text: &str) -> Result<System, Failure> {
     one_host(path, describe_text(path, text)?)
 }
 
-fn one_host(path: &Path, description: Description) -> Result<System, Failure> {
+/// Returns the only host of a description.
+///
+/// # Errors
+/// If it lists several, or has several cores.
+pub(crate) fn one_host(path: &Path, description: Description) -> Result<System, Failure> {
     match description {
         Description::One(system) => Ok(*system),
         Description::Cores(cores) => Err(Failure::Input(format!(
@@ -37,7 +41,7 @@ fn one_host(path: &Path, description: Description) -> Result<System, Failure> {
             let mut files: Vec<String> = hosts.iter().map(|host| host.file.clone()).collect();
             files.dedup();
             Err(Failure::Input(format!(
-                "error: {} lists {} hosts, and only `plan` and `sim` take several\n\
+                "error: {} lists {} hosts, and only `plan`, `sim` and `run` take several\n\
                  help: name the description of one: {}",
                 path.display(),
                 hosts.len(),

@@ -6,10 +6,12 @@ use crate::capture::{CaptureRequest, Captures, Redirection};
 use crate::failure::Failure;
 use crate::surroundings;
 use diapason_abi::Nanos;
+use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
 use diapason_devices::UsbDevice;
 use diapason_devices::can::CanBus;
 use diapason_redir::{CONTROLLER, DeviceServer, Redirected, RunPlan, RunReport};
+use diapason_sim::XHCI;
 use diapason_system::{System, UsbModel, UsbPlug};
 use std::ffi::OsString;
 use std::io::Write;
@@ -21,6 +23,9 @@ use std::time::Duration;
 
 /// How often the guest waits for its devices.
 pub const SLICE: Nanos = Nanos::from_millis(1);
+
+/// Most ports of a controller of QEMU's, for each of USB 2 and USB 3.
+pub(crate) const PORTS_MAX: u8 = 15;
 
 /// Bytes of the medium of QEMU's own disk.
 const STORAGE: u64 = 64 << 20;
@@ -40,6 +45,14 @@ pub struct PluggedDevice {
     pub port: String,
     /// As it is described.
     pub described: UsbPlug,
+}
+
+impl PluggedDevice {
+    /// Returns whether the device server has a model of it. The others are QEMU's own.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.model != UsbModel::Hub && !self.model.only_in_qemu()
+    }
 }
 
 /// Returns the devices at the first controller with devices: hubs before the devices behind them,
@@ -86,20 +99,9 @@ impl Plugged {
         plan: RunPlan,
         wanted: CaptureRequest,
     ) -> Result<Plugged, Failure> {
-        if let Some(plug) = plugs.iter().find(|plug| plug.model.only_in_simulator()) {
-            let (model, port) = (plug.model.name(), &plug.port);
-            return Err(Failure::Input(format!(
-                "QEMU has no `{model}`, which is plugged into port {port}\n\
-                 help: start the system with `diapason sim`"
-            )));
-        }
-        let mut arguments = controller(kind, plugs);
-        for (number, plug) in plugs.iter().enumerate() {
-            arguments.extend(own(folder, number, plug)?);
-        }
-        let is_model =
-            |plug: &&PluggedDevice| plug.model != UsbModel::Hub && !plug.model.only_in_qemu();
-        let models: Vec<PluggedDevice> = plugs.iter().filter(is_model).cloned().collect();
+        let mut arguments = placed(folder, kind, plugs, spare_port(plugs))?;
+        let served = plugs.iter().filter(|plug| plug.is_served());
+        let models: Vec<PluggedDevice> = served.cloned().collect();
         let server = match models.is_empty() {
             true => None,
             false => {
@@ -129,14 +131,50 @@ impl Plugged {
 pub fn spare_port(plugs: &[PluggedDevice]) -> u8 {
     let root =
         |plug: &PluggedDevice| plug.port.split('.').next().and_then(|port| port.parse::<u8>().ok());
-    plugs.iter().filter_map(root).max().unwrap_or(0).saturating_add(1).min(15)
+    plugs.iter().filter_map(root).max().unwrap_or(0).saturating_add(1).min(PORTS_MAX)
 }
 
-/// Returns the controller, with a port to spare.
-fn controller(kind: &str, plugs: &[PluggedDevice]) -> Vec<OsString> {
-    let ports = spare_port(plugs);
+/// Returns the number of the first USB controller of a system.
+#[must_use]
+pub fn first_controller(system: &System) -> Option<usize> {
+    system.devices.iter().position(|device| match device.location {
+        Location::Pci(function) => function.class == XHCI && function.instance == 0,
+        _ => false,
+    })
+}
+
+/// Returns the options for a controller with all ports, and for QEMU's own devices at it.
+///
+/// # Errors
+/// If the simulator alone has one of the devices.
+pub fn all_ports(
+    folder: &Path,
+    kind: &str,
+    plugs: &[PluggedDevice],
+) -> Result<Vec<OsString>, Failure> {
+    placed(folder, kind, plugs, PORTS_MAX)
+}
+
+/// Returns the options for a controller with so many ports, and for what QEMU has itself.
+fn placed(
+    folder: &Path,
+    kind: &str,
+    plugs: &[PluggedDevice],
+    ports: u8,
+) -> Result<Vec<OsString>, Failure> {
+    if let Some(plug) = plugs.iter().find(|plug| plug.model.only_in_simulator()) {
+        let (model, port) = (plug.model.name(), &plug.port);
+        return Err(Failure::Input(format!(
+            "QEMU has no `{model}`, which is plugged into port {port}\n\
+             help: start the system with `diapason sim`"
+        )));
+    }
     let controller = format!("{kind},id={CONTROLLER},p2={ports},p3={ports}");
-    ["-device".into(), controller.into()].into()
+    let mut arguments: Vec<OsString> = ["-device".into(), controller.into()].into();
+    for (number, plug) in plugs.iter().enumerate() {
+        arguments.extend(own(folder, number, plug)?);
+    }
+    Ok(arguments)
 }
 
 /// Returns the options for a device of QEMU's own.
@@ -254,7 +292,7 @@ fn serve(
         let status = u8::try_from(exit::status(exit::FINISHED)).unwrap_or(0);
         let plan = RunPlan { slice: SLICE, status, ..plan };
         let server = DeviceServer::start(&folder, devices, plan).map_err(|e| e.to_string())?;
-        if sender.send(server.arguments_at(&ports)).is_err() {
+        if sender.send(server.arguments_at(0, &ports)).is_err() {
             return Err(String::from("nobody wants the devices any more"));
         }
         follow(server, log)
@@ -307,7 +345,7 @@ impl Log {
 }
 
 /// QEMU runs in a folder of its own.
-fn absolute(folder: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn absolute(folder: &Path) -> Result<PathBuf, Failure> {
     let whole = folder.canonicalize();
     whole.map_err(|error| Failure::io(format!("find {}", folder.display()), &error))
 }

@@ -10,12 +10,13 @@ use crate::console::{Line, Splitter};
 use crate::failure::Failure;
 use crate::hardware::{Hardware, Inserted, Medium};
 use crate::interrupt;
-use crate::plugged::{Plugged, PluggedDevice, spare_port};
+use crate::plugged::{self, Plugged, PluggedDevice, spare_port};
 use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
 use diapason_abi::{Key, Nanos};
 use diapason_redir::{CONTROLLER, RunPlan};
 use diapason_system::System;
+use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -85,6 +86,8 @@ pub struct Boot<'a> {
     pub plugged: Vec<PluggedDevice>,
     /// The captures that are wanted of them.
     pub captures: CaptureRequest,
+    /// One of several hosts: the caller plugs in the first controller.
+    pub among_others: bool,
     /// Keep what the flight recorder sends.
     pub record: bool,
     /// An instruction takes 2 to the power of this, in ns.
@@ -246,7 +249,20 @@ impl Boot<'_> {
     fn bare_controllers(&self) -> std::ops::Range<usize> {
         let is_stick = |medium| medium == Medium::Stick;
         let stick = self.inserted.is_some_and(|image| is_stick(image.medium));
-        usize::from(!self.plugged.is_empty())..self.controllers.max(usize::from(stick))
+        let is_placed = self.among_others || !self.plugged.is_empty();
+        usize::from(is_placed)..self.controllers.max(usize::from(stick))
+    }
+
+    /// Returns the options for the first controller of a host among others, with what QEMU has
+    /// itself of its devices. Cables may end at any port.
+    ///
+    /// # Errors
+    /// If the simulator alone has one of the devices.
+    pub fn shared_controller(&self, folder: &RunFolder) -> Result<Vec<OsString>, Failure> {
+        match self.controllers {
+            0 => Ok(Vec::new()),
+            _ => plugged::all_ports(folder.path(), self.hardware.controller, &self.plugged),
+        }
     }
 
     /// Serves what is plugged in, if something is.

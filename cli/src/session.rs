@@ -15,6 +15,7 @@ use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, MEMORY_MIB_MIN, MachineEnding, patience};
 use crate::workspace::Workspace;
 use crate::{interrupt, plan, plugged, project};
+use diapason_abi::Nanos;
 use diapason_system::{Restart, RunOptions, System};
 use std::path::Path;
 
@@ -30,6 +31,8 @@ pub struct Session {
     pub plan: Plan,
     /// The promises about flows from other hosts that end in this one.
     pub flows: Vec<ChainPromise>,
+    /// Sentences about promises that a run of this host among others cannot see.
+    pub unseen: Vec<String>,
     /// The plan holds. If it does not, every report says that the run is unproved.
     pub proved: bool,
     pub names: Names,
@@ -45,6 +48,8 @@ pub struct Session {
     pub shift: u8,
     /// The PC that QEMU is.
     pub hardware: Hardware,
+    /// How often QEMU waits for what is plugged into it.
+    pub slice: Nanos,
     /// The image that it starts from, if it is not QEMU that loads kernel and archive.
     pub inserted: Option<Inserted>,
 }
@@ -89,6 +94,7 @@ impl Session {
             system,
             plan,
             flows: Vec::new(),
+            unseen: Vec::new(),
             proved,
             built,
             archive,
@@ -96,6 +102,7 @@ impl Session {
             captures: CaptureRequest::default(),
             shift: 0,
             hardware: Hardware::USUAL,
+            slice: SLICE,
             inserted: None,
         }
     }
@@ -153,6 +160,7 @@ impl Session {
             plugged: plugged::plugs(&self.system),
             captures: self.captures.clone(),
             memory_mib: memory.div_ceil(1 << 20).max(MEMORY_MIB_MIN),
+            among_others: false,
             record: self.options.record_bytes > 0,
             shift: self.shift,
             patience: patience(self.options.horizon_ns),
@@ -198,7 +206,7 @@ impl Session {
         let stops = if run.served.is_some() { 2 } else { 0 };
         let mut assumptions = Assumptions::of(&self.plan);
         assumptions.chains.extend(self.flows.iter().cloned());
-        assumptions.slack_ns = SLICE.0 * stops;
+        assumptions.slack_ns = self.slice.0 * stops;
         assumptions
     }
 
@@ -217,7 +225,8 @@ impl Session {
         }
         let early = interrupt::came().then(|| "the rest of the run: it was interrupted".into());
         let parts = self.assumptions(run).unmeasured(&run.outcome, &self.names);
-        early.into_iter().chain(clients).chain(parts).collect()
+        let unseen = self.unseen.iter().cloned();
+        early.into_iter().chain(clients).chain(unseen).chain(parts).collect()
     }
 
     /// Returns whether the description promises nothing that a run could break: no thread had a

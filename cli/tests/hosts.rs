@@ -21,7 +21,9 @@ fn refused(arguments: &[&str], says: &str) {
 
 #[test]
 fn what_is_about_one_host_refuses_several() {
-    refused(&["run", HOSTS], "lists 2 hosts, and only `plan` and `sim` take several");
+    refused(&["report", HOSTS], "lists 2 hosts, and only `plan`, `sim` and `run` take several");
+    refused(&["run", HOSTS, "--record", "x"], "`--record` is about one host");
+    refused(&["run", HOSTS, "--pcap", "x"], "`--pcap` is about one host");
     refused(&["sim", HOSTS, "--explain", "worst"], "`--explain` is about one host");
     refused(&["sim", HOSTS, "--search", "3"], "`--search` is about one host");
 }
@@ -74,6 +76,39 @@ fn a_network_that_cannot_form_does_not_hold_and_is_not_simulated() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("link 0 of `usbd` in `right` has no cable"), "{said}");
+}
+
+/// Refusals come before anything is built, and name place and remedy.
+#[test]
+fn hosts_that_qemu_cannot_boot_are_refused() {
+    let refused = |arguments: &[&str], says: &[&str]| {
+        let output = diapason(arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{said}");
+        assert!(says.iter().all(|part| said.contains(part)), "{said}");
+    };
+    let debug = ["cannot have the debug cable `debug-1`", "figure-9.toml:24:8", "make the cable a"];
+    refused(&["run", FIGURE_9], &debug);
+    refused(&["run", HOSTS, "--format", "junit"], &["leave out `--format junit`"]);
+    let list = |name: &str, text: String| {
+        let path = std::env::temp_dir().join(format!("diapason-{}-{name}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+    let host = |name: &str, system: &str| {
+        format!("[[host]]\nname = \"{name}\"\nsystem = \"{examples}/{system}\"\n")
+    };
+    let many = (0..9).map(|number| host(&format!("h{number}"), "links/peer.toml")).collect();
+    let many = list("many.toml", many);
+    refused(&["run", many.to_str().unwrap()], &["9 hosts, and `run` boots 8", "many.toml:26:8"]);
+    let alone = host("a", "links/peer.toml") + &host("b", "../tests/systems/usb-qemu.toml");
+    let alone = list("alone.toml", alone);
+    let says = ["does not keep step", "acts in the computer's own time", "alone.toml:5:8"];
+    refused(&["run", alone.to_str().unwrap()], &says);
+    for path in [many, alone] {
+        std::fs::remove_file(path).unwrap();
+    }
 }
 
 const FLOW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/flow.toml");

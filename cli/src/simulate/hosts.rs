@@ -3,27 +3,23 @@
 use super::perfetto::Sheet;
 use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with_upsets};
 use super::{Listener, Lives, SimRequest};
-use crate::commands::{Addition, as_json, as_tables, code, holds};
-use crate::failure::{BROKEN, Failure, HOLDS, UNPROVED};
-use crate::formats::named;
+use crate::failure::Failure;
+use crate::interrupt;
 use crate::live::live_from;
-use crate::outcome::{ChainPromise, FORMAT, NetworkRow, RunVerdict};
-use crate::output::{note, say, tell};
-use crate::plan::NetworkPlan;
+use crate::outcome::NetworkRow;
+use crate::output::{note, tell};
 use crate::qemu::MachineEnding;
 use crate::session::{FinishedRun, Session};
+pub use crate::several::Joined;
+use crate::several::{CABLE_BYTES, Named, Several, report};
 use crate::surroundings::{self, as_functions, simulable};
 use crate::workspace::Workspace;
-use crate::{interrupt, project};
 use diapason_abi::{Key, Nanos};
 use diapason_devices::UsbDevice;
 use diapason_devices::bridge::slow_bridge;
 use diapason_sim::{CableEnd, Observer, Options, PluggedController, Trace};
-use diapason_system::{Cable, End, FaultTarget, Hosts, InjectedFault, RunOptions, Socket, System};
-use serde_json::{Value, json};
+use diapason_system::{Cable, End, InjectedFault, RunOptions, Socket, System};
 
-/// Memory of a bridge cable in each direction.
-const CABLE_BYTES: usize = 16 * 1024;
 /// How far hosts that nothing joins may be apart, so that what they say comes about in order.
 const UNJOINED: Nanos = Nanos::from_millis(1);
 
@@ -159,78 +155,6 @@ fn insert(hosts: &mut [Controllers], end: &End, device: Box<dyn UsbDevice>) -> O
     Some(())
 }
 
-/// The hosts or cores that are simulated together.
-pub(super) struct Several {
-    /// Each with its name.
-    parts: Vec<(String, System)>,
-    joined: Joined,
-    /// The network between them is proved to form.
-    forms: bool,
-    /// Where those that are only about one are described.
-    file: Option<String>,
-    /// The promises about flows, with the number of the part in which each ends.
-    flows: Vec<(usize, ChainPromise)>,
-}
-
-/// The connection between hosts or cores that run together.
-pub enum Joined {
-    /// They are hosts, with these cables.
-    By(Vec<Cable>),
-    /// They are the cores of one host.
-    Cores,
-}
-
-impl Joined {
-    fn cables(&self) -> &[Cable] {
-        match self {
-            Joined::By(cables) => cables,
-            Joined::Cores => &[],
-        }
-    }
-
-    const fn noun(&self) -> &'static str {
-        match self {
-            Joined::By(_) => "host",
-            Joined::Cores => "core",
-        }
-    }
-
-    /// Returns the name of a part where it stands alone.
-    fn called(&self, name: &str) -> String {
-        match self {
-            Joined::By(_) => name.to_owned(),
-            Joined::Cores => format!("core {name}"),
-        }
-    }
-
-    /// Keeps the possible faults: a core does not lose its power alone.
-    fn possible(&self, mut faults: Vec<InjectedFault>) -> Vec<InjectedFault> {
-        if matches!(self, Joined::Cores) {
-            faults.retain(|fault| fault.kind.target() != FaultTarget::Host);
-        }
-        faults
-    }
-}
-
-impl Several {
-    /// Returns the hosts of a file with the cables between them and the plan of their network.
-    pub fn hosts(list: Hosts, network: &NetworkPlan) -> Several {
-        let (flows, forms) = (ChainPromise::of_flows(&list, network), network.holds());
-        let Hosts { hosts, cables, .. } = list;
-        let file = hosts.first().map(|host| host.file.clone());
-        let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
-        Several { parts, joined: Joined::By(cables), forms, file, flows }
-    }
-
-    /// Returns the cores of one host.
-    pub fn cores(cores: Vec<System>) -> Several {
-        let named = |system: System| (system.core.to_string(), system);
-        let parts = cores.into_iter().map(named).collect();
-        let flows = Vec::new();
-        Several { parts, joined: Joined::Cores, forms: true, file: None, flows }
-    }
-}
-
 /// Simulates several hosts, or cores, and reports on each.
 pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Failure> {
     let of_one = [
@@ -247,35 +171,13 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
         (request.histogram, "--histogram"),
         (request.svg.is_some(), "--svg"),
     ];
-    if let Some((_, option)) = of_one.iter().find(|(given, _)| *given) {
-        let help = match &several.file {
-            Some(first) => format!("name the description of one: {first}"),
-            None => String::from("leave it out; `--trace` shows all"),
-        };
-        return Err(Failure::Input(format!(
-            "error: `{option}` is about one {}, {} has {}\nhelp: {help}",
-            several.joined.noun(),
-            request.system.display(),
-            several.parts.len(),
-        )));
-    }
+    several.refuse(&request.system, &of_one)?;
     note(super::TRUST);
-    note("building the programs");
-    let Several { parts, joined, forms, flows, .. } = several;
-    let systems: Vec<&System> = parts.iter().map(|(_, system)| system).collect();
-    let built = project::build(&Workspace::find()?, &request.system, &systems)?;
-    let mut sessions = Vec::new();
-    for (name, system) in parts {
-        let options =
-            RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
-        let plan = crate::plan::Plan::of(&system, system.clock_hz);
-        let unproved = request.length.unproved();
-        let mut session = Session::planned(plan, built.clone(), options, unproved)?;
-        session.proved &= forms;
-        let own = flows.iter().filter(|(part, _)| *part == sessions.len());
-        session.flows = own.map(|(_, promise)| promise.clone()).collect();
-        sessions.push((name, session));
-    }
+    let options =
+        RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
+    let unproved = request.length.unproved();
+    let (sessions, joined) =
+        several.assemble(&Workspace::find()?, &request.system, options, unproved)?;
     interrupt::await_signals()?;
     let (runs, traces) = run(request, &sessions, &joined)?;
     for ((name, _), trace) in sessions.iter().zip(&traces) {
@@ -287,8 +189,6 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
     tell(&format!("trace {all:016x} of all"));
     report(request.json, &sessions, &runs, joined.noun())
 }
-
-type Named = (String, Session);
 
 fn run(
     request: &SimRequest,
@@ -328,40 +228,4 @@ fn run(
     }
     sheet.map_or(Ok(()), Sheet::finish)?;
     Ok((runs, traces))
-}
-
-fn report(json: bool, sessions: &[Named], runs: &[FinishedRun], noun: &str) -> Result<u8, Failure> {
-    let judged: Vec<RunVerdict> =
-        sessions.iter().zip(runs).map(|((_, session), run)| session.judge(run)).collect();
-    let each = sessions.iter().zip(runs).zip(&judged);
-    let each = each.map(|(((name, session), run), verdict)| (name, session, run, verdict));
-    if json {
-        let object =
-            |(name, session, run, verdict): (&String, &Session, &FinishedRun, &RunVerdict)| {
-                named(noun, name, as_json(session, run, verdict, Addition::default()))
-            };
-        let all_hold = each.clone().all(|(_, session, run, verdict)| holds(session, run, verdict));
-        let proved = sessions.iter().all(|(_, session)| session.proved);
-        let objects: Value = each.map(object).collect();
-        let all = json!({
-            "format": FORMAT,
-            "result": "run",
-            "holds": all_hold,
-            "proved": proved,
-            format!("{noun}s"): objects,
-        });
-        say(&format!("{all:#}"));
-    } else {
-        for (name, session, run, verdict) in each {
-            let tables = as_tables(session, run, verdict, Addition::default());
-            say(&format!("\n{noun} {name}\n\n{tables}"));
-        }
-    }
-    let coded = judged
-        .into_iter()
-        .zip(sessions.iter().zip(runs))
-        .map(|(verdict, ((_, session), run))| code(session, run, verdict));
-    let codes = coded.collect::<Result<Vec<u8>, Failure>>()?;
-    let worst = [BROKEN, UNPROVED].into_iter().find(|code| codes.contains(code));
-    Ok(worst.unwrap_or(HOLDS))
 }

@@ -26,6 +26,7 @@ use crate::live::live;
 use crate::outcome::{Finding, Outcome, RunVerdict};
 use crate::output::{note, tell};
 use crate::session::Session;
+use crate::several::{self, Several};
 use crate::surroundings::{in_sight, simulable};
 use crate::workspace::Workspace;
 use crate::{can_server, interrupt, plan, project, words};
@@ -37,7 +38,6 @@ use diapason_system::{Description, InjectedFault, RunOptions};
 use explain::Asked;
 pub(crate) use explain::Cast;
 pub use faults::{asked, delayed, drawn, excuse};
-use hosts::Several;
 pub use hosts::{Joined, Seat, together};
 use measured::{Measured, pictures};
 use messages::{Around, Messages};
@@ -268,12 +268,8 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let json = request.json || request.format == Some(RunFormat::Json);
     let request = &SimRequest { json, ..request.clone() };
     let description = describe_any(&request.system)?;
-    if request.format == Some(RunFormat::Junit) && !matches!(description, Description::One(_)) {
-        return Err(Failure::Input(format!(
-            "error: {} has several hosts or cores, and the format of JUnit is for one\n\
-             help: leave out `--format junit`, or write `--format json`",
-            request.system.display()
-        )));
+    if !matches!(description, Description::One(_)) {
+        several::refuse_format(&request.system, request.format)?;
     }
     let system = match description {
         Description::One(system) => *system,

@@ -10,6 +10,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use support::Bench;
 
@@ -74,8 +75,12 @@ fn serve(
 }
 
 fn connect(folder: &Path) -> (UnixStream, UnixStream) {
-    let connect = |name| UnixStream::connect(folder.join(name)).unwrap();
-    (connect("clock.sock"), connect("device0.sock"))
+    connect_as(folder, 0)
+}
+
+fn connect_as(folder: &Path, guest: usize) -> (UnixStream, UnixStream) {
+    let connect = |name: String| UnixStream::connect(folder.join(name)).unwrap();
+    (connect(format!("clock{guest}.sock")), connect(format!("device{guest}-0.sock")))
 }
 
 /// Says hello as QEMU does, and stops once at `time`; the answer to that.
@@ -138,6 +143,41 @@ fn an_emulator_that_ends_falls_silent_or_goes_astray_is_told_apart() {
     assert!(matches!(rude, Err(RunError::Device(0, Nanos::ZERO, Trouble::Malformed(_)))));
     let absent = run("absent", |_| {});
     assert!(matches!(absent, Err(RunError::Silent(Nanos::ZERO))), "{absent:?}");
+}
+
+/// Nobody goes on before all stand still, and the end of one does not stop the others.
+#[test]
+fn guests_wait_for_each_other() {
+    let folder = Folder::new("together");
+    if !possible(&folder) {
+        return;
+    }
+    let bench = || vec![Box::new(Bench::new())];
+    let plan = plan(Nanos(MS.0 * 4));
+    let server = DeviceServer::start_together(&folder.0, vec![bench(), bench()], plan).unwrap();
+    let slow_is_there = AtomicBool::new(false);
+    let mut stops = Vec::new();
+    let (report, devices) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut clock, mut device) = connect_as(&folder.0, 0);
+            hello(&mut clock, &mut device, 0);
+            for n in 1..=4 {
+                let answer = stop(&mut clock, n * MS.0);
+                assert!(slow_is_there.load(Ordering::SeqCst));
+                assert_eq!(answer, if n == 4 { b'e' } else { b'g' });
+            }
+        });
+        scope.spawn(|| {
+            let (mut clock, mut device) = connect_as(&folder.0, 1);
+            hello(&mut clock, &mut device, 0);
+            std::thread::sleep(Duration::from_millis(100));
+            slow_is_there.store(true, Ordering::SeqCst);
+            assert_eq!(stop(&mut clock, MS.0), b'g');
+        });
+        server.run(|stop, _| stops.push((stop.guest, stop.now.0 / MS.0))).unwrap()
+    });
+    assert_eq!(stops, [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (0, 3), (0, 4)]);
+    assert_eq!((report.ending, report.time, devices.len()), (RunEnding::Planned, plan.end, 2));
 }
 
 #[test]

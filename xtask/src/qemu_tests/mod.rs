@@ -18,6 +18,7 @@ mod flood;
 mod hosts;
 mod image;
 mod inflicted;
+mod joined;
 pub mod observed;
 mod paths;
 mod sources;
@@ -204,6 +205,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     hosts::run(workspace, built, part, tally);
     cores::run(workspace, built, part, tally);
     image::run(workspace, built, part, tally);
+    joined::run(workspace, built, part, tally);
     theft::run(workspace, built, part, tally);
 }
 

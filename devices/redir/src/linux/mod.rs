@@ -10,6 +10,7 @@ mod package;
 
 use crate::plugin::QEMU;
 use archive::{Archive, Kind};
+pub use package::Drivers;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -59,11 +60,20 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Gets and builds everything, into a folder that the next run finds again.
+    /// Gets and builds everything for a guest with the drivers of a CAN interface, into a folder
+    /// that the next run finds again.
     ///
     /// # Errors
     /// Returns an error that names the missing part.
     pub fn prepare(cache: &Path, program: GuestProgram) -> Result<Guest, String> {
+        Guest::with(cache, program, Drivers::Can)
+    }
+
+    /// Gets and builds everything for a guest with these drivers.
+    ///
+    /// # Errors
+    /// As of [`Guest::prepare`].
+    pub fn with(cache: &Path, program: GuestProgram, drivers: Drivers) -> Result<Guest, String> {
         fs::create_dir_all(cache)
             .map_err(|error| format!("cannot make {}: {error}", cache.display()))?;
         let package = package::find(cache)?;
@@ -72,14 +82,15 @@ impl Guest {
         let version = package::version(&package).ok_or_else(unexpected)?;
         let folder = cache.join(&release);
         let settings = folder.join(format!("boot/config-{release}"));
-        if !settings.exists() {
+        let modules = folder.join(format!("lib/modules/{release}/kernel"));
+        let has = |module: &&str| modules.join(module).exists();
+        if !settings.exists() || !drivers.modules().iter().all(has) {
             package::unpack(&package, &release, &folder)?;
         }
         let settings = read(&settings)?;
         let init = compile(cache, program)?;
         let initramfs = cache.join(format!("{}.cpio", program.name));
-        let modules = folder.join(format!("lib/modules/{release}/kernel"));
-        write(&initramfs, &file_system(&init, &modules)?)?;
+        write(&initramfs, &file_system(&init, &modules, drivers)?)?;
         Ok(Guest {
             kernel: folder.join(format!("boot/vmlinuz-{release}")),
             settings: String::from_utf8_lossy(&settings).into_owned(),
@@ -122,12 +133,12 @@ fn compile(cache: &Path, program: GuestProgram) -> Result<PathBuf, String> {
     Ok(init)
 }
 
-fn file_system(init: &Path, modules: &Path) -> Result<Vec<u8>, String> {
+fn file_system(init: &Path, modules: &Path, drivers: Drivers) -> Result<Vec<u8>, String> {
     let mut archive = Archive::default();
     archive.add("dev", Kind::Folder, &[]);
     archive.add("dev/console", Kind::Console, &[]);
     archive.add("init", Kind::Program, &read(init)?);
-    for module in package::MODULES {
+    for module in drivers.modules() {
         let name = module.rsplit('/').next().unwrap_or(module);
         archive.add(name, Kind::Plain, &read(&modules.join(module))?);
     }

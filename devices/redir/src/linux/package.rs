@@ -6,17 +6,41 @@ use std::process::Command;
 
 /// The kernels that will do.
 const PACKAGES: &str = r"^linux-image-6\.1\.0-[0-9]+-rt-amd64$";
-/// Modules in the package, below `kernel/`.
-pub const MODULES: [&str; 8] = [
+/// Modules in the package, below `kernel/`: those of the USB controller.
+const CONTROLLER: [&str; 4] = [
     "drivers/usb/common/usb-common.ko",
     "drivers/usb/core/usbcore.ko",
     "drivers/usb/host/xhci-hcd.ko",
     "drivers/usb/host/xhci-pci.ko",
+];
+const CAN: [&str; 4] = [
     "drivers/net/can/dev/can-dev.ko",
     "drivers/net/can/usb/kvaser_usb/kvaser_usb.ko",
     "net/can/can.ko",
     "net/can/can-raw.ko",
 ];
+const CABLE: [&str; 3] =
+    ["drivers/net/mii.ko", "drivers/net/usb/usbnet.ko", "drivers/net/usb/plusb.ko"];
+
+/// The drivers that a guest has besides those of the controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Drivers {
+    /// The drivers of the CAN interface.
+    Can,
+    /// The drivers of a bridge cable between two computers.
+    Cable,
+}
+
+impl Drivers {
+    /// Returns the modules that a guest needs.
+    pub fn modules(self) -> Vec<&'static str> {
+        let own: &[&str] = match self {
+            Drivers::Can => &CAN,
+            Drivers::Cable => &CABLE,
+        };
+        [&CONTROLLER, own].concat()
+    }
+}
 
 /// Returns the kernel's package in the cache, downloaded if there is none.
 pub fn find(cache: &Path) -> Result<PathBuf, String> {
@@ -57,7 +81,7 @@ fn words(package: &Path) -> Option<(&str, &str)> {
     package.file_name()?.to_str()?.strip_prefix("linux-image-")?.split_once('_')
 }
 
-/// Unpacks kernel, its settings and modules only.
+/// Unpacks kernel, its settings and the modules of all drivers only.
 pub fn unpack(package: &Path, release: &str, folder: &Path) -> Result<(), String> {
     let half = folder.with_extension(format!("half-{}", std::process::id()));
     fs::create_dir_all(&half).map_err(|error| format!("cannot make a folder: {error}"))?;
@@ -65,7 +89,8 @@ pub fn unpack(package: &Path, release: &str, folder: &Path) -> Result<(), String
     let file = fs::File::create(&tar).map_err(|error| format!("cannot write: {error}"))?;
     run(Command::new("dpkg-deb").arg("--fsys-tarfile").arg(package).stdout(file))?;
     let mut names = vec![format!("./boot/vmlinuz-{release}"), format!("./boot/config-{release}")];
-    names.extend(MODULES.iter().map(|m| format!("./lib/modules/{release}/kernel/{m}")));
+    let modules = CONTROLLER.iter().chain(&CAN).chain(&CABLE);
+    names.extend(modules.map(|m| format!("./lib/modules/{release}/kernel/{m}")));
     run(Command::new("tar").arg("-C").arg(&half).arg("-xf").arg(&tar).args(names))?;
     let _ = fs::remove_file(tar);
     // The remains of an older run may lack something. Files that another run made meanwhile are as

@@ -21,6 +21,8 @@ pub(crate) enum Answer {
 /// The guest stands still.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stop {
+    /// The number of the guest.
+    pub guest: usize,
     pub now: Nanos,
     /// How much of the time so far its processors had nothing to do. With `shift=0` the rest is
     /// the number of instructions they executed.
@@ -47,7 +49,7 @@ impl Clock {
         match self.0.read_exact(&mut now).and_then(|()| self.0.read_exact(&mut idle)) {
             Ok(()) => {
                 let [now, idle] = [now, idle].map(|time| Nanos(u64::from_le_bytes(time)));
-                Ok(Some(Stop { now, idle }))
+                Ok(Some(Stop { guest: 0, now, idle }))
             }
             Err(error) if is_gone(&error) => Ok(None),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {

@@ -1,24 +1,24 @@
 //! The device server: the other side of QEMU's `usb-redir` devices and of the clock plugin.
 //!
-//! The guest stands still at T = 0, slice, 2 x slice, … At each T the devices are advanced to T,
-//! then whatever the guest asked for since the last T is answered, until neither side has anything
-//! left to say; then the guest goes on. So a request waits for the end of its slice, and data that
-//! a device has within a slice arrives at its end.
+//! All guests stand still at T = 0, slice, 2 x slice, … At each T the devices are advanced to T,
+//! then whatever the guests asked for since the last T is answered, one guest after the other,
+//! until nobody has anything left to say; then the guests go on. So a request waits for the end of
+//! its slice, and data that a device has within a slice arrives at its end.
 
 mod clock;
+mod guest;
 mod link;
 mod socket;
 
 use crate::plugin;
 use crate::redirected::{Journal, Redirected, Trouble};
+use clock::Answer;
 pub use clock::Stop;
-use clock::{Answer, Clock};
 use diapason_abi::Nanos;
 use diapason_devices::UsbDevice;
-use link::Link;
+use guest::{Guest, Seat, advance};
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ const EXCHANGES_MAX: u32 = 1_000_000;
 /// How a run goes.
 #[derive(Clone, Copy, Debug)]
 pub struct RunPlan {
-    /// How often the guest waits for the devices.
+    /// How often guests wait for the devices.
     pub slice: Nanos,
     /// How long an instruction takes: by less than that the guest may stop too late.
     pub instruction: Nanos,
@@ -66,7 +66,7 @@ impl RunPlan {
 pub enum RunEnding {
     /// The planned end was reached.
     Planned,
-    /// QEMU ended by itself.
+    /// Every QEMU ended by itself.
     Guest,
 }
 
@@ -74,13 +74,13 @@ pub enum RunEnding {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunReport {
     pub ending: RunEnding,
-    /// The last time at which the guest stood still.
+    /// The last time at which a guest stood still.
     pub time: Nanos,
     /// Over every packet of every device, its direction and its time: the run's fingerprint.
     pub hash: u64,
     /// The fingerprint of each device.
     pub journals: Vec<Journal>,
-    /// How often the guest stood still.
+    /// How often guests stood still.
     pub stops: u64,
     /// Exchanges with QEMU, at least one for each stop.
     pub exchanges: u64,
@@ -92,7 +92,7 @@ pub enum RunError {
     /// The plugin cannot be built.
     Plugin(plugin::Unavailable),
     Io(&'static str, io::Error),
-    /// Too many devices, or a slice of no length.
+    /// Too many devices of a guest, or a slice of no length.
     Plan,
     /// QEMU did not appear, or stopped answering after this time.
     Silent(Nanos),
@@ -102,6 +102,8 @@ pub enum RunError {
     Device(usize, Nanos, Trouble),
     /// Devices and QEMU found no end at this time.
     Endless(Nanos),
+    /// An error at one of several guests: which guest, what error.
+    Guest(usize, Box<RunError>),
 }
 
 impl core::fmt::Display for RunError {
@@ -109,7 +111,9 @@ impl core::fmt::Display for RunError {
         match self {
             RunError::Plugin(unavailable) => unavailable.fmt(f),
             RunError::Io(what, error) => write!(f, "cannot {what}: {error}"),
-            RunError::Plan => write!(f, "a slice of no length, or more than {DEVICES_MAX} devices"),
+            RunError::Plan => {
+                write!(f, "a slice of no length, or more than {DEVICES_MAX} devices of a guest")
+            }
             RunError::Silent(time) => write!(f, "no sign of life from QEMU after {} ns", time.0),
             RunError::Astray(expected, time) => {
                 write!(f, "QEMU stopped at {} ns instead of {} ns", time.0, expected.0)
@@ -118,24 +122,23 @@ impl core::fmt::Display for RunError {
                 write!(f, "device {index} at {} ns: {trouble}", time.0)
             }
             RunError::Endless(time) => write!(f, "no end of packets at {} ns", time.0),
+            RunError::Guest(guest, error) => write!(f, "guest {guest}: {error}"),
         }
     }
 }
 
 impl std::error::Error for RunError {}
 
-/// Devices that wait for QEMU.
+/// Devices that wait for QEMU, or for several that stand still together.
 pub struct DeviceServer<D: UsbDevice + ?Sized> {
     plan: RunPlan,
     folder: PathBuf,
     plugin: PathBuf,
-    clock: UnixListener,
-    listeners: Vec<UnixListener>,
-    devices: Vec<Redirected<D>>,
+    seats: Vec<Seat<D>>,
 }
 
 impl<D: UsbDevice + ?Sized> DeviceServer<D> {
-    /// Builds the plugin and opens the sockets, in a folder of the run's own.
+    /// Builds the plugin and opens the sockets, in a folder of the run's own, for one guest.
     ///
     /// # Errors
     /// If the plugin cannot be built, a socket not be opened, or a device does not describe itself.
@@ -144,56 +147,56 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
         devices: Vec<Box<D>>,
         plan: RunPlan,
     ) -> Result<DeviceServer<D>, RunError> {
-        if plan.slice == Nanos::ZERO || devices.len() > DEVICES_MAX {
+        DeviceServer::start_together(folder, vec![devices], plan)
+    }
+
+    /// Builds the plugin and opens the sockets for several guests, each with these devices.
+    ///
+    /// # Errors
+    /// As of [`DeviceServer::start`].
+    pub fn start_together(
+        folder: &Path,
+        guests: Vec<Vec<Box<D>>>,
+        plan: RunPlan,
+    ) -> Result<DeviceServer<D>, RunError> {
+        let crowded = guests.iter().any(|devices| devices.len() > DEVICES_MAX);
+        if plan.slice == Nanos::ZERO || crowded {
             return Err(RunError::Plan);
         }
         let plugin = plugin::build(folder).map_err(RunError::Plugin)?;
-        let listen = |name: &str| {
-            let listener = UnixListener::bind(folder.join(name))
-                .map_err(|error| RunError::Io("open a socket", error))?;
-            listener.set_nonblocking(true).map_err(|e| RunError::Io("open a socket", e))?;
-            Ok(listener)
-        };
-        let redirect = |(index, device)| {
-            Redirected::new(device).map_err(|trouble| RunError::Device(index, Nanos::ZERO, trouble))
-        };
-        Ok(DeviceServer {
-            plan,
-            folder: folder.to_path_buf(),
-            plugin,
-            clock: listen(CLOCK)?,
-            listeners: (0..devices.len()).map(|i| listen(&socket(i))).collect::<Result<_, _>>()?,
-            devices: devices.into_iter().enumerate().map(redirect).collect::<Result<_, _>>()?,
-        })
+        let seats = guests.into_iter().enumerate();
+        let seats = seats.map(|(guest, devices)| Seat::open(folder, guest, devices));
+        let (folder, seats) = (folder.to_path_buf(), seats.collect::<Result<_, _>>()?);
+        Ok(DeviceServer { plan, folder, plugin, seats })
     }
 
-    /// Returns the options that QEMU needs besides `-icount shift=N,sleep=off`: a controller, the
-    /// devices in the order of its ports, and the plugin.
+    /// Returns the options that the only QEMU needs besides `-icount shift=N,sleep=off`: a
+    /// controller, the devices in the order of its ports, and the plugin.
     #[must_use]
     pub fn arguments(&self) -> Vec<OsString> {
         // One to spare: QEMU puts a hub of its own into the last free port.
-        let ports = self.devices.len() + 1;
+        let ports = self.seats.first().map_or(0, Seat::devices) + 1;
         let controller = format!("qemu-xhci,id={CONTROLLER},p2={ports},p3={ports}");
         let mut arguments: Vec<OsString> = ["-device".into(), controller.into()].into();
-        arguments.extend(self.arguments_at(&[]));
+        arguments.extend(self.arguments_at(0, &[]));
         arguments
     }
 
     /// The options for a caller that has a controller called [`CONTROLLER`], and perhaps hubs: each
-    /// device at its port ("2", or "1.3" behind a hub), or wherever there is room.
+    /// device of this guest at its port ("2", or "1.3" behind a hub), or wherever there is room.
     #[must_use]
-    pub fn arguments_at(&self, ports: &[String]) -> Vec<OsString> {
+    pub fn arguments_at(&self, guest: usize, ports: &[String]) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
-        for index in 0..self.devices.len() {
-            let path = quoted(&self.folder.join(socket(index)));
+        for index in 0..self.seats.get(guest).map_or(0, Seat::devices) {
+            let path = quoted(&self.folder.join(device_socket(guest, index)));
             add("-chardev", joined(&format!("socket,id=redirected{index},path="), &path));
             let port = ports.get(index).map_or(String::new(), |port| format!(",port={port}"));
             let device = format!("usb-redir,bus={CONTROLLER}.0,chardev=redirected{index}{port}");
             add("-device", device.into());
         }
         let plugin = joined("", &quoted(&self.plugin));
-        let clock = joined(",socket=", &quoted(&self.folder.join(CLOCK)));
+        let clock = joined(",socket=", &quoted(&self.folder.join(clock_socket(guest))));
         let mut value = plugin;
         value.push(clock);
         value.push(format!(",slice={}", self.plan.slice.0));
@@ -201,105 +204,88 @@ impl<D: UsbDevice + ?Sized> DeviceServer<D> {
         arguments
     }
 
-    /// Serves QEMU, which the caller has started, until the planned end or its own. `at_stop` is
-    /// called each time the guest stands still, after the devices have come to that time.
+    /// Serves the QEMUs, which the caller has started, until the planned end or until all have
+    /// ended. `at_stop` is called for each guest that stands still, after the devices have come to
+    /// that time, with the guest's devices.
     ///
     /// The devices come back with the report: they may have counted something.
     ///
     /// # Errors
-    /// If QEMU falls silent or does not keep to the protocol. The caller ends it then.
+    /// If a QEMU falls silent or does not keep to the protocol. The caller ends all then.
     pub fn run(
-        mut self,
+        self,
         mut at_stop: impl FnMut(Stop, &mut [Redirected<D>]),
     ) -> Result<(RunReport, Vec<Redirected<D>>), RunError> {
-        let (mut clock, mut links) = self.accept()?;
+        let plan = self.plan;
+        let all = self.seats.len();
+        let seats = self.seats.into_iter().enumerate();
+        let seats = seats.map(|(guest, seat)| seat.accept(plan.patience).map_err(of(guest, all)));
+        let mut guests = seats.collect::<Result<Vec<Guest<D>>, RunError>>()?;
         let mut expected = Nanos::ZERO;
         let (mut stops, mut exchanges) = (0, 0);
         let (ending, time) = loop {
-            let Some(stop) = clock.wait(expected)? else {
-                break (RunEnding::Guest, expected - self.plan.slice);
-            };
-            if !self.plan.is_punctual(expected, stop.now) {
-                return Err(RunError::Astray(expected, stop.now));
+            let stopped = barrier(&mut guests, plan, expected)?;
+            if !guests.iter().any(Guest::is_there) {
+                break (RunEnding::Guest, expected - plan.slice);
             }
             let now = expected;
             stops += 1;
-            self.advance(now);
-            at_stop(Stop { now, ..stop }, &mut self.devices);
-            exchanges += self.exchange(now, &mut clock, &mut links)?;
-            if now >= self.plan.end {
-                clock.answer(Answer::End(self.plan.status))?;
+            let mut of_all: Vec<_> = guests.iter_mut().map(|guest| &mut guest.devices).collect();
+            advance(&mut of_all, now);
+            for stop in stopped {
+                let guest = &mut guests[stop.guest];
+                at_stop(stop, &mut guest.devices);
+                exchanges += guest.exchange(now).map_err(of(stop.guest, all))?;
+            }
+            let is_last = now >= plan.end;
+            let answer = if is_last { Answer::End(plan.status) } else { Answer::Go };
+            guests.iter_mut().try_for_each(|guest| guest.answer(answer))?;
+            if is_last {
                 break (RunEnding::Planned, now);
             }
-            clock.answer(Answer::Go)?;
-            expected += self.plan.slice;
+            expected += plan.slice;
         };
-        let journals: Vec<Journal> = self.devices.iter().map(|device| *device.journal()).collect();
+        let devices: Vec<Redirected<D>> =
+            guests.into_iter().flat_map(|guest| guest.devices).collect();
+        let journals: Vec<Journal> = devices.iter().map(|device| *device.journal()).collect();
         let hash = Journal::join(journals.iter());
-        let report = RunReport { ending, time, hash, journals, stops, exchanges };
-        Ok((report, self.devices))
-    }
-
-    fn accept(&self) -> Result<(Clock, Vec<Link>), RunError> {
-        let clock = Clock::accept(&self.clock, self.plan.patience)?;
-        let links = self.listeners.iter().map(|l| Link::accept(l, self.plan.patience));
-        Ok((clock, links.collect::<Result<_, _>>()?))
-    }
-
-    /// Brings all devices to `to`, together: they may share a bus or a cable.
-    fn advance(&mut self, to: Nanos) {
-        while let Some(at) = self.devices.iter().filter_map(|d| d.next_moment(to)).min() {
-            self.devices.iter_mut().for_each(|device| device.advance(at));
-        }
-        self.devices.iter_mut().for_each(|device| device.advance(to));
-    }
-
-    /// Exchanges packets at one time until nobody has anything left to say; how often.
-    fn exchange(
-        &mut self,
-        now: Nanos,
-        clock: &mut Clock,
-        links: &mut [Link],
-    ) -> Result<u64, RunError> {
-        for count in 1..=EXCHANGES_MAX {
-            if !self.exchange_once(now, links)? {
-                return Ok(u64::from(count));
-            }
-            clock.answer(Answer::Again)?;
-            if clock.wait(now)?.map(|stop| stop.now) != Some(now) {
-                // It ended, or was stopped: the next wait says so.
-                return Ok(u64::from(count));
-            }
-        }
-        Err(RunError::Endless(now))
-    }
-
-    /// Takes in what QEMU has sent, and sends what one device has to say. Returns whether anything
-    /// moved that QEMU may have an answer to. It serves one device at a time, so that QEMU takes
-    /// their packets in an order that does not depend on how fast it reads.
-    fn exchange_once(&mut self, now: Nanos, links: &mut [Link]) -> Result<bool, RunError> {
-        let (mut moved, mut sent) = (false, false);
-        for (index, (device, link)) in self.devices.iter_mut().zip(&mut *links).enumerate() {
-            moved |= link.read(device).map_err(|trouble| trouble.at(index, now))?;
-        }
-        self.advance(now);
-        for (device, link) in self.devices.iter_mut().zip(links) {
-            if !sent && device.is_greeted() {
-                sent = link.write(device.output())?;
-            }
-        }
-        let silent = self.devices.iter().any(|device| !device.is_greeted());
-        Ok(moved || sent || silent)
+        Ok((RunReport { ending, time, hash, journals, stops, exchanges }, devices))
     }
 }
 
-/// Names of sockets in the run's folder.
-const CLOCK: &str = "clock.sock";
+/// Returns an error with the guest that it is about, if there are several.
+fn of(guest: usize, guests: usize) -> impl Fn(RunError) -> RunError {
+    move |error| if guests > 1 { RunError::Guest(guest, Box::new(error)) } else { error }
+}
+
+/// Waits until every guest that has not ended stands still at `expected`. Returns where they do.
+fn barrier<D: UsbDevice + ?Sized>(
+    guests: &mut [Guest<D>],
+    plan: RunPlan,
+    expected: Nanos,
+) -> Result<Vec<Stop>, RunError> {
+    let (mut stopped, all) = (Vec::new(), guests.len());
+    for (number, guest) in guests.iter_mut().enumerate() {
+        let stop = guest.wait(expected).map_err(of(number, all))?;
+        let Some(stop) = stop else { continue };
+        if !plan.is_punctual(expected, stop.now) {
+            return Err(of(number, all)(RunError::Astray(expected, stop.now)));
+        }
+        stopped.push(Stop { guest: number, now: expected, ..stop });
+    }
+    Ok(stopped)
+}
+
 /// The name of the controller that the devices are plugged into.
 pub const CONTROLLER: &str = "redirected";
 
-fn socket(index: usize) -> String {
-    format!("device{index}.sock")
+/// Names of sockets in the run's folder.
+fn clock_socket(guest: usize) -> String {
+    format!("clock{guest}.sock")
+}
+
+fn device_socket(guest: usize, index: usize) -> String {
+    format!("device{guest}-{index}.sock")
 }
 
 /// A path as QEMU's options have it: a comma is written twice.

@@ -9,9 +9,12 @@ use std::time::Duration;
 /// Between two looks whether QEMU has come.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// How long QEMU may take to start. One that has ended at once never connects.
+const START: Duration = Duration::from_secs(60);
+
 /// Waits for somebody to connect.
 pub fn accept(listener: &UnixListener, patience: Duration) -> Result<UnixStream, RunError> {
-    let looks = patience.as_millis() / LOOK.as_millis();
+    let looks = patience.min(START).as_millis() / LOOK.as_millis();
     for _ in 0..=looks {
         match listener.accept() {
             Ok((stream, _)) => return Ok(stream),

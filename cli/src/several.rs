@@ -1,0 +1,200 @@
+//! Several hosts, or the cores of one, that run together: what both `sim` and `run` do with them
+//! before and after the run.
+
+use crate::commands::{Addition, as_json, as_tables, code, holds};
+use crate::failure::{BROKEN, Failure, HOLDS, UNPROVED};
+use crate::formats::{RunFormat, named};
+use crate::outcome::{ChainPromise, FORMAT, RunVerdict};
+use crate::output::{note, say};
+use crate::plan::{NetworkPlan, Plan, Unproved};
+use crate::project;
+use crate::session::{FinishedRun, Session};
+use crate::workspace::Workspace;
+use diapason_system::{Cable, FaultTarget, Hosts, InjectedFault, RunOptions, System};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Memory of a bridge cable in each direction.
+pub(crate) const CABLE_BYTES: usize = 16 * 1024;
+
+/// A host or core with its name.
+pub(crate) type Named = (String, Session);
+
+/// The hosts or cores that run together.
+pub(crate) struct Several {
+    /// Each with its name.
+    parts: Vec<(String, System)>,
+    joined: Joined,
+    /// The network between them is proved to form.
+    forms: bool,
+    /// Where those that are only about one are described.
+    file: Option<String>,
+    /// The promises about flows, with the number of the part in which each ends.
+    flows: Vec<(usize, ChainPromise)>,
+}
+
+/// The connection between hosts or cores that run together.
+pub enum Joined {
+    /// They are hosts, with these cables.
+    By(Vec<Cable>),
+    /// They are the cores of one host.
+    Cores,
+}
+
+impl Joined {
+    /// Returns the cables; cores have none.
+    pub(crate) fn cables(&self) -> &[Cable] {
+        match self {
+            Joined::By(cables) => cables,
+            Joined::Cores => &[],
+        }
+    }
+
+    /// Returns the word for one of the parts.
+    pub(crate) const fn noun(&self) -> &'static str {
+        match self {
+            Joined::By(_) => "host",
+            Joined::Cores => "core",
+        }
+    }
+
+    /// Returns the name of a part where it stands alone.
+    pub(crate) fn called(&self, name: &str) -> String {
+        match self {
+            Joined::By(_) => name.to_owned(),
+            Joined::Cores => format!("core {name}"),
+        }
+    }
+
+    /// Keeps the possible faults: a core does not lose its power alone.
+    pub(crate) fn possible(&self, mut faults: Vec<InjectedFault>) -> Vec<InjectedFault> {
+        if matches!(self, Joined::Cores) {
+            faults.retain(|fault| fault.kind.target() != FaultTarget::Host);
+        }
+        faults
+    }
+}
+
+impl Several {
+    /// Returns the hosts of a file with the cables between them and the plan of their network.
+    pub fn hosts(list: Hosts, network: &NetworkPlan) -> Several {
+        let (flows, forms) = (ChainPromise::of_flows(&list, network), network.holds());
+        let Hosts { hosts, cables, .. } = list;
+        let file = hosts.first().map(|host| host.file.clone());
+        let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
+        Several { parts, joined: Joined::By(cables), forms, file, flows }
+    }
+
+    /// Returns the cores of one host.
+    pub fn cores(cores: Vec<System>) -> Several {
+        let named = |system: System| (system.core.to_string(), system);
+        let parts = cores.into_iter().map(named).collect();
+        let flows = Vec::new();
+        Several { parts, joined: Joined::Cores, forms: true, file: None, flows }
+    }
+
+    /// Refuses options that are about one host or core. Each comes with whether it is given.
+    ///
+    /// # Errors
+    /// Names the first option that is given.
+    pub fn refuse(&self, path: &Path, of_one: &[(bool, &str)]) -> Result<(), Failure> {
+        let Some((_, option)) = of_one.iter().find(|(given, _)| *given) else { return Ok(()) };
+        let help = match &self.file {
+            Some(first) => format!("name the description of one: {first}"),
+            None => String::from("leave it out; `--trace` shows all"),
+        };
+        Err(Failure::Input(format!(
+            "error: `{option}` is about one {}, {} has {}\nhelp: {help}",
+            self.joined.noun(),
+            path.display(),
+            self.parts.len(),
+        )))
+    }
+
+    /// Builds what the parts run, and returns each as a session.
+    ///
+    /// # Errors
+    /// If something does not compile, or one does not hold and nobody wants it unproved.
+    pub fn assemble(
+        self,
+        workspace: &Workspace,
+        path: &Path,
+        options: RunOptions,
+        unproved: Option<Unproved>,
+    ) -> Result<(Vec<Named>, Joined), Failure> {
+        note("building the programs");
+        let Several { parts, joined, forms, flows, .. } = self;
+        let systems: Vec<&System> = parts.iter().map(|(_, system)| system).collect();
+        let built = project::build(workspace, path, &systems)?;
+        let mut sessions = Vec::new();
+        for (name, system) in parts {
+            let plan = Plan::of(&system, system.clock_hz);
+            let mut session = Session::planned(plan, built.clone(), options, unproved)?;
+            session.proved &= forms;
+            let own = flows.iter().filter(|(part, _)| *part == sessions.len());
+            session.flows = own.map(|(_, promise)| promise.clone()).collect();
+            sessions.push((name, session));
+        }
+        Ok((sessions, joined))
+    }
+}
+
+/// Refuses a format that is for one host.
+///
+/// # Errors
+/// If this format is one.
+pub(crate) fn refuse_format(path: &Path, format: Option<RunFormat>) -> Result<(), Failure> {
+    if format != Some(RunFormat::Junit) {
+        return Ok(());
+    }
+    Err(Failure::Input(format!(
+        "error: {} has several hosts or cores, and the format of JUnit is for one\n\
+         help: leave out `--format junit`, or write `--format json`",
+        path.display()
+    )))
+}
+
+/// Says how each part's run went, and returns the code of the worst.
+///
+/// # Errors
+/// If a run shows a bug of ours.
+pub(crate) fn report(
+    json: bool,
+    sessions: &[Named],
+    runs: &[FinishedRun],
+    noun: &str,
+) -> Result<u8, Failure> {
+    let judged: Vec<RunVerdict> =
+        sessions.iter().zip(runs).map(|((_, session), run)| session.judge(run)).collect();
+    let each = sessions.iter().zip(runs).zip(&judged);
+    let each = each.map(|(((name, session), run), verdict)| (name, session, run, verdict));
+    if json {
+        let object =
+            |(name, session, run, verdict): (&String, &Session, &FinishedRun, &RunVerdict)| {
+                named(noun, name, as_json(session, run, verdict, Addition::default()))
+            };
+        let all_hold = each.clone().all(|(_, session, run, verdict)| holds(session, run, verdict));
+        let proved = sessions.iter().all(|(_, session)| session.proved);
+        let objects: Value = each.map(object).collect();
+        let all = json!({
+            "format": FORMAT,
+            "result": "run",
+            "holds": all_hold,
+            "proved": proved,
+            format!("{noun}s"): objects,
+        });
+        say(&format!("{all:#}"));
+    } else {
+        for (name, session, run, verdict) in each {
+            let tables = as_tables(session, run, verdict, Addition::default());
+            say(&format!("\n{noun} {name}\n\n{tables}"));
+        }
+    }
+    let coded = judged
+        .into_iter()
+        .zip(sessions.iter().zip(runs))
+        .map(|(verdict, ((_, session), run))| code(session, run, verdict));
+    let codes = coded.collect::<Result<Vec<u8>, Failure>>()?;
+    let worst = [BROKEN, UNPROVED].into_iter().find(|code| codes.contains(code));
+    Ok(worst.unwrap_or(HOLDS))
+}

@@ -1,0 +1,189 @@
+//! The QEMUs of several hosts, and the barrier at which they wait for each other.
+
+use crate::console::{Line, Splitter};
+use crate::failure::Failure;
+use crate::image::fnv;
+use crate::interrupt;
+use crate::outcome::Outcome;
+use crate::plugged;
+use crate::qemu::{Boot, MachineEnding, RunFolder};
+use crate::session::{FinishedRun, Session};
+use crate::several::CABLE_BYTES;
+use crate::surroundings;
+use crate::workspace::Workspace;
+use diapason_abi::Nanos;
+use diapason_devices::UsbDevice;
+use diapason_devices::bridge::slow_bridge;
+use diapason_redir::{DeviceServer, Emulator, RunError, RunPlan};
+use diapason_system::{Cable, Socket};
+use std::fs::File;
+use std::io::{self, Read};
+use std::process::Stdio;
+use std::time::Duration;
+
+/// The name of the console's file, in the run's folder. QEMU writes a file at once, so what a guest
+/// has said is there when it stands still.
+const CONSOLE: &str = "console.txt";
+/// How long a QEMU may take to exit after its guest has ended.
+const EXIT: Duration = Duration::from_secs(60);
+
+/// The outcome of hosts that ran together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostRuns {
+    /// In the order of the list.
+    pub runs: Vec<FinishedRun>,
+    /// A number for all that each host said.
+    pub consoles: Vec<u64>,
+    /// A number for the requests and answers of all USB devices and cables.
+    pub served: u64,
+}
+
+/// A model that is plugged in: where, and the model.
+type Plugged = (String, Box<dyn UsbDevice>);
+
+/// Boots these hosts, joined by these cables, and follows them until each has ended. `observer`
+/// sees every line of every console, with the number of its host, in the same order in every run.
+///
+/// # Errors
+/// If QEMU cannot be used, or the hosts and the cables lose each other.
+pub fn boot(
+    workspace: &Workspace,
+    sessions: &[&Session],
+    cables: &[Cable],
+    observer: &mut dyn FnMut(usize, &Line),
+) -> Result<HostRuns, Failure> {
+    let folder = RunFolder::create(&workspace.target())?;
+    let lost = |failure: RunError| {
+        let what = match &failure {
+            RunError::Guest(host, wrong) => format!("host {}: {wrong}", host + 1),
+            other => other.to_string(),
+        };
+        Failure::World(format!("the hosts cannot be kept in step: {what}"))
+    };
+    let patience = sessions.first().map_or(EXIT, |session| session.boot().patience);
+    let slice = sessions.iter().map(|session| session.slice).min().unwrap_or(plugged::SLICE);
+    let plan = RunPlan { slice, patience, ..RunPlan::default() };
+    let (ports, models): (Vec<Vec<String>>, Vec<_>) =
+        plug(sessions, cables).into_iter().map(|own| own.into_iter().unzip()).unzip();
+    let path = plugged::absolute(folder.path())?;
+    let server = DeviceServer::start_together(&path, models, plan).map_err(lost)?;
+    let mut machines = Vec::new();
+    for (host, (session, ports)) in sessions.iter().zip(&ports).enumerate() {
+        machines.push(Machine::start(workspace, session, server.arguments_at(host, ports))?);
+    }
+    let mut trouble = None;
+    let ended = server.run(|stop, _| {
+        let listened = machines[stop.guest].listen(|line| observer(stop.guest, line));
+        trouble = trouble.take().or(listened.err());
+        if interrupt::came() {
+            machines.iter_mut().for_each(|machine| machine.emulator = None);
+        }
+    });
+    let (report, _) = ended.map_err(lost)?;
+    let served = report.hash;
+    let (mut runs, mut consoles) = (Vec::new(), Vec::new());
+    for (host, machine) in machines.into_iter().enumerate() {
+        // Nothing waits at a host without models and cables.
+        let served = (!ports[host].is_empty()).then_some(served);
+        let (run, console) = machine.finish(served, |line| observer(host, line))?;
+        runs.push(run);
+        consoles.push(console);
+    }
+    match trouble {
+        Some(error) => Err(Failure::io("read a console", &error)),
+        None => Ok(HostRuns { runs, consoles, served }),
+    }
+}
+
+/// Returns what is plugged into each host: its own devices, then its ends of cables.
+fn plug(sessions: &[&Session], cables: &[Cable]) -> Vec<Vec<Plugged>> {
+    let own = |session: &&Session| {
+        let models = plugged::plugs(&session.system).into_iter();
+        let model = |plug: plugged::PluggedDevice| {
+            let device = surroundings::device(&plug.described, &mut Vec::new())?;
+            Some((plug.port, device))
+        };
+        models.filter(plugged::PluggedDevice::is_served).filter_map(model).collect()
+    };
+    let mut hosts: Vec<Vec<Plugged>> = sessions.iter().map(own).collect();
+    for cable in cables {
+        let (here, there) = slow_bridge(CABLE_BYTES, Nanos(cable.delay_ns));
+        for (end, device) in cable.ends.iter().zip([here, there]) {
+            if let Socket::Port(port) = end.socket {
+                hosts[end.host].push((port.to_string(), Box::new(device)));
+            }
+        }
+    }
+    hosts
+}
+
+/// A host's QEMU. It does not outlive this value.
+struct Machine {
+    /// `None` once an interrupt has ended it.
+    emulator: Option<Emulator>,
+    console: File,
+    splitter: Splitter,
+    outcome: Outcome,
+    folder: RunFolder,
+}
+
+impl Machine {
+    fn start(
+        workspace: &Workspace,
+        session: &Session,
+        served: Vec<std::ffi::OsString>,
+    ) -> Result<Machine, Failure> {
+        let folder = RunFolder::create(&workspace.target())?;
+        let path = folder.path().join(CONSOLE);
+        let console = File::create(&path).and_then(|_| File::open(&path));
+        let console = console.map_err(|error| Failure::io("make a console", &error))?;
+        let boot = Boot { among_others: true, ..session.boot() };
+        let mut command = boot.command(&folder, &format!("file:{CONSOLE}"))?;
+        command.args(boot.shared_controller(&folder)?).args(served);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let emulator = Emulator::start(&mut command);
+        let emulator = Some(emulator.map_err(|error| Failure::io("start QEMU", &error))?);
+        let (splitter, outcome) = (Splitter::default(), Outcome::default());
+        Ok(Machine { emulator, console, splitter, outcome, folder })
+    }
+
+    /// Takes in what the host has said since the last time.
+    fn listen(&mut self, mut observer: impl FnMut(&Line)) -> io::Result<()> {
+        let mut buffer = [0; 8192];
+        loop {
+            let count = self.console.read(&mut buffer)?;
+            if count == 0 {
+                return Ok(());
+            }
+            self.splitter.push(&buffer[..count], |line| {
+                self.outcome.note(&line);
+                observer(&line);
+            });
+        }
+    }
+
+    /// Waits for its end. Returns the run, and a number for all that the host said.
+    fn finish(
+        mut self,
+        served: Option<u64>,
+        mut observer: impl FnMut(&Line),
+    ) -> Result<(FinishedRun, u64), Failure> {
+        let ending = match &mut self.emulator {
+            None => MachineEnding::Interrupted,
+            Some(emulator) => {
+                let status = emulator.wait(EXIT);
+                let status = status.map_err(|error| Failure::io("wait for QEMU", &error))?;
+                status.map_or(MachineEnding::Hung, |it| MachineEnding::of_status(it.code()))
+            }
+        };
+        let unread = |error| Failure::io("read a console", &error);
+        self.listen(&mut observer).map_err(unread)?;
+        let Machine { mut splitter, mut outcome, folder, .. } = self;
+        splitter.finish(|line| {
+            outcome.note(&line);
+            observer(&line);
+        });
+        let said = std::fs::read(folder.path().join(CONSOLE)).map_err(unread)?;
+        Ok((FinishedRun { ending, outcome, flight: None, served }, fnv([said])))
+    }
+}

@@ -1,0 +1,202 @@
+//! `diapason run` for a list of hosts: each host boots the real kernel in a QEMU of its own, and
+//! bridge cables join them.
+//!
+//! All guests stand still together at every slice of virtual time, until the models at their ports
+//! and in the cables have caught up. So two runs are equal to the byte, however busy the computer
+//! is. A cable is the model that the simulator has, and both of its ends are in this process.
+
+mod machines;
+
+use crate::commands::RunRequest;
+use crate::describe::refused;
+use crate::failure::Failure;
+use crate::formats::RunFormat;
+use crate::interrupt;
+use crate::live::live_from;
+use crate::outcome::NetworkRow;
+use crate::output::tell;
+use crate::plan::{NetworkPlan, cleared_network};
+use crate::plugged::{self, PORTS_MAX};
+use crate::session::Session;
+use crate::several::{Several, refuse_format, report};
+use crate::tools::QEMU;
+use crate::workspace::Workspace;
+use diapason_abi::Nanos;
+use diapason_contract::settings::{LINKS, PROGRAM};
+use diapason_system::{Hosts, HostsPlace, RunOptions, Socket, System, UsbPlug};
+pub use machines::{HostRuns, boot};
+
+/// Most hosts that run together: each needs a QEMU, whose processor is a thread of the computer.
+const HOSTS_MAX: usize = 8;
+
+/// How often hosts with nothing but cables wait for each other: a microframe. The shorter it is,
+/// the less a run adds to the time of a cable.
+pub const SLICE: Nanos = Nanos::from_micros(125);
+
+/// Boots the hosts of a list together and reports on each.
+///
+/// # Errors
+/// If QEMU cannot have such hosts or cables, or there was no run to report on.
+pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
+    refuse_format(&request.system, request.format)?;
+    let network = instruct(&mut list)?;
+    cleared_network(&network, request.length.unproved())?;
+    let (seen, slice) = (Seen::of(&list), slice(&list));
+    let several = Several::hosts(list, &network);
+    several.refuse(&request.system, &of_one(request))?;
+    let workspace = Workspace::find()?;
+    QEMU.require(request.missing)?;
+    let options =
+        RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: request.watch };
+    let unproved = request.length.unproved();
+    let (mut sessions, joined) =
+        several.assemble(&workspace, &request.system, options, unproved)?;
+    for (_, session) in &mut sessions {
+        session.slice = slice;
+        seen.limit(session);
+    }
+    interrupt::await_signals()?;
+    let json = RunFormat::of(request.json, request.format).is_for_programs();
+    let width = sessions.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut observers: Vec<_> = sessions
+        .iter()
+        .map(|(name, session)| {
+            let whose = format!("{name:width$} ");
+            live_from(whose, json, session.names.clone(), session.promises())
+        })
+        .collect();
+    let parts: Vec<_> = sessions.iter().map(|(_, session)| session).collect();
+    let HostRuns { mut runs, consoles, served } =
+        boot(&workspace, &parts, joined.cables(), &mut |host, line| observers[host](line))?;
+    for (run, (_, session)) in runs.iter_mut().zip(&sessions) {
+        NetworkRow::call_all(&mut run.outcome.network, &session.system.neighbours);
+    }
+    for ((name, _), console) in sessions.iter().zip(consoles) {
+        tell(&format!("console {console:016x} of {name}"));
+    }
+    tell(&format!("USB devices {served:016x}"));
+    report(json, &sessions, &runs, joined.noun())
+}
+
+/// Checks that QEMU can have these hosts and cables, and tells the servers of each host their part
+/// of the plan of the network.
+///
+/// # Errors
+/// Names the first host or cable that QEMU cannot have.
+pub fn instruct(list: &mut Hosts) -> Result<NetworkPlan, Failure> {
+    check(list)?;
+    let network = NetworkPlan::of(list);
+    network.instruct(list);
+    list.hosts.iter_mut().for_each(|host| renumber(&mut host.system));
+    Ok(network)
+}
+
+/// Returns how often the hosts of a list wait for each other. QEMU's controllers do not moderate
+/// interrupts. So hosts with other devices than cables stop as seldom as one host does alone, and
+/// the devices' data come together.
+#[must_use]
+pub fn slice(list: &Hosts) -> Nanos {
+    let has_devices = list.hosts.iter().any(|host| !host.system.usb.is_empty());
+    if has_devices { plugged::SLICE } else { SLICE }
+}
+
+/// Writes root ports as QEMU's controllers count them. A description counts the ports of USB 2
+/// first, QEMU those of SuperSpeed.
+fn renumber(system: &mut System) {
+    let other = |port: u8| match port {
+        0 => 0,
+        1..=PORTS_MAX => port + PORTS_MAX,
+        _ => port - PORTS_MAX,
+    };
+    let ends = system.neighbours.links.iter_mut().filter_map(|end| end.port.as_mut());
+    ends.for_each(|port| *port = other(*port));
+    for process in system.processes.iter_mut().filter(|process| process.program == PROGRAM) {
+        let ports = process.setting(LINKS).iter();
+        // A checked description has ports of a controller: 30 at most.
+        let ports: Vec<u64> = ports.map(|port| other(*port as u8).into()).collect();
+        if !ports.is_empty() {
+            process.set(LINKS, &ports);
+        }
+    }
+}
+
+/// Returns the options that are about one host, and whether each is given.
+fn of_one(request: &RunRequest) -> [(bool, &'static str); 6] {
+    [
+        (request.record.is_some(), "--record"),
+        (request.captures.pcap.is_some(), "--pcap"),
+        (request.captures.candump.is_some(), "--candump"),
+        (request.captures.asc.is_some(), "--asc"),
+        (request.captures.blf.is_some(), "--blf"),
+        (request.captures.can_server.is_some(), "--can-server"),
+    ]
+}
+
+/// Refuses what QEMU does not have, with its place in the list.
+///
+/// # Errors
+/// Names the first host or cable that cannot be had.
+fn check(list: &Hosts) -> Result<(), Failure> {
+    let wrong = |place, texts: [&str; 3]| Err(refused(&list.problem(place, texts)));
+    if list.hosts.len() > HOSTS_MAX {
+        let title = format!("{} hosts, and `run` boots {HOSTS_MAX} at most", list.hosts.len());
+        let help = "start the list with `diapason sim`";
+        return wrong(HostsPlace::Host(HOSTS_MAX), [&title, "each host needs a QEMU", help]);
+    }
+    for (number, host) in list.hosts.iter().enumerate() {
+        let acts_alone = |plug: &&UsbPlug| plug.model.only_in_qemu();
+        if let Some(plug) = host.system.usb.iter().find(acts_alone) {
+            let title = format!("`{}` of `{}` does not keep step", plug.name, host.name);
+            let note = format!("`{}` acts in the computer's own time", plug.model.name());
+            let help = "plug in a model, or run this host alone";
+            return wrong(HostsPlace::Host(number), [&title, &note, help]);
+        }
+    }
+    for (number, cable) in list.cables.iter().enumerate() {
+        let place = HostsPlace::Cable(number);
+        if cable.ends.iter().any(|end| end.socket == Socket::Debug) {
+            let title = format!("QEMU cannot have the debug cable `{}`", cable.name);
+            let note = "the controllers that QEMU has have no debug capability";
+            let help = "start the list with `diapason sim`, or make the cable a bridge";
+            return wrong(place, [&title, note, help]);
+        }
+        for end in &cable.ends {
+            let host = &list.hosts[end.host];
+            if plugged::first_controller(&host.system) != Some(end.device) {
+                let title = format!("cable `{}` ends at no first controller", cable.name);
+                let note =
+                    format!("in QEMU, only the first controller of `{}` has ports", host.name);
+                let help = "move the cable there, or start the list with `diapason sim`";
+                return wrong(place, [&title, &note, help]);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The flows that a run on machines can judge: every host has a clock of its own.
+struct Seen {
+    /// The flows that end where they begin, and how many cables each crosses.
+    rounds: Vec<(String, u64)>,
+}
+
+impl Seen {
+    fn of(list: &Hosts) -> Seen {
+        let is_round = |flow: &&diapason_system::Flow| flow.from.host == flow.end().host;
+        let round = |flow: &diapason_system::Flow| (flow.name.clone(), flow.hops.len() as u64);
+        Seen { rounds: list.flows.iter().filter(is_round).map(round).collect() }
+    }
+
+    /// Keeps the promises about flows that the run can judge, and notes the others.
+    fn limit(&self, session: &mut Session) {
+        let hops = |name: &str| self.rounds.iter().find(|(round, _)| round == name);
+        let (seen, unseen): (Vec<_>, Vec<_>) =
+            session.flows.drain(..).partition(|flow| hops(&flow.name).is_some());
+        session.flows = seen;
+        for flow in &mut session.flows {
+            flow.crossings = hops(&flow.name).map_or(0, |(_, hops)| *hops);
+        }
+        let of = |name: &str| format!("flow {name}: the clocks of its two hosts are not one");
+        session.unseen = unseen.iter().map(|flow| of(&flow.name)).collect();
+    }
+}
