@@ -45,6 +45,8 @@ pub struct GuestProgram {
     pub name: &'static str,
     /// In C; it may include `can.h`.
     pub source: &'static str,
+    /// The driver of its CAN interface, `kvaser_usb` or `gs_usb`. The only one that it has.
+    pub driver: &'static str,
 }
 
 /// The parts that boot.
@@ -72,14 +74,15 @@ impl Guest {
         let version = package::version(&package).ok_or_else(unexpected)?;
         let folder = cache.join(&release);
         let settings = folder.join(format!("boot/config-{release}"));
-        if !settings.exists() {
+        let modules = folder.join(format!("lib/modules/{release}/kernel"));
+        let is_whole = package::modules().all(|module| modules.join(module).exists());
+        if !settings.exists() || !is_whole {
             package::unpack(&package, &release, &folder)?;
         }
         let settings = read(&settings)?;
         let init = compile(cache, program)?;
         let initramfs = cache.join(format!("{}.cpio", program.name));
-        let modules = folder.join(format!("lib/modules/{release}/kernel"));
-        write(&initramfs, &file_system(&init, &modules)?)?;
+        write(&initramfs, &file_system(&init, &modules, program.driver)?)?;
         Ok(Guest {
             kernel: folder.join(format!("boot/vmlinuz-{release}")),
             settings: String::from_utf8_lossy(&settings).into_owned(),
@@ -122,13 +125,16 @@ fn compile(cache: &Path, program: GuestProgram) -> Result<PathBuf, String> {
     Ok(init)
 }
 
-fn file_system(init: &Path, modules: &Path) -> Result<Vec<u8>, String> {
+fn file_system(init: &Path, modules: &Path, driver: &str) -> Result<Vec<u8>, String> {
     let mut archive = Archive::default();
     archive.add("dev", Kind::Folder, &[]);
     archive.add("dev/console", Kind::Console, &[]);
     archive.add("init", Kind::Program, &read(init)?);
-    for module in package::MODULES {
+    for module in package::modules() {
         let name = module.rsplit('/').next().unwrap_or(module);
+        if package::DRIVERS.contains(&module) && name.strip_suffix(".ko") != Some(driver) {
+            continue;
+        }
         archive.add(name, Kind::Plain, &read(&modules.join(module))?);
     }
     Ok(archive.finish())

@@ -6,17 +6,24 @@ use std::process::Command;
 
 /// The kernels that will do.
 const PACKAGES: &str = r"^linux-image-6\.1\.0-[0-9]+-rt-amd64$";
-/// Modules in the package, below `kernel/`.
-pub const MODULES: [&str; 8] = [
+/// Modules in the package, below `kernel/`. A guest gets all but the [`DRIVERS`], and one of these.
+pub const MODULES: [&str; 7] = [
     "drivers/usb/common/usb-common.ko",
     "drivers/usb/core/usbcore.ko",
     "drivers/usb/host/xhci-hcd.ko",
     "drivers/usb/host/xhci-pci.ko",
     "drivers/net/can/dev/can-dev.ko",
-    "drivers/net/can/usb/kvaser_usb/kvaser_usb.ko",
     "net/can/can.ko",
     "net/can/can-raw.ko",
 ];
+/// Drivers of CAN interfaces, there as well.
+pub const DRIVERS: [&str; 2] =
+    ["drivers/net/can/usb/kvaser_usb/kvaser_usb.ko", "drivers/net/can/usb/gs_usb.ko"];
+
+/// Returns the modules of all guests.
+pub fn modules() -> impl Iterator<Item = &'static str> {
+    MODULES.iter().chain(&DRIVERS).copied()
+}
 
 /// Returns the kernel's package in the cache, downloaded if there is none.
 pub fn find(cache: &Path) -> Result<PathBuf, String> {
@@ -65,7 +72,7 @@ pub fn unpack(package: &Path, release: &str, folder: &Path) -> Result<(), String
     let file = fs::File::create(&tar).map_err(|error| format!("cannot write: {error}"))?;
     run(Command::new("dpkg-deb").arg("--fsys-tarfile").arg(package).stdout(file))?;
     let mut names = vec![format!("./boot/vmlinuz-{release}"), format!("./boot/config-{release}")];
-    names.extend(MODULES.iter().map(|m| format!("./lib/modules/{release}/kernel/{m}")));
+    names.extend(modules().map(|m| format!("./lib/modules/{release}/kernel/{m}")));
     run(Command::new("tar").arg("-C").arg(&half).arg("-xf").arg(&tar).args(names))?;
     let _ = fs::remove_file(tar);
     // The remains of an older run may lack something. Files that another run made meanwhile are as
