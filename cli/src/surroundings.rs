@@ -10,7 +10,7 @@ use diapason_devices::UsbDevice;
 use diapason_devices::can::{self, BusLoad, CanBus};
 use diapason_devices::faulty::lies::catalogue;
 use diapason_devices::faulty::{self, Drifting, Faulty, Lie, OwnClock, Rule};
-use diapason_devices::gs_usb::GsUsb;
+use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::hub::NotPlugged;
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::sensor::{self, Sensor};
@@ -55,7 +55,7 @@ fn interface(plug: &UsbPlug, wired: &mut Wired) -> Box<dyn UsbDevice> {
     let numbered = (plug.first_channel..).zip(&buses);
     wired.extend(numbered.filter_map(|(number, bus)| Some((number, bus.clone()?))));
     match plug.model {
-        UsbModel::GsUsb => Box::new(GsUsb::new(1, &buses)),
+        UsbModel::GsUsb => Box::new(GsUsbModel::new(1, &buses)),
         _ => Box::new(Hydra::new(Identity::default(), &buses)),
     }
 }

@@ -7,7 +7,7 @@ use diapason_abi::Nanos;
 use diapason_can::frame::{extended, standard};
 use diapason_can::{BitRate, CanFrame, wire};
 use diapason_devices::can::{BUSY, BusMishap, CanBus};
-use diapason_devices::gs_usb::{CHANNELS, GsUsb, HostFrame, IN, OUT, POOL, feature, request};
+use diapason_devices::gs_usb::{CHANNELS, GsUsbModel, HostFrame, IN, OUT, POOL, feature, request};
 use diapason_devices::{Handshake, Stall, UsbDevice};
 use diapason_usb::Setup;
 use support::{Random, configure, hostile, read, write};
@@ -15,14 +15,14 @@ use support::{Random, configure, hostile, read, write};
 const MS: Nanos = Nanos::from_millis(1);
 const LISTEN_AND_STAMP: u32 = feature::LISTEN_ONLY | feature::TIMESTAMP;
 
-fn order(device: &mut GsUsb, now: Nanos, what: u8, channel: u16, words: &[u32]) -> bool {
+fn order(device: &mut GsUsbModel, now: Nanos, what: u8, channel: u16, words: &[u32]) -> bool {
     let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let length = data.len() as u16;
     let setup = Setup { kind: 0x41, request: what, value: channel, index: 0, length };
     device.control(now, setup, &data) == Ok(Vec::new())
 }
 
-fn ask(device: &mut GsUsb, now: Nanos, what: u8, channel: u16, length: u16) -> Vec<u32> {
+fn ask(device: &mut GsUsbModel, now: Nanos, what: u8, channel: u16, length: u16) -> Vec<u32> {
     let setup = Setup { kind: 0xc1, request: what, value: channel, index: 0, length };
     let bytes = device.control(now, setup, &[]).unwrap();
     assert_eq!(bytes.len(), usize::from(length));
@@ -37,14 +37,14 @@ fn timing(hertz: u32) -> [u32; 5] {
     [5, 4, 2, 1, 4_000_000 / hertz]
 }
 
-fn start(device: &mut GsUsb, now: Nanos, channel: u16, hertz: u32, flags: u32) {
+fn start(device: &mut GsUsbModel, now: Nanos, channel: u16, hertz: u32, flags: u32) {
     assert!(order(device, now, request::BIT_TIMING, channel, &timing(hertz)));
     assert!(order(device, now, request::MODE, channel, &[1, flags]));
 }
 
-fn interface(buses: &[&CanBus]) -> GsUsb {
+fn interface(buses: &[&CanBus]) -> GsUsbModel {
     let buses: Vec<Option<CanBus>> = buses.iter().map(|bus| Some((*bus).clone())).collect();
-    let mut device = GsUsb::new(1, &buses);
+    let mut device = GsUsbModel::new(1, &buses);
     configure(&mut device, Nanos::ZERO);
     device
 }
@@ -56,7 +56,7 @@ fn bus() -> CanBus {
 }
 
 /// All transfers that the device has for its host now.
-fn drain(device: &mut GsUsb, now: Nanos) -> Vec<Vec<u8>> {
+fn drain(device: &mut GsUsbModel, now: Nanos) -> Vec<Vec<u8>> {
     std::iter::from_fn(|| read(device, now, IN, 512)).collect()
 }
 
@@ -191,7 +191,7 @@ fn hostile_hosts_break_nothing_and_fill_nothing() {
     let mut random = Random::new(43);
     for _ in 0..20 {
         let buses: Vec<_> = (0..CHANNELS).map(CanBus::busy).collect();
-        let mut device = GsUsb::new(1, &buses);
+        let mut device = GsUsbModel::new(1, &buses);
         hostile(&mut device, &mut random, 2_500);
         let now = Nanos::from_secs(2);
         configure(&mut device, now);

@@ -2,9 +2,9 @@
 //! unmodified Linux driver speaks it. It works at high speed, as the faster ones do, with classic
 //! frames.
 //!
-//! Behind each channel is a bus that is right to the bit ([`CanBus`]). A transfer carries one frame.
-//! A frame of the host comes back when it is through. A controller that was bus-off comes back by
-//! itself. Request 14 tells how it is.
+//! Behind each channel is a bus that is right to the bit ([`CanBus`]). A transfer carries one
+//! frame. A frame of the host comes back when it is through. A controller that was bus-off comes
+//! back by itself. Request 14 tells how it is.
 
 mod channel;
 mod outbox;
@@ -28,7 +28,7 @@ use outbox::Outbox;
 pub const IN: u8 = 0x81;
 /// Frames come from the host here.
 pub const OUT: u8 = 0x02;
-/// Most channels.
+/// Channels of the largest interface there is a model of.
 pub const CHANNELS: usize = 5;
 /// Frames from buses that wait for the host, and frames of the host under way. Further ones of the
 /// host are held off.
@@ -42,7 +42,7 @@ const FROM_DEVICE: u8 = 0xc1;
 const LITTLE_ENDIAN: [u8; 4] = [0xef, 0xbe, 0, 0];
 
 /// A model of the interface.
-pub struct GsUsb {
+pub struct GsUsbModel {
     standard: Standard,
     channels: Vec<Channel>,
     /// The times at which something may happen at the channels.
@@ -52,17 +52,17 @@ pub struct GsUsb {
     epoch: Nanos,
 }
 
-impl GsUsb {
+impl GsUsbModel {
     /// Returns an interface with a channel for each of `buses`, at most five; `None` is a channel
     /// with no cable in it.
     #[must_use]
-    pub fn new(serial: u32, buses: &[Option<CanBus>]) -> GsUsb {
+    pub fn new(serial: u32, buses: &[Option<CanBus>]) -> GsUsbModel {
         let alarms = WakeTimes::default();
         let channels = (0..).zip(buses.iter().take(CHANNELS)).map(|(number, bus)| {
             Channel::new(number, bus.as_ref().map(|bus| bus.plug_among(POOL, &alarms)))
         });
         let channels: Vec<Channel> = channels.collect();
-        GsUsb {
+        GsUsbModel {
             standard: Standard::new(descriptors(serial)),
             outbox: Outbox::new(channels.len()),
             alarms,
@@ -182,7 +182,7 @@ impl GsUsb {
     }
 }
 
-impl UsbDevice for GsUsb {
+impl UsbDevice for GsUsbModel {
     fn speed(&self) -> Speed {
         Speed::High
     }

@@ -31,6 +31,7 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
+    /// Returns an empty outbox of an interface with so many channels.
     pub fn new(channels: usize) -> Outbox {
         let lines = vec![Line::default(); channels];
         Outbox { order: 0, echoes: VecDeque::new(), frames: VecDeque::new(), lines }

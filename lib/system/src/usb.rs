@@ -271,7 +271,8 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
     if let Some(first) = first
         && is_other
     {
-        let help = "only `\"usb-can\"` and `\"gs-usb\"` have CAN buses: remove the key, or take such a model";
+        let help = "only `\"usb-can\"` and `\"gs-usb\"` have CAN buses: remove the key, or take \
+                    such a model";
         report.push(Problem::new(first, "a device without CAN buses", help));
     }
     if is_other {

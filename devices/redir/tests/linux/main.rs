@@ -8,7 +8,7 @@ use diapason_abi::Nanos;
 use diapason_can::CanFrame;
 use diapason_devices::UsbDevice;
 use diapason_devices::can::{BUSY, CanBus, Sent};
-use diapason_devices::gs_usb::GsUsb;
+use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_redir::linux::{Guest, GuestProgram};
 use diapason_redir::{DeviceServer, Emulator, RunEnding, RunPlan, RunReport};
@@ -118,7 +118,7 @@ fn folder() -> PathBuf {
 type Interface = (&'static str, fn(&[Option<CanBus>]) -> Box<dyn UsbDevice>);
 
 const KVASER: Interface = ("kvaser_usb", |buses| Box::new(Hydra::new(Identity::default(), buses)));
-const GS_USB: Interface = ("gs_usb", |buses| Box::new(GsUsb::new(1, buses)));
+const GS_USB: Interface = ("gs_usb", |buses| Box::new(GsUsbModel::new(1, buses)));
 
 fn run(guest: &Guest, slice: Nanos, (driver, interface): Interface) -> Run {
     let folder = folder();

@@ -14,7 +14,7 @@ use diapason_usb::descriptor::{Configuration, DeviceDescriptor, build};
 
 const IN: u8 = 0x82;
 const OUT: u8 = 0x01;
-/// What the device says of a channel: all that is used, 48 MHz, and its limits.
+/// The device's answer about a channel: all features that are used, 48 MHz, and limits.
 const LIMITS: [u32; 10] = [0x2011, 48_000_000, 1, 16, 1, 8, 4, 1, 1024, 1];
 
 fn bytes(words: &[u32]) -> Vec<u8> {
@@ -189,9 +189,10 @@ fn a_device_that_refuses_an_order_or_says_nothing_leaves_the_channel_closed() {
             assert_eq!(answer(&mut shell, Ok(&[]), &mut events).2, bytes(&[0, 0]));
         }
         let closed = InterfaceEvent::Closed { channel: 0, cause: CloseCause::NotOpened };
-        assert!(
-            matches!(events[..], [InterfaceEvent::Failed { channel: Some(0), .. }, last] if last == closed)
-        );
+        let [InterfaceEvent::Failed { channel: Some(0), .. }, last] = events[..] else {
+            panic!("{events:?}")
+        };
+        assert_eq!(last, closed);
         assert_eq!(shell.class.open(0, rate, Mode::Normal), Ok(()));
     }
     let (mut shell, mut events) = (probed(), Vec::new());

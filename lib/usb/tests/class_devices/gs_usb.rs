@@ -6,18 +6,18 @@ use diapason_can::bus::Health;
 use diapason_can::frame::standard;
 use diapason_can::{BitRate, CanFrame};
 use diapason_devices::can::{BUSY, BusMishap, CanBus};
-use diapason_devices::gs_usb::GsUsb as Model;
+use diapason_devices::gs_usb::GsUsbModel;
 use diapason_usb::Speed;
 use diapason_usb::class::can::{CloseCause, FrameOutcome, InterfaceEvent, Mode, Refused};
 use diapason_usb::class::gs_usb::{GsUsb, SLOTS};
 use diapason_usb::descriptor::Configuration;
 
-type Interface = Host<Model, GsUsb>;
+type Interface = Host<GsUsbModel, GsUsb>;
 
 /// Returns an interface that is probed.
 fn ready(buses: &[&CanBus]) -> Interface {
     let plugged: Vec<Option<CanBus>> = buses.iter().map(|bus| Some((*bus).clone())).collect();
-    let mut device = Model::new(1, &plugged);
+    let mut device = GsUsbModel::new(1, &plugged);
     let (about, bytes) = enumerate(&mut device, 0);
     let set = Configuration::parse_once(&bytes, Speed::High).unwrap();
     let class = GsUsb::find(&about, &set).unwrap();

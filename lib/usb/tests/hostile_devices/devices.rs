@@ -9,7 +9,7 @@ use diapason_devices::can::CanBus;
 use diapason_devices::disk::Disk;
 use diapason_devices::faulty::lies::{DescriptorChange, Lie, catalogue};
 use diapason_devices::faulty::{FaultTally, Faulty, PacketFault, Rule};
-use diapason_devices::gs_usb::GsUsb;
+use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::hub::HubModel;
 use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
@@ -33,7 +33,7 @@ fn sound(random: &mut Random) -> Box<dyn UsbDevice> {
         6 => Box::new(Adapter::default()),
         7 => {
             let buses: Vec<_> = (0..CHANNELS).map(CanBus::busy).collect();
-            Box::new(GsUsb::new(1, &buses))
+            Box::new(GsUsbModel::new(1, &buses))
         }
         _ => Box::new(bridge(4096).0),
     }

@@ -3,7 +3,7 @@
 use diapason_abi::Nanos;
 use diapason_can::{BitRate, CanFrame, frame};
 use diapason_random::Random;
-use diapason_usb::class::can::{CanInterface, Mode};
+use diapason_usb::class::can::{InterfaceClass, Mode};
 use diapason_usb::class::cdc_acm::{CdcAcm, LineCoding};
 use diapason_usb::class::cdc_ecm::Ethernet;
 use diapason_usb::class::hid::Keyboard;
@@ -70,7 +70,7 @@ pub fn find(
     set: &Configuration<'_>,
     now: Nanos,
 ) -> Option<Box<dyn Work>> {
-    if let Some(interface) = CanInterface::find(now, about, set) {
+    if let Some(interface) = InterfaceClass::find(now, about, set) {
         return Some(with(interface, can));
     }
     if let Some(line) = CdcAcm::find(set, LineCoding::new(115_200)) {
@@ -108,7 +108,7 @@ pub fn find(
 }
 
 /// Refusals are as good an answer as any.
-fn can(can: &mut CanInterface, random: &mut Random, now: Nanos) {
+fn can(can: &mut InterfaceClass, random: &mut Random, now: Nanos) {
     let channel = random.below(6) as u8;
     let frame = CanFrame::data(frame::standard(0x123).unwrap(), &[1, 2, 3]).unwrap();
     match random.below(8) {

@@ -9,7 +9,7 @@ use diapason_contract::can::{CHANNELS, CanInterface, INTERFACES, RECORDS, names}
 use diapason_contract::settings::{BIT_RATES, DEVICES, Expected, OPENS};
 use diapason_contract::threads::ServiceKind;
 use diapason_devices::can::{BusLoad, CanBus};
-use diapason_devices::gs_usb::GsUsb;
+use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_pipe::Reader;
 use diapason_usbd::Platform;
@@ -62,7 +62,7 @@ fn plug(interface: usize) {
     // They are of different families.
     match interface {
         0 => attach(PORTS[0], Box::new(Hydra::new(Identity::default(), &buses))),
-        _ => attach(PORTS[interface], Box::new(GsUsb::new(1, &buses))),
+        _ => attach(PORTS[interface], Box::new(GsUsbModel::new(1, &buses))),
     }
 }
 

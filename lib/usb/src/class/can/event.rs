@@ -1,5 +1,4 @@
-//! What all families of USB-CAN interfaces have in common for those who use them: events, and the
-//! reasons for refusals.
+//! Events of USB-CAN interfaces of all families, and the reasons for refusals.
 
 use core::fmt;
 use diapason_abi::Nanos;

@@ -28,12 +28,13 @@ use diapason_can::{BitRate, CanFrame};
 
 /// The driver of one device.
 #[derive(Clone, Debug)]
-pub enum CanInterface {
+#[allow(clippy::large_enum_variant, reason = "each interface has one, in a box of its own")]
+pub enum InterfaceClass {
     Kvaser(Kvaser),
     GsUsb(GsUsb),
 }
 
-impl CanInterface {
+impl InterfaceClass {
     /// Returns whether it is a device of one of the families.
     #[must_use]
     pub fn fits(device: &DeviceDescriptor, configuration: &Configuration<'_>) -> bool {
@@ -46,19 +47,19 @@ impl CanInterface {
         now: Nanos,
         device: &DeviceDescriptor,
         configuration: &Configuration<'_>,
-    ) -> Option<CanInterface> {
+    ) -> Option<InterfaceClass> {
         if Kvaser::fits(device, configuration) {
-            return Some(CanInterface::Kvaser(Kvaser::new(now, true)));
+            return Some(InterfaceClass::Kvaser(Kvaser::new(now, true)));
         }
-        GsUsb::find(device, configuration).map(CanInterface::GsUsb)
+        GsUsb::find(device, configuration).map(InterfaceClass::GsUsb)
     }
 
     /// Returns whether the device is probed: its channels can be opened.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         match self {
-            CanInterface::Kvaser(class) => class.identity().is_some(),
-            CanInterface::GsUsb(class) => class.is_ready(),
+            InterfaceClass::Kvaser(class) => class.identity().is_some(),
+            InterfaceClass::GsUsb(class) => class.is_ready(),
         }
     }
 
@@ -75,12 +76,12 @@ impl CanInterface {
         mode: Mode,
     ) -> Result<(), Refused> {
         match self {
-            CanInterface::Kvaser(class) => {
+            InterfaceClass::Kvaser(class) => {
                 let identity = class.identity().ok_or(Refused::NotReady)?;
                 let wanted = identity.personality.parameters(rate, sample_point);
                 class.open(now, channel, wanted.map_err(|_| Refused::Parameters)?, mode)
             }
-            CanInterface::GsUsb(class) => class.open(channel, (rate, sample_point), mode),
+            InterfaceClass::GsUsb(class) => class.open(channel, (rate, sample_point), mode),
         }
     }
 
@@ -90,8 +91,8 @@ impl CanInterface {
     /// It is not open.
     pub fn close(&mut self, now: Nanos, channel: u8) -> Result<(), Refused> {
         match self {
-            CanInterface::Kvaser(class) => class.close(now, channel),
-            CanInterface::GsUsb(class) => class.close(channel),
+            InterfaceClass::Kvaser(class) => class.close(now, channel),
+            InterfaceClass::GsUsb(class) => class.close(channel),
         }
     }
 
@@ -101,17 +102,17 @@ impl CanInterface {
     /// There is no such channel, or no room.
     pub fn ask_chip_state(&mut self, channel: u8) -> Result<(), Refused> {
         match self {
-            CanInterface::Kvaser(class) => class.ask_chip_state(channel),
-            CanInterface::GsUsb(class) => class.ask_chip_state(channel),
+            InterfaceClass::Kvaser(class) => class.ask_chip_state(channel),
+            InterfaceClass::GsUsb(class) => class.ask_chip_state(channel),
         }
     }
 
-    /// Returns whether [`CanInterface::send`] would take a frame of this channel now.
+    /// Returns whether [`InterfaceClass::send`] would take a frame of this channel now.
     #[must_use]
     pub fn takes(&self, channel: u8) -> bool {
         match self {
-            CanInterface::Kvaser(class) => class.takes(channel),
-            CanInterface::GsUsb(class) => class.takes(channel),
+            InterfaceClass::Kvaser(class) => class.takes(channel),
+            InterfaceClass::GsUsb(class) => class.takes(channel),
         }
     }
 
@@ -122,40 +123,40 @@ impl CanInterface {
     /// The channel is not open, or there is no slot: nothing was queued.
     pub fn send(&mut self, channel: u8, frame: &CanFrame) -> Result<u8, Refused> {
         match self {
-            CanInterface::Kvaser(class) => class.send(channel, frame, false),
-            CanInterface::GsUsb(class) => class.send(channel, frame),
+            InterfaceClass::Kvaser(class) => class.send(channel, frame, false),
+            InterfaceClass::GsUsb(class) => class.send(channel, frame),
         }
     }
 }
 
-impl Class for CanInterface {
+impl Class for InterfaceClass {
     type Event<'a> = InterfaceEvent;
 
     fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
         match self {
-            CanInterface::Kvaser(class) => class.request(now),
-            CanInterface::GsUsb(class) => class.request(now),
+            InterfaceClass::Kvaser(class) => class.request(now),
+            InterfaceClass::GsUsb(class) => class.request(now),
         }
     }
 
     fn complete(&mut self, now: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(InterfaceEvent)) {
         match self {
-            CanInterface::Kvaser(class) => class.complete(now, done, tell),
-            CanInterface::GsUsb(class) => class.complete(now, done, tell),
+            InterfaceClass::Kvaser(class) => class.complete(now, done, tell),
+            InterfaceClass::GsUsb(class) => class.complete(now, done, tell),
         }
     }
 
     fn next_wake(&self) -> Nanos {
         match self {
-            CanInterface::Kvaser(class) => class.next_wake(),
-            CanInterface::GsUsb(class) => class.next_wake(),
+            InterfaceClass::Kvaser(class) => class.next_wake(),
+            InterfaceClass::GsUsb(class) => class.next_wake(),
         }
     }
 
     fn wake(&mut self, now: Nanos, tell: &mut dyn FnMut(InterfaceEvent)) {
         match self {
-            CanInterface::Kvaser(class) => class.wake(now, tell),
-            CanInterface::GsUsb(class) => class.wake(now, tell),
+            InterfaceClass::Kvaser(class) => class.wake(now, tell),
+            InterfaceClass::GsUsb(class) => class.wake(now, tell),
         }
     }
 }

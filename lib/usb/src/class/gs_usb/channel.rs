@@ -32,7 +32,7 @@ pub(super) struct Channel {
     pub(super) life: u16,
     /// Somebody asked how the controller is.
     pub(super) asked: bool,
-    /// What the device said last.
+    /// The health that the device told last, with its counters of errors.
     pub(super) health: Health,
     pub(super) counters: (u8, u8),
     clock: u32,

@@ -52,7 +52,7 @@ pub struct GsUsb {
     inlet: Inlet,
     queue: Messages<{ SENDING.0 }, SENT>,
     errand: Errand,
-    /// What the errand is about.
+    /// The request that the errand carries.
     ask: Option<Ask>,
     stage: Stage,
     channels: [Channel; CHANNELS_MAX],

@@ -19,7 +19,7 @@ const ERROR: u32 = 1 << 29;
 const OVERFLOW: u8 = 1;
 /// The host's numbers have their low byte first.
 pub(super) const LITTLE_ENDIAN: [u8; 4] = [0xef, 0xbe, 0, 0];
-/// What a channel may do, and the modes in which it is started.
+/// Features of a channel, and the modes in which it is started.
 pub(super) mod feature {
     pub const LISTEN_ONLY: u32 = 1;
     pub const TIMESTAMP: u32 = 1 << 4;
@@ -85,7 +85,7 @@ pub(super) fn timing(timing: &BitTiming) -> [[u8; 4]; 5] {
     words([timing.propagation, timing.phase1, timing.phase2, timing.jump, timing.prescaler])
 }
 
-/// What a frame from the device says.
+/// The content of a frame from the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Content {
     /// A frame of the bus; `None` if classic CAN has none like that.

@@ -13,7 +13,7 @@ use diapason_contract::can::RECORDS;
 use diapason_pipe::Writer;
 use diapason_pipe::clock::{Delay, DeviceClock};
 use diapason_pipe::meter::Meter;
-use diapason_usb::class::can::{CanInterface, CloseCause, InterfaceEvent, Mode, Refused};
+use diapason_usb::class::can::{CloseCause, InterfaceClass, InterfaceEvent, Mode, Refused};
 
 /// Bells of those who have something new: bit n stands for bell n.
 pub(super) type Fresh = u32;
@@ -126,7 +126,7 @@ impl<P: Platform> Channel<P> {
     }
 
     /// Makes of it what it is to be.
-    pub fn settle(&mut self, number: u8, class: &mut CanInterface, now: Nanos) {
+    pub fn settle(&mut self, number: u8, class: &mut InterfaceClass, now: Nanos) {
         self.look_at = Nanos::FOREVER;
         let done = match (self.phase, self.wish) {
             (Phase::Closed, Some(wish)) => self.open(number, class, wish, now),
@@ -151,7 +151,7 @@ impl<P: Platform> Channel<P> {
     fn open(
         &mut self,
         number: u8,
-        class: &mut CanInterface,
+        class: &mut InterfaceClass,
         wish: ChannelParameters,
         now: Nanos,
     ) -> Result<(), Refused> {
@@ -162,7 +162,7 @@ impl<P: Platform> Channel<P> {
     }
 
     /// Asks how its controller is, if its client wants to know.
-    pub fn ask(&mut self, number: u8, class: &mut CanInterface) {
+    pub fn ask(&mut self, number: u8, class: &mut InterfaceClass) {
         if let Some(client) = &mut self.client
             && client.must_ask()
         {
@@ -175,7 +175,7 @@ impl<P: Platform> Channel<P> {
     }
 
     /// Sends one frame; false if there is none, or none can go.
-    pub fn send(&mut self, number: u8, class: &mut CanInterface, now: Nanos) -> bool {
+    pub fn send(&mut self, number: u8, class: &mut InterfaceClass, now: Nanos) -> bool {
         let Some(client) = &mut self.client else { return false };
         match self.wish {
             // Nobody will send them: they must not go out when the channel is opened again.

@@ -23,7 +23,7 @@ use diapason_can::CanFrame;
 use diapason_can::exchange::{LOST_BEFORE, OUTSIDE, Phase, ReceivedFrame};
 use diapason_contract::can::{EACH, names};
 use diapason_pipe::clock::Delay;
-use diapason_usb::class::can::{CanInterface, InterfaceEvent};
+use diapason_usb::class::can::{InterfaceClass, InterfaceEvent};
 use diapason_usb::class::{gs_usb, kvaser};
 use diapason_usb::xhci::EndpointPlan;
 
@@ -133,7 +133,7 @@ impl<P: Platform> Can<P> {
     }
 
     /// Opens and closes what is due, and sends what the interface takes.
-    fn drive(&mut self, class: &mut CanInterface, now: Nanos) {
+    fn drive(&mut self, class: &mut InterfaceClass, now: Nanos) {
         if class.is_ready() {
             for (number, channel) in self.channels.iter_mut().enumerate() {
                 if now >= channel.look_at {
@@ -146,7 +146,7 @@ impl<P: Platform> Can<P> {
     }
 
     /// Sends a frame of each channel in turn, as long as the interface takes any.
-    fn send(&mut self, class: &mut CanInterface, now: Nanos) {
+    fn send(&mut self, class: &mut InterfaceClass, now: Nanos) {
         let mut idle = 0;
         while idle < self.channels.len() {
             let number = self.turn;
@@ -251,7 +251,7 @@ impl<P: Platform> Offered<P, Can<P>> {
 }
 
 impl<P: Platform> Kind<P> for Can<P> {
-    type Class = CanInterface;
+    type Class = InterfaceClass;
 
     const NAME: &'static str = "a CAN interface";
     const MEMORY: &'static [Shape] = &[
@@ -259,12 +259,12 @@ impl<P: Platform> Kind<P> for Can<P> {
         Shape { bytes: kvaser::TRANSFER.0, count: kvaser::TRANSFER.1 as u8 },
     ];
 
-    fn find(&self, found: &Found<'_>, now: Nanos) -> Option<CanInterface> {
-        CanInterface::find(now, &found.about, &found.set)
+    fn find(&self, found: &Found<'_>, now: Nanos) -> Option<InterfaceClass> {
+        InterfaceClass::find(now, &found.about, &found.set)
     }
 
     fn fits(&self, found: &Found<'_>) -> bool {
-        CanInterface::fits(&found.about, &found.set)
+        InterfaceClass::fits(&found.about, &found.set)
     }
 
     fn is_message(event: &InterfaceEvent) -> bool {
@@ -298,7 +298,7 @@ impl<P: Platform> Kind<P> for Can<P> {
         EndpointPlan { guarantee, ..usual }
     }
 
-    fn attend(&mut self, class: Option<&mut CanInterface>, now: Nanos) {
+    fn attend(&mut self, class: Option<&mut InterfaceClass>, now: Nanos) {
         self.presence.set(class.is_some());
         if let Some(class) = class {
             self.drive(class, now);
