@@ -10,6 +10,7 @@ use diapason_devices::UsbDevice;
 use diapason_devices::can::{self, BusLoad, CanBus};
 use diapason_devices::faulty::lies::catalogue;
 use diapason_devices::faulty::{self, Drifting, Faulty, Lie, OwnClock, Rule};
+use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::hub::NotPlugged;
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::sensor::{self, Sensor};
@@ -29,7 +30,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 pub type Wired = Vec<(usize, CanBus)>;
 
 /// Returns an interface with the buses that are described; the others are quiet.
-fn interface(plug: &UsbPlug, wired: &mut Wired) -> Hydra {
+fn interface(plug: &UsbPlug, wired: &mut Wired) -> Box<dyn UsbDevice> {
     let bus = |channel: usize| {
         let number = plug.first_channel + channel;
         let rate = BitRate::new(*plug.bit_rates.get(channel)?).ok()?;
@@ -53,7 +54,10 @@ fn interface(plug: &UsbPlug, wired: &mut Wired) -> Hydra {
     let buses: Vec<Option<CanBus>> = (0..plug.channels).map(bus).collect();
     let numbered = (plug.first_channel..).zip(&buses);
     wired.extend(numbered.filter_map(|(number, bus)| Some((number, bus.clone()?))));
-    Hydra::new(Identity::default(), &buses)
+    match plug.model {
+        UsbModel::GsUsb => Box::new(GsUsbModel::new(1, &buses)),
+        _ => Box::new(Hydra::new(Identity::default(), &buses)),
+    }
 }
 
 /// Returns a fresh device as it is described. Its CAN buses are added to `wired`. There is no model
@@ -61,7 +65,7 @@ fn interface(plug: &UsbPlug, wired: &mut Wired) -> Hydra {
 #[must_use]
 pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn UsbDevice>> {
     match plug.model {
-        UsbModel::UsbCan => Some(Box::new(interface(plug, wired))),
+        UsbModel::UsbCan | UsbModel::GsUsb => Some(interface(plug, wired)),
         UsbModel::Sensor => {
             let gap = plug.gap_ns.map_or(sensor::PERIOD, Nanos);
             Some(Box::new(Sensor::new(gap, sensor::KEPT)))

@@ -12,6 +12,7 @@ pub mod descriptors;
 mod device;
 pub mod disk;
 pub mod faulty;
+pub mod gs_usb;
 pub mod hub;
 pub mod keyboard;
 pub mod kvaser;

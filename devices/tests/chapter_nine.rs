@@ -6,6 +6,7 @@ use diapason_abi::Nanos;
 use diapason_devices::bridge::bridge;
 use diapason_devices::camera::CameraModel;
 use diapason_devices::disk::Disk;
+use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::hub::HubModel;
 use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::kvaser::{Hydra, Identity};
@@ -22,6 +23,7 @@ const NOW: Nanos = Nanos::from_millis(1);
 fn models() -> Vec<Box<dyn UsbDevice>> {
     vec![
         Box::new(Hydra::busy(Identity::default()).0),
+        Box::new(GsUsbModel::new(1, &[None])),
         Box::new(Sensor::default()),
         Box::new(Disk::new(64)),
         Box::new(Adapter::default()),

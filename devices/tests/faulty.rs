@@ -6,6 +6,7 @@ use diapason_abi::Nanos;
 use diapason_devices::bridge::bridge;
 use diapason_devices::camera::CameraModel;
 use diapason_devices::faulty::{DescriptorChange, Faulty, Lie, PacketFault, Rule, lies::catalogue};
+use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::hub::HubModel;
 use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::kvaser::{Hydra, Identity};
@@ -78,6 +79,7 @@ fn a_seed_is_a_run() {
 fn all() -> Vec<Box<dyn UsbDevice>> {
     vec![
         Box::new(Hydra::new(Identity::default(), &[None])),
+        Box::new(GsUsbModel::new(1, &[None])),
         Box::new(Sensor::default()),
         Box::new(CameraModel::default()),
         Box::new(KeyboardModel::new(Vec::new())),

@@ -7,10 +7,8 @@ use diapason_can::bus::WireFault;
 use diapason_can::frame::{extended, standard};
 use diapason_can::{BitRate, CanFrame, wire};
 use diapason_devices::UsbDevice;
-use diapason_devices::can::{BusMishap, CanBus, PeriodicMessage, replay};
-use diapason_devices::kvaser::{
-    CommandStream, ControllerKind, FrameContent, Hydra, Identity, OUT, Passing, passing,
-};
+use diapason_devices::can::{BusMishap, CanBus, FrameContent, Passing, PeriodicMessage, replay};
+use diapason_devices::kvaser::{CommandStream, ControllerKind, Hydra, Identity, OUT, passing};
 use support::can_host::{ask, command, drain, extended_transmit, open, reply};
 use support::{configure, write};
 

@@ -68,7 +68,7 @@ impl CanServer {
 /// # Errors
 /// If it has none.
 pub fn check(system: &System, request: &CaptureRequest) -> Result<(), Failure> {
-    let has_bus = |plug: &UsbPlug| plug.model == UsbModel::UsbCan && plug.channels > 0;
+    let has_bus = |plug: &UsbPlug| plug.model.is_can() && plug.channels > 0;
     if request.can_server.is_none() || system.usb.iter().any(has_bus) {
         return Ok(());
     }

@@ -5,8 +5,7 @@ use crate::failure::Failure;
 use crate::outcome::Outcome;
 use diapason_random::Random;
 use diapason_system::{
-    FaultKind, FaultTarget, InjectedFault, LIES, Restart, SemaphoreKind, System, UsbModel,
-    parse_fault,
+    FaultKind, FaultTarget, InjectedFault, LIES, Restart, SemaphoreKind, System, parse_fault,
 };
 
 /// The first fault comes when devices have had time to be found.
@@ -67,7 +66,7 @@ fn targets(system: &System, kind: FaultKind) -> Vec<usize> {
         FaultTarget::Host => vec![0],
         FaultTarget::Usb => all(system.usb.len()),
         FaultTarget::Can => {
-            let is_can = |index: &usize| system.usb[*index].model == UsbModel::UsbCan;
+            let is_can = |index: &usize| system.usb[*index].model.is_can();
             all(system.usb.len()).into_iter().filter(is_can).collect()
         }
         FaultTarget::Controller => {

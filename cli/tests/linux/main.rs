@@ -19,7 +19,11 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-const PROGRAM: GuestProgram = GuestProgram { name: "cable", source: include_str!("cable.c") };
+const PROGRAM: GuestProgram = GuestProgram {
+    name: "cable",
+    source: include_str!("cable.c"),
+    drivers: Drivers::Cable,
+};
 /// A host whose program sends messages and answers others.
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/links/peer.toml");
 /// Bytes of a message. Linux makes a transfer of whole packets longer by a byte.
@@ -45,7 +49,7 @@ struct Run {
 #[ignore = "boots Linux twice: some minutes, and a download"]
 fn messages_go_both_ways_between_a_host_and_linux() {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linux");
-    let guest = match Guest::with(&cache, PROGRAM, Drivers::Cable) {
+    let guest = match Guest::prepare(&cache, PROGRAM) {
         Ok(guest) => guest,
         Err(why) => {
             let _ = writeln!(std::io::stderr(), "SKIPPED, NOTHING WAS TESTED: {why}");

@@ -2,7 +2,8 @@
  * What every program here does first as the only process of a Linux guest: it loads the unmodified
  * drivers, waits for the CAN channels and brings them up.
  *
- * Its environment is the kernel's command line: rates=BIT/S,... has one for each channel.
+ * Its environment is the kernel's command line: rates=BIT/S,... has one for each channel, and
+ * driver=NAME is the driver of the interface.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,7 +25,7 @@
 enum { CHANNELS = 5, RECEIVE_BUFFER = 4 << 20 };
 
 static const char *const MODULES[] = {
-    "usb-common", "usbcore", "xhci-hcd", "xhci-pci", "can", "can-raw", "can-dev", "kvaser_usb",
+    "usb-common", "usbcore", "xhci-hcd", "xhci-pci", "can", "can-raw", "can-dev",
 };
 
 static void stop(const char *what)
@@ -49,18 +50,26 @@ static uint64_t number(const char *name)
     return value ? strtoull(value, NULL, 10) : 0;
 }
 
-static void load_modules(void)
+static void load_module(const char *name)
 {
     char path[64];
 
-    for (size_t i = 0; i < sizeof MODULES / sizeof *MODULES; i++) {
-        snprintf(path, sizeof path, "/%s.ko", MODULES[i]);
-        int file = open(path, O_RDONLY | O_CLOEXEC);
-        if (file < 0 || syscall(SYS_finit_module, file, "", 0)) {
-            stop(MODULES[i]);
-        }
-        close(file);
+    snprintf(path, sizeof path, "/%s.ko", name);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || syscall(SYS_finit_module, file, "", 0)) {
+        stop(name);
     }
+    close(file);
+}
+
+static void load_modules(void)
+{
+    const char *driver = getenv("driver");
+
+    for (size_t i = 0; i < sizeof MODULES / sizeof *MODULES; i++) {
+        load_module(MODULES[i]);
+    }
+    load_module(driver ? driver : "kvaser_usb");
 }
 
 /* The number that the kernel gave to a channel, once there is one. */

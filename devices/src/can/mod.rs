@@ -6,12 +6,14 @@
 mod alarm;
 mod mishap;
 mod outside;
+mod passing;
 mod receiver;
 mod traffic;
 
 pub use alarm::{WakeTime, WakeTimes};
 pub use mishap::BusMishap;
 pub use outside::{Outside, Overheard};
+pub use passing::{FrameContent, Passing};
 pub use receiver::RECEIPT_ID;
 pub use traffic::{BUSY, BusLoad, PeriodicMessage, ReplayError, numbered, replay};
 

@@ -1,8 +1,7 @@
 //! One channel: its settings, its controller on the bus, and the frames under way to it.
 
-use super::FrameContent;
 use super::command::{HostCommand, KvaserCommand, number};
-use crate::can::CanPlug;
+use crate::can::{CanPlug, FrameContent};
 use diapason_abi::Nanos;
 use diapason_can::bus::{Health, SendRefusal, Ticket};
 use diapason_can::frame::{extended, standard};

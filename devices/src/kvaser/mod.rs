@@ -15,7 +15,7 @@ pub use command::{
     CommandHeader, CommandStream, HostCommand, ImpossibleLength, KvaserCommand, number,
 };
 pub use outbox::{BUFFER, FRAMES};
-pub use passing::{FrameContent, Passing, passing};
+pub use passing::passing;
 pub use personality::ControllerKind;
 
 use crate::can::{CanBus, WakeTimes};

@@ -13,6 +13,7 @@ use diapason_bus::{
 use diapason_devices::UsbDevice;
 use diapason_devices::camera::CameraModel;
 use diapason_devices::disk::Disk;
+use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::hub::HubModel;
 use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
@@ -43,6 +44,7 @@ const KEYS: u64 = 36_000;
 pub fn model(model: UsbModel) -> Option<Box<dyn UsbDevice>> {
     Some(match model {
         UsbModel::UsbCan => Box::new(Hydra::new(Identity::default(), &[const { None }; CHANNELS])),
+        UsbModel::GsUsb => Box::new(GsUsbModel::new(1, &[const { None }; CHANNELS])),
         UsbModel::Sensor => Box::new(Sensor::default()),
         UsbModel::Camera => Box::new(CameraModel::default()),
         UsbModel::BusyCamera => Box::new(CameraModel::busy()),

@@ -7,11 +7,14 @@ use diapason_abi::pipe::SLOTS;
 use diapason_contract::can;
 use diapason_contract::source::{PipeSource, SOURCES};
 use diapason_contract::threads::{Home, RECEIVE, RECEIVERS};
-use diapason_system::System;
-use diapason_usb::class::kvaser::{MESSAGE, TRANSFER};
+use diapason_devices::kvaser::Identity;
+use diapason_system::{System, UsbModel};
+use diapason_usb::class::{gs_usb, kvaser};
 
-/// Messages that a CAN interface keeps until they are fetched: 4 KiB of them.
+/// Messages that a CAN interface keeps until they are fetched.
 const KEPT: u64 = 64;
+const _: () = assert!(diapason_devices::kvaser::FRAMES as u64 == KEPT);
+const _: () = assert!(diapason_devices::gs_usb::POOL as u64 == KEPT);
 
 /// The driver of a device, as far as bills count it.
 #[derive(Clone, Copy)]
@@ -45,7 +48,8 @@ pub(crate) fn worst(system: &System, name: &str) -> Option<Nanos> {
 pub(crate) fn held(system: &System, home: &Home) -> Nanos {
     let most = match SOURCES.iter().find(|source| source.home.vcpu == home.vcpu) {
         Some(source) => source.attributes.transfer.1,
-        None => TRANSFER.1 * (TRANSFER.0 / MESSAGE),
+        // Those of a `gs_usb` interface have one message each.
+        None => kvaser::TRANSFER.1 * (kvaser::TRANSFER.0 / kvaser::MESSAGE),
     };
     let each = worst(system, home.each).unwrap_or_default();
     let own = worst(system, home.work).unwrap_or_default();
@@ -69,15 +73,51 @@ impl Driver {
                 message: source.message,
             };
         }
-        Driver {
+        let kvaser = Driver {
             home: RECEIVERS.get(interface).unwrap_or(&RECEIVE),
             source: None,
-            transfer: TRANSFER,
-            shortest: MESSAGE,
-            messages: (TRANSFER.0 / MESSAGE) as u64,
+            transfer: kvaser::TRANSFER,
+            shortest: kvaser::MESSAGE,
+            messages: (kvaser::TRANSFER.0 / kvaser::MESSAGE) as u64,
             kept: KEPT,
             slots: SLOTS as u64,
             message: can::MESSAGE,
+        };
+        match system.usb[usb].model {
+            UsbModel::GsUsb => {
+                let (transfer, shortest) = (gs_usb::TRANSFER, gs_usb::MESSAGE);
+                Driver { transfer, shortest, messages: 1, ..kvaser }
+            }
+            _ => kvaser,
+        }
+    }
+}
+
+/// The way of frames to a CAN interface, as bills count it.
+#[derive(Clone, Copy)]
+pub(crate) struct Outward {
+    /// Bytes of a transfer to the device.
+    pub bytes: usize,
+    /// Frames that are taken before they are sent, and those that are being sent.
+    pub sending: (usize, usize),
+    /// Frames of a channel that may be under way.
+    pub holds: u64,
+}
+
+impl Outward {
+    /// Returns that of a USB device.
+    pub(crate) fn of(system: &System, usb: usize) -> Outward {
+        match system.usb[usb].model {
+            UsbModel::GsUsb => Outward {
+                bytes: gs_usb::SENT,
+                sending: gs_usb::SENDING,
+                holds: gs_usb::SLOTS.into(),
+            },
+            _ => Outward {
+                bytes: kvaser::SENT_MAX,
+                sending: kvaser::SENDING,
+                holds: Identity::default().outstanding.into(),
+            },
         }
     }
 }

@@ -7,6 +7,7 @@
 //! acknowledgement is that of a message that comes.
 
 use crate::can::contended_turn;
+use crate::driver::Outward;
 use crate::human;
 use crate::missing::Missing;
 use crate::pipes::{Half, NoBill, Piped, Plant, contract, longest_transfer, own_supply};
@@ -17,13 +18,11 @@ use diapason_bus::Direction;
 use diapason_can::wire::{self, INTERFRAME_BITS, OVERLOAD_BITS, OVERLOADS};
 use diapason_contract::can::{EACH, FRAME_BITS};
 use diapason_contract::threads::SEND;
-use diapason_devices::kvaser::Identity;
 use diapason_pipe::bill::{
     Bill, BillRefusal, Drain, Look, Pump, Service, Taking, Traffic, User, input, pump,
 };
 use diapason_pipe::size::Bucket;
 use diapason_system::{CanTraffic, PipeDirection, PipeSpec, System, Tpipe};
-use diapason_usb::class::kvaser;
 
 impl Plant<'_> {
     pub(crate) fn output(&self, index: usize) -> Result<Piped, Missing> {
@@ -71,10 +70,10 @@ impl Plant<'_> {
         let (sender, _) = self.half(pipe, Half::Sends)?;
         let look =
             Look { rest: REST, work: self.attendance(pipe.server, pipe.usb)?, service: &sender };
-        let (room, open) = kvaser::SENDING;
-        let longest = longest_transfer(pipe.usb, self.system, Direction::Out, kvaser::SENT_MAX)?;
+        let Outward { bytes, sending: (room, open), holds } = Outward::of(self.system, pipe.usb);
+        let longest = longest_transfer(pipe.usb, self.system, Direction::Out, bytes)?;
         let (_, turn) = receiver(pipe.usb, pipe.channel, self.system)?;
-        let drain = drain(turn);
+        let drain = Drain { first: Nanos(BEFORE * turn.0), each: turn, holds };
         let pumped = Pump {
             told,
             look,
@@ -128,13 +127,14 @@ impl Plant<'_> {
         let widest =
             |all: (Nanos, Nanos), turn: (Nanos, Nanos)| (all.0.min(turn.0), all.1.max(turn.1));
         let Some(turn) = turns.into_iter().reduce(widest) else { return Ok(None) };
+        let Outward { bytes, holds, .. } = Outward::of(self.system, usb);
         let (share, period, _) = self.io_of(tpipe, SEND.vcpu)?;
         Ok(Some(OutputCosts {
-            transfer: longest_transfer(usb, self.system, Direction::Out, kvaser::SENT_MAX)?,
+            transfer: longest_transfer(usb, self.system, Direction::Out, bytes)?,
             share,
             period,
             turn,
-            holds: Identity::default().outstanding.into(),
+            holds,
             channels: self.written(usb),
             described: self.described(usb),
         }))
@@ -150,12 +150,6 @@ fn bits(channels: u8) -> impl Iterator<Item = u8> {
 /// for each.
 fn acknowledgements(shortest: Nanos) -> Bucket {
     Bucket::periodic(shortest).with_burst(AT_ONCE)
-}
-
-/// Returns how the device sends to a node that takes a message in this time at most.
-fn drain(turn: Nanos) -> Drain {
-    let holds = Identity::default().outstanding.into();
-    Drain { first: Nanos(BEFORE * turn.0), each: turn, holds }
 }
 
 /// Returns the time from one numbered frame to the next that a node can make the bus take: the

@@ -85,7 +85,7 @@ fn of_source(system: &System, pipe: &PipeSpec) -> Option<Wrong> {
 
 impl<'s> Bus<'s> {
     fn of(system: &'s System, pipe: &PipeSpec) -> Option<Bus<'s>> {
-        let plug = system.usb.get(pipe.usb).filter(|plug| plug.model == UsbModel::UsbCan)?;
+        let plug = system.usb.get(pipe.usb).filter(|plug| plug.model.is_can())?;
         let channel = usize::from(pipe.channel);
         let rate = BitRate::new(*plug.bit_rates.get(channel)?).ok()?;
         let described = plug.buses.iter().find(|bus| bus.channel == channel);

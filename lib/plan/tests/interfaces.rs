@@ -8,6 +8,8 @@ use diapason_system::parse;
 
 const TEXT: &str = include_str!("../../../tests/systems/two-interfaces.toml");
 
+const GS_USB: &str = include_str!("../../../tests/systems/gs-usb.toml");
+
 fn plan(text: &str) -> Plan {
     let system = parse("f", text).unwrap_or_else(|wrong| panic!("{wrong}"));
     Plan::of(&system, system.clock_hz)
@@ -84,4 +86,18 @@ fn each_interface_keeps_its_own_messages() {
     };
     assert_eq!(at(&more, "engine"), at(&plan(TEXT), "engine"));
     assert_ne!(at(&more, "doors"), at(&plan(TEXT), "doors"));
+}
+
+/// The same description with an interface of the other family has other bounds, and what needs more
+/// than 20 transfers in a millisecond is refused.
+#[test]
+fn each_family_is_billed_with_its_own_transfers() {
+    let one_each = plan(GS_USB);
+    assert!(one_each.holds(), "{:?}", one_each.findings);
+    let kvaser = plan(&GS_USB.replace("\"gs-usb\"\n", "\"usb-can\"\n"));
+    for what in [What::Request, What::Bus] {
+        assert_ne!(item(&one_each, "doors", what), item(&kvaser, "doors", what), "{what:?}");
+    }
+    let much = GS_USB.replace("rate = 1510", "rate = 19000").replace("[1500]", "[3000]");
+    assert!(plan(&much).pipes[0].bill.is_err());
 }

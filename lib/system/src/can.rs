@@ -173,7 +173,7 @@ fn interface(declared: &Declared, can: &DeclaredCan, report: &mut Report) {
         };
         return report.push(Problem::new(&name.span, title, help));
     };
-    if plug.model != Some(UsbModel::UsbCan) {
+    if !plug.model.is_some_and(UsbModel::is_can) {
         let title = format!("`{}` is no CAN interface", name.value);
         let help = "name a `[[usb]]` with `model = \"usb-can\"`";
         return report.push(Problem::new(&name.span, title, help));

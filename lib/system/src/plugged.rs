@@ -110,6 +110,8 @@ macro_rules! models {
 models! {
     /// An interface to CAN buses, five at most.
     UsbCan, "usb-can", Some(ServiceKind::Can), Everywhere, false;
+    /// An interface to CAN buses that speaks `gs_usb`.
+    GsUsb, "gs-usb", Some(ServiceKind::Can), Everywhere, false;
     /// A sensor: 512 bytes every 2.5 ms.
     Sensor, "sensor", Some(ServiceKind::Sensors), Everywhere, false;
     /// A camera, which is isochronous.
@@ -167,7 +169,25 @@ impl UsbModel {
     /// Returns how many CAN channels it has at most.
     #[must_use]
     pub const fn most_channels(self) -> usize {
-        if matches!(self, UsbModel::UsbCan) { EACH } else { 0 }
+        match self {
+            UsbModel::UsbCan | UsbModel::GsUsb => EACH,
+            _ => 0,
+        }
+    }
+
+    /// Returns how many CAN channels it has if a description does not say it.
+    #[must_use]
+    pub const fn usual_channels(self) -> usize {
+        match self {
+            UsbModel::GsUsb => 1,
+            other => other.most_channels(),
+        }
+    }
+
+    /// Returns whether it is an interface to CAN buses.
+    #[must_use]
+    pub const fn is_can(self) -> bool {
+        self.most_channels() > 0
     }
 
     /// Returns whether others can be plugged into it.

@@ -4,7 +4,7 @@
 use crate::carried::{PipeDirection, PipeSpec};
 use crate::diagnostics::{Problem, Report};
 use crate::ethernet;
-use crate::plugged::{UsbBus, UsbModel, UsbPlug};
+use crate::plugged::{UsbBus, UsbPlug};
 use crate::source::At;
 use crate::suggest::nearest;
 use crate::system::{ProcessSpec, Setting, System};
@@ -190,7 +190,7 @@ impl System {
         let is_driven = |plug: &UsbPlug| {
             let controller = self.devices.get(plug.device);
             let driven = controller.is_some_and(|it| process.uses.contains(&it.name));
-            driven && plug.model == UsbModel::UsbCan && process.program == usbd::PROGRAM
+            driven && plug.model.is_can() && process.program == usbd::PROGRAM
         };
         let interface = |(number, plug): (usize, &UsbPlug)| {
             let first = u8::try_from(plug.first_channel).ok()?;

@@ -15,6 +15,7 @@ use crate::diagnostics::{Problem, Report};
 use crate::keys::{self, required};
 use crate::names::Names;
 use crate::pipe::{self, BURST_MAX, RATE_MAX};
+use crate::plugged::UsbModel;
 use crate::source::At;
 use crate::sources;
 use crate::system::{SemaphoreKind, ServerSpec};
@@ -131,6 +132,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
             report.push(Problem::new(&usb.span, title, help));
             continue;
         }
+        is_tunable(declared, tpipe, report);
         for channel in &tpipe.channels {
             pipe::source(declared, tpipe.usb.as_ref(), channel, report);
             beside(declared, tpipe, channel, report);
@@ -150,6 +152,18 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
             let problem = Problem::new(&tpipe.budget.span, title, "make it at most the period");
             report.push(problem.with(&tpipe.period.span, "the period"));
         }
+    }
+}
+
+/// Refuses places of an interface whose driver has other costs than those that the server decides
+/// by.
+fn is_tunable(declared: &Declared, tpipe: &DeclaredTpipe, report: &mut Report) {
+    let Some(usb) = &tpipe.usb else { return };
+    let model = declared.plug(&usb.value).and_then(|(_, plug)| plug.model);
+    if model == Some(UsbModel::GsUsb) {
+        let title = format!("programs cannot open pipes of `{}`, a `\"gs-usb\"`", usb.value);
+        let help = "declare a `[[pipe]]` of it: tuned pipes are of `model = \"usb-can\"`";
+        report.push(Problem::new(&usb.span, title, help));
     }
 }
 

@@ -98,7 +98,7 @@ fn serial(text: &str) -> Option<String> {
 pub(crate) fn channels(usb: &DeclaredUsb) -> usize {
     let most = usb.model.map_or(0, UsbModel::most_channels);
     let told = usb.channels.as_ref().and_then(|at| usize::try_from(at.value).ok());
-    told.unwrap_or(most).min(most)
+    told.unwrap_or(usb.model.map_or(0, UsbModel::usual_channels)).min(most)
 }
 
 /// Numbers the CAN channels of the host: those of the first interface in the text come first.
@@ -255,7 +255,7 @@ fn check_identity(usb: &DeclaredUsb, report: &mut Report) {
 }
 
 fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
-    let is_other = usb.model.is_some_and(|model| model != UsbModel::UsbCan);
+    let is_other = usb.model.is_some_and(|model| !model.is_can());
     let is_mute = usb.model.is_some_and(|model| !model.carries());
     if let Some(drift) = usb.drift.as_ref().filter(|_| is_mute) {
         let help = "only messages that pipes carry bear times: remove the key";
@@ -270,9 +270,10 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
     let numbers = numbers.chain(&usb.turn).chain(gaps).map(|at| &at.span);
     let first = texts.chain(numbers).next();
     if let Some(first) = first
-        && usb.model.is_some_and(|model| model != UsbModel::UsbCan)
+        && is_other
     {
-        let help = "only `model = \"usb-can\"` has CAN buses: remove the key, or take that model";
+        let help = "only `\"usb-can\"` and `\"gs-usb\"` have CAN buses: remove the key, or take \
+                    such a model";
         report.push(Problem::new(first, "a device without CAN buses", help));
     }
     if is_other {

@@ -154,7 +154,8 @@ fn buses_of_an_interface_may_be_described() {
     let twice = interface("receivers = [\"can2\"]\nreplay = [\"can2=a.log\"]");
     bad(&twice, (6, 11), "the bus of can2 is described twice", "remove one of the two");
     let sensor = interface("receivers = [\"can2\"]").replace("usb-can", "sensor");
-    let help = "only `model = \"usb-can\"` has CAN buses: remove the key, or take that model";
+    let help =
+        "only `\"usb-can\"` and `\"gs-usb\"` have CAN buses: remove the key, or take such a model";
     bad(&sensor, place(14), "a device without CAN buses", help);
 }
 
@@ -190,7 +191,8 @@ fn an_interface_has_as_many_channels_as_is_said() {
         bad(&keys, (5, 12), &title, "write a whole number from 1 to 5 CAN channels");
     }
     let sensor = interface("").replace("usb-can", "sensor");
-    let help = "only `model = \"usb-can\"` has CAN buses: remove the key, or take that model";
+    let help =
+        "only `\"usb-can\"` and `\"gs-usb\"` have CAN buses: remove the key, or take such a model";
     bad(&sensor, (5, 12), "a device without CAN buses", help);
 }
 
@@ -240,7 +242,8 @@ fn channels_run_at_what_the_interface_says() {
     let six = "bit_rates = [10000, 10000, 10000, 10000, 10000, 10000]";
     bad(&interface(six), (5, 49), "6 bit rates for 5 channels", "remove those too many");
     let sensor = interface("sample_point = 800").replace("usb-can", "sensor");
-    let help = "only `model = \"usb-can\"` has CAN buses: remove the key, or take that model";
+    let help =
+        "only `\"usb-can\"` and `\"gs-usb\"` have CAN buses: remove the key, or take such a model";
     bad(&sensor, (5, 16), "a device without CAN buses", help);
 }
 

@@ -20,7 +20,8 @@ use diapason_contract::can::{ChannelNames, DEPARTURES, REPORTS, REPORTS_KEPT};
 use diapason_contract::tuned;
 use diapason_pipe::clock::Delay;
 use diapason_pipe::{Reader, Writer};
-use diapason_usb::class::kvaser::{FrameOutcome, HELD, InterfaceEvent};
+use diapason_usb::class::can::{FrameOutcome, InterfaceEvent};
+use diapason_usb::class::kvaser::HELD;
 
 // Buffers are as large as descriptions make them.
 const _: () = assert!(128 + size_of::<ChannelReport>() * REPORTS <= REPORT_BYTES as usize);
@@ -237,7 +238,7 @@ impl<P: Platform> Client<P> {
             InterfaceEvent::Closed { .. } => self.lose_flying(),
             InterfaceEvent::Opened { .. } => {}
             InterfaceEvent::Frame { .. }
-            | InterfaceEvent::Ready(_)
+            | InterfaceEvent::Ready { .. }
             | InterfaceEvent::Failed { .. } => return,
         }
         self.due = true;

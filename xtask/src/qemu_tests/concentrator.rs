@@ -21,6 +21,11 @@ const TWO_NAME: &str = "two interfaces carry eight channels, and none waits for 
 const TWO_FRAMES: (u64, u64) = (8_700, 3_000);
 const TWO_SECONDS: u64 = 3;
 
+const GS_USB: &str = "tests/systems/gs-usb.toml";
+const GS_USB_NAME: &str = "an interface that speaks gs_usb is read and written";
+/// Frames a second of its channel that is read, and of the one that is written.
+const GS_USB_FRAMES: (u64, u64) = (1_490, 1_900);
+
 const OUTPUT: &str = "examples/can-output.toml";
 const OUTPUT_NAME: &str = "two channels are written at the pace of their receivers";
 /// Frames a second that the receivers of the description take.
@@ -40,6 +45,7 @@ pub const TESTS: &[QemuTest] = &[
     QemuTest { horizon_ns: LENGTH, ..QemuTest::simulated(NAME, CONCENTRATOR, whole) },
     QemuTest { horizon_ns: TWO_SECONDS * SECOND, ..QemuTest::new(TWO_NAME, TWO, both) },
     QemuTest { horizon_ns: TWO_SECONDS * SECOND, ..QemuTest::simulated(TWO_NAME, TWO, both) },
+    QemuTest { horizon_ns: 3 * SECOND, ..QemuTest::simulated(GS_USB_NAME, GS_USB, served) },
     QemuTest { horizon_ns: LENGTH, ..QemuTest::new(OUTPUT_NAME, OUTPUT, paced) },
     QemuTest { horizon_ns: LENGTH, ..QemuTest::simulated(OUTPUT_NAME, OUTPUT, paced) },
     QemuTest { horizon_ns: API_SECONDS * SECOND, ..QemuTest::new(API_NAME, API, looped) },
@@ -90,6 +96,26 @@ fn both(boots: &[Observed]) -> Result<(), String> {
     let seconds = TWO_SECONDS - OPENING - 1;
     if frames < seconds * TWO_FRAMES.0 || rate < TWO_FRAMES.1 || read > through + BUFFERED {
         return Err(format!("too few in {TWO_SECONDS} s, or more read than written"));
+    }
+    Ok(())
+}
+
+/// Both channels of the interface carry what the description says, and no promise is broken.
+fn served(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.holds()?;
+    let frames = match boot.pipe_reports("reader-0").last() {
+        Some(report) if report.lost == 0 => report.messages,
+        other => return Err(format!("can0: {other:?}")),
+    };
+    let log = boot.log("writer-1");
+    let last = log.iter().rfind(|line| line.starts_with("OUT ")).ok_or("no word of the writer")?;
+    let said = numbers(last);
+    let [_, 1, rate, _, _, 0, read, 0] = said[..] else { return Err(format!("can1: {last}")) };
+    println!("{frames} frames read; {last}");
+    let (least, pace) = GS_USB_FRAMES;
+    if frames < least || rate < pace || read == 0 {
+        return Err("too few in 3 s".into());
     }
     Ok(())
 }

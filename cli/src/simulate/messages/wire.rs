@@ -3,7 +3,9 @@
 
 use diapason_abi::Nanos;
 use diapason_bus::Picos;
-use diapason_devices::kvaser::{CommandStream, Passing, passing};
+use diapason_devices::can::Passing;
+use diapason_devices::gs_usb;
+use diapason_devices::kvaser::{CommandStream, passing};
 use diapason_sim::{BusPacket, InterruptMessage, PacketOutcome, TapTraffic, TransferRecord};
 use diapason_usb::context::EndpointKind;
 use diapason_usb::trb::{Completion, endpoint_address};
@@ -141,12 +143,15 @@ impl ObservedController {
             let (from, to) = span(&packet);
             flow.parts.push_back((packet.bytes as usize, from, to));
         }
-        if self.sources.contains(&transfer.vector) {
+        let whole = match gs_usb::passing(place.1, data) {
+            _ if self.sources.contains(&transfer.vector) => Some(Content::Packet(digest(data))),
+            passing => passing.map(Content::Command),
+        };
+        if let Some(what) = whole {
             let ends = flow.parts.front().zip(flow.parts.back());
             let (from, to) = ends.map_or((transfer.time, transfer.time), |it| (it.0.1, it.1.2));
             flow.parts.clear();
-            let (over, vector, what) =
-                (transfer.time, transfer.vector, Content::Packet(digest(data)));
+            let (over, vector) = (transfer.time, transfer.vector);
             self.carried.push(Carried { what, place, from, to, over, vector });
             return;
         }

@@ -46,6 +46,8 @@ pub struct GuestProgram {
     pub name: &'static str,
     /// In C; it may include `can.h`.
     pub source: &'static str,
+    /// What it has besides the drivers of the controller.
+    pub drivers: Drivers,
 }
 
 /// The parts that boot.
@@ -60,20 +62,11 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Gets and builds everything for a guest with the drivers of a CAN interface, into a folder
-    /// that the next run finds again.
+    /// Gets and builds everything for a guest, into a folder that the next run finds again.
     ///
     /// # Errors
     /// Returns an error that names the missing part.
     pub fn prepare(cache: &Path, program: GuestProgram) -> Result<Guest, String> {
-        Guest::with(cache, program, Drivers::Can)
-    }
-
-    /// Gets and builds everything for a guest with these drivers.
-    ///
-    /// # Errors
-    /// As of [`Guest::prepare`].
-    pub fn with(cache: &Path, program: GuestProgram, drivers: Drivers) -> Result<Guest, String> {
         fs::create_dir_all(cache)
             .map_err(|error| format!("cannot make {}: {error}", cache.display()))?;
         let package = package::find(cache)?;
@@ -84,13 +77,13 @@ impl Guest {
         let settings = folder.join(format!("boot/config-{release}"));
         let modules = folder.join(format!("lib/modules/{release}/kernel"));
         let has = |module: &&str| modules.join(module).exists();
-        if !settings.exists() || !drivers.modules().iter().all(has) {
+        if !settings.exists() || !program.drivers.modules().iter().all(has) {
             package::unpack(&package, &release, &folder)?;
         }
         let settings = read(&settings)?;
         let init = compile(cache, program)?;
         let initramfs = cache.join(format!("{}.cpio", program.name));
-        write(&initramfs, &file_system(&init, &modules, drivers)?)?;
+        write(&initramfs, &file_system(&init, &modules, program.drivers)?)?;
         Ok(Guest {
             kernel: folder.join(format!("boot/vmlinuz-{release}")),
             settings: String::from_utf8_lossy(&settings).into_owned(),

@@ -1,5 +1,6 @@
 //! Debian's real-time kernel, as its package has it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,32 +14,37 @@ const CONTROLLER: [&str; 4] = [
     "drivers/usb/host/xhci-hcd.ko",
     "drivers/usb/host/xhci-pci.ko",
 ];
-const CAN: [&str; 4] = [
-    "drivers/net/can/dev/can-dev.ko",
-    "drivers/net/can/usb/kvaser_usb/kvaser_usb.ko",
-    "net/can/can.ko",
-    "net/can/can-raw.ko",
-];
+/// Modules of all CAN interfaces.
+const CAN: [&str; 3] =
+    ["drivers/net/can/dev/can-dev.ko", "net/can/can.ko", "net/can/can-raw.ko"];
+const KVASER: &str = "drivers/net/can/usb/kvaser_usb/kvaser_usb.ko";
+const GS_USB: &str = "drivers/net/can/usb/gs_usb.ko";
 const CABLE: [&str; 3] =
     ["drivers/net/mii.ko", "drivers/net/usb/usbnet.ko", "drivers/net/usb/plusb.ko"];
 
 /// The drivers that a guest has besides those of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Drivers {
-    /// The drivers of the CAN interface.
-    Can,
+    /// The drivers of a CAN interface of Kvaser.
+    Kvaser,
+    /// The drivers of a CAN interface that speaks gs_usb.
+    GsUsb,
     /// The drivers of a bridge cable between two computers.
     Cable,
 }
 
 impl Drivers {
+    /// All of them.
+    const ALL: [Drivers; 3] = [Drivers::Kvaser, Drivers::GsUsb, Drivers::Cable];
+
     /// Returns the modules that a guest needs.
     pub fn modules(self) -> Vec<&'static str> {
-        let own: &[&str] = match self {
-            Drivers::Can => &CAN,
-            Drivers::Cable => &CABLE,
+        let own = match self {
+            Drivers::Kvaser => [&CAN[..], &[KVASER]].concat(),
+            Drivers::GsUsb => [&CAN[..], &[GS_USB]].concat(),
+            Drivers::Cable => CABLE.to_vec(),
         };
-        [&CONTROLLER, own].concat()
+        [&CONTROLLER, &own[..]].concat()
     }
 }
 
@@ -89,8 +95,9 @@ pub fn unpack(package: &Path, release: &str, folder: &Path) -> Result<(), String
     let file = fs::File::create(&tar).map_err(|error| format!("cannot write: {error}"))?;
     run(Command::new("dpkg-deb").arg("--fsys-tarfile").arg(package).stdout(file))?;
     let mut names = vec![format!("./boot/vmlinuz-{release}"), format!("./boot/config-{release}")];
-    let modules = CONTROLLER.iter().chain(&CAN).chain(&CABLE);
-    names.extend(modules.map(|m| format!("./lib/modules/{release}/kernel/{m}")));
+    let modules = Drivers::ALL.into_iter().flat_map(Drivers::modules);
+    let modules: BTreeSet<&str> = modules.collect();
+    names.extend(modules.iter().map(|m| format!("./lib/modules/{release}/kernel/{m}")));
     run(Command::new("tar").arg("-C").arg(&half).arg("-xf").arg(&tar).args(names))?;
     let _ = fs::remove_file(tar);
     // The remains of an older run may lack something. Files that another run made meanwhile are as

@@ -6,9 +6,11 @@
 
 use diapason_abi::Nanos;
 use diapason_can::CanFrame;
+use diapason_devices::UsbDevice;
 use diapason_devices::can::{BUSY, CanBus, Sent};
+use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::kvaser::{Hydra, Identity};
-use diapason_redir::linux::{Guest, GuestProgram};
+use diapason_redir::linux::{Drivers, Guest, GuestProgram};
 use diapason_redir::{DeviceServer, Emulator, RunEnding, RunPlan, RunReport};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,11 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-const PROGRAM: GuestProgram = GuestProgram { name: "exchange", source: include_str!("init.c") };
+/// Returns the program of a guest with these drivers.
+fn program(drivers: Drivers) -> GuestProgram {
+    GuestProgram { name: "exchange", source: include_str!("init.c"), drivers }
+}
+
 /// Wall time without a sign of life after which a run is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// When a run ends. The guest is through by then.
@@ -41,30 +47,37 @@ struct Run {
 #[test]
 #[ignore = "boots Linux: about a minute, and a download"]
 fn an_unmodified_driver_exchanges_frames() {
-    let Some(guest) = guest() else { return };
-    let run = run(&guest, Nanos::from_millis(1));
+    let Some(guest) = guest(Drivers::Kvaser) else { return };
+    let run = run(&guest, Nanos::from_millis(1), KVASER);
     check(&run);
+}
+
+#[test]
+#[ignore = "boots Linux twice"]
+fn an_unmodified_gs_usb_driver_exchanges_frames_and_two_runs_are_one() {
+    let Some(guest) = guest(Drivers::GsUsb) else { return };
+    repeat(&guest, Nanos::from_millis(1), &[0, 2], GS_USB);
 }
 
 #[test]
 #[ignore = "boots Linux five times"]
 fn five_runs_are_one_two_of_them_beside_busy_loops() {
-    let Some(guest) = guest() else { return };
-    repeat(&guest, Nanos::from_millis(1), &[0, 0, 0, 2, 4]);
+    let Some(guest) = guest(Drivers::Kvaser) else { return };
+    repeat(&guest, Nanos::from_millis(1), &[0, 0, 0, 2, 4], KVASER);
 }
 
 #[test]
 #[ignore = "boots Linux three times"]
 fn so_they_are_with_eight_stops_a_millisecond() {
-    let Some(guest) = guest() else { return };
-    repeat(&guest, Nanos::from_micros(125), &[0, 0, 2]);
+    let Some(guest) = guest(Drivers::Kvaser) else { return };
+    repeat(&guest, Nanos::from_micros(125), &[0, 0, 2], KVASER);
 }
 
 /// Runs once for each of `loops`, beside so many busy loops; all runs must be the same.
-fn repeat(guest: &Guest, slice: Nanos, loops: &[usize]) {
+fn repeat(guest: &Guest, slice: Nanos, loops: &[usize], interface: Interface) {
     let mut first: Option<Run> = None;
     for &count in loops {
-        let run = beside(count, || run(guest, slice));
+        let run = beside(count, || run(guest, slice, interface));
         say(&format!("{} ns, {count} busy loops: {:x?}", slice.0, run.report));
         check(&run);
         if let Some(first) = &first {
@@ -76,9 +89,9 @@ fn repeat(guest: &Guest, slice: Nanos, loops: &[usize]) {
 }
 
 /// The guest's kernel, or a loud word that there is none.
-fn guest() -> Option<Guest> {
+fn guest(drivers: Drivers) -> Option<Guest> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linux");
-    match Guest::prepare(&cache, PROGRAM) {
+    match Guest::prepare(&cache, program(drivers)) {
         Ok(guest) => Some(guest),
         Err(why) => {
             say(&format!("SKIPPED, NOTHING WAS TESTED: {why}"));
@@ -101,7 +114,13 @@ fn folder() -> PathBuf {
     folder
 }
 
-fn run(guest: &Guest, slice: Nanos) -> Run {
+/// A driver, and how its interface on some buses is made.
+type Interface = (&'static str, fn(&[Option<CanBus>]) -> Box<dyn UsbDevice>);
+
+const KVASER: Interface = ("kvaser_usb", |buses| Box::new(Hydra::new(Identity::default(), buses)));
+const GS_USB: Interface = ("gs_usb", |buses| Box::new(GsUsbModel::new(1, buses)));
+
+fn run(guest: &Guest, slice: Nanos, (driver, interface): Interface) -> Run {
     let folder = folder();
     let buses: Vec<CanBus> = (0..5).filter_map(CanBus::busy).collect();
     for bus in &buses {
@@ -110,11 +129,11 @@ fn run(guest: &Guest, slice: Nanos) -> Run {
         bus.record(RECORD);
     }
     let plugged: Vec<Option<CanBus>> = buses.iter().cloned().map(Some).collect();
-    let device = Box::new(Hydra::new(Identity::default(), &plugged));
+    let device = interface(&plugged);
     let plan = RunPlan { slice, end: END, status: 7, patience: PATIENCE, ..RunPlan::default() };
     let server = DeviceServer::start(&folder, vec![device], plan).unwrap();
     let console = folder.join("console");
-    let mut command = qemu(guest, &console);
+    let mut command = qemu(guest, driver, &console);
     command.args(server.arguments());
     let mut emulator = Emulator::start(&mut command).unwrap();
     let (report, _) = server.run(|_, _| {}).unwrap();
@@ -124,9 +143,10 @@ fn run(guest: &Guest, slice: Nanos) -> Run {
     Run { report, console, buses: buses.iter().map(CanBus::take_record).collect() }
 }
 
-fn qemu(guest: &Guest, console: &Path) -> Command {
+fn qemu(guest: &Guest, driver: &str, console: &Path) -> Command {
     let rates: Vec<String> = BUSY.iter().map(|bus| bus.0.to_string()).collect();
-    guest.command(&format!("rates={} send={SEND} receive={RECEIVE}", rates.join(",")), console)
+    let words = format!("rates={} send={SEND} receive={RECEIVE}", rates.join(","));
+    guest.command(&format!("driver={driver} {words}"), console)
 }
 
 /// Checks that every frame of every bus arrived, in order, and every frame of the guest left.

@@ -117,7 +117,7 @@ impl<'a> Targets<'a> {
     }
 
     fn names(&self, target: FaultTarget) -> Vec<Option<&'a str>> {
-        let is_can = |model| model == Some(UsbModel::UsbCan);
+        let is_can = |model: Option<UsbModel>| model.is_some_and(UsbModel::is_can);
         match target {
             FaultTarget::Usb => self.plugs.iter().map(|(name, ..)| Some(*name)).collect(),
             FaultTarget::Can => {

@@ -27,10 +27,12 @@
 //! Events may borrow the received bytes: a caller that wants to keep them copies them, no other has
 //! to.
 
+pub mod can;
 mod cdc;
 pub mod cdc_acm;
 pub mod cdc_ecm;
 mod flow;
+pub mod gs_usb;
 pub mod hid;
 pub mod hub;
 pub mod kvaser;

@@ -5,10 +5,10 @@ use diapason_abi::Nanos;
 use diapason_can::bus::Health;
 use diapason_can::frame::{extended, standard};
 use diapason_can::{BitRate, CanFrame};
-use diapason_usb::class::kvaser::{
-    BusParameters, CloseCause, FrameOutcome, InterfaceEvent, InterfaceFailure, InterfaceIdentity,
-    Kvaser, Mode, Personality, ProbeStep, Refused,
+use diapason_usb::class::can::{
+    CloseCause, FrameOutcome, InterfaceEvent, InterfaceFailure, Mode, ProbeStep, Refused,
 };
+use diapason_usb::class::kvaser::{BusParameters, InterfaceIdentity, Kvaser, Personality};
 use diapason_usb::class::{Class, Completion, TransferFault};
 
 /// Entities whose two halves are both non-zero, as the rig had them.
@@ -129,7 +129,9 @@ fn the_probe_asks_in_order_and_learns_all() {
         serial: 12_345,
         can: [2, 5, 6],
     };
-    assert_eq!(events, [InterfaceEvent::Ready(identity)]);
+    let serial = Some(identity.serial);
+    assert_eq!(events, [InterfaceEvent::Ready { channels: 5, serial }]);
+    assert_eq!(shell.class.identity(), Some(identity));
     assert_eq!(shell.class.next_wake(), Nanos::FOREVER);
 }
 

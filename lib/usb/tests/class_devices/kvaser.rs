@@ -8,9 +8,8 @@ use diapason_can::{BitRate, CanFrame};
 use diapason_devices::can::{BUSY, CanBus};
 use diapason_devices::kvaser::{ControllerKind as Kind, Hydra, Identity};
 use diapason_usb::Speed;
-use diapason_usb::class::kvaser::{
-    CloseCause, FrameOutcome, InterfaceEvent, Kvaser, Mode, Personality,
-};
+use diapason_usb::class::can::{CloseCause, FrameOutcome, InterfaceEvent, Mode};
+use diapason_usb::class::kvaser::{Kvaser, Personality};
 use diapason_usb::descriptor::Configuration;
 
 const KINDS: [(Kind, Personality); 3] = [
@@ -29,7 +28,7 @@ fn ready(mut device: Hydra, extended: bool) -> Interface {
     let mut host = Host::new(device, &bytes, Kvaser::new(Nanos::ZERO, extended));
     let mut told = Vec::new();
     host.run(Nanos::from_micros(500), &mut |event| told.push(event));
-    assert!(matches!(told[..], [InterfaceEvent::Ready(_)]), "{told:?}");
+    assert!(matches!(told[..], [InterfaceEvent::Ready { .. }]), "{told:?}");
     host
 }
 

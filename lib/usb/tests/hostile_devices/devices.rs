@@ -9,6 +9,7 @@ use diapason_devices::can::CanBus;
 use diapason_devices::disk::Disk;
 use diapason_devices::faulty::lies::{DescriptorChange, Lie, catalogue};
 use diapason_devices::faulty::{FaultTally, Faulty, PacketFault, Rule};
+use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::hub::HubModel;
 use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
@@ -19,7 +20,7 @@ use diapason_usb::setup::descriptor_type;
 use std::rc::Rc;
 
 fn sound(random: &mut Random) -> Box<dyn UsbDevice> {
-    match random.below(8) {
+    match random.below(9) {
         0 => Box::new(KeyboardModel::typing(Nanos::from_millis(10), 10_000)),
         1 => Box::new(Disk::new(4096)),
         2 => Box::new(HubModel::new(random.one_in(2), 4)),
@@ -30,6 +31,10 @@ fn sound(random: &mut Random) -> Box<dyn UsbDevice> {
             Box::new(Hydra::new(Identity::default(), &buses))
         }
         6 => Box::new(Adapter::default()),
+        7 => {
+            let buses: Vec<_> = (0..CHANNELS).map(CanBus::busy).collect();
+            Box::new(GsUsbModel::new(1, &buses))
+        }
         _ => Box::new(bridge(4096).0),
     }
 }

@@ -3,11 +3,11 @@
 use diapason_abi::Nanos;
 use diapason_can::{BitRate, CanFrame, frame};
 use diapason_random::Random;
+use diapason_usb::class::can::{InterfaceClass, Mode};
 use diapason_usb::class::cdc_acm::{CdcAcm, LineCoding};
 use diapason_usb::class::cdc_ecm::Ethernet;
 use diapason_usb::class::hid::Keyboard;
 use diapason_usb::class::hub::Hub;
-use diapason_usb::class::kvaser::{Kvaser, Mode};
 use diapason_usb::class::link::Link;
 use diapason_usb::class::mass_storage::{MassStorage, ScsiCommand};
 use diapason_usb::class::uvc::{self, modes};
@@ -70,8 +70,8 @@ pub fn find(
     set: &Configuration<'_>,
     now: Nanos,
 ) -> Option<Box<dyn Work>> {
-    if Kvaser::fits(about, set) {
-        return Some(with(Kvaser::new(now, false), can));
+    if let Some(interface) = InterfaceClass::find(now, about, set) {
+        return Some(with(interface, can));
     }
     if let Some(line) = CdcAcm::find(set, LineCoding::new(115_200)) {
         return Some(with(line, |line, random, _| {
@@ -108,18 +108,17 @@ pub fn find(
 }
 
 /// Refusals are as good an answer as any.
-fn can(can: &mut Kvaser, random: &mut Random, now: Nanos) {
+fn can(can: &mut InterfaceClass, random: &mut Random, now: Nanos) {
     let channel = random.below(6) as u8;
-    let Some(identity) = can.identity() else { return };
     let frame = CanFrame::data(frame::standard(0x123).unwrap(), &[1, 2, 3]).unwrap();
-    match random.below(4) {
-        0 => {
-            let rate = BitRate::new(500_000).unwrap();
-            let Ok(wanted) = identity.personality.parameters(rate, 800) else { return };
-            let _ = can.open(now, channel, wanted, Mode::Normal);
+    match random.below(8) {
+        0 | 1 => {
+            let rate = BitRate::new(random.pick(&[500_000, 83_333])).unwrap();
+            let _ = can.open(now, channel, (rate, 800), Mode::Normal);
         }
-        1 => drop(can.close(now, channel)),
-        _ => drop(can.send(channel, &frame, random.one_in(2))),
+        2 => drop(can.close(now, channel)),
+        3 => drop(can.ask_chip_state(channel)),
+        _ => drop(can.send(channel, &frame)),
     }
 }
 

@@ -9,6 +9,7 @@ use diapason_contract::can::{CHANNELS, CanInterface, INTERFACES, RECORDS, names}
 use diapason_contract::settings::{BIT_RATES, DEVICES, Expected, OPENS};
 use diapason_contract::threads::ServiceKind;
 use diapason_devices::can::{BusLoad, CanBus};
+use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_pipe::Reader;
 use diapason_usbd::Platform;
@@ -58,7 +59,11 @@ fn plug(interface: usize) {
         Some(CanBus::loaded(number.into(), BitRate::new(bits).expect("it is one"), load))
     };
     let buses: Vec<_> = (first..first + count).map(bus).collect();
-    attach(PORTS[interface], Box::new(Hydra::new(Identity::default(), &buses)));
+    // They are of different families.
+    match interface {
+        0 => attach(PORTS[0], Box::new(Hydra::new(Identity::default(), &buses))),
+        _ => attach(PORTS[interface], Box::new(GsUsbModel::new(1, &buses))),
+    }
 }
 
 impl Rig {

@@ -7,9 +7,10 @@ use diapason::qemu::RunFolder;
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_devices::can::{BUSY, Sent};
-use diapason_redir::linux::{Guest, GuestProgram};
+use diapason_redir::linux::{Drivers, Guest, GuestProgram};
 
-const PROGRAM: GuestProgram = GuestProgram { name: "twin", source: include_str!("twin.c") };
+const PROGRAM: GuestProgram =
+    GuestProgram { name: "twin", source: include_str!("twin.c"), drivers: Drivers::Kvaser };
 /// The guest reports after the window.
 const REPORT: Nanos = Nanos::from_millis(1_000);
 /// The interface and Linux round its clock to this much, in ns.

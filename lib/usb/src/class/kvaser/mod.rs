@@ -22,10 +22,13 @@ mod receive;
 mod stream;
 mod transmit;
 
-pub use channel::{CloseCause, Mode};
 pub use personality::{BusParameters, Personality};
 pub use probe::InterfaceIdentity;
 
+use super::can::{
+    CloseCause, DiscardCounts, InterfaceEvent, InterfaceFailure, Mode, ProbeStep, Refused,
+    SLOTS_MAX,
+};
 use super::flow::{Inlet, Messages};
 use super::{Class, Completion, Request};
 use crate::context::EndpointKind;
@@ -33,10 +36,7 @@ use crate::descriptor::{Configuration, DeviceDescriptor};
 use channel::{Channel, Phase};
 pub use command::SENT_MAX;
 use command::{Command, number};
-use core::fmt;
 use diapason_abi::Nanos;
-use diapason_can::CanFrame;
-use diapason_can::bus::Health;
 use probe::{Next, Probe};
 use stream::Stream;
 
@@ -70,165 +70,10 @@ const DEPTH: usize = 16;
 /// Frames to the device that are taken before they are sent, and those that are being sent.
 pub const SENDING: (usize, usize) = (ROOM - RESERVED, DEPTH);
 /// Frames of a channel between [`Kvaser::send`] and their acknowledgement, at most.
-pub const HELD: usize = channel::SLOTS_MAX as usize;
+pub const HELD: usize = SLOTS_MAX as usize;
 /// The interface's endpoints: nothing else is used.
 const BULK_IN: u8 = 0x82;
 const BULK_OUT: u8 = 0x02;
-
-/// An event of the interface.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum InterfaceEvent {
-    /// The device is known, its channels can be opened.
-    Ready(InterfaceIdentity),
-    /// A channel takes part in its bus.
-    Opened { channel: u8 },
-    /// A channel does not any more. Frames that were not acknowledged are lost.
-    Closed { channel: u8, cause: CloseCause },
-    Frame {
-        channel: u8,
-        /// When, by the device's clock.
-        time: Nanos,
-        frame: CanFrame,
-    },
-    /// Frames were lost before the next one of this channel.
-    Overrun { channel: u8 },
-    /// A frame is through, or was given up.
-    Acknowledged {
-        channel: u8,
-        /// The slot that [`Kvaser::send`] returned.
-        slot: u8,
-        /// When, by the device's clock; 0 if it does not say.
-        time: Nanos,
-        /// The fate of the frame.
-        outcome: FrameOutcome,
-    },
-    /// The controller saw an error on its bus.
-    BusError {
-        channel: u8,
-        /// When, by the device's clock.
-        time: Nanos,
-        /// The channel's error counters: transmit, receive.
-        counters: (u8, u8),
-    },
-    /// How the controller is.
-    ChipState {
-        channel: u8,
-        /// When, by the device's clock.
-        time: Nanos,
-        /// The channel's error counters: transmit, receive.
-        counters: (u8, u8),
-        /// The health that follows from the counters and the bus status.
-        health: Health,
-    },
-    /// Something did not work.
-    Failed {
-        /// The channel; `None`: the device as a whole, which is of no use any more.
-        channel: Option<u8>,
-        reason: InterfaceFailure,
-    },
-}
-
-/// The fate of a frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FrameOutcome {
-    /// Somebody acknowledged it on the bus.
-    Sent,
-    /// Sent once, and nobody did.
-    NotAcknowledged,
-    /// Sent once, and another frame won.
-    ArbitrationLost,
-}
-
-/// A question of the probe.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ProbeStep {
-    Start,
-    /// The entity of a channel.
-    Map(u8),
-    /// The entity for the rest.
-    MapDebug,
-    /// How many frames may be on their way.
-    Software,
-    Details,
-    /// Serial number and channels.
-    Card,
-    /// Asks for the capabilities of the channels.
-    Capability(u8),
-    Done,
-}
-
-/// Why something did not work.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum InterfaceFailure {
-    /// No answer to this question.
-    NoAnswer(ProbeStep),
-    /// A channel's answer did not come.
-    Late,
-    /// A channel without an entity, or with somebody else's.
-    Map(u8),
-    /// The device takes no frames at all.
-    NoSlots,
-    /// No channels, or more than [`CHANNELS_MAX`].
-    Channels(u8),
-    /// The device says that its firmware must not be used.
-    BadFirmware,
-    /// The device keeps other bus parameters than it was given.
-    ParametersDiffer,
-    /// The device reports an error: its code, and the command it is about.
-    Device {
-        /// 1 CAN, 5 unknown command, 6 fatal, 8 transmit queue, 9 parameter.
-        code: u8,
-        command: u16,
-    },
-    /// The pipes do not work.
-    Pipe,
-}
-
-/// Why the caller's wish is refused; nothing was changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refused {
-    /// The device is not ready, or failed.
-    NotReady,
-    /// The interface has no such channel.
-    NoSuchChannel,
-    /// The channel is not closed, or not open.
-    WrongPhase,
-    /// The controllers cannot do these parameters.
-    Parameters,
-    /// All slots are in use, or the pipe is full: wait for an acknowledgement.
-    Busy,
-    /// Not in this mode of the device.
-    Unsupported,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Refused::NotReady => "the device is not ready: wait for `Ready`",
-            Refused::NoSuchChannel => "the device has no such channel",
-            Refused::WrongPhase => "the channel is not closed (to open it) or not open (to use it)",
-            Refused::Parameters => "the controller has no such bit timing: ask its personality",
-            Refused::Busy => "all slots are in use: wait for an acknowledgement",
-            Refused::Unsupported => "this device can do that in extended commands only",
-        })
-    }
-}
-
-/// Counts of received data that was not used, by reason.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct DiscardCounts {
-    /// Commands of unknown number, or at the wrong time.
-    pub skipped: u64,
-    /// About a channel that is not there.
-    pub strangers: u64,
-    /// Frames that CAN does not have, or CAN FD.
-    pub malformed: u64,
-    pub stray_acknowledgements: u64,
-    /// Frames for a channel that is not open.
-    pub unwanted: u64,
-    /// Times that the stream made no sense and the rest of a transfer was dropped.
-    pub broken_streams: u64,
-}
 
 /// The driver of one device.
 #[derive(Clone, Debug)]
@@ -297,7 +142,7 @@ impl Kvaser {
     /// Frames of a channel that are not acknowledged.
     #[must_use]
     pub fn outstanding(&self, channel: u8) -> u32 {
-        self.channels.get(usize::from(channel)).map_or(0, Channel::outstanding)
+        self.channels.get(usize::from(channel)).map_or(0, |it| it.slots.outstanding())
     }
 
     /// Opens a channel; [`InterfaceEvent::Opened`] or [`InterfaceEvent::Failed`] follows.
@@ -407,7 +252,8 @@ impl Kvaser {
                 for (channel, entity) in self.channels.iter_mut().zip(entities).take(there) {
                     channel.entity = Some(entity);
                 }
-                tell(InterfaceEvent::Ready(self.probe.identity));
+                let InterfaceIdentity { channels, serial, .. } = self.probe.identity;
+                tell(InterfaceEvent::Ready { channels, serial: Some(serial) });
             }
         }
     }

@@ -1,9 +1,8 @@
 //! Finding out what the device is: one question after the other, each with its answer.
 
-use super::channel::SLOTS_MAX;
 use super::command::{Command, NOBODY, ROUTER, Received, number};
 use super::personality::{Personality, flag};
-use super::{CHANNELS_MAX, InterfaceFailure, ProbeStep};
+use super::{CHANNELS_MAX, InterfaceFailure, ProbeStep, SLOTS_MAX};
 use diapason_abi::Nanos;
 
 /// Transaction of the first question about a channel; the answer is filed by it.
@@ -104,7 +103,9 @@ impl Probe {
                 Command::new(number::GET_CAPABILITIES, self.debug, transaction)
                     .put(4, &wanted.to_le_bytes())
             }
-            ProbeStep::Start | ProbeStep::Done => Command::EMPTY,
+            ProbeStep::Start | ProbeStep::Done | ProbeStep::Format | ProbeStep::Limits(_) => {
+                Command::EMPTY
+            }
         }
     }
 

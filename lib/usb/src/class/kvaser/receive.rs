@@ -2,9 +2,8 @@
 
 use super::channel::Phase;
 use super::command::{Received, number};
-use super::{
-    ANSWER_TIME, CloseCause, FrameOutcome, InterfaceEvent, InterfaceFailure, Kvaser, Mode, State,
-};
+use super::{ANSWER_TIME, CloseCause, InterfaceEvent, InterfaceFailure, Kvaser, Mode, State};
+use crate::class::can::FrameOutcome;
 use diapason_abi::Nanos;
 use diapason_can::CanFrame;
 use diapason_can::bus::Health;
@@ -186,7 +185,7 @@ impl Kvaser {
         outcome: FrameOutcome,
         tell: &mut dyn FnMut(InterfaceEvent),
     ) {
-        if !self.channels[index].free(slot) {
+        if !self.channels[index].slots.free(slot) {
             self.counts.stray_acknowledgements += 1;
             return;
         }

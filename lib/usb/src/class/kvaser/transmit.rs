@@ -1,8 +1,8 @@
 //! Frames to the device.
 
-use super::channel::{Phase, SLOTS_MAX};
+use super::channel::Phase;
 use super::command::{Command, number};
-use super::{Kvaser, RESERVED, Refused};
+use super::{Kvaser, RESERVED, Refused, SLOTS_MAX};
 use diapason_can::CanFrame;
 
 const REMOTE: u8 = 1 << 4;
@@ -24,7 +24,7 @@ impl Kvaser {
         let known = &self.channels[index];
         let slots = u32::from(self.probe.identity.slots);
         known.phase == Phase::Open
-            && known.outstanding() < slots.min(SLOTS_MAX.into())
+            && known.slots.outstanding() < slots.min(SLOTS_MAX.into())
             && self.queue.room() > RESERVED
     }
 
@@ -46,7 +46,7 @@ impl Kvaser {
         if self.queue.room() <= RESERVED {
             return Err(Refused::Busy);
         }
-        let slot = known.take(identity.slots).ok_or(Refused::Busy)?;
+        let slot = known.slots.take(identity.slots).ok_or(Refused::Busy)?;
         let command = if identity.extended {
             extended(entity, slot, frame, once)
         } else {

@@ -13,9 +13,7 @@ use diapason_contract::can::RECORDS;
 use diapason_pipe::Writer;
 use diapason_pipe::clock::{Delay, DeviceClock};
 use diapason_pipe::meter::Meter;
-use diapason_usb::class::kvaser::{
-    CloseCause, InterfaceEvent, InterfaceIdentity, Kvaser, Mode, Refused,
-};
+use diapason_usb::class::can::{CloseCause, InterfaceClass, InterfaceEvent, Mode, Refused};
 
 /// Bells of those who have something new: bit n stands for bell n.
 pub(super) type Fresh = u32;
@@ -128,23 +126,21 @@ impl<P: Platform> Channel<P> {
     }
 
     /// Makes of it what it is to be.
-    pub fn settle(
-        &mut self,
-        number: u8,
-        class: &mut Kvaser,
-        identity: &InterfaceIdentity,
-        now: Nanos,
-    ) {
+    pub fn settle(&mut self, number: u8, class: &mut InterfaceClass, now: Nanos) {
         self.look_at = Nanos::FOREVER;
         let done = match (self.phase, self.wish) {
-            (Phase::Closed, Some(wish)) => self.open(number, class, identity, wish, now),
+            (Phase::Closed, Some(wish)) => self.open(number, class, wish, now),
             (Phase::Open, wish) if wish != self.opened_as => class.close(now, number),
             _ => return,
         };
         match done {
             Ok(()) => self.phase = Phase::Changing,
-            // It has logged why, and told its client.
-            Err(Refused::Parameters) => {}
+            Err(Refused::Parameters) => {
+                let rate = self.opened_as.take().map_or(0, |wish| wish.bit_rate);
+                log!(P, "{}: the interface has no such bit rate: {rate}", self.name);
+                self.wish = None;
+                self.client.iter_mut().for_each(Client::refuse_rate);
+            }
             Err(refused) => {
                 log!(P, "{}: {refused}", self.name);
                 self.look_at = now + REOPEN;
@@ -155,27 +151,18 @@ impl<P: Platform> Channel<P> {
     fn open(
         &mut self,
         number: u8,
-        class: &mut Kvaser,
-        identity: &InterfaceIdentity,
+        class: &mut InterfaceClass,
         wish: ChannelParameters,
         now: Nanos,
     ) -> Result<(), Refused> {
-        let rate = BitRate::new(wish.bit_rate).ok();
-        let point = wish.sample_point.into();
-        let Some(set) = rate.and_then(|rate| identity.personality.parameters(rate, point).ok())
-        else {
-            log!(P, "{}: the interface has no such bit rate: {}", self.name, wish.bit_rate);
-            self.wish = None;
-            self.client.iter_mut().for_each(Client::refuse_rate);
-            return Err(Refused::Parameters);
-        };
         self.opened_as = Some(wish);
+        let rate = BitRate::new(wish.bit_rate).map_err(|_| Refused::Parameters)?;
         let mode = if wish.silent { Mode::ListenOnly } else { Mode::Normal };
-        class.open(now, number, set, mode)
+        class.open(now, number, (rate, wish.sample_point.into()), mode)
     }
 
     /// Asks how its controller is, if its client wants to know.
-    pub fn ask(&mut self, number: u8, class: &mut Kvaser) {
+    pub fn ask(&mut self, number: u8, class: &mut InterfaceClass) {
         if let Some(client) = &mut self.client
             && client.must_ask()
         {
@@ -188,7 +175,7 @@ impl<P: Platform> Channel<P> {
     }
 
     /// Sends one frame; false if there is none, or none can go.
-    pub fn send(&mut self, number: u8, class: &mut Kvaser, now: Nanos) -> bool {
+    pub fn send(&mut self, number: u8, class: &mut InterfaceClass, now: Nanos) -> bool {
         let Some(client) = &mut self.client else { return false };
         match self.wish {
             // Nobody will send them: they must not go out when the channel is opened again.
@@ -199,7 +186,7 @@ impl<P: Platform> Channel<P> {
             Some(_) if self.phase != Phase::Open || !class.takes(number) => return false,
             Some(_) => {
                 let Some((frame, written)) = client.next(now) else { return false };
-                let queued = class.send(number, &frame, false).is_ok();
+                let queued = class.send(number, &frame).is_ok();
                 client.took(queued, written);
                 return true;
             }

@@ -23,10 +23,20 @@ use diapason_can::CanFrame;
 use diapason_can::exchange::{LOST_BEFORE, OUTSIDE, Phase, ReceivedFrame};
 use diapason_contract::can::{EACH, names};
 use diapason_pipe::clock::Delay;
-use diapason_usb::class::kvaser::{InterfaceEvent, InterfaceIdentity, Kvaser, TRANSFER};
+use diapason_usb::class::can::{InterfaceClass, InterfaceEvent};
+use diapason_usb::class::{gs_usb, kvaser};
 use diapason_usb::xhci::EndpointPlan;
 
 const _: () = assert!(EACH + PLACES <= Fresh::BITS as usize, "each has a bell");
+
+/// Bytes of a small place for transfers, and how many there are: for all but the transfers from a
+/// Kvaser interface. A `gs_usb` interface has its transfers in both directions here, and one more
+/// for a request.
+const SMALL: (usize, usize) = (64, 32);
+
+const _: () = assert!(kvaser::SENT_MAX <= SMALL.0 && kvaser::SENDING.1 < SMALL.1);
+const _: () = assert!(gs_usb::TRANSFER.0 <= SMALL.0 && gs_usb::SENT <= SMALL.0);
+const _: () = assert!(gs_usb::TRANSFER.1 + gs_usb::SENDING.1 < SMALL.1);
 
 /// The service for a CAN interface.
 pub(crate) struct Can<P: Platform> {
@@ -123,11 +133,11 @@ impl<P: Platform> Can<P> {
     }
 
     /// Opens and closes what is due, and sends what the interface takes.
-    fn drive(&mut self, class: &mut Kvaser, now: Nanos) {
-        if let Some(identity) = class.identity() {
+    fn drive(&mut self, class: &mut InterfaceClass, now: Nanos) {
+        if class.is_ready() {
             for (number, channel) in self.channels.iter_mut().enumerate() {
                 if now >= channel.look_at {
-                    channel.settle(number as u8, class, &identity, now);
+                    channel.settle(number as u8, class, now);
                 }
                 channel.ask(number as u8, class);
             }
@@ -136,7 +146,7 @@ impl<P: Platform> Can<P> {
     }
 
     /// Sends a frame of each channel in turn, as long as the interface takes any.
-    fn send(&mut self, class: &mut Kvaser, now: Nanos) {
+    fn send(&mut self, class: &mut InterfaceClass, now: Nanos) {
         let mut idle = 0;
         while idle < self.channels.len() {
             let number = self.turn;
@@ -148,9 +158,12 @@ impl<P: Platform> Can<P> {
     }
 
     /// The interface is ready: its channels can be opened.
-    fn begin(&mut self, identity: &InterfaceIdentity, now: Nanos) {
-        log!(P, "CAN interface {} with {} channels", identity.serial, identity.channels);
-        for channel in self.channels.iter_mut().take(identity.channels.into()) {
+    fn begin(&mut self, channels: u8, serial: Option<u32>, now: Nanos) {
+        match serial {
+            Some(serial) => log!(P, "CAN interface {serial} with {channels} channels"),
+            None => log!(P, "CAN interface with {channels} channels"),
+        }
+        for channel in self.channels.iter_mut().take(channels.into()) {
             (channel.phase, channel.look_at) = (Phase::Closed, now);
         }
     }
@@ -238,18 +251,20 @@ impl<P: Platform> Offered<P, Can<P>> {
 }
 
 impl<P: Platform> Kind<P> for Can<P> {
-    type Class = Kvaser;
+    type Class = InterfaceClass;
 
     const NAME: &'static str = "a CAN interface";
-    const MEMORY: &'static [Shape] =
-        &[Shape { bytes: 128, count: 16 }, Shape { bytes: TRANSFER.0, count: TRANSFER.1 as u8 }];
+    const MEMORY: &'static [Shape] = &[
+        Shape { bytes: SMALL.0, count: SMALL.1 as u8 },
+        Shape { bytes: kvaser::TRANSFER.0, count: kvaser::TRANSFER.1 as u8 },
+    ];
 
-    fn find(&self, _: &Found<'_>, now: Nanos) -> Option<Kvaser> {
-        Some(Kvaser::new(now, true))
+    fn find(&self, found: &Found<'_>, now: Nanos) -> Option<InterfaceClass> {
+        InterfaceClass::find(now, &found.about, &found.set)
     }
 
     fn fits(&self, found: &Found<'_>) -> bool {
-        Kvaser::fits(&found.about, &found.set)
+        InterfaceClass::fits(&found.about, &found.set)
     }
 
     fn is_message(event: &InterfaceEvent) -> bool {
@@ -259,7 +274,7 @@ impl<P: Platform> Kind<P> for Can<P> {
     fn hear(&mut self, event: InterfaceEvent, now: Nanos) -> Next {
         match event {
             InterfaceEvent::Frame { channel, time, frame } => self.push(channel, time, &frame, now),
-            InterfaceEvent::Ready(identity) => self.begin(&identity, now),
+            InterfaceEvent::Ready { channels, serial } => self.begin(channels, serial, now),
             InterfaceEvent::Failed { channel: None, reason } => {
                 log!(P, "CAN interface: {reason:?}");
                 return Next::End;
@@ -283,7 +298,7 @@ impl<P: Platform> Kind<P> for Can<P> {
         EndpointPlan { guarantee, ..usual }
     }
 
-    fn attend(&mut self, class: Option<&mut Kvaser>, now: Nanos) {
+    fn attend(&mut self, class: Option<&mut InterfaceClass>, now: Nanos) {
         self.presence.set(class.is_some());
         if let Some(class) = class {
             self.drive(class, now);

@@ -1,0 +1,327 @@
+//! USB-CAN interfaces that speak `gs_usb`: candleLight and its relatives.
+//!
+//! [`GsUsb`] probes the device, then opens and closes channels, sends frames and tells what comes.
+//! A transfer carries one frame. The device returns each frame when it is through. Its clock has
+//! microseconds, and is read often enough to know its wraps.
+//!
+//! | file | topic |
+//! |---|---|
+//! | `wire.rs` | bytes of requests and frames |
+//! | `channel.rs` | limits, phases and slots of a channel |
+//! | `answer.rs` | answers to requests; frames to events |
+//! | `clock.rs` | time beyond 71 minutes |
+//!
+//! Not here: CAN FD, and devices without time stamps, which are refused.
+
+mod answer;
+mod channel;
+mod clock;
+mod wire;
+
+pub use channel::SLOTS;
+pub use wire::SENT;
+
+use super::can::{DiscardCounts, InterfaceEvent, InterfaceFailure, Mode, ProbeStep, Refused};
+use super::flow::{Errand, Inlet, Messages};
+use super::{Class, Completion, Request};
+use crate::context::EndpointKind;
+use crate::descriptor::{Configuration, DeviceDescriptor};
+use channel::{Channel, Phase};
+use clock::DeviceTime;
+use diapason_abi::Nanos;
+use diapason_can::{BitRate, CanFrame};
+use wire::{Ask, feature};
+
+/// Most channels of a device that are served.
+pub const CHANNELS_MAX: usize = 5;
+/// Vendors and products of these devices.
+pub const DEVICES: [(u16, u16); 5] =
+    [(0x1d50, 0x606f), (0x1209, 0x2323), (0x1cd2, 0x606f), (0x16d0, 0x10b8), (0x16d0, 0x0f30)];
+/// Bytes of a transfer from the device, and how many are kept pending.
+pub const TRANSFER: (usize, usize) = (64, 20);
+/// Bytes of a frame in such a transfer.
+pub const MESSAGE: usize = 24;
+/// Frames to the device that fit into its queue, and transfers to it pending at once.
+pub const SENDING: (usize, usize) = (40, 8);
+/// The clock is read again after this time.
+const CLOCK_READ: Nanos = Nanos::from_secs(1_200);
+
+/// The driver of one device.
+#[derive(Clone, Debug)]
+pub struct GsUsb {
+    inlet: Inlet,
+    queue: Messages<{ SENDING.0 }, SENT>,
+    errand: Errand,
+    /// The request that the errand carries.
+    ask: Option<Ask>,
+    stage: Stage,
+    channels: [Channel; CHANNELS_MAX],
+    there: usize,
+    clock: DeviceTime,
+    /// The time at which the clock is read again.
+    read_at: Nanos,
+    counts: DiscardCounts,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// This is asked next, or being asked.
+    Probing(Ask),
+    Ready,
+    Failed,
+}
+
+/// Returns the addresses of the first bulk endpoints, from the device and to it.
+fn endpoints(configuration: &Configuration<'_>) -> Option<(u8, u8)> {
+    let interface = configuration.interface(0, 0)?;
+    let first = |kind| interface.endpoints().find(|end| end.kind() == kind).map(|end| end.address);
+    Some((first(EndpointKind::BulkIn)?, first(EndpointKind::BulkOut)?))
+}
+
+impl GsUsb {
+    /// Begins to probe a device, if it is one of these and has the endpoints they have.
+    #[must_use]
+    pub fn find(device: &DeviceDescriptor, configuration: &Configuration<'_>) -> Option<GsUsb> {
+        let (inward, outward) = endpoints(configuration)?;
+        let known = DEVICES.contains(&(device.vendor, device.product));
+        let (length, depth) = TRANSFER;
+        known.then(|| GsUsb {
+            inlet: Inlet::new(inward, length, depth),
+            queue: Messages::new(outward, SENDING.1),
+            errand: Errand::new(),
+            ask: None,
+            stage: Stage::Probing(Ask::Format),
+            channels: [Channel::NEW; CHANNELS_MAX],
+            there: 0,
+            clock: DeviceTime::default(),
+            read_at: Nanos::FOREVER,
+            counts: DiscardCounts::default(),
+        })
+    }
+
+    /// Returns whether the device is probed: its channels can be opened.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.stage == Stage::Ready
+    }
+
+    /// Returns the counts of data that was not used.
+    #[must_use]
+    pub const fn counts(&self) -> DiscardCounts {
+        self.counts
+    }
+
+    /// Returns how many frames of a channel are not through.
+    #[must_use]
+    pub fn outstanding(&self, channel: u8) -> u32 {
+        self.channels.get(usize::from(channel)).map_or(0, |it| it.slots.outstanding())
+    }
+
+    /// Opens a channel at a bit rate, which is sampled at a point in tenths of a per cent.
+    /// [`InterfaceEvent::Opened`] or [`InterfaceEvent::Failed`] follows.
+    ///
+    /// # Errors
+    /// The caller's wish cannot be done.
+    pub fn open(
+        &mut self,
+        channel: u8,
+        (rate, sample_point): (BitRate, u32),
+        mode: Mode,
+    ) -> Result<(), Refused> {
+        let known = self.channel(channel)?;
+        if known.phase != Phase::Closed {
+            return Err(Refused::WrongPhase);
+        }
+        let timing = known.timing(rate, sample_point).map_err(|_| Refused::Parameters)?;
+        known.enter(Phase::Setting { timing, mode });
+        Ok(())
+    }
+
+    /// Closes a channel; [`InterfaceEvent::Closed`] follows, after a time-out at the latest.
+    ///
+    /// # Errors
+    /// It is not open.
+    pub fn close(&mut self, channel: u8) -> Result<(), Refused> {
+        let known = self.channel(channel)?;
+        if known.phase != Phase::Open {
+            return Err(Refused::WrongPhase);
+        }
+        known.enter(Phase::Stopping { cause: super::can::CloseCause::Asked });
+        Ok(())
+    }
+
+    /// Asks how a controller is; [`InterfaceEvent::ChipState`] follows.
+    ///
+    /// # Errors
+    /// The device has no such channel.
+    pub fn ask_chip_state(&mut self, channel: u8) -> Result<(), Refused> {
+        self.channel(channel)?.asked = true;
+        Ok(())
+    }
+
+    /// Returns whether [`GsUsb::send`] would take a frame of this channel now.
+    #[must_use]
+    pub fn takes(&self, channel: u8) -> bool {
+        let known = self.channels[..self.there].get(usize::from(channel));
+        known.is_some_and(|known| {
+            known.phase == Phase::Open
+                && known.slots.outstanding() < SLOTS.into()
+                && self.queue.room() > 0
+        })
+    }
+
+    /// Sends a frame; [`InterfaceEvent::Acknowledged`] with the same slot follows when it is
+    /// through.
+    ///
+    /// # Errors
+    /// The channel is not open, or there is no slot: nothing was queued.
+    pub fn send(&mut self, channel: u8, frame: &CanFrame) -> Result<u8, Refused> {
+        let room = self.queue.room();
+        let known = self.channel(channel)?;
+        if known.phase != Phase::Open {
+            return Err(Refused::WrongPhase);
+        }
+        let slot = if room > 0 { known.slots.take(SLOTS) } else { None };
+        let slot = slot.ok_or(Refused::Busy)?;
+        let echo = u32::from(known.life) << 8 | u32::from(slot);
+        self.queue.push(&[&wire::sent(echo, channel, frame)]);
+        Ok(slot)
+    }
+
+    fn channel(&mut self, channel: u8) -> Result<&mut Channel, Refused> {
+        if self.stage != Stage::Ready {
+            return Err(Refused::NotReady);
+        }
+        let there = &mut self.channels[..self.there];
+        there.get_mut(usize::from(channel)).ok_or(Refused::NoSuchChannel)
+    }
+
+    fn fail(&mut self, reason: InterfaceFailure, tell: &mut dyn FnMut(InterfaceEvent)) {
+        if self.stage != Stage::Failed {
+            self.stage = Stage::Failed;
+            self.read_at = Nanos::FOREVER;
+            self.channels.iter_mut().for_each(|channel| channel.enter(Phase::Closed));
+            tell(InterfaceEvent::Failed { channel: None, reason });
+        }
+    }
+
+    /// Returns the request that is due.
+    fn due(&self, now: Nanos) -> Option<Ask> {
+        match self.stage {
+            Stage::Probing(ask) => Some(ask),
+            Stage::Failed => None,
+            Stage::Ready => {
+                let mut channels = (0..).zip(&self.channels[..self.there]);
+                let ask = channels.find_map(|(number, channel)| channel.ask(number));
+                ask.or((now >= self.read_at).then_some(Ask::Time))
+            }
+        }
+    }
+
+    /// Begins the request that is due, unless one is under way.
+    fn begin_due(&mut self, now: Nanos) {
+        if self.errand.is_idle()
+            && let Some(ask) = self.due(now)
+        {
+            self.begin(ask);
+        }
+    }
+
+    fn begin(&mut self, ask: Ask) {
+        let mode = |mode, flags| wire::words([mode, flags]);
+        let phase = |channel: u8| self.channels.get(usize::from(channel)).map(|it| it.phase);
+        let (timing, switch);
+        let data: &[[u8; 4]] = match ask {
+            Ask::Format => &[wire::LITTLE_ENDIAN],
+            Ask::Timing(channel) => match phase(channel) {
+                Some(Phase::Setting { timing: set, .. }) => {
+                    timing = wire::timing(&set);
+                    &timing
+                }
+                _ => &[],
+            },
+            Ask::Start(channel) => {
+                let silent =
+                    matches!(phase(channel), Some(Phase::Starting { mode: Mode::ListenOnly }));
+                let listens = if silent { feature::LISTEN_ONLY } else { 0 };
+                switch = mode(1, feature::TIMESTAMP | listens);
+                &switch
+            }
+            Ask::Stop(_) => {
+                switch = mode(0, 0);
+                &switch
+            }
+            Ask::Config | Ask::Limits(_) | Ask::State(_) | Ask::Time => &[],
+        };
+        let data = data.as_flattened();
+        self.errand.begin(ask.setup(data.len()), data);
+        self.ask = Some(ask);
+    }
+
+    /// Returns the question of the probe that is open.
+    fn step(&self) -> ProbeStep {
+        match self.ask {
+            Some(Ask::Format) => ProbeStep::Format,
+            Some(Ask::Config) => ProbeStep::Card,
+            Some(Ask::Limits(channel)) => ProbeStep::Limits(channel),
+            _ => ProbeStep::Done,
+        }
+    }
+}
+
+impl Class for GsUsb {
+    type Event<'a> = InterfaceEvent;
+
+    fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
+        if self.stage == Stage::Ready
+            && let Some(request) = self.inlet.request()
+        {
+            return Some(request);
+        }
+        self.begin_due(now);
+        let request = self.errand.request(now);
+        if request.is_some() || self.stage != Stage::Ready {
+            return request;
+        }
+        self.queue.request()
+    }
+
+    fn complete(&mut self, now: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(InterfaceEvent)) {
+        let endpoint = done.endpoint;
+        if endpoint == 0 {
+            if let Some(result) = self.errand.end(done.result)
+                && let Some(ask) = self.ask
+            {
+                self.answered(now, ask, result, tell);
+                self.ask = None;
+            }
+        } else if endpoint == self.inlet.pipe.endpoint() {
+            if let Some(bytes) = self.inlet.pipe.end(done.result) {
+                self.came(bytes, tell);
+            }
+        } else if endpoint == self.queue.pipe.endpoint() {
+            self.queue.complete(done.result);
+        }
+        if self.inlet.pipe.is_dead() || self.queue.pipe.is_dead() {
+            self.fail(InterfaceFailure::Pipe, tell);
+        }
+    }
+
+    fn next_wake(&self) -> Nanos {
+        if self.channels.iter().any(Channel::answers_itself) {
+            return Nanos::ZERO;
+        }
+        let read_at = if self.errand.is_idle() { self.read_at } else { Nanos::FOREVER };
+        self.errand.next_wake().min(read_at)
+    }
+
+    fn wake(&mut self, now: Nanos, tell: &mut dyn FnMut(InterfaceEvent)) {
+        self.errand.wake(now);
+        self.begin_due(now);
+        for number in 0..CHANNELS_MAX {
+            if self.channels[number].answers_itself() {
+                self.tell_state(number, self.clock.latest(), tell);
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The bytes of the protocol: requests, and frames.
+
+use crate::Setup;
+use diapason_can::CanFrame;
+use diapason_can::bus::Health;
+use diapason_can::frame::{extended, standard};
+use diapason_can::timing::BitTiming;
+
+/// Bytes of a frame to the device.
+pub const SENT: usize = 20;
+/// Bytes of a frame from the device, without the time at its end.
+const SHORT: usize = 20;
+/// The number of a frame that came from the bus.
+const RECEIVED: u32 = u32::MAX;
+const EXTENDED: u32 = 1 << 31;
+const REMOTE: u32 = 1 << 30;
+const ERROR: u32 = 1 << 29;
+/// Frames were lost before this one.
+const OVERFLOW: u8 = 1;
+/// The host's numbers have their low byte first.
+pub(super) const LITTLE_ENDIAN: [u8; 4] = [0xef, 0xbe, 0, 0];
+/// Features of a channel, and the modes in which it is started.
+pub(super) mod feature {
+    pub const LISTEN_ONLY: u32 = 1;
+    pub const TIMESTAMP: u32 = 1 << 4;
+    pub const GET_STATE: u32 = 1 << 13;
+}
+
+mod number {
+    pub const HOST_FORMAT: u8 = 0;
+    pub const BIT_TIMING: u8 = 1;
+    pub const MODE: u8 = 2;
+    pub const TIMING_LIMITS: u8 = 4;
+    pub const DEVICE_CONFIG: u8 = 5;
+    pub const TIMESTAMP: u8 = 6;
+    pub const GET_STATE: u8 = 14;
+}
+
+/// A question or an order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ask {
+    Format,
+    Config,
+    /// The limits of a channel.
+    Limits(u8),
+    Timing(u8),
+    Start(u8),
+    Stop(u8),
+    State(u8),
+    Time,
+}
+
+impl Ask {
+    /// Returns the control transfer for it, which has `length` bytes of data to the device.
+    pub(super) fn setup(self, length: usize) -> Setup {
+        let (request, channel, answer) = match self {
+            // These are no channels, but what Linux sends.
+            Ask::Format => (number::HOST_FORMAT, 1, 0),
+            Ask::Config => (number::DEVICE_CONFIG, 1, 12),
+            Ask::Limits(channel) => (number::TIMING_LIMITS, channel, 40),
+            Ask::Timing(channel) => (number::BIT_TIMING, channel, 0),
+            Ask::Start(channel) | Ask::Stop(channel) => (number::MODE, channel, 0),
+            Ask::State(channel) => (number::GET_STATE, channel, 12),
+            Ask::Time => (number::TIMESTAMP, 0, 4),
+        };
+        let kind = if answer > 0 { 0xc1 } else { 0x41 };
+        let length = if answer > 0 { answer } else { length as u16 };
+        Setup { kind, request, value: channel.into(), index: 0, length }
+    }
+}
+
+/// Returns the number at a place of an answer; 0 beyond its end.
+pub(super) fn word(bytes: &[u8], at: usize) -> u32 {
+    let word = bytes.get(4 * at..).and_then(|rest| rest.first_chunk());
+    word.map_or(0, |word| u32::from_le_bytes(*word))
+}
+
+/// Returns numbers as the bytes of a request.
+pub(super) fn words<const N: usize>(words: [u32; N]) -> [[u8; 4]; N] {
+    words.map(u32::to_le_bytes)
+}
+
+/// Returns a bit timing as the bytes of its request.
+pub(super) fn timing(timing: &BitTiming) -> [[u8; 4]; 5] {
+    words([timing.propagation, timing.phase1, timing.phase2, timing.jump, timing.prescaler])
+}
+
+/// The content of a frame from the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Content {
+    /// A frame of the bus; `None` if classic CAN has none like that.
+    Frame(Option<CanFrame>),
+    /// The frame with this number is through.
+    Echo(u32),
+    Error {
+        /// An error on the bus.
+        bus: bool,
+        /// The health of the controller, if it is news.
+        health: Option<Health>,
+        /// Transmit and receive errors.
+        counters: (u8, u8),
+    },
+}
+
+/// A frame from the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Received {
+    pub channel: u8,
+    /// Others were lost before it.
+    pub overflow: bool,
+    /// Microseconds of the device's clock.
+    pub micros: u32,
+    pub content: Content,
+}
+
+impl Received {
+    /// Reads a transfer with a time; `None` if it is none.
+    pub(super) fn read(bytes: &[u8]) -> Option<Received> {
+        let micros = u32::from_le_bytes(*bytes.get(SHORT..)?.first_chunk()?);
+        let [code, channel, flags, _] = *bytes.get(8..)?.first_chunk()?;
+        let data: [u8; 8] = *bytes.get(12..)?.first_chunk()?;
+        let id = word(bytes, 1);
+        let content = match word(bytes, 0) {
+            RECEIVED if id & ERROR != 0 => error(id, data),
+            RECEIVED if flags & !OVERFLOW != 0 => Content::Frame(None),
+            RECEIVED => Content::Frame(frame(id, code, data)),
+            echo => Content::Echo(echo),
+        };
+        Some(Received { channel, overflow: flags & OVERFLOW != 0, micros, content })
+    }
+}
+
+fn frame(id: u32, code: u8, data: [u8; 8]) -> Option<CanFrame> {
+    let raw = id & !(EXTENDED | REMOTE);
+    let known = if id & EXTENDED != 0 { extended(raw) } else { standard(raw) }.ok()?;
+    if id & REMOTE != 0 {
+        return CanFrame::remote(known, code.into()).ok();
+    }
+    let data = data.get(..usize::from(code.min(8)))?;
+    CanFrame::data(known, data).ok()?.with_code(code).ok()
+}
+
+/// Returns what an error frame says: its kinds are where others have their identifier.
+fn error(kinds: u32, data: [u8; 8]) -> Content {
+    const CONTROLLER: u32 = 1 << 2;
+    const BUS: u32 = 1 << 3 | 1 << 5 | 1 << 7;
+    const BUS_OFF: u32 = 1 << 6;
+    const RESTARTED: u32 = 1 << 8;
+    const WARNING: u8 = 0b1100;
+    const PASSIVE: u8 = 0b11_0000;
+    let [_, state, .., transmit, receive] = data;
+    let health = if kinds & BUS_OFF != 0 {
+        Some(Health::BusOff)
+    } else if kinds & RESTARTED != 0 {
+        Some(Health::ErrorActive)
+    } else if kinds & CONTROLLER == 0 {
+        None
+    } else if state & PASSIVE != 0 {
+        Some(Health::ErrorPassive)
+    } else if state & WARNING != 0 {
+        Some(Health::Warning)
+    } else {
+        Some(Health::ErrorActive)
+    };
+    Content::Error { bus: kinds & BUS != 0, health, counters: (transmit, receive) }
+}
+
+/// Returns the health in an answer to `GET_STATE`: a stopped or sleeping controller is on no bus.
+pub(super) fn health(state: u32) -> Health {
+    match state {
+        0 => Health::ErrorActive,
+        1 => Health::Warning,
+        2 => Health::ErrorPassive,
+        _ => Health::BusOff,
+    }
+}
+
+/// Returns the bytes of a frame to the device.
+pub(super) fn sent(echo: u32, channel: u8, frame: &CanFrame) -> [u8; SENT] {
+    let long = if frame.is_extended() { EXTENDED } else { 0 };
+    let remote = if frame.is_remote() { REMOTE } else { 0 };
+    let mut bytes = [0; SENT];
+    bytes[..4].copy_from_slice(&echo.to_le_bytes());
+    bytes[4..8].copy_from_slice(&(frame.raw_id() | long | remote).to_le_bytes());
+    (bytes[8], bytes[9]) = (frame.code(), channel);
+    bytes[12..12 + frame.bytes().len()].copy_from_slice(frame.bytes());
+    bytes
+}
