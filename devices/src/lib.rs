@@ -13,6 +13,7 @@ mod device;
 pub mod disk;
 pub mod faulty;
 pub mod hub;
+pub mod instrument;
 pub mod keyboard;
 pub mod kvaser;
 pub mod network;

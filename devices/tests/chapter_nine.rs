@@ -7,6 +7,7 @@ use diapason_devices::bridge::bridge;
 use diapason_devices::camera::CameraModel;
 use diapason_devices::disk::Disk;
 use diapason_devices::hub::HubModel;
+use diapason_devices::instrument::Instrument;
 use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::network::Adapter;
@@ -23,6 +24,7 @@ fn models() -> Vec<Box<dyn UsbDevice>> {
     vec![
         Box::new(Hydra::busy(Identity::default()).0),
         Box::new(Sensor::default()),
+        Box::new(Instrument::default()),
         Box::new(Disk::new(64)),
         Box::new(Adapter::default()),
         Box::new(HubModel::new(false, 4)),

@@ -30,6 +30,7 @@
 mod cdc;
 pub mod cdc_acm;
 pub mod cdc_ecm;
+pub mod endpoint;
 mod flow;
 pub mod hid;
 pub mod hub;
