@@ -10,7 +10,7 @@ use crate::human;
 use crate::missing::Missing;
 use crate::pipes::contract;
 use diapason_abi::Nanos;
-use diapason_bus::{BusInstance, Direction, Transfer, packet_time};
+use diapason_bus::{BusInstance, Direction, packet_time};
 use diapason_devices::{UsbDevice, instrument};
 use diapason_pipe::bill::Transfers;
 use diapason_pipe::size::Bucket;

@@ -164,7 +164,7 @@ mod tests {
         let bytes = device();
         let set = Configuration::parse_once(&bytes, Speed::High).unwrap();
         let mut class = PacketSource::find(&set, 2).unwrap();
-        let mut queue = |class: &mut PacketSource| {
+        let queue = |class: &mut PacketSource| {
             let mut queued = 0;
             while let Some(request) = class.request(Nanos::ZERO) {
                 let read = Request::In { endpoint: 0x82, length: 512 };
