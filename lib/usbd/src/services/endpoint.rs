@@ -37,8 +37,7 @@ impl<P: Platform> Kind<P> for Endpoint<P> {
     type Class = PacketSource;
 
     const NAME: &'static str = "an endpoint";
-    const MEMORY: &'static [Shape] =
-        &[Shape { bytes: 64, count: 4 }, Shape { bytes: PACKET, count: QUEUED as u8 }];
+    const MEMORY: &'static [Shape] = &[Shape { bytes: PACKET, count: QUEUED as u8 }];
 
     fn find(&self, found: &Found<'_>, _: Nanos) -> Option<PacketSource> {
         // A longer packet has no room in the pipe.
