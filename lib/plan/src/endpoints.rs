@@ -73,7 +73,8 @@ fn read(system: &System, pipe: &PipeSpec) -> Result<EndpointDescriptor, Missing>
     let (bytes, packet) = (pipe.shape.bytes, usize::from(end.packet));
     if bytes != packet {
         let what = format!(
-            "`{name}` has `bytes = {bytes}`, and packets of endpoint {number} of `{device}` have {packet}"
+            "`{name}` has `bytes = {bytes}`, and packets of endpoint {number} of `{device}` have \
+             {packet}"
         );
         return Err((what, format!("write `bytes = {packet}`")));
     }
@@ -98,7 +99,8 @@ fn keeps_up(system: &System, pipe: &PipeSpec, asked: Option<Nanos>) -> Result<()
     if let Some(asked) = asked.filter(|asked| every < *asked) {
         let (most, said) = (human(asked.0), human(every.0));
         let what = format!(
-            "`{name}` has a message every {said}, and endpoint {number} of `{device}` brings one in {most}"
+            "`{name}` has a message every {said}, and endpoint {number} of `{device}` brings one \
+             in {most}"
         );
         return Err((what, format!("write at least `period = \"{}ns\"`", asked.0)));
     }

@@ -1,5 +1,5 @@
-//! The bill of a pipe from the endpoint of any device, and ways in which a description could make it
-//! lie.
+//! The bill of a pipe from the endpoint of any device, and ways in which a description could make
+//! it lie.
 
 use diapason_abi::Nanos;
 use diapason_pipe::bill::{Bill, What};

@@ -112,11 +112,15 @@ impl System {
                 return Some(self.problem(place, [&title, "", "", &help]));
             }
             let serves = process.setting(SERVES);
-            if let Some(own) = plug.model.service().filter(|own| self.takes_away(usb, *own, serves)) {
+            let own = plug.model.service();
+            if let Some(own) = own.filter(|own| self.takes_away(usb, *own, serves)) {
                 let (device, word, server) = (&plug.name, own.word(), &process.name);
-                let title =
-                    format!("the pipe from `{device}` reads its packets, and `{server}` serves it as one of `{word}`");
-                let help = format!("remove `\"{word}\"` from the `serves` of its `[process.settings]`");
+                let title = format!(
+                    "the pipe from `{device}` reads its packets, and `{server}` serves it as one \
+                     of `{word}`"
+                );
+                let help =
+                    format!("remove `\"{word}\"` from the `serves` of its `[process.settings]`");
                 return Some(self.problem(place, [&title, "", "", &help]));
             }
             if plug.behind.is_some() && !serves.contains(&(ServiceKind::Hubs as u64)) {

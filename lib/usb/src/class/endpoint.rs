@@ -10,8 +10,8 @@ use diapason_abi::Nanos;
 
 /// Transfers kept pending. Each is one packet.
 pub const DEPTH: usize = 16;
-/// A device may have sent before it was read. What it kept until then is old, and comes within so
-/// many packets, or within this time if that is longer.
+/// A device may have sent before it was read. The packets that it kept until then are old.
+/// They come within so many turns of the endpoint, or within this time if that is longer.
 const OLD: u64 = 32;
 const SETTLING: Nanos = Nanos::from_millis(100);
 
@@ -126,7 +126,7 @@ mod tests {
     use crate::descriptor::build::{self, bulk, interrupt, isochronous};
     use alloc::vec::Vec;
 
-    /// Returns a device with a bulk endpoint 2, and with an interrupt endpoint 1 in both directions.
+    /// Returns a device with a bulk endpoint 2, and with interrupt endpoints 1 in and out.
     fn device() -> Vec<u8> {
         let usual = build::Interface::new(0)
             .class(0xff, 0, 0)

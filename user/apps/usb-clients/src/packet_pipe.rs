@@ -24,7 +24,7 @@ const LOOK: Nanos = Nanos::from_secs(1);
 const REPORT: u64 = 8;
 const KEY: usize = 2;
 
-/// Checks each packet.
+/// The way in which packets must follow each other.
 enum Check {
     Numbers(PacketTally),
     /// The first key of the report before.

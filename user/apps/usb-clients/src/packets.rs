@@ -1,4 +1,5 @@
-//! The packets of the models of a sensor and of an instrument: what is missing among them, and what is damaged.
+//! The packets of the models of a sensor and of an instrument: what is missing among them, and what
+//! is damaged.
 
 use diapason_usblib::sensor::{PACKET, Packet};
 
@@ -9,7 +10,7 @@ const HEAD: usize = 24;
 
 /// The packets so far.
 pub struct PacketTally {
-    /// Bytes of each.
+    /// The length that a packet must have.
     bytes: usize,
     pub packets: u64,
     pub missing: u64,
