@@ -8,10 +8,13 @@ use crate::platform::{Platform, log};
 use crate::slots::Shape;
 use crate::told::Pipes;
 use diapason_abi::{Errno, Nanos};
+use diapason_bus::Criticality;
 use diapason_contract::endpoint::PACKETS;
 use diapason_contract::sensor::{PACKET, QUEUED};
 use diapason_contract::threads::ServiceKind;
 use diapason_usb::class::endpoint::{DEPTH, PacketEvent, PacketSource, find};
+use diapason_usb::setup::IN;
+use diapason_usb::xhci::EndpointPlan;
 
 // The plan counts as many transfers as the driver keeps queued.
 const _: () = assert!(QUEUED == DEPTH);
@@ -43,6 +46,13 @@ impl<P: Platform> Kind<P> for Endpoint<P> {
         // A longer packet has no room in the pipe.
         let fits = find(&found.set, self.number).is_some_and(|it| it.packet as usize <= PACKET);
         PacketSource::find(&found.set, self.number).filter(|_| fits)
+    }
+
+    fn plan(&self, usual: EndpointPlan) -> EndpointPlan {
+        // Its bill says how often it is asked. No device that comes later may change that.
+        let is_read = usual.endpoint.address == self.number | IN;
+        let criticality = if is_read { Criticality::High } else { usual.criticality };
+        EndpointPlan { criticality, ..usual }
     }
 
     fn is_message(event: &PacketEvent<'_>) -> bool {
