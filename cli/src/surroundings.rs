@@ -12,6 +12,7 @@ use diapason_devices::faulty::lies::catalogue;
 use diapason_devices::faulty::{self, Drifting, Faulty, Lie, OwnClock, Rule};
 use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::hub::NotPlugged;
+use diapason_devices::instrument::{self, Instrument};
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::sensor::{self, Sensor};
 use diapason_ether::{FRAME_MIN, UDP_PAYLOAD, UdpFrame};
@@ -69,6 +70,9 @@ pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn UsbDevice>> {
         UsbModel::Sensor => {
             let gap = plug.gap_ns.map_or(sensor::PERIOD, Nanos);
             Some(Box::new(Sensor::new(gap, sensor::KEPT)))
+        }
+        UsbModel::Instrument => {
+            Some(Box::new(Instrument::new(plug.gap_ns.map_or(instrument::PERIOD, Nanos))))
         }
         other => beside::model(other),
     }

@@ -14,6 +14,7 @@ pub mod disk;
 pub mod faulty;
 pub mod gs_usb;
 pub mod hub;
+pub mod instrument;
 pub mod keyboard;
 pub mod kvaser;
 pub mod network;

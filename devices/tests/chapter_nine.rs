@@ -8,6 +8,7 @@ use diapason_devices::camera::CameraModel;
 use diapason_devices::disk::Disk;
 use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::hub::HubModel;
+use diapason_devices::instrument::Instrument;
 use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::network::Adapter;
@@ -25,6 +26,7 @@ fn models() -> Vec<Box<dyn UsbDevice>> {
         Box::new(Hydra::busy(Identity::default()).0),
         Box::new(GsUsbModel::new(1, &[None])),
         Box::new(Sensor::default()),
+        Box::new(Instrument::default()),
         Box::new(Disk::new(64)),
         Box::new(Adapter::default()),
         Box::new(HubModel::new(false, 4)),

@@ -4,6 +4,7 @@ mod support;
 
 use diapason_abi::Nanos;
 use diapason_devices::camera::{self, ALTERNATES, CameraModel, HEADER, flag};
+use diapason_devices::instrument::{self, Instrument};
 use diapason_devices::keyboard::{self, KeyboardModel, Keys};
 use diapason_devices::sensor::{self, PACKET, PERIOD, Sensor};
 use diapason_devices::{Answer, Stall, UsbDevice};
@@ -54,6 +55,31 @@ fn the_sensor_sends_while_its_port_is_open_and_counts_what_it_drops() {
         (sensor.next_change(), read(&mut sensor, late, sensor::IN, 512)),
         (Nanos::FOREVER, None)
     );
+}
+
+#[test]
+fn an_instrument_sends_from_both_endpoints_while_it_is_configured() {
+    let mut instrument = Instrument::default();
+    assert_eq!(instrument.next_change(), Nanos::FOREVER);
+    configure(&mut instrument, MS);
+    let (interrupt, bulk) = (instrument::INTERRUPT, instrument::BULK);
+    for number in 0..20u64 {
+        let made = MS + Nanos(instrument::PERIOD.0 * (number + 1));
+        assert_eq!(read(&mut instrument, made - Nanos(1), interrupt.0, interrupt.1), None);
+        let packet = read(&mut instrument, made, interrupt.0, interrupt.1).unwrap();
+        assert_eq!(packet, sensor::packet(number, made)[..interrupt.1]);
+        assert_eq!(read(&mut instrument, made, interrupt.0, interrupt.1), None);
+    }
+    // Nobody read the other endpoint: it has kept the first packets.
+    let late = MS + Nanos(instrument::PERIOD.0 * 20);
+    for number in 0..instrument::KEPT as u64 {
+        let packet = read(&mut instrument, late, bulk.0, bulk.1).unwrap();
+        assert_eq!((packet.len(), &packet[8..16]), (bulk.1, &number.to_le_bytes()[..]));
+    }
+    assert_eq!(read(&mut instrument, late, bulk.0, bulk.1), None);
+    assert_eq!(instrument.control(late, request(0x21, 1, 0, 0, 0), &[]), Err(Stall));
+    instrument.reset(late);
+    assert_eq!(instrument.next_change(), Nanos::FOREVER);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The kinds of devices that the server serves, and what is known of each.
 
 use crate::home::Home;
-use crate::{camera, can, disk, keyboard, network, sensor};
+use crate::{camera, can, disk, endpoint, keyboard, network, sensor};
 
 /// All that the table has of a kind of devices.
 struct Row {
@@ -41,6 +41,8 @@ services! {
     /// Hubs, and what is behind them.
     Hubs, "hubs", None, &[];
     Networks, "networks", Some(&network::HOME), &[network::ASKS, network::TOLD, network::DATA];
+    /// The endpoint of a device that no other service is for, packet by packet.
+    Endpoints, "endpoints", Some(&endpoint::HOME), &[endpoint::PACKETS];
 }
 
 /// Hubs that a server serves at a time.

@@ -8,6 +8,7 @@
 //! | [`can`] | `can0`, `can0.out`, `can0.report`, … | `can0.ready`, … |
 //! | [`tuned`] | `tpipe0`, `tpipe0.out`, `tpipe0.report`, … | `tpipe0.ready`, … |
 //! | [`sensor`] | `sensor` | `sensor.ready` |
+//! | [`endpoint`] | `endpoint` | `endpoint.ready` |
 //! | [`keyboard`] | `keyboard` | `keyboard.ready` |
 //! | [`disk`] | `disk.asks`, `disk.answers`, `disk.data` (for devices) | `disk.ask`, `disk.ready` |
 //! | [`camera`] | `camera`, `camera.back`, `camera.data` (for devices) | `camera.ready` |
@@ -26,6 +27,7 @@ pub mod camera;
 pub mod can;
 pub mod carried;
 pub mod disk;
+pub mod endpoint;
 pub mod ethernet;
 mod home;
 pub mod keyboard;

@@ -1,4 +1,5 @@
-//! A sensor on a serial line: what it sends, packet by packet.
+//! A sensor on a serial line: what it sends, packet by packet. The packets of any other device's
+//! endpoint have the same record.
 
 use crate::home::Home;
 use crate::kinds::ServiceKind;
@@ -45,7 +46,7 @@ pub const QUEUED: usize = 16;
 /// Most bytes of a packet.
 pub const PACKET: usize = 512;
 /// Bytes of the segment with the pipe.
-const BYTES: u64 =
+pub(crate) const BYTES: u64 =
     (128 + RECORDS * size_of::<Packet>()).next_multiple_of(diapason_abi::PAGE) as u64;
 /// Packets in the pipe: 160 ms of a packet every 2.5 ms.
 pub const RECORDS: usize = 64;
@@ -56,18 +57,18 @@ pub const OUTSIDE: u32 = 1;
 pub const LOST_BEFORE: u32 = 2;
 
 plain! {
-    /// A packet of the sensor.
+    /// A packet of a sensor, or of the endpoint of another device.
     #[derive(Debug, PartialEq, Eq)]
     pub struct Packet {
         /// The time at which the server took the packet from the controller, in ns since boot.
         pub taken: u64,
-        /// The time at which the sensor made the packet, by its own clock; `taken` if the
+        /// The time at which the device made the packet, by its own clock; `taken` if the
         /// description does not say where that is written.
         pub time: u64,
         pub length: u32,
-        /// Times that the sensor was found before.
+        /// Times that the device was found before.
         pub session: u32,
-        /// The packet's delay from the sensor to the server beyond the fastest packet, and by how
+        /// The packet's delay from the device to the server beyond the fastest packet, and by how
         /// much that may be too short, in ns.
         pub moved: u32,
         pub inexact: u32,

@@ -7,7 +7,7 @@
 use crate::can::CHANNELS;
 use crate::home::Home;
 use crate::kinds::ServiceKind;
-use crate::sensor;
+use crate::{endpoint, sensor};
 use diapason_abi::Nanos;
 
 /// The abilities of an endpoint, as its driver says them.
@@ -47,7 +47,7 @@ pub struct PipeSource {
 }
 
 /// All sources, in the order of their numbers.
-pub const SOURCES: [PipeSource; 1] = [sensor::SOURCE];
+pub const SOURCES: [PipeSource; 2] = [sensor::SOURCE, endpoint::SOURCE];
 
 /// Numbers of pipes: one for each CAN channel, and one for each source.
 pub const PIPES: usize = CHANNELS + SOURCES.len();

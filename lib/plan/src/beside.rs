@@ -15,13 +15,16 @@ use diapason_devices::camera::CameraModel;
 use diapason_devices::disk::Disk;
 use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::hub::HubModel;
+use diapason_devices::instrument::Instrument;
 use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
 use diapason_devices::network::Adapter;
 use diapason_devices::sensor::Sensor;
 use diapason_system::{System, UsbModel};
 use diapason_usb::Setup;
-use diapason_usb::descriptor::{self, Configuration, EndpointDescriptor, control_asynchronous};
+use diapason_usb::descriptor::{
+    Configuration, DeviceDescriptor, EndpointDescriptor, control_asynchronous,
+};
 use diapason_usb::setup::descriptor_type::{CONFIGURATION, DEVICE};
 
 /// Numbers of devices' endpoints begin here, so many for each plug; declared ones are below.
@@ -36,7 +39,7 @@ const DEBUG_CONTROL: u16 = 512;
 /// Blocks of 512 bytes of a disk.
 const DISK_BLOCKS: u32 = 128 << 10;
 /// From one key to the next, and how many: an hour.
-const KEY_PERIOD: Nanos = Nanos::from_millis(100);
+pub(crate) const KEY_PERIOD: Nanos = Nanos::from_millis(100);
 const KEYS: u64 = 36_000;
 
 /// Returns a fresh device of this kind; devices that only QEMU has have no model.
@@ -46,6 +49,7 @@ pub fn model(model: UsbModel) -> Option<Box<dyn UsbDevice>> {
         UsbModel::UsbCan => Box::new(Hydra::new(Identity::default(), &[const { None }; CHANNELS])),
         UsbModel::GsUsb => Box::new(GsUsbModel::new(1, &[const { None }; CHANNELS])),
         UsbModel::Sensor => Box::new(Sensor::default()),
+        UsbModel::Instrument => Box::new(Instrument::default()),
         UsbModel::Camera => Box::new(CameraModel::default()),
         UsbModel::BusyCamera => Box::new(CameraModel::busy()),
         UsbModel::Keyboard => Box::new(KeyboardModel::typing(KEY_PERIOD, KEYS)),
@@ -83,16 +87,35 @@ pub(crate) struct Beside {
 pub fn longest(
     system: &System,
     usb: usize,
+    end: (Direction, u32),
+    bytes: u32,
+) -> Result<Nanos, (String, String)> {
+    longest_at(system, (usb, Speed::High), end, bytes)
+}
+
+/// As [`longest`], of a device at this speed.
+pub(crate) fn longest_at(
+    system: &System,
+    (usb, speed): (usize, Speed),
     (direction, packet): (Direction, u32),
     bytes: u32,
 ) -> Result<Nanos, (String, String)> {
-    let all = beside(system, usb, Speed::High);
+    let all = beside(system, usb, speed);
     let worst = all.longest(direction, packet, bytes).map_err(|unfit| words(&unfit, system))?;
     worst.map(Picos::nanos).ok_or_else(|| {
         let name = &system.usb[usb].name;
         let what = format!("other devices leave no time for the transfers of `{name}` on its bus");
         (what, "plug some of them into another controller".into())
     })
+}
+
+/// Checks that all periodic endpoints of the bus of a device fit into each slot.
+///
+/// # Errors
+/// Why they do not, and the remedy.
+pub(crate) fn fits(system: &System, (usb, speed): (usize, Speed)) -> Result<(), (String, String)> {
+    let Beside { bus, periodic, .. } = beside(system, usb, speed);
+    plan(&bus, &periodic, &[]).map(|_| ()).map_err(|unfit| words(&unfit, system))
 }
 
 /// Returns the users of a device's bus besides its own bulk endpoints.
@@ -158,14 +181,7 @@ impl Beside {
     /// pipe's `own` device those that are not bulk.
     pub(crate) fn add(&mut self, first: u32, device: &mut dyn UsbDevice, own: bool) {
         let speed = device.speed();
-        device.reset(Nanos::ZERO);
-        let mut get = |kind, number| {
-            let setup = Setup::get_descriptor(kind, number, 0, u16::MAX);
-            device.control(Nanos::ZERO, setup, &[]).unwrap_or_default()
-        };
-        let Ok(about) = descriptor::DeviceDescriptor::parse(&get(DEVICE, 0), speed) else { return };
-        let sets: Vec<Vec<u8>> =
-            (0..about.configurations).map(|number| get(CONFIGURATION, number)).collect();
+        let Some((about, sets)) = descriptors(device) else { return };
         let sets = sets.iter().filter_map(|set| Configuration::parse_once(set, speed).ok());
         let mut ends: Vec<EndpointDescriptor> = sets
             .flat_map(|set| set.interfaces().flat_map(|i| i.endpoints()).collect::<Vec<_>>())
@@ -183,6 +199,24 @@ impl Beside {
             self.asyncs.extend(end.asynchronous(id, None).filter(|_| !own));
         }
     }
+}
+
+/// Returns what a device says of itself, and the bytes of its configurations.
+fn descriptors(device: &mut dyn UsbDevice) -> Option<(DeviceDescriptor, Vec<Vec<u8>>)> {
+    let speed = device.speed();
+    device.reset(Nanos::ZERO);
+    let mut get = |kind, number| {
+        let setup = Setup::get_descriptor(kind, number, 0, u16::MAX);
+        device.control(Nanos::ZERO, setup, &[]).unwrap_or_default()
+    };
+    let about = DeviceDescriptor::parse(&get(DEVICE, 0), speed).ok()?;
+    let sets = (0..about.configurations).map(|number| get(CONFIGURATION, number)).collect();
+    Some((about, sets))
+}
+
+/// Returns the bytes of the configurations of a device.
+pub(crate) fn configurations(device: &mut dyn UsbDevice) -> Vec<Vec<u8>> {
+    descriptors(device).map(|(_, sets)| sets).unwrap_or_default()
 }
 
 impl Beside {

@@ -20,6 +20,7 @@ pub mod can;
 pub mod chains;
 pub mod core;
 mod driver;
+mod endpoints;
 pub mod jobs;
 mod judge;
 mod known;

@@ -8,6 +8,7 @@ use crate::beside;
 use crate::calls::Calls;
 use crate::core::Core;
 use crate::driver::{Driver, worst};
+use crate::endpoints;
 use crate::human;
 use crate::known::BottomHalf;
 use crate::missing::{self, Missing};
@@ -519,6 +520,9 @@ pub(crate) fn longest_transfer(
 impl Plant<'_> {
     /// Transfers from a device.
     pub(crate) fn transfers(&self, usb: usize) -> Result<Transfers, Missing> {
+        if let Some(pipe) = self.system.pipes.iter().find(|it| it.usb == usb && it.endpoint > 0) {
+            return endpoints::transfers(self.system, pipe);
+        }
         let driver = Driver::of(self.system, usb, 0);
         let (bytes, queued) = driver.transfer;
         let shortest = driver.shortest as u32;

@@ -38,6 +38,8 @@ pub struct PipeSpec {
     pub period_ns: Option<u64>,
     /// The shape of its messages, if its device is no CAN interface.
     pub shape: MessageShape,
+    /// The number of the device's endpoint, if the pipe is of any endpoint; else 0.
+    pub endpoint: u8,
     /// Most messages at once.
     pub burst: u64,
     /// How long after its nominal time a message may come, in ns.

@@ -343,6 +343,8 @@ pub(crate) struct DeclaredPipe {
     pub period: Option<At<u64>>,
     pub bytes: Option<At<u64>>,
     pub stamp: Option<At<u64>>,
+    /// The number of the device's endpoint.
+    pub endpoint: Option<At<u64>>,
     pub burst: u64,
     pub jitter_ns: u64,
     pub work_ns: u64,

@@ -50,6 +50,7 @@ pub(crate) fn pipe(raw: Raw<'_>, report: &mut Report) -> DeclaredPipe {
     }
     let bytes = table.number("bytes", 1..=BYTES_MAX, " of a message, at most");
     let stamp = table.number("stamp", 0..=BYTES_MAX, ", the place of its time in a message");
+    let endpoint = table.number("endpoint", 1..=15, ", of the device");
     let value = |number: Option<At<u64>>, else_: u64| number.map_or(else_, |number| number.value);
     let pipe = DeclaredPipe {
         channel: channel.unwrap_or_else(|| At::new(0, name.span.clone())),
@@ -57,6 +58,7 @@ pub(crate) fn pipe(raw: Raw<'_>, report: &mut Report) -> DeclaredPipe {
         period,
         bytes,
         stamp,
+        endpoint,
         burst: value(table.number("burst", 1..=BURST_MAX, ", messages at once"), 1),
         jitter_ns: value(table.duration("jitter", 0..=TIME_MAX), 0),
         work_ns: value(table.duration("work", 0..=TIME_MAX), 0),
@@ -269,6 +271,7 @@ pub(crate) fn pipes(declared: &Declared) -> Vec<PipeSpec> {
             rate: pipe.rate,
             period_ns: pipe.period.as_ref().map(|period| period.value),
             shape: sources::shape(declared, pipe),
+            endpoint: pipe.endpoint.as_ref().map_or(0, |it| it.value as u8),
             burst: pipe.burst,
             jitter_ns: pipe.jitter_ns,
             work_ns: pipe.work_ns,

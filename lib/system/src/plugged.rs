@@ -135,6 +135,8 @@ models! {
     QemuNetwork, "qemu-network", Some(ServiceKind::Networks), InQemu, false;
     /// QEMU's own network device, pulled out and plugged in again all the time.
     QemuLooseNetwork, "qemu-loose-network", Some(ServiceKind::Networks), InQemu, false;
+    /// An instrument of a vendor's own class, which sends packets from two endpoints.
+    Instrument, "instrument", Some(ServiceKind::Endpoints), Everywhere, false;
 }
 
 impl UsbModel {
@@ -157,7 +159,13 @@ impl UsbModel {
     /// interface and pipes can come from it.
     #[must_use]
     pub fn source(self) -> Option<(usize, &'static PipeSource)> {
-        self.service().and_then(PipeSource::of)
+        let own = self.service().and_then(PipeSource::of);
+        own.or_else(|| PipeSource::of(ServiceKind::Endpoints).filter(|_| self.sends_unasked()))
+    }
+
+    /// Returns whether its packets can be read one by one although another service is for it.
+    const fn sends_unasked(self) -> bool {
+        matches!(self, UsbModel::Keyboard)
     }
 
     /// Returns whether pipes can come from it.

@@ -3,7 +3,6 @@
 
 use crate::diagnostics::Diagnostics;
 use crate::limits::PAGE_BYTES;
-use crate::plugged::UsbPlug;
 use crate::system::{Place, ProcessSpec, System};
 use diapason_abi::archive::Location;
 use diapason_contract::can;
@@ -106,13 +105,24 @@ impl System {
                 let help = format!("write `on = \"{CONTROLLER}\"`");
                 return Some(self.problem(place, [&title, "", "", &help]));
             }
-            if let Some(service) = self.unserved(plug, process) {
+            if let Some(service) = self.unserved(usb, process) {
                 let (device, word, server) = (&plug.name, service.word(), &process.name);
                 let title = format!("`{device}` is of `{word}`, and `{server}` serves none");
                 let help = format!("add `\"{word}\"` to the `serves` of its `[process.settings]`");
                 return Some(self.problem(place, [&title, "", "", &help]));
             }
             let serves = process.setting(SERVES);
+            let own = plug.model.service();
+            if let Some(own) = own.filter(|own| self.takes_away(usb, *own, serves)) {
+                let (device, word, server) = (&plug.name, own.word(), &process.name);
+                let title = format!(
+                    "the pipe from `{device}` reads its packets, and `{server}` serves it as one \
+                     of `{word}`"
+                );
+                let help =
+                    format!("remove `\"{word}\"` from the `serves` of its `[process.settings]`");
+                return Some(self.problem(place, [&title, "", "", &help]));
+            }
             if plug.behind.is_some() && !serves.contains(&(ServiceKind::Hubs as u64)) {
                 let title =
                     format!("`{}` is behind a hub, and `{}` serves none", plug.name, process.name);
@@ -159,9 +169,18 @@ impl System {
     }
 
     /// Returns the service for a device, if a server has not that service.
-    fn unserved(&self, plug: &UsbPlug, process: &ProcessSpec) -> Option<ServiceKind> {
+    fn unserved(&self, usb: usize, process: &ProcessSpec) -> Option<ServiceKind> {
         let setting = |name: &str| process.setting(name);
-        plug.model.service().filter(|wanted| services(&setting).all(|service| service != *wanted))
+        let is_served = |wanted: ServiceKind| services(&setting).any(|service| service == wanted);
+        self.service_of(usb).filter(|wanted| !is_served(*wanted))
+    }
+
+    /// Returns whether a service takes a device that is for another service: it serves any device
+    /// of its kind if the description has none for it.
+    fn takes_away(&self, usb: usize, own: ServiceKind, serves: &[u64]) -> bool {
+        let mut all = (0..self.usb.len()).filter_map(|usb| self.service_of(usb));
+        let is_other = self.service_of(usb) != Some(own);
+        is_other && serves.contains(&(own as u64)) && !all.any(|service| service == own)
     }
 
     fn may_write(&self, server: u16) -> bool {

@@ -15,9 +15,11 @@ use diapason_abi::settings::{MARK, Settings, WORDS};
 use diapason_bus::{Coding, Speed};
 use diapason_contract::can::{self, CanInterface, INTERFACES};
 use diapason_contract::carried::{CONTRACTS, Contracts};
+use diapason_contract::endpoint;
 use diapason_contract::link::ENABLE;
 use diapason_contract::settings::{self as usbd, Values};
-use diapason_contract::source::{SHAPES, SOURCES};
+use diapason_contract::source::{PipeSource, SHAPES, SOURCES};
+use diapason_contract::threads::ServiceKind;
 use toml::de::DeValue;
 
 /// Reads what is told to `program` in the table of a process.
@@ -171,6 +173,9 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
     if !shapes.is_empty() {
         settings.push(Setting::new(SHAPES, &shapes));
     }
+    if let Some(read) = pipes().find(|pipe| pipe.endpoint != 0).filter(|_| is_server) {
+        settings.push(Setting::new(endpoint::NUMBER, &[read.endpoint.into()]));
+    }
     if let Some(drift) = drift(system).filter(|_| is_server) {
         settings.push(Setting::new(DRIFT, &[drift]));
     }
@@ -200,6 +205,16 @@ impl System {
         plugs.filter(|(_, plug)| is_driven(plug)).filter_map(interface).collect()
     }
 
+    /// Returns the service for the USB device with this number: that of a pipe from it, if there is
+    /// one of another service than that for its model.
+    #[must_use]
+    pub fn service_of(&self, usb: usize) -> Option<ServiceKind> {
+        let pipe = self.pipes.iter().find(|pipe| pipe.usb == usb);
+        let source = pipe.and_then(|pipe| PipeSource::numbered(pipe.number.into()));
+        let model = self.usb.get(usb)?.model;
+        source.map(|source| source.kind).or(model.service())
+    }
+
     /// Returns where a device is plugged in, as a USB server says it: the connector of the
     /// controller, and the hub ports on the way, the first in the lowest four bits.
     #[must_use]
@@ -222,7 +237,8 @@ fn expected(system: &System, process: &ProcessSpec) -> Vec<u64> {
     let of = |(number, plug): (usize, &UsbPlug)| {
         let interface = interfaces.iter().position(|(plug, _)| *plug == number).unwrap_or(0) as u8;
         let controller = system.devices.get(plug.device)?;
-        let service = plug.model.service().filter(|_| process.uses.contains(&controller.name))?;
+        let service = system.service_of(number)?;
+        process.uses.contains(&controller.name).then_some(())?;
         let (connector, route) = system.place_of(plug);
         let serial = plug.serial.as_deref().map_or(0, usbd::Expected::key);
         let identity = plug.identity;

@@ -7,6 +7,7 @@ use crate::diagnostics::{Problem, Report};
 use crate::source::At;
 use crate::units::show_duration;
 use diapason_contract::source::{EndpointAttributes, MessageShape, PipeSource};
+use diapason_contract::threads::ServiceKind;
 
 /// Bytes of a time in a message.
 const STAMP: usize = 8;
@@ -43,7 +44,7 @@ pub(crate) fn check(declared: &Declared, pipe: &DeclaredPipe, report: &mut Repor
             let help = "remove the key: messages of a CAN interface are frames, which bear times";
             report.push(Problem::new(&at.span, "a pipe whose messages have their shape", help));
         }
-        return;
+        return chosen(pipe).filter(|_| known).map_or((), |problem| report.push(problem));
     };
     let name = &usb.name.value;
     if let (PipeDirection::ToDevice, Some(to)) = (pipe.way, &pipe.usb) {
@@ -53,6 +54,10 @@ pub(crate) fn check(declared: &Declared, pipe: &DeclaredPipe, report: &mut Repor
         return;
     }
     let attributes = &source.attributes;
+    match source.kind {
+        ServiceKind::Endpoints => described(pipe, name, report),
+        _ => chosen(pipe).map_or((), |problem| report.push(problem)),
+    }
     shaped(pipe, name, attributes, report);
     let fastest = attributes.min_latency.0;
     let rate_at = pipe.period.as_ref().filter(|period| period.value < fastest);
@@ -71,6 +76,39 @@ pub(crate) fn check(declared: &Declared, pipe: &DeclaredPipe, report: &mut Repor
         report.push(Problem::new(&pipe.name.span, title, help));
     }
     alone(declared, usb, source, report);
+}
+
+/// Returns the problem of a pipe that names an endpoint although the server knows it.
+fn chosen(pipe: &DeclaredPipe) -> Option<Problem> {
+    let help = "remove the key: the service of this device knows its endpoints";
+    let endpoint = pipe.endpoint.as_ref()?;
+    Some(Problem::new(&endpoint.span, "a pipe whose endpoint is known", help))
+}
+
+/// Checks that a pipe of any endpoint says which one, and how long its packets are: the server
+/// knows nothing of the device.
+fn described(pipe: &DeclaredPipe, device: &str, report: &mut Report) {
+    let name = &pipe.name;
+    if pipe.endpoint.is_none() {
+        let title = format!("`{}` does not say which endpoint of `{device}` it reads", name.value);
+        let help = "add `endpoint = 1`, the number of one that sends packets to the host";
+        report.push(Problem::new(&name.span, title, help));
+    }
+    if pipe.bytes.is_none() {
+        let title = format!("`{}` does not say how long the packets of `{device}` are", name.value);
+        let help = "add `bytes = 8`, the most bytes of a packet of its endpoint";
+        report.push(Problem::new(&name.span, title, help));
+    }
+}
+
+/// Returns the service that a device is for: that of its pipe, if it has one.
+fn kind(declared: &Declared, usb: &DeclaredUsb) -> Option<ServiceKind> {
+    let is_of =
+        |pipe: &&DeclaredPipe| pipe.usb.as_ref().is_some_and(|it| it.value == usb.name.value);
+    match declared.pipes.iter().find(is_of).and_then(|_| usb.model?.source()) {
+        Some((_, source)) => Some(source.kind),
+        None => usb.model?.service(),
+    }
 }
 
 /// Checks the shape of a pipe's messages.
@@ -96,15 +134,14 @@ fn shaped(pipe: &DeclaredPipe, name: &str, attributes: &EndpointAttributes, repo
 fn alone(declared: &Declared, usb: &DeclaredUsb, source: &PipeSource, report: &mut Report) {
     let controller = declared.controller_of(usb).map(|it| &it.value);
     let same = |other: &&DeclaredUsb| {
-        let kind = other.model.and_then(|model| model.service());
+        let kind = self::kind(declared, other);
         let on = declared.controller_of(other).map(|it| &it.value);
         other.name.value != usb.name.value && kind == Some(source.kind) && on == controller
     };
     if let Some(other) = declared.usb.iter().find(same) {
-        let title = format!(
-            "`{}` has a pipe, and the server could serve `{}` instead",
-            usb.name.value, other.name.value
-        );
+        let (own, other_name) = (&usb.name.value, &other.name.value);
+        let title =
+            format!("`{own}` has a pipe, and the server could serve `{other_name}` instead");
         let help = "it serves one of them at a time: plug the other into another controller";
         report.push(Problem::new(&other.name.span, title, help).with(&usb.name.span, "its pipe"));
     }

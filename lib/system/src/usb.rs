@@ -225,7 +225,7 @@ pub(crate) fn buses(usb: &DeclaredUsb) -> Vec<PluggedCanBus> {
 
 /// Returns whether a description says how often a device of this model has a message.
 fn is_paced(model: UsbModel) -> bool {
-    matches!(model, UsbModel::Sensor)
+    matches!(model, UsbModel::Sensor | UsbModel::Instrument)
 }
 
 /// Returns the time from one message of a checked device to the next, in ns, if it is said.

@@ -25,9 +25,9 @@ const FAULT: [&str; 10] =
     ["at", "what", "for", "by", "count", "channel", "ppm", "which", "times", "process"];
 
 /// Those of pipes and chains.
-const PIPE: [&str; 13] = [
-    "link", "every", "slots", "from", "reader", "to", "writer", "rate", "burst", "jitter", "work",
-    "latency", "channels",
+const PIPE: [&str; 14] = [
+    "endpoint", "link", "every", "slots", "from", "reader", "to", "writer", "rate", "burst",
+    "jitter", "work", "latency", "channels",
 ];
 
 /// Those of a server's settings.

@@ -135,6 +135,7 @@ fn every_key_arrives() {
         rate: 3_000,
         period_ns: None,
         shape: MessageShape::default(),
+        endpoint: 0,
         burst: 3,
         jitter_ns: 2_000_000,
         work_ns: 4_000,

@@ -6,7 +6,10 @@ mod common;
 use common::{built, refused, told};
 use diapason_abi::Nanos;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
+use diapason_contract::endpoint::NUMBER;
+use diapason_contract::settings::{DEVICES, Expected};
 use diapason_contract::source::{MessageShape, SHAPES};
+use diapason_contract::threads::ServiceKind;
 use diapason_system::parse;
 
 /// Returns a USB server with a sensor and a disk, a reader `r`, and more tables; those begin in
@@ -98,4 +101,46 @@ fn an_endpoint_carries_one_pipe_and_the_server_serves_one_sensor() {
     let found = parse("f", &system(&(other + &tuned.replace("\"sensor\"", "\"gs\"")))).unwrap_err();
     let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
     assert!(titles.contains(&"programs cannot open pipes of `gs`, a `\"gs-usb\"`"), "{titles:?}");
+}
+
+/// Returns a keyboard, in lines 1 to 5, and a pipe from it with more keys, which begins in line 6.
+fn keys(more: &str) -> String {
+    let keyboard = "[[usb]]\nname = \"keys\"\non = \"xhci\"\nport = 3\nmodel = \"keyboard\"\n";
+    keyboard.to_owned() + &pipe(more).replace("\"sensor\"", "\"keys\"")
+}
+
+#[test]
+fn a_pipe_of_any_endpoint_says_which_one_and_how_long_its_packets_are() {
+    let piped = parse("f", &system(&keys("period = \"50ms\"\nendpoint = 1\nbytes = 8"))).unwrap();
+    let archive = built(&piped).unwrap();
+    assert_eq!(told(&archive, 0).get(NUMBER), [1]);
+    let shape = MessageShape { bytes: 8, stamp: None };
+    assert_eq!(told(&archive, 0).get(SHAPES), [0, shape.word()]);
+    let served: Vec<_> =
+        Expected::all(told(&archive, 0).get(DEVICES)).map(|it| it.service).collect();
+    assert_eq!(served, [ServiceKind::Sensors, ServiceKind::Endpoints]);
+    let title = "`p` does not say which endpoint of `keys` it reads";
+    let help = "add `endpoint = 1`, the number of one that sends packets to the host";
+    bad(&keys("period = \"50ms\"\nbytes = 8"), (7, 8), title, help);
+    let title = "`p` does not say how long the packets of `keys` are";
+    let help = "add `bytes = 8`, the most bytes of a packet of its endpoint";
+    bad(&keys("period = \"50ms\"\nendpoint = 1"), (7, 8), title, help);
+    let help = "remove the key: the service of this device knows its endpoints";
+    let title = "a pipe whose endpoint is known";
+    bad(&pipe("rate = 400\nendpoint = 3"), (6, 12), title, help);
+    let to = keys("period = \"50ms\"\nendpoint = 1\nbytes = 8");
+    let to = to.replace("from =", "to =").replace("reader =", "writer =");
+    let help = "write `from` and `reader`, or another device";
+    bad(&to, (8, 6), "nothing can be written to `keys`", help);
+}
+
+#[test]
+fn the_server_reads_one_endpoint() {
+    let instrument = "[[usb]]\nname = \"i\"\non = \"xhci\"\nport = 4\nmodel = \"instrument\"\n";
+    let more = "period = \"50ms\"\nendpoint = 1\nbytes = 8";
+    let title = "`keys` has a pipe, and the server could serve `i` instead";
+    let help = "it serves one of them at a time: plug the other into another controller";
+    bad(&(instrument.to_owned() + &keys(more)), (2, 8), title, help);
+    let sensor = pipe("rate = 400").replace("\"p\"", "\"q\"");
+    assert!(parse("f", &system(&(keys(more) + &sensor))).is_ok(), "a sensor is another matter");
 }

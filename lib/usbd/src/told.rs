@@ -11,6 +11,7 @@ use diapason_bus::Coding;
 use diapason_can::exchange::ChannelParameters;
 use diapason_contract::can::{BIT_RATE, CHANNELS, CanInterface, SAMPLE_POINT};
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
+use diapason_contract::endpoint::NUMBER;
 use diapason_contract::needs;
 use diapason_contract::settings::{self as usbd, Counted, Expected, FormingOrder};
 use diapason_contract::source::{MessageShape, SHAPES, SOURCES};
@@ -76,6 +77,8 @@ pub struct Pipes {
     contracts: Contracts,
     /// The shapes of the messages of sources, in the order of their numbers.
     shapes: [MessageShape; SOURCES.len()],
+    /// The number of the endpoint that packets are read from; 0 of none.
+    pub endpoint: u8,
     /// By how many millionths a device's clock and the host's run apart at most.
     drift: u32,
     /// The costs that the plan computes with.
@@ -181,6 +184,7 @@ impl Pipes {
             opens: bits(settings.get(usbd::OPENS)),
             contracts: Contracts::of(settings.get(CONTRACTS)),
             shapes: shapes(settings.get(SHAPES)),
+            endpoint: settings.first(NUMBER).map_or(0, |number| number as u8 & 0xf),
             drift: settings.first(DRIFT).map_or(USUAL_DRIFT, |drift| drift as u32),
             costs: DriverCosts::of(settings.get(COSTS)),
             output: OutputCosts::of(settings.get(OUTPUT_COSTS)),

@@ -42,7 +42,7 @@ pub struct Inbox<T: Arrived, const N: usize> {
     source: &'static PipeSource,
 }
 
-/// The packets of a sensor.
+/// The packets of a sensor, or of the endpoint of any other device.
 pub type Packets = Inbox<Packet, { sensor::RECORDS }>;
 
 impl Packets {
@@ -53,6 +53,15 @@ impl Packets {
     pub fn of_sensor() -> Result<Packets, Errno> {
         Inbox::of(ServiceKind::Sensors)
     }
+}
+
+/// Opens the pipe from the endpoint of a device that no other service is for. The description says
+/// which device and which endpoint ([`usb_open`] of a program without such a pipe fails).
+///
+/// # Errors
+/// None for what the description grants.
+pub fn usb_open() -> Result<Packets, Errno> {
+    Inbox::of(ServiceKind::Endpoints)
 }
 
 impl<T: Arrived, const N: usize> Inbox<T, N> {

@@ -2,7 +2,8 @@
 //! Names and layouts are those of `diapason_contract`. CAN channels: `diapason_canlib`.
 //!
 //! A service that only tells has an [`inlet`], and one that is asked and answers a [`UsbClient`].
-//! The reader of a `[[pipe]]` has an [`Inbox`], which measures what passes it.
+//! The reader of a `[[pipe]]` has an [`Inbox`], which measures what passes it. [`usb_open`] opens
+//! that of any device's endpoint.
 //! The modules are the ends that are more than these.
 
 #![no_std]
@@ -19,4 +20,4 @@ pub use client::{UsbClient, inlet};
 pub use diapason_contract::source::{EndpointAttributes, PipeSource};
 pub use diapason_contract::{disk, keyboard, sensor};
 pub use diapason_pipe::Reader;
-pub use inbox::{Arrived, Inbox, Packets};
+pub use inbox::{Arrived, Inbox, Packets, usb_open};

@@ -10,6 +10,12 @@ const SECONDS: u64 = 6;
 /// The packets of the sensor in a second.
 const RATE: u64 = 400;
 
+const INSTRUMENT: &str = "examples/instrument.toml";
+const READ: &str = "a pipe from an endpoint that no driver knows keeps its bound";
+const INSTRUMENT_SECONDS: u64 = 4;
+/// The packets of the instrument in a second.
+const INSTRUMENT_RATE: u64 = 500;
+
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[
     QemuTest { horizon_ns: SECONDS * 1_000_000_000, ..QemuTest::new(NAME, SYSTEM, kept) },
@@ -19,6 +25,15 @@ pub const TESTS: &[QemuTest] = &[
         ..QemuTest::simulated(NAME, SYSTEM, kept)
     },
     QemuTest {
+        horizon_ns: INSTRUMENT_SECONDS * 1_000_000_000,
+        ..QemuTest::new(READ, INSTRUMENT, read)
+    },
+    QemuTest {
+        horizon_ns: INSTRUMENT_SECONDS * 1_000_000_000,
+        works: true,
+        ..QemuTest::simulated(READ, INSTRUMENT, read)
+    },
+    QemuTest {
         horizon_ns: SECONDS * 1_000_000_000,
         faults: &["1s fast-clock sensor 5000"],
         ..QemuTest::simulated(DRIFTS, SYSTEM, drifts)
@@ -26,13 +41,22 @@ pub const TESTS: &[QemuTest] = &[
 ];
 
 fn kept(boots: &[Observed]) -> Result<(), String> {
+    comes(boots, "sampler", (SECONDS - 2) * RATE)
+}
+
+fn read(boots: &[Observed]) -> Result<(), String> {
+    comes(boots, "reader", (INSTRUMENT_SECONDS - 2) * INSTRUMENT_RATE)
+}
+
+/// Checks that a reader got so many messages of its pipe at least, and missed none.
+fn comes(boots: &[Observed], reader: &str, messages: u64) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.holds()?;
-    let reports = boot.pipe_reports("sampler");
-    let report = reports.last().ok_or("the sampler said nothing of its pipe")?;
+    let reports = boot.pipe_reports(reader);
+    let report = reports.last().ok_or_else(|| format!("`{reader}` said nothing of its pipe"))?;
     println!("{report:?}");
-    if report.lost > 0 || report.outside > 0 || report.messages < (SECONDS - 2) * RATE {
-        return Err(format!("the sensor: {report:?}"));
+    if report.lost > 0 || report.outside > 0 || report.messages < messages {
+        return Err(format!("`{reader}`: {report:?}"));
     }
     Ok(())
 }

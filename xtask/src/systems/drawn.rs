@@ -146,6 +146,8 @@ pub(crate) enum Gadget {
     Sensor,
     /// The same sensor with a pipe from it.
     Samples(DrawnSamples),
+    /// A device with a pipe from one of its endpoints.
+    Endpoint(Sender, DrawnSamples),
     /// Ten keys a second.
     Keyboard,
     /// A disk whose client writes and reads without a pause; work of its bottom half in
@@ -157,7 +159,18 @@ pub(crate) enum Gadget {
     Network(u64),
 }
 
-/// A pipe from a sensor to a reader of the program `sensor-pipe`.
+/// A device whose endpoint is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sender {
+    /// Reports of a keyboard.
+    Keys,
+    /// Packets from the interrupt endpoint of an instrument, or from its bulk endpoint.
+    Interrupt,
+    Bulk,
+}
+
+/// A pipe from a sensor to a reader of the program `sensor-pipe`, or from an endpoint to one of the
+/// program `packet-pipe`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DrawnSamples {
     /// Longest work of the bottom half that fetches a packet, in microseconds.
@@ -215,10 +228,10 @@ pub const TRAFFIC: [u64; 5] = [470, 400, 1_400, 1_570, 3_200];
 /// Messages a second that a receiver on a bus takes at least.
 pub const TURNS: u64 = 3_053;
 
-/// Returns the pipes from sensors among devices.
+/// Returns the pipes from sensors and endpoints among devices.
 pub fn samples(classes: &mut [Gadget]) -> impl Iterator<Item = &mut DrawnSamples> {
     classes.iter_mut().filter_map(|class| match class {
-        Gadget::Samples(samples) => Some(samples),
+        Gadget::Samples(samples) | Gadget::Endpoint(_, samples) => Some(samples),
         _ => None,
     })
 }

@@ -106,7 +106,7 @@ impl ObservedController {
         self.interrupts.extend(&passed.interrupts);
         for packet in &passed.packets {
             self.packets.push_back(*packet);
-            if packet.outcome == PacketOutcome::Moved && is_bulk(packet.kind) {
+            if packet.outcome == PacketOutcome::Moved && is_carrier(packet.kind) {
                 let place = (packet.slot, endpoint_address(packet.endpoint));
                 self.open.entry(place).or_default().push_back(*packet);
             }
@@ -127,6 +127,10 @@ impl ObservedController {
                     let order = orders.and_then(VecDeque::pop_front).unwrap_or_default();
                     match transfer.kind {
                         EndpointKind::BulkIn => self.ended(place, transfer, &transfer.data, code),
+                        EndpointKind::InterruptIn if self.sources.contains(&transfer.vector) => {
+                            self.ended(place, transfer, &transfer.data, code);
+                        }
+                        EndpointKind::InterruptIn => drop(self.open.remove(&place)),
                         EndpointKind::BulkOut => self.ended(place, transfer, &order, code),
                         _ => {}
                     }
@@ -238,8 +242,9 @@ fn during<'p>(packets: &[&'p BusPacket], pair: &[Nanos]) -> Option<&'p BusPacket
     last.iter().copied().find(|packet| covers(span(packet), pair))
 }
 
-fn is_bulk(kind: EndpointKind) -> bool {
-    matches!(kind, EndpointKind::BulkIn | EndpointKind::BulkOut)
+/// Returns whether packets of this kind of endpoint can carry messages of pipes.
+fn is_carrier(kind: EndpointKind) -> bool {
+    matches!(kind, EndpointKind::BulkIn | EndpointKind::BulkOut | EndpointKind::InterruptIn)
 }
 
 fn is_of(packet: &BusPacket, place: Place) -> bool {

@@ -31,6 +31,7 @@ pub mod can;
 mod cdc;
 pub mod cdc_acm;
 pub mod cdc_ecm;
+pub mod endpoint;
 mod flow;
 pub mod gs_usb;
 pub mod hid;

@@ -9,6 +9,7 @@ mod camera;
 pub mod can;
 pub mod clients;
 mod disk;
+mod endpoint;
 mod frames;
 pub mod hub;
 mod judged;
@@ -17,6 +18,7 @@ mod kind;
 mod link;
 mod network;
 pub mod offered;
+mod packets;
 mod sensor;
 pub mod service;
 mod stream;
@@ -76,6 +78,7 @@ pub fn offered<P: Platform>(platform: &P, told: &ServerSettings) -> Result<Offer
             ServiceKind::Disks => other(disk::Disk::new(platform)?, at),
             ServiceKind::Cameras => other(camera::Video::new(platform)?, at),
             ServiceKind::Networks => other(network::Network::new(platform)?, at),
+            ServiceKind::Endpoints => other(endpoint::Endpoint::new(platform, &told.pipes)?, at),
             // Without interrupters, they come last.
             ServiceKind::Hubs => continue,
         });

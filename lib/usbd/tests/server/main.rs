@@ -3,6 +3,7 @@
 mod branches;
 mod channels;
 mod clients;
+mod endpoints;
 mod ground;
 mod hubs;
 mod interfaces;

@@ -2,7 +2,9 @@
 //! that is refused by one rule, and such a system shows nothing of all others.
 
 use super::PERIODS;
-use crate::systems::drawn::{Budget, Drawn, DrawnTask, Interface, Onward, Perch, SECOND, samples};
+use crate::systems::drawn::{
+    Budget, Drawn, DrawnTask, Gadget, Interface, Onward, Perch, SECOND, samples,
+};
 use diapason_random::Random;
 
 /// Longest period that a budget is given, in nanoseconds.
@@ -130,8 +132,12 @@ fn seat(can: &mut Interface, name: &str, wanted: u64) {
     if name == "usb-manage" {
         return can.manage.hold(wanted);
     }
-    if let (Some(samples), "use-sensor") = (samples(&mut can.classes).next(), name) {
-        return samples.server.hold(wanted);
+    for class in &mut can.classes {
+        match (class, name) {
+            (Gadget::Samples(samples), "use-sensor")
+            | (Gadget::Endpoint(_, samples), "use-endpoint") => return samples.server.hold(wanted),
+            _ => {}
+        }
     }
     if name.starts_with("use-") || name == "usb-tune" || name == "hostile-main" {
         can.stretch = (can.stretch * 2).min(STRETCH_MAX);

@@ -2,12 +2,16 @@
 
 use super::spread;
 use crate::systems::drawn::{
-    Budget, DrawnOutput, DrawnPipe, DrawnSamples, Gadget, Interface, KBITS, Onward, TRAFFIC, TURNS,
+    Budget, DrawnOutput, DrawnPipe, DrawnSamples, Gadget, Interface, KBITS, Onward, Sender,
+    TRAFFIC, TURNS,
 };
 use diapason_random::Random;
 
 /// The time from one packet of a sensor to the next, in nanoseconds.
 const SENSOR_PERIOD: u64 = 2_500_000;
+/// That of an instrument, and of the reports of a keyboard.
+const INSTRUMENT_PERIOD: u64 = 2_000_000;
+const KEYS_PERIOD: u64 = 50_000_000;
 
 /// Draws an interface with everything that its server serves.
 pub fn interface(random: &mut Random) -> Interface {
@@ -96,7 +100,10 @@ fn output(random: &mut Random, channel: u64) -> DrawnOutput {
 }
 
 fn classes(random: &mut Random) -> Vec<Gadget> {
-    let sensor = if random.one_in(2) { Gadget::Samples(samples(random)) } else { Gadget::Sensor };
+    let sensor = match random.one_in(2) {
+        true => Gadget::Samples(samples(random, SENSOR_PERIOD)),
+        false => Gadget::Sensor,
+    };
     let all = [
         sensor,
         Gadget::Keyboard,
@@ -104,15 +111,32 @@ fn classes(random: &mut Random) -> Vec<Gadget> {
         Gadget::Camera(spread(random, 5, 200)),
         Gadget::Network(spread(random, 5, 200)),
     ];
-    all.into_iter().filter(|_| random.one_in(2)).collect()
+    let mut some: Vec<Gadget> = all.into_iter().filter(|_| random.one_in(2)).collect();
+    if random.one_in(2) {
+        // The server's keyboard would take that of the pipe away.
+        let keys = some.contains(&Gadget::Keyboard);
+        some.push(endpoint(random, keys));
+    }
+    some
 }
 
-/// A pipe from a sensor, with budgets from just enough up.
-fn samples(random: &mut Random) -> DrawnSamples {
+/// A pipe from an endpoint; from that of a keyboard only if there is no other keyboard.
+fn endpoint(random: &mut Random, keys: bool) -> Gadget {
+    let sender = match random.below(3) {
+        0 if !keys => Sender::Keys,
+        1 => Sender::Bulk,
+        _ => Sender::Interrupt,
+    };
+    let every = if sender == Sender::Keys { KEYS_PERIOD } else { INSTRUMENT_PERIOD };
+    Gadget::Endpoint(sender, samples(random, every))
+}
+
+/// A pipe of a message every so many nanoseconds, with budgets from just enough up.
+fn samples(random: &mut Random, every: u64) -> DrawnSamples {
     let work = spread(random, 1_000, 200_000);
     let takes = if random.one_in(3) { work / 2 } else { work };
     let period: u64 = 1_000 * random.pick(&[1_000, 2_500, 2_500, 5_000, 10_000, 20_000]);
-    let load = work * period.div_ceil(SENSOR_PERIOD);
+    let load = work * period.div_ceil(every);
     let budget = (load * spread(random, 80, 800) / 100).clamp(1_000, period * 6 / 10);
     DrawnSamples {
         half: spread(random, 5, 60),
@@ -174,6 +198,11 @@ mod tests {
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Camera(_)))) > 100);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Network(_)))) > 100);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Samples(_)))) > 50);
+        for sender in [Sender::Keys, Sender::Interrupt, Sender::Bulk] {
+            let is_it =
+                |gadget: &Gadget| matches!(gadget, Gadget::Endpoint(it, _) if *it == sender);
+            assert!(share(|it| it.classes.iter().any(is_it)) > 20, "{sender:?}");
+        }
     }
 
     #[test]

@@ -149,8 +149,10 @@ fn server(can: &Interface) -> String {
 
 /// Returns the classes that the server serves, in the order of its messages.
 fn settings(can: &Interface) -> String {
-    let (before, after): (Vec<Gadget>, Vec<Gadget>) =
-        can.classes.iter().partition(|class| !matches!(class, Gadget::Network(_)));
+    let (before, after): (Vec<Gadget>, Vec<Gadget>) = can
+        .classes
+        .iter()
+        .partition(|class| !matches!(class, Gadget::Network(_) | Gadget::Endpoint(..)));
     let name = |class: Gadget| format!("{}s", word(class));
     let hubs = can.behind_hub.then(|| String::from("hubs"));
     let first = [String::from("can")].into_iter().chain(before.into_iter().map(name));

@@ -1,12 +1,13 @@
 //! Devices beside the interface, each with its service and its client.
 
 use super::{quoted, vcpu, work};
-use crate::systems::drawn::{Budget, DrawnSamples, Gadget};
+use crate::systems::drawn::{Budget, DrawnSamples, Gadget, Sender};
 
 /// Returns the word in the names of a class.
 pub const fn word(class: Gadget) -> &'static str {
     match class {
         Gadget::Sensor | Gadget::Samples(_) => "sensor",
+        Gadget::Endpoint(..) => "endpoint",
         Gadget::Keyboard => "keyboard",
         Gadget::Disk(_) => "disk",
         Gadget::Camera(_) => "camera",
@@ -19,7 +20,7 @@ const fn shared(class: Gadget) -> &'static [&'static str] {
     match class {
         Gadget::Sensor => &["sensor", "sensor.ready"],
         // Those of a pipe follow from it.
-        Gadget::Samples(_) => &[],
+        Gadget::Samples(_) | Gadget::Endpoint(..) => &[],
         Gadget::Keyboard => &["keyboard", "keyboard.ready"],
         Gadget::Disk(_) => &["disk.asks", "disk.answers", "disk.data", "disk.ask", "disk.ready"],
         Gadget::Camera(_) => &["camera", "camera.back", "camera.data", "camera.ready"],
@@ -38,7 +39,7 @@ pub fn granted(class: Gadget) -> String {
 /// Returns the distance of the messages of a service.
 pub const fn interval(class: Gadget) -> &'static str {
     match class {
-        Gadget::Sensor | Gadget::Samples(_) | Gadget::Keyboard => "990us",
+        Gadget::Sensor | Gadget::Samples(_) | Gadget::Endpoint(..) | Gadget::Keyboard => "990us",
         Gadget::Camera(_) => "490us",
         Gadget::Disk(_) | Gadget::Network(_) => "120us",
     }
@@ -74,7 +75,12 @@ fn object(name: &str) -> String {
 pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
     let name = word(class);
     let (share, every, (budget, period), program, arguments) = match class {
-        Gadget::Samples(samples) => return device(class, port) + &read(samples),
+        Gadget::Samples(samples) => {
+            return device(class, port) + &read(name, SAMPLES, samples);
+        }
+        Gadget::Endpoint(sender, samples) => {
+            return device(class, port) + &read(name, packets(sender), samples);
+        }
         Gadget::Sensor => ("5%", "990us", (200_000, 5_000_000), "sensor-reader", "[0]"),
         Gadget::Keyboard => ("2%", "990us", (200_000, 20_000_000), "key-reader", "[0]"),
         Gadget::Disk(_) => ("10%", "60us", (1_300_000, 10_000_000), "disk-check", "[16]"),
@@ -83,7 +89,7 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
     };
     let micros = match class {
         Gadget::Disk(micros) | Gadget::Camera(micros) | Gadget::Network(micros) => micros,
-        Gadget::Sensor | Gadget::Samples(_) | Gadget::Keyboard => 20,
+        Gadget::Sensor | Gadget::Samples(_) | Gadget::Endpoint(..) | Gadget::Keyboard => 20,
     };
     let uses = quoted(shared(class));
     let objects: String = shared(class).iter().map(|name| object(name)).collect();
@@ -102,24 +108,54 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
 
 fn device(class: Gadget, port: usize) -> String {
     let name = word(class);
+    let model = match class {
+        Gadget::Endpoint(Sender::Keys, _) => "keyboard",
+        Gadget::Endpoint(..) => "instrument",
+        _ => name,
+    };
     format!(
-        "\n[[usb]]\nname = \"{name}-device\"\non = \"xhci\"\nport = {port}\nmodel = \"{name}\"\n"
+        "\n[[usb]]\nname = \"{name}-device\"\non = \"xhci\"\nport = {port}\nmodel = \"{model}\"\n"
     )
 }
 
-/// The pipe from a sensor, its reader, and the bottom half between them.
-fn read(samples: DrawnSamples) -> String {
+/// The words of a pipe about its messages, and its reader with the reader's arguments.
+type Messages = (&'static str, &'static str);
+
+/// The messages of a sensor.
+const SAMPLES: Messages =
+    ("period = \"2500us\"\nbytes = 512\nstamp = 16", "program = \"sensor-pipe\"\narguments = [0]");
+
+/// Returns the messages of an endpoint.
+const fn packets(sender: Sender) -> Messages {
+    match sender {
+        Sender::Keys => (
+            "period = \"50ms\"\nendpoint = 1\nbytes = 8",
+            "program = \"packet-pipe\"\narguments = [0, 0, 8]",
+        ),
+        Sender::Interrupt => (
+            "period = \"2ms\"\nendpoint = 1\nbytes = 64\nstamp = 16",
+            "program = \"packet-pipe\"\narguments = [0, 0, 64]",
+        ),
+        Sender::Bulk => (
+            "period = \"2ms\"\nendpoint = 2\nbytes = 512\nstamp = 16",
+            "program = \"packet-pipe\"\narguments = [0, 0, 512]",
+        ),
+    }
+}
+
+/// The pipe from a device, its reader, and the bottom half between them.
+fn read(name: &str, (messages, reader): Messages, samples: DrawnSamples) -> String {
     let DrawnSamples { half, share, work: declared, takes, server, replenishments } = samples;
     let list = format!("replenishments = {replenishments}\n");
     format!(
-        "\n[[pipe]]\nname = \"samples\"\nfrom = \"sensor-device\"\nreader = \"sensor-user\"\n\
-         period = \"2500us\"\nbytes = 512\nstamp = 16\nwork = \"{declared}ns\"\n\
-         \n[[process]]\nname = \"sensor-user\"\nprogram = \"sensor-pipe\"\npriority = 30\n\
-         vcpu = \"use-sensor\"\narguments = [0]\n\
-         \n[[vcpu]]\nname = \"usb-sensor\"\nkind = \"io\"\nutilization = \"{share}%\"\n\
-         interval = \"990us\"\nserves = [\"use-sensor\"]\n{}{}{}",
-        vcpu("use-sensor", server, &list),
-        work("usbd.sensor", half * 1_000),
-        work("sensor.message", takes)
+        "\n[[pipe]]\nname = \"{name}-messages\"\nfrom = \"{name}-device\"\n\
+         reader = \"{name}-user\"\n{messages}\nwork = \"{declared}ns\"\n\
+         \n[[process]]\nname = \"{name}-user\"\n{reader}\npriority = 30\n\
+         vcpu = \"use-{name}\"\n\
+         \n[[vcpu]]\nname = \"usb-{name}\"\nkind = \"io\"\nutilization = \"{share}%\"\n\
+         interval = \"990us\"\nserves = [\"use-{name}\"]\n{}{}{}",
+        vcpu(&format!("use-{name}"), server, &list),
+        work(&format!("usbd.{name}"), half * 1_000),
+        work(&format!("{name}.message"), takes)
     )
 }

@@ -1,0 +1,80 @@
+//! The endpoint of any device that a description has a pipe from: packets to that pipe.
+
+use super::clients::Clients;
+use super::kind::{Kind, Next};
+use super::packets::PacketOutlet;
+use crate::papers::Found;
+use crate::platform::{Platform, log};
+use crate::slots::Shape;
+use crate::told::Pipes;
+use diapason_abi::{Errno, Nanos};
+use diapason_bus::Criticality;
+use diapason_contract::endpoint::PACKETS;
+use diapason_contract::sensor::{PACKET, QUEUED};
+use diapason_contract::threads::ServiceKind;
+use diapason_usb::class::endpoint::{DEPTH, PacketEvent, PacketSource, find};
+use diapason_usb::setup::IN;
+use diapason_usb::xhci::EndpointPlan;
+
+// The plan counts as many transfers as the driver keeps queued.
+const _: () = assert!(QUEUED == DEPTH);
+
+/// The service for one endpoint of a device.
+pub(crate) struct Endpoint<P: Platform> {
+    number: u8,
+    outlet: PacketOutlet<P>,
+}
+
+impl<P: Platform> Endpoint<P> {
+    /// Returns the service without a device.
+    ///
+    /// # Errors
+    /// The pipe is not there.
+    pub fn new(platform: &P, pipes: &Pipes) -> Result<Endpoint<P>, Errno> {
+        let outlet = PacketOutlet::new(platform, PACKETS, ServiceKind::Endpoints, pipes)?;
+        Ok(Endpoint { number: pipes.endpoint, outlet })
+    }
+}
+
+impl<P: Platform> Kind<P> for Endpoint<P> {
+    type Class = PacketSource;
+
+    const NAME: &'static str = "an endpoint";
+    const MEMORY: &'static [Shape] = &[Shape { bytes: PACKET, count: QUEUED as u8 }];
+
+    fn find(&self, found: &Found<'_>, _: Nanos) -> Option<PacketSource> {
+        // A longer packet has no room in the pipe.
+        let fits = find(&found.set, self.number).is_some_and(|it| it.packet as usize <= PACKET);
+        PacketSource::find(&found.set, self.number).filter(|_| fits)
+    }
+
+    fn plan(&self, usual: EndpointPlan) -> EndpointPlan {
+        // Its bill says how often it is asked. No device that comes later may change that.
+        let is_read = usual.endpoint.address == self.number | IN;
+        let criticality = if is_read { Criticality::High } else { usual.criticality };
+        EndpointPlan { criticality, ..usual }
+    }
+
+    fn is_message(event: &PacketEvent<'_>) -> bool {
+        matches!(event, PacketEvent::Packet(_))
+    }
+
+    fn hear(&mut self, event: PacketEvent<'_>, now: Nanos) -> Next {
+        match event {
+            PacketEvent::Opened => {
+                self.outlet.restart();
+                log!(P, "endpoint {}: open", self.number);
+            }
+            PacketEvent::Packet(bytes) => self.outlet.push(bytes, now),
+            PacketEvent::Failed => {
+                log!(P, "endpoint {}: failed", self.number);
+                return Next::End;
+            }
+        }
+        Next::On
+    }
+
+    fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {
+        Some(&mut self.outlet.clients)
+    }
+}

@@ -1,0 +1,91 @@
+//! Reads the `[[pipe]]` from the endpoint of any device and checks that its packets follow each
+//! other: those of an instrument by their numbers, those of a keyboard by keys that go down and up.
+//!
+//! The library measures and reports how the pipe does. Arguments: after how many seconds it ends
+//! with a verdict (0: never), the time in us that it takes for each packet besides the check, and
+//! the bytes of a packet.
+
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+mod packets;
+
+use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
+use diapason_usblib::sensor::Packet;
+use diapason_usblib::usb_open;
+use packets::PacketTally;
+
+entry!(main);
+
+/// How often it looks whether it is to end.
+const LOOK: Nanos = Nanos::from_secs(1);
+/// Bytes of a keyboard's report, and the place of the first key in it.
+const REPORT: u64 = 8;
+const KEY: usize = 2;
+
+/// The way in which packets must follow each other.
+enum Check {
+    Numbers(PacketTally),
+    /// The first key of the report before.
+    Keys(Option<u8>),
+}
+
+impl Check {
+    fn of(bytes: u64) -> Check {
+        match bytes {
+            REPORT => Check::Keys(None),
+            bytes => Check::Numbers(PacketTally::of(bytes as usize)),
+        }
+    }
+
+    /// Takes a packet, and returns how many are missing before it.
+    fn take(&mut self, packet: &Packet) -> u64 {
+        match self {
+            Check::Numbers(tally) => tally.count(packet),
+            Check::Keys(before) => {
+                let key = packet.data[KEY];
+                let last = before.replace(key);
+                // A key is down in every other report.
+                u64::from(last.is_some_and(|last| (last == 0) == (key == 0)))
+            }
+        }
+    }
+}
+
+fn main(Arguments([seconds, busy, bytes, ..]): Arguments) {
+    if let Err(errno) = read(seconds, Nanos::from_micros(busy), bytes) {
+        log!("endpoint: not read: {errno:?}");
+    }
+}
+
+fn read(seconds: u64, busy: Nanos, bytes: u64) -> Result<(), Errno> {
+    let mut pipe = usb_open()?;
+    let work = pipe.source().message;
+    let mut check = Check::of(bytes);
+    let (mut packets, mut wrong) = (0u64, 0u64);
+    let (mut look_at, mut looks) = (time::now() + LOOK, 0);
+    while seconds == 0 || looks < seconds {
+        match pipe.read_wait(look_at) {
+            Ok(packet) => {
+                let missing = time::work(work, || check.take(&packet));
+                pipe.missed(missing);
+                packets += 1;
+                wrong += missing + u64::from(u64::from(packet.length) != bytes);
+                if busy > Nanos::ZERO {
+                    time::burn(busy);
+                }
+            }
+            Err(Errno::TimedOut) => {}
+            Err(errno) => return Err(errno),
+        }
+        if time::now() >= look_at {
+            look_at += LOOK;
+            looks += 1;
+        }
+    }
+    let is_whole = wrong + pipe.lost() == 0 && packets > 0;
+    let verdict = if is_whole { "WHOLE" } else { "NOT WHOLE" };
+    log!("ENDPOINT {verdict} {packets} packets");
+    Ok(())
+}
