@@ -25,10 +25,9 @@ const MORE: u64 = 4;
 
 /// The request to `init`.
 #[derive(Clone, Debug, clap::Args)]
-#[group(required = true, multiple = true, id = "seen", args = ["log", "dbc"])]
 pub struct InitRequest {
     /// A log of candump, ASC or BLF, whose interfaces are `can0` to `can9`.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", required_unless_present = "dbc")]
     pub log: Option<PathBuf>,
     /// The messages of the first bus, with their cycles.
     #[arg(long, value_name = "FILE")]
@@ -172,7 +171,7 @@ mod tests {
             "rate = 168",
             "burst = 3",
             "reader = \"reader-2\"\n",
-            "[usbd]\n",
+            "[usbd] ",
             "latency = \"",
         ] {
             assert!(text.contains(part), "{part}\n{text}");

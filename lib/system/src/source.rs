@@ -160,8 +160,8 @@ mod tests {
         assert_eq!((place(2), place(3)), (("a", (2, 1)), ("a", (2, 2))));
         assert_eq!((second, third, place(second + 2)), (4, 8, ("b", (2, 1))));
         assert_eq!(place(99), ("c", (1, 1)));
-        assert_eq!(source.lines_around([second + 2..99].iter()), (second + 2..second + 3, 2));
-        let first = 2..3;
-        assert_eq!(source.lines_around(std::iter::once(&first)), (2..3, 2));
+        let around = |place: Span| source.lines_around(std::iter::once(&place));
+        assert_eq!(around(second + 2..99), (second + 2..second + 3, 2));
+        assert_eq!(around(2..3), (2..3, 2));
     }
 }
