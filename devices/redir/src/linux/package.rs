@@ -15,8 +15,7 @@ const CONTROLLER: [&str; 4] = [
     "drivers/usb/host/xhci-pci.ko",
 ];
 /// Modules of all CAN interfaces.
-const CAN: [&str; 3] =
-    ["drivers/net/can/dev/can-dev.ko", "net/can/can.ko", "net/can/can-raw.ko"];
+const CAN: [&str; 3] = ["drivers/net/can/dev/can-dev.ko", "net/can/can.ko", "net/can/can-raw.ko"];
 const KVASER: &str = "drivers/net/can/usb/kvaser_usb/kvaser_usb.ko";
 const GS_USB: &str = "drivers/net/can/usb/gs_usb.ko";
 const CABLE: [&str; 3] =

@@ -79,12 +79,14 @@ fn packets_come_in_order_from_one_moment_on_and_again_after_the_device_was_away(
 #[test]
 fn a_device_that_is_another_or_lacks_the_endpoint_is_not_served() {
     let keyboard = || Box::new(KeyboardModel::typing(Nanos::from_millis(10), 100));
-    let cases: [((u64, usize), (u16, u16), Box<dyn UsbDevice>, Fate); 3] = [
-        (ENDPOINT, (0x1209, 2), keyboard(), Fate::Stranger),
-        ((3, 64), (0x1209, 2), Box::new(Instrument::default()), Fate::Unserved),
-        ((2, 8), (0x1209, 1), keyboard(), Fate::Unserved),
+    let devices: [Box<dyn UsbDevice>; 3] =
+        [keyboard(), Box::new(Instrument::default()), keyboard()];
+    let cases = [
+        (ENDPOINT, (0x1209, 2), Fate::Stranger),
+        ((3, 64), (0x1209, 2), Fate::Unserved),
+        ((2, 8), (0x1209, 1), Fate::Unserved),
     ];
-    for (endpoint, identity, device, fate) in cases {
+    for ((endpoint, identity, fate), device) in cases.into_iter().zip(devices) {
         let (mut machine, mut packets) = reading(endpoint, identity);
         attach(PORT, device);
         machine.run(Nanos::from_secs(1));
