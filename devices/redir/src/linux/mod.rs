@@ -46,7 +46,7 @@ pub struct GuestProgram {
     pub name: &'static str,
     /// In C; it may include `can.h`.
     pub source: &'static str,
-    /// What it has besides the drivers of the controller.
+    /// The drivers that it has besides those of the controller.
     pub drivers: Drivers,
 }
 

@@ -33,7 +33,6 @@ pub enum Drivers {
 }
 
 impl Drivers {
-    /// All of them.
     const ALL: [Drivers; 3] = [Drivers::Kvaser, Drivers::GsUsb, Drivers::Cable];
 
     /// Returns the modules that a guest needs.
