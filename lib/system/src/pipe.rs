@@ -211,9 +211,8 @@ pub(crate) fn source(
     if channels == 0 {
         let title = format!("`{}` has no channel that a pipe could carry", from.value);
         let models = UsbModel::ALL.iter().filter(|it| it.carries()).map(|it| it.name());
-        let models = models.map(|name| format!("`model = \"{name}\"`")).collect::<Vec<_>>();
-        let help =
-            format!("pipes are of {}; other devices are read otherwise", models.join(" or "));
+        let models = models.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let help = format!("models with pipes are {models}; other devices are read otherwise");
         let problem = Problem::new(&from.span, title, help);
         return report.push(problem.with(&usb.name.span, format!("its model is {}", model.name())));
     }
