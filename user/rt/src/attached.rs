@@ -7,12 +7,15 @@ use core::sync::atomic::Ordering::SeqCst;
 use diapason_abi::call::PARTIAL;
 use diapason_abi::{CallNumber, Errno, Key, layout};
 
-/// The number of handles while the last one detaches the segment.
-const GOING: u32 = u32::MAX;
+/// Added to the number of handles while the last one detaches the segment.
+const GOING: u32 = 1 << 31;
 
 /// Handles of each declared segment, by its slot in the process's window.
 static HANDLES: [AtomicU32; layout::SLOTS_MAX as usize] =
     [const { AtomicU32::new(0) }; layout::SLOTS_MAX as usize];
+
+const _: () = assert!(layout::base(0).is_multiple_of(layout::SLOT * layout::SLOTS_MAX));
+const _: () = assert!(layout::SEGMENTS.is_multiple_of(layout::SLOT * layout::SLOTS_MAX));
 
 /// Moves before and after each detachment, so that an attachment notices one beside it.
 static DETACHED: AtomicU32 = AtomicU32::new(0);
@@ -21,17 +24,17 @@ static DETACHED: AtomicU32 = AtomicU32::new(0);
 ///
 /// # Errors
 /// `Busy` while another thread detaches it.
+#[inline(always)]
 pub(crate) fn attach(key: Key) -> Result<u64, Errno> {
     let before = DETACHED.load(SeqCst);
     let address = attach_whole(key)?;
     let handles = handles(address);
-    let more = |count: u32| count.checked_add(1).filter(|count| *count != GOING);
-    handles.fetch_update(SeqCst, SeqCst, more).map_err(|_| Errno::Busy)?;
-    // From here on nobody detaches it. If somebody did so since the call, it is attached again.
-    if DETACHED.load(SeqCst) != before {
-        attach_whole(key)?;
+    if handles.fetch_add(1, SeqCst) >= GOING {
+        handles.fetch_sub(1, SeqCst);
+        return Err(Errno::Busy);
     }
-    Ok(address)
+    // From here on nobody detaches it. If somebody did so since the call, it is attached again.
+    if DETACHED.load(SeqCst) == before { Ok(address) } else { attach_whole(key) }
 }
 
 /// One handle goes, and with the last one the segment.
@@ -44,10 +47,11 @@ pub(crate) fn detach(key: Key, address: u64) {
     DETACHED.fetch_add(1, SeqCst);
     let _ = call1(CallNumber::ShmDetach, key.0);
     DETACHED.fetch_add(1, SeqCst);
-    handles.store(0, SeqCst);
+    handles.fetch_sub(GOING, SeqCst);
 }
 
 /// Calls until all pages of the segment are there.
+#[inline(always)]
 fn attach_whole(key: Key) -> Result<u64, Errno> {
     loop {
         let answer = call1(CallNumber::ShmAttach, key.0)?;
@@ -58,7 +62,8 @@ fn attach_whole(key: Key) -> Result<u64, Errno> {
 }
 
 /// Returns the number of handles of the segment at this address.
+#[inline(always)]
 fn handles(address: u64) -> &'static AtomicU32 {
-    let slot = address.wrapping_sub(layout::SEGMENTS) / layout::SLOT;
-    &HANDLES[(slot % layout::SLOTS_MAX) as usize]
+    // Windows, and the first segment in one, lie at multiples of so many slots.
+    &HANDLES[(address / layout::SLOT % layout::SLOTS_MAX) as usize]
 }
