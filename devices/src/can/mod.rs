@@ -5,6 +5,7 @@
 
 mod alarm;
 mod mishap;
+mod mistuned;
 mod outside;
 mod passing;
 mod receiver;
@@ -12,6 +13,7 @@ mod traffic;
 
 pub use alarm::{WakeTime, WakeTimes};
 pub use mishap::BusMishap;
+pub(crate) use mistuned::Mistuned;
 pub use outside::{Outside, Overheard};
 pub use passing::{FrameContent, Passing};
 pub use receiver::RECEIPT_ID;
@@ -408,6 +410,17 @@ impl CanPlug {
         let event = mailbox.events.pop_front_if(|event| event.time <= now);
         mailbox.note(segment.next);
         event
+    }
+
+    /// Lets time pass until `time` if something may have happened by then, and returns the next
+    /// event of this controller.
+    #[must_use]
+    pub fn poll_due(&self, time: Nanos) -> Option<BusEvent> {
+        if self.next_change() > time {
+            return None;
+        }
+        self.advance(time);
+        self.poll(time)
     }
 
     /// Takes part from now on: counters start again, old requests and events are forgotten.

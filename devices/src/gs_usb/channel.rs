@@ -1,7 +1,7 @@
 //! One channel: its bit timing, its controller on the bus, and the frames under way to it.
 
 use super::wire::{HostFrame, feature};
-use crate::can::CanPlug;
+use crate::can::{CanPlug, Mistuned};
 use diapason_abi::Nanos;
 use diapason_can::bus::{Health, Ticket};
 use diapason_can::{CanFrame, WireError};
@@ -39,8 +39,6 @@ mod fault {
     pub const FORM: u8 = 1 << 1;
     pub const STUFF: u8 = 1 << 2;
 }
-/// Receive errors of a controller that is error-passive.
-const PASSIVE_FROM: u16 = 128;
 /// The state that `GET_STATE` has of a channel that is not started.
 const STOPPED: u32 = 4;
 
@@ -59,8 +57,8 @@ pub(super) struct Channel {
     started: bool,
     /// Frames to the host bear times.
     pub stamps: bool,
-    /// At another bit rate than its bus: the errors that it heard.
-    mistuned: Option<u16>,
+    /// What it hears at another bit rate than that of its bus.
+    mistuned: Option<Mistuned>,
     /// The controller was bus-off, and did not say that it is back.
     off: bool,
     outstanding: Vec<Outstanding>,
@@ -106,7 +104,7 @@ impl Channel {
         (self.started, self.off) = (true, false);
         self.stamps = flags & feature::TIMESTAMP != 0;
         if let Some(plug) = self.plug.as_mut() {
-            self.mistuned = (plug.rate().hertz() != hertz).then_some(0);
+            self.mistuned = Mistuned::at(hertz, plug);
             plug.switch_on(now, flags & feature::LISTEN_ONLY != 0 || self.mistuned.is_some());
         }
         true
@@ -150,10 +148,7 @@ impl Channel {
     /// Notes that another's frame went by. Returns `None` at the right bit rate. At a wrong one it
     /// is an error, and true if this one makes the controller error-passive.
     pub fn stray(&mut self) -> Option<bool> {
-        let errors = self.mistuned.as_mut()?;
-        let before = *errors;
-        *errors = (before + 1).min(PASSIVE_FROM);
-        Some(before < PASSIVE_FROM && *errors == PASSIVE_FROM)
+        self.mistuned.as_mut().map(Mistuned::hear)
     }
 
     /// Returns a frame from the bus.
@@ -163,10 +158,10 @@ impl Channel {
 
     /// Returns the health of the controller with its counters, transmit before receive.
     fn health(&self) -> (Health, [u8; 2]) {
-        if let Some(errors) = self.mistuned {
-            let passive = errors >= PASSIVE_FROM;
+        if let Some(mistuned) = self.mistuned {
+            let passive = mistuned.is_passive();
             let health = if passive { Health::ErrorPassive } else { Health::ErrorActive };
-            return (health, [0, errors as u8]);
+            return (health, [0, mistuned.errors()]);
         }
         let Some(plug) = self.plug.as_ref() else { return (Health::ErrorActive, [0; 2]) };
         let (health, transmit, receive) = plug.health();

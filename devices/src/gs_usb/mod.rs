@@ -99,9 +99,7 @@ impl GsUsbModel {
     }
 
     fn poll(&self, index: usize, time: Nanos) -> Option<BusEvent> {
-        let plug = self.channels.get(index)?.plug().filter(|plug| plug.next_change() <= time)?;
-        plug.advance(time);
-        plug.poll(time)
+        self.channels.get(index)?.plug()?.poll_due(time)
     }
 
     fn on_event(&mut self, time: Nanos, index: usize, kind: EventKind) {

@@ -1,7 +1,7 @@
 //! One channel: its settings, its controller on the bus, and the frames under way to it.
 
 use super::command::{HostCommand, KvaserCommand, number};
-use crate::can::{CanPlug, FrameContent};
+use crate::can::{CanPlug, FrameContent, Mistuned};
 use diapason_abi::Nanos;
 use diapason_can::bus::{Health, SendRefusal, Ticket};
 use diapason_can::frame::{extended, standard};
@@ -27,8 +27,6 @@ const NOT_ACKNOWLEDGED: u32 = 1 << 12;
 const ARBITRATION_LOST: u32 = 1 << 13;
 const LISTEN_ONLY: u8 = 2;
 
-/// Receive errors of a controller that is error-passive.
-const PASSIVE_FROM: u16 = 128;
 const STATE_PASSIVE: u8 = 0x20;
 const STATE_OFF: u8 = 0x40;
 
@@ -61,8 +59,8 @@ pub(crate) struct Channel {
     data: [u8; 8],
     listens: bool,
     started: bool,
-    /// At another bit rate than its bus: the errors that it heard.
-    mistuned: Option<u16>,
+    /// What it hears at another bit rate than that of its bus.
+    mistuned: Option<Mistuned>,
     outstanding: Vec<Outstanding>,
     most: usize,
 }
@@ -108,7 +106,7 @@ impl Channel {
         let hertz = u32::from_le_bytes([r0, r1, r2, r3]);
         self.outstanding.clear();
         let Some(plug) = self.plug.as_mut() else { return };
-        self.mistuned = (plug.rate().hertz() != hertz).then_some(0);
+        self.mistuned = Mistuned::at(hertz, plug);
         self.started = true;
         plug.switch_on(now, self.listens || self.mistuned.is_some());
     }
@@ -116,10 +114,7 @@ impl Channel {
     /// Another's frame went by. `None` at the right bit rate. At a wrong one it is an error, and
     /// true if this one makes the controller error-passive.
     pub fn stray(&mut self) -> Option<bool> {
-        let errors = self.mistuned.as_mut()?;
-        let before = *errors;
-        *errors = (before + 1).min(PASSIVE_FROM);
-        Some(before < PASSIVE_FROM && *errors == PASSIVE_FROM)
+        self.mistuned.as_mut().map(Mistuned::hear)
     }
 
     /// Leaves the bus; frames under way are forgotten.
@@ -191,9 +186,9 @@ impl Channel {
         let Some(plug) = self.plug.as_ref().filter(|_| self.started) else {
             return (STATE_OFF, [0, 0]);
         };
-        if let Some(errors) = self.mistuned {
-            let status = if errors < PASSIVE_FROM { 0 } else { STATE_PASSIVE };
-            return (status, [0, errors as u8]);
+        if let Some(mistuned) = self.mistuned {
+            let status = if mistuned.is_passive() { STATE_PASSIVE } else { 0 };
+            return (status, [0, mistuned.errors()]);
         }
         let (health, transmit, receive) = plug.health();
         let status = match health {

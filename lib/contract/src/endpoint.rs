@@ -3,8 +3,8 @@
 
 use crate::home::Home;
 use crate::kinds::ServiceKind;
-use crate::sensor::{BYTES, PACKET, QUEUED, RECORDS};
-use crate::source::{EndpointAttributes, PipeSource};
+use crate::sensor::{ATTRIBUTES, BYTES};
+use crate::source::PipeSource;
 use diapason_abi::Nanos;
 
 /// The pipe of packets.
@@ -32,14 +32,5 @@ pub const SOURCE: PipeSource = PipeSource {
     ready: READY,
     home: &HOME,
     message: MESSAGE,
-    attributes: EndpointAttributes {
-        max_channels: 1,
-        max_tput: 8 * PACKET as u64,
-        // A bulk packet of this size takes 9.4 us at high speed.
-        min_latency: Nanos::from_micros(10),
-        buffer: 8,
-        packet: (1, PACKET),
-        slots: RECORDS,
-        transfer: (PACKET, QUEUED),
-    },
+    attributes: ATTRIBUTES,
 };

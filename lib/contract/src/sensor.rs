@@ -28,16 +28,19 @@ pub const SOURCE: PipeSource = PipeSource {
     ready: READY,
     home: &HOME,
     message: MESSAGE,
-    attributes: EndpointAttributes {
-        max_channels: 1,
-        max_tput: 8 * PACKET as u64,
-        // A bulk packet of this size takes 9.4 us at high speed.
-        min_latency: Nanos::from_micros(10),
-        buffer: 8,
-        packet: (1, PACKET),
-        slots: RECORDS,
-        transfer: (PACKET, QUEUED),
-    },
+    attributes: ATTRIBUTES,
+};
+
+/// The abilities of an endpoint whose packets are messages.
+pub(crate) const ATTRIBUTES: EndpointAttributes = EndpointAttributes {
+    max_channels: 1,
+    max_tput: 8 * PACKET as u64,
+    // A bulk packet of this size takes 9.4 us at high speed.
+    min_latency: Nanos::from_micros(10),
+    buffer: 8,
+    packet: (1, PACKET),
+    slots: RECORDS,
+    transfer: (PACKET, QUEUED),
 };
 
 /// Transfers that the driver keeps queued: each is one packet.

@@ -11,15 +11,13 @@
 
 mod packets;
 
-use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
+use diapason_rt::{Arguments, Errno, Nanos, entry, log};
 use diapason_usblib::sensor::Packet;
 use diapason_usblib::usb_open;
 use packets::PacketTally;
 
 entry!(main);
 
-/// How often it looks whether it is to end.
-const LOOK: Nanos = Nanos::from_secs(1);
 /// Bytes of a keyboard's report, and the place of the first key in it.
 const REPORT: u64 = 8;
 const KEY: usize = 2;
@@ -36,6 +34,14 @@ impl Check {
         match bytes {
             REPORT => Check::Keys(None),
             bytes => Check::Numbers(PacketTally::of(bytes as usize)),
+        }
+    }
+
+    /// Returns how many packets were not as they were sent, as far as their bytes say so.
+    fn damaged(&self) -> u64 {
+        match self {
+            Check::Numbers(tally) => tally.damaged,
+            Check::Keys(_) => 0,
         }
     }
 
@@ -61,30 +67,15 @@ fn main(Arguments([seconds, busy, bytes, ..]): Arguments) {
 
 fn read(seconds: u64, busy: Nanos, bytes: u64) -> Result<(), Errno> {
     let mut pipe = usb_open()?;
-    let work = pipe.source().message;
     let mut check = Check::of(bytes);
     let (mut packets, mut wrong) = (0u64, 0u64);
-    let (mut look_at, mut looks) = (time::now() + LOOK, 0);
-    while seconds == 0 || looks < seconds {
-        match pipe.read_wait(look_at) {
-            Ok(packet) => {
-                let missing = time::work(work, || check.take(&packet));
-                pipe.missed(missing);
-                packets += 1;
-                wrong += missing + u64::from(u64::from(packet.length) != bytes);
-                if busy > Nanos::ZERO {
-                    time::burn(busy);
-                }
-            }
-            Err(Errno::TimedOut) => {}
-            Err(errno) => return Err(errno),
-        }
-        if time::now() >= look_at {
-            look_at += LOOK;
-            looks += 1;
-        }
-    }
-    let is_whole = wrong + pipe.lost() == 0 && packets > 0;
+    packets::read_for(&mut pipe, seconds, busy, |packet| {
+        let missing = check.take(packet);
+        packets += 1;
+        wrong += missing + u64::from(u64::from(packet.length) != bytes);
+        missing
+    })?;
+    let is_whole = wrong + check.damaged() + pipe.lost() == 0 && packets > 0;
     let verdict = if is_whole { "WHOLE" } else { "NOT WHOLE" };
     log!("ENDPOINT {verdict} {packets} packets");
     Ok(())

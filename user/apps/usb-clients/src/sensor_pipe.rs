@@ -9,14 +9,11 @@
 
 mod packets;
 
-use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
+use diapason_rt::{Arguments, Errno, Nanos, entry, log};
 use diapason_usblib::Packets;
 use packets::PacketTally;
 
 entry!(main);
-
-/// How often it looks whether it is to end.
-const LOOK: Nanos = Nanos::from_secs(1);
 
 fn main(Arguments([seconds, busy, ..]): Arguments) {
     if let Err(errno) = read(seconds, Nanos::from_micros(busy)) {
@@ -26,29 +23,11 @@ fn main(Arguments([seconds, busy, ..]): Arguments) {
 
 fn read(seconds: u64, busy: Nanos) -> Result<(), Errno> {
     let mut pipe = Packets::of_sensor()?;
-    let source = pipe.source();
-    let attributes = source.attributes;
+    let attributes = pipe.source().attributes;
     let (bytes, queued) = attributes.transfer;
     log!("sensor: {} bytes at most, {queued} transfers of {bytes} queued", attributes.packet.1);
     let mut tally = PacketTally::default();
-    let (mut look_at, mut looks) = (time::now() + LOOK, 0);
-    while seconds == 0 || looks < seconds {
-        match pipe.read_wait(look_at) {
-            Ok(packet) => {
-                let missing = time::work(source.message, || tally.count(&packet));
-                pipe.missed(missing);
-                if busy > Nanos::ZERO {
-                    time::burn(busy);
-                }
-            }
-            Err(Errno::TimedOut) => {}
-            Err(errno) => return Err(errno),
-        }
-        if time::now() >= look_at {
-            look_at += LOOK;
-            looks += 1;
-        }
-    }
+    packets::read_for(&mut pipe, seconds, busy, |packet| tally.count(packet))?;
     let wrong = tally.missing + tally.damaged + pipe.lost();
     let verdict = if wrong == 0 && tally.packets > 0 { "WHOLE" } else { "NOT WHOLE" };
     log!("SENSOR {verdict} {} packets", tally.packets);
