@@ -57,7 +57,7 @@ pub(super) struct Channel {
     started: bool,
     /// Frames to the host bear times.
     pub stamps: bool,
-    /// What it hears at another bit rate than that of its bus.
+    /// The errors that it heard at another bit rate than that of its bus.
     mistuned: Option<Mistuned>,
     /// The controller was bus-off, and did not say that it is back.
     off: bool,

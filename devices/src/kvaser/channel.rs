@@ -59,7 +59,7 @@ pub(crate) struct Channel {
     data: [u8; 8],
     listens: bool,
     started: bool,
-    /// What it hears at another bit rate than that of its bus.
+    /// The errors that it heard at another bit rate than that of its bus.
     mistuned: Option<Mistuned>,
     outstanding: Vec<Outstanding>,
     most: usize,
