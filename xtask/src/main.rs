@@ -78,6 +78,9 @@ enum Command {
         /// Only the tests of the linked kernel and in QEMU whose name contains this.
         #[arg(long, value_name = "PART")]
         qemu: Option<String>,
+        /// Only the steps that read the source: format, clippy and the house rules.
+        #[arg(long, conflicts_with = "qemu")]
+        source: bool,
         /// Only the steps of what boots whose name begins so.
         #[arg(long, value_name = "NAME", hide = true, conflicts_with = "qemu")]
         step: Option<String>,
@@ -207,6 +210,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
             steps::one(workspace, &name, built.as_deref())
         }
         Command::Test { qemu: Some(part), .. } => steps::qemu_only(workspace, &part),
+        Command::Test { source: true, .. } => Ok(steps::source_only(workspace)),
         Command::Test { .. } => steps::everything(workspace),
         Command::Storm { calls, host_calls } => storm::command(workspace, calls, host_calls),
         Command::Attack { part, systems } if part == "systems" => {

@@ -83,6 +83,13 @@ fn debugger_steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut 
     }
 }
 
+/// Runs only the steps that read the source.
+pub fn source_only(workspace: &Workspace) -> u8 {
+    let mut tally = Tally::default();
+    source_steps(workspace, &mut tally);
+    tally.finish()
+}
+
 /// Runs only the tests of what boots, linked or in QEMU, whose name contains `part`. The words of
 /// a single one are shown at once.
 pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
