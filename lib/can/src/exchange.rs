@@ -260,10 +260,7 @@ impl Departure {
     #[must_use]
     pub fn new(frame: &CanFrame) -> Departure {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let mut data = [0; 8];
-        for (to, from) in data.iter_mut().zip(frame.bytes()) {
-            *to = *from;
-        }
+        let data = *frame.padded();
         let flags = flag(frame.is_extended(), EXTENDED) | flag(frame.is_remote(), REMOTE);
         Departure { data, id: frame.raw_id(), code: frame.code(), flags, spare: 0, written: 0 }
     }

@@ -159,6 +159,12 @@ impl CanFrame {
         &self.bytes[..len]
     }
 
+    /// Returns the data with zeros behind it.
+    #[must_use]
+    pub fn padded(&self) -> &[u8; BYTES_MAX] {
+        &self.bytes
+    }
+
     /// Returns the key of arbitration: the smaller one wins, and equal keys mean that the frames
     /// collide.
     #[must_use]

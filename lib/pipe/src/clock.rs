@@ -47,6 +47,10 @@ pub struct DeviceClock {
 /// Returns the change of a time by a drift of so many millionths, rounded up.
 const fn drifted(time: Nanos, drift: u32) -> u64 {
     const MILLION: u64 = 1_000_000;
+    // Times between messages are short.
+    if let Some(millionths) = time.0.checked_mul(drift as u64) {
+        return millionths.div_ceil(MILLION);
+    }
     let (whole, rest) = (time.0 / MILLION, time.0 % MILLION);
     let of_rest = (rest * drift as u64).div_ceil(MILLION);
     whole.saturating_mul(drift as u64).saturating_add(of_rest)

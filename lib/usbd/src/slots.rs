@@ -88,13 +88,16 @@ impl<P: Platform> Slots<P> {
     pub fn take(&mut self, bytes: usize) -> Option<usize> {
         let mut first = 0;
         for shape in self.shapes {
-            let all = first..first + usize::from(shape.count);
+            let end = first + u32::from(shape.count);
             if shape.bytes >= bytes {
-                let slot = all.into_iter().find(|slot| self.busy >> slot & 1 == 0)?;
+                let slot = first + (self.busy >> first).trailing_ones();
+                if slot >= end {
+                    return None;
+                }
                 self.busy |= 1 << slot;
-                return Some(slot);
+                return Some(slot as usize);
             }
-            first = all.end;
+            first = end;
         }
         None
     }
@@ -116,8 +119,8 @@ impl<P: Platform> Slots<P> {
 
     /// Returns the buffer for the controller.
     pub fn buffer(&self, slot: usize, bytes: usize) -> Buffer {
-        let (at, _) = self.place(slot);
-        Buffer { address: self.memory.base() + at as u64, length: bytes as u32 }
+        let (at, most) = self.place(slot);
+        Buffer { address: self.memory.base() + at as u64, length: bytes.min(most) as u32 }
     }
 
     /// Puts in what is sent.

@@ -243,6 +243,12 @@ impl Class for CdcAcm {
         }
     }
 
+    fn renew(&mut self, endpoint: u8) -> Option<usize> {
+        let listens = !matches!(self.step, Step::Failed | Step::Coding);
+        let works = endpoint == self.inlet.pipe.endpoint() && listens;
+        if works { self.inlet.renew() } else { None }
+    }
+
     fn next_wake(&self) -> Nanos {
         self.errand.next_wake()
     }

@@ -98,6 +98,11 @@ impl Class for PacketSource {
         }
     }
 
+    fn renew(&mut self, endpoint: u8) -> Option<usize> {
+        let works = endpoint == self.inlet.pipe.endpoint() && self.step != Step::Failed;
+        if works { self.inlet.renew() } else { None }
+    }
+
     fn next_wake(&self) -> Nanos {
         match self.step {
             Step::New => Nanos::ZERO,

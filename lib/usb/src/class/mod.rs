@@ -13,6 +13,7 @@
 //! 1. It takes requests until there is none, and does the transfers. Transfers of one endpoint end
 //!    in the order in which they were asked for. Bytes of a request are valid until the next call.
 //! 2. It reports how each transfer ended, once, and takes requests again.
+//!    It may ask at once whether the same is wanted again ([`Class::renew`]).
 //! 3. It calls `wake` at `next_wake`: time-outs are the class's, the clock is the shell's.
 //!
 //! **Faults.** After a fault an endpoint takes no transfers: what was pending on it ends with
@@ -54,6 +55,14 @@ pub trait Class: 'static {
 
     /// A transfer it asked for has ended.
     fn complete(&mut self, now: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Self::Event<'_>));
+
+    /// Begins another transfer from an endpoint whose last one has just ended well, if the class
+    /// wants one at once, and returns its bytes. A shell that asks need not find new memory for it.
+    /// It ends as one that [`Class::request`] asked for.
+    fn renew(&mut self, endpoint: u8) -> Option<usize> {
+        let _ = endpoint;
+        None
+    }
 
     /// A transfer with shared memory has ended. Only classes that ask for such have to listen.
     fn landed(&mut self, now: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(Self::Event<'_>)) {

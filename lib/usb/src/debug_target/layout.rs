@@ -57,17 +57,17 @@ pub(super) fn lay_out<D: Dma>(dma: &mut D, identity: &TargetIdentity, burst: u32
     for (number, text) in (0..).zip([""].iter().chain(&identity.texts)) {
         let at = TEXTS + number * TEXT;
         let length = write_text(dma, at, if number == 0 { None } else { Some(text) });
-        store_64(dma, CONTEXT + 8 * number, dma.base() + at);
+        dma.store_64(CONTEXT + 8 * number, dma.base() + at);
         lengths |= u32::from(length) << (8 * number);
     }
     dma.store(CONTEXT + 32, lengths);
     for (way, kind) in [(LinkDirection::Out, 2), (LinkDirection::In, 6)] {
         let at = CONTEXT + 64 * (way as u64 + 1);
         dma.store(at + 4, 1024 << 16 | burst << 8 | kind << 3);
-        store_64(dma, at + 8, (dma.base() + ring_at(way)) | 1);
+        dma.store_64(at + 8, (dma.base() + ring_at(way)) | 1);
         dma.store(at + 16, 1024);
     }
-    store_64(dma, TABLE, dma.base() + EVENTS_AT);
+    dma.store_64(TABLE, dma.base() + EVENTS_AT);
     dma.store(TABLE + 8, EVENTS.into());
 }
 
@@ -83,9 +83,4 @@ fn write_text<D: Dma>(dma: &mut D, at: u64, text: Option<&str>) -> u8 {
     }
     dma.write(at, &[length, STRING]);
     length
-}
-
-pub(super) fn store_64<D: Dma>(dma: &mut D, offset: u64, value: u64) {
-    dma.store(offset, value as u32);
-    dma.store(offset + 4, (value >> 32) as u32);
 }

@@ -226,12 +226,7 @@ impl<M: Mmio, D: Dma> DebugTarget<M, D> {
     fn next_event(&mut self) -> Option<Trb> {
         let (index, cycle) = self.event;
         let at = layout::EVENTS_AT + u64::from(index) * BLOCK as u64;
-        let last = self.dma.load(at + 12);
-        if (last & 1 != 0) != cycle {
-            return None;
-        }
-        let word = |n: u64| self.dma.load(at + 4 * n);
-        let event = Trb::from_words([word(0), word(1), word(2), last]);
+        let event = self.dma.load_block(at, cycle)?;
         self.event = if index + 1 == EVENTS { (0, !cycle) } else { (index + 1, cycle) };
         Some(event)
     }

@@ -62,10 +62,10 @@ impl Ring {
         let short = if self.way == LinkDirection::In { bit::SHORT } else { 0 };
         let status = Trb::transfer_status(length, 0, 0);
         let block = Trb::new(Kind::Normal, address, status, bit::COMPLETION | short);
-        store(dma, self.at(index), block.with_cycle(self.cycle));
+        dma.store_block(self.at(index), block.with_cycle(self.cycle));
         if index + 1 == ROOM {
             let back = Trb::new(Kind::Link, dma.base() + ring_at(self.way), 0, bit::TOGGLE);
-            store(dma, self.at(ROOM), back.with_cycle(self.cycle));
+            dma.store_block(self.at(ROOM), back.with_cycle(self.cycle));
             self.cycle = !self.cycle;
         }
     }
@@ -103,11 +103,5 @@ impl Ring {
             self.count -= 1;
             tell(TargetEvent::Done { way: self.way, cookie, moved });
         }
-    }
-}
-
-fn store<D: Dma>(dma: &mut D, offset: u64, block: Trb) {
-    for (at, word) in (offset..).step_by(4).zip(block.words()) {
-        dma.store(at, word);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::limits::Window;
 use crate::register::{capability, interrupter, operational, runtime};
-use crate::trb::{BYTES, Trb};
+use crate::trb::{Trb, bit};
 
 /// Access to the controller's registers.
 ///
@@ -29,6 +29,30 @@ pub trait Dma {
     fn load(&self, offset: u64) -> u32;
     /// Writes a word, releasing.
     fn store(&mut self, offset: u64, value: u32);
+    /// Reads two words, the second one first: it acquires.
+    fn load_64(&self, offset: u64) -> u64 {
+        let high = self.load(offset + 4);
+        u64::from(high) << 32 | u64::from(self.load(offset))
+    }
+    /// Writes two words, the second one last: it releases.
+    fn store_64(&mut self, offset: u64, value: u64) {
+        self.store(offset, value as u32);
+        self.store(offset + 4, (value >> 32) as u32);
+    }
+    /// Writes a block, the word with the cycle bit last.
+    fn store_block(&mut self, offset: u64, block: Trb) {
+        self.store_64(offset, block.parameter);
+        self.store_64(offset + 8, u64::from(block.control) << 32 | u64::from(block.status));
+    }
+    /// Returns the block at `offset` if its cycle bit says that it is the reader's.
+    fn load_block(&self, offset: u64, cycle: bool) -> Option<Trb> {
+        let last = self.load_64(offset + 8);
+        let (status, control) = (last as u32, (last >> 32) as u32);
+        if (control & bit::CYCLE != 0) != cycle {
+            return None;
+        }
+        Some(Trb { parameter: self.load_64(offset), status, control })
+    }
     /// Reads bytes in no particular order.
     fn read(&self, offset: u64, bytes: &mut [u8]);
     /// Writes bytes in no particular order.
@@ -150,29 +174,6 @@ impl<M: Mmio, D: Dma> Hardware<M, D> {
         for word in (offset..offset + bytes).step_by(4) {
             self.dma.store(word, 0);
         }
-    }
-
-    /// Writes 64 bits to the shared memory.
-    pub fn store_64(&mut self, offset: u64, value: u64) {
-        self.dma.store(offset, value as u32);
-        self.dma.store(offset + 4, (value >> 32) as u32);
-    }
-
-    /// The word with the cycle bit is stored last.
-    pub fn store_block(&mut self, offset: u64, block: Trb) {
-        for (at, word) in (offset..).step_by(4).zip(block.words()) {
-            self.dma.store(at, word);
-        }
-    }
-
-    /// Returns the block at `offset` if its cycle bit says that it is the reader's.
-    pub fn load_block(&self, offset: u64, cycle: bool) -> Option<Trb> {
-        let last = self.dma.load(offset + BYTES as u64 - 4);
-        if (last & 1 != 0) != cycle {
-            return None;
-        }
-        let word = |n: u64| self.dma.load(offset + 4 * n);
-        Some(Trb::from_words([word(0), word(1), word(2), last]))
     }
 
     /// Returns the address of this place for the controller.

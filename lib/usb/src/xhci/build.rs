@@ -2,7 +2,6 @@
 
 use super::access::{Buffer, Dma, Hardware, Mmio};
 use super::pipe::{Pipe, Span};
-use super::ring::Ring;
 use crate::Setup;
 use crate::trb::{BUFFER_MAX, Kind, Trb, bit};
 
@@ -16,55 +15,32 @@ pub enum When {
     Frame(u16),
 }
 
+/// Most bytes of a transfer, as an event counts them.
+pub(super) const COUNTED: u32 = (1 << 24) - 1;
+
 /// The common parts of all blocks of one transfer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Build<'a> {
-    pub buffers: &'a [Buffer],
+pub(super) struct Build {
+    pub buffer: Buffer,
     pub interrupter: u16,
     /// Report without an interrupt.
     pub quiet: bool,
     pub when: When,
 }
 
-/// The buffers cut at multiples of 64 KiB.
-#[derive(Clone, Debug)]
-struct Pieces<'a> {
-    rest: &'a [Buffer],
-    current: Buffer,
+/// Cuts a buffer at the next multiple of 64 KiB: what is before it, and the rest.
+fn cut(Buffer { address, length }: Buffer) -> (Buffer, Buffer) {
+    let room = BUFFER_MAX - (address % u64::from(BUFFER_MAX)) as u32;
+    let first = Buffer { address, length: length.min(room) };
+    let behind = address.wrapping_add(u64::from(first.length));
+    (first, Buffer { address: behind, length: length - first.length })
 }
 
-impl Iterator for Pieces<'_> {
-    type Item = Buffer;
-
-    fn next(&mut self) -> Option<Buffer> {
-        while self.current.length == 0 {
-            let (first, rest) = self.rest.split_first()?;
-            (self.current, self.rest) = (*first, rest);
-        }
-        let Buffer { address, length } = self.current;
-        let room = BUFFER_MAX - (address % u64::from(BUFFER_MAX)) as u32;
-        let piece = Buffer { address, length: length.min(room) };
-        self.current = Buffer {
-            address: address.wrapping_add(u64::from(piece.length)),
-            length: length - piece.length,
-        };
-        Some(piece)
-    }
-}
-
-fn pieces(buffers: &[Buffer]) -> Pieces<'_> {
-    Pieces { rest: buffers, current: Buffer::default() }
-}
-
-/// Bytes of all buffers; `None` if that is more than an event can count.
-pub(super) fn total(buffers: &[Buffer]) -> Option<u32> {
-    let sum = buffers.iter().try_fold(0u32, |sum, buffer| sum.checked_add(buffer.length))?;
-    (sum < 1 << 24).then_some(sum)
-}
-
-/// Blocks that data of these buffers needs; a transfer without data needs one, too.
-pub(super) fn blocks(buffers: &[Buffer], ring: &Ring) -> usize {
-    pieces(buffers).take(usize::from(ring.most()) + 1).count().max(1)
+/// Returns how many blocks a buffer needs; one without bytes needs one, too.
+pub(super) const fn blocks(buffer: Buffer) -> usize {
+    let end = buffer.address % BUFFER_MAX as u64 + buffer.length as u64;
+    let touched = end.div_ceil(BUFFER_MAX as u64) as usize;
+    if buffer.length == 0 { 1 } else { touched }
 }
 
 /// Packets that remain after `through` bytes, as the controller wants them said.
@@ -74,29 +50,29 @@ const fn packets_left(total: u32, through: u32, packet: u16) -> u32 {
 }
 
 impl Pipe {
-    /// Writes a bulk, interrupt or isochronous transfer; its first and last block.
+    /// Writes a bulk, interrupt or isochronous transfer; its first and last block. The ring holds
+    /// it.
+    #[inline]
     pub fn write_data<M: Mmio, D: Dma>(
         &mut self,
         hw: &mut Hardware<M, D>,
-        build: &Build<'_>,
+        build: &Build,
     ) -> (u16, u16) {
         let first = match (self.kind.is_isochronous(), build.when) {
             (false, _) => (Kind::Normal, 0),
-            (true, when) => (Kind::Isoch, self.isochronous(total(build.buffers), when)),
+            (true, when) => (Kind::Isoch, self.isochronous(build.buffer.length, when)),
         };
         let quiet = if build.quiet { bit::BLOCK_INTERRUPT } else { 0 };
         let short = if self.kind.is_in() { bit::SHORT } else { 0 };
-        let ends = self.write_pieces(hw, build, first, short | quiet, bit::COMPLETION);
-        self.ring.commit(hw);
-        ends
+        self.write_pieces(hw, build, first, short | quiet, bit::COMPLETION)
     }
 
-    /// Writes the stages of a control transfer; its first and last block.
+    /// Writes the stages of a control transfer; its first and last block. The ring holds them.
     pub fn write_control<M: Mmio, D: Dma>(
         &mut self,
         hw: &mut Hardware<M, D>,
         setup: Setup,
-        build: &Build<'_>,
+        build: &Build,
     ) -> (u16, u16) {
         let (data, inward) = (setup.length > 0, setup.is_in());
         let stage = match (data, inward) {
@@ -117,36 +93,35 @@ impl Pipe {
         let status = Trb::transfer_status(0, 0, build.interrupter);
         let block = Trb::new(Kind::Status, 0, status, bit::COMPLETION | direction);
         let last = self.push(hw, block, Span { before: setup.length.into(), length: 0 });
-        self.ring.commit(hw);
         (first, last)
     }
 
     fn write_pieces<M: Mmio, D: Dma>(
         &mut self,
         hw: &mut Hardware<M, D>,
-        build: &Build<'_>,
+        build: &Build,
         (mut kind, mut first): (Kind, u32),
         flags: u32,
         end: u32,
     ) -> (u16, u16) {
-        let total = total(build.buffers).unwrap_or(0);
-        let (mut before, mut ends) = (0, None);
-        let mut pieces = pieces(build.buffers);
-        let mut next = pieces.next().or(Some(Buffer::default()));
-        while let Some(piece) = next {
-            next = pieces.next();
+        let total = build.buffer.length;
+        let (mut before, mut start, mut rest) = (0, None, build.buffer);
+        loop {
+            let (piece, behind) = cut(rest);
             let through = before + piece.length;
-            let (left, more) = match next {
-                Some(_) => (packets_left(total, through, self.packet), bit::CHAIN),
-                None => (0, end),
+            let (left, more) = match behind.length {
+                0 => (0, end),
+                _ => (packets_left(total, through, self.packet), bit::CHAIN),
             };
             let status = Trb::transfer_status(piece.length, left, build.interrupter);
             let block = Trb::new(kind, piece.address, status, flags | first | more);
             let index = self.push(hw, block, Span { before, length: piece.length });
-            ends = Some((ends.map_or(index, |(start, _)| start), index));
-            (kind, first, before) = (Kind::Normal, 0, through);
+            let start = *start.get_or_insert(index);
+            if behind.length == 0 {
+                return (start, index);
+            }
+            (kind, first, before, rest) = (Kind::Normal, 0, through, behind);
         }
-        ends.unwrap_or_default()
     }
 
     fn push<M: Mmio, D: Dma>(&mut self, hw: &mut Hardware<M, D>, block: Trb, span: Span) -> u16 {
@@ -156,8 +131,8 @@ impl Pipe {
     }
 
     /// Returns the flags of the first block of an isochronous transfer.
-    fn isochronous(&self, length: Option<u32>, when: When) -> u32 {
-        let packets = length.unwrap_or(0).div_ceil(self.packet.into()).max(1);
+    fn isochronous(&self, length: u32, when: When) -> u32 {
+        let packets = length.div_ceil(self.packet.into()).max(1);
         let burst = u32::from(self.burst) + 1;
         let (bursts, last) = match packets % burst {
             0 => (packets / burst - 1, burst - 1),
@@ -174,21 +149,33 @@ impl Pipe {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::xhci::ring::Ring;
 
     #[test]
-    fn buffers_are_cut_where_64_kib_end() {
-        let buffers = [
-            Buffer { address: 0x1_fff0, length: 0x20 },
-            Buffer::default(),
-            Buffer { address: 0x3_0000, length: 0x2_0001 },
-        ];
-        let cut: alloc::vec::Vec<(u64, u32)> =
-            pieces(&buffers).map(|piece| (piece.address, piece.length)).collect();
+    fn a_buffer_is_cut_where_64_kib_end() {
         let whole = 0x1_0000;
-        assert_eq!(
-            cut,
-            [(0x1_fff0, 16), (0x2_0000, 16), (0x3_0000, whole), (0x4_0000, whole), (0x5_0000, 1)]
-        );
+        let cases = [
+            (Buffer { address: 0x1_fff0, length: 0x20 }, &[(0x1_fff0, 16), (0x2_0000, 16)][..]),
+            (
+                Buffer { address: 0x3_0000, length: 0x2_0001 },
+                &[(0x3_0000, whole), (0x4_0000, whole), (0x5_0000, 1)],
+            ),
+            (Buffer { address: 0x1_fff0, length: 0x10 }, &[(0x1_fff0, 16)]),
+            (Buffer { address: 0x1_fff0, length: 0 }, &[(0x1_fff0, 0)]),
+        ];
+        for (buffer, expected) in cases {
+            let (mut pieces, mut rest) = (alloc::vec::Vec::new(), buffer);
+            loop {
+                let (piece, behind) = cut(rest);
+                pieces.push((piece.address, piece.length));
+                rest = behind;
+                if rest.length == 0 {
+                    break;
+                }
+            }
+            assert_eq!(pieces, expected);
+            assert_eq!(blocks(buffer), expected.len());
+        }
     }
 
     #[test]
@@ -204,7 +191,7 @@ mod tests {
         let mut pipe = Pipe::new(Ring::new(0, 16), 16, 1);
         (pipe.packet, pipe.burst) = (1024, 10);
         let flags = |bytes| {
-            let flags = pipe.isochronous(Some(bytes), When::Frame(5));
+            let flags = pipe.isochronous(bytes, When::Frame(5));
             (flags >> 7 & 3, flags >> 16 & 0xf, flags >> 20)
         };
         assert_eq!(flags(33 * 1024), (2, 10, 5));

@@ -99,7 +99,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         let context = self.layout.devices[usize::from(index)].context;
         self.hw.zero(context, 2048);
         let address = self.hw.address(context);
-        self.hw.store_64(self.layout.contexts + 8 * u64::from(slot), address);
+        self.hw.dma.store_64(self.layout.contexts + 8 * u64::from(slot), address);
         self.slots[usize::from(slot)] = Some(index);
         let device = &mut self.devices[usize::from(index)];
         device.slot = slot;
@@ -248,7 +248,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
             self.remove_pipe(index, context, outcome, now);
         }
         if slot != 0 {
-            self.hw.store_64(self.layout.contexts + 8 * u64::from(slot), 0);
+            self.hw.dma.store_64(self.layout.contexts + 8 * u64::from(slot), 0);
             self.slots[usize::from(slot)] = None;
         }
         let device = &mut self.devices[usize::from(index)];

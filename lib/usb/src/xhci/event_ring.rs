@@ -53,7 +53,7 @@ impl EventRing {
         (self.index, self.cycle, self.unacknowledged) = (0, true, 0);
         hw.zero(self.offset, u64::from(self.blocks) * BYTES as u64);
         let ring = hw.address(self.offset);
-        hw.store_64(self.table, ring);
+        hw.dma.store_64(self.table, ring);
         hw.dma.store(self.table + 8, self.blocks.into());
         hw.dma.store(self.table + 12, 0);
         let table = hw.address(self.table);
@@ -68,7 +68,7 @@ impl EventRing {
 
     /// Returns the next event, if there is one; it stays.
     pub fn peek<M: Mmio, D: Dma>(&self, hw: &Hardware<M, D>) -> Option<Trb> {
-        hw.load_block(self.offset + u64::from(self.index) * BYTES as u64, self.cycle)
+        hw.dma.load_block(self.offset + u64::from(self.index) * BYTES as u64, self.cycle)
     }
 
     /// Takes the next event off the ring.

@@ -96,15 +96,22 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         pipe.tail = None;
         let queued = &mut pipe.queue[said.position];
         let (length, before_end) = (queued.length, !said.last);
-        match said.code {
-            Completion::Stopped if queued.cancelled.is_some() => queued.actual = Some(said.actual),
+        let end = match said.code {
+            Completion::Stopped if queued.cancelled.is_some() => {
+                queued.actual = Some(said.actual);
+                None
+            }
             Completion::Stopped
             | Completion::StoppedLengthInvalid
-            | Completion::StoppedShortPacket => {}
+            | Completion::StoppedShortPacket => None,
             Completion::Success | Completion::ShortPacket if control && before_end => {
                 queued.actual = Some(said.actual);
+                None
             }
-            Completion::Success if before_end => self.counters.unknown += 1,
+            Completion::Success if before_end => {
+                self.counters.unknown += 1;
+                None
+            }
             Completion::Success | Completion::ShortPacket => {
                 let actual = if control { queued.actual.unwrap_or(length) } else { said.actual };
                 let fine =
@@ -112,20 +119,25 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
                 let outcome = queued.failed.unwrap_or(fine);
                 pipe.tail = before_end.then_some(queued.last);
                 pipe.attempts = 0;
-                self.finish_upto(said, outcome, actual, now);
+                Some((outcome, actual))
             }
-            Completion::MissedService if isochronous => {
-                self.finish_upto(said, TransferOutcome::Missed, 0, now);
+            Completion::MissedService if isochronous => Some((TransferOutcome::Missed, 0)),
+            code if isochronous && before_end => {
+                // The controller goes on to the end of the transfer and still has its memory.
+                queued.failed = Some(outcome(code));
+                None
             }
-            // The controller goes on to the end of the transfer and still has its memory.
-            code if isochronous && before_end => queued.failed = Some(outcome(code)),
-            code if isochronous => self.finish_upto(said, outcome(code), said.actual, now),
-            code => self.halted(said, code, now),
+            code if isochronous => Some((outcome(code), said.actual)),
+            code => Some(self.halted(said, code)),
+        };
+        if let Some((outcome, actual)) = end {
+            self.finish_upto(said, outcome, actual, now);
         }
     }
 
-    /// An endpoint that is not isochronous stopped at an error.
-    fn halted(&mut self, said: Said, code: Completion, now: Nanos) {
+    /// Notes that an endpoint that is not isochronous stopped at an error, and returns how its
+    /// transfer ended.
+    fn halted(&mut self, said: Said, code: Completion) -> (TransferOutcome, u32) {
         let pipe = &mut self.pipes[said.pipe];
         let phase = match code {
             Completion::Stall
@@ -145,29 +157,34 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         } else {
             said.actual
         };
-        self.finish_upto(said, outcome(code), data, now);
+        (outcome(code), data)
     }
 
     /// This transfer ended, and those before it must have.
     fn finish_upto(&mut self, said: Said, last: TransferOutcome, actual: u32, now: Nanos) {
         let number = said.pipe;
-        let missed = self.pipes[number].kind.is_isochronous();
-        for place in (0..=said.position).rev() {
-            let Some(queued) = self.pipes[number].queue.pop_front() else { return };
-            let (outcome, actual) = match place {
-                0 => (last, actual),
-                _ if missed => (TransferOutcome::Missed, 0),
-                _ => {
-                    self.counters.lost += u64::from(queued.owner != Owner::Nobody);
-                    (TransferOutcome::Lost, 0)
-                }
-            };
-            self.report(said.pipe, queued, outcome, actual, now);
+        for _ in 0..said.position {
+            self.pass_over(number, now);
         }
+        let Some(queued) = self.pipes[number].queue.pop_front() else { return };
+        self.report(number, queued, last, actual, now);
         let pipe = &mut self.pipes[number];
         pipe.release();
         // The driver's own requests may have waited for room.
         self.attention |= pipe.kind == EndpointKind::Control;
+    }
+
+    /// Ends the oldest transfer of an endpoint: the controller went on without a word about it.
+    fn pass_over(&mut self, number: usize, now: Nanos) {
+        let pipe = &mut self.pipes[number];
+        let Some(queued) = pipe.queue.pop_front() else { return };
+        let outcome = if pipe.kind.is_isochronous() {
+            TransferOutcome::Missed
+        } else {
+            self.counters.lost += u64::from(queued.owner != Owner::Nobody);
+            TransferOutcome::Lost
+        };
+        self.report(number, queued, outcome, 0, now);
     }
 
     /// Ends every transfer of an endpoint with this outcome, and makes the endpoint free.
@@ -182,6 +199,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
     }
 
     /// Reports a transfer to its owner. The caller frees its blocks.
+    #[inline(always)]
     pub(super) fn report(
         &mut self,
         number: usize,

@@ -99,8 +99,6 @@ pub(super) struct Pipe {
     pub tell: bool,
     /// Attempts to recover since the last transfer that ended well.
     pub attempts: u8,
-    /// Blocks wait for a doorbell.
-    pub silent: bool,
     /// The last block of a transfer that ended short before it: a second event may name it.
     pub tail: Option<u16>,
 }
@@ -128,7 +126,6 @@ impl Pipe {
             target: 0,
             tell: false,
             attempts: 0,
-            silent: false,
             tail: None,
         }
     }
@@ -151,7 +148,7 @@ impl Pipe {
         (self.wish, self.old, self.configured) = (Wish::Run, None, false);
         self.queue.clear();
         self.enter(Phase::Running);
-        (self.tell, self.silent, self.tail, self.attempts) = (false, false, None, 0);
+        (self.tell, self.tail, self.attempts) = (false, None, 0);
     }
 
     /// Takes over the sizes and the kind of an endpoint.
@@ -172,11 +169,17 @@ impl Pipe {
     }
 
     /// Returns the transfer that a block belongs to, by its place in the queue.
+    #[inline]
     pub fn find(&self, block: u16) -> Option<usize> {
         let ring = &self.ring;
-        self.queue.iter().position(|queued| {
+        let has = |queued: &Queued| {
             ring.distance(queued.first, block) <= ring.distance(queued.first, queued.last)
-        })
+        };
+        // Nearly every event is about the oldest.
+        if self.queue.front().is_some_and(has) {
+            return Some(0);
+        }
+        self.queue.iter().position(has)
     }
 
     /// The first block the controller may still touch.

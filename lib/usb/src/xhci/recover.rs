@@ -198,6 +198,8 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
     /// Cancelled transfers behind one that stays: their blocks are made to do nothing, and the
     /// last of them reports when the controller has passed.
     fn blank(&mut self, number: usize, now: Nanos) {
+        // A block that is held back would be written once more.
+        self.pipes[number].ring.commit(&mut self.hw);
         for place in 0..self.pipes[number].queue.len() {
             let queued = self.pipes[number].queue[place];
             let Some(outcome) = queued.cancelled else { continue };
@@ -208,7 +210,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
                 let status = Trb::transfer_status(0, 0, self.number);
                 let nothing = Trb::new(Kind::NoOp, 0, status, flags);
                 let nothing = nothing.with_cycle(ring.cycle_at(block));
-                self.hw.store_block(ring.offset_of(block), nothing);
+                self.hw.dma.store_block(ring.offset_of(block), nothing);
                 if block == queued.last {
                     break;
                 }

@@ -12,7 +12,8 @@ pub(super) struct Ring {
     enqueue: u16,
     cycle: bool,
     dequeue: u16,
-    /// A transfer being written: its first block is held back until the last is there.
+    /// The first of the blocks that were pushed since the last [`Ring::commit`]: it is held back,
+    /// so that the controller sees none of them.
     held: Option<(u16, Trb)>,
 }
 
@@ -82,18 +83,23 @@ impl Ring {
         let (index, block) = (self.enqueue, block.with_cycle(self.cycle));
         if self.held.is_none() {
             self.held = Some((index, block));
-            hw.store_block(self.offset_of(index), block.with_cycle(!self.cycle));
+            hw.dma.store_block(self.offset_of(index), block.with_cycle(!self.cycle));
         } else {
-            hw.store_block(self.offset_of(index), block);
+            hw.dma.store_block(self.offset_of(index), block);
         }
         self.enqueue = self.after(index);
         if self.enqueue == 0 {
             let flags = bit::TOGGLE | block.control & bit::CHAIN;
             let link = Trb::new(Kind::Link, hw.address(self.offset), 0, flags);
-            hw.store_block(self.offset_of(self.blocks), link.with_cycle(self.cycle));
+            hw.dma.store_block(self.offset_of(self.blocks), link.with_cycle(self.cycle));
             self.cycle = !self.cycle;
         }
         index
+    }
+
+    /// Returns whether something was pushed that is not the controller's yet.
+    pub fn holds(&self) -> bool {
+        self.held.is_some()
     }
 
     /// Hands over what was pushed, all at once.

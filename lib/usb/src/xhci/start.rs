@@ -225,10 +225,10 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.hw.zero(self.layout.scratchpads, count * PAGE);
         for page in 0..count {
             let address = self.hw.address(self.layout.scratchpads + page * PAGE);
-            self.hw.store_64(self.layout.scratch_table + 8 * page, address);
+            self.hw.dma.store_64(self.layout.scratch_table + 8 * page, address);
         }
         let table = self.hw.address(self.layout.scratch_table);
-        self.hw.store_64(self.layout.contexts, table);
+        self.hw.dma.store_64(self.layout.contexts, table);
     }
 
     /// Begins to run: everything that is plugged in is found by looking, not by events.

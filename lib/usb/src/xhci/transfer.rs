@@ -1,7 +1,7 @@
 //! Transfers of a configured device: a client queues them and takes them back.
 
 use super::access::{Buffer, Dma, Mmio};
-use super::build::{Build, When, blocks, total};
+use super::build::{Build, COUNTED, When, blocks};
 use super::controller::Controller;
 use super::lane::{Lane, Lanes};
 use super::limits::Window;
@@ -13,16 +13,16 @@ use crate::trb::context_index;
 
 /// A bulk, interrupt or isochronous transfer.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct Request {
     /// The device to transfer with.
     pub device: DeviceId,
     pub endpoint: u8,
-    /// Where the data is or goes; none at all is a packet without bytes. The memory is the
-    /// controller's until the transfer is reported.
-    pub buffers: &'a [Buffer],
+    /// Where the data is or goes; a buffer without bytes is a packet without bytes. The memory is
+    /// the controller's until the transfer is reported.
+    pub buffer: Buffer,
     /// No interrupt for it; it is found when another one causes one.
     pub quiet: bool,
-    /// More follow at once: the doorbell waits for them.
+    /// More follow: the controller sees none of them before the last, or [`Lane::announce`].
     pub more: bool,
     /// The time at which an isochronous transfer goes.
     pub when: When,
@@ -30,19 +30,11 @@ pub struct Request<'a> {
     pub cookie: u64,
 }
 
-impl<'a> Request<'a> {
+impl Request {
     /// Returns a request with the usual settings.
     #[must_use]
-    pub const fn new(device: DeviceId, endpoint: u8, buffers: &'a [Buffer]) -> Request<'a> {
-        Request {
-            device,
-            endpoint,
-            buffers,
-            quiet: false,
-            more: false,
-            when: When::Soon,
-            cookie: 0,
-        }
+    pub const fn new(device: DeviceId, endpoint: u8, buffer: Buffer) -> Request {
+        Request { device, endpoint, buffer, quiet: false, more: false, when: When::Soon, cookie: 0 }
     }
 }
 
@@ -51,13 +43,13 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
     ///
     /// # Errors
     /// Why not; nothing is queued then. After [`Refused::Busy`] it may work later.
-    pub fn submit(&mut self, request: &Request<'_>) -> Result<TransferId, Refused> {
+    pub fn submit(&mut self, request: &Request) -> Result<TransferId, Refused> {
         if !self.runs {
             return Err(Refused::NotRunning);
         }
         let index = context_index(request.endpoint);
         let number = self.of(request.device, index).filter(|_| index > 1);
-        self.usable(request.buffers)?;
+        self.usable(request.buffer)?;
         let number = number.ok_or_else(|| self.absent(request.device))?;
         let pipe = &self.pipes[number];
         match pipe.wish {
@@ -66,22 +58,20 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
             Wish::Run if !pipe.configured || pipe.old.is_some() => return Err(Refused::Busy),
             Wish::Run => {}
         }
-        let length = total(request.buffers).ok_or(Refused::Length)?;
-        let gaps = request.buffers.iter().any(|buffer| buffer.length == 0);
-        if gaps && request.buffers.len() > 1 || pipe.most().is_some_and(|most| length > most) {
+        let length = request.buffer.length;
+        if length > COUNTED || pipe.most().is_some_and(|most| length > most) {
             return Err(Refused::Length);
         }
-        let room = self.room(number, blocks(request.buffers, &pipe.ring));
-        if room.is_err() && self.pipes[number].silent {
+        let room = self.room(number, blocks(request.buffer));
+        if room.is_err() && self.pipes[number].ring.holds() {
             // Those before it are not followed by another.
             self.ring(number);
         }
         room?;
-        let Request { buffers, quiet, when, .. } = *request;
-        let build = Build { buffers, interrupter: self.number, quiet, when };
+        let Request { buffer, quiet, when, .. } = *request;
+        let build = Build { buffer, interrupter: self.number, quiet, when };
         let ends = self.pipes[number].write_data(&mut self.hw, &build);
         let id = self.queue(number, ends, length, request.cookie);
-        self.pipes[number].silent = request.more;
         if !request.more {
             self.ring(number);
         }
@@ -93,14 +83,12 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         &mut self,
         device: DeviceId,
         setup: Setup,
-        buffers: &[Buffer],
+        buffer: Buffer,
         cookie: u64,
     ) -> Result<TransferId, Refused> {
         let number = self.of(device, 1).ok_or(Refused::NoDevice)?;
-        let pipe = &mut self.pipes[number];
-        let blocks = blocks(buffers, &pipe.ring) + 2;
-        self.room(number, blocks)?;
-        let build = Build { buffers, interrupter: self.number, quiet: false, when: When::Soon };
+        self.room(number, blocks(buffer) + 2)?;
+        let build = Build { buffer, interrupter: self.number, quiet: false, when: When::Soon };
         let ends = self.pipes[number].write_control(&mut self.hw, setup, &build);
         let id = self.queue(number, ends, setup.length.into(), cookie);
         self.ring(number);
@@ -154,21 +142,19 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
     pub(super) fn submit_request(&mut self, index: u8, setup: Setup, place: u64) -> bool {
         let Some(number) = self.find((index, 1)) else { return false };
         let pipe = &self.pipes[number];
-        let data = Buffer { address: self.hw.address(place), length: setup.length.into() };
-        let buffers = [data];
-        let buffers = if setup.length == 0 { &buffers[..0] } else { &buffers[..] };
+        let buffer = Buffer { address: self.hw.address(place), length: setup.length.into() };
         if pipe.phase != Phase::Running
             || pipe.queue.len() == pipe.queue.capacity()
-            || blocks(buffers, &pipe.ring) + 2 > usize::from(pipe.ring.free())
+            || blocks(buffer) + 2 > usize::from(pipe.ring.free())
         {
             return false;
         }
         // The rest of an answer that is too short is zeros, and not older contents of the memory.
         self.hw.zero(place, u64::from(setup.length) & !3);
-        let build = Build { buffers, interrupter: self.number, quiet: false, when: When::Soon };
+        let build = Build { buffer, interrupter: self.number, quiet: false, when: When::Soon };
         let ends = self.pipes[number].write_control(&mut self.hw, setup, &build);
         let id = self.next_transfer();
-        let queued = queued(id, ends, data.length);
+        let queued = queued(id, ends, buffer.length);
         self.pipes[number].queue.push_back(Queued { owner: Owner::Driver, ..queued });
         self.ring(number);
         true
@@ -180,16 +166,16 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         if self.pipes.iter().any(is_its) { Refused::NoEndpoint } else { Refused::NoDevice }
     }
 
-    /// Memory that may be used.
-    fn usable(&self, buffers: &[Buffer]) -> Result<(), Refused> {
-        let granted = |buffer: &Buffer| {
-            let range = Window { base: buffer.address, length: buffer.length.into() };
-            buffer.length == 0 || self.windows.iter().any(|window| window.contains(range))
-        };
-        if buffers.iter().all(granted) { Ok(()) } else { Err(Refused::Outside) }
+    /// Checks that this memory may be used.
+    fn usable(&self, buffer: Buffer) -> Result<(), Refused> {
+        let range = Window { base: buffer.address, length: buffer.length.into() };
+        let granted =
+            buffer.length == 0 || self.windows.iter().any(|window| window.contains(range));
+        if granted { Ok(()) } else { Err(Refused::Outside) }
     }
 
     /// Checks that one more transfer of so many blocks has room.
+    #[inline(always)]
     fn room(&self, number: usize, blocks: usize) -> Result<(), Refused> {
         let pipe = &self.pipes[number];
         if blocks > usize::from(pipe.ring.most()) {
@@ -202,6 +188,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         if full { Err(Refused::Busy) } else { Ok(()) }
     }
 
+    #[inline(always)]
     fn queue(&mut self, number: usize, ends: (u16, u16), length: u32, cookie: u64) -> TransferId {
         let id = self.next_transfer();
         self.pipes[number].queue.push_back(Queued { cookie, ..queued(id, ends, length) });
@@ -209,10 +196,20 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         id
     }
 
-    /// Rings an endpoint's doorbell, unless it is being recovered: then that ends with it.
+    /// Shows the controller the transfers that wait for more: no more follow.
+    pub fn announce(&mut self) {
+        for number in 0..self.pipes.len() {
+            if self.pipes[number].ring.holds() {
+                self.ring(number);
+            }
+        }
+    }
+
+    /// Shows the controller what is on an endpoint's ring. Its doorbell is rung, unless it is being
+    /// recovered: then that ends with it.
     fn ring(&mut self, number: usize) {
         let pipe = &mut self.pipes[number];
-        pipe.silent = false;
+        pipe.ring.commit(&mut self.hw);
         if let (Some((_, index)), Phase::Running) = (pipe.owner, pipe.phase) {
             self.hw.ring_doorbell(pipe.slot, index);
         }
@@ -233,7 +230,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     ///
     /// # Errors
     /// Why not; nothing is queued then. After [`Refused::Busy`] it may work later.
-    pub fn submit(&mut self, request: &Request<'_>) -> Result<TransferId, Refused> {
+    pub fn submit(&mut self, request: &Request) -> Result<TransferId, Refused> {
         if self.state != super::ControllerState::Running {
             return Err(Refused::NotRunning);
         }
@@ -253,13 +250,11 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         data: Buffer,
         cookie: u64,
     ) -> Result<TransferId, Refused> {
-        let buffers = [data];
-        let buffers = if setup.length == 0 { &buffers[..0] } else { &buffers[..] };
         if self.state != super::ControllerState::Running {
             return Err(Refused::NotRunning);
         }
         let index = self.device(device)?;
-        self.own.usable(buffers)?;
+        self.own.usable(data)?;
         if u32::from(setup.length) != data.length {
             return Err(Refused::Length);
         }
@@ -270,7 +265,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         if !self.devices[usize::from(index)].announced {
             return Err(Refused::Busy);
         }
-        self.own.control(device, setup, buffers, cookie)
+        self.own.control(device, setup, data, cookie)
     }
 
     /// Takes a transfer back. It is reported as cancelled when the controller has let go of its

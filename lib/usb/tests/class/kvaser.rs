@@ -8,7 +8,9 @@ use diapason_can::{BitRate, CanFrame};
 use diapason_usb::class::can::{
     CloseCause, FrameOutcome, InterfaceEvent, InterfaceFailure, Mode, ProbeStep, Refused,
 };
-use diapason_usb::class::kvaser::{BusParameters, InterfaceIdentity, Kvaser, Personality};
+use diapason_usb::class::kvaser::{
+    BusParameters, InterfaceIdentity, Kvaser, Personality, TRANSFER,
+};
 use diapason_usb::class::{Class, Completion, TransferFault};
 
 /// Entities whose two halves are both non-zero, as the rig had them.
@@ -457,7 +459,7 @@ fn a_stalled_pipe_recovers_and_nothing_is_lost() {
     assert_eq!(far.log.iter().map(|c| c[12]).collect::<Vec<_>>(), [0, 1, 2]);
     // For ever is too often.
     for _ in 0..8 {
-        assert_eq!(shell.next(0x82), Some(&Asked::In(3072)));
+        assert_eq!(shell.next(0x82), Some(&Asked::In(TRANSFER.0)));
         shell.end(0x82, Err(TransferFault::Stall), &mut |event| events.push(event));
         if shell.next(0x82).is_some() {
             shell.end(0x82, Ok(&[]), &mut |event| events.push(event));
@@ -521,7 +523,7 @@ fn whatever_the_device_says() {
 /// Returns the class of a shell, with no transfers pending.
 fn fresh(shell: &Shell<Kvaser>) -> Kvaser {
     let mut class = shell.class.clone();
-    for _ in 0..4 {
+    for _ in 0..TRANSFER.1 {
         let done = Completion { endpoint: 0x82, result: Ok(&[]) };
         class.complete(Nanos::ZERO, done, &mut |_| {});
     }

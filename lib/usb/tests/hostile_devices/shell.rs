@@ -207,8 +207,7 @@ impl Shell {
         let queued = match setup {
             Some(setup) => machine.driver.control(self.device, setup, buffer, cookie),
             None => {
-                let buffers = [buffer];
-                let plain = xhci::Request::new(self.device, endpoint, &buffers);
+                let plain = xhci::Request::new(self.device, endpoint, buffer);
                 machine.driver.submit(&xhci::Request { cookie, ..plain })
             }
         };

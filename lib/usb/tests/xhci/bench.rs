@@ -128,3 +128,9 @@ pub fn plans(endpoints: &[u8]) -> Vec<EndpointPlan> {
 pub fn buffer(number: u64, length: u32) -> Buffer {
     Buffer { address: BASE + CLIENT + number * 0x1000, length }
 }
+
+/// Memory of so many bytes before a multiple of 64 KiB and so many behind it.
+pub fn straddling(before: u32, behind: u32) -> Buffer {
+    let boundary = BASE + CLIENT + 0x2_0000;
+    Buffer { address: boundary - u64::from(before), length: before + behind }
+}

@@ -249,8 +249,8 @@ fn an_endpoint_makes_room_for_one_that_matters_more_and_comes_back() {
     bench.run(200);
     let brakes = bench.found();
     bench.notices.clear();
-    let memory = [crate::bench::buffer(0, 3072)];
-    let request = diapason_usb::xhci::Request::new(camera, 0x84, &memory);
+    let memory = crate::bench::buffer(0, 3072);
+    let request = diapason_usb::xhci::Request::new(camera, 0x84, memory);
     bench.driver.submit(&request).unwrap();
     plan[0].criticality = diapason_bus::Criticality::High;
     bench.driver.configure(brakes, 1, &plan).unwrap();

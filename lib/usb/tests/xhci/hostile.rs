@@ -1,6 +1,6 @@
 //! A controller that writes whatever it likes into the event rings and into the contexts.
 
-use crate::bench::{Bench, buffer};
+use crate::bench::{Bench, buffer, straddling};
 use crate::fake::{BASE, BYTES};
 use diapason_random::Random;
 use diapason_usb::register::port;
@@ -84,11 +84,9 @@ fn client(random: &mut Random, bench: &mut Bench, client: &mut Client) {
     }
     for _ in 0..random.below(4) {
         let Some(device) = client.devices.get(random.index(client.devices.len())) else { return };
-        let memory = [buffer(random.below(8), 600), buffer(9, 100)];
-        let count = random.index(3);
+        let memory = [buffer(0, 0), buffer(random.below(8), 600), straddling(600, 100)];
         let endpoint = random.pick(&[0x81, 2, 0x83, 0x84]);
-        let memory = &memory[..count];
-        let request = Request::new(*device, endpoint, memory);
+        let request = Request::new(*device, endpoint, random.pick(&memory));
         if let Ok(transfer) = bench.driver.submit(&request) {
             client.submitted += 1;
             client.queued.insert(transfer.0);

@@ -70,9 +70,9 @@ impl Client {
 
     fn submit(&mut self, lane: &mut Lane<Link, Link>, device: DeviceId) {
         let endpoint = self.random.pick(&[BULK_IN, BULK_OUT, NEWS, STREAM]);
-        let memory = [Link::buffer(self.random.index(64) * 64, 64)];
+        let memory = Link::buffer(self.random.index(64) * 64, 64);
         let more = self.random.one_in(4);
-        if let Ok(id) = lane.submit(&Request { more, ..Request::new(device, endpoint, &memory) }) {
+        if let Ok(id) = lane.submit(&Request { more, ..Request::new(device, endpoint, memory) }) {
             assert!(self.queued.insert(id.0, (device, endpoint)).is_none(), "{id:?} twice");
             self.counts[0] += 1;
         }
@@ -194,8 +194,8 @@ fn attack(seed: u64) -> ([u64; 4], u64) {
     rig.run(Nanos::from_secs(1));
     for (_, device) in devices {
         for endpoint in [BULK_OUT, STREAM] {
-            let memory = [Link::buffer(0, 64)];
-            if let Ok(id) = rig.machine.driver.submit(&Request::new(device, endpoint, &memory)) {
+            let memory = Link::buffer(0, 64);
+            if let Ok(id) = rig.machine.driver.submit(&Request::new(device, endpoint, memory)) {
                 rig.lanes.client.borrow_mut().queued.insert(id.0, (device, endpoint));
             }
         }

@@ -40,8 +40,8 @@ fn submit(
     at: usize,
     length: u32,
 ) -> TransferId {
-    let memory = [machine.buffer(at, length)];
-    machine.driver.submit(&Request::new(device, endpoint, &memory)).unwrap()
+    let memory = machine.buffer(at, length);
+    machine.driver.submit(&Request::new(device, endpoint, memory)).unwrap()
 }
 
 /// Waits for a transfer: how it ended and how many bytes it had.
@@ -87,8 +87,8 @@ fn bytes_come_back_as_they_went_at_every_speed_and_with_every_kind_of_context() 
 #[test]
 fn a_short_answer_ends_a_long_transfer_in_its_first_block() {
     let (mut machine, device) = with_echo(Config::default(), Speed::High);
-    let memory = [machine.buffer(0, 5000), machine.buffer(0x4000, 5000)];
-    let short = machine.driver.submit(&Request::new(device, BULK_IN, &memory)).unwrap();
+    let memory = machine.buffer(0x1_0000 - 5000, 10_000);
+    let short = machine.driver.submit(&Request::new(device, BULK_IN, memory)).unwrap();
     let next = submit(&mut machine, device, BULK_IN, 0x8000, 1000);
     for length in [1, 600] {
         let out = submit(&mut machine, device, BULK_OUT, 0x9000, length);
@@ -261,8 +261,8 @@ fn three_hundred_plugs_on_the_model_leave_every_pool_as_it_was() {
                 machine.driver.configure(device, 1, &echo::plans(speed)).unwrap();
                 machine.run(Nanos::from_micros(random.below(3_000)));
                 for endpoint in [BULK_IN, BULK_OUT, NEWS, STREAM] {
-                    let memory = [machine.buffer(random.index(9) * 4096, 64)];
-                    let request = Request::new(device, endpoint, &memory);
+                    let memory = machine.buffer(random.index(9) * 4096, 64);
+                    let request = Request::new(device, endpoint, memory);
                     configured += u32::from(machine.driver.submit(&request).is_ok());
                 }
             }

@@ -11,8 +11,8 @@ fn transfers_of_a_device_that_vanishes_are_gone_when_its_slot_is() {
     let mut bench = Bench::running(Limits::default());
     let before = bench.driver.pools();
     let device = bench.device(&[0x81]);
-    let memory = [buffer(0, 512)];
-    let request = Request::new(device, 0x81, &memory);
+    let memory = buffer(0, 512);
+    let request = Request::new(device, 0x81, memory);
     let transfer = bench.driver.submit(&request).unwrap();
     bench.fake.0.borrow_mut().deaf = true;
     bench.fake.0.borrow_mut().unplug(1);
@@ -73,9 +73,9 @@ fn a_thousand_plugs_leave_every_pool_as_it_was() {
                 // Endpoints are those of a high-speed device.
                 let _ = bench.driver.configure(device, 1, &plans(&[0x81, 2, 0x83]));
                 bench.run(random.below(3));
-                let memory = [buffer(cycle % 8, 64)];
+                let memory = buffer(cycle % 8, 64);
                 for address in [0x81, 2, 0x83] {
-                    let request = Request::new(device, address, &memory);
+                    let request = Request::new(device, address, memory);
                     queued += u32::from(bench.driver.submit(&request).is_ok());
                 }
             }

@@ -7,8 +7,8 @@ use diapason_usb::xhci::{DeviceId, Limits, Notice, Refused, Request, TransferId,
 const IN: u8 = 3;
 
 fn queue(bench: &mut Bench, device: DeviceId, count: u64) -> Vec<TransferId> {
-    let memory = [buffer(0, 512)];
-    let request = Request::new(device, 0x81, &memory);
+    let memory = buffer(0, 512);
+    let request = Request::new(device, 0x81, memory);
     (0..count).map(|cookie| bench.driver.submit(&Request { cookie, ..request }).unwrap()).collect()
 }
 

@@ -35,8 +35,8 @@ fn packets_of_the_sensor_arrive_in_order_and_accesses_are_counted() {
     assert_eq!(machine.finished.pop().unwrap().outcome, TransferOutcome::Done);
     let before = (machine.accesses(), machine.now());
     for number in 0..200u64 {
-        let memory = [machine.buffer(0, sensor::PACKET as u32)];
-        let request = Request::new(device, sensor::IN, &memory);
+        let memory = machine.buffer(0, sensor::PACKET as u32);
+        let request = Request::new(device, sensor::IN, memory);
         machine.driver.submit(&request).unwrap();
         machine.run_until(machine.now() + Nanos::from_millis(20), |m| !m.finished.is_empty());
         let finished = machine.finished.pop().unwrap();

@@ -1,6 +1,6 @@
 //! Transfers that go well, or less well without anything being wrong.
 
-use crate::bench::{Bench, buffer};
+use crate::bench::{Bench, buffer, straddling};
 use crate::fake::{BASE, CLIENT};
 use diapason_abi::Nanos;
 use diapason_usb::Setup;
@@ -16,8 +16,8 @@ const ISOCH: u8 = 9;
 fn a_transfer_is_reported_by_the_interrupter_of_its_lane() {
     let mut bench = Bench::running(Limits::default());
     let device = bench.device_in(2, &[0x81, 2]);
-    let memory = [buffer(0, 1000)];
-    let request = Request { cookie: 77, ..Request::new(device, 2, &memory) };
+    let memory = buffer(0, 1000);
+    let request = Request { cookie: 77, ..Request::new(device, 2, memory) };
     let transfer = bench.driver.submit(&request).unwrap();
     {
         let mut fake = bench.fake.0.borrow_mut();
@@ -42,9 +42,9 @@ fn a_transfer_is_reported_by_the_interrupter_of_its_lane() {
 fn a_batch_that_is_cut_off_by_a_full_ring_is_rung() {
     let mut bench = Bench::running(Limits { blocks: 16, ..Limits::default() });
     let device = bench.device(&[2]);
-    let memory = [buffer(0, 512)];
+    let memory = buffer(0, 512);
     let before = bench.fake.0.borrow().writes;
-    let request = Request { more: true, ..Request::new(device, 2, &memory) };
+    let request = Request { more: true, ..Request::new(device, 2, memory) };
     while bench.driver.submit(&request).is_ok() {}
     assert_eq!(bench.fake.0.borrow().writes, before + 1);
     assert_eq!(bench.driver.submit(&request), Err(Refused::Busy));
@@ -52,12 +52,49 @@ fn a_batch_that_is_cut_off_by_a_full_ring_is_rung() {
 }
 
 #[test]
+fn the_controller_sees_none_of_a_batch_before_its_last() {
+    let mut bench = Bench::running(Limits::default());
+    let device = bench.device(&[2]);
+    let request = Request::new(device, 2, buffer(0, 512));
+    for _ in 0..3 {
+        bench.driver.submit(&Request { more: true, ..request }).unwrap();
+        // The controller goes on looking at a ring that it knows.
+        assert_eq!(bench.fake.0.borrow_mut().next_block(1, OUT), None);
+    }
+    bench.driver.submit(&request).unwrap();
+    let seen = core::iter::from_fn(|| bench.fake.0.borrow_mut().next_block(1, OUT)).count();
+    assert_eq!(seen, 4);
+}
+
+#[test]
+fn a_batch_that_is_cancelled_while_it_is_held_back_ends_once() {
+    let mut bench = Bench::running(Limits::default());
+    let device = bench.device(&[2]);
+    let request = Request::new(device, 2, buffer(0, 512));
+    bench.driver.submit(&request).unwrap();
+    let more = Request { more: true, ..request };
+    let held = [0; 2].map(|_| bench.driver.submit(&more).unwrap());
+    for transfer in held {
+        bench.driver.cancel(device, transfer).unwrap();
+    }
+    bench.run(4);
+    let ended: Vec<_> = bench.finished.iter().map(|f| (f.transfer, f.outcome)).collect();
+    assert_eq!(ended, held.map(|transfer| (transfer, TransferOutcome::Cancelled)));
+    bench.driver.submit(&request).unwrap();
+    // What was cancelled does nothing now.
+    let kinds: Vec<_> =
+        core::iter::from_fn(|| bench.fake.0.borrow_mut().next_block(1, OUT)).collect();
+    let kinds = kinds.iter().filter_map(|(_, block)| block.kind());
+    assert_eq!(kinds.collect::<Vec<_>>(), [Kind::Normal, Kind::NoOp, Kind::NoOp, Kind::Normal]);
+}
+
+#[test]
 fn a_transfer_whose_event_never_came_is_lost_and_its_late_event_is_dropped() {
     let mut bench = Bench::running(Limits::default());
     let device = bench.device(&[2]);
-    let memory = [buffer(0, 512)];
+    let memory = buffer(0, 512);
     for cookie in 0..2 {
-        bench.driver.submit(&Request { cookie, ..Request::new(device, 2, &memory) }).unwrap();
+        bench.driver.submit(&Request { cookie, ..Request::new(device, 2, memory) }).unwrap();
     }
     {
         let mut fake = bench.fake.0.borrow_mut();
@@ -76,8 +113,8 @@ fn a_transfer_whose_event_never_came_is_lost_and_its_late_event_is_dropped() {
 fn what_the_controller_claims_to_have_left_is_not_more_than_there_was() {
     let mut bench = Bench::running(Limits::default());
     let device = bench.device(&[0x81]);
-    let memory = [buffer(0, 512)];
-    bench.driver.submit(&Request::new(device, 0x81, &memory)).unwrap();
+    let memory = buffer(0, 512);
+    bench.driver.submit(&Request::new(device, 0x81, memory)).unwrap();
     {
         let mut fake = bench.fake.0.borrow_mut();
         let (at, _) = fake.next_block(1, IN).unwrap();
@@ -93,12 +130,12 @@ fn what_the_controller_claims_to_have_left_is_not_more_than_there_was() {
 fn accesses_to_registers_are_few() {
     let mut bench = Bench::running(Limits::default());
     let device = bench.device(&[2]);
-    let memory = [buffer(0, 512)];
+    let memory = buffer(0, 512);
     for batch in [1, 16u64] {
         let before = (bench.fake.0.borrow().reads, bench.fake.0.borrow().writes);
         for n in 0..100 * batch {
             let more = (n + 1) % batch != 0;
-            bench.driver.submit(&Request { more, ..Request::new(device, 2, &memory) }).unwrap();
+            bench.driver.submit(&Request { more, ..Request::new(device, 2, memory) }).unwrap();
             if more {
                 continue;
             }
@@ -121,18 +158,16 @@ fn accesses_to_registers_are_few() {
 fn a_long_transfer_is_cut_and_what_came_of_it_is_added_up() {
     let mut bench = Bench::running(Limits::default());
     let device = bench.device(&[0x81]);
-    // 0xf000 bytes to the next multiple of 64 KiB, then 64 KiB, then the rest, and a second buffer.
-    let first = Buffer { address: BASE + CLIENT + 0x1000, length: 0x2_0000 };
-    let memory = [first, buffer(64, 100)];
-    bench.driver.submit(&Request::new(device, 0x81, &memory)).unwrap();
-    bench.driver.submit(&Request::new(device, 0x81, &memory[1..])).unwrap();
+    // 0xf000 bytes to the next multiple of 64 KiB, then twice 64 KiB, then the rest.
+    bench.driver.submit(&Request::new(device, 0x81, buffer(1, 0x2_f064))).unwrap();
+    bench.driver.submit(&Request::new(device, 0x81, buffer(64, 100))).unwrap();
     let blocks = {
         let mut fake = bench.fake.0.borrow_mut();
         let blocks: Vec<_> = (0..4).map(|_| fake.next_block(1, IN).unwrap()).collect();
         let lengths = blocks.iter().map(|(_, block)| block.length());
-        assert_eq!(lengths.collect::<Vec<u32>>(), [0xf000, 0x1_0000, 0x1000, 100]);
+        assert_eq!(lengths.collect::<Vec<u32>>(), [0xf000, 0x1_0000, 0x1_0000, 100]);
         let left = blocks.iter().map(|(_, block)| block.packets_left());
-        assert_eq!(left.collect::<Vec<u32>>(), [31, 9, 1, 0]);
+        assert_eq!(left.collect::<Vec<u32>>(), [31, 31, 1, 0]);
         assert!(blocks[..3].iter().all(|(_, b)| b.has(bit::CHAIN) && !b.has(bit::COMPLETION)));
         // Short in the second block; the controller reports the last one, too.
         fake.transfer_event(1, IN, blocks[1].0, Completion::ShortPacket, 0xfff0);
@@ -159,11 +194,12 @@ fn a_ring_goes_round_and_a_full_one_refuses() {
     let limits = Limits { blocks: 16, transfers: 64, ..Limits::default() };
     let mut bench = Bench::running(limits);
     let device = bench.device(&[2]);
-    let memory = [buffer(0, 8), buffer(1, 8), buffer(2, 8)];
+    let memory = [buffer(0, 8), straddling(4, 4), straddling(4, 0x1_0004)];
     let mut blocks = 0;
     for round in 0..200u32 {
         let count = 1 + round as usize % 3;
-        let request = Request { cookie: round.into(), ..Request::new(device, 2, &memory[..count]) };
+        let memory = memory[count - 1];
+        let request = Request { cookie: round.into(), ..Request::new(device, 2, memory) };
         let mut queued = 0;
         while bench.driver.submit(&request).is_ok() {
             queued += 1;
@@ -182,7 +218,7 @@ fn a_ring_goes_round_and_a_full_one_refuses() {
         bench.take();
         assert_eq!(bench.finished.len(), queued);
         assert!(bench.finished.iter().all(|f| f.outcome == TransferOutcome::Done
-            && f.actual == 8 * count as u32
+            && f.actual == memory.length
             && f.cookie == u64::from(round)));
     }
     assert!(blocks > 2000);
@@ -222,12 +258,11 @@ fn memory_nobody_granted_reaches_no_ring() {
         Buffer { address: u64::MAX - 3, length: 8 },
     ];
     for buffer in bad {
-        let memory = [buffer];
-        let refused = bench.driver.submit(&Request::new(device, 2, &memory));
+        let refused = bench.driver.submit(&Request::new(device, 2, buffer));
         assert_eq!(refused, Err(Refused::Outside));
     }
     assert_eq!(bench.fake.0.borrow_mut().next_block(1, OUT), None);
-    let request = |endpoint| Request::new(device, endpoint, &[]);
+    let request = |endpoint| Request::new(device, endpoint, buffer(0, 0));
     assert_eq!(bench.driver.submit(&request(0x81)), Err(Refused::NoEndpoint));
     assert_eq!(bench.driver.submit(&request(0)), Err(Refused::NoEndpoint));
     assert_eq!(bench.driver.assign(device, 4), Err(Refused::NoInterrupter));
@@ -238,10 +273,10 @@ fn memory_nobody_granted_reaches_no_ring() {
 fn isochronous_transfers_have_frames_and_those_that_were_missed_are_found() {
     let mut bench = Bench::running(Limits::default());
     let device = bench.device(&[0x84]);
-    let memory = [buffer(0, 1024)];
-    let too_much = [buffer(0, 1025)];
-    let request = Request { when: When::Frame(0x7fe), ..Request::new(device, 0x84, &memory) };
-    assert_eq!(bench.driver.submit(&Request::new(device, 0x84, &too_much)), Err(Refused::Length));
+    let memory = buffer(0, 1024);
+    let too_much = buffer(0, 1025);
+    let request = Request { when: When::Frame(0x7fe), ..Request::new(device, 0x84, memory) };
+    assert_eq!(bench.driver.submit(&Request::new(device, 0x84, too_much)), Err(Refused::Length));
     for cookie in 0..4 {
         bench.driver.submit(&Request { cookie, ..request }).unwrap();
     }
@@ -271,8 +306,8 @@ fn isochronous_transfers_have_frames_and_those_that_were_missed_are_found() {
 fn an_isochronous_transfer_of_two_blocks_ends_with_the_second() {
     let mut bench = Bench::running(Limits::default());
     let device = bench.device(&[0x84]);
-    let memory = [buffer(0, 500), buffer(1, 500)];
-    bench.driver.submit(&Request::new(device, 0x84, &memory)).unwrap();
+    let memory = straddling(500, 500);
+    bench.driver.submit(&Request::new(device, 0x84, memory)).unwrap();
     let take = || bench.fake.0.borrow_mut().next_block(1, ISOCH).unwrap();
     let blocks = [take(), take()];
     let code = Completion::IsochBufferOverrun;
@@ -291,8 +326,8 @@ fn an_isochronous_transfer_of_two_blocks_ends_with_the_second() {
 fn events_about_nothing_are_dropped() {
     let mut bench = Bench::running(Limits::default());
     let device = bench.device(&[2]);
-    let memory = [buffer(0, 512)];
-    bench.driver.submit(&Request::new(device, 2, &memory)).unwrap();
+    let memory = buffer(0, 512);
+    bench.driver.submit(&Request::new(device, 2, memory)).unwrap();
     let (at, _) = bench.fake.0.borrow_mut().next_block(1, OUT).unwrap();
     let status = Trb::event_status(Completion::Success, 0);
     let link = at + 63 * 16;

@@ -165,8 +165,10 @@ impl<P: Platform> Served<P> {
     ) {
         let endpoint = done.endpoint;
         let fault = fault(done.outcome);
-        let halts = endpoint != 0 && !is_isochronous(outside, self.device(), endpoint);
-        if halts && matches!(fault, Some(TransferFault::Stall | TransferFault::Damaged)) {
+        if matches!(fault, Some(TransferFault::Stall | TransferFault::Damaged))
+            && endpoint != 0
+            && !is_isochronous(outside, self.device(), endpoint)
+        {
             // The class wants to start from nothing; the driver recovers the endpoint by itself.
             let _ = outside.lane.cancel_all(self.device(), endpoint);
             self.transfers.halted |= 1 << context_index(endpoint);
@@ -176,16 +178,7 @@ impl<P: Platform> Served<P> {
             Some(fault) => Err(fault),
         };
         match Memory::of(done.cookie) {
-            Memory::Slot(slot) => {
-                self.transfers.slots.give_back(slot);
-                if self.stage == Stage::Working {
-                    let result = match result {
-                        Ok(count) => Ok(self.transfers.slots.copy(slot, count, &mut self.bytes)),
-                        Err(fault) => Err(fault),
-                    };
-                    service.complete(Completion { endpoint, result }, now);
-                }
-            }
+            Memory::Slot(slot) => self.landed(service, outside, (endpoint, slot), result, now),
             Memory::Shared(place) => {
                 self.transfers.sharing -= 1;
                 let mut head = [0; HEAD];
@@ -197,6 +190,31 @@ impl<P: Platform> Served<P> {
         }
         if self.stage == Stage::Working {
             self.note(service, outside, now);
+        }
+    }
+
+    /// Takes in a transfer whose bytes are in a place of the device's own. The place is used again
+    /// at once if its class wants the same once more.
+    fn landed(
+        &mut self,
+        service: &mut dyn Service<P>,
+        outside: &mut Outside<'_, P>,
+        (endpoint, slot): (u8, usize),
+        moved: Result<usize, TransferFault>,
+        now: Nanos,
+    ) {
+        if self.stage != Stage::Working {
+            return self.transfers.slots.give_back(slot);
+        }
+        let result = match moved {
+            Ok(count) => Ok(self.transfers.slots.copy(slot, count, &mut self.bytes)),
+            Err(fault) => Err(fault),
+        };
+        service.complete(Completion { endpoint, result }, now);
+        let again = moved.ok().and_then(|_| service.renew(endpoint));
+        match again {
+            Some(length) => self.transfers.renew(service, outside, (endpoint, slot, length), now),
+            None => self.transfers.slots.give_back(slot),
         }
     }
 

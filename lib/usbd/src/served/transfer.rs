@@ -79,32 +79,47 @@ impl<P: Platform> Transfers<P> {
         self.slots.are_free() && self.sharing == 0
     }
 
-    /// Begins all transfers that the class wants now. One is held until the next is known, so that
-    /// a doorbell rings for a batch and not for each.
+    /// Begins all transfers that the class wants now. The branch rings their doorbells when it is
+    /// through.
     pub fn begin(
         &mut self,
         service: &mut dyn Service<P>,
         outside: &mut Outside<'_, P>,
         now: Nanos,
     ) {
-        let mut held = None::<Todo>;
-        loop {
-            let next = service.request(now).map(|request| self.prepare(request, outside));
-            if let Some(todo) = held.take() {
-                let more =
-                    matches!(&next, Some(Step::Transfer(next)) if next.endpoint == todo.endpoint);
-                if !self.submit(service, outside, &todo, more) {
-                    refuse(service, &todo, now);
-                }
-            }
-            match next {
-                None => return,
-                Some(Step::Transfer(todo)) => held = Some(todo),
-                Some(Step::Answered(endpoint, result)) => {
+        while let Some(request) = service.request(now) {
+            match self.prepare(request, outside) {
+                Step::Transfer(todo) => self.queue(service, outside, &todo, now),
+                Step::Answered(endpoint, result) => {
                     service.complete(Completion { endpoint, result }, now);
                 }
-                Some(Step::Begun) => {}
+                Step::Begun => {}
             }
+        }
+    }
+
+    /// Begins a transfer from the device in a place that the one before it had.
+    pub fn renew(
+        &mut self,
+        service: &mut dyn Service<P>,
+        outside: &mut Outside<'_, P>,
+        (endpoint, slot, length): (u8, usize, usize),
+        now: Nanos,
+    ) {
+        let todo = Todo { endpoint, memory: Memory::Slot(slot), length };
+        self.queue(service, outside, &todo, now);
+    }
+
+    /// Queues a transfer. A class whose transfer is refused hears that it is gone.
+    fn queue(
+        &mut self,
+        service: &mut dyn Service<P>,
+        outside: &mut Outside<'_, P>,
+        todo: &Todo,
+        now: Nanos,
+    ) {
+        if !self.submit(service, outside, todo) {
+            refuse(service, todo, now);
         }
     }
 
@@ -134,7 +149,9 @@ impl<P: Platform> Transfers<P> {
         let Some(slot) = self.slots.take(length) else {
             return Step::Answered(endpoint, Err(TransferFault::Gone));
         };
-        self.slots.fill(slot, data);
+        if !data.is_empty() {
+            self.slots.fill(slot, data);
+        }
         Step::Transfer(Todo { endpoint, memory: Memory::Slot(slot), length })
     }
 
@@ -166,7 +183,6 @@ impl<P: Platform> Transfers<P> {
         service: &mut dyn Service<P>,
         outside: &mut Outside<'_, P>,
         todo: &Todo,
-        more: bool,
     ) -> bool {
         let buffer = match todo.memory {
             Memory::Slot(slot) => Some(self.slots.buffer(slot, todo.length)),
@@ -179,9 +195,9 @@ impl<P: Platform> Transfers<P> {
             return false;
         };
         let request = xhci::Request {
-            more,
+            more: true,
             cookie: todo.memory.cookie(),
-            ..xhci::Request::new(self.device, todo.endpoint, core::slice::from_ref(&buffer))
+            ..xhci::Request::new(self.device, todo.endpoint, buffer)
         };
         let queued = outside.lane.submit(&request);
         match (todo.memory, queued.is_ok()) {

@@ -76,6 +76,10 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
         });
     }
 
+    fn renew(&mut self, endpoint: u8) -> Option<usize> {
+        self.class.as_mut()?.renew(endpoint)
+    }
+
     fn landed(&mut self, done: Landed<'_>, now: Nanos) {
         let Some(class) = &mut self.class else { return };
         class.landed(now, done, &mut |event| {

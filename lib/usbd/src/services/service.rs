@@ -42,6 +42,10 @@ pub(crate) trait Service<P: Platform>: Send {
     /// Takes the end of a transfer.
     fn complete(&mut self, done: Completion<'_>, now: Nanos);
 
+    /// Begins another transfer from an endpoint whose last one has just ended well, if the class
+    /// wants one at once, and returns its bytes.
+    fn renew(&mut self, endpoint: u8) -> Option<usize>;
+
     /// Takes the end of a transfer with shared memory.
     fn landed(&mut self, done: Landed<'_>, now: Nanos);
 

@@ -58,30 +58,19 @@ impl xhci::Dma for Shared {
         self.0.write32(offset as usize, value);
     }
 
+    fn load_64(&self, offset: u64) -> u64 {
+        self.0.read64(offset as usize)
+    }
+
+    fn store_64(&mut self, offset: u64, value: u64) {
+        self.0.write64(offset as usize, value);
+    }
+
     fn read(&self, offset: u64, bytes: &mut [u8]) {
-        copy_out(&self.0, offset as usize, bytes);
+        self.0.copy_out(offset as usize, bytes);
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8]) {
-        copy_in(&self.0, offset as usize, bytes);
-    }
-}
-
-/// Copies from memory for devices, word by word where there are whole ones.
-pub fn copy_out(memory: &DmaSegment, offset: usize, bytes: &mut [u8]) {
-    let whole = if offset.is_multiple_of(4) { bytes.len() & !3 } else { 0 };
-    let (words, rest) = bytes.split_at_mut(whole);
-    for (at, word) in (offset..).step_by(4).zip(words.as_chunks_mut().0) {
-        *word = memory.read32(at).to_le_bytes();
-    }
-    for (at, byte) in (offset + whole..).zip(rest) {
-        *byte = memory.read8(at);
-    }
-}
-
-/// Copies bytes into the memory.
-pub fn copy_in(memory: &DmaSegment, offset: usize, bytes: &[u8]) {
-    for (at, byte) in (offset..).zip(bytes) {
-        memory.write8(at, *byte);
+        self.0.copy_in(offset as usize, bytes);
     }
 }

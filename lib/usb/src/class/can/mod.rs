@@ -146,6 +146,13 @@ impl Class for InterfaceClass {
         }
     }
 
+    fn renew(&mut self, endpoint: u8) -> Option<usize> {
+        match self {
+            InterfaceClass::Kvaser(class) => class.renew(endpoint),
+            InterfaceClass::GsUsb(class) => class.renew(endpoint),
+        }
+    }
+
     fn next_wake(&self) -> Nanos {
         match self {
             InterfaceClass::Kvaser(class) => class.next_wake(),

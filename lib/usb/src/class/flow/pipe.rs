@@ -119,10 +119,16 @@ impl Inlet {
         if let Some(recovery) = self.pipe.recovery() {
             return Some(recovery);
         }
+        let length = self.renew()?;
+        Some(Request::In { endpoint: self.pipe.endpoint(), length })
+    }
+
+    /// Begins one more transfer, if another is to be pending, and returns its bytes.
+    pub(in crate::class) fn renew(&mut self) -> Option<usize> {
         if !self.pipe.is_good() || self.pipe.pending() >= self.depth {
             return None;
         }
         self.pipe.start();
-        Some(Request::In { endpoint: self.pipe.endpoint(), length: self.length })
+        Some(self.length)
     }
 }

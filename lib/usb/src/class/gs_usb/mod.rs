@@ -307,6 +307,11 @@ impl Class for GsUsb {
         }
     }
 
+    fn renew(&mut self, endpoint: u8) -> Option<usize> {
+        let works = endpoint == self.inlet.pipe.endpoint() && self.stage == Stage::Ready;
+        if works { self.inlet.renew() } else { None }
+    }
+
     fn next_wake(&self) -> Nanos {
         if self.channels.iter().any(Channel::answers_itself) {
             return Nanos::ZERO;

@@ -237,6 +237,22 @@ impl Kvaser {
         }
     }
 
+    /// Takes the bytes of a transfer from the device.
+    fn received(&mut self, now: Nanos, bytes: &[u8], tell: &mut dyn FnMut(InterfaceEvent)) {
+        let mut rest = bytes;
+        while let Some((command, behind)) = self.stream.whole(rest) {
+            self.command(now, command, tell);
+            rest = behind;
+        }
+        if rest.is_empty() {
+            return;
+        }
+        let mut stream = self.stream;
+        let sane = stream.feed(rest, |command| self.command(now, command, tell));
+        self.stream = stream;
+        self.counts.broken_streams += u64::from(!sane);
+    }
+
     /// Takes the next step after an answer to a question of the probe.
     fn proceed(&mut self, next: Next, tell: &mut dyn FnMut(InterfaceEvent)) {
         match next {
@@ -275,12 +291,7 @@ impl Class for Kvaser {
                 self.queue.complete(done.result);
             }
             BULK_IN => match self.inlet.pipe.end(done.result) {
-                Some(bytes) => {
-                    let mut stream = self.stream;
-                    let sane = stream.feed(bytes, |command| self.command(now, command, tell));
-                    self.stream = stream;
-                    self.counts.broken_streams += u64::from(!sane);
-                }
+                Some(bytes) => self.received(now, bytes, tell),
                 None => self.stream.restart(),
             },
             _ => {}
@@ -288,6 +299,11 @@ impl Class for Kvaser {
         if self.inlet.pipe.is_dead() || self.queue.pipe.is_dead() {
             self.fail(InterfaceFailure::Pipe, tell);
         }
+    }
+
+    fn renew(&mut self, endpoint: u8) -> Option<usize> {
+        let works = endpoint == BULK_IN && self.state != State::Failed;
+        if works { self.inlet.renew() } else { None }
     }
 
     fn next_wake(&self) -> Nanos {

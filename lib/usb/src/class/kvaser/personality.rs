@@ -67,7 +67,11 @@ impl Personality {
     /// Returns a time stamp, since the device began to count.
     #[must_use]
     pub fn time(self, ticks: u64) -> Nanos {
-        let nanos = u128::from(ticks) * 1000 / u128::from(self.ticks_per_microsecond());
+        let rate = u64::from(self.ticks_per_microsecond());
+        if let Some(thousandths) = ticks.checked_mul(1000) {
+            return Nanos(thousandths / rate);
+        }
+        let nanos = u128::from(ticks) * 1000 / u128::from(rate);
         Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 

@@ -39,15 +39,23 @@ impl Stream {
         self.length = 0;
     }
 
+    /// Returns the command with which these bytes begin, and what is behind it, if no part of it is
+    /// in another transfer.
+    pub(super) fn whole<'a>(&self, bytes: &'a [u8]) -> Option<(Received<'a>, &'a [u8])> {
+        if self.length > 0 {
+            return None;
+        }
+        let Need::Bytes(length) = need(bytes) else { return None };
+        let (command, rest) = bytes.split_at_checked(length)?;
+        Some((Received(command), rest))
+    }
+
     /// Takes the bytes of a transfer. False if they made no sense at some point: where the next
     /// command begins is not known then, and the rest is dropped.
     pub(super) fn feed(&mut self, mut bytes: &[u8], mut each: impl FnMut(Received<'_>)) -> bool {
         while !bytes.is_empty() {
-            if self.length == 0
-                && let Need::Bytes(length) = need(bytes)
-                && let Some((command, rest)) = bytes.split_at_checked(length)
-            {
-                each(Received(command));
+            if let Some((command, rest)) = self.whole(bytes) {
+                each(command);
                 bytes = rest;
                 continue;
             }
