@@ -9,7 +9,7 @@ use crate::output::say;
 use crate::table::{Align, TextTable};
 use diapason_can::candump::{self, LineContent, LogLine};
 use diapason_can::dbc::{Dbc, DbcMessage, Decimal, Reading, Value};
-use diapason_can::{CanFrame, Id};
+use diapason_can::{AnyFrame, Id};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ impl<'a> Said<'a> {
         &mut self,
         messages: &BTreeMap<(bool, u32), &'a DbcMessage>,
         record: LogLine<'a>,
-        frame: &CanFrame,
+        frame: &AnyFrame,
     ) {
         match messages.get(&key(frame.id())) {
             Some(message) => {

@@ -196,6 +196,7 @@ fn one_wrong_bit_costs_a_lower_frame() {
     let events: Vec<_> = std::iter::from_fn(|| bus.poll()).collect();
     let crc = EventKind::Error { error: WireError::Crc, transmitting: false };
     assert!(events.iter().any(|event| event.node == nodes[0] && event.kind == crc));
+    let urgent = urgent.into();
     let through =
         |event: &&BusEvent| matches!(event.kind, EventKind::Sent { frame, .. } if frame == urgent);
     let end = events.iter().find(through).unwrap().time;
