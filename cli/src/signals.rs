@@ -209,6 +209,15 @@ mod tests {
         (0000000002.000000) can0 20000080#0000000000000000\n";
 
     #[test]
+    fn signals_beyond_the_eighth_byte_are_in_frames_of_can_fd() {
+        let dbc = "BO_ 256 Long: 12 ECU\n SG_ Last : 88|8@1+ (1,0) [0|0] \"\" X\n";
+        let dbc = Dbc::parse(dbc).unwrap();
+        let said = decode(&dbc, "(1.000000) can0 100##5000000000000000000000007\n").unwrap();
+        assert_eq!(said.known.len(), 1);
+        assert_eq!(value(&said.known[0].readings[0]), "7");
+    }
+
+    #[test]
     fn a_log_becomes_a_table() {
         let dbc = Dbc::parse(DBC).unwrap();
         let expected = "       \
