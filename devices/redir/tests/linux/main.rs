@@ -80,7 +80,7 @@ fn flexible_buses() -> Vec<CanBus> {
     let bus = |number: u32| {
         let bus = CanBus::with_data_rate(rate, data);
         let frames = (0..3_000u32).map(|count| {
-            let id = extended(count % 29 << 12 | number).unwrap();
+            let id = extended((count % 29) << 12 | number).unwrap();
             let bytes = [count as u8; 64];
             let length = LENGTHS[count as usize % 16].0 as usize;
             let frame: AnyFrame = match count % 3 {
@@ -236,7 +236,8 @@ fn linux(frame: AnyFrame) -> Vec<u8> {
     bytes[4] = frame.bytes().len() as u8;
     if let AnyFrame::Fd(frame) = frame {
         // The driver marks such frames.
-        bytes[5] = 4 | u8::from(frame.is_fast()) | 2 * u8::from(frame.is_passive());
+        let (fast, passive) = (u8::from(frame.is_fast()), u8::from(frame.is_passive()));
+        bytes[5] = 4 + fast + 2 * passive;
     }
     bytes[8..8 + frame.bytes().len()].copy_from_slice(frame.bytes());
     bytes
