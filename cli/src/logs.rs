@@ -107,6 +107,9 @@ mod tests {
         let cut = text(check(path, 0, &good.replace("#R4", "#R44")));
         assert!(cut.starts_with("error: traffic.log: line 2, column 24: "), "{cut}");
         assert!(cut.contains("help: mend or remove the line"), "{cut}");
+        let fd = text(check(path, 0, &good.replace("can1 00000001#R4", "can0 123##104")));
+        assert!(fd.starts_with("error: traffic.log: line 2, column 15: `##` is a CAN FD"), "{fd}");
+        assert_eq!(text(check(path, 0, &good.replace("00000001#R4", "123##104"))), "fine");
     }
 
     #[test]
@@ -115,11 +118,8 @@ mod tests {
         assert_eq!(super::text(asc).unwrap(), "(0000000000.500000) can1 123#AB\n");
         let plain = "(1.000001) can0 123#01\n";
         assert_eq!(super::text(plain.into()).unwrap(), plain);
-        let fd = super::text(b"date Mon\n1.0 CANFD 1 Rx 1 1 0 9 12\n".to_vec()).unwrap_err();
-        assert_eq!(
-            fd.to_string(),
-            "line 2, column 5: a CAN FD frame: only classic CAN can be read"
-        );
+        let fd = super::text(b"date Mon\n1.0 CANFD 2 Rx 123 1 0 1 1 ff 0 0 3000\n".to_vec());
+        assert_eq!(fd.unwrap(), "(0000000001.000000) can1 123##5FF\n");
         let blf = super::text(b"LOGG".to_vec()).unwrap_err();
         assert_eq!(blf.to_string(), "byte 0: the header of the file is damaged");
     }

@@ -9,11 +9,13 @@ use crate::plan::{Cleared, Plan, cleared};
 use crate::signals::{read, refused};
 use diapason_can::Id;
 use diapason_can::dbc::{Dbc, DbcMessage, renumbered};
-use diapason_can::frame::BYTES_MAX;
+use diapason_can::fd::FD_BYTES_MAX;
 use diapason_plan::can::CanName;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// Most bytes of a classic frame.
+const CLASSIC_MAX: u16 = 8;
 /// Longest name in a description.
 const NAME_MAX: usize = 31;
 
@@ -25,8 +27,11 @@ pub struct MessagesRequest {
     /// Bits a second of the bus.
     #[arg(long, value_name = "BITS", default_value_t = 500_000)]
     pub rate: u32,
+    /// Bits a second of the data of frames of CAN FD, if they are faster.
+    #[arg(long, value_name = "BITS")]
+    pub data_rate: Option<u32>,
     /// Print the DBC file again, with the identifiers that the plan of this description assigns.
-    #[arg(long, value_name = "SYSTEM", conflicts_with = "rate")]
+    #[arg(long, value_name = "SYSTEM", conflicts_with_all = ["rate", "data_rate"])]
     pub identifiers: Option<PathBuf>,
 }
 
@@ -38,7 +43,7 @@ pub fn messages(request: &MessagesRequest) -> Result<u8, Failure> {
     let text = read(Input::Dbc, &request.dbc)?;
     let dbc = Dbc::parse(&text).map_err(|error| refused(&request.dbc, &error))?;
     let said = match &request.identifiers {
-        None => described(&dbc, request.rate),
+        None => described(&dbc, request.rate, request.data_rate),
         Some(system) => {
             let system = describe(system)?;
             let plan = Plan::of(&system, system.clock_hz);
@@ -70,17 +75,31 @@ fn names(dbc: &Dbc) -> Vec<String> {
     dbc.messages.iter().map(name).collect()
 }
 
-fn described(dbc: &Dbc, rate: u32) -> String {
+/// Returns how many bytes a frame of the message's format carries at most.
+fn most(message: &DbcMessage) -> u16 {
+    if message.is_fd() { FD_BYTES_MAX as u16 } else { CLASSIC_MAX }
+}
+
+/// Returns whether the message is a frame of CAN FD that the description has.
+fn is_planned_fd(message: &DbcMessage) -> bool {
+    message.is_fd() && message.size <= most(message)
+}
+
+fn described(dbc: &Dbc, rate: u32, data_rate: Option<u32>) -> String {
+    let data_rate = data_rate.filter(|_| dbc.messages.iter().any(is_planned_fd));
+    let data_rate = data_rate.map(|rate| format!("data_rate = {rate}\n")).unwrap_or_default();
     let mut text = format!(
-        "[system]\nname = \"dbc\"\n\n[[can]]\nname = \"bus\"\nrate = {rate}\n\
+        "[system]\nname = \"dbc\"\n\n[[can]]\nname = \"bus\"\nrate = {rate}\n{data_rate}\
          scheduler = \"as-written\"\n"
     );
     for (name, message) in names(dbc).iter().zip(&dbc.messages) {
-        if usize::from(message.size) > BYTES_MAX {
+        if message.size > most(message) {
             let (of, size) = (&message.name, message.size);
-            text += &format!("\n# `{of}` has {size} bytes, which no classic frame carries.\n");
+            let kind = if message.is_fd() { "frame" } else { "classic frame" };
+            text += &format!("\n# `{of}` has {size} bytes, which no {kind} carries.\n");
             continue;
         }
+        let fd = if message.is_fd() { "fd = true\n" } else { "" };
         let node = message.sender.as_deref().map_or("nobody".to_owned(), tidied);
         let id = match message.id {
             Id::Standard(id) => format!("id = {:#05x}\n", id.as_raw()),
@@ -92,7 +111,7 @@ fn described(dbc: &Dbc, rate: u32) -> String {
         };
         text += &format!(
             "\n[[message]]\nname = \"{name}\"\nbus = \"bus\"\nnode = \"{node}\"\n{id}{often}\
-             bytes = {}\n",
+             {fd}bytes = {}\n",
             message.size
         );
     }
@@ -149,6 +168,7 @@ mod tests {
         BO_ 300 Lamp.On: 1 BODY\n\
         BO_ 301 Lamp: 1 BODY\n\
         BO_ 302 Image: 64 CAMERA\n\
+        BO_ 303 Film: 65 CAMERA\n\
         BA_ \"GenMsgCycleTime\" BO_ 256 10;\n\
         BA_ \"GenMsgCycleTime\" BO_ 301 5;\n";
 
@@ -158,21 +178,25 @@ mod tests {
 
     #[test]
     fn what_is_proposed_can_be_planned() {
-        let text = described(&dbc(), 250_000);
+        let text = described(&dbc(), 250_000, Some(1_000_000));
         let system = parse("f", &text).unwrap_or_else(|found| panic!("{}", found.plain()));
         let messages = &system.cans[0].messages;
         let names: Vec<&str> = messages.iter().map(|message| message.name.as_str()).collect();
-        assert_eq!(names, ["engine", "engine-2", "lamp_on", "lamp"]);
+        assert_eq!(names, ["engine", "engine-2", "lamp_on", "lamp", "image"]);
+        assert!(messages[4].fd && !messages[3].fd && system.cans[0].data_rate == 1_000_000);
+        let short = Dbc::parse("BO_ 256 Engine: 8 ECU\n").unwrap();
+        assert!(!described(&short, 250_000, Some(1_000_000)).contains("data_rate"));
         assert_eq!(messages[0].period_ns, Some(10_000_000));
         assert_eq!(messages[1].id, Some((0x200, true)));
         assert_eq!(messages[2].period_ns, None);
-        assert!(text.contains("# `Image` has 64 bytes"), "{text}");
+        assert!(text.contains("# `Film` has 65 bytes, which no frame carries"), "{text}");
         assert_eq!(Plan::of(&system, system.clock_hz).findings.len(), 1, "`lamp_on` is unlimited");
     }
 
     #[test]
     fn identifiers_come_back_by_name() {
-        let text = described(&dbc(), 250_000).replace("as-written", "deadline-monotonic");
+        let text =
+            described(&dbc(), 250_000, Some(1_000_000)).replace("as-written", "deadline-monotonic");
         let kept = |line: &&str| !line.starts_with("id =") && !line.starts_with("extended");
         let text: Vec<&str> = text.lines().filter(kept).collect();
         let system = parse("f", &text.join("\n")).unwrap();

@@ -9,7 +9,7 @@ use crate::output::say;
 use crate::table::{Align, TextTable};
 use diapason_can::candump::{self, LineContent, LogLine};
 use diapason_can::dbc::{Dbc, DbcMessage, Decimal, Reading, Value};
-use diapason_can::{CanFrame, Id};
+use diapason_can::{AnyFrame, Id};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ impl<'a> Said<'a> {
         &mut self,
         messages: &BTreeMap<(bool, u32), &'a DbcMessage>,
         record: LogLine<'a>,
-        frame: &CanFrame,
+        frame: &AnyFrame,
     ) {
         match messages.get(&key(frame.id())) {
             Some(message) => {
@@ -207,6 +207,15 @@ mod tests {
         (0000000001.500000) can1 100#0001\n\
         (0000000002.000000) can0 12345678#01\n\
         (0000000002.000000) can0 20000080#0000000000000000\n";
+
+    #[test]
+    fn signals_beyond_the_eighth_byte_are_in_frames_of_can_fd() {
+        let dbc = "BO_ 256 Long: 12 ECU\n SG_ Last : 88|8@1+ (1,0) [0|0] \"\" X\n";
+        let dbc = Dbc::parse(dbc).unwrap();
+        let said = decode(&dbc, "(1.000000) can0 100##5000000000000000000000007\n").unwrap();
+        assert_eq!(said.known.len(), 1);
+        assert_eq!(value(&said.known[0].readings[0]), "7");
+    }
 
     #[test]
     fn a_log_becomes_a_table() {

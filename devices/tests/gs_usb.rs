@@ -5,7 +5,7 @@ mod support;
 
 use diapason_abi::Nanos;
 use diapason_can::frame::{extended, standard};
-use diapason_can::{BitRate, CanFrame, wire};
+use diapason_can::{BitRate, CanFrame, FdFrame, wire};
 use diapason_devices::can::{BUSY, BusMishap, CanBus};
 use diapason_devices::gs_usb::{CHANNELS, GsUsbModel, HostFrame, IN, OUT, POOL, feature, request};
 use diapason_devices::{Handshake, Stall, UsbDevice};
@@ -98,12 +98,112 @@ fn frames_go_out_and_come_back_as_echoes_and_others_arrive() {
     let through = begun + Nanos(2_000 * u64::from(wire::encode(&frame).bits.len()));
     assert!(drain(&mut device, through - Nanos(1)).is_empty(), "not through yet");
     assert_eq!(drain(&mut device, through), [sent.to_vec()]);
-    assert_eq!(bus.take_record()[0].frame, frame);
+    assert_eq!(bus.take_record()[0].frame, frame.into());
     let other = CanFrame::data(extended(0x1234_5678).unwrap(), b"12345678").unwrap();
     bus.add_replay([(Nanos::from_millis(5), other)].into());
     let got = drain(&mut device, Nanos::from_millis(10));
-    assert_eq!(got, [HostFrame::received(0, &other).bytes(None)]);
+    assert_eq!(got, [HostFrame::received(0, &other.into()).bytes(None)]);
     assert_eq!(got[0].len(), 20);
+}
+
+/// A bus at 500 kbit/s with data at 2 Mbit/s.
+fn flexible() -> CanBus {
+    let (rate, data) = (BitRate::new(500_000).unwrap(), BitRate::of_data(2_000_000).unwrap());
+    let bus = CanBus::with_data_rate(rate, data);
+    bus.add_unit(Vec::new());
+    bus
+}
+
+/// The segments that Linux sets on such a bus for frames and for data.
+const SEGMENTS: [u32; 5] = [69, 70, 20, 1, 1];
+const DATA_SEGMENTS: [u32; 5] = [14, 15, 10, 1, 1];
+const FD_AND_STAMP: u32 = feature::FD | feature::TIMESTAMP;
+
+#[test]
+fn a_channel_on_a_bus_with_can_fd_has_its_features_and_others_have_not() {
+    let mut device = interface(&[&bus(), &flexible()]);
+    let nominal = [feature::ALL_FD, 80_000_000, 1, 256, 1, 128, 128, 1, 512, 1];
+    assert_eq!(ask(&mut device, MS, request::TIMING_LIMITS, 1, 40), nominal);
+    let all = [&nominal[..], &[1, 32, 1, 16, 16, 1, 32, 1]].concat();
+    assert_eq!(ask(&mut device, MS, request::ALL_TIMING_LIMITS, 1, 72), all);
+    assert_eq!(ask(&mut device, MS, request::TIMING_LIMITS, 0, 40)[0], feature::ALL);
+    let setup = Setup { kind: 0xc1, request: 11, value: 0, index: 0, length: 72 };
+    assert_eq!(device.control(MS, setup, &[]), Err(Stall));
+    assert!(!order(&mut device, MS, request::DATA_BIT_TIMING, 0, &DATA_SEGMENTS));
+    assert!(order(&mut device, MS, request::BIT_TIMING, 1, &SEGMENTS));
+    assert!(!order(&mut device, MS, request::MODE, 1, &[1, feature::FD]), "no data timing");
+    assert!(!order(&mut device, MS, request::DATA_BIT_TIMING, 1, &SEGMENTS));
+    assert!(order(&mut device, MS, request::DATA_BIT_TIMING, 1, &DATA_SEGMENTS));
+    let limits = [1, feature::ALL_TIMING_LIMITS];
+    assert!(!order(&mut device, MS, request::MODE, 1, &limits), "no mode");
+    assert!(order(&mut device, MS, request::MODE, 1, &[1, feature::FD]));
+}
+
+#[test]
+fn frames_of_can_fd_go_out_and_come_as_linux_sends_and_reads_them() {
+    let bus = flexible();
+    bus.record(10);
+    let mut device = interface(&[&bus]);
+    assert!(order(&mut device, MS, request::BIT_TIMING, 0, &SEGMENTS));
+    assert!(order(&mut device, MS, request::DATA_BIT_TIMING, 0, &DATA_SEGMENTS));
+    assert!(order(&mut device, MS, request::MODE, 0, &[1, FD_AND_STAMP]));
+    let data = [0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc];
+    let mut sent = vec![0, 0, 0, 0, 0x23, 1, 0, 0, 9, 0, 6, 0];
+    sent.extend(data);
+    sent.resize(76, 0);
+    write(&mut device, Nanos::from_millis(2), OUT, &sent);
+    // A classic frame has as many bytes on its way to such a channel.
+    let mut classic = vec![1, 0, 0, 0, 0x24, 1, 0, 0, 1, 0, 0, 0, 7];
+    classic.resize(76, 0);
+    write(&mut device, Nanos::from_millis(2), OUT, &classic);
+    let got = drain(&mut device, Nanos::from_millis(4));
+    assert_eq!((got[0].len(), &got[0][..76]), (80, &sent[..]));
+    assert_eq!((got[1].len(), &got[1][..20]), (24, &classic[..20]));
+    let frame = FdFrame::new(standard(0x123).unwrap(), &data).unwrap().with_fast(true);
+    let wire = frame.encode();
+    let fast = u64::from(wire.fast_bits());
+    let time = (u64::from(wire.bits.len()) - fast) * 2_000 + fast * 500;
+    let record = bus.take_record();
+    assert_eq!(record[0].frame, frame.into());
+    assert_eq!(record[0].time, Nanos(2_000_000 + time));
+    let stamp = u32::from_le_bytes(got[0][76..].try_into().unwrap());
+    assert_eq!(u64::from(stamp), (2_000_000 + time) / 1_000);
+    let other = FdFrame::new(extended(0x234).unwrap(), &[9; 64]).unwrap();
+    bus.add_replay([(Nanos::from_millis(5), other)].into());
+    let got = drain(&mut device, Nanos::from_millis(10));
+    assert_eq!(HostFrame::read(&got[0]).unwrap().frame(), Some(other.into()));
+}
+
+#[test]
+fn a_channel_without_can_fd_destroys_such_frames_and_sends_none() {
+    let bus = flexible();
+    let mut device = interface(&[&bus]);
+    assert!(order(&mut device, MS, request::BIT_TIMING, 0, &SEGMENTS));
+    assert!(order(&mut device, MS, request::MODE, 0, &[1, 0]));
+    let long = FdFrame::new(standard(0x555).unwrap(), &[9; 12]).unwrap();
+    bus.add_replay([(Nanos::from_millis(5), long)].into());
+    let got = drain(&mut device, Nanos::from_millis(6));
+    assert!(!got.is_empty() && got.iter().all(|frame| frame[7] & 0x20 != 0), "errors only");
+    let frame = HostFrame::received(0, &long.into()).bytes(None);
+    write(&mut device, Nanos::from_millis(60), OUT, &frame);
+    bus.record(10);
+    drain(&mut device, Nanos::from_millis(70));
+    assert!(bus.take_record().is_empty(), "dropped without a word");
+}
+
+#[test]
+fn at_another_rate_of_data_a_channel_understands_nothing() {
+    let bus = flexible();
+    bus.record(10);
+    let mut device = interface(&[&bus]);
+    assert!(order(&mut device, MS, request::BIT_TIMING, 0, &SEGMENTS));
+    assert!(order(&mut device, MS, request::DATA_BIT_TIMING, 0, &[7, 7, 5, 1, 1]));
+    assert!(order(&mut device, MS, request::MODE, 0, &[1, feature::FD]));
+    let long = FdFrame::new(standard(0x555).unwrap(), &[9; 12]).unwrap().with_fast(true);
+    bus.add_replay([(Nanos::from_millis(5), long)].into());
+    let got = drain(&mut device, Nanos::from_millis(6));
+    assert!(got.len() == 1 && got[0][7] & 0x20 != 0, "an error");
+    assert_eq!(bus.take_record().len(), 1, "it does not disturb others in this model");
 }
 
 #[test]
@@ -117,7 +217,7 @@ fn times_are_those_of_the_bus_in_microseconds() {
     // A receiver accepts one bit before the end.
     let bits = u64::from(wire::encode(&frame).bits.len()) - 1;
     let micros = 5_000 + 2 * bits as u32;
-    assert_eq!(got, [HostFrame::received(0, &frame).bytes(Some(micros))]);
+    assert_eq!(got, [HostFrame::received(0, &frame.into()).bytes(Some(micros))]);
 }
 
 #[test]
@@ -127,7 +227,7 @@ fn more_frames_than_it_holds_are_held_off_and_those_of_the_bus_are_lost_with_a_w
     start(&mut device, MS, 0, 500_000, 0);
     let frame = HostFrame {
         echo: 1,
-        ..HostFrame::received(0, &CanFrame::data(standard(9).unwrap(), &[]).unwrap())
+        ..HostFrame::received(0, &CanFrame::data(standard(9).unwrap(), &[]).unwrap().into())
     };
     for _ in 0..POOL {
         write(&mut device, MS, OUT, &frame.bytes(None));
@@ -161,7 +261,7 @@ fn bus_off_is_over_by_itself() {
     assert_eq!(ask(&mut device, Nanos::from_millis(6), request::GET_STATE, 0, 12)[0], 3);
     let frame = HostFrame {
         echo: 7,
-        ..HostFrame::received(0, &CanFrame::data(standard(9).unwrap(), &[]).unwrap())
+        ..HostFrame::received(0, &CanFrame::data(standard(9).unwrap(), &[]).unwrap().into())
     };
     write(&mut device, Nanos::from_millis(6), OUT, &frame.bytes(None));
     let got: Vec<HostFrame> = drain(&mut device, Nanos::from_millis(20))

@@ -45,7 +45,7 @@ fn send(plug: &mut CanPlug, end: Nanos, number: impl Fn(u64) -> u64) -> (Vec<Nan
         while let Some(event) = plug.poll(now) {
             match event.kind {
                 EventKind::Sent { .. } => through.push(event.time),
-                EventKind::Received { frame } => last = receipt(&frame).unwrap(),
+                EventKind::Received { frame } => last = receipt(&frame.classic().unwrap()).unwrap(),
                 other => panic!("{other:?}"),
             }
         }

@@ -90,7 +90,7 @@ fn a_client_hears_the_bus_and_is_heard_by_bus_and_other_clients() {
     });
     let (sent, told) = live(&bus, both);
     let frame = CanFrame::data(StandardId::MAX, &[0xab, 0x0c]).unwrap();
-    let ours = sent.iter().find(|sent| sent.frame == frame).unwrap();
+    let ours = sent.iter().find(|sent| sent.frame == frame.into()).unwrap();
     let time = format!("{}.{:06}", ours.time.0 / 1_000_000_000, ours.time.0 / 1_000 % 1_000_000);
     assert_eq!(told, format!("< frame 7FF {time} AB0C >"));
 }

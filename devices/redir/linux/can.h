@@ -2,8 +2,8 @@
  * What every program here does first as the only process of a Linux guest: it loads the unmodified
  * drivers, waits for the CAN channels and brings them up.
  *
- * Its environment is the kernel's command line: rates=BIT/S,... has one for each channel, and
- * driver=NAME is the driver of the interface.
+ * Its environment is the kernel's command line: rates=BIT/S,... has one for each channel,
+ * driver=NAME is the driver of the interface, and data_rate=BIT/S turns on CAN FD on all channels.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -102,7 +102,7 @@ static void close_attribute(struct nlmsghdr *message, struct rtattr *at)
     at->rta_len = (char *)message + message->nlmsg_len - (char *)at;
 }
 
-/* Does what `ip link set canN up type can bitrate R` does. */
+/* Does what `ip link set canN up type can bitrate R [dbitrate D fd on]` does. */
 static void bring_up(int netlink, unsigned index, unsigned rate)
 {
     struct {
@@ -115,7 +115,8 @@ static void bring_up(int netlink, unsigned index, unsigned rate)
                    .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
         .info = {.ifi_index = index, .ifi_flags = IFF_UP, .ifi_change = IFF_UP},
     };
-    struct can_bittiming timing = {.bitrate = rate};
+    struct can_bittiming timing = {.bitrate = rate}, fast = {.bitrate = number("data_rate")};
+    struct can_ctrlmode mode = {.mask = CAN_CTRLMODE_FD, .flags = CAN_CTRLMODE_FD};
     struct {
         struct nlmsghdr header;
         struct nlmsgerr error;
@@ -126,6 +127,10 @@ static void bring_up(int netlink, unsigned index, unsigned rate)
     attribute(&request.header, IFLA_INFO_KIND, "can", 4);
     struct rtattr *data = attribute(&request.header, IFLA_INFO_DATA, "", 0);
     attribute(&request.header, IFLA_CAN_BITTIMING, &timing, sizeof timing);
+    if (fast.bitrate) {
+        attribute(&request.header, IFLA_CAN_CTRLMODE, &mode, sizeof mode);
+        attribute(&request.header, IFLA_CAN_DATA_BITTIMING, &fast, sizeof fast);
+    }
     close_attribute(&request.header, data);
     close_attribute(&request.header, link);
     if (send(netlink, &request, request.header.nlmsg_len, 0) < 0 ||
@@ -139,8 +144,10 @@ static int open_channel(int netlink, unsigned index, unsigned rate, int flags)
 {
     struct sockaddr_can address = {.can_family = AF_CAN, .can_ifindex = index};
     int buffer = RECEIVE_BUFFER, raw = socket(PF_CAN, SOCK_RAW | flags, CAN_RAW);
+    int fd = number("data_rate") != 0;
 
     if (raw < 0 || setsockopt(raw, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof buffer) ||
+        setsockopt(raw, SOL_CAN_RAW, CAN_RAW_FD_FRAMES, &fd, sizeof fd) ||
         bind(raw, (struct sockaddr *)&address, sizeof address)) {
         stop("socket");
     }

@@ -21,7 +21,7 @@ pub use traffic::{BUSY, BusLoad, PeriodicMessage, ReplayError, numbered, replay}
 
 use diapason_abi::Nanos;
 use diapason_can::bus::{BusEvent, EventKind, Health, NodeId, NodeSetup, SendRefusal, Ticket};
-use diapason_can::{BitRate, Bus, CanFrame};
+use diapason_can::{AnyFrame, BitRate, Bus, CanFrame};
 use mishap::Plan;
 use outside::Gate;
 use receiver::Receiver;
@@ -40,7 +40,7 @@ pub struct Sent {
     pub time: Nanos,
     /// The node that sent it.
     pub node: NodeId,
-    pub frame: CanFrame,
+    pub frame: AnyFrame,
 }
 
 /// A frame that a device on the bus got or sent.
@@ -48,7 +48,7 @@ pub struct Sent {
 pub struct Heard {
     /// When: of one that it got a bit before its end, of its own at its end.
     pub time: Nanos,
-    pub frame: CanFrame,
+    pub frame: AnyFrame,
     /// True if the device sent it.
     pub own: bool,
 }
@@ -95,8 +95,19 @@ impl CanBus {
     /// Returns a bus with nothing on it.
     #[must_use]
     pub fn new(rate: BitRate) -> CanBus {
+        CanBus::around(Bus::new(rate))
+    }
+
+    /// Returns a bus with nothing on it that has frames of CAN FD, with their data at `data`. All
+    /// units that are added know them.
+    #[must_use]
+    pub fn with_data_rate(rate: BitRate, data: BitRate) -> CanBus {
+        CanBus::around(Bus::with_data_rate(rate, data))
+    }
+
+    fn around(bus: Bus) -> CanBus {
         CanBus(Rc::new(RefCell::new(Segment {
-            bus: Bus::new(rate),
+            bus,
             sources: Vec::new(),
             receivers: Vec::new(),
             gate: None,
@@ -208,13 +219,14 @@ impl CanBus {
     }
 
     /// Returns one more node, which sends these frames at these times.
-    pub fn add_replay(&self, frames: VecDeque<(Nanos, CanFrame)>) -> NodeId {
-        self.add_node(vec![Traffic::Replay(frames)])
+    pub fn add_replay<F: Into<AnyFrame>>(&self, frames: VecDeque<(Nanos, F)>) -> NodeId {
+        let frames = frames.into_iter().map(|(at, frame)| (at, frame.into()));
+        self.add_node(vec![Traffic::Replay(frames.collect())])
     }
 
     fn add_node(&self, traffic: Vec<Traffic>) -> NodeId {
         self.change(|segment| {
-            let node = segment.node(NodeSetup::default(), None);
+            let node = segment.node(unit(), None);
             segment.sources.extend(traffic.into_iter().map(|traffic| (node, traffic)));
             node
         })
@@ -257,7 +269,7 @@ impl CanBus {
     pub fn suffer(&self, at: Nanos, mishap: BusMishap) {
         self.change(|segment| {
             let babbler = match mishap {
-                BusMishap::Babble(_) => Some(segment.node(NodeSetup::default(), None)),
+                BusMishap::Babble(_) => Some(segment.node(unit(), None)),
                 BusMishap::Errors(_) | BusMishap::BusOff => None,
             };
             segment.plan.add(at, mishap, babbler);
@@ -288,6 +300,11 @@ impl CanBus {
             CanPlug { bus: self.clone(), index, alarm, talker, listener, listens: false }
         })
     }
+}
+
+/// Returns the setup of a unit. It knows CAN FD, where the bus has that.
+fn unit() -> NodeSetup {
+    NodeSetup { fd: true, ..NodeSetup::default() }
 }
 
 impl Segment {
@@ -387,6 +404,12 @@ impl CanPlug {
         self.bus.0.borrow().bus.rate()
     }
 
+    /// Returns the rate of the data of CAN FD, if the bus has such frames.
+    #[must_use]
+    pub fn data_rate(&self) -> Option<BitRate> {
+        self.bus.0.borrow().bus.data_rate()
+    }
+
     fn node(&self) -> NodeId {
         if self.listens { self.listener } else { self.talker }
     }
@@ -425,10 +448,16 @@ impl CanPlug {
 
     /// Takes part from now on: counters start again, old requests and events are forgotten.
     pub fn switch_on(&mut self, now: Nanos, listens: bool) {
+        self.switch_on_as(now, listens, false);
+    }
+
+    /// Takes part from now on like [`CanPlug::switch_on`], with CAN FD or without.
+    pub fn switch_on_as(&mut self, now: Nanos, listens: bool, fd: bool) {
         self.switch_off(now);
         self.listens = listens;
         let node = self.node();
         self.bus.change(|segment| {
+            segment.bus.set_fd(node, fd);
             segment.bus.switch(now, node, true);
             if let Some(mailbox) = segment.mailboxes.get_mut(self.index) {
                 mailbox.on = true;
@@ -454,7 +483,13 @@ impl CanPlug {
     ///
     /// # Errors
     /// The queue is full, or the controller does not talk.
-    pub fn send(&self, now: Nanos, frame: CanFrame, once: bool) -> Result<Ticket, SendRefusal> {
+    pub fn send(
+        &self,
+        now: Nanos,
+        frame: impl Into<AnyFrame>,
+        once: bool,
+    ) -> Result<Ticket, SendRefusal> {
+        let frame = frame.into();
         self.bus.change(|segment| {
             segment.advance(now);
             let bus = &mut segment.bus;

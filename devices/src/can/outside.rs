@@ -49,7 +49,7 @@ impl Gate {
 
     /// Returns the setup of the node: it sends in the order of requests.
     pub fn setup() -> NodeSetup {
-        NodeSetup { queue: QUEUE, in_order: true, ..NodeSetup::default() }
+        NodeSetup { queue: QUEUE, in_order: true, fd: true, ..NodeSetup::default() }
     }
 
     /// Returns when the next meeting is.

@@ -1,13 +1,13 @@
 //! The messages between a host and a CAN interface, for observers.
 
-use diapason_can::CanFrame;
+use diapason_can::AnyFrame;
 
 /// The content of a message about a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameContent {
-    Arrival(CanFrame),
+    Arrival(AnyFrame),
     /// This one is to be sent.
-    Departure(CanFrame),
+    Departure(AnyFrame),
     /// The one of the same transaction is through.
     Acknowledgement,
 }

@@ -27,7 +27,7 @@ const BUFFERS: usize = 2;
 
 /// Returns the settings of its controller.
 pub(super) fn setup() -> NodeSetup {
-    NodeSetup { inbox: BUFFERS, overloads: OVERLOADS, ..NodeSetup::default() }
+    NodeSetup { inbox: BUFFERS, overloads: OVERLOADS, fd: true, ..NodeSetup::default() }
 }
 
 /// The program of such a node.

@@ -1,8 +1,8 @@
 //! The other nodes of a CAN bus: control units with periodic messages, and logs that are replayed.
 
 use diapason_abi::Nanos;
-use diapason_can::candump::{self, LineContent, LogError};
-use diapason_can::{CanFrame, Id};
+use diapason_can::candump::{self, LineContent, LogError, LogTrouble};
+use diapason_can::{AnyFrame, CanFrame, Id};
 use diapason_random::Random;
 use std::collections::VecDeque;
 
@@ -29,7 +29,7 @@ pub fn numbered(id: Id, length: u8, number: u64) -> Option<CanFrame> {
 #[derive(Clone, Debug)]
 pub(super) enum Traffic {
     Periodic { message: PeriodicMessage, sent: u64 },
-    Replay(VecDeque<(Nanos, CanFrame)>),
+    Replay(VecDeque<(Nanos, AnyFrame)>),
     Unsteady(Unsteady),
 }
 
@@ -71,14 +71,14 @@ impl Traffic {
     }
 
     /// Takes the frame that is due.
-    pub fn take(&mut self) -> Option<CanFrame> {
+    pub fn take(&mut self) -> Option<AnyFrame> {
         match self {
             Traffic::Periodic { message, sent } => {
                 *sent += 1;
-                numbered(message.id, message.length, *sent - 1)
+                numbered(message.id, message.length, *sent - 1).map(AnyFrame::Classic)
             }
             Traffic::Replay(frames) => frames.pop_front().map(|(_, frame)| frame),
-            Traffic::Unsteady(unsteady) => unsteady.take(),
+            Traffic::Unsteady(unsteady) => unsteady.take().map(AnyFrame::Classic),
         }
     }
 }
@@ -100,7 +100,7 @@ impl std::fmt::Display for ReplayError {
 /// line on. Reports of errors are left out; a time that goes back counts as the time before it.
 ///
 /// # Errors
-/// A line that is no record.
+/// A line that is no record, or that has a frame of CAN FD of this interface.
 pub fn replay(log: &str, interface: &str) -> Result<VecDeque<(Nanos, CanFrame)>, ReplayError> {
     let (mut begin, mut last) = (None, Nanos::ZERO);
     let mut frames = VecDeque::new();
@@ -109,10 +109,14 @@ pub fn replay(log: &str, interface: &str) -> Result<VecDeque<(Nanos, CanFrame)>,
         let begin = *begin.get_or_insert(record.time);
         last = last.max(record.time - begin);
         match record.report {
-            LineContent::Frame(frame) if record.interface == interface => {
-                frames.push_back((last, frame));
+            LineContent::Frame(_) if record.interface != interface => {}
+            LineContent::Frame(AnyFrame::Classic(frame)) => frames.push_back((last, frame)),
+            LineContent::Frame(AnyFrame::Fd(_)) => {
+                let at = text.find("##").unwrap_or(0);
+                let error = LogError { at, what: LogTrouble::FlexibleDataRate };
+                return Err(ReplayError { line, error });
             }
-            _ => {}
+            LineContent::Error { .. } => {}
         }
     }
     Ok(frames)

@@ -4,16 +4,62 @@ use super::wire::{HostFrame, feature};
 use crate::can::{CanPlug, Mistuned};
 use diapason_abi::Nanos;
 use diapason_can::bus::{Health, Ticket};
-use diapason_can::{CanFrame, WireError};
+use diapason_can::{AnyFrame, BitRate, WireError};
 
-/// The clock of the controllers.
-pub const CLOCK: u32 = 48_000_000;
 /// Limits of the quanta before the sample, of those after it, of a resynchronisation, and of the
 /// prescaler.
-pub const BEFORE: (u32, u32) = (1, 16);
-pub const AFTER: (u32, u32) = (1, 8);
-pub const JUMP_MAX: u32 = 4;
-pub const PRESCALER: (u32, u32) = (1, 1024);
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    before: (u32, u32),
+    after: (u32, u32),
+    jump_max: u32,
+    prescaler: (u32, u32),
+}
+
+/// A kind of controller: its clock, and the limits of its bits.
+#[derive(Debug)]
+struct Controller {
+    features: u32,
+    clock: u32,
+    limits: Limits,
+    /// Limits of the bits of data, if it has CAN FD.
+    data: Option<Limits>,
+}
+
+/// The controller of a channel on a classic bus, or on none.
+const CLASSIC: Controller = Controller {
+    features: feature::ALL,
+    clock: 48_000_000,
+    limits: Limits { before: (1, 16), after: (1, 8), jump_max: 4, prescaler: (1, 1_024) },
+    data: None,
+};
+/// The controller of a channel on a bus with CAN FD.
+const FLEXIBLE: Controller = Controller {
+    features: feature::ALL_FD,
+    clock: 80_000_000,
+    limits: Limits { before: (1, 256), after: (1, 128), jump_max: 128, prescaler: (1, 512) },
+    data: Some(Limits { before: (1, 32), after: (1, 16), jump_max: 16, prescaler: (1, 32) }),
+};
+
+impl Limits {
+    /// Returns the limits as the host reads them.
+    fn words(&self) -> [u32; 8] {
+        let (before, after, prescaler) = (self.before, self.after, self.prescaler);
+        [before.0, before.1, after.0, after.1, self.jump_max, prescaler.0, prescaler.1, 1]
+    }
+
+    /// Returns the bit rate of these segments and this prescaler, if they are within the limits.
+    fn hertz(&self, clock: u32, timing: [u32; 5]) -> Option<u32> {
+        let [propagation, phase1, after, jump, prescaler] = timing;
+        let inside = |value: u32, (low, high)| (low..=high).contains(&value);
+        let before = propagation.saturating_add(phase1);
+        let fits = inside(before, self.before)
+            && inside(after, self.after)
+            && inside(jump, (1, self.jump_max))
+            && inside(prescaler, self.prescaler);
+        fits.then(|| clock / (prescaler * (1 + before + after)))
+    }
+}
 
 /// Kinds of error frames.
 mod kind {
@@ -53,8 +99,13 @@ struct Outstanding {
 pub(super) struct Channel {
     number: u8,
     plug: Option<CanPlug>,
+    controller: &'static Controller,
     hertz: Option<u32>,
+    /// The rate of the data of CAN FD.
+    data_hertz: Option<u32>,
     started: bool,
+    /// The channel was started with CAN FD.
+    fd: bool,
     /// Frames to the host bear times.
     pub stamps: bool,
     /// The errors that it heard at another bit rate than that of its bus.
@@ -67,8 +118,20 @@ pub(super) struct Channel {
 impl Channel {
     /// Returns a channel that was never started, on a bus or not.
     pub fn new(number: u8, plug: Option<CanPlug>) -> Channel {
-        let (hertz, started, stamps, mistuned, off) = (None, false, false, None, false);
-        Channel { number, plug, hertz, started, stamps, mistuned, off, outstanding: Vec::new() }
+        let has_fd = plug.as_ref().is_some_and(|plug| plug.data_rate().is_some());
+        Channel {
+            number,
+            plug,
+            controller: if has_fd { &FLEXIBLE } else { &CLASSIC },
+            hertz: None,
+            data_hertz: None,
+            started: false,
+            fd: false,
+            stamps: false,
+            mistuned: None,
+            off: false,
+            outstanding: Vec::new(),
+        }
     }
 
     /// Returns the plug of the channel, if it is on a bus.
@@ -81,31 +144,51 @@ impl Channel {
         self.outstanding.len()
     }
 
-    /// Takes over the segments of a bit and the prescaler; false if the controller has none such.
-    pub fn set_timing(&mut self, [propagation, phase1, after, jump, prescaler]: [u32; 5]) -> bool {
-        let inside = |value: u32, (low, high)| (low..=high).contains(&value);
-        let before = propagation.saturating_add(phase1);
-        let fits = inside(before, BEFORE)
-            && inside(after, AFTER)
-            && inside(jump, (1, JUMP_MAX))
-            && inside(prescaler, PRESCALER)
-            && !self.started;
-        if fits {
-            self.hertz = Some(CLOCK / (prescaler * (1 + before + after)));
+    /// Returns the answer to a question for the limits of bits, those of data included or not.
+    pub fn limits(&self, data: bool) -> Option<Vec<u32>> {
+        let Controller { features, clock, limits, data: of_data } = self.controller;
+        let mut words = vec![*features, *clock];
+        words.extend(limits.words());
+        if data {
+            words.extend(of_data.as_ref()?.words());
         }
-        fits
+        Some(words)
+    }
+
+    /// Takes over the segments of a bit and the prescaler; false if the controller has none such.
+    pub fn set_timing(&mut self, timing: [u32; 5]) -> bool {
+        let hertz = self.controller.limits.hertz(self.controller.clock, timing);
+        let hertz = hertz.filter(|_| !self.started);
+        self.hertz = hertz.or(self.hertz);
+        hertz.is_some()
+    }
+
+    /// Takes over those of a bit of data; false if the controller has none such.
+    pub fn set_data_timing(&mut self, timing: [u32; 5]) -> bool {
+        let limits = self.controller.data.as_ref().filter(|_| !self.started);
+        let hertz = limits.and_then(|limits| limits.hertz(self.controller.clock, timing));
+        self.data_hertz = hertz.or(self.data_hertz);
+        hertz.is_some()
     }
 
     /// Takes part in the bus; false if the channel does not do that. At another bit rate than that
-    /// of its bus it understands nothing that it hears, and nobody understands what it sends.
+    /// of its bus it understands nothing that it hears, and nobody understands what it sends. With
+    /// CAN FD both rates count.
     pub fn start(&mut self, now: Nanos, flags: u32) -> bool {
-        let Some(hertz) = self.hertz.filter(|_| flags & !feature::ALL == 0) else { return false };
+        let modes = self.controller.features & !feature::ALL_TIMING_LIMITS;
+        let Some(hertz) = self.hertz.filter(|_| flags & !modes == 0) else { return false };
+        let fd = flags & feature::FD != 0;
+        if fd && self.data_hertz.is_none() {
+            return false;
+        }
         self.outstanding.clear();
-        (self.started, self.off) = (true, false);
+        (self.started, self.off, self.fd) = (true, false, fd);
         self.stamps = flags & feature::TIMESTAMP != 0;
         if let Some(plug) = self.plug.as_mut() {
-            self.mistuned = Mistuned::at(hertz, plug);
-            plug.switch_on(now, flags & feature::LISTEN_ONLY != 0 || self.mistuned.is_some());
+            let is_slow = fd && plug.data_rate().map(BitRate::hertz) != self.data_hertz;
+            self.mistuned = Mistuned::at(if is_slow { 0 } else { hertz }, plug);
+            let listens = flags & feature::LISTEN_ONLY != 0 || self.mistuned.is_some();
+            plug.switch_on_as(now, listens, fd || self.mistuned.is_some());
         }
         true
     }
@@ -122,13 +205,14 @@ impl Channel {
     /// As it was when the device got power.
     pub fn reset(&mut self, now: Nanos) {
         self.stop(now);
-        self.hertz = None;
+        (self.hertz, self.data_hertz) = (None, None);
     }
 
-    /// Sends a frame. It is dropped without a word if no classic frame is like that, or the channel
-    /// does not send.
+    /// Sends a frame. It is dropped without a word if no frame is like that, or if the channel
+    /// sends nothing or no such frame.
     pub fn transmit(&mut self, now: Nanos, frame: HostFrame) {
-        let Some(content) = frame.frame().filter(|_| self.started) else { return };
+        let content = frame.frame().filter(|content| self.started && (self.fd || !content.is_fd()));
+        let Some(content) = content else { return };
         let ticket = match (self.mistuned, self.plug.as_ref()) {
             (Some(_), _) | (_, None) => None,
             (None, Some(plug)) => match plug.send(now, content, false) {
@@ -152,7 +236,7 @@ impl Channel {
     }
 
     /// Returns a frame from the bus.
-    pub fn received(&self, frame: &CanFrame) -> HostFrame {
+    pub fn received(&self, frame: &AnyFrame) -> HostFrame {
         HostFrame::received(self.number, frame)
     }
 

@@ -1,6 +1,6 @@
 //! A USB-CAN interface that speaks `gs_usb`, the protocol of candleLight and its relatives, as an
-//! unmodified Linux driver speaks it. It works at high speed, as the faster ones do, with classic
-//! frames.
+//! unmodified Linux driver speaks it. It works at high speed, as the faster ones do. A channel on a
+//! bus with CAN FD has such frames, too, if the host starts it so.
 //!
 //! Behind each channel is a bus that is right to the bit ([`CanBus`]). A transfer carries one
 //! frame. A frame of the host comes back when it is through. A controller that was bus-off comes
@@ -146,6 +146,10 @@ impl GsUsbModel {
             (request::BIT_TIMING, &[propagation, phase1, after, jump, prescaler]) => {
                 channel.set_timing([propagation, phase1, after, jump, prescaler]).then_some(())
             }
+            (request::DATA_BIT_TIMING, &[propagation, phase1, after, jump, prescaler]) => {
+                let timing = [propagation, phase1, after, jump, prescaler];
+                channel.set_data_timing(timing).then_some(())
+            }
             (request::MODE, [0, _]) => {
                 channel.stop(now);
                 self.outbox.forget(setup.value as u8);
@@ -166,14 +170,8 @@ impl GsUsbModel {
                 [&[0, 0, 0, last][..], &2u32.to_le_bytes(), &1u32.to_le_bytes()].concat()
             }
             request::TIMESTAMP => bytes(&[self.micros(now)]),
-            request::TIMING_LIMITS => {
-                channel?;
-                let (before, after, prescaler) =
-                    (channel::BEFORE, channel::AFTER, channel::PRESCALER);
-                let of_bits = [before.0, before.1, after.0, after.1, channel::JUMP_MAX];
-                let rest = [prescaler.0, prescaler.1, 1];
-                bytes(&[&[feature::ALL, channel::CLOCK], &of_bits[..], &rest].concat())
-            }
+            request::TIMING_LIMITS => bytes(&channel?.limits(false)?),
+            request::ALL_TIMING_LIMITS => bytes(&channel?.limits(true)?),
             request::GET_STATE => bytes(&channel?.state()),
             _ => return None,
         })

@@ -146,6 +146,7 @@ impl Channel {
             Some(_) => None,
             None => Some(plug.send(now, frame, once).map_err(|refusal| match refusal {
                 SendRefusal::QueueFull { .. } => NotSent::Full,
+                SendRefusal::Classic => NotSent::Parameter,
                 SendRefusal::NoSuchNode { .. } | SendRefusal::Silent => NotSent::Controller,
             })?),
         };
@@ -295,14 +296,14 @@ fn frame(raw: u32, is_extended: bool, flags: u8, code: u8, data: [u8; 8]) -> Opt
 /// The entity of a command about a frame, and what it says of it.
 pub fn load(command: &KvaserCommand) -> Option<(u8, FrameContent)> {
     let header = command.header();
-    let departs = |parsed: (CanFrame, bool)| (header.to, FrameContent::Departure(parsed.0));
+    let departs = |parsed: (CanFrame, bool)| (header.to, FrameContent::Departure(parsed.0.into()));
     match (command.is_extended(), header.number) {
         (true, number::EXTENDED_TRANSMIT) => from_extended(command).map(departs),
         (false, number::TRANSMIT) => from_normal(command).map(departs),
         (true, number::EXTENDED_ACKNOWLEDGE) | (false, number::ACKNOWLEDGE) => {
             Some((header.from, FrameContent::Acknowledgement))
         }
-        _ => carried(command).map(|frame| (header.from, FrameContent::Arrival(frame))),
+        _ => carried(command).map(|frame| (header.from, FrameContent::Arrival(frame.into()))),
     }
 }
 

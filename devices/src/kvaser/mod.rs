@@ -153,6 +153,8 @@ impl Hydra {
                 }
             }
             EventKind::Received { frame } => {
+                // The controllers of the model know no CAN FD, so that none of its frames comes.
+                let Some(frame) = frame.classic() else { return };
                 let message = channel.received(index as u8, &frame, ticks, extended);
                 self.outbox.frame(index, message);
             }

@@ -6,22 +6,33 @@
 //! (1700000000.250003) can0 123#R4              remote, data length code 4
 //! (1700000000.250004) can0 7FF#0102030405060708_9   data length code 9
 //! (1700000000.250005) can0 20000080#0000000000000000   an error the controller reported
+//! (1700000000.250006) can0 123##5112233445566778899AABBCC   CAN FD: flags, then data
 //! ```
 //! A trailing ` R` or ` T` (received or transmitted) is read and forgotten. The fraction of a
-//! second may have one to nine digits; six are written, nine where they are needed.
+//! second may have one to nine digits; six are written, nine where they are needed. The flags of a
+//! frame of CAN FD are a sum: 1 if its data goes at the rate of the data, 2 if its sender is
+//! error-passive, and 4, which says that it is of CAN FD. The last may be missing.
 
+use crate::fd::{AnyFrame, FD_BYTES_MAX, FdFrame};
 use crate::frame::{BYTES_MAX, CanFrame, extended, standard};
 use core::fmt;
 use diapason_abi::Nanos;
+use embedded_can::Id;
 
 /// Marks an error frame in the identifier.
 const ERROR_FLAG: u32 = 1 << 29;
 const EXTENDED_MAX: u32 = 0x1fff_ffff;
+/// The data of a frame of CAN FD goes at the rate of the data.
+const FAST: u8 = 1;
+/// The sender of a frame of CAN FD is error-passive.
+const PASSIVE: u8 = 2;
+/// The frame is of CAN FD.
+const FD: u8 = 4;
 
 /// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineContent {
-    Frame(CanFrame),
+    Frame(AnyFrame),
     /// An error: its class bits, and eight bytes about it (SocketCAN's meaning).
     Error {
         /// The class of the error.
@@ -63,8 +74,14 @@ pub enum LogTrouble {
         id: u32,
         max: u32,
     },
-    /// A frame of CAN FD.
+    /// A frame of CAN FD for a bus that has none.
     FlexibleDataRate,
+    /// Not one digit of flags of CAN FD.
+    Flags,
+    /// A number of bytes that no frame of CAN FD has.
+    FdLength {
+        bytes: usize,
+    },
     /// Not hexadecimal digits in pairs.
     Data,
     /// More than eight bytes.
@@ -90,10 +107,16 @@ impl fmt::Display for LogError {
                 write!(f, "identifier {id:X} is too large: at most {max:X} fits")
             }
             LogTrouble::FlexibleDataRate => {
-                write!(f, "`##` is a CAN FD frame: only classic CAN can be read")
+                write!(f, "`##` is a CAN FD frame, and this bus has classic frames only")
+            }
+            LogTrouble::Flags => write!(f, "the flags of a CAN FD frame are a digit 0 to 7"),
+            LogTrouble::FdLength { bytes } => {
+                write!(f, "{bytes} bytes: a CAN FD frame has 0 to 8, 12, 16, 20, 24, 32, 48 or 64")
             }
             LogTrouble::Data => write!(f, "data are hexadecimal digits in pairs"),
-            LogTrouble::DataTooLong => write!(f, "a classic frame has at most 8 bytes of data"),
+            LogTrouble::DataTooLong => {
+                write!(f, "a classic frame has at most 8 bytes of data, one of CAN FD 64")
+            }
             LogTrouble::Code => {
                 write!(f, "a data length code is a digit 0 to F, after `_` 9 to F with 8 bytes")
             }
@@ -185,9 +208,6 @@ fn time(cursor: &mut Cursor<'_>) -> Result<Nanos, LogError> {
 fn report(cursor: &mut Cursor<'_>) -> Result<LineContent, LogError> {
     let begin = cursor.at;
     let digits = cursor.take(|c| c.is_ascii_hexdigit());
-    if cursor.rest().starts_with("##") {
-        return cursor.trouble(LogTrouble::FlexibleDataRate);
-    }
     cursor.expect("#", LogTrouble::Separator)?;
     let wrong = |what| LogError { at: begin, what };
     let raw = match digits.len() {
@@ -195,8 +215,9 @@ fn report(cursor: &mut Cursor<'_>) -> Result<LineContent, LogError> {
         _ => return Err(wrong(LogTrouble::Identifier)),
     };
     let too_large = |max| wrong(LogTrouble::IdentifierTooLarge { id: raw, max });
-    if digits.len() == 8 && raw & ERROR_FLAG != 0 && raw >> 30 == 0 {
-        let (bytes, len) = data(cursor)?;
+    let is_fd = cursor.skip("#");
+    if !is_fd && digits.len() == 8 && raw & ERROR_FLAG != 0 && raw >> 30 == 0 {
+        let (bytes, len) = data::<BYTES_MAX>(cursor)?;
         let class = raw & EXTENDED_MAX;
         return match len {
             BYTES_MAX => Ok(LineContent::Error { class, details: bytes }),
@@ -207,14 +228,17 @@ fn report(cursor: &mut Cursor<'_>) -> Result<LineContent, LogError> {
         3 => standard(raw).map_err(|_| too_large(0x7ff))?,
         _ => extended(raw).map_err(|_| too_large(EXTENDED_MAX))?,
     };
+    if is_fd {
+        return Ok(LineContent::Frame(fd_frame(id, cursor)?.into()));
+    }
     if cursor.skip("R") {
         let code = cursor.take(|c| c.is_ascii_hexdigit());
         let code = if code.is_empty() { Some(0) } else { hex(code) };
         let frame = code.and_then(|code| CanFrame::remote(id, code.into()).ok());
-        return frame
-            .map_or_else(|| cursor.trouble(LogTrouble::Code), |f| Ok(LineContent::Frame(f)));
+        let frame = frame.map_or_else(|| cursor.trouble(LogTrouble::Code), Ok)?;
+        return Ok(LineContent::Frame(frame.into()));
     }
-    let (bytes, len) = data(cursor)?;
+    let (bytes, len) = data::<BYTES_MAX>(cursor)?;
     let mut frame =
         CanFrame::data(id, &bytes[..len]).map_err(|_| wrong(LogTrouble::DataTooLong))?;
     if cursor.skip("_") {
@@ -222,7 +246,20 @@ fn report(cursor: &mut Cursor<'_>) -> Result<LineContent, LogError> {
         let coded = code.and_then(|code| frame.with_code(code).ok());
         frame = coded.map_or_else(|| cursor.trouble(LogTrouble::Code), Ok)?;
     }
-    Ok(LineContent::Frame(frame))
+    Ok(LineContent::Frame(frame.into()))
+}
+
+/// Returns the frame of CAN FD whose flags come next.
+fn fd_frame(id: Id, cursor: &mut Cursor<'_>) -> Result<FdFrame, LogError> {
+    let flags =
+        cursor.rest().get(..1).and_then(hex).filter(|flags| flags & !(FAST | PASSIVE | FD) == 0);
+    let Some(flags) = flags else { return cursor.trouble(LogTrouble::Flags) };
+    cursor.at += 1;
+    let begin = cursor.at;
+    let (bytes, len) = data::<{ FD_BYTES_MAX as usize }>(cursor)?;
+    let wrong = |_| LogError { at: begin, what: LogTrouble::FdLength { bytes: len } };
+    let frame = FdFrame::new(id, &bytes[..len]).map_err(wrong)?;
+    Ok(frame.with_fast(flags & FAST != 0).with_passive(flags & PASSIVE != 0))
 }
 
 /// Returns a single hexadecimal digit.
@@ -231,8 +268,8 @@ fn hex(digit: &str) -> Option<u8> {
 }
 
 /// Pairs of digits, with dots between pairs if somebody likes them.
-fn data(cursor: &mut Cursor<'_>) -> Result<([u8; BYTES_MAX], usize), LogError> {
-    let (mut bytes, mut len) = ([0; BYTES_MAX], 0);
+fn data<const MAX: usize>(cursor: &mut Cursor<'_>) -> Result<([u8; MAX], usize), LogError> {
+    let (mut bytes, mut len) = ([0; MAX], 0);
     loop {
         if len > 0 {
             cursor.skip(".");
@@ -240,7 +277,7 @@ fn data(cursor: &mut Cursor<'_>) -> Result<([u8; BYTES_MAX], usize), LogError> {
         let pair = cursor.rest().get(..2);
         let all = |pair: &&str| pair.bytes().all(|byte| byte.is_ascii_hexdigit());
         match pair.filter(all).and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            Some(_) if len == BYTES_MAX => return cursor.trouble(LogTrouble::DataTooLong),
+            Some(_) if len == MAX => return cursor.trouble(LogTrouble::DataTooLong),
             Some(byte) => bytes[len] = byte,
             None if cursor.rest().starts_with(|c: char| c.is_ascii_hexdigit()) => {
                 return cursor.trouble(LogTrouble::Data);
@@ -264,16 +301,29 @@ impl fmt::Display for LogLine<'_> {
                 write!(f, "{:08X}#", ERROR_FLAG | class & EXTENDED_MAX)?;
                 details.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
             }
-            LineContent::Frame(frame) => write_frame(f, frame),
+            LineContent::Frame(AnyFrame::Classic(frame)) => write_frame(f, frame),
+            LineContent::Frame(AnyFrame::Fd(frame)) => write_fd(f, frame),
         }
     }
 }
 
-fn write_frame(f: &mut fmt::Formatter<'_>, frame: &CanFrame) -> fmt::Result {
-    match frame.is_extended() {
-        true => write!(f, "{:08X}#", frame.raw_id())?,
-        false => write!(f, "{:03X}#", frame.raw_id())?,
+fn write_id(f: &mut fmt::Formatter<'_>, id: Id) -> fmt::Result {
+    match id {
+        Id::Extended(id) => write!(f, "{:08X}#", id.as_raw()),
+        Id::Standard(id) => write!(f, "{:03X}#", id.as_raw()),
     }
+}
+
+fn write_fd(f: &mut fmt::Formatter<'_>, frame: &FdFrame) -> fmt::Result {
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    let flags = FD | flag(frame.is_fast(), FAST) | flag(frame.is_passive(), PASSIVE);
+    write_id(f, frame.id())?;
+    write!(f, "#{flags}")?;
+    frame.bytes().iter().try_for_each(|byte| write!(f, "{byte:02X}"))
+}
+
+fn write_frame(f: &mut fmt::Formatter<'_>, frame: &CanFrame) -> fmt::Result {
+    write_id(f, frame.id())?;
     match (frame.is_remote(), frame.code()) {
         (true, 0) => return write!(f, "R"),
         (true, code) => return write!(f, "R{code:X}"),

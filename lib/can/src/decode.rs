@@ -1,10 +1,12 @@
 //! From bits back to a frame, one bit at a time, as a receiver does it.
 
+use crate::fd::{AnyFrame, FdReceiver, FdSupport};
 use crate::frame::{BYTES_MAX, CanFrame};
 use crate::wire::{
     Bits, CRC_BITS, Crc15, DOMINANT, EXTENDED_HEADER, RECESSIVE, RUN_MAX, STANDARD_HEADER,
-    TRAILER_BITS, WireFrame, encode,
+    TRAILER_BITS, WireFrame,
 };
+use alloc::boxed::Box;
 use embedded_can::{ErrorKind, ExtendedId, Id, StandardId};
 
 /// A violation of the protocol on the wire. The world is to blame, not the caller.
@@ -52,6 +54,22 @@ pub enum FrameField {
     Done,
 }
 
+impl FrameField {
+    /// Returns the field of the next bit when so many from the CRC delimiter on have come.
+    pub(crate) const fn after(trailer: u32) -> FrameField {
+        match trailer {
+            0 => FrameField::CrcDelimiter,
+            1 => FrameField::AckSlot,
+            2 => FrameField::AckDelimiter,
+            n @ 3..TRAILER_BITS => FrameField::EndOfFrame((n - 3) as u8),
+            _ => FrameField::Done,
+        }
+    }
+}
+
+/// Bits of a standard and of an extended frame up to the one that says whether it is of CAN FD.
+const TO_FDF: [u32; 2] = [15, 34];
+
 /// A receiver in the middle of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameDecoder {
@@ -65,6 +83,9 @@ pub struct FrameDecoder {
     crc: Crc15,
     /// Bits since the CRC delimiter, it included.
     trailer: u32,
+    support: FdSupport,
+    /// The receiver of a frame that turned out to be of CAN FD.
+    fd: Option<Box<FdReceiver>>,
 }
 
 impl Default for FrameDecoder {
@@ -74,9 +95,15 @@ impl Default for FrameDecoder {
 }
 
 impl FrameDecoder {
-    /// Returns a decoder before start of frame.
+    /// Returns a decoder of classic frames, before start of frame.
     #[must_use]
     pub fn new() -> FrameDecoder {
+        FrameDecoder::supporting(FdSupport::Unaware)
+    }
+
+    /// Returns a decoder that knows so much of CAN FD, before start of frame.
+    #[must_use]
+    pub fn supporting(support: FdSupport) -> FrameDecoder {
         FrameDecoder {
             raw: 0,
             count: 0,
@@ -85,12 +112,18 @@ impl FrameDecoder {
             run: 0,
             crc: Crc15::default(),
             trailer: 0,
+            support,
+            fd: None,
         }
     }
 
     /// Returns the decoder that has seen all of a frame but its last two bits of end of frame.
     #[must_use]
     pub(crate) fn near_the_end_of(wire: &WireFrame) -> FrameDecoder {
+        if wire.is_fd {
+            let fd = Some(Box::new(FdReceiver::near_the_end_of(wire)));
+            return FrameDecoder { fd, ..FrameDecoder::new() };
+        }
         let raw = wire.plain;
         let number = raw.number().reverse_bits() >> (u128::BITS - raw.len());
         let mut decoder = FrameDecoder::new();
@@ -102,22 +135,19 @@ impl FrameDecoder {
     /// Returns the field of the next bit.
     #[must_use]
     pub fn place(&self) -> FrameField {
+        if let Some(fd) = &self.fd {
+            return fd.place();
+        }
         if self.total != Some(self.count) || self.run == RUN_MAX {
             return FrameField::Stuffed;
         }
-        match self.trailer {
-            0 => FrameField::CrcDelimiter,
-            1 => FrameField::AckSlot,
-            2 => FrameField::AckDelimiter,
-            n @ 3..TRAILER_BITS => FrameField::EndOfFrame((n - 3) as u8),
-            _ => FrameField::Done,
-        }
+        FrameField::after(self.trailer)
     }
 
     /// The CRC sequence was right. Meaningful once it is over.
     #[must_use]
     pub fn crc_holds(&self) -> bool {
-        self.crc.value() == 0
+        self.fd.as_ref().map_or(self.crc.value() == 0, |fd| fd.crc_holds())
     }
 
     /// Takes one more bit.
@@ -134,12 +164,18 @@ impl FrameDecoder {
             FrameField::AckDelimiter if !self.crc_holds() => return Err(WireError::Crc),
             FrameField::AckDelimiter if bit == DOMINANT => return Err(WireError::Form),
             FrameField::Done => return Ok(()),
-            _ => self.trailer += 1,
+            _ => match &mut self.fd {
+                Some(fd) => fd.pass(),
+                None => self.trailer += 1,
+            },
         }
         Ok(())
     }
 
     fn push_stuffed(&mut self, bit: bool) -> Result<(), WireError> {
+        if let Some(fd) = &mut self.fd {
+            return fd.push_stuffed(bit);
+        }
         if self.run == RUN_MAX {
             if bit == self.last {
                 return Err(WireError::Stuff);
@@ -160,6 +196,21 @@ impl FrameDecoder {
             let bytes = if self.is_remote() { 0 } else { self.code().min(BYTES_MAX as u8) };
             self.total = Some(header + 8 * u32::from(bytes) + CRC_BITS);
         }
+        if self.support != FdSupport::Unaware
+            && bit == RECESSIVE
+            && self.count == TO_FDF[usize::from(self.is_extended())]
+        {
+            return self.meet_fd();
+        }
+        Ok(())
+    }
+
+    /// The frame turns out to be of CAN FD.
+    fn meet_fd(&mut self) -> Result<(), WireError> {
+        if self.support == FdSupport::Refuses {
+            return Err(WireError::Form);
+        }
+        self.fd = Some(Box::new(FdReceiver::after(self.raw, self.count)));
         Ok(())
     }
 
@@ -182,7 +233,16 @@ impl FrameDecoder {
         self.field(at, 4) as u8
     }
 
-    /// Returns the frame, once its CRC sequence is over.
+    /// Returns the frame of either format, once its CRC sequence is over.
+    #[must_use]
+    pub fn any_frame(&self) -> Option<AnyFrame> {
+        match &self.fd {
+            Some(fd) => fd.frame().map(AnyFrame::Fd),
+            None => self.frame().map(AnyFrame::Classic),
+        }
+    }
+
+    /// Returns the classic frame, once its CRC sequence is over.
     #[must_use]
     pub fn frame(&self) -> Option<CanFrame> {
         if self.total != Some(self.count) {
@@ -206,14 +266,29 @@ impl FrameDecoder {
     }
 }
 
-/// Returns the frame in `bits`, which begin with start of frame; what follows end of frame is not
-/// read.
+/// Returns the classic frame in `bits`, which begin with start of frame; what follows end of frame
+/// is not read.
 ///
 /// # Errors
 /// Returns the violation and the bit at which it was found. A recessive ACK slot is an error here:
 /// nobody received it.
 pub fn decode(bits: impl IntoIterator<Item = bool>) -> Result<CanFrame, (u32, WireError)> {
-    let mut decoder = FrameDecoder::new();
+    let (frame, at) = read(FrameDecoder::new(), bits)?;
+    frame.classic().ok_or((at, WireError::Short))
+}
+
+/// Returns the frame of either format in `bits`, as [`decode`] does.
+///
+/// # Errors
+/// Returns the violation and the bit at which it was found.
+pub fn decode_any(bits: impl IntoIterator<Item = bool>) -> Result<AnyFrame, (u32, WireError)> {
+    read(FrameDecoder::supporting(FdSupport::Reads), bits).map(|(frame, _)| frame)
+}
+
+fn read(
+    mut decoder: FrameDecoder,
+    bits: impl IntoIterator<Item = bool>,
+) -> Result<(AnyFrame, u32), (u32, WireError)> {
     let mut at = 0;
     for bit in bits {
         let place = decoder.place();
@@ -229,16 +304,15 @@ pub fn decode(bits: impl IntoIterator<Item = bool>) -> Result<CanFrame, (u32, Wi
         decoder.push(bit).map_err(|error| (at, error))?;
         at += 1;
     }
-    match (decoder.place(), decoder.frame()) {
-        (FrameField::Done, Some(frame)) => Ok(frame),
+    match (decoder.place(), decoder.any_frame()) {
+        (FrameField::Done, Some(frame)) => Ok((frame, at)),
         _ => Err((at, WireError::Short)),
     }
 }
 
 /// Returns the frame as it is seen on the wire once somebody acknowledged it.
 #[must_use]
-pub fn acknowledged(frame: &CanFrame) -> Bits {
-    let wire = encode(frame);
+pub fn acknowledged(wire: &WireFrame) -> Bits {
     let mut bits = Bits::new();
     for (index, bit) in wire.bits.iter().enumerate() {
         bits.push(bit && index as u32 != wire.ack_slot());

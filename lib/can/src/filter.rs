@@ -1,6 +1,6 @@
 //! Filters of a controller for received frames: code and mask, as in CAN controllers and CANlib.
 
-use crate::frame::CanFrame;
+use embedded_can::Id;
 
 /// Passes frames of one format whose identifier equals `code` where `mask` has ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,15 +25,19 @@ impl Filter {
         Filter { extended, code: id, mask: u32::MAX }
     }
 
-    /// Returns whether the frame passes the filter.
+    /// Returns whether frames with this identifier pass the filter.
     #[must_use]
-    pub fn passes(&self, frame: &CanFrame) -> bool {
-        frame.is_extended() == self.extended && (frame.raw_id() ^ self.code) & self.mask == 0
+    pub fn passes(&self, id: Id) -> bool {
+        let (extended, raw) = match id {
+            Id::Standard(id) => (false, id.as_raw().into()),
+            Id::Extended(id) => (true, id.as_raw()),
+        };
+        extended == self.extended && (raw ^ self.code) & self.mask == 0
     }
 }
 
-/// Returns whether any filter passes it. No filters pass everything.
+/// Returns whether any filter passes frames with this identifier. No filters pass everything.
 #[must_use]
-pub fn accepts(filters: &[Filter], frame: &CanFrame) -> bool {
-    filters.is_empty() || filters.iter().any(|filter| filter.passes(frame))
+pub fn accepts(filters: &[Filter], id: Id) -> bool {
+    filters.is_empty() || filters.iter().any(|filter| filter.passes(id))
 }

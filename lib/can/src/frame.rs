@@ -23,6 +23,8 @@ pub struct CanFrame {
 pub enum FrameRefusal {
     /// More data than a frame carries.
     TooLong { bytes: usize },
+    /// A number of bytes that no frame of CAN FD has.
+    FdLength { bytes: usize },
     /// A data length code that needs more than four bits.
     Code { code: usize },
     /// A data length code above eight with fewer than eight bytes, or another length than it says.
@@ -40,6 +42,10 @@ impl fmt::Display for FrameRefusal {
         match *self {
             FrameRefusal::TooLong { bytes } => {
                 write!(f, "{bytes} bytes of data: a CAN frame carries at most 8; send several")
+            }
+            FrameRefusal::FdLength { bytes } => {
+                write!(f, "{bytes} bytes of data: a frame of CAN FD has 0 to 8, 12, 16, 20, 24, ")?;
+                write!(f, "32, 48 or 64; add bytes up to the next of these")
             }
             FrameRefusal::Code { code } => {
                 write!(f, "data length code {code}: it has four bits, at most 15")

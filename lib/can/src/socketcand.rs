@@ -11,8 +11,11 @@
 //! < subscribe 0 0 123 >                   before `rawmode`, the client chooses identifiers
 //! < echo >                < echo >        either side may see that the other is there
 //! ```
+//! The protocol has no words for frames of CAN FD. A client is told once that there was one.
+//!
 //! A [`Dialogue`] is the server's side of one connection. It has no socket and no clock.
 
+use crate::fd::AnyFrame;
 use crate::frame::{BYTES_MAX, CanFrame, extended, standard};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -55,12 +58,15 @@ pub struct Dialogue {
     rest: Vec<u8>,
     bus: Option<usize>,
     hears: Hears,
+    /// The client was told that there are frames of CAN FD.
+    warned: bool,
     closed: bool,
 }
 
 impl Default for Dialogue {
     fn default() -> Dialogue {
-        Dialogue { rest: Vec::new(), bus: None, hears: Hears::Only(Vec::new()), closed: false }
+        let hears = Hears::Only(Vec::new());
+        Dialogue { rest: Vec::new(), bus: None, hears, warned: false, closed: false }
     }
 }
 
@@ -98,13 +104,21 @@ impl Dialogue {
     }
 
     /// Returns the words for a frame that ended on the open bus at `time`, if the client wants it.
+    /// Of frames of CAN FD it tells the first that it cannot tell them.
     #[must_use]
-    pub fn tell(&self, time: Nanos, frame: &CanFrame) -> Option<String> {
+    pub fn tell(&mut self, time: Nanos, frame: &AnyFrame) -> Option<String> {
         let wanted = match &self.hears {
             Hears::All => true,
             Hears::Only(ids) => ids.contains(&frame.id()),
         };
-        (wanted && self.bus.is_some()).then(|| told(time, frame))
+        if !wanted || self.bus.is_none() {
+            return None;
+        }
+        let Some(frame) = frame.classic() else {
+            let first = !core::mem::replace(&mut self.warned, true);
+            return first.then(|| error("this protocol cannot tell the frames of CAN FD here"));
+        };
+        Some(told(time, &frame))
     }
 
     fn close(&mut self, why: &str, to: &mut Vec<Reaction>) {

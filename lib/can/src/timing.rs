@@ -11,8 +11,10 @@ const SECOND: u64 = 1_000_000_000;
 pub const QUANTA: (u32, u32) = (8, 25);
 /// Fastest bit rate of classic CAN.
 pub const RATE_MAX: u32 = 1_000_000;
+/// Fastest rate of the data of CAN FD.
+pub const DATA_RATE_MAX: u32 = 8_000_000;
 
-/// Bits per second, at least 1 and at most a million.
+/// Bits per second, at least 1 and at most a million, or eight million for the data of CAN FD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BitRate(u32);
 
@@ -24,6 +26,17 @@ impl BitRate {
     pub const fn new(hertz: u32) -> Result<BitRate, TimingRefusal> {
         if hertz == 0 || hertz > RATE_MAX {
             return Err(TimingRefusal::Rate { hertz });
+        }
+        Ok(BitRate(hertz))
+    }
+
+    /// `hertz` bits per second for the data of CAN FD.
+    ///
+    /// # Errors
+    /// None at all, or more than CAN FD has.
+    pub const fn of_data(hertz: u32) -> Result<BitRate, TimingRefusal> {
+        if hertz == 0 || hertz > DATA_RATE_MAX {
+            return Err(TimingRefusal::DataRate { hertz });
         }
         Ok(BitRate(hertz))
     }
@@ -79,6 +92,8 @@ impl TimingLimits {
 pub enum TimingRefusal {
     /// Zero, or faster than classic CAN.
     Rate { hertz: u32 },
+    /// Zero, or faster than the data of CAN FD.
+    DataRate { hertz: u32 },
     /// A value outside the controller's limits.
     Outside { what: &'static str, value: u32, limits: (u32, u32) },
     /// No setting gives this rate from this clock; the nearest that does.
@@ -103,6 +118,9 @@ impl fmt::Display for TimingRefusal {
         match *self {
             TimingRefusal::Rate { hertz } => {
                 write!(f, "{hertz} bit/s: classic CAN has 1 to {RATE_MAX} bit/s")
+            }
+            TimingRefusal::DataRate { hertz } => {
+                write!(f, "{hertz} bit/s: the data of CAN FD has 1 to {DATA_RATE_MAX} bit/s")
             }
             TimingRefusal::Outside { what, value, limits: (low, high) } => {
                 write!(f, "{what} of {value}: this controller has {low} to {high}")

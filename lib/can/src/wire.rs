@@ -57,10 +57,13 @@ impl Crc15 {
     }
 }
 
-/// Bits in a row: at most 192, enough for every frame on the wire (157, or 160 with its space).
+const WORDS: usize = 12;
+
+/// Bits in a row: at most 768, enough for every frame on the wire. The longest frame of CAN FD has
+/// 730, and the longest classic one 157.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bits {
-    words: [u64; 3],
+    words: [u64; WORDS],
     len: u32,
 }
 
@@ -74,7 +77,7 @@ impl Bits {
     /// Adds one at the end.
     ///
     /// # Panics
-    /// Beyond 192 bits, which no frame has.
+    /// Beyond 768 bits, which no frame has.
     pub fn push(&mut self, bit: bool) {
         self.append(u64::from(bit), 1);
     }
@@ -82,7 +85,7 @@ impl Bits {
     /// The `width` low bits of `value`, the highest first.
     ///
     /// # Panics
-    /// Panics beyond 192 bits.
+    /// Panics beyond 768 bits.
     pub fn push_number(&mut self, value: u32, width: u32) {
         self.append(u64::from(value.reverse_bits()) >> (32 - width), width);
     }
@@ -133,8 +136,14 @@ pub struct WireFrame {
     pub bits: Bits,
     /// How many come before the CRC delimiter: the stuffed part, stuff bits included.
     pub stuffed: u32,
-    /// The index after the last bit of the arbitration field (identifier and RTR).
+    /// The index after the last bit of the arbitration field: identifier and RTR, and in CAN FD the
+    /// bit that says so.
     pub arbitration: u32,
+    /// The bits at the rate of the data: from the first index to before the second. None in a
+    /// classic frame.
+    pub fast: (u32, u32),
+    /// Whether the frame is of CAN FD.
+    pub is_fd: bool,
     /// A mask of the stuff bits.
     stuff: Bits,
     /// The bits before stuffing.
@@ -142,6 +151,25 @@ pub struct WireFrame {
 }
 
 impl WireFrame {
+    /// Returns a frame of CAN FD before its first bit.
+    pub(crate) fn fd(plain: Bits) -> WireFrame {
+        let (bits, stuff) = (Bits::new(), Bits::new());
+        let (stuffed, arbitration, fast) = (0, 0, (0, 0));
+        WireFrame { bits, stuffed, arbitration, fast, is_fd: true, stuff, plain }
+    }
+
+    /// Returns whether the bit at `index` goes at the rate of the data.
+    #[must_use]
+    pub fn is_fast(&self, index: u32) -> bool {
+        (self.fast.0..self.fast.1).contains(&index)
+    }
+
+    /// Returns how many bits go at the rate of the data.
+    #[must_use]
+    pub fn fast_bits(&self) -> u32 {
+        self.fast.1 - self.fast.0
+    }
+
     /// Returns whether the bit at `index` is a stuff bit.
     #[must_use]
     pub fn is_stuff(&self, index: u32) -> bool {
@@ -164,7 +192,7 @@ impl WireFrame {
     }
 
     /// Adds a stuff bit.
-    fn stuff(&mut self, bit: bool) {
+    pub(crate) fn stuff(&mut self, bit: bool) {
         self.stuff.len = self.bits.len;
         self.stuff.push(true);
         self.bits.push(bit);
@@ -231,7 +259,8 @@ pub fn encode(frame: &CanFrame) -> WireFrame {
     let plain = unstuffed(frame);
     let arbitration = if frame.is_extended() { 33 } else { 13 };
     let (bits, stuff) = (Bits::new(), Bits::new());
-    let mut wire = WireFrame { bits, stuffed: 0, arbitration, stuff, plain };
+    let (fast, is_fd) = ((0, 0), false);
+    let mut wire = WireFrame { bits, stuffed: 0, arbitration, fast, is_fd, stuff, plain };
     // The unsent rest, the next bit lowest. It begins with the last stuff bit, which counts as the
     // first of a run and was sent.
     let (mut rest, mut left, mut sent) = (plain.number(), plain.len(), 0);

@@ -347,6 +347,7 @@ fn every_frame_is_sent_once_and_received_by_all_others() {
         for event in &events {
             match event.kind {
                 EventKind::Sent { ticket, frame } => {
+                    let frame = frame.classic().unwrap();
                     assert!(sent.insert(ticket.unwrap().0, frame).is_none(), "sent twice");
                     let begun = event.time.0 - u64::from(length(&frame)) * BIT;
                     assert!(end == 0 || begun >= end + 3 * BIT, "frames overlap");

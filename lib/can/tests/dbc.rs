@@ -380,3 +380,30 @@ fn other_identifiers_are_written_wherever_a_message_is_named() {
     assert_eq!(renumbered(CYCLES, &[]).unwrap(), CYCLES);
     assert!(renumbered("CM_ \"open", &[]).is_err());
 }
+
+#[test]
+fn formats_of_frames_are_those_of_the_files_own_list() {
+    let file = "BO_ 256 Long: 64 ECU\n SG_ Last : 504|8@1+ (1,0) [0|0] \"\" X\n\
+        BO_ 257 Short: 8 ECU\nBO_ 258 Quick: 8 ECU\nBO_ 259 Unsaid: 8 ECU\n\
+        BA_DEF_ BO_ \"VFrameFormat\" ENUM \"StandardCAN\",\"ExtendedCAN\",\"StandardCAN_FD\";\n\
+        BA_DEF_ BU_ \"VFrameFormat\" INT 0 1;\n\
+        BA_DEF_DEF_ \"VFrameFormat\" \"StandardCAN\";\n\
+        BA_ \"VFrameFormat\" BO_ 256 2;\nBA_ \"VFrameFormat\" BO_ 258 \"StandardCAN_FD\";\n";
+    let dbc = Dbc::parse(file).unwrap();
+    let fd: Vec<Option<bool>> = dbc.messages.iter().map(|message| message.fd).collect();
+    assert_eq!(fd, [Some(true), Some(false), Some(true), Some(false)]);
+    let data = dbc.messages[0].encode(&[("Last", decimal("7"))]).unwrap();
+    assert_eq!((data.len(), data[63]), (64, 7));
+    assert_eq!(read(&dbc.messages[0], &data), ["Last 7"]);
+    // Without a list a number says nothing, and the size does.
+    let without = file.replace("BA_DEF_ BO_", "CM_ BO_").replace("BA_DEF_DEF_", "CM_");
+    let dbc = Dbc::parse(&without).unwrap();
+    assert!(dbc.messages[0].fd.is_none() && dbc.messages[0].is_fd() && !dbc.messages[1].is_fd());
+    let wrong = Dbc::parse(&file.replace("BO_ 256 2;", "BO_ 256 3;")).unwrap_err();
+    assert_eq!(
+        wrong.to_string(),
+        "line 9: the list of `VFrameFormat` has no format 3: correct the number"
+    );
+    let wrong = Dbc::parse(&file.replace("ENUM \"StandardCAN\"", "ENUM 1")).unwrap_err();
+    assert!(wrong.to_string().contains("the name of a format in quotes"), "{wrong}");
+}

@@ -196,8 +196,9 @@ fn one_wrong_bit_costs_a_lower_frame() {
     let events: Vec<_> = std::iter::from_fn(|| bus.poll()).collect();
     let crc = EventKind::Error { error: WireError::Crc, transmitting: false };
     assert!(events.iter().any(|event| event.node == nodes[0] && event.kind == crc));
+    let wanted = urgent.into();
     let through =
-        |event: &&BusEvent| matches!(event.kind, EventKind::Sent { frame, .. } if frame == urgent);
+        |event: &&BusEvent| matches!(event.kind, EventKind::Sent { frame, .. } if frame == wanted);
     let end = events.iter().find(through).unwrap().time;
     // A flag of six and the answer one bit later, delimiter, space.
     let lost = length(&lower) - 7 + 7 + 8 + 3;

@@ -3,9 +3,9 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::CanFrame;
 use diapason_can::frame::{extended, standard};
 use diapason_can::socketcand::{COMMAND_MAX, Dialogue, Reaction, SUBSCRIPTIONS_MAX};
+use diapason_can::{CanFrame, FdFrame};
 use support::{Draw, Random};
 
 fn buses() -> Vec<String> {
@@ -47,9 +47,9 @@ fn a_client_opens_a_bus_and_sends_in_the_words_of_python_can() {
 
 #[test]
 fn frames_are_told_with_the_time_of_the_bus() {
-    let dialogue = raw();
+    let mut dialogue = raw();
     let time = Nanos(23_424_242_999);
-    let tell = |frame: CanFrame| dialogue.tell(time, &frame).unwrap();
+    let mut tell = |frame: CanFrame| dialogue.tell(time, &frame.into()).unwrap();
     let id = standard(0x12).unwrap();
     let data = CanFrame::data(id, &[0x11, 0x02]).unwrap();
     assert_eq!(tell(data), "< frame 012 23.424242 1102 >");
@@ -57,6 +57,10 @@ fn frames_are_told_with_the_time_of_the_bus() {
     let long = CanFrame::data(extended(1).unwrap(), &[1]).unwrap();
     assert_eq!(tell(long), "< frame 00000001 23.424242 01 >");
     assert_eq!(tell(CanFrame::remote(id, 4).unwrap()), "< rtr 012 23.424242 4 >");
+    let fd = FdFrame::new(id, &[1; 12]).unwrap().into();
+    let words = dialogue.tell(time, &fd).unwrap();
+    assert_eq!(words, "< error this protocol cannot tell the frames of CAN FD here >");
+    assert_eq!(dialogue.tell(time, &fd), None, "it is said once");
 }
 
 #[test]
@@ -64,14 +68,15 @@ fn subscriptions_choose_frames_until_raw_mode() {
     let mut dialogue = Dialogue::default();
     hear(&mut dialogue, "< open can0 >");
     let [one, two] = [1, 2].map(|raw| CanFrame::data(standard(raw).unwrap(), &[]).unwrap());
-    let hears = |dialogue: &Dialogue| [one, two].map(|f| dialogue.tell(Nanos(1), &f).is_some());
-    assert_eq!(hears(&dialogue), [false, false]);
+    let hears =
+        |dialogue: &mut Dialogue| [one, two].map(|f| dialogue.tell(Nanos(1), &f.into()).is_some());
+    assert_eq!(hears(&mut dialogue), [false, false]);
     assert_eq!(hear(&mut dialogue, "< subscribe 0 0 1 >< subscribe 0 0 1 >"), []);
-    assert_eq!(hears(&dialogue), [true, false]);
+    assert_eq!(hears(&mut dialogue), [true, false]);
     assert_eq!(hear(&mut dialogue, "< unsubscribe 1 >"), []);
-    assert_eq!(hears(&dialogue), [false, false]);
+    assert_eq!(hears(&mut dialogue), [false, false]);
     hear(&mut dialogue, "< rawmode >");
-    assert_eq!(hears(&dialogue), [true, true]);
+    assert_eq!(hears(&mut dialogue), [true, true]);
     hear(&mut dialogue, "< bcmmode >");
     for id in 0..SUBSCRIPTIONS_MAX {
         assert_eq!(hear(&mut dialogue, &format!("< subscribe 0 0 {id:08X} >")), []);

@@ -102,7 +102,7 @@ fn what_is_sent_is_received() {
     let mut random = Random::new(2);
     for _ in 0..20_000 {
         let frame = random.frame();
-        assert_eq!(decode(acknowledged(&frame).iter()), Ok(frame));
+        assert_eq!(decode(acknowledged(&encode(&frame)).iter()), Ok(frame));
         let alone = decode(encode(&frame).bits.iter());
         assert_eq!(alone, Err((encode(&frame).ack_slot(), WireError::Acknowledge)));
     }
@@ -113,7 +113,7 @@ fn no_single_flip_goes_unnoticed_and_no_bits_panic() {
     let mut random = Random::new(3);
     for _ in 0..300 {
         let frame = random.frame();
-        let bits: Vec<bool> = acknowledged(&frame).iter().collect();
+        let bits: Vec<bool> = acknowledged(&encode(&frame)).iter().collect();
         for at in 0..bits.len() {
             let mut wrong = bits.clone();
             wrong[at] = !wrong[at];

@@ -5,13 +5,15 @@
 //! about anything but CAN frames and errors are passed over. There is no public specification:
 //! `tests/python_can.rs` compares with python-can, where it is installed.
 
+use crate::asc::flag;
 use crate::log::{BUS_ERROR, LogEntry};
 use alloc::vec::Vec;
 use core::fmt;
 use diapason_abi::Nanos;
-use diapason_can::CanFrame;
 use diapason_can::candump::LineContent;
+use diapason_can::fd::{FD_BYTES_MAX, LENGTHS};
 use diapason_can::frame::{BYTES_MAX, extended, standard};
+use diapason_can::{AnyFrame, CanFrame, FdFrame, Id};
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 
@@ -48,6 +50,11 @@ const NANOS: u32 = 2;
 const EXTENDED: u32 = 1 << 31;
 const ID: u32 = 0x1fff_ffff;
 const REMOTE: u8 = 0x80;
+/// Bytes of the body of the older object for CAN FD, and the flags in it.
+const FD_BODY: usize = 20 + FD_BYTES_MAX as usize;
+const FD_FLAG: u8 = 1;
+const FAST_FLAG: u8 = 2;
+const PASSIVE_FLAG: u8 = 4;
 const PLAIN: u16 = 0;
 const ZLIB: u16 = 2;
 
@@ -89,8 +96,11 @@ pub enum BlfTrouble {
     Identifier,
     /// A data length code above 15.
     Code(u8),
-    /// A frame of CAN FD.
-    FlexibleDataRate,
+    /// A number of bytes that no frame has with this data length code.
+    Length {
+        code: u8,
+        bytes: u8,
+    },
 }
 
 impl fmt::Display for BlfError {
@@ -120,8 +130,8 @@ impl fmt::Display for BlfError {
             BlfTrouble::Channel => write!(f, "channels count from 1"),
             BlfTrouble::Identifier => write!(f, "the identifier is too large for its format"),
             BlfTrouble::Code(code) => write!(f, "data length code {code} is more than 15"),
-            BlfTrouble::FlexibleDataRate => {
-                write!(f, "a CAN FD frame: only classic CAN can be read")
+            BlfTrouble::Length { code, bytes } => {
+                write!(f, "{bytes} bytes are not what data length code {code} means")
             }
         }
     }
@@ -270,13 +280,19 @@ impl Contents {
 fn entry(head: Head, object: &[u8]) -> Result<Option<LogEntry>, BlfTrouble> {
     let body = object.get(head.body..).unwrap_or_default();
     let report = match head.kind {
-        MESSAGE | MESSAGE_2 => LineContent::Frame(frame(body)?),
+        MESSAGE | MESSAGE_2 => LineContent::Frame(frame(body)?.into()),
+        FD => LineContent::Frame(fd_frame(body)?),
+        FD_64 => LineContent::Frame(fd_64_frame(body)?),
         ERROR | ERROR_EXT => LineContent::Error { class: BUS_ERROR, details: [0; BYTES_MAX] },
-        FD | FD_64 => return Err(BlfTrouble::FlexibleDataRate),
         _ => return Ok(None),
     };
     let (unit, time) = (word(object, BASE), long(object, BASE + 8));
-    let (Some(unit), Some(time), Some(channel)) = (unit, time, short(body, 0)) else {
+    // The object with the newest kind of frame has one byte for its channel.
+    let channel = match head.kind {
+        FD_64 => body.first().map(|channel| u16::from(*channel)),
+        _ => short(body, 0),
+    };
+    let (Some(unit), Some(time), Some(channel)) = (unit, time, channel) else {
         return Err(BlfTrouble::Size);
     };
     if head.body < OBJECT_HEAD {
@@ -299,17 +315,68 @@ fn frame(body: &[u8]) -> Result<CanFrame, BlfTrouble> {
     else {
         return Err(BlfTrouble::Size);
     };
+    classic(identifier(id)?, flags & REMOTE != 0, code, data)
+}
+
+fn identifier(id: u32) -> Result<Id, BlfTrouble> {
     let id = match id & EXTENDED {
         0 => standard(id),
         _ => extended(id & !EXTENDED),
     };
-    let id = id.map_err(|_| BlfTrouble::Identifier)?;
+    id.map_err(|_| BlfTrouble::Identifier)
+}
+
+fn classic(id: Id, remote: bool, code: u8, data: &[u8]) -> Result<CanFrame, BlfTrouble> {
     let wrong = |_| BlfTrouble::Code(code);
-    if flags & REMOTE != 0 {
+    if remote {
         return CanFrame::remote(id, code.into()).map_err(wrong);
     }
-    let frame = CanFrame::data(id, &data[..BYTES_MAX.min(code.into())]).map_err(wrong)?;
+    let data = data.get(..BYTES_MAX.min(code.into())).ok_or(BlfTrouble::Size)?;
+    let frame = CanFrame::data(id, data).map_err(wrong)?;
     if usize::from(code) > BYTES_MAX { frame.with_code(code).map_err(wrong) } else { Ok(frame) }
+}
+
+/// Returns a frame of CAN FD of which `bytes` bytes are valid.
+fn flexible(id: Id, code: u8, bytes: u8, data: &[u8]) -> Result<FdFrame, BlfTrouble> {
+    let (length, _) = LENGTHS.get(usize::from(code)).ok_or(BlfTrouble::Code(code))?;
+    if *length != u32::from(bytes) {
+        return Err(BlfTrouble::Length { code, bytes });
+    }
+    let data = data.get(..bytes.into()).ok_or(BlfTrouble::Size)?;
+    FdFrame::new(id, data).map_err(|_| BlfTrouble::Length { code, bytes })
+}
+
+/// Returns the frame of the older object for CAN FD.
+fn fd_frame(body: &[u8]) -> Result<AnyFrame, BlfTrouble> {
+    let (Some(&[flags, code]), Some(id), Some(&[fd, bytes])) = (
+        body.get(2..4).and_then(|both| both.first_chunk()),
+        word(body, 4),
+        body.get(13..15).and_then(|both| both.first_chunk()),
+    ) else {
+        return Err(BlfTrouble::Size);
+    };
+    let (id, data) = (identifier(id)?, body.get(20..FD_BODY).ok_or(BlfTrouble::Size)?);
+    if fd & FD_FLAG == 0 {
+        return classic(id, flags & REMOTE != 0, code, data).map(AnyFrame::Classic);
+    }
+    let frame = flexible(id, code, bytes, data)?;
+    Ok(frame.with_fast(fd & FAST_FLAG != 0).with_passive(fd & PASSIVE_FLAG != 0).into())
+}
+
+/// Returns the frame of the newer object for CAN FD.
+fn fd_64_frame(body: &[u8]) -> Result<AnyFrame, BlfTrouble> {
+    let (Some(&[_, code, bytes]), Some(id), Some(flags), Some(data)) =
+        (body.first_chunk(), word(body, 4), word(body, 12), body.get(40..))
+    else {
+        return Err(BlfTrouble::Size);
+    };
+    let id = identifier(id)?;
+    if flags & flag::FD == 0 {
+        return classic(id, flags & flag::REMOTE != 0, code, data).map(AnyFrame::Classic);
+    }
+    let frame = flexible(id, code, bytes, data)?;
+    let (fast, passive) = (flags & flag::FAST != 0, flags & flag::PASSIVE != 0);
+    Ok(frame.with_fast(fast).with_passive(passive).into())
 }
 
 /// The writer of one file. Its containers follow each other behind a header that is complete at the
@@ -328,7 +395,10 @@ impl BlfWriter {
     #[must_use]
     pub fn put(&mut self, entry: &LogEntry) -> Option<Vec<u8>> {
         let (kind, body) = match &entry.report {
-            LineContent::Frame(frame) => (MESSAGE, message(entry.channel, frame).to_vec()),
+            LineContent::Frame(AnyFrame::Classic(frame)) => {
+                (MESSAGE, message(entry.channel, frame).to_vec())
+            }
+            LineContent::Frame(AnyFrame::Fd(frame)) => (FD, fd_message(entry.channel, frame)),
             LineContent::Error { .. } => {
                 let mut body = Vec::from([0; 32]);
                 body[..2].copy_from_slice(&entry.channel.to_le_bytes());
@@ -404,5 +474,21 @@ fn message(channel: u16, frame: &CanFrame) -> [u8; 16] {
     body[4..8].copy_from_slice(&id.to_le_bytes());
     let data = frame.bytes();
     body[8..8 + data.len()].copy_from_slice(data);
+    body
+}
+
+/// Returns the body of an object for a frame of CAN FD.
+fn fd_message(channel: u16, frame: &FdFrame) -> Vec<u8> {
+    let any = AnyFrame::from(*frame);
+    let id = any.raw_id() | if any.is_extended() { EXTENDED } else { 0 };
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    let fast = flag(frame.is_fast(), FAST_FLAG) | flag(frame.is_passive(), PASSIVE_FLAG);
+    let mut body = Vec::from(channel.to_le_bytes());
+    body.extend_from_slice(&[0, frame.code()]);
+    body.extend_from_slice(&id.to_le_bytes());
+    body.extend_from_slice(&[0, 0, 0, 0, 0, FD_FLAG | fast, frame.bytes().len() as u8]);
+    body.resize(20, 0);
+    body.extend_from_slice(frame.bytes());
+    body.resize(FD_BODY, 0);
     body
 }

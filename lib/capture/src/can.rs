@@ -1,23 +1,43 @@
 //! A CAN frame as SocketCAN has it.
 
-use diapason_can::CanFrame;
+use alloc::vec::Vec;
 use diapason_can::candump::LineContent;
+use diapason_can::{AnyFrame, CanFrame, FdFrame};
 
 const EXTENDED: u32 = 1 << 31;
 const REMOTE: u32 = 1 << 30;
 const ERROR: u32 = 1 << 29;
-/// Most bytes of data, and how many every record has room for.
+/// Most bytes of data of a classic frame, and how many its record has room for.
 const DATA: usize = 8;
+/// Most bytes of data of a frame of CAN FD, and how many its record has room for.
+const FD_DATA: usize = 64;
+/// Flags of a frame of CAN FD.
+const FAST: u8 = 1;
+const PASSIVE: u8 = 2;
+const FD: u8 = 4;
 
-/// Returns the packet of a file of [`crate::pcap::LinkType::Can`].
+/// Returns the packet of a file of [`crate::pcap::LinkType::Can`]: 16 bytes, or 72 of CAN FD.
 #[must_use]
-pub fn bytes(report: &LineContent) -> [u8; 16] {
+pub fn bytes(report: &LineContent) -> Vec<u8> {
     match report {
-        LineContent::Frame(frame) => of_frame(frame),
+        LineContent::Frame(AnyFrame::Classic(frame)) => of_frame(frame).into(),
+        LineContent::Frame(AnyFrame::Fd(frame)) => of_fd(frame),
         LineContent::Error { class, details } => {
-            record(ERROR | class & (ERROR - 1), DATA as u8, 0, details)
+            record(ERROR | class & (ERROR - 1), DATA as u8, 0, details).into()
         }
     }
+}
+
+fn of_fd(frame: &FdFrame) -> Vec<u8> {
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    let any = AnyFrame::from(*frame);
+    let id = any.raw_id() | if any.is_extended() { EXTENDED } else { 0 };
+    let flags = FD | flag(frame.is_fast(), FAST) | flag(frame.is_passive(), PASSIVE);
+    let mut bytes = Vec::from(id.to_be_bytes());
+    bytes.extend_from_slice(&[frame.bytes().len() as u8, flags, 0, 0]);
+    bytes.extend_from_slice(frame.bytes());
+    bytes.resize(8 + FD_DATA, 0);
+    bytes
 }
 
 fn of_frame(frame: &CanFrame) -> [u8; 16] {

@@ -1,9 +1,9 @@
 //! Captures byte by byte.
 
 use diapason_abi::Nanos;
-use diapason_can::CanFrame;
 use diapason_can::candump::{self, LineContent};
 use diapason_can::frame::{extended, standard};
+use diapason_can::{CanFrame, FdFrame};
 use diapason_capture::pcap::{self, KEPT_MAX, LinkType};
 use diapason_capture::usb::{TransferKind, TransferStatus, TransferStep, UsbmonEvent};
 use diapason_capture::{can, usb};
@@ -33,21 +33,28 @@ fn what_is_too_long_is_cut_and_says_so() {
 
 #[test]
 fn frames_are_as_socketcan_has_them() {
-    let data = |id, bytes: &[u8]| LineContent::Frame(CanFrame::data(id, bytes).unwrap());
+    let data = |id, bytes: &[u8]| LineContent::Frame(CanFrame::data(id, bytes).unwrap().into());
     let (id, long) = (standard(0x123).unwrap(), extended(0x18db_33f1).unwrap());
     let cases = [
         (data(id, &[1, 2, 3]), "00000123 03000000 0102030000000000"),
         (data(long, &[]), "98db33f1 00000000 0000000000000000"),
         (
-            LineContent::Frame(CanFrame::remote(id, 4).unwrap()),
+            LineContent::Frame(CanFrame::remote(id, 4).unwrap().into()),
             "40000123 04000000 0000000000000000",
         ),
         (
-            LineContent::Frame(CanFrame::data(id, &[5; 8]).unwrap().with_code(9).unwrap()),
+            LineContent::Frame(CanFrame::data(id, &[5; 8]).unwrap().with_code(9).unwrap().into()),
             "00000123 08000009 0505050505050505",
         ),
         (LineContent::Error { class: 0x80, details: [0; 8] }, "20000080 08000000 0000000000000000"),
     ];
+    let fd = FdFrame::new(long, &[7; 12]).unwrap();
+    let reports =
+        [fd.with_fast(true), fd.with_passive(true)].map(|fd| LineContent::Frame(fd.into()));
+    for (report, flags) in reports.iter().zip(["05", "06"]) {
+        let expected = format!("98db33f1 0c{flags}0000 {}{}", "07".repeat(12), "00".repeat(52));
+        assert_eq!(can::bytes(report)[..], hex(&expected));
+    }
     for (report, bytes) in cases {
         assert_eq!(can::bytes(&report)[..], hex(bytes), "{report:?}");
     }

@@ -4,16 +4,16 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::CanFrame;
 use diapason_can::candump::{self, LineContent};
 use diapason_can::frame::{extended, standard};
-use diapason_capture::asc::{self, AscReader, AscTrouble};
+use diapason_can::{CanFrame, FdFrame};
+use diapason_capture::asc::{self, AscError, AscReader, AscTrouble};
 use diapason_capture::blf::{self, BlfError, BlfTrouble, BlfWriter, CONTENT_MAX, HEADER_BYTES};
-use diapason_capture::log::{LogEntry, LogFormat, LogRefusal, as_candump};
+use diapason_capture::log::{LogEntry, LogFormat, as_candump};
 use support::{Random, entry, log};
 
 fn data(id: u32, bytes: &[u8]) -> LineContent {
-    LineContent::Frame(CanFrame::data(standard(id).unwrap(), bytes).unwrap())
+    LineContent::Frame(CanFrame::data(standard(id).unwrap(), bytes).unwrap().into())
 }
 
 /// Returns the entries of a file.
@@ -29,9 +29,13 @@ fn lines_of_real_asc_files() {
     let coded = CanFrame::data(standard(1).unwrap(), &[9; 8]).unwrap().with_code(12).unwrap();
     let cases = [
         ("   2.501000 1  64              Rx   d 2 01 ff", 1, data(0x64, &[1, 255])),
-        ("0.5 2 1ABCDE00x Tx d 1 07 Length = 240000 BitCount = 124", 2, LineContent::Frame(long)),
-        ("1.0 1 64 Rx r 4 Length = 0", 1, LineContent::Frame(remote)),
-        ("1.0 3 1 Rx d C 09 09 09 09 09 09 09 09", 3, LineContent::Frame(coded)),
+        (
+            "0.5 2 1ABCDE00x Tx d 1 07 Length = 240000 BitCount = 124",
+            2,
+            LineContent::Frame(long.into()),
+        ),
+        ("1.0 1 64 Rx r 4 Length = 0", 1, LineContent::Frame(remote.into())),
+        ("1.0 3 1 Rx d C 09 09 09 09 09 09 09 09", 3, LineContent::Frame(coded.into())),
         ("1.0 1 64 RX D 0", 1, data(0x64, &[])),
         (
             "4.876870 2  ErrorFrame ECC: 10100010",
@@ -47,7 +51,7 @@ fn lines_of_real_asc_files() {
     let remote = AscReader::default().line("1.0 1 64 Rx r").unwrap().unwrap();
     assert_eq!(
         remote.report,
-        LineContent::Frame(CanFrame::remote(standard(0x64).unwrap(), 0).unwrap())
+        LineContent::Frame(CanFrame::remote(standard(0x64).unwrap(), 0).unwrap().into())
     );
 }
 
@@ -82,7 +86,7 @@ fn asc_lines_are_refused_with_the_place_of_the_mistake() {
         ("99999999999.0 1 1 Rx d 0", 0, AscTrouble::TimeTooLarge),
         ("1.0 0 1 Rx d 0", 4, AscTrouble::Channel),
         ("1.0 65536 1 Rx d 0", 4, AscTrouble::Channel),
-        ("1.0 CANFD 1 Rx 123 1 0 9 12 11", 4, AscTrouble::FlexibleDataRate),
+        ("1.0 CANFD 1 Rx 123 1 0 9 12 11", 30, AscTrouble::Data),
         ("1.0 1 800 Rx d 0", 6, AscTrouble::Identifier),
         ("1.0 1 20000000x Rx d 0", 6, AscTrouble::Identifier),
         ("1.0 1 Motor Rx d 0", 6, AscTrouble::Identifier),
@@ -236,21 +240,95 @@ fn blf_files_are_refused_with_the_place_of_the_mistake() {
         (inside(object(1, 2, 1, 0x800, 0)), 144, Some(48), BlfTrouble::Identifier),
         (inside(object(1, 2, 1, 0xa000_0000, 0)), 144, Some(48), BlfTrouble::Identifier),
         (inside(object(1, 2, 1, 1, 16)), 144, Some(48), BlfTrouble::Code(16)),
-        (inside(object(100, 2, 1, 1, 9)), 144, Some(48), BlfTrouble::FlexibleDataRate),
-        (inside(object(101, 2, 1, 1, 9)), 144, Some(48), BlfTrouble::FlexibleDataRate),
+        (inside(object(100, 2, 1, 1, 9)), 144, Some(48), BlfTrouble::Size),
+        (inside(object(101, 2, 1, 1, 9)), 144, Some(48), BlfTrouble::Size),
     ];
     for (bytes, at, inside, what) in cases {
         let error = read(&bytes).unwrap_err();
         assert_eq!(error, BlfError { at, inside, what });
         assert!(error.to_string().starts_with(&format!("byte {at}")), "{error}");
     }
-    let refused = as_candump(LogFormat::Blf, &inside(object(100, 2, 1, 1, 9)), "").unwrap_err();
-    let why = "byte 144, byte 48 of the contents: a CAN FD frame: only classic CAN can be read";
-    assert_eq!(refused.to_string(), why);
-    let fd = "date Thu\n1.0 CANFD 1 Rx 123 1 0 9 12 11\n";
-    let refused = as_candump(LogFormat::Asc, fd.as_bytes(), fd).unwrap_err();
-    assert!(matches!(refused, LogRefusal::Asc(2, _)));
-    assert!(refused.to_string().starts_with("line 2, column 5: a CAN FD frame"), "{refused}");
+}
+
+/// Returns an object for CAN FD of this kind, with a body.
+fn fd_object(kind: u32, body: &[u8]) -> Vec<u8> {
+    let mut object = object(kind, 2, 1, 1, 0);
+    object.truncate(32);
+    object.extend_from_slice(body);
+    let size = object.len() as u32;
+    object[8..12].copy_from_slice(&size.to_le_bytes());
+    object
+}
+
+#[test]
+fn objects_of_can_fd_are_read() {
+    let mut older = vec![0; 84];
+    older[..8].copy_from_slice(&[2, 0, 0, 9, 0x23, 1, 0, 0x80]);
+    (older[13], older[14]) = (1 | 2, 12);
+    (20..32).for_each(|at| older[at] = at as u8);
+    let data: Vec<u8> = (20..32).collect();
+    let long = FdFrame::new(extended(0x123).unwrap(), &data).unwrap().with_fast(true);
+    let entry = |object: Vec<u8>| read(&file(&[container(&object, 0)])).map(|all| all[0]);
+    let first = entry(fd_object(100, &older)).unwrap();
+    assert_eq!((first.channel, first.report), (2, LineContent::Frame(long.into())));
+    let mut newer = vec![0; 40];
+    newer[..8].copy_from_slice(&[2, 9, 12, 0, 0x23, 1, 0, 0x80]);
+    newer[12..16].copy_from_slice(&0x3000u32.to_le_bytes());
+    newer.extend(&data);
+    assert_eq!(entry(fd_object(101, &newer)).unwrap().report, first.report);
+    // Without the flag it is a classic frame on a bus that has both.
+    (older[3], older[13], older[14]) = (2, 0, 2);
+    let short = CanFrame::data(extended(0x123).unwrap(), &[20, 21]).unwrap();
+    let classic = entry(fd_object(100, &older)).unwrap().report;
+    assert_eq!(classic, LineContent::Frame(short.into()));
+    (older[2], newer[12], newer[13]) = (0x80, 4 << 2, 0);
+    let remote = |code| CanFrame::remote(extended(0x123).unwrap(), code).unwrap();
+    let asked = [entry(fd_object(100, &older)), entry(fd_object(101, &newer))];
+    let asked = asked.map(|entry| entry.unwrap().report);
+    assert_eq!(asked, [2, 9].map(|code| LineContent::Frame(remote(code).into())));
+    (newer[2], newer[13]) = (11, 0x30);
+    let wrong = entry(fd_object(101, &newer)).unwrap_err();
+    assert_eq!(wrong.what, BlfTrouble::Length { code: 9, bytes: 11 });
+    for cut in 0..newer.len() {
+        assert!(entry(fd_object(101, &newer[..cut])).is_err());
+    }
+}
+
+#[test]
+fn lines_of_can_fd_are_read() {
+    let entry = |line: &str| AscReader::default().line(line);
+    let data = "11 22 33 44 55 66 77 88 99 AA BB CC";
+    let long = "0.5 CANFD 3 Rx 123x Engine_1 1 0 9 12";
+    let flags = "102203 155 303000 bd 50a00250 50a00250 20000f08 2001040a";
+    let frame = FdFrame::new(
+        extended(0x123).unwrap(),
+        &[0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc],
+    );
+    let frame = frame.unwrap().with_fast(true);
+    for line in [format!("{long} {data} {flags}"), format!("{long} {data}")] {
+        let entry = entry(&line).unwrap().unwrap();
+        assert_eq!((entry.channel, entry.report), (3, LineContent::Frame(frame.into())), "{line}");
+    }
+    let classic = entry("0.5 CANFD 1 Tx 64 0 0 2 2 01 ff 0 0 0").unwrap().unwrap();
+    assert_eq!(classic.report, self::data(0x64, &[1, 255]));
+    let remote = entry("0.5 CANFD 1 Tx 64 0 0 4 0 0 0 10").unwrap().unwrap().report;
+    let asked = CanFrame::remote(standard(0x64).unwrap(), 4).unwrap();
+    assert_eq!(remote, LineContent::Frame(asked.into()));
+    assert_eq!(entry("0.5 CANFD 1 TxRq 64 0 0 0 0"), Ok(None));
+    let error = entry("0.5 CANFD 1 Rx ErrorFrame 1").unwrap().unwrap().report;
+    assert!(matches!(error, LineContent::Error { .. }));
+    let wrong = [
+        ("0.5 CANFD 0 Rx 64 0 0 0 0", 10, AscTrouble::Channel),
+        ("0.5 CANFD 1 Rx 800 0 0 0 0", 15, AscTrouble::Identifier),
+        ("0.5 CANFD 1 Rx 64 2 0 0 0", 18, AscTrouble::Switch),
+        ("0.5 CANFD 1 Rx 64 0 0 g 0", 22, AscTrouble::Code),
+        ("0.5 CANFD 1 Rx 64 0 0 9 65", 24, AscTrouble::Length),
+        ("0.5 CANFD 1 Rx 64 0 0 9 1 00", 24, AscTrouble::Length),
+        ("0.5 CANFD 1 Rx 64 0 0 1 1 xx", 26, AscTrouble::Data),
+    ];
+    for (line, at, what) in wrong {
+        assert_eq!(entry(line), Err(AscError { at, what }), "{line}");
+    }
 }
 
 #[test]

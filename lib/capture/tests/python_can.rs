@@ -4,6 +4,7 @@
 mod support;
 
 use diapason_abi::Nanos;
+use diapason_can::AnyFrame;
 use diapason_can::candump::LineContent;
 use diapason_capture::asc;
 use diapason_capture::blf::BlfWriter;
@@ -13,12 +14,15 @@ use std::process::Command;
 use support::{Random, log};
 
 /// Prints what a log says, or writes it again, in the way of `candump`.
-const SCRIPT: &str = r##"
+const SCRIPT: &str = r###"
 import sys, can
 def words(m):
     if m.is_error_frame:
         return "error"
     id = f"{m.arbitration_id:08X}" if m.is_extended_id else f"{m.arbitration_id:03X}"
+    if m.is_fd:
+        flags = 4 + m.bitrate_switch + 2 * m.error_state_indicator
+        return id + "##%d" % flags + m.data.hex().upper()
     return id + ("#R%X" % m.dlc if m.is_remote_frame else "#" + m.data.hex().upper())
 messages = list(can.LogReader(sys.argv[1]))
 for m in messages:
@@ -26,7 +30,7 @@ for m in messages:
 with can.Logger(sys.argv[2]) as out:
     for m in messages:
         out.on_message_received(m)
-"##;
+"###;
 
 /// Returns the words of python-can about a log, which it also writes again as another one.
 fn python(log: &Path, again: &Path) -> Option<Vec<String>> {
@@ -52,14 +56,26 @@ fn words(entry: &LogEntry) -> String {
         false => format!("{:03X}", frame.raw_id()),
     };
     let data: String = frame.bytes().iter().map(|byte| format!("{byte:02X}")).collect();
-    let data = if frame.is_remote() { format!("R{:X}", frame.code()) } else { data };
+    let data = match frame {
+        AnyFrame::Classic(frame) if frame.is_remote() => format!("R{:X}", frame.code()),
+        AnyFrame::Classic(_) => data,
+        AnyFrame::Fd(frame) => {
+            let flags = 4 + u8::from(frame.is_fast()) + 2 * u8::from(frame.is_passive());
+            format!("#{flags}{data}")
+        }
+    };
     format!("{micros} {} {id}#{data}", entry.channel - 1)
 }
 
-/// Entries that python-can can tell: it has no data length codes above eight for classic frames.
+/// Entries that python-can can tell. It has no data length codes above eight for classic frames,
+/// and takes frames of CAN FD without data for remote ones in one of the formats.
 fn entries() -> Vec<LogEntry> {
     let mut entries = log(&mut Random::new(9), 5_000);
-    entries.retain(|entry| !matches!(entry.report, LineContent::Frame(frame) if frame.code() > 8));
+    entries.retain(|entry| match entry.report {
+        LineContent::Frame(AnyFrame::Classic(frame)) => frame.code() <= 8,
+        LineContent::Frame(AnyFrame::Fd(frame)) => !frame.bytes().is_empty(),
+        LineContent::Error { .. } => true,
+    });
     entries
 }
 

@@ -2,9 +2,9 @@
 //! the golden bytes are.
 
 use diapason_abi::Nanos;
-use diapason_can::CanFrame;
 use diapason_can::candump::LineContent;
 use diapason_can::frame::extended;
+use diapason_can::{CanFrame, FdFrame};
 use diapason_capture::can;
 use diapason_capture::pcap::{self, LinkType};
 use diapason_capture::usb::{TransferKind, TransferStatus, TransferStep, UsbmonEvent};
@@ -70,8 +70,10 @@ fn tshark_reads_frames() {
     let id = extended(0x18db_33f1).unwrap();
     let mut capture = pcap::header(LinkType::Can).to_vec();
     for frame in [CanFrame::data(id, &[2, 1]).unwrap(), CanFrame::remote(id, 4).unwrap()] {
-        capture.extend(pcap::packet(Nanos(5), &can::bytes(&LineContent::Frame(frame))));
+        capture.extend(pcap::packet(Nanos(5), &can::bytes(&LineContent::Frame(frame.into()))));
     }
+    let fd = FdFrame::new(id, &[7; 12]).unwrap().with_fast(true);
+    capture.extend(pcap::packet(Nanos(6), &can::bytes(&LineContent::Frame(fd.into()))));
     let names = ["frame.time_epoch", "can.id", "can.len", "can.flags.rtr", "data"];
     let Some(lines) = fields(&capture, &names) else { return eprintln!("skipped: no tshark") };
     let id = 0x18db_33f1;
@@ -81,4 +83,6 @@ fn tshark_reads_frames() {
     assert_eq!(lines[0], format!("0.000000005\t{id}\t2\t0\t0201"));
     // It shows the padding of a remote frame as data, which it has not.
     assert!(lines[1].starts_with(&format!("0.000000005\t{id}\t4\t1\t")), "{}", lines[1]);
+    // It has other names for frames of CAN FD, and takes padding for data.
+    assert!(lines[2].starts_with("0.000000006\t") && lines[2].contains(&"07".repeat(12)));
 }

@@ -50,6 +50,10 @@ pub const BIT_RATES: &str = "bit-rates";
 /// from the same.
 pub const SAMPLE_POINT: &str = "sample-point";
 
+/// The times after which channels that went bus-off are opened again, in ns, one for each
+/// interface; 0 leaves it to their clients. It follows from the same.
+pub const RESTART: &str = "restart";
+
 /// The buses of the controller that the description does not have as the standard has them, as
 /// [`Counted`] words. It follows from `[[bus]]`.
 pub const BUSES: &str = "buses";

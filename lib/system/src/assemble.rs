@@ -116,6 +116,7 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             first_channel: usb.first_channel,
             bit_rates: usb::bit_rates(usb),
             sample_point: usb::sample_point(usb),
+            restart_ns: usb.restart.as_ref().map(|at| at.value),
             drift: usb::drift(usb),
             gap_ns: usb::pace(usb),
         })

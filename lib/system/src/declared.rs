@@ -294,6 +294,8 @@ pub(crate) struct DeclaredUsb {
     pub bit_rates: Vec<At<u64>>,
     /// The place in a bit at which the receiver samples it, in tenths of a per cent.
     pub sample_point: Option<At<u64>>,
+    /// The time after which a channel that went bus-off is opened again.
+    pub restart: Option<At<u64>>,
 }
 
 #[derive(Clone, Debug)]

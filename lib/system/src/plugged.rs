@@ -31,6 +31,9 @@ pub struct UsbPlug {
     pub bit_rates: [u32; EACH],
     /// The sample point of a CAN interface, in tenths of a per cent.
     pub sample_point: u16,
+    /// The time after which a channel that went bus-off is opened again, in ns, if the description
+    /// says it.
+    pub restart_ns: Option<u64>,
     /// By how many millionths its clock and the host's run apart at most.
     pub drift: u32,
     /// The time from one message of a sensor to the next, in ns, if the description says it.

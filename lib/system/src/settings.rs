@@ -282,11 +282,18 @@ fn of_interfaces(system: &System, process: &ProcessSpec) -> Vec<Setting> {
         }
         points.push(plug.sample_point.into());
     }
+    let restarts: Vec<u64> =
+        interfaces.iter().map(|(plug, _)| system.usb[*plug].restart_ns.unwrap_or(0)).collect();
+    let restarts = restarts.iter().any(|time| *time > 0).then_some((usbd::RESTART, restarts));
     let words: Vec<u64> = interfaces.iter().map(|(_, interface)| interface.word()).collect();
     let usual = words == [CanInterface::USUAL.word()];
     let told = [(usbd::BIT_RATES, rates), (usbd::SAMPLE_POINT, points)];
     let further = (!usual).then_some((INTERFACES, words));
-    told.into_iter().chain(further).map(|(name, all)| Setting::new(name, &all)).collect()
+    told.into_iter()
+        .chain(restarts)
+        .chain(further)
+        .map(|(name, all)| Setting::new(name, &all))
+        .collect()
 }
 
 /// Returns the drift of devices' clocks, if it is not the usual.

@@ -28,6 +28,8 @@ const NUMBERED_BITS: [u64; 2] = [111, 131];
 const GAP_MAX: u64 = 1_000_000_000;
 /// Possible sample points, in tenths of a per cent.
 const SAMPLE_POINTS: RangeInclusive<u64> = 500..=950;
+/// Times after which a channel that went bus-off is opened again: 1 ms to an hour.
+const RESTARTS: RangeInclusive<u64> = 1_000_000..=3_600_000_000_000;
 /// Largest drift of a device's clock, in millionths: far beyond any crystal.
 const DRIFT_MAX: u64 = 10_000;
 const WORK_MAX: u64 = 1_000_000_000_000;
@@ -55,6 +57,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     let channels = table.number("channels", 1..=can::EACH as u64, " CAN channels");
     let bit_rates = table.numbers("bit_rates", BIT_RATES, " bit/s, one for each channel");
     let sample_point = table.number("sample_point", SAMPLE_POINTS, ", tenths of a per cent");
+    let restart = table.duration("restart", RESTARTS);
     let models: Vec<(&str, UsbModel)> = UsbModel::ALL.iter().map(|m| (m.name(), *m)).collect();
     let model = table.choice("model", &models, "");
     table.needs("model", "add `model = \"usb-can\"`, or another device there is a model of");
@@ -83,6 +86,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
         first_channel: 0,
         bit_rates,
         sample_point,
+        restart,
         drift,
     }
 }
@@ -264,7 +268,7 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
     let channels = || usb.receivers.iter().chain(&usb.senders).chain(&usb.extended);
     let texts = channels().chain(&usb.replay).map(|at| &at.span);
     let numbers = usb.channels.iter().chain(&usb.bit_rates).chain(&usb.sample_point);
-    let numbers = numbers.chain(&usb.traffic);
+    let numbers = numbers.chain(&usb.traffic).chain(&usb.restart);
     let paced = usb.model.is_some_and(is_paced);
     let gaps = usb.gap.iter().skip(usize::from(paced));
     let numbers = numbers.chain(&usb.turn).chain(gaps).map(|at| &at.span);

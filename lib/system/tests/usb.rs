@@ -236,15 +236,20 @@ fn channels_run_at_what_the_interface_says() {
     assert_eq!(whole.usb[0].sample_point, 875);
     let whole = parse("f", &system(&interface("sample_point = 800"))).unwrap();
     assert_eq!((whole.usb[0].bit_rates, whole.usb[0].sample_point), ([500_000; 5], 800));
+    assert_eq!(whole.usb[0].restart_ns, None);
+    let whole = parse("f", &system(&interface("restart = \"100ms\""))).unwrap();
+    assert_eq!(whole.usb[0].restart_ns, Some(100_000_000));
     let title = "`bit_rates` is 5000, out of range";
     let help = "write a whole number from 10000 to 1000000 bit/s, one for each channel";
     bad(&interface("bit_rates = [5000]"), (5, 14), title, help);
     let six = "bit_rates = [10000, 10000, 10000, 10000, 10000, 10000]";
     bad(&interface(six), (5, 49), "6 bit rates for 5 channels", "remove those too many");
-    let sensor = interface("sample_point = 800").replace("usb-can", "sensor");
     let help =
         "only `\"usb-can\"` and `\"gs-usb\"` have CAN buses: remove the key, or take such a model";
-    bad(&sensor, (5, 16), "a device without CAN buses", help);
+    for (key, column) in [("sample_point = 800", 16), ("restart = \"1s\"", 11)] {
+        let sensor = interface(key).replace("usb-can", "sensor");
+        bad(&sensor, (5, column), "a device without CAN buses", help);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use crate::policy;
 use alloc::vec::Vec;
+use diapason_abi::Nanos;
 use diapason_abi::pipe::{
     COSTS, DRIFT, DriverCosts, ENVELOPES, Envelope, OUTPUT_COSTS, OutputCosts, PLACES, USUAL_DRIFT,
 };
@@ -73,6 +74,9 @@ pub struct Pipes {
     opens: u64,
     /// How channels take part in their buses unless a client says so.
     usual: [ChannelParameters; CHANNELS],
+    /// The time after which a channel of each interface that went bus-off is opened again, in ns;
+    /// 0 leaves it to its client.
+    restarts: Vec<u64>,
     /// The contracts of the described pipes.
     contracts: Contracts,
     /// The shapes of the messages of sources, in the order of their numbers.
@@ -182,6 +186,7 @@ impl Pipes {
             interfaces,
             places: Envelope::all(settings.get(ENVELOPES)).take(PLACES).collect(),
             opens: bits(settings.get(usbd::OPENS)),
+            restarts: settings.get(usbd::RESTART).into(),
             contracts: Contracts::of(settings.get(CONTRACTS)),
             shapes: shapes(settings.get(SHAPES)),
             endpoint: settings.first(NUMBER).map_or(0, |number| number as u8 & 0xf),
@@ -210,6 +215,12 @@ impl Pipes {
     /// Returns how a channel without a client takes part in its bus.
     pub fn usual(&self, channel: usize) -> Option<ChannelParameters> {
         self.usual.get(channel).copied()
+    }
+
+    /// Returns after which time a channel of this interface that went bus-off is opened again,
+    /// whoever owns it. `None` leaves it to its client.
+    pub fn restart(&self, interface: usize) -> Option<Nanos> {
+        self.restarts.get(interface).copied().filter(|time| *time > 0).map(Nanos)
     }
 
     /// Returns the contract of the pipe with this number.

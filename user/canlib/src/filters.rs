@@ -29,6 +29,6 @@ impl Filters {
 
     /// Returns whether one of them passes the frame, or there is none.
     pub(crate) fn pass(&self, frame: &CanFrame) -> bool {
-        accepts(self.all.get(..self.count).unwrap_or(&[]), frame)
+        accepts(self.all.get(..self.count).unwrap_or(&[]), frame.id())
     }
 }

@@ -6,8 +6,8 @@ use super::wire::{Carried, Content, digest};
 use crate::surroundings::clock_of;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{OUT_SLOTS, SLOTS};
-use diapason_can::CanFrame;
 use diapason_can::exchange::{ChannelReport, Departure, ReceivedFrame};
+use diapason_can::{AnyFrame, CanFrame};
 use diapason_contract::sensor::Packet;
 use diapason_contract::source::PipeSource;
 use diapason_contract::threads::homes;
@@ -249,6 +249,7 @@ impl Line {
         let before = |carried: &Carried| carried.over <= record.put.0;
         let (began, carried) = match message {
             Followed::Frame(frame) => {
+                let frame = AnyFrame::from(frame);
                 let heard = found(&mut self.heard, |heard| heard.frame == frame && !heard.own);
                 let load = FrameContent::Arrival(frame);
                 let is_it = |carried: &Carried| carried.loads(load) && before(carried);
@@ -268,6 +269,7 @@ impl Line {
     fn sent(&mut self, record: &Record) -> Option<(Nanos, Nanos, Road)> {
         let (message, (taken, known)) = record.message.zip(record.taken.zip(record.known))?;
         let Followed::Frame(frame) = message else { return None };
+        let frame = AnyFrame::from(frame);
         let load = FrameContent::Departure(frame);
         let before = |carried: &Carried| carried.over <= known.0;
         let is_it = |carried: &Carried| carried.loads(load) && before(carried);

@@ -3,27 +3,28 @@
  * sends and receives for a while, and reports on the console.
  *
  * Its environment (the kernel's command line) says: rates=BIT/S,... as can.h wants them; send=N
- * frames on each channel, one every millisecond; receive=N frames at which a channel is done.
+ * frames on each channel, one every millisecond; receive=N frames at which a channel is done. With
+ * data_rate=BIT/S the frames that it sends are of CAN FD.
  */
 #include "can.h"
 
-enum { SENT_ID = 0x7f0 };
+enum { SENT_ID = 0x7f0, SENT_BYTES = 12 };
 
 typedef struct {
     int socket;
     unsigned received, sent;
     uint64_t hash;
-    struct can_frame first;
+    struct canfd_frame first;
 } Channel;
 
 static Channel channels[CHANNELS];
 
-/* FNV-1a over identifier, length and data. */
-static void take_in(Channel *c, const struct can_frame *frame)
+/* FNV-1a over identifier, length, flags and data. */
+static void take_in(Channel *c, const struct canfd_frame *frame, size_t size)
 {
     const unsigned char *bytes = (const void *)frame;
 
-    for (size_t i = 0; i < sizeof *frame; i++) {
+    for (size_t i = 0; i < size; i++) {
         c->hash = (c->hash ^ bytes[i]) * UINT64_C(0x100000001b3);
     }
     if (!c->received++) {
@@ -33,19 +34,23 @@ static void take_in(Channel *c, const struct can_frame *frame)
 
 static void receive(Channel *c, unsigned wanted)
 {
-    struct can_frame frame;
+    struct canfd_frame frame;
+    ssize_t size;
 
-    while (c->received < wanted && read(c->socket, &frame, sizeof frame) == sizeof frame) {
-        take_in(c, &frame);
+    while (c->received < wanted && (size = read(c->socket, &frame, sizeof frame)) >= CAN_MTU) {
+        take_in(c, &frame, size);
     }
 }
 
 static void transmit(Channel *c)
 {
-    struct can_frame frame = {.can_id = SENT_ID, .len = 4};
+    int fd = number("data_rate") != 0;
+    struct canfd_frame frame = {.can_id = SENT_ID, .len = fd ? SENT_BYTES : 4};
+    ssize_t size = fd ? CANFD_MTU : CAN_MTU;
 
+    frame.flags = fd ? CANFD_BRS : 0;
     memcpy(frame.data, &c->sent, 4);
-    if (write(c->socket, &frame, sizeof frame) == sizeof frame) {
+    if (write(c->socket, &frame, size) == size) {
         c->sent++;
     }
 }

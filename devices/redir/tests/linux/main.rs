@@ -5,9 +5,11 @@
 //! `cargo test -p diapason-redir --test linux -- --ignored --nocapture --test-threads 1`
 
 use diapason_abi::Nanos;
-use diapason_can::CanFrame;
+use diapason_can::fd::LENGTHS;
+use diapason_can::frame::extended;
+use diapason_can::{AnyFrame, BitRate, CanFrame, FdFrame};
 use diapason_devices::UsbDevice;
-use diapason_devices::can::{BUSY, CanBus, Sent};
+use diapason_devices::can::{BUSY, BusLoad, CanBus, Sent};
 use diapason_devices::gs_usb::GsUsbModel;
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_redir::linux::{Drivers, Guest, GuestProgram};
@@ -34,6 +36,8 @@ const RECEIVE: u32 = 300;
 const SENT_ID: u32 = 0x7f0;
 /// Frames kept of each bus: more than a run has.
 const RECORD: usize = 100_000;
+/// The rate of the data of CAN FD.
+const DATA_RATE: u32 = 2_000_000;
 /// An extended identifier in Linux.
 const EXTENDED: u32 = 1 << 31;
 
@@ -57,6 +61,38 @@ fn an_unmodified_driver_exchanges_frames() {
 fn an_unmodified_gs_usb_driver_exchanges_frames_and_two_runs_are_one() {
     let Some(guest) = guest(Drivers::GsUsb) else { return };
     repeat(&guest, Nanos::from_millis(1), &[0, 2], GS_USB);
+}
+
+#[test]
+#[ignore = "boots Linux"]
+fn an_unmodified_gs_usb_driver_exchanges_frames_of_can_fd() {
+    let Some(guest) = guest(Drivers::GsUsb) else { return };
+    let run = run_on(&guest, Nanos::from_millis(1), GS_USB, flexible_buses(), DATA_RATE);
+    check(&run);
+    let lengths = |bus: &Vec<Sent>| bus.iter().filter(|sent| sent.frame.is_fd()).count();
+    assert!(run.buses.iter().all(|bus| lengths(bus) > SEND as usize + 1_000));
+}
+
+/// Returns five buses with frames of both formats, as many of each length.
+fn flexible_buses() -> Vec<CanBus> {
+    let (rate, data) = (BitRate::new(500_000), BitRate::of_data(DATA_RATE));
+    let (Ok(rate), Ok(data)) = (rate, data) else { return Vec::new() };
+    let bus = |number: u32| {
+        let bus = CanBus::with_data_rate(rate, data);
+        let frames = (0..3_000u32).map(|count| {
+            let id = extended((count % 29) << 12 | number).unwrap();
+            let bytes = [count as u8; 64];
+            let length = LENGTHS[count as usize % 16].0 as usize;
+            let frame: AnyFrame = match count % 3 {
+                0 => CanFrame::data(id, &bytes[..length.min(8)]).unwrap().into(),
+                kind => FdFrame::new(id, &bytes[..length]).unwrap().with_fast(kind == 1).into(),
+            };
+            (Nanos(u64::from(count) * 2_900_000), frame)
+        });
+        bus.add_replay(frames.collect());
+        bus
+    };
+    (0..5).map(bus).collect()
 }
 
 #[test]
@@ -120,9 +156,19 @@ type Interface = (&'static str, fn(&[Option<CanBus>]) -> Box<dyn UsbDevice>);
 const KVASER: Interface = ("kvaser_usb", |buses| Box::new(Hydra::new(Identity::default(), buses)));
 const GS_USB: Interface = ("gs_usb", |buses| Box::new(GsUsbModel::new(1, buses)));
 
-fn run(guest: &Guest, slice: Nanos, (driver, interface): Interface) -> Run {
+fn run(guest: &Guest, slice: Nanos, interface: Interface) -> Run {
+    run_on(guest, slice, interface, (0..5).filter_map(CanBus::busy).collect(), 0)
+}
+
+/// Runs on these buses. A rate of data turns on CAN FD.
+fn run_on(
+    guest: &Guest,
+    slice: Nanos,
+    (driver, interface): Interface,
+    buses: Vec<CanBus>,
+    data_rate: u32,
+) -> Run {
     let folder = folder();
-    let buses: Vec<CanBus> = (0..5).filter_map(CanBus::busy).collect();
     for bus in &buses {
         // Somebody who acknowledges while the guest boots.
         bus.add_unit(Vec::new());
@@ -133,7 +179,7 @@ fn run(guest: &Guest, slice: Nanos, (driver, interface): Interface) -> Run {
     let plan = RunPlan { slice, end: END, status: 7, patience: PATIENCE, ..RunPlan::default() };
     let server = DeviceServer::start(&folder, vec![device], plan).unwrap();
     let console = folder.join("console");
-    let mut command = qemu(guest, driver, &console);
+    let mut command = qemu(guest, driver, &console, data_rate);
     command.args(server.arguments());
     let mut emulator = Emulator::start(&mut command).unwrap();
     let (report, _) = server.run(|_, _| {}).unwrap();
@@ -143,9 +189,11 @@ fn run(guest: &Guest, slice: Nanos, (driver, interface): Interface) -> Run {
     Run { report, console, buses: buses.iter().map(CanBus::take_record).collect() }
 }
 
-fn qemu(guest: &Guest, driver: &str, console: &Path) -> Command {
-    let rates: Vec<String> = BUSY.iter().map(|bus| bus.0.to_string()).collect();
+fn qemu(guest: &Guest, driver: &str, console: &Path, data_rate: u32) -> Command {
+    let rate = |bus: &(u32, BusLoad)| if data_rate > 0 { 500_000 } else { bus.0 };
+    let rates: Vec<String> = BUSY.iter().map(|bus| rate(bus).to_string()).collect();
     let words = format!("rates={} send={SEND} receive={RECEIVE}", rates.join(","));
+    let words = format!("{words} data_rate={data_rate}");
     guest.command(&format!("driver={driver} {words}"), console)
 }
 
@@ -156,10 +204,10 @@ fn check(run: &Run) {
     for (channel, bus) in run.buses.iter().enumerate() {
         let own = |sent: &&Sent| sent.frame.raw_id() == SENT_ID;
         let numbers: Vec<Vec<u8>> =
-            bus.iter().filter(own).map(|sent| sent.frame.bytes().to_vec()).collect();
+            bus.iter().filter(own).map(|sent| sent.frame.bytes()[..4].to_vec()).collect();
         let expected: Vec<Vec<u8>> = (0..SEND).map(|n| n.to_le_bytes().to_vec()).collect();
         assert_eq!(numbers, expected, "channel {channel}");
-        let others: Vec<CanFrame> =
+        let others: Vec<AnyFrame> =
             bus.iter().map(|sent| sent.frame).filter(|frame| frame.raw_id() != SENT_ID).collect();
         let received = |start: usize| line(channel, others.get(start..start + RECEIVE as usize));
         let found = (0..others.len()).any(|start| run.console.contains(&received(start)));
@@ -168,7 +216,7 @@ fn check(run: &Run) {
 }
 
 /// Returns the line that the guest prints if it has received exactly these frames.
-fn line(channel: usize, frames: Option<&[CanFrame]>) -> String {
+fn line(channel: usize, frames: Option<&[AnyFrame]>) -> String {
     let Some(frames @ [first, ..]) = frames else { return "never".into() };
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in frames.iter().flat_map(|frame| linux(*frame)) {
@@ -176,16 +224,21 @@ fn line(channel: usize, frames: Option<&[CanFrame]>) -> String {
     }
     let first = linux(*first);
     let id = u32::from_le_bytes(first[..4].try_into().unwrap());
-    let data = u64::from_le_bytes(first[8..].try_into().unwrap());
+    let data = u64::from_le_bytes(first[8..16].try_into().unwrap());
     format!("can{channel} received {RECEIVE} from {id:x} {data:x} hash {hash:x} sent {SEND}")
 }
 
 /// A frame as Linux has it.
-fn linux(frame: CanFrame) -> [u8; 16] {
-    let mut bytes = [0; 16];
+fn linux(frame: AnyFrame) -> Vec<u8> {
+    let mut bytes = vec![0; if frame.is_fd() { 72 } else { 16 }];
     let id = frame.raw_id() | if frame.is_extended() { EXTENDED } else { 0 };
     bytes[..4].copy_from_slice(&id.to_le_bytes());
     bytes[4] = frame.bytes().len() as u8;
+    if let AnyFrame::Fd(frame) = frame {
+        // The driver marks such frames.
+        let (fast, passive) = (u8::from(frame.is_fast()), u8::from(frame.is_passive()));
+        bytes[5] = 4 + fast + 2 * passive;
+    }
     bytes[8..8 + frame.bytes().len()].copy_from_slice(frame.bytes());
     bytes
 }

@@ -1,7 +1,7 @@
 //! The events that nodes receive, and the counts of their controllers.
 
 use crate::decode::WireError;
-use crate::frame::CanFrame;
+use crate::fd::AnyFrame;
 use core::fmt;
 use diapason_abi::Nanos;
 
@@ -42,10 +42,10 @@ pub enum EventKind {
     Sent {
         /// The request; none for babble.
         ticket: Option<Ticket>,
-        frame: CanFrame,
+        frame: AnyFrame,
     },
     /// The node accepted another's frame: one bit before its end.
-    Received { frame: CanFrame },
+    Received { frame: AnyFrame },
     /// A one-shot request ended without success.
     Dropped {
         ticket: Ticket,
@@ -86,6 +86,8 @@ pub enum SendRefusal {
     },
     /// The node is switched off, only listens, or is bus-off and will not recover by itself.
     Silent,
+    /// The frame is of CAN FD, and the node or its bus is classic.
+    Classic,
 }
 
 impl fmt::Display for SendRefusal {
@@ -96,6 +98,9 @@ impl fmt::Display for SendRefusal {
             }
             SendRefusal::QueueFull { capacity } => {
                 write!(f, "the transmit queue holds {capacity} and is full; wait for a `Sent`")
+            }
+            SendRefusal::Classic => {
+                write!(f, "a frame of CAN FD: the node or its bus has classic frames only")
             }
             SendRefusal::Silent => {
                 write!(f, "the node does not transmit: switch it on, and not to listening only")

@@ -12,7 +12,8 @@
 //!     bus.advance(time);
 //! }
 //! let received = bus.poll().unwrap();
-//! assert_eq!((received.node, received.kind), (b, EventKind::Received { frame }));
+//! let expected = EventKind::Received { frame: frame.into() };
+//! assert_eq!((received.node, received.kind), (b, expected));
 //! # Ok::<(), diapason_can::timing::TimingRefusal>(())
 //! ```
 //!
@@ -21,10 +22,15 @@
 //! that all begin together, the bus leaps: the nodes are put where the bits would have brought
 //! them. [`Bus::leaping`] turns that off; tests hold both ways against each other.
 //!
+//! A bus that [`Bus::with_data_rate`] makes has frames of CAN FD, too. The bits from the one behind
+//! BRS to the delimiter of the checksum go at the rate of the data, if the frame says so, and error
+//! flags at that of arbitration.
+//!
 //! Nodes that send at the same instant meet in arbitration, so a frame begins when time *passes*
 //! its instant. On an idle bus a frame begins at the request, and the grid of bits with it.
 
 mod event;
+mod grid;
 mod node;
 mod port;
 mod queue;
@@ -34,6 +40,7 @@ pub use node::NodeSetup;
 pub use port::{Port, PortError};
 
 use crate::decode::FrameDecoder;
+use crate::fd::{AnyFrame, FdSupport};
 use crate::frame::CanFrame;
 use crate::timing::BitRate;
 use crate::wire::{Contest, DOMINANT, INTERFRAME_BITS, RECESSIVE, WireFrame, contest};
@@ -41,32 +48,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 use embedded_can::Id;
+use grid::{Grid, Span};
 use node::{Node, Phase};
 use queue::Request;
-
-/// The time of the bit that comes next: whole bits after an anchor, so that nothing drifts.
-#[derive(Clone, Copy, Debug)]
-struct Grid {
-    rate: BitRate,
-    anchor: Nanos,
-    bits: u64,
-}
-
-impl Grid {
-    /// Returns the instant `ahead` bits after the beginning of the next bit.
-    fn time(&self, ahead: u64) -> Nanos {
-        self.anchor + self.rate.time(self.bits + ahead)
-    }
-
-    fn pass(&mut self, bits: u64) {
-        self.bits += bits;
-        let second = u64::from(self.rate.hertz());
-        if self.bits >= second {
-            self.anchor += Nanos::from_secs(self.bits / second);
-            self.bits %= second;
-        }
-    }
-}
 
 /// One CAN bus and its nodes.
 pub struct Bus {
@@ -80,7 +64,7 @@ pub struct Bus {
     /// Nothing happens until somebody asks for something.
     quiet: bool,
     /// Bits from the next one to where the leap under way lands.
-    leap: Option<u64>,
+    leap: Option<Span>,
     leaping: bool,
     /// Bits since start of frame.
     position: Option<u32>,
@@ -95,7 +79,7 @@ impl Bus {
     #[must_use]
     pub fn new(rate: BitRate) -> Bus {
         Bus {
-            grid: Grid { rate, anchor: Nanos::ZERO, bits: 0 },
+            grid: Grid::new(rate),
             now: Nanos::ZERO,
             nodes: Vec::new(),
             events: VecDeque::new(),
@@ -111,13 +95,40 @@ impl Bus {
         }
     }
 
+    /// Returns an idle bus without nodes, at time 0, that has frames of CAN FD as well.
+    #[must_use]
+    pub fn with_data_rate(rate: BitRate, data: BitRate) -> Bus {
+        let mut bus = Bus::new(rate);
+        bus.grid.data = Some(data);
+        bus
+    }
+
     /// Adds one more node. On a quiet bus it takes part at once, else after eleven recessive bits.
     pub fn add_node(&mut self, setup: NodeSetup) -> NodeId {
         let id = NodeId(self.nodes.len());
         self.land_or_walk();
         let phase = if self.quiet { Phase::Idle } else { Phase::Integrating { bits: 0 } };
-        self.nodes.push(Node::new(id, setup, phase));
+        let support = self.support(setup.fd);
+        self.nodes.push(Node::new(id, setup, phase, support));
         id
+    }
+
+    /// Returns what a node of this bus makes of frames of CAN FD, if it knows them or not.
+    fn support(&self, fd: bool) -> FdSupport {
+        match (self.grid.data, fd) {
+            (None, _) => FdSupport::Unaware,
+            (Some(_), false) => FdSupport::Refuses,
+            (Some(_), true) => FdSupport::Reads,
+        }
+    }
+
+    /// From its next frame on `node` knows CAN FD, or does not. Meant for one that is switched off.
+    pub fn set_fd(&mut self, node: NodeId, fd: bool) {
+        self.land_or_walk();
+        let support = self.support(fd);
+        if let Some(node) = self.nodes.get_mut(node.0) {
+            node.support = support;
+        }
     }
 
     /// The bus may leap over what cannot go wrong. It may unless told otherwise.
@@ -132,6 +143,12 @@ impl Bus {
         self.grid.rate
     }
 
+    /// Returns the bits per second of the data of CAN FD, if the bus has such frames.
+    #[must_use]
+    pub fn data_rate(&self) -> Option<BitRate> {
+        self.grid.data
+    }
+
     /// The time it was last advanced to.
     #[must_use]
     pub fn now(&self) -> Nanos {
@@ -141,34 +158,34 @@ impl Bus {
     /// Asks `node` to send `frame`; it goes on until it succeeds.
     ///
     /// # Errors
-    /// The queue is full, or the node cannot send.
+    /// The queue is full, or the node cannot send, or not such a frame.
     pub fn send(
         &mut self,
         now: Nanos,
         node: NodeId,
-        frame: CanFrame,
+        frame: impl Into<AnyFrame>,
     ) -> Result<Ticket, SendRefusal> {
-        self.request(now, node, frame, false)
+        self.request(now, node, frame.into(), false)
     }
 
     /// Sends like [`Bus::send`], with one attempt only.
     ///
     /// # Errors
-    /// The queue is full, or the node cannot send.
+    /// The queue is full, or the node cannot send, or not such a frame.
     pub fn send_once(
         &mut self,
         now: Nanos,
         node: NodeId,
-        frame: CanFrame,
+        frame: impl Into<AnyFrame>,
     ) -> Result<Ticket, SendRefusal> {
-        self.request(now, node, frame, true)
+        self.request(now, node, frame.into(), true)
     }
 
     fn request(
         &mut self,
         now: Nanos,
         node: NodeId,
-        frame: CanFrame,
+        frame: AnyFrame,
         once: bool,
     ) -> Result<Ticket, SendRefusal> {
         self.advance(now);
@@ -176,6 +193,9 @@ impl Bus {
         let node = self.nodes.get_mut(node.0).ok_or(SendRefusal::NoSuchNode { nodes })?;
         if node.phase == Phase::Off || node.setup.listen_only {
             return Err(SendRefusal::Silent);
+        }
+        if frame.is_fd() && node.support != FdSupport::Reads {
+            return Err(SendRefusal::Classic);
         }
         let ticket = Ticket(self.tickets);
         if !node.queue.push(Request { ticket: Some(ticket), frame, once }) {
@@ -297,14 +317,15 @@ impl Bus {
         if self.quiet || (self.jam == 0 && self.nodes.iter().all(at_rest)) {
             return None;
         }
-        Some(self.grid.time(self.leap.map_or(1, |bits| bits + 1)))
+        let ahead = self.leap.map_or_else(|| self.next_bit(), |bits| bits.and_slow(1));
+        Some(self.grid.time(ahead))
     }
 
     /// Everything that ends at `now` or before; time never goes back.
     pub fn advance(&mut self, now: Nanos) {
         while !self.quiet {
             if !self.open {
-                if self.grid.time(0) >= now {
+                if self.grid.time(Span::NONE) >= now {
                     break;
                 }
                 if self.pause(now) {
@@ -314,7 +335,7 @@ impl Bus {
             }
             match self.leap {
                 Some(bits) if self.grid.time(bits) <= now => self.land(bits),
-                None if self.grid.time(1) <= now => self.close_bit(),
+                None if self.grid.time(self.next_bit()) <= now => self.close_bit(),
                 _ => break,
             }
         }
@@ -324,7 +345,7 @@ impl Bus {
     /// Somebody wants something of a bus that was quiet: its bits begin now.
     fn wake(&mut self) {
         if self.quiet {
-            self.grid = Grid { anchor: self.now, bits: 0, ..self.grid };
+            self.grid.begin(self.now);
             (self.quiet, self.open) = (false, false);
         }
     }
@@ -334,6 +355,14 @@ impl Bus {
         if self.leap.take().is_some() {
             self.advance(self.now);
         }
+    }
+
+    /// Returns the next bit, of the rate at which it goes.
+    fn next_bit(&self) -> Span {
+        let is_fast = self.grid.data.is_some()
+            && self.nodes.iter().any(Node::is_fast)
+            && !self.nodes.iter().any(Node::destroys);
+        if is_fast { Span { slow: 0, fast: 1 } } else { Span { slow: 1, fast: 0 } }
     }
 
     fn open_bit(&mut self) {
@@ -349,7 +378,7 @@ impl Bus {
     }
 
     /// Returns the bits to the last two of end of frame, if nothing can go wrong until there.
-    fn plan_leap(&self) -> Option<u64> {
+    fn plan_leap(&self) -> Option<Span> {
         if !self.leaping || self.fault.is_some() || self.jam > 0 {
             return None;
         }
@@ -363,7 +392,11 @@ impl Bus {
         let heard = self.nodes.iter().any(|node| node.acknowledges() && !sends_it(node));
         let once = |node: &&Node| node.sending.as_ref().is_some_and(|s| s.request.once);
         let dropped = self.nodes.iter().filter(once).any(|node| !sends_it(node));
-        (heard && !dropped).then(|| u64::from(winner.bits.len()) - 2)
+        let destroyer = |node: &Node| node.phase != Phase::Off && node.support != FdSupport::Reads;
+        let destroyed = winner.is_fd && self.nodes.iter().any(destroyer);
+        let fast = u64::from(winner.fast_bits());
+        let slow = u64::from(winner.bits.len()) - 2 - fast;
+        (heard && !dropped && !destroyed).then_some(Span { slow, fast })
     }
 
     fn winner(&self) -> Option<WireFrame> {
@@ -379,13 +412,13 @@ impl Bus {
     }
 
     /// The leap is over: every node is where `bits` bits would have brought it.
-    fn land(&mut self, bits: u64) {
+    fn land(&mut self, bits: Span) {
         (self.leap, self.open) = (None, false);
         let Some(winner) = self.winner() else { return };
         let decoder = FrameDecoder::near_the_end_of(&winner);
         for node in &mut self.nodes {
             match node.sending.as_mut() {
-                Some(sending) if sending.wire == winner => sending.at = bits as u32,
+                Some(sending) if sending.wire == winner => sending.at = bits.bits() as u32,
                 Some(_) => {
                     node.sending = None;
                     node.counts.lost += 1;
@@ -397,12 +430,13 @@ impl Bus {
             node.phase = Phase::Frame;
             node.decoder = decoder.clone();
         }
-        self.position = self.position.map(|position| position + bits as u32);
+        self.position = self.position.map(|position| position + bits.bits() as u32);
         self.grid.pass(bits);
     }
 
     fn close_bit(&mut self) {
-        let time = self.grid.time(1);
+        let bit = self.next_bit();
+        let time = self.grid.time(bit);
         let mut level = if self.jam > 0 { DOMINANT } else { RECESSIVE };
         for node in &self.nodes {
             level &= node.drive();
@@ -421,7 +455,7 @@ impl Bus {
             (self.position, self.fault) = (None, None);
         }
         self.jam = self.jam.saturating_sub(1);
-        self.grid.pass(1);
+        self.grid.pass(bit);
         self.open = false;
         self.note_quiet();
     }
@@ -436,7 +470,7 @@ impl Bus {
     /// nobody may begin a frame in it. False if there is none.
     fn pause(&mut self, now: Nanos) -> bool {
         const BEGUN: Phase = Phase::Intermission { bits: 0 };
-        let bits = u64::from(INTERFRAME_BITS);
+        let bits = Span::NONE.and_slow(INTERFRAME_BITS.into());
         let all = self.nodes.iter().all(|node| matches!(node.phase, Phase::Off | BEGUN));
         if !self.leaping || self.jam > 0 || !all || self.grid.time(bits) > now {
             return false;

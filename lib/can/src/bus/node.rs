@@ -6,6 +6,7 @@
 use super::event::{BusEvent, EventKind, Health, NodeCounts, NodeId, WireFault};
 use super::queue::{Queue, Request};
 use crate::decode::{FrameDecoder, FrameField, WireError};
+use crate::fd::{AnyFrame, FdSupport};
 use crate::filter::{Filter, accepts};
 use crate::frame::CanFrame;
 use crate::wire::{DOMINANT, RECESSIVE, WireFrame, encode};
@@ -33,7 +34,9 @@ pub struct NodeSetup {
     pub in_order: bool,
     /// Sees everything and sends nothing, not even acknowledgements.
     pub listen_only: bool,
-    /// Frames kept for [`super::Port`]; 0 means that events are enough.
+    /// The node knows CAN FD. Otherwise it destroys such frames, on a bus that has them.
+    pub fd: bool,
+    /// Classic frames kept for [`super::Port`]; 0 means that events are enough.
     pub inbox: usize,
     /// Overload frames it asks for in a row while its inbox is full, to have no more frames
     /// meanwhile. The standard allows two.
@@ -103,6 +106,8 @@ pub(super) struct Node {
     pub phase: Phase,
     pub queue: Queue,
     pub babble: Option<CanFrame>,
+    /// The way in which the node takes frames of CAN FD.
+    pub support: FdSupport,
     pub sending: Option<Sending>,
     pub decoder: FrameDecoder,
     pub inbox: VecDeque<CanFrame>,
@@ -121,7 +126,7 @@ pub(super) struct Node {
 
 impl Node {
     /// Returns a node without requests.
-    pub fn new(id: NodeId, setup: NodeSetup, phase: Phase) -> Node {
+    pub fn new(id: NodeId, setup: NodeSetup, phase: Phase, support: FdSupport) -> Node {
         let capacity = if setup.queue == 0 { 64 } else { setup.queue };
         let queue = Queue::new(capacity, setup.in_order);
         Node {
@@ -130,6 +135,7 @@ impl Node {
             phase,
             queue,
             babble: None,
+            support,
             sending: None,
             decoder: FrameDecoder::new(),
             inbox: VecDeque::new(),
@@ -156,6 +162,17 @@ impl Node {
             && (self.babble.is_some() || !self.queue.is_empty())
     }
 
+    /// Returns whether the bit that it sends next goes at the rate of the data.
+    pub fn is_fast(&self) -> bool {
+        let fast = |sending: &Sending| sending.wire.is_fast(sending.at);
+        self.phase == Phase::Frame && self.sending.as_ref().is_some_and(fast)
+    }
+
+    /// Returns whether it is destroying a frame, which is done at the rate of arbitration.
+    pub fn destroys(&self) -> bool {
+        matches!(self.phase, Phase::Flag { signal: Signal::ActiveError | Signal::Overload, .. })
+    }
+
     /// Returns whether it would acknowledge a good frame of others.
     pub fn acknowledges(&self) -> bool {
         !self.setup.listen_only && matches!(self.phase, Phase::Idle | Phase::Frame)
@@ -179,17 +196,24 @@ impl Node {
             return false;
         }
         let babble = self.babble.map(Request::babble);
-        let Some(request) = babble.or_else(|| self.queue.choose()) else {
+        let Some(mut request) = babble.or_else(|| self.queue.choose()) else {
             return false;
         };
-        let wire = encode(&request.frame);
+        let wire = match request.frame {
+            AnyFrame::Classic(frame) => encode(&frame),
+            AnyFrame::Fd(frame) => {
+                let frame = frame.with_passive(frame.is_passive() || self.is_passive());
+                request.frame = frame.into();
+                frame.encode()
+            }
+        };
         self.sending = Some(Sending { request, wire, at: 0 });
         self.enter_frame();
         true
     }
 
     fn enter_frame(&mut self) {
-        self.decoder = FrameDecoder::new();
+        self.decoder = FrameDecoder::supporting(self.support);
         self.phase = Phase::Frame;
     }
 
@@ -331,11 +355,12 @@ impl Node {
             n => n.saturating_sub(1),
         };
         self.counts.received += 1;
-        let Some(frame) = self.decoder.frame() else { return };
-        if !accepts(&self.setup.filters, &frame) {
+        let Some(frame) = self.decoder.any_frame() else { return };
+        if !accepts(&self.setup.filters, frame.id()) {
             return;
         }
         out.say(EventKind::Received { frame });
+        let Some(frame) = frame.classic() else { return };
         if self.inbox.len() < self.setup.inbox {
             self.inbox.push_back(frame);
         } else if self.setup.inbox > 0 {

@@ -1,7 +1,9 @@
-//! One node seen through the `embedded-can` traits, as a driver's code sees its controller.
+//! One node seen through the `embedded-can` traits, as a driver's code sees its controller. The
+//! traits have classic frames only: a port never sees a frame of CAN FD.
 
 use super::queue::Request;
 use super::{Bus, NodeId, SendRefusal, Ticket};
+use crate::fd::AnyFrame;
 use crate::frame::CanFrame;
 use diapason_abi::Nanos;
 use embedded_can::{ErrorKind, nb::Can};
@@ -44,7 +46,7 @@ impl Bus {
         let busy = node.sending.as_ref().and_then(|sending| sending.request.ticket);
         let least = node.queue.least(busy)?;
         let ticket: Ticket = least.ticket?;
-        if least.frame.priority() <= frame.priority() {
+        if least.frame.priority() <= AnyFrame::from(*frame).priority() {
             return None;
         }
         node.queue.remove(ticket)
@@ -62,7 +64,7 @@ impl Can for Port<'_> {
             Err(SendRefusal::QueueFull { .. }) => {
                 let displaced = self.bus.displace(self.node, frame).ok_or(nb::Error::WouldBlock)?;
                 self.bus.send(self.now, self.node, *frame).map_err(refused)?;
-                Ok(Some(displaced.frame))
+                Ok(displaced.frame.classic())
             }
             Err(refusal) => Err(refused(refusal)),
         }

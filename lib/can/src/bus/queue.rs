@@ -1,6 +1,7 @@
 //! The requests of one node: by priority as good controllers do it, or in order.
 
 use super::event::Ticket;
+use crate::fd::AnyFrame;
 use crate::frame::CanFrame;
 use alloc::vec::Vec;
 
@@ -8,14 +9,14 @@ use alloc::vec::Vec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub ticket: Option<Ticket>,
-    pub frame: CanFrame,
+    pub frame: AnyFrame,
     pub once: bool,
 }
 
 impl Request {
     /// Returns the request of a babbling node, which nobody waits for.
     pub fn babble(frame: CanFrame) -> Request {
-        Request { ticket: None, frame, once: false }
+        Request { ticket: None, frame: frame.into(), once: false }
     }
 }
 

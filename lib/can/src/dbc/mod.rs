@@ -31,7 +31,7 @@ pub use renumber::renumbered;
 pub use trouble::{DbcError, DbcTrouble, EncodeRefusal};
 
 use crate::Id;
-use crate::frame::BYTES_MAX;
+use crate::fd::FD_BYTES_MAX;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -52,6 +52,8 @@ pub struct DbcMessage {
     pub sender: Option<String>,
     /// The message's period, in ms, if the file says (`GenMsgCycleTime`).
     pub cycle_ms: Option<u64>,
+    /// Whether the message is a frame of CAN FD, if the file says (`VFrameFormat`).
+    pub fd: Option<bool>,
     /// In the order of the file.
     pub signals: Vec<Signal>,
 }
@@ -182,6 +184,13 @@ impl Signal {
 }
 
 impl DbcMessage {
+    /// Returns whether only a frame of CAN FD can be this message, by what the file says of its
+    /// format or by its size.
+    #[must_use]
+    pub fn is_fd(&self) -> bool {
+        self.fd.unwrap_or(usize::from(self.size) > crate::frame::BYTES_MAX)
+    }
+
     /// Returns the values of the signals that this data contains, in the order of the file. Those
     /// that reach beyond the data, or are not selected, are left out.
     #[must_use]
@@ -210,12 +219,12 @@ impl DbcMessage {
     /// # Errors
     /// A signal that there is not, or that cannot have its value.
     pub fn encode(&self, values: &[(&str, Decimal)]) -> Result<Vec<u8>, EncodeRefusal> {
-        let mut data = [0; BYTES_MAX];
+        let mut data = [0; FD_BYTES_MAX as usize];
         for (name, value) in values {
             let signal = self.signals.iter().find(|signal| signal.name == *name);
             let signal = signal.ok_or_else(|| EncodeRefusal::NoSignal((*name).into()))?;
             signal.place.put(&mut data, signal.bits_of(*value)?);
         }
-        Ok(data[..usize::from(self.size).min(BYTES_MAX)].into())
+        Ok(data[..usize::from(self.size).min(data.len())].into())
     }
 }

@@ -15,8 +15,12 @@ const SIGNAL: &str = "SG_ Speed m1 : 0|16@1+ (0.01,-40) [0|655.35] \"km/h\" ECU"
 const LABELS: &str = "VAL_ 256 Gear 0 \"neutral\" 1 \"first\" ;";
 const NUMBERS: &str = "SIG_VALTYPE_ 256 Torque : 1;";
 const CYCLE: &str = "BA_ \"GenMsgCycleTime\" BO_ 256 10;";
-const CYCLE_DEFAULT: &str = "BA_DEF_DEF_ \"GenMsgCycleTime\" 0;";
+const DEFAULT: &str = "BA_DEF_DEF_ \"GenMsgCycleTime\" 0;";
+const FORMATS: &str = "BA_DEF_ BO_ \"VFrameFormat\" ENUM \"StandardCAN\",\"StandardCAN_FD\";";
 const CYCLE_TIME: &str = "GenMsgCycleTime";
+const FRAME_FORMAT: &str = "VFrameFormat";
+/// The end of the names of formats of CAN FD.
+const FD_FORMAT: &str = "_FD";
 /// The sender of messages that nobody sends.
 const NO_SENDER: &str = "Vector__XXX";
 const SELECTIONS: &str = "SG_MUL_VAL_ 256 Torque Gear 1-1, 3-5;";
@@ -52,6 +56,10 @@ struct Reader {
     keywords: bool,
     /// The cycle time of messages that do not say theirs.
     cycle: Option<u64>,
+    /// The names of formats of frames, in the order of the file: their numbers are theirs only.
+    formats: Vec<String>,
+    /// Whether messages that do not say their format are of CAN FD.
+    fd: Option<bool>,
 }
 
 /// Reads the text of a DBC file. Fails at the first line that makes no sense.
@@ -62,7 +70,8 @@ pub fn parse(text: &str) -> Result<Dbc, DbcError> {
         reader.line(number, line)?;
     }
     let cycle = reader.cycle;
-    let messages = reader.drafts.into_iter().map(|draft| finish(draft, cycle));
+    let fd = reader.fd;
+    let messages = reader.drafts.into_iter().map(|draft| finish(draft, cycle, fd));
     let messages = messages.collect::<Result<_, _>>()?;
     Ok(Dbc { messages })
 }
@@ -82,7 +91,8 @@ impl Reader {
             "VAL_" => self.labels(cursor(LABELS)),
             "SIG_VALTYPE_" => self.number_type(cursor(NUMBERS)),
             "BA_" => self.attribute(cursor(CYCLE)),
-            "BA_DEF_DEF_" => self.default_cycle(cursor(CYCLE_DEFAULT)),
+            "BA_DEF_" => self.definition(cursor(FORMATS)),
+            "BA_DEF_DEF_" => self.default_value(cursor(DEFAULT)),
             "SG_MUL_VAL_" => self.selection(cursor(SELECTIONS)),
             _ => Ok(()),
         }
@@ -113,6 +123,7 @@ impl Reader {
             size,
             sender: sender.map(Into::into),
             cycle_ms: None,
+            fd: None,
             signals: Vec::new(),
         };
         let (selectors, pending) = (Vec::new(), Vec::new());
@@ -208,25 +219,70 @@ impl Reader {
         Ok(())
     }
 
-    /// The cycle time of a message; other attributes are passed over.
+    /// The cycle time or the format of a message; other attributes are passed over.
     fn attribute(&mut self, mut line: Cursor<'_>) -> Result<(), DbcError> {
-        if line.text("the attribute's name in quotes")? != CYCLE_TIME || !line.begins_with("BO_") {
+        let name = line.text("the attribute's name in quotes")?;
+        if ![CYCLE_TIME, FRAME_FORMAT].contains(&name) || !line.begins_with("BO_") {
             return Ok(());
         }
         line.name("`BO_`")?;
         let number: u32 = line.number("the message's number")?;
-        let cycle = line.number("the time in ms")?;
+        let (mut cycle, mut fd) = (None, None);
+        match name {
+            CYCLE_TIME => cycle = Some(line.number("the time in ms")?),
+            _ => fd = self.format(&mut line)?,
+        }
         match self.drafts.iter_mut().find(|draft| draft.number == number) {
-            Some(draft) => draft.message.cycle_ms = Some(cycle),
+            Some(Draft { message, .. }) => {
+                (message.cycle_ms, message.fd) = (cycle.or(message.cycle_ms), fd.or(message.fd));
+            }
             None if number & NOWHERE == NOWHERE => {}
             None => return line.trouble(DbcTrouble::UnknownMessage(number)),
         }
         Ok(())
     }
 
-    fn default_cycle(&mut self, mut line: Cursor<'_>) -> Result<(), DbcError> {
-        if line.text("the attribute's name in quotes")? == CYCLE_TIME {
-            self.cycle = Some(line.number("the time in ms")?);
+    /// Returns whether a format is one of CAN FD, by its name in quotes or its number in the list.
+    /// A file without a list says nothing of formats.
+    fn format(&self, line: &mut Cursor<'_>) -> Result<Option<bool>, DbcError> {
+        if line.begins_with("\"") {
+            let name = line.text("the format's name in quotes")?;
+            return Ok(Some(name.ends_with(FD_FORMAT)));
+        }
+        let number: usize = line.number("the number of a format, or its name in quotes")?;
+        match self.formats.get(number) {
+            None if self.formats.is_empty() => Ok(None),
+            Some(name) => Ok(Some(name.ends_with(FD_FORMAT))),
+            None => line.trouble(DbcTrouble::UnknownFormat(number)),
+        }
+    }
+
+    /// The list of formats; other definitions are passed over.
+    fn definition(&mut self, mut line: Cursor<'_>) -> Result<(), DbcError> {
+        if !line.begins_with("BO_") {
+            return Ok(());
+        }
+        line.name("`BO_`")?;
+        if line.text("the attribute's name in quotes")? != FRAME_FORMAT || !line.begins_with("ENUM")
+        {
+            return Ok(());
+        }
+        line.name("`ENUM`")?;
+        self.formats.clear();
+        loop {
+            self.formats.push(line.text("the name of a format in quotes")?.into());
+            if !line.skip(',') {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The cycle time or the format of messages that do not say theirs.
+    fn default_value(&mut self, mut line: Cursor<'_>) -> Result<(), DbcError> {
+        match line.text("the attribute's name in quotes")? {
+            CYCLE_TIME => self.cycle = Some(line.number("the time in ms")?),
+            FRAME_FORMAT => self.fd = self.format(&mut line)?,
+            _ => {}
         }
         Ok(())
     }
@@ -327,10 +383,11 @@ fn scaling(line: &mut Cursor<'_>) -> Result<(Decimal, Decimal), DbcError> {
 }
 
 /// A signal marked `m` without a rule of its own is selected by the one signal marked `M`.
-fn finish(draft: Draft, cycle: Option<u64>) -> Result<DbcMessage, DbcError> {
+fn finish(draft: Draft, cycle: Option<u64>, fd: Option<bool>) -> Result<DbcMessage, DbcError> {
     let Draft { mut message, selectors, pending, .. } = draft;
     // A time of 0 is how files say that a message has none.
     message.cycle_ms = message.cycle_ms.or(cycle).filter(|cycle| *cycle > 0);
+    message.fd = message.fd.or(fd);
     for Pending { signal, line, value } in pending {
         let when = &mut message.signals[signal].when;
         match selectors[..] {

@@ -33,6 +33,8 @@ pub enum DbcTrouble {
     NoSignal(String),
     /// No message with this number.
     UnknownMessage(u32),
+    /// The file's list of formats is shorter.
+    UnknownFormat(usize),
     /// A signal of no bits, or of more than 64.
     Length(u64),
     /// A signal that reaches beyond its message's bytes.
@@ -75,6 +77,9 @@ impl fmt::Display for DbcError {
             }
             DbcTrouble::UnknownMessage(id) => {
                 write!(f, "there is no message {id} above: correct the number or remove the line")
+            }
+            DbcTrouble::UnknownFormat(number) => {
+                write!(f, "the list of `VFrameFormat` has no format {number}: correct the number")
             }
             DbcTrouble::Length(length) => write!(f, "a signal has 1 to 64 bits, not {length}"),
             DbcTrouble::Outside { needs, size } => write!(

@@ -401,7 +401,7 @@ impl<'a> Life<'a> {
             if let Some(which) = it.which.filter(|_| event.time > it.due) {
                 self.outcome.late.push((it.node, which));
             }
-            self.compare(event.time, &it, &frame);
+            frame.classic().into_iter().for_each(|frame| self.compare(event.time, &it, &frame));
             self.ended = event.time;
             if it.marked {
                 self.outcome.told += 1;

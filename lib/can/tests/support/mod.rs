@@ -1,8 +1,9 @@
 //! Random frames for the tests of this crate, from a seed.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use diapason_can::fd::LENGTHS;
 use diapason_can::frame::{extended, standard};
-use diapason_can::{CanFrame, Id};
+use diapason_can::{CanFrame, FdFrame, Id};
 
 pub use diapason_random::Random;
 
@@ -12,6 +13,8 @@ pub trait Draw {
     fn id(&mut self) -> Id;
     /// Any frame; half of the data is made of runs, which stuffing is about.
     fn frame(&mut self) -> CanFrame;
+    /// Any frame of CAN FD; half of the data is made of runs.
+    fn fd_frame(&mut self) -> FdFrame;
 }
 
 impl Draw for Random {
@@ -42,5 +45,18 @@ impl Draw for Random {
         } else {
             frame
         }
+    }
+
+    fn fd_frame(&mut self) -> FdFrame {
+        let length = LENGTHS[self.below(16) as usize].0 as usize;
+        let runs = self.one_in(2);
+        let bytes: Vec<u8> = (0..length)
+            .map(|_| {
+                let choice = [0x00, 0xff, 0x0f, 0xf0, 0x07, 0x3c][self.below(6) as usize];
+                if runs { choice } else { self.bits() as u8 }
+            })
+            .collect();
+        let frame = FdFrame::new(self.id(), &bytes).unwrap();
+        frame.with_fast(self.one_in(2)).with_passive(self.one_in(4))
     }
 }

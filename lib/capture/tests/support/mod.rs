@@ -2,9 +2,10 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use diapason_abi::Nanos;
-use diapason_can::CanFrame;
 use diapason_can::candump::LineContent;
+use diapason_can::fd::LENGTHS;
 use diapason_can::frame::{extended, standard};
+use diapason_can::{AnyFrame, CanFrame, FdFrame};
 use diapason_capture::log::LogEntry;
 
 pub use diapason_random::Random;
@@ -27,11 +28,21 @@ pub fn frame(random: &mut Random) -> CanFrame {
     }
 }
 
+/// Any frame of CAN FD.
+pub fn fd_frame(random: &mut Random) -> FdFrame {
+    let id = frame(random).id();
+    let length = LENGTHS[random.below(16) as usize].0;
+    let bytes: Vec<u8> = (0..length).map(|_| random.bits() as u8).collect();
+    let frame = FdFrame::new(id, &bytes).unwrap();
+    frame.with_fast(random.one_in(2)).with_passive(random.one_in(2))
+}
+
 /// Any entry after `last`, in whole microseconds.
 pub fn entry(random: &mut Random, last: Nanos) -> LogEntry {
-    let report = match random.one_in(10) {
-        true => LineContent::Error { class: 0x80, details: [0; 8] },
-        false => LineContent::Frame(frame(random)),
+    let report = match random.below(10) {
+        0 => LineContent::Error { class: 0x80, details: [0; 8] },
+        1..=3 => LineContent::Frame(AnyFrame::Fd(fd_frame(random))),
+        _ => LineContent::Frame(AnyFrame::Classic(frame(random))),
     };
     let time = last + Nanos(random.below(5_000) * 1_000);
     LogEntry { time, channel: 1 + random.below(9) as u16, report }

@@ -72,7 +72,7 @@ fn all_frames_of_busy_buses_arrive() {
             assert!(sent.len() - got[channel].len() <= 1, "one may be in its last bit");
             let bit = BitRate::new(BUSY[channel].0).unwrap().time(1);
             for (sent, (time, frame)) in sent.iter().zip(&got[channel]) {
-                assert_eq!(sent.frame, *frame);
+                assert_eq!(sent.frame, (*frame).into());
                 // A receiver has a frame one bit before its end; a time stamp is rounded down.
                 let early = sent.time - *time;
                 assert!(early >= bit && early <= bit + Nanos(1_000), "{early:?}");

@@ -88,7 +88,7 @@ fn wait(machine: &mut Machine, place: &mut Place) {
 
 /// Returns the frames that were on the bus since the last call.
 fn sent(bus: &CanBus) -> Vec<CanFrame> {
-    bus.take_record().iter().map(|sent| sent.frame).collect()
+    bus.take_record().iter().filter_map(|sent| sent.frame.classic()).collect()
 }
 
 #[test]

@@ -43,6 +43,9 @@ pub(super) struct Channel<P: Platform> {
     pub opened: u16,
     /// The parameters with which the channel takes part in its bus if no client says so.
     pub usual: Option<ChannelParameters>,
+    /// The time after which the channel is opened again when it went bus-off, whoever owns it.
+    /// `None` leaves it to its client.
+    pub restart: Option<Nanos>,
     pub client: Option<Client<P>>,
     /// The place that the client is of, if it has the channel for as long as a tuned pipe is open.
     pub lent_to: Option<usize>,
@@ -73,6 +76,7 @@ impl<P: Platform> Channel<P> {
             lost_before: false,
             opened: 0,
             usual: None,
+            restart: None,
             client,
             lent_to: None,
         }
@@ -94,6 +98,15 @@ impl<P: Platform> Channel<P> {
             Phase::Changing => None,
             Phase::Closed if self.off => Some(Phase::BusOff),
             phase => Some(phase),
+        }
+    }
+
+    /// Returns the phase that its client is told. A channel that will be opened again by itself is
+    /// bus-off until then.
+    pub const fn reported(&self) -> Phase {
+        match self.phase {
+            Phase::Closed if self.off && self.restart.is_some() => Phase::BusOff,
+            phase => phase,
         }
     }
 
@@ -223,8 +236,13 @@ impl<P: Platform> Channel<P> {
         log!(P, "{}: closed: {cause:?}", self.name);
         self.phase = Phase::Closed;
         self.off = cause == CloseCause::BusOff;
-        self.look_at = if cause == CloseCause::Asked { now } else { now + REOPEN };
-        if cause == CloseCause::BusOff && self.client.is_some() && self.lent_to.is_none() {
+        self.look_at = match cause {
+            CloseCause::Asked => now,
+            CloseCause::BusOff => now + self.restart.unwrap_or(REOPEN),
+            CloseCause::NotOpened => now + REOPEN,
+        };
+        let is_owned = self.client.is_some() && self.lent_to.is_none();
+        if self.off && is_owned && self.restart.is_none() {
             // Its client decides whether it goes back to a bus that did not hear it.
             (self.phase, self.wish) = (Phase::BusOff, None);
         }

@@ -78,6 +78,7 @@ impl<P: Platform> Can<P> {
             let mut channel =
                 Channel::new(names.arrivals, client, (pipes.meter(number), pipes.clock()));
             channel.usual = pipes.usual(number);
+            channel.restart = pipes.restart(interface);
             if pipes.has(number) || channel.client.is_some() {
                 let outlet = platform.writer(names.arrivals)?;
                 (channel.outlet, channel.bell) = (Some(outlet), 1 << bells.len());
@@ -238,7 +239,7 @@ impl<P: Platform> Offered<P, Can<P>> {
     pub fn report(&mut self) {
         let can = &mut self.kind;
         for (number, channel) in can.channels.iter_mut().enumerate() {
-            let phase = channel.phase;
+            let phase = channel.reported();
             if channel.client.as_mut().is_some_and(|client| client.report(phase)) {
                 can.fresh |= channel.bell;
             }

@@ -1,4 +1,12 @@
-//! How long a frame of CAN FD is at worst: bits at each of its two rates.
+//! CAN FD: frames, their bits on the wire, and how long they are at worst.
+//!
+//! | file | topic |
+//! |---|---|
+//! | `frame` | a frame as a value, and a frame of either format |
+//! | `wire` | the bits of a frame: stuffing, stuff count, checksums |
+//! | `receiver` | from bits back to a frame |
+//!
+//! The longest frames have these bits at each of the two rates:
 //!
 //! | | base | extended |
 //! |---|---|---|
@@ -9,6 +17,14 @@
 //!
 //! The stuff bits of the data follow from its length. Both maxima can come together. The checksum
 //! has stuff bits at fixed places, which are counted above.
+
+mod frame;
+mod receiver;
+mod wire;
+
+pub use frame::{AnyFrame, FdFrame};
+pub use receiver::{FdReceiver, FdSupport};
+pub use wire::{Checksum, stuff_count};
 
 use crate::timing::BitRate;
 
