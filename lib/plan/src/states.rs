@@ -12,8 +12,8 @@ use diapason_analysis::server::{BudgetServer as _, Supply};
 use diapason_costs::KernelTimes;
 use diapason_system::{Diagnostics, Place, StateReading, StateSpec, System};
 
-/// Instructions of a read at most: those of the call, and those for each word of the value. Both are
-/// assumed, with a wide margin over the loops in Rust and in C, and no test counts them.
+/// Instructions of a read at most: those of the call, and those for each word of the value. Both
+/// are assumed, with a wide margin over the loops in Rust and in C, and no test counts them.
 const CALL: u64 = 200;
 const WORD: u64 = 16;
 
