@@ -5,6 +5,7 @@
 
 use crate::failure::Failure;
 use crate::metal::{self, ImageKind};
+use crate::states;
 use crate::workspace::Workspace;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,16 +18,17 @@ use std::process::{Command, Stdio};
 pub const FOLDER: &str = "programs";
 /// The headers and the C sources of the runtime, in a checkout and where it is installed.
 pub const HEADERS: &str = "user/c/include";
-const SOURCE: &str = "user/c/library/diapason.c";
+const SOURCES: [&str; 2] = ["user/c/library/diapason.c", "user/c/library/state.c"];
 
 /// Flags of the compiler: freestanding code for any address, without what needs a C library, an
 /// unwinder or a newer processor.
-const COMPILE: [&str; 13] = [
+const COMPILE: [&str; 14] = [
     "-std=c11",
     "-O2",
     "-g",
     "-Wall",
     "-Wextra",
+    "-Werror=incompatible-pointer-types",
     "-ffreestanding",
     "-fpie",
     "-fvisibility=hidden",
@@ -41,6 +43,8 @@ const COMPILE: [&str; 13] = [
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Programs {
     pub sources: BTreeMap<String, Vec<PathBuf>>,
+    /// The folder with the headers that follow from the description.
+    generated: PathBuf,
 }
 
 impl Programs {
@@ -50,7 +54,8 @@ impl Programs {
     /// If a folder cannot be read.
     pub fn beside(description: &Path) -> Result<Programs, Failure> {
         let beside = description.parent().unwrap_or(Path::new(""));
-        let mut programs = Programs::default();
+        let generated = states::folder(description);
+        let mut programs = Programs { generated, ..Programs::default() };
         for folder in entries(&beside.join(FOLDER))? {
             let Some(name) = folder.file_name().and_then(|name| name.to_str()) else { continue };
             if !folder.is_dir() {
@@ -87,8 +92,10 @@ impl Programs {
         fs::create_dir_all(results)
             .map_err(|error| Failure::io(format!("make {}", results.display()), &error))?;
         let (root, result) = (workspace.root(), results.join(name));
-        let mut command = compilation(workspace, sources);
-        command.arg(root.join(SOURCE)).args(ImageKind::Programs.linking(root));
+        let mut command = self.compilation(workspace, sources);
+        command
+            .args(SOURCES.map(|source| root.join(source)))
+            .args(ImageKind::Programs.linking(root));
         command.arg("-Wl,--gc-sections").arg(library).arg("-o").arg(&result);
         compiled(command, name, sources)?;
         Ok(Some((name.into(), result)))
@@ -101,17 +108,18 @@ impl Programs {
     /// If it does not compile, or there is no C compiler.
     pub fn check(&self, name: &str, workspace: &Workspace) -> Result<(), Failure> {
         let Some(sources) = self.sources.get(name) else { return Ok(()) };
-        let mut command = compilation(workspace, sources);
+        let mut command = self.compilation(workspace, sources);
         command.arg("-fsyntax-only");
         compiled(command, name, sources)
     }
-}
 
-/// Returns the start of the compiler for these sources.
-fn compilation(workspace: &Workspace, sources: &[PathBuf]) -> Command {
-    let mut command = Command::new(compiler());
-    command.args(COMPILE).arg("-I").arg(workspace.root().join(HEADERS)).args(sources);
-    command
+    /// Returns the start of the compiler for these sources.
+    fn compilation(&self, workspace: &Workspace, sources: &[PathBuf]) -> Command {
+        let mut command = Command::new(compiler());
+        command.args(COMPILE).arg("-I").arg(workspace.root().join(HEADERS));
+        command.arg("-I").arg(&self.generated).args(sources);
+        command
+    }
 }
 
 /// Runs the compiler for a program.
@@ -174,7 +182,7 @@ mod tests {
             fs::write(path, "").unwrap();
         };
         let description = folder.join("system.toml");
-        assert_eq!(Programs::beside(&description).unwrap(), Programs::default());
+        assert_eq!(Programs::beside(&description).unwrap().sources, BTreeMap::new());
         let files = ["b/z.c", "b/a.c", "b/a.h", "empty/notes.txt", "alone.c", "a/main.c"];
         files.into_iter().for_each(write);
         let programs = Programs::beside(&description).unwrap();

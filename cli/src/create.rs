@@ -44,6 +44,8 @@ pub enum Template {
     C,
     /// Two hosts and the cable between them: a program sends, another receives.
     TwoHosts,
+    /// A state message: a program in Rust writes it, one in Rust and one in C read it.
+    State,
 }
 
 /// A file of a template: its path in the new folder, and its text.
@@ -140,6 +142,28 @@ fn two_hosts() -> Vec<File> {
     files
 }
 
+/// Returns the files of the template with a state message.
+fn state_message() -> Vec<File> {
+    let mut files: Vec<File> = rust!("state", &[]);
+    let writer = BINARY.replace(NAME, "wheel").replace("main", "wheel");
+    for (path, text) in &mut files {
+        match *path {
+            "Cargo.toml" => *text = text.replace(BINARY, &[BINARY, &writer].join("\n")),
+            "README.md" => *text = include_str!("../templates/state/README.md").into(),
+            _ => {}
+        }
+    }
+    files.extend([
+        ("src/wheel.rs", include_str!("../templates/state/wheel.rs").into()),
+        ("programs/display/main.c", include_str!("../templates/state/display.c").into()),
+        (
+            "compile_flags.txt",
+            format!("{}-Igenerated\n", include_str!("../templates/c/compile_flags.txt")),
+        ),
+    ]);
+    files
+}
+
 impl Template {
     fn files(self) -> Vec<File> {
         const READS: &[(&str, &str)] = &[("diapason-canlib", "user/canlib")];
@@ -153,6 +177,7 @@ impl Template {
             Template::Sensor => rust!("sensor", USB),
             Template::C => in_c(),
             Template::TwoHosts => two_hosts(),
+            Template::State => state_message(),
         }
     }
 

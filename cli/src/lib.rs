@@ -61,6 +61,7 @@ pub mod session;
 mod several;
 pub mod signals;
 pub mod simulate;
+pub mod states;
 pub mod stick;
 pub mod surroundings;
 pub mod table;

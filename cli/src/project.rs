@@ -9,6 +9,7 @@ use crate::c_programs::{self, Programs};
 use crate::describe::refused;
 use crate::failure::Failure;
 use crate::metal::{self, Built, ImageKind, TARGET};
+use crate::states;
 use crate::workspace::Workspace;
 use diapason_system::System;
 use serde_json::Value;
@@ -88,6 +89,7 @@ pub fn build(
     systems: &[&System],
 ) -> Result<Built, Failure> {
     let own = Own::around(description, workspace)?;
+    states::write(description, systems)?;
     let mut built = metal::build(workspace)?;
     let named = named(systems);
     if let Some(project) = &own.project {
@@ -112,6 +114,7 @@ pub fn check(
     systems: &[&System],
 ) -> Result<usize, Failure> {
     let own = Own::around(description, workspace)?;
+    states::write(description, systems)?;
     let (names, ours, named) = (own.names(), programs_of_ours(workspace)?, named(systems));
     let mut wrong = Vec::new();
     let mut is_known = |name: &str| match names.iter().chain(&ours).any(|known| known == name) {

@@ -14,12 +14,16 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Functions that the headers declare and the library does not define: a program's own `main`, and
-/// those of `library/diapason.c` and `lib/routines`.
-const ELSEWHERE: [&str; 11] = [
+/// those of `library/*.c` and `lib/routines`.
+const ELSEWHERE: [&str; 15] = [
     "main",
     "dia_format",
     "dia_format_list",
     "dia_logf",
+    "dia_state_attach",
+    "dia_state_write",
+    "dia_state_read",
+    "dia_state_writes",
     "strlen",
     "strcmp",
     "strncmp",
@@ -29,7 +33,7 @@ const ELSEWHERE: [&str; 11] = [
     "memcmp",
 ];
 
-const HEADERS: [&str; 4] = ["diapason.h", "canlib.h", "tpipe.h", "sensor.h"];
+const HEADERS: [&str; 5] = ["diapason.h", "canlib.h", "tpipe.h", "sensor.h", "state.h"];
 
 /// The kinds of arguments of functions, and last of what they return, by their names.
 type Functions = BTreeMap<String, Vec<String>>;

@@ -3,6 +3,7 @@
 
 mod measure;
 mod pipes;
+mod states;
 
 use crate::package::{self, COMMAND, FOLDER, Packing};
 use crate::simulator::samples::{self, TUTORIAL};
@@ -18,13 +19,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// The templates of `diapason new`, and what a run of each says.
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("hello", "hello, second 1"),
     ("can-reader", "messages in 1 pipe, none lost, none late"),
     ("can-gateway", "messages in 2 pipes, none lost, none late"),
     ("sensor", "packets, 0 lost, number"),
     ("c", "messages in 1 pipe, none lost, none late"),
     ("two-hosts", " ms, 0 lost, 0 damaged, 0 odd"),
+    ("state", "turns a minute, throttle "),
 ];
 
 /// The program in Rust sends the number of each second to the mailbox of the one in C.
@@ -59,8 +61,8 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
     let tutorial = named("the tutorial says what happens");
     let in_c = named("a program in C uses every kind of object, beside one in Rust");
     let measured = named("what works take is measured, written, and holds");
-    let further =
-        [mistakes.clone(), tutorial.clone(), early.clone(), in_c.clone(), measured.clone()];
+    let states = named("mistakes with a state message are found");
+    let further = [&mistakes, &tutorial, &early, &in_c, &measured, &states].map(String::clone);
     let pipes = PIPES_IN_C.iter().map(|pipe| named(pipe.does));
     let names: Vec<String> = templates.chain(further).chain(pipes).collect();
     if !names.iter().any(|name| name.contains(part)) {
@@ -91,6 +93,9 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
     }
     if measured.contains(part) {
         tally.step(&measured, || installed.measured());
+    }
+    if states.contains(part) {
+        tally.step(&states, || installed.states());
     }
     for pipe in &PIPES_IN_C {
         let name = named(pipe.does);

@@ -11,6 +11,7 @@ mod opened;
 mod pipes;
 mod render;
 mod sockets;
+mod states;
 mod unmeasured;
 mod usb;
 mod vcpus;
@@ -25,6 +26,7 @@ pub use kernel::KernelRow;
 pub use opened::OpenedRow;
 pub use pipes::{PipePromise, PipeRow};
 pub use sockets::{AdapterPromise, FrameRow, SocketBound, SocketPromise};
+pub use states::{StatePromise, StateRow};
 pub use unmeasured::JobPromise;
 pub use usb::{CameraRow, LinkRow, NetworkRow, PlugRow, UsbPromises};
 pub use vcpus::{DeviceRow, VcpuRow, VcpuTerms};
@@ -166,6 +168,8 @@ pub struct Outcome {
     pub cameras: Vec<CameraRow>,
     /// The reports of Ethernet servers and of programs with sockets.
     pub frames: Vec<FrameRow>,
+    /// The reports of readers of state messages that were overtaken.
+    pub states: Vec<StateRow>,
     /// As the simulator saw messages, by pipe of the description; empty if nobody looked.
     pub truth: Vec<Option<Truth>>,
     /// Processes that ended, by themselves or by a fault: when, and which.
@@ -293,6 +297,7 @@ impl Outcome {
             Measurement::Discards(report) => {
                 sockets::note_discards(&mut self.frames, process, &report);
             }
+            Measurement::State(report) => states::note(&mut self.states, process, &report),
             // `bench` reads those.
             Measurement::Cost(_) => {}
         }

@@ -2,7 +2,7 @@
 //! given another unit.
 
 use super::view::View;
-use super::{bus, can, tuned};
+use super::{bus, can, states, tuned};
 use diapason_analysis::server::Queue;
 use diapason_pipe::bill::Item;
 use diapason_plan::core::queue_name;
@@ -43,6 +43,7 @@ impl View<'_> {
             "pipes": self.piped(system),
             "sockets": self.socketed(system),
             "tpipes": tuned::to_json(system),
+            "states": states::to_json(system),
             "chains": self.chained(system),
             "buses": bus::to_json(&self.buses, system),
             "cans": can::to_json(&self.cans, system),
@@ -165,7 +166,8 @@ pub(super) fn finding(found: &Diagnostics) -> Vec<Value> {
     items
         .map(|item| {
             json!({
-                "what": item.title, "line": item.line, "column": item.column, "remedy": item.help,
+                "what": item.title, "file": item.file, "line": item.line, "column": item.column,
+                "remedy": item.help,
             })
         })
         .collect()

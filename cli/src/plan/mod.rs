@@ -11,6 +11,7 @@ mod json;
 mod network;
 mod render;
 mod sockets;
+mod states;
 mod tuned;
 mod view;
 mod whole;
@@ -152,7 +153,9 @@ mod tests {
     #[test]
     fn the_keys_of_a_plan_are_documented() {
         let page = include_str!("../../../docs/plan.md");
-        let examples = ["can-gateway", "can-mts", "tuned-output", "udp", "usb-devices", "vcpus"];
+        let template = "../cli/templates/state/system";
+        let examples =
+            ["can-gateway", "can-mts", "tuned-output", "udp", "usb-devices", "vcpus", template];
         let mut plans: Vec<Value> = examples
             .iter()
             .map(|name| {

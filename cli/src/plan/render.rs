@@ -37,6 +37,7 @@ impl View<'_> {
             self.socket_table(system),
             self.tpipe_table(system),
             self.chain_table(system),
+            self.state_table(system),
             self.bounds_table(),
             self.remarks(system),
         ]

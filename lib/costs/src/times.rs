@@ -37,7 +37,9 @@ impl KernelTimes {
         self.clock_hz
     }
 
-    fn time(&self, count: u64) -> Nanos {
+    /// Returns the time of so many instructions, rounded up.
+    #[must_use]
+    pub fn time(&self, count: u64) -> Nanos {
         let ns = u128::from(count) * 1_000_000_000;
         Nanos(u64::try_from(ns.div_ceil(u128::from(self.clock_hz.max(1)))).unwrap_or(u64::MAX))
     }

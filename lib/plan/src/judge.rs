@@ -11,6 +11,7 @@ use crate::pipes::{self, Plant};
 use crate::refusal;
 use crate::sockets;
 use crate::start;
+use crate::states;
 use crate::traffic;
 use crate::tuned::{self, refusals_of_places};
 use crate::verdict::{Plan, Sum};
@@ -67,6 +68,7 @@ impl Plan {
         let refused = refused.chain(refusal::of_pipes(self, system));
         let refused = refused.chain(refusals_of_places(&self.tuned, &self.lacking, system));
         let refused = refused.chain(chains::refusals(&self.chains, system));
+        let refused = refused.chain(states::refusals(system, &self.core, &self.costs));
         let refused = refused.chain(sockets::refusals(system, &self.sockets));
         let refused = refused.chain(cameras::refusals(system, &self.core));
         let refused = refused.chain(can::refusals(system, &self.cans, &self.pipes));

@@ -33,6 +33,7 @@ mod refusal;
 mod reports;
 pub mod sockets;
 pub mod start;
+pub mod states;
 mod traffic;
 pub mod tuned;
 mod verdict;

@@ -125,6 +125,7 @@ impl Plan {
             && system.pipes.is_empty()
             && system.tpipes.is_empty()
             && system.chains.is_empty()
+            && system.states.is_empty()
             && self.sockets.iter().all(|socket| matches!(socket, Socketed::Unpromised))
             && !system.cans.iter().any(due)
             && system.buses.iter().all(endpoints);

@@ -16,6 +16,7 @@ use crate::plugged::UsbPlug;
 use crate::queues::{self, Queues};
 use crate::section;
 use crate::source::{At, Source};
+use crate::state;
 use crate::supervision;
 use crate::system::{
     ConditionSpec, DeviceSpec, Interrupt, MailboxSpec, Neighbours, Origin, ProcessSpec, Scheduling,
@@ -71,6 +72,7 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         works: works(declared),
         pipes: pipe::pipes(declared),
         tpipes: tpipe::tpipes(declared, &names),
+        states: state::states(declared),
         chains: chain::chains(declared),
         sections: section::sections(declared),
         faults: fault::faults(declared),
@@ -190,6 +192,7 @@ fn origin(declared: &Declared, source: &Source) -> Origin {
         vcpus: declared.vcpus.iter().map(|vcpu| vcpu.name.span.clone()).collect(),
         pipes: declared.pipes.iter().map(|pipe| pipe.name.span.clone()).collect(),
         tpipes: declared.tpipes.iter().map(|tpipe| tpipe.name.span.clone()).collect(),
+        states: declared.states.iter().map(|state| state.name.span.clone()).collect(),
         chains: declared.chains.iter().map(|chain| chain.name.span.clone()).collect(),
         endpoints: declared.endpoints.iter().map(|e| e.name.span.clone()).collect(),
         sockets: declared.sockets.iter().map(|socket| socket.name.span.clone()).collect(),

@@ -7,8 +7,8 @@ use crate::limits::DECLARED_VCPUS_MAX;
 use crate::names::{self, FAULTS, Kind, Names, duplicates};
 use crate::source::{At, Span};
 use crate::{
-    bus, can, chain, cores, ethernet, fault, hardware, pipe, queues, section, supervision, tpipe,
-    usb, vcpus,
+    bus, can, chain, cores, ethernet, fault, hardware, pipe, queues, section, state, supervision,
+    tpipe, usb, vcpus,
 };
 use diapason_abi::archive::{BELLS_MAX, INTERRUPTS_MAX, OBJECTS_MAX, TABLE_MAX};
 use diapason_abi::{Key, PROCESSES_MAX};
@@ -18,6 +18,7 @@ pub(crate) fn declarations(declared: &Declared, report: &mut Report) {
     let names = Names::collect(declared, report);
     cores::check(declared, &names, report);
     can::check(declared, &names, report);
+    state::check(declared, &names, report);
     between(declared, &names, report);
 }
 

@@ -249,6 +249,7 @@ fn part(whole: &Declared, core: u16) -> Declared {
     part.endpoints.retain(|endpoint| on_controller(&endpoint.on));
     part.pipes.retain(|pipe| pipe.process.as_ref().is_some_and(|name| on(whole, name) == core));
     part.tpipes.retain(|pipe| pipe.process.as_ref().is_some_and(|name| on(whole, name) == core));
+    part.states.retain(|state| state.is_on(whole, core));
     part.chains.retain(|chain| cores_of_chain(whole, chain).first() == Some(&core));
     part.sections.retain(|part| part.process.as_ref().is_some_and(|name| on(whole, name) == core));
     part.faults.retain(|fault| fault.target.as_ref().is_some_and(|name| on(whole, name) == core));

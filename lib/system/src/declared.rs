@@ -7,6 +7,7 @@ use crate::fault::kinds::FaultKind;
 use crate::limits::HUBS;
 use crate::plugged::UsbModel;
 use crate::source::{At, Span};
+use crate::state::StateField;
 use crate::system::{ProcessSpec, SemaphoreKind, ServerSpec};
 use diapason_abi::archive::PciFunction;
 use diapason_bus::{Async, BusInstance, PeriodicEndpoint, Speed};
@@ -37,6 +38,7 @@ pub(crate) struct Declared {
     pub works: Vec<DeclaredWork>,
     pub pipes: Vec<DeclaredPipe>,
     pub tpipes: Vec<DeclaredTpipe>,
+    pub states: Vec<DeclaredState>,
     pub chains: Vec<DeclaredChain>,
     pub sections: Vec<DeclaredSection>,
     pub faults: Vec<DeclaredFault>,
@@ -374,6 +376,26 @@ pub(crate) struct DeclaredTpipe {
     pub burst: At<u64>,
     pub budget: At<u64>,
     pub period: At<u64>,
+}
+
+/// A state message as `[[state]]` has it.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredState {
+    pub name: At<String>,
+    pub fields: Vec<StateField>,
+    /// Names of the process that writes it, and of those that read it.
+    pub writer: Option<At<String>>,
+    pub readers: Vec<At<String>>,
+    /// The shortest time between two writes, if the description says it.
+    pub period: Option<At<u64>>,
+    pub slots: Option<At<u64>>,
+    /// The number of the message, the time between two writes and the slots that its readers need;
+    /// known once all is read.
+    pub number: u8,
+    pub every_ns: Option<u64>,
+    pub needed: Option<u64>,
+    /// The longest time of a read by each reader.
+    pub windows: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]

@@ -2,7 +2,8 @@
 //!
 //! The text has every table of the description, of its parts, and of what `[usbd]` stands for.
 //! Beside each value stands where it is from. Comments at the end name the objects that follow from
-//! pipes, sockets and chains: no table could say them, because they would be there twice.
+//! pipes, sockets, chains and state messages: no table could say them, because they would be there
+//! twice.
 
 use crate::declared::{Declared, Named};
 use crate::diagnostics::{Diagnostics, Report};
@@ -227,8 +228,7 @@ fn follows(table: &Spanned<DeTable<'_>>) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let head =
-        "\n# These objects follow from pipes, sockets and chains, for the processes named:\n";
+    let head = "\n# These objects follow from other tables, for the processes named:\n";
     lines.iter().fold(head.to_owned(), |text, line| text + &format!("#   {line}\n"))
 }
 

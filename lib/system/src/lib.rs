@@ -55,6 +55,7 @@ mod shorthand;
 mod sizes;
 mod source;
 mod sources;
+mod state;
 mod suggest;
 mod supervision;
 mod syntax;
@@ -80,6 +81,7 @@ pub use names::fault as name_fault;
 pub use network::HostsPlace;
 pub use plugged::{CanTraffic, PluggedCanBus, UsbBus, UsbModel, UsbPlug};
 pub use revise::{Revision, revised};
+pub use state::{StateField, StateNumber, StateReading, StateSpec};
 pub use system::{
     ConditionSpec, CriticalSection, DeviceSpec, EthernetAdapter, FarEnd, Interrupt, MailboxSpec,
     Neighbours, Place, ProcessSpec, Restart, Scheduling, SegmentSpec, SemaphoreKind, SemaphoreSpec,
@@ -160,13 +162,14 @@ struct Whole<'w> {
     brought: &'w [Brought],
 }
 
-/// Adds the objects that follow from pipes, sockets and chains.
+/// Adds the objects that follow from pipes, sockets, chains and state messages.
 fn expand(declared: &mut Declared) {
     usb::number(declared);
     pipe::expand(declared);
     tpipe::expand(declared);
     ethernet::expand(declared);
     chain::expand(declared);
+    state::expand(declared);
 }
 
 /// Checks what each core of a host has. `report` says what is wrong with the text as TOML.

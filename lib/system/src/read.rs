@@ -13,7 +13,7 @@ use crate::system::{ProcessSpec, Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
 use crate::{
     bus, can, chain, cores, device, ethernet, fault, parts, pipe, section, settings, shorthand,
-    tpipe, usb, vcpu,
+    state, tpipe, usb, vcpu,
 };
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
@@ -32,7 +32,7 @@ const CLOCK_DEFAULT: u64 = 1_000_000_000;
 const KINDS: [(&str, bool); 2] = [("mutex", false), ("counting", true)];
 
 /// The keys of all lists of tables but those of CAN buses, in the order in which they are read.
-const LISTS: [&str; 19] = [
+const LISTS: [&str; 20] = [
     "process",
     "semaphore",
     "condition",
@@ -46,6 +46,7 @@ const LISTS: [&str; 19] = [
     "work",
     "pipe",
     "tpipe",
+    "state",
     "chain",
     "section",
     "fault",
@@ -78,6 +79,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         works,
         pipes,
         tpipes,
+        states,
         chains,
         sections,
         faults,
@@ -100,6 +102,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.works = works.into_iter().map(|raw| usb::work(raw, report)).collect();
     declared.pipes = pipes.into_iter().map(|raw| pipe::pipe(raw, report)).collect();
     declared.tpipes = tpipes.into_iter().map(|raw| tpipe::tpipe(raw, report)).collect();
+    declared.states = states.into_iter().map(|raw| state::state(raw, report)).collect();
     declared.chains = chains.into_iter().map(|raw| chain::chain(raw, report)).collect();
     declared.sections = sections.into_iter().map(|raw| section::section(raw, report)).collect();
     declared.faults = faults.into_iter().filter_map(|raw| fault::fault(raw, report)).collect();
@@ -155,6 +158,7 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         works: Vec::new(),
         pipes: Vec::new(),
         tpipes: Vec::new(),
+        states: Vec::new(),
         chains: Vec::new(),
         sections: Vec::new(),
         faults: Vec::new(),

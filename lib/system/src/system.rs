@@ -6,6 +6,7 @@ use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::fault::kinds::InjectedFault;
 use crate::plugged::{UsbBus, UsbPlug};
 use crate::source::{Source, Span};
+use crate::state::StateSpec;
 use diapason_abi::archive::{Location, VCPUS_MAX};
 use diapason_contract::ethernet::Peer;
 
@@ -46,6 +47,8 @@ pub struct System {
     pub pipes: Vec<PipeSpec>,
     /// Pipes that its processes may open while it runs.
     pub tpipes: Vec<Tpipe>,
+    /// State messages between its processes, and those of other cores.
+    pub states: Vec<StateSpec>,
     /// Ways of messages from a pipe through several processes.
     pub chains: Vec<ChainSpec>,
     /// Critical sections that its programs declare.
@@ -160,6 +163,8 @@ pub(crate) struct Origin {
     pub pipes: Vec<Span>,
     /// The names of the places for tuned pipes.
     pub tpipes: Vec<Span>,
+    /// The names of the state messages.
+    pub states: Vec<Span>,
     /// The names of the chains.
     pub chains: Vec<Span>,
     /// The names of the endpoints.
@@ -418,6 +423,8 @@ pub enum Place {
     Pipe(u16),
     /// The place for a tuned pipe of this number.
     Tpipe(u16),
+    /// The state message in this place.
+    State(u16),
     /// The chain of this number.
     Chain(u16),
     /// The USB endpoint of this number.
@@ -500,6 +507,7 @@ impl System {
             Place::Vcpu(index) => self.origin.vcpus.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Pipe(index) => self.origin.pipes.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Tpipe(index) => self.origin.tpipes.get(usize::from(index)).unwrap_or(&nowhere),
+            Place::State(index) => self.origin.states.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Chain(index) => self.origin.chains.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Endpoint(index) => self.origin.endpoints.get(index as usize).unwrap_or(&nowhere),
             Place::Socket(index) => self.origin.sockets.get(usize::from(index)).unwrap_or(&nowhere),

@@ -12,6 +12,7 @@ mod memory;
 mod objects;
 mod program;
 mod sensor;
+mod state;
 mod threads;
 mod tuned;
 mod words;

@@ -1,9 +1,14 @@
 //! State messages between processes: the newest value of one writer, in a shared segment.
+//!
+//! `diapason build` writes a module with both ends of each `[[state]]` of a description. Programs
+//! that agree on a segment by hand use [`writer`] and [`reader`].
 
 use crate::memory::Segment;
+use crate::{log, time};
 use diapason_abi::Errno;
 use diapason_abi::layout::SLOT;
-use diapason_state::{Plain, StateBuffer, StateReader, StateWriter};
+use diapason_pipe::measured::{Measurement, Reported, StateReport};
+pub use diapason_state::{Overtaken, Plain, StateBuffer, StateReader, StateWriter, plain};
 
 /// Returns the state message in a segment, attached for the life of the process.
 fn cell<T: Plain, const N: usize>(segment: &str) -> Result<*const StateBuffer<T, N>, Errno> {
@@ -38,4 +43,47 @@ pub fn reader<T: Plain, const N: usize>(
     let cell = cell(segment)?;
     // SAFETY: as for the writer.
     Ok(unsafe { StateReader::from_raw(cell) })
+}
+
+/// A reader of a `[[state]]` that reports what contradicts the number of its slots.
+pub struct StateWatch<T: Plain, const N: usize> {
+    reader: StateReader<'static, StateBuffer<T, N>>,
+    report: StateReport,
+}
+
+impl<T: Plain, const N: usize> StateWatch<T, N> {
+    /// Returns a reader of the state message with this number in the description.
+    ///
+    /// # Errors
+    /// As of [`writer`].
+    pub fn attach(segment: &str, number: u8) -> Result<Self, Errno> {
+        let report = StateReport { number, ..StateReport::default() };
+        Ok(StateWatch { reader: reader(segment)?, report })
+    }
+
+    /// Returns the current value. Before the first write all its bytes are zero. Never waits.
+    ///
+    /// # Errors
+    /// [`Overtaken`]: the writer wrote more often than the description says, or this thread did
+    /// not get its budget. The value is withheld, and the run has an alarm.
+    pub fn read(&mut self) -> Result<T, Overtaken> {
+        let read = self.reader.read_checked();
+        if let Err(Overtaken { writes }) = read {
+            self.report.overtaken += 1;
+            self.report.writes = self.report.writes.max(writes);
+            // Each report doubles the count, so that a reader that is overtaken for ever does not
+            // fill the console.
+            if self.report.overtaken.is_power_of_two() {
+                let said = Measurement::State(self.report);
+                log::measured(&Reported { at: time::now(), said }.words());
+            }
+        }
+        read
+    }
+
+    /// Returns the number of writes up to now: 0 before the first one.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        self.reader.published()
+    }
 }

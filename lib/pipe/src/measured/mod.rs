@@ -64,6 +64,8 @@ pub enum Measurement {
     Frames(FrameReport),
     /// The frames that were discarded there, by reason.
     Discards(DiscardReport),
+    /// Reads of a state message that its writer has overtaken.
+    State(StateReport),
 }
 
 /// How a pipe does, as its reader or writer sees it. Times are the longest since the last report.
@@ -166,6 +168,17 @@ pub struct WrittenReport {
     pub whole: (Nanos, Nanos),
 }
 
+/// Reads of a state message that its writer has overtaken. A reader without any does not report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StateReport {
+    /// The message's number in the description.
+    pub number: u8,
+    /// Reads that were overtaken so far.
+    pub overtaken: u64,
+    /// Most writes that touched one of them.
+    pub writes: u64,
+}
+
 /// Kinds of reports, as numbers.
 const PIPE: u8 = 1;
 const DELAYS: u8 = 2;
@@ -177,6 +190,7 @@ const LINK: u8 = 7;
 const CAMERA: u8 = 8;
 const COST: u8 = 9;
 const NETWORK: u8 = 10;
+const STATE: u8 = 11;
 const FRAMES: u8 = 20;
 const DISCARDS: u8 = 21;
 
@@ -238,6 +252,10 @@ impl Measurement {
                 ([CAMERA, report.stream.into(), report.number, 0], report.values())
             }
             Measurement::Cost(report) => ([COST, report.is_part.into(), 0, 0], report.values()),
+            Measurement::State(report) => {
+                let StateReport { number, overtaken, writes } = *report;
+                ([STATE, number, 0, 0], [overtaken, writes, 0, 0, 0, 0, 0, 0])
+            }
             Measurement::Frames(report) => {
                 ([FRAMES, report.end as u8, report.number, 0], report.values())
             }
@@ -276,6 +294,10 @@ impl Measurement {
                 Measurement::Camera(CameraReport::of(stream == 1, number, values))
             }
             [COST, part @ 0..=1, 0, 0] => Measurement::Cost(CostReport::of(part == 1, values)),
+            [STATE, number, 0, 0] => {
+                let [overtaken, writes, ..] = values;
+                Measurement::State(StateReport { number, overtaken, writes })
+            }
             [FRAMES, end, number, 0] => Measurement::Frames(FrameReport::of(end, number, values)?),
             [DISCARDS, end, number, part] => {
                 Measurement::Discards(DiscardReport::of(end, number, part, values)?)
@@ -381,7 +403,7 @@ mod tests {
         let (a, b, c, d) = (time(), time(), time(), time());
         let small = |word: Nanos| word.0 as u32;
         let (channel, place) = (a.0 as u8, b.0 as u8);
-        match c.0 % 12 {
+        match c.0 % 13 {
             0 => Measurement::Pipe(PipeReport {
                 to_device: d.0 & 1 == 1,
                 channel,
@@ -422,6 +444,7 @@ mod tests {
                 longest: c,
                 bound: d,
             }),
+            12 => Measurement::State(StateReport { number: place, overtaken: a.0, writes: c.0 }),
             7 => Measurement::Cost(CostReport {
                 is_part: d.0 & 1 == 1,
                 median: small(a),
@@ -430,8 +453,8 @@ mod tests {
                 expensive: [small(d), small(a), small(b)],
                 ..CostReport::named("an operation with a name of many words, some of them long")
             }),
-            4..=6 | 9 => any_of_usb(c.0 % 12, [a.0, b.0, c.0, d.0]),
-            10 | 11 => any_of_frames(c.0 % 12, [a.0, b.0, c.0, d.0]),
+            4..=6 | 9 => any_of_usb(c.0 % 13, [a.0, b.0, c.0, d.0]),
+            10 | 11 => any_of_frames(c.0 % 13, [a.0, b.0, c.0, d.0]),
             _ => Measurement::Written(WrittenReport {
                 place,
                 channel,
@@ -504,7 +527,7 @@ mod tests {
         for what in
             [0, 6, 2 << 8 | 9, 1 << 32, 2 << 8 | 1, 1 << 24 | 3, u64::MAX, (PARTS as u64) << 24 | 2]
                 .into_iter()
-                .chain([3 << 8 | 20, 3 << 8 | 21, 1 << 24 | 20, 2 << 24 | 21])
+                .chain([1 << 16 | 11, 3 << 8 | 20, 3 << 8 | 21, 1 << 24 | 20, 2 << 24 | 21])
         {
             let mut words = words;
             words[1] = what;
