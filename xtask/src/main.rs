@@ -11,8 +11,10 @@ mod attack;
 mod beside;
 mod campaign;
 mod captures;
+mod checks;
 mod compare;
 mod costs;
+mod fuzz;
 mod gdb;
 #[cfg(test)]
 mod headers;
@@ -155,11 +157,17 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 3)]
         runs: u64,
     },
-    /// Plant bugs, one at a time, in a copy; a search in the simulator must find each.
+    /// Plant bugs, one at a time, in a copy; a test, a search or a boot must find each.
     Mutants {
-        /// Only these [default: all of tests/mutations].
-        #[arg(value_name = "NAME")]
-        names: Vec<String>,
+        #[command(flatten)]
+        asked: mutants::Asked,
+    },
+    /// Write docs/checks.md: what is tried to break Diapason, how often, and what is missing.
+    Checks,
+    /// Attack a parser of bytes from outside with inputs that its branches guide.
+    Fuzz {
+        #[command(flatten)]
+        asked: fuzz::Asked,
     },
     /// Stop a booted system under GDB, kernel and programs with their symbols.
     Gdb {
@@ -225,7 +233,9 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Areas => areas::command(workspace),
         Command::Costs => costs::command(workspace),
         Command::Speed { horizon, runs } => speed::command(workspace, horizon, runs),
-        Command::Mutants { names } => mutants::command(workspace, &names),
+        Command::Mutants { asked } => mutants::command(workspace, &asked),
+        Command::Checks => checks::command(workspace),
+        Command::Fuzz { asked } => fuzz::command(workspace, &asked),
         Command::Bench { json } => measure(workspace, json),
         Command::Gdb { system, batch_check } => {
             gdb::start(workspace, &or(system, ENGINE), batch_check)

@@ -53,6 +53,12 @@ fn booted_steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Ta
     gate::steps(workspace, built, part, tally);
 }
 
+/// Returns the names of all steps of what boots.
+#[cfg(test)]
+pub fn names_of(workspace: &Workspace, built: &Built) -> Vec<String> {
+    Tally::names(|names| booted_steps(workspace, built, "", names))
+}
+
 /// Compares a few random task sets on both machines.
 fn compared(workspace: &Workspace, built: &Built) -> Result<(), String> {
     compare::sets(workspace, built, SETS_COMPARED, 1).map(|spread| println!("{spread}"))

@@ -4,6 +4,7 @@ use super::shard::Shard;
 use crate::{attack, mutants, storm};
 use diapason::failure::BROKEN;
 use diapason::{Failure, Workspace};
+use diapason_fuzz::targets::TARGETS;
 
 /// A program that can be started from here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -217,9 +218,21 @@ pub(crate) const CAMPAIGNS: &[Campaign] = &[
         alone: true,
         share: |workspace, _, shard| {
             let mut line = Line::of(Program::Xtask, ["mutants"]);
-            let all = mutants::patch::all(workspace)?;
-            line.arguments.extend(shard.of(all.into_iter()).map(|patch| patch.name));
+            let all = mutants::planted::all(workspace)?;
+            line.arguments.extend(shard.of(all.into_iter()).map(|planted| planted.name));
             Ok(vec![line].into_iter().filter(|line| line.arguments.len() > 1).collect())
+        },
+    },
+    Campaign {
+        name: "fuzz",
+        unit: "inputs of parsers",
+        usual: 100_000_000,
+        alone: false,
+        share: |_, size, shard| {
+            let part = shard.part(size.count).div_ceil(TARGETS.len() as u64);
+            let seed = size.seed + shard.index();
+            let line = |name| Line::of(Program::Xtask, ["fuzz", name]).with("--runs", part);
+            Ok(TARGETS.iter().map(|target| line(target.name).with("--seed", seed)).collect())
         },
     },
     Campaign {
@@ -256,7 +269,7 @@ mod tests {
             format!("diapason sim a.toml --faults --search {part} --seed {seed} --jobs 1")
         };
         assert_eq!(["0/3", "1/3", "2/3"].map(of), [said(4, 5), said(3, 9), said(3, 12)]);
-        for name in ["systems", "search", "storm", "usb", "compare", "mts"] {
+        for name in ["systems", "search", "storm", "usb", "compare", "mts", "fuzz"] {
             assert!(lines(name, "10/11").is_empty(), "nothing is left for it: {name}");
         }
     }
@@ -272,7 +285,7 @@ mod tests {
             .iter()
             .sum();
         let workspace = Workspace::find().unwrap();
-        assert_eq!(planted, mutants::patch::all(&workspace).unwrap().len());
+        assert_eq!(planted, mutants::planted::all(&workspace).unwrap().len());
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod slurm;
 
 pub(crate) use shard::Shard;
 
-use crate::tally;
+use crate::{checks, tally};
 use catalogue::{Campaign, Line, Program, Size};
 use diapason::failure::{BROKEN, HOLDS, UNPROVED};
 use diapason::{Failure, Workspace};
@@ -59,6 +59,9 @@ pub(crate) struct Asked {
     /// The claim of the volume that the pods write results to.
     #[arg(long, value_name = "NAME", default_value = "diapason-results", requires = "kubernetes")]
     claim: String,
+    /// Add the result to tests/results.toml, once every share has one.
+    #[arg(long, conflicts_with_all = ["shard", "slurm", "kubernetes"])]
+    note: bool,
     /// How many shares run at once [default: one for each core].
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -104,6 +107,7 @@ pub fn short(workspace: &Workspace, name: &str, count: u64, seed: u64) -> Result
         slurm: false,
         kubernetes: None,
         claim: String::new(),
+        note: false,
         jobs: None,
         out: Some(folder.clone()),
     };
@@ -180,9 +184,56 @@ pub fn command(workspace: &Workspace, asked: &Asked) -> Result<u8, Failure> {
     }
     let read: Result<Vec<Option<Outcome>>, Failure> =
         all.iter().map(|shard| results.read(*shard)).collect();
-    let (text, code) = report(&title, &results, &read?);
+    let read = read?;
+    let (text, code) = report(&title, &results, &read);
     println!("{text}");
+    if asked.note {
+        note(workspace, asked, &size, &commit, &read)?;
+    }
     Ok(code)
+}
+
+/// Returns whether there is a campaign of this name.
+#[cfg(test)]
+pub fn exists(name: &str) -> bool {
+    Campaign::find(name).is_ok()
+}
+
+/// Adds a campaign that came to its end to the results that the repository keeps.
+fn note(
+    workspace: &Workspace,
+    asked: &Asked,
+    size: &Size,
+    commit: &str,
+    read: &[Option<Outcome>],
+) -> Result<(), Failure> {
+    let refuse = |why| Failure::Input(format!("error: this result is not noted: {why}"));
+    if !is_clean(commit) {
+        return Err(refuse("the tree has changes that are not committed"));
+    }
+    let Some(ended) = read.iter().map(Option::as_ref).collect::<Option<Vec<&Outcome>>>() else {
+        return Err(refuse("shares are missing"));
+    };
+    let seconds = ended.iter().fold(0.0, |sum, outcome| sum + outcome.seconds);
+    let findings: usize = ended.iter().map(|outcome| outcome.findings.len()).sum();
+    let said = |count: usize| format!("{count} findings, each of which a share can show again");
+    let date = Command::new("date").args(["-u", "+%F"]).output();
+    let date = date.map_err(|error| Failure::io("start date", &error))?.stdout;
+    checks::add(
+        workspace,
+        &checks::Run {
+            of: checks::of_campaign(&asked.name),
+            command: format!(
+                "cargo xtask campaign {} {}",
+                asked.name,
+                asked.options(size).join(" ")
+            ),
+            date: String::from_utf8_lossy(&date).trim().to_owned(),
+            commit: commit.to_owned(),
+            core_hours: (seconds / 36.0).round() / 100.0,
+            result: if findings == 0 { "nothing was found".into() } else { said(findings) },
+        },
+    )
 }
 
 fn no_such_share(index: u64, of: u64) -> Failure {
@@ -202,7 +253,7 @@ fn cores() -> usize {
 }
 
 /// Returns the commit of the checkout, and whether it was changed since.
-fn commit(workspace: &Workspace) -> Result<String, Failure> {
+pub(crate) fn commit(workspace: &Workspace) -> Result<String, Failure> {
     let mut git = Command::new("git");
     git.current_dir(workspace.root()).args(["describe", "--always", "--dirty", "--abbrev=10"]);
     let output = git.output().map_err(|error| Failure::io("start git", &error))?;

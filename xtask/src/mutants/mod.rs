@@ -1,16 +1,19 @@
-//! `cargo xtask mutants`: bugs that are planted one at a time, each of which a search in the
-//! simulator must find within as many seeds as its patch says, or a test of the host. One that
+//! `cargo xtask mutants`: bugs that are planted one at a time. A test of the host must find each,
+//! or a search in the simulator within as many seeds as its table says, or a boot in QEMU. One that
 //! nobody notices is a promise that is missing.
 //!
-//! The bugs never touch the checkout: they are planted in a copy below the target folder. Without
-//! any, the same searches must find nothing and the same tests pass.
+//! The bugs never touch the checkout: they are planted in a copy below the target folder. The look
+//! that finds one is taken again without it, and must find nothing then.
 
-pub mod patch;
+pub mod notes;
+pub mod planted;
 
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::{Failure, Workspace};
-use patch::Patch;
+use notes::{NOT_FOUND, Note};
+use planted::Planted;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -19,11 +22,49 @@ const PATIENCE: &str = "900";
 /// The exit code of `timeout` when it ends its command.
 const HANGS: i32 = 124;
 
-/// The result of a search.
+/// The result of a look.
 #[derive(PartialEq, Eq, Debug)]
 enum Found {
     Nothing,
     Broken(String),
+    /// The sources do not compile, so nothing was looked for.
+    NoBuild,
+}
+
+/// A way to look for a bug.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Look {
+    /// Arguments of `cargo test`.
+    Test(String),
+    /// Arguments of `diapason sim`, and how many seeds.
+    Search(String, u64),
+    /// A part of the names of steps that boot.
+    Boot(String),
+}
+
+impl Display for Look {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Look::Test(line) => write!(f, "cargo test {line}"),
+            Look::Search(line, seeds) => write!(f, "diapason sim {line} --search {seeds}"),
+            Look::Boot(part) => write!(f, "cargo xtask test --qemu '{part}'"),
+        }
+    }
+}
+
+impl Planted {
+    /// Returns the ways to look for it, the cheapest first: the tests that ought to find it, then
+    /// all of their packages, then what needs a build of the whole command.
+    fn looks(&self) -> Vec<Look> {
+        let package = |test: &String| Some(format!("-p {}", test.split_whitespace().nth(1)?));
+        let packages: BTreeSet<String> = self.tests.iter().filter_map(package).collect();
+        let mut lines = self.tests.clone();
+        lines.extend(packages.into_iter().filter(|line| !self.tests.contains(line)));
+        let mut looks: Vec<Look> = lines.into_iter().map(Look::Test).collect();
+        looks.extend(self.searches.iter().map(|it| Look::Search(it.clone(), self.seeds)));
+        looks.extend(self.boots.iter().cloned().map(Look::Boot));
+        looks
+    }
 }
 
 /// The copy in which bugs are planted.
@@ -32,40 +73,112 @@ struct Scratch {
     target: PathBuf,
 }
 
-/// Tests all planted bugs, or those with these names.
+/// The bugs that are wanted, and what becomes of the result.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Asked {
+    /// Only these, or those of these tables [default: all of tests/mutations].
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Write what finds each into tests/mutations/found.txt.
+    #[arg(long)]
+    note: bool,
+    /// Run no search and nothing in QEMU: only tests of the host.
+    #[arg(long)]
+    tests: bool,
+}
+
+/// Looks for all planted bugs, or those that are wanted.
 ///
 /// # Errors
-/// If the copy cannot be made or built, or a patch does not apply.
-pub fn command(workspace: &Workspace, names: &[String]) -> Result<u8, Failure> {
-    let all = patch::all(workspace)?;
-    if let Some(unknown) = names.iter().find(|name| all.iter().all(|patch| patch.name != **name)) {
-        let known: Vec<&str> = all.iter().map(|patch| &*patch.name).collect();
+/// If the copy cannot be made or built, or a bug has no place.
+pub fn command(workspace: &Workspace, asked: &Asked) -> Result<u8, Failure> {
+    let all = planted::all(workspace)?;
+    let known = |name: &&String| all.iter().any(|it| it.name == **name || it.room == **name);
+    if let Some(unknown) = asked.names.iter().find(|name| !known(name)) {
+        let known: Vec<&str> = all.iter().map(|planted| &*planted.name).collect();
         let text = format!("error: no planted bug `{unknown}`: there are {}", known.join(", "));
         return Err(Failure::Input(text));
     }
-    let wanted = |patch: &&Patch| names.is_empty() || names.contains(&patch.name);
-    let patches: Vec<&Patch> = all.iter().filter(wanted).collect();
+    let chosen = |it: &Planted| asked.names.contains(&it.name) || asked.names.contains(&it.room);
+    let mut wanted: Vec<Planted> = all.clone();
+    wanted.retain(|planted| asked.names.is_empty() || chosen(planted));
+    if asked.tests {
+        wanted
+            .iter_mut()
+            .for_each(|planted| (planted.searches, planted.boots) = Default::default());
+        wanted.retain(|planted| !planted.tests.is_empty());
+    }
     let folder = workspace.target().join("mutants");
     let scratch = Scratch { tree: folder.join("tree"), target: folder.join("target") };
     scratch.refresh(workspace.root())?;
-    scratch.build()?;
-    let sound = scratch.control(&patches)?;
+    let commit = crate::campaign::commit(workspace)?;
+    let mut sound = BTreeMap::new();
     let mut missed = 0;
-    for patch in &patches {
-        scratch.refresh(workspace.root())?;
-        patch.apply(&scratch.tree, false).map_err(Failure::Input)?;
-        scratch.build()?;
-        let found = scratch.hunt(patch)?;
+    for planted in &wanted {
+        let found = match scratch.find(workspace.root(), planted, &mut sound) {
+            // It does not compile, for example. The others are looked for all the same.
+            Err(Failure::Input(why)) => {
+                println!("{why}");
+                missed += 1;
+                continue;
+            }
+            found => found?,
+        };
         missed += u64::from(found.is_none());
-        let text = found.unwrap_or_else(|| format!("NOT FOUND in {} seeds", patch.seeds));
-        println!("{:24} {text}\n{:24} {}", patch.name, "", patch.breaks);
+        let by = found.as_ref().map(|(look, _)| look.to_string());
+        let said = by.clone().unwrap_or_else(|| NOT_FOUND.into());
+        let why = found.map(|(_, why)| why).unwrap_or_default();
+        println!("{:24} {said}\n{:24} {}\n{:24} {why}", planted.name, "", planted.breaks, "");
+        if asked.note {
+            let note = Note { commit: commit.clone(), by };
+            notes::add(workspace, &all, BTreeMap::from([(planted.name.clone(), note)]))?;
+        }
     }
     scratch.refresh(workspace.root())?;
-    println!("{} planted bugs, {missed} not found", patches.len());
-    Ok(if missed == 0 && sound { HOLDS } else { BROKEN })
+    println!("{} planted bugs, {missed} not found", wanted.len());
+    Ok(if missed == 0 { HOLDS } else { BROKEN })
 }
 
 impl Scratch {
+    /// Plants a bug and looks for it. The look that finds it must find nothing without it; `sound`
+    /// has the looks that were tried so.
+    fn find(
+        &self,
+        root: &Path,
+        planted: &Planted,
+        sound: &mut BTreeMap<Look, bool>,
+    ) -> Result<Option<(Look, String)>, Failure> {
+        self.refresh(root)?;
+        let wrong = |why: String| Failure::Input(format!("error: {}: {why}", planted.name));
+        planted.plant(&self.tree).map_err(wrong)?;
+        for look in planted.looks() {
+            let why = match self.look(&look)? {
+                Found::Nothing => continue,
+                Found::NoBuild => return Err(wrong(String::from("it does not compile"))),
+                Found::Broken(why) => why,
+            };
+            if !sound.contains_key(&look) {
+                self.refresh(root)?;
+                let without = self.look(&look)?;
+                sound.insert(look.clone(), without == Found::Nothing);
+            }
+            if !sound[&look] {
+                return Err(wrong(format!("without a planted bug, `{look}` finds something, too")));
+            }
+            return Ok(Some((look, why)));
+        }
+        Ok(None)
+    }
+
+    fn look(&self, look: &Look) -> Result<Found, Failure> {
+        match look {
+            Look::Test(line) => self.test(line),
+            Look::Search(..) if !self.build()? => Ok(Found::NoBuild),
+            Look::Search(line, seeds) => self.search(line, *seeds),
+            Look::Boot(part) => self.boot(part),
+        }
+    }
+
     /// The checkout's files as they are. Those that are equal keep their time, for cargo.
     fn refresh(&self, root: &Path) -> Result<(), Failure> {
         let listed = run(Command::new("git").current_dir(root).args([
@@ -92,75 +205,48 @@ impl Scratch {
             .map_err(|error| Failure::io(format!("clear {}", self.tree.display()), &error))
     }
 
-    /// The command with its kernel core. Programs are built by itself.
-    fn build(&self) -> Result<(), Failure> {
+    /// Builds the command with its kernel core; `false` if that fails. It builds programs itself.
+    fn build(&self) -> Result<bool, Failure> {
+        let line = ["build", "--quiet", "--release", "-p", "diapason"];
+        Ok(self.cargo(&line)?.status.success())
+    }
+
+    fn cargo(&self, arguments: &[&str]) -> Result<Output, Failure> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let output = run(self.inside(&mut Command::new(cargo)).args([
-            "build",
-            "--quiet",
-            "--release",
-            "-p",
-            "diapason",
-        ]))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        Err(Failure::Input(format!("error: a planted bug does not compile:\n{said}")))
+        let mut command = Command::new("timeout");
+        let command = self.inside(&mut command).arg(PATIENCE).arg(cargo).args(arguments);
+        run(command.stdin(Stdio::null()))
     }
 
     fn inside<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        command.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target)
-    }
-
-    /// Without a bug, no search may find anything.
-    fn control(&self, patches: &[&Patch]) -> Result<bool, Failure> {
-        let mut searches: BTreeMap<&str, u64> = BTreeMap::new();
-        for patch in patches {
-            for search in &patch.searches {
-                let seeds = searches.entry(search).or_default();
-                *seeds = patch.seeds.max(*seeds);
-            }
-        }
-        let mut sound = true;
-        for (search, seeds) in searches {
-            if let Found::Broken(why) = self.search(search, seeds)? {
-                println!("without a planted bug, `{search}` finds {why}");
-                sound = false;
-            }
-        }
-        let tests: BTreeSet<&String> = patches.iter().flat_map(|patch| &patch.tests).collect();
-        for test in tests {
-            if let Found::Broken(why) = self.test(test)? {
-                println!("without a planted bug, `cargo test {test}`: {why}");
-                sound = false;
-            }
-        }
-        Ok(sound)
-    }
-
-    /// Returns the search that finds a planted bug, and how soon.
-    fn hunt(&self, patch: &Patch) -> Result<Option<String>, Failure> {
-        for search in &patch.searches {
-            if let Found::Broken(why) = self.search(search, patch.seeds)? {
-                return Ok(Some(format!("{why}\n{:24} by `sim {search}`", "")));
-            }
-        }
-        for test in &patch.tests {
-            if let Found::Broken(why) = self.test(test)? {
-                return Ok(Some(format!("{why}\n{:24} by `cargo test {test}`", "")));
-            }
-        }
-        Ok(None)
+        command
+            .current_dir(&self.tree)
+            .env("CARGO_TARGET_DIR", &self.target)
+            // A bug changes a package once, so what is kept of it for the next build is waste.
+            .env("CARGO_INCREMENTAL", "0")
+            // These tests only read the checkout, and nobody looks at their back traces.
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
     }
 
     /// A test that runs none of its cases proves nothing, so it counts as broken too.
     fn test(&self, test: &str) -> Result<Found, Failure> {
-        let mut command = Command::new("timeout");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let command = self.inside(&mut command).arg(PATIENCE).arg(cargo).arg("test");
-        let output = run(command.args(test.split_whitespace()).stdin(Stdio::null()))?;
-        Ok(judge_test(output.status.code(), &String::from_utf8_lossy(&output.stdout)))
+        let words: Vec<&str> = ["test"].into_iter().chain(test.split_whitespace()).collect();
+        Ok(judge_test(&self.cargo(&words)?))
+    }
+
+    /// Runs the steps of what boots whose names contain a part.
+    fn boot(&self, part: &str) -> Result<Found, Failure> {
+        let output =
+            self.cargo(&["run", "--quiet", "-p", "xtask", "--", "test", "--qemu", part])?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let failed = said.lines().find(|line| line.starts_with("FAILED: "));
+        Ok(match (output.status.code(), failed) {
+            (Some(0), _) => Found::Nothing,
+            (Some(HANGS), _) => Found::Broken(String::from("the boot hangs")),
+            (_, Some(step)) if step.contains("build of kernel") => Found::NoBuild,
+            (_, Some(step)) => Found::Broken(step.to_owned()),
+            (..) => Found::NoBuild,
+        })
     }
 
     fn search(&self, search: &str, seeds: u64) -> Result<Found, Failure> {
@@ -199,14 +285,17 @@ fn judge(code: Option<i32>, said: &str, complained: &str) -> Found {
 }
 
 /// Judges a run of `cargo test`.
-fn judge_test(code: Option<i32>, said: &str) -> Found {
+fn judge_test(output: &Output) -> Found {
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
     let failed = || said.lines().find(|line| line.starts_with("test ") && line.ends_with("FAILED"));
     let passed = said.lines().any(|line| line.starts_with("test ") && line.ends_with("... ok"));
-    match code {
+    match output.status.code() {
         Some(0) if passed => Found::Nothing,
         Some(0) => Found::Broken(String::from("no test has this name")),
         Some(HANGS) => Found::Broken(String::from("the test hangs")),
-        _ => Found::Broken(failed().unwrap_or("it does not build").to_owned()),
+        _ if complained.contains("error: could not compile") => Found::NoBuild,
+        _ => Found::Broken(failed().unwrap_or("the test's process died").to_owned()),
     }
 }
 
@@ -245,12 +334,21 @@ mod tests {
 
     #[test]
     fn a_test_finds_by_failing_and_one_that_is_not_there_finds_too() {
+        use std::os::unix::process::ExitStatusExt as _;
+        let judged = |code: i32, said: &str, complained: &str| {
+            judge_test(&Output {
+                status: std::process::ExitStatus::from_raw(code << 8),
+                stdout: said.into(),
+                stderr: complained.into(),
+            })
+        };
         let broken = |why: &str| Found::Broken(String::from(why));
-        assert_eq!(judge_test(Some(0), "test a ... ok\n"), Found::Nothing);
-        assert_eq!(judge_test(Some(0), "running 0 tests\n"), broken("no test has this name"));
+        assert_eq!(judged(0, "test a ... ok\n", ""), Found::Nothing);
+        assert_eq!(judged(0, "running 0 tests\n", ""), broken("no test has this name"));
         let said = "test a ... ok\ntest b ... FAILED\n";
-        assert_eq!(judge_test(Some(101), said), broken("test b ... FAILED"));
-        assert_eq!(judge_test(Some(101), ""), broken("it does not build"));
-        assert_eq!(judge_test(Some(124), ""), broken("the test hangs"));
+        assert_eq!(judged(101, said, ""), broken("test b ... FAILED"));
+        assert_eq!(judged(101, "", "error: could not compile `a`"), Found::NoBuild);
+        assert_eq!(judged(101, "", "signal: 6"), broken("the test's process died"));
+        assert_eq!(judged(124, "", ""), broken("the test hangs"));
     }
 }

@@ -64,7 +64,7 @@ pub fn check(workspace: &Workspace) -> Result<(), String> {
     let mut problems = rules::broken(&tree);
     problems.extend(ratchets.exceeded(&rules::measure(&tree)));
     if problems.is_empty() {
-        return mutants::patch::check(workspace);
+        return mutants::planted::check(workspace);
     }
     let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
     Err(format!("{}\ntidy: {} problems", lines.join("\n"), lines.len()))

@@ -1,0 +1,404 @@
+//! The 25 checks: what each asks for, what does it here, and what is missing. The wanted figures
+//! stand beside ours, so that a small number does not look like a large one.
+
+/// How much of a check's gate is done by every `cargo xtask test`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Gate {
+    Met,
+    Part,
+    Absent,
+}
+
+/// Something that a test run does for a check.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Proof {
+    /// A step of what boots: a part of its name.
+    Step(&'static str),
+    /// A test of the host: package, folder of the package, file of `tests`, function.
+    Test(&'static str, &'static str, &'static str, &'static str),
+}
+
+use Gate::{Absent, Met, Part};
+use Proof::{Step, Test};
+
+/// One of the 25 checks.
+pub(crate) struct Check {
+    pub what: &'static str,
+    /// The wanted figures: of every test run, and of a campaign.
+    pub asks: [&'static str; 2],
+    pub gate: Gate,
+    /// Our figure of every test run.
+    pub figure: &'static str,
+    pub proofs: &'static [Proof],
+    /// Commands of the long form.
+    pub long: &'static [&'static str],
+    pub missing: &'static str,
+}
+
+/// All checks, in their order.
+pub(crate) const CHECKS: [Check; 25] = [
+    Check {
+        what: "random system calls break nothing",
+        asks: ["10 M calls on the host, 1 M booted", "1e9, 100 M"],
+        gate: Part,
+        figure: "300,000 on the host, 100,000 booted; invariants after every call",
+        proofs: &[
+            Test(
+                "diapason-core",
+                "kernel/core",
+                "storm",
+                "nothing_a_program_does_breaks_the_kernel",
+            ),
+            Step("a storm of calls does no harm"),
+        ],
+        long: &["cargo xtask campaign storm", "cargo xtask storm"],
+        missing: "the asked number in the gate; booted storms in shares",
+    },
+    Check {
+        what: "an address and a length are accepted if and only if they are the caller's",
+        asks: ["20 M", "2e9, and all of a small address space"],
+        gate: Part,
+        figure: "every edge with 22 lengths in 7 calls, and 4,000 random ones",
+        proofs: &[Test("diapason-core", "kernel/core", "pointers", "every_edge_with_every_length")],
+        long: &["cargo xtask campaign storm"],
+        missing: "a campaign of its own; the test of the metal is the deeds of check 3 only",
+    },
+    Check {
+        what: "a process reaches no memory that is not its own",
+        asks: ["every class of page × read, write, execute", "the same"],
+        gate: Part,
+        figure: "all deeds of `user/apps/trials`, each in a life of its own, beside a neighbour",
+        proofs: &[Step("each forbidden thing ends its process and nothing else")],
+        long: &["cargo xtask test --qemu forbidden"],
+        missing: "a sum over all frames of others; only a neighbour's pattern is compared",
+    },
+    Check {
+        what: "faults and restarts leave nothing behind",
+        asks: ["10,000 faults", "5 M"],
+        gate: Part,
+        figure: "the faults of the storm; 1,000 short storms end without a leak",
+        proofs: &[
+            Test("diapason-core", "kernel/core", "storm", "many_short_storms_end_without_a_leak"),
+            Step("a faulting process is restarted as described"),
+        ],
+        long: &["cargo xtask campaign storm"],
+        missing: "a count of faults, and a bound on the time of a restart",
+    },
+    Check {
+        what: "the kernel has no allocation, no formatting, and a bounded stack",
+        asks: ["every entry at most 75 % of its stack", "the same"],
+        gate: Part,
+        figure: "no text of `core::fmt`; no function with more than 1,536 bytes of stack",
+        proofs: &[Step("binary lints of the kernel"), Step("size of the kernel")],
+        long: &["cargo xtask test --qemu kernel"],
+        missing: "the sum along the graph of calls of each entry",
+    },
+    Check {
+        what: "a kernel path is not longer than is planned with",
+        asks: ["3,000 instructions on every path", "the same"],
+        gate: Part,
+        figure: "each description has its own longest path, counted and planned with; large ones \
+                 are longer than 3,000",
+        proofs: &[
+            Step("kernel costs are of this kernel"),
+            Test(
+                "diapason-core",
+                "kernel/core",
+                "ends",
+                "a_large_process_ends_itself_in_short_stages_and_then_its_supervisor_hears",
+            ),
+        ],
+        long: &["cargo xtask costs"],
+        missing: "3,000 for every size that can be described",
+    },
+    Check {
+        what: "no call takes a neighbour's budget",
+        asks: ["2,000 windows × 50 systems", "1e6 × 10,000"],
+        gate: Part,
+        figure: "23 ways to steal, from above and from below, simulated and in part booted",
+        proofs: &[
+            Step("simulator: no call takes a neighbour's budget"),
+            Step("QEMU: no call takes a neighbour's budget"),
+        ],
+        long: &["cargo xtask campaign systems", "cargo xtask campaign analysis"],
+        missing: "sliding windows; jobs are judged instead",
+    },
+    Check {
+        what: "analysis, simulator and kernel agree",
+        asks: ["500 systems", "100,000, no violation"],
+        gate: Part,
+        figure: "200 random systems simulated and judged, 8 random task sets job by job in QEMU",
+        proofs: &[
+            Step("each of 200 random systems holds if plan admits it"),
+            Step("QEMU and the simulator agree on random task sets"),
+        ],
+        long: &["cargo xtask campaign systems", "cargo xtask campaign compare"],
+        missing: "the asked numbers; 30 % of systems with an observed half of the bound",
+    },
+    Check {
+        what: "what is admitted meets its deadlines",
+        asks: ["300 systems", "50,000"],
+        gate: Met,
+        figure: "20,000 random sets in the model of the servers, and the systems of check 8",
+        proofs: &[
+            Test(
+                "diapason-vcpu",
+                "lib/vcpu",
+                "admission",
+                "what_is_admitted_satisfies_the_inequality_and_what_fits_is_the_most",
+            ),
+            Step("each of 200 random systems holds if plan admits it"),
+        ],
+        long: &["cargo xtask campaign analysis", "cargo xtask campaign systems"],
+        missing: "the campaign at its number",
+    },
+    Check {
+        what: "interrupts faster than declared cost others nothing",
+        asks: ["10 × the declared rate on every vector", "the same"],
+        gate: Part,
+        figure: "a timer of the HPET far above its interval is masked, and its neighbours keep \
+                 their budgets",
+        proofs: &[
+            Test(
+                "diapason-core",
+                "kernel/core",
+                "events",
+                "an_interrupt_that_comes_too_soon_is_the_last_until_the_next_may_come",
+            ),
+            Step("simulator: no call takes a neighbour's budget"),
+        ],
+        long: &["cargo xtask test --qemu neighbour"],
+        missing: "all vectors at once",
+    },
+    Check {
+        what: "a million periodic wake-ups, none later than a kernel path",
+        asks: ["1 M", "100 M"],
+        gate: Absent,
+        figure: "none",
+        proofs: &[],
+        long: &["cargo xtask bench"],
+        missing: "a run of that length with a histogram",
+    },
+    Check {
+        what: "wraps, stalls and drift of clocks put nothing in the wrong order",
+        asks: ["10 s before every wrap, ±500 ppm", "the same"],
+        gate: Part,
+        figure: "counters of pipes and rings wrap in tests; drift of sensors and hosts in systems",
+        proofs: &[
+            Step("a sensor whose clock runs away is found out"),
+            Test(
+                "diapason-usb",
+                "lib/usb",
+                "xhci/transfers.rs",
+                "a_ring_goes_round_and_a_full_one_refuses",
+            ),
+        ],
+        long: &["cargo xtask campaign search"],
+        missing: "a run before the wrap of each counter of a whole system",
+    },
+    Check {
+        what: "hostile descriptors",
+        asks: ["200,000 sets", "100 M, guided by coverage"],
+        gate: Met,
+        figure: "200,000 damaged sets, 100,000 other descriptors, and the corpus",
+        proofs: &[
+            Test(
+                "diapason-usb",
+                "lib/usb",
+                "descriptor_hostile",
+                "damaged_sets_are_refused_or_sound",
+            ),
+            Test("diapason-fuzz", "xtask/fuzz", "replay", "inputs_that_were_kept_still_end_well"),
+        ],
+        long: &["cargo xtask fuzz descriptors --runs 100000000"],
+        missing: "Miri; a count of instructions for each byte",
+    },
+    Check {
+        what: "hostile devices at the controller",
+        asks: ["20,000", "5 M"],
+        gate: Part,
+        figure: "300 hostile devices on driver and model, and 1,000 plugs",
+        proofs: &[
+            Test(
+                "diapason-usb",
+                "lib/usb",
+                "hostile_devices/main.rs",
+                "hostile_devices_disturb_nobody",
+            ),
+            Test(
+                "diapason-usb",
+                "lib/usb",
+                "xhci/plug.rs",
+                "a_thousand_plugs_leave_every_pool_as_it_was",
+            ),
+        ],
+        long: &["cargo xtask campaign usb"],
+        missing: "the asked numbers",
+    },
+    Check {
+        what: "a hostile controller",
+        asks: ["500,000 events", "1e9"],
+        gate: Part,
+        figure: "100,000 events",
+        proofs: &[Test(
+            "diapason-usb",
+            "lib/usb",
+            "xhci/hostile.rs",
+            "a_hundred_thousand_events_of_a_hostile_controller",
+        )],
+        long: &["cargo xtask attack 'a hostile USB controller'"],
+        missing: "damage of registers and of the driver's own memory; seeds for shares",
+    },
+    Check {
+        what: "model and QEMU do the same on the same scripts",
+        asks: ["200 scripts", "5,000"],
+        gate: Part,
+        figure: "the deeds and trials on both machines; random task sets of check 8",
+        proofs: &[
+            Step("all trials pass, and replay equal on the host"),
+            Step("QEMU and the simulator agree on random task sets"),
+        ],
+        long: &["cargo xtask campaign compare"],
+        missing: "scripts of USB traffic against QEMU's controller",
+    },
+    Check {
+        what: "devices come and go",
+        asks: ["trees of five hubs, 10 changes a second", "200,000 changes"],
+        gate: Part,
+        figure: "1,000 plugs at the driver; two slow devices behind hubs at the model",
+        proofs: &[
+            Test(
+                "diapason-usb",
+                "lib/usb",
+                "xhci/plug.rs",
+                "a_thousand_plugs_leave_every_pool_as_it_was",
+            ),
+            Step("devices that are found cost a camera no frame"),
+        ],
+        long: &["cargo xtask campaign usb"],
+        missing: "random trees in whole systems",
+    },
+    Check {
+        what: "a reserved pipe beside a flood",
+        asks: ["1e5 intervals", "1e7"],
+        gate: Part,
+        figure: "a camera, a sensor and five CAN channels beside disks: some 10,000 intervals each",
+        proofs: &[
+            Step("a pipe from a sensor keeps its bound beside a CAN channel and a disk"),
+            Step("a sensor, a keyboard behind a hub, a disk and a camera are served whole"),
+        ],
+        long: &["cargo xtask campaign search"],
+        missing: "the asked number; the throughput that is left over",
+    },
+    Check {
+        what: "the debug capability under faults",
+        asks: ["2,000 faults", "1 M, every transition"],
+        gate: Part,
+        figure: "model and target with resets, halts and pulled cables; random registers",
+        proofs: &[
+            Test("diapason-usb", "lib/usb", "debug_target", "whatever_the_hardware_says"),
+            Test("diapason-xhc", "sim/xhc", "hostile", "random_debug_rings_never_hang_it"),
+        ],
+        long: &["cargo test --release -p diapason-usb --test debug_target"],
+        missing: "a count of transitions",
+    },
+    Check {
+        what: "devices write only to memory that they were lent",
+        asks: ["10 M transfers", "1e9"],
+        gate: Part,
+        figure: "every transfer of every simulation is watched; a late write is found",
+        proofs: &[
+            Test(
+                "diapason-xhc",
+                "sim/xhc",
+                "lent",
+                "a_late_write_is_found_unless_the_memory_was_lent_again",
+            ),
+            Step("a PCI device writes nothing without its driver"),
+        ],
+        long: &["cargo xtask campaign usb", "cargo xtask campaign search"],
+        missing: "a count of transfers",
+    },
+    Check {
+        what: "no CAN frame is lost within the contract",
+        asks: ["4 simulated hours", "10,000 simulated hours"],
+        gate: Part,
+        figure: "10 s booted, 3 s simulated, each with five channels and a trace that is kept",
+        proofs: &[Step("the concentrator reads every frame of five channels")],
+        long: &["cargo xtask campaign search"],
+        missing: "hours in the gate; a recorded run of 1,000 hours",
+    },
+    Check {
+        what: "babbling nodes and bus-off",
+        asks: ["others within their bounds", "1e7 windows"],
+        gate: Part,
+        figure: "buses to the bit with babbling, jamming and bus-off",
+        proofs: &[
+            Test(
+                "diapason-can",
+                "lib/can",
+                "bus",
+                "a_babbling_idiot_starves_all_but_more_urgent_ones",
+            ),
+            Test(
+                "diapason-can",
+                "lib/can",
+                "bus",
+                "a_jammed_bus_costs_eight_per_eight_bits_and_ends_in_bus_off",
+            ),
+        ],
+        long: &["cargo xtask campaign mts"],
+        missing: "our own rate of each identifier in windows",
+    },
+    Check {
+        what: "malformed CAN frames, packets and logs",
+        asks: ["2 M", "1e9"],
+        gate: Part,
+        figure: "20,000 to 50,000 of each test, and the corpora",
+        proofs: &[
+            Test(
+                "diapason-can",
+                "lib/can",
+                "wire",
+                "no_single_flip_goes_unnoticed_and_no_bits_panic",
+            ),
+            Test("diapason-fuzz", "xtask/fuzz", "replay", "inputs_that_were_kept_still_end_well"),
+        ],
+        long: &["cargo xtask campaign fuzz"],
+        missing: "the asked numbers",
+    },
+    Check {
+        what: "a flood of frames on Ethernet",
+        asks: ["10 × the receiver's capacity, 95 % of the peak", "the same"],
+        gate: Part,
+        figure: "1,000, 10,000 and 100,000 frames a second beside a periodic receiver that loses \
+                 nothing",
+        proofs: &[
+            Step("a flood of 100,000 frames a second"),
+            Test(
+                "diapason-ether",
+                "lib/ether",
+                "needs",
+                "a_flood_takes_nothing_from_a_periodic_receiver_but_in_the_conventional_way",
+            ),
+        ],
+        long: &["cargo xtask attack 'damaged frames on Ethernet'"],
+        missing: "malformed frames in the flood of a whole system",
+    },
+    Check {
+        what: "random systems with faults, and planted bugs",
+        asks: ["200 seeds × 60 s", "50,000 hours; 95 % of 60 planted bugs"],
+        gate: Part,
+        figure: "200 random systems, traces of fixed seeds with faults, all equal on replay",
+        proofs: &[
+            Step("each of 200 random systems holds if plan admits it"),
+            Step("fixed seeds have the traces that are kept"),
+        ],
+        long: &[
+            "cargo xtask campaign systems",
+            "cargo xtask campaign search",
+            "cargo xtask campaign mutants",
+        ],
+        missing: "60 s for each seed in the gate; liveness apart from safety",
+    },
+];
