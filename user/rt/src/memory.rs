@@ -260,15 +260,13 @@ impl DmaSegment {
     /// # Panics
     /// If there are fewer from this offset.
     pub fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
-        let (from, whole) = self.span(offset, bytes.len());
-        let (words, rest) = bytes.split_at_mut(whole);
-        for (number, word) in words.as_chunks_mut().0.iter_mut().enumerate() {
-            let place = (from as *const u64).wrapping_add(number);
-            // SAFETY: `span` looked at all of them, and at their alignment; else as in `read`.
-            *word = unsafe { place.read_volatile() }.to_le_bytes();
+        let (words, rest) = bytes.split_at_mut(in_words(offset, bytes.len()));
+        let end = offset + words.len();
+        for (at, word) in (offset..).step_by(WORD).zip(words.as_chunks_mut().0) {
+            *word = self.read64(at).to_le_bytes();
         }
-        for (at, byte) in (offset + whole..).zip(rest) {
-            *byte = self.read(at);
+        for (at, byte) in (end..).zip(rest) {
+            *byte = self.read8(at);
         }
     }
 
@@ -277,29 +275,23 @@ impl DmaSegment {
     /// # Panics
     /// If there is no room for them from this offset.
     pub fn copy_in(&self, offset: usize, bytes: &[u8]) {
-        let (to, whole) = self.span(offset, bytes.len());
-        let (words, rest) = bytes.split_at(whole);
-        for (number, word) in words.as_chunks().0.iter().enumerate() {
-            let place = (to as *mut u64).wrapping_add(number);
-            // SAFETY: `span` looked at all of them, and at their alignment; else as in `write`.
-            unsafe { place.write_volatile(u64::from_le_bytes(*word)) }
+        let (words, rest) = bytes.split_at(in_words(offset, bytes.len()));
+        for (at, word) in (offset..).step_by(WORD).zip(words.as_chunks().0) {
+            self.write64(at, u64::from_le_bytes(*word));
         }
-        for (at, byte) in (offset + whole..).zip(rest) {
-            self.write(at, *byte);
+        for (at, byte) in (offset + words.len()..).zip(rest) {
+            self.write8(at, *byte);
         }
-    }
-
-    /// Returns the address of `offset`, and how many of so many bytes from it are whole words.
-    fn span(&self, offset: usize, bytes: usize) -> (u64, usize) {
-        let room = self.bytes.checked_sub(bytes).is_some_and(|last| offset <= last);
-        assert!(room, "no {bytes} bytes at {offset:#x}");
-        let words = if offset.is_multiple_of(WORD) { bytes - bytes % WORD } else { 0 };
-        (self.segment.address + offset as u64, words)
     }
 }
 
 /// Bytes of a word of the processor.
 const WORD: usize = size_of::<u64>();
+
+/// Returns how many of `bytes` bytes from `offset` are whole words.
+const fn in_words(offset: usize, bytes: usize) -> usize {
+    if offset.is_multiple_of(WORD) { bytes - bytes % WORD } else { 0 }
+}
 
 /// The kernel's copy with interrupts off, for slow readers of state messages.
 pub struct KernelCopy;

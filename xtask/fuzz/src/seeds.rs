@@ -90,7 +90,7 @@ pub fn binary_log() -> Option<Vec<u8>> {
     for channel in 1..3 {
         let frame = CanFrame::data(standard(0x123).ok()?, &[1, 2, 3]).ok()?;
         let time = Nanos(u64::from(channel) * 1_000_000);
-        let entry = LogEntry { time, channel, report: LineContent::Frame(frame) };
+        let entry = LogEntry { time, channel, report: LineContent::Frame(frame.into()) };
         drop(writer.put(&entry));
     }
     let (container, header) = writer.finish();

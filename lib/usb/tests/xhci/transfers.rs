@@ -81,7 +81,7 @@ fn a_batch_that_is_cancelled_while_it_is_held_back_ends_once() {
     let ended: Vec<_> = bench.finished.iter().map(|f| (f.transfer, f.outcome)).collect();
     assert_eq!(ended, held.map(|transfer| (transfer, TransferOutcome::Cancelled)));
     bench.driver.submit(&request).unwrap();
-    // What was cancelled does nothing now.
+    // The blocks of cancelled transfers do nothing now.
     let kinds: Vec<_> =
         core::iter::from_fn(|| bench.fake.0.borrow_mut().next_block(1, OUT)).collect();
     let kinds = kinds.iter().filter_map(|(_, block)| block.kind());
