@@ -130,6 +130,12 @@ impl Word<'_> {
         AscError { at: self.at, what }
     }
 
+    /// Reads the number of a channel.
+    fn channel(self) -> Result<u16, AscError> {
+        let number = self.text.parse().ok().filter(|number| *number > 0);
+        number.ok_or(self.wrong(AscTrouble::Channel))
+    }
+
     fn is(self, text: &str) -> bool {
         self.text.eq_ignore_ascii_case(text)
     }
@@ -200,8 +206,7 @@ impl AscReader {
         if !is_error && !direction.is("Rx") && !direction.is("Tx") {
             return Ok(None);
         }
-        let number = channel.text.parse::<u16>().ok().filter(|number| *number > 0);
-        let number = number.ok_or(channel.wrong(AscTrouble::Channel))?;
+        let number = channel.channel()?;
         let report = match is_error {
             true => LineContent::Error { class: BUS_ERROR, details: [0; BYTES_MAX] },
             false => LineContent::Frame(self.frame(id, words)?.into()),
@@ -215,8 +220,7 @@ impl AscReader {
         if !direction.is("Rx") && !direction.is("Tx") {
             return Ok(None);
         }
-        let number = channel.text.parse::<u16>().ok().filter(|number| *number > 0);
-        let number = number.ok_or(channel.wrong(AscTrouble::Channel))?;
+        let number = channel.channel()?;
         if id.is("ErrorFrame") {
             let report = LineContent::Error { class: BUS_ERROR, details: [0; BYTES_MAX] };
             return Ok(Some((number, report)));
