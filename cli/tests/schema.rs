@@ -38,7 +38,10 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 /// Returns whole descriptions, by their paths. Some have mistakes, but none in a key.
 fn descriptions() -> Vec<(PathBuf, String)> {
     let files = DESCRIPTIONS.iter().flat_map(|folder| below(&home().join(folder)));
-    let files = files.filter(|path| !path.ends_with("manifest.toml"));
+    let others = ["manifest.toml", "results.toml"];
+    let is_other = |path: &PathBuf| others.iter().any(|name| path.ends_with(name));
+    let planted = home().join("../tests/mutations");
+    let files = files.filter(|path| !is_other(path) && !path.starts_with(&planted));
     files.map(|path| (path.clone(), fs::read_to_string(&path).unwrap())).collect()
 }
 

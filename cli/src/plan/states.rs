@@ -25,12 +25,12 @@ fn columns<'a>() -> Columns<'a, StateSpec> {
     };
     Columns::<StateSpec>::default()
         .left(("state message", "state"), |it| it.name.clone())
-        .right("bytes", StateSpec::bytes)
+        .right(("bytes", "bytes"), StateSpec::bytes)
         .left(("written by", "writer"), |it| it.writer.clone())
         .right(("at most every", "period_ns"), |it| time(it.period_ns))
         .left(("read by", "readers"), move |it| cell(readers(it).join(", "), readers(it)))
         .right(("a read ends within", "read_ns"), move |it| time(longest(it)))
-        .right("slots", |it| it.slots)
+        .right(("slots", "slots"), |it| it.slots)
 }
 
 /// Returns the state messages for programs.
