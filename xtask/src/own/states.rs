@@ -9,7 +9,7 @@ type Changes = &'static [(&'static str, &'static str, &'static str)];
 
 /// The program in Rust writes a number of another type, the one in C reads into the wrong thing.
 const WRONG_TYPES: Changes = &[
-    ("src/wheel.rs", "turns, per_minute", "turns: u64::from(turns), per_minute"),
+    ("src/wheel.rs", "turns, per_minute }", "turns: u64::from(turns), per_minute }"),
     ("programs/display/main.c", "speed_read(&speed, &value)", "speed_read(&speed, &speed)"),
 ];
 /// The answers of both compilers.
