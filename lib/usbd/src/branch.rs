@@ -46,7 +46,6 @@ impl<P: Platform> Branch<P> {
             self.serving.finish(&mut self.lane, &done, now);
         }
         self.serving.attend(&mut self.lane, cause == WakeCause::Asked, now);
-        self.lane.announce();
         let (fresh, messages) = (self.serving.take_fresh(), self.serving.take_messages());
         Attended { fresh, messages, ..self.outlook() }
     }

@@ -99,13 +99,15 @@ impl<P: Platform> Serving<P> {
         }
     }
 
-    /// Serves the letters, the clients' wishes and the devices.
+    /// Serves the letters, the clients' wishes and the devices, and shows the controller their
+    /// transfers.
     pub fn attend(&mut self, lane: &mut DriverLane<P>, asked: bool, now: Nanos) {
         self.read(lane, now);
         if asked && let Some(can) = self.can() {
             can.heed(now);
         }
         self.serve(lane, now);
+        lane.announce();
     }
 
     /// Returns how many messages came since the last call.
