@@ -79,8 +79,7 @@ impl<P: Platform> Transfers<P> {
         self.slots.are_free() && self.sharing == 0
     }
 
-    /// Begins all transfers that the class wants now. The branch rings their doorbells when it is
-    /// through.
+    /// Begins all transfers that the class wants now.
     pub fn begin(
         &mut self,
         service: &mut dyn Service<P>,
