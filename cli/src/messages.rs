@@ -10,12 +10,11 @@ use crate::signals::{read, refused};
 use diapason_can::Id;
 use diapason_can::dbc::{Dbc, DbcMessage, renumbered};
 use diapason_can::fd::FD_BYTES_MAX;
+use diapason_can::frame::BYTES_MAX;
 use diapason_plan::can::CanName;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Most bytes of a classic frame.
-const CLASSIC_MAX: u16 = 8;
 /// Longest name in a description.
 const NAME_MAX: usize = 31;
 
@@ -77,7 +76,7 @@ fn names(dbc: &Dbc) -> Vec<String> {
 
 /// Returns how many bytes a frame of the message's format carries at most.
 fn most(message: &DbcMessage) -> u16 {
-    if message.is_fd() { FD_BYTES_MAX as u16 } else { CLASSIC_MAX }
+    if message.is_fd() { FD_BYTES_MAX as u16 } else { BYTES_MAX as u16 }
 }
 
 /// Returns whether the message is a frame of CAN FD that the description has.

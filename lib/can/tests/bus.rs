@@ -10,7 +10,7 @@ use diapason_can::frame::standard;
 use diapason_can::wire::{encode, length};
 use diapason_can::{BitRate, Bus, CanFrame, Filter, WireError};
 use std::collections::BTreeMap;
-use support::{Draw, Random};
+use support::{Draw, Random, run, sent};
 
 const RATE: u32 = 500_000;
 const BIT: u64 = 2_000;
@@ -23,23 +23,6 @@ fn bus(nodes: usize) -> (Bus, Vec<NodeId>) {
 
 fn frame(id: u32, data: &[u8]) -> CanFrame {
     CanFrame::data(standard(id).unwrap(), data).unwrap()
-}
-
-/// Everything until nothing happens by itself any more, or until `end`.
-fn run(bus: &mut Bus, end: Nanos) -> Vec<BusEvent> {
-    while let Some(time) = bus.next_event().filter(|time| *time <= end) {
-        bus.advance(time);
-    }
-    bus.advance(end);
-    std::iter::from_fn(|| bus.poll()).collect()
-}
-
-fn sent(events: &[BusEvent]) -> Vec<(u64, u32)> {
-    let sent = events.iter().filter_map(|event| match event.kind {
-        EventKind::Sent { frame, .. } => Some((event.time.0, frame.raw_id())),
-        _ => None,
-    });
-    sent.collect()
 }
 
 #[test]

@@ -7,7 +7,7 @@ use diapason_abi::Nanos;
 use diapason_can::bus::{BusEvent, EventKind, Health, NodeId, NodeSetup, SendRefusal, WireFault};
 use diapason_can::frame::standard;
 use diapason_can::{AnyFrame, BitRate, Bus, CanFrame, FdFrame, WireError};
-use support::{Draw, Random};
+use support::{Draw, Random, run, sent};
 
 const SLOW: u64 = 2_000;
 const FAST: u64 = 500;
@@ -26,23 +26,6 @@ fn fd(id: u32, data: &[u8]) -> FdFrame {
 
 fn classic(id: u32, data: &[u8]) -> CanFrame {
     CanFrame::data(standard(id).unwrap(), data).unwrap()
-}
-
-/// Everything until nothing happens by itself any more, or until `end`.
-fn run(bus: &mut Bus, end: Nanos) -> Vec<BusEvent> {
-    while let Some(time) = bus.next_event().filter(|time| *time <= end) {
-        bus.advance(time);
-    }
-    bus.advance(end);
-    std::iter::from_fn(|| bus.poll()).collect()
-}
-
-fn sent(events: &[BusEvent]) -> Vec<(u64, u32)> {
-    let sent = events.iter().filter_map(|event| match event.kind {
-        EventKind::Sent { frame, .. } => Some((event.time.0, frame.raw_id())),
-        _ => None,
-    });
-    sent.collect()
 }
 
 /// Returns how long the frame takes.

@@ -97,14 +97,14 @@ impl StateSpec {
     /// Returns the bytes of a value.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.fields.iter().map(StateField::bytes).sum()
+        fields::bytes(&self.fields)
     }
 }
 
 impl DeclaredState {
     /// Returns the bytes of a value.
     fn bytes(&self) -> u64 {
-        self.fields.iter().map(StateField::bytes).sum()
+        fields::bytes(&self.fields)
     }
 
     /// Returns the number of slots that it has.

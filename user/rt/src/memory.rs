@@ -217,7 +217,7 @@ impl DmaSegment {
         self.write(offset, value);
     }
 
-    /// Reads 64 bits.
+    /// Reads a word of the processor.
     ///
     /// # Panics
     /// If there are none at this offset.
@@ -227,7 +227,7 @@ impl DmaSegment {
         self.read(offset)
     }
 
-    /// Writes 64 bits.
+    /// Writes a word of the processor.
     ///
     /// # Panics
     /// If there are none at this offset.

@@ -41,7 +41,7 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(u32::from_le_bytes(*length) as usize)
 }
 
-/// Writes a corpus.
+/// Writes inputs into the file of a corpus, each behind its length.
 ///
 /// # Errors
 /// If the file cannot be written.

@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 /// The page, below the workspace's root.
 const PAGE: &str = "docs/checks.md";
 
-/// Writes the page.
+/// Writes the page about the checks from the list and the results.
 ///
 /// # Errors
 /// If results cannot be read, or the page cannot be written.

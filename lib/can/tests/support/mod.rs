@@ -1,11 +1,31 @@
-//! Random frames for the tests of this crate, from a seed.
+//! Random frames for the tests of this crate, from a seed, and runs of a bus.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use diapason_abi::Nanos;
+use diapason_can::bus::{BusEvent, EventKind};
 use diapason_can::fd::LENGTHS;
 use diapason_can::frame::{extended, standard};
-use diapason_can::{CanFrame, FdFrame, Id};
+use diapason_can::{Bus, CanFrame, FdFrame, Id};
 
 pub use diapason_random::Random;
+
+/// Lets a bus go on until nothing happens by itself any more, or until `end`. Returns its events.
+pub fn run(bus: &mut Bus, end: Nanos) -> Vec<BusEvent> {
+    while let Some(time) = bus.next_event().filter(|time| *time <= end) {
+        bus.advance(time);
+    }
+    bus.advance(end);
+    std::iter::from_fn(|| bus.poll()).collect()
+}
+
+/// Returns when each frame was through, and its identifier.
+pub fn sent(events: &[BusEvent]) -> Vec<(u64, u32)> {
+    let sent = events.iter().filter_map(|event| match event.kind {
+        EventKind::Sent { frame, .. } => Some((event.time.0, frame.raw_id())),
+        _ => None,
+    });
+    sent.collect()
+}
 
 /// Further random values of these tests.
 pub trait Draw {

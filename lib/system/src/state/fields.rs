@@ -64,6 +64,11 @@ impl StateField {
     }
 }
 
+/// Returns the bytes of a value with these fields.
+pub(super) fn bytes(fields: &[StateField]) -> u64 {
+    fields.iter().map(StateField::bytes).fold(0, u64::saturating_add)
+}
+
 /// Returns a name as a word of Rust and C.
 #[must_use]
 pub(crate) fn word(name: &str) -> String {

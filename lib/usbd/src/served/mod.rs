@@ -178,7 +178,7 @@ impl<P: Platform> Served<P> {
             Some(fault) => Err(fault),
         };
         match Memory::of(done.cookie) {
-            Memory::Slot(slot) => self.landed(service, outside, (endpoint, slot), result, now),
+            Memory::Slot(slot) => self.returned(service, outside, (endpoint, slot), result, now),
             Memory::Shared(place) => {
                 self.transfers.sharing -= 1;
                 let mut head = [0; HEAD];
@@ -195,7 +195,7 @@ impl<P: Platform> Served<P> {
 
     /// Takes in a transfer whose bytes are in a place of the device's own. The place is used again
     /// at once if its class wants the same once more.
-    fn landed(
+    fn returned(
         &mut self,
         service: &mut dyn Service<P>,
         outside: &mut Outside<'_, P>,

@@ -11,7 +11,7 @@ const LOOK: Nanos = Nanos::from_secs(1);
 /// and the reader then spends `busy` besides.
 ///
 /// # Errors
-/// What the pipe says when it cannot be read.
+/// The pipe cannot be read.
 pub fn read_for(
     pipe: &mut Packets,
     seconds: u64,
