@@ -171,7 +171,8 @@ fn pipes(threads: &Threads<'_>, with_margin: &impl Fn(u64) -> u64) -> Vec<(Strin
         let named = works.iter().filter(|((_, thread), _)| *thread == reader);
         let named = named.map(|(_, seen)| seen.longest_ns).max();
         let longest = named.or_else(|| Some(turns.get(&reader)?.longest_ns))?;
-        Some((pipe.name.clone(), with_margin(longest))).filter(|(_, work)| *work > pipe.work_ns)
+        Some((pipe.name.clone(), with_margin(longest)))
+            .filter(|(_, work)| pipe.work_ns.is_none_or(|said| *work > said))
     };
     let read = |pipe: &&PipeSpec| pipe.way == PipeDirection::FromDevice;
     threads.session.system.pipes.iter().filter(read).filter_map(longer).collect()

@@ -6,7 +6,7 @@
 
 use crate::calls::Step;
 use crate::human;
-use crate::missing::Missing;
+use crate::missing::{self, Missing};
 use crate::pipes::{NoBill, Piped, Plant, contract};
 use crate::reports::Reporting;
 use diapason_abi::Nanos;
@@ -63,7 +63,7 @@ pub(crate) fn chains(plant: &Plant<'_>, pipes: &[Piped]) -> Vec<Chained> {
     plant.system.chains.iter().map(|chain| Chained { bill: plant.chain(chain, pipes) }).collect()
 }
 
-fn missing((what, remedy): Missing) -> NoBill {
+fn no_bill((what, remedy): Missing) -> NoBill {
     NoBill::Missing(what, remedy)
 }
 
@@ -78,13 +78,13 @@ impl Plant<'_> {
         };
         let arrives = [contract(reads)];
         let processes = processes(chain, system);
-        processes.iter().try_for_each(|it| self.locks_nothing(*it)).map_err(missing)?;
-        let inbound = self.inbound(from).map_err(missing)?;
+        processes.iter().try_for_each(|it| self.locks_nothing(*it)).map_err(no_bill)?;
+        let inbound = self.inbound(from).map_err(no_bill)?;
         let supplies = processes.iter().map(|process| self.supply_behind(&inbound, *process));
-        let supplies = supplies.collect::<Result<Vec<Supply>, Missing>>().map_err(missing)?;
+        let supplies = supplies.collect::<Result<Vec<Supply>, Missing>>().map_err(no_bill)?;
         let reporting: Vec<Reporting<'_>> =
             supplies.iter().map(|supply| Reporting::new(supply, &self.calls)).collect();
-        let steps = self.steps(chain, reads);
+        let steps = self.steps(chain, reads).map_err(no_bill)?;
         let (shortest, longest) = (piped.least, piped.before(What::User));
         let first = self.first(from, steps[0], &supplies[0])?;
         let before = Before { shortest, longest, first };
@@ -95,13 +95,13 @@ impl Plant<'_> {
             })
             .collect();
         let relayed = relay(&hops, &arrives, before);
-        let relayed = relayed.map_err(|stuck| missing(self.stuck(&stuck, &processes, chain)))?;
+        let relayed = relayed.map_err(|stuck| no_bill(self.stuck(&stuck, &processes, chain)))?;
         let mut bill = ChainBill::of(piped, &relayed, chain, system);
         bill.leaves = leaves(&relayed, reads);
         if let Some(to) = chain.to {
             let behind = relayed.sampled.map_or(arrives, |period| [Bucket::periodic(period)]);
             // The work of the last thread counts until it has told the server.
-            let output = self.output_of(to.into(), &behind, Nanos::ZERO).map_err(missing)?;
+            let output = self.output_of(to.into(), &behind, Nanos::ZERO).map_err(no_bill)?;
             bill.send(&output.map_err(NoBill::Refused)?, &behind, relayed.varies);
         }
         Ok(bill)
@@ -110,21 +110,24 @@ impl Plant<'_> {
     /// The longest time of the first thread, as the bill of a pipe whose reader takes `step` for a
     /// message.
     fn first(&self, from: usize, step: Nanos, service: &Supply) -> Result<Nanos, NoBill> {
-        let inbound = self.inbound(from).map_err(missing)?;
+        let inbound = self.inbound(from).map_err(no_bill)?;
         let (wake, taking) = (Nanos::ZERO, Taking::Each);
         let service = &Reporting::new(service, &self.calls);
         let stages = inbound.stages(User { message: step, wake, taking, service });
-        let bill = self.with_traffic(from, |traffic| input(&stages, traffic)).map_err(missing)?;
+        let bill = self.with_traffic(from, |traffic| input(&stages, traffic)).map_err(no_bill)?;
         let item = bill.map_err(NoBill::Refused)?.item(What::User);
         Ok(item.map_or(Nanos::FOREVER, |item| item.value))
     }
 
     /// The longest time of each thread for a message, its calls included.
-    fn steps(&self, chain: &ChainSpec, reads: &PipeSpec) -> Vec<Nanos> {
-        let taken = |place: usize| match place.checked_sub(1).map(|link| chain.links[link].handover)
-        {
-            None => (reads.work_ns, self.calls.takes(Step::Counted)),
-            Some(handover) => (chain.links[place - 1].work_ns, self.calls.takes(step(handover))),
+    fn steps(&self, chain: &ChainSpec, reads: &PipeSpec) -> Result<Vec<Nanos>, Missing> {
+        let taken = |place: usize| -> Result<(Nanos, Nanos), Missing> {
+            let Some(link) = place.checked_sub(1).map(|link| &chain.links[link]) else {
+                return Ok((self.work_of_reader(reads)?, self.calls.takes(Step::Counted)));
+            };
+            let process = self.system.process_name(link.process).unwrap_or_default();
+            let work = missing::said(link.work_ns, process, "to the `[[chain.link]]`")?;
+            Ok((work, self.calls.takes(step(link.handover))))
         };
         let given = |place: usize| match chain.links.get(place) {
             Some(link) => self.calls.gives(step(link.handover)),
@@ -132,8 +135,8 @@ impl Plant<'_> {
             None => Nanos::ZERO,
         };
         let each = |place| {
-            let (work, calls) = taken(place);
-            Nanos(work) + calls + given(place)
+            let (work, calls) = taken(place)?;
+            Ok(work + calls + given(place))
         };
         (0..=chain.links.len()).map(each).collect()
     }

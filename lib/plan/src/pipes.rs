@@ -142,6 +142,7 @@ impl Plant<'_> {
             to_device.then(|| self.half(pipe, Half::Sends).err()).flatten(),
             self.attendance(pipe.server, pipe.usb).err(),
             if to_device { self.acknowledged(pipe).err() } else { own() },
+            if to_device { None } else { self.work_of_reader(pipe).err() },
             self.transfers(pipe.usb).err(),
         ];
         asked.into_iter().flatten().chain(locks).collect()
@@ -149,13 +150,13 @@ impl Plant<'_> {
 
     fn input(&self, index: usize) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
-        self.is_whole_work(pipe)?;
+        let work = self.work_of_reader(pipe)?;
         let inbound = self.inbound(index)?;
         let supply = self.supply_behind(&inbound, pipe.process)?;
         let reader = Reporting::new(&supply, &self.calls);
         let with_help = |help: Nanos| {
             let user = User {
-                message: Nanos(pipe.work_ns) + help,
+                message: work + help,
                 wake: self.calls.of_reader(),
                 taking: Taking::Each,
                 service: &reader,
@@ -215,14 +216,16 @@ impl Plant<'_> {
         ))
     }
 
-    /// The work that a reader's program declares for a message must not be longer than what its
-    /// pipe says.
-    fn is_whole_work(&self, pipe: &PipeSpec) -> Result<(), Missing> {
+    /// Returns the longest time of a pipe's reader for a message. The work that its program
+    /// declares must not be longer.
+    pub(crate) fn work_of_reader(&self, pipe: &PipeSpec) -> Result<Nanos, Missing> {
+        let reader = self.system.process_name(pipe.process).unwrap_or_default();
+        let said = missing::said(pipe.work_ns, reader, "to the `[[pipe]]`")?;
         let message = self.driver(pipe.server, pipe.usb).message;
         let mut works = self.system.works.iter().filter(|work| work.name == message);
-        let longer = works.find(|work| work.worst_ns > pipe.work_ns);
-        longer.map_or(Ok(()), |work| {
-            let (worst, said) = (Nanos(work.worst_ns), Nanos(pipe.work_ns));
+        let longer = works.find(|work| work.worst_ns > said.0);
+        longer.map_or(Ok(said), |work| {
+            let worst = Nanos(work.worst_ns);
             let what =
                 format!("the work `{}` takes up to {worst}, and the pipe says {said}", work.name);
             let remedy =

@@ -85,7 +85,7 @@ impl Plant<'_> {
         let bottom_half =
             Stage { work: self.sorting(socket)?, telling: Telling::All, service: &half.supply };
         let user = User {
-            message: Nanos(socket.work_ns),
+            message: self.work_of_program(socket)?,
             wake: self.calls.of_reader(),
             taking: Taking::Each,
             service: &reader,
@@ -162,6 +162,20 @@ impl Plant<'_> {
         Ok(Half { supply, interrupts })
     }
 
+    /// Returns the longest time of the program for a datagram.
+    fn work_of_program(&self, socket: &UdpPort) -> Result<Nanos, Missing> {
+        let process = self.system.process_name(socket.process).unwrap_or_default();
+        let said = missing::said(socket.work_ns, process, "to the `[[socket]]`")?;
+        let mut works = self.system.works.iter().filter(|work| work.name == TAKE);
+        works.find(|work| work.worst_ns > said.0).map_or(Ok(said), |work| {
+            let (worst, said) = (human(work.worst_ns), human(said.0));
+            let what = format!(
+                "the work `{TAKE}` takes up to {worst}, and `work` of the socket says {said}"
+            );
+            Err((what, format!("write `work = \"{}ns\"`, or more", work.worst_ns)))
+        })
+    }
+
     /// Returns the Main VCPU of the program, which reads nothing else.
     fn reading(&self, socket: &UdpPort) -> Result<Supply, Missing> {
         let (system, core) = (self.system, self.core);
@@ -178,15 +192,6 @@ impl Plant<'_> {
         if let Some(mutex) = self.mutexes.shared_by(socket.process) {
             let what = format!("`{}` may wait for the mutex `{mutex}`", process.name);
             return Err((what, format!("take `{mutex}` out of its `uses`")));
-        }
-        let mut works = system.works.iter().filter(|work| work.name == TAKE);
-        if let Some(work) = works.find(|work| work.worst_ns > socket.work_ns) {
-            let what = format!(
-                "the work `{TAKE}` takes up to {}, and `work` of the socket says {}",
-                human(work.worst_ns),
-                human(socket.work_ns)
-            );
-            return Err((what, format!("write `work = \"{}ns\"`, or more", work.worst_ns)));
         }
         let place = core.mains.iter().position(|number| Some(*number) == process.vcpu);
         place.and_then(|place| Supply::of(&core.system, place)).ok_or_else(|| {

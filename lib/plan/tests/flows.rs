@@ -121,6 +121,11 @@ fn what_a_bill_needs_is_asked_for() {
         let help = format!("add `[[work]]` with `name = \"{name}\"` and `worst = \"40us\"`");
         refused(&hosts, &title, &help);
     };
+    refused(
+        &with("flow.toml", "work = \"6us\"\n", ""),
+        "`ping` has no bound: nothing says how long `ping` takes for a message",
+        "add `work = \"10us\"` where the `[[flow]]` names it: the longest it takes",
+    );
     work("usbd.link", "links/hub.toml");
     work("dbcd.look", "links/answerer.toml");
     refused(

@@ -39,3 +39,24 @@ fn no_visit_is_taken_to_take_no_time() {
     let said = "`usbd` has no bound for finding its devices: nothing says how long `usbd.manage`";
     assert!(found[0].contains(said), "{}", found[0]);
 }
+
+#[test]
+fn no_reader_is_taken_to_take_no_time() {
+    let gateway = include_str!("../../../examples/can-gateway.toml");
+    let udp = include_str!("../../../examples/udp.toml");
+    for text in [gateway, udp] {
+        let said: Vec<&str> = text.split_inclusive('\n').collect();
+        let works = (0..said.len()).filter(|line| said[*line].starts_with("work = "));
+        let mut tried = 0;
+        for gone in works {
+            let rest = [&said[..gone], &said[gone + 1..]].concat().concat();
+            let system = parse("missing.toml", &rest).unwrap_or_else(|wrong| panic!("{wrong}"));
+            let plan = Plan::of(&system, system.clock_hz);
+            let found: Vec<String> = plan.findings.iter().map(|found| found.plain()).collect();
+            let asked = "takes for a message";
+            assert!(found.iter().any(|it| it.contains(asked)), "{gone}: {found:#?}");
+            tried += 1;
+        }
+        assert!(tried > 1);
+    }
+}

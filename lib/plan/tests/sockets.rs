@@ -102,7 +102,7 @@ fn what_is_not_bounded_is_refused() {
 
 #[test]
 fn too_few_buffers_are_refused() {
-    let found = refused(&[(OF_CONTROL, "period = \"1ms\"\nburst = 3\nquota = 2")]);
+    let found = refused(&[(OF_CONTROL, "period = \"1ms\"\nwork = \"20us\"\nburst = 3\nquota = 2")]);
     assert!(found.contains("frames may wait for `control`, and its quota is 2"), "{found}");
     let found = refused(&[("rate = 2000", "rate = 2000\nburst = 70")]);
     assert!(found.contains("`control` may lose frames"), "{found}");

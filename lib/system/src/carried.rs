@@ -44,8 +44,8 @@ pub struct PipeSpec {
     pub burst: u64,
     /// How long after its nominal time a message may come, in ns.
     pub jitter_ns: u64,
-    /// Longest time the process takes for a message, in ns.
-    pub work_ns: u64,
+    /// Longest time the process takes for a message, in ns, if the description says it.
+    pub work_ns: Option<u64>,
     /// The longest that a message may take, in ns, if that matters.
     pub latency_ns: Option<u64>,
 }
@@ -83,8 +83,8 @@ pub struct ChainLink {
     pub by: String,
     /// The way in which the object hands messages over.
     pub handover: Handover,
-    /// Longest time it takes for a message, in ns.
-    pub work_ns: u64,
+    /// Longest time it takes for a message, in ns, if the description says it.
+    pub work_ns: Option<u64>,
 }
 
 /// How a message comes from one process of a chain to the next.

@@ -51,7 +51,7 @@ fn link(raw: Raw<'_>, report: &mut Report) -> DeclaredLink {
     let slots = table.number("slots", 1..=SLOTS_MAX, ", messages that find room");
     let work = table.duration("work", 0..=TIME_MAX);
     table.report_unknown();
-    DeclaredLink { place, process, by, every, slots, work_ns: work.map_or(0, |work| work.value) }
+    DeclaredLink { place, process, by, every, slots, work_ns: work.map(|work| work.value) }
 }
 
 /// Both threads of a hand-over may use what it is by.

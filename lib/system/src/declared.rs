@@ -190,7 +190,7 @@ pub(crate) struct DeclaredSocket {
     pub bytes: u64,
     pub period: Option<At<u64>>,
     pub burst: u64,
-    pub work_ns: u64,
+    pub work_ns: Option<u64>,
     pub latency: Option<At<u64>>,
     pub peer: Option<Peer>,
 }
@@ -351,7 +351,7 @@ pub(crate) struct DeclaredPipe {
     pub endpoint: Option<At<u64>>,
     pub burst: u64,
     pub jitter_ns: u64,
-    pub work_ns: u64,
+    pub work_ns: Option<u64>,
     pub latency: Option<At<u64>>,
 }
 
@@ -420,7 +420,7 @@ pub(crate) struct DeclaredLink {
     pub every: Option<At<u64>>,
     /// Places of the ring that a semaphore counts.
     pub slots: Option<At<u64>>,
-    pub work_ns: u64,
+    pub work_ns: Option<u64>,
 }
 
 #[derive(Clone, Debug)]

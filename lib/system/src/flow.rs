@@ -46,8 +46,8 @@ pub struct FlowStop {
     pub host: usize,
     /// The number of the process in its host.
     pub process: u16,
-    /// The longest it takes for one message, kernel calls aside.
-    pub work_ns: u64,
+    /// The longest it takes for one message, kernel calls aside, if the description says it.
+    pub work_ns: Option<u64>,
 }
 
 /// A step of a flow from one host to the next.
@@ -77,7 +77,7 @@ impl Flow {
 pub(crate) struct DeclaredFlow {
     pub name: At<String>,
     from: Option<At<String>>,
-    work_ns: u64,
+    work_ns: Option<u64>,
     bytes: Option<At<u64>>,
     contract: Contract,
     latency_ns: Option<u64>,
@@ -89,7 +89,7 @@ struct DeclaredHop {
     process: Option<At<String>>,
     by: Option<At<String>>,
     slots: Option<At<u64>>,
-    work_ns: u64,
+    work_ns: Option<u64>,
 }
 
 pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
@@ -116,7 +116,7 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
     let messages = value(rate, 1) as u32;
     let burst = value(table.number("burst", 1..=BURST_MAX, ", messages at once"), 1);
     let jitter = Nanos(value(table.duration("jitter", 0..=TIME_MAX), 0));
-    let work_ns = value(table.duration("work", 0..=TIME_MAX), 0);
+    let work_ns = table.duration("work", 0..=TIME_MAX).map(|work| work.value);
     let latency_ns = table.duration("latency", 1..=TIME_MAX).map(|latency| latency.value);
     let hops = table.list("hop");
     if hops.is_empty() {
@@ -140,7 +140,7 @@ fn hop(raw: Raw<'_>, report: &mut Report) -> DeclaredHop {
         .needs("slots", "add `slots = 4`: messages for which the program lends memory to its link");
     let work = table.duration("work", 0..=TIME_MAX);
     table.report_unknown();
-    DeclaredHop { place, process, by, slots, work_ns: work.map_or(0, |work| work.value) }
+    DeclaredHop { place, process, by, slots, work_ns: work.map(|work| work.value) }
 }
 
 /// Finds the hosts, processes and cables of flows; what cannot be is reported.
@@ -209,7 +209,7 @@ impl List<'_> {
     fn stop(
         &self,
         text: Option<&At<String>>,
-        work_ns: u64,
+        work_ns: Option<u64>,
         report: &mut Report,
     ) -> Option<FlowStop> {
         let At { value, span } = text?;

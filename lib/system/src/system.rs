@@ -110,8 +110,8 @@ pub struct UdpPort {
     pub period_ns: Option<u64>,
     /// Most datagrams at once.
     pub burst: u64,
-    /// Longest time of the program for one datagram, in ns.
-    pub work_ns: u64,
+    /// Longest time of the program for one datagram, in ns, if the description says it.
+    pub work_ns: Option<u64>,
     /// The longest that a datagram may take, in ns, if that is wanted.
     pub latency_ns: Option<u64>,
     /// The place where its datagrams go, if it sends.

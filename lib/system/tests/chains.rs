@@ -72,7 +72,7 @@ fn a_chain_grants_what_hands_its_messages_over() {
         handover,
         work_ns,
     };
-    let links = vec![link(2, "newest", sampled, 0), link(3, "box", mailed, 9_000)];
+    let links = vec![link(2, "newest", sampled, None), link(3, "box", mailed, Some(9_000))];
     let (name, latency_ns) = ("way".into(), None);
     assert_eq!(system.chains, [ChainSpec { name, from: 0, to: Some(1), latency_ns, links }]);
     let users = |name: &str| {

@@ -254,9 +254,9 @@ const FLOW: &str = "[[flow]]\nname = \"f\"\nfrom = \"left:on\"\nbytes = 64\nperi
 fn a_flow_goes_from_program_to_program() {
     let Ok(Description::Several(hosts)) = flowing(FLOW) else { panic!("{:?}", flowing(FLOW)) };
     let [flow] = &hosts.flows[..] else { panic!("{:?}", hosts.flows) };
-    let stops: Vec<(usize, u16, u64)> =
+    let stops: Vec<(usize, u16, Option<u64>)> =
         flow.stops().map(|stop| (stop.host, stop.process, stop.work_ns)).collect();
-    assert_eq!(stops, [(0, 1, 3_000), (1, 1, 0)]);
+    assert_eq!(stops, [(0, 1, Some(3_000)), (1, 1, None)]);
     assert_eq!((flow.bytes, flow.hops[0].cable, flow.hops[0].slots), (64, 0, 4));
     assert_eq!(flow.contract.per.0, 2_000_000);
 }

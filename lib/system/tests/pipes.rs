@@ -138,7 +138,7 @@ fn every_key_arrives() {
         endpoint: 0,
         burst: 3,
         jitter_ns: 2_000_000,
-        work_ns: 4_000,
+        work_ns: Some(4_000),
         latency_ns: Some(30_000_000),
     };
     assert_eq!(system.pipes, [expected]);

@@ -189,7 +189,8 @@ impl<'a> Net<'a> {
     /// do any more.
     fn job(&self, stop: &FlowStop) -> Nanos {
         let worker = &self.workers[&Seat::of(stop)];
-        let step = |work_ns: u64| worker.each + Nanos(work_ns);
+        // There is no worker of a program whose flow does not say its work.
+        let step = |said: Option<u64>| worker.each + Nanos(said.unwrap_or_default());
         let times = |count: u64, step: Nanos| count.saturating_mul(step.0);
         let mut lent: BTreeMap<usize, (u64, Nanos)> = BTreeMap::new();
         for (_, _, it) in self.to(stop) {

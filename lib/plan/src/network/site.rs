@@ -40,14 +40,14 @@ impl<'a> Worker<'a> {
     pub fn program(plant: &'a Plant<'a>, stop: FlowStop) -> Result<Worker<'a>, Missing> {
         plant.locks_nothing(stop.process)?;
         let works = OF_PROGRAM.iter().filter_map(|name| worst(plant.system, name));
+        let name = plant.system.process_name(stop.process).unwrap_or_default();
+        let said = missing::said(stop.work_ns, name, "where the `[[flow]]` names it")?;
         let declared = works.fold(Nanos::ZERO, |sum, work| sum + work);
-        if declared.0 > stop.work_ns {
-            let name = plant.system.process_name(stop.process).unwrap_or_default();
+        if declared > said {
             let listed = OF_PROGRAM.map(|work| format!("`{work}`")).join(" and ");
             return Err((
                 format!(
-                    "the works {listed} take up to {declared}, and the flow says {} for `{name}`",
-                    Nanos(stop.work_ns)
+                    "the works {listed} take up to {declared}, and the flow says {said} for `{name}`"
                 ),
                 format!("write `work = \"{}ns\"`, or a smaller `worst` of the works", declared.0),
             ));

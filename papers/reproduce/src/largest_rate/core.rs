@@ -251,7 +251,10 @@ impl Core {
         let mut system = self.system.clone();
         system.clock_hz >>= shift;
         system.works.iter_mut().for_each(|work| work.worst_ns <<= shift);
-        system.pipes.iter_mut().for_each(|pipe| pipe.work_ns <<= shift);
+        system
+            .pipes
+            .iter_mut()
+            .for_each(|pipe| pipe.work_ns = pipe.work_ns.map(|work| work << shift));
         system
     }
 
