@@ -225,6 +225,10 @@ pub struct Peer {
     pub mac: [u8; 6],
 }
 
+/// The port of a socket that gets whole frames: those that no other socket of its adapter wants. No
+/// datagram has this port.
+pub const REST: u16 = 0;
+
 /// The settings of a socket, which `netd` and its program get.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SocketTerms {
@@ -236,6 +240,7 @@ pub struct SocketTerms {
     pub adapter: u8,
     /// Whether frames may bypass the layers.
     pub real_time: bool,
+    /// The port of its datagrams, or [`REST`].
     pub port: u16,
     pub address: [u8; 4],
     /// The address of the adapter.
@@ -250,6 +255,18 @@ pub struct SocketTerms {
 const TERMS: usize = 5;
 
 impl SocketTerms {
+    /// Returns whether it gets the frames that no other socket wants.
+    #[must_use]
+    pub const fn is_rest(&self) -> bool {
+        self.port == REST
+    }
+
+    /// Returns whether its program may send.
+    #[must_use]
+    pub const fn sends(&self) -> bool {
+        self.peer.is_some() || self.is_rest()
+    }
+
     /// Returns the numbers of the setting for this socket.
     #[must_use]
     pub const fn words(&self) -> [u64; TERMS] {
@@ -321,6 +338,9 @@ mod tests {
         let second = SocketTerms { peer: None, real_time: false, number: 0, port: 1, ..first };
         let words = [first.words(), second.words()].concat();
         assert!(SocketTerms::all(&words).eq([first, second]));
+        let rest = SocketTerms { port: REST, ..second };
+        assert!(first.sends() && !second.sends() && rest.sends());
+        assert!(rest.is_rest() && !second.is_rest());
         assert_eq!(SocketTerms::all(&words[..4]).count(), 0);
     }
 

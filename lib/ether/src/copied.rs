@@ -50,12 +50,40 @@ impl<'a, const L: usize> CopyingDemux<'a, L> {
         listener: &Listener,
         inbox: &'a FrameInbox,
     ) -> Result<u8, ListenerRefusal> {
-        let place = self.own.iter().position(Option::is_none).ok_or(ListenerRefusal::Full)?;
-        self.listeners.add(place as u8, listener)?;
-        let inbox = InboxWriter::new(inbox, listener.quota);
-        let free = FreeBuffers::new(listener.quota);
-        self.own[place] = Some(Own { inbox, free, counts: FrameCounts::default() });
-        Ok(place as u8)
+        let number = self.vacant()?;
+        self.listeners.add(number, listener)?;
+        self.open(number, inbox, listener.quota);
+        Ok(number)
+    }
+
+    /// Registers the listener that gets what nobody else wants, and returns its number.
+    ///
+    /// # Errors
+    /// If there is no room, or the quota is out of range.
+    pub fn listen_to_rest(
+        &mut self,
+        inbox: &'a FrameInbox,
+        quota: u16,
+    ) -> Result<u8, ListenerRefusal> {
+        if quota == 0 || usize::from(quota) > INBOX_DEPTH {
+            return Err(ListenerRefusal::Quota);
+        }
+        let number = self.vacant()?;
+        self.listeners.set_rest(number);
+        self.open(number, inbox, quota);
+        Ok(number)
+    }
+
+    fn vacant(&self) -> Result<u8, ListenerRefusal> {
+        let place = self.own.iter().position(Option::is_none);
+        place.map(|place| place as u8).ok_or(ListenerRefusal::Full)
+    }
+
+    fn open(&mut self, number: u8, inbox: &'a FrameInbox, quota: u16) {
+        if let Some(own) = self.own.get_mut(usize::from(number)) {
+            let (inbox, free) = (InboxWriter::new(inbox, quota), FreeBuffers::new(quota));
+            *own = Some(Own { inbox, free, counts: FrameCounts::default() });
+        }
     }
 
     /// Takes in a frame that the adapter received. The caller may reuse its buffer afterwards.

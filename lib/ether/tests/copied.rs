@@ -3,8 +3,8 @@
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 use diapason_ether::{
-    Buffers, CopyingDemux, Discard, FrameInbox, InboxReader, LazyReceiver, Listener, Posted, Slots,
-    UdpFrame,
+    Buffers, CopyingDemux, Discard, FrameInbox, InboxReader, LazyReceiver, Listener,
+    ListenerRefusal, Posted, Slots, UdpFrame,
 };
 use diapason_random::Random;
 
@@ -142,4 +142,31 @@ fn a_server_that_starts_again_goes_on_where_its_readers_are() {
         assert_eq!(into, [payload; 20]);
         assert!(receiver.take(&Seen(&memory.0[0]), &mut into).is_none());
     }
+}
+
+#[test]
+fn what_nobody_wants_goes_to_the_listener_of_the_rest() {
+    let (inbox, other) = (FrameInbox::new(), FrameInbox::new());
+    let (mut demux, mut memory) = (CopyingDemux::<4>::default(), Memory::new());
+    assert_eq!(demux.listen(&listeners()[0], &inbox), Ok(0));
+    assert_eq!(demux.listen_to_rest(&other, 0), Err(ListenerRefusal::Quota));
+    assert_eq!(demux.listen_to_rest(&other, 129), Err(ListenerRefusal::Quota));
+    assert_eq!(demux.listen_to_rest(&other, 2), Ok(1));
+    assert_eq!(demux.arrive(&frame(5_000, false, b"mine"), &mut memory), Posted::Wakes(0));
+    let mut arp = [0xff; 60];
+    arp[12..14].copy_from_slice(&[8, 6]);
+    assert_eq!(demux.arrive(&arp, &mut memory), Posted::Wakes(1));
+    let strange = frame(5_009, true, b"of a port that is nobody's");
+    assert_eq!(demux.arrive(&strange, &mut memory), Posted::Waits(1));
+    // A flood of others' frames fills the quota of the rest, and takes nothing from a socket.
+    assert_eq!(demux.arrive(&arp, &mut memory), Posted::Discarded(Discard::Quota));
+    assert_eq!(demux.arrive(&frame(5_000, false, b"more"), &mut memory), Posted::Waits(0));
+    let mut reader = InboxReader::new(&other);
+    for sent in [&arp[..], &strange] {
+        let post = reader.peek().unwrap();
+        let slot = &memory.0[1][usize::from(post.buffer)];
+        assert_eq!((post.at, &slot[..usize::from(post.length)]), (0, sent));
+        reader.done();
+    }
+    assert_eq!(reader.peek(), None);
 }

@@ -19,7 +19,7 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 use diapason_abi::Key;
 use diapason_contract::ethernet::{
     self, ADAPTER, ADAPTER_NAMES, ADAPTER_SETTING, ADAPTERS, AdapterTerms, OUT_BYTES, PAYLOAD_MAX,
-    PROGRAM, Peer, QUOTA_MAX, SOCKET_NAMES, SOCKETS, SOCKETS_SETTING, SocketTerms,
+    PROGRAM, Peer, QUOTA_MAX, REST, SOCKET_NAMES, SOCKETS, SOCKETS_SETTING, SocketTerms,
 };
 
 /// Rates of the wire, in Mbit/s.
@@ -66,8 +66,15 @@ pub(crate) fn socket(raw: Raw<'_>, report: &mut Report) -> DeclaredSocket {
     let name = keys::name(&mut table);
     let adapter = required(&mut table, "adapter", "the device of an `[[adapter]]`");
     let process = required(&mut table, "process", "the `[[process]]` that has it");
+    let rest = table.flag("rest").unwrap_or(false);
     let port = table.number("port", 1..=u64::from(u16::MAX), "");
-    table.needs("port", "add `port = 5000`: the port where datagrams come");
+    if rest {
+        DATAGRAMS.iter().for_each(|key| of_datagrams(&mut table, key));
+    } else {
+        let help = "add `port = 5000`: the port where datagrams come, or `rest = true` for what no \
+                    socket wants";
+        table.needs("port", help);
+    }
     let peer = table.parsed("peer", PEER, "peer = \"10.0.0.2:5000\"", peer);
     let peer_mac = table.parsed("peer_mac", MAC, "peer_mac = \"02:00:00:00:00:02\"", mac);
     match (&peer, &peer_mac) {
@@ -83,8 +90,9 @@ pub(crate) fn socket(raw: Raw<'_>, report: &mut Report) -> DeclaredSocket {
     }
     let quota = table.number("quota", 1..=QUOTA_MAX, ", frames that wait");
     let or = |number: Option<At<u64>>, otherwise| number.map_or(otherwise, |it| it.value);
+    let nowhere = if rest { REST.into() } else { 1 };
     let socket = DeclaredSocket {
-        port: port.unwrap_or_else(|| At::new(1, name.span.clone())),
+        port: port.filter(|_| !rest).unwrap_or_else(|| At::new(nowhere, name.span.clone())),
         real_time: table.flag("real_time").unwrap_or(true),
         bytes: or(table.number("bytes", 1..=PAYLOAD_MAX, " of payload, at most"), PAYLOAD_MAX),
         period: table.duration("period", 1..=TIME_MAX),
@@ -103,6 +111,18 @@ pub(crate) fn socket(raw: Raw<'_>, report: &mut Report) -> DeclaredSocket {
     };
     table.report_unknown();
     socket
+}
+
+/// Keys of a socket that belong to datagrams.
+const DATAGRAMS: [&str; 9] =
+    ["port", "peer", "peer_mac", "real_time", "bytes", "period", "burst", "work", "latency"];
+
+/// Reports a key of datagrams in a socket that gets whole frames.
+fn of_datagrams(table: &mut Table<'_, '_>, key: &'static str) {
+    let Some(span) = table.place_of(key) else { return };
+    let title = format!("a socket with `rest` has no `{key}`: it gets frames, and no datagrams");
+    let help = format!("remove `{key}`, or `rest`");
+    table.report.push(Problem::new(&span, title, help));
 }
 
 const ADDRESS: &str = "an IPv4 address of one host";
@@ -193,7 +213,7 @@ pub(crate) fn expand(declared: &mut Declared) {
         };
         let end = socket.process.as_ref().and_then(|name| declared.process(&name.value));
         let span = socket.name.span.clone();
-        let sends = socket.peer.is_some();
+        let sends = socket.peer.is_some() || socket.port.value == REST.into();
         let quota = u16::try_from(socket.quota.value).unwrap_or(u16::MAX);
         let named = |name: &str| At::new(name.to_owned(), span.clone());
         let mut segments = vec![(known.inbox, ethernet::inbox_bytes(quota))];
@@ -256,9 +276,10 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
                     && other.adapter.as_ref().is_some_and(|it| it.value == adapter.value)
         };
         if let Some(first) = declared.sockets[..index].iter().find(same) {
-            let title =
-                format!("`{}` has the name or the port of another socket", socket.name.value);
-            let help = "give each socket of an adapter a `name` and a `port` of its own";
+            let what = if socket.port.value == REST.into() { "`rest`" } else { "the port" };
+            let title = format!("`{}` has the name or {what} of another socket", socket.name.value);
+            let help = "give each socket of an adapter a `name` and a `port` of its own; one has \
+                        `rest`";
             let problem = Problem::new(&socket.name.span, title, help);
             report.push(problem.with(&first.name.span, "the other"));
         }
@@ -378,6 +399,12 @@ pub(crate) fn sockets(declared: &Declared) -> Vec<UdpPort> {
 }
 
 impl UdpPort {
+    /// Returns whether it gets the frames that no other socket of its adapter wants.
+    #[must_use]
+    pub const fn is_rest(&self) -> bool {
+        self.port == REST
+    }
+
     /// Returns what `netd` and the program are told of it.
     fn terms(&self, adapter: &EthernetAdapter) -> SocketTerms {
         SocketTerms {

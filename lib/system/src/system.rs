@@ -99,6 +99,7 @@ pub struct UdpPort {
     pub adapter: usize,
     /// The number of the process that has it.
     pub process: u16,
+    /// The port of its datagrams; 0 if it gets the frames that no other socket wants.
     pub port: u16,
     /// Whether exact frames bypass the layers.
     pub real_time: bool,

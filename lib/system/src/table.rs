@@ -59,6 +59,11 @@ impl<'t, 'r> Table<'t, 'r> {
         self.know(key).is_some()
     }
 
+    /// Returns the place of the value with this key, if there is one.
+    pub fn place_of(&mut self, key: &'static str) -> Option<Span> {
+        self.know(key).map(Spanned::span)
+    }
+
     /// Returns the entry with this key, and notes that the key is known.
     fn know(&mut self, key: &'static str) -> Option<Entry<'t>> {
         if !self.asked.contains(&key) {

@@ -68,6 +68,22 @@ fn a_socket_that_only_receives_has_no_pipe_out() {
 }
 
 #[test]
+fn one_socket_of_an_adapter_gets_the_rest() {
+    let rest = |name: &str| {
+        format!(
+            "[[socket]]\nname = \"{name}\"\nadapter = \"nic1\"\nprocess = \"task\"\nrest = true\n"
+        )
+    };
+    let system = parse("udp.toml", &(UDP.to_owned() + &rest("others"))).unwrap();
+    let socket = &system.sockets[2];
+    assert!(socket.is_rest() && !system.sockets[1].is_rest());
+    assert!(system.segments.iter().any(|it| it.name == "socket2.out"), "it sends");
+    let wrong = problems(&(UDP.to_owned() + &rest("others") + &rest("more")));
+    let title = "`more` has the name or `rest` of another socket";
+    assert!(wrong.items().iter().any(|item| item.title == title), "{wrong:?}");
+}
+
+#[test]
 fn both_ends_are_told_what_follows() {
     let system = system();
     let archive = built(&system).unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -117,6 +133,8 @@ fn mistakes_are_named() {
     );
     bad("peer_mac = \"02:00:00:00:00:02\"", "", "`peer` without `peer_mac`");
     bad("peer = \"10.0.0.2:5000\"", "", "`peer_mac` without `peer`");
+    let title = "a socket with `rest` has no `peer`: it gets frames, and no datagrams";
+    bad("port = 4000", "rest = true", title);
     bad("rate = 2000", "burst = 2", "`burst` without `rate`");
     bad("rate = 2000", "speed = 40", "the adapter has no speed of 40 Mbit/s");
     bad("device = \"nic0\"", "device = \"card\"", "`card` cannot be the device of an adapter");

@@ -1,4 +1,4 @@
-//! UDP sockets for programs.
+//! Sockets for programs: UDP, and whole frames for a program that has the other protocols.
 //!
 //! The server `netd` puts frames into the socket's slots and looks at fixed places of them only.
 //! Everything else is done in the calls of this library, on the VCPU of the program that makes
@@ -8,20 +8,22 @@
 
 pub mod card;
 pub mod memory;
+mod rest;
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 use diapason_abi::{Errno, Key, Nanos};
 use diapason_contract::ethernet::{
     ADAPTER_NAMES, FRAME_MAX, OUT_FRAMES, OutFrame, Peer, SOCKET_NAMES, SOCKETS_SETTING,
-    SocketTerms, TAKE,
+    SocketNames, SocketTerms, TAKE,
 };
-pub use diapason_ether::{Discard, FrameCounts, Received};
+pub use diapason_ether::{Discard, FrameCounts, Own, Received};
 use diapason_ether::{LazyReceiver, Listener, UdpFrame};
 use diapason_pipe::Writer;
 use diapason_pipe::measured::{FrameEnd, FrameGauge};
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{log, pipe, settings, time};
 use memory::FrameSlots;
+pub use rest::RestSocket;
 
 /// A UDP socket that the description declares.
 ///
@@ -36,9 +38,14 @@ pub struct UdpSocket {
 
 /// The sending end of a socket.
 struct Outgoing {
+    outbox: Outbox,
+    flow: UdpFrame,
+}
+
+/// The frames of a socket that its adapter is to send.
+struct Outbox {
     frames: Writer<'static, OutFrame, OUT_FRAMES>,
     ask: Semaphore,
-    flow: UdpFrame,
 }
 
 impl UdpSocket {
@@ -47,13 +54,9 @@ impl UdpSocket {
     /// # Errors
     /// `Absent` if the description declares no such socket for this process.
     pub fn bind(name: &str) -> Result<UdpSocket, Errno> {
-        let told = settings::read();
-        let key = Key::new(name);
-        let mut all = SocketTerms::all(told.get(SOCKETS_SETTING));
-        let terms = all.find(|terms| terms.name == key).ok_or(Errno::Absent)?;
-        let names = SOCKET_NAMES.get(usize::from(terms.number)).ok_or(Errno::Absent)?;
+        let (terms, names) = told(name).filter(|(it, _)| !it.is_rest()).ok_or(Errno::Absent)?;
         let (inbox, slots) = memory::inbox(names.inbox, terms.quota)?;
-        let out = terms.peer.map(|peer| Outgoing::open(&terms, peer, names.out)).transpose()?;
+        let out = terms.peer.map(|peer| Outgoing::open(&terms, peer, names)).transpose()?;
         let receiver = LazyReceiver::new(inbox, &listener(&terms));
         let gauge = FrameGauge::new(FrameEnd::Program, terms.number);
         Ok(UdpSocket { receiver, slots, ready: Semaphore::open(names.ready)?, out, gauge })
@@ -128,9 +131,31 @@ pub const fn listener(terms: &SocketTerms) -> Listener {
     Listener { real_time: terms.real_time, ..Listener::udp(address, terms.port, terms.quota) }
 }
 
-impl Outgoing {
-    fn open(terms: &SocketTerms, peer: Peer, pipe: &str) -> Result<Outgoing, Errno> {
+/// Returns what the description says of the socket of this name.
+fn told(name: &str) -> Option<(SocketTerms, &'static SocketNames)> {
+    let told = settings::read();
+    let key = Key::new(name);
+    let mut all = SocketTerms::all(told.get(SOCKETS_SETTING));
+    let terms = all.find(|terms| terms.name == key)?;
+    Some((terms, SOCKET_NAMES.get(usize::from(terms.number))?))
+}
+
+impl Outbox {
+    fn open(terms: &SocketTerms, names: &SocketNames) -> Result<Outbox, Errno> {
         let adapter = ADAPTER_NAMES.get(usize::from(terms.adapter)).ok_or(Errno::Absent)?;
+        Ok(Outbox { frames: pipe::writer(names.out)?, ask: Semaphore::open(adapter.send)? })
+    }
+
+    fn send(&mut self, frame: &OutFrame) -> Result<(), Errno> {
+        self.frames.push(frame).map_err(|_| Errno::Full)?;
+        // At its limit it has been given often enough.
+        let _ = self.ask.give();
+        Ok(())
+    }
+}
+
+impl Outgoing {
+    fn open(terms: &SocketTerms, peer: Peer, names: &SocketNames) -> Result<Outgoing, Errno> {
         let flow = UdpFrame {
             source_mac: terms.mac,
             destination_mac: peer.mac,
@@ -139,18 +164,13 @@ impl Outgoing {
             destination: SocketAddrV4::new(Ipv4Addr::from(peer.address), peer.port),
             checksum: false,
         };
-        let (frames, ask) = (pipe::writer(pipe)?, Semaphore::open(adapter.send)?);
-        Ok(Outgoing { frames, ask, flow })
+        Ok(Outgoing { outbox: Outbox::open(terms, names)?, flow })
     }
 
     fn send(&mut self, payload: &[u8]) -> Result<(), Errno> {
         let mut frame = OutFrame { length: 0, spare: 0, data: [0; _] };
         let room = frame.data.get_mut(..FRAME_MAX).ok_or(Errno::Full)?;
-        let length = self.flow.write(payload, room).ok_or(Errno::Full)?;
-        frame.length = length as u32;
-        self.frames.push(&frame).map_err(|_| Errno::Full)?;
-        // At its limit it has been given often enough.
-        let _ = self.ask.give();
-        Ok(())
+        frame.length = self.flow.write(payload, room).ok_or(Errno::Full)? as u32;
+        self.outbox.send(&frame)
     }
 }

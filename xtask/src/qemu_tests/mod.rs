@@ -24,6 +24,7 @@ mod paths;
 mod sources;
 pub mod storm;
 mod talker;
+mod tcp;
 mod theft;
 mod trials;
 mod tuned;
@@ -170,7 +171,7 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// Returns the tests by topic.
-fn topics() -> [&'static [QemuTest]; 19] {
+fn topics() -> [&'static [QemuTest]; 20] {
     [
         alarms::TESTS,
         chains::TESTS,
@@ -186,6 +187,7 @@ fn topics() -> [&'static [QemuTest]; 19] {
         sources::TESTS,
         trials::TESTS,
         tuned::TESTS,
+        tcp::TESTS,
         udp::TESTS,
         usb::TESTS,
         vcpus::TESTS,

@@ -58,7 +58,11 @@ fn whole(boots: &[Observed]) -> Result<(), String> {
 }
 
 /// Returns the report of a process on the one end of this kind that it has.
-fn frames<'o>(boot: &'o Observed, process: &str, end: FrameEnd) -> Result<&'o FrameRow, String> {
+pub(super) fn frames<'o>(
+    boot: &'o Observed,
+    process: &str,
+    end: FrameEnd,
+) -> Result<&'o FrameRow, String> {
     let place = boot.process(process)?.process;
     let is = |row: &&FrameRow| (row.process, row.last.end) == (place, end);
     let found = boot.run.outcome.frames.iter().find(is);
@@ -66,7 +70,7 @@ fn frames<'o>(boot: &'o Observed, process: &str, end: FrameEnd) -> Result<&'o Fr
 }
 
 /// Returns an error unless every frame that was offered was passed on or counted by reason.
-fn balanced(row: &FrameRow) -> Result<(), String> {
+pub(super) fn balanced(row: &FrameRow) -> Result<(), String> {
     let discarded: u64 = row.discarded.iter().sum();
     let is_balanced = row.last.offered == row.last.passed + discarded;
     is_balanced.then_some(()).ok_or_else(|| format!("frames are missing: {row:?}"))

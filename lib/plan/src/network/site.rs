@@ -47,7 +47,8 @@ impl<'a> Worker<'a> {
             let listed = OF_PROGRAM.map(|work| format!("`{work}`")).join(" and ");
             return Err((
                 format!(
-                    "the works {listed} take up to {declared}, and the flow says {said} for `{name}`"
+                    "the works {listed} take up to {declared}, and the flow says {said} for \
+                     `{name}`"
                 ),
                 format!("write `work = \"{}ns\"`, or a smaller `worst` of the works", declared.0),
             ));

@@ -66,8 +66,12 @@ impl Receiving {
         for terms in all {
             let known = SOCKET_NAMES.get(usize::from(terms.number)).ok_or(Errno::Absent)?;
             let (inbox, slots) = inbox(known.inbox, terms.quota)?;
-            let listener = diapason_netlib::listener(&terms);
-            let place = demux.listen(&listener, inbox).map_err(|refusal| {
+            let place = if terms.is_rest() {
+                demux.listen_to_rest(inbox, terms.quota)
+            } else {
+                demux.listen(&diapason_netlib::listener(&terms), inbox)
+            };
+            let place = place.map_err(|refusal| {
                 log!("port {} is refused: {refusal:?}", terms.port);
                 Errno::Busy
             })?;

@@ -3,10 +3,10 @@
 
 use crate::report::Reports;
 use diapason_contract::ethernet::{
-    AdapterNames, FRAME_MAX, OUT_FRAMES, OutFrame, RING, SEND_FRAME, SLOT_BYTES, SOCKET_NAMES,
-    SOCKETS, SocketTerms,
+    AdapterNames, FRAME_MAX, OUT_FRAMES, OutFrame, REST, RING, SEND_FRAME, SLOT_BYTES,
+    SOCKET_NAMES, SOCKETS, SocketTerms,
 };
-use diapason_ether::{FRAME_MIN, IPV4, UDP, UDP_PAYLOAD};
+use diapason_ether::Own;
 use diapason_netlib::card::CardSender;
 use diapason_netlib::memory::FrameSlots;
 use diapason_pipe::Reader;
@@ -15,7 +15,7 @@ use diapason_rt::sync::Semaphore;
 use diapason_rt::{Errno, Nanos, pipe, time};
 
 /// The pause while the adapter's ring is full.
-const REST: Nanos = Nanos::from_micros(200);
+const PAUSE: Nanos = Nanos::from_micros(200);
 
 /// The frames that a socket sends.
 struct Outlet {
@@ -30,6 +30,8 @@ pub(crate) struct Sending {
     bus: DmaSegment,
     ask: Semaphore,
     outlets: [Option<Outlet>; SOCKETS],
+    /// The ports of all sockets of the adapter, whether they send or not.
+    ports: [u16; SOCKETS],
     sent: u64,
     /// Frames that claim to be of somebody else.
     foreign: u64,
@@ -47,9 +49,12 @@ impl Sending {
         reports: Reports,
         all: impl Iterator<Item = SocketTerms>,
     ) -> Result<Sending, Errno> {
-        let mut outlets = [const { None }; SOCKETS];
-        let sending = all.filter(|terms| terms.peer.is_some());
-        for (outlet, terms) in outlets.iter_mut().zip(sending) {
+        let (mut outlets, mut ports) = ([const { None }; SOCKETS], [REST; SOCKETS]);
+        for ((outlet, port), terms) in outlets.iter_mut().zip(&mut ports).zip(all) {
+            *port = terms.port;
+            if !terms.sends() {
+                continue;
+            }
             let known = SOCKET_NAMES.get(usize::from(terms.number)).ok_or(Errno::Absent)?;
             *outlet = Some(Outlet { terms, frames: pipe::reader(known.out)? });
         }
@@ -59,6 +64,7 @@ impl Sending {
             bus: DmaSegment::attach(names.buffers)?,
             ask: Semaphore::open(names.send)?,
             outlets,
+            ports,
             sent: 0,
             foreign: 0,
             reports,
@@ -87,10 +93,10 @@ impl Sending {
         let mut any = false;
         for number in 0..SOCKETS {
             let Some(place) = self.card.vacant() else {
-                time::sleep(REST);
+                time::sleep(PAUSE);
                 return true;
             };
-            let Some(outlet) = &mut self.outlets[number] else { break };
+            let Some(outlet) = &mut self.outlets[number] else { continue };
             let Some(frame) = outlet.frames.pop() else { continue };
             any = true;
             let terms = outlet.terms;
@@ -102,7 +108,7 @@ impl Sending {
     fn post(&mut self, place: usize, terms: &SocketTerms, frame: &OutFrame) {
         let bytes = usize::try_from(frame.length).ok().filter(|bytes| *bytes <= FRAME_MAX);
         let bytes = bytes.and_then(|bytes| frame.data.get(..bytes));
-        let Some(bytes) = bytes.filter(|bytes| is_of(terms, bytes)) else {
+        let Some(bytes) = bytes.filter(|bytes| self.is_of(terms, bytes)) else {
             self.foreign += 1;
             return;
         };
@@ -111,17 +117,14 @@ impl Sending {
         self.card.send(self.bus.bus_address(slot * SLOT_BYTES), bytes.len() as u16);
         self.sent += 1;
     }
-}
 
-/// Returns whether a frame is a UDP datagram from the address and port of this socket.
-fn is_of(terms: &SocketTerms, frame: &[u8]) -> bool {
-    let Some(head) = frame.first_chunk::<UDP_PAYLOAD>() else { return false };
-    let port = terms.port.to_be_bytes();
-    frame.len() >= FRAME_MIN
-        && head[6..12] == terms.mac
-        && head[12..14] == IPV4.to_be_bytes()
-        && head[14] == 0x45
-        && head[23] == UDP
-        && head[26..30] == terms.address
-        && head[34..36] == port
+    /// Returns whether a frame is what this socket may send.
+    fn is_of(&self, terms: &SocketTerms, frame: &[u8]) -> bool {
+        let own = Own { mac: terms.mac, address: terms.address };
+        if terms.is_rest() {
+            own.sends_rest(frame, |port| self.ports.contains(&port))
+        } else {
+            own.sends_datagram(frame, terms.port)
+        }
+    }
 }
