@@ -6,6 +6,7 @@ use diapason_ether::Discard;
 use diapason_pipe::measured::FrameEnd;
 
 const SYSTEM: &str = "tests/systems/udp.toml";
+const TWO: &str = "examples/udp-two.toml";
 
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[
@@ -17,6 +18,15 @@ pub const TESTS: &[QemuTest] = &[
         horizon_ns: HORIZON_NS,
         works: true,
         ..QemuTest::simulated("datagrams come back whole from a model's wire", SYSTEM, whole)
+    },
+    QemuTest {
+        horizon_ns: HORIZON_NS,
+        ..QemuTest::new("datagrams of two urgencies keep their bounds", TWO, kept)
+    },
+    QemuTest {
+        horizon_ns: HORIZON_NS,
+        works: true,
+        ..QemuTest::simulated("datagrams of two urgencies keep their bounds", TWO, kept)
     },
     flood("a flood of 1,000 frames a second", &["300ms flood nic1 1000 1s"], |boots| {
         flooded(boots, 1_000)
@@ -53,6 +63,21 @@ fn whole(boots: &[Observed]) -> Result<(), String> {
     balanced(server)?;
     if server.of(Discard::Unregistered) != SENT || server.last.passed != SENT {
         return Err(format!("the server of the second adapter counted {server:?}"));
+    }
+    boot.holds()
+}
+
+/// Every program got its datagrams, the rare ones too, and none beyond its bound.
+fn kept(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    for (process, least) in
+        [("control", 1_900), ("drive", 1_900), ("monitor", 90), ("recorder", 90)]
+    {
+        let program = frames(boot, process, FrameEnd::Program)?;
+        balanced(program)?;
+        if program.last.passed < least {
+            return Err(format!("{process} got {} datagrams only", program.last.passed));
+        }
     }
     boot.holds()
 }
