@@ -17,7 +17,7 @@ pub(crate) use mistuned::Mistuned;
 pub use outside::{Outside, Overheard};
 pub use passing::{FrameContent, Passing};
 pub use receiver::RECEIPT_ID;
-pub use traffic::{BUSY, BusLoad, PeriodicMessage, ReplayError, numbered, replay};
+pub use traffic::{BUSY, BUSY_FD, BusLoad, PeriodicMessage, ReplayError, numbered, replay};
 
 use diapason_abi::Nanos;
 use diapason_can::bus::{BusEvent, EventKind, Health, NodeId, NodeSetup, SendRefusal, Ticket};
@@ -136,10 +136,17 @@ impl CanBus {
     /// times do not depend on when the host opens its channel.
     #[must_use]
     pub fn loaded(number: usize, rate: BitRate, load: BusLoad) -> CanBus {
-        let bus = CanBus::new(rate);
-        bus.add_unit(load.messages(number));
-        bus.add_unit(Vec::new());
-        bus
+        CanBus::new(rate).with_load(number, load)
+    }
+
+    /// Returns the same bus with a load, as the bus of this number has it, and a second unit that
+    /// acknowledges.
+    #[must_use]
+    pub fn with_load(self, number: usize, load: BusLoad) -> CanBus {
+        let fd = self.0.borrow().bus.data_rate().is_some();
+        self.add_unit(load.messages(number, fd));
+        self.add_unit(Vec::new());
+        self
     }
 
     /// Returns the bus of this number of [`BUSY`]; `None` from 5 on.
@@ -147,6 +154,14 @@ impl CanBus {
     pub fn busy(number: usize) -> Option<CanBus> {
         let (hertz, load) = *BUSY.get(number)?;
         Some(CanBus::loaded(number, BitRate::new(hertz).ok()?, load))
+    }
+
+    /// Returns the bus of [`BUSY_FD`], as that of number 0.
+    #[must_use]
+    pub fn busy_fd() -> Option<CanBus> {
+        let (hertz, data, load) = BUSY_FD;
+        let (rate, data) = (BitRate::new(hertz).ok()?, BitRate::of_data(data).ok()?);
+        Some(CanBus::with_data_rate(rate, data).with_load(0, load))
     }
 
     /// Returns a bus with one unit, which acknowledges and sends nothing.

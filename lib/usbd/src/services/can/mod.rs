@@ -261,11 +261,11 @@ impl<P: Platform> Kind<P> for Can<P> {
     ];
 
     fn find(&self, found: &Found<'_>, now: Nanos) -> Option<InterfaceClass> {
-        InterfaceClass::find(now, &found.about, &found.set)
+        InterfaceClass::find(now, &found.about, &found.set, false)
     }
 
     fn fits(&self, found: &Found<'_>) -> bool {
-        InterfaceClass::fits(&found.about, &found.set)
+        InterfaceClass::fits(&found.about, &found.set, false)
     }
 
     fn is_message(event: &InterfaceEvent) -> bool {
