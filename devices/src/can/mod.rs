@@ -167,39 +167,45 @@ impl CanBus {
     /// Returns a bus with one unit, which acknowledges and sends nothing.
     #[must_use]
     pub fn quiet(rate: BitRate) -> CanBus {
-        let bus = CanBus::new(rate);
-        bus.add_unit(Vec::new());
-        bus
+        CanBus::new(rate).acknowledged()
+    }
+
+    /// Returns the same bus with a unit that acknowledges and sends nothing.
+    #[must_use]
+    pub fn acknowledged(self) -> CanBus {
+        self.add_unit(Vec::new());
+        self
     }
 
     /// Returns the bus of this number with a receiver whose program takes between these two times
     /// for a frame, and nothing else. See [`CanBus::add_receiver`].
     #[must_use]
     pub fn receiving(number: usize, rate: BitRate, turn: (Nanos, Nanos)) -> CanBus {
-        let bus = CanBus::new(rate);
-        bus.add_receiver(turn, number as u64);
-        bus
+        CanBus::new(rate).with_receiver(number, turn)
     }
 
-    /// Returns the bus of this number with a unit that sends numbered frames, each between these
+    /// Returns the same bus with such a receiver, as the bus of this number has it.
+    #[must_use]
+    pub fn with_receiver(self, number: usize, turn: (Nanos, Nanos)) -> CanBus {
+        self.add_receiver(turn, number as u64);
+        self
+    }
+
+    /// Returns the same bus, as that of this number, with a unit that sends numbered frames, each between these
     /// two times after the one before, and a unit that acknowledges until the interface does.
     #[must_use]
-    pub fn sending(number: usize, rate: BitRate, gap: (Nanos, Nanos)) -> Option<CanBus> {
-        let bus = CanBus::new(rate);
+    pub fn with_sender(self, number: usize, gap: (Nanos, Nanos)) -> Option<CanBus> {
         let id = diapason_can::frame::standard(0x200 + number as u32).ok()?;
         let unsteady = traffic::Unsteady::new(id, gap, number as u64);
-        bus.add_node(vec![Traffic::Unsteady(unsteady)]);
-        bus.add_unit(Vec::new());
-        Some(bus)
+        self.add_node(vec![Traffic::Unsteady(unsteady)]);
+        Some(self.acknowledged())
     }
 
-    /// Returns a bus with the frames of a log, and a unit that acknowledges them.
+    /// Returns the same bus with the frames of a log, and a unit that acknowledges them.
     #[must_use]
-    pub fn replaying(rate: BitRate, frames: VecDeque<(Nanos, CanFrame)>) -> CanBus {
-        let bus = CanBus::new(rate);
-        bus.add_replay(frames);
-        bus.add_unit(Vec::new());
-        bus
+    pub fn with_replay(self, frames: VecDeque<(Nanos, CanFrame)>) -> CanBus {
+        self.add_replay(frames);
+        self.acknowledged()
     }
 
     /// One more node, whose program reads a numbered frame in each turn of its loop, which takes a

@@ -62,7 +62,8 @@ fn a_record_of_any_content_is_a_frame_that_can_or_none() {
 
 #[test]
 fn requests_come_back_and_nothing_else_is_one() {
-    let parameters = ChannelParameters { bit_rate: 250_000, sample_point: 875, silent: true };
+    let parameters =
+        ChannelParameters { bit_rate: 250_000, sample_point: 875, silent: true, data_rate: 0 };
     for wanted in [
         ChannelCommand::Wake,
         ChannelCommand::Open(parameters),
