@@ -162,11 +162,17 @@ fn frames_have_their_bytes_in_both_directions() {
     let frame = CanFrame::data(extended(0x1234_5678).unwrap(), &[7, 7]).unwrap();
     let arrived = InterfaceEvent::Frame { channel: 0, time: Nanos::from_millis(7), frame };
     assert_eq!(told, [InterfaceEvent::Overrun { channel: 0 }, arrived]);
-    for wrong in [&[u32::MAX, 0x800, 2][..], &[u32::MAX, 1, 2 << 16 | 2], &[u32::MAX, 1, 0x902]] {
+    let wrong: [&[u32]; 4] = [
+        &[u32::MAX, 0x800, 2],
+        &[u32::MAX, 1, 2 << 16 | 2],
+        &[u32::MAX, 1, 4 << 16 | 2],
+        &[u32::MAX, 1, 0x902],
+    ];
+    for wrong in wrong {
         assert!(say(&mut shell, wrong, [0; 8], 8_000).is_empty(), "{wrong:x?}");
     }
     let counts = shell.class.counts();
-    assert_eq!((counts.malformed, counts.strangers), (2, 1));
+    assert_eq!((counts.malformed, counts.strangers), (3, 1));
 }
 
 #[test]
