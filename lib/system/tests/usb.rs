@@ -207,7 +207,7 @@ fn channels_with_can_fd_have_their_rates() {
     assert_eq!(whole.usb[0].data_rates[..2], [0, 2_000_000]);
     let refused = |text: &str| {
         let wrong = parse("f", text).expect_err("it is refused");
-        wrong.problems.iter().map(|it| it.title.clone()).collect::<Vec<_>>().join("; ")
+        wrong.to_string()
     };
     let many = refused(&interface("data_rates = [0, 0, 0]"));
     assert!(many.contains("3 rates of data for 2 channels"), "{many}");

@@ -26,8 +26,8 @@ pub struct SentStream<F: Format = Classic> {
     through: u64,
     /// The receiver's last receipt.
     receipt: (u32, u32),
-    /// Frames through, and when, as of the last report.
-    last: (u64, Nanos),
+    /// Frames through, and when by the interface's clock and by the own one, as of the last report.
+    last: (u64, [Nanos; 2]),
 }
 
 /// A format of frames that carry numbers.
@@ -76,7 +76,7 @@ impl<F: Numbered> SentStream<F> {
     pub fn on(mut channel: Channel<F>, number: u64) -> Result<SentStream<F>, Error> {
         // The interface may be plugged in later.
         channel.bus_on(Nanos::FOREVER)?;
-        let (written, through, receipt, last) = (0, 0, (0, 0), (0, Nanos::ZERO));
+        let (written, through, receipt, last) = (0, 0, (0, 0), (0, [Nanos::ZERO; 2]));
         Ok(SentStream { number, channel, written, through, receipt, last })
     }
 
@@ -119,9 +119,11 @@ impl<F: Numbered> SentStream<F> {
     /// One line for people.
     pub fn say(&mut self) -> Result<(), Error> {
         let status = self.channel.read_status()?;
-        let Status { through, given_up, last_through: (at, _), .. } = status;
-        let (before, since) = core::mem::replace(&mut self.last, (through, at));
-        let span = (at - since).0.max(1);
+        let Status { through, given_up, last_through: (at, known), .. } = status;
+        let (before, since) = core::mem::replace(&mut self.last, (through, [at, known]));
+        // The clock of an interface that was plugged in again begins anew.
+        let span = if at >= since[0] { at - since[0] } else { known - since[1] };
+        let span = span.0.max(1);
         let rate = ((through - before) * 1_000_000_000 + span / 2) / span;
         let (number, pending, (read, wrong)) = (self.number, status.pending(), self.receipt);
         log!("OUT {number} {rate} {through} {pending} {given_up} {read} {wrong}");
