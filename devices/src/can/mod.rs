@@ -191,8 +191,9 @@ impl CanBus {
         self
     }
 
-    /// Returns the same bus, as that of this number, with a unit that sends numbered frames, each between these
-    /// two times after the one before, and a unit that acknowledges until the interface does.
+    /// Returns the same bus, as that of this number, with a unit that sends numbered frames, each
+    /// between these two times after the one before, and a unit that acknowledges until the
+    /// interface does.
     #[must_use]
     pub fn with_sender(self, number: usize, gap: (Nanos, Nanos)) -> Option<CanBus> {
         let id = diapason_can::frame::standard(0x200 + number as u32).ok()?;

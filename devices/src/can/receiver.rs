@@ -93,7 +93,8 @@ impl Receiver {
         }
     }
 
-    /// Checks the number of a frame. A frame with more bytes has its number in them again and again.
+    /// Checks the number of a frame. A frame with more bytes has its number in them again and
+    /// again.
     fn check(&mut self, frame: &AnyFrame) {
         let number = frame.bytes().first_chunk().map_or(u64::MAX, |it| u64::from_le_bytes(*it));
         let whole = frame.bytes().chunks(8).all(|part| number.to_le_bytes().starts_with(part));

@@ -36,8 +36,8 @@ plain! {
         pub data: [u8; 8],
         pub id: u32,
         pub code: u8,
-        /// [`EXTENDED`], [`REMOTE`], [`LOST_BEFORE`], [`OUTSIDE`], [`NEWS`]. On channels with CAN FD
-        /// also [`FLEXIBLE`], [`FAST`], [`PASSIVE`].
+        /// [`EXTENDED`], [`REMOTE`], [`LOST_BEFORE`], [`OUTSIDE`], [`NEWS`]. On channels with CAN
+        /// FD also [`FLEXIBLE`], [`FAST`], [`PASSIVE`].
         pub flags: u8,
         /// How often the channel was opened before: the interface's clock may have restarted.
         pub opened: u16,

@@ -103,16 +103,13 @@ fn each_family_is_billed_with_its_own_transfers() {
     assert!(plan(&much).pipes[0].bill.is_err());
 }
 
-/// Channels with CAN FD have larger transfers and longer frames in their bills, and a node that
-/// waits longer than it can hold back the shortest frame is refused.
+/// Channels with CAN FD have longer frames in their bills. A node that waits longer than it can
+/// hold back the shortest frame is refused, and so is more traffic than the bus carries.
 #[test]
 fn frames_of_can_fd_are_billed_with_their_lengths() {
     let fd = plan(GS_USB_FD);
     assert!(fd.holds(), "{:?}", fd.findings);
     let classic = plan(&GS_USB_FD.replace("data_rates = [2_000_000, 0, 2_000_000]", "#"));
-    for pipe in ["radar", "doors"] {
-        assert!(item(&fd, pipe, What::Bus) > item(&classic, pipe, What::Bus), "{pipe}");
-    }
     let total = |plan: &Plan| plan.pipes[2].bill.as_ref().expect("it has a bill").total;
     assert!(total(&fd) > total(&classic));
     let slower = GS_USB_FD.replace("\"200us\"]", "\"250us\"]");

@@ -196,7 +196,8 @@ fn an_interface_has_as_many_channels_as_is_said() {
     bad(&sensor, (5, 12), "a device without CAN buses", help);
 }
 
-/// Channels with CAN FD have a rate of data that is not below the other, on an interface that has it.
+/// Channels with CAN FD have a rate of data that is not below the other, on an interface that has
+/// it.
 #[test]
 fn channels_with_can_fd_have_their_rates() {
     let interface = |keys: &str| {

@@ -42,18 +42,22 @@ impl AnyChannel {
         matches!(self, AnyChannel::Fd(_))
     }
 
+    /// Sets the bit rate and the sample point of a channel that is off its bus.
     pub fn set_bus_params(&mut self, rate: u32, point: u16) -> Result<(), Error> {
         either!(self, channel => channel.set_bus_params(rate, point))
     }
 
+    /// Makes the channel only listen, or send as well.
     pub fn set_silent(&mut self, silent: bool) -> Result<(), Error> {
         either!(self, channel => channel.set_silent(silent))
     }
 
+    /// Takes part in the bus until it is told to leave. Waits for that until `deadline`.
     pub fn bus_on(&mut self, deadline: Nanos) -> Result<(), Error> {
         either!(self, channel => channel.bus_on(deadline))
     }
 
+    /// Leaves the bus. Waits for that until `deadline`.
     pub fn bus_off(&mut self, deadline: Nanos) -> Result<(), Error> {
         either!(self, channel => channel.bus_off(deadline))
     }
@@ -71,6 +75,7 @@ impl AnyChannel {
         }
     }
 
+    /// Waits until `deadline` for all that was written to be through on the bus.
     pub fn write_sync(&mut self, deadline: Nanos) -> Result<(), Error> {
         either!(self, channel => channel.write_sync(deadline))
     }
@@ -96,18 +101,22 @@ impl AnyChannel {
         }
     }
 
+    /// Counts messages that the program found missing.
     pub fn missed(&mut self, messages: u64) {
         either!(self, channel => channel.missed(messages));
     }
 
+    /// Returns how the channel is, as far as the server has said.
     pub fn read_status(&mut self) -> Result<Status, Error> {
         either!(self, channel => channel.read_status())
     }
 
+    /// Returns how the channel is after its controller was asked, by `deadline`.
     pub fn request_chip_status(&mut self, deadline: Nanos) -> Result<Status, Error> {
         either!(self, channel => channel.request_chip_status(deadline))
     }
 
+    /// Reads only what one of these filters passes.
     pub fn set_acceptance_filter(&mut self, filters: &[Filter]) -> Result<(), Error> {
         either!(self, channel => channel.set_acceptance_filter(filters))
     }

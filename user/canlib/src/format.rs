@@ -30,11 +30,11 @@ pub trait Format: 'static {
     fn id(frame: &Self::Frame) -> Id;
 }
 
-/// Classic frames only.
+/// The format of a channel without CAN FD.
 #[derive(Clone, Copy, Debug)]
 pub enum Classic {}
 
-/// Frames of CAN FD and classic ones.
+/// The format of a channel with CAN FD: its frames are of either.
 #[derive(Clone, Copy, Debug)]
 pub enum Flexible {}
 

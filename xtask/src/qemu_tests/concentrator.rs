@@ -116,7 +116,8 @@ fn flexible(boots: &[Observed]) -> Result<(), String> {
     carries(boots, 2, FD_FRAMES)
 }
 
-/// The channels before the last are read, and the last is written: at least so many frames a second.
+/// The channels before the last are read, and the last is written: at least so many frames a
+/// second.
 fn carries(boots: &[Observed], last: u64, (least, pace): (u64, u64)) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.holds()?;

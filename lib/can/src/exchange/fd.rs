@@ -21,7 +21,8 @@ plain! {
     /// A frame that came on a channel with CAN FD.
     #[derive(Debug, PartialEq, Eq)]
     pub struct FdReceivedFrame {
-        /// The frame as one of a classic channel: the first bytes of its data, its times, its flags.
+        /// The frame as one of a classic channel: the first bytes of its data, its times, its
+        /// flags.
         pub head: ReceivedFrame,
         /// The data behind those bytes, with zeros behind it.
         pub more: [u8; MORE],

@@ -29,8 +29,8 @@ fn limits(features: u32) -> Vec<u8> {
     bytes(&[&[features], &CLASSIC[1..]].concat())
 }
 
-/// Returns an interface of three channels that is probed: classic, with CAN FD, and with CAN FD whose
-/// bits have the limits of all.
+/// Returns an interface of three channels that is probed: classic, with CAN FD, and with CAN FD
+/// whose bits have the limits of all.
 fn probed() -> Shell<GsUsb> {
     let (mut shell, mut events) = (Shell::new(known()), Vec::new());
     answer(&mut shell, Ok(&[]), &mut events);

@@ -1,5 +1,5 @@
-//! The driver of `gs_usb` interfaces with CAN FD against their model, on buses that are right to the
-//! bit at both rates.
+//! The driver of `gs_usb` interfaces with CAN FD against their model, on buses that are right to
+//! the bit at both rates.
 
 use super::gs_usb::{Interface, ready_for};
 use diapason_abi::Nanos;

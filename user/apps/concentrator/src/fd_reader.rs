@@ -1,5 +1,5 @@
-//! Reads one CAN channel with CAN FD of the USB server, as `can-reader` reads a classic one. A frame
-//! with more than eight bytes has its number in them again and again, and that is checked.
+//! Reads one CAN channel with CAN FD of the USB server, as `can-reader` reads a classic one. A
+//! frame with more than eight bytes has its number in them again and again, and that is checked.
 
 #![no_std]
 #![no_main]

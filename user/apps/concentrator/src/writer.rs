@@ -12,7 +12,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_canlib::Channel;
-use diapason_concentrator::writing::{Pace, write};
+use diapason_concentrator::writing::{WritingPace, write};
 use diapason_rt::{Arguments, entry, heap, log};
 
 entry!(main);
@@ -20,8 +20,8 @@ entry!(main);
 heap!(4 * 1024);
 
 fn main(Arguments([number, seconds, period, most]): Arguments) {
-    let written = Channel::open(number as usize, Pace::answer())
-        .and_then(|channel| write(channel, number, Pace::of(seconds, period, most)));
+    let written = Channel::open(number as usize, WritingPace::answer())
+        .and_then(|channel| write(channel, number, WritingPace::of(seconds, period, most)));
     if let Err(error) = written {
         log!("can{number}: not written: {error}");
     }

@@ -6,7 +6,7 @@ use diapason_rt::{Nanos, time};
 
 /// How long and how often is written.
 #[derive(Clone, Copy)]
-pub struct Pace {
+pub struct WritingPace {
     /// The seconds until the end with a verdict; 0: never.
     seconds: u64,
     /// The time from one filling of the pipe to the next.
@@ -15,13 +15,13 @@ pub struct Pace {
     most: u64,
 }
 
-impl Pace {
-    /// Returns the pace that the arguments of a program say. The period is in us, and 0 frames are as
-    /// many as the pipe takes.
+impl WritingPace {
+    /// Returns the pace that the arguments of a program say. The period is in us, and 0 frames are
+    /// as many as the pipe takes.
     #[must_use]
-    pub const fn of(seconds: u64, period: u64, most: u64) -> Pace {
+    pub const fn of(seconds: u64, period: u64, most: u64) -> WritingPace {
         let most = if most == 0 { u64::MAX } else { most };
-        Pace { seconds, period: Nanos(period * 1_000), most }
+        WritingPace { seconds, period: Nanos(period * 1_000), most }
     }
 
     /// Returns the instant by which the server answers.
@@ -35,8 +35,12 @@ impl Pace {
 ///
 /// # Errors
 /// The channel cannot be written.
-pub fn write<F: Numbered>(channel: Channel<F>, number: u64, pace: Pace) -> Result<(), Error> {
-    let Pace { seconds, period, most } = pace;
+pub fn write<F: Numbered>(
+    channel: Channel<F>,
+    number: u64,
+    pace: WritingPace,
+) -> Result<(), Error> {
+    let WritingPace { seconds, period, most } = pace;
     let mut stream = SentStream::on(channel, number)?;
     let (mut fill_at, mut report_at, mut reports) = (time::now(), time::now() + REPORT, 0);
     while seconds == 0 || reports < seconds {

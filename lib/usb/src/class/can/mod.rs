@@ -67,7 +67,8 @@ impl InterfaceClass {
         }
     }
 
-    /// Opens a channel at these rates. [`InterfaceEvent::Opened`] or [`InterfaceEvent::Failed`] follows.
+    /// Opens a channel at these rates. [`InterfaceEvent::Opened`] or [`InterfaceEvent::Failed`]
+    /// follows.
     ///
     /// # Errors
     /// The caller's wish cannot be done.

@@ -10,11 +10,11 @@ use diapason_can::timing::{BitTiming, TimingLimits, TimingRefusal};
 /// takes.
 pub const SLOTS: u16 = 10;
 
-/// The sample point of a bit of the data of CAN FD, in tenths of a per cent. The delay of the bus is
-/// not in it, so it is earlier than that of other bits.
+/// The sample point of a bit of the data of CAN FD, in tenths of a per cent. The delay of the bus
+/// is not in it, so it is earlier than that of other bits.
 const DATA_SAMPLE_POINT: u32 = 750;
-/// Places of the words with the limits of bits in the device's answers: of all bits, and of those of
-/// data.
+/// Places of the words with the limits of bits in the device's answers: of all bits, and of those
+/// of data.
 const LIMITS: usize = 2;
 pub(super) const DATA_LIMITS: usize = 10;
 

@@ -14,8 +14,8 @@
 //! A channel is opened for classic frames, or for those of CAN FD, too. Transfers from the device
 //! are as long as the frames that can come.
 //!
-//! Not here: devices without time stamps, which are refused, and the padding that controllers of the
-//! LPC546xx need.
+//! Not here: devices without time stamps, which are refused, and the padding that controllers of
+//! the LPC546xx need.
 
 mod answer;
 mod channel;
@@ -134,7 +134,8 @@ impl GsUsb {
         self.channels.get(usize::from(channel)).map_or(0, |it| it.slots.outstanding())
     }
 
-    /// Opens a channel at these rates. [`InterfaceEvent::Opened`] or [`InterfaceEvent::Failed`] follows.
+    /// Opens a channel at these rates. [`InterfaceEvent::Opened`] or [`InterfaceEvent::Failed`]
+    /// follows.
     ///
     /// # Errors
     /// The caller's wish cannot be done.

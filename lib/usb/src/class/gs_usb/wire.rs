@@ -62,7 +62,7 @@ pub(super) enum Ask {
     Config,
     /// The limits of a channel.
     Limits(u8),
-    /// The same with those of the bits of data.
+    /// The limits of a channel with those of the bits of data.
     DataLimits(u8),
     Timing(u8),
     DataTiming(u8),
