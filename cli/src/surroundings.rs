@@ -35,20 +35,22 @@ fn interface(plug: &UsbPlug, wired: &mut Wired) -> Box<dyn UsbDevice> {
     let bus = |channel: usize| {
         let number = plug.first_channel + channel;
         let rate = BitRate::new(*plug.bit_rates.get(channel)?).ok()?;
+        let data = plug.data_rates.get(channel).and_then(|data| BitRate::of_data(*data).ok());
+        let empty = data.map_or(CanBus::new(rate), |data| CanBus::with_data_rate(rate, data));
         let described = plug.buses.iter().find(|bus| bus.channel == channel);
         match described.map(|bus| &bus.traffic) {
-            None => Some(CanBus::quiet(rate)),
+            None => Some(empty.acknowledged()),
             Some(&CanTraffic::Numbered { per_second, extended }) => {
-                Some(CanBus::loaded(number, rate, BusLoad { per_second, extended }))
+                Some(empty.with_load(number, BusLoad { per_second, extended }))
             }
             Some(CanTraffic::Receiver { turn_ns: (least, most) }) => {
-                Some(CanBus::receiving(number, rate, (Nanos(*least), Nanos(*most))))
+                Some(empty.with_receiver(number, (Nanos(*least), Nanos(*most))))
             }
             Some(CanTraffic::Sender { gap_ns: (least, most) }) => {
-                CanBus::sending(number, rate, (Nanos(*least), Nanos(*most)))
+                empty.with_sender(number, (Nanos(*least), Nanos(*most)))
             }
             Some(CanTraffic::Replay { log, .. }) => {
-                Some(CanBus::replaying(rate, logs::frames(number, log).ok()?))
+                Some(empty.with_replay(logs::frames(number, log).ok()?))
             }
         }
     };

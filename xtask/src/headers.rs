@@ -199,9 +199,10 @@ fn every_function_is_declared_as_it_is_defined() {
 }
 
 /// The beginnings of names in C, and the numbers of each in Rust.
-const NUMBERS: [(&str, &[(&str, i64)]); 7] = [
+const NUMBERS: [(&str, &[(&str, i64)]); 8] = [
     ("canERR_", canlib::RESULTS),
     ("canMSG_", canlib::MESSAGE_FLAGS),
+    ("canFDMSG_", canlib::FD_FLAGS),
     ("canOPEN_", canlib::OPEN_FLAGS),
     ("canSTAT_", canlib::STATE_FLAGS),
     ("canDRIVER_", canlib::DRIVERS),

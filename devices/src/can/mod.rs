@@ -17,7 +17,7 @@ pub(crate) use mistuned::Mistuned;
 pub use outside::{Outside, Overheard};
 pub use passing::{FrameContent, Passing};
 pub use receiver::RECEIPT_ID;
-pub use traffic::{BUSY, BusLoad, PeriodicMessage, ReplayError, numbered, replay};
+pub use traffic::{BUSY, BUSY_FD, BusLoad, PeriodicMessage, ReplayError, numbered, replay};
 
 use diapason_abi::Nanos;
 use diapason_can::bus::{BusEvent, EventKind, Health, NodeId, NodeSetup, SendRefusal, Ticket};
@@ -136,10 +136,17 @@ impl CanBus {
     /// times do not depend on when the host opens its channel.
     #[must_use]
     pub fn loaded(number: usize, rate: BitRate, load: BusLoad) -> CanBus {
-        let bus = CanBus::new(rate);
-        bus.add_unit(load.messages(number));
-        bus.add_unit(Vec::new());
-        bus
+        CanBus::new(rate).with_load(number, load)
+    }
+
+    /// Returns the same bus with a load, as the bus of this number has it, and a second unit that
+    /// acknowledges.
+    #[must_use]
+    pub fn with_load(self, number: usize, load: BusLoad) -> CanBus {
+        let fd = self.0.borrow().bus.data_rate().is_some();
+        self.add_unit(load.messages(number, fd));
+        self.add_unit(Vec::new());
+        self
     }
 
     /// Returns the bus of this number of [`BUSY`]; `None` from 5 on.
@@ -149,42 +156,57 @@ impl CanBus {
         Some(CanBus::loaded(number, BitRate::new(hertz).ok()?, load))
     }
 
+    /// Returns the bus of [`BUSY_FD`], as that of number 0.
+    #[must_use]
+    pub fn busy_fd() -> Option<CanBus> {
+        let (hertz, data, load) = BUSY_FD;
+        let (rate, data) = (BitRate::new(hertz).ok()?, BitRate::of_data(data).ok()?);
+        Some(CanBus::with_data_rate(rate, data).with_load(0, load))
+    }
+
     /// Returns a bus with one unit, which acknowledges and sends nothing.
     #[must_use]
     pub fn quiet(rate: BitRate) -> CanBus {
-        let bus = CanBus::new(rate);
-        bus.add_unit(Vec::new());
-        bus
+        CanBus::new(rate).acknowledged()
+    }
+
+    /// Returns the same bus with a unit that acknowledges and sends nothing.
+    #[must_use]
+    pub fn acknowledged(self) -> CanBus {
+        self.add_unit(Vec::new());
+        self
     }
 
     /// Returns the bus of this number with a receiver whose program takes between these two times
     /// for a frame, and nothing else. See [`CanBus::add_receiver`].
     #[must_use]
     pub fn receiving(number: usize, rate: BitRate, turn: (Nanos, Nanos)) -> CanBus {
-        let bus = CanBus::new(rate);
-        bus.add_receiver(turn, number as u64);
-        bus
+        CanBus::new(rate).with_receiver(number, turn)
     }
 
-    /// Returns the bus of this number with a unit that sends numbered frames, each between these
-    /// two times after the one before, and a unit that acknowledges until the interface does.
+    /// Returns the same bus with such a receiver, as the bus of this number has it.
     #[must_use]
-    pub fn sending(number: usize, rate: BitRate, gap: (Nanos, Nanos)) -> Option<CanBus> {
-        let bus = CanBus::new(rate);
+    pub fn with_receiver(self, number: usize, turn: (Nanos, Nanos)) -> CanBus {
+        self.add_receiver(turn, number as u64);
+        self
+    }
+
+    /// Returns the same bus, as that of this number, with a unit that sends numbered frames, each
+    /// between these two times after the one before, and a unit that acknowledges until the
+    /// interface does.
+    #[must_use]
+    pub fn with_sender(self, number: usize, gap: (Nanos, Nanos)) -> Option<CanBus> {
         let id = diapason_can::frame::standard(0x200 + number as u32).ok()?;
         let unsteady = traffic::Unsteady::new(id, gap, number as u64);
-        bus.add_node(vec![Traffic::Unsteady(unsteady)]);
-        bus.add_unit(Vec::new());
-        Some(bus)
+        self.add_node(vec![Traffic::Unsteady(unsteady)]);
+        Some(self.acknowledged())
     }
 
-    /// Returns a bus with the frames of a log, and a unit that acknowledges them.
+    /// Returns the same bus with the frames of a log, and a unit that acknowledges them.
     #[must_use]
-    pub fn replaying(rate: BitRate, frames: VecDeque<(Nanos, CanFrame)>) -> CanBus {
-        let bus = CanBus::new(rate);
-        bus.add_replay(frames);
-        bus.add_unit(Vec::new());
-        bus
+    pub fn with_replay(self, frames: VecDeque<(Nanos, CanFrame)>) -> CanBus {
+        self.add_replay(frames);
+        self.acknowledged()
     }
 
     /// One more node, whose program reads a numbered frame in each turn of its loop, which takes a

@@ -2,7 +2,7 @@
 
 use diapason_abi::Nanos;
 use diapason_can::candump::{self, LineContent, LogError, LogTrouble};
-use diapason_can::{AnyFrame, CanFrame, Id};
+use diapason_can::{AnyFrame, CanFrame, FdFrame, Id};
 use diapason_random::Random;
 use std::collections::VecDeque;
 
@@ -11,7 +11,8 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeriodicMessage {
     pub id: Id,
-    /// Bytes of data, at most 8.
+    /// Bytes of data. With more than 8 the message is a frame of CAN FD, whose data goes at the
+    /// rate of the data.
     pub length: u8,
     /// From one to the next; at least a nanosecond.
     pub period: Nanos,
@@ -21,8 +22,14 @@ pub struct PeriodicMessage {
 
 /// Returns the message `number` of `id`, with `length` bytes.
 #[must_use]
-pub fn numbered(id: Id, length: u8, number: u64) -> Option<CanFrame> {
-    CanFrame::data(id, number.to_le_bytes().get(..usize::from(length))?).ok()
+pub fn numbered(id: Id, length: u8, number: u64) -> Option<AnyFrame> {
+    let number = number.to_le_bytes();
+    if usize::from(length) > number.len() {
+        // The number comes again and again: a frame that lost a part of its data is found out.
+        let data: Vec<u8> = number.into_iter().cycle().take(length.into()).collect();
+        return Some(FdFrame::new(id, &data).ok()?.with_fast(true).into());
+    }
+    Some(CanFrame::data(id, number.get(..usize::from(length))?).ok()?.into())
 }
 
 /// Frames with their times.
@@ -49,7 +56,7 @@ impl Unsteady {
         Unsteady { id, gap, random: Random::new(seed), next: Nanos::from_millis(1), sent: 0 }
     }
 
-    fn take(&mut self) -> Option<CanFrame> {
+    fn take(&mut self) -> Option<AnyFrame> {
         let (least, most) = self.gap;
         self.next += Nanos(least.0 + self.random.below((most - least).0 + 1));
         self.sent += 1;
@@ -75,10 +82,10 @@ impl Traffic {
         match self {
             Traffic::Periodic { message, sent } => {
                 *sent += 1;
-                numbered(message.id, message.length, *sent - 1).map(AnyFrame::Classic)
+                numbered(message.id, message.length, *sent - 1)
             }
             Traffic::Replay(frames) => frames.pop_front().map(|(_, frame)| frame),
-            Traffic::Unsteady(unsteady) => unsteady.take().map(AnyFrame::Classic),
+            Traffic::Unsteady(unsteady) => unsteady.take(),
         }
     }
 }
@@ -122,13 +129,17 @@ pub fn replay(log: &str, interface: &str) -> Result<VecDeque<(Nanos, CanFrame)>,
     Ok(frames)
 }
 
-/// Numbered messages of eight bytes on a bus: how many a second together, and whether their
+/// Numbered messages on a bus: how many a second together, and whether their
 /// identifiers are extended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BusLoad {
     pub per_second: u32,
     pub extended: bool,
 }
+
+/// The rates and the load of a busy bus with CAN FD, for tests and demonstrations.
+pub const BUSY_FD: (u32, u32, BusLoad) =
+    (500_000, 2_000_000, BusLoad { per_second: 2_000, extended: false });
 
 /// The bit rates and the loads of five busy buses, for tests and demonstrations: 7,000 frames a
 /// second in all.
@@ -142,9 +153,10 @@ pub const BUSY: [(u32, BusLoad); 5] = [
 
 impl BusLoad {
     /// Returns the messages of the bus of this number: four identifiers that share the load, from
-    /// the first millisecond on, when an interface that starts at once has found the bus idle.
+    /// the first millisecond on, when an interface that starts at once has found the bus idle. They
+    /// have eight bytes. On a bus with CAN FD every second one has 64.
     #[must_use]
-    pub fn messages(self, bus: usize) -> Vec<PeriodicMessage> {
+    pub fn messages(self, bus: usize, fd: bool) -> Vec<PeriodicMessage> {
         let Some(period) = 4_000_000_000u64.checked_div(self.per_second.into()) else {
             return Vec::new();
         };
@@ -156,7 +168,8 @@ impl BusLoad {
             };
             let turn = Nanos(period / 4 * u64::from(index) + 10_000 * bus as u64);
             let offset = Nanos::from_millis(1) + turn;
-            id.ok().map(|id| PeriodicMessage { id, length: 8, period: Nanos(period), offset })
+            let length = if fd && index % 2 == 1 { 64 } else { 8 };
+            id.ok().map(|id| PeriodicMessage { id, length, period: Nanos(period), offset })
         };
         (0..4).filter_map(message).collect()
     }

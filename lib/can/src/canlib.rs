@@ -4,6 +4,7 @@
 //! `canlib.h` has the same numbers, and a test compares both.
 
 use crate::bus::Health;
+use crate::fd::{AnyFrame, FD_BYTES_MAX, FdFrame, LENGTHS};
 use crate::frame::{BYTES_MAX, CanFrame, extended, standard};
 
 macro_rules! numbers {
@@ -42,6 +43,14 @@ numbers! {
 }
 
 numbers! {
+    /// Flags of messages of CAN FD (`canFDMSG_FDF`). `ESI` is only in what is read.
+    FD_FLAGS:
+    FDF = 0x0001_0000,
+    BRS = 0x0002_0000,
+    ESI = 0x0004_0000,
+}
+
+numbers! {
     /// Flags of opening a channel (`canOPEN_EXCLUSIVE`).
     OPEN_FLAGS:
     EXCLUSIVE = 0x8,
@@ -49,6 +58,7 @@ numbers! {
     ACCEPT_VIRTUAL = 0x20,
     REQUIRE_INIT_ACCESS = 0x80,
     NO_INIT_ACCESS = 0x100,
+    CAN_FD = 0x400,
 }
 
 numbers! {
@@ -145,6 +155,49 @@ pub fn frame(id: i64, data: &[u8], code: u32, flags: u32) -> Result<CanFrame, i6
     frame.with_code(u8::try_from(code).map_err(|_| PARAM)?).map_err(|_| PARAM)
 }
 
+/// Returns the frame of a message to be written on a channel with CAN FD. With `FDF` the message is
+/// one of CAN FD. `length` counts bytes then, and the data is padded with zeros to the next length
+/// that there is.
+///
+/// # Errors
+/// The result that CANlib has for it.
+pub fn any_frame(id: i64, data: &[u8], length: u32, flags: u32) -> Result<AnyFrame, i64> {
+    let flags = i64::from(flags);
+    if flags & FDF == 0 {
+        return frame(id, data, length, flags as u32).map(AnyFrame::Classic);
+    }
+    if flags & !(STD | EXT | FDF | BRS) != 0 {
+        return Err(NOT_SUPPORTED);
+    }
+    let raw = u32::try_from(id).map_err(|_| PARAM)?;
+    let id = match flags & (STD | EXT) {
+        EXT => extended(raw),
+        0 | STD => standard(raw),
+        _ => return Err(PARAM),
+    };
+    let data = data.get(..length as usize).ok_or(PARAM)?;
+    let fits = |(bytes, _): &&(u32, u32)| *bytes as usize >= data.len();
+    let (whole, _) = LENGTHS.iter().find(fits).ok_or(PARAM)?;
+    let mut padded = [0; FD_BYTES_MAX as usize];
+    padded.get_mut(..data.len()).ok_or(PARAM)?.copy_from_slice(data);
+    let padded = padded.get(..*whole as usize).ok_or(PARAM)?;
+    let frame = FdFrame::new(id.map_err(|_| PARAM)?, padded).map_err(|_| PARAM)?;
+    Ok(frame.with_fast(flags & BRS != 0).into())
+}
+
+/// Returns the flags of a message of any format that was read.
+#[must_use]
+pub fn any_flags(frame: &AnyFrame, lost: bool) -> u32 {
+    let fd = match frame {
+        AnyFrame::Classic(frame) => return flags(frame, lost),
+        AnyFrame::Fd(frame) => frame,
+    };
+    let flag = |set: bool, flag: i64| if set { flag } else { 0 };
+    let format = if frame.is_extended() { EXT } else { STD };
+    let further = flag(fd.is_fast(), BRS) | flag(fd.is_passive(), ESI) | flag(lost, SW_OVERRUN);
+    (FDF | format | further) as u32
+}
+
 /// Returns the flags of a message that was read. `lost` says that others before it were lost.
 #[must_use]
 pub fn flags(frame: &CanFrame, lost: bool) -> u32 {
@@ -190,6 +243,7 @@ pub fn text(result: i64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn bit_rates_have_their_usual_sample_points() {
@@ -241,6 +295,34 @@ mod tests {
         }
         assert_eq!(frame(1, &[], 1, 0), Err(PARAM), "no data");
         assert!(frame(1, &[], 4, RTR as u32).is_ok(), "a remote frame has none");
+    }
+
+    #[test]
+    fn messages_of_can_fd_come_from_arguments_and_go_back_to_flags() {
+        let bytes: Vec<u8> = (1..=64).collect();
+        for (id, length, flags) in
+            [(0x7ff, 64, STD | FDF | BRS), (0x1fff_ffff, 12, EXT | FDF), (5, 0, STD | FDF | BRS)]
+        {
+            let frame = any_frame(id, &bytes, length, flags as u32).unwrap();
+            assert_eq!((i64::from(frame.raw_id()), frame.bytes()), (id, &bytes[..length as usize]));
+            assert_eq!(i64::from(any_flags(&frame, false)), flags);
+            assert_eq!(i64::from(any_flags(&frame, true)), flags | SW_OVERRUN);
+        }
+        let padded = any_frame(1, &bytes, 9, (FDF | BRS) as u32).unwrap();
+        assert_eq!(padded.bytes(), [&bytes[..9], &[0; 3]].concat());
+        let classic = any_frame(1, &bytes, 8, STD as u32).unwrap();
+        assert_eq!((classic.is_fd(), any_flags(&classic, false)), (false, STD as u32));
+        for (id, length, flags, result) in [
+            (1, 65, FDF, PARAM),
+            (0x800, 0, FDF | STD, PARAM),
+            (1, 0, FDF | STD | EXT, PARAM),
+            (1, 0, FDF | RTR, NOT_SUPPORTED),
+            (1, 0, FDF | ESI, NOT_SUPPORTED),
+            (1, 0, BRS, NOT_SUPPORTED),
+        ] {
+            assert_eq!(any_frame(id, &[0; 65], length, flags as u32), Err(result), "{flags:x}");
+        }
+        assert_eq!(any_frame(1, &[], 1, FDF as u32), Err(PARAM), "no data");
     }
 
     #[test]

@@ -4,6 +4,10 @@
 //! channel is; its counts only grow, so each report is worth all before it, and one that is missed
 //! is no loss. Neither side trusts the other: what cannot be a frame or a request is `None`.
 
+mod fd;
+
+pub use fd::{FAST, FLEXIBLE, FdDeparture, FdReceivedFrame, PASSIVE};
+
 use crate::bus::Health;
 use crate::frame::{CanFrame, extended, standard};
 use diapason_abi::Nanos;
@@ -32,7 +36,8 @@ plain! {
         pub data: [u8; 8],
         pub id: u32,
         pub code: u8,
-        /// [`EXTENDED`], [`REMOTE`], [`LOST_BEFORE`], [`OUTSIDE`], [`NEWS`].
+        /// [`EXTENDED`], [`REMOTE`], [`LOST_BEFORE`], [`OUTSIDE`], [`NEWS`]. On channels with CAN
+        /// FD also [`FLEXIBLE`], [`FAST`], [`PASSIVE`].
         pub flags: u8,
         /// How often the channel was opened before: the interface's clock may have restarted.
         pub opened: u16,
@@ -149,18 +154,25 @@ pub struct ChannelParameters {
     pub sample_point: u16,
     /// Only listens: acknowledges nothing, sends nothing.
     pub silent: bool,
+    /// Bits per second of the data of CAN FD; 0 opens the channel for classic frames only. The
+    /// description says it, and no client does.
+    pub data_rate: u32,
 }
 
 impl ChannelParameters {
     /// Takes part at the rate that the description says.
     pub const AS_DESCRIBED: ChannelParameters =
-        ChannelParameters { bit_rate: 0, sample_point: 0, silent: false };
+        ChannelParameters { bit_rate: 0, sample_point: 0, silent: false, data_rate: 0 };
 
-    /// Returns the same with the rate of `described`, unless it has one of its own.
+    /// Returns the same with the rate of `described`, unless it has one of its own. The rate of the
+    /// data is always that of `described`.
     #[must_use]
     pub fn or(self, described: ChannelParameters) -> ChannelParameters {
-        let silent = self.silent;
-        if self.bit_rate == 0 { ChannelParameters { silent, ..described } } else { self }
+        let (silent, data_rate) = (self.silent, described.data_rate);
+        match self.bit_rate {
+            0 => ChannelParameters { silent, ..described },
+            _ => ChannelParameters { data_rate, ..self },
+        }
     }
 }
 
@@ -273,6 +285,9 @@ impl Departure {
 }
 
 fn frame(id: u32, flags: u8, code: u8, data: [u8; 8]) -> Option<CanFrame> {
+    if flags & FLEXIBLE != 0 {
+        return None;
+    }
     let id = if flags & EXTENDED != 0 { extended(id) } else { standard(id) }.ok()?;
     if flags & REMOTE != 0 {
         return CanFrame::remote(id, code.into()).ok();
@@ -287,7 +302,7 @@ impl ChannelRequest {
     /// Encodes the request as a message.
     #[must_use]
     pub fn bytes(&self) -> [u8; REQUEST_BYTES] {
-        let none = ChannelParameters { bit_rate: 0, sample_point: 0, silent: false };
+        let none = ChannelParameters { bit_rate: 0, sample_point: 0, silent: false, data_rate: 0 };
         let (kind, parameters) = match self.wanted {
             ChannelCommand::Wake => (0, none),
             ChannelCommand::Open(parameters) => (1, parameters),
@@ -308,6 +323,7 @@ impl ChannelRequest {
             bit_rate: u32::from_le_bytes([r0, r1, r2, r3]),
             sample_point: u16::from_le_bytes([s0, s1]),
             silent: silent != 0,
+            data_rate: 0,
         };
         let wanted = match kind {
             0 => ChannelCommand::Wake,

@@ -3,11 +3,12 @@
 use diapason_abi::Nanos;
 use diapason_can::bus::Health;
 use diapason_can::exchange::{
-    ChannelCommand, ChannelParameters, ChannelReport, ChannelRequest, Departure, Ledger, Phase,
-    REQUEST_BYTES, ReceivedFrame, RequestReply,
+    ChannelCommand, ChannelParameters, ChannelReport, ChannelRequest, Departure, FLEXIBLE,
+    FdDeparture, FdReceivedFrame, Ledger, Phase, REQUEST_BYTES, ReceivedFrame, RequestReply,
 };
+use diapason_can::fd::LENGTHS;
 use diapason_can::frame::{extended, standard};
-use diapason_can::{CanFrame, Id};
+use diapason_can::{AnyFrame, CanFrame, FdFrame, Id};
 use diapason_random::Random;
 
 const CASES: u64 = 20_000;
@@ -62,7 +63,8 @@ fn a_record_of_any_content_is_a_frame_that_can_or_none() {
 
 #[test]
 fn requests_come_back_and_nothing_else_is_one() {
-    let parameters = ChannelParameters { bit_rate: 250_000, sample_point: 875, silent: true };
+    let parameters =
+        ChannelParameters { bit_rate: 250_000, sample_point: 875, silent: true, data_rate: 0 };
     for wanted in [
         ChannelCommand::Wake,
         ChannelCommand::Open(parameters),
@@ -136,4 +138,51 @@ fn what_is_written_is_through_or_given_up_or_pending() {
     assert_eq!(written, through + given_up + books.pending());
     books.restart();
     assert_eq!(books.counts(), (0, 0, 0));
+}
+
+/// Frames of both formats come back out of the records of channels with CAN FD, and no classic
+/// record has a frame of CAN FD.
+#[test]
+fn frames_of_both_formats_come_back_out_of_their_records() {
+    let random = &mut Random::new(3);
+    for _ in 0..CASES {
+        let frame: AnyFrame = match random.one_in(2) {
+            true => random_frame(random).into(),
+            false => {
+                let (length, _) = random.pick(&LENGTHS);
+                let bytes: Vec<u8> = (0..length).map(|_| random.bits() as u8).collect();
+                let frame = FdFrame::new(id(random), &bytes).unwrap();
+                frame.with_fast(random.one_in(2)).with_passive(random.one_in(2)).into()
+            }
+        };
+        let departure = FdDeparture::at(&frame, Nanos(9));
+        assert_eq!((departure.frame(), departure.head.written), (Some(frame), 9));
+        let arrival = FdReceivedFrame::new(&frame, Nanos(3), Nanos(4));
+        assert_eq!((arrival.frame(), arrival.head.time, arrival.head.taken), (Some(frame), 3, 4));
+        assert_eq!(departure.head.frame().is_some(), !frame.is_fd());
+        assert_eq!(arrival.head.frame().is_some(), !frame.is_fd());
+    }
+}
+
+#[test]
+fn a_record_with_can_fd_of_any_content_is_a_frame_that_can_have_or_none() {
+    let random = &mut Random::new(4);
+    let mut frames = 0;
+    for _ in 0..CASES {
+        let mut byte = || random.between(0, 255) as u8;
+        let head = Departure {
+            data: [0; 8].map(|_: u8| byte()),
+            id: u32::from_le_bytes([byte(), byte(), byte(), byte()]) >> (byte() % 32),
+            code: byte() % 20,
+            flags: byte() | FLEXIBLE,
+            spare: 0,
+            written: 0,
+        };
+        let record = FdDeparture { head, more: [0; 56].map(|_: u8| byte()) };
+        let Some(frame) = record.frame() else { continue };
+        frames += 1;
+        assert!(frame.is_fd() && frame.raw_id() == head.id && frame.code() == head.code);
+        assert_eq!(FdDeparture::at(&frame, Nanos::ZERO).frame(), Some(frame));
+    }
+    assert!((1..CASES).contains(&frames), "{frames}");
 }

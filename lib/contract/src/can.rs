@@ -6,7 +6,7 @@
 //! have such a client.
 
 use crate::home::Home;
-use diapason_abi::Nanos;
+use diapason_abi::{Nanos, PAGE};
 
 /// The bottom halves of CAN channels, one for each interface. None waits for another.
 pub const HOMES: [Home; MOST] = {
@@ -59,6 +59,13 @@ pub const RECORDS: usize = diapason_abi::pipe::SLOTS;
 
 /// Frames in the pipe to a channel.
 pub const DEPARTURES: usize = diapason_abi::pipe::OUT_SLOTS;
+
+/// Bytes of the segment with the pipe of a channel with CAN FD, and of the pipe to it, in whole
+/// pages: two lines of counts, then the records.
+pub const FD_BYTES: u64 = (128 + RECORDS * FD_RECORD.0).next_multiple_of(PAGE) as u64;
+pub const FD_OUT_BYTES: u64 = (128 + DEPARTURES * FD_RECORD.1).next_multiple_of(PAGE) as u64;
+/// Most bytes of a record of a frame that came, and of one to be sent, on such a channel.
+pub const FD_RECORD: (usize, usize) = (96, 80);
 
 /// Reports that may wait. The server writes at most one for each bottom half.
 pub const REPORTS: usize = 64;
@@ -133,6 +140,9 @@ pub struct ChannelNames {
     pub reports: &'static str,
     /// The mailbox of requests.
     pub requests: &'static str,
+    /// The pipe from the channel if it has CAN FD, and the pipe to it.
+    pub fd_arrivals: &'static str,
+    pub fd_departures: &'static str,
 }
 
 /// The names of one channel.
@@ -144,6 +154,8 @@ macro_rules! names {
             departures: concat!($name, ".out"),
             reports: concat!($name, ".report"),
             requests: concat!($name, ".control"),
+            fd_arrivals: concat!($name, ".fd"),
+            fd_departures: concat!($name, ".fd.out"),
         }
     };
 }
@@ -160,6 +172,17 @@ const NAMES: [ChannelNames; CHANNELS] = [
     names!("can8"),
     names!("can9"),
 ];
+
+impl ChannelNames {
+    /// Returns the names of the pipe from the channel and of that to it, with CAN FD or without.
+    #[must_use]
+    pub const fn pipes(&self, fd: bool) -> (&'static str, &'static str) {
+        match fd {
+            true => (self.fd_arrivals, self.fd_departures),
+            false => (self.arrivals, self.departures),
+        }
+    }
+}
 
 /// Returns the names of the channel of this number, if there is one.
 #[must_use]

@@ -1,7 +1,7 @@
 //! Names that the server needs in its description, as they follow from its settings.
 
 use crate::can::INTERFACES;
-use crate::settings::{CLIENTS, FormingOrder, LINKS, OPENS, ORDER, SERVES, STREAMS};
+use crate::settings::{CLIENTS, DATA_RATES, FormingOrder, LINKS, OPENS, ORDER, SERVES, STREAMS};
 use crate::threads::{Home, LINK, SENDERS, ServiceKind, TUNE, WORDS, homes, interfaces, services};
 use crate::{can, link, stream, tuned};
 
@@ -53,13 +53,19 @@ pub fn needs<'s, F: Fn(&str) -> &'s [u64]>(
     let enables = FormingOrder::of(setting(ORDER)).is_some_and(|order| order.enables);
     let enable = enables.then_some((Semaphore, link::ENABLE));
     let data = stream::DATA[..streams].iter().map(|name| (Segment, *name));
-    let of = |numbers: &'s [u64]| numbers.iter().filter_map(|at| can::names(*at as usize));
-    let open =
-        of(setting(OPENS)).flat_map(|names| [(Segment, names.arrivals), (Semaphore, names.ready)]);
-    let written = of(setting(CLIENTS)).flat_map(|names| {
-        let pipes = [(Segment, names.departures), (Segment, names.reports)];
+    let data_rates = setting(DATA_RATES);
+    let of = move |numbers: &'s [u64]| {
+        let has_fd = move |at: u64| data_rates.get(at as usize).is_some_and(|rate| *rate > 0);
+        let named = move |at: &u64| Some((can::names(*at as usize)?, has_fd(*at)));
+        numbers.iter().filter_map(named)
+    };
+    let open = of(setting(OPENS))
+        .flat_map(|(names, fd)| [(Segment, names.pipes(fd).0), (Semaphore, names.ready)]);
+    let written = of(setting(CLIENTS)).flat_map(|(names, fd)| {
+        let (arrivals, departures) = names.pipes(fd);
+        let pipes = [(Segment, departures), (Segment, names.reports)];
         pipes.into_iter().chain([
-            (Segment, names.arrivals),
+            (Segment, arrivals),
             (Semaphore, names.ready),
             (Mailbox, names.requests),
         ])
@@ -87,7 +93,14 @@ pub fn all() -> impl Iterator<Item = &'static str> {
         of_input.into_iter().chain([names.out, names.reports, names.control])
     });
     let senders = SENDERS.iter().map(|home| home.vcpu);
-    needs(&setting).map(|(_, name)| name).chain(senders).chain([TUNE.vcpu]).chain(places)
+    let flexible = (0..can::CHANNELS).filter_map(can::names);
+    let flexible = flexible.flat_map(|names| [names.fd_arrivals, names.fd_departures]);
+    needs(&setting)
+        .map(|(_, name)| name)
+        .chain(senders)
+        .chain([TUNE.vcpu])
+        .chain(places)
+        .chain(flexible)
 }
 
 /// Returns as many interfaces as there can be, each with one channel.

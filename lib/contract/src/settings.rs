@@ -46,6 +46,9 @@ pub const OPENS: &str = "opens";
 
 /// The bit rate of each CAN channel, in bit/s. It follows from the `[[usb]]` of the interface.
 pub const BIT_RATES: &str = "bit-rates";
+/// The rate of the data of CAN FD on each CAN channel, in bit/s; 0 has classic frames only. It
+/// follows from the same, and is not there if no channel has CAN FD.
+pub const DATA_RATES: &str = "data-rates";
 /// The sample point of a bit on the channels of each interface, in tenths of a per cent. It follows
 /// from the same.
 pub const SAMPLE_POINT: &str = "sample-point";

@@ -2,6 +2,7 @@
 //! transfers, and what keeps messages. CAN interfaces have their own numbers, and every other kind
 //! of devices has a row in `diapason_contract::source`.
 
+use crate::frames::has_fd;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::SLOTS;
 use diapason_contract::can;
@@ -85,7 +86,10 @@ impl Driver {
         };
         match system.usb[usb].model {
             UsbModel::GsUsb => {
-                let (transfer, shortest) = (gs_usb::TRANSFER, gs_usb::MESSAGE);
+                let (mut transfer, shortest) = (gs_usb::TRANSFER, gs_usb::MESSAGE);
+                if has_fd(&system.usb[usb]) {
+                    transfer.0 = gs_usb::LONG_TRANSFER;
+                }
                 Driver { transfer, shortest, messages: 1, ..kvaser }
             }
             _ => kvaser,
@@ -109,7 +113,7 @@ impl Outward {
     pub(crate) fn of(system: &System, usb: usize) -> Outward {
         match system.usb[usb].model {
             UsbModel::GsUsb => Outward {
-                bytes: gs_usb::SENT,
+                bytes: if has_fd(&system.usb[usb]) { gs_usb::LONG_SENT } else { gs_usb::SENT },
                 sending: gs_usb::SENDING,
                 holds: gs_usb::SLOTS.into(),
             },

@@ -21,6 +21,7 @@ pub mod chains;
 pub mod core;
 mod driver;
 mod endpoints;
+mod frames;
 pub mod jobs;
 mod judge;
 mod known;

@@ -8,6 +8,7 @@
 
 use crate::can::contended_turn;
 use crate::driver::Outward;
+use crate::frames::Frames;
 use crate::human;
 use crate::missing::Missing;
 use crate::pipes::{Half, NoBill, Piped, Plant, contract, longest_transfer, own_supply};
@@ -15,8 +16,8 @@ use crate::reports::Reporting;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{AT_ONCE, BEFORE, OUT_SLOTS, OutputCosts, REST};
 use diapason_bus::Direction;
-use diapason_can::wire::{self, INTERFRAME_BITS, OVERLOAD_BITS, OVERLOADS};
-use diapason_contract::can::{EACH, FRAME_BITS};
+use diapason_can::wire::{OVERLOAD_BITS, OVERLOADS};
+use diapason_contract::can::EACH;
 use diapason_contract::threads::SEND;
 use diapason_pipe::bill::{
     Bill, BillRefusal, Drain, Look, Pump, Service, Taking, Traffic, User, input, pump,
@@ -154,9 +155,9 @@ fn acknowledgements(shortest: Nanos) -> Bucket {
 
 /// Returns the time from one numbered frame to the next that a node can make the bus take: the
 /// frame has eight bytes, and while its buffers are full the node asks for overload frames.
-fn held_back(rate: u64) -> u64 {
-    let frame = u64::from(wire::shortest(false, 8) + INTERFRAME_BITS);
-    (frame + u64::from(OVERLOADS) * u64::from(OVERLOAD_BITS)) * 1_000_000_000 / rate
+fn held_back(frames: Frames, rate: u64) -> u64 {
+    let overloads = u64::from(OVERLOADS) * u64::from(OVERLOAD_BITS);
+    frames.numbered(false).0 + overloads * 1_000_000_000 / rate
 }
 
 /// Returns the time of a frame to the node that reads it, shortest and longest: that of the node or
@@ -174,19 +175,23 @@ fn receiver(number: usize, channel: u8, system: &System) -> Result<(Nanos, Nanos
         ));
     };
     let rate = u64::from(usb.bit_rates[usize::from(channel)]);
-    if longest > held_back(rate) {
+    let frames = Frames::of(usb, usize::from(channel)).ok_or_else(|| {
+        (format!("`{}` has no channel {channel}", usb.name), "write another `channel`".to_owned())
+    })?;
+    let held_back = held_back(frames, rate);
+    if longest > held_back {
         return Err((
             format!(
                 "the node on the bus of channel {channel} takes {} for a frame, and at {rate} \
                  bit/s it can hold the next one back for {} only",
                 human(longest),
-                human(held_back(rate))
+                human(held_back)
             ),
             "write a shorter `turn`, or a lower rate in `bit_rates`: the node would lose frames"
                 .into(),
         ));
     }
-    let [least, most] = [FRAME_BITS.0, FRAME_BITS.1].map(|bits| bits * 1_000_000_000 / rate);
+    let [least, most] = [frames.shortest().0, frames.longest().0];
     let contended = match contended_turn(system, number, channel) {
         Some(Some(turn)) => turn.0,
         Some(None) => {

@@ -3,6 +3,7 @@
 //! A contract that the description itself breaks in every run cannot be meant, nor can senders that
 //! no bus has room for.
 
+use crate::frames::Frames;
 use crate::human;
 use crate::pipes::contract;
 use diapason_abi::Nanos;
@@ -17,8 +18,6 @@ use diapason_system::{
 };
 
 const SECOND: u64 = 1_000_000_000;
-/// Bits of the shortest frame with the space behind it.
-const SHORTEST: u64 = (wire::shortest(false, 0) + INTERFRAME_BITS) as u64;
 /// A log may be so much longer on its bus than by its own times: a burst is no load.
 const BURST: Nanos = Nanos::from_millis(100);
 /// Exactness of interfaces' time stamps: as much as the server forgives.
@@ -26,8 +25,8 @@ const CLOCK: Nanos = Nanos::from_micros(10);
 
 /// The senders on the bus of a channel, as the description has them.
 enum Senders<'s> {
-    /// Messages a second, the least bits of each, and the key that declares them.
-    Steady { rate: u64, bits: u64, key: &'static str },
+    /// Messages a second, the least time of two of them, and the key that declares them.
+    Steady { rate: u64, two: Nanos, key: &'static str },
     /// The frames of this log.
     Log { file: &'s str, frames: Vec<(Nanos, CanFrame)> },
     /// Receivers, which send little.
@@ -39,6 +38,7 @@ struct Bus<'s> {
     plug: &'s UsbPlug,
     channel: usize,
     rate: BitRate,
+    frames: Frames,
     senders: Senders<'s>,
 }
 
@@ -89,15 +89,16 @@ impl<'s> Bus<'s> {
         let channel = usize::from(pipe.channel);
         let rate = BitRate::new(*plug.bit_rates.get(channel)?).ok()?;
         let described = plug.buses.iter().find(|bus| bus.channel == channel);
-        let bits = |extended| u64::from(wire::shortest(extended, 8) + INTERFRAME_BITS);
+        let own = Frames::of(plug, channel)?;
         let senders = match described.map(|bus| &bus.traffic) {
             None | Some(CanTraffic::Receiver { .. }) => Senders::Quiet,
             Some(CanTraffic::Numbered { per_second, extended }) => {
-                let (rate, bits) = (u64::from(*per_second), bits(*extended));
-                Senders::Steady { rate, bits, key: "traffic" }
+                let (rate, two) = (u64::from(*per_second), own.two_of_traffic(*extended));
+                Senders::Steady { rate, two, key: "traffic" }
             }
             Some(CanTraffic::Sender { gap_ns: (_, longest) }) => {
-                Senders::Steady { rate: SECOND / longest, bits: bits(false), key: "gap" }
+                let two = Nanos(2 * own.numbered(false).0);
+                Senders::Steady { rate: SECOND / longest, two, key: "gap" }
             }
             // A program that measures puts its own traffic on the bus; nothing is promised of it.
             Some(CanTraffic::Replay { file, .. }) if file.is_empty() => Senders::Quiet,
@@ -106,7 +107,7 @@ impl<'s> Bus<'s> {
                 Senders::Log { file, frames: frames.into() }
             }
         };
-        Some(Bus { plug, channel, rate, senders })
+        Some(Bus { plug, channel, rate, frames: own, senders })
     }
 
     /// Returns what is wrong if all that is sent on the bus does not fit on it.
@@ -117,34 +118,36 @@ impl<'s> Bus<'s> {
             pipes.map(|it| it.rate).fold(0, u64::saturating_add)
         };
         let (from, to) = (rate(PipeDirection::FromDevice), rate(PipeDirection::ToDevice));
-        let written = to.saturating_mul(SHORTEST);
-        let declared = from.saturating_mul(SHORTEST).saturating_add(written);
+        let shortest = self.frames.shortest().0;
+        let written = to.saturating_mul(shortest);
+        let declared = from.saturating_mul(shortest).saturating_add(written);
         let hertz = u64::from(self.rate.hertz());
         let name = &self.plug.name;
         let bus = format!("channel {} of `{name}` at {hertz} bit/s", self.channel);
         let slower = "declare less, or write a larger rate for the channel in `bit_rates`";
-        if declared > hertz {
-            let most = hertz / SHORTEST;
+        if declared > SECOND {
+            let most = SECOND / shortest;
             let title = format!(
                 "pipes declare {} messages a second on {bus}, which carries at most {most}",
                 from.saturating_add(to)
             );
             return Some((title, slower.into()));
         }
-        let (what, bits, length) = match &self.senders {
+        let (what, busy, length) = match &self.senders {
             Senders::Quiet => return None,
-            Senders::Steady { rate, bits, .. } => {
-                (format!("{rate} messages a second"), rate * bits, Nanos(SECOND))
+            Senders::Steady { rate, two, .. } => {
+                (format!("{rate} messages a second"), rate * two.0 / 2, Nanos(SECOND))
             }
             Senders::Log { file, frames } => {
                 let bits = frames.iter().map(|(_, frame)| u64::from(space(frame))).sum();
+                let busy = self.rate.time(bits).0;
                 let (first, last) = (frames.first()?, frames.last()?);
-                (format!("the log `{file}`"), bits, last.0 - first.0 + BURST)
+                (format!("the log `{file}`"), busy, last.0 - first.0 + BURST)
             }
         };
         let beside = u128::from(written) * u128::from(length.0) / u128::from(SECOND);
-        let all = u128::from(bits) + beside;
-        let room = u128::from(hertz) * u128::from(length.0) / u128::from(SECOND);
+        let all = u128::from(busy) + beside;
+        let room = u128::from(length.0);
         let share = all.saturating_mul(100).div_ceil(room.max(1));
         let what = if to > 0 { format!("{what} and {to} that are written") } else { what };
         let title = format!("the senders on {bus} ({what}) need {share} % of it");

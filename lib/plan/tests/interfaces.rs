@@ -8,6 +8,7 @@ use diapason_system::parse;
 
 const TEXT: &str = include_str!("../../../tests/systems/two-interfaces.toml");
 
+const GS_USB_FD: &str = include_str!("../../../tests/systems/gs-usb-fd.toml");
 const GS_USB: &str = include_str!("../../../tests/systems/gs-usb.toml");
 
 fn plan(text: &str) -> Plan {
@@ -100,4 +101,23 @@ fn each_family_is_billed_with_its_own_transfers() {
     }
     let much = GS_USB.replace("rate = 1510", "rate = 19000").replace("[1500]", "[3000]");
     assert!(plan(&much).pipes[0].bill.is_err());
+}
+
+/// Channels with CAN FD have longer frames in their bills. A node that waits longer than it can
+/// hold back the shortest frame is refused, and so is more traffic than the bus carries.
+#[test]
+fn frames_of_can_fd_are_billed_with_their_lengths() {
+    let fd = plan(GS_USB_FD);
+    assert!(fd.holds(), "{:?}", fd.findings);
+    let classic = plan(&GS_USB_FD.replace("data_rates = [2_000_000, 0, 2_000_000]", "#"));
+    let total = |plan: &Plan| plan.pipes[2].bill.as_ref().expect("it has a bill").total;
+    assert!(total(&fd) > total(&classic));
+    let slower = GS_USB_FD.replace("\"200us\"]", "\"250us\"]");
+    match &plan(&slower).pipes[2].bill {
+        Err(NoBill::Missing(what, _)) => assert!(what.contains("can hold the next one"), "{what}"),
+        other => panic!("{other:?}"),
+    }
+    let crowded = GS_USB_FD.replace("[1200, 1000]", "[3550, 1000]").replace("1210", "3550");
+    let text = format!("{:?}", plan(&crowded).findings);
+    assert!(!plan(&crowded).holds(), "{text}");
 }

@@ -117,6 +117,7 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             channels: usb::channels(usb),
             first_channel: usb.first_channel,
             bit_rates: usb::bit_rates(usb),
+            data_rates: usb::data_rates(usb),
             sample_point: usb::sample_point(usb),
             restart_ns: usb.restart.as_ref().map(|at| at.value),
             drift: usb::drift(usb),

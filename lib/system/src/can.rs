@@ -186,6 +186,7 @@ fn interface(declared: &Declared, can: &DeclaredCan, report: &mut Report) {
         return report.push(Problem::new(place, title, help));
     }
     of_rate(can, plug, channel, report);
+    of_fd(can, plug, channel, report);
     let is_same = |other: &&DeclaredCan| {
         let same = other.usb.as_ref().is_some_and(|usb| usb.value == name.value);
         same && other.channel() == channel && other.name.value != can.name.value
@@ -196,6 +197,17 @@ fn interface(declared: &Declared, can: &DeclaredCan, report: &mut Report) {
         let problem = Problem::new(place, title, "connect each channel to one bus");
         report.push(problem.with(&first.name.span, "the first"));
     }
+}
+
+/// Reports a bus of messages that is that of a channel with CAN FD: frames of 64 bytes would delay
+/// its messages, and none of them counts that.
+fn of_fd(can: &DeclaredCan, plug: &DeclaredUsb, channel: u64, report: &mut Report) {
+    let own = usize::try_from(channel).ok().and_then(|channel| plug.data_rates.get(channel));
+    let (Some(data), Some(usb)) = (own.filter(|rate| rate.value > 0), &can.usb) else { return };
+    let title =
+        format!("`{}` is planned with classic frames, and its channel has CAN FD", can.name.value);
+    let help = "remove `usb` and plan the bus alone, or write 0 for the channel in `data_rates`";
+    report.push(Problem::new(&usb.span, title, help).with(&data.span, "CAN FD"));
 }
 
 fn of_rate(can: &DeclaredCan, plug: &DeclaredUsb, channel: u64, report: &mut Report) {

@@ -294,6 +294,8 @@ pub(crate) struct DeclaredUsb {
     pub first_channel: usize,
     /// Bit rates of its CAN channels, from the first on.
     pub bit_rates: Vec<At<u64>>,
+    /// Rates of the data of CAN FD on its channels; 0 of a classic one.
+    pub data_rates: Vec<At<u64>>,
     /// The place in a bit at which the receiver samples it, in tenths of a per cent.
     pub sample_point: Option<At<u64>>,
     /// The time after which a channel that went bus-off is opened again.

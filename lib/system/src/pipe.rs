@@ -20,7 +20,7 @@ use crate::system::SemaphoreKind;
 use crate::table::{Raw, Table};
 use crate::usb;
 use diapason_abi::pipe::{BYTES, OUT_BYTES, REPORT_BYTES, REQUESTS};
-use diapason_contract::can;
+use diapason_contract::can::{self, FD_BYTES, FD_OUT_BYTES};
 use diapason_contract::carried::PER_MAX;
 use diapason_contract::source::PipeSource;
 
@@ -111,9 +111,12 @@ pub(crate) fn expand(declared: &mut Declared) {
         let end = pipe.process.as_ref().and_then(|name| declared.process(&name.value));
         let number = number(declared, pipe.usb.as_ref(), channel.value);
         let known = number.and_then(can::names);
+        let plug = pipe.usb.as_ref().and_then(|usb| declared.plug(&usb.value));
+        let fd = plug.zip(number).is_some_and(|((_, plug), number)| usb::has_fd(plug, number));
+        let (bytes, out_bytes) = if fd { (FD_BYTES, FD_OUT_BYTES) } else { (BYTES, OUT_BYTES) };
         let source = number.and_then(PipeSource::numbered);
         let Some((ring, bytes, ready)) = (match (known, source) {
-            (Some(known), _) => Some((known.arrivals, BYTES, known.ready)),
+            (Some(known), _) => Some((known.pipes(fd).0, bytes, known.ready)),
             (None, Some(source)) => Some((source.pipe.0, source.pipe.1, source.ready)),
             // There is no such channel, which is reported by `check`.
             (None, None) => None,
@@ -132,7 +135,7 @@ pub(crate) fn expand(declared: &mut Declared) {
         let ready = Named { name: named(ready), what: SemaphoreKind::Counting(0) };
         declared.semaphores.push(ready);
         if let Some(known) = known.filter(|_| way == PipeDirection::ToDevice) {
-            declared.segments.push(segment(named(known.departures), OUT_BYTES));
+            declared.segments.push(segment(named(known.pipes(fd).1), out_bytes));
             declared.segments.push(segment(named(known.reports), REPORT_BYTES));
             declared.mailboxes.push(Named { name: named(known.requests), what: REQUESTS });
         }

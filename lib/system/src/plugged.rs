@@ -29,6 +29,8 @@ pub struct UsbPlug {
     pub first_channel: usize,
     /// The bit rate of each CAN channel that there can be.
     pub bit_rates: [u32; EACH],
+    /// The rates of the data of CAN FD of its channels, in bit/s; 0 of classic ones.
+    pub data_rates: [u32; EACH],
     /// The sample point of a CAN interface, in tenths of a per cent.
     pub sample_point: u16,
     /// The time after which a channel that went bus-off is opened again, in ns, if the description

@@ -275,21 +275,28 @@ fn of_interfaces(system: &System, process: &ProcessSpec) -> Vec<Setting> {
     let interfaces = system.interfaces(process);
     let Some((_, last)) = interfaces.last() else { return Vec::new() };
     let (mut rates, mut points) = (vec![u64::from(can::BIT_RATE); last.numbers().end], Vec::new());
+    let mut data_rates = vec![0; last.numbers().end];
     for (plug, interface) in &interfaces {
         let plug = &system.usb[*plug];
         for (number, rate) in interface.numbers().zip(plug.bit_rates) {
             rates[number] = rate.into();
+        }
+        for (number, rate) in interface.numbers().zip(plug.data_rates) {
+            data_rates[number] = rate.into();
         }
         points.push(plug.sample_point.into());
     }
     let restarts: Vec<u64> =
         interfaces.iter().map(|(plug, _)| system.usb[*plug].restart_ns.unwrap_or(0)).collect();
     let restarts = restarts.iter().any(|time| *time > 0).then_some((usbd::RESTART, restarts));
+    let has_fd = data_rates.iter().any(|rate| *rate > 0);
+    let data_rates = has_fd.then_some((usbd::DATA_RATES, data_rates));
     let words: Vec<u64> = interfaces.iter().map(|(_, interface)| interface.word()).collect();
     let usual = words == [CanInterface::USUAL.word()];
     let told = [(usbd::BIT_RATES, rates), (usbd::SAMPLE_POINT, points)];
     let further = (!usual).then_some((INTERFACES, words));
     told.into_iter()
+        .chain(data_rates)
         .chain(restarts)
         .chain(further)
         .map(|(name, all)| Setting::new(name, &all))
@@ -310,7 +317,8 @@ fn opened(process: &ProcessSpec) -> Vec<u64> {
     }
     let uses = |name: &str| process.uses.iter().any(|used| used == name);
     let channels = (0..can::CHANNELS as u64).zip((0..).map_while(can::names));
-    channels.filter(|(_, names)| uses(names.arrivals)).map(|(channel, _)| channel).collect()
+    let opens = |names: &can::ChannelNames| uses(names.arrivals) || uses(names.fd_arrivals);
+    channels.filter(|(_, names)| opens(names)).map(|(channel, _)| channel).collect()
 }
 
 /// Returns what the pipes from a device carry at most: the server measures what comes.

@@ -4,6 +4,8 @@
 //! behind QEMU, into its controller; a work takes its time in the simulator, where nothing else
 //! would.
 
+mod fd;
+
 use crate::declared::{Declared, DeclaredPlace, DeclaredUsb, DeclaredWork};
 use crate::diagnostics::{Problem, Report};
 use crate::keys;
@@ -20,6 +22,8 @@ use std::ops::RangeInclusive;
 const PORTS: u64 = 15;
 /// Bit rates of CAN buses.
 const BIT_RATES: RangeInclusive<u64> = 10_000..=1_000_000;
+/// Rates of the data of CAN FD; 0 of a channel without it.
+const DATA_RATES: RangeInclusive<u64> = 0..=8_000_000;
 /// Most frames a second on a bus: more than the shortest frames at the highest rate are.
 const TRAFFIC: u64 = 22_000;
 /// Bits of a frame with eight bytes and no stuff bit: standard, and extended.
@@ -56,6 +60,8 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     let serial = table.parsed("serial", words, "serial = \"000000000001\"", serial);
     let channels = table.number("channels", 1..=can::EACH as u64, " CAN channels");
     let bit_rates = table.numbers("bit_rates", BIT_RATES, " bit/s, one for each channel");
+    let data_rates =
+        table.numbers("data_rates", DATA_RATES, " bit/s, one for each channel; 0 is classic CAN");
     let sample_point = table.number("sample_point", SAMPLE_POINTS, ", tenths of a per cent");
     let restart = table.duration("restart", RESTARTS);
     let models: Vec<(&str, UsbModel)> = UsbModel::ALL.iter().map(|m| (m.name(), *m)).collect();
@@ -85,6 +91,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
         channels,
         first_channel: 0,
         bit_rates,
+        data_rates,
         sample_point,
         restart,
         drift,
@@ -216,6 +223,18 @@ pub(crate) fn bit_rates(usb: &DeclaredUsb) -> [u32; can::EACH] {
     std::array::from_fn(|channel| told(channel).unwrap_or(can::BIT_RATE))
 }
 
+/// Returns the rates of the data of CAN FD of all channels; 0 of classic ones.
+pub(crate) fn data_rates(usb: &DeclaredUsb) -> [u32; can::EACH] {
+    let told = |channel: usize| u32::try_from(usb.data_rates.get(channel)?.value).ok();
+    std::array::from_fn(|channel| told(channel).unwrap_or(0))
+}
+
+/// Returns whether a channel of the host has CAN FD, if `usb` has that channel.
+pub(crate) fn has_fd(usb: &DeclaredUsb, number: usize) -> bool {
+    let channel = number.checked_sub(usb.first_channel);
+    channel.and_then(|at| usb.data_rates.get(at)).is_some_and(|rate| rate.value > 0)
+}
+
 /// Returns the sample point of an interface.
 pub(crate) fn sample_point(usb: &DeclaredUsb) -> u16 {
     let told = usb.sample_point.as_ref().and_then(|at| u16::try_from(at.value).ok());
@@ -268,6 +287,7 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
     let channels = || usb.receivers.iter().chain(&usb.senders).chain(&usb.extended);
     let texts = channels().chain(&usb.replay).map(|at| &at.span);
     let numbers = usb.channels.iter().chain(&usb.bit_rates).chain(&usb.sample_point);
+    let numbers = numbers.chain(&usb.data_rates);
     let numbers = numbers.chain(&usb.traffic).chain(&usb.restart);
     let paced = usb.model.is_some_and(is_paced);
     let gaps = usb.gap.iter().skip(usize::from(paced));
@@ -288,6 +308,7 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
         let title = format!("{} bit rates for {}", usb.bit_rates.len(), counted(has));
         report.push(with_channels(usb, Problem::new(&extra.span, title, "remove those too many")));
     }
+    fd::check(usb, has, report);
     check_nodes(usb, report);
     for name in channels().filter(|name| channel(usb, &name.value).is_none()) {
         let title = format!("`{}` is no channel of `{}`", name.value, usb.name.value);

@@ -196,6 +196,36 @@ fn an_interface_has_as_many_channels_as_is_said() {
     bad(&sensor, (5, 12), "a device without CAN buses", help);
 }
 
+/// Channels with CAN FD have a rate of data that is not below the other, on an interface that has
+/// it.
+#[test]
+fn channels_with_can_fd_have_their_rates() {
+    let interface = |keys: &str| {
+        let model = "model = \"gs-usb\"\nchannels = 2";
+        system(&format!("[[usb]]\nname = \"a\"\non = \"xhci\"\n{model}\n{keys}"))
+    };
+    let whole = parse("f", &interface("data_rates = [0, 2_000_000]")).unwrap();
+    assert_eq!(whole.usb[0].data_rates[..2], [0, 2_000_000]);
+    let refused = |text: &str| {
+        let wrong = parse("f", text).expect_err("it is refused");
+        wrong.to_string()
+    };
+    let many = refused(&interface("data_rates = [0, 0, 0]"));
+    assert!(many.contains("3 rates of data for 2 channels"), "{many}");
+    let slow = refused(&interface("bit_rates = [500_000]\ndata_rates = [400_000]"));
+    assert!(slow.contains("the data would be slower than the 500000 bit/s of the rest"), "{slow}");
+    let fast = refused(&interface("data_rates = [8_000_001]"));
+    assert!(fast.contains("out of range"), "{fast}");
+    let kvaser = interface("data_rates = [2_000_000]").replace("gs-usb", "usb-can");
+    assert!(refused(&kvaser).contains("`a` has no CAN FD"), "{}", refused(&kvaser));
+    let sensor = interface("data_rates = [0]").replace("gs-usb", "sensor");
+    assert!(refused(&sensor).contains("a device without CAN buses"), "{}", refused(&sensor));
+    let bus = "[[can]]\nname = \"b\"\nrate = 500_000\nusb = \"a\"\n[[message]]\nname = \"m\"\n\
+               bus = \"b\"\nsender = \"elsewhere\"\nperiod = \"10ms\"\nbytes = 8\n";
+    let planned = refused(&interface(&format!("data_rates = [2_000_000]\n{bus}")));
+    assert!(planned.contains("and its channel has CAN FD"), "{planned}");
+}
+
 #[test]
 fn works_have_a_worst_time_and_perhaps_a_best() {
     let tables = "[[work]]\nname = \"a\"\nworst = \"3us\"\n\

@@ -14,9 +14,11 @@ use alloc::collections::VecDeque;
 use core::sync::atomic::{Ordering, fence};
 use diapason_abi::pipe::{OUT_RECORD_BYTES, REPORT_BYTES};
 use diapason_abi::{Errno, MESSAGE_BYTES, Nanos};
-use diapason_can::CanFrame;
-use diapason_can::exchange::{ChannelReport, ChannelRequest, Departure, Phase, RequestReply};
-use diapason_contract::can::{ChannelNames, DEPARTURES, REPORTS, REPORTS_KEPT};
+use diapason_can::AnyFrame;
+use diapason_can::exchange::{
+    ChannelReport, ChannelRequest, Departure, FdDeparture, Phase, RequestReply,
+};
+use diapason_contract::can::{ChannelNames, DEPARTURES, FD_RECORD, REPORTS, REPORTS_KEPT};
 use diapason_contract::tuned;
 use diapason_pipe::clock::Delay;
 use diapason_pipe::{Reader, Writer};
@@ -26,14 +28,52 @@ use diapason_usb::class::kvaser::HELD;
 // Buffers are as large as descriptions make them.
 const _: () = assert!(128 + size_of::<ChannelReport>() * REPORTS <= REPORT_BYTES as usize);
 const _: () = assert!(size_of::<Departure>() <= OUT_RECORD_BYTES);
+const _: () = assert!(size_of::<FdDeparture>() <= FD_RECORD.1);
 
 /// A pipe with so few frames has room enough to wake who waits for it.
 const ROOMY: usize = DEPARTURES / 2;
 
+/// The pipe with the frames of a client, as its channel has them.
+enum Departures {
+    Classic(Reader<'static, Departure, DEPARTURES>),
+    Fd(Reader<'static, FdDeparture, DEPARTURES>),
+}
+
+impl Departures {
+    /// Returns how many frames wait, at most as many as there is room for.
+    fn waiting(&self) -> Option<usize> {
+        match self {
+            Departures::Classic(pipe) => pipe.len().ok(),
+            Departures::Fd(pipe) => pipe.len().ok(),
+        }
+    }
+
+    /// Takes the next record: when it was written, and its frame if it is one.
+    fn pop(&mut self) -> Option<(Nanos, Option<AnyFrame>)> {
+        match self {
+            Departures::Classic(pipe) => {
+                let record = pipe.pop()?;
+                Some((Nanos(record.written), record.frame().map(AnyFrame::Classic)))
+            }
+            Departures::Fd(pipe) => {
+                let record = pipe.pop()?;
+                // A frame without the switch would be longer than what bounds of pipes count.
+                let frame = record.frame().filter(|frame| !is_slow(frame));
+                Some((Nanos(record.head.written), frame))
+            }
+        }
+    }
+}
+
+/// Returns whether a frame is one of CAN FD whose data goes at the rate of arbitration.
+const fn is_slow(frame: &AnyFrame) -> bool {
+    matches!(frame, AnyFrame::Fd(frame) if !frame.is_fast())
+}
+
 /// The server's end of what a client that writes has.
 struct Desk<P: Platform> {
     /// Frames to be sent.
-    departures: Reader<'static, Departure, DEPARTURES>,
+    departures: Departures,
     /// How the channel is.
     reports: Writer<'static, ChannelReport, REPORTS>,
     /// The requests of the client.
@@ -57,9 +97,16 @@ pub(crate) struct Client<P: Platform> {
 }
 
 impl<P: Platform> Client<P> {
-    /// Returns the client of an interface's channel with these names.
-    pub fn new(platform: &P, interface: usize, names: &ChannelNames) -> Result<Client<P>, Errno> {
-        let departures = platform.reader(names.departures)?;
+    /// Returns the client of an interface's channel with these names, which has CAN FD or not.
+    pub fn new(
+        platform: &P,
+        interface: usize,
+        (names, fd): (&ChannelNames, bool),
+    ) -> Result<Client<P>, Errno> {
+        let departures = match fd {
+            true => Departures::Fd(platform.reader(names.fd_departures)?),
+            false => Departures::Classic(platform.reader(names.departures)?),
+        };
         let reports = platform.writer(names.reports)?;
         let requests = platform.mailbox(names.requests, Wakes::Sending(interface))?;
         Ok(Client::with(Desk { departures, reports, requests }))
@@ -68,7 +115,7 @@ impl<P: Platform> Client<P> {
     /// Returns the client of a place for tuned pipes.
     pub fn of_place(platform: &P, place: usize) -> Result<Client<P>, Errno> {
         let names = tuned::names(place).ok_or(Errno::Absent)?;
-        let departures = platform.reader(names.out)?;
+        let departures = Departures::Classic(platform.reader(names.out)?);
         let reports = platform.writer(names.reports)?;
         let requests = platform.mailbox(names.control, Wakes::Sending(0))?;
         Ok(Client::with(Desk { departures, reports, requests }))
@@ -141,18 +188,17 @@ impl<P: Platform> Client<P> {
     /// Returns the next frame, and when it was written; what is none is given up. The fence goes
     /// with that of the client, who wakes the server only if the pipe was empty: one of the two
     /// sees what the other did.
-    pub fn next(&mut self, now: Nanos) -> Option<(CanFrame, Nanos)> {
+    pub fn next(&mut self, now: Nanos) -> Option<(AnyFrame, Nanos)> {
         self.count();
         let departures = &mut self.desk.departures;
-        self.roomy &= departures.len().is_ok_and(|waiting| waiting <= ROOMY);
+        self.roomy &= departures.waiting().is_some_and(|waiting| waiting <= ROOMY);
         loop {
-            let departure = departures.pop().or_else(|| {
+            let (written, frame) = departures.pop().or_else(|| {
                 fence(Ordering::SeqCst);
                 departures.pop()
             })?;
-            let written = Nanos(departure.written);
             self.report.taking = self.report.taking.max((now - written).0);
-            match departure.frame() {
+            match frame {
                 Some(frame) => return Some((frame, written)),
                 None => (self.report.given_up, self.due) = (self.report.given_up + 1, true),
             }
@@ -163,7 +209,7 @@ impl<P: Platform> Client<P> {
     /// so no count before one of them goes is missed. The client itself knows later of those that
     /// went, and would count more.
     fn count(&mut self) {
-        let waiting = self.desk.departures.len().unwrap_or(0);
+        let waiting = self.desk.departures.waiting().unwrap_or(0);
         let under_way = u32::try_from(waiting + self.flying.len()).unwrap_or(u32::MAX);
         self.report.under_way = self.report.under_way.max(under_way);
     }
@@ -238,6 +284,7 @@ impl<P: Platform> Client<P> {
             InterfaceEvent::Closed { .. } => self.lose_flying(),
             InterfaceEvent::Opened { .. } => {}
             InterfaceEvent::Frame { .. }
+            | InterfaceEvent::FdFrame { .. }
             | InterfaceEvent::Ready { .. }
             | InterfaceEvent::Failed { .. } => return,
         }
@@ -252,7 +299,7 @@ impl<P: Platform> Client<P> {
             (self.report.phase, self.due) = (phase as u8, true);
             self.wake |= phase != Phase::Changing;
         }
-        let waiting = self.desk.departures.len().unwrap_or(0);
+        let waiting = self.desk.departures.waiting().unwrap_or(0);
         if !self.roomy && waiting <= ROOMY {
             (self.roomy, self.wake) = (true, true);
         }

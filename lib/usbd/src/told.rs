@@ -124,6 +124,8 @@ fn shapes(words: &[u64]) -> [MessageShape; SOURCES.len()] {
 fn usual(settings: &Settings, interfaces: &[CanInterface]) -> [ChannelParameters; CHANNELS] {
     let rates = settings.get(usbd::BIT_RATES);
     let known = |number: usize| rates.get(number).and_then(|rate| u32::try_from(*rate).ok());
+    let data_rates = settings.get(usbd::DATA_RATES);
+    let data = |number: usize| data_rates.get(number).and_then(|rate| u32::try_from(*rate).ok());
     let points = settings.get(usbd::SAMPLE_POINT);
     let point = |number: usize| {
         let own = interfaces.iter().position(|it| it.numbers().contains(&number))?;
@@ -132,7 +134,8 @@ fn usual(settings: &Settings, interfaces: &[CanInterface]) -> [ChannelParameters
     core::array::from_fn(|number| {
         let bit_rate = known(number).unwrap_or(BIT_RATE);
         let sample_point = point(number).unwrap_or(SAMPLE_POINT);
-        ChannelParameters { bit_rate, sample_point, silent: false }
+        let data_rate = data(number).unwrap_or(0);
+        ChannelParameters { bit_rate, sample_point, silent: false, data_rate }
     })
 }
 
@@ -210,6 +213,11 @@ impl Pipes {
     /// unless a client opens it, so that nothing comes from its bus.
     pub fn has(&self, channel: usize) -> bool {
         channel < 64 && self.opens >> channel & 1 != 0
+    }
+
+    /// Returns whether a channel has CAN FD.
+    pub fn has_fd(&self, channel: usize) -> bool {
+        self.usual(channel).is_some_and(|usual| usual.data_rate > 0)
     }
 
     /// Returns how a channel without a client takes part in its bus.

@@ -38,6 +38,9 @@ typedef int CanHandle;
 #define canMSG_STD 0x2
 #define canMSG_EXT 0x4
 #define canMSGERR_SW_OVERRUN 0x400 /* messages before this one were lost */
+#define canFDMSG_FDF 0x10000       /* CAN FD, on a channel that was opened with canOPEN_CAN_FD */
+#define canFDMSG_BRS 0x20000       /* written with canFDMSG_FDF always, or canERR_PARAM */
+#define canFDMSG_ESI 0x40000       /* only in what is read */
 
 /* Flags of canOpenChannel. */
 #define canOPEN_EXCLUSIVE 0x8
@@ -45,6 +48,7 @@ typedef int CanHandle;
 #define canOPEN_ACCEPT_VIRTUAL 0x20
 #define canOPEN_REQUIRE_INIT_ACCESS 0x80
 #define canOPEN_NO_INIT_ACCESS 0x100
+#define canOPEN_CAN_FD 0x400 /* needs data_rates for the channel in the description */
 
 /* Flags of canReadStatus. */
 #define canSTAT_ERROR_PASSIVE 0x1
@@ -73,7 +77,8 @@ typedef int CanHandle;
 #define canBITRATE_10K (-9)
 
 void canInitializeLibrary(void);
-/* Returns a handle, or a result below 0. Without the grants the process ends. */
+/* Returns a handle, or a result below 0. Without the grants the process ends, and so it does if
+ * canOPEN_CAN_FD and data_rates of the channel in the description do not go together. */
 CanHandle canOpenChannel(int channel, int flags);
 canStatus canClose(CanHandle handle);
 /* freq is a number of a bit rate, or a bit rate in Hz; tseg1 and tseg2 may both be 0 then. */
@@ -89,7 +94,10 @@ canStatus canWrite(CanHandle handle, long id, const void *msg, unsigned int dlc,
 canStatus canWriteWait(CanHandle handle, long id, const void *msg, unsigned int dlc,
                        unsigned int flag, unsigned long timeout);
 canStatus canWriteSync(CanHandle handle, unsigned long timeout);
-/* Reads the oldest message that came. Every pointer may be null; msg has room for 8 bytes. */
+/* Reads the oldest message that came. Every pointer may be null. msg has room for 8 bytes, or for
+ * 64 if the channel was opened with canOPEN_CAN_FD. dlc is the number of bytes of a message with
+ * canFDMSG_FDF. To write one, dlc counts its bytes, which are padded with zeros to the next length
+ * that CAN FD has. */
 canStatus canRead(CanHandle handle, long *id, void *msg, unsigned int *dlc, unsigned int *flag,
                   unsigned long *time);
 /* The same, waiting for a message. None in time is canERR_NOMSG. */

@@ -3,13 +3,14 @@
 //! A handle is the number of its channel. One thread at a time uses it: another one is answered
 //! with `canERR_NO_ACCESS`, so a channel costs no object of the kernel.
 
+use crate::channel::AnyChannel;
 use crate::claim::Claim;
 use crate::words::{Place, bytes, offer, write_text};
 use core::ffi::c_void;
 use diapason_abi::{Errno, Nanos};
 use diapason_can::Filter;
-use diapason_can::canlib::{self as codes, frame, state};
-use diapason_canlib::{Channel, Error, LOST_BEFORE, TimedFrame};
+use diapason_can::canlib::{self as codes, any_frame, state};
+use diapason_canlib::{AnyFrame, Error, LOST_BEFORE, TimedFrame};
 use diapason_contract::can::{CHANNELS, SAMPLE_POINT};
 use diapason_rt::time;
 
@@ -23,7 +24,7 @@ const FOREVER: u64 = 0xffff_ffff;
 
 /// An open channel, and what CANlib keeps of it.
 struct Open {
-    channel: Channel,
+    channel: AnyChannel,
     /// The channel was opened to be read only: bus parameters are the server's affair.
     listens: bool,
     /// One filter for standard frames, one for extended ones.
@@ -43,7 +44,7 @@ fn code(error: Error) -> i64 {
         Error::Full => codes::TXBUFOFL,
         Error::ReceiveOnly | Error::Silent => codes::NO_ACCESS,
         Error::OffBus => codes::NOTINITIALIZED,
-        Error::OnBus | Error::NoSuchRate | Error::TooManyFilters => codes::PARAM,
+        Error::OnBus | Error::NoSuchRate | Error::TooManyFilters | Error::Slow => codes::PARAM,
         Error::BusOff | Error::GivenUp => codes::HARDWARE,
         Error::Corrupt | Error::System(Errno::Gone) => codes::INTERNAL,
         Error::System(_) => codes::INTERNAL,
@@ -79,6 +80,7 @@ extern "C" fn canOpenChannel(number: i32, flags: i32) -> i32 {
     let flags = i64::from(flags);
     let known = codes::OPEN_FLAGS.iter().fold(0, |all, (_, flag)| all | flag);
     let listens = flags & codes::NO_INIT_ACCESS != 0;
+    let fd = flags & codes::CAN_FD != 0;
     if flags & !known != 0 || listens && flags & codes::REQUIRE_INIT_ACCESS != 0 {
         return codes::PARAM as i32;
     }
@@ -88,8 +90,8 @@ extern "C" fn canOpenChannel(number: i32, flags: i32) -> i32 {
             return Err(codes::NO_ACCESS);
         }
         let channel = match listens {
-            true => Channel::listen(number as usize),
-            false => Channel::open(number as usize, time::now() + ANSWER),
+            true => AnyChannel::listen(number as usize, fd),
+            false => AnyChannel::open(number as usize, fd, time::now() + ANSWER),
         };
         let filters = [Filter::all(false), Filter::all(true)];
         let channel = channel.map_err(code)?;
@@ -169,16 +171,19 @@ fn write(
     timeout: Option<u64>,
 ) -> i32 {
     with(handle, |open| {
-        let remote = i64::from(flags) & codes::RTR != 0;
-        let held = if remote { 0 } else { (length as usize).min(8) };
+        let (remote, fd) = (i64::from(flags) & codes::RTR != 0, i64::from(flags) & codes::FDF != 0);
+        if fd && !open.channel.is_fd() {
+            return Err(codes::NOT_SUPPORTED);
+        }
+        let most = if fd { 64 } else { 8 };
+        if fd && length > most {
+            return Err(codes::PARAM);
+        }
+        let held = if remote { 0 } else { length.min(most) as usize };
         // SAFETY: C passes a message of this length, or null.
         let data = unsafe { bytes(message.cast(), held) }.ok_or(codes::PARAM)?;
-        let frame = frame(id, data, length, flags)?;
-        match timeout {
-            None => open.channel.write(&frame),
-            Some(timeout) => open.channel.write_wait(&frame, deadline(timeout)),
-        }
-        .map_err(code)
+        let frame = any_frame(id, data, length, flags)?;
+        open.channel.write(&frame, timeout.map(deadline)).map_err(code)
     })
 }
 
@@ -221,16 +226,17 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    fn fill(self, message: &TimedFrame, unit: u64) {
+    fn fill(self, message: &TimedFrame<AnyFrame>, unit: u64) {
         let TimedFrame { frame, arrival } = message;
         let data = frame.bytes();
         if !self.data.is_null() {
-            // SAFETY: C passes room for the longest message, and it is not null.
+            // SAFETY: C passes room for the longest message of the channel, and it is not null.
             unsafe { self.data.copy_from_nonoverlapping(data.as_ptr(), data.len()) };
         }
         offer(self.id, frame.raw_id().into());
-        offer(self.length, frame.code().into());
-        offer(self.flags, codes::flags(frame, arrival.flags & LOST_BEFORE != 0));
+        let length = if frame.is_fd() { data.len() as u32 } else { frame.code().into() };
+        offer(self.length, length);
+        offer(self.flags, codes::any_flags(frame, arrival.flags & LOST_BEFORE != 0));
         offer(self.time, arrival.time / unit);
     }
 }
@@ -246,7 +252,7 @@ extern "C" fn canRead(
 ) -> i32 {
     let places = Places { id, data: message, length, flags, time };
     with(handle, |open| {
-        places.fill(&open.channel.read().map_err(code)?, open.unit);
+        places.fill(&open.channel.read(None).map_err(code)?, open.unit);
         Ok(())
     })
 }
@@ -263,7 +269,7 @@ extern "C" fn canReadWait(
     timeout: u64,
 ) -> i32 {
     let places = Places { id, data: message, length, flags, time };
-    with(handle, |open| match open.channel.read_wait(deadline(timeout)) {
+    with(handle, |open| match open.channel.read(Some(deadline(timeout))) {
         Ok(message) => {
             places.fill(&message, open.unit);
             Ok(())
@@ -331,7 +337,7 @@ extern "C" fn canFlushReceiveQueue(handle: i32) -> i32 {
     with(handle, |open| {
         // More than the pipe holds came meanwhile if this does not suffice.
         for _ in 0..diapason_contract::can::RECORDS {
-            match open.channel.read() {
+            match open.channel.read(None) {
                 Ok(_) => {}
                 Err(Error::NoMessage) => break,
                 Err(error) => return Err(code(error)),

@@ -7,6 +7,7 @@
 #![no_std]
 
 mod can;
+mod channel;
 mod claim;
 mod memory;
 mod objects;

@@ -1,10 +1,12 @@
 //! The client's ends of a CAN channel. Their names are in `diapason_contract::can`, their contents
 //! in `diapason_can::exchange`.
 
+use crate::format::{Classic, Format};
 use diapason_abi::Errno;
 pub use diapason_can::exchange::{
     ChannelCommand, ChannelParameters, ChannelReport, ChannelRequest, Departure, EXTENDED,
-    LOST_BEFORE, Ledger, NEWS, OUTSIDE, Phase, REMOTE, ReceivedFrame, RequestReply,
+    FdDeparture, FdReceivedFrame, LOST_BEFORE, Ledger, NEWS, OUTSIDE, Phase, REMOTE, ReceivedFrame,
+    RequestReply,
 };
 pub use diapason_contract::can::*;
 use diapason_pipe::{Reader, Writer};
@@ -13,21 +15,21 @@ use diapason_rt::pipe;
 use diapason_rt::sync::Semaphore;
 
 /// The reading end of a channel's pipe.
-pub type Inlet = Reader<'static, ReceivedFrame, RECORDS>;
+pub type Inlet<F = Classic> = Reader<'static, <F as Format>::Arrival, RECORDS>;
 
 /// Opens a client's end of a channel, and the semaphore to take before looking.
 ///
 /// # Errors
 /// There is no such channel.
-pub fn inlet(channel: usize) -> Result<(Inlet, Semaphore), Errno> {
+pub fn inlet<F: Format>(channel: usize) -> Result<(Inlet<F>, Semaphore), Errno> {
     let names = names(channel).ok_or(Errno::Absent)?;
-    Ok((pipe::reader(names.arrivals)?, Semaphore::open(names.ready)?))
+    Ok((pipe::reader(F::pipes(names).0)?, Semaphore::open(names.ready)?))
 }
 
 /// The client's end of what a client that writes has besides.
-pub struct SendingEnds {
+pub struct SendingEnds<F: Format = Classic> {
     /// Frames to be sent.
-    pub departures: Writer<'static, Departure, DEPARTURES>,
+    pub departures: Writer<'static, F::Departure, DEPARTURES>,
     /// How the channel is.
     pub reports: Reader<'static, ChannelReport, REPORTS>,
     /// The requests of the client.
@@ -38,10 +40,10 @@ pub struct SendingEnds {
 ///
 /// # Errors
 /// There is no such channel.
-pub fn counter(channel: usize) -> Result<SendingEnds, Errno> {
+pub fn counter<F: Format>(channel: usize) -> Result<SendingEnds<F>, Errno> {
     let names = names(channel).ok_or(Errno::Absent)?;
     Ok(SendingEnds {
-        departures: pipe::writer(names.departures)?,
+        departures: pipe::writer(F::pipes(names).1)?,
         reports: pipe::reader(names.reports)?,
         requests: Mailbox::open(names.requests)?,
     })

@@ -6,6 +6,7 @@ use crate::agreement::{
 };
 use crate::error::Error;
 use crate::filters::Filters;
+use crate::format::{Classic, Flexible, Format};
 use crate::marks::{Mark, Marks};
 use diapason_abi::{Errno, Nanos};
 use diapason_can::bus::Health;
@@ -18,17 +19,20 @@ use diapason_rt::{log, time};
 ///
 /// It measures what passes it and reports once a second, in whatever call of this library its
 /// program is then: nothing is to be done for that.
-pub struct Channel {
-    pub(crate) arrivals: Inlet,
+pub struct Channel<F: Format = Classic> {
+    pub(crate) arrivals: Inlet<F>,
     pub(crate) read: Gauge,
     pub(crate) ready: Semaphore,
     pub(crate) filters: Filters,
-    pub(crate) writing: Option<Writing>,
+    pub(crate) writing: Option<Writing<F>>,
 }
 
+/// An open channel with CAN FD.
+pub type FdChannel = Channel<Flexible>;
+
 /// The parts of a channel that does more than read.
-pub(crate) struct Writing {
-    pub(crate) counter: SendingEnds,
+pub(crate) struct Writing<F: Format> {
+    pub(crate) counter: SendingEnds<F>,
     pub(crate) books: Ledger,
     pub(crate) marks: Marks,
     gauge: Gauge,
@@ -74,7 +78,40 @@ impl Channel {
     /// # Errors
     /// There is no such channel. Without the grants the process ends.
     pub fn listen(number: usize) -> Result<Channel, Error> {
-        let (arrivals, ready) = inlet(number)?;
+        Channel::listening(number)
+    }
+
+    /// Returns a channel of the caller's own, off its bus. Frames that an earlier owner left are
+    /// given up.
+    ///
+    /// # Errors
+    /// There is no such channel, or the server does not answer in time.
+    pub fn open(number: usize, deadline: Nanos) -> Result<Channel, Error> {
+        Channel::opened(number, deadline)
+    }
+}
+
+impl FdChannel {
+    /// Returns a channel with CAN FD to be read only, like [`Channel::listen`].
+    ///
+    /// # Errors
+    /// There is no such channel. If the channel of the description has no CAN FD, the process ends.
+    pub fn listen_fd(number: usize) -> Result<FdChannel, Error> {
+        Channel::listening(number)
+    }
+
+    /// Returns a channel with CAN FD of the caller's own, like [`Channel::open`].
+    ///
+    /// # Errors
+    /// As of [`Channel::open`]. If the channel of the description has no CAN FD, the process ends.
+    pub fn open_fd(number: usize, deadline: Nanos) -> Result<FdChannel, Error> {
+        Channel::opened(number, deadline)
+    }
+}
+
+impl<F: Format> Channel<F> {
+    fn listening(number: usize) -> Result<Channel<F>, Error> {
+        let (arrivals, ready) = inlet::<F>(number)?;
         let read = Gauge::new(false, number as u8);
         Ok(Channel { arrivals, read, ready, filters: Filters::default(), writing: None })
     }
@@ -107,13 +144,8 @@ impl Channel {
         }
     }
 
-    /// Returns a channel of the caller's own, off its bus. Frames that an earlier owner left are
-    /// given up.
-    ///
-    /// # Errors
-    /// There is no such channel, or the server does not answer in time.
-    pub fn open(number: usize, deadline: Nanos) -> Result<Channel, Error> {
-        let mut channel = Channel::listen(number)?;
+    fn opened(number: usize, deadline: Nanos) -> Result<Channel<F>, Error> {
+        let mut channel = Channel::<F>::listening(number)?;
         let (books, parameters, on_bus) =
             (Ledger::default(), ChannelParameters::AS_DESCRIBED, false);
         let counter = counter(number)?;
@@ -252,7 +284,7 @@ impl Channel {
     pub(crate) fn wait<T>(
         &mut self,
         deadline: Nanos,
-        done: impl Fn(&Writing) -> Option<Result<T, Error>>,
+        done: impl Fn(&Writing<F>) -> Option<Result<T, Error>>,
     ) -> Result<T, Error> {
         loop {
             self.refresh()?;
@@ -263,7 +295,7 @@ impl Channel {
         }
     }
 
-    pub(crate) fn writing(&mut self) -> Result<&mut Writing, Error> {
+    pub(crate) fn writing(&mut self) -> Result<&mut Writing<F>, Error> {
         self.writing.as_mut().ok_or(Error::ReceiveOnly)
     }
 
@@ -285,7 +317,7 @@ impl Channel {
     }
 }
 
-impl Writing {
+impl<F: Format> Writing<F> {
     fn heard(&mut self, report: ChannelReport) {
         let (_, before, _) = self.books.counts();
         self.books.note(report);

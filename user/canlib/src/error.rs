@@ -26,6 +26,9 @@ pub enum Error {
     BusOff,
     /// Some of the frames were given up: the channel was closed under them.
     GivenUp,
+    /// A frame of CAN FD without the switch of the bit rate: it would be longer than what bounds of
+    /// pipes count.
+    Slow,
     /// The interface has no such bit rate.
     NoSuchRate,
     /// More filters than there is room for.
@@ -58,6 +61,7 @@ impl fmt::Display for Error {
             Error::OnBus => "the channel takes part in its bus: take it off first",
             Error::BusOff => "the controller went bus-off: put it on the bus again",
             Error::GivenUp => "frames were given up: the channel was closed under them",
+            Error::Slow => "frames of CAN FD go with the switch of the bit rate only",
             Error::NoSuchRate => "the interface has no such bit rate",
             Error::TooManyFilters => "more filters than a channel has",
             Error::Corrupt => "the memory shared with the server makes no sense",

@@ -1,7 +1,7 @@
 //! The filters of a channel.
 
 use crate::error::Error;
-use diapason_can::{CanFrame, Filter, accepts};
+use diapason_can::{Filter, Id, accepts};
 
 /// Most filters of a channel.
 pub const FILTERS: usize = 16;
@@ -27,8 +27,8 @@ impl Filters {
         Ok(())
     }
 
-    /// Returns whether one of them passes the frame, or there is none.
-    pub(crate) fn pass(&self, frame: &CanFrame) -> bool {
-        accepts(self.all.get(..self.count).unwrap_or(&[]), frame.id())
+    /// Returns whether one of them passes a frame with this identifier, or there is none.
+    pub(crate) fn pass(&self, id: Id) -> bool {
+        accepts(self.all.get(..self.count).unwrap_or(&[]), id)
     }
 }

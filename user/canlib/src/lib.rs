@@ -22,6 +22,10 @@
 //! | `canSetAcceptanceFilter` | `set_acceptance_filter` |
 //! | none | `next_mark`: when written frames were through |
 //!
+//! A channel whose `data_rates` in the description has CAN FD is opened with `open_fd` or
+//! `listen_fd`. It has frames of both formats ([`AnyFrame`]), and the same calls. Frames of CAN FD
+//! are written with the switch of the bit rate (`with_fast`).
+//!
 //! A channel measures what passes it and reports once a second how its pipe does, whether anything
 //! comes or not; an application has no part in that. If it knows from what messages say that some
 //! are missing, it tells with `missed`.
@@ -39,15 +43,17 @@ pub mod agreement;
 mod channel;
 mod error;
 mod filters;
+mod format;
 mod marks;
 mod receive;
 mod send;
 mod traits;
 
 pub use agreement::{LOST_BEFORE, OUTSIDE, Phase, ReceivedFrame};
-pub use channel::{Channel, Status};
-pub use diapason_can::{CanFrame, Filter};
+pub use channel::{Channel, FdChannel, Status};
+pub use diapason_can::{AnyFrame, CanFrame, FdFrame, Filter};
 pub use error::Error;
 pub use filters::FILTERS;
+pub use format::{Classic, Flexible, Format};
 pub use marks::Mark;
 pub use receive::TimedFrame;

@@ -3,6 +3,7 @@
 use crate::agreement::{LOST_BEFORE, OUTSIDE, ReceivedFrame};
 use crate::channel::Channel;
 use crate::error::Error;
+use crate::format::Format;
 use diapason_abi::Nanos;
 use diapason_can::{CanFrame, Filter};
 use diapason_pipe::clock::Delay;
@@ -14,13 +15,13 @@ const STALE: usize = 64;
 
 /// A frame that came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TimedFrame {
-    pub frame: CanFrame,
+pub struct TimedFrame<T = CanFrame> {
+    pub frame: T,
     /// The frame with its times, as the server wrote it.
     pub arrival: ReceivedFrame,
 }
 
-impl Channel {
+impl<F: Format> Channel<F> {
     /// Reads only what one of these filters passes; without any, everything.
     ///
     /// # Errors
@@ -33,7 +34,7 @@ impl Channel {
     ///
     /// # Errors
     /// Returns `NoMessage` if none has come.
-    pub fn read(&mut self) -> Result<TimedFrame, Error> {
+    pub fn read(&mut self) -> Result<TimedFrame<F::Frame>, Error> {
         self.take().ok_or_else(|| {
             // Given for what has been read by now. A client that only looks would pile it up.
             for _ in 0..STALE {
@@ -49,7 +50,7 @@ impl Channel {
     ///
     /// # Errors
     /// Returns `TimedOut` if none came.
-    pub fn read_wait(&mut self, deadline: Nanos) -> Result<TimedFrame, Error> {
+    pub fn read_wait(&mut self, deadline: Nanos) -> Result<TimedFrame<F::Frame>, Error> {
         loop {
             if let Some(message) = self.take() {
                 return Ok(message);
@@ -70,19 +71,19 @@ impl Channel {
         self.arrivals.peak()
     }
 
-    fn take(&mut self) -> Option<TimedFrame> {
+    fn take(&mut self) -> Option<TimedFrame<F::Frame>> {
         let message = self.next();
         self.look(time::now());
         message
     }
 
     /// Returns the next message that passes the filters. All messages that came are measured.
-    fn next(&mut self) -> Option<TimedFrame> {
+    fn next(&mut self) -> Option<TimedFrame<F::Frame>> {
         loop {
             let arrival = self.arrivals.pop()?;
-            let Some(frame) = arrival.frame() else { continue };
+            let Some((frame, arrival)) = F::arrived(&arrival) else { continue };
             self.read.read(&passed(&arrival, time::now()));
-            if self.filters.pass(&frame) {
+            if self.filters.pass(F::id(&frame)) {
                 return Some(TimedFrame { frame, arrival });
             }
         }

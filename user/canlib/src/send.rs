@@ -1,20 +1,21 @@
 //! Writing: into the pipe, and what became of it.
 
-use crate::agreement::{DEPARTURES, Departure, Phase};
+use crate::agreement::{DEPARTURES, Phase};
 use crate::channel::{Channel, Writing};
 use crate::error::Error;
+use crate::format::Format;
 use core::sync::atomic::{Ordering, fence};
 use diapason_abi::Nanos;
-use diapason_can::CanFrame;
 use diapason_rt::time;
 
-impl Channel {
+impl<F: Format> Channel<F> {
     /// Puts a frame into the pipe. It goes out in its turn, and again until somebody acknowledges
     /// it. Does not wait.
     ///
     /// # Errors
-    /// The pipe is full, or the channel does not send. Nothing was written.
-    pub fn write(&mut self, frame: &CanFrame) -> Result<(), Error> {
+    /// The pipe is full, the channel does not send, or no channel sends such a frame. Nothing was
+    /// written.
+    pub fn write(&mut self, frame: &F::Frame) -> Result<(), Error> {
         self.refresh()?;
         let writing = self.writing()?;
         writing.may_send()?;
@@ -23,7 +24,7 @@ impl Channel {
             Err(_) => return Err(Error::Corrupt),
             Ok(DEPARTURES) => return Err(Error::Full),
             Ok(_) => {
-                let departure = Departure::at(frame, time::now());
+                let departure = F::departs(frame, time::now())?;
                 departures.push(&departure).map_err(|_| Error::Full)?;
             }
         }
@@ -41,7 +42,7 @@ impl Channel {
     ///
     /// # Errors
     /// As of [`Channel::write`]; the time is up.
-    pub fn write_wait(&mut self, frame: &CanFrame, deadline: Nanos) -> Result<(), Error> {
+    pub fn write_wait(&mut self, frame: &F::Frame, deadline: Nanos) -> Result<(), Error> {
         loop {
             match self.write(frame) {
                 Err(Error::Full) => self.rest(deadline)?,
@@ -65,7 +66,7 @@ impl Channel {
     }
 }
 
-impl Writing {
+impl<F: Format> Writing<F> {
     fn may_send(&self) -> Result<(), Error> {
         match self.phase() {
             _ if !self.on_bus => Err(Error::OffBus),

@@ -2,9 +2,9 @@
 //! taken says how the next transfer ends, or what the client wants meanwhile.
 
 use diapason_abi::Nanos;
-use diapason_can::{BitRate, CanFrame, frame};
+use diapason_can::{BitRate, CanFrame, FdFrame, frame};
 use diapason_devices::UsbDevice;
-use diapason_usb::class::can::{InterfaceClass, Mode};
+use diapason_usb::class::can::{BusRates, InterfaceClass, Mode};
 use diapason_usb::class::cdc_acm::{CdcAcm, LineCoding};
 use diapason_usb::class::cdc_ecm::Ethernet;
 use diapason_usb::class::hid::Keyboard;
@@ -242,7 +242,8 @@ pub fn enumerate(device: &mut dyn UsbDevice) -> About {
 /// If no class fits the device.
 pub fn device(about: &About, fate: &mut dyn DeviceFate) {
     let set = &Configuration::parse_once(&about.set, about.speed).expect("a sound model");
-    if let Some(class) = InterfaceClass::find(Nanos::ZERO, &about.device, set) {
+    let interface = |fd| InterfaceClass::find(Nanos::ZERO, &about.device, set, fd);
+    if let Some(class) = interface(true).or_else(|| interface(false)) {
         return drive(class, fate, &mut can);
     }
     if let Some(class) = CdcAcm::find(set, LineCoding::new(115_200)) {
@@ -287,9 +288,18 @@ fn can(class: &mut InterfaceClass, now: Nanos, kind: u8) {
     let channel = kind & 3;
     let frame = frame::standard(0x123).and_then(|id| CanFrame::data(id, &[1, 2, 3]));
     let _ = match (kind >> 2 & 7, BitRate::new(500_000), frame) {
-        (3, Ok(rate), _) => class.open(now, channel, (rate, 800), Mode::Normal).is_ok(),
+        (3, Ok(rate), _) => {
+            let data = BitRate::of_data(2_000_000).ok().filter(|_| kind & 0x20 != 0);
+            class
+                .open(now, channel, BusRates { rate, sample_point: 800, data }, Mode::Normal)
+                .is_ok()
+        }
         (4, ..) => class.close(now, channel).is_ok(),
         (5, ..) => class.ask_chip_state(channel).is_ok(),
+        (6, _, Ok(frame)) => {
+            let long = FdFrame::new(frame.id(), &[7; 64]);
+            long.is_ok_and(|long| class.send_fd(channel, &long).is_ok())
+        }
         (_, _, Ok(frame)) => class.send(channel, &frame).is_ok(),
         _ => false,
     };

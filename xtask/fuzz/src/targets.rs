@@ -85,7 +85,8 @@ pub const TARGETS: &[FuzzTarget] = &[
         of_device(Box::new(Hydra::new(Identity::default(), &buses)), &[12, 13, 16, 20, 30])
     }),
     target("gs-usb", "the answers of a gs_usb controller", |_| {
-        let buses: Vec<_> = (0..CHANNELS).map(CanBus::busy).collect();
+        let mut buses: Vec<_> = (0..CHANNELS).map(CanBus::busy).collect();
+        buses[0] = CanBus::busy_fd();
         of_device(Box::new(GsUsbModel::new(1, &buses)), &[12, 13, 16, 20, 30])
     }),
     target("disk", "the answers of a disk", |_| {

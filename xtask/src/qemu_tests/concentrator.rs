@@ -26,6 +26,11 @@ const GS_USB_NAME: &str = "an interface that speaks gs_usb is read and written";
 /// Frames a second of its channel that is read, and of the one that is written.
 const GS_USB_FRAMES: (u64, u64) = (1_490, 1_900);
 
+const FD: &str = "tests/systems/gs-usb-fd.toml";
+const FD_NAME: &str = "channels with CAN FD are read and written beside a classic one";
+/// Frames a second of the channels that are read, together, and of the one that is written.
+const FD_FRAMES: (u64, u64) = (2_190, 1_370);
+
 const OUTPUT: &str = "examples/can-output.toml";
 const OUTPUT_NAME: &str = "two channels are written at the pace of their receivers";
 /// Frames a second that the receivers of the description take.
@@ -46,6 +51,7 @@ pub const TESTS: &[QemuTest] = &[
     QemuTest { horizon_ns: TWO_SECONDS * SECOND, ..QemuTest::new(TWO_NAME, TWO, both) },
     QemuTest { horizon_ns: TWO_SECONDS * SECOND, ..QemuTest::simulated(TWO_NAME, TWO, both) },
     QemuTest { horizon_ns: 3 * SECOND, ..QemuTest::simulated(GS_USB_NAME, GS_USB, served) },
+    QemuTest { horizon_ns: 3 * SECOND, ..QemuTest::simulated(FD_NAME, FD, flexible) },
     QemuTest { horizon_ns: LENGTH, ..QemuTest::new(OUTPUT_NAME, OUTPUT, paced) },
     QemuTest { horizon_ns: LENGTH, ..QemuTest::simulated(OUTPUT_NAME, OUTPUT, paced) },
     QemuTest { horizon_ns: API_SECONDS * SECOND, ..QemuTest::new(API_NAME, API, looped) },
@@ -102,19 +108,34 @@ fn both(boots: &[Observed]) -> Result<(), String> {
 
 /// Both channels of the interface carry what the description says, and no promise is broken.
 fn served(boots: &[Observed]) -> Result<(), String> {
+    carries(boots, 1, GS_USB_FRAMES)
+}
+
+/// All three channels carry what the description says, with CAN FD or without.
+fn flexible(boots: &[Observed]) -> Result<(), String> {
+    carries(boots, 2, FD_FRAMES)
+}
+
+/// The channels before the last are read, and the last is written: at least so many frames a
+/// second.
+fn carries(boots: &[Observed], last: u64, (least, pace): (u64, u64)) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.holds()?;
-    let frames = match boot.pipe_reports("reader-0").last() {
-        Some(report) if report.lost == 0 => report.messages,
-        other => return Err(format!("can0: {other:?}")),
+    let mut frames = 0;
+    for number in 0..last {
+        match boot.pipe_reports(&format!("reader-{number}")).last() {
+            Some(report) if report.lost == 0 => frames += report.messages,
+            other => return Err(format!("can{number}: {other:?}")),
+        }
+    }
+    let log = boot.log(&format!("writer-{last}"));
+    let line = log.iter().rfind(|line| line.starts_with("OUT ")).ok_or("no word of the writer")?;
+    let said = numbers(line);
+    let [_, number, rate, _, _, 0, read, 0] = said[..] else {
+        return Err(format!("can{last}: {line}"));
     };
-    let log = boot.log("writer-1");
-    let last = log.iter().rfind(|line| line.starts_with("OUT ")).ok_or("no word of the writer")?;
-    let said = numbers(last);
-    let [_, 1, rate, _, _, 0, read, 0] = said[..] else { return Err(format!("can1: {last}")) };
-    println!("{frames} frames read; {last}");
-    let (least, pace) = GS_USB_FRAMES;
-    if frames < least || rate < pace || read == 0 {
+    println!("{frames} frames read; {line}");
+    if number != last || frames < least || rate < pace || read == 0 {
         return Err("too few in 3 s".into());
     }
     Ok(())

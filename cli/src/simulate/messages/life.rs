@@ -3,7 +3,7 @@
 
 use super::wire::{Carried, ObservedController, Waits};
 use diapason_abi::Nanos;
-use diapason_can::CanFrame;
+use diapason_can::AnyFrame;
 use diapason_core::{Cause, Standing, ThreadId};
 use diapason_pipe::bill::{self, What};
 use diapason_sim::{self as sim, History};
@@ -11,7 +11,7 @@ use diapason_sim::{self as sim, History};
 /// A message, as its pipe has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Followed {
-    Frame(CanFrame),
+    Frame(AnyFrame),
     /// A packet of a source: when it was made, by the device's clock, its length, and the digest of
     /// its bytes.
     Packet {
@@ -28,7 +28,11 @@ impl Followed {
         match self {
             Followed::Frame(frame) => {
                 let data = frame.bytes().iter().map(|byte| format!("{byte:02x}"));
-                format!("{:x}#{}", frame.raw_id(), data.collect::<String>())
+                let mark = match frame {
+                    AnyFrame::Classic(_) => "#".to_owned(),
+                    AnyFrame::Fd(frame) => format!("##{}", u8::from(frame.is_fast())),
+                };
+                format!("{:x}{mark}{}", frame.raw_id(), data.collect::<String>())
             }
             Followed::Packet { length, .. } => format!("{length} bytes"),
         }

@@ -6,8 +6,11 @@ use super::wire::{Carried, Content, digest};
 use crate::surroundings::clock_of;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{OUT_SLOTS, SLOTS};
-use diapason_can::exchange::{ChannelReport, Departure, ReceivedFrame};
-use diapason_can::{AnyFrame, CanFrame};
+use diapason_can::AnyFrame;
+use diapason_can::exchange::{
+    ChannelReport, Departure, FdDeparture, FdReceivedFrame, ReceivedFrame,
+};
+use diapason_contract::can::names;
 use diapason_contract::sensor::Packet;
 use diapason_contract::source::PipeSource;
 use diapason_contract::threads::homes;
@@ -49,8 +52,8 @@ struct Record {
 
 /// The device of a pipe, as one can look at it.
 enum Origin {
-    /// A channel of a CAN interface, whose bus tells of each frame.
-    Channel(CanBus),
+    /// A channel of a CAN interface, with CAN FD or without. Its bus tells of each frame.
+    Channel(CanBus, bool),
     /// A source whose messages bear times.
     Source(&'static PipeSource),
 }
@@ -94,14 +97,14 @@ impl Line {
             None => {
                 let (_, bus) = sights.buses.iter().find(|(of, _)| *of == number)?.clone();
                 bus.listen();
-                Origin::Channel(bus)
+                Origin::Channel(bus, plug.data_rates.get(channel).is_some_and(|rate| *rate > 0))
             }
         };
         let server = system.processes.get(usize::from(pipe.server))?;
         let interfaces = system.interfaces(server);
         let vector = match kind {
             Origin::Source(source) => Some(interrupter(server, interfaces.len(), source)?),
-            Origin::Channel(_) => {
+            Origin::Channel(..) => {
                 let interface = interfaces.iter().position(|(plug, _)| *plug == pipe.usb);
                 interface.filter(|_| interfaces.len() > 1).map(|it| 1 + it as u16)
             }
@@ -110,11 +113,16 @@ impl Line {
             let place = system.segments.iter().position(|segment| segment.name == name)?;
             u16::try_from(place).ok()
         };
-        let segment = |suffix: &str| named(&format!("can{number}{suffix}"));
         let segments = match (pipe.way, &kind) {
             (_, Origin::Source(source)) => [named(source.pipe.0)?, u16::MAX],
-            (PipeDirection::FromDevice, _) => [segment("")?, u16::MAX],
-            (PipeDirection::ToDevice, _) => [segment(".out")?, segment(".report")?],
+            (way, Origin::Channel(_, fd)) => {
+                let names = names(number)?;
+                let (arrivals, departures) = names.pipes(*fd);
+                match way {
+                    PipeDirection::FromDevice => [named(arrivals)?, u16::MAX],
+                    PipeDirection::ToDevice => [named(departures)?, named(names.reports)?],
+                }
+            }
         };
         let bill = plan.pipes.get(index).and_then(|piped| piped.bill.as_ref().ok().copied());
         Some(Line {
@@ -141,7 +149,7 @@ impl Line {
     /// Returns the CAN bus of its channel, if it is of one.
     pub fn bus(&self) -> Option<&CanBus> {
         match &self.kind {
-            Origin::Channel(bus) => Some(bus),
+            Origin::Channel(bus, _) => Some(bus),
             Origin::Source(_) => None,
         }
     }
@@ -220,8 +228,12 @@ impl Line {
             let place = (number % slots as u64) as usize;
             let message = match (&self.kind, self.way) {
                 (Origin::Source(_), _) => packet(memory, place),
-                (_, PipeDirection::FromDevice) => arrival(memory, place).map(Followed::Frame),
-                (_, PipeDirection::ToDevice) => departure(memory, place).map(Followed::Frame),
+                (Origin::Channel(_, fd), PipeDirection::FromDevice) => {
+                    arrival(memory, place, *fd).map(Followed::Frame)
+                }
+                (Origin::Channel(_, fd), PipeDirection::ToDevice) => {
+                    departure(memory, place, *fd).map(Followed::Frame)
+                }
             };
             Record { number: number + 1, message, put, taken: None, known: None }
         }));
@@ -249,7 +261,6 @@ impl Line {
         let before = |carried: &Carried| carried.over <= record.put.0;
         let (began, carried) = match message {
             Followed::Frame(frame) => {
-                let frame = AnyFrame::from(frame);
                 let heard = found(&mut self.heard, |heard| heard.frame == frame && !heard.own);
                 let load = FrameContent::Arrival(frame);
                 let is_it = |carried: &Carried| carried.loads(load) && before(carried);
@@ -269,7 +280,6 @@ impl Line {
     fn sent(&mut self, record: &Record) -> Option<(Nanos, Nanos, Road)> {
         let (message, (taken, known)) = record.message.zip(record.taken.zip(record.known))?;
         let Followed::Frame(frame) = message else { return None };
-        let frame = AnyFrame::from(frame);
         let load = FrameContent::Departure(frame);
         let before = |carried: &Carried| carried.over <= known.0;
         let is_it = |carried: &Carried| carried.loads(load) && before(carried);
@@ -348,9 +358,10 @@ fn record(memory: &[u8], place: usize, length: usize) -> Option<&[u8]> {
 }
 
 /// Returns the frame of a record from a device.
-fn arrival(memory: &[u8], place: usize) -> Option<CanFrame> {
-    let record = record(memory, place, size_of::<ReceivedFrame>())?;
-    let arrival = ReceivedFrame {
+fn arrival(memory: &[u8], place: usize, fd: bool) -> Option<AnyFrame> {
+    let (short, long) = (size_of::<ReceivedFrame>(), size_of::<FdReceivedFrame>());
+    let record = record(memory, place, if fd { long } else { short })?;
+    let head = ReceivedFrame {
         time: u64::from_le_bytes(*record.first_chunk()?),
         taken: u64::from_le_bytes(*record.get(8..)?.first_chunk()?),
         data: *record.get(16..)?.first_chunk()?,
@@ -361,7 +372,10 @@ fn arrival(memory: &[u8], place: usize) -> Option<CanFrame> {
         moved: 0,
         inexact: 0,
     };
-    arrival.frame()
+    if !fd {
+        return head.frame().map(AnyFrame::Classic);
+    }
+    FdReceivedFrame { head, more: *record.get(short..)?.first_chunk()? }.frame()
 }
 
 /// Returns the packet of a record from a source.
@@ -374,9 +388,10 @@ fn packet(memory: &[u8], place: usize) -> Option<Followed> {
 }
 
 /// Returns the frame of a record to a device.
-fn departure(memory: &[u8], place: usize) -> Option<CanFrame> {
-    let record = record(memory, place, size_of::<Departure>())?;
-    let departure = Departure {
+fn departure(memory: &[u8], place: usize, fd: bool) -> Option<AnyFrame> {
+    let (short, long) = (size_of::<Departure>(), size_of::<FdDeparture>());
+    let record = record(memory, place, if fd { long } else { short })?;
+    let head = Departure {
         data: *record.first_chunk()?,
         id: u32::from_le_bytes(*record.get(8..)?.first_chunk()?),
         code: *record.get(12)?,
@@ -384,7 +399,10 @@ fn departure(memory: &[u8], place: usize) -> Option<CanFrame> {
         spare: 0,
         written: 0,
     };
-    departure.frame()
+    if !fd {
+        return head.frame().map(AnyFrame::Classic);
+    }
+    FdDeparture { head, more: *record.get(short..)?.first_chunk()? }.frame()
 }
 
 /// Returns how many messages are through, by the last of so many reports.

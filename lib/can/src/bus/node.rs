@@ -110,7 +110,7 @@ pub(super) struct Node {
     pub support: FdSupport,
     pub sending: Option<Sending>,
     pub decoder: FrameDecoder,
-    pub inbox: VecDeque<CanFrame>,
+    pub inbox: VecDeque<AnyFrame>,
     pub overrun: bool,
     /// Overload frames it asked for since the last frame.
     overloads: u8,
@@ -360,7 +360,6 @@ impl Node {
             return;
         }
         out.say(EventKind::Received { frame });
-        let Some(frame) = frame.classic() else { return };
         if self.inbox.len() < self.setup.inbox {
             self.inbox.push_back(frame);
         } else if self.setup.inbox > 0 {

@@ -1,5 +1,5 @@
 //! One node seen through the `embedded-can` traits, as a driver's code sees its controller. The
-//! traits have classic frames only: a port never sees a frame of CAN FD.
+//! traits have classic frames only: through them a port drops frames of CAN FD.
 
 use super::queue::Request;
 use super::{Bus, NodeId, SendRefusal, Ticket};
@@ -71,6 +71,21 @@ impl Can for Port<'_> {
     }
 
     fn receive(&mut self) -> Result<CanFrame, nb::Error<PortError>> {
+        loop {
+            if let AnyFrame::Classic(frame) = self.receive_any()? {
+                return Ok(frame);
+            }
+        }
+    }
+}
+
+impl Port<'_> {
+    /// Returns the oldest frame of any format that came, as [`Can::receive`] returns the classic
+    /// ones.
+    ///
+    /// # Errors
+    /// None came, or some were lost.
+    pub fn receive_any(&mut self) -> Result<AnyFrame, nb::Error<PortError>> {
         self.bus.advance(self.now);
         let node = self.bus.nodes.get_mut(self.node.0);
         let node = node.ok_or(nb::Error::Other(PortError::Refused(SendRefusal::Silent)))?;

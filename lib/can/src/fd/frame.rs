@@ -59,7 +59,7 @@ impl FdFrame {
 
     /// Returns whether the data goes at the rate of the data (BRS).
     #[must_use]
-    pub fn is_fast(&self) -> bool {
+    pub const fn is_fast(&self) -> bool {
         self.fast
     }
 

@@ -9,20 +9,20 @@ use diapason_random::Random;
 use diapason_usb::Speed;
 use diapason_usb::class::can::{CloseCause, InterfaceEvent, InterfaceFailure, Mode, Refused};
 use diapason_usb::class::gs_usb::{CHANNELS_MAX, DEVICES, GsUsb, SLOTS};
-use diapason_usb::class::{Class, TransferFault};
+use diapason_usb::class::{Class, Completion, Request, TransferFault};
 use diapason_usb::descriptor::{Configuration, DeviceDescriptor, build};
 
-const IN: u8 = 0x82;
-const OUT: u8 = 0x01;
+pub const IN: u8 = 0x82;
+pub const OUT: u8 = 0x01;
 /// The device's answer about a channel: all features that are used, 48 MHz, and limits.
 const LIMITS: [u32; 10] = [0x2011, 48_000_000, 1, 16, 1, 8, 4, 1, 1024, 1];
 
-fn bytes(words: &[u32]) -> Vec<u8> {
+pub fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Returns a class for a device with these two endpoints.
-fn class(vendor: u16, product: u16) -> Option<GsUsb> {
+/// Returns a class for a device with these two endpoints, with CAN FD or without.
+pub fn class(vendor: u16, product: u16, fd: bool) -> Option<GsUsb> {
     let about = DeviceDescriptor {
         usb: 0x0200,
         class: 0,
@@ -38,18 +38,18 @@ fn class(vendor: u16, product: u16) -> Option<GsUsb> {
     let pipes = build::Interface::new(0).class(0xff, 0xff, 0xff);
     let pipes = pipes.endpoint(build::bulk(IN, 512)).endpoint(build::bulk(OUT, 512));
     let set = build::Configuration::new(1).with(pipes).bytes(Speed::High);
-    GsUsb::find(&about, &Configuration::parse_once(&set, Speed::High).unwrap())
+    GsUsb::find(&about, &Configuration::parse_once(&set, Speed::High).unwrap(), fd)
 }
 
 fn known() -> GsUsb {
     let (vendor, product) = DEVICES[0];
-    class(vendor, product).unwrap()
+    class(vendor, product, false).unwrap()
 }
 
-type Events = Vec<InterfaceEvent>;
+pub type Events = Vec<InterfaceEvent>;
 
 /// Answers the next request with this; returns its number, its value and its data.
-fn answer(
+pub fn answer(
     shell: &mut Shell<GsUsb>,
     result: Result<&[u8], TransferFault>,
     events: &mut Events,
@@ -81,6 +81,17 @@ fn probed() -> Shell<GsUsb> {
     shell
 }
 
+/// Returns a class that these answers probed, and that has asked for nothing since.
+pub fn ready(mut class: GsUsb, answers: &[Vec<u8>]) -> GsUsb {
+    for answer in answers {
+        assert!(matches!(class.request(Nanos::ZERO), Some(Request::Control { .. })));
+        let done = Completion { endpoint: 0, result: Ok(answer) };
+        class.complete(Nanos::ZERO, done, &mut |_| {});
+    }
+    assert!(class.is_ready());
+    class
+}
+
 fn opened(mode: Mode) -> Shell<GsUsb> {
     let (mut shell, mut events) = (probed(), Vec::new());
     shell.class.open(0, (BitRate::new(500_000).unwrap(), 875), mode).unwrap();
@@ -97,8 +108,8 @@ fn opened(mode: Mode) -> Shell<GsUsb> {
 
 #[test]
 fn the_devices_of_the_table_are_known_and_no_others() {
-    assert!(DEVICES.iter().all(|(vendor, product)| class(*vendor, *product).is_some()));
-    assert!(class(0x1d50, 0x6070).is_none());
+    assert!(DEVICES.iter().all(|(vendor, product)| class(*vendor, *product, false).is_some()));
+    assert!(class(0x1d50, 0x6070, true).is_none());
 }
 
 #[test]
@@ -151,11 +162,17 @@ fn frames_have_their_bytes_in_both_directions() {
     let frame = CanFrame::data(extended(0x1234_5678).unwrap(), &[7, 7]).unwrap();
     let arrived = InterfaceEvent::Frame { channel: 0, time: Nanos::from_millis(7), frame };
     assert_eq!(told, [InterfaceEvent::Overrun { channel: 0 }, arrived]);
-    for wrong in [&[u32::MAX, 0x800, 2][..], &[u32::MAX, 1, 2 << 16 | 2], &[u32::MAX, 1, 0x902]] {
+    let wrong: [&[u32]; 4] = [
+        &[u32::MAX, 0x800, 2],
+        &[u32::MAX, 1, 2 << 16 | 2],
+        &[u32::MAX, 1, 4 << 16 | 2],
+        &[u32::MAX, 1, 0x902],
+    ];
+    for wrong in wrong {
         assert!(say(&mut shell, wrong, [0; 8], 8_000).is_empty(), "{wrong:x?}");
     }
     let counts = shell.class.counts();
-    assert_eq!((counts.malformed, counts.strangers), (2, 1));
+    assert_eq!((counts.malformed, counts.strangers), (3, 1));
 }
 
 #[test]
@@ -216,14 +233,14 @@ fn hostile_devices_break_nothing() {
         [bytes(&[0x100, 0x123, 8]), vec![1; 8], bytes(&[80])].concat(),
     ];
     let frame = CanFrame::data(standard(1).unwrap(), &[3; 8]).unwrap();
-    let ready = probed();
+    let ready = ready(known(), &[vec![], seeds[0].clone(), bytes(&LIMITS), bytes(&LIMITS)]);
     let (mut frames, mut opened) = (0, 0);
     hostile(
         (7, false),
         100_000,
         &seeds,
         &never,
-        |random: &mut Random| if random.one_in(3) { known() } else { ready.class.clone() },
+        |random: &mut Random| if random.one_in(3) { known() } else { ready.clone() },
         |class, _, random| {
             let channel = random.below(6) as u8;
             match random.below(8) {

@@ -2,6 +2,7 @@
 
 mod camera;
 mod gs_usb;
+mod gs_usb_fd;
 mod hub;
 mod link;
 

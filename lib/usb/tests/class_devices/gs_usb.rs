@@ -12,15 +12,20 @@ use diapason_usb::class::can::{CloseCause, FrameOutcome, InterfaceEvent, Mode, R
 use diapason_usb::class::gs_usb::{GsUsb, SLOTS};
 use diapason_usb::descriptor::Configuration;
 
-type Interface = Host<GsUsbModel, GsUsb>;
+pub type Interface = Host<GsUsbModel, GsUsb>;
 
 /// Returns an interface that is probed.
 fn ready(buses: &[&CanBus]) -> Interface {
+    ready_for(buses, false)
+}
+
+/// Returns an interface that is probed, with CAN FD or without.
+pub fn ready_for(buses: &[&CanBus], fd: bool) -> Interface {
     let plugged: Vec<Option<CanBus>> = buses.iter().map(|bus| Some((*bus).clone())).collect();
     let mut device = GsUsbModel::new(1, &plugged);
     let (about, bytes) = enumerate(&mut device, 0);
     let set = Configuration::parse_once(&bytes, Speed::High).unwrap();
-    let class = GsUsb::find(&about, &set).unwrap();
+    let class = GsUsb::find(&about, &set, fd).unwrap();
     let mut host = Host::new(device, &bytes, class);
     let mut told = Vec::new();
     host.run(Nanos::from_micros(500), &mut |event| told.push(event));

@@ -2,6 +2,7 @@
 //! simulator use, over an ideal bus.
 
 mod gs_usb;
+mod gs_usb_fd;
 mod host;
 mod kvaser;
 mod others;

@@ -32,7 +32,8 @@ fn sound(random: &mut Random) -> Box<dyn UsbDevice> {
         }
         6 => Box::new(Adapter::default()),
         7 => {
-            let buses: Vec<_> = (0..CHANNELS).map(CanBus::busy).collect();
+            let mut buses: Vec<_> = (0..CHANNELS).map(CanBus::busy).collect();
+            buses[0] = CanBus::busy_fd();
             Box::new(GsUsbModel::new(1, &buses))
         }
         _ => Box::new(bridge(4096).0),

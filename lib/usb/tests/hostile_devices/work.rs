@@ -1,9 +1,9 @@
 //! A class at work: what its clients would want of it, and the class without its type.
 
 use diapason_abi::Nanos;
-use diapason_can::{BitRate, CanFrame, frame};
+use diapason_can::{BitRate, CanFrame, FdFrame, frame};
 use diapason_random::Random;
-use diapason_usb::class::can::{InterfaceClass, Mode};
+use diapason_usb::class::can::{BusRates, InterfaceClass, Mode};
 use diapason_usb::class::cdc_acm::{CdcAcm, LineCoding};
 use diapason_usb::class::cdc_ecm::Ethernet;
 use diapason_usb::class::hid::Keyboard;
@@ -70,7 +70,8 @@ pub fn find(
     set: &Configuration<'_>,
     now: Nanos,
 ) -> Option<Box<dyn Work>> {
-    if let Some(interface) = InterfaceClass::find(now, about, set) {
+    let interface = |fd| InterfaceClass::find(now, about, set, fd);
+    if let Some(interface) = interface(true).or_else(|| interface(false)) {
         return Some(with(interface, can));
     }
     if let Some(line) = CdcAcm::find(set, LineCoding::new(115_200)) {
@@ -111,13 +112,18 @@ pub fn find(
 fn can(can: &mut InterfaceClass, random: &mut Random, now: Nanos) {
     let channel = random.below(6) as u8;
     let frame = CanFrame::data(frame::standard(0x123).unwrap(), &[1, 2, 3]).unwrap();
+    let long = FdFrame::new(frame.id(), &[5; 64]).unwrap();
     match random.below(8) {
         0 | 1 => {
             let rate = BitRate::new(random.pick(&[500_000, 83_333])).unwrap();
-            let _ = can.open(now, channel, (rate, 800), Mode::Normal);
+            let data = BitRate::of_data(random.pick(&[2_000_000, 1_000_003])).ok();
+            let data = data.filter(|_| random.one_in(2));
+            let _ =
+                can.open(now, channel, BusRates { rate, sample_point: 800, data }, Mode::Normal);
         }
         2 => drop(can.close(now, channel)),
         3 => drop(can.ask_chip_state(channel)),
+        4 | 5 => drop(can.send_fd(channel, &long)),
         _ => drop(can.send(channel, &frame)),
     }
 }

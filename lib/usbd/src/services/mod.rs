@@ -68,8 +68,9 @@ pub fn offered<P: Platform>(platform: &P, told: &ServerSettings) -> Result<Offer
                 {
                     let asking = told.hears_clients(number).then_some(told.clients);
                     let (can, bells) = Can::new(platform, number, asking, &told.pipes)?;
+                    let memory = can.memory();
                     let offer = offer(can, AnyService::Can, (Some(home), Some(kind)));
-                    all.push(Offer { bells, interface: number as u8, ..offer });
+                    all.push(Offer { bells, memory, interface: number as u8, ..offer });
                 }
                 continue;
             }

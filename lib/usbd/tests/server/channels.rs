@@ -21,8 +21,12 @@ const PORT: u8 = 1;
 const CHANNEL: usize = 2;
 /// More than the interface takes at a time.
 const FRAMES: u32 = 100;
-const USUAL: ChannelParameters =
-    ChannelParameters { bit_rate: BIT_RATE, sample_point: SAMPLE_POINT, silent: false };
+const USUAL: ChannelParameters = ChannelParameters {
+    bit_rate: BIT_RATE,
+    sample_point: SAMPLE_POINT,
+    silent: false,
+    data_rate: 0,
+};
 
 /// The ends of the client of a channel. They outlive it.
 struct Client {

@@ -4,6 +4,7 @@ mod branches;
 mod channels;
 mod clients;
 mod endpoints;
+mod flexible;
 mod ground;
 mod hubs;
 mod interfaces;

@@ -136,7 +136,7 @@ fn buses(setting: Setting) -> Vec<CanBus> {
     let bus = |number: usize| {
         let (hertz, load) = *BUSY.get(number)?;
         let bus = CanBus::new(BitRate::new(hertz).ok()?);
-        bus.add_unit(if setting.traffic { load.messages(number) } else { Vec::new() });
+        bus.add_unit(if setting.traffic { load.messages(number, false) } else { Vec::new() });
         bus.add_unit(Vec::new());
         bus.record(usize::try_from(longest * FRAMES_A_MILLISECOND).unwrap_or(usize::MAX));
         Some(bus)

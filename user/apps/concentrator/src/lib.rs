@@ -5,5 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chain;
+pub mod reading;
 pub mod stream;
 pub mod tally;
+pub mod writing;

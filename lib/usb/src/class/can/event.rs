@@ -2,8 +2,25 @@
 
 use core::fmt;
 use diapason_abi::Nanos;
-use diapason_can::CanFrame;
 use diapason_can::bus::Health;
+use diapason_can::{BitRate, CanFrame, FdFrame};
+
+/// The rates of a bus, and the place in a bit at which it is sampled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BusRates {
+    pub rate: BitRate,
+    /// The sample point of a bit, in tenths of a per cent.
+    pub sample_point: u32,
+    /// The rate of the data of CAN FD. `None` opens the channel for classic frames only.
+    pub data: Option<BitRate>,
+}
+
+impl From<(BitRate, u32)> for BusRates {
+    /// Returns the rates of a bus with classic frames only.
+    fn from((rate, sample_point): (BitRate, u32)) -> BusRates {
+        BusRates { rate, sample_point, data: None }
+    }
+}
 
 /// How a channel takes part in its bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +59,13 @@ pub enum InterfaceEvent {
         /// When, by the device's clock.
         time: Nanos,
         frame: CanFrame,
+    },
+    /// A frame of CAN FD came, on a channel that was opened for them.
+    FdFrame {
+        channel: u8,
+        /// When, by the device's clock.
+        time: Nanos,
+        frame: FdFrame,
     },
     /// Frames were lost before the next one of this channel.
     Overrun { channel: u8 },
@@ -111,6 +135,8 @@ pub enum ProbeStep {
     Format,
     /// The clock, the segments and the features of a channel.
     Limits(u8),
+    /// The segments of a bit of a channel's data.
+    DataLimits(u8),
     Done,
 }
 
@@ -160,6 +186,8 @@ pub enum Refused {
     Busy,
     /// Not in this mode of the device.
     Unsupported,
+    /// The channel has no CAN FD, or was opened without it.
+    NoFd,
 }
 
 impl fmt::Display for Refused {
@@ -171,6 +199,7 @@ impl fmt::Display for Refused {
             Refused::Parameters => "the controller has no such bit timing: ask its personality",
             Refused::Busy => "all slots are in use: wait for an acknowledgement",
             Refused::Unsupported => "this device can do that in extended commands only",
+            Refused::NoFd => "the channel has no CAN FD, or was opened without it",
         })
     }
 }
@@ -182,7 +211,7 @@ pub struct DiscardCounts {
     pub skipped: u64,
     /// About a channel that is not there.
     pub strangers: u64,
-    /// Frames that CAN does not have, or CAN FD.
+    /// Frames that CAN does not have, or CAN FD on a channel that was opened without it.
     pub malformed: u64,
     /// Acknowledgements of frames that are not under way.
     pub stray_acknowledgements: u64,

@@ -8,13 +8,14 @@
 //! | commands | messages on the bulk pair | control requests |
 //! | frames | several in a transfer | one in a transfer |
 //! | times | 48 or 64 bits | µs in 32 bits, which wrap |
+//! | CAN FD | no | on channels that have it |
 
 mod event;
 mod slots;
 
 pub use event::{
-    CloseCause, DiscardCounts, FrameOutcome, InterfaceEvent, InterfaceFailure, Mode, ProbeStep,
-    Refused,
+    BusRates, CloseCause, DiscardCounts, FrameOutcome, InterfaceEvent, InterfaceFailure, Mode,
+    ProbeStep, Refused,
 };
 pub use slots::SLOTS_MAX;
 pub(in crate::class) use slots::Slots;
@@ -24,7 +25,7 @@ use super::kvaser::Kvaser;
 use super::{Class, Completion, Request};
 use crate::descriptor::{Configuration, DeviceDescriptor};
 use diapason_abi::Nanos;
-use diapason_can::{BitRate, CanFrame};
+use diapason_can::{CanFrame, FdFrame};
 
 /// The driver of one device.
 #[derive(Clone, Debug)]
@@ -35,23 +36,26 @@ pub enum InterfaceClass {
 }
 
 impl InterfaceClass {
-    /// Returns whether it is a device of one of the families.
+    /// Returns whether it is a device of one of the families that have CAN FD, or of any family.
     #[must_use]
-    pub fn fits(device: &DeviceDescriptor, configuration: &Configuration<'_>) -> bool {
-        Kvaser::fits(device, configuration) || GsUsb::find(device, configuration).is_some()
+    pub fn fits(device: &DeviceDescriptor, configuration: &Configuration<'_>, fd: bool) -> bool {
+        !fd && Kvaser::fits(device, configuration)
+            || GsUsb::find(device, configuration, fd).is_some()
     }
 
-    /// Begins to probe a device, if it is one of these.
+    /// Begins to probe a device, if it is one of these. Channels can be opened with CAN FD only if
+    /// `fd` says so, and then the device must be of a family that has it.
     #[must_use]
     pub fn find(
         now: Nanos,
         device: &DeviceDescriptor,
         configuration: &Configuration<'_>,
+        fd: bool,
     ) -> Option<InterfaceClass> {
-        if Kvaser::fits(device, configuration) {
+        if !fd && Kvaser::fits(device, configuration) {
             return Some(InterfaceClass::Kvaser(Kvaser::new(now, true)));
         }
-        GsUsb::find(device, configuration).map(InterfaceClass::GsUsb)
+        GsUsb::find(device, configuration, fd).map(InterfaceClass::GsUsb)
     }
 
     /// Returns whether the device is probed: its channels can be opened.
@@ -63,8 +67,8 @@ impl InterfaceClass {
         }
     }
 
-    /// Opens a channel at a bit rate, which is sampled at a point in tenths of a per cent.
-    /// [`InterfaceEvent::Opened`] or [`InterfaceEvent::Failed`] follows.
+    /// Opens a channel at these rates. [`InterfaceEvent::Opened`] or [`InterfaceEvent::Failed`]
+    /// follows.
     ///
     /// # Errors
     /// The caller's wish cannot be done.
@@ -72,16 +76,18 @@ impl InterfaceClass {
         &mut self,
         now: Nanos,
         channel: u8,
-        (rate, sample_point): (BitRate, u32),
+        rates: impl Into<BusRates>,
         mode: Mode,
     ) -> Result<(), Refused> {
+        let rates = rates.into();
         match self {
+            InterfaceClass::Kvaser(_) if rates.data.is_some() => Err(Refused::NoFd),
             InterfaceClass::Kvaser(class) => {
                 let identity = class.identity().ok_or(Refused::NotReady)?;
-                let wanted = identity.personality.parameters(rate, sample_point);
+                let wanted = identity.personality.parameters(rates.rate, rates.sample_point);
                 class.open(now, channel, wanted.map_err(|_| Refused::Parameters)?, mode)
             }
-            InterfaceClass::GsUsb(class) => class.open(channel, (rate, sample_point), mode),
+            InterfaceClass::GsUsb(class) => class.open(channel, rates, mode),
         }
     }
 
@@ -125,6 +131,17 @@ impl InterfaceClass {
         match self {
             InterfaceClass::Kvaser(class) => class.send(channel, frame, false),
             InterfaceClass::GsUsb(class) => class.send(channel, frame),
+        }
+    }
+
+    /// Sends a frame of CAN FD, like [`InterfaceClass::send`].
+    ///
+    /// # Errors
+    /// The channel is not open for such frames, or there is no slot: nothing was queued.
+    pub fn send_fd(&mut self, channel: u8, frame: &FdFrame) -> Result<u8, Refused> {
+        match self {
+            InterfaceClass::Kvaser(_) => Err(Refused::NoFd),
+            InterfaceClass::GsUsb(class) => class.send_fd(channel, frame),
         }
     }
 }

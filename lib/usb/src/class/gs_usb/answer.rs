@@ -1,6 +1,6 @@
 //! Answers to requests, and frames from the device.
 
-use super::channel::Phase;
+use super::channel::{Channel, Phase};
 use super::wire::{Ask, Content, Received, health, word};
 use super::{CHANNELS_MAX, CLOCK_READ, GsUsb, Stage};
 use crate::class::TransferFault;
@@ -23,15 +23,20 @@ impl GsUsb {
             return self.fail(InterfaceFailure::Pipe, tell);
         }
         match ask {
-            Ask::Format | Ask::Config | Ask::Limits(_) => match self.probed(ask, answer) {
-                Ok(Some(next)) => self.stage = Stage::Probing(next),
-                Ok(None) => {
-                    self.stage = Stage::Ready;
-                    tell(InterfaceEvent::Ready { channels: self.there as u8, serial: None });
+            Ask::Format | Ask::Config | Ask::Limits(_) | Ask::DataLimits(_) => {
+                match self.probed(ask, answer) {
+                    Ok(Some(next)) => self.stage = Stage::Probing(next),
+                    Ok(None) => {
+                        self.stage = Stage::Ready;
+                        tell(InterfaceEvent::Ready { channels: self.there as u8, serial: None });
+                    }
+                    Err(reason) => self.fail(reason, tell),
                 }
-                Err(reason) => self.fail(reason, tell),
-            },
-            Ask::Timing(channel) | Ask::Start(channel) | Ask::Stop(channel) => {
+            }
+            Ask::Timing(channel)
+            | Ask::DataTiming(channel)
+            | Ask::Start(channel)
+            | Ask::Stop(channel) => {
                 self.switched(now, channel, answer, tell);
             }
             Ask::State(channel) => self.state(channel, answer, tell),
@@ -56,16 +61,28 @@ impl GsUsb {
                 Ok(Some(Ask::Limits(0)))
             }
             (Ask::Limits(channel), [..]) if bytes.len() >= 40 => {
-                let known = self.channels.get_mut(usize::from(channel));
-                if !known.is_some_and(|known| known.learn(bytes)) {
+                let mut known = self.channels.get_mut(usize::from(channel));
+                if !known.as_deref_mut().is_some_and(|known| known.learn(bytes)) {
                     return Err(InterfaceFailure::Limits(channel));
                 }
-                let more = usize::from(channel) + 1 < self.there;
-                Ok(more.then_some(Ask::Limits(channel + 1)))
+                let tells_data = self.fd && known.is_some_and(|known| known.tells_data());
+                Ok(if tells_data { Some(Ask::DataLimits(channel)) } else { self.after(channel) })
+            }
+            (Ask::DataLimits(channel), [..]) if bytes.len() >= 72 => {
+                let known = self.channels.get_mut(usize::from(channel));
+                if !known.is_some_and(|known| known.learn_data(bytes)) {
+                    return Err(InterfaceFailure::Limits(channel));
+                }
+                Ok(self.after(channel))
             }
             (Ask::Format, _) => Ok(Some(Ask::Config)),
             _ => Err(InterfaceFailure::NoAnswer(self.step())),
         }
+    }
+
+    /// Returns the question about the channel after this one, if there is another.
+    fn after(&self, channel: u8) -> Option<Ask> {
+        (usize::from(channel) + 1 < self.there).then(|| Ask::Limits(channel + 1))
     }
 
     /// A channel was set, started or stopped, or was not.
@@ -77,15 +94,25 @@ impl GsUsb {
         tell: &mut dyn FnMut(InterfaceEvent),
     ) {
         let others = (0..).zip(&self.channels).any(|(number, other)| {
-            number != channel && !matches!(other.phase, Phase::Closed | Phase::Setting { .. })
+            number != channel
+                && !matches!(
+                    other.phase,
+                    Phase::Closed | Phase::Setting { .. } | Phase::SettingData { .. }
+                )
         });
         let Some(known) = self.channels.get_mut(usize::from(channel)) else { return };
         let reason = match (known.phase, answer) {
-            (Phase::Setting { mode, .. }, Ok(_)) => {
-                return known.enter(Phase::Starting { mode });
+            (Phase::Setting { mode, data, .. }, Ok(_)) => {
+                return known.enter(match data {
+                    Some(data) => Phase::SettingData { data, mode },
+                    None => Phase::Starting { fd: false, mode },
+                });
             }
-            (Phase::Starting { .. }, Ok(_)) => {
-                known.enter(Phase::Open);
+            (Phase::SettingData { mode, .. }, Ok(_)) => {
+                return known.enter(Phase::Starting { fd: true, mode });
+            }
+            (Phase::Starting { fd, .. }, Ok(_)) => {
+                known.enter(Phase::Open { fd });
                 if !others {
                     // Nobody read the clock for a while, and it may have wrapped.
                     self.clock.restart();
@@ -98,9 +125,11 @@ impl GsUsb {
                 self.read_again(now);
                 return tell(InterfaceEvent::Closed { channel, cause });
             }
-            (Phase::Open | Phase::Closed, _) => return,
+            (Phase::Open { .. } | Phase::Closed, _) => return,
             (_, Err(TransferFault::Late)) => InterfaceFailure::Late,
-            (Phase::Setting { .. }, Err(_)) => InterfaceFailure::ParametersDiffer,
+            (Phase::Setting { .. } | Phase::SettingData { .. }, Err(_)) => {
+                InterfaceFailure::ParametersDiffer
+            }
             (_, Err(_)) => InterfaceFailure::NotStarted,
         };
         tell(InterfaceEvent::Failed { channel: Some(channel), reason });
@@ -120,7 +149,7 @@ impl GsUsb {
 
     /// Reads the clock again after a while, as long as a channel is open.
     fn read_again(&mut self, now: Nanos) {
-        let open = self.channels.iter().any(|channel| channel.phase == Phase::Open);
+        let open = self.channels.iter().any(Channel::is_open);
         self.read_at = if open { now + CLOCK_READ } else { Nanos::FOREVER };
     }
 
@@ -149,7 +178,7 @@ impl GsUsb {
         known.asked = false;
         let (health, counters) = (known.health, known.counters);
         tell(InterfaceEvent::ChipState { channel: index as u8, time, counters, health });
-        if health == Health::BusOff && known.phase == Phase::Open {
+        if health == Health::BusOff && known.is_open() {
             known.enter(Phase::Stopping { cause: CloseCause::BusOff });
         }
     }
@@ -165,17 +194,20 @@ impl GsUsb {
             self.counts.strangers += 1;
             return;
         };
-        if known.phase != Phase::Open {
+        let Phase::Open { fd } = known.phase else {
             self.counts.unwanted += 1;
             return;
-        }
+        };
         let time = self.clock.at(micros);
         if overflow {
             tell(InterfaceEvent::Overrun { channel });
         }
         match content {
             Content::Frame(Some(frame)) => tell(InterfaceEvent::Frame { channel, time, frame }),
-            Content::Frame(None) => self.counts.malformed += 1,
+            Content::FdFrame(Some(frame)) if fd => {
+                tell(InterfaceEvent::FdFrame { channel, time, frame });
+            }
+            Content::Frame(None) | Content::FdFrame(_) => self.counts.malformed += 1,
             Content::Echo(echo) => {
                 let slot = (echo & 0xff) as u16;
                 if echo >> 8 != u32::from(known.life) || !known.slots.free(slot) {

@@ -11,7 +11,11 @@
 //! | `answer.rs` | answers to requests; frames to events |
 //! | `clock.rs` | time beyond 71 minutes |
 //!
-//! Not here: CAN FD, and devices without time stamps, which are refused.
+//! A channel is opened for classic frames, or for those of CAN FD, too. Transfers from the device
+//! are as long as the frames that can come.
+//!
+//! Not here: devices without time stamps, which are refused, and the padding that controllers of
+//! the LPC546xx need.
 
 mod answer;
 mod channel;
@@ -19,9 +23,11 @@ mod clock;
 mod wire;
 
 pub use channel::SLOTS;
-pub use wire::SENT;
+pub use wire::{LONG_SENT, SENT};
 
-use super::can::{DiscardCounts, InterfaceEvent, InterfaceFailure, Mode, ProbeStep, Refused};
+use super::can::{
+    BusRates, DiscardCounts, InterfaceEvent, InterfaceFailure, Mode, ProbeStep, Refused,
+};
 use super::flow::{Errand, Inlet, Messages};
 use super::{Class, Completion, Request};
 use crate::context::EndpointKind;
@@ -29,8 +35,8 @@ use crate::descriptor::{Configuration, DeviceDescriptor};
 use channel::{Channel, Phase};
 use clock::DeviceTime;
 use diapason_abi::Nanos;
-use diapason_can::{BitRate, CanFrame};
-use wire::{Ask, feature};
+use diapason_can::{CanFrame, FdFrame};
+use wire::{Ask, Shape, feature};
 
 /// Most channels of a device that are served.
 pub const CHANNELS_MAX: usize = 5;
@@ -39,7 +45,9 @@ pub const DEVICES: [(u16, u16); 5] =
     [(0x1d50, 0x606f), (0x1209, 0x2323), (0x1cd2, 0x606f), (0x16d0, 0x10b8), (0x16d0, 0x0f30)];
 /// Bytes of a transfer from the device, and how many are kept pending.
 pub const TRANSFER: (usize, usize) = (64, 20);
-/// Bytes of a frame in such a transfer.
+/// Bytes of a transfer from a device with CAN FD: those of its longest frame.
+pub const LONG_TRANSFER: usize = wire::LONG_STAMPED;
+/// Bytes of a classic frame in such a transfer.
 pub const MESSAGE: usize = 24;
 /// Frames to the device that fit into its queue, and transfers to it pending at once.
 pub const SENDING: (usize, usize) = (40, 8);
@@ -50,7 +58,9 @@ const CLOCK_READ: Nanos = Nanos::from_secs(1_200);
 #[derive(Clone, Debug)]
 pub struct GsUsb {
     inlet: Inlet,
-    queue: Messages<{ SENDING.0 }, SENT>,
+    queue: Messages<{ SENDING.0 }, LONG_SENT>,
+    /// Channels may be opened with CAN FD.
+    fd: bool,
     errand: Errand,
     /// The request that the errand carries.
     ask: Option<Ask>,
@@ -79,15 +89,22 @@ fn endpoints(configuration: &Configuration<'_>) -> Option<(u8, u8)> {
 }
 
 impl GsUsb {
-    /// Begins to probe a device, if it is one of these and has the endpoints they have.
+    /// Begins to probe a device, if it is one of these and has the endpoints they have. Its
+    /// channels can be opened with CAN FD only if `fd` says so.
     #[must_use]
-    pub fn find(device: &DeviceDescriptor, configuration: &Configuration<'_>) -> Option<GsUsb> {
+    pub fn find(
+        device: &DeviceDescriptor,
+        configuration: &Configuration<'_>,
+        fd: bool,
+    ) -> Option<GsUsb> {
         let (inward, outward) = endpoints(configuration)?;
         let known = DEVICES.contains(&(device.vendor, device.product));
-        let (length, depth) = TRANSFER;
+        let (short, depth) = TRANSFER;
+        let length = if fd { LONG_TRANSFER } else { short };
         known.then(|| GsUsb {
             inlet: Inlet::new(inward, length, depth),
             queue: Messages::new(outward, SENDING.1),
+            fd,
             errand: Errand::new(),
             ask: None,
             stage: Stage::Probing(Ask::Format),
@@ -117,23 +134,27 @@ impl GsUsb {
         self.channels.get(usize::from(channel)).map_or(0, |it| it.slots.outstanding())
     }
 
-    /// Opens a channel at a bit rate, which is sampled at a point in tenths of a per cent.
-    /// [`InterfaceEvent::Opened`] or [`InterfaceEvent::Failed`] follows.
+    /// Opens a channel at these rates. [`InterfaceEvent::Opened`] or [`InterfaceEvent::Failed`]
+    /// follows.
     ///
     /// # Errors
     /// The caller's wish cannot be done.
     pub fn open(
         &mut self,
         channel: u8,
-        (rate, sample_point): (BitRate, u32),
+        rates: impl Into<BusRates>,
         mode: Mode,
     ) -> Result<(), Refused> {
+        let (rates, fd) = (rates.into(), self.fd);
         let known = self.channel(channel)?;
         if known.phase != Phase::Closed {
             return Err(Refused::WrongPhase);
         }
-        let timing = known.timing(rate, sample_point).map_err(|_| Refused::Parameters)?;
-        known.enter(Phase::Setting { timing, mode });
+        if rates.data.is_some() && !(fd && known.has_fd()) {
+            return Err(Refused::NoFd);
+        }
+        let (timing, data) = known.timings(&rates).map_err(|_| Refused::Parameters)?;
+        known.enter(Phase::Setting { timing, data, mode });
         Ok(())
     }
 
@@ -143,7 +164,7 @@ impl GsUsb {
     /// It is not open.
     pub fn close(&mut self, channel: u8) -> Result<(), Refused> {
         let known = self.channel(channel)?;
-        if known.phase != Phase::Open {
+        if !known.is_open() {
             return Err(Refused::WrongPhase);
         }
         known.enter(Phase::Stopping { cause: super::can::CloseCause::Asked });
@@ -164,9 +185,7 @@ impl GsUsb {
     pub fn takes(&self, channel: u8) -> bool {
         let known = self.channels[..self.there].get(usize::from(channel));
         known.is_some_and(|known| {
-            known.phase == Phase::Open
-                && known.slots.outstanding() < SLOTS.into()
-                && self.queue.room() > 0
+            known.is_open() && known.slots.outstanding() < SLOTS.into() && self.queue.room() > 0
         })
     }
 
@@ -176,15 +195,30 @@ impl GsUsb {
     /// # Errors
     /// The channel is not open, or there is no slot: nothing was queued.
     pub fn send(&mut self, channel: u8, frame: &CanFrame) -> Result<u8, Refused> {
+        self.enqueue(channel, &Shape::from(frame))
+    }
+
+    /// Sends a frame of CAN FD, like [`GsUsb::send`].
+    ///
+    /// # Errors
+    /// The channel is not open for such frames, or there is no slot: nothing was queued.
+    pub fn send_fd(&mut self, channel: u8, frame: &FdFrame) -> Result<u8, Refused> {
+        self.enqueue(channel, &Shape::from(frame))
+    }
+
+    fn enqueue(&mut self, channel: u8, shape: &Shape<'_>) -> Result<u8, Refused> {
         let room = self.queue.room();
         let known = self.channel(channel)?;
-        if known.phase != Phase::Open {
-            return Err(Refused::WrongPhase);
+        let Phase::Open { fd } = known.phase else { return Err(Refused::WrongPhase) };
+        if shape.is_fd() && !fd {
+            return Err(Refused::NoFd);
         }
         let slot = if room > 0 { known.slots.take(SLOTS) } else { None };
         let slot = slot.ok_or(Refused::Busy)?;
         let echo = u32::from(known.life) << 8 | u32::from(slot);
-        self.queue.push(&[&wire::sent(echo, channel, frame)]);
+        let bytes = shape.sent(echo, channel);
+        // While a channel has CAN FD, each frame to it has the length of the longest.
+        self.queue.push(&[bytes.get(..if fd { LONG_SENT } else { SENT }).unwrap_or(&bytes)]);
         Ok(slot)
     }
 
@@ -240,18 +274,23 @@ impl GsUsb {
                 }
                 _ => &[],
             },
+            Ask::DataTiming(channel) => match phase(channel) {
+                Some(Phase::SettingData { data, .. }) => {
+                    timing = wire::timing(&data);
+                    &timing
+                }
+                _ => &[],
+            },
             Ask::Start(channel) => {
-                let silent =
-                    matches!(phase(channel), Some(Phase::Starting { mode: Mode::ListenOnly }));
-                let listens = if silent { feature::LISTEN_ONLY } else { 0 };
-                switch = mode(1, feature::TIMESTAMP | listens);
+                let started = phase(channel).map_or(0, Phase::features);
+                switch = mode(1, feature::TIMESTAMP | started);
                 &switch
             }
             Ask::Stop(_) => {
                 switch = mode(0, 0);
                 &switch
             }
-            Ask::Config | Ask::Limits(_) | Ask::State(_) | Ask::Time => &[],
+            Ask::Config | Ask::Limits(_) | Ask::DataLimits(_) | Ask::State(_) | Ask::Time => &[],
         };
         let data = data.as_flattened();
         self.errand.begin(ask.setup(data.len()), data);
@@ -264,6 +303,7 @@ impl GsUsb {
             Some(Ask::Format) => ProbeStep::Format,
             Some(Ask::Config) => ProbeStep::Card,
             Some(Ask::Limits(channel)) => ProbeStep::Limits(channel),
+            Some(Ask::DataLimits(channel)) => ProbeStep::DataLimits(channel),
             _ => ProbeStep::Done,
         }
     }

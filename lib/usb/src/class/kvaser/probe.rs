@@ -103,9 +103,11 @@ impl Probe {
                 Command::new(number::GET_CAPABILITIES, self.debug, transaction)
                     .put(4, &wanted.to_le_bytes())
             }
-            ProbeStep::Start | ProbeStep::Done | ProbeStep::Format | ProbeStep::Limits(_) => {
-                Command::EMPTY
-            }
+            ProbeStep::Start
+            | ProbeStep::Done
+            | ProbeStep::Format
+            | ProbeStep::Limits(_)
+            | ProbeStep::DataLimits(_) => Command::EMPTY,
         }
     }
 

@@ -5,18 +5,30 @@ use crate::client::Client;
 use crate::platform::{Platform, log};
 use crate::policy::REOPEN;
 use diapason_abi::Nanos;
-use diapason_can::BitRate;
 use diapason_can::exchange::{
-    ChannelCommand, ChannelParameters, ChannelRequest, Phase, ReceivedFrame,
+    ChannelCommand, ChannelParameters, ChannelRequest, FdReceivedFrame, LOST_BEFORE, OUTSIDE,
+    Phase, ReceivedFrame,
 };
-use diapason_contract::can::RECORDS;
+use diapason_can::{AnyFrame, BitRate};
+use diapason_contract::can::{FD_RECORD, RECORDS};
 use diapason_pipe::Writer;
 use diapason_pipe::clock::{Delay, DeviceClock};
 use diapason_pipe::meter::Meter;
-use diapason_usb::class::can::{CloseCause, InterfaceClass, InterfaceEvent, Mode, Refused};
+use diapason_usb::class::can::{
+    BusRates, CloseCause, InterfaceClass, InterfaceEvent, Mode, Refused,
+};
 
 /// Bells of those who have something new: bit n stands for bell n.
 pub(super) type Fresh = u32;
+
+// Rings are as large as descriptions make them.
+const _: () = assert!(size_of::<FdReceivedFrame>() <= FD_RECORD.0);
+
+/// The pipe of a channel, as the channel has frames.
+pub(super) enum Outlet {
+    Classic(Writer<'static, ReceivedFrame, RECORDS>),
+    Fd(Writer<'static, FdReceivedFrame, RECORDS>),
+}
 
 /// A channel of an interface, with its pipe and the client that owns it.
 pub(super) struct Channel<P: Platform> {
@@ -24,7 +36,7 @@ pub(super) struct Channel<P: Platform> {
     pub name: &'static str,
     /// The channel's pipe in the description, if it has one, its contract, and the bell of its
     /// reader.
-    pub outlet: Option<Writer<'static, ReceivedFrame, RECORDS>>,
+    pub outlet: Option<Outlet>,
     pub meter: Option<Meter>,
     /// The interface's clock, as the channel's messages show it.
     pub clock: DeviceClock,
@@ -53,7 +65,7 @@ pub(super) struct Channel<P: Platform> {
 
 /// As nobody wants a channel: one that was given back is closed in any case.
 pub(super) const GIVEN_BACK: ChannelParameters =
-    ChannelParameters { bit_rate: 0, sample_point: 0, silent: true };
+    ChannelParameters { bit_rate: 0, sample_point: 0, silent: true, data_rate: 0 };
 
 impl<P: Platform> Channel<P> {
     /// Returns one that is not there.
@@ -80,6 +92,53 @@ impl<P: Platform> Channel<P> {
             client,
             lent_to: None,
         }
+    }
+
+    /// Returns whether it has CAN FD.
+    pub fn has_fd(&self) -> bool {
+        self.usual.is_some_and(|usual| usual.data_rate > 0)
+    }
+
+    /// Adds to a frame that came what the channel knows of its way.
+    pub fn arrives(&mut self, arrival: &mut ReceivedFrame, time: Nanos, now: Nanos) {
+        let Delay { beyond, inexact } = self.clock.measure(now, time);
+        *arrival = arrival.moved(beyond, inexact);
+        arrival.opened = self.opened;
+        if core::mem::take(&mut self.lost_before) {
+            arrival.flags |= LOST_BEFORE;
+        }
+    }
+
+    /// Returns whether a frame is more than the contract of the pipe allows.
+    fn is_outside(&mut self, time: Nanos) -> bool {
+        self.meter.as_mut().is_some_and(|meter| !meter.admits(time))
+    }
+
+    /// Puts a frame into the classic pipe of the channel; returns whom to wake. A full pipe counts
+    /// what it drops, and its client sees that.
+    pub fn deliver(&mut self, mut arrival: ReceivedFrame, time: Nanos) -> Fresh {
+        if self.is_outside(time) {
+            arrival.flags |= OUTSIDE;
+        }
+        let Some(Outlet::Classic(pipe)) = &mut self.outlet else { return 0 };
+        let _ = pipe.push(&arrival);
+        self.bell
+    }
+
+    /// Puts a frame into the pipe with CAN FD, like [`Channel::deliver`].
+    pub fn deliver_fd(
+        &mut self,
+        arrival: &ReceivedFrame,
+        mut record: FdReceivedFrame,
+        time: Nanos,
+    ) -> Fresh {
+        record.head = *arrival;
+        if self.is_outside(time) {
+            record.head.flags |= OUTSIDE;
+        }
+        let Some(Outlet::Fd(pipe)) = &mut self.outlet else { return 0 };
+        let _ = pipe.push(&record);
+        self.bell
     }
 
     /// Returns whether it is open for tuned pipes, if at all.
@@ -170,8 +229,17 @@ impl<P: Platform> Channel<P> {
     ) -> Result<(), Refused> {
         self.opened_as = Some(wish);
         let rate = BitRate::new(wish.bit_rate).map_err(|_| Refused::Parameters)?;
+        let data = BitRate::of_data(wish.data_rate).ok();
+        if data.is_some_and(|data| data < rate) {
+            return Err(Refused::Parameters);
+        }
         let mode = if wish.silent { Mode::ListenOnly } else { Mode::Normal };
-        class.open(now, number, (rate, wish.sample_point.into()), mode)
+        class.open(
+            now,
+            number,
+            BusRates { rate, sample_point: wish.sample_point.into(), data },
+            mode,
+        )
     }
 
     /// Asks how its controller is, if its client wants to know.
@@ -199,7 +267,11 @@ impl<P: Platform> Channel<P> {
             Some(_) if self.phase != Phase::Open || !class.takes(number) => return false,
             Some(_) => {
                 let Some((frame, written)) = client.next(now) else { return false };
-                let queued = class.send(number, &frame).is_ok();
+                let queued = match &frame {
+                    AnyFrame::Classic(frame) => class.send(number, frame),
+                    AnyFrame::Fd(frame) => class.send_fd(number, frame),
+                };
+                let queued = queued.is_ok();
                 client.took(queued, written);
                 return true;
             }

@@ -15,14 +15,13 @@ use crate::slots::Shape;
 use crate::told::{Asking, Pipes};
 use crate::tuned;
 use alloc::vec::Vec;
-use channel::{Channel, Fresh, GIVEN_BACK};
+use channel::{Channel, Fresh, GIVEN_BACK, Outlet};
 use diapason_abi::pipe::PLACES;
 use diapason_abi::{Errno, Nanos};
 use diapason_bus::Guarantee;
-use diapason_can::CanFrame;
-use diapason_can::exchange::{LOST_BEFORE, OUTSIDE, Phase, ReceivedFrame};
+use diapason_can::exchange::{FdReceivedFrame, Phase, ReceivedFrame};
+use diapason_can::{AnyFrame, CanFrame, FdFrame};
 use diapason_contract::can::{EACH, names};
-use diapason_pipe::clock::Delay;
 use diapason_usb::class::can::{InterfaceClass, InterfaceEvent};
 use diapason_usb::class::{gs_usb, kvaser};
 use diapason_usb::xhci::EndpointPlan;
@@ -37,6 +36,19 @@ const SMALL: (usize, usize) = (64, 32);
 const _: () = assert!(kvaser::SENT_MAX <= SMALL.0 && kvaser::SENDING.1 < SMALL.1);
 const _: () = assert!(gs_usb::TRANSFER.0 <= SMALL.0 && gs_usb::SENT <= SMALL.0);
 const _: () = assert!(gs_usb::TRANSFER.1 + gs_usb::SENDING.1 < SMALL.1);
+
+/// Bytes of a place for transfers of an interface with CAN FD, which is no Kvaser one, and how many
+/// there are.
+const LONG: (usize, usize) = (gs_usb::LONG_TRANSFER, SMALL.1);
+
+const _: () = assert!(gs_usb::LONG_SENT <= LONG.0);
+
+/// The memory for transfers of an interface of any family, and of one with CAN FD.
+const MEMORY: &[Shape] = &[
+    Shape { bytes: SMALL.0, count: SMALL.1 as u8 },
+    Shape { bytes: kvaser::TRANSFER.0, count: kvaser::TRANSFER.1 as u8 },
+];
+const FD_MEMORY: &[Shape] = &[Shape { bytes: LONG.0, count: LONG.1 as u8 }];
 
 /// The service for a CAN interface.
 pub(crate) struct Can<P: Platform> {
@@ -54,6 +66,8 @@ pub(crate) struct Can<P: Platform> {
     presence: Presence,
     /// The guarantee of the bus that the channels rest on.
     guarantee: Option<Guarantee>,
+    /// Some of the channels have CAN FD.
+    fd: bool,
 }
 
 impl<P: Platform> Can<P> {
@@ -74,13 +88,17 @@ impl<P: Platform> Can<P> {
         for number in numbers {
             let names = names(number).ok_or(Errno::Absent)?;
             let asks = asking.filter(|clients| clients & 1 << number != 0);
-            let client = asks.map(|_| Client::new(platform, interface, names)).transpose()?;
+            let fd = pipes.has_fd(number);
+            let client = asks.map(|_| Client::new(platform, interface, (names, fd))).transpose()?;
             let mut channel =
                 Channel::new(names.arrivals, client, (pipes.meter(number), pipes.clock()));
             channel.usual = pipes.usual(number);
             channel.restart = pipes.restart(interface);
             if pipes.has(number) || channel.client.is_some() {
-                let outlet = platform.writer(names.arrivals)?;
+                let outlet = match fd {
+                    true => Outlet::Fd(platform.writer(names.fd_arrivals)?),
+                    false => Outlet::Classic(platform.writer(names.arrivals)?),
+                };
                 (channel.outlet, channel.bell) = (Some(outlet), 1 << bells.len());
                 bells.push(names.ready);
             }
@@ -98,10 +116,27 @@ impl<P: Platform> Can<P> {
         let (clients, presence) = (Clients::new(), Presence::default());
         let costs = pipes.costs.as_ref().filter(|_| interface == 0);
         let guarantee = costs.map(tuned::guarantee);
-        let (fresh, turn) = (0, 0);
-        let can =
-            Can { clients, channels, places, writers, own_bells, fresh, turn, presence, guarantee };
-        Ok((can, bells.leak()))
+        let fd = channels.iter().any(Channel::has_fd);
+        Ok((
+            Can {
+                clients,
+                channels,
+                places,
+                writers,
+                own_bells,
+                fresh: 0,
+                turn: 0,
+                presence,
+                guarantee,
+                fd,
+            },
+            bells.leak(),
+        ))
+    }
+
+    /// Returns the memory for transfers of its interface.
+    pub const fn memory(&self) -> &'static [Shape] {
+        if self.fd { FD_MEMORY } else { MEMORY }
     }
 
     /// A place writes to a channel, if nobody else does.
@@ -172,21 +207,25 @@ impl<P: Platform> Can<P> {
     /// Puts a frame into the pipes of its channel.
     fn push(&mut self, number: u8, time: Nanos, frame: &CanFrame, now: Nanos) {
         let Some(channel) = self.channels.get_mut(usize::from(number)) else { return };
-        let Delay { beyond, inexact } = channel.clock.measure(now, time);
-        let mut arrival = ReceivedFrame::new(frame, time, now).moved(beyond, inexact);
-        arrival.opened = channel.opened;
-        if core::mem::take(&mut channel.lost_before) {
-            arrival.flags |= LOST_BEFORE;
-        }
+        let mut arrival = ReceivedFrame::new(frame, time, now);
+        channel.arrives(&mut arrival, time, now);
         self.fresh |= self.places.push(number.into(), time, &arrival) << self.own_bells;
-        if channel.meter.as_mut().is_some_and(|meter| !meter.admits(time)) {
-            arrival.flags |= OUTSIDE;
-        }
-        if let Some(outlet) = &mut channel.outlet {
-            // A full pipe counts what it drops; its client sees that.
-            let _ = outlet.push(&arrival);
-            self.fresh |= channel.bell;
-        }
+        self.fresh |= match &channel.outlet {
+            Some(Outlet::Fd(_)) => {
+                let record = FdReceivedFrame::new(&AnyFrame::Classic(*frame), time, now);
+                channel.deliver_fd(&arrival, record, time)
+            }
+            _ => channel.deliver(arrival, time),
+        };
+    }
+
+    /// Puts a frame of CAN FD into the pipe of its channel. No tuned pipe has such frames.
+    fn push_fd(&mut self, number: u8, time: Nanos, frame: &FdFrame, now: Nanos) {
+        let Some(channel) = self.channels.get_mut(usize::from(number)) else { return };
+        let record = FdReceivedFrame::new(&AnyFrame::Fd(*frame), time, now);
+        let mut arrival = record.head;
+        channel.arrives(&mut arrival, time, now);
+        self.fresh |= channel.deliver_fd(&arrival, record, time);
     }
 
     /// Takes an event about one channel, but a frame.
@@ -255,26 +294,26 @@ impl<P: Platform> Kind<P> for Can<P> {
     type Class = InterfaceClass;
 
     const NAME: &'static str = "a CAN interface";
-    const MEMORY: &'static [Shape] = &[
-        Shape { bytes: SMALL.0, count: SMALL.1 as u8 },
-        Shape { bytes: kvaser::TRANSFER.0, count: kvaser::TRANSFER.1 as u8 },
-    ];
+    const MEMORY: &'static [Shape] = MEMORY;
 
     fn find(&self, found: &Found<'_>, now: Nanos) -> Option<InterfaceClass> {
-        InterfaceClass::find(now, &found.about, &found.set)
+        InterfaceClass::find(now, &found.about, &found.set, self.fd)
     }
 
     fn fits(&self, found: &Found<'_>) -> bool {
-        InterfaceClass::fits(&found.about, &found.set)
+        InterfaceClass::fits(&found.about, &found.set, self.fd)
     }
 
     fn is_message(event: &InterfaceEvent) -> bool {
-        matches!(event, InterfaceEvent::Frame { .. })
+        matches!(event, InterfaceEvent::Frame { .. } | InterfaceEvent::FdFrame { .. })
     }
 
     fn hear(&mut self, event: InterfaceEvent, now: Nanos) -> Next {
         match event {
             InterfaceEvent::Frame { channel, time, frame } => self.push(channel, time, &frame, now),
+            InterfaceEvent::FdFrame { channel, time, frame } => {
+                self.push_fd(channel, time, &frame, now);
+            }
             InterfaceEvent::Ready { channels, serial } => self.begin(channels, serial, now),
             InterfaceEvent::Failed { channel: None, reason } => {
                 log!(P, "CAN interface: {reason:?}");
