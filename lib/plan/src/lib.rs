@@ -28,6 +28,7 @@ mod missing;
 mod mutexes;
 pub mod network;
 mod outputs;
+mod pictures;
 pub mod pipes;
 mod refusal;
 mod reports;

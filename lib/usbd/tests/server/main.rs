@@ -10,4 +10,5 @@ mod interfaces;
 mod lending;
 mod links;
 mod machine;
+mod pictures;
 mod tuned;
