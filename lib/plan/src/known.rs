@@ -87,8 +87,8 @@ impl Plant<'_> {
         Ok(inbound)
     }
 
-    /// Adds the first of two wake-ups to the wait for the second: a bottom half with a pace hears of
-    /// an interrupt, rests for the pace, and then looks.
+    /// Adds the first of two wake-ups to the wait for the second: a bottom half with a pace hears
+    /// of an interrupt, rests for the pace, and then looks.
     fn rests(&self, index: usize, inbound: &mut Inbound) -> Result<(), Missing> {
         let Interrupts { moderation, top_half, .. } = inbound.interrupts;
         let mut hears = Nanos::ZERO;

@@ -1,8 +1,9 @@
 //! Pipes from endpoints of several classes on one core: what the plan of `examples/endpoints.toml`
 //! bounds, and what both machines show of it; and the same system with something that contradicts
-//! its description, which must not pass for a run that holds. A camera with 33 KB a millisecond beside
-//! a disk: no interval is missed, and each picture keeps its bound. Then the concentrator with 8 % of the
-//! processor for its bottom half: messages are told apart from what a wake-up costs anyway.
+//! its description, which must not pass for a run that holds. A camera with 33 KB a millisecond
+//! beside a disk: no interval is missed, and each picture keeps its bound. Then the concentrator
+//! with 8 % of the processor for its bottom half: messages are told apart from what a wake-up costs
+//! anyway.
 
 use super::{Effort, Progress, ReproductionReport, Row, boot};
 use diapason::console::Line;

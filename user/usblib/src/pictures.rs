@@ -53,7 +53,8 @@ impl Pictures {
         })
     }
 
-    /// Returns what the driver says of cameras, and the name of the work that is done for one piece.
+    /// Returns what the driver says of cameras, and the name of the work that is done for one
+    /// piece.
     #[must_use]
     pub const fn source(&self) -> &'static PipeSource {
         self.pieces.source()
