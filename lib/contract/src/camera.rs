@@ -4,7 +4,9 @@
 //! place that was told is the client's until it gives it back by its number.
 
 use crate::home::Home;
-use diapason_abi::Nanos;
+use crate::kinds::ServiceKind;
+use crate::source::{EndpointAttributes, Pieces, PipeSource};
+use diapason_abi::{Nanos, PAGE};
 use diapason_state::plain;
 
 /// The pipe of pieces, and the one of places that come back.
@@ -21,29 +23,79 @@ pub const READY: &str = "camera.ready";
 pub const HOME: Home =
     Home::new("usb-camera", "camera", "usbd.camera").paced(Nanos::from_micros(500)).ready(READY);
 
+/// The work of a reader for one piece of a picture, by its name in descriptions.
+pub const MESSAGE: &str = "camera.message";
+
+/// The pipe from a camera. Its messages are pictures.
+pub const SOURCE: PipeSource = PipeSource {
+    kind: ServiceKind::Cameras,
+    pipe: (PIECES, segment(size_of::<FramePiece>())),
+    ready: READY,
+    pieces: Some(Pieces {
+        data: (DATA, PLACES * PLACE as u64),
+        returned: (RETURNED, segment(size_of::<Back>())),
+    }),
+    home: &HOME,
+    message: MESSAGE,
+    attributes: EndpointAttributes {
+        max_channels: 1,
+        max_tput: 8 * PICTURE as u64,
+        min_latency: Nanos::from_millis(1),
+        buffer: 1,
+        packet: (1, PICTURE),
+        slots: RECORDS,
+        transfer: (PLACE, QUEUED),
+    },
+};
+
+/// Most bytes of a picture.
+const PICTURE: usize = 1 << 20;
+/// Transfers that the driver keeps queued: each is the data of an interval.
+pub const QUEUED: usize = 16;
+/// Places of a camera's pipe.
+pub const PLACES: u64 = 128;
+
 /// Pieces in the pipe; there are more than places.
-pub const RECORDS: usize = 256;
+pub const RECORDS: usize = 192;
 /// Bytes of a place: most of an interval.
 pub const PLACE: usize = 4096;
 
-/// In [`FramePiece::flags`]: the frame ends; no bytes go with it.
+/// Returns the bytes of a segment with a pipe of records of so many bytes.
+const fn segment(record: usize) -> u64 {
+    (128 + RECORDS * record).next_multiple_of(PAGE) as u64
+}
+
+/// In [`FramePiece::flags`]: the frame ends with these bytes.
 pub const END: u32 = 1 << 0;
 /// In [`FramePiece::flags`] with [`END`]: nothing of it is missing.
 pub const WHOLE: u32 = 1 << 1;
+/// In [`FramePiece::flags`] with [`END`]: the picture is outside of the contract of its pipe.
+pub const OUTSIDE: u32 = 1 << 2;
 
 plain! {
-    /// Bytes of a frame, or its end.
+    /// Bytes of a frame, its end, or both.
     #[derive(Debug, PartialEq, Eq)]
     pub struct FramePiece {
         /// The time at which the server took the piece from the controller, in ns since boot.
         pub taken: u64,
+        /// At the end, the time of the frame by the clock of the camera; `taken` if it does not
+        /// say one.
+        pub time: u64,
         /// The place it is in.
         pub place: u32,
         /// The first byte in it.
         pub from: u32,
-        /// Bytes of the piece; at the end, of the whole frame.
+        /// Bytes of the piece; without any there is no place.
         pub bytes: u32,
         pub flags: u32,
+        /// At the end, bytes of the whole frame.
+        pub frame: u32,
+        /// At the end, the delay of the frame from the camera to the server beyond the fastest one,
+        /// and by how much that may be too short, in ns.
+        pub moved: u32,
+        pub inexact: u32,
+        /// Fills the record up to whole words.
+        pub spare: u32,
     }
 }
 

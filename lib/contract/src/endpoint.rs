@@ -30,6 +30,7 @@ pub const SOURCE: PipeSource = PipeSource {
     kind: ServiceKind::Endpoints,
     pipe: (PACKETS, BYTES),
     ready: READY,
+    pieces: None,
     home: &HOME,
     message: MESSAGE,
     attributes: ATTRIBUTES,

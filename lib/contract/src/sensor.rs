@@ -26,6 +26,7 @@ pub const SOURCE: PipeSource = PipeSource {
     kind: ServiceKind::Sensors,
     pipe: (PACKETS, BYTES),
     ready: READY,
+    pieces: None,
     home: &HOME,
     message: MESSAGE,
     attributes: ATTRIBUTES,

@@ -7,7 +7,7 @@
 use crate::can::CHANNELS;
 use crate::home::Home;
 use crate::kinds::ServiceKind;
-use crate::{endpoint, sensor};
+use crate::{camera, endpoint, sensor};
 use diapason_abi::Nanos;
 
 /// The abilities of an endpoint, as its driver says them.
@@ -38,6 +38,8 @@ pub struct PipeSource {
     pub pipe: (&'static str, u64),
     /// The semaphore that its reader takes.
     pub ready: &'static str,
+    /// Memory that both ends share besides, if messages come in pieces that stay there.
+    pub pieces: Option<Pieces>,
     /// The bottom half that puts its messages into the pipe.
     pub home: &'static Home,
     /// The work, in descriptions, that a reader does for one message.
@@ -46,8 +48,18 @@ pub struct PipeSource {
     pub attributes: EndpointAttributes,
 }
 
+/// Memory for messages that come in pieces: each stays where the controller put it until its reader
+/// gives it back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pieces {
+    /// The segment with the pieces, and the bytes of that.
+    pub data: (&'static str, u64),
+    /// The segment by which the reader gives places back, and the bytes of that.
+    pub returned: (&'static str, u64),
+}
+
 /// All sources, in the order of their numbers.
-pub const SOURCES: [PipeSource; 2] = [sensor::SOURCE, endpoint::SOURCE];
+pub const SOURCES: [PipeSource; 3] = [sensor::SOURCE, endpoint::SOURCE, camera::SOURCE];
 
 /// Numbers of pipes: one for each CAN channel, and one for each source.
 pub const PIPES: usize = CHANNELS + SOURCES.len();

@@ -26,7 +26,7 @@ fn concentrated(user: usize, queued: u64, chunks: u32) -> Bill {
     let receiver = Supply::of(&system, 3).unwrap();
     let user = Supply::of(&system, user).unwrap();
     let stages = Stages {
-        bus: Transfers { worst: MS(1), least: US(500), queued, messages: 128 },
+        bus: Transfers { worst: MS(1), least: US(500), queued, messages: 128, paced: None },
         interrupts: Interrupts {
             moderation: MS(1),
             gap: Nanos::ZERO,

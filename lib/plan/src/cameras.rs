@@ -11,6 +11,7 @@
 
 use crate::core::Core;
 use crate::human;
+use crate::pictures;
 use diapason_abi::Nanos;
 use diapason_analysis::server::IoSupply;
 use diapason_contract::camera::{DATA, HOME, PLACE, RETURNED};
@@ -99,8 +100,14 @@ impl Client {
             Some(Client { process, vcpu, period, lasts })
         };
         let processes = (0..).zip(&system.processes);
-        let others = processes
-            .filter(|(process, _)| *process != number && returned.allowed >> process & 1 == 1);
+        // The bill of a pipe counts how long its reader has places.
+        let reads = |process: u16| {
+            let mut pipes = system.pipes.iter().filter(|pipe| pictures::is_of(system, pipe));
+            pipes.any(|pipe| pipe.process == process)
+        };
+        let others = processes.filter(|(process, _)| {
+            *process != number && returned.allowed >> process & 1 == 1 && !reads(*process)
+        });
         others.filter_map(of).collect()
     }
 

@@ -69,7 +69,8 @@ impl Driver {
                 transfer: attributes.transfer,
                 shortest: attributes.packet.0,
                 messages: 1,
-                kept: attributes.buffer,
+                // A camera keeps a picture, however many pieces it is.
+                kept: if source.pieces.is_some() { u64::MAX } else { attributes.buffer },
                 slots: attributes.slots as u64,
                 message: source.message,
             };

@@ -11,8 +11,11 @@ use crate::missing::Missing;
 use crate::pipes::{Inbound, Plant, supply_among};
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, SharedCore, Supply};
-use diapason_pipe::bill::{Service, Taking, Traffic, User, input};
+use diapason_pipe::bill::{Interrupts, Service, Taking, Traffic, User, What, input};
 use diapason_pipe::size::arrivals;
+
+/// Steps to a wake-up that is heard of within the time that was counted for it.
+const LOOKS_MAX: usize = 16;
 
 /// The supply of a bottom half.
 pub(crate) struct BottomHalf {
@@ -63,6 +66,11 @@ impl Service for BottomHalf {
     }
 }
 
+/// Returns a user that has nothing to do.
+fn nobody(service: &dyn Service) -> User<'_> {
+    User { message: Nanos::ZERO, wake: Nanos::ZERO, taking: Taking::Each, service }
+}
+
 impl Plant<'_> {
     /// Returns the way to the server of the messages of a pipe, with what follows from the work of
     /// the bottom half.
@@ -72,19 +80,37 @@ impl Plant<'_> {
         let found = if work.message == Nanos::ZERO { 0 } else { self.found(index, &inbound)? };
         let each = Nanos(work.message.0.saturating_mul(found));
         inbound.half = self.knowing(place, inbound.half.supply, work.activation + each);
+        let pipe = &self.system.pipes[index];
+        if self.driver(pipe.server, pipe.usb).home.pace > Nanos::ZERO {
+            self.rests(index, &mut inbound)?;
+        }
         Ok(inbound)
+    }
+
+    /// Adds the first of two wake-ups to the wait for the second: a bottom half with a pace hears
+    /// of an interrupt, rests for the pace, and then looks.
+    fn rests(&self, index: usize, inbound: &mut Inbound) -> Result<(), Missing> {
+        let Interrupts { moderation, top_half, .. } = inbound.interrupts;
+        let mut hears = Nanos::ZERO;
+        for _ in 0..LOOKS_MAX {
+            inbound.interrupts.moderation = moderation + top_half + hears;
+            let stages = inbound.stages(nobody(&inbound.half));
+            let bill = self.with_traffic(index, |traffic: &Traffic<'_>| input(&stages, traffic))?;
+            // A bill that there is none of is refused by its own words.
+            let longest = bill.map_or(hears, |bill| bill.value(What::BottomHalf));
+            if longest <= hears {
+                return Ok(());
+            }
+            hears = longest;
+        }
+        inbound.interrupts.moderation = Nanos::FOREVER;
+        Ok(())
     }
 
     /// Returns the most messages that one wake-up of a bottom half finds. Each has come since the
     /// longest time before, in which it is handled for certain.
     fn found(&self, index: usize, inbound: &Inbound) -> Result<u64, Missing> {
-        let nobody = User {
-            message: Nanos::ZERO,
-            wake: Nanos::ZERO,
-            taking: Taking::Each,
-            service: &inbound.half,
-        };
-        let stages = inbound.stages(nobody);
+        let stages = inbound.stages(nobody(&inbound.half));
         self.with_traffic(index, |traffic: &Traffic<'_>| {
             let Ok(bill) = input(&stages, traffic) else { return u64::MAX };
             let channels = traffic.channels.iter();

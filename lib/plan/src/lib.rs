@@ -29,6 +29,7 @@ mod missing;
 mod mutexes;
 pub mod network;
 mod outputs;
+mod pictures;
 pub mod pipes;
 mod refusal;
 mod reports;

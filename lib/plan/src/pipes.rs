@@ -13,6 +13,7 @@ use crate::human;
 use crate::known::BottomHalf;
 use crate::missing::{self, Missing};
 use crate::mutexes::Mutexes;
+use crate::pictures;
 use crate::reports::Reporting;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{self, IoSupply, Supply};
@@ -163,7 +164,10 @@ impl Plant<'_> {
             };
             let stages = inbound.stages(user);
             let nine = equation_nine(&stages, inbound.bus.worst);
-            let bill = self.with_traffic(index, |traffic| input(&stages, traffic))?;
+            let mut bill = self.with_traffic(index, |traffic| input(&stages, traffic))?;
+            if let (Ok(pieces), true) = (&bill, pictures::is_of(self.system, pipe)) {
+                bill = Ok(pictures::whole(self.system, pipe, *pieces)?);
+            }
             Ok(Piped { bill: bill.map_err(NoBill::Refused), equation_nine: Some(nine) })
         };
         match self.mutexes.shared_by(pipe.process) {
@@ -246,6 +250,9 @@ impl Plant<'_> {
         let same: Vec<usize> =
             (0..pipes.len()).filter(|other| pipes[*other].usb == pipes[index].usb).collect();
         let comes = |other: &usize| match pipes[*other].way {
+            PipeDirection::FromDevice if pictures::is_of(self.system, &pipes[*other]) => {
+                pictures::pieces(self.system, &pipes[*other]).map(|contract| [contract])
+            }
             PipeDirection::FromDevice => Ok([contract(&pipes[*other])]),
             PipeDirection::ToDevice => self.acknowledged(&pipes[*other]).map(|contract| [contract]),
         };
@@ -265,6 +272,8 @@ impl Plant<'_> {
         let place = self.place_of_half(pipe, Half::Receives)?;
         let (half, gap) = self.half(pipe, Half::Receives)?;
         let driver = self.driver(pipe.server, pipe.usb);
+        // A bottom half with a pace looks no more often than that.
+        let gap = gap.max(driver.home.pace);
         let mut interrupts = interrupts(gap, driver.home.moderation, self.core)?;
         // A source may have endpoints besides that of its messages.
         interrupts.shared = driver.source.is_some() || self.writes(pipe.usb);
@@ -526,6 +535,10 @@ impl Plant<'_> {
         if let Some(pipe) = self.system.pipes.iter().find(|it| it.usb == usb && it.endpoint > 0) {
             return endpoints::transfers(self.system, pipe);
         }
+        let mut pipes = self.system.pipes.iter().filter(|pipe| pipe.usb == usb);
+        if let Some(pipe) = pipes.find(|pipe| pictures::is_of(self.system, pipe)) {
+            return pictures::transfers(self.system, pipe);
+        }
         let driver = Driver::of(self.system, usb, 0);
         let (bytes, queued) = driver.transfer;
         let shortest = driver.shortest as u32;
@@ -538,6 +551,7 @@ impl Plant<'_> {
             least: Nanos(shortest.0 / 1_000),
             queued: queued as u64,
             messages: driver.messages,
+            paced: None,
         })
     }
 }

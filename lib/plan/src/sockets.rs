@@ -95,6 +95,7 @@ impl Plant<'_> {
             least: on_wire(adapter, SHORTEST),
             queued: RING as u64 - 1,
             messages: 1,
+            paced: None,
         };
         let stages = Stages { bus, interrupts: half.interrupts, bottom_half, receiver: None, user };
         let (own, wire) = ([own], [wire]);

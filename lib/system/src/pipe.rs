@@ -22,7 +22,7 @@ use crate::usb;
 use diapason_abi::pipe::{BYTES, OUT_BYTES, REPORT_BYTES, REQUESTS};
 use diapason_contract::can::{self, FD_BYTES, FD_OUT_BYTES};
 use diapason_contract::carried::PER_MAX;
-use diapason_contract::source::PipeSource;
+use diapason_contract::source::{Pieces, PipeSource};
 
 /// Most messages a second, and at once.
 pub(crate) const RATE_MAX: u64 = 10_000_000;
@@ -132,6 +132,11 @@ pub(crate) fn expand(declared: &mut Declared) {
         let segment =
             |name, size| Named { name, what: DeclaredSegment { size, dma: false, common: false } };
         declared.segments.push(segment(named(ring), bytes));
+        if let Some(Pieces { data, returned }) = source.and_then(|source| source.pieces) {
+            declared.segments.push(segment(named(returned.0), returned.1));
+            let what = DeclaredSegment { size: data.1, dma: true, common: false };
+            declared.segments.push(Named { name: named(data.0), what });
+        }
         let ready = Named { name: named(ready), what: SemaphoreKind::Counting(0) };
         declared.semaphores.push(ready);
         if let Some(known) = known.filter(|_| way == PipeDirection::ToDevice) {

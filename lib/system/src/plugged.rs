@@ -164,7 +164,7 @@ impl UsbModel {
     /// interface and pipes can come from it.
     #[must_use]
     pub fn source(self) -> Option<(usize, &'static PipeSource)> {
-        let own = self.service().and_then(PipeSource::of);
+        let own = self.service().filter(|_| self != UsbModel::BusyCamera).and_then(PipeSource::of);
         own.or_else(|| PipeSource::of(ServiceKind::Endpoints).filter(|_| self.sends_unasked()))
     }
 

@@ -6,7 +6,7 @@ use crate::declared::{Declared, DeclaredPipe, DeclaredUsb};
 use crate::diagnostics::{Problem, Report};
 use crate::source::At;
 use crate::units::show_duration;
-use diapason_contract::source::{EndpointAttributes, MessageShape, PipeSource};
+use diapason_contract::source::{MessageShape, PipeSource};
 use diapason_contract::threads::ServiceKind;
 
 /// Bytes of a time in a message.
@@ -32,7 +32,12 @@ pub(crate) fn shape(declared: &Declared, pipe: &DeclaredPipe) -> MessageShape {
     let Some(source) = of(declared, pipe.usb.as_ref()) else { return MessageShape::default() };
     let number = |at: &At<u64>| usize::try_from(at.value).unwrap_or(usize::MAX);
     let bytes = pipe.bytes.as_ref().map_or(source.attributes.packet.1, number);
-    MessageShape { bytes, stamp: pipe.stamp.as_ref().map(number) }
+    // Each piece of a picture begins with a head that has the picture's time.
+    let stamp = match source.pieces {
+        Some(_) => Some(0),
+        None => pipe.stamp.as_ref().map(number),
+    };
+    MessageShape { bytes, stamp }
 }
 
 /// Checks a pipe against the endpoint of its device.
@@ -58,7 +63,10 @@ pub(crate) fn check(declared: &Declared, pipe: &DeclaredPipe, report: &mut Repor
         ServiceKind::Endpoints => described(pipe, name, report),
         _ => chosen(pipe).map_or((), |problem| report.push(problem)),
     }
-    shaped(pipe, name, attributes, report);
+    if source.pieces.is_some() {
+        in_pieces(pipe, name, report);
+    }
+    shaped(pipe, name, source, report);
     let fastest = attributes.min_latency.0;
     let rate_at = pipe.period.as_ref().filter(|period| period.value < fastest);
     if let Some(period) = rate_at {
@@ -101,6 +109,25 @@ fn described(pipe: &DeclaredPipe, device: &str, report: &mut Report) {
     }
 }
 
+/// Checks a pipe whose messages come in pieces: how often they come, and nothing that is known.
+fn in_pieces(pipe: &DeclaredPipe, device: &str, report: &mut Report) {
+    if pipe.period.is_none() {
+        let title =
+            format!("`{}` does not say how often `{device}` has a picture", pipe.name.value);
+        let help = "write `period = \"40ms\"` instead of `rate`: the camera is asked for that";
+        report.push(Problem::new(&pipe.name.span, title, help));
+    }
+    if let Some(at) = &pipe.stamp {
+        let help = "remove the key: a camera says in its heads when it made a picture";
+        report.push(Problem::new(&at.span, "a pipe whose messages bear their times", help));
+    }
+    if pipe.jitter_ns > 0 {
+        let title = format!("`{device}` has its pictures at even distances");
+        let help = "remove `jitter`: the camera agrees to the period of the pipe";
+        report.push(Problem::new(&pipe.name.span, title, help));
+    }
+}
+
 /// Returns the service that a device is for: that of its pipe, if it has one.
 fn kind(declared: &Declared, usb: &DeclaredUsb) -> Option<ServiceKind> {
     let is_of =
@@ -112,12 +139,13 @@ fn kind(declared: &Declared, usb: &DeclaredUsb) -> Option<ServiceKind> {
 }
 
 /// Checks the shape of a pipe's messages.
-fn shaped(pipe: &DeclaredPipe, name: &str, attributes: &EndpointAttributes, report: &mut Report) {
-    let most = attributes.packet.1;
+fn shaped(pipe: &DeclaredPipe, name: &str, source: &PipeSource, report: &mut Report) {
+    let most = source.attributes.packet.1;
+    let what = if source.pieces.is_some() { "picture" } else { "packet" };
     let bytes = pipe.bytes.as_ref().map_or(most as u64, |bytes| bytes.value);
     if let Some(at) = pipe.bytes.as_ref().filter(|at| at.value > most as u64) {
-        let title = format!("a packet of `{name}` has {most} bytes at most");
-        let help = format!("write at most `bytes = {most}`: a longer message is several packets");
+        let title = format!("a {what} of `{name}` has {most} bytes at most");
+        let help = format!("write at most `bytes = {most}`: a longer message is several {what}s");
         report.push(Problem::new(&at.span, title, help));
     } else if let Some(at) = pipe.stamp.as_ref().filter(|at| at.value + STAMP as u64 > bytes) {
         let title = format!("the time of a message would be beyond its {bytes} bytes");

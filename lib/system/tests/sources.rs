@@ -144,3 +144,35 @@ fn the_server_reads_one_endpoint() {
     let sensor = pipe("rate = 400").replace("\"p\"", "\"q\"");
     assert!(parse("f", &system(&(keys(more) + &sensor))).is_ok(), "a sensor is another matter");
 }
+
+/// Returns a camera, in lines 1 to 5, and a pipe from it with more keys, which begins in line 6.
+fn pictures(more: &str) -> String {
+    let camera = "[[usb]]\nname = \"eye\"\non = \"xhci\"\nport = 4\nmodel = \"camera\"\n";
+    camera.to_owned() + &pipe(more).replace("\"sensor\"", "\"eye\"")
+}
+
+#[test]
+fn a_pipe_of_a_camera_brings_the_memory_of_its_pieces() {
+    let piped = parse("f", &system(&pictures("period = \"40ms\"\nbytes = 614400"))).unwrap();
+    let named = |name: &str| piped.segments.iter().find(|segment| segment.name == name).unwrap();
+    assert_eq!((named("camera.data").size, named("camera.data").dma), (512 << 10, true));
+    assert!(!named("camera.back").dma && !named("camera").dma);
+    let archive = built(&piped).unwrap();
+    let shape = MessageShape { bytes: 614_400, stamp: Some(0) };
+    assert_eq!(told(&archive, 0).get(SHAPES), [0, 0, shape.word()]);
+}
+
+#[test]
+fn a_pipe_of_a_camera_says_its_period_and_nothing_that_the_camera_knows() {
+    let title = "`p` does not say how often `eye` has a picture";
+    let help = "write `period = \"40ms\"` instead of `rate`: the camera is asked for that";
+    bad(&pictures("rate = 25"), (7, 8), title, help);
+    let help = "remove the key: a camera says in its heads when it made a picture";
+    let title = "a pipe whose messages bear their times";
+    bad(&pictures("period = \"40ms\"\nstamp = 2"), (11, 9), title, help);
+    let title = "`eye` has its pictures at even distances";
+    let help = "remove `jitter`: the camera agrees to the period of the pipe";
+    bad(&pictures("period = \"40ms\"\njitter = \"1ms\""), (7, 8), title, help);
+    let title = "`eye` keeps 1 messages at once";
+    bad(&pictures("period = \"40ms\"\nburst = 2"), (7, 8), title, "write at most `burst = 1`");
+}

@@ -94,7 +94,7 @@ fn a_clock_drifts_by_what_is_described() {
     assert_eq!(drift("model = \"usb-can\""), 100);
     assert_eq!(drift("model = \"usb-can\"\ndrift = 500"), 500);
     assert_eq!(drift("model = \"sensor\"\ndrift = 500"), 500);
-    let other = with("model = \"camera\"\ndrift = 500");
+    let other = with("model = \"disk\"\ndrift = 500");
     let help = "only messages that pipes carry bear times: remove the key";
     bad(&other, (5, 9), "a device whose clock nobody reads", help);
     assert!(parse("f", &system(&with("model = \"usb-can\"\ndrift = 0"))).is_err());

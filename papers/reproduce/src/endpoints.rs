@@ -1,7 +1,9 @@
 //! Pipes from endpoints of several classes on one core: what the plan of `examples/endpoints.toml`
 //! bounds, and what both machines show of it; and the same system with something that contradicts
-//! its description, which must not pass for a run that holds. Then the concentrator with 8 % of the
-//! processor for its bottom half: messages are told apart from what a wake-up costs anyway.
+//! its description, which must not pass for a run that holds. A camera with 33 KB a millisecond
+//! beside a disk: no interval is missed, and each picture keeps its bound. Then the concentrator
+//! with 8 % of the processor for its bottom half: messages are told apart from what a wake-up costs
+//! anyway.
 
 use super::{Effort, Progress, ReproductionReport, Row, boot};
 use diapason::console::Line;
@@ -19,6 +21,9 @@ use diapason_system::{RunOptions, System};
 
 /// The description of the endpoints, below the workspace's root.
 const PATH: &str = "examples/endpoints.toml";
+/// The description of the camera, and the pipe of it.
+const CAMERA: &str = "examples/camera.toml";
+const PICTURES: &str = "pictures";
 /// The concentrator, and the changes that tell its messages apart. A wake-up takes less than 10,000
 /// instructions in QEMU, and 607 more for each frame that it finds. The thread that manages can
 /// wait for a lock until all frames that can have come are done.
@@ -149,6 +154,10 @@ pub(super) fn reproduce(
         }
     }
     for (done, machine) in machines.iter().enumerate() {
+        progress.at("cameras", done, machines.len());
+        rows.extend(camera(&bench, machine, seconds, &mut table)?);
+    }
+    for (done, machine) in machines.iter().enumerate() {
         progress.at("shares", done, machines.len());
         rows.extend(apart(&bench, machine, seconds, &mut table)?);
     }
@@ -203,6 +212,50 @@ impl Seen {
         let (name, machine) = (promise.name.clone(), machine.to_owned());
         vec![name, machine, messages, lost, longest.to_string(), bound.to_string()]
     }
+}
+
+/// Runs the camera: its pictures beside their bound, and the intervals that it missed. In the
+/// simulator a reader that takes much longer than it says must be found out, too.
+fn camera(
+    bench: &Bench,
+    machine: &str,
+    seconds: u64,
+    table: &mut TextTable,
+) -> Result<Vec<Row>, Failure> {
+    let system = diapason::describe::describe(&bench.workspace.root().join(CAMERA))?;
+    let session = bench.session(system.clone(), seconds)?;
+    let run = bench.run(&session, machine)?;
+    let mut rows = Vec::new();
+    for (promise, pipe) in session.promises().iter().zip(&session.system.pipes) {
+        let seen = Seen::of(promise, &run)?;
+        rows.extend(seen.rows(promise, machine, pipe.rate * (seconds - START)));
+        table.row(seen.cells(promise, machine));
+    }
+    let missed: u64 = run.outcome.cameras.iter().map(|camera| camera.last.missed).sum();
+    let id = format!("{PICTURES}.{machine}.missed");
+    let row = Row::numbers(&id, "intervals", Some(0.0), missed as f64);
+    rows.push(row.holds(missed == 0).note("of 4,096 bytes every 125 us"));
+    if machine == "sim" {
+        let mut system = system;
+        let readers = system.processes.iter_mut().filter(|it| it.name == "reader");
+        readers.for_each(|reader| reader.arguments[1] = 300);
+        let session = bench.session(system, NOTICED)?;
+        rows.push(rings(&session, PICTURES, ("starved-picture", "pipe-late"))?);
+    }
+    Ok(rows)
+}
+
+/// Returns whether this alarm rings for a pipe in a simulated run.
+fn rings(session: &Session, pipe: &str, (name, alarm): (&str, &str)) -> Result<Row, Failure> {
+    let run = simulated(session)?;
+    let mut alarms: Vec<&str> =
+        session.alarms(&run).iter().filter(|it| it.of == pipe).map(|it| it.name).collect();
+    alarms.dedup();
+    let rings = alarms.contains(&alarm);
+    let ours = alarms.join(", ");
+    Ok(Row::words(&format!("contradicted.{name}"), None, &ours)
+        .holds(rings)
+        .note(format!("`{alarm}` has to ring for the pipe")))
 }
 
 /// Compares the concentrator whose messages are told apart with that of the examples, and runs it.
@@ -269,15 +322,7 @@ fn contradicted(bench: &Bench, lie: Lie) -> Result<Row, Failure> {
     if lie == Lie::FastSensor {
         lie.tell(&mut session.system);
     }
-    let run = simulated(&session)?;
-    let mut alarms: Vec<&str> =
-        session.alarms(&run).iter().filter(|it| it.of == "samples").map(|it| it.name).collect();
-    alarms.dedup();
-    let rings = alarms.contains(&alarm);
-    let ours = alarms.join(", ");
-    Ok(Row::words(&format!("contradicted.{name}"), None, &ours)
-        .holds(rings)
-        .note(format!("`{alarm}` has to ring for the pipe")))
+    rings(&session, "samples", (name, alarm))
 }
 
 /// Returns whether the plan refuses a pipe that says less than its device sends.

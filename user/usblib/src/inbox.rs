@@ -13,21 +13,22 @@ use diapason_state::Plain;
 
 /// A message that tells how it came.
 pub trait Arrived: Plain {
-    /// Returns the measurement of the message, which was read at `read`.
-    fn passed(&self, read: Nanos) -> ReadMessage;
+    /// Returns the measurement of the message that is whole with this record, which was read at
+    /// `read`.
+    fn passed(&self, read: Nanos) -> Option<ReadMessage>;
 }
 
 impl Arrived for Packet {
-    fn passed(&self, read: Nanos) -> ReadMessage {
+    fn passed(&self, read: Nanos) -> Option<ReadMessage> {
         let [beyond, inexact] = [self.moved, self.inexact].map(|time| Nanos(time.into()));
-        ReadMessage {
+        Some(ReadMessage {
             time: Nanos(self.time),
             taken: Nanos(self.taken),
             read,
             moved: Delay { beyond, inexact },
             outside: self.flags & OUTSIDE != 0,
             lost_before: self.flags & LOST_BEFORE != 0,
-        }
+        })
     }
 }
 
@@ -65,7 +66,7 @@ pub fn usb_open() -> Result<Packets, Errno> {
 }
 
 impl<T: Arrived, const N: usize> Inbox<T, N> {
-    fn of(kind: ServiceKind) -> Result<Inbox<T, N>, Errno> {
+    pub(crate) fn of(kind: ServiceKind) -> Result<Inbox<T, N>, Errno> {
         let (number, source) = PipeSource::of(kind).ok_or(Errno::Absent)?;
         let messages = pipe::reader(source.pipe.0)?;
         let ready = Semaphore::open(source.ready)?;
@@ -84,8 +85,8 @@ impl<T: Arrived, const N: usize> Inbox<T, N> {
     pub fn read(&mut self) -> Option<T> {
         let message = self.messages.pop();
         let now = time::now();
-        if let Some(message) = &message {
-            self.gauge.read(&message.passed(now));
+        if let Some(passed) = message.as_ref().and_then(|message| message.passed(now)) {
+            self.gauge.read(&passed);
         }
         self.look(now);
         message

@@ -3,7 +3,7 @@
 //!
 //! A service that only tells has an [`inlet`], and one that is asked and answers a [`UsbClient`].
 //! The reader of a `[[pipe]]` has an [`Inbox`], which measures what passes it. [`usb_open`] opens
-//! that of any device's endpoint.
+//! that of any device's endpoint, and [`Pictures`] has those of a camera.
 //! The modules are the ends that are more than these.
 
 #![no_std]
@@ -14,6 +14,7 @@ mod client;
 mod inbox;
 pub mod link;
 pub mod network;
+mod pictures;
 pub mod times;
 
 pub use client::{UsbClient, inlet};
@@ -21,3 +22,4 @@ pub use diapason_contract::source::{EndpointAttributes, PipeSource};
 pub use diapason_contract::{disk, keyboard, sensor};
 pub use diapason_pipe::Reader;
 pub use inbox::{Arrived, Inbox, Packets, usb_open};
+pub use pictures::Pictures;

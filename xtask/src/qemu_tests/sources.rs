@@ -16,6 +16,12 @@ const INSTRUMENT_SECONDS: u64 = 4;
 /// The packets of the instrument in a second.
 const INSTRUMENT_RATE: u64 = 500;
 
+const CAMERA: &str = "examples/camera.toml";
+const SEEN: &str = "a pipe from a camera keeps its bound beside a disk";
+const CAMERA_SECONDS: u64 = 4;
+/// The pictures of the camera in a second.
+const PICTURES: u64 = 50;
+
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[
     QemuTest { horizon_ns: SECONDS * 1_000_000_000, ..QemuTest::new(NAME, SYSTEM, kept) },
@@ -33,6 +39,12 @@ pub const TESTS: &[QemuTest] = &[
         works: true,
         ..QemuTest::simulated(READ, INSTRUMENT, read)
     },
+    QemuTest { horizon_ns: CAMERA_SECONDS * 1_000_000_000, ..QemuTest::new(SEEN, CAMERA, seen) },
+    QemuTest {
+        horizon_ns: CAMERA_SECONDS * 1_000_000_000,
+        works: true,
+        ..QemuTest::simulated(SEEN, CAMERA, seen)
+    },
     QemuTest {
         horizon_ns: SECONDS * 1_000_000_000,
         faults: &["1s fast-clock sensor 5000"],
@@ -46,6 +58,10 @@ fn kept(boots: &[Observed]) -> Result<(), String> {
 
 fn read(boots: &[Observed]) -> Result<(), String> {
     comes(boots, "reader", (INSTRUMENT_SECONDS - 2) * INSTRUMENT_RATE)
+}
+
+fn seen(boots: &[Observed]) -> Result<(), String> {
+    comes(boots, "reader", (CAMERA_SECONDS - 2) * PICTURES)
 }
 
 /// Checks that a reader got so many messages of its pipe at least, and missed none.

@@ -30,6 +30,10 @@ pub fn input(stages: &Stages<'_>, traffic: &Traffic<'_>) -> Result<Bill, BillRef
     if needed <= queued {
         return input.bill(&enough, Basis::EnoughQueued { queued, needed });
     }
+    if stages.bus.paced.is_some() {
+        // The bus would ask for nothing meanwhile.
+        return Err(BillRefusal::TooFewQueued { queued, needed });
+    }
     let rounds = input.settle(Queued::InRounds)?;
     input.bill(&rounds, Basis::Round { queued, needed, round: rounds.round })
 }
@@ -126,6 +130,10 @@ impl<'a> Input<'a> {
         then: impl FnOnce(&dyn Steps) -> R,
     ) -> R {
         let bus = self.stages.bus;
+        if let Some(gap) = bus.paced {
+            // They come with nothing, too.
+            return then(&Spaced { gap, ahead });
+        }
         let spaced = Spaced { gap: bus.least, ahead };
         let carried = self.messages(wait + ahead);
         // Each takes all that wait, so each but the first has one that came after the first.
@@ -262,7 +270,12 @@ impl<'a> Input<'a> {
         }
         let last = self.user(user, settled, bill.total)?;
         bill.put(What::User, last.value, last.basis);
-        bill.slots = self.owns(Nanos::ZERO).most((bill.total - bill.least).0);
+        let after = bill.total - bill.least;
+        bill.slots = self.owns(Nanos::ZERO).most(after.0);
+        if let Some(gap) = bus.paced {
+            let begun = Spaced { gap, ahead: Nanos::ZERO }.most((after - settled.wait).0);
+            bill.slots = bill.slots.min(begun.saturating_mul(bus.messages));
+        }
         bill.device = self.messages(Nanos::ZERO).most(settled.wait.0);
         Ok(bill)
     }
@@ -279,11 +292,19 @@ impl<'a> Input<'a> {
         let unknown = Spaced { gap: Nanos::ZERO, ahead: Nanos::ZERO };
         let known = |spaced| if once_per_interrupt { spaced } else { unknown };
         let varies = before - bus.least;
-        let own = self.owns(Nanos::ZERO);
-        let transfers = Spaced { gap: bus.least, ahead: settled.wait };
-        let woken = known(self.interrupts(settled.wait));
+        // Windows are those of arrivals at the device, or of transfers if these have a pace.
+        let (arrived, begun, gap) = match bus.paced {
+            Some(pace) => (settled.wait, Nanos::ZERO, pace),
+            None => (Nanos::ZERO, settled.wait, bus.least),
+        };
+        let own = self.owns(arrived);
+        let transfers = Spaced { gap, ahead: begun };
+        let woken = known(self.interrupts(begun));
         let wakes = Least(&[&own, &transfers, &woken]);
-        let demand: &Demand<'_> = &[(user.wake, &wakes), (user.message, &own)];
+        let carried = Least(&[&own, &transfers]);
+        let each_its_own = bus.paced.is_some() && bus.messages == 1;
+        let taken: &dyn Steps = if each_its_own { &carried } else { &own };
+        let demand: &Demand<'_> = &[(user.wake, &wakes), (user.message, taken)];
 
         let told = known(self.told(settled.bottom_half.value));
         let wakeups = |window: u64| told.most(window).min(self.owns(varies).most(window));

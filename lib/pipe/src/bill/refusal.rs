@@ -36,7 +36,8 @@ pub enum BillRefusal {
         /// The value reached when the search was given up.
         beyond: Nanos,
     },
-    /// More transfers to the device may be open than the driver can have.
+    /// More transfers may be open than the driver can have: to the device, or from an endpoint
+    /// that the bus asks at its own pace.
     TooFewQueued {
         /// Transfers that it can have open.
         queued: u64,

@@ -16,6 +16,9 @@ pub struct Transfers {
     pub queued: u64,
     /// Most messages in one. It takes those that wait when it begins, up to this.
     pub messages: u64,
+    /// The time from the beginning of one to that of the next, if the bus has a place for each,
+    /// with a message or without. `None`: the next one begins as soon as it can.
+    pub paced: Option<Nanos>,
 }
 
 /// How ended transfers are told.

@@ -43,6 +43,9 @@ impl Case {
             1 => random.between(2, 6),
             _ => 64,
         };
+        if random.one_in(3) {
+            setup.bus.paced = Some(setup.bus.worst);
+        }
         Case { setup, contracts }
     }
 
@@ -206,7 +209,7 @@ fn setup(random: &mut Random, channels: usize) -> Setup {
     let others = (0..random.below(3)).map(|_| (random.between(1, 4), random.between(7, 60)));
     let others = others.collect();
     Setup {
-        bus: Transfers { worst: Nanos(worst), least, queued: 1, messages },
+        bus: Transfers { worst: Nanos(worst), least, queued: 1, messages, paced: None },
         moderation,
         gap,
         top_half,

@@ -17,7 +17,13 @@ fn simple(bus: u64, share: u32, receiver: (u64, u64), reader: (u64, u64)) -> Set
         telling: Telling::Each,
     };
     Setup {
-        bus: Transfers { worst: Nanos(bus), least: Nanos(bus), queued: 1, messages: 64 },
+        bus: Transfers {
+            worst: Nanos(bus),
+            least: Nanos(bus),
+            queued: 1,
+            messages: 64,
+            paced: None,
+        },
         moderation: 0,
         gap: 0,
         top_half: 0,

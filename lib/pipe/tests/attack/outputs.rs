@@ -52,6 +52,7 @@ impl Case {
                 least: Nanos(random.between(1, worst)),
                 queued: 64,
                 messages: random.between(1, 8),
+                paced: None,
             },
             moderation: random.below(10),
             drain: Drain { first: Nanos(random.below(6)), each: Nanos(each), holds: 64 },

@@ -251,8 +251,15 @@ impl<'a> Endpoint<'a> {
 
     fn begin_transfer(&mut self, now: u64) {
         let bus = self.setup.bus;
-        let spaced = self.last_begin.is_none_or(|last| now >= last + bus.least.0);
-        if self.requests > 0 && self.transfer.is_none() && spaced && !self.device.is_empty() {
+        let begins = match bus.paced {
+            // With a message or without, and only then.
+            Some(pace) => now.is_multiple_of(pace.0),
+            None => {
+                let spaced = self.last_begin.is_none_or(|last| now >= last + bus.least.0);
+                spaced && !self.device.is_empty()
+            }
+        };
+        if self.requests > 0 && self.transfer.is_none() && begins {
             self.requests -= 1;
             let count = self.device.len().min(bus.messages as usize);
             let carried: Vec<usize> = self.device.drain(..count).collect();

@@ -18,7 +18,7 @@ pub fn interface() -> Driver {
             packet: (16, 16),
             max_slots: 256,
         },
-        bus: Transfers { worst: US(125), least: US(10), queued: 4, messages: 96 },
+        bus: Transfers { worst: US(125), least: US(10), queued: 4, messages: 96, paced: None },
         interrupts: Interrupts {
             moderation: US(1_000),
             gap: US(990),

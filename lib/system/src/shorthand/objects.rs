@@ -73,7 +73,11 @@ impl Server<'_> {
             let (_, usb) = self.declared.plug(&pipe.usb.as_ref()?.value)?;
             usb.model?.source()
         });
-        models.any(|(_, source)| [source.pipe.0, source.ready].contains(&name))
+        models.any(|(_, source)| {
+            let pieces = source.pieces.map(|it| [it.data.0, it.returned.0]);
+            [source.pipe.0, source.ready].contains(&name)
+                || pieces.is_some_and(|names| names.contains(&name))
+        })
     }
 
     /// Returns the names of what the service with this bottom half shares.

@@ -47,7 +47,7 @@ fn bytes() -> Vec<u8> {
 fn mode(frame: u8, compressed: bool) -> Mode {
     let (width, height) = if frame == 1 && !compressed { (640, 480) } else { (1280, 720) };
     let format = if compressed { 2 } else { 1 };
-    Mode { format, frame, width, height, interval: 333_333, compressed }
+    Mode { format, frame, width, height, interval: 333_333, bytes: 0, compressed }
 }
 
 fn camera(mode: Mode) -> Camera {
@@ -68,7 +68,7 @@ fn block(mode: &Mode, frame: u32, payload: u32) -> Vec<u8> {
 fn word(event: CameraEvent<'_>) -> String {
     match event {
         CameraEvent::Piece(Piece::Data(bytes)) => format!("data {}", bytes.len()),
-        CameraEvent::Piece(Piece::End { bytes, whole }) => format!("end {bytes} {whole}"),
+        CameraEvent::Piece(Piece::End { bytes, whole, .. }) => format!("end {bytes} {whole}"),
         other => format!("{other:?}"),
     }
 }
@@ -286,7 +286,7 @@ fn whatever_a_camera_says() {
         },
         &mut |event| match event {
             CameraEvent::Piece(Piece::Data(data)) => open += data.len() as u32,
-            CameraEvent::Piece(Piece::End { bytes, whole: good }) => {
+            CameraEvent::Piece(Piece::End { bytes, whole: good, .. }) => {
                 // The bytes told are the bytes counted; the first may have begun in another life.
                 assert!(bytes <= 7680 * 4320 * 2 && bytes <= open);
                 open = 0;

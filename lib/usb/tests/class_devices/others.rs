@@ -135,7 +135,7 @@ fn the_camera_fills_places_that_were_lent() {
         now += Nanos::from_micros(125);
         host.run(now, &mut |event| match event {
             Video::Piece(Piece::Place { place, from, bytes }) => told.push((place, from, bytes)),
-            Video::Piece(Piece::End { bytes, whole }) => {
+            Video::Piece(Piece::End { bytes, whole, .. }) => {
                 assert!(whole && bytes == 640 * 480 * 2, "{bytes}");
                 frames += 1;
             }
@@ -177,7 +177,7 @@ fn the_camera_is_seen_whole() {
                 assert!(good, "frame {number} at {at}");
                 at += bytes.len();
             }
-            Video::Piece(Piece::End { bytes, whole }) => {
+            Video::Piece(Piece::End { bytes, whole, .. }) => {
                 assert!(whole && bytes as usize == at && number == frames);
                 (at, frames) = (0, frames + 1);
             }

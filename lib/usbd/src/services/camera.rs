@@ -1,21 +1,30 @@
 //! Cameras: pieces of frames stay where the controller put them, and are told by a pipe.
+//!
+//! A `[[pipe]]` chooses the frames: the largest that it has room for, at its period.
 
 use super::clients::Clients;
 use super::frames::Frames;
+use super::judged::{Judge, Judged, Ticks};
 use super::kind::{Kind, Next};
 use crate::papers::Found;
 use crate::platform::{Platform, log};
 use crate::policy::{CAMERA_PIXELS, REOPEN};
 use crate::slots::Shape;
-use diapason_abi::Errno;
-use diapason_abi::Nanos;
-use diapason_contract::camera::{self, Back, DATA, END, PIECES, PLACE, RECORDS, RETURNED, WHOLE};
+use crate::told::Pipes;
+use diapason_abi::{Errno, Nanos};
+use diapason_contract::camera::{
+    Back, DATA, END, FramePiece, OUTSIDE, PIECES, PLACE, QUEUED, RECORDS, RETURNED, WHOLE,
+};
+use diapason_contract::threads::ServiceKind;
 use diapason_pipe::{Reader, Writer};
-use diapason_usb::class::uvc::{Camera, CameraEvent, Mode, PLACES, Piece, modes};
+use diapason_usb::class::uvc::{Camera, CameraEvent, DEPTH, Mode, PLACES, Piece, modes};
+
+// The plan counts as many transfers as the driver keeps queued.
+const _: () = assert!(QUEUED == DEPTH);
 
 /// The pipes and the places.
 pub(crate) struct Video<P: Platform> {
-    pieces: Writer<'static, camera::FramePiece, RECORDS>,
+    pieces: Writer<'static, FramePiece, RECORDS>,
     returned: Reader<'static, Back, RECORDS>,
     clients: Clients<P::Memory>,
     /// Places that the client has.
@@ -23,6 +32,10 @@ pub(crate) struct Video<P: Platform> {
     /// Places that go back to the class.
     back: u128,
     frames: Frames<P>,
+    judge: Judge,
+    ticks: Ticks,
+    /// The piece that came last, as long as the frame may end with it.
+    last: Option<FramePiece>,
     /// When places that came back are looked for if the controller has none: it interrupts no more.
     look_at: Nanos,
 }
@@ -32,7 +45,7 @@ impl<P: Platform> Video<P> {
     ///
     /// # Errors
     /// A pipe or the shared memory is not there.
-    pub fn new(platform: &P) -> Result<Video<P>, Errno> {
+    pub fn new(platform: &P, pipes: &Pipes) -> Result<Video<P>, Errno> {
         Ok(Video {
             pieces: platform.writer(PIECES)?,
             returned: platform.reader(RETURNED)?,
@@ -40,6 +53,9 @@ impl<P: Platform> Video<P> {
             told: 0,
             back: 0,
             frames: Frames::new(None, true),
+            judge: Judge::new(ServiceKind::Cameras, pipes),
+            ticks: Ticks::default(),
+            last: None,
             look_at: Nanos::FOREVER,
         })
     }
@@ -51,15 +67,38 @@ impl<P: Platform> Video<P> {
     }
 
     fn tell(&mut self, piece: Piece<'_>, now: Nanos) {
-        let (place, from, bytes, flags) = match piece {
-            Piece::Place { place, from, bytes } => (place, from, bytes, 0),
-            Piece::End { bytes, whole } => (0, 0, bytes, END | if whole { WHOLE } else { 0 }),
-            Piece::Data(_) => return,
-        };
-        let taken = now.0;
-        let told = self.pieces.push(&camera::FramePiece { taken, place, from, bytes, flags });
-        if flags & END == 0 {
-            let bit = 1 << (place % PLACES);
+        match piece {
+            Piece::Place { place, from, bytes } => {
+                self.flush();
+                let piece = FramePiece { place, from, bytes, ..plain(now) };
+                self.last = Some(piece);
+            }
+            Piece::End { bytes, whole, time } => {
+                let time = time.and_then(|ticks| self.ticks.time(ticks));
+                let Judged { time, moved, outside } = self.judge.judge_at(time, bytes, now);
+                let narrow = |time: Nanos| u32::try_from(time.0).unwrap_or(u32::MAX);
+                let whole = if whole { WHOLE } else { 0 };
+                let outside = if outside { OUTSIDE } else { 0 };
+                self.last = Some(FramePiece {
+                    time: time.0,
+                    flags: END | whole | outside,
+                    frame: bytes,
+                    moved: narrow(moved.beyond),
+                    inexact: narrow(moved.inexact),
+                    ..self.last.take().unwrap_or(plain(now))
+                });
+                self.flush();
+            }
+            Piece::Data(_) => {}
+        }
+    }
+
+    /// Tells the client of the piece that came last.
+    fn flush(&mut self) {
+        let Some(piece) = self.last.take() else { return };
+        let told = self.pieces.push(&piece);
+        if piece.bytes > 0 {
+            let bit = 1 << (piece.place % PLACES);
             // Nobody gives back a place that a full pipe dropped.
             if told.is_ok() { self.told |= bit } else { self.back |= bit }
         }
@@ -67,9 +106,16 @@ impl<P: Platform> Video<P> {
     }
 }
 
+/// Returns a record without bytes, taken now.
+const fn plain(now: Nanos) -> FramePiece {
+    let (taken, time) = (now.0, now.0);
+    let (place, from, bytes, flags, frame) = (0, 0, 0, 0, 0);
+    FramePiece { taken, time, place, from, bytes, flags, frame, moved: 0, inexact: 0, spare: 0 }
+}
+
 /// Returns the largest picture that is not too large; what the camera sends by itself first among
 /// equals.
-fn mode(found: &Found<'_>) -> Option<Mode> {
+fn usual(found: &Found<'_>) -> Option<Mode> {
     let pixels = |mode: &Mode| u32::from(mode.width) * u32::from(mode.height);
     let fitting = modes(&found.set).filter(|mode| pixels(mode) <= CAMERA_PIXELS);
     fitting.reduce(|best, mode| if pixels(&mode) > pixels(&best) { mode } else { best })
@@ -82,7 +128,11 @@ impl<P: Platform> Kind<P> for Video<P> {
     const MEMORY: &'static [Shape] = &[Shape { bytes: 64, count: 2 }];
 
     fn find(&self, found: &Found<'_>, _: Nanos) -> Option<Camera> {
-        let mut camera = Camera::find(&found.set, mode(found)?)?;
+        let mode = match self.judge.wanted() {
+            Some((bytes, period)) => Mode::fitting(&found.set, bytes, period),
+            None => usual(found),
+        };
+        let mut camera = Camera::find(&found.set, mode?)?;
         camera.share();
         Some(camera)
     }
@@ -90,9 +140,11 @@ impl<P: Platform> Kind<P> for Video<P> {
     fn hear(&mut self, event: CameraEvent<'_>, now: Nanos) -> Next {
         self.frames.hear(&event, now);
         match event {
-            CameraEvent::Started { frame_bytes, interval_bytes, .. }
+            CameraEvent::Started { frame_bytes, interval_bytes, clock, .. }
                 if interval_bytes as usize <= PLACE =>
             {
+                self.judge.restart();
+                self.ticks = Ticks::of(clock);
                 log!(P, "camera: frames of {frame_bytes} bytes, {interval_bytes} an interval");
                 self.back = self.places() & !self.told;
             }
@@ -107,6 +159,7 @@ impl<P: Platform> Kind<P> for Video<P> {
 
     fn attend(&mut self, class: Option<&mut Camera>, now: Nanos) {
         self.frames.look(class.as_deref(), now);
+        self.flush();
         while let Some(back) = self.returned.pop() {
             let bit = u32::try_from(back.place).ok().and_then(|place| 1u128.checked_shl(place));
             let bit = bit.unwrap_or(0) & self.told;
@@ -128,6 +181,7 @@ impl<P: Platform> Kind<P> for Video<P> {
 
     fn forget(&mut self, now: Nanos) {
         self.frames.end(now);
+        self.flush();
         (self.back, self.look_at) = (0, Nanos::FOREVER);
     }
 

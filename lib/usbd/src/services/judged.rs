@@ -7,6 +7,7 @@ use diapason_contract::source::{MessageShape, PipeSource};
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::clock::{Delay, DeviceClock};
 use diapason_pipe::meter::Meter;
+use diapason_pipe::size::Bucket;
 
 /// A message that came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,18 +45,57 @@ impl Judge {
         self.clock.restart();
     }
 
-    /// Takes in a message that came now.
-    pub fn judge(&mut self, message: &[u8], now: Nanos) -> Judged {
+    /// Returns the most bytes of a message and the time from one to the next, if there is a pipe.
+    pub fn wanted(&self) -> Option<(usize, Nanos)> {
+        let Bucket { messages, per, .. } = *self.meter.as_ref()?.contract();
+        Some((self.shape?.bytes, Nanos(per.0 / messages.max(1))))
+    }
+
+    /// Takes in a message of so many bytes that came now, and that its device made at `time`.
+    pub fn judge_at(&mut self, time: Option<Nanos>, bytes: u32, now: Nanos) -> Judged {
         let plain = Judged { time: now, moved: Delay::default(), outside: false };
         let Some(shape) = self.shape else { return plain };
-        let too_long = message.len() > shape.bytes;
-        let Some(time) = shape.time(message) else {
+        let too_long = bytes as usize > shape.bytes;
+        let Some(time) = time else {
             // A message without the time that it is to have is none of its pipe.
             return Judged { outside: too_long || shape.stamp.is_some(), ..plain };
         };
         let within = self.meter.as_mut().is_none_or(|meter| meter.admits(time));
         let moved = self.clock.measure(now, time);
         Judged { time, moved, outside: too_long || !within }
+    }
+
+    /// Takes in a message that came now.
+    pub fn judge(&mut self, message: &[u8], now: Nanos) -> Judged {
+        let time = self.shape.and_then(|shape| shape.time(message));
+        self.judge_at(time, u32::try_from(message.len()).unwrap_or(u32::MAX), now)
+    }
+}
+
+/// A clock of a device whose 32 bits overflow: its times from the first one on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ticks {
+    /// Ticks in a second; zero if that is unknown.
+    hertz: u32,
+    last: Option<u32>,
+    sum: u64,
+}
+
+impl Ticks {
+    /// Returns a clock of so many ticks in a second.
+    pub const fn of(hertz: u32) -> Ticks {
+        Ticks { hertz, last: None, sum: 0 }
+    }
+
+    /// Returns the time of the next message, which is less than 2^32 ticks after the one before.
+    pub fn time(&mut self, ticks: u32) -> Option<Nanos> {
+        if self.hertz == 0 {
+            return None;
+        }
+        self.sum += u64::from(ticks.wrapping_sub(self.last.unwrap_or(ticks)));
+        self.last = Some(ticks);
+        let nanos = u128::from(self.sum) * 1_000_000_000 / u128::from(self.hertz);
+        Some(Nanos(nanos as u64))
     }
 }
 
@@ -119,6 +159,16 @@ mod tests {
             assert_eq!(judged, plain);
         }
         assert!(judge.judge(&[0; 25], Nanos(11)).outside);
+    }
+
+    #[test]
+    fn a_clock_that_overflows_goes_on() {
+        let mut clock = Ticks::of(48_000_000);
+        let at = |micros: u64| (u64::from(u32::MAX) - 48 * 1_000 + 48 * micros) as u32;
+        for micros in [0, 500, 2_000, 40_000_000, 120_000_000] {
+            assert_eq!(clock.time(at(micros)), Some(Nanos::from_micros(micros)));
+        }
+        assert_eq!(Ticks::of(0).time(7), None);
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub fn driver(costs: &DriverCosts, output: Option<&OutputCosts>) -> Driver {
             least: costs.transfer_least,
             queued: TRANSFER.1 as u64,
             messages: (TRANSFER.0 / MESSAGE) as u64,
+            paced: None,
         },
         interrupts: Interrupts {
             moderation: MODERATION,

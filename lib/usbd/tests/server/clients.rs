@@ -234,10 +234,10 @@ struct Viewer {
 }
 
 impl Viewer {
-    /// Reads pieces, and returns their places; ends of frames have none.
+    /// Reads pieces, and returns their places; an end without bytes has none.
     fn places(&mut self) -> Vec<u64> {
         let pieces = std::iter::from_fn(|| self.pieces.pop());
-        pieces.filter(|piece| piece.flags == 0).map(|piece| piece.place.into()).collect()
+        pieces.filter(|piece| piece.bytes > 0).map(|piece| piece.place.into()).collect()
     }
 
     fn give_back(&mut self, places: impl IntoIterator<Item = u64>) {

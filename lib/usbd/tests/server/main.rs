@@ -11,4 +11,5 @@ mod interfaces;
 mod lending;
 mod links;
 mod machine;
+mod pictures;
 mod tuned;

@@ -61,11 +61,12 @@ fn read(seconds: u64) -> Result<(), Errno> {
 fn drain(inlet: &mut Inlet, tally: &mut Tally) {
     for _ in 0..RECORDS {
         let Some(piece) = inlet.pieces.pop() else { return };
-        if piece.flags & END != 0 {
-            end(&piece, tally);
-        } else {
+        if piece.bytes > 0 {
             look(inlet, &piece, tally);
             inlet.give_back(&piece);
+        }
+        if piece.flags & END != 0 {
+            end(&piece, tally);
         }
     }
 }
@@ -92,7 +93,7 @@ fn look(inlet: &Inlet, piece: &FramePiece, tally: &mut Tally) {
 }
 
 fn end(piece: &FramePiece, tally: &mut Tally) {
-    if piece.flags & WHOLE == 0 || piece.bytes != tally.bytes {
+    if piece.flags & WHOLE == 0 || piece.frame != tally.bytes {
         tally.broken += 1;
     } else {
         tally.frames += 1;

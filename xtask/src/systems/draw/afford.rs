@@ -135,7 +135,8 @@ fn seat(can: &mut Interface, name: &str, wanted: u64) {
     for class in &mut can.classes {
         match (class, name) {
             (Gadget::Samples(samples), "use-sensor")
-            | (Gadget::Endpoint(_, samples), "use-endpoint") => return samples.server.hold(wanted),
+            | (Gadget::Endpoint(_, samples), "use-endpoint")
+            | (Gadget::Pictures(_, samples), "use-camera") => return samples.server.hold(wanted),
             _ => {}
         }
     }

@@ -11,6 +11,8 @@ use diapason_random::Random;
 const SENSOR_PERIOD: u64 = 2_500_000;
 /// That of an instrument, and of the reports of a keyboard.
 const INSTRUMENT_PERIOD: u64 = 2_000_000;
+/// From one piece of a picture to the next.
+const PIECE_PERIOD: u64 = 125_000;
 const KEYS_PERIOD: u64 = 50_000_000;
 
 /// Draws an interface with everything that its server serves.
@@ -104,11 +106,15 @@ fn classes(random: &mut Random) -> Vec<Gadget> {
         true => Gadget::Samples(samples(random, SENSOR_PERIOD)),
         false => Gadget::Sensor,
     };
+    let camera = match random.one_in(2) {
+        true => Gadget::Pictures(random.one_in(2), samples(random, PIECE_PERIOD)),
+        false => Gadget::Camera(spread(random, 5, 200)),
+    };
     let all = [
         sensor,
         Gadget::Keyboard,
         Gadget::Disk(spread(random, 10, 3_000)),
-        Gadget::Camera(spread(random, 5, 200)),
+        camera,
         Gadget::Network(spread(random, 5, 200)),
     ];
     let mut some: Vec<Gadget> = all.into_iter().filter(|_| random.one_in(2)).collect();
@@ -133,7 +139,7 @@ fn endpoint(random: &mut Random, keys: bool) -> Gadget {
 
 /// A pipe of a message every so many nanoseconds, with budgets from just enough up.
 fn samples(random: &mut Random, every: u64) -> DrawnSamples {
-    let work = spread(random, 1_000, 200_000);
+    let work = spread(random, 1_000, 200_000.min(every / 2));
     let takes = if random.one_in(3) { work / 2 } else { work };
     let period: u64 = 1_000 * random.pick(&[1_000, 2_500, 2_500, 5_000, 10_000, 20_000]);
     let load = work * period.div_ceil(every);
@@ -198,6 +204,7 @@ mod tests {
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Camera(_)))) > 100);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Network(_)))) > 100);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Samples(_)))) > 50);
+        assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Pictures(..)))) > 50);
         for sender in [Sender::Keys, Sender::Interrupt, Sender::Bulk] {
             let is_it =
                 |gadget: &Gadget| matches!(gadget, Gadget::Endpoint(it, _) if *it == sender);

@@ -10,7 +10,7 @@ pub const fn word(class: Gadget) -> &'static str {
         Gadget::Endpoint(..) => "endpoint",
         Gadget::Keyboard => "keyboard",
         Gadget::Disk(_) => "disk",
-        Gadget::Camera(_) => "camera",
+        Gadget::Camera(_) | Gadget::Pictures(..) => "camera",
         Gadget::Network(_) => "network",
     }
 }
@@ -20,7 +20,7 @@ const fn shared(class: Gadget) -> &'static [&'static str] {
     match class {
         Gadget::Sensor => &["sensor", "sensor.ready"],
         // Those of a pipe follow from it.
-        Gadget::Samples(_) | Gadget::Endpoint(..) => &[],
+        Gadget::Samples(_) | Gadget::Endpoint(..) | Gadget::Pictures(..) => &[],
         Gadget::Keyboard => &["keyboard", "keyboard.ready"],
         Gadget::Disk(_) => &["disk.asks", "disk.answers", "disk.data", "disk.ask", "disk.ready"],
         Gadget::Camera(_) => &["camera", "camera.back", "camera.data", "camera.ready"],
@@ -40,7 +40,7 @@ pub fn granted(class: Gadget) -> String {
 pub const fn interval(class: Gadget) -> &'static str {
     match class {
         Gadget::Sensor | Gadget::Samples(_) | Gadget::Endpoint(..) | Gadget::Keyboard => "990us",
-        Gadget::Camera(_) => "490us",
+        Gadget::Camera(_) | Gadget::Pictures(..) => "490us",
         Gadget::Disk(_) | Gadget::Network(_) => "120us",
     }
 }
@@ -81,6 +81,9 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
         Gadget::Endpoint(sender, samples) => {
             return device(class, port) + &read(name, packets(sender), samples);
         }
+        Gadget::Pictures(slow, samples) => {
+            return device(class, port) + &read(name, pictures(slow), samples);
+        }
         Gadget::Sensor => ("5%", "990us", (200_000, 5_000_000), "sensor-reader", "[0]"),
         Gadget::Keyboard => ("2%", "990us", (200_000, 20_000_000), "key-reader", "[0]"),
         Gadget::Disk(_) => ("10%", "60us", (1_300_000, 10_000_000), "disk-check", "[16]"),
@@ -89,7 +92,11 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
     };
     let micros = match class {
         Gadget::Disk(micros) | Gadget::Camera(micros) | Gadget::Network(micros) => micros,
-        Gadget::Sensor | Gadget::Samples(_) | Gadget::Endpoint(..) | Gadget::Keyboard => 20,
+        Gadget::Sensor
+        | Gadget::Samples(_)
+        | Gadget::Endpoint(..)
+        | Gadget::Pictures(..)
+        | Gadget::Keyboard => 20,
     };
     let uses = quoted(shared(class));
     let objects: String = shared(class).iter().map(|name| object(name)).collect();
@@ -125,6 +132,15 @@ type Messages = (&'static str, &'static str);
 const SAMPLES: Messages =
     ("period = \"2500us\"\nbytes = 512\nstamp = 16", "program = \"sensor-pipe\"\narguments = [0]");
 
+/// Returns the messages of a camera that is asked for its slow pictures, or not.
+const fn pictures(slow: bool) -> Messages {
+    const READER: &str = "program = \"picture-pipe\"\narguments = [0]";
+    match slow {
+        true => ("period = \"33333us\"\nbytes = 614400", READER),
+        false => ("period = \"20ms\"\nbytes = 614400", READER),
+    }
+}
+
 /// Returns the messages of an endpoint.
 const fn packets(sender: Sender) -> Messages {
     match sender {
@@ -147,13 +163,15 @@ const fn packets(sender: Sender) -> Messages {
 fn read(name: &str, (messages, reader): Messages, samples: DrawnSamples) -> String {
     let DrawnSamples { half, share, work: declared, takes, server, replenishments } = samples;
     let list = format!("replenishments = {replenishments}\n");
+    // A camera's hears of an interrupt, and looks after its pace.
+    let every = if name == "camera" { "240us" } else { "990us" };
     format!(
         "\n[[pipe]]\nname = \"{name}-messages\"\nfrom = \"{name}-device\"\n\
          reader = \"{name}-user\"\n{messages}\nwork = \"{declared}ns\"\n\
          \n[[process]]\nname = \"{name}-user\"\n{reader}\npriority = 30\n\
          vcpu = \"use-{name}\"\n\
          \n[[vcpu]]\nname = \"usb-{name}\"\nkind = \"io\"\nutilization = \"{share}%\"\n\
-         interval = \"990us\"\nserves = [\"use-{name}\"]\n{}{}{}",
+         interval = \"{every}\"\nserves = [\"use-{name}\"]\n{}{}{}",
         vcpu(&format!("use-{name}"), server, &list),
         work(&format!("usbd.{name}"), half * 1_000),
         work(&format!("{name}.message"), takes)

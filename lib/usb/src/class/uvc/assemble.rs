@@ -7,9 +7,12 @@
 /// Bits of the head.
 const FRAME_ID: u8 = 1;
 const END: u8 = 1 << 1;
+const PRESENTATION: u8 = 1 << 2;
 const ERROR: u8 = 1 << 6;
 /// Shortest and longest head.
 const HEAD: (usize, usize) = (2, 12);
+/// The place of a picture's time in a head.
+const TIME: usize = 2;
 
 /// A piece of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +31,8 @@ pub enum Piece<'a> {
         bytes: u32,
         /// Nothing of it is known to be missing.
         whole: bool,
+        /// When the camera made it, in ticks of its clock, if it said so.
+        time: Option<u32>,
     },
 }
 
@@ -50,6 +55,16 @@ pub struct PictureCounts {
 struct Open {
     bytes: u32,
     good: bool,
+    /// The time that its first payload says.
+    time: Option<u32>,
+}
+
+/// Returns the time of a picture that a head says.
+fn time(head: &[u8]) -> Option<u32> {
+    let said = head.get(1).is_some_and(|flags| flags & PRESENTATION != 0);
+    let is_there = head.first().is_some_and(|length| usize::from(*length) >= TIME + 4);
+    let bytes = head.get(TIME..)?.first_chunk().filter(|_| said && is_there)?;
+    Some(u32::from_le_bytes(*bytes))
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +149,7 @@ impl Assembler {
         if self.id != Some(id) {
             self.end(tell);
             self.id = Some(id);
-            self.open = Some(Open { bytes: 0, good: true });
+            self.open = Some(Open { bytes: 0, good: true, time: time(head) });
         }
         let Some(open) = &mut self.open else {
             self.counts.stray += u64::from(count > 0);
@@ -153,10 +168,10 @@ impl Assembler {
     }
 
     fn end(&mut self, tell: &mut dyn FnMut(Piece<'_>)) {
-        let Some(Open { bytes, good }) = self.open.take() else { return };
+        let Some(Open { bytes, good, time }) = self.open.take() else { return };
         let whole = good && bytes > 0 && (!self.exact || bytes == self.most);
         let count = if whole { &mut self.counts.whole } else { &mut self.counts.broken };
         *count += 1;
-        tell(Piece::End { bytes, whole });
+        tell(Piece::End { bytes, whole, time });
     }
 }

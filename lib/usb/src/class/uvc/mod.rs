@@ -45,6 +45,10 @@ pub enum CameraEvent<'a> {
         interval_bytes: u32,
         /// Time from one frame to the next, as the camera agreed to; zero if it did not say.
         frame_time: Nanos,
+        /// Most bytes that the camera sends in an interval, its head included.
+        payload: u32,
+        /// Ticks of the camera's clock in a second; zero if it did not say.
+        clock: u32,
     },
     /// A piece of a frame, or its end.
     Piece(Piece<'a>),
@@ -227,7 +231,14 @@ impl Camera {
                 self.step = Step::Streaming(setting);
                 self.assembler = Assembler::new(frame_bytes, !self.mode.compressed);
                 let (interval_bytes, frame_time) = (setting.bytes, self.block.frame_time());
-                tell(CameraEvent::Started { frame_bytes, interval_bytes, frame_time });
+                let (payload, clock) = (needed, self.block.clock());
+                tell(CameraEvent::Started {
+                    frame_bytes,
+                    interval_bytes,
+                    frame_time,
+                    payload,
+                    clock,
+                });
             }
             (Step::Streaming(_) | Step::Stop(_), Ok(_)) => {}
         }

@@ -29,6 +29,8 @@ pub struct Mode {
     pub height: u16,
     /// Time of a frame, in units of 100 ns.
     pub interval: u32,
+    /// Most bytes of a frame.
+    pub bytes: u32,
     /// Frames differ in length.
     pub compressed: bool,
 }
@@ -54,6 +56,19 @@ pub fn modes<'a>(configuration: &Configuration<'a>) -> impl Iterator<Item = Mode
     })
 }
 
+impl Mode {
+    /// Returns the largest frames of the first camera of a configuration that have at most so many
+    /// bytes, asked for once in a period.
+    #[must_use]
+    pub fn fitting(set: &Configuration<'_>, bytes: usize, period: Nanos) -> Option<Mode> {
+        let fits = |mode: &Mode| mode.bytes > 0 && mode.bytes as usize <= bytes;
+        let larger = |best: Mode, mode: Mode| if mode.bytes > best.bytes { mode } else { best };
+        let mode = modes(set).filter(fits).reduce(larger)?;
+        let interval = u32::try_from(period.0 / 100).unwrap_or(u32::MAX).max(1);
+        Some(Mode { interval, ..mode })
+    }
+}
+
 fn mode(raw: &Raw<'_>, format: u8, compressed: bool) -> Mode {
     Mode {
         format,
@@ -61,6 +76,7 @@ fn mode(raw: &Raw<'_>, format: u8, compressed: bool) -> Mode {
         width: raw.half(5),
         height: raw.half(7),
         interval: raw.word(21),
+        bytes: raw.word(17),
         compressed,
     }
 }
@@ -111,6 +127,11 @@ impl Block {
     /// Time from one frame to the next.
     pub(super) fn frame_time(&self) -> Nanos {
         Nanos(u64::from(self.word(4)) * 100)
+    }
+
+    /// Returns the ticks of the camera's clock in a second; zero if it does not say.
+    pub(super) fn clock(&self) -> u32 {
+        self.word(26)
     }
 
     /// Returns the most bytes of a frame.
