@@ -1,11 +1,12 @@
 //! A program's thread as the simulator keeps it, and the switch to it and back.
 
+use crate::glance::ThreadRegisters;
 use core::arch::global_asm;
 use core::mem::offset_of;
 use diapason_core::ThreadStart;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// Registers of a thread that is not running natively.
+/// ThreadRegisters of a thread that is not running natively.
 #[repr(C)]
 #[derive(Clone, Default)]
 pub(crate) struct Context {
@@ -101,6 +102,12 @@ impl Context {
     /// Sets the result of its call. Nothing else reaches it in registers.
     pub fn answer(&mut self, result: u64) {
         self.words = [result, 0, 0, 0, 0, 0];
+    }
+
+    /// Returns the registers that a debugger may see.
+    pub fn registers(&self) -> ThreadRegisters {
+        let Context { rip, rsp, preserved: [rbx, rbp, r12_to_r15 @ ..], .. } = *self;
+        ThreadRegisters { rip, rsp, rbx, rbp, r12_to_r15 }
     }
 
     /// Runs it until it traps. It may consume time without a trap as long as some of `spare` is

@@ -17,6 +17,7 @@
 //! | `context`, `guard` | the switch to a thread and back; its faults |
 //! | `works` | how long declared work takes; what the kernel takes is in `lib/costs` |
 //! | `observe`, `watched` | what watchers are told; words of memory they are told of |
+//! | `glance` | what a debugger may look at between two steps |
 //! | `history`, `bill` | what the processor did; why a job took so long |
 
 mod bill;
@@ -27,6 +28,7 @@ mod controller;
 mod cores;
 mod faults;
 mod function;
+mod glance;
 mod guard;
 mod history;
 mod hosts;
@@ -49,6 +51,7 @@ pub use diapason_costs::counted::Costs;
 pub use diapason_xhc::{CableEnd, Memory};
 pub use faults::{ControllerMishap, Planned, Upset};
 pub use function::{FunctionModel, Note};
+pub use glance::{Glance, ThreadRegisters};
 pub use history::{Doing, History, HistorySpan};
 pub use observe::{Moment, Observer, Said, Stray, Trace};
 pub use processor::Ending;
@@ -180,6 +183,13 @@ pub fn run(
         // Without other hosts a turn never ends before the run.
         let stop = processor.run(Nanos::FOREVER, Nanos::FOREVER);
         let stop = stop.unwrap_or(Stop::Ended(Ending::Finished));
+        let over = match stop {
+            Stop::Ended(_) => true,
+            Stop::PowerLost(back) => back >= horizon,
+        };
+        if over {
+            processor.glance(true);
+        }
         let time = processor.close();
         let ending = match stop {
             Stop::Ended(ending) => ending,

@@ -139,12 +139,15 @@ impl Simulated {
     }
 
     fn range(&self, address: u64, length: u64, write: bool) -> Result<*mut u8, BadAddress> {
-        if length == 0 {
-            return Ok(std::ptr::dangling_mut());
-        }
         let program = self.programs.get(usize::from(self.current)).and_then(Option::as_ref);
-        let range = program.and_then(|program| program.window.range(address, length, write));
-        range.map(|start| start.as_ptr()).ok_or(BadAddress)
+        range_of(program, address, length, write)
+    }
+
+    /// Copies memory of any program. Returns false if the program may not read all of it. Processes
+    /// must not be kept from each other's memory.
+    pub fn peek(&self, address: u64, to: &mut [u8]) -> bool {
+        let mut programs = self.programs.iter().map(Option::as_ref);
+        !self.isolate && programs.any(|program| copy_from(program, address, to).is_ok())
     }
 
     /// The running thread reads a device's register, if it has one there.
@@ -178,12 +181,31 @@ impl Simulated {
     }
 }
 
+/// Returns the memory of a program at `address`, if it may read (or write) all of it.
+fn range_of(
+    program: Option<&Program>,
+    address: u64,
+    length: u64,
+    write: bool,
+) -> Result<*mut u8, BadAddress> {
+    if length == 0 {
+        return Ok(std::ptr::dangling_mut());
+    }
+    let range = program.and_then(|program| program.window.range(address, length, write));
+    range.map(|start| start.as_ptr()).ok_or(BadAddress)
+}
+
+fn copy_from(program: Option<&Program>, address: u64, to: &mut [u8]) -> Result<(), BadAddress> {
+    let from = range_of(program, address, to.len() as u64, false)?;
+    // SAFETY: the program may read all of the range, and does not run now.
+    unsafe { std::ptr::copy(from, to.as_mut_ptr(), to.len()) };
+    Ok(())
+}
+
 impl UserMemory for Simulated {
     fn copy_in(&mut self, address: u64, to: &mut [u8]) -> Result<(), BadAddress> {
-        let from = self.range(address, to.len() as u64, false)?;
-        // SAFETY: the program may read all of the range, and does not run now.
-        unsafe { std::ptr::copy(from, to.as_mut_ptr(), to.len()) };
-        Ok(())
+        let program = self.programs.get(usize::from(self.current)).and_then(Option::as_ref);
+        copy_from(program, address, to)
     }
 
     fn copy_out(&mut self, address: u64, from: &[u8]) -> Result<(), BadAddress> {

@@ -1,5 +1,6 @@
 //! The messages of a simulation to its observer. Watching changes nothing.
 
+use crate::glance::Glance;
 use diapason_abi::Nanos;
 use diapason_abi::record::Record;
 use diapason_abi::recorder::Entry;
@@ -74,6 +75,11 @@ pub trait Observer {
         let _ = (now, thread, word, change, memory);
     }
 
+    /// The processor is between two steps, and everything may be looked at.
+    fn look(&mut self, glance: &Glance<'_, '_>) {
+        let _ = glance;
+    }
+
     /// Returns whether the run is to end now, as if its horizon were here.
     fn wants_end(&self) -> bool {
         false
@@ -113,6 +119,10 @@ impl<O: Observer> Observer for &mut O {
         memory: &[u8],
     ) {
         (**self).changed(now, thread, word, change, memory);
+    }
+
+    fn look(&mut self, glance: &Glance<'_, '_>) {
+        (**self).look(glance);
     }
 
     fn wants_end(&self) -> bool {
@@ -156,6 +166,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     ) {
         self.0.changed(now, thread, word, change, memory);
         self.1.changed(now, thread, word, change, memory);
+    }
+
+    fn look(&mut self, glance: &Glance<'_, '_>) {
+        self.0.look(glance);
+        self.1.look(glance);
     }
 
     fn wants_end(&self) -> bool {

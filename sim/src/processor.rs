@@ -8,6 +8,7 @@
 use crate::Options;
 use crate::context::Trap;
 use crate::faults::Upsets;
+use crate::glance::Glance;
 use crate::guard;
 use crate::machine::Simulated;
 use crate::observe::{Moment, Observer, Said};
@@ -92,6 +93,8 @@ pub(crate) struct Processor<'a, O> {
     pub now: Nanos,
     alarm: Nanos,
     run: ThreadId,
+    /// The thread that ran up to a trap since the last glance.
+    ran: ThreadId,
     horizon: Nanos,
     still: Still,
     booted: bool,
@@ -125,6 +128,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             now,
             alarm: Nanos::FOREVER,
             run: ThreadId::NONE,
+            ran: ThreadId::NONE,
             still: Still::default(),
             horizon: Nanos::FOREVER,
             booted: false,
@@ -173,6 +177,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             if !self.machine.said.is_empty() {
                 self.machine.said.drain(..).for_each(|said| self.observer.hear(said));
             }
+            self.glance(false);
             let change = self.machine.bus.next_change();
             let due = self.alarm.min(self.horizon).min(change).min(self.upsets.next());
             let due = due.min(self.limit);
@@ -214,6 +219,14 @@ impl<'a, O: Observer> Processor<'a, O> {
         }
     }
 
+    /// Lets the observer look at everything; `ended` says that the run is over.
+    pub fn glance(&mut self, ended: bool) {
+        let ran = std::mem::replace(&mut self.ran, ThreadId::NONE);
+        let (now, running, ran) = (self.now, self.run, ran.is_some().then_some(ran));
+        let (kernel, machine) = (&self.kernel, &self.machine);
+        self.observer.look(&Glance { now, kernel, running, ran, ended, machine });
+    }
+
     fn slot(&self) -> usize {
         usize::from(self.run.index())
     }
@@ -253,6 +266,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             self.observer.moment(begun, self.now, Moment::Runs(self.run));
         }
         self.machine.instruction = self.machine.contexts[slot].rip;
+        self.ran = self.run;
         self.look_at_memory();
         match trap {
             Trap::Call(number, arguments) => self.call(number, arguments),

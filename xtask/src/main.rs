@@ -12,6 +12,7 @@ mod beside;
 mod campaign;
 mod captures;
 mod checks;
+mod chroot;
 mod compare;
 mod costs;
 mod fuzz;
@@ -181,6 +182,12 @@ enum Command {
     Package {
         /// The folder to write it into [default: target/package of the checkout].
         folder: Option<PathBuf>,
+        /// Use the package as a new user does, in a Debian made with debootstrap: needs root.
+        #[arg(long)]
+        chroot: bool,
+        /// The mirror of Debian for `--chroot`.
+        #[arg(long, value_name = "URL", default_value = "http://deb.debian.org/debian")]
+        mirror: String,
     },
     /// Check the house rules.
     Tidy {
@@ -240,9 +247,10 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Gdb { system, batch_check } => {
             gdb::start(workspace, &or(system, ENGINE), batch_check)
         }
-        Command::Package { folder } => {
+        Command::Package { folder, chroot, mirror } => {
             let folder = folder.unwrap_or_else(|| workspace.target().join("package"));
-            package::command(workspace, &folder).map(|()| HOLDS)
+            let package = package::command(workspace, &folder)?;
+            if chroot { chroot::check(&package, &folder, &mirror) } else { Ok(HOLDS) }
         }
         Command::Tidy { bless } => tidy::command(workspace, bless),
     }

@@ -58,14 +58,14 @@ pub enum Packing {
 ///
 /// # Errors
 /// If something does not compile, or a tool is missing.
-pub fn command(workspace: &Workspace, folder: &Path) -> Result<(), Failure> {
+pub fn command(workspace: &Workspace, folder: &Path) -> Result<PathBuf, Failure> {
     let mut cargo = crate::tally::command(workspace, &["build", "--release", "-p", PACKAGE]);
     run(&mut cargo)?;
     let command = workspace.target().join("release").join(PACKAGE);
     let built = metal::build(workspace)?;
     let package = package(workspace, &built, &command, folder, Packing::Thorough)?;
     println!("{}", package.display());
-    Ok(())
+    Ok(package)
 }
 
 /// Makes the package with this command, kernel and programs; returns its path.

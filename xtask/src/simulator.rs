@@ -3,6 +3,8 @@
 //! contents of a trace for Perfetto and of a page for a browser; a device model cannot keep time
 //! from passing.
 
+mod browser;
+mod debugger;
 mod lives;
 mod pages;
 pub mod samples;
@@ -23,11 +25,12 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 7] = [
+    let steps: [(&str, Check); 8] = [
         ("a search finds the same with one process and with two", search),
         ("fixed seeds have the traces that are kept", traces::check),
         ("simulator: the lives of messages add up", lives::check),
         ("simulator: a trace opens in Perfetto", sheets::check),
+        ("simulator: GDB stops at an alarm and goes back in time", debugger::check),
         ("simulator: a page about a system stands alone", pages::check),
         ("samples in documents are what the commands say", samples::check),
         ("a device that keeps time from passing ends a simulation", stuck),

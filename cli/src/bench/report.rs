@@ -172,6 +172,8 @@ impl BenchReport {
         image["boot"] = self.sizes.boot().into();
         image["resident"] = self.sizes.resident().into();
         json!({
+            "format": 1,
+            "result": "bench",
             "unit": "instructions",
             "ops": operations,
             "parts": part_columns().objects(&self.parts),
@@ -237,6 +239,7 @@ mod tests {
         let report = report();
         assert_eq!(report.findings(), Vec::<String>::new());
         let json = report.to_json();
+        assert_eq!(crate::formats::schema::wrong_output(&json), Vec::<String>::new());
         assert_eq!(json["unit"], "instructions");
         assert_eq!(json["ops"]["null_syscall"]["median"], 5);
         assert_eq!(json["ops"]["null_syscall"]["cr3"], 2);

@@ -6,12 +6,14 @@
 use serde_json::Value;
 
 /// The schemas of outputs, by the kind of result.
-pub const RESULTS: [(&str, &str); 5] = [
+pub const RESULTS: [(&str, &str); 7] = [
     ("plan", include_str!("../../schema/plan.json")),
     ("run", include_str!("../../schema/run.json")),
     ("difference", include_str!("../../schema/difference.json")),
     ("measure", include_str!("../../schema/measure.json")),
     ("signals", include_str!("../../schema/signals.json")),
+    ("bench", include_str!("../../schema/bench.json")),
+    ("reproduction", include_str!("../../schema/reproduction.json")),
 ];
 
 /// Whether a field that a schema does not name is a mistake.

@@ -52,4 +52,10 @@ impl RaisedAlarm {
     pub(super) fn missing(name: &'static str, of: &str, text: String) -> RaisedAlarm {
         RaisedAlarm { name, of: of.to_owned(), observed: 0, assumed: 1, text }
     }
+
+    /// Returns whether something is missing that may still come while the run lasts.
+    #[must_use]
+    pub fn is_absence(&self) -> bool {
+        (self.observed, self.assumed) == (0, 1)
+    }
 }

@@ -87,16 +87,19 @@ pub fn report(
     let cases = cases(promised, proved, verdict, unmeasured);
     let count = |is: fn(&CaseOutcome) -> bool| cases.iter().filter(|it| is(&it.outcome)).count();
     let counts = format!(
-        "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
+        "tests=\"{}\" failures=\"{}\" errors=\"{}\"",
         cases.len(),
         count(|outcome| matches!(outcome, CaseOutcome::Failed(_))),
         count(|outcome| matches!(outcome, CaseOutcome::Error(_))),
-        count(|outcome| *outcome == CaseOutcome::Skipped),
     );
+    let skipped = count(|outcome| *outcome == CaseOutcome::Skipped);
     let time = format!("{}.{:09}", time_ns / 1_000_000_000, time_ns % 1_000_000_000);
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     text += &format!("<testsuites {counts} time=\"{time}\">\n");
-    text += &format!("  <testsuite name=\"{}\" {counts} time=\"{time}\">\n", escaped(system));
+    // A whole report has no count of what was skipped in the schema of Jenkins.
+    let name = escaped(system);
+    let skipped = format!("skipped=\"{skipped}\" time=\"{time}\"");
+    text += &format!("  <testsuite name=\"{name}\" {counts} {skipped}>\n");
     for Case { kind, name, outcome } in &cases {
         let (class, name) = (escaped(&format!("{system}.{kind}")), escaped(name));
         text += &format!("    <testcase classname=\"{class}\" name=\"{name}\"");
@@ -169,7 +172,7 @@ mod tests {
             report("car", &promised(), true, &RunVerdict::Broken(findings), &[], 2_500_000_000);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
-            lines[1].contains("tests=\"2\" failures=\"2\" errors=\"0\" skipped=\"0\""),
+            lines[2].contains("tests=\"2\" failures=\"2\" errors=\"0\" skipped=\"0\""),
             "{text}"
         );
         assert!(lines[2].contains("name=\"car\"") && lines[2].contains("time=\"2.500000000\""));
@@ -198,5 +201,82 @@ mod tests {
         let bug = RunVerdict::Bug("it hangs".into());
         let text = report("car", &promised(), true, &bug, &[], 1);
         assert!(text.contains("errors=\"1\"") && text.contains("<error message=\"it hangs\"/>"));
+    }
+    /// An element in the schema of Jenkins: its name, inner elements, attributes that must be
+    /// there, and attributes that may.
+    type Allowed<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
+
+    const JENKINS: [Allowed<'static>; 6] = [
+        ("testsuites", &["testsuite"], &[], &["name", "time", "tests", "failures", "errors"]),
+        (
+            "testsuite",
+            &["testcase"],
+            &["name", "tests"],
+            &["failures", "errors", "time", "skipped", "hostname", "id"],
+        ),
+        (
+            "testcase",
+            &["skipped", "error", "failure"],
+            &["name"],
+            &["assertions", "time", "classname", "status"],
+        ),
+        ("skipped", &[], &[], &[]),
+        ("error", &[], &[], &["type", "message"]),
+        ("failure", &[], &[], &["type", "message"]),
+    ];
+
+    /// Returns what the schema of Jenkins has against a report whose elements have lines of their
+    /// own.
+    fn against_jenkins(text: &str) -> Vec<String> {
+        let (mut wrong, mut open): (Vec<String>, Vec<&str>) = (Vec::new(), Vec::new());
+        for line in text.lines().skip(1).map(str::trim) {
+            if let Some(name) = line.strip_prefix("</") {
+                let closed = open.pop();
+                if closed != name.strip_suffix('>') {
+                    wrong.push(format!("{closed:?} is closed by {line}"));
+                }
+                continue;
+            }
+            let inner = line.trim_start_matches('<').trim_end_matches('>').trim_end_matches('/');
+            let (name, rest) = inner.split_once(' ').unwrap_or((inner, ""));
+            let Some((_, _, needed, possible)) = JENKINS.iter().find(|it| it.0 == name) else {
+                wrong.push(format!("an element {name}"));
+                continue;
+            };
+            let above = open.last().and_then(|above| JENKINS.iter().find(|it| it.0 == *above));
+            if above.map_or(name != "testsuites", |above| !above.1.contains(&name)) {
+                wrong.push(format!("{name} in {:?}", open.last()));
+            }
+            let keys = rest.split("=\"").map(|part| part.rsplit([' ', '"']).next().unwrap());
+            let keys: Vec<&str> = keys.filter(|key| !key.is_empty()).collect();
+            let known = |key: &&&str| needed.contains(key) || possible.contains(key);
+            wrong.extend(keys.iter().filter(|key| !known(key)).map(|key| format!("{name} {key}")));
+            let missing = needed.iter().filter(|key| !keys.contains(key));
+            wrong.extend(missing.map(|key| format!("{name} without {key}")));
+            if !line.ends_with("/>") {
+                open.push(name);
+            }
+        }
+        wrong.extend(open.iter().map(|name| format!("{name} is not closed")));
+        wrong
+    }
+
+    #[test]
+    fn every_report_is_as_jenkins_reads_it() {
+        let broken = RunVerdict::Broken(vec![alarm("pipe-late", "engine"), alarm("x", "y")]);
+        let part = ["no job on VCPU v was done".to_owned()];
+        for verdict in [RunVerdict::Holds, broken, RunVerdict::Bug("it <hangs>".into())] {
+            for (proved, unmeasured) in [(true, &[][..]), (false, &part)] {
+                let text = report("my car", &promised(), proved, &verdict, unmeasured, 7);
+                assert_eq!(against_jenkins(&text), Vec::<String>::new(), "{text}");
+            }
+        }
+        let text = report("car", &promised(), true, &RunVerdict::Holds, &[], 1);
+        let odd = text.replace("<testsuites ", "<testsuites skipped=\"0\" ");
+        assert_eq!(against_jenkins(&odd), ["testsuites skipped"]);
+        let odd = text.replace(" tests=", " test=");
+        assert_eq!(against_jenkins(&odd).len(), 3, "{odd}");
+        let odd = text.replace("  </testsuite>\n", "");
+        assert_eq!(against_jenkins(&odd).len(), 2, "{odd}");
     }
 }

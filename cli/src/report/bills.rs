@@ -134,7 +134,7 @@ fn legend<'b>(bills: impl Iterator<Item = &'b Bill>) -> String {
 /// Returns a colour and its name.
 pub fn key(class: &str, what: &str) -> String {
     format!(
-        "<span><svg viewBox=\"0 0 12 12\" class=\"key\"><rect width=\"12\" height=\"12\" \
-         class=\"{class}\"/></svg>{what}</span> "
+        "<span><svg viewBox=\"0 0 12 12\" class=\"key\" aria-hidden=\"true\">\
+         <rect width=\"12\" height=\"12\" class=\"{class}\"/></svg>{what}</span> "
     )
 }

@@ -136,8 +136,8 @@ fn tiles(facts: &Facts<'_>) -> String {
 
 const STYLE: &str = "
 :root { --bg: #fbfbf9; --fg: #1b1c1e; --soft: #6a6d72; --line: #dcdcd6; --card: #ffffff;
-  --c0: #3b6fb6; --c1: #d5762b; --c2: #2f8f6b; --c3: #8a5fb0; --c4: #c2497c; --c5: #5aa9c9;
-  --c6: #b59a2a; --c7: #7a7f87; --good: #1d7a4b; --bad: #b3261e; --kernel: #8d8f94; }
+  --c0: #3b6fb6; --c1: #d5762b; --c2: #2f8f6b; --c3: #8a5fb0; --c4: #c2497c; --c5: #3d8fb0;
+  --c6: #96801f; --c7: #7a7f87; --good: #1d7a4b; --bad: #b3261e; --kernel: #8d8f94; }
 @media (prefers-color-scheme: dark) { :root { --bg: #16181b; --fg: #e7e7e4; --soft: #9a9ea5;
   --line: #33373d; --card: #1e2125; --c0: #6fa3e8; --c1: #f0a25e; --c2: #5cc39a; --c3: #b795dc;
   --c4: #e87fab; --c5: #86cfe8; --c6: #dcc45a; --c7: #a6abb3; --good: #59c88d; --bad: #ff8a80;
@@ -159,6 +159,10 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 .tiles b { display: block; font-size: 20px; font-variant-numeric: tabular-nums; }
 .tiles span { color: var(--soft); font-size: 13px; }
 .wide { overflow-x: auto; }
+.wide:focus-visible { outline: 2px solid var(--c0); outline-offset: 2px; }
+@media (max-width: 700px) { main { padding: 20px 10px 40px; } section { padding: 14px 12px; }
+  .wide > svg { min-width: 720px; } section:not(:last-of-type) :is(th, td) { white-space: nowrap; }
+  section:last-of-type table { min-width: 720px; } }
 table { border-collapse: collapse; width: 100%; font-size: 13px; margin-top: 12px;
   font-variant-numeric: tabular-nums; }
 th, td { padding: 4px 10px; text-align: right; border-bottom: 1px solid var(--line); }
@@ -182,3 +186,57 @@ svg text.small { font-size: 11px; fill: var(--soft); }
 .curve.c3 { stroke: var(--c3); } .curve.c4 { stroke: var(--c4); } .curve.c5 { stroke: var(--c5); }
 .curve.c6 { stroke: var(--c6); } .curve.c7 { stroke: var(--c7); }
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the colours of one of the two blocks of the style, by their names.
+    fn colours(block: &str) -> Vec<(&str, [f64; 3])> {
+        let named = block.split("--").skip(1).filter_map(|part| part.split_once(": #"));
+        let parts = |hex: &str| {
+            [0, 2, 4].map(|at| f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap()) / 255.0)
+        };
+        named.map(|(name, hex)| (name, parts(hex))).collect()
+    }
+
+    /// Returns the luminance of a colour, as the WCAG define it.
+    fn luminance(colour: [f64; 3]) -> f64 {
+        let linear = |part: f64| match part {
+            dark if dark <= 0.04045 => dark / 12.92,
+            light => ((light + 0.055) / 1.055).powf(2.4),
+        };
+        let [red, green, blue] = colour.map(linear);
+        0.2126 * red + 0.7152 * green + 0.0722 * blue
+    }
+
+    fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    #[test]
+    fn every_colour_stands_out_in_light_and_in_dark() {
+        let (light, dark) = STYLE.split_once("@media (prefers-color-scheme: dark)").unwrap();
+        let dark = dark.split_once("} }").unwrap().0;
+        for block in [light, dark] {
+            let colours = colours(block);
+            let of = |name: &str| colours.iter().find(|it| it.0 == name).unwrap().1;
+            assert_eq!(colours.len(), 15);
+            for (name, colour) in &colours {
+                let least = match *name {
+                    // Backgrounds, and lines that carry no meaning.
+                    "bg" | "card" | "line" => continue,
+                    "fg" | "soft" | "good" | "bad" => 4.5,
+                    // Parts of pictures.
+                    _ => 3.0,
+                };
+                for ground in ["bg", "card"] {
+                    let found = contrast(*colour, of(ground));
+                    assert!(found >= least, "{name} on {ground}: {found:.2}");
+                }
+            }
+        }
+        assert!((contrast([0.0; 3], [1.0; 3]) - 21.0).abs() < 1e-9);
+    }
+}

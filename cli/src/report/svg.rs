@@ -59,13 +59,13 @@ impl Picture {
         );
     }
 
-    /// Returns the picture as a part of a page.
+    /// Returns the picture as a part of a page. On a narrow screen it can be moved, with keys too.
     pub fn finish(self, label: &str) -> String {
-        let Picture { width, height, content } = self;
+        let (Picture { width, height, content }, label) = (self, escaped(label));
         format!(
-            "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{}\">\n{content}\
-             </svg>\n",
-            escaped(label)
+            "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"{label}\">\
+             <svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{label}\">\n\
+             {content}</svg></div>\n"
         )
     }
 }

@@ -15,7 +15,8 @@ pub fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let head: String = columns.iter().map(|name| format!("<th>{}</th>", escaped(name))).collect();
+    let head: String =
+        columns.iter().map(|name| format!("<th scope=\"col\">{}</th>", escaped(name))).collect();
     let row = |cells: &Vec<String>| {
         let cells: String =
             cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
@@ -23,8 +24,8 @@ pub fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
     };
     let body: String = rows.iter().map(row).collect();
     format!(
-        "<div class=\"wide\"><table><thead><tr>{head}</tr></thead>\n\
-         <tbody>{body}</tbody></table></div>\n"
+        "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"table\"><table>\
+         <thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>\n"
     )
 }
 

@@ -186,7 +186,12 @@ pub(super) fn standing(item: &HistorySpan, thread: ThreadId, cast: &Cast, names:
     if item.doing == Doing::Thread(thread) {
         return String::from(RUNS);
     }
-    String::from(match item.standing {
+    stands(item.standing, cast, names)
+}
+
+/// Returns in words where a thread stands that does not run.
+pub(super) fn stands(standing: Standing, cast: &Cast, names: &Names) -> String {
+    String::from(match standing {
         Standing::Absent => "not started",
         Standing::Ready => "ready",
         Standing::WithoutBudget => "without budget",

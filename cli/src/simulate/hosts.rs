@@ -170,6 +170,7 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
         (request.captures.can_server.is_some(), "--can-server"),
         (request.histogram, "--histogram"),
         (request.svg.is_some(), "--svg"),
+        (request.gdb.is_some(), "--gdb"),
     ];
     several.refuse(&request.system, &of_one)?;
     note(super::TRUST);

@@ -3,6 +3,7 @@
 //! The simulator runs what boots: the same archive, the same programs, the same kernel core. So the
 //! outcome is reported and judged by the same code as that of a run.
 
+mod debug;
 mod explain;
 mod faults;
 mod hosts;
@@ -49,6 +50,7 @@ use search::Searched;
 pub use search::Seeds;
 pub use simulation::{Hearing, Simulated, Simulation, usual, works};
 use simulation::{drive, line, simulated, with_upsets};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use watch::Watch;
 
@@ -116,6 +118,15 @@ pub struct SimRequest {
     /// Write the histograms and their distribution functions (SVG) into this folder.
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
+    /// Stand still for GDB at this address [default: 127.0.0.1:1234]; it can go back in time.
+    #[arg(
+        long, value_name = "ADDR:PORT", num_args = 0..=1,
+        default_missing_value = "127.0.0.1:1234", conflicts_with_all = [
+            "search", "trace", "explain", "stages", "histogram", "svg", "strict", "pcap",
+            "candump", "asc", "blf", "can_server",
+        ],
+    )]
+    pub gdb: Option<SocketAddr>,
     #[command(flatten)]
     pub captures: CaptureRequest,
 }
@@ -300,9 +311,10 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
         RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
     let session = Session::planned(promised, built, options, request.length.unproved())?;
     let session = Session { captures: request.captures.clone(), ..session };
-    match request.seeds {
-        Some(seeds) => through(request, &session, &asked, seeds),
-        None => once(request, &session, &asked, wanted),
+    match (request.seeds, request.gdb) {
+        (Some(seeds), _) => through(request, &session, &asked, seeds),
+        (None, Some(address)) => debug::debug(request, &session, &asked, address),
+        (None, None) => once(request, &session, &asked, wanted),
     }
 }
 

@@ -104,12 +104,18 @@ const fn words(way: PipeDirection) -> Words {
 
 /// Declares what the pipes need: buffers, semaphores, mailboxes, and that both ends use them.
 pub(crate) fn expand(declared: &mut Declared) {
+    let mut expanded = Vec::new();
     for index in 0..declared.pipes.len() {
         let pipe = &declared.pipes[index];
         let (way, channel) = (pipe.way, pipe.channel.clone());
         let server = declared.server_of(pipe.usb.as_ref());
         let end = pipe.process.as_ref().and_then(|name| declared.process(&name.value));
         let number = number(declared, pipe.usb.as_ref(), channel.value);
+        // A second pipe of a channel is reported by `check`, and brings nothing.
+        if number.is_some() && expanded.contains(&(way, number)) {
+            continue;
+        }
+        expanded.push((way, number));
         let known = number.and_then(can::names);
         let plug = pipe.usb.as_ref().and_then(|usb| declared.plug(&usb.value));
         let fd = plug.zip(number).is_some_and(|((_, plug), number)| usb::has_fd(plug, number));

@@ -133,7 +133,10 @@ fn single<'t>(top: &mut Table<'t, '_>, key: &'static str) -> Option<Raw<'t>> {
     let title = format!("`{key}` is not a single table");
     let help = format!("write `[{key}]`, once and with single brackets");
     top.report.push(Problem::new(&entry.span(), title, help));
-    None
+    // The first of several is read: without it, much more would be wrong.
+    let first = entry.get_ref().as_array()?.iter().next()?;
+    let entries = first.get_ref().as_table()?;
+    Some(Raw { entries, place: first.span() })
 }
 
 fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {

@@ -2,6 +2,7 @@
 //! text is still looked at.
 
 use crate::diagnostics::{Problem, Report};
+use crate::shorthand;
 use crate::source::{Lines, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
@@ -61,6 +62,10 @@ fn problem(text: &str, error: &Error, span: &Span) -> Problem {
         None => (error.message(), String::new()),
     };
     let written = text.get(span.clone()).unwrap_or("");
+    let is_header = text.get(..span.start).is_some_and(|before| before.ends_with('['));
+    if title == "duplicate key" && is_header {
+        return second_table(span, written);
+    }
     if title == "string values must be quoted" && written.is_empty() {
         let help = "write a number, a \"text\" or a [list] after the `=`";
         return Problem::new(span, "the value is missing", help).syntax();
@@ -69,10 +74,20 @@ fn problem(text: &str, error: &Error, span: &Span) -> Problem {
     if title == "string values must be quoted" { problem } else { problem.label(expected) }
 }
 
+/// A header in single brackets stands in the text a second time.
+fn second_table(span: &Span, name: &str) -> Problem {
+    let help = if ["system", "scheduling", shorthand::KEY].contains(&name) {
+        format!("a description has one `[{name}]`: write the keys of both in the first")
+    } else {
+        format!("write `[[{name}]]`, with double brackets, for each of them")
+    };
+    Problem::new(span, format!("`[{name}]` stands here a second time"), help).syntax()
+}
+
 /// Returns the remedy for the parser's message `title`.
 fn help(title: &str, written: &str) -> String {
     const HELPS: [(&str, &str); 12] = [
-        ("duplicate key", "keep one of them; several of a kind are written `[[process]]`"),
+        ("duplicate key", "keep one of them"),
         ("key with no value", "write `key = value`"),
         ("missing comma", "separate the elements with `,` and close the list with `]`"),
         ("in array", "separate the elements with `,` and close the list with `]`"),

@@ -200,3 +200,9 @@ fn an_interface_behind_a_hub_is_served_by_who_drives_the_controller() {
     assert_eq!(item.title, "nobody serves `can`");
     assert_eq!(item.help, "add `xhci` to the `uses` of the process that drives it");
 }
+
+#[test]
+fn a_channel_has_one_pipe() {
+    let two = pipe(["can", "2", "r"], "") + &pipe(["can", "2", "r"], "").replace("p2", "q");
+    bad(&two, (11, 11), "channel 2 has two pipes", "give each a `channel` of its own");
+}

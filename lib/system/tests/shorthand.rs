@@ -256,3 +256,10 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn double_brackets_are_the_only_mistake() {
+    let found = parse("f", &READER.replace("[usbd]", "[[usbd]]")).unwrap_err();
+    let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
+    assert_eq!(titles, ["`usbd` is not a single table"]);
+}

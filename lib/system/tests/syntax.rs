@@ -34,8 +34,13 @@ fn an_open_text() {
 #[test]
 fn a_key_twice() {
     let text = format!("{HEAD}priority = 2\n");
-    let help = "keep one of them; several of a kind are written `[[process]]`";
-    broken(&text, (6, 1), "duplicate key", help);
+    broken(&text, (6, 1), "duplicate key", "keep one of them");
+    let text = format!("{HEAD}[usbd]\n[usbd]\n");
+    let help = "a description has one `[usbd]`: write the keys of both in the first";
+    broken(&text, (7, 2), "`[usbd]` stands here a second time", help);
+    let text = format!("{HEAD}[vcpu]\n[vcpu]\n");
+    let help = "write `[[vcpu]]`, with double brackets, for each of them";
+    broken(&text, (7, 2), "`[vcpu]` stands here a second time", help);
 }
 
 #[test]

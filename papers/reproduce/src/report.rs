@@ -161,6 +161,8 @@ impl ReproductionReport {
         let figures = figures.chain(self.pictures.iter().map(Picture::to_json));
         let skip = |skipped: &Skipped| json!({ "what": skipped.what, "why": skipped.why });
         json!({
+            "format": 1,
+            "result": "reproduction",
             "name": self.name,
             "holds": self.holds(),
             "rows": rows,
@@ -241,6 +243,7 @@ mod tests {
     #[test]
     fn the_fields_are_those_documented() {
         let json = report().to_json();
+        assert_eq!(diapason::formats::schema::wrong_output(&json), Vec::<String>::new());
         assert_eq!((&json["name"], &json["holds"]), (&json!("demo"), &json!(false)));
         let first = json!({
             "id": "a", "unit": "%", "paper": 17.0, "ours": 17.62, "holds": true, "note": "",

@@ -1,6 +1,7 @@
 //! The page about a system: one file that needs no other, in which every pipe has its bill, and
 //! below it the life of a message that the simulated run showed.
 
+use super::browser;
 use crate::tally::command;
 use diapason::Workspace;
 use diapason::describe::describe;
@@ -29,7 +30,8 @@ pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
     let page = std::fs::read_to_string(&path).map_err(|bad| bad.to_string())?;
     std::fs::remove_file(&path).map_err(|bad| bad.to_string())?;
     alone(&page)?;
-    drawn(workspace, &page)
+    drawn(workspace, &page)?;
+    browser::check(workspace, &page)
 }
 
 /// Checks that a page is whole, and one file.
