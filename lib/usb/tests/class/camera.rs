@@ -94,7 +94,8 @@ fn streaming(compressed: bool) -> Shell<Camera> {
     let (mut shell, _) = negotiated(mode(1, compressed), 400);
     assert_eq!(shell.next(0), Some(&Asked::Alternate(1, 3)));
     let heard = end(&mut shell, 0, Ok(&[]));
-    let started = "Started { frame_bytes: 64, interval_bytes: 512, frame_time: Nanos(33333300) }";
+    let started = "Started { frame_bytes: 64, interval_bytes: 512, frame_time: Nanos(33333300), \
+                   payload: 400, clock: 0 }";
     assert_eq!(heard, [started]);
     assert_eq!(shell.next(0x81), Some(&Asked::In(512)));
     shell
