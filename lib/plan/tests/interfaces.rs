@@ -117,7 +117,7 @@ fn frames_of_can_fd_are_billed_with_their_lengths() {
         Err(NoBill::Missing(what, _)) => assert!(what.contains("can hold the next one"), "{what}"),
         other => panic!("{other:?}"),
     }
-    let crowded = GS_USB_FD.replace("[1200, 1000]", "[3550, 1000]").replace("1210", "3550");
+    let crowded = GS_USB_FD.replace("[1200, 1000]", "[3700, 1000]").replace("1210", "3700");
     let text = format!("{:?}", plan(&crowded).findings);
-    assert!(!plan(&crowded).holds(), "{text}");
+    assert!(text.contains("need 103 % of it"), "{text}");
 }
