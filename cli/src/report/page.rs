@@ -222,7 +222,7 @@ mod tests {
         for block in [light, dark] {
             let colours = colours(block);
             let of = |name: &str| colours.iter().find(|it| it.0 == name).unwrap().1;
-            assert_eq!(colours.len(), 15);
+            assert_eq!(colours.len(), 16);
             for (name, colour) in &colours {
                 let least = match *name {
                     // Backgrounds, and lines that carry no meaning.

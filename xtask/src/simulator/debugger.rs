@@ -60,7 +60,8 @@ fn script() -> String {
     )
 }
 
-/// Checks that GDB sees what [`SAID`] and [`TOLD`] have, and that the run it lets go is judged as any other.
+/// Checks that GDB sees what [`SAID`] and [`TOLD`] have, and that the run it lets go is judged as
+/// any other.
 pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
     let text = |error: std::io::Error| error.to_string();
     GDB.require(Missing::Install).map_err(|failure| failure.to_string())?;

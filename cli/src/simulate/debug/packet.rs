@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn packets_are_found_between_everything_else() {
-        let bytes = b"+$?#3f\x03-$g#00$m10,4#8e+".to_vec();
+        let bytes = b"+$?#3f\x03-$g#00$m10,4#2e+".to_vec();
         let packet = |text: &str| FromGdb::Packet(text.into());
         let heard = [packet("?"), FromGdb::Interrupt, FromGdb::Damaged, packet("m10,4")];
         assert_eq!(all(bytes), heard);
