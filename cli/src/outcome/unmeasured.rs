@@ -91,6 +91,11 @@ impl Assumptions {
             let name = &it.name;
             format!("the way of pipe {name} to the server, and its contract: no `stamp`")
         });
+        let ended = self.pipes.iter().filter_map(|it| {
+            let (end, last) = (outcome.end?.time_ns, outcome.last_of(it.reader)?);
+            let (name, process) = (&it.name, names.process(it.reader));
+            (last < end).then(|| format!("pipe {name} from {} on: {process} ended", human(last)))
+        });
         let chains = self.chains.iter().filter(|it| !ever(&|life| it.is_measured(life)));
         let chains = chains.map(|it| format!("no message at the end of chain {}", it.name));
         let places = (0..).zip(&self.places);
@@ -107,7 +112,7 @@ impl Assumptions {
         let sockets = sockets.filter(|it| !ever(&|life| it.is_measured(life)));
         let sockets = sockets.map(|it| format!("no datagram of socket {}", it.name));
         let rest = jobs.chain(sockets).chain(usb);
-        pipes.chain(unstamped).chain(chains).chain(places).chain(rest).collect()
+        pipes.chain(unstamped).chain(ended).chain(chains).chain(places).chain(rest).collect()
     }
 }
 

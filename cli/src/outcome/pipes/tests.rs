@@ -1,7 +1,8 @@
 //! Tests of alarms about pipes, on reports that were written by hand.
 
-use super::super::RunEnd;
+use super::super::{RunEnd, sample};
 use super::*;
+use crate::console::Line;
 
 fn promise(way: PipeDirection) -> PipePromise {
     PipePromise {
@@ -183,4 +184,22 @@ fn a_clock_beyond_its_drift_is_named_and_not_taken_for_lateness() {
     let both = slow(5_000, 4_000_000);
     assert_eq!(both, [("clock-drift", 5_000, 100), ("pipe-late", 4_000_000, 3_900_000)]);
     assert_eq!(slow(100, 10), []);
+}
+
+#[test]
+fn a_pipe_is_not_measured_from_when_its_program_ended() {
+    let outcome = said(9, [usual(1), usual(2)].into_iter());
+    let mut assumptions = sample::assumptions();
+    assumptions.pipes = vec![promise(PipeDirection::ToDevice)];
+    let unmeasured = |outcome: &Outcome| assumptions.unmeasured(outcome, &Names::default());
+    let is_of_pipe = |it: &String| it.starts_with("pipe engine from");
+    assert!(!unmeasured(&outcome).iter().any(is_of_pipe));
+    let mut ended = outcome;
+    ended.note(&Line::parse(b"~f 3 1 0 10 3"));
+    ended.ended.push((Nanos::from_secs(2).0, 3));
+    let found = unmeasured(&ended);
+    assert!(
+        found.contains(&"pipe engine from 2.000 s on: process 3 ended".to_owned()),
+        "{found:?}"
+    );
 }
