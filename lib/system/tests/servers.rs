@@ -314,10 +314,8 @@ fn the_memory_for_transfers_is_enough_for_all_devices() {
         format!("{before}{}size = \"{kib}K\"{}", &behind[..size], &behind[end..])
     };
     let title = "`usb-buffers` is too small for the transfers of 5 devices";
-    let of_memory = |text: &str| {
-        let found = said(text).into_iter().find(|(title, _)| title.contains("usb-buffers"));
-        found.map(|(title, help)| (title, help))
-    };
+    let of_memory =
+        |text: &str| said(text).into_iter().find(|(title, _)| title.contains("usb-buffers"));
     assert_eq!(of_memory(&sized(16)), None);
     let help = "write `size = \"16K\"` or more";
     assert_eq!(of_memory(&sized(12)), Some((title.to_owned(), help.to_owned())));
