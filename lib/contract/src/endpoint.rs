@@ -3,9 +3,12 @@
 
 use crate::home::Home;
 use crate::kinds::ServiceKind;
-use crate::sensor::{ATTRIBUTES, BYTES};
+use crate::sensor::{ATTRIBUTES, BYTES, PACKET, QUEUED};
 use crate::source::PipeSource;
 use diapason_abi::Nanos;
+
+/// Bytes that the transfers of an endpoint take of the memory for all transfers.
+pub(crate) const BUFFERS: u64 = (QUEUED * PACKET) as u64;
 
 /// The pipe of packets.
 pub const PACKETS: &str = "endpoint";

@@ -45,6 +45,9 @@ services! {
     Endpoints, "endpoints", Some(&endpoint::HOME), &[endpoint::PACKETS];
 }
 
+/// Bytes of a place for a short transfer: answers to control requests, reports of keys.
+pub(crate) const PLACE: u64 = 64;
+
 /// Hubs that a server serves at a time.
 pub const HUBS: usize = 4;
 
@@ -70,6 +73,20 @@ impl ServiceKind {
     #[must_use]
     pub const fn segments(self) -> &'static [&'static str] {
         TABLE[self as usize].segments
+    }
+
+    /// Returns how many bytes the transfers of one of its devices take of the memory for all
+    /// transfers.
+    #[must_use]
+    pub const fn buffers(self) -> u64 {
+        match self {
+            ServiceKind::Can => can::BUFFERS,
+            ServiceKind::Sensors => sensor::BUFFERS,
+            ServiceKind::Endpoints => endpoint::BUFFERS,
+            ServiceKind::Keyboards => 6 * PLACE,
+            ServiceKind::Disks | ServiceKind::Hubs | ServiceKind::Networks => 4 * PLACE,
+            ServiceKind::Cameras => 2 * PLACE,
+        }
     }
 
     /// Returns the thread that works for it.

@@ -8,6 +8,8 @@
 
 use diapason_state::plain;
 
+/// Bytes that a link takes of the memory for all transfers, for its control requests.
+pub const BUFFERS: u64 = 64;
 /// Most links of a computer.
 pub const LINKS: usize = 4;
 /// The program that serves a link by the debug capability of a controller.

@@ -2,7 +2,7 @@
 //! endpoint have the same record.
 
 use crate::home::Home;
-use crate::kinds::ServiceKind;
+use crate::kinds::{PLACE, ServiceKind};
 use crate::source::{EndpointAttributes, PipeSource};
 use diapason_abi::Nanos;
 use diapason_state::plain;
@@ -46,6 +46,10 @@ pub(crate) const ATTRIBUTES: EndpointAttributes = EndpointAttributes {
 
 /// Transfers that the driver keeps queued: each is one packet.
 pub const QUEUED: usize = 16;
+
+/// Bytes that the transfers of a sensor take of the memory for all transfers: short ones, packets,
+/// and a page of what is written to it.
+pub(crate) const BUFFERS: u64 = 4 * PLACE + (QUEUED * PACKET) as u64 + 4_096;
 
 /// Most bytes of a packet.
 pub const PACKET: usize = 512;

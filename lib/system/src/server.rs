@@ -3,12 +3,13 @@
 
 use crate::diagnostics::Diagnostics;
 use crate::limits::PAGE_BYTES;
+use crate::plugged::UsbPlug;
 use crate::system::{Place, ProcessSpec, System};
 use diapason_abi::archive::Location;
-use diapason_contract::can;
 use diapason_contract::can::CanInterface;
+use diapason_contract::link;
 use diapason_contract::needs::{self, BUFFERS, CONTROLLER, Need};
-use diapason_contract::settings::{CLIENTS, OPENS, PROGRAM, SERVES};
+use diapason_contract::settings::{CLIENTS, LINKS, OPENS, PROGRAM, SERVES};
 use diapason_contract::threads::{Home, SENDERS, ServiceKind, TUNE, homes, interfaces, services};
 
 impl System {
@@ -140,15 +141,27 @@ impl System {
         refused.collect()
     }
 
-    /// Returns what is wrong if the transfers of several interfaces have too little memory.
+    /// Returns what is wrong if the transfers of all devices that a server serves have too little
+    /// memory. It would not serve the device that comes last.
     fn of_buffers(&self, number: u16, process: &ProcessSpec) -> Option<Diagnostics> {
-        let count = self.interfaces(process).len();
         let segment = self.segments.iter().find(|segment| segment.name == BUFFERS)?;
-        let needed = (count as u64 * can::BUFFERS).next_multiple_of(PAGE_BYTES);
-        if count < 2 || segment.size >= needed {
+        let is_driven = |plug: &UsbPlug| {
+            let controller = self.devices.get(plug.device);
+            controller.is_some_and(|it| process.uses.contains(&it.name))
+        };
+        let driven = (0..self.usb.len()).filter(|usb| is_driven(&self.usb[*usb]));
+        let served = driven.filter(|usb| self.unserved(*usb, process).is_none());
+        let hub = |usb: usize| self.usb[usb].model.is_hub().then_some(ServiceKind::Hubs);
+        let kind = |usb: usize| self.service_of(usb).or_else(|| hub(usb));
+        let served: Vec<ServiceKind> = served.filter_map(kind).collect();
+        let links = process.setting(LINKS).len() as u64 * link::BUFFERS;
+        let bytes = links + served.iter().map(|kind| kind.buffers()).sum::<u64>();
+        let needed = bytes.next_multiple_of(PAGE_BYTES);
+        if segment.size >= needed {
             return None;
         }
-        let title = format!("`{BUFFERS}` is too small for the transfers of {count} CAN interfaces");
+        let count = served.len();
+        let title = format!("`{BUFFERS}` is too small for the transfers of {count} devices");
         let help = format!("write `size = \"{}K\"` or more", needed >> 10);
         Some(self.problem(Place::Process(number), [&title, "", "", &help]))
     }

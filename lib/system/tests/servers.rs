@@ -217,7 +217,7 @@ fn a_second_interface_needs_a_bottom_half_and_memory_of_its_own() {
         "`usbd` has 2 threads, and starts with 3",
         "`usbd` has 2 events, and starts with 3",
         "`usbd` has 3 semaphores, and starts with 4",
-        "`usb-buffers` is too small for the transfers of 2 CAN interfaces",
+        "`usb-buffers` is too small for the transfers of 2 devices",
     ];
     assert_eq!(lacks, expected);
     let small = two().replace("heap = \"384K\"", "heap = \"128K\"");
@@ -302,3 +302,21 @@ fn an_interface_that_the_server_does_not_look_for_carries_no_pipe() {
 /// The server is told to serve hubs, too; the next process follows.
 const SETTINGS: &str =
     "[process.settings]\nserves = [\"can\", \"hubs\"]\n[[process]]\nname = \"reader\"";
+
+#[test]
+fn the_memory_for_transfers_is_enough_for_all_devices() {
+    let text = include_str!("../../../examples/usb-devices.toml");
+    let sized = |kib: u32| {
+        let from = text.find("name = \"usb-buffers\"").unwrap();
+        let (before, behind) = text.split_at(from);
+        let size = behind.find("size = ").unwrap();
+        let end = size + behind[size..].find('\n').unwrap();
+        format!("{before}{}size = \"{kib}K\"{}", &behind[..size], &behind[end..])
+    };
+    let title = "`usb-buffers` is too small for the transfers of 5 devices";
+    let of_memory =
+        |text: &str| said(text).into_iter().find(|(title, _)| title.contains("usb-buffers"));
+    assert_eq!(of_memory(&sized(16)), None);
+    let help = "write `size = \"16K\"` or more";
+    assert_eq!(of_memory(&sized(12)), Some((title.to_owned(), help.to_owned())));
+}

@@ -20,7 +20,8 @@ impl Shape {
         self.bytes.next_multiple_of(ALIGN)
     }
 
-    const fn total(self) -> usize {
+    /// Returns the bytes of all these places.
+    pub const fn total(self) -> usize {
         self.stride() * self.count as usize
     }
 }

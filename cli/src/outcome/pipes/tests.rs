@@ -198,8 +198,5 @@ fn a_pipe_is_not_measured_from_when_its_program_ended() {
     ended.note(&Line::parse(b"~f 3 1 0 10 3"));
     ended.ended.push((Nanos::from_secs(2).0, 3));
     let found = unmeasured(&ended);
-    assert!(
-        found.contains(&"pipe engine from 2.000 s on: #3 ended".to_owned()),
-        "{found:?}"
-    );
+    assert!(found.contains(&"pipe engine from 2.000 s on: #3 ended".to_owned()), "{found:?}");
 }

@@ -109,6 +109,10 @@ fn offer<P: Platform, K: Kind<P>>(
     (home, served): At,
 ) -> Offer<P> {
     let bells = home.map_or(&[][..], |home| home.ready.as_slice());
+    // A description is refused if it has less for its devices.
+    debug_assert!(served.is_none_or(|kind| {
+        K::MEMORY.iter().map(|shape| shape.total() as u64).sum::<u64>() == kind.buffers()
+    }));
     let service = any(Box::new(Offered::new(kind)));
     Offer { service, home, kind: served, interface: 0, name: K::NAME, memory: K::MEMORY, bells }
 }
