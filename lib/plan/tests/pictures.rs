@@ -107,11 +107,11 @@ fn a_camera_that_nobody_asks_for_a_while_is_refused() {
     let half = "name = \"usbd.camera\"\nworst = ";
     let longer = (&*format!("{half}\"20us\""), &*format!("{half}\"150us\""));
     assert!(refused(&[longer]).contains("transfers may be open, but there can be only 16"));
-    let work = [("work = \"20us\"", "work = \"100us\"")];
+    let work = [("work = \"30us\"", "work = \"100us\"")];
     assert!(refused(&work).contains("`pictures` has no bound"));
     // A reader that comes seldom keeps its places for too long.
     let seldom = [
-        (READ, "name = \"read\"\nbudget = \"4ms\"\nperiod = \"20ms\""),
+        (READ, "name = \"read\"\nbudget = \"5ms\"\nperiod = \"20ms\""),
         ("serves = [\"read\"]", "serves = [\"read\", \"spin\"]"),
     ];
     let (what, remedy) = none(&seldom);
