@@ -51,6 +51,7 @@ pub const TESTS: &[QemuTest] = &[
     QemuTest { horizon_ns: TWO_SECONDS * SECOND, ..QemuTest::new(TWO_NAME, TWO, both) },
     QemuTest { horizon_ns: TWO_SECONDS * SECOND, ..QemuTest::simulated(TWO_NAME, TWO, both) },
     QemuTest { horizon_ns: 3 * SECOND, ..QemuTest::simulated(GS_USB_NAME, GS_USB, served) },
+    QemuTest { horizon_ns: 3 * SECOND, ..QemuTest::new(FD_NAME, FD, flexible) },
     QemuTest { horizon_ns: 3 * SECOND, ..QemuTest::simulated(FD_NAME, FD, flexible) },
     QemuTest { horizon_ns: LENGTH, ..QemuTest::new(OUTPUT_NAME, OUTPUT, paced) },
     QemuTest { horizon_ns: LENGTH, ..QemuTest::simulated(OUTPUT_NAME, OUTPUT, paced) },
