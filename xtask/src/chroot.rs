@@ -47,11 +47,12 @@ impl Drop for Root {
     }
 }
 
-/// Makes a Debian from `mirror` in `folder`, and does everything in it.
+/// Makes a Debian in `folder`, from `mirror` or from the one that `debootstrap` knows, and does
+/// everything in it.
 ///
 /// # Errors
 /// If the Debian cannot be made.
-pub fn check(package: &Path, folder: &Path, mirror: &str) -> Result<u8, Failure> {
+pub fn check(package: &Path, folder: &Path, mirror: Option<&str>) -> Result<u8, Failure> {
     DEBOOTSTRAP.require(Missing::Install)?;
     let root = Root(folder.join("chroot"));
     if root.0.exists() {
@@ -60,7 +61,7 @@ pub fn check(package: &Path, folder: &Path, mirror: &str) -> Result<u8, Failure>
     }
     println!("making a Debian in {}", root.0.display());
     let mut make = Command::new(DEBOOTSTRAP.program);
-    make.args(["--variant=minbase", "--include=gcc,libc6-dev", RELEASE]).arg(&root.0).arg(mirror);
+    make.args(["--variant=minbase", "--include=gcc,libc6-dev", RELEASE]).arg(&root.0).args(mirror);
     let made = ended(&mut make)?;
     if !made.status.success() {
         let said = String::from_utf8_lossy(&made.stdout).into_owned();

@@ -185,9 +185,9 @@ enum Command {
         /// Use the package as a new user does, in a Debian made with debootstrap: needs root.
         #[arg(long)]
         chroot: bool,
-        /// The mirror of Debian for `--chroot`.
-        #[arg(long, value_name = "URL", default_value = "http://deb.debian.org/debian")]
-        mirror: String,
+        /// The mirror of Debian for `--chroot` [default: the one that debootstrap knows].
+        #[arg(long, value_name = "URL")]
+        mirror: Option<String>,
     },
     /// Check the house rules.
     Tidy {
@@ -250,7 +250,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Package { folder, chroot, mirror } => {
             let folder = folder.unwrap_or_else(|| workspace.target().join("package"));
             let package = package::command(workspace, &folder)?;
-            if chroot { chroot::check(&package, &folder, &mirror) } else { Ok(HOLDS) }
+            if chroot { chroot::check(&package, &folder, mirror.as_deref()) } else { Ok(HOLDS) }
         }
         Command::Tidy { bless } => tidy::command(workspace, bless),
     }

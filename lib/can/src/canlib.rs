@@ -3,6 +3,7 @@
 //! They are Kvaser's, so that a C program written for CANlib keeps its meaning. The C header
 //! `canlib.h` has the same numbers, and a test compares both.
 
+use crate::Id;
 use crate::bus::Health;
 use crate::fd::{AnyFrame, FD_BYTES_MAX, FdFrame, LENGTHS};
 use crate::frame::{BYTES_MAX, CanFrame, extended, standard};
@@ -140,19 +141,24 @@ pub fn frame(id: i64, data: &[u8], code: u32, flags: u32) -> Result<CanFrame, i6
     if flags & !(RTR | STD | EXT) != 0 {
         return Err(NOT_SUPPORTED);
     }
-    let raw = u32::try_from(id).map_err(|_| PARAM)?;
-    let id = match flags & (STD | EXT) {
-        EXT => extended(raw),
-        0 | STD => standard(raw),
-        _ => return Err(PARAM),
-    };
-    let id = id.map_err(|_| PARAM)?;
+    let id = identifier(id, flags)?;
     if flags & RTR != 0 {
         return CanFrame::remote(id, code as usize).map_err(|_| PARAM);
     }
     let bytes = (code as usize).min(BYTES_MAX);
     let frame = CanFrame::data(id, data.get(..bytes).ok_or(PARAM)?).map_err(|_| PARAM)?;
     frame.with_code(u8::try_from(code).map_err(|_| PARAM)?).map_err(|_| PARAM)
+}
+
+/// Returns the identifier of a message with these flags.
+fn identifier(id: i64, flags: i64) -> Result<Id, i64> {
+    let raw = u32::try_from(id).map_err(|_| PARAM)?;
+    let id = match flags & (STD | EXT) {
+        EXT => extended(raw),
+        0 | STD => standard(raw),
+        _ => return Err(PARAM),
+    };
+    id.map_err(|_| PARAM)
 }
 
 /// Returns the frame of a message to be written on a channel with CAN FD. With `FDF` the message is
@@ -169,19 +175,14 @@ pub fn any_frame(id: i64, data: &[u8], length: u32, flags: u32) -> Result<AnyFra
     if flags & !(STD | EXT | FDF | BRS) != 0 {
         return Err(NOT_SUPPORTED);
     }
-    let raw = u32::try_from(id).map_err(|_| PARAM)?;
-    let id = match flags & (STD | EXT) {
-        EXT => extended(raw),
-        0 | STD => standard(raw),
-        _ => return Err(PARAM),
-    };
+    let id = identifier(id, flags)?;
     let data = data.get(..length as usize).ok_or(PARAM)?;
     let fits = |(bytes, _): &&(u32, u32)| *bytes as usize >= data.len();
     let (whole, _) = LENGTHS.iter().find(fits).ok_or(PARAM)?;
     let mut padded = [0; FD_BYTES_MAX as usize];
     padded.get_mut(..data.len()).ok_or(PARAM)?.copy_from_slice(data);
     let padded = padded.get(..*whole as usize).ok_or(PARAM)?;
-    let frame = FdFrame::new(id.map_err(|_| PARAM)?, padded).map_err(|_| PARAM)?;
+    let frame = FdFrame::new(id, padded).map_err(|_| PARAM)?;
     Ok(frame.with_fast(flags & BRS != 0).into())
 }
 

@@ -6,10 +6,11 @@
 //! until it is told as done. All links of a computer share one segment and one client, which may
 //! send on one what came from another.
 
+use crate::kinds::PLACE;
 use diapason_state::plain;
 
 /// Bytes that a link takes of the memory for all transfers, for its control requests.
-pub const BUFFERS: u64 = 64;
+pub const BUFFERS: u64 = PLACE;
 /// Most links of a computer.
 pub const LINKS: usize = 4;
 /// The program that serves a link by the debug capability of a controller.

@@ -65,11 +65,8 @@ impl<'a, const L: usize> CopyingDemux<'a, L> {
         inbox: &'a FrameInbox,
         quota: u16,
     ) -> Result<u8, ListenerRefusal> {
-        if quota == 0 || usize::from(quota) > INBOX_DEPTH {
-            return Err(ListenerRefusal::Quota);
-        }
         let number = self.vacant()?;
-        self.listeners.set_rest(number);
+        self.listeners.set_rest(number, quota)?;
         self.open(number, inbox, quota);
         Ok(number)
     }

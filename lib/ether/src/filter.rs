@@ -121,9 +121,7 @@ impl<const N: usize> Listeners<N> {
         if listener.port == 0 {
             return Err(ListenerRefusal::PortZero);
         }
-        if listener.quota == 0 || usize::from(listener.quota) > crate::INBOX_DEPTH {
-            return Err(ListenerRefusal::Quota);
-        }
+        in_range(listener.quota)?;
         if self.count == N {
             return Err(ListenerRefusal::Full);
         }
@@ -143,8 +141,13 @@ impl<const N: usize> Listeners<N> {
     }
 
     /// Sends to this listener what nobody registered for. It gets whole frames.
-    pub const fn set_rest(&mut self, number: u8) {
+    ///
+    /// # Errors
+    /// If the quota is out of range.
+    pub fn set_rest(&mut self, number: u8, quota: u16) -> Result<(), ListenerRefusal> {
+        in_range(quota)?;
         self.rest = Some(number);
+        Ok(())
     }
 
     /// Returns the decision about a frame.
@@ -240,6 +243,12 @@ impl<const N: usize> Listeners<N> {
         let found = self.keys[place % N] == wanted;
         if found { Some(self.owners[place % N]) } else { None }
     }
+}
+
+/// Checks that an inbox can hold so many frames.
+fn in_range(quota: u16) -> Result<(), ListenerRefusal> {
+    let fits = quota > 0 && usize::from(quota) <= crate::INBOX_DEPTH;
+    fits.then_some(()).ok_or(ListenerRefusal::Quota)
 }
 
 /// Returns the bytes from `at` on, as one load.

@@ -12,9 +12,10 @@ mod rest;
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 use diapason_abi::{Errno, Key, Nanos};
+pub use diapason_contract::ethernet::FRAME_MAX;
 use diapason_contract::ethernet::{
-    ADAPTER_NAMES, FRAME_MAX, OUT_FRAMES, OutFrame, Peer, SOCKET_NAMES, SOCKETS_SETTING,
-    SocketNames, SocketTerms, TAKE,
+    ADAPTER_NAMES, OUT_FRAMES, OutFrame, Peer, SOCKET_NAMES, SOCKETS_SETTING, SocketNames,
+    SocketTerms, TAKE,
 };
 pub use diapason_ether::{Discard, FrameCounts, Own, Received};
 use diapason_ether::{LazyReceiver, Listener, UdpFrame};
@@ -82,11 +83,7 @@ impl UdpSocket {
     }
 
     fn report(&mut self, now: Nanos) {
-        if self.gauge.is_due(now) {
-            let FrameCounts { offered, passed, .. } = *self.receiver.counts();
-            let discarded = self.receiver.counts().discards();
-            self.gauge.say(now, [offered, passed], discarded, &mut log::measured);
-        }
+        report(&mut self.gauge, self.receiver.counts(), now);
     }
 
     /// Takes the oldest datagram, and waits for one until `deadline`.
@@ -129,6 +126,14 @@ pub const fn listener(terms: &SocketTerms) -> Listener {
     let [a, b, c, d] = terms.address;
     let address = Ipv4Addr::new(a, b, c, d);
     Listener { real_time: terms.real_time, ..Listener::udp(address, terms.port, terms.quota) }
+}
+
+/// Reports what a socket took and discarded, if that is due.
+fn report(gauge: &mut FrameGauge, counts: &FrameCounts, now: Nanos) {
+    if gauge.is_due(now) {
+        let taken = [counts.offered, counts.passed];
+        gauge.say(now, taken, counts.discards(), &mut log::measured);
+    }
 }
 
 /// Returns what the description says of the socket of this name.

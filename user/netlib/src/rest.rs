@@ -2,13 +2,13 @@
 //! a stack of protocols that runs on the budget of the program.
 
 use crate::memory::{self, FrameSlots};
-use crate::{Outbox, told};
+use crate::{Outbox, report, told};
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::ethernet::{FRAME_MAX, OUT_FRAMES, OutFrame, TAKE};
 use diapason_ether::{Buffers, Discard, FRAME_MIN, FrameCounts, InboxReader, Own};
 use diapason_pipe::measured::{FrameEnd, FrameGauge};
 use diapason_rt::sync::Semaphore;
-use diapason_rt::{log, time};
+use diapason_rt::time;
 
 /// A socket that the description declares with `rest`.
 ///
@@ -51,6 +51,7 @@ impl RestSocket {
     /// Takes the oldest frame that waits, if there is one, and copies it into `into`. Returns its
     /// length. A frame for which `into` has no room is counted and passed over.
     pub fn try_recv(&mut self, into: &mut [u8]) -> Option<usize> {
+        report(&mut self.gauge, &self.counts, time::now());
         loop {
             let post = self.inbox.peek()?;
             let came = self.slots.stamped(post.buffer);
@@ -78,11 +79,7 @@ impl RestSocket {
     pub fn wait(&mut self, deadline: Nanos) -> Result<(), Errno> {
         loop {
             let now = time::now();
-            if self.gauge.is_due(now) {
-                let FrameCounts { offered, passed, .. } = self.counts;
-                let discarded = self.counts.discards();
-                self.gauge.say(now, [offered, passed], discarded, &mut log::measured);
-            }
+            report(&mut self.gauge, &self.counts, now);
             let due = self.gauge.due(now);
             match self.ready.take(deadline.min(due)) {
                 Err(Errno::TimedOut) if due < deadline => {}

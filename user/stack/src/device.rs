@@ -1,12 +1,9 @@
 //! The socket of the rest as a device of `smoltcp`'s.
 
-use diapason_netlib::{Own, RestSocket};
+use diapason_netlib::{FRAME_MAX, Own, RestSocket};
 use diapason_rt::{Errno, Nanos, log};
 use smoltcp::phy::{self, Device, DeviceCapabilities, Medium};
 use smoltcp::time::Instant;
-
-/// Bytes of the longest frame.
-const FRAME_MAX: usize = 1_514;
 
 pub(crate) struct RestDevice {
     socket: RestSocket,

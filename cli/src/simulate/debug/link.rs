@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub struct Door(TcpListener);
 
 impl Door {
-    /// Opens the socket.
+    /// Opens a socket at `address`, where GDB may connect.
     ///
     /// # Errors
     /// If the address cannot be used.
