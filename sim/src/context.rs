@@ -19,6 +19,8 @@ pub(crate) struct Context {
     trap: u64,
     mxcsr: u32,
     fcw: u32,
+    /// The place of the message that it goes on with, if that is no memory of its own; else 0.
+    pub undelivered: u64,
 }
 
 global_asm!(
@@ -195,6 +197,7 @@ pub(crate) unsafe fn intercept(machine: &libc::mcontext_t) -> u64 {
             trap: CALL,
             mxcsr: (*machine.fpregs).mxcsr,
             fcw: u32::from((*machine.fpregs).cwd),
+            undelivered: 0,
         };
     }
     dia_sim_leave as *const () as u64

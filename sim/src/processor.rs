@@ -244,6 +244,10 @@ impl<'a, O: Observer> Processor<'a, O> {
     /// before `due`.
     fn go_on(&mut self, due: Nanos) {
         let (slot, process) = (self.slot(), self.machine.current);
+        let undelivered = std::mem::take(&mut self.machine.contexts[slot].undelivered);
+        if undelivered != 0 {
+            return self.enter(Cause::Fault(Fault::undelivered(undelivered)));
+        }
         if self.upsets.crash(process) {
             self.machine.instruction = self.machine.contexts[slot].rip;
             return self.fault(FaultCause::Instruction, self.machine.instruction);
@@ -361,35 +365,29 @@ impl<'a, O: Observer> Processor<'a, O> {
         self.fault(cause, address);
     }
 
-    /// Enters the core and follows what it decides.
-    fn enter(&mut self, mut cause: Cause) {
-        loop {
-            let (begun, before) = (self.now, self.run);
-            let faults = self.faults_of(before);
-            self.now += self.costs.time(self.costs.before(entry(&cause)));
-            let read = self.now;
-            self.observer.moment(begun, read, Moment::Kernel(cause));
-            let _ = take_walked();
-            let decision = self.decide(cause);
-            let loops = if matches!(cause, Cause::Boot) { 0 } else { take_walked() };
-            self.watch(cause.entry(self.now, &decision));
-            let stays = decision.run == before && before.is_some();
-            let ended = before.is_some() && self.faults_of(before) != faults;
-            let cause_paid = if ended { MISTAKE } else { cause };
-            let Cost { after, .. } = self.costs.of(entry(&cause_paid), stays);
-            self.now += self.costs.time(after + loops);
-            self.observer.moment(read, self.now, Moment::Kernel(cause));
-            if self.check {
-                self.kernel.check_invariants();
-            }
-            self.note_rings();
-            let undelivered = self.settle(&decision);
-            self.observer.decided(read, self.now, &self.kernel, &decision);
-            match undelivered {
-                Some(fault) => cause = fault,
-                None => return,
-            }
+    /// Enters the core and does what it decides.
+    fn enter(&mut self, cause: Cause) {
+        let (begun, before) = (self.now, self.run);
+        let faults = self.faults_of(before);
+        self.now += self.costs.time(self.costs.before(entry(&cause)));
+        let read = self.now;
+        self.observer.moment(begun, read, Moment::Kernel(cause));
+        let _ = take_walked();
+        let decision = self.decide(cause);
+        let loops = if matches!(cause, Cause::Boot) { 0 } else { take_walked() };
+        self.watch(cause.entry(self.now, &decision));
+        let stays = decision.run == before && before.is_some();
+        let ended = before.is_some() && self.faults_of(before) != faults;
+        let cause_paid = if ended { MISTAKE } else { cause };
+        let Cost { after, .. } = self.costs.of(entry(&cause_paid), stays);
+        self.now += self.costs.time(after + loops);
+        self.observer.moment(read, self.now, Moment::Kernel(cause));
+        if self.check {
+            self.kernel.check_invariants();
         }
+        self.note_rings();
+        self.settle(&decision);
+        self.observer.decided(read, self.now, &self.kernel, &decision);
     }
 
     /// Enters the core as the metal does: a call goes a short way if nothing has to be decided.
@@ -424,11 +422,11 @@ impl<'a, O: Observer> Processor<'a, O> {
     }
 
     /// The chosen thread's memory becomes visible and its call returns. The message is in the
-    /// buffer of `sender`; one that cannot be delivered is a fault of its receiver.
-    fn settle(&mut self, decision: &Decision) -> Option<Cause> {
+    /// thread; one that cannot be delivered is a fault of its receiver, when that goes on.
+    fn settle(&mut self, decision: &Decision) {
         (self.run, self.alarm) = (decision.run, decision.alarm);
         if self.run.is_none() {
-            return None;
+            return;
         }
         let slot = self.slot();
         self.machine.enter_space(self.kernel.process().index());
@@ -436,10 +434,9 @@ impl<'a, O: Observer> Processor<'a, O> {
             self.machine.contexts[slot].answer(result);
         }
         let message = self.kernel.threads[self.run].message();
-        if decision.deliver_to == 0 || self.machine.deliver(decision.deliver_to, message) {
-            return None;
+        if decision.deliver_to != 0 && !self.machine.deliver(decision.deliver_to, message) {
+            self.machine.contexts[slot].undelivered = decision.deliver_to;
         }
-        Some(Cause::Fault(decision.undelivered()))
     }
 }
 

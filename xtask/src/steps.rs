@@ -114,8 +114,9 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
 /// Checks the linked kernel, by the checks whose names contain `part`.
 fn kernel_steps(built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Built) -> Result<(), String>;
-    let steps: [(&str, Check); 4] = [
+    let steps: [(&str, Check); 5] = [
         ("binary lints of the kernel", |built| both(built, tidy::binary::check)),
+        ("depth of the kernel's stack", |built| both(built, tidy::stack::check)),
         ("boot leaves the kernel", |built| both(built, tidy::boot::check)),
         ("size of the kernel", image_size),
         ("kernel costs are of this kernel", |built| costs::check(&built.observing)),

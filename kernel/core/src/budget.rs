@@ -51,6 +51,11 @@ impl Kernel<'_> {
     /// Computes again whether and when a VCPU may run, after its threads or its budget changed.
     pub(crate) fn refresh(&mut self, vcpu: VcpuId) {
         self.pay_up();
+        self.reassess(vcpu);
+    }
+
+    /// The same when everything is paid up to now.
+    fn reassess(&mut self, vcpu: VcpuId) {
         let v = &mut self.vcpus[vcpu];
         let bit = 1 << (v.rank % 64);
         self.scheduler.eligible &= !bit;
@@ -103,7 +108,7 @@ impl Kernel<'_> {
             return;
         }
         if v.by_deadline || v.available(now) == Nanos::ZERO {
-            self.refresh(vcpu);
+            self.reassess(vcpu);
         }
     }
 

@@ -30,6 +30,15 @@ pub struct Fault {
     pub instruction: u64,
 }
 
+impl Fault {
+    /// Returns the fault of a receiver that has no memory for its message at `address`.
+    #[must_use]
+    #[inline(always)]
+    pub const fn undelivered(address: u64) -> Fault {
+        Fault { cause: FaultCause::BadAddress, address, instruction: 0 }
+    }
+}
+
 /// Why the kernel was entered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
@@ -80,7 +89,7 @@ pub struct Decision {
     /// The result of its pending call.
     pub result: Option<u64>,
     /// The thread's received message goes to this address of its memory first; 0 if there is none.
-    /// If that fails, the machine enters again with the fault.
+    /// If that fails, the thread faults before it goes on.
     pub deliver_to: u64,
     /// Call again at this time.
     pub alarm: Nanos,
@@ -91,7 +100,7 @@ impl Decision {
     #[must_use]
     #[inline(always)]
     pub const fn undelivered(&self) -> Fault {
-        Fault { cause: FaultCause::BadAddress, address: self.deliver_to, instruction: 0 }
+        Fault::undelivered(self.deliver_to)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The order matters and is fixed: read the clock once, enter the core, set the timer, switch the
 //! address space, deliver a message into it, and only then return to `entry.s`, which switches
-//! registers. If the delivery fails, that is a fault of the receiver, and the core is entered
-//! again.
+//! registers. A receiver whose message cannot be delivered faults when it goes on: no entry decides
+//! twice, so the length of a path and the depth of the stack have a bound.
 
 use crate::apic::LocalApic;
 use crate::clock::Clock;
@@ -19,7 +19,7 @@ use diapason_abi::record::{Record, exit};
 use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, PROCESSES_MAX, layout};
 use diapason_core::{
-    Arguments, Cause, Crossed, Crossing, Decision, Fault, Kernel, Longer, Machine, ThreadId,
+    Arguments, Cause, Crossed, Crossing, Decision, Fault, Kernel, Longer, Machine,
 };
 
 /// One core's kernel with its hardware. The kernel comes first, where the instructions that reach
@@ -51,6 +51,10 @@ pub struct Exit {
 }
 
 const IDLE: usize = 1;
+
+/// Where a thread goes on that cannot take its message: in the half of the addresses that no
+/// program has. A program that jumps there says the same of itself.
+const UNDELIVERED: u64 = 0xffff_ffff_ffff_f000;
 
 #[unsafe(no_mangle)]
 extern "C" fn on_trap(context: &mut Context) -> usize {
@@ -154,12 +158,10 @@ impl Shell {
         let clock = &self.clock;
         let decision = self.kernel.shortcut(memory, call, arguments, || clock.now())?;
         let next = self.put_on(&decision);
-        let delivers = matches!(call, CallNumber::MboxSend | CallNumber::MboxCall);
-        if delivers && !self.deliver_of(decision.run, decision.deliver_to) {
-            return Ok(self.leave_by_fault(decision));
-        }
-        if !delivers && decision.result.is_some() && decision.deliver_to != 0 {
-            return Ok(self.leave_by_delivery(decision));
+        if matches!(call, CallNumber::MboxSend | CallNumber::MboxCall) {
+            self.deliver(&decision);
+        } else if decision.result.is_some() && decision.deliver_to != 0 {
+            self.deliver_late(&decision);
         }
         Ok(Exit { value: 0, next })
     }
@@ -193,7 +195,10 @@ impl Shell {
     fn go_on(&mut self, decision: Decision) -> usize {
         self.arm(decision.alarm);
         let next = self.put_on(&decision);
-        if decision.deliver_to != 0 { self.deliver(decision) } else { next }
+        if decision.deliver_to != 0 {
+            self.deliver_late(&decision);
+        }
+        next
     }
 
     /// Starts a process, if nothing has to be decided for it.
@@ -201,17 +206,6 @@ impl Shell {
     pub fn start(&mut self, key: u64) -> bool {
         let clock = &self.clock;
         self.kernel.start_plainly(&mut self.metal, key, || clock.now())
-    }
-
-    #[inline(never)]
-    fn leave_by_delivery(&mut self, decision: Decision) -> Exit {
-        Exit { value: 0, next: self.deliver(decision) }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn leave_by_fault(&mut self, decision: Decision) -> Exit {
-        Exit { value: 0, next: self.undeliverable(decision) }
     }
 
     /// The calling thread named memory at `address` that it does not have.
@@ -289,8 +283,8 @@ impl Shell {
             let decision = self.kernel.resume_running();
             self.arm(decision.alarm);
             let next = self.put_on(&decision);
-            let delivered = self.deliver_of(decision.run, decision.deliver_to);
-            return if delivered { next } else { self.undeliverable(decision) };
+            self.deliver(&decision);
+            return next;
         }
         self.conclude()
     }
@@ -340,26 +334,26 @@ impl Shell {
         &mut self.metal.contexts[thread as usize]
     }
 
-    /// The chosen thread's message goes into its memory, which is visible now. If that fails, it
-    /// is a fault of that thread, and somebody else is chosen.
-    #[inline(never)]
-    fn deliver(&mut self, decision: Decision) -> usize {
-        if self.deliver_of(decision.run, decision.deliver_to) {
-            return self.context(decision.run.index()).place();
+    /// The chosen thread's message goes into its memory, which is visible now. A thread without
+    /// memory for it goes on where no code is, so that its fault is an entry of its own.
+    #[inline(always)]
+    fn deliver(&mut self, decision: &Decision) {
+        let Decision { run, deliver_to, .. } = *decision;
+        if !self.metal.deliver(deliver_to, self.kernel.threads[run].message()) {
+            self.undeliverable(run.index(), deliver_to);
         }
-        self.undeliverable(decision)
     }
 
-    /// The message in the buffer of `sender` goes into the memory that is visible.
-    #[inline(always)]
-    fn deliver_of(&self, sender: ThreadId, address: u64) -> bool {
-        self.metal.deliver(address, self.kernel.threads[sender].message())
+    #[inline(never)]
+    fn deliver_late(&mut self, decision: &Decision) {
+        self.deliver(decision);
     }
 
     #[cold]
     #[inline(never)]
-    fn undeliverable(&mut self, decision: Decision) -> usize {
-        self.faulted(decision.undelivered())
+    fn undeliverable(&mut self, thread: u16, address: u64) {
+        let context = self.context(thread);
+        (context.rip, context.rax) = (UNDELIVERED, address);
     }
 
     /// The timer is to ring at `alarm`, or when the run ends.
@@ -410,6 +404,9 @@ impl Shell {
 
     #[inline(always)]
     fn fault_of(&self, context: &Context) -> Fault {
+        if context.rip == UNDELIVERED {
+            return Fault::undelivered(context.rax);
+        }
         let is_guard = |address| layout::is_stack_guard(self.metal.current, address);
         let Context { vector, error, .. } = *context;
         let (cause, address) = FaultCause::of_trap(vector, error, cpu::fault_address, is_guard);

@@ -23,23 +23,26 @@ const BOOT: [&str; 3] = ["15diapason_kernel4boot", "13diapason_core6config", "ke
 
 /// Disassembles the kernel and looks at every instruction.
 pub fn check(kernel: &Path) -> Result<(), String> {
+    let problems = lint(&disassemble(kernel)?);
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+}
+
+/// Returns the kernel's instructions, in the words of `objdump`.
+pub(super) fn disassemble(kernel: &Path) -> Result<String, String> {
     let output = Command::new(OBJDUMP.program)
         .args(["-d", "--no-show-raw-insn"])
         .arg(kernel)
         .output()
         .map_err(|error| format!("cannot start objdump: {error}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-    }
-    let problems = lint(&String::from_utf8_lossy(&output.stdout));
-    if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
 /// One instruction of a disassembly.
 #[derive(Clone, Copy)]
-struct Instruction<'a> {
-    name: &'a str,
-    operands: &'a str,
+pub(super) struct Instruction<'a> {
+    pub(super) name: &'a str,
+    pub(super) operands: &'a str,
 }
 
 /// Returns the problems of a disassembly: per function and kind, the first place and how many more.
@@ -214,7 +217,7 @@ fn is_short_path(function: &str) -> bool {
 }
 
 /// `  200010:\tmov    %rax,-0x8(%rsp)` in its parts.
-fn parse(line: &str) -> Option<(&str, Instruction<'_>)> {
+pub(super) fn parse(line: &str) -> Option<(&str, Instruction<'_>)> {
     let (address, text) = line.trim_start().split_once(":\t")?;
     let mut text = text.trim();
     while let Some(rest) = ["lock ", "rep ", "repz ", "bnd ", "notrack "]

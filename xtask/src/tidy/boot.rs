@@ -27,13 +27,18 @@ pub fn check(path: &Path) -> Result<(), String> {
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
 }
 
-fn range(linkage: &Linkage, (start, end): (&str, &str)) -> Option<Range<u64>> {
+/// Returns the addresses that only boot uses.
+pub(super) fn range(linkage: &Linkage) -> Option<Range<u64>> {
+    between(linkage, (START, END))
+}
+
+fn between(linkage: &Linkage, (start, end): (&str, &str)) -> Option<Range<u64>> {
     let range = linkage.symbol(start)?..linkage.symbol(end)?;
     (!range.is_empty()).then_some(range)
 }
 
 fn problems(linkage: &Linkage) -> Vec<String> {
-    let (Some(boot), Some(text)) = (range(linkage, (START, END)), range(linkage, TEXT)) else {
+    let (Some(boot), Some(text)) = (range(linkage), between(linkage, TEXT)) else {
         return vec!["the kernel has no part for boot: is this the kernel?".into()];
     };
     if !linkage.references.iter().any(|reference| text.contains(&reference.from)) {

@@ -8,6 +8,7 @@ pub mod boot;
 mod ratchets;
 mod rules;
 mod source;
+pub mod stack;
 
 use crate::mutants;
 use diapason::failure::{BROKEN, HOLDS};
