@@ -29,6 +29,14 @@ fn the_longest_section_of_those_below() {
 }
 
 #[test]
+fn a_section_in_a_loop_of_a_section_in_a_loop_is_run_so_often() {
+    let outer = Section { times: 2, ..section(0, 0, 60) };
+    let inner = Section { times: 3, inside: Some(0), ..section(0, 1, 5) };
+    let sections = [outer, inner, section(1, 1, 7)];
+    assert_eq!(extra(&system(&[100, 200]), &sections, Budgets::Last), [2 * 3 * 7, 0]);
+}
+
+#[test]
 fn budgets_that_end_let_those_above_be_helped() {
     let sections = [section(0, 0, 5), section(1, 0, 3)];
     let mut system = system(&[50, 100]);

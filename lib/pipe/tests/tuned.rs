@@ -71,6 +71,10 @@ fn each_refusal_has_its_reason() {
     assert!(matches!(why, WhyRefused::Overflow { slots: 3, needed } if needed > 3));
     assert!(matches!(instead, WouldFit::Buffer(bytes) if bytes > 48), "{instead:?}");
     assert_eq!(reason(Qos { burst: 0, ..good }).0, WhyRefused::Nothing);
+    let mut empty = interface();
+    empty.attributes.packet = (9, 8);
+    let refused = Five::new(empty).open(good, &mut |_| true).unwrap_err();
+    assert_eq!(refused.reason, WhyRefused::Nothing);
     assert!(matches!(
         reason(Qos { burst: 65, buffer: 4096, ..good }).0,
         WhyRefused::DeviceBuffer { holds: 64, .. }

@@ -89,6 +89,8 @@ struct Exact {
     mains: Vec<(f64, f64)>,
     ios: Vec<f64>,
     section: f64,
+    /// Of each VCPU, in a busy period.
+    overrun: f64,
     top_halves: Vec<(f64, f64)>,
 }
 
@@ -97,7 +99,9 @@ impl Exact {
         let u: f64 = self.ios.iter().sum();
         let burst: f64 = self.ios.iter().map(|u| u * (1.0 - u)).sum();
         let rate: f64 = self.top_halves.iter().map(|(h, tau)| h / tau).sum();
-        let once: f64 = self.section + self.top_halves.iter().map(|(h, _)| h).sum::<f64>();
+        let overruns = self.overrun * (self.mains.len() + self.ios.len()) as f64;
+        let once: f64 =
+            self.section + overruns + self.top_halves.iter().map(|(h, _)| h).sum::<f64>();
         let shortest = self.mains.iter().fold(f64::INFINITY, |least, (_, t)| least.min(*t));
         let left = self.mains.iter().map(|(c, t)| c / t).sum::<f64>() + once / shortest;
         let n = self.mains.len().max(1) as f64;
@@ -113,8 +117,11 @@ impl Exact {
 fn grow(random: &mut Random, test: Test) -> (Load, Exact) {
     let kernel = random.one_in(2);
     let mut overheads = Overheads::NONE;
-    let mut exact = Exact { mains: vec![], ios: vec![], section: 0.0, top_halves: vec![] };
+    let mut exact =
+        Exact { mains: vec![], ios: vec![], section: 0.0, overrun: 0.0, top_halves: vec![] };
     if kernel {
+        overheads.overrun = Nanos(random.below(2_000));
+        exact.overrun = overheads.overrun.0 as f64;
         overheads.section = Nanos(random.below(3_000));
         exact.section = overheads.section.0 as f64;
         let (h, tau) = (random.below(2_000), random.between(100_000, 1_000_000));

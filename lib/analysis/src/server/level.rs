@@ -276,6 +276,18 @@ mod tests {
         assert_eq!(nearly.response(Nanos(2), Nanos::FOREVER), Ok(Nanos(2_000_000_000)));
     }
 
+    /// A wake-up that is done on the grant of one before it is due with that grant.
+    #[test]
+    fn wake_ups_that_share_a_grant_are_due_together() {
+        let share = Utilization::from_ppm(400_000).unwrap();
+        let due = |joined| {
+            let woken = Some(Wakings { gap: 100, used: 5, joined });
+            Grants { quantum: 40, least: 40, share, switches: 0, woken }.due(350, 100)
+        };
+        // Wake-ups at 0, 100 and 200, and those before that went on the first grant.
+        assert_eq!([0, 1, 2].map(due), [15, 20, 25]);
+    }
+
     #[test]
     fn a_line_lies_above_the_demand() {
         let mut set = above(&[(3, 10), (5, 17)]);

@@ -192,6 +192,18 @@ mod tests {
         assert!(reports.iter().all(|it| it.inexact == 3 && it.channel == 3));
     }
 
+    /// A device's clock is behind or ahead by no more than the distance of the message that took
+    /// least: all others were delayed, too.
+    #[test]
+    fn clocks_are_compared_by_the_message_that_took_least() {
+        let (mut gauge, mut said) = (Gauge::new(false, 3), Vec::new());
+        for moved in [40, 10, 70] {
+            gauge.read(&passed(1_000, moved, 5));
+        }
+        gauge.say(Nanos(2_000), 0, &mut |words| said.push(*words));
+        assert_eq!(reports(&said)[0].distance, 10);
+    }
+
     #[test]
     fn silence_is_reported_as_such() {
         let (mut gauge, mut said) = (Gauge::new(false, 3), Vec::new());
