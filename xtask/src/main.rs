@@ -15,6 +15,7 @@ mod checks;
 mod chroot;
 mod compare;
 mod costs;
+mod endure;
 mod fuzz;
 mod gdb;
 #[cfg(test)]
@@ -139,6 +140,12 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
+    /// One small system in QEMU until something has happened so often.
+    Endure {
+        trial: endure::Trial,
+        #[arg(long, value_name = "N", default_value_t = 10_000)]
+        count: u64,
+    },
     /// Show what differs from another commit: verdicts, bounds, costs, sizes, counts and traces.
     Since {
         #[command(flatten)]
@@ -236,6 +243,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Campaign { asked } => campaign::command(workspace, &asked),
         Command::Compare { sets, seed } => compare::command(workspace, sets, seed),
         Command::Usb { cycles, hostile, seed } => usb::command(workspace, cycles, hostile, seed),
+        Command::Endure { trial, count } => endure::command(workspace, trial, count),
         Command::Since { asked } => since::command(workspace, &asked),
         Command::Areas => areas::command(workspace),
         Command::Costs => costs::command(workspace),

@@ -54,7 +54,7 @@ impl Kernel<'_> {
         self.reassess(vcpu);
     }
 
-    /// The same when everything is paid up to now.
+    /// Computes whether and when a VCPU may run, when everything is paid up to now.
     fn reassess(&mut self, vcpu: VcpuId) {
         let v = &mut self.vcpus[vcpu];
         let bit = 1 << (v.rank % 64);

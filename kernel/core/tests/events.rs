@@ -496,6 +496,43 @@ fn an_interrupt_that_comes_too_soon_is_the_last_until_the_next_may_come() {
     });
 }
 
+/// Every line rings ten times as often as it was described, for a hundred of its intervals.
+#[test]
+fn lines_that_ring_ten_times_too_often_are_heard_as_often_as_described() {
+    const MS: u64 = 1_000_000;
+    const LINES: u16 = 10;
+    const INTERVALS: u64 = 100;
+    let name = |line: u16| format!("gong{line}");
+    let plan = Plan::new().process("lab", 40).with(|lab| lab.events = LINES).process("control", 60);
+    let plan = (0..LINES).fold(plan.device("bell", 5, false, EVERYBODY), |plan, line| {
+        plan.device(&name(line), 6 + line, false, EVERYBODY).every(MS)
+    });
+    lab::with(&plan, |sys| {
+        let open = |sys: &support::Sys<'_>, line: u16| sys.host.machine.irqs.contains(&(6 + line));
+        let isrs: Vec<u64> =
+            (0..LINES).map(|line| sys.ok(Call::SetIsr, &[key(&name(line))])).collect();
+        let mut heard = [0; LINES as usize];
+        for step in 0..10 * INTERVALS {
+            sys.until(MS + step * MS / 10);
+            for line in 0..LINES {
+                // The driver asks each time, whether or not it was told.
+                let asked = sys.call(Call::EventWait, &[isrs[usize::from(line)], NOW]);
+                assert!(matches!(asked, Outcome::Returned(_)), "{asked:?}");
+                if open(sys, line) {
+                    sys.ring(1 + line);
+                    heard[usize::from(line)] += 1;
+                }
+            }
+        }
+        // The first in an interval is heard, and the one that is too soon takes the next one's
+        // place.
+        assert!(
+            heard.iter().all(|heard| (INTERVALS / 2..=INTERVALS + 1).contains(heard)),
+            "{heard:?}"
+        );
+    });
+}
+
 #[test]
 fn who_begins_anew_does_not_get_around_a_line_that_is_held() {
     const MS: u64 = 1_000_000;

@@ -183,8 +183,13 @@ fn any_length() -> impl Strategy<Value = u64> {
     prop_oneof![0..130u64, prop::sample::select(&LENGTHS[..]), any::<u64>()]
 }
 
+/// `DIAPASON_POINTERS` makes the test longer.
+fn cases() -> u32 {
+    std::env::var("DIAPASON_POINTERS").map_or(4_000, |text| text.parse().expect("a number"))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None,
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None,
         ..ProptestConfig::default() })]
 
     #[test]

@@ -89,7 +89,7 @@ struct Exact {
     mains: Vec<(f64, f64)>,
     ios: Vec<f64>,
     section: f64,
-    /// Of each VCPU, in a busy period.
+    /// The overrun of each VCPU in a busy period.
     overrun: f64,
     top_halves: Vec<(f64, f64)>,
 }

@@ -1,7 +1,7 @@
 //! The campaigns: what each counts, and the command that does one share of it.
 
 use super::shard::Shard;
-use crate::{attack, mutants, storm};
+use crate::{attack, checks, mutants, storm};
 use diapason::failure::BROKEN;
 use diapason::{Failure, Workspace};
 use diapason_fuzz::targets::TARGETS;
@@ -35,7 +35,7 @@ pub(crate) struct Line {
     pub program: Program,
     pub arguments: Vec<String>,
     /// Variables of its environment.
-    pub variables: Vec<(&'static str, String)>,
+    pub variables: Vec<(String, String)>,
 }
 
 impl Line {
@@ -51,13 +51,32 @@ impl Line {
         Line::of(Program::Cargo, release)
     }
 
+    /// Reads a line as it is printed: variables, the program, and its arguments.
+    pub fn parse(text: &str) -> Option<Line> {
+        let mut words = words(text).into_iter().peekable();
+        let mut variables = Vec::new();
+        while let Some((name, value)) = words.peek().and_then(|word| word.split_once('=')) {
+            variables.push((name.to_owned(), value.to_owned()));
+            words.next();
+        }
+        let program = match words.next()?.as_str() {
+            "diapason" => Program::Diapason,
+            "cargo" => match words.next_if_eq("xtask") {
+                Some(_) => Program::Xtask,
+                None => Program::Cargo,
+            },
+            _ => return None,
+        };
+        Some(Line { program, arguments: words.collect(), variables })
+    }
+
     fn with(mut self, option: &str, value: impl ToString) -> Line {
         self.arguments.extend([String::from(option), value.to_string()]);
         self
     }
 
-    fn variable(mut self, name: &'static str, value: impl ToString) -> Line {
-        self.variables.push((name, value.to_string()));
+    fn variable(mut self, name: &str, value: impl ToString) -> Line {
+        self.variables.push((name.into(), value.to_string()));
         self
     }
 }
@@ -77,6 +96,17 @@ impl std::fmt::Display for Line {
             false => write!(f, " {word}"),
         })
     }
+}
+
+/// Returns the words of a command; a part between single quotes is one.
+fn words(text: &str) -> Vec<String> {
+    let parts = text.split('\'').enumerate();
+    parts
+        .flat_map(|(number, part)| match number % 2 {
+            0 => part.split_whitespace().map(String::from).collect(),
+            _ => vec![String::from(part)],
+        })
+        .collect()
 }
 
 /// The size and the first seed of a campaign.
@@ -212,6 +242,16 @@ pub(crate) const CAMPAIGNS: &[Campaign] = &[
         },
     },
     Campaign {
+        name: "gates",
+        unit: "commands that do the asked numbers of checks",
+        usual: 0,
+        alone: false,
+        share: |_, _, shard| {
+            let asked = checks::CHECKS.iter().flat_map(|check| check.asked);
+            Ok(shard.of(asked).filter_map(|text| Line::parse(text)).collect())
+        },
+    },
+    Campaign {
         name: "mutants",
         unit: "planted bugs",
         usual: 0,
@@ -286,6 +326,18 @@ mod tests {
             .sum();
         let workspace = Workspace::find().unwrap();
         assert_eq!(planted, mutants::planted::all(&workspace).unwrap().len());
+    }
+
+    #[test]
+    fn the_commands_of_all_gates_are_understood() {
+        let asked = checks::CHECKS.iter().flat_map(|check| check.asked);
+        for text in asked {
+            assert_eq!(Line::parse(text).map(|line| line.to_string()).as_deref(), Some(*text));
+        }
+        let commands = ["0/3", "1/3", "2/3"].map(|shard| lines("gates", shard).len());
+        let all = checks::CHECKS.iter().flat_map(|check| check.asked).count();
+        assert_eq!(commands.iter().sum::<usize>(), all);
+        assert_eq!(Line::parse("rm -r tests"), None);
     }
 
     #[test]

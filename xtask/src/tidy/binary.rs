@@ -8,19 +8,11 @@ use diapason::tools::OBJDUMP;
 use std::path::Path;
 use std::process::Command;
 
-/// Most bytes of stack one kernel function may take: a tenth of the kernel's stack, so that the
-/// deepest chain of calls (about eight, most of them small) stays far from its end.
-const STACK_BYTES_MAX: u64 = 1_536;
-/// Most bytes of stack of what only boot runs: it puts the state together, once, on an empty stack.
-const BOOT_STACK_BYTES_MAX: u64 = 4_608;
 /// The vector registers that the kernel may use. `entry.s` keeps those of a thread that is
 /// interrupted, and the long way back from a call clears them.
 const OWN_VECTORS: [&str; 4] = ["xmm0", "xmm1", "xmm2", "xmm3"];
 /// The line before the code that leaves memory before a thread runs.
 const BOOT_SECTION: &str = "Disassembly of section .boot.text:";
-/// Parts of the names of what only boot runs, as in `kernel.ld`.
-const BOOT: [&str; 3] = ["15diapason_kernel4boot", "13diapason_core6config", "kernel_main"];
-
 /// Disassembles the kernel and looks at every instruction.
 pub fn check(kernel: &Path) -> Result<(), String> {
     let problems = lint(&disassemble(kernel)?);
@@ -208,7 +200,6 @@ enum Kind {
     RedZone,
     FloatingPoint,
     Vector,
-    Stack,
 }
 
 /// Calls completed on the short path return with the caller's vector registers as they are.
@@ -245,11 +236,7 @@ fn judge(function: &str, instruction: Instruction<'_>) -> Option<(Kind, String)>
             format!("`{name} {operands}` on the short path, which clears no vector register");
         return Some((Kind::Vector, text));
     }
-    let boot = BOOT.iter().any(|part| function.contains(part));
-    let most = if boot { BOOT_STACK_BYTES_MAX } else { STACK_BYTES_MAX };
-    let bytes = stack_bytes(instruction).filter(|bytes| *bytes > most)?;
-    let text = format!("takes {bytes} bytes of stack, at most {most}: use less");
-    Some((Kind::Stack, text))
+    None
 }
 
 /// Any access below the stack pointer; computing an address there is none.
@@ -283,15 +270,6 @@ fn is_floating_point(instruction: Instruction<'_>) -> bool {
     });
     let x87 = X87.iter().any(|start| name.starts_with(start)) && !X87_STATE.contains(&name);
     vector && (arithmetic || name.starts_with("cvt")) || x87
-}
-
-/// Returns the bytes that `sub $N,%rsp` takes.
-fn stack_bytes(instruction: Instruction<'_>) -> Option<u64> {
-    if !instruction.name.starts_with("sub") {
-        return None;
-    }
-    let number = instruction.operands.strip_prefix("$0x")?.strip_suffix(",%rsp")?;
-    u64::from_str_radix(number, 16).ok()
 }
 
 #[cfg(test)]
@@ -397,17 +375,6 @@ mod tests {
         assert_eq!(lint_in("after_call", "mov    %gs:0x8,%rsp"), 0);
         assert_eq!(lint_in("continue_thread", "mov    %ecx,%gs"), 0);
         assert_eq!(lint_in("any_call", "rdtsc"), 0);
-    }
-
-    #[test]
-    fn large_frames_are_found() {
-        assert_eq!(lint_one("sub    $0x600,%rsp"), 0);
-        assert_eq!(lint_one("sub    $0x608,%rsp"), 1);
-        let text = lint("0000000000200000 <f>:\n  200010:\tsub    $0x1000,%rsp\n");
-        assert_eq!(text, ["f at 200010: takes 4096 bytes of stack, at most 1536: use less"]);
-        let boot = "0000000000200000 <_RN15diapason_kernel4boot5build>:\n  200010:\tsub    $";
-        assert_eq!(lint(&format!("{boot}0x1200,%rsp\n")).len(), 0);
-        assert_eq!(lint(&format!("{boot}0x1400,%rsp\n")).len(), 1);
     }
 
     #[test]

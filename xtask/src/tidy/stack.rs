@@ -46,7 +46,7 @@ pub fn check(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What an instruction takes of the stack.
+/// The bytes of stack that an instruction takes.
 #[derive(PartialEq, Eq, Debug)]
 enum Taken {
     Bytes(u64),
@@ -228,8 +228,8 @@ mod tests {
     }
 
     const CODE: &str = "  0:\tpush   %rbx\n  1:\tsub    $0x20,%rsp\n  4:\tcall   10 <b>\n  \
-                        9:\tadd    $0x20,%rsp\n  \
-                        10:\tpush   %rbp\n  12:\tmov    %rsp,%rbp\n  14:\tand    $0xfffffffffffffff0,%rsp\n  \
+                        9:\tadd    $0x20,%rsp\n  10:\tpush   %rbp\n  \
+                        12:\tmov    %rsp,%rbp\n  14:\tand    $0xfffffffffffffff0,%rsp\n  \
                         20:\tsub    $0x100,%rsp\n  24:\tmov    %rbp,%rsp\n";
 
     #[test]
