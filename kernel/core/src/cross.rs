@@ -40,13 +40,13 @@ impl Kernel<'_> {
             Wait::Nothing => self.rise(thread, thread, given, now),
             _ => self.cross_with_hint(thread, given, now),
         };
-        match comes {
-            None => Longer::Way,
-            Some(false) => Longer::Stays(returned),
-            Some(true) => {
-                self.threads[caller].put_result(returned);
-                Longer::Over
-            }
+        let Some(comes) = comes else { return Longer::Way };
+        self.entries += 1;
+        if comes {
+            self.threads[caller].put_result(returned);
+            Longer::Over
+        } else {
+            Longer::Stays(returned)
         }
     }
 
@@ -60,7 +60,7 @@ impl Kernel<'_> {
         if self.threads[thread].vcpu != self.scheduler.payer {
             return self.rise(thread, run, given, now);
         }
-        (self.now, self.entries) = (now, self.entries + 1);
+        self.now = now;
         Some(self.join_ready(thread, run, given, now))
     }
 
@@ -133,7 +133,13 @@ impl Kernel<'_> {
     /// `result`. True if `run` runs in its place now: its VCPU is the most urgent. None: that has
     /// to be decided, and nothing was done, but that the payer may be charged.
     #[inline(never)]
-    fn rise(&mut self, thread: ThreadId, run: ThreadId, result: u64, now: Nanos) -> Option<bool> {
+    pub(crate) fn rise(
+        &mut self,
+        thread: ThreadId,
+        run: ThreadId,
+        result: u64,
+        now: Nanos,
+    ) -> Option<bool> {
         let s = &self.scheduler;
         let t = &self.threads[thread];
         // An alarm that is set is due, and the first of its VCPU.
@@ -165,7 +171,7 @@ impl Kernel<'_> {
             self.alarms.cancel(&mut self.threads, thread);
         }
         self.end_wait(thread, result, comes);
-        (self.now, self.entries) = (now, self.entries + 1);
+        self.now = now;
         self.scheduler.eligible |= 1 << rank;
         if comes {
             self.begin_to_pay(thread, run, vcpu, (ring, budget));
@@ -223,7 +229,9 @@ impl Kernel<'_> {
         if vcpu != payer {
             let Some(v) = self.vcpus.get(vcpu.index()) else { return false };
             let above = s.eligible >> (v.rank % 64) == 0;
-            return above && self.rise(thread, run, result, now).is_some();
+            let comes = above && self.rise(thread, run, result, now).is_some();
+            self.entries += u64::from(comes);
+            return comes;
         }
         if !s.plain || !self.scheduler.queue(&mut self.vcpus).is_above_all(priority) {
             return false;
@@ -319,7 +327,7 @@ impl Kernel<'_> {
 
     /// Charges who pays, if there is something to pay. False if that has to be decided.
     #[inline(always)]
-    fn is_charged(&mut self, now: Nanos) -> bool {
+    pub(crate) fn is_charged(&mut self, now: Nanos) -> bool {
         let s = &self.scheduler;
         let due = s.payer.is_some() && (s.paid_since < now || s.owed > Nanos::ZERO);
         !due || self.charge_plainly(now)
@@ -387,12 +395,18 @@ impl Kernel<'_> {
             s.switch(&mut self.threads, run, now);
         }
         let before = core::mem::replace(&mut s.payer, vcpu);
-        (s.paid_since, s.call_at) = (now, Nanos::FOREVER);
-        (s.owed, s.grace) = (Nanos::ZERO, Nanos::ZERO);
+        let since = core::mem::replace(&mut s.paid_since, now);
+        (s.call_at, s.owed) = (Nanos::FOREVER, Nanos::ZERO);
         if vcpu.is_some() {
-            let spared = self.spare_switch(vcpu, before);
+            let prepaid = core::mem::take(&mut s.prepaid);
+            if before == vcpu {
+                // The rest of a switch stays spared.
+                s.paid_since = since.max(now) + prepaid;
+            } else {
+                let spared = self.spare_switch(vcpu, before);
+                self.scheduler.paid_since += spared + prepaid;
+            }
             let s = &mut self.scheduler;
-            s.paid_since += spared;
             s.call_at = ring.min(s.paid_since + (budget - s.owed));
         }
     }

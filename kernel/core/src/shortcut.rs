@@ -326,8 +326,7 @@ impl Kernel<'_> {
             receiver.is_some() && mailbox.event.is_none() && s.payer.is_none() && s.eligible == 0;
         let waits = waits && matches!(threads[receiver].after, Wait::Nothing);
         if !waits || !matches!(is_first(s, &mut self.vcpus, &threads, receiver), Ok(true)) {
-            self.arrived(id, length, priority);
-            return false;
+            return self.arrive_across(id, length, priority);
         }
         mailbox.receivers.head = ThreadId::NONE;
         s.place = receiver;
@@ -337,6 +336,26 @@ impl Kernel<'_> {
         (r.state, r.wait, r.message_length) = (State::Ready, Wait::Nothing, length);
         r.put_result(receipt(length, priority));
         true
+    }
+
+    /// As [`Kernel::arrive_and_pass`], if there are VCPUs, or the way is not plain.
+    #[inline(never)]
+    fn arrive_across(&mut self, id: MailboxId, length: u8, priority: u32) -> bool {
+        let mailbox = &self.mailboxes[id];
+        let receiver = mailbox.receivers.head;
+        let waits = receiver.is_some() && mailbox.event.is_none();
+        if waits && self.threads[receiver].vcpu.is_some() {
+            let r = &mut self.threads[receiver];
+            r.message_length = length;
+            if is_free_to_come(r, receiver) && matches!(r.after, Wait::Nothing) {
+                let result = receipt(length, priority);
+                if let Some(comes) = self.rise(receiver, receiver, result, self.now) {
+                    return comes;
+                }
+            }
+        }
+        self.arrived(id, length, priority);
+        false
     }
 
     /// `run` has the processor.

@@ -280,6 +280,9 @@ impl Shell {
         let told = self.kernel.faulted(&mut self.metal, self.clock.now(), fault);
         if self.metal.observe.record() {
             self.noted = Cause::Fault(fault);
+            if told {
+                return self.resume();
+            }
         } else if told {
             let decision = self.kernel.resume_running();
             self.arm(decision.alarm);
