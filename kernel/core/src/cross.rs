@@ -8,57 +8,13 @@
 //! alarm that is due, a chain of mutexes. The results are equal to those of that way; the tests of
 //! `shortcut` compare these, too.
 
-use crate::ids::{MailboxId, SemaphoreId, ThreadId, VcpuId};
-use crate::kernel::{Arguments, Cause, Kernel};
-use crate::machine::{Machine, UserMemory};
+use crate::ids::{ThreadId, VcpuId};
+use crate::kernel::{Cause, Kernel, Longer};
+use crate::machine::Machine;
 use crate::objects::alarm::Group;
 use crate::objects::thread::{State, Thread, Wait};
 use crate::pool::Id;
-use diapason_abi::call::NO_HINT;
-use diapason_abi::{CallNumber, Nanos};
-
-/// A short way of a call found that the next thread lives on another VCPU than the one that pays.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Crossing {
-    /// A thread that waited alone gets the semaphore.
-    Signal(ThreadId),
-    /// A thread that waited alone is signalled, and its mutex is free.
-    Condition(ThreadId),
-    /// A thread that waited alone gets the message.
-    Send(ThreadId),
-    /// The caller waits, and nobody else is ready on its VCPU.
-    Lock(SemaphoreId),
-    /// The caller waits for a message, and nobody else is ready on its VCPU.
-    Receive(MailboxId),
-    /// The caller's message goes to a thread that waited alone, and the caller waits for another.
-    Call(ThreadId),
-}
-
-/// The outcome of such a call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Crossed {
-    /// The call goes the long way.
-    Nothing,
-    /// Another thread runs, and another VCPU pays, or none: [`Kernel::resume_running`] says how.
-    Over,
-    /// The thread that came is less urgent: the caller goes on with this result.
-    Stays(u64),
-}
-
-impl Crossing {
-    /// The call that it is in.
-    #[must_use]
-    pub fn call(self) -> CallNumber {
-        match self {
-            Crossing::Signal(..) => CallNumber::SemUnlock,
-            Crossing::Condition(..) => CallNumber::CvSignal,
-            Crossing::Send(..) => CallNumber::MboxSend,
-            Crossing::Lock(_) => CallNumber::SemLock,
-            Crossing::Receive(_) => CallNumber::MboxReceive,
-            Crossing::Call(_) => CallNumber::MboxCall,
-        }
-    }
-}
+use diapason_abi::Nanos;
 
 /// Returns whether a thread that waits in a list can come at once: it is alone there, nobody waits
 /// for it, and it has no alarm.
@@ -68,80 +24,44 @@ pub(crate) fn is_free_to_come(t: &Thread, thread: ThreadId) -> bool {
 }
 
 impl Kernel<'_> {
-    /// The rest of a call whose short way found that. If nothing was done (but that the payer may
-    /// be charged), it goes the long way.
+    /// A call of the running thread lets another one come, which waited alone: on another VCPU, or
+    /// with a hint. That one's call returns `given`, and the caller's `returned`. If nothing was
+    /// done (but that the payer may be charged), the call goes the long way.
     #[inline(always)]
-    pub fn across(
+    pub(crate) fn cross(
         &mut self,
-        m: &mut impl UserMemory,
-        crossing: Crossing,
-        a: Arguments,
+        thread: ThreadId,
+        given: u64,
+        returned: u64,
         now: Nanos,
-    ) -> Crossed {
+    ) -> Longer {
         let caller = self.running();
-        let (thread, given, returned) = match crossing {
-            Crossing::Signal(thread) => (thread, 0, 0),
-            Crossing::Condition(thread) => (thread, 0, 1),
-            Crossing::Send(thread) => match self.hand_message(m, thread, a[1], a[2], a[3]) {
-                Some(receipt) => (thread, receipt, 0),
-                None => return Crossed::Nothing,
-            },
-            _ => return self.wait_across(m, crossing, a, now),
+        let comes = match self.threads[thread].after {
+            Wait::Nothing => self.rise(thread, thread, given, now),
+            _ => self.cross_with_hint(thread, given, now),
         };
-        let run = self.who_runs_for(thread);
-        if run.is_none() {
-            return Crossed::Nothing;
-        }
-        let comes = if self.threads[thread].vcpu == self.scheduler.payer {
-            (self.now, self.entries) = (now, self.entries + 1);
-            Some(self.join_ready(thread, run, given, now))
+        let Some(comes) = comes else { return Longer::Way };
+        self.entries += 1;
+        if comes {
+            self.threads[caller].put_result(returned);
+            Longer::Over
         } else {
-            self.rise(thread, run, given, now)
-        };
-        match comes {
-            None => Crossed::Nothing,
-            Some(false) => Crossed::Stays(returned),
-            Some(true) => {
-                self.threads[caller].put_result(returned);
-                Crossed::Over
-            }
+            Longer::Stays(returned)
         }
     }
 
-    /// The rest of [`Kernel::across`] if the caller waits.
-    #[inline(always)]
-    fn wait_across(
-        &mut self,
-        m: &mut impl UserMemory,
-        crossing: Crossing,
-        a: Arguments,
-        now: Nanos,
-    ) -> Crossed {
-        let caller = self.running();
-        let (wait, hint, deliver_to, come) = match crossing {
-            Crossing::Lock(id) => (Wait::Semaphore(id), a[2], 0, ThreadId::NONE),
-            Crossing::Receive(id) => (Wait::Receive(id), a[3], a[1], ThreadId::NONE),
-            Crossing::Signal(_) | Crossing::Condition(_) | Crossing::Send(_) => {
-                return Crossed::Nothing;
-            }
-            Crossing::Call(thread) => {
-                let [_, address, what, receive, _] = a;
-                if self.scheduler.place != caller || self.threads[caller].next != caller {
-                    return Crossed::Nothing;
-                }
-                match self.hand_message(m, thread, address, what >> 32, what) {
-                    Some(receipt) => self.threads[thread].result = receipt,
-                    None => return Crossed::Nothing,
-                }
-                (Wait::Receive(Id::new(receive as u16)), NO_HINT, address, thread)
-            }
-        };
-        let after = self.after_wait(hint);
-        if self.leave((wait, after, deliver_to), come, now) {
-            Crossed::Over
-        } else {
-            Crossed::Nothing
+    /// As [`Kernel::rise`] for a thread with a hint, on whichever VCPU.
+    #[inline(never)]
+    fn cross_with_hint(&mut self, thread: ThreadId, given: u64, now: Nanos) -> Option<bool> {
+        let run = self.who_runs_for(thread);
+        if run.is_none() {
+            return None;
         }
+        if self.threads[thread].vcpu != self.scheduler.payer {
+            return self.rise(thread, run, given, now);
+        }
+        self.now = now;
+        Some(self.join_ready(thread, run, given, now))
     }
 
     /// Returns who runs in the place of a thread whose wait ends: itself, or who holds the mutex
@@ -186,9 +106,6 @@ impl Kernel<'_> {
     /// condition, it gets its mutex, which is free, if it is the first (`comes`).
     #[inline(always)]
     fn end_wait(&mut self, thread: ThreadId, result: u64, comes: bool) {
-        if self.threads[thread].alarm.is_set() {
-            self.alarms.cancel(&mut self.threads, thread);
-        }
         let t = &mut self.threads[thread];
         // One that waited for an event was in no list.
         (t.previous, t.next) = (thread, thread);
@@ -212,31 +129,22 @@ impl Kernel<'_> {
         }
     }
 
-    /// Copies a message to who waits for it. Returns the receipt; none if the caller has no such
-    /// memory, or the message is too long.
-    #[inline(never)]
-    fn hand_message(
-        &mut self,
-        m: &mut impl UserMemory,
-        receiver: ThreadId,
-        address: u64,
-        length: u64,
-        priority: u64,
-    ) -> Option<u64> {
-        let r = &mut self.threads[receiver];
-        m.copy_in(address, r.message.get_mut(..length as usize)?).ok()?;
-        r.message_length = length as u8;
-        Some(length << 32 | u64::from(priority as u32))
-    }
-
     /// A thread comes that waited alone and lives on a VCPU with nothing to do; its call returns
     /// `result`. True if `run` runs in its place now: its VCPU is the most urgent. None: that has
     /// to be decided, and nothing was done, but that the payer may be charged.
     #[inline(never)]
-    fn rise(&mut self, thread: ThreadId, run: ThreadId, result: u64, now: Nanos) -> Option<bool> {
+    pub(crate) fn rise(
+        &mut self,
+        thread: ThreadId,
+        run: ThreadId,
+        result: u64,
+        now: Nanos,
+    ) -> Option<bool> {
         let s = &self.scheduler;
-        let (payer, caller) = (s.payer, s.running);
-        let vcpu = self.threads[thread].vcpu;
+        let t = &self.threads[thread];
+        // An alarm that is set is due, and the first of its VCPU.
+        let (vcpu, priority) = (t.vcpu, t.priority);
+        let (rings, due) = (t.alarm.is_set(), t.alarm.due());
         let v = self.vcpus.get(vcpu.index())?;
         if !v.ready.is_empty() || v.by_deadline || !s.plain {
             return None;
@@ -244,14 +152,12 @@ impl Kernel<'_> {
         let rank = v.rank % 64;
         let comes = s.eligible >> rank == 0;
         let mut ring = Nanos::FOREVER;
-        // An alarm that is set is due, and the first of its VCPU.
-        let (rings, due) = (self.threads[thread].alarm.is_set(), self.threads[thread].alarm.due());
         if comes {
             ring = self.next_ring_with(vcpu, rings);
-            if ring <= now || !self.is_charged(payer, now) {
+            if ring <= now || !self.is_charged(now) {
                 return None;
             }
-        } else if s.place != caller {
+        } else if s.place != s.running {
             return None;
         }
         let v = &mut self.vcpus[vcpu];
@@ -259,20 +165,16 @@ impl Kernel<'_> {
         if budget == Nanos::ZERO {
             return None;
         }
+        v.ready.come(priority, thread);
         self.alarms.wake(&self.threads, rank, Nanos::FOREVER);
-        (self.now, self.entries) = (now, self.entries + 1);
-        let s = &mut self.scheduler;
-        s.eligible |= 1 << rank;
-        if comes {
-            if run != caller {
-                s.switch(&mut self.threads, run, now);
-            }
-            s.place = thread;
+        if rings {
+            self.alarms.cancel(&mut self.threads, thread);
         }
-        v.ready.come(self.threads[thread].priority, thread);
         self.end_wait(thread, result, comes);
+        self.now = now;
+        self.scheduler.eligible |= 1 << rank;
         if comes {
-            self.begin_to_pay(vcpu, ring, budget);
+            self.begin_to_pay(thread, run, vcpu, (ring, budget));
         }
         Some(comes)
     }
@@ -327,7 +229,9 @@ impl Kernel<'_> {
         if vcpu != payer {
             let Some(v) = self.vcpus.get(vcpu.index()) else { return false };
             let above = s.eligible >> (v.rank % 64) == 0;
-            return above && self.rise(thread, run, result, now).is_some();
+            let comes = above && self.rise(thread, run, result, now).is_some();
+            self.entries += u64::from(comes);
+            return comes;
         }
         if !s.plain || !self.scheduler.queue(&mut self.vcpus).is_above_all(priority) {
             return false;
@@ -338,7 +242,7 @@ impl Kernel<'_> {
             }
         } else {
             let ring = self.next_ring_with(payer, rings);
-            if ring <= now || !self.is_charged(payer, now) {
+            if ring <= now || !self.is_charged(now) {
                 return false;
             }
             let s = &mut self.scheduler;
@@ -369,14 +273,14 @@ impl Kernel<'_> {
     }
 
     /// The running thread, alone at its priority and in its own place, waits alone, and `come`
-    /// comes, whose VCPU has nothing to do, or nobody. False: that has to be decided, and nothing
-    /// was done, but that the payer may be charged.
+    /// comes, whose VCPU has nothing to do, or nobody. If that has to be decided, the call goes the
+    /// long way, and nothing was done, but that the payer may be charged.
     #[inline(never)]
-    fn leave(&mut self, waits: (Wait, Wait, u64), come: ThreadId, now: Nanos) -> bool {
+    pub(crate) fn leave(&mut self, waits: (Wait, Wait, u64), come: ThreadId, now: Nanos) -> Longer {
         let s = &self.scheduler;
         let (payer, caller) = (s.payer, s.running);
         if !s.plain || now >= self.next_alarm() {
-            return false;
+            return Longer::Way;
         }
         let mut eligible = s.eligible;
         if payer.is_some() {
@@ -384,18 +288,18 @@ impl Kernel<'_> {
             let alone = v.ready.has_only(self.threads[caller].priority);
             eligible &= !(u64::from(alone) << (v.rank % 64));
         }
-        let Some((run, vcpu)) = self.next_after(eligible, come) else { return false };
+        let Some((run, vcpu)) = self.next_after(eligible, come) else { return Longer::Way };
         let mut ring =
             if vcpu.is_some() { self.next_ring_for(vcpu) } else { self.alarms.next_due() };
-        if ring <= now || !self.is_charged(payer, now) {
-            return false;
+        if ring <= now || !self.is_charged(now) {
+            return Longer::Way;
         }
         let mut budget = Nanos::ZERO;
         if come.is_some() {
             let v = &mut self.vcpus[vcpu];
             budget = v.try_wake(now, now);
             if budget == Nanos::ZERO {
-                return false;
+                return Longer::Way;
             }
             let t = &mut self.threads[come];
             v.ready.come(t.priority, come);
@@ -417,17 +321,15 @@ impl Kernel<'_> {
         ring = ring.min(self.go(waits));
         let s = &mut self.scheduler;
         s.eligible = eligible;
-        s.switch(&mut self.threads, run, now);
-        s.place = run;
-        self.begin_to_pay(vcpu, ring, budget);
-        true
+        self.begin_to_pay(run, run, vcpu, (ring, budget));
+        Longer::Over
     }
 
     /// Charges who pays, if there is something to pay. False if that has to be decided.
     #[inline(always)]
-    fn is_charged(&mut self, payer: VcpuId, now: Nanos) -> bool {
+    pub(crate) fn is_charged(&mut self, now: Nanos) -> bool {
         let s = &self.scheduler;
-        let due = payer.is_some() && (s.paid_since < now || s.owed > Nanos::ZERO);
+        let due = s.payer.is_some() && (s.paid_since < now || s.owed > Nanos::ZERO);
         !due || self.charge_plainly(now)
     }
 
@@ -477,17 +379,34 @@ impl Kernel<'_> {
         at
     }
 
-    /// From now on this VCPU pays, or none: it has so much budget, and the next alarm is at `ring`.
-    #[inline(never)]
-    fn begin_to_pay(&mut self, vcpu: VcpuId, ring: Nanos, budget: Nanos) {
+    /// From now on `run` runs in this place, and this VCPU pays, or none: the next alarm is at
+    /// `ring`, and it has so much budget.
+    #[inline(always)]
+    fn begin_to_pay(
+        &mut self,
+        place: ThreadId,
+        run: ThreadId,
+        vcpu: VcpuId,
+        (ring, budget): (Nanos, Nanos),
+    ) {
         let (s, now) = (&mut self.scheduler, self.now);
+        s.place = place;
+        if run != s.running {
+            s.switch(&mut self.threads, run, now);
+        }
         let before = core::mem::replace(&mut s.payer, vcpu);
-        (s.paid_since, s.call_at) = (now, Nanos::FOREVER);
-        (s.owed, s.grace) = (Nanos::ZERO, Nanos::ZERO);
+        let since = core::mem::replace(&mut s.paid_since, now);
+        (s.call_at, s.owed) = (Nanos::FOREVER, Nanos::ZERO);
         if vcpu.is_some() {
-            let spared = self.spare_switch(vcpu, before);
+            let prepaid = core::mem::take(&mut s.prepaid);
+            if before == vcpu {
+                // The rest of a switch stays spared.
+                s.paid_since = since.max(now) + prepaid;
+            } else {
+                let spared = self.spare_switch(vcpu, before);
+                self.scheduler.paid_since += spared + prepaid;
+            }
             let s = &mut self.scheduler;
-            s.paid_since += spared;
             s.call_at = ring.min(s.paid_since + (budget - s.owed));
         }
     }

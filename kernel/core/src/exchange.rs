@@ -5,7 +5,7 @@
 //! both live on one VCPU, with no deadline and nobody who waits. Then the two change places, and
 //! there is nothing to decide, and the call has a short way (`shortcut`).
 
-use crate::cross::{Crossing, is_free_to_come};
+use crate::cross::is_free_to_come;
 use crate::ids::{MailboxId, ThreadId};
 use crate::kernel::{Arguments, Decision, Flow, Kernel, Longer, Refused, Step};
 use crate::machine::{Machine, UserMemory};
@@ -44,15 +44,23 @@ impl Kernel<'_> {
         if !s.plain || address == 0 || !comes {
             return Err(Longer::Way);
         }
-        if r.vcpu != s.payer {
-            return Err(Longer::Across(Crossing::Call(receiver)));
-        }
         let bytes = r.message.get_mut(..(what >> 32) as usize).ok_or(Longer::Way)?;
         m.copy_in(address, bytes).map_err(|_| Longer::Way)?;
         r.message_length = (what >> 32) as u8;
-        let come = r.priority;
+        let (come, vcpu) = (r.priority, r.vcpu);
         let c = &mut threads[caller];
-        if c.vcpu != s.payer || c.next != caller {
+        if c.next != caller {
+            return Err(Longer::Way);
+        }
+        if vcpu != s.payer {
+            if s.place != caller {
+                return Err(Longer::Way);
+            }
+            threads[receiver].result = what;
+            let waits = (Wait::Receive(Id::new(receive as u16)), Wait::Nothing, address);
+            return Err(self.leave(waits, receiver, now()));
+        }
+        if c.vcpu != s.payer {
             return Err(Longer::Way);
         }
         if !s.queue(&mut self.vcpus).replace(c.priority, come, receiver) {

@@ -8,7 +8,6 @@ mod memory;
 
 pub use memory::KernelMemory;
 
-use crate::cross::Crossed;
 use crate::ids::{FrameId, ProcessId, ThreadId};
 use crate::kernel::{Arguments, Cause, Decision, Fault, Kernel, Longer};
 use crate::machine::{BadAddress, Machine, UserMemory};
@@ -45,12 +44,9 @@ impl Kernel<'_> {
     ) -> Option<Decision> {
         match self.shortcut(m, call, arguments, || now) {
             Ok(decision) => Some(decision),
-            Err(Longer::Across(crossing)) => match self.across(m, crossing, arguments, now) {
-                Crossed::Nothing => None,
-                Crossed::Over => Some(self.resume_running()),
-                Crossed::Stays(result) => Some(self.goes_back(result)),
-            },
-            Err(_) => None,
+            Err(Longer::Over) => Some(self.resume_running()),
+            Err(Longer::Stays(result)) => Some(self.goes_back(result)),
+            Err(Longer::Way | Longer::BadAddress(_)) => None,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The kernel of one core: its state, and the words in which it is entered and answers.
 
 use crate::alarms::Alarms;
-use crate::cross::Crossing;
 use crate::ids::{ProcessId, ThreadId};
 use crate::objects::condition::Condition;
 use crate::objects::event::Event;
@@ -112,8 +111,10 @@ pub enum Longer {
     Way,
     /// The call goes the long one and will end in a fault: the caller has no such memory.
     BadAddress(u64),
-    /// The call goes from one VCPU to another: [`Kernel::across`].
-    Across(Crossing),
+    /// Another thread runs, and another VCPU pays, or none: [`Kernel::resume_running`] says how.
+    Over,
+    /// The thread that came is less urgent: the caller goes on with this result.
+    Stays(u64),
 }
 
 /// How a call leaves its thread.

@@ -66,7 +66,6 @@ pub mod host;
 mod inspect;
 
 pub use config::{Pools, Sizes};
-pub use cross::{Crossed, Crossing};
 pub use ids::{FrameId, ProcessId, ThreadId, VcpuId};
 #[cfg(any(test, feature = "host"))]
 pub use inspect::{Standing, Stock};

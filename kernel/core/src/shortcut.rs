@@ -10,7 +10,7 @@
 //!
 //! The report of a fault is handed over the same way; but a process that ends may have alarms.
 
-use crate::cross::{Crossing, is_free_to_come};
+use crate::cross::is_free_to_come;
 use crate::ids::{MailboxId, SemaphoreId, ThreadId};
 use crate::kernel::{Arguments, Decision, Kernel, Longer};
 use crate::machine::UserMemory;
@@ -91,10 +91,11 @@ impl Kernel<'_> {
             if waiter.is_none() {
                 return Err(Longer::Way);
             }
-            let across = Crossing::Signal(waiter);
-            is_first(s, &mut self.vcpus, &threads, waiter, across)?;
+            if !is_first(s, &mut self.vcpus, &threads, waiter)? {
+                return Err(self.cross(waiter, 0, 0, now()));
+            }
             if !matches!(threads[waiter].after, Wait::Nothing) {
-                return self.signal_for_lock(waiter, across, now);
+                return self.signal_for_lock(waiter, now);
             }
             let now = now();
             semaphore.waiters.head = ThreadId::NONE;
@@ -150,12 +151,11 @@ impl Kernel<'_> {
     }
 
     /// `SemUnlock` of a counting semaphore for which somebody waits who will lock a mutex: the
-    /// holder of that runs in its place. If the caller is the holder, the way leads `across`.
+    /// holder of that runs in its place. If the caller is the holder, it goes on.
     #[inline(always)]
     fn signal_for_lock(
         &mut self,
         waiter: ThreadId,
-        across: Crossing,
         now: impl FnOnce() -> Nanos,
     ) -> Result<Decision, Longer> {
         let run = self.who_runs_for(waiter);
@@ -164,7 +164,7 @@ impl Kernel<'_> {
             return Err(Longer::Way);
         }
         if run == caller {
-            return Err(Longer::Across(across));
+            return Err(self.cross(waiter, 0, 0, now()));
         }
         let now = now();
         self.threads[caller].put_result(0);
@@ -193,8 +193,9 @@ impl Kernel<'_> {
         if semaphore.handle != threads[waiter].wanted || semaphore.owner.is_some() {
             return Err(Longer::Way);
         }
-        let across = Crossing::Condition(waiter);
-        is_first(s, &mut self.vcpus, &threads, waiter, across)?;
+        if !is_first(s, &mut self.vcpus, &threads, waiter)? {
+            return Err(self.cross(waiter, 0, 1, now()));
+        }
         let w = &mut threads[waiter];
         let now = now();
         condition.waiters.head = ThreadId::NONE;
@@ -222,18 +223,17 @@ impl Kernel<'_> {
         if receiver.is_none() || mailbox.event.is_some() || !s.plain {
             return Err(Longer::Way);
         }
-        let across = Crossing::Send(receiver);
-        is_first(s, &mut self.vcpus, &threads, receiver, across)?;
+        let first = is_first(s, &mut self.vcpus, &threads, receiver)?;
         let r = &mut threads[receiver];
-        if !matches!(r.after, Wait::Nothing) {
-            return Err(Longer::Across(across));
-        }
         let bytes = r.message.get_mut(..length as usize).ok_or(Longer::Way)?;
         m.copy_in(address, bytes).map_err(|_| Longer::BadAddress(address))?;
         let now = now();
         r.message_length = length as u8;
         r.message_priority = priority as u32;
         let receipt = length << 32 | u64::from(priority as u32);
+        if !first || !matches!(r.after, Wait::Nothing) {
+            return Err(self.cross(receiver, receipt, 0, now));
+        }
         mailbox.receivers.head = ThreadId::NONE;
         let resumed = come(s, &mut self.vcpus, &mut threads, (caller, receiver), receipt, now);
         Ok(self.passed(receiver, resumed, now))
@@ -261,11 +261,12 @@ impl Kernel<'_> {
             if semaphore.waiters.head.is_some() {
                 return Err(Longer::Way);
             }
-            let across = Crossing::Lock(id);
-            let next = next_in_line(s, &mut self.vcpus, caller, &threads, across)?;
-            let now = now();
+            let next = next_in_line(s, &mut self.vcpus, caller, &threads)?;
+            let (now, waits) = (now(), (Wait::Semaphore(id), after, 0));
+            if next.is_none() {
+                return Err(self.leave(waits, next, now));
+            }
             semaphore.waiters.head = caller;
-            let waits = (Wait::Semaphore(id), after, 0);
             let resumed = go(s, &mut self.vcpus, &mut threads, (caller, next), waits, now);
             return Ok(self.passed(next, resumed, now));
         }
@@ -304,11 +305,12 @@ impl Kernel<'_> {
         let mailbox = &mut self.mailboxes[id];
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let caller = s.running;
-        let across = Crossing::Receive(id);
-        let next = next_in_line(s, &mut self.vcpus, caller, &threads, across)?;
-        let now = now();
+        let next = next_in_line(s, &mut self.vcpus, caller, &threads)?;
+        let (now, waits) = (now(), (Wait::Receive(id), after, address));
+        if next.is_none() {
+            return Err(self.leave(waits, next, now));
+        }
         mailbox.receivers.head = caller;
-        let waits = (Wait::Receive(id), after, address);
         let resumed = go(s, &mut self.vcpus, &mut threads, (caller, next), waits, now);
         Ok(self.passed(next, resumed, now))
     }
@@ -322,11 +324,9 @@ impl Kernel<'_> {
         let receiver = mailbox.receivers.head;
         let waits =
             receiver.is_some() && mailbox.event.is_none() && s.payer.is_none() && s.eligible == 0;
-        let across = Crossing::Send(receiver);
         let waits = waits && matches!(threads[receiver].after, Wait::Nothing);
-        if !waits || is_first(s, &mut self.vcpus, &threads, receiver, across).is_err() {
-            self.arrived(id, length, priority);
-            return false;
+        if !waits || !matches!(is_first(s, &mut self.vcpus, &threads, receiver), Ok(true)) {
+            return self.arrive_across(id, length, priority);
         }
         mailbox.receivers.head = ThreadId::NONE;
         s.place = receiver;
@@ -338,6 +338,26 @@ impl Kernel<'_> {
         true
     }
 
+    /// As [`Kernel::arrive_and_pass`], if there are VCPUs, or the way is not plain.
+    #[inline(never)]
+    fn arrive_across(&mut self, id: MailboxId, length: u8, priority: u32) -> bool {
+        let mailbox = &self.mailboxes[id];
+        let receiver = mailbox.receivers.head;
+        let waits = receiver.is_some() && mailbox.event.is_none();
+        if waits && self.threads[receiver].vcpu.is_some() {
+            let r = &mut self.threads[receiver];
+            r.message_length = length;
+            if is_free_to_come(r, receiver) && matches!(r.after, Wait::Nothing) {
+                let result = receipt(length, priority);
+                if let Some(comes) = self.rise(receiver, receiver, result, self.now) {
+                    return comes;
+                }
+            }
+        }
+        self.arrived(id, length, priority);
+        false
+    }
+
     /// `run` has the processor.
     #[inline(always)]
     pub(crate) fn passed(&mut self, run: ThreadId, resumed: Resumed, now: Nanos) -> Decision {
@@ -347,24 +367,23 @@ impl Kernel<'_> {
 }
 
 /// Refuses the way unless a waiting thread can run at once when it gets the object that it waits
-/// for. It must be alone in that list, and more urgent than all ready threads. If it lives on
-/// another VCPU, the way leads `across`.
+/// for. It must be alone in that list, and more urgent than all ready threads. Returns false if it
+/// lives on another VCPU than the one that pays, whose threads are not asked.
 #[inline(always)]
 fn is_first(
     s: &mut Scheduler,
     vcpus: &mut Pool<'_, Vcpu>,
     threads: &Pool<'_, Thread>,
     waiter: ThreadId,
-    across: Crossing,
-) -> Result<(), Longer> {
+) -> Result<bool, Longer> {
     let t = &threads[waiter];
     if !is_free_to_come(t, waiter) {
         return Err(Longer::Way);
     }
     if t.vcpu != s.payer {
-        return Err(Longer::Across(across));
+        return Ok(false);
     }
-    if s.queue(vcpus).is_above_all(t.priority) { Ok(()) } else { Err(Longer::Way) }
+    if s.queue(vcpus).is_above_all(t.priority) { Ok(true) } else { Err(Longer::Way) }
 }
 
 /// Such a thread runs with that result. The caller, whose call returns 0, stays ready.
@@ -386,15 +405,14 @@ fn come(
 }
 
 /// Returns the thread that runs when the caller waits. The caller must run in its own place and be
-/// alone at its priority, and the next in line must be able to run. If nobody is in line on the
-/// VCPU that pays, the way leads `across`.
+/// alone at its priority, and the next in line must be able to run. Returns nobody if nobody is in
+/// line on the VCPU that pays.
 #[inline(always)]
 fn next_in_line(
     s: &mut Scheduler,
     vcpus: &mut Pool<'_, Vcpu>,
     caller: ThreadId,
     threads: &Pool<'_, Thread>,
-    across: Crossing,
 ) -> Result<ThreadId, Longer> {
     let c = &threads[caller];
     if s.place != caller || c.next != caller || !s.plain {
@@ -402,7 +420,7 @@ fn next_in_line(
     }
     let next = s.queue(vcpus).first_without(c.priority);
     if next.is_none() {
-        return Err(if s.payer.is_some() { Longer::Across(across) } else { Longer::Way });
+        return if s.payer.is_some() { Ok(next) } else { Err(Longer::Way) };
     }
     if threads[next].can_go_on() { Ok(next) } else { Err(Longer::Way) }
 }

@@ -9,11 +9,11 @@
 
 use crate::machine::OBSERVING;
 use crate::percpu::shell;
-use crate::shell::Exit;
+use crate::shell::{Exit, Shell};
 use crate::watch::VECTORS_FROM;
 use diapason_abi::CallNumber;
 use diapason_abi::call::NO_HINT;
-use diapason_core::{Arguments, Crossing, Longer};
+use diapason_core::{Arguments, Longer};
 
 macro_rules! handlers {
     ($(
@@ -45,10 +45,9 @@ macro_rules! handlers {
                     }
                     // SAFETY: as above.
                     Err(Longer::BadAddress(address)) => unsafe { shell() }.bad_address(address),
-                    Err(Longer::Across(crossing)) => {
-                        let [a, b, c, d, e] = words;
-                        across(a, b, c, d, e, crossing)
-                    }
+                    // SAFETY: as above.
+                    Err(Longer::Over) => unsafe { shell() }.over(),
+                    Err(Longer::Stays(value)) => Shell::stays(value),
                 }
             }
         )*
@@ -93,16 +92,6 @@ handlers! {
     /// `Log` of a line whose memory is there.
     log: Log of 2, log, else any_call;
     short_call: MboxCall of 5, shortcut, else any_call;
-}
-
-/// A call that leads from one VCPU to another.
-#[inline(never)]
-fn across(a: u64, b: u64, c: u64, d: u64, e: u64, crossing: Crossing) -> Exit {
-    // SAFETY: in an entry; the reference ends with the statement.
-    match unsafe { shell() }.across(crossing, [a, b, c, d, e]) {
-        Some(exit) => exit,
-        None => any_call(a, b, c, d, e, crossing.call() as u64),
-    }
 }
 
 /// `ProcCreate` that is followed by `MboxReceive`.

@@ -18,9 +18,7 @@ use crate::watch::{Paths, VECTORS_FROM};
 use diapason_abi::record::{Record, exit};
 use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, PROCESSES_MAX, layout};
-use diapason_core::{
-    Arguments, Cause, Crossed, Crossing, Decision, Fault, Kernel, Longer, Machine,
-};
+use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, Longer, Machine};
 
 /// One core's kernel with its hardware. The kernel comes first, where the instructions that reach
 /// its pools are short.
@@ -166,18 +164,15 @@ impl Shell {
         Ok(Exit { value: 0, next })
     }
 
-    /// The rest of a call that leads from one VCPU to another.
-    #[inline(always)]
-    pub fn across(&mut self, crossing: Crossing, arguments: Arguments) -> Option<Exit> {
-        let memory = &mut Unobserved(&self.metal);
-        match self.kernel.across(memory, crossing, arguments, self.clock.now()) {
-            Crossed::Nothing => None,
-            Crossed::Over => Some(Exit { value: 0, next: self.resume() }),
-            Crossed::Stays(value) => {
-                forget_registers();
-                Some(Exit { value, next: 0 })
-            }
-        }
+    /// A call led from one VCPU to another, and the thread that the core named goes on.
+    pub fn over(&mut self) -> Exit {
+        Exit { value: 0, next: self.resume() }
+    }
+
+    /// A call let a less urgent thread come, and the caller goes on with this result.
+    pub fn stays(value: u64) -> Exit {
+        forget_registers();
+        Exit { value, next: 0 }
     }
 
     /// Nothing has to be decided: the thread that the core named goes on.
@@ -279,6 +274,9 @@ impl Shell {
         let told = self.kernel.faulted(&mut self.metal, self.clock.now(), fault);
         if self.metal.observe.record() {
             self.noted = Cause::Fault(fault);
+            if told {
+                return self.resume();
+            }
         } else if told {
             let decision = self.kernel.resume_running();
             self.arm(decision.alarm);

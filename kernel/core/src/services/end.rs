@@ -57,10 +57,7 @@ impl Kernel<'_> {
         id: ProcessId,
         reaper: ThreadId,
     ) -> bool {
-        let p = &mut self.processes[id];
-        p.state = ProcessState::Ending;
-        (p.reaper, p.reaped) = (reaper, 0);
-        self.threads[reaper].wait = Wait::Nothing;
+        self.mark_ending(id, reaper);
         let ended = self.stage(m, id);
         if !ended {
             self.hide(m, id);
@@ -68,8 +65,16 @@ impl Kernel<'_> {
         ended
     }
 
+    #[inline(always)]
+    pub(crate) fn mark_ending(&mut self, id: ProcessId, reaper: ThreadId) {
+        let p = &mut self.processes[id];
+        p.state = ProcessState::Ending;
+        (p.reaper, p.reaped) = (reaper, 0);
+        self.threads[reaper].wait = Wait::Nothing;
+    }
+
     #[inline(never)]
-    fn hide<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
+    pub(crate) fn hide<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
         self.processes[id].hidden = true;
         m.show_process(id, false);
     }
@@ -78,7 +83,7 @@ impl Kernel<'_> {
     /// runs already; it may only if `pass`.
     #[inline(never)]
     pub(crate) fn reap<M: Machine>(&mut self, m: &mut M, id: ProcessId, pass: bool) -> bool {
-        if !self.stage(m, id) {
+        if !self.one_stage(m, id) {
             return false;
         }
         let p = &mut self.processes[id];
@@ -115,6 +120,12 @@ impl Kernel<'_> {
         }
         self.arrived(reports, MESSAGE_BYTES as u8, u32::MAX);
         false
+    }
+
+    /// As [`Kernel::stage`], for all ways but that of a fault.
+    #[inline(never)]
+    pub(crate) fn one_stage<M: Machine>(&mut self, m: &mut M, id: ProcessId) -> bool {
+        self.stage(m, id)
     }
 
     /// Ends as much of a process as one entry may. Returns whether nothing is left.

@@ -1,6 +1,6 @@
 //! Processes: start, fault, end, and what their supervisor hears of it.
 
-use crate::ids::{ProcessId, ThreadId};
+use crate::ids::{ProcessId, ThreadId, VcpuId};
 use crate::kernel::{Arguments, Fault, Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::objects::process::{Process, ProcessState};
@@ -44,11 +44,31 @@ impl Kernel<'_> {
     ) -> bool {
         let Ok(id) = self.known_process(key, true) else { return false };
         let down = matches!(self.processes[id].state, ProcessState::Idle | ProcessState::Faulted);
-        let starts = down && self.scheduler.payer.is_none();
-        if starts {
-            self.now = now();
-            self.process_start(m, id);
+        let vcpu = self.processes[id].vcpu;
+        let reserved = self.scheduler.payer.is_some();
+        if !down || vcpu.is_some() && !reserved {
+            return false;
         }
+        let now = now();
+        if reserved && !self.starts_beside(vcpu, now) {
+            return false;
+        }
+        self.now = now;
+        self.process_start(m, id);
+        true
+    }
+
+    /// Charges the VCPU that pays. Returns whether who runs stays the first, and pays as before, if
+    /// a thread of this VCPU, or without one, becomes ready.
+    #[inline(never)]
+    fn starts_beside(&mut self, vcpu: VcpuId, now: Nanos) -> bool {
+        let payer = &self.vcpus[self.scheduler.payer];
+        let below = match self.vcpus.get(vcpu.index()) {
+            Some(v) => v.rank <= payer.rank && !v.by_deadline && !payer.by_deadline,
+            None => true,
+        };
+        let starts = self.scheduler.plain && below && self.is_charged(now);
+        self.unsettled = false;
         starts
     }
 
@@ -114,7 +134,10 @@ impl Kernel<'_> {
     #[inline(never)]
     pub(crate) fn process_exit<M: Machine>(&mut self, m: &mut M, id: ProcessId, reaper: ThreadId) {
         self.processes[id].blamed = false;
-        if self.begin_end(m, id, reaper) {
+        self.mark_ending(id, reaper);
+        if !self.one_stage(m, id) {
+            self.hide(m, id);
+        } else {
             m.emit(Record::Ended, &[self.now.0, id.index().into()]);
         }
     }
