@@ -87,3 +87,16 @@ fn a_restart_is_the_same_by_the_short_and_the_long_way() {
     }
     assert!(played > 100, "{played} states");
 }
+
+#[test]
+fn a_process_on_a_vcpu_runs_at_once_if_a_thread_without_one_starts_it() {
+    let plan = Plan::new().main_vcpu("U", MS, 10 * MS, 0).process("boss", 50);
+    let plan = plan.process("first", 40).supervised_by(0).with(|p| p.vcpu = 0);
+    let plan = plan.with(|p| p.start_at_boot = false).process("other", 30);
+    run(&plan.reports("reports", 2, 0), |sys| {
+        let (reports, buffer) = (sys.open(Call::MboxCreate, "reports"), sys.address(0x40));
+        sys.host.tried_every = 1;
+        sys.blocks(Call::ProcCreate, &[key("first"), reports, buffer, FOREVER]);
+        assert_eq!(sys.running_process(), 1, "not the other one, which is ready, too");
+    });
+}
