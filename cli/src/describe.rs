@@ -42,7 +42,8 @@ pub(crate) fn one_host(path: &Path, description: Description) -> Result<System, 
             let mut files: Vec<String> = hosts.iter().map(|host| host.file.clone()).collect();
             files.dedup();
             Err(Failure::Input(format!(
-                "error: {} lists {} hosts, and only `plan`, `sim`, `run` and `report` take several\n\
+                "error: {} lists {} hosts, and only `plan`, `sim`, `run` and `report` take \
+                 several\n\
                  help: name the description of one: {}",
                 path.display(),
                 hosts.len(),
@@ -75,7 +76,7 @@ pub fn text_of(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Reads and checks a list of hosts some of whose files were changed: by the path of each, its text.
+/// Reads and checks a list of hosts. `changed` has the new texts of some files, by their paths.
 ///
 /// # Errors
 /// As of [`describe_any`], and if it is no list any more.

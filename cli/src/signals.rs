@@ -191,8 +191,8 @@ fn scaled(number: f64, scale: Decimal, offset: Decimal) -> String {
     written(number * float(scale) + float(offset))
 }
 
-/// Returns a number as a person writes it: with an exponent if it has more than 15 digits before the
-/// point, or begins more than 5 behind it. Its digits are the fewest that give the same number.
+/// Returns a number as a person writes it: with an exponent if it has more than 15 digits before
+/// the point, or begins more than 5 behind it. Its digits are the fewest that give the same number.
 fn written(number: f64) -> String {
     match number.abs() {
         usual if usual == 0.0 || (1e-6..1e15).contains(&usual) => number.to_string(),

@@ -1,5 +1,7 @@
-//! The hosts of a list: they run together in QEMU, and each is counted. What is proposed for a host
-//! goes into its own description. Hosts with one description get what the busiest of them needs.
+//! The hosts of a list: they run together in QEMU, and each is counted.
+//!
+//! Proposals for a host go into its own description. Hosts with one description get what the
+//! busiest of them needs.
 
 use super::propose::{self, Chosen, UsageCounts};
 use super::{MeasureRequest, Measured, counted, options, render, written};

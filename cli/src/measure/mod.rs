@@ -83,7 +83,7 @@ pub fn measure(request: &MeasureRequest) -> Result<u8, Failure> {
     Ok(if chosen.holds { HOLDS } else { BROKEN })
 }
 
-/// What was measured of one system.
+/// The measurements of one system.
 struct Measured<'a> {
     name: &'a str,
     /// The file of its description.

@@ -36,6 +36,7 @@ pub enum Badge {
 }
 
 impl Badge {
+    /// Returns the words for it.
     pub const fn words(self) -> &'static str {
         match self {
             Badge::Bug => "ended by a bug of ours",
@@ -47,12 +48,14 @@ impl Badge {
         }
     }
 
+    /// Returns its class in the style of the page.
     pub const fn class(self) -> &'static str {
         if let Badge::Holds = self { "good" } else { "bad" }
     }
 }
 
 impl<'a> Facts<'a> {
+    /// Returns the facts about a part that ran, with the judgement of its run.
     pub fn of((name, session): &'a Named, ran: &'a Simulated, watch: &'a Watch) -> Facts<'a> {
         Facts {
             name,
@@ -66,10 +69,12 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// Returns what the records of its run said.
     pub fn outcome(&self) -> &Outcome {
         &self.run.outcome
     }
 
+    /// Returns the verdict on its run.
     pub fn badge(&self) -> Badge {
         match &self.verdict {
             verdict if holds(self.session, self.run, verdict) => Badge::Holds,

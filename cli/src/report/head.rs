@@ -7,7 +7,7 @@ use crate::image::fnv;
 use crate::outcome::PipePromise;
 use crate::table::share;
 
-/// Returns the head.
+/// Returns the part of the page above its sections.
 pub fn head(page: &PageFacts<'_>) -> String {
     let badge = page.badge();
     let own = match &page.parts[..] {

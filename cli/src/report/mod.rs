@@ -2,8 +2,8 @@
 //!
 //! The page has what `plan` proves and what a simulated run shows beside it: of one host, of the
 //! cores of one, or of the hosts of a list with the cables between them. Every picture is also a
-//! table, and the page follows the browser's light or dark. It is complete without its script, which
-//! only makes the picture of threads larger.
+//! table, and the page follows the browser's light or dark. It is complete without its script,
+//! which only makes the picture of threads larger.
 
 mod bills;
 mod buses;

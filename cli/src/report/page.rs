@@ -38,8 +38,8 @@ fn shared(page: &PageFacts<'_>) -> String {
             "h2",
             "Flows over cables",
             "Each bar is the bill of a flow: the stages of a message from its first program to its \
-             last, in one colour for each host and one for cables. The mark is the longest that the \
-             last program measured. A bar leads to its stages.",
+             last, in one colour for each host and one for cables. The mark is the longest that \
+             the last program measured. A bar leads to its stages.",
             flow_bars::flows(page),
         ),
         section("h2", "Threads over time", "", timeline::timeline(page)),
@@ -68,7 +68,8 @@ fn of_one(facts: &Facts<'_>, page: &PageFacts<'_>) -> String {
     sections("h2", facts, section("h2", "Threads over time", "", timeline::timeline(page)))
 }
 
-/// Returns the sections of a host with headings of a level; `threads` stands where its threads over time belong.
+/// Returns the sections of a host with headings of a level. `threads` stands where its threads over
+/// time belong.
 fn sections(level: &str, facts: &Facts<'_>, threads: String) -> String {
     let sections = [
         section(level, "Devices and processes", "", topology::topology(facts)),

@@ -4,7 +4,8 @@ pub const STYLE: &str = "
 :root { --bg: #fbfbf9; --fg: #1b1c1e; --soft: #6a6d72; --line: #dcdcd6; --card: #ffffff;
   --c0: #3b6fb6; --c1: #d5762b; --c2: #2f8f6b; --c3: #8a5fb0; --c4: #c2497c; --c5: #3d8fb0;
   --c6: #96801f; --c7: #7a7f87; --good: #1d7a4b; --bad: #b3261e; --kernel: #8d8f94; }
-@media screen and (prefers-color-scheme: dark) { :root { --bg: #16181b; --fg: #e7e7e4; --soft: #9a9ea5;
+@media screen and (prefers-color-scheme: dark) { :root {
+  --bg: #16181b; --fg: #e7e7e4; --soft: #9a9ea5;
   --line: #33373d; --card: #1e2125; --c0: #6fa3e8; --c1: #f0a25e; --c2: #5cc39a; --c3: #b795dc;
   --c4: #e87fab; --c5: #86cfe8; --c6: #dcc45a; --c7: #a6abb3; --good: #59c88d; --bad: #ff8a80;
   --kernel: #70747b; } }

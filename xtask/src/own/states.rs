@@ -33,8 +33,8 @@ const FLOOD: Changes = &[
 const SIZES: [(&str, u64); 3] = [("byte", 1), ("odd", 127), ("block", 4096)];
 
 impl Installed {
-    /// Counts reads in QEMU, in Rust and in C. The mean has the whole read, what interrupted it, and
-    /// the mark behind it. A work that does nothing has the same mark.
+    /// Counts reads in QEMU, in Rust and in C. The mean has the whole read, what interrupted it,
+    /// and the mark behind it. A work that does nothing has the same mark.
     pub fn reads(&self) -> Result<(), String> {
         let name = "my-reads";
         self.readers(name)?;

@@ -14,8 +14,8 @@ const WIDTHS: [u32; 2] = [400, 1100];
 const FOUND: &str = "findings:";
 
 /// Looks at every frame: nothing is wider than the window but what can be moved with keys, every
-/// picture has a name, pictures and cells can be read, the order of focus is that of the page, every
-/// link leads to a place of the page, and the picture of threads grows and moves.
+/// picture has a name, pictures and cells can be read, the order of focus is that of the page,
+/// every link leads to a place of the page, and the picture of threads grows and moves.
 const SCRIPT: &str = r"
 const found = [];
 for (const frame of document.querySelectorAll('iframe')) {
