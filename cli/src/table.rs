@@ -69,9 +69,9 @@ impl TextTable {
         let heads: Vec<usize> =
             heads.into_iter().find(|it| wide(it) <= most / 2).unwrap_or_default();
         let mut groups = vec![heads.clone()];
-        for column in heads.len()..self.columns.len() {
+        for (column, width) in widths.iter().enumerate().skip(heads.len()) {
             let last = groups.len() - 1;
-            let fits = wide(&groups[last]) + widths[column] <= most;
+            let fits = wide(&groups[last]) + width <= most;
             if fits || groups[last].len() == heads.len() {
                 groups[last].push(column);
             } else {
