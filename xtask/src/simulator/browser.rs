@@ -22,6 +22,7 @@ for (const frame of document.querySelectorAll('iframe')) {
   const page = frame.contentDocument, root = page.documentElement, wide = frame.width;
   const say = what => found.push(wide + ' px: ' + what);
   if (root.scrollWidth > root.clientWidth) say('the page is ' + root.scrollWidth + ' wide');
+  page.querySelectorAll('details').forEach(folded => { folded.open = true; });
   const movable = [...page.querySelectorAll('.wide')];
   for (const part of page.querySelectorAll('section, header, p, h1, h2, .tiles div')) {
     if (part.getBoundingClientRect().right > root.clientWidth) say(part.tagName + ' is cut off');

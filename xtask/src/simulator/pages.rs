@@ -13,7 +13,7 @@ const SYSTEM: &str = "examples/can-gateway.toml";
 /// Several hosts or cores, each with what its page must have.
 const SEVERAL: [(&str, &[&str]); 2] = [
     ("examples/bridge-flow.toml", &["id=\"part-left\"", "the bill of every flow", "from-right"]),
-    ("examples/two-cores.toml", &["id=\"part-1\"", "core 1: hog", ">doorbell"]),
+    ("examples/two-cores.toml", &["id=\"part-1\"", "core 1: hog", ">ready</"]),
 ];
 const LENGTH: &str = "1500ms";
 /// The marks of a page that needs other files. A link leads to a place of its own.
