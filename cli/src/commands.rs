@@ -23,7 +23,8 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Length {
     /// How long the system runs, in its own time.
-    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration::parse)]
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration::parse,
+        allow_hyphen_values = true)]
     pub horizon_ns: u64,
     /// Boot it even if its plan does not hold; every report then says that it is unproved.
     #[arg(long)]

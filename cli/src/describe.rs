@@ -5,7 +5,8 @@ use crate::input::Input;
 use crate::logs;
 use crate::output::is_coloured;
 use diapason_system::{Description, Diagnostics, Hosts, System};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// Reads and checks the description of one host.
 ///
@@ -32,7 +33,7 @@ pub(crate) fn one_host(path: &Path, description: Description) -> Result<System, 
     match description {
         Description::One(system) => Ok(*system),
         Description::Cores(cores) => Err(Failure::Input(format!(
-            "error: {} has {} cores, and only `plan` and `sim` take several\n\
+            "error: {} has {} cores, and only `plan`, `sim` and `report` take several\n\
              help: write `cores = 1`, and remove `core` from its processes",
             path.display(),
             cores.len(),
@@ -41,7 +42,8 @@ pub(crate) fn one_host(path: &Path, description: Description) -> Result<System, 
             let mut files: Vec<String> = hosts.iter().map(|host| host.file.clone()).collect();
             files.dedup();
             Err(Failure::Input(format!(
-                "error: {} lists {} hosts, and only `plan`, `sim` and `run` take several\n\
+                "error: {} lists {} hosts, and only `plan`, `sim`, `run` and `report` take \
+                 several\n\
                  help: name the description of one: {}",
                 path.display(),
                 hosts.len(),
@@ -64,9 +66,32 @@ pub fn describe_any(path: &Path) -> Result<Description, Failure> {
 /// # Errors
 /// If there is no such text.
 pub fn text_of(path: &Path) -> Result<String, Failure> {
-    Input::Description
-        .text(path)
-        .map_err(|error| Failure::Input(format!("error: cannot read {}: {error}", path.display())))
+    Input::Description.text(path).map_err(|error| {
+        let help = if path.exists() {
+            ""
+        } else {
+            "\nhelp: name a description, or begin one with `diapason new NAME`"
+        };
+        Failure::Input(format!("error: cannot read {}: {error}{help}", path.display()))
+    })
+}
+
+/// Reads and checks a list of hosts. `changed` has the new texts of some files, by their paths.
+///
+/// # Errors
+/// As of [`describe_any`], and if it is no list any more.
+pub fn describe_list(path: &Path, changed: &BTreeMap<PathBuf, String>) -> Result<Hosts, Failure> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut unchanged = beside(folder);
+    let files = |file: &str| match changed.get(&folder.join(file)) {
+        Some(text) => Ok((shown(&folder.join(file)), text.clone())),
+        None => unchanged(file),
+    };
+    let read = diapason_system::parse_any(&shown(path), &text_of(path)?, files);
+    match with_logs(read, folder)?.map_err(|diagnostics| refused(&diagnostics))? {
+        Description::Several(hosts) => Ok(hosts),
+        _ => Err(Failure::Input(format!("error: {} lists no hosts any more", path.display()))),
+    }
 }
 
 fn describe_text(path: &Path, text: &str) -> Result<Description, Failure> {
@@ -83,7 +108,15 @@ pub(crate) fn judged_file(path: &Path) -> Result<Result<Description, Diagnostics
 
 fn judged(path: &Path, text: &str) -> Result<Result<Description, Diagnostics>, Failure> {
     let folder = path.parent().unwrap_or(Path::new(""));
-    let mut description = match diapason_system::parse_any(&shown(path), text, beside(folder)) {
+    with_logs(diapason_system::parse_any(&shown(path), text, beside(folder)), folder)
+}
+
+/// Adds the logs that a description in `folder` names.
+fn with_logs(
+    read: Result<Description, Diagnostics>,
+    folder: &Path,
+) -> Result<Result<Description, Diagnostics>, Failure> {
+    let mut description = match read {
         Ok(description) => description,
         Err(diagnostics) => return Ok(Err(diagnostics)),
     };

@@ -25,6 +25,9 @@ pub fn parse(text: &str) -> Result<u64, String> {
         )
     };
     let trimmed = text.trim();
+    if trimmed.starts_with('-') {
+        return Err(format!("`{text}` is no length of time: write one above zero, such as 10s"));
+    }
     let (number, scale) = UNITS
         .iter()
         .find_map(|(unit, scale)| Some((trimmed.strip_suffix(unit)?, *scale)))

@@ -45,6 +45,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // A list of mistakes begins with the word itself, perhaps in colour.
+            Failure::Input(text) if !text.starts_with("error") && !text.starts_with('\x1b') => {
+                write!(f, "error: {}", text.trim_end())
+            }
             Failure::Input(text) | Failure::NotAdmitted(text) => write!(f, "{}", text.trim_end()),
             Failure::Ours(text) => {
                 write!(f, "this is a fault of Diapason itself: {}", text.trim_end())
@@ -68,5 +72,14 @@ mod tests {
         codes.sort_unstable();
         assert_eq!(codes, [0, 1, 2, 3, 4, 5]);
         assert_eq!(Failure::NotAdmitted(String::new()).exit_code(), BROKEN);
+    }
+
+    #[test]
+    fn bad_input_is_always_called_an_error_and_once() {
+        let said = |text: &str| Failure::Input(text.into()).to_string();
+        assert_eq!(said("cannot read x\n"), "error: cannot read x");
+        for whole in ["error: `a` is no rate", "error[E1]: no", "\u{1b}[1m\u{1b}[91merror"] {
+            assert_eq!(said(whole), whole);
+        }
     }
 }

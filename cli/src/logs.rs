@@ -47,15 +47,16 @@ pub fn text(bytes: Vec<u8>) -> Result<String, LogRefusal> {
 /// A file that cannot be read, a line that is no record, a log without the channel.
 pub fn read(system: &mut System, folder: &Path) -> Result<(), Failure> {
     let buses = system.usb.iter_mut().flat_map(|plug| {
-        let first = plug.first_channel;
-        plug.buses.iter_mut().map(move |bus| (first + bus.channel, bus))
+        let (first, name) = (plug.first_channel, &plug.name);
+        plug.buses.iter_mut().map(move |bus| (first + bus.channel, name, bus))
     });
-    for (channel, bus) in buses {
+    for (channel, interface, bus) in buses {
         if let CanTraffic::Replay { file, log } = &mut bus.traffic {
             let path = folder.join(&*file);
             let bytes = Input::Log.bytes(&path).map_err(|error| {
                 let help = "paths in a description are relative to its folder";
-                wrong(&path, &format!("the log cannot be read: {error}"), help)
+                let what = format!("the log that `{interface}` replays cannot be read: {error}");
+                wrong(&path, &what, help)
             })?;
             *log = text(bytes).map_err(|error| {
                 let help = "mend the log, or let a tool of its format write it again";

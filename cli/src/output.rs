@@ -7,6 +7,8 @@ use crate::failure::Failure;
 use std::env;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,6 +34,10 @@ pub struct Manner {
 }
 
 static COLOUR: OnceLock<Colour> = OnceLock::new();
+/// Characters in a line of the terminal that standard output is.
+static WIDTH: OnceLock<Option<usize>> = OnceLock::new();
+/// Narrower terminals count as this wide: no table is readable there.
+const NARROWEST: usize = 40;
 static QUIET: AtomicBool = AtomicBool::new(false);
 /// Why output was lost, the first time.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
@@ -41,7 +47,28 @@ impl Manner {
     pub fn adopt(self) {
         COLOUR.get_or_init(|| self.colour);
         QUIET.store(self.quiet, Ordering::Relaxed);
+        WIDTH.get_or_init(|| stdout().is_terminal().then(measured_width).flatten());
     }
+}
+
+/// Returns the number of characters in a line of the terminal that standard output is; none if it
+/// is a file or a pipe, where no line is too long.
+pub(crate) fn terminal_width() -> Option<usize> {
+    WIDTH.get().copied().flatten()
+}
+
+/// Asks `stty`, which is wherever terminals are, for the width of standard output.
+fn measured_width() -> Option<usize> {
+    let terminal = stdout().as_fd().try_clone_to_owned().ok()?;
+    let asked = Command::new("stty").arg("size").stdin(terminal).stderr(Stdio::null()).output();
+    columns(&String::from_utf8(asked.ok()?.stdout).ok()?)
+}
+
+/// Returns the columns of a size as `stty` writes it: rows and columns.
+fn columns(size: &str) -> Option<usize> {
+    let columns = size.split_whitespace().nth(1)?.parse::<usize>().ok()?;
+    // A terminal that does not know its size says 0.
+    (columns > 0).then_some(columns.max(NARROWEST))
 }
 
 /// Prints a line on standard output.
@@ -122,5 +149,11 @@ mod tests {
         assert!(!auto(false, "", "xterm") && !auto(true, "1", "xterm") && !auto(true, "", "dumb"));
         assert!(coloured(Colour::Always, false, OsStr::new("1"), OsStr::new("dumb")));
         assert!(!coloured(Colour::Never, true, OsStr::new(""), OsStr::new("xterm")));
+    }
+
+    #[test]
+    fn widths_are_read_as_stty_says_them() {
+        let widths = ["24 80\n", "24 7\n", "0 0\n", "", "stty: no"].map(columns);
+        assert_eq!(widths, [Some(80), Some(NARROWEST), None, None, None]);
     }
 }

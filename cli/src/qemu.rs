@@ -276,6 +276,16 @@ impl Boot<'_> {
         some.then(serve).transpose()
     }
 
+    /// Returns the flight record of a run in this folder, if it was asked for.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn flight(&self, folder: &RunFolder) -> Result<Option<Vec<u8>>, Failure> {
+        let read = || fs::read(folder.path().join(FLIGHT));
+        let record = self.record.then(read).transpose();
+        record.map_err(|error| Failure::io("read the flight record", &error))
+    }
+
     /// Boots the machine and shows every console line to `observer` as it arrives. Returns how it
     /// ended and, if asked for, the flight record.
     ///
@@ -293,13 +303,7 @@ impl Boot<'_> {
         let child = command.spawn().map_err(|error| Failure::io("start QEMU", &error))?;
         let ending = Running { child }.follow(self.patience, observer)?;
         let served = plugged.map(Plugged::finish).transpose()?.flatten();
-        let flight = match self.record {
-            true => Some(
-                fs::read(folder.path().join(FLIGHT))
-                    .map_err(|error| Failure::io("read the flight record", &error))?,
-            ),
-            false => None,
-        };
+        let flight = self.flight(&folder)?;
         Ok(Booted { ending, flight, served })
     }
 }

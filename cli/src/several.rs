@@ -4,6 +4,7 @@
 use crate::commands::{Addition, as_json, as_tables, code, holds};
 use crate::failure::{BROKEN, Failure, HOLDS, UNPROVED};
 use crate::formats::{RunFormat, named};
+use crate::metal::Built;
 use crate::outcome::{ChainPromise, FORMAT, RunVerdict};
 use crate::output::{note, say};
 use crate::plan::{NetworkPlan, Plan, Unproved};
@@ -31,6 +32,8 @@ pub(crate) struct Several {
     file: Option<String>,
     /// The promises about flows, with the number of the part in which each ends.
     flows: Vec<(usize, ChainPromise)>,
+    /// Their programs mark the works that they do.
+    marked: bool,
 }
 
 /// The connection between hosts or cores that run together.
@@ -82,7 +85,7 @@ impl Several {
         let Hosts { hosts, cables, .. } = list;
         let file = hosts.first().map(|host| host.file.clone());
         let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
-        Several { parts, joined: Joined::By(cables), forms, file, flows }
+        Several { parts, joined: Joined::By(cables), forms, file, flows, marked: false }
     }
 
     /// Returns the cores of one host.
@@ -90,7 +93,12 @@ impl Several {
         let named = |system: System| (system.core.to_string(), system);
         let parts = cores.into_iter().map(named).collect();
         let flows = Vec::new();
-        Several { parts, joined: Joined::Cores, forms: true, file: None, flows }
+        Several { parts, joined: Joined::Cores, forms: true, file: None, flows, marked: false }
+    }
+
+    /// Lets programs mark the works that they do.
+    pub fn marked(self) -> Several {
+        Several { marked: true, ..self }
     }
 
     /// Refuses options that are about one host or core. Each comes with whether it is given.
@@ -123,9 +131,9 @@ impl Several {
         unproved: Option<Unproved>,
     ) -> Result<(Vec<Named>, Joined), Failure> {
         note("building the programs");
-        let Several { parts, joined, forms, flows, .. } = self;
+        let Several { parts, joined, forms, flows, marked, .. } = self;
         let systems: Vec<&System> = parts.iter().map(|(_, system)| system).collect();
-        let built = project::build(workspace, path, &systems)?;
+        let built = Built { marked, ..project::build(workspace, path, &systems)? };
         let mut sessions = Vec::new();
         for (name, system) in parts {
             let plan = Plan::of(&system, system.clock_hz);
@@ -190,10 +198,18 @@ pub(crate) fn report(
             say(&format!("\n{noun} {name}\n\n{tables}"));
         }
     }
-    let coded = judged
-        .into_iter()
-        .zip(sessions.iter().zip(runs))
-        .map(|(verdict, ((_, session), run))| code(session, run, verdict));
+    let ran = sessions.iter().zip(runs).map(|((_, session), run)| (session, run));
+    worst_code(judged.into_iter().zip(ran).map(|(verdict, (session, run))| (verdict, session, run)))
+}
+
+/// Returns the exit code of the worst of several runs.
+///
+/// # Errors
+/// If a run shows a bug of ours.
+pub(crate) fn worst_code<'a>(
+    judged: impl Iterator<Item = (RunVerdict, &'a Session, &'a FinishedRun)>,
+) -> Result<u8, Failure> {
+    let coded = judged.map(|(verdict, session, run)| code(session, run, verdict));
     let codes = coded.collect::<Result<Vec<u8>, Failure>>()?;
     let worst = [BROKEN, UNPROVED].into_iter().find(|code| codes.contains(code));
     Ok(worst.unwrap_or(HOLDS))

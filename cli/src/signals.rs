@@ -145,14 +145,19 @@ impl<'a> Said<'a> {
     }
 
     fn totals(&self) -> String {
-        let mut text = format!("{} frames read\n", self.known.len());
+        let count = |number: u64, one: &str| match number {
+            1 => format!("1 {one}"),
+            _ => format!("{number} {one}s"),
+        };
+        let mut text = format!("{} read\n", count(self.known.len() as u64, "frame"));
         if self.errors > 0 {
-            text += &format!("{} reports of errors ignored\n", self.errors);
+            text += &format!("{} ignored\n", count(self.errors, "error report"));
         }
         if !self.unknown.is_empty() {
             let frames: u64 = self.unknown.values().sum();
             let ids: Vec<String> = self.unknown.keys().map(|id| shown(*id)).collect();
-            text += &format!("{frames} frames of no known message: {}\n", ids.join(" "));
+            let frames = count(frames, "frame");
+            text += &format!("{frames} of no known message: {}\n", ids.join(" "));
         }
         text
     }
@@ -183,7 +188,17 @@ fn value(reading: &Reading<'_>) -> String {
 
 fn scaled(number: f64, scale: Decimal, offset: Decimal) -> String {
     let float = |decimal: Decimal| decimal.to_string().parse::<f64>().unwrap_or(f64::NAN);
-    (number * float(scale) + float(offset)).to_string()
+    written(number * float(scale) + float(offset))
+}
+
+/// Returns a number as a person writes it: with an exponent if it has more than 15 digits before
+/// the point, or begins more than 5 behind it. Its digits are the fewest that give the same number.
+fn written(number: f64) -> String {
+    match number.abs() {
+        usual if usual == 0.0 || (1e-6..1e15).contains(&usual) => number.to_string(),
+        other if other.is_finite() => format!("{number:e}"),
+        _ => number.to_string(),
+    }
 }
 
 fn reading(reading: &Reading<'_>) -> Json {
@@ -229,10 +244,23 @@ mod tests {
 1.500000000  can1  Engine   Speed    0.01  km/h
 
 2 frames read
-1 reports of errors ignored
-1 frames of no known message: 12345678
+1 error report ignored
+1 frame of no known message: 12345678
 ";
         assert_eq!(decode(&dbc, LOG).unwrap().render(), expected.replace("46.60", " 46.6"));
+    }
+
+    #[test]
+    fn no_number_is_longer_than_a_person_writes_it() {
+        let written = [0.0, -0.1, 123_456_789.25, 1e15, 5e-324, f64::MAX, f64::NAN].map(written);
+        let expected =
+            ["0", "-0.1", "123456789.25", "1e15", "5e-324", "1.7976931348623157e308", "NaN"];
+        assert_eq!(written, expected);
+        let dbc = "BO_ 256 M: 8 E\n SG_ D : 0|64@1- (1,0) [0|0] \"\" X\nSIG_VALTYPE_ 256 D : 2;\n";
+        let dbc = Dbc::parse(dbc).unwrap();
+        let table = decode(&dbc, "(1.000000) can0 100#FFFFFFFFFFFFEF7F\n").unwrap().render();
+        assert!(table.contains("1.7976931348623157e308"), "{table}");
+        assert!(table.ends_with("\n1 frame read\n"), "{table}");
     }
 
     #[test]

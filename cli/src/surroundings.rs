@@ -294,12 +294,24 @@ pub fn as_functions(controllers: Vec<(usize, PluggedController)>) -> Functions {
 /// view has the bytes that transfers carry.
 #[must_use]
 pub fn in_sight(system: &System, faults: &[InjectedFault], transfers: bool) -> (Functions, Sights) {
-    let mut sights = Sights::default();
-    let tap = |controller: &mut PluggedController| Some(controller.tap(transfers));
-    let controllers = build(system, faults, &[], &mut sights, tap);
+    let (controllers, sights) = controllers_in_sight(system, faults, &[], transfers);
     let mut functions = as_functions(controllers);
     functions.extend(cards(system, faults));
     (functions, sights)
+}
+
+/// Returns the controllers as [`controllers`] does, and a view of them as [`in_sight`] does.
+#[must_use]
+pub fn controllers_in_sight(
+    system: &System,
+    faults: &[InjectedFault],
+    targets: &[usize],
+    transfers: bool,
+) -> (Vec<(usize, PluggedController)>, Sights) {
+    let mut sights = Sights::default();
+    let tap = |controller: &mut PluggedController| Some(controller.tap(transfers));
+    let controllers = build(system, faults, targets, &mut sights, tap);
+    (controllers, sights)
 }
 
 fn build(

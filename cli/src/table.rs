@@ -1,8 +1,12 @@
 //! Tables with aligned columns, and the same rows as objects for programs.
 
 use crate::duration::human;
+use crate::output;
 use serde_json::{Map, Value};
 use std::borrow::Borrow;
+
+/// The blanks between two columns.
+const GAP: &str = "  ";
 
 /// How a column is aligned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,17 +35,50 @@ impl TextTable {
         self.rows.push(cells);
     }
 
-    /// Returns the table as lines, the header underlined; empty if it has no rows.
+    /// Returns the table as lines, the header underlined; empty if it has no rows. On a terminal
+    /// that is too narrow, groups of columns follow one another.
     #[must_use]
     pub fn render(&self) -> String {
+        self.within(output::terminal_width())
+    }
+
+    /// Returns the table as lines of at most `most` characters, if a column is not wider than that.
+    fn within(&self, most: Option<usize>) -> String {
         if self.rows.is_empty() {
             return String::new();
         }
         let names: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
         let widths: Vec<usize> = (0..names.len()).map(|column| self.width(column)).collect();
         let rule = widths.iter().map(|width| "-".repeat(*width)).collect();
-        let lines = [&names, &rule].into_iter().chain(&self.rows);
-        lines.map(|cells| self.line(cells, &widths) + "\n").collect()
+        let block = |columns: Vec<usize>| {
+            let lines = [&names, &rule].into_iter().chain(&self.rows);
+            lines.map(|cells| self.line(cells, &columns, &widths) + "\n").collect()
+        };
+        let groups = self.groups(&widths, most.unwrap_or(usize::MAX));
+        groups.into_iter().map(block).collect::<Vec<String>>().join("\n")
+    }
+
+    /// Returns columns in groups that fit. Each begins with the columns at the left that name a
+    /// row, if they take at most half of the width.
+    fn groups(&self, widths: &[usize], most: usize) -> Vec<Vec<usize>> {
+        let wide = |columns: &[usize]| {
+            columns.iter().fold(0usize, |sum, at| sum.saturating_add(widths[*at] + GAP.len()))
+        };
+        let named = self.columns.iter().take_while(|(_, align)| *align == Align::Left).count();
+        let heads = (0..=named.max(1)).rev().map(|count| (0..count).collect::<Vec<usize>>());
+        let heads: Vec<usize> =
+            heads.into_iter().find(|it| wide(it) <= most / 2).unwrap_or_default();
+        let mut groups = vec![heads.clone()];
+        for (column, width) in widths.iter().enumerate().skip(heads.len()) {
+            let last = groups.len() - 1;
+            let fits = wide(&groups[last]) + width <= most;
+            if fits || groups[last].len() == heads.len() {
+                groups[last].push(column);
+            } else {
+                groups.push([&heads[..], &[column]].concat());
+            }
+        }
+        groups
     }
 
     fn width(&self, column: usize) -> usize {
@@ -50,15 +87,15 @@ impl TextTable {
         longest.max(self.columns[column].0.chars().count())
     }
 
-    fn line(&self, cells: &[String], widths: &[usize]) -> String {
-        let padded = self.columns.iter().zip(widths).enumerate().map(|(i, ((_, align), width))| {
-            let cell = cells.get(i).map_or("", String::as_str);
-            match align {
+    fn line(&self, cells: &[String], columns: &[usize], widths: &[usize]) -> String {
+        let padded = columns.iter().map(|column| {
+            let (cell, width) = (cells.get(*column).map_or("", String::as_str), widths[*column]);
+            match self.columns[*column].1 {
                 Align::Left => format!("{cell:<width$}"),
                 Align::Right => format!("{cell:>width$}"),
             }
         });
-        padded.collect::<Vec<String>>().join("  ").trim_end().to_string()
+        padded.collect::<Vec<String>>().join(GAP).trim_end().to_string()
     }
 }
 
@@ -275,6 +312,52 @@ mod tests {
         assert_eq!(share(u64::MAX, u64::MAX), "100.00 %");
         assert_eq!(share(1, 3), "33.33 %");
         assert_eq!(share(0, 0), "-");
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_continues_below() {
+        let (left, right) = (Align::Left, Align::Right);
+        let mut table =
+            TextTable::new(&[("pipe", left), ("rate", right), ("bound", right), ("why", left)]);
+        table.row(["a", "500/s", "1.614 ms", "wanted"].map(String::from).to_vec());
+        let expected = "\
+pipe   rate
+----  -----
+a     500/s
+
+pipe     bound
+----  --------
+a     1.614 ms
+
+pipe  why
+----  ------
+a     wanted
+";
+        assert_eq!(table.within(Some(19)), expected);
+        assert_eq!(table.within(Some(28)).lines().count(), 7);
+        // Nothing is lost where no column fits.
+        let narrow = table.within(Some(1));
+        assert!(["a", "500/s", "1.614 ms", "wanted"].iter().all(|cell| narrow.contains(cell)));
+        let whole = table.within(None);
+        assert_eq!((whole.lines().count(), whole), (3, table.within(Some(80))));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_is_wider_than_the_terminal(
+            sizes in proptest::collection::vec(1usize..15, 1..12), most in 40usize..120,
+        ) {
+            let columns: Vec<(&str, Align)> = sizes.iter().map(|_| ("n", Align::Right)).collect();
+            let mut table = TextTable::new(&columns);
+            table.row(sizes.iter().map(|size| "x".repeat(*size)).collect());
+            let text = table.within(Some(most));
+            let longest = text.lines().map(str::len).max().unwrap_or(0);
+            proptest::prop_assert!(longest <= most, "{longest} > {most}\n{text}");
+            for size in sizes {
+                let cell = "x".repeat(size);
+                proptest::prop_assert!(text.split_whitespace().any(|word| word == cell));
+            }
+        }
     }
 
     #[test]

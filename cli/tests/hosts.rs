@@ -21,7 +21,8 @@ fn refused(arguments: &[&str], says: &str) {
 
 #[test]
 fn what_is_about_one_host_refuses_several() {
-    refused(&["report", HOSTS], "lists 2 hosts, and only `plan`, `sim` and `run` take several");
+    let says = "lists 2 hosts, and only `plan`, `sim`, `run` and `report` take several";
+    refused(&["image", HOSTS], says);
     refused(&["run", HOSTS, "--record", "x"], "`--record` is about one host");
     refused(&["run", HOSTS, "--pcap", "x"], "`--pcap` is about one host");
     refused(&["sim", HOSTS, "--explain", "worst"], "`--explain` is about one host");

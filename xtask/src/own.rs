@@ -4,6 +4,7 @@
 mod measure;
 mod pipes;
 mod states;
+mod trio;
 
 use crate::package::{self, COMMAND, FOLDER, Packing};
 use crate::simulator::samples::{self, TUTORIAL};
@@ -62,7 +63,10 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
     let in_c = named("a program in C uses every kind of object, beside one in Rust");
     let measured = named("what works take is measured, written, and holds");
     let states = named("mistakes with a state message are found");
-    let further = [&mistakes, &tutorial, &early, &in_c, &measured, &states].map(String::clone);
+    let reads = named("a read of a state message takes no more than the plan counts");
+    let trio = named("three programs, one with two threads and one in C");
+    let further = [&mistakes, &tutorial, &early, &in_c, &measured, &states, &reads, &trio];
+    let further = further.map(String::clone);
     let pipes = PIPES_IN_C.iter().map(|pipe| named(pipe.does));
     let names: Vec<String> = templates.chain(further).chain(pipes).collect();
     if !names.iter().any(|name| name.contains(part)) {
@@ -96,6 +100,12 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
     }
     if states.contains(part) {
         tally.step(&states, || installed.states());
+    }
+    if reads.contains(part) {
+        tally.step(&reads, || installed.reads());
+    }
+    if trio.contains(part) {
+        tally.step(&trio, || installed.trio());
     }
     for pipe in &PIPES_IN_C {
         let name = named(pipe.does);
@@ -193,9 +203,7 @@ impl Installed {
         self.json(&name, &["plan", "--json"])?;
         self.diapason(&name, &["check"], 0)?;
         self.diapason(&name, &["build"], 0)?;
-        // QEMU is one host.
-        let machines = if template == "two-hosts" { &["sim"][..] } else { &["sim", "run"] };
-        for machine in machines {
+        for machine in ["sim", "run"] {
             let said = self.diapason(&name, &[machine, "--for", "2s"], 0)?;
             if !said.contains(says) {
                 return Err(format!("`{machine}` does not say `{says}`:\n{said}"));

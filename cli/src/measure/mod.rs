@@ -6,11 +6,12 @@
 //! seen, and no bound: the margin is for what another input would take.
 
 mod account;
+mod hosts;
 mod names;
 mod propose;
 mod render;
 
-use crate::describe::{describe, describe_changed, text_of};
+use crate::describe::{describe_any, describe_changed, one_host, text_of};
 use crate::failure::{BROKEN, Failure, HOLDS};
 use crate::outcome::RunVerdict;
 use crate::output::{note, tell, write};
@@ -21,9 +22,9 @@ use crate::tools::{Missing, QEMU};
 use crate::workspace::Workspace;
 use crate::{duration, flight, interrupt, project};
 use account::Accounts;
-use diapason_system::{Revision, RunOptions, revised};
+use diapason_system::{Description, Revision, RunOptions, System, revised};
 use propose::UsageCounts;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The request to `measure`.
 #[derive(Clone, Debug, clap::Args)]
@@ -31,7 +32,8 @@ pub struct MeasureRequest {
     #[arg(default_value = "system.toml")]
     pub system: PathBuf,
     /// How long the system runs, in its own time.
-    #[arg(long = "for", value_name = "TIME", default_value = "3s", value_parser = duration::parse)]
+    #[arg(long = "for", value_name = "TIME", default_value = "3s", value_parser = duration::parse,
+        allow_hyphen_values = true)]
     pub horizon_ns: u64,
     /// The margin on top of the longest that was seen, in per cent.
     #[arg(long, value_name = "PERCENT", default_value_t = 50,
@@ -48,17 +50,19 @@ pub struct MeasureRequest {
     pub missing: Missing,
 }
 
-/// Runs a system in QEMU, counts, and proposes. The exit code says whether the plan holds with what
-/// is proposed.
+/// Runs a system in QEMU, or the hosts of a list together, counts, and proposes. The exit code says
+/// whether the plan holds with what is proposed.
 ///
 /// # Errors
-/// If there was no whole run to count, or the description cannot be written.
+/// If there was no whole run to count, or a description cannot be written.
 pub fn measure(request: &MeasureRequest) -> Result<u8, Failure> {
+    let system = match describe_any(&request.system)? {
+        Description::Several(list) => return hosts::measure(request, list),
+        other => one_host(&request.system, other)?,
+    };
     let text = text_of(&request.system)?;
-    let (session, run) = watched(request)?;
-    let accounts = Accounts::of(&record(&run)?);
-    let names = names::works(&session.system, &request.system);
-    let measured = UsageCounts::of(&session, &run, &accounts, &names, request.margin);
+    let (session, run) = watched(request, system)?;
+    let measured = counted(&session, &run, &request.system, request.margin)?;
     let judge = |changes: &[Revision]| {
         let system = describe_changed(&request.system, &revised(&text, changes)).ok()?;
         Some(Plan::of(&system, system.clock_hz).findings.len())
@@ -67,35 +71,69 @@ pub fn measure(request: &MeasureRequest) -> Result<u8, Failure> {
     if request.write && !chosen.changes.is_empty() {
         let path = &request.system;
         describe_changed(path, &revised(&text, &chosen.changes))?;
-        std::fs::write(path, revised(&text, &chosen.changes))
-            .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
+        written(path, &revised(&text, &chosen.changes))?;
     }
     let name = &session.system.name;
+    let about = Measured { name, file: &request.system, request, counts: &measured };
     write(&if request.json {
-        format!("{:#}\n", render::as_json(name, request, &run, &measured, &chosen))
+        format!("{:#}\n", render::as_json(&about, &run, &chosen))
     } else {
-        render::as_tables(name, request, &measured, &chosen)
+        render::as_tables(&about, &chosen)
     });
     Ok(if chosen.holds { HOLDS } else { BROKEN })
 }
 
+/// The measurements of one system.
+struct Measured<'a> {
+    name: &'a str,
+    /// The file of its description.
+    file: &'a Path,
+    request: &'a MeasureRequest,
+    counts: &'a UsageCounts,
+}
+
+fn written(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::io(format!("write {}", path.display()), &error))
+}
+
+/// Returns the options of a run that is counted.
+const fn options(request: &MeasureRequest) -> RunOptions {
+    RunOptions { horizon_ns: request.horizon_ns, record_bytes: RECORD_BYTES, watch: false }
+}
+
 /// Runs the system with the flight record and marks in its programs. Its plan need not hold: the
 /// times that it lacks are what is to be counted.
-fn watched(request: &MeasureRequest) -> Result<(Session, FinishedRun), Failure> {
-    let system = describe(&request.system)?;
+fn watched(request: &MeasureRequest, system: System) -> Result<(Session, FinishedRun), Failure> {
     let workspace = Workspace::find()?;
     QEMU.require(request.missing)?;
     note("building the kernel and the programs");
     let mut built = project::build(&workspace, &request.system, &[&system])?;
     built.marked = true;
-    let options =
-        RunOptions { horizon_ns: request.horizon_ns, record_bytes: RECORD_BYTES, watch: false };
     let plan = Plan::of(&system, system.clock_hz);
-    let session = Session::planned(plan, built, options, Some(Unproved))?;
+    let session = Session::planned(plan, built, options(request), Some(Unproved))?;
     interrupt::await_signals()?;
     note("running the system in QEMU");
     let run = session.run(&workspace, &mut |_| {})?;
-    match session.judge(&run) {
+    Ok((session, run))
+}
+
+/// Returns the counts of a run whose description is in `file`.
+fn counted(
+    session: &Session,
+    run: &FinishedRun,
+    file: &Path,
+    margin: u32,
+) -> Result<UsageCounts, Failure> {
+    usable(session, run)?;
+    let accounts = Accounts::of(&record(run)?);
+    let names = names::works(&session.system, file);
+    Ok(UsageCounts::of(session, run, &accounts, &names, margin))
+}
+
+/// Checks that a run can be counted, and says if it broke promises.
+fn usable(session: &Session, run: &FinishedRun) -> Result<(), Failure> {
+    match session.judge(run) {
         RunVerdict::Bug(text) => Err(Failure::Ours(text)),
         _ if !matches!(run.ending, MachineEnding::Finished | MachineEnding::Halted) => {
             Err(Failure::Input(format!(
@@ -105,10 +143,10 @@ fn watched(request: &MeasureRequest) -> Result<(Session, FinishedRun), Failure> 
         }
         RunVerdict::Broken(_) => {
             tell("note: the run broke promises, and what was late may be missing in the counts:");
-            session.judge(&run).findings().iter().for_each(|finding| tell(&format!("  {finding}")));
-            Ok((session, run))
+            session.judge(run).findings().iter().for_each(|finding| tell(&format!("  {finding}")));
+            Ok(())
         }
-        RunVerdict::Holds => Ok((session, run)),
+        RunVerdict::Holds => Ok(()),
     }
 }
 

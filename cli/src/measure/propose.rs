@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 const STARTED: u64 = 500_000_000;
 
 /// The counts of one run of a system, and what follows from them.
+#[derive(Clone)]
 pub struct UsageCounts {
     pub works: Vec<WorkCount>,
     pub threads: Vec<ThreadCount>,
@@ -22,6 +23,7 @@ pub struct UsageCounts {
 }
 
 /// One work, by all threads that do it.
+#[derive(Clone)]
 pub struct WorkCount {
     /// The work's name, if it is known, or its key.
     pub name: Result<String, u64>,
@@ -33,6 +35,7 @@ pub struct WorkCount {
 }
 
 /// A thread, from one wait to the next.
+#[derive(Clone)]
 pub struct ThreadCount {
     pub process: String,
     pub thread: String,
@@ -41,6 +44,7 @@ pub struct ThreadCount {
 }
 
 /// One VCPU that has a budget.
+#[derive(Clone)]
 pub struct VcpuCount {
     pub name: String,
     pub period_ns: u64,
@@ -115,6 +119,31 @@ impl UsageCounts {
             Some(count)
         });
         UsageCounts { vcpus: vcpus.collect(), threads: threads.counts(), works, pipes }
+    }
+
+    /// Takes in what was counted on another host with the same description: the larger counts.
+    pub fn join(&mut self, other: &UsageCounts) {
+        for theirs in &other.works {
+            match self.works.iter_mut().find(|work| work.name == theirs.name) {
+                Some(work) => work.proposed_ns = work.proposed_ns.max(theirs.proposed_ns),
+                None => self.works.push(theirs.clone()),
+            }
+        }
+        for theirs in &other.vcpus {
+            let Some(vcpu) = self.vcpus.iter_mut().find(|it| it.name == theirs.name) else {
+                continue;
+            };
+            // If one of them used its budget up, nothing is known about what both need.
+            let both = vcpu.proposed_ns.is_some() && theirs.proposed_ns.is_some();
+            vcpu.proposed_ns = vcpu.proposed_ns.max(theirs.proposed_ns).filter(|_| both);
+            vcpu.proposed_job_ns = vcpu.proposed_job_ns.max(theirs.proposed_job_ns);
+        }
+        for (name, ns) in &other.pipes {
+            match self.pipes.iter_mut().find(|(pipe, _)| pipe == name) {
+                Some((_, most)) => *most = (*most).max(*ns),
+                None => self.pipes.push((name.clone(), *ns)),
+            }
+        }
     }
 }
 
@@ -381,6 +410,26 @@ mod tests {
         assert_eq!(chosen.changes.iter().map(value).collect::<Vec<_>>(), expected);
         assert_eq!(chosen.refused.iter().map(value).collect::<Vec<_>>(), [("w", "\"70us\"")]);
         assert!(chosen.holds);
+    }
+
+    #[test]
+    fn hosts_with_one_description_get_what_the_busiest_needs() {
+        let with = |used: [Option<u64>; 2], work: u64| {
+            let [first, second] = used;
+            let mut of = measured(vec![vcpu("v", 9_000, first), vcpu("w", 9_000, second)]);
+            (of.works[0].proposed_ns, of.pipes[0].1) = (Some(work), work);
+            of
+        };
+        let mut both = with([Some(3_000), None], 7_000);
+        let mut other = with([Some(5_000), Some(2_000)], 8_000);
+        other.works[0].name = Ok("b".into());
+        both.join(&other);
+        let proposed: Vec<Option<u64>> = both.vcpus.iter().map(|it| it.proposed_ns).collect();
+        assert_eq!(proposed, [Some(5_000), None], "what was used up is not known");
+        let works: Vec<Option<u64>> = both.works.iter().map(|it| it.proposed_ns).collect();
+        assert_eq!((works, both.pipes[0].1), (vec![Some(7_000), Some(8_000)], 8_000));
+        both.join(&with([Some(1), Some(1)], 9_000));
+        assert_eq!(both.works[0].proposed_ns, Some(9_000));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The counts of a run as tables and as JSON.
 
-use super::MeasureRequest;
+use super::Measured;
 use super::account::Seen;
-use super::propose::{Chosen, ThreadCount, UsageCounts, VcpuCount, WorkCount};
+use super::propose::{Chosen, ThreadCount, VcpuCount, WorkCount};
 use crate::session::FinishedRun;
 use crate::table::{Columns, cell, time};
 use diapason_system::Revision;
@@ -10,15 +10,11 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// The version of the format of `--json`.
-const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
 /// Returns tables of what was measured, what is proposed, and what becomes of it.
-pub fn as_tables(
-    name: &str,
-    request: &MeasureRequest,
-    measured: &UsageCounts,
-    chosen: &Chosen,
-) -> String {
+pub fn as_tables(about: &Measured<'_>, chosen: &Chosen) -> String {
+    let Measured { name, request, counts: measured, .. } = about;
     let tables = [
         work_columns().table(&measured.works),
         thread_columns().table(&measured.threads),
@@ -42,7 +38,7 @@ pub fn as_tables(
     for change in &chosen.refused {
         let _ = writeln!(text, "stays as it is, or the plan would not hold: not {}", said(change));
     }
-    let file = request.system.display();
+    let file = about.file.display();
     match (request.write, chosen.changes.len()) {
         (_, 0) => text += "nothing to change\n",
         (true, 1) => drop(writeln!(text, "{file}: 1 value written")),
@@ -56,13 +52,8 @@ pub fn as_tables(
 }
 
 /// Returns the same for programs.
-pub fn as_json(
-    name: &str,
-    request: &MeasureRequest,
-    run: &FinishedRun,
-    measured: &UsageCounts,
-    chosen: &Chosen,
-) -> Value {
+pub fn as_json(about: &Measured<'_>, run: &FinishedRun, chosen: &Chosen) -> Value {
+    let Measured { name, request, counts: measured, .. } = about;
     let change = |change: &Revision| {
         json!({
             "list": change.list, "name": change.name, "key": change.key,

@@ -17,7 +17,8 @@ mod view;
 mod whole;
 
 pub use diapason_plan::{
-    Bused, Cleared, NetworkPlan, Plan, Sum, Unproved, Verdict, chains, pipes, start,
+    Bused, Cleared, FlowBill, NetworkPlan, Plan, Sum, Unproved, Verdict, chains, pipes, start,
+    states::read_instructions,
 };
 
 use crate::describe::{describe_any, judged_file};

@@ -26,7 +26,8 @@ fn cables(network: &NetworkPlan, hosts: &Hosts) -> String {
     for (number, cable) in hosts.cables.iter().enumerate() {
         let [from, to] = ends(cable).map(|end| written(&end, hosts));
         let idle = network.idle.iter().filter(|idle| idle.cable == number);
-        let idle: Vec<&str> = idle.map(|idle| hosts.hosts[idle.host].name.as_str()).collect();
+        let mut idle: Vec<&str> = idle.map(|idle| hosts.hosts[idle.host].name.as_str()).collect();
+        idle.dedup();
         let remark = match &idle[..] {
             [] => String::new(),
             names => format!("no program serves it in {}", names.join(", ")),

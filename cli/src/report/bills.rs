@@ -1,12 +1,13 @@
 //! The bills of pipes as stacked bars, with what was seen below and on them.
 
 use super::Facts;
-use super::svg::Picture;
+use super::svg::{self, Picture};
 use crate::chart::Axis;
 use crate::duration::human;
 use crate::outcome::PipePromise;
 use crate::simulate::Life;
 use diapason_pipe::bill::{Bill, What};
+use diapason_system::PipeDirection;
 
 const LEFT: f64 = 110.0;
 const ROW: f64 = 46.0;
@@ -19,6 +20,8 @@ const SEEN: f64 = 7.0;
 /// The bar of a pipe.
 struct Bar<'a> {
     name: &'a str,
+    /// The place on the page that tells the life of its slowest message.
+    leads_to: String,
     bill: &'a Bill,
     /// The life of the message that took longest.
     worst: Option<&'a Life>,
@@ -34,7 +37,19 @@ impl Bar<'_> {
         marks.fold(self.bill.total.0, u64::max)
     }
 
+    /// Draws the bar. If a message was followed, the bar leads to its life.
     fn draw(&self, picture: &mut Picture, axis: &Axis, y: f64) {
+        match self.worst {
+            None => self.shapes(picture, axis, y),
+            Some(life) => {
+                let took = human(life.latency().0);
+                let label = format!("{}: its slowest message took {took}", self.name);
+                picture.link(&self.leads_to, &label, |picture| self.shapes(picture, axis, y));
+            }
+        }
+    }
+
+    fn shapes(&self, picture: &mut Picture, axis: &Axis, y: f64) {
         let x = |ns: u64| axis.place(ns as f64 / 1e6);
         picture.text((LEFT - 8.0, y + 17.0), "end", "", self.name);
         let mut stack = |y: f64, high: f64, stages: &[(What, u64, String)]| {
@@ -42,7 +57,7 @@ impl Bar<'_> {
             for (what, took, hint) in stages {
                 let size = ((x(from + took) - x(from)).max(0.5), high);
                 let hint = format!("{}: {} ({hint})", what.name(), human(*took));
-                picture.rectangle((x(from), y), size, colour(*what), &hint);
+                picture.rectangle((x(from), y), size, &colour(*what), &hint);
                 from += took;
             }
         };
@@ -69,17 +84,28 @@ impl Bar<'_> {
 }
 
 /// Returns one bar for each pipe, and below it the message that took longest; nothing without any.
+/// Pipes from devices and pipes to them have a picture and a legend each.
 pub fn bills(facts: &Facts<'_>) -> String {
+    let ways = [
+        (PipeDirection::FromDevice, "the bill of every pipe from a device"),
+        (PipeDirection::ToDevice, "the bill of every pipe to a device"),
+    ];
+    ways.into_iter().map(|(way, label)| of_way(facts, way, label)).collect()
+}
+
+fn of_way(facts: &Facts<'_>, way: PipeDirection, label: &str) -> String {
     let system = &facts.session.system;
     let promises = facts.session.promises();
     let piped = system.pipes.iter().zip(&facts.plan.pipes).zip(&facts.lives.seen);
     let bars: Vec<Bar<'_>> = piped
+        .filter(|((pipe, _), _)| pipe.way == way)
         .filter_map(|((pipe, piped), seen)| {
             let promise = promises.iter().find(|promise| promise.name == pipe.name);
             let measured =
                 |p: &PipePromise| Some(p.row(facts.outcome())?.whole_max_ns + p.least_ns);
             Some(Bar {
                 name: &pipe.name,
+                leads_to: facts.anchor("worst", &pipe.name),
                 bill: piped.bill.as_ref().ok()?,
                 worst: seen.worst.as_ref(),
                 seen: promise.and_then(measured),
@@ -88,6 +114,10 @@ pub fn bills(facts: &Facts<'_>) -> String {
             })
         })
         .collect();
+    drawn(&bars, label)
+}
+
+fn drawn(bars: &[Bar<'_>], label: &str) -> String {
     let Some(longest) = bars.iter().map(Bar::end).max() else { return String::new() };
     let axis = Axis::up_to(longest as f64 / 1e6, LEFT, WIDTH - 20.0);
     let bottom = ROW * bars.len() as f64 + 8.0;
@@ -100,21 +130,12 @@ pub fn bills(facts: &Facts<'_>) -> String {
     for (row, bar) in bars.iter().enumerate() {
         bar.draw(&mut picture, &axis, ROW * row as f64 + 12.0);
     }
-    picture.finish("the bill of every pipe") + &legend(bars.iter().map(|bar| bar.bill))
+    picture.finish(label) + &legend(bars.iter().map(|bar| bar.bill))
 }
 
-/// Returns the colour of an item; no bill has two of one colour.
-const fn colour(what: What) -> &'static str {
-    match what {
-        What::Request | What::Drain => "c0",
-        What::Bus => "c1",
-        What::Moderation => "c2",
-        What::TopHalf => "c3",
-        What::BottomHalf => "c4",
-        What::User | What::Written => "c5",
-        What::Driver | What::Taken => "c6",
-        What::Back => "c7",
-    }
+/// Returns the colour of an item; no two items have the same.
+fn colour(what: What) -> String {
+    svg::colour(What::ALL.iter().position(|it| *it == what).unwrap_or_default())
 }
 
 /// Returns the legend of the colours.
@@ -125,7 +146,7 @@ fn legend<'b>(bills: impl Iterator<Item = &'b Bill>) -> String {
             used.push(item.what);
         }
     }
-    let items = used.iter().map(|what| key(colour(*what), what.name()));
+    let items = used.iter().map(|what| key(&colour(*what), what.name()));
     let marks = [("seen", "longest measured"), ("nine", "[USB 2023, eq. 9]"), ("wanted", "wanted")];
     let marks = marks.iter().map(|(class, what)| key(class, what));
     format!("<p class=\"legend\">{}</p>\n", items.chain(marks).collect::<String>())

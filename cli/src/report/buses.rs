@@ -2,7 +2,7 @@
 
 use super::Facts;
 use super::bills::key;
-use super::svg::{COLOURS, Picture};
+use super::svg::{Picture, colour};
 use super::tables::table;
 use crate::chart::escaped;
 use crate::plan::Bused;
@@ -75,7 +75,7 @@ fn picture(instance: &UsbBus, plan: &BusPlan, system: &System, title: &str) -> S
             let y = bottom - HEIGHT * (full[place] + share);
             let corner = (LEFT + wide * place as f64 + wide * 0.08, y);
             let hint = format!("{name} in slot {place}: {:.2} %", 100.0 * share);
-            let class = format!("c{}", index % COLOURS);
+            let class = colour(index);
             picture.rectangle(corner, (wide * 0.84, HEIGHT * share), &class, &hint);
             full[place] += share;
         }
@@ -88,7 +88,7 @@ fn picture(instance: &UsbBus, plan: &BusPlan, system: &System, title: &str) -> S
     }
     let named = placed(instance, plan).map(|(index, endpoint, _)| {
         let name = escaped(system.endpoint_name(endpoint.id.0).unwrap_or_default());
-        key(&format!("c{}", index % COLOURS), &name)
+        key(&colour(index), &name)
     });
     let legend: String = named.chain([key("wanted", "most that may be periodic")]).collect();
     let more = plan.load.len().saturating_sub(slots);

@@ -2,7 +2,7 @@
 
 use super::Facts;
 use super::bills::key;
-use super::svg::{COLOURS, Picture};
+use super::svg::{Picture, colour};
 use crate::chart::Axis;
 use crate::duration::human;
 use crate::outcome::ChainPromise;
@@ -39,7 +39,7 @@ fn bar(name: &str, bill: &ChainBill, seen: Option<u64>, wanted: Option<u64>) -> 
     let mut legend = String::new();
     for (index, item) in bill.items.iter().enumerate() {
         let (from, to) = (item.after.0 - item.value.0, item.after.0);
-        let class = format!("c{}", index % COLOURS);
+        let class = colour(index);
         let hint = format!("{}: {}", item.what, human(item.value.0));
         picture.rectangle((x(from), 12.0), ((x(to) - x(from)).max(0.5), 24.0), &class, &hint);
         legend += &key(&class, &item.what);

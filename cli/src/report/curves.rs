@@ -2,7 +2,7 @@
 
 use super::Facts;
 use super::bills::key;
-use super::svg::{COLOURS, Picture};
+use super::svg::{Picture, colour};
 use crate::chart::{Axis, escaped};
 use crate::duration::human;
 use crate::outcome::PipeRow;
@@ -26,7 +26,7 @@ fn rows<'a>(facts: &'a Facts<'_>) -> Vec<(String, &'a PipeRow)> {
 
 fn legend(rows: &[(String, &PipeRow)]) -> String {
     let keys = rows.iter().enumerate();
-    let keys = keys.map(|(index, (name, _))| key(&format!("c{}", index % COLOURS), &escaped(name)));
+    let keys = keys.map(|(index, (name, _))| key(&colour(index), &escaped(name)));
     format!("<p class=\"legend\">{}</p>\n", keys.collect::<String>())
 }
 
@@ -68,7 +68,7 @@ pub fn delays(facts: &Facts<'_>) -> String {
             points.extend([(at, before), (at, y(sum as f64 / all.max(1) as f64))]);
         }
         let hint = format!("{name}: at most {}", human(row.whole_max_ns));
-        picture.path(&points, &format!("c{}", index % COLOURS), &hint);
+        picture.path(&points, &colour(index), &hint);
     }
     picture.finish("delays beyond the fastest message") + &legend(&rows)
 }
@@ -97,7 +97,7 @@ pub fn rates(facts: &Facts<'_>) -> String {
         let points =
             row.rates.iter().enumerate().map(|(at, rate)| (x(at), axis.place(*rate as f64)));
         let points: Vec<(f64, f64)> = points.collect();
-        picture.path(&points, &format!("c{}", index % COLOURS), name);
+        picture.path(&points, &colour(index), name);
     }
     picture.finish("messages a second") + &legend(&rows)
 }

@@ -6,6 +6,13 @@ use std::fmt::Write;
 /// Classes of colours there are, `c0` to `c7`.
 pub const COLOURS: usize = 8;
 
+/// Returns the class of the colour with this number; those after the last are the first ones again,
+/// paler and with a dashed edge.
+pub fn colour(index: usize) -> String {
+    let again = if index % (2 * COLOURS) >= COLOURS { " second" } else { "" };
+    format!("c{}{again}", index % COLOURS)
+}
+
 /// A picture being drawn.
 pub(crate) struct Picture {
     width: f64,
@@ -59,12 +66,41 @@ impl Picture {
         );
     }
 
+    /// Draws what leads to a place on the page. `label` says what is there.
+    pub fn link(&mut self, anchor: &str, label: &str, draw: impl FnOnce(&mut Picture)) {
+        let label = escaped(label);
+        let _ = writeln!(self.content, "<a href=\"#{anchor}\" aria-label=\"{label}\">");
+        draw(self);
+        let _ = writeln!(self.content, "</a>");
+    }
+
+    /// Draws another picture into this one, stretched to its size. It can be made larger: `hints`
+    /// are its attributes for the script.
+    pub fn plot(&mut self, corner: (f64, f64), hints: &str, inside: Picture) {
+        let ((x, y), Picture { width, height, content, .. }) = (corner, inside);
+        let _ = writeln!(
+            self.content,
+            "<svg x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" \
+             viewBox=\"0 0 {width:.2} {height:.2}\" preserveAspectRatio=\"none\" class=\"plot\" \
+             aria-hidden=\"true\" {hints}>\n{content}</svg>"
+        );
+    }
+
+    /// Draws a group that the script may draw anew.
+    pub fn group(&mut self, class: &str, draw: impl FnOnce(&mut Picture)) {
+        let _ = writeln!(self.content, "<g class=\"{class}\">");
+        draw(self);
+        let _ = writeln!(self.content, "</g>");
+    }
+
     /// Returns the picture as a part of a page. On a narrow screen it can be moved, with keys too.
     pub fn finish(self, label: &str) -> String {
         let (Picture { width, height, content }, label) = (self, escaped(label));
+        // A picture hides its parts from those who listen to a page; one with links must not.
+        let role = if content.contains("<a ") { "group" } else { "img" };
         format!(
             "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"{label}\">\
-             <svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{label}\">\n\
+             <svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"{role}\" aria-label=\"{label}\">\n\
              {content}</svg></div>\n"
         )
     }
@@ -80,5 +116,23 @@ mod tests {
         picture.text((0.0, 0.0), "start", "", "<script>&\"");
         let svg = picture.finish("a \"b\"");
         assert!(svg.contains("&lt;script&gt;&amp;&quot;") && svg.contains("a &quot;b&quot;"));
+        assert!(svg.contains("role=\"img\""));
+    }
+
+    #[test]
+    fn links_are_not_hidden_by_their_picture() {
+        let mut picture = Picture::new(10.0, 10.0);
+        picture.link("there", "a & b", |picture| {
+            picture.rectangle((0.0, 0.0), (1.0, 1.0), "c0", "");
+        });
+        let svg = picture.finish("bars");
+        assert!(svg.contains("<a href=\"#there\" aria-label=\"a &amp; b\">\n<rect"), "{svg}");
+        assert!(svg.contains("</a>\n</svg>") && !svg.contains("role=\"img\""), "{svg}");
+    }
+
+    #[test]
+    fn no_two_of_sixteen_look_alike() {
+        let all: std::collections::BTreeSet<String> = (0..2 * COLOURS).map(colour).collect();
+        assert_eq!((all.len(), colour(16)), (2 * COLOURS, colour(0)));
     }
 }

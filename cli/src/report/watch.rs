@@ -14,12 +14,13 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Four of the longest periods from the middle of the run on, at most 50 ms.
-    pub fn of(system: &System, horizon_ns: u64) -> Window {
-        let periods = system.vcpus.iter().filter_map(|vcpu| match vcpu.server {
-            ServerSpec::Main { period_ns, .. } => Some(period_ns),
-            ServerSpec::Io { .. } => None,
-        });
+    /// Four of the longest periods of all systems from the middle of the run on, at most 50 ms.
+    pub fn of<'s>(systems: impl Iterator<Item = &'s System>, horizon_ns: u64) -> Window {
+        let periods =
+            systems.flat_map(|system| &system.vcpus).filter_map(|vcpu| match vcpu.server {
+                ServerSpec::Main { period_ns, .. } => Some(period_ns),
+                ServerSpec::Io { .. } => None,
+            });
         let longest = periods.max().unwrap_or(10_000_000).clamp(1_000_000, 12_500_000);
         let from = Nanos(horizon_ns / 2);
         Window { from, to: from + Nanos(longest * 4) }

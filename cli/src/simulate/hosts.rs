@@ -1,8 +1,11 @@
 //! Several hosts in one simulation with the cables between them, or the cores of one.
 
+use super::messages::{Around, Messages};
 use super::perfetto::Sheet;
 use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with_upsets};
-use super::{Listener, Lives, SimRequest};
+use super::watch::Watch;
+use super::{Listener, SimRequest};
+use crate::capture::CaptureRequest;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::live::live_from;
@@ -52,38 +55,121 @@ pub fn together<O: Observer>(
     seats: Vec<Seat<'_, O>>,
     joined: &Joined,
 ) -> Result<Vec<Simulated>, Failure> {
+    seated(seats, joined, false)
+}
+
+/// Runs hosts or cores as they are described, each with its observer, and follows every message of
+/// their pipes.
+///
+/// # Errors
+/// If they cannot be run at all.
+pub(crate) fn followed<O: Observer>(
+    sessions: &[Named],
+    joined: &Joined,
+    seed: Option<u64>,
+    observers: impl Iterator<Item = O>,
+) -> Result<Vec<Simulated>, Failure> {
+    let seats = sessions.iter().zip(observers).map(|((name, session), observer)| {
+        let how = usual(session, seed.map(|seed| own_seed(name, seed)));
+        let faults = session.system.faults.clone();
+        let how = with_upsets(session, &how, &faults);
+        Seat { session, how, faults, observer }
+    });
+    seated(seats.collect(), joined, true)
+}
+
+/// Returns the seed of a host: every host draws for itself, whatever its place.
+fn own_seed(name: &str, seed: u64) -> u64 {
+    seed ^ Key::new(name).0
+}
+
+fn seated<O: Observer>(
+    seats: Vec<Seat<'_, O>>,
+    joined: &Joined,
+    follows: bool,
+) -> Result<Vec<Simulated>, Failure> {
     let systems: Vec<&System> = seats.iter().map(|seat| &seat.session.system).collect();
     let mut listeners: Vec<Listener> = Vec::new();
     listeners.resize_with(seats.len(), Listener::default);
-    let heard = seats.into_iter().zip(&mut listeners).map(|(seat, listener)| {
-        let Seat { session, how, faults, observer } = seat;
-        Seat { session, how, faults, observer: (listener, observer) }
-    });
-    let endings = drive_together(heard.collect(), joined)?;
+    let mut wired = Vec::new();
+    for ((host, seat), listener) in seats.into_iter().enumerate().zip(&mut listeners) {
+        wired.push(if follows {
+            Wired::followed(host, seat, joined, listener)?
+        } else {
+            Wired::new(host, seat, joined).heard_by(listener)
+        });
+    }
+    let endings = drive_together(wired, joined)?;
     let of_one = |((ending, listener), system): ((MachineEnding, Listener), &System)| {
-        let Listener { mut outcome, hash, .. } = listener;
+        let Listener { mut outcome, hash, watch, mut messages, now, .. } = listener;
+        watch.map_or(Ok(Vec::new()), |watch| watch.finish(now, None, messages.as_mut()))?;
         NetworkRow::call_all(&mut outcome.network, &system.neighbours);
-        Simulated { run: simulated(ending, outcome), hash: hash.0, lives: Lives::default() }
+        outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
+        let lives = messages.map(Messages::lives).unwrap_or_default();
+        Ok(Simulated { run: simulated(ending, outcome), hash: hash.0, lives })
     };
-    Ok(endings.into_iter().zip(listeners).zip(systems).map(of_one).collect())
+    endings.into_iter().zip(listeners).zip(systems).map(of_one).collect()
+}
+
+/// A host that takes part, with its controllers.
+struct Wired<'a, O> {
+    session: &'a Session,
+    how: Options,
+    controllers: Controllers,
+    observer: O,
+}
+
+impl<'a, O> Wired<'a, O> {
+    fn new(host: usize, seat: Seat<'a, O>, joined: &Joined) -> Wired<'a, O> {
+        let Seat { session, how, faults, observer } = seat;
+        let targets = targets(host, joined.cables());
+        let controllers = surroundings::controllers(&session.system, &faults, &targets);
+        Wired { session, how, controllers, observer }
+    }
+
+    /// Lets a listener hear it, too.
+    fn heard_by(self, listener: &mut Listener) -> Wired<'a, (&mut Listener, O)> {
+        let Wired { session, how, controllers, observer } = self;
+        Wired { session, how, controllers, observer: (listener, observer) }
+    }
+
+    /// Returns a host whose messages a listener follows.
+    fn followed<'l>(
+        host: usize,
+        seat: Seat<'a, O>,
+        joined: &Joined,
+        listener: &'l mut Listener,
+    ) -> Result<Wired<'a, (&'l mut Listener, O)>, Failure> {
+        let Seat { session, mut how, faults, observer } = seat;
+        let targets = targets(host, joined.cables());
+        let (controllers, sights) =
+            surroundings::controllers_in_sight(&session.system, &faults, &targets, true);
+        let around = Around { plan: &session.plan, sights: &sights, faults: &faults };
+        let messages = Messages::new(&around, None);
+        how.watched = messages.watched();
+        listener.messages = Some(messages);
+        let nothing = CaptureRequest::default();
+        listener.watch = Some(Watch::begin(sights, &nothing, &session.names)?);
+        Ok(Wired { session, how, controllers, observer: (listener, observer) })
+    }
 }
 
 fn drive_together<O: Observer>(
-    seats: Vec<Seat<'_, O>>,
+    hosts: Vec<Wired<'_, O>>,
     joined: &Joined,
 ) -> Result<Vec<MachineEnding>, Failure> {
-    seats.iter().try_for_each(|seat| simulable(&seat.session.system))?;
+    hosts.iter().try_for_each(|host| simulable(&host.session.system))?;
     let cables = joined.cables();
-    let mut controllers: Vec<Controllers> =
-        seats.iter().enumerate().map(|(host, seat)| wired(host, seat, cables)).collect();
+    let sessions: Vec<&Session> = hosts.iter().map(|host| host.session).collect();
+    let (mut controllers, parts): (Vec<Controllers>, Vec<_>) = hosts
+        .into_iter()
+        .map(|host| (host.controllers, (host.session, host.how, host.observer)))
+        .unzip();
     plug_all(cables, &mut controllers)?;
     let delay = cables.iter().map(|cable| Nanos(cable.delay_ns)).min().unwrap_or(UNJOINED);
-    let sessions: Vec<&Session> = seats.iter().map(|seat| seat.session).collect();
-    let hosts = seats.into_iter().zip(controllers).map(|(seat, own)| diapason_sim::SimulatedHost {
-        archive: &seat.session.archive,
-        options: seat.how,
-        functions: as_functions(own),
-        observer: seat.observer,
+    let hosts = parts.into_iter().zip(controllers).map(|((session, options, observer), own)| {
+        let (archive, functions) = (&session.archive, as_functions(own));
+        diapason_sim::SimulatedHost { archive, options, functions, observer }
     });
     let ended = match joined {
         Joined::By(_) => diapason_sim::run_together(hosts.collect(), delay),
@@ -96,12 +182,11 @@ fn drive_together<O: Observer>(
 /// The controllers of a host, by the numbers of their devices.
 type Controllers = Vec<(usize, PluggedController)>;
 
-/// Returns the controllers of a host; those with a debug cable have a debug capability.
-fn wired<O>(host: usize, seat: &Seat<'_, O>, cables: &[Cable]) -> Controllers {
+/// Returns the controllers of a host whose debug capability a cable ends at.
+fn targets(host: usize, cables: &[Cable]) -> Vec<usize> {
     let ends = cables.iter().flat_map(|cable| &cable.ends);
     let targets = ends.filter(|end| end.host == host && end.socket == Socket::Debug);
-    let targets: Vec<usize> = targets.map(|end| end.device).collect();
-    surroundings::controllers(&seat.session.system, &seat.faults, &targets)
+    targets.map(|end| end.device).collect()
 }
 
 /// Plugs in both ends of every cable. A passive cable could carry the capability of either end, so
@@ -208,8 +293,7 @@ fn run(
     };
     let mut listeners: Vec<_> = names.iter().zip(sessions).enumerate().map(listener).collect();
     let seats = sessions.iter().zip(&mut listeners).map(|((name, session), observer)| {
-        // Every host draws for itself, whatever its place.
-        let seed = |seed: u64| seed ^ Key::new(name).0;
+        let seed = |seed: u64| own_seed(name, seed);
         let how = request.options(session, request.seed.map(seed));
         let drawn = request.drawn(session, seed(request.seed.unwrap_or(0)));
         let faults = [&session.system.faults[..], &joined.possible(drawn)].concat();
@@ -217,7 +301,8 @@ fn run(
         let how = with_upsets(session, &how, &faults);
         Seat { session, how, faults, observer }
     });
-    let endings = drive_together(seats.collect(), joined)?;
+    let wired = seats.enumerate().map(|(host, seat)| Wired::new(host, seat, joined));
+    let endings = drive_together(wired.collect(), joined)?;
     let (mut runs, mut traces) = (Vec::new(), Vec::new());
     for ((ending, (listener, _)), (_, session)) in endings.into_iter().zip(listeners).zip(sessions)
     {

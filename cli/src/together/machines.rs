@@ -85,7 +85,8 @@ pub fn boot(
     for (host, machine) in machines.into_iter().enumerate() {
         // Nothing waits at a host without models and cables.
         let served = (!ports[host].is_empty()).then_some(served);
-        let (run, console) = machine.finish(served, |line| observer(host, line))?;
+        let (mut run, console, folder) = machine.finish(served, |line| observer(host, line))?;
+        run.flight = sessions[host].boot().flight(&folder)?;
         runs.push(run);
         consoles.push(console);
     }
@@ -162,12 +163,13 @@ impl Machine {
         }
     }
 
-    /// Waits for its end. Returns the run, and a number for all that the host said.
+    /// Waits for its end. Returns the run, a number for all that the host said, and the folder of
+    /// its files.
     fn finish(
         mut self,
         served: Option<u64>,
         mut observer: impl FnMut(&Line),
-    ) -> Result<(FinishedRun, u64), Failure> {
+    ) -> Result<(FinishedRun, u64, RunFolder), Failure> {
         let ending = match &mut self.emulator {
             None => MachineEnding::Interrupted,
             Some(emulator) => {
@@ -184,6 +186,6 @@ impl Machine {
             observer(&line);
         });
         let said = std::fs::read(folder.path().join(CONSOLE)).map_err(unread)?;
-        Ok((FinishedRun { ending, outcome, flight: None, served }, fnv([said])))
+        Ok((FinishedRun { ending, outcome, flight: None, served }, fnv([said]), folder))
     }
 }

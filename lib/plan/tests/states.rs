@@ -10,7 +10,8 @@ const SYSTEM: &str = "[system]\nname = \"s\"
 [[process]]\nname = \"r\"\npriority = 1\nvcpu = \"rv\"
 [[vcpu]]\nname = \"wv\"\nbudget = \"1ms\"\nperiod = \"5ms\"
 [[vcpu]]\nname = \"rv\"\nbudget = \"1ms\"\nperiod = \"20ms\"
-[[state]]\nname = \"speed\"\nfields = [\"all: [u64; 4]\"]\nwriter = \"w\"\nreaders = [\"r\"]
+[[state]]\nname = \"speed\"\nfields = [\"all: [u64; 4]\"]\nwriter = \"w\"\n\
+readers = [\"r\"]\nperiod = \"5ms\"
 ";
 
 fn plan(text: &str) -> Plan {

@@ -315,7 +315,11 @@ fn cables(declared: &Declared, hosts: &[HostSpec], report: &mut Report) -> Vec<C
     let mut taken: Vec<(End, &Span)> = Vec::new();
     for cable in &declared.cables {
         if cable.ends.len() != 2 {
-            let title = format!("cable `{}` has {} ends", cable.name.value, cable.ends.len());
+            let count = match cable.ends.len() {
+                1 => "1 end".to_owned(),
+                count => format!("{count} ends"),
+            };
+            let title = format!("cable `{}` has {count}, and a cable has 2", cable.name.value);
             report.push(Problem::new(&cable.ends_place, title, format!("write `{EXAMPLE}`")));
             continue;
         }

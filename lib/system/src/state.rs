@@ -128,12 +128,13 @@ impl DeclaredState {
         self.ends().any(|end| core_of(declared, &end.value) == Some(core))
     }
 
-    /// Returns the shortest time between two writes: the period of the writer's virtual CPU, unless
-    /// the description says another. A writer that is restarted writes again after its pause.
+    /// Returns the shortest time between two writes: the period of the writer's virtual CPU if its
+    /// thread has jobs, unless the description says another. A thread without jobs may write as
+    /// often as something wakes it. A writer that is restarted writes again after its pause.
     fn every(&self, declared: &Declared) -> Option<u64> {
         let name = &self.writer.as_ref()?.value;
         let own = self.period.as_ref().map(|period| period.value);
-        let every = own.or_else(|| vcpu_period(declared, name))?;
+        let every = own.or_else(|| job_period(declared, name))?;
         let writer = &declared.processes[declared.process(name)?].whole;
         let restarted = writer.restart != Restart::Never;
         Some(if restarted { every.min(writer.backoff_ns) } else { every })
@@ -171,10 +172,22 @@ fn core_of(declared: &Declared, process: &str) -> Option<u16> {
 
 /// Returns the period of the Main VCPU that a process runs on.
 fn vcpu_period(declared: &Declared, process: &str) -> Option<u64> {
+    main_vcpu(declared, process).map(|(period_ns, _)| period_ns)
+}
+
+/// Returns the period of the Main VCPU that a process does jobs on.
+fn job_period(declared: &Declared, process: &str) -> Option<u64> {
+    main_vcpu(declared, process).filter(|(_, job)| job.is_some()).map(|(period_ns, _)| period_ns)
+}
+
+/// Returns the period of the Main VCPU that a process runs on, and the job on it.
+fn main_vcpu(declared: &Declared, process: &str) -> Option<(u64, Option<u64>)> {
     let name = declared.processes[declared.process(process)?].vcpu.as_ref()?;
     let vcpu = declared.vcpus.iter().find(|vcpu| vcpu.name.value == name.value)?;
     match &vcpu.what {
-        DeclaredVcpu::Main { server: ServerSpec::Main { period_ns, .. }, .. } => Some(*period_ns),
+        DeclaredVcpu::Main { server: ServerSpec::Main { period_ns, job_ns, .. }, .. } => {
+            Some((*period_ns, *job_ns))
+        }
         _ => None,
     }
 }
@@ -256,8 +269,8 @@ fn rates(declared: &Declared, state: &DeclaredState, report: &mut Report) -> boo
     if let Some(writer) = state.writer.as_ref().filter(|_| state.every_ns.is_none()) {
         let title = format!("nothing says how often `{}` is written", state.name.value);
         let help = format!(
-            "add `period = \"10ms\"`, the shortest time between two writes, or give `{}` a \
-             `vcpu`: then its period counts",
+            "add `period = \"10ms\"`, the shortest time between two writes; or give `{}` a \
+             `vcpu` with a `job` that writes once: then its period counts",
             writer.value
         );
         report.push(Problem::new(&writer.span, title, help));

@@ -206,7 +206,7 @@ fn wrong_cables_are_refused_where_they_stand() {
     one("right:xhci:3", "port 3 of `xhci` has `keys` in it", own);
     one("left:xhci:1", "port 1 has two cables", own);
     let example = "write `ends = [\"left:xhci:1\", \"right:xhci:1\"]`";
-    bad(&ends("\"left:xhci:1\""), (9, 8), "cable `c` has 1 ends", example);
+    bad(&ends("\"left:xhci:1\""), (9, 8), "cable `c` has 1 end, and a cable has 2", example);
     let help = "add `ends = [\"left:xhci:1\", \"right:xhci:1\"]`";
     bad(&boards("[[cable]]\nname = \"c\"\n"), (8, 8), "cable `c` has no `ends`", help);
     let slow = ends("\"left:xhci:1\", \"right:xhci:1\"") + "delay = \"1s\"\n";

@@ -6,14 +6,14 @@ use common::{built, refused};
 use diapason_system::{StateSpec, System, parse};
 use proptest::prelude::*;
 
-/// A process `w` that writes on a VCPU of 5 ms, processes `r` and `s` on VCPUs of 20 ms and 100 ms,
-/// and a process `x` without one.
+/// A process `w` that writes in jobs on a VCPU of 5 ms, processes `r` and `s` on VCPUs of 20 ms and
+/// 100 ms, and a process `x` without one.
 const SYSTEM: &str = "[system]\nname = \"s\"
 [[process]]\nname = \"w\"\npriority = 1\nvcpu = \"wv\"
 [[process]]\nname = \"r\"\npriority = 1\nvcpu = \"rv\"
 [[process]]\nname = \"s\"\npriority = 1\nvcpu = \"sv\"
 [[process]]\nname = \"x\"\npriority = 1
-[[vcpu]]\nname = \"wv\"\nbudget = \"1ms\"\nperiod = \"5ms\"
+[[vcpu]]\nname = \"wv\"\nbudget = \"1ms\"\nperiod = \"5ms\"\njob = \"500us\"
 [[vcpu]]\nname = \"rv\"\nbudget = \"1ms\"\nperiod = \"20ms\"
 [[vcpu]]\nname = \"sv\"\nbudget = \"1ms\"\nperiod = \"100ms\"
 ";
@@ -140,8 +140,16 @@ fn what_bounds_no_write_or_no_read_is_refused() {
         ["writer = \"w\"", "writer = \"x\""],
         (4, 10),
         "nothing says how often `wheel.speed` is written",
-        "add `period = \"10ms\"`, the shortest time between two writes, or give `x` a `vcpu`: then \
-         its period counts",
+        "add `period = \"10ms\"`, the shortest time between two writes; or give `x` a `vcpu` with \
+         a `job` that writes once: then its period counts",
+    );
+    // A thread without jobs may write at every message that wakes it.
+    bad(
+        ["writer = \"w\"\nreaders = [\"r\"]", "writer = \"r\"\nreaders = [\"s\"]"],
+        (4, 10),
+        "nothing says how often `wheel.speed` is written",
+        "add `period = \"10ms\"`, the shortest time between two writes; or give `r` a `vcpu` with \
+         a `job` that writes once: then its period counts",
     );
     bad(
         ["[\"r\"]\n", "[\"r\"]\nslots = 9\n"],

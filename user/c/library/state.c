@@ -41,7 +41,8 @@ int dia_state_write(const dia_state *state, const void *value)
     size_t at = 0;
     for (; at + 8 <= state->bytes; at += 8, to++) {
         uint64_t word;
-        memcpy(&word, from + at, 8);
+        /* An instruction, and no call. */
+        __builtin_memcpy(&word, from + at, 8);
         __atomic_store_n(to, word, __ATOMIC_RELAXED);
     }
     for (unsigned char *rest = (unsigned char *)to; at < state->bytes; at++, rest++) {
@@ -62,7 +63,7 @@ int dia_state_read(dia_state *state, void *value)
     size_t at = 0;
     for (; at + 8 <= state->bytes; at += 8, from++) {
         uint64_t word = __atomic_load_n(from, __ATOMIC_RELAXED);
-        memcpy(to + at, &word, 8);
+        __builtin_memcpy(to + at, &word, 8);
     }
     for (const unsigned char *rest = (const unsigned char *)from; at < state->bytes; at++, rest++) {
         to[at] = __atomic_load_n(rest, __ATOMIC_RELAXED);

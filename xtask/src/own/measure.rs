@@ -46,7 +46,28 @@ impl Installed {
             return Err(format!("comments are gone:\n{written}"));
         }
         self.json(name, &["plan", "--json"])?;
-        self.diapason(name, &["sim", "--for", "1s"], 0).map(drop)
+        self.diapason(name, &["sim", "--for", "1s"], 0)?;
+        self.measured_pair()
+    }
+
+    /// Measures two hosts with the cable between them: each description gets what its host needs.
+    fn measured_pair(&self) -> Result<(), String> {
+        let name = "my-pair";
+        self.diapason("", &["new", name, "--template", "two-hosts"], 0)?;
+        let (measured, _) = self.json(name, &["measure", "--for", "1s", "--write", "--json"])?;
+        for (host, file) in [(0, "sender.toml"), (1, "receiver.toml")] {
+            let works = measured["hosts"][host]["works"].as_array().into_iter().flatten();
+            let seen = works.filter(|row| row["work"] == "message" || row["work"] == "usbd.link");
+            if seen.filter(|row| row["runs"].as_u64() > Some(10)).count() != 2 {
+                return Err(format!("{file}: not both works were seen: {measured:#}"));
+            }
+            let written = fs::read_to_string(self.0.join(name).join(file));
+            let written = written.map_err(|error| error.to_string())?;
+            if !written.contains("name = \"usbd.link\"") {
+                return Err(format!("{file} did not get what was counted:\n{written}"));
+            }
+        }
+        self.json(name, &["plan", "--json"]).map(drop)
     }
 }
 

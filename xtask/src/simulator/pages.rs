@@ -10,17 +10,39 @@ use diapason::plan::Plan;
 
 /// Has pipes both ways, chains and a described bus.
 const SYSTEM: &str = "examples/can-gateway.toml";
+/// Several hosts or cores, each with what its page must have.
+const SEVERAL: [(&str, &[&str]); 2] = [
+    ("examples/bridge-flow.toml", &["id=\"part-left\"", "the bill of every flow", "from-right"]),
+    ("examples/two-cores.toml", &["id=\"part-1\"", "core 1: hog", ">ready</"]),
+];
 const LENGTH: &str = "1500ms";
-/// The marks of a page that needs other files.
-const OUTSIDE: [&str; 5] = [" src=", " href=", "url(", "@import", "<script"];
+/// The marks of a page that needs other files. A link leads to a place of its own.
+const OUTSIDE: [&str; 6] = [" src=", " href=\"h", "href=\"/", "url(", "@import", "<script "];
 /// Elements that are opened and closed.
 const ELEMENTS: [&str; 7] = ["html", "main", "section", "svg", "table", "title", "p"];
 
 /// Checks the pages of reports.
 pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
+    let page = written(workspace, SYSTEM)?;
+    alone(&page)?;
+    drawn(workspace, &page)?;
+    let mut pages = vec![page];
+    for (system, parts) in SEVERAL {
+        let page = written(workspace, system)?;
+        alone(&page)?;
+        if let Some(missing) = parts.iter().find(|part| !page.contains(**part)) {
+            return Err(format!("the page of {system} has no `{missing}`"));
+        }
+        pages.push(page);
+    }
+    browser::check(workspace, &pages)
+}
+
+/// Returns the page of a system.
+fn written(workspace: &Workspace, system: &str) -> Result<String, String> {
     let path = workspace.target().join("tmp").join("page.html");
     std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(|bad| bad.to_string())?;
-    let arguments = ["run", "--quiet", "-p", "diapason", "--", "report", SYSTEM];
+    let arguments = ["run", "--quiet", "-p", "diapason", "--", "report", system];
     let mut run = command(workspace, &arguments);
     run.args(["--for", LENGTH, "-o"]).arg(&path);
     let output = run.output().map_err(|bad| bad.to_string())?;
@@ -29,9 +51,7 @@ pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
     }
     let page = std::fs::read_to_string(&path).map_err(|bad| bad.to_string())?;
     std::fs::remove_file(&path).map_err(|bad| bad.to_string())?;
-    alone(&page)?;
-    drawn(workspace, &page)?;
-    browser::check(workspace, &page)
+    Ok(page)
 }
 
 /// Checks that a page is whole, and one file.
