@@ -112,8 +112,8 @@ const fn colour(what: What) -> &'static str {
         What::TopHalf => "c3",
         What::BottomHalf => "c4",
         What::User | What::Written => "c5",
-        What::Driver | What::Taken => "c6",
-        What::Back => "c7",
+        What::Driver | What::Taken | What::Asked => "c6",
+        What::Back | What::Device => "c7",
     }
 }
 
