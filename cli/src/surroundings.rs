@@ -8,6 +8,7 @@ use diapason_bus::{Coding, Speed};
 use diapason_can::BitRate;
 use diapason_devices::UsbDevice;
 use diapason_devices::can::{self, BusLoad, CanBus};
+use diapason_devices::disk::Disk;
 use diapason_devices::faulty::lies::catalogue;
 use diapason_devices::faulty::{self, Drifting, Faulty, Lie, OwnClock, Rule};
 use diapason_devices::gs_usb::GsUsbModel;
@@ -16,7 +17,7 @@ use diapason_devices::instrument::{self, Instrument};
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::sensor::{self, Sensor};
 use diapason_ether::{FRAME_MIN, UDP_PAYLOAD, UdpFrame};
-use diapason_plan::beside;
+use diapason_plan::beside::{self, DISK_BLOCKS};
 use diapason_sim::XHCI;
 use diapason_sim::{
     CARD, Card, ControllerMishap, EthernetWire, Features, Flood, FunctionModel, Planned,
@@ -63,6 +64,11 @@ fn interface(plug: &UsbPlug, wired: &mut Wired) -> Box<dyn UsbDevice> {
     }
 }
 
+/// Returns a disk that takes as long for a command as the description says.
+fn disk(plug: &UsbPlug, disk: Disk) -> Box<dyn UsbDevice> {
+    Box::new(disk.numbered().taking(plug.takes_ns.map_or(Nanos::ZERO, Nanos)))
+}
+
 /// Returns a fresh device as it is described. Its CAN buses are added to `wired`. There is no model
 /// of what only QEMU has.
 #[must_use]
@@ -76,6 +82,8 @@ pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn UsbDevice>> {
         UsbModel::Instrument => {
             Some(Box::new(Instrument::new(plug.gap_ns.map_or(instrument::PERIOD, Nanos))))
         }
+        UsbModel::Disk => Some(disk(plug, Disk::new(DISK_BLOCKS))),
+        UsbModel::SuperSpeedDisk => Some(disk(plug, Disk::superspeed(DISK_BLOCKS))),
         other => beside::model(other),
     }
 }

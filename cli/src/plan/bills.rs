@@ -10,9 +10,11 @@ use diapason_plan::pipes::{NoBill, Piped};
 use diapason_system::{PipeDirection, PipeSpec, System};
 
 /// The columns of pipes from devices, in the order in which a message meets them.
-const INPUT: [(What, &str); 7] = [
+const INPUT: [(What, &str); 9] = [
+    (What::Asked, "asked"),
     (What::Request, "wait"),
     (What::Bus, "bus"),
+    (What::Device, "device"),
     (What::Moderation, "moderation"),
     (What::TopHalf, "top half"),
     (What::BottomHalf, "bottom half"),

@@ -6,6 +6,7 @@
 
 mod scsi;
 
+use crate::bridge::superspeed_bos;
 use crate::descriptors::Descriptors;
 use crate::device::{Answer, Handshake, Stall, UsbDevice};
 use crate::standard::{EndpointStatus, Standard, reply};
@@ -22,7 +23,8 @@ pub const OUT: u8 = 0x02;
 pub const SERIAL: &str = "000000000001";
 /// Bytes of a block.
 pub const BLOCK: usize = 512;
-const PACKET: usize = 512;
+/// Bytes of a packet at high speed, and at SuperSpeed.
+const PACKETS: [usize; 2] = [512, 1_024];
 
 const COMMAND_SIGNATURE: [u8; 4] = *b"USBC";
 const STATUS_SIGNATURE: [u8; 4] = *b"USBS";
@@ -60,20 +62,38 @@ pub struct Disk {
     status: u8,
     residue: u32,
     sense: Sense,
+    speed: Speed,
+    /// The time for a command, and when the one under way is ready.
+    takes: Nanos,
+    ready_at: Nanos,
+    /// The time of the next change, which is `ready_at` until it was noticed.
+    changes_at: Nanos,
+    /// Blocks that somebody wrote; empty if others begin with no number.
+    written: Vec<bool>,
 }
 
 impl Disk {
     /// Returns a disk of `blocks` zeroed blocks, at least one.
     #[must_use]
     pub fn new(blocks: u32) -> Disk {
-        Disk::with_serial(blocks, SERIAL)
+        Disk::of(Speed::High, blocks, SERIAL)
+    }
+
+    /// Returns the same disk as a device of SuperSpeed.
+    #[must_use]
+    pub fn superspeed(blocks: u32) -> Disk {
+        Disk::of(Speed::Super, blocks, SERIAL)
     }
 
     /// Returns a disk of `blocks` zeroed blocks, at least one, with this serial number.
     #[must_use]
     pub fn with_serial(blocks: u32, serial: &str) -> Disk {
+        Disk::of(Speed::High, blocks, serial)
+    }
+
+    fn of(speed: Speed, blocks: u32, serial: &str) -> Disk {
         Disk {
-            standard: Standard::new(descriptors(serial)),
+            standard: Standard::new(descriptors(speed, serial)),
             bytes: vec![0; BLOCK * blocks.max(1) as usize],
             stage: Stage::Command,
             tag: [0; 4],
@@ -81,6 +101,41 @@ impl Disk {
             status: 0,
             residue: 0,
             sense: Sense::default(),
+            speed,
+            takes: Nanos::ZERO,
+            ready_at: Nanos::ZERO,
+            changes_at: Nanos::FOREVER,
+            written: Vec::new(),
+        }
+    }
+
+    /// Returns the same disk, which takes so long until it has the data of a command, or knows how
+    /// it ended.
+    #[must_use]
+    pub fn taking(self, takes: Nanos) -> Disk {
+        Disk { takes, ..self }
+    }
+
+    /// Returns the same disk with blocks that begin with their numbers until they are written: four
+    /// bytes, the least significant first.
+    #[must_use]
+    pub fn numbered(self) -> Disk {
+        let written = vec![false; self.bytes.len() / BLOCK];
+        Disk { written, ..self }
+    }
+
+    fn packet(&self) -> usize {
+        PACKETS[usize::from(self.speed == Speed::Super)]
+    }
+
+    /// Puts numbers into what is read of blocks that nobody wrote.
+    fn number(&self, at: usize, bytes: &mut [u8]) {
+        for (place, block) in (at / BLOCK..).zip(bytes.chunks_mut(BLOCK)) {
+            if self.written.get(place) == Some(&false)
+                && let Some(head) = block.first_chunk_mut()
+            {
+                *head = (place as u32).to_le_bytes();
+            }
         }
     }
 
@@ -96,7 +151,9 @@ impl Disk {
         &mut self.bytes
     }
 
-    fn begin(&mut self, packet: &[u8]) -> Handshake {
+    fn begin(&mut self, now: Nanos, packet: &[u8]) -> Handshake {
+        self.ready_at = now + self.takes;
+        self.changes_at = self.ready_at;
         let block: Option<&[u8; COMMAND]> = packet.try_into().ok();
         let good = |block: &&[u8; COMMAND]| {
             block.starts_with(&COMMAND_SIGNATURE) && block[13] == 0 && (1..=16).contains(&block[14])
@@ -139,17 +196,22 @@ impl Disk {
             for (to, from) in disk.iter_mut().skip(done).zip(packet) {
                 *to = *from;
             }
+            let blocks =
+                (range.start + done) / BLOCK..(range.start + done + packet.len()).div_ceil(BLOCK);
+            if let Some(written) = self.written.get_mut(blocks) {
+                written.fill(true);
+            }
         }
         let (left, done) = (left - packet.len() as u32, done + packet.len());
         // A short packet ends the stage early.
-        let ended = left == 0 || packet.len() < PACKET;
+        let ended = left == 0 || packet.len() < self.packet();
         self.residue = self.residue.max(if ended { left } else { 0 });
         self.stage = if ended { Stage::Status } else { Stage::Data { to_host: false, left, done } };
         Handshake::Ack
     }
 
     fn give(&mut self, buffer: &mut [u8], left: u32, done: usize) -> Answer {
-        let length = PACKET.min(left as usize);
+        let length = self.packet().min(left as usize);
         let source: &[u8] = match &self.data {
             Data::Read(range) => self.bytes.get(range.clone()).unwrap_or(&[]),
             Data::Reply(bytes) => bytes,
@@ -158,6 +220,9 @@ impl Disk {
         let from = source.get(done..).unwrap_or(&[]);
         let mut bytes: Vec<u8> = from.iter().take(length).copied().collect();
         bytes.resize(length, 0);
+        if let Data::Read(range) = &self.data {
+            self.number(range.start + done, &mut bytes);
+        }
         let (left, done) = (left - length as u32, done + length);
         self.stage =
             if left == 0 { Stage::Status } else { Stage::Data { to_host: true, left, done } };
@@ -176,11 +241,12 @@ impl Disk {
 
 impl UsbDevice for Disk {
     fn speed(&self) -> Speed {
-        Speed::High
+        self.speed
     }
 
     fn reset(&mut self, _: Nanos) {
         self.standard.reset();
+        (self.ready_at, self.changes_at) = (Nanos::ZERO, Nanos::FOREVER);
         (self.stage, self.data, self.sense) = (Stage::Command, Data::Nothing, Sense::default());
     }
 
@@ -202,10 +268,10 @@ impl UsbDevice for Disk {
         }
     }
 
-    fn receive(&mut self, _: Nanos, endpoint: u8, packet: &[u8]) -> Handshake {
+    fn receive(&mut self, now: Nanos, endpoint: u8, packet: &[u8]) -> Handshake {
         match self.standard.endpoint(endpoint) {
             EndpointStatus::Ready if endpoint == OUT => match self.stage {
-                Stage::Command => self.begin(packet),
+                Stage::Command => self.begin(now, packet),
                 Stage::Data { to_host: false, left, done } => self.take(packet, left, done),
                 _ => Handshake::Nak,
             },
@@ -214,8 +280,9 @@ impl UsbDevice for Disk {
         }
     }
 
-    fn send(&mut self, _: Nanos, endpoint: u8, buffer: &mut [u8]) -> Answer {
+    fn send(&mut self, now: Nanos, endpoint: u8, buffer: &mut [u8]) -> Answer {
         match self.standard.endpoint(endpoint) {
+            EndpointStatus::Ready if endpoint == IN && now < self.ready_at => Answer::Nak,
             EndpointStatus::Ready if endpoint == IN => match self.stage {
                 Stage::Data { to_host: true, left, done } => self.give(buffer, left, done),
                 Stage::Status => self.end(buffer),
@@ -227,19 +294,24 @@ impl UsbDevice for Disk {
     }
 
     fn next_change(&self) -> Nanos {
-        Nanos::FOREVER
+        self.changes_at
     }
 
-    fn advance(&mut self, _: Nanos) {}
+    fn advance(&mut self, now: Nanos) {
+        if self.changes_at <= now {
+            self.changes_at = Nanos::FOREVER;
+        }
+    }
 }
 
-fn descriptors(serial: &str) -> Descriptors {
+fn descriptors(speed: Speed, serial: &str) -> Descriptors {
+    let is_super = speed == Speed::Super;
     let device = descriptor::DeviceDescriptor {
-        usb: 0x0200,
+        usb: if is_super { 0x0300 } else { 0x0200 },
         class: 0,
         subclass: 0,
         protocol: 0,
-        packet: 64,
+        packet: if is_super { 512 } else { 64 },
         vendor: 0x1209,
         product: 0x0003,
         version: 0x0100,
@@ -247,11 +319,13 @@ fn descriptors(serial: &str) -> Descriptors {
         configurations: 1,
     };
     let pipes = build::Interface::new(0).class(8, 6, 0x50);
-    let pipes = pipes.endpoint(build::bulk(IN, 512)).endpoint(build::bulk(OUT, 512));
+    let packet = PACKETS[usize::from(is_super)] as u16;
+    let pipes = pipes.endpoint(build::bulk(IN, packet)).endpoint(build::bulk(OUT, packet));
     Descriptors {
-        device: device.bytes(Speed::High),
-        configuration: build::Configuration::new(1).with(pipes).bytes(Speed::High),
-        high_speed: true,
+        device: device.bytes(speed),
+        configuration: build::Configuration::new(1).with(pipes).bytes(speed),
+        high_speed: !is_super,
+        bos: if is_super { superspeed_bos() } else { Vec::new() },
         strings: ["Memory disk", serial].map(String::from).into(),
         ..Descriptors::default()
     }

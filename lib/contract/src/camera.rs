@@ -5,7 +5,7 @@
 
 use crate::home::Home;
 use crate::kinds::ServiceKind;
-use crate::source::{EndpointAttributes, Pieces, PipeSource};
+use crate::source::{EndpointAttributes, MessageForm, PipeSource, SharedPlaces};
 use diapason_abi::{Nanos, PAGE};
 use diapason_state::plain;
 
@@ -31,7 +31,7 @@ pub const SOURCE: PipeSource = PipeSource {
     kind: ServiceKind::Cameras,
     pipe: (PIECES, segment(size_of::<FramePiece>())),
     ready: READY,
-    pieces: Some(Pieces {
+    form: MessageForm::Picture(SharedPlaces {
         data: (DATA, PLACES * PLACE as u64),
         returned: (RETURNED, segment(size_of::<Back>())),
     }),

@@ -2,9 +2,14 @@
 //!
 //! A client writes what it wants into the pipe of asks and gives `disk.ask`; it is answered in the
 //! same order. From the ask to its answer the memory it names is the device's.
+//!
+//! The reader of a `[[pipe]]` from the disk is such a client. It asks for the next blocks once a
+//! period, and each ask bears the time at which it was due.
 
 use crate::home::Home;
-use diapason_abi::Nanos;
+use crate::kinds::ServiceKind;
+use crate::source::{EndpointAttributes, MessageForm, PipeSource, SharedPlaces};
+use diapason_abi::{Nanos, PAGE};
 use diapason_state::plain;
 
 /// The pipe of asks.
@@ -24,10 +29,55 @@ pub const HOME: Home = Home::new("usb-disk", "disk", "usbd.disk")
     .asked(ASKED)
     .ready(READY);
 
+/// The work of a reader for one message, by its name in descriptions.
+pub const MESSAGE: &str = "disk.message";
+
+/// The pipe from a disk. Its messages are runs of blocks.
+pub const SOURCE: PipeSource = PipeSource {
+    kind: ServiceKind::Disks,
+    pipe: (ANSWERS, segment(size_of::<DiskAnswer>())),
+    ready: READY,
+    form: MessageForm::Blocks(SharedPlaces {
+        data: (DATA, PLACES * BYTES_MAX as u64),
+        returned: (ASKS, segment(size_of::<Ask>())),
+    }),
+    home: &HOME,
+    message: MESSAGE,
+    attributes: EndpointAttributes {
+        max_channels: 1,
+        max_tput: 8 * BYTES_MAX as u64,
+        min_latency: Nanos::from_micros(500),
+        buffer: 1,
+        packet: (BLOCK, BYTES_MAX),
+        slots: RECORDS,
+        transfer: (BYTES_MAX, 1),
+    },
+};
+
 /// Asks that may wait.
 pub const RECORDS: usize = 16;
 /// Most bytes of an ask.
 pub const BYTES_MAX: usize = 65_536;
+/// Bytes of the smallest block.
+pub const BLOCK: usize = 512;
+/// Places of a pipe's memory, of the most bytes of an ask. Smaller messages have more places.
+const PLACES: u64 = 4;
+
+/// Returns the bytes of a segment with a pipe of records of so many bytes.
+const fn segment(record: usize) -> u64 {
+    (128 + RECORDS * record).next_multiple_of(PAGE) as u64
+}
+
+/// Returns how many messages of so many bytes a pipe from a disk has places for.
+#[must_use]
+pub const fn places(bytes: usize) -> usize {
+    if bytes == 0 {
+        return 0;
+    }
+    let all = PLACES as usize * BYTES_MAX / bytes;
+    // There is an ask, and an answer, for each.
+    if all < RECORDS { all } else { RECORDS }
+}
 
 /// In [`Ask::what`]: asks for the size of the disk.
 pub const SIZE: u32 = 0;
@@ -55,6 +105,8 @@ plain! {
         pub count: u32,
         /// Offset of their bytes in the shared memory.
         pub place: u32,
+        /// The time at which the reader of a pipe was to ask, in ns since boot.
+        pub due: u64,
     }
 }
 
@@ -67,5 +119,12 @@ plain! {
         pub block_bytes: u32,
         /// [`DONE`], [`FAILED`], [`GONE`] or [`NONSENSE`].
         pub status: u32,
+        /// The ask: what, which blocks, where, and when it was due.
+        pub ask: Ask,
+        /// The time at which the server knew that it was done, in ns since boot.
+        pub taken: u64,
+        /// 1 if the message is outside of the contract of its pipe: it was asked for too soon, or
+        /// the disk took longer than a period.
+        pub outside: u64,
     }
 }

@@ -4,7 +4,7 @@
 use crate::home::Home;
 use crate::kinds::ServiceKind;
 use crate::sensor::{ATTRIBUTES, BYTES, PACKET, QUEUED};
-use crate::source::PipeSource;
+use crate::source::{MessageForm, PipeSource};
 use diapason_abi::Nanos;
 
 /// Bytes that the transfers of an endpoint take of the memory for all transfers.
@@ -33,7 +33,7 @@ pub const SOURCE: PipeSource = PipeSource {
     kind: ServiceKind::Endpoints,
     pipe: (PACKETS, BYTES),
     ready: READY,
-    pieces: None,
+    form: MessageForm::Packet,
     home: &HOME,
     message: MESSAGE,
     attributes: ATTRIBUTES,

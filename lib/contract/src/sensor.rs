@@ -3,7 +3,7 @@
 
 use crate::home::Home;
 use crate::kinds::{PLACE, ServiceKind};
-use crate::source::{EndpointAttributes, PipeSource};
+use crate::source::{EndpointAttributes, MessageForm, PipeSource};
 use diapason_abi::Nanos;
 use diapason_state::plain;
 
@@ -26,7 +26,7 @@ pub const SOURCE: PipeSource = PipeSource {
     kind: ServiceKind::Sensors,
     pipe: (PACKETS, BYTES),
     ready: READY,
-    pieces: None,
+    form: MessageForm::Packet,
     home: &HOME,
     message: MESSAGE,
     attributes: ATTRIBUTES,

@@ -7,7 +7,7 @@
 use crate::can::CHANNELS;
 use crate::home::Home;
 use crate::kinds::ServiceKind;
-use crate::{camera, endpoint, sensor};
+use crate::{camera, disk, endpoint, sensor};
 use diapason_abi::Nanos;
 
 /// The abilities of an endpoint, as its driver says them.
@@ -38,8 +38,8 @@ pub struct PipeSource {
     pub pipe: (&'static str, u64),
     /// The semaphore that its reader takes.
     pub ready: &'static str,
-    /// Memory that both ends share besides, if messages come in pieces that stay there.
-    pub pieces: Option<Pieces>,
+    /// How its messages come.
+    pub form: MessageForm,
     /// The bottom half that puts its messages into the pipe.
     pub home: &'static Home,
     /// The work, in descriptions, that a reader does for one message.
@@ -48,18 +48,42 @@ pub struct PipeSource {
     pub attributes: EndpointAttributes,
 }
 
-/// Memory for messages that come in pieces: each stays where the controller put it until its reader
-/// gives it back.
+/// How the messages of a source come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Pieces {
-    /// The segment with the pieces, and the bytes of that.
+pub enum MessageForm {
+    /// Each is one packet, and a record of the pipe.
+    Packet,
+    /// Each is a picture in pieces. A piece stays where the controller put it until its reader
+    /// gives the place back.
+    Picture(SharedPlaces),
+    /// Each is a run of blocks for which its reader asks, once a period. It stays where the
+    /// controller put it until the reader asks for another one in its place.
+    Blocks(SharedPlaces),
+}
+
+/// Memory that both ends of a pipe and the controller share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SharedPlaces {
+    /// The segment with what came, and the bytes of that.
     pub data: (&'static str, u64),
-    /// The segment by which the reader gives places back, and the bytes of that.
+    /// The segment by which the reader gives places back or asks, and the bytes of that.
     pub returned: (&'static str, u64),
 }
 
+impl MessageForm {
+    /// Returns the memory in which messages stay, if they do.
+    #[must_use]
+    pub const fn places(self) -> Option<SharedPlaces> {
+        match self {
+            MessageForm::Packet => None,
+            MessageForm::Picture(places) | MessageForm::Blocks(places) => Some(places),
+        }
+    }
+}
+
 /// All sources, in the order of their numbers.
-pub const SOURCES: [PipeSource; 3] = [sensor::SOURCE, endpoint::SOURCE, camera::SOURCE];
+pub const SOURCES: [PipeSource; 4] =
+    [sensor::SOURCE, endpoint::SOURCE, camera::SOURCE, disk::SOURCE];
 
 /// Numbers of pipes: one for each CAN channel, and one for each source.
 pub const PIPES: usize = CHANNELS + SOURCES.len();

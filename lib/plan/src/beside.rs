@@ -37,7 +37,7 @@ const OWN: [u32; 2] = [u32::MAX - 1, u32::MAX];
 const DEBUG_CONTROL: u16 = 512;
 
 /// Blocks of 512 bytes of a disk.
-const DISK_BLOCKS: u32 = 128 << 10;
+pub const DISK_BLOCKS: u32 = 128 << 10;
 /// From one key to the next, and how many: an hour.
 pub(crate) const KEY_PERIOD: Nanos = Nanos::from_millis(100);
 const KEYS: u64 = 36_000;
@@ -54,6 +54,7 @@ pub fn model(model: UsbModel) -> Option<Box<dyn UsbDevice>> {
         UsbModel::BusyCamera => Box::new(CameraModel::busy()),
         UsbModel::Keyboard => Box::new(KeyboardModel::typing(KEY_PERIOD, KEYS)),
         UsbModel::Disk => Box::new(Disk::new(DISK_BLOCKS)),
+        UsbModel::SuperSpeedDisk => Box::new(Disk::superspeed(DISK_BLOCKS)),
         UsbModel::Hub | UsbModel::SuperSpeedHub => Box::new(hub(model)),
         UsbModel::Network => Box::new(Adapter::default()),
         UsbModel::QemuStorage

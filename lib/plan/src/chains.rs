@@ -4,6 +4,7 @@
 //! The bill of the pipe holds the part before the first thread. The threads are in `bill::relay`.
 //! The part behind the last one is again the bill of a pipe, with the chain's output as contract.
 
+use crate::blocks;
 use crate::calls::Step;
 use crate::human;
 use crate::missing::{self, Missing};
@@ -76,6 +77,9 @@ impl Plant<'_> {
             let what = format!("its pipe `{}` has none", reads.name);
             return Err(NoBill::Missing(what, format!("see the message about `{}`", reads.name)));
         };
+        if let Some(none) = blocks::no_chain(system, reads) {
+            return Err(none);
+        }
         let arrives = [contract(reads)];
         let processes = processes(chain, system);
         processes.iter().try_for_each(|it| self.locks_nothing(*it)).map_err(no_bill)?;
@@ -114,7 +118,9 @@ impl Plant<'_> {
         let (wake, taking) = (Nanos::ZERO, Taking::Each);
         let service = &Reporting::new(service, &self.calls);
         let stages = inbound.stages(User { message: step, wake, taking, service });
-        let bill = self.with_traffic(from, |traffic| input(&stages, traffic)).map_err(no_bill)?;
+        let bill = self
+            .with_traffic((from, inbound.own), |traffic| input(&stages, traffic))
+            .map_err(no_bill)?;
         let item = bill.map_err(NoBill::Refused)?.item(What::User);
         Ok(item.map_or(Nanos::FOREVER, |item| item.value))
     }

@@ -69,8 +69,9 @@ impl Driver {
                 transfer: attributes.transfer,
                 shortest: attributes.packet.0,
                 messages: 1,
-                // A camera keeps a picture, however many pieces it is.
-                kept: if source.pieces.is_some() { u64::MAX } else { attributes.buffer },
+                // A camera keeps a picture, however many pieces it is. A disk sends what it is
+                // asked for.
+                kept: if source.form.places().is_some() { u64::MAX } else { attributes.buffer },
                 slots: attributes.slots as u64,
                 message: source.message,
             };

@@ -12,7 +12,7 @@ use crate::pipes::{Inbound, Plant, supply_among};
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, SharedCore, Supply};
 use diapason_pipe::bill::{Interrupts, Service, Taking, Traffic, User, What, input};
-use diapason_pipe::size::arrivals;
+use diapason_pipe::size::{Bucket, arrivals};
 
 /// Steps to a wake-up that is heard of within the time that was counted for it.
 const LOOKS_MAX: usize = 16;
@@ -67,7 +67,7 @@ impl Service for BottomHalf {
 }
 
 /// Returns a user that has nothing to do.
-fn nobody(service: &dyn Service) -> User<'_> {
+pub(crate) fn nobody(service: &dyn Service) -> User<'_> {
     User { message: Nanos::ZERO, wake: Nanos::ZERO, taking: Taking::Each, service }
 }
 
@@ -75,7 +75,12 @@ impl Plant<'_> {
     /// Returns the way to the server of the messages of a pipe, with what follows from the work of
     /// the bottom half.
     pub(crate) fn inbound(&self, index: usize) -> Result<Inbound, Missing> {
-        let mut inbound = self.inbound_by_share(index)?;
+        self.inbound_of(index, None)
+    }
+
+    /// As [`Plant::inbound`], of messages that come as `own` says and not as their contract does.
+    pub(crate) fn inbound_of(&self, index: usize, own: Option<Bucket>) -> Result<Inbound, Missing> {
+        let mut inbound = Inbound { own, ..self.inbound_by_share(index)? };
         let Inbound { place, work, .. } = inbound;
         let found = if work.message == Nanos::ZERO { 0 } else { self.found(index, &inbound)? };
         let each = Nanos(work.message.0.saturating_mul(found));
@@ -95,7 +100,8 @@ impl Plant<'_> {
         for _ in 0..LOOKS_MAX {
             inbound.interrupts.moderation = moderation + top_half + hears;
             let stages = inbound.stages(nobody(&inbound.half));
-            let bill = self.with_traffic(index, |traffic: &Traffic<'_>| input(&stages, traffic))?;
+            let at = (index, inbound.own);
+            let bill = self.with_traffic(at, |traffic: &Traffic<'_>| input(&stages, traffic))?;
             // A bill that there is none of is refused by its own words.
             let longest = bill.map_or(hears, |bill| bill.value(What::BottomHalf));
             if longest <= hears {
@@ -111,7 +117,7 @@ impl Plant<'_> {
     /// longest time before, in which it is handled for certain.
     fn found(&self, index: usize, inbound: &Inbound) -> Result<u64, Missing> {
         let stages = inbound.stages(nobody(&inbound.half));
-        self.with_traffic(index, |traffic: &Traffic<'_>| {
+        self.with_traffic((index, inbound.own), |traffic: &Traffic<'_>| {
             let Ok(bill) = input(&stages, traffic) else { return u64::MAX };
             let channels = traffic.channels.iter();
             channels.fold(0, |sum, channel| sum.saturating_add(arrivals(channel, bill.total)))

@@ -12,6 +12,7 @@
 pub mod allocate;
 mod assumed;
 pub mod beside;
+mod blocks;
 mod boot;
 pub mod bus;
 mod calls;

@@ -58,7 +58,7 @@ impl Plant<'_> {
             service: &inbound.half,
         };
         let stages = inbound.stages(nobody);
-        self.with_traffic(index, |traffic: &Traffic<'_>| input(&stages, traffic))
+        self.with_traffic((index, inbound.own), |traffic: &Traffic<'_>| input(&stages, traffic))
     }
 
     fn out(

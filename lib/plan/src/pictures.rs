@@ -15,6 +15,7 @@ use crate::pipes::contract;
 use diapason_abi::Nanos;
 use diapason_bus::{BusInstance, Direction, packet_time};
 use diapason_contract::camera::{PLACE, PLACES};
+use diapason_contract::source::MessageForm;
 use diapason_devices::UsbDevice;
 use diapason_pipe::bill::{Bill, Transfers, What};
 use diapason_pipe::size::Bucket;
@@ -44,7 +45,7 @@ pub(crate) struct Agreed {
 /// Returns whether a pipe comes from a camera.
 pub(crate) fn is_of(system: &System, pipe: &PipeSpec) -> bool {
     let source = system.usb.get(pipe.usb).and_then(|plug| plug.model.source());
-    source.is_some_and(|(_, source)| source.pieces.is_some())
+    source.is_some_and(|(_, source)| matches!(source.form, MessageForm::Picture(_)))
 }
 
 /// Returns the pieces that a pipe's pictures bring, as a contract.

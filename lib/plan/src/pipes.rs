@@ -5,6 +5,7 @@
 //! long that takes.
 
 use crate::beside;
+use crate::blocks;
 use crate::calls::Calls;
 use crate::core::Core;
 use crate::driver::{Driver, worst};
@@ -112,6 +113,8 @@ pub(crate) struct Plant<'a> {
 pub(crate) struct Inbound {
     pub(crate) bus: Transfers,
     pub(crate) interrupts: Interrupts,
+    /// How its messages come, if that is not as their contract says: their reader may ask late.
+    pub(crate) own: Option<Bucket>,
     /// The place of the VCPU of its bottom half among the I/O VCPUs.
     pub(crate) place: usize,
     pub(crate) half: BottomHalf,
@@ -150,10 +153,17 @@ impl Plant<'_> {
     }
 
     fn input(&self, index: usize) -> Result<Piped, Missing> {
+        if blocks::is_of(self.system, &self.system.pipes[index]) {
+            return self.blocks(index);
+        }
+        self.input_of(index, &self.inbound(index)?)
+    }
+
+    /// Returns the bill of a pipe whose messages come to the server on this way.
+    pub(crate) fn input_of(&self, index: usize, inbound: &Inbound) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
-        let work = self.work_of_reader(pipe)?;
-        let inbound = self.inbound(index)?;
-        let supply = self.supply_behind(&inbound, pipe.process)?;
+        let work = self.work_of_reader(pipe)? + self.asks(pipe);
+        let supply = self.supply_behind(inbound, pipe.process)?;
         let reader = Reporting::new(&supply, &self.calls);
         let with_help = |help: Nanos| {
             let user = User {
@@ -164,7 +174,8 @@ impl Plant<'_> {
             };
             let stages = inbound.stages(user);
             let nine = equation_nine(&stages, inbound.bus.worst);
-            let mut bill = self.with_traffic(index, |traffic| input(&stages, traffic))?;
+            let mut bill =
+                self.with_traffic((index, inbound.own), |traffic| input(&stages, traffic))?;
             if let (Ok(pieces), true) = (&bill, pictures::is_of(self.system, pipe)) {
                 bill = Ok(pictures::whole(self.system, pipe, *pieces)?);
             }
@@ -239,11 +250,11 @@ impl Plant<'_> {
     }
 
     /// Calls `then` with all that comes through the endpoint of a pipe's device: the messages of
-    /// pipes from it, the acknowledgements of what pipes to it carry, and whatever programs may ask
-    /// for while the system runs.
+    /// pipes from it, those of the pipe itself as `come` says, the acknowledgements of what pipes
+    /// to it carry, and whatever programs may ask for while the system runs.
     pub(crate) fn with_traffic<R>(
         &self,
-        index: usize,
+        (index, come): (usize, Option<Bucket>),
         then: impl FnOnce(&Traffic<'_>) -> R,
     ) -> Result<R, Missing> {
         let pipes = &self.system.pipes;
@@ -253,7 +264,10 @@ impl Plant<'_> {
             PipeDirection::FromDevice if pictures::is_of(self.system, &pipes[*other]) => {
                 pictures::pieces(self.system, &pipes[*other]).map(|contract| [contract])
             }
-            PipeDirection::FromDevice => Ok([contract(&pipes[*other])]),
+            PipeDirection::FromDevice => {
+                let come = come.filter(|_| *other == index);
+                Ok([come.unwrap_or_else(|| contract(&pipes[*other]))])
+            }
             PipeDirection::ToDevice => self.acknowledged(&pipes[*other]).map(|contract| [contract]),
         };
         let contracts = same.iter().map(comes).collect::<Result<Vec<[Bucket; 1]>, Missing>>()?;
@@ -272,8 +286,8 @@ impl Plant<'_> {
         let place = self.place_of_half(pipe, Half::Receives)?;
         let (half, gap) = self.half(pipe, Half::Receives)?;
         let driver = self.driver(pipe.server, pipe.usb);
-        // A bottom half with a pace looks no more often than that.
-        let gap = gap.max(driver.home.pace);
+        // A bottom half with a pace looks no more often than that, if nobody else wakes its VCPU.
+        let gap = if driver.home.asked.is_none() { gap.max(driver.home.pace) } else { gap };
         let mut interrupts = interrupts(gap, driver.home.moderation, self.core)?;
         // A source may have endpoints besides that of its messages.
         interrupts.shared = driver.source.is_some() || self.writes(pipe.usb);
@@ -283,7 +297,7 @@ impl Plant<'_> {
             ..StageTimes::default()
         };
         let bus = self.transfers(pipe.usb)?;
-        Ok(Inbound { bus, interrupts, place, half: BottomHalf::of(half), work })
+        Ok(Inbound { bus, interrupts, own: None, place, half: BottomHalf::of(half), work })
     }
 
     /// Returns whether anything is, or may be, written to an interface.
@@ -538,6 +552,10 @@ impl Plant<'_> {
         let mut pipes = self.system.pipes.iter().filter(|pipe| pipe.usb == usb);
         if let Some(pipe) = pipes.find(|pipe| pictures::is_of(self.system, pipe)) {
             return pictures::transfers(self.system, pipe);
+        }
+        let mut pipes = self.system.pipes.iter().filter(|pipe| pipe.usb == usb);
+        if let Some(pipe) = pipes.find(|pipe| blocks::is_of(self.system, pipe)) {
+            return blocks::transfers(self.system, pipe);
         }
         let driver = Driver::of(self.system, usb, 0);
         let (bytes, queued) = driver.transfer;

@@ -122,6 +122,7 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             restart_ns: usb.restart.as_ref().map(|at| at.value),
             drift: usb::drift(usb),
             gap_ns: usb::pace(usb),
+            takes_ns: usb.takes.as_ref().map(|takes| takes.value),
         })
     };
     whole.iter().filter_map(plug).collect()

@@ -280,6 +280,7 @@ pub(crate) struct DeclaredUsb {
     /// Channels whose bus has a sender, and the shortest and the longest time between its frames.
     pub senders: Vec<At<String>>,
     pub gap: Vec<At<u64>>,
+    pub takes: Option<At<u64>>,
     /// Numbered frames a second on each channel, from the first on; channels whose identifiers are
     /// extended.
     pub traffic: Vec<At<u64>>,

@@ -22,7 +22,7 @@ use crate::usb;
 use diapason_abi::pipe::{BYTES, OUT_BYTES, REPORT_BYTES, REQUESTS};
 use diapason_contract::can::{self, FD_BYTES, FD_OUT_BYTES};
 use diapason_contract::carried::PER_MAX;
-use diapason_contract::source::{Pieces, PipeSource};
+use diapason_contract::source::{PipeSource, SharedPlaces};
 
 /// Most messages a second, and at once.
 pub(crate) const RATE_MAX: u64 = 10_000_000;
@@ -138,13 +138,16 @@ pub(crate) fn expand(declared: &mut Declared) {
         let segment =
             |name, size| Named { name, what: DeclaredSegment { size, dma: false, common: false } };
         declared.segments.push(segment(named(ring), bytes));
-        if let Some(Pieces { data, returned }) = source.and_then(|source| source.pieces) {
+        if let Some(SharedPlaces { data, returned }) = source.and_then(|it| it.form.places()) {
             declared.segments.push(segment(named(returned.0), returned.1));
             let what = DeclaredSegment { size: data.1, dma: true, common: false };
             declared.segments.push(Named { name: named(data.0), what });
         }
-        let ready = Named { name: named(ready), what: SemaphoreKind::Counting(0) };
-        declared.semaphores.push(ready);
+        let asked = source.and_then(|source| source.home.asked);
+        for semaphore in [Some(ready), asked].into_iter().flatten() {
+            let name = named(semaphore);
+            declared.semaphores.push(Named { name, what: SemaphoreKind::Counting(0) });
+        }
         if let Some(known) = known.filter(|_| way == PipeDirection::ToDevice) {
             declared.segments.push(segment(named(known.pipes(fd).1), out_bytes));
             declared.segments.push(segment(named(known.reports), REPORT_BYTES));

@@ -40,6 +40,9 @@ pub struct UsbPlug {
     pub drift: u32,
     /// The time from one message of a sensor to the next, in ns, if the description says it.
     pub gap_ns: Option<u64>,
+    /// The longest time that a disk takes for a command besides the bus, in ns, if the description
+    /// says it.
+    pub takes_ns: Option<u64>,
 }
 
 /// A CAN bus of an interface.
@@ -127,6 +130,8 @@ models! {
     Keyboard, "keyboard", Some(ServiceKind::Keyboards), Everywhere, false;
     /// A disk of 64 MiB.
     Disk, "disk", Some(ServiceKind::Disks), Everywhere, false;
+    /// The same disk at SuperSpeed.
+    SuperSpeedDisk, "superspeed-disk", Some(ServiceKind::Disks), Everywhere, true;
     /// A hub of USB 2 with four ports; in QEMU its own, which is of full speed.
     Hub, "hub", None, Everywhere, false;
     /// A hub with four ports, for SuperSpeed devices.
@@ -164,7 +169,8 @@ impl UsbModel {
     /// interface and pipes can come from it.
     #[must_use]
     pub fn source(self) -> Option<(usize, &'static PipeSource)> {
-        let own = self.service().filter(|_| self != UsbModel::BusyCamera).and_then(PipeSource::of);
+        let modeled = !matches!(self, UsbModel::BusyCamera | UsbModel::QemuStorage);
+        let own = self.service().filter(|_| modeled).and_then(PipeSource::of);
         own.or_else(|| PipeSource::of(ServiceKind::Endpoints).filter(|_| self.sends_unasked()))
     }
 

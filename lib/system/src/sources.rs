@@ -6,7 +6,8 @@ use crate::declared::{Declared, DeclaredPipe, DeclaredUsb};
 use crate::diagnostics::{Problem, Report};
 use crate::source::At;
 use crate::units::show_duration;
-use diapason_contract::source::{MessageShape, PipeSource};
+use diapason_contract::disk::BLOCK;
+use diapason_contract::source::{MessageForm, MessageShape, PipeSource};
 use diapason_contract::threads::ServiceKind;
 
 /// Bytes of a time in a message.
@@ -32,10 +33,11 @@ pub(crate) fn shape(declared: &Declared, pipe: &DeclaredPipe) -> MessageShape {
     let Some(source) = of(declared, pipe.usb.as_ref()) else { return MessageShape::default() };
     let number = |at: &At<u64>| usize::try_from(at.value).unwrap_or(usize::MAX);
     let bytes = pipe.bytes.as_ref().map_or(source.attributes.packet.1, number);
-    // Each piece of a picture begins with a head that has the picture's time.
-    let stamp = match source.pieces {
-        Some(_) => Some(0),
-        None => pipe.stamp.as_ref().map(number),
+    // Each piece of a picture begins with a head that has the picture's time, and each ask for
+    // blocks has the time at which it was due.
+    let stamp = match source.form {
+        MessageForm::Packet => pipe.stamp.as_ref().map(number),
+        MessageForm::Picture(_) | MessageForm::Blocks(_) => Some(0),
     };
     MessageShape { bytes, stamp }
 }
@@ -63,8 +65,10 @@ pub(crate) fn check(declared: &Declared, pipe: &DeclaredPipe, report: &mut Repor
         ServiceKind::Endpoints => described(pipe, name, report),
         _ => chosen(pipe).map_or((), |problem| report.push(problem)),
     }
-    if source.pieces.is_some() {
-        in_pieces(pipe, name, report);
+    match source.form {
+        MessageForm::Packet => {}
+        MessageForm::Picture(_) => in_pieces(pipe, name, report),
+        MessageForm::Blocks(_) => in_blocks(pipe, usb, report),
     }
     shaped(pipe, name, source, report);
     let fastest = attributes.min_latency.0;
@@ -128,6 +132,37 @@ fn in_pieces(pipe: &DeclaredPipe, device: &str, report: &mut Report) {
     }
 }
 
+/// Checks that a pipe of blocks says how often its reader asks for how many, and nothing that
+/// follows from that.
+fn in_blocks(pipe: &DeclaredPipe, usb: &DeclaredUsb, report: &mut Report) {
+    let (name, device) = (&pipe.name, &usb.name.value);
+    if pipe.period.is_none() {
+        let title = format!("`{}` does not say how often it reads from `{device}`", name.value);
+        let help = "write `period = \"4ms\"` instead of `rate`: its reader asks once in that time";
+        report.push(Problem::new(&name.span, title, help));
+    }
+    let whole = |at: &&At<u64>| !at.value.is_multiple_of(BLOCK as u64);
+    if let Some(at) = pipe.bytes.as_ref().filter(whole) {
+        let title = format!("{} bytes of `{device}` are no whole blocks of {BLOCK}", at.value);
+        let fits = at.value.next_multiple_of(BLOCK as u64);
+        report.push(Problem::new(&at.span, title, format!("write `bytes = {fits}`")));
+    }
+    if let Some(at) = &pipe.stamp {
+        let help = "remove the key: the time of a message is that at which its reader was to ask";
+        report.push(Problem::new(&at.span, "a pipe whose messages bear their times", help));
+    }
+    if pipe.jitter_ns > 0 || pipe.burst > 1 {
+        let title = format!("the reader of `{}` asks for its messages one by one", name.value);
+        report.push(Problem::new(&name.span, title, "remove `burst` and `jitter`"));
+    }
+    if usb.takes.is_none() {
+        let title = format!("nobody knows how long `{device}` takes for a command");
+        let help = "add `takes = \"500us\"` to it, the longest time besides that on the bus";
+        let problem = Problem::new(&usb.name.span, title, help);
+        report.push(problem.with(&name.span, "its pipe"));
+    }
+}
+
 /// Returns the service that a device is for: that of its pipe, if it has one.
 fn kind(declared: &Declared, usb: &DeclaredUsb) -> Option<ServiceKind> {
     let is_of =
@@ -141,7 +176,11 @@ fn kind(declared: &Declared, usb: &DeclaredUsb) -> Option<ServiceKind> {
 /// Checks the shape of a pipe's messages.
 fn shaped(pipe: &DeclaredPipe, name: &str, source: &PipeSource, report: &mut Report) {
     let most = source.attributes.packet.1;
-    let what = if source.pieces.is_some() { "picture" } else { "packet" };
+    let what = match source.form {
+        MessageForm::Packet => "packet",
+        MessageForm::Picture(_) => "picture",
+        MessageForm::Blocks(_) => "message",
+    };
     let bytes = pipe.bytes.as_ref().map_or(most as u64, |bytes| bytes.value);
     if let Some(at) = pipe.bytes.as_ref().filter(|at| at.value > most as u64) {
         let title = format!("a {what} of `{name}` has {most} bytes at most");

@@ -16,6 +16,7 @@ use crate::source::{At, Span};
 use crate::table::{Raw, Table};
 use diapason_abi::pipe::USUAL_DRIFT;
 use diapason_contract::can;
+use diapason_contract::threads::ServiceKind;
 use std::ops::RangeInclusive;
 
 /// Most ports of a controller.
@@ -53,6 +54,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     let turn = table.durations("turn", 1..=GAP_MAX);
     let senders = table.texts("senders", "senders = [\"can3\"]");
     let gap = table.durations("gap", 1..=GAP_MAX);
+    let takes = table.duration("takes", 1..=GAP_MAX);
     let replay = table.texts("replay", "replay = [\"can0=traffic.log\"]");
     let vendor = table.number("vendor", 1..=0xffff, ", as the device says it");
     let product = table.number("product", 1..=0xffff, ", as the device says it");
@@ -84,6 +86,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
         turn,
         senders,
         gap,
+        takes,
         replay,
         vendor,
         product,
@@ -283,6 +286,11 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
     if let Some(drift) = usb.drift.as_ref().filter(|_| is_mute) {
         let help = "only messages that pipes carry bear times: remove the key";
         report.push(Problem::new(&drift.span, "a device whose clock nobody reads", help));
+    }
+    let is_disk = usb.model.and_then(UsbModel::service) == Some(ServiceKind::Disks);
+    if let Some(takes) = usb.takes.as_ref().filter(|_| usb.model.is_some() && !is_disk) {
+        let help = "remove the key: it is the longest time that a disk takes for a command";
+        report.push(Problem::new(&takes.span, "a device without commands", help));
     }
     let channels = || usb.receivers.iter().chain(&usb.senders).chain(&usb.extended);
     let texts = channels().chain(&usb.replay).map(|at| &at.span);

@@ -176,3 +176,48 @@ fn a_pipe_of_a_camera_says_its_period_and_nothing_that_the_camera_knows() {
     let title = "`eye` keeps 1 messages at once";
     bad(&pictures("period = \"40ms\"\nburst = 2"), (7, 8), title, "write at most `burst = 1`");
 }
+
+/// Returns a disk, and a pipe from it with these keys.
+fn disk(device: &str, keys: &str) -> String {
+    system(&format!(
+        "[[usb]]\nname = \"disk\"\non = \"xhci\"\nport = 2\nmodel = \"disk\"\n{device}\n\
+         [[pipe]]\nname = \"p\"\nfrom = \"disk\"\nreader = \"r\"\n{keys}\n"
+    ))
+}
+
+#[test]
+fn a_pipe_from_a_disk_brings_what_its_reader_asks_by() {
+    let text = disk("takes = \"1ms\"", "period = \"10ms\"\nbytes = 4096");
+    let piped = parse("f", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let uses = &piped.processes[1].uses;
+    for name in ["disk.asks", "disk.answers", "disk.data", "disk.ask", "disk.ready"] {
+        assert!(uses.iter().any(|it| it == name), "{name} of {uses:?}");
+    }
+    let data = piped.segments.iter().find(|it| it.name == "disk.data").unwrap();
+    assert!(data.dma && data.size == 256 << 10);
+    assert_eq!(piped.usb[1].takes_ns, Some(1_000_000));
+    let shape = MessageShape { bytes: 4_096, stamp: Some(0) };
+    assert_eq!(piped.pipes[0].shape, shape);
+}
+
+#[test]
+fn what_a_disk_cannot_carry_is_refused_with_what_it_can() {
+    let takes = "takes = \"1ms\"";
+    for (device, keys, wrong, remedy) in [
+        ("", "period = \"10ms\"", "nobody knows how long `disk` takes", "takes = \"500us\""),
+        (takes, "rate = 100", "does not say how often it reads", "period = \"4ms\""),
+        (takes, "period = \"10ms\"\nbytes = 1000", "no whole blocks of 512", "bytes = 1024"),
+        (takes, "period = \"10ms\"\nbytes = 65537", "has 65536 bytes at most", "bytes = 65536"),
+        (takes, "period = \"10ms\"\nstamp = 8", "messages bear their times", "remove the key"),
+        (takes, "period = \"10ms\"\njitter = \"1ms\"", "one by one", "`jitter`"),
+        (takes, "period = \"10ms\"\nendpoint = 1", "endpoint is known", "remove the key"),
+        (takes, "period = \"499us\"", "every 500us at most", "period = \"500us\""),
+    ] {
+        let refused = parse("f", &disk(device, keys)).expect_err(keys).plain();
+        assert!(refused.contains(wrong) && refused.contains(remedy), "{keys}: {refused}");
+    }
+    let sensor =
+        system(&pipe("period = \"41ms\"")).replace("port = 1", "port = 1\ntakes = \"1ms\"");
+    let refused = parse("f", &sensor).unwrap_err().plain();
+    assert!(refused.contains("a device without commands"), "{refused}");
+}

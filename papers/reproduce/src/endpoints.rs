@@ -1,9 +1,12 @@
 //! Pipes from endpoints of several classes on one core: what the plan of `examples/endpoints.toml`
 //! bounds, and what both machines show of it; and the same system with something that contradicts
 //! its description, which must not pass for a run that holds. A camera with 33 KB a millisecond
-//! beside a disk: no interval is missed, and each picture keeps its bound. Then the concentrator
+//! beside a disk: no interval is missed, and each picture keeps its bound. A disk with 20 MB a
+//! second beside a CAN channel (`blocks.rs`). Then the concentrator
 //! with 8 % of the processor for its bottom half: messages are told apart from what a wake-up costs
 //! anyway.
+
+mod blocks;
 
 use super::{Effort, Progress, ReproductionReport, Row, boot};
 use diapason::console::Line;
@@ -156,6 +159,10 @@ pub(super) fn reproduce(
     for (done, machine) in machines.iter().enumerate() {
         progress.at("cameras", done, machines.len());
         rows.extend(camera(&bench, machine, seconds, &mut table)?);
+    }
+    for (done, machine) in machines.iter().enumerate() {
+        progress.at("disks", done, machines.len());
+        rows.extend(blocks::rows(&bench, machine, seconds, &mut table)?);
     }
     for (done, machine) in machines.iter().enumerate() {
         progress.at("shares", done, machines.len());

@@ -3,12 +3,14 @@
 //!
 //! A service that only tells has an [`inlet`], and one that is asked and answers a [`UsbClient`].
 //! The reader of a `[[pipe]]` has an [`Inbox`], which measures what passes it. [`usb_open`] opens
-//! that of any device's endpoint, and [`Pictures`] has those of a camera.
+//! that of any device's endpoint, [`Pictures`] has those of a camera, and [`Blocks`] those of a
+//! disk.
 //! The modules are the ends that are more than these.
 
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod blocks;
 pub mod camera;
 mod client;
 mod inbox;
@@ -17,6 +19,7 @@ pub mod network;
 mod pictures;
 pub mod times;
 
+pub use blocks::{BlockRun, Blocks};
 pub use client::{UsbClient, inlet};
 pub use diapason_contract::source::{EndpointAttributes, PipeSource};
 pub use diapason_contract::{disk, keyboard, sensor};

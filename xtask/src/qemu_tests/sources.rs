@@ -22,6 +22,12 @@ const CAMERA_SECONDS: u64 = 4;
 /// The pictures of the camera in a second.
 const PICTURES: u64 = 50;
 
+const DISK: &str = "examples/disk.toml";
+const BLOCKS: &str = "a pipe from a disk keeps its bound beside a CAN channel";
+const DISK_SECONDS: u64 = 4;
+/// The runs of blocks in a second.
+const RUNS: u64 = 312;
+
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[
     QemuTest { horizon_ns: SECONDS * 1_000_000_000, ..QemuTest::new(NAME, SYSTEM, kept) },
@@ -45,6 +51,12 @@ pub const TESTS: &[QemuTest] = &[
         works: true,
         ..QemuTest::simulated(SEEN, CAMERA, seen)
     },
+    QemuTest { horizon_ns: DISK_SECONDS * 1_000_000_000, ..QemuTest::new(BLOCKS, DISK, blocks) },
+    QemuTest {
+        horizon_ns: DISK_SECONDS * 1_000_000_000,
+        works: true,
+        ..QemuTest::simulated(BLOCKS, DISK, blocks)
+    },
     QemuTest {
         horizon_ns: SECONDS * 1_000_000_000,
         faults: &["1s fast-clock sensor 5000"],
@@ -62,6 +74,10 @@ fn read(boots: &[Observed]) -> Result<(), String> {
 
 fn seen(boots: &[Observed]) -> Result<(), String> {
     comes(boots, "reader", (CAMERA_SECONDS - 2) * PICTURES)
+}
+
+fn blocks(boots: &[Observed]) -> Result<(), String> {
+    comes(boots, "reader", (DISK_SECONDS - 2) * RUNS)
 }
 
 /// Checks that a reader got so many messages of its pipe at least, and missed none.

@@ -153,6 +153,8 @@ pub(crate) enum Gadget {
     /// A disk whose client writes and reads without a pause; work of its bottom half in
     /// microseconds.
     Disk(u64),
+    /// A disk with a pipe from it, at SuperSpeed or not.
+    Blocks(bool, DrawnSamples),
     /// A camera whose frames are checked; work of its bottom half in microseconds.
     Camera(u64),
     /// The same camera with a pipe from it, at one of two periods.
@@ -172,7 +174,8 @@ pub(crate) enum Sender {
 }
 
 /// A pipe from a sensor to a reader of the program `sensor-pipe`, or from an endpoint to one of the
-/// program `packet-pipe`, or from a camera to one of the program `picture-pipe`.
+/// program `packet-pipe`, or from a camera to one of the program `picture-pipe`, or from a disk to
+/// one of the program `block-pipe`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DrawnSamples {
     /// Longest work of the bottom half that fetches a packet, in microseconds.
@@ -233,9 +236,10 @@ pub const TURNS: u64 = 3_053;
 /// Returns the pipes from sensors and endpoints among devices.
 pub fn samples(classes: &mut [Gadget]) -> impl Iterator<Item = &mut DrawnSamples> {
     classes.iter_mut().filter_map(|class| match class {
-        Gadget::Samples(samples) | Gadget::Endpoint(_, samples) | Gadget::Pictures(_, samples) => {
-            Some(samples)
-        }
+        Gadget::Samples(samples)
+        | Gadget::Endpoint(_, samples)
+        | Gadget::Pictures(_, samples)
+        | Gadget::Blocks(_, samples) => Some(samples),
         _ => None,
     })
 }

@@ -93,8 +93,9 @@ impl Line {
         let (channel, number) = (usize::from(pipe.channel), usize::from(pipe.number));
         let kind = match PipeSource::numbered(number) {
             // Without a time, nobody knows when the device had a message.
-            // A picture is many transfers: only its reader's reports say how it comes.
-            Some(source) if source.pieces.is_some() => return None,
+            // A picture and a run of blocks are many transfers: only their readers' reports say how
+            // they come.
+            Some(source) if source.form.places().is_some() => return None,
             Some(source) => Origin::Source(pipe.shape.stamp.map(|_| source)?),
             None => {
                 let (_, bus) = sights.buses.iter().find(|(of, _)| *of == number)?.clone();

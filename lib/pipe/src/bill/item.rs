@@ -10,9 +10,13 @@ pub enum What {
     Written,
     /// The driver to take it out of the ring: for the driver to look, and for room behind the ring.
     Taken,
+    /// The reader of a pipe from a disk to ask for it, and the driver to hear of that.
+    Asked,
     /// A transfer to be possible: for one that is in progress, and for requests to come back.
     Request,
     Bus,
+    /// The device to do what it was asked for.
+    Device,
     Moderation,
     /// The kernel to see the interrupt.
     TopHalf,
@@ -28,11 +32,13 @@ pub enum What {
 
 impl What {
     /// All of them, in their order.
-    pub const ALL: [What; 11] = [
+    pub const ALL: [What; 13] = [
         What::Written,
         What::Taken,
+        What::Asked,
         What::Request,
         What::Bus,
+        What::Device,
         What::Moderation,
         What::TopHalf,
         What::BottomHalf,
@@ -48,8 +54,10 @@ impl What {
         match self {
             What::Written => "writer's thread",
             What::Taken => "taken by the driver",
+            What::Asked => "reader's ask",
             What::Request => "wait for a transfer",
             What::Bus => "bus",
+            What::Device => "device",
             What::Moderation => "interrupt moderation",
             What::TopHalf => "top half",
             What::BottomHalf => "bottom half",
@@ -67,6 +75,8 @@ impl What {
             What::Taken => {
                 "the driver looks as often as it says; the device behind the ring keeps its times"
             }
+            What::Asked => "the reader's VCPU serves no other thread, and the driver hears at once",
+            What::Device => "the device takes no longer than its description says",
             What::Request => "requests are queued again as soon as their transfer is handled",
             What::Bus => "transfers are served in the order of the bus's plan; retries are counted",
             What::Moderation => "the controller interrupts within its interval",
@@ -126,7 +136,7 @@ pub struct Item {
 }
 
 /// Most items of a bill.
-const ITEMS: usize = 7;
+const ITEMS: usize = 9;
 
 /// How long a message takes at most, item by item in their order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -158,6 +168,34 @@ impl Bill {
             self.count += 1;
         }
         self.total += value;
+    }
+
+    /// Returns the bill with the value of a stage as several items, which stand in its place and
+    /// add up to the same. Items without a value are left out.
+    #[must_use]
+    pub fn split(&self, stage: What, into: &[(What, Nanos)]) -> Bill {
+        let Bill { least, slots, device, .. } = *self;
+        let mut split = Bill { least, slots, device, ..Bill::new() };
+        for item in self.items() {
+            if item.what != stage {
+                split.put(item.what, item.value, item.basis);
+                continue;
+            }
+            for (what, value) in into.iter().filter(|(_, value)| *value > Nanos::ZERO) {
+                split.put(*what, *value, item.basis);
+            }
+        }
+        split
+    }
+
+    /// Returns the bill with one more stage before all others.
+    #[must_use]
+    pub fn after(&self, what: What, value: Nanos) -> Bill {
+        let Bill { least, slots, device, .. } = *self;
+        let mut all = Bill { least, slots, device, ..Bill::new() };
+        all.put(what, value, Basis::Given);
+        self.items().iter().for_each(|item| all.put(item.what, item.value, item.basis));
+        all
     }
 
     /// Returns the items, in the order in which a message meets them.

@@ -74,9 +74,10 @@ impl Server<'_> {
             usb.model?.source()
         });
         models.any(|(_, source)| {
-            let pieces = source.pieces.map(|it| [it.data.0, it.returned.0]);
+            let places = source.form.places().map(|it| [it.data.0, it.returned.0]);
             [source.pipe.0, source.ready].contains(&name)
-                || pieces.is_some_and(|names| names.contains(&name))
+                || places.is_some_and(|names| names.contains(&name))
+                || source.home.asked == Some(name)
         })
     }
 

@@ -8,7 +8,7 @@ use crate::units::show_duration;
 use diapason_abi::Nanos;
 use diapason_contract::needs::{self, Need};
 use diapason_contract::settings::PROGRAM;
-use diapason_contract::source::SOURCES;
+use diapason_contract::source::{MessageForm, PipeSource, SOURCES};
 use diapason_contract::threads::{Home, MANAGE, RECEIVE, RECEIVERS, SENDERS, TUNE, homes};
 
 /// The VCPU of the thread that manages.
@@ -25,6 +25,8 @@ const REST: Nanos = Nanos(1_000_000);
 
 /// The share of a bottom half of which nothing is promised, in per cent.
 const UNPROMISED: u64 = 10;
+/// That of the bottom half of a disk with a pipe.
+const READ_AHEAD: u64 = 20;
 
 /// The longest and the shortest time of each work, as `diapason measure` counts them in QEMU, with
 /// a margin of half or more.
@@ -133,6 +135,9 @@ impl Server<'_> {
         }
         let (share, why) = match self.carries(home) {
             true => self.share(home, interval, &served, 2),
+            false if self.comes_with_a_pipe(home.ready.unwrap_or_default()) => {
+                (READ_AHEAD, "usual: the bill of its pipe counts whole grants".to_owned())
+            }
             false => (UNPROMISED, "usual: nothing is promised of what it carries".to_owned()),
         };
         let names: Vec<&str> = served.iter().map(String::as_str).collect();
@@ -161,7 +166,10 @@ impl Server<'_> {
 
     /// Returns whether a bottom half carries pipes, or can.
     fn carries(&self, home: &Home) -> bool {
-        home.work == RECEIVE.work || SOURCES.iter().any(|source| source.home.vcpu == home.vcpu)
+        // A disk's wakes as often as the controller may interrupt, and not each needs a grant.
+        let in_turn = |source: &PipeSource| !matches!(source.form, MessageForm::Blocks(_));
+        let mut sources = SOURCES.iter().filter(|source| in_turn(source));
+        home.work == RECEIVE.work || sources.any(|source| source.home.vcpu == home.vcpu)
     }
 
     /// Returns the share, in whole per cent, for all wake-ups that there can be in so many periods.

@@ -216,7 +216,7 @@ fn honest(asked: &Asked, sent: &[Vec<u8>]) -> Option<Vec<u8>> {
             Some(status(u32::from_le_bytes(tag), 0, 0))
         }
         Asked::In(8) => Some(vec![0, 0, 3, 0xe7, 0, 0, 2, 0]),
-        Asked::In(length) => Some(vec![7; length]),
+        Asked::In(length) | Asked::Shared(_, length) => Some(vec![7; length]),
         _ => None,
     }
 }
@@ -235,12 +235,13 @@ fn whatever_a_disk_says() {
         &honest,
         |random| if random.one_in(2) { storage() } else { ready().class },
         |class, _, random| {
-            let _ = match random.below(6) {
+            let _ = match random.below(7) {
                 0 => class.begin(ScsiCommand::Inquiry),
                 1 => class.begin(ScsiCommand::ReadCapacity),
                 2 => class.begin(ScsiCommand::RequestSense),
                 3 => class.read(random.below(1001) as u32, random.within(0, 9) as u16),
                 4 => class.write(random.below(1001) as u32, &[1; 1024]),
+                5 => class.read_to(random.below(1001) as u32, random.within(0, 129) as u16, 7),
                 _ => class.begin(ScsiCommand::TestUnitReady),
             };
         },
@@ -264,5 +265,86 @@ fn whatever_a_disk_says() {
     ];
     let seen = |kind: &str| kinds.get(kind).is_some_and(|count| *count > 10);
     assert!(all.iter().all(|failure| seen(&format!("{failure:?}"))), "{kinds:?}");
-    assert!(["ready", "capacity", "dead", "written", "read"].into_iter().all(seen), "{kinds:?}");
+    assert!(
+        ["ready", "capacity", "dead", "written", "read", "readto"].into_iter().all(seen),
+        "{kinds:?}"
+    );
+}
+
+/// Begins to read two blocks to shared memory, and returns the tag of the command.
+fn ahead(disk: &mut Disk) -> u32 {
+    disk.class.read_to(4, 2, 64).unwrap();
+    disk.pull();
+    let Some(Asked::Out(block)) = disk.next(2).cloned() else { panic!("no command") };
+    assert_eq!(disk.next(0x81), Some(&Asked::Shared(64, 1024)), "before the command is through");
+    u32::from_le_bytes([block[4], block[5], block[6], block[7]])
+}
+
+#[test]
+fn all_transfers_of_a_read_to_shared_memory_are_asked_for_at_once() {
+    let mut disk = ready();
+    for _ in 0..3 {
+        let tag = ahead(&mut disk);
+        end(&mut disk, 2, Ok(&[0; 31]));
+        assert_eq!(end(&mut disk, 0x81, Ok(&[9; 1024])), [""; 0]);
+        assert_eq!(disk.next(0x81), Some(&Asked::In(13)));
+        let heard = end(&mut disk, 0x81, Ok(&status(tag, 0, 0)));
+        assert_eq!(heard, ["ReadTo { block: 4, place: 64 }"]);
+        assert_eq!((disk.next(2), disk.next(0x81)), (None, None));
+    }
+    // Writes, and reads to its own buffer, go step by step.
+    disk.class.write_from(4, 2, 64).unwrap();
+    disk.pull();
+    assert_eq!(disk.next(0x81), None);
+}
+
+/// A status that was asked for ahead ends with the data that the device refused. The class asks for
+/// it again.
+#[test]
+fn data_that_is_refused_ends_the_status_that_was_asked_for_ahead() {
+    let mut disk = ready();
+    let tag = ahead(&mut disk);
+    end(&mut disk, 2, Ok(&[0; 31]));
+    assert_eq!(end(&mut disk, 0x81, Err(TransferFault::Stall)), [""; 0]);
+    assert_eq!(disk.next(0x81), Some(&Asked::Recover));
+    end(&mut disk, 0x81, Ok(&[]));
+    assert_eq!(disk.next(0x81), Some(&Asked::In(13)));
+    assert_eq!(end(&mut disk, 0x81, Ok(&status(tag, 1024, 1))), ["Failed(Refused)"]);
+    // The next command is as any other.
+    let tag = ahead(&mut disk);
+    end(&mut disk, 2, Ok(&[0; 31]));
+    end(&mut disk, 0x81, Ok(&[9; 1024]));
+    assert_eq!(end(&mut disk, 0x81, Ok(&status(tag, 0, 0))).len(), 1);
+}
+
+/// Wherever a command that was asked for at once breaks off, the device is reset and works again.
+#[test]
+fn a_command_that_breaks_off_leaves_nothing_behind() {
+    let faults = [TransferFault::Stall, TransferFault::Damaged];
+    for (step, fault) in (0..3).flat_map(|step| faults.map(|fault| (step, fault))) {
+        let mut disk = ready();
+        ahead(&mut disk);
+        let ends: [(u8, &[u8]); 3] = [(2, &[0; 31]), (0x81, &[9; 1024]), (0x81, &[])];
+        for (endpoint, bytes) in &ends[..step] {
+            assert_eq!(end(&mut disk, *endpoint, Ok(bytes)), [""; 0]);
+        }
+        assert_eq!(end(&mut disk, ends[step].0, Err(fault)), [""; 0]);
+        if fault == TransferFault::Damaged || step == 0 {
+            assert_eq!(reset(&mut disk), ["Failed(Confused)"], "{step} {fault:?}");
+            let tag = ahead(&mut disk);
+            end(&mut disk, 2, Ok(&[0; 31]));
+            end(&mut disk, 0x81, Ok(&[9; 1024]));
+            assert_eq!(end(&mut disk, 0x81, Ok(&status(tag, 0, 0))).len(), 1, "{step} {fault:?}");
+        }
+    }
+}
+
+#[test]
+fn a_device_that_answers_before_it_was_asked_is_not_believed() {
+    let mut disk = ready();
+    ahead(&mut disk);
+    assert_eq!(end(&mut disk, 0x81, Ok(&[9; 1024])), [""; 0]);
+    assert_eq!(disk.next(2), None, "the command is cancelled");
+    assert_eq!(reset(&mut disk), ["Failed(Late)"]);
+    disk.class.read_to(0, 1, 0).unwrap();
 }

@@ -130,12 +130,13 @@ fn can(can: &mut InterfaceClass, random: &mut Random, now: Nanos) {
 
 fn store(disk: &mut MassStorage, random: &mut Random, _: Nanos) {
     let block = random.below(5000) as u32;
-    let _ = match random.below(6) {
+    let _ = match random.below(7) {
         0 => disk.begin(ScsiCommand::Inquiry),
         1 => disk.begin(ScsiCommand::TestUnitReady),
         2 => disk.begin(ScsiCommand::ReadCapacity),
         3 => disk.begin(ScsiCommand::RequestSense),
         4 => disk.read(block, 1 + random.below(8) as u16),
+        5 => disk.read_to(block, 1 + random.below(128) as u16, 0),
         _ => disk.write(block, &[5; 1024]),
     };
 }

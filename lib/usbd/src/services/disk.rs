@@ -1,15 +1,21 @@
 //! Disks: blocks between the medium and memory that a client shares with the controller.
+//!
+//! The reader of a `[[pipe]]` is such a client. The server judges whether it asks as seldom as the
+//! pipe says, and whether the disk is done with each ask before the next one is due.
 
 use super::clients::Clients;
+use super::judged::Judge;
 use super::kind::{Kind, Next};
 use crate::papers::Found;
 use crate::platform::{Platform, log};
 use crate::slots::Shape;
+use crate::told::Pipes;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_contract::disk::{
     ANSWERS, ASKS, Ask, DATA, DONE, DiskAnswer, FAILED, GONE, NONSENSE, READ, RECORDS, SIZE, WRITE,
 };
+use diapason_contract::threads::ServiceKind;
 use diapason_pipe::{Reader, Writer};
 use diapason_usb::class::mass_storage::{Capacity, DiskEvent, MassStorage, Refused, ScsiCommand};
 
@@ -27,7 +33,16 @@ enum Stage {
     /// The disk waits for clients.
     Idle,
     /// The disk does what a client asked for.
-    Busy,
+    Busy(Begun),
+}
+
+/// An ask that the disk works at.
+#[derive(Clone, Copy)]
+struct Begun {
+    ask: Ask,
+    at: Nanos,
+    /// It came too soon for its pipe.
+    outside: bool,
 }
 
 /// The disk and its client.
@@ -36,6 +51,7 @@ pub(crate) struct Disk<P: Platform> {
     answers: Writer<'static, DiskAnswer, RECORDS>,
     clients: Clients<P::Memory>,
     stage: Stage,
+    judge: Judge,
     capacity: Option<Capacity>,
     tries: u8,
 }
@@ -45,23 +61,40 @@ impl<P: Platform> Disk<P> {
     ///
     /// # Errors
     /// A pipe or the shared memory is not there.
-    pub fn new(platform: &P) -> Result<Disk<P>, Errno> {
+    pub fn new(platform: &P, pipes: &Pipes) -> Result<Disk<P>, Errno> {
         Ok(Disk {
             asks: platform.reader(ASKS)?,
             answers: platform.writer(ANSWERS)?,
             clients: Clients::sharing(platform.memory(DATA)?, 1),
             stage: Stage::Away,
+            judge: Judge::new(ServiceKind::Disks, pipes),
             capacity: None,
             tries: 0,
         })
     }
 
-    fn answer(&mut self, status: u32) {
+    fn answer(&mut self, ask: Ask, status: u32, now: Nanos) {
+        self.tell(&Begun { ask, at: now, outside: false }, status, now);
+    }
+
+    /// Answers an ask that has ended.
+    fn tell(&mut self, begun: &Begun, status: u32, now: Nanos) {
         let blocks = self.capacity.map_or(0, |capacity| capacity.blocks);
         let block_bytes = self.capacity.map_or(0, |capacity| capacity.block_bytes);
+        let period = self.judge.wanted().map_or(Nanos::FOREVER, |(_, period)| period);
+        let outside = begun.outside || now > begun.at + period;
+        let (ask, taken, outside) = (begun.ask, now.0, outside.into());
         // There is room for as many answers as asks; a client that asks more loses some.
-        let _ = self.answers.push(&DiskAnswer { blocks, block_bytes, status });
+        let _ = self.answers.push(&DiskAnswer { blocks, block_bytes, status, ask, taken, outside });
         self.clients.ring(1);
+    }
+
+    /// The ask that the disk works at has ended.
+    fn end(&mut self, status: u32, now: Nanos) {
+        if let Stage::Busy(begun) = self.stage {
+            self.stage = Stage::Idle;
+            self.tell(&begun, status, now);
+        }
     }
 
     /// The command that found out about the medium has ended.
@@ -91,22 +124,40 @@ impl<P: Platform> Disk<P> {
     }
 
     /// Begins a client's request, if it makes sense.
-    fn begin(&mut self, class: &mut MassStorage, ask: &Ask) {
+    fn begin(&mut self, class: &mut MassStorage, ask: &Ask, now: Nanos) {
         let room = self.clients.places() as u64;
         let bytes = self.capacity.map_or(0, |capacity| u64::from(capacity.block_bytes));
         let end = u64::from(ask.place) + u64::from(ask.count) * bytes;
         let count = u16::try_from(ask.count).ok().filter(|_| end <= room);
         let begun = match (ask.what, count) {
-            (SIZE, _) => return self.answer(DONE),
+            (SIZE, _) => return self.answer(*ask, DONE, now),
             (READ, Some(count)) => class.read_to(ask.block, count, ask.place),
             (WRITE, Some(count)) => class.write_from(ask.block, count, ask.place),
             _ => Err(Refused::Blocks),
         };
         match begun {
-            Ok(()) => self.stage = Stage::Busy,
-            Err(Refused::Blocks | Refused::Length) => self.answer(NONSENSE),
-            Err(_) => self.answer(FAILED),
+            Ok(()) => {
+                let bytes = u64::from(ask.count) * bytes;
+                self.stage = Stage::Busy(Begun {
+                    ask: *ask,
+                    at: now,
+                    outside: self.judges(ask, bytes, now),
+                });
+            }
+            Err(Refused::Blocks | Refused::Length) => self.answer(*ask, NONSENSE, now),
+            Err(_) => self.answer(*ask, FAILED, now),
         }
+    }
+
+    /// Returns whether an ask for so many bytes is outside of the contract of the pipe, if there is
+    /// one: no ask comes before it is due.
+    fn judges(&mut self, ask: &Ask, bytes: u64, now: Nanos) -> bool {
+        if self.judge.wanted().is_none() {
+            return false;
+        }
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let judged = self.judge.judge_at(Some(Nanos(ask.due)), bytes, now);
+        judged.outside || ask.due > now.0 || ask.what != READ
     }
 }
 
@@ -120,18 +171,20 @@ impl<P: Platform> Kind<P> for Disk<P> {
         MassStorage::find(&found.set)
     }
 
-    fn hear(&mut self, event: DiskEvent<'_>, _: Nanos) -> Next {
+    fn is_message(event: &DiskEvent<'_>) -> bool {
+        matches!(event, DiskEvent::ReadTo { .. })
+    }
+
+    fn hear(&mut self, event: DiskEvent<'_>, now: Nanos) -> Next {
         match (self.stage, event) {
             (Stage::Waiting(command), event) => self.learn(command, &event),
-            (Stage::Busy, DiskEvent::ReadTo { .. } | DiskEvent::Written { .. }) => {
-                self.stage = Stage::Idle;
-                self.answer(DONE);
+            (Stage::Busy(_), DiskEvent::ReadTo { .. } | DiskEvent::Written { .. }) => {
+                self.end(DONE, now);
                 Next::On
             }
-            (Stage::Busy, DiskEvent::Failed(failure)) => {
+            (Stage::Busy(_), DiskEvent::Failed(failure)) => {
                 log!(P, "disk: {failure:?}");
-                self.stage = Stage::Idle;
-                self.answer(FAILED);
+                self.end(FAILED, now);
                 Next::On
             }
             (_, DiskEvent::Dead) => {
@@ -142,10 +195,10 @@ impl<P: Platform> Kind<P> for Disk<P> {
         }
     }
 
-    fn attend(&mut self, class: Option<&mut MassStorage>, _: Nanos) {
+    fn attend(&mut self, class: Option<&mut MassStorage>, now: Nanos) {
         let Some(class) = class else {
-            while self.asks.pop().is_some() {
-                self.answer(GONE);
+            while let Some(ask) = self.asks.pop() {
+                self.answer(ask, GONE, now);
             }
             return;
         };
@@ -159,15 +212,13 @@ impl<P: Platform> Kind<P> for Disk<P> {
         }
         while let Stage::Idle = self.stage {
             let Some(ask) = self.asks.pop() else { return };
-            self.begin(class, &ask);
+            self.begin(class, &ask, now);
         }
     }
 
-    fn forget(&mut self, _: Nanos) {
+    fn forget(&mut self, now: Nanos) {
         self.capacity = None;
-        if let Stage::Busy = self.stage {
-            self.answer(GONE);
-        }
+        self.end(GONE, now);
         self.stage = Stage::Away;
     }
 

@@ -76,7 +76,7 @@ pub fn offered<P: Platform>(platform: &P, told: &ServerSettings) -> Result<Offer
             }
             ServiceKind::Sensors => other(sensor::Sensor::new(platform, &told.pipes)?, at),
             ServiceKind::Keyboards => other(keyboard::Keys::new(platform)?, at),
-            ServiceKind::Disks => other(disk::Disk::new(platform)?, at),
+            ServiceKind::Disks => other(disk::Disk::new(platform, &told.pipes)?, at),
             ServiceKind::Cameras => other(camera::Video::new(platform, &told.pipes)?, at),
             ServiceKind::Networks => other(network::Network::new(platform)?, at),
             ServiceKind::Endpoints => other(endpoint::Endpoint::new(platform, &told.pipes)?, at),

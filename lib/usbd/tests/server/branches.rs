@@ -67,7 +67,9 @@ impl Rig {
         let mut answered = 0;
         for _ in 0..time.0 / 1_000_000 {
             while self.pending < 4 {
-                self.asks.push(&Ask { what: disk::READ, block: 0, count: 64, place: 0 }).unwrap();
+                self.asks
+                    .push(&Ask { what: disk::READ, block: 0, count: 64, place: 0, due: 0 })
+                    .unwrap();
                 self.pending += 1;
             }
             self.machine.ask();

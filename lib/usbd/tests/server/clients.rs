@@ -36,7 +36,7 @@ impl Client {
     }
 
     fn ask(&mut self, what: u32, block: u32, count: u32, place: u32) {
-        self.asks.push(&Ask { what, block, count, place }).unwrap();
+        self.asks.push(&Ask { what, block, count, place, due: 0 }).unwrap();
     }
 
     fn statuses(&mut self) -> Vec<u32> {

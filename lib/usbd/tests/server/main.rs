@@ -1,5 +1,6 @@
 //! The server on the model of a controller, with models of devices and clients that misbehave.
 
+mod blocks;
 mod branches;
 mod channels;
 mod clients;

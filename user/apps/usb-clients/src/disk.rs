@@ -67,7 +67,7 @@ fn check(bytes: u64) -> Result<(), Errno> {
 impl Progress {
     /// Asks, and waits for the answer.
     fn ask(&mut self, what: u32, block: u32, count: u32, place: u32) -> Result<DiskAnswer, Errno> {
-        self.disk.ask(&Ask { what, block, count, place })?;
+        self.disk.ask(&Ask { what, block, count, place, due: 0 })?;
         let answer = self.disk.answer(Nanos::FOREVER)?;
         if time::now() >= self.report_at {
             self.report_at += REPORT;

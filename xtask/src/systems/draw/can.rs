@@ -13,6 +13,8 @@ const SENSOR_PERIOD: u64 = 2_500_000;
 const INSTRUMENT_PERIOD: u64 = 2_000_000;
 /// From one piece of a picture to the next.
 const PIECE_PERIOD: u64 = 125_000;
+/// From one run of blocks of a disk to the next.
+const DISK_PERIOD: u64 = 8_000_000;
 const KEYS_PERIOD: u64 = 50_000_000;
 
 /// Draws an interface with everything that its server serves.
@@ -110,13 +112,11 @@ fn classes(random: &mut Random) -> Vec<Gadget> {
         true => Gadget::Pictures(random.one_in(2), samples(random, PIECE_PERIOD)),
         false => Gadget::Camera(spread(random, 5, 200)),
     };
-    let all = [
-        sensor,
-        Gadget::Keyboard,
-        Gadget::Disk(spread(random, 10, 3_000)),
-        camera,
-        Gadget::Network(spread(random, 5, 200)),
-    ];
+    let disk = match random.one_in(2) {
+        true => Gadget::Blocks(random.one_in(2), samples(random, DISK_PERIOD)),
+        false => Gadget::Disk(spread(random, 10, 3_000)),
+    };
+    let all = [sensor, Gadget::Keyboard, disk, camera, Gadget::Network(spread(random, 5, 200))];
     let mut some: Vec<Gadget> = all.into_iter().filter(|_| random.one_in(2)).collect();
     if random.one_in(2) {
         // The server's keyboard would take that of the pipe away.
@@ -205,6 +205,7 @@ mod tests {
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Network(_)))) > 100);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Samples(_)))) > 50);
         assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Pictures(..)))) > 50);
+        assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Blocks(..)))) > 50);
         for sender in [Sender::Keys, Sender::Interrupt, Sender::Bulk] {
             let is_it =
                 |gadget: &Gadget| matches!(gadget, Gadget::Endpoint(it, _) if *it == sender);

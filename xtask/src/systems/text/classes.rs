@@ -9,7 +9,7 @@ pub const fn word(class: Gadget) -> &'static str {
         Gadget::Sensor | Gadget::Samples(_) => "sensor",
         Gadget::Endpoint(..) => "endpoint",
         Gadget::Keyboard => "keyboard",
-        Gadget::Disk(_) => "disk",
+        Gadget::Disk(_) | Gadget::Blocks(..) => "disk",
         Gadget::Camera(_) | Gadget::Pictures(..) => "camera",
         Gadget::Network(_) => "network",
     }
@@ -20,7 +20,9 @@ const fn shared(class: Gadget) -> &'static [&'static str] {
     match class {
         Gadget::Sensor => &["sensor", "sensor.ready"],
         // Those of a pipe follow from it.
-        Gadget::Samples(_) | Gadget::Endpoint(..) | Gadget::Pictures(..) => &[],
+        Gadget::Samples(_) | Gadget::Endpoint(..) | Gadget::Pictures(..) | Gadget::Blocks(..) => {
+            &[]
+        }
         Gadget::Keyboard => &["keyboard", "keyboard.ready"],
         Gadget::Disk(_) => &["disk.asks", "disk.answers", "disk.data", "disk.ask", "disk.ready"],
         Gadget::Camera(_) => &["camera", "camera.back", "camera.data", "camera.ready"],
@@ -41,7 +43,7 @@ pub const fn interval(class: Gadget) -> &'static str {
     match class {
         Gadget::Sensor | Gadget::Samples(_) | Gadget::Endpoint(..) | Gadget::Keyboard => "990us",
         Gadget::Camera(_) | Gadget::Pictures(..) => "490us",
-        Gadget::Disk(_) | Gadget::Network(_) => "120us",
+        Gadget::Disk(_) | Gadget::Blocks(..) | Gadget::Network(_) => "120us",
     }
 }
 
@@ -84,6 +86,9 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
         Gadget::Pictures(slow, samples) => {
             return device(class, port) + &read(name, pictures(slow), samples);
         }
+        Gadget::Blocks(fast, samples) => {
+            return device(class, port) + &read(name, blocks(fast), samples);
+        }
         Gadget::Sensor => ("5%", "990us", (200_000, 5_000_000), "sensor-reader", "[0]"),
         Gadget::Keyboard => ("2%", "990us", (200_000, 20_000_000), "key-reader", "[0]"),
         Gadget::Disk(_) => ("10%", "60us", (1_300_000, 10_000_000), "disk-check", "[16]"),
@@ -96,6 +101,7 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
         | Gadget::Samples(_)
         | Gadget::Endpoint(..)
         | Gadget::Pictures(..)
+        | Gadget::Blocks(..)
         | Gadget::Keyboard => 20,
     };
     let uses = quoted(shared(class));
@@ -118,10 +124,13 @@ fn device(class: Gadget, port: usize) -> String {
     let model = match class {
         Gadget::Endpoint(Sender::Keys, _) => "keyboard",
         Gadget::Endpoint(..) => "instrument",
+        Gadget::Blocks(true, _) => "superspeed-disk",
         _ => name,
     };
+    let takes = if matches!(class, Gadget::Blocks(..)) { "takes = \"400us\"\n" } else { "" };
     format!(
-        "\n[[usb]]\nname = \"{name}-device\"\non = \"xhci\"\nport = {port}\nmodel = \"{model}\"\n"
+        "\n[[usb]]\nname = \"{name}-device\"\non = \"xhci\"\nport = {port}\nmodel = \"{model}\"\n\
+         {takes}"
     )
 }
 
@@ -138,6 +147,20 @@ const fn pictures(slow: bool) -> Messages {
     match slow {
         true => ("period = \"33333us\"\nbytes = 614400", READER),
         false => ("period = \"20ms\"\nbytes = 614400", READER),
+    }
+}
+
+/// Returns the messages of a disk at SuperSpeed, or of one at high speed.
+const fn blocks(fast: bool) -> Messages {
+    match fast {
+        true => (
+            "period = \"8ms\"\nbytes = 65536",
+            "program = \"block-pipe\"\narguments = [0, 0, 65536, 8000]",
+        ),
+        false => (
+            "period = \"16ms\"\nbytes = 16384",
+            "program = \"block-pipe\"\narguments = [0, 0, 16384, 16000]",
+        ),
     }
 }
 
@@ -163,8 +186,12 @@ const fn packets(sender: Sender) -> Messages {
 fn read(name: &str, (messages, reader): Messages, samples: DrawnSamples) -> String {
     let DrawnSamples { half, share, work: declared, takes, server, replenishments } = samples;
     let list = format!("replenishments = {replenishments}\n");
-    // A camera's hears of an interrupt, and looks after its pace.
-    let every = if name == "camera" { "240us" } else { "990us" };
+    // Some hear of an interrupt, and look after their pace. That of a disk hears asks besides.
+    let every = match name {
+        "camera" => "240us",
+        "disk" => "60us",
+        _ => "990us",
+    };
     format!(
         "\n[[pipe]]\nname = \"{name}-messages\"\nfrom = \"{name}-device\"\n\
          reader = \"{name}-user\"\n{messages}\nwork = \"{declared}ns\"\n\

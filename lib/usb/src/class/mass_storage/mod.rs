@@ -6,6 +6,9 @@
 //! was good; or they stay in memory that is shared with a client ([`MassStorage::read_to`],
 //! [`MassStorage::write_from`]), who believes them when the command was good.
 //!
+//! All three transfers of a command that reads to shared memory are asked for at once: the device
+//! has nothing to send before it has the command. So the host has to hear of the end only.
+//!
 //! Not here: more than one logical unit, file systems, write caches.
 
 mod wire;
@@ -15,8 +18,8 @@ use crate::Setup;
 use crate::context::EndpointKind;
 use crate::descriptor::Configuration;
 use diapason_abi::Nanos;
-use wire::{COMMAND_BYTES, STATUS_BYTES, Status};
-pub use wire::{Capacity, Inquiry, ScsiCommand, Sense};
+use wire::Status;
+pub use wire::{COMMAND_BYTES, Capacity, Inquiry, STATUS_BYTES, ScsiCommand, Sense};
 
 /// Most bytes of data of a command.
 pub const BUFFER: usize = 4096;
@@ -116,6 +119,14 @@ pub struct MassStorage {
     /// The stage's transfer was asked for and is to end until then.
     deadline: Option<Nanos>,
     cancel: Option<u8>,
+    /// Transfers from the device that were asked for before their stage: data, then status.
+    ahead: u8,
+    /// How many of the command were asked for so.
+    early: u8,
+    /// One of them ended before the command was through.
+    is_confused: bool,
+    /// Those whose command was given up. Their ends mean nothing.
+    stale: u8,
     command: ScsiCommand,
     block: [u8; COMMAND_BYTES],
     tag: u32,
@@ -141,6 +152,10 @@ impl MassStorage {
                 stage: Stage::Idle,
                 deadline: None,
                 cancel: None,
+                ahead: 0,
+                early: 0,
+                is_confused: false,
+                stale: 0,
                 command: ScsiCommand::TestUnitReady,
                 block: [0; COMMAND_BYTES],
                 tag: 0,
@@ -227,6 +242,7 @@ impl MassStorage {
         (self.command, self.place) = (command, place);
         self.block = command.encode(self.tag, self.length());
         (self.moved, self.status_again) = (0, false);
+        (self.early, self.is_confused) = (0, false);
         self.enter(Stage::Command);
         Ok(())
     }
@@ -258,13 +274,63 @@ impl MassStorage {
 
     fn give_up(&mut self, failure: CommandFailure) {
         self.failure = failure;
+        if self.ahead > 0 && self.stage == Stage::Command {
+            self.cancel = Some(self.input);
+        }
+        self.forsake();
         self.enter(Stage::Reset);
+    }
+
+    /// Transfers that were asked for ahead belong to no stage any more.
+    fn forsake(&mut self) {
+        self.stale += core::mem::take(&mut self.ahead);
+    }
+
+    /// Returns the next transfer that the command wants before its stage, and notes it.
+    fn next_ahead(&mut self) -> Option<Request<'static>> {
+        let place = self.place.filter(|_| !self.command.is_out())?;
+        if self.stage != Stage::Command || self.early == 2 || self.is_confused {
+            return None;
+        }
+        (self.ahead, self.early) = (self.ahead + 1, self.early + 1);
+        let (endpoint, length) = (self.input, self.length());
+        Some(match self.early {
+            1 => Request::Shared { endpoint, place, length },
+            _ => Request::In { endpoint, length: STATUS_BYTES },
+        })
+    }
+
+    /// The transfer of the next stage is under way if it was asked for ahead.
+    fn take_up(&mut self, now: Nanos) {
+        let waits = matches!(self.stage, Stage::Data | Stage::Status) && self.deadline.is_none();
+        if waits && self.ahead > 0 {
+            self.ahead -= 1;
+            self.deadline = Some(now + TRANSFER_TIME);
+        }
+    }
+
+    /// Returns whether the end of a transfer is none of the stage: it belongs to a command that was
+    /// given up, or the device sent something before it had the command.
+    fn is_stray(&mut self, endpoint: u8) -> bool {
+        if endpoint == self.input && self.stale > 0 {
+            self.stale -= 1;
+            return true;
+        }
+        let is_early = self.stage == Stage::Command && endpoint == self.input && self.ahead > 0;
+        if is_early {
+            self.ahead -= 1;
+            self.is_confused = true;
+            self.cancel = Some(self.output);
+        }
+        is_early || self.deadline.is_none() || endpoint != self.endpoint()
     }
 
     /// A transfer did what it should.
     fn good(&mut self, bytes: &[u8], tell: &mut dyn FnMut(DiskEvent<'_>)) {
         match self.stage {
-            Stage::Command if bytes.len() < COMMAND_BYTES => self.give_up(CommandFailure::Confused),
+            Stage::Command if bytes.len() < COMMAND_BYTES || self.is_confused => {
+                self.give_up(CommandFailure::Confused);
+            }
             Stage::Command if self.length() == 0 => self.enter(Stage::Status),
             Stage::Command => self.enter(Stage::Data),
             Stage::Data => {
@@ -300,7 +366,10 @@ impl MassStorage {
                 self.enter(Stage::Dead);
                 tell(DiskEvent::Dead);
             }
-            (Stage::Data, TransferFault::Stall) => self.enter(Stage::ClearData),
+            (Stage::Data, TransferFault::Stall) => {
+                self.forsake();
+                self.enter(Stage::ClearData);
+            }
             (Stage::Status, TransferFault::Stall) if !self.status_again => {
                 self.status_again = true;
                 self.enter(Stage::ClearStatus);
@@ -361,7 +430,10 @@ impl Class for MassStorage {
         if let Some(endpoint) = self.cancel.take() {
             return Some(Request::Cancel { endpoint });
         }
-        if self.deadline.is_some() || matches!(self.stage, Stage::Idle | Stage::Dead) {
+        if self.deadline.is_some() {
+            return self.next_ahead();
+        }
+        if matches!(self.stage, Stage::Idle | Stage::Dead) {
             return None;
         }
         self.deadline = Some(now + TRANSFER_TIME);
@@ -387,8 +459,8 @@ impl Class for MassStorage {
         })
     }
 
-    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(DiskEvent<'_>)) {
-        if self.deadline.is_none() || done.endpoint != self.endpoint() {
+    fn complete(&mut self, now: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(DiskEvent<'_>)) {
+        if self.is_stray(done.endpoint) {
             return;
         }
         self.cancel = None;
@@ -396,11 +468,12 @@ impl Class for MassStorage {
             Ok(bytes) => self.good(bytes, tell),
             Err(fault) => self.bad(fault, tell),
         }
+        self.take_up(now);
     }
 
-    fn landed(&mut self, _: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(DiskEvent<'_>)) {
+    fn landed(&mut self, now: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(DiskEvent<'_>)) {
         let mine = self.stage == Stage::Data && self.place == Some(done.place);
-        if self.deadline.is_none() || done.endpoint != self.endpoint() || !mine {
+        if self.is_stray(done.endpoint) || !mine {
             return;
         }
         self.cancel = None;
@@ -408,6 +481,7 @@ impl Class for MassStorage {
             Ok(bytes) => self.moved(bytes),
             Err(fault) => self.bad(fault, tell),
         }
+        self.take_up(now);
     }
 
     fn next_wake(&self) -> Nanos {

@@ -1,9 +1,9 @@
 //! The blocks of the bulk-only transport, and the SCSI commands in them.
 
 /// Bytes of a command block.
-pub(super) const COMMAND_BYTES: usize = 31;
+pub const COMMAND_BYTES: usize = 31;
 /// Bytes of a status block.
-pub(super) const STATUS_BYTES: usize = 13;
+pub const STATUS_BYTES: usize = 13;
 const COMMAND_SIGNATURE: [u8; 4] = *b"USBC";
 const STATUS_SIGNATURE: [u8; 4] = *b"USBS";
 const INQUIRY_BYTES: u8 = 36;

@@ -1,0 +1,188 @@
+//! Pipes from disks: a message is a run of blocks for which its reader asks once a period.
+//!
+//! A command has three transfers: the command, the data and the status. The driver asks for all of
+//! them at once, and works at one command at a time. So a command takes the bus three times, and
+//! the disk as long as its description says.
+//!
+//! A message begins when its reader is to ask. The reader may be at another message then, and the
+//! thread of the driver that hears of asks has to run. How long a command waits for the ones before
+//! it follows from how late asks may be.
+
+use crate::beside::{longest_at, model};
+use crate::human;
+use crate::missing::Missing;
+use crate::pipes::{NoBill, Piped, Plant, contract};
+use diapason_abi::{CallNumber, Nanos};
+use diapason_bus::{BusInstance, Direction, Speed, Transfer, packet_time};
+use diapason_contract::disk::{ASKED, ASKS, DATA, places};
+use diapason_contract::source::MessageForm;
+use diapason_pipe::bill::{Bill, Traffic, Transfers, What, input};
+use diapason_pipe::size::{Bucket, arrivals};
+use diapason_system::{PipeSpec, System};
+use diapason_usb::class::mass_storage::{COMMAND_BYTES, STATUS_BYTES};
+
+/// Steps to a time by which asks are never later.
+const STEPS: usize = 32;
+/// A period in which a command certainly ends, for finding out how long it takes.
+const SELDOM: Nanos = Nanos::from_secs(100);
+
+/// Returns whether a pipe comes from a disk.
+pub(crate) fn is_of(system: &System, pipe: &PipeSpec) -> bool {
+    let source = system.usb.get(pipe.usb).and_then(|plug| plug.model.source());
+    source.is_some_and(|(_, source)| matches!(source.form, MessageForm::Blocks(_)))
+}
+
+/// The times of a command that do not depend on the driver.
+struct Command {
+    speed: Speed,
+    bus: Nanos,
+    device: Nanos,
+}
+
+impl Command {
+    fn of(system: &System, pipe: &PipeSpec) -> Result<Command, Missing> {
+        let plug = &system.usb[pipe.usb];
+        let Some(disk) = model(plug.model) else {
+            let what = format!("nothing is known of the endpoints of `{}`", plug.name);
+            return Err((what, "take a disk that there is a model of".to_owned()));
+        };
+        let speed = disk.speed();
+        let packet = if speed == Speed::Super { 1_024 } else { 512 };
+        let transfers = [
+            (Direction::Out, COMMAND_BYTES),
+            (Direction::In, pipe.shape.bytes),
+            (Direction::In, STATUS_BYTES),
+        ];
+        let mut bus = Nanos::ZERO;
+        for (direction, bytes) in transfers {
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            bus += longest_at(system, (pipe.usb, speed), (direction, packet), bytes)?;
+        }
+        let device = plug.takes_ns.map(Nanos).ok_or_else(|| {
+            let what = format!("nobody knows how long `{}` takes for a command", plug.name);
+            (what, "add `takes = \"500us\"` to it".to_owned())
+        })?;
+        Ok(Command { speed, bus, device })
+    }
+}
+
+/// Returns the commands of a pipe as transfers.
+pub(crate) fn transfers(system: &System, pipe: &PipeSpec) -> Result<Transfers, Missing> {
+    let Command { speed, bus, device } = Command::of(system, pipe)?;
+    let of_it = BusInstance::new(speed);
+    let least = packet_time(of_it.speed, of_it.coding, Transfer::Bulk, Direction::In, 1);
+    let (worst, least) = (bus + device, Nanos(least.0 / 1_000));
+    Ok(Transfers { worst, least, queued: 1, messages: 1, paced: None })
+}
+
+impl Plant<'_> {
+    /// Returns what a reader does for a message besides its work, if it has to ask for messages:
+    /// its own ask and one that comes before, and the alarms that wake it for them.
+    pub(crate) fn asks(&self, pipe: &PipeSpec) -> Nanos {
+        if !is_of(self.system, pipe) {
+            return Nanos::ZERO;
+        }
+        let each = [CallNumber::SemUnlock, CallNumber::SemLock].map(|call| self.calls.of(call));
+        Nanos(2 * (each[0] + each[1]).0)
+    }
+
+    /// Returns the bill of a pipe from a disk.
+    pub(crate) fn blocks(&self, index: usize) -> Result<Piped, Missing> {
+        let pipe = &self.system.pipes[index];
+        self.asked_by_one(pipe)?;
+        self.keeps_up(index)?;
+        let own = contract(pipe);
+        let mut late = Nanos::ZERO;
+        for _ in 0..STEPS {
+            let inbound = self.inbound_of(index, Some(own.with_jitter(late)))?;
+            let piped = self.input_of(index, &inbound)?;
+            let Ok(bill) = &piped.bill else { return Ok(piped) };
+            let asked = inbound.interrupts.top_half + bill.value(What::User);
+            if asked > own.per {
+                break;
+            }
+            let heard = asked + bill.value(What::BottomHalf);
+            if heard <= late {
+                let bill = whole(self.system, pipe, bill, late)?;
+                return Ok(Piped { bill: Ok(bill), ..piped });
+            }
+            late = heard;
+        }
+        let reader = self.system.process_name(pipe.process).unwrap_or_default();
+        let what = format!("`{reader}` may ask for a message of `{}` a period late", pipe.name);
+        Err((what, format!("give `{reader}` a larger budget, or a shorter period")))
+    }
+
+    /// Checks that nobody but the reader of a pipe asks the disk for anything.
+    fn asked_by_one(&self, pipe: &PipeSpec) -> Result<(), Missing> {
+        let system = self.system;
+        let segments = system.segments.iter().map(|it| (&it.name, it.allowed));
+        let semaphores = system.semaphores.iter().map(|it| (&it.name, it.allowed));
+        let ends = 1 << pipe.server | 1 << pipe.process;
+        for (name, allowed) in segments.chain(semaphores) {
+            let others = allowed & !ends;
+            if [ASKS, ASKED, DATA].contains(&name.as_str()) && others != 0 {
+                let other = u16::try_from(others.trailing_zeros()).unwrap_or_default();
+                let other = system.process_name(other).unwrap_or_default();
+                let disk = &system.usb[pipe.usb].name;
+                let what = format!("`{other}` may ask `{disk}` for something, too");
+                return Err((what, format!("take `{name}` out of the `uses` of `{other}`")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that a command has ended before the next one is due.
+    fn keeps_up(&self, index: usize) -> Result<(), Missing> {
+        let pipe = &self.system.pipes[index];
+        let inbound = self.inbound_of(index, Some(Bucket::periodic(SELDOM)))?;
+        let stages = inbound.stages(crate::known::nobody(&inbound.half));
+        let at = (index, inbound.own);
+        let bill = self.with_traffic(at, |traffic: &Traffic<'_>| input(&stages, traffic))?;
+        let takes = bill.map_or(Nanos::FOREVER, |bill| bill.total);
+        let period = contract(pipe).per;
+        if takes <= period {
+            return Ok(());
+        }
+        let (name, disk) = (&pipe.name, &self.system.usb[pipe.usb].name);
+        let what = format!(
+            "`{name}` asks for {} bytes every {}, and `{disk}` may take {} for them",
+            pipe.shape.bytes,
+            human(period.0),
+            human(takes.0)
+        );
+        let micros = takes.0.div_ceil(1_000);
+        Err((what, format!("write at least `period = \"{micros}us\"`, or fewer `bytes`")))
+    }
+}
+
+/// Returns the bill of a message, with the parts of its command. The server and its reader have one
+/// clock, so the measured times are whole.
+///
+/// # Errors
+/// The reader may lack places.
+fn whole(system: &System, pipe: &PipeSpec, bill: &Bill, late: Nanos) -> Result<Bill, Missing> {
+    let Command { bus, device, .. } = Command::of(system, pipe)?;
+    let parts = [(What::Bus, bus), (What::Device, device)];
+    let mut bill = bill.split(What::Bus, &parts).after(What::Asked, late);
+    bill.least = Nanos::ZERO;
+    // A place is asked for again by the first call of its reader after it is done with it.
+    let needed = arrivals(&[contract(pipe)], bill.total) + 1;
+    let there = places(pipe.shape.bytes) as u64;
+    if needed > there {
+        let what = format!(
+            "`{}` needs {needed} places for its messages, and there are {there}",
+            pipe.name
+        );
+        return Err((what, "write fewer `bytes`, or a longer `period`".to_owned()));
+    }
+    Ok(bill)
+}
+
+/// Returns the refusal of a chain that begins at a disk: what its first thread does besides delays
+/// its asks.
+pub(crate) fn no_chain(system: &System, pipe: &PipeSpec) -> Option<NoBill> {
+    let what = format!("its pipe `{}` comes from a disk, whose reader has to ask", pipe.name);
+    let remedy = "let the chain begin at another pipe".to_owned();
+    is_of(system, pipe).then_some(NoBill::Missing(what, remedy))
+}

@@ -1,0 +1,100 @@
+//! The pipe from a disk: 20 MB a second beside a CAN channel, and what the disk costs that channel.
+
+use super::{Bench, NOTICED, START, Seen, rings};
+use crate::report::Row;
+use diapason::Failure;
+use diapason::table::TextTable;
+use diapason_abi::Nanos;
+use diapason_pipe::bill::{Bill, What};
+use diapason_plan::Plan;
+use diapason_system::{System, UsbModel};
+
+/// The description of the disk, the pipe of it, and that of the CAN channel.
+const PATH: &str = "examples/disk.toml";
+const BLOCKS: &str = "blocks";
+const BRAKES: &str = "brakes";
+/// Bytes a second that have to be read.
+const RATE: f64 = 20e6;
+/// A period that the disk keeps on the bus of the interface, too.
+const SLOW: u64 = 20_000_000;
+/// The times that a disk and a reader take if they break their promises, in us.
+const DISK_TAKES: u64 = 6_000;
+const READER_TAKES: u64 = 3_000;
+
+/// Runs the disk, and its description's lies in the simulator.
+pub(super) fn rows(
+    bench: &Bench,
+    machine: &str,
+    seconds: u64,
+    table: &mut TextTable,
+) -> Result<Vec<Row>, Failure> {
+    let system = diapason::describe::describe(&bench.workspace.root().join(PATH))?;
+    let session = bench.session(system.clone(), seconds)?;
+    let run = bench.run(&session, machine)?;
+    let mut rows = Vec::new();
+    for (promise, pipe) in session.promises().iter().zip(&session.system.pipes) {
+        let seen = Seen::of(promise, &run)?;
+        let each = seen.rows(promise, machine, pipe.rate * (seconds - START));
+        rows.extend(each.map(|row| Row { id: format!("disk.{}", row.id), ..row }));
+        if promise.name == BLOCKS {
+            let (bytes, time) = (pipe.shape.bytes as f64, (seconds - START) as f64);
+            let rate = seen.messages as f64 * bytes / time;
+            let row = Row::numbers(&format!("disk.{machine}.rate"), "MB/s", None, rate / 1e6);
+            rows.push(row.holds(rate >= RATE).note("at least 20 have to be read"));
+        }
+        table.row(seen.cells(promise, machine));
+    }
+    if machine == "sim" {
+        rows.push(owed(&system)?);
+        rows.extend(lies(bench, &system)?);
+    }
+    Ok(rows)
+}
+
+/// Returns the bill of the CAN channel, with the disk on this bus.
+fn beside(system: &System, model: UsbModel) -> Result<Bill, Failure> {
+    let mut system = system.clone();
+    for plug in system.usb.iter_mut().filter(|plug| plug.takes_ns.is_some()) {
+        plug.model = model;
+    }
+    for pipe in system.pipes.iter_mut().filter(|pipe| pipe.name == BLOCKS) {
+        (pipe.period_ns, pipe.latency_ns) = (Some(SLOW), None);
+    }
+    let plan = Plan::of(&system, system.clock_hz);
+    let place = system.pipes.iter().position(|pipe| pipe.name == BRAKES);
+    let piped = place.and_then(|place| plan.pipes.get(place));
+    let bill = piped.and_then(|piped| piped.bill.as_ref().ok()).copied();
+    bill.filter(|_| plan.holds()).ok_or_else(|| Failure::Ours(format!("{PATH} does not hold")))
+}
+
+/// Compares the bill of the CAN channel with the disk on its bus with that beside one on another:
+/// the wait for the bus and the bus may be longer, and nothing else.
+fn owed(system: &System) -> Result<Row, Failure> {
+    let apart = beside(system, UsbModel::SuperSpeedDisk)?;
+    let shared = beside(system, UsbModel::Disk)?;
+    let of_bus = [What::Request, What::Bus];
+    let others = shared.items().iter().filter(|item| !of_bus.contains(&item.what));
+    let same = others.clone().all(|item| item.value <= apart.value(item.what));
+    let longer = shared.total - apart.total;
+    let bus = of_bus.map(|what| shared.value(what) - apart.value(what));
+    let ours = longer.0 as f64 / 1e3;
+    Ok(Row::numbers("disk.can-owes", "us", None, ours)
+        .holds(same && longer > Nanos::ZERO && longer <= bus[0] + bus[1])
+        .note("longer bound of the CAN channel: its wait for the bus and its time there only"))
+}
+
+/// Returns whether a disk and a reader that take longer than they say are found out.
+fn lies(bench: &Bench, system: &System) -> Result<[Row; 2], Failure> {
+    let mut slow = bench.session(system.clone(), NOTICED)?;
+    for plug in slow.system.usb.iter_mut().filter(|plug| plug.takes_ns.is_some()) {
+        plug.takes_ns = Some(DISK_TAKES * 1_000);
+    }
+    let mut starved = system.clone();
+    let readers = starved.processes.iter_mut().filter(|it| it.name == "reader");
+    readers.for_each(|reader| reader.arguments[1] = READER_TAKES);
+    let starved = bench.session(starved, NOTICED)?;
+    Ok([
+        rings(&slow, BLOCKS, ("slow-disk", "pipe-contract"))?,
+        rings(&starved, BLOCKS, ("starved-blocks", "pipe-late"))?,
+    ])
+}
