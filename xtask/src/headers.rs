@@ -286,6 +286,8 @@ fn the_samples_in_c_of_pages_compile() {
     for page in [include_str!("../../docs/programs.md"), include_str!("../../docs/linux.md")] {
         let samples: Vec<&str> = page.split("```c\n").skip(1).collect();
         assert!(!samples.is_empty());
-        samples.iter().for_each(|rest| compiles(rest.split("```").next().unwrap()));
+        let samples = samples.iter().filter_map(|rest| rest.split("```").next());
+        // `diapason build` makes that header; the step `three programs` builds its sample.
+        samples.filter(|sample| !sample.contains("<states.h>")).for_each(compiles);
     }
 }

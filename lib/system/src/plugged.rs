@@ -2,7 +2,7 @@
 
 use diapason_bus::{Async, BusInstance, PeriodicEndpoint};
 use diapason_contract::can::EACH;
-use diapason_contract::source::PipeSource;
+use diapason_contract::source::{MessageForm, PipeSource};
 use diapason_contract::threads::ServiceKind;
 
 /// A USB device that is plugged in.
@@ -183,6 +183,14 @@ impl UsbModel {
     #[must_use]
     pub fn carries(self) -> bool {
         self.most_channels() > 0 || self.source().is_some()
+    }
+
+    /// Returns whether its messages bear times by its own clock. A disk answers when it is asked.
+    #[must_use]
+    pub fn tells_time(self) -> bool {
+        let by_itself =
+            |(_, source): (usize, &PipeSource)| !matches!(source.form, MessageForm::Blocks(_));
+        self.most_channels() > 0 || self.source().is_some_and(by_itself)
     }
 
     /// Returns how many CAN channels it has at most.

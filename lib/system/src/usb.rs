@@ -282,7 +282,7 @@ fn check_identity(usb: &DeclaredUsb, report: &mut Report) {
 
 fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
     let is_other = usb.model.is_some_and(|model| !model.is_can());
-    let is_mute = usb.model.is_some_and(|model| !model.carries());
+    let is_mute = usb.model.is_some_and(|model| !model.tells_time());
     if let Some(drift) = usb.drift.as_ref().filter(|_| is_mute) {
         let help = "only messages that pipes carry bear times: remove the key";
         report.push(Problem::new(&drift.span, "a device whose clock nobody reads", help));

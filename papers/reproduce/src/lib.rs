@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(refused.exit_code(), 2);
         assert_eq!(
             refused.to_string(),
-            "`cds` cannot be reproduced; choose from: kernel, csd, semaphores, decisions, \
+            "error: `cds` cannot be reproduced; choose from: kernel, csd, semaphores, decisions, \
              fig12, largest-rate, mts, linux-twin, protocol, tuned-pipes, endpoints, topologies, \
              usb-latency, usb-throughput, bridging"
         );

@@ -276,7 +276,7 @@ mod tests {
         assert!(objection(path).contains("RECORDED_PATH_MAX"));
         let top_half = Counts { top_half: PLAIN.interrupt.staying, ..KERNEL };
         assert!(objection(top_half).contains("top_half"));
-        let switch = Counts { switch: 600, ..KERNEL };
+        let switch = Counts { switch: 600, top_half: 2_000, ..KERNEL };
         assert!(objection(switch).contains("wake-up"));
     }
 }
