@@ -40,17 +40,27 @@ pub fn run(
     let list = workspace.target().join("built.txt");
     std::fs::write(&list, listed(built))
         .map_err(|error| Failure::io(format!("write {}", list.display()), &error))?;
-    let waiting = Mutex::new(units(names));
     let ended = Mutex::new(tally);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    share_out(units(names), cores, |name| {
+        let ran = start(&name, &list);
+        locked(&ended).take_in(ran);
+    });
+    Ok(())
+}
+
+/// Does all units, so many at once.
+fn share_out(units: VecDeque<String>, at_once: usize, act: impl Fn(String) + Sync) {
+    let waiting = Mutex::new(units);
+    // The lock is let go when this returns. In the condition of a loop it would be held while the
+    // loop does the unit, and nothing would ever run beside it.
+    let next = || locked(&waiting).pop_front();
     let worker = || {
-        while let Some(name) = locked(&waiting).pop_front() {
-            let ran = start(&name, &list);
-            locked(&ended).take_in(ran);
+        while let Some(unit) = next() {
+            act(unit);
         }
     };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(worker))));
-    Ok(())
+    std::thread::scope(|scope| (0..at_once).for_each(|_| drop(scope.spawn(worker))));
 }
 
 /// Returns the list of what was built: the two kernels, and each program behind its name.
@@ -131,12 +141,31 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Condvar;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::time::Duration;
 
     #[test]
     fn long_steps_begin_first_and_those_with_one_folder_stay_together() {
         let names = ["a", "a system of one's own: b", "a system of one's own: c", "d"];
         let names = names.map(String::from);
         assert_eq!(units(&names), ["d", TOGETHER, "a"]);
+    }
+
+    #[test]
+    fn two_units_run_at_once() {
+        const PATIENCE: Duration = Duration::from_secs(60);
+        let (running, both) = (Mutex::new(0), Condvar::new());
+        let met = AtomicUsize::new(0);
+        share_out(["a", "b"].map(String::from).into(), 2, |_| {
+            let mut running = running.lock().unwrap();
+            *running += 1;
+            both.notify_all();
+            let (_running, wait) =
+                both.wait_timeout_while(running, PATIENCE, |running| *running < 2).unwrap();
+            met.fetch_add(usize::from(!wait.timed_out()), Relaxed);
+        });
+        assert_eq!(met.into_inner(), 2, "one ran after the other");
     }
 
     #[test]
