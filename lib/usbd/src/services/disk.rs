@@ -129,6 +129,8 @@ impl<P: Platform> Disk<P> {
         let bytes = self.capacity.map_or(0, |capacity| u64::from(capacity.block_bytes));
         let end = u64::from(ask.place) + u64::from(ask.count) * bytes;
         let count = u16::try_from(ask.count).ok().filter(|_| end <= room);
+        // Only a pipe promises how soon a command is done.
+        class.ask_ahead(self.judge.wanted().is_some());
         let begun = match (ask.what, count) {
             (SIZE, _) => return self.answer(*ask, DONE, now),
             (READ, Some(count)) => class.read_to(ask.block, count, ask.place),

@@ -6,8 +6,10 @@
 //! was good; or they stay in memory that is shared with a client ([`MassStorage::read_to`],
 //! [`MassStorage::write_from`]), who believes them when the command was good.
 //!
-//! All three transfers of a command that reads to shared memory are asked for at once: the device
-//! has nothing to send before it has the command. So the host has to hear of the end only.
+//! All three transfers of a command that reads to shared memory are asked for at once, unless
+//! [`MassStorage::ask_ahead`] says otherwise: the device has nothing to send before it has the
+//! command. So the host has to hear of the end only. QEMU's own disk fails a command whose data are
+//! asked for before it.
 //!
 //! Not here: more than one logical unit, file systems, write caches.
 
@@ -119,6 +121,8 @@ pub struct MassStorage {
     /// The stage's transfer was asked for and is to end until then.
     deadline: Option<Nanos>,
     cancel: Option<u8>,
+    /// Data and status are asked for before their stage.
+    asks_ahead: bool,
     /// Transfers from the device that were asked for before their stage: data, then status.
     ahead: u8,
     /// How many of the command were asked for so.
@@ -152,6 +156,7 @@ impl MassStorage {
                 stage: Stage::Idle,
                 deadline: None,
                 cancel: None,
+                asks_ahead: true,
                 ahead: 0,
                 early: 0,
                 is_confused: false,
@@ -272,6 +277,11 @@ impl MassStorage {
         }
     }
 
+    /// Asks for data and status before their stage from the next command on, or not.
+    pub fn ask_ahead(&mut self, ahead: bool) {
+        self.asks_ahead = ahead;
+    }
+
     fn give_up(&mut self, failure: CommandFailure) {
         self.failure = failure;
         if self.ahead > 0 && self.stage == Stage::Command {
@@ -288,7 +298,7 @@ impl MassStorage {
 
     /// Returns the next transfer that the command wants before its stage, and notes it.
     fn next_ahead(&mut self) -> Option<Request<'static>> {
-        let place = self.place.filter(|_| !self.command.is_out())?;
+        let place = self.place.filter(|_| self.asks_ahead && !self.command.is_out())?;
         if self.stage != Stage::Command || self.early == 2 || self.is_confused {
             return None;
         }
