@@ -121,12 +121,7 @@ fn drawn(bars: &[Bar<'_>], label: &str) -> String {
     let Some(longest) = bars.iter().map(Bar::end).max() else { return String::new() };
     let axis = Axis::up_to(longest as f64 / 1e6, LEFT, WIDTH - 20.0);
     let bottom = ROW * bars.len() as f64 + 8.0;
-    let mut picture = Picture::new(WIDTH, bottom + 28.0);
-    for tick in axis.ticks() {
-        let (at, label) = (axis.place(tick), format!("{} ms", axis.label(tick)));
-        picture.line((at, 4.0), (at, bottom), "grid");
-        picture.text((at, bottom + 16.0), "middle", "small", &label);
-    }
+    let mut picture = Picture::of_bars(&axis, WIDTH, bottom);
     for (row, bar) in bars.iter().enumerate() {
         bar.draw(&mut picture, &axis, ROW * row as f64 + 12.0);
     }

@@ -56,12 +56,7 @@ fn picture(billed: &[Billed<'_>], hosts: &Hosts) -> String {
     let longest = billed.iter().map(end).max().unwrap_or(0);
     let axis = Axis::up_to(longest as f64 / 1e6, LEFT, WIDTH - 20.0);
     let bottom = ROW * billed.len() as f64 + 8.0;
-    let mut picture = Picture::new(WIDTH, bottom + 28.0);
-    for tick in axis.ticks() {
-        let (at, label) = (axis.place(tick), format!("{} ms", axis.label(tick)));
-        picture.line((at, 4.0), (at, bottom), "grid");
-        picture.text((at, bottom + 16.0), "middle", "small", &label);
-    }
+    let mut picture = Picture::of_bars(&axis, WIDTH, bottom);
     for (row, it) in billed.iter().enumerate() {
         let label = format!("{}: at most {}", it.flow.name, human(it.bill.total.0));
         picture.link(&anchor(&["flow", &it.flow.name]), &label, |picture| {

@@ -1,6 +1,6 @@
 //! Pieces of pictures. Colours are classes, so that the page's style decides about light and dark.
 
-use crate::chart::escaped;
+use crate::chart::{Axis, escaped};
 use std::fmt::Write;
 
 /// Classes of colours there are, `c0` to `c7`.
@@ -21,6 +21,17 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
+    /// Returns a picture of bars above an axis in milliseconds, with a line at each tick.
+    pub fn of_bars(axis: &Axis, width: f64, bottom: f64) -> Picture {
+        let mut picture = Picture::new(width, bottom + 28.0);
+        for tick in axis.ticks() {
+            let (at, label) = (axis.place(tick), format!("{} ms", axis.label(tick)));
+            picture.line((at, 4.0), (at, bottom), "grid");
+            picture.text((at, bottom + 16.0), "middle", "small", &label);
+        }
+        picture
+    }
+
     /// Returns an empty picture.
     pub fn new(width: f64, height: f64) -> Picture {
         Picture { width, height, content: String::new() }

@@ -1,7 +1,7 @@
 //! The reading end of a `[[pipe]]` from a disk.
 //!
-//! A message is a run of blocks. The library asks for the next run once a period, whatever its
-//! caller does between two calls is delay. A run stays where the controller put it until the next
+//! A message is a run of blocks. The library asks for the next run once a period. The time that its
+//! caller spends between two calls is delay. A run stays where the controller put it until the next
 //! call.
 
 use crate::inbox::{Arrived, Inbox};

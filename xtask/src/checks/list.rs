@@ -8,7 +8,7 @@ pub(crate) enum Gate {
     Met,
     /// `cargo xtask campaign gates`; every test run does less.
     Named,
-    /// Nothing: less is done.
+    /// No command: less is done.
     Part,
 }
 
