@@ -34,11 +34,11 @@ fn of_servers() -> impl Iterator<Item = &'static str> {
     services.chain(readers).chain(others).chain(parts())
 }
 
-/// Returns the works of messages that are also in the work of a wake-up: the server does nothing
-/// under their names.
+/// Returns the works of messages and transfers that are also in the work of a wake-up: the server
+/// does nothing under their names.
 pub fn parts() -> impl Iterator<Item = &'static str> {
     let sources = SOURCES.iter().map(|source| source.home.each);
-    sources.chain([RECEIVE.each]).filter(|each| !each.is_empty())
+    sources.chain([RECEIVE.each, RECEIVE.transfer]).filter(|part| !part.is_empty())
 }
 
 /// Adds the texts in quotation marks in the sources below a folder. A file that cannot be read has

@@ -22,6 +22,7 @@ pub const HOMES: [Home; MOST] = {
 /// The bottom half of the first interface.
 pub const HOME: Home = Home::new(VCPUS[0].0, "receive", "usbd.receive")
     .each("usbd.receive.message")
+    .transfer("usbd.receive.transfer")
     .moderated(Nanos::from_millis(1));
 
 /// The VCPUs of an interface's threads: of its bottom half, and of the one that hears clients.
@@ -50,8 +51,12 @@ const _: () = assert!(EACH <= u8::BITS as usize);
 /// Most interfaces: each has a channel.
 pub const MOST: usize = CHANNELS;
 
-/// Bytes that the transfers of an interface take of the memory for all transfers.
-pub const BUFFERS: u64 = 14 << 10;
+/// Transfers from an interface that are kept pending at most.
+pub const PENDING: u64 = 28;
+
+/// Bytes that the transfers of an interface take of the memory for all transfers: those from it
+/// are a packet each, and others need 2 KiB.
+pub const BUFFERS: u64 = PENDING * 512 + (2 << 10);
 
 /// Records in the pipe of a channel. The fastest bus of the examples has 3,194 frames a second:
 /// this is room for 80 ms of it.

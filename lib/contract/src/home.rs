@@ -14,6 +14,9 @@ pub struct Home {
     /// The work that each message is beside that, if the description has such a work: then
     /// messages are no part of `work`. Empty if it cannot be told apart.
     pub each: &'static str,
+    /// The work that each transfer is beside its messages, where one transfer may have several. A
+    /// description has it and `each`, or none of the two. Empty if each message has a transfer.
+    pub transfer: &'static str,
     /// The shortest time between two of its interrupts: the description's interval is a little
     /// shorter.
     pub moderation: Nanos,
@@ -29,11 +32,25 @@ pub struct Home {
 impl Home {
     pub(crate) const fn new(vcpu: &'static str, thread: &'static str, work: &'static str) -> Home {
         let (moderation, pace) = (Nanos::ZERO, Nanos::ZERO);
-        Home { vcpu, thread, work, each: "", moderation, pace, asked: None, ready: None }
+        Home {
+            vcpu,
+            thread,
+            work,
+            each: "",
+            transfer: "",
+            moderation,
+            pace,
+            asked: None,
+            ready: None,
+        }
     }
 
     pub(crate) const fn each(self, each: &'static str) -> Home {
         Home { each, ..self }
+    }
+
+    pub(crate) const fn transfer(self, transfer: &'static str) -> Home {
+        Home { transfer, ..self }
     }
 
     pub(crate) const fn moderated(self, moderation: Nanos) -> Home {

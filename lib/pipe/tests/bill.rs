@@ -21,23 +21,34 @@ fn concentrator(chunks: u32) -> SharedCore {
 
 /// Returns its pipes, with work so small that every stage conforms; of one user.
 fn concentrated(user: usize, queued: u64, chunks: u32) -> Bill {
+    let bill = concentrated_by(user, queued, chunks, StageTimes::new(US(3), Nanos::ZERO));
+    assert_eq!(bill.1, MS(75));
+    bill.0
+}
+
+/// Returns the same with another work of the bottom half, and equation 9.
+fn concentrated_by(user: usize, queued: u64, chunks: u32, work: StageTimes) -> (Bill, Nanos) {
     let system = concentrator(chunks);
     let io = IoSupply::of(&system, 0).unwrap();
     let receiver = Supply::of(&system, 3).unwrap();
     let user = Supply::of(&system, user).unwrap();
     let stages = Stages {
-        bus: Transfers { worst: MS(1), least: US(500), queued, messages: 128, paced: None },
+        bus: Transfers {
+            worst: MS(1),
+            least: US(500),
+            run: 1,
+            queued,
+            messages: 128,
+            empties: false,
+            paced: None,
+        },
         interrupts: Interrupts {
             moderation: MS(1),
             gap: Nanos::ZERO,
             top_half: Nanos::ZERO,
             shared: false,
         },
-        bottom_half: Stage {
-            work: StageTimes::new(US(3), Nanos::ZERO),
-            telling: Telling::Each,
-            service: &io,
-        },
+        bottom_half: Stage { work, telling: Telling::Each, service: &io },
         receiver: Some(Stage {
             work: StageTimes::new(US(0), US(7)),
             telling: Telling::Each,
@@ -48,9 +59,19 @@ fn concentrated(user: usize, queued: u64, chunks: u32) -> Bill {
     let channels = [1000, 1000, 1200, 1605, 1752].map(|rate| [Bucket::per_second(rate)]);
     let channels = channels.each_ref().map(|contract| contract.as_slice());
     let bill = input(&stages, &Traffic { channels: &channels, own: 4 }).unwrap();
-    println!("{bill}\neq. 9: {:?}", equation_nine(&stages, MS(1)));
-    assert_eq!(equation_nine(&stages, MS(1)), MS(75));
-    bill
+    let nine = equation_nine(&stages, MS(1));
+    println!("{bill}\neq. 9: {nine}");
+    (bill, nine)
+}
+
+#[test]
+fn a_bottom_half_without_enough_budget_is_done_after_two_visits() {
+    let work = StageTimes { activation: US(100), ..StageTimes::default() };
+    let system = concentrator(200);
+    let io = IoSupply::of(&system, 0).unwrap();
+    let (bill, _) = concentrated_by(8, 64, 200, work);
+    let half = bill.item(What::BottomHalf).map(|item| (item.value, item.basis));
+    assert_eq!(half, Some((io.any(US(200)), Basis::Outstanding)));
 }
 
 #[test]

@@ -72,7 +72,7 @@ pub(crate) fn transfers(system: &System, pipe: &PipeSpec) -> Result<Transfers, M
     let of_it = BusInstance::new(speed);
     let least = packet_time(of_it.speed, of_it.coding, Transfer::Bulk, Direction::In, 1);
     let (worst, least) = (bus + device, Nanos(least.0 / 1_000));
-    Ok(Transfers { worst, least, queued: 1, messages: 1, paced: None })
+    Ok(Transfers::of_one(worst, least, 1))
 }
 
 impl Plant<'_> {

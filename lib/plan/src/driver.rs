@@ -3,6 +3,7 @@
 //! of devices has a row in `diapason_contract::source`.
 
 use crate::frames::has_fd;
+use crate::missing::{self, Missing};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::SLOTS;
 use diapason_contract::can;
@@ -26,6 +27,8 @@ pub(crate) struct Driver {
     pub source: Option<&'static PipeSource>,
     /// Bytes of a transfer, and how many are queued.
     pub transfer: (usize, usize),
+    /// Transfers in a row whose time the plan bounds as one.
+    pub run: usize,
     /// Bytes of the shortest message.
     pub shortest: usize,
     /// Most messages in a transfer.
@@ -52,9 +55,27 @@ pub(crate) fn held(system: &System, home: &Home) -> Nanos {
         // Those of a `gs_usb` interface have one message each.
         None => kvaser::TRANSFER.1 * (kvaser::TRANSFER.0 / kvaser::MESSAGE),
     };
-    let each = worst(system, home.each).unwrap_or_default();
+    let (transfer, each) = apart(system, home).unwrap_or_default();
     let own = worst(system, home.work).unwrap_or_default();
-    Nanos(own.0.saturating_add(each.0.saturating_mul(most as u64)))
+    let transfers = transfer.0.saturating_mul(kvaser::TRANSFER.1 as u64);
+    Nanos(own.0.saturating_add(transfers).saturating_add(each.0.saturating_mul(most as u64)))
+}
+
+/// Returns what each transfer and each message takes beside a wake-up: nothing if the description
+/// has them in the work of a wake-up.
+///
+/// # Errors
+/// The description has one of the two works only.
+pub(crate) fn apart(system: &System, home: &Home) -> Result<(Nanos, Nanos), Missing> {
+    if home.transfer.is_empty() {
+        return Ok((Nanos::ZERO, worst(system, home.each).unwrap_or_default()));
+    }
+    match (worst(system, home.transfer), worst(system, home.each)) {
+        (None, None) => Ok((Nanos::ZERO, Nanos::ZERO)),
+        (Some(transfer), Some(each)) => Ok((transfer, each)),
+        (Some(_), None) => Err(missing::works(&[home.each])),
+        (None, Some(_)) => Err(missing::works(&[home.transfer])),
+    }
 }
 
 impl Driver {
@@ -67,6 +88,7 @@ impl Driver {
                 home: source.home,
                 source: Some(source),
                 transfer: attributes.transfer,
+                run: 1,
                 shortest: attributes.packet.0,
                 messages: 1,
                 // A camera keeps a picture, however many pieces it is. A disk sends what it is
@@ -80,6 +102,7 @@ impl Driver {
             home: RECEIVERS.get(interface).unwrap_or(&RECEIVE),
             source: None,
             transfer: kvaser::TRANSFER,
+            run: kvaser::RUN,
             shortest: kvaser::MESSAGE,
             messages: (kvaser::TRANSFER.0 / kvaser::MESSAGE) as u64,
             kept: KEPT,
@@ -92,7 +115,7 @@ impl Driver {
                 if has_fd(&system.usb[usb]) {
                     transfer.0 = gs_usb::LONG_TRANSFER;
                 }
-                Driver { transfer, shortest, messages: 1, ..kvaser }
+                Driver { transfer, run: 1, shortest, messages: 1, ..kvaser }
             }
             _ => kvaser,
         }

@@ -41,7 +41,7 @@ pub(crate) fn transfers(system: &System, pipe: &PipeSpec) -> Result<Transfers, M
     let bus = BusInstance::new(end.speed);
     let one = packet_time(bus.speed, bus.coding, end.transfer, Direction::In, 1);
     let least = Nanos(one.0 / 1_000);
-    Ok(Transfers { worst, least, queued: DEPTH as u64, messages: 1, paced: None })
+    Ok(Transfers::of_one(worst, least, DEPTH as u64))
 }
 
 /// Returns the endpoint of a pipe.

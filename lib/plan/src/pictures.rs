@@ -70,7 +70,8 @@ pub(crate) fn transfers(system: &System, pipe: &PipeSpec) -> Result<Transfers, M
     let isochronous = diapason_bus::Transfer::Isochronous;
     let least = packet_time(bus.speed, bus.coding, isochronous, Direction::In, 1);
     let (worst, least) = (agreed.interval, Nanos(least.0 / 1_000));
-    Ok(Transfers { worst, least, queued: DEPTH as u64, messages: 1, paced: Some(agreed.interval) })
+    let each = Transfers::of_one(worst, least, DEPTH as u64);
+    Ok(Transfers { paced: Some(agreed.interval), ..each })
 }
 
 /// Lets the class agree with the camera on what the pipe says, as the server does.

@@ -8,7 +8,7 @@ use crate::beside;
 use crate::blocks;
 use crate::calls::Calls;
 use crate::core::Core;
-use crate::driver::{Driver, worst};
+use crate::driver::{Driver, apart, worst};
 use crate::endpoints;
 use crate::human;
 use crate::known::BottomHalf;
@@ -145,6 +145,7 @@ impl Plant<'_> {
             self.half(pipe, Half::Receives).err(),
             to_device.then(|| self.half(pipe, Half::Sends).err()).flatten(),
             self.attendance(pipe.server, pipe.usb).err(),
+            apart(self.system, self.driver(pipe.server, pipe.usb).home).err(),
             if to_device { self.acknowledged(pipe).err() } else { own() },
             if to_device { None } else { self.work_of_reader(pipe).err() },
             self.transfers(pipe.usb).err(),
@@ -291,11 +292,9 @@ impl Plant<'_> {
         let mut interrupts = interrupts(gap, driver.home.moderation, self.core)?;
         // A source may have endpoints besides that of its messages.
         interrupts.shared = driver.source.is_some() || self.writes(pipe.usb);
-        let work = StageTimes {
-            activation: self.attendance(pipe.server, pipe.usb)?,
-            message: worst(self.system, driver.home.each).unwrap_or_default(),
-            ..StageTimes::default()
-        };
+        let activation = self.attendance(pipe.server, pipe.usb)?;
+        let (transfer, message) = apart(self.system, driver.home)?;
+        let work = StageTimes { activation, transfer, message };
         let bus = self.transfers(pipe.usb)?;
         Ok(Inbound { bus, interrupts, own: None, place, half: BottomHalf::of(half), work })
     }
@@ -560,15 +559,17 @@ impl Plant<'_> {
         let driver = Driver::of(self.system, usb, 0);
         let (bytes, queued) = driver.transfer;
         let shortest = driver.shortest as u32;
-        let longest = longest_transfer(usb, self.system, Direction::In, bytes)?;
+        let longest = longest_transfer(usb, self.system, Direction::In, bytes * driver.run)?;
         let bus = BusInstance::new(Speed::High);
         let shortest = packet_time(bus.speed, bus.coding, Transfer::Bulk, Direction::In, shortest);
         Ok(Transfers {
             worst: self.guaranteed(usb, longest),
             // One message, alone on the bus.
             least: Nanos(shortest.0 / 1_000),
+            run: driver.run as u64,
             queued: queued as u64,
             messages: driver.messages,
+            empties: driver.source.is_none(),
             paced: None,
         })
     }

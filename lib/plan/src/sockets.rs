@@ -90,13 +90,11 @@ impl Plant<'_> {
             taking: Taking::Each,
             service: &reader,
         };
-        let bus = Transfers {
-            worst: on_wire(adapter, LONGEST),
-            least: on_wire(adapter, SHORTEST),
-            queued: RING as u64 - 1,
-            messages: 1,
-            paced: None,
-        };
+        let bus = Transfers::of_one(
+            on_wire(adapter, LONGEST),
+            on_wire(adapter, SHORTEST),
+            RING as u64 - 1,
+        );
         let stages = Stages { bus, interrupts: half.interrupts, bottom_half, receiver: None, user };
         let (own, wire) = ([own], [wire]);
         Ok(input(&stages, &Traffic { channels: &[&own, &wire], own: 0 }))

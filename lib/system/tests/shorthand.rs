@@ -92,7 +92,7 @@ fn what_is_plugged_in_and_promised_decides() {
         "name = \"usb-receive1\"",
         "name = \"usbd.send\"",
         "name = \"keyboard.ready\"",
-        "size = \"60K\"",
+        "size = \"64K\"",
     ] {
         assert!(shown.contains(line), "{line}\n{shown}");
     }

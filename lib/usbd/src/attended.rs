@@ -34,4 +34,6 @@ pub struct Attended {
     pub wake: Nanos,
     /// Messages that were put into pipes.
     pub messages: u32,
+    /// Transfers that had ended.
+    pub transfers: u32,
 }

@@ -42,12 +42,14 @@ impl<P: Platform> Branch<P> {
             self.waiting = None;
         }
         self.serving.read(&mut self.lane, now);
+        let mut transfers = 0;
         while let Some(done) = self.next_finished(reads, now) {
+            transfers += 1;
             self.serving.finish(&mut self.lane, &done, now);
         }
         self.serving.attend(&mut self.lane, cause == WakeCause::Asked, now);
         let (fresh, messages) = (self.serving.take_fresh(), self.serving.take_messages());
-        Attended { fresh, messages, ..self.outlook() }
+        Attended { fresh, messages, transfers, ..self.outlook() }
     }
 
     /// Returns the next transfer that is finished. With `reads`, events are taken off the ring for

@@ -51,7 +51,7 @@ pub const CONFIGURATIONS: u8 = 4;
 /// room for its transfers.
 pub fn limits(services: usize, own: usize, shared: usize, interfaces: usize) -> Limits {
     let many = services > 1;
-    let transfers = if many { (32 * interfaces as u16).max(108) } else { 32 };
+    let transfers = if many { (56 * interfaces as u16).max(132) } else { 56 };
     Limits {
         devices: services as u8 + 3,
         pipes: if many { 24 } else { 8 },

@@ -2,12 +2,16 @@
 
 use super::item::{Basis, Bill, What};
 use super::refusal::BillRefusal;
-use super::rounds::{Queued, Sampling};
+use super::rounds::{BackToBack, Queued, Sampling};
 use super::service::{Merging, Service};
 use super::stages::{Stage, StageTimes, Stages, Taking, Telling, Traffic, User};
-use super::steps::{self, Demand, Least, Messages, OneMore, Overload, Spaced, Steps};
+use super::steps::{self, Carried, Demand, Least, Messages, Overload, Spaced, Steps};
 use crate::size::Bucket;
 use diapason_abi::Nanos;
+
+/// Wake-ups until a stage has handled what it was told of: the one that it is busy with, and the
+/// next one, which takes all that has ended. Those that come meanwhile are one.
+const VISITS: u64 = 2;
 
 /// Steps to a fixed point before it is given up.
 pub(super) const STEPS_MAX: u32 = 256;
@@ -84,13 +88,12 @@ impl<'a> Input<'a> {
 
     /// Returns the wait of messages for the transfers before theirs, if a request is always queued.
     fn transfer_only(&self) -> Result<Queued, BillRefusal> {
-        let bus = self.stages.bus;
-        self.wait(&Sampling { queued: 1, round: bus.worst, bus }).map(Queued::Enough)
+        self.wait(&BackToBack(self.stages.bus)).map(Queued::Enough)
     }
 
-    fn wait(&self, sampling: &Sampling) -> Result<Nanos, BillRefusal> {
+    fn wait(&self, device: &dyn Service) -> Result<Nanos, BillRefusal> {
         let demand: &Demand<'_> = &[(Nanos(1), &self.messages(Nanos::ZERO))];
-        steps::longest_delay(sampling, demand).map_err(|late| BillRefusal::of(What::Request, late))
+        steps::longest_delay(device, demand).map_err(|late| BillRefusal::of(What::Request, late))
     }
 
     /// Returns the least round that is not shorter than what follows from it: by induction over
@@ -135,14 +138,13 @@ impl<'a> Input<'a> {
             return then(&Spaced { gap, ahead });
         }
         let spaced = Spaced { gap: bus.least, ahead };
-        let carried = self.messages(wait + ahead);
-        // Each takes all that wait, so each but the first has one that came after the first.
-        let fresh = OneMore(self.messages(ahead));
-        if self.messages(wait).most(0) <= bus.messages {
-            then(&Least(&[&spaced, &carried, &fresh]))
-        } else {
-            then(&Least(&[&spaced, &carried]))
-        }
+        let carried = Carried {
+            all: self.messages(wait + ahead),
+            fresh: self.messages(ahead),
+            each: bus.messages,
+            empties: bus.empties,
+        };
+        then(&Least(&[&spaced, &carried]))
     }
 
     fn transfers_within(&self, window: Nanos, wait: Nanos) -> u64 {
@@ -216,8 +218,9 @@ impl<'a> Input<'a> {
         let carried = self.messages(handling.wait).most(window);
         let carried = carried.min(open.saturating_mul(bus.messages));
         let StageTimes { activation, transfer, message } = stage.work;
-        let each = (activation + transfer).0.saturating_mul(open);
-        let open = Nanos(each.saturating_add(message.0.saturating_mul(carried)));
+        let each = [(activation, VISITS), (transfer, open), (message, carried)];
+        let each = each.iter().map(|(cost, count)| cost.0.saturating_mul(*count));
+        let open = Nanos(each.fold(0, u64::saturating_add));
         let most = whatever_before(stage.service, open, handling.merges);
         match stream {
             Ok(delay) if delay.value <= most => Ok(delay),

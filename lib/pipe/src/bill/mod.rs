@@ -22,7 +22,15 @@
 //! let reader = Promised::main(US(200), US(5_000));
 //! let work = StageTimes::new(US(10), US(5));
 //! let stages = Stages {
-//!     bus: Transfers { worst: US(125), least: US(10), queued: 32, messages: 96, paced: None },
+//!     bus: Transfers {
+//!         worst: US(125),
+//!         least: US(10),
+//!         run: 1,
+//!         queued: 32,
+//!         messages: 96,
+//!         empties: false,
+//!         paced: None,
+//!     },
 //!     interrupts: Interrupts {
 //!         moderation: US(1_000),
 //!         gap: US(990),

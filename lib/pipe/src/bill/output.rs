@@ -56,7 +56,7 @@ pub fn output(stages: &OutputStages<'_>, traffic: &Traffic<'_>) -> Result<Bill, 
     let all = Messages { channels: traffic.channels, ahead: Nanos::ZERO };
     let own = Messages { channels: own, ahead: Nanos::ZERO };
     // At worst each message has a transfer of its own.
-    let single = Transfers { messages: 1, ..*bus };
+    let single = Transfers { run: 1, messages: 1, ..*bus };
     let wire = Sampling { queued: 1, round: bus.worst, bus: single };
     let carried = longest(&wire, &all, What::Bus)?;
     let told = carried + interrupts.moderation + interrupts.top_half;

@@ -7,18 +7,32 @@ use diapason_abi::Nanos;
 /// Transfers between the device and the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfers {
-    /// Longest time of one: from when it could begin (it was requested, the one before it has
-    /// ended, and a message is there) until its last byte is in memory.
+    /// Longest time of one, and of up to `run` in a row: from when the first could begin (it was
+    /// requested, the one before it has ended, and a message is there) until the last byte is in
+    /// memory. In a row means that each could begin when the one before it ended.
     pub worst: Nanos,
+    /// Transfers in a row that `worst` is for: one at least.
+    pub run: u64,
     /// Shortest time between the beginnings of two, and from the beginning of one to its end.
     pub least: Nanos,
     /// Requests the driver keeps queued.
     pub queued: u64,
     /// Most messages in one. It takes those that wait when it begins, up to this.
     pub messages: u64,
+    /// The device ends full transfers with an empty one, if nothing else waits. Only for transfers
+    /// of several messages.
+    pub empties: bool,
     /// The time from the beginning of one to that of the next, if the bus has a place for each,
-    /// with a message or without. `None`: the next one begins as soon as it can.
+    /// with a message or without; `run` is one then. `None`: the next one begins as soon as it can.
     pub paced: Option<Nanos>,
+}
+
+impl Transfers {
+    /// Returns transfers of one message each, that begin as soon as they can.
+    #[must_use]
+    pub const fn of_one(worst: Nanos, least: Nanos, queued: u64) -> Transfers {
+        Transfers { worst, run: 1, least, queued, messages: 1, empties: false, paced: None }
+    }
 }
 
 /// How ended transfers are told.

@@ -34,8 +34,18 @@ pub(super) struct Spaced {
     pub(super) ahead: Nanos,
 }
 
-/// One more than another.
-pub(super) struct OneMore<S>(pub(super) S);
+/// Transfers that begin in a window. They carry the messages `all`, at least one and at most `each`
+/// of them; and `fresh` are those that came after the first began.
+///
+/// A transfer that is not full takes all that wait. So each whose predecessor is not full carries a
+/// message that came later than that. With f full ones there are at most 1 + fresh + f, and at most
+/// all − f·(each − 1). If the device `empties`, f empty ones come to these.
+pub(super) struct Carried<'a> {
+    pub(super) all: Messages<'a>,
+    pub(super) fresh: Messages<'a>,
+    pub(super) each: u64,
+    pub(super) empties: bool,
+}
 
 /// The least of several that all hold.
 pub(super) struct Least<'a>(pub(super) &'a [&'a dyn Steps]);
@@ -92,17 +102,32 @@ impl Steps for Spaced {
     }
 }
 
-impl<S: Steps> Steps for OneMore<S> {
+impl Carried<'_> {
+    /// Returns the largest of the least of the two bounds, over all numbers of full transfers.
+    const fn most_of(&self, all: u64, fresh: u64) -> u64 {
+        let Some(more) = all.saturating_sub(fresh).checked_sub(1) else { return all };
+        if self.each < 2 {
+            return all;
+        }
+        // The bounds cross here: one grows with the number of full transfers, the other falls.
+        let (full, empty) = (more / self.each, self.empties as u64);
+        let grown = fresh + 1 + full * (1 + empty);
+        let fallen = all.saturating_sub((full + 1) * (self.each - 1 - empty));
+        if grown > fallen { grown } else { fallen }
+    }
+}
+
+impl Steps for Carried<'_> {
     fn most(&self, window: u64) -> u64 {
-        self.0.most(window).saturating_add(1)
+        self.most_of(self.all.most(window), self.fresh.most(window))
     }
 
     fn next(&self, window: u64) -> u64 {
-        self.0.next(window)
+        self.all.next(window).min(self.fresh.next(window))
     }
 
     fn line(&self) -> Option<Line> {
-        self.0.line().map(|line| Line { base: line.base + 1, ..line })
+        self.all.line()
     }
 }
 

@@ -150,6 +150,8 @@ struct Caught {
     bus: u32,
     equation_nine: u32,
     little: u32,
+    /// The time of a run is that of many more transfers.
+    row: u32,
 }
 
 /// A bill that leaves something out is found out: the attack can tell right from wrong.
@@ -172,14 +174,26 @@ fn wrong_bills_are_caught() {
                 let period = case.setup.readers[pipe].vcpu.1;
                 let little = (period * bucket.messages).div_ceil(bucket.per.0);
                 let moderated = case.setup.moderation > 0;
-                caught.moderation += u32::from(moderated && longest > without(What::Moderation));
+                let to_ring = outcome.messages.iter().filter(|message| message.channel == pipe);
+                let to_ring =
+                    to_ring.filter_map(|message| Some(message.in_ring? - message.arrived));
+                let user = bill.item(What::User).map_or(0, |item| item.value.0);
+                let unmoderated = without(What::Moderation) - user;
+                let late = moderated && to_ring.max() > Some(unmoderated);
+                caught.moderation += u32::from(late);
                 caught.bus += u32::from(longest > without(What::Request) - case.setup.bus.worst.0);
+                let waited = outcome.messages.iter().filter(|message| message.channel == pipe);
+                let waited = waited.filter_map(|message| Some(message.sampled? - message.arrived));
+                let hasty = case.clone().in_a_row(64).bills(&supplies);
+                let wait = hasty.ok().and_then(|bills| bills[pipe].item(What::Request));
+                caught.row += u32::from(wait.is_some_and(|wait| waited.max() > Some(wait.value.0)));
                 caught.equation_nine += u32::from(longest > paper.0);
                 caught.little += u32::from(outcome.peaks[pipe] as u64 > little);
             }
         }
     }
     println!("{caught:?}");
-    let Caught { moderation, bus, equation_nine, little } = caught;
-    assert!(moderation > 0 && bus > 0 && equation_nine > 0 && little > 0, "{caught:?}");
+    let Caught { moderation, bus, equation_nine, little, row } = caught;
+    let all = [moderation, bus, equation_nine, little, row];
+    assert!(all.iter().all(|caught| *caught > 0), "{caught:?}");
 }

@@ -44,7 +44,8 @@ impl Case {
             _ => 64,
         };
         if random.one_in(3) {
-            setup.bus.paced = Some(setup.bus.worst);
+            let bus = &mut setup.bus;
+            (bus.paced, bus.run, bus.empties) = (Some(bus.worst), 1, false);
         }
         Case { setup, contracts }
     }
@@ -112,6 +113,12 @@ impl Case {
                 service: &supplies.readers[channel],
             },
         }
+    }
+
+    /// Returns the case if the time of a transfer were that of so many in a row.
+    pub fn in_a_row(mut self, run: u64) -> Case {
+        self.setup.bus.run = run;
+        self
     }
 
     /// Returns the bill of each channel, or why there is none.
@@ -186,9 +193,12 @@ fn driver(random: &mut Random, activation: u64, transfer: u64, message: u64) -> 
 }
 
 fn setup(random: &mut Random, channels: usize) -> Setup {
-    let worst = random.between(1, 8);
-    let least = Nanos(random.between(1, worst));
+    let run = if random.one_in(2) { 1 } else { random.between(2, 4) };
+    let least = random.between(1, 8 / run);
+    let worst = random.between(run * least, 8.max(run * least));
+    let least = Nanos(least);
     let messages = if random.one_in(3) { random.between(1, 4) } else { 64 };
+    let empties = messages > 1 && random.one_in(2);
     let moderation = random.below(2) * random.between(1, 12);
     let top_half = random.below(2) * u64::from(moderation > 2);
     let gap = if top_half > 0 || random.one_in(2) { moderation } else { 0 };
@@ -209,7 +219,15 @@ fn setup(random: &mut Random, channels: usize) -> Setup {
     let others = (0..random.below(3)).map(|_| (random.between(1, 4), random.between(7, 60)));
     let others = others.collect();
     Setup {
-        bus: Transfers { worst: Nanos(worst), least, queued: 1, messages, paced: None },
+        bus: Transfers {
+            worst: Nanos(worst),
+            least,
+            run,
+            queued: 1,
+            messages,
+            empties,
+            paced: None,
+        },
         moderation,
         gap,
         top_half,

@@ -20,8 +20,10 @@ fn simple(bus: u64, share: u32, receiver: (u64, u64), reader: (u64, u64)) -> Set
         bus: Transfers {
             worst: Nanos(bus),
             least: Nanos(bus),
+            run: 1,
             queued: 1,
             messages: 64,
+            empties: false,
             paced: None,
         },
         moderation: 0,

@@ -50,8 +50,10 @@ impl Case {
             bus: Transfers {
                 worst: Nanos(worst),
                 least: Nanos(random.between(1, worst)),
+                run: 1,
                 queued: 64,
                 messages: random.between(1, 8),
+                empties: false,
                 paced: None,
             },
             moderation: random.below(10),

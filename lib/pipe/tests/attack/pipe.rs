@@ -149,7 +149,11 @@ pub struct Endpoint<'a> {
     requests: u64,
     /// Begin and end of the transfer in progress, and what it carries.
     transfer: Option<(u64, Vec<usize>)>,
-    last_begin: Option<u64>,
+    /// When the last transfers of a row could begin, up to a run of them, and when it ended.
+    row: VecDeque<u64>,
+    row_end: u64,
+    /// The last transfer was full, and the device says next that nothing follows.
+    open: bool,
     ended: VecDeque<Vec<usize>>,
     /// When the interrupt comes that is due.
     due: Option<u64>,
@@ -187,7 +191,9 @@ impl<'a> Endpoint<'a> {
             device_peak: 0,
             requests: setup.bus.queued,
             transfer: None,
-            last_begin: None,
+            row: VecDeque::new(),
+            row_end: 0,
+            open: false,
             ended: VecDeque::new(),
             due: None,
             last_interrupt: None,
@@ -254,21 +260,38 @@ impl<'a> Endpoint<'a> {
         let begins = match bus.paced {
             // With a message or without, and only then.
             Some(pace) => now.is_multiple_of(pace.0),
-            None => {
-                let spaced = self.last_begin.is_none_or(|last| now >= last + bus.least.0);
-                spaced && !self.device.is_empty()
-            }
+            None => !self.device.is_empty() || self.open,
         };
         if self.requests > 0 && self.transfer.is_none() && begins {
             self.requests -= 1;
             let count = self.device.len().min(bus.messages as usize);
             let carried: Vec<usize> = self.device.drain(..count).collect();
             carried.iter().for_each(|message| self.messages[*message].sampled = Some(now));
-            let time = by_mood(self.mood.bus, bus.least.0, bus.worst.0, &mut self.random);
+            self.open = bus.empties && count as u64 == bus.messages;
+            let most = self.longest_in_row(now) - now;
+            let time = by_mood(self.mood.bus, bus.least.0, most, &mut self.random);
             self.transfer = Some((now + time, carried));
-            self.last_begin = Some(now);
+            self.row_end = now + time;
         }
         self.device_peak = self.device_peak.max(self.device.len());
+    }
+
+    /// A transfer begins. Returns when it ends at the latest, so that those that may follow it in
+    /// the row have time.
+    fn longest_in_row(&mut self, now: u64) -> u64 {
+        let bus = self.setup.bus;
+        if self.row_end != now {
+            self.row.clear();
+        }
+        self.row.push_back(now);
+        if self.row.len() as u64 > bus.run {
+            self.row.pop_front();
+        }
+        let numbers = (1..=self.row.len() as u64).rev();
+        let ends = self.row.iter().zip(numbers);
+        let ends =
+            ends.map(|(begun, number)| begun + bus.worst.0 - (bus.run - number) * bus.least.0);
+        ends.min().unwrap()
     }
 
     fn interrupt(&mut self, now: u64) {

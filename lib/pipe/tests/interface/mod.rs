@@ -18,7 +18,15 @@ pub fn interface() -> Driver {
             packet: (16, 16),
             max_slots: 256,
         },
-        bus: Transfers { worst: US(125), least: US(10), queued: 4, messages: 96, paced: None },
+        bus: Transfers {
+            worst: US(125),
+            least: US(10),
+            run: 1,
+            queued: 4,
+            messages: 96,
+            empties: false,
+            paced: None,
+        },
         interrupts: Interrupts {
             moderation: US(1_000),
             gap: US(990),

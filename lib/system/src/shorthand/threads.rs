@@ -6,6 +6,7 @@ use crate::source::At;
 use crate::system::ServerSpec;
 use crate::units::show_duration;
 use diapason_abi::Nanos;
+use diapason_contract::can::PENDING;
 use diapason_contract::needs::{self, Need};
 use diapason_contract::settings::PROGRAM;
 use diapason_contract::source::{MessageForm, PipeSource, SOURCES};
@@ -31,6 +32,11 @@ const READ_AHEAD: u64 = 20;
 /// The longest and the shortest time of each work, as `diapason measure` counts them in QEMU, with
 /// a margin of half or more.
 const WORKS: [(&str, u64, u64); 2] = [(MANAGE, 65, 1), (RECEIVE.work, 40, 12)];
+/// A wake-up of the bottom half of CAN channels takes so much, and more for each transfer with one
+/// message: no frame waits in the interface while transfers are pending.
+const RECEIVED: (u64, u64) = (10, 2);
+/// The frames of this time may have come when that bottom half runs.
+const LATE: Nanos = Nanos(2_500_000);
 /// Those of any other work.
 const OTHER_WORK: (u64, u64) = (40, 1);
 
@@ -199,7 +205,7 @@ impl Server<'_> {
             let mut works = self.declared.works.iter();
             works.find(|work| work.name.as_ref().is_some_and(is_it)).map(|work| work.worst.value)
         };
-        let usual = || 1_000 * usual(home.work).0;
+        let usual = || 1_000 * self.usual(home.work).0;
         let apart = declared(home.each).filter(|_| !home.each.is_empty()).unwrap_or(0);
         let messages = self.declared.pipes.iter().map(|pipe| {
             pipe.burst.saturating_add(pipe.rate.saturating_mul(period.0).div_ceil(1_000_000_000))
@@ -272,19 +278,36 @@ impl Server<'_> {
         };
         let brought = names.into_iter().filter(|name| !is_own(name));
         let work = |name| {
-            let (worst, best) = usual(name);
+            let (worst, best) = self.usual(name);
             let why = "counted in QEMU, with a margin";
             let work = Item::new("work", name).text("worst", &format!("{worst}us"), why);
             work.text("best", &format!("{best}us"), why).all
         };
         brought.flat_map(work).collect()
     }
-}
 
-/// Returns the longest and the shortest time of a work that nobody describes, in us.
-fn usual(work: &str) -> (u64, u64) {
-    let known = WORKS.iter().find(|(name, ..)| *name == work);
-    known.map_or(OTHER_WORK, |(_, worst, best)| (*worst, *best))
+    /// Returns the longest and the shortest time of a work that nobody describes, in us.
+    fn usual(&self, work: &str) -> (u64, u64) {
+        let known = WORKS.iter().find(|(name, ..)| *name == work);
+        let (worst, best) = known.map_or(OTHER_WORK, |(_, worst, best)| (*worst, *best));
+        let worst = if work == RECEIVE.work { worst.max(self.received()) } else { worst };
+        (worst, best)
+    }
+
+    /// Returns the longest time of a wake-up for CAN channels, in us: with the frames that may have
+    /// come, each in a transfer of its own.
+    fn received(&self) -> u64 {
+        let is_can = |name: &str| self.interfaces().any(|(usb, _)| usb.name.value == name);
+        let pipes = self.declared.pipes.iter();
+        let pipes = pipes.filter(|pipe| pipe.usb.as_ref().is_some_and(|usb| is_can(&usb.value)));
+        let frames = pipes.map(|pipe| {
+            let late = pipe.rate.saturating_mul(LATE.0).div_ceil(1_000_000_000);
+            pipe.burst.saturating_add(late)
+        });
+        let frames = frames.fold(0, u64::saturating_add);
+        let transfers = if self.tunes() { PENDING } else { frames.min(PENDING) };
+        (RECEIVED.0 + RECEIVED.1 * transfers).next_multiple_of(5)
+    }
 }
 
 /// Returns the shortest time between two interrupts for a bottom half: a little less than the

@@ -10,14 +10,14 @@ use diapason_contract::tuned::MESSAGE_BYTES;
 use diapason_pipe::bill::{Drain, Interrupts, StageTimes, Telling, Transfers};
 use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::{Attributes, Driver, Outward, ReaderThreads, Shares};
-use diapason_usb::class::kvaser::{MESSAGE, MODERATION, SENDING, TRANSFER};
+use diapason_usb::class::kvaser::{MESSAGE, MODERATION, RUN, SENDING, TRANSFER};
 
-/// Returns the guarantee that the bus gives the interface: that a transfer takes no longer than the
-/// plan says. The plan counted the described devices. Another device that would break the guarantee
-/// is not configured.
+/// Returns the guarantee that the bus gives the interface: that transfers in a row take no longer
+/// than the plan says. The plan counted the described devices. Another device that would break the
+/// guarantee is not configured.
 pub const fn guarantee(costs: &DriverCosts) -> Guarantee {
     let period = costs.transfer.0 * 1_000 / Speed::High.slot().0;
-    Guarantee { bytes: TRANSFER.0 as u32, period: period as u32 }
+    Guarantee { bytes: (RUN * TRANSFER.0) as u32, period: period as u32 }
 }
 
 /// An interface: four buses of 500 kbit/s and one of 250, 4 KiB in the device.
@@ -40,8 +40,10 @@ pub fn driver(costs: &DriverCosts, output: Option<&OutputCosts>) -> Driver {
         bus: Transfers {
             worst: costs.transfer,
             least: costs.transfer_least,
+            run: RUN as u64,
             queued: TRANSFER.1 as u64,
             messages: (TRANSFER.0 / MESSAGE) as u64,
+            empties: true,
             paced: None,
         },
         interrupts: Interrupts {

@@ -35,9 +35,10 @@ const SERVER: &str = "usbd";
 const TURN: &str = "usbd.receive";
 const INTERRUPT: &str = "xhci.1";
 /// Instructions of a turn of the bottom half, and more for each frame that it finds, a little more
-/// than what was counted in QEMU (607 and less than 10,000). It finds four transfers at most.
+/// than what was counted in QEMU. Each transfer that it finds adds to that.
 const TURN_ITSELF: u64 = 10_000;
-const TURN_EACH: u64 = 650;
+const TURN_TRANSFER: u64 = 1_300;
+const TURN_EACH: u64 = 600;
 const FOUND_MAX: u64 = (TRANSFER.0 / MESSAGE * TRANSFER.1) as u64;
 
 /// How slow a core is: an instruction takes 2 to the power of this, in ns.
@@ -162,7 +163,8 @@ impl fmt::Display for Laid {
 /// A turn of the bottom half takes as long as for so many frames.
 fn set_turn(system: &mut System, Speed(shift): Speed, frames: u64) {
     for work in system.works.iter_mut().filter(|work| work.name == TURN) {
-        work.worst_ns = (TURN_ITSELF + TURN_EACH * frames) << shift;
+        let transfers = frames.min(TRANSFER.1 as u64);
+        work.worst_ns = (TURN_ITSELF + TURN_TRANSFER * transfers + TURN_EACH * frames) << shift;
     }
 }
 

@@ -89,24 +89,28 @@ struct Half {
     works: Works,
 }
 
-/// The keys of a branch's works: whenever a thread attends to it, and for each message.
+/// The keys of a branch's works: whenever a thread attends to it, for each transfer, and for each
+/// message.
 #[derive(Clone, Copy)]
 struct Works {
     work: Key,
+    transfer: Option<Key>,
     each: Option<Key>,
 }
 
 impl Works {
     fn of(home: &Home) -> Works {
-        let each = (!home.each.is_empty()).then(|| Key::new(home.each));
-        Works { work: Key::new(home.work), each }
+        let part = |name: &str| (!name.is_empty()).then(|| Key::new(name));
+        Works { work: Key::new(home.work), transfer: part(home.transfer), each: part(home.each) }
     }
 
     /// Attends to a branch.
     fn attend(self, branch: &mut Branch<Ground>, cause: WakeCause, now: Nanos) -> Attended {
         let attended = time::work_of(self.work, || branch.attend(cause, now));
-        if let Some(each) = self.each {
-            (0..attended.messages).for_each(|_| time::work_of(each, || ()));
+        for (part, count) in [(self.transfer, attended.transfers), (self.each, attended.messages)] {
+            if let Some(part) = part {
+                (0..count).for_each(|_| time::work_of(part, || ()));
+            }
         }
         attended
     }

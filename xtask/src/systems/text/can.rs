@@ -56,7 +56,7 @@ pub fn interface(can: &Interface) -> String {
     let takes = takes.max().unwrap_or_default();
     text += &if takes > 0 { work("can.message", takes) } else { String::new() };
     text += "\n[[segment]]\nname = \"usb-rings\"\nsize = \"512K\"\ndma = true\n";
-    text += "\n[[segment]]\nname = \"usb-buffers\"\nsize = \"64K\"\ndma = true\n";
+    text += "\n[[segment]]\nname = \"usb-buffers\"\nsize = \"96K\"\ndma = true\n";
     text += if can.behind_hub {
         "\n[[usb]]\nname = \"hub\"\non = \"xhci\"\nport = 1\nmodel = \"hub\"\n\
          \n[[usb]]\nname = \"interface\"\nbehind = \"hub\"\nport = 1\nmodel = \"usb-can\"\n"

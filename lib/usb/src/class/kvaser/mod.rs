@@ -46,8 +46,11 @@ pub const CHANNELS_MAX: usize = 5;
 pub const VENDOR: u16 = 0x0bfd;
 /// First and last product number of the family.
 pub const PRODUCTS: (u16, u16) = (0x0102, 0x011b);
-/// Bytes of a transfer from the device, and how many are kept pending.
-pub const TRANSFER: (usize, usize) = (3072, 4);
+/// Bytes of a transfer from the device, and how many are kept pending. A transfer is one packet:
+/// what waits in the device is taken at once, and a request for what comes next is there.
+pub const TRANSFER: (usize, usize) = (512, 28);
+/// The bus guarantees the time of so many transfers in a row.
+pub const RUN: usize = 6;
 /// Bytes of a message in a transfer that is a frame.
 pub const MESSAGE: usize = 64;
 /// Where programs may open pipes while the system runs, the bus guarantees the time of a transfer,

@@ -21,7 +21,7 @@ use diapason_abi::{Errno, Nanos};
 use diapason_bus::Guarantee;
 use diapason_can::exchange::{FdReceivedFrame, Phase, ReceivedFrame};
 use diapason_can::{AnyFrame, CanFrame, FdFrame};
-use diapason_contract::can::{EACH, names};
+use diapason_contract::can::{EACH, PENDING, names};
 use diapason_usb::class::can::{InterfaceClass, InterfaceEvent};
 use diapason_usb::class::{gs_usb, kvaser};
 use diapason_usb::xhci::EndpointPlan;
@@ -42,6 +42,8 @@ const _: () = assert!(gs_usb::TRANSFER.1 + gs_usb::SENDING.1 < SMALL.1);
 const LONG: (usize, usize) = (gs_usb::LONG_TRANSFER, SMALL.1);
 
 const _: () = assert!(gs_usb::LONG_SENT <= LONG.0);
+
+const _: () = assert!(kvaser::TRANSFER.1 as u64 == PENDING);
 
 /// The memory for transfers of an interface of any family, and of one with CAN FD.
 const MEMORY: &[Shape] = &[
