@@ -1,0 +1,54 @@
+//! What this kernel serves: the calls and the kinds of objects that it is compiled with.
+//!
+//! Every table of calls asks [`SERVED`], and so does every pool. A call that is left out is refused,
+//! a kind that is left out has no object, and the compiler drops the code that only they reach. The
+//! tools set the variable for a kernel of one description (`cli/src/own_kernel.rs`); without it the
+//! kernel serves everything.
+
+use diapason_abi::served::{Served, Service};
+
+/// The calls and services of this kernel.
+pub const SERVED: Served = match option_env!("DIAPASON_SERVED") {
+    None => Served::ALL,
+    Some(text) => match Served::parse(text) {
+        Some(served) => served,
+        None => panic!("DIAPASON_SERVED is no set of calls and services"),
+    },
+};
+
+/// Tells the ids of one kind of objects apart from others, and whether there are any.
+pub trait Tag {
+    /// This kernel can have objects of the kind.
+    const EXISTS: bool;
+    /// The lowest index that no object of the kind has.
+    const END: u16 = if Self::EXISTS { u16::MAX } else { 0 };
+}
+
+/// Objects that only some descriptions have.
+macro_rules! optional {
+    ($($tag:ident of $service:ident,)*) => {
+        $(impl Tag for crate::ids::$tag {
+            const EXISTS: bool = SERVED.has(Service::$service);
+        })*
+    };
+}
+
+optional! {
+    SemaphoreTag of Semaphores,
+    ConditionTag of Conditions,
+    MailboxTag of Mailboxes,
+    MessageTag of Mailboxes,
+    EventTag of Events,
+    SegmentTag of Segments,
+    DeviceTag of Devices,
+    FrameTag of Frames,
+    VcpuTag of Vcpus,
+}
+
+impl Tag for crate::ids::ThreadTag {
+    const EXISTS: bool = true;
+}
+
+impl Tag for crate::ids::ProcessTag {
+    const EXISTS: bool = true;
+}
