@@ -7,44 +7,42 @@ use crate::CallNumber;
 
 /// In a program's list of calls: a number that only the running program knows.
 pub const ANY_CALL: u8 = u8::MAX;
+/// In a program's list of calls: some of them have hints.
+pub const HINTS: u8 = ANY_CALL - 1;
 
-macro_rules! services {
-    ($($(#[$doc:meta])* $name:ident $word:literal,)*) => {
+macro_rules! facilities {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
         /// Something that a kernel needs only if the description asks for it.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
-        pub enum Service { $($(#[$doc])* $name,)* }
+        pub enum Facility { $($(#[$doc])* $name,)* }
 
-        impl Service {
+        impl Facility {
             /// Every service, in the order of their bits.
-            pub const ALL: &'static [Service] = &[$(Service::$name,)*];
-
-            /// Returns its word in messages.
-            #[must_use]
-            pub const fn word(self) -> &'static str {
-                match self { $(Service::$name => $word,)* }
-            }
+            pub const ALL: &'static [Facility] = &[$(Facility::$name,)*];
         }
     };
 }
 
-services! {
+facilities! {
     /// Semaphores and mutexes, declared or private.
-    Semaphores "semaphores",
-    /// Condition variables.
-    Conditions "conditions",
+    Semaphores,
+    /// Condition variables, declared or private.
+    Conditions,
     /// Mailboxes, also those of fault reports.
-    Mailboxes "mailboxes",
+    Mailboxes,
     /// Events of timers, interrupts and programs.
-    Events "events",
-    /// Shared segments.
-    Segments "segments",
+    Events,
+    /// Shared segments, also those that devices find.
+    Segments,
     /// Devices, their interrupts, and doorbells.
-    Devices "devices",
+    Devices,
     /// Frames of heaps and segments.
-    Frames "memory at run time",
-    /// VCPUs.
-    Vcpus "VCPUs",
+    Frames,
+    /// VCPUs, declared or made at run time.
+    Vcpus,
+    /// A thread says which mutex it locks next.
+    Hints,
 }
 
 /// A set of calls and services: what a program or a system needs, or what a kernel serves.
@@ -57,10 +55,10 @@ pub struct Served {
 }
 
 impl Served {
-    /// Everything there is.
+    /// The set with every call and every service.
     pub const ALL: Served =
-        Served { calls: all(CallNumber::ALL.len()), services: all(Service::ALL.len()) };
-    /// Nothing at all.
+        Served { calls: all(CallNumber::ALL.len()), services: all(Facility::ALL.len()) };
+    /// The set without any call or service.
     pub const NONE: Served = Served { calls: 0, services: 0 };
     /// Nothing but the call that every program has: giving up.
     pub const LEAST: Served = Served { calls: 1 << CallNumber::Fail as u8, services: 0 };
@@ -75,7 +73,7 @@ impl Served {
     /// Returns whether the service is in the set.
     #[must_use]
     #[inline(always)]
-    pub const fn has(self, service: Service) -> bool {
+    pub const fn has(self, service: Facility) -> bool {
         self.services >> service as u8 & 1 == 1
     }
 
@@ -93,7 +91,7 @@ impl Served {
 
     /// Returns the set with this service.
     #[must_use]
-    pub const fn with(self, service: Service) -> Served {
+    pub const fn with(self, service: Facility) -> Served {
         Served { services: self.services | 1 << service as u8, ..self }
     }
 
@@ -104,15 +102,16 @@ impl Served {
     }
 
     /// Returns the set of the calls in a program's list. A number that is no call, or is not known,
-    /// stands for all calls.
+    /// stands for all calls, and for hints.
     #[must_use]
     pub fn of_calls(list: &[u8]) -> Served {
         let mut set = Served::LEAST;
         for number in list {
-            match CallNumber::decode(u64::from(*number)) {
-                Some(call) => set = set.with_call(call),
-                None => set.calls = Served::ALL.calls,
-            }
+            set = match (*number, CallNumber::decode(u64::from(*number))) {
+                (HINTS, _) => set.with(Facility::Hints),
+                (_, Some(call)) => set.with_call(call),
+                (_, None) => Served { calls: Served::ALL.calls, ..set }.with(Facility::Hints),
+            };
         }
         set
     }
@@ -120,11 +119,6 @@ impl Served {
     /// Returns the calls of the set, in numeric order.
     pub fn calls(self) -> impl Iterator<Item = CallNumber> {
         CallNumber::ALL.iter().copied().filter(move |call| self.has_call(*call))
-    }
-
-    /// Returns the services of the set.
-    pub fn services(self) -> impl Iterator<Item = Service> {
-        Service::ALL.iter().copied().filter(move |service| self.has(*service))
     }
 
     /// Reads a set as [`Served`] writes it: both words in hexadecimal with a `-` between. `None`
@@ -182,15 +176,18 @@ mod tests {
         assert!(!set.has_call(CallNumber::SemUnlock));
         assert_eq!(set.without(Served::LEAST).calls().count(), 2);
         for number in [ANY_CALL, CallNumber::ALL.len() as u8] {
-            assert_eq!(Served::of_calls(&[number]).calls, Served::ALL.calls);
+            let set = Served::of_calls(&[number]);
+            assert_eq!((set.calls, set.has(Facility::Hints)), (Served::ALL.calls, true));
         }
+        assert_eq!(Served::of_calls(&[HINTS]), Served::LEAST.with(Facility::Hints));
     }
 
     #[test]
     fn a_service_is_one_bit() {
-        for service in Service::ALL {
+        for service in Facility::ALL {
             let set = Served::LEAST.with(*service);
-            assert_eq!(set.services().collect::<Vec<_>>(), [*service]);
+            let others = Facility::ALL.iter().filter(|other| *other != service);
+            assert!(set.has(*service) && !others.into_iter().any(|other| set.has(*other)));
         }
     }
 

@@ -1,5 +1,6 @@
 //! `diapason build`: compiles what a description boots, and says how large it is and which calls of
-//! the kernel each program makes. `diapason check`: finds the mistakes in a description and its programs, and builds nothing that boots.
+//! the kernel each program makes. `diapason check`: finds the mistakes in a description and its
+//! programs, and builds nothing that boots.
 
 use crate::describe::{describe_any, refused};
 use crate::failure::Failure;

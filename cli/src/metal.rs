@@ -176,8 +176,8 @@ pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
     Ok(Built { kernel, observing, programs, ..Built::default() })
 }
 
-/// Builds a kernel of this kind that has these calls and services and no others. Returns `None` where there
-/// are no sources of the kernel: it is installed, and has everything.
+/// Builds a kernel of this kind that has these calls and services and no others. Returns `None`
+/// where there are no sources of the kernel: it is installed, and has everything.
 ///
 /// # Errors
 /// If cargo cannot be started, or the kernel does not compile.

@@ -1,5 +1,5 @@
-//! The kernel of one system: only the calls that its programs make, and the kinds of objects that it
-//! has.
+//! The kernel of one system: only the calls that its programs make, and the kinds of objects that
+//! it has.
 //!
 //! The calls of a program are in its file (`user/rt/src/sys.rs`), the objects in the archive. The
 //! kernel is compiled with both as one word (`diapason_abi::served`), in a folder for each word, so

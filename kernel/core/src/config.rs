@@ -16,7 +16,7 @@ use crate::scheduler::Scheduler;
 use crate::served::SERVED;
 use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, Location, NONE, ObjectKind, ProcessRecord, VcpuKind};
-use diapason_abi::served::{Served, Service};
+use diapason_abi::served::{Facility, Served};
 use diapason_costs::section::STAGE;
 
 /// How many of each object a system needs.
@@ -305,14 +305,14 @@ impl Sizes {
     #[must_use]
     pub fn services(&self) -> Served {
         let pools = [
-            (self.semaphores, Service::Semaphores),
-            (self.conditions, Service::Conditions),
-            (self.mailboxes, Service::Mailboxes),
-            (self.events, Service::Events),
-            (self.segments, Service::Segments),
-            (self.devices, Service::Devices),
-            (self.frames, Service::Frames),
-            (self.vcpus, Service::Vcpus),
+            (self.semaphores, Facility::Semaphores),
+            (self.conditions, Facility::Conditions),
+            (self.mailboxes, Facility::Mailboxes),
+            (self.events, Facility::Events),
+            (self.segments, Facility::Segments),
+            (self.devices, Facility::Devices),
+            (self.frames, Facility::Frames),
+            (self.vcpus, Facility::Vcpus),
         ];
         let used = pools.into_iter().filter(|(objects, _)| *objects > 0);
         used.fold(Served::NONE, |set, (_, service)| set.with(service))

@@ -45,13 +45,13 @@ impl<G> Clone for Id<G> {
 
 impl<G> Copy for Id<G> {}
 
-impl<G> PartialEq for Id<G> {
+impl<G: Tag> PartialEq for Id<G> {
     fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
+        self.0 == other.0 || !G::EXISTS
     }
 }
 
-impl<G> Eq for Id<G> {}
+impl<G: Tag> Eq for Id<G> {}
 
 impl<G> core::fmt::Debug for Id<G> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

@@ -1,11 +1,11 @@
-//! What this kernel serves: the calls and the kinds of objects that it is compiled with.
+//! This kernel serves the calls and the kinds of objects that it is compiled with.
 //!
-//! Every table of calls asks [`SERVED`], and so does every pool. A call that is left out is refused,
-//! a kind that is left out has no object, and the compiler drops the code that only they reach. The
-//! tools set the variable for a kernel of one description (`cli/src/own_kernel.rs`); without it the
-//! kernel serves everything.
+//! Every table of calls asks [`SERVED`], and so does every pool. A call that is left out is
+//! refused, and a kind that is left out has no object, so the compiler drops the code that only they reach.
+//! The tools set the variable for the kernel of one description (`cli/src/own_kernel.rs`). Without
+//! it the kernel serves everything.
 
-use diapason_abi::served::{Served, Service};
+use diapason_abi::served::{Facility, Served};
 
 /// The calls and services of this kernel.
 pub const SERVED: Served = match option_env!("DIAPASON_SERVED") {
@@ -15,6 +15,9 @@ pub const SERVED: Served = match option_env!("DIAPASON_SERVED") {
         None => panic!("DIAPASON_SERVED is no set of calls and services"),
     },
 };
+
+/// Threads say which mutex they lock next. A kernel without hints takes no notice of them.
+pub(crate) const HINTS: bool = SERVED.has(Facility::Hints);
 
 /// Tells the ids of one kind of objects apart from others, and whether there are any.
 pub trait Tag {
@@ -28,7 +31,7 @@ pub trait Tag {
 macro_rules! optional {
     ($($tag:ident of $service:ident,)*) => {
         $(impl Tag for crate::ids::$tag {
-            const EXISTS: bool = SERVED.has(Service::$service);
+            const EXISTS: bool = SERVED.has(Facility::$service);
         })*
     };
 }

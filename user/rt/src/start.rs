@@ -12,6 +12,7 @@ global_asm!(
     MULTIPLIER = const layout::info::CLOCK_MULTIPLIER * 8,
     FAIL = const CallNumber::Fail as u64,
     ANY_CALL = const diapason_abi::served::ANY_CALL,
+    HINTS = const diapason_abi::served::HINTS,
 );
 
 /// The numbers the description gives a program.

@@ -123,6 +123,11 @@ __dia_call_\number:
     .hidden __dia_call_any
 __dia_call_any:
     .byte {ANY_CALL}
+    .section .calls.hints, "a"
+    .globl __dia_call_hints
+    .hidden __dia_call_hints
+__dia_call_hints:
+    .byte {HINTS}
     # The stub above makes one, whatever else is linked.
     .section .header, "ax"
     .reloc __dia_fault, R_X86_64_NONE, __dia_call_{FAIL}

@@ -42,7 +42,7 @@ impl Mutex {
     /// Returns the hint for a blocking call after which this mutex is locked next.
     #[must_use]
     #[inline(always)]
-    pub const fn hint(&self) -> Hint {
+    pub fn hint(&self) -> Hint {
         Hint::handle(self.0)
     }
 

@@ -62,6 +62,15 @@ pub unsafe fn any_call(number: u64, [a, b, c, d, e]: [u64; 5]) -> u64 {
     result
 }
 
+/// Notes in the program's list of calls that some have hints. Takes no instruction.
+#[inline(always)]
+pub(crate) fn note_hints() {
+    // SAFETY: emits a relocation, and no code.
+    unsafe {
+        asm!(".reloc ., R_X86_64_NONE, __dia_call_hints", options(nomem, nostack, preserves_flags));
+    }
+}
+
 macro_rules! checked {
     ($name:ident, $raw:ident($($word:ident),*)) => {
         /// A call that touches no memory of the program.
