@@ -1,9 +1,9 @@
 //! This kernel serves the calls and the kinds of objects that it is compiled with.
 //!
 //! Every table of calls asks [`SERVED`], and so does every pool. A call that is left out is
-//! refused, and a kind that is left out has no object, so the compiler drops the code that only they reach.
-//! The tools set the variable for the kernel of one description (`cli/src/own_kernel.rs`). Without
-//! it the kernel serves everything.
+//! refused, and a kind that is left out has no object, so the compiler drops the code that only
+//! they reach. The tools set the variable for the kernel of one description
+//! (`cli/src/own_kernel.rs`). Without it the kernel serves everything.
 
 use diapason_abi::served::{Facility, Served};
 
