@@ -20,6 +20,7 @@ pub mod layout;
 pub mod pipe;
 pub mod record;
 pub mod recorder;
+pub mod served;
 pub mod settings;
 pub mod time;
 

@@ -88,7 +88,7 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     };
     let captures = request.captures.clone();
     let session = Session::planned(plan, built, options, request.length.unproved())?;
-    let session = Session { captures, ..session };
+    let session = Session { captures, ..session }.on_own_kernel(&workspace)?;
     interrupt::await_signals()?;
     let promises = session.promises();
     let format = RunFormat::of(request.json, request.format);

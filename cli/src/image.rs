@@ -1,6 +1,7 @@
 //! Facts about ELF files: sizes, entry points, and the part that is loaded.
 
 use crate::failure::Failure;
+use diapason_abi::served::{ANY_CALL, Served};
 use object::elf::{FileHeader64, NoteHeader64};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
 use object::{Endianness, LittleEndian, Object, ObjectSection, ObjectSegment};
@@ -94,6 +95,15 @@ impl Image {
             }
         }
         sizes
+    }
+
+    /// Returns the calls that a program makes: its section `.calls`, which the runtime and the
+    /// linker fill. A program without one was made by an older version, and may make any call.
+    #[must_use]
+    pub fn calls(&self) -> Served {
+        let Ok(file) = self.parsed() else { return Served::of_calls(&[ANY_CALL]) };
+        let list = file.section_by_name(".calls").and_then(|section| section.data().ok());
+        Served::of_calls(list.unwrap_or(&[ANY_CALL]))
     }
 
     /// Returns the address in the file's header.

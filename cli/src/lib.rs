@@ -52,6 +52,7 @@ pub mod names;
 pub mod network;
 pub mod outcome;
 pub mod output;
+pub mod own_kernel;
 pub mod plan;
 pub mod plugged;
 pub mod project;

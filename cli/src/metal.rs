@@ -9,6 +9,7 @@ use crate::mark;
 use crate::workspace::{
     INSTALLED_KERNEL, INSTALLED_LIBRARY, INSTALLED_OBSERVING, INSTALLED_PROGRAMS, Workspace,
 };
+use diapason_abi::served::Served;
 use diapason_system::RunOptions;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,6 +21,12 @@ use std::process::{Command, Stdio};
 /// The only target; its precompiled core library is all that is needed.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 pub const KERNEL: &str = "diapason-kernel";
+/// The folder of kernels of one system each, below the target folder.
+const OWN_KERNELS: &str = "own-kernels";
+/// The variable that tells the kernel's source what to serve (`kernel/core/src/served.rs`).
+const SERVED: &str = "DIAPASON_SERVED";
+/// Cargo's variable for the folder of its results.
+const TARGET_DIR: &str = "CARGO_TARGET_DIR";
 /// Cargo's profile of what boots.
 const PROFILE: &str = "metal";
 /// The package of the runtime for programs in C, and its library.
@@ -169,6 +176,27 @@ pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
     Ok(Built { kernel, observing, programs, ..Built::default() })
 }
 
+/// Builds a kernel of this kind that has these calls and services and no others. Returns `None`
+/// where there are no sources of the kernel: it is installed, and has everything.
+///
+/// # Errors
+/// If cargo cannot be started, or the kernel does not compile.
+pub fn kernel_with(
+    workspace: &Workspace,
+    needed: Served,
+    kind: ImageKind,
+) -> Result<Option<PathBuf>, Failure> {
+    if workspace.is_installed() {
+        return Ok(None);
+    }
+    let mut command = cargo(workspace, "build", kind)?;
+    let name = format!("{}-{needed}", kind.folder());
+    let folder = workspace.target().join(OWN_KERNELS).join(name);
+    command.env(TARGET_DIR, folder).env(SERVED, needed.to_string());
+    let built = built(command)?.ok_or_else(|| uncompiled("a kernel of its own"))?;
+    Ok(built.into_iter().find(|(name, _)| name == KERNEL).map(|(_, path)| path))
+}
+
 /// Builds the runtime for programs in C, or finds it where it is installed.
 ///
 /// # Errors
@@ -224,8 +252,8 @@ fn cargo(workspace: &Workspace, action: &str, kind: ImageKind) -> Result<Command
 fn base(workspace: &Workspace, action: &str, kind: ImageKind) -> Command {
     let mut command = Command::new(cargo_program());
     command.current_dir(workspace.root()).arg(action).args(["--profile", PROFILE]);
-    command.args(["--target", TARGET]);
-    command.arg("--target-dir").arg(workspace.target().join(kind.folder()));
+    command.args(["--target", TARGET]).env_remove(SERVED);
+    command.env(TARGET_DIR, workspace.target().join(kind.folder()));
     command.env("CARGO_ENCODED_RUSTFLAGS", kind.flags(workspace.root()).join("\x1f"));
     command
 }

@@ -86,6 +86,7 @@ pub fn image(request: &ImageRequest) -> Result<u8, Failure> {
     let built = project::build(&workspace, &request.system, &[&system])?;
     let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
     let session = Session::planned(plan, built, options, length.unproved())?;
+    let session = session.on_own_kernel(&workspace)?;
     let bytes = make(&session, &workspace, &request.out)?;
     let proved = session.proved && session.plan.verdict() != Verdict::PromisesNothing;
     let state = if session.proved { "" } else { "; unproved" };

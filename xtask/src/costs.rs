@@ -82,6 +82,24 @@ pub fn check(kernel: &Path) -> Result<(), String> {
     of("plain", &PLAIN).and_then(|()| of("recording", &RECORDING))
 }
 
+/// Checks that the table of the whole kernel covers every path of a watched session.
+pub fn covers(workspace: &Workspace, session: &Session) -> Result<(), String> {
+    let mut paths = Paths::new();
+    gather(workspace, session, false, &mut paths).map_err(|failure| failure.to_string())?;
+    let own = Table::read(&table(0, &paths));
+    let sums = |table: &Table| [table.switching(), table.interrupting()];
+    println!("{} kinds of paths; {:?} of {:?}", paths.len(), sums(&own), sums(&PLAIN));
+    let numbers = paths.keys().filter_map(|what| what.parse::<u64>().ok());
+    for number in numbers {
+        let (seen, counted) = (own.call(number), PLAIN.call(number));
+        if seen.staying > counted.staying || seen.leaving > counted.leaving {
+            return Err(format!("call {number} took {seen:?}, counted were {counted:?}"));
+        }
+    }
+    let longer = sums(&own).into_iter().zip(sums(&PLAIN)).any(|(seen, counted)| seen > counted);
+    if longer { Err(String::from("a path is longer than those counted")) } else { Ok(()) }
+}
+
 fn measure(workspace: &Workspace, built: &Built, record_bytes: u32) -> Result<Paths, Failure> {
     let mut paths = Paths::new();
     let mut watch = |system: System, horizon_ns, mistaken| {

@@ -20,6 +20,7 @@ mod fuzz;
 mod gdb;
 #[cfg(test)]
 mod headers;
+mod kernels;
 mod mutants;
 mod own;
 mod package;
@@ -153,6 +154,8 @@ enum Command {
     },
     /// Show where the bytes of the linked kernel are.
     Areas,
+    /// Count the kernels of a few kinds of systems, and run every example on its own kernel.
+    Kernels,
     /// Count the longest kernel paths in QEMU, for the simulator's table of costs.
     Costs,
     /// How fast the simulator is, and what it does in a simulated second.
@@ -247,6 +250,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Since { asked } => since::command(workspace, &asked),
         Command::Areas => areas::command(workspace),
         Command::Costs => costs::command(workspace),
+        Command::Kernels => kernels::command(workspace),
         Command::Speed { horizon, runs } => speed::command(workspace, horizon, runs),
         Command::Mutants { asked } => mutants::command(workspace, &asked),
         Command::Checks => checks::command(workspace),

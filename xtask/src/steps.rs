@@ -3,7 +3,7 @@
 use crate::systems::gate;
 use crate::tally::{Tally, command};
 use crate::{
-    beside, captures, compare, costs, gdb, own, qemu_tests, reproductions, simulator, tidy,
+    beside, captures, compare, costs, gdb, kernels, own, qemu_tests, reproductions, simulator, tidy,
 };
 use diapason::image::Image;
 use diapason::linkage::Linkage;
@@ -41,6 +41,7 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
 fn booted_steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     kernel_steps(built, part, tally);
     debugger_steps(workspace, built, part, tally);
+    kernels::steps(workspace, built, part, tally);
     qemu_tests::run(workspace, built, part, tally);
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
     let checks: [(&str, Check); 2] = [(CAPTURES, captures::check), (COMPARED, compared)];
@@ -237,7 +238,7 @@ fn without_formatting(linkage: &Linkage) -> Result<(), String> {
     ))
 }
 
-fn within(what: &str, bytes: u64, limit: u64) -> Result<(), String> {
+pub(crate) fn within(what: &str, bytes: u64, limit: u64) -> Result<(), String> {
     if bytes == 0 {
         return Err(format!("{what} has no bytes: is this the kernel?"));
     }

@@ -111,6 +111,8 @@ refusals! {
     /// The clocks were compared, and the results differ.
     Unsteady = 19, "the processor's counter or timer had another speed each time it was compared \
         with a clock: something holds the processor up";
+    /// The kernel is that of another description.
+    Unserved = 20, "the system has objects of a kind that this kernel was built without";
 }
 
 /// CRC-32 (IEEE 802.3), bit by bit: the kernel has no room for a table.

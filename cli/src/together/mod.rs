@@ -49,12 +49,14 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     let options =
         RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: request.watch };
     let unproved = request.length.unproved();
-    let (mut sessions, joined) =
-        several.assemble(&workspace, &request.system, options, unproved)?;
-    for (_, session) in &mut sessions {
+    let (sessions, joined) = several.assemble(&workspace, &request.system, options, unproved)?;
+    let mut own = Vec::new();
+    for (name, mut session) in sessions {
         session.slice = slice;
-        seen.limit(session);
+        seen.limit(&mut session);
+        own.push((name, session.on_own_kernel(&workspace)?));
     }
+    let sessions = own;
     interrupt::await_signals()?;
     let json = RunFormat::of(request.json, request.format).is_for_programs();
     let width = sessions.iter().map(|(name, _)| name.len()).max().unwrap_or(0);

@@ -13,8 +13,10 @@ use crate::objects::vcpu::Vcpu;
 use crate::pool::{Id, Places, Pool, Range};
 use crate::promise::{Fees, Promise};
 use crate::scheduler::Scheduler;
+use crate::served::SERVED;
 use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, Location, NONE, ObjectKind, ProcessRecord, VcpuKind};
+use diapason_abi::served::{Facility, Served};
 use diapason_costs::section::STAGE;
 
 /// How many of each object a system needs.
@@ -297,3 +299,31 @@ impl<'a> Kernel<'a> {
         }
     }
 }
+
+impl Sizes {
+    /// Returns the services that a system of these sizes needs, without its calls.
+    #[must_use]
+    pub fn services(&self) -> Served {
+        let pools = [
+            (self.semaphores, Facility::Semaphores),
+            (self.conditions, Facility::Conditions),
+            (self.mailboxes, Facility::Mailboxes),
+            (self.events, Facility::Events),
+            (self.segments, Facility::Segments),
+            (self.devices, Facility::Devices),
+            (self.frames, Facility::Frames),
+            (self.vcpus, Facility::Vcpus),
+        ];
+        let used = pools.into_iter().filter(|(objects, _)| *objects > 0);
+        used.fold(Served::NONE, |set, (_, service)| set.with(service))
+    }
+
+    /// Returns whether this kernel serves all that a system of these sizes needs.
+    #[must_use]
+    pub fn are_served(&self) -> bool {
+        WHOLE || self.services().without(SERVED) == Served::NONE
+    }
+}
+
+/// This kernel serves everything.
+const WHOLE: bool = SERVED.calls == Served::ALL.calls && SERVED.services == Served::ALL.services;

@@ -14,6 +14,7 @@ use crate::machine::Machine;
 use crate::objects::alarm::Group;
 use crate::objects::thread::{State, Thread, Wait};
 use crate::pool::Id;
+use crate::served::HINTS;
 use diapason_abi::Nanos;
 
 /// Returns whether a thread that waits in a list can come at once: it is alone there, nobody waits
@@ -37,7 +38,7 @@ impl Kernel<'_> {
     ) -> Longer {
         let caller = self.running();
         let comes = match self.threads[thread].after {
-            Wait::Nothing => self.rise(thread, thread, given, now),
+            after if !HINTS || after == Wait::Nothing => self.rise(thread, thread, given, now),
             _ => self.cross_with_hint(thread, given, now),
         };
         let Some(comes) = comes else { return Longer::Way };
@@ -69,7 +70,7 @@ impl Kernel<'_> {
     #[inline(always)]
     pub(crate) fn who_runs_for(&self, thread: ThreadId) -> ThreadId {
         match self.threads[thread].after {
-            Wait::Hint(mutex) => self.foresee(thread, mutex),
+            Wait::Hint(mutex) if HINTS => self.foresee(thread, mutex),
             _ => thread,
         }
     }

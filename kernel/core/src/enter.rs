@@ -7,6 +7,7 @@ use crate::machine::{Machine, UserMemory};
 use crate::objects::event::Source;
 use crate::objects::process::ProcessState;
 use crate::objects::thread::Resumed;
+use crate::served::SERVED;
 use diapason_abi::call::{Counter, MEASUREMENT, NO_HINT};
 use diapason_abi::record::{MEASURED_WORDS, Record};
 use diapason_abi::{CallNumber, FaultCause, Nanos, encode_result};
@@ -16,6 +17,19 @@ use diapason_abi::{CallNumber, FaultCause, Nanos, encode_result};
 const ALARMS_PER_ENTRY: usize = 8;
 /// Longest line a program can log at once.
 const LOG_BYTES: usize = 112;
+
+/// The table of all calls and what they do. A call that this kernel does not serve does what
+/// follows `else`, and nothing of its own is linked.
+macro_rules! served {
+    ($call:expr, else $refusal:expr; $($name:ident => $done:expr,)*) => {
+        match $call {
+            $(CallNumber::$name => {
+                const IS_SERVED: bool = SERVED.has_call(CallNumber::$name);
+                if IS_SERVED { $done } else { $refusal }
+            })*
+        }
+    };
+}
 
 impl Kernel<'_> {
     /// Completes a call that changes nothing about who runs, or returns `None` having done nothing.
@@ -239,57 +253,57 @@ impl Kernel<'_> {
         let Some(call) = CallNumber::decode(number) else {
             return Err(Refused::Misuse(FaultCause::BadCall, number));
         };
-        match call {
-            CallNumber::Null => Ok(Flow::Same(0)),
-            CallNumber::Yield => {
+        served! { call, else Err(Refused::Misuse(FaultCause::BadCall, number));
+            Null => Ok(Flow::Same(0)),
+            Yield => {
                 self.rotate();
                 Ok(Flow::Done(0))
-            }
-            CallNumber::ThreadExit => self.thread_exit(m, a[0]),
-            CallNumber::ThreadCreate => self.thread_create(m, a),
-            CallNumber::ThreadJoin => self.thread_join(a[0], Nanos(a[1]), a[2]),
-            CallNumber::ThreadDetach => self.thread_detach(a[0]),
-            CallNumber::SleepUntil => self.sleep_until(Nanos(a[0]), a[1]),
-            CallNumber::JobsStart => self.jobs_start(Nanos(a[0]), Nanos(a[1]), Nanos(a[2]), a[3]),
-            CallNumber::JobWait => self.job_wait(a[0]),
-            CallNumber::SemCreate => self.sem_create(a[0], a[1]),
-            CallNumber::SemDelete => self.sem_delete(a[0]),
-            CallNumber::SemLock => self.sem_lock(a[0], Nanos(a[1]), a[2]),
-            CallNumber::SemTryLock => self.sem_lock(a[0], Nanos::ZERO, NO_HINT),
-            CallNumber::SemUnlock => self.sem_unlock(a[0]),
-            CallNumber::CvCreate => self.cv_create(a[0]),
-            CallNumber::CvDelete => self.cv_delete(a[0]),
-            CallNumber::CvWait => self.cv_wait(a[0], a[1], Nanos(a[2])),
-            CallNumber::CvSignal => self.cv_signal(a[0], a[1]),
-            CallNumber::MboxCreate => self.mbox_create(a[0], a[1]),
-            CallNumber::MboxDelete => self.mbox_delete(a[0]),
-            CallNumber::MboxSend => self.mbox_send(m, a),
-            CallNumber::MboxReceive => self.mbox_receive(m, a[0], a[1], Nanos(a[2]), a[3]),
-            CallNumber::MboxCall => self.mbox_call(m, a),
-            CallNumber::ShmAttach => self.shm_attach(m, a[0]),
-            CallNumber::ShmDetach => self.shm_detach(m, a[0]),
-            CallNumber::ShmBus => self.shm_bus(m, a[0]),
-            CallNumber::MemAlloc => self.mem_alloc(m, a[0]),
-            CallNumber::TimerCreate => {
+            },
+            ThreadExit => self.thread_exit(m, a[0]),
+            ThreadCreate => self.thread_create(m, a),
+            ThreadJoin => self.thread_join(a[0], Nanos(a[1]), a[2]),
+            ThreadDetach => self.thread_detach(a[0]),
+            SleepUntil => self.sleep_until(Nanos(a[0]), a[1]),
+            JobsStart => self.jobs_start(Nanos(a[0]), Nanos(a[1]), Nanos(a[2]), a[3]),
+            JobWait => self.job_wait(a[0]),
+            SemCreate => self.sem_create(a[0], a[1]),
+            SemDelete => self.sem_delete(a[0]),
+            SemLock => self.sem_lock(a[0], Nanos(a[1]), a[2]),
+            SemTryLock => self.sem_lock(a[0], Nanos::ZERO, NO_HINT),
+            SemUnlock => self.sem_unlock(a[0]),
+            CvCreate => self.cv_create(a[0]),
+            CvDelete => self.cv_delete(a[0]),
+            CvWait => self.cv_wait(a[0], a[1], Nanos(a[2])),
+            CvSignal => self.cv_signal(a[0], a[1]),
+            MboxCreate => self.mbox_create(a[0], a[1]),
+            MboxDelete => self.mbox_delete(a[0]),
+            MboxSend => self.mbox_send(m, a),
+            MboxReceive => self.mbox_receive(m, a[0], a[1], Nanos(a[2]), a[3]),
+            MboxCall => self.mbox_call(m, a),
+            ShmAttach => self.shm_attach(m, a[0]),
+            ShmDetach => self.shm_detach(m, a[0]),
+            ShmBus => self.shm_bus(m, a[0]),
+            MemAlloc => self.mem_alloc(m, a[0]),
+            TimerCreate => {
                 self.event_create(Source::Timer { period: Nanos::ZERO, next: Nanos::FOREVER })
-            }
-            CallNumber::TimerStart => self.timer_start(a[0], Nanos(a[1]), Nanos(a[2])),
-            CallNumber::EventCreate => self.event_create(Source::Plain),
-            CallNumber::EventWait => self.event_wait(m, a[0], Nanos(a[1]), a[2]),
-            CallNumber::EventDelete => self.event_delete(m, a[0]),
-            CallNumber::MapDevice => self.map_device(m, a[0]),
-            CallNumber::SetIsr => self.set_isr(m, a[0]),
-            CallNumber::Ring => self.ring(m, a[0]),
-            CallNumber::ProcCreate => self.proc_create(m, a),
-            CallNumber::ProcKill => self.proc_kill(m, a[0]),
-            CallNumber::ReadSlow => self.read_slow(m, a[0], a[1], a[2]),
-            CallNumber::Log => Err(self.bad_log(a[0], a[1])),
-            CallNumber::Count => self.count(m, a[0]),
-            CallNumber::VcpuCreate => self.vcpu_create(a),
-            CallNumber::VcpuSet => self.vcpu_set(a[0], a[1], a[2]),
-            CallNumber::VcpuDelete => self.vcpu_delete(a[0]),
-            CallNumber::VcpuFit => self.vcpu_fit(a[0]),
-            CallNumber::Fail => Err(Refused::Misuse(FaultCause::Panic, a[0])),
+            },
+            TimerStart => self.timer_start(a[0], Nanos(a[1]), Nanos(a[2])),
+            EventCreate => self.event_create(Source::Plain),
+            EventWait => self.event_wait(m, a[0], Nanos(a[1]), a[2]),
+            EventDelete => self.event_delete(m, a[0]),
+            MapDevice => self.map_device(m, a[0]),
+            SetIsr => self.set_isr(m, a[0]),
+            Ring => self.ring(m, a[0]),
+            ProcCreate => self.proc_create(m, a),
+            ProcKill => self.proc_kill(m, a[0]),
+            ReadSlow => self.read_slow(m, a[0], a[1], a[2]),
+            Log => Err(self.bad_log(a[0], a[1])),
+            Count => self.count(m, a[0]),
+            VcpuCreate => self.vcpu_create(a),
+            VcpuSet => self.vcpu_set(a[0], a[1], a[2]),
+            VcpuDelete => self.vcpu_delete(a[0]),
+            VcpuFit => self.vcpu_fit(a[0]),
+            Fail => Err(Refused::Misuse(FaultCause::Panic, a[0])),
         }
     }
 

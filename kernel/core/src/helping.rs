@@ -22,6 +22,7 @@ use crate::ids::{SemaphoreId, ThreadId};
 use crate::kernel::Kernel;
 use crate::objects::thread::{State, Wait};
 use crate::pool::Id;
+use crate::served::HINTS;
 use crate::walks::walk;
 use diapason_abi::call::NO_HINT;
 use diapason_abi::{Errno, encode_result};
@@ -65,7 +66,7 @@ impl Kernel<'_> {
             run = match self.threads[run].wait {
                 Wait::Nothing => run,
                 Wait::Mutex(mutex) => self.stand_in(run, mutex),
-                Wait::Hint(mutex) => {
+                Wait::Hint(mutex) if HINTS => {
                     let simple = self.foresee(run, mutex);
                     if simple.is_some() { simple } else { self.help(run) }
                 }
@@ -132,7 +133,9 @@ impl Kernel<'_> {
     #[inline(never)]
     pub(crate) fn end_of_chain(&self, place: ThreadId) -> ThreadId {
         let mut thread = place;
-        if let Wait::Hint(mutex) = self.threads[place].wait {
+        if let Wait::Hint(mutex) = self.threads[place].wait
+            && HINTS
+        {
             let owner = self.semaphores[mutex].owner;
             let follow = owner.is_some() && place != self.scheduler.running;
             thread = if follow { owner } else { place };
@@ -343,13 +346,16 @@ impl Kernel<'_> {
     /// As [`Kernel::hinted`], mostly without a hint.
     #[inline(always)]
     pub(crate) fn after_wait(&self, hint: u64) -> Wait {
-        if hint == NO_HINT { Wait::Nothing } else { self.hinted(hint) }
+        if !HINTS || hint == NO_HINT { Wait::Nothing } else { self.hinted(hint) }
     }
 
     /// Returns the wait that a wait with this hint turns into when it ends. A hint changes no
     /// result: one that names no mutex of the caller's is none.
     #[inline(never)]
     pub(crate) fn hinted(&self, hint: u64) -> Wait {
+        if !HINTS {
+            return Wait::Nothing;
+        }
         match self.semaphores.get(hint as u16) {
             Some(s) if s.handle == hint && hint != NO_HINT && s.allowed & self.grant != 0 => {
                 if s.mutex { Wait::Hint(Id::new(hint as u16)) } else { Wait::Nothing }

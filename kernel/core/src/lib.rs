@@ -12,6 +12,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `served` | the calls and kinds of objects that this kernel has |
 //! | `pool`, `ids` | memory of objects, and their names |
 //! | `objects` | threads, processes, mailboxes and the others: data, and what concerns one alone |
 //! | `alarms` | what is due, in order |
@@ -53,6 +54,7 @@ mod pool;
 mod promise;
 mod ring;
 mod scheduler;
+mod served;
 mod services;
 mod shortcut;
 mod start;
@@ -80,6 +82,7 @@ pub use objects::semaphore::Semaphore;
 pub use objects::thread::{State, Thread, Wait};
 pub use objects::vcpu::{Server, Vcpu};
 pub use pool::{Id, Pool};
+pub use served::{SERVED, Tag};
 pub use start::ThreadStart;
 #[cfg(any(test, feature = "host"))]
 pub use walks::take_walked;

@@ -1,6 +1,7 @@
 //! Fixed pools of objects and typed indices into them. A pool knows which kind of id names its
 //! objects; so an object can hold the id of another one without knowing that one's type.
 
+use crate::served::Tag;
 use crate::walks::walk;
 use core::marker::PhantomData;
 use core::ops::{Index, IndexMut};
@@ -17,7 +18,7 @@ pub struct Id<G>(u16, PhantomData<fn() -> G>);
 /// An object that has its place in a pool.
 pub trait Pooled {
     /// Tells its ids apart from those of others.
-    type Tag;
+    type Tag: Tag;
 }
 
 impl<G> Id<G> {
@@ -34,18 +35,6 @@ impl<G> Id<G> {
     pub const fn index(self) -> u16 {
         self.0
     }
-
-    /// Returns whether the id names an object.
-    #[must_use]
-    pub const fn is_some(self) -> bool {
-        self.0 != u16::MAX
-    }
-
-    /// Returns whether there is no object.
-    #[must_use]
-    pub const fn is_none(self) -> bool {
-        self.0 == u16::MAX
-    }
 }
 
 impl<G> Clone for Id<G> {
@@ -56,13 +45,13 @@ impl<G> Clone for Id<G> {
 
 impl<G> Copy for Id<G> {}
 
-impl<G> PartialEq for Id<G> {
+impl<G: Tag> PartialEq for Id<G> {
     fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
+        self.0 == other.0 || !G::EXISTS
     }
 }
 
-impl<G> Eq for Id<G> {}
+impl<G: Tag> Eq for Id<G> {}
 
 impl<G> core::fmt::Debug for Id<G> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -79,10 +68,21 @@ impl<'a, T: Pooled> Pool<'a, T> {
         Pool(objects)
     }
 
+    /// All objects; none of a kind that this kernel does not serve.
+    #[inline(always)]
+    fn all(&self) -> &[T] {
+        if T::Tag::EXISTS { self.0 } else { &[] }
+    }
+
+    #[inline(always)]
+    fn all_mut(&mut self) -> &mut [T] {
+        if T::Tag::EXISTS { self.0 } else { &mut [] }
+    }
+
     /// The object at `index`, if the pool is that large.
     #[inline(always)]
     pub fn get(&self, index: u16) -> Option<&T> {
-        self.0.get(index as usize)
+        self.all().get(index as usize)
     }
 
     /// The same pool, for a while: where it is stays in registers.
@@ -95,14 +95,14 @@ impl<'a, T: Pooled> Pool<'a, T> {
     #[inline(always)]
     pub fn of(&mut self, range: Range) -> &mut [T] {
         let first = range.first as usize;
-        self.0.get_mut(first..first + range.count as usize).unwrap_or_default()
+        self.all_mut().get_mut(first..first + range.count as usize).unwrap_or_default()
     }
 
     /// The first of which that is true.
     #[inline(always)]
     pub fn find(&self, is: impl FnMut(&T) -> bool) -> Option<Id<T::Tag>> {
-        let at = self.0.iter().position(is);
-        walk(Round::Look, at.map_or(self.0.len(), |at| at + 1));
+        let at = self.all().iter().position(is);
+        walk(Round::Look, at.map_or(self.all().len(), |at| at + 1));
         at.map(|at| Id::new(at as u16))
     }
 
@@ -110,7 +110,7 @@ impl<'a, T: Pooled> Pool<'a, T> {
     #[inline(always)]
     pub fn find_in(&self, range: Range, is: impl FnMut(&T) -> bool) -> Option<Id<T::Tag>> {
         let first = range.first as usize;
-        let objects = self.0.get(first..first + range.count as usize)?;
+        let objects = self.all().get(first..first + range.count as usize)?;
         let at = objects.iter().position(is);
         walk(Round::Look, at.map_or(objects.len(), |at| at + 1));
         at.map(|at| Id::new(range.first + at as u16))
@@ -119,18 +119,18 @@ impl<'a, T: Pooled> Pool<'a, T> {
     /// Returns how many there are.
     #[must_use]
     pub fn len(&self) -> u16 {
-        self.0.len() as u16
+        self.all().len() as u16
     }
 
     /// Returns whether the pool has no places.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all().is_empty()
     }
 
     /// Returns every id of the pool.
     pub fn ids(&self) -> impl Iterator<Item = Id<T::Tag>> + use<T> {
-        (0..self.0.len() as u16).map(Id::new)
+        (0..self.all().len() as u16).map(Id::new)
     }
 }
 
@@ -142,11 +142,28 @@ fn corrupt() -> ! {
     panic!("corrupt id")
 }
 
+impl<G: Tag> Id<G> {
+    /// This kernel can have objects of the kind.
+    pub const EXIST: bool = G::EXISTS;
+
+    /// Returns whether the id names an object.
+    #[must_use]
+    pub const fn is_some(self) -> bool {
+        self.0 < G::END
+    }
+
+    /// Returns whether there is no object.
+    #[must_use]
+    pub const fn is_none(self) -> bool {
+        self.0 >= G::END
+    }
+}
+
 impl<T: Pooled> Index<Id<T::Tag>> for Pool<'_, T> {
     type Output = T;
     #[inline(always)]
     fn index(&self, id: Id<T::Tag>) -> &T {
-        match self.0.get(id.0 as usize) {
+        match self.all().get(id.0 as usize) {
             Some(object) => object,
             None => corrupt(),
         }
@@ -156,7 +173,7 @@ impl<T: Pooled> Index<Id<T::Tag>> for Pool<'_, T> {
 impl<T: Pooled> IndexMut<Id<T::Tag>> for Pool<'_, T> {
     #[inline(always)]
     fn index_mut(&mut self, id: Id<T::Tag>) -> &mut T {
-        match self.0.get_mut(id.0 as usize) {
+        match self.all_mut().get_mut(id.0 as usize) {
             Some(object) => object,
             None => corrupt(),
         }
@@ -197,7 +214,7 @@ pub(crate) struct Places<G> {
     free: Id<G>,
 }
 
-impl<G> Places<G> {
+impl<G: Tag> Places<G> {
     pub const EMPTY: Places<G> = Places::of(Range::EMPTY);
 
     /// All places of this range, free.

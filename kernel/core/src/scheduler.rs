@@ -110,9 +110,9 @@ impl Scheduler {
     /// The place that somebody should run in.
     #[inline(always)]
     pub fn pick(&self, vcpus: &Pool<'_, Vcpu>) -> ThreadId {
-        if self.eligible == 0 {
+        if !VcpuId::EXIST || self.eligible == 0 {
             let first = self.unreserved.first();
-            if first.is_some() || self.background == 0 {
+            if first.is_some() || !VcpuId::EXIST || self.background == 0 {
                 return first;
             }
             let rank = self.background.ilog2();

@@ -19,6 +19,7 @@ use crate::objects::thread::{Resumed, State, Thread, Wait};
 use crate::objects::vcpu::Vcpu;
 use crate::pool::Pool;
 use crate::scheduler::Scheduler;
+use crate::served::HINTS;
 use diapason_abi::call::NO_HINT;
 use diapason_abi::{CallNumber, Nanos};
 
@@ -94,7 +95,7 @@ impl Kernel<'_> {
             if !is_first(s, &mut self.vcpus, &threads, waiter)? {
                 return Err(self.cross(waiter, 0, 0, now()));
             }
-            if !matches!(threads[waiter].after, Wait::Nothing) {
+            if HINTS && !matches!(threads[waiter].after, Wait::Nothing) {
                 return self.signal_for_lock(waiter, now);
             }
             let now = now();
@@ -133,6 +134,9 @@ impl Kernel<'_> {
         id: SemaphoreId,
         now: impl FnOnce() -> Nanos,
     ) -> Result<Decision, Longer> {
+        if !HINTS {
+            return Err(Longer::Way);
+        }
         let caller = self.running();
         let s = &mut self.scheduler;
         let place = s.place;

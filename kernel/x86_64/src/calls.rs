@@ -13,7 +13,7 @@ use crate::shell::{Exit, Shell};
 use crate::watch::VECTORS_FROM;
 use diapason_abi::CallNumber;
 use diapason_abi::call::NO_HINT;
-use diapason_core::{Arguments, Longer};
+use diapason_core::{Arguments, Longer, SERVED};
 
 macro_rules! handlers {
     ($(
@@ -112,23 +112,36 @@ unsafe extern "C" {
     safe fn long_call(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit;
 }
 
-/// The first handler of each call, for `entry.s`. Those with a call of their own know its number;
-/// the number they are given is none.
+/// The first handlers of frequent calls. Those with a call of their own know its number; the number
+/// they are given is none.
+const FREQUENT: [(CallNumber, Handler); 12] = [
+    (CallNumber::Null, quick_null),
+    (CallNumber::Yield, short_yield),
+    (CallNumber::SemLock, quick_lock),
+    (CallNumber::SemUnlock, quick_unlock),
+    (CallNumber::CvSignal, quick_signal),
+    (CallNumber::MboxSend, quick_send),
+    (CallNumber::MboxReceive, quick_receive),
+    (CallNumber::MboxCall, short_call),
+    (CallNumber::SemTryLock, quick_try),
+    (CallNumber::EventWait, quick_wait),
+    (CallNumber::ProcCreate, start),
+    (CallNumber::Log, log),
+];
+
+/// The first handler of each call, for `entry.s`. A call that this kernel does not serve takes the
+/// long way, where it is refused.
 #[unsafe(no_mangle)]
 static CALL_HANDLERS: [Handler; CALLS] = {
     let mut handlers = [long_call as Handler; CALLS];
-    handlers[CallNumber::Null as usize] = quick_null;
-    handlers[CallNumber::Yield as usize] = short_yield;
-    handlers[CallNumber::SemLock as usize] = quick_lock;
-    handlers[CallNumber::SemUnlock as usize] = quick_unlock;
-    handlers[CallNumber::CvSignal as usize] = quick_signal;
-    handlers[CallNumber::MboxSend as usize] = quick_send;
-    handlers[CallNumber::MboxReceive as usize] = quick_receive;
-    handlers[CallNumber::MboxCall as usize] = short_call;
-    handlers[CallNumber::SemTryLock as usize] = quick_try;
-    handlers[CallNumber::EventWait as usize] = quick_wait;
-    handlers[CallNumber::ProcCreate as usize] = start;
-    handlers[CallNumber::Log as usize] = log;
+    let mut at = 0;
+    while at < FREQUENT.len() {
+        let (call, handler) = FREQUENT[at];
+        if SERVED.has_call(call) {
+            handlers[call as usize] = handler;
+        }
+        at += 1;
+    }
     handlers
 };
 

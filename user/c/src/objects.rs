@@ -5,96 +5,96 @@ use diapason_abi::call::{MUTEX, NO_HINT};
 use diapason_abi::{CallNumber, Errno, Key, MESSAGE_BYTES, SIGNAL_BATCH};
 
 /// Creates or finds an object by the key of its name.
-fn named(number: CallNumber, text: CText, word: u64, place: Place<'_, u64>) -> i32 {
+fn named<const CALL: u8>(text: CText, word: u64, place: Place<'_, u64>) -> i32 {
     match text.name() {
-        Some(name) => made(number, Key::new(name), word, place),
+        Some(name) => made::<CALL>(Key::new(name), word, place),
         None => INVALID,
     }
 }
 
 /// Creates an object and writes its handle to its place, which is looked at first: an object whose
 /// handle is lost would stay.
-fn made(number: CallNumber, key: Key, word: u64, place: Place<'_, u64>) -> i32 {
-    if place.is_none() { INVALID } else { store(place, call(number, [key.0, word])) }
+fn made<const CALL: u8>(key: Key, word: u64, place: Place<'_, u64>) -> i32 {
+    if place.is_none() { INVALID } else { store(place, call::<CALL, _>([key.0, word])) }
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_mutex_open(text: CText, mutex: Place<'_, u64>) -> i32 {
-    named(CallNumber::SemCreate, text, MUTEX, mutex)
+    named::<{ CallNumber::SemCreate as u8 }>(text, MUTEX, mutex)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_mutex_private(mutex: Place<'_, u64>) -> i32 {
-    made(CallNumber::SemCreate, Key::PRIVATE, MUTEX, mutex)
+    made::<{ CallNumber::SemCreate as u8 }>(Key::PRIVATE, MUTEX, mutex)
 }
 
 /// Locks; returns 1 (`DIA_OWNER_DIED`) if the last owner ended while holding it.
 #[unsafe(no_mangle)]
 extern "C" fn dia_mutex_lock(mutex: u64, deadline: u64) -> i32 {
-    let locked = call(CallNumber::SemLock, [mutex, deadline, NO_HINT]);
+    let locked = call::<{ CallNumber::SemLock as u8 }, _>([mutex, deadline, NO_HINT]);
     locked.map_or_else(error, |state| state as i32)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_mutex_unlock(mutex: u64) -> i32 {
-    status(call(CallNumber::SemUnlock, [mutex]))
+    status(call::<{ CallNumber::SemUnlock as u8 }, _>([mutex]))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_mutex_delete(mutex: u64) -> i32 {
-    status(whole(CallNumber::SemDelete, [mutex]))
+    status(whole::<{ CallNumber::SemDelete as u8 }, _>([mutex]))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_semaphore_open(text: CText, semaphore: Place<'_, u64>) -> i32 {
-    named(CallNumber::SemCreate, text, 0, semaphore)
+    named::<{ CallNumber::SemCreate as u8 }>(text, 0, semaphore)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_semaphore_private(initial: u32, semaphore: Place<'_, u64>) -> i32 {
-    made(CallNumber::SemCreate, Key::PRIVATE, initial.into(), semaphore)
+    made::<{ CallNumber::SemCreate as u8 }>(Key::PRIVATE, initial.into(), semaphore)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_semaphore_take(semaphore: u64, deadline: u64) -> i32 {
-    status(call(CallNumber::SemLock, [semaphore, deadline, NO_HINT]))
+    status(call::<{ CallNumber::SemLock as u8 }, _>([semaphore, deadline, NO_HINT]))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_semaphore_give(semaphore: u64) -> i32 {
-    status(call(CallNumber::SemUnlock, [semaphore]))
+    status(call::<{ CallNumber::SemUnlock as u8 }, _>([semaphore]))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_semaphore_delete(semaphore: u64) -> i32 {
-    status(whole(CallNumber::SemDelete, [semaphore]))
+    status(whole::<{ CallNumber::SemDelete as u8 }, _>([semaphore]))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_condition_open(text: CText, condition: Place<'_, u64>) -> i32 {
-    named(CallNumber::CvCreate, text, 0, condition)
+    named::<{ CallNumber::CvCreate as u8 }>(text, 0, condition)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_condition_private(condition: Place<'_, u64>) -> i32 {
-    made(CallNumber::CvCreate, Key::PRIVATE, 0, condition)
+    made::<{ CallNumber::CvCreate as u8 }>(Key::PRIVATE, 0, condition)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_condition_wait(condition: u64, mutex: u64, deadline: u64) -> i32 {
-    status(call(CallNumber::CvWait, [condition, mutex, deadline]))
+    status(call::<{ CallNumber::CvWait as u8 }, _>([condition, mutex, deadline]))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_condition_signal(condition: u64) -> i32 {
-    status(call(CallNumber::CvSignal, [condition, 1]))
+    status(call::<{ CallNumber::CvSignal as u8 }, _>([condition, 1]))
 }
 
 /// Wakes everybody who waits, a few at a time.
 #[unsafe(no_mangle)]
 extern "C" fn dia_condition_broadcast(condition: u64) -> i32 {
     loop {
-        match call(CallNumber::CvSignal, [condition, u64::MAX]) {
+        match call::<{ CallNumber::CvSignal as u8 }, _>([condition, u64::MAX]) {
             Ok(woken) if woken == SIGNAL_BATCH as u64 => {}
             done => return status(done),
         }
@@ -103,13 +103,13 @@ extern "C" fn dia_condition_broadcast(condition: u64) -> i32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_condition_delete(condition: u64) -> i32 {
-    status(whole(CallNumber::CvDelete, [condition]))
+    status(whole::<{ CallNumber::CvDelete as u8 }, _>([condition]))
 }
 
 /// Opens a mailbox that raises `event` at each arrival, or none if that is 0.
 #[unsafe(no_mangle)]
 extern "C" fn dia_mailbox_open(text: CText, event: u64, mailbox: Place<'_, u64>) -> i32 {
-    named(CallNumber::MboxCreate, text, event, mailbox)
+    named::<{ CallNumber::MboxCreate as u8 }>(text, event, mailbox)
 }
 
 #[unsafe(no_mangle)]
@@ -127,7 +127,7 @@ extern "C" fn dia_mailbox_send(
     }
     let (address, length) = (message.as_ptr() as u64, message.len() as u64);
     let words = [mailbox, address, length, priority.into(), deadline];
-    status(call(CallNumber::MboxSend, words))
+    status(call::<{ CallNumber::MboxSend as u8 }, _>(words))
 }
 
 /// Receives into a buffer with room for the longest message; its length and priority go to their
@@ -142,7 +142,7 @@ extern "C" fn dia_mailbox_receive(
 ) -> i32 {
     let Some(buffer) = buffer else { return INVALID };
     let address = buffer.as_mut_ptr() as u64;
-    match call(CallNumber::MboxReceive, [mailbox, address, deadline, NO_HINT]) {
+    match call::<{ CallNumber::MboxReceive as u8 }, _>([mailbox, address, deadline, NO_HINT]) {
         Ok(receipt) => {
             offer(length, (receipt >> 32) as usize);
             offer(priority, receipt as u32);
@@ -154,18 +154,18 @@ extern "C" fn dia_mailbox_receive(
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_mailbox_delete(mailbox: u64) -> i32 {
-    status(whole(CallNumber::MboxDelete, [mailbox]))
+    status(whole::<{ CallNumber::MboxDelete as u8 }, _>([mailbox]))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_event_create(event: Place<'_, u64>) -> i32 {
-    made(CallNumber::EventCreate, Key::PRIVATE, 0, event)
+    made::<{ CallNumber::EventCreate as u8 }>(Key::PRIVATE, 0, event)
 }
 
 /// Returns the interrupt of a granted device as an event.
 #[unsafe(no_mangle)]
 extern "C" fn dia_event_interrupt(device: CText, event: Place<'_, u64>) -> i32 {
-    named(CallNumber::SetIsr, device, 0, event)
+    named::<{ CallNumber::SetIsr as u8 }>(device, 0, event)
 }
 
 /// Waits until the event has occurred; how often goes to its place, if there is one.
@@ -183,7 +183,7 @@ extern "C" fn dia_event_wait(event: u64, deadline: u64, count: Place<'_, u64>) -
 /// Waits again where an interrupt that came too soon was held back: then nothing has occurred.
 fn occurred(event: u64, deadline: u64) -> Result<u64, Errno> {
     loop {
-        match call(CallNumber::EventWait, [event, deadline, NO_HINT])? {
+        match call::<{ CallNumber::EventWait as u8 }, _>([event, deadline, NO_HINT])? {
             0 => {}
             times => return Ok(times),
         }
@@ -192,28 +192,28 @@ fn occurred(event: u64, deadline: u64) -> Result<u64, Errno> {
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_event_delete(event: u64) -> i32 {
-    status(call(CallNumber::EventDelete, [event]))
+    status(call::<{ CallNumber::EventDelete as u8 }, _>([event]))
 }
 
 /// Creates a timer that does not run. It is an event, to be waited for as one.
 #[unsafe(no_mangle)]
 extern "C" fn dia_timer_create(timer: Place<'_, u64>) -> i32 {
-    made(CallNumber::TimerCreate, Key::PRIVATE, 0, timer)
+    made::<{ CallNumber::TimerCreate as u8 }>(Key::PRIVATE, 0, timer)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_timer_start(timer: u64, first: u64, period: u64) -> i32 {
-    status(call(CallNumber::TimerStart, [timer, first, period]))
+    status(call::<{ CallNumber::TimerStart as u8 }, _>([timer, first, period]))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_timer_stop(timer: u64) -> i32 {
-    status(call(CallNumber::TimerStart, [timer, 0, 0]))
+    status(call::<{ CallNumber::TimerStart as u8 }, _>([timer, 0, 0]))
 }
 
 /// Rings a doorbell that the description grants.
 #[unsafe(no_mangle)]
 extern "C" fn dia_doorbell_ring(text: CText) -> i32 {
     let Some(name) = text.name() else { return INVALID };
-    status(call(CallNumber::Ring, [Key::new(name).0]))
+    status(call::<{ CallNumber::Ring as u8 }, _>([Key::new(name).0]))
 }

@@ -35,7 +35,7 @@ extern "C" fn dia_setting(text: CText, values: *mut u64, room: usize) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn dia_log(text: CText) {
     if let Some(line) = text.bytes(LINE_BYTES) {
-        let _ = call(CallNumber::Log, [line.as_ptr() as u64, line.len() as u64]);
+        let _ = call::<{ CallNumber::Log as u8 }, _>([line.as_ptr() as u64, line.len() as u64]);
     }
 }
 
@@ -80,5 +80,5 @@ extern "C" fn dia_fail(place: u64) -> ! {
 #[unsafe(no_mangle)]
 extern "C" fn dia_cpu_time() -> u64 {
     let which = diapason_abi::call::Counter::CpuTime as u64;
-    call(CallNumber::Count, [which]).unwrap_or(0)
+    call::<{ CallNumber::Count as u8 }, _>([which]).unwrap_or(0)
 }

@@ -62,7 +62,7 @@ extern "C" fn dia_thread_start(
     start.body.store(body as usize, Ordering::Release);
     let (entry, name) = (enter as *const () as u64, pack_name(name));
     let words = [entry, index as u64, priority.into(), name, vcpu];
-    let created = call(CallNumber::ThreadCreate, words);
+    let created = call::<{ CallNumber::ThreadCreate as u8 }, _>(words);
     if created.is_err() {
         start.body.store(FREE, Ordering::Release);
     }
@@ -71,13 +71,13 @@ extern "C" fn dia_thread_start(
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_thread_join(thread: u64, deadline: u64, code: Place<'_, u64>) -> i32 {
-    let joined = call(CallNumber::ThreadJoin, [thread, deadline, NO_HINT]);
+    let joined = call::<{ CallNumber::ThreadJoin as u8 }, _>([thread, deadline, NO_HINT]);
     if code.is_none() { status(joined) } else { store(code, joined) }
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_thread_detach(thread: u64) -> i32 {
-    status(call(CallNumber::ThreadDetach, [thread]))
+    status(call::<{ CallNumber::ThreadDetach as u8 }, _>([thread]))
 }
 
 #[unsafe(no_mangle)]
@@ -87,13 +87,13 @@ extern "C" fn dia_yield() {
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_jobs_start(first: u64, period: u64, deadline: u64) -> i32 {
-    status(call(CallNumber::JobsStart, [first, period, deadline, NO_HINT]))
+    status(call::<{ CallNumber::JobsStart as u8 }, _>([first, period, deadline, NO_HINT]))
 }
 
 /// Ends the job and waits for the next release; returns the releases that were passed over.
 #[unsafe(no_mangle)]
 extern "C" fn dia_job_wait() -> u64 {
-    call(CallNumber::JobWait, [NO_HINT]).unwrap_or(0)
+    call::<{ CallNumber::JobWait as u8 }, _>([NO_HINT]).unwrap_or(0)
 }
 
 #[unsafe(no_mangle)]
@@ -114,12 +114,12 @@ extern "C" fn dia_vcpu_create(
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_vcpu_set(vcpu: u64, budget: u64, period: u64) -> i32 {
-    status(call(CallNumber::VcpuSet, [vcpu, budget, period]))
+    status(call::<{ CallNumber::VcpuSet as u8 }, _>([vcpu, budget, period]))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn dia_vcpu_delete(vcpu: u64) -> i32 {
-    status(call(CallNumber::VcpuDelete, [vcpu]))
+    status(call::<{ CallNumber::VcpuDelete as u8 }, _>([vcpu]))
 }
 
 #[unsafe(no_mangle)]

@@ -3,7 +3,7 @@
 use core::fmt::{self, Write};
 use core::mem::MaybeUninit;
 use diapason_abi::call::PARTIAL;
-use diapason_abi::{CallNumber, Errno, decode_result};
+use diapason_abi::{Errno, decode_result};
 use diapason_rt::sys;
 
 /// An argument makes no sense: `DIA_INVALID`. The errors of the kernel are above it.
@@ -18,18 +18,17 @@ pub type Place<'a, T> = Option<&'a mut MaybeUninit<T>>;
 const NAME: usize = 64;
 
 /// Makes a call with these words. Words after the last that a call has are ignored.
-pub fn call<const N: usize>(number: CallNumber, words: [u64; N]) -> Result<u64, Errno> {
+pub fn call<const CALL: u8, const N: usize>(words: [u64; N]) -> Result<u64, Errno> {
     let word = |index: usize| words.get(index).copied().unwrap_or(0);
-    let number = number as u64;
     // SAFETY: a word that is an address is the C program's, which vouches for what is there, or
     // comes from a reference.
-    decode_result(unsafe { sys::raw5(number, word(0), word(1), word(2), word(3), word(4)) })
+    decode_result(unsafe { sys::raw5::<CALL>(word(0), word(1), word(2), word(3), word(4)) })
 }
 
 /// Makes a call, and repeats it until all is done.
-pub fn whole<const N: usize>(number: CallNumber, words: [u64; N]) -> Result<u64, Errno> {
+pub fn whole<const CALL: u8, const N: usize>(words: [u64; N]) -> Result<u64, Errno> {
     loop {
-        match call(number, words)? {
+        match call::<CALL, N>(words)? {
             PARTIAL => {}
             done => return Ok(done),
         }

@@ -45,7 +45,7 @@ pub(crate) fn detach(key: Key, address: u64) {
         return;
     }
     DETACHED.fetch_add(1, SeqCst);
-    let _ = call1(CallNumber::ShmDetach, key.0);
+    let _ = call1::<{ CallNumber::ShmDetach as u8 }>(key.0);
     DETACHED.fetch_add(1, SeqCst);
     handles.fetch_sub(GOING, SeqCst);
 }
@@ -54,7 +54,7 @@ pub(crate) fn detach(key: Key, address: u64) {
 #[inline(always)]
 fn attach_whole(key: Key) -> Result<u64, Errno> {
     loop {
-        let answer = call1(CallNumber::ShmAttach, key.0)?;
+        let answer = call1::<{ CallNumber::ShmAttach as u8 }>(key.0)?;
         if answer & PARTIAL == 0 {
             return Ok(answer);
         }

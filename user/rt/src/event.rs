@@ -18,7 +18,7 @@ impl Event {
     /// # Errors
     /// `Exhausted` if the process has no free event.
     pub fn new() -> Result<Event, Errno> {
-        call0(CallNumber::EventCreate).map(Event)
+        call0::<{ CallNumber::EventCreate as u8 }>().map(Event)
     }
 
     /// Returns the interrupt of a granted device.
@@ -27,7 +27,7 @@ impl Event {
     /// `Busy` if somebody has it or the device has none; `Absent` if the machine lacks the device;
     /// `Exhausted`.
     pub fn interrupt(device: &str) -> Result<Event, Errno> {
-        call1(CallNumber::SetIsr, Key::new(device).0).map(Event)
+        call1::<{ CallNumber::SetIsr as u8 }>(Key::new(device).0).map(Event)
     }
 
     /// Message `number` of a granted PCI device, which has as many as its description's `irqs`.
@@ -35,7 +35,7 @@ impl Event {
     /// # Errors
     /// `Absent` if the machine lacks the device; `Busy` if somebody has the message; `Exhausted`.
     pub fn message(device: &str, number: u8) -> Result<Event, Errno> {
-        call1(CallNumber::SetIsr, Key::message(device, number).0).map(Event)
+        call1::<{ CallNumber::SetIsr as u8 }>(Key::message(device, number).0).map(Event)
     }
 
     /// Waits until it has occurred; how often since the last wait. Waiting again is what lets a
@@ -55,7 +55,7 @@ impl Event {
     #[inline(always)]
     pub fn wait_then(&self, deadline: Nanos, hint: Hint) -> Result<u64, Errno> {
         loop {
-            let count = call3(CallNumber::EventWait, self.0, deadline.0, hint.raw())?;
+            let count = call3::<{ CallNumber::EventWait as u8 }>(self.0, deadline.0, hint.raw())?;
             // Nothing occurred: an interrupt that came too soon was held back until now, and the
             // kernel lets it through when it is asked again.
             if count > 0 {
@@ -89,13 +89,13 @@ impl Doorbell {
     /// # Errors
     /// None for a doorbell that the description grants; without the grant the process ends.
     pub fn ring(&self) -> Result<(), Errno> {
-        call1(CallNumber::Ring, self.0.0).map(|_| ())
+        call1::<{ CallNumber::Ring as u8 }>(self.0.0).map(|_| ())
     }
 }
 
 impl Drop for Event {
     fn drop(&mut self) {
-        let _ = call1(CallNumber::EventDelete, self.0);
+        let _ = call1::<{ CallNumber::EventDelete as u8 }>(self.0);
     }
 }
 
@@ -109,7 +109,7 @@ impl Timer {
     /// # Errors
     /// `Exhausted` if the process has no free event.
     pub fn new() -> Result<Timer, Errno> {
-        call0(CallNumber::TimerCreate).map(|handle| Timer(Event(handle)))
+        call0::<{ CallNumber::TimerCreate as u8 }>().map(|handle| Timer(Event(handle)))
     }
 
     /// Makes the timer expire at `first`, then every `period` (zero: never again).
@@ -117,7 +117,7 @@ impl Timer {
     /// # Errors
     /// None for a timer that exists.
     pub fn start(&self, first: Nanos, period: Nanos) -> Result<(), Errno> {
-        call3(CallNumber::TimerStart, self.0.0, first.0, period.0).map(|_| ())
+        call3::<{ CallNumber::TimerStart as u8 }>(self.0.0, first.0, period.0).map(|_| ())
     }
 
     /// Does not expire any more.

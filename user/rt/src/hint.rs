@@ -5,6 +5,8 @@
 //! who runs first, never what a call returns. The attribute `#[hints]` of `diapason-hints` writes
 //! them; by hand it is `f_then(…, mutex.hint())` for every blocking `f(…)`.
 
+use crate::sys;
+
 /// The mutex that the calling thread locks next, or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hint(u64);
@@ -21,7 +23,8 @@ impl Hint {
     }
 
     #[inline(always)]
-    pub(crate) const fn handle(mutex: u64) -> Hint {
+    pub(crate) fn handle(mutex: u64) -> Hint {
+        sys::note_hints();
         Hint(mutex)
     }
 }

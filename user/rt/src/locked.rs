@@ -39,7 +39,7 @@ impl<T> Locked<T> {
     /// holds it, or its holder waits for the caller.
     pub fn lock(&self) -> Result<Held<'_, T>, Errno> {
         let mutex = self.mutex()?;
-        call3(CallNumber::SemLock, mutex, Nanos::FOREVER.0, Hint::NONE.raw())?;
+        call3::<{ CallNumber::SemLock as u8 }>(mutex, Nanos::FOREVER.0, Hint::NONE.raw())?;
         Ok(Held { locked: self, mutex, here: PhantomData })
     }
 
@@ -85,6 +85,6 @@ impl<T> DerefMut for Held<'_, T> {
 
 impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
-        let _ = call1(CallNumber::SemUnlock, self.mutex);
+        let _ = call1::<{ CallNumber::SemUnlock as u8 }>(self.mutex);
     }
 }

@@ -41,7 +41,7 @@ pub fn measured(words: &[u64; MEASURED_WORDS]) {
 
 fn tell(address: u64, length: u64) {
     // SAFETY: the kernel only reads.
-    unsafe { sys::raw2(CallNumber::Log as u64, address, length) };
+    unsafe { sys::raw2::<{ CallNumber::Log as u8 }>(address, length) };
 }
 
 /// Log a line, formatted as by `println!`.

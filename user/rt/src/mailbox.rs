@@ -32,7 +32,7 @@ impl Mailbox {
     /// # Errors
     /// None for a mailbox the description grants; without the grant the process ends.
     pub fn open(name: &str) -> Result<Mailbox, Errno> {
-        call2(CallNumber::MboxCreate, Key::new(name).0, 0).map(Mailbox)
+        call2::<{ CallNumber::MboxCreate as u8 }>(Key::new(name).0, 0).map(Mailbox)
     }
 
     /// Returns the declared mailbox of this name, which raises `event` at each arrival: a thread
@@ -41,7 +41,7 @@ impl Mailbox {
     /// # Errors
     /// As for [`Mailbox::open`].
     pub fn open_with(name: &str, event: &Event) -> Result<Mailbox, Errno> {
-        call2(CallNumber::MboxCreate, Key::new(name).0, event.raw()).map(Mailbox)
+        call2::<{ CallNumber::MboxCreate as u8 }>(Key::new(name).0, event.raw()).map(Mailbox)
     }
 
     /// Sends up to `MESSAGE_BYTES`, waiting until `deadline` while it is full.
@@ -51,9 +51,13 @@ impl Mailbox {
     #[inline(always)]
     pub fn send(&self, message: &[u8], priority: u32, deadline: Nanos) -> Result<(), Errno> {
         let (address, length) = (message.as_ptr() as u64, message.len() as u64);
-        let (call, priority) = (CallNumber::MboxSend as u64, u64::from(priority));
+        let priority = u64::from(priority);
         // SAFETY: the kernel reads the slice.
-        let sent = unsafe { sys::raw5(call, self.0, address, length, priority, deadline.0) };
+        let sent = unsafe {
+            sys::raw5::<{ CallNumber::MboxSend as u8 }>(
+                self.0, address, length, priority, deadline.0,
+            )
+        };
         decode_result(sent).map(|_| ())
     }
 
@@ -82,9 +86,10 @@ impl Mailbox {
         hint: Hint,
     ) -> Result<(usize, u32), Errno> {
         let (address, hint) = (buffer.as_mut_ptr() as u64, hint.raw());
-        let call = CallNumber::MboxReceive as u64;
         // SAFETY: the kernel writes at most the buffer.
-        let receipt = decode_result(unsafe { sys::raw4(call, self.0, address, deadline.0, hint) })?;
+        let receipt = decode_result(unsafe {
+            sys::raw4::<{ CallNumber::MboxReceive as u8 }>(self.0, address, deadline.0, hint)
+        })?;
         Ok(((receipt >> 32) as usize, receipt as u32))
     }
 
@@ -107,7 +112,7 @@ impl Mailbox {
         // A message that is too long stays too long: the kernel refuses it.
         let length = length.min(MESSAGE_BYTES + 1) as u64;
         let what = length << 32 | u64::from(priority);
-        let receipt = with_buffer(CallNumber::MboxCall, buffer, |address| {
+        let receipt = with_buffer::<{ CallNumber::MboxCall as u8 }>(buffer, |address| {
             [self.0, address, what, answers.0, deadline.0]
         });
         receipt.map(|receipt| ((receipt >> 32) as usize, receipt as u32))
@@ -140,22 +145,21 @@ impl Mailbox {
     /// # Errors
     /// `Gone` if it was deleted before, `Busy` if fault reports arrive here.
     pub fn delete(self) -> Result<(), Errno> {
-        while call1(CallNumber::MboxDelete, self.0)? == PARTIAL {}
+        while call1::<{ CallNumber::MboxDelete as u8 }>(self.0)? == PARTIAL {}
         Ok(())
     }
 }
 
 /// Returns a call that receives into a buffer whose address is among its words.
 #[inline(always)]
-pub(crate) fn with_buffer(
-    call: CallNumber,
+pub(crate) fn with_buffer<const CALL: u8>(
     buffer: &mut [u8; MESSAGE_BYTES],
     words: impl FnOnce(u64) -> [u64; 5],
 ) -> Result<u64, Errno> {
     let [a, b, c, d, e] = words(buffer.as_mut_ptr() as u64);
     // SAFETY: the kernel reads and writes at most the buffer: no other word of these calls is an
     // address.
-    decode_result(unsafe { sys::raw5(call as u64, a, b, c, d, e) })
+    decode_result(unsafe { sys::raw5::<CALL>(a, b, c, d, e) })
 }
 
 /// Waits for the next fault report of a supervised process. The mailbox is `NAME.faults`, where

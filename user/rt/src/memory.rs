@@ -16,7 +16,7 @@ pub fn allocate(pages: usize) -> Result<&'static mut [u8], Errno> {
     let mut done = 0;
     while done < pages {
         let step = (pages - done).min(PAGES_PER_CALL);
-        let address = call1(CallNumber::MemAlloc, step as u64)?;
+        let address = call1::<{ CallNumber::MemAlloc as u8 }>(step as u64)?;
         if done == 0 {
             start = address;
         } else if address != start + (done * PAGE) as u64 {
@@ -80,7 +80,8 @@ impl Registers {
     /// # Errors
     /// `Absent` if the machine lacks the device.
     pub fn map(device: &str) -> Result<Registers, Errno> {
-        let (address, pages) = unmapped(call1(CallNumber::MapDevice, Key::new(device).0)?);
+        let (address, pages) =
+            unmapped(call1::<{ CallNumber::MapDevice as u8 }>(Key::new(device).0)?);
         Ok(Registers { address, bytes: pages as usize * PAGE })
     }
 
@@ -163,7 +164,7 @@ impl DmaSegment {
     /// None for a segment the description grants and declares for devices; else the process ends.
     pub fn attach(name: &str) -> Result<DmaSegment, Errno> {
         let segment = Segment::attach(name)?;
-        let (bus, pages) = unmapped(call1(CallNumber::ShmBus, segment.key.0)?);
+        let (bus, pages) = unmapped(call1::<{ CallNumber::ShmBus as u8 }>(segment.key.0)?);
         Ok(DmaSegment { segment, bytes: pages as usize * PAGE, bus })
     }
 
@@ -299,9 +300,14 @@ pub struct KernelCopy;
 // SAFETY: the call copies exactly `length` bytes with interrupts off on this core.
 unsafe impl diapason_state::CopyInOnePiece for KernelCopy {
     unsafe fn copy(&self, destination: *mut u8, source: *const u8, length: usize) {
-        let call = CallNumber::ReadSlow as u64;
         // SAFETY: passed on to the caller.
-        let done = unsafe { sys::raw3(call, destination as u64, source as u64, length as u64) };
+        let done = unsafe {
+            sys::raw3::<{ CallNumber::ReadSlow as u8 }>(
+                destination as u64,
+                source as u64,
+                length as u64,
+            )
+        };
         debug_assert!(decode_result(done).is_ok());
     }
 }

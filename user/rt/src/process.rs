@@ -11,7 +11,7 @@ use diapason_abi::{CallNumber, Errno, FaultReport, Key, MESSAGE_BYTES, Nanos};
 /// `Busy` if it runs, `Gone` if its program was refused at boot.
 pub fn create(key: Key) -> Result<(), Errno> {
     // Each call ends a part of an earlier life of the process, if something of it is left.
-    while call2(CallNumber::ProcCreate, key.0, 0)? == PARTIAL {}
+    while call2::<{ CallNumber::ProcCreate as u8 }>(key.0, 0)? == PARTIAL {}
     Ok(())
 }
 
@@ -27,7 +27,7 @@ pub fn create_and_receive(
 ) -> Result<FaultReport, Errno> {
     let mut bytes = [0; MESSAGE_BYTES];
     let start = |bytes: &mut _| {
-        with_buffer(CallNumber::ProcCreate, bytes, |address| {
+        with_buffer::<{ CallNumber::ProcCreate as u8 }>(bytes, |address| {
             [key.0, faults.raw(), address, deadline.0, 0]
         })
     };
@@ -40,5 +40,5 @@ pub fn create_and_receive(
 /// # Errors
 /// `Gone` if it does not run.
 pub fn kill(key: Key) -> Result<(), Errno> {
-    call1(CallNumber::ProcKill, key.0).map(|_| ())
+    call1::<{ CallNumber::ProcKill as u8 }>(key.0).map(|_| ())
 }

@@ -11,6 +11,8 @@ global_asm!(
     BASE = const layout::info::CLOCK_BASE * 8,
     MULTIPLIER = const layout::info::CLOCK_MULTIPLIER * 8,
     FAIL = const CallNumber::Fail as u64,
+    ANY_CALL = const diapason_abi::served::ANY_CALL,
+    HINTS = const diapason_abi::served::HINTS,
 );
 
 /// The numbers the description gives a program.

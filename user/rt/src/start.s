@@ -105,6 +105,33 @@ __dia_write64:
     ret
     .skip 12, 0xcc
 
+    # A record of one byte for each call. The code of a call refers to its record (src/sys.rs), and
+    # the linker drops the records that nothing refers to.
+    .macro calls numbers:vararg
+    .irp number, \numbers
+    .section .calls.\number, "a"
+    .globl __dia_call_\number
+    .hidden __dia_call_\number
+__dia_call_\number:
+    .byte \number
+    .endr
+    .endm
+    calls 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22
+    calls 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44
+    .section .calls.any, "a"
+    .globl __dia_call_any
+    .hidden __dia_call_any
+__dia_call_any:
+    .byte {ANY_CALL}
+    .section .calls.hints, "a"
+    .globl __dia_call_hints
+    .hidden __dia_call_hints
+__dia_call_hints:
+    .byte {HINTS}
+    # The stub above makes one, whatever else is linked.
+    .section .header, "ax"
+    .reloc __dia_fault, R_X86_64_NONE, __dia_call_{FAIL}
+
     .section .text.start, "ax"
     .globl _start
 _start:

@@ -23,7 +23,7 @@ impl Mutex {
     /// # Errors
     /// None for a mutex the description grants; without the grant the process ends.
     pub fn open(name: &str) -> Result<Mutex, Errno> {
-        call2(CallNumber::SemCreate, Key::new(name).0, MUTEX).map(Mutex)
+        call2::<{ CallNumber::SemCreate as u8 }>(Key::new(name).0, MUTEX).map(Mutex)
     }
 
     /// Returns a mutex of this process only.
@@ -31,7 +31,7 @@ impl Mutex {
     /// # Errors
     /// `Exhausted` if the process has no free semaphore.
     pub fn private() -> Result<Mutex, Errno> {
-        call2(CallNumber::SemCreate, Key::PRIVATE.0, MUTEX).map(Mutex)
+        call2::<{ CallNumber::SemCreate as u8 }>(Key::PRIVATE.0, MUTEX).map(Mutex)
     }
 
     /// Returns the handle as the kernel knows it.
@@ -42,7 +42,7 @@ impl Mutex {
     /// Returns the hint for a blocking call after which this mutex is locked next.
     #[must_use]
     #[inline(always)]
-    pub const fn hint(&self) -> Hint {
+    pub fn hint(&self) -> Hint {
         Hint::handle(self.0)
     }
 
@@ -52,7 +52,7 @@ impl Mutex {
     /// `TimedOut`, `Gone`, or `Deadlock` if its owner waits for the caller.
     #[inline(always)]
     pub fn lock_until(&self, deadline: Nanos) -> Result<Guard<'_>, Errno> {
-        let state = call3(CallNumber::SemLock, self.0, deadline.0, Hint::NONE.raw())?;
+        let state = call3::<{ CallNumber::SemLock as u8 }>(self.0, deadline.0, Hint::NONE.raw())?;
         Ok(Guard { mutex: self, owner_died: state == OWNER_DIED })
     }
 
@@ -70,7 +70,7 @@ impl Mutex {
     /// # Errors
     /// `WouldBlock` if it is not.
     pub fn try_lock(&self) -> Result<Guard<'_>, Errno> {
-        let state = call1(CallNumber::SemTryLock, self.0)?;
+        let state = call1::<{ CallNumber::SemTryLock as u8 }>(self.0)?;
         Ok(Guard { mutex: self, owner_died: state == OWNER_DIED })
     }
 
@@ -80,7 +80,7 @@ impl Mutex {
     /// `Gone` if it was deleted before; `Busy` if its owner holds more than 64 mutexes that it took
     /// later.
     pub fn delete(self) -> Result<(), Errno> {
-        while call1(CallNumber::SemDelete, self.0)? == PARTIAL {}
+        while call1::<{ CallNumber::SemDelete as u8 }>(self.0)? == PARTIAL {}
         Ok(())
     }
 }
@@ -95,7 +95,7 @@ impl From<&Mutex> for Hint {
 impl Drop for Guard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        let _ = call1(CallNumber::SemUnlock, self.mutex.0);
+        let _ = call1::<{ CallNumber::SemUnlock as u8 }>(self.mutex.0);
     }
 }
 
@@ -109,7 +109,7 @@ impl Semaphore {
     /// # Errors
     /// As for [`Mutex::open`].
     pub fn open(name: &str) -> Result<Semaphore, Errno> {
-        call2(CallNumber::SemCreate, Key::new(name).0, 0).map(Semaphore)
+        call2::<{ CallNumber::SemCreate as u8 }>(Key::new(name).0, 0).map(Semaphore)
     }
 
     /// Returns a semaphore of this process only.
@@ -117,7 +117,7 @@ impl Semaphore {
     /// # Errors
     /// `Exhausted` if the process has no free semaphore.
     pub fn private(initial: u32) -> Result<Semaphore, Errno> {
-        call2(CallNumber::SemCreate, Key::PRIVATE.0, u64::from(initial)).map(Semaphore)
+        call2::<{ CallNumber::SemCreate as u8 }>(Key::PRIVATE.0, u64::from(initial)).map(Semaphore)
     }
 
     /// Takes one, waiting at most until `deadline`.
@@ -135,7 +135,7 @@ impl Semaphore {
     /// As for [`Semaphore::take`].
     #[inline(always)]
     pub fn take_then(&self, deadline: Nanos, hint: Hint) -> Result<(), Errno> {
-        call3(CallNumber::SemLock, self.0, deadline.0, hint.raw()).map(|_| ())
+        call3::<{ CallNumber::SemLock as u8 }>(self.0, deadline.0, hint.raw()).map(|_| ())
     }
 
     /// Gives one: the most urgent waiter has it, or it lasts.
@@ -144,7 +144,7 @@ impl Semaphore {
     /// `Full` at the limit of the count, or `Gone`.
     #[inline(always)]
     pub fn give(&self) -> Result<(), Errno> {
-        call1(CallNumber::SemUnlock, self.0).map(|_| ())
+        call1::<{ CallNumber::SemUnlock as u8 }>(self.0).map(|_| ())
     }
 
     /// Ends it: everybody who waits gets `Gone`.
@@ -152,7 +152,7 @@ impl Semaphore {
     /// # Errors
     /// `Gone` if it was deleted before.
     pub fn delete(self) -> Result<(), Errno> {
-        while call1(CallNumber::SemDelete, self.0)? == PARTIAL {}
+        while call1::<{ CallNumber::SemDelete as u8 }>(self.0)? == PARTIAL {}
         Ok(())
     }
 }
@@ -167,7 +167,7 @@ impl Condition {
     /// # Errors
     /// As for [`Mutex::open`].
     pub fn open(name: &str) -> Result<Condition, Errno> {
-        call1(CallNumber::CvCreate, Key::new(name).0).map(Condition)
+        call1::<{ CallNumber::CvCreate as u8 }>(Key::new(name).0).map(Condition)
     }
 
     /// Returns a condition of this process only.
@@ -175,7 +175,7 @@ impl Condition {
     /// # Errors
     /// `Exhausted` if the process has no free condition.
     pub fn private() -> Result<Condition, Errno> {
-        call1(CallNumber::CvCreate, Key::PRIVATE.0).map(Condition)
+        call1::<{ CallNumber::CvCreate as u8 }>(Key::PRIVATE.0).map(Condition)
     }
 
     /// Lets the mutex go, waits for a signal, and holds the mutex again.
@@ -184,7 +184,7 @@ impl Condition {
     /// `TimedOut` or, if the condition was deleted, `Gone`: the mutex is held again. `Gone` or
     /// `Deadlock` of the mutex: it is not, and the guard's release does nothing.
     pub fn wait(&self, guard: &mut Guard<'_>, deadline: Nanos) -> Result<(), Errno> {
-        call3(CallNumber::CvWait, self.0, guard.mutex.0, deadline.0).map(|_| ())
+        call3::<{ CallNumber::CvWait as u8 }>(self.0, guard.mutex.0, deadline.0).map(|_| ())
     }
 
     /// Wakes the most urgent waiter, if there is one.
@@ -193,7 +193,7 @@ impl Condition {
     /// `Gone` if it was deleted.
     #[inline(always)]
     pub fn signal(&self) -> Result<bool, Errno> {
-        call2(CallNumber::CvSignal, self.0, 1).map(|woken| woken > 0)
+        call2::<{ CallNumber::CvSignal as u8 }>(self.0, 1).map(|woken| woken > 0)
     }
 
     /// Wakes everybody who waits, the most urgent first, a few at a time.
@@ -201,7 +201,7 @@ impl Condition {
     /// # Errors
     /// `Gone` if it was deleted.
     pub fn broadcast(&self) -> Result<(), Errno> {
-        while call2(CallNumber::CvSignal, self.0, u64::MAX)? == SIGNAL_BATCH as u64 {}
+        while call2::<{ CallNumber::CvSignal as u8 }>(self.0, u64::MAX)? == SIGNAL_BATCH as u64 {}
         Ok(())
     }
 
@@ -210,7 +210,7 @@ impl Condition {
     /// # Errors
     /// `Gone` if it was deleted before.
     pub fn delete(self) -> Result<(), Errno> {
-        while call1(CallNumber::CvDelete, self.0)? == PARTIAL {}
+        while call1::<{ CallNumber::CvDelete as u8 }>(self.0)? == PARTIAL {}
         Ok(())
     }
 }

@@ -1,4 +1,8 @@
 //! System calls as they are: numbers in, a result out. The other modules give them meaning.
+//!
+//! The number of a call is known when the program is compiled. The code of a call refers to the
+//! record of its number (`start.s`), so the linker keeps the records of exactly those calls whose
+//! code it keeps. The tools read them to build a kernel with these calls and no others.
 
 use core::arch::asm;
 use diapason_abi::call::Counter;
@@ -11,14 +15,16 @@ macro_rules! raw {
         /// # Safety
         /// A call can write to memory the words name, or unmap it.
         #[inline(always)]
-        pub unsafe fn $name(number: u64, $($word: u64),*) -> u64 {
+        pub unsafe fn $name<const CALL: u8>($($word: u64),*) -> u64 {
             let result;
             // SAFETY: the kernel preserves what a function preserves; the caller vouches for the
             // words.
             unsafe {
                 asm!(
+                    ".reloc ., R_X86_64_NONE, __dia_call_{call}",
                     "call __dia_trap",
-                    inout("rax") number => result,
+                    call = const CALL,
+                    inout("rax") u64::from(CALL) => result,
                     $(in($register) $word,)*
                     clobber_abi("C"),
                 );
@@ -35,6 +41,36 @@ raw!(raw3(a: "rdi", b: "rsi", c: "rdx"));
 raw!(raw4(a: "rdi", b: "rsi", c: "rdx", d: "r10"));
 raw!(raw5(a: "rdi", b: "rsi", c: "rdx", d: "r10", e: "r8"));
 
+/// A call whose number only the running program knows. A program with this call gets a kernel that
+/// serves every call.
+///
+/// # Safety
+/// A call can write to memory the words name, or unmap it.
+#[inline(never)]
+pub unsafe fn any_call(number: u64, [a, b, c, d, e]: [u64; 5]) -> u64 {
+    let result;
+    // SAFETY: the kernel preserves what a function preserves; the caller vouches for the words.
+    unsafe {
+        asm!(
+            ".reloc ., R_X86_64_NONE, __dia_call_any",
+            "call __dia_trap",
+            inout("rax") number => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e,
+            clobber_abi("C"),
+        );
+    }
+    result
+}
+
+/// Notes in the program's list of calls that some have hints. Takes no instruction.
+#[inline(always)]
+pub(crate) fn note_hints() {
+    // SAFETY: emits a relocation, and no code.
+    unsafe {
+        asm!(".reloc ., R_X86_64_NONE, __dia_call_hints", options(nomem, nostack, preserves_flags));
+    }
+}
+
 macro_rules! checked {
     ($name:ident, $raw:ident($($word:ident),*)) => {
         /// A call that touches no memory of the program.
@@ -42,9 +78,9 @@ macro_rules! checked {
         /// # Errors
         /// The call's error.
         #[inline(always)]
-        pub(crate) fn $name(call: CallNumber, $($word: u64),*) -> Result<u64, Errno> {
+        pub(crate) fn $name<const CALL: u8>($($word: u64),*) -> Result<u64, Errno> {
             // SAFETY: the calls made through this take numbers and handles, no addresses.
-            decode_result(unsafe { $raw(call as u64, $($word),*) })
+            decode_result(unsafe { $raw::<CALL>($($word),*) })
         }
     };
 }
@@ -89,13 +125,13 @@ registers!(read64 "__dia_read64", write64 "__dia_write64": u64, "rax", "rsi");
 /// Does nothing: this is the floor of every measurement.
 #[inline(always)]
 pub fn null() {
-    let _ = call0(CallNumber::Null);
+    let _ = call0::<{ CallNumber::Null as u8 }>();
 }
 
 /// Returns a counter of the kernel.
 #[must_use]
 pub fn count(which: Counter) -> u64 {
-    call1(CallNumber::Count, which as u64).unwrap_or(0)
+    call1::<{ CallNumber::Count as u8 }>(which as u64).unwrap_or(0)
 }
 
 /// Gives the program up: its process ends, and its supervisor is told.

@@ -42,11 +42,13 @@ pub fn spawn_on<B: Body>(
     argument: u64,
 ) -> Result<JoinHandle, Errno> {
     let entry = enter::<B> as *const () as u64;
-    let (call, priority) = (CallNumber::ThreadCreate as u64, u64::from(priority));
+    let priority = u64::from(priority);
     let name = pack_name(name);
     // SAFETY: the entry is code of this program and takes any argument.
-    decode_result(unsafe { sys::raw5(call, entry, argument, priority, name, vcpu.raw()) })
-        .map(JoinHandle)
+    decode_result(unsafe {
+        sys::raw5::<{ CallNumber::ThreadCreate as u8 }>(entry, argument, priority, name, vcpu.raw())
+    })
+    .map(JoinHandle)
 }
 
 /// A thread's work on something that lives as long as the process.
@@ -107,7 +109,7 @@ impl JoinHandle {
     /// # Errors
     /// As for [`JoinHandle::join`].
     pub fn join_then(self, deadline: Nanos, hint: Hint) -> Result<u64, Errno> {
-        let code = call3(CallNumber::ThreadJoin, self.0, deadline.0, hint.raw());
+        let code = call3::<{ CallNumber::ThreadJoin as u8 }>(self.0, deadline.0, hint.raw());
         if code.is_ok() {
             core::mem::forget(self);
         }
@@ -123,21 +125,21 @@ impl JoinHandle {
 
 impl Drop for JoinHandle {
     fn drop(&mut self) {
-        let _ = call1(CallNumber::ThreadDetach, self.0);
+        let _ = call1::<{ CallNumber::ThreadDetach as u8 }>(self.0);
     }
 }
 
 /// Ends the calling thread.
 pub fn exit(code: u64) -> ! {
     // A thread that holds very many mutexes lets some go in each call.
-    while call1(CallNumber::ThreadExit, code) == Ok(PARTIAL) {}
+    while call1::<{ CallNumber::ThreadExit as u8 }>(code) == Ok(PARTIAL) {}
     sys::fail(0)
 }
 
 /// Lets the next thread of the same priority run.
 #[inline(always)]
 pub fn yield_now() {
-    let _ = call0(CallNumber::Yield);
+    let _ = call0::<{ CallNumber::Yield as u8 }>();
 }
 
 /// Periodic jobs of the calling thread. The kernel keeps the releases and counts misses.
@@ -153,7 +155,7 @@ pub fn periodic(first: Nanos, period: Nanos, deadline: Nanos) -> Jobs {
 /// Does what [`periodic`] does. The thread locks `hint` next.
 #[must_use]
 pub fn periodic_then(first: Nanos, period: Nanos, deadline: Nanos, hint: Hint) -> Jobs {
-    let _ = call4(CallNumber::JobsStart, first.0, period.0, deadline.0, hint.raw());
+    let _ = call4::<{ CallNumber::JobsStart as u8 }>(first.0, period.0, deadline.0, hint.raw());
     Jobs(())
 }
 
@@ -166,6 +168,6 @@ impl Jobs {
 
     /// Does what [`Jobs::wait`] does. The thread locks `hint` next.
     pub fn wait_then(&mut self, hint: Hint) -> u64 {
-        call1(CallNumber::JobWait, hint.raw()).unwrap_or(0)
+        call1::<{ CallNumber::JobWait as u8 }>(hint.raw()).unwrap_or(0)
     }
 }

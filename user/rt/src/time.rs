@@ -22,7 +22,7 @@ pub fn sleep_until(time: Nanos) {
 
 /// Does what [`sleep_until`] does. The thread locks `hint` next.
 pub fn sleep_until_then(time: Nanos, hint: Hint) {
-    let _ = call2(CallNumber::SleepUntil, time.0, hint.raw());
+    let _ = call2::<{ CallNumber::SleepUntil as u8 }>(time.0, hint.raw());
 }
 
 /// Blocks the thread for `span`.

@@ -16,7 +16,7 @@ impl Vcpu {
     /// # Errors
     /// None that a correct program meets.
     pub fn open(name: &str) -> Result<Vcpu, Errno> {
-        call5(CallNumber::VcpuCreate, Key::new(name).0, 0, 0, 0, 0).map(Vcpu)
+        call5::<{ CallNumber::VcpuCreate as u8 }>(Key::new(name).0, 0, 0, 0, 0).map(Vcpu)
     }
 
     /// Returns a new VCPU, below all declared ones with a shorter period.
@@ -27,7 +27,14 @@ impl Vcpu {
     pub fn create(budget: Nanos, period: Nanos, background: bool) -> Result<Vcpu, Errno> {
         const REPLENISHMENTS: u64 = diapason_abi::archive::REPLENISHMENTS_MAX as u64;
         let (key, background) = (Key::PRIVATE.0, u64::from(background));
-        call5(CallNumber::VcpuCreate, key, budget.0, period.0, REPLENISHMENTS, background).map(Vcpu)
+        call5::<{ CallNumber::VcpuCreate as u8 }>(
+            key,
+            budget.0,
+            period.0,
+            REPLENISHMENTS,
+            background,
+        )
+        .map(Vcpu)
     }
 
     /// Gives the VCPU another budget and period from now on.
@@ -35,7 +42,7 @@ impl Vcpu {
     /// # Errors
     /// `Overload` if the core cannot keep that promise: then nothing has changed.
     pub fn set(self, budget: Nanos, period: Nanos) -> Result<(), Errno> {
-        call3(CallNumber::VcpuSet, self.0, budget.0, period.0).map(drop)
+        call3::<{ CallNumber::VcpuSet as u8 }>(self.0, budget.0, period.0).map(drop)
     }
 
     /// Gives a VCPU made by [`Vcpu::create`] back.
@@ -43,7 +50,7 @@ impl Vcpu {
     /// # Errors
     /// `Busy` while a thread lives on it, and for declared ones.
     pub fn delete(self) -> Result<(), Errno> {
-        call1(CallNumber::VcpuDelete, self.0).map(drop)
+        call1::<{ CallNumber::VcpuDelete as u8 }>(self.0).map(drop)
     }
 
     /// Returns the largest budget that would be admitted at `period`.
@@ -51,7 +58,7 @@ impl Vcpu {
     /// # Errors
     /// None that a correct program meets.
     pub fn fit(period: Nanos) -> Result<Nanos, Errno> {
-        call1(CallNumber::VcpuFit, period.0).map(Nanos)
+        call1::<{ CallNumber::VcpuFit as u8 }>(period.0).map(Nanos)
     }
 
     /// Returns the word that names it in a call.

@@ -56,6 +56,9 @@ pub fn build(
     if Observe::asked(h.flags).is_refused() {
         return Err(Refusal::Observed);
     }
+    if !sizes.are_served() {
+        return Err(Refusal::Unserved);
+    }
     tell(&archive, &sizes);
     let mut metal = metal(&archive, memory, acpi, &sizes);
     let absent =

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use diapason_abi::CallNumber;
 use diapason_hostile::{CallTally, PROCESSES};
 use diapason_random::Random;
-use diapason_rt::sys::raw5;
+use diapason_rt::sys::any_call;
 use diapason_rt::{Arguments, entry};
 
 entry!(main);
@@ -67,10 +67,9 @@ fn rampage(tally: &CallTally, mut random: Random) -> ! {
         }
         let number = if random.one_in(4096) { arguments::wild(&mut random) } else { call as u64 };
         tally.count(index as usize);
-        let [a, b, c, d, e] = words;
         // SAFETY: not safe, and meant not to be: pointers are into memory kept for this, or such
         // as the kernel has to refuse.
-        let result = unsafe { raw5(number, a, b, c, d, e) };
+        let result = unsafe { any_call(number, words) };
         periodic |= call == CallNumber::JobsStart;
         if number == call as u64 {
             memory::remember(&mut random, call, result);

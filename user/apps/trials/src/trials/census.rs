@@ -1,7 +1,7 @@
 //! How many objects the process can still create: nothing a trial used may stay used.
 
 use diapason_abi::{CallNumber, decode_result};
-use diapason_rt::sys::{raw2, raw4};
+use diapason_rt::sys::any_call;
 use diapason_rt::thread::{self, Body};
 use diapason_rt::{Nanos, time};
 
@@ -57,14 +57,14 @@ fn objects(create: CallNumber, delete: CallNumber) -> usize {
     let mut count = 0;
     for handle in &mut handles {
         // SAFETY: these calls take a key and a count, no address.
-        if let Ok(created) = decode_result(unsafe { raw2(create as u64, 0, 1) }) {
+        if let Ok(created) = decode_result(unsafe { any_call(create as u64, [0, 1, 0, 0, 0]) }) {
             *handle = created;
             count += 1;
         }
     }
     for handle in handles.into_iter().filter(|handle| *handle != 0) {
         // SAFETY: deletes what was just created.
-        unsafe { raw4(delete as u64, handle, 0, 0, 0) };
+        unsafe { any_call(delete as u64, [handle, 0, 0, 0, 0]) };
     }
     count
 }

@@ -251,9 +251,10 @@ fn deleted() -> Outcome {
 
 body!(Thief = thief);
 fn thief(_: u64) -> u64 {
-    let (call, raw) = (diapason_abi::CallNumber::SemUnlock as u64, LOCKS[1].load(Relaxed));
+    const UNLOCK: u8 = diapason_abi::CallNumber::SemUnlock as u8;
+    let raw = LOCKS[1].load(Relaxed);
     // SAFETY: an unlock takes a handle; this one is not held by this thread.
-    let result = unsafe { diapason_rt::sys::raw1(call, raw) };
+    let result = unsafe { diapason_rt::sys::raw1::<UNLOCK>(raw) };
     (diapason_abi::decode_result(result) == Err(Errno::NotOwner)).into()
 }
 
@@ -261,7 +262,7 @@ fn not_owner() -> Outcome {
     use diapason_abi::{CallNumber, call::MUTEX, decode_result};
     let call = |number: CallNumber, a: u64, b: u64| {
         // SAFETY: creates, locks and deletes a semaphore of this trial.
-        decode_result(unsafe { diapason_rt::sys::raw2(number as u64, a, b) })
+        decode_result(unsafe { diapason_rt::sys::any_call(number as u64, [a, b, 0, 0, 0]) })
     };
     let raw = call(CallNumber::SemCreate, 0, MUTEX)?;
     LOCKS[1].store(raw, Relaxed);

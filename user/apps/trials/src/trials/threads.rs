@@ -52,7 +52,7 @@ fn mark(digit: u64) -> u64 {
 
 fn join(handle: u64, deadline: Nanos) -> Result<u64, Errno> {
     // SAFETY: takes a handle and a time.
-    decode_result(unsafe { raw2(CallNumber::ThreadJoin as u64, handle, deadline.0) })
+    decode_result(unsafe { raw2::<{ CallNumber::ThreadJoin as u8 }>(handle, deadline.0) })
 }
 
 fn argument_and_code() -> Outcome {

@@ -125,9 +125,9 @@ fn stopped() -> Outcome {
 
 /// Waits for the event whose handle it is given.
 fn waiter(handle: u64) -> u64 {
-    let number = diapason_abi::CallNumber::EventWait as u64;
+    const WAIT: u8 = diapason_abi::CallNumber::EventWait as u8;
     // SAFETY: takes a handle and a time.
-    let result = unsafe { diapason_rt::sys::raw2(number, handle, u64::MAX) };
+    let result = unsafe { diapason_rt::sys::raw2::<WAIT>(handle, u64::MAX) };
     match diapason_abi::decode_result(result) {
         Ok(count) => count,
         Err(errno) => 100 + errno as u64,

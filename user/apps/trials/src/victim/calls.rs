@@ -7,7 +7,7 @@ use diapason_rt::mailbox::Mailbox;
 use diapason_rt::memory::allocate;
 use diapason_rt::start::window;
 use diapason_rt::sync::{Condition, Mutex};
-use diapason_rt::sys::raw5;
+use diapason_rt::sys::any_call;
 use diapason_rt::{Nanos, log, thread, time};
 
 /// Calls whose first word is a handle, with the kind it should be of.
@@ -233,7 +233,7 @@ fn number(number: u64) {
     number_with(number, [0; 5]);
 }
 
-fn number_with(number: u64, [a, b, c, d, e]: [u64; 5]) -> u64 {
+fn number_with(number: u64, words: [u64; 5]) -> u64 {
     // SAFETY: not safe, and meant not to be: the kernel has to refuse what is wrong with them.
-    unsafe { raw5(number, a, b, c, d, e) }
+    unsafe { any_call(number, words) }
 }

@@ -43,6 +43,6 @@ fn in_thread<B: thread::Body>() {
 
 fn begin(entry: u64) {
     // SAFETY: not safe, and meant not to be.
-    unsafe { raw4(CallNumber::ThreadCreate as u64, entry, 0, 5, 0) };
+    unsafe { raw4::<{ CallNumber::ThreadCreate as u8 }>(entry, 0, 5, 0) };
     time::sleep(Nanos::from_millis(5));
 }
