@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     fn an_object_that_is_not_granted_has_a_name_and_a_remedy() {
-        let text = "[system]\nname = \"s\"\n[[mailbox]]\nname = \"box\"\n\
+        let text = "[system]\nname = \"s\"\n[[mailbox]]\nname = \"box\"\nmessages = 4\n\
                     [[process]]\nname = \"p\"\npriority = 1\n";
         let system = diapason_system::parse("s", text).unwrap_or_else(|wrong| panic!("{wrong}"));
         let names = Names::of(&system);

@@ -370,6 +370,10 @@ mod tests {
         }
     }
 
+    fn flags(packet: &[u8]) -> WireField<'_> {
+        fields(packet).unwrap()[1].1
+    }
+
     #[test]
     fn numbers_are_written_as_the_format_has_them() {
         let mut message = Message::default();
@@ -400,7 +404,6 @@ mod tests {
         let packets = unpacked(&bytes, LIMIT).unwrap();
         let names = packets.iter().filter(|it| within(it, field::INTERNED_DATA).is_some()).count();
         assert_eq!((packets.len(), names), (7, 1));
-        let flags = |packet: &[u8]| fields(packet).unwrap()[1].1;
         assert_eq!(flags(&packets[0]), WireField::Number(CLEARED));
         assert!(packets[1..].iter().all(|it| flags(it) == WireField::Number(REFERS)));
         let begin = within(&packets[3], field::TRACK_EVENT).unwrap();
