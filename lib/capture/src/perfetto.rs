@@ -1,8 +1,8 @@
 //! Traces in the format of Perfetto: protobuf packets, compressed in batches.
 //!
-//! A trace has tracks in groups. A track has slices, which have a beginning and an end, and instants;
-//! a counter has values. Arrows lead from one event to another that names the same arrow. Names are
-//! written once, and events refer to them by number.
+//! A trace has tracks in groups. A track has slices, which have a beginning and an end, and
+//! instants. A counter has values. Arrows lead from one event to another that names the same arrow.
+//! Names are written once, and events refer to them by number.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;

@@ -23,14 +23,14 @@ typedef struct {
     uint8_t data[DIA_DATAGRAM_BYTES];
 } dia_datagram;
 
-/* Returns the number of the socket of this name, or an error: DIA_ABSENT if the description declares
- * no such socket for this process, DIA_BUSY if it is bound already. */
+/* Returns the number of the socket of this name, or an error: DIA_ABSENT if the description
+ * declares no such socket for this process, DIA_BUSY if it is bound already. */
 int dia_socket_bind(const char *name);
 /* Takes the oldest datagram; waits for one until the deadline. None in time is DIA_TIMED_OUT, or
  * DIA_WOULD_BLOCK if the deadline is DIA_NO_WAIT. */
 int dia_socket_receive(int socket, dia_datagram *datagram, uint64_t deadline);
-/* Sends a datagram to the peer of the socket: DIA_ABSENT if it has none, DIA_FULL if too many frames
- * wait to be sent, DIA_INVALID if it is longer than DIA_DATAGRAM_BYTES. */
+/* Sends a datagram to the peer of the socket: DIA_ABSENT if it has none, DIA_FULL if too many
+ * frames wait to be sent, DIA_INVALID if it is longer than DIA_DATAGRAM_BYTES. */
 int dia_socket_send(int socket, const void *data, size_t length);
 
 #ifdef __cplusplus

@@ -13,8 +13,8 @@ pub enum CType {
     Function,
 }
 
-/// The structures, and the types of functions, by their names in Rust. The first two are the library's,
-/// the others have names of C that begin like their headers.
+/// The structures, and the types of functions, by their names in Rust. The first two are the
+/// library's, the others have names of C that begin like their headers.
 const RECORDS: [&str; 7] =
     ["Datagram", "Packet", "TpipeQos", "TpipeTerms", "TpipeFrame", "TpipeMessage", "TpipeCounts"];
 const FUNCTIONS: [&str; 3] = ["TpipeReader", "TpipeSource", "TpipePassage"];
