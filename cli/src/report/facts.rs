@@ -20,7 +20,7 @@ pub struct Facts<'a> {
     /// The hash of every entry into its kernel.
     pub hash: u64,
     pub lives: &'a Lives,
-    /// What passed its links to other hosts.
+    /// The messages at its links to other hosts.
     pub links: &'a LinkLogs,
     pub watch: &'a Watch,
     pub verdict: RunVerdict,

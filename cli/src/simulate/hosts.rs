@@ -311,11 +311,11 @@ pub(super) fn simulate(
     Ok(code)
 }
 
-/// What several hosts or cores did.
+/// The results of several hosts or cores.
 struct Ran {
     runs: Vec<FinishedRun>,
     traces: Vec<Trace>,
-    /// What passed the links of each, if that was wanted.
+    /// The messages at the links of each, if they were followed.
     links: Vec<LinkLogs>,
 }
 

@@ -56,7 +56,7 @@ struct Writing {
     out: File,
     trace: PerfettoTrace,
     failed: Option<std::io::Error>,
-    /// Arrows so far.
+    /// The number of the last arrow; each message of any host has its own.
     arrows: u64,
 }
 

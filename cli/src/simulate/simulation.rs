@@ -61,7 +61,7 @@ pub struct Simulated {
     pub hash: u64,
     /// The fates of the messages, if they were followed.
     pub lives: Lives,
-    /// What passed its links to other hosts, if that was followed.
+    /// The messages at its links to other hosts, if they were followed.
     pub links: LinkLogs,
 }
 

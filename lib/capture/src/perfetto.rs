@@ -55,7 +55,6 @@ mod field {
     pub const NAME_TEXT: u32 = 2;
 }
 
-/// Kinds of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum EventKind {
     Begin = 1,

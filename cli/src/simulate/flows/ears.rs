@@ -39,7 +39,7 @@ pub struct Come {
     /// When its server told the program.
     pub told: Nanos,
     pub bytes: u32,
-    /// What the program did with it, and when.
+    /// When the program was done with it, and its deed.
     pub then: Option<(Nanos, Onward)>,
 }
 
