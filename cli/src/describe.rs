@@ -25,6 +25,29 @@ pub fn describe_changed(path: &Path, text: &str) -> Result<System, Failure> {
     one_host(path, describe_text(path, text)?)
 }
 
+/// Reads and checks the description of one host whose text at `path` was changed to `text`; the
+/// system of each of its cores.
+///
+/// # Errors
+/// As of [`describe_any`], and if it lists hosts.
+pub fn cores_changed(path: &Path, text: &str) -> Result<Vec<System>, Failure> {
+    match describe_text(path, text)? {
+        Description::Cores(cores) => Ok(cores),
+        other => one_host(path, other).map(|system| vec![system]),
+    }
+}
+
+/// Reads and checks the description of one host as if all of its processes were on one core.
+///
+/// # Errors
+/// As of [`describe_any`].
+pub fn describe_united(path: &Path) -> Result<System, Failure> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let read = diapason_system::parse_united(&shown(path), &text_of(path)?, beside(folder));
+    let described = with_logs(read.map(|system| Description::One(Box::new(system))), folder)?;
+    one_host(path, described.map_err(|diagnostics| refused(&diagnostics))?)
+}
+
 /// Returns the only host of a description.
 ///
 /// # Errors
@@ -33,7 +56,7 @@ pub(crate) fn one_host(path: &Path, description: Description) -> Result<System, 
     match description {
         Description::One(system) => Ok(*system),
         Description::Cores(cores) => Err(Failure::Input(format!(
-            "error: {} has {} cores, and only `plan`, `sim` and `report` take several\n\
+            "error: {} has {} cores, and this command takes one\n\
              help: write `cores = 1`, and remove `core` from its processes",
             path.display(),
             cores.len(),
@@ -42,8 +65,7 @@ pub(crate) fn one_host(path: &Path, description: Description) -> Result<System, 
             let mut files: Vec<String> = hosts.iter().map(|host| host.file.clone()).collect();
             files.dedup();
             Err(Failure::Input(format!(
-                "error: {} lists {} hosts, and only `plan`, `sim`, `run` and `report` take \
-                 several\n\
+                "error: {} lists {} hosts, and this command takes one\n\
                  help: name the description of one: {}",
                 path.display(),
                 hosts.len(),
@@ -66,14 +88,7 @@ pub fn describe_any(path: &Path) -> Result<Description, Failure> {
 /// # Errors
 /// If there is no such text.
 pub fn text_of(path: &Path) -> Result<String, Failure> {
-    Input::Description.text(path).map_err(|error| {
-        let help = if path.exists() {
-            ""
-        } else {
-            "\nhelp: name a description, or begin one with `diapason new NAME`"
-        };
-        Failure::Input(format!("error: cannot read {}: {error}{help}", path.display()))
-    })
+    Input::Description.text(path).map_err(|error| Input::Description.refused(path, &error))
 }
 
 /// Reads and checks a list of hosts. `changed` has the new texts of some files, by their paths.

@@ -4,6 +4,7 @@
 //! a pipe that nobody writes to, a disk image. So a file is looked at before it is read, and no
 //! more of it is read than its kind can have.
 
+use crate::failure::Failure;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
@@ -55,6 +56,22 @@ impl Input {
         let file = File::open(path).map_err(wrong)?;
         file.take(most + 1).read_to_end(&mut bytes).map_err(wrong)?;
         if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
+    }
+
+    /// Says that a file of this kind cannot be read, and which file is wanted if there is none.
+    pub fn refused(self, path: &Path, why: &str) -> Failure {
+        let wanted = match self {
+            _ if path.exists() => "",
+            Input::Log => {
+                "\nhelp: name a log of a CAN bus, as `candump -l` or `--candump` writes it"
+            }
+            Input::Dbc => "\nhelp: name the DBC file that describes the messages of the bus",
+            Input::Description => {
+                "\nhelp: name a description, or begin one with `diapason new NAME`"
+            }
+            Input::Source | Input::Program | Input::Results => "",
+        };
+        Failure::Input(format!("error: cannot read {}: {why}{wanted}", path.display()))
     }
 
     /// Reads a file as text.

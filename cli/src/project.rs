@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::metal::{self, Built, ImageKind, TARGET};
 use crate::states;
 use crate::workspace::Workspace;
-use diapason_system::System;
+use diapason_system::{Diagnostics, System};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -117,12 +117,7 @@ pub fn check(
     states::write(description, systems)?;
     let (names, ours, named) = (own.names(), programs_of_ours(workspace)?, named(systems));
     let mut wrong = Vec::new();
-    let mut is_known = |name: &str| match names.iter().chain(&ours).any(|known| known == name) {
-        true => Ok(()),
-        false => Err(metal::known(&names, ours.iter())),
-    };
-    let missing = systems.iter().filter_map(|system| system.missing_programs(&mut is_known));
-    wrong.extend(missing.map(|found| Err(refused(&found))));
+    wrong.extend(missing(systems, &names, &ours).iter().map(|found| Err(refused(found))));
     if let Some(project) = &own.project {
         wrong.push(project.compile("check", workspace, &named).map(drop));
     }
@@ -138,6 +133,27 @@ pub fn check(
         true => Ok(named.iter().filter(|name| names.iter().any(|own| own == *name)).count()),
         false => Err(Failure::Input(texts.join("\n\n"))),
     }
+}
+
+/// Returns the places of programs that a description names and that there are not. A plan needs no
+/// program, so where nobody can say which there are, none is missing.
+#[must_use]
+pub fn absent(description: &Path, systems: &[&System]) -> Vec<Diagnostics> {
+    let known = || {
+        let workspace = Workspace::find()?;
+        let own = Own::around(description, &workspace)?;
+        Ok::<_, Failure>(missing(systems, &own.names(), &programs_of_ours(&workspace)?))
+    };
+    known().unwrap_or_default()
+}
+
+/// Returns the places of programs that are neither the user's own nor ours.
+fn missing(systems: &[&System], own: &[String], ours: &[String]) -> Vec<Diagnostics> {
+    let mut is_known = |name: &str| match own.iter().chain(ours).any(|known| known == name) {
+        true => Ok(()),
+        false => Err(metal::known(own, ours.iter())),
+    };
+    systems.iter().filter_map(|system| system.missing_programs(&mut is_known)).collect()
 }
 
 /// Returns the names of the programs that come with Diapason, without building them.
@@ -225,12 +241,12 @@ impl Project {
         command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
         metal::built(command)?.ok_or_else(|| {
             let names: Vec<&str> = own().map(|(name, _)| &**name).collect();
-            let (s, do_not) = if names.len() == 1 { ("", "does") } else { ("s", "do") };
-            Failure::Input(format!(
-                "error: the program{s} {} of {} {do_not} not compile: see cargo's messages above",
-                names.join(", "),
-                self.root.display(),
-            ))
+            let (names, root) = (names.join(", "), self.root.display());
+            let what = match own().count() {
+                1 => format!("the program {names} of {root} does not compile"),
+                _ => format!("not all programs of {root} compile ({names})"),
+            };
+            Failure::Input(format!("error: {what}: see cargo's messages above"))
         })
     }
 

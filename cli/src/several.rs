@@ -162,7 +162,8 @@ pub(crate) fn refuse_format(path: &Path, format: Option<RunFormat>) -> Result<()
     )))
 }
 
-/// Says how each part's run went, and returns the code of the worst.
+/// Says how each part's run went, and returns the code of the worst. `addition` is about all parts
+/// together.
 ///
 /// # Errors
 /// If a run shows a bug of ours.
@@ -171,6 +172,7 @@ pub(crate) fn report(
     sessions: &[Named],
     runs: &[FinishedRun],
     noun: &str,
+    addition: Addition,
 ) -> Result<u8, Failure> {
     let judged: Vec<RunVerdict> =
         sessions.iter().zip(runs).map(|((_, session), run)| session.judge(run)).collect();
@@ -184,18 +186,22 @@ pub(crate) fn report(
         let all_hold = each.clone().all(|(_, session, run, verdict)| holds(session, run, verdict));
         let proved = sessions.iter().all(|(_, session)| session.proved);
         let objects: Value = each.map(object).collect();
-        let all = json!({
+        let mut all = json!({
             "format": FORMAT,
             "result": "run",
             "holds": all_hold,
             "proved": proved,
             format!("{noun}s"): objects,
         });
+        all.as_object_mut().into_iter().for_each(|all| all.extend(addition.json.clone()));
         say(&format!("{all:#}"));
     } else {
         for (name, session, run, verdict) in each {
             let tables = as_tables(session, run, verdict, Addition::default());
             say(&format!("\n{noun} {name}\n\n{tables}"));
+        }
+        if !addition.text.is_empty() {
+            say(&format!("\n{}", addition.text.trim_end()));
         }
     }
     let ran = sessions.iter().zip(runs).map(|((_, session), run)| (session, run));

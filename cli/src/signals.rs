@@ -55,9 +55,7 @@ pub(crate) fn read(input: Input, path: &Path) -> Result<String, Failure> {
 }
 
 fn bytes(input: Input, path: &Path) -> Result<Vec<u8>, Failure> {
-    input
-        .bytes(path)
-        .map_err(|error| Failure::Input(format!("error: cannot read {}: {error}", path.display())))
+    input.bytes(path).map_err(|error| input.refused(path, &error))
 }
 
 /// One frame that the file knows.

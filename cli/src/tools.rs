@@ -47,8 +47,7 @@ impl Tool {
         let (program, package) = (self.program, self.package);
         if missing == Missing::Say {
             return Err(Failure::World(format!(
-                "{program} is not installed\nhelp: apt-get install {package}, or start this \
-                 through `cargo xtask run`, which installs it"
+                "{program} is not installed\nhelp: apt-get install {package}"
             )));
         }
         tell(&format!("{program} is missing: installing the package {package} with apt-get"));

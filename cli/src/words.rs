@@ -282,14 +282,26 @@ pub fn fault(
     names: &Names,
 ) -> String {
     let known = u8::try_from(cause).ok().and_then(FaultCause::decode);
-    let text = known.map_or_else(|| format!("did something unknown ({cause})"), cause_text);
     let name = names.of_key(address).filter(|_| known == Some(FaultCause::BadGrant));
-    let at = name.map_or_else(|| format!("at {address:#x}"), |name| format!("(`{name}`)"));
-    format!("thread {thread} {text} {at} (instruction {instruction:#x})")
+    let what = match (name, known) {
+        (Some(name), _) => {
+            let remedy = remedy(name);
+            format!("used `{name}`, which its description does not grant: {remedy}")
+        }
+        (None, Some(cause)) => format!("{} at {address:#x}", cause.text()),
+        (None, None) => format!("did something unknown ({cause}) at {address:#x}"),
+    };
+    format!("thread {thread} {what} (instruction {instruction:#x})")
 }
 
-fn cause_text(cause: FaultCause) -> String {
-    cause.text().into()
+/// Returns what grants an object of this name to a process.
+fn remedy(name: &str) -> String {
+    // The channels of a host are numbered from 0: `can0`.
+    let channel = name.strip_prefix("can").map(|rest| rest.split('.').next().unwrap_or(rest));
+    match channel.and_then(|number| number.parse::<u8>().ok()) {
+        Some(number) => format!("add a `[[pipe]]` for channel {number}"),
+        None => String::from("add it to `uses` of the process"),
+    }
 }
 
 /// Returns why the kernel was entered, for the longest path.
@@ -421,6 +433,31 @@ mod tests {
         assert_eq!(said("~18 0 14 f4628"), "device #0: 20 interrupts, two within 1.001 ms");
         let once = "~18 0 1 ffffffffffffffff";
         assert_eq!(said(once), "device #0: 1 interrupt, never two");
+    }
+
+    #[test]
+    fn an_object_that_is_not_granted_has_a_name_and_a_remedy() {
+        let text = "[system]\nname = \"s\"\n[[mailbox]]\nname = \"box\"\nmessages = 4\n\
+                    [[process]]\nname = \"p\"\npriority = 1\n";
+        let system = diapason_system::parse("s", text).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let names = Names::of(&system);
+        let said = |name: &str, cause: FaultCause| {
+            fault((0, cause as u64), (diapason_abi::Key::new(name).0, 0x10), &names)
+        };
+        for (name, remedy) in [
+            ("can2", "add a `[[pipe]]` for channel 2"),
+            ("can3.ready", "add a `[[pipe]]` for channel 3"),
+            ("box", "add it to `uses` of the process"),
+        ] {
+            let expected = format!(
+                "thread 0 used `{name}`, which its description does not grant: {remedy} \
+                 (instruction 0x10)"
+            );
+            assert_eq!(said(name, FaultCause::BadGrant), expected);
+        }
+        let unknown = said("nobody's", FaultCause::BadGrant);
+        assert!(unknown.contains("named something its manifest does not grant at 0x"), "{unknown}");
+        assert!(said("can2", FaultCause::BadAddress).contains(" at 0x"));
     }
 
     #[test]

@@ -20,8 +20,8 @@ fn refused(arguments: &[&str], says: &str, help: &str) {
 
 #[test]
 fn what_takes_one_core_refuses_several() {
-    for command in ["run", "measure"] {
-        let says = "has 2 cores, and only `plan`, `sim` and `report` take several";
+    for command in ["run", "image"] {
+        let says = "has 2 cores, and this command takes one";
         refused(&[command, CORES], says, "help: write `cores = 1`");
     }
     for option in [&["--explain", "worst"][..], &["--search", "3"], &["--histogram"]] {

@@ -21,7 +21,7 @@ fn refused(arguments: &[&str], says: &str) {
 
 #[test]
 fn what_is_about_one_host_refuses_several() {
-    let says = "lists 2 hosts, and only `plan`, `sim`, `run` and `report` take several";
+    let says = "lists 2 hosts, and this command takes one";
     refused(&["image", HOSTS], says);
     refused(&["run", HOSTS, "--record", "x"], "`--record` is about one host");
     refused(&["run", HOSTS, "--pcap", "x"], "`--pcap` is about one host");

@@ -5,8 +5,8 @@ mod shapes;
 use diapason::Workspace;
 use diapason_abi::{Errno, MESSAGE_BYTES, PAGE, PRIORITIES};
 use diapason_can::canlib;
-use diapason_contract::sensor;
 use diapason_contract::tuned::MESSAGE_BYTES as MESSAGE_BYTES_OF_PIPES;
+use diapason_contract::{ethernet, sensor};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -33,7 +33,7 @@ const ELSEWHERE: [&str; 15] = [
     "memcmp",
 ];
 
-const HEADERS: [&str; 5] = ["diapason.h", "canlib.h", "tpipe.h", "sensor.h", "state.h"];
+const HEADERS: [&str; 6] = ["diapason.h", "canlib.h", "tpipe.h", "sensor.h", "socket.h", "state.h"];
 
 /// The kinds of arguments of functions, and last of what they return, by their names.
 type Functions = BTreeMap<String, Vec<String>>;
@@ -267,6 +267,8 @@ fn a_c_compiler_finds_the_numbers_of_rust_in_the_headers() {
         ("DIA_PACKET_BYTES", sensor::PACKET as i64),
         ("DIA_PACKET_OUTSIDE", sensor::OUTSIDE.into()),
         ("DIA_PACKET_LOST_BEFORE", sensor::LOST_BEFORE.into()),
+        ("DIA_SOCKETS", ethernet::SOCKETS as i64),
+        ("DIA_DATAGRAM_BYTES", ethernet::PAYLOAD_MAX as i64),
         ("sizeof(dia_packet)", size_of::<sensor::Packet>() as i64),
     ];
     let sizes = sizes.map(|(name, number)| (name.to_owned(), number));

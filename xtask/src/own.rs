@@ -331,6 +331,22 @@ impl Installed {
         self.0.join(FOLDER).display().to_string()
     }
 
+    /// A plan needs no program: one that is not there is a warning with its place.
+    fn planned_before_programs(&self, name: &str) -> Result<(), String> {
+        let path = self.0.join(name).join("system.toml");
+        let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        let other = "\nprogram = \"later\"\npriority";
+        let changed = text.replacen("\npriority", other, 1);
+        fs::write(&path, changed).map_err(|error| error.to_string())?;
+        let said = self.diapason(name, &["plan"], 0)?;
+        fs::write(&path, text).map_err(|error| error.to_string())?;
+        let says = ["warning: there is no program `later`", "system.toml:", "your project has: "];
+        match says.iter().find(|part| !said.contains(**part)) {
+            None => Ok(()),
+            Some(part) => Err(format!("`plan` does not say `{part}`:\n{said}")),
+        }
+    }
+
     /// Mistakes in a program, its manifest and its name are answered with exit code 2.
     fn mistakes(&self) -> Result<(), String> {
         let name = "my-mistake";
@@ -360,6 +376,7 @@ impl Installed {
             "name = \"my-misteak\"\npri",
             &unknown,
         )?;
+        self.planned_before_programs(name)?;
         if again.contains("is there already") { Ok(()) } else { Err(again) }
     }
 }

@@ -22,11 +22,12 @@ const MANUAL: &str = "usr/share/man/man1";
 const DOCUMENTS: &str = "usr/share/doc/diapason";
 /// The crates that programs of users link, what those in C need, the schema of descriptions for
 /// editors, and the examples.
-const FOLDERS: [&str; 15] = [
+const FOLDERS: [&str; 17] = [
     "abi",
     "cli/schema",
     "lib/can",
     "lib/contract",
+    "lib/ether",
     "lib/frame",
     "lib/pipe",
     "lib/routines",
@@ -34,6 +35,7 @@ const FOLDERS: [&str; 15] = [
     "user/c/include",
     "user/c/library",
     "user/canlib",
+    "user/netlib",
     "user/rt",
     "user/tpipe",
     "user/usblib",

@@ -12,15 +12,26 @@ pub enum FindingRule {
     Description,
     /// The description makes sense, but something that it promises is not proved.
     Promise,
+    /// A program that a process names does not exist; the plan does not need it.
+    Program,
 }
 
 impl FindingRule {
-    const ALL: [FindingRule; 2] = [FindingRule::Description, FindingRule::Promise];
+    const ALL: [FindingRule; 3] =
+        [FindingRule::Description, FindingRule::Promise, FindingRule::Program];
 
     const fn id(self) -> &'static str {
         match self {
             FindingRule::Description => "description",
             FindingRule::Promise => "promise",
+            FindingRule::Program => "program",
+        }
+    }
+
+    const fn level(self) -> &'static str {
+        match self {
+            FindingRule::Description | FindingRule::Promise => "error",
+            FindingRule::Program => "warning",
         }
     }
 
@@ -28,16 +39,20 @@ impl FindingRule {
         match self {
             FindingRule::Description => "A description makes sense.",
             FindingRule::Promise => "The plan proves every promise of a description.",
+            FindingRule::Program => "Every program that a process names exists.",
         }
     }
 }
 
-/// Returns a log with one run: the findings, each at its place.
+/// Returns a log with one run: the findings by the rules that they break, each at its place.
 #[must_use]
-pub fn log(rule: FindingRule, found: &[Diagnostics]) -> Value {
+pub fn log(found: &[(FindingRule, Vec<Diagnostics>)]) -> Value {
     let rules = FindingRule::ALL
         .map(|rule| json!({ "id": rule.id(), "shortDescription": { "text": rule.text() } }));
-    let results = found.iter().flat_map(|found| results(rule, found));
+    let of_rule = |(rule, found): &(FindingRule, Vec<Diagnostics>)| -> Vec<Value> {
+        found.iter().flat_map(|found| results(*rule, found)).collect()
+    };
+    let results = found.iter().flat_map(of_rule);
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -63,7 +78,7 @@ fn results(rule: FindingRule, found: &Diagnostics) -> Vec<Value> {
     let result = |item: &diapason_system::ProblemSummary<'_>| {
         json!({
             "ruleId": rule.id(),
-            "level": "error",
+            "level": rule.level(),
             "message": { "text": format!("{}\nhelp: {}", item.title, item.help) },
             "locations": [location(item)],
         })
@@ -89,7 +104,7 @@ mod tests {
     fn each_mistake_is_a_result_at_its_place() {
         let text = "[system]\nname = \"s\"\n\n[[process]]\nname = \"p\"\npriority = 99\nodd = 1\n";
         let mistakes = diapason_system::parse("my car/sys.toml", text).unwrap_err();
-        let log = log(FindingRule::Description, &[mistakes]);
+        let log = log(&[(FindingRule::Description, vec![mistakes])]);
         assert_eq!(log["version"], "2.1.0");
         let run = &log["runs"][0];
         assert_eq!(run["tool"]["driver"]["name"], "diapason");
@@ -108,6 +123,6 @@ mod tests {
 
     #[test]
     fn a_plan_that_holds_has_no_results() {
-        assert_eq!(log(FindingRule::Promise, &[])["runs"][0]["results"], json!([]));
+        assert_eq!(log(&[(FindingRule::Promise, Vec::new())])["runs"][0]["results"], json!([]));
     }
 }

@@ -73,9 +73,7 @@ pub fn init(request: &InitRequest) -> Result<u8, Failure> {
 /// Returns the channels that a log has messages of.
 fn channels(path: &Path) -> Result<Vec<ChannelTraffic>, Failure> {
     let wrong = |why: &dyn std::fmt::Display| refused(path, why);
-    let bytes = Input::Log.bytes(path).map_err(|error| {
-        Failure::Input(format!("error: cannot read {}: {error}", path.display()))
-    })?;
+    let bytes = Input::Log.bytes(path).map_err(|error| Input::Log.refused(path, &error))?;
     let text = logs::text(bytes).map_err(|error| wrong(&error))?;
     let mut all = Vec::new();
     for number in 0..CHANNELS {

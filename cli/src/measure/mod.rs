@@ -11,7 +11,7 @@ mod names;
 mod propose;
 mod render;
 
-use crate::describe::{describe_any, describe_changed, one_host, text_of};
+use crate::describe::{cores_changed, describe_any, describe_united, text_of};
 use crate::failure::{BROKEN, Failure, HOLDS};
 use crate::outcome::RunVerdict;
 use crate::output::{note, tell, write};
@@ -51,26 +51,31 @@ pub struct MeasureRequest {
 }
 
 /// Runs a system in QEMU, or the hosts of a list together, counts, and proposes. The exit code says
-/// whether the plan holds with what is proposed.
+/// whether the plan holds with what is proposed. A system of several cores runs on one, where its
+/// works take the same instructions, and is planned core by core.
 ///
 /// # Errors
 /// If there was no whole run to count, or a description cannot be written.
 pub fn measure(request: &MeasureRequest) -> Result<u8, Failure> {
     let system = match describe_any(&request.system)? {
         Description::Several(list) => return hosts::measure(request, list),
-        other => one_host(&request.system, other)?,
+        Description::One(system) => *system,
+        Description::Cores(_) => {
+            note("QEMU boots one core: the processes of all cores run on it");
+            describe_united(&request.system)?
+        }
     };
     let text = text_of(&request.system)?;
     let (session, run) = watched(request, system)?;
     let measured = counted(&session, &run, &request.system, request.margin)?;
     let judge = |changes: &[Revision]| {
-        let system = describe_changed(&request.system, &revised(&text, changes)).ok()?;
-        Some(Plan::of(&system, system.clock_hz).findings.len())
+        let cores = cores_changed(&request.system, &revised(&text, changes)).ok()?;
+        Some(cores.iter().map(|it| Plan::of(it, it.clock_hz).findings.len()).sum())
     };
     let chosen = propose::choose(&measured, judge);
     if request.write && !chosen.changes.is_empty() {
         let path = &request.system;
-        describe_changed(path, &revised(&text, &chosen.changes))?;
+        cores_changed(path, &revised(&text, &chosen.changes))?;
         written(path, &revised(&text, &chosen.changes))?;
     }
     let name = &session.system.name;

@@ -26,8 +26,9 @@ use crate::duration;
 use crate::failure::{BROKEN, Failure, HOLDS, UNPROVED};
 use crate::formats::PlanFormat;
 use crate::formats::sarif::{self, FindingRule};
-use crate::output::{is_coloured, write};
-use diapason_system::Diagnostics;
+use crate::output::{is_coloured, tell, write};
+use crate::project;
+use diapason_system::{Description, Diagnostics, System};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use whole::Whole;
@@ -64,12 +65,24 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
     }
     let description = describe_any(&request.system)?;
     let whole = Whole::of(&description, request.clock_hz);
+    for absent in project::absent(&request.system, &systems(&description)) {
+        tell(&absent.as_warnings(is_coloured(&std::io::stderr())));
+    }
     write(&if request.is_json() {
         format!("{:#}\n", whole.to_json())
     } else {
         whole.render(is_coloured(&std::io::stdout()))
     });
     Ok(code(whole.verdict()))
+}
+
+/// Returns the system of a description, or those of its cores or hosts.
+fn systems(description: &Description) -> Vec<&System> {
+    match description {
+        Description::One(system) => vec![system],
+        Description::Cores(cores) => cores.iter().collect(),
+        Description::Several(list) => list.hosts.iter().map(|host| &host.system).collect(),
+    }
 }
 
 /// Returns the plan of the description in a file for programs.
@@ -90,16 +103,19 @@ const fn code(verdict: Verdict) -> u8 {
 
 /// Prints the findings on all hosts or cores, or the mistakes of the description, in SARIF.
 fn in_sarif(request: &PlanRequest) -> Result<u8, Failure> {
-    let say = |rule, found: &[Diagnostics]| write(&format!("{:#}\n", sarif::log(rule, found)));
+    let say = |found: &[(FindingRule, Vec<Diagnostics>)]| {
+        write(&format!("{:#}\n", sarif::log(found)));
+    };
     let description = match judged_file(&request.system)? {
         Ok(description) => description,
         Err(mistakes) => {
-            say(FindingRule::Description, std::slice::from_ref(&mistakes));
+            say(&[(FindingRule::Description, vec![mistakes.clone()])]);
             return Err(crate::describe::refused(&mistakes));
         }
     };
     let whole = Whole::of(&description, request.clock_hz);
-    say(FindingRule::Promise, &whole.findings());
+    let absent = project::absent(&request.system, &systems(&description));
+    say(&[(FindingRule::Promise, whole.findings()), (FindingRule::Program, absent)]);
     Ok(code(whole.verdict()))
 }
 

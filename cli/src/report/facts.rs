@@ -7,7 +7,7 @@ use crate::outcome::{Outcome, RunVerdict};
 use crate::plan::{NetworkPlan, Plan};
 use crate::session::{FinishedRun, Session};
 use crate::several::{Joined, Named};
-use crate::simulate::{Lives, Simulated};
+use crate::simulate::{LinkLogs, Lives, Simulated};
 use diapason_system::Hosts;
 
 /// One host or core: what was promised, and what its run showed.
@@ -20,6 +20,8 @@ pub struct Facts<'a> {
     /// The hash of every entry into its kernel.
     pub hash: u64,
     pub lives: &'a Lives,
+    /// The messages at its links to other hosts.
+    pub links: &'a LinkLogs,
     pub watch: &'a Watch,
     pub verdict: RunVerdict,
 }
@@ -64,6 +66,7 @@ impl<'a> Facts<'a> {
             run: &ran.run,
             hash: ran.hash,
             lives: &ran.lives,
+            links: &ran.links,
             watch,
             verdict: session.judge(&ran.run),
         }

@@ -4,7 +4,7 @@ use super::facts::{Facts, PageFacts, anchor};
 use crate::chart::escaped;
 use crate::duration::human;
 use crate::image::fnv;
-use crate::outcome::PipePromise;
+use crate::outcome::{ChainPromise, PipePromise};
 use crate::table::share;
 
 /// Returns the part of the page above its sections.
@@ -85,7 +85,8 @@ pub fn tiles(facts: &Facts<'_>) -> String {
         let lost: u64 = outcome.pipes.iter().map(|row| row.lost).sum();
         tiles.push(("messages".to_owned(), messages.to_string()));
         tiles.push(("lost".to_owned(), lost.to_string()));
-        tiles.extend(extremes(facts, &promises));
+        let chains = facts.session.assumptions(facts.run).chains;
+        tiles.extend(extremes(&took(facts, &promises, &chains)));
     }
     let misses = outcome.misses();
     tiles.push(("deadlines missed".to_owned(), misses.to_string()));
@@ -102,21 +103,57 @@ pub fn tiles(facts: &Facts<'_>) -> String {
     tiles.iter().map(tile).collect()
 }
 
-/// Returns the longest that a message of any pipe took, and the one that was nearest to its bound.
-fn extremes(facts: &Facts<'_>, promises: &[PipePromise]) -> Vec<(String, String)> {
-    let seen = promises.iter().filter_map(|promise| {
+/// The longest that a message of a pipe or chain took, its bound, and the name of that one.
+type Took<'a> = (u64, u64, &'a str);
+
+/// Returns the longest of each pipe and chain.
+fn took<'a>(
+    facts: &'a Facts<'_>,
+    pipes: &'a [PipePromise],
+    chains: &'a [ChainPromise],
+) -> Vec<Took<'a>> {
+    let of_pipes = pipes.iter().filter_map(|promise| {
         let took = promise.row(facts.outcome())?.whole_max_ns + promise.least_ns;
-        Some((took, promise.bound_ns, &promise.name))
+        Some((took, promise.bound_ns, &*promise.name))
     });
-    let longest = seen.clone().max_by_key(|(took, ..)| *took);
-    let part =
-        |(took, bound, _): &(u64, u64, &String)| took.saturating_mul(1_000) / (*bound).max(1);
-    let nearest = seen.max_by_key(part);
-    let longest = longest.map(|(took, _, name)| (format!("longest message: {name}"), human(took)));
+    let of_chains = chains.iter().filter_map(|promise| {
+        let took = promise.row(facts.outcome())?.whole_max_ns + promise.least_ns;
+        Some((took, promise.bound_ns, &*promise.name))
+    });
+    of_pipes.chain(of_chains).collect()
+}
+
+/// Returns the longest that a message took, and the one that was nearest to its bound.
+fn extremes(seen: &[Took<'_>]) -> Vec<(String, String)> {
+    let longest = seen.iter().max_by_key(|(took, ..)| *took);
+    let part = |(took, bound, _): &Took<'_>| took.saturating_mul(1_000) / (*bound).max(1);
+    let nearest = seen.iter().max_by_key(|it| part(it));
+    let longest = longest.map(|(took, _, name)| (format!("longest message: {name}"), human(*took)));
     let nearest = nearest.map(|it| {
-        let permille = part(&it);
+        let permille = part(it);
         let share = format!("{}.{} %", permille / 10, permille % 10);
         (format!("of its bound at most: {}, {} of {}", it.2, human(it.0), human(it.1)), share)
     });
     longest.into_iter().chain(nearest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The message nearest its bound may be another one than the longest.
+    #[test]
+    fn the_longest_tile_is_the_longest() {
+        let seen = [
+            (1_655_000, 7_368_000, "relay"),
+            (900_000, 1_000_000, "near"),
+            (4_362_000, 9_000_000, "gateway"),
+        ];
+        let expected = [
+            ("longest message: gateway", "4.362 ms"),
+            ("of its bound at most: near, 900.000 us of 1.000 ms", "90.0 %"),
+        ];
+        assert_eq!(extremes(&seen), expected.map(|(what, value)| (what.into(), value.into())));
+        assert!(extremes(&[]).is_empty());
+    }
 }

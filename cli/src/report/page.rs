@@ -38,8 +38,9 @@ fn shared(page: &PageFacts<'_>) -> String {
             "h2",
             "Flows over cables",
             "Each bar is the bill of a flow: the stages of a message from its first program to its \
-             last, in one colour for each host and one for cables. The mark is the longest that \
-             the last program measured. A bar leads to its stages.",
+             last, in one colour for each host and one for cables. The narrow bar below it is the \
+             slowest message of the simulated run, from when it was given to its first link. The \
+             mark is the longest that the last program measured. A bar leads to that message.",
             flow_bars::flows(page),
         ),
         section("h2", "Threads over time", "", timeline::timeline(page)),

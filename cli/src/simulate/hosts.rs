@@ -1,16 +1,19 @@
 //! Several hosts in one simulation with the cables between them, or the cores of one.
 
+use super::flows::{self, FlowChoice, LinkEars, LinkLogs};
 use super::messages::{Around, Messages};
 use super::perfetto::Sheet;
 use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with_upsets};
 use super::watch::Watch;
 use super::{Listener, SimRequest};
 use crate::capture::CaptureRequest;
+use crate::commands::Addition;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::live::live_from;
 use crate::outcome::NetworkRow;
 use crate::output::{note, tell};
+use crate::plan::NetworkPlan;
 use crate::qemu::MachineEnding;
 use crate::session::{FinishedRun, Session};
 pub use crate::several::Joined;
@@ -21,7 +24,7 @@ use diapason_abi::{Key, Nanos};
 use diapason_devices::UsbDevice;
 use diapason_devices::bridge::slow_bridge;
 use diapason_sim::{CableEnd, Observer, Options, PluggedController, Trace};
-use diapason_system::{Cable, End, InjectedFault, RunOptions, Socket, System};
+use diapason_system::{Cable, End, Hosts, InjectedFault, RunOptions, Socket, System};
 
 /// How far hosts that nothing joins may be apart, so that what they say comes about in order.
 const UNJOINED: Nanos = Nanos::from_millis(1);
@@ -91,24 +94,27 @@ fn seated<O: Observer>(
     let systems: Vec<&System> = seats.iter().map(|seat| &seat.session.system).collect();
     let mut listeners: Vec<Listener> = Vec::new();
     listeners.resize_with(seats.len(), Listener::default);
+    let mut ears: Vec<LinkEars> = systems.iter().map(|system| LinkEars::of(system)).collect();
     let mut wired = Vec::new();
-    for ((host, seat), listener) in seats.into_iter().enumerate().zip(&mut listeners) {
+    let heard = listeners.iter_mut().zip(&mut ears);
+    for ((host, seat), (listener, ears)) in seats.into_iter().enumerate().zip(heard) {
         wired.push(if follows {
-            Wired::followed(host, seat, joined, listener)?
+            Wired::followed(host, seat, joined, listener)?.linked(ears, true)
         } else {
-            Wired::new(host, seat, joined).heard_by(listener)
+            Wired::new(host, seat, joined).heard_by(listener).linked(ears, false)
         });
     }
     let endings = drive_together(wired, joined)?;
-    let of_one = |((ending, listener), system): ((MachineEnding, Listener), &System)| {
+    let of_one = |(((ending, listener), ears), system): (((_, Listener), LinkEars), &System)| {
         let Listener { mut outcome, hash, watch, mut messages, now, .. } = listener;
         watch.map_or(Ok(Vec::new()), |watch| watch.finish(now, None, messages.as_mut()))?;
         NetworkRow::call_all(&mut outcome.network, &system.neighbours);
         outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
         let lives = messages.map(Messages::lives).unwrap_or_default();
-        Ok(Simulated { run: simulated(ending, outcome), hash: hash.0, lives })
+        let (run, links) = (simulated(ending, outcome), ears.logs);
+        Ok(Simulated { run, hash: hash.0, lives, links })
     };
-    endings.into_iter().zip(listeners).zip(systems).map(of_one).collect()
+    endings.into_iter().zip(listeners).zip(ears).zip(systems).map(of_one).collect()
 }
 
 /// A host that takes part, with its controllers.
@@ -131,6 +137,15 @@ impl<'a, O> Wired<'a, O> {
     fn heard_by(self, listener: &mut Listener) -> Wired<'a, (&mut Listener, O)> {
         let Wired { session, how, controllers, observer } = self;
         Wired { session, how, controllers, observer: (listener, observer) }
+    }
+
+    /// Gives the host ears, which hear what passes its links if that is wanted.
+    fn linked(self, ears: &mut LinkEars, follows: bool) -> Wired<'a, (&mut LinkEars, O)> {
+        let Wired { session, mut how, controllers, observer } = self;
+        if follows {
+            ears.listen(&mut how.watched);
+        }
+        Wired { session, how, controllers, observer: (ears, observer) }
     }
 
     /// Returns a host whose messages a listener follows.
@@ -240,11 +255,19 @@ fn insert(hosts: &mut [Controllers], end: &End, device: Box<dyn UsbDevice>) -> O
     Some(())
 }
 
+/// A list of hosts with the plan of its network.
+type Network<'a> = (&'a Hosts, &'a NetworkPlan);
+
 /// Simulates several hosts, or cores, and reports on each.
-pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Failure> {
+pub(super) fn simulate(
+    request: &SimRequest,
+    several: Several,
+    network: Option<Network<'_>>,
+) -> Result<u8, Failure> {
+    let flowing = network.filter(|(hosts, _)| !hosts.flows.is_empty());
     let of_one = [
-        (request.explain.is_some(), "--explain"),
-        (request.stages, "--stages"),
+        (request.explain.is_some() && flowing.is_none(), "--explain"),
+        (request.stages && flowing.is_none(), "--stages"),
         (request.search.is_some(), "--search"),
         (!request.fault.is_empty(), "--fault"),
         (request.seeds.is_some(), "--seeds"),
@@ -258,6 +281,9 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
         (request.gdb.is_some(), "--gdb"),
     ];
     several.refuse(&request.system, &of_one)?;
+    let asked = request.explain.as_deref().zip(flowing);
+    let asked = asked.map(|(text, (hosts, _))| FlowChoice::parse(text, hosts)).transpose();
+    let asked = asked.map_err(|text| Failure::Input(format!("error: {text}")))?;
     note(super::TRUST);
     let options =
         RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
@@ -265,7 +291,8 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
     let (sessions, joined) =
         several.assemble(&Workspace::find()?, &request.system, options, unproved)?;
     interrupt::await_signals()?;
-    let (runs, traces) = run(request, &sessions, &joined)?;
+    let follows = request.stages || asked.is_some();
+    let Ran { runs, traces, links } = run(request, &sessions, &joined, follows)?;
     for ((name, _), trace) in sessions.iter().zip(&traces) {
         let name = joined.called(name);
         tell(&format!("trace {:016x} of {name}", trace.0));
@@ -273,14 +300,31 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
     // A sum: equal whatever the order of the hosts.
     let all = traces.iter().fold(0u64, |sum, trace| sum.wrapping_add(trace.0));
     tell(&format!("trace {all:016x} of all"));
-    report(request.json, &sessions, &runs, joined.noun())
+    let links: Vec<&LinkLogs> = links.iter().collect();
+    let told = flowing.map(|(hosts, network)| flows::told(hosts, network, &links, asked));
+    let told = told.unwrap_or_default();
+    let addition = if request.stages { flows::addition(&told) } else { Addition::default() };
+    let code = report(request.json, &sessions, &runs, joined.noun(), addition)?;
+    if let Some(asked) = asked {
+        tell(&format!("\n{}", asked.life(&told)));
+    }
+    Ok(code)
+}
+
+/// The results of several hosts or cores.
+struct Ran {
+    runs: Vec<FinishedRun>,
+    traces: Vec<Trace>,
+    /// The messages at the links of each, if they were followed.
+    links: Vec<LinkLogs>,
 }
 
 fn run(
     request: &SimRequest,
     sessions: &[Named],
     joined: &Joined,
-) -> Result<(Vec<FinishedRun>, Vec<Trace>), Failure> {
+    follows: bool,
+) -> Result<Ran, Failure> {
     let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
     let names: Vec<String> = sessions.iter().map(|(name, _)| joined.called(name)).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0);
@@ -301,7 +345,12 @@ fn run(
         let how = with_upsets(session, &how, &faults);
         Seat { session, how, faults, observer }
     });
-    let wired = seats.enumerate().map(|(host, seat)| Wired::new(host, seat, joined));
+    let mut ears: Vec<LinkEars> =
+        sessions.iter().map(|(_, session)| LinkEars::of(&session.system)).collect();
+    let wired = seats
+        .zip(&mut ears)
+        .enumerate()
+        .map(|(host, (seat, ears))| Wired::new(host, seat, joined).linked(ears, follows));
     let endings = drive_together(wired.collect(), joined)?;
     let (mut runs, mut traces) = (Vec::new(), Vec::new());
     for ((ending, (listener, _)), (_, session)) in endings.into_iter().zip(listeners).zip(sessions)
@@ -313,5 +362,5 @@ fn run(
         traces.push(hash);
     }
     sheet.map_or(Ok(()), Sheet::finish)?;
-    Ok((runs, traces))
+    Ok(Ran { runs, traces, links: ears.into_iter().map(|ears| ears.logs).collect() })
 }

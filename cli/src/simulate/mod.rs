@@ -6,6 +6,7 @@
 mod debug;
 mod explain;
 mod faults;
+mod flows;
 mod hosts;
 mod measured;
 mod messages;
@@ -39,6 +40,8 @@ use diapason_system::{Description, InjectedFault, RunOptions};
 use explain::Asked;
 pub(crate) use explain::Cast;
 pub use faults::{asked, delayed, drawn, excuse};
+pub(crate) use flows::told as told_flows;
+pub use flows::{FlowLife, LinkLogs, ToldFlow};
 pub(crate) use hosts::followed;
 pub use hosts::{Joined, Seat, together};
 use measured::{Measured, pictures};
@@ -247,15 +250,15 @@ impl Observer for Listener {
         if let Some(messages) = &mut self.messages {
             messages.decided(read, now, kernel, decision);
         }
-        if let Some(perfetto) = &mut self.perfetto {
-            perfetto.budgets(now, kernel);
-        }
         if let Some(responses) = &mut self.responses {
             responses.look(read, kernel);
         }
         let explains = self.ledger.is_some() || self.messages.is_some();
         if explains || self.perfetto.is_some() || self.responses.is_some() {
             self.cast.refresh(kernel);
+        }
+        if let Some(perfetto) = &mut self.perfetto {
+            perfetto.decided(read, now, kernel, &self.cast);
         }
     }
 
@@ -290,9 +293,10 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
             let network = plan::NetworkPlan::of(&list);
             network.instruct(&mut list);
             plan::cleared_network(&network, request.length.unproved())?;
-            return hosts::simulate(request, Several::hosts(list, &network));
+            let several = Several::hosts(list.clone(), &network);
+            return hosts::simulate(request, several, Some((&list, &network)));
         }
-        Description::Cores(cores) => return hosts::simulate(request, Several::cores(cores)),
+        Description::Cores(cores) => return hosts::simulate(request, Several::cores(cores), None),
     };
     can_server::check(&system, &request.captures)?;
     let promised = plan::Plan::of(&system, system.clock_hz);
@@ -338,6 +342,7 @@ fn once(
     server.into_iter().for_each(|server| server.serve(&sights.buses));
     let around = Around { plan: &session.plan, sights: &sights, faults: &faults };
     let messages = follows.then(|| Messages::new(&around, wanted.message));
+    let messages = messages.map(|it| if request.trace.is_some() { it.kept() } else { it });
     how.watched = messages.as_ref().map(Messages::watched).unwrap_or_default();
     let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
     let pictured = request.histogram || request.svg.is_some();

@@ -1,5 +1,6 @@
 //! A simulation of one session, with everything that may be wanted of it besides.
 
+use super::flows::LinkLogs;
 use super::messages::{Around, Choice, Lives, Messages};
 use super::{Listener, Watch};
 use crate::capture::CaptureRequest;
@@ -60,6 +61,8 @@ pub struct Simulated {
     pub hash: u64,
     /// The fates of the messages, if they were followed.
     pub lives: Lives,
+    /// The messages at its links to other hosts, if they were followed.
+    pub links: LinkLogs,
 }
 
 /// A simulation of a session among the devices that it describes, without faults.
@@ -139,7 +142,8 @@ impl<'a> Simulation<'a> {
         watch.map_or(Ok(Vec::new()), |watch| watch.finish(now, None, messages.as_mut()))?;
         outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
         let lives = messages.map(Messages::lives).unwrap_or_default();
-        Ok(Simulated { run: simulated(ending, outcome), hash: hash.0, lives })
+        let links = LinkLogs::default();
+        Ok(Simulated { run: simulated(ending, outcome), hash: hash.0, lives, links })
     }
 }
 

@@ -78,6 +78,9 @@ impl Watch {
         }
         if let Some(messages) = messages {
             messages.follow(now);
+            if let Some(perfetto) = perfetto {
+                messages.take_arrived().for_each(|(pipe, life)| perfetto.message(pipe, &life));
+            }
         }
     }
 

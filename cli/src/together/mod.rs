@@ -7,7 +7,7 @@
 
 mod machines;
 
-use crate::commands::RunRequest;
+use crate::commands::{Addition, RunRequest};
 use crate::describe::refused;
 use crate::failure::Failure;
 use crate::formats::RunFormat;
@@ -77,7 +77,7 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
         tell(&format!("console {console:016x} of {name}"));
     }
     tell(&format!("USB devices {served:016x}"));
-    report(json, &sessions, &runs, joined.noun())
+    report(json, &sessions, &runs, joined.noun(), Addition::default())
 }
 
 /// Checks that QEMU can have these hosts and cables, and tells the servers of each host their part

@@ -44,7 +44,9 @@ mod verdict;
 pub use assumed::{Assumed, AssumedVcpu};
 pub use boot::{Cleared, Unproved};
 pub use bus::Bused;
-pub use network::{FlowBill, FlowItem, FlowStage, Flowed, NetworkPlan};
+pub use network::{
+    FlowBill, FlowItem, FlowLeg, FlowStage, Flowed, LinkEnd, NetworkPlan, flow_legs,
+};
 pub use refusal::share;
 pub use verdict::{Plan, Sum, Verdict};
 

@@ -46,6 +46,12 @@ pub(crate) fn doorbell(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredBell>
     Named { name, what: DeclaredBell { answered_by, interval, core: 0, number: 0 } }
 }
 
+/// Puts all processes on one core.
+pub(crate) fn unite(declared: &mut Declared) {
+    declared.cores.value = 1;
+    declared.processes.iter_mut().for_each(|process| process.core.value = 0);
+}
+
 /// Resolve what follows from where processes are: doorbells, and segments that several cores use.
 pub(crate) fn resolve(declared: &mut Declared) {
     for index in 0..declared.doorbells.len() {

@@ -84,14 +84,14 @@ impl Problem {
         ProblemSummary { title, file, line, column, help }
     }
 
-    fn render(&self, source: &Source, renderer: &Renderer) -> String {
+    fn render(&self, source: &Source, level: &Level<'_>, renderer: &Renderer) -> String {
         let mut files = vec![source.file_of(&self.span)];
         for file in self.context.iter().map(|(span, _)| source.file_of(span)) {
             if !files.contains(&file) {
                 files.push(file);
             }
         }
-        let title = Level::ERROR.primary_title(visible(&self.title));
+        let title = level.clone().primary_title(visible(&self.title));
         let shown = files.into_iter().map(|file| self.snippet(file, source));
         let mut group = shown.fold(Group::with_title(title), |group, file| group.element(file));
         if let Some(note) = &self.note {
@@ -234,18 +234,27 @@ impl Diagnostics {
     /// Returns the text without colours, as `Display` shows it.
     #[must_use]
     pub fn plain(&self) -> String {
-        self.render(&Renderer::plain())
+        self.render(&Level::ERROR, &Renderer::plain())
     }
 
     /// Returns the text with the escape codes of an ANSI terminal.
     #[must_use]
     pub fn coloured(&self) -> String {
-        self.render(&Renderer::styled())
+        self.render(&Level::ERROR, &Renderer::styled())
     }
 
-    fn render(&self, renderer: &Renderer) -> String {
+    /// Returns the text of problems that refuse nothing, with the escape codes of a terminal if it
+    /// is `coloured`.
+    #[must_use]
+    pub fn as_warnings(&self, coloured: bool) -> String {
+        let renderer = if coloured { Renderer::styled() } else { Renderer::plain() };
+        self.render(&Level::WARNING, &renderer)
+    }
+
+    fn render(&self, level: &Level<'_>, renderer: &Renderer) -> String {
         let shown = self.problems.iter().take(SHOWN_MAX);
-        let mut texts: Vec<String> = shown.map(|p| p.render(&self.source, renderer)).collect();
+        let shown = shown.map(|problem| problem.render(&self.source, level, renderer));
+        let mut texts: Vec<String> = shown.collect();
         if let Some(more) = self.problems.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
             texts.push(format!("… and {more} more"));
         }

@@ -128,6 +128,24 @@ pub fn parse_cores(file_name: &str, text: &str) -> Result<Vec<System>, Diagnosti
     whole((Source::new(file_name, text), table, report), &mut alone, cores_of)?
 }
 
+/// Reads and checks the description `text` of a host as if all of its processes were on one core.
+/// `find` finds its parts, as for [`parse_any`].
+///
+/// # Errors
+/// Everything that is wrong with it, in the order of the text.
+pub fn parse_united(
+    file_name: &str,
+    text: &str,
+    mut find: impl FnMut(&str) -> Result<(String, String), String>,
+) -> Result<System, Diagnostics> {
+    let mut report = Report::new();
+    let table = syntax::table(text, &mut report);
+    let read = (Source::new(file_name, text), table, report);
+    one_core(whole(read, &mut find, |source, whole, report| {
+        placed(source, whole, report, cores::unite)
+    })??)
+}
+
 /// Finds no part of a description that is not a file.
 fn alone(_: &str) -> Result<(String, String), String> {
     Err("this description is no file, so it has no parts".to_owned())
@@ -173,13 +191,20 @@ fn expand(declared: &mut Declared) {
 }
 
 /// Checks what each core of a host has. `report` says what is wrong with the text as TOML.
-fn cores_of(
+fn cores_of(source: Source, whole: Whole<'_>, report: Report) -> Result<Vec<System>, Diagnostics> {
+    placed(source, whole, report, |_| {})
+}
+
+/// Checks what each core of a host has, once `place` has said which core each process is on.
+fn placed(
     source: Source,
     Whole { table, .. }: Whole<'_>,
     mut report: Report,
+    place: impl FnOnce(&mut Declared),
 ) -> Result<Vec<System>, Diagnostics> {
     let whole = report.is_empty();
     let mut declared = read::declarations(table, &mut report);
+    place(&mut declared);
     expand(&mut declared);
     cores::resolve(&mut declared);
     if whole {

@@ -13,6 +13,7 @@ mod memory;
 mod objects;
 mod program;
 mod sensor;
+mod socket;
 mod state;
 mod threads;
 mod tuned;

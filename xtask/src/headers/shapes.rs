@@ -1,6 +1,7 @@
 //! Structures and types of functions that C and Rust share, field by field.
 
 use super::{HEADERS, folder, function_of_c, of_c, of_rust, parts, statements};
+use diapason_contract::ethernet::PAYLOAD_MAX;
 use diapason_contract::sensor::PACKET;
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,17 +13,22 @@ pub enum CType {
     Function,
 }
 
-/// The structures, and the types of functions, by their names in Rust. The first is the library's,
-/// the others have names of C that begin like their headers.
-const RECORDS: [&str; 6] =
-    ["Packet", "TpipeQos", "TpipeTerms", "TpipeFrame", "TpipeMessage", "TpipeCounts"];
+/// The structures, and the types of functions, by their names in Rust. The first two are the
+/// library's, the others have names of C that begin like their headers.
+const RECORDS: [&str; 7] =
+    ["Datagram", "Packet", "TpipeQos", "TpipeTerms", "TpipeFrame", "TpipeMessage", "TpipeCounts"];
 const FUNCTIONS: [&str; 3] = ["TpipeReader", "TpipeSource", "TpipePassage"];
 
 /// The sources in Rust that have them.
-const SOURCES: [&str; 2] = ["src/tuned.rs", "../../lib/contract/src/sensor.rs"];
+const SOURCES: [&str; 3] = ["src/socket.rs", "src/tuned.rs", "../../lib/contract/src/sensor.rs"];
 
 /// The names of lengths of arrays. The numbers of C are compared elsewhere.
-const LENGTHS: [(&str, usize); 2] = [("DIA_PACKET_BYTES", PACKET), ("PACKET", PACKET)];
+const LENGTHS: [(&str, usize); 4] = [
+    ("DIA_PACKET_BYTES", PACKET),
+    ("PACKET", PACKET),
+    ("DIA_DATAGRAM_BYTES", PAYLOAD_MAX as usize),
+    ("PAYLOAD_MAX as usize", PAYLOAD_MAX as usize),
+];
 
 /// Returns whether this is the name of a structure in Rust.
 pub fn is_record(name: &str) -> bool {

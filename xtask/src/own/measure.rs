@@ -1,7 +1,7 @@
 //! `diapason measure` on a system that says nothing about times: what it writes makes a plan that
 //! holds, in the simulator and in QEMU.
 
-use super::Installed;
+use super::{FOLDER, Installed};
 use serde_json::Value;
 use std::fs;
 
@@ -67,7 +67,36 @@ impl Installed {
                 return Err(format!("{file} did not get what was counted:\n{written}"));
             }
         }
-        self.json(name, &["plan", "--json"]).map(drop)
+        self.json(name, &["plan", "--json"])?;
+        self.measured_cores()
+    }
+
+    /// Measures a system of two cores: its processes run on one, and what is proposed makes a plan
+    /// of both that holds.
+    fn measured_cores(&self) -> Result<(), String> {
+        let name = "my-cores";
+        let (folder, failed) = (self.0.join(name), |error: std::io::Error| error.to_string());
+        let example = self.0.join(FOLDER).join("examples/two-cores.toml");
+        fs::create_dir_all(&folder).map_err(failed)?;
+        fs::copy(example, folder.join("system.toml")).map_err(failed)?;
+        let (measured, said) = self.json(name, &["measure", "--for", "1s", "--write", "--json"])?;
+        if !said.contains("QEMU boots one core: the processes of all cores run on it") {
+            return Err(format!("`measure` does not say what runs where:\n{said}"));
+        }
+        // One has a job in every millisecond, the other is woken by its doorbell every tenth time.
+        let threads = measured["threads"].as_array().into_iter().flatten();
+        let turns = |process: &str| {
+            let mut of_one = threads.clone().filter(|row| row["process"] == process);
+            of_one.next().and_then(|row| row["runs"].as_u64()).unwrap_or(0)
+        };
+        if turns("controller") < 500 || turns("logger") < 50 {
+            return Err(format!("not both cores were counted: {measured:#}"));
+        }
+        let (planned, _) = self.json(name, &["plan", "--json"])?;
+        match planned["cores"].as_array().map_or(0, Vec::len) {
+            2 => Ok(()),
+            cores => Err(format!("{cores} cores are left: {planned:#}")),
+        }
     }
 }
 

@@ -1,7 +1,8 @@
-//! Programs in C read, write and pass on tuned pipes, and read the pipe from a sensor, in three of
-//! the examples.
+//! Programs in C read, write and pass on tuned pipes, read the pipe from a sensor, and answer
+//! datagrams, in four of the examples.
 
 use super::{FOLDER, Installed};
+use serde_json::Value;
 use std::fs;
 
 /// An example in which a program in C takes the place of one in Rust.
@@ -18,7 +19,7 @@ pub struct PipeInC {
 }
 
 /// Programs in C with pipes.
-pub const PIPES_IN_C: [PipeInC; 3] = [
+pub const PIPES_IN_C: [PipeInC; 4] = [
     PipeInC {
         does: "a program in C opens, changes and closes a tuned pipe",
         example: "tuned-pipes",
@@ -42,6 +43,14 @@ pub const PIPES_IN_C: [PipeInC; 3] = [
         name: "written-in-c",
         source: include_str!("written.c"),
         says: &["written: ", "passed: ", " messages, 0 of 15 checks failed"],
+    },
+    PipeInC {
+        does: "a program in C answers datagrams",
+        example: "udp",
+        programs: &["udp-echo"],
+        name: "echo-in-c",
+        source: include_str!("echo.c"),
+        says: &["echo in C: "],
     },
 ];
 
@@ -67,7 +76,8 @@ impl Installed {
                 let missing = pipe.says;
                 return Err(format!("`{machine}` does not say {missing:?}:\n{said}"));
             }
-            let messages = run["pipes"][0]["messages"].as_u64().unwrap_or_default();
+            let counts = [&run["pipes"][0]["messages"], &run["sockets"][0]["datagrams"]];
+            let messages = counts.into_iter().find_map(Value::as_u64).unwrap_or_default();
             if messages == 0 || run["holds"] != true {
                 return Err(format!("`{machine}` with {messages} messages: {}", run["findings"]));
             }

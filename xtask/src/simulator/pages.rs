@@ -12,9 +12,14 @@ use diapason::plan::Plan;
 const SYSTEM: &str = "examples/can-gateway.toml";
 /// Several hosts or cores, each with what its page must have.
 const SEVERAL: [(&str, &[&str]); 2] = [
-    ("examples/bridge-flow.toml", &["id=\"part-left\"", "the bill of every flow", "from-right"]),
+    (
+        "examples/bridge-flow.toml",
+        &["id=\"part-left\"", "the bill of every flow", "from-right", FLOW_LIFE],
+    ),
     ("examples/two-cores.toml", &["id=\"part-1\"", "core 1: hog", ">ready</"]),
 ];
+/// The life of the slowest message of a flow, to which its bar leads.
+const FLOW_LIFE: &str = "of from-left: given to its link at ";
 const LENGTH: &str = "1500ms";
 /// The marks of a page that needs other files. A link leads to a place of its own.
 const OUTSIDE: [&str; 6] = [" src=", " href=\"h", "href=\"/", "url(", "@import", "<script "];

@@ -138,6 +138,18 @@ pub struct Life {
 }
 
 impl Life {
+    /// Returns the thread at the end of its way that is no device, and when it had the message: its
+    /// reader, or the server that gave it to the device.
+    #[must_use]
+    pub fn handled(&self) -> Option<(ThreadId, Nanos)> {
+        let on_processor = |item: &StageSpan| match item.during {
+            During::Processor(thread, _) => Some((thread, item.to)),
+            _ => None,
+        };
+        let mut handled = self.items.iter().filter_map(on_processor);
+        if self.to_device { handled.next() } else { handled.next_back() }
+    }
+
     /// Returns the life of a journey with these items.
     ///
     /// # Panics

@@ -86,6 +86,10 @@ pub struct Messages {
     /// The messages of each controller, by the number of their devices.
     vectors: Vec<Location>,
     history: History,
+    /// The names of pipes.
+    names: Vec<String>,
+    /// Messages that arrived since they were taken, if somebody draws them.
+    arrived: Option<Vec<Life>>,
 }
 
 impl Messages {
@@ -114,7 +118,22 @@ impl Messages {
             wires,
             vectors: system.devices.iter().map(|device| device.location).collect(),
             history: History::default(),
+            names: system.pipes.iter().map(|pipe| pipe.name.clone()).collect(),
+            arrived: None,
         }
+    }
+
+    /// Keeps every message that arrives until it is taken.
+    #[must_use]
+    pub fn kept(self) -> Messages {
+        Messages { arrived: Some(Vec::new()), ..self }
+    }
+
+    /// Takes the messages that arrived, each with the name of its pipe.
+    pub fn take_arrived(&mut self) -> impl Iterator<Item = (&str, Life)> {
+        let arrived = self.arrived.as_mut().map(std::mem::take).unwrap_or_default();
+        let names = &self.names;
+        arrived.into_iter().map(move |life| (&*names[life.pipe], life))
     }
 
     /// Returns the words that say how far pipes are written and read.
@@ -190,6 +209,7 @@ impl Messages {
         if self.wanted == Some((journey.pipe, journey.number)) {
             self.lives.this = Some(life.clone());
         }
+        self.arrived.iter_mut().for_each(|all| all.push(life.clone()));
         self.lives.seen[journey.pipe].note(life);
     }
 }

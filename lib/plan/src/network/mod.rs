@@ -13,6 +13,7 @@ mod site;
 use diapason_system::{Cable, Diagnostics, Hosts, Socket};
 use diapason_topology::{Edge, Jack, Lists, Topology, flaws};
 pub use flows::{FlowBill, FlowItem, FlowStage, Flowed};
+pub use route::{FlowLeg, LinkEnd, flow_legs};
 pub use served::Idle;
 
 /// Everything that can be told of the cables between hosts without running them.

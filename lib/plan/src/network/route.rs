@@ -75,6 +75,32 @@ pub(super) fn route<'a>(hosts: &'a Hosts, flow: &'a Flow) -> Result<Route<'a>, M
     Ok(Route { flow, crossings })
 }
 
+/// A link at one end of a cable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkEnd {
+    /// The number of the host.
+    pub host: usize,
+    /// The number of the link in its host.
+    pub link: usize,
+}
+
+/// A cable on the way of a flow: the link that the message goes into, and the one it comes out of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlowLeg {
+    /// The link of the program that sends.
+    pub from: LinkEnd,
+    /// The link of the program that receives.
+    pub to: LinkEnd,
+}
+
+/// Returns the cables that a flow crosses, or `None` if no link serves one of them.
+#[must_use]
+pub fn flow_legs(hosts: &Hosts, flow: &Flow) -> Option<Vec<FlowLeg>> {
+    let end = |port: Port| LinkEnd { host: port.host, link: port.link };
+    let leg = |it: &Crossing| FlowLeg { from: end(it.from.1), to: end(it.to.1) };
+    Some(route(hosts, flow).ok()?.crossings.iter().map(leg).collect())
+}
+
 /// Returns the link of a program's host that serves a cable, which the program must be the one
 /// client of.
 fn port(hosts: &Hosts, stop: FlowStop, cable: usize) -> Result<Port, Missing> {

@@ -1,0 +1,111 @@
+//! The messages of flows over cables: each is followed from the program that gives it to a link,
+//! through the links and programs of every host, until the last program gives its memory back.
+//!
+//! All hosts of a simulation have one time, so the times at different hosts compare.
+
+mod ears;
+mod follow;
+mod tell;
+
+pub use ears::{LinkEars, LinkLogs};
+pub use follow::{FlowLife, FlowSeen};
+pub use tell::ToldFlow;
+use tell::{render, steps};
+
+use crate::commands::Addition;
+use diapason_plan::{NetworkPlan, flow_legs};
+use diapason_system::Hosts;
+
+/// The message of a flow whose life is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlowChoice {
+    /// The one that took most of its bound, of all flows.
+    WorstOfAll,
+    /// The slowest of the flow with this number.
+    Worst(usize),
+    /// This one of a flow, from 1.
+    This(usize, u64),
+}
+
+impl FlowChoice {
+    /// Reads what `--explain` says of a list of hosts: `worst`, `FLOW:worst` or `FLOW:NUMBER`.
+    ///
+    /// # Errors
+    /// Returns the forms that would be understood.
+    pub fn parse(text: &str, hosts: &Hosts) -> Result<FlowChoice, String> {
+        if text == "worst" {
+            return Ok(FlowChoice::WorstOfAll);
+        }
+        let named = text.rsplit_once(':').and_then(|(name, number)| {
+            let flow = hosts.flows.iter().position(|flow| flow.name == name)?;
+            match number {
+                "worst" => Some(FlowChoice::Worst(flow)),
+                _ => number.parse().ok().map(|number| FlowChoice::This(flow, number)),
+            }
+        });
+        named.ok_or_else(|| {
+            let flows: Vec<&str> = hosts.flows.iter().map(|flow| &*flow.name).collect();
+            format!(
+                "`{text}` names no message of a flow: write `worst`, or FLOW:MESSAGE with a number \
+                 or `worst`; flows: {}; jobs and pipes are explained for one host",
+                flows.join(", ")
+            )
+        })
+    }
+
+    /// Returns the number of the message that is to be kept of a flow.
+    const fn number(self, flow: usize) -> Option<u64> {
+        match self {
+            FlowChoice::This(of, number) if of == flow => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Returns the life of the message in words.
+    #[must_use]
+    pub fn life(self, flows: &[ToldFlow<'_>]) -> String {
+        let named = |number: usize| flows.iter().find(|flow| flow.number == number);
+        let worst = |flow: &ToldFlow<'_>| Some(flow.life(flow.seen.worst.as_ref()?));
+        let found = match self {
+            FlowChoice::WorstOfAll => {
+                // In parts of a million of its bound.
+                let part = |flow: &&ToldFlow<'_>| {
+                    let worst = flow.seen.worst.as_ref().map_or(0, |worst| worst.latency().0);
+                    u128::from(worst) * 1_000_000 / u128::from(flow.bill.total.0.max(1))
+                };
+                flows.iter().max_by_key(part).and_then(worst)
+            }
+            FlowChoice::Worst(flow) => named(flow).and_then(worst),
+            FlowChoice::This(flow, _) => {
+                named(flow).and_then(|flow| Some(flow.life(flow.seen.this.as_ref()?)))
+            }
+        };
+        found.unwrap_or_else(|| String::from("there was no such message"))
+    }
+}
+
+/// Returns every flow that has a bill, with what was seen of it. `logs` has the links of every
+/// host.
+#[must_use]
+pub fn told<'a>(
+    hosts: &'a Hosts,
+    network: &'a NetworkPlan,
+    logs: &[&LinkLogs],
+    choice: Option<FlowChoice>,
+) -> Vec<ToldFlow<'a>> {
+    let named = hosts.flows.iter().zip(&network.flows).enumerate();
+    let told = named.filter_map(|(number, (flow, flowed))| {
+        let (bill, legs) = (flowed.bill.as_ref().ok()?, flow_legs(hosts, flow)?);
+        let wanted = choice.and_then(|choice| choice.number(number));
+        let seen = FlowSeen::of(&legs, logs, wanted);
+        Some(ToldFlow { number, name: &flow.name, bill, steps: steps(bill, hosts), seen })
+    });
+    told.collect()
+}
+
+/// Returns the longest times at each stage, as an addition to the report of all hosts.
+#[must_use]
+pub(crate) fn addition(flows: &[ToldFlow<'_>]) -> Addition {
+    let json = flows.iter().map(ToldFlow::to_json).collect();
+    Addition { text: render(flows), json: vec![("flows".into(), json)] }
+}
