@@ -11,7 +11,9 @@ use crate::plan::{NetworkPlan, Plan, Unproved};
 use crate::project;
 use crate::session::{FinishedRun, Session};
 use crate::workspace::Workspace;
-use diapason_system::{Cable, FaultTarget, Hosts, InjectedFault, RunOptions, System};
+use diapason_system::{
+    Cable, EthernetLink, FaultTarget, Hosts, InjectedFault, RunOptions, Switch, System,
+};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -38,17 +40,31 @@ pub(crate) struct Several {
 
 /// The connection between hosts or cores that run together.
 pub enum Joined {
-    /// They are hosts, with these cables.
-    By(Vec<Cable>),
+    /// They are hosts, with what joins them.
+    By(Joints),
     /// They are the cores of one host.
     Cores,
+}
+
+/// The cables, wires and switches between hosts.
+#[derive(Clone, Debug, Default)]
+pub struct Joints {
+    pub cables: Vec<Cable>,
+    pub ethernet: Vec<EthernetLink>,
+    pub switches: Vec<Switch>,
+}
+
+impl From<Vec<Cable>> for Joints {
+    fn from(cables: Vec<Cable>) -> Joints {
+        Joints { cables, ..Joints::default() }
+    }
 }
 
 impl Joined {
     /// Returns the cables; cores have none.
     pub(crate) fn cables(&self) -> &[Cable] {
         match self {
-            Joined::By(cables) => cables,
+            Joined::By(joints) => &joints.cables,
             Joined::Cores => &[],
         }
     }
@@ -82,10 +98,11 @@ impl Several {
     /// Returns the hosts of a file with the cables between them and the plan of their network.
     pub fn hosts(list: Hosts, network: &NetworkPlan) -> Several {
         let (flows, forms) = (ChainPromise::of_flows(&list, network), network.holds());
-        let Hosts { hosts, cables, .. } = list;
+        let Hosts { hosts, cables, ethernet, switches, .. } = list;
+        let joints = Joints { cables, ethernet, switches };
         let file = hosts.first().map(|host| host.file.clone());
         let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
-        Several { parts, joined: Joined::By(cables), forms, file, flows, marked: false }
+        Several { parts, joined: Joined::By(joints), forms, file, flows, marked: false }
     }
 
     /// Returns the cores of one host.

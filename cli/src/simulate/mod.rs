@@ -4,6 +4,7 @@
 //! outcome is reported and judged by the same code as that of a run.
 
 mod debug;
+mod ethernet;
 mod explain;
 mod faults;
 mod hosts;

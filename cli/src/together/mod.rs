@@ -152,6 +152,12 @@ fn check(list: &Hosts) -> Result<(), Failure> {
             return wrong(HostsPlace::Host(number), [&title, &note, help]);
         }
     }
+    if let Some(link) = list.ethernet.first() {
+        let title = format!("QEMU cannot have the wire `{}`", link.name);
+        let note = "its adapters send a frame in no time, and do not keep step";
+        let help = "start the list with `diapason sim`";
+        return wrong(HostsPlace::Ethernet(0), [&title, note, help]);
+    }
     for (number, cable) in list.cables.iter().enumerate() {
         let place = HostsPlace::Cable(number);
         if cable.ends.iter().any(|end| end.socket == Socket::Debug) {
