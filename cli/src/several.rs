@@ -10,9 +10,12 @@ use crate::output::{note, say};
 use crate::plan::{NetworkPlan, Plan, Unproved};
 use crate::project;
 use crate::session::{FinishedRun, Session};
+use crate::simulate::SwitchReport;
 use crate::workspace::Workspace;
+use diapason_plan::FlowStage;
 use diapason_system::{
-    Cable, EthernetLink, FaultTarget, Hosts, InjectedFault, RunOptions, Switch, System,
+    Cable, EthernetLink, FaultTarget, Flow, FlowWay, Hosts, InjectedFault, RunOptions, Switch,
+    System,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -52,6 +55,8 @@ pub struct Joints {
     pub cables: Vec<Cable>,
     pub ethernet: Vec<EthernetLink>,
     pub switches: Vec<Switch>,
+    /// Ports of switches and the classes in which flows with a bound leave by them.
+    pub promised: Vec<(String, usize)>,
 }
 
 impl From<Vec<Cable>> for Joints {
@@ -98,8 +103,9 @@ impl Several {
     /// Returns the hosts of a file with the cables between them and the plan of their network.
     pub fn hosts(list: Hosts, network: &NetworkPlan) -> Several {
         let (flows, forms) = (ChainPromise::of_flows(&list, network), network.holds());
+        let promised = promised(&list, network);
         let Hosts { hosts, cables, ethernet, switches, .. } = list;
-        let joints = Joints { cables, ethernet, switches };
+        let joints = Joints { cables, ethernet, switches, promised };
         let file = hosts.first().map(|host| host.file.clone());
         let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
         Several { parts, joined: Joined::By(joints), forms, file, flows, marked: false }
@@ -164,6 +170,26 @@ impl Several {
     }
 }
 
+/// Returns the ports of switches, and the classes, in which flows with a bound leave by them.
+fn promised(list: &Hosts, network: &NetworkPlan) -> Vec<(String, usize)> {
+    let bills = list.flows.iter().zip(&network.flows);
+    let bills = bills.filter_map(|(flow, it)| Some((flow, it.bill.as_ref().ok()?)));
+    let ports = bills.flat_map(|(flow, bill)| {
+        let ports = bill.items.iter().filter(|item| item.stage == FlowStage::Port);
+        ports.map(|item| (item.name.clone(), class(list, flow)))
+    });
+    ports.collect()
+}
+
+/// Returns the traffic class of a flow over Ethernet.
+fn class(list: &Hosts, flow: &Flow) -> usize {
+    let Some(FlowWay::Sockets { from, .. }) = flow.hops.first().map(|hop| hop.way) else {
+        return 0;
+    };
+    let socket = &list.hosts[flow.from.host].system.sockets[from];
+    socket.priority.unwrap_or(0).into()
+}
+
 /// Refuses a format that is for one host.
 ///
 /// # Errors
@@ -187,8 +213,9 @@ pub(crate) fn report(
     json: bool,
     sessions: &[Named],
     runs: &[FinishedRun],
-    noun: &str,
+    (noun, switches): (&str, Option<&SwitchReport>),
 ) -> Result<u8, Failure> {
+    let lost = switches.map(SwitchReport::findings).unwrap_or_default();
     let judged: Vec<RunVerdict> =
         sessions.iter().zip(runs).map(|((_, session), run)| session.judge(run)).collect();
     let each = sessions.iter().zip(runs).zip(&judged);
@@ -199,24 +226,37 @@ pub(crate) fn report(
                 named(noun, name, as_json(session, run, verdict, Addition::default()))
             };
         let all_hold = each.clone().all(|(_, session, run, verdict)| holds(session, run, verdict));
+        let all_hold = all_hold && lost.is_empty();
         let proved = sessions.iter().all(|(_, session)| session.proved);
         let objects: Value = each.map(object).collect();
-        let all = json!({
+        let mut all = json!({
             "format": FORMAT,
             "result": "run",
             "holds": all_hold,
             "proved": proved,
             format!("{noun}s"): objects,
         });
+        if let Some(switches) = switches {
+            all["switches"] = switches.to_json().into();
+            all["lost"] = json!(lost);
+        }
         say(&format!("{all:#}"));
     } else {
         for (name, session, run, verdict) in each {
             let tables = as_tables(session, run, verdict, Addition::default());
             say(&format!("\n{noun} {name}\n\n{tables}"));
         }
+        let tables = switches.map(SwitchReport::render).unwrap_or_default();
+        if !tables.is_empty() {
+            say(&format!("\n{tables}"));
+        }
+        lost.iter().for_each(|finding| say(&format!("\n{finding}: does not hold")));
     }
     let ran = sessions.iter().zip(runs).map(|((_, session), run)| (session, run));
-    worst_code(judged.into_iter().zip(ran).map(|(verdict, (session, run))| (verdict, session, run)))
+    let code = worst_code(
+        judged.into_iter().zip(ran).map(|(verdict, (session, run))| (verdict, session, run)),
+    )?;
+    Ok(if lost.is_empty() { code } else { BROKEN })
 }
 
 /// Returns the exit code of the worst of several runs.

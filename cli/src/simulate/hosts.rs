@@ -4,6 +4,7 @@ use super::ethernet;
 use super::messages::{self, Messages};
 use super::perfetto::Sheet;
 use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with_upsets};
+use super::switches::SwitchReport;
 use super::watch::Watch;
 use super::{Listener, SimRequest};
 use crate::capture::CaptureRequest;
@@ -21,7 +22,9 @@ use crate::workspace::Workspace;
 use diapason_abi::{Key, Nanos};
 use diapason_devices::UsbDevice;
 use diapason_devices::bridge::slow_bridge;
-use diapason_sim::{CableEnd, EthernetNetwork, Observer, Options, PluggedController, Trace};
+use diapason_sim::{
+    CableEnd, EthernetBooks, EthernetNetwork, Observer, Options, PluggedController, Trace,
+};
 use diapason_system::{Cable, End, InjectedFault, RunOptions, Socket, System};
 
 /// How far hosts that nothing joins may be apart, so that what they say comes about in order.
@@ -303,7 +306,7 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
     let (sessions, joined) =
         several.assemble(&Workspace::find()?, &request.system, options, unproved)?;
     interrupt::await_signals()?;
-    let (runs, traces) = run(request, &sessions, &joined)?;
+    let (runs, traces, books) = run(request, &sessions, &joined)?;
     for ((name, _), trace) in sessions.iter().zip(&traces) {
         let name = joined.called(name);
         tell(&format!("trace {:016x} of {name}", trace.0));
@@ -311,14 +314,18 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
     // A sum: equal whatever the order of the hosts.
     let all = traces.iter().fold(0u64, |sum, trace| sum.wrapping_add(trace.0));
     tell(&format!("trace {all:016x} of all"));
-    report(request.json, &sessions, &runs, joined.noun())
+    let switches = match &joined {
+        Joined::By(joints) if !joints.switches.is_empty() => Some(SwitchReport::of(joints, &books)),
+        _ => None,
+    };
+    report(request.json, &sessions, &runs, (joined.noun(), switches.as_ref()))
 }
 
 fn run(
     request: &SimRequest,
     sessions: &[Named],
     joined: &Joined,
-) -> Result<(Vec<FinishedRun>, Vec<Trace>), Failure> {
+) -> Result<(Vec<FinishedRun>, Vec<Trace>, EthernetBooks), Failure> {
     let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
     let names: Vec<String> = sessions.iter().map(|(name, _)| joined.called(name)).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0);
@@ -353,5 +360,5 @@ fn run(
         traces.push(hash);
     }
     sheet.map_or(Ok(()), Sheet::finish)?;
-    Ok((runs, traces))
+    Ok((runs, traces, around.network.books()))
 }

@@ -15,6 +15,7 @@ mod progress;
 mod responses;
 mod search;
 mod simulation;
+mod switches;
 mod usage;
 mod watch;
 
@@ -55,6 +56,7 @@ pub use simulation::{Hearing, Simulated, Simulation, usual, works};
 use simulation::{drive, line, simulated, with_upsets};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+pub(crate) use switches::SwitchReport;
 use watch::Watch;
 
 /// The trust that a simulation needs: every run says it.

@@ -75,7 +75,7 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
         tell(&format!("console {console:016x} of {name}"));
     }
     tell(&format!("USB devices {served:016x}"));
-    report(json, &sessions, &runs, joined.noun())
+    report(json, &sessions, &runs, (joined.noun(), None))
 }
 
 /// Checks that QEMU can have these hosts and cables, and tells the servers of each host their part

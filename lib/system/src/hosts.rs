@@ -190,6 +190,7 @@ pub fn parse_any(
         let ways = Ways { cables: &cables, ethernet: &ethernet };
         let flows = flow::resolve(&declared.flows, &hosts, &ways, &mut report);
         if report.is_empty() {
+            flow::derive(&mut hosts, &flows);
             let origin = Box::new(origin(source, &declared));
             let list = Hosts { hosts, cables, ethernet, switches, leader, flows, origin };
             return Ok(Description::Several(list));

@@ -65,7 +65,7 @@ pub fn judge_file(built: &Built, path: &Path) -> Judged {
         Ok(Description::Cores(cores)) => runs(built, cores, &Joined::Cores, &usual),
         Ok(Description::Several(Hosts { hosts, cables, ethernet, switches, .. })) => {
             let systems = hosts.into_iter().map(|host| host.system).collect();
-            let joints = Joints { cables, ethernet, switches };
+            let joints = Joints { cables, ethernet, switches, ..Joints::default() };
             runs(built, systems, &Joined::By(joints), &usual)
         }
         Err(failure) => Judged::Unread(failure.to_string()),

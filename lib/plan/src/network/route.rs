@@ -55,11 +55,16 @@ pub(super) struct Route<'a> {
 impl Route<'_> {
     /// Returns the contract of the flow by the clock of any host.
     pub fn bucket(&self) -> Bucket {
-        let contract = self.flow.contract;
-        let per = contract.per - Nanos(contract.per.0 / DRIFT + 1);
-        let (burst, messages) = (contract.burst, contract.messages.into());
-        Bucket { burst, messages, per, jitter: contract.jitter }
+        steady(self.flow)
     }
+}
+
+/// Returns the contract of a flow by the clock of any host.
+pub(super) fn steady(flow: &Flow) -> Bucket {
+    let contract = flow.contract;
+    let per = contract.per - Nanos(contract.per.0 / DRIFT + 1);
+    let (burst, messages) = (contract.burst, contract.messages.into());
+    Bucket { burst, messages, per, jitter: contract.jitter }
 }
 
 /// Returns the way of a flow.
