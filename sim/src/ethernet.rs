@@ -370,3 +370,125 @@ fn class(frame: &[u8]) -> usize {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diapason_random::Random;
+
+    const MACS: [[u8; 6]; 3] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 3]];
+
+    /// Returns three adapters at a switch, whose queues have this room, and their places.
+    fn switched(room: usize, gates: &GateList) -> (EthernetNetwork, Vec<(EthernetWire, usize)>) {
+        let ways = MACS.iter().copied().zip(0..).collect();
+        let ports = vec![(gates.clone(), 1_000); 4];
+        let spec = SwitchSpec { latency: Nanos(2_000), room, ports, ways };
+        let network = EthernetNetwork::new(vec![spec]).unwrap();
+        for card in 0..3 {
+            let ends = [EthernetJack::Card(card), EthernetJack::Port { switch: 0, port: card }];
+            network.join(ends, 1_000, Nanos(500));
+        }
+        let plug = |card| {
+            let wire = network.wire(card).unwrap();
+            let place = wire.plug_in();
+            (wire, place)
+        };
+        let cards = (0..3).map(plug).collect();
+        (network, cards)
+    }
+
+    fn frame(to: [u8; 6], priority: Option<u8>, bytes: usize) -> Vec<u8> {
+        let mut frame = vec![0; bytes.max(FRAME_MIN)];
+        frame[..6].copy_from_slice(&to);
+        if let Some(priority) = priority {
+            let tag = VlanTag { priority, drop_eligible: false, network: 0 };
+            frame[12..14].copy_from_slice(&VLAN.to_be_bytes());
+            frame[14..16].copy_from_slice(&tag.bits().to_be_bytes());
+        }
+        frame
+    }
+
+    #[test]
+    fn a_frame_takes_the_time_of_both_wires_and_of_the_switch() {
+        let (network, cards) = switched(4, &GateList::open(1_000));
+        let (wire, place) = &cards[0];
+        assert!(network.wire(3).is_none());
+        // 72 bytes from the preamble to the checksum.
+        wire.carry(*place, Nanos(576), &frame(MACS[1], None, 60));
+        let (to, there) = &cards[1];
+        assert_eq!(to.next(*there), Nanos(576 + 500 + 2_000));
+        assert!(to.take(*there, Nanos(3_076 + 576 + 499)).is_none());
+        assert_eq!(to.next(*there), Nanos(3_076 + 576 + 500));
+        let arrival = to.take(*there, Nanos(3_076 + 576 + 500)).unwrap();
+        assert_eq!((arrival.at, arrival.frame.len()), (Nanos(4_152), 60));
+        assert_eq!(network.books()[0].ports[1].queues[0].passed, 1);
+    }
+
+    #[test]
+    fn frames_to_nobody_back_and_to_all_are_counted() {
+        let (network, cards) = switched(4, &GateList::open(1_000));
+        let (wire, place) = &cards[0];
+        wire.carry(*place, Nanos(1_000), &frame([4; 6], None, 60));
+        wire.carry(*place, Nanos(3_000), &frame(MACS[0], None, 60));
+        wire.carry(*place, Nanos(5_000), &frame([0xff; 6], None, 60));
+        let came = |card: usize| cards[card].0.take(cards[card].1, Nanos(100_000)).is_some();
+        assert_eq!([came(0), came(1), came(2)], [false, true, true]);
+        let books = &network.books()[0];
+        assert_eq!((books.came, books.unknown, books.returned, books.groups), (3, 1, 1, 1));
+        assert_eq!(books.ports[3].queues[0].offered, 0, "nothing leaves without a wire");
+    }
+
+    #[test]
+    fn what_no_window_takes_is_dropped_by_name() {
+        let entry = |mask, interval_ns| diapason_tsn::GateEntry { mask, interval_ns };
+        let gates = GateList::new(0, None, &[entry(0x40, 2_000), entry(0xbf, 50_000)]).unwrap();
+        let (network, cards) = switched(4, &gates);
+        let (wire, place) = &cards[0];
+        wire.carry(*place, Nanos(1_000), &frame(MACS[1], Some(6), 1_000));
+        wire.carry(*place, Nanos(20_000), &frame(MACS[1], Some(6), 100));
+        let came = cards[1].0.take(cards[1].1, Nanos(1_000_000)).unwrap();
+        // In the window that opens at 52 us.
+        assert_eq!((came.frame.len(), came.at), (100, Nanos(52_000 + 112 * 8 + 500)));
+        let port = &network.books()[0].ports[1];
+        assert_eq!((port.too_long[6], port.queues[6].offered, port.queues[6].passed), (1, 1, 1));
+    }
+
+    #[test]
+    fn offered_is_delivered_and_dropped_whatever_comes() {
+        let mut random = Random::new(21);
+        let mut dropped = 0;
+        for _ in 0..300 {
+            let (network, cards) = switched(1 + random.below(4) as usize, &GateList::open(1_000));
+            let mut free = [Nanos::ZERO; 3];
+            let mut sent = [0; 3];
+            for _ in 0..100 {
+                let from = random.below(3) as usize;
+                let to = (from + 1 + random.below(2) as usize) % 3;
+                let bytes = 60 + random.below(1_455) as usize;
+                let frame = frame(MACS[to], Some(random.below(8) as u8), bytes);
+                let (wire, place) = &cards[from];
+                let end = free[from] + wire.frame(frame.len()) + Nanos(random.below(2_000));
+                free[from] = end + wire.gap();
+                wire.carry(*place, end, &frame);
+                sent[to] += 1;
+            }
+            let mut came = [0; 3];
+            for (card, (wire, place)) in cards.iter().enumerate() {
+                let mut last = Nanos::ZERO;
+                while let Some(arrival) = wire.take(*place, Nanos::from_secs(1)) {
+                    assert!(arrival.at >= last + wire.frame(arrival.frame.len()));
+                    (last, came[card]) = (arrival.at, came[card] + 1);
+                }
+            }
+            let books = network.books();
+            for (port, (came, sent)) in books[0].ports.iter().zip(came.into_iter().zip(sent)) {
+                let full: u64 = port.queues.iter().map(|queue| queue.full).sum();
+                assert_eq!(came + full, sent);
+                let whole = |it: &QueueBooks| it.offered == it.passed + it.full;
+                assert!(port.queues.iter().all(whole));
+                dropped += full;
+            }
+        }
+        assert!(dropped > 100);
+    }
+}

@@ -205,6 +205,17 @@ impl List<'_> {
             let title = format!("{} hops, the most is {HOPS_MAX}", declared.hops.len());
             report.push(Problem::new(&extra.place, title, "end the flow before it"));
         }
+        let on_ethernet = |hop: &DeclaredHop| {
+            let by = hop.by.as_ref().map(|by| &by.value);
+            self.ethernet.iter().any(|link| Some(&link.name) == by)
+        };
+        if let Some(second) = declared.hops.get(1).filter(|_| declared.hops.iter().any(on_ethernet))
+        {
+            let title = "a flow over Ethernet has one hop".to_owned();
+            let help = "end it there, and let another flow begin at that program";
+            report.push(Problem::new(&second.place, title, help));
+            return None;
+        }
         let from = self.stop(declared.from.as_ref(), declared.work_ns, report);
         let mut hops = Vec::new();
         let mut before = from;
@@ -217,12 +228,6 @@ impl List<'_> {
             before = to;
         }
         let whole = hops.len() == declared.hops.len();
-        let on_ethernet = |hop: &FlowHop| matches!(hop.way, FlowWay::Sockets { .. });
-        if hops.len() > 1 && hops.iter().any(on_ethernet) {
-            let title = "a flow over Ethernet has one hop".to_owned();
-            let help = "end it there, and let another flow begin at that program";
-            report.push(Problem::new(&declared.hops[1].place, title, help));
-        }
         let bytes = declared.bytes.as_ref().map_or(1, |bytes| bytes.value as u32);
         let DeclaredFlow { contract, latency_ns, .. } = *declared;
         let name = declared.name.value.clone();

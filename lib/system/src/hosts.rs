@@ -188,7 +188,12 @@ pub fn parse_any(
         let wires = (&*declared.ethernet, &*declared.switches);
         let (ethernet, switches) = wires::resolve(wires, &hosts, &mut report);
         let ways = Ways { cables: &cables, ethernet: &ethernet };
-        let flows = flow::resolve(&declared.flows, &hosts, &ways, &mut report);
+        // A flow over a wire that is wrong is not wrong, too.
+        let flows = if ethernet.len() == declared.ethernet.len() {
+            flow::resolve(&declared.flows, &hosts, &ways, &mut report)
+        } else {
+            Vec::new()
+        };
         if report.is_empty() {
             flow::derive(&mut hosts, &flows);
             let origin = Box::new(origin(source, &declared));
