@@ -1,8 +1,9 @@
 //! The Intel 82574L at register level.
 //!
-//! A frame takes its time on the wire ([`EthernetWire`]). A receiver whose ring has no free descriptor loses the frame and counts it, as silicon does. The
-//! model has what the driver in `diapason-ether` uses: one queue each way, legacy descriptors, one
-//! message for received frames, exact and broadcast addresses.
+//! A frame takes its time on the wire ([`EthernetWire`]). A receiver whose ring has no free
+//! descriptor loses the frame and counts it, as silicon does. The model has what the driver in
+//! `diapason-ether` uses: one queue each way, legacy descriptors, one message for received frames,
+//! exact and broadcast addresses.
 
 use crate::ethernet::{Arrival, EthernetWire};
 use crate::function::{FunctionModel, Note};

@@ -1,12 +1,12 @@
 //! The wires between adapters, and the switches that pass frames on.
 //!
-//! A frame takes its time on a wire: preamble, frame, checksum and gap, at the wire's speed, and the
-//! delay of the wire. It arrives with its last bit. A switch has it whole before it looks for a
-//! way, and its ports send as [`StoreForward`] decides.
+//! A frame takes its time on a wire: preamble, frame, checksum and gap, at the wire's speed, and
+//! the delay of the wire. It arrives with its last bit. A switch has it whole before it looks for
+//! a way, and its ports send as [`StoreForward`] decides.
 //!
-//! Hosts that run beside each other share one network. Whoever advances does what is due in all
-//! switches: what a host sends reaches a switch no earlier than the delay of its wire later, and by
-//! then every host that could send something has come so far.
+//! Hosts that run beside each other share one network. Each host that advances does what is due in
+//! all switches. A frame that a host sends reaches a switch no earlier than the delay of its wire
+//! later, and by then every host that could send something has come so far.
 
 use diapason_abi::Nanos;
 use diapason_ether::{FRAME_MIN, VLAN, VlanTag};

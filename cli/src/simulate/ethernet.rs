@@ -61,8 +61,9 @@ fn behind(links: &[EthernetLink], port: WireEnd) -> Vec<(usize, usize)> {
         Some(WireEnd::Adapter { host, adapter }) => vec![(host, adapter)],
         Some(WireEnd::Port { switch, port: entry }) => {
             let ends = links.iter().flat_map(|link| link.ends);
-            let others = ends.filter(|end| {
-                matches!(*end, WireEnd::Port { switch: own, port } if own == switch && port != entry)
+            let others = ends.filter(|end| match *end {
+                WireEnd::Port { switch: own, port } => own == switch && port != entry,
+                WireEnd::Adapter { .. } => false,
             });
             others.flat_map(|end| behind(links, end)).collect()
         }

@@ -116,7 +116,7 @@ fn seated<O: Observer>(
     endings.into_iter().zip(listeners).zip(systems).map(of_one).collect()
 }
 
-/// What hosts are joined by, and the network of their adapters.
+/// The cables between hosts, and the network of their adapters.
 struct Around<'a> {
     joined: &'a Joined,
     network: EthernetNetwork,

@@ -42,7 +42,7 @@ use explain::Asked;
 pub(crate) use explain::Cast;
 pub use faults::{asked, delayed, drawn, excuse};
 pub(crate) use hosts::followed;
-pub use hosts::{Joined, Seat, together};
+pub use hosts::{Joined, Joints, Seat, together};
 use measured::{Measured, pictures};
 pub(crate) use messages::render as render_life;
 use messages::{Around, Messages};

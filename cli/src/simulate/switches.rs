@@ -1,4 +1,5 @@
-//! What passed the switches of a list of hosts in a run: as a table, as JSON, and as findings.
+//! The frames that passed the switches of a list of hosts in a run: as a table, as JSON, and as
+//! findings.
 
 use crate::several::Joints;
 use crate::table::{Align, TextTable};

@@ -70,7 +70,7 @@ pub enum FlowWay {
     Sockets { from: usize, to: usize },
 }
 
-/// What joins hosts.
+/// The cables and wires by which a flow can go from host to host.
 pub(crate) struct Ways<'a> {
     pub cables: &'a [Cable],
     pub ethernet: &'a [EthernetLink],

@@ -35,13 +35,13 @@ const ENTRY: &str = "entries = [\"S 20 62us\", \"S df 63us\"]";
 pub struct EthernetLink {
     pub name: String,
     pub ends: [WireEnd; 2],
-    /// In Mbit/s.
+    /// The bit rate of the wire in Mbit/s.
     pub speed: u64,
     /// The time that a bit takes from one end to the other, in ns; at least 1.
     pub delay_ns: u64,
 }
 
-/// An end of a wire.
+/// The adapter, or the port of a switch, at which a wire ends.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum WireEnd {
     /// An adapter: the number of its host, and its place in the adapters of that host.

@@ -4,9 +4,9 @@
 use crate::tally::Tally;
 use diapason::Workspace;
 use diapason::metal::Built;
+use diapason::plan::NetworkPlan;
 use diapason::session::Session;
 use diapason::simulate::{Joined, Joints, Seat, together};
-use diapason_plan::NetworkPlan;
 use diapason_system::{Description, Hosts, RunOptions, parse_any};
 use std::fs;
 

@@ -3,9 +3,9 @@
 //!
 //! A datagram passes the program that sends, the thread of `netd` that sends, the wire of its
 //! adapter, a port of each switch, and what a socket's bill has from then on. Each item is the
-//! longest time of a stage, whatever the others do. What a stage needs to know of them is the
-//! jitter with which frames reach it, and that is at most what the stages before take. So all bills
-//! are one fixed point, from below. `docs/flows.md` has the arguments.
+//! longest time of a stage, whatever the others do. A stage needs to know of them the jitter
+//! with which frames reach it, and that is at most what the stages before take. So all bills are
+//! one fixed point, from below. `docs/flows.md` has the arguments.
 
 use super::flows::{FlowBill, FlowStage, Flowed, none};
 use super::route::{DRIFT, steady};

@@ -21,11 +21,12 @@ impl Sender {
         Some([from, Sender { host: hop.to.host, socket: to }])
     }
 
+    /// Returns the socket in the description of its host.
     pub fn port(self, hosts: &Hosts) -> &UdpPort {
         &hosts.hosts[self.host].system.sockets[self.socket]
     }
 
-    /// Returns where its adapter is.
+    /// Returns the end of a wire at its adapter.
     pub fn end(self, hosts: &Hosts) -> WireEnd {
         WireEnd::Adapter { host: self.host, adapter: self.port(hosts).adapter }
     }

@@ -36,7 +36,7 @@ fn hear(name: &str) -> Result<(), Errno> {
         match socket.recv(&mut memory, report_at) {
             Ok(received) => {
                 let bytes = memory.get(..received.length).unwrap_or(&[]);
-                // What is no datagram of the sender leaves a number that is missing.
+                // A damaged datagram leaves a number that is missing.
                 if let Some((number, stamp)) = time::work(READ, || read(bytes)) {
                     report.messages += 1;
                     report.lost += number.saturating_sub(expected);
