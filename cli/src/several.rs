@@ -10,8 +10,13 @@ use crate::output::{note, say};
 use crate::plan::{NetworkPlan, Plan, Unproved};
 use crate::project;
 use crate::session::{FinishedRun, Session};
+use crate::simulate::SwitchReport;
 use crate::workspace::Workspace;
-use diapason_system::{Cable, FaultTarget, Hosts, InjectedFault, RunOptions, System};
+use diapason_plan::FlowStage;
+use diapason_system::{
+    Cable, EthernetLink, FaultTarget, Flow, FlowWay, Hosts, InjectedFault, RunOptions, Switch,
+    System,
+};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -38,17 +43,33 @@ pub(crate) struct Several {
 
 /// The connection between hosts or cores that run together.
 pub enum Joined {
-    /// They are hosts, with these cables.
-    By(Vec<Cable>),
+    /// They are hosts, with what joins them.
+    By(Joints),
     /// They are the cores of one host.
     Cores,
+}
+
+/// The cables, wires and switches between hosts.
+#[derive(Clone, Debug, Default)]
+pub struct Joints {
+    pub cables: Vec<Cable>,
+    pub ethernet: Vec<EthernetLink>,
+    pub switches: Vec<Switch>,
+    /// Ports of switches and the classes in which flows with a bound leave by them.
+    pub promised: Vec<(String, usize)>,
+}
+
+impl From<Vec<Cable>> for Joints {
+    fn from(cables: Vec<Cable>) -> Joints {
+        Joints { cables, ..Joints::default() }
+    }
 }
 
 impl Joined {
     /// Returns the cables; cores have none.
     pub(crate) fn cables(&self) -> &[Cable] {
         match self {
-            Joined::By(cables) => cables,
+            Joined::By(joints) => &joints.cables,
             Joined::Cores => &[],
         }
     }
@@ -82,10 +103,12 @@ impl Several {
     /// Returns the hosts of a file with the cables between them and the plan of their network.
     pub fn hosts(list: Hosts, network: &NetworkPlan) -> Several {
         let (flows, forms) = (ChainPromise::of_flows(&list, network), network.holds());
-        let Hosts { hosts, cables, .. } = list;
+        let promised = promised(&list, network);
+        let Hosts { hosts, cables, ethernet, switches, .. } = list;
+        let joints = Joints { cables, ethernet, switches, promised };
         let file = hosts.first().map(|host| host.file.clone());
         let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
-        Several { parts, joined: Joined::By(cables), forms, file, flows, marked: false }
+        Several { parts, joined: Joined::By(joints), forms, file, flows, marked: false }
     }
 
     /// Returns the cores of one host.
@@ -147,6 +170,26 @@ impl Several {
     }
 }
 
+/// Returns the ports of switches, and the classes, in which flows with a bound leave by them.
+fn promised(list: &Hosts, network: &NetworkPlan) -> Vec<(String, usize)> {
+    let bills = list.flows.iter().zip(&network.flows);
+    let bills = bills.filter_map(|(flow, it)| Some((flow, it.bill.as_ref().ok()?)));
+    let ports = bills.flat_map(|(flow, bill)| {
+        let ports = bill.items.iter().filter(|item| item.stage == FlowStage::Port);
+        ports.map(|item| (item.name.clone(), class(list, flow)))
+    });
+    ports.collect()
+}
+
+/// Returns the traffic class of a flow over Ethernet.
+fn class(list: &Hosts, flow: &Flow) -> usize {
+    let Some(FlowWay::Sockets { from, .. }) = flow.hops.first().map(|hop| hop.way) else {
+        return 0;
+    };
+    let socket = &list.hosts[flow.from.host].system.sockets[from];
+    socket.priority.unwrap_or(0).into()
+}
+
 /// Refuses a format that is for one host.
 ///
 /// # Errors
@@ -162,8 +205,17 @@ pub(crate) fn refuse_format(path: &Path, format: Option<RunFormat>) -> Result<()
     )))
 }
 
-/// Says how each part's run went, and returns the code of the worst. `addition` is about all parts
-/// together.
+/// Several runs as a whole.
+pub(crate) struct AllParts<'a> {
+    /// The word for a part.
+    pub noun: &'a str,
+    /// The switches between hosts, if there are any.
+    pub switches: Option<&'a SwitchReport>,
+    /// Anything else about all parts together.
+    pub addition: Addition,
+}
+
+/// Says how each part's run went, and returns the code of the worst.
 ///
 /// # Errors
 /// If a run shows a bug of ours.
@@ -171,9 +223,10 @@ pub(crate) fn report(
     json: bool,
     sessions: &[Named],
     runs: &[FinishedRun],
-    noun: &str,
-    addition: Addition,
+    about: &AllParts<'_>,
 ) -> Result<u8, Failure> {
+    let AllParts { noun, switches, .. } = *about;
+    let lost = switches.map(SwitchReport::findings).unwrap_or_default();
     let judged: Vec<RunVerdict> =
         sessions.iter().zip(runs).map(|((_, session), run)| session.judge(run)).collect();
     let each = sessions.iter().zip(runs).zip(&judged);
@@ -184,6 +237,7 @@ pub(crate) fn report(
                 named(noun, name, as_json(session, run, verdict, Addition::default()))
             };
         let all_hold = each.clone().all(|(_, session, run, verdict)| holds(session, run, verdict));
+        let all_hold = all_hold && lost.is_empty();
         let proved = sessions.iter().all(|(_, session)| session.proved);
         let objects: Value = each.map(object).collect();
         let mut all = json!({
@@ -193,19 +247,31 @@ pub(crate) fn report(
             "proved": proved,
             format!("{noun}s"): objects,
         });
-        all.as_object_mut().into_iter().for_each(|all| all.extend(addition.json.clone()));
+        all.as_object_mut().into_iter().for_each(|all| all.extend(about.addition.json.clone()));
+        if let Some(switches) = switches {
+            all["switches"] = switches.to_json().into();
+            all["lost"] = json!(lost);
+        }
         say(&format!("{all:#}"));
     } else {
         for (name, session, run, verdict) in each {
             let tables = as_tables(session, run, verdict, Addition::default());
             say(&format!("\n{noun} {name}\n\n{tables}"));
         }
-        if !addition.text.is_empty() {
-            say(&format!("\n{}", addition.text.trim_end()));
+        if !about.addition.text.is_empty() {
+            say(&format!("\n{}", about.addition.text.trim_end()));
         }
+        let tables = switches.map(SwitchReport::render).unwrap_or_default();
+        if !tables.is_empty() {
+            say(&format!("\n{tables}"));
+        }
+        lost.iter().for_each(|finding| say(&format!("\n{finding}: does not hold")));
     }
     let ran = sessions.iter().zip(runs).map(|((_, session), run)| (session, run));
-    worst_code(judged.into_iter().zip(ran).map(|(verdict, (session, run))| (verdict, session, run)))
+    let code = worst_code(
+        judged.into_iter().zip(ran).map(|(verdict, (session, run))| (verdict, session, run)),
+    )?;
+    Ok(if lost.is_empty() { code } else { BROKEN })
 }
 
 /// Returns the exit code of the worst of several runs.

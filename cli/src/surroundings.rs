@@ -238,19 +238,24 @@ fn lie(fault: &InjectedFault) -> Option<Lie> {
 #[must_use]
 pub fn functions(system: &System, faults: &[InjectedFault]) -> Functions {
     let mut functions = as_functions(controllers(system, faults, &[]));
-    functions.extend(cards(system, faults));
+    functions.extend(cards(system, faults, |_| None));
     functions
 }
 
-/// Returns the adapters for Ethernet of a host, joined by one wire, and strangers who flood them.
-fn cards(system: &System, faults: &[InjectedFault]) -> Functions {
+/// Returns the adapters for Ethernet of a host, and strangers who flood them. `wire` has the wire
+/// of the adapter that is a device; one wire joins those without.
+pub fn cards(
+    system: &System,
+    faults: &[InjectedFault],
+    wire: impl Fn(usize) -> Option<EthernetWire>,
+) -> Functions {
     let speed = system.adapters.iter().map(|adapter| adapter.speed).min();
-    let wire = EthernetWire::new(speed.unwrap_or(1_000));
+    let shared = EthernetWire::new(speed.unwrap_or(1_000));
     let cards = system.devices.iter().enumerate().filter(|(_, device)| {
         matches!(device.location, diapason_abi::archive::Location::Pci(pci) if pci.class == CARD)
     });
     let card = |(device, _)| -> (u32, Box<dyn FunctionModel>) {
-        let mut card = Card::new(&wire);
+        let mut card = Card::new(wire(device).as_ref().unwrap_or(&shared));
         let own = faults.iter().filter(|it| it.kind == FaultKind::Flood && it.target == device);
         own.filter_map(|fault| flood(system, fault)).for_each(|flood| card.flood(flood));
         (CARD, Box::new(card))
@@ -304,7 +309,7 @@ pub fn as_functions(controllers: Vec<(usize, PluggedController)>) -> Functions {
 pub fn in_sight(system: &System, faults: &[InjectedFault], transfers: bool) -> (Functions, Sights) {
     let (controllers, sights) = controllers_in_sight(system, faults, &[], transfers);
     let mut functions = as_functions(controllers);
-    functions.extend(cards(system, faults));
+    functions.extend(cards(system, faults, |_| None));
     (functions, sights)
 }
 

@@ -1,26 +1,20 @@
-//! The Intel 82574L at register level, and the wire between several of them.
+//! The Intel 82574L at register level.
 //!
-//! A frame takes its time on the wire: preamble, frame, checksum and gap, at the wire's speed. A
-//! receiver whose ring has no free descriptor loses the frame and counts it, as silicon does. The
-//! model has what the driver in `diapason-ether` uses: one queue each way, legacy descriptors, one
-//! message for received frames, exact and broadcast addresses.
+//! A frame takes its time on the wire ([`EthernetWire`]). A receiver whose ring has no free
+//! descriptor loses the frame and counts it, as silicon does. The model has what the driver in
+//! `diapason-ether` uses: one queue each way, legacy descriptors, one message for received frames,
+//! exact and broadcast addresses.
 
+use crate::ethernet::{Arrival, EthernetWire};
 use crate::function::{FunctionModel, Note};
 use diapason_abi::Nanos;
+use diapason_ether::FRAME_MIN;
 use diapason_ether::adapter::{BUFFER_BYTES, MODERATION_TICK_NS, register};
 use diapason_xhc::Memory;
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 /// The class of adapters for Ethernet.
 pub const CLASS: u32 = 0x02_0000;
-
-/// Bytes on the wire besides the frame: preamble, checksum, gap.
-const PREAMBLE: usize = 8;
-const CHECKSUM: usize = 4;
-const GAP: usize = 12;
-const FRAME_MIN: usize = 60;
 
 const CTRL_MASTER_OFF: u32 = 1 << 2;
 const CTRL_RESET: u32 = 1 << 26;
@@ -41,18 +35,6 @@ const CHECKSUM_ERROR: u32 = 1 << 8;
 const SEND: u32 = 0b1011;
 const REGISTERS: usize = 0x2_0000;
 
-/// A frame on its way to an adapter.
-#[derive(Clone, Debug)]
-struct Arrival {
-    /// The time at which the last bit arrives.
-    at: Nanos,
-    frame: Vec<u8>,
-    /// Its checksum is wrong.
-    damaged: bool,
-}
-
-type Arrivals = VecDeque<Arrival>;
-
 /// A stranger on the wire who sends one frame again and again, at even distances.
 #[derive(Clone, Debug)]
 pub struct Flood {
@@ -70,68 +52,6 @@ impl Flood {
         let after = u128::from(number) * 1_000_000_000 / u128::from(self.rate.max(1));
         let at = self.from + Nanos(u64::try_from(after).unwrap_or(u64::MAX));
         if at < self.until { at } else { Nanos::FOREVER }
-    }
-}
-
-/// A wire that joins the adapters of a host: each hears what every other sends.
-#[derive(Clone, Debug)]
-pub struct EthernetWire {
-    /// The frames on their way to each adapter.
-    ways: Rc<RefCell<Vec<Arrivals>>>,
-    /// Picoseconds of a byte.
-    byte_ps: u64,
-}
-
-impl EthernetWire {
-    /// Returns a wire of this speed, in Mbit/s.
-    ///
-    /// # Panics
-    /// If the speed is zero.
-    #[must_use]
-    pub fn new(mbit: u64) -> EthernetWire {
-        EthernetWire { ways: Rc::default(), byte_ps: 8_000_000 / mbit }
-    }
-
-    /// Returns the speed as the bits of the status register.
-    const fn speed(&self) -> u32 {
-        match self.byte_ps {
-            ..=8_000 => 2 << 6,
-            8_001..=80_000 => 1 << 6,
-            _ => 0,
-        }
-    }
-
-    /// Returns the time that so many bytes take, rounded up.
-    fn time(&self, bytes: usize) -> Nanos {
-        Nanos((bytes as u64 * self.byte_ps).div_ceil(1_000))
-    }
-
-    /// Returns the time from the beginning of a frame to its last bit.
-    fn frame(&self, bytes: usize) -> Nanos {
-        self.time(PREAMBLE + bytes.max(FRAME_MIN) + CHECKSUM)
-    }
-
-    /// Puts a frame whose last bit is sent at `end` on the way to all others. It arrives when the
-    /// frames before it are through.
-    fn carry(&self, from: usize, end: Nanos, frame: &[u8]) {
-        for (place, way) in self.ways.borrow_mut().iter_mut().enumerate() {
-            if place != from {
-                self.queue(way, end, frame, false);
-            }
-        }
-    }
-
-    fn queue(&self, way: &mut Arrivals, end: Nanos, frame: &[u8], damaged: bool) {
-        let before = way.back().map_or(Nanos::ZERO, |last| last.at + self.time(GAP));
-        let at = end.max(before + self.frame(frame.len()));
-        way.push_back(Arrival { at, frame: frame.to_vec(), damaged });
-    }
-
-    /// Puts a frame of a stranger, which begins at `begin`, on the way to one adapter.
-    fn enter(&self, to: usize, begin: Nanos, frame: &[u8], damaged: bool) {
-        if let Some(way) = self.ways.borrow_mut().get_mut(to) {
-            self.queue(way, begin + self.frame(frame.len()), frame, damaged);
-        }
     }
 }
 
@@ -159,12 +79,10 @@ impl Card {
     /// Returns an adapter at the end of a wire.
     #[must_use]
     pub fn new(wire: &EthernetWire) -> Card {
-        let place = wire.ways.borrow().len();
-        wire.ways.borrow_mut().push(VecDeque::new());
         Card {
             registers: vec![0; REGISTERS / 4],
+            place: wire.plug_in(),
             wire: wire.clone(),
-            place,
             sending: VecDeque::new(),
             free: Nanos::ZERO,
             rung: false,
@@ -250,7 +168,7 @@ impl Card {
                 let bytes = frame.len().max(FRAME_MIN);
                 frame.resize(bytes, 0);
                 let end = self.free.max(now) + self.wire.frame(bytes);
-                self.free = end + self.wire.time(GAP);
+                self.free = end + self.wire.gap();
                 self.wire.carry(self.place, end, &frame);
                 self.sending.push_back((end, at));
             } else {
@@ -379,8 +297,7 @@ impl FunctionModel for Card {
 
     fn next_change(&self) -> Nanos {
         let sent = self.sending.front().map_or(Nanos::FOREVER, |(end, _)| *end);
-        let ways = self.wire.ways.borrow();
-        let comes = ways[self.place].front().map_or(Nanos::FOREVER, |it| it.at);
+        let comes = self.wire.next(self.place);
         let strangers = self.floods.iter().map(|(flood, sent)| flood.begins(*sent));
         let next = strangers.fold(sent.min(comes), Nanos::min);
         next.min(self.due.unwrap_or(Nanos::FOREVER))
@@ -393,9 +310,7 @@ impl FunctionModel for Card {
             }
         }
         self.strangers(now);
-        loop {
-            let came = self.wire.ways.borrow_mut()[self.place].pop_front_if(|it| it.at <= now);
-            let Some(arrival) = came else { break };
+        while let Some(arrival) = self.wire.take(self.place, now) {
             self.receive(&arrival, memory);
         }
         if let Some(due) = self.due.take_if(|due| *due <= now) {

@@ -13,6 +13,7 @@
 //! | `machine`, `memory`, `program` | the effects the kernel asks for, on windows of host memory |
 //! | `bus`, `function` | the devices a host has, by description |
 //! | `hpet`, `controller`, `faults` | those there are models of; what goes wrong around them |
+//! | `card`, `ethernet` | adapters for Ethernet; the wires and switches between them |
 //! | `tap` | what passes the buses of a controller |
 //! | `context`, `guard` | the switch to a thread and back; its faults |
 //! | `works` | how long declared work takes; what the kernel takes is in `lib/costs` |
@@ -26,6 +27,7 @@ mod card;
 mod context;
 mod controller;
 mod cores;
+mod ethernet;
 mod faults;
 mod function;
 mod glance;
@@ -44,11 +46,14 @@ mod watched;
 mod works;
 
 pub use bill::{BillWriter, BilledJob, JobBill};
-pub use card::{CLASS as CARD, Card, EthernetWire, Flood};
+pub use card::{CLASS as CARD, Card, Flood};
 pub use controller::{CLASS as XHCI, Features, PluggedController};
 pub use cores::RING;
 pub use diapason_costs::counted::Costs;
 pub use diapason_xhc::{CableEnd, Memory};
+pub use ethernet::{
+    EthernetBooks, EthernetJack, EthernetNetwork, EthernetWire, PortBooks, SwitchBooks, SwitchSpec,
+};
 pub use faults::{ControllerMishap, Planned, Upset};
 pub use function::{FunctionModel, Note};
 pub use glance::{Glance, ThreadRegisters};

@@ -15,6 +15,7 @@ mod states;
 mod tuned;
 mod view;
 mod whole;
+mod wires;
 
 pub use diapason_plan::{
     Bused, Cleared, FlowBill, NetworkPlan, Plan, Sum, Unproved, Verdict, chains, pipes, start,

@@ -2,6 +2,7 @@
 
 use super::flow_tables;
 use super::json::finding;
+use super::wires;
 use crate::table::{Align, TextTable};
 use diapason_plan::NetworkPlan;
 use diapason_system::{Cable, End, Hosts, Socket};
@@ -10,7 +11,8 @@ use serde_json::{Value, json};
 
 /// Returns the tables of cables and hosts, and the order of what hosts do.
 pub(super) fn render(network: &NetworkPlan, hosts: &Hosts) -> String {
-    let parts = [cables(network, hosts), lists(network, hosts), order(network, hosts)];
+    let cables = if hosts.cables.is_empty() { String::new() } else { cables(network, hosts) };
+    let parts = [cables, lists(network, hosts), order(network, hosts), wires::render(hosts)];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("\n")
 }
@@ -144,6 +146,7 @@ pub(super) fn to_json(network: &NetworkPlan, hosts: &Hosts) -> Value {
         "cables": hosts.cables.iter().enumerate().map(cable).collect::<Vec<Value>>(),
         "lists": (0..hosts.hosts.len()).map(host).collect::<Vec<Value>>(),
         "rounds": rounds(lists).iter().map(round).collect::<Vec<Value>>(),
+        "ethernet": wires::to_json(hosts),
         "flows": flow_tables::to_json(network, hosts),
     })
 }

@@ -86,13 +86,17 @@ impl Whole<'_> {
             .parts
             .iter()
             .map(|part| format!("{noun} {}\n\n{}", part.name, shown(part, coloured)));
-        let of_network = self.network.iter().filter(|(hosts, _)| !hosts.cables.is_empty());
+        let is_joined = |hosts: &Hosts| !hosts.cables.is_empty() || !hosts.ethernet.is_empty();
+        let of_network = self.network.iter().filter(|(hosts, _)| is_joined(hosts));
         let of_network = of_network.map(|(hosts, network)| {
             let formed = findings(&network.findings, coloured);
             let word =
                 if network.forms() { "forms in every order of power-on" } else { "may not form" };
             let tables = network::render(network, hosts);
-            let text = format!("{tables}{formed}\nnetwork: {word}\n");
+            let text = match hosts.cables.is_empty() {
+                true => tables,
+                false => format!("{tables}{formed}\nnetwork: {word}\n"),
+            };
             let flows = flow_tables::render(network, hosts);
             if flows.is_empty() {
                 return text;

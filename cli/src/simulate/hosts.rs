@@ -1,9 +1,11 @@
 //! Several hosts in one simulation with the cables between them, or the cores of one.
 
+use super::ethernet;
 use super::flows::{self, FlowChoice, LinkEars, LinkLogs};
-use super::messages::{Around, Messages};
+use super::messages::{self, Messages};
 use super::perfetto::Sheet;
 use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with_upsets};
+use super::switches::SwitchReport;
 use super::watch::Watch;
 use super::{Listener, SimRequest};
 use crate::capture::CaptureRequest;
@@ -16,14 +18,16 @@ use crate::output::{note, tell};
 use crate::plan::NetworkPlan;
 use crate::qemu::MachineEnding;
 use crate::session::{FinishedRun, Session};
-pub use crate::several::Joined;
-use crate::several::{CABLE_BYTES, Named, Several, report};
-use crate::surroundings::{self, as_functions, simulable};
+use crate::several::{AllParts, CABLE_BYTES, Named, Several, report};
+pub use crate::several::{Joined, Joints};
+use crate::surroundings::{self, Functions, as_functions, simulable};
 use crate::workspace::Workspace;
 use diapason_abi::{Key, Nanos};
 use diapason_devices::UsbDevice;
 use diapason_devices::bridge::slow_bridge;
-use diapason_sim::{CableEnd, Observer, Options, PluggedController, Trace};
+use diapason_sim::{
+    CableEnd, EthernetBooks, EthernetNetwork, Observer, Options, PluggedController, Trace,
+};
 use diapason_system::{Cable, End, Hosts, InjectedFault, RunOptions, Socket, System};
 
 /// How far hosts that nothing joins may be apart, so that what they say comes about in order.
@@ -92,6 +96,7 @@ fn seated<O: Observer>(
     follows: bool,
 ) -> Result<Vec<Simulated>, Failure> {
     let systems: Vec<&System> = seats.iter().map(|seat| &seat.session.system).collect();
+    let around = around(joined, &systems)?;
     let mut listeners: Vec<Listener> = Vec::new();
     listeners.resize_with(seats.len(), Listener::default);
     let mut ears: Vec<LinkEars> = systems.iter().map(|system| LinkEars::of(system)).collect();
@@ -99,9 +104,9 @@ fn seated<O: Observer>(
     let heard = listeners.iter_mut().zip(&mut ears);
     for ((host, seat), (listener, ears)) in seats.into_iter().enumerate().zip(heard) {
         wired.push(if follows {
-            Wired::followed(host, seat, joined, listener)?.linked(ears, true)
+            Wired::followed(host, seat, &around, listener)?.linked(ears, true)
         } else {
-            Wired::new(host, seat, joined).heard_by(listener).linked(ears, false)
+            Wired::new(host, seat, &around).heard_by(listener).linked(ears, false)
         });
     }
     let endings = drive_together(wired, joined)?;
@@ -117,55 +122,81 @@ fn seated<O: Observer>(
     endings.into_iter().zip(listeners).zip(ears).zip(systems).map(of_one).collect()
 }
 
-/// A host that takes part, with its controllers.
+/// The cables between hosts, and the network of their adapters.
+struct Around<'a> {
+    joined: &'a Joined,
+    network: EthernetNetwork,
+}
+
+fn around<'a>(joined: &'a Joined, systems: &[&System]) -> Result<Around<'a>, Failure> {
+    let network = match joined {
+        Joined::By(joints) => ethernet::network(joints, systems)?,
+        Joined::Cores => ethernet::network(&Joints::default(), systems)?,
+    };
+    Ok(Around { joined, network })
+}
+
+impl Around<'_> {
+    /// Returns the adapters of a host, each at its wire. Those that no wire of the list ends at
+    /// have one of their own.
+    fn cards(&self, host: usize, system: &System, faults: &[InjectedFault]) -> Functions {
+        let wire = |device| self.network.wire(ethernet::card(host, device));
+        surroundings::cards(system, faults, wire)
+    }
+}
+
+/// A host that takes part, with its controllers and adapters.
 struct Wired<'a, O> {
     session: &'a Session,
     how: Options,
     controllers: Controllers,
+    cards: Functions,
     observer: O,
 }
 
 impl<'a, O> Wired<'a, O> {
-    fn new(host: usize, seat: Seat<'a, O>, joined: &Joined) -> Wired<'a, O> {
+    fn new(host: usize, seat: Seat<'a, O>, around: &Around<'_>) -> Wired<'a, O> {
         let Seat { session, how, faults, observer } = seat;
-        let targets = targets(host, joined.cables());
+        let targets = targets(host, around.joined.cables());
         let controllers = surroundings::controllers(&session.system, &faults, &targets);
-        Wired { session, how, controllers, observer }
+        let cards = around.cards(host, &session.system, &faults);
+        Wired { session, how, controllers, cards, observer }
     }
 
     /// Lets a listener hear it, too.
     fn heard_by(self, listener: &mut Listener) -> Wired<'a, (&mut Listener, O)> {
-        let Wired { session, how, controllers, observer } = self;
-        Wired { session, how, controllers, observer: (listener, observer) }
+        let Wired { session, how, controllers, cards, observer } = self;
+        Wired { session, how, controllers, cards, observer: (listener, observer) }
     }
 
     /// Gives the host ears, which hear what passes its links if that is wanted.
     fn linked(self, ears: &mut LinkEars, follows: bool) -> Wired<'a, (&mut LinkEars, O)> {
-        let Wired { session, mut how, controllers, observer } = self;
+        let Wired { session, mut how, controllers, cards, observer } = self;
         if follows {
             ears.listen(&mut how.watched);
         }
-        Wired { session, how, controllers, observer: (ears, observer) }
+        Wired { session, how, controllers, cards, observer: (ears, observer) }
     }
 
     /// Returns a host whose messages a listener follows.
     fn followed<'l>(
         host: usize,
         seat: Seat<'a, O>,
-        joined: &Joined,
+        around: &Around<'_>,
         listener: &'l mut Listener,
     ) -> Result<Wired<'a, (&'l mut Listener, O)>, Failure> {
         let Seat { session, mut how, faults, observer } = seat;
-        let targets = targets(host, joined.cables());
+        let targets = targets(host, around.joined.cables());
         let (controllers, sights) =
             surroundings::controllers_in_sight(&session.system, &faults, &targets, true);
-        let around = Around { plan: &session.plan, sights: &sights, faults: &faults };
-        let messages = Messages::new(&around, None);
+        let cards = around.cards(host, &session.system, &faults);
+        let seen = messages::Around { plan: &session.plan, sights: &sights, faults: &faults };
+        let messages = Messages::new(&seen, None);
         how.watched = messages.watched();
         listener.messages = Some(messages);
         let nothing = CaptureRequest::default();
         listener.watch = Some(Watch::begin(sights, &nothing, &session.names)?);
-        Ok(Wired { session, how, controllers, observer: (listener, observer) })
+        Ok(Wired { session, how, controllers, cards, observer: (listener, observer) })
     }
 }
 
@@ -178,20 +209,30 @@ fn drive_together<O: Observer>(
     let sessions: Vec<&Session> = hosts.iter().map(|host| host.session).collect();
     let (mut controllers, parts): (Vec<Controllers>, Vec<_>) = hosts
         .into_iter()
-        .map(|host| (host.controllers, (host.session, host.how, host.observer)))
+        .map(|host| (host.controllers, (host.session, host.how, host.cards, host.observer)))
         .unzip();
     plug_all(cables, &mut controllers)?;
-    let delay = cables.iter().map(|cable| Nanos(cable.delay_ns)).min().unwrap_or(UNJOINED);
-    let hosts = parts.into_iter().zip(controllers).map(|((session, options, observer), own)| {
-        let (archive, functions) = (&session.archive, as_functions(own));
-        diapason_sim::SimulatedHost { archive, options, functions, observer }
-    });
+    let delay = notice(joined);
+    let hosts =
+        parts.into_iter().zip(controllers).map(|((session, options, cards, observer), own)| {
+            let (archive, mut functions) = (&session.archive, as_functions(own));
+            functions.extend(cards);
+            diapason_sim::SimulatedHost { archive, options, functions, observer }
+        });
     let ended = match joined {
         Joined::By(_) => diapason_sim::run_together(hosts.collect(), delay),
         Joined::Cores => diapason_sim::run_cores(hosts.collect()),
     };
     let ended = ended.map_err(|error| Failure::Ours(error.to_string()))?;
     sessions.into_iter().zip(ended).map(|(session, ended)| how_it_ended(session, ended)).collect()
+}
+
+/// Returns the least time in which one host can notice what another did.
+fn notice(joined: &Joined) -> Nanos {
+    let Joined::By(joints) = joined else { return UNJOINED };
+    let cables = joints.cables.iter().map(|cable| cable.delay_ns);
+    let wires = joints.ethernet.iter().map(|link| link.delay_ns);
+    cables.chain(wires).min().map_or(UNJOINED, Nanos)
 }
 
 /// The controllers of a host, by the numbers of their devices.
@@ -292,7 +333,7 @@ pub(super) fn simulate(
         several.assemble(&Workspace::find()?, &request.system, options, unproved)?;
     interrupt::await_signals()?;
     let follows = request.stages || asked.is_some();
-    let Ran { runs, traces, links } = run(request, &sessions, &joined, follows)?;
+    let Ran { runs, traces, links, books } = run(request, &sessions, &joined, follows)?;
     for ((name, _), trace) in sessions.iter().zip(&traces) {
         let name = joined.called(name);
         tell(&format!("trace {:016x} of {name}", trace.0));
@@ -304,7 +345,12 @@ pub(super) fn simulate(
     let told = flowing.map(|(hosts, network)| flows::told(hosts, network, &links, asked));
     let told = told.unwrap_or_default();
     let addition = if request.stages { flows::addition(&told) } else { Addition::default() };
-    let code = report(request.json, &sessions, &runs, joined.noun(), addition)?;
+    let switches = match &joined {
+        Joined::By(joints) if !joints.switches.is_empty() => Some(SwitchReport::of(joints, &books)),
+        _ => None,
+    };
+    let about = AllParts { noun: joined.noun(), switches: switches.as_ref(), addition };
+    let code = report(request.json, &sessions, &runs, &about)?;
     if let Some(asked) = asked {
         tell(&format!("\n{}", asked.life(&told)));
     }
@@ -317,6 +363,7 @@ struct Ran {
     traces: Vec<Trace>,
     /// The messages at the links of each, if they were followed.
     links: Vec<LinkLogs>,
+    books: EthernetBooks,
 }
 
 fn run(
@@ -345,12 +392,14 @@ fn run(
         let how = with_upsets(session, &how, &faults);
         Seat { session, how, faults, observer }
     });
+    let systems: Vec<&System> = sessions.iter().map(|(_, session)| &session.system).collect();
+    let around = around(joined, &systems)?;
     let mut ears: Vec<LinkEars> =
         sessions.iter().map(|(_, session)| LinkEars::of(&session.system)).collect();
     let wired = seats
         .zip(&mut ears)
         .enumerate()
-        .map(|(host, (seat, ears))| Wired::new(host, seat, joined).linked(ears, follows));
+        .map(|(host, (seat, ears))| Wired::new(host, seat, &around).linked(ears, follows));
     let endings = drive_together(wired.collect(), joined)?;
     let (mut runs, mut traces) = (Vec::new(), Vec::new());
     for ((ending, (listener, _)), (_, session)) in endings.into_iter().zip(listeners).zip(sessions)
@@ -362,5 +411,6 @@ fn run(
         traces.push(hash);
     }
     sheet.map_or(Ok(()), Sheet::finish)?;
-    Ok(Ran { runs, traces, links: ears.into_iter().map(|ears| ears.logs).collect() })
+    let links = ears.into_iter().map(|ears| ears.logs).collect();
+    Ok(Ran { runs, traces, links, books: around.network.books() })
 }

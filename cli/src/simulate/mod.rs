@@ -4,6 +4,7 @@
 //! outcome is reported and judged by the same code as that of a run.
 
 mod debug;
+mod ethernet;
 mod explain;
 mod faults;
 mod flows;
@@ -15,6 +16,7 @@ mod progress;
 mod responses;
 mod search;
 mod simulation;
+mod switches;
 mod usage;
 mod watch;
 
@@ -43,7 +45,7 @@ pub use faults::{asked, delayed, drawn, excuse};
 pub(crate) use flows::told as told_flows;
 pub use flows::{FlowLife, LinkLogs, ToldFlow};
 pub(crate) use hosts::followed;
-pub use hosts::{Joined, Seat, together};
+pub use hosts::{Joined, Joints, Seat, together};
 use measured::{Measured, pictures};
 pub(crate) use messages::render as render_life;
 use messages::{Around, Messages};
@@ -57,6 +59,7 @@ pub use simulation::{Hearing, Simulated, Simulation, usual, works};
 use simulation::{drive, line, simulated, with_upsets};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+pub(crate) use switches::SwitchReport;
 use watch::Watch;
 
 /// The trust that a simulation needs: every run says it.

@@ -18,7 +18,7 @@ use crate::output::tell;
 use crate::plan::{NetworkPlan, cleared_network};
 use crate::plugged::{self, PORTS_MAX};
 use crate::session::Session;
-use crate::several::{Several, refuse_format, report};
+use crate::several::{AllParts, Several, refuse_format, report};
 use crate::tools::QEMU;
 use crate::workspace::Workspace;
 use diapason_abi::Nanos;
@@ -77,7 +77,8 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
         tell(&format!("console {console:016x} of {name}"));
     }
     tell(&format!("USB devices {served:016x}"));
-    report(json, &sessions, &runs, joined.noun(), Addition::default())
+    let about = AllParts { noun: joined.noun(), switches: None, addition: Addition::default() };
+    report(json, &sessions, &runs, &about)
 }
 
 /// Checks that QEMU can have these hosts and cables, and tells the servers of each host their part
@@ -153,6 +154,12 @@ fn check(list: &Hosts) -> Result<(), Failure> {
             let help = "plug in a model, or run this host alone";
             return wrong(HostsPlace::Host(number), [&title, &note, help]);
         }
+    }
+    if let Some(link) = list.ethernet.first() {
+        let title = format!("QEMU cannot have the wire `{}`", link.name);
+        let note = "its adapters send a frame in no time, and do not keep step";
+        let help = "start the list with `diapason sim`";
+        return wrong(HostsPlace::Ethernet(0), [&title, note, help]);
     }
     for (number, cable) in list.cables.iter().enumerate() {
         let place = HostsPlace::Cable(number);

@@ -240,6 +240,8 @@ pub struct SocketTerms {
     pub adapter: u8,
     /// Whether frames may bypass the layers.
     pub real_time: bool,
+    /// The priority in the tag of the frames that it sends, 0 to 7; without one they have no tag.
+    pub priority: Option<u8>,
     /// The port of its datagrams, or [`REST`].
     pub port: u16,
     pub address: [u8; 4],
@@ -250,6 +252,10 @@ pub struct SocketTerms {
     /// The place where datagrams go, if the socket sends.
     pub peer: Option<Peer>,
 }
+
+/// The bit that says that frames have a tag, and the place of the priority in it.
+const TAGGED: u64 = 1 << 1;
+const PRIORITY: u32 = 2;
 
 /// Words of a socket in the setting.
 const TERMS: usize = 5;
@@ -271,7 +277,11 @@ impl SocketTerms {
     #[must_use]
     pub const fn words(&self) -> [u64; TERMS] {
         let own = u32::from_be_bytes(self.address) as u64;
-        let flags = (self.adapter as u64) << 8 | self.real_time as u64;
+        let tag = match self.priority {
+            Some(priority) => TAGGED | (priority as u64 & 7) << PRIORITY,
+            None => 0,
+        };
+        let flags = (self.adapter as u64) << 8 | tag | self.real_time as u64;
         let number = own << 32 | (self.port as u64) << 16 | flags;
         let mac = (self.quota as u64) << 48 | of_mac(self.mac);
         let (to, by) = match self.peer {
@@ -291,6 +301,7 @@ impl SocketTerms {
             number: (by >> 48) as u8,
             adapter: (own >> 8) as u8,
             real_time: own & 1 != 0,
+            priority: (own & TAGGED != 0).then_some((own >> PRIORITY & 7) as u8),
             port: (own >> 16) as u16,
             address: ((own >> 32) as u32).to_be_bytes(),
             mac: to_mac(*mac),
@@ -329,6 +340,7 @@ mod tests {
             number: 15,
             adapter: 3,
             real_time: true,
+            priority: Some(7),
             port: 65_535,
             address: [10, 0, 0, 255],
             mac: [0xfe, 1, 2, 3, 4, 0xff],
@@ -336,6 +348,7 @@ mod tests {
             peer: Some(peer),
         };
         let second = SocketTerms { peer: None, real_time: false, number: 0, port: 1, ..first };
+        let second = SocketTerms { priority: None, ..second };
         let words = [first.words(), second.words()].concat();
         assert!(SocketTerms::all(&words).eq([first, second]));
         let rest = SocketTerms { port: REST, ..second };

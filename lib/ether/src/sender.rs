@@ -1,14 +1,16 @@
 //! The frames that a program may send. A driver thread looks at fixed places of each, so that no
 //! program speaks for another host or for another program of this one.
 
-use crate::{ETHERNET_HEAD, FRAME_MIN, IPV4, IPV4_HEAD, UDP, UDP_PAYLOAD};
+use crate::{
+    ETHERNET_HEAD, FRAME_MIN, IPV4, IPV4_HEAD, TAG_BYTES, UDP, UDP_PAYLOAD, VLAN, VlanTag,
+};
 
 /// The EtherType of ARP, and the first bytes of each of its packets: Ethernet and IPv4.
 const ARP: u16 = 0x0806;
 const ARP_HEAD: [u8; 6] = [0, 1, 8, 0, 6, 4];
 /// Bytes of a frame with an ARP packet.
 const ARP_FRAME: usize = ETHERNET_HEAD + 28;
-const _: () = assert!(ARP_FRAME <= FRAME_MIN && UDP_PAYLOAD <= FRAME_MIN);
+const _: () = assert!(ARP_FRAME <= FRAME_MIN && UDP_PAYLOAD + TAG_BYTES <= FRAME_MIN);
 
 /// The addresses of an adapter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,11 +20,24 @@ pub struct Own {
 }
 
 impl Own {
-    /// Returns whether a frame is a UDP datagram from this port of the adapter.
+    /// Returns whether a frame is a UDP datagram from this port of the adapter, with exactly this
+    /// tag or without one.
     #[must_use]
-    pub fn sends_datagram(&self, frame: &[u8], port: u16) -> bool {
-        self.head_of(frame, IPV4).is_some_and(|head| {
-            head[14] == 0x45
+    pub fn sends_datagram(&self, frame: &[u8], port: u16, tag: Option<VlanTag>) -> bool {
+        let (kind, skipped) = match tag {
+            None => (IPV4, 0),
+            Some(tag) => {
+                let written = [VLAN.to_be_bytes(), tag.bits().to_be_bytes()];
+                if frame.get(12..16) != Some(written.as_flattened()) {
+                    return false;
+                }
+                (VLAN, TAG_BYTES)
+            }
+        };
+        let head = self.head_of(frame, kind).and_then(|_| frame.get(skipped..)?.first_chunk());
+        head.is_some_and(|head: &[u8; UDP_PAYLOAD]| {
+            head[12..14] == IPV4.to_be_bytes()
+                && head[14] == 0x45
                 && head[23] == UDP
                 && head[26..30] == self.address
                 && head[34..36] == port.to_be_bytes()
@@ -93,12 +108,35 @@ mod tests {
     #[test]
     fn a_socket_sends_its_own_datagrams() {
         let frame = datagram(OWN, 4_000);
-        assert!(OWN.sends_datagram(&frame, 4_000));
-        assert!(!OWN.sends_datagram(&frame, 4_001));
-        assert!(!OWN.sends_datagram(&frame[..FRAME_MIN - 1], 4_000));
+        assert!(OWN.sends_datagram(&frame, 4_000, None));
+        assert!(!OWN.sends_datagram(&frame, 4_001, None));
+        assert!(!OWN.sends_datagram(&frame[..FRAME_MIN - 1], 4_000, None));
         let [mac, address] = [Own { mac: [4; 6], ..OWN }, Own { address: [10, 0, 0, 3], ..OWN }];
-        assert!(!OWN.sends_datagram(&datagram(mac, 4_000), 4_000));
-        assert!(!OWN.sends_datagram(&datagram(address, 4_000), 4_000));
+        assert!(!OWN.sends_datagram(&datagram(mac, 4_000), 4_000, None));
+        assert!(!OWN.sends_datagram(&datagram(address, 4_000), 4_000, None));
+    }
+
+    #[test]
+    fn a_socket_has_the_priority_of_its_description() {
+        let tag = |priority| VlanTag { priority, drop_eligible: false, network: 0 };
+        let mut frame = [0; FRAME_MIN];
+        let flow = UdpFrame {
+            source_mac: OWN.mac,
+            destination_mac: [2, 0, 0, 0, 0, 2],
+            tag: Some(tag(5)),
+            source: SocketAddrV4::new(Ipv4Addr::from(OWN.address), 4_000),
+            destination: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 5_000),
+            checksum: false,
+        };
+        assert_eq!(flow.write(&[7; 8], &mut frame), Some(FRAME_MIN));
+        assert!(OWN.sends_datagram(&frame, 4_000, Some(tag(5))));
+        assert!(!OWN.sends_datagram(&frame, 4_001, Some(tag(5))));
+        assert!(!OWN.sends_datagram(&frame, 4_000, Some(tag(6))));
+        assert!(!OWN.sends_datagram(&frame, 4_000, None));
+        assert!(!OWN.sends_datagram(&datagram(OWN, 4_000), 4_000, Some(tag(5))));
+        assert!(!OWN.sends_rest(&frame, |_| false));
+        frame[16..18].copy_from_slice(&VLAN.to_be_bytes());
+        assert!(!OWN.sends_datagram(&frame, 4_000, Some(tag(5))), "a tag within a tag");
     }
 
     #[test]

@@ -70,7 +70,8 @@ struct Half {
 }
 
 impl Plant<'_> {
-    fn bill_of_socket(
+    /// Returns the bill of a socket to which a datagram comes so often.
+    pub(crate) fn bill_of_socket(
         &self,
         socket: &UdpPort,
         period: Nanos,

@@ -186,6 +186,8 @@ pub(crate) struct DeclaredSocket {
     pub process: Option<At<String>>,
     pub port: At<u64>,
     pub real_time: bool,
+    /// The priority in the tag of the frames that it sends, if they have one.
+    pub priority: Option<u8>,
     pub quota: At<u64>,
     pub bytes: u64,
     pub period: Option<At<u64>>,

@@ -28,6 +28,8 @@ const SPEEDS: [(u64, &str); 3] = [(10, "10"), (100, "100"), (1_000, "1000")];
 const FRAMES_MAX: u64 = 10_000_000;
 const BURST_MAX: u64 = 100_000;
 const TIME_MAX: u64 = 1_000_000_000_000;
+/// Bytes of the tag that says a priority.
+const TAG: u64 = 4;
 /// Frames that wait for a socket if the description does not say.
 const QUOTA: u64 = 16;
 
@@ -89,12 +91,20 @@ pub(crate) fn socket(raw: Raw<'_>, report: &mut Report) -> DeclaredSocket {
         _ => {}
     }
     let quota = table.number("quota", 1..=QUOTA_MAX, ", frames that wait");
+    let priority = table.number("priority", 0..=7, "");
+    if let Some(priority) = priority.as_ref().filter(|_| peer.is_none()) {
+        let help = "add `peer`, or remove `priority`: it is of the frames that are sent";
+        table.report.push(Problem::new(&priority.span, "`priority` without `peer`", help));
+    }
+    let most = PAYLOAD_MAX - if priority.is_some() { TAG } else { 0 };
+    let bytes = table.number("bytes", 1..=most, " of payload, at most");
     let or = |number: Option<At<u64>>, otherwise| number.map_or(otherwise, |it| it.value);
     let nowhere = if rest { REST.into() } else { 1 };
     let socket = DeclaredSocket {
         port: port.filter(|_| !rest).unwrap_or_else(|| At::new(nowhere, name.span.clone())),
         real_time: table.flag("real_time").unwrap_or(true),
-        bytes: or(table.number("bytes", 1..=PAYLOAD_MAX, " of payload, at most"), PAYLOAD_MAX),
+        priority: priority.map(|it| it.value as u8),
+        bytes: or(bytes, most),
         period: table.duration("period", 1..=TIME_MAX),
         burst: or(table.number("burst", 1..=BURST_MAX, ", datagrams at once"), 1),
         work_ns: table.duration("work", 0..=TIME_MAX).map(|work| work.value),
@@ -114,8 +124,18 @@ pub(crate) fn socket(raw: Raw<'_>, report: &mut Report) -> DeclaredSocket {
 }
 
 /// Keys of a socket that belong to datagrams.
-const DATAGRAMS: [&str; 9] =
-    ["port", "peer", "peer_mac", "real_time", "bytes", "period", "burst", "work", "latency"];
+const DATAGRAMS: [&str; 10] = [
+    "port",
+    "peer",
+    "peer_mac",
+    "priority",
+    "real_time",
+    "bytes",
+    "period",
+    "burst",
+    "work",
+    "latency",
+];
 
 /// Reports a key of datagrams in a socket that gets whole frames.
 fn of_datagrams(table: &mut Table<'_, '_>, key: &'static str) {
@@ -386,6 +406,7 @@ pub(crate) fn sockets(declared: &Declared) -> Vec<UdpPort> {
             process: u16::try_from(declared.process(&socket.process.as_ref()?.value)?).ok()?,
             port: u16::try_from(socket.port.value).ok()?,
             real_time: socket.real_time,
+            priority: socket.priority,
             quota: u16::try_from(socket.quota.value).ok()?,
             bytes: socket.bytes,
             period_ns: socket.period.as_ref().map(|period| period.value),
@@ -412,6 +433,7 @@ impl UdpPort {
             number: self.number,
             adapter: adapter.number,
             real_time: self.real_time,
+            priority: self.priority,
             port: self.port,
             address: adapter.address,
             mac: adapter.mac,

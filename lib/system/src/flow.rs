@@ -1,9 +1,9 @@
-//! `[[flow]]` of a list of hosts: the way of messages from a program over cables to programs of
-//! other hosts.
+//! `[[flow]]` of a list of hosts: the way of messages from a program over cables, or over Ethernet,
+//! to programs of other hosts.
 //!
-//! A flow begins at a program that sends messages over a link. Each `[[flow.hop]]` names the next
-//! program and the cable that leads to it. Whether a link of both hosts serves the cable is for the
-//! plan to say, because servers read that from their settings.
+//! A flow begins at a program that sends messages over a link or by a socket. Each `[[flow.hop]]`
+//! names the next program and the cable or wire that leads to it. Whether a link of both hosts
+//! serves the cable is for the plan to say, because servers read that from their settings.
 
 use crate::diagnostics::{Problem, Report};
 use crate::hosts::{Cable, HostSpec};
@@ -12,6 +12,7 @@ use crate::pipe::{BURST_MAX, RATE_MAX};
 use crate::source::{At, Span};
 use crate::suggest::{listed, nearest};
 use crate::table::{Raw, Table};
+use crate::wires::{EthernetLink, WireEnd};
 use diapason_abi::Nanos;
 use diapason_contract::carried::{Contract, PER_MAX};
 use diapason_contract::link::MESSAGE_MAX;
@@ -53,18 +54,38 @@ pub struct FlowStop {
 /// A step of a flow from one host to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowHop {
-    /// The number of the cable.
-    pub cable: usize,
+    pub way: FlowWay,
     /// The program that takes the message.
     pub to: FlowStop,
-    /// Messages for which it lends memory to its link.
+    /// Messages for which it lends memory to its link; 1 if it takes them by a socket.
     pub slots: u64,
+}
+
+/// The way of a flow from one host to the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlowWay {
+    /// Over the cable with this number.
+    Cable(usize),
+    /// Over Ethernet: the numbers of the sockets that send and receive, in their systems.
+    Sockets { from: usize, to: usize },
+}
+
+/// The cables and wires by which a flow can go from host to host.
+pub(crate) struct Ways<'a> {
+    pub cables: &'a [Cable],
+    pub ethernet: &'a [EthernetLink],
 }
 
 impl Flow {
     /// Returns every program of the flow, in the order of the messages.
     pub fn stops(&self) -> impl Iterator<Item = &FlowStop> {
         std::iter::once(&self.from).chain(self.hops.iter().map(|hop| &hop.to))
+    }
+
+    /// Returns whether it goes over Ethernet. It has one hop then.
+    #[must_use]
+    pub fn is_on_ethernet(&self) -> bool {
+        self.hops.iter().any(|hop| matches!(hop.way, FlowWay::Sockets { .. }))
     }
 
     /// Returns the last program.
@@ -136,8 +157,6 @@ fn hop(raw: Raw<'_>, report: &mut Report) -> DeclaredHop {
     let by = table.text("by", "by = \"bridge\"");
     table.needs("by", "add `by = \"…\"`: the `[[cable]]` that leads to it");
     let slots = table.number("slots", 1..=SLOTS_MAX, ", messages that find room");
-    table
-        .needs("slots", "add `slots = 4`: messages for which the program lends memory to its link");
     let work = table.duration("work", 0..=TIME_MAX);
     table.report_unknown();
     DeclaredHop { place, process, by, slots, work_ns: work.map(|work| work.value) }
@@ -147,10 +166,10 @@ fn hop(raw: Raw<'_>, report: &mut Report) -> DeclaredHop {
 pub(crate) fn resolve(
     declared: &[DeclaredFlow],
     hosts: &[HostSpec],
-    cables: &[Cable],
+    ways: &Ways<'_>,
     report: &mut Report,
 ) -> Vec<Flow> {
-    let list = List { hosts, cables };
+    let list = List { hosts, cables: ways.cables, ethernet: ways.ethernet };
     let flows: Vec<Option<Flow>> = declared.iter().map(|flow| list.flow(flow, report)).collect();
     for (number, flow) in flows.iter().enumerate() {
         let Some(flow) = flow else { continue };
@@ -172,6 +191,7 @@ pub(crate) fn resolve(
 struct List<'a> {
     hosts: &'a [HostSpec],
     cables: &'a [Cable],
+    ethernet: &'a [EthernetLink],
 }
 
 impl List<'_> {
@@ -185,16 +205,25 @@ impl List<'_> {
             let title = format!("{} hops, the most is {HOPS_MAX}", declared.hops.len());
             report.push(Problem::new(&extra.place, title, "end the flow before it"));
         }
+        let on_ethernet = |hop: &DeclaredHop| {
+            let by = hop.by.as_ref().map(|by| &by.value);
+            self.ethernet.iter().any(|link| Some(&link.name) == by)
+        };
+        if let Some(second) = declared.hops.get(1).filter(|_| declared.hops.iter().any(on_ethernet))
+        {
+            let title = "a flow over Ethernet has one hop".to_owned();
+            let help = "end it there, and let another flow begin at that program";
+            report.push(Problem::new(&second.place, title, help));
+            return None;
+        }
         let from = self.stop(declared.from.as_ref(), declared.work_ns, report);
         let mut hops = Vec::new();
         let mut before = from;
         for declared in &declared.hops {
             let to = self.stop(declared.process.as_ref(), declared.work_ns, report);
-            let cable = self.cable(declared.by.as_ref(), report);
-            if let (Some(before), Some(to), Some(cable)) = (before, to, cable) {
-                self.joined(declared, cable, [before, to], report);
-                let slots = declared.slots.as_ref().map_or(1, |slots| slots.value);
-                hops.push(FlowHop { cable, to, slots });
+            let by = self.by(declared.by.as_ref(), report);
+            if let (Some(before), Some(to), Some(by)) = (before, to, by) {
+                hops.extend(self.step(declared, by, [before, to], report));
             }
             before = to;
         }
@@ -241,15 +270,103 @@ impl List<'_> {
         Some(FlowStop { host: number, process: place as u16, work_ns })
     }
 
-    fn cable(&self, by: Option<&At<String>>, report: &mut Report) -> Option<usize> {
+    /// Returns the cable or wire that a hop names.
+    fn by(&self, by: Option<&At<String>>, report: &mut Report) -> Option<By> {
         let At { value, span } = by?;
-        let names = || self.cables.iter().map(|cable| cable.name.as_str());
-        let found = names().position(|known| known == value);
+        let cables = || self.cables.iter().map(|cable| cable.name.as_str());
+        let wires = || self.ethernet.iter().map(|link| link.name.as_str());
+        let cable = cables().position(|known| known == value).map(By::Cable);
+        let found = cable.or_else(|| wires().position(|known| known == value).map(By::Wire));
         if found.is_none() {
             let title = format!("no cable is called `{value}`");
-            report.push(Problem::new(span, title, near(value, names())));
+            report.push(Problem::new(span, title, near(value, cables().chain(wires()))));
         }
         found
+    }
+
+    /// Returns a hop from one program to another.
+    fn step(
+        &self,
+        declared: &DeclaredHop,
+        by: By,
+        [before, to]: [FlowStop; 2],
+        report: &mut Report,
+    ) -> Option<FlowHop> {
+        match by {
+            By::Cable(cable) => {
+                self.joined(declared, cable, [before, to], report);
+                if declared.slots.is_none() {
+                    let help = "add `slots = 4`: messages for which the program lends memory to \
+                                its link";
+                    let title = "a hop over a cable without `slots`";
+                    report.push(Problem::new(&declared.place, title, help));
+                }
+                let slots = declared.slots.as_ref().map_or(1, |slots| slots.value);
+                Some(FlowHop { way: FlowWay::Cable(cable), to, slots })
+            }
+            By::Wire(wire) => {
+                if let Some(slots) = &declared.slots {
+                    let title = "a hop over Ethernet with `slots`";
+                    let help = "remove it: the `quota` of the socket says how many frames may wait";
+                    report.push(Problem::new(&slots.span, title, help));
+                }
+                let way = self.sockets(declared, wire, [before, to], report)?;
+                Some(FlowHop { way, to, slots: 1 })
+            }
+        }
+    }
+
+    /// Returns the sockets by which a message goes from one program to another.
+    fn sockets(
+        &self,
+        declared: &DeclaredHop,
+        wire: usize,
+        [before, to]: [FlowStop; 2],
+        report: &mut Report,
+    ) -> Option<FlowWay> {
+        let place = declared.by.as_ref().map_or(&declared.place, |by| &by.span);
+        let mut refuse = |title: String, help: String| {
+            report.push(Problem::new(place, title, help));
+        };
+        let link = &self.ethernet[wire];
+        let own = link.ends.iter().find_map(|end| match *end {
+            WireEnd::Adapter { host, adapter } if host == before.host => Some(adapter),
+            _ => None,
+        });
+        let here = &self.hosts[before.host];
+        let Some(adapter) = own else {
+            let title = format!("`{}` has no adapter at `{}`", here.name, link.name);
+            refuse(title, "name the `[[ethernet]]` at the adapter that sends".to_owned());
+            return None;
+        };
+        let sockets = &here.system.sockets;
+        let sends = |it: &crate::UdpPort| it.process == before.process && it.adapter == adapter;
+        let from = sockets.iter().position(|it| sends(it) && it.peer.is_some());
+        let Some((from, peer)) = from.and_then(|at| Some((at, sockets[at].peer?))) else {
+            let title = format!("`{}` sends nothing over `{}`", self.written(before), link.name);
+            let help = format!("give it a `[[socket]]` with a `peer` in `{}`", here.file);
+            refuse(title, help);
+            return None;
+        };
+        let there = &self.hosts[to.host];
+        let is_peer = |it: &crate::UdpPort| {
+            let adapter = &there.system.adapters[it.adapter];
+            it.process == to.process
+                && (adapter.address, adapter.mac, it.port) == (peer.address, peer.mac, peer.port)
+        };
+        let Some(socket) = there.system.sockets.iter().position(is_peer) else {
+            let [a, b, c, d] = peer.address;
+            let name = &sockets[from].name;
+            let title = format!("`{}` has no socket where `{name}` sends", self.written(to));
+            let help = format!(
+                "its `peer` is {a}.{b}.{c}.{d}:{}: change `peer` and `peer_mac` in `{}`, or the \
+                 `[[socket]]` in `{}`",
+                peer.port, here.file, there.file
+            );
+            refuse(title, help);
+            return None;
+        };
+        Some(FlowWay::Sockets { from, to: socket })
     }
 
     /// Reports a cable that does not join the hosts of two programs that follow each other.
@@ -282,6 +399,57 @@ impl List<'_> {
             };
             report.push(Problem::new(place, title, help));
         }
+    }
+}
+
+/// The cable or wire that a hop names, by its number.
+#[derive(Clone, Copy)]
+enum By {
+    Cable(usize),
+    Wire(usize),
+}
+
+/// Clocks of hosts run apart by less than one part of so many.
+const DRIFT: u64 = 4_000;
+
+impl Flow {
+    /// Returns the shortest time from one message to the next in the long run, by the clock of any
+    /// host, and the messages that come at once if each is late by up to its latency.
+    fn at_the_end(&self) -> Option<(u64, u64)> {
+        let Contract { messages, per, burst, jitter } = self.contract;
+        let period = (per.0 - per.0 / DRIFT - 1) / u64::from(messages.max(1));
+        let period = period.max(1);
+        let late = (self.latency_ns? + jitter.0).div_ceil(period);
+        Some((period, burst + late))
+    }
+}
+
+/// Lets what comes to sockets and their adapters follow from the flows, where descriptions of the
+/// hosts do not say it. A message is late by no more than the `latency` of its flow: the plan
+/// refuses the flow otherwise.
+pub(crate) fn derive(hosts: &mut [HostSpec], flows: &[Flow]) {
+    let ends = flows.iter().filter_map(|flow| {
+        let hop = flow.hops.first()?;
+        let FlowWay::Sockets { to, .. } = hop.way else { return None };
+        Some((hop.to.host, to, hop.to.work_ns, flow.at_the_end()))
+    });
+    let mut sums: std::collections::BTreeMap<(usize, usize), Option<(u64, u64)>> =
+        std::collections::BTreeMap::new();
+    for (host, socket, work_ns, terms) in ends {
+        let port = &mut hosts[host].system.sockets[socket];
+        port.work_ns = port.work_ns.or(work_ns);
+        if let (None, Some((period, burst))) = (port.period_ns, terms) {
+            (port.period_ns, port.burst) = (Some(period), burst);
+        }
+        let sum = sums.entry((host, port.adapter)).or_insert(Some((0, 0)));
+        let rate = |period: u64| 1_000_000_000_u64.div_ceil(period);
+        *sum = sum
+            .zip(terms)
+            .map(|((all, at_once), (period, burst))| (all + rate(period), at_once + burst));
+    }
+    for ((host, adapter), sum) in sums {
+        let adapter = &mut hosts[host].system.adapters[adapter];
+        adapter.traffic = adapter.traffic.or(sum);
     }
 }
 

@@ -4,13 +4,14 @@
 //! module checks the connections between the hosts.
 
 use crate::diagnostics::{Diagnostics, Problem, Report};
-use crate::flow::{self, DeclaredFlow, Flow};
+use crate::flow::{self, DeclaredFlow, Flow, Ways};
 use crate::limits::XHCI;
 use crate::network::{self, DeclaredNetwork, NameList};
 use crate::source::{At, Source, Span};
 use crate::suggest::nearest;
 use crate::system::System;
 use crate::table::{Raw, Table};
+use crate::wires::{self, DeclaredLink, DeclaredSwitch, EthernetLink, Switch};
 use crate::{cores_of, keys, one_core, syntax, whole};
 use diapason_abi::archive::Location;
 use toml::Spanned;
@@ -34,6 +35,10 @@ pub struct Hosts {
     pub hosts: Vec<HostSpec>,
     /// In the order of the text.
     pub cables: Vec<Cable>,
+    /// The wires between adapters and switches, in the order of the text.
+    pub ethernet: Vec<EthernetLink>,
+    /// In the order of the text.
+    pub switches: Vec<Switch>,
     /// The host that enables its debug capability before it waits for others.
     pub leader: Option<usize>,
     /// In the order of the text.
@@ -51,6 +56,8 @@ pub(crate) struct HostsOrigin {
     pub depends: Vec<Span>,
     /// The names of the cables.
     pub cables: Vec<Span>,
+    /// The names of the wires.
+    pub ethernet: Vec<Span>,
     pub leader: Option<Span>,
     /// The names of the flows.
     pub flows: Vec<Span>,
@@ -178,10 +185,19 @@ pub fn parse_any(
     if report.is_empty() {
         let cables = cables(&declared, &hosts, &mut report);
         let leader = network::resolve(&declared, &mut hosts, &cables, &mut report);
-        let flows = flow::resolve(&declared.flows, &hosts, &cables, &mut report);
+        let wires = (&*declared.ethernet, &*declared.switches);
+        let (ethernet, switches) = wires::resolve(wires, &hosts, &mut report);
+        let ways = Ways { cables: &cables, ethernet: &ethernet };
+        // A flow over a wire that is wrong is not wrong, too.
+        let flows = if ethernet.len() == declared.ethernet.len() {
+            flow::resolve(&declared.flows, &hosts, &ways, &mut report)
+        } else {
+            Vec::new()
+        };
         if report.is_empty() {
+            flow::derive(&mut hosts, &flows);
             let origin = Box::new(origin(source, &declared));
-            let list = Hosts { hosts, cables, leader, flows, origin };
+            let list = Hosts { hosts, cables, ethernet, switches, leader, flows, origin };
             return Ok(Description::Several(list));
         }
     }
@@ -191,7 +207,8 @@ pub fn parse_any(
 /// Returns whether a text lists hosts instead of describing one.
 pub(crate) fn lists_hosts(table: &DeTable<'_>) -> bool {
     let has = |key: &&str| table.contains_key(*key);
-    ["host", "cable", "network", "flow"].iter().any(has) && !table.contains_key("system")
+    ["host", "cable", "network", "flow", "ethernet", "switch"].iter().any(has)
+        && !table.contains_key("system")
 }
 
 fn origin(source: Source, declared: &Declared) -> HostsOrigin {
@@ -203,6 +220,7 @@ fn origin(source: Source, declared: &Declared) -> HostsOrigin {
         hosts: declared.hosts.iter().map(|host| host.name.span.clone()).collect(),
         depends: declared.hosts.iter().map(list).collect(),
         cables: declared.cables.iter().map(|cable| cable.name.span.clone()).collect(),
+        ethernet: declared.ethernet.iter().map(|link| link.name.span.clone()).collect(),
         leader: declared.network.leader.as_ref().map(|leader| leader.span.clone()),
         flows: declared.flows.iter().map(|flow| flow.name.span.clone()).collect(),
     }
@@ -241,6 +259,8 @@ struct DeclaredCable {
 pub(crate) struct Declared {
     pub hosts: Vec<DeclaredHost>,
     cables: Vec<DeclaredCable>,
+    ethernet: Vec<DeclaredLink>,
+    switches: Vec<DeclaredSwitch>,
     pub network: DeclaredNetwork,
     flows: Vec<DeclaredFlow>,
 }
@@ -249,14 +269,20 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     let raw = Raw { entries: table.get_ref(), place: 0..0 };
     let mut top = Table::new("a list of hosts", "list of hosts", raw, report);
     let (hosts, cables, of_all) = (top.list("host"), top.list("cable"), top.get("network"));
-    let flows = top.list("flow");
+    let (flows, links, switches) = (top.list("flow"), top.list("ethernet"), top.list("switch"));
     top.report_unknown();
     let network = of_all.map_or_else(DeclaredNetwork::default, |it| network::read(it, report));
     let hosts: Vec<DeclaredHost> = hosts.into_iter().filter_map(|raw| host(raw, report)).collect();
     let cables: Vec<DeclaredCable> = cables.into_iter().map(|raw| cable(raw, report)).collect();
     let flows: Vec<DeclaredFlow> = flows.into_iter().map(|raw| flow::flow(raw, report)).collect();
+    let ethernet: Vec<DeclaredLink> =
+        links.into_iter().map(|raw| wires::link(raw, report)).collect();
+    let switches: Vec<DeclaredSwitch> =
+        switches.into_iter().map(|raw| wires::switch(raw, report)).collect();
     unique("host", hosts.iter().map(|host| &host.name), report);
-    unique("cable", cables.iter().map(|cable| &cable.name), report);
+    let joining = cables.iter().map(|cable| &cable.name);
+    unique("cable", joining.chain(ethernet.iter().map(|link| &link.name)), report);
+    unique("switch", switches.iter().map(|switch| &switch.name), report);
     unique("flow", flows.iter().map(|flow| &flow.name), report);
     if hosts.is_empty() && report.is_empty() {
         let help = "add `[[host]]` with `name = \"left\"` and `system = \"left.toml\"`";
@@ -267,7 +293,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         let help = format!("remove {} of them", hosts.len() - HOSTS_MAX);
         report.push(Problem::new(&extra.name.span, title, help));
     }
-    Declared { hosts, cables, network, flows }
+    Declared { hosts, cables, ethernet, switches, network, flows }
 }
 
 fn host(raw: Raw<'_>, report: &mut Report) -> Option<DeclaredHost> {

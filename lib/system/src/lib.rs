@@ -67,6 +67,7 @@ mod usb;
 mod value;
 mod vcpu;
 mod vcpus;
+mod wires;
 
 pub use archive::{Permit, RunOptions, build};
 pub use can_network::{CanClass, CanMessage, CanNetwork, CanScheduler, CanSender};
@@ -74,7 +75,7 @@ pub use carried::{ChainLink, ChainSpec, Handover, PipeDirection, PipeSpec, Tpipe
 pub use diagnostics::{Diagnostics, ProblemSummary};
 pub use explained::explained;
 pub use fault::kinds::{FaultKind, FaultTarget, InjectedFault, LIES};
-pub use flow::{Flow, FlowHop, FlowStop};
+pub use flow::{Flow, FlowHop, FlowStop, FlowWay};
 pub use hosts::{Cable, Description, End, HostSpec, Hosts, Socket, parse_any};
 pub use known::known_keys;
 pub use names::fault as name_fault;
@@ -88,6 +89,7 @@ pub use system::{
     ServerSpec, Setting, System, UdpPort, VcpuSpec, WorkSpec,
 };
 pub use value::{KnownKey, ValueKind};
+pub use wires::{EthernetLink, Switch, WireEnd};
 
 use declared::Declared;
 use diagnostics::Report;

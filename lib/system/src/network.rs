@@ -26,6 +26,8 @@ pub enum HostsPlace {
     Depends(usize),
     /// The name of this cable.
     Cable(usize),
+    /// The name of this wire.
+    Ethernet(usize),
     /// The leader, or the beginning of the text if there is none.
     Leader,
     /// The name of this flow.
@@ -42,6 +44,7 @@ impl Hosts {
             HostsPlace::Host(host) => origin.hosts.get(host),
             HostsPlace::Depends(host) => origin.depends.get(host),
             HostsPlace::Cable(cable) => origin.cables.get(cable),
+            HostsPlace::Ethernet(link) => origin.ethernet.get(link),
             HostsPlace::Leader => origin.leader.as_ref(),
             HostsPlace::Flow(flow) => origin.flows.get(flow),
         };

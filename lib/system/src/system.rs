@@ -103,6 +103,8 @@ pub struct UdpPort {
     pub port: u16,
     /// Whether exact frames bypass the layers.
     pub real_time: bool,
+    /// The priority in the tag of the frames that it sends, if they have one.
+    pub priority: Option<u8>,
     /// Most frames that wait.
     pub quota: u16,
     /// Most bytes of a payload.

@@ -98,6 +98,7 @@ fn both_ends_are_told_what_follows() {
         number: 1,
         adapter: 1,
         real_time: true,
+        priority: None,
         port: 5_000,
         address: [10, 0, 0, 2],
         mac: [2, 0, 0, 0, 0, 2],

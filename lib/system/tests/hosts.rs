@@ -1,6 +1,6 @@
 //! Files that list several hosts.
 
-use diapason_system::{Cable, Description, Diagnostics, End, Hosts, Socket, parse_any};
+use diapason_system::{Cable, Description, Diagnostics, End, FlowWay, Hosts, Socket, parse_any};
 
 /// A system with a USB controller, something in its third port, and no more than it needs.
 const BOARD: &str = "[system]\nname = \"board\"\nclock = \"100MHz\"\n[[process]]\nname = \"p\"\n\
@@ -257,7 +257,7 @@ fn a_flow_goes_from_program_to_program() {
     let stops: Vec<(usize, u16, Option<u64>)> =
         flow.stops().map(|stop| (stop.host, stop.process, stop.work_ns)).collect();
     assert_eq!(stops, [(0, 1, Some(3_000)), (1, 1, None)]);
-    assert_eq!((flow.bytes, flow.hops[0].cable, flow.hops[0].slots), (64, 0, 4));
+    assert_eq!((flow.bytes, flow.hops[0].way, flow.hops[0].slots), (64, FlowWay::Cable(0), 4));
     assert_eq!(flow.contract.per.0, 2_000_000);
 }
 

@@ -24,7 +24,7 @@ pub use egress::{Egress, EgressStep, Shaping};
 pub use gates::{GateEntry, GateList, GateWindow};
 pub use refusal::GateRefusal;
 pub use route::{EndToEnd, FlowRoute, RoutedPort, end_to_end};
-pub use switch::{PortDeparture, StoreForward};
+pub use switch::{PortDeparture, QueueBooks, StoreForward};
 pub use wire::{GAP, LinkRate, PREAMBLE, wire_bytes};
 
 /// Number of traffic classes of a port.

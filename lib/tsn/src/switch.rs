@@ -32,6 +32,22 @@ pub struct StoreForward<T> {
     received: u64,
     /// Earliest time at which each port may act.
     next_ns: Vec<u64>,
+    /// Frames that each queue has room for, besides the frame on the wire.
+    room: usize,
+    queues: Vec<[QueueBooks; CLASSES]>,
+}
+
+/// The frames of one queue of a port.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct QueueBooks {
+    /// Frames that came for the queue.
+    pub offered: u64,
+    /// Frames that began to leave.
+    pub passed: u64,
+    /// Frames for which the queue had no room.
+    pub full: u64,
+    /// The most frames that waited at once.
+    pub peak: u64,
 }
 
 impl<T> StoreForward<T> {
@@ -47,7 +63,23 @@ impl<T> StoreForward<T> {
         let egress = |(gates, rate, shaping)| Egress::new(gates, rate, shaping);
         let ports = ports.into_iter().map(egress).collect::<Result<Vec<_>, _>>()?;
         let next_ns = ports.iter().map(|_| u64::MAX).collect();
-        Ok(StoreForward { fabric_ns, ports, inside: BTreeMap::new(), received: 0, next_ns })
+        let queues = ports.iter().map(|_| [QueueBooks::default(); CLASSES]).collect();
+        let (inside, room) = (BTreeMap::new(), usize::MAX);
+        Ok(StoreForward { fabric_ns, ports, inside, received: 0, next_ns, room, queues })
+    }
+
+    /// Gives each queue room for so many frames, besides the frame on the wire. A frame that finds
+    /// no room is dropped and counted.
+    #[must_use]
+    pub fn with_room(self, frames: usize) -> Self {
+        StoreForward { room: frames, ..self }
+    }
+
+    /// Returns the books of all queues, by port and class. Frames that are offered and neither
+    /// passed nor dropped are still inside.
+    #[must_use]
+    pub fn queues(&self) -> &[[QueueBooks; CLASSES]] {
+        &self.queues
     }
 
     /// Takes a frame whose last bit came at `now`, for a port.
@@ -66,6 +98,7 @@ impl<T> StoreForward<T> {
         egress.gates().check(class, wire_ns)?;
         let key = (now_ns.saturating_add(self.fabric_ns), self.received);
         self.received += 1;
+        self.queues[port][class].offered += 1;
         self.inside.insert(key, Inside { port, class, wire_ns, item });
         Ok(())
     }
@@ -87,7 +120,13 @@ impl<T> StoreForward<T> {
         while let Some(at) = self.next().filter(|at| *at <= now_ns) {
             while let Some(entry) = self.inside.first_entry().filter(|it| it.key().0 <= at) {
                 let Inside { port, class, wire_ns, item } = entry.remove();
+                let books = &mut self.queues[port][class];
+                if self.ports[port].waiting(class) >= self.room {
+                    books.full += 1;
+                    continue;
+                }
                 self.ports[port].push(at, class, wire_ns, item)?;
+                books.peak = books.peak.max(self.ports[port].waiting(class) as u64);
                 self.next_ns[port] = at;
             }
             for port in 0..self.ports.len() {
@@ -102,6 +141,7 @@ impl<T> StoreForward<T> {
     fn act(&mut self, port: usize, at_ns: u64, left: &mut Vec<PortDeparture<T>>) {
         self.next_ns[port] = match self.ports[port].step(at_ns) {
             EgressStep::Sends { class, item, end_ns } => {
+                self.queues[port][class].passed += 1;
                 left.push(PortDeparture { port, class, item, start_ns: at_ns, end_ns });
                 end_ns
             }

@@ -18,7 +18,7 @@ use diapason_contract::ethernet::{
     SocketTerms, TAKE,
 };
 pub use diapason_ether::{Discard, FrameCounts, Own, Received};
-use diapason_ether::{LazyReceiver, Listener, UdpFrame};
+use diapason_ether::{LazyReceiver, Listener, UdpFrame, VlanTag};
 use diapason_pipe::Writer;
 use diapason_pipe::measured::{FrameEnd, FrameGauge};
 use diapason_rt::sync::Semaphore;
@@ -128,6 +128,12 @@ pub const fn listener(terms: &SocketTerms) -> Listener {
     Listener { real_time: terms.real_time, ..Listener::udp(address, terms.port, terms.quota) }
 }
 
+/// Returns the tag of the frames that a socket sends.
+#[must_use]
+pub fn tag(terms: &SocketTerms) -> Option<VlanTag> {
+    terms.priority.map(|priority| VlanTag { priority, drop_eligible: false, network: 0 })
+}
+
 /// Reports what a socket took and discarded, if that is due.
 fn report(gauge: &mut FrameGauge, counts: &FrameCounts, now: Nanos) {
     if gauge.is_due(now) {
@@ -164,7 +170,7 @@ impl Outgoing {
         let flow = UdpFrame {
             source_mac: terms.mac,
             destination_mac: peer.mac,
-            tag: None,
+            tag: tag(terms),
             source: SocketAddrV4::new(Ipv4Addr::from(terms.address), terms.port),
             destination: SocketAddrV4::new(Ipv4Addr::from(peer.address), peer.port),
             checksum: false,

@@ -96,7 +96,7 @@ impl Stage<'_> {
             systems.iter().map(|system| self.session(system)).collect();
         let sessions = sessions?;
         let seats = sessions.iter().map(|it| Seat { how: how.clone(), ..Seat::new(it, ()) });
-        let hosts = together(seats.collect(), &Joined::By(cables.to_vec()));
+        let hosts = together(seats.collect(), &Joined::By(cables.to_vec().into()));
         let hosts = hosts.map_err(|failure| failure.to_string())?;
         Ok(hosts.into_iter().map(|host| (host.run.ending, host.hash)).collect())
     }
@@ -190,7 +190,8 @@ fn unlinked(stage: &Stage<'_>) -> Result<(), String> {
     const WHY: &str = "alarm link-absent: link 0 of usbd never formed in 2.100 s: ";
     let (sessions, cables) = stage.list(UNLINKED)?;
     let seats = sessions.iter().map(|session| Seat::new(session, ())).collect();
-    let hosts = together(seats, &Joined::By(cables)).map_err(|failure| failure.to_string())?;
+    let hosts =
+        together(seats, &Joined::By(cables.into())).map_err(|failure| failure.to_string())?;
     for (session, host) in sessions.iter().zip(&hosts) {
         match &session.judge(&host.run).findings()[..] {
             [found] if found.starts_with(WHY) => {}
@@ -216,7 +217,8 @@ fn linked_by(stage: &Stage<'_>, file: &str) -> Result<BTreeMap<usize, Vec<u64>>,
         })
     };
     let seats = sessions.iter().enumerate().map(|(host, it)| Seat::new(it, hear(host))).collect();
-    let hosts = together(seats, &Joined::By(cables)).map_err(|failure| failure.to_string())?;
+    let hosts =
+        together(seats, &Joined::By(cables.into())).map_err(|failure| failure.to_string())?;
     for (session, host) in sessions.iter().zip(hosts) {
         let verdict = session.judge(&host.run);
         if verdict != RunVerdict::Holds {

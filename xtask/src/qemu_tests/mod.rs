@@ -13,6 +13,7 @@ mod controllers;
 mod cores;
 mod devices;
 mod engine;
+mod ethernet;
 mod faults;
 mod flood;
 mod hosts;
@@ -205,6 +206,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
         }
     }
     hosts::run(workspace, built, part, tally);
+    ethernet::run(workspace, built, part, tally);
     cores::run(workspace, built, part, tally);
     image::run(workspace, built, part, tally);
     joined::run(workspace, built, part, tally);

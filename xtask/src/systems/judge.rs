@@ -11,8 +11,8 @@ use diapason::plan::Plan;
 use diapason::plan::start::found_within;
 use diapason::session::{FinishedRun, Session};
 use diapason::simulate::{
-    Joined, Seat, Simulated, Simulation, asked, delayed, drawn as faults_of, excuse, together,
-    usual,
+    Joined, Joints, Seat, Simulated, Simulation, asked, delayed, drawn as faults_of, excuse,
+    together, usual,
 };
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
@@ -63,9 +63,10 @@ pub fn judge_file(built: &Built, path: &Path) -> Judged {
     match describe_any(path) {
         Ok(Description::One(system)) => runs(built, vec![*system], &Joined::Cores, &usual),
         Ok(Description::Cores(cores)) => runs(built, cores, &Joined::Cores, &usual),
-        Ok(Description::Several(Hosts { hosts, cables, .. })) => {
+        Ok(Description::Several(Hosts { hosts, cables, ethernet, switches, .. })) => {
             let systems = hosts.into_iter().map(|host| host.system).collect();
-            runs(built, systems, &Joined::By(cables), &usual)
+            let joints = Joints { cables, ethernet, switches, ..Joints::default() };
+            runs(built, systems, &Joined::By(joints), &usual)
         }
         Err(failure) => Judged::Unread(failure.to_string()),
     }

@@ -14,7 +14,7 @@ use tell::{render, steps};
 
 use crate::commands::Addition;
 use diapason_plan::{NetworkPlan, flow_legs};
-use diapason_system::Hosts;
+use diapason_system::{Flow, FlowWay, Hosts};
 
 /// The message of a flow whose life is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,17 +37,19 @@ impl FlowChoice {
             return Ok(FlowChoice::WorstOfAll);
         }
         let named = text.rsplit_once(':').and_then(|(name, number)| {
-            let flow = hosts.flows.iter().position(|flow| flow.name == name)?;
+            let flow =
+                hosts.flows.iter().position(|flow| flow.name == name && is_followed(flow))?;
             match number {
                 "worst" => Some(FlowChoice::Worst(flow)),
                 _ => number.parse().ok().map(|number| FlowChoice::This(flow, number)),
             }
         });
         named.ok_or_else(|| {
-            let flows: Vec<&str> = hosts.flows.iter().map(|flow| &*flow.name).collect();
+            let flows = hosts.flows.iter().filter(|flow| is_followed(flow));
+            let flows: Vec<&str> = flows.map(|flow| &*flow.name).collect();
             format!(
                 "`{text}` names no message of a flow: write `worst`, or FLOW:MESSAGE with a number \
-                 or `worst`; flows: {}; jobs and pipes are explained for one host",
+                 or `worst`; flows over cables: {}; jobs and pipes are explained for one host",
                 flows.join(", ")
             )
         })
@@ -82,6 +84,11 @@ impl FlowChoice {
         };
         found.unwrap_or_else(|| String::from("there was no such message"))
     }
+}
+
+/// Returns whether messages of a flow are followed: those over Ethernet are not.
+fn is_followed(flow: &Flow) -> bool {
+    flow.hops.iter().all(|hop| matches!(hop.way, FlowWay::Cable(_)))
 }
 
 /// Returns every flow that has a bill, with what was seen of it. `logs` has the links of every

@@ -45,7 +45,8 @@ pub fn steps(bill: &FlowBill, hosts: &Hosts) -> Vec<FlowStep> {
             FlowStage::Sends | FlowStage::Program => {
                 steps.push(step(item.place(hosts), item.stage.word()));
             }
-            FlowStage::Clocks => {}
+            // Messages over Ethernet are not followed.
+            FlowStage::Clocks | FlowStage::Wire | FlowStage::Port => {}
         }
     }
     steps

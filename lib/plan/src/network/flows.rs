@@ -1,4 +1,4 @@
-//! The bill of every flow over cables: how long a message takes at most from when its first
+//! The bill of every flow: how long a message takes at most from when its first
 //! program has it until its last program is done with it.
 //!
 //! A bill has an item for each program, and for each cable the server that sends, the buses and the
@@ -7,6 +7,7 @@
 //! messages reach the stage, and that is what the stages before it take at most. So the bills of
 //! all flows are one fixed point, from below. `docs/flows.md` has the proofs.
 
+use super::ethernet;
 use super::net::{Net, workers};
 use super::route::{Route, route, undeclared};
 use crate::core::{self, Core};
@@ -64,6 +65,10 @@ pub enum FlowStage {
     Program,
     /// The clocks of hosts run apart.
     Clocks,
+    /// The adapter that sends, and its wire.
+    Wire,
+    /// A port of a switch, and its wire.
+    Port,
 }
 
 /// Stages of a crossing, in their order.
@@ -81,6 +86,8 @@ impl FlowStage {
             FlowStage::Receives => "receives",
             FlowStage::Program => "program",
             FlowStage::Clocks => "clocks",
+            FlowStage::Wire => "wire",
+            FlowStage::Port => "port",
         }
     }
 }
@@ -101,12 +108,20 @@ pub(super) fn flows(hosts: &Hosts, clock_hz: Option<u64>) -> Vec<Flowed> {
     let plants = priced().zip(&mutexes);
     let plants: Vec<Plant<'_>> =
         plants.map(|(((it, core), costs), own)| Plant::new(it, core, costs, own)).collect();
-    bills(hosts, &plants)
+    let mut on_cables = bills(hosts, &plants).into_iter();
+    let mut on_wires = ethernet::bills(hosts, &plants).into_iter();
+    let each = hosts
+        .flows
+        .iter()
+        .filter_map(|flow| if flow.is_on_ethernet() { on_wires.next() } else { on_cables.next() });
+    each.collect()
 }
 
+/// Returns the bills of the flows over cables, in their order.
 fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
+    let flows: Vec<&Flow> = hosts.flows.iter().filter(|flow| !flow.is_on_ethernet()).collect();
     let routes: Vec<Result<Route<'_>, Missing>> =
-        hosts.flows.iter().map(|flow| route(hosts, flow)).collect();
+        flows.iter().map(|flow| route(hosts, flow)).collect();
     let known: Vec<Route<'_>> = routes.iter().filter_map(|it| it.clone().ok()).collect();
     let routes = routes.into_iter().map(|route| {
         let route = route?;
@@ -118,7 +133,7 @@ fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
     let routes: Vec<Result<_, Missing>> = routes.collect();
     if let Some(first) = routes.iter().position(Result::is_err) {
         // The others share stages with it, and its traffic there is not known.
-        let name = &hosts.flows[first].name;
+        let name = &flows[first].name;
         let beside =
             || (format!("the flow `{name}` has none"), format!("see the message about `{name}`"));
         return routes.into_iter().map(|it| none(it.err().unwrap_or_else(beside))).collect();
@@ -126,12 +141,12 @@ fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
     let mut net = Net::new(hosts);
     routes.into_iter().flatten().for_each(|(route, workers)| net.add(route, workers));
     match net.settle() {
-        Ok(()) => (0..hosts.flows.len()).map(|flow| Flowed { bill: Ok(net.bill(flow)) }).collect(),
-        Err(missing) => hosts.flows.iter().map(|_| none(missing.clone())).collect(),
+        Ok(()) => (0..flows.len()).map(|flow| Flowed { bill: Ok(net.bill(flow)) }).collect(),
+        Err(missing) => flows.iter().map(|_| none(missing.clone())).collect(),
     }
 }
 
-fn none((what, remedy): Missing) -> Flowed {
+pub(super) fn none((what, remedy): Missing) -> Flowed {
     Flowed { bill: Err(NoBill::Missing(what, remedy)) }
 }
 
@@ -188,6 +203,9 @@ impl FlowItem {
                 format!("{needed} packets may be in the cable `{place}`, which holds {room}"),
                 "send fewer or shorter messages".to_owned(),
             ],
+            FlowStage::Wire | FlowStage::Port => {
+                ethernet::crowded(self.stage, &place, needed, room)
+            }
             _ => [
                 format!("{needed} messages may be under way from `{place}`, which keeps {room}"),
                 "send fewer messages".to_owned(),

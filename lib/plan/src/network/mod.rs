@@ -2,6 +2,7 @@
 //! why the network may never form; and the bills of the flows that cross its cables.
 
 mod crossing;
+mod ethernet;
 mod flows;
 mod instruct;
 mod net;
@@ -9,6 +10,7 @@ mod refusals;
 mod route;
 mod served;
 mod site;
+mod wired;
 
 use diapason_system::{Cable, Diagnostics, Hosts, Socket};
 use diapason_topology::{Edge, Jack, Lists, Topology, flaws};

@@ -6,7 +6,7 @@ use diapason_abi::Nanos;
 use diapason_contract::link::{LINKS, NAMES};
 use diapason_contract::threads::{Home, LINK};
 use diapason_pipe::size::Bucket;
-use diapason_system::{Flow, FlowStop, Hosts, ProcessSpec};
+use diapason_system::{Flow, FlowStop, FlowWay, Hosts, ProcessSpec};
 
 /// The clocks of two hosts run apart by less than one part of so many: 100 ppm each.
 pub(super) const DRIFT: u64 = 4_000;
@@ -55,11 +55,16 @@ pub(super) struct Route<'a> {
 impl Route<'_> {
     /// Returns the contract of the flow by the clock of any host.
     pub fn bucket(&self) -> Bucket {
-        let contract = self.flow.contract;
-        let per = contract.per - Nanos(contract.per.0 / DRIFT + 1);
-        let (burst, messages) = (contract.burst, contract.messages.into());
-        Bucket { burst, messages, per, jitter: contract.jitter }
+        steady(self.flow)
     }
+}
+
+/// Returns the contract of a flow by the clock of any host.
+pub(super) fn steady(flow: &Flow) -> Bucket {
+    let contract = flow.contract;
+    let per = contract.per - Nanos(contract.per.0 / DRIFT + 1);
+    let (burst, messages) = (contract.burst, contract.messages.into());
+    Bucket { burst, messages, per, jitter: contract.jitter }
 }
 
 /// Returns the way of a flow.
@@ -67,9 +72,11 @@ pub(super) fn route<'a>(hosts: &'a Hosts, flow: &'a Flow) -> Result<Route<'a>, M
     let mut before = flow.from;
     let mut crossings = Vec::new();
     for hop in &flow.hops {
-        let side = |stop: FlowStop| port(hosts, stop, hop.cable).map(|port| (stop, port));
+        // A flow over Ethernet has a plan of its own.
+        let FlowWay::Cable(cable) = hop.way else { continue };
+        let side = |stop: FlowStop| port(hosts, stop, cable).map(|port| (stop, port));
         let (from, to) = (side(before)?, side(hop.to)?);
-        crossings.push(Crossing { cable: hop.cable, from, to, slots: hop.slots });
+        crossings.push(Crossing { cable, from, to, slots: hop.slots });
         before = hop.to;
     }
     Ok(Route { flow, crossings })

@@ -9,12 +9,16 @@ use crate::pipes::{Plant, interrupts, own_supply};
 use crate::reports::Reporting;
 use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::{IoSupply, Supply};
+use diapason_contract::ethernet::SEND_FRAME;
+use diapason_contract::link::NAMES;
 use diapason_pipe::bill::{Coming, Service, keeps_apart};
 use diapason_system::FlowStop;
 
 /// The works of the servers in descriptions, and those of a program of links for a message.
 const LOOK: &str = "dbcd.look";
 const OF_PROGRAM: [&str; 2] = ["link.check", "link.seal"];
+/// Records in which the server of an adapter reports on it, or on a socket, at most.
+const RECORDS: u64 = 4;
 /// Steps to a busy period that ends before it is given up, and the longest that is looked for.
 const STEPS_MAX: u32 = 1_024;
 const BUSY_MAX: Nanos = Nanos::from_secs(10);
@@ -57,6 +61,41 @@ impl<'a> Worker<'a> {
         let calls = &plant.calls;
         let each = calls.takes(Step::Counted) + calls.gives(Step::Counted);
         Ok(Worker { supply, calls, each: each + each, told: Nanos::ZERO })
+    }
+
+    /// Returns a program that sends datagrams of a flow. For one it waits, and gives the server a
+    /// sign. It has no other socket, pipe or link.
+    pub fn of_datagrams(plant: &'a Plant<'a>, stop: FlowStop) -> Result<Worker<'a>, Missing> {
+        plant.locks_nothing(stop.process)?;
+        let (system, calls) = (plant.system, &plant.calls);
+        let name = system.process_name(stop.process).unwrap_or_default();
+        missing::said(stop.work_ns, name, "to the `[[flow]]`")?;
+        let sockets = system.sockets.iter().filter(|it| it.process == stop.process).count();
+        let pipes = system.pipes.iter().map(|it| it.process);
+        let tuned = system.tpipes.iter().map(|it| it.process);
+        let uses = &system.processes[usize::from(stop.process)].uses;
+        let has_link = NAMES.iter().any(|names| uses.iter().any(|used| used == names[0]));
+        if sockets > 1 || has_link || pipes.chain(tuned).any(|other| other == stop.process) {
+            let what = format!("`{name}` has other sockets, pipes or links, which no flow counts");
+            return Err((what, "give each a process of its own".to_owned()));
+        }
+        let supply = Share::Main(own_supply(stop.process, system, plant.core)?);
+        let waits = calls.takes(Step::Counted) + calls.of(CallNumber::SleepUntil);
+        let each = waits + calls.gives(Step::Counted);
+        Ok(Worker { supply, calls, each, told: Nanos::ZERO })
+    }
+
+    /// Returns the thread of an adapter's server that sends. Each frame may wake it twice: once for
+    /// the frame, once for a sign without one. `told` is what it takes to report.
+    pub fn of_sender(plant: &'a Plant<'a>, driver: u16) -> Result<Worker<'a>, Missing> {
+        plant.locks_nothing(driver)?;
+        let (system, calls) = (plant.system, &plant.calls);
+        let work = worst(system, SEND_FRAME).ok_or_else(|| missing::works(&[SEND_FRAME]))?;
+        let supply = Share::Main(sending(plant, driver)?);
+        let waits = calls.takes(Step::Counted);
+        let gauges = 1 + system.sockets.len() as u64;
+        let reports = calls.of(CallNumber::Log).0.saturating_mul(gauges * RECORDS);
+        Ok(Worker { supply, calls, each: work + waits + waits, told: waits + Nanos(reports) })
     }
 
     /// Returns the thread that serves a link for `client`.
@@ -140,6 +179,24 @@ impl<'a> Worker<'a> {
             None
         })
     }
+}
+
+/// Returns the Main VCPU of an adapter's server. Its other thread runs on an I/O VCPU.
+fn sending(plant: &Plant<'_>, driver: u16) -> Result<Supply, Missing> {
+    let (system, core) = (plant.system, plant.core);
+    let server = &system.processes[usize::from(driver)];
+    let shares = system.processes.iter().filter(|it| it.vcpu == server.vcpu).count() > 1;
+    let allowed = |main: u16| system.vcpus[usize::from(main)].allowed;
+    let others = server.vcpu.map_or(0, allowed) & !(1 << driver);
+    if shares || others != 0 || server.threads > 2 {
+        let what = format!("others may use the VCPU on which `{}` sends", server.name);
+        return Err((what, "give it one of its own, and write `threads = 2`".to_owned()));
+    }
+    let place = core.mains.iter().position(|number| Some(*number) == server.vcpu);
+    place.and_then(|place| Supply::of(&core.system, place)).ok_or_else(|| {
+        let what = format!("the VCPU of `{}` does not get its budget in every period", server.name);
+        (what, "make the system hold first".to_owned())
+    })
 }
 
 fn unserved(plant: &Plant<'_>, port: &Port, client: u16, vcpu: &str) -> Missing {

@@ -42,7 +42,7 @@ pub fn run(
     };
     let seats = sessions.iter().enumerate();
     let seats = seats.map(|(host, session)| Seat::new(session, listener(host)));
-    let ran = together(seats.collect(), &Joined::By(hosts.cables))?;
+    let ran = together(seats.collect(), &Joined::By(hosts.cables.into()))?;
     for (session, host) in sessions.iter().zip(&ran) {
         let name = &session.system.name;
         let found = session.judge(&host.run).findings();

@@ -153,7 +153,7 @@ impl Net {
             seat.how.start = Nanos(random.below(POWER));
             seat
         });
-        let ran = together(seats.collect(), &Joined::By(self.cables.clone()))?;
+        let ran = together(seats.collect(), &Joined::By(self.cables.clone().into()))?;
         let (mut steps, mut findings) = (Vec::new(), Vec::new());
         for (host, (session, ended)) in (1..).zip(self.sessions.iter().zip(&ran)) {
             let rows = ended.run.outcome.network.iter();

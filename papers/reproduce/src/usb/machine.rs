@@ -103,7 +103,7 @@ impl Machine {
         };
         let seats = sessions.iter().enumerate();
         let seats = seats.map(|(host, session)| Seat::new(session, listener(host)));
-        let hosts = together(seats.collect(), &Joined::By(self.cables.clone()))?;
+        let hosts = together(seats.collect(), &Joined::By(self.cables.clone().into()))?;
         for (session, host) in sessions.iter().zip(&hosts) {
             let name = &session.system.name;
             let found = session.judge(&host.run).findings();

@@ -124,7 +124,7 @@ impl Sending {
         if terms.is_rest() {
             own.sends_rest(frame, |port| self.ports.contains(&port))
         } else {
-            own.sends_datagram(frame, terms.port)
+            own.sends_datagram(frame, terms.port, diapason_netlib::tag(terms))
         }
     }
 }

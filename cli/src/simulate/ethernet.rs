@@ -1,0 +1,71 @@
+//! The wires and switches of a list of hosts, for the simulator.
+
+use crate::failure::Failure;
+use crate::several::Joints;
+use diapason_abi::Nanos;
+use diapason_sim::{EthernetJack, EthernetNetwork, SwitchSpec};
+use diapason_system::{EthernetLink, Switch, System, WireEnd};
+use std::collections::BTreeMap;
+
+/// Devices of a host, at most.
+const DEVICES: usize = 1 << 16;
+
+/// Returns the number by which a network knows the adapter that is this device of a host.
+pub(super) const fn card(host: usize, device: usize) -> usize {
+    host * DEVICES + device
+}
+
+/// Returns the network that the wires and switches of a list make.
+pub(super) fn network(joints: &Joints, systems: &[&System]) -> Result<EthernetNetwork, Failure> {
+    let specs = (0..joints.switches.len()).map(|number| spec(joints, systems, number));
+    // A checked description has gates that ports can follow.
+    let network = EthernetNetwork::new(specs.collect());
+    let network = network.map_err(|refusal| Failure::Ours(refusal.to_string()))?;
+    for link in &joints.ethernet {
+        let jacks = link.ends.map(|end| match end {
+            WireEnd::Adapter { host, adapter } => {
+                EthernetJack::Card(card(host, systems[host].adapters[adapter].device))
+            }
+            WireEnd::Port { switch, port } => EthernetJack::Port { switch, port },
+        });
+        network.join(jacks, link.speed, Nanos(link.delay_ns));
+    }
+    Ok(network)
+}
+
+fn spec(joints: &Joints, systems: &[&System], number: usize) -> SwitchSpec {
+    let Switch { ports, latency_ns, room, .. } = joints.switches[number];
+    let port = |port: usize| {
+        let here = WireEnd::Port { switch: number, port };
+        let link = joints.ethernet.iter().find(|link| link.ends.contains(&here));
+        (joints.switches[number].gates(port), link.map_or(1_000, |link| link.speed))
+    };
+    let ways = (0..ports).flat_map(|port| {
+        let behind = behind(&joints.ethernet, WireEnd::Port { switch: number, port });
+        behind.into_iter().map(move |(host, adapter)| (systems[host].adapters[adapter].mac, port))
+    });
+    let ways: BTreeMap<[u8; 6], usize> = ways.collect();
+    let room = usize::try_from(room).unwrap_or(usize::MAX);
+    SwitchSpec { latency: Nanos(latency_ns), room, ports: (0..ports).map(port).collect(), ways }
+}
+
+/// Returns the adapters that are reached by leaving a switch at a port. Wires form no circle.
+fn behind(links: &[EthernetLink], port: WireEnd) -> Vec<(usize, usize)> {
+    let far = links.iter().find_map(|link| match link.ends {
+        [one, other] if one == port => Some(other),
+        [other, one] if one == port => Some(other),
+        _ => None,
+    });
+    match far {
+        None => Vec::new(),
+        Some(WireEnd::Adapter { host, adapter }) => vec![(host, adapter)],
+        Some(WireEnd::Port { switch, port: entry }) => {
+            let ends = links.iter().flat_map(|link| link.ends);
+            let others = ends.filter(|end| match *end {
+                WireEnd::Port { switch: own, port } => own == switch && port != entry,
+                WireEnd::Adapter { .. } => false,
+            });
+            others.flat_map(|end| behind(links, end)).collect()
+        }
+    }
+}

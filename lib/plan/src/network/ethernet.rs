@@ -1,0 +1,455 @@
+//! The bills of flows over Ethernet: from the program that sends a datagram to the program that
+//! takes it.
+//!
+//! A datagram passes the program that sends, the thread of `netd` that sends, the wire of its
+//! adapter, a port of each switch, and what a socket's bill has from then on. Each item is the
+//! longest time of a stage, whatever the others do. A stage needs to know of them the jitter
+//! with which frames reach it, and that is at most what the stages before take. So all bills are
+//! one fixed point, from below. `docs/flows.md` has the arguments.
+
+use super::flows::{FlowBill, FlowStage, Flowed, none};
+use super::route::{DRIFT, steady};
+use super::site::Worker;
+use super::wired::{Sender, Stranger, link, longest, occupies, strangers, ways};
+use crate::missing::Missing;
+use crate::pipes::{NoBill, Plant};
+use diapason_abi::Nanos;
+use diapason_contract::ethernet::{OUT_FRAMES, RING};
+use diapason_pipe::bill::{Bill, What};
+use diapason_pipe::size::Bucket;
+use diapason_system::{Flow, FlowStop, Hosts, WireEnd};
+use diapason_tsn::{CLASSES, GateList, GateRefusal, LinkRate, PortModel, Shaping, TrafficFlow};
+
+/// Rounds to the fixed point before it is given up, and the longest bound that is looked for.
+const ROUNDS_MAX: usize = 1_000;
+const TOTAL_MAX: u64 = 100_000_000_000;
+/// A period so long that a frame of a stranger only counts as the one in the way.
+const ONCE: u64 = 1 << 45;
+
+/// A flow, and the ends that its frames leave by.
+struct Wired<'a> {
+    flow: &'a Flow,
+    from: Sender,
+    to: Sender,
+    ways: Vec<WireEnd>,
+    bucket: Bucket,
+    class: usize,
+    /// Stages so far: the program, the server, then each of `ways`.
+    delays: Vec<u64>,
+}
+
+impl Wired<'_> {
+    /// Returns the jitter with which messages reach a stage.
+    fn jitter(&self, stage: usize) -> u64 {
+        self.delays.iter().take(stage).fold(0, |sum, delay| sum.saturating_add(*delay))
+    }
+
+    /// Returns the most messages that reach a stage in a closed window.
+    fn arrivals(&self, stage: usize, window: Nanos) -> u64 {
+        self.bucket.most(window + Nanos(self.jitter(stage)))
+    }
+}
+
+/// Stages before the first wire: the program and the server.
+const BEFORE: usize = 2;
+
+/// All flows over Ethernet together.
+struct Ethernet<'a> {
+    hosts: &'a Hosts,
+    plants: &'a [Plant<'a>],
+    flows: Vec<Wired<'a>>,
+    strangers: Vec<Stranger>,
+}
+
+/// Returns the plan of each flow over Ethernet, in their order.
+pub(super) fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
+    let on_ethernet = hosts.flows.iter().filter(|flow| flow.is_on_ethernet());
+    let flows = on_ethernet.clone().filter_map(|flow| {
+        let [from, to] = Sender::ends(flow)?;
+        let ways = ways(hosts, from.end(hosts), Some(to.end(hosts)));
+        let delays = vec![0; BEFORE + ways.len()];
+        let (bucket, class) = (steady(flow), from.class(hosts));
+        Some(Wired { flow, from, to, ways, bucket, class, delays })
+    });
+    let mut all = Ethernet { hosts, plants, flows: flows.collect(), strangers: strangers(hosts) };
+    let refused: Vec<Option<Missing>> = all.flows.iter().map(|it| all.refusal(it)).collect();
+    let settled = if refused.iter().any(Option::is_some) {
+        // The others share stages with it, and its traffic there is not known.
+        Err(("another flow over Ethernet has none".to_owned(), "see the message about it".into()))
+    } else {
+        all.settle()
+    };
+    let of = |(it, refused): (&Wired<'_>, Option<Missing>)| match (refused, &settled) {
+        (Some(missing), _) => none(missing),
+        (None, Err(missing)) => none(missing.clone()),
+        (None, Ok(())) => Flowed { bill: all.bill(it) },
+    };
+    all.flows.iter().zip(refused).map(of).collect()
+}
+
+impl<'a> Ethernet<'a> {
+    /// Returns why a flow has no bill, whatever the delays are.
+    fn refusal(&self, flow: &Wired<'_>) -> Option<Missing> {
+        let hosts = self.hosts;
+        if flow.ways.is_empty() {
+            let what = format!("no wires lead to `{}`", flow.to.name(hosts));
+            return Some((what, "join both adapters by `[[ethernet]]`".to_owned()));
+        }
+        let payload = flow.from.port(hosts).bytes;
+        if u64::from(flow.flow.bytes) > payload {
+            let (name, bytes) = (flow.from.name(hosts), flow.flow.bytes);
+            let what = format!("its datagrams have {bytes} bytes, and `{name}` sends {payload}");
+            return Some((what, "write the same `bytes` in the flow and the socket".to_owned()));
+        }
+        let stranger = self.strangers.iter().find_map(|it| self.in_the_way(flow, it));
+        stranger.or_else(|| self.program(flow).and(self.server(flow)).err())
+    }
+
+    /// Returns what a socket without a flow does to this one, if nothing bounds it.
+    fn in_the_way(&self, flow: &Wired<'_>, stranger: &Stranger) -> Option<Missing> {
+        let hosts = self.hosts;
+        let (first, last) = (*flow.ways.first()?, *flow.ways.last()?);
+        let shares = |end: &WireEnd| stranger.ways.contains(end);
+        // An adapter sends in the order of asking, and a receiver takes what comes.
+        let at_the_ends = [first, last].iter().any(shares);
+        let above = stranger.class >= flow.class && flow.ways.iter().any(shares);
+        if !at_the_ends && !above {
+            return None;
+        }
+        let (name, priority) = (stranger.sender.name(hosts), stranger.class);
+        let what = format!(
+            "`{name}` may send frames of priority {priority} on its way, and nothing bounds them"
+        );
+        let help = "declare a `[[flow]]` of what it sends, or let it use other wires";
+        Some((what, help.to_owned()))
+    }
+
+    fn program(&self, it: &Wired<'_>) -> Result<Worker<'_>, Missing> {
+        Worker::of_datagrams(&self.plants[it.from.host], it.flow.from)
+    }
+
+    fn server(&self, it: &Wired<'_>) -> Result<Worker<'_>, Missing> {
+        let port = it.from.port(self.hosts);
+        let plant = &self.plants[it.from.host];
+        Worker::of_sender(plant, plant.system.adapters[port.adapter].driver)
+    }
+
+    /// Lets delays grow until they follow from each other.
+    fn settle(&mut self) -> Result<(), Missing> {
+        for _ in 0..ROUNDS_MAX {
+            let next = self.flows.iter().map(|flow| self.round(flow));
+            let next = next.collect::<Result<Vec<Vec<u64>>, Missing>>()?;
+            if self.flows.iter().zip(&next).all(|(flow, next)| flow.delays == *next) {
+                return Ok(());
+            }
+            for (flow, next) in self.flows.iter_mut().zip(next) {
+                flow.delays = next;
+            }
+            if self.flows.iter().any(|flow| flow.jitter(usize::MAX) > TOTAL_MAX) {
+                break;
+            }
+        }
+        Err((
+            "messages on the ways of flows delay each other more and more".to_owned(),
+            "send fewer messages, or give their programs and servers more of the processor".into(),
+        ))
+    }
+
+    fn round(&self, flow: &Wired<'_>) -> Result<Vec<u64>, Missing> {
+        let mut delays = vec![self.sends(flow)?.0, self.serves(flow)?.0];
+        for (number, end) in flow.ways.iter().enumerate() {
+            delays.push(self.passes(flow, number, *end)?);
+        }
+        Ok(delays)
+    }
+
+    /// Returns the longest time of a program until a message is with its server.
+    fn sends(&self, flow: &Wired<'_>) -> Result<Nanos, Missing> {
+        let worker = self.program(flow)?;
+        let is_own = |stop: FlowStop| {
+            (stop.host, stop.process) == (flow.flow.from.host, flow.flow.from.process)
+        };
+        let step = |stop: FlowStop| worker.each + Nanos(stop.work_ns.unwrap_or_default());
+        let begun = || self.flows.iter().filter(|it| is_own(it.flow.from));
+        let taken = || self.flows.iter().filter(|it| is_own(it.flow.end()));
+        let end = |it: &Wired<'_>| it.delays.len();
+        let wakes = |window: Nanos| {
+            let own = begun().map(|it| it.arrivals(0, window));
+            own.chain(taken().map(|it| it.arrivals(end(it), window))).sum()
+        };
+        let work = |window: Nanos| {
+            let own = begun().map(|it| it.arrivals(0, window).saturating_mul(step(it.flow.from).0));
+            let came = taken()
+                .map(|it| it.arrivals(end(it), window).saturating_mul(step(it.flow.end()).0));
+            Nanos(own.chain(came).fold(0, u64::saturating_add))
+        };
+        worker.busy(wakes, work, worker.each).ok_or_else(|| {
+            let name = self.process(flow.from.host, flow.flow.from.process);
+            let what = format!("`{name}` cannot keep up with the messages that it sends");
+            (what, "give its VCPU a larger `budget`, or send fewer messages".to_owned())
+        })
+    }
+
+    /// Returns the flows that the server of this one's adapter sends.
+    fn beside<'s>(&'s self, flow: &'s Wired<'_>) -> impl Iterator<Item = &'s Wired<'a>> {
+        self.flows.iter().filter(move |it| it.ways.first() == flow.ways.first())
+    }
+
+    /// Returns the longest time of the server that sends, until a frame is with its adapter.
+    fn serves(&self, flow: &Wired<'_>) -> Result<Nanos, Missing> {
+        let worker = self.server(flow)?;
+        let frames = |window: Nanos| {
+            self.beside(flow).map(|it| it.arrivals(1, window)).fold(0, u64::saturating_add)
+        };
+        // Once a second it reports on the adapter and on each socket.
+        let reports = |window: Nanos| 1 + window.0 / diapason_pipe::measured::REPORT.0;
+        let wakes = |window: Nanos| frames(window).saturating_add(reports(window));
+        let work = |window: Nanos| {
+            let frames = frames(window).saturating_mul(worker.each.0);
+            Nanos(frames.saturating_add(reports(window).saturating_mul(worker.told.0)))
+        };
+        worker.busy(wakes, work, worker.each).ok_or_else(|| {
+            let adapter = flow.from.port(self.hosts).adapter;
+            let driver = self.plants[flow.from.host].system.adapters[adapter].driver;
+            let name = self.process(flow.from.host, driver);
+            let what = format!("`{name}` cannot keep up with the frames that it sends");
+            (what, "give its VCPU a larger `budget`, or send fewer messages".to_owned())
+        })
+    }
+
+    fn process(&self, host: usize, process: u16) -> String {
+        let host = &self.hosts.hosts[host];
+        format!("{}:{}", host.name, host.system.process_name(process).unwrap_or_default())
+    }
+
+    /// Returns the class of a flow at an end. An adapter sends in the order of asking.
+    fn class_at(&self, flow: &Wired<'_>, end: WireEnd) -> usize {
+        if matches!(end, WireEnd::Adapter { .. }) { 0 } else { flow.class }
+    }
+
+    /// Returns the flows that leave by an end, with the number of the end on the way of each.
+    fn leaving(&self, end: WireEnd) -> impl Iterator<Item = (usize, &Wired<'a>)> {
+        let place = move |it: &Wired<'_>| it.ways.iter().position(|other| *other == end);
+        self.flows.iter().filter_map(move |it| Some((place(it)?, it)))
+    }
+
+    /// Returns the time that a frame of a flow occupies the wire at an end.
+    fn own(&self, flow: &Wired<'_>, end: WireEnd) -> u64 {
+        let tagged = flow.from.port(self.hosts).priority.is_some();
+        let bytes = flow.flow.bytes.into();
+        link(self.hosts, end).map_or(0, |link| occupies(link, bytes, tagged))
+    }
+
+    /// Returns the longest time from the queue of an end until the frame has left it.
+    fn queued(&self, flow: &Wired<'_>, end: WireEnd) -> Result<u64, Missing> {
+        let Some(link) = link(self.hosts, end) else { return Ok(0) };
+        let mut traffic: Vec<TrafficFlow> = self
+            .leaving(end)
+            .map(|(number, it)| {
+                let Bucket { burst, messages, per, jitter } = it.bucket;
+                let period_ns = (per.0 / messages.max(1)).max(1);
+                // A burst is as many frames as may be so many periods late.
+                let early = (burst.max(1) - 1).saturating_mul(period_ns);
+                let jitter_ns = jitter.0 + it.jitter(BEFORE + number) + early;
+                let (class, wire_ns) = (self.class_at(it, end), self.own(it, end));
+                TrafficFlow { class, wire_ns, period_ns, jitter_ns, burst: 1, phase: None }
+            })
+            .collect();
+        let beside = self.strangers.iter().filter(|it| it.ways.contains(&end));
+        traffic.extend(beside.map(|it| TrafficFlow {
+            class: it.class,
+            wire_ns: longest(link),
+            period_ns: ONCE,
+            jitter_ns: 0,
+            burst: 1,
+            phase: None,
+        }));
+        let gates = match end {
+            WireEnd::Port { switch, port } => self.hosts.switches[switch].gates(port),
+            WireEnd::Adapter { .. } => GateList::open(1_000_000),
+        };
+        let rate = LinkRate::new(link.speed * 1_000_000);
+        let shaping = [Shaping::Strict; CLASSES];
+        let model = PortModel { gates: &gates, rate, shaping: &shaping, flows: &traffic };
+        let delays = model.delays().map_err(|refusal| self.overloaded(end, refusal))?;
+        Ok(delays[self.class_at(flow, end)].map_or(0, |delay| delay.most_ns))
+    }
+
+    fn overloaded(&self, end: WireEnd, refusal: GateRefusal) -> Missing {
+        let text = refusal.to_string();
+        let (what, remedy) = text.split_once(": ").unwrap_or((&text, "send fewer messages"));
+        (format!("at {}: {what}", self.place(end)), remedy.to_owned())
+    }
+
+    /// Returns how an end is called.
+    fn place(&self, end: WireEnd) -> String {
+        match end {
+            WireEnd::Adapter { host, adapter } => {
+                let host = &self.hosts.hosts[host];
+                let device = host.system.adapters[adapter].device;
+                format!("{}:{}", host.name, host.system.devices[device].name)
+            }
+            WireEnd::Port { switch, port } => {
+                format!("{}:{}", self.hosts.switches[switch].name, port + 1)
+            }
+        }
+    }
+
+    /// Returns the longest time of a frame at an end and on the wire there. Of the last wire it is
+    /// the time until the frame begins: the bill of the socket has the rest.
+    fn passes(&self, flow: &Wired<'_>, number: usize, end: WireEnd) -> Result<u64, Missing> {
+        let Some(link) = link(self.hosts, end) else { return Ok(0) };
+        let inside = match end {
+            WireEnd::Port { switch, .. } => self.hosts.switches[switch].latency_ns,
+            WireEnd::Adapter { .. } => 0,
+        };
+        let queued = self.queued(flow, end)?;
+        let is_last = number + 1 == flow.ways.len();
+        let own = if is_last { self.own(flow, end) } else { 0 };
+        Ok(inside + queued.saturating_sub(own) + link.delay_ns)
+    }
+
+    /// Returns the frames that may wait at an end, besides the one on the wire, and those there is
+    /// room for.
+    fn waiting(&self, flow: &Wired<'_>, end: WireEnd) -> (u64, u64) {
+        let window = Nanos(self.queued(flow, end).unwrap_or(u64::MAX));
+        let class = self.class_at(flow, end);
+        let same = self.leaving(end).filter(|(_, it)| self.class_at(it, end) == class);
+        let frames = same.map(|(number, it)| it.arrivals(BEFORE + number, window));
+        let room = match end {
+            WireEnd::Port { switch, .. } => self.hosts.switches[switch].room,
+            WireEnd::Adapter { .. } => RING as u64 - 1,
+        };
+        (frames.fold(0, u64::saturating_add), room)
+    }
+
+    /// Returns the bill of the socket that takes a flow.
+    fn taken(&self, flow: &Wired<'_>) -> Result<Bill, NoBill> {
+        let plant = &self.plants[flow.to.host];
+        let port = flow.to.port(self.hosts);
+        self.agreed(flow).map_err(|(what, remedy)| NoBill::Missing(what, remedy))?;
+        let period = Nanos(port.period_ns.unwrap_or_default());
+        match plant.bill_of_socket(port, period) {
+            Ok(Ok(bill)) => Ok(bill),
+            Ok(Err(refusal)) => Err(NoBill::Refused(refusal)),
+            Err((what, remedy)) => Err(NoBill::Missing(what, remedy)),
+        }
+    }
+
+    /// Checks that what comes to the receiver is in the contracts of its description.
+    fn agreed(&self, flow: &Wired<'_>) -> Result<(), Missing> {
+        let (hosts, host) = (self.hosts, &self.hosts.hosts[flow.to.host]);
+        let port = flow.to.port(hosts);
+        let name = flow.to.name(hosts);
+        let Some(period) = port.period_ns else {
+            let what = format!("nothing says how often datagrams come to `{name}`");
+            let help = "add `latency` to the flow, from which that follows, or `period` to the \
+                        socket";
+            return Err((what, help.to_owned()));
+        };
+        let own = Sum::default().with(flow);
+        let rate = 1_000_000_000_000_000_000_u128.div_ceil(u128::from(period));
+        if own.per_second > rate || own.burst > port.burst {
+            let least = flow.bucket.per.0 / flow.bucket.messages.max(1);
+            let what = format!("more comes to `{name}` than its contract says");
+            let file = &host.file;
+            let help = format!(
+                "write at most `period = \"{least}ns\"` and at least `burst = {}` in `{file}`",
+                own.burst
+            );
+            return Err((what, help));
+        }
+        let Some((rate, burst)) = host.system.adapters[port.adapter].traffic else {
+            let what = format!("nothing says how many frames come to the adapter of `{name}`");
+            let help = "add `latency` to all flows to it, from which that follows, or `rate` to \
+                        the adapter";
+            return Err((what, help.to_owned()));
+        };
+        let there = flow.to.end(hosts);
+        let all = self.flows.iter().filter(|it| it.to.end(hosts) == there);
+        let all = all.fold(Sum::default(), Sum::with);
+        if all.per_second > u128::from(rate) * 1_000_000_000 || all.burst > burst {
+            let least = all.per_second.div_ceil(1_000_000_000);
+            let what = format!("more frames come to the adapter of `{name}` than its `rate` says");
+            let (file, burst) = (&host.file, all.burst);
+            let help = format!("write at least `rate = {least}` and `burst = {burst}` in `{file}`");
+            return Err((what, help));
+        }
+        Ok(())
+    }
+
+    fn bill(&self, flow: &Wired<'_>) -> Result<FlowBill, NoBill> {
+        let taken = self.taken(flow)?;
+        let mut bill = FlowBill { items: Vec::new(), total: Nanos::ZERO };
+        let (here, there) = (Some(flow.from.host), Some(flow.to.host));
+        let name = |host: Option<usize>, process: u16| {
+            let system = &self.hosts.hosts[host.unwrap_or_default()].system;
+            (host, system.process_name(process).unwrap_or_default().to_owned())
+        };
+        let driver = |it: Sender| {
+            let system = &self.hosts.hosts[it.host].system;
+            system.adapters[it.port(self.hosts).adapter].driver
+        };
+        let [program, server, ..] = flow.delays[..] else { return Ok(bill) };
+        let sender = name(here, flow.flow.from.process);
+        bill.put(FlowStage::Program, sender, Nanos(program), None);
+        let pending = flow.arrivals(1, Nanos(server));
+        let room = OUT_FRAMES as u64;
+        let sends = name(here, driver(flow.from));
+        bill.put(FlowStage::Sends, sends, Nanos(server), Some((pending, room)));
+        for (end, delay) in flow.ways.iter().zip(&flow.delays[BEFORE..]) {
+            let stage = match end {
+                WireEnd::Adapter { .. } => FlowStage::Wire,
+                WireEnd::Port { .. } => FlowStage::Port,
+            };
+            let waiting = self.waiting(flow, *end);
+            bill.put(stage, (None, self.place(*end)), Nanos(*delay), Some(waiting));
+        }
+        let told = [What::Bus, What::Moderation, What::TopHalf];
+        let told = told.iter().fold(Nanos::ZERO, |sum, what| sum + taken.value(*what));
+        let server = name(there, driver(flow.to));
+        bill.put(FlowStage::Told, server.clone(), told, None);
+        let waiting = (taken.slots, flow.to.port(self.hosts).quota.into());
+        let receives = taken.value(What::BottomHalf);
+        bill.put(FlowStage::Receives, server, receives, Some(waiting));
+        let reader = name(there, flow.flow.end().process);
+        bill.put(FlowStage::Program, reader, taken.value(What::User), None);
+        let apart = Nanos(bill.total.0 / DRIFT + 1);
+        bill.put(FlowStage::Clocks, (None, "all hosts".to_owned()), apart, None);
+        Ok(bill)
+    }
+}
+
+/// The arrivals of several flows: billionths of a frame a second, and frames at once.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    per_second: u128,
+    burst: u64,
+}
+
+impl Sum {
+    fn with(self, flow: &Wired<'_>) -> Sum {
+        let Bucket { burst, messages, per, jitter } = flow.bucket;
+        let rate = u128::from(messages) * 1_000_000_000_000_000_000;
+        let late = u128::from(jitter.0) + u128::from(flow.jitter(usize::MAX));
+        let late = (late * u128::from(messages)).div_ceil(u128::from(per.0.max(1)));
+        Sum {
+            per_second: self.per_second + rate.div_ceil(u128::from(per.0.max(1))),
+            burst: self.burst + burst + u64::try_from(late).unwrap_or(u64::MAX / 4),
+        }
+    }
+}
+
+/// Returns the words for why there is too little room at a stage on the wires, and the remedy.
+pub(super) fn crowded(stage: FlowStage, place: &str, needed: u64, room: u64) -> [String; 2] {
+    match stage {
+        FlowStage::Port => [
+            format!("{needed} frames may wait at `{place}`, and a queue has room for {room}"),
+            format!("write `room = {needed}` in the `[[switch]]`, or send fewer messages"),
+        ],
+        _ => [
+            format!("{needed} frames may wait at `{place}`, whose ring has {room}"),
+            "send fewer messages".to_owned(),
+        ],
+    }
+}

@@ -1,0 +1,206 @@
+//! Bills of flows over Ethernet: what they count, and what is refused where.
+
+use diapason_plan::{FlowBill, FlowStage, NetworkPlan, Plan};
+use diapason_system::{Description, Hosts, parse_any};
+use std::fs;
+use std::path::PathBuf;
+
+fn example(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    fs::read_to_string(path).unwrap()
+}
+
+const LIST: &str = "ethernet.toml";
+
+/// Returns the example with one text for another in some files.
+fn with(changes: &[(&str, &str, &str)]) -> Hosts {
+    let read = |file: &str| {
+        let own = changes.iter().filter(|(name, _, _)| *name == file);
+        own.fold(example(file), |text, (_, from, to)| {
+            assert!(text.contains(from), "{file} has no {from}");
+            text.replace(from, to)
+        })
+    };
+    match parse_any(LIST, &read(LIST), |file| Ok((file.to_owned(), read(file)))) {
+        Ok(Description::Several(hosts)) => hosts,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Returns the bills of `commands` and `pictures`.
+fn bills(changes: &[(&str, &str, &str)]) -> [FlowBill; 2] {
+    let hosts = with(changes);
+    let plan = NetworkPlan::of(&hosts);
+    assert!(plan.holds(), "{:?}", plan.refused);
+    for host in &hosts.hosts {
+        assert!(Plan::of(&host.system, host.system.clock_hz).holds(), "{}", host.name);
+    }
+    [0, 1].map(|flow| plan.flows[flow].bill.clone().unwrap())
+}
+
+/// Returns the titles of what is refused of flows.
+fn refused(changes: &[(&str, &str, &str)]) -> Vec<String> {
+    let plan = NetworkPlan::of(&with(changes));
+    plan.refused.iter().flat_map(|it| it.items()).map(|it| it.title.to_owned()).collect()
+}
+
+#[track_caller]
+fn refuses(changes: &[(&str, &str, &str)], title: &str) {
+    let found = refused(changes);
+    assert!(found.iter().any(|it| it == title), "{found:#?}");
+}
+
+fn at(bill: &FlowBill, stage: FlowStage) -> u64 {
+    bill.items.iter().filter(|item| item.stage == stage).map(|item| item.value.0).sum()
+}
+
+#[test]
+fn a_bill_has_every_stage_and_adds_up() {
+    let [commands, pictures] = bills(&[]);
+    let stages: Vec<&str> = commands.items.iter().map(|item| item.stage.word()).collect();
+    let expected = ["program", "sends", "wire", "port", "told", "receives", "program", "clocks"];
+    assert_eq!(stages, expected);
+    for bill in [&commands, &pictures] {
+        assert_eq!(bill.items.iter().map(|item| item.value.0).sum::<u64>(), bill.total.0);
+    }
+    // 134 bytes with preamble, tag, checksum and gap at 8 ns; then 500 ns of wire.
+    assert_eq!(at(&commands, FlowStage::Wire), 134 * 8 + 500);
+    // The longest frame of the camera is in the way once; the frame itself begins after that.
+    assert_eq!(at(&commands, FlowStage::Port), 2_000 + 1_470 * 8 + 500);
+}
+
+#[test]
+fn priorities_decide_who_waits() {
+    let same = &[("ethernet/camera.toml", "priority = 1 ", "priority = 6 ")];
+    let [above, below] = bills(&[]);
+    let [equal, pictures] = bills(same);
+    assert!(at(&equal, FlowStage::Port) > at(&above, FlowStage::Port));
+    assert_eq!(at(&pictures, FlowStage::Port), at(&below, FlowStage::Port));
+    // A whole burst of the camera is before a command then, and what may be late of it.
+    assert!(at(&equal, FlowStage::Port) >= 2_000 + 4 * 1_470 * 8 + 500);
+}
+
+#[test]
+fn gates_let_frames_wait_for_their_window() {
+    let gates = "ports = 4\n[[switch.gates]]\nport = 2\nentries = [\"S 40 62us\", \"S 3f 63us\"]\n\
+                 [[switch]]\nname = \"unused\"\nports = 2\n";
+    let [open, _] = bills(&[]);
+    let [gated, _] = bills(&[(LIST, "ports = 4", gates), (LIST, "cabinet", "cabinet")]);
+    // Just too late for the window: the rest of the cycle, without another frame in the way.
+    let late = 63_000 + 134 * 8 - 1;
+    assert_eq!(at(&gated, FlowStage::Port), 2_000 + late + 500);
+    assert!(gated.total > open.total);
+    let never = gates.replace("S 40 62us", "S 00 62us");
+    let title = refused(&[(LIST, "ports = 4", &never)]);
+    assert!(title[0].starts_with("`commands` has no bound: at cabinet:2: the longest window"));
+}
+
+#[test]
+fn tiny_queues_are_refused() {
+    let place = "5 frames may wait at `cabinet:2`, and a queue has room for 4";
+    refuses(&[(LIST, "room = 16", "room = 4")], &format!("`pictures`: {place}"));
+    assert!(refused(&[(LIST, "room = 16", "room = 5")]).is_empty());
+}
+
+#[test]
+fn more_than_a_wire_carries_is_refused() {
+    let slow = ("ethernet/drive.toml", "02:00:00:00:00:02\"", "02:00:00:00:00:02\"\nspeed = 10");
+    let found = refused(&[slow]);
+    assert!(found[0].starts_with("`commands` has no bound: at cabinet:2: class 1 asks for"));
+}
+
+#[test]
+fn senders_without_a_flow_are_refused_if_they_are_in_the_way() {
+    let open = "[[flow]]\nname = \"pictures\"";
+    let list = example(LIST);
+    let pictures = &list[list.find(open).unwrap()..];
+    let alone = (LIST, pictures, "");
+    let of = |priority| {
+        format!(
+            "`commands` has no bound: `camera:camera` may send frames of priority {priority} on \
+             its way, and nothing bounds them"
+        )
+    };
+    // They come to the receiver, whatever their priority.
+    refuses(&[alone], &of(1));
+    // To somebody else they are not in the way, unless they go before.
+    let drive = "02:00:00:00:00:02";
+    let away = ("ethernet/camera.toml", drive, "02:00:00:00:00:01");
+    assert_eq!(refused(&[alone, away]), Vec::<String>::new());
+    // A frame to all is.
+    let all = ("ethernet/camera.toml", drive, "ff:ff:ff:ff:ff:ff");
+    refuses(&[alone, all], &of(1));
+    let urgent = ("ethernet/camera.toml", "priority = 1 ", "priority = 7 ");
+    refuses(&[alone, all, urgent], &of(7));
+}
+
+#[test]
+fn a_stranger_between_two_switches_counts_by_its_priority() {
+    let second = "[[switch]]\nname = \"far\"\nports = 4\n\n[[ethernet]]\nname = \"trunk\"\n\
+                  ends = [\"cabinet:4\", \"far:1\"]\n\n[[host]]\nname = \"other\"\n\
+                  system = \"ethernet/other.toml\"\n\n[[ethernet]]\nname = \"other-wire\"\n\
+                  ends = [\"other:nic0\", \"far:3\"]\n\n[[ethernet]]\nname = \"control-wire\"";
+    let list = example(LIST);
+    let pictures = &list[list.find("[[flow]]\nname = \"pictures\"").unwrap()..];
+    let text = list
+        .replace(pictures, "")
+        .replace("[[ethernet]]\nname = \"control-wire\"", second)
+        .replace("\"cabinet:2\"", "\"far:2\"");
+    let planned = |priority: &str| {
+        let find = |file: &str| {
+            let text = match file {
+                "ethernet/other.toml" => example("ethernet/control.toml")
+                    .replace("02:00:00:00:00:01", "02:00:00:00:00:09"),
+                "ethernet/camera.toml" => example(file)
+                    .replace("02:00:00:00:00:02", "02:00:00:00:00:09")
+                    .replace("priority = 1 ", priority),
+                _ => example(file),
+            };
+            Ok((file.to_owned(), text))
+        };
+        let Ok(Description::Several(hosts)) = parse_any(LIST, &text, find) else { panic!() };
+        NetworkPlan::of(&hosts)
+    };
+    // The controller `other` sends to the drive without a flow.
+    let plan = planned("priority = 1 ");
+    let titles: Vec<&str> =
+        plan.refused.iter().flat_map(|it| it.items()).map(|it| it.title).collect();
+    assert_eq!(titles.len(), 1);
+    assert!(titles[0].contains("`other:command` may send frames of priority 6"), "{titles:?}");
+}
+
+#[test]
+fn what_comes_must_be_in_the_contract_of_the_receiver() {
+    let drive = "ethernet/drive.toml";
+    let period = |text| [(drive, "port = 5000", text)];
+    let title = "`commands` has no bound: more comes to `drive:drive` than its contract says";
+    refuses(&period("port = 5000\nperiod = \"1ms\"\nburst = 4"), title);
+    refuses(&period("port = 5000\nperiod = \"999us\""), title);
+    assert!(refused(&period("port = 5000\nperiod = \"999us\"\nburst = 2")).is_empty());
+    let rate = |text| [(drive, "mac = \"02:00:00:00:00:02\"", text)];
+    let title = "`commands` has no bound: more frames come to the adapter of `drive:drive` than \
+                 its `rate` says";
+    refuses(&rate("mac = \"02:00:00:00:00:02\"\nrate = 2000\nburst = 20"), title);
+    refuses(&rate("mac = \"02:00:00:00:00:02\"\nrate = 2002\nburst = 2"), title);
+    assert!(refused(&rate("mac = \"02:00:00:00:00:02\"\nrate = 2002\nburst = 9")).is_empty());
+    let silent = [(LIST, "latency = \"3ms\"", "")];
+    let title = "`commands` has no bound: nothing says how often datagrams come to `drive:drive`";
+    refuses(&silent, title);
+}
+
+#[test]
+fn what_a_sender_needs_is_asked_for() {
+    let control = "ethernet/control.toml";
+    let found = refused(&[(control, "name = \"netd.send.frame\"", "name = \"unused\"")]);
+    assert!(found[0].contains("netd.send.frame"), "{found:?}");
+    let slow =
+        "`commands` has no bound: `control:net` cannot keep up with the frames that it sends";
+    refuses(&[(control, "worst = \"3us\"", "worst = \"900us\"")], slow);
+    let bytes = "`commands` has no bound: its datagrams have 64 bytes, and `control:command` sends \
+                 32";
+    refuses(&[(control, "port = 4000", "port = 4000\nbytes = 32")], bytes);
+    let burst = [(LIST, "burst = 4 ", "burst = 9 ")];
+    refuses(&burst, "`pictures`: 11 messages may be under way from `camera:net`, which keeps 8");
+    let late = [(LIST, "latency = \"3ms\"", "latency = \"1ms\"")];
+    assert!(refused(&late)[0].starts_with("messages of `commands` may take"));
+}

@@ -1,0 +1,414 @@
+//! `[[ethernet]]` and `[[switch]]` of a list of hosts: the wires between adapters, and the switches
+//! that pass frames on.
+//!
+//! A switch knows every adapter of the list from the beginning. So the way of a frame follows from
+//! its address alone, and there is one way: wires that form a circle are refused here.
+
+use crate::diagnostics::{Problem, Report};
+use crate::hosts::HostSpec;
+use crate::keys;
+use crate::source::{At, Span};
+use crate::suggest::{listed, nearest};
+use crate::table::{Raw, Table};
+use diapason_tsn::{GateEntry, GateList, LinkRate, wire_bytes};
+use std::ops::RangeInclusive;
+
+/// Delay of a wire if the description does not say: 100 m.
+const DELAY_DEFAULT: u64 = 500;
+const DELAYS: RangeInclusive<u64> = 1..=1_000_000;
+const SPEEDS: [u64; 3] = [10, 100, 1_000];
+/// Speed of a wire between two switches if the description does not say, in Mbit/s.
+const SPEED_DEFAULT: u64 = 1_000;
+const SWITCHES_MAX: usize = 16;
+const PORTS: RangeInclusive<u64> = 2..=16;
+const LATENCIES: RangeInclusive<u64> = 0..=1_000_000;
+const LATENCY_DEFAULT: u64 = 2_000;
+const ROOM: RangeInclusive<u64> = 1..=4_096;
+const ROOM_DEFAULT: u64 = 64;
+/// Longest cycle of gates.
+const CYCLES: RangeInclusive<u64> = 1_000..=1_000_000_000;
+const EXAMPLE: &str = "ends = [\"left:nic0\", \"right:nic0\"]";
+const ENTRY: &str = "entries = [\"S 20 62us\", \"S df 63us\"]";
+
+/// A wire between two adapters, an adapter and a port of a switch, or two ports.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EthernetLink {
+    pub name: String,
+    pub ends: [WireEnd; 2],
+    /// The bit rate of the wire in Mbit/s.
+    pub speed: u64,
+    /// The time that a bit takes from one end to the other, in ns; at least 1.
+    pub delay_ns: u64,
+}
+
+/// The adapter, or the port of a switch, at which a wire ends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum WireEnd {
+    /// An adapter: the number of its host, and its place in the adapters of that host.
+    Adapter { host: usize, adapter: usize },
+    /// A port of a switch, from 0.
+    Port { switch: usize, port: usize },
+}
+
+/// A switch that takes each frame whole before it passes it on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Switch {
+    pub name: String,
+    pub ports: usize,
+    /// The time from the last bit of a frame until it is in its queue, in ns.
+    pub latency_ns: u64,
+    /// Frames that may wait in each queue of a port, besides the one on the wire.
+    pub room: u64,
+    /// The gates of each port that has some.
+    pub gates: Vec<(usize, GateList)>,
+}
+
+impl Switch {
+    /// Returns the gates of a port, which are always open unless the description says otherwise.
+    #[must_use]
+    pub fn gates(&self, port: usize) -> GateList {
+        let found = self.gates.iter().find(|(own, _)| *own == port);
+        found.map_or_else(|| GateList::open(1_000_000), |(_, list)| list.clone())
+    }
+}
+
+pub(crate) struct DeclaredLink {
+    pub name: At<String>,
+    ends: Vec<At<String>>,
+    ends_place: Span,
+    speed: Option<At<u64>>,
+    delay_ns: u64,
+}
+
+pub(crate) struct DeclaredSwitch {
+    pub name: At<String>,
+    ports: usize,
+    latency_ns: u64,
+    room: u64,
+    gates: Vec<DeclaredGates>,
+}
+
+struct DeclaredGates {
+    port: Option<At<u64>>,
+    /// The place of the list, and the list.
+    list: Option<(Span, GateList)>,
+}
+
+pub(crate) fn link(raw: Raw<'_>, report: &mut Report) -> DeclaredLink {
+    let mut table = Table::new("[[ethernet]]", "wire", raw, report);
+    let name = keys::name(&mut table);
+    let ends = table.texts("ends", EXAMPLE);
+    let ends_place = table.place_of("ends").unwrap_or_else(|| table.place());
+    table.needs("ends", &format!("add `{EXAMPLE}`"));
+    let speed = table.number("speed", 10..=1_000, " Mbit/s");
+    if let Some(speed) = speed.as_ref().filter(|it| !SPEEDS.contains(&it.value)) {
+        let title = format!("no wire has a speed of {} Mbit/s", speed.value);
+        table.report.push(Problem::new(&speed.span, title, "write 10, 100 or 1000"));
+    }
+    let delay = table.duration("delay", DELAYS);
+    table.report_unknown();
+    let delay_ns = delay.map_or(DELAY_DEFAULT, |delay| delay.value);
+    DeclaredLink { name, ends, ends_place, speed, delay_ns }
+}
+
+pub(crate) fn switch(raw: Raw<'_>, report: &mut Report) -> DeclaredSwitch {
+    let mut table = Table::new("[[switch]]", "switch", raw, report);
+    let name = keys::name(&mut table);
+    let ports = table.number("ports", PORTS, " ports");
+    table.needs("ports", "add `ports = 4`");
+    let latency = table.duration("latency", LATENCIES);
+    let room = table.number("room", ROOM, ", frames that wait in a queue");
+    let gates = table.list("gates");
+    table.report_unknown();
+    DeclaredSwitch {
+        name,
+        ports: ports.map_or(*PORTS.end(), |ports| ports.value) as usize,
+        latency_ns: latency.map_or(LATENCY_DEFAULT, |latency| latency.value),
+        room: room.map_or(ROOM_DEFAULT, |room| room.value),
+        gates: gates.into_iter().map(|raw| self::gates(raw, report)).collect(),
+    }
+}
+
+fn gates(raw: Raw<'_>, report: &mut Report) -> DeclaredGates {
+    let mut table = Table::new("[[switch.gates]]", "list of gates", raw, report);
+    let place = table.place();
+    let port = table.number("port", 1..=*PORTS.end(), "");
+    table.needs("port", "add `port = 1`: the port whose gates open and close");
+    let base = table.duration("base", 0..=*CYCLES.end());
+    let cycle = table.duration("cycle", CYCLES);
+    let texts = table.texts("entries", ENTRY);
+    let span = table.place_of("entries").unwrap_or(place);
+    table.needs("entries", &format!("add `{ENTRY}`: masks of classes, and for how long"));
+    let mut entries = Vec::new();
+    for text in &texts {
+        match entry(&text.value) {
+            Some(entry) => entries.push(entry),
+            None => {
+                let title = format!("`{}` is no entry of a list of gates", text.value);
+                let help = "write `S`, the mask of the open classes in hexadecimal, and a time, as \
+                            in `\"S 20 62us\"`";
+                table.report.push(Problem::new(&text.span, title, help));
+            }
+        }
+    }
+    table.report_unknown();
+    let base_ns = base.map_or(0, |base| base.value);
+    let whole = entries.len() == texts.len() && !texts.is_empty();
+    let list = whole.then(|| GateList::new(base_ns, cycle.map(|it| it.value), &entries));
+    let list = match list {
+        Some(Ok(list)) if list.cycle_ns() <= *CYCLES.end() => Some((span, list)),
+        Some(Ok(_)) => {
+            report.push(Problem::new(&span, "the cycle is longer than 1 s", "shorten the entries"));
+            None
+        }
+        Some(Err(refusal)) => {
+            let text = refusal.to_string();
+            let (what, remedy) = text.split_once(": ").unwrap_or((&text, "change the entries"));
+            report.push(Problem::new(&span, what, remedy));
+            None
+        }
+        None => None,
+    };
+    DeclaredGates { port, list }
+}
+
+/// Reads an entry such as `S 20 62us`, in the words of Linux's `taprio`.
+fn entry(text: &str) -> Option<GateEntry> {
+    let mut words = text.split_whitespace();
+    let (state, mask, time) = (words.next()?, words.next()?, words.next()?);
+    let mask = mask.strip_prefix("0x").unwrap_or(mask);
+    let digits = mask.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if state != "S" || words.next().is_some() || !digits {
+        return None;
+    }
+    let mask = u8::from_str_radix(mask, 16).ok()?;
+    let interval_ns = crate::units::duration(time)?;
+    Some(GateEntry { mask, interval_ns })
+}
+
+/// Finds the adapters and ports that wires join; what cannot be is reported.
+pub(crate) fn resolve(
+    (links, switches): (&[DeclaredLink], &[DeclaredSwitch]),
+    hosts: &[HostSpec],
+    report: &mut Report,
+) -> (Vec<EthernetLink>, Vec<Switch>) {
+    if let Some(extra) = switches.get(SWITCHES_MAX) {
+        let title = format!("{} switches, the most is {SWITCHES_MAX}", switches.len());
+        report.push(Problem::new(&extra.name.span, title, "join fewer"));
+    }
+    let switches: Vec<Switch> = switches.iter().map(|it| whole(it, hosts, report)).collect();
+    let mut found: Vec<EthernetLink> = Vec::new();
+    let mut taken: Vec<(WireEnd, &Span)> = Vec::new();
+    for declared in links {
+        let places = Places { hosts, switches: &switches };
+        let Some(ends) = places.ends(declared, &mut taken, report) else { continue };
+        let Some(speed) = places.speed(declared, ends, report) else { continue };
+        let (name, delay_ns) = (declared.name.value.clone(), declared.delay_ns);
+        if is_joined(&found, ends) {
+            let title = format!("`{name}` closes a circle of wires");
+            let help = "remove a wire of the circle: frames have one way from adapter to adapter";
+            report.push(Problem::new(&declared.name.span, title, help));
+            continue;
+        }
+        found.push(EthernetLink { name, ends, speed, delay_ns });
+    }
+    one_address_each(&found, links, hosts, report);
+    (found, switches)
+}
+
+fn whole(declared: &DeclaredSwitch, hosts: &[HostSpec], report: &mut Report) -> Switch {
+    let name = declared.name.value.clone();
+    if hosts.iter().any(|host| host.name == name) {
+        let title = format!("a host and a switch are called `{name}`");
+        report.push(Problem::new(&declared.name.span, title, "rename one of them"));
+    }
+    let mut gates: Vec<(usize, GateList)> = Vec::new();
+    for DeclaredGates { port, list } in &declared.gates {
+        let (Some(port), Some((span, list))) = (port, list) else { continue };
+        let number = port.value as usize - 1;
+        if number >= declared.ports {
+            let title = format!("`{name}` has no port {}", port.value);
+            let help = format!("write a number from 1 to {}", declared.ports);
+            report.push(Problem::new(&port.span, title, help));
+        } else if gates.iter().any(|(other, _)| *other == number) {
+            let title = format!("port {} has two lists of gates", port.value);
+            report.push(Problem::new(&port.span, title, "remove one of them"));
+        } else if let Some(problem) = too_short(list, span) {
+            report.push(problem);
+        } else {
+            gates.push((number, list.clone()));
+        }
+    }
+    let DeclaredSwitch { ports, latency_ns, room, .. } = *declared;
+    Switch { name, ports, latency_ns, room, gates }
+}
+
+/// Returns what is wrong with a list in which a class has windows, and no frame fits into any.
+fn too_short(list: &GateList, span: &Span) -> Option<Problem> {
+    let shortest = LinkRate::GIGABIT.time_ns(wire_bytes(0, true).ok()?);
+    let has = |class: &usize| !list.windows(*class).is_empty();
+    let refusal =
+        (0..diapason_tsn::CLASSES).filter(has).find_map(|it| list.check(it, shortest).err())?;
+    let text = refusal.to_string();
+    let (what, remedy) = text.split_once(": ").unwrap_or((&text, "lengthen the window"));
+    Some(Problem::new(span, what, remedy))
+}
+
+struct Places<'a> {
+    hosts: &'a [HostSpec],
+    switches: &'a [Switch],
+}
+
+impl Places<'_> {
+    fn ends<'s>(
+        &self,
+        declared: &'s DeclaredLink,
+        taken: &mut Vec<(WireEnd, &'s Span)>,
+        report: &mut Report,
+    ) -> Option<[WireEnd; 2]> {
+        if declared.ends.len() != 2 {
+            let name = &declared.name.value;
+            let title = format!("wire `{name}` has {} ends, and a wire has 2", declared.ends.len());
+            report.push(Problem::new(&declared.ends_place, title, format!("write `{EXAMPLE}`")));
+            return None;
+        }
+        let mut ends = Vec::new();
+        for text in &declared.ends {
+            let end = match self.end(&text.value) {
+                Ok(end) => end,
+                Err((title, help)) => {
+                    report.push(Problem::new(&text.span, title, help));
+                    continue;
+                }
+            };
+            if let Some((_, first)) = taken.iter().find(|(other, _)| *other == end) {
+                let title = format!("`{}` has two wires", text.value);
+                let problem = Problem::new(&text.span, title, "give each wire ends of its own");
+                report.push(problem.with(first, "the first"));
+                continue;
+            }
+            taken.push((end, &text.span));
+            ends.push(end);
+        }
+        <[WireEnd; 2]>::try_from(ends).ok()
+    }
+
+    fn end(&self, text: &str) -> Result<WireEnd, (String, String)> {
+        let Some((name, rest)) = text.split_once(':') else {
+            let help = "write host and adapter as in `\"left:nic0\"`, or switch and port as in \
+                        `\"switch:1\"`";
+            return Err((format!("`{text}` is not the end of a wire"), help.to_owned()));
+        };
+        if let Some(switch) = self.switches.iter().position(|it| it.name == name) {
+            let ports = self.switches[switch].ports;
+            let port = rest.parse().ok().filter(|port| (1..=ports).contains(port));
+            let port = port.ok_or_else(|| {
+                let help = format!("write a number from 1 to {ports}");
+                (format!("`{name}` has no port `{rest}`"), help)
+            })?;
+            return Ok(WireEnd::Port { switch, port: port - 1 });
+        }
+        let Some(host) = self.hosts.iter().position(|it| it.name == name) else {
+            let hosts = self.hosts.iter().map(|it| it.name.as_str());
+            let known = || hosts.clone().chain(self.switches.iter().map(|it| it.name.as_str()));
+            return Err((format!("no host or switch is called `{name}`"), near(name, known())));
+        };
+        let HostSpec { system, file, .. } = &self.hosts[host];
+        let device = |number: usize| system.devices[number].name.as_str();
+        let Some(adapter) = system.adapters.iter().position(|it| device(it.device) == rest) else {
+            let known = system.adapters.iter().map(|it| device(it.device));
+            let help = match known.clone().next() {
+                None => format!("declare an `[[adapter]]` in `{file}`"),
+                Some(_) => near(rest, known),
+            };
+            return Err((format!("`{file}` has no adapter called `{rest}`"), help));
+        };
+        Ok(WireEnd::Adapter { host, adapter })
+    }
+
+    /// Returns the speed of a wire, which is that of the adapters at its ends.
+    fn speed(
+        &self,
+        declared: &DeclaredLink,
+        ends: [WireEnd; 2],
+        report: &mut Report,
+    ) -> Option<u64> {
+        let of = |end: &WireEnd| match *end {
+            WireEnd::Adapter { host, adapter } => {
+                Some(self.hosts[host].system.adapters[adapter].speed)
+            }
+            WireEnd::Port { .. } => None,
+        };
+        let adapters: Vec<u64> = ends.iter().filter_map(of).collect();
+        let said = declared.speed.as_ref().map(|speed| speed.value);
+        let speed = said.or(adapters.first().copied()).unwrap_or(SPEED_DEFAULT);
+        let Some(other) = adapters.iter().find(|other| **other != speed) else {
+            return Some(speed);
+        };
+        let place = declared.speed.as_ref().map_or(&declared.ends_place, |speed| &speed.span);
+        let name = &declared.name.value;
+        let title = format!("`{name}` has {speed} Mbit/s, and an adapter at its end {other}");
+        let help = "write the same `speed` in both: the adapters do not negotiate";
+        report.push(Problem::new(place, title, help));
+        None
+    }
+}
+
+/// Returns whether a way leads from one end to the other already.
+fn is_joined(links: &[EthernetLink], ends: [WireEnd; 2]) -> bool {
+    // A switch joins its ports. An adapter has one wire.
+    let [Some(from), Some(to)] = ends.map(of_switch) else { return false };
+    let mut reached = vec![from];
+    let mut next = 0;
+    while let Some(here) = reached.get(next).copied() {
+        next += 1;
+        for link in links {
+            let [Some(one), Some(other)] = link.ends.map(of_switch) else { continue };
+            for (near, far) in [(one, other), (other, one)] {
+                if near == here && !reached.contains(&far) {
+                    reached.push(far);
+                }
+            }
+        }
+    }
+    reached.contains(&to)
+}
+
+const fn of_switch(end: WireEnd) -> Option<usize> {
+    match end {
+        WireEnd::Port { switch, .. } => Some(switch),
+        WireEnd::Adapter { .. } => None,
+    }
+}
+
+/// Reports two adapters that wires join and that have the same address.
+fn one_address_each(
+    links: &[EthernetLink],
+    declared: &[DeclaredLink],
+    hosts: &[HostSpec],
+    report: &mut Report,
+) {
+    let mut known: Vec<([u8; 6], &str)> = Vec::new();
+    for link in links {
+        for end in link.ends {
+            let WireEnd::Adapter { host, adapter } = end else { continue };
+            let mac = hosts[host].system.adapters[adapter].mac;
+            if let Some((_, other)) = known.iter().find(|(taken, _)| *taken == mac) {
+                let of = declared.iter().find(|it| it.name.value == link.name);
+                let place = of.map_or(0..0, |it| it.ends_place.clone());
+                let name = &hosts[host].name;
+                let title = format!("adapters of `{name}` and `{other}` have the same `mac`");
+                report.push(Problem::new(&place, title, "give each adapter a `mac` of its own"));
+            }
+            known.push((mac, &hosts[host].name));
+        }
+    }
+}
+
+/// Returns the name that was meant, or those that there are.
+fn near<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    match nearest(word, known.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there is {}", listed(known.take(8), "and")),
+    }
+}

@@ -1,0 +1,153 @@
+//! Wires and switches in lists of hosts: what they are, and which mistakes are named where.
+
+use diapason_system::{Description, Diagnostics, FlowWay, Hosts, WireEnd, parse_any};
+use proptest::prelude::*;
+use std::fs;
+use std::path::PathBuf;
+
+fn example(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    fs::read_to_string(path).unwrap()
+}
+
+fn parsed(text: &str) -> Result<Description, Diagnostics> {
+    parse_any("ethernet.toml", text, |file| Ok((file.to_owned(), example(file))))
+}
+
+fn list(text: &str) -> Hosts {
+    match parsed(text) {
+        Ok(Description::Several(hosts)) => hosts,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Checks that the example with one text for another is refused, once, with this title.
+#[track_caller]
+fn bad(from: &str, to: &str, title: &str) {
+    let text = example("ethernet.toml");
+    assert!(text.contains(from), "no {from}");
+    let text = text.replacen(from, to, 1);
+    let found = parsed(&text).unwrap_err();
+    let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
+    assert_eq!(titles, [title]);
+    assert!(found.items()[0].line > 1 && !found.items()[0].help.is_empty());
+}
+
+#[test]
+fn wires_join_adapters_and_ports() {
+    let hosts = list(&example("ethernet.toml"));
+    let ends: Vec<[WireEnd; 2]> = hosts.ethernet.iter().map(|link| link.ends).collect();
+    let adapter = |host| WireEnd::Adapter { host, adapter: 0 };
+    let port = |port| WireEnd::Port { switch: 0, port };
+    assert_eq!(ends, [[adapter(0), port(0)], [port(1), adapter(1)], [adapter(2), port(2)]]);
+    assert_eq!((hosts.ethernet[0].speed, hosts.ethernet[0].delay_ns), (1_000, 500));
+    let switch = &hosts.switches[0];
+    assert_eq!((switch.ports, switch.latency_ns, switch.room), (4, 2_000, 16));
+    assert!(switch.gates(1).always(7));
+    let ways: Vec<FlowWay> = hosts.flows.iter().map(|flow| flow.hops[0].way).collect();
+    assert_eq!(ways, [(0, 0), (0, 1)].map(|(from, to)| FlowWay::Sockets { from, to }));
+}
+
+#[test]
+fn what_comes_follows_from_flows() {
+    let hosts = list(&example("ethernet.toml"));
+    let drive = &hosts.hosts[1].system;
+    // A period of 1 ms by a clock that is 250 ppm fast; the latency is 3 and 10 ms.
+    let terms = drive.sockets.iter().map(|it| (it.period_ns, it.burst, it.work_ns));
+    let expected = [(Some(999_749), 1 + 4, Some(20_000)), (Some(999_749), 4 + 11, Some(20_000))];
+    assert!(terms.eq(expected));
+    assert_eq!(drive.adapters[0].traffic, Some((2 * 1_001, 5 + 15)));
+    let open = list(&example("ethernet.toml").replace("latency = \"3ms\"", ""));
+    let drive = &open.hosts[1].system;
+    assert_eq!((drive.sockets[0].period_ns, drive.adapters[0].traffic), (None, None));
+}
+
+#[test]
+fn mistakes_of_wires_are_named() {
+    bad("\"control:nic0\", ", "", "wire `control-wire` has 1 ends, and a wire has 2");
+    bad("control:nic0", "controls:nic0", "no host or switch is called `controls`");
+    bad("control:nic0", "control:nic1", "`ethernet/control.toml` has no adapter called `nic1`");
+    bad("control:nic0", "control", "`control` is not the end of a wire");
+    bad("\"cabinet:1\"", "\"cabinet:5\"", "`cabinet` has no port `5`");
+    bad("\"cabinet:1\"", "\"cabinet:0\"", "`cabinet` has no port `0`");
+    bad("\"cabinet:1\"", "\"cabinet:2\"", "`cabinet:2` has two wires");
+    let speed = "`control-wire` has 100 Mbit/s, and an adapter at its end 1000";
+    bad("delay = \"500ns\" ", "speed = 100\ndelay = \"500ns\" ", speed);
+    bad("delay = \"500ns\" ", "speed = 99 ", "no wire has a speed of 99 Mbit/s");
+    bad("name = \"drive-wire\"", "name = \"camera-wire\"", "two cables are called `camera-wire`");
+    let first = "ends = [\"camera:nic0\", \"cabinet:3\"]";
+    bad(first, "ends = [\"cabinet:3\", \"cabinet:4\"]", "`camera-wire` closes a circle of wires");
+}
+
+#[test]
+fn adapters_have_addresses_of_their_own() {
+    let twin = |file: &str| {
+        let text = example(file).replace("02:00:00:00:00:03", "02:00:00:00:00:01");
+        Ok((file.to_owned(), text))
+    };
+    let found = parse_any("ethernet.toml", &example("ethernet.toml"), twin).unwrap_err();
+    let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
+    assert_eq!(titles, ["adapters of `camera` and `control` have the same `mac`"]);
+}
+
+#[test]
+fn a_switch_has_a_name_of_its_own() {
+    let text = example("ethernet.toml").replace("cabinet", "drive");
+    let found = parsed(&text).unwrap_err();
+    assert_eq!(found.items()[0].title, "a host and a switch are called `drive`");
+}
+
+#[test]
+fn mistakes_of_gates_are_named() {
+    let bad = |rest: &str, title: &str| {
+        let text = example("ethernet.toml").replacen("ports = 4", "", 1);
+        let at = text.find("\n[[ethernet]]").unwrap();
+        let text = format!("{}ports = 4\n\n[[switch.gates]]\n{rest}\n{}", &text[..at], &text[at..]);
+        let found = parsed(&text).unwrap_err();
+        let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
+        assert_eq!(titles, [title]);
+    };
+    bad("entries = [\"S ff 1ms\"]", "this list of gates has no `port`");
+    bad("port = 5\nentries = [\"S ff 1ms\"]", "`cabinet` has no port 5");
+    bad("port = 2\nentries = [\"S fff 1ms\"]", "`S fff 1ms` is no entry of a list of gates");
+    bad("port = 2\nentries = [\"H ff 1ms\"]", "`H ff 1ms` is no entry of a list of gates");
+    let unfilled = "the entries of the gate list last 125000 ns and the cycle 250000 ns";
+    bad("port = 2\ncycle = \"250us\"\nentries = [\"S 40 62us\", \"S 3f 63us\"]", unfilled);
+    let short = "the longest window of class 6 lasts 600 ns, and a frame with what may delay it \
+                 there 672 ns";
+    bad("port = 2\nentries = [\"S 40 600ns\", \"S 3f 63us\"]", short);
+    let twice = "port = 2\nentries = [\"S ff 1ms\"]\n[[switch.gates]]\nport = 2\n\
+                 entries = [\"S ff 1ms\"]";
+    bad(twice, "port 2 has two lists of gates");
+}
+
+#[test]
+fn mistakes_of_flows_over_ethernet_are_named() {
+    let by = "by = \"control-wire\"";
+    bad(by, "by = \"control-wires\"", "no cable is called `control-wires`");
+    bad(by, "by = \"camera-wire\"", "`control` has no adapter at `camera-wire`");
+    bad(by, &format!("{by}\nslots = 4"), "a hop over Ethernet with `slots`");
+    bad(
+        "from = \"control:control\"",
+        "from = \"control:task\"",
+        "`control:task` sends nothing over `control-wire`",
+    );
+    bad(
+        "process = \"drive:drive\"",
+        "process = \"drive:net\"",
+        "`drive:net` has no socket where `command` sends",
+    );
+    let more = format!("{by}\n[[flow.hop]]\nprocess = \"drive:drive\"\n{by}");
+    let found = parsed(&example("ethernet.toml").replacen(by, &more, 1)).unwrap_err();
+    assert!(found.items().iter().any(|it| it.title == "a flow over Ethernet has one hop"));
+}
+
+proptest! {
+    #[test]
+    fn no_entry_or_end_makes_it_panic(text in "[S0-9a-fx: a-z]{0,24}") {
+        let list = example("ethernet.toml");
+        let _ = parsed(&list.replacen("control:nic0", &text, 1));
+        let gates = format!("room = 16\n[[switch.gates]]\nport = 1\nentries = [\"{text}\"]\n");
+        let _ = parsed(&list.replacen("room = 16 ", &gates, 1));
+    }
+}
