@@ -195,7 +195,12 @@ mod tests {
     #[test]
     fn the_keys_of_a_network_are_documented() {
         let page = include_str!("../../../docs/network.md");
-        let lists = ["../examples/figure-9.toml", "../examples/flow.toml", "tests/plan/ring.toml"];
+        let lists = [
+            "../examples/figure-9.toml",
+            "../examples/flow.toml",
+            "../examples/ethernet.toml",
+            "tests/plan/ring.toml",
+        ];
         let networks = lists.map(|list| {
             let path = format!("{}/{list}", env!("CARGO_MANIFEST_DIR"));
             let described = describe_any(std::path::Path::new(&path)).unwrap();

@@ -47,10 +47,13 @@ impl FlowChoice {
         named.ok_or_else(|| {
             let flows = hosts.flows.iter().filter(|flow| is_followed(flow));
             let flows: Vec<&str> = flows.map(|flow| &*flow.name).collect();
+            let known = match flows.is_empty() {
+                true => String::from("no flow goes over cables"),
+                false => format!("flows over cables: {}", flows.join(", ")),
+            };
             format!(
                 "`{text}` names no message of a flow: write `worst`, or FLOW:MESSAGE with a number \
-                 or `worst`; flows over cables: {}; jobs and pipes are explained for one host",
-                flows.join(", ")
+                 or `worst`; {known}; jobs and pipes are explained for one host"
             )
         })
     }
@@ -91,7 +94,7 @@ fn is_followed(flow: &Flow) -> bool {
     flow.hops.iter().all(|hop| matches!(hop.way, FlowWay::Cable(_)))
 }
 
-/// Returns every flow that has a bill, with what was seen of it. `logs` has the links of every
+/// Returns every flow over cables that has a bill, with what was seen of it. `logs` has the links of every
 /// host.
 #[must_use]
 pub fn told<'a>(
@@ -101,6 +104,7 @@ pub fn told<'a>(
     choice: Option<FlowChoice>,
 ) -> Vec<ToldFlow<'a>> {
     let named = hosts.flows.iter().zip(&network.flows).enumerate();
+    let named = named.filter(|(_, (flow, _))| is_followed(flow));
     let told = named.filter_map(|(number, (flow, flowed))| {
         let (bill, legs) = (flowed.bill.as_ref().ok()?, flow_legs(hosts, flow)?);
         let wanted = choice.and_then(|choice| choice.number(number));
