@@ -94,8 +94,8 @@ fn is_followed(flow: &Flow) -> bool {
     flow.hops.iter().all(|hop| matches!(hop.way, FlowWay::Cable(_)))
 }
 
-/// Returns every flow over cables that has a bill, with what was seen of it. `logs` has the links of every
-/// host.
+/// Returns every flow over cables that has a bill, with what was seen of it. `logs` has the links
+/// of every host.
 #[must_use]
 pub fn told<'a>(
     hosts: &'a Hosts,
