@@ -6,6 +6,7 @@
 //! have such a client.
 
 use crate::home::Home;
+use crate::kinds::PLACE;
 use diapason_abi::{Nanos, PAGE};
 
 /// The bottom halves of CAN channels, one for each interface. None waits for another.
@@ -55,8 +56,8 @@ pub const MOST: usize = CHANNELS;
 pub const PENDING: u64 = 28;
 
 /// Bytes that the transfers of an interface take of the memory for all transfers: those from it
-/// are a packet each, and others need 2 KiB.
-pub const BUFFERS: u64 = PENDING * 512 + (2 << 10);
+/// are a packet each, and there are 20 small ones besides.
+pub const BUFFERS: u64 = PENDING * 512 + 20 * PLACE;
 
 /// Records in the pipe of a channel. The fastest bus of the examples has 3,194 frames a second:
 /// this is room for 80 ms of it.

@@ -50,7 +50,7 @@ size = "512K"
 dma = true
 [[segment]]
 name = "usb-buffers"
-size = "20K"
+size = "16K"
 dma = true
 [[usb]]
 name = "interface"
@@ -195,7 +195,7 @@ fn two() -> String {
         ("\"usb-receive\"]", "\"usb-receive\", \"usb-receive1\"]"),
         ("irqs = 2", "irqs = 3"),
         ("[\"1990us\", \"990us\"]", "[\"1990us\", \"990us\", \"990us\"]"),
-        ("size = \"20K\"\ndma", "size = \"32K\"\ndma"),
+        ("size = \"16K\"\ndma", "size = \"32K\"\ndma"),
     ];
     let text = changes.iter().fold(format!("{WHOLE}{SECOND}"), |text, (from, to)| {
         assert!(text.contains(from), "{from}");

@@ -85,18 +85,17 @@ pub(crate) struct Slots<P: Platform> {
 }
 
 impl<P: Platform> Slots<P> {
-    /// Returns a free place for `bytes`, of the smallest size that is enough.
+    /// Returns a free place for `bytes`, of the smallest size that is enough and has one.
     pub fn take(&mut self, bytes: usize) -> Option<usize> {
         let mut first = 0;
         for shape in self.shapes {
             let end = first + u32::from(shape.count);
             if shape.bytes >= bytes {
                 let slot = first + (self.busy >> first).trailing_ones();
-                if slot >= end {
-                    return None;
+                if slot < end {
+                    self.busy |= 1 << slot;
+                    return Some(slot as usize);
                 }
-                self.busy |= 1 << slot;
-                return Some(slot as usize);
             }
             first = end;
         }

@@ -28,20 +28,21 @@ use diapason_usb::xhci::EndpointPlan;
 
 const _: () = assert!(EACH + PLACES <= Fresh::BITS as usize, "each has a bell");
 
-/// Bytes of a small place for transfers, and how many there are: for all but the transfers from a
-/// Kvaser interface. A `gs_usb` interface has its transfers in both directions here, and one more
-/// for a request.
-const SMALL: (usize, usize) = (64, 32);
+/// Bytes of a small place for transfers, and how many there are: for what is sent, and for a
+/// request. The transfers from an interface are in the places of its packets; those of a `gs_usb`
+/// interface are small, and fill the small places first.
+const SMALL: (usize, usize) = (64, 20);
 
 const _: () = assert!(kvaser::SENT_MAX <= SMALL.0 && kvaser::SENDING.1 < SMALL.1);
 const _: () = assert!(gs_usb::TRANSFER.0 <= SMALL.0 && gs_usb::SENT <= SMALL.0);
-const _: () = assert!(gs_usb::TRANSFER.1 + gs_usb::SENDING.1 < SMALL.1);
+const _: () = assert!(gs_usb::TRANSFER.1 + gs_usb::SENDING.1 < SMALL.1 + kvaser::TRANSFER.1);
 
 /// Bytes of a place for transfers of an interface with CAN FD, which is no Kvaser one, and how many
 /// there are.
-const LONG: (usize, usize) = (gs_usb::LONG_TRANSFER, SMALL.1);
+const LONG: (usize, usize) = (gs_usb::LONG_TRANSFER, 32);
 
 const _: () = assert!(gs_usb::LONG_SENT <= LONG.0);
+const _: () = assert!(gs_usb::TRANSFER.1 + gs_usb::SENDING.1 < LONG.1);
 
 const _: () = assert!(kvaser::TRANSFER.1 as u64 == PENDING);
 
