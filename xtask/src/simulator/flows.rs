@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Its messages go there and back, so its last program measures by the clock of the first.
 const SYSTEM: &str = "examples/flow.toml";
-const LENGTH: &str = "2s";
+const LENGTH: &str = "3s";
 /// The last program measures from before it seals a message; a message is followed from the request
 /// to send it.
 const APART_NS: u64 = 20_000;
