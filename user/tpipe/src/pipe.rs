@@ -124,14 +124,16 @@ impl Pipe {
         while !self.thread.is_settled() && time::now() < until.min(deadline) {
             time::sleep(POLL);
         }
-        match self.ask(PipeCommand::Close, deadline)? {
-            RequestOutcome::Closed => {
-                self.granted = None;
-                self.thread.base().promise(self.endpoint.route, None);
-                Ok(())
-            }
-            _ => Err(PipeError::Nonsense),
+        // The server takes the budget back before it answers: from here on nothing is promised.
+        let (base, route) = (self.thread.base(), self.endpoint.route);
+        base.promise(route, None);
+        let answer = self.ask(PipeCommand::Close, deadline);
+        if answer == Ok(RequestOutcome::Closed) {
+            self.granted = None;
+            return Ok(());
         }
+        base.promise(route, self.granted.as_ref());
+        answer.and(Err(PipeError::Nonsense))
     }
 
     /// Returns its terms, if it is open.

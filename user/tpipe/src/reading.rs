@@ -123,6 +123,10 @@ impl Reading {
         add(&self.counts.messages, true);
         add(&self.counts.overruns, arrival.flags & LOST_BEFORE != 0);
         add(&self.counts.outside, arrival.flags & OUTSIDE != 0);
+        if !self.base.is_promised() {
+            // The thread of a closed pipe reads the rest with hardly any budget.
+            return;
+        }
         for (longest, inexact) in self.counts.longest.iter().zip(&self.counts.inexact) {
             longest.fetch_max(delay.0, Ordering::Relaxed);
             inexact.fetch_max(arrival.inexact.into(), Ordering::Relaxed);

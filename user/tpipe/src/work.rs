@@ -61,6 +61,12 @@ impl Base {
         }
     }
 
+    /// Returns whether a bound is promised now: the pipe is open, and is not being closed.
+    pub(crate) fn is_promised(&self) -> bool {
+        let [_, whole] = &self.promised.now;
+        whole.load(Ordering::Relaxed) > 0
+    }
+
     /// Reports what was read, and written, if the pipe was ever open.
     fn say(&self, read: Option<TunedReport>, written: Option<WrittenReport>) {
         let promised = &self.promised;
