@@ -39,7 +39,8 @@ pub(super) struct Spaced {
 ///
 /// A transfer that is not full takes all that wait. So each whose predecessor is not full carries a
 /// message that came later than that. With f full ones there are at most 1 + fresh + f, and at most
-/// all − f·(each − 1). If the device `empties`, f empty ones come to these.
+/// all − f·(each − 1). If the device `empties`, f empty ones come to these, and to the second bound
+/// one that ends a full transfer from before the window.
 pub(super) struct Carried<'a> {
     pub(super) all: Messages<'a>,
     pub(super) fresh: Messages<'a>,
@@ -105,12 +106,14 @@ impl Steps for Spaced {
 impl Carried<'_> {
     /// Returns the largest of the least of the two bounds, over all numbers of full transfers.
     const fn most_of(&self, all: u64, fresh: u64) -> u64 {
-        let Some(more) = all.saturating_sub(fresh).checked_sub(1) else { return all };
         if self.each < 2 {
             return all;
         }
+        let empty = self.empties as u64;
+        let all = all.saturating_add(empty);
+        let Some(more) = all.saturating_sub(fresh).checked_sub(1) else { return all };
         // The bounds cross here: one grows with the number of full transfers, the other falls.
-        let (full, empty) = (more / self.each, self.empties as u64);
+        let full = more / self.each;
         let grown = fresh + 1 + full * (1 + empty);
         let fallen = all.saturating_sub((full + 1) * (self.each - 1 - empty));
         if grown > fallen { grown } else { fallen }
@@ -127,7 +130,8 @@ impl Steps for Carried<'_> {
     }
 
     fn line(&self) -> Option<Line> {
-        self.all.line()
+        let line = self.all.line()?;
+        Some(Line { base: line.base + u128::from(self.empties), ..line })
     }
 }
 
@@ -248,4 +252,18 @@ pub(super) fn keeps_apart(
         least: costs.min().unwrap_or_default(),
     };
     apart::keeps_apart(service, &coming)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An interface with empty transfers may begin a window with one, whatever comes.
+    #[test]
+    fn an_empty_transfer_may_be_the_first_of_a_window() {
+        let messages = Messages { channels: &[], ahead: Nanos::ZERO };
+        let carried =
+            |empties| Carried { all: messages, fresh: messages, each: 8, empties }.most_of(3, 3);
+        assert_eq!((carried(false), carried(true)), (3, 4));
+    }
 }
