@@ -2,7 +2,8 @@
 
 use super::item::{Basis, Bill, What};
 use super::refusal::BillRefusal;
-use super::rounds::{BackToBack, Queued, Sampling};
+use super::rounds::{BackToBack, Requests, Sampling};
+use super::scarce::Scarce;
 use super::service::{Merging, Service};
 use super::stages::{Stage, StageTimes, Stages, Taking, Telling, Traffic, User};
 use super::steps::{self, Carried, Demand, Least, Messages, Overload, Spaced, Steps};
@@ -28,7 +29,8 @@ pub fn input(stages: &Stages<'_>, traffic: &Traffic<'_>) -> Result<Bill, BillRef
         return Err(BillRefusal::NoTransfers);
     }
     let input = Input { stages, channels: traffic.channels, own };
-    let enough = input.settle(input.transfer_only()?)?;
+    let in_a_row = input.wait(&BackToBack(stages.bus))?;
+    let enough = input.settle(Requests::Enough, in_a_row)?;
     let needed = input.transfers_within(enough.round, enough.wait);
     let queued = stages.bus.queued;
     if needed <= queued {
@@ -38,7 +40,7 @@ pub fn input(stages: &Stages<'_>, traffic: &Traffic<'_>) -> Result<Bill, BillRef
         // The bus would ask for nothing meanwhile.
         return Err(BillRefusal::TooFewQueued { queued, needed });
     }
-    let rounds = input.settle(Queued::InRounds)?;
+    let rounds = input.settle(Requests::Scarce, in_a_row)?;
     input.bill(&rounds, Basis::Round { queued, needed, round: rounds.round })
 }
 
@@ -86,11 +88,6 @@ impl<'a> Input<'a> {
         Messages { channels: self.own, ahead }
     }
 
-    /// Returns the wait of messages for the transfers before theirs, if a request is always queued.
-    fn transfer_only(&self) -> Result<Queued, BillRefusal> {
-        self.wait(&BackToBack(self.stages.bus)).map(Queued::Enough)
-    }
-
     fn wait(&self, device: &dyn Service) -> Result<Nanos, BillRefusal> {
         let demand: &Demand<'_> = &[(Nanos(1), &self.messages(Nanos::ZERO))];
         steps::longest_delay(device, demand).map_err(|late| BillRefusal::of(What::Request, late))
@@ -98,15 +95,17 @@ impl<'a> Input<'a> {
 
     /// Returns the least round that is not shorter than what follows from it: by induction over
     /// rounds, no round is longer.
-    fn settle(&self, queued: Queued) -> Result<Settled, BillRefusal> {
+    fn settle(&self, requests: Requests, in_a_row: Nanos) -> Result<Settled, BillRefusal> {
         let Stages { bus, interrupts, .. } = self.stages;
         let told = bus.worst + interrupts.moderation + interrupts.top_half;
         let mut round = told;
         for _ in 0..STEPS_MAX {
-            let wait = match queued {
-                Queued::Enough(wait) => wait,
-                Queued::InRounds => {
-                    self.wait(&Sampling { queued: bus.queued, round, bus: *bus })?
+            let wait = match requests {
+                Requests::Enough => in_a_row,
+                Requests::Scarce => {
+                    let known = self.wait(&Sampling { queued: bus.queued, round, bus: *bus })?;
+                    let messages = self.messages(Nanos::ZERO);
+                    Scarce { bus: *bus, round, messages, in_a_row }.wait(known)
                 }
             };
             let bottom_half = self.bottom_half(wait, round)?;

@@ -58,6 +58,7 @@ mod rate;
 mod refusal;
 mod relay;
 mod rounds;
+mod scarce;
 mod service;
 mod stages;
 mod steps;

@@ -11,11 +11,11 @@ use diapason_abi::Nanos;
 
 /// Whether a request is always there when a transfer could begin.
 #[derive(Clone, Copy)]
-pub(super) enum Queued {
-    /// Then a message waits only for the transfers before its own: so long.
-    Enough(Nanos),
-    /// A request comes back after a round.
-    InRounds,
+pub(super) enum Requests {
+    /// Then a message waits only for the transfers before its own.
+    Enough,
+    /// All may be under way. Each comes back after a round.
+    Scarce,
 }
 
 /// Transfers in a row: a request is always there.
