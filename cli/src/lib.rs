@@ -68,6 +68,7 @@ pub mod surroundings;
 pub mod table;
 pub mod together;
 pub mod tools;
+pub mod witness;
 pub mod words;
 pub mod workspace;
 

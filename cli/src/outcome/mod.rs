@@ -3,6 +3,7 @@
 mod alarm;
 mod alarms;
 mod chains;
+mod closeness;
 mod coverage;
 mod json;
 pub mod junit;
@@ -21,6 +22,7 @@ pub use alarm::RaisedAlarm;
 pub use alarms::Assumptions;
 pub(crate) use chains::Station;
 pub use chains::{ChainPromise, ChainRow};
+pub use closeness::Closeness;
 pub(crate) use json::FORMAT;
 pub use kernel::KernelRow;
 pub use opened::OpenedRow;

@@ -276,15 +276,19 @@ impl PipePromise {
         RaisedAlarm::above("clock-drift", name, [rate, most.into()], text)
     }
 
-    /// Returns the alarm from the simulator's view, with or without measurements.
-    fn untold(&self, outcome: &Outcome, slack_ns: u64) -> Option<RaisedAlarm> {
+    /// Returns the longest that a message took, or has waited by the end, in the simulator's view.
+    pub(super) fn observed(&self, outcome: &Outcome) -> Option<u64> {
         let truth = self.truth(outcome)?;
-        let (name, most) = (&self.name, self.bound_ns.saturating_add(slack_ns));
         // A message that comes after the end of its reader waits for ever.
         let is_read = outcome.last_of(self.reader) == outcome.end.map(|end| end.time_ns);
-        let waiting = if is_read { truth.waiting_ns } else { 0 };
-        let observed = truth.longest_ns.max(waiting);
-        let what = if waiting > truth.longest_ns { "waited for" } else { "took" };
+        Some(truth.longest_ns.max(if is_read { truth.waiting_ns } else { 0 }))
+    }
+
+    /// Returns the alarm from the simulator's view, with or without measurements.
+    fn untold(&self, outcome: &Outcome, slack_ns: u64) -> Option<RaisedAlarm> {
+        let (name, most) = (&self.name, self.bound_ns.saturating_add(slack_ns));
+        let (truth, observed) = (self.truth(outcome)?, self.observed(outcome)?);
+        let what = if observed > truth.longest_ns { "waited for" } else { "took" };
         RaisedAlarm::late("pipe-late", name, [observed, most], |time| {
             format!("{what} {time}, as the simulator saw it")
         })

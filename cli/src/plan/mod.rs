@@ -65,7 +65,7 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
         return in_sarif(request);
     }
     let description = describe_any(&request.system)?;
-    let whole = Whole::of(&description, request.clock_hz);
+    let whole = Whole::of(&description, request.clock_hz).with_witnesses(&request.system);
     for absent in project::absent(&request.system, &systems(&description)) {
         tell(&absent.as_warnings(is_coloured(&std::io::stderr())));
     }

@@ -4,15 +4,19 @@
 use super::view::View;
 use super::{flow_tables, json, network};
 use crate::formats::named;
+use crate::witness::Witnesses;
 use diapason_plan::{NetworkPlan, Plan, Verdict};
 use diapason_system::{Description, Diagnostics, Hosts, System};
 use serde_json::Value;
+use std::path::Path;
 
 /// A described system with its plan, and with its name among others.
 struct Part<'a> {
     name: String,
     system: &'a System,
     plan: Plan,
+    /// How close runs came to its bounds, as tables and as JSON, if a search kept it.
+    witnesses: Option<(String, Value)>,
 }
 
 /// The plans of a description.
@@ -28,7 +32,8 @@ impl Whole<'_> {
     pub(super) fn of(description: &Description, clock_hz: Option<u64>) -> Whole<'_> {
         let part = |name: String, system| {
             let system: &System = system;
-            Part { name, system, plan: Plan::of(system, clock_hz.unwrap_or(system.clock_hz)) }
+            let plan = Plan::of(system, clock_hz.unwrap_or(system.clock_hz));
+            Part { name, system, plan, witnesses: None }
         };
         match description {
             Description::One(system) => {
@@ -44,6 +49,15 @@ impl Whole<'_> {
                 Whole { parts: parts.collect(), noun: Some("host"), network }
             }
         }
+    }
+
+    /// Returns the plans with the witnesses that a search kept beside the description at `path`.
+    pub(super) fn with_witnesses(mut self, path: &Path) -> Self {
+        if let (None, [part]) = (self.noun, &mut self.parts[..]) {
+            let known = Witnesses::beside(path, part.system, &part.plan);
+            part.witnesses = known.map(|known| (known.render(path), known.to_json()));
+        }
+        self
     }
 
     /// Returns the verdict: some promise that cannot be kept decides, then some that can.
@@ -67,7 +81,13 @@ impl Whole<'_> {
 
     /// Returns the plans for programs.
     pub(super) fn to_json(&self) -> Value {
-        let object = |part: &Part<'_>| View(&part.plan).to_json(part.system);
+        let object = |part: &Part<'_>| {
+            let mut object = View(&part.plan).to_json(part.system);
+            if let Some((_, witnesses)) = &part.witnesses {
+                object["witnesses"] = witnesses.clone();
+            }
+            object
+        };
         let Some(noun) = self.noun else { return object(&self.parts[0]) };
         let each = self.parts.iter().map(|part| named(noun, &part.name, object(part)));
         let holds = self.verdict() != Verdict::DoesNotHold;
@@ -112,6 +132,9 @@ impl Whole<'_> {
 /// Tables, then what is wrong, then the verdict.
 fn shown(part: &Part<'_>, coloured: bool) -> String {
     let mut text = View(&part.plan).render(part.system);
+    if let Some((witnesses, _)) = &part.witnesses {
+        text += &format!("\n{witnesses}");
+    }
     text += &findings(&part.plan.findings, coloured);
     let verdict = match part.plan.verdict() {
         Verdict::Holds => "holds",

@@ -32,6 +32,7 @@ use crate::output::{note, tell};
 use crate::session::Session;
 use crate::several::{self, Several};
 use crate::surroundings::{in_sight, simulable};
+use crate::witness::Witness;
 use crate::workspace::Workspace;
 use crate::{can_server, interrupt, plan, project, words};
 use diapason_abi::Nanos;
@@ -94,6 +95,9 @@ pub struct SimRequest {
     /// Print the hash of each seed's trace, too.
     #[arg(long, requires = "search")]
     pub traces: bool,
+    /// Keep beside the description how close the runs came to each bound, for `plan`.
+    #[arg(long, requires = "search", conflicts_with_all = ["faults", "fault"])]
+    pub witness: bool,
     /// Run these seeds: what each process of a search does.
     #[arg(long, hide = true, value_parser = Seeds::parse)]
     pub seeds: Option<Seeds>,
@@ -308,7 +312,7 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     if let Some(count) = request.search {
         let from = request.seed.unwrap_or(0);
         let searched = search::search(request, &system, from, count);
-        return searched.map(|found| found.tell(&request.system, &request.again(), request.traces));
+        return searched.and_then(|found| found.tell(request));
     }
     let asked = request.explain.as_deref().map(|text| explain::wanted(text, &system));
     let asked = asked.transpose().map_err(|text| Failure::Input(format!("error: {text}")))?;
@@ -410,6 +414,11 @@ fn through(
             }
             RunVerdict::Bug(text) => Some(format!("BUG: {text}")),
         };
+        // A run with faults may be later than its bounds: it is no witness of them.
+        if faults.is_empty() && finding.is_none() {
+            let close = session.assumptions(&run).closeness(&run.outcome);
+            close.into_iter().for_each(|it| Searched::Close(Witness::new(seed, it)).tell());
+        }
         if let Some(finding) = finding {
             Searched::Broke(seed, finding).tell();
             for (time, fault) in run.outcome.lives().flat_map(|life| &life.injected) {

@@ -6,15 +6,15 @@
 use super::SimRequest;
 use super::progress::Progress;
 use crate::failure::{BROKEN, Failure, HOLDS};
-use crate::output::say;
+use crate::output::{note, say, write};
 use crate::project;
+use crate::witness::{Witness, Witnesses, quoted};
 use crate::workspace::Workspace;
 use diapason_system::System;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 
@@ -63,6 +63,8 @@ pub(crate) enum Searched {
     Broke(u64, String),
     /// A fault of a run that broke a promise.
     Fault(u64, String),
+    /// How close a run came to a bound.
+    Close(Witness),
 }
 
 impl Searched {
@@ -73,9 +75,11 @@ impl Searched {
 }
 
 /// The findings of a search.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(crate) struct Found {
     seeds: u64,
+    /// The runs that came closest to each bound.
+    witnesses: Witnesses,
     /// The first seed that broke a promise, and how.
     first: Option<(u64, String)>,
     /// Seeds with the hashes of their traces, in order.
@@ -85,6 +89,12 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// Returns the findings of a search through `seeds` seeds that has not begun.
+    const fn none(seeds: u64, witnesses: Witnesses) -> Found {
+        let traces = BTreeMap::new();
+        Found { seeds, witnesses, first: None, traces, faults: Vec::new() }
+    }
+
     /// Takes in what one process told.
     fn note(&mut self, told: Searched) {
         match told {
@@ -94,21 +104,29 @@ impl Found {
                 self.first = self.first.take().into_iter().chain([(seed, why)]).min();
             }
             Searched::Fault(seed, fault) => self.faults.push((seed, fault)),
+            Searched::Close(witness) => self.witnesses.note(witness),
         }
     }
 
     /// Says it; the exit code. Seeds behind the first that broke a promise are not told of: how far
-    /// each process came is chance.
-    #[must_use]
-    pub fn tell(&self, system: &Path, arguments: &[String], traces: bool) -> u8 {
+    /// each process came is chance. For the same reason there are no witnesses then.
+    ///
+    /// # Errors
+    /// If the witnesses should be kept and cannot.
+    pub fn tell(&self, request: &SimRequest) -> Result<u8, Failure> {
+        let (system, arguments) = (&request.system, request.again());
         let last = self.first.as_ref().map_or(u64::MAX, |(seed, _)| *seed);
-        if traces {
+        if request.traces {
             let told = self.traces.range(..=last);
             told.for_each(|(seed, hash)| say(&format!("trace {seed} {hash:016x}")));
         }
         let Some((seed, why)) = &self.first else {
+            write(&self.witnesses.render(system));
+            if request.witness {
+                note(&format!("kept in {}", self.witnesses.keep(system)?.display()));
+            }
             say(&format!("{} seeds, no promise broken", self.seeds));
-            return HOLDS;
+            return Ok(HOLDS);
         };
         say(&format!("seed {seed}: {why}"));
         let own = self.faults.iter().filter(|(other, _)| other == seed);
@@ -116,7 +134,7 @@ impl Found {
         let arguments: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
         let (system, arguments) = (system.display(), arguments.join(" "));
         say(&format!("again: diapason sim {system} {arguments} --seed {seed} --explain worst"));
-        BROKEN
+        Ok(BROKEN)
     }
 }
 
@@ -148,19 +166,19 @@ pub fn search(
         command.spawn().map_err(|error| Failure::io("start a search", &error))
     };
     let children = (0..workers).map(start).collect::<Result<Vec<Child>, Failure>>()?;
-    gather(children, count)
+    let witnesses = Witnesses::new(system, from, count, request.again());
+    gather(children, Found::none(count, witnesses))
 }
 
 /// Returns the findings of all processes, when they have ended.
-fn gather(children: Vec<Child>, count: u64) -> Result<Found, Failure> {
+fn gather(children: Vec<Child>, mut found: Found) -> Result<Found, Failure> {
     let (sender, receiver) = channel();
     for child in children {
         let sender = sender.clone();
         std::thread::spawn(move || follow(child, &sender));
     }
     drop(sender);
-    let mut progress = Progress::new(count, false);
-    let mut found = Found { seeds: count, ..Found::default() };
+    let mut progress = Progress::new(found.seeds, false);
     for heard in receiver {
         found.note(heard.map_err(Failure::Ours)?);
         let done = found.traces.len() as u64;
@@ -190,18 +208,13 @@ fn follow(mut child: Child, sender: &Sender<Result<Searched, String>>) {
     let _ = sender.send(Err(wrong));
 }
 
-/// Returns a word as a shell needs it: only faults have spaces.
-fn quoted(word: &str) -> String {
-    if word.contains(' ') { format!("\"{word}\"") } else { word.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_processes_print_comes_together_in_the_order_of_seeds() {
-        let mut found = Found::default();
+        let mut found = Found::none(3, Witnesses::empty());
         let one = [Searched::Trace(7, 1), Searched::Trace(9, 2), Searched::Broke(9, "job".into())];
         let other = [Searched::Trace(8, 3), Searched::Broke(8, "another".into())];
         one.into_iter().chain(other).for_each(|told| found.note(told));
@@ -219,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_finding_comes_with_its_faults() {
-        let mut found = Found::default();
+        let mut found = Found::none(3, Witnesses::empty());
         let late = || Searched::Broke(7, "late\nby much".into());
         let faults = ["a", "b c"].map(|fault| Searched::Fault(7, fault.into()));
         for told in [late()].into_iter().chain(faults) {

@@ -529,6 +529,12 @@ impl System {
         Diagnostics::new(self.origin.source.clone(), report)
     }
 
+    /// Returns a number that stands for the text of the description and all files that it includes.
+    #[must_use]
+    pub fn text_key(&self) -> u64 {
+        diapason_abi::Key::new(&self.origin.source.text).0
+    }
+
     /// Returns the problem, if there can be more VCPUs than the kernel schedules.
     #[must_use]
     pub fn overcrowded(&self) -> Option<Diagnostics> {
