@@ -4,6 +4,7 @@ use crate::observe::{Moment, Observer};
 use diapason_abi::Nanos;
 use diapason_core::{Cause, Decision, Kernel, Standing, ThreadId};
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// An action of the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,22 +35,32 @@ struct Stretch {
     from: Nanos,
     to: Nanos,
     doing: Doing,
-    standings: Vec<Standing>,
+    standings: Rc<[Standing]>,
 }
 
 /// The events since the oldest instant that is not forgotten: without gaps, in order.
 #[derive(Default)]
 pub struct History {
     stretches: VecDeque<Stretch>,
-    standings: Vec<Standing>,
+    /// Where every thread stands since the last decision: the same for all stretches until the next.
+    standings: Rc<[Standing]>,
 }
 
 impl History {
     fn stretch(&mut self, from: Nanos, to: Nanos, doing: Doing) {
-        if to > from {
-            let standings = self.standings.clone();
-            self.stretches.push_back(Stretch { from, to, doing, standings });
+        if to <= from {
+            return;
         }
+        // A thread that runs on is told in pieces.
+        if let Some(last) = self.stretches.back_mut()
+            && (last.to, last.doing) == (from, doing)
+            && Rc::ptr_eq(&last.standings, &self.standings)
+        {
+            last.to = to;
+            return;
+        }
+        let standings = Rc::clone(&self.standings);
+        self.stretches.push_back(Stretch { from, to, doing, standings });
         if self.stretches.len() > STRETCHES_MAX {
             self.stretches.pop_front();
         }
@@ -116,8 +127,7 @@ impl Observer for History {
     }
 
     fn decided(&mut self, _: Nanos, _: Nanos, kernel: &Kernel<'_>, _: &Decision) {
-        self.standings.clear();
-        self.standings.extend(kernel.threads.ids().map(|id| kernel.standing_of(id)));
+        self.standings = kernel.threads.ids().map(|id| kernel.standing_of(id)).collect();
     }
 }
 

@@ -66,7 +66,9 @@ struct Flow {
 /// A controller, as it is seen from outside.
 #[derive(Default)]
 pub struct ObservedController {
-    packets: VecDeque<BusPacket>,
+    /// The packets of each bus, which follow each other, and the bus of each endpoint.
+    packets: BTreeMap<usize, VecDeque<BusPacket>>,
+    buses: BTreeMap<Place, usize>,
     /// From when to when transfers were under way; the last may still be.
     hands: BTreeMap<Place, VecDeque<(Nanos, Nanos)>>,
     /// Packets whose transfer has not ended.
@@ -105,9 +107,10 @@ impl ObservedController {
     pub fn note(&mut self, passed: &TapTraffic) {
         self.interrupts.extend(&passed.interrupts);
         for packet in &passed.packets {
-            self.packets.push_back(*packet);
+            let place = (packet.slot, endpoint_address(packet.endpoint));
+            self.buses.insert(place, packet.bus);
+            self.packets.entry(packet.bus).or_default().push_back(*packet);
             if packet.outcome == PacketOutcome::Moved && is_carrier(packet.kind) {
-                let place = (packet.slot, endpoint_address(packet.endpoint));
                 self.open.entry(place).or_default().push_back(*packet);
             }
         }
@@ -189,12 +192,17 @@ impl ObservedController {
 
     /// Returns why a message that is in its device was not asked for, from one instant to another.
     pub fn waits(&self, place: Place, from: Nanos, to: Nanos) -> Vec<(Nanos, Nanos, Waits)> {
-        let within = |(begun, ended): (Nanos, Nanos)| begun < to && ended > from;
-        let hands = self.hands.get(&place).into_iter().flatten().copied();
-        let hands: Vec<(Nanos, Nanos)> = hands.filter(|hand| within(*hand)).collect();
-        let bus = self.packets.iter().find(|packet| is_of(packet, place)).map(|packet| packet.bus);
-        let packets = self.packets.iter().filter(|packet| Some(packet.bus) == bus);
-        let packets: Vec<&BusPacket> = packets.filter(|packet| within(span(packet))).collect();
+        if from == to {
+            return Vec::new();
+        }
+        let hands: Vec<(Nanos, Nanos)> = match self.hands.get(&place) {
+            Some(hands) => within(hands, |hand| *hand, from, to).copied().collect(),
+            None => Vec::new(),
+        };
+        let packets: Vec<&BusPacket> = match self.on_its_bus(place) {
+            Some(packets) => within(packets, span, from, to).collect(),
+            None => Vec::new(),
+        };
         let ends = packets.iter().map(|packet| span(packet)).chain(hands.iter().copied());
         let mut cuts: Vec<Nanos> = ends.flat_map(|(begun, ended)| [begun, ended]).collect();
         cuts.retain(|cut| (from..to).contains(cut));
@@ -218,14 +226,32 @@ impl ObservedController {
         found
     }
 
+    /// Returns the packets of the bus on which those of an endpoint are.
+    fn on_its_bus(&self, place: Place) -> Option<&VecDeque<BusPacket>> {
+        self.packets.get(self.buses.get(&place)?)
+    }
+
     /// Forgets what was over before `oldest`.
     pub fn forget(&mut self, oldest: Nanos) {
-        while self.packets.pop_front_if(|packet| span(packet).1 < oldest).is_some() {}
+        for packets in self.packets.values_mut() {
+            while packets.pop_front_if(|packet| span(packet).1 < oldest).is_some() {}
+        }
         while self.interrupts.pop_front_if(|interrupt| interrupt.at < oldest).is_some() {}
         for hands in self.hands.values_mut() {
             while hands.pop_front_if(|(_, ended)| *ended < oldest).is_some() {}
         }
     }
+}
+
+/// Returns those of things that follow each other which are under way between two instants.
+fn within<T>(
+    all: &VecDeque<T>,
+    span: impl Fn(&T) -> (Nanos, Nanos),
+    from: Nanos,
+    to: Nanos,
+) -> impl Iterator<Item = &T> {
+    let first = all.partition_point(|it| span(it).1 <= from);
+    all.range(first..).take_while(move |it| span(it).0 < to)
 }
 
 /// Returns whether a span covers the time between two neighbouring cuts.
