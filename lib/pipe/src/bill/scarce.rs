@@ -27,85 +27,66 @@ pub(super) struct Scarce<'a> {
 impl Scarce<'_> {
     /// Returns how long a message waits at most, if no message waits longer than `known`.
     pub(super) fn wait(&self, known: Nanos) -> Nanos {
-        (0..TIMES).fold(known, |known, _| self.shorter(known))
-    }
-
-    fn shorter(&self, known: Nanos) -> Nanos {
-        let mut wait = self.in_a_row;
-        for row in 0..ROW_MAX {
-            let lasts = Nanos(row.div_ceil(self.bus.run.max(1)).saturating_mul(self.bus.worst.0));
-            let full = row.saturating_mul(self.bus.messages);
-            if row > 0 && self.messages.most((known + lasts).0) <= full {
-                return wait.min(known);
+        let mut known = known;
+        for _ in 0..TIMES {
+            let shorter = self.shorter(known);
+            if shorter == known {
+                break;
             }
-            let since = self.since_one_left_nothing(known, full);
-            wait = wait.max((self.round + lasts) - since);
-            let all_full = self.bus.queued.saturating_mul(self.bus.messages).saturating_add(full);
-            let gathered = self.least_window(all_full.saturating_add(1));
-            wait = wait.max((self.round + lasts + known) - gathered);
+            known = shorter;
         }
         known
     }
 
-    /// Returns the shortest time from the beginning of the transfer whose request is waited for
-    /// until the message comes, with `more` messages in full transfers between, if one of the n
-    /// transfers left nothing.
+    fn shorter(&self, known: Nanos) -> Nanos {
+        let Transfers { worst, run, queued, messages, .. } = self.bus;
+        let mut wait = self.in_a_row;
+        for row in 0..ROW_MAX {
+            let lasts = Nanos(row.div_ceil(run.max(1)).saturating_mul(worst.0));
+            let full = row.saturating_mul(messages);
+            if row > 0 && self.messages.most((known + lasts).0) <= full {
+                return wait.min(known);
+            }
+            let (left, all) = (self.round + lasts, queued.saturating_mul(messages));
+            let one_left_nothing = |passed| self.one_left_nothing(passed, full, known);
+            wait = wait.max(left - least(left - wait, one_left_nothing));
+            let all_full = |passed: Nanos| self.messages.most(passed.0) > all.saturating_add(full);
+            wait = wait.max((left + known) - least((left + known) - wait, all_full));
+        }
+        known
+    }
+
+    /// Returns whether a message can come this long after the transfer began whose request it waits
+    /// for, with `more` messages in full transfers between, if one of the n transfers left nothing.
     ///
     /// Let the first f be full, and the next one leave nothing. Then n − f messages came after that
-    /// one, and n + f·(m − 1) not longer than `known` before the first. One bound falls with f and
-    /// the other grows: the least of the larger is where they cross.
-    fn since_one_left_nothing(&self, known: Nanos, more: u64) -> Nanos {
-        let last = self.bus.queued - 1;
-        let (mut below, mut crossed) = (0, last);
-        while below + 1 < crossed {
-            let middle = below.midpoint(crossed);
-            if self.after_full(middle, more, known) < self.after_empty(middle, more) {
-                below = middle;
-            } else {
-                crossed = middle;
-            }
-        }
-        let largest = |full| self.after_empty(full, more).max(self.after_full(full, more, known));
-        largest(below).min(largest(crossed))
-    }
-
-    /// Returns the time in which the messages come that follow the first `full` transfers and the
-    /// one that left nothing.
-    fn after_empty(&self, full: u64, more: u64) -> Nanos {
-        self.least_window((self.bus.queued - full).saturating_add(more))
-    }
-
-    /// Returns the same by all messages since the first transfer, if `full` were full.
-    fn after_full(&self, full: u64, more: u64, known: Nanos) -> Nanos {
+    /// one, and n + f·(m − 1) not longer than `known` before the first. The fewest f that the first
+    /// allows is what the second allows most easily.
+    fn one_left_nothing(&self, passed: Nanos, more: u64, known: Nanos) -> bool {
         let Transfers { queued, messages, empties, .. } = self.bus;
-        if full == 0 {
-            return Nanos::ZERO;
+        let fewest = queued.saturating_add(more).saturating_sub(self.messages.most(passed.0));
+        if fewest == 0 {
+            return true;
         }
-        let gathered = full.saturating_mul(messages.saturating_sub(1));
+        let gathered = fewest.saturating_mul(messages.saturating_sub(1));
         let last = u64::from(!empties);
         let all = gathered.saturating_add(queued).saturating_add(last).saturating_add(more);
-        self.least_window(all) - known
+        fewest < queued && self.messages.most((passed + known).0) >= all
     }
+}
 
-    /// Returns the shortest window in which so many messages can come.
-    fn least_window(&self, messages: u64) -> Nanos {
-        let reached = |window: u64| self.messages.most(window) >= messages;
-        let (mut below, mut above) = (0, 1);
-        while !reached(above) {
-            if above > u64::MAX / 2 {
-                return Nanos(u64::MAX);
-            }
-            (below, above) = (above, above * 2);
-        }
-        if reached(0) {
-            return Nanos::ZERO;
-        }
-        while below + 1 < above {
-            let middle = below.midpoint(above);
-            if reached(middle) { above = middle } else { below = middle }
-        }
-        Nanos(above)
+/// Returns the shortest time up to `most` at which something that stays possible is possible;
+/// `most` if it is not possible before.
+fn least(most: Nanos, possible: impl Fn(Nanos) -> bool) -> Nanos {
+    if most > Nanos::ZERO && !possible(most - Nanos(1)) {
+        return most;
     }
+    let (mut from, mut to) = (0, most.0);
+    while from < to {
+        let middle = u64::midpoint(from, to);
+        if possible(Nanos(middle)) { to = middle } else { from = middle + 1 }
+    }
+    Nanos(from)
 }
 
 #[cfg(test)]
