@@ -309,6 +309,13 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let promised = plan::Plan::of(&system, system.clock_hz);
     plan::cleared(&promised, request.length.unproved())?;
     note(TRUST);
+    if request.witness && !system.faults.is_empty() {
+        return Err(Failure::Input(
+            "error: the description has a `[[fault]]`, and runs with faults are no witnesses\n\
+             help: remove it, or leave out `--witness`"
+                .into(),
+        ));
+    }
     if let Some(count) = request.search {
         let from = request.seed.unwrap_or(0);
         let searched = search::search(request, &system, from, count);

@@ -49,7 +49,7 @@ fn link(raw: Raw<'_>, report: &mut Report) -> DeclaredLink {
     table.needs("by", help);
     let every = table.duration("every", 1_000..=TIME_MAX);
     let slots = table.number("slots", 1..=SLOTS_MAX, ", messages that find room");
-    let work = table.duration("work", 0..=TIME_MAX);
+    let work = table.duration("work", 1..=TIME_MAX);
     table.report_unknown();
     DeclaredLink { place, process, by, every, slots, work_ns: work.map(|work| work.value) }
 }

@@ -107,7 +107,7 @@ pub(crate) fn socket(raw: Raw<'_>, report: &mut Report) -> DeclaredSocket {
         bytes: or(bytes, most),
         period: table.duration("period", 1..=TIME_MAX),
         burst: or(table.number("burst", 1..=BURST_MAX, ", datagrams at once"), 1),
-        work_ns: table.duration("work", 0..=TIME_MAX).map(|work| work.value),
+        work_ns: table.duration("work", 1..=TIME_MAX).map(|work| work.value),
         latency: table.duration("latency", 1..=TIME_MAX),
         peer: peer.zip(peer_mac).map(|(peer, mac)| Peer {
             address: peer.value.ip().octets(),

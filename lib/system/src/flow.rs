@@ -137,7 +137,7 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
     let messages = value(rate, 1) as u32;
     let burst = value(table.number("burst", 1..=BURST_MAX, ", messages at once"), 1);
     let jitter = Nanos(value(table.duration("jitter", 0..=TIME_MAX), 0));
-    let work_ns = table.duration("work", 0..=TIME_MAX).map(|work| work.value);
+    let work_ns = table.duration("work", 1..=TIME_MAX).map(|work| work.value);
     let latency_ns = table.duration("latency", 1..=TIME_MAX).map(|latency| latency.value);
     let hops = table.list("hop");
     if hops.is_empty() {
@@ -157,7 +157,7 @@ fn hop(raw: Raw<'_>, report: &mut Report) -> DeclaredHop {
     let by = table.text("by", "by = \"bridge\"");
     table.needs("by", "add `by = \"…\"`: the `[[cable]]` that leads to it");
     let slots = table.number("slots", 1..=SLOTS_MAX, ", messages that find room");
-    let work = table.duration("work", 0..=TIME_MAX);
+    let work = table.duration("work", 1..=TIME_MAX);
     table.report_unknown();
     DeclaredHop { place, process, by, slots, work_ns: work.map(|work| work.value) }
 }

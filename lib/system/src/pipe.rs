@@ -61,7 +61,7 @@ pub(crate) fn pipe(raw: Raw<'_>, report: &mut Report) -> DeclaredPipe {
         endpoint,
         burst: value(table.number("burst", 1..=BURST_MAX, ", messages at once"), 1),
         jitter_ns: value(table.duration("jitter", 0..=TIME_MAX), 0),
-        work_ns: table.duration("work", 0..=TIME_MAX).map(|work| work.value),
+        work_ns: table.duration("work", 1..=TIME_MAX).map(|work| work.value),
         latency: table.duration("latency", 1..=TIME_MAX),
         name,
         way,

@@ -394,7 +394,7 @@ pub(crate) fn work(raw: Raw<'_>, report: &mut Report) -> DeclaredWork {
     let mut table = Table::new("[[work]]", "work", raw, report);
     let name = table.text("name", "name = \"engine.control\"");
     table.needs("name", "add `name = \"…\"`, what the program calls it");
-    let worst = table.duration("worst", 0..=WORK_MAX);
+    let worst = table.duration("worst", 1..=WORK_MAX);
     table.needs("worst", "add `worst = \"300us\"`, the longest it takes");
     let best = table.duration("best", 0..=WORK_MAX);
     table.report_unknown();

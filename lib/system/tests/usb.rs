@@ -256,6 +256,8 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
     let work = "[[work]]\nname = \"w\"\nworst = \"1us\"\nbest = \"2us\"";
     let help = "write a `best` of at most `worst`";
     bad(work, (4, 8), "the best case is worse than the worst", help);
+    let nothing = "[[work]]\nname = \"w\"\nworst = \"0us\"";
+    bad(nothing, (3, 9), "`worst` is out of range", "write a time from `1ns` to `1000s`");
     let twice = "[[work]]\nname = \"w\"\nworst = \"1us\"\n[[work]]\nname = \"w\"\nworst = \"1us\"";
     bad(twice, (5, 8), "the work `w` is declared twice", "remove one of the two");
 }

@@ -216,7 +216,7 @@ impl<'a> Input<'a> {
         let window = handling.round.0.saturating_mul(batches);
         let carried = self.messages(handling.wait).most(window);
         let carried = carried.min(open.saturating_mul(bus.messages));
-        let StageTimes { activation, transfer, message } = stage.work;
+        let StageTimes { activation, transfer, message } = stage.work.some();
         let each = [(activation, VISITS), (transfer, open), (message, carried)];
         let each = each.iter().map(|(cost, count)| cost.0.saturating_mul(*count));
         let open = Nanos(each.fold(0, u64::saturating_add));
@@ -243,7 +243,7 @@ impl<'a> Input<'a> {
         then: impl FnOnce(&Demand<'_>) -> R,
     ) -> R {
         let Handling { stage, wait, once_per_interrupt, .. } = *handling;
-        let StageTimes { activation, transfer, message } = stage.work;
+        let StageTimes { activation, transfer, message } = stage.work.some();
         self.with_transfers(wait, ahead, |transfers| {
             let per_interrupt = self.interrupts(ahead);
             let activations: [&dyn Steps; 2] = [transfers, &per_interrupt];

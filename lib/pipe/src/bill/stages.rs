@@ -99,6 +99,17 @@ impl StageTimes {
     pub const fn new(transfer: Nanos, message: Nanos) -> StageTimes {
         StageTimes { activation: Nanos::ZERO, transfer, message }
     }
+
+    /// Returns the same, but with some work: a thread that has next to none waits for the processor
+    /// like any other.
+    pub(super) const fn some(self) -> StageTimes {
+        match self {
+            StageTimes { activation: Nanos(0), transfer: Nanos(0), message: Nanos(0) } => {
+                StageTimes { activation: Nanos(1), ..self }
+            }
+            _ => self,
+        }
+    }
 }
 
 /// When a stage passes on what it handled: messages, and requests that are queued again.

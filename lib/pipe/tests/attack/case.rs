@@ -192,6 +192,15 @@ fn driver(random: &mut Random, activation: u64, transfer: u64, message: u64) -> 
     Driver { work, telling }
 }
 
+/// A bottom half. Where a visit takes long, the number of visits decides how late it is.
+fn visitor(random: &mut Random) -> Driver {
+    let mut half = driver(random, 1, 1, 1);
+    if random.one_in(3) {
+        half.work.activation = Nanos(random.between(2, 6));
+    }
+    half
+}
+
 fn setup(random: &mut Random, channels: usize) -> Setup {
     let run = if random.one_in(2) { 1 } else { random.between(2, 4) };
     let least = random.between(1, 8 / run);
@@ -232,7 +241,7 @@ fn setup(random: &mut Random, channels: usize) -> Setup {
         gap,
         top_half,
         section: random.below(2) * random.below(3),
-        bottom_half: driver(random, 1, 1, 1),
+        bottom_half: visitor(random),
         io: (random.pick(&[2, 4, 5, 8]), inherited),
         receiver,
         readers,
