@@ -39,7 +39,8 @@ pub struct Granted {
     /// T of its thread.
     pub period: Nanos,
     /// The longest time from a message's arrival at the device until the thread is done with it; to
-    /// a device, from the write, or the arrival, until it is known to be through.
+    /// a device, from the write, or the arrival, until it is known to be through. It counts what
+    /// is open now: others that open later may make it longer, up to the wanted latency.
     pub bound: Nanos,
     /// The part until the driver has taken a message to the device; else zero.
     pub taken: Nanos,
