@@ -6,8 +6,9 @@ use crate::logs;
 use diapason_abi::Nanos;
 use diapason_bus::{Coding, Speed};
 use diapason_can::BitRate;
+use diapason_can::frame::{extended, standard};
 use diapason_devices::UsbDevice;
-use diapason_devices::can::{self, BusLoad, CanBus};
+use diapason_devices::can::{self, BusLoad, CanBus, PeriodicMessage};
 use diapason_devices::disk::Disk;
 use diapason_devices::faulty::lies::catalogue;
 use diapason_devices::faulty::{self, Drifting, Faulty, Lie, OwnClock, Rule};
@@ -16,15 +17,16 @@ use diapason_devices::hub::NotPlugged;
 use diapason_devices::instrument::{self, Instrument};
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::sensor::{self, Sensor};
+use diapason_devices::toucan::TouCan;
 use diapason_ether::{FRAME_MIN, UDP_PAYLOAD, UdpFrame};
 use diapason_plan::beside::{self, DISK_BLOCKS};
 use diapason_sim::XHCI;
 use diapason_sim::{
     CARD, Card, ControllerMishap, EthernetWire, Features, Flood, FunctionModel, Planned,
-    PluggedController, Tap, Upset,
+    PluggedController, TOUCAN, Tap, ToucanCard, Upset,
 };
 use diapason_system::{
-    CanTraffic, FaultKind, FaultTarget, InjectedFault, System, UsbBus, UsbModel, UsbPlug,
+    CanNetwork, CanSender, CanTraffic, FaultKind, FaultTarget, InjectedFault, System, UsbBus, UsbModel, UsbPlug,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -239,6 +241,7 @@ fn lie(fault: &InjectedFault) -> Option<Lie> {
 pub fn functions(system: &System, faults: &[InjectedFault]) -> Functions {
     let mut functions = as_functions(controllers(system, faults, &[]));
     functions.extend(cards(system, faults, |_| None));
+    functions.extend(buffered(system));
     functions
 }
 
@@ -261,6 +264,42 @@ pub fn cards(
         (CARD, Box::new(card))
     };
     cards.map(card).collect()
+}
+
+/// Returns the CAN controllers with message buffers of a host, each with its bus: other nodes send
+/// their messages there.
+fn buffered(system: &System) -> Functions {
+    let card = |network: &CanNetwork| -> Option<(usize, (u32, Box<dyn FunctionModel>))> {
+        let bus = CanBus::new(BitRate::new(network.rate).ok()?);
+        for node in others(network) {
+            bus.add_unit(node);
+        }
+        // Somebody acknowledges, also if no other node sends.
+        let module = TouCan::new(&bus.acknowledged());
+        let card: Box<dyn FunctionModel> = Box::new(ToucanCard::new(module));
+        Some((network.controller?.device, (TOUCAN, card)))
+    };
+    let mut cards: Vec<_> = system.cans.iter().filter_map(card).collect();
+    cards.sort_by_key(|(device, _)| *device);
+    cards.into_iter().map(|(_, card)| card).collect()
+}
+
+/// Returns the messages of each other node of a bus.
+fn others(network: &CanNetwork) -> Vec<Vec<PeriodicMessage>> {
+    let mut nodes: Vec<(&str, Vec<PeriodicMessage>)> = Vec::new();
+    for (message, id) in network.messages.iter().zip(network.identifiers()) {
+        let CanSender::Node(node) = &message.sender else { continue };
+        let (Some((raw, is_extended)), Some(period)) = (id, message.period_ns) else { continue };
+        let id = if is_extended { extended(raw) } else { standard(raw) };
+        let Ok(id) = id else { continue };
+        let (length, offset) = (message.bytes, Nanos::from_millis(1));
+        let message = PeriodicMessage { id, length, period: Nanos(period), offset };
+        match nodes.iter_mut().find(|(name, _)| name == node) {
+            Some((_, all)) => all.push(message),
+            None => nodes.push((node, vec![message])),
+        }
+    }
+    nodes.into_iter().map(|(_, all)| all).collect()
 }
 
 /// The port of the flood: `discard`, which is for nobody.
@@ -310,6 +349,7 @@ pub fn in_sight(system: &System, faults: &[InjectedFault], transfers: bool) -> (
     let (controllers, sights) = controllers_in_sight(system, faults, &[], transfers);
     let mut functions = as_functions(controllers);
     functions.extend(cards(system, faults, |_| None));
+    functions.extend(buffered(system));
     (functions, sights)
 }
 

@@ -263,12 +263,19 @@ struct Life {
     begun: Vec<u64>,
 }
 
-/// Runs an outbox with random messages beside other traffic. Returns the lives of all messages.
-fn lives(seed: u64, spare: usize) -> (Vec<Life>, Outbox) {
+/// The identifier of a stream.
+fn name(stream: u8) -> u32 {
+    0x100 + 0x20 * u32::from(stream)
+}
+
+/// Runs an outbox with random messages beside other traffic. Returns the lives of all messages, and
+/// the identifiers of other frames with the times at which they began.
+fn lives(seed: u64, spare: usize) -> (Vec<Life>, Vec<(u32, u64)>, Outbox) {
     let mut random = Random::new(seed);
     let bus = bus();
+    let other = 0x81 + 2 * random.below(0x180) as u32;
     bus.add_unit(vec![PeriodicMessage {
-        id: standard(0x80 + random.below(0x300) as u32).unwrap(),
+        id: standard(other).unwrap(),
         length: random.below(9) as u8,
         period: Nanos::from_micros(400 + random.below(1_000)),
         offset: Nanos::from_micros(random.below(300)),
@@ -280,7 +287,8 @@ fn lives(seed: u64, spare: usize) -> (Vec<Life>, Outbox) {
     let streams = own + shared + random.below(10) as usize;
     let mut outbox = Outbox::new(BitRate::new(MEGABIT).unwrap(), own, shared, spare).unwrap();
     let source = Numbers(RefCell::new(vec![0; streams]));
-    let id = |stream: u8| standard(0x100 + 0x20 * u32::from(stream)).unwrap();
+    let id = |stream: u8| standard(name(stream)).unwrap();
+    let mut others = Vec::new();
     let mut all: Vec<Life> = Vec::new();
     let mut next: Vec<u64> = (0..streams).map(|_| 100_000 + random.below(1_000_000)).collect();
     let end = 30_000_000;
@@ -318,24 +326,27 @@ fn lives(seed: u64, spare: usize) -> (Vec<Life>, Outbox) {
         let [stream, low, high, ..] = *frame.padded();
         let number = u16::from_le_bytes([low, high]);
         let begun = sent.time.0 - 1_000 * u64::from(diapason_can::wire::length(&frame));
-        if frame.raw_id() == 0x100 + 0x20 * u32::from(stream)
-            && let Some(life) = all.iter_mut().find(|l| (l.stream, l.number) == (stream, number))
+        if frame.raw_id() == other {
+            others.push((other, begun));
+        } else if let Some(life) = all.iter_mut().find(|l| (l.stream, l.number) == (stream, number))
         {
             life.begun.push(begun);
         }
     }
-    (all, outbox)
+    (all, others, outbox)
 }
 
 #[test]
 fn every_message_goes_once_and_no_inversion_is_longer_than_a_frame() {
-    let (mut messages, mut preempted, mut escaped, mut held, mut inverted) = (0, 0, 0, 0, 0);
+    let (mut messages, mut preempted, mut escaped) = (0, 0, 0);
+    let (mut held, mut inverted, mut timely) = (0, 0, 0);
     for seed in 0..400 {
-        let (all, outbox) = lives(seed, 1 + seed as usize % 2);
+        let (all, others, outbox) = lives(seed, 1 + seed as usize % 2);
         let counts = outbox.counts();
         preempted += counts.preempted;
         escaped += counts.escaped;
         held += counts.held;
+        timely += u64::from(counts.dry == 0);
         assert_eq!(outbox.queued(), 0, "seed {seed}");
         for life in &all {
             messages += 1;
@@ -350,11 +361,17 @@ fn every_message_goes_once_and_no_inversion_is_longer_than_a_frame() {
                 let at = other.begun.first();
                 other.stream > stream && at.is_some_and(|at| (life.done..begun).contains(at))
             };
-            let inversions = all.iter().filter(before).count();
+            let within = |at: &&u64| (life.done..begun).contains(*at);
+            let of_others = others.iter().filter(|(id, _)| *id > name(stream));
+            let of_others = of_others.filter(|(_, at)| within(&at)).count();
+            let inversions = all.iter().filter(before).count() + of_others;
             inverted += inversions;
-            assert!(inversions <= 1, "seed {seed}: {inversions} frames before {stream}/{number}");
+            // A driver that is so late that the shared buffers are empty may cost one frame more.
+            let most = if counts.dry == 0 { 1 } else { 2 };
+            assert!(inversions <= most, "seed {seed}: {inversions} before {stream}/{number}");
         }
     }
-    println!("{messages} messages, {preempted} preempted, {escaped} escaped, {held} held, {inverted} inverted");
-    assert!(messages > 10_000 && preempted > 100 && escaped > 10);
+    println!("{messages} messages in {timely} timely lives: {preempted} preempted, {escaped} escaped");
+    println!("{held} held, {inverted} frames before more urgent messages");
+    assert!(messages > 10_000 && preempted > 100 && escaped > 10 && timely > 200);
 }

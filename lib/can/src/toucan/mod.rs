@@ -14,7 +14,7 @@ mod controller;
 mod outbox;
 
 pub use controller::{Controller, ToucanRegisters};
-pub use outbox::{Outbox, OutboxCounts, OutboxRefusal, Posted, Source};
+pub use outbox::{Outbox, OutboxCounts, OutboxRefusal, Posted, STREAMS, Source, Through};
 
 use crate::frame::{BYTES_MAX, CanFrame, extended, standard};
 use crate::timing::{BitTiming, TimingLimits};

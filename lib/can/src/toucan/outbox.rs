@@ -85,6 +85,16 @@ pub struct OutboxCounts {
     pub held: u64,
     /// Messages that a newer one of their stream replaced before they were sent.
     pub replaced: u64,
+    /// Times that messages waited in memory and the shared buffers were empty.
+    pub dry: u64,
+}
+
+/// A frame that went through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Through {
+    pub stream: u8,
+    /// The timer when it began. Extended frames have none.
+    pub begun: Option<u16>,
 }
 
 /// A message that waits.
@@ -131,8 +141,8 @@ pub struct Outbox {
     longest: Nanos,
     armed: u16,
     counts: OutboxCounts,
-    /// Buffers whose frames went through since somebody asked, by stream.
-    through: [Option<u8>; BUFFERS],
+    /// Frames that went through since somebody asked. Nobody has to.
+    through: [Option<Through>; 2 * BUFFERS],
 }
 
 impl Outbox {
@@ -166,7 +176,7 @@ impl Outbox {
             longest,
             armed: 0,
             counts: OutboxCounts::default(),
-            through: [None; BUFFERS],
+            through: [None; 2 * BUFFERS],
         })
     }
 
@@ -231,10 +241,9 @@ impl Outbox {
         self.settle(module, source, now);
     }
 
-    /// Returns a stream whose frame went through since the last call, and the buffer it was in.
-    pub fn take_sent(&mut self) -> Option<(u8, usize)> {
-        let buffer = self.through.iter().position(Option::is_some)?;
-        self.through[buffer].take().map(|stream| (stream, buffer))
+    /// Returns a frame that went through since the last call.
+    pub fn take_sent(&mut self) -> Option<Through> {
+        self.through.iter_mut().find_map(Option::take)
     }
 
     /// Notes what is through.
@@ -245,9 +254,29 @@ impl Outbox {
                 continue;
             }
             if let Some(waiting) = self.loaded[buffer].take() {
-                self.counts.sent += 1;
-                self.through[buffer] = Some(waiting.stream);
+                self.note_sent(module, buffer, &waiting);
             }
+        }
+        let shared = &self.loaded[self.own..self.own + self.shared];
+        if self.armed != 0 && shared.iter().all(Option::is_none) {
+            self.counts.dry += 1;
+            self.armed = 0;
+            module.interrupts(0);
+        }
+    }
+
+    /// Notes a message that is through; `buffer` has its frame.
+    fn note_sent(
+        &mut self,
+        module: &Controller<impl ToucanRegisters>,
+        buffer: usize,
+        waiting: &Waiting,
+    ) {
+        self.counts.sent += 1;
+        let is_standard = matches!(waiting.id, Id::Standard(_));
+        let begun = is_standard.then(|| module.stamp(buffer));
+        if let Some(free) = self.through.iter_mut().find(|place| place.is_none()) {
+            *free = Some(Through { stream: waiting.stream, begun });
         }
     }
 
@@ -303,7 +332,6 @@ impl Outbox {
         buffer: usize,
         waiting: Waiting,
     ) {
-        self.through[buffer] = None;
         let frame = source.frame(waiting.stream, waiting.id);
         self.loaded[buffer] = frame.map(|frame| {
             module.load(buffer, &frame);
@@ -388,9 +416,11 @@ impl Outbox {
             };
             // In this order: a frame that ends meanwhile is heard.
             let over = module.timer().wrapping_sub(doubt.since) >= LONGEST_BITS || !module.sends();
-            if module.came(ECHOES[usize::from(doubt.echo) % ECHOES.len()]) {
-                self.remove(at);
-                self.counts.sent += 1;
+            let echo = ECHOES[usize::from(doubt.echo) % ECHOES.len()];
+            if module.came(echo) {
+                if let Some(waiting) = self.remove(at) {
+                    self.note_sent(module, echo, &waiting);
+                }
                 self.counts.escaped += 1;
                 self.release(module, doubt);
                 continue;
@@ -430,8 +460,8 @@ impl Outbox {
             armed = chosen.map_or(0, |(_, buffer)| 1 << buffer);
         }
         if armed != self.armed {
-            self.armed = armed;
             module.interrupts(armed);
         }
+        self.armed = armed;
     }
 }
