@@ -92,9 +92,19 @@ impl Outgoing {
     /// Sends `data` as this message, which counts from `made` on: the release of its job.
     ///
     /// # Errors
+    /// As of [`Outgoing::put`].
+    pub fn send_made(&mut self, message: Message, data: &[u8], made: Nanos) -> Result<(), Errno> {
+        self.put(message, data, made)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Puts `data` down as this message without waking the driver: for several messages at once.
+    ///
+    /// # Errors
     /// `Full` if the data is longer than the description says, or if too many messages wait for the
     /// driver.
-    pub fn send_made(&mut self, message: Message, data: &[u8], made: Nanos) -> Result<(), Errno> {
+    pub fn put(&mut self, message: Message, data: &[u8], made: Nanos) -> Result<(), Errno> {
         let mut out = OutMessage {
             made_ns: made.0,
             data: [0; 8],
@@ -106,9 +116,12 @@ impl Outgoing {
         }
         let place = out.data.get_mut(..data.len()).ok_or(Errno::Full)?;
         place.copy_from_slice(data);
-        self.out.push(&out).map_err(|_| Errno::Full)?;
+        self.out.push(&out).map_err(|_| Errno::Full)
+    }
+
+    /// Wakes the driver, which takes what was put down.
+    pub fn wake(&self) {
         // At its limit it has been given often enough.
         let _ = self.ask.give();
-        Ok(())
     }
 }

@@ -54,12 +54,13 @@ fn send(controller: u8, apart: Nanos) -> Result<(), Errno> {
         for one in all.iter_mut().flatten().filter(|one| one.next == first) {
             let data = one.number.to_le_bytes();
             let data = time::work(MAKE, || data.get(..one.bytes).unwrap_or(&[]));
-            match out.send_made(one.message, data, first) {
+            match out.put(one.message, data, first) {
                 Ok(()) => one.number += 1,
                 Err(Errno::Full) => log!("a message found no room"),
                 Err(errno) => return Err(errno),
             }
             one.next += one.period;
         }
+        out.wake();
     }
 }
