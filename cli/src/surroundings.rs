@@ -156,6 +156,21 @@ pub fn simulable(system: &System) -> Result<(), Failure> {
     )))
 }
 
+/// Checks that QEMU has all controllers for CAN.
+///
+/// # Errors
+/// Returns the first bus whose controller it has not.
+pub fn emulable(system: &System) -> Result<(), Failure> {
+    let Some(network) = system.cans.iter().find(|network| network.controller.is_some()) else {
+        return Ok(());
+    };
+    Err(Failure::Input(format!(
+        "QEMU has no CAN controller with message buffers, which the bus `{}` has\n\
+         help: start the system with `diapason sim`",
+        network.name
+    )))
+}
+
 /// The PCI functions of a host, each with its class.
 pub type Functions = Vec<(u32, Box<dyn FunctionModel>)>;
 
@@ -241,12 +256,12 @@ fn lie(fault: &InjectedFault) -> Option<Lie> {
 pub fn functions(system: &System, faults: &[InjectedFault]) -> Functions {
     let mut functions = as_functions(controllers(system, faults, &[]));
     functions.extend(cards(system, faults, |_| None));
-    functions.extend(buffered(system));
     functions
 }
 
-/// Returns the adapters for Ethernet of a host, and strangers who flood them. `wire` has the wire
-/// of the adapter that is a device; one wire joins those without.
+/// Returns the cards of a host: its adapters for Ethernet, with strangers who flood them, and its
+/// controllers for CAN. `wire` has the wire of the adapter that is a device; one wire joins those
+/// without.
 pub fn cards(
     system: &System,
     faults: &[InjectedFault],
@@ -263,7 +278,7 @@ pub fn cards(
         own.filter_map(|fault| flood(system, fault)).for_each(|flood| card.flood(flood));
         (CARD, Box::new(card))
     };
-    cards.map(card).collect()
+    cards.map(card).chain(buffered(system)).collect()
 }
 
 /// Returns the CAN controllers with message buffers of a host, each with its bus: other nodes send
@@ -349,7 +364,6 @@ pub fn in_sight(system: &System, faults: &[InjectedFault], transfers: bool) -> (
     let (controllers, sights) = controllers_in_sight(system, faults, &[], transfers);
     let mut functions = as_functions(controllers);
     functions.extend(cards(system, faults, |_| None));
-    functions.extend(buffered(system));
     (functions, sights)
 }
 

@@ -8,6 +8,8 @@ use diapason_state::plain;
 pub const PROGRAM: &str = "cand";
 /// The class of its device.
 pub const CLASS: u32 = 0x0c_0900;
+/// The clock of a controller.
+pub const CLOCK_HZ: u32 = 16_000_000;
 /// Controllers of a host.
 pub const CONTROLLERS: usize = 2;
 /// Most processes that send on one controller.
@@ -44,6 +46,21 @@ macro_rules! controller {
             ],
         }
     };
+}
+
+/// Returns whether a controller has this bit rate: exactly, with 8 to 25 quanta in a bit.
+#[must_use]
+pub const fn has_rate(rate: u64) -> bool {
+    let mut quanta = 8;
+    while quanta <= 25 {
+        let cycles = rate * quanta;
+        let clock = CLOCK_HZ as u64;
+        if cycles > 0 && clock.is_multiple_of(cycles) && clock / cycles <= 256 {
+            return true;
+        }
+        quanta += 1;
+    }
+    false
 }
 
 /// The names of each controller.

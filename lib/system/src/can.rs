@@ -275,11 +275,11 @@ fn sender(declared: &Declared, names: &Names<'_>, message: &DeclaredMessage, rep
     let Some(can) = declared.can(message) else { return };
     if can.is(CanScheduler::Mts) {
         let title = format!("`{}` of this host cannot send under MTS", process.value);
-        let help = "its interface sends in order and renews no identifiers: use another \
-                    `scheduler`, or write `node = \"…\"` for a unit that can";
+        let help = "an interface of this host renews no identifiers: use another `scheduler`, or \
+                    write `node = \"…\"` for a unit that can";
         report.push(Problem::new(&process.span, title, help));
     } else if can.controller.is_some() {
-        controller::sends(can, message, report);
+        controller::sends(message, report);
     } else if can.usb.is_none() {
         let title = format!("`{}` is not connected to `{}`", process.value, can.name.value);
         let help = format!(

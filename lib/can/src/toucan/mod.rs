@@ -24,7 +24,7 @@ use embedded_can::Id;
 pub const BUFFERS: usize = 16;
 /// Words of a message buffer.
 pub const WORDS: usize = 8;
-/// The clock of the module on the card that is modelled.
+/// The clock of the module on the card that is modelled; descriptions know it, too.
 pub const CLOCK_HZ: u32 = 16_000_000;
 /// Bytes of the registers.
 pub const REGISTERS: usize = 0x200;

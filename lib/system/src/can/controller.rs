@@ -13,7 +13,7 @@ use crate::system::{SemaphoreKind, Setting, System};
 use diapason_abi::Key;
 use diapason_contract::toucan::{
     CLASS, CONTROLLER_NAMES, CONTROLLER_SETTING, CONTROLLERS, ControllerTerms, MESSAGES,
-    MESSAGES_SETTING, MessageTerms, OUT_BYTES, PROGRAM, SENDERS, SENDING, SHARED,
+    MESSAGES_SETTING, MessageTerms, OUT_BYTES, PROGRAM, SENDERS, SENDING, SHARED, has_rate,
 };
 
 /// Most messages with a buffer of their own.
@@ -125,6 +125,10 @@ pub(super) fn check(declared: &Declared, can: &DeclaredCan, report: &mut Report)
         let title = format!("`{}` uses `{name}` and does not run `{PROGRAM}`", driver.name.value);
         return bad(title, format!("write `program = \"{PROGRAM}\"`, or remove `controller`"));
     }
+    if let Some(rate) = can.rate.as_ref().filter(|rate| !has_rate(rate.value)) {
+        let title = format!("`{name}` has no bit rate of {}", rate.value);
+        return bad(title, "write a rate that divides 16 MHz, such as 500000".into());
+    }
     let (sent, senders) = (declared.sent(can).count(), declared.senders(can).len());
     if sent > MESSAGES {
         let title = format!("{sent} messages of this host on `{bus}`, the most is {MESSAGES}");
@@ -137,11 +141,24 @@ pub(super) fn check(declared: &Declared, can: &DeclaredCan, report: &mut Report)
 }
 
 /// Reports a message of a process that a controller cannot send.
-pub(super) fn sends(can: &DeclaredCan, message: &DeclaredMessage, report: &mut Report) {
-    let Some(period) = message.period.is_none().then_some(&message.name) else { return };
-    let title = format!("`{}` has no period, and `{}` sends it", message.name.value, PROGRAM);
-    let help = format!("add `period`: a process may not fill `{}`", can.name.value);
-    report.push(Problem::new(&period.span, title, help));
+pub(super) fn sends(message: &DeclaredMessage, report: &mut Report) {
+    let name = &message.name;
+    let Some(period) = &message.period else {
+        let title = format!("`{}` has no period, and a process sends it", name.value);
+        let help = "add `period = \"10ms\"`: the shortest time between two";
+        return report.push(Problem::new(&name.span, title, help));
+    };
+    if message.jitter.is_none() {
+        let title = format!("`{}` has no jitter, and a process sends it", name.value);
+        let help = "add `jitter = \"300us\"`: the longest from when the program has it until the \
+                    driver has it in its queue, which a run measures";
+        return report.push(Problem::new(&name.span, title, help));
+    }
+    if let Some(deadline) = message.deadline.as_ref().filter(|it| it.value > period.value) {
+        let title = format!("the deadline of `{}` is longer than its period", name.value);
+        let help = "shorten it: the driver keeps the newest message only";
+        report.push(Problem::new(&deadline.span, title, help));
+    }
 }
 
 fn is_controller(device: &DeclaredDevice) -> bool {

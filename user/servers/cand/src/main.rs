@@ -13,8 +13,8 @@ mod senders;
 mod serving;
 
 use core::ops::ControlFlow;
-use diapason_can::toucan::{Controller, ToucanRegisters};
 use diapason_can::BitRate;
+use diapason_can::toucan::{CLOCK_HZ, Controller, ToucanRegisters};
 use diapason_contract::toucan::{
     CONTROLLER_NAMES, CONTROLLER_SETTING, ControllerNames, ControllerTerms,
 };
@@ -28,6 +28,8 @@ use serving::Serving;
 entry!(main);
 // Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
 heap!(4 * 1024);
+
+const _: () = assert!(CLOCK_HZ == diapason_contract::toucan::CLOCK_HZ);
 
 /// The priority of the thread that hears interrupts: above the first.
 const PRIORITY: u8 = 1;
