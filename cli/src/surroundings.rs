@@ -26,7 +26,8 @@ use diapason_sim::{
     PluggedController, TOUCAN, Tap, ToucanCard, Upset,
 };
 use diapason_system::{
-    CanNetwork, CanSender, CanTraffic, FaultKind, FaultTarget, InjectedFault, System, UsbBus, UsbModel, UsbPlug,
+    CanNetwork, CanSender, CanTraffic, FaultKind, FaultTarget, InjectedFault, System, UsbBus,
+    UsbModel, UsbPlug,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 

@@ -371,7 +371,9 @@ fn every_message_goes_once_and_no_inversion_is_longer_than_a_frame() {
             assert!(inversions <= most, "seed {seed}: {inversions} before {stream}/{number}");
         }
     }
-    println!("{messages} messages in {timely} timely lives: {preempted} preempted, {escaped} escaped");
+    println!(
+        "{messages} messages in {timely} timely lives: {preempted} preempted, {escaped} escaped"
+    );
     println!("{held} held, {inverted} frames before more urgent messages");
     assert!(messages > 10_000 && preempted > 100 && escaped > 10 && timely > 200);
 }

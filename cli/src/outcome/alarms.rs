@@ -10,8 +10,8 @@ mod unpaid;
 mod vcpus;
 
 use super::{
-    AdapterPromise, CanMessagePromise, ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise, RaisedAlarm,
-    SocketPromise, StatePromise, ThreadRow, UsbPromises,
+    AdapterPromise, CanMessagePromise, ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise,
+    RaisedAlarm, SocketPromise, StatePromise, ThreadRow, UsbPromises,
 };
 use crate::duration::human;
 use crate::names::{self, Names};

@@ -21,7 +21,7 @@ use diapason_abi::Nanos;
 use diapason_can::WireError;
 use diapason_can::bus::{Activity, BusEvent, EventKind, Health};
 use diapason_can::toucan::register::{
-    BUFFER, COUNTERS, CTRL2, CTRL01, ESTAT, ICR, IFLAG, IMASK, MCR, RX14, RX15, RXG, TIMER,
+    BUFFER, COUNTERS, CTRL01, CTRL2, ESTAT, ICR, IFLAG, IMASK, MCR, RX14, RX15, RXG, TIMER,
 };
 use diapason_can::toucan::{BUFFERS, CLOCK_HZ, LIMITS, WORDS, ctrl01, estat, mcr, timing_of};
 use diapason_can::{AnyFrame, wire};

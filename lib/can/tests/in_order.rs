@@ -136,7 +136,12 @@ fn an_urgent_message_waits_for_what_its_own_node_was_given_first() {
     let ms = Nanos::from_millis;
     let messages = [message(1, ms(10)), message(0x300, ms(10)), message(0x200, ms(10))];
     // Its mate of 133 bits, the stranger above the mate, and itself without the space.
-    let bounds = responses_in_order(rate, &messages, &[Sends::InOrder(0), Sends::InOrder(0), Sends::Urgent], 0);
+    let bounds = responses_in_order(
+        rate,
+        &messages,
+        &[Sends::InOrder(0), Sends::InOrder(0), Sends::Urgent],
+        0,
+    );
     assert_eq!(bounds.unwrap()[0], Nanos::from_micros(133 + 133 + 130));
     let bounds = responses_in_order(rate, &messages, &[Sends::Urgent; 3], 0).unwrap();
     assert_eq!(bounds[0], Nanos::from_micros(133 + 130));

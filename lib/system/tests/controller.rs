@@ -46,19 +46,47 @@ fn the_most_urgent_message_is_the_first_stream() {
 #[test]
 fn mistakes_are_named() {
     let cases = [
-        ("controller = \"toucan0\"", "controller = \"can\"", "`can` cannot be the controller of a bus"),
+        (
+            "controller = \"toucan0\"",
+            "controller = \"can\"",
+            "`can` cannot be the controller of a bus",
+        ),
         ("controller = \"toucan0\"", "controller = \"toucan1\"", "no device is called `toucan1`"),
         ("controller = \"toucan0\"\n", "", "`own_buffers` of no controller"),
         ("own_buffers = 3", "own_buffers = 12", "`own_buffers` is 12, out of range"),
         ("pci = \"0c0900\"", "pci = \"0c0330\"", "`toucan0` is no controller that `cand` drives"),
         ("uses = [\"toucan0\"]", "uses = []", "nobody drives `toucan0`"),
-        ("program = \"cand\"", "program = \"spin\"", "`driver` uses `toucan0` and does not run `cand`"),
+        (
+            "program = \"cand\"",
+            "program = \"spin\"",
+            "`driver` uses `toucan0` and does not run `cand`",
+        ),
         ("rate = 1_000_000", "rate = 300_000", "`toucan0` has no bit rate of 300000"),
-        ("period = \"5ms\"\n", "period = \"1ms\"\n", "the deadline of `torque-left` is longer than its period"),
-        ("jitter = \"300us\"               # the longest from `send` until it is in the queue of the controller\n", "", "`torque-left` has no jitter, and a process sends it"),
-        ("scheduler = \"deadline-monotonic\"", "scheduler = \"mts\"\nclocks = \"20us\"", "`control` of this host cannot send under MTS"),
-        ("bytes = 8\n", "bytes = 8\nfd = true\n", "`toucan0` knows no CAN FD, and would destroy its frames"),
-        ("[[process]]\nname = \"driver\"", "[[can]]\nname = \"other\"\nrate = 500_000\nscheduler = \"as-written\"\ncontroller = \"toucan0\"\n[[process]]\nname = \"driver\"", "`toucan0` is on two buses"),
+        (
+            "period = \"5ms\"\n",
+            "period = \"1ms\"\n",
+            "the deadline of `torque-left` is longer than its period",
+        ),
+        (
+            "jitter = \"300us\"               # the longest from `send` until it is in the queue of the controller\n",
+            "",
+            "`torque-left` has no jitter, and a process sends it",
+        ),
+        (
+            "scheduler = \"deadline-monotonic\"",
+            "scheduler = \"mts\"\nclocks = \"20us\"",
+            "`control` of this host cannot send under MTS",
+        ),
+        (
+            "bytes = 8\n",
+            "bytes = 8\nfd = true\n",
+            "`toucan0` knows no CAN FD, and would destroy its frames",
+        ),
+        (
+            "[[process]]\nname = \"driver\"",
+            "[[can]]\nname = \"other\"\nrate = 500_000\nscheduler = \"as-written\"\ncontroller = \"toucan0\"\n[[process]]\nname = \"driver\"",
+            "`toucan0` is on two buses",
+        ),
     ];
     for (from, to, title) in cases {
         let found = wrong(from, to);

@@ -13,8 +13,8 @@
 //!
 //! An outbox holds no data. A frame is copied from its sender's memory when it is loaded.
 
-use super::controller::{Controller, ToucanRegisters};
 use super::BUFFERS;
+use super::controller::{Controller, ToucanRegisters};
 use crate::frame::CanFrame;
 use crate::timing::BitRate;
 use crate::wire::{INTERFRAME_BITS, worst};

@@ -192,7 +192,9 @@ pub(crate) fn settings(system: &System, process: u16) -> Vec<Setting> {
             settings.push(Setting::new(CONTROLLER_SETTING, &terms.words()));
         }
         let all = terms(network, controller);
-        words.extend(all.filter(|(sender, _)| drives || sender == name).flat_map(|(_, it)| it.words()));
+        words.extend(
+            all.filter(|(sender, _)| drives || sender == name).flat_map(|(_, it)| it.words()),
+        );
     }
     if !words.is_empty() {
         settings.push(Setting::new(MESSAGES_SETTING, &words));

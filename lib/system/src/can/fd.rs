@@ -42,7 +42,8 @@ pub(super) fn check(declared: &Declared, can: &DeclaredCan, report: &mut Report)
     };
     if let Some(usb) = can.usb.as_ref().or(can.controller.as_ref()) {
         let title = format!("`{}` knows no CAN FD, and would destroy its frames", usb.value);
-        let help = "remove the connection of this host and plan the bus alone, or remove `fd = true`";
+        let help =
+            "remove the connection of this host and plan the bus alone, or remove `fd = true`";
         let problem = Problem::new(&usb.span, title, help);
         report.push(problem.with(&first.name.span, "a frame of CAN FD"));
     }
