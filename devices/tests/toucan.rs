@@ -2,7 +2,11 @@
 
 use diapason_abi::Nanos;
 use diapason_can::frame::standard;
-use diapason_can::toucan::{Controller, Outbox, Source, ToucanRegisters, code, pack, register};
+use diapason_can::in_order::{Sends, responses_in_order};
+use diapason_can::response::AnalysedMessage;
+use diapason_can::toucan::{
+    BufferedOutbox, FrameSource, ToucanDriver, ToucanRegisters, code, pack, register,
+};
 use diapason_can::{BitRate, CanFrame, Id};
 use diapason_devices::can::{CanBus, PeriodicMessage, Sent};
 use diapason_devices::toucan::TouCan;
@@ -73,8 +77,8 @@ fn frame(id: u32, data: &[u8]) -> CanFrame {
     CanFrame::data(standard(id).unwrap(), data).unwrap()
 }
 
-fn started(desk: &Desk) -> Controller<&Desk> {
-    let module = Controller::start(desk, BitRate::new(MEGABIT).unwrap()).unwrap();
+fn started(desk: &Desk) -> ToucanDriver<&Desk> {
+    let module = ToucanDriver::start(desk, BitRate::new(MEGABIT).unwrap()).unwrap();
     assert!(module.is_ready());
     // Eleven recessive bits, then it takes part.
     desk.wait(desk.now.get() + 20_000);
@@ -179,7 +183,7 @@ fn stamps_say_when_a_frame_began() {
 fn a_module_at_another_rate_takes_no_part_and_says_so() {
     let bus = bus();
     let desk = Desk::new(&bus, 0);
-    let module = Controller::start(&desk, BitRate::new(500_000).unwrap()).unwrap();
+    let module = ToucanDriver::start(&desk, BitRate::new(500_000).unwrap()).unwrap();
     assert!(!module.is_ready());
     assert!(!desk.model.borrow_mut().take_notes().is_empty());
     module.load(0, &frame(1, b""));
@@ -233,7 +237,7 @@ fn no_access_whatever_panics_or_stops_the_time() {
             }
         }
         // After a reset it works as if nothing had been.
-        let again = Controller::start(&desk, BitRate::new(MEGABIT).unwrap()).unwrap();
+        let again = ToucanDriver::start(&desk, BitRate::new(MEGABIT).unwrap()).unwrap();
         assert!(again.is_ready() && module.is_ready(), "seed {seed}");
         desk.wait(desk.now.get() + 30_000_000);
         again.load(7, &frame(0, b"alive"));
@@ -245,7 +249,7 @@ fn no_access_whatever_panics_or_stops_the_time() {
 /// The newest number of each stream, as its sender's memory has it.
 struct Numbers(RefCell<Vec<u16>>);
 
-impl Source for Numbers {
+impl FrameSource for Numbers {
     fn frame(&self, stream: u8, id: Id) -> Option<CanFrame> {
         let number = self.0.borrow()[usize::from(stream)];
         let [low, high] = number.to_le_bytes();
@@ -257,10 +261,16 @@ impl Source for Numbers {
 struct Life {
     stream: u8,
     number: u16,
-    /// When it was handed over.
+    /// When it came, and when it was handed over.
+    came: u64,
     done: u64,
     replaced: bool,
     begun: Vec<u64>,
+}
+
+/// The shortest time between two messages of a stream, in ns: full and half-full buses.
+fn period(seed: u64, streams: usize) -> u64 {
+    streams as u64 * if seed.is_multiple_of(4) { 140_000 } else { 330_000 }
 }
 
 /// The identifier of a stream.
@@ -270,7 +280,7 @@ fn name(stream: u8) -> u32 {
 
 /// Runs an outbox with random messages beside other traffic. Returns the lives of all messages, and
 /// the identifiers of other frames with the times at which they began.
-fn lives(seed: u64, spare: usize) -> (Vec<Life>, Vec<(u32, u64)>, Outbox) {
+fn lives(seed: u64, spare: usize) -> (Vec<Life>, Vec<(u32, u64)>, BufferedOutbox) {
     let mut random = Random::new(seed);
     let bus = bus();
     let other = 0x81 + 2 * random.below(0x180) as u32;
@@ -285,7 +295,8 @@ fn lives(seed: u64, spare: usize) -> (Vec<Life>, Vec<(u32, u64)>, Outbox) {
     let own = random.below(4) as usize;
     let shared = spare + 1 + random.below(4) as usize;
     let streams = own + shared + random.below(10) as usize;
-    let mut outbox = Outbox::new(BitRate::new(MEGABIT).unwrap(), own, shared, spare).unwrap();
+    let mut outbox =
+        BufferedOutbox::new(BitRate::new(MEGABIT).unwrap(), own, shared, spare).unwrap();
     let source = Numbers(RefCell::new(vec![0; streams]));
     let id = |stream: u8| standard(name(stream)).unwrap();
     let mut others = Vec::new();
@@ -307,8 +318,8 @@ fn lives(seed: u64, spare: usize) -> (Vec<Life>, Vec<(u32, u64)>, Outbox) {
             let before = all.iter_mut().rev().find(|life| life.stream == stream);
             before.into_iter().for_each(|life| life.replaced = true);
             let (done, begun) = (desk.now.get(), Vec::new());
-            all.push(Life { stream, number, done, replaced: false, begun });
-            let least = 140_000 * streams as u64;
+            all.push(Life { stream, number, came: at, done, replaced: false, begun });
+            let least = period(seed, streams);
             // Now and then several come at once.
             let gap = if random.below(4) == 0 { least } else { least + random.below(2 * least) };
             next[usize::from(stream)] = at + gap;
@@ -340,7 +351,7 @@ fn lives(seed: u64, spare: usize) -> (Vec<Life>, Vec<(u32, u64)>, Outbox) {
 fn every_message_goes_once_and_no_inversion_is_longer_than_a_frame() {
     let (mut messages, mut preempted, mut escaped) = (0, 0, 0);
     let (mut held, mut inverted, mut timely) = (0, 0, 0);
-    for seed in 0..400 {
+    for seed in 0..800 {
         let (all, others, outbox) = lives(seed, 1 + seed as usize % 2);
         let counts = outbox.counts();
         preempted += counts.preempted;
@@ -376,4 +387,44 @@ fn every_message_goes_once_and_no_inversion_is_longer_than_a_frame() {
     );
     println!("{held} held, {inverted} frames before more urgent messages");
     assert!(messages > 10_000 && preempted > 100 && escaped > 10 && timely > 200);
+}
+
+#[test]
+fn no_message_takes_longer_than_the_bound_for_buffers() {
+    let rate = BitRate::new(MEGABIT).unwrap();
+    let (mut bounded, mut beyond) = (0, 0);
+    for seed in 0..800 {
+        let (all, others, outbox) = lives(seed, 2);
+        if outbox.counts().dry > 0 || outbox.counts().replaced > 0 {
+            continue;
+        }
+        let streams = 1 + all.iter().map(|life| life.stream).max().unwrap();
+        let jitter = all.iter().map(|life| life.done - life.came).max().unwrap();
+        let of = |id: u32, period: u64, jitter: u64| AnalysedMessage {
+            jitter: Nanos(jitter),
+            ..AnalysedMessage::new(standard(id).unwrap(), 8, Nanos(period))
+        };
+        let own = period(seed, all.iter().map(|life| usize::from(life.stream)).max().unwrap() + 1);
+        let mut messages: Vec<AnalysedMessage> =
+            (0..streams).map(|stream| of(name(stream), own, jitter)).collect();
+        let mut sends = vec![Sends::Buffered; messages.len()];
+        if let [(id, _), ..] = others[..] {
+            messages.push(of(id, 400_000, 0));
+            sends.push(Sends::Urgent);
+        }
+        let Ok(bounds) = responses_in_order(rate, &messages, &sends, 0) else { continue };
+        let alone = responses_in_order(rate, &messages, &vec![Sends::Urgent; sends.len()], 0);
+        for life in all.iter().filter(|life| !life.begun.is_empty()) {
+            let (bound, urgent) = (
+                bounds[usize::from(life.stream)],
+                alone.as_ref().unwrap()[usize::from(life.stream)],
+            );
+            let response = life.begun[0] + 130_000 - life.came;
+            bounded += 1;
+            beyond += u64::from(response > urgent.0);
+            assert!(response <= bound.0, "seed {seed}: {response} of {}", bound.0);
+        }
+    }
+    println!("{bounded} messages with a bound, {beyond} beyond that of the most urgent first");
+    assert!(bounded > 5_000);
 }

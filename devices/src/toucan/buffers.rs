@@ -57,7 +57,7 @@ impl Buffer {
     }
 }
 
-/// All buffers.
+/// The sixteen buffers, and what waits for a lock.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     all: [Buffer; BUFFERS],

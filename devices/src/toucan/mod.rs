@@ -32,7 +32,7 @@ const MASK_LOW: u16 = 0xfffe;
 /// The error counter from which a controller warns.
 const WARNING: u16 = 96;
 
-/// The model.
+/// A module at a bus.
 pub struct TouCan {
     plug: CanPlug,
     mcr: u16,
@@ -87,7 +87,7 @@ impl TouCan {
         self.plug.next_change()
     }
 
-    /// Lets time pass.
+    /// Takes in what happened on the bus until `now`.
     pub fn advance(&mut self, now: Nanos) {
         while let Some(event) = self.plug.poll_due(now) {
             self.hear(event);

@@ -25,7 +25,7 @@ pub enum Sends {
     Urgent,
     /// The node of this number sends in the order of requests.
     InOrder(usize),
-    /// Its node has a few buffers, and others wait in memory ([`crate::toucan::Outbox`]): at most
+    /// Its node has a few buffers, and others wait in memory ([`crate::toucan::BufferedOutbox`]): at most
     /// one less urgent frame begins while the message waits.
     Buffered,
 }
@@ -33,7 +33,8 @@ pub enum Sends {
 /// Returns all response times, in the order of `messages`, from coming to the end on the bus.
 ///
 /// `sends` says how each message gets to the bus. A message that waits for a buffer contends later
-/// than it came, as one in a queue does, so that is jitter for others. `other` is the longest frame in bits of traffic below all messages, or 0.
+/// than it came, as one in a queue does, so that is jitter for others. `other` is the longest frame
+/// in bits of traffic below all messages, or 0.
 ///
 /// # Errors
 /// The first message without a bound.

@@ -20,7 +20,7 @@ pub const MESSAGES: usize = 19;
 pub const SENDING: usize = 14;
 /// Buffers that messages without one of their own share, if there are any.
 pub const SHARED: usize = 3;
-/// Of those, how many are still full when the controller asks for more.
+/// Shared buffers that are still full when the controller asks for more.
 pub const SPARE: usize = 2;
 
 /// Names of what belongs to a controller.
@@ -81,7 +81,7 @@ plain! {
         pub data: [u8; 8],
         /// The stream of the driver that it belongs to.
         pub stream: u32,
-        /// Bytes of data.
+        /// How many bytes of `data` belong to it.
         pub length: u32,
     }
 }
@@ -101,7 +101,7 @@ pub const MESSAGES_SETTING: &str = "messages";
 pub struct ControllerTerms {
     /// The number of the controller on its host.
     pub number: u8,
-    /// Bits a second.
+    /// The bit rate of its bus.
     pub rate: u32,
     /// How many of the most urgent messages have a buffer of their own.
     pub own: u8,

@@ -67,11 +67,7 @@ fn mistakes_are_named() {
             "period = \"1ms\"\n",
             "the deadline of `torque-left` is longer than its period",
         ),
-        (
-            "jitter = \"300us\"               # the longest from `send` until it is in the queue of the controller\n",
-            "",
-            "`torque-left` has no jitter, and a process sends it",
-        ),
+        ("jitter = \"300us\" ", "# ", "`torque-left` has no jitter, and a process sends it"),
         (
             "scheduler = \"deadline-monotonic\"",
             "scheduler = \"mts\"\nclocks = \"20us\"",
@@ -84,7 +80,8 @@ fn mistakes_are_named() {
         ),
         (
             "[[process]]\nname = \"driver\"",
-            "[[can]]\nname = \"other\"\nrate = 500_000\nscheduler = \"as-written\"\ncontroller = \"toucan0\"\n[[process]]\nname = \"driver\"",
+            "[[can]]\nname = \"other\"\nrate = 500_000\nscheduler = \"as-written\"\n\
+             controller = \"toucan0\"\n[[process]]\nname = \"driver\"",
             "`toucan0` is on two buses",
         ),
     ];

@@ -60,5 +60,5 @@ pub use error::Error;
 pub use filters::FILTERS;
 pub use format::{Classic, Flexible, Format};
 pub use marks::Mark;
-pub use outgoing::{Message, Outgoing};
+pub use outgoing::{Outgoing, OutgoingMessage};
 pub use receive::TimedFrame;

@@ -17,14 +17,14 @@ pub struct Outgoing {
 
 /// A message of the description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct OutgoingMessage {
     stream: u32,
     bytes: u8,
 }
 
-impl Message {
-    fn of(terms: &MessageTerms) -> Message {
-        Message { stream: terms.stream.into(), bytes: terms.bytes }
+impl OutgoingMessage {
+    fn of(terms: &MessageTerms) -> OutgoingMessage {
+        OutgoingMessage { stream: terms.stream.into(), bytes: terms.bytes }
     }
 
     /// Returns the message of this name, and the number of the controller that sends it.
@@ -42,7 +42,7 @@ impl Outgoing {
     /// # Errors
     /// `Absent` if the description has no such message of this process.
     pub fn open(name: &str) -> Result<Outgoing, Errno> {
-        Outgoing::of(Message::find(name).ok_or(Errno::Absent)?)
+        Outgoing::of(OutgoingMessage::find(name).ok_or(Errno::Absent)?)
     }
 
     /// Opens the way to the controller of this number, as [`Outgoing::open`] does.
@@ -66,18 +66,18 @@ impl Outgoing {
     ///
     /// # Errors
     /// `Absent` if this process sends no such message on this controller.
-    pub fn message(&self, name: &str) -> Result<Message, Errno> {
-        let terms = Message::find(name).filter(|terms| terms.controller == self.controller);
-        terms.map(|terms| Message::of(&terms)).ok_or(Errno::Absent)
+    pub fn message(&self, name: &str) -> Result<OutgoingMessage, Errno> {
+        let terms = OutgoingMessage::find(name).filter(|terms| terms.controller == self.controller);
+        terms.map(|terms| OutgoingMessage::of(&terms)).ok_or(Errno::Absent)
     }
 
     /// Calls `each` with every message of this process on this controller: its period, and the most
     /// bytes of its data.
-    pub fn each_message(&self, mut each: impl FnMut(Message, Nanos, usize)) {
+    pub fn each_message(&self, mut each: impl FnMut(OutgoingMessage, Nanos, usize)) {
         let told = settings::read();
         let all = MessageTerms::all(told.get(MESSAGES_SETTING));
         for terms in all.filter(|terms| terms.controller == self.controller) {
-            each(Message::of(&terms), Nanos(terms.period_ns), terms.bytes.into());
+            each(OutgoingMessage::of(&terms), Nanos(terms.period_ns), terms.bytes.into());
         }
     }
 
@@ -85,7 +85,7 @@ impl Outgoing {
     ///
     /// # Errors
     /// As of [`Outgoing::send_made`].
-    pub fn send(&mut self, message: Message, data: &[u8]) -> Result<(), Errno> {
+    pub fn send(&mut self, message: OutgoingMessage, data: &[u8]) -> Result<(), Errno> {
         self.send_made(message, data, time::now())
     }
 
@@ -93,7 +93,12 @@ impl Outgoing {
     ///
     /// # Errors
     /// As of [`Outgoing::put`].
-    pub fn send_made(&mut self, message: Message, data: &[u8], made: Nanos) -> Result<(), Errno> {
+    pub fn send_made(
+        &mut self,
+        message: OutgoingMessage,
+        data: &[u8],
+        made: Nanos,
+    ) -> Result<(), Errno> {
         self.put(message, data, made)?;
         self.wake();
         Ok(())
@@ -104,7 +109,7 @@ impl Outgoing {
     /// # Errors
     /// `Full` if the data is longer than the description says, or if too many messages wait for the
     /// driver.
-    pub fn put(&mut self, message: Message, data: &[u8], made: Nanos) -> Result<(), Errno> {
+    pub fn put(&mut self, message: OutgoingMessage, data: &[u8], made: Nanos) -> Result<(), Errno> {
         let mut out = OutMessage {
             made_ns: made.0,
             data: [0; 8],

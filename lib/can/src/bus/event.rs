@@ -109,7 +109,7 @@ impl fmt::Display for SendRefusal {
     }
 }
 
-/// What became of a request that was taken back.
+/// The fate of a request that was taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withdrawn {
     /// It is never sent.
@@ -120,7 +120,7 @@ pub enum Withdrawn {
     Gone,
 }
 
-/// What a controller does at one instant.
+/// The activity of a controller at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     /// It takes no part, or waits until it may.

@@ -1,5 +1,5 @@
-//! What a driver does with the registers of a TouCAN: start it, load a buffer, take one back, look
-//! at flags. Each function is a fixed sequence of accesses.
+//! The accesses of a driver to the registers of a TouCAN: to start it, load a buffer, take one back,
+//! look at flags. Each function is a fixed sequence of accesses.
 
 use super::register::{BUFFER, CTRL2, ESTAT, ICR, IFLAG, MCR, RX14, RX15, RXG, TIMER};
 use super::{BUFFERS, CLOCK_HZ, LIMITS, WORDS, code, estat, id_words, mcr, pack, timing_words};
@@ -22,7 +22,7 @@ const EXACT: u32 = 0xffff_fffe;
 
 /// A TouCAN that was started.
 #[derive(Clone, Copy, Debug)]
-pub struct Controller<R> {
+pub struct ToucanDriver<R> {
     registers: R,
 }
 
@@ -35,13 +35,13 @@ const fn place(buffer: usize, longword: usize) -> usize {
     BUFFER + (buffer % BUFFERS) * 2 * WORDS + 4 * longword
 }
 
-impl<R: ToucanRegisters> Controller<R> {
+impl<R: ToucanRegisters> ToucanDriver<R> {
     /// Resets the module and starts it at `rate`, with all buffers inactive, no interrupt, and
     /// masks that compare whole identifiers.
     ///
     /// # Errors
     /// The clock of the module gives no such rate.
-    pub fn start(registers: R, rate: BitRate) -> Result<Controller<R>, TimingRefusal> {
+    pub fn start(registers: R, rate: BitRate) -> Result<ToucanDriver<R>, TimingRefusal> {
         let timing = BitTiming::find(CLOCK_HZ, rate, SAMPLE_POINT, &LIMITS)?;
         let (ctrl01, ctrl2) = timing_words(&timing);
         let still = mcr::FREEZE | mcr::HALT | mcr::SUPERVISOR;
@@ -52,7 +52,7 @@ impl<R: ToucanRegisters> Controller<R> {
         for mask in [RXG, RX14, RX15] {
             registers.write(mask, EXACT);
         }
-        let controller = Controller { registers };
+        let controller = ToucanDriver { registers };
         for buffer in 0..BUFFERS {
             controller.registers.write(place(buffer, 0), long(u16::from(code::INACTIVE) << 4, 0));
         }
@@ -67,8 +67,8 @@ impl<R: ToucanRegisters> Controller<R> {
         (self.registers.read(MCR) >> 16) as u16 & mcr::NOT_READY == 0
     }
 
-    /// Lets a buffer send `frame`. What it had before is withdrawn: it goes out all the same if it
-    /// is on the wire already, and no flag says so.
+    /// Lets a buffer send `frame`. Its frame before that is withdrawn: it goes out all the
+    /// same if it is on the wire already, and no flag says so.
     pub fn load(&self, buffer: usize, frame: &CanFrame) {
         let words = pack(code::IDLE, frame);
         self.registers.write(place(buffer, 0), long(words[0], words[1]));
@@ -96,7 +96,7 @@ impl<R: ToucanRegisters> Controller<R> {
         self.registers.write(place(buffer, 0), long(u16::from(code::EMPTY) << 4, high));
     }
 
-    /// Returns whether a frame came for a buffer that [`Controller::expect`] set up.
+    /// Returns whether a frame came for a buffer that [`ToucanDriver::expect`] set up.
     #[must_use]
     pub fn came(&self, buffer: usize) -> bool {
         let control = (self.registers.read(place(buffer, 0)) >> 16) as u16;

@@ -6,15 +6,17 @@
 //! | here | its registers and message buffers, as the driver and the model see them |
 //! | `controller` | what a driver does with the registers |
 //! | `outbox` | which message is in which buffer, and which waits in memory |
+//! | `doubts` | messages that were overwritten, and may be on the wire |
 //!
 //! The module is big-endian and has 16-bit registers. A driver here reads and writes longwords,
 //! which reach the module as two accesses, the half with the lower address first.
 
 mod controller;
+mod doubts;
 mod outbox;
 
-pub use controller::{Controller, ToucanRegisters};
-pub use outbox::{Outbox, OutboxCounts, OutboxRefusal, Posted, STREAMS, Source, Through};
+pub use controller::{ToucanDriver, ToucanRegisters};
+pub use outbox::{BufferRefusal, BufferedOutbox, FrameSource, OutboxCounts, STREAMS, Through};
 
 use crate::frame::{BYTES_MAX, CanFrame, extended, standard};
 use crate::timing::{BitTiming, TimingLimits};
@@ -102,14 +104,14 @@ pub mod code {
     pub const OVERRUN: u8 = 6;
     /// To send, and nothing to send.
     pub const IDLE: u8 = 8;
-    /// Answers remote frames.
+    /// A remote frame of its identifier makes it send.
     pub const ANSWER: u8 = 10;
     pub const SEND: u8 = 12;
     /// Sends once, then answers remote frames.
     pub const SEND_THEN_ANSWER: u8 = 14;
 }
 
-/// What the timing registers can hold.
+/// The limits of the timing registers.
 pub const LIMITS: TimingLimits =
     TimingLimits { prescaler: (1, 256), before_sample: (2, 16), phase2: (2, 8), jump_max: 4 };
 

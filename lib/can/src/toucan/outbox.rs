@@ -1,44 +1,34 @@
-//! Which message is in which buffer, and which waits in memory ([EMERALDS 1998], §7.4.4).
+//! The messages of a host on their way into a TouCAN: those in its buffers, and those that wait in
+//! memory ([EMERALDS 1998], §7.4.4).
 //!
 //! The most urgent streams have a buffer of their own each. The others share the rest: a queue in
 //! memory is sorted by urgency, and its head is in the shared buffers. A message that is more
 //! urgent than one of those overwrites the least urgent. The buffer with `spare` less urgent ones
 //! interrupts once it is sent, so that the driver refills the buffers before they are all empty.
 //!
-//! **Overwritten on the wire.** A frame that is on the wire when its buffer is overwritten goes
-//! out, and no flag says so; the driver would send it twice. So two buffers are kept to hear such
-//! a frame (*echoes*): a message is overwritten only once an echo expects its identifier. It is in
-//! doubt until the module does not send, or the longest frame is over, and is dropped if its echo
-//! came. Nothing of that depends on how fast the driver is.
-//!
 //! An outbox holds no data. A frame is copied from its sender's memory when it is loaded.
 
 use super::BUFFERS;
-use super::controller::{Controller, ToucanRegisters};
+use super::controller::{ToucanDriver, ToucanRegisters};
+use super::doubts::{Doubt, ECHOES, LONGEST_BITS};
 use crate::frame::CanFrame;
 use crate::timing::BitRate;
-use crate::wire::{INTERFRAME_BITS, worst};
 use core::fmt;
 use diapason_abi::Nanos;
 use embedded_can::Id;
 
 /// Most streams of an outbox.
 pub const STREAMS: usize = 64;
-/// The buffers that hear frames which were overwritten.
-const ECHOES: [usize; 2] = [14, 15];
-
-/// Bits after which no frame is on the wire that was there before. The timer counts whole bits.
-const LONGEST_BITS: u16 = worst(true, 8) as u16 + INTERFRAME_BITS as u16 + 1;
 
 /// Where the frames of streams are.
-pub trait Source {
+pub trait FrameSource {
     /// Returns the newest frame of this stream, under this identifier.
     fn frame(&self, stream: u8, id: Id) -> Option<CanFrame>;
 }
 
 /// Why there is no such outbox, or no such message: the caller's mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutboxRefusal {
+pub enum BufferRefusal {
     /// Buffers of their own and shared ones are more than there are.
     Buffers { asked: usize, most: usize },
     /// No shared buffer, or not more than `spare`.
@@ -47,29 +37,20 @@ pub enum OutboxRefusal {
     Stream { stream: u8 },
 }
 
-impl fmt::Display for OutboxRefusal {
+impl fmt::Display for BufferRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OutboxRefusal::Buffers { asked, most } => {
+            BufferRefusal::Buffers { asked, most } => {
                 write!(f, "{asked} buffers to send from, where the module has {most} for that")
             }
-            OutboxRefusal::Shared { shared, spare } => {
+            BufferRefusal::Shared { shared, spare } => {
                 write!(f, "{shared} shared buffers with {spare} spare: share more than are spare")
             }
-            OutboxRefusal::Stream { stream } => {
+            BufferRefusal::Stream { stream } => {
                 write!(f, "stream {stream}: an outbox has {STREAMS}, counted from 0")
             }
         }
     }
-}
-
-/// What became of a message that was posted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Posted {
-    /// It is in a buffer of the module.
-    Loaded,
-    /// It waits in memory.
-    Queued,
 }
 
 /// The counts of an outbox.
@@ -79,7 +60,7 @@ pub struct OutboxCounts {
     pub sent: u64,
     /// Messages that were overwritten in a buffer by more urgent ones, and queued again.
     pub preempted: u64,
-    /// Of those, messages that were on the wire at that moment.
+    /// Messages that were on the wire when they were overwritten.
     pub escaped: u64,
     /// Times that a more urgent message had to wait because both echoes were taken.
     pub held: u64,
@@ -99,53 +80,42 @@ pub struct Through {
 
 /// A message that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Waiting {
-    stream: u8,
-    id: Id,
-    doubt: Option<Doubt>,
-}
-
-/// A message may have been on the wire when it was overwritten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Doubt {
-    /// The echo that would hear it.
-    echo: u8,
-    /// The timer of the module behind the moment when it was overwritten.
-    since: u16,
-    /// When to look again.
-    until: Nanos,
+pub(super) struct Waiting {
+    pub stream: u8,
+    pub id: Id,
+    pub doubt: Option<Doubt>,
 }
 
 impl Waiting {
     /// Less is more urgent, as on the wire.
-    fn key(&self) -> (Id, u8) {
+    pub fn key(&self) -> (Id, u8) {
         (self.id, self.stream)
     }
 }
 
 /// Messages on their way into a module, and in it.
 #[derive(Debug)]
-pub struct Outbox {
+pub struct BufferedOutbox {
     /// By buffer; shared ones begin at `own`.
-    loaded: [Option<Waiting>; BUFFERS],
+    pub(super) loaded: [Option<Waiting>; BUFFERS],
     /// How many buffers belong to one stream each, and how many are shared.
-    own: usize,
-    shared: usize,
+    pub(super) own: usize,
+    pub(super) shared: usize,
     spare: usize,
     /// The most urgent last, so that it is taken without a move.
-    queue: [Option<Waiting>; STREAMS],
-    queued: usize,
+    pub(super) queue: [Option<Waiting>; STREAMS],
+    pub(super) queued: usize,
     /// The echoes that are taken.
-    echoes: [bool; ECHOES.len()],
+    pub(super) echoes: [bool; ECHOES.len()],
     /// The time of the longest frame.
-    longest: Nanos,
+    pub(super) longest: Nanos,
     armed: u16,
-    counts: OutboxCounts,
+    pub(super) counts: OutboxCounts,
     /// Frames that went through since somebody asked. Nobody has to.
     through: [Option<Through>; 2 * BUFFERS],
 }
 
-impl Outbox {
+impl BufferedOutbox {
     /// Returns an empty outbox for a module that was just started on a bus of `rate`. Streams 0 to
     /// `own - 1` have a buffer of their own each.
     ///
@@ -156,16 +126,16 @@ impl Outbox {
         own: usize,
         shared: usize,
         spare: usize,
-    ) -> Result<Outbox, OutboxRefusal> {
+    ) -> Result<BufferedOutbox, BufferRefusal> {
         let most = BUFFERS - ECHOES.len();
         if own + shared > most {
-            return Err(OutboxRefusal::Buffers { asked: own + shared, most });
+            return Err(BufferRefusal::Buffers { asked: own + shared, most });
         }
         if shared <= spare {
-            return Err(OutboxRefusal::Shared { shared, spare });
+            return Err(BufferRefusal::Shared { shared, spare });
         }
         let longest = rate.time(LONGEST_BITS.into());
-        Ok(Outbox {
+        Ok(BufferedOutbox {
             loaded: [None; BUFFERS],
             own,
             shared,
@@ -205,14 +175,14 @@ impl Outbox {
     /// A stream beyond the last.
     pub fn post(
         &mut self,
-        module: &Controller<impl ToucanRegisters>,
-        source: &impl Source,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        source: &impl FrameSource,
         now: Nanos,
         stream: u8,
         id: Id,
-    ) -> Result<Posted, OutboxRefusal> {
+    ) -> Result<(), BufferRefusal> {
         if usize::from(stream) >= STREAMS {
-            return Err(OutboxRefusal::Stream { stream });
+            return Err(BufferRefusal::Stream { stream });
         }
         self.collect(module);
         let waiting = Waiting { stream, id, doubt: None };
@@ -220,21 +190,19 @@ impl Outbox {
             let buffer = usize::from(stream);
             self.counts.replaced += u64::from(self.empty(module, buffer).is_some());
             self.fill(module, source, buffer, waiting);
-            return Ok(Posted::Loaded);
+            return Ok(());
         }
         self.forget(module, stream);
         self.insert(waiting);
         self.settle(module, source, now);
-        let is_it = |waiting: &Waiting| waiting.stream == stream;
-        let here = self.loaded.iter().flatten().any(is_it);
-        Ok(if here { Posted::Loaded } else { Posted::Queued })
+        Ok(())
     }
 
-    /// Looks at the module after an interrupt, or when [`Outbox::due`] says so.
+    /// Looks at the module after an interrupt, or when [`BufferedOutbox::due`] says so.
     pub fn attend(
         &mut self,
-        module: &Controller<impl ToucanRegisters>,
-        source: &impl Source,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        source: &impl FrameSource,
         now: Nanos,
     ) {
         self.collect(module);
@@ -247,7 +215,7 @@ impl Outbox {
     }
 
     /// Notes what is through.
-    fn collect(&mut self, module: &Controller<impl ToucanRegisters>) {
+    fn collect(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
         let flags = module.take_flags();
         for buffer in 0..self.own + self.shared {
             if flags >> buffer & 1 == 0 {
@@ -266,9 +234,9 @@ impl Outbox {
     }
 
     /// Notes a message that is through; `buffer` has its frame.
-    fn note_sent(
+    pub(super) fn note_sent(
         &mut self,
-        module: &Controller<impl ToucanRegisters>,
+        module: &ToucanDriver<impl ToucanRegisters>,
         buffer: usize,
         waiting: &Waiting,
     ) {
@@ -281,7 +249,7 @@ impl Outbox {
     }
 
     /// Takes an older message of this stream out of the queue and the shared buffers.
-    fn forget(&mut self, module: &Controller<impl ToucanRegisters>, stream: u8) {
+    fn forget(&mut self, module: &ToucanDriver<impl ToucanRegisters>, stream: u8) {
         let is_it = |waiting: &Option<Waiting>| waiting.is_some_and(|it| it.stream == stream);
         if let Some(at) = self.queue[..self.queued].iter().position(is_it) {
             let doubt = self.remove(at).and_then(|waiting| waiting.doubt);
@@ -294,9 +262,9 @@ impl Outbox {
     }
 
     /// Takes back what a buffer has. Returns it, unless it is through.
-    fn empty(
+    pub(super) fn empty(
         &mut self,
-        module: &Controller<impl ToucanRegisters>,
+        module: &ToucanDriver<impl ToucanRegisters>,
         buffer: usize,
     ) -> Option<Waiting> {
         module.withdraw(buffer);
@@ -305,7 +273,7 @@ impl Outbox {
         self.loaded[buffer].take()
     }
 
-    fn insert(&mut self, waiting: Waiting) {
+    pub(super) fn insert(&mut self, waiting: Waiting) {
         let key = waiting.key();
         let mut at = self.queued.min(STREAMS - 1);
         while let Some(before) = at.checked_sub(1)
@@ -318,7 +286,7 @@ impl Outbox {
         self.queued = (self.queued + 1).min(STREAMS);
     }
 
-    fn remove(&mut self, at: usize) -> Option<Waiting> {
+    pub(super) fn remove(&mut self, at: usize) -> Option<Waiting> {
         let taken = self.queue[at].take();
         self.queue[at..self.queued].rotate_left(1);
         self.queued -= 1;
@@ -327,8 +295,8 @@ impl Outbox {
 
     fn fill(
         &mut self,
-        module: &Controller<impl ToucanRegisters>,
-        source: &impl Source,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        source: &impl FrameSource,
         buffer: usize,
         waiting: Waiting,
     ) {
@@ -342,8 +310,8 @@ impl Outbox {
     /// Brings the most urgent messages into the shared buffers.
     fn settle(
         &mut self,
-        module: &Controller<impl ToucanRegisters>,
-        source: &impl Source,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        source: &impl FrameSource,
         now: Nanos,
     ) {
         self.clear_doubts(module, now);
@@ -371,80 +339,8 @@ impl Outbox {
         self.queue[..self.queued].iter().rposition(certain)
     }
 
-    /// Moves the least urgent message of the shared buffers into the queue, if that at `head` is
-    /// more urgent. Returns its buffer.
-    fn preempt(
-        &mut self,
-        module: &Controller<impl ToucanRegisters>,
-        now: Nanos,
-        head: usize,
-    ) -> Option<usize> {
-        let shared = self.own..self.own + self.shared;
-        let key = |buffer: &usize| self.loaded[*buffer].map(|waiting| waiting.key());
-        let buffer = shared.max_by_key(key)?;
-        let victim = self.loaded[buffer]?;
-        if self.queue[head]?.key() > victim.key() {
-            return None;
-        }
-        let Some(echo) = self.echoes.iter().position(|taken| !taken) else {
-            self.counts.held += 1;
-            return None;
-        };
-        self.echoes[echo] = true;
-        module.expect(ECHOES[echo], victim.id);
-        let taken = self.empty(module, buffer);
-        let (since, until) = (module.timer(), now + self.longest);
-        let doubt = Doubt { echo: echo as u8, since, until };
-        if taken.is_none() {
-            self.release(module, doubt);
-            return Some(buffer);
-        }
-        self.counts.preempted += 1;
-        self.insert(Waiting { doubt: Some(doubt), ..victim });
-        self.clear_doubts(module, now);
-        Some(buffer)
-    }
-
-    /// Drops messages whose frames went out when they were overwritten, and lets those go again of
-    /// which it is certain that they did not.
-    fn clear_doubts(&mut self, module: &Controller<impl ToucanRegisters>, now: Nanos) {
-        let mut at = 0;
-        while at < self.queued {
-            let Some(doubt) = self.queue[at].and_then(|waiting| waiting.doubt) else {
-                at += 1;
-                continue;
-            };
-            // In this order: a frame that ends meanwhile is heard.
-            let over = module.timer().wrapping_sub(doubt.since) >= LONGEST_BITS || !module.sends();
-            let echo = ECHOES[usize::from(doubt.echo) % ECHOES.len()];
-            if module.came(echo) {
-                if let Some(waiting) = self.remove(at) {
-                    self.note_sent(module, echo, &waiting);
-                }
-                self.counts.escaped += 1;
-                self.release(module, doubt);
-                continue;
-            }
-            if let Some(waiting) = &mut self.queue[at] {
-                let until = if doubt.until > now { doubt.until } else { now + self.longest };
-                waiting.doubt = (!over).then_some(Doubt { until, ..doubt });
-            }
-            if over {
-                self.release(module, doubt);
-            }
-            at += 1;
-        }
-    }
-
-    /// Frees an echo.
-    fn release(&mut self, module: &Controller<impl ToucanRegisters>, doubt: Doubt) {
-        let place = usize::from(doubt.echo) % ECHOES.len();
-        module.withdraw(ECHOES[place]);
-        self.echoes[place] = false;
-    }
-
     /// Lets the buffer interrupt that has `spare` less urgent ones behind it, if messages wait.
-    fn arm(&mut self, module: &Controller<impl ToucanRegisters>) {
+    fn arm(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
         let mut armed = 0;
         if self.queued > 0 {
             let shared = self.own..self.own + self.shared;

@@ -456,9 +456,7 @@ mod tests {
                 longest: c,
                 bound: d,
             }),
-            13 => {
-                Measurement::Can(CanReport::of(small(d) as u16, [a.0, b.0, c.0, d.0, 5, 6, 7, 8]))
-            }
+            13 => Measurement::Can(CanReport::of(small(d) as u16, [a.0; 8])),
             12 => Measurement::State(StateReport { number: place, overtaken: a.0, writes: c.0 }),
             7 => Measurement::Cost(CostReport {
                 is_part: d.0 & 1 == 1,

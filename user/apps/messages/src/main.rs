@@ -8,7 +8,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_canlib::{Message, Outgoing};
+use diapason_canlib::{Outgoing, OutgoingMessage};
 use diapason_contract::toucan::MESSAGES;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
 
@@ -24,7 +24,7 @@ const MAKE: &str = "message.make";
 /// A message, and when it is sent next.
 #[derive(Clone, Copy)]
 struct Sending {
-    message: Message,
+    message: OutgoingMessage,
     period: Nanos,
     bytes: usize,
     next: Nanos,

@@ -14,7 +14,7 @@ mod serving;
 
 use core::ops::ControlFlow;
 use diapason_can::BitRate;
-use diapason_can::toucan::{CLOCK_HZ, Controller, ToucanRegisters};
+use diapason_can::toucan::{CLOCK_HZ, ToucanDriver, ToucanRegisters};
 use diapason_contract::toucan::{
     CONTROLLER_NAMES, CONTROLLER_SETTING, ControllerNames, ControllerTerms,
 };
@@ -88,7 +88,7 @@ fn serve() -> Result<(), Errno> {
     let bell = Semaphore::open(names.send)?;
     *BELL.lock()? = Some(bell);
     let registers = CardRegisters(Registers::map(names.device)?);
-    let module = Controller::start(registers, rate).map_err(|refusal| {
+    let module = ToucanDriver::start(registers, rate).map_err(|refusal| {
         log!("the controller has no such rate: {refusal}");
         Errno::Absent
     })?;

@@ -3,7 +3,7 @@
 use crate::CardRegisters;
 use crate::senders::Senders;
 use diapason_can::frame::{extended, standard};
-use diapason_can::toucan::{Controller, Outbox, Source, Through};
+use diapason_can::toucan::{BufferedOutbox, FrameSource, Through, ToucanDriver};
 use diapason_can::{BitRate, CanFrame, Id, wire};
 use diapason_contract::toucan::{
     ControllerNames, ControllerTerms, MESSAGES, MESSAGES_SETTING, MessageTerms, OutMessage, SERVE,
@@ -50,7 +50,7 @@ impl Stream {
 /// The messages of all streams, as the outbox copies them.
 struct Mail([Option<Stream>; MESSAGES]);
 
-impl Source for Mail {
+impl FrameSource for Mail {
     fn frame(&self, stream: u8, id: Id) -> Option<CanFrame> {
         let stream = self.0.get(usize::from(stream))?.as_ref()?;
         CanFrame::data(id, stream.data.get(..stream.length)?).ok()
@@ -59,8 +59,8 @@ impl Source for Mail {
 
 /// Everything that the thread has.
 pub(crate) struct Serving {
-    module: Controller<CardRegisters>,
-    outbox: Outbox,
+    module: ToucanDriver<CardRegisters>,
+    outbox: BufferedOutbox,
     mail: Mail,
     senders: Senders,
     bell: Semaphore,
@@ -75,13 +75,13 @@ impl Serving {
     /// # Errors
     /// `Absent` if the settings make no sense.
     pub fn open(
-        module: Controller<CardRegisters>,
+        module: ToucanDriver<CardRegisters>,
         terms: &ControllerTerms,
         names: &ControllerNames,
         bell: Semaphore,
     ) -> Result<Serving, Errno> {
         let rate = BitRate::new(terms.rate).map_err(|_| Errno::Absent)?;
-        let outbox = Outbox::new(rate, terms.own.into(), SHARED, SPARE);
+        let outbox = BufferedOutbox::new(rate, terms.own.into(), SHARED, SPARE);
         let outbox = outbox.map_err(|_| Errno::Absent)?;
         let mut mail = Mail([const { None }; MESSAGES]);
         let told = settings::read();
