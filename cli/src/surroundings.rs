@@ -285,19 +285,19 @@ pub fn cards(
 /// Returns the CAN controllers with message buffers of a host, each with its bus: other nodes send
 /// their messages there.
 fn buffered(system: &System) -> Functions {
-    let card = |network: &CanNetwork| -> Option<(usize, (u32, Box<dyn FunctionModel>))> {
+    let card = |network: &CanNetwork| -> Option<(usize, ToucanCard)> {
         let bus = CanBus::new(BitRate::new(network.rate).ok()?);
         for node in others(network) {
             bus.add_unit(node);
         }
         // Somebody acknowledges, also if no other node sends.
         let module = TouCan::new(&bus.acknowledged());
-        let card: Box<dyn FunctionModel> = Box::new(ToucanCard::new(module));
-        Some((network.controller?.device, (TOUCAN, card)))
+        Some((network.controller?.device, ToucanCard::new(module)))
     };
     let mut cards: Vec<_> = system.cans.iter().filter_map(card).collect();
     cards.sort_by_key(|(device, _)| *device);
-    cards.into_iter().map(|(_, card)| card).collect()
+    let function = |(_, card)| -> (u32, Box<dyn FunctionModel>) { (TOUCAN, Box::new(card)) };
+    cards.into_iter().map(function).collect()
 }
 
 /// Returns the messages of each other node of a bus.

@@ -2,8 +2,8 @@
 //!
 //! A message says what some node sends, so that `diapason plan` can tell whether all are in time,
 //! and which identifiers make them so. Nodes of other people are declared like the processes of
-//! this host. Of all this only the settings of a controller's driver and of its senders reach the boot
-//! archive.
+//! this host. Of all this only the settings of a controller's driver and of its senders reach the
+//! boot archive.
 
 mod controller;
 mod fd;

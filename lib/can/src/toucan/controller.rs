@@ -1,5 +1,5 @@
-//! The accesses of a driver to the registers of a TouCAN: to start it, load a buffer, take one back,
-//! look at flags. Each function is a fixed sequence of accesses.
+//! The accesses of a driver to the registers of a TouCAN: to start it, load a buffer, take one
+//! back, look at flags. Each function is a fixed sequence of accesses.
 
 use super::register::{BUFFER, CTRL2, ESTAT, ICR, IFLAG, MCR, RX14, RX15, RXG, TIMER};
 use super::{BUFFERS, CLOCK_HZ, LIMITS, WORDS, code, estat, id_words, mcr, pack, timing_words};
