@@ -25,8 +25,8 @@ pub enum Sends {
     Urgent,
     /// The node of this number sends in the order of requests.
     InOrder(usize),
-    /// Its node has a few buffers, and others wait in memory ([`crate::toucan::BufferedOutbox`]): at
-    /// most one less urgent frame begins while the message waits.
+    /// Its node has a few buffers, and other messages wait in memory
+    /// ([`crate::toucan::BufferedOutbox`]). At most one less urgent frame begins while it waits.
     Buffered,
 }
 

@@ -1,10 +1,10 @@
 //! Messages that were overwritten in a buffer, and may be on the wire.
 //!
 //! A frame that is on the wire when its buffer is overwritten goes out, and no flag says so; the
-//! driver would send it twice. So two buffers are kept to hear such a frame (*echoes*): a message
-//! is overwritten only once an echo expects its identifier. It is in doubt until the module does not
-//! send, or the longest frame is over, and is dropped if its echo came. Nothing of that depends on
-//! how fast the driver is.
+//! driver would send it twice. So two buffers are kept to hear such a frame (*echoes*). A message
+//! is overwritten only once an echo expects its identifier. It is in doubt until the module does
+//! not send, or the longest frame is over, and is dropped if its echo came. Nothing of that depends
+//! on how fast the driver is.
 
 use super::controller::{ToucanDriver, ToucanRegisters};
 use super::outbox::{BufferedOutbox, Waiting};
