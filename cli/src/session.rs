@@ -13,6 +13,7 @@ use crate::outcome::{
 use crate::plan::{Plan, Unproved};
 use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, MEMORY_MIB_MIN, MachineEnding, patience};
+use crate::surroundings::emulable;
 use crate::workspace::Workspace;
 use crate::{interrupt, plan, plugged, project};
 use diapason_abi::Nanos;
@@ -176,6 +177,7 @@ impl Session {
         workspace: &Workspace,
         observer: &mut dyn FnMut(&Line),
     ) -> Result<FinishedRun, Failure> {
+        emulable(&self.system)?;
         let mut outcome = Outcome::default();
         let booted = self.boot().run(&workspace.target(), &mut |line| {
             outcome.note(line);

@@ -6,8 +6,9 @@ use crate::logs;
 use diapason_abi::Nanos;
 use diapason_bus::{Coding, Speed};
 use diapason_can::BitRate;
+use diapason_can::frame::{extended, standard};
 use diapason_devices::UsbDevice;
-use diapason_devices::can::{self, BusLoad, CanBus};
+use diapason_devices::can::{self, BusLoad, CanBus, PeriodicMessage};
 use diapason_devices::disk::Disk;
 use diapason_devices::faulty::lies::catalogue;
 use diapason_devices::faulty::{self, Drifting, Faulty, Lie, OwnClock, Rule};
@@ -16,15 +17,17 @@ use diapason_devices::hub::NotPlugged;
 use diapason_devices::instrument::{self, Instrument};
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::sensor::{self, Sensor};
+use diapason_devices::toucan::TouCan;
 use diapason_ether::{FRAME_MIN, UDP_PAYLOAD, UdpFrame};
 use diapason_plan::beside::{self, DISK_BLOCKS};
 use diapason_sim::XHCI;
 use diapason_sim::{
     CARD, Card, ControllerMishap, EthernetWire, Features, Flood, FunctionModel, Planned,
-    PluggedController, Tap, Upset,
+    PluggedController, TOUCAN, Tap, ToucanCard, Upset,
 };
 use diapason_system::{
-    CanTraffic, FaultKind, FaultTarget, InjectedFault, System, UsbBus, UsbModel, UsbPlug,
+    CanNetwork, CanSender, CanTraffic, FaultKind, FaultTarget, InjectedFault, System, UsbBus,
+    UsbModel, UsbPlug,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -154,6 +157,21 @@ pub fn simulable(system: &System) -> Result<(), Failure> {
     )))
 }
 
+/// Checks that QEMU has all controllers for CAN.
+///
+/// # Errors
+/// Returns the first bus whose controller it has not.
+pub fn emulable(system: &System) -> Result<(), Failure> {
+    let Some(network) = system.cans.iter().find(|network| network.controller.is_some()) else {
+        return Ok(());
+    };
+    Err(Failure::Input(format!(
+        "QEMU has no CAN controller with message buffers, which the bus `{}` has\n\
+         help: start the system with `diapason sim`",
+        network.name
+    )))
+}
+
 /// The PCI functions of a host, each with its class.
 pub type Functions = Vec<(u32, Box<dyn FunctionModel>)>;
 
@@ -242,8 +260,9 @@ pub fn functions(system: &System, faults: &[InjectedFault]) -> Functions {
     functions
 }
 
-/// Returns the adapters for Ethernet of a host, and strangers who flood them. `wire` has the wire
-/// of the adapter that is a device; one wire joins those without.
+/// Returns the cards of a host: its adapters for Ethernet, with strangers who flood them, and its
+/// controllers for CAN. `wire` has the wire of the adapter that is a device; one wire joins those
+/// without.
 pub fn cards(
     system: &System,
     faults: &[InjectedFault],
@@ -260,7 +279,43 @@ pub fn cards(
         own.filter_map(|fault| flood(system, fault)).for_each(|flood| card.flood(flood));
         (CARD, Box::new(card))
     };
-    cards.map(card).collect()
+    cards.map(card).chain(buffered(system)).collect()
+}
+
+/// Returns the CAN controllers with message buffers of a host, each with its bus: other nodes send
+/// their messages there.
+fn buffered(system: &System) -> Functions {
+    let card = |network: &CanNetwork| -> Option<(usize, ToucanCard)> {
+        let bus = CanBus::new(BitRate::new(network.rate).ok()?);
+        for node in others(network) {
+            bus.add_unit(node);
+        }
+        // Somebody acknowledges, also if no other node sends.
+        let module = TouCan::new(&bus.acknowledged());
+        Some((network.controller?.device, ToucanCard::new(module)))
+    };
+    let mut cards: Vec<_> = system.cans.iter().filter_map(card).collect();
+    cards.sort_by_key(|(device, _)| *device);
+    let function = |(_, card)| -> (u32, Box<dyn FunctionModel>) { (TOUCAN, Box::new(card)) };
+    cards.into_iter().map(function).collect()
+}
+
+/// Returns the messages of each other node of a bus.
+fn others(network: &CanNetwork) -> Vec<Vec<PeriodicMessage>> {
+    let mut nodes: Vec<(&str, Vec<PeriodicMessage>)> = Vec::new();
+    for (message, id) in network.messages.iter().zip(network.identifiers()) {
+        let CanSender::Node(node) = &message.sender else { continue };
+        let (Some((raw, is_extended)), Some(period)) = (id, message.period_ns) else { continue };
+        let id = if is_extended { extended(raw) } else { standard(raw) };
+        let Ok(id) = id else { continue };
+        let (length, offset) = (message.bytes, Nanos::from_millis(1));
+        let message = PeriodicMessage { id, length, period: Nanos(period), offset };
+        match nodes.iter_mut().find(|(name, _)| name == node) {
+            Some((_, all)) => all.push(message),
+            None => nodes.push((node, vec![message])),
+        }
+    }
+    nodes.into_iter().map(|(_, all)| all).collect()
 }
 
 /// The port of the flood: `discard`, which is for nobody.

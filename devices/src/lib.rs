@@ -1,4 +1,5 @@
-//! Models of USB devices, written once for the simulated controller and for QEMU's.
+//! Models of USB devices, written once for the simulated controller and for QEMU's, and of a CAN
+//! controller with message buffers ([`toucan`]).
 //!
 //! A device sees its bus: transactions come in, handshakes go out. The inside of a model (a sensor,
 //! five CAN controllers, the other end of a cable) has explicit time and nothing else, so the same
@@ -22,5 +23,6 @@ mod other_speed;
 pub mod restless;
 pub mod sensor;
 pub mod standard;
+pub mod toucan;
 
 pub use device::{Answer, Handshake, Stall, UsbDevice};

@@ -14,6 +14,7 @@
 //! | `bus`, `function` | the devices a host has, by description |
 //! | `hpet`, `controller`, `faults` | those there are models of; what goes wrong around them |
 //! | `card`, `ethernet` | adapters for Ethernet; the wires and switches between them |
+//! | `toucan` | a card with a CAN controller that has message buffers |
 //! | `tap` | what passes the buses of a controller |
 //! | `context`, `guard` | the switch to a thread and back; its faults |
 //! | `works` | how long declared work takes; what the kernel takes is in `lib/costs` |
@@ -42,6 +43,7 @@ mod processor;
 mod program;
 mod region;
 mod tap;
+mod toucan;
 mod watched;
 mod works;
 
@@ -62,6 +64,7 @@ pub use observe::{Moment, Observer, Said, Stray, Trace};
 pub use processor::Ending;
 pub use region::HOSTS_MAX;
 pub use tap::{Tap, TapTraffic};
+pub use toucan::{CLASS as TOUCAN, ToucanCard};
 pub use watched::Watched;
 pub use works::Works;
 

@@ -10,8 +10,8 @@ mod unpaid;
 mod vcpus;
 
 use super::{
-    AdapterPromise, ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise, RaisedAlarm,
-    SocketPromise, StatePromise, ThreadRow, UsbPromises,
+    AdapterPromise, CanMessagePromise, ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise,
+    RaisedAlarm, SocketPromise, StatePromise, ThreadRow, UsbPromises,
 };
 use crate::duration::human;
 use crate::names::{self, Names};
@@ -40,6 +40,8 @@ pub struct Assumptions {
     /// One promise for each socket, and one for each adapter.
     pub sockets: Vec<SocketPromise>,
     pub adapters: Vec<AdapterPromise>,
+    /// One promise for each CAN message of a process that a controller sends.
+    pub messages: Vec<CanMessagePromise>,
     /// One promise for each state message.
     pub states: Vec<StatePromise>,
     /// Allowed extra delay of messages from devices outside the machine.
@@ -59,6 +61,7 @@ impl Assumptions {
             usb: UsbPromises::of(plan.system()),
             sockets: SocketPromise::of(plan.system(), plan),
             adapters: AdapterPromise::of(plan.system(), plan),
+            messages: CanMessagePromise::of(plan.system(), plan),
             states: StatePromise::of(plan.system()),
             slack_ns: 0,
         }
@@ -89,7 +92,8 @@ impl Assumptions {
         let of_adapters = self.adapters.iter().flat_map(|it| it.alarms(outcome, names));
         let of_sockets = self.sockets.iter().flat_map(|it| it.alarms(outcome, names, slack));
         let of_states = self.states.iter().flat_map(|it| it.alarms(outcome, names));
-        let of_jobs = of_jobs.chain(of_states);
+        let of_messages = self.messages.iter().flat_map(|it| it.alarms(outcome, names));
+        let of_jobs = of_jobs.chain(of_states).chain(of_messages);
         let of_jobs = of_jobs.chain(of_usb).chain(of_adapters).chain(of_sockets);
         let rest = of_jobs.chain(of_pipes).chain(of_chains).chain(of_opened).chain(unpaid);
         kernel.chain(of_vcpus).chain(of_devices).chain(rest).collect()

@@ -2,9 +2,9 @@
 //! be added, never renamed or given another unit.
 
 use super::{
-    AdapterPromise, Assumptions, CameraRow, ChainPromise, DeviceRow, FaultEvent, KernelRow,
-    LinkRow, NetworkRow, Outcome, PlugRow, ProcessRow, RaisedAlarm, SocketPromise, ThreadRow,
-    VcpuRow, pipes,
+    AdapterPromise, Assumptions, CameraRow, CanMessagePromise, ChainPromise, DeviceRow, FaultEvent,
+    KernelRow, LinkRow, NetworkRow, Outcome, PlugRow, ProcessRow, RaisedAlarm, SocketPromise,
+    ThreadRow, VcpuRow, pipes,
 };
 use crate::names::Names;
 use serde_json::{Value, json};
@@ -53,6 +53,7 @@ impl Outcome {
             "cameras": CameraRow::columns(names).objects(&self.cameras),
             "sockets": SocketPromise::columns(self, names).objects(&promised.sockets),
             "adapters": AdapterPromise::columns(self, names).objects(&promised.adapters),
+            "can_messages": CanMessagePromise::columns(self, names).objects(&promised.messages),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod alarm;
 mod alarms;
+mod can;
 mod chains;
 mod closeness;
 mod coverage;
@@ -20,6 +21,7 @@ mod verdict;
 
 pub use alarm::RaisedAlarm;
 pub use alarms::Assumptions;
+pub use can::{CanMessagePromise, CanRow};
 pub(crate) use chains::Station;
 pub use chains::{ChainPromise, ChainRow};
 pub use closeness::Closeness;
@@ -170,6 +172,8 @@ pub struct Outcome {
     pub cameras: Vec<CameraRow>,
     /// The reports of Ethernet servers and of programs with sockets.
     pub frames: Vec<FrameRow>,
+    /// The reports of drivers of CAN controllers on messages.
+    pub cans: Vec<CanRow>,
     /// The reports of readers of state messages that were overtaken.
     pub states: Vec<StateRow>,
     /// As the simulator saw messages, by pipe of the description; empty if nobody looked.
@@ -300,6 +304,7 @@ impl Outcome {
                 sockets::note_discards(&mut self.frames, process, &report);
             }
             Measurement::State(report) => states::note(&mut self.states, process, &report),
+            Measurement::Can(report) => can::note(&mut self.cans, process, at, &report),
             // `bench` reads those.
             Measurement::Cost(_) => {}
         }

@@ -1,8 +1,8 @@
 //! The columns of the kernel's records, and the tables at the end of a run.
 
 use super::{
-    AdapterPromise, Assumptions, DeviceRow, FaultEvent, NetworkRow, OpenedRow, Outcome,
-    PipePromise, ProcessRow, SocketPromise, ThreadRow, VcpuRow, chains, state_word,
+    AdapterPromise, Assumptions, CanMessagePromise, DeviceRow, FaultEvent, NetworkRow, OpenedRow,
+    Outcome, PipePromise, ProcessRow, SocketPromise, ThreadRow, VcpuRow, chains, state_word,
 };
 use crate::duration;
 use crate::names::{self, Names};
@@ -83,7 +83,7 @@ impl Outcome {
     }
 
     /// Returns the tables of what is measured beside its promise: pipes, chains, opened pipes,
-    /// sockets, adapters.
+    /// sockets, adapters, CAN messages.
     #[must_use]
     pub fn measured(&self, promised: &Assumptions, names: &Names) -> Vec<String> {
         let pipes = |way| PipePromise::table(way, &promised.pipes, self, names);
@@ -92,7 +92,9 @@ impl Outcome {
         let chains = chains::table(&promised.chains, self);
         let sockets = SocketPromise::columns(self, names).table(&promised.sockets).render();
         let adapters = AdapterPromise::columns(self, names).table(&promised.adapters).render();
-        vec![pipes(from), pipes(to), chains, opened(from), opened(to), sockets, adapters]
+        let messages = CanMessagePromise::columns(self, names).table(&promised.messages).render();
+        let (read, written) = (opened(from), opened(to));
+        vec![pipes(from), pipes(to), chains, read, written, sockets, adapters, messages]
     }
 
     fn totals(&self) -> String {

@@ -111,7 +111,10 @@ impl Assumptions {
         let sockets = self.sockets.iter().filter(|it| it.bound.is_some());
         let sockets = sockets.filter(|it| !ever(&|life| it.is_measured(life)));
         let sockets = sockets.map(|it| format!("no datagram of socket {}", it.name));
-        let rest = jobs.chain(sockets).chain(usb);
+        let messages = self.messages.iter().filter(|it| it.bound_ns.is_some());
+        let messages = messages.filter(|it| !ever(&|life| it.is_measured(life)));
+        let messages = messages.map(|it| format!("no frame of message {}", it.name));
+        let rest = jobs.chain(sockets).chain(messages).chain(usb);
         pipes.chain(unstamped).chain(ended).chain(chains).chain(places).chain(rest).collect()
     }
 }

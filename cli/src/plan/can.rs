@@ -153,6 +153,10 @@ fn assumed(network: &CanNetwork) -> String {
     if !network.in_order.is_empty() {
         text += &format!("in the order of requests: {}\n", network.in_order.join(", "));
     }
+    if network.controller.is_some() {
+        text += "measured in a run: messages of this host are in the queue of their controller \
+                 within `jitter`, and its driver refills the buffers in time\n";
+    }
     if network.scheduler == CanScheduler::Mts {
         text += &format!(
             "assumed: no clock is more than {} off, and each node renews its identifiers as \

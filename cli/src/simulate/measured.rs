@@ -122,6 +122,14 @@ mod tests {
         as_json(&session, &run, &session.judge(&run), addition)
     }
 
+    /// Returns the result of a run with a controller for CAN.
+    fn of_messages() -> Value {
+        let (session, run) = (session("can-controller.toml"), run());
+        let measured = Measured { usage: &[usage()], jobs: &[], stages: None };
+        let addition = measured.addition(&session, &run);
+        as_json(&session, &run, &session.judge(&run), addition)
+    }
+
     #[test]
     fn the_keys_of_a_run_are_documented() {
         let session = session("can-gateway.toml");
@@ -136,7 +144,7 @@ mod tests {
         agrees(
             include_str!("../../../docs/development.md"),
             "JSON of `run`",
-            &[json, of_sockets()],
+            &[json, of_sockets(), of_messages()],
         );
     }
 }

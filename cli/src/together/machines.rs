@@ -52,6 +52,7 @@ pub fn boot(
     cables: &[Cable],
     observer: &mut dyn FnMut(usize, &Line),
 ) -> Result<HostRuns, Failure> {
+    sessions.iter().try_for_each(|session| surroundings::emulable(&session.system))?;
     let folder = RunFolder::create(&workspace.target())?;
     let lost = |failure: RunError| {
         let what = match &failure {

@@ -20,7 +20,9 @@ pub use receiver::RECEIPT_ID;
 pub use traffic::{BUSY, BUSY_FD, BusLoad, PeriodicMessage, ReplayError, numbered, replay};
 
 use diapason_abi::Nanos;
-use diapason_can::bus::{BusEvent, EventKind, Health, NodeId, NodeSetup, SendRefusal, Ticket};
+use diapason_can::bus::{
+    Activity, BusEvent, EventKind, Health, NodeId, NodeSetup, SendRefusal, Ticket, Withdrawn,
+};
 use diapason_can::{AnyFrame, BitRate, Bus, CanFrame};
 use mishap::Plan;
 use outside::Gate;
@@ -307,12 +309,22 @@ impl CanBus {
     /// Returns a place for a device with several places: their alarms stand together.
     #[must_use]
     pub fn plug_among(&self, queue: usize, alarms: &WakeTimes) -> CanPlug {
+        self.plug_as(queue, true, alarms)
+    }
+
+    /// Returns a place for a device that sends its most urgent request first, whichever came first.
+    #[must_use]
+    pub fn plug_urgent(&self, queue: usize) -> CanPlug {
+        self.plug_as(queue, false, &WakeTimes::default())
+    }
+
+    fn plug_as(&self, queue: usize, in_order: bool, alarms: &WakeTimes) -> CanPlug {
         self.change(|segment| {
             let index = segment.mailboxes.len();
             let alarm = alarms.join();
             let (events, rings) = (VecDeque::new(), alarm.clone());
             segment.mailboxes.push(Mailbox { events, on: false, alarm: rings });
-            let setup = NodeSetup { queue, in_order: true, ..NodeSetup::default() };
+            let setup = NodeSetup { queue, in_order, ..NodeSetup::default() };
             let talker = segment.node(setup.clone(), Some(index));
             let listener = segment.node(NodeSetup { listen_only: true, ..setup }, Some(index));
             let now = segment.bus.now();
@@ -519,6 +531,23 @@ impl CanPlug {
                 true => bus.send_once(now, self.node(), frame),
                 false => bus.send(now, self.node(), frame),
             }
+        })
+    }
+
+    /// Takes a request back, as [`Bus::withdraw`] does.
+    pub fn withdraw(&self, now: Nanos, ticket: Ticket) -> Withdrawn {
+        self.bus.change(|segment| {
+            segment.advance(now);
+            segment.bus.withdraw(now, self.node(), ticket)
+        })
+    }
+
+    /// Returns what the controller does at `now`.
+    #[must_use]
+    pub fn activity(&self, now: Nanos) -> Activity {
+        self.bus.change(|segment| {
+            segment.advance(now);
+            segment.bus.activity(now, self.node())
         })
     }
 

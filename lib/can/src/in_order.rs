@@ -18,21 +18,34 @@ const HORIZON: Nanos = Nanos::from_secs(3_600);
 const ROUNDS: usize = 200;
 const PERIODS: u64 = 100;
 
+/// How a message gets from its node to the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sends {
+    /// Its node sends the most urgent message first.
+    Urgent,
+    /// The node of this number sends in the order of requests.
+    InOrder(usize),
+    /// Its node has a few buffers, and other messages wait in memory
+    /// ([`crate::toucan::BufferedOutbox`]). At most one less urgent frame begins while it waits.
+    Buffered,
+}
+
 /// Returns all response times, in the order of `messages`, from coming to the end on the bus.
 ///
-/// `queues` has for each message the node that sends it in order, or `None` if its node sends the
-/// most urgent first. `other` is the longest frame in bits of traffic below all messages, or 0.
+/// `sends` says how each message gets to the bus. A message that waits for a buffer contends later
+/// than it came, as one in a queue does, so that is jitter for others. `other` is the longest frame
+/// in bits of traffic below all messages, or 0.
 ///
 /// # Errors
 /// The first message without a bound.
 pub fn responses_in_order(
     rate: BitRate,
     messages: &[AnalysedMessage],
-    queues: &[Option<usize>],
+    sends: &[Sends],
     other: u32,
 ) -> Result<Vec<Nanos>, NoBound> {
     sane(messages)?;
-    let bus = Shared { rate, messages, queues, other };
+    let bus = Shared { rate, messages, sends, other };
     let mut waits = alloc::vec![Nanos::ZERO; messages.len()];
     let longest = messages.iter().map(|message| message.period).max().unwrap_or_default();
     let endless = Nanos(longest.0.saturating_mul(PERIODS));
@@ -48,9 +61,9 @@ pub fn responses_in_order(
             found.push(response.ok_or(NoBound::Overload { index, load_ppm })?);
         }
         let next: Vec<Nanos> = (0..messages.len())
-            .map(|index| match bus.queue(index) {
-                None => Nanos::ZERO,
-                Some(_) => {
+            .map(|index| match bus.sends(index) {
+                Sends::Urgent => Nanos::ZERO,
+                Sends::InOrder(_) | Sends::Buffered => {
                     let own = Stream::of(rate, &messages[index]);
                     found[index] - own.frame - own.jitter
                 }
@@ -64,20 +77,27 @@ pub fn responses_in_order(
         }
         waits = next;
     }
-    let index = queues.iter().position(Option::is_some).unwrap_or(0);
+    let index = sends.iter().position(|it| *it != Sends::Urgent).unwrap_or(0);
     Err(NoBound::Growing { index })
 }
 
 struct Shared<'a> {
     rate: BitRate,
     messages: &'a [AnalysedMessage],
-    queues: &'a [Option<usize>],
+    sends: &'a [Sends],
     other: u32,
 }
 
 impl Shared<'_> {
+    fn sends(&self, index: usize) -> Sends {
+        self.sends.get(index).copied().unwrap_or(Sends::Urgent)
+    }
+
     fn queue(&self, index: usize) -> Option<usize> {
-        self.queues.get(index).copied().flatten()
+        match self.sends(index) {
+            Sends::InOrder(queue) => Some(queue),
+            Sends::Urgent | Sends::Buffered => None,
+        }
     }
 
     /// Returns the least urgent identifier with which a message may contend.
@@ -107,11 +127,13 @@ impl Shared<'_> {
         });
         let below = strangers().filter(|(_, message)| message.id > bottom);
         let longest = below.map(|(_, message)| message.bits).chain([self.other]).max();
+        let frame = blocking(self.rate, longest.unwrap_or(0));
+        let frames = if self.sends(index) == Sends::Buffered { 2 } else { 1 };
         Level {
             rate: self.rate,
             above: above.collect(),
             own: Stream::of(self.rate, &self.messages[index]),
-            blocking: blocking(self.rate, longest.unwrap_or(0)),
+            blocking: Nanos(frames * frame.0),
             errors: Errors::NONE,
         }
     }

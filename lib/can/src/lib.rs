@@ -4,7 +4,8 @@
 //! [`wire`] says what a frame looks like on the wire and how long it is, [`fd`] says it of frames
 //! of CAN FD; [`Bus`] is a bus of controllers with explicit time; [`response`] and [`mts`] bound
 //! what it does; [`candump`] reads and writes logs, [`dbc`] reads which signals are in frames,
-//! [`socketcand`] speaks with tools of other hosts. The theory and its evidence: `docs/can.md`.
+//! [`socketcand`] speaks with tools of other hosts, [`toucan`] drives a controller. The theory and
+//! its evidence: `docs/can.md`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ pub mod mts;
 pub mod response;
 pub mod socketcand;
 pub mod timing;
+pub mod toucan;
 pub mod wire;
 
 pub use bus::Bus;

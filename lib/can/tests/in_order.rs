@@ -4,7 +4,7 @@ mod support;
 
 use diapason_abi::Nanos;
 use diapason_can::bus::{Bus, EventKind, NodeSetup, Ticket};
-use diapason_can::in_order::responses_in_order;
+use diapason_can::in_order::{Sends, responses_in_order};
 use diapason_can::response::{AnalysedMessage, Errors, responses};
 use diapason_can::{BitRate, CanFrame, StandardId};
 use std::collections::BTreeMap;
@@ -93,6 +93,10 @@ fn queues(traffic: &Traffic) -> Vec<Option<usize>> {
     nodes.map(|node| traffic.in_order[*node].then_some(*node)).collect()
 }
 
+fn sends(queues: &[Option<usize>]) -> Vec<Sends> {
+    queues.iter().map(|queue| queue.map_or(Sends::Urgent, Sends::InOrder)).collect()
+}
+
 #[test]
 fn no_message_takes_longer_than_its_bound() {
     let rate = BitRate::new(1_000_000).unwrap();
@@ -100,7 +104,7 @@ fn no_message_takes_longer_than_its_bound() {
     for seed in 0..1_500 {
         let mut random = Random::new(seed);
         let traffic = traffic(&mut random);
-        let queues = queues(&traffic);
+        let queues = sends(&queues(&traffic));
         let Ok(bounds) = responses_in_order(rate, &traffic.messages, &queues, 0) else { continue };
         bounded += 1;
         let fixed = responses(rate, &traffic.messages, Errors::NONE, 0);
@@ -119,7 +123,7 @@ fn without_such_nodes_the_bounds_are_the_usual_ones() {
     let rate = BitRate::new(500_000).unwrap();
     for seed in 0..500 {
         let traffic = traffic(&mut Random::new(seed));
-        let none = vec![None; traffic.messages.len()];
+        let none = vec![Sends::Urgent; traffic.messages.len()];
         let usual = responses(rate, &traffic.messages, Errors::NONE, 80);
         assert_eq!(responses_in_order(rate, &traffic.messages, &none, 80), usual, "seed {seed}");
     }
@@ -132,8 +136,13 @@ fn an_urgent_message_waits_for_what_its_own_node_was_given_first() {
     let ms = Nanos::from_millis;
     let messages = [message(1, ms(10)), message(0x300, ms(10)), message(0x200, ms(10))];
     // Its mate of 133 bits, the stranger above the mate, and itself without the space.
-    let bounds = responses_in_order(rate, &messages, &[Some(0), Some(0), None], 0);
+    let bounds = responses_in_order(
+        rate,
+        &messages,
+        &[Sends::InOrder(0), Sends::InOrder(0), Sends::Urgent],
+        0,
+    );
     assert_eq!(bounds.unwrap()[0], Nanos::from_micros(133 + 133 + 130));
-    let bounds = responses_in_order(rate, &messages, &[None, None, None], 0).unwrap();
+    let bounds = responses_in_order(rate, &messages, &[Sends::Urgent; 3], 0).unwrap();
     assert_eq!(bounds[0], Nanos::from_micros(133 + 130));
 }

@@ -15,6 +15,7 @@
 //! | [`link`] | `link0.asks`, `link0.done`, …, `link.data` | `link0.ask`, …, `link.ready` |
 //! | [`network`] | `network.asks`, `network.news`, `network.data` (for devices) | `network.ask`, …|
 //! | [`ethernet`] | `nic0.rings`, `nic0.buffers`, `socket0`, `socket0.out`, … | `nic0.send`, … |
+//! | [`toucan`] | `toucan0.out0`, … | `toucan0.send` |
 //! | [`times`] of the first of these services | `usb-times` | |
 
 #![no_std]
@@ -41,4 +42,5 @@ pub mod source;
 pub mod stream;
 pub mod threads;
 pub mod times;
+pub mod toucan;
 pub mod tuned;

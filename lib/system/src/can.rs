@@ -1,9 +1,11 @@
 //! `[[can]]` and `[[message]]`: a CAN bus as its messages have it, whoever sends them.
 //!
-//! Neither reaches the boot archive. A message says what some node sends, so that `diapason plan`
-//! can tell whether all are in time, and which identifiers make them so. Nodes of other people are
-//! declared like the processes of this host.
+//! A message says what some node sends, so that `diapason plan` can tell whether all are in time,
+//! and which identifiers make them so. Nodes of other people are declared like the processes of
+//! this host. Of all this only the settings of a controller's driver and of its senders reach the
+//! boot archive.
 
+mod controller;
 mod fd;
 
 use crate::can_network::{
@@ -19,6 +21,8 @@ use crate::source::At;
 use crate::suggest::nearest;
 use crate::table::{Raw, Table};
 use crate::usb;
+
+pub(crate) use controller::{expand, settings};
 
 /// Longest time of a message or an epoch: 1000 s.
 const TIME_MAX: u64 = 1_000_000_000_000;
@@ -57,6 +61,12 @@ fn can(raw: Raw<'_>, report: &mut Report) -> DeclaredCan {
         clocks: table.duration("clocks", 0..=CLOCKS_MAX),
         usb: table.text("usb", "usb = \"interface\""),
         channel: table.number("channel", 0..=255, ", of the interface; 0 is the first"),
+        controller: table.text("controller", "controller = \"toucan0\""),
+        own_buffers: table.number(
+            "own_buffers",
+            0..=controller::OWN_MAX,
+            ", messages with a buffer of their own",
+        ),
         in_order: table.texts("in_order", "in_order = [\"gateway\"]"),
     };
     if can.is(CanScheduler::Mts) {
@@ -113,6 +123,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
     for (index, can) in declared.cans.iter().enumerate() {
         twice(&declared.cans[..index], can, |can| &can.name, "bus", report);
         interface(declared, can, report);
+        controller::check(declared, can, report);
         schedule(declared, can, report);
         fd::check(declared, can, report);
         for name in &can.in_order {
@@ -264,12 +275,17 @@ fn sender(declared: &Declared, names: &Names<'_>, message: &DeclaredMessage, rep
     let Some(can) = declared.can(message) else { return };
     if can.is(CanScheduler::Mts) {
         let title = format!("`{}` of this host cannot send under MTS", process.value);
-        let help = "its interface sends in order and renews no identifiers: use another \
-                    `scheduler`, or write `node = \"…\"` for a unit that can";
+        let help = "an interface of this host renews no identifiers: use another `scheduler`, or \
+                    write `node = \"…\"` for a unit that can";
         report.push(Problem::new(&process.span, title, help));
+    } else if can.controller.is_some() {
+        controller::sends(message, report);
     } else if can.usb.is_none() {
         let title = format!("`{}` is not connected to `{}`", process.value, can.name.value);
-        let help = format!("add `usb = \"…\"` and `channel = 0` to the bus `{}`", can.name.value);
+        let help = format!(
+            "add `usb = \"…\"` and `channel = 0`, or `controller = \"toucan0\"`, to the bus `{}`",
+            can.name.value
+        );
         report.push(Problem::new(&process.span, title, help));
     } else if !declared.pipes.iter().any(|pipe| carries(pipe, can, &process.value)) {
         let title = format!("`{}` has no pipe to `{}`", process.value, can.name.value);
@@ -373,6 +389,7 @@ pub(crate) fn networks(declared: &Declared) -> Vec<CanNetwork> {
             epoch_ns: can.epoch.as_ref().map(|epoch| epoch.value),
             clocks_ns: can.clocks.as_ref().map_or(0, |clocks| clocks.value),
             interface: plug.map(|(number, _)| (number, channel)),
+            controller: controller::of(declared, can),
             in_order: can.in_order.iter().map(|name| name.value.clone()).collect(),
             messages: messages(declared, can),
         })

@@ -46,9 +46,24 @@ pub struct CanNetwork {
     /// The CAN interface of this host that is on it: a number of
     /// [`System::usb`](crate::System::usb), and its channel.
     pub interface: Option<(usize, u8)>,
+    /// The controller with message buffers by which this host is on it.
+    pub controller: Option<CanController>,
     /// The names of nodes that send in the order of requests, whatever is more urgent.
     pub in_order: Vec<String>,
     pub messages: Vec<CanMessage>,
+}
+
+/// A CAN controller with message buffers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CanController {
+    /// The controller's number on the host: the device is called `toucan` and this number.
+    pub number: u8,
+    /// The number of the device.
+    pub device: usize,
+    /// The number of the process that drives it.
+    pub driver: u16,
+    /// How many of the most urgent messages of this host have a buffer of their own.
+    pub own: u8,
 }
 
 /// A message that some node sends again and again.
@@ -81,6 +96,76 @@ pub enum CanSender {
     Process(String),
     /// A node of which nothing but its messages is described.
     Node(String),
+}
+
+/// The first identifier that is assigned: those before it are left to what is more urgent than
+/// anything described.
+const FIRST: u32 = 0x010;
+/// CAN forbids identifiers that begin with seven recessive bits.
+const END: u32 = 0x7f0;
+/// Identifiers that can be assigned by deadlines.
+pub const ASSIGNED_MAX: usize = (END - FIRST) as usize;
+
+impl CanNetwork {
+    /// Returns the numbers of all messages, that with the shortest deadline first.
+    #[must_use]
+    pub fn by_deadline(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.messages.len()).collect();
+        let urgency = |index: &usize| {
+            let message = &self.messages[*index];
+            (message.deadline_ns.unwrap_or(u64::MAX), message.period_ns.unwrap_or(u64::MAX))
+        };
+        order.sort_by_key(urgency);
+        order
+    }
+
+    /// Returns the identifiers of all messages, and whether they are extended. Under MTS messages
+    /// have none that stay.
+    #[must_use]
+    pub fn identifiers(&self) -> Vec<Option<(u32, bool)>> {
+        match self.scheduler {
+            CanScheduler::AsWritten => self.messages.iter().map(|message| message.id).collect(),
+            CanScheduler::DeadlineMonotonic => {
+                let mut all = vec![None; self.messages.len()];
+                for (id, index) in (FIRST..END).zip(self.by_deadline()) {
+                    all[index] = Some((id, false));
+                }
+                all
+            }
+            CanScheduler::Mts => vec![None; self.messages.len()],
+        }
+    }
+
+    /// Returns the messages of this host, the most urgent first, with their identifiers. Their
+    /// places are their streams at the controller.
+    #[must_use]
+    pub fn streams(&self) -> Vec<(usize, (u32, bool))> {
+        let own = |index: &usize| matches!(self.messages[*index].sender, CanSender::Process(_));
+        let ids = self.identifiers();
+        let all = (0..self.messages.len()).filter(own);
+        let mut streams: Vec<(usize, (u32, bool))> =
+            all.filter_map(|index| Some((index, ids[index]?))).collect();
+        // As arbitration has it: of equal first eleven bits the standard identifier wins.
+        streams.sort_by_key(|(_, (id, extended))| match extended {
+            true => (id >> 18, true, *id),
+            false => (*id, false, 0),
+        });
+        streams
+    }
+
+    /// Returns the processes of this host that send, in the order of their first messages.
+    #[must_use]
+    pub fn senders(&self) -> Vec<&str> {
+        let mut senders: Vec<&str> = Vec::new();
+        for message in &self.messages {
+            if let CanSender::Process(name) = &message.sender
+                && !senders.contains(&name.as_str())
+            {
+                senders.push(name);
+            }
+        }
+        senders
+    }
 }
 
 impl CanScheduler {

@@ -114,6 +114,10 @@ pub(crate) struct DeclaredCan {
     /// Name of the interface of this host, and its channel.
     pub usb: Option<At<String>>,
     pub channel: Option<At<u64>>,
+    /// Name of the device that is the controller of this host, and how many messages have a buffer
+    /// of their own.
+    pub controller: Option<At<String>>,
+    pub own_buffers: Option<At<u64>>,
     /// Names of nodes that send in the order of requests.
     pub in_order: Vec<At<String>>,
 }

@@ -70,7 +70,9 @@ mod vcpus;
 mod wires;
 
 pub use archive::{Permit, RunOptions, build};
-pub use can_network::{CanClass, CanMessage, CanNetwork, CanScheduler, CanSender};
+pub use can_network::{
+    ASSIGNED_MAX, CanClass, CanController, CanMessage, CanNetwork, CanScheduler, CanSender,
+};
 pub use carried::{ChainLink, ChainSpec, Handover, PipeDirection, PipeSpec, Tpipe};
 pub use diagnostics::{Diagnostics, ProblemSummary};
 pub use explained::explained;
@@ -188,6 +190,7 @@ fn expand(declared: &mut Declared) {
     pipe::expand(declared);
     tpipe::expand(declared);
     ethernet::expand(declared);
+    can::expand(declared);
     chain::expand(declared);
     state::expand(declared);
 }

@@ -126,6 +126,7 @@ pub(crate) fn followed(system: &System) -> System {
     for (server, process) in (0u16..).zip(&mut told.processes) {
         let settings = of_server(system, server);
         let settings = settings.into_iter().chain(ethernet::settings(system, server));
+        let settings = settings.chain(crate::can::settings(system, server));
         settings.for_each(|setting| process.set(&setting.name, &setting.numbers));
     }
     told

@@ -35,6 +35,9 @@
 //!
 //! A timeout is an instant here, as everywhere in this system: `Nanos::ZERO` does not wait,
 //! `Nanos::FOREVER` waits as long as it takes.
+//!
+//! A program that sends messages of the description through a controller with message buffers has
+//! [`Outgoing`] instead.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -45,6 +48,7 @@ mod error;
 mod filters;
 mod format;
 mod marks;
+mod outgoing;
 mod receive;
 mod send;
 mod traits;
@@ -56,4 +60,5 @@ pub use error::Error;
 pub use filters::FILTERS;
 pub use format::{Classic, Flexible, Format};
 pub use marks::Mark;
+pub use outgoing::{Outgoing, OutgoingMessage};
 pub use receive::TimedFrame;

@@ -109,6 +109,29 @@ impl fmt::Display for SendRefusal {
     }
 }
 
+/// The fate of a request that was taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withdrawn {
+    /// It is never sent.
+    Back,
+    /// It is being sent, and is not tried again if that fails.
+    LastTry,
+    /// There is no such request any more.
+    Gone,
+}
+
+/// The activity of a controller at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// It takes no part, or waits until it may.
+    Apart,
+    /// The bus is idle.
+    Idle,
+    Sending,
+    /// In another's frame, or between two.
+    Listening,
+}
+
 /// Damage done on command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireFault {

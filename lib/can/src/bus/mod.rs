@@ -35,7 +35,10 @@ mod node;
 mod port;
 mod queue;
 
-pub use event::{BusEvent, EventKind, Health, NodeCounts, NodeId, SendRefusal, Ticket, WireFault};
+pub use event::{
+    Activity, BusEvent, EventKind, Health, NodeCounts, NodeId, SendRefusal, Ticket, WireFault,
+    Withdrawn,
+};
 pub use node::NodeSetup;
 pub use port::{Port, PortError};
 
@@ -213,6 +216,34 @@ impl Bus {
         let Some(node) = self.nodes.get_mut(node.0) else { return false };
         let busy = node.sending.as_ref().and_then(|sending| sending.request.ticket);
         busy != Some(ticket) && node.queue.remove(ticket).is_some()
+    }
+
+    /// Takes a request back. One that is being sent goes on, but is not tried again if it loses.
+    pub fn withdraw(&mut self, now: Nanos, node: NodeId, ticket: Ticket) -> Withdrawn {
+        if self.cancel(now, node, ticket) {
+            return Withdrawn::Back;
+        }
+        let Some(node) = self.nodes.get_mut(node.0) else { return Withdrawn::Gone };
+        let Some(request) = node.queue.find(ticket) else { return Withdrawn::Gone };
+        request.once = true;
+        if let Some(sending) = &mut node.sending {
+            sending.request.once |= sending.request.ticket == Some(ticket);
+        }
+        Withdrawn::LastTry
+    }
+
+    /// Returns what `node` does at `now`. Of two that begin together each sends until it loses.
+    pub fn activity(&mut self, now: Nanos, node: NodeId) -> Activity {
+        self.advance(now);
+        self.land_or_walk();
+        match self.nodes.get(node.0) {
+            Some(node) if node.sending.is_some() => Activity::Sending,
+            Some(Node { phase: Phase::Idle, .. }) => Activity::Idle,
+            Some(Node { phase: Phase::Off, .. }) | None => Activity::Apart,
+            Some(Node { phase: Phase::Recovering { .. }, .. }) => Activity::Apart,
+            Some(Node { phase: Phase::Integrating { .. }, .. }) => Activity::Apart,
+            Some(_) => Activity::Listening,
+        }
     }
 
     /// Gives a request another identifier from its next attempt on; false if it is gone.

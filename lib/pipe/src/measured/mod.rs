@@ -3,6 +3,7 @@
 //! A report is a record: the kernel adds the process that made it, so nobody reports for another,
 //! and no text that a program logs is one. Words are packed and read here and nowhere else.
 
+mod can;
 mod chain;
 mod counted;
 mod delays;
@@ -10,6 +11,7 @@ mod frames;
 mod gauge;
 mod served;
 
+pub use can::{CanGauge, CanReport, next_report};
 pub use chain::{ChainGauge, ChainMessage, MESSAGE_WORDS};
 pub use counted::{CostReport, NAME_BYTES};
 pub use delays::{PARTS, PipeDelays, SIZES, longest_of, size_of_delay};
@@ -66,6 +68,8 @@ pub enum Measurement {
     Discards(DiscardReport),
     /// Reads of a state message that its writer has overtaken.
     State(StateReport),
+    /// How a message does that a CAN controller sends.
+    Can(CanReport),
 }
 
 /// How a pipe does, as its reader or writer sees it. Times are the longest since the last report.
@@ -191,6 +195,7 @@ const CAMERA: u8 = 8;
 const COST: u8 = 9;
 const NETWORK: u8 = 10;
 const STATE: u8 = 11;
+const CAN: u8 = 12;
 const FRAMES: u8 = 20;
 const DISCARDS: u8 = 21;
 
@@ -256,6 +261,10 @@ impl Measurement {
                 let StateReport { number, overtaken, writes } = *report;
                 ([STATE, number, 0, 0], [overtaken, writes, 0, 0, 0, 0, 0, 0])
             }
+            Measurement::Can(report) => {
+                let [low, high] = report.number.to_le_bytes();
+                ([CAN, low, high, 0], report.values())
+            }
             Measurement::Frames(report) => {
                 ([FRAMES, report.end as u8, report.number, 0], report.values())
             }
@@ -297,6 +306,9 @@ impl Measurement {
             [STATE, number, 0, 0] => {
                 let [overtaken, writes, ..] = values;
                 Measurement::State(StateReport { number, overtaken, writes })
+            }
+            [CAN, low, high, 0] => {
+                Measurement::Can(CanReport::of(u16::from_le_bytes([low, high]), values))
             }
             [FRAMES, end, number, 0] => Measurement::Frames(FrameReport::of(end, number, values)?),
             [DISCARDS, end, number, part] => {
@@ -403,7 +415,7 @@ mod tests {
         let (a, b, c, d) = (time(), time(), time(), time());
         let small = |word: Nanos| word.0 as u32;
         let (channel, place) = (a.0 as u8, b.0 as u8);
-        match c.0 % 13 {
+        match c.0 % 14 {
             0 => Measurement::Pipe(PipeReport {
                 to_device: d.0 & 1 == 1,
                 channel,
@@ -444,6 +456,7 @@ mod tests {
                 longest: c,
                 bound: d,
             }),
+            13 => Measurement::Can(CanReport::of(small(d) as u16, [a.0; 8])),
             12 => Measurement::State(StateReport { number: place, overtaken: a.0, writes: c.0 }),
             7 => Measurement::Cost(CostReport {
                 is_part: d.0 & 1 == 1,
@@ -453,8 +466,8 @@ mod tests {
                 expensive: [small(d), small(a), small(b)],
                 ..CostReport::named("an operation with a name of many words, some of them long")
             }),
-            4..=6 | 9 => any_of_usb(c.0 % 13, [a.0, b.0, c.0, d.0]),
-            10 | 11 => any_of_frames(c.0 % 13, [a.0, b.0, c.0, d.0]),
+            4..=6 | 9 => any_of_usb(c.0 % 14, [a.0, b.0, c.0, d.0]),
+            10 | 11 => any_of_frames(c.0 % 14, [a.0, b.0, c.0, d.0]),
             _ => Measurement::Written(WrittenReport {
                 place,
                 channel,

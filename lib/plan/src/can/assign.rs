@@ -3,13 +3,8 @@
 use super::CanName;
 use diapason_can::frame::{extended, standard};
 use diapason_can::mts::{BEACONS, HIGH_SPEED, NON_REAL_TIME, low_speed_id, non_real_time_id};
-use diapason_system::{CanClass, CanMessage, CanNetwork, CanScheduler};
+use diapason_system::{ASSIGNED_MAX, CanClass, CanMessage, CanNetwork, CanScheduler};
 
-/// The first identifier that is assigned: those before it are left to what is more urgent than
-/// anything described.
-const FIRST: u32 = 0x010;
-/// CAN forbids identifiers that begin with seven recessive bits.
-const END: u32 = 0x7f0;
 /// Without a word, a message is of high speed if its deadline is at most so many times the
 /// shortest one.
 const WITHIN: u64 = 10;
@@ -32,25 +27,12 @@ impl Assigned {
 /// # Errors
 /// More messages than identifiers: why, and what to do.
 pub(super) fn assign(network: &CanNetwork) -> Result<Assigned, [String; 2]> {
-    let messages = &network.messages;
-    let mut order: Vec<usize> = (0..messages.len()).collect();
-    let urgency = |index: &usize| {
-        let message = &messages[*index];
-        (message.deadline_ns.unwrap_or(u64::MAX), message.period_ns.unwrap_or(u64::MAX))
-    };
-    order.sort_by_key(urgency);
+    let count = network.messages.len();
+    let order = network.by_deadline();
     let classes = classes(network, &order);
-    let mut assigned = Assigned { classes, names: vec![None; messages.len()], order };
+    let mut assigned = Assigned { classes, names: vec![None; count], order };
     match network.scheduler {
-        CanScheduler::AsWritten => {
-            for (name, message) in assigned.names.iter_mut().zip(messages) {
-                *name = message.id.and_then(|(id, is_extended)| {
-                    let id = if is_extended { extended(id) } else { standard(id) };
-                    id.ok().map(CanName::Fixed)
-                });
-            }
-        }
-        CanScheduler::DeadlineMonotonic => by_deadline(&mut assigned)?,
+        CanScheduler::AsWritten | CanScheduler::DeadlineMonotonic => fixed(network, &mut assigned)?,
         CanScheduler::Mts => by_class(&mut assigned)?,
     }
     Ok(assigned)
@@ -82,14 +64,18 @@ fn classes(network: &CanNetwork, order: &[usize]) -> Vec<CanClass> {
     classes
 }
 
-fn by_deadline(assigned: &mut Assigned) -> Result<(), [String; 2]> {
-    let holds = (END - FIRST) as usize;
-    if assigned.order.len() > holds {
-        let title = format!("{} messages, and {holds} identifiers", assigned.order.len());
+/// Names the messages whose identifiers stay.
+fn fixed(network: &CanNetwork, assigned: &mut Assigned) -> Result<(), [String; 2]> {
+    let by_deadline = network.scheduler == CanScheduler::DeadlineMonotonic;
+    if by_deadline && assigned.order.len() > ASSIGNED_MAX {
+        let title = format!("{} messages, and {ASSIGNED_MAX} identifiers", assigned.order.len());
         return Err([title, "put some messages on another bus".to_owned()]);
     }
-    for (id, index) in (FIRST..END).zip(&assigned.order) {
-        assigned.names[*index] = standard(id).ok().map(CanName::Fixed);
+    for (name, id) in assigned.names.iter_mut().zip(network.identifiers()) {
+        *name = id.and_then(|(id, is_extended)| {
+            let id = if is_extended { extended(id) } else { standard(id) };
+            id.ok().map(CanName::Fixed)
+        });
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::pipes::Piped;
 use assign::{Assigned, assign};
 use diapason_abi::Nanos;
 use diapason_can::fd::FdLength;
-use diapason_can::in_order::responses_in_order;
+use diapason_can::in_order::{Sends, responses_in_order};
 use diapason_can::mts::{
     HighSpeed, MtsRefusal, MtsSet, NoPromise, Tightest, UPDATE_BITS, Unmet, longest_renewal,
     low_speed, tightest,
@@ -186,6 +186,7 @@ impl Bus<'_> {
     fn through(&self, message: &CanMessage) -> Option<Result<Nanos, [String; 2]>> {
         match message.sender {
             CanSender::Node(_) => None,
+            CanSender::Process(_) if self.network.controller.is_some() => None,
             CanSender::Process(_) => {
                 let written = self.written.clone()?;
                 Some(written.map(|written| written + Nanos(message.jitter_ns)))
@@ -239,8 +240,8 @@ impl Bus<'_> {
         }
         let other = (0..count).filter(|index| !numbers.contains(index));
         let other = other.map(|index| self.bits(index)).max().unwrap_or(0);
-        let queues: Vec<Option<usize>> = numbers.iter().map(|index| self.queue(*index)).collect();
-        let found = responses_in_order(self.rate, &streams, &queues, other);
+        let sends: Vec<Sends> = numbers.iter().map(|index| self.sends(*index)).collect();
+        let found = responses_in_order(self.rate, &streams, &sends, other);
         let outcome = |index: usize| self.fixed_outcome(index, &numbers, &found);
         CanPlan {
             messages: (0..count).map(|index| self.promise(index, outcome(index))).collect(),
@@ -255,6 +256,15 @@ impl Bus<'_> {
     fn queue(&self, index: usize) -> Option<usize> {
         let CanSender::Node(name) = &self.network.messages[index].sender else { return None };
         self.network.in_order.iter().position(|node| node == name)
+    }
+
+    fn sends(&self, index: usize) -> Sends {
+        let is_own = matches!(self.network.messages[index].sender, CanSender::Process(_));
+        match self.queue(index) {
+            Some(node) => Sends::InOrder(node),
+            None if is_own && self.network.controller.is_some() => Sends::Buffered,
+            None => Sends::Urgent,
+        }
     }
 
     fn fixed_outcome(

@@ -141,7 +141,7 @@ impl Whole<'_> {
     /// interface of this host is also that of its pipes, which are not computed again here.
     fn rate(&self) -> Option<u32> {
         let faster = RATES.into_iter().filter(|rate| *rate > self.network.rate);
-        let own = self.network.interface.is_none();
+        let own = self.network.interface.is_none() && self.network.controller.is_none();
         let is_fd = self.network.messages.iter().any(|message| message.fd);
         faster
             .filter(|rate| own && (!is_fd || *rate <= self.network.data_rate))
@@ -150,7 +150,8 @@ impl Whole<'_> {
 
     /// Another scheduler under which all fit.
     fn scheduler(&self) -> Option<String> {
-        let is_plain = self.network.interface.is_none() && self.network.in_order.is_empty();
+        let is_alone = self.network.interface.is_none() && self.network.controller.is_none();
+        let is_plain = is_alone && self.network.in_order.is_empty();
         let is_fd = self.network.messages.iter().any(|message| message.fd);
         let others = [CanScheduler::DeadlineMonotonic, CanScheduler::Mts];
         let others = others.into_iter().filter(|other| {

@@ -40,9 +40,10 @@ pub(super) fn check(declared: &Declared, can: &DeclaredCan, report: &mut Report)
         }
         return;
     };
-    if let Some(usb) = &can.usb {
+    if let Some(usb) = can.usb.as_ref().or(can.controller.as_ref()) {
         let title = format!("`{}` knows no CAN FD, and would destroy its frames", usb.value);
-        let help = "remove `usb` and plan the bus alone, or remove `fd = true`";
+        let help =
+            "remove the connection of this host and plan the bus alone, or remove `fd = true`";
         let problem = Problem::new(&usb.span, title, help);
         report.push(problem.with(&first.name.span, "a frame of CAN FD"));
     }

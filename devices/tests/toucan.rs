@@ -1,0 +1,432 @@
+//! The model of a TouCAN on the bus, alone, under its driver, and under a hostile one.
+
+use diapason_abi::Nanos;
+use diapason_can::frame::standard;
+use diapason_can::in_order::{Sends, responses_in_order};
+use diapason_can::response::AnalysedMessage;
+use diapason_can::toucan::{
+    BufferedOutbox, FrameSource, ToucanDriver, ToucanRegisters, code, pack, register,
+};
+use diapason_can::{BitRate, CanFrame, Id};
+use diapason_devices::can::{CanBus, PeriodicMessage, Sent};
+use diapason_devices::toucan::TouCan;
+use diapason_random::Random;
+use std::cell::{Cell, RefCell};
+
+const MEGABIT: u32 = 1_000_000;
+
+/// A module, and a clock that goes on at each access.
+struct Desk {
+    model: RefCell<TouCan>,
+    now: Cell<u64>,
+    access_ns: u64,
+}
+
+impl ToucanRegisters for &Desk {
+    fn read(&self, offset: usize) -> u32 {
+        self.pass(self.access_ns);
+        self.model.borrow_mut().read_long(self.time(), offset)
+    }
+
+    fn write(&self, offset: usize, value: u32) {
+        self.pass(self.access_ns);
+        self.model.borrow_mut().write_long(self.time(), offset, value);
+    }
+}
+
+impl Desk {
+    fn new(bus: &CanBus, access_ns: u64) -> Desk {
+        Desk { model: RefCell::new(TouCan::new(bus)), now: Cell::new(0), access_ns }
+    }
+
+    fn time(&self) -> Nanos {
+        Nanos(self.now.get())
+    }
+
+    fn pass(&self, ns: u64) {
+        self.now.set(self.now.get() + ns);
+        self.model.borrow_mut().advance(self.time());
+    }
+
+    /// Lets time pass until the module interrupts, or until `end`. Returns whether it does.
+    fn wait(&self, end: u64) -> bool {
+        loop {
+            let mut model = self.model.borrow_mut();
+            if model.take_interrupt() {
+                return true;
+            }
+            let next = model.next_change().0.max(self.now.get() + 1);
+            if next > end {
+                self.now.set(self.now.get().max(end));
+                model.advance(Nanos(end));
+                return model.take_interrupt();
+            }
+            self.now.set(next);
+            model.advance(Nanos(next));
+        }
+    }
+}
+
+fn bus() -> CanBus {
+    let bus = CanBus::quiet(BitRate::new(MEGABIT).unwrap());
+    bus.record(usize::MAX);
+    bus
+}
+
+fn frame(id: u32, data: &[u8]) -> CanFrame {
+    CanFrame::data(standard(id).unwrap(), data).unwrap()
+}
+
+fn started(desk: &Desk) -> ToucanDriver<&Desk> {
+    let module = ToucanDriver::start(desk, BitRate::new(MEGABIT).unwrap()).unwrap();
+    assert!(module.is_ready());
+    // Eleven recessive bits, then it takes part.
+    desk.wait(desk.now.get() + 20_000);
+    module
+}
+
+fn ids(sent: &[Sent]) -> Vec<u32> {
+    sent.iter().map(|sent| sent.frame.classic().unwrap().raw_id()).collect()
+}
+
+#[test]
+fn the_lowest_identifier_goes_first_whatever_its_buffer() {
+    let bus = bus();
+    let desk = Desk::new(&bus, 0);
+    let module = started(&desk);
+    for (buffer, id) in [(3, 0x300), (9, 0x100), (0, 0x400), (15, 0x200)] {
+        module.load(buffer, &frame(id, b"abc"));
+    }
+    desk.wait(desk.now.get() + 1_000_000);
+    assert_eq!(ids(&bus.take_record()), [0x100, 0x200, 0x300, 0x400]);
+    assert_eq!(module.take_flags(), 1 << 3 | 1 << 9 | 1 | 1 << 15);
+    assert_eq!(module.take_flags(), 0);
+    assert!(desk.model.borrow_mut().take_notes().is_empty());
+}
+
+#[test]
+fn only_buffers_that_may_interrupt_do() {
+    let bus = bus();
+    let desk = Desk::new(&bus, 0);
+    let module = started(&desk);
+    module.load(1, &frame(0x100, b""));
+    assert!(!desk.wait(desk.now.get() + 1_000_000));
+    // The flag is there already when the mask allows it.
+    module.interrupts(1 << 1);
+    assert!(desk.wait(desk.now.get()));
+    assert_eq!(module.take_flags(), 1 << 1);
+    module.load(1, &frame(0x100, b""));
+    assert!(desk.wait(desk.now.get() + 1_000_000));
+}
+
+#[test]
+fn a_frame_on_the_wire_cannot_be_taken_back_and_leaves_no_flag() {
+    let bus = bus();
+    let desk = Desk::new(&bus, 0);
+    let module = started(&desk);
+    module.expect(15, standard(0x100).unwrap());
+    module.load(0, &frame(0x100, b"12345678"));
+    module.load(1, &frame(0x200, b"12345678"));
+    desk.wait(desk.now.get() + 50_000);
+    assert!(module.sends());
+    module.withdraw(0);
+    module.withdraw(1);
+    desk.wait(desk.now.get() + 1_000_000);
+    assert_eq!(ids(&bus.take_record()), [0x100]);
+    assert_eq!(module.take_flags(), 1 << 15);
+    assert!(module.came(15));
+}
+
+#[test]
+fn frames_go_to_the_lowest_buffer_that_matches_and_locks_hold_them_back() {
+    let bus = CanBus::new(BitRate::new(MEGABIT).unwrap());
+    let message = |id: u32, offset: u64| PeriodicMessage {
+        id: standard(id).unwrap(),
+        length: 2,
+        period: Nanos::from_millis(10),
+        offset: Nanos::from_micros(offset),
+    };
+    bus.add_unit(vec![message(0x123, 1_000), message(0x124, 2_000)]);
+    let desk = Desk::new(&bus, 0);
+    let module = started(&desk);
+    module.expect(5, standard(0x123).unwrap());
+    module.expect(4, standard(0x124).unwrap());
+    module.expect(6, standard(0x123).unwrap());
+    desk.wait(3_000_000);
+    assert_eq!(module.take_flags(), 1 << 4 | 1 << 5);
+    let buffer = register::BUFFER + 5 * 16;
+    let control = |desk: &Desk| desk.model.borrow_mut().read(desk.time(), buffer) >> 4 & 15;
+    assert_eq!(control(&desk), u16::from(code::FULL));
+    // Now it is locked: the next frame waits until the timer is read.
+    desk.wait(12_000_000);
+    assert_eq!(control(&desk), u16::from(code::FULL));
+    assert_eq!(module.take_flags(), 0);
+    let _ = module.timer();
+    assert_eq!(module.take_flags(), 1 << 5);
+    assert_eq!(control(&desk), u16::from(code::OVERRUN));
+}
+
+#[test]
+fn stamps_say_when_a_frame_began() {
+    let bus = bus();
+    let desk = Desk::new(&bus, 0);
+    let module = started(&desk);
+    desk.wait(5_000_000);
+    let before = module.timer();
+    module.load(2, &frame(0x321, b"stamp"));
+    desk.wait(6_000_000);
+    let begun = module.stamp(2).wrapping_sub(before);
+    assert!(begun <= 1, "{begun}");
+}
+
+#[test]
+fn a_module_at_another_rate_takes_no_part_and_says_so() {
+    let bus = bus();
+    let desk = Desk::new(&bus, 0);
+    let module = ToucanDriver::start(&desk, BitRate::new(500_000).unwrap()).unwrap();
+    assert!(!module.is_ready());
+    assert!(!desk.model.borrow_mut().take_notes().is_empty());
+    module.load(0, &frame(1, b""));
+    desk.wait(2_000_000);
+    assert!(bus.take_record().is_empty());
+}
+
+#[test]
+fn silence_and_errors_are_in_the_registers() {
+    let bus = CanBus::new(BitRate::new(MEGABIT).unwrap());
+    let desk = Desk::new(&bus, 0);
+    let module = started(&desk);
+    // Nobody acknowledges.
+    module.load(0, &frame(0x55, b"x"));
+    desk.wait(30_000_000);
+    let status = desk.model.borrow_mut().read(desk.time(), register::ESTAT);
+    assert_ne!(status & diapason_can::toucan::estat::ACK, 0);
+    assert_ne!(status & diapason_can::toucan::estat::PASSIVE, 0);
+    assert_eq!(module.errors(), (0, 128));
+}
+
+#[test]
+fn no_access_whatever_panics_or_stops_the_time() {
+    for seed in 0..300 {
+        let mut random = Random::new(seed);
+        let bus = bus();
+        bus.add_unit(vec![PeriodicMessage {
+            id: standard(0x155).unwrap(),
+            length: 8,
+            period: Nanos::from_micros(300),
+            offset: Nanos::ZERO,
+        }]);
+        let desk = Desk::new(&bus, 0);
+        let module = started(&desk);
+        for _ in 0..400 {
+            let wild = random.below(8) == 0;
+            let offset = random.below(if wild { 1 << 20 } else { 0x210 }) as usize & !1;
+            let mut value = random.below(1 << 32) as u32;
+            if random.below(3) == 0 {
+                // Likely a code that sends or receives, of a standard identifier.
+                let frame = frame(value & 0x7ff, &[1, 2, 3]);
+                let words = pack([12, 4, 8, 14, 10, 2][random.below(6) as usize], &frame);
+                value = u32::from(words[0]) << 16 | u32::from(words[1]);
+            }
+            let now = desk.time();
+            match random.below(4) {
+                0 => drop(desk.model.borrow_mut().read_long(now, offset)),
+                1 => desk.model.borrow_mut().write(now, offset, value as u16),
+                2 => desk.model.borrow_mut().write_long(now, offset, value),
+                _ => drop(desk.wait(now.0 + random.below(400_000))),
+            }
+        }
+        // After a reset it works as if nothing had been.
+        let again = ToucanDriver::start(&desk, BitRate::new(MEGABIT).unwrap()).unwrap();
+        assert!(again.is_ready() && module.is_ready(), "seed {seed}");
+        desk.wait(desk.now.get() + 30_000_000);
+        again.load(7, &frame(0, b"alive"));
+        desk.wait(desk.now.get() + 2_000_000);
+        assert_eq!(again.take_flags() & 1 << 7, 1 << 7, "seed {seed}");
+    }
+}
+
+/// The newest number of each stream, as its sender's memory has it.
+struct Numbers(RefCell<Vec<u16>>);
+
+impl FrameSource for Numbers {
+    fn frame(&self, stream: u8, id: Id) -> Option<CanFrame> {
+        let number = self.0.borrow()[usize::from(stream)];
+        let [low, high] = number.to_le_bytes();
+        CanFrame::data(id, &[stream, low, high, 0, 0, 0, 0, 0]).ok()
+    }
+}
+
+/// A posted message, and what has been seen of it.
+struct Life {
+    stream: u8,
+    number: u16,
+    /// When it came, and when it was handed over.
+    came: u64,
+    done: u64,
+    replaced: bool,
+    begun: Vec<u64>,
+}
+
+/// The shortest time between two messages of a stream, in ns: full and half-full buses.
+fn period(seed: u64, streams: usize) -> u64 {
+    streams as u64 * if seed.is_multiple_of(4) { 140_000 } else { 330_000 }
+}
+
+/// The identifier of a stream.
+fn name(stream: u8) -> u32 {
+    0x100 + 0x20 * u32::from(stream)
+}
+
+/// Runs an outbox with random messages beside other traffic. Returns the lives of all messages, and
+/// the identifiers of other frames with the times at which they began.
+fn lives(seed: u64, spare: usize) -> (Vec<Life>, Vec<(u32, u64)>, BufferedOutbox) {
+    let mut random = Random::new(seed);
+    let bus = bus();
+    let other = 0x81 + 2 * random.below(0x180) as u32;
+    bus.add_unit(vec![PeriodicMessage {
+        id: standard(other).unwrap(),
+        length: random.below(9) as u8,
+        period: Nanos::from_micros(400 + random.below(1_000)),
+        offset: Nanos::from_micros(random.below(300)),
+    }]);
+    // Now and then the driver is preempted between two accesses.
+    let slow = if seed.is_multiple_of(5) { 6_000 } else { 700 };
+    let desk = Desk::new(&bus, random.below(slow));
+    let module = started(&desk);
+    let own = random.below(4) as usize;
+    let shared = spare + 1 + random.below(4) as usize;
+    let streams = own + shared + random.below(10) as usize;
+    let mut outbox =
+        BufferedOutbox::new(BitRate::new(MEGABIT).unwrap(), own, shared, spare).unwrap();
+    let source = Numbers(RefCell::new(vec![0; streams]));
+    let id = |stream: u8| standard(name(stream)).unwrap();
+    let mut others = Vec::new();
+    let mut all: Vec<Life> = Vec::new();
+    let mut next: Vec<u64> = (0..streams).map(|_| 100_000 + random.below(1_000_000)).collect();
+    let end = 30_000_000;
+    while desk.now.get() < end {
+        let (stream, at) = (0..).zip(&next).min_by_key(|(_, at)| **at).unwrap();
+        let (stream, at): (u8, u64) = (stream, *at);
+        let due = outbox.due().map_or(at, |due| due.0.min(at));
+        if desk.wait(due) {
+            // The driver takes a while to run: less than the shortest frame.
+            desk.pass(random.below(40_000));
+            outbox.attend(&module, &source, desk.time());
+        } else if desk.now.get() >= at {
+            let number = source.0.borrow()[usize::from(stream)] + 1;
+            source.0.borrow_mut()[usize::from(stream)] = number;
+            outbox.post(&module, &source, desk.time(), stream, id(stream)).unwrap();
+            let before = all.iter_mut().rev().find(|life| life.stream == stream);
+            before.into_iter().for_each(|life| life.replaced = true);
+            let (done, begun) = (desk.now.get(), Vec::new());
+            all.push(Life { stream, number, came: at, done, replaced: false, begun });
+            let least = period(seed, streams);
+            // Now and then several come at once.
+            let gap = if random.below(4) == 0 { least } else { least + random.below(2 * least) };
+            next[usize::from(stream)] = at + gap;
+        } else {
+            outbox.attend(&module, &source, desk.time());
+        }
+    }
+    desk.wait(end + 10_000_000);
+    outbox.attend(&module, &source, desk.time());
+    desk.wait(end + 20_000_000);
+    outbox.attend(&module, &source, desk.time());
+    assert!(desk.model.borrow_mut().take_notes().is_empty(), "seed {seed}");
+    for sent in bus.take_record() {
+        let frame = sent.frame.classic().unwrap();
+        let [stream, low, high, ..] = *frame.padded();
+        let number = u16::from_le_bytes([low, high]);
+        let begun = sent.time.0 - 1_000 * u64::from(diapason_can::wire::length(&frame));
+        if frame.raw_id() == other {
+            others.push((other, begun));
+        } else if let Some(life) = all.iter_mut().find(|l| (l.stream, l.number) == (stream, number))
+        {
+            life.begun.push(begun);
+        }
+    }
+    (all, others, outbox)
+}
+
+#[test]
+fn every_message_goes_once_and_no_inversion_is_longer_than_a_frame() {
+    let (mut messages, mut preempted, mut escaped) = (0, 0, 0);
+    let (mut held, mut inverted, mut timely) = (0, 0, 0);
+    for seed in 0..800 {
+        let (all, others, outbox) = lives(seed, 1 + seed as usize % 2);
+        let counts = outbox.counts();
+        preempted += counts.preempted;
+        escaped += counts.escaped;
+        held += counts.held;
+        timely += u64::from(counts.dry == 0);
+        assert_eq!(outbox.queued(), 0, "seed {seed}");
+        for life in &all {
+            messages += 1;
+            let (stream, number) = (life.stream, life.number);
+            assert!(life.begun.len() <= 1, "seed {seed}: {stream}/{number} went twice");
+            if life.begun.is_empty() {
+                assert!(life.replaced, "seed {seed}: {stream}/{number} never went");
+                continue;
+            }
+            let begun = life.begun[0];
+            let before = |other: &&Life| {
+                let at = other.begun.first();
+                other.stream > stream && at.is_some_and(|at| (life.done..begun).contains(at))
+            };
+            let within = |at: &&u64| (life.done..begun).contains(*at);
+            let of_others = others.iter().filter(|(id, _)| *id > name(stream));
+            let of_others = of_others.filter(|(_, at)| within(&at)).count();
+            let inversions = all.iter().filter(before).count() + of_others;
+            inverted += inversions;
+            // A driver that is so late that the shared buffers are empty may cost one frame more.
+            let most = if counts.dry == 0 { 1 } else { 2 };
+            assert!(inversions <= most, "seed {seed}: {inversions} before {stream}/{number}");
+        }
+    }
+    println!(
+        "{messages} messages in {timely} timely lives: {preempted} preempted, {escaped} escaped"
+    );
+    println!("{held} held, {inverted} frames before more urgent messages");
+    assert!(messages > 10_000 && preempted > 100 && escaped > 10 && timely > 200);
+}
+
+#[test]
+fn no_message_takes_longer_than_the_bound_for_buffers() {
+    let rate = BitRate::new(MEGABIT).unwrap();
+    let (mut bounded, mut beyond) = (0, 0);
+    for seed in 0..800 {
+        let (all, others, outbox) = lives(seed, 2);
+        if outbox.counts().dry > 0 || outbox.counts().replaced > 0 {
+            continue;
+        }
+        let streams = 1 + all.iter().map(|life| life.stream).max().unwrap();
+        let jitter = all.iter().map(|life| life.done - life.came).max().unwrap();
+        let of = |id: u32, period: u64, jitter: u64| AnalysedMessage {
+            jitter: Nanos(jitter),
+            ..AnalysedMessage::new(standard(id).unwrap(), 8, Nanos(period))
+        };
+        let own = period(seed, all.iter().map(|life| usize::from(life.stream)).max().unwrap() + 1);
+        let mut messages: Vec<AnalysedMessage> =
+            (0..streams).map(|stream| of(name(stream), own, jitter)).collect();
+        let mut sends = vec![Sends::Buffered; messages.len()];
+        if let [(id, _), ..] = others[..] {
+            messages.push(of(id, 400_000, 0));
+            sends.push(Sends::Urgent);
+        }
+        let Ok(bounds) = responses_in_order(rate, &messages, &sends, 0) else { continue };
+        let alone = responses_in_order(rate, &messages, &vec![Sends::Urgent; sends.len()], 0);
+        for life in all.iter().filter(|life| !life.begun.is_empty()) {
+            let (bound, urgent) = (
+                bounds[usize::from(life.stream)],
+                alone.as_ref().unwrap()[usize::from(life.stream)],
+            );
+            let response = life.begun[0] + 130_000 - life.came;
+            bounded += 1;
+            beyond += u64::from(response > urgent.0);
+            assert!(response <= bound.0, "seed {seed}: {response} of {}", bound.0);
+        }
+    }
+    println!("{bounded} messages with a bound, {beyond} beyond that of the most urgent first");
+    assert!(bounded > 5_000);
+}

@@ -1,0 +1,102 @@
+//! Messages that were overwritten in a buffer, and may be on the wire.
+//!
+//! A frame that is on the wire when its buffer is overwritten goes out, and no flag says so; the
+//! driver would send it twice. So two buffers are kept to hear such a frame (*echoes*). A message
+//! is overwritten only once an echo expects its identifier. It is in doubt until the module does
+//! not send, or the longest frame is over, and is dropped if its echo came. Nothing of that depends
+//! on how fast the driver is.
+
+use super::controller::{ToucanDriver, ToucanRegisters};
+use super::outbox::{BufferedOutbox, Waiting};
+use crate::wire::{INTERFRAME_BITS, worst};
+use diapason_abi::Nanos;
+
+/// The buffers that hear frames which were overwritten.
+pub(super) const ECHOES: [usize; 2] = [14, 15];
+/// Bits after which no frame is on the wire that was there before. The timer counts whole bits.
+pub(super) const LONGEST_BITS: u16 = worst(true, 8) as u16 + INTERFRAME_BITS as u16 + 1;
+
+/// A message may have been on the wire when it was overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Doubt {
+    /// The echo that would hear it.
+    pub echo: u8,
+    /// The timer of the module behind the moment when it was overwritten.
+    pub since: u16,
+    /// When to look again.
+    pub until: Nanos,
+}
+
+impl BufferedOutbox {
+    /// Moves the least urgent message of the shared buffers into the queue, if that at `head` is
+    /// more urgent. Returns its buffer.
+    pub(super) fn preempt(
+        &mut self,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        now: Nanos,
+        head: usize,
+    ) -> Option<usize> {
+        let shared = self.own..self.own + self.shared;
+        let key = |buffer: &usize| self.loaded[*buffer].map(|waiting| waiting.key());
+        let buffer = shared.max_by_key(key)?;
+        let victim = self.loaded[buffer]?;
+        if self.queue[head]?.key() > victim.key() {
+            return None;
+        }
+        let Some(echo) = self.echoes.iter().position(|taken| !taken) else {
+            self.counts.held += 1;
+            return None;
+        };
+        self.echoes[echo] = true;
+        module.expect(ECHOES[echo], victim.id);
+        let taken = self.empty(module, buffer);
+        let (since, until) = (module.timer(), now + self.longest);
+        let doubt = Doubt { echo: echo as u8, since, until };
+        if taken.is_none() {
+            self.release(module, doubt);
+            return Some(buffer);
+        }
+        self.counts.preempted += 1;
+        self.insert(Waiting { doubt: Some(doubt), ..victim });
+        self.clear_doubts(module, now);
+        Some(buffer)
+    }
+
+    /// Drops messages whose frames went out when they were overwritten, and lets those go again of
+    /// which it is certain that they did not.
+    pub(super) fn clear_doubts(&mut self, module: &ToucanDriver<impl ToucanRegisters>, now: Nanos) {
+        let mut at = 0;
+        while at < self.queued {
+            let Some(doubt) = self.queue[at].and_then(|waiting| waiting.doubt) else {
+                at += 1;
+                continue;
+            };
+            // In this order: a frame that ends meanwhile is heard.
+            let over = module.timer().wrapping_sub(doubt.since) >= LONGEST_BITS || !module.sends();
+            let echo = ECHOES[usize::from(doubt.echo) % ECHOES.len()];
+            if module.came(echo) {
+                if let Some(waiting) = self.remove(at) {
+                    self.note_sent(module, echo, &waiting);
+                }
+                self.counts.escaped += 1;
+                self.release(module, doubt);
+                continue;
+            }
+            if let Some(waiting) = &mut self.queue[at] {
+                let until = if doubt.until > now { doubt.until } else { now + self.longest };
+                waiting.doubt = (!over).then_some(Doubt { until, ..doubt });
+            }
+            if over {
+                self.release(module, doubt);
+            }
+            at += 1;
+        }
+    }
+
+    /// Frees the echo of a message that is in doubt no more.
+    pub(super) fn release(&mut self, module: &ToucanDriver<impl ToucanRegisters>, doubt: Doubt) {
+        let place = usize::from(doubt.echo) % ECHOES.len();
+        module.withdraw(ECHOES[place]);
+        self.echoes[place] = false;
+    }
+}

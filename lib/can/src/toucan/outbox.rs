@@ -1,0 +1,363 @@
+//! The messages of a host on their way into a TouCAN: those in its buffers, and those that wait in
+//! memory ([EMERALDS 1998], §7.4.4).
+//!
+//! The most urgent streams have a buffer of their own each. The others share the rest: a queue in
+//! memory is sorted by urgency, and its head is in the shared buffers. A message that is more
+//! urgent than one of those overwrites the least urgent. The buffer with `spare` less urgent ones
+//! interrupts once it is sent, so that the driver refills the buffers before they are all empty.
+//!
+//! An outbox holds no data. A frame is copied from its sender's memory when it is loaded.
+
+use super::BUFFERS;
+use super::controller::{ToucanDriver, ToucanRegisters};
+use super::doubts::{Doubt, ECHOES, LONGEST_BITS};
+use crate::frame::CanFrame;
+use crate::timing::BitRate;
+use core::fmt;
+use diapason_abi::Nanos;
+use embedded_can::Id;
+
+/// Most streams of an outbox.
+pub const STREAMS: usize = 64;
+
+/// Where the frames of streams are.
+pub trait FrameSource {
+    /// Returns the newest frame of this stream, under this identifier.
+    fn frame(&self, stream: u8, id: Id) -> Option<CanFrame>;
+}
+
+/// Why there is no such outbox, or no such message: the caller's mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BufferRefusal {
+    /// Buffers of their own and shared ones are more than there are.
+    Buffers { asked: usize, most: usize },
+    /// No shared buffer, or not more than `spare`.
+    Shared { shared: usize, spare: usize },
+    /// A stream beyond the last.
+    Stream { stream: u8 },
+}
+
+impl fmt::Display for BufferRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BufferRefusal::Buffers { asked, most } => {
+                write!(f, "{asked} buffers to send from, where the module has {most} for that")
+            }
+            BufferRefusal::Shared { shared, spare } => {
+                write!(f, "{shared} shared buffers with {spare} spare: share more than are spare")
+            }
+            BufferRefusal::Stream { stream } => {
+                write!(f, "stream {stream}: an outbox has {STREAMS}, counted from 0")
+            }
+        }
+    }
+}
+
+/// The counts of an outbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutboxCounts {
+    /// Messages whose frames are through.
+    pub sent: u64,
+    /// Messages that were overwritten in a buffer by more urgent ones, and queued again.
+    pub preempted: u64,
+    /// Messages that were on the wire when they were overwritten.
+    pub escaped: u64,
+    /// Times that a more urgent message had to wait because both echoes were taken.
+    pub held: u64,
+    /// Messages that a newer one of their stream replaced before they were sent.
+    pub replaced: u64,
+    /// Times that messages waited in memory and the shared buffers were empty.
+    pub dry: u64,
+}
+
+/// A frame that went through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Through {
+    pub stream: u8,
+    /// The timer when it began. Extended frames have none.
+    pub begun: Option<u16>,
+}
+
+/// A message that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Waiting {
+    pub stream: u8,
+    pub id: Id,
+    pub doubt: Option<Doubt>,
+}
+
+impl Waiting {
+    /// Less is more urgent, as on the wire.
+    pub fn key(&self) -> (Id, u8) {
+        (self.id, self.stream)
+    }
+}
+
+/// Messages on their way into a module, and in it.
+#[derive(Debug)]
+pub struct BufferedOutbox {
+    /// By buffer; shared ones begin at `own`.
+    pub(super) loaded: [Option<Waiting>; BUFFERS],
+    /// How many buffers belong to one stream each, and how many are shared.
+    pub(super) own: usize,
+    pub(super) shared: usize,
+    spare: usize,
+    /// The most urgent last, so that it is taken without a move.
+    pub(super) queue: [Option<Waiting>; STREAMS],
+    pub(super) queued: usize,
+    /// The echoes that are taken.
+    pub(super) echoes: [bool; ECHOES.len()],
+    /// The time of the longest frame.
+    pub(super) longest: Nanos,
+    armed: u16,
+    pub(super) counts: OutboxCounts,
+    /// Frames that went through since somebody asked. Nobody has to.
+    through: [Option<Through>; 2 * BUFFERS],
+}
+
+impl BufferedOutbox {
+    /// Returns an empty outbox for a module that was just started on a bus of `rate`. Streams 0 to
+    /// `own - 1` have a buffer of their own each.
+    ///
+    /// # Errors
+    /// More buffers than there are, or too few shared ones.
+    pub fn new(
+        rate: BitRate,
+        own: usize,
+        shared: usize,
+        spare: usize,
+    ) -> Result<BufferedOutbox, BufferRefusal> {
+        let most = BUFFERS - ECHOES.len();
+        if own + shared > most {
+            return Err(BufferRefusal::Buffers { asked: own + shared, most });
+        }
+        if shared <= spare {
+            return Err(BufferRefusal::Shared { shared, spare });
+        }
+        let longest = rate.time(LONGEST_BITS.into());
+        Ok(BufferedOutbox {
+            loaded: [None; BUFFERS],
+            own,
+            shared,
+            spare,
+            queue: [None; STREAMS],
+            queued: 0,
+            echoes: [false; ECHOES.len()],
+            longest,
+            armed: 0,
+            counts: OutboxCounts::default(),
+            through: [None; 2 * BUFFERS],
+        })
+    }
+
+    /// Returns the counts since the start.
+    #[must_use]
+    pub fn counts(&self) -> OutboxCounts {
+        self.counts
+    }
+
+    /// Returns how many messages wait in memory.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// Returns when the driver has to look again although nothing interrupts.
+    #[must_use]
+    pub fn due(&self) -> Option<Nanos> {
+        let waiting = self.queue[..self.queued].iter().flatten();
+        waiting.filter_map(|waiting| waiting.doubt).map(|doubt| doubt.until).min()
+    }
+
+    /// Takes a message of `stream`, which goes under `id`.
+    ///
+    /// # Errors
+    /// A stream beyond the last.
+    pub fn post(
+        &mut self,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        source: &impl FrameSource,
+        now: Nanos,
+        stream: u8,
+        id: Id,
+    ) -> Result<(), BufferRefusal> {
+        if usize::from(stream) >= STREAMS {
+            return Err(BufferRefusal::Stream { stream });
+        }
+        self.collect(module);
+        let waiting = Waiting { stream, id, doubt: None };
+        if usize::from(stream) < self.own {
+            let buffer = usize::from(stream);
+            self.counts.replaced += u64::from(self.empty(module, buffer).is_some());
+            self.fill(module, source, buffer, waiting);
+            return Ok(());
+        }
+        self.forget(module, stream);
+        self.insert(waiting);
+        self.settle(module, source, now);
+        Ok(())
+    }
+
+    /// Looks at the module after an interrupt, or when [`BufferedOutbox::due`] says so.
+    pub fn attend(
+        &mut self,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        source: &impl FrameSource,
+        now: Nanos,
+    ) {
+        self.collect(module);
+        self.settle(module, source, now);
+    }
+
+    /// Returns a frame that went through since the last call.
+    pub fn take_sent(&mut self) -> Option<Through> {
+        self.through.iter_mut().find_map(Option::take)
+    }
+
+    /// Notes what is through.
+    fn collect(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
+        let flags = module.take_flags();
+        for buffer in 0..self.own + self.shared {
+            if flags >> buffer & 1 == 0 {
+                continue;
+            }
+            if let Some(waiting) = self.loaded[buffer].take() {
+                self.note_sent(module, buffer, &waiting);
+            }
+        }
+        let shared = &self.loaded[self.own..self.own + self.shared];
+        if self.armed != 0 && shared.iter().all(Option::is_none) {
+            self.counts.dry += 1;
+            self.armed = 0;
+            module.interrupts(0);
+        }
+    }
+
+    /// Notes a message that is through; `buffer` has its frame.
+    pub(super) fn note_sent(
+        &mut self,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        buffer: usize,
+        waiting: &Waiting,
+    ) {
+        self.counts.sent += 1;
+        let is_standard = matches!(waiting.id, Id::Standard(_));
+        let begun = is_standard.then(|| module.stamp(buffer));
+        if let Some(free) = self.through.iter_mut().find(|place| place.is_none()) {
+            *free = Some(Through { stream: waiting.stream, begun });
+        }
+    }
+
+    /// Takes an older message of this stream out of the queue and the shared buffers.
+    fn forget(&mut self, module: &ToucanDriver<impl ToucanRegisters>, stream: u8) {
+        let is_it = |waiting: &Option<Waiting>| waiting.is_some_and(|it| it.stream == stream);
+        if let Some(at) = self.queue[..self.queued].iter().position(is_it) {
+            let doubt = self.remove(at).and_then(|waiting| waiting.doubt);
+            doubt.into_iter().for_each(|doubt| self.release(module, doubt));
+            self.counts.replaced += 1;
+        }
+        if let Some(buffer) = self.loaded.iter().position(is_it) {
+            self.counts.replaced += u64::from(self.empty(module, buffer).is_some());
+        }
+    }
+
+    /// Takes back what a buffer has. Returns it, unless it is through.
+    pub(super) fn empty(
+        &mut self,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        buffer: usize,
+    ) -> Option<Waiting> {
+        module.withdraw(buffer);
+        // From now on the buffer gets no flag. One that it has is of the message that it had.
+        self.collect(module);
+        self.loaded[buffer].take()
+    }
+
+    pub(super) fn insert(&mut self, waiting: Waiting) {
+        let key = waiting.key();
+        let mut at = self.queued.min(STREAMS - 1);
+        while let Some(before) = at.checked_sub(1)
+            && self.queue[before].is_some_and(|other| other.key() < key)
+        {
+            self.queue[at] = self.queue[before];
+            at = before;
+        }
+        self.queue[at] = Some(waiting);
+        self.queued = (self.queued + 1).min(STREAMS);
+    }
+
+    pub(super) fn remove(&mut self, at: usize) -> Option<Waiting> {
+        let taken = self.queue[at].take();
+        self.queue[at..self.queued].rotate_left(1);
+        self.queued -= 1;
+        taken
+    }
+
+    fn fill(
+        &mut self,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        source: &impl FrameSource,
+        buffer: usize,
+        waiting: Waiting,
+    ) {
+        let frame = source.frame(waiting.stream, waiting.id);
+        self.loaded[buffer] = frame.map(|frame| {
+            module.load(buffer, &frame);
+            waiting
+        });
+    }
+
+    /// Brings the most urgent messages into the shared buffers.
+    fn settle(
+        &mut self,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        source: &impl FrameSource,
+        now: Nanos,
+    ) {
+        self.clear_doubts(module, now);
+        let shared = self.own..self.own + self.shared;
+        while let Some(at) = self.head() {
+            let free = shared.clone().find(|buffer| self.loaded[*buffer].is_none());
+            let buffer = match free {
+                Some(buffer) => buffer,
+                None => match self.preempt(module, now, at) {
+                    Some(buffer) => buffer,
+                    None => break,
+                },
+            };
+            // A message that was preempted is in the queue by now, behind this one.
+            let Some(at) = self.head() else { break };
+            let Some(waiting) = self.remove(at) else { break };
+            self.fill(module, source, buffer, waiting);
+        }
+        self.arm(module);
+    }
+
+    /// Returns the place of the most urgent message in the queue that is not in doubt.
+    fn head(&self) -> Option<usize> {
+        let certain = |waiting: &Option<Waiting>| waiting.is_some_and(|it| it.doubt.is_none());
+        self.queue[..self.queued].iter().rposition(certain)
+    }
+
+    /// Lets the buffer interrupt that has `spare` less urgent ones behind it, if messages wait.
+    fn arm(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
+        let mut armed = 0;
+        if self.queued > 0 {
+            let shared = self.own..self.own + self.shared;
+            let behind = |buffer: &usize| {
+                let key = self.loaded[*buffer].map(|waiting| waiting.key());
+                let later = |other: &&Waiting| key.is_some_and(|key| other.key() > key);
+                let all = self.loaded[self.own..self.own + self.shared].iter().flatten();
+                all.filter(later).count()
+            };
+            let loaded = shared.filter(|buffer| self.loaded[*buffer].is_some());
+            let all = loaded.map(|buffer| (behind(&buffer), buffer));
+            let chosen = all.filter(|(behind, _)| *behind <= self.spare).max();
+            armed = chosen.map_or(0, |(_, buffer)| 1 << buffer);
+        }
+        if armed != self.armed {
+            module.interrupts(armed);
+        }
+        self.armed = armed;
+    }
+}

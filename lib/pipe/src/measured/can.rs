@@ -1,0 +1,138 @@
+//! Reports on a message that a CAN controller with message buffers sends.
+
+use super::{Measurement, REPORT, Reported, Values, Words};
+use diapason_abi::Nanos;
+
+/// How a message does. Counts are since the start, times the longest since the last report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CanReport {
+    /// The message's number among all messages of the description.
+    pub number: u16,
+    /// Messages that the driver took.
+    pub taken: u64,
+    /// Those that are through.
+    pub sent: u64,
+    /// Those that were through after their deadline.
+    pub late: u64,
+    /// Those that a newer one replaced before they were through.
+    pub replaced: u64,
+    /// Those that came before their period was over, or are none of their program.
+    pub outside: u64,
+    /// From when their program had it until it was in the queue of the controller.
+    pub jitter: Nanos,
+    /// From when their program had it until it was through.
+    pub response: Nanos,
+    /// Times that messages waited in memory and the shared buffers were empty, of the whole
+    /// controller.
+    pub dry: u64,
+}
+
+impl CanReport {
+    pub(super) const fn values(&self) -> Values {
+        let CanReport { taken, sent, late, replaced, outside, jitter, response, dry, .. } = *self;
+        [taken, sent, late, replaced, outside, jitter.0, response.0, dry]
+    }
+
+    pub(super) const fn of(number: u16, values: Values) -> CanReport {
+        let [taken, sent, late, replaced, outside, jitter, response, dry] = values;
+        let (jitter, response) = (Nanos(jitter), Nanos(response));
+        CanReport { number, taken, sent, late, replaced, outside, jitter, response, dry }
+    }
+}
+
+/// The measurements of one message.
+#[derive(Clone, Copy, Debug)]
+pub struct CanGauge {
+    report: CanReport,
+    deadline: Nanos,
+}
+
+impl CanGauge {
+    /// Returns the gauge of a message that has to be through within `deadline`, or at no time if
+    /// that is zero.
+    #[must_use]
+    pub const fn new(number: u16, deadline: Nanos) -> CanGauge {
+        let report = CanReport {
+            number,
+            taken: 0,
+            sent: 0,
+            late: 0,
+            replaced: 0,
+            outside: 0,
+            jitter: Nanos::ZERO,
+            response: Nanos::ZERO,
+            dry: 0,
+        };
+        CanGauge { report, deadline }
+    }
+
+    /// Notes a message that was in the queue of the controller so long after its program had it.
+    pub fn took(&mut self, jitter: Nanos) {
+        self.report.taken += 1;
+        self.report.jitter = self.report.jitter.max(jitter);
+    }
+
+    /// Notes a message that was through so long after its program had it.
+    pub fn sent(&mut self, response: Nanos) {
+        self.report.sent += 1;
+        self.report.response = self.report.response.max(response);
+        let is_late = self.deadline > Nanos::ZERO && response > self.deadline;
+        self.report.late += u64::from(is_late);
+    }
+
+    /// Notes a message that another replaced.
+    pub fn replaced(&mut self) {
+        self.report.replaced += 1;
+    }
+
+    /// Notes a message that should not have come.
+    pub fn outside(&mut self) {
+        self.report.outside += 1;
+    }
+
+    /// Reports, with how often the controller had nothing to send although messages waited.
+    pub fn say(&mut self, now: Nanos, dry: u64, say: &mut dyn FnMut(&Words)) {
+        self.report.dry = dry;
+        say(&Reported { at: now, said: Measurement::Can(self.report) }.words());
+        (self.report.jitter, self.report.response) = (Nanos::ZERO, Nanos::ZERO);
+    }
+}
+
+/// Returns when the report after that of `due` is due.
+#[must_use]
+pub fn next_report(due: Nanos, now: Nanos) -> Nanos {
+    if now - due < REPORT { due + REPORT } else { now + REPORT }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gauge_reports_the_longest_and_forgets_it() {
+        let mut gauge = CanGauge::new(0x301, Nanos(100));
+        gauge.took(Nanos(3));
+        gauge.took(Nanos(9));
+        gauge.sent(Nanos(100));
+        gauge.sent(Nanos(101));
+        gauge.replaced();
+        let mut said = Vec::new();
+        let mut say = |words: &Words| said.push(Reported::of(words).unwrap());
+        gauge.say(Nanos(7), 2, &mut say);
+        gauge.say(Nanos(8), 2, &mut say);
+        let report = CanReport {
+            number: 0x301,
+            taken: 2,
+            sent: 2,
+            late: 1,
+            replaced: 1,
+            outside: 0,
+            jitter: Nanos(9),
+            response: Nanos(101),
+            dry: 2,
+        };
+        assert_eq!(said[0], Reported { at: Nanos(7), said: Measurement::Can(report) });
+        let quiet = CanReport { jitter: Nanos::ZERO, response: Nanos::ZERO, ..report };
+        assert_eq!(said[1].said, Measurement::Can(quiet));
+    }
+}

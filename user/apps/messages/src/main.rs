@@ -1,0 +1,66 @@
+//! Sends every CAN message that the description has of this process, each in its period. The data
+//! is the number of the message.
+//!
+//! Arguments: the number of the controller, and how many us lie between the first releases of two
+//! messages (0: all come at once).
+
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use diapason_canlib::{Outgoing, OutgoingMessage};
+use diapason_contract::toucan::MESSAGES;
+use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
+
+entry!(main);
+// Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
+heap!(4 * 1024);
+
+/// When everything has started.
+const START: Nanos = Nanos::from_millis(20);
+/// The work for one message, as descriptions name it.
+const MAKE: &str = "message.make";
+
+/// A message, and when it is sent next.
+#[derive(Clone, Copy)]
+struct Sending {
+    message: OutgoingMessage,
+    period: Nanos,
+    bytes: usize,
+    next: Nanos,
+    number: u64,
+}
+
+fn main(Arguments([controller, apart, ..]): Arguments) {
+    if let Err(errno) = send(controller as u8, Nanos::from_micros(apart)) {
+        log!("no messages: {errno:?}");
+    }
+}
+
+fn send(controller: u8, apart: Nanos) -> Result<(), Errno> {
+    let mut out = Outgoing::open_controller(controller)?;
+    let mut all: [Option<Sending>; MESSAGES] = [None; MESSAGES];
+    let mut next = START;
+    let mut places = all.iter_mut();
+    out.each_message(|message, period, bytes| {
+        if let Some(place) = places.next() {
+            *place = Some(Sending { message, period, bytes, next, number: 0 });
+            next += apart;
+        }
+    });
+    loop {
+        let Some(first) = all.iter().flatten().map(|one| one.next).min() else { return Ok(()) };
+        time::sleep_until(first);
+        for one in all.iter_mut().flatten().filter(|one| one.next == first) {
+            let data = one.number.to_le_bytes();
+            let data = time::work(MAKE, || data.get(..one.bytes).unwrap_or(&[]));
+            match out.put(one.message, data, first) {
+                Ok(()) => one.number += 1,
+                Err(Errno::Full) => log!("a message found no room"),
+                Err(errno) => return Err(errno),
+            }
+            one.next += one.period;
+        }
+        out.wake();
+    }
+}
