@@ -163,6 +163,7 @@ impl Kernel<'_> {
         match cause {
             Cause::Timer => self.expire(),
             Cause::Irq(device) => self.interrupted(m, device),
+            Cause::Stray(device, address, fault) => self.stray(m, device, address, fault),
             Cause::Boot => self.boot(m),
             Cause::Fault(_) | Cause::Syscall(..) => {}
         }

@@ -553,6 +553,7 @@ fn replay_entry(
         EntryKind::Syscall => Cause::Syscall(number, a),
         EntryKind::Timer => Cause::Timer,
         EntryKind::Irq => Cause::Irq(a[0] as u16),
+        EntryKind::Stray => Cause::Stray(a[0] as u16, a[1], a[2]),
         EntryKind::Fault => {
             let cause = FaultCause::decode(a[0] as u8).ok_or("unknown fault")?;
             Cause::Fault(Fault { cause, address: a[1], instruction: a[2] })

@@ -4,15 +4,16 @@ use crate::apic::{IoApic, set_message};
 use crate::console::{Console, console};
 use crate::context::Context;
 use crate::cpu;
+use crate::iommu::UNITS_MAX;
 use crate::paging::{self, Space};
 use crate::recorder::Recorder;
 use crate::table::Table;
 use crate::tables::DEVICES_MAX;
-use diapason_abi::archive::{DeviceRecord, NONE, flags};
+use diapason_abi::archive::{DeviceRecord, flags};
 use diapason_abi::call::Counter;
 use diapason_abi::record::Record;
 use diapason_abi::{PAGE, PROCESSES_MAX, layout};
-use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId, ThreadStart, UserMemory};
+use diapason_core::{BadAddress, Cause, FrameId, Machine, ProcessId, ThreadId, ThreadStart, UserMemory};
 
 /// The state that a program starts with.
 #[derive(Clone, Copy, Default)]
@@ -102,6 +103,8 @@ pub struct Metal {
     pub lines: [u16; DEVICES_MAX],
     /// Where those that send messages are masked; null: they have a line.
     pub masks: [*mut u32; DEVICES_MAX],
+    /// The registers of each IOMMU that is on; 0: no other.
+    pub units: [u64; UNITS_MAX],
     pub io_apic: IoApic,
     /// The process whose window is visible.
     pub current: u16,
@@ -199,9 +202,14 @@ impl Metal {
         what(unsafe { console() });
     }
 
-    /// The description entry behind a device vector.
-    pub fn device_of(&self, index: usize) -> u16 {
-        self.vectors.get(index).copied().unwrap_or(NONE)
+    /// Returns what the interrupt at a place among the vectors of devices means.
+    #[inline(always)]
+    pub fn interrupt(&mut self, index: usize) -> Cause {
+        match self.vectors.get(index) {
+            Some(device) => Cause::Irq(*device),
+            // The only vector behind those of devices.
+            None => self.stray(),
+        }
     }
 
     /// An access of user memory that failed.

@@ -2,10 +2,11 @@
 
 use super::acpi::Acpi;
 use super::memory::BootMemory;
-use super::{devices, loader, spaces, tables};
+use super::{devices, iommu, loader, spaces, tables};
 use crate::apic::{IoApic, LocalApic};
 use crate::clock::Clock;
 use crate::console::{announce, console};
+use crate::iommu::UNITS_MAX;
 use crate::machine::{Counts, Metal, NOBODY, Observe, Place};
 use crate::percpu::{BOOT_CPU, BOOT_SHELL};
 use crate::recorder::Recorder;
@@ -66,6 +67,7 @@ pub fn build(
     let refused = load_programs(&archive, memory, &mut metal, &clock)?;
     let pools = pools(&sizes, memory);
     metal.pool = memory.cut(sizes.frames as u64 * PAGE as u64).ok_or(Refusal::Memory)?;
+    iommu::confine(acpi, &archive, memory, &mut metal, timer.id()).ok_or(Refusal::Memory)?;
     let observed = metal.observe.any();
     // SAFETY: once, at boot; from here on only `percpu::shell` names it.
     unsafe {
@@ -130,6 +132,7 @@ fn metal(archive: &Archive<'_>, memory: &mut BootMemory, acpi: &Acpi, sizes: &Si
         vectors: [NONE; DEVICES_MAX],
         lines: [NONE; DEVICES_MAX],
         masks: [core::ptr::null_mut(); DEVICES_MAX],
+        units: [0; UNITS_MAX],
         io_apic: IoApic::open(acpi.io_apic, acpi.first_line),
         current: NOBODY,
         caller: tables::caller(),

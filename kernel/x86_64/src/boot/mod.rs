@@ -6,9 +6,11 @@ mod build;
 mod calibrate;
 mod devices;
 mod handed;
+mod iommu;
 mod loader;
 mod memory;
 mod pci;
+mod remap;
 mod spaces;
 mod tables;
 
