@@ -3,10 +3,11 @@
 use crate::console::Line;
 use crate::duration;
 use crate::names::Names;
+use crate::outcome::StrayRow;
 use diapason_abi::archive::{Absence, Refusal};
 use diapason_abi::call::CallNumber;
 use diapason_abi::fault::FaultCause;
-use diapason_abi::record::{Protection, Record};
+use diapason_abi::record::{Confinement, Protection, Record};
 use diapason_sim::{Misuse, Stray};
 
 /// Causes of kernel paths from here on are interrupt vectors.
@@ -68,6 +69,11 @@ fn record_text(record: Record, words: &[u64], names: &Names) -> String {
         Record::Absent => {
             format!("device {} is absent: {}", names.device(word(0)), absence(word(1)))
         }
+        Record::Confined => confinement(word(0)).into(),
+        Record::Stray => {
+            let row = StrayRow::new(&[word(0), word(1), word(2), word(3)]);
+            format!("{}; the machine stopped that", row.sentence(names))
+        }
         Record::Refused => {
             format!("program of process {} refused: {}", process(0), refusal(word(1)))
         }
@@ -105,13 +111,38 @@ fn record_text(record: Record, words: &[u64], names: &Names) -> String {
 }
 
 /// Bus, device and function, as other tools write them.
-fn pci_place(place: u64) -> String {
+pub fn pci_place(place: u64) -> String {
     format!("{:02x}:{:02x}.{}", place >> 8, place >> 3 & 31, place & 7)
 }
 
 /// Returns why a device is absent.
 fn absence(reason: u64) -> String {
     Absence::decode(reason).map_or_else(|| format!("reason {reason}"), |known| known.text().into())
+}
+
+/// Returns how far the machine confines the devices of the description.
+pub fn confinement(state: u64) -> &'static str {
+    match Confinement::decode(state) {
+        Some(Confinement::Full) => {
+            "devices are confined: they reach what their drivers are granted, and send only their \
+             own interrupts"
+        }
+        Some(Confinement::Memory) => {
+            "devices are confined: they reach what their drivers are granted; drivers are trusted \
+             with interrupts, which this IOMMU does not check"
+        }
+        Some(Confinement::NoIommu) => "drivers are trusted: this machine has no IOMMU",
+        Some(Confinement::Uncovered) => {
+            "drivers are trusted: the IOMMU does not see which device of the description asks"
+        }
+        Some(Confinement::Unfit) => {
+            "drivers are trusted: the IOMMU lacks something that the kernel needs"
+        }
+        Some(Confinement::Silent) => {
+            "drivers are trusted: the IOMMU did not do what it was told in time"
+        }
+        None => "drivers are trusted: the kernel does not say why",
+    }
 }
 
 fn boot_text(record: Record, word: &dyn Fn(usize) -> u64) -> String {

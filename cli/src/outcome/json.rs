@@ -3,7 +3,7 @@
 
 use super::{
     AdapterPromise, Assumptions, CameraRow, ChainPromise, DeviceRow, FaultEvent, KernelRow,
-    LinkRow, NetworkRow, Outcome, PlugRow, ProcessRow, RaisedAlarm, SocketPromise, ThreadRow,
+    LinkRow, NetworkRow, Outcome, PlugRow, ProcessRow, RaisedAlarm, SocketPromise, StrayRow, ThreadRow,
     VcpuRow, pipes,
 };
 use crate::names::Names;
@@ -46,6 +46,8 @@ impl Outcome {
             "chains": ChainPromise::columns(self).objects(&promised.chains),
             "processes": ProcessRow::columns(names).objects(&self.processes),
             "faults": FaultEvent::columns(names).objects(&self.faults),
+            "drivers": self.drivers(),
+            "stray_accesses": StrayRow::columns(names).objects(&self.stopped),
             "injected": injected.collect::<Value>(),
             "links": LinkRow::columns(names).objects(&self.links),
             "network": NetworkRow::columns(names).objects(&self.network),
