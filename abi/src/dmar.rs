@@ -4,21 +4,22 @@
 //! Firmware writes the table, so nothing in it is believed: lengths that lead nowhere end the
 //! reading, and what is missing reads as zero.
 
-/// The table, with its header.
+/// The table, with its header, and the way to look behind the bridges that it names.
 #[derive(Clone, Copy, Debug)]
-pub struct Dmar<'a>(&'a [u8]);
-
-/// One structure of the table: an IOMMU, or memory reserved by firmware, with the scopes that it is
-/// for.
-#[derive(Clone, Copy, Debug)]
-struct Structure<'a> {
-    kind: u64,
-    bytes: &'a [u8],
+pub struct Dmar<'a> {
+    pub table: &'a [u8],
+    pub bridges: Bridges,
 }
 
-/// The buses behind a bridge, first and last, by the place of the bridge (bus, device and function
-/// as in a configuration address).
-pub type Buses<'a> = &'a dyn Fn(u64) -> (u64, u64);
+/// The machine's bridges.
+#[derive(Clone, Copy, Debug)]
+pub struct Bridges {
+    /// Where functions are configured: the first argument of `behind`.
+    pub base: u64,
+    /// Returns the first and the last bus behind the function at a place (bus, device and function
+    /// as in a configuration address); (0, 0) if it is no bridge.
+    pub behind: fn(u64, u64) -> (u64, u64),
+}
 
 /// Kinds of structures, and where their scopes begin.
 const UNIT: u64 = 0;
@@ -34,124 +35,115 @@ const IO_APIC: u64 = 3;
 /// The path of a scope begins here.
 const PATH: usize = 6;
 
-/// A number of `size` bytes.
+/// Returns the number of `size` bytes at `at`. Bytes that are missing are zero.
+#[must_use]
 #[inline(never)]
-fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
-    let byte = |i: usize| u64::from(bytes.get(at + i).copied().unwrap_or(0));
-    (0..size).rev().fold(0, |value, i| value << 8 | byte(i))
+pub fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
+    let mut value = 0;
+    for i in (0..size).rev() {
+        value = value << 8 | u64::from(bytes.get(at + i).copied().unwrap_or(0));
+    }
+    value
 }
 
-/// Visits the parts of `bytes` from `at` on, each with its length in `size` bytes at offset
-/// `length`, until `visit` returns something.
-fn each<'a, T>(
+/// The parts that begin at `at`, each with its length in `size` bytes at offset `size`.
+struct Parts<'a> {
     bytes: &'a [u8],
-    mut at: usize,
-    (length, size): (usize, usize),
-    mut visit: impl FnMut(&'a [u8]) -> Option<T>,
-) -> Option<T> {
-    while at < bytes.len() {
-        let count = number(bytes, at + length, size) as usize;
-        let part = bytes.get(at..at + count).filter(|part| part.len() >= length + size)?;
-        if let Some(found) = visit(part) {
-            return Some(found);
-        }
-        at += count;
-    }
-    None
+    at: usize,
+    size: usize,
 }
 
-/// Returns the place of the function that a scope names.
-fn place(scope: &[u8], buses: Buses<'_>) -> Option<u64> {
-    let mut bus = number(scope, 5, 1);
-    let mut found = None;
-    for step in scope.get(PATH..)?.chunks_exact(2) {
-        if let Some(bridge) = found {
-            bus = buses(bridge).0;
-        }
-        let (device, function) = (u64::from(step[0] & 31), u64::from(step[1] & 7));
-        found = Some(bus << 8 | device << 3 | function);
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a [u8];
+
+    #[inline(never)]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let length = number(self.bytes, self.at + self.size, self.size) as usize;
+        let part = self.bytes.get(self.at..)?.get(..length)?;
+        self.at += length;
+        (length >= 2 * self.size).then_some(part)
     }
-    found
 }
 
-impl<'a> Structure<'a> {
-    /// Visits its scopes.
-    fn scopes<T>(self, visit: impl FnMut(&'a [u8]) -> Option<T>) -> Option<T> {
-        let first = if self.kind == UNIT { UNIT_SCOPES } else { RESERVED_SCOPES };
-        each(self.bytes, first, (1, 1), visit)
-    }
-
-    /// Returns whether a scope names the function at `wanted`, or a bridge above it.
-    fn names(self, wanted: u64, buses: Buses<'_>) -> bool {
-        let is_it = |scope: &[u8]| {
-            let kind = number(scope, 0, 1);
-            let found = place(scope, buses)?;
-            let behind = || {
-                let (first, last) = buses(found);
-                first > 0 && (first..=last).contains(&(wanted >> 8))
-            };
-            let named = match kind {
-                ENDPOINT => found == wanted,
-                BRIDGE => found == wanted || behind(),
-                _ => false,
-            };
-            named.then_some(())
-        };
-        self.scopes(is_it).is_some()
-    }
+/// Returns the scopes of a structure.
+fn scopes(structure: &[u8]) -> Parts<'_> {
+    let is_unit = number(structure, 0, 2) == UNIT;
+    let at = if is_unit { UNIT_SCOPES } else { RESERVED_SCOPES };
+    Parts { bytes: structure, at, size: 1 }
 }
 
 impl<'a> Dmar<'a> {
-    /// Returns the table in `bytes`.
-    #[must_use]
-    pub const fn new(bytes: &'a [u8]) -> Dmar<'a> {
-        Dmar(bytes)
+    /// Returns the structures of a kind for the first group of buses, which is all that the kernel
+    /// knows.
+    fn structures(self, kind: u64) -> impl Iterator<Item = &'a [u8]> {
+        Parts { bytes: self.table, at: FIRST, size: 2 }
+            .filter(move |part| number(part, 0, 2) == kind && number(part, 6, 2) == 0)
     }
 
-    /// Visits the structures for the first group of buses, which is all that the kernel knows.
-    fn structures<T>(self, mut visit: impl FnMut(Structure<'a>) -> Option<T>) -> Option<T> {
-        each(self.0, FIRST, (2, 2), |bytes| {
-            let ours = number(bytes, 6, 2) == 0;
-            let structure = Structure { kind: number(bytes, 0, 2), bytes };
-            if ours { visit(structure) } else { None }
+    /// Returns the place of the function that a scope names.
+    #[inline(never)]
+    fn place(self, scope: &[u8]) -> u64 {
+        let (mut bus, mut at) = (number(scope, 5, 1), PATH);
+        loop {
+            let step = bus << 8 | number(scope, at, 1) << 3 & 0xf8 | number(scope, at + 1, 1) & 7;
+            at += 2;
+            if at >= scope.len() {
+                return step;
+            }
+            bus = self.behind(step).0;
+        }
+    }
+
+    fn behind(self, place: u64) -> (u64, u64) {
+        (self.bridges.behind)(self.bridges.base, place)
+    }
+
+    /// Returns whether a scope of a structure names the function at `wanted`, or a bridge above it.
+    #[inline(never)]
+    fn names(self, structure: &[u8], wanted: u64) -> bool {
+        scopes(structure).any(|scope| {
+            let (kind, found) = (number(scope, 0, 1), self.place(scope));
+            let (first, last) = if kind == BRIDGE { self.behind(found) } else { (0, 0) };
+            let behind = first > 0 && (first..=last).contains(&(wanted >> 8));
+            behind || found == wanted && matches!(kind, ENDPOINT | BRIDGE)
         })
     }
 
     /// Returns the address of the registers of the IOMMU that the function at `wanted` is behind.
     #[must_use]
-    pub fn unit(self, wanted: u64, buses: Buses<'_>) -> Option<u64> {
-        let registers = |unit: Structure<'_>| number(unit.bytes, 8, 8);
-        let named = |unit: Structure<'a>| {
-            (unit.kind == UNIT && unit.names(wanted, buses)).then(|| registers(unit))
-        };
-        // One unit has everything that no other names.
-        let rest = |unit: Structure<'a>| {
-            (unit.kind == UNIT && number(unit.bytes, 4, 1) & 1 == 1).then(|| registers(unit))
-        };
-        self.structures(named).or_else(|| self.structures(rest))
+    pub fn unit(self, wanted: u64) -> Option<u64> {
+        let mut rest = None;
+        for unit in self.structures(UNIT) {
+            let registers = Some(number(unit, 8, 8));
+            if self.names(unit, wanted) {
+                return registers;
+            }
+            // One unit has everything that no other names.
+            if number(unit, 4, 1) & 1 == 1 {
+                rest = registers;
+            }
+        }
+        rest
     }
 
     /// Returns the unit that interrupts of an I/O APIC pass, and the place that they come from.
     #[must_use]
-    pub fn io_apic(self, id: u64, buses: Buses<'_>) -> Option<(u64, u64)> {
-        self.structures(|unit| {
-            let is_it = |scope: &[u8]| {
-                let named = number(scope, 0, 1) == IO_APIC && number(scope, 4, 1) == id;
-                if named { place(scope, buses) } else { None }
-            };
-            let from = if unit.kind == UNIT { unit.scopes(is_it) } else { None };
-            from.map(|from| (number(unit.bytes, 8, 8), from))
-        })
+    pub fn io_apic(self, id: u64) -> Option<(u64, u64)> {
+        for unit in self.structures(UNIT) {
+            for scope in scopes(unit) {
+                if number(scope, 0, 1) == IO_APIC && number(scope, 4, 1) == id {
+                    return Some((number(unit, 8, 8), self.place(scope)));
+                }
+            }
+        }
+        None
     }
 
-    /// Visits the memory, first and last address, that firmware has the function at `wanted` use.
-    pub fn reserved(self, wanted: u64, buses: Buses<'_>, mut visit: impl FnMut(u64, u64)) {
-        let _: Option<()> = self.structures(|memory| {
-            if memory.kind == RESERVED && memory.names(wanted, buses) {
-                visit(number(memory.bytes, 8, 8), number(memory.bytes, 16, 8));
-            }
-            None
-        });
+    /// Returns the memory, first and last address each, that firmware has the function at `wanted`
+    /// use.
+    pub fn reserved(self, wanted: u64) -> impl Iterator<Item = (u64, u64)> {
+        let memory = move |part| (number(part, 8, 8), number(part, 16, 8));
+        self.structures(RESERVED).filter(move |part| self.names(part, wanted)).map(memory)
     }
 }
 
@@ -192,12 +184,16 @@ mod tests {
     }
 
     /// The bridge at 00:1c.0 has the buses 2 to 4, that at 02:00.0 has 3 and 4.
-    fn buses(place: u64) -> (u64, u64) {
+    fn behind(_base: u64, place: u64) -> (u64, u64) {
         match place {
             0xe0 => (2, 4),
             0x200 => (3, 4),
             _ => (0, 0),
         }
+    }
+
+    fn dmar(table: &[u8]) -> Dmar<'_> {
+        Dmar { table, bridges: Bridges { base: 0, behind } }
     }
 
     /// As a PC has it: the graphics have a unit alone, and one has the rest.
@@ -213,28 +209,27 @@ mod tests {
     #[test]
     fn a_function_is_behind_the_unit_that_names_it_or_behind_the_one_for_the_rest() {
         let bytes = usual();
-        let dmar = Dmar::new(&bytes);
-        assert_eq!(dmar.unit(2 << 3, &buses), Some(0xfed9_0000));
-        assert_eq!(dmar.unit(20 << 3, &buses), Some(0xfed9_1000));
-        assert_eq!(dmar.io_apic(2, &buses), Some((0xfed9_1000, 0xf0f8)));
-        assert_eq!(dmar.io_apic(3, &buses), None);
-        let mut memory = Vec::new();
-        dmar.reserved(20 << 3, &buses, |first, last| memory.push((first, last)));
-        dmar.reserved(2 << 3, &buses, |first, last| memory.push((first, last)));
+        let read = dmar(&bytes);
+        assert_eq!(read.unit(2 << 3), Some(0xfed9_0000));
+        assert_eq!(read.unit(20 << 3), Some(0xfed9_1000));
+        assert_eq!(read.io_apic(2), Some((0xfed9_1000, 0xf0f8)));
+        assert_eq!(read.io_apic(3), None);
+        let memory: Vec<(u64, u64)> = read.reserved(20 << 3).collect();
         assert_eq!(memory, [(0x7d00_0000, 0x7d01_ffff)]);
+        assert_eq!(read.reserved(2 << 3).count(), 0);
     }
 
     #[test]
     fn scopes_go_through_bridges() {
         let through = scope(1, 0, 0, &[(28, 0), (0, 0), (5, 1)]);
         let bytes = table(&[unit(0, 0, 0x1000, &[through])]);
-        let dmar = Dmar::new(&bytes);
-        assert_eq!(dmar.unit(3 << 8 | 5 << 3 | 1, &buses), Some(0x1000));
-        assert_eq!(dmar.unit(3 << 8 | 5 << 3, &buses), None);
+        let read = dmar(&bytes);
+        assert_eq!(read.unit(3 << 8 | 5 << 3 | 1), Some(0x1000));
+        assert_eq!(read.unit(3 << 8 | 5 << 3), None);
         let bytes = table(&[unit(0, 0, 0x2000, &[scope(2, 0, 0, &[(28, 0)])])]);
-        let dmar = Dmar::new(&bytes);
+        let read = dmar(&bytes);
         for (place, expected) in [(0xe0, true), (0x200, true), (0x4ff, true), (0x500, false)] {
-            assert_eq!(dmar.unit(place, &buses).is_some(), expected, "{place:#x}");
+            assert_eq!(read.unit(place).is_some(), expected, "{place:#x}");
         }
     }
 
@@ -242,12 +237,11 @@ mod tests {
     fn a_table_that_is_cut_or_altered_anywhere_is_read_to_an_end() {
         let bytes = usual();
         let read = |bytes: &[u8]| {
-            let dmar = Dmar::new(bytes);
-            dmar.reserved(20 << 3, &buses, |_, _| ());
-            (dmar.unit(20 << 3, &buses), dmar.io_apic(2, &buses))
+            let read = dmar(bytes);
+            (read.unit(20 << 3), read.io_apic(2), read.reserved(20 << 3).count())
         };
         for end in 0..bytes.len() {
-            let (unit, _) = read(&bytes[..end]);
+            let (unit, ..) = read(&bytes[..end]);
             assert!(matches!(unit, None | Some(0xfed9_1000)), "{end}");
         }
         for at in 0..bytes.len() {

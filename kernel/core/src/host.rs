@@ -181,7 +181,8 @@ impl Machine for HostMachine {
     fn set_bus_master(&mut self, device: u16, enabled: bool) {
         let changed =
             if enabled { self.masters.insert(device) } else { self.masters.remove(&device) };
-        assert!(changed, "only the first and the last process make a difference");
+        // A device that strayed is silent before its last process ends.
+        assert!(changed || !enabled, "only the first and the last process make a difference");
     }
 
     fn bus_address(&mut self, _segment: u16, first: FrameId) -> u64 {

@@ -12,8 +12,11 @@ use crate::tables::DEVICES_MAX;
 use diapason_abi::archive::{DeviceRecord, flags};
 use diapason_abi::call::Counter;
 use diapason_abi::record::Record;
+use diapason_abi::served::Facility;
 use diapason_abi::{PAGE, PROCESSES_MAX, layout};
-use diapason_core::{BadAddress, Cause, FrameId, Machine, ProcessId, ThreadId, ThreadStart, UserMemory};
+use diapason_core::{
+    BadAddress, Cause, FrameId, Machine, ProcessId, SERVED, ThreadId, ThreadStart, UserMemory,
+};
 
 /// The state that a program starts with.
 #[derive(Clone, Copy, Default)]
@@ -208,7 +211,8 @@ impl Metal {
         match self.vectors.get(index) {
             Some(device) => Cause::Irq(*device),
             // The only vector behind those of devices.
-            None => self.stray(),
+            None if SERVED.has(Facility::Devices) => self.stray(),
+            None => Cause::Timer,
         }
     }
 

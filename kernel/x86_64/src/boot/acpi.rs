@@ -2,7 +2,7 @@
 //! where PCI functions are configured, and which IOMMUs they are behind.
 
 use super::pci::Function;
-use diapason_abi::dmar::Dmar;
+use diapason_abi::dmar::{Bridges, Dmar, number};
 
 /// The ACPI tables that boot reads.
 #[derive(Clone, Copy, Default)]
@@ -15,7 +15,7 @@ pub struct Acpi {
     pub io_apic: u64,
     pub first_line: u32,
     /// The number of this I/O APIC.
-    io_apic_id: u64,
+    pub io_apic_id: u64,
     /// Registers of the high-precision timer; 0 if there is none.
     pub hpet: u64,
     /// Port of the timer that counts 3,579,545 ticks a second; 0 if there is none.
@@ -38,15 +38,6 @@ fn bytes(address: u64, length: u64) -> &'static [u8] {
         }
         _ => &[],
     }
-}
-
-#[inline(never)]
-fn number(table: &[u8], at: usize, size: usize) -> u64 {
-    let mut value = 0;
-    for i in (0..size).rev() {
-        value = value << 8 | u64::from(table.get(at + i).copied().unwrap_or(0));
-    }
-    value
 }
 
 const HEADER: u64 = 36;
@@ -87,21 +78,10 @@ impl Acpi {
         acpi
     }
 
-    /// Returns where the registers of the IOMMU are that the function at `place` is behind.
-    pub fn unit(&self, place: u64) -> Option<u64> {
-        Dmar::new(self.dmar).unit(place, &|bridge| Function::at(self, bridge).buses_behind())
-    }
-
-    /// Returns the IOMMU that interrupts of lines pass, and the place that they come from.
-    pub fn lines_from(&self) -> Option<(u64, u64)> {
-        let buses = |bridge| Function::at(self, bridge).buses_behind();
-        Dmar::new(self.dmar).io_apic(self.io_apic_id, &buses)
-    }
-
-    /// Visits the memory, first and last address, that firmware has a function use.
-    pub fn reserved(&self, place: u64, visit: impl FnMut(u64, u64)) {
-        let buses = |bridge| Function::at(self, bridge).buses_behind();
-        Dmar::new(self.dmar).reserved(place, &buses, visit);
+    /// Returns the table of IOMMUs.
+    pub fn dmar(&self) -> Dmar<'static> {
+        let behind = |base, place| Function::at(base, place).buses_behind();
+        Dmar { table: self.dmar, bridges: Bridges { base: self.pci, behind } }
     }
 
     #[inline(never)]

@@ -17,10 +17,11 @@ use crate::watch::Paths;
 use diapason_abi::archive::{Archive, NONE, Refusal};
 use diapason_abi::record::Record;
 use diapason_abi::recorder::ENTRY_BYTES;
+use diapason_abi::served::Facility;
 use diapason_abi::{Nanos, PAGE, layout};
 use diapason_core::{
-    Cause, Condition, Device, Event, Frame, Kernel, Mailbox, Message, Pools, Process, Segment,
-    Semaphore, Sizes, Thread, Vcpu,
+    Cause, Condition, Device, Event, Frame, Kernel, Mailbox, Message, Pools, Process, SERVED,
+    Segment, Semaphore, Sizes, Thread, Vcpu,
 };
 
 // The first contents of the pools. They have names so that the linker script can tell them from the
@@ -67,7 +68,9 @@ pub fn build(
     let refused = load_programs(&archive, memory, &mut metal, &clock)?;
     let pools = pools(&sizes, memory);
     metal.pool = memory.cut(sizes.frames as u64 * PAGE as u64).ok_or(Refusal::Memory)?;
-    iommu::confine(acpi, &archive, memory, &mut metal, timer.id()).ok_or(Refusal::Memory)?;
+    if SERVED.has(Facility::Devices) {
+        iommu::confine(acpi, &archive, memory, &mut metal, timer.id()).ok_or(Refusal::Memory)?;
+    }
     let observed = metal.observe.any();
     // SAFETY: once, at boot; from here on only `percpu::shell` names it.
     unsafe {

@@ -16,7 +16,7 @@ use crate::iommu::{self, FAULT_CONTROL, FAULTS, UNITS_MAX};
 use crate::machine::Metal;
 use crate::tables::STRAY;
 use diapason_abi::PAGE;
-use diapason_abi::archive::Archive;
+use diapason_abi::archive::{Archive, Location};
 use diapason_abi::record::{Confinement, Record};
 
 /// Registers of a unit, by offset.
@@ -44,6 +44,8 @@ const STATES: u32 = 0x96ff_ffff;
 
 /// Most reads of a register, or of the queue's answer, before a unit counts as silent.
 const PATIENCE: u32 = 1 << 20;
+/// Bytes of a unit's registers, as far as the kernel uses them.
+const REGISTERS: u64 = 2 * PAGE as u64;
 /// Where a queue's page has the answer.
 const ANSWER: u64 = PAGE as u64 / 2;
 
@@ -131,21 +133,30 @@ impl Tables<'_> {
             self.map_reserved(acpi, place, (top, levels))?;
             self.set_context(place, top, u64::from(unit.four) + 1, index as u64 + 1)?;
         }
-        Some(Ok(()))
+        // A process with the registers of a unit could let its device go anywhere.
+        let given = archive.devices().any(|record| match record.location {
+            Location::Address(at) => self.is_ours(at, at + u64::from(record.pages) * PAGE as u64),
+            _ => false,
+        });
+        Some(if given { Err(Confinement::Unfit) } else { Ok(()) })
+    }
+
+    /// Returns whether memory from `start` to `end` has registers of a unit.
+    fn is_ours(&self, start: u64, end: u64) -> bool {
+        let units = self.units.iter().take(self.count);
+        units.into_iter().any(|unit| start < unit.named + REGISTERS && end > unit.named)
     }
 
     /// Firmware may still have a device use its memory until the driver takes over.
     fn map_reserved(&mut self, acpi: &Acpi, place: u64, table: (u64, u64)) -> Option<()> {
         let (kernel, used) = (&raw const __boot_start as u64, self.memory.end());
-        let mut done = Some(());
-        acpi.reserved(place, |first, last| {
+        for (first, last) in acpi.dmar().reserved(place) {
             let ours = first < used && last >= kernel;
-            if !ours && last >= first && last < spaces::REACH {
-                let first = first & !(PAGE as u64 - 1);
-                done = done.and_then(|()| self.map(table.0, table.1, first, last + 1));
+            if !ours && last < spaces::REACH {
+                self.map(table.0, table.1, first & !(PAGE as u64 - 1), last + 1)?;
             }
-        });
-        done
+        }
+        Some(())
     }
 
     /// Returns the unit that the function at `place` is behind, which gets a place of its own.
@@ -153,11 +164,11 @@ impl Tables<'_> {
         if pci::is_hidden(acpi, place >> 8) {
             return Err(Confinement::Uncovered);
         }
-        let named = acpi.unit(place).ok_or(Confinement::Uncovered)?;
+        let named = acpi.dmar().unit(place).ok_or(Confinement::Uncovered)?;
         if let Some(unit) = self.units.iter().take(self.count).find(|unit| unit.named == named) {
             return Ok(*unit);
         }
-        let registers = spaces::registers(named, 2 * PAGE as u64).ok_or(Confinement::Unfit)?;
+        let registers = spaces::registers(named, REGISTERS).ok_or(Confinement::Unfit)?;
         let unit = Unit::examine(named, registers).ok_or(Confinement::Unfit)?;
         *self.units.get_mut(self.count).ok_or(Confinement::Unfit)? = unit;
         self.count += 1;
@@ -207,7 +218,7 @@ impl Tables<'_> {
         let (interrupts, queue) = (self.memory.page()?, self.memory.page()?);
         // Lines that no unit of ours sees stay as they are.
         let ours = |(unit, _): &(u64, u64)| units.iter().any(|ours| ours.named == *unit);
-        let lines = acpi.lines_from().map(|from| ours(&from).then_some(from.1));
+        let lines = acpi.dmar().io_apic(acpi.io_apic_id).map(|from| ours(&from).then_some(from.1));
         let remap = Remap { acpi, archive, metal, lines };
         let remaps = units.iter().all(|unit| unit.remaps) && remap.fill(interrupts, core);
         let table = if remaps { interrupts } else { 0 };
@@ -240,7 +251,7 @@ impl Unit {
         let fits = basic & 7 > 0 && basic >> 4 & 1 == 0 && more >> 1 & 1 == 1;
         let (three, four) = (basic >> 9 & 1 == 1, basic >> 10 & 1 == 1);
         let (at, count) = iommu::records(basic);
-        let reaches = at + count * iommu::RECORD <= 2 * PAGE as u64;
+        let reaches = at + count * iommu::RECORD <= REGISTERS;
         let unit = Unit { named, registers, four: !three, remaps: more >> 3 & 1 == 1 };
         (fits && (three || four) && reaches).then_some(unit)
     }

@@ -157,9 +157,9 @@ pub fn name_message(mask: *mut u32, entry: u32) {
 }
 
 impl Function {
-    /// Returns the function at this place (bus, device and function).
-    pub fn at(acpi: &Acpi, place: u64) -> Function {
-        Function(acpi.pci + (place << 12))
+    /// Returns the function at this place (bus, device and function) of the configuration memory.
+    pub fn at(base: u64, place: u64) -> Function {
+        Function(base + (place << 12))
     }
 
     /// Returns the function whose command register this is.

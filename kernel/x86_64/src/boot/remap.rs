@@ -8,8 +8,8 @@ use super::iommu::{described, put};
 use super::pci;
 use crate::apic::NO_MASK;
 use crate::machine::Metal;
-use crate::tables::FIRST_DEVICE;
-use diapason_abi::archive::{Archive, Location, NONE};
+use crate::tables::{DEVICES_MAX, FIRST_DEVICE};
+use diapason_abi::archive::{Archive, Location};
 
 /// The source is compared as a whole.
 const SOURCE_CHECKED: u64 = 1 << 18;
@@ -27,42 +27,41 @@ pub struct Remap<'a> {
 }
 
 impl Remap<'_> {
-    /// Visits the interrupts, each with its place, its device's location and whether it is level
-    /// triggered, until `visit` returns false. Returns whether it never did.
-    fn all(&self, visit: &mut dyn FnMut(usize, Location, bool) -> bool) -> bool {
-        let used = self.metal.vectors.iter().enumerate().filter(|(_, device)| **device != NONE);
-        used.filter_map(|(place, device)| {
-            let record = self.archive.devices().nth((*device).into())?;
-            Some((place, record))
-        })
-        .all(|(place, record)| visit(place, record.location, record.level))
+    /// Returns the location of the device whose interrupt has a place, and whether that is level
+    /// triggered; `None` if no device has it.
+    #[inline(never)]
+    fn at(&self, place: usize) -> Option<(Location, bool)> {
+        let device = *self.metal.vectors.get(place)?;
+        // NONE lies beyond all devices.
+        let record = self.archive.devices().nth(device.into())?;
+        Some((record.location, record.level))
     }
 
     /// Fills the table at `table`. False if it is not known where an interrupt comes from.
     pub fn fill(&self, table: u64, core: u32) -> bool {
-        self.all(&mut |place, location, level| {
-            let (source, trigger) = match location {
-                Location::Message { of, .. } => {
+        for place in 0..DEVICES_MAX {
+            let Some((location, level)) = self.at(place) else { continue };
+            let (source, trigger) = match (location, self.lines) {
+                (Location::Message { of, .. }, _) => {
                     let Some(sender) = described(self.metal, of.into()) else { return false };
                     (sender.place(self.acpi), 0)
                 }
-                _ => match self.lines {
-                    Some(Some(from)) => (from, if level { LEVEL } else { 0 }),
-                    Some(None) => return true,
-                    None => return false,
-                },
+                (_, Some(Some(from))) => (from, if level { LEVEL } else { 0 }),
+                (_, Some(None)) => continue,
+                (_, None) => return false,
             };
-            let vector = FIRST_DEVICE + place as u64;
             let entry = table + 16 * place as u64;
             put(entry + 8, source | SOURCE_CHECKED);
+            let vector = FIRST_DEVICE + place as u64;
             put(entry, PRESENT | trigger | vector << 16 | u64::from(core) << 40);
-            true
-        })
+        }
+        true
     }
 
     /// Has every source name its interrupts by their places in the table.
     pub fn redirect(&self) {
-        self.all(&mut |place, location, _| {
+        for place in 0..DEVICES_MAX {
+            let Some((location, _)) = self.at(place) else { continue };
             let (mask, entry) = (self.metal.masks[place], place as u32);
             match location {
                 Location::Message { of, vector } if mask == &raw mut NO_MASK => {
@@ -76,7 +75,6 @@ impl Remap<'_> {
                 }
                 _ => {}
             }
-            true
-        });
+        }
     }
 }
