@@ -134,6 +134,9 @@ records! {
     /// description's), the address that it asked for (of an interrupt: its index, from bit 48 on),
     /// and the upper half of the fault record ([`StrayAccess`]).
     Stray = 37 ("time", "device", "address", "fault"),
+    /// What the processor says about leaks by speculation: whether it says anything, and its
+    /// register `IA32_ARCH_CAPABILITIES`.
+    Speculation = 38 ("known", "bits"),
 }
 
 /// How far the machine confines the PCI devices of a description. Everything but the first two

@@ -55,6 +55,7 @@ fn record_text(record: Record, words: &[u64], names: &Names) -> String {
         Record::Boot
         | Record::Cpu
         | Record::Memory
+        | Record::Speculation
         | Record::Acpi
         | Record::Clock
         | Record::Archive => boot_text(record, &word),
@@ -145,8 +146,32 @@ pub fn confinement(state: u64) -> &'static str {
     }
 }
 
+/// Returns what the processor says about leaks by speculation.
+fn speculation(known: u64, bits: u64) -> String {
+    const FREE: [(u64, &str); 10] = [
+        (0, "RDCL_NO"),
+        (4, "SSB_NO"),
+        (5, "MDS_NO"),
+        (8, "TAA_NO"),
+        (13, "SBDR_SSDP_NO"),
+        (14, "FBSDP_NO"),
+        (15, "PSDP_NO"),
+        (20, "BHI_NO"),
+        (26, "GDS_NO"),
+        (27, "RFDS_NO"),
+    ];
+    let free = FREE.iter().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name);
+    let free: Vec<&str> = free.collect();
+    match (known, free.as_slice()) {
+        (0, _) => "the processor does not say which leaks by speculation it lacks".into(),
+        (_, []) => "the processor says that it lacks no leak by speculation".into(),
+        _ => format!("of leaks by speculation the processor says: {}", free.join(", ")),
+    }
+}
+
 fn boot_text(record: Record, word: &dyn Fn(usize) -> u64) -> String {
     match record {
+        Record::Speculation => speculation(word(0), word(1)),
         Record::Boot => format!(
             "Diapason kernel (records version {}): {} bytes of code, {} of constants, \
              {} of data, {} zeroed",
@@ -435,6 +460,19 @@ mod tests {
         assert!(read("~7 1 7").ends_with("diag refused: the program is damaged (checksum)"));
         assert!(read("~11 bb8 14").ends_with("3000 instructions, call MboxSend"));
         assert!(read("~11 1 120").ends_with("interrupt vector 32"));
+    }
+
+    #[test]
+    fn leaks_and_confined_devices_are_told() {
+        let said = |line: &str| read(line).trim_start().to_string();
+        assert_eq!(said("~26 1 21"), "of leaks by speculation the processor says: RDCL_NO, MDS_NO");
+        assert!(said("~26 0 0").contains("does not say"));
+        assert!(said("~26 1 2").contains("lacks no leak"));
+        assert_eq!(said("~24 2 0"), "drivers are trusted: this machine has no IOMMU");
+        assert!(said("~24 0 1").starts_with("devices are confined"));
+        assert!(said("~24 63 0").starts_with("drivers are trusted"));
+        let stray = said("~25 3e8 0 200000 8000000500000018");
+        assert!(stray.ends_with("does not grant; the machine stopped that"), "{stray}");
     }
 
     #[test]

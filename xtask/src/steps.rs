@@ -207,7 +207,7 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// and controllers of PCs 2,200. An IOMMU's tables took 6,100 bytes of boot, and what it reports took
 /// 560 of those that stay.
 const RESIDENT_BYTES_RATCHET: u64 = 73_140;
-const BOOT_BYTES_RATCHET: u64 = 34_200;
+const BOOT_BYTES_RATCHET: u64 = 34_350;
 
 /// The kernel's code and constants against their limits.
 fn image_size(built: &Built) -> Result<(), String> {

@@ -3,8 +3,8 @@
 
 use super::{
     AdapterPromise, Assumptions, CameraRow, ChainPromise, DeviceRow, FaultEvent, KernelRow,
-    LinkRow, NetworkRow, Outcome, PlugRow, ProcessRow, RaisedAlarm, SocketPromise, StrayRow, ThreadRow,
-    VcpuRow, pipes,
+    LinkRow, NetworkRow, Outcome, PlugRow, ProcessRow, RaisedAlarm, SocketPromise, StrayRow,
+    ThreadRow, VcpuRow, pipes,
 };
 use crate::names::Names;
 use serde_json::{Value, json};

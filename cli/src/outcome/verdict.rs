@@ -1,6 +1,6 @@
 //! The verdict of a run: whether it holds. Three answers: yes, no and why, or it was our own bug.
 
-use super::{Outcome, confined, RaisedAlarm, VcpuRow};
+use super::{Outcome, RaisedAlarm, VcpuRow, confined};
 use crate::duration;
 use crate::names::{self, Names};
 use crate::qemu::MachineEnding;

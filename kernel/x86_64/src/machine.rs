@@ -354,7 +354,7 @@ impl Machine for Metal {
     }
 
     fn bus_address(&mut self, _segment: u16, first: FrameId) -> u64 {
-        // Devices see memory as the kernel does.
+        // Devices see memory as the kernel does: an IOMMU changes no address.
         self.frame(first)
     }
 

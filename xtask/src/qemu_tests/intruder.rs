@@ -20,12 +20,17 @@ pub const TESTS: &[QemuTest] = &[
         hardware: CONFINED,
         horizon_ns: 3_000_000_000,
         boots: 2,
+        record: true,
         ..QemuTest::new("an IOMMU stops a driver that aims its device at others", SYSTEM, stopped)
     },
     QemuTest {
         hardware: OPEN,
         horizon_ns: 3_000_000_000,
-        ..QemuTest::new("without an IOMMU a driver is trusted, and the run says so", SYSTEM, trusted)
+        ..QemuTest::new(
+            "without an IOMMU a driver is trusted, and the run says so",
+            SYSTEM,
+            trusted,
+        )
     },
     QemuTest {
         hardware: Hardware { iommu: true, ..Hardware::USUAL },
@@ -72,7 +77,10 @@ fn stopped(boots: &[Observed]) -> Result<(), String> {
         [ref one] if one.contains("device copier wrote memory") && one.contains("first of 2") => {}
         ref other => return Err(format!("the run found {other:?}")),
     }
-    if boot.lines == again.lines { Ok(()) } else { Err("two boots differ".into()) }
+    if boot.lines != again.lines {
+        return Err("two boots differ".into());
+    }
+    boot.replays_equal()
 }
 
 /// Everything goes through, and the run says that nothing confines drivers.

@@ -39,6 +39,8 @@ const SET_ROOT: u32 = 1 << 30;
 const QUEUED: u32 = 1 << 26;
 const REMAP: u32 = 1 << 25;
 const SET_INTERRUPTS: u32 = 1 << 24;
+/// Messages that name no entry of the table of interrupts pass.
+const OLD_MESSAGES: u32 = 1 << 23;
 /// The bits of the status that are states, and not events.
 const STATES: u32 = 0x96ff_ffff;
 
@@ -246,9 +248,9 @@ impl Unit {
     /// Returns what can be said of the unit; `None` if it lacks something.
     fn examine(named: u64, registers: u64) -> Option<Unit> {
         let (basic, more) = (get(registers + CAPABILITIES), get(registers + MORE_CAPABILITIES));
-        // 16 domains are too few, writes must not need to be flushed, commands must be queued, and
-        // its faults must lie where they can be seen.
-        let fits = basic & 7 > 0 && basic >> 4 & 1 == 0 && more >> 1 & 1 == 1;
+        // There must be more than 64 domains. Writes must not need to be flushed. Commands are
+        // queued, and faults must lie where they can be seen.
+        let fits = basic & 7 > 1 && basic >> 4 & 1 == 0 && more >> 1 & 1 == 1;
         let (three, four) = (basic >> 9 & 1 == 1, basic >> 10 & 1 == 1);
         let (at, count) = iommu::records(basic);
         let reaches = at + count * iommu::RECORD <= REGISTERS;
@@ -281,7 +283,7 @@ impl Unit {
     /// is 0.
     #[inline(never)]
     fn begin(self, root: u64, interrupts: u64, queue: u64) -> Option<()> {
-        for bit in [TRANSLATE, REMAP, QUEUED] {
+        for bit in [TRANSLATE, REMAP, QUEUED, OLD_MESSAGES] {
             if self.read(STATUS) & bit != 0 {
                 self.command(bit, false)?;
             }

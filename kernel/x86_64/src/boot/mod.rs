@@ -124,6 +124,16 @@ fn say_boot() {
     announce(Record::Boot, &[u64::from(VERSION), sizes[0], sizes[1], sizes[2], sizes[3]]);
 }
 
+/// Says what the processor says about leaks by speculation.
+fn tell_speculation() {
+    const CAPABILITIES: u32 = 0x10a;
+    let [_, _, _, features] = cpu::identify(7);
+    let known = features >> 29 & 1 == 1;
+    // SAFETY: the processor has the register.
+    let bits = if known { unsafe { cpu::read_msr(CAPABILITIES) } } else { 0 };
+    announce(Record::Speculation, &[known.into(), bits]);
+}
+
 /// Switches on every protection the processor has; returns what it has.
 fn protect() -> u64 {
     let [_, _, basic, basic_edx] = cpu::identify(1);
@@ -160,6 +170,7 @@ fn protect() -> u64 {
         cpu::load_address_space(&raw const KERNEL_PML4 as u64);
     }
     announce(Record::Cpu, &[features, enabled]);
+    tell_speculation();
     if !steady {
         refuse(Refusal::CounterVaries);
     }
