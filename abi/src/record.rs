@@ -130,9 +130,9 @@ records! {
     /// Whether the PCI devices of the description are confined to what it grants (a number of
     /// [`Confinement`]), and by how many units. Only if there are such devices.
     Confined = 36 ("state", "units"),
-    /// A device went beyond its grants, and the machine stopped that: which (`u64::MAX`: none of the
-    /// description's), the address that it asked for (of an interrupt: its index, from bit 48 on),
-    /// and the upper half of the fault record ([`StrayAccess`]).
+    /// A device went beyond its grants, and the machine stopped that: which (`u64::MAX`: none of
+    /// the description's), the address that it asked for (of an interrupt: its index, from bit 48
+    /// on), and the upper half of the fault record ([`StrayAccess`]).
     Stray = 37 ("time", "device", "address", "fault"),
     /// What the processor says about leaks by speculation: whether it says anything, and its
     /// register `IA32_ARCH_CAPABILITIES`.

@@ -47,8 +47,8 @@ impl EntryKind {
 /// One entry.
 ///
 /// `arguments` are those of the call; of an interrupt the line; of a fault cause, address and
-/// instruction; of a stray access device, address and fault. For `Bytes`, `detail` is the length (or `u16::MAX` for a bad address) and the
-/// bytes lie in the words after the first.
+/// instruction; of a stray access device, address and fault. For `Bytes`, `detail` is the length
+/// (or `u16::MAX` for a bad address) and the bytes lie in the words after the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
     /// The kind of the entry.

@@ -8,7 +8,8 @@ use crate::apic;
 use crate::machine::Metal;
 use crate::tables::STRAY;
 use diapason_abi::archive::NONE;
-use diapason_core::Cause;
+use diapason_abi::served::Facility;
+use diapason_core::{Cause, SERVED};
 
 /// Most units that the kernel switches on.
 pub const UNITS_MAX: usize = 4;
@@ -53,11 +54,22 @@ pub fn settle(record: u64) {
 }
 
 impl Metal {
+    /// Returns what the interrupt at a place among the vectors of devices means.
+    #[inline(always)]
+    pub fn interrupt(&mut self, index: usize) -> Cause {
+        match self.vectors.get(index) {
+            Some(device) => Cause::Irq(*device),
+            // The only vector behind those of devices.
+            None if SERVED.has(Facility::Devices) => self.stray(),
+            None => Cause::Timer,
+        }
+    }
+
     /// Takes a record of an IOMMU. A source that is no described device could fill them for ever,
     /// so the unit falls silent after it, but goes on to stop everything.
     #[cold]
     #[inline(never)]
-    pub fn stray(&mut self) -> Cause {
+    fn stray(&mut self) -> Cause {
         self.counts.mmio += 8;
         for unit in self.units.into_iter().filter(|unit| *unit != 0) {
             let status = read(unit + FAULTS);

@@ -12,11 +12,8 @@ use crate::tables::DEVICES_MAX;
 use diapason_abi::archive::{DeviceRecord, flags};
 use diapason_abi::call::Counter;
 use diapason_abi::record::Record;
-use diapason_abi::served::Facility;
 use diapason_abi::{PAGE, PROCESSES_MAX, layout};
-use diapason_core::{
-    BadAddress, Cause, FrameId, Machine, ProcessId, SERVED, ThreadId, ThreadStart, UserMemory,
-};
+use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId, ThreadStart, UserMemory};
 
 /// The state that a program starts with.
 #[derive(Clone, Copy, Default)]
@@ -203,17 +200,6 @@ impl Metal {
     fn say(what: impl FnOnce(&mut Console)) {
         // SAFETY: within a kernel entry; the reference ends with the statement.
         what(unsafe { console() });
-    }
-
-    /// Returns what the interrupt at a place among the vectors of devices means.
-    #[inline(always)]
-    pub fn interrupt(&mut self, index: usize) -> Cause {
-        match self.vectors.get(index) {
-            Some(device) => Cause::Irq(*device),
-            // The only vector behind those of devices.
-            None if SERVED.has(Facility::Devices) => self.stray(),
-            None => Cause::Timer,
-        }
     }
 
     /// An access of user memory that failed.

@@ -33,8 +33,8 @@ const MESSAGE_DATA: usize = 0x4c;
 
 /// The kernel is linked there.
 const KERNEL: u64 = 0x20_0000;
-/// Where messages are sent to that name an entry of the table of interrupts. The first entry is that
-/// of the copier, because MSI goes before MSI-X, and the second that of the owner's device.
+/// Where messages are sent to that name an entry of the table of interrupts. The first entry is
+/// that of the copier, because MSI goes before MSI-X, and the second that of the owner's device.
 const OWN_ENTRY: u32 = 0xfee0_0010;
 const OWNERS_ENTRY: u32 = OWN_ENTRY + (1 << 5);
 const NOBODYS_ENTRY: u32 = OWN_ENTRY + (100 << 5);
