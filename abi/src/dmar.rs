@@ -4,7 +4,7 @@
 //! Firmware writes the table, so nothing in it is believed: lengths that lead nowhere end the
 //! reading, and what is missing reads as zero.
 
-/// The table, with its header, and the way to look behind the bridges that it names.
+/// The bytes of such a table, and the way to look behind the bridges that it names.
 #[derive(Clone, Copy, Debug)]
 pub struct Dmar<'a> {
     pub table: &'a [u8],
@@ -28,7 +28,7 @@ const UNIT_SCOPES: usize = 16;
 const RESERVED_SCOPES: usize = 24;
 /// The structures begin here.
 const FIRST: usize = 48;
-/// Kinds of scopes.
+/// A scope is of one function, of a bridge with all behind it, or of an I/O APIC.
 const ENDPOINT: u64 = 1;
 const BRIDGE: u64 = 2;
 const IO_APIC: u64 = 3;

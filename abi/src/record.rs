@@ -134,8 +134,8 @@ records! {
     /// the description's), the address that it asked for (of an interrupt: its index, from bit 48
     /// on), and the upper half of the fault record ([`StrayAccess`]).
     Stray = 37 ("time", "device", "address", "fault"),
-    /// What the processor says about leaks by speculation: whether it says anything, and its
-    /// register `IA32_ARCH_CAPABILITIES`.
+    /// Leaks by speculation: whether the processor says anything about them, and its register
+    /// `IA32_ARCH_CAPABILITIES`.
     Speculation = 38 ("known", "bits"),
 }
 

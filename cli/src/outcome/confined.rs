@@ -1,4 +1,4 @@
-//! What an IOMMU says: whether devices are confined, and which of their accesses it stopped.
+//! Confined devices: whether an IOMMU confines them, and which of their accesses it stopped.
 
 use super::Outcome;
 use crate::duration::human;
@@ -36,7 +36,7 @@ impl StrayRow {
         }
     }
 
-    /// Returns who asked.
+    /// Returns the name of the device, or its place if the description has none there.
     fn name(&self, names: &Names) -> String {
         let place = || format!("at {}, which is not described,", pci_place(self.access.place()));
         self.device.map_or_else(place, |device| names.device(device))

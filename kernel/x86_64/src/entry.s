@@ -208,9 +208,9 @@ idle:
     cli
     jmp idle
 
-    # Vectors 0..48: exceptions, timer, spurious, devices, strays, eight bytes each. Each pushes an error
-    # code if the processor did not, and its number. The jump of an interrupt reaches `trap` in two
-    # bytes. Exceptions go by the places of two that have stacks of their own, and no stub.
+    # Vectors 0..48: exceptions, timer, spurious, devices, strays; eight bytes each. Each pushes an
+    # error code if the processor did not, and its number. The jump of an interrupt reaches `trap`
+    # in two bytes. Exceptions go by the places of two that have stacks of their own, and no stub.
     .macro stub number
     .align 8
     .if \number == 8

@@ -5,6 +5,7 @@
 //! itself.
 
 use crate::apic;
+use crate::cpu::{read, write};
 use crate::machine::Metal;
 use crate::tables::STRAY;
 use diapason_abi::archive::NONE;
@@ -24,20 +25,9 @@ const PENDING: u32 = 1 << 1;
 /// The interrupt is held back.
 const MASKED: u32 = 1 << 31;
 
+/// Reads a register of 64 bits.
 #[inline(always)]
-pub fn read(register: u64) -> u32 {
-    // SAFETY: a register of a unit, which boot found and mapped.
-    unsafe { (register as *const u32).read_volatile() }
-}
-
-#[inline(always)]
-pub fn write(register: u64, value: u32) {
-    // SAFETY: as above.
-    unsafe { (register as *mut u32).write_volatile(value) }
-}
-
-#[inline(always)]
-fn read_wide(register: u64) -> u64 {
+pub fn read_wide(register: u64) -> u64 {
     u64::from(read(register)) | u64::from(read(register + 4)) << 32
 }
 

@@ -11,8 +11,8 @@ const TIMER_MASKED: u32 = 1 << 16;
 const TIMER_DEADLINE: u32 = 2 << 17;
 
 fn read(register: usize) -> u32 {
-    // SAFETY: as above; the registers read here have no side effects.
-    unsafe { LOCAL.byte_add(register).read_volatile() }
+    // The registers read here have no side effects.
+    cpu::read(LOCAL as u64 + register as u64)
 }
 
 impl LocalApic {

@@ -12,6 +12,7 @@ use super::pci::{self, Function};
 use super::remap::Remap;
 use super::{__boot_start, spaces};
 use crate::console::announce;
+use crate::cpu;
 use crate::iommu::{self, FAULT_CONTROL, FAULTS, UNITS_MAX};
 use crate::machine::Metal;
 use crate::tables::STRAY;
@@ -55,7 +56,7 @@ const ANSWER: u64 = PAGE as u64 / 2;
 const READ_WRITE: u64 = 3;
 const PRESENT: u64 = 1;
 
-/// A unit in front of a described function.
+/// An IOMMU that is to be switched on: a described function is behind it.
 #[derive(Clone, Copy, Default)]
 struct Unit {
     /// The address that firmware names.
@@ -68,7 +69,7 @@ struct Unit {
     remaps: bool,
 }
 
-/// The tables of the machine, as they grow.
+/// The root of the tables that all units share, and the units that were found so far.
 struct Tables<'a> {
     memory: &'a mut BootMemory,
     root: u64,
@@ -259,11 +260,11 @@ impl Unit {
     }
 
     fn read(self, register: u64) -> u32 {
-        iommu::read(self.registers + register)
+        cpu::read(self.registers + register)
     }
 
     fn write(self, register: u64, value: u32) {
-        iommu::write(self.registers + register, value);
+        cpu::write(self.registers + register, value);
     }
 
     /// Waits until `done`; `None` if that takes too long.
@@ -350,17 +351,16 @@ pub fn described(metal: &Metal, index: usize) -> Option<Function> {
     (!command.is_null()).then(|| Function::of(command))
 }
 
-/// Reads eight bytes of a table, or of a register.
+/// Reads an entry of a table, or a register of 64 bits.
 #[inline(never)]
 pub fn get(address: u64) -> u64 {
-    // SAFETY: memory that boot cut for a table, or registers that a table of firmware names and
-    // boot has mapped.
-    unsafe { (address as *const u64).read_volatile() }
+    iommu::read_wide(address)
 }
 
-/// Writes eight bytes.
+/// Writes an entry of a table, or a register of 64 bits. Nothing is switched on that would read the
+/// half of it.
 #[inline(never)]
 pub fn put(address: u64, value: u64) {
-    // SAFETY: as above; nothing is switched on that would read half of a table.
-    unsafe { (address as *mut u64).write_volatile(value) }
+    cpu::write(address + 4, (value >> 32) as u32);
+    cpu::write(address, value as u32);
 }

@@ -5,6 +5,7 @@
 
 use super::acpi::Acpi;
 use super::spaces::{self, REACH};
+use crate::cpu;
 use crate::paging::LARGE_PAGE;
 use core::ops::Range;
 use diapason_abi::PAGE;
@@ -204,8 +205,7 @@ impl Function {
 
     #[inline(never)]
     fn read(self, register: usize) -> u32 {
-        // SAFETY: configuration memory that the ACPI tables name; reading it changes nothing.
-        unsafe { ((self.0 + register as u64) as *const u32).read_volatile() }
+        cpu::read(self.0 + register as u64)
     }
 
     fn write(self, register: usize, value: u32) {
@@ -382,9 +382,9 @@ pub fn set_message(table: u64, number: u16, core: u32, vector: u32) -> *mut u32 
     (entry + MASK) as *mut u32
 }
 
+/// Writes a register of the configuration memory, or of a table of messages. The function does
+/// nothing yet.
 #[inline(never)]
 fn put(address: u64, value: u32) {
-    // SAFETY: a register of the configuration memory that the ACPI tables name, or an entry of a
-    // table that was found to be there and is mapped; the function does nothing yet.
-    unsafe { (address as *mut u32).write_volatile(value) }
+    cpu::write(address, value);
 }
