@@ -11,7 +11,7 @@ pub struct Dmar<'a> {
     pub bridges: Bridges,
 }
 
-/// The machine's bridges.
+/// The way to ask the machine which buses are behind a bridge.
 #[derive(Clone, Copy, Debug)]
 pub struct Bridges {
     /// Where functions are configured: the first argument of `behind`.

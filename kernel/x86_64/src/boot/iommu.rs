@@ -63,9 +63,9 @@ struct Unit {
     named: u64,
     /// Where the kernel sees its registers.
     registers: u64,
-    /// Its tables of addresses have four levels, and not three.
+    /// The tables of addresses have four levels, and not three.
     four: bool,
-    /// It checks interrupts.
+    /// The unit checks which source raises an interrupt.
     remaps: bool,
 }
 
