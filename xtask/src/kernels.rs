@@ -77,13 +77,13 @@ const COUNTED: [Counted; 3] = [
         name: "EMERALDS' services without VCPUs",
         needs: BUDGETED.without(these(&OF_VCPUS).with(Facility::Vcpus)),
         target: 24 * 1024,
-        ratchet: 43_800,
+        ratchet: 43_810,
     },
     Counted {
         name: "EMERALDS' services with VCPUs",
         needs: BUDGETED,
         target: 30 * 1024,
-        ratchet: 67_390,
+        ratchet: 67_400,
     },
 ];
 
