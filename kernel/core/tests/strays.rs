@@ -71,7 +71,8 @@ fn every_process_that_has_the_device_ends_and_no_other() {
         sys.ok(Call::MapDevice, &[key("card")]);
         stray(sys, CARD);
         assert_eq!(sys.running_process(), 0);
-        // `friend` ends as soon as it would go on.
+        // `friend` has the device until it ends, which is as soon as it would go on.
+        assert!(sys.host.machine.masters.is_empty(), "the device is silent");
         assert_eq!((state(sys, 1), state(sys, 2)), (ProcessState::Faulted, ProcessState::Running));
         let waits = sys.call(Call::SleepUntil, &[FOREVER]);
         assert_eq!(waits, Outcome::Faulted(FaultCause::StrayDma, ADDRESS));
