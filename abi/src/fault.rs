@@ -64,6 +64,8 @@ causes! {
     Panic = 22, "panicked";
     /// The process's supervisor ended it.
     Killed = 23, "was ended by its supervisor";
+    /// A device of the process accessed memory, or sent an interrupt, that is not the process's.
+    StrayDma = 24, "let a device go beyond what its description grants";
 }
 
 /// Vectors and error bits of the processor's exceptions, as far as they mean something to a

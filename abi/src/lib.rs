@@ -11,6 +11,7 @@
 
 pub mod archive;
 pub mod call;
+pub mod dmar;
 pub mod elf;
 pub mod error;
 pub mod fault;

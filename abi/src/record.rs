@@ -127,6 +127,83 @@ records! {
     /// Final table, one per process that wrote more than its share of the console has room for: how
     /// many of its lines were dropped.
     LinesLost = 35 ("process", "lines"),
+    /// Whether the PCI devices of the description are confined to what it grants (a number of
+    /// [`Confinement`]), and by how many units. Only if there are such devices.
+    Confined = 36 ("state", "units"),
+    /// A device went beyond its grants, and the machine stopped that: which (`u64::MAX`: none of
+    /// the description's), the address that it asked for (of an interrupt: its index, from bit 48
+    /// on), and the upper half of the fault record ([`StrayAccess`]).
+    Stray = 37 ("time", "device", "address", "fault"),
+    /// Leaks by speculation: whether the processor says anything about them, and its register
+    /// `IA32_ARCH_CAPABILITIES`.
+    Speculation = 38 ("known", "bits"),
+}
+
+/// How far the machine confines the PCI devices of a description. Everything but the first two
+/// means that their drivers are trusted, and says why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Confinement {
+    /// The devices reach the segments that their drivers are granted, and send only their own
+    /// interrupts.
+    Full = 0,
+    /// They reach these segments only. Interrupts are not checked.
+    Memory = 1,
+    /// Firmware describes no IOMMU.
+    NoIommu = 2,
+    /// A device is behind no IOMMU of the table, or behind a bridge that hides who asks.
+    Uncovered = 3,
+    /// An IOMMU lacks something that the kernel needs.
+    Unfit = 4,
+    /// An IOMMU did not do what it was told in time.
+    Silent = 5,
+}
+
+impl Confinement {
+    pub const ALL: [Confinement; 6] = [
+        Confinement::Full,
+        Confinement::Memory,
+        Confinement::NoIommu,
+        Confinement::Uncovered,
+        Confinement::Unfit,
+        Confinement::Silent,
+    ];
+
+    /// Returns the state with this number.
+    #[must_use]
+    pub fn decode(number: u64) -> Option<Confinement> {
+        Confinement::ALL.into_iter().find(|state| *state as u64 == number)
+    }
+}
+
+/// The upper half of a fault record of an IOMMU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StrayAccess(pub u64);
+
+impl StrayAccess {
+    /// Returns bus, device and function of who asked, as in a configuration address.
+    #[must_use]
+    pub const fn place(self) -> u64 {
+        self.0 & 0xffff
+    }
+
+    /// Returns the reason, as the specification of the IOMMU numbers it.
+    #[must_use]
+    pub const fn reason(self) -> u64 {
+        self.0 >> 32 & 0xff
+    }
+
+    /// Returns whether it was an interrupt.
+    #[must_use]
+    pub const fn is_interrupt(self) -> bool {
+        self.reason() >= 0x20
+    }
+
+    /// Returns whether it was a read of memory.
+    #[must_use]
+    pub const fn is_read(self) -> bool {
+        self.0 >> 62 & 1 == 1
+    }
 }
 
 /// Returns the byte that the console shows for a byte of a line: a dot for all that could garble

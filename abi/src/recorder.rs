@@ -22,6 +22,8 @@ pub enum EntryKind {
     Boot = 6,
     /// User memory read on the way to the next entry that is not this kind: up to 64 bytes.
     Bytes = 7,
+    /// A device went beyond its grants, and the machine stopped that.
+    Stray = 8,
 }
 
 impl EntryKind {
@@ -36,6 +38,7 @@ impl EntryKind {
             5 => Some(EntryKind::Fault),
             6 => Some(EntryKind::Boot),
             7 => Some(EntryKind::Bytes),
+            8 => Some(EntryKind::Stray),
             _ => None,
         }
     }
@@ -44,8 +47,8 @@ impl EntryKind {
 /// One entry.
 ///
 /// `arguments` are those of the call; of an interrupt the line; of a fault cause, address and
-/// instruction. For `Bytes`, `detail` is the length (or `u16::MAX` for a bad address) and the
-/// bytes lie in the words after the first.
+/// instruction; of a stray access device, address and fault. For `Bytes`, `detail` is the length
+/// (or `u16::MAX` for a bad address) and the bytes lie in the words after the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
     /// The kind of the entry.

@@ -58,6 +58,10 @@ pub struct RunRequest {
     /// Time every kernel path and report the longest.
     #[arg(long)]
     pub watch: bool,
+    /// Give the emulated PC an IOMMU, so that devices are confined to what is granted. Boot takes
+    /// longer then, so that devices come at other times.
+    #[arg(long)]
+    pub iommu: bool,
     #[command(flatten)]
     pub captures: CaptureRequest,
     /// The reaction to a missing emulator.
@@ -88,7 +92,8 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     };
     let captures = request.captures.clone();
     let session = Session::planned(plan, built, options, request.length.unproved())?;
-    let session = Session { captures, ..session }.on_own_kernel(&workspace)?;
+    let mut session = Session { captures, ..session }.on_own_kernel(&workspace)?;
+    session.hardware.iommu = request.iommu;
     interrupt::await_signals()?;
     let promises = session.promises();
     let format = RunFormat::of(request.json, request.format);

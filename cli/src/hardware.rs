@@ -43,6 +43,8 @@ pub struct Hardware {
     pub cpu: &'static str,
     /// The model of every USB controller, with its properties.
     pub controller: &'static str,
+    /// It has an IOMMU.
+    pub iommu: bool,
     /// Arguments for devices that no description has.
     pub more: &'static [&'static str],
 }
@@ -50,7 +52,7 @@ pub struct Hardware {
 impl Hardware {
     /// The PC that everything runs on unless a test wants another.
     pub const USUAL: Hardware =
-        Hardware { machine: "q35", cpu: "max", controller: "qemu-xhci", more: &[] };
+        Hardware { machine: "q35", cpu: "max", controller: "qemu-xhci", iommu: false, more: &[] };
 }
 
 impl Inserted {

@@ -216,8 +216,11 @@ impl Boot<'_> {
     pub fn command(&self, folder: &RunFolder, console: &str) -> Result<Command, Failure> {
         let mut command = Command::new(crate::tools::QEMU.program);
         command.current_dir(folder.path());
-        let Hardware { machine, cpu, .. } = self.hardware;
+        let Hardware { machine, cpu, iommu, .. } = self.hardware;
         command.args(["-M", machine, "-cpu", cpu, "-m"]).arg(format!("{}M", self.memory_mib));
+        if iommu {
+            command.args(["-device", "intel-iommu,intremap=on"]);
+        }
         if self.inserted.is_none() {
             fs::write(folder.path().join(ARCHIVE), self.archive)
                 .map_err(|error| Failure::io("write the boot archive", &error))?;

@@ -3,10 +3,11 @@
 use crate::console::Line;
 use crate::duration;
 use crate::names::Names;
+use crate::outcome::StrayRow;
 use diapason_abi::archive::{Absence, Refusal};
 use diapason_abi::call::CallNumber;
 use diapason_abi::fault::FaultCause;
-use diapason_abi::record::{Protection, Record};
+use diapason_abi::record::{Confinement, Protection, Record};
 use diapason_sim::{Misuse, Stray};
 
 /// Causes of kernel paths from here on are interrupt vectors.
@@ -54,6 +55,7 @@ fn record_text(record: Record, words: &[u64], names: &Names) -> String {
         Record::Boot
         | Record::Cpu
         | Record::Memory
+        | Record::Speculation
         | Record::Acpi
         | Record::Clock
         | Record::Archive => boot_text(record, &word),
@@ -67,6 +69,11 @@ fn record_text(record: Record, words: &[u64], names: &Names) -> String {
         ),
         Record::Absent => {
             format!("device {} is absent: {}", names.device(word(0)), absence(word(1)))
+        }
+        Record::Confined => confinement(word(0)).into(),
+        Record::Stray => {
+            let row = StrayRow::new(&[word(0), word(1), word(2), word(3)]);
+            format!("{}; the machine stopped that", row.sentence(names))
         }
         Record::Refused => {
             format!("program of process {} refused: {}", process(0), refusal(word(1)))
@@ -105,7 +112,7 @@ fn record_text(record: Record, words: &[u64], names: &Names) -> String {
 }
 
 /// Bus, device and function, as other tools write them.
-fn pci_place(place: u64) -> String {
+pub fn pci_place(place: u64) -> String {
     format!("{:02x}:{:02x}.{}", place >> 8, place >> 3 & 31, place & 7)
 }
 
@@ -114,8 +121,57 @@ fn absence(reason: u64) -> String {
     Absence::decode(reason).map_or_else(|| format!("reason {reason}"), |known| known.text().into())
 }
 
+/// Returns how far the machine confines the devices of the description.
+pub fn confinement(state: u64) -> &'static str {
+    match Confinement::decode(state) {
+        Some(Confinement::Full) => {
+            "devices are confined: they reach what their drivers are granted, and send only their \
+             own interrupts"
+        }
+        Some(Confinement::Memory) => {
+            "devices are confined: they reach what their drivers are granted; drivers are trusted \
+             with interrupts, which this IOMMU does not check"
+        }
+        Some(Confinement::NoIommu) => "drivers are trusted: this machine has no IOMMU",
+        Some(Confinement::Uncovered) => {
+            "drivers are trusted: the IOMMU does not see which device of the description asks"
+        }
+        Some(Confinement::Unfit) => {
+            "drivers are trusted: the IOMMU lacks something that the kernel needs"
+        }
+        Some(Confinement::Silent) => {
+            "drivers are trusted: the IOMMU did not do what it was told in time"
+        }
+        None => "drivers are trusted: the kernel does not say why",
+    }
+}
+
+/// Returns what the processor says about leaks by speculation.
+fn speculation(known: u64, bits: u64) -> String {
+    const FREE: [(u64, &str); 10] = [
+        (0, "RDCL_NO"),
+        (4, "SSB_NO"),
+        (5, "MDS_NO"),
+        (8, "TAA_NO"),
+        (13, "SBDR_SSDP_NO"),
+        (14, "FBSDP_NO"),
+        (15, "PSDP_NO"),
+        (20, "BHI_NO"),
+        (26, "GDS_NO"),
+        (27, "RFDS_NO"),
+    ];
+    let free = FREE.iter().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name);
+    let free: Vec<&str> = free.collect();
+    match (known, free.as_slice()) {
+        (0, _) => "the processor does not say which leaks by speculation it lacks".into(),
+        (_, []) => "the processor says that it lacks no leak by speculation".into(),
+        _ => format!("of leaks by speculation the processor says: {}", free.join(", ")),
+    }
+}
+
 fn boot_text(record: Record, word: &dyn Fn(usize) -> u64) -> String {
     match record {
+        Record::Speculation => speculation(word(0), word(1)),
         Record::Boot => format!(
             "Diapason kernel (records version {}): {} bytes of code, {} of constants, \
              {} of data, {} zeroed",
@@ -404,6 +460,19 @@ mod tests {
         assert!(read("~7 1 7").ends_with("diag refused: the program is damaged (checksum)"));
         assert!(read("~11 bb8 14").ends_with("3000 instructions, call MboxSend"));
         assert!(read("~11 1 120").ends_with("interrupt vector 32"));
+    }
+
+    #[test]
+    fn leaks_and_confined_devices_are_told() {
+        let said = |line: &str| read(line).trim_start().to_string();
+        assert_eq!(said("~26 1 21"), "of leaks by speculation the processor says: RDCL_NO, MDS_NO");
+        assert!(said("~26 0 0").contains("does not say"));
+        assert!(said("~26 1 2").contains("lacks no leak"));
+        assert_eq!(said("~24 2 0"), "drivers are trusted: this machine has no IOMMU");
+        assert!(said("~24 0 1").starts_with("devices are confined"));
+        assert!(said("~24 63 0").starts_with("drivers are trusted"));
+        let stray = said("~25 3e8 0 200000 8000000500000018");
+        assert!(stray.ends_with("does not grant; the machine stopped that"), "{stray}");
     }
 
     #[test]

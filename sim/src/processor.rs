@@ -70,7 +70,7 @@ const fn entry(cause: &Cause) -> KernelEntry {
     match *cause {
         Cause::Boot => KernelEntry::Boot,
         Cause::Timer => KernelEntry::Timer,
-        Cause::Irq(_) => KernelEntry::Interrupt,
+        Cause::Irq(_) | Cause::Stray(..) => KernelEntry::Interrupt,
         Cause::Fault(_) => KernelEntry::Fault,
         Cause::Syscall(number, _) => KernelEntry::Call(number),
     }

@@ -222,6 +222,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
     let or = |system: Option<PathBuf>, default| system.unwrap_or(workspace.root().join(default));
     match arguments.command {
         Command::Run { system, horizon, json, record, watch } => commands::run(&RunRequest {
+            iommu: false,
             system: or(system, CONCENTRATOR),
             length: Length { horizon_ns: horizon, unproved: false },
             json,

@@ -4,7 +4,7 @@
 use super::{
     AdapterPromise, Assumptions, CameraRow, CanMessagePromise, ChainPromise, DeviceRow, FaultEvent,
     KernelRow, LinkRow, NetworkRow, Outcome, PlugRow, ProcessRow, RaisedAlarm, SocketPromise,
-    ThreadRow, VcpuRow, pipes,
+    StrayRow, ThreadRow, VcpuRow, pipes,
 };
 use crate::names::Names;
 use serde_json::{Value, json};
@@ -46,6 +46,8 @@ impl Outcome {
             "chains": ChainPromise::columns(self).objects(&promised.chains),
             "processes": ProcessRow::columns(names).objects(&self.processes),
             "faults": FaultEvent::columns(names).objects(&self.faults),
+            "drivers": self.drivers(),
+            "stray_accesses": StrayRow::columns(names).objects(&self.stopped),
             "injected": injected.collect::<Value>(),
             "links": LinkRow::columns(names).objects(&self.links),
             "network": NetworkRow::columns(names).objects(&self.network),

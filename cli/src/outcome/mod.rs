@@ -5,6 +5,7 @@ mod alarms;
 mod can;
 mod chains;
 mod closeness;
+mod confined;
 mod coverage;
 mod json;
 pub mod junit;
@@ -25,6 +26,7 @@ pub use can::{CanMessagePromise, CanRow};
 pub(crate) use chains::Station;
 pub use chains::{ChainPromise, ChainRow};
 pub use closeness::Closeness;
+pub use confined::StrayRow;
 pub(crate) use json::FORMAT;
 pub use kernel::KernelRow;
 pub use opened::OpenedRow;
@@ -194,6 +196,10 @@ pub struct Outcome {
     pub recorded: Option<u64>,
     /// Devices that the machine lacks, one bit each, their messages apart.
     pub lacking: u64,
+    /// How far the machine confines the PCI devices of the description: a number of `Confinement`.
+    pub confined: Option<u64>,
+    /// Accesses of devices that an IOMMU stopped.
+    pub stopped: Vec<StrayRow>,
     /// Programs refused at boot: process, reason.
     pub refused: Vec<(u64, u64)>,
     /// Things the kernel says it lost, in words.
@@ -265,6 +271,8 @@ impl Outcome {
             }
             Record::Refused => self.refused.push((w[0], w[1])),
             Record::Absent if w[0] < 64 => self.lacking |= 1 << w[0],
+            Record::Confined => self.confined = Some(w[0]),
+            Record::Stray => self.stopped.push(StrayRow::new(w)),
             Record::ArchiveRefused => self.panic = Some(words::refusal(w[0])),
             Record::Panic => self.panic = Some(words::panic_text(w[0], w[1])),
             Record::KernelFault => {

@@ -1,6 +1,6 @@
 //! The verdict of a run: whether it holds. Three answers: yes, no and why, or it was our own bug.
 
-use super::{Outcome, RaisedAlarm, VcpuRow};
+use super::{Outcome, RaisedAlarm, VcpuRow, confined};
 use crate::duration;
 use crate::names::{self, Names};
 use crate::qemu::MachineEnding;
@@ -90,6 +90,7 @@ fn broken(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
         format!("{}, {} s", words::stray(&device, stray), duration::seconds(*time))
     };
     findings.extend(outcome.strays.iter().map(stray));
+    findings.extend(confined::findings(&outcome.stopped, names));
     findings
 }
 

@@ -173,6 +173,9 @@ pub(super) fn cause(cause: Cause, names: &Names) -> String {
         Cause::Boot => String::from("kernel: boot"),
         Cause::Timer => String::from("kernel: timer"),
         Cause::Irq(device) => format!("kernel: interrupt of {}", names.device(device.into())),
+        Cause::Stray(device, ..) => {
+            format!("kernel: stray access of {}", names.device(device.into()))
+        }
         Cause::Fault(_) => String::from("kernel: fault"),
         Cause::Syscall(number, _) => {
             let name = CallNumber::decode(number).map_or("unknown", CallNumber::name);

@@ -96,6 +96,8 @@ mod tests {
         outcome.plugs.push(PlugRow { process, last, worked });
         let step = NetworkReport { step: NetworkStep::Late, port: 1, peer: 1 };
         outcome.network.push(NetworkRow::new(process, 1, step));
+        outcome.note(&Line::Record(Record::Confined, vec![0, 1]));
+        outcome.note(&Line::Record(Record::Stray, vec![1, 0, 4096, 5 << 32]));
         FinishedRun { ending: MachineEnding::Finished, outcome, flight: None, served: None }
     }
 

@@ -53,6 +53,7 @@ pub fn run(request: &RunRequest, mut list: Hosts) -> Result<u8, Failure> {
     let mut own = Vec::new();
     for (name, mut session) in sessions {
         session.slice = slice;
+        session.hardware.iommu = request.iommu;
         seen.limit(&mut session);
         own.push((name, session.on_own_kernel(&workspace)?));
     }

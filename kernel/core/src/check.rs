@@ -318,7 +318,7 @@ impl Kernel<'_> {
             p.conditions.check(&self.conditions, |c| c.next_free);
             let there = matches!(p.state, ProcessState::Running | ProcessState::Ending);
             assert_eq!(p.live > 0, there, "a process has threads");
-            assert!(!p.hidden || p.state == ProcessState::Ending, "only what ends is hidden");
+            assert!(!p.hidden || there, "what is gone is hidden");
             if p.state == ProcessState::Ending {
                 let reaper = &self.threads[p.reaper];
                 assert_eq!((reaper.process, reaper.state), (id, State::Ready), "a reaper runs");

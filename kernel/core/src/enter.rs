@@ -10,6 +10,7 @@ use crate::objects::thread::Resumed;
 use crate::served::SERVED;
 use diapason_abi::call::{Counter, MEASUREMENT, NO_HINT};
 use diapason_abi::record::{MEASURED_WORDS, Record};
+use diapason_abi::served::Facility;
 use diapason_abi::{CallNumber, FaultCause, Nanos, encode_result};
 
 /// Most alarms handled in one entry. More that are due make the alarm of the decision lie in the
@@ -163,8 +164,11 @@ impl Kernel<'_> {
         match cause {
             Cause::Timer => self.expire(),
             Cause::Irq(device) => self.interrupted(m, device),
+            Cause::Stray(device, address, fault) if SERVED.has(Facility::Devices) => {
+                self.stray(m, device, address, fault);
+            }
             Cause::Boot => self.boot(m),
-            Cause::Fault(_) | Cause::Syscall(..) => {}
+            Cause::Fault(_) | Cause::Syscall(..) | Cause::Stray(..) => {}
         }
     }
 

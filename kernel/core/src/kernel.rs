@@ -47,6 +47,9 @@ pub enum Cause {
     Timer,
     /// The interrupt of a declared device.
     Irq(u16),
+    /// The machine stopped an access, or an interrupt, of a device that the description does not
+    /// grant: the device, the address, and the rest of what the machine knows.
+    Stray(u16, u64, u64),
     /// A system call that [`Kernel::quick`] did not complete.
     Syscall(u64, Arguments),
     /// The running thread faulted.
@@ -61,6 +64,9 @@ impl Cause {
             Cause::Boot => (EntryKind::Boot, 0, [0; 5]),
             Cause::Timer => (EntryKind::Timer, 0, [0; 5]),
             Cause::Irq(device) => (EntryKind::Irq, 0, [u64::from(device), 0, 0, 0, 0]),
+            Cause::Stray(device, address, fault) => {
+                (EntryKind::Stray, 0, [u64::from(device), address, fault, 0, 0])
+            }
             Cause::Syscall(number, arguments) => (EntryKind::Syscall, number, arguments),
             Cause::Fault(f) => {
                 (EntryKind::Fault, 0, [f.cause as u64, f.address, f.instruction, 0, 0])

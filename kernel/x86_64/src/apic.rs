@@ -18,6 +18,12 @@ pub fn write(register: usize, value: u32) {
     unsafe { LOCAL.byte_add(register).write_volatile(value) }
 }
 
+/// Raises a vector of this core.
+pub fn interrupt_self(vector: u32) {
+    const THIS_CORE: u32 = 1 << 18;
+    write(0x300, THIS_CORE | vector);
+}
+
 impl LocalApic {
     /// Interrupts once, `ticks` from now; 0 stops it.
     #[inline(always)]

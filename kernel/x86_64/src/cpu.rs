@@ -3,6 +3,20 @@
 use core::arch::asm;
 use diapason_abi::PAGE;
 
+/// Returns the 32 bits of a device's register, at an address that boot found and mapped.
+#[inline(always)]
+pub fn read(register: u64) -> u32 {
+    // SAFETY: the callers name registers only, or tables for devices. Reading one changes nothing.
+    unsafe { (register as *const u32).read_volatile() }
+}
+
+/// Sets the 32 bits of a device's register, or of a table for devices, that boot found and mapped.
+#[inline(always)]
+pub fn write(register: u64, value: u32) {
+    // SAFETY: the callers name registers whose effects they know, and tables of their own.
+    unsafe { (register as *mut u32).write_volatile(value) }
+}
+
 /// Writes a byte to an I/O port.
 ///
 /// # Safety

@@ -208,9 +208,9 @@ idle:
     cli
     jmp idle
 
-    # Vectors 0..47: exceptions, timer, spurious, devices, eight bytes each. Each pushes an error
-    # code if the processor did not, and its number. The jump of an interrupt reaches `trap` in two
-    # bytes. Exceptions go by the places of two that have stacks of their own, and no stub.
+    # Vectors 0..48: exceptions, timer, spurious, devices, strays; eight bytes each. Each pushes an
+    # error code if the processor did not, and its number. The jump of an interrupt reaches `trap`
+    # in two bytes. Exceptions go by the places of two that have stacks of their own, and no stub.
     .macro stub number
     .align 8
     .if \number == 8
@@ -245,6 +245,11 @@ trap_stubs:
     .irp number, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47
     stub \number
     .endr
+    # The vector behind those of devices goes on right into `trap`: with a jump, that would lie too
+    # far behind for the first interrupt. The assembler refuses stubs that are longer than theirs.
+    .org trap_stubs + 8 * {STRAY}
+    push 0
+    push {STRAY}
 trap:
     test byte ptr [rsp + 24], 3
     jz 3f

@@ -4,11 +4,12 @@ use crate::apic::{IoApic, set_message};
 use crate::console::{Console, console};
 use crate::context::Context;
 use crate::cpu;
+use crate::iommu::UNITS_MAX;
 use crate::paging::{self, Space};
 use crate::recorder::Recorder;
 use crate::table::Table;
 use crate::tables::DEVICES_MAX;
-use diapason_abi::archive::{DeviceRecord, NONE, flags};
+use diapason_abi::archive::{DeviceRecord, flags};
 use diapason_abi::call::Counter;
 use diapason_abi::record::Record;
 use diapason_abi::{PAGE, PROCESSES_MAX, layout};
@@ -102,6 +103,8 @@ pub struct Metal {
     pub lines: [u16; DEVICES_MAX],
     /// Where those that send messages are masked; null: they have a line.
     pub masks: [*mut u32; DEVICES_MAX],
+    /// The registers of each IOMMU that is on; 0: no other.
+    pub units: [u64; UNITS_MAX],
     pub io_apic: IoApic,
     /// The process whose window is visible.
     pub current: u16,
@@ -197,11 +200,6 @@ impl Metal {
     fn say(what: impl FnOnce(&mut Console)) {
         // SAFETY: within a kernel entry; the reference ends with the statement.
         what(unsafe { console() });
-    }
-
-    /// The description entry behind a device vector.
-    pub fn device_of(&self, index: usize) -> u16 {
-        self.vectors.get(index).copied().unwrap_or(NONE)
     }
 
     /// An access of user memory that failed.
@@ -342,7 +340,7 @@ impl Machine for Metal {
     }
 
     fn bus_address(&mut self, _segment: u16, first: FrameId) -> u64 {
-        // Devices see memory as the kernel does.
+        // Devices see memory as the kernel does: an IOMMU changes no address.
         self.frame(first)
     }
 

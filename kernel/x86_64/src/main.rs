@@ -12,6 +12,7 @@
 //! | `entry.s`, `context` | into and out of the kernel, and what is kept of a thread meanwhile |
 //! | `shell` | around the core: clock, timer, address space, recorder |
 //! | `machine` | the effects the core asks for |
+//! | `iommu` | what a device was stopped from doing |
 //! | `paging`, `table` | address spaces, arrays |
 //! | `apic`, `clock`, `tables`, `cpu` | the processor and its tables |
 //! | `console`, `recorder`, `fatal` | what the kernel says, keeps, and says last |
@@ -31,6 +32,7 @@ mod context;
 mod cpu;
 mod fatal;
 mod handover;
+mod iommu;
 mod machine;
 mod paging;
 mod percpu;

@@ -136,5 +136,6 @@ global_asm!(
     FCW = const offsets::FCW,
     CALLS = const diapason_abi::CallNumber::ALL.len(),
     OBSERVING = const crate::machine::OBSERVING as u8,
+    STRAY = const crate::tables::STRAY,
     FIRST_INTERRUPT = const crate::tables::FIRST_INTERRUPT,
 );

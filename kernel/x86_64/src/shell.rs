@@ -395,7 +395,7 @@ impl Shell {
             return Cause::Timer;
         }
         match vector.checked_sub(FIRST_DEVICE) {
-            Some(index) => Cause::Irq(self.metal.device_of(index as usize)),
+            Some(index) => self.metal.interrupt(index as usize),
             None => Cause::Timer,
         }
     }

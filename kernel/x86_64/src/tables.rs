@@ -8,9 +8,11 @@ pub const FIRST_INTERRUPT: u64 = TIMER;
 pub const SPURIOUS: u64 = 33;
 /// First vector of devices.
 pub const FIRST_DEVICE: u64 = 34;
+/// Vector of IOMMUs that stopped an access: it comes after those of devices.
+pub const STRAY: u64 = 48;
 /// Vectors with a stub.
-pub const VECTORS: u64 = 48;
+pub const VECTORS: u64 = STRAY + 1;
 /// Most devices that can interrupt.
-pub const DEVICES_MAX: usize = (VECTORS - FIRST_DEVICE) as usize;
+pub const DEVICES_MAX: usize = (STRAY - FIRST_DEVICE) as usize;
 
 const _: () = assert!(DEVICES_MAX == diapason_abi::archive::INTERRUPTS_MAX);

@@ -66,7 +66,7 @@ impl Drop for Segment {
 /// Registers of a granted device, or a part of them.
 ///
 /// The device defines the effect of a register. Nothing here can tell a harmless value from one
-/// that makes the device write where it should not. A driver is trusted with that.
+/// that makes the device write where it should not. Without an IOMMU a driver is trusted with that.
 #[derive(Clone, Copy, Debug)]
 pub struct Registers {
     address: u64,

@@ -355,6 +355,7 @@ pub(crate) const CHECKS: [Check; 25] = [
                 "a_late_write_is_found_unless_the_memory_was_lent_again",
             ),
             Step("a PCI device writes nothing without its driver"),
+            Step("an IOMMU stops a driver that aims its device at others"),
         ],
         asked: &[],
         long: &["cargo xtask campaign usb", "cargo xtask campaign search"],

@@ -19,6 +19,7 @@ mod flood;
 mod hosts;
 mod image;
 mod inflicted;
+mod intruder;
 mod joined;
 pub mod observed;
 mod paths;
@@ -172,7 +173,7 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// Returns the tests by topic.
-fn topics() -> [&'static [QemuTest]; 20] {
+fn topics() -> [&'static [QemuTest]; 21] {
     [
         alarms::TESTS,
         chains::TESTS,
@@ -184,6 +185,7 @@ fn topics() -> [&'static [QemuTest]; 20] {
         faults::TESTS,
         flood::TESTS,
         inflicted::TESTS,
+        intruder::TESTS,
         paths::TESTS,
         sources::TESTS,
         trials::TESTS,

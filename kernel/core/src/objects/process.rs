@@ -42,8 +42,11 @@ pub struct Process {
     pub(crate) reaper: ThreadId,
     /// While it ends: how many of its threads, events, conditions and semaphores are gone.
     pub(crate) reaped: u32,
-    /// While it ends: its window is hidden, so that none of its threads gets anywhere.
+    /// While it ends, or is about to because a device of it strayed: its window is hidden, so that
+    /// none of its threads gets anywhere.
     pub(crate) hidden: bool,
+    /// The address that the device strayed to, if that is why it is hidden.
+    pub(crate) strayed_to: u64,
     /// While it ends: a fault is why, and its report waits in the buffer of the last thread.
     pub(crate) blamed: bool,
     /// The VCPU its threads run on if they do not say.
@@ -89,6 +92,7 @@ impl Process {
         reaper: Id::NONE,
         reaped: 0,
         hidden: false,
+        strayed_to: 0,
         blamed: false,
         vcpu: Id::NONE,
         heap: Chain::EMPTY,

@@ -75,8 +75,9 @@ impl Kernel<'_> {
 
     #[inline(never)]
     pub(crate) fn hide<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
-        self.processes[id].hidden = true;
-        m.show_process(id, false);
+        if !core::mem::replace(&mut self.processes[id].hidden, true) {
+            m.show_process(id, false);
+        }
     }
 
     /// One more stage of the end of a process. Returns whether the supervisor that hears of it

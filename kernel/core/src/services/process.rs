@@ -101,6 +101,28 @@ impl Kernel<'_> {
         thread
     }
 
+    /// The machine stopped an access of a device, or an interrupt, that the description does not
+    /// grant. The device falls silent. Each process that has it faults as soon as it would go on:
+    /// the end is its own work, at its priority and on its budget.
+    #[inline(never)]
+    pub(crate) fn stray<M: Machine>(&mut self, m: &mut M, device: u16, address: u64, fault: u64) {
+        let known = self.devices.get(device).map(|d| d.mapped);
+        let name = known.map_or(u64::MAX, |_| device.into());
+        m.emit(Record::Stray, &[self.now.0, name, address, fault]);
+        let Some(mut mapped) = known else { return };
+        m.set_bus_master(device, false);
+        while let Some(index) = mapped.checked_ilog2() {
+            mapped &= !(1 << index);
+            let id = Id::new(index as u16);
+            let p = &mut self.processes[id];
+            if p.state == ProcessState::Running && !p.hidden {
+                p.strayed_to = address;
+                self.rouse_one(id);
+                self.hide(m, id);
+            }
+        }
+    }
+
     #[inline(always)]
     fn known_process(&self, key: u64, starting: bool) -> Result<ProcessId, Refused> {
         let id = self.processes.find(|p| p.key == key);
@@ -151,7 +173,10 @@ impl Kernel<'_> {
             return self.reap(m, id, true);
         }
         let (now, slot) = (self.now.0, self.threads[thread].slot);
-        let Fault { cause, address, instruction } = fault;
+        let Fault { mut cause, mut address, instruction } = fault;
+        if self.processes[id].hidden {
+            (cause, address) = (FaultCause::StrayDma, self.processes[id].strayed_to);
+        }
         let words = [now, id.index().into(), slot.into(), cause as u64, address, instruction];
         m.emit(Record::Fault, &words);
         let p = &mut self.processes[id];

@@ -1,5 +1,8 @@
 //! The few things ACPI tables say that the kernel needs: processors, interrupt routing, clocks,
-//! where PCI functions are configured.
+//! where PCI functions are configured, and which IOMMUs they are behind.
+
+use super::pci::Function;
+use diapason_abi::dmar::{Bridges, Dmar, number};
 
 /// The ACPI tables that boot reads.
 #[derive(Clone, Copy, Default)]
@@ -11,6 +14,8 @@ pub struct Acpi {
     /// Registers of the first I/O APIC, and its first line.
     pub io_apic: u64,
     pub first_line: u32,
+    /// The number of this I/O APIC.
+    pub io_apic_id: u64,
     /// Registers of the high-precision timer; 0 if there is none.
     pub hpet: u64,
     /// Port of the timer that counts 3,579,545 ticks a second; 0 if there is none.
@@ -19,6 +24,8 @@ pub struct Acpi {
     /// first and the last bus it is there for.
     pub pci: u64,
     pub buses: (u64, u64),
+    /// The table of IOMMUs; empty if there is none.
+    pub dmar: &'static [u8],
 }
 
 /// Everything below 4 GiB is mapped; tables elsewhere are taken as absent.
@@ -31,15 +38,6 @@ fn bytes(address: u64, length: u64) -> &'static [u8] {
         }
         _ => &[],
     }
-}
-
-#[inline(never)]
-fn number(table: &[u8], at: usize, size: usize) -> u64 {
-    let mut value = 0;
-    for i in (0..size).rev() {
-        value = value << 8 | u64::from(table.get(at + i).copied().unwrap_or(0));
-    }
-    value
 }
 
 const HEADER: u64 = 36;
@@ -66,6 +64,7 @@ impl Acpi {
             match found.get(..4) {
                 Some(b"APIC") => acpi.read_madt(found),
                 Some(b"FACP") => acpi.pm_timer = number(found, 76, 2) as u16,
+                Some(b"DMAR") => acpi.dmar = found,
                 Some(b"HPET") => acpi.hpet = number(found, 44, 8),
                 // The first of its entries is that of the machine's own buses.
                 Some(b"MCFG") => {
@@ -79,6 +78,12 @@ impl Acpi {
         acpi
     }
 
+    /// Returns the table of IOMMUs.
+    pub fn dmar(&self) -> Dmar<'static> {
+        let behind = |base, place| Function::at(base, place).buses_behind();
+        Dmar { table: self.dmar, bridges: Bridges { base: self.pci, behind } }
+    }
+
     #[inline(never)]
     fn read_madt(&mut self, madt: &[u8]) {
         let mut at = 44;
@@ -90,6 +95,7 @@ impl Acpi {
                     if self.io_apics == 0 {
                         self.io_apic = number(madt, at + 4, 4);
                         self.first_line = number(madt, at + 8, 4) as u32;
+                        self.io_apic_id = number(madt, at + 2, 1);
                     }
                     self.io_apics += 1;
                 }

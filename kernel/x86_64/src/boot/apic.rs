@@ -11,8 +11,8 @@ const TIMER_MASKED: u32 = 1 << 16;
 const TIMER_DEADLINE: u32 = 2 << 17;
 
 fn read(register: usize) -> u32 {
-    // SAFETY: as above; the registers read here have no side effects.
-    unsafe { LOCAL.byte_add(register).read_volatile() }
+    // The registers read here have no side effects.
+    cpu::read(LOCAL as u64 + register as u64)
 }
 
 impl LocalApic {
@@ -65,6 +65,17 @@ impl IoApic {
             }
         }
         io
+    }
+
+    /// Has a line name an entry of the table of interrupts. The lower half of its entry stays as it
+    /// is: there the vector must be that of the table.
+    pub fn name(&self, line: u16, entry: u32) {
+        const NAMED: u32 = 1 << 16;
+        let IoApic { registers, first_line, lines } = *self;
+        let line = u32::from(line).wrapping_sub(first_line);
+        if line < lines {
+            IoApic { registers, first_line, lines }.write(0x11 + 2 * line, entry << 17 | NAMED);
+        }
     }
 
     fn read(&mut self, register: u32) -> u32 {

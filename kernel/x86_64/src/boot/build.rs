@@ -2,10 +2,11 @@
 
 use super::acpi::Acpi;
 use super::memory::BootMemory;
-use super::{devices, loader, spaces, tables};
+use super::{devices, iommu, loader, spaces, tables};
 use crate::apic::{IoApic, LocalApic};
 use crate::clock::Clock;
 use crate::console::{announce, console};
+use crate::iommu::UNITS_MAX;
 use crate::machine::{Counts, Metal, NOBODY, Observe, Place};
 use crate::percpu::{BOOT_CPU, BOOT_SHELL};
 use crate::recorder::Recorder;
@@ -16,10 +17,11 @@ use crate::watch::Paths;
 use diapason_abi::archive::{Archive, NONE, Refusal};
 use diapason_abi::record::Record;
 use diapason_abi::recorder::ENTRY_BYTES;
+use diapason_abi::served::Facility;
 use diapason_abi::{Nanos, PAGE, layout};
 use diapason_core::{
-    Cause, Condition, Device, Event, Frame, Kernel, Mailbox, Message, Pools, Process, Segment,
-    Semaphore, Sizes, Thread, Vcpu,
+    Cause, Condition, Device, Event, Frame, Kernel, Mailbox, Message, Pools, Process, SERVED,
+    Segment, Semaphore, Sizes, Thread, Vcpu,
 };
 
 // The first contents of the pools. They have names so that the linker script can tell them from the
@@ -66,6 +68,9 @@ pub fn build(
     let refused = load_programs(&archive, memory, &mut metal, &clock)?;
     let pools = pools(&sizes, memory);
     metal.pool = memory.cut(sizes.frames as u64 * PAGE as u64).ok_or(Refusal::Memory)?;
+    if SERVED.has(Facility::Devices) {
+        iommu::confine(acpi, &archive, memory, &mut metal, timer.id()).ok_or(Refusal::Memory)?;
+    }
     let observed = metal.observe.any();
     // SAFETY: once, at boot; from here on only `percpu::shell` names it.
     unsafe {
@@ -130,6 +135,7 @@ fn metal(archive: &Archive<'_>, memory: &mut BootMemory, acpi: &Acpi, sizes: &Si
         vectors: [NONE; DEVICES_MAX],
         lines: [NONE; DEVICES_MAX],
         masks: [core::ptr::null_mut(); DEVICES_MAX],
+        units: [0; UNITS_MAX],
         io_apic: IoApic::open(acpi.io_apic, acpi.first_line),
         current: NOBODY,
         caller: tables::caller(),

@@ -21,6 +21,11 @@ impl BootMemory {
         (self.next, self.end.saturating_sub(self.next))
     }
 
+    /// Returns where the region ends.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
     /// `bytes` of zeroed memory, whole pages; `None` if too little is left.
     #[inline(never)]
     pub fn cut(&mut self, bytes: u64) -> Option<u64> {

@@ -6,9 +6,11 @@ mod build;
 mod calibrate;
 mod devices;
 mod handed;
+mod iommu;
 mod loader;
 mod memory;
 mod pci;
+mod remap;
 mod spaces;
 mod tables;
 
@@ -125,7 +127,9 @@ fn say_boot() {
 /// Switches on every protection the processor has; returns what it has.
 fn protect() -> u64 {
     let [_, _, basic, basic_edx] = cpu::identify(1);
-    let [_, extended, more, _] = cpu::identify(7);
+    const CAPABILITIES: u32 = 0x10a;
+    let [_, extended, more, told] = cpu::identify(7);
+    let tells = told >> 29 & 1 == 1;
     let [_, _, _, amd] = cpu::identify(0x8000_0001);
     let [_, _, _, power] = cpu::identify(0x8000_0007);
     let found = [
@@ -151,13 +155,16 @@ fn protect() -> u64 {
     if features >> Protection::Smap as u64 & 1 == 0 {
         without_smap();
     }
-    // SAFETY: once, at boot; each bit's feature was found. Writing CR4 drops all translations.
-    unsafe {
+    // SAFETY: once, at boot; each bit's feature was found, and so was the register. Writing CR4
+    // drops all translations.
+    let leaks = unsafe {
         spaces::protect_kernel();
         cpu::set_cr4(cr4);
         cpu::load_address_space(&raw const KERNEL_PML4 as u64);
-    }
+        if tells { cpu::read_msr(CAPABILITIES) } else { 0 }
+    };
     announce(Record::Cpu, &[features, enabled]);
+    announce(Record::Speculation, &[tells.into(), leaks]);
     if !steady {
         refuse(Refusal::CounterVaries);
     }

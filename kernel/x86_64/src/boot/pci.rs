@@ -4,7 +4,8 @@
 //! Firmware has numbered the buses and given every function its addresses; nothing is moved here.
 
 use super::acpi::Acpi;
-use super::spaces;
+use super::spaces::{self, REACH};
+use crate::cpu;
 use crate::paging::LARGE_PAGE;
 use core::ops::Range;
 use diapason_abi::PAGE;
@@ -38,8 +39,6 @@ const MSI_X_HELD_BACK: u32 = 1 << 30;
 /// Bytes of an entry of the table, and the offset of its mask.
 const ENTRY: u64 = 16;
 const MASK: u64 = 12;
-/// The kernel reaches what lies below this.
-const REACH: u64 = 1 << 32;
 /// Where a message is sent to, so that it interrupts.
 const INTERRUPTS: u32 = 0xfee0_0000;
 /// The class of bridges.
@@ -99,7 +98,7 @@ fn walk(acpi: &Acpi, visit: &mut dyn FnMut(Function) -> bool) -> Option<Function
             if !function.is_there(place) {
                 continue;
             }
-            last = last.max(function.last_bus_behind()).min(end);
+            last = last.max(function.buses_behind().1).min(end);
             if visit(function) {
                 return Some(function);
             }
@@ -130,11 +129,83 @@ pub fn quieten(acpi: &Acpi) {
     });
 }
 
+/// Returns whether functions on `bus` ask for memory in the name of a bridge above them: such a
+/// bridge leads from PCI Express to buses of an older kind.
+pub fn is_hidden(acpi: &Acpi, bus: u64) -> bool {
+    let hides = |function: Function| {
+        let (first, last) = function.buses_behind();
+        first > 0 && (first..=last).contains(&bus) && !function.passes_names_on()
+    };
+    walk(acpi, &mut |function| hides(function)).is_some()
+}
+
+/// Returns where a message is sent to that interrupts this core, without a table of interrupts.
+pub fn message_address(core: u32) -> u32 {
+    INTERRUPTS | core << 12
+}
+
+/// Returns where a message is sent to that names an entry of the table of interrupts.
+fn named(entry: u32) -> u32 {
+    const NAMED: u32 = 1 << 4;
+    INTERRUPTS | entry << 5 | NAMED
+}
+
+/// Has the message whose mask is there name an entry of the table of interrupts.
+pub fn name_message(mask: *mut u32, entry: u32) {
+    let message = mask as u64 - MASK;
+    put(message, named(entry));
+    put(message + 8, 0);
+}
+
 impl Function {
+    /// Returns the function at this place (bus, device and function) of the configuration memory.
+    pub fn at(base: u64, place: u64) -> Function {
+        Function(base + (place << 12))
+    }
+
+    /// Returns the function whose command register this is.
+    pub fn of(command: *mut u16) -> Function {
+        Function(command as u64 - COMMAND as u64)
+    }
+
+    /// Returns its bus, device and function.
+    pub fn place(self, acpi: &Acpi) -> u64 {
+        (self.0 - acpi.pci) >> 12
+    }
+
+    /// Returns the first and the last bus behind it; (0, 0) if it is no bridge.
+    pub fn buses_behind(self) -> (u64, u64) {
+        let is_bridge = self.read(HEADER) >> 16 & 0x7f == 1;
+        let buses = if is_bridge { u64::from(self.read(BUSES)) } else { 0 };
+        (buses >> 8 & 0xff, buses >> 16 & 0xff)
+    }
+
+    /// Returns whether it is a bridge of PCI Express: whoever asks through it is named.
+    fn passes_names_on(self) -> bool {
+        const EXPRESS: u32 = 0x10;
+        let kind = self.capability(EXPRESS).map(|at| self.read(at) >> 20 & 0xf);
+        // Root port, upstream and downstream port of a switch.
+        matches!(kind, Some(4..=6))
+    }
+
+    /// Has its messages without a table name entries of the table of interrupts, from `first` on.
+    pub fn name_bare(self, first: u32) {
+        const COUNTED: u32 = 1 << 3;
+        if let Some(capability) = self.capability(MSI) {
+            self.write(capability + 4, named(first) | COUNTED);
+            self.write(self.bare_data(capability), 0);
+        }
+    }
+
+    /// Returns where the data of its messages without a table are.
+    fn bare_data(self, capability: usize) -> usize {
+        const WIDE: u32 = 1 << 23;
+        if self.read(capability) & WIDE == 0 { capability + 8 } else { capability + 12 }
+    }
+
     #[inline(never)]
     fn read(self, register: usize) -> u32 {
-        // SAFETY: configuration memory that the ACPI tables name; reading it changes nothing.
-        unsafe { ((self.0 + register as u64) as *const u32).read_volatile() }
+        cpu::read(self.0 + register as u64)
     }
 
     fn write(self, register: usize, value: u32) {
@@ -149,7 +220,7 @@ impl Function {
     /// Bus, device and function, vendor, and the vendor's number.
     pub fn identity(self, acpi: &Acpi) -> [u64; 3] {
         let word = u64::from(self.read(IDENTITY));
-        [(self.0 - acpi.pci) >> 12, word & 0xffff, word >> 16]
+        [self.place(acpi), word & 0xffff, word >> 16]
     }
 
     /// Returns whether there is a function at this place of the bus. Only the first function of a
@@ -158,12 +229,6 @@ impl Function {
         let first = Function(self.0 & !(7 << 12));
         let exists = |function: Function| function.read(IDENTITY) != NOBODY;
         exists(first) && (place & 7 == 0 || first.read(HEADER) >> 23 & 1 == 1 && exists(self))
-    }
-
-    /// The last bus behind it, if it is a bridge.
-    fn last_bus_behind(self) -> u64 {
-        let is_bridge = self.read(HEADER) >> 16 & 0x7f == 1;
-        if is_bridge { u64::from(self.read(BUSES) >> 16 & 0xff) } else { 0 }
     }
 
     fn is(self, wanted: &PciFunction) -> bool {
@@ -216,12 +281,11 @@ impl Function {
 
     /// Lets it send messages by MSI, from `vector` on: that is a multiple of their number.
     pub fn begin_bare(self, capability: usize, log: u32, core: u32, vector: u32) {
-        const WIDE: u32 = 1 << 23;
         const MASKABLE: u32 = 1 << 24;
         let head = self.read(capability);
-        self.write(capability + 4, INTERRUPTS | core << 12);
+        self.write(capability + 4, message_address(core));
         self.write(capability + 8, 0);
-        let data = if head & WIDE == 0 { capability + 8 } else { capability + 12 };
+        let data = self.bare_data(capability);
         self.write(data, vector);
         if head & MASKABLE != 0 {
             self.write(data + 4, 0);
@@ -312,15 +376,15 @@ impl Function {
 /// Message `number` of a table: address, data, and held back. Returns where it is masked.
 pub fn set_message(table: u64, number: u16, core: u32, vector: u32) -> *mut u32 {
     let entry = table + u64::from(number) * ENTRY;
-    for (word, value) in [(0, INTERRUPTS | core << 12), (4, 0), (8, vector), (MASK, 1)] {
+    for (word, value) in [(0, message_address(core)), (4, 0), (8, vector), (MASK, 1)] {
         put(entry + word, value);
     }
     (entry + MASK) as *mut u32
 }
 
+/// Writes a register of the configuration memory, or of a table of messages. The function does
+/// nothing yet.
 #[inline(never)]
 fn put(address: u64, value: u32) {
-    // SAFETY: a register of the configuration memory that the ACPI tables name, or an entry of a
-    // table that was found to be there and is mapped; the function does nothing yet.
-    unsafe { (address as *mut u32).write_volatile(value) }
+    cpu::write(address, value);
 }

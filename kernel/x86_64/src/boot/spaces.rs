@@ -13,6 +13,9 @@ use diapason_abi::{PAGE, layout};
 /// Entries of the kernel in every level-3 table: 4 GiB.
 const KERNEL_ENTRIES: usize = 4;
 
+/// The kernel reaches what lies below this.
+pub const REACH: u64 = 1 << 32;
+
 /// Narrow the boot tables: code may only be executed, constants only read, everything else not
 /// executed; the page below the kernel stack is gone.
 ///
@@ -85,6 +88,16 @@ pub fn alias(far: u64, length: u64) -> Option<u64> {
         }
     }
     None
+}
+
+/// Shows a device's registers to the kernel, uncached, wherever they lie. Returns where it sees
+/// them; `None` as for [`alias`].
+pub fn registers(address: u64, length: u64) -> Option<u64> {
+    if address.checked_add(length)? > REACH {
+        return alias(address, length);
+    }
+    uncache(address, length);
+    Some(address)
 }
 
 /// Returns where the kernel ends.
