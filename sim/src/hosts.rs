@@ -4,6 +4,8 @@
 //! earlier than a cable's delay later. So the host that is behind may run until the others could
 //! have done something that reaches it, and until they could have answered what it did: it never
 //! misses anything, and the order makes no difference.
+//!
+//! Each host has its own clock. Hosts are compared by the clock of the world.
 
 use crate::observe::Observer;
 use crate::processor::{Ending, Processor, Stop};
@@ -17,9 +19,9 @@ pub(crate) fn race<O: Observer>(
 ) -> Vec<(Ending, Nanos)> {
     let mut ended: Vec<Option<(Ending, Nanos)>> = vec![None; hosts.len()];
     while let Some((turn, others)) = turn(hosts, &ended) {
-        let limit = others + delay;
+        let limit = hosts[turn].world.host(others + delay);
         hosts[turn].machine.resume();
-        let stop = hosts[turn].run(limit, delay + delay);
+        let stop = hosts[turn].run(limit, echo(delay));
         hosts[turn].machine.rest();
         let ending = stop.map(|stop| match stop {
             Stop::Ended(ending) => ending,
@@ -28,6 +30,13 @@ pub(crate) fn race<O: Observer>(
         ended[turn] = ending.map(|ending| (ending, hosts[turn].close()));
     }
     ended.into_iter().flatten().collect()
+}
+
+/// Returns the time, by any host's clock, in which no answer can come: less than two delays by the
+/// clock of the world, which runs apart from a host's by 200 ppm at most.
+fn echo(delay: Nanos) -> Nanos {
+    let both = delay.0.saturating_mul(2);
+    Nanos((both - 1 - both / 5_000).max(1))
 }
 
 /// The host that is behind, and when one of the others does something next, left to itself.
@@ -40,7 +49,7 @@ fn turn<O: Observer>(
     for (index, _) in running {
         // Something may be under way to it that was not when it stopped.
         hosts[index].machine.bus.ask_again();
-        let next = hosts[index].next();
+        let next = hosts[index].world.own(hosts[index].next());
         match turn {
             Some((_, least)) if least <= next => others = others.min(next),
             _ => {

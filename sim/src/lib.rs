@@ -71,6 +71,7 @@ use bus::Bus;
 use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, Refusal};
 use diapason_core::host::KernelMemory;
+use diapason_devices::faulty::OwnClock;
 use faults::Upsets;
 use machine::Simulated;
 use memory::Commons;
@@ -120,6 +121,8 @@ pub struct Options {
     pub upsets: Vec<Planned<Upset>>,
     /// The time at which the host gets power, if it is one of several.
     pub start: Nanos,
+    /// The clock of the world, as the host sees it, if it is one of several.
+    pub world: OwnClock,
     /// Words of memory that the observer hears of when they change.
     pub watched: Vec<Watched>,
 }
@@ -128,8 +131,8 @@ impl Default for Options {
     fn default() -> Options {
         let works = Works::default();
         let (costs, upsets, watched) = (Costs::default(), Vec::new(), Vec::new());
-        let start = Nanos::ZERO;
-        Options { costs, works, check: false, isolate: false, upsets, start, watched }
+        let (start, world) = (Nanos::ZERO, OwnClock::default());
+        Options { costs, works, check: false, isolate: false, upsets, start, world, watched }
     }
 }
 
@@ -229,7 +232,7 @@ impl<O: Observer> Life<'_, O> {
         }
         let mut kernel = memory.kernel(archive, refused);
         kernel.lack_devices(absent);
-        let horizon = Nanos(archive.header.horizon);
+        let horizon = options.world.host(Nanos(archive.header.horizon));
         Processor::new(kernel, machine, options, upsets, (observer, now)).until(horizon)
     }
 }
@@ -288,7 +291,7 @@ fn together<O: Observer>(
             Turns::Hosts(_) => Simulated::load(archive, bus, region, &mut Commons::default())?,
             Turns::Cores(commons) => Simulated::load(archive, bus, region, commons)?,
         };
-        let (upsets, now) = (options.upsets(), options.start);
+        let (upsets, now) = (options.upsets(), options.world.host(options.start));
         let life = Life { machine, options: &options, upsets, observer, now };
         loaded.push(life.boot(archive, memory));
     }

@@ -18,6 +18,7 @@ use diapason_abi::record::Record;
 use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, layout};
 use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, ThreadId, take_walked};
+use diapason_devices::faulty::OwnClock;
 use diapason_costs::counted::{Cost, Costs, KernelEntry};
 
 /// How a run ended.
@@ -91,6 +92,8 @@ pub(crate) struct Processor<'a, O> {
     check: bool,
     pub observer: O,
     pub now: Nanos,
+    /// The clock of the world, as this host sees it.
+    pub world: OwnClock,
     alarm: Nanos,
     run: ThreadId,
     /// The thread that ran up to a trap since the last glance.
@@ -126,6 +129,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             check,
             observer,
             now,
+            world: options.world.clone(),
             alarm: Nanos::FOREVER,
             run: ThreadId::NONE,
             ran: ThreadId::NONE,

@@ -25,6 +25,7 @@ use crate::workspace::Workspace;
 use diapason_abi::{Key, Nanos};
 use diapason_devices::UsbDevice;
 use diapason_devices::bridge::slow_bridge;
+use diapason_devices::faulty::Drifting;
 use diapason_sim::{
     CableEnd, EthernetBooks, EthernetNetwork, Observer, Options, PluggedController, Trace,
 };
@@ -99,7 +100,7 @@ fn seated<O: Observer>(
     let around = around(joined, &systems)?;
     let mut listeners: Vec<Listener> = Vec::new();
     listeners.resize_with(seats.len(), Listener::default);
-    let mut ears: Vec<LinkEars> = systems.iter().map(|system| LinkEars::of(system)).collect();
+    let mut ears = ears(&systems, joined);
     let mut wired = Vec::new();
     let heard = listeners.iter_mut().zip(&mut ears);
     for ((host, seat), (listener, ears)) in seats.into_iter().enumerate().zip(heard) {
@@ -122,6 +123,12 @@ fn seated<O: Observer>(
     endings.into_iter().zip(listeners).zip(ears).zip(systems).map(of_one).collect()
 }
 
+/// Returns the ears of each host, which hear times by the clock of the world.
+fn ears(systems: &[&System], joined: &Joined) -> Vec<LinkEars> {
+    let hosts = systems.iter().enumerate();
+    hosts.map(|(host, system)| LinkEars::of(system, joined.world(host))).collect()
+}
+
 /// The cables between hosts, and the network of their adapters.
 struct Around<'a> {
     joined: &'a Joined,
@@ -140,7 +147,10 @@ impl Around<'_> {
     /// Returns the adapters of a host, each at its wire. Those that no wire of the list ends at
     /// have one of their own.
     fn cards(&self, host: usize, system: &System, faults: &[InjectedFault]) -> Functions {
-        let wire = |device| self.network.wire(ethernet::card(host, device));
+        let wire = |device| {
+            let wire = self.network.wire(ethernet::card(host, device))?;
+            Some(wire.seen_by(self.joined.world(host)))
+        };
         surroundings::cards(system, faults, wire)
     }
 }
@@ -205,16 +215,16 @@ fn drive_together<O: Observer>(
     joined: &Joined,
 ) -> Result<Vec<MachineEnding>, Failure> {
     hosts.iter().try_for_each(|host| simulable(&host.session.system))?;
-    let cables = joined.cables();
     let sessions: Vec<&Session> = hosts.iter().map(|host| host.session).collect();
     let (mut controllers, parts): (Vec<Controllers>, Vec<_>) = hosts
         .into_iter()
         .map(|host| (host.controllers, (host.session, host.how, host.cards, host.observer)))
         .unzip();
-    plug_all(cables, &mut controllers)?;
+    plug_all(joined, &mut controllers)?;
     let delay = notice(joined);
-    let hosts =
-        parts.into_iter().zip(controllers).map(|((session, options, cards, observer), own)| {
+    let hosts = parts.into_iter().zip(controllers).enumerate();
+    let hosts = hosts.map(|(host, ((session, options, cards, observer), own))| {
+            let options = Options { world: joined.world(host), ..options };
             let (archive, mut functions) = (&session.archive, as_functions(own));
             functions.extend(cards);
             diapason_sim::SimulatedHost { archive, options, functions, observer }
@@ -248,18 +258,24 @@ fn targets(host: usize, cables: &[Cable]) -> Vec<usize> {
 /// Plugs in both ends of every cable. A passive cable could carry the capability of either end, so
 /// it has two devices, one for each end at which the other one has a capability. The port at a
 /// target is one that the description does not use.
-fn plug_all(cables: &[Cable], hosts: &mut [Controllers]) -> Result<(), Failure> {
+fn plug_all(joined: &Joined, hosts: &mut [Controllers]) -> Result<(), Failure> {
     // A checked description has controllers at both ends.
     let nowhere =
         |cable: &Cable| Failure::Ours(format!("nothing to plug the cable `{}` into", cable.name));
+    // A cable goes by the clock of the world, and each host looks at its end by its own.
+    let end = |end: &End, device| Box::new(Drifting::by(device, joined.world(end.host)));
+    for (host, own) in hosts.iter_mut().enumerate() {
+        own.iter_mut().for_each(|(_, controller)| controller.go_by(joined.world(host)));
+    }
     let mut passive = Vec::new();
-    for cable in cables {
+    for cable in joined.cables() {
         let (delay, [one, other]) = (Nanos(cable.delay_ns), &cable.ends);
         let (host, target) = match (one.socket, other.socket) {
             (Socket::Port(_), Socket::Port(_)) => {
                 let (here, there) = slow_bridge(CABLE_BYTES, delay);
-                insert(hosts, one, Box::new(here))
-                    .and(insert(hosts, other, Box::new(there)))
+                let [here, there]: [Box<dyn UsbDevice>; 2] = [Box::new(here), Box::new(there)];
+                insert(hosts, one, end(one, here))
+                    .and(insert(hosts, other, end(other, there)))
                     .ok_or_else(|| nowhere(cable))?;
                 continue;
             }
@@ -268,7 +284,7 @@ fn plug_all(cables: &[Cable], hosts: &mut [Controllers]) -> Result<(), Failure> 
         };
         let ends = <[CableEnd; 2]>::default();
         let partner = at(hosts, target).and_then(|it| it.debug_partner(delay, &ends));
-        let plugged = partner.and_then(|partner| insert(hosts, host, partner));
+        let plugged = partner.and_then(|partner| insert(hosts, host, end(host, partner)));
         plugged.ok_or_else(|| nowhere(cable))?;
         passive.push((cable, host, target, ends));
     }
@@ -280,7 +296,7 @@ fn plug_all(cables: &[Cable], hosts: &mut [Controllers]) -> Result<(), Failure> 
         let connector = controller.free_connector().ok_or_else(|| {
             Failure::Input(format!("no port is free for the passive cable `{}`", cable.name))
         })?;
-        controller.plug(connector, reverse);
+        controller.plug(connector, end(target, reverse));
     }
     Ok(())
 }
@@ -394,8 +410,7 @@ fn run(
     });
     let systems: Vec<&System> = sessions.iter().map(|(_, session)| &session.system).collect();
     let around = around(joined, &systems)?;
-    let mut ears: Vec<LinkEars> =
-        sessions.iter().map(|(_, session)| LinkEars::of(&session.system)).collect();
+    let mut ears = ears(&systems, joined);
     let wired = seats
         .zip(&mut ears)
         .enumerate()

@@ -166,7 +166,7 @@ mod tests {
         port.queues[6].full = full;
         let books = vec![SwitchBooks { came: 10, ports: vec![port], ..SwitchBooks::default() }];
         let name = String::from("s");
-        let switch = Switch { name, ports: 2, latency_ns: 0, room: 4, gates: Vec::new() };
+        let switch = Switch { name, ports: 2, latency_ns: 0, drift_ppm: 0, room: 4, gates: Vec::new() };
         let promised = if promised { vec![(String::from("s:1"), 6)] } else { Vec::new() };
         SwitchReport::of(&Joints { switches: vec![switch], promised, ..Joints::default() }, &books)
     }

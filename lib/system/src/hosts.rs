@@ -75,6 +75,8 @@ pub struct HostSpec {
     pub depends: Option<Vec<usize>>,
     /// Whether the host enables its debug capability, if the text says.
     pub enables: Option<bool>,
+    /// By how many millionths its clock is fast in a simulation.
+    pub drift_ppm: i32,
 }
 
 /// A cable: a bridge, whose ends are devices at two ports; or a debug cable, between a port and
@@ -172,8 +174,8 @@ pub fn parse_any(
                 let mut system = one_core(whole(read, &mut beside, cores_of)??)?;
                 system.clock_hz = host.clock_hz.unwrap_or(system.clock_hz);
                 let (name, file) = (host.name.value.clone(), host.system.value.clone());
-                let enables = host.enable;
-                hosts.push(HostSpec { name, file, system, depends: None, enables });
+                let (enables, drift_ppm) = (host.enable, host.drift_ppm);
+                hosts.push(HostSpec { name, file, system, depends: None, enables, drift_ppm });
             }
             Err(reason) => {
                 let title = format!("cannot read `{}`: {reason}", host.system.value);
@@ -247,6 +249,7 @@ pub(crate) struct DeclaredHost {
     clock_hz: Option<u64>,
     pub depends: Option<NameList>,
     enable: Option<bool>,
+    drift_ppm: i32,
 }
 
 struct DeclaredCable {
@@ -301,10 +304,10 @@ fn host(raw: Raw<'_>, report: &mut Report) -> Option<DeclaredHost> {
     let name = keys::name(&mut table);
     let system = table.text("system", "system = \"left.toml\"");
     table.needs("system", "add `system = \"left.toml\"`, the file that describes it");
-    let clock_hz = keys::clock(&mut table);
+    let (clock_hz, drift_ppm) = (keys::clock(&mut table), keys::drift(&mut table));
     let (depends, enable) = (network::list(&mut table), table.flag("enable"));
     table.report_unknown();
-    system.map(|system| DeclaredHost { name, system, clock_hz, depends, enable })
+    system.map(|system| DeclaredHost { name, system, clock_hz, depends, enable, drift_ppm })
 }
 
 fn cable(raw: Raw<'_>, report: &mut Report) -> DeclaredCable {

@@ -57,6 +57,8 @@ pub struct Switch {
     pub ports: usize,
     /// The time from the last bit of a frame until it is in its queue, in ns.
     pub latency_ns: u64,
+    /// By how many millionths its clock is fast in a simulation.
+    pub drift_ppm: i32,
     /// Frames that may wait in each queue of a port, besides the one on the wire.
     pub room: u64,
     /// The gates of each port that has some.
@@ -84,6 +86,7 @@ pub(crate) struct DeclaredSwitch {
     pub name: At<String>,
     ports: usize,
     latency_ns: u64,
+    drift_ppm: i32,
     room: u64,
     gates: Vec<DeclaredGates>,
 }
@@ -117,6 +120,7 @@ pub(crate) fn switch(raw: Raw<'_>, report: &mut Report) -> DeclaredSwitch {
     let ports = table.number("ports", PORTS, " ports");
     table.needs("ports", "add `ports = 4`");
     let latency = table.duration("latency", LATENCIES);
+    let drift_ppm = keys::drift(&mut table);
     let room = table.number("room", ROOM, ", frames that wait in a queue");
     let gates = table.list("gates");
     table.report_unknown();
@@ -124,6 +128,7 @@ pub(crate) fn switch(raw: Raw<'_>, report: &mut Report) -> DeclaredSwitch {
         name,
         ports: ports.map_or(*PORTS.end(), |ports| ports.value) as usize,
         latency_ns: latency.map_or(LATENCY_DEFAULT, |latency| latency.value),
+        drift_ppm,
         room: room.map_or(ROOM_DEFAULT, |room| room.value),
         gates: gates.into_iter().map(|raw| self::gates(raw, report)).collect(),
     }
@@ -239,8 +244,8 @@ fn whole(declared: &DeclaredSwitch, hosts: &[HostSpec], report: &mut Report) -> 
             gates.push((number, list.clone()));
         }
     }
-    let DeclaredSwitch { ports, latency_ns, room, .. } = *declared;
-    Switch { name, ports, latency_ns, room, gates }
+    let DeclaredSwitch { ports, latency_ns, drift_ppm, room, .. } = *declared;
+    Switch { name, ports, latency_ns, drift_ppm, room, gates }
 }
 
 /// Returns what is wrong with a list in which a class has windows, and no frame fits into any.

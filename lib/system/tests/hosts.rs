@@ -61,6 +61,30 @@ fn hosts_have_names_descriptions_and_clocks() {
 }
 
 #[test]
+fn clocks_of_hosts_and_switches_run_apart_as_far_as_plans_count_with() {
+    let drift = |value: &str| {
+        let hosts = "board.toml\"\n".to_owned() + &format!("drift = \"{value}\"\n");
+        boards("").replacen("board.toml\"\n", &hosts, 1)
+            + &format!("[[switch]]\nname = \"s\"\nports = 2\ndrift = \"{value}\"\n")
+    };
+    for (value, ppm) in [("-100ppm", -100), ("100ppm", 100), ("7 ppm", 7)] {
+        let list = several(&drift(value));
+        let found = (list.hosts[0].drift_ppm, list.hosts[1].drift_ppm, list.switches[0].drift_ppm);
+        assert_eq!(found, (ppm, 0, ppm));
+    }
+    let in_host = |value: &str| drift(value).split("[[switch]]").next().unwrap().to_owned();
+    let help = "write it as in `drift = \"80ppm\"`";
+    for value in ["80", "fast", "ppm", "1e2ppm", "99999999999ppm"] {
+        bad(&in_host(value), (4, 9), &format!("`{value}` is not a number of millionths"), help);
+    }
+    let help = "write `-100ppm` to `100ppm`: plans count with clocks that keep within";
+    for value in [101, -101, i32::MIN] {
+        let title = format!("a clock that is {value} ppm wrong is no crystal's");
+        bad(&in_host(&format!("{value}ppm")), (4, 9), &title, help);
+    }
+}
+
+#[test]
 fn a_description_of_one_host_is_that() {
     assert!(matches!(parse(BOARD), Ok(Description::One(system)) if system.name == "board"));
     // A key that only one of the two kinds has decides the kind of a text.

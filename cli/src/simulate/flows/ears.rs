@@ -6,6 +6,7 @@
 use diapason_abi::Nanos;
 use diapason_contract::link::{Ask, DONE, Done, FILL, LINKS, NAMES, RECORDS, SEND};
 use diapason_core::ThreadId;
+use diapason_devices::faulty::OwnClock;
 use diapason_sim::{Observer, Watched};
 use diapason_system::System;
 use std::collections::{BTreeMap, VecDeque};
@@ -79,22 +80,25 @@ pub struct LinkEars {
     pub logs: LinkLogs,
     /// By their places, messages that programs have: the link, and the number of the message.
     held: BTreeMap<u32, (usize, usize)>,
+    /// The clock of the world, as the host sees it: times of several hosts are compared.
+    world: OwnClock,
 }
 
 impl LinkEars {
     /// Returns the ears of a host; links that it does not have are silent.
     #[must_use]
-    pub fn of(system: &System) -> LinkEars {
+    pub fn of(system: &System, world: OwnClock) -> LinkEars {
         let numbered = |name: &str| {
             let place = system.segments.iter().position(|segment| segment.name == name);
             place.and_then(|place| u16::try_from(place).ok()).unwrap_or(u16::MAX)
         };
-        LinkEars::new(NAMES.map(|[asks, done, _]| [numbered(asks), numbered(done)]))
+        let segments = NAMES.map(|[asks, done, _]| [numbered(asks), numbered(done)]);
+        LinkEars { world, ..LinkEars::new(segments) }
     }
 
     fn new(segments: [[u16; 2]; LINKS]) -> LinkEars {
-        let (logs, held) = (LinkLogs::default(), BTreeMap::new());
-        LinkEars { segments, first_word: usize::MAX, logs, held }
+        let (logs, held, world) = (LinkLogs::default(), BTreeMap::new(), OwnClock::default());
+        LinkEars { segments, first_word: usize::MAX, logs, held, world }
     }
 
     /// Adds the words that it must be told of.
@@ -198,6 +202,7 @@ impl Observer for LinkEars {
         (was, is): (u64, u64),
         memory: &[u8],
     ) {
+        let now = self.world.own(now);
         let Some(word) = word.checked_sub(self.first_word) else { return };
         let (link, word) = (word / WORDS, word % WORDS);
         // A count that went back, or by more than there is room for, is damage of the program's.

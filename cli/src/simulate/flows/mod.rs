@@ -1,7 +1,7 @@
 //! The messages of flows over cables: each is followed from the program that gives it to a link,
 //! through the links and programs of every host, until the last program gives its memory back.
 //!
-//! All hosts of a simulation have one time, so the times at different hosts compare.
+//! Times are by the clock of the world, so those at different hosts compare.
 
 mod ears;
 mod follow;

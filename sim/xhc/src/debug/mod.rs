@@ -11,6 +11,7 @@ use crate::ring::Cursor;
 use crate::{Memory, Xhc};
 use diapason_abi::Nanos;
 use diapason_devices::UsbDevice;
+use diapason_devices::faulty::OwnClock;
 use diapason_usb::register::{extended, port};
 use diapason_usb::trb::{Completion, Kind, Trb};
 pub use leads::CableEnd;
@@ -179,6 +180,13 @@ impl Xhc {
         let debug = self.debug.as_mut()?;
         let (cable, face) = (debug.leads.add(own), debug.face.clone());
         Some(Box::new(Partner::new(&cable, delay, far.clone(), face)))
+    }
+
+    /// Lets the cables of its debug capability go by this clock.
+    pub fn go_by(&mut self, world: OwnClock) {
+        if let Some(debug) = &mut self.debug {
+            debug.leads.go_by(world);
+        }
     }
 
     /// Returns whether the debug capability is on, so that a host at the other end finds a device.
