@@ -62,6 +62,16 @@ pub struct Joints {
     pub promised: Vec<(String, usize)>,
 }
 
+impl Joints {
+    /// Returns whether a cable or wire is pulled during the run.
+    #[must_use]
+    pub fn pulls(&self) -> bool {
+        let cables = self.cables.iter().map(|cable| &cable.pulled);
+        let mut all = cables.chain(self.ethernet.iter().map(|wire| &wire.pulled));
+        all.any(|times| !times.is_empty())
+    }
+}
+
 impl From<Vec<Cable>> for Joints {
     fn from(cables: Vec<Cable>) -> Joints {
         Joints { cables, ..Joints::default() }

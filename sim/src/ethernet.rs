@@ -91,6 +91,7 @@ struct Link {
     ends: [EthernetJack; 2],
     byte_ps: u64,
     delay: Nanos,
+    number: usize,
 }
 
 struct Switched {
@@ -101,7 +102,7 @@ struct Switched {
     books: SwitchBooks,
 }
 
-/// What a switch does next: when by the clock of the world, which switch, and when by its own.
+/// The next step of a switch: when by the clock of the world, which switch, and when by its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct NextStep {
     at: Nanos,
@@ -117,6 +118,8 @@ struct Network {
     /// The number of each adapter, by its place; `None` if it is on a wire that all share.
     cards: Vec<Option<usize>>,
     links: Vec<Link>,
+    /// For each wire, when it is pulled and plugged in again, and the frames that were lost in it.
+    pulled: Vec<(Vec<[Nanos; 2]>, u64)>,
     switches: Vec<Switched>,
 }
 
@@ -278,8 +281,23 @@ impl EthernetNetwork {
     /// # Panics
     /// If the speed is zero.
     pub fn join(&self, ends: [EthernetJack; 2], mbit: u64, delay: Nanos) {
-        let link = Link { ends, byte_ps: byte_ps(mbit), delay };
-        self.0.borrow_mut().links.push(link);
+        let mut network = self.0.borrow_mut();
+        let link = Link { ends, byte_ps: byte_ps(mbit), delay, number: network.links.len() };
+        network.links.push(link);
+        network.pulled.push((Vec::new(), 0));
+    }
+
+    /// Pulls the wire that was joined last from the first to the second of each two times.
+    pub fn pull(&self, times: Vec<[Nanos; 2]>) {
+        if let Some((pulled, _)) = self.0.borrow_mut().pulled.last_mut() {
+            *pulled = times;
+        }
+    }
+
+    /// Returns how many frames were lost in each wire, because it was pulled.
+    #[must_use]
+    pub fn lost(&self) -> Vec<u64> {
+        self.0.borrow().pulled.iter().map(|(_, lost)| *lost).collect()
     }
 
     /// Returns the wire at the adapter with this number, if it has one.
@@ -321,6 +339,11 @@ impl Network {
     fn leaves(&mut self, from: EthernetJack, [begin, end]: [Nanos; 2], frame: &[u8]) {
         let Some((link, to)) = self.far(from) else { return };
         let at = end + link.delay;
+        let (pulled, lost) = &mut self.pulled[link.number];
+        if pulled.iter().any(|[from, until]| begin < *until && *from < at) {
+            *lost += 1;
+            return;
+        }
         match to {
             EthernetJack::Card(card) => {
                 let place = self.cards.iter().position(|own| *own == Some(card));

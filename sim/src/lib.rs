@@ -58,7 +58,7 @@ pub use faults::{ControllerMishap, Planned, Upset};
 pub use function::{FunctionModel, Note};
 pub use glance::{Glance, ThreadRegisters};
 pub use history::{Doing, History, HistorySpan};
-pub use observe::{Moment, Observer, Said, Stray, Trace};
+pub use observe::{Moment, Observer, Said, SegmentReader, Stray, Trace};
 pub use processor::Ending;
 pub use region::HOSTS_MAX;
 pub use tap::{Tap, TapTraffic};

@@ -30,6 +30,8 @@ pub(super) fn network(joints: &Joints, systems: &[&System]) -> Result<EthernetNe
             WireEnd::Port { switch, port } => EthernetJack::Port { switch, port },
         });
         network.join(jacks, link.speed, Nanos(link.delay_ns));
+        let times = link.pulled.iter().map(|it| [Nanos(it.at_ns), Nanos(it.end_ns())]);
+        network.pull(times.collect());
     }
     Ok(network)
 }

@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::outcome::Outcome;
 use diapason_random::Random;
 use diapason_system::{
-    FaultKind, FaultTarget, InjectedFault, LIES, Restart, SemaphoreKind, System, parse_fault,
+    FaultKind, FaultTarget, Hosts, InjectedFault, LIES, Pullable, Pulled, Restart, SemaphoreKind,
+    System, parse_fault,
 };
 
 /// The first fault comes when devices have had time to be found.
@@ -56,6 +57,19 @@ pub fn drawn(system: &System, seed: u64, horizon_ns: u64) -> Vec<InjectedFault> 
         at_ns += random.between(DISTANCE.0, DISTANCE.1);
     }
     faults
+}
+
+/// Pulls cables and wires of a list at times that a seed draws, up to this time of the run. One is
+/// away at a time, as long as a device of a host is.
+pub fn pull(list: &mut Hosts, seed: u64, horizon_ns: u64) {
+    let mut random = Random::stream(seed, 2);
+    let all: Vec<Pullable> = list.pullable().map(|(_, what)| what).collect();
+    let mut at_ns = FIRST + random.between(0, DISTANCE.1);
+    while at_ns < horizon_ns && !all.is_empty() {
+        let [for_ns, _] = arguments(FaultKind::Unplug, 0, &mut random);
+        list.pull(all[random.index(all.len())], Pulled { at_ns, for_ns });
+        at_ns += for_ns + random.between(DISTANCE.0, DISTANCE.1);
+    }
 }
 
 /// Returns the targets of a kind: those for which the description provides, so that every promise

@@ -158,6 +158,10 @@ impl<D: UsbDevice> UsbDevice for Drifting<D> {
     fn is_there(&self) -> bool {
         self.device.is_there()
     }
+
+    fn unplugged(&mut self, now: Nanos) {
+        self.device.unplugged(self.own(now));
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::flow::{self, DeclaredFlow, Flow, Ways};
 use crate::limits::XHCI;
 use crate::network::{self, DeclaredNetwork, NameList};
+use crate::pulled::{self, Pulled};
 use crate::source::{At, Source, Span};
 use crate::suggest::nearest;
 use crate::system::System;
@@ -88,6 +89,8 @@ pub struct Cable {
     pub ends: [End; 2],
     /// How much later one end notices what the other did, in ns; at least 1.
     pub delay_ns: u64,
+    /// When it is pulled in a simulation, in order.
+    pub pulled: Vec<Pulled>,
 }
 
 /// Where an end of a cable is plugged in.
@@ -257,6 +260,7 @@ struct DeclaredCable {
     ends: Vec<At<String>>,
     ends_place: Span,
     delay_ns: u64,
+    pulled: Vec<Pulled>,
 }
 
 pub(crate) struct Declared {
@@ -317,9 +321,10 @@ fn cable(raw: Raw<'_>, report: &mut Report) -> DeclaredCable {
     let ends_place = table.get("ends").map_or_else(|| table.place(), Spanned::span);
     table.needs("ends", &format!("add `{EXAMPLE}`"));
     let delay = table.duration("delay", DELAYS);
+    let pulled = pulled::pulled(&mut table);
     table.report_unknown();
     let delay_ns = delay.map_or(DELAY_DEFAULT, |delay| delay.value);
-    DeclaredCable { name, ends, ends_place, delay_ns }
+    DeclaredCable { name, ends, ends_place, delay_ns, pulled }
 }
 
 const EXAMPLE: &str = "ends = [\"left:xhci:1\", \"right:xhci:1\"]";
@@ -378,7 +383,8 @@ fn cables(declared: &Declared, hosts: &[HostSpec], report: &mut Report) -> Vec<C
                 report.push(Problem::new(&cable.ends_place, title, help));
             }
             let (name, delay_ns) = (cable.name.value.clone(), cable.delay_ns);
-            cables.push(Cable { name, ends: [one, other], delay_ns });
+            let pulled = cable.pulled.clone();
+            cables.push(Cable { name, ends: [one, other], delay_ns, pulled });
         }
     }
     cables

@@ -7,6 +7,7 @@
 use crate::diagnostics::{Problem, Report};
 use crate::hosts::HostSpec;
 use crate::keys;
+use crate::pulled::{self, Pulled};
 use crate::source::{At, Span};
 use crate::suggest::{listed, nearest};
 use crate::table::{Raw, Table};
@@ -39,6 +40,8 @@ pub struct EthernetLink {
     pub speed: u64,
     /// The time that a bit takes from one end to the other, in ns; at least 1.
     pub delay_ns: u64,
+    /// When it is pulled in a simulation, in order.
+    pub pulled: Vec<Pulled>,
 }
 
 /// The adapter, or the port of a switch, at which a wire ends.
@@ -80,6 +83,7 @@ pub(crate) struct DeclaredLink {
     ends_place: Span,
     speed: Option<At<u64>>,
     delay_ns: u64,
+    pulled: Vec<Pulled>,
 }
 
 pub(crate) struct DeclaredSwitch {
@@ -109,9 +113,10 @@ pub(crate) fn link(raw: Raw<'_>, report: &mut Report) -> DeclaredLink {
         table.report.push(Problem::new(&speed.span, title, "write 10, 100 or 1000"));
     }
     let delay = table.duration("delay", DELAYS);
+    let pulled = pulled::pulled(&mut table);
     table.report_unknown();
     let delay_ns = delay.map_or(DELAY_DEFAULT, |delay| delay.value);
-    DeclaredLink { name, ends, ends_place, speed, delay_ns }
+    DeclaredLink { name, ends, ends_place, speed, delay_ns, pulled }
 }
 
 pub(crate) fn switch(raw: Raw<'_>, report: &mut Report) -> DeclaredSwitch {
@@ -215,7 +220,8 @@ pub(crate) fn resolve(
             report.push(Problem::new(&declared.name.span, title, help));
             continue;
         }
-        found.push(EthernetLink { name, ends, speed, delay_ns });
+        let pulled = declared.pulled.clone();
+        found.push(EthernetLink { name, ends, speed, delay_ns, pulled });
     }
     one_address_each(&found, links, hosts, report);
     (found, switches)

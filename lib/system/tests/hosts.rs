@@ -99,8 +99,8 @@ fn cables_join_ports() {
                  delay = \"20us\"\n";
     let end = |host, port| End { host, device: 1, socket: Socket::Port(port) };
     let expected = [
-        Cable { name: "c".into(), ends: [end(0, 1), end(1, 15)], delay_ns: 1_000 },
-        Cable { name: "d".into(), ends: [end(1, 2), end(1, 1)], delay_ns: 20_000 },
+        Cable { name: "c".into(), ends: [end(0, 1), end(1, 15)], delay_ns: 1_000, pulled: vec![] },
+        Cable { name: "d".into(), ends: [end(1, 2), end(1, 1)], delay_ns: 20_000, pulled: vec![] },
     ];
     assert_eq!(several(&boards(cable)).cables, expected);
 }

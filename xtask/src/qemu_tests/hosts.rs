@@ -139,7 +139,7 @@ fn joined(stage: &Stage<'_>) -> Result<(), String> {
     straight_and_crossed(stage, [0, 0, 0]).map(|_| ())
 }
 
-/// The same while the clocks of the hosts run apart: that makes a difference.
+/// Runs the hosts of [`joined`] while their clocks run apart: that makes a difference.
 fn apart(stage: &Stage<'_>) -> Result<(), String> {
     let alike = straight_and_crossed(stage, [0, 0, 0])?;
     let apart = straight_and_crossed(stage, [100, -30, -100])?;

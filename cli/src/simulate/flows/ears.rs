@@ -4,10 +4,12 @@
 //! between the old count and the new one are read from the ring itself.
 
 use diapason_abi::Nanos;
-use diapason_contract::link::{Ask, DONE, Done, FILL, LINKS, NAMES, RECORDS, SEND};
+use diapason_contract::link::{
+    Ask, DATA, DONE, Done, FILL, LINKS, MESSAGE_MAX, NAMES, RECORDS, SEND, UNIT,
+};
 use diapason_core::ThreadId;
 use diapason_devices::faulty::OwnClock;
-use diapason_sim::{Observer, Watched};
+use diapason_sim::{Observer, SegmentReader, Watched};
 use diapason_system::System;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -31,6 +33,8 @@ pub struct Given {
     pub is_passed_on: bool,
     /// Its server dropped it.
     pub is_lost: bool,
+    /// A number that messages of other content do not have.
+    pub content: u64,
     place: u32,
 }
 
@@ -40,6 +44,8 @@ pub struct Come {
     /// When its server told the program.
     pub told: Nanos,
     pub bytes: u32,
+    /// A number that messages of other content do not have.
+    pub content: u64,
     /// When the program was done with it, and its deed.
     pub then: Option<(Nanos, Onward)>,
 }
@@ -82,6 +88,20 @@ pub struct LinkEars {
     held: BTreeMap<u32, (usize, usize)>,
     /// The clock of the world, as the host sees it: times of several hosts are compared.
     world: OwnClock,
+    /// The segment with the content of messages.
+    data: u16,
+    /// Messages whose content nobody has looked at.
+    unread: Vec<Unread>,
+}
+
+/// A message whose content is to be read: its link and its number there, and where it is.
+#[derive(Clone, Copy, Debug)]
+struct Unread {
+    link: usize,
+    number: usize,
+    is_given: bool,
+    place: u32,
+    bytes: u32,
 }
 
 impl LinkEars {
@@ -93,12 +113,13 @@ impl LinkEars {
             place.and_then(|place| u16::try_from(place).ok()).unwrap_or(u16::MAX)
         };
         let segments = NAMES.map(|[asks, done, _]| [numbered(asks), numbered(done)]);
-        LinkEars { world, ..LinkEars::new(segments) }
+        LinkEars { world, data: numbered(DATA), ..LinkEars::new(segments) }
     }
 
     fn new(segments: [[u16; 2]; LINKS]) -> LinkEars {
         let (logs, held, world) = (LinkLogs::default(), BTreeMap::new(), OwnClock::default());
-        LinkEars { segments, first_word: usize::MAX, logs, held, world }
+        let (data, unread) = (u16::MAX, Vec::new());
+        LinkEars { segments, first_word: usize::MAX, logs, held, world, data, unread }
     }
 
     /// Adds the words that it must be told of.
@@ -131,9 +152,20 @@ impl LinkEars {
             bytes: ask.bytes,
             is_passed_on: held.is_some(),
             is_lost: false,
+            content: 0,
             place: ask.place,
         });
+        let (place, bytes) = (ask.place, ask.bytes);
+        self.unread.push(Unread { link, number, is_given: true, place, bytes });
         self.end(held, now, Onward::Over(link, number));
+    }
+
+    fn read(&mut self, unread: Unread, content: u64) {
+        let (log, number) = (&mut self.logs[unread.link], unread.number);
+        match unread.is_given {
+            true => log.given[number].content = content,
+            false => log.come[number].content = content,
+        }
     }
 
     /// A program is done with a message that it held.
@@ -150,7 +182,9 @@ impl LinkEars {
         match (done.what, done.status) {
             (FILL, DONE) if done.bytes > 0 && log.come.len() < MESSAGES_MAX => {
                 self.held.insert(done.place, (link, log.come.len()));
-                log.come.push(Come { told: now, bytes: done.bytes, then: None });
+                let (number, place, bytes) = (log.come.len(), done.place, done.bytes);
+                log.come.push(Come { told: now, bytes, content: 0, then: None });
+                self.unread.push(Unread { link, number, is_given: false, place, bytes });
             }
             (SEND, status) => {
                 let given = &mut log.given;
@@ -170,7 +204,7 @@ impl Given {
     /// Returns a message of eight bytes that a program gave to a link.
     #[cfg(test)]
     pub fn new(asked: Nanos, taken: Option<Nanos>, is_passed_on: bool, is_lost: bool) -> Given {
-        Given { asked, taken, bytes: 8, is_passed_on, is_lost, place: 0 }
+        Given { asked, taken, bytes: 8, is_passed_on, is_lost, content: asked.0, place: 0 }
     }
 }
 
@@ -217,6 +251,30 @@ impl Observer for LinkEars {
             _ => records.filter_map(|at| done(memory, at)).for_each(|it| self.told(now, link, &it)),
         }
     }
+
+    fn contents(&mut self, read: &mut SegmentReader<'_>) {
+        for unread in std::mem::take(&mut self.unread) {
+            if unread.bytes as usize > MESSAGE_MAX {
+                continue;
+            }
+            let mut bytes = vec![0; unread.bytes as usize];
+            // A place outside of the memory is a mistake of the program, and no message.
+            if read(self.data, unread.place as usize * UNIT, &mut bytes) {
+                self.read(unread, content(&bytes));
+            }
+        }
+    }
+}
+
+/// Returns a number that messages of other content do not have: a hash of their words.
+fn content(bytes: &[u8]) -> u64 {
+    let word = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    };
+    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
+    bytes.chunks(8).map(word).fold(0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64, mix)
 }
 
 /// Returns the bytes of a record in a ring.
@@ -272,7 +330,8 @@ mod tests {
         put(&mut asks, 0, &[SEND, 7, 40, 1]);
         at(&mut ears, 25, WORDS, (0, 1), &asks);
         at(&mut ears, 28, WORDS + 1, (0, 1), &asks);
-        let come = Come { told: Nanos(20), bytes: 40, then: Some((Nanos(25), Onward::Over(1, 0))) };
+        let then = Some((Nanos(25), Onward::Over(1, 0)));
+        let come = Come { told: Nanos(20), bytes: 40, content: 0, then };
         assert_eq!(ears.logs[0].come, [come]);
         let given = ears.logs[1].given[0];
         assert!(given.is_passed_on && !given.is_lost);
