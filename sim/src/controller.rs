@@ -265,6 +265,7 @@ impl FunctionModel for PluggedController {
                 xhc.attach(*port, device, now, &mut Unreachable);
             }
         }
+        xhc.take_cables(&mut self.xhc, now);
         self.xhc = xhc;
         self.record();
         self.coming.clear();

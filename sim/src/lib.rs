@@ -238,8 +238,8 @@ impl<O: Observer> Life<'_, O> {
 }
 
 /// Runs hosts beside each other, each up to its horizon or its end; how each ended, in their order.
-/// One that loses its power stays off. The effect of one host on another takes at least `delay`,
-/// which is longer than nothing.
+/// One that loses its power boots again when it is back. The effect of one host on another takes at
+/// least `delay`, which is longer than nothing.
 ///
 /// # Errors
 /// If one of them cannot run at all.
@@ -247,7 +247,20 @@ pub fn run_together<O: Observer>(
     hosts: Vec<SimulatedHost<'_, O>>,
     delay: Nanos,
 ) -> Result<Vec<Ended>, StartError> {
-    together(hosts, Turns::Hosts(delay.max(Nanos(1))))
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (_watch, archives) = begin(&hosts)?;
+    let lives = |(host, archive): (&SimulatedHost<'_, O>, _)| {
+        (0..hosts::lives(&host.options)).map(|_| KernelMemory::of(archive)).collect()
+    };
+    let mut memories: Vec<Vec<KernelMemory>> = hosts.iter().zip(&archives).map(lives).collect();
+    let mut seated = Vec::new();
+    for ((host, archive), memories) in hosts.into_iter().zip(&archives).zip(&mut memories) {
+        let SimulatedHost { options, functions, observer, .. } = host;
+        let bus = Bus::new(archive, functions);
+        let number = seated.len();
+        seated.push(hosts::Host::new(archive, options, number, memories, (bus, observer))?);
+    }
+    hosts::race(&mut seated, delay.max(Nanos(1)))
 }
 
 /// Runs the cores of one host, each like a host of its own with its part of the devices; how each
@@ -258,46 +271,32 @@ pub fn run_together<O: Observer>(
 /// # Errors
 /// If one of them cannot run at all.
 pub fn run_cores<O: Observer>(cores: Vec<SimulatedHost<'_, O>>) -> Result<Vec<Ended>, StartError> {
-    together(cores, Turns::Cores(Commons::default()))
-}
-
-/// How those that run together take turns.
-enum Turns {
-    /// As hosts that need so long to notice each other.
-    Hosts(Nanos),
-    /// As cores that share this memory.
-    Cores(Commons),
-}
-
-fn together<O: Observer>(
-    hosts: Vec<SimulatedHost<'_, O>>,
-    mut turns: Turns,
-) -> Result<Vec<Ended>, StartError> {
-    if hosts.is_empty() || hosts.len() > HOSTS_MAX {
-        return Err(StartError::Crowd(hosts.len()));
-    }
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    guard::install();
-    let _watch = guard::Watch::begin().map_err(StartError::Host)?;
-    let archives =
-        hosts.iter().map(|host| Archive::parse(host.archive).map_err(StartError::Archive));
-    let archives = archives.collect::<Result<Vec<Archive<'_>>, StartError>>()?;
+    let (_watch, archives) = begin(&cores)?;
     let mut memories: Vec<KernelMemory> = archives.iter().map(KernelMemory::of).collect();
     let mut loaded: Vec<Processor<'_, O>> = Vec::new();
-    for ((host, archive), memory) in hosts.into_iter().zip(&archives).zip(&mut memories) {
-        let SimulatedHost { options, functions, observer, .. } = host;
+    let mut commons = Commons::default();
+    for ((core, archive), memory) in cores.into_iter().zip(&archives).zip(&mut memories) {
+        let SimulatedHost { options, functions, observer, .. } = core;
         let (bus, region) = (Bus::new(archive, functions), Region::of(loaded.len()));
-        let machine = match &mut turns {
-            Turns::Hosts(_) => Simulated::load(archive, bus, region, &mut Commons::default())?,
-            Turns::Cores(commons) => Simulated::load(archive, bus, region, commons)?,
-        };
-        let (upsets, now) = (options.upsets(), options.world.host(options.start));
+        let machine = Simulated::load(archive, bus, region, &mut commons)?;
+        let (upsets, now) = (options.upsets(), options.start);
         let life = Life { machine, options: &options, upsets, observer, now };
         loaded.push(life.boot(archive, memory));
     }
-    let ended = match turns {
-        Turns::Hosts(delay) => hosts::race(&mut loaded, delay),
-        Turns::Cores(_) => cores::interleave(&mut loaded),
-    };
+    let ended = cores::interleave(&mut loaded);
     Ok(ended.into_iter().map(|(ending, time)| Ended { ending, time }).collect())
+}
+
+/// Prepares this process for a run of several hosts or cores, and reads their archives.
+fn begin<'a, O>(
+    all: &[SimulatedHost<'a, O>],
+) -> Result<(guard::Watch, Vec<Archive<'a>>), StartError> {
+    if all.is_empty() || all.len() > HOSTS_MAX {
+        return Err(StartError::Crowd(all.len()));
+    }
+    guard::install();
+    let watch = guard::Watch::begin().map_err(StartError::Host)?;
+    let archives = all.iter().map(|it| Archive::parse(it.archive).map_err(StartError::Archive));
+    Ok((watch, archives.collect::<Result<Vec<Archive<'a>>, StartError>>()?))
 }

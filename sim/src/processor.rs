@@ -19,7 +19,6 @@ use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, layout};
 use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, ThreadId, take_walked};
 use diapason_costs::counted::{Cost, Costs, KernelEntry};
-use diapason_devices::faulty::OwnClock;
 
 /// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,8 +91,6 @@ pub(crate) struct Processor<'a, O> {
     check: bool,
     pub observer: O,
     pub now: Nanos,
-    /// The clock of the world, as this host sees it.
-    pub world: OwnClock,
     alarm: Nanos,
     run: ThreadId,
     /// The thread that ran up to a trap since the last glance.
@@ -129,7 +126,6 @@ impl<'a, O: Observer> Processor<'a, O> {
             check,
             observer,
             now,
-            world: options.world.clone(),
             alarm: Nanos::FOREVER,
             run: ThreadId::NONE,
             ran: ThreadId::NONE,

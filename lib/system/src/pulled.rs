@@ -1,9 +1,9 @@
-//! Cables and wires that are pulled and plugged in again in a simulation: `pulled` of a list of
-//! hosts, and `--fault` for one.
+//! Cables and wires that are pulled and plugged in again in a simulation, and hosts without power:
+//! `pulled` of a list of hosts, and `--fault` for one.
 
 use crate::diagnostics::{Problem, Report};
 use crate::fault::Words;
-use crate::fault::kinds::TIME_MAX;
+use crate::fault::kinds::{FaultKind, InjectedFault, TIME_MAX};
 use crate::hosts::Hosts;
 use crate::source::At;
 use crate::suggest::{listed, nearest};
@@ -18,11 +18,12 @@ pub struct Pulled {
     pub for_ns: u64,
 }
 
-/// A cable of a list, or a wire for Ethernet, by its number.
+/// A cable of a list, a wire for Ethernet, or the power of a host, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pullable {
     Cable(usize),
     Wire(usize),
+    Host(usize),
 }
 
 const EXAMPLE: &str = "pulled = [\"2s 300ms\"]";
@@ -71,21 +72,27 @@ pub(crate) fn pulled(table: &mut Table<'_, '_>) -> Vec<Pulled> {
     found
 }
 
-/// Returns what a command line pulls: time, `unplug`, the name of a cable or wire, how long.
+/// Returns what a command line pulls: time, `unplug` and the name of a cable or wire, or `reboot`
+/// and the name of a host, how long.
 pub(crate) fn parse(hosts: &Hosts, text: &str, report: &mut Report) -> Option<(Pullable, Pulled)> {
     let mut words = Words::of(text);
     let (at, place) = words.next("time", FAULT, report)?;
     let (kind, kind_place) = words.next("kind", FAULT, report)?;
-    if kind != "unplug" {
-        let title = format!("a list of hosts has no fault `{kind}`");
-        let help = "write `unplug` and a cable, or a `[[fault]]` into the description of a host";
-        report.push(Problem::new(&kind_place, title, help));
-        return None;
-    }
-    let (name, name_place) = words.next("cable", FAULT, report)?;
+    let noun = match kind {
+        "unplug" => "cable",
+        "reboot" => "host",
+        _ => {
+            let title = format!("a list of hosts has no fault `{kind}`");
+            let help = "write `unplug` and a cable, `reboot` and a host, or a `[[fault]]` into the \
+                        description of a host";
+            report.push(Problem::new(&kind_place, title, help));
+            return None;
+        }
+    };
+    let (name, name_place) = words.next(noun, FAULT, report)?;
     let (length, _) = words.next("`for`", "add `300ms`: how long it is away", report)?;
     if let Some((word, place)) = words.next_if_any() {
-        let title = format!("`{word}` is more than `unplug` asks for");
+        let title = format!("`{word}` is more than `{kind}` asks for");
         report.push(Problem::new(&place, title, "leave it out"));
         return None;
     }
@@ -94,15 +101,19 @@ pub(crate) fn parse(hosts: &Hosts, text: &str, report: &mut Report) -> Option<(P
         report.push(Problem::new(&place, title, FAULT));
         return None;
     };
-    let found = hosts.pullable().find(|(own, _)| *own == name);
+    let powers = hosts.hosts.iter().enumerate();
+    let powers = powers.map(|(number, it)| (it.name.as_str(), Pullable::Host(number)));
+    let all = hosts.pullable().chain(powers);
+    let all = all.filter(|(_, what)| matches!(what, Pullable::Host(_)) == (noun == "host"));
+    let found = all.clone().find(|(own, _)| *own == name);
     if found.is_none() {
-        let known = hosts.pullable().map(|(name, _)| name);
+        let known = all.map(|(name, _)| name);
         let help = match nearest(name, known.clone()) {
             Some(word) => format!("did you mean `{word}`?"),
-            None if known.clone().next().is_none() => "the list has no cable".to_owned(),
+            None if known.clone().next().is_none() => format!("the list has no {noun}"),
             None => format!("name {}", listed(known, "or")),
         };
-        let title = format!("no cable is called `{name}`");
+        let title = format!("no {noun} is called `{name}`");
         report.push(Problem::new(&name_place, title, help));
     }
     Some((found?.1, time))
@@ -117,11 +128,19 @@ impl Hosts {
         cables.chain(wires.map(|(number, it)| (it.name.as_str(), Pullable::Wire(number))))
     }
 
-    /// Pulls a cable or wire for a time, too.
+    /// Pulls a cable or wire for a time, too, or takes the power of a host.
     pub fn pull(&mut self, what: Pullable, time: Pulled) {
+        if let Pullable::Host(number) = what
+            && let Some(host) = self.hosts.get_mut(number)
+        {
+            let (kind, arguments) = (FaultKind::Reboot, [time.for_ns, 0]);
+            let fault = InjectedFault { at_ns: time.at_ns, kind, target: 0, arguments };
+            host.system.faults.push(fault);
+        }
         let times = match what {
             Pullable::Cable(number) => self.cables.get_mut(number).map(|it| &mut it.pulled),
             Pullable::Wire(number) => self.ethernet.get_mut(number).map(|it| &mut it.pulled),
+            Pullable::Host(_) => None,
         };
         if let Some(times) = times {
             times.push(time);

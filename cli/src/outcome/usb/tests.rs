@@ -272,7 +272,8 @@ fn reports_are_taken_from_records() {
         let words: String = words.iter().map(|word| format!(" {word:x}")).collect();
         outcome.note(&Line::parse(format!("~1e 0{words}").as_bytes()));
     }
-    assert_eq!(outcome.links, [LinkRow { process: 0, last: link, at_ns: 9 }]);
+    let row = LinkRow { process: 0, last: link, at_ns: 9, gone: 0, first_gone: None };
+    assert_eq!(outcome.links, [row]);
     assert_eq!(outcome.plugs, [PlugRow { process: 0, last: device, worked: false }]);
     assert_eq!(outcome.cameras, [CameraRow::new(0, camera, Nanos(9))]);
     let json = outcome.to_json("any", &Names::default(), &[], &[], &sample::assumptions());

@@ -9,7 +9,7 @@ use diapason_contract::link::{
 };
 use diapason_core::ThreadId;
 use diapason_devices::faulty::OwnClock;
-use diapason_sim::{Observer, SegmentReader, Watched};
+use diapason_sim::{Observer, Said, SegmentReader, Watched};
 use diapason_system::System;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -57,6 +57,8 @@ pub enum Onward {
     Back,
     /// It gave the message to a link: the link's number, and that of the message there.
     Over(usize, usize),
+    /// Nothing: its host lost its power.
+    Nothing,
 }
 
 /// Everything that passed one link.
@@ -160,6 +162,18 @@ impl LinkEars {
         self.end(held, now, Onward::Over(link, number));
     }
 
+    /// The host has power again: what its memory held is lost.
+    fn forget(&mut self, now: Nanos) {
+        for held in std::mem::take(&mut self.held).into_values() {
+            self.end(Some(held), now, Onward::Nothing);
+        }
+        for log in &mut self.logs {
+            let (waiting, under_way) = (log.waiting.drain(..).flatten(), log.under_way.drain(..));
+            waiting.chain(under_way).for_each(|number| log.given[number].is_lost = true);
+        }
+        self.unread.clear();
+    }
+
     fn read(&mut self, unread: Unread, content: u64) {
         let (log, number) = (&mut self.logs[unread.link], unread.number);
         match unread.is_given {
@@ -228,6 +242,12 @@ impl LinkLog {
 }
 
 impl Observer for LinkEars {
+    fn hear(&mut self, said: Said) {
+        if let Said::Boots(now) = said {
+            self.forget(self.world.own(now));
+        }
+    }
+
     fn changed(
         &mut self,
         now: Nanos,

@@ -182,6 +182,16 @@ impl Xhc {
         Some(Box::new(Partner::new(&cable, delay, far.clone(), face)))
     }
 
+    /// Takes over the cables of the debug capability of a controller that lost its power. No host
+    /// finds that capability any more.
+    pub fn take_cables(&mut self, from: &mut Xhc, now: Nanos) {
+        if let (Some(debug), Some(from)) = (&mut self.debug, &mut from.debug) {
+            from.leads.show(now, None);
+            from.leads.let_go();
+            debug.leads = core::mem::take(&mut from.leads);
+        }
+    }
+
     /// Lets the cables of its debug capability go by this clock.
     pub fn go_by(&mut self, world: OwnClock) {
         if let Some(debug) = &mut self.debug {
