@@ -277,7 +277,8 @@ pub(super) fn simulate(
     let (sessions, joined) =
         several.assemble(&Workspace::find()?, &request.system, options, unproved)?;
     interrupt::await_signals()?;
-    let pulls = matches!(&joined, Joined::By(joints) if joints.pulls());
+    let breaks = sessions.iter().any(|(_, session)| !session.system.faults.is_empty());
+    let pulls = matches!(&joined, Joined::By(joints) if joints.pulls()) || breaks || request.faults;
     let follows = request.stages || asked.is_some() || pulls && flowing.is_some();
     let Ran { runs, traces, links, books, lost } = run(request, &sessions, &joined, follows)?;
     for ((name, _), trace) in sessions.iter().zip(&traces) {
