@@ -496,6 +496,23 @@ mod tests {
     }
 
     #[test]
+    fn a_wire_that_is_pulled_loses_the_frames_on_it_and_counts_them() {
+        let (network, cards) = switched(4, &GateList::open(1_000));
+        // The wire that was joined last is that of the third adapter.
+        network.pull(vec![[Nanos(20_000), Nanos(30_000)]]);
+        let (wire, place) = &cards[2];
+        // A frame of 576 ns and its delay of 500 ns: each is about to begin, or just over.
+        for end in [19_500, 19_501, 30_575, 30_576 + 100] {
+            wire.carry(*place, Nanos(end), &frame(MACS[0], None, 60));
+        }
+        let mut came = 0;
+        while cards[0].0.take(cards[0].1, Nanos::from_secs(1)).is_some() {
+            came += 1;
+        }
+        assert_eq!((came, network.lost()), (2, vec![0, 0, 2]));
+    }
+
+    #[test]
     fn frames_to_nobody_back_and_to_all_are_counted() {
         let (network, cards) = switched(4, &GateList::open(1_000));
         let (wire, place) = &cards[0];

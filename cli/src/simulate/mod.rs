@@ -300,7 +300,7 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
             }
             if request.faults {
                 let seed = request.seed.unwrap_or(0);
-                faults::pull(&mut list, seed, request.length.horizon_ns);
+                faults::disturb(&mut list, seed, request.length.horizon_ns);
             }
             let network = plan::NetworkPlan::of(&list);
             network.instruct(&mut list);

@@ -17,7 +17,7 @@ pub use super::flow::LANE_ROOM as ROOM;
 /// Transfers of a direction that are pending at once.
 pub const DEPTH: usize = 8;
 /// The other side has so long to take a message before it counts as gone.
-pub const PEER_TIME: Nanos = Nanos::from_millis(80);
+pub const PEER_TIME: Nanos = Nanos::from_millis(100);
 const DEBUG: [u8; 2] = [0xdc, 2];
 /// A cable's class is its vendor's own.
 const CABLE: u8 = 0xff;
