@@ -334,8 +334,8 @@ impl Network {
         })
     }
 
-    /// Puts a frame whose bits leave a jack from `begin` to `end` on the way to the other end of the
-    /// wire. Its bits come as they were sent, whatever the clock of its sender.
+    /// Puts a frame whose bits leave a jack from `begin` to `end` on the way to the other end of
+    /// the wire. Its bits come as they were sent, whatever the clock of its sender.
     fn leaves(&mut self, from: EthernetJack, [begin, end]: [Nanos; 2], frame: &[u8]) {
         let Some((link, to)) = self.far(from) else { return };
         let at = end + link.delay;

@@ -70,7 +70,7 @@ impl<'m, O: Observer> Host<'m, O> {
         let (region, memories) = (Region::of(number), memories.iter_mut());
         let state = State::Off(start, parts);
         let mut host = Host { archive, options, region, memories, state };
-        // What cannot run at all is said before anything runs.
+        // A host that cannot run at all is refused before anything runs.
         host.boot()?;
         Ok(host)
     }

@@ -78,8 +78,8 @@ pub trait Observer {
         let _ = (now, thread, word, change, memory);
     }
 
-    /// Words that are watched have changed, and `read` copies memory of a segment from an offset on.
-    /// It returns false if the segment does not have so much.
+    /// Words that are watched have changed. `read` copies memory of a segment from an offset on,
+    /// and returns false if the segment does not have so much.
     fn contents(&mut self, read: &mut SegmentReader<'_>) {
         let _ = read;
     }

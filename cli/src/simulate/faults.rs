@@ -59,9 +59,9 @@ pub fn drawn(system: &System, seed: u64, horizon_ns: u64) -> Vec<InjectedFault> 
     faults
 }
 
-/// Pulls cables and wires of a list at times that a seed draws, up to this time of the run, and lets
-/// clocks of hosts and switches run apart that have no `drift`. One cable is away at a time, as long
-/// as a device of a host is.
+/// Pulls cables and wires of a list at times that a seed draws, up to this time of the run. Lets
+/// clocks of hosts and switches run apart that have no `drift`. One cable is away at a time, as
+/// long as a device of a host is.
 pub fn disturb(list: &mut Hosts, seed: u64, horizon_ns: u64) {
     let mut random = Random::stream(seed, 2);
     let hosts = list.hosts.iter_mut().map(|host| &mut host.drift_ppm);

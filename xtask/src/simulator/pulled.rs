@@ -1,6 +1,7 @@
-//! Cables that are pulled, and hosts that lose their power, at any time. The hosts at the cable find
-//! it within 100 ms (a bridge shows a dead host by a message that is not taken), every message of every flow is delivered, lost at a place that has a name, or
-//! under way, and the network comes back.
+//! Cables that are pulled, and hosts that lose their power, at any time. The hosts at the cable
+//! find it within 100 ms; a bridge shows a dead host by a message that is not taken. Every message
+//! of every flow is delivered, lost at a place that has a name, or under way. The network comes
+//! back.
 //!
 //! `DIAPASON_PULLS` is how many runs there are; else a few dozen.
 

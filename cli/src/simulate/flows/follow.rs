@@ -95,8 +95,8 @@ impl FlowSeen {
         let Some(first) = legs.first() else { return seen };
         let crossed: Vec<Crossed> =
             legs.iter().map(|leg| Crossed::of(given(logs, leg), come(logs, leg))).collect();
-        let mut books = FlowBooks::default();
-        books.strange = crossed.iter().map(|cable| cable.strange).sum();
+        let strange = crossed.iter().map(|cable| cable.strange).sum();
+        let mut books = FlowBooks { strange, ..FlowBooks::default() };
         for (place, message) in given(logs, first).iter().enumerate() {
             if message.is_passed_on {
                 continue;
@@ -132,7 +132,7 @@ impl FlowSeen {
     }
 }
 
-/// What became of a message of a flow.
+/// The fate of a message of a flow.
 enum Fate {
     /// It came to the end. The ends of its stages.
     Delivered(Vec<Nanos>),

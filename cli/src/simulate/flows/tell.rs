@@ -83,7 +83,8 @@ impl ToldFlow<'_> {
     /// Returns where its messages are, as JSON; null if that is not known.
     fn books_to_json(&self) -> Value {
         let Some(books) = &self.seen.books else { return Value::Null };
-        let lost = |(at, messages): (&LostAt, &u64)| json!({ "where": self.place(*at), "messages": messages });
+        let lost =
+            |(at, count): (&LostAt, &u64)| json!({ "where": self.place(*at), "messages": count });
         json!({
             "sent": books.sent,
             "delivered": books.delivered,

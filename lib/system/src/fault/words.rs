@@ -20,6 +20,7 @@ pub(crate) struct Words<'t> {
 }
 
 impl<'t> Words<'t> {
+    /// Returns the words of `text`, of which none has been read.
     pub fn of(text: &'t str) -> Words<'t> {
         let place = |word: &'t str| {
             let start = word.as_ptr() as usize - text.as_ptr() as usize;
