@@ -12,6 +12,7 @@ use crate::project;
 use crate::session::{FinishedRun, Session};
 use crate::simulate::SwitchReport;
 use crate::workspace::Workspace;
+use diapason_devices::faulty::OwnClock;
 use diapason_plan::FlowStage;
 use diapason_system::{
     Cable, EthernetLink, FaultTarget, Flow, FlowWay, Hosts, InjectedFault, RunOptions, Switch,
@@ -55,8 +56,20 @@ pub struct Joints {
     pub cables: Vec<Cable>,
     pub ethernet: Vec<EthernetLink>,
     pub switches: Vec<Switch>,
+    /// By how many millionths the clock of each host is fast; hosts behind the last have no drift.
+    pub drifts: Vec<i32>,
     /// Ports of switches and the classes in which flows with a bound leave by them.
     pub promised: Vec<(String, usize)>,
+}
+
+impl Joints {
+    /// Returns whether a cable or wire is pulled during the run.
+    #[must_use]
+    pub fn pulls(&self) -> bool {
+        let cables = self.cables.iter().map(|cable| &cable.pulled);
+        let mut all = cables.chain(self.ethernet.iter().map(|wire| &wire.pulled));
+        all.any(|times| !times.is_empty())
+    }
 }
 
 impl From<Vec<Cable>> for Joints {
@@ -66,6 +79,14 @@ impl From<Vec<Cable>> for Joints {
 }
 
 impl Joined {
+    /// Returns the clock of the world, as a host sees it.
+    pub(crate) fn world(&self, host: usize) -> OwnClock {
+        match self {
+            Joined::By(joints) => OwnClock::world(joints.drifts.get(host).copied().unwrap_or(0)),
+            Joined::Cores => OwnClock::default(),
+        }
+    }
+
     /// Returns the cables; cores have none.
     pub(crate) fn cables(&self) -> &[Cable] {
         match self {
@@ -105,7 +126,8 @@ impl Several {
         let (flows, forms) = (ChainPromise::of_flows(&list, network), network.holds());
         let promised = promised(&list, network);
         let Hosts { hosts, cables, ethernet, switches, .. } = list;
-        let joints = Joints { cables, ethernet, switches, promised };
+        let drifts = hosts.iter().map(|host| host.drift_ppm).collect();
+        let joints = Joints { cables, ethernet, switches, drifts, promised };
         let file = hosts.first().map(|host| host.file.clone());
         let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
         Several { parts, joined: Joined::By(joints), forms, file, flows, marked: false }

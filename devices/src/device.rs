@@ -81,6 +81,11 @@ pub trait UsbDevice {
         true
     }
 
+    /// It is pulled out of its port. A device behind a cable lets its other end know.
+    fn unplugged(&mut self, now: Nanos) {
+        let _ = now;
+    }
+
     /// Returns the device at a port, from 1, of a hub whose port is enabled.
     fn child(&mut self, port: u8) -> Option<&mut dyn UsbDevice> {
         let _ = port;
@@ -120,6 +125,10 @@ impl<D: UsbDevice + ?Sized> UsbDevice for Box<D> {
 
     fn is_there(&self) -> bool {
         (**self).is_there()
+    }
+
+    fn unplugged(&mut self, now: Nanos) {
+        (**self).unplugged(now);
     }
 
     fn child(&mut self, port: u8) -> Option<&mut dyn UsbDevice> {

@@ -5,6 +5,7 @@ use crate::function::{FunctionModel, Note};
 use crate::tap::Tap;
 use diapason_abi::Nanos;
 use diapason_devices::UsbDevice;
+use diapason_devices::faulty::OwnClock;
 use diapason_usb::Speed;
 use diapason_xhc::{
     CableEnd, Coding, Config, DebugConfig, Denied, Disturbance, Group, InterruptMessage, Memory,
@@ -116,6 +117,11 @@ impl PluggedController {
         ends: &[CableEnd; 2],
     ) -> Option<Box<dyn UsbDevice>> {
         self.xhc.debug_partner(delay, ends)
+    }
+
+    /// Lets the cables of its debug capability go by this clock.
+    pub fn go_by(&mut self, world: OwnClock) {
+        self.xhc.go_by(world);
     }
 
     /// Returns the last connector into which nothing is plugged.
@@ -259,6 +265,7 @@ impl FunctionModel for PluggedController {
                 xhc.attach(*port, device, now, &mut Unreachable);
             }
         }
+        xhc.take_cables(&mut self.xhc, now);
         self.xhc = xhc;
         self.record();
         self.coming.clear();

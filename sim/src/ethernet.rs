@@ -7,8 +7,11 @@
 //! Hosts that run beside each other share one network. Each host that advances does what is due in
 //! all switches. A frame that a host sends reaches a switch no earlier than the delay of its wire
 //! later, and by then every host that could send something has come so far.
+//!
+//! Wires go by the clock of the world. An adapter has the clock of its host, a switch its own.
 
 use diapason_abi::Nanos;
+use diapason_devices::faulty::OwnClock;
 use diapason_ether::{FRAME_MIN, VLAN, VlanTag};
 use diapason_tsn::{
     CLASSES, GAP, GateList, GateRefusal, LinkRate, PREAMBLE, PortDeparture, QueueBooks, Shaping,
@@ -46,6 +49,8 @@ pub enum EthernetJack {
 pub struct SwitchSpec {
     /// The time from the last bit of a frame until it is in its queue.
     pub latency: Nanos,
+    /// The clock of the world, as the switch sees it.
+    pub world: OwnClock,
     /// Frames that may wait in each queue.
     pub room: usize,
     /// The gates of each port, and its speed in Mbit/s.
@@ -86,12 +91,23 @@ struct Link {
     ends: [EthernetJack; 2],
     byte_ps: u64,
     delay: Nanos,
+    number: usize,
 }
 
 struct Switched {
     spec: SwitchSpec,
     forward: StoreForward<Vec<u8>>,
+    /// The time until which it has done everything, by its own clock.
+    now: u64,
     books: SwitchBooks,
+}
+
+/// The next step of a switch: when by the clock of the world, which switch, and when by its own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct NextStep {
+    at: Nanos,
+    switch: usize,
+    own: u64,
 }
 
 /// The frames on all wires, and the switches.
@@ -102,6 +118,8 @@ struct Network {
     /// The number of each adapter, by its place; `None` if it is on a wire that all share.
     cards: Vec<Option<usize>>,
     links: Vec<Link>,
+    /// For each wire, when it is pulled and plugged in again, and the frames that were lost in it.
+    pulled: Vec<(Vec<[Nanos; 2]>, u64)>,
     switches: Vec<Switched>,
 }
 
@@ -118,6 +136,8 @@ pub struct EthernetWire {
     byte_ps: u64,
     /// The number of the adapter at a wire of a network.
     card: Option<usize>,
+    /// The clock of the world, as the adapter sees it.
+    world: OwnClock,
 }
 
 impl std::fmt::Debug for EthernetWire {
@@ -157,7 +177,8 @@ impl EthernetWire {
     /// If the speed is zero.
     #[must_use]
     pub fn new(mbit: u64) -> EthernetWire {
-        EthernetWire { network: Rc::default(), byte_ps: byte_ps(mbit), card: None }
+        let (network, world) = (Rc::default(), OwnClock::default());
+        EthernetWire { network, byte_ps: byte_ps(mbit), card: None, world }
     }
 
     /// Returns the speed as the bits of the status register.
@@ -179,6 +200,12 @@ impl EthernetWire {
         time(self.byte_ps, on_wire(bytes))
     }
 
+    /// Returns the same wire at an adapter that sees the clock of the world so.
+    #[must_use]
+    pub fn seen_by(self, world: OwnClock) -> EthernetWire {
+        EthernetWire { world, ..self }
+    }
+
     /// Plugs an adapter in, and returns its place.
     pub(crate) fn plug_in(&self) -> usize {
         let mut network = self.network.borrow_mut();
@@ -191,7 +218,10 @@ impl EthernetWire {
     pub(crate) fn carry(&self, from: usize, end: Nanos, frame: &[u8]) {
         let mut network = self.network.borrow_mut();
         match self.card {
-            Some(card) => network.leaves(EthernetJack::Card(card), end, frame),
+            Some(card) => {
+                let times = [end - self.frame(frame.len()), end].map(|at| self.world.own(at));
+                network.leaves(EthernetJack::Card(card), times, frame);
+            }
             None => {
                 let ways = network.ways.iter_mut().enumerate();
                 for (_, way) in ways.filter(|(place, _)| *place != from) {
@@ -204,7 +234,8 @@ impl EthernetWire {
     /// Puts a frame of a stranger, which begins at `begin`, on the way to one adapter.
     pub(crate) fn enter(&self, to: usize, begin: Nanos, frame: &[u8], damaged: bool) {
         if let Some(way) = self.network.borrow_mut().ways.get_mut(to) {
-            queue(way, self.byte_ps, begin + self.frame(frame.len()), (frame, damaged));
+            let end = self.world.own(begin + self.frame(frame.len()));
+            queue(way, self.byte_ps, end, (frame, damaged));
         }
     }
 
@@ -212,14 +243,16 @@ impl EthernetWire {
     pub(crate) fn next(&self, place: usize) -> Nanos {
         let network = self.network.borrow();
         let comes = network.ways[place].front().map_or(Nanos::FOREVER, |it| it.at);
-        network.next().map_or(comes, |(at, _)| comes.min(at))
+        self.world.host(network.next().map_or(comes, |next| comes.min(next.at)))
     }
 
     /// Takes the next frame that arrives at an adapter until `now`.
     pub(crate) fn take(&self, place: usize, now: Nanos) -> Option<Arrival> {
         let mut network = self.network.borrow_mut();
-        network.advance(now);
-        network.ways[place].pop_front_if(|it| it.at <= now)
+        let world = self.world.own(now);
+        network.advance(world);
+        let arrival = network.ways[place].pop_front_if(|it| it.at <= world)?;
+        Some(Arrival { at: self.world.host(arrival.at), ..arrival })
     }
 }
 
@@ -236,7 +269,8 @@ impl EthernetNetwork {
             let ports = spec.ports.iter().map(port).collect();
             let forward = StoreForward::new(spec.latency.0, ports)?.with_room(spec.room);
             let ports = vec![PortBooks::default(); spec.ports.len()];
-            Ok(Switched { spec, forward, books: SwitchBooks { ports, ..SwitchBooks::default() } })
+            let books = SwitchBooks { ports, ..SwitchBooks::default() };
+            Ok(Switched { spec, forward, now: 0, books })
         };
         let switches = switches.into_iter().map(switched).collect::<Result<_, _>>()?;
         Ok(EthernetNetwork(Rc::new(RefCell::new(Network { switches, ..Network::default() }))))
@@ -247,8 +281,23 @@ impl EthernetNetwork {
     /// # Panics
     /// If the speed is zero.
     pub fn join(&self, ends: [EthernetJack; 2], mbit: u64, delay: Nanos) {
-        let link = Link { ends, byte_ps: byte_ps(mbit), delay };
-        self.0.borrow_mut().links.push(link);
+        let mut network = self.0.borrow_mut();
+        let link = Link { ends, byte_ps: byte_ps(mbit), delay, number: network.links.len() };
+        network.links.push(link);
+        network.pulled.push((Vec::new(), 0));
+    }
+
+    /// Pulls the wire that was joined last from the first to the second of each two times.
+    pub fn pull(&self, times: Vec<[Nanos; 2]>) {
+        if let Some((pulled, _)) = self.0.borrow_mut().pulled.last_mut() {
+            *pulled = times;
+        }
+    }
+
+    /// Returns how many frames were lost in each wire, because it was pulled.
+    #[must_use]
+    pub fn lost(&self) -> Vec<u64> {
+        self.0.borrow().pulled.iter().map(|(_, lost)| *lost).collect()
     }
 
     /// Returns the wire at the adapter with this number, if it has one.
@@ -256,7 +305,8 @@ impl EthernetNetwork {
     pub fn wire(&self, card: usize) -> Option<EthernetWire> {
         let network = self.0.borrow();
         let (link, _) = network.far(EthernetJack::Card(card))?;
-        Some(EthernetWire { network: self.0.clone(), byte_ps: link.byte_ps, card: Some(card) })
+        let (network, world) = (self.0.clone(), OwnClock::default());
+        Some(EthernetWire { network, byte_ps: link.byte_ps, card: Some(card), world })
     }
 
     /// Returns what passed the switches so far.
@@ -284,15 +334,23 @@ impl Network {
         })
     }
 
-    /// Puts a frame whose last bit leaves a jack at `end` on the way to the other end of the wire.
-    fn leaves(&mut self, from: EthernetJack, end: Nanos, frame: &[u8]) {
+    /// Puts a frame whose bits leave a jack from `begin` to `end` on the way to the other end of
+    /// the wire. Its bits come as they were sent, whatever the clock of its sender.
+    fn leaves(&mut self, from: EthernetJack, [begin, end]: [Nanos; 2], frame: &[u8]) {
         let Some((link, to)) = self.far(from) else { return };
         let at = end + link.delay;
+        let (pulled, lost) = &mut self.pulled[link.number];
+        if pulled.iter().any(|[from, until]| begin < *until && *from < at) {
+            *lost += 1;
+            return;
+        }
         match to {
             EthernetJack::Card(card) => {
                 let place = self.cards.iter().position(|own| *own == Some(card));
                 if let Some(way) = place.and_then(|place| self.ways.get_mut(place)) {
-                    queue(way, link.byte_ps, at, (frame, false));
+                    let before = way.back().map_or(Nanos::ZERO, |last| last.at);
+                    let at = at.max(before + (end - begin));
+                    way.push_back(Arrival { at, frame: frame.to_vec(), damaged: false });
                 }
             }
             EthernetJack::Port { switch, port } => self.comes(switch, port, at, frame),
@@ -326,35 +384,47 @@ impl Network {
         outputs.into_iter().for_each(|out| self.switches[switch].passes(out, at, frame));
     }
 
-    /// Returns when a switch does something next, and which.
-    fn next(&self) -> Option<(Nanos, usize)> {
-        let each = self.switches.iter().enumerate();
-        each.filter_map(|(number, it)| Some((Nanos(it.forward.next()?), number))).min()
+    /// Returns what happens next in a switch.
+    fn next(&self) -> Option<NextStep> {
+        let each = self.switches.iter().enumerate().filter_map(|(switch, it)| {
+            let own = it.forward.next()?;
+            Some(NextStep { at: it.spec.world.own(Nanos(own)), switch, own })
+        });
+        each.min()
     }
 
     /// Does what is due in switches until `now`.
     fn advance(&mut self, now: Nanos) {
-        while let Some((at, switch)) = self.next().filter(|(at, _)| *at <= now) {
+        while let Some(NextStep { switch, own, .. }) = self.next().filter(|it| it.at <= now) {
+            let switched = &mut self.switches[switch];
+            switched.now = switched.now.max(own);
             // Frames that do not fit were refused when they came.
-            let left = self.switches[switch].forward.advance(at.0).unwrap_or_default();
-            for PortDeparture { port, item, end_ns, .. } in left {
-                let jack = EthernetJack::Port { switch, port };
-                let gap = self
-                    .far(jack)
-                    .map_or(Nanos::ZERO, |(link, _)| time(link.byte_ps, GAP as usize));
-                self.leaves(jack, Nanos(end_ns) - gap, &item);
+            for departure in switched.forward.advance(own).unwrap_or_default() {
+                self.departs(switch, &departure);
             }
         }
+    }
+
+    /// A frame begins to leave a port of a switch.
+    fn departs(&mut self, switch: usize, departure: &PortDeparture<Vec<u8>>) {
+        let PortDeparture { port, item, start_ns, end_ns, .. } = departure;
+        let jack = EthernetJack::Port { switch, port: *port };
+        let gap = self.far(jack).map_or(Nanos::ZERO, |(link, _)| time(link.byte_ps, GAP as usize));
+        let times = [Nanos(*start_ns), Nanos(*end_ns) - gap];
+        let world = times.map(|at| self.switches[switch].spec.world.own(at));
+        self.leaves(jack, world, item);
     }
 }
 
 impl Switched {
     /// Puts a frame that came at `at` on the way to a port.
     fn passes(&mut self, port: usize, at: Nanos, frame: &[u8]) {
+        // Several times of the switch may be one of the world: it never goes back.
+        let own_ns = self.spec.world.host(at).0.max(self.now);
         let class = class(frame);
         let rate = LinkRate::new(self.spec.ports[port].1 * 1_000_000);
         let wire_ns = rate.time_ns((on_wire(frame.len()) + GAP as usize) as u64);
-        if self.forward.receive(at.0, port, class, wire_ns, frame.to_vec()).is_err() {
+        if self.forward.receive(own_ns, port, class, wire_ns, frame.to_vec()).is_err() {
             self.books.ports[port].too_long[class] += 1;
         }
     }
@@ -382,7 +452,8 @@ mod tests {
     fn switched(room: usize, gates: &GateList) -> (EthernetNetwork, Vec<(EthernetWire, usize)>) {
         let ways = MACS.iter().copied().zip(0..).collect();
         let ports = vec![(gates.clone(), 1_000); 4];
-        let spec = SwitchSpec { latency: Nanos(2_000), room, ports, ways };
+        let world = OwnClock::default();
+        let spec = SwitchSpec { latency: Nanos(2_000), world, room, ports, ways };
         let network = EthernetNetwork::new(vec![spec]).unwrap();
         for card in 0..3 {
             let ends = [EthernetJack::Card(card), EthernetJack::Port { switch: 0, port: card }];
@@ -422,6 +493,23 @@ mod tests {
         let arrival = to.take(*there, Nanos(3_076 + 576 + 500)).unwrap();
         assert_eq!((arrival.at, arrival.frame.len()), (Nanos(4_152), 60));
         assert_eq!(network.books()[0].ports[1].queues[0].passed, 1);
+    }
+
+    #[test]
+    fn a_wire_that_is_pulled_loses_the_frames_on_it_and_counts_them() {
+        let (network, cards) = switched(4, &GateList::open(1_000));
+        // The wire that was joined last is that of the third adapter.
+        network.pull(vec![[Nanos(20_000), Nanos(30_000)]]);
+        let (wire, place) = &cards[2];
+        // A frame of 576 ns and its delay of 500 ns: each is about to begin, or just over.
+        for end in [19_500, 19_501, 30_575, 30_576 + 100] {
+            wire.carry(*place, Nanos(end), &frame(MACS[0], None, 60));
+        }
+        let mut came = 0;
+        while cards[0].0.take(cards[0].1, Nanos::from_secs(1)).is_some() {
+            came += 1;
+        }
+        assert_eq!((came, network.lost()), (2, vec![0, 0, 2]));
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub use faults::{ControllerMishap, Planned, Upset};
 pub use function::{FunctionModel, Note};
 pub use glance::{Glance, ThreadRegisters};
 pub use history::{Doing, History, HistorySpan};
-pub use observe::{Moment, Observer, Said, Stray, Trace};
+pub use observe::{Moment, Observer, Said, SegmentReader, Stray, Trace};
 pub use processor::Ending;
 pub use region::HOSTS_MAX;
 pub use tap::{Tap, TapTraffic};
@@ -74,6 +74,7 @@ use bus::Bus;
 use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, Refusal};
 use diapason_core::host::KernelMemory;
+use diapason_devices::faulty::OwnClock;
 use faults::Upsets;
 use machine::Simulated;
 use memory::Commons;
@@ -123,6 +124,8 @@ pub struct Options {
     pub upsets: Vec<Planned<Upset>>,
     /// The time at which the host gets power, if it is one of several.
     pub start: Nanos,
+    /// The clock of the world, as the host sees it, if it is one of several.
+    pub world: OwnClock,
     /// Words of memory that the observer hears of when they change.
     pub watched: Vec<Watched>,
 }
@@ -131,8 +134,8 @@ impl Default for Options {
     fn default() -> Options {
         let works = Works::default();
         let (costs, upsets, watched) = (Costs::default(), Vec::new(), Vec::new());
-        let start = Nanos::ZERO;
-        Options { costs, works, check: false, isolate: false, upsets, start, watched }
+        let (start, world) = (Nanos::ZERO, OwnClock::default());
+        Options { costs, works, check: false, isolate: false, upsets, start, world, watched }
     }
 }
 
@@ -232,14 +235,14 @@ impl<O: Observer> Life<'_, O> {
         }
         let mut kernel = memory.kernel(archive, refused);
         kernel.lack_devices(absent);
-        let horizon = Nanos(archive.header.horizon);
+        let horizon = options.world.host(Nanos(archive.header.horizon));
         Processor::new(kernel, machine, options, upsets, (observer, now)).until(horizon)
     }
 }
 
 /// Runs hosts beside each other, each up to its horizon or its end; how each ended, in their order.
-/// One that loses its power stays off. The effect of one host on another takes at least `delay`,
-/// which is longer than nothing.
+/// One that loses its power boots again when it is back. The effect of one host on another takes at
+/// least `delay`, which is longer than nothing.
 ///
 /// # Errors
 /// If one of them cannot run at all.
@@ -247,7 +250,20 @@ pub fn run_together<O: Observer>(
     hosts: Vec<SimulatedHost<'_, O>>,
     delay: Nanos,
 ) -> Result<Vec<Ended>, StartError> {
-    together(hosts, Turns::Hosts(delay.max(Nanos(1))))
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (_watch, archives) = begin(&hosts)?;
+    let lives = |(host, archive): (&SimulatedHost<'_, O>, _)| {
+        (0..hosts::lives(&host.options)).map(|_| KernelMemory::of(archive)).collect()
+    };
+    let mut memories: Vec<Vec<KernelMemory>> = hosts.iter().zip(&archives).map(lives).collect();
+    let mut seated = Vec::new();
+    for ((host, archive), memories) in hosts.into_iter().zip(&archives).zip(&mut memories) {
+        let SimulatedHost { options, functions, observer, .. } = host;
+        let bus = Bus::new(archive, functions);
+        let number = seated.len();
+        seated.push(hosts::Host::new(archive, options, number, memories, (bus, observer))?);
+    }
+    hosts::race(&mut seated, delay.max(Nanos(1)))
 }
 
 /// Runs the cores of one host, each like a host of its own with its part of the devices; how each
@@ -258,46 +274,32 @@ pub fn run_together<O: Observer>(
 /// # Errors
 /// If one of them cannot run at all.
 pub fn run_cores<O: Observer>(cores: Vec<SimulatedHost<'_, O>>) -> Result<Vec<Ended>, StartError> {
-    together(cores, Turns::Cores(Commons::default()))
-}
-
-/// How those that run together take turns.
-enum Turns {
-    /// As hosts that need so long to notice each other.
-    Hosts(Nanos),
-    /// As cores that share this memory.
-    Cores(Commons),
-}
-
-fn together<O: Observer>(
-    hosts: Vec<SimulatedHost<'_, O>>,
-    mut turns: Turns,
-) -> Result<Vec<Ended>, StartError> {
-    if hosts.is_empty() || hosts.len() > HOSTS_MAX {
-        return Err(StartError::Crowd(hosts.len()));
-    }
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    guard::install();
-    let _watch = guard::Watch::begin().map_err(StartError::Host)?;
-    let archives =
-        hosts.iter().map(|host| Archive::parse(host.archive).map_err(StartError::Archive));
-    let archives = archives.collect::<Result<Vec<Archive<'_>>, StartError>>()?;
+    let (_watch, archives) = begin(&cores)?;
     let mut memories: Vec<KernelMemory> = archives.iter().map(KernelMemory::of).collect();
     let mut loaded: Vec<Processor<'_, O>> = Vec::new();
-    for ((host, archive), memory) in hosts.into_iter().zip(&archives).zip(&mut memories) {
-        let SimulatedHost { options, functions, observer, .. } = host;
+    let mut commons = Commons::default();
+    for ((core, archive), memory) in cores.into_iter().zip(&archives).zip(&mut memories) {
+        let SimulatedHost { options, functions, observer, .. } = core;
         let (bus, region) = (Bus::new(archive, functions), Region::of(loaded.len()));
-        let machine = match &mut turns {
-            Turns::Hosts(_) => Simulated::load(archive, bus, region, &mut Commons::default())?,
-            Turns::Cores(commons) => Simulated::load(archive, bus, region, commons)?,
-        };
+        let machine = Simulated::load(archive, bus, region, &mut commons)?;
         let (upsets, now) = (options.upsets(), options.start);
         let life = Life { machine, options: &options, upsets, observer, now };
         loaded.push(life.boot(archive, memory));
     }
-    let ended = match turns {
-        Turns::Hosts(delay) => hosts::race(&mut loaded, delay),
-        Turns::Cores(_) => cores::interleave(&mut loaded),
-    };
+    let ended = cores::interleave(&mut loaded);
     Ok(ended.into_iter().map(|(ending, time)| Ended { ending, time }).collect())
+}
+
+/// Prepares this process for a run of several hosts or cores, and reads their archives.
+fn begin<'a, O>(
+    all: &[SimulatedHost<'a, O>],
+) -> Result<(guard::Watch, Vec<Archive<'a>>), StartError> {
+    if all.is_empty() || all.len() > HOSTS_MAX {
+        return Err(StartError::Crowd(all.len()));
+    }
+    guard::install();
+    let watch = guard::Watch::begin().map_err(StartError::Host)?;
+    let archives = all.iter().map(|it| Archive::parse(it.archive).map_err(StartError::Archive));
+    Ok((watch, archives.collect::<Result<Vec<Archive<'a>>, StartError>>()?))
 }

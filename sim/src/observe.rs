@@ -40,6 +40,9 @@ pub enum Moment {
     Kernel(Cause),
 }
 
+/// Copies memory of the segment with this number from an offset on, if it has so much.
+pub type SegmentReader<'a> = dyn FnMut(u16, usize, &mut [u8]) -> bool + 'a;
+
 /// Somebody who watches a simulation.
 pub trait Observer {
     fn hear(&mut self, said: Said) {
@@ -73,6 +76,12 @@ pub trait Observer {
         memory: &[u8],
     ) {
         let _ = (now, thread, word, change, memory);
+    }
+
+    /// Words that are watched have changed. `read` copies memory of a segment from an offset on,
+    /// and returns false if the segment does not have so much.
+    fn contents(&mut self, read: &mut SegmentReader<'_>) {
+        let _ = read;
     }
 
     /// The processor is between two steps, and everything may be looked at.
@@ -121,6 +130,10 @@ impl<O: Observer> Observer for &mut O {
         (**self).changed(now, thread, word, change, memory);
     }
 
+    fn contents(&mut self, read: &mut SegmentReader<'_>) {
+        (**self).contents(read);
+    }
+
     fn look(&mut self, glance: &Glance<'_, '_>) {
         (**self).look(glance);
     }
@@ -166,6 +179,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     ) {
         self.0.changed(now, thread, word, change, memory);
         self.1.changed(now, thread, word, change, memory);
+    }
+
+    fn contents(&mut self, read: &mut SegmentReader<'_>) {
+        self.0.contents(read);
+        self.1.contents(read);
     }
 
     fn look(&mut self, glance: &Glance<'_, '_>) {

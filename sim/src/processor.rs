@@ -314,8 +314,20 @@ impl<'a, O: Observer> Processor<'a, O> {
             return;
         }
         let (now, run, observer) = (self.now, self.run, &mut self.observer);
-        let tell = |word, change, memory: &[u8]| observer.changed(now, run, word, change, memory);
+        let mut changed = false;
+        let tell = |word, change, memory: &[u8]| {
+            changed = true;
+            observer.changed(now, run, word, change, memory);
+        };
         self.watcher.changes(&mut self.machine.segments, tell);
+        if changed {
+            let segments = &mut self.machine.segments;
+            self.observer.contents(&mut |segment: u16, offset: usize, to: &mut [u8]| {
+                let memory = segments.get_mut(usize::from(segment)).map(|it| it.0.bytes());
+                let from = memory.and_then(|memory| memory.get(offset..)?.get(..to.len()));
+                from.map(|from| to.copy_from_slice(from)).is_some()
+            });
+        }
     }
 
     /// The running thread will use this many instructions before it goes on.

@@ -88,14 +88,14 @@ impl ChainPromise {
     }
 
     /// Returns the promise of every flow of `hosts` with a bill, with the number of the host in
-    /// which it ends. Hosts of one simulation have one time; between others a run sees only flows
-    /// that end where they begin.
+    /// which it ends. Hosts have clocks of their own. A program at the end of a flow from another
+    /// host sees only how much longer a message took than the fastest.
     #[must_use]
     pub fn of_flows(hosts: &Hosts, network: &NetworkPlan) -> Vec<(usize, ChainPromise)> {
         let promise = hosts.flows.iter().zip(&network.flows).filter_map(|(flow, flowed)| {
             let (end, bill) = (flow.end(), flowed.bill.as_ref().ok()?);
             let found = hosts.hosts.iter().map(|host| patience(&host.system)).max();
-            let Contract { messages, per, burst, jitter } = flow.contract;
+            let Contract { messages, per, burst, jitter } = flow.steady();
             let promise = ChainPromise {
                 name: flow.name.clone(),
                 process: end.process.into(),

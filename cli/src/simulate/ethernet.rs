@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::several::Joints;
 use diapason_abi::Nanos;
+use diapason_devices::faulty::OwnClock;
 use diapason_sim::{EthernetJack, EthernetNetwork, SwitchSpec};
 use diapason_system::{EthernetLink, Switch, System, WireEnd};
 use std::collections::BTreeMap;
@@ -29,12 +30,14 @@ pub(super) fn network(joints: &Joints, systems: &[&System]) -> Result<EthernetNe
             WireEnd::Port { switch, port } => EthernetJack::Port { switch, port },
         });
         network.join(jacks, link.speed, Nanos(link.delay_ns));
+        let times = link.pulled.iter().map(|it| [Nanos(it.at_ns), Nanos(it.end_ns())]);
+        network.pull(times.collect());
     }
     Ok(network)
 }
 
 fn spec(joints: &Joints, systems: &[&System], number: usize) -> SwitchSpec {
-    let Switch { ports, latency_ns, room, .. } = joints.switches[number];
+    let Switch { ports, latency_ns, drift_ppm, room, .. } = joints.switches[number];
     let port = |port: usize| {
         let here = WireEnd::Port { switch: number, port };
         let link = joints.ethernet.iter().find(|link| link.ends.contains(&here));
@@ -46,7 +49,8 @@ fn spec(joints: &Joints, systems: &[&System], number: usize) -> SwitchSpec {
     });
     let ways: BTreeMap<[u8; 6], usize> = ways.collect();
     let room = usize::try_from(room).unwrap_or(usize::MAX);
-    SwitchSpec { latency: Nanos(latency_ns), room, ports: (0..ports).map(port).collect(), ways }
+    let (latency, world) = (Nanos(latency_ns), OwnClock::world(drift_ppm));
+    SwitchSpec { latency, world, room, ports: (0..ports).map(port).collect(), ways }
 }
 
 /// Returns the adapters that are reached by leaving a switch at a port. Wires form no circle.

@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::outcome::Outcome;
 use diapason_random::Random;
 use diapason_system::{
-    FaultKind, FaultTarget, InjectedFault, LIES, Restart, SemaphoreKind, System, parse_fault,
+    FaultKind, FaultTarget, Hosts, InjectedFault, LIES, Pullable, Pulled, Restart, SemaphoreKind,
+    System, parse_fault,
 };
 
 /// The first fault comes when devices have had time to be found.
@@ -56,6 +57,25 @@ pub fn drawn(system: &System, seed: u64, horizon_ns: u64) -> Vec<InjectedFault> 
         at_ns += random.between(DISTANCE.0, DISTANCE.1);
     }
     faults
+}
+
+/// Pulls cables and wires of a list at times that a seed draws, up to this time of the run. Lets
+/// clocks of hosts and switches run apart that have no `drift`. One cable is away at a time, as
+/// long as a device of a host is.
+pub fn disturb(list: &mut Hosts, seed: u64, horizon_ns: u64) {
+    let mut random = Random::stream(seed, 2);
+    let hosts = list.hosts.iter_mut().map(|host| &mut host.drift_ppm);
+    let clocks = hosts.chain(list.switches.iter_mut().map(|switch| &mut switch.drift_ppm));
+    for drift in clocks.filter(|drift| **drift == 0) {
+        *drift = random.below(201) as i32 - 100;
+    }
+    let all: Vec<Pullable> = list.pullable().map(|(_, what)| what).collect();
+    let mut at_ns = FIRST + random.between(0, DISTANCE.1);
+    while at_ns < horizon_ns && !all.is_empty() {
+        let [for_ns, _] = arguments(FaultKind::Unplug, 0, &mut random);
+        list.pull(all[random.index(all.len())], Pulled { at_ns, for_ns });
+        at_ns += for_ns + random.between(DISTANCE.0, DISTANCE.1);
+    }
 }
 
 /// Returns the targets of a kind: those for which the description provides, so that every promise
@@ -184,6 +204,32 @@ mod tests {
         let crash = usize::from(!kinds.contains(&FaultKind::Crash));
         // No seed draws a flood.
         assert_eq!(kinds.len() + crash + 1, FaultKind::all().count());
+    }
+
+    #[test]
+    fn a_seed_pulls_cables_one_at_a_time_and_draws_clocks() {
+        let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples"));
+        let drawn = |seed| {
+            let found = crate::describe::describe_any(&path.join("flow.toml")).ok();
+            let Some(diapason_system::Description::Several(mut list)) = found else {
+                panic!("the example is no list");
+            };
+            disturb(&mut list, seed, 20_000_000_000);
+            list
+        };
+        let times = |list: &Hosts| -> Vec<Pulled> {
+            let mut all: Vec<Pulled> =
+                list.cables.iter().flat_map(|it| it.pulled.clone()).collect();
+            all.sort_unstable();
+            all
+        };
+        let (one, other) = (drawn(1), drawn(2));
+        assert_eq!(times(&one), times(&drawn(1)));
+        assert_ne!(times(&one), times(&other));
+        assert!(one.cables.iter().all(|cable| !cable.pulled.is_empty()));
+        assert!(times(&one).windows(2).all(|pair| pair[0].end_ns() < pair[1].at_ns));
+        assert!(one.hosts.iter().all(|host| host.drift_ppm.abs() <= 100));
+        assert!(one.hosts.iter().any(|host| host.drift_ppm != other.hosts[0].drift_ppm));
     }
 
     #[test]

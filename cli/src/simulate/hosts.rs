@@ -1,5 +1,6 @@
 //! Several hosts in one simulation with the cables between them, or the cores of one.
 
+use super::cables::{Controllers, plug_all, targets};
 use super::ethernet;
 use super::flows::{self, FlowChoice, LinkEars, LinkLogs};
 use super::messages::{self, Messages};
@@ -18,17 +19,13 @@ use crate::output::{note, tell};
 use crate::plan::NetworkPlan;
 use crate::qemu::MachineEnding;
 use crate::session::{FinishedRun, Session};
-use crate::several::{AllParts, CABLE_BYTES, Named, Several, report};
+use crate::several::{AllParts, Named, Several, report};
 pub use crate::several::{Joined, Joints};
 use crate::surroundings::{self, Functions, as_functions, simulable};
 use crate::workspace::Workspace;
 use diapason_abi::{Key, Nanos};
-use diapason_devices::UsbDevice;
-use diapason_devices::bridge::slow_bridge;
-use diapason_sim::{
-    CableEnd, EthernetBooks, EthernetNetwork, Observer, Options, PluggedController, Trace,
-};
-use diapason_system::{Cable, End, Hosts, InjectedFault, RunOptions, Socket, System};
+use diapason_sim::{EthernetBooks, EthernetNetwork, Observer, Options, Trace};
+use diapason_system::{Hosts, InjectedFault, RunOptions, System};
 
 /// How far hosts that nothing joins may be apart, so that what they say comes about in order.
 const UNJOINED: Nanos = Nanos::from_millis(1);
@@ -99,7 +96,7 @@ fn seated<O: Observer>(
     let around = around(joined, &systems)?;
     let mut listeners: Vec<Listener> = Vec::new();
     listeners.resize_with(seats.len(), Listener::default);
-    let mut ears: Vec<LinkEars> = systems.iter().map(|system| LinkEars::of(system)).collect();
+    let mut ears = ears(&systems, joined);
     let mut wired = Vec::new();
     let heard = listeners.iter_mut().zip(&mut ears);
     for ((host, seat), (listener, ears)) in seats.into_iter().enumerate().zip(heard) {
@@ -122,6 +119,12 @@ fn seated<O: Observer>(
     endings.into_iter().zip(listeners).zip(ears).zip(systems).map(of_one).collect()
 }
 
+/// Returns the ears of each host, which hear times by the clock of the world.
+fn ears(systems: &[&System], joined: &Joined) -> Vec<LinkEars> {
+    let hosts = systems.iter().enumerate();
+    hosts.map(|(host, system)| LinkEars::of(system, joined.world(host))).collect()
+}
+
 /// The cables between hosts, and the network of their adapters.
 struct Around<'a> {
     joined: &'a Joined,
@@ -140,7 +143,10 @@ impl Around<'_> {
     /// Returns the adapters of a host, each at its wire. Those that no wire of the list ends at
     /// have one of their own.
     fn cards(&self, host: usize, system: &System, faults: &[InjectedFault]) -> Functions {
-        let wire = |device| self.network.wire(ethernet::card(host, device));
+        let wire = |device| {
+            let wire = self.network.wire(ethernet::card(host, device))?;
+            Some(wire.seen_by(self.joined.world(host)))
+        };
         surroundings::cards(system, faults, wire)
     }
 }
@@ -205,20 +211,20 @@ fn drive_together<O: Observer>(
     joined: &Joined,
 ) -> Result<Vec<MachineEnding>, Failure> {
     hosts.iter().try_for_each(|host| simulable(&host.session.system))?;
-    let cables = joined.cables();
     let sessions: Vec<&Session> = hosts.iter().map(|host| host.session).collect();
     let (mut controllers, parts): (Vec<Controllers>, Vec<_>) = hosts
         .into_iter()
         .map(|host| (host.controllers, (host.session, host.how, host.cards, host.observer)))
         .unzip();
-    plug_all(cables, &mut controllers)?;
+    plug_all(joined, &mut controllers)?;
     let delay = notice(joined);
-    let hosts =
-        parts.into_iter().zip(controllers).map(|((session, options, cards, observer), own)| {
-            let (archive, mut functions) = (&session.archive, as_functions(own));
-            functions.extend(cards);
-            diapason_sim::SimulatedHost { archive, options, functions, observer }
-        });
+    let hosts = parts.into_iter().zip(controllers).enumerate();
+    let hosts = hosts.map(|(host, ((session, options, cards, observer), own))| {
+        let options = Options { world: joined.world(host), ..options };
+        let (archive, mut functions) = (&session.archive, as_functions(own));
+        functions.extend(cards);
+        diapason_sim::SimulatedHost { archive, options, functions, observer }
+    });
     let ended = match joined {
         Joined::By(_) => diapason_sim::run_together(hosts.collect(), delay),
         Joined::Cores => diapason_sim::run_cores(hosts.collect()),
@@ -235,67 +241,6 @@ fn notice(joined: &Joined) -> Nanos {
     cables.chain(wires).min().map_or(UNJOINED, Nanos)
 }
 
-/// The controllers of a host, by the numbers of their devices.
-type Controllers = Vec<(usize, PluggedController)>;
-
-/// Returns the controllers of a host whose debug capability a cable ends at.
-fn targets(host: usize, cables: &[Cable]) -> Vec<usize> {
-    let ends = cables.iter().flat_map(|cable| &cable.ends);
-    let targets = ends.filter(|end| end.host == host && end.socket == Socket::Debug);
-    targets.map(|end| end.device).collect()
-}
-
-/// Plugs in both ends of every cable. A passive cable could carry the capability of either end, so
-/// it has two devices, one for each end at which the other one has a capability. The port at a
-/// target is one that the description does not use.
-fn plug_all(cables: &[Cable], hosts: &mut [Controllers]) -> Result<(), Failure> {
-    // A checked description has controllers at both ends.
-    let nowhere =
-        |cable: &Cable| Failure::Ours(format!("nothing to plug the cable `{}` into", cable.name));
-    let mut passive = Vec::new();
-    for cable in cables {
-        let (delay, [one, other]) = (Nanos(cable.delay_ns), &cable.ends);
-        let (host, target) = match (one.socket, other.socket) {
-            (Socket::Port(_), Socket::Port(_)) => {
-                let (here, there) = slow_bridge(CABLE_BYTES, delay);
-                insert(hosts, one, Box::new(here))
-                    .and(insert(hosts, other, Box::new(there)))
-                    .ok_or_else(|| nowhere(cable))?;
-                continue;
-            }
-            (_, Socket::Debug) => (one, other),
-            (Socket::Debug, _) => (other, one),
-        };
-        let ends = <[CableEnd; 2]>::default();
-        let partner = at(hosts, target).and_then(|it| it.debug_partner(delay, &ends));
-        let plugged = partner.and_then(|partner| insert(hosts, host, partner));
-        plugged.ok_or_else(|| nowhere(cable))?;
-        passive.push((cable, host, target, ends));
-    }
-    for (cable, host, target, [here, there]) in passive {
-        let delay = Nanos(cable.delay_ns);
-        let reverse = at(hosts, host).and_then(|it| it.debug_partner(delay, &[there, here]));
-        let Some(reverse) = reverse else { continue };
-        let controller = at(hosts, target).ok_or_else(|| nowhere(cable))?;
-        let connector = controller.free_connector().ok_or_else(|| {
-            Failure::Input(format!("no port is free for the passive cable `{}`", cable.name))
-        })?;
-        controller.plug(connector, reverse);
-    }
-    Ok(())
-}
-
-fn at<'h>(hosts: &'h mut [Controllers], end: &End) -> Option<&'h mut PluggedController> {
-    let mut own = hosts.get_mut(end.host)?.iter_mut();
-    own.find(|(device, _)| *device == end.device).map(|(_, controller)| controller)
-}
-
-fn insert(hosts: &mut [Controllers], end: &End, device: Box<dyn UsbDevice>) -> Option<()> {
-    let Socket::Port(port) = end.socket else { return None };
-    at(hosts, end)?.plug(port, device);
-    Some(())
-}
-
 /// A list of hosts with the plan of its network.
 type Network<'a> = (&'a Hosts, &'a NetworkPlan);
 
@@ -310,7 +255,7 @@ pub(super) fn simulate(
         (request.explain.is_some() && flowing.is_none(), "--explain"),
         (request.stages && flowing.is_none(), "--stages"),
         (request.search.is_some(), "--search"),
-        (!request.fault.is_empty(), "--fault"),
+        (!request.fault.is_empty() && network.is_none(), "--fault"),
         (request.seeds.is_some(), "--seeds"),
         (request.captures.pcap.is_some(), "--pcap"),
         (request.captures.candump.is_some(), "--candump"),
@@ -332,8 +277,10 @@ pub(super) fn simulate(
     let (sessions, joined) =
         several.assemble(&Workspace::find()?, &request.system, options, unproved)?;
     interrupt::await_signals()?;
-    let follows = request.stages || asked.is_some();
-    let Ran { runs, traces, links, books } = run(request, &sessions, &joined, follows)?;
+    let breaks = sessions.iter().any(|(_, session)| !session.system.faults.is_empty());
+    let pulls = matches!(&joined, Joined::By(joints) if joints.pulls()) || breaks || request.faults;
+    let follows = request.stages || asked.is_some() || pulls && flowing.is_some();
+    let Ran { runs, traces, links, books, lost } = run(request, &sessions, &joined, follows)?;
     for ((name, _), trace) in sessions.iter().zip(&traces) {
         let name = joined.called(name);
         tell(&format!("trace {:016x} of {name}", trace.0));
@@ -344,9 +291,15 @@ pub(super) fn simulate(
     let links: Vec<&LinkLogs> = links.iter().collect();
     let told = flowing.map(|(hosts, network)| flows::told(hosts, network, &links, asked));
     let told = told.unwrap_or_default();
-    let addition = if request.stages { flows::addition(&told) } else { Addition::default() };
+    let addition = match () {
+        () if request.stages => flows::addition(&told),
+        () if pulls => flows::books(&told),
+        () => Addition::default(),
+    };
     let switches = match &joined {
-        Joined::By(joints) if !joints.switches.is_empty() => Some(SwitchReport::of(joints, &books)),
+        Joined::By(joints) if !joints.ethernet.is_empty() => {
+            Some(SwitchReport::of(joints, &books, &lost))
+        }
         _ => None,
     };
     let about = AllParts { noun: joined.noun(), switches: switches.as_ref(), addition };
@@ -364,6 +317,8 @@ struct Ran {
     /// The messages at the links of each, if they were followed.
     links: Vec<LinkLogs>,
     books: EthernetBooks,
+    /// Frames that were lost in each wire.
+    lost: Vec<u64>,
 }
 
 fn run(
@@ -394,8 +349,7 @@ fn run(
     });
     let systems: Vec<&System> = sessions.iter().map(|(_, session)| &session.system).collect();
     let around = around(joined, &systems)?;
-    let mut ears: Vec<LinkEars> =
-        sessions.iter().map(|(_, session)| LinkEars::of(&session.system)).collect();
+    let mut ears = ears(&systems, joined);
     let wired = seats
         .zip(&mut ears)
         .enumerate()
@@ -412,5 +366,6 @@ fn run(
     }
     sheet.map_or(Ok(()), Sheet::finish)?;
     let links = ears.into_iter().map(|ears| ears.logs).collect();
-    Ok(Ran { runs, traces, links, books: around.network.books() })
+    let (books, lost) = (around.network.books(), around.network.lost());
+    Ok(Ran { runs, traces, links, books, lost })
 }

@@ -90,7 +90,13 @@ mod tests {
         outcome.longest_path = Some(LongestPath { instructions: 1, cause: 1 });
         outcome.injected.push((1, "a fault".into()));
         let (process, worked) = (0, true);
-        outcome.links.push(LinkRow { process, last: LinkReport::default(), at_ns: 1 });
+        outcome.links.push(LinkRow {
+            process,
+            last: LinkReport::default(),
+            at_ns: 1,
+            gone: 0,
+            first_gone: None,
+        });
         outcome.cameras.push(CameraRow::new(process, CameraReport::default(), Nanos::ZERO));
         let last = DeviceReport { connector: 1, route: 0, identity: (1, 2), fate: Fate::Works };
         outcome.plugs.push(PlugRow { process, last, worked });

@@ -3,6 +3,7 @@
 //! The simulator runs what boots: the same archive, the same programs, the same kernel core. So the
 //! outcome is reported and judged by the same code as that of a run.
 
+mod cables;
 mod debug;
 mod ethernet;
 mod explain;
@@ -23,7 +24,7 @@ mod watch;
 use crate::can_server::CanServer;
 use crate::capture::CaptureRequest;
 use crate::commands::{Length, report};
-use crate::describe::describe_any;
+use crate::describe::{describe_any, refused};
 use crate::failure::{BROKEN, Failure, HOLDS};
 use crate::formats::RunFormat;
 use crate::live::live;
@@ -39,7 +40,7 @@ use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
 use diapason_core::{Decision, Kernel, ThreadId};
 use diapason_sim::{BillWriter, Costs, Moment, Observer, Options, Said, Trace};
-use diapason_system::{Description, InjectedFault, RunOptions};
+use diapason_system::{Description, InjectedFault, RunOptions, parse_pulled};
 use explain::Asked;
 pub(crate) use explain::Cast;
 pub use faults::{asked, delayed, drawn, excuse};
@@ -297,6 +298,14 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let system = match description {
         Description::One(system) => *system,
         Description::Several(mut list) => {
+            for text in &request.fault {
+                let (what, time) = parse_pulled(&list, text).map_err(|wrong| refused(&wrong))?;
+                list.pull(what, time);
+            }
+            if request.faults {
+                let seed = request.seed.unwrap_or(0);
+                faults::disturb(&mut list, seed, request.length.horizon_ns);
+            }
             let network = plan::NetworkPlan::of(&list);
             network.instruct(&mut list);
             plan::cleared_network(&network, request.length.unproved())?;

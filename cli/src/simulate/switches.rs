@@ -38,11 +38,17 @@ struct SwitchRow {
 pub(crate) struct SwitchReport {
     switches: Vec<SwitchRow>,
     queues: Vec<QueueRow>,
+    /// Wires in which frames were lost because they were pulled, and how many.
+    lost: Vec<(String, u64)>,
 }
 
 impl SwitchReport {
-    pub(super) fn of(joints: &Joints, books: &EthernetBooks) -> SwitchReport {
-        let mut report = SwitchReport { switches: Vec::new(), queues: Vec::new() };
+    /// Returns the report on switches with these books, and on wires in which so many frames were
+    /// lost.
+    pub(super) fn of(joints: &Joints, books: &EthernetBooks, lost: &[u64]) -> SwitchReport {
+        let lost = joints.ethernet.iter().zip(lost).filter(|(_, lost)| **lost > 0);
+        let lost = lost.map(|(wire, lost)| (wire.name.clone(), *lost)).collect();
+        let mut report = SwitchReport { switches: Vec::new(), queues: Vec::new(), lost };
         for (switch, books) in joints.switches.iter().zip(books) {
             let (came, unknown) = (books.came, books.unknown);
             let (returned, groups) = (books.returned, books.groups);
@@ -73,18 +79,22 @@ impl SwitchReport {
         report
     }
 
-    /// Returns a sentence for each queue of promised flows that dropped frames.
+    /// Returns a sentence for each wire that lost frames, and for each queue of promised flows that
+    /// dropped some.
     pub(crate) fn findings(&self) -> Vec<String> {
+        let wires = self.lost.iter().map(|(wire, lost)| {
+            format!("{lost} frames were lost in the wire {wire}, which was pulled")
+        });
         let lost = self.queues.iter().filter(|it| it.promised && it.full + it.too_long > 0);
-        lost.map(|it| {
+        let lost = lost.map(|it| {
             let QueueRow { port, class, full, too_long, room, .. } = it;
             format!(
                 "{port} dropped {} frames of priority {class}, which flows rely on: {full} found \
                  the {room} places of the queue full, {too_long} fit no window",
                 full + too_long
             )
-        })
-        .collect()
+        });
+        wires.chain(lost).collect()
     }
 
     /// Returns the tables; nothing without switches.
@@ -166,9 +176,14 @@ mod tests {
         port.queues[6].full = full;
         let books = vec![SwitchBooks { came: 10, ports: vec![port], ..SwitchBooks::default() }];
         let name = String::from("s");
-        let switch = Switch { name, ports: 2, latency_ns: 0, room: 4, gates: Vec::new() };
+        let switch =
+            Switch { name, ports: 2, latency_ns: 0, drift_ppm: 0, room: 4, gates: Vec::new() };
         let promised = if promised { vec![(String::from("s:1"), 6)] } else { Vec::new() };
-        SwitchReport::of(&Joints { switches: vec![switch], promised, ..Joints::default() }, &books)
+        SwitchReport::of(
+            &Joints { switches: vec![switch], promised, ..Joints::default() },
+            &books,
+            &[],
+        )
     }
 
     #[test]

@@ -7,6 +7,7 @@ use diapason_usb::{Setup, Speed};
 const MILLION: i64 = 1_000_000;
 
 /// From some host's time on the clock goes faster by so many parts per million.
+#[derive(Clone, Debug)]
 struct Rate {
     from: Nanos,
     ppm: i32,
@@ -26,7 +27,7 @@ impl Rate {
 }
 
 /// The clock of a device, with the rates that it has in turn.
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 pub struct OwnClock(Vec<Rate>);
 
 impl OwnClock {
@@ -42,6 +43,13 @@ impl OwnClock {
         OwnClock(rates)
     }
 
+    /// Returns the clock of the world, as a host sees it whose own clock gains `ppm` millionths.
+    /// Things between hosts go by it: they are devices with a clock that is not the host's.
+    #[must_use]
+    pub fn world(ppm: i32) -> OwnClock {
+        OwnClock::new(if ppm == 0 { Vec::new() } else { vec![(Nanos::ZERO, -ppm)] })
+    }
+
     /// Returns how far it is ahead.
     fn gained(&self, now: Nanos) -> i128 {
         let begun = self.0.partition_point(|rate| rate.from < now);
@@ -51,6 +59,9 @@ impl OwnClock {
     /// Returns the device's time at a host's time.
     #[must_use]
     pub fn own(&self, now: Nanos) -> Nanos {
+        if now == Nanos::FOREVER || self.0.is_empty() {
+            return now;
+        }
         Nanos(u64::try_from(i128::from(now.0) + self.gained(now)).unwrap_or(u64::MAX))
     }
 
@@ -87,11 +98,17 @@ pub struct Drifting<D> {
 }
 
 impl<D: UsbDevice> Drifting<D> {
+    /// Returns a device that goes by this clock.
+    #[must_use]
+    pub fn by(device: D, clock: OwnClock) -> Drifting<D> {
+        Drifting { device, clock }
+    }
+
     /// `device` with a clock that changes its rate, in parts per million, at these times of the
     /// host, in order; before the first it is the host's.
     #[must_use]
     pub fn new(device: D, changes: Vec<(Nanos, i32)>) -> Drifting<D> {
-        Drifting { device, clock: OwnClock::new(changes) }
+        Drifting::by(device, OwnClock::new(changes))
     }
 
     /// The first host's time at which the device's clock shows `own` or more.
@@ -137,6 +154,14 @@ impl<D: UsbDevice> UsbDevice for Drifting<D> {
     fn advance(&mut self, now: Nanos) {
         self.device.advance(self.own(now));
     }
+
+    fn is_there(&self) -> bool {
+        self.device.is_there()
+    }
+
+    fn unplugged(&mut self, now: Nanos) {
+        self.device.unplugged(self.own(now));
+    }
 }
 
 #[cfg(test)]
@@ -172,6 +197,24 @@ mod tests {
         }
         assert_eq!(drifting(vec![(Nanos(1), 5)]).host(Nanos::FOREVER), Nanos::FOREVER);
         assert_eq!(drifting(Vec::new()).host(Nanos(77)), Nanos(77));
+    }
+
+    /// A cable's time at two hosts: nobody is told before it has come, and nobody waits too long.
+    #[test]
+    fn the_world_is_seen_alike_by_all_hosts() {
+        let mut random = Random::new(19);
+        for _ in 0..2_000 {
+            let world = OwnClock::world(random.between(0, 200) as i32 - 100);
+            let at = Nanos(random.between(1, 1 << 50));
+            let seen = world.host(at);
+            assert!(world.own(seen) >= at && world.own(seen - Nanos(1)) < at);
+            assert!(world.own(at) <= world.own(at + Nanos(1)));
+            let apart = seen.0.abs_diff(at.0);
+            assert!(apart <= at.0 / 9_990 + 2, "{apart} ns at {at:?}");
+        }
+        assert_eq!(OwnClock::world(-100).own(Nanos::FOREVER), Nanos::FOREVER);
+        let second = Nanos::from_secs(1);
+        assert_eq!(OwnClock::world(100).own(second), second - Nanos(100_000));
     }
 
     #[test]

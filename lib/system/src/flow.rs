@@ -409,16 +409,22 @@ enum By {
     Wire(usize),
 }
 
-/// Clocks of hosts run apart by less than one part of so many.
-const DRIFT: u64 = 4_000;
+/// The clocks of two hosts run apart by less than one part of so many: 100 ppm each.
+pub const CLOCKS_APART: u64 = 4_000;
 
 impl Flow {
+    /// Returns the contract of the flow by the clock of any host.
+    #[must_use]
+    pub const fn steady(&self) -> Contract {
+        let per = self.contract.per.0;
+        Contract { per: Nanos(per - per / CLOCKS_APART - 1), ..self.contract }
+    }
+
     /// Returns the shortest time from one message to the next in the long run, by the clock of any
     /// host, and the messages that come at once if each is late by up to its latency.
     fn at_the_end(&self) -> Option<(u64, u64)> {
-        let Contract { messages, per, burst, jitter } = self.contract;
-        let period = (per.0 - per.0 / DRIFT - 1) / u64::from(messages.max(1));
-        let period = period.max(1);
+        let Contract { messages, per, burst, jitter } = self.steady();
+        let period = (per.0 / u64::from(messages.max(1))).max(1);
         let late = (self.latency_ns? + jitter.0).div_ceil(period);
         Some((period, burst + late))
     }

@@ -7,6 +7,7 @@ use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::flow::{self, DeclaredFlow, Flow, Ways};
 use crate::limits::XHCI;
 use crate::network::{self, DeclaredNetwork, NameList};
+use crate::pulled::{self, Pulled};
 use crate::source::{At, Source, Span};
 use crate::suggest::nearest;
 use crate::system::System;
@@ -75,6 +76,8 @@ pub struct HostSpec {
     pub depends: Option<Vec<usize>>,
     /// Whether the host enables its debug capability, if the text says.
     pub enables: Option<bool>,
+    /// By how many millionths its clock is fast in a simulation.
+    pub drift_ppm: i32,
 }
 
 /// A cable: a bridge, whose ends are devices at two ports; or a debug cable, between a port and
@@ -86,6 +89,8 @@ pub struct Cable {
     pub ends: [End; 2],
     /// How much later one end notices what the other did, in ns; at least 1.
     pub delay_ns: u64,
+    /// When it is pulled in a simulation, in order.
+    pub pulled: Vec<Pulled>,
 }
 
 /// Where an end of a cable is plugged in.
@@ -172,8 +177,8 @@ pub fn parse_any(
                 let mut system = one_core(whole(read, &mut beside, cores_of)??)?;
                 system.clock_hz = host.clock_hz.unwrap_or(system.clock_hz);
                 let (name, file) = (host.name.value.clone(), host.system.value.clone());
-                let enables = host.enable;
-                hosts.push(HostSpec { name, file, system, depends: None, enables });
+                let (enables, drift_ppm) = (host.enable, host.drift_ppm);
+                hosts.push(HostSpec { name, file, system, depends: None, enables, drift_ppm });
             }
             Err(reason) => {
                 let title = format!("cannot read `{}`: {reason}", host.system.value);
@@ -247,6 +252,7 @@ pub(crate) struct DeclaredHost {
     clock_hz: Option<u64>,
     pub depends: Option<NameList>,
     enable: Option<bool>,
+    drift_ppm: i32,
 }
 
 struct DeclaredCable {
@@ -254,6 +260,7 @@ struct DeclaredCable {
     ends: Vec<At<String>>,
     ends_place: Span,
     delay_ns: u64,
+    pulled: Vec<Pulled>,
 }
 
 pub(crate) struct Declared {
@@ -301,10 +308,10 @@ fn host(raw: Raw<'_>, report: &mut Report) -> Option<DeclaredHost> {
     let name = keys::name(&mut table);
     let system = table.text("system", "system = \"left.toml\"");
     table.needs("system", "add `system = \"left.toml\"`, the file that describes it");
-    let clock_hz = keys::clock(&mut table);
+    let (clock_hz, drift_ppm) = (keys::clock(&mut table), keys::drift(&mut table));
     let (depends, enable) = (network::list(&mut table), table.flag("enable"));
     table.report_unknown();
-    system.map(|system| DeclaredHost { name, system, clock_hz, depends, enable })
+    system.map(|system| DeclaredHost { name, system, clock_hz, depends, enable, drift_ppm })
 }
 
 fn cable(raw: Raw<'_>, report: &mut Report) -> DeclaredCable {
@@ -314,9 +321,10 @@ fn cable(raw: Raw<'_>, report: &mut Report) -> DeclaredCable {
     let ends_place = table.get("ends").map_or_else(|| table.place(), Spanned::span);
     table.needs("ends", &format!("add `{EXAMPLE}`"));
     let delay = table.duration("delay", DELAYS);
+    let pulled = pulled::pulled(&mut table);
     table.report_unknown();
     let delay_ns = delay.map_or(DELAY_DEFAULT, |delay| delay.value);
-    DeclaredCable { name, ends, ends_place, delay_ns }
+    DeclaredCable { name, ends, ends_place, delay_ns, pulled }
 }
 
 const EXAMPLE: &str = "ends = [\"left:xhci:1\", \"right:xhci:1\"]";
@@ -375,7 +383,8 @@ fn cables(declared: &Declared, hosts: &[HostSpec], report: &mut Report) -> Vec<C
                 report.push(Problem::new(&cable.ends_place, title, help));
             }
             let (name, delay_ns) = (cable.name.value.clone(), cable.delay_ns);
-            cables.push(Cable { name, ends: [one, other], delay_ns });
+            let pulled = cable.pulled.clone();
+            cables.push(Cable { name, ends: [one, other], delay_ns, pulled });
         }
     }
     cables

@@ -8,6 +8,9 @@ use crate::table::Table;
 use crate::units;
 use diapason_abi::layout;
 
+/// The rates of clocks that bounds over several hosts count with.
+const DRIFT_PPM: std::ops::RangeInclusive<i32> = -100..=100;
+
 /// Largest segment, and largest device.
 const SLOT: u64 = layout::SLOT;
 
@@ -46,6 +49,20 @@ pub(crate) fn clock(table: &mut Table<'_, '_>) -> Option<u64> {
         table.report.push(Problem::new(&clock.span, "`clock` is out of range", help));
     }
     Some(clock.value)
+}
+
+/// Returns by how many millionths a clock of the simulation is fast; 0 if the table does not say.
+pub(crate) fn drift(table: &mut Table<'_, '_>) -> i32 {
+    let example = "drift = \"80ppm\"";
+    let drift = table.parsed("drift", "a number of millionths", example, units::millionths);
+    let Some(drift) = drift else { return 0 };
+    if !DRIFT_PPM.contains(&drift.value) {
+        let title = format!("a clock that is {} ppm wrong is no crystal's", drift.value);
+        let help = "write `-100ppm` to `100ppm`: plans count with clocks that keep within";
+        table.report.push(Problem::new(&drift.span, title, help));
+        return 0;
+    }
+    drift.value
 }
 
 /// Returns a size that must be given.

@@ -45,6 +45,7 @@ mod network;
 mod parts;
 mod pipe;
 mod plugged;
+mod pulled;
 mod queues;
 mod read;
 mod revise;
@@ -77,12 +78,13 @@ pub use carried::{ChainLink, ChainSpec, Handover, PipeDirection, PipeSpec, Tpipe
 pub use diagnostics::{Diagnostics, ProblemSummary};
 pub use explained::explained;
 pub use fault::kinds::{FaultKind, FaultTarget, InjectedFault, LIES};
-pub use flow::{Flow, FlowHop, FlowStop, FlowWay};
+pub use flow::{CLOCKS_APART, Flow, FlowHop, FlowStop, FlowWay};
 pub use hosts::{Cable, Description, End, HostSpec, Hosts, Socket, parse_any};
 pub use known::known_keys;
 pub use names::fault as name_fault;
 pub use network::HostsPlace;
 pub use plugged::{CanTraffic, PluggedCanBus, UsbBus, UsbModel, UsbPlug};
+pub use pulled::{Pullable, Pulled};
 pub use revise::{Revision, revised};
 pub use state::{StateField, StateNumber, StateReading, StateSpec};
 pub use system::{
@@ -227,6 +229,18 @@ fn placed(
         systems.push(system);
     }
     if report.is_empty() { Ok(systems) } else { Err(Diagnostics::new(source, report)) }
+}
+
+/// Reads a fault of a list of hosts as a command line says it: `2s unplug bridge 300ms`.
+///
+/// # Errors
+/// Returns the mistake and its place.
+pub fn parse_pulled(hosts: &Hosts, text: &str) -> Result<(Pullable, Pulled), Diagnostics> {
+    let mut report = Report::new();
+    match pulled::parse(hosts, text, &mut report) {
+        Some(fault) if report.is_empty() => Ok(fault),
+        _ => Err(Diagnostics::new(Source::new("--fault", text), report)),
+    }
 }
 
 /// Reads a fault as a command line says it, of things in `system`: `2s unplug interface 100ms`.

@@ -23,6 +23,11 @@ pub(crate) fn frequency(text: &str) -> Option<u64> {
     scaled(text, &FREQUENCIES)
 }
 
+/// Reads a rate in millionths, as in `-80ppm`.
+pub(crate) fn millionths(text: &str) -> Option<i32> {
+    text.strip_suffix("ppm")?.trim_end().parse().ok()
+}
+
 /// Parts per million in `text`: a number, fractions allowed, and one of %, ‰, ppm. `None` also if
 /// it is not a whole number of millionths, or does not fit.
 pub(crate) fn share(text: &str) -> Option<u32> {

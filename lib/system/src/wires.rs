@@ -7,6 +7,7 @@
 use crate::diagnostics::{Problem, Report};
 use crate::hosts::HostSpec;
 use crate::keys;
+use crate::pulled::{self, Pulled};
 use crate::source::{At, Span};
 use crate::suggest::{listed, nearest};
 use crate::table::{Raw, Table};
@@ -39,6 +40,8 @@ pub struct EthernetLink {
     pub speed: u64,
     /// The time that a bit takes from one end to the other, in ns; at least 1.
     pub delay_ns: u64,
+    /// When it is pulled in a simulation, in order.
+    pub pulled: Vec<Pulled>,
 }
 
 /// The adapter, or the port of a switch, at which a wire ends.
@@ -57,6 +60,8 @@ pub struct Switch {
     pub ports: usize,
     /// The time from the last bit of a frame until it is in its queue, in ns.
     pub latency_ns: u64,
+    /// By how many millionths its clock is fast in a simulation.
+    pub drift_ppm: i32,
     /// Frames that may wait in each queue of a port, besides the one on the wire.
     pub room: u64,
     /// The gates of each port that has some.
@@ -78,12 +83,14 @@ pub(crate) struct DeclaredLink {
     ends_place: Span,
     speed: Option<At<u64>>,
     delay_ns: u64,
+    pulled: Vec<Pulled>,
 }
 
 pub(crate) struct DeclaredSwitch {
     pub name: At<String>,
     ports: usize,
     latency_ns: u64,
+    drift_ppm: i32,
     room: u64,
     gates: Vec<DeclaredGates>,
 }
@@ -106,9 +113,10 @@ pub(crate) fn link(raw: Raw<'_>, report: &mut Report) -> DeclaredLink {
         table.report.push(Problem::new(&speed.span, title, "write 10, 100 or 1000"));
     }
     let delay = table.duration("delay", DELAYS);
+    let pulled = pulled::pulled(&mut table);
     table.report_unknown();
     let delay_ns = delay.map_or(DELAY_DEFAULT, |delay| delay.value);
-    DeclaredLink { name, ends, ends_place, speed, delay_ns }
+    DeclaredLink { name, ends, ends_place, speed, delay_ns, pulled }
 }
 
 pub(crate) fn switch(raw: Raw<'_>, report: &mut Report) -> DeclaredSwitch {
@@ -117,6 +125,7 @@ pub(crate) fn switch(raw: Raw<'_>, report: &mut Report) -> DeclaredSwitch {
     let ports = table.number("ports", PORTS, " ports");
     table.needs("ports", "add `ports = 4`");
     let latency = table.duration("latency", LATENCIES);
+    let drift_ppm = keys::drift(&mut table);
     let room = table.number("room", ROOM, ", frames that wait in a queue");
     let gates = table.list("gates");
     table.report_unknown();
@@ -124,6 +133,7 @@ pub(crate) fn switch(raw: Raw<'_>, report: &mut Report) -> DeclaredSwitch {
         name,
         ports: ports.map_or(*PORTS.end(), |ports| ports.value) as usize,
         latency_ns: latency.map_or(LATENCY_DEFAULT, |latency| latency.value),
+        drift_ppm,
         room: room.map_or(ROOM_DEFAULT, |room| room.value),
         gates: gates.into_iter().map(|raw| self::gates(raw, report)).collect(),
     }
@@ -210,7 +220,8 @@ pub(crate) fn resolve(
             report.push(Problem::new(&declared.name.span, title, help));
             continue;
         }
-        found.push(EthernetLink { name, ends, speed, delay_ns });
+        let pulled = declared.pulled.clone();
+        found.push(EthernetLink { name, ends, speed, delay_ns, pulled });
     }
     one_address_each(&found, links, hosts, report);
     (found, switches)
@@ -239,8 +250,8 @@ fn whole(declared: &DeclaredSwitch, hosts: &[HostSpec], report: &mut Report) -> 
             gates.push((number, list.clone()));
         }
     }
-    let DeclaredSwitch { ports, latency_ns, room, .. } = *declared;
-    Switch { name, ports, latency_ns, room, gates }
+    let DeclaredSwitch { ports, latency_ns, drift_ppm, room, .. } = *declared;
+    Switch { name, ports, latency_ns, drift_ppm, room, gates }
 }
 
 /// Returns what is wrong with a list in which a class has windows, and no frame fits into any.

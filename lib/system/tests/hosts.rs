@@ -1,6 +1,8 @@
 //! Files that list several hosts.
 
-use diapason_system::{Cable, Description, Diagnostics, End, FlowWay, Hosts, Socket, parse_any};
+use diapason_system::{
+    Cable, Description, Diagnostics, End, FlowWay, Hosts, Pulled, Socket, parse_any, parse_pulled,
+};
 
 /// A system with a USB controller, something in its third port, and no more than it needs.
 const BOARD: &str = "[system]\nname = \"board\"\nclock = \"100MHz\"\n[[process]]\nname = \"p\"\n\
@@ -61,6 +63,80 @@ fn hosts_have_names_descriptions_and_clocks() {
 }
 
 #[test]
+fn clocks_of_hosts_and_switches_run_apart_as_far_as_plans_count_with() {
+    let drift = |value: &str| {
+        let hosts = "board.toml\"\n".to_owned() + &format!("drift = \"{value}\"\n");
+        boards("").replacen("board.toml\"\n", &hosts, 1)
+            + &format!("[[switch]]\nname = \"s\"\nports = 2\ndrift = \"{value}\"\n")
+    };
+    for (value, ppm) in [("-100ppm", -100), ("100ppm", 100), ("7 ppm", 7)] {
+        let list = several(&drift(value));
+        let found = (list.hosts[0].drift_ppm, list.hosts[1].drift_ppm, list.switches[0].drift_ppm);
+        assert_eq!(found, (ppm, 0, ppm));
+    }
+    let in_host = |value: &str| drift(value).split("[[switch]]").next().unwrap().to_owned();
+    let help = "write it as in `drift = \"80ppm\"`";
+    for value in ["80", "fast", "ppm", "1e2ppm", "99999999999ppm"] {
+        bad(&in_host(value), (4, 9), &format!("`{value}` is not a number of millionths"), help);
+    }
+    let help = "write `-100ppm` to `100ppm`: plans count with clocks that keep within";
+    for value in [101, -101, i32::MIN] {
+        let title = format!("a clock that is {value} ppm wrong is no crystal's");
+        bad(&in_host(&format!("{value}ppm")), (4, 9), &title, help);
+    }
+}
+
+/// Returns two boards with a cable that is pulled at these times, in line 10.
+fn with_pulled(times: &str) -> String {
+    let ends = "ends = [\"left:xhci:1\", \"right:xhci:1\"]";
+    boards(&format!("[[cable]]\nname = \"c\"\n{ends}\npulled = [{times}]\n"))
+}
+
+#[test]
+fn a_cable_is_pulled_at_times_in_order() {
+    let list = several(&with_pulled("\"1s 20ms\", \"1500ms 1us\""));
+    let pulled = |at_ns, for_ns| Pulled { at_ns, for_ns };
+    let times = [pulled(1_000_000_000, 20_000_000), pulled(1_500_000_000, 1_000)];
+    assert_eq!(list.cables[0].pulled, times);
+    let help = "write when, and for how long, as in `pulled = [\"2s 300ms\"]`";
+    for text in ["1s", "", "1s 2s 3s", "now 1s", "1s 0ns", "1s -1s", "99999999999s 1s"] {
+        let title = format!("`{text}` does not say when it is pulled");
+        bad(&with_pulled(&format!("\"{text}\"")), (10, 11), &title, help);
+    }
+    let title = "`2s 1s` begins before the time before it is over";
+    let text = with_pulled("\"1s 1s\", \"2s 1s\"");
+    bad(&text, (10, 20), title, "write times in order, with pauses");
+}
+
+#[test]
+fn a_command_line_pulls_a_cable_or_takes_the_power_of_a_host() {
+    let mut list = several(&with_pulled("\"1s 20ms\""));
+    let (what, time) = parse_pulled(&list, "1010ms unplug c 20ms").unwrap();
+    list.pull(what, time);
+    // Times that overlap are one.
+    assert_eq!(list.cables[0].pulled, [Pulled { at_ns: 1_000_000_000, for_ns: 30_000_000 }]);
+    assert_eq!(list.cables[0].pulled[0].words("c"), "1s unplug c 30ms");
+    let (what, time) = parse_pulled(&list, "2s reboot right 5ms").unwrap();
+    list.pull(what, time);
+    let faults = &list.hosts[1].system.faults;
+    assert_eq!((faults[0].at_ns, faults[0].arguments), (2_000_000_000, [5_000_000, 0]));
+    let wrong = |text: &str, column: usize, title: &str| {
+        let found = parse_pulled(&list, text).unwrap_err();
+        let [item] = found.items()[..] else { panic!("{found}") };
+        assert_eq!((item.column, item.title), (column, title), "{text}");
+    };
+    wrong("", 1, "the fault has no time");
+    wrong("2s", 3, "the fault has no kind");
+    wrong("2s stall c 1ms", 4, "a list of hosts has no fault `stall`");
+    wrong("2s unplug d 1ms", 11, "no cable is called `d`");
+    wrong("2s unplug left 1ms", 11, "no cable is called `left`");
+    wrong("2s reboot c 1ms", 11, "no host is called `c`");
+    wrong("2s unplug c", 12, "the fault has no `for`");
+    wrong("2s unplug c 1ms 1", 17, "`1` is more than `unplug` asks for");
+    wrong("soon unplug c 1ms", 1, "`soon` and `1ms` do not say when it is pulled");
+}
+
+#[test]
 fn a_description_of_one_host_is_that() {
     assert!(matches!(parse(BOARD), Ok(Description::One(system)) if system.name == "board"));
     // A key that only one of the two kinds has decides the kind of a text.
@@ -75,8 +151,8 @@ fn cables_join_ports() {
                  delay = \"20us\"\n";
     let end = |host, port| End { host, device: 1, socket: Socket::Port(port) };
     let expected = [
-        Cable { name: "c".into(), ends: [end(0, 1), end(1, 15)], delay_ns: 1_000 },
-        Cable { name: "d".into(), ends: [end(1, 2), end(1, 1)], delay_ns: 20_000 },
+        Cable { name: "c".into(), ends: [end(0, 1), end(1, 15)], delay_ns: 1_000, pulled: vec![] },
+        Cable { name: "d".into(), ends: [end(1, 2), end(1, 1)], delay_ns: 20_000, pulled: vec![] },
     ];
     assert_eq!(several(&boards(cable)).cables, expected);
 }

@@ -405,6 +405,9 @@ impl Xhc {
         self.advance(now, memory);
         let mut device = None;
         self.change_port(memory, port, |port, _, _| device = port.detach());
+        if let Some(device) = &mut device {
+            device.unplugged(now);
+        }
         device
     }
 

@@ -10,7 +10,7 @@ use diapason::metal::Built;
 use diapason::outcome::RunVerdict;
 use diapason::qemu::MachineEnding;
 use diapason::session::Session;
-use diapason::simulate::{Hearing, Joined, Seat, Simulation, together};
+use diapason::simulate::{Hearing, Joined, Joints, Seat, Simulation, together};
 use diapason_abi::Nanos;
 use diapason_sim::{FunctionModel, Options, Trace, XHCI, run_together};
 use diapason_system::{Cable, Description, End, HostSpec, RunOptions};
@@ -29,11 +29,12 @@ type Outcome = (MachineEnding, u64);
 
 type Test = fn(&Stage<'_>) -> Result<(), String>;
 
-const TESTS: [(&str, Test); 7] = [
+const TESTS: [(&str, Test); 8] = [
     ("two hosts do what each does alone", alike),
     ("hosts may be listed in any order", any_order),
     ("a host that dies takes no other along", a_death),
     ("hosts joined by a cable may be listed in any order", joined),
+    ("hosts whose clocks run apart may be listed in any order", apart),
     ("whose turn it is does not show in what hosts send each other", turns),
     ("messages go there and back over a bridge, a debug cable, and through a third host", linked),
     ("hosts that never find each other do not hold", unlinked),
@@ -83,7 +84,7 @@ impl Stage<'_> {
     }
 
     fn together(&self, systems: &[&str]) -> Result<Vec<Outcome>, String> {
-        self.joined(systems, &[], &strict())
+        self.joined(systems, &[], &strict(), &[])
     }
 
     fn joined(
@@ -91,12 +92,14 @@ impl Stage<'_> {
         systems: &[&str],
         cables: &[Cable],
         how: &Options,
+        drifts: &[i32],
     ) -> Result<Vec<Outcome>, String> {
         let sessions: Result<Vec<Session>, String> =
             systems.iter().map(|system| self.session(system)).collect();
         let sessions = sessions?;
         let seats = sessions.iter().map(|it| Seat { how: how.clone(), ..Seat::new(it, ()) });
-        let hosts = together(seats.collect(), &Joined::By(cables.to_vec().into()));
+        let joints = Joints { drifts: drifts.to_vec(), ..cables.to_vec().into() };
+        let hosts = together(seats.collect(), &Joined::By(joints));
         let hosts = hosts.map_err(|failure| failure.to_string())?;
         Ok(hosts.into_iter().map(|host| (host.run.ending, host.hash)).collect())
     }
@@ -131,8 +134,23 @@ fn a_death(stage: &Stage<'_>) -> Result<(), String> {
     same(&stage.together(&[ORPHANS, ENGINE])?, &[orphans, engine])
 }
 
-/// Two concentrators, an engine between them, and the cable of the example.
+/// Two concentrators, an engine between them, and the cable of the example; all clocks go alike.
 fn joined(stage: &Stage<'_>) -> Result<(), String> {
+    straight_and_crossed(stage, [0, 0, 0]).map(|_| ())
+}
+
+/// Runs the hosts of [`joined`] while their clocks run apart: that makes a difference.
+fn apart(stage: &Stage<'_>) -> Result<(), String> {
+    let alike = straight_and_crossed(stage, [0, 0, 0])?;
+    let apart = straight_and_crossed(stage, [100, -30, -100])?;
+    if apart == alike {
+        return Err("clocks that run apart show nowhere".into());
+    }
+    Ok(())
+}
+
+/// Returns what the hosts did, by clocks that are so many millionths fast.
+fn straight_and_crossed(stage: &Stage<'_>, drifts: [i32; 3]) -> Result<Vec<Outcome>, String> {
     let path = stage.workspace.root().join(JOINED);
     let Description::Several(hosts) = describe_any(&path).map_err(|f| f.to_string())? else {
         return Err(format!("{JOINED} is one host"));
@@ -146,15 +164,16 @@ fn joined(stage: &Stage<'_>) -> Result<(), String> {
     };
     // Turns of a microsecond: keeping processes apart at each would take minutes.
     let how = Options { isolate: false, ..strict() };
-    let straight = stage.joined(&systems, &place([0, 2]), &how)?;
-    let crossed = stage.joined(&systems, &place([2, 0]), &how)?;
+    let [left, middle, right] = drifts;
+    let straight = stage.joined(&systems, &place([0, 2]), &how, &drifts)?;
+    let crossed = stage.joined(&systems, &place([2, 0]), &how, &[right, middle, left])?;
     same(&crossed, &[straight[2], straight[1], straight[0]])?;
     // The cable makes a difference, and only to those it joins.
     let (concentrator, engine) = (stage.alone(CONCENTRATOR)?, stage.alone(ENGINE)?);
     if straight[1] != engine || straight[0] == concentrator || straight[2] == concentrator {
         return Err(format!("{straight:x?}, alone {concentrator:x?} and {engine:x?}"));
     }
-    Ok(())
+    Ok(straight)
 }
 
 /// Lists of hosts, with the least messages that each host with a link sends in a second.

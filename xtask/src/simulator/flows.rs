@@ -8,16 +8,26 @@ use diapason::metal::Built;
 use serde_json::Value;
 
 /// Its messages go there and back, so its last program measures by the clock of the first.
-const SYSTEM: &str = "examples/flow.toml";
-const LENGTH: &str = "3s";
+const SYSTEM: (&str, &str) = ("examples/flow.toml", "3s");
+/// The list on clocks that run apart, until they differ by more than the period of the flow.
+const APART: (&str, &str) = ("tests/systems/drift.toml", "20s");
 /// The last program measures from before it seals a message; a message is followed from the request
 /// to send it.
 const APART_NS: u64 = 20_000;
 
 /// Checks the messages of a flow.
 pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
-    let (plain, traces) = simulated(workspace, &[])?;
-    let (followed, same) = simulated(workspace, &["--stages", "--explain", "ping:worst"])?;
+    is_followed(workspace, SYSTEM)
+}
+
+/// Checks the messages of a flow between hosts whose clocks run apart.
+pub fn apart(workspace: &Workspace, _: &Built) -> Result<(), String> {
+    is_followed(workspace, APART)
+}
+
+fn is_followed(workspace: &Workspace, list: (&str, &str)) -> Result<(), String> {
+    let (plain, traces) = simulated(workspace, list, &[])?;
+    let (followed, same) = simulated(workspace, list, &["--stages", "--explain", "ping:worst"])?;
     if traces.is_empty() || !same.starts_with(&traces) {
         return Err(format!("following changes the run:\n{same}\nnot\n{traces}"));
     }
@@ -55,10 +65,14 @@ pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
 }
 
 /// Simulates the list; returns its result, and its traces with all that is said after them.
-fn simulated(workspace: &Workspace, options: &[&str]) -> Result<(Value, String), String> {
-    let arguments = ["run", "--quiet", "-p", "diapason", "--", "sim", SYSTEM, "--json"];
+fn simulated(
+    workspace: &Workspace,
+    (list, length): (&str, &str),
+    options: &[&str],
+) -> Result<(Value, String), String> {
+    let arguments = ["run", "--quiet", "-p", "diapason", "--", "sim", list, "--json"];
     let mut run = command(workspace, &arguments);
-    let output = run.args(["--for", LENGTH]).args(options).output();
+    let output = run.args(["--for", length]).args(options).output();
     let output = output.map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if !output.status.success() {

@@ -18,6 +18,10 @@ pub struct LinkRow {
     pub last: LinkReport,
     /// The time of the last report.
     pub at_ns: u64,
+    /// How often the other side went away after messages had passed.
+    pub gone: u64,
+    /// When it went away first, and when it was back.
+    pub first_gone: Option<(u64, Option<u64>)>,
 }
 
 /// Takes in what the server in place `process` said.
@@ -28,7 +32,20 @@ pub(in super::super) fn note(
     report: &LinkReport,
 ) {
     let is = |row: &LinkRow| (row.process, row.last.number) == (process, report.number);
-    let row = entry(rows, is, || LinkRow { process, last: *report, at_ns });
+    let new = || LinkRow { process, last: *report, at_ns, gone: 0, first_gone: None };
+    let row = entry(rows, is, new);
+    match (row.last.here, report.here) {
+        (true, false) if row.last.came + row.last.sent > 0 => {
+            row.gone += 1;
+            row.first_gone.get_or_insert((at_ns, None));
+        }
+        (false, true) => {
+            if let Some((_, back @ None)) = &mut row.first_gone {
+                *back = Some(at_ns);
+            }
+        }
+        _ => {}
+    }
     (row.last, row.at_ns) = (*report, at_ns);
 }
 
@@ -41,6 +58,9 @@ impl LinkRow {
             .json("found", |row| row.last.found)
             .json("came", |row| row.last.came)
             .json("sent", |row| row.last.sent)
+            .json("gone", |row| row.gone)
+            .json("gone_ns", |row| row.first_gone.map(|(at, _)| at))
+            .json("back_ns", |row| row.first_gone.and_then(|(_, back)| back))
     }
 }
 
@@ -136,8 +156,19 @@ impl LinkPromise {
             let text = format!("{of} never formed in {}: {why}", human(time));
             return (time >= patience_ns).then(|| RaisedAlarm::missing("link-absent", &of, text));
         }
-        let row = self.row(outcome).filter(|row| !row.last.here)?;
-        let text = format!("{of} was away from {} on", human(row.at_ns));
+        let row = self.row(outcome)?;
+        let text = match row.first_gone {
+            _ if !row.last.here => format!("{of} was away from {} on", human(row.at_ns)),
+            Some((at, Some(back))) => {
+                let times = if row.gone > 1 {
+                    format!(", {} times in all", row.gone)
+                } else {
+                    String::new()
+                };
+                format!("{of} was away from {} to {}{times}", human(at), human(back))
+            }
+            _ => return None,
+        };
         Some(RaisedAlarm::missing("link-gone", &of, text))
     }
 }

@@ -177,6 +177,24 @@ fn a_link_whose_other_side_is_silent_never_formed() {
 }
 
 #[test]
+fn a_link_that_was_away_for_a_time_is_told() {
+    let mut ran = Ran::well(SHORT);
+    let mut link = |at_ns, here, sent| {
+        let report = LinkReport { number: 0, here, found: 1, came: 0, sent };
+        note_link(&mut ran.outcome.links, 0, at_ns, &report);
+    };
+    link(1_000_000, true, 1);
+    link(2_000_000, false, 1);
+    link(3_000_000, true, 1);
+    link(4_000_000, false, 1);
+    link(5_000_000, true, 1);
+    let (row, alarms) = (&ran.outcome.links[0], ran.alarms());
+    assert_eq!((row.gone, row.first_gone), (2, Some((2_000_000, Some(3_000_000)))));
+    assert!(alarms[0].1.ends_with("away from 2.000 ms to 3.000 ms, 2 times in all"), "{alarms:?}");
+    assert_eq!((alarms.len(), alarms[0].0), (1, "link-gone"));
+}
+
+#[test]
 fn a_link_that_is_away_at_the_end_is_told() {
     let mut ran = Ran::well(SHORT);
     ran.link(1, 0, false, 5);
@@ -272,7 +290,8 @@ fn reports_are_taken_from_records() {
         let words: String = words.iter().map(|word| format!(" {word:x}")).collect();
         outcome.note(&Line::parse(format!("~1e 0{words}").as_bytes()));
     }
-    assert_eq!(outcome.links, [LinkRow { process: 0, last: link, at_ns: 9 }]);
+    let row = LinkRow { process: 0, last: link, at_ns: 9, gone: 0, first_gone: None };
+    assert_eq!(outcome.links, [row]);
     assert_eq!(outcome.plugs, [PlugRow { process: 0, last: device, worked: false }]);
     assert_eq!(outcome.cameras, [CameraRow::new(0, camera, Nanos(9))]);
     let json = outcome.to_json("any", &Names::default(), &[], &[], &sample::assumptions());

@@ -4,9 +4,12 @@
 //! between the old count and the new one are read from the ring itself.
 
 use diapason_abi::Nanos;
-use diapason_contract::link::{Ask, DONE, Done, FILL, LINKS, NAMES, RECORDS, SEND};
+use diapason_contract::link::{
+    Ask, DATA, DONE, Done, FILL, LINKS, MESSAGE_MAX, NAMES, RECORDS, SEND, UNIT,
+};
 use diapason_core::ThreadId;
-use diapason_sim::{Observer, Watched};
+use diapason_devices::faulty::OwnClock;
+use diapason_sim::{Observer, Said, SegmentReader, Watched};
 use diapason_system::System;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,6 +33,8 @@ pub struct Given {
     pub is_passed_on: bool,
     /// Its server dropped it.
     pub is_lost: bool,
+    /// A number that messages of other content do not have.
+    pub content: u64,
     place: u32,
 }
 
@@ -39,6 +44,8 @@ pub struct Come {
     /// When its server told the program.
     pub told: Nanos,
     pub bytes: u32,
+    /// A number that messages of other content do not have.
+    pub content: u64,
     /// When the program was done with it, and its deed.
     pub then: Option<(Nanos, Onward)>,
 }
@@ -50,6 +57,8 @@ pub enum Onward {
     Back,
     /// It gave the message to a link: the link's number, and that of the message there.
     Over(usize, usize),
+    /// Nothing: its host lost its power.
+    Nothing,
 }
 
 /// Everything that passed one link.
@@ -79,22 +88,40 @@ pub struct LinkEars {
     pub logs: LinkLogs,
     /// By their places, messages that programs have: the link, and the number of the message.
     held: BTreeMap<u32, (usize, usize)>,
+    /// The clock of the world, as the host sees it: times of several hosts are compared.
+    world: OwnClock,
+    /// The segment with the content of messages.
+    data: u16,
+    /// Messages whose content nobody has looked at.
+    unread: Vec<Unread>,
+}
+
+/// A message whose content is to be read: its link and its number there, and where it is.
+#[derive(Clone, Copy, Debug)]
+struct Unread {
+    link: usize,
+    number: usize,
+    is_given: bool,
+    place: u32,
+    bytes: u32,
 }
 
 impl LinkEars {
     /// Returns the ears of a host; links that it does not have are silent.
     #[must_use]
-    pub fn of(system: &System) -> LinkEars {
+    pub fn of(system: &System, world: OwnClock) -> LinkEars {
         let numbered = |name: &str| {
             let place = system.segments.iter().position(|segment| segment.name == name);
             place.and_then(|place| u16::try_from(place).ok()).unwrap_or(u16::MAX)
         };
-        LinkEars::new(NAMES.map(|[asks, done, _]| [numbered(asks), numbered(done)]))
+        let segments = NAMES.map(|[asks, done, _]| [numbered(asks), numbered(done)]);
+        LinkEars { world, data: numbered(DATA), ..LinkEars::new(segments) }
     }
 
     fn new(segments: [[u16; 2]; LINKS]) -> LinkEars {
-        let (logs, held) = (LinkLogs::default(), BTreeMap::new());
-        LinkEars { segments, first_word: usize::MAX, logs, held }
+        let (logs, held, world) = (LinkLogs::default(), BTreeMap::new(), OwnClock::default());
+        let (data, unread) = (u16::MAX, Vec::new());
+        LinkEars { segments, first_word: usize::MAX, logs, held, world, data, unread }
     }
 
     /// Adds the words that it must be told of.
@@ -127,9 +154,32 @@ impl LinkEars {
             bytes: ask.bytes,
             is_passed_on: held.is_some(),
             is_lost: false,
+            content: 0,
             place: ask.place,
         });
+        let (place, bytes) = (ask.place, ask.bytes);
+        self.unread.push(Unread { link, number, is_given: true, place, bytes });
         self.end(held, now, Onward::Over(link, number));
+    }
+
+    /// The host has power again: what its memory held is lost.
+    fn forget(&mut self, now: Nanos) {
+        for held in std::mem::take(&mut self.held).into_values() {
+            self.end(Some(held), now, Onward::Nothing);
+        }
+        for log in &mut self.logs {
+            let (waiting, under_way) = (log.waiting.drain(..).flatten(), log.under_way.drain(..));
+            waiting.chain(under_way).for_each(|number| log.given[number].is_lost = true);
+        }
+        self.unread.clear();
+    }
+
+    fn read(&mut self, unread: Unread, content: u64) {
+        let (log, number) = (&mut self.logs[unread.link], unread.number);
+        match unread.is_given {
+            true => log.given[number].content = content,
+            false => log.come[number].content = content,
+        }
     }
 
     /// A program is done with a message that it held.
@@ -146,7 +196,9 @@ impl LinkEars {
         match (done.what, done.status) {
             (FILL, DONE) if done.bytes > 0 && log.come.len() < MESSAGES_MAX => {
                 self.held.insert(done.place, (link, log.come.len()));
-                log.come.push(Come { told: now, bytes: done.bytes, then: None });
+                let (number, place, bytes) = (log.come.len(), done.place, done.bytes);
+                log.come.push(Come { told: now, bytes, content: 0, then: None });
+                self.unread.push(Unread { link, number, is_given: false, place, bytes });
             }
             (SEND, status) => {
                 let given = &mut log.given;
@@ -166,7 +218,7 @@ impl Given {
     /// Returns a message of eight bytes that a program gave to a link.
     #[cfg(test)]
     pub fn new(asked: Nanos, taken: Option<Nanos>, is_passed_on: bool, is_lost: bool) -> Given {
-        Given { asked, taken, bytes: 8, is_passed_on, is_lost, place: 0 }
+        Given { asked, taken, bytes: 8, is_passed_on, is_lost, content: asked.0, place: 0 }
     }
 }
 
@@ -190,6 +242,12 @@ impl LinkLog {
 }
 
 impl Observer for LinkEars {
+    fn hear(&mut self, said: Said) {
+        if let Said::Boots(now) = said {
+            self.forget(self.world.own(now));
+        }
+    }
+
     fn changed(
         &mut self,
         now: Nanos,
@@ -198,6 +256,7 @@ impl Observer for LinkEars {
         (was, is): (u64, u64),
         memory: &[u8],
     ) {
+        let now = self.world.own(now);
         let Some(word) = word.checked_sub(self.first_word) else { return };
         let (link, word) = (word / WORDS, word % WORDS);
         // A count that went back, or by more than there is room for, is damage of the program's.
@@ -212,6 +271,30 @@ impl Observer for LinkEars {
             _ => records.filter_map(|at| done(memory, at)).for_each(|it| self.told(now, link, &it)),
         }
     }
+
+    fn contents(&mut self, read: &mut SegmentReader<'_>) {
+        for unread in std::mem::take(&mut self.unread) {
+            if unread.bytes as usize > MESSAGE_MAX {
+                continue;
+            }
+            let mut bytes = vec![0; unread.bytes as usize];
+            // A place outside of the memory is a mistake of the program, and no message.
+            if read(self.data, unread.place as usize * UNIT, &mut bytes) {
+                self.read(unread, content(&bytes));
+            }
+        }
+    }
+}
+
+/// Returns a number that messages of other content do not have: a hash of their words.
+fn content(bytes: &[u8]) -> u64 {
+    let word = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    };
+    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
+    bytes.chunks(8).map(word).fold(0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64, mix)
 }
 
 /// Returns the bytes of a record in a ring.
@@ -267,7 +350,8 @@ mod tests {
         put(&mut asks, 0, &[SEND, 7, 40, 1]);
         at(&mut ears, 25, WORDS, (0, 1), &asks);
         at(&mut ears, 28, WORDS + 1, (0, 1), &asks);
-        let come = Come { told: Nanos(20), bytes: 40, then: Some((Nanos(25), Onward::Over(1, 0))) };
+        let then = Some((Nanos(25), Onward::Over(1, 0)));
+        let come = Come { told: Nanos(20), bytes: 40, content: 0, then };
         assert_eq!(ears.logs[0].come, [come]);
         let given = ears.logs[1].given[0];
         assert!(given.is_passed_on && !given.is_lost);

@@ -1,12 +1,13 @@
 //! Messages of a flow, found again at every link that they pass.
 //!
-//! A cable keeps the order of messages, so the k-th message that a server did not drop is the k-th
-//! that comes at the other end. A program passes a message on where it is, so its place finds it
-//! again. If a time or a length contradicts that, the flow is not followed any further.
+//! A message comes out of a cable with the content with which it was given. A program passes a
+//! message on where it is, so its place finds it again. So every message that was sent is
+//! delivered, or lost at a known place, or still under way.
 
 use super::ears::{Come, Given, LinkLogs, Onward};
 use diapason_abi::Nanos;
 use diapason_plan::FlowLeg;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Stages of a message on each cable: it waits for the server, it crosses, a program has it.
 pub const STAGES: usize = 3;
@@ -56,35 +57,65 @@ pub struct FlowSeen {
     pub worst: Option<FlowLife>,
     /// The message with the number that was asked for.
     pub this: Option<FlowLife>,
+    /// Where all its messages are, if no other flow begins at the same link.
+    pub books: Option<FlowBooks>,
+}
+
+/// Every message of a flow: sent = delivered + lost + under way.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct FlowBooks {
+    pub sent: u64,
+    pub delivered: u64,
+    /// Messages that are lost, by the place at which they were last.
+    pub lost: BTreeMap<LostAt, u64>,
+    /// Messages that have not come to the end, and behind which nothing came.
+    pub under_way: u64,
+    /// Messages that came on its way and are none that was sent: pieces, or a second time.
+    pub strange: u64,
+}
+
+/// Where a message is lost, with the number of its cable on the way of the flow.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum LostAt {
+    /// The server that was to send it dropped it.
+    Server(usize),
+    /// It was sent, and never came.
+    Cable(usize),
+    /// The program that it came to did not pass it on.
+    Program(usize),
 }
 
 impl FlowSeen {
     /// Follows the messages of a flow over the links of its legs. `logs` has those of every host,
-    /// and `wanted` is the number of a message that is to be kept.
+    /// and `wanted` is the number of a message that is to be kept. Only if the flow is `alone` at
+    /// its first link it is known which messages are its own before they come to the end.
     #[must_use]
-    pub fn of(legs: &[FlowLeg], logs: &[&LinkLogs], wanted: Option<u64>) -> FlowSeen {
+    pub fn of(legs: &[FlowLeg], logs: &[&LinkLogs], wanted: Option<u64>, alone: bool) -> FlowSeen {
         let mut seen = FlowSeen::default();
         let Some(first) = legs.first() else { return seen };
-        let ranks: Vec<Vec<Option<usize>>> =
-            legs.iter().map(|leg| ranks(given(logs, leg))).collect();
-        let mut number = 0;
+        let crossed: Vec<Crossed> =
+            legs.iter().map(|leg| Crossed::of(given(logs, leg), come(logs, leg))).collect();
+        let strange = crossed.iter().map(|cable| cable.strange).sum();
+        let mut books = FlowBooks { strange, ..FlowBooks::default() };
         for (place, message) in given(logs, first).iter().enumerate() {
-            if message.is_passed_on || message.is_lost {
+            if message.is_passed_on {
                 continue;
             }
-            match way(legs, logs, &ranks, place) {
-                Way::Whole(ends) => {
-                    number += 1;
-                    let life = FlowLife { number, from: message.asked, ends };
-                    if wanted == Some(number) {
+            books.sent += 1;
+            match fate(legs, logs, &crossed, place) {
+                Fate::Delivered(ends) => {
+                    books.delivered += 1;
+                    let life = FlowLife { number: books.delivered, from: message.asked, ends };
+                    if wanted == Some(life.number) {
                         seen.this = Some(life.clone());
                     }
                     seen.note(life);
                 }
-                Way::Other => {}
-                Way::Contradiction => break,
+                Fate::Lost(at) => *books.lost.entry(at).or_default() += 1,
+                Fate::UnderWay => books.under_way += 1,
             }
         }
+        seen.books = alone.then_some(books);
         seen
     }
 
@@ -101,34 +132,38 @@ impl FlowSeen {
     }
 }
 
-/// The way of a message.
-enum Way {
-    /// It is that of the flow. The ends of its stages.
-    Whole(Vec<Nanos>),
-    /// The message is still under way, or is none of the flow.
-    Other,
-    /// The order of messages is not what it should be.
-    Contradiction,
+/// The fate of a message of a flow.
+enum Fate {
+    /// It came to the end. The ends of its stages.
+    Delivered(Vec<Nanos>),
+    Lost(LostAt),
+    /// It waits, or nobody can know yet.
+    UnderWay,
 }
 
-fn way(legs: &[FlowLeg], logs: &[&LinkLogs], ranks: &[Vec<Option<usize>>], first: usize) -> Way {
+fn fate(legs: &[FlowLeg], logs: &[&LinkLogs], crossed: &[Crossed], first: usize) -> Fate {
     let (mut place, mut ends) = (first, Vec::with_capacity(STAGES * legs.len()));
-    for (number, leg) in legs.iter().enumerate() {
-        let Some(sent) = given(logs, leg).get(place) else { return Way::Other };
-        let arrived = ranks[number][place].and_then(|rank| come(logs, leg).get(rank));
-        let (Some(taken), Some(arrived)) = (sent.taken, arrived) else { return Way::Other };
-        if arrived.told < taken || arrived.bytes != sent.bytes {
-            return Way::Contradiction;
-        }
-        let Some((then, onward)) = arrived.then else { return Way::Other };
+    for (number, (leg, cable)) in legs.iter().zip(crossed).enumerate() {
+        let Some(sent) = given(logs, leg).get(place) else { return Fate::UnderWay };
+        let arrived = cable.came[place].and_then(|rank| come(logs, leg).get(rank));
+        let (Some(taken), Some(arrived)) = (sent.taken, arrived) else {
+            return match () {
+                () if sent.is_lost => Fate::Lost(LostAt::Server(number)),
+                () if cable.last.is_some_and(|last| place < last) => {
+                    Fate::Lost(LostAt::Cable(number))
+                }
+                () => Fate::UnderWay,
+            };
+        };
+        let Some((then, onward)) = arrived.then else { return Fate::UnderWay };
         ends.extend([taken, arrived.told, then]);
         match (onward, legs.get(number + 1)) {
-            (Onward::Back, None) => return Way::Whole(ends),
+            (Onward::Back, None) => return Fate::Delivered(ends),
             (Onward::Over(link, message), Some(next)) if link == next.from.link => place = message,
-            _ => return Way::Other,
+            _ => return Fate::Lost(LostAt::Program(number)),
         }
     }
-    Way::Other
+    Fate::UnderWay
 }
 
 fn given<'l>(logs: &[&'l LinkLogs], leg: &FlowLeg) -> &'l [Given] {
@@ -139,10 +174,38 @@ fn come<'l>(logs: &[&'l LinkLogs], leg: &FlowLeg) -> &'l [Come] {
     logs.get(leg.to.host).map_or(&[], |host| &host[leg.to.link].come)
 }
 
-/// Returns for each message of a link its place among those that its server did not drop.
-fn ranks(given: &[Given]) -> Vec<Option<usize>> {
-    let mut next = 0..;
-    given.iter().map(|given| if given.is_lost { None } else { next.next() }).collect()
+/// The messages of one direction of a cable.
+struct Crossed {
+    /// For each that was given, its place among those that came.
+    came: Vec<Option<usize>>,
+    /// The last of those given that came.
+    last: Option<usize>,
+    /// Messages that came and were not given.
+    strange: u64,
+}
+
+impl Crossed {
+    /// Finds messages again by their content. Of equal ones, the first that was given came first.
+    fn of(given: &[Given], come: &[Come]) -> Crossed {
+        let mut waiting: HashMap<(u64, u32), VecDeque<usize>> = HashMap::new();
+        for (place, message) in given.iter().enumerate() {
+            waiting.entry((message.content, message.bytes)).or_default().push_back(place);
+        }
+        let mut crossed = Crossed { came: vec![None; given.len()], last: None, strange: 0 };
+        for (rank, message) in come.iter().enumerate() {
+            let equal = waiting.get_mut(&(message.content, message.bytes));
+            let is_taken =
+                |place: &mut usize| given[*place].taken.is_some_and(|taken| taken <= message.told);
+            match equal.and_then(|equal| equal.pop_front_if(is_taken)) {
+                Some(place) => {
+                    crossed.came[place] = Some(rank);
+                    crossed.last = crossed.last.max(Some(place));
+                }
+                None => crossed.strange += 1,
+            }
+        }
+        crossed
+    }
 }
 
 #[cfg(test)]
@@ -159,8 +222,9 @@ mod tests {
         Given::new(Nanos(asked), Some(Nanos(taken)), is_passed_on, is_lost)
     }
 
-    fn came(told: u64, then: u64, onward: Onward) -> Come {
-        Come { told: Nanos(told), bytes: 8, then: Some((Nanos(then), onward)) }
+    /// Content is the time at which a message was given.
+    fn came(content: u64, told: u64, then: u64, onward: Onward) -> Come {
+        Come { told: Nanos(told), bytes: 8, content, then: Some((Nanos(then), onward)) }
     }
 
     fn logs(here: LinkLog, there: LinkLog) -> [LinkLogs; 2] {
@@ -175,16 +239,22 @@ mod tests {
     fn messages_are_found_again_at_every_link() {
         let given =
             vec![sent(10, 12, false, false), sent(20, 21, false, true), sent(30, 33, false, false)];
-        let here = LinkLog::of(given, vec![came(19, 20, Onward::Back), came(50, 52, Onward::Back)]);
+        let here = LinkLog::of(
+            given,
+            vec![came(15, 19, 20, Onward::Back), came(38, 50, 52, Onward::Back)],
+        );
         let given = vec![sent(15, 16, true, false), sent(38, 41, true, false)];
         let there = LinkLog::of(
             given,
-            vec![came(14, 15, Onward::Over(2, 0)), came(36, 38, Onward::Over(2, 1))],
+            vec![came(10, 14, 15, Onward::Over(2, 0)), came(30, 36, 38, Onward::Over(2, 1))],
         );
         let logs = logs(here, there);
         let logs: Vec<&LinkLogs> = logs.iter().collect();
-        let seen = FlowSeen::of(&[THERE, BACK], &logs, Some(1));
+        let seen = FlowSeen::of(&[THERE, BACK], &logs, Some(1), true);
         assert_eq!(seen.messages, 2);
+        let books = seen.books.unwrap();
+        assert_eq!((books.sent, books.delivered, books.under_way, books.strange), (3, 2, 0, 0));
+        assert_eq!(books.lost, BTreeMap::from([(LostAt::Server(0), 1)]));
         let times =
             |life: &FlowLife| -> Vec<u64> { life.stages().map(|stage| stage.within.0).collect() };
         let worst = seen.worst.unwrap();
@@ -199,20 +269,32 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_the_order_is_not_followed() {
-        let here = |given| LinkLog::of(given, Vec::new());
-        let there = |come| LinkLog::of(Vec::new(), come);
+    fn every_message_is_delivered_lost_somewhere_or_under_way() {
+        let given: Vec<Given> =
+            (1..=6).map(|at| sent(10 * at, 10 * at + 1, false, at == 2)).collect();
+        let back = |content| came(content, content + 5, content + 6, Onward::Back);
+        let piece = Come { bytes: 3, ..back(40) };
+        let elsewhere = came(50, 55, 56, Onward::Over(1, 0));
+        // The first is lost in the cable, the second by its server, the fourth comes in pieces, the
+        // third twice, the fifth goes to nobody, and the sixth is still under way.
+        let come = vec![back(30), back(30), piece, elsewhere];
+        let logs = logs(LinkLog::of(given, Vec::new()), LinkLog::of(Vec::new(), come));
+        let seen = FlowSeen::of(&[THERE], &[&logs[0], &logs[1]], None, true);
+        let books = seen.books.unwrap();
+        let lost = [(LostAt::Server(0), 1), (LostAt::Cable(0), 2), (LostAt::Program(0), 1)];
+        assert_eq!(books.lost, BTreeMap::from(lost));
+        assert_eq!((books.sent, books.delivered, books.under_way, books.strange), (6, 1, 1, 2));
+    }
+
+    #[test]
+    fn what_comes_before_it_is_sent_is_another_message() {
         let whole = [sent(10, 12, false, false), sent(20, 22, false, false)];
-        let early = vec![came(14, 15, Onward::Back), came(21, 22, Onward::Back)];
         let seen = |come| {
-            let logs = logs(here(whole.to_vec()), there(come));
-            FlowSeen::of(&[THERE], &[&logs[0], &logs[1]], None).messages
+            let logs = logs(LinkLog::of(whole.to_vec(), Vec::new()), LinkLog::of(Vec::new(), come));
+            FlowSeen::of(&[THERE], &[&logs[0], &logs[1]], None, false)
         };
-        assert_eq!(seen(early), 1);
-        let other = Come { bytes: 9, ..came(24, 25, Onward::Back) };
-        assert_eq!(seen(vec![other]), 0);
-        // One that goes on to a third host is of another flow.
-        assert_eq!(seen(vec![came(14, 15, Onward::Over(1, 0)), came(24, 25, Onward::Back)]), 1);
-        assert_eq!(FlowSeen::of(&[], &[], None), FlowSeen::default());
+        let early = seen(vec![came(10, 14, 15, Onward::Back), came(20, 21, 22, Onward::Back)]);
+        assert_eq!((early.messages, early.books), (1, None));
+        assert_eq!(FlowSeen::of(&[], &[], None, true), FlowSeen::default());
     }
 }

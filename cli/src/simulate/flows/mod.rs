@@ -1,7 +1,7 @@
 //! The messages of flows over cables: each is followed from the program that gives it to a link,
 //! through the links and programs of every host, until the last program gives its memory back.
 //!
-//! All hosts of a simulation have one time, so the times at different hosts compare.
+//! Times are by the clock of the world, so those at different hosts compare.
 
 mod ears;
 mod follow;
@@ -10,11 +10,11 @@ mod tell;
 pub use ears::{LinkEars, LinkLogs};
 pub use follow::{FlowLife, FlowSeen};
 pub use tell::ToldFlow;
-use tell::{render, steps};
+use tell::{render, render_books, steps};
 
 use crate::commands::Addition;
-use diapason_plan::{NetworkPlan, flow_legs};
-use diapason_system::{Flow, FlowWay, Hosts};
+use diapason_plan::{LinkEnd, NetworkPlan, flow_legs};
+use diapason_system::{Flow, FlowHop, FlowStop, FlowWay, Hosts};
 
 /// The message of a flow whose life is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,20 +103,53 @@ pub fn told<'a>(
     logs: &[&LinkLogs],
     choice: Option<FlowChoice>,
 ) -> Vec<ToldFlow<'a>> {
+    let begins = |flow| Some(flow_legs(hosts, flow)?.first()?.from);
+    let starts: Vec<Option<LinkEnd>> = hosts.flows.iter().map(begins).collect();
     let named = hosts.flows.iter().zip(&network.flows).enumerate();
     let named = named.filter(|(_, (flow, _))| is_followed(flow));
     let told = named.filter_map(|(number, (flow, flowed))| {
         let (bill, legs) = (flowed.bill.as_ref().ok()?, flow_legs(hosts, flow)?);
         let wanted = choice.and_then(|choice| choice.number(number));
-        let seen = FlowSeen::of(&legs, logs, wanted);
-        Some(ToldFlow { number, name: &flow.name, bill, steps: steps(bill, hosts), seen })
+        let alone = starts.iter().filter(|start| **start == starts[number]).count() == 1;
+        let seen = FlowSeen::of(&legs, logs, wanted, alone);
+        let (cables, steps) = (cables(hosts, flow), steps(bill, hosts));
+        Some(ToldFlow { number, name: &flow.name, bill, steps, cables, seen })
     });
     told.collect()
+}
+
+/// Returns the places at which a message can be lost on each cable of a flow: the server that sends
+/// it, the cable, and the program that takes it.
+fn cables(hosts: &Hosts, flow: &Flow) -> Vec<[String; 3]> {
+    let mut before = flow.from;
+    let place = |hop: &FlowHop| {
+        let host = |stop: FlowStop| hosts.hosts[stop.host].name.as_str();
+        let cable = match hop.way {
+            FlowWay::Cable(cable) => hosts.cables[cable].name.as_str(),
+            FlowWay::Sockets { .. } => "",
+        };
+        let program = hosts.hosts[hop.to.host].system.process_name(hop.to.process);
+        let places = [
+            format!("at {}, before {cable}", host(before)),
+            format!("in {cable}, from {} to {}", host(before), host(hop.to)),
+            format!("at {}:{}", host(hop.to), program.unwrap_or_default()),
+        ];
+        before = hop.to;
+        places
+    };
+    flow.hops.iter().map(place).collect()
+}
+
+/// Returns where the messages of all flows are, as an addition to the report of all hosts.
+#[must_use]
+pub(crate) fn books(flows: &[ToldFlow<'_>]) -> Addition {
+    Addition { text: render_books(flows), ..addition(flows) }
 }
 
 /// Returns the longest times at each stage, as an addition to the report of all hosts.
 #[must_use]
 pub(crate) fn addition(flows: &[ToldFlow<'_>]) -> Addition {
     let json = flows.iter().map(ToldFlow::to_json).collect();
-    Addition { text: render(flows), json: vec![("flows".into(), json)] }
+    let text = format!("{}\n{}", render(flows), render_books(flows));
+    Addition { text, json: vec![("flows".into(), json)] }
 }

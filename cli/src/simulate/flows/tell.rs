@@ -1,6 +1,6 @@
 //! The messages of flows in words: the longest time at each stage, and the life of one message.
 
-use super::follow::{FlowLife, FlowSeen, SeenTime};
+use super::follow::{FlowLife, FlowSeen, LostAt, SeenTime};
 use crate::simulate::explain::shown;
 use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
@@ -59,6 +59,8 @@ pub struct ToldFlow<'a> {
     pub name: &'a str,
     pub bill: &'a FlowBill,
     pub steps: Vec<FlowStep>,
+    /// For each cable, the places at which a message can be lost.
+    pub cables: Vec<[String; 3]>,
     pub seen: FlowSeen,
 }
 
@@ -66,6 +68,30 @@ impl ToldFlow<'_> {
     /// Returns the steps with the times at each; none if no message was followed.
     fn timed(&self) -> impl Iterator<Item = (&FlowStep, &SeenTime)> {
         self.steps.iter().zip(&self.seen.stages)
+    }
+
+    /// Returns the name of a place at which messages are lost.
+    fn place(&self, at: LostAt) -> &str {
+        let (cable, place) = match at {
+            LostAt::Server(cable) => (cable, 0),
+            LostAt::Cable(cable) => (cable, 1),
+            LostAt::Program(cable) => (cable, 2),
+        };
+        self.cables.get(cable).map_or("", |places| &places[place])
+    }
+
+    /// Returns where its messages are, as JSON; null if that is not known.
+    fn books_to_json(&self) -> Value {
+        let Some(books) = &self.seen.books else { return Value::Null };
+        let lost =
+            |(at, count): (&LostAt, &u64)| json!({ "where": self.place(*at), "messages": count });
+        json!({
+            "sent": books.sent,
+            "delivered": books.delivered,
+            "lost": books.lost.iter().map(lost).collect::<Vec<Value>>(),
+            "under_way": books.under_way,
+            "strange": books.strange,
+        })
     }
 
     /// Returns the result as JSON.
@@ -85,6 +111,7 @@ impl ToldFlow<'_> {
             "messages": self.seen.messages,
             "longest_ns": self.seen.worst.as_ref().map(|worst| worst.latency().0),
             "bound_ns": self.bill.total.0,
+            "books": self.books_to_json(),
             "stages": self.timed().map(stage).collect::<Vec<Value>>(),
         })
     }
@@ -148,6 +175,40 @@ pub fn render(flows: &[ToldFlow<'_>]) -> String {
         let longest = longest.unwrap_or_else(|| String::from("-"));
         let (whole, nothing) = (shown(flow.bill.total), String::new);
         row([String::from("in all"), nothing(), longest, whole, nothing(), nothing()]);
+    }
+    table.render()
+}
+
+/// Returns where the messages of all flows are: sent = delivered + lost + under way.
+#[must_use]
+pub fn render_books(flows: &[ToldFlow<'_>]) -> String {
+    let (right, left) = (Align::Right, Align::Left);
+    let mut table = TextTable::new(&[
+        ("flow", left),
+        ("sent", right),
+        ("delivered", right),
+        ("under way", right),
+        ("strange", right),
+        ("lost", right),
+        ("where", left),
+    ]);
+    for flow in flows {
+        let Some(books) = &flow.seen.books else { continue };
+        let counts = [books.sent, books.delivered, books.under_way, books.strange];
+        let counts = counts.map(|count| count.to_string());
+        let mut head = [&[flow.name.to_owned()][..], &counts].concat();
+        let mut lost: Vec<[String; 2]> = books
+            .lost
+            .iter()
+            .map(|(at, messages)| [messages.to_string(), flow.place(*at).to_owned()])
+            .collect();
+        if lost.is_empty() {
+            lost.push([String::from("0"), String::new()]);
+        }
+        for row in lost {
+            table.row([&head[..], &row].concat());
+            head.fill(String::new());
+        }
     }
     table.render()
 }

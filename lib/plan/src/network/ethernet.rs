@@ -8,7 +8,7 @@
 //! one fixed point, from below. `docs/flows.md` has the arguments.
 
 use super::flows::{FlowBill, FlowStage, Flowed, none};
-use super::route::{DRIFT, steady};
+use super::route::steady;
 use super::site::Worker;
 use super::wired::{Sender, Stranger, link, longest, occupies, strangers, ways};
 use crate::missing::Missing;
@@ -17,7 +17,7 @@ use diapason_abi::Nanos;
 use diapason_contract::ethernet::{OUT_FRAMES, RING};
 use diapason_pipe::bill::{Bill, What};
 use diapason_pipe::size::Bucket;
-use diapason_system::{Flow, FlowStop, Hosts, WireEnd};
+use diapason_system::{CLOCKS_APART, Flow, FlowStop, Hosts, WireEnd};
 use diapason_tsn::{CLASSES, GateList, GateRefusal, LinkRate, PortModel, Shaping, TrafficFlow};
 
 /// Rounds to the fixed point before it is given up, and the longest bound that is looked for.
@@ -414,7 +414,7 @@ impl<'a> Ethernet<'a> {
         bill.put(FlowStage::Receives, server, receives, Some(waiting));
         let reader = name(there, flow.flow.end().process);
         bill.put(FlowStage::Program, reader, taken.value(What::User), None);
-        let apart = Nanos(bill.total.0 / DRIFT + 1);
+        let apart = Nanos(bill.total.0 / CLOCKS_APART + 1);
         bill.put(FlowStage::Clocks, (None, "all hosts".to_owned()), apart, None);
         Ok(bill)
     }

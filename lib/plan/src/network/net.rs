@@ -2,13 +2,13 @@
 
 use super::crossing;
 use super::flows::{CROSSING, FlowBill, FlowStage};
-use super::route::{By, Crossing, DRIFT, Port, Route};
+use super::route::{By, Crossing, Port, Route};
 use super::site::Worker;
 use crate::missing::Missing;
 use crate::pipes::Plant;
 use diapason_abi::Nanos;
 use diapason_contract::settings::PROGRAM;
-use diapason_system::{FlowStop, Hosts};
+use diapason_system::{CLOCKS_APART, FlowStop, Hosts};
 use diapason_usb::class::link::DEPTH;
 use diapason_usb::debug_target::ROOM;
 use std::cell::RefCell;
@@ -355,7 +355,7 @@ impl<'a> Net<'a> {
                 bill.put(at, named, self.delay(place, at), waiting);
             }
         }
-        let apart = Nanos(bill.total.0 / DRIFT + 1);
+        let apart = Nanos(bill.total.0 / CLOCKS_APART + 1);
         bill.put(FlowStage::Clocks, (None, "all hosts".to_owned()), apart, None);
         bill
     }

@@ -3,13 +3,12 @@
 use super::served::{DEBUG, Served, links};
 use crate::missing::Missing;
 use diapason_abi::Nanos;
+use diapason_contract::carried::Contract;
 use diapason_contract::link::{LINKS, NAMES};
 use diapason_contract::threads::{Home, LINK};
 use diapason_pipe::size::Bucket;
 use diapason_system::{Flow, FlowStop, FlowWay, Hosts, ProcessSpec};
 
-/// The clocks of two hosts run apart by less than one part of so many: 100 ppm each.
-pub(super) const DRIFT: u64 = 4_000;
 /// The time from one look of a debug target's server to the next, if its argument says none.
 const LOOK: Nanos = Nanos::from_micros(125);
 
@@ -61,10 +60,8 @@ impl Route<'_> {
 
 /// Returns the contract of a flow by the clock of any host.
 pub(super) fn steady(flow: &Flow) -> Bucket {
-    let contract = flow.contract;
-    let per = contract.per - Nanos(contract.per.0 / DRIFT + 1);
-    let (burst, messages) = (contract.burst, contract.messages.into());
-    Bucket { burst, messages, per, jitter: contract.jitter }
+    let Contract { messages, per, burst, jitter } = flow.steady();
+    Bucket { burst, messages: messages.into(), per, jitter }
 }
 
 /// Returns the way of a flow.

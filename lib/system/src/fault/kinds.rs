@@ -4,7 +4,7 @@ use diapason_contract::can::EACH;
 use std::ops::RangeInclusive;
 
 /// Latest instant of a fault, and longest time that one lasts.
-pub(super) const TIME_MAX: u64 = 1_000_000_000_000_000;
+pub(crate) const TIME_MAX: u64 = 1_000_000_000_000_000;
 
 /// Something that goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

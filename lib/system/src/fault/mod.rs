@@ -4,7 +4,7 @@
 pub(crate) mod kinds;
 mod words;
 
-pub(crate) use words::parse;
+pub(crate) use words::{Words, parse};
 
 use kinds::{Argument, FaultKind, FaultTarget, InjectedFault, KINDS, TIME_MAX};
 

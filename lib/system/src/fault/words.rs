@@ -14,13 +14,14 @@ use std::ops::RangeInclusive;
 const EXAMPLE: &str = "write it as in `2s unplug interface 100ms`";
 
 /// The words of a text that are still to be read, and where it ends.
-struct Words<'t> {
+pub(crate) struct Words<'t> {
     left: std::vec::IntoIter<(&'t str, Span)>,
     end: Span,
 }
 
 impl<'t> Words<'t> {
-    fn of(text: &'t str) -> Words<'t> {
+    /// Returns the words of `text`, of which none has been read.
+    pub fn of(text: &'t str) -> Words<'t> {
         let place = |word: &'t str| {
             let start = word.as_ptr() as usize - text.as_ptr() as usize;
             (word, start..start + word.len())
@@ -29,7 +30,13 @@ impl<'t> Words<'t> {
         Words { left: words.into_iter(), end: text.len()..text.len() }
     }
 
-    fn next(&mut self, what: &str, help: &str, report: &mut Report) -> Option<(&'t str, Span)> {
+    /// Returns the next word, if there is one.
+    pub fn next_if_any(&mut self) -> Option<(&'t str, Span)> {
+        self.left.next()
+    }
+
+    /// Returns the next word; that there is none is reported.
+    pub fn next(&mut self, what: &str, help: &str, report: &mut Report) -> Option<(&'t str, Span)> {
         let next = self.left.next();
         if next.is_none() {
             report.push(Problem::new(&self.end, format!("the fault has no {what}"), help));

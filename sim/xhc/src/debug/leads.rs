@@ -6,6 +6,7 @@
 
 use super::partner::{Cable, Face, Happening, News};
 use diapason_abi::Nanos;
+use diapason_devices::faulty::OwnClock;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -47,9 +48,16 @@ pub(super) struct Leads {
     all: Vec<Lead>,
     /// The one over which a host has it.
     chosen: Option<usize>,
+    /// The clock by which cables go. All other times here are the controller's.
+    world: OwnClock,
 }
 
 impl Leads {
+    /// Lets the cables go by this clock instead of the controller's.
+    pub fn go_by(&mut self, world: OwnClock) {
+        self.world = world;
+    }
+
     /// Adds a cable. From the second on, hosts say when they ask something first.
     pub fn add(&mut self, end: &CableEnd) -> Rc<RefCell<Cable>> {
         if self.chosen.is_none() {
@@ -71,7 +79,7 @@ impl Leads {
     /// Tells the host that has the capability.
     pub fn tell(&self, now: Nanos, news: News) {
         if let Some(lead) = self.chosen.and_then(|number| self.all.get(number)) {
-            lead.cable.borrow_mut().tell_host(now, news);
+            lead.cable.borrow_mut().tell_host(self.world.own(now), news);
         }
     }
 
@@ -79,7 +87,8 @@ impl Leads {
     pub fn show(&self, now: Nanos, face: Option<&Rc<Face>>) {
         for (number, lead) in self.all.iter().enumerate() {
             if self.chosen.is_none_or(|chosen| chosen == number) {
-                lead.cable.borrow_mut().tell_host(now, News::Face(face.cloned()));
+                let news = News::Face(face.cloned());
+                lead.cable.borrow_mut().tell_host(self.world.own(now), news);
             }
         }
     }
@@ -100,7 +109,7 @@ impl Leads {
         }
         lead.end.0.by_capability.set(true);
         for other in self.all.iter().filter(|other| !Rc::ptr_eq(&other.cable, &lead.cable)) {
-            other.cable.borrow_mut().tell_host(now, News::Face(None));
+            other.cable.borrow_mut().tell_host(self.world.own(now), News::Face(None));
         }
         self.chosen = Some(number);
         true
@@ -109,7 +118,7 @@ impl Leads {
     /// Returns when the capability has to look.
     pub fn next_happening(&self) -> Nanos {
         let next = self.all.iter().map(|lead| lead.cable.borrow().next_happening());
-        next.fold(Nanos::FOREVER, Nanos::min)
+        self.world.host(next.fold(Nanos::FOREVER, Nanos::min))
     }
 
     /// Returns the next action of the host that has the capability, or that gets it by this.
@@ -117,7 +126,8 @@ impl Leads {
         loop {
             let next = |number: &usize| self.all[*number].cable.borrow().next_happening();
             let first = (0..self.all.len()).min_by_key(next)?;
-            let happening = self.all[first].cable.borrow_mut().take_happening(now)?;
+            let world = self.world.own(now);
+            let happening = self.all[first].cable.borrow_mut().take_happening(world)?;
             let gets = match happening {
                 Happening::Reset(_) => !self.has_rivals(),
                 Happening::Asked(_) => true,

@@ -11,6 +11,7 @@ use crate::ring::Cursor;
 use crate::{Memory, Xhc};
 use diapason_abi::Nanos;
 use diapason_devices::UsbDevice;
+use diapason_devices::faulty::OwnClock;
 use diapason_usb::register::{extended, port};
 use diapason_usb::trb::{Completion, Kind, Trb};
 pub use leads::CableEnd;
@@ -179,6 +180,23 @@ impl Xhc {
         let debug = self.debug.as_mut()?;
         let (cable, face) = (debug.leads.add(own), debug.face.clone());
         Some(Box::new(Partner::new(&cable, delay, far.clone(), face)))
+    }
+
+    /// Takes over the cables of the debug capability of a controller that lost its power. No host
+    /// finds that capability any more.
+    pub fn take_cables(&mut self, from: &mut Xhc, now: Nanos) {
+        if let (Some(debug), Some(from)) = (&mut self.debug, &mut from.debug) {
+            from.leads.show(now, None);
+            from.leads.let_go();
+            debug.leads = core::mem::take(&mut from.leads);
+        }
+    }
+
+    /// Lets the cables of its debug capability go by this clock.
+    pub fn go_by(&mut self, world: OwnClock) {
+        if let Some(debug) = &mut self.debug {
+            debug.leads.go_by(world);
+        }
     }
 
     /// Returns whether the debug capability is on, so that a host at the other end finds a device.

@@ -310,6 +310,14 @@ impl UsbDevice for Partner {
         self.face.is_some() && !self.end.is_lent()
     }
 
+    fn unplugged(&mut self, now: Nanos) {
+        self.advance(now);
+        (self.configured, self.asked) = (false, false);
+        self.forget();
+        self.end.host_uses(false);
+        self.tell(now, Happening::Unplugged);
+    }
+
     fn next_change(&self) -> Nanos {
         self.cable.borrow().to_host.front().map_or(Nanos::FOREVER, |(at, _)| *at)
     }

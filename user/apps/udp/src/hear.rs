@@ -1,5 +1,6 @@
 //! Takes the datagrams of a program on another host, as the end of a flow: it reports how many
-//! came, how many are missing, and how long the slowest took since it was stamped.
+//! came, how many are missing, and how much longer the slowest took than the fastest. The sender
+//! stamps by a clock of its own, so no other time can be told.
 //!
 //! Its argument says which socket it has (0: `drive`, 1: `recorder`).
 
@@ -8,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_netlib::UdpSocket;
+use diapason_pipe::clock::DeviceClock;
 use diapason_pipe::measured::{ChainReport, Measurement, Reported};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_udp::{MOST, read};
@@ -16,6 +18,8 @@ entry!(main);
 
 /// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
+/// The most by which the clocks of two hosts run apart, in millionths.
+const APART: u32 = 200;
 /// The work for one datagram, as descriptions name it.
 const READ: &str = "udp.read";
 
@@ -30,6 +34,7 @@ fn hear(name: &str) -> Result<(), Errno> {
     let mut socket = UdpSocket::bind(name)?;
     let mut memory = [0; MOST];
     let mut report = ChainReport::default();
+    let mut sender = DeviceClock::new(APART);
     let mut expected = 0;
     let mut report_at = time::now() + REPORT;
     loop {
@@ -41,7 +46,8 @@ fn hear(name: &str) -> Result<(), Errno> {
                     report.messages += 1;
                     report.lost += number.saturating_sub(expected);
                     expected = expected.max(number + 1);
-                    report.whole = report.whole.max(time::now() - Nanos(stamp));
+                    let delay = sender.measure(time::now(), Nanos(stamp));
+                    report.whole = report.whole.max(delay.beyond);
                 }
             }
             Err(Errno::TimedOut) => {}
