@@ -55,6 +55,7 @@ impl View<'_> {
             },
             "margin_permille": self.margin(),
             "cheapest_queues": self.cheapest().map(|queues| self.queues(system, queues)),
+            "witnesses": [],
         })
     }
 
