@@ -1,8 +1,8 @@
 //! Witnesses of bounds: the runs that came closest, and the commands that show them again.
 //!
 //! A bound says what cannot happen, and a witness what can. `sim --search N --witness` keeps the
-//! witnesses beside the description, and `plan` shows them. They are of one text of the description:
-//! after a change of it nobody knows what a run would see.
+//! witnesses beside the description, and `plan` shows them. They are of one text of the
+//! description: after a change of it nobody knows what a run would see.
 
 use crate::duration::human;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! What a search keeps beside a description, and what `plan` shows of it.
+//! `plan` shows what a search kept beside a description, if it is still of that text.
 
 use diapason::describe::describe;
 use diapason::formats::schema::wrong_output;

@@ -42,7 +42,7 @@ struct Stretch {
 #[derive(Default)]
 pub struct History {
     stretches: VecDeque<Stretch>,
-    /// Where every thread stands since the last decision: the same for all stretches until the next.
+    /// Where every thread stands since the last decision. All stretches until the next share it.
     standings: Rc<[Standing]>,
 }
 

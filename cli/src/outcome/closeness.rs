@@ -2,7 +2,7 @@
 
 use super::{Assumptions, Outcome};
 
-/// What was promised of a pipe or a chain, and the longest that a run saw.
+/// The bound of a pipe or a chain, and the longest that a run saw.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Closeness {
     pub of: String,

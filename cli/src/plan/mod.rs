@@ -166,6 +166,8 @@ mod tests {
     use super::view::View;
     use super::{Plan, clock, describe_any};
     use crate::documented::agrees;
+    use crate::outcome::Closeness;
+    use crate::witness::{Witness, Witnesses};
     use serde_json::Value;
 
     #[test]
@@ -189,6 +191,11 @@ mod tests {
             include_str!("../../tests/plan/can.json"),
         ];
         plans.extend(goldens.map(|golden| serde_json::from_str(golden).unwrap()));
+        let of = String::from("engine");
+        let close = Closeness { of, is_pipe: true, longest_ns: 1, bound_ns: 2 };
+        let mut kept = Witnesses::empty();
+        kept.note(Witness::new(7, close));
+        plans[0]["witnesses"] = kept.to_json();
         agrees(page, "JSON", &plans);
     }
 

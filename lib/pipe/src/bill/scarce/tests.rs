@@ -148,5 +148,6 @@ fn no_message_waits_longer_and_some_wait_almost_as_long() {
     println!(
         "{shorter} of {cases} bounds are shorter, {close} of these are reached to four fifths"
     );
-    assert!(shorter > 500 && close > 50, "{shorter} shorter, {close} reached");
+    let found = format!("{shorter} are shorter, {close} of these are reached to four fifths");
+    assert!(shorter > 500 && close > 50, "{found}");
 }
