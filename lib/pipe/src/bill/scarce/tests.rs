@@ -145,9 +145,6 @@ fn no_message_waits_longer_and_some_wait_almost_as_long() {
             close += u64::from(longest * 5 >= wait * 4);
         }
     }
-    println!(
-        "{shorter} of {cases} bounds are shorter, {close} of these are reached to four fifths"
-    );
     let found = format!("{shorter} are shorter, {close} of these are reached to four fifths");
     assert!(shorter > 500 && close > 50, "{found}");
 }
