@@ -37,11 +37,24 @@ enum State<'m, O> {
     Runs(Box<Processor<'m, O>>),
     /// It has no power until then.
     Off(Nanos, Box<Parts<O>>),
-    Ended(Ended),
+    /// Its devices stay where they are: others that run on would take a cable for pulled.
+    Ended {
+        ended: Ended,
+        _devices: Option<Bus>,
+    },
 }
 
-/// The state of a host in which another is about to be written.
-const OVER: Ended = Ended { ending: Ending::Finished, time: Nanos::ZERO };
+impl<O> State<'_, O> {
+    /// The state of a host in which another is about to be written.
+    const NONE: Self = State::Ended {
+        ended: Ended { ending: Ending::Finished, time: Nanos::ZERO },
+        _devices: None,
+    };
+
+    fn ended(ending: Ending, time: Nanos, devices: Bus) -> Self {
+        State::Ended { ended: Ended { ending, time }, _devices: Some(devices) }
+    }
+}
 
 /// The parts of a host that outlive a loss of power.
 struct Parts<O> {
@@ -77,7 +90,7 @@ impl<'m, O: Observer> Host<'m, O> {
 
     /// Starts a host that is off.
     fn boot(&mut self) -> Result<(), StartError> {
-        let (now, parts) = match std::mem::replace(&mut self.state, State::Ended(OVER)) {
+        let (now, parts) = match std::mem::replace(&mut self.state, State::NONE) {
             State::Off(now, parts) => (now, parts),
             other => {
                 self.state = other;
@@ -104,7 +117,7 @@ impl<'m, O: Observer> Host<'m, O> {
                 Some(world.own(processor.next()))
             }
             State::Off(back, _) => Some(world.own(*back)),
-            State::Ended(_) => None,
+            State::Ended { .. } => None,
         }
     }
 
@@ -127,19 +140,21 @@ impl<'m, O: Observer> Host<'m, O> {
 
     /// It ends, or is off for a time.
     fn stops(&mut self, stop: Stop) {
-        let running = std::mem::replace(&mut self.state, State::Ended(OVER));
+        let running = std::mem::replace(&mut self.state, State::NONE);
         let State::Runs(mut processor) = running else { return };
         let time = processor.close();
         let horizon = self.options.world.host(Nanos(self.archive.header.horizon));
+        let Processor { machine, upsets, observer, .. } = *processor;
+        let mut bus = machine.bus;
         self.state = match stop {
-            Stop::Ended(ending) => State::Ended(Ended { ending, time }),
-            Stop::PowerLost(back) if back >= horizon => State::Ended(Ended { time, ..OVER }),
+            Stop::Ended(ending) => State::ended(ending, time, bus),
             Stop::PowerLost(back) => {
-                let Processor { machine, upsets, observer, .. } = *processor;
-                let mut bus = machine.bus;
                 // Other hosts find its ends of the cables dead.
                 bus.power_cycle(time);
-                State::Off(back, Box::new(Parts { bus, upsets, observer }))
+                match back < horizon {
+                    true => State::Off(back, Box::new(Parts { bus, upsets, observer })),
+                    false => State::ended(Ending::Finished, time, bus),
+                }
             }
         };
     }
@@ -155,7 +170,7 @@ pub(crate) fn race<O: Observer>(
         hosts[turn].run(others + delay, delay)?;
     }
     let ended = |host: &Host<'_, O>| match host.state {
-        State::Ended(ended) => Some(ended),
+        State::Ended { ended, .. } => Some(ended),
         State::Runs(_) | State::Off(..) => None,
     };
     Ok(hosts.iter().filter_map(ended).collect())

@@ -62,7 +62,7 @@ impl Bucket {
         }
         let length = window.0 as u128 + self.jitter.0 as u128;
         // A product that saturates is, divided by any `per`, still more than 64 bits.
-        let refilled = length.saturating_mul(self.messages as u128) / self.per.0 as u128;
+        let refilled = divided(length.saturating_mul(self.messages as u128), self.per.0);
         narrowed(refilled.saturating_add(self.burst as u128))
     }
 
@@ -73,9 +73,10 @@ impl Bucket {
             return Nanos::FOREVER;
         }
         let length = window.0 as u128 + self.jitter.0 as u128;
-        let refilled = length.saturating_mul(self.messages as u128) / self.per.0 as u128;
+        let refilled = divided(length.saturating_mul(self.messages as u128), self.per.0);
         let tokens = refilled.saturating_add(1).saturating_mul(self.per.0 as u128);
-        Nanos(narrowed(tokens.div_ceil(self.messages as u128) - self.jitter.0 as u128))
+        let length = divided(tokens.saturating_add(self.messages as u128 - 1), self.messages);
+        Nanos(narrowed(length - self.jitter.0 as u128))
     }
 
     /// Returns the longest window in which no more than `messages` arrive.
@@ -97,6 +98,12 @@ impl Bucket {
             None => None,
         }
     }
+}
+
+/// Returns the value divided, rounded down. Usual values need no division of 128 bits, which takes
+/// long, and the USB server divides while it opens pipes.
+const fn divided(value: u128, by: u64) -> u128 {
+    if value <= u64::MAX as u128 { (value as u64 / by) as u128 } else { value / by as u128 }
 }
 
 const fn narrowed(number: u128) -> u64 {

@@ -12,6 +12,9 @@ use diapason_abi::Nanos;
 /// Transfers in a row that are looked at one by one. With more, nothing is gained.
 const ROW_MAX: u64 = 256;
 
+/// Halvings of a time that is searched for.
+const HALVINGS: u32 = 10;
+
 /// Times that a bound of all waits is used to find a shorter one.
 const TIMES: u32 = 3;
 
@@ -75,14 +78,18 @@ impl Scarce<'_> {
     }
 }
 
-/// Returns the shortest time up to `most` at which something that stays possible is possible;
-/// `most` if it is not possible before.
+/// Returns a time up to `most` before which something that stays possible is not possible: the
+/// longest but for a small part of `most`. The server computes this while pipes are opened, so few
+/// steps must be enough.
 fn least(most: Nanos, possible: impl Fn(Nanos) -> bool) -> Nanos {
     if most > Nanos::ZERO && !possible(most - Nanos(1)) {
         return most;
     }
     let (mut from, mut to) = (0, most.0);
-    while from < to {
+    for _ in 0..HALVINGS {
+        if from >= to {
+            break;
+        }
         let middle = u64::midpoint(from, to);
         if possible(Nanos(middle)) { to = middle } else { from = middle + 1 }
     }
