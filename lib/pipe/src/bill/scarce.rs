@@ -13,10 +13,10 @@ use diapason_abi::Nanos;
 const ROW_MAX: u64 = 256;
 
 /// Halvings of a time that is searched for.
-const HALVINGS: u32 = 10;
+const HALVINGS: u32 = 8;
 
 /// Times that a bound of all waits is used to find a shorter one.
-const TIMES: u32 = 3;
+const TIMES: u32 = 2;
 
 /// Requests that come back a round after their transfers began.
 pub(super) struct Scarce<'a> {
