@@ -3,6 +3,7 @@
 //! A link has a ring of asks and a ring of answers. Their counts are watched, and the records
 //! between the old count and the new one are read from the ring itself.
 
+use crate::simulate::messages::digest;
 use diapason_abi::Nanos;
 use diapason_contract::link::{
     Ask, DATA, DONE, Done, FILL, LINKS, MESSAGE_MAX, NAMES, RECORDS, SEND, UNIT,
@@ -280,21 +281,10 @@ impl Observer for LinkEars {
             let mut bytes = vec![0; unread.bytes as usize];
             // A place outside of the memory is a mistake of the program, and no message.
             if read(self.data, unread.place as usize * UNIT, &mut bytes) {
-                self.read(unread, content(&bytes));
+                self.read(unread, digest(&bytes));
             }
         }
     }
-}
-
-/// Returns a number that messages of other content do not have: a hash of their words.
-fn content(bytes: &[u8]) -> u64 {
-    let word = |bytes: &[u8]| {
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        u64::from_le_bytes(word)
-    };
-    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
-    bytes.chunks(8).map(word).fold(0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64, mix)
 }
 
 /// Returns the bytes of a record in a ring.

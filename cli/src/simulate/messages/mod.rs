@@ -28,6 +28,7 @@ use diapason_system::InjectedFault;
 use life::{Journey, Roads};
 use line::{Line, WORDS};
 use wire::ObservedController;
+pub use wire::digest;
 
 /// The message whose life is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -88,7 +88,7 @@ fn span(packet: &BusPacket) -> (Nanos, Nanos) {
     (floor(packet.start), packet.end.nanos())
 }
 
-/// Returns a number for the bytes of a packet.
+/// Returns a number that other bytes of a packet or message do not have.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();

@@ -94,7 +94,7 @@ impl Serving {
         Ok(Serving { module, outbox, mail, senders, bell, rate, stray: 0 })
     }
 
-    /// Serves for ever.
+    /// Takes and sends messages until a wait fails.
     ///
     /// # Errors
     /// Those of waiting for the semaphore.
