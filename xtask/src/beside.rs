@@ -4,7 +4,7 @@
 //! the words of a step are shown when it has ended, whole. A file lists for them what is built,
 //! because asking cargo anew takes longer than many a step.
 
-use crate::tally::{Tally, counts};
+use crate::tally::{FAILED, Tally, counts};
 use diapason::metal::Built;
 use diapason::{Failure, Workspace};
 use std::collections::VecDeque;
@@ -127,12 +127,16 @@ impl Tally {
     /// Shows what a process said, without its sums, and takes these in.
     fn take_in(&mut self, ran: Ran) {
         let shown = ran.said.lines().filter(|line| counts(line).is_none() && !line.is_empty());
-        shown.filter(|line| !line.starts_with("FAILED: ")).for_each(|line| println!("{line}"));
+        shown.filter(|line| !line.starts_with(FAILED)).for_each(|line| println!("{line}"));
         match ran.counts {
-            Some((passed, failed)) if passed + failed > 0 => self.add(&ran.name, passed, failed),
+            Some((passed, failed)) if passed + failed > 0 => {
+                let failures = ran.said.lines().filter_map(|line| line.strip_prefix(FAILED));
+                self.add((passed, failed), failures.map(String::from));
+            }
             _ => {
                 println!("--- {}: FAILED, its process came to no end", ran.name);
-                self.add(&ran.name, 0, 1);
+                let failure = format!("{}: its process came to no end", ran.name);
+                self.add((0, 1), std::iter::once(failure));
             }
         }
     }
@@ -194,5 +198,9 @@ mod tests {
         assert_eq!(tally.sums(), (1, 1));
         tally.take_in(ran("0 passed, 0 failed", Some((0, 0))));
         assert_eq!(tally.sums(), (1, 2), "a name that no step has");
+        let said = "=== a\n--- a: FAILED (1.0 s)\n\nFAILED: a: late\n0 passed, 1 failed\n";
+        tally.take_in(ran(said, Some((0, 1))));
+        let none = "a: its process came to no end";
+        assert_eq!(tally.failures(), [none, none, "a: late"]);
     }
 }

@@ -177,20 +177,30 @@ fn host_tests(workspace: &Workspace, tally: &mut Tally) -> Result<(), Failure> {
         .spawn()
         .map_err(|error| Failure::io("start cargo", &error))?;
     let (mut passed, mut failed) = (0, 0);
+    let mut failures = Vec::new();
     if let Some(output) = child.stdout.take() {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             println!("{line}");
             let counts = counts(&line).unwrap_or((0, 0));
             (passed, failed) = (passed + counts.0, failed + counts.1);
+            failures.extend(failed_test(&line).map(String::from));
         }
     }
     let status = child.wait().map_err(|error| Failure::io("wait for cargo", &error))?;
-    let crashed = u64::from(!status.success() && failed == 0);
-    tally.add("tests on the host", passed, failed + crashed);
+    if !status.success() && failed == 0 {
+        failures.push("tests on the host: cargo failed, and no test says why".into());
+        failed = 1;
+    }
+    tally.add((passed, failed), failures.into_iter());
     Ok(())
 }
 
-/// Passed and failed tests of a line `test result: ok. 46 passed; 0 failed; …`.
+/// Returns the name in a line `test sim::tests::a_host_ends ... FAILED`.
+fn failed_test(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+}
+
+/// Returns the passed and failed tests of a line `test result: ok. 46 passed; 0 failed; …`.
 fn counts(line: &str) -> Option<(u64, u64)> {
     let rest = line.strip_prefix("test result: ")?;
     let number = |word: &str| {
@@ -261,6 +271,8 @@ mod tests {
         let line = "test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured";
         assert_eq!(counts(line), Some((2, 3)));
         assert_eq!(counts("test a::passed ... ok"), None);
+        assert_eq!(failed_test("test a::late ... FAILED"), Some("a::late"));
+        assert_eq!(failed_test("test a::passed ... ok"), None);
     }
 
     #[test]

@@ -5,6 +5,9 @@ use diapason::failure::{BROKEN, HOLDS};
 use std::process::Command;
 use std::time::Instant;
 
+/// Begins a line that says at the end which step failed, and why.
+pub const FAILED: &str = "FAILED: ";
+
 /// The choice of steps.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 enum Runs {
@@ -22,6 +25,7 @@ pub(crate) struct Tally {
     runs: Runs,
     passed: u64,
     failed: u64,
+    /// Each step that failed, with the first line of its reason.
     failures: Vec<String>,
 }
 
@@ -47,6 +51,12 @@ impl Tally {
         (self.passed, self.failed)
     }
 
+    /// Returns what failed, and why.
+    #[cfg(test)]
+    pub fn failures(&self) -> &[String] {
+        &self.failures
+    }
+
     /// Runs one step and notes how it went. A step's error text is shown at once.
     pub fn step(&mut self, name: &str, step: impl FnOnce() -> Result<(), String>) {
         match &mut self.runs {
@@ -67,24 +77,23 @@ impl Tally {
             Err(text) => {
                 println!("{}\n--- {name}: FAILED ({seconds:.1} s)", text.trim_end());
                 self.failed += 1;
-                self.failures.push(name.into());
+                let reason = text.lines().next().unwrap_or("no reason was given");
+                self.failures.push(format!("{name}: {reason}"));
             }
         }
     }
 
-    /// Takes in tests that were counted by somebody else.
-    pub fn add(&mut self, name: &str, passed: u64, failed: u64) {
-        if failed > 0 {
-            self.failures.push(name.into());
-        }
+    /// Takes in tests that were counted by somebody else, with what this says of the failed ones.
+    pub fn add(&mut self, (passed, failed): (u64, u64), failures: impl Iterator<Item = String>) {
+        self.failures.extend(failures);
         self.passed += passed;
         self.failed += failed;
     }
 
-    /// Prints the failures again and the last line; the exit code.
+    /// Prints the failures again, and the sums as the last line. Returns the exit code.
     pub fn finish(&self) -> u8 {
         println!();
-        self.failures.iter().for_each(|name| println!("FAILED: {name}"));
+        self.failures.iter().for_each(|failure| println!("{FAILED}{failure}"));
         println!("{} passed, {} failed", self.passed, self.failed);
         if self.failed == 0 && self.passed > 0 { HOLDS } else { BROKEN }
     }
@@ -113,9 +122,9 @@ mod tests {
         assert_eq!(tally.finish(), BROKEN);
         tally.step("a", || Ok(()));
         assert_eq!(tally.finish(), HOLDS);
-        tally.step("b", || Err("no".into()));
+        tally.step("b", || Err("no\nits console".into()));
         assert_eq!(tally.finish(), BROKEN);
-        assert_eq!(tally.failures, ["b"]);
+        assert_eq!(tally.failures, ["b: no"]);
     }
 
     #[test]
