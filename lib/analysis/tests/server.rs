@@ -2,7 +2,7 @@
 
 use diapason_abi::Nanos;
 use diapason_analysis::server::{
-    BudgetServer, InterruptSource, IoSupply, IoVcpu, MainVcpu, Nonsense, Queue, SharedCore,
+    BudgetServer, Found, InterruptSource, IoSupply, IoVcpu, MainVcpu, Nonsense, Queue, SharedCore,
     SharedIo, Shortfall, Stream, Supply, Unfit, Utilization, admit, breakdown, equation_one,
     first_failure, largest_budget, smallest_period, wide,
 };
@@ -200,7 +200,7 @@ fn streams_that_conform_are_served_within_one_period() {
     assert_eq!(server.delay(&stream(2, 10, 1)), Some(Nanos(16 - 9 + 10)));
     assert_eq!(server.delay(&stream(1, 6, 0)), Some(Nanos(5)));
     assert_eq!(server.delay(&stream(3, 10, 0)), None, "more than the server gives");
-    // Two wake-ups in a period, and a list of two: replenishments may be merged.
+    // Two wake-ups in a period, and a list of two: the list is full until the third one comes.
     let short = Supply::of(
         &SharedCore {
             mains: vec![main(4, 7), MainVcpu { chunks: 2, ..main(2, 10) }],
@@ -209,7 +209,17 @@ fn streams_that_conform_are_served_within_one_period() {
         1,
     )
     .unwrap();
-    assert_eq!(short.delay(&stream(1, 6, 0)), Some(Nanos(15)));
+    assert_eq!(short.found(&stream(1, 6, 0)), Found::Late(Nanos::ZERO));
+    assert_eq!(short.delay(&stream(1, 6, 0)), Some(Nanos(5)));
+    // Wake-ups come faster than places. Those at 0 and 4 take both, and that at 4 or later waits
+    // until 10 at most.
+    let wide = MainVcpu { chunks: 2, ..main(7, 10) };
+    let wide = SharedCore { mains: vec![wide], ..SharedCore::default() };
+    let wide = Supply::of(&wide, 0).unwrap();
+    assert_eq!(wide.found(&stream(1, 4, 0)), Found::Late(Nanos(6)));
+    assert_eq!(wide.delay(&stream(1, 4, 0)), Some(Nanos(7)));
+    // Three within 8, and they come no faster: the third one waits for the place of the first.
+    assert_eq!(wide.found(&stream(1, 6, 4)), Found::Late(Nanos(2)));
 }
 
 #[test]

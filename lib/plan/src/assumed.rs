@@ -7,7 +7,7 @@ use crate::sockets::Socketed;
 use diapason_abi::Nanos;
 use diapason_analysis::server::IoVcpu;
 use diapason_costs::KERNEL;
-use diapason_pipe::bill::{Basis, What};
+use diapason_pipe::bill::What;
 use diapason_system::{
     ChainSpec, PipeDirection, PipeSpec, SemaphoreKind, ServerSpec, System, UdpPort,
 };
@@ -136,7 +136,7 @@ impl Plan {
         let own = |process: u16| system.processes[usize::from(process)].vcpu == Some(vcpu);
         let of_pipe = |(pipe, piped): (&PipeSpec, &Piped)| {
             let item = piped.bill.as_ref().ok().and_then(|bill| bill.item(What::User));
-            let relies = item.is_some_and(|item| item.basis != Basis::Merged);
+            let relies = item.is_some_and(|item| !item.basis.may_merge());
             pipe.way == PipeDirection::FromDevice && own(pipe.process) && relies
         };
         let of_chain = |(chain, chained): (&ChainSpec, &Chained)| {
@@ -146,7 +146,7 @@ impl Plan {
         };
         let of_socket = |(socket, socketed): (&UdpPort, &Socketed)| {
             let item = socketed.bill().and_then(|bill| bill.item(What::User));
-            own(socket.process) && item.is_some_and(|item| item.basis != Basis::Merged)
+            own(socket.process) && item.is_some_and(|item| !item.basis.may_merge())
         };
         system.pipes.iter().zip(&self.pipes).any(of_pipe)
             || system.sockets.iter().zip(&self.sockets).any(of_socket)

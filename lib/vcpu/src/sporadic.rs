@@ -7,8 +7,8 @@
 //! - **S2** On waking at `t`, all chunks with `e ≤ t` become one chunk with `e = t`.
 //! - **S3** Each unit used from a chunk with eligibility `e` returns at `e + T`.
 //! - **S4** If the list is full when the server blocks with a head partly used, the rest of the
-//!   head and the used part return together at `e + T`. While the server is backlogged nothing is
-//!   split.
+//!   head waits for the next chunk and becomes one with it. While the server is backlogged nothing
+//!   is split.
 //! - **S5** Use in the background, below everything reserved, is charged to nothing.
 //! - **Overrun** Use beyond what is eligible is charged to the next chunks in advance. Such a debt
 //!   stays with its chunk until that is eligible, even if the server blocks.
@@ -21,6 +21,11 @@
 //! level-i busy period the server uses at most `⌈L/T⌉·C` (plus the largest overrun) of the first
 //! `L`, because at its begin everything released before is used up; and a server that nobody delays
 //! uses at most `C` (plus the largest overrun) in any window of `T`.
+//!
+//! **Theorem (places).** A server with a list of `n` begins a chunk at most `n` times in a
+//! half-open window of length `T`. *Proof.* What is used of each is away until `T` after its
+//! release. After the `n`th, the list has `n` parts that are away, and the rest of the head is one
+//! with the first of them (S4). ∎ So the list bounds the switches that the server causes.
 //!
 //! **Theorem (change).** [`set`](SporadicServer::set) never lets a unit be released twice within
 //! the smaller of the periods in force. So any window that long holds releases of at most the
@@ -52,7 +57,7 @@ impl Chunk {
 pub struct SporadicCounters {
     /// Most use in advance of eligibility: how late the budget was enforced.
     pub overrun_max: Nanos,
-    /// How often a full list made budget return together (S4); 0 if the list is long enough.
+    /// How often a full list made the rest of a chunk wait (S4); 0 if the list is long enough.
     pub merges: u32,
     /// Longest time from the eligibility of a chunk to the end of its use: at most `R(C)`.
     pub late_max: Nanos,
@@ -374,23 +379,24 @@ impl SporadicServer {
         self.push(Chunk { eligible, amount });
     }
 
-    /// The used part of the head returns one period after its eligibility (S3), with the rest if
-    /// the list is full (S4).
+    /// The used part of the head returns one period after its eligibility (S3). The rest waits for
+    /// the next chunk if the list is full (S4).
     fn give_back(&mut self) {
         if self.used == Nanos::ZERO {
             return;
         }
         let head = self.head();
-        let eligible = head.eligible + self.period;
+        let (eligible, rest) = (head.eligible + self.period, head.amount - self.used);
         if self.len < self.limit || self.chunk(self.len - 1).eligible >= eligible {
             let slot = self.slot(0);
-            self.chunks[slot].amount = head.amount - self.used;
-            self.push(Chunk { eligible, amount: self.used });
+            self.chunks[slot].amount = rest;
         } else {
             self.counters.merges = self.counters.merges.saturating_add(1);
             self.pop();
-            self.push(Chunk { eligible, ..head });
+            let next = self.slot(0);
+            self.chunks[next].amount += rest;
         }
+        self.push(Chunk { eligible, amount: self.used });
         self.used = Nanos::ZERO;
     }
 

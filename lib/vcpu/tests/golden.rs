@@ -94,18 +94,21 @@ fn several_chunks_become_eligible_while_backlogged() {
 }
 
 #[test]
-fn a_full_list_returns_the_rest_with_the_used_part() {
+fn a_full_list_makes_the_rest_wait_for_the_next_chunk() {
     let text = "
         0 wake  => 0:3 | 3 until 10
         1 use 1 => 0:3 | 2 until 10
         1 block => 0:2 10:1 | 2 until 10
         2 wake  => 2:2 10:1 | 2 until 12
         3 use 1 => 2:2 10:1 | 1 until 12
-        3 block => 10:1 12:2 | 0 until 20
-       12 wake  => 12:3 | 3 until 22";
+        3 block => 10:2 12:1 | 0 until 20
+        4 wake  => 10:2 12:1 | 0 until 20
+       11 use 1 => 10:2 12:1 | 1 until 20
+       11 block => 12:2 20:1 | 0 until 22
+       20 wake  => 20:3 | 3 until 30";
     let mut vcpu = server(3, 10, 2);
     check(&mut vcpu, text, sporadic);
-    assert_eq!(vcpu.counters().merges, 1);
+    assert_eq!(vcpu.counters().merges, 2);
 }
 
 #[test]

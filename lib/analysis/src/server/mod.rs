@@ -33,6 +33,7 @@ pub use admit::{Admission, AdmissionRefusal, Unfit, admit, first_failure};
 pub use arith::TERMS;
 pub use arith::{ONE, Utilization};
 pub use closed::{ClosedForm, equation_one, wide};
+pub use diapason_pipe::bill::Found;
 pub use fit::{breakdown, largest_budget, smallest_period};
 pub use io::{IoSupply, SharedIo};
 pub use level::{Interference, Late};

@@ -7,7 +7,7 @@ use super::level::Interference;
 use super::model::{Queue, SharedCore};
 use super::stream::Stream;
 use diapason_abi::Nanos;
-use diapason_pipe::bill::{Coming, Service, keeps_apart};
+use diapason_pipe::bill::{Coming, Found, Service, found};
 
 /// Values of a stream looked at one by one; beyond, the line above the supply serves as the bound.
 const EVENTS_MAX: u128 = 4_096;
@@ -79,10 +79,8 @@ pub trait BudgetServer {
         Nanos(u64::try_from(budget * since / period).unwrap_or(u64::MAX))
     }
 
-    /// Returns whether whatever wakes up the server finds budget for all that comes until it
-    /// blocks, and the list has places for all parts of it: then nothing ever waits for budget, and
-    /// each piece of work is done after R(C), within one period.
-    fn conforms(&self, stream: &Stream) -> bool
+    /// Returns what the wake-ups of a stream find that has the server for itself.
+    fn found(&self, stream: &Stream) -> Found
     where
         Self: Service + Sized,
     {
@@ -91,7 +89,17 @@ pub trait BudgetServer {
             work: |window| stream.demand(window),
             least: stream.work,
         };
-        keeps_apart(self, &coming)
+        found(self, &coming)
+    }
+
+    /// Returns whether whatever wakes up the server finds budget for all that comes until it
+    /// blocks, and the list has places for all parts of it: then nothing ever waits for budget, and
+    /// each piece of work is done after R(C), within one period.
+    fn conforms(&self, stream: &Stream) -> bool
+    where
+        Self: Service + Sized,
+    {
+        self.found(stream) == Found::Apart
     }
 
     /// Returns the longest delay of a stream that has the server for itself, from the moment its
@@ -100,11 +108,14 @@ pub trait BudgetServer {
     where
         Self: Service + Sized,
     {
-        if self.conforms(stream) {
-            return longest(self, stream, Nanos::ZERO);
+        match self.found(stream) {
+            Found::Apart => longest(self, stream, Nanos::ZERO),
+            Found::Late(late) => longest(self, stream, Nanos::ZERO).map(|delay| late + delay),
+            Found::Unknown => {
+                let lost = BudgetServer::lost(self);
+                longest(self, stream, lost).map(|delay| delay + BudgetServer::period(self))
+            }
         }
-        let lost = BudgetServer::lost(self);
-        longest(self, stream, lost).map(|delay| delay + BudgetServer::period(self))
     }
 }
 

@@ -1,14 +1,16 @@
-//! When a server's list of replenishments is never full.
+//! When the wake-ups of a server find budget, although its list of replenishments is short.
 //!
-//! D_sync needs that. A list with room for all wake-ups of a period is not enough: a server that
-//! waits for budget keeps the parts of it apart for ever. The theorem is in `docs/pipes-proofs.md`,
-//! under "Replenishments that merge".
+//! A list with room for all wake-ups of a period is not enough: a server that waits for budget
+//! keeps the parts of it apart for ever. And a list without that room delays wake-ups until it has
+//! a place. The theorems are in `docs/pipes-proofs.md`, under "Replenishments that merge".
 
-use super::service::Service;
+use super::service::{Merging, Service};
 use diapason_abi::Nanos;
 
 /// Steps to a fixed point before it is given up.
 const STEPS_MAX: u32 = 1_024;
+/// Windows of no more periods are looked at. With more, wake-ups come faster than places.
+const PERIODS_MAX: u64 = 64;
 
 /// The demand on a server as it really comes, jitter included.
 pub struct Coming<W, D> {
@@ -20,6 +22,44 @@ pub struct Coming<W, D> {
     pub least: Nanos,
 }
 
+/// What is known of the budget that wake-ups find.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// All that is needed, at once. The list is never full.
+    Apart,
+    /// All that is needed, as soon as the list has a place: after this time at most.
+    Late(Nanos),
+    /// Nothing.
+    Unknown,
+}
+
+/// Returns what the wake-ups of `service` find.
+pub fn found<W, D>(service: &dyn Service, coming: &Coming<W, D>) -> Found
+where
+    W: Fn(Nanos) -> u64,
+    D: Fn(Nanos) -> Nanos,
+{
+    if service.wakeups() == u64::MAX {
+        return Found::Apart;
+    }
+    let late = late(service, &coming.wakeups);
+    if !suffices(service, coming, late) {
+        return Found::Unknown;
+    }
+    let is_short = (coming.wakeups)(service.period() - Nanos(1)) > service.wakeups();
+    if is_short { Found::Late(late) } else { Found::Apart }
+}
+
+/// Returns the time that `work` takes on a server whose wake-ups find this.
+pub fn done(service: &dyn Service, work: Nanos, found: Found) -> Nanos {
+    match (work, found) {
+        (Nanos::ZERO, _) => Nanos::ZERO,
+        (work, Found::Apart) => service.sync(work),
+        (work, Found::Late(late)) => late + service.sync(work),
+        (work, Found::Unknown) => Merging(service).sync(work),
+    }
+}
+
 /// Returns whether `service` never merges replenishments, and its wake-ups never wait for budget:
 /// it wakes up no more often in a period than its list has places for, and each time with enough
 /// budget for all it does until it blocks.
@@ -28,19 +68,53 @@ where
     W: Fn(Nanos) -> u64,
     D: Fn(Nanos) -> Nanos,
 {
-    let before = service.period() - Nanos(1);
-    if service.wakeups() == u64::MAX {
-        return true;
+    found(service, coming) == Found::Apart
+}
+
+/// Returns the longest time that a wake-up waits for a place in the list: each begins a period
+/// after the one as many before it as there are places, at the earliest.
+fn late(service: &dyn Service, wakeups: impl Fn(Nanos) -> u64) -> Nanos {
+    let (period, places) = (service.period(), service.wakeups() + 1);
+    // Those that take the places are woken one after the other.
+    let filled = period - shortest(&wakeups, places, period);
+    let mut late = Nanos::ZERO;
+    for periods in 1..=PERIODS_MAX {
+        let window = Nanos(period.0.saturating_mul(periods));
+        let free = places.saturating_mul(periods);
+        if wakeups(window - Nanos(1)) <= free {
+            // A longer window can be cut into this one and a rest.
+            return late.min(filled);
+        }
+        late = late.max(window - shortest(&wakeups, free + 1, window));
     }
-    if (coming.wakeups)(before) > service.wakeups() {
-        return false;
+    filled
+}
+
+/// Returns the shortest window with so many wake-ups, if it is shorter than this one.
+fn shortest(wakeups: impl Fn(Nanos) -> u64, count: u64, window: Nanos) -> Nanos {
+    let (mut shorter, mut longer) = (Nanos::ZERO, window);
+    while shorter < longer {
+        let middle = Nanos(shorter.0 + (longer - shorter).0 / 2);
+        if wakeups(middle) >= count { longer = middle } else { shorter = middle + Nanos(1) }
     }
-    let Some(busy) = busy(service, &coming.work) else { return false };
+    longer
+}
+
+/// Returns whether each wake-up finds budget for all that comes until the server blocks, if each
+/// begins `late` at most.
+fn suffices<W, D>(service: &dyn Service, coming: &Coming<W, D>, late: Nanos) -> bool
+where
+    W: Fn(Nanos) -> u64,
+    D: Fn(Nanos) -> Nanos,
+{
+    let Some(busy) = busy(service, |window| (coming.work)(window + late)) else { return false };
+    let (before, busy) = (service.period() - Nanos(1) + late, busy + late);
     // The wake-up itself is in both windows.
-    let parted = (coming.work)(before) + (coming.work)(busy);
-    let asked = (parted - coming.least).min((coming.work)(before + busy));
-    // That may take two periods, and the kernel takes its part in each.
-    asked + service.lost() <= service.budget()
+    let parted = (coming.work)(before) + (coming.work)(busy) - coming.least;
+    let asked = parted.min((coming.work)(before + busy - late));
+    // That may take more than one period, and the kernel takes its part in each.
+    let more = busy.0.div_ceil(service.period().0.max(1)).max(1);
+    asked + Nanos(service.lost().0.saturating_mul(more)) <= service.budget()
 }
 
 /// Returns the longest time from a wake-up until the server blocks, if it never waits for budget

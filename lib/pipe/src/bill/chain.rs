@@ -1,8 +1,9 @@
 //! Chains of user threads that pass each message on as soon as they are done with it.
 
+use super::apart::{self, Found};
 use super::item::What;
 use super::refusal::BillRefusal;
-use super::service::{Merging, Service};
+use super::service::Service;
 use super::steps::{self, Demand, Messages, Steps};
 use crate::size::Bucket;
 use diapason_abi::Nanos;
@@ -26,8 +27,8 @@ pub struct ChainBound {
     pub apart: bool,
 }
 
-/// Links from this one on share a bit.
-const LAST: usize = 63;
+/// Of links from this one on, nothing is assumed.
+const LINKS: usize = 64;
 /// Longest bursts that are looked at as a whole; where more matter, the sum stands.
 const MESSAGES: usize = 128;
 
@@ -43,26 +44,23 @@ pub fn chain(
 ) -> Result<ChainBound, BillRefusal> {
     let own = [contract];
     let messages = Messages { channels: &own, ahead: Nanos::ZERO };
-    let (mut sum, mut merges, mut late, mut last) = (Nanos::ZERO, 0u64, varies, false);
+    let (mut sum, mut founds, mut late, mut last) =
+        (Nanos::ZERO, [Found::Unknown; LINKS], varies, Found::Unknown);
     for (place, link) in links.iter().enumerate() {
         let demand: &Demand<'_> = &[(link.message, &messages)];
         let woken = Messages { channels: &own, ahead: late };
         let asked: &Demand<'_> = &[(link.message, &woken)];
         let wakeups = |window| woken.most(window);
-        let apart = steps::keeps_apart(link.service, wakeups, asked, Nanos::ZERO);
-        last = apart;
-        if !apart {
-            merges |= 1 << place.min(LAST);
+        last = steps::found(link.service, wakeups, asked, Nanos::ZERO);
+        if let Some(found) = founds.get_mut(place) {
+            *found = last;
         }
-        let delay = match apart {
-            true => steps::longest_delay(link.service, demand),
-            false => steps::longest_delay(&Merging(link.service), demand),
-        };
+        let delay = steps::delay(link.service, demand, last);
         let delay = delay.map_err(|overload| BillRefusal::of(What::User, overload))?;
         (sum, late) = (sum + delay, late + delay);
     }
-    let together = together(links, merges, &messages).map_or(sum, |time| time.min(sum));
-    Ok(ChainBound { sum, together, apart: last })
+    let together = together(links, &founds, &messages).map_or(sum, |time| time.min(sum));
+    Ok(ChainBound { sum, together, apart: last == Found::Apart })
 }
 
 /// Returns the longest delay of the chain as a whole; `None` if longer bursts than [`MESSAGES`]
@@ -71,8 +69,8 @@ pub fn chain(
 /// G(j), how long j messages that come together take at most until the last is done, is D_sync of
 /// their work at one link, and at two the largest G₁(k) + G₂(j + 1 − k): message k is the one that
 /// begins the busy period of the second link in which the last is done.
-/// The same of links that merge, a bit each, is D_merge.
-fn together(links: &[ChainStage<'_>], merges: u64, messages: &Messages<'_>) -> Option<Nanos> {
+/// Of links whose list may be full it is what [`apart::done`] says.
+fn together(links: &[ChainStage<'_>], founds: &[Found], messages: &Messages<'_>) -> Option<Nanos> {
     let each = links.iter().map(|link| at_once(link, messages));
     let most = each.reduce(|sum, more| sum?.checked_add(more?)).unwrap_or(Some(0))?;
     if most > MESSAGES as u64 {
@@ -82,10 +80,7 @@ fn together(links: &[ChainStage<'_>], merges: u64, messages: &Messages<'_>) -> O
     for (place, link) in links.iter().enumerate() {
         let alone = |count: usize| {
             let work = Nanos(link.message.0.saturating_mul(count as u64));
-            match merges >> place.min(LAST) & 1 {
-                0 => link.service.sync(work),
-                _ => Merging(link.service).sync(work),
-            }
+            apart::done(link.service, work, founds.get(place).copied().unwrap_or(Found::Unknown))
         };
         // From the longest burst down, so that what is still needed is not written over.
         for last in (0..most as usize).rev() {

@@ -1,5 +1,6 @@
 //! The bill of an input pipe: from a message's arrival at the device until its user is done.
 
+use super::apart::Found;
 use super::item::{Basis, Bill, What};
 use super::refusal::BillRefusal;
 use super::rounds::{BackToBack, Requests, Sampling};
@@ -74,7 +75,7 @@ struct Handling<'a> {
     round: Nanos,
     /// Returns by how much the time from the begin of a transfer until it is told varies.
     varies: Nanos,
-    merges: bool,
+    found: Found,
     /// Whether the thread is woken at most once per interrupt, or perhaps for each transfer.
     once_per_interrupt: bool,
 }
@@ -164,9 +165,10 @@ impl<'a> Input<'a> {
     fn bottom_half(&self, wait: Nanos, round: Nanos) -> Result<Delay, BillRefusal> {
         let stage = &self.stages.bottom_half;
         // An I/O VCPU has no list of replenishments that could be full.
-        let merges = stage.service.wakeups() != u64::MAX;
+        let is_io = stage.service.wakeups() == u64::MAX;
+        let found = if is_io { Found::Apart } else { Found::Unknown };
         let varies = self.varies();
-        let handling = Handling { stage, wait, round, varies, merges, once_per_interrupt: true };
+        let handling = Handling { stage, wait, round, varies, found, once_per_interrupt: true };
         self.handle(&handling).map_err(|overload| BillRefusal::of(What::BottomHalf, overload))
     }
 
@@ -180,14 +182,14 @@ impl<'a> Input<'a> {
         let varies = self.varies() + bottom_half;
         let once_per_interrupt = self.stages.bottom_half.telling == Telling::All;
         let mut handling =
-            Handling { stage, wait, round, varies, merges: false, once_per_interrupt };
+            Handling { stage, wait, round, varies, found: Found::Unknown, once_per_interrupt };
         let wakeups = |window: u64| {
             let transfers = self.transfers_within(Nanos(window) + varies, wait);
             let told = self.told(bottom_half).most(window);
             if once_per_interrupt { transfers.min(told) } else { transfers }
         };
-        handling.merges = self.with_demand(&handling, varies, |demand| {
-            !steps::keeps_apart(stage.service, wakeups, demand, Nanos::ZERO)
+        handling.found = self.with_demand(&handling, varies, |demand| {
+            steps::found(stage.service, wakeups, demand, Nanos::ZERO)
         });
         self.handle(&handling).map_err(|overload| BillRefusal::of(What::Driver, overload))
     }
@@ -220,7 +222,7 @@ impl<'a> Input<'a> {
         let each = [(activation, VISITS), (transfer, open), (message, carried)];
         let each = each.iter().map(|(cost, count)| cost.0.saturating_mul(*count));
         let open = Nanos(each.fold(0, u64::saturating_add));
-        let most = whatever_before(stage.service, open, handling.merges);
+        let most = whatever_before(stage.service, open, handling.found);
         match stream {
             Ok(delay) if delay.value <= most => Ok(delay),
             // Without any budget there is no bound either.
@@ -231,8 +233,8 @@ impl<'a> Input<'a> {
 
     /// Returns the longest delay if the demand of each window is that of one longer by `ahead`.
     fn stream(&self, handling: &Handling<'_>, ahead: Nanos) -> Result<Delay, Overload> {
-        let (service, merges) = (handling.stage.service, handling.merges);
-        self.with_demand(handling, ahead, |demand| delay(service, demand, merges))
+        let (service, found) = (handling.stage.service, handling.found);
+        self.with_demand(handling, ahead, |demand| delay(service, demand, found))
     }
 
     /// Calls `then` with what a stage has to do, in windows longer by `ahead`.
@@ -311,13 +313,13 @@ impl<'a> Input<'a> {
         let told = known(self.told(settled.bottom_half.value));
         let wakeups = |window: u64| told.most(window).min(self.owns(varies).most(window));
         // Each wake-up is for a message, and so is each that really comes.
-        let merges = !steps::keeps_apart(user.service, wakeups, demand, varies);
+        let found = steps::found(user.service, wakeups, demand, varies);
         let overload = |overload| BillRefusal::of(What::User, overload);
-        let each = delay(user.service, demand, merges).map_err(overload)?;
+        let each = delay(user.service, demand, found).map_err(overload)?;
         match user.taking {
             Taking::Each => Ok(each),
             Taking::All => {
-                batches(user.service, merges, |time| steps::work(demand, (varies + time).0))
+                batches(user.service, found, |time| steps::work(demand, (varies + time).0))
             }
         }
     }
@@ -326,12 +328,12 @@ impl<'a> Input<'a> {
 /// Two batches one after the other: the least time in which all is done that came in it.
 fn batches(
     service: &dyn Service,
-    merges: bool,
+    found: Found,
     work: impl Fn(Nanos) -> Nanos,
 ) -> Result<Delay, BillRefusal> {
     let mut value = Nanos::ZERO;
     for _ in 0..STEPS_MAX {
-        let next = whatever_before(service, work(value), merges);
+        let next = whatever_before(service, work(value), found);
         if next <= value {
             return Ok(Delay { value, basis: Basis::Outstanding });
         }
@@ -340,21 +342,22 @@ fn batches(
     Err(BillRefusal::Endless { what: What::User, beyond: value })
 }
 
-fn whatever_before(service: &dyn Service, work: Nanos, merges: bool) -> Nanos {
-    match work {
-        Nanos::ZERO => Nanos::ZERO,
-        work if merges => Merging(service).sync(work),
-        work => service.any(work),
+fn whatever_before(service: &dyn Service, work: Nanos, found: Found) -> Nanos {
+    match (work, found) {
+        (Nanos::ZERO, _) => Nanos::ZERO,
+        (work, Found::Apart) => service.any(work),
+        (work, _) => Merging(service).sync(work),
     }
 }
 
 /// Returns the longest delay of a stream on a server of its own.
-fn delay(service: &dyn Service, demand: &Demand<'_>, merges: bool) -> Result<Delay, Overload> {
-    if merges {
-        let value = steps::longest_delay(&Merging(service), demand)?;
-        return Ok(Delay { value, basis: Basis::Merged });
+fn delay(service: &dyn Service, demand: &Demand<'_>, found: Found) -> Result<Delay, Overload> {
+    let value = steps::delay(service, demand, found)?;
+    match found {
+        Found::Apart => {}
+        Found::Late(late) => return Ok(Delay { value, basis: Basis::Places { late } }),
+        Found::Unknown => return Ok(Delay { value, basis: Basis::Merged }),
     }
-    let value = steps::longest_delay(service, demand)?;
     let in_a_period = steps::work(demand, service.period().0.saturating_sub(1));
     let waits = in_a_period > service.budget();
     Ok(Delay { value, basis: if waits { Basis::Backlog } else { Basis::Conformant } })

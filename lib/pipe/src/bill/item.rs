@@ -124,6 +124,10 @@ pub enum Basis {
     /// Bursts wait for budget, and a full list of replenishments may merge some of it: one period
     /// more.
     Merged,
+    /// A wake-up waits for a place in the list of replenishments, so long at most.
+    Places {
+        late: Nanos,
+    },
 }
 
 /// One line of a bill.
@@ -225,8 +229,18 @@ impl Bill {
     /// Returns whether no stage ever waits for budget.
     #[must_use]
     pub fn conforms(&self) -> bool {
-        let waits = |basis| matches!(basis, Basis::Backlog | Basis::Outstanding | Basis::Merged);
+        let waits = |basis: Basis| {
+            matches!(basis, Basis::Backlog | Basis::Outstanding) || basis.may_merge()
+        };
         !self.items().iter().any(|item| waits(item.basis))
+    }
+}
+
+impl Basis {
+    /// Returns whether the list of replenishments may be full.
+    #[must_use]
+    pub const fn may_merge(self) -> bool {
+        matches!(self, Basis::Merged | Basis::Places { .. })
     }
 }
 
@@ -246,6 +260,9 @@ impl fmt::Display for Basis {
             Basis::Outstanding => write!(f, "after any use of the budget"),
             Basis::Full { messages } => write!(f, "{messages} messages under way fill the pipe"),
             Basis::Merged => write!(f, "bursts wait for budget, replenishments may merge"),
+            Basis::Places { late } => {
+                write!(f, "wake-ups wait up to {} for a place of `replenishments`", Time(*late))
+            }
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The bill of an output pipe: from `write` until a message is through on the device's own bus.
 
+use super::apart::Found;
 use super::input::STEPS_MAX;
 use super::item::{Basis, Bill, What};
 use super::refusal::BillRefusal;
 use super::rounds::Sampling;
-use super::service::{Merging, Service};
+use super::service::Service;
 use super::stages::{Interrupts, StageTimes, Traffic, Transfers};
 use super::steps::{self, Demand, Messages, Steps};
 use diapason_abi::Nanos;
@@ -109,14 +110,11 @@ fn sender(
             let window = service.period().0.saturating_sub(1);
             // Every write and every end may wake it.
             let wakeups = |window| written.most(window).saturating_add(ended.most(window));
-            let apart = steps::keeps_apart(service, wakeups, demand, Nanos::ZERO);
+            let found = steps::found(service, wakeups, demand, Nanos::ZERO);
             let waits = steps::work(demand, window) > service.budget();
-            let delay = match apart {
-                true => steps::longest_delay(service, demand),
-                false => steps::longest_delay(&Merging(service), demand),
-            };
+            let delay = steps::delay(service, demand, found);
             let delay = delay.map_err(|overload| BillRefusal::of(What::Driver, overload))?;
-            Ok((delay, waits || !apart))
+            Ok((delay, waits || found != Found::Apart))
         };
         // The messages that it submits together were written until it began.
         let (begun, _) = delay(Nanos::ZERO)?;

@@ -1,8 +1,8 @@
 //! Step functions: most events of a kind in a closed window, and the longest delay of their work.
 
-use super::apart::{self, Coming};
+use super::apart::{self, Coming, Found};
 use super::rate::{Line, Rate};
-use super::service::Service;
+use super::service::{Merging, Service};
 use crate::size::{self, Bucket};
 use diapason_abi::Nanos;
 
@@ -237,21 +237,34 @@ fn highest(service: &dyn Service, demand: &Demand<'_>, above: impl Fn(u64) -> Na
     longest.max(above(window))
 }
 
-/// [`apart::keeps_apart`] for the wake-ups and the demand of a stage, in windows that are longer by
+/// Returns the longest delay of a stream on a server of its own whose wake-ups find this.
+pub(super) fn delay(
+    service: &dyn Service,
+    demand: &Demand<'_>,
+    found: Found,
+) -> Result<Nanos, Overload> {
+    match found {
+        Found::Apart => longest_delay(service, demand),
+        Found::Late(late) => longest_delay(service, demand).map(|delay| late + delay),
+        Found::Unknown => longest_delay(&Merging(service), demand),
+    }
+}
+
+/// [`apart::found`] for the wake-ups and the demand of a stage, in windows that are longer by
 /// `ahead`.
-pub(super) fn keeps_apart(
+pub(super) fn found(
     service: &dyn Service,
     wakeups: impl Fn(u64) -> u64,
     demand: &Demand<'_>,
     ahead: Nanos,
-) -> bool {
+) -> Found {
     let costs = demand.iter().map(|(cost, _)| *cost).filter(|cost| cost.0 > 0);
     let coming = Coming {
         wakeups: |window: Nanos| wakeups(window.0),
         work: |window: Nanos| work(demand, (window + ahead).0),
         least: costs.min().unwrap_or_default(),
     };
-    apart::keeps_apart(service, &coming)
+    apart::found(service, &coming)
 }
 
 #[cfg(test)]

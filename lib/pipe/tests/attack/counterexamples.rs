@@ -150,6 +150,6 @@ fn wake_ups_do_not_bound_the_list() {
     let run = system.run(&arrivals, Nanos(1_000));
     assert!(run.system.mains[0].server.counters().merges > 0);
     let latency = run.jobs.iter().map(|job| job.done.unwrap() - job.arrived).max().unwrap();
-    assert_eq!(latency, Nanos(32));
+    assert_eq!(latency, Nanos(16));
     assert!(latency <= bound, "{bound:?}");
 }

@@ -11,7 +11,7 @@ use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_contract::ethernet::SEND_FRAME;
 use diapason_contract::link::NAMES;
-use diapason_pipe::bill::{Coming, Service, keeps_apart};
+use diapason_pipe::bill::{self, Coming, Service, found};
 use diapason_system::FlowStop;
 
 /// The works of the servers in descriptions, and those of a program of links for a message.
@@ -158,13 +158,8 @@ impl<'a> Worker<'a> {
         least: Nanos,
     ) -> Option<Nanos> {
         self.with(|service| {
-            let apart = keeps_apart(service, &Coming { wakeups: &wakes, work: &work, least });
-            let done = |work: Nanos| match (work, apart) {
-                (Nanos::ZERO, _) => Nanos::ZERO,
-                (work, true) => service.sync(work),
-                // A list that is full gives budget back a period later.
-                (work, false) => service.period() + service.sync(work + service.lost()),
-            };
+            let found = found(service, &Coming { wakeups: &wakes, work: &work, least });
+            let done = |work| bill::done(service, work, found);
             let mut busy = Nanos::ZERO;
             for _ in 0..STEPS_MAX {
                 let next = done(work(busy));
