@@ -1,7 +1,7 @@
 //! When the wake-ups of a server find budget, although its list of replenishments is short.
 //!
 //! A list with room for all wake-ups of a period is not enough: a server that waits for budget
-//! keeps the parts of it apart for ever. And a list without that room delays wake-ups until it has
+//! keeps the parts of it apart for ever, and they fill the list. And a list without that room delays wake-ups until it has
 //! a place. The theorems are in `docs/pipes-proofs.md`, under "Replenishments that merge".
 
 use super::service::{Merging, Service};
@@ -133,4 +133,37 @@ fn busy(service: &dyn Service, work: impl Fn(Nanos) -> Nanos) -> Option<Nanos> {
         busy = next;
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::service::Promised;
+    use super::*;
+
+    const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+    /// Returns what a server with four places finds that is woken so often, by work of 1 us.
+    fn found_by(budget: Nanos, gap: Nanos) -> Found {
+        let service = Promised { chunks: 4, ..Promised::main(budget, MS(5)) };
+        let wakeups = |window: Nanos| window.0 / gap.0 + 1;
+        let work = |window| Nanos(1_000 * wakeups(window));
+        found(&service, &Coming { wakeups, work, least: Nanos(1_000) })
+    }
+
+    #[test]
+    fn wake_ups_beyond_the_places_wait_for_one() {
+        assert_eq!(found_by(MS(1), MS(2)), Found::Apart);
+        // Four in a period take all places, and the fifth comes when the first is free.
+        assert_eq!(found_by(MS(1), Nanos(1_250_000)), Found::Late(Nanos::ZERO));
+        // The places are taken for 3 ms at least when another one comes.
+        assert_eq!(found_by(MS(1), MS(1)), Found::Late(MS(2)));
+        assert_eq!(found_by(Nanos(9_000), MS(1)), Found::Unknown);
+    }
+
+    #[test]
+    fn a_wait_that_grows_for_ever_ends_with_the_places_that_are_taken() {
+        // Faster than four in a period by a hair: the first windows alone would say 0.03 ms.
+        let found = found_by(MS(1), Nanos(1_249_500));
+        assert_eq!(found, Found::Late(MS(5) - Nanos(3 * 1_249_500)));
+    }
 }

@@ -134,7 +134,7 @@ fn an_io_vcpu_with_several_periods() {
 }
 
 /// At most two wake-ups in a period and a list of three, and yet it is full: a thread that waits
-/// for budget keeps the parts of it apart, period after period. D_sync does not hold then.
+/// for budget keeps the parts of it apart, period after period.
 #[test]
 fn wake_ups_do_not_bound_the_list() {
     let contract = [Bucket::periodic(Nanos(27))];
