@@ -97,9 +97,9 @@ fn gates_let_frames_wait_for_their_window() {
 
 #[test]
 fn tiny_queues_are_refused() {
-    let place = "5 frames may wait at `cabinet:2`, and a queue has room for 4";
-    refuses(&[(LIST, "room = 16", "room = 4")], &format!("`pictures`: {place}"));
-    assert!(refused(&[(LIST, "room = 16", "room = 5")]).is_empty());
+    let place = "4 frames may wait at `cabinet:2`, and a queue has room for 3";
+    refuses(&[(LIST, "room = 16", "room = 3")], &format!("`pictures`: {place}"));
+    assert!(refused(&[(LIST, "room = 16", "room = 4")]).is_empty());
 }
 
 #[test]
