@@ -1,0 +1,251 @@
+//! What stands where on the screen: a title, one line for the state or the verdict, and details.
+
+use crate::account::{Account, Verdict};
+use crate::frame::{Frame, Pixel};
+use crate::line::Line;
+use crate::sheet::{Sheet, flags, of_name};
+use crate::words;
+use diapason_abi::archive::Refusal;
+use diapason_abi::record::{Record, exit};
+
+const TITLE: u32 = 0;
+const STATE: u32 = 2;
+const SUMMARY: u32 = 3;
+const DETAILS: u32 = 5;
+/// The last lines are kept free of threads that were in time: problems are said there.
+const KEPT: u32 = 6;
+const MIB: u64 = 1 << 20;
+
+/// A screen, and what was said on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    frame: Frame,
+    sheet: Sheet<'a>,
+    account: Account,
+    /// The next line of details.
+    line: u32,
+    /// Usable memory of the machine, in bytes.
+    memory: u64,
+}
+
+type Put<'p> = &'p mut dyn FnMut(Pixel);
+
+impl<'a> Page<'a> {
+    /// A page of which nothing is drawn yet. The screen must be blank.
+    #[must_use]
+    pub fn new(frame: Frame, sheet: Sheet<'a>) -> Page<'a> {
+        Page { frame, sheet, account: Account::default(), line: DETAILS, memory: 0 }
+    }
+
+    /// Draws the title.
+    pub fn begin(&self, put: Put<'_>) {
+        let mut title = Line::default();
+        title.say(&words::TITLE);
+        let name = self.sheet.system();
+        title.say(if name.is_empty() { &words::NAMELESS } else { name });
+        if !name.is_empty() && self.sheet.flags & flags::PROVED == 0 {
+            title.say(&words::UNPROVED);
+        }
+        self.write(TITLE, title.text(), put);
+        self.write(STATE, &words::STARTING, put);
+    }
+
+    /// Says that the system runs.
+    pub fn running(&self, put: Put<'_>) {
+        self.write(STATE, &words::RUNNING, put);
+    }
+
+    /// Takes in a record of boot or of the end, and draws it if it concerns people.
+    #[inline(never)]
+    pub fn note(&mut self, record: Record, words: &[u64], put: Put<'_>) {
+        let word = |at: usize| words.get(at).copied().unwrap_or(0);
+        match record {
+            Record::Memory => self.memory = word(0),
+            Record::Vcpu => {
+                let paid = word(1).saturating_add(word(2));
+                self.account.vcpus_ns = self.account.vcpus_ns.saturating_add(paid);
+            }
+            Record::End => self.account.end(words),
+            Record::Thread => self.thread(words, put),
+            Record::Process => self.process(word(0), word(2), put),
+            _ => self.problem(record, &word, put),
+        }
+    }
+
+    fn thread(&mut self, words: &[u64], put: Put<'_>) {
+        let [process, slot, _, used, jobs, misses, response, skipped] = *words else { return };
+        self.account.threads_ns = self.account.threads_ns.saturating_add(used);
+        self.account.jobs = self.account.jobs.saturating_add(jobs);
+        self.account.misses = self.account.misses.saturating_add(misses);
+        let mut line = Line::default();
+        if misses > 0 {
+            line.number(misses).say(&words::MISSED_DEADLINES);
+            self.name(process, &mut line).say(b".").number(slot);
+            self.finding(&line, put);
+        } else if jobs > 0 {
+            self.name(process, &mut line).say(b".").number(slot).say(&words::BECAUSE);
+            line.number(jobs).say(&words::JOBS).say(b", ").number(skipped);
+            line.say(&words::SKIPPED).time(response);
+            self.detail(&line, KEPT, put);
+        }
+    }
+
+    fn process(&mut self, process: u64, faults: u64, put: Put<'_>) {
+        let known = self.sheet.process(process).map_or(0, |(flags, _)| flags);
+        if faults == 0 || known & of_name::MAY_FAULT != 0 {
+            return;
+        }
+        let mut line = Line::default();
+        line.number(faults).say(&words::FAULTS);
+        self.name(process, &mut line);
+        self.finding(&line, put);
+    }
+
+    /// Draws a record that is a problem. Others are for the serial port only.
+    #[inline(never)]
+    fn problem(&mut self, record: Record, word: &dyn Fn(usize) -> u64, put: Put<'_>) {
+        let mut line = Line::default();
+        match record {
+            Record::Refused => {
+                line.say(&words::REFUSED);
+                self.name(word(0), &mut line).say(&words::BECAUSE);
+                self.finding(&line, put);
+                return self.paragraph(words::text(&words::REFUSALS, word(1)), put);
+            }
+            Record::ArchiveRefused => return self.refused(word(0), put),
+            Record::Absent => {
+                line.say(&words::ABSENT);
+                match self.sheet.device(word(0)) {
+                    Some(name) => line.say(name),
+                    None => line.say(&words::NUMBER).number(word(0)),
+                };
+                self.detail(&line, 1, put);
+                return self.paragraph(words::text(&words::ABSENCES, word(1)), put);
+            }
+            Record::LinesLost => {
+                line.say(&words::LINES_LOST);
+                self.name(word(0), &mut line).say(&words::BECAUSE).number(word(1));
+            }
+            Record::ConsoleLost => _ = line.say(&words::LOST).number(word(0)),
+            Record::Panic => {
+                line.say(&words::PANIC).number(word(1)).say(&words::IN_FILE).hex(word(0));
+            }
+            Record::KernelFault => {
+                line.say(&words::EXCEPTION).number(word(0)).say(&words::AT).hex(word(3));
+                line.say(&words::ADDRESS).hex(word(2));
+            }
+            Record::MachineCheck => {
+                line.say(&words::HARDWARE).number(word(0)).say(&words::STATUS).hex(word(1));
+                line.say(&words::ADDRESS).hex(word(2));
+            }
+            _ => return,
+        }
+        self.finding(&line, put);
+    }
+
+    /// Says why nothing starts, and how much memory there is if it is too little.
+    fn refused(&mut self, reason: u64, put: Put<'_>) {
+        self.paragraph(words::text(&words::REFUSALS, reason), put);
+        if reason == Refusal::Memory as u64 {
+            let mut line = Line::default();
+            line.say(&words::MEMORY).number(self.sheet.memory_mib.into()).say(&words::NEEDED);
+            line.number(self.memory / MIB).say(&words::FOUND);
+            self.detail(&line, 1, put);
+        }
+    }
+
+    /// Draws the verdict of a run that leaves the machine with this status.
+    #[inline(never)]
+    pub fn end(&mut self, status: u8, put: Put<'_>) {
+        let verdict = self.account.verdict(status, self.sheet.flags);
+        let mut findings = Line::default();
+        findings.say(&words::BROKEN).number(self.account.findings);
+        findings.say(if self.account.findings == 1 { &words::FINDING } else { &words::FINDINGS });
+        let state: &[u8] = match verdict {
+            Verdict::Holds => &words::HOLDS,
+            Verdict::PromisesNothing => &words::NOTHING,
+            Verdict::Broken if status == exit::SUPERVISOR_DIED => &words::BROKEN,
+            Verdict::Broken => findings.text(),
+            Verdict::Unproved => &words::UNPROVED_END,
+            Verdict::NotJudged => &words::NOT_JUDGED,
+            Verdict::NothingStarts => &words::STOPPED,
+            Verdict::Bug | Verdict::NoEnd | Verdict::Books => &words::BUG,
+        };
+        self.write(STATE, state, put);
+        if status == exit::SUPERVISOR_DIED {
+            self.paragraph(&words::SUPERVISOR, put);
+        }
+        match verdict {
+            Verdict::NotJudged => self.paragraph(&words::HOW_TO_JUDGE, put),
+            Verdict::NoEnd => self.paragraph(&words::NO_END, put),
+            Verdict::Books => self.paragraph(&words::BOOKS, put),
+            _ => {}
+        }
+        if self.account.ended {
+            self.summary(put);
+        }
+    }
+
+    fn summary(&self, put: Put<'_>) {
+        let account = &self.account;
+        let mut line = Line::default();
+        line.time(account.time_ns).say(&words::IDLE);
+        let percent = account.idle_ns / (account.time_ns / 100).max(1);
+        line.number(percent).say(&words::PERCENT);
+        line.number(account.entries).say(&words::ENTRIES);
+        line.number(account.jobs).say(&words::JOBS);
+        self.write(SUMMARY, line.text(), put);
+    }
+
+    /// Adds the name of a process, or its number if it has none.
+    fn name<'l>(&self, process: u64, line: &'l mut Line) -> &'l mut Line {
+        match self.sheet.process(process) {
+            Some((_, name)) => line.say(name),
+            None => line.say(&words::NUMBER).number(process),
+        }
+    }
+
+    fn finding(&mut self, line: &Line, put: Put<'_>) {
+        self.account.findings = self.account.findings.saturating_add(1);
+        self.detail(line, 1, put);
+    }
+
+    /// Draws a line of details, if `kept` lines below it remain free.
+    fn detail(&mut self, line: &Line, kept: u32, put: Put<'_>) {
+        self.details(line.text(), kept, put);
+    }
+
+    fn details(&mut self, text: &[u8], kept: u32, put: Put<'_>) {
+        let last = self.frame.lines().saturating_sub(kept);
+        if self.line < last {
+            self.write(self.line, text, put);
+            self.line += 1;
+        } else {
+            self.write(self.frame.lines() - 1, &words::MORE, put);
+        }
+    }
+
+    /// Draws text of any length in lines of details, divided between words.
+    #[inline(never)]
+    fn paragraph(&mut self, text: &[u8], put: Put<'_>) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let columns = self.frame.columns() as usize;
+            let line = rest.get(..columns).unwrap_or(rest);
+            let blank = line.iter().rposition(|byte| *byte == b' ').filter(|at| *at > 0);
+            let cut = if line.len() == rest.len() { None } else { blank };
+            let line = cut.and_then(|cut| line.get(..cut)).unwrap_or(line);
+            self.details(line, 1, put);
+            rest = rest.get(line.len() + usize::from(cut.is_some())..).unwrap_or(&[]);
+        }
+    }
+
+    /// Draws text over everything in a line.
+    #[inline(never)]
+    fn write(&self, line: u32, text: &[u8], put: Put<'_>) {
+        for column in 0..self.frame.columns() {
+            let byte = text.get(column as usize).copied().unwrap_or(b' ');
+            self.frame.draw(line, column, byte, put);
+        }
+    }
+}
