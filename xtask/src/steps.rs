@@ -218,6 +218,7 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// took 580 of those that stay.
 const RESIDENT_BYTES_RATCHET: u64 = 73_150;
 const BOOT_BYTES_RATCHET: u64 = 34_350;
+const SCREEN_BYTES_RATCHET: u64 = 12_000;
 
 /// The kernel's code and constants against their limits.
 fn image_size(built: &Built) -> Result<(), String> {
@@ -225,13 +226,15 @@ fn image_size(built: &Built) -> Result<(), String> {
     let sizes = image.sizes();
     let bytes = sizes.image();
     println!("{} bytes of code + {} of constants = {bytes}", sizes.text, sizes.rodata);
-    println!("{} of them leave memory after boot, {} stay", sizes.boot(), sizes.resident());
+    let [leave, stay, screen] = [sizes.boot(), sizes.resident(), sizes.screen()];
+    println!("{leave} of them leave memory after boot, {stay} stay, {screen} more with a screen");
     if bytes > IMAGE_BYTES_MAX {
         println!("the target of {IMAGE_BYTES_MAX} is not reached yet (docs/architecture.md)");
     }
     without_formatting(&Linkage::read(&image))?;
-    within("the part of the kernel that stays", sizes.resident(), RESIDENT_BYTES_RATCHET)?;
-    within("the part that leaves after boot", sizes.boot(), BOOT_BYTES_RATCHET)
+    within("the part of the kernel that stays", stay, RESIDENT_BYTES_RATCHET)?;
+    within("the part that leaves after boot", leave, BOOT_BYTES_RATCHET)?;
+    within("the part that stays with a screen", screen, SCREEN_BYTES_RATCHET)
 }
 
 /// The kernel says numbers. Text of `core::fmt` comes in with a panic whose message the compiler

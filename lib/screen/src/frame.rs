@@ -37,6 +37,12 @@ pub struct Frame {
     is_text: bool,
 }
 
+/// Whoever has the memory of a framebuffer.
+pub trait Canvas {
+    /// Carries out a write.
+    fn put(&mut self, pixel: Pixel);
+}
+
 /// One write to a framebuffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pixel {
@@ -123,10 +129,10 @@ impl Frame {
         self.height / self.cell().1
     }
 
-    /// Draws a character in a line and a column by calls of `put`. Beyond the last ones it draws
+    /// Draws a character in a line and a column on `canvas`. Beyond the last ones it draws
     /// nothing.
     #[inline(never)]
-    pub fn draw(&self, line: u32, column: u32, byte: u8, put: &mut dyn FnMut(Pixel)) {
+    pub fn draw<C: Canvas>(&self, line: u32, column: u32, byte: u8, canvas: &mut C) {
         if line >= self.lines() || column >= self.columns() {
             return;
         }
@@ -141,7 +147,7 @@ impl Frame {
                 } else {
                     is_lit(byte, x / self.scale(), y / self.scale()) * u32::MAX
                 };
-                put(Pixel { offset, bytes: self.bytes, value });
+                canvas.put(Pixel { offset, bytes: self.bytes, value });
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What stands where on the screen: a title, one line for the state or the verdict, and details.
 
 use crate::account::{Account, Verdict};
-use crate::frame::{Frame, Pixel};
+use crate::frame::{Canvas, Frame};
 use crate::line::Line;
 use crate::sheet::{Sheet, flags, of_name};
 use crate::words;
@@ -28,8 +28,6 @@ pub struct Page<'a> {
     memory: u64,
 }
 
-type Put<'p> = &'p mut dyn FnMut(Pixel);
-
 impl<'a> Page<'a> {
     /// A page of which nothing is drawn yet. The screen must be blank.
     #[must_use]
@@ -38,7 +36,7 @@ impl<'a> Page<'a> {
     }
 
     /// Draws the title.
-    pub fn begin(&self, put: Put<'_>) {
+    pub fn begin<C: Canvas>(&self, canvas: &mut C) {
         let mut title = Line::default();
         title.say(&words::TITLE);
         let name = self.sheet.system();
@@ -46,18 +44,18 @@ impl<'a> Page<'a> {
         if !name.is_empty() && self.sheet.flags & flags::PROVED == 0 {
             title.say(&words::UNPROVED);
         }
-        self.write(TITLE, title.text(), put);
-        self.write(STATE, &words::STARTING, put);
+        self.write(TITLE, title.text(), canvas);
+        self.write(STATE, &words::STARTING, canvas);
     }
 
     /// Says that the system runs.
-    pub fn running(&self, put: Put<'_>) {
-        self.write(STATE, &words::RUNNING, put);
+    pub fn running<C: Canvas>(&self, canvas: &mut C) {
+        self.write(STATE, &words::RUNNING, canvas);
     }
 
     /// Takes in a record of boot or of the end, and draws it if it concerns people.
     #[inline(never)]
-    pub fn note(&mut self, record: Record, words: &[u64], put: Put<'_>) {
+    pub fn note<C: Canvas>(&mut self, record: Record, words: &[u64], canvas: &mut C) {
         let word = |at: usize| words.get(at).copied().unwrap_or(0);
         match record {
             Record::Memory => self.memory = word(0),
@@ -66,13 +64,13 @@ impl<'a> Page<'a> {
                 self.account.vcpus_ns = self.account.vcpus_ns.saturating_add(paid);
             }
             Record::End => self.account.end(words),
-            Record::Thread => self.thread(words, put),
-            Record::Process => self.process(word(0), word(2), put),
-            _ => self.problem(record, &word, put),
+            Record::Thread => self.thread(words, canvas),
+            Record::Process => self.process(word(0), word(2), canvas),
+            _ => self.problem(record, words, canvas),
         }
     }
 
-    fn thread(&mut self, words: &[u64], put: Put<'_>) {
+    fn thread<C: Canvas>(&mut self, words: &[u64], canvas: &mut C) {
         let [process, slot, _, used, jobs, misses, response, skipped] = *words else { return };
         self.account.threads_ns = self.account.threads_ns.saturating_add(used);
         self.account.jobs = self.account.jobs.saturating_add(jobs);
@@ -81,16 +79,16 @@ impl<'a> Page<'a> {
         if misses > 0 {
             line.number(misses).say(&words::MISSED_DEADLINES);
             self.name(process, &mut line).say(b".").number(slot);
-            self.finding(&line, put);
+            self.finding(&line, canvas);
         } else if jobs > 0 {
             self.name(process, &mut line).say(b".").number(slot).say(&words::BECAUSE);
             line.number(jobs).say(&words::JOBS).say(b", ").number(skipped);
             line.say(&words::SKIPPED).time(response);
-            self.detail(&line, KEPT, put);
+            self.detail(&line, KEPT, canvas);
         }
     }
 
-    fn process(&mut self, process: u64, faults: u64, put: Put<'_>) {
+    fn process<C: Canvas>(&mut self, process: u64, faults: u64, canvas: &mut C) {
         let known = self.sheet.process(process).map_or(0, |(flags, _)| flags);
         if faults == 0 || known & of_name::MAY_FAULT != 0 {
             return;
@@ -98,29 +96,30 @@ impl<'a> Page<'a> {
         let mut line = Line::default();
         line.number(faults).say(&words::FAULTS);
         self.name(process, &mut line);
-        self.finding(&line, put);
+        self.finding(&line, canvas);
     }
 
     /// Draws a record that is a problem. Others are for the serial port only.
     #[inline(never)]
-    fn problem(&mut self, record: Record, word: &dyn Fn(usize) -> u64, put: Put<'_>) {
+    fn problem<C: Canvas>(&mut self, record: Record, words: &[u64], canvas: &mut C) {
+        let word = |at: usize| words.get(at).copied().unwrap_or(0);
         let mut line = Line::default();
         match record {
             Record::Refused => {
                 line.say(&words::REFUSED);
                 self.name(word(0), &mut line).say(&words::BECAUSE);
-                self.finding(&line, put);
-                return self.paragraph(words::text(&words::REFUSALS, word(1)), put);
+                self.finding(&line, canvas);
+                return self.paragraph(words::text(&words::REFUSALS, word(1)), canvas);
             }
-            Record::ArchiveRefused => return self.refused(word(0), put),
+            Record::ArchiveRefused => return self.refused(word(0), canvas),
             Record::Absent => {
                 line.say(&words::ABSENT);
                 match self.sheet.device(word(0)) {
                     Some(name) => line.say(name),
                     None => line.say(&words::NUMBER).number(word(0)),
                 };
-                self.detail(&line, 1, put);
-                return self.paragraph(words::text(&words::ABSENCES, word(1)), put);
+                self.detail(&line, 1, canvas);
+                return self.paragraph(words::text(&words::ABSENCES, word(1)), canvas);
             }
             Record::LinesLost => {
                 line.say(&words::LINES_LOST);
@@ -140,23 +139,23 @@ impl<'a> Page<'a> {
             }
             _ => return,
         }
-        self.finding(&line, put);
+        self.finding(&line, canvas);
     }
 
     /// Says why nothing starts, and how much memory there is if it is too little.
-    fn refused(&mut self, reason: u64, put: Put<'_>) {
-        self.paragraph(words::text(&words::REFUSALS, reason), put);
+    fn refused<C: Canvas>(&mut self, reason: u64, canvas: &mut C) {
+        self.paragraph(words::text(&words::REFUSALS, reason), canvas);
         if reason == Refusal::Memory as u64 {
             let mut line = Line::default();
             line.say(&words::MEMORY).number(self.sheet.memory_mib.into()).say(&words::NEEDED);
             line.number(self.memory / MIB).say(&words::FOUND);
-            self.detail(&line, 1, put);
+            self.detail(&line, 1, canvas);
         }
     }
 
     /// Draws the verdict of a run that leaves the machine with this status.
     #[inline(never)]
-    pub fn end(&mut self, status: u8, put: Put<'_>) {
+    pub fn end<C: Canvas>(&mut self, status: u8, canvas: &mut C) {
         let verdict = self.account.verdict(status, self.sheet.flags);
         let mut findings = Line::default();
         findings.say(&words::BROKEN).number(self.account.findings);
@@ -171,22 +170,22 @@ impl<'a> Page<'a> {
             Verdict::NothingStarts => &words::STOPPED,
             Verdict::Bug | Verdict::NoEnd | Verdict::Books => &words::BUG,
         };
-        self.write(STATE, state, put);
+        self.write(STATE, state, canvas);
         if status == exit::SUPERVISOR_DIED {
-            self.paragraph(&words::SUPERVISOR, put);
+            self.paragraph(&words::SUPERVISOR, canvas);
         }
         match verdict {
-            Verdict::NotJudged => self.paragraph(&words::HOW_TO_JUDGE, put),
-            Verdict::NoEnd => self.paragraph(&words::NO_END, put),
-            Verdict::Books => self.paragraph(&words::BOOKS, put),
+            Verdict::NotJudged => self.paragraph(&words::HOW_TO_JUDGE, canvas),
+            Verdict::NoEnd => self.paragraph(&words::NO_END, canvas),
+            Verdict::Books => self.paragraph(&words::BOOKS, canvas),
             _ => {}
         }
         if self.account.ended {
-            self.summary(put);
+            self.summary(canvas);
         }
     }
 
-    fn summary(&self, put: Put<'_>) {
+    fn summary<C: Canvas>(&self, canvas: &mut C) {
         let account = &self.account;
         let mut line = Line::default();
         line.time(account.time_ns).say(&words::IDLE);
@@ -194,7 +193,7 @@ impl<'a> Page<'a> {
         line.number(percent).say(&words::PERCENT);
         line.number(account.entries).say(&words::ENTRIES);
         line.number(account.jobs).say(&words::JOBS);
-        self.write(SUMMARY, line.text(), put);
+        self.write(SUMMARY, line.text(), canvas);
     }
 
     /// Adds the name of a process, or its number if it has none.
@@ -205,29 +204,29 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn finding(&mut self, line: &Line, put: Put<'_>) {
+    fn finding<C: Canvas>(&mut self, line: &Line, canvas: &mut C) {
         self.account.findings = self.account.findings.saturating_add(1);
-        self.detail(line, 1, put);
+        self.detail(line, 1, canvas);
     }
 
     /// Draws a line of details, if `kept` lines below it remain free.
-    fn detail(&mut self, line: &Line, kept: u32, put: Put<'_>) {
-        self.details(line.text(), kept, put);
+    fn detail<C: Canvas>(&mut self, line: &Line, kept: u32, canvas: &mut C) {
+        self.details(line.text(), kept, canvas);
     }
 
-    fn details(&mut self, text: &[u8], kept: u32, put: Put<'_>) {
+    fn details<C: Canvas>(&mut self, text: &[u8], kept: u32, canvas: &mut C) {
         let last = self.frame.lines().saturating_sub(kept);
         if self.line < last {
-            self.write(self.line, text, put);
+            self.write(self.line, text, canvas);
             self.line += 1;
         } else {
-            self.write(self.frame.lines() - 1, &words::MORE, put);
+            self.write(self.frame.lines() - 1, &words::MORE, canvas);
         }
     }
 
     /// Draws text of any length in lines of details, divided between words.
     #[inline(never)]
-    fn paragraph(&mut self, text: &[u8], put: Put<'_>) {
+    fn paragraph<C: Canvas>(&mut self, text: &[u8], canvas: &mut C) {
         let mut rest = text;
         while !rest.is_empty() {
             let columns = self.frame.columns() as usize;
@@ -235,17 +234,17 @@ impl<'a> Page<'a> {
             let blank = line.iter().rposition(|byte| *byte == b' ').filter(|at| *at > 0);
             let cut = if line.len() == rest.len() { None } else { blank };
             let line = cut.and_then(|cut| line.get(..cut)).unwrap_or(line);
-            self.details(line, 1, put);
+            self.details(line, 1, canvas);
             rest = rest.get(line.len() + usize::from(cut.is_some())..).unwrap_or(&[]);
         }
     }
 
     /// Draws text over everything in a line.
     #[inline(never)]
-    fn write(&self, line: u32, text: &[u8], put: Put<'_>) {
+    fn write<C: Canvas>(&self, line: u32, text: &[u8], canvas: &mut C) {
         for column in 0..self.frame.columns() {
             let byte = text.get(column as usize).copied().unwrap_or(b' ');
-            self.frame.draw(line, column, byte, put);
+            self.frame.draw(line, column, byte, canvas);
         }
     }
 }

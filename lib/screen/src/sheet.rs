@@ -66,8 +66,8 @@ impl Content<'_> {
     }
 }
 
-/// A sheet whose checksum and names were checked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A sheet whose checksum and names were checked. By default it is empty: nothing has a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sheet<'a> {
     pub flags: u8,
     pub memory_mib: u32,
@@ -75,10 +75,6 @@ pub struct Sheet<'a> {
     devices: u16,
     names: &'a [u8],
 }
-
-/// No sheet: nothing has a name.
-pub static NONE: Sheet<'static> =
-    Sheet { flags: 0, memory_mib: 0, processes: 0, devices: 0, names: &[] };
 
 impl<'a> Sheet<'a> {
     /// Returns the sheet at the end of `module`, if there is a whole one.

@@ -4,7 +4,7 @@ use super::handed::Handed;
 use super::spaces;
 use crate::paging::LARGE_PAGE;
 use crate::screen;
-use diapason_screen::sheet::{self, Sheet};
+use diapason_screen::sheet::Sheet;
 use diapason_screen::{Frame, Page};
 
 /// Opens the screen. Without a framebuffer, or with one whose memory the loader's map also calls
@@ -17,7 +17,7 @@ pub fn open(handed: &Handed) {
         // SAFETY: within the framebuffer, which is mapped and nobody else's.
         unsafe { ((memory + at) as *mut u64).write_volatile(0) };
     }
-    let sheet = Sheet::read(handed.module()).unwrap_or(sheet::NONE);
+    let sheet = Sheet::read(handed.module()).unwrap_or_default();
     screen::open(Page::new(frame, sheet), memory);
 }
 
