@@ -59,6 +59,7 @@ pub mod project;
 pub mod qemu;
 pub mod report;
 pub mod session;
+mod sheet;
 mod several;
 pub mod signals;
 pub mod simulate;

@@ -6,7 +6,7 @@ use crate::font;
 pub const TAG_BYTES: usize = 32;
 /// Pixels of the cell of a character, before they are enlarged.
 pub const CELL_WIDTH: u32 = font::COLUMNS + 1;
-pub const CELL_HEIGHT: u32 = font::ROWS + 3;
+pub const CELL_HEIGHT: u32 = font::ROWS + 2;
 /// Rows of a cell above its shape.
 const ABOVE: u32 = 1;
 /// A screen this wide shows its pixels once; one twice as wide shows each twice, and so on.
