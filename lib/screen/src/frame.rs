@@ -120,13 +120,13 @@ impl Frame {
     /// Returns how many characters a line has.
     #[must_use]
     pub fn columns(&self) -> u32 {
-        self.width / self.cell().0
+        self.width.checked_div(self.cell().0).unwrap_or(0)
     }
 
     /// Returns how many lines there are.
     #[must_use]
     pub fn lines(&self) -> u32 {
-        self.height / self.cell().1
+        self.height.checked_div(self.cell().1).unwrap_or(0)
     }
 
     /// Draws a character in a line and a column on `canvas`. Beyond the last ones it draws

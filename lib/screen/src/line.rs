@@ -53,8 +53,9 @@ impl Line {
             rest /= base.max(2);
             length += 1;
         }
-        for digit in reversed.iter().take(length).rev() {
-            self.say(core::slice::from_ref(digit));
+        while let Some(last) = length.checked_sub(1) {
+            self.say(reversed.get(last..length).unwrap_or(&[]));
+            length = last;
         }
         self
     }

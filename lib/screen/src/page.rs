@@ -77,8 +77,9 @@ impl<'a> Page<'a> {
         self.account.misses = self.account.misses.saturating_add(misses);
         let mut line = Line::default();
         if misses > 0 {
-            line.number(misses).say(&words::MISSED_DEADLINES);
+            line.say(&words::MISSED);
             self.name(process, &mut line).say(b".").number(slot);
+            line.say(&words::BECAUSE).number(misses);
             self.finding(&line, canvas);
         } else if jobs > 0 {
             self.name(process, &mut line).say(b".").number(slot).say(&words::BECAUSE);
@@ -94,8 +95,9 @@ impl<'a> Page<'a> {
             return;
         }
         let mut line = Line::default();
-        line.number(faults).say(&words::FAULTS);
-        self.name(process, &mut line);
+        line.say(&words::FAULTS);
+        self.name(process, &mut line).say(&words::MAY_NOT);
+        line.say(&words::BECAUSE).number(faults);
         self.finding(&line, canvas);
     }
 
@@ -156,6 +158,10 @@ impl<'a> Page<'a> {
     /// Draws the verdict of a run that leaves the machine with this status.
     #[inline(never)]
     pub fn end<C: Canvas>(&mut self, status: u8, canvas: &mut C) {
+        if status == exit::SUPERVISOR_DIED {
+            let mut line = Line::default();
+            self.finding(line.say(&words::SUPERVISOR), canvas);
+        }
         let verdict = self.account.verdict(status, self.sheet.flags);
         let mut findings = Line::default();
         findings.say(&words::BROKEN).number(self.account.findings);
@@ -163,7 +169,6 @@ impl<'a> Page<'a> {
         let state: &[u8] = match verdict {
             Verdict::Holds => &words::HOLDS,
             Verdict::PromisesNothing => &words::NOTHING,
-            Verdict::Broken if status == exit::SUPERVISOR_DIED => &words::BROKEN,
             Verdict::Broken => findings.text(),
             Verdict::Unproved => &words::UNPROVED_END,
             Verdict::NotJudged => &words::NOT_JUDGED,
@@ -171,9 +176,6 @@ impl<'a> Page<'a> {
             Verdict::Bug | Verdict::NoEnd | Verdict::Books => &words::BUG,
         };
         self.write(STATE, state, canvas);
-        if status == exit::SUPERVISOR_DIED {
-            self.paragraph(&words::SUPERVISOR, canvas);
-        }
         match verdict {
             Verdict::NotJudged => self.paragraph(&words::HOW_TO_JUDGE, canvas),
             Verdict::NoEnd => self.paragraph(&words::NO_END, canvas),
@@ -231,8 +233,7 @@ impl<'a> Page<'a> {
         while !rest.is_empty() {
             let columns = self.frame.columns() as usize;
             let line = rest.get(..columns).unwrap_or(rest);
-            let blank = line.iter().rposition(|byte| *byte == b' ').filter(|at| *at > 0);
-            let cut = if line.len() == rest.len() { None } else { blank };
+            let cut = if line.len() == rest.len() { None } else { last_blank(line) };
             let line = cut.and_then(|cut| line.get(..cut)).unwrap_or(line);
             self.details(line, 1, canvas);
             rest = rest.get(line.len() + usize::from(cut.is_some())..).unwrap_or(&[]);
@@ -247,4 +248,10 @@ impl<'a> Page<'a> {
             self.frame.draw(line, column, byte, canvas);
         }
     }
+}
+
+/// Returns where the last blank is that does not come first.
+fn last_blank(line: &[u8]) -> Option<usize> {
+    let blanks = line.iter().zip(0..).filter(|(byte, at)| **byte == b' ' && *at > 0);
+    blanks.map(|(_, at)| at).last()
 }

@@ -47,8 +47,9 @@ words! {
     ENTRIES = " kernel entries, ";
     JOBS = " jobs";
     SKIPPED = " skipped, longest response ";
-    MISSED_DEADLINES = " deadlines missed by ";
-    FAULTS = " faults of a process that may not fault: ";
+    MISSED = "Deadlines missed by ";
+    FAULTS = "Faults of ";
+    MAY_NOT = ", which may not fault";
     REFUSED = "Program refused, of process ";
     ABSENT = "Device is absent: ";
     BECAUSE = ": ";
@@ -103,9 +104,15 @@ table!(ABSENCES, Absence);
 /// Returns the text of a number in a table; empty if it has none.
 #[inline(never)]
 pub fn text(table: &'static [u8], number: u64) -> &'static [u8] {
-    let entries = table.split(|byte| *byte == 0);
-    let mut known = entries.filter_map(<[u8]>::split_first);
-    known.find(|(first, _)| u64::from(**first) == number).map_or(&[], |(_, text)| text)
+    let mut rest = table;
+    while let Some((first, text)) = rest.split_first() {
+        let length = text.iter().take_while(|byte| **byte != 0).count();
+        if u64::from(*first) == number {
+            return text.get(..length).unwrap_or(text);
+        }
+        rest = text.get(length + 1..).unwrap_or(&[]);
+    }
+    &[]
 }
 
 #[cfg(test)]

@@ -112,9 +112,9 @@ fn a_run_that_holds_says_so_with_what_was_measured() {
 #[test]
 fn every_problem_breaks_the_verdict_and_has_its_line() {
     let cases: [(Record, &[u64], &str); 7] = [
-        (Record::Thread, &[1, 2, 0, 0, 3, 2, 9, 0], "2 deadlines missed by radio.2"),
-        (Record::Process, &[0, 2, 1, 0, 0], "1 faults of a process that may not fault: brakes"),
-        (Record::Process, &[7, 2, 1, 0, 0], "1 faults of a process that may not fault: #7"),
+        (Record::Thread, &[1, 2, 0, 0, 3, 2, 9, 0], "Deadlines missed by radio.2: 2"),
+        (Record::Process, &[0, 2, 1, 0, 0], "Faults of brakes, which may not fault: 1"),
+        (Record::Process, &[7, 2, 1, 0, 0], "Faults of #7, which may not fault: 1"),
         (Record::Refused, &[0, 7], "Program refused, of process brakes:"),
         (Record::LinesLost, &[1, 5], "Lines lost of process radio: 5"),
         (Record::ConsoleLost, &[9], "Records that found no room on the console: 9"),
