@@ -65,9 +65,8 @@ pub fn command(workspace: &Workspace) -> Result<u8, Failure> {
     let (linkage, sizes) = (Linkage::read(&image), image.sizes());
     let leaving = linkage.symbol("__boot_start").zip(linkage.symbol("__boot_end"));
     let screen = linkage.symbol("__boot_end").zip(linkage.symbol("__screen_end"));
-    let on_screen = |part: &&Part| {
-        screen.is_some_and(|(from, to)| (from..to).contains(&part.at.start))
-    };
+    let on_screen =
+        |part: &&Part| screen.is_some_and(|(from, to)| (from..to).contains(&part.at.start));
     let parts: Vec<Part> =
         linkage.functions.iter().filter(|part| !on_screen(part)).cloned().collect();
     let leaves =

@@ -203,10 +203,9 @@ mod tests {
             linkage.symbols.push((END.into(), 0x1800));
             linkage.symbols.push((SCREEN_END.into(), 0x2000));
             linkage.functions.push(Part { name: "6screen4note".into(), at: 0x1900..0x1a00 });
-            linkage.functions.push(Part {
-                name: "6kernel7console8announce".into(),
-                at: 0x2400..0x2500,
-            });
+            linkage
+                .functions
+                .push(Part { name: "6kernel7console8announce".into(), at: 0x2400..0x2500 });
             linkage.functions.sort_by_key(|part| part.at.start);
             problems(&linkage)
         };

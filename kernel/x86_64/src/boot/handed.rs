@@ -88,11 +88,8 @@ impl Handed {
                     handed.entries = size.saturating_sub(16) / handed.stride;
                 }
                 FRAMEBUFFER if size as usize >= TAG_BYTES => {
-                    let mut tag = [0; TAG_BYTES];
-                    for (place, from) in tag.chunks_exact_mut(4).zip((at..).step_by(4)) {
-                        place.copy_from_slice(&word(from).to_le_bytes());
-                    }
-                    handed.frame = Frame::of_tag(&tag);
+                    // SAFETY: as in `word`: the tag has so many bytes.
+                    handed.frame = Frame::of_tag(unsafe { &*(at as *const [u8; TAG_BYTES]) });
                 }
                 OLD_RSDP if !extended => handed.rsdp = at + 8,
                 NEW_RSDP => (handed.rsdp, extended) = (at + 8, true),
