@@ -1,8 +1,8 @@
-//! What an image carries for the screen of its PC: names, and what the final tables can tell.
+//! The sheet that an image carries for the screen of its PC: names, and what the final tables tell.
 
 use crate::outcome::Assumptions;
 use crate::session::Session;
-use diapason_screen::sheet::{Content, flags, of_name};
+use diapason_screen::sheet::{SheetContent, flags, of_name};
 use diapason_system::{Restart, System};
 
 /// The program that restarts a process only after it has read the report of its fault.
@@ -19,7 +19,7 @@ pub fn write(session: &Session, out: &mut Vec<u8>) {
     let devices: Vec<&str> = system.devices.iter().map(|device| device.name.as_str()).collect();
     let proved = if session.proved { flags::PROVED } else { 0 };
     let whole = if tells_all(session) { flags::WHOLE } else { 0 };
-    let content = Content {
+    let content = SheetContent {
         flags: proved | whole,
         memory_mib: u32::try_from(system.memory.div_ceil(1 << 20)).unwrap_or(u32::MAX),
         system: &system.name,

@@ -215,11 +215,11 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// November 2026, ends and deletions in stages 6 KB, and short ways of hinted locks and of sleeps
 /// 2,700 bytes; docs/architecture.md has the reasons. Multiboot2 took 800 bytes of boot, and clocks
 /// and controllers of PCs 2,200. An IOMMU's tables took 6,300 bytes of boot, and what it reports
-/// took 580 of those that stay. To look for a screen takes 1,330 bytes of boot, and 250 of those that
-/// stay: a byte is looked at in three places, and messages of panics stay that the compiler left out
-/// before. What the screen itself takes leaves where there is none, and has a limit of its own.
+/// took 580 of those that stay. To look for a screen takes 1,620 bytes of boot, and 250 of those
+/// that stay: a byte is looked at in three places, and messages of panics stay that the compiler
+/// left out before. The screen itself leaves where there is none, and has a limit of its own.
 const RESIDENT_BYTES_RATCHET: u64 = 73_400;
-const BOOT_BYTES_RATCHET: u64 = 35_630;
+const BOOT_BYTES_RATCHET: u64 = 35_920;
 const SCREEN_BYTES_RATCHET: u64 = 9_610;
 
 /// The kernel's code and constants against their limits.

@@ -97,8 +97,8 @@ impl BenchReport {
         format!(
             "{}{}\n{}\nkernel image: {} bytes of code + {} of constants = {} (at most \
              {IMAGE_BYTES_MAX}), {} of data, {} zeroed\n\
-             of these, {} of code + {} of constants = {} leave memory after boot; {} stay, and {} more \
-             with a screen\n\
+             of these, {} of code + {} of constants = {} leave memory after boot; {} stay, and {} \
+             more with a screen\n\
              longest kernel path: {} instructions, {} (at most {PATH_INSTRUCTIONS_MAX})\n",
             self.columns().table(self.measurements.plain()).render(),
             if parts.is_empty() { parts } else { format!("\n{parts}") },

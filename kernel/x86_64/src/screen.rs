@@ -5,6 +5,7 @@
 //! leave memory together with boot on a machine without a screen. So what stays may call this
 //! module only if [`is_open`].
 
+use crate::cpu;
 use core::sync::atomic::{AtomicBool, Ordering};
 use diapason_abi::record::Record;
 use diapason_screen::{Canvas, Page, Pixel};
@@ -12,7 +13,7 @@ use diapason_screen::{Canvas, Page, Pixel};
 /// Most words of a record.
 const WORDS: usize = 11;
 
-/// What is on the screen, and where the kernel sees its memory.
+/// A page, and the address of the framebuffer as the kernel sees it.
 struct Screen {
     page: Page<'static>,
     memory: Memory,
@@ -21,22 +22,20 @@ struct Screen {
 static mut SCREEN: Option<Screen> = None;
 static OPEN: AtomicBool = AtomicBool::new(false);
 
-/// A framebuffer's address, as the kernel sees it.
 struct Memory(u64);
 
 impl Canvas for Memory {
+    /// Writes whole words. The bytes of a smaller pixel go into the words that they are in.
     fn put(&mut self, pixel: Pixel) {
-        let to = (self.0 + pixel.offset) as *mut u8;
-        // SAFETY: a frame gives offsets within its length only, and boot showed that much of the
-        // framebuffer to the kernel. No memory that the kernel uses is there.
-        unsafe {
-            if pixel.bytes == 4 {
-                to.cast::<u32>().write_volatile(pixel.value);
-                return;
-            }
-            for (at, byte) in (0..pixel.bytes as usize).zip(pixel.value.to_le_bytes()) {
-                to.add(at).write_volatile(byte);
-            }
+        let place = self.0 + pixel.offset;
+        if pixel.bytes == 4 {
+            return cpu::write(place, pixel.value);
+        }
+        for at in 0..pixel.bytes {
+            let byte = place + u64::from(at);
+            let (word, shift) = (byte & !3, (byte & 3) * 8);
+            let value = pixel.value >> (8 * at) & 0xff;
+            cpu::write(word, cpu::read(word) & !(0xff << shift) | value << shift);
         }
     }
 }
@@ -47,26 +46,33 @@ pub fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// Draws on the screen by a function, if it is open. Meanwhile it is closed, so that a panic in the
-/// function finds no screen, and does not come here again.
+/// Lets a function have the screen. Meanwhile it is closed, so that a panic in the function finds
+/// no screen, and does not come here again.
+#[inline(always)]
+fn with(by: impl FnOnce(&mut Option<Screen>)) {
+    OPEN.store(false, Ordering::Relaxed);
+    // SAFETY: boot, the end and a panic run alone on the core, and nobody comes here twice.
+    let screen = unsafe { &mut *(&raw mut SCREEN) };
+    by(screen);
+    OPEN.store(screen.is_some(), Ordering::Relaxed);
+}
+
+/// Draws on the screen, if it is open.
 #[inline(always)]
 fn draw(by: impl FnOnce(&mut Page<'static>, &mut Memory)) {
-    if !OPEN.swap(false, Ordering::Relaxed) {
-        return;
-    }
-    // SAFETY: boot, the end and a panic run alone on the core, and nobody comes here twice.
-    if let Some(screen) = unsafe { (*(&raw mut SCREEN)).as_mut() } {
-        by(&mut screen.page, &mut screen.memory);
-        OPEN.store(true, Ordering::Relaxed);
+    if is_open() {
+        with(|screen| {
+            if let Some(Screen { page, memory }) = screen {
+                by(page, memory);
+            }
+        });
     }
 }
 
 /// Takes the screen into use: boot cleared it, and showed it to the kernel at `memory`.
 #[inline(never)]
 pub fn open(page: Page<'static>, memory: u64) {
-    // SAFETY: once, at boot, which runs alone.
-    unsafe { *(&raw mut SCREEN) = Some(Screen { page, memory: Memory(memory) }) };
-    OPEN.store(true, Ordering::Relaxed);
+    with(|screen| *screen = Some(Screen { page, memory: Memory(memory) }));
     draw(|page, canvas| page.begin(canvas));
 }
 

@@ -1,8 +1,8 @@
-//! What the final tables add up to, and the verdict that follows from them.
+//! The sums of the final tables, and the verdict that follows from them.
 //!
-//! This is less than the host's verdict, and never more. The host judges pipes, VCPUs and devices
-//! as well, from records that a screen does not see. So "holds" is said only if the host found,
-//! when it made the image, that the final tables tell everything ([`flags::WHOLE`]).
+//! The verdict is less than the host's, and never more. The host judges pipes, VCPUs and devices as
+//! well, from records that a screen does not see. So "holds" is said only if the host found, when
+//! it made the image, that the final tables tell everything ([`flags::WHOLE`]).
 
 use crate::sheet::flags;
 use diapason_abi::record::exit;
@@ -26,7 +26,7 @@ pub struct Account {
 
 /// The end of a run, as far as the screen can tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum ScreenVerdict {
     /// Every promise was kept, and there were some.
     Holds,
     /// There was no promise.
@@ -56,19 +56,19 @@ impl Account {
 
     /// Returns the verdict on a run that left the machine with this status.
     #[must_use]
-    pub fn verdict(&self, status: u8, known: u8) -> Verdict {
+    pub fn verdict(&self, status: u8, known: u8) -> ScreenVerdict {
         let used = self.threads_ns.saturating_add(self.idle_ns);
         match status {
-            exit::NO_ARCHIVE => Verdict::NothingStarts,
-            exit::PANIC => Verdict::Bug,
-            _ if !self.ended => Verdict::NoEnd,
-            _ if used != self.time_ns || self.vcpus_ns > self.threads_ns => Verdict::Books,
-            _ if self.findings > 0 || status == exit::SUPERVISOR_DIED => Verdict::Broken,
-            exit::FINISHED | exit::HALTED if known & flags::PROVED == 0 => Verdict::Unproved,
-            exit::FINISHED | exit::HALTED if known & flags::WHOLE == 0 => Verdict::NotJudged,
-            exit::FINISHED | exit::HALTED if self.jobs == 0 => Verdict::PromisesNothing,
-            exit::FINISHED | exit::HALTED => Verdict::Holds,
-            _ => Verdict::Bug,
+            exit::NO_ARCHIVE => ScreenVerdict::NothingStarts,
+            exit::PANIC => ScreenVerdict::Bug,
+            _ if !self.ended => ScreenVerdict::NoEnd,
+            _ if used != self.time_ns || self.vcpus_ns > self.threads_ns => ScreenVerdict::Books,
+            _ if self.findings > 0 || status == exit::SUPERVISOR_DIED => ScreenVerdict::Broken,
+            exit::FINISHED | exit::HALTED if known & flags::PROVED == 0 => ScreenVerdict::Unproved,
+            exit::FINISHED | exit::HALTED if known & flags::WHOLE == 0 => ScreenVerdict::NotJudged,
+            exit::FINISHED | exit::HALTED if self.jobs == 0 => ScreenVerdict::PromisesNothing,
+            exit::FINISHED | exit::HALTED => ScreenVerdict::Holds,
+            _ => ScreenVerdict::Bug,
         }
     }
 }
@@ -87,15 +87,15 @@ mod tests {
 
     #[test]
     fn only_a_whole_account_of_a_proved_system_holds() {
-        assert_eq!(good().verdict(exit::FINISHED, ALL), Verdict::Holds);
-        assert_eq!(good().verdict(exit::HALTED, ALL), Verdict::Holds);
-        assert_eq!(good().verdict(exit::FINISHED, flags::PROVED), Verdict::NotJudged);
-        assert_eq!(good().verdict(exit::FINISHED, flags::WHOLE), Verdict::Unproved);
-        assert_eq!(good().verdict(exit::FINISHED, 0), Verdict::Unproved);
-        assert_eq!(good().verdict(exit::SUPERVISOR_DIED, ALL), Verdict::Broken);
-        assert_eq!(good().verdict(exit::PANIC, ALL), Verdict::Bug);
-        assert_eq!(good().verdict(exit::NO_ARCHIVE, ALL), Verdict::NothingStarts);
-        assert_eq!(good().verdict(0, ALL), Verdict::Bug);
+        assert_eq!(good().verdict(exit::FINISHED, ALL), ScreenVerdict::Holds);
+        assert_eq!(good().verdict(exit::HALTED, ALL), ScreenVerdict::Holds);
+        assert_eq!(good().verdict(exit::FINISHED, flags::PROVED), ScreenVerdict::NotJudged);
+        assert_eq!(good().verdict(exit::FINISHED, flags::WHOLE), ScreenVerdict::Unproved);
+        assert_eq!(good().verdict(exit::FINISHED, 0), ScreenVerdict::Unproved);
+        assert_eq!(good().verdict(exit::SUPERVISOR_DIED, ALL), ScreenVerdict::Broken);
+        assert_eq!(good().verdict(exit::PANIC, ALL), ScreenVerdict::Bug);
+        assert_eq!(good().verdict(exit::NO_ARCHIVE, ALL), ScreenVerdict::NothingStarts);
+        assert_eq!(good().verdict(0, ALL), ScreenVerdict::Bug);
     }
 
     #[test]
@@ -105,14 +105,14 @@ mod tests {
             change(&mut account);
             account.verdict(exit::FINISHED, ALL)
         };
-        assert_eq!(changed(|account| account.findings = 1), Verdict::Broken);
-        assert_eq!(changed(|account| account.jobs = 0), Verdict::PromisesNothing);
-        assert_eq!(changed(|account| account.ended = false), Verdict::NoEnd);
-        assert_eq!(changed(|account| account.idle_ns += 1), Verdict::Books);
-        assert_eq!(changed(|account| account.threads_ns -= 1), Verdict::Books);
-        assert_eq!(changed(|account| account.vcpus_ns += 1), Verdict::Books);
+        assert_eq!(changed(|account| account.findings = 1), ScreenVerdict::Broken);
+        assert_eq!(changed(|account| account.jobs = 0), ScreenVerdict::PromisesNothing);
+        assert_eq!(changed(|account| account.ended = false), ScreenVerdict::NoEnd);
+        assert_eq!(changed(|account| account.idle_ns += 1), ScreenVerdict::Books);
+        assert_eq!(changed(|account| account.threads_ns -= 1), ScreenVerdict::Books);
+        assert_eq!(changed(|account| account.vcpus_ns += 1), ScreenVerdict::Books);
         let mut short = Account { threads_ns: 60, jobs: 1, ..Account::default() };
         short.end(&[100, 40]);
-        assert_eq!(short.verdict(exit::FINISHED, ALL), Verdict::NoEnd);
+        assert_eq!(short.verdict(exit::FINISHED, ALL), ScreenVerdict::NoEnd);
     }
 }

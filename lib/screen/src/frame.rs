@@ -2,8 +2,8 @@
 
 use crate::font;
 
-/// Bytes of a framebuffer tag of multiboot2, as far as they are needed.
-pub const TAG_BYTES: usize = 32;
+/// Words of a framebuffer tag of multiboot2, as far as they are needed.
+pub const TAG_WORDS: usize = 8;
 /// Pixels of the cell of a character, before they are enlarged.
 pub const CELL_WIDTH: u32 = font::COLUMNS + 1;
 pub const CELL_HEIGHT: u32 = font::ROWS + 2;
@@ -14,19 +14,19 @@ const USUAL_WIDTH: u32 = 640;
 /// Fewer columns or lines than these show no sentence.
 const COLUMNS_MIN: u32 = 40;
 const LINES_MIN: u32 = 8;
-/// Kinds of framebuffers.
+/// Numbers of kinds in a tag. Palettes have another, and are not known.
 const DIRECT: u8 = 1;
 const TEXT: u8 = 2;
 /// Bytes of a cell of the text mode: a character and its colours.
 const TEXT_CELL: u32 = 2;
-/// White on black.
+/// White on black, in the upper byte of a cell.
 const TEXT_COLOURS: u32 = 0x0f00;
 /// Addresses of a PC have no more bits.
 const ADDRESS_BITS: u32 = 52;
 
 /// A framebuffer whose numbers were checked: every offset that it gives lies within its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Frame {
+pub struct Framebuffer {
     pub address: u64,
     /// Bytes from one row to the next.
     pitch: u32,
@@ -37,7 +37,7 @@ pub struct Frame {
     is_text: bool,
 }
 
-/// Whoever has the memory of a framebuffer.
+/// The memory of a framebuffer, whoever has it.
 pub trait Canvas {
     /// Carries out a write.
     fn put(&mut self, pixel: Pixel);
@@ -53,25 +53,21 @@ pub struct Pixel {
     pub value: u32,
 }
 
-impl Frame {
-    /// Returns the framebuffer of a tag; `None` if its numbers make no screen that can be written.
+impl Framebuffer {
+    /// Returns the framebuffer of a tag, as words from its kind on; `None` if its numbers make no
+    /// screen that can be written.
     #[must_use]
     #[inline(never)]
-    pub fn of_tag(tag: &[u8; TAG_BYTES]) -> Option<Frame> {
-        let [.., b24, b25, b26, b27, bits, kind, _, _] = *tag;
-        let word = |at: usize| {
-            let bytes = tag.get(at..).and_then(|rest| rest.first_chunk());
-            u32::from_le_bytes(bytes.copied().unwrap_or_default())
-        };
-        let height = u32::from_le_bytes([b24, b25, b26, b27]);
-        let (pitch, width) = (word(16), word(20));
-        let address = u64::from(word(8)) | u64::from(word(12)) << 32;
+    pub fn of_tag(tag: &[u32; TAG_WORDS]) -> Option<Framebuffer> {
+        let [_, _, low, high, pitch, width, height, more] = *tag;
+        let [bits, kind, _, _] = more.to_le_bytes();
+        let address = u64::from(low) | u64::from(high) << 32;
         let (is_text, bytes) = match (kind, bits) {
             (TEXT, _) => (true, TEXT_CELL),
             (DIRECT, 15 | 16 | 24 | 32) => (false, u32::from(bits).div_ceil(8)),
             _ => return None,
         };
-        let frame = Frame { address, pitch, width, height, bytes, is_text };
+        let frame = Framebuffer { address, pitch, width, height, bytes, is_text };
         frame.is_possible().then_some(frame)
     }
 
@@ -94,9 +90,9 @@ impl Frame {
     /// Returns the rows of this framebuffer that lie in its first `length` bytes; `None` if they
     /// are too few.
     #[must_use]
-    pub fn within(self, length: u64) -> Option<Frame> {
+    pub fn within(self, length: u64) -> Option<Framebuffer> {
         let rows = (length / u64::from(self.pitch.max(1))).min(u64::from(self.height));
-        let frame = Frame { height: rows as u32, ..self };
+        let frame = Framebuffer { height: rows as u32, ..self };
         frame.is_possible().then_some(frame)
     }
 

@@ -28,5 +28,5 @@ pub mod page;
 pub mod sheet;
 mod words;
 
-pub use frame::{Canvas, Frame, Pixel};
+pub use frame::{Canvas, Framebuffer, Pixel};
 pub use page::Page;

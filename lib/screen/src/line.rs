@@ -7,20 +7,20 @@ pub const LENGTH: usize = 112;
 const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MILLISECOND;
 
-/// A line under way. What does not fit is left out.
+/// A line under way. Text that does not fit is left out.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
+pub struct ScreenLine {
     bytes: [u8; LENGTH],
     length: usize,
 }
 
-impl Default for Line {
-    fn default() -> Line {
-        Line { bytes: [b' '; LENGTH], length: 0 }
+impl Default for ScreenLine {
+    fn default() -> ScreenLine {
+        ScreenLine { bytes: [b' '; LENGTH], length: 0 }
     }
 }
 
-impl Line {
+impl ScreenLine {
     /// Returns the text so far.
     #[must_use]
     pub fn text(&self) -> &[u8] {
@@ -29,7 +29,7 @@ impl Line {
 
     /// Adds text; a byte that is no character becomes a dot.
     #[inline(never)]
-    pub fn say(&mut self, text: &[u8]) -> &mut Line {
+    pub fn say(&mut self, text: &[u8]) -> &mut ScreenLine {
         for byte in text {
             if let Some(place) = self.bytes.get_mut(self.length) {
                 *place = shown(*byte);
@@ -41,7 +41,7 @@ impl Line {
 
     /// Adds a number, at least `digits` long.
     #[inline(never)]
-    fn digits(&mut self, number: u64, base: u64, digits: usize) -> &mut Line {
+    fn digits(&mut self, number: u64, base: u64, digits: usize) -> &mut ScreenLine {
         let mut reversed = [b'0'; 20];
         let (mut rest, mut length) = (number, 0);
         for place in &mut reversed {
@@ -61,18 +61,18 @@ impl Line {
     }
 
     /// Adds a decimal number.
-    pub fn number(&mut self, number: u64) -> &mut Line {
+    pub fn number(&mut self, number: u64) -> &mut ScreenLine {
         self.digits(number, 10, 1)
     }
 
     /// Adds a hexadecimal number.
-    pub fn hex(&mut self, number: u64) -> &mut Line {
+    pub fn hex(&mut self, number: u64) -> &mut ScreenLine {
         self.say(&crate::words::HEX).digits(number, 16, 1)
     }
 
     /// Adds a time in seconds, or in milliseconds if it is shorter than one second. A time is
     /// rounded up, because most are worst cases.
-    pub fn time(&mut self, nanos: u64) -> &mut Line {
+    pub fn time(&mut self, nanos: u64) -> &mut ScreenLine {
         if nanos >= SECOND {
             let millis = nanos.div_ceil(MILLISECOND);
             self.number(millis / 1_000).say(b".").digits(millis % 1_000, 10, 3);
@@ -90,15 +90,15 @@ mod tests {
     use super::*;
     use std::string::String;
 
-    fn said(say: impl FnOnce(&mut Line)) -> String {
-        let mut line = Line::default();
+    fn said(say: impl FnOnce(&mut ScreenLine)) -> String {
+        let mut line = ScreenLine::default();
         say(&mut line);
         String::from_utf8_lossy(line.text()).into_owned()
     }
 
     #[test]
     fn numbers_and_times_read_as_people_write_them() {
-        let numbers = |line: &mut Line| {
+        let numbers = |line: &mut ScreenLine| {
             line.number(0).say(b" ").number(1_200).say(b" ").number(u64::MAX);
         };
         assert_eq!(said(numbers), "0 1200 18446744073709551615");

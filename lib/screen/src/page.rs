@@ -1,8 +1,8 @@
-//! What stands where on the screen: a title, one line for the state or the verdict, and details.
+//! The layout of the screen: a title, one line for the state or the verdict, and details.
 
-use crate::account::{Account, Verdict};
-use crate::frame::{Canvas, Frame};
-use crate::line::Line;
+use crate::account::{Account, ScreenVerdict};
+use crate::frame::{Canvas, Framebuffer};
+use crate::line::ScreenLine;
 use crate::sheet::{Sheet, flags, of_name};
 use crate::words;
 use diapason_abi::archive::Refusal;
@@ -19,7 +19,7 @@ const MIB: u64 = 1 << 20;
 /// A screen, and what was said on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
-    frame: Frame,
+    frame: Framebuffer,
     sheet: Sheet<'a>,
     account: Account,
     /// The next line of details.
@@ -31,13 +31,13 @@ pub struct Page<'a> {
 impl<'a> Page<'a> {
     /// A page of which nothing is drawn yet. The screen must be blank.
     #[must_use]
-    pub fn new(frame: Frame, sheet: Sheet<'a>) -> Page<'a> {
+    pub fn new(frame: Framebuffer, sheet: Sheet<'a>) -> Page<'a> {
         Page { frame, sheet, account: Account::default(), line: DETAILS, memory: 0 }
     }
 
-    /// Draws the title.
+    /// Draws the name of the system, and that boot is under way.
     pub fn begin<C: Canvas>(&self, canvas: &mut C) {
-        let mut title = Line::default();
+        let mut title = ScreenLine::default();
         title.say(&words::TITLE);
         let name = self.sheet.system();
         title.say(if name.is_empty() { &words::NAMELESS } else { name });
@@ -75,7 +75,7 @@ impl<'a> Page<'a> {
         self.account.threads_ns = self.account.threads_ns.saturating_add(used);
         self.account.jobs = self.account.jobs.saturating_add(jobs);
         self.account.misses = self.account.misses.saturating_add(misses);
-        let mut line = Line::default();
+        let mut line = ScreenLine::default();
         if misses > 0 {
             line.say(&words::MISSED);
             self.name(process, &mut line).say(b".").number(slot);
@@ -94,7 +94,7 @@ impl<'a> Page<'a> {
         if faults == 0 || known & of_name::MAY_FAULT != 0 {
             return;
         }
-        let mut line = Line::default();
+        let mut line = ScreenLine::default();
         line.say(&words::FAULTS);
         self.name(process, &mut line).say(&words::MAY_NOT);
         line.say(&words::BECAUSE).number(faults);
@@ -105,7 +105,7 @@ impl<'a> Page<'a> {
     #[inline(never)]
     fn problem<C: Canvas>(&mut self, record: Record, words: &[u64], canvas: &mut C) {
         let word = |at: usize| words.get(at).copied().unwrap_or(0);
-        let mut line = Line::default();
+        let mut line = ScreenLine::default();
         match record {
             Record::Refused => {
                 line.say(&words::REFUSED);
@@ -148,7 +148,7 @@ impl<'a> Page<'a> {
     fn refused<C: Canvas>(&mut self, reason: u64, canvas: &mut C) {
         self.paragraph(words::text(&words::REFUSALS, reason), canvas);
         if reason == Refusal::Memory as u64 {
-            let mut line = Line::default();
+            let mut line = ScreenLine::default();
             line.say(&words::MEMORY).number(self.sheet.memory_mib.into()).say(&words::NEEDED);
             line.number(self.memory / MIB).say(&words::FOUND);
             self.detail(&line, 1, canvas);
@@ -159,27 +159,27 @@ impl<'a> Page<'a> {
     #[inline(never)]
     pub fn end<C: Canvas>(&mut self, status: u8, canvas: &mut C) {
         if status == exit::SUPERVISOR_DIED {
-            let mut line = Line::default();
+            let mut line = ScreenLine::default();
             self.finding(line.say(&words::SUPERVISOR), canvas);
         }
         let verdict = self.account.verdict(status, self.sheet.flags);
-        let mut findings = Line::default();
+        let mut findings = ScreenLine::default();
         findings.say(&words::BROKEN).number(self.account.findings);
         findings.say(if self.account.findings == 1 { &words::FINDING } else { &words::FINDINGS });
         let state: &[u8] = match verdict {
-            Verdict::Holds => &words::HOLDS,
-            Verdict::PromisesNothing => &words::NOTHING,
-            Verdict::Broken => findings.text(),
-            Verdict::Unproved => &words::UNPROVED_END,
-            Verdict::NotJudged => &words::NOT_JUDGED,
-            Verdict::NothingStarts => &words::STOPPED,
-            Verdict::Bug | Verdict::NoEnd | Verdict::Books => &words::BUG,
+            ScreenVerdict::Holds => &words::HOLDS,
+            ScreenVerdict::PromisesNothing => &words::NOTHING,
+            ScreenVerdict::Broken => findings.text(),
+            ScreenVerdict::Unproved => &words::UNPROVED_END,
+            ScreenVerdict::NotJudged => &words::NOT_JUDGED,
+            ScreenVerdict::NothingStarts => &words::STOPPED,
+            ScreenVerdict::Bug | ScreenVerdict::NoEnd | ScreenVerdict::Books => &words::BUG,
         };
         self.write(STATE, state, canvas);
         match verdict {
-            Verdict::NotJudged => self.paragraph(&words::HOW_TO_JUDGE, canvas),
-            Verdict::NoEnd => self.paragraph(&words::NO_END, canvas),
-            Verdict::Books => self.paragraph(&words::BOOKS, canvas),
+            ScreenVerdict::NotJudged => self.paragraph(&words::HOW_TO_JUDGE, canvas),
+            ScreenVerdict::NoEnd => self.paragraph(&words::NO_END, canvas),
+            ScreenVerdict::Books => self.paragraph(&words::BOOKS, canvas),
             _ => {}
         }
         if self.account.ended {
@@ -189,7 +189,7 @@ impl<'a> Page<'a> {
 
     fn summary<C: Canvas>(&self, canvas: &mut C) {
         let account = &self.account;
-        let mut line = Line::default();
+        let mut line = ScreenLine::default();
         line.time(account.time_ns).say(&words::IDLE);
         let percent = account.idle_ns / (account.time_ns / 100).max(1);
         line.number(percent).say(&words::PERCENT);
@@ -199,20 +199,20 @@ impl<'a> Page<'a> {
     }
 
     /// Adds the name of a process, or its number if it has none.
-    fn name<'l>(&self, process: u64, line: &'l mut Line) -> &'l mut Line {
+    fn name<'l>(&self, process: u64, line: &'l mut ScreenLine) -> &'l mut ScreenLine {
         match self.sheet.process(process) {
             Some((_, name)) => line.say(name),
             None => line.say(&words::NUMBER).number(process),
         }
     }
 
-    fn finding<C: Canvas>(&mut self, line: &Line, canvas: &mut C) {
+    fn finding<C: Canvas>(&mut self, line: &ScreenLine, canvas: &mut C) {
         self.account.findings = self.account.findings.saturating_add(1);
         self.detail(line, 1, canvas);
     }
 
     /// Draws a line of details, if `kept` lines below it remain free.
-    fn detail<C: Canvas>(&mut self, line: &Line, kept: u32, canvas: &mut C) {
+    fn detail<C: Canvas>(&mut self, line: &ScreenLine, kept: u32, canvas: &mut C) {
         self.details(line.text(), kept, canvas);
     }
 

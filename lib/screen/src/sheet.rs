@@ -30,10 +30,9 @@ pub mod of_name {
     pub const MAY_FAULT: u8 = 1;
 }
 
-/// What a host puts on a sheet.
+/// The facts that a host puts on a sheet.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Content<'a> {
-    /// Bits of [`flags`].
+pub struct SheetContent<'a> {
     pub flags: u8,
     /// The memory that the system needs, in MiB.
     pub memory_mib: u32,
@@ -43,7 +42,7 @@ pub struct Content<'a> {
     pub devices: &'a [&'a str],
 }
 
-impl Content<'_> {
+impl SheetContent<'_> {
     /// Writes the sheet to the end of `out`. Names beyond 255 bytes are cut.
     pub fn write<T: Extend<u8> + AsRef<[u8]>>(&self, out: &mut T) {
         let start = out.as_ref().len();
@@ -141,7 +140,7 @@ mod tests {
     use std::vec::Vec;
 
     fn sample() -> Vec<u8> {
-        let content = Content {
+        let content = SheetContent {
             flags: flags::PROVED,
             memory_mib: 64,
             system: "car",

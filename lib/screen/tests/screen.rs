@@ -3,9 +3,9 @@
 use diapason_abi::archive::Refusal;
 use diapason_abi::record::{Record, exit};
 use diapason_screen::font::{FIRST, LAST};
-use diapason_screen::frame::{CELL_HEIGHT, TAG_BYTES};
-use diapason_screen::sheet::{Content, Sheet, flags, of_name};
-use diapason_screen::{Canvas, Frame, Page, Pixel};
+use diapason_screen::frame::{CELL_HEIGHT, TAG_WORDS};
+use diapason_screen::sheet::{Sheet, SheetContent, flags, of_name};
+use diapason_screen::{Canvas, Framebuffer, Page, Pixel};
 use proptest::prelude::*;
 
 /// Memory as large as the framebuffer says. A write beyond it panics.
@@ -21,26 +21,21 @@ impl Canvas for Memory {
 }
 
 /// A tag of multiboot2: address, pitch, width, height, bits of a pixel, kind.
-fn tag(address: u64, [pitch, width, height]: [u32; 3], bits: u8, kind: u8) -> [u8; TAG_BYTES] {
-    let mut tag = [0; TAG_BYTES];
-    tag[8..16].copy_from_slice(&address.to_le_bytes());
-    tag[16..20].copy_from_slice(&pitch.to_le_bytes());
-    tag[20..24].copy_from_slice(&width.to_le_bytes());
-    tag[24..28].copy_from_slice(&height.to_le_bytes());
-    (tag[28], tag[29]) = (bits, kind);
-    tag
+fn tag(address: u64, [pitch, width, height]: [u32; 3], bits: u8, kind: u8) -> [u32; TAG_WORDS] {
+    let [low, high] = [address as u32, (address >> 32) as u32];
+    [8, 32, low, high, pitch, width, height, u32::from(bits) | u32::from(kind) << 8]
 }
 
-fn frame() -> Frame {
-    Frame::of_tag(&tag(0xfd00_0000, [2_560 + 64, 640, 480], 32, 1)).unwrap()
+fn frame() -> Framebuffer {
+    Framebuffer::of_tag(&tag(0xfd00_0000, [2_560 + 64, 640, 480], 32, 1)).unwrap()
 }
 
-fn memory(frame: &Frame) -> Memory {
+fn memory(frame: &Framebuffer) -> Memory {
     Memory(vec![0; usize::try_from(frame.length()).unwrap()])
 }
 
 /// Reads a line back: of every cell, the character with the same dots.
-fn read(frame: &Frame, memory: &Memory, line: u32) -> String {
+fn read(frame: &Framebuffer, memory: &Memory, line: u32) -> String {
     let rows = usize::try_from(frame.length()).unwrap() / 480 * CELL_HEIGHT as usize;
     let strip = &memory.0[line as usize * rows..][..rows];
     let shape = |column: u32, byte: u8| {
@@ -63,7 +58,7 @@ fn read(frame: &Frame, memory: &Memory, line: u32) -> String {
 }
 
 fn sheet(known: u8) -> Vec<u8> {
-    let content = Content {
+    let content = SheetContent {
         flags: known,
         memory_mib: 64,
         system: "car",
@@ -160,7 +155,7 @@ fn a_screen_that_is_full_says_that_there_is_more() {
     assert_eq!(last, "... and more, without room here");
 }
 
-fn any_tag() -> impl Strategy<Value = [u8; TAG_BYTES]> {
+fn any_tag() -> impl Strategy<Value = [u32; TAG_WORDS]> {
     let numbers = prop_oneof![0u32..5_000, any::<u32>()];
     let sizes = prop::array::uniform3(numbers);
     let bits = prop_oneof![Just(32u8), Just(24), Just(15), Just(16), any::<u8>()];
@@ -183,7 +178,7 @@ proptest! {
     fn no_tag_leads_beyond_its_framebuffer(
         tag in any_tag(), length in any::<u64>(), byte in any::<u8>(), at in any::<[u32; 2]>()
     ) {
-        let frames = Frame::of_tag(&tag).into_iter();
+        let frames = Framebuffer::of_tag(&tag).into_iter();
         let cut = length >> (length % 64);
         for frame in frames.flat_map(|frame| [Some(frame), frame.within(cut)]).flatten() {
             prop_assert!(frame.address.checked_add(frame.length()).is_some());
@@ -196,13 +191,13 @@ proptest! {
                 }
             }
         }
-        let cut = Frame::of_tag(&tag).and_then(|frame| frame.within(cut));
+        let cut = Framebuffer::of_tag(&tag).and_then(|frame| frame.within(cut));
         prop_assert!(cut.is_none_or(|frame| frame.length() <= length));
     }
 
     #[test]
-    fn any_bytes_are_a_tag_or_none(bytes in any::<[u8; TAG_BYTES]>()) {
-        if let Some(frame) = Frame::of_tag(&bytes) {
+    fn any_words_are_a_tag_or_none(words in any::<[u32; TAG_WORDS]>()) {
+        if let Some(frame) = Framebuffer::of_tag(&words) {
             prop_assert!(frame.length() > 0);
         }
     }
@@ -213,7 +208,9 @@ proptest! {
     }
 
     #[test]
-    fn any_record_is_taken(number in 0u64..64, words in prop::collection::vec(any::<u64>(), 0..12)) {
+    fn any_record_is_taken(
+        number in 0u64..64, words in prop::collection::vec(any::<u64>(), 0..12)
+    ) {
         let Some(record) = Record::decode(number) else { return Ok(()) };
         let frame = frame();
         let mut bounds = Bounds(frame.length());
@@ -226,7 +223,9 @@ proptest! {
 #[test]
 fn numbers_that_make_no_screen_are_refused() {
     let good = [2_560, 640, 480];
-    let is = |address, sizes, bits, kind| Frame::of_tag(&tag(address, sizes, bits, kind)).is_some();
+    let is = |address, sizes, bits, kind| {
+        Framebuffer::of_tag(&tag(address, sizes, bits, kind)).is_some()
+    };
     assert!(is(0xfd00_0000, good, 32, 1) && is(0xb_8000, [160, 80, 25], 16, 2));
     assert!(is(1 << 40, [1_920, 640, 480], 24, 1) && is(1 << 40, [1_280, 640, 480], 15, 1));
     // A palette, an unknown kind, pixels of other sizes.

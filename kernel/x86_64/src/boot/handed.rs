@@ -4,8 +4,8 @@
 //! lie below 4 GiB in memory that the map calls free, so they are read before any memory is cut.
 
 use diapason_abi::PAGE;
-use diapason_screen::Frame;
-use diapason_screen::frame::TAG_BYTES;
+use diapason_screen::Framebuffer;
+use diapason_screen::frame::TAG_WORDS;
 
 /// The part of a loader's information that the kernel needs.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub struct Handed {
     /// Address of the root pointer of ACPI; 0 if the loader names none.
     pub rsdp: u64,
     /// The framebuffer, if there is one.
-    pub frame: Option<Frame>,
+    pub frame: Option<Framebuffer>,
 }
 
 /// The word at which information by the PVH interface begins.
@@ -87,9 +87,9 @@ impl Handed {
                     (handed.map, handed.stride) = (at + 16, word(at + 8).max(1));
                     handed.entries = size.saturating_sub(16) / handed.stride;
                 }
-                FRAMEBUFFER if size as usize >= TAG_BYTES => {
-                    // SAFETY: as in `word`: the tag has so many bytes.
-                    handed.frame = Frame::of_tag(unsafe { &*(at as *const [u8; TAG_BYTES]) });
+                FRAMEBUFFER if size as usize >= 4 * TAG_WORDS => {
+                    let words = core::array::from_fn(|number| word(at + 4 * number as u64));
+                    handed.frame = Framebuffer::of_tag(&words);
                 }
                 OLD_RSDP if !extended => handed.rsdp = at + 8,
                 NEW_RSDP => (handed.rsdp, extended) = (at + 8, true),
