@@ -22,6 +22,10 @@ pub struct ImageSizes {
     pub boot_text: u64,
     /// The part of the constants that leaves memory after boot.
     pub boot_rodata: u64,
+    /// The part of the code that stays only on a machine with a screen.
+    pub screen_text: u64,
+    /// The part of the constants that stays only on a machine with a screen.
+    pub screen_rodata: u64,
 }
 
 impl ImageSizes {
@@ -37,10 +41,16 @@ impl ImageSizes {
         self.boot_text + self.boot_rodata
     }
 
-    /// Code and constants that stay.
+    /// Code and constants that stay only on a machine with a screen.
+    #[must_use]
+    pub const fn screen(&self) -> u64 {
+        self.screen_text + self.screen_rodata
+    }
+
+    /// Code and constants that stay on every machine.
     #[must_use]
     pub const fn resident(&self) -> u64 {
-        self.image() - self.boot()
+        self.image() - self.boot() - self.screen()
     }
 }
 
@@ -71,7 +81,7 @@ impl Image {
 
     /// Bytes per kind of section that is loaded. `.text.hot` counts as `.text`, and so on; every
     /// other loaded section (notes, tables of the linker) counts as constants. Sections whose name
-    /// begins with `.boot` count once more as what leaves.
+    /// begins with `.boot` count once more as what leaves, and those of `.screen` as the screen's.
     #[must_use]
     pub fn sizes(&self) -> ImageSizes {
         let mut sizes = ImageSizes::default();
@@ -89,9 +99,14 @@ impl Image {
                 _ if section.address() != 0 => sizes.rodata += size,
                 _ => {}
             }
-            if section.name().is_ok_and(|name| name.starts_with(".boot")) {
-                sizes.boot_text += sizes.text - before.text;
-                sizes.boot_rodata += sizes.rodata - before.rodata;
+            let (text, rodata) = (sizes.text - before.text, sizes.rodata - before.rodata);
+            let name = section.name().unwrap_or_default();
+            if name.starts_with(".boot") {
+                (sizes.boot_text, sizes.boot_rodata) =
+                    (sizes.boot_text + text, sizes.boot_rodata + rodata);
+            } else if name.starts_with(".screen") {
+                (sizes.screen_text, sizes.screen_rodata) =
+                    (sizes.screen_text + text, sizes.screen_rodata + rodata);
             }
         }
         sizes

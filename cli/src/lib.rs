@@ -60,6 +60,7 @@ pub mod qemu;
 pub mod report;
 pub mod session;
 mod several;
+mod sheet;
 pub mod signals;
 pub mod simulate;
 pub mod states;

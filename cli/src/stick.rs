@@ -14,7 +14,7 @@ use crate::qemu::RunFolder;
 use crate::session::Session;
 use crate::tools::{self, Missing, Tool};
 use crate::workspace::Workspace;
-use crate::{duration, plan, project};
+use crate::{duration, plan, project, sheet};
 use diapason_abi::{Nanos, PAGE};
 use diapason_system::RunOptions;
 use std::fs;
@@ -109,21 +109,23 @@ pub fn make(session: &Session, workspace: &Workspace, out: &Path) -> Result<u64,
     let kernel = fs::read(kernel)
         .map_err(|error| Failure::io(format!("read {}", kernel.display()), &error))?;
     let kernel = without_sections(kernel);
-    let name = folder_name(&kernel, &session.archive);
-    write(at, &format!("{TREE}/{name}/kernel"), &kernel)?;
     // The kernel skips the first page of a module (`boot/handed.rs`).
-    let archive = [&[0; PAGE], &*session.archive].concat();
+    let mut archive = [&[0; PAGE], &*session.archive].concat();
+    sheet::write(session, &mut archive);
+    let name = folder_name(&kernel, &archive);
+    write(at, &format!("{TREE}/{name}/kernel"), &kernel)?;
     write(at, &format!("{TREE}/{name}/archive"), &archive)?;
     write(at, CONFIGURATION, configuration(session, &name).as_bytes())?;
     write(at, &format!("{TREE}/EFI/BOOT/BOOTX64.EFI"), &[])?;
     write(at, &format!("{TREE}/boot/bios.img"), &[])?;
     for (format, file, more) in [
         ("x86_64-efi", "EFI/BOOT/BOOTX64.EFI", "efi_gop"),
-        ("i386-pc-eltorito", "boot/bios.img", "biosdisk"),
+        ("i386-pc-eltorito", "boot/bios.img", "biosdisk vbe"),
     ] {
         let out = format!("{TREE}/{file}");
         let own = ["-O", format, "-c", CONFIGURATION, "-p", "/boot/grub", "-o", &out];
-        run(at, MKIMAGE.program, &[&own[..], &MODULES, &[more]].concat())?;
+        let more: Vec<&str> = more.split(' ').collect();
+        run(at, MKIMAGE.program, &[&own[..], &MODULES, &more].concat())?;
     }
     let efi = format!("{TREE}/EFI/BOOT/BOOTX64.EFI");
     make_all_old(at)?;

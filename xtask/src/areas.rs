@@ -64,12 +64,18 @@ pub fn command(workspace: &Workspace) -> Result<u8, Failure> {
     let image = Image::read(&metal::build(workspace)?.kernel)?;
     let (linkage, sizes) = (Linkage::read(&image), image.sizes());
     let leaving = linkage.symbol("__boot_start").zip(linkage.symbol("__boot_end"));
+    let screen = linkage.symbol("__boot_end").zip(linkage.symbol("__screen_end"));
+    let on_screen =
+        |part: &&Part| screen.is_some_and(|(from, to)| (from..to).contains(&part.at.start));
+    let parts: Vec<Part> =
+        linkage.functions.iter().filter(|part| !on_screen(part)).cloned().collect();
     let leaves =
         |part: &Part| leaving.is_some_and(|(from, to)| (from..to).contains(&part.at.start));
     println!("{:52} {:>7} {:>7}", "area", "stays", "leaves");
-    for (name, [stays, gone]) in rows(&linkage.functions, leaves, &sizes) {
+    for (name, [stays, gone]) in rows(&parts, leaves, &sizes) {
         println!("{name:52} {stays:>7} {gone:>7}");
     }
+    println!("{} more stay with a screen", sizes.screen());
     Ok(HOLDS)
 }
 
@@ -79,7 +85,7 @@ fn rows(
     sizes: &ImageSizes,
 ) -> Vec<(String, Bytes)> {
     let mut rows: Vec<(String, Bytes)> = AREAS.map(|(name, _)| (name.into(), [0; 2])).to_vec();
-    let mut rest = [sizes.text - sizes.boot_text, sizes.boot_text];
+    let mut rest = [sizes.text - sizes.boot_text - sizes.screen_text, sizes.boot_text];
     for part in parts {
         let side = usize::from(leaves(part));
         if let Some(area) = area(&part.name) {
@@ -89,7 +95,8 @@ fn rows(
         }
     }
     rows.push((REST.into(), rest));
-    rows.push(("constants".into(), [sizes.rodata - sizes.boot_rodata, sizes.boot_rodata]));
+    let constants = sizes.rodata - sizes.boot_rodata - sizes.screen_rodata;
+    rows.push(("constants".into(), [constants, sizes.boot_rodata]));
     rows.push(("all".into(), [sizes.resident(), sizes.boot()]));
     rows
 }

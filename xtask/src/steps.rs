@@ -215,9 +215,12 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// November 2026, ends and deletions in stages 6 KB, and short ways of hinted locks and of sleeps
 /// 2,700 bytes; docs/architecture.md has the reasons. Multiboot2 took 800 bytes of boot, and clocks
 /// and controllers of PCs 2,200. An IOMMU's tables took 6,300 bytes of boot, and what it reports
-/// took 580 of those that stay.
-const RESIDENT_BYTES_RATCHET: u64 = 73_150;
-const BOOT_BYTES_RATCHET: u64 = 34_350;
+/// took 580 of those that stay. To look for a screen takes 1,620 bytes of boot, and 250 of those
+/// that stay: a byte is looked at in three places, and messages of panics stay that the compiler
+/// left out before. The screen itself leaves where there is none, and has a limit of its own.
+const RESIDENT_BYTES_RATCHET: u64 = 73_400;
+const BOOT_BYTES_RATCHET: u64 = 35_920;
+const SCREEN_BYTES_RATCHET: u64 = 9_610;
 
 /// The kernel's code and constants against their limits.
 fn image_size(built: &Built) -> Result<(), String> {
@@ -225,13 +228,15 @@ fn image_size(built: &Built) -> Result<(), String> {
     let sizes = image.sizes();
     let bytes = sizes.image();
     println!("{} bytes of code + {} of constants = {bytes}", sizes.text, sizes.rodata);
-    println!("{} of them leave memory after boot, {} stay", sizes.boot(), sizes.resident());
+    let [leave, stay, screen] = [sizes.boot(), sizes.resident(), sizes.screen()];
+    println!("{leave} of them leave memory after boot, {stay} stay, {screen} more with a screen");
     if bytes > IMAGE_BYTES_MAX {
         println!("the target of {IMAGE_BYTES_MAX} is not reached yet (docs/architecture.md)");
     }
     without_formatting(&Linkage::read(&image))?;
-    within("the part of the kernel that stays", sizes.resident(), RESIDENT_BYTES_RATCHET)?;
-    within("the part that leaves after boot", sizes.boot(), BOOT_BYTES_RATCHET)
+    within("the part of the kernel that stays", stay, RESIDENT_BYTES_RATCHET)?;
+    within("the part that leaves after boot", leave, BOOT_BYTES_RATCHET)?;
+    within("the part that stays with a screen", screen, SCREEN_BYTES_RATCHET)
 }
 
 /// The kernel says numbers. Text of `core::fmt` comes in with a panic whose message the compiler

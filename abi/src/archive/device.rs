@@ -76,6 +76,8 @@ macro_rules! absences {
         pub enum Absence { $($(#[$doc])* $name = $number,)* }
 
         impl Absence {
+            pub const ALL: &'static [Absence] = &[$(Absence::$name,)*];
+
             /// Returns the reason with this number, if there is one.
             #[must_use]
             pub const fn decode(number: u64) -> Option<Absence> {

@@ -97,7 +97,8 @@ impl BenchReport {
         format!(
             "{}{}\n{}\nkernel image: {} bytes of code + {} of constants = {} (at most \
              {IMAGE_BYTES_MAX}), {} of data, {} zeroed\n\
-             of these, {} of code + {} of constants = {} leave memory after boot; {} stay\n\
+             of these, {} of code + {} of constants = {} leave memory after boot; {} stay, and {} \
+             more with a screen\n\
              longest kernel path: {} instructions, {} (at most {PATH_INSTRUCTIONS_MAX})\n",
             self.columns().table(self.measurements.plain()).render(),
             if parts.is_empty() { parts } else { format!("\n{parts}") },
@@ -111,6 +112,7 @@ impl BenchReport {
             self.sizes.boot_rodata,
             self.sizes.boot(),
             self.sizes.resident(),
+            self.sizes.screen(),
             path.instructions,
             words::path_cause(path.cause)
         )
@@ -170,6 +172,7 @@ impl BenchReport {
         let findings = self.findings();
         let mut image = json!(self.sizes);
         image["boot"] = self.sizes.boot().into();
+        image["screen"] = self.sizes.screen().into();
         image["resident"] = self.sizes.resident().into();
         json!({
             "format": 1,
@@ -229,6 +232,8 @@ mod tests {
                 bss: 4_096,
                 boot_text: 3_000,
                 boot_rodata: 200,
+                screen_text: 500,
+                screen_rodata: 30,
             },
             longest_path: LongestPath { instructions: 900, cause: 256 + 32 },
         }
@@ -248,7 +253,8 @@ mod tests {
         assert_eq!(json["parts"][0]["median"], 3);
         assert_eq!(json["image"]["text"], 12_000);
         assert_eq!(json["image"]["boot"], 3_200);
-        assert_eq!(json["image"]["resident"], 9_800);
+        assert_eq!(json["image"]["screen"], 530);
+        assert_eq!(json["image"]["resident"], 9_270);
         assert_eq!(json["longest_kernel_path"]["where"], "interrupt vector 32");
         assert!(report.render().contains("sem_lock_free + sem_unlock_free"));
     }

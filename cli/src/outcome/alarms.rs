@@ -67,6 +67,22 @@ impl Assumptions {
         }
     }
 
+    /// Returns whether there are none about anything but the kernel, VCPUs and devices.
+    #[must_use]
+    pub fn are_only_of_the_kernel(&self) -> bool {
+        let Assumptions { of: _, pipes, chains, jobs, places, usb, .. } = self;
+        let Assumptions { sockets, adapters, messages, states, slack_ns: _, .. } = self;
+        pipes.is_empty()
+            && chains.is_empty()
+            && jobs.is_empty()
+            && places.is_empty()
+            && usb.is_empty()
+            && sockets.is_empty()
+            && adapters.is_empty()
+            && messages.is_empty()
+            && states.is_empty()
+    }
+
     /// Returns the assumptions that a run contradicts.
     #[must_use]
     pub fn against(&self, outcome: &Outcome, names: &Names) -> Vec<RaisedAlarm> {

@@ -7,7 +7,7 @@
 //! processes share the other half evenly. The console counts the records that find no room, and,
 //! for each process, its lines that find none.
 
-use crate::cpu;
+use crate::{cpu, screen};
 use diapason_abi::PROCESSES_MAX;
 use diapason_abi::record::{Record, shown};
 
@@ -272,4 +272,7 @@ pub fn announce(record: Record, words: &[u64]) {
     console.flush();
     console.record(record, words);
     console.flush();
+    if screen::is_open() {
+        screen::note(record, words);
+    }
 }

@@ -16,6 +16,7 @@
 //! | `paging`, `table` | address spaces, arrays |
 //! | `apic`, `clock`, `tables`, `cpu` | the processor and its tables |
 //! | `console`, `recorder`, `fatal` | what the kernel says, keeps, and says last |
+//! | `screen` | what a PC shows of that, at boot and after the end |
 //! | `watch` | what its paths take |
 
 #![no_std]
@@ -37,6 +38,7 @@ mod machine;
 mod paging;
 mod percpu;
 mod recorder;
+mod screen;
 mod shell;
 mod table;
 mod tables;

@@ -7,7 +7,7 @@
 
 use crate::apic::LocalApic;
 use crate::clock::Clock;
-use crate::console::{announce, console};
+use crate::console::{Console, announce, console};
 use crate::context::Context;
 use crate::cpu;
 use crate::fatal::leave;
@@ -112,15 +112,15 @@ fn forget_registers() {
 /// Says how many records found no room on the console, and how many lines of each process.
 #[inline(never)]
 fn tell_losses() {
+    // SAFETY: the end of the run; each reference ends with the look.
+    let look = |by: &dyn Fn(&mut Console) -> u64| by(unsafe { console() });
     for process in 0..PROCESSES_MAX {
-        // SAFETY: the end of the run; the reference ends here.
-        let lines = unsafe { console() }.lines_lost(process);
+        let lines = look(&|console| console.lines_lost(process));
         if lines > 0 {
             announce(Record::LinesLost, &[process as u64, lines]);
         }
     }
-    // SAFETY: as above.
-    let lost = unsafe { console() }.lost();
+    let lost = look(&|console| console.lost());
     if lost > 0 {
         announce(Record::ConsoleLost, &[lost]);
     }

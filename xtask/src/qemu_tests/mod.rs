@@ -23,6 +23,7 @@ mod intruder;
 mod joined;
 pub mod observed;
 mod paths;
+mod screen;
 mod sources;
 pub mod storm;
 mod talker;
@@ -211,6 +212,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     ethernet::run(workspace, built, part, tally);
     cores::run(workspace, built, part, tally);
     image::run(workspace, built, part, tally);
+    screen::run(workspace, built, part, tally);
     joined::run(workspace, built, part, tally);
     theft::run(workspace, built, part, tally);
 }

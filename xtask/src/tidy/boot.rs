@@ -15,6 +15,10 @@ use std::path::Path;
 /// Linker symbols around what leaves; code that stays needs them to let it leave.
 const START: &str = "__boot_start";
 const END: &str = "__boot_end";
+/// The end of what stays only on a machine with a screen, and begins where boot ends.
+const SCREEN_END: &str = "__screen_end";
+/// In the names of the functions that look whether there is a screen before they call its code.
+const LOOKING: [&str; 2] = ["7console8announce", "5fatal5leave"];
 /// The end of the code that stays, which begins where boot ends or later.
 const TEXT: (&str, &str) = ("__text_start", "__text_end");
 /// In the name of the function that boot goes on with.
@@ -45,6 +49,7 @@ fn problems(linkage: &Linkage) -> Vec<String> {
         return vec!["the kernel was linked without --emit-relocs: nothing can be seen".into()];
     }
     let mut problems = into_boot(linkage, &boot);
+    problems.extend(into_screen(linkage, &boot));
     problems.extend(left_behind(linkage, &boot, &text));
     problems
 }
@@ -67,6 +72,30 @@ fn into_boot(linkage: &Linkage, boot: &Range<u64>) -> Vec<String> {
              from the boot sections of kernel.ld, or the reference away",
             name(from),
             name(to)
+        )
+    };
+    bad.map(text).collect()
+}
+
+/// References to the screen's code or constants from what stays on every machine, but for those of
+/// functions that look first.
+fn into_screen(linkage: &Linkage, boot: &Range<u64>) -> Vec<String> {
+    let Some(screen) = between(linkage, (END, SCREEN_END)) else { return Vec::new() };
+    let name = |address| {
+        linkage.function_at(address).map_or("", |part| linkage.functions[part].name.as_str())
+    };
+    let looks = |address| LOOKING.iter().any(|known| name(address).contains(known));
+    let bad = linkage.references.iter().filter(|reference| {
+        let stays = !boot.contains(&reference.from) && !screen.contains(&reference.from);
+        let named = [END, SCREEN_END].contains(&reference.symbol.as_str());
+        stays && screen.contains(&reference.to) && !named && !looks(reference.from)
+    });
+    let text = |reference: &diapason::linkage::Reference| {
+        let (from, to) = (name(reference.from), name(reference.to));
+        format!(
+            "{from} at {:#x} refers to {to}, which leaves memory on a machine without a screen: \
+             let one of the functions that look call it",
+            reference.from
         )
     };
     bad.map(text).collect()
@@ -163,6 +192,34 @@ mod tests {
             assert_eq!(said.len(), 1, "{said:?}");
             assert!(said[0].contains("refers to main at 0x1040"), "{said:?}");
         }
+    }
+
+    #[test]
+    fn only_functions_that_look_refer_to_the_screen() {
+        let with_screen = |references: &[(u64, u64, &str)]| {
+            let mut linkage = kernel(references);
+            // The screen's code ends boot's room, and two functions that stay call it.
+            linkage.symbols.retain(|(name, _)| name != END);
+            linkage.symbols.push((END.into(), 0x1800));
+            linkage.symbols.push((SCREEN_END.into(), 0x2000));
+            linkage.functions.push(Part { name: "6screen4note".into(), at: 0x1900..0x1a00 });
+            linkage
+                .functions
+                .push(Part { name: "6kernel7console8announce".into(), at: 0x2400..0x2500 });
+            linkage.functions.sort_by_key(|part| part.at.start);
+            problems(&linkage)
+        };
+        let reached = (0x2210, 0x2300, "");
+        let looking = [reached, (0x2210, 0x2400, ""), (0x2410, 0x1900, "note")];
+        assert_eq!(with_screen(&looking), Vec::<String>::new());
+        let said = with_screen(&[&looking[..], &[(0x2310, 0x1900, "note")]].concat());
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].starts_with("helper at 0x2310 refers to 6screen4note"), "{said:?}");
+        // A constant that stays does not look.
+        assert_eq!(with_screen(&[&looking[..], &[(0x3010, 0x1900, "")]].concat()).len(), 1);
+        // Boot may call it.
+        let boot = with_screen(&[&looking[..], &[(0x1020, 0x1900, "note")]].concat());
+        assert_eq!(boot, Vec::<String>::new());
     }
 
     #[test]

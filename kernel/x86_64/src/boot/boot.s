@@ -11,13 +11,16 @@
     .asciz "Xen"
     .long pvh_entry
 
-    # Multiboot2 finds this in the first 32 KiB of the file. The modules are to begin on pages.
+    # Multiboot2 finds this in the first 32 KiB of the file. The modules are to begin on pages. A
+    # framebuffer of any size is welcome, and not needed.
     .section .multiboot, "a"
     .align 8
 multiboot:
     .long 0xe85250d6, 0, multiboot_end - multiboot, -(0xe85250d6 + multiboot_end - multiboot)
     .short 6, 0
     .long 8
+    .short 5, 1
+    .long 20, 0, 0, 32, 0
     .short 0, 0
     .long 8
 multiboot_end:

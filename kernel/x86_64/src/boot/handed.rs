@@ -4,6 +4,8 @@
 //! lie below 4 GiB in memory that the map calls free, so they are read before any memory is cut.
 
 use diapason_abi::PAGE;
+use diapason_screen::Framebuffer;
+use diapason_screen::frame::TAG_WORDS;
 
 /// The part of a loader's information that the kernel needs.
 #[derive(Default)]
@@ -17,6 +19,8 @@ pub struct Handed {
     stride: u32,
     /// Address of the root pointer of ACPI; 0 if the loader names none.
     pub rsdp: u64,
+    /// The framebuffer, if there is one.
+    pub frame: Option<Framebuffer>,
 }
 
 /// The word at which information by the PVH interface begins.
@@ -30,21 +34,31 @@ const MULTIBOOT: u32 = 0x36d7_6289;
 const END: u32 = 0;
 const MODULE: u32 = 3;
 const MEMORY_MAP: u32 = 6;
+const FRAMEBUFFER: u32 = 8;
 const OLD_RSDP: u32 = 14;
 const NEW_RSDP: u32 = 15;
 /// The kind of memory that may be used.
 const RAM: u32 = 1;
 
 impl Handed {
-    /// Reads what the loader left at `address`; `None` if it left no archive, or something unknown.
+    /// Reads what the loader left at `address`: nothing, if that is something unknown.
     #[inline(never)]
-    pub fn read(address: u64, magic: u32) -> Option<Handed> {
-        let handed = match (magic, word(address)) {
+    pub fn read(address: u64, magic: u32) -> Handed {
+        match (magic, word(address)) {
             (MULTIBOOT, _) => Handed::multiboot(address),
             (_, PVH) => Handed::pvh(address),
-            _ => return None,
-        };
-        (handed.archive[1] > 0).then_some(handed)
+            _ => Handed::default(),
+        }
+    }
+
+    /// Returns the archive, with what an image has behind it; empty if the loader left none.
+    pub fn module(&self) -> &'static [u8] {
+        let [start, length] = self.archive;
+        if length == 0 {
+            return &[];
+        }
+        // SAFETY: the module the loader placed; never written.
+        unsafe { core::slice::from_raw_parts(start as *const u8, length as usize) }
     }
 
     /// Version 1 of the interface.
@@ -52,7 +66,7 @@ impl Handed {
         let modules = long(info + 16);
         let archive = if word(info + 12) > 0 { [long(modules), long(modules + 8)] } else { [0; 2] };
         let (map, entries, rsdp) = (long(info + 40), word(info + 48), long(info + 32));
-        Handed { archive, map, entries, stride: 24, rsdp }
+        Handed { archive, map, entries, stride: 24, rsdp, frame: None }
     }
 
     /// The first module is the archive. Firmware that has the extended root pointer gives both, and
@@ -72,6 +86,10 @@ impl Handed {
                 MEMORY_MAP => {
                     (handed.map, handed.stride) = (at + 16, word(at + 8).max(1));
                     handed.entries = size.saturating_sub(16) / handed.stride;
+                }
+                FRAMEBUFFER if size as usize >= 4 * TAG_WORDS => {
+                    let words = core::array::from_fn(|number| word(at + 4 * number as u64));
+                    handed.frame = Framebuffer::of_tag(&words);
                 }
                 OLD_RSDP if !extended => handed.rsdp = at + 8,
                 NEW_RSDP => (handed.rsdp, extended) = (at + 8, true),

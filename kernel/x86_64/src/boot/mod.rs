@@ -11,6 +11,7 @@ mod loader;
 mod memory;
 mod pci;
 mod remap;
+mod screen;
 mod spaces;
 mod tables;
 
@@ -40,6 +41,7 @@ unsafe extern "C" {
     static __boot_start: u8;
     static __boot_rodata: u8;
     static __kernel_end: u8;
+    static __screen_text: u8;
     static __text_start: u8;
     static __text_end: u8;
     static __rodata_start: u8;
@@ -58,10 +60,15 @@ const MEMORY_END: u64 = 3 << 30;
 #[unsafe(no_mangle)]
 extern "C" fn kernel_main(address: u64, magic: u32) -> ! {
     open_console();
+    let handed = Handed::read(address, magic);
+    screen::open(&handed);
     say_boot();
     let features = protect();
-    let Some(handed) = Handed::read(address, magic) else { refuse(Refusal::Truncated) };
-    let (bytes, mut memory) = find_memory(&handed);
+    let bytes = handed.module();
+    if bytes.is_empty() {
+        refuse(Refusal::Truncated);
+    }
+    let mut memory = find_memory(&handed);
     let acpi = Acpi::read(handed.rsdp);
     pci::quieten(&acpi);
     announce(Record::Acpi, &[acpi.rsdp, acpi.processors, acpi.io_apics, acpi.hpet]);
@@ -79,6 +86,7 @@ extern "C" fn kernel_main(address: u64, magic: u32) -> ! {
             if OBSERVING && observed {
                 tables::observe_calls();
             }
+            crate::screen::running();
             handover::begin()
         }
         Err(refusal) => refuse(refusal),
@@ -183,8 +191,8 @@ fn without_smap() {
     }
 }
 
-/// The archive, and the largest stretch of memory that holds neither it nor the kernel.
-fn find_memory(handed: &Handed) -> (&'static [u8], BootMemory) {
+/// The largest stretch of memory that holds neither the archive nor the kernel.
+fn find_memory(handed: &Handed) -> BootMemory {
     let [archive, length] = handed.archive;
     let (mut usable, mut best) = (0, (0, 0));
     for (start, end) in handed.memory() {
@@ -199,7 +207,5 @@ fn find_memory(handed: &Handed) -> (&'static [u8], BootMemory) {
     let memory = BootMemory::new(best.0, best.1);
     let (first, free) = memory.remaining();
     announce(Record::Memory, &[usable, first, free]);
-    // SAFETY: the module the loader placed; never written.
-    let bytes = unsafe { core::slice::from_raw_parts(archive as *const u8, length as usize) };
-    (bytes, memory)
+    memory
 }

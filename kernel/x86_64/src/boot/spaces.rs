@@ -2,7 +2,7 @@
 
 use super::memory::BootMemory;
 use super::{
-    __boot_rodata, __boot_start, __data_start, __kernel_end, __rodata_start, __text_start,
+    __boot_rodata, __boot_start, __data_start, __kernel_end, __rodata_start, __screen_text,
     KERNEL_PDPT, KERNEL_PDS, KERNEL_PT, KERNEL_STACK_GUARD,
 };
 use crate::cpu;
@@ -27,7 +27,7 @@ pub unsafe fn protect_kernel() {
     unsafe {
         let start = &raw const __boot_start as u64;
         let boot_rodata = &raw const __boot_rodata as u64;
-        let text = &raw const __text_start as u64;
+        let text = &raw const __screen_text as u64;
         let rodata = &raw const __rodata_start as u64;
         let data = &raw const __data_start as u64;
         let guard = &raw const KERNEL_STACK_GUARD as u64;

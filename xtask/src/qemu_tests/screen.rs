@@ -1,0 +1,305 @@
+//! The screen of a PC, read back from a picture that QEMU takes, and compared with what
+//! the host says about the same run from the serial port.
+//!
+//! These machines have no device by which a kernel stops the emulator. They stand still at the end,
+//! as a PC does, and the last picture is the one that stays.
+
+use crate::tally::Tally;
+use diapason::console::Splitter;
+use diapason::describe::describe;
+use diapason::hardware::{Firmware, Inserted, Medium, OVMF};
+use diapason::metal::Built;
+use diapason::outcome::{Outcome, RunVerdict};
+use diapason::qemu::{MachineEnding, RunFolder};
+use diapason::session::{FinishedRun, Session};
+use diapason::tools::{self, Missing, QEMU};
+use diapason::{Failure, Workspace, stick};
+use diapason_redir::CONTROLLER;
+use diapason_screen::font::{COLUMNS, FIRST, LAST, ROWS, shape};
+use diapason_screen::frame::{CELL_HEIGHT, CELL_WIDTH};
+use diapason_system::RunOptions;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A PC with a screen, what it boots, and sentences that must be on the screen at the end. The
+/// first is the verdict.
+struct Case {
+    name: &'static str,
+    system: &'static str,
+    firmware: Firmware,
+    medium: Medium,
+    memory: &'static str,
+    /// Done to the archive before the image is made.
+    damage: fn(&mut [u8]),
+    says: &'static [&'static str],
+}
+
+const BIOS: Case = Case {
+    name: "holds, by BIOS",
+    system: "examples/engine.toml",
+    firmware: Firmware::Bios,
+    medium: Medium::Disc,
+    memory: "256M",
+    damage: |_| {},
+    says: &["HOLDS: every promise was kept.", "DIAPASON  engine", "controller.0: ", " 0 skipped"],
+};
+
+const CASES: [Case; 7] = [
+    BIOS,
+    Case {
+        name: "holds, from a stick by UEFI",
+        firmware: Firmware::Uefi,
+        medium: Medium::Stick,
+        ..BIOS
+    },
+    Case {
+        name: "is broken by a miss and a fault",
+        system: "tests/systems/flood.toml",
+        says: &[
+            "BROKEN: ",
+            "Deadlines missed by late.0: ",
+            "Faults of faulter, which may not fault: 1",
+            "Lines lost of process flooder: ",
+        ],
+        ..BIOS
+    },
+    Case {
+        name: "ends with its supervisor",
+        system: "tests/systems/orphans.toml",
+        says: &["BROKEN: 2 findings", "The process that supervises the others faulted."],
+        ..BIOS
+    },
+    Case {
+        name: "lacks its USB controller",
+        system: "tests/systems/usb-qemu.toml",
+        says: &["NOT JUDGED HERE.", "Device is absent: xhci", "no such PCI function"],
+        ..BIOS
+    },
+    Case {
+        name: "lacks memory",
+        system: "tests/systems/large.toml",
+        memory: "64M",
+        says: &["NOTHING STARTS.", "too little memory", "Memory: 160 MiB needed, 6"],
+        ..BIOS
+    },
+    Case {
+        name: "has a damaged archive",
+        damage: |archive| archive[100] ^= 1,
+        says: &["NOTHING STARTS.", "the archive's tables are damaged (checksum)", "  engine"],
+        ..BIOS
+    },
+];
+
+/// The run's length, if it has one.
+const HORIZON_NS: u64 = 500_000_000;
+/// Most looks for the verdict, and the time before and after taking a picture.
+const LOOKS_MAX: u32 = 240;
+const LOOK: Duration = Duration::from_millis(500);
+/// Words that a verdict begins with.
+const VERDICTS: [&str; 6] =
+    ["HOLDS", "ENDED", "BROKEN", "NOT JUDGED HERE", "NOTHING STARTS", "STOPPED"];
+/// The line of the verdict.
+const STATE: usize = 2;
+const SERIAL: &str = "serial";
+
+/// Runs the tests whose names contain `part`.
+pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
+    for case in &CASES {
+        let name = format!("QEMU: the screen of an image tells its end: {}", case.name);
+        if name.contains(part) {
+            tally.step(&name, || case.check(workspace, built));
+        }
+    }
+}
+
+fn said(failure: Failure) -> String {
+    failure.to_string()
+}
+
+fn broken(error: std::io::Error) -> String {
+    error.to_string()
+}
+
+impl Case {
+    fn check(&self, workspace: &Workspace, built: &Built) -> Result<(), String> {
+        tools::require_all(&[&stick::TOOLS[..], &[OVMF]].concat(), Missing::Install)
+            .map_err(said)?;
+        let system = describe(&workspace.root().join(self.system)).map_err(said)?;
+        let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
+        let mut session = Session::assemble(system, built.clone(), options).map_err(said)?;
+        (self.damage)(&mut session.archive);
+        let folder = RunFolder::create(&workspace.target()).map_err(said)?;
+        let file = folder.path().join("stick.img");
+        stick::make(&session, workspace, &file).map_err(said)?;
+        let lines = self.watch(&folder, file)?;
+        lines.iter().filter(|line| !line.is_empty()).for_each(|line| println!("| {line}"));
+        let verdict = lines.get(STATE).map_or("", String::as_str);
+        for sentence in self.says {
+            if !lines.iter().any(|line| line.contains(sentence)) {
+                return Err(format!("the screen does not say {sentence:?}"));
+            }
+        }
+        if !verdict.starts_with(self.says[0]) {
+            return Err(format!("the verdict is {verdict:?}"));
+        }
+        agree(&session, &folder, verdict)
+    }
+
+    /// Returns the lines of the screen when there is a verdict.
+    fn watch(&self, folder: &RunFolder, file: std::path::PathBuf) -> Result<Vec<String>, String> {
+        let image = Inserted { file, medium: self.medium, firmware: self.firmware };
+        let mut command = Command::new(QEMU.program);
+        command.current_dir(folder.path());
+        command.args(["-M", "q35", "-cpu", "max", "-m", self.memory, "-nodefaults"]);
+        command.args(["-vga", "std", "-display", "none", "-monitor", "stdio", "-no-reboot"]);
+        command.args(["-serial", &format!("file:{SERIAL}"), "-icount", "shift=0,sleep=off"]);
+        if self.medium == Medium::Stick {
+            command.args(["-device", &format!("qemu-xhci,id={CONTROLLER}")]);
+        }
+        command.args(image.options(folder.path(), 1).map_err(said)?);
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut machine = Machine(command.spawn().map_err(broken)?);
+        let mut before = Vec::new();
+        for number in 0..LOOKS_MAX {
+            std::thread::sleep(LOOK);
+            let lines = machine.look(folder.path(), number)?;
+            let verdict = lines.get(STATE).cloned().unwrap_or_default();
+            let is_over = VERDICTS.iter().any(|word| verdict.starts_with(word));
+            // The verdict comes before the lines below it: two equal pictures are the last one.
+            if is_over && lines == before {
+                return Ok(lines);
+            }
+            before = lines;
+        }
+        Err(format!("no verdict; the screen says:\n{}", before.join("\n")))
+    }
+}
+
+/// An emulator that ends with its value.
+struct Machine(Child);
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Machine {
+    /// Takes a picture and reads it; no lines if the machine has none yet.
+    fn look(&mut self, folder: &Path, number: u32) -> Result<Vec<String>, String> {
+        if let Some(status) = self.0.try_wait().map_err(broken)? {
+            return Err(format!("QEMU ended: {status}"));
+        }
+        let name = format!("{number}.ppm");
+        if let Some(monitor) = &mut self.0.stdin {
+            writeln!(monitor, "screendump {name}").map_err(broken)?;
+        }
+        std::thread::sleep(LOOK);
+        let file = folder.join(name);
+        let lines = fs::read(&file).ok().as_deref().and_then(lines_of);
+        // The next picture has another name, so a file that comes late is in nobody's way.
+        let _ = fs::remove_file(file);
+        Ok(lines.unwrap_or_default())
+    }
+}
+
+/// Returns the lines of text in a picture (PPM, binary); `None` if it is not whole.
+fn lines_of(picture: &[u8]) -> Option<Vec<String>> {
+    let mut parts = picture.splitn(4, |byte| *byte == b'\n');
+    let (kind, sizes) = (parts.next()?, std::str::from_utf8(parts.next()?).ok()?);
+    let (_, pixels) = (parts.next()?, parts.next()?);
+    let (width, height) = sizes.split_once(' ')?;
+    let (width, height): (usize, usize) = (width.parse().ok()?, height.parse().ok()?);
+    if kind != b"P6" || pixels.len() < 3 * width * height {
+        return None;
+    }
+    let scale = (width / 640).max(1);
+    let (cell_width, cell_height) = (CELL_WIDTH as usize * scale, CELL_HEIGHT as usize * scale);
+    let is_lit = |x: usize, y: usize| pixels[3 * (y * width + x)] > 127;
+    let line = |line: usize| {
+        let cells = (0..width / cell_width).map(|column| {
+            // The middle of a dot, below the blank row of a cell.
+            let at = |x: usize, y: usize| {
+                is_lit(
+                    column * cell_width + x * scale + scale / 2,
+                    line * cell_height + (y + 1) * scale + scale / 2,
+                )
+            };
+            character(at)
+        });
+        cells.collect::<String>().trim_end().to_owned()
+    };
+    Some((0..height / cell_height).map(line).collect())
+}
+
+/// Returns the character whose dots these are; one that no text has if they are nobody's.
+fn character(at: impl Fn(usize, usize) -> bool) -> char {
+    let has = |byte: u8| {
+        let rows = shape(byte).iter().enumerate().take(ROWS as usize);
+        rows.into_iter().all(|(y, row)| {
+            (0..COLUMNS as usize).all(|x| at(x, y) == (row >> (COLUMNS as usize - 1 - x) & 1 == 1))
+        })
+    };
+    (FIRST..=LAST).find(|byte| has(*byte)).map_or('\u{fffd}', char::from)
+}
+
+/// Checks that the screen says no better verdict than the host, which reads the serial port.
+fn agree(session: &Session, folder: &RunFolder, verdict: &str) -> Result<(), String> {
+    let serial = fs::read(folder.path().join(SERIAL)).map_err(broken)?;
+    let (mut outcome, mut splitter) = (Outcome::default(), Splitter::default());
+    splitter.push(&serial, |line| outcome.note(&line));
+    let ending = if verdict.starts_with("NOTHING") {
+        MachineEnding::NoArchive
+    } else if outcome.end.is_some() {
+        MachineEnding::Finished
+    } else {
+        MachineEnding::Hung
+    };
+    let run = FinishedRun { ending, outcome, flight: None, served: None };
+    let host = session.judge(&run);
+    println!("the host says {host:?}");
+    let fits = match host {
+        RunVerdict::Holds if session.unmeasured(&run).is_empty() => !verdict.starts_with("BROKEN"),
+        RunVerdict::Holds => !verdict.starts_with("HOLDS"),
+        RunVerdict::Broken(_) => {
+            verdict.starts_with("BROKEN") || verdict.starts_with("NOT JUDGED HERE")
+        }
+        RunVerdict::Bug(_) => {
+            verdict.starts_with("NOTHING STARTS") || verdict.starts_with("STOPPED")
+        }
+    };
+    if fits { Ok(()) } else { Err(format!("the screen says {verdict:?}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_read_back_and_half_a_picture_is_not() {
+        let (width, height, scale) = (1_280, 40, 2);
+        let mut pixels = vec![0u8; 3 * width * height];
+        for (column, byte) in b"HOLDS: yes".iter().enumerate() {
+            for (y, row) in shape(*byte).iter().enumerate() {
+                for x in 0..COLUMNS as usize * scale {
+                    let lit = row >> (COLUMNS as usize - 1 - x / scale) & 1 == 1;
+                    for dy in 0..scale {
+                        let at = ((y + 1) * scale + dy) * width
+                            + column * CELL_WIDTH as usize * scale
+                            + x;
+                        pixels[3 * at] = if lit { 255 } else { 0 };
+                    }
+                }
+            }
+        }
+        let picture = [&b"P6\n1280 40\n255\n"[..], &pixels].concat();
+        assert_eq!(lines_of(&picture), Some(vec!["HOLDS: yes".into(), String::new()]));
+        assert_eq!(lines_of(&picture[..picture.len() - 1]), None);
+        assert_eq!(lines_of(b""), None);
+    }
+}
