@@ -38,6 +38,20 @@ pub struct Flow {
     pub from: FlowStop,
     /// Each further program, in the order of the messages.
     pub hops: Vec<FlowHop>,
+    /// Other ways around hops over cables, in the order of these hops.
+    pub detours: Vec<Detour>,
+}
+
+/// Another way from the program before a hop to the program behind it, which messages take while
+/// the hop's own cable does not take them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Detour {
+    /// The number of the hop.
+    pub hop: usize,
+    /// The program sends by the other way from when a message was not taken for so long.
+    pub patience_ns: u64,
+    /// The steps of the other way. The last one leads to the program behind the hop.
+    pub hops: Vec<FlowHop>,
 }
 
 /// A program that messages of a flow pass.
@@ -111,6 +125,8 @@ struct DeclaredHop {
     by: Option<At<String>>,
     slots: Option<At<u64>>,
     work_ns: Option<u64>,
+    patience: Option<At<u64>>,
+    otherwise: Vec<DeclaredHop>,
 }
 
 pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
@@ -144,13 +160,15 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
         table.needs("hop", "add `[[flow.hop]]`: the cable, and the program at its other end");
     }
     table.report_unknown();
-    let hops = hops.into_iter().map(|raw| hop(raw, report)).collect();
+    let hops = hops.into_iter().map(|raw| hop(raw, true, report)).collect();
     let contract = Contract { messages, per, burst, jitter };
     DeclaredFlow { name, from, work_ns, bytes, contract, latency_ns, hops }
 }
 
-fn hop(raw: Raw<'_>, report: &mut Report) -> DeclaredHop {
-    let mut table = Table::new("[[flow.hop]]", "hop", raw, report);
+/// Reads a hop. Only one of the flow itself has another way.
+fn hop(raw: Raw<'_>, may_turn: bool, report: &mut Report) -> DeclaredHop {
+    let title = if may_turn { "[[flow.hop]]" } else { "[[flow.hop.otherwise]]" };
+    let mut table = Table::new(title, "hop", raw, report);
     let place = table.place();
     let process = table.text("process", "process = \"right:display\"");
     table.needs("process", "add `process = \"HOST:PROCESS\"`: the program that is next");
@@ -158,8 +176,12 @@ fn hop(raw: Raw<'_>, report: &mut Report) -> DeclaredHop {
     table.needs("by", "add `by = \"…\"`: the `[[cable]]` that leads to it");
     let slots = table.number("slots", 1..=SLOTS_MAX, ", messages that find room");
     let work = table.duration("work", 1..=TIME_MAX);
+    let patience = may_turn.then(|| table.duration("patience", 1..=TIME_MAX)).flatten();
+    let otherwise = if may_turn { table.list("otherwise") } else { Vec::new() };
     table.report_unknown();
-    DeclaredHop { place, process, by, slots, work_ns: work.map(|work| work.value) }
+    let otherwise = otherwise.into_iter().map(|raw| hop(raw, false, report)).collect();
+    let work_ns = work.map(|work| work.value);
+    DeclaredHop { place, process, by, slots, work_ns, patience, otherwise }
 }
 
 /// Finds the hosts, processes and cables of flows; what cannot be is reported.
@@ -217,9 +239,33 @@ impl List<'_> {
             return None;
         }
         let from = self.stop(declared.from.as_ref(), declared.work_ns, report);
+        let hops = self.steps(&declared.hops, from, report);
+        let whole = hops.len() == declared.hops.len();
+        let mut detours = Vec::new();
+        let mut before = from;
+        for (number, hop) in declared.hops.iter().enumerate() {
+            if let (true, Some(start)) = (whole, before) {
+                detours.extend(self.detour(hop, (number, hops[number]), start, report));
+            }
+            before = hops.get(number).map(|hop| hop.to);
+        }
+        let bytes = declared.bytes.as_ref().map_or(1, |bytes| bytes.value as u32);
+        let DeclaredFlow { contract, latency_ns, .. } = *declared;
+        let name = declared.name.value.clone();
+        let from = from.filter(|_| whole)?;
+        Some(Flow { name, contract, bytes, latency_ns, from, hops, detours })
+    }
+
+    /// Returns the steps of a way, those that can be.
+    fn steps(
+        &self,
+        declared: &[DeclaredHop],
+        from: Option<FlowStop>,
+        report: &mut Report,
+    ) -> Vec<FlowHop> {
         let mut hops = Vec::new();
         let mut before = from;
-        for declared in &declared.hops {
+        for declared in declared {
             let to = self.stop(declared.process.as_ref(), declared.work_ns, report);
             let by = self.by(declared.by.as_ref(), report);
             if let (Some(before), Some(to), Some(by)) = (before, to, by) {
@@ -227,11 +273,65 @@ impl List<'_> {
             }
             before = to;
         }
-        let whole = hops.len() == declared.hops.len();
-        let bytes = declared.bytes.as_ref().map_or(1, |bytes| bytes.value as u32);
-        let DeclaredFlow { contract, latency_ns, .. } = *declared;
-        let name = declared.name.value.clone();
-        from.filter(|_| whole).map(|from| Flow { name, contract, bytes, latency_ns, from, hops })
+        hops
+    }
+
+    /// Returns the other way around a hop, if one is declared and can be.
+    fn detour(
+        &self,
+        declared: &DeclaredHop,
+        (number, hop): (usize, FlowHop),
+        from: FlowStop,
+        report: &mut Report,
+    ) -> Option<Detour> {
+        let patience = match (&declared.patience, declared.otherwise.is_empty()) {
+            (None, true) => return None,
+            (Some(patience), true) => {
+                let help = "add `[[flow.hop.otherwise]]`: the steps of the other way, or remove it";
+                report.push(Problem::new(&patience.span, "`patience` without another way", help));
+                return None;
+            }
+            (None, false) => {
+                let help = "add `patience = \"5ms\"` to the hop: a message that its cable has not \
+                            taken for so long lets later ones go the other way";
+                report.push(Problem::new(&declared.place, "`otherwise` without `patience`", help));
+                return None;
+            }
+            (Some(patience), false) => patience.value,
+        };
+        if let Some(extra) = declared.otherwise.get(HOPS_MAX) {
+            let title = format!("{} steps, the most is {HOPS_MAX}", declared.otherwise.len());
+            report.push(Problem::new(&extra.place, title, "choose a shorter way"));
+        }
+        let hops = self.steps(&declared.otherwise, Some(from), report);
+        let whole = hops.len() == declared.otherwise.len();
+        for (step, text) in hops.iter().zip(&declared.otherwise).filter(|_| whole) {
+            let place = text.by.as_ref().map_or(&text.place, |by| &by.span);
+            if matches!(step.way, FlowWay::Sockets { .. }) {
+                let title = "another way over Ethernet";
+                report.push(Problem::new(place, title, "name a `[[cable]]`"));
+                return None;
+            }
+            if step.way == hop.way {
+                let title = "the other way uses the cable that it is to go around".to_owned();
+                let help = "go by other cables: without this one there is no way then";
+                let problem = Problem::new(place, title, help);
+                let own = declared.by.as_ref().map_or(&declared.place, |by| &by.span);
+                report.push(problem.with(own, "the cable of the hop"));
+                return None;
+            }
+        }
+        let last = hops.last().filter(|_| whole)?;
+        if (last.to.host, last.to.process) != (hop.to.host, hop.to.process) {
+            let text = declared.otherwise.last()?;
+            let place = text.process.as_ref().map_or(&text.place, |name| &name.span);
+            let wanted = self.written(hop.to);
+            let title = format!("the other way does not lead to `{wanted}`");
+            let help = format!("add the steps from there to `{wanted}`, where the hop leads");
+            report.push(Problem::new(place, title, help));
+            return None;
+        }
+        Some(Detour { hop: number, patience_ns: patience, hops })
     }
 
     /// Returns the program that a text such as `left:sampler` names.
