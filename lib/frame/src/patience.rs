@@ -30,8 +30,8 @@ impl<const PLACES: usize> Patience<PLACES> {
         }
     }
 
-    /// Returns whether messages have to go the other way. What the link is done with must have been
-    /// noted before.
+    /// Returns whether messages have to go the other way. The caller must have noted everything that
+    /// the link is done with.
     #[must_use]
     pub fn is_over(&self, now_ns: u64) -> bool {
         let late = |given: &u64| now_ns.saturating_sub(*given) >= self.longest_ns;

@@ -5,6 +5,9 @@
 //! names the next program and the cable or wire that leads to it. Whether a link of both hosts
 //! serves the cable is for the plan to say, because servers read that from their settings.
 
+mod derived;
+mod detour;
+
 use crate::diagnostics::{Problem, Report};
 use crate::hosts::{Cable, HostSpec};
 use crate::keys;
@@ -16,6 +19,9 @@ use crate::wires::{EthernetLink, WireEnd};
 use diapason_abi::Nanos;
 use diapason_contract::carried::{Contract, PER_MAX};
 use diapason_contract::link::MESSAGE_MAX;
+
+pub(crate) use derived::derive;
+pub use detour::Detour;
 
 /// Longest time in a flow: 1000 s.
 const TIME_MAX: u64 = 1_000_000_000_000;
@@ -40,18 +46,6 @@ pub struct Flow {
     pub hops: Vec<FlowHop>,
     /// Other ways around hops over cables, in the order of these hops.
     pub detours: Vec<Detour>,
-}
-
-/// Another way from the program before a hop to the program behind it, which messages take while
-/// the hop's own cable does not take them.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Detour {
-    /// The number of the hop.
-    pub hop: usize,
-    /// The program sends by the other way from when a message was not taken for so long.
-    pub patience_ns: u64,
-    /// The steps of the other way. The last one leads to the program behind the hop.
-    pub hops: Vec<FlowHop>,
 }
 
 /// A program that messages of a flow pass.
@@ -276,64 +270,6 @@ impl List<'_> {
         hops
     }
 
-    /// Returns the other way around a hop, if one is declared and can be.
-    fn detour(
-        &self,
-        declared: &DeclaredHop,
-        (number, hop): (usize, FlowHop),
-        from: FlowStop,
-        report: &mut Report,
-    ) -> Option<Detour> {
-        let patience = match (&declared.patience, declared.otherwise.is_empty()) {
-            (None, true) => return None,
-            (Some(patience), true) => {
-                let help = "add `[[flow.hop.otherwise]]`: the steps of the other way, or remove it";
-                report.push(Problem::new(&patience.span, "`patience` without another way", help));
-                return None;
-            }
-            (None, false) => {
-                let help = "add `patience = \"5ms\"` to the hop: a message that its cable has not \
-                            taken for so long lets later ones go the other way";
-                report.push(Problem::new(&declared.place, "`otherwise` without `patience`", help));
-                return None;
-            }
-            (Some(patience), false) => patience.value,
-        };
-        if let Some(extra) = declared.otherwise.get(HOPS_MAX) {
-            let title = format!("{} steps, the most is {HOPS_MAX}", declared.otherwise.len());
-            report.push(Problem::new(&extra.place, title, "choose a shorter way"));
-        }
-        let hops = self.steps(&declared.otherwise, Some(from), report);
-        let whole = hops.len() == declared.otherwise.len();
-        for (step, text) in hops.iter().zip(&declared.otherwise).filter(|_| whole) {
-            let place = text.by.as_ref().map_or(&text.place, |by| &by.span);
-            if matches!(step.way, FlowWay::Sockets { .. }) {
-                let title = "another way over Ethernet";
-                report.push(Problem::new(place, title, "name a `[[cable]]`"));
-                return None;
-            }
-            if step.way == hop.way {
-                let title = "the other way uses the cable that it is to go around".to_owned();
-                let help = "go by other cables: without this one there is no way then";
-                let problem = Problem::new(place, title, help);
-                let own = declared.by.as_ref().map_or(&declared.place, |by| &by.span);
-                report.push(problem.with(own, "the cable of the hop"));
-                return None;
-            }
-        }
-        let last = hops.last().filter(|_| whole)?;
-        if (last.to.host, last.to.process) != (hop.to.host, hop.to.process) {
-            let text = declared.otherwise.last()?;
-            let place = text.process.as_ref().map_or(&text.place, |name| &name.span);
-            let wanted = self.written(hop.to);
-            let title = format!("the other way does not lead to `{wanted}`");
-            let help = format!("add the steps from there to `{wanted}`, where the hop leads");
-            report.push(Problem::new(place, title, help));
-            return None;
-        }
-        Some(Detour { hop: number, patience_ns: patience, hops })
-    }
-
     /// Returns the program that a text such as `left:sampler` names.
     fn stop(
         &self,
@@ -518,44 +454,6 @@ impl Flow {
     pub const fn steady(&self) -> Contract {
         let per = self.contract.per.0;
         Contract { per: Nanos(per - per / CLOCKS_APART - 1), ..self.contract }
-    }
-
-    /// Returns the shortest time from one message to the next in the long run, by the clock of any
-    /// host, and the messages that come at once if each is late by up to its latency.
-    fn at_the_end(&self) -> Option<(u64, u64)> {
-        let Contract { messages, per, burst, jitter } = self.steady();
-        let period = (per.0 / u64::from(messages.max(1))).max(1);
-        let late = (self.latency_ns? + jitter.0).div_ceil(period);
-        Some((period, burst + late))
-    }
-}
-
-/// Lets what comes to sockets and their adapters follow from the flows, where descriptions of the
-/// hosts do not say it. A message is late by no more than the `latency` of its flow: the plan
-/// refuses the flow otherwise.
-pub(crate) fn derive(hosts: &mut [HostSpec], flows: &[Flow]) {
-    let ends = flows.iter().filter_map(|flow| {
-        let hop = flow.hops.first()?;
-        let FlowWay::Sockets { to, .. } = hop.way else { return None };
-        Some((hop.to.host, to, hop.to.work_ns, flow.at_the_end()))
-    });
-    let mut sums: std::collections::BTreeMap<(usize, usize), Option<(u64, u64)>> =
-        std::collections::BTreeMap::new();
-    for (host, socket, work_ns, terms) in ends {
-        let port = &mut hosts[host].system.sockets[socket];
-        port.work_ns = port.work_ns.or(work_ns);
-        if let (None, Some((period, burst))) = (port.period_ns, terms) {
-            (port.period_ns, port.burst) = (Some(period), burst);
-        }
-        let sum = sums.entry((host, port.adapter)).or_insert(Some((0, 0)));
-        let rate = |period: u64| 1_000_000_000_u64.div_ceil(period);
-        *sum = sum
-            .zip(terms)
-            .map(|((all, at_once), (period, burst))| (all + rate(period), at_once + burst));
-    }
-    for ((host, adapter), sum) in sums {
-        let adapter = &mut hosts[host].system.adapters[adapter];
-        adapter.traffic = adapter.traffic.or(sum);
     }
 }
 

@@ -57,7 +57,8 @@ fn a_hop_has_another_way() {
     let flow = &hosts.flows[0];
     let [detour] = &flow.detours[..] else { panic!("{:?}", flow.detours) };
     assert_eq!((detour.hop, detour.patience_ns, flow.hops.len()), (0, 3_000_000, 1));
-    let steps = detour.hops.iter().map(|step| (step.way, step.to.host, step.slots, step.to.work_ns));
+    let steps =
+        detour.hops.iter().map(|step| (step.way, step.to.host, step.slots, step.to.work_ns));
     let steps: Vec<_> = steps.collect();
     let by = FlowWay::Cable;
     assert_eq!(steps, [(by(1), 2, 2, None), (by(2), 1, 3, Some(5_000))]);
@@ -84,7 +85,10 @@ fn mistakes_of_another_way_are_found_where_they_are() {
     );
     let (alone, _) = LIST.split_once("[[flow.hop.otherwise]]").unwrap();
     let found = read(alone).unwrap_err();
-    assert_eq!((found.items()[0].line, found.items()[0].title), (29, "`patience` without another way"));
+    assert_eq!(
+        (found.items()[0].line, found.items()[0].title),
+        (29, "`patience` without another way")
+    );
     let direct = "[[flow.hop.otherwise]]\nprocess = \"b:on\"\nby = \"ab\"\nslots = 4\n";
     let found = read(&format!("{alone}{direct}")).unwrap_err();
     let said = (found.items()[0].line, found.items()[0].title);

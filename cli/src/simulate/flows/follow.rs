@@ -194,7 +194,8 @@ impl<'l> Net<'l> {
         let starts = self.hops.first().into_iter().flatten().map(|way| &self.legs[way.start]);
         let mut begun: Vec<(Nanos, (usize, usize))> = starts
             .flat_map(|leg| {
-                let own = given(self.logs, leg).iter().enumerate().filter(|(_, it)| !it.is_passed_on);
+                let own =
+                    given(self.logs, leg).iter().enumerate().filter(|(_, it)| !it.is_passed_on);
                 own.map(|(place, it)| (it.asked, (leg.from.link, place)))
             })
             .collect();
@@ -204,7 +205,8 @@ impl<'l> Net<'l> {
 
     /// Follows a message from the link to which it was given first.
     fn fate(&self, first: (usize, usize)) -> Fate {
-        let (mut at, mut ends, mut turned) = (first, Vec::with_capacity(STAGES * self.hops.len()), false);
+        let (mut at, mut ends, mut turned) =
+            (first, Vec::with_capacity(STAGES * self.hops.len()), false);
         let mut last = 0;
         for (number, ways) in self.hops.iter().enumerate() {
             let Some(way) = ways.iter().find(|way| self.legs[way.start].from.link == at.0) else {
@@ -394,8 +396,9 @@ mod tests {
         assert_eq!((early.messages, early.books), (1, None));
         assert_eq!(FlowSeen::of(&own(&[]), &[], None, true), FlowSeen::default());
     }
-    /// The first message goes straight, the second by a third host, the third is lost there, and the
-    /// fourth was kept by the straight cable.
+
+    /// The first message goes straight and the second by a third host. The third is lost there, and
+    /// the straight cable kept the fourth.
     #[test]
     fn messages_that_go_another_way_are_found_there() {
         let end = |host, link| LinkEnd { host, link };

@@ -121,8 +121,8 @@ pub fn told<'a>(
     told.collect()
 }
 
-/// Returns for each cable of a flow's own way that has another way the time after which a message is
-/// late there: what its program bears, or what the message may take if nothing is lost.
+/// Returns the time after which a message is late at each cable of a flow's own way, if the cable
+/// has another way: the patience of its program, or the time that the plan has for the crossing.
 fn patience(flow: &Flow, bill: &FlowBill) -> Vec<Option<Nanos>> {
     let mut all = vec![None; flow.hops.len()];
     for other in &bill.others {

@@ -107,8 +107,7 @@ impl Net<'_> {
     /// Returns what another way of a flow costs.
     pub(super) fn other(&self, flow: usize, other: usize) -> OtherWay {
         let around = self.routes[other].around;
-        let (hop, patience) =
-            around.map_or((0, Nanos::ZERO), |it| (it.hop, Nanos(it.patience_ns)));
+        let (hop, patience) = around.map_or((0, Nanos::ZERO), |it| (it.hop, Nanos(it.patience_ns)));
         let crossing = &self.routes[flow].crossings[hop];
         let place = (flow, hop, crossing);
         let least = self.job(&crossing.from.0) + self.known_to_be_sent(place);

@@ -92,7 +92,7 @@ fn run(bytes: u32, period: Nanos, patience: Nanos) -> Result<(), Errno> {
             Ok(()) | Err(Errno::TimedOut) => {}
             Err(errno) => return Err(errno),
         }
-        // What a link has taken by now must be known before the next choice.
+        // The next choice must know everything that a link has taken by now.
         let mut asked = client.drain()?;
         let now = time::now();
         if now >= next_at {
