@@ -30,7 +30,7 @@ impl<const PLACES: usize> Patience<PLACES> {
         }
     }
 
-    /// Returns whether messages have to go the other way. The caller must have noted everything that
+    /// Returns whether messages must go the other way. The caller must have noted all memory that
     /// the link is done with.
     #[must_use]
     pub fn is_over(&self, now_ns: u64) -> bool {
