@@ -96,6 +96,13 @@ impl Flow {
         self.hops.iter().any(|hop| matches!(hop.way, FlowWay::Sockets { .. }))
     }
 
+    /// Returns the most cables that a message crosses, by whatever ways.
+    #[must_use]
+    pub fn most_cables(&self) -> u64 {
+        let longer = self.detours.iter().map(|detour| detour.hops.len().saturating_sub(1));
+        (self.hops.len() + longer.sum::<usize>()) as u64
+    }
+
     /// Returns the last program.
     #[must_use]
     pub fn end(&self) -> FlowStop {

@@ -62,6 +62,7 @@ fn a_hop_has_another_way() {
     let steps: Vec<_> = steps.collect();
     let by = FlowWay::Cable;
     assert_eq!(steps, [(by(1), 2, 2, None), (by(2), 1, 3, Some(5_000))]);
+    assert_eq!(flow.most_cables(), 2);
 }
 
 /// Checks that the list with one text for another is refused there.
@@ -111,6 +112,24 @@ fn mistakes_of_another_way_are_found_where_they_are() {
         "patience = \"5us\"",
         38,
         "unknown key `patience` in [[flow.hop.otherwise]]",
-        "the keys are process, by, slots, work",
+        "it has `process`, `by`, `slots` and `work`",
     );
+}
+
+proptest::proptest! {
+    /// Every text is a list of hosts, or is refused with a place and a remedy.
+    #[test]
+    fn any_text_is_hosts_or_refused(at in 280usize..549, cut in 0usize..40, new in ".{0,6}") {
+        let characters: Vec<char> = LIST.chars().collect();
+        let at = at.min(characters.len());
+        let end = (at + cut).min(characters.len());
+        let mut text: String = characters[..at].iter().collect();
+        text += &new;
+        text.extend(&characters[end..]);
+        if let Err(found) = read(&text) {
+            let items = found.items();
+            proptest::prop_assert!(!items.is_empty());
+            proptest::prop_assert!(items.iter().all(|item| !item.help.is_empty()));
+        }
+    }
 }
