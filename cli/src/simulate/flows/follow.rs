@@ -178,7 +178,8 @@ struct Net<'l> {
 impl<'l> Net<'l> {
     fn of(Legs { all, patience }: &'l Legs, logs: &'l [&'l LinkLogs]) -> Net<'l> {
         let mut legs = all.own.clone();
-        let mut hops: Vec<Vec<Range<usize>>> = (0..legs.len()).map(|at| vec![at..at + 1]).collect();
+        let mut hops: Vec<Vec<Range<usize>>> =
+            (0..legs.len()).map(|at| std::iter::once(at..at + 1).collect()).collect();
         for (hop, other) in &all.others {
             hops[*hop].push(legs.len()..legs.len() + other.len());
             legs.extend(other);
