@@ -85,7 +85,7 @@ fn table(flow: &Flow, bill: &FlowBill, hosts: &Hosts) -> String {
         });
         text += &format!(
             "\notherwise, when `{}` has not taken a message of {program} for {}\n\n{}lost or late \
-             when `{}` is lost and when it is back: at most {}\n\n",
+             when `{}` is lost and when it is back: at most {}\n",
             cable(other, flow, hosts),
             human(other.patience.0),
             table(&other.items),
@@ -96,7 +96,10 @@ fn table(flow: &Flow, bill: &FlowBill, hosts: &Hosts) -> String {
     let wanted = flow.latency_ns.map_or(String::new(), |ns| format!(", {} wanted", human(ns)));
     let longest = match bill.others.is_empty() {
         true => String::new(),
-        false => format!(", {} by other ways", human(bill.longest.0)),
+        false => {
+            text += "\n";
+            format!(", {} by other ways", human(bill.longest.0))
+        }
     };
     let own = human(bill.total.0);
     text + &format!("flow {}: {own} at most{longest}{wanted}\n", flow.name)
