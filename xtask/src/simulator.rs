@@ -13,6 +13,7 @@ mod pulled;
 pub mod samples;
 mod sheets;
 mod traces;
+mod turned;
 
 use crate::tally::{Tally, command};
 use diapason::Workspace;
@@ -28,7 +29,7 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 12] = [
+    let steps: [(&str, Check); 13] = [
         ("a search finds the same with one process and with two", search),
         ("fixed seeds have the traces that are kept", traces::check),
         ("simulator: the lives of messages add up", lives::check),
@@ -36,6 +37,7 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
         ("simulator: messages of a flow are followed over all hosts", flows::check),
         ("simulator: a flow keeps its bound while clocks run apart", flows::apart),
         ("simulator: hosts find cables that are pulled, and lose nothing unnamed", pulled::check),
+        ("simulator: flows go another way while cables are pulled", turned::check),
         ("simulator: a trace opens in Perfetto", sheets::check),
         ("simulator: GDB stops at an alarm and goes back in time", debugger::check),
         ("simulator: a page about a system stands alone", pages::check),

@@ -99,7 +99,7 @@ impl ChainPromise {
             let promise = ChainPromise {
                 name: flow.name.clone(),
                 process: end.process.into(),
-                bound_ns: bill.total.0,
+                bound_ns: bill.longest.0,
                 least_ns: 0,
                 reached: Vec::new(),
                 crossings: 0,

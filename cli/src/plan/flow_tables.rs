@@ -2,8 +2,8 @@
 
 use crate::duration::human;
 use crate::table::{Columns, cell, time};
-use diapason_plan::{FlowBill, FlowItem, NetworkPlan};
-use diapason_system::{Flow, Hosts};
+use diapason_plan::{FlowBill, FlowItem, NetworkPlan, OtherWay};
+use diapason_system::{Flow, FlowWay, Hosts};
 use serde_json::{Value, json};
 
 /// Returns every flow with its bill, a line for each item; nothing without flows.
@@ -21,12 +21,25 @@ pub(super) fn to_json(network: &NetworkPlan, hosts: &Hosts) -> Vec<Value> {
     let named = hosts.flows.iter().zip(&network.flows);
     let object = named.map(|(flow, flowed)| {
         let bill = flowed.bill.as_ref().ok();
-        let items = bill.map(|bill| columns(flow, hosts).objects(bill.items.iter().enumerate()));
+        let objects = |items: &[FlowItem]| columns(flow, hosts).objects(items.iter().enumerate());
+        let items = bill.map(|bill| objects(&bill.items));
+        let other = |it: &OtherWay| {
+            json!({
+                "by": cable(it, flow, hosts),
+                "patience_ns": it.patience.0,
+                "least_ns": it.least.0,
+                "lost": it.lost,
+                "items": objects(&it.items),
+            })
+        };
+        let others = bill.map(|bill| bill.others.iter().map(other).collect::<Vec<Value>>());
         json!({
             "flow": flow.name,
             "wanted_ns": flow.latency_ns,
             "bound_ns": bill.map(|bill| bill.total.0),
             "items": items,
+            "longest_ns": bill.map(|bill| bill.longest.0),
+            "otherwise": others,
         })
     });
     object.collect()
@@ -53,8 +66,41 @@ fn columns<'h>(flow: &'h Flow, hosts: &'h Hosts) -> Columns<'h, Numbered<'h>> {
         .json("room", |it| it.1.waiting.map(|(_, room)| room))
 }
 
+/// Returns the name of the cable that another way goes around.
+fn cable<'h>(other: &OtherWay, flow: &Flow, hosts: &'h Hosts) -> &'h str {
+    match flow.hops.get(other.hop).map(|hop| hop.way) {
+        Some(FlowWay::Cable(cable)) => &hosts.cables[cable].name,
+        _ => "",
+    }
+}
+
 fn table(flow: &Flow, bill: &FlowBill, hosts: &Hosts) -> String {
-    let table = columns(flow, hosts).table(bill.items.iter().enumerate());
+    let table = |items: &[FlowItem]| columns(flow, hosts).table(items.iter().enumerate()).render();
+    let mut text = table(&bill.items);
+    for other in &bill.others {
+        let program = flow.stops().nth(other.hop).map_or_else(String::new, |stop| {
+            let host = &hosts.hosts[stop.host];
+            let name = host.system.process_name(stop.process).unwrap_or_default();
+            format!("{}:{name}", host.name)
+        });
+        text += &format!(
+            "\notherwise, when `{}` has not taken a message of {program} for {}\n\n{}lost or late \
+             when `{}` is lost and when it is back: at most {}\n",
+            cable(other, flow, hosts),
+            human(other.patience.0),
+            table(&other.items),
+            cable(other, flow, hosts),
+            other.lost,
+        );
+    }
     let wanted = flow.latency_ns.map_or(String::new(), |ns| format!(", {} wanted", human(ns)));
-    table.render() + &format!("flow {}: {} at most{wanted}\n", flow.name, human(bill.total.0))
+    let longest = match bill.others.is_empty() {
+        true => String::new(),
+        false => {
+            text += "\n";
+            format!(", {} by other ways", human(bill.longest.0))
+        }
+    };
+    let own = human(bill.total.0);
+    text + &format!("flow {}: {own} at most{longest}{wanted}\n", flow.name)
 }

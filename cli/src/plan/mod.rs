@@ -205,6 +205,7 @@ mod tests {
         let lists = [
             "../examples/figure-9.toml",
             "../examples/flow.toml",
+            "../examples/detour.toml",
             "../examples/ethernet.toml",
             "tests/plan/ring.toml",
         ];

@@ -16,6 +16,10 @@
 #[cfg(test)]
 extern crate alloc;
 
+mod patience;
+
+pub use patience::Patience;
+
 /// Bytes of a head.
 pub const HEAD: usize = 12;
 

@@ -5,6 +5,9 @@
 //! names the next program and the cable or wire that leads to it. Whether a link of both hosts
 //! serves the cable is for the plan to say, because servers read that from their settings.
 
+mod derived;
+mod detour;
+
 use crate::diagnostics::{Problem, Report};
 use crate::hosts::{Cable, HostSpec};
 use crate::keys;
@@ -16,6 +19,9 @@ use crate::wires::{EthernetLink, WireEnd};
 use diapason_abi::Nanos;
 use diapason_contract::carried::{Contract, PER_MAX};
 use diapason_contract::link::MESSAGE_MAX;
+
+pub(crate) use derived::derive;
+pub use detour::Detour;
 
 /// Longest time in a flow: 1000 s.
 const TIME_MAX: u64 = 1_000_000_000_000;
@@ -38,6 +44,8 @@ pub struct Flow {
     pub from: FlowStop,
     /// Each further program, in the order of the messages.
     pub hops: Vec<FlowHop>,
+    /// Other ways around hops over cables, in the order of these hops.
+    pub detours: Vec<Detour>,
 }
 
 /// A program that messages of a flow pass.
@@ -88,6 +96,13 @@ impl Flow {
         self.hops.iter().any(|hop| matches!(hop.way, FlowWay::Sockets { .. }))
     }
 
+    /// Returns the most cables that a message crosses, by whatever ways.
+    #[must_use]
+    pub fn most_cables(&self) -> u64 {
+        let longer = self.detours.iter().map(|detour| detour.hops.len().saturating_sub(1));
+        (self.hops.len() + longer.sum::<usize>()) as u64
+    }
+
     /// Returns the last program.
     #[must_use]
     pub fn end(&self) -> FlowStop {
@@ -111,6 +126,8 @@ struct DeclaredHop {
     by: Option<At<String>>,
     slots: Option<At<u64>>,
     work_ns: Option<u64>,
+    patience: Option<At<u64>>,
+    otherwise: Vec<DeclaredHop>,
 }
 
 pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
@@ -144,13 +161,15 @@ pub(crate) fn flow(raw: Raw<'_>, report: &mut Report) -> DeclaredFlow {
         table.needs("hop", "add `[[flow.hop]]`: the cable, and the program at its other end");
     }
     table.report_unknown();
-    let hops = hops.into_iter().map(|raw| hop(raw, report)).collect();
+    let hops = hops.into_iter().map(|raw| hop(raw, true, report)).collect();
     let contract = Contract { messages, per, burst, jitter };
     DeclaredFlow { name, from, work_ns, bytes, contract, latency_ns, hops }
 }
 
-fn hop(raw: Raw<'_>, report: &mut Report) -> DeclaredHop {
-    let mut table = Table::new("[[flow.hop]]", "hop", raw, report);
+/// Reads a hop. Only one of the flow itself has another way.
+fn hop(raw: Raw<'_>, may_turn: bool, report: &mut Report) -> DeclaredHop {
+    let title = if may_turn { "[[flow.hop]]" } else { "[[flow.hop.otherwise]]" };
+    let mut table = Table::new(title, "hop", raw, report);
     let place = table.place();
     let process = table.text("process", "process = \"right:display\"");
     table.needs("process", "add `process = \"HOST:PROCESS\"`: the program that is next");
@@ -158,8 +177,12 @@ fn hop(raw: Raw<'_>, report: &mut Report) -> DeclaredHop {
     table.needs("by", "add `by = \"…\"`: the `[[cable]]` that leads to it");
     let slots = table.number("slots", 1..=SLOTS_MAX, ", messages that find room");
     let work = table.duration("work", 1..=TIME_MAX);
+    let patience = may_turn.then(|| table.duration("patience", 1..=TIME_MAX)).flatten();
+    let otherwise = if may_turn { table.list("otherwise") } else { Vec::new() };
     table.report_unknown();
-    DeclaredHop { place, process, by, slots, work_ns: work.map(|work| work.value) }
+    let otherwise = otherwise.into_iter().map(|raw| hop(raw, false, report)).collect();
+    let work_ns = work.map(|work| work.value);
+    DeclaredHop { place, process, by, slots, work_ns, patience, otherwise }
 }
 
 /// Finds the hosts, processes and cables of flows; what cannot be is reported.
@@ -217,9 +240,33 @@ impl List<'_> {
             return None;
         }
         let from = self.stop(declared.from.as_ref(), declared.work_ns, report);
+        let hops = self.steps(&declared.hops, from, report);
+        let whole = hops.len() == declared.hops.len();
+        let mut detours = Vec::new();
+        let mut before = from;
+        for (number, hop) in declared.hops.iter().enumerate() {
+            if let (true, Some(start)) = (whole, before) {
+                detours.extend(self.detour(hop, (number, hops[number]), start, report));
+            }
+            before = hops.get(number).map(|hop| hop.to);
+        }
+        let bytes = declared.bytes.as_ref().map_or(1, |bytes| bytes.value as u32);
+        let DeclaredFlow { contract, latency_ns, .. } = *declared;
+        let name = declared.name.value.clone();
+        let from = from.filter(|_| whole)?;
+        Some(Flow { name, contract, bytes, latency_ns, from, hops, detours })
+    }
+
+    /// Returns the steps of a way, those that can be.
+    fn steps(
+        &self,
+        declared: &[DeclaredHop],
+        from: Option<FlowStop>,
+        report: &mut Report,
+    ) -> Vec<FlowHop> {
         let mut hops = Vec::new();
         let mut before = from;
-        for declared in &declared.hops {
+        for declared in declared {
             let to = self.stop(declared.process.as_ref(), declared.work_ns, report);
             let by = self.by(declared.by.as_ref(), report);
             if let (Some(before), Some(to), Some(by)) = (before, to, by) {
@@ -227,11 +274,7 @@ impl List<'_> {
             }
             before = to;
         }
-        let whole = hops.len() == declared.hops.len();
-        let bytes = declared.bytes.as_ref().map_or(1, |bytes| bytes.value as u32);
-        let DeclaredFlow { contract, latency_ns, .. } = *declared;
-        let name = declared.name.value.clone();
-        from.filter(|_| whole).map(|from| Flow { name, contract, bytes, latency_ns, from, hops })
+        hops
     }
 
     /// Returns the program that a text such as `left:sampler` names.
@@ -418,44 +461,6 @@ impl Flow {
     pub const fn steady(&self) -> Contract {
         let per = self.contract.per.0;
         Contract { per: Nanos(per - per / CLOCKS_APART - 1), ..self.contract }
-    }
-
-    /// Returns the shortest time from one message to the next in the long run, by the clock of any
-    /// host, and the messages that come at once if each is late by up to its latency.
-    fn at_the_end(&self) -> Option<(u64, u64)> {
-        let Contract { messages, per, burst, jitter } = self.steady();
-        let period = (per.0 / u64::from(messages.max(1))).max(1);
-        let late = (self.latency_ns? + jitter.0).div_ceil(period);
-        Some((period, burst + late))
-    }
-}
-
-/// Lets what comes to sockets and their adapters follow from the flows, where descriptions of the
-/// hosts do not say it. A message is late by no more than the `latency` of its flow: the plan
-/// refuses the flow otherwise.
-pub(crate) fn derive(hosts: &mut [HostSpec], flows: &[Flow]) {
-    let ends = flows.iter().filter_map(|flow| {
-        let hop = flow.hops.first()?;
-        let FlowWay::Sockets { to, .. } = hop.way else { return None };
-        Some((hop.to.host, to, hop.to.work_ns, flow.at_the_end()))
-    });
-    let mut sums: std::collections::BTreeMap<(usize, usize), Option<(u64, u64)>> =
-        std::collections::BTreeMap::new();
-    for (host, socket, work_ns, terms) in ends {
-        let port = &mut hosts[host].system.sockets[socket];
-        port.work_ns = port.work_ns.or(work_ns);
-        if let (None, Some((period, burst))) = (port.period_ns, terms) {
-            (port.period_ns, port.burst) = (Some(period), burst);
-        }
-        let sum = sums.entry((host, port.adapter)).or_insert(Some((0, 0)));
-        let rate = |period: u64| 1_000_000_000_u64.div_ceil(period);
-        *sum = sum
-            .zip(terms)
-            .map(|((all, at_once), (period, burst))| (all + rate(period), at_once + burst));
-    }
-    for ((host, adapter), sum) in sums {
-        let adapter = &mut hosts[host].system.adapters[adapter];
-        adapter.traffic = adapter.traffic.or(sum);
     }
 }
 

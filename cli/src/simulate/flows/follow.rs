@@ -6,8 +6,9 @@
 
 use super::ears::{Come, Given, LinkLogs, Onward};
 use diapason_abi::Nanos;
-use diapason_plan::FlowLeg;
+use diapason_plan::{FlowLeg, FlowLegs};
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
 
 /// Stages of a message on each cable: it waits for the server, it crosses, a program has it.
 pub const STAGES: usize = 3;
@@ -57,15 +58,20 @@ pub struct FlowSeen {
     pub worst: Option<FlowLife>,
     /// The message with the number that was asked for.
     pub this: Option<FlowLife>,
+    /// Messages that went another way, and the longest that one took. Their stages are not those of
+    /// the flow.
+    pub turned: (u64, Nanos),
     /// Where all its messages are, if no other flow begins at the same link.
     pub books: Option<FlowBooks>,
 }
 
-/// Every message of a flow: sent = delivered + lost + under way.
+/// Every message of a flow: sent = delivered + late + lost + under way.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct FlowBooks {
     pub sent: u64,
     pub delivered: u64,
+    /// Messages that a cable with another way kept for too long. Programs throw them away.
+    pub late: u64,
     /// Messages that are lost, by the place at which they were last.
     pub lost: BTreeMap<LostAt, u64>,
     /// Messages that have not come to the end, and behind which nothing came.
@@ -74,7 +80,8 @@ pub struct FlowBooks {
     pub strange: u64,
 }
 
-/// Where a message is lost, with the number of its cable on the way of the flow.
+/// Where a message is lost, with the number of its cable on the way of the flow; behind these come
+/// the cables of its other ways.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum LostAt {
     /// The server that was to send it dropped it.
@@ -88,34 +95,35 @@ pub enum LostAt {
 impl FlowSeen {
     /// Follows the messages of a flow over the links of its legs. `logs` has those of every host,
     /// and `wanted` is the number of a message that is to be kept. Only if the flow is `alone` at
-    /// its first link it is known which messages are its own before they come to the end.
+    /// its first links it is known which messages are its own before they come to the end.
     #[must_use]
-    pub fn of(legs: &[FlowLeg], logs: &[&LinkLogs], wanted: Option<u64>, alone: bool) -> FlowSeen {
+    pub fn of(legs: &Legs, logs: &[&LinkLogs], wanted: Option<u64>, alone: bool) -> FlowSeen {
         let mut seen = FlowSeen::default();
-        let Some(first) = legs.first() else { return seen };
-        let crossed: Vec<Crossed> =
-            legs.iter().map(|leg| Crossed::of(given(logs, leg), come(logs, leg))).collect();
-        let strange = crossed.iter().map(|cable| cable.strange).sum();
+        let net = Net::of(legs, logs);
+        let strange = net.crossed.iter().map(|cable| cable.strange).sum();
         let mut books = FlowBooks { strange, ..FlowBooks::default() };
-        for (place, message) in given(logs, first).iter().enumerate() {
-            if message.is_passed_on {
-                continue;
-            }
+        for (from, first) in net.begun() {
             books.sent += 1;
-            match fate(legs, logs, &crossed, place) {
-                Fate::Delivered(ends) => {
+            match net.fate(first) {
+                Fate::Delivered { ends, turned } => {
                     books.delivered += 1;
-                    let life = FlowLife { number: books.delivered, from: message.asked, ends };
+                    let life = FlowLife { number: books.delivered, from, ends };
+                    if turned {
+                        let (count, longest) = seen.turned;
+                        seen.turned = (count + 1, longest.max(life.latency()));
+                        continue;
+                    }
                     if wanted == Some(life.number) {
                         seen.this = Some(life.clone());
                     }
                     seen.note(life);
                 }
+                Fate::Late => books.late += 1,
                 Fate::Lost(at) => *books.lost.entry(at).or_default() += 1,
                 Fate::UnderWay => books.under_way += 1,
             }
         }
-        seen.books = alone.then_some(books);
+        seen.books = (alone && !net.hops.is_empty()).then_some(books);
         seen
     }
 
@@ -132,38 +140,125 @@ impl FlowSeen {
     }
 }
 
+/// The cables of a flow.
+#[derive(Clone, Debug)]
+pub struct Legs {
+    pub all: FlowLegs,
+    /// For each cable of its own way that has another way: a message that it keeps for longer is
+    /// late.
+    pub patience: Vec<Option<Nanos>>,
+}
+
 /// The fate of a message of a flow.
 enum Fate {
-    /// It came to the end. The ends of its stages.
-    Delivered(Vec<Nanos>),
+    /// It came to the end. The ends of its stages, and whether it went another way.
+    Delivered {
+        ends: Vec<Nanos>,
+        turned: bool,
+    },
+    /// A cable with another way kept it for too long.
+    Late,
     Lost(LostAt),
     /// It waits, or nobody can know yet.
     UnderWay,
 }
 
-fn fate(legs: &[FlowLeg], logs: &[&LinkLogs], crossed: &[Crossed], first: usize) -> Fate {
-    let (mut place, mut ends) = (first, Vec::with_capacity(STAGES * legs.len()));
-    for (number, (leg, cable)) in legs.iter().zip(crossed).enumerate() {
-        let Some(sent) = given(logs, leg).get(place) else { return Fate::UnderWay };
-        let arrived = cable.came[place].and_then(|rank| come(logs, leg).get(rank));
-        let (Some(taken), Some(arrived)) = (sent.taken, arrived) else {
-            return match () {
-                () if sent.is_lost => Fate::Lost(LostAt::Server(number)),
-                () if cable.last.is_some_and(|last| place < last) => {
-                    Fate::Lost(LostAt::Cable(number))
-                }
-                () => Fate::UnderWay,
-            };
-        };
-        let Some((then, onward)) = arrived.then else { return Fate::UnderWay };
-        ends.extend([taken, arrived.told, then]);
-        match (onward, legs.get(number + 1)) {
-            (Onward::Back, None) => return Fate::Delivered(ends),
-            (Onward::Over(link, message), Some(next)) if link == next.from.link => place = message,
-            _ => return Fate::Lost(LostAt::Program(number)),
+/// The ways of a flow with everything that passed them.
+struct Net<'l> {
+    logs: &'l [&'l LinkLogs],
+    /// The cables of its own way, then those of the other ways.
+    legs: Vec<FlowLeg>,
+    /// The messages of each cable.
+    crossed: Vec<Crossed>,
+    /// For each hop, the cables of each way to go it, the flow's own way first.
+    hops: Vec<Vec<Range<usize>>>,
+    patience: &'l [Option<Nanos>],
+}
+
+impl<'l> Net<'l> {
+    fn of(Legs { all, patience }: &'l Legs, logs: &'l [&'l LinkLogs]) -> Net<'l> {
+        let mut legs = all.own.clone();
+        let mut hops: Vec<Vec<Range<usize>>> =
+            (0..legs.len()).map(|at| std::iter::once(at..at + 1).collect()).collect();
+        for (hop, other) in &all.others {
+            hops[*hop].push(legs.len()..legs.len() + other.len());
+            legs.extend(other);
         }
+        let crossed = |leg: &FlowLeg| Crossed::of(given(logs, leg), come(logs, leg));
+        let crossed = legs.iter().map(crossed).collect();
+        Net { logs, legs, crossed, hops, patience }
     }
-    Fate::UnderWay
+
+    /// Returns the messages that the first program gave to any of its links, in their order: when
+    /// it did, the link, and the number of the message there.
+    fn begun(&self) -> Vec<(Nanos, (usize, usize))> {
+        let starts = self.hops.first().into_iter().flatten().map(|way| &self.legs[way.start]);
+        let mut begun: Vec<(Nanos, (usize, usize))> = starts
+            .flat_map(|leg| {
+                let own =
+                    given(self.logs, leg).iter().enumerate().filter(|(_, it)| !it.is_passed_on);
+                own.map(|(place, it)| (it.asked, (leg.from.link, place)))
+            })
+            .collect();
+        begun.sort_by_key(|(asked, _)| *asked);
+        begun
+    }
+
+    /// Follows a message from the link to which it was given first.
+    fn fate(&self, first: (usize, usize)) -> Fate {
+        let (mut at, mut ends, mut turned) =
+            (first, Vec::with_capacity(STAGES * self.hops.len()), false);
+        let mut last = 0;
+        for (number, ways) in self.hops.iter().enumerate() {
+            let Some(way) = ways.iter().find(|way| self.legs[way.start].from.link == at.0) else {
+                return Fate::Lost(LostAt::Program(last));
+            };
+            turned |= *way != (number..number + 1);
+            for leg in way.clone() {
+                if self.legs[leg].from.link != at.0 {
+                    return Fate::Lost(LostAt::Program(last));
+                }
+                let onward = match self.cross(leg, at.1) {
+                    Ok((more, onward)) => {
+                        ends.extend(more);
+                        onward
+                    }
+                    Err(fate) => return fate,
+                };
+                last = leg;
+                at = match onward {
+                    Onward::Over(link, message) => (link, message),
+                    Onward::Back if number + 1 == self.hops.len() && leg + 1 == way.end => {
+                        return Fate::Delivered { ends, turned };
+                    }
+                    _ => return Fate::Lost(LostAt::Program(leg)),
+                };
+            }
+        }
+        // Its last program gave it on.
+        Fate::Lost(LostAt::Program(last))
+    }
+
+    /// Follows a message over one cable: the ends of its stages there, and the deed of the program
+    /// behind.
+    fn cross(&self, leg: usize, place: usize) -> Result<([Nanos; STAGES], Onward), Fate> {
+        let cable = &self.crossed[leg];
+        let sent = given(self.logs, &self.legs[leg]).get(place).ok_or(Fate::UnderWay)?;
+        let arrived = cable.came[place].and_then(|rank| come(self.logs, &self.legs[leg]).get(rank));
+        let (Some(taken), Some(arrived)) = (sent.taken, arrived) else {
+            return Err(match () {
+                () if sent.is_lost => Fate::Lost(LostAt::Server(leg)),
+                () if cable.last.is_some_and(|last| place < last) => Fate::Lost(LostAt::Cable(leg)),
+                () => Fate::UnderWay,
+            });
+        };
+        let patience = self.patience.get(leg).copied().flatten();
+        if patience.is_some_and(|patience| arrived.told - sent.asked > patience) {
+            return Err(Fate::Late);
+        }
+        let (then, onward) = arrived.then.ok_or(Fate::UnderWay)?;
+        Ok(([taken, arrived.told, then], onward))
+    }
 }
 
 fn given<'l>(logs: &[&'l LinkLogs], leg: &FlowLeg) -> &'l [Given] {
@@ -218,6 +313,11 @@ mod tests {
         FlowLeg { from: LinkEnd { host: 0, link: 0 }, to: LinkEnd { host: 1, link: 2 } };
     const BACK: FlowLeg = FlowLeg { from: THERE.to, to: THERE.from };
 
+    fn own(legs: &[FlowLeg]) -> Legs {
+        let all = FlowLegs { own: legs.to_vec(), others: Vec::new() };
+        Legs { all, patience: Vec::new() }
+    }
+
     fn sent(asked: u64, taken: u64, is_passed_on: bool, is_lost: bool) -> Given {
         Given::new(Nanos(asked), Some(Nanos(taken)), is_passed_on, is_lost)
     }
@@ -250,7 +350,7 @@ mod tests {
         );
         let logs = logs(here, there);
         let logs: Vec<&LinkLogs> = logs.iter().collect();
-        let seen = FlowSeen::of(&[THERE, BACK], &logs, Some(1), true);
+        let seen = FlowSeen::of(&own(&[THERE, BACK]), &logs, Some(1), true);
         assert_eq!(seen.messages, 2);
         let books = seen.books.unwrap();
         assert_eq!((books.sent, books.delivered, books.under_way, books.strange), (3, 2, 0, 0));
@@ -279,7 +379,7 @@ mod tests {
         // third twice, the fifth goes to nobody, and the sixth is still under way.
         let come = vec![back(30), back(30), piece, elsewhere];
         let logs = logs(LinkLog::of(given, Vec::new()), LinkLog::of(Vec::new(), come));
-        let seen = FlowSeen::of(&[THERE], &[&logs[0], &logs[1]], None, true);
+        let seen = FlowSeen::of(&own(&[THERE]), &[&logs[0], &logs[1]], None, true);
         let books = seen.books.unwrap();
         let lost = [(LostAt::Server(0), 1), (LostAt::Cable(0), 2), (LostAt::Program(0), 1)];
         assert_eq!(books.lost, BTreeMap::from(lost));
@@ -291,10 +391,41 @@ mod tests {
         let whole = [sent(10, 12, false, false), sent(20, 22, false, false)];
         let seen = |come| {
             let logs = logs(LinkLog::of(whole.to_vec(), Vec::new()), LinkLog::of(Vec::new(), come));
-            FlowSeen::of(&[THERE], &[&logs[0], &logs[1]], None, false)
+            FlowSeen::of(&own(&[THERE]), &[&logs[0], &logs[1]], None, false)
         };
         let early = seen(vec![came(10, 14, 15, Onward::Back), came(20, 21, 22, Onward::Back)]);
         assert_eq!((early.messages, early.books), (1, None));
-        assert_eq!(FlowSeen::of(&[], &[], None, true), FlowSeen::default());
+        assert_eq!(FlowSeen::of(&own(&[]), &[], None, true), FlowSeen::default());
+    }
+
+    /// The first message goes straight and the second by a third host. The third is lost there, and
+    /// the straight cable kept the fourth.
+    #[test]
+    fn messages_that_go_another_way_are_found_there() {
+        let end = |host, link| LinkEnd { host, link };
+        let straight = FlowLeg { from: end(0, 0), to: end(1, 0) };
+        let to_third = FlowLeg { from: end(0, 1), to: end(2, 0) };
+        let from_third = FlowLeg { from: end(2, 1), to: end(1, 1) };
+        let all = FlowLegs { own: vec![straight], others: vec![(0, vec![to_third, from_third])] };
+        let legs = Legs { all, patience: vec![Some(Nanos(6))] };
+        let mut all = [LinkLogs::default(), LinkLogs::default(), LinkLogs::default()];
+        let given = vec![sent(10, 11, false, false), sent(18, 19, false, false)];
+        all[0][0] = LinkLog::of(given, Vec::new());
+        let arrived = vec![came(10, 14, 15, Onward::Back), came(18, 25, 26, Onward::Back)];
+        all[1][0] = LinkLog::of(Vec::new(), arrived);
+        let given = vec![sent(20, 21, false, false), sent(30, 31, false, false)];
+        all[0][1] = LinkLog::of(given, Vec::new());
+        let passed = came(20, 24, 25, Onward::Over(1, 0));
+        all[2][0] = LinkLog::of(Vec::new(), vec![passed, came(30, 34, 35, Onward::Back)]);
+        all[2][1] = LinkLog::of(vec![sent(25, 26, true, false)], Vec::new());
+        all[1][1] = LinkLog::of(Vec::new(), vec![came(25, 28, 29, Onward::Back)]);
+        let logs: Vec<&LinkLogs> = all.iter().collect();
+        let seen = FlowSeen::of(&legs, &logs, None, true);
+        assert_eq!((seen.messages, seen.turned), (1, (1, Nanos(9))));
+        let books = seen.books.unwrap();
+        assert_eq!((books.sent, books.delivered, books.under_way, books.strange), (4, 2, 0, 0));
+        assert_eq!(books.late, 1);
+        // At the third host, behind the first cable of the other way.
+        assert_eq!(books.lost, BTreeMap::from([(LostAt::Program(1), 1)]));
     }
 }

@@ -8,12 +8,14 @@ mod follow;
 mod tell;
 
 pub use ears::{LinkEars, LinkLogs};
+use follow::Legs;
 pub use follow::{FlowLife, FlowSeen};
 pub use tell::ToldFlow;
 use tell::{render, render_books, steps};
 
 use crate::commands::Addition;
-use diapason_plan::{LinkEnd, NetworkPlan, flow_legs};
+use diapason_abi::Nanos;
+use diapason_plan::{FlowBill, FlowStage, LinkEnd, NetworkPlan, flow_legs};
 use diapason_system::{Flow, FlowHop, FlowStop, FlowWay, Hosts};
 
 /// The message of a flow whose life is wanted.
@@ -103,14 +105,15 @@ pub fn told<'a>(
     logs: &[&LinkLogs],
     choice: Option<FlowChoice>,
 ) -> Vec<ToldFlow<'a>> {
-    let begins = |flow| Some(flow_legs(hosts, flow)?.first()?.from);
-    let starts: Vec<Option<LinkEnd>> = hosts.flows.iter().map(begins).collect();
+    let starts: Vec<Vec<LinkEnd>> = hosts.flows.iter().map(|flow| starts(hosts, flow)).collect();
     let named = hosts.flows.iter().zip(&network.flows).enumerate();
     let named = named.filter(|(_, (flow, _))| is_followed(flow));
     let told = named.filter_map(|(number, (flow, flowed))| {
         let (bill, legs) = (flowed.bill.as_ref().ok()?, flow_legs(hosts, flow)?);
         let wanted = choice.and_then(|choice| choice.number(number));
-        let alone = starts.iter().filter(|start| **start == starts[number]).count() == 1;
+        let shares = |other: &&Vec<LinkEnd>| other.iter().any(|it| starts[number].contains(it));
+        let alone = starts.iter().filter(shares).count() == 1;
+        let legs = Legs { patience: patience(flow, bill), all: legs };
         let seen = FlowSeen::of(&legs, logs, wanted, alone);
         let (cables, steps) = (cables(hosts, flow), steps(bill, hosts));
         Some(ToldFlow { number, name: &flow.name, bill, steps, cables, seen })
@@ -118,10 +121,44 @@ pub fn told<'a>(
     told.collect()
 }
 
-/// Returns the places at which a message can be lost on each cable of a flow: the server that sends
-/// it, the cable, and the program that takes it.
+/// Returns the time after which a message is late at each cable of a flow's own way, if the cable
+/// has another way: the patience of its program, or the time that the plan has for the crossing.
+fn patience(flow: &Flow, bill: &FlowBill) -> Vec<Option<Nanos>> {
+    let mut all = vec![None; flow.hops.len()];
+    for other in &bill.others {
+        let reached = |stop: usize| {
+            let programs = bill.items.iter().filter(|item| item.stage == FlowStage::Program);
+            programs.map(|item| item.after).nth(stop).unwrap_or(Nanos::ZERO)
+        };
+        let crosses = reached(other.hop + 1) - reached(other.hop);
+        all[other.hop] = Some(other.patience.max(crosses));
+    }
+    all
+}
+
+/// Returns the links to which the first program of a flow gives its messages.
+fn starts(hosts: &Hosts, flow: &Flow) -> Vec<LinkEnd> {
+    let Some(legs) = flow_legs(hosts, flow) else { return Vec::new() };
+    let others = legs.others.iter().filter(|(hop, _)| *hop == 0).map(|(_, legs)| legs);
+    let firsts = std::iter::once(&legs.own).chain(others).filter_map(|legs| legs.first());
+    firsts.map(|leg| leg.from).collect()
+}
+
+/// Returns the places at which a message can be lost on each cable of a flow, then on those of its
+/// other ways.
 fn cables(hosts: &Hosts, flow: &Flow) -> Vec<[String; 3]> {
-    let mut before = flow.from;
+    let mut all = places(hosts, flow.from, &flow.hops);
+    for detour in &flow.detours {
+        let from = flow.stops().nth(detour.hop).copied().unwrap_or(flow.from);
+        all.extend(places(hosts, from, &detour.hops));
+    }
+    all
+}
+
+/// Returns the places at which a message can be lost on each cable of a way: the server that sends
+/// it, the cable, and the program that takes it.
+fn places(hosts: &Hosts, from: FlowStop, hops: &[FlowHop]) -> Vec<[String; 3]> {
+    let mut before = from;
     let place = |hop: &FlowHop| {
         let host = |stop: FlowStop| hosts.hosts[stop.host].name.as_str();
         let cable = match hop.way {
@@ -137,7 +174,7 @@ fn cables(hosts: &Hosts, flow: &Flow) -> Vec<[String; 3]> {
         before = hop.to;
         places
     };
-    flow.hops.iter().map(place).collect()
+    hops.iter().map(place).collect()
 }
 
 /// Returns where the messages of all flows are, as an addition to the report of all hosts.

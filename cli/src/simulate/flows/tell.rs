@@ -89,6 +89,7 @@ impl ToldFlow<'_> {
             "sent": books.sent,
             "delivered": books.delivered,
             "lost": books.lost.iter().map(lost).collect::<Vec<Value>>(),
+            "late": books.late,
             "under_way": books.under_way,
             "strange": books.strange,
         })
@@ -111,6 +112,11 @@ impl ToldFlow<'_> {
             "messages": self.seen.messages,
             "longest_ns": self.seen.worst.as_ref().map(|worst| worst.latency().0),
             "bound_ns": self.bill.total.0,
+            "turned": json!({
+                "messages": self.seen.turned.0,
+                "longest_ns": self.seen.turned.1.0,
+                "bound_ns": self.bill.longest.0,
+            }),
             "books": self.books_to_json(),
             "stages": self.timed().map(stage).collect::<Vec<Value>>(),
         })
@@ -175,11 +181,16 @@ pub fn render(flows: &[ToldFlow<'_>]) -> String {
         let longest = longest.unwrap_or_else(|| String::from("-"));
         let (whole, nothing) = (shown(flow.bill.total), String::new);
         row([String::from("in all"), nothing(), longest, whole, nothing(), nothing()]);
+        if let (count @ 1.., longest) = flow.seen.turned {
+            let by_others = format!("{count} by other ways");
+            let (longest, whole) = (shown(longest), shown(flow.bill.longest));
+            row([by_others, nothing(), longest, whole, nothing(), nothing()]);
+        }
     }
     table.render()
 }
 
-/// Returns where the messages of all flows are: sent = delivered + lost + under way.
+/// Returns where the messages of all flows are: sent = delivered + late + lost + under way.
 #[must_use]
 pub fn render_books(flows: &[ToldFlow<'_>]) -> String {
     let (right, left) = (Align::Right, Align::Left);
@@ -187,6 +198,7 @@ pub fn render_books(flows: &[ToldFlow<'_>]) -> String {
         ("flow", left),
         ("sent", right),
         ("delivered", right),
+        ("late", right),
         ("under way", right),
         ("strange", right),
         ("lost", right),
@@ -194,7 +206,7 @@ pub fn render_books(flows: &[ToldFlow<'_>]) -> String {
     ]);
     for flow in flows {
         let Some(books) = &flow.seen.books else { continue };
-        let counts = [books.sent, books.delivered, books.under_way, books.strange];
+        let counts = [books.sent, books.delivered, books.late, books.under_way, books.strange];
         let counts = counts.map(|count| count.to_string());
         let mut head = [&[flow.name.to_owned()][..], &counts].concat();
         let mut lost: Vec<[String; 2]> = books

@@ -380,7 +380,7 @@ impl<'a> Ethernet<'a> {
 
     fn bill(&self, flow: &Wired<'_>) -> Result<FlowBill, NoBill> {
         let taken = self.taken(flow)?;
-        let mut bill = FlowBill { items: Vec::new(), total: Nanos::ZERO };
+        let mut bill = FlowBill::new();
         let (here, there) = (Some(flow.from.host), Some(flow.to.host));
         let name = |host: Option<usize>, process: u16| {
             let system = &self.hosts.hosts[host.unwrap_or_default()].system;

@@ -9,7 +9,7 @@
 
 use super::ethernet;
 use super::net::{Net, workers};
-use super::route::{Route, route, undeclared};
+use super::route::{Route, routes, undeclared};
 use crate::core::{self, Core};
 use crate::human;
 use crate::missing::Missing;
@@ -31,7 +31,27 @@ pub struct Flowed {
 pub struct FlowBill {
     /// The items of its bill, in the order of the messages.
     pub items: Vec<FlowItem>,
+    /// The longest by its own way.
     pub total: Nanos,
+    /// The other ways around its hops, in the order of its detours.
+    pub others: Vec<OtherWay>,
+    /// The longest by whatever ways a message goes.
+    pub longest: Nanos,
+}
+
+/// Another way around a hop: what it costs, and what a cable that is lost costs before it is taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OtherWay {
+    /// The number of the hop.
+    pub hop: usize,
+    /// The program turns from the cable when a message was not taken for so long.
+    pub patience: Nanos,
+    /// The program knows by then at the latest that a cable that works has taken a message.
+    pub least: Nanos,
+    /// Messages that are lost or late at most, each time the cable is lost.
+    pub lost: u64,
+    /// The items of the way.
+    pub items: Vec<FlowItem>,
 }
 
 /// One line of the bill of a flow.
@@ -120,17 +140,17 @@ pub(super) fn flows(hosts: &Hosts, clock_hz: Option<u64>) -> Vec<Flowed> {
 /// Returns the bills of the flows over cables, in their order.
 fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
     let flows: Vec<&Flow> = hosts.flows.iter().filter(|flow| !flow.is_on_ethernet()).collect();
-    let routes: Vec<Result<Route<'_>, Missing>> =
-        flows.iter().map(|flow| route(hosts, flow)).collect();
-    let known: Vec<Route<'_>> = routes.iter().filter_map(|it| it.clone().ok()).collect();
-    let routes = routes.into_iter().map(|route| {
-        let route = route?;
-        match undeclared(hosts, &route, &known) {
+    let routes: Vec<Result<Vec<Route<'_>>, Missing>> =
+        flows.iter().map(|flow| routes(hosts, flow)).collect();
+    let known: Vec<Route<'_>> = routes.iter().flatten().flatten().cloned().collect();
+    let routes = routes.into_iter().map(|ways| {
+        let manned = ways?.into_iter().map(|route| match undeclared(hosts, &route, &known) {
             Some(missing) => Err(missing),
             None => workers(plants, &route).map(|workers| (route, workers)),
-        }
+        });
+        manned.collect()
     });
-    let routes: Vec<Result<_, Missing>> = routes.collect();
+    let routes: Vec<Result<Vec<_>, Missing>> = routes.collect();
     if let Some(first) = routes.iter().position(Result::is_err) {
         // The others share stages with it, and its traffic there is not known.
         let name = &flows[first].name;
@@ -139,9 +159,11 @@ fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
         return routes.into_iter().map(|it| none(it.err().unwrap_or_else(beside))).collect();
     }
     let mut net = Net::new(hosts);
-    routes.into_iter().flatten().for_each(|(route, workers)| net.add(route, workers));
+    for ways in routes.into_iter().flatten() {
+        net.add(ways);
+    }
     match net.settle() {
-        Ok(()) => (0..flows.len()).map(|flow| Flowed { bill: Ok(net.bill(flow)) }).collect(),
+        Ok(()) => net.mains().map(|flow| Flowed { bill: Ok(net.bill(flow)) }).collect(),
         Err(missing) => flows.iter().map(|_| none(missing.clone())).collect(),
     }
 }
@@ -151,6 +173,12 @@ pub(super) fn none((what, remedy): Missing) -> Flowed {
 }
 
 impl FlowBill {
+    /// Returns a bill without items.
+    pub(super) const fn new() -> FlowBill {
+        let total = Nanos::ZERO;
+        FlowBill { items: Vec::new(), total, others: Vec::new(), longest: total }
+    }
+
     pub(super) fn put(
         &mut self,
         stage: FlowStage,
@@ -159,6 +187,7 @@ impl FlowBill {
         waiting: Option<(u64, u64)>,
     ) {
         self.total += value;
+        self.longest = self.total;
         self.items.push(FlowItem { stage, host, name, value, after: self.total, waiting });
     }
 }
@@ -221,15 +250,19 @@ impl FlowBill {
             format!("{} {} {}", item.place(hosts), item.stage.word(), human(item.value.0))
         };
         let note = self.items.iter().map(said).collect::<Vec<String>>().join(", ");
-        if let Some([what, help]) = self.items.iter().find_map(|item| item.crowded(hosts)) {
+        let all = || self.items.iter().chain(self.others.iter().flat_map(|it| &it.items));
+        if let Some([what, help]) = all().find_map(|item| item.crowded(hosts)) {
             return Some([format!("`{name}`: {what}"), note, help]);
         }
-        let wanted = flow.latency_ns.filter(|wanted| *wanted < self.total.0)?;
-        let longest = self.items.iter().max_by_key(|item| item.value)?;
-        let (total, wanted) = (human(self.total.0), human(wanted));
+        if let Some([what, help]) = self.others.iter().find_map(|it| it.hasty(flow, hosts)) {
+            return Some([format!("`{name}`: {what}"), note, help]);
+        }
+        let wanted = flow.latency_ns.filter(|wanted| *wanted < self.longest.0)?;
+        let longest = all().max_by_key(|item| item.value)?;
+        let (total, wanted) = (human(self.longest.0), human(wanted));
         let help = format!(
             "write `latency = \"{}us\"`, or shorten the longest item, {} of `{}`",
-            self.total.0.div_ceil(1_000),
+            self.longest.0.div_ceil(1_000),
             longest.stage.word(),
             longest.place(hosts)
         );

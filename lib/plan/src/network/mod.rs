@@ -2,6 +2,7 @@
 //! why the network may never form; and the bills of the flows that cross its cables.
 
 mod crossing;
+mod detour;
 mod ethernet;
 mod flows;
 mod instruct;
@@ -14,8 +15,8 @@ mod wired;
 
 use diapason_system::{Cable, Diagnostics, Hosts, Socket};
 use diapason_topology::{Edge, Jack, Lists, Topology, flaws};
-pub use flows::{FlowBill, FlowItem, FlowStage, Flowed};
-pub use route::{FlowLeg, LinkEnd, flow_legs};
+pub use flows::{FlowBill, FlowItem, FlowStage, Flowed, OtherWay};
+pub use route::{FlowLeg, FlowLegs, LinkEnd, flow_legs};
 pub use served::Idle;
 
 /// Everything that can be told of the cables between hosts without running them.

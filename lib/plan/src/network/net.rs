@@ -28,7 +28,7 @@ pub(super) enum Seat {
 }
 
 impl Seat {
-    fn of(stop: &FlowStop) -> Seat {
+    pub(super) fn of(stop: &FlowStop) -> Seat {
         Seat::Program(stop.host, stop.process)
     }
 
@@ -46,7 +46,7 @@ pub(super) fn workers<'a>(
     route: &Route<'_>,
 ) -> Result<Workers<'a>, Missing> {
     let mut all = Workers::new();
-    for stop in route.flow.stops() {
+    for stop in route.stops() {
         all.insert(Seat::of(stop), Worker::program(&plants[stop.host], *stop)?);
     }
     for (stop, port) in route.crossings.iter().flat_map(|it| [it.from, it.to]) {
@@ -57,20 +57,23 @@ pub(super) fn workers<'a>(
 }
 
 /// All flows, and how long each of their stages takes at most, as far as that is known.
+///
+/// The other ways of a flow stand behind it as routes of their own.
 pub(super) struct Net<'a> {
     hosts: &'a Hosts,
-    routes: Vec<Route<'a>>,
+    pub(super) routes: Vec<Route<'a>>,
     workers: Workers<'a>,
-    /// By flow and stage: the first program, then the stages of each crossing.
-    delays: Vec<Vec<Nanos>>,
+    /// By route and stage: the first program, then the stages of each crossing. Another way has
+    /// nothing at its first program.
+    pub(super) delays: Vec<Vec<Nanos>>,
     /// Times of packets on a cable: the cable, the host they come from, and how many.
     crossed: RefCell<BTreeMap<(usize, usize, u64), Nanos>>,
 }
 
-/// A crossing of a flow: the flow, the number of the crossing, and the crossing.
-type Place<'n> = (usize, usize, &'n Crossing);
+/// A crossing of a route: the route, the number of the crossing, and the crossing.
+pub(super) type Place<'n> = (usize, usize, &'n Crossing);
 
-const fn stage(crossing: usize, stage: FlowStage) -> usize {
+pub(super) const fn stage(crossing: usize, stage: FlowStage) -> usize {
     1 + CROSSING.len() * crossing + stage as usize
 }
 
@@ -86,11 +89,13 @@ impl<'a> Net<'a> {
         }
     }
 
-    /// Adds a flow, with the threads that it passes.
-    pub fn add(&mut self, route: Route<'a>, workers: Workers<'a>) {
-        self.delays.push(vec![Nanos::ZERO; 1 + CROSSING.len() * route.crossings.len()]);
-        self.routes.push(route);
-        self.workers.extend(workers);
+    /// Adds a flow: its way, its other ways, and the threads that they pass.
+    pub fn add(&mut self, ways: Vec<(Route<'a>, Workers<'a>)>) {
+        for (route, workers) in ways {
+            self.delays.push(vec![Nanos::ZERO; 1 + CROSSING.len() * route.crossings.len()]);
+            self.routes.push(route);
+            self.workers.extend(workers);
+        }
     }
 
     /// Lets delays grow until they follow from each other.
@@ -119,7 +124,8 @@ impl<'a> Net<'a> {
     /// Returns the delay of each stage of a flow, if those before are as they are known.
     fn round(&self, flow: usize) -> Result<Vec<Nanos>, Missing> {
         let route = &self.routes[flow];
-        let mut delays = vec![self.job(&route.flow.from)];
+        let first = route.around.map_or_else(|| self.job(&route.flow.from), |_| Nanos::ZERO);
+        let mut delays = vec![first];
         for crossing in &route.crossings {
             let (sends, _) = self.serves(crossing.from)?;
             let (_, receives) = self.serves(crossing.to)?;
@@ -130,14 +136,10 @@ impl<'a> Net<'a> {
         Ok(delays)
     }
 
-    /// Returns the longest time until a message of a flow reaches a stage.
-    fn before(&self, flow: usize, stage: usize) -> Nanos {
-        self.delays[flow].iter().take(stage).fold(Nanos::ZERO, |sum, delay| sum + *delay)
-    }
-
-    /// Returns the most messages of a flow that reach a stage in a closed window.
-    fn arrivals(&self, flow: usize, stage: usize, window: Nanos) -> u64 {
-        self.routes[flow].bucket().most(window + self.before(flow, stage))
+    /// Returns the most messages of a route that reach a stage in a closed window.
+    pub(super) fn arrivals(&self, flow: usize, stage: usize, window: Nanos) -> u64 {
+        let late = self.late(flow, stage);
+        self.routes[flow].bucket().most(window + self.before(flow, stage)).saturating_add(late)
     }
 
     fn places(&self) -> impl Iterator<Item = Place<'_>> {
@@ -175,19 +177,21 @@ impl<'a> Net<'a> {
     /// Returns the flows that begin at a program.
     fn begun(&self, stop: &FlowStop) -> impl Iterator<Item = &Route<'a>> {
         let seat = Seat::of(stop);
-        self.routes.iter().filter(move |route| Seat::of(&route.flow.from) == seat)
+        let own = self.routes.iter().filter(|route| route.around.is_none());
+        own.filter(move |route| Seat::of(&route.flow.from) == seat)
     }
 
     /// Returns how often a program is woken in a window at most: by messages, and by its own time.
     fn woken(&self, stop: &FlowStop, window: Nanos) -> u64 {
         let own = self.begun(stop).map(|route| route.bucket().most(window));
-        own.fold(self.sum(self.to(stop), FlowStage::Program, window), u64::saturating_add)
+        let came = self.sum(self.to(stop), FlowStage::Program, window);
+        own.fold(came.saturating_add(self.returned(stop)), u64::saturating_add)
     }
 
     /// Returns the longest time of a program for a message. Either it is done with all there can
     /// be, which is what it lent memory for and what it sends at once itself; or it has nothing to
     /// do any more.
-    fn job(&self, stop: &FlowStop) -> Nanos {
+    pub(super) fn job(&self, stop: &FlowStop) -> Nanos {
         let worker = &self.workers[&Seat::of(stop)];
         // There is no worker of a program whose flow does not say its work.
         let step = |said: Option<u64>| worker.each + Nanos(said.unwrap_or_default());
@@ -211,7 +215,8 @@ impl<'a> Net<'a> {
             let own = self
                 .begun(stop)
                 .map(|route| times(route.bucket().most(window), step(route.flow.from.work_ns)));
-            Nanos(came.chain(own).fold(0, u64::saturating_add))
+            let returned = times(self.returned(stop), worker.each);
+            Nanos(came.chain(own).fold(returned, u64::saturating_add))
         };
         let busy = worker.busy(|window| self.woken(stop, window), work, worker.each);
         worker.any(open).min(busy.unwrap_or(Nanos::FOREVER))
@@ -285,7 +290,7 @@ impl<'a> Net<'a> {
         Ok(found)
     }
 
-    fn delay(&self, (flow, number, _): Place<'_>, at: FlowStage) -> Nanos {
+    pub(super) fn delay(&self, (flow, number, _): Place<'_>, at: FlowStage) -> Nanos {
         self.delays[flow][stage(number, at)]
     }
 
@@ -302,37 +307,53 @@ impl<'a> Net<'a> {
         let came = |window| self.sum(self.into(port), FlowStage::Told, window);
         let sends = self.serves(side).map_or(Nanos::FOREVER, |(sends, _)| sends);
         let back = self.noted(side) + self.job(&stop) + sends;
-        let passed_on = self.into(port).filter_map(|(flow, number, _)| {
-            let next = self.routes[flow].crossings.get(number + 1)?;
-            let place = (flow, number + 1, next);
-            let away = self.delay(place, FlowStage::Sends) + self.delay(place, FlowStage::Cable);
-            Some(self.noted(side) + self.job(&stop) + away + self.noted(next.from))
-        });
+        let onward = || self.into(port).flat_map(|place| self.onward(place));
+        let passed_on =
+            onward().map(|place| self.noted(side) + self.job(&stop) + self.known_to_be_sent(place));
         let held = passed_on.max().map_or(0, came);
-        came(back).saturating_add(held)
+        // A cable that is lost keeps what it did not take.
+        let kept = onward().map(|(route, _, _)| self.stuck(route)).fold(0, u64::saturating_add);
+        came(back).saturating_add(held).saturating_add(kept)
+    }
+
+    /// Returns the time from when a message was given to a link until the server has taken note
+    /// that it was sent.
+    pub(super) fn known_to_be_sent(&self, place: Place<'_>) -> Nanos {
+        let away = self.delay(place, FlowStage::Sends) + self.delay(place, FlowStage::Cable);
+        away + self.noted(place.2.from)
     }
 
     /// Returns the messages that a server must have pending at its controller, so that none waits
     /// to be handed over.
     fn pending(&self, place: Place<'_>) -> u64 {
-        let (_, _, it) = place;
-        let away = self.delay(place, FlowStage::Sends) + self.delay(place, FlowStage::Cable);
-        let window = away + self.noted(it.from);
-        self.sum(self.out_of(it.from.1), FlowStage::Sends, window)
+        let window = self.known_to_be_sent(place);
+        self.sum(self.out_of(place.2.from.1), FlowStage::Sends, window)
     }
 
     /// Returns the bill of a flow.
     pub fn bill(&self, flow: usize) -> FlowBill {
         let route = &self.routes[flow];
-        let mut bill = FlowBill { items: Vec::new(), total: Nanos::ZERO };
-        let process = |host: usize, number: u16| {
-            let name = self.hosts.hosts[host].system.process_name(number);
-            (Some(host), name.unwrap_or_default().to_owned())
-        };
+        let mut bill = FlowBill::new();
         let from = route.flow.from;
-        let first = process(from.host, from.process);
+        let first = self.process(from.host, from.process);
         bill.put(FlowStage::Program, first, self.delays[flow][0], None);
-        for (number, it) in route.crossings.iter().enumerate() {
+        self.items(flow, &mut bill);
+        bill.put(FlowStage::Clocks, (None, "all hosts".to_owned()), apart(bill.total), None);
+        bill.others = self.others(flow).map(|other| self.other(flow, other)).collect();
+        let longest = self.before(flow, usize::MAX);
+        bill.longest = longest + apart(longest);
+        bill
+    }
+
+    fn process(&self, host: usize, number: u16) -> (Option<usize>, String) {
+        let name = self.hosts.hosts[host].system.process_name(number);
+        (Some(host), name.unwrap_or_default().to_owned())
+    }
+
+    /// Puts the items of all crossings of a route.
+    pub(super) fn items(&self, flow: usize, bill: &mut FlowBill) {
+        let process = |host: usize, number: u16| self.process(host, number);
+        for (number, it) in self.routes[flow].crossings.iter().enumerate() {
             let place = (flow, number, it);
             for at in CROSSING {
                 let (named, waiting) = match at {
@@ -355,10 +376,12 @@ impl<'a> Net<'a> {
                 bill.put(at, named, self.delay(place, at), waiting);
             }
         }
-        let apart = Nanos(bill.total.0 / CLOCKS_APART + 1);
-        bill.put(FlowStage::Clocks, (None, "all hosts".to_owned()), apart, None);
-        bill
     }
+}
+
+/// Returns how much longer a time is by another host's clock.
+pub(super) fn apart(time: Nanos) -> Nanos {
+    Nanos(time.0 / CLOCKS_APART + 1)
 }
 
 /// Returns the most transfers that a server keeps at its controller in each direction.

@@ -7,7 +7,7 @@ use diapason_contract::carried::Contract;
 use diapason_contract::link::{LINKS, NAMES};
 use diapason_contract::threads::{Home, LINK};
 use diapason_pipe::size::Bucket;
-use diapason_system::{Flow, FlowStop, FlowWay, Hosts, ProcessSpec};
+use diapason_system::{Detour, Flow, FlowHop, FlowStop, FlowWay, Hosts, ProcessSpec};
 
 /// The time from one look of a debug target's server to the next, if its argument says none.
 const LOOK: Nanos = Nanos::from_micros(125);
@@ -44,14 +44,22 @@ pub(super) struct Crossing {
     pub slots: u64,
 }
 
-/// A flow with its way.
+/// A flow with its way, or with another way around one of its hops.
 #[derive(Clone, Debug)]
 pub(super) struct Route<'a> {
     pub flow: &'a Flow,
+    /// The hop that it goes around, if it is another way.
+    pub around: Option<&'a Detour>,
     pub crossings: Vec<Crossing>,
 }
 
 impl Route<'_> {
+    /// Returns the programs of the way.
+    pub fn stops(&self) -> impl Iterator<Item = &FlowStop> {
+        let first = self.crossings.first().map_or(&self.flow.from, |it| &it.from.0);
+        std::iter::once(first).chain(self.crossings.iter().map(|it| &it.to.0))
+    }
+
     /// Returns the contract of the flow by the clock of any host.
     pub fn bucket(&self) -> Bucket {
         steady(self.flow)
@@ -64,11 +72,22 @@ pub(super) fn steady(flow: &Flow) -> Bucket {
     Bucket { burst, messages: messages.into(), per, jitter }
 }
 
-/// Returns the way of a flow.
-pub(super) fn route<'a>(hosts: &'a Hosts, flow: &'a Flow) -> Result<Route<'a>, Missing> {
-    let mut before = flow.from;
+/// Returns the way of a flow, and behind it the other ways around its hops.
+pub(super) fn routes<'a>(hosts: &'a Hosts, flow: &'a Flow) -> Result<Vec<Route<'a>>, Missing> {
+    let own = Route { flow, around: None, crossings: crossings(hosts, flow.from, &flow.hops)? };
+    let mut all = vec![own];
+    for detour in &flow.detours {
+        let from = flow.stops().nth(detour.hop).copied().unwrap_or(flow.from);
+        let crossings = crossings(hosts, from, &detour.hops)?;
+        all.push(Route { flow, around: Some(detour), crossings });
+    }
+    Ok(all)
+}
+
+fn crossings(hosts: &Hosts, from: FlowStop, hops: &[FlowHop]) -> Result<Vec<Crossing>, Missing> {
+    let mut before = from;
     let mut crossings = Vec::new();
-    for hop in &flow.hops {
+    for hop in hops {
         // A flow over Ethernet has a plan of its own.
         let FlowWay::Cable(cable) = hop.way else { continue };
         let side = |stop: FlowStop| port(hosts, stop, cable).map(|port| (stop, port));
@@ -76,7 +95,7 @@ pub(super) fn route<'a>(hosts: &'a Hosts, flow: &'a Flow) -> Result<Route<'a>, M
         crossings.push(Crossing { cable, from, to, slots: hop.slots });
         before = hop.to;
     }
-    Ok(Route { flow, crossings })
+    Ok(crossings)
 }
 
 /// A link at one end of a cable.
@@ -97,12 +116,25 @@ pub struct FlowLeg {
     pub to: LinkEnd,
 }
 
+/// The cables of a flow.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlowLegs {
+    /// Those of its way.
+    pub own: Vec<FlowLeg>,
+    /// The hop that each other way goes around, and the cables of the way.
+    pub others: Vec<(usize, Vec<FlowLeg>)>,
+}
+
 /// Returns the cables that a flow crosses, or `None` if no link serves one of them.
 #[must_use]
-pub fn flow_legs(hosts: &Hosts, flow: &Flow) -> Option<Vec<FlowLeg>> {
+pub fn flow_legs(hosts: &Hosts, flow: &Flow) -> Option<FlowLegs> {
     let end = |port: Port| LinkEnd { host: port.host, link: port.link };
     let leg = |it: &Crossing| FlowLeg { from: end(it.from.1), to: end(it.to.1) };
-    Some(route(hosts, flow).ok()?.crossings.iter().map(leg).collect())
+    let all = routes(hosts, flow).ok()?;
+    let legs = |route: &Route<'_>| route.crossings.iter().map(leg).collect();
+    let (own, others) = all.split_first()?;
+    let others = others.iter().filter_map(|it| Some((it.around?.hop, legs(it))));
+    Some(FlowLegs { own: legs(own), others: others.collect() })
 }
 
 /// Returns the link of a program's host that serves a cable, which the program must be the one
@@ -160,7 +192,7 @@ pub(super) fn undeclared(hosts: &Hosts, route: &Route<'_>, all: &[Route<'_>]) ->
             (other.host, other.process, port.link) == (stop.host, stop.process, link)
         })
     };
-    route.flow.stops().find_map(|stop| {
+    route.stops().find_map(|stop| {
         let host = &hosts.hosts[stop.host];
         let process = &host.system.processes[usize::from(stop.process)];
         let uses = |link: &usize| process.uses.iter().any(|used| used == NAMES[*link][0]);

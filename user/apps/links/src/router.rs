@@ -1,6 +1,7 @@
 //! Passes messages on between two links, where they are: what comes from one goes to the other.
 //!
-//! Once a second it says `ROUTED messages dropped`. Arguments: most bytes of a message.
+//! Once a second it says `ROUTED messages dropped`. Arguments: most bytes of a message, and pieces
+//! of memory for messages of each link (0: 4).
 
 #![no_std]
 #![no_main]
@@ -13,27 +14,31 @@ entry!(main);
 
 /// Time between two reports.
 const REPORT: Nanos = Nanos::from_secs(1);
-/// Pieces of memory for messages of each link.
+/// Pieces of memory for messages of each link, if no argument says, and the most.
 const EACH: u32 = 4;
+const EACH_MAX: u64 = 32;
 
 struct Router {
     links: [Link; 2],
     bytes: u32,
+    /// Pieces of memory for messages of each link.
+    each: u32,
     routed: u64,
     dropped: u64,
 }
 
-fn main(Arguments([bytes, ..]): Arguments) {
+fn main(Arguments([bytes, each, ..]): Arguments) {
     let bytes = bytes.clamp(1, MESSAGE_MAX as u64) as u32;
-    if let Err(errno) = run(bytes.next_multiple_of(UNIT as u32)) {
+    let each = if each == 0 { EACH } else { each.min(EACH_MAX) as u32 };
+    if let Err(errno) = run(bytes.next_multiple_of(UNIT as u32), each) {
         log!("router: {errno:?}");
     }
 }
 
-fn run(bytes: u32) -> Result<(), Errno> {
+fn run(bytes: u32, each: u32) -> Result<(), Errno> {
     let links = [Link::open(0)?, Link::open(1)?];
-    let mut router = Router { links, bytes, routed: 0, dropped: 0 };
-    for number in 0..2 * EACH {
+    let mut router = Router { links, bytes, each, routed: 0, dropped: 0 };
+    for number in 0..2 * each {
         let place = router.links[0].place(number);
         let home = router.home(place);
         router.links[home].fill(place, bytes)?;
@@ -55,7 +60,7 @@ fn run(bytes: u32) -> Result<(), Errno> {
 impl Router {
     /// Returns the link whose messages come to a place.
     fn home(&self, place: u32) -> usize {
-        usize::from(place >= self.links[0].place(EACH))
+        usize::from(place >= self.links[0].place(self.each))
     }
 
     fn drain(&mut self) -> Result<(), Errno> {

@@ -1,0 +1,45 @@
+//! The traffic of sockets and adapters, derived from flows if descriptions of hosts do not say it.
+
+use super::{Flow, FlowWay};
+use crate::hosts::HostSpec;
+use diapason_contract::carried::Contract;
+use std::collections::BTreeMap;
+
+impl Flow {
+    /// Returns the shortest time from one message to the next in the long run, by the clock of any
+    /// host, and the messages that come at once if each is late by up to its latency.
+    fn at_the_end(&self) -> Option<(u64, u64)> {
+        let Contract { messages, per, burst, jitter } = self.steady();
+        let period = (per.0 / u64::from(messages.max(1))).max(1);
+        let late = (self.latency_ns? + jitter.0).div_ceil(period);
+        Some((period, burst + late))
+    }
+}
+
+/// Lets what comes to sockets and their adapters follow from the flows, where descriptions of the
+/// hosts do not say it. A message is late by no more than the `latency` of its flow: the plan
+/// refuses the flow otherwise.
+pub(crate) fn derive(hosts: &mut [HostSpec], flows: &[Flow]) {
+    let ends = flows.iter().filter_map(|flow| {
+        let hop = flow.hops.first()?;
+        let FlowWay::Sockets { to, .. } = hop.way else { return None };
+        Some((hop.to.host, to, hop.to.work_ns, flow.at_the_end()))
+    });
+    let mut sums: BTreeMap<(usize, usize), Option<(u64, u64)>> = BTreeMap::new();
+    for (host, socket, work_ns, terms) in ends {
+        let port = &mut hosts[host].system.sockets[socket];
+        port.work_ns = port.work_ns.or(work_ns);
+        if let (None, Some((period, burst))) = (port.period_ns, terms) {
+            (port.period_ns, port.burst) = (Some(period), burst);
+        }
+        let sum = sums.entry((host, port.adapter)).or_insert(Some((0, 0)));
+        let rate = |period: u64| 1_000_000_000_u64.div_ceil(period);
+        *sum = sum
+            .zip(terms)
+            .map(|((all, at_once), (period, burst))| (all + rate(period), at_once + burst));
+    }
+    for ((host, adapter), sum) in sums {
+        let adapter = &mut hosts[host].system.adapters[adapter];
+        adapter.traffic = adapter.traffic.or(sum);
+    }
+}
