@@ -109,6 +109,8 @@ pub struct BufferedOutbox {
     pub(super) echoes: [bool; ECHOES.len()],
     /// The time of the longest frame.
     pub(super) longest: Nanos,
+    /// A more urgent message waits until an echo is free.
+    pub(super) lacks_echo: bool,
     armed: u16,
     pub(super) counts: OutboxCounts,
     /// Frames that went through since somebody asked. Nobody has to.
@@ -144,6 +146,7 @@ impl BufferedOutbox {
             queued: 0,
             echoes: [false; ECHOES.len()],
             longest,
+            lacks_echo: false,
             armed: 0,
             counts: OutboxCounts::default(),
             through: [None; 2 * BUFFERS],
@@ -224,9 +227,20 @@ impl BufferedOutbox {
             if let Some(waiting) = self.loaded[buffer].take() {
                 self.note_sent(module, buffer, &waiting);
             }
+            self.end_doubts();
         }
-        let shared = &self.loaded[self.own..self.own + self.shared];
-        if self.armed != 0 && shared.iter().all(Option::is_none) {
+        self.look_whether_dry(module, None);
+    }
+
+    /// Counts if messages waited and no shared buffer but `new` was full. A driver that is preempted
+    /// while it loads `new` would not see that later.
+    fn look_whether_dry(
+        &mut self,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        new: Option<usize>,
+    ) {
+        let mut others = (self.own..self.own + self.shared).filter(|buffer| Some(*buffer) != new);
+        if self.armed != 0 && others.all(|buffer| self.loaded[buffer].is_none()) {
             self.counts.dry += 1;
             self.armed = 0;
             module.interrupts(0);
@@ -315,6 +329,7 @@ impl BufferedOutbox {
         now: Nanos,
     ) {
         self.clear_doubts(module, now);
+        self.lacks_echo = false;
         let shared = self.own..self.own + self.shared;
         while let Some(at) = self.head() {
             let free = shared.clone().find(|buffer| self.loaded[*buffer].is_none());
@@ -329,6 +344,8 @@ impl BufferedOutbox {
             let Some(at) = self.head() else { break };
             let Some(waiting) = self.remove(at) else { break };
             self.fill(module, source, buffer, waiting);
+            self.collect(module);
+            self.look_whether_dry(module, Some(buffer));
         }
         self.arm(module);
     }
@@ -339,25 +356,35 @@ impl BufferedOutbox {
         self.queue[..self.queued].iter().rposition(certain)
     }
 
-    /// Lets the buffer interrupt that has `spare` less urgent ones behind it, if messages wait.
+    /// Lets the buffer interrupt that has `spare` less urgent ones behind it, if messages wait. If
+    /// one of them lacks an echo, all do: the end of each frame of this module frees echoes.
     fn arm(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
-        let mut armed = 0;
-        if self.queued > 0 {
-            let shared = self.own..self.own + self.shared;
-            let behind = |buffer: &usize| {
-                let key = self.loaded[*buffer].map(|waiting| waiting.key());
-                let later = |other: &&Waiting| key.is_some_and(|key| other.key() > key);
-                let all = self.loaded[self.own..self.own + self.shared].iter().flatten();
-                all.filter(later).count()
-            };
-            let loaded = shared.filter(|buffer| self.loaded[*buffer].is_some());
-            let all = loaded.map(|buffer| (behind(&buffer), buffer));
-            let chosen = all.filter(|(behind, _)| *behind <= self.spare).max();
-            armed = chosen.map_or(0, |(_, buffer)| 1 << buffer);
-        }
+        let armed = match (self.queued, self.lacks_echo) {
+            (0, _) => 0,
+            (_, true) => (0..self.own + self.shared)
+                .filter(|buffer| self.loaded[*buffer].is_some())
+                .fold(0, |armed, buffer| armed | 1 << buffer),
+            (_, false) => self.last_before_spare(),
+        };
         if armed != self.armed {
             module.interrupts(armed);
         }
         self.armed = armed;
+    }
+
+    /// Returns the shared buffer with `spare` less urgent ones behind it, or with fewer if no more
+    /// are full: one bit, or none.
+    fn last_before_spare(&self) -> u16 {
+        let shared = self.own..self.own + self.shared;
+        let behind = |buffer: &usize| {
+            let key = self.loaded[*buffer].map(|waiting| waiting.key());
+            let later = |other: &&Waiting| key.is_some_and(|key| other.key() > key);
+            let all = self.loaded[self.own..self.own + self.shared].iter().flatten();
+            all.filter(later).count()
+        };
+        let loaded = shared.filter(|buffer| self.loaded[*buffer].is_some());
+        let all = loaded.map(|buffer| (behind(&buffer), buffer));
+        let chosen = all.filter(|(behind, _)| *behind <= self.spare).max();
+        chosen.map_or(0, |(_, buffer)| 1 << buffer)
     }
 }
