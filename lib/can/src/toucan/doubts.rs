@@ -29,26 +29,37 @@ pub(super) struct Doubt {
     pub over: bool,
 }
 
+/// Why no message leaves its buffer for one that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// That one is less urgent than all of them.
+    InOrder,
+    /// Both echoes are taken.
+    NoEcho,
+}
+
 impl BufferedOutbox {
     /// Moves the least urgent message of the shared buffers into the queue, if that at `head` is
     /// more urgent. Returns its buffer.
+    ///
+    /// # Errors
+    /// All buffers keep their messages, and why.
     pub(super) fn preempt(
         &mut self,
         module: &ToucanDriver<impl ToucanRegisters>,
         now: Nanos,
         head: usize,
-    ) -> Option<usize> {
+    ) -> Result<usize, Kept> {
         let shared = self.own..self.own + self.shared;
         let key = |buffer: &usize| self.loaded[*buffer].map(|waiting| waiting.key());
-        let buffer = shared.max_by_key(key)?;
-        let victim = self.loaded[buffer]?;
-        if self.queue[head]?.key() > victim.key() {
-            return None;
+        let buffer = shared.max_by_key(key).ok_or(Kept::InOrder)?;
+        let victim = self.loaded[buffer].ok_or(Kept::InOrder)?;
+        if self.queue[head].is_none_or(|head| head.key() > victim.key()) {
+            return Err(Kept::InOrder);
         }
         let Some(echo) = self.echoes.iter().position(|taken| !taken) else {
             self.counts.held += 1;
-            self.lacks_echo = true;
-            return None;
+            return Err(Kept::NoEcho);
         };
         self.echoes[echo] = true;
         module.expect(ECHOES[echo], victim.id);
@@ -57,12 +68,12 @@ impl BufferedOutbox {
         let doubt = Doubt { echo: echo as u8, since, until, over: false };
         if taken.is_none() {
             self.release(module, doubt);
-            return Some(buffer);
+            return Ok(buffer);
         }
         self.counts.preempted += 1;
         self.insert(Waiting { doubt: Some(doubt), ..victim });
         self.clear_doubts(module, now);
-        Some(buffer)
+        Ok(buffer)
     }
 
     /// Drops messages whose frames went out when they were overwritten, and lets those go again of

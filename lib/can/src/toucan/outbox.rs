@@ -10,7 +10,7 @@
 
 use super::BUFFERS;
 use super::controller::{ToucanDriver, ToucanRegisters};
-use super::doubts::{Doubt, ECHOES, LONGEST_BITS};
+use super::doubts::{Doubt, ECHOES, Kept, LONGEST_BITS};
 use crate::frame::CanFrame;
 use crate::timing::BitRate;
 use core::fmt;
@@ -66,7 +66,8 @@ pub struct OutboxCounts {
     pub held: u64,
     /// Messages that a newer one of their stream replaced before they were sent.
     pub replaced: u64,
-    /// Times that messages waited in memory and the shared buffers were empty.
+    /// Times that the driver was late: messages waited in memory while the shared buffers were
+    /// empty, or one that lacked an echo waited for two frames.
     pub dry: u64,
 }
 
@@ -109,8 +110,8 @@ pub struct BufferedOutbox {
     pub(super) echoes: [bool; ECHOES.len()],
     /// The time of the longest frame.
     pub(super) longest: Nanos,
-    /// A more urgent message waits until an echo is free.
-    pub(super) lacks_echo: bool,
+    /// Frames that went through since a more urgent message waits until an echo is free.
+    lacking: Option<u32>,
     armed: u16,
     pub(super) counts: OutboxCounts,
     /// Frames that went through since somebody asked. Nobody has to.
@@ -146,7 +147,7 @@ impl BufferedOutbox {
             queued: 0,
             echoes: [false; ECHOES.len()],
             longest,
-            lacks_echo: false,
+            lacking: None,
             armed: 0,
             counts: OutboxCounts::default(),
             through: [None; 2 * BUFFERS],
@@ -227,23 +228,35 @@ impl BufferedOutbox {
             if let Some(waiting) = self.loaded[buffer].take() {
                 self.note_sent(module, buffer, &waiting);
             }
-            self.end_doubts();
         }
-        self.look_whether_dry(module, None);
+        self.note_late(module, flags.count_ones(), None);
     }
 
-    /// Counts if messages waited and no shared buffer but `new` was full. A driver that is preempted
-    /// while it loads `new` would not see that later.
-    fn look_whether_dry(
+    /// Takes in that `frames` of this module went through since the last call, and counts if the
+    /// driver was too late: if messages waited while no shared buffer but `new` was full, or if one
+    /// waited for two frames because it lacked an echo. A driver that is preempted while it loads
+    /// `new` could not see that later.
+    fn note_late(
         &mut self,
         module: &ToucanDriver<impl ToucanRegisters>,
+        frames: u32,
         new: Option<usize>,
     ) {
+        if frames > 0 {
+            self.end_doubts();
+        }
         let mut others = (self.own..self.own + self.shared).filter(|buffer| Some(*buffer) != new);
         if self.armed != 0 && others.all(|buffer| self.loaded[buffer].is_none()) {
             self.counts.dry += 1;
             self.armed = 0;
             module.interrupts(0);
+        }
+        if let Some(before) = &mut self.lacking {
+            *before += frames;
+            if *before > 1 {
+                self.counts.dry += 1;
+                self.lacking = None;
+            }
         }
     }
 
@@ -329,24 +342,26 @@ impl BufferedOutbox {
         now: Nanos,
     ) {
         self.clear_doubts(module, now);
-        self.lacks_echo = false;
         let shared = self.own..self.own + self.shared;
+        let mut lacks_echo = false;
         while let Some(at) = self.head() {
             let free = shared.clone().find(|buffer| self.loaded[*buffer].is_none());
-            let buffer = match free {
-                Some(buffer) => buffer,
-                None => match self.preempt(module, now, at) {
-                    Some(buffer) => buffer,
-                    None => break,
-                },
+            let buffer = match free.map_or_else(|| self.preempt(module, now, at), Ok) {
+                Ok(buffer) => buffer,
+                Err(kept) => {
+                    lacks_echo = kept == Kept::NoEcho;
+                    break;
+                }
             };
             // A message that was preempted is in the queue by now, behind this one.
             let Some(at) = self.head() else { break };
             let Some(waiting) = self.remove(at) else { break };
             self.fill(module, source, buffer, waiting);
             self.collect(module);
-            self.look_whether_dry(module, Some(buffer));
+            self.note_late(module, 0, Some(buffer));
+            self.lacking = None;
         }
+        self.lacking = if lacks_echo { self.lacking.or(Some(0)) } else { None };
         self.arm(module);
     }
 
@@ -357,14 +372,12 @@ impl BufferedOutbox {
     }
 
     /// Lets the buffer interrupt that has `spare` less urgent ones behind it, if messages wait. If
-    /// one of them lacks an echo, all do: the end of each frame of this module frees echoes.
+    /// one of them lacks an echo, all buffers do: the end of each frame of this module frees echoes.
     fn arm(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
-        let armed = match (self.queued, self.lacks_echo) {
+        let armed = match (self.queued, self.lacking) {
             (0, _) => 0,
-            (_, true) => (0..self.own + self.shared)
-                .filter(|buffer| self.loaded[*buffer].is_some())
-                .fold(0, |armed, buffer| armed | 1 << buffer),
-            (_, false) => self.last_before_spare(),
+            (_, Some(_)) => u16::MAX,
+            (_, None) => self.last_before_spare(),
         };
         if armed != self.armed {
             module.interrupts(armed);
