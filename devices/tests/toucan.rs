@@ -175,7 +175,7 @@ fn stamps_say_when_a_frame_began() {
     let before = module.timer();
     module.load(2, &frame(0x321, b"stamp"));
     desk.wait(6_000_000);
-    let begun = module.stamp(2).wrapping_sub(before);
+    let begun = module.stamp(2, standard(0x321).unwrap()).wrapping_sub(before);
     assert!(begun <= 1, "{begun}");
 }
 

@@ -69,14 +69,18 @@ pub struct OutboxCounts {
     /// Times that the driver was late: messages waited in memory while the shared buffers were
     /// empty, or one that lacked an echo waited for two frames.
     pub dry: u64,
+    /// Times that the driver looked and there had been errors on the bus.
+    pub errors: u64,
+    /// Times that the module was off its bus: bus-off, or it had lost its set-up.
+    pub off: u64,
 }
 
 /// A frame that went through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Through {
     pub stream: u8,
-    /// The timer when it began. Extended frames have none.
-    pub begun: Option<u16>,
+    /// The timer when it began; of an extended frame up to 255 bits later.
+    pub begun: u16,
 }
 
 /// A message that waits.
@@ -202,7 +206,8 @@ impl BufferedOutbox {
         Ok(())
     }
 
-    /// Looks at the module after an interrupt, or when [`BufferedOutbox::due`] says so.
+    /// Looks at the module after an interrupt, or when [`BufferedOutbox::due`] says so. A module
+    /// that has lost its set-up is started again, and gets its messages again.
     pub fn attend(
         &mut self,
         module: &ToucanDriver<impl ToucanRegisters>,
@@ -210,12 +215,36 @@ impl BufferedOutbox {
         now: Nanos,
     ) {
         self.collect(module);
+        let (errors, off) = module.take_errors(self.armed);
+        self.counts.errors += u64::from(errors);
+        self.counts.off += u64::from(off);
+        if !module.is_ready() {
+            self.counts.off += 1;
+            self.revive(module, source);
+        }
         self.settle(module, source, now);
     }
 
     /// Returns a frame that went through since the last call.
     pub fn take_sent(&mut self) -> Option<Through> {
         self.through.iter_mut().find_map(Option::take)
+    }
+
+    /// Starts the module again. Nothing is in its buffers then, and no frame is on the wire that
+    /// was there.
+    fn revive(&mut self, module: &ToucanDriver<impl ToucanRegisters>, source: &impl FrameSource) {
+        module.restart();
+        (self.armed, self.lacking) = (0, None);
+        self.echoes = [false; ECHOES.len()];
+        let queued = self.queue[..self.queued].iter_mut().flatten();
+        queued.for_each(|waiting| waiting.doubt = None);
+        for buffer in 0..self.own + self.shared {
+            match self.loaded[buffer].take() {
+                Some(waiting) if buffer < self.own => self.fill(module, source, buffer, waiting),
+                Some(waiting) => self.insert(waiting),
+                None => {}
+            }
+        }
     }
 
     /// Notes what is through.
@@ -268,8 +297,7 @@ impl BufferedOutbox {
         waiting: &Waiting,
     ) {
         self.counts.sent += 1;
-        let is_standard = matches!(waiting.id, Id::Standard(_));
-        let begun = is_standard.then(|| module.stamp(buffer));
+        let begun = module.stamp(buffer, waiting.id);
         if let Some(free) = self.through.iter_mut().find(|place| place.is_none()) {
             *free = Some(Through { stream: waiting.stream, begun });
         }
