@@ -185,15 +185,21 @@ pub struct Sights {
 
 /// Applies a fault to the CAN bus of its channel.
 fn disturb(buses: &[(usize, CanBus)], fault: &InjectedFault) {
-    let [first, second] = fault.arguments;
-    let (mishap, channel) = match fault.kind {
-        FaultKind::CanErrors => (can::BusMishap::Errors(first as u32), second),
-        FaultKind::Babble => (can::BusMishap::Babble(Nanos(first)), second),
-        FaultKind::BusOff => (can::BusMishap::BusOff, first),
-        _ => return,
-    };
-    if let Some((_, bus)) = buses.get(channel as usize) {
+    if let Some((mishap, channel)) = bus_mishap(fault)
+        && let Some((_, bus)) = buses.get(channel as usize)
+    {
         bus.suffer(Nanos(fault.at_ns), mishap);
+    }
+}
+
+/// Returns what a fault does to a CAN bus, and the channel of that bus.
+fn bus_mishap(fault: &InjectedFault) -> Option<(can::BusMishap, u64)> {
+    let [first, second] = fault.arguments;
+    match fault.kind {
+        FaultKind::CanErrors => Some((can::BusMishap::Errors(first as u32), second)),
+        FaultKind::Babble => Some((can::BusMishap::Babble(Nanos(first)), second)),
+        FaultKind::BusOff => Some((can::BusMishap::BusOff, first)),
+        _ => None,
     }
 }
 
@@ -279,20 +285,31 @@ pub fn cards(
         own.filter_map(|fault| flood(system, fault)).for_each(|flood| card.flood(flood));
         (CARD, Box::new(card))
     };
-    cards.map(card).chain(buffered(system)).collect()
+    cards.map(card).chain(buffered(system, faults)).collect()
 }
 
 /// Returns the CAN controllers with message buffers of a host, each with its bus: other nodes send
-/// their messages there.
-fn buffered(system: &System) -> Functions {
+/// their messages there, and `faults` happen to both.
+fn buffered(system: &System, faults: &[InjectedFault]) -> Functions {
     let card = |network: &CanNetwork| -> Option<(usize, ToucanCard)> {
+        let device = network.controller?.device;
         let bus = CanBus::new(BitRate::new(network.rate).ok()?);
         for node in others(network) {
             bus.add_unit(node);
         }
         // Somebody acknowledges, also if no other node sends.
-        let module = TouCan::new(&bus.acknowledged());
-        Some((network.controller?.device, ToucanCard::new(module)))
+        let bus = bus.acknowledged();
+        let mut card = ToucanCard::new(TouCan::new(&bus));
+        for fault in faults {
+            let (at, words) = (Nanos(fault.at_ns), system.fault_words(fault));
+            if system.disturbed_controller(fault) == Some(device) {
+                bus_mishap(fault).into_iter().for_each(|(mishap, _)| bus.suffer(at, mishap));
+                card.suffer(at, ControllerMishap::Device, words);
+            } else if fault.kind.target() == FaultTarget::Controller && fault.target == device {
+                card.suffer(at, controller_mishap(fault), words);
+            }
+        }
+        Some((device, card))
     };
     let mut cards: Vec<_> = system.cans.iter().filter_map(card).collect();
     cards.sort_by_key(|(device, _)| *device);
@@ -394,7 +411,9 @@ fn build(
     });
     let controller = |(index, _): (usize, &diapason_system::DeviceSpec)| {
         let mut controller = PluggedController::with(features(system, index, targets));
-        let own = |fault: &&InjectedFault| fault.kind.target() == FaultTarget::Controller;
+        let own = |fault: &&InjectedFault| {
+            matches!(fault.kind.target(), FaultTarget::Controller | FaultTarget::UsbController)
+        };
         for fault in faults.iter().filter(own).filter(|fault| fault.target == index) {
             happen(system, &mut controller, 0, fault);
         }
@@ -459,6 +478,15 @@ fn happen(
             controller.suffer(end, ControllerMishap::Unplug(connector, RESTART), over);
             ControllerMishap::Unplug(connector, RESTART)
         }
+        _ => controller_mishap(fault),
+    };
+    controller.suffer(at, mishap, words);
+}
+
+/// Returns what a fault does to the controller itself.
+fn controller_mishap(fault: &InjectedFault) -> ControllerMishap {
+    let by = Nanos(fault.arguments[0]);
+    match fault.kind {
         FaultKind::LostInterrupt => ControllerMishap::LoseInterrupt,
         FaultKind::LateInterrupt => ControllerMishap::DelayInterrupt(by),
         FaultKind::DoubleInterrupt => ControllerMishap::RepeatInterrupt(by),
@@ -466,8 +494,7 @@ fn happen(
         FaultKind::ControllerError => ControllerMishap::ControllerError,
         FaultKind::StrayDma => ControllerMishap::StrayDma,
         _ => ControllerMishap::Device,
-    };
-    controller.suffer(at, mishap, words);
+    }
 }
 
 /// Returns those of `faults` that concern the host itself.

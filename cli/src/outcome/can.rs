@@ -8,7 +8,7 @@ use crate::names::Names;
 use crate::plan::Plan;
 use crate::table::{Columns, cell, time};
 use diapason_abi::Nanos;
-use diapason_pipe::measured::CanReport;
+use diapason_pipe::measured::{CanReport, ControllerCounts};
 use diapason_plan::can::CanOutcome;
 use diapason_system::{CanSender, System};
 
@@ -89,7 +89,6 @@ impl CanMessagePromise {
 
     /// Returns the promises that a run contradicts.
     pub(super) fn alarms(&self, outcome: &Outcome, names: &Names) -> Vec<RaisedAlarm> {
-        let Some(bound) = self.bound_ns else { return Vec::new() };
         let (of, row) = (&*self.name, self.row(outcome));
         let watched = Watched {
             alarm: "can-unmeasured",
@@ -99,13 +98,17 @@ impl CanMessagePromise {
             found_ns: 0,
         };
         let silent = watched.alarm(outcome, names);
+        let assumed = row.map(|row| self.assumed(&row.last)).into_iter().flatten().flatten();
+        let Some(bound) = self.bound_ns else { return silent.into_iter().chain(assumed).collect() };
         let empty = self.empty(outcome);
-        let seen = row.map(|row| self.seen(&row.last, bound)).into_iter().flatten().flatten();
-        silent.into_iter().chain(empty).chain(seen).collect()
+        let promised = row.map(|row| self.promised(&row.last, bound)).into_iter().flatten();
+        silent.into_iter().chain(empty).chain(assumed).chain(promised.flatten()).collect()
     }
 
-    fn seen(&self, last: &CanReport, bound: u64) -> [Option<RaisedAlarm>; 5] {
-        let of = &*self.name;
+    /// Returns what is not as the bounds of all messages assume, those of other nodes included. A
+    /// message that is due at no time can break them, too.
+    fn assumed(&self, last: &CanReport) -> [Option<RaisedAlarm>; 5] {
+        let (of, ControllerCounts { dry, errors, off }) = (&*self.name, last.controller);
         let outside = format!(
             "{} messages of {of} came before their `period` was over, or were longer than `bytes`",
             last.outside
@@ -115,19 +118,28 @@ impl CanMessagePromise {
             human(last.jitter.0),
             human(self.jitter_ns)
         );
-        let dry = format!(
-            "the controller of {of} had nothing to send {} times while messages waited for it",
-            last.dry
+        let late = format!(
+            "the controller of {of} got its next message too late {dry} times while one waited"
         );
+        let wrong = format!("the driver of {of} saw errors on `{}` {errors} times", self.bus);
+        let away = format!("the controller of {of} was off `{}` {off} times", self.bus);
+        [
+            // Before the others: whatever else is broken may follow from it.
+            RaisedAlarm::above("can-off", of, [off.into(), 0], away),
+            RaisedAlarm::above("can-errors", of, [errors.into(), 0], wrong),
+            RaisedAlarm::above("can-contract", of, [last.outside, 0], outside),
+            RaisedAlarm::above("can-jitter", of, [last.jitter.0, self.jitter_ns], jitter),
+            RaisedAlarm::above("can-dry", of, [dry.into(), 0], late),
+        ]
+    }
+
+    fn promised(&self, last: &CanReport, bound: u64) -> [Option<RaisedAlarm>; 2] {
+        let of = &*self.name;
         let replaced = format!(
             "{} messages of {of} were replaced by newer ones before they were through",
             last.replaced
         );
         [
-            // Before the others: whatever else is broken may follow from it.
-            RaisedAlarm::above("can-contract", of, [last.outside, 0], outside),
-            RaisedAlarm::above("can-jitter", of, [last.jitter.0, self.jitter_ns], jitter),
-            RaisedAlarm::above("can-dry", of, [last.dry, 0], dry),
             RaisedAlarm::above("can-replaced", of, [last.replaced, 0], replaced),
             RaisedAlarm::late("can-late", of, [last.response.0, bound], |time| {
                 format!("was through after {time}")
@@ -169,7 +181,9 @@ impl CanMessagePromise {
             .right(("late", "late"), count(|it| it.late))
             .json("replaced", count(|it| it.replaced))
             .json("outside", count(|it| it.outside))
-            .json("dry", count(|it| it.dry))
+            .json("dry", count(|it| it.controller.dry.into()))
+            .json("errors", count(|it| it.controller.errors.into()))
+            .json("off", count(|it| it.controller.off.into()))
             .right(("until queued", "jitter_ns"), jitter)
             .json("jitter_bound_ns", |it| it.jitter_ns)
             .right(("longest", "response_ns"), response)
@@ -195,6 +209,13 @@ mod tests {
     }
 
     fn rung(change: impl FnOnce(&mut CanReport)) -> Vec<&'static str> {
+        rung_of(&promise(), change)
+    }
+
+    fn rung_of(
+        promise: &CanMessagePromise,
+        change: impl FnOnce(&mut CanReport),
+    ) -> Vec<&'static str> {
         let mut outcome = sample::outcome();
         let end = outcome.end.as_ref().unwrap().time_ns;
         let mut report = CanReport {
@@ -208,7 +229,7 @@ mod tests {
         change(&mut report);
         let seconds = (1..=end / 1_000_000_000).map(Nanos::from_secs);
         seconds.for_each(|at| note(&mut outcome.cans, 1, at, &report));
-        let alarms = promise().alarms(&outcome, &sample::names());
+        let alarms = promise.alarms(&outcome, &sample::names());
         alarms.iter().map(|alarm| alarm.name).collect()
     }
 
@@ -218,10 +239,24 @@ mod tests {
         assert_eq!(rung(|it| it.response.0 += 1), ["can-late"]);
         assert_eq!(rung(|it| it.jitter.0 += 1), ["can-jitter"]);
         assert_eq!(rung(|it| it.outside = 1), ["can-contract"]);
-        assert_eq!(rung(|it| it.dry = 1), ["can-dry"]);
+        assert_eq!(rung(|it| it.controller.dry = 1), ["can-dry"]);
+        assert_eq!(rung(|it| it.controller.errors = 1), ["can-errors"]);
+        assert_eq!(rung(|it| it.controller.off = 1), ["can-off"]);
         assert_eq!(rung(|it| it.replaced = 1), ["can-replaced"]);
         assert_eq!(rung(|it| it.sent = 0), ["can-empty"]);
         assert_eq!(rung(|it| it.number = 4), ["can-unmeasured", "can-empty"]);
+    }
+
+    #[test]
+    fn a_message_that_is_due_at_no_time_can_break_the_bounds_of_others() {
+        let idle = CanMessagePromise { bound_ns: None, ..promise() };
+        let rung = |change: fn(&mut CanReport)| rung_of(&idle, change);
+        assert_eq!(rung(|it| (it.sent, it.replaced) = (0, 9)), [""; 0]);
+        assert_eq!(rung(|it| it.response.0 = u64::MAX), [""; 0]);
+        assert_eq!(rung(|it| it.outside = 1), ["can-contract"]);
+        assert_eq!(rung(|it| it.jitter.0 += 1), ["can-jitter"]);
+        assert_eq!(rung(|it| it.controller.errors = 1), ["can-errors"]);
+        assert_eq!(rung(|it| it.number = 4), ["can-unmeasured"]);
     }
 
     #[test]

@@ -82,19 +82,23 @@ pub fn disturb(list: &mut Hosts, seed: u64, horizon_ns: u64) {
 /// stands.
 fn targets(system: &System, kind: FaultKind) -> Vec<usize> {
     let all = |count: usize| (0..count).collect::<Vec<usize>>();
+    let buffered = || system.cans.iter().filter_map(|network| Some(network.controller?.device));
+    let usb = || {
+        let mut controllers: Vec<usize> = system.usb.iter().map(|usb| usb.device).collect();
+        controllers.sort_unstable();
+        controllers.dedup();
+        controllers
+    };
     match kind.target() {
         FaultTarget::Host => vec![0],
         FaultTarget::Usb => all(system.usb.len()),
         FaultTarget::Can => {
             let is_can = |index: &usize| system.usb[*index].model.is_can();
-            all(system.usb.len()).into_iter().filter(is_can).collect()
+            let plugs = all(system.usb.len()).into_iter().filter(is_can);
+            plugs.chain(buffered().map(|device| system.usb.len() + device)).collect()
         }
-        FaultTarget::Controller => {
-            let mut controllers: Vec<usize> = system.usb.iter().map(|usb| usb.device).collect();
-            controllers.sort_unstable();
-            controllers.dedup();
-            controllers
-        }
+        FaultTarget::Controller => usb().into_iter().chain(buffered()).collect(),
+        FaultTarget::UsbController => usb(),
         // Frames of strangers use up what the `rate` of an adapter leaves to others.
         FaultTarget::Adapter => Vec::new(),
         FaultTarget::Process => {

@@ -78,6 +78,30 @@ fn mistakes_are_named() {
             "bytes = 8\nfd = true\n",
             "`toucan0` knows no CAN FD, and would destroy its frames",
         ),
+        ("threads = 2", "threads = 1", "`driver` has 1 threads, and starts with 2"),
+        ("events = 1\n", "", "`driver` has 0 events, and starts with 1"),
+        ("semaphores = 1\n", "", "`driver` has 0 semaphores, and starts with 1"),
+        (
+            "vcpu = \"driver-cpu\"\n",
+            "",
+            "`driver` has no VCPU, and messages on `drive` wait for it",
+        ),
+        (
+            "uses = [\"toucan0\"]\n",
+            "uses = [\"toucan0\", \"toucan1\"]\n[[device]]\nname = \"toucan1\"\n\
+             pci = \"0c0900\"\ninstance = 1\nsize = \"4K\"\nirqs = 1\n",
+            "`driver` drives two controllers",
+        ),
+        (
+            "process = \"control\"",
+            "process = \"driver\"",
+            "`driver` drives the controller of `drive` and sends nothing",
+        ),
+        (
+            "program = \"message-sender\"\n",
+            "program = \"message-sender\"\nuses = [\"toucan0\"]\n",
+            "`control` uses `toucan0` and does not run `cand`",
+        ),
         (
             "[[process]]\nname = \"driver\"",
             "[[can]]\nname = \"other\"\nrate = 500_000\nscheduler = \"as-written\"\n\

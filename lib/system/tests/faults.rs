@@ -128,6 +128,37 @@ fn a_table_that_makes_no_sense_is_refused_where_it_stands() {
 }
 
 #[test]
+fn the_controller_of_a_bus_and_its_bus_have_faults() {
+    let text = include_str!("../../../examples/can-controller.toml");
+    let system = parse("f", text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let lines = [
+        "1s can-errors toucan0 7 0",
+        "1s babble toucan0 5ms 0",
+        "1s bus-off toucan0 0",
+        "1s lost-interrupt toucan0",
+        "1s late-interrupt toucan0 3ms",
+        "1s double-interrupt toucan0 10us",
+        "1s controller-error toucan0",
+    ];
+    for words in lines {
+        let fault = parse_fault(&system, words).unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert_eq!(system.fault_words(&fault), words);
+        let on_bus = words.ends_with('0') && !words.ends_with("toucan0");
+        assert_eq!(system.disturbed_controller(&fault), on_bus.then_some(0), "{words}");
+    }
+    let refused = [
+        ("1s bus-off toucan0 1", "`toucan0` has no channel 1"),
+        ("1s bus-off toucan1", "no CAN interface is called `toucan1`"),
+        ("1s stray-dma toucan0", "no USB controller is called `toucan0`"),
+        ("1s system-error toucan0", "no USB controller is called `toucan0`"),
+    ];
+    for (words, title) in refused {
+        let found = parse_fault(&system, words).unwrap_err();
+        assert_eq!(found.items()[0].title, title, "{words}");
+    }
+}
+
+#[test]
 fn a_flood_comes_to_an_adapter_that_is_described() {
     let text = include_str!("../../../examples/udp.toml");
     let system = parse("udp.toml", text).unwrap_or_else(|wrong| panic!("{wrong}"));

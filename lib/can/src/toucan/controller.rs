@@ -24,6 +24,8 @@ const EXACT: u32 = 0xffff_fffe;
 #[derive(Clone, Copy, Debug)]
 pub struct ToucanDriver<R> {
     registers: R,
+    /// The words of its bit timing.
+    timing: (u16, u16),
 }
 
 const fn long(high: u16, low: u16) -> u32 {
@@ -43,7 +45,14 @@ impl<R: ToucanRegisters> ToucanDriver<R> {
     /// The clock of the module gives no such rate.
     pub fn start(registers: R, rate: BitRate) -> Result<ToucanDriver<R>, TimingRefusal> {
         let timing = BitTiming::find(CLOCK_HZ, rate, SAMPLE_POINT, &LIMITS)?;
-        let (ctrl01, ctrl2) = timing_words(&timing);
+        let driver = ToucanDriver { registers, timing: timing_words(&timing) };
+        driver.restart();
+        Ok(driver)
+    }
+
+    /// Resets the module and starts it again, as [`ToucanDriver::start`] does.
+    pub fn restart(&self) {
+        let (registers, (ctrl01, ctrl2)) = (&self.registers, self.timing);
         let still = mcr::FREEZE | mcr::HALT | mcr::SUPERVISOR;
         registers.write(MCR, long(still | mcr::SOFT_RESET, 0));
         registers.write(MCR, long(still, 0));
@@ -52,13 +61,11 @@ impl<R: ToucanRegisters> ToucanDriver<R> {
         for mask in [RXG, RX14, RX15] {
             registers.write(mask, EXACT);
         }
-        let controller = ToucanDriver { registers };
         for buffer in 0..BUFFERS {
-            controller.registers.write(place(buffer, 0), long(u16::from(code::INACTIVE) << 4, 0));
+            registers.write(place(buffer, 0), long(u16::from(code::INACTIVE) << 4, 0));
         }
-        controller.interrupts(0);
-        controller.registers.write(MCR, long(mcr::FREEZE | mcr::SUPERVISOR, 0));
-        Ok(controller)
+        self.interrupts(0);
+        registers.write(MCR, long(mcr::FREEZE | mcr::SUPERVISOR, 0));
     }
 
     /// Returns whether the module takes part in its bus.
@@ -132,11 +139,29 @@ impl<R: ToucanRegisters> ToucanDriver<R> {
         self.registers.read(TIMER & !3) as u16
     }
 
-    /// Returns the timer when the frame that a buffer sent last began. It is there for standard
-    /// identifiers only.
+    /// Returns the timer when the frame that a buffer sent last, or received, began: under an
+    /// extended identifier at most 255 bits later than that, and no later than now. For such
+    /// frames the module keeps the upper half of the timer only.
     #[must_use]
-    pub fn stamp(&self, buffer: usize) -> u16 {
-        (self.registers.read(place(buffer, 1)) >> 16) as u16
+    pub fn stamp(&self, buffer: usize, id: Id) -> u16 {
+        if let Id::Standard(_) = id {
+            return (self.registers.read(place(buffer, 1)) >> 16) as u16;
+        }
+        let latest = (self.registers.read(place(buffer, 0)) >> 16) as u16 | 0xff;
+        let now = self.timer();
+        if latest.wrapping_sub(now) <= 0xff { now } else { latest }
+    }
+
+    /// Returns whether there were errors on the bus since the last call, and whether the module was
+    /// bus-off. `interrupts` are the buffers that may interrupt.
+    #[must_use]
+    pub fn take_errors(&self, interrupts: u16) -> (bool, bool) {
+        let status = (self.registers.read(ESTAT) >> 16) as u16;
+        let flags = status & (estat::ERROR_FLAG | estat::BUS_OFF_FLAG);
+        if flags != 0 {
+            self.registers.write(ESTAT, long(!flags, interrupts));
+        }
+        (flags & estat::ERROR_FLAG != 0, flags & estat::BUS_OFF_FLAG != 0)
     }
 
     /// Returns the error counters: of reception, and of transmission.

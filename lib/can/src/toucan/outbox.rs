@@ -10,7 +10,7 @@
 
 use super::BUFFERS;
 use super::controller::{ToucanDriver, ToucanRegisters};
-use super::doubts::{Doubt, ECHOES, LONGEST_BITS};
+use super::doubts::{Doubt, ECHOES, Kept, LONGEST_BITS};
 use crate::frame::CanFrame;
 use crate::timing::BitRate;
 use core::fmt;
@@ -66,16 +66,21 @@ pub struct OutboxCounts {
     pub held: u64,
     /// Messages that a newer one of their stream replaced before they were sent.
     pub replaced: u64,
-    /// Times that messages waited in memory and the shared buffers were empty.
+    /// Times that the driver was late: messages waited in memory while the shared buffers were
+    /// empty, or one that lacked an echo waited for two frames.
     pub dry: u64,
+    /// Times that the driver looked and there had been errors on the bus.
+    pub errors: u64,
+    /// Times that the module was off its bus: bus-off, or it had lost its set-up.
+    pub off: u64,
 }
 
 /// A frame that went through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Through {
     pub stream: u8,
-    /// The timer when it began. Extended frames have none.
-    pub begun: Option<u16>,
+    /// The timer when it began; of an extended frame up to 255 bits later.
+    pub begun: u16,
 }
 
 /// A message that waits.
@@ -109,6 +114,8 @@ pub struct BufferedOutbox {
     pub(super) echoes: [bool; ECHOES.len()],
     /// The time of the longest frame.
     pub(super) longest: Nanos,
+    /// Frames that went through since a more urgent message waits until an echo is free.
+    lacking: Option<u32>,
     armed: u16,
     pub(super) counts: OutboxCounts,
     /// Frames that went through since somebody asked. Nobody has to.
@@ -144,6 +151,7 @@ impl BufferedOutbox {
             queued: 0,
             echoes: [false; ECHOES.len()],
             longest,
+            lacking: None,
             armed: 0,
             counts: OutboxCounts::default(),
             through: [None; 2 * BUFFERS],
@@ -198,7 +206,8 @@ impl BufferedOutbox {
         Ok(())
     }
 
-    /// Looks at the module after an interrupt, or when [`BufferedOutbox::due`] says so.
+    /// Looks at the module after an interrupt, or when [`BufferedOutbox::due`] says so. A module
+    /// that has lost its set-up is started again, and gets its messages again.
     pub fn attend(
         &mut self,
         module: &ToucanDriver<impl ToucanRegisters>,
@@ -206,12 +215,36 @@ impl BufferedOutbox {
         now: Nanos,
     ) {
         self.collect(module);
+        let (errors, off) = module.take_errors(self.armed);
+        self.counts.errors += u64::from(errors);
+        self.counts.off += u64::from(off);
+        if !module.is_ready() {
+            self.counts.off += 1;
+            self.revive(module, source);
+        }
         self.settle(module, source, now);
     }
 
     /// Returns a frame that went through since the last call.
     pub fn take_sent(&mut self) -> Option<Through> {
         self.through.iter_mut().find_map(Option::take)
+    }
+
+    /// Starts the module again. Nothing is in its buffers then, and no frame is on the wire that
+    /// was there.
+    fn revive(&mut self, module: &ToucanDriver<impl ToucanRegisters>, source: &impl FrameSource) {
+        module.restart();
+        (self.armed, self.lacking) = (0, None);
+        self.echoes = [false; ECHOES.len()];
+        let queued = self.queue[..self.queued].iter_mut().flatten();
+        queued.for_each(|waiting| waiting.doubt = None);
+        for buffer in 0..self.own + self.shared {
+            match self.loaded[buffer].take() {
+                Some(waiting) if buffer < self.own => self.fill(module, source, buffer, waiting),
+                Some(waiting) => self.insert(waiting),
+                None => {}
+            }
+        }
     }
 
     /// Notes what is through.
@@ -225,11 +258,34 @@ impl BufferedOutbox {
                 self.note_sent(module, buffer, &waiting);
             }
         }
-        let shared = &self.loaded[self.own..self.own + self.shared];
-        if self.armed != 0 && shared.iter().all(Option::is_none) {
+        self.note_late(module, flags.count_ones(), None);
+    }
+
+    /// Takes in that `frames` of this module went through since the last call, and counts if the
+    /// driver was too late: if messages waited while no shared buffer but `new` was full, or if one
+    /// waited for two frames because it lacked an echo. A driver that is preempted while it loads
+    /// `new` could not see that later.
+    fn note_late(
+        &mut self,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        frames: u32,
+        new: Option<usize>,
+    ) {
+        if frames > 0 {
+            self.end_doubts();
+        }
+        let mut others = (self.own..self.own + self.shared).filter(|buffer| Some(*buffer) != new);
+        if self.armed != 0 && others.all(|buffer| self.loaded[buffer].is_none()) {
             self.counts.dry += 1;
             self.armed = 0;
             module.interrupts(0);
+        }
+        if let Some(before) = &mut self.lacking {
+            *before += frames;
+            if *before > 1 {
+                self.counts.dry += 1;
+                self.lacking = None;
+            }
         }
     }
 
@@ -241,8 +297,7 @@ impl BufferedOutbox {
         waiting: &Waiting,
     ) {
         self.counts.sent += 1;
-        let is_standard = matches!(waiting.id, Id::Standard(_));
-        let begun = is_standard.then(|| module.stamp(buffer));
+        let begun = module.stamp(buffer, waiting.id);
         if let Some(free) = self.through.iter_mut().find(|place| place.is_none()) {
             *free = Some(Through { stream: waiting.stream, begun });
         }
@@ -316,20 +371,25 @@ impl BufferedOutbox {
     ) {
         self.clear_doubts(module, now);
         let shared = self.own..self.own + self.shared;
+        let mut lacks_echo = false;
         while let Some(at) = self.head() {
             let free = shared.clone().find(|buffer| self.loaded[*buffer].is_none());
-            let buffer = match free {
-                Some(buffer) => buffer,
-                None => match self.preempt(module, now, at) {
-                    Some(buffer) => buffer,
-                    None => break,
-                },
+            let buffer = match free.map_or_else(|| self.preempt(module, now, at), Ok) {
+                Ok(buffer) => buffer,
+                Err(kept) => {
+                    lacks_echo = kept == Kept::NoEcho;
+                    break;
+                }
             };
             // A message that was preempted is in the queue by now, behind this one.
             let Some(at) = self.head() else { break };
             let Some(waiting) = self.remove(at) else { break };
             self.fill(module, source, buffer, waiting);
+            self.collect(module);
+            self.note_late(module, 0, Some(buffer));
+            self.lacking = None;
         }
+        self.lacking = if lacks_echo { self.lacking.or(Some(0)) } else { None };
         self.arm(module);
     }
 
@@ -339,25 +399,33 @@ impl BufferedOutbox {
         self.queue[..self.queued].iter().rposition(certain)
     }
 
-    /// Lets the buffer interrupt that has `spare` less urgent ones behind it, if messages wait.
+    /// Lets the buffer interrupt that has `spare` less urgent ones behind it, if messages wait. If
+    /// one of them lacks an echo, all buffers do: the end of each frame of this module frees echoes.
     fn arm(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
-        let mut armed = 0;
-        if self.queued > 0 {
-            let shared = self.own..self.own + self.shared;
-            let behind = |buffer: &usize| {
-                let key = self.loaded[*buffer].map(|waiting| waiting.key());
-                let later = |other: &&Waiting| key.is_some_and(|key| other.key() > key);
-                let all = self.loaded[self.own..self.own + self.shared].iter().flatten();
-                all.filter(later).count()
-            };
-            let loaded = shared.filter(|buffer| self.loaded[*buffer].is_some());
-            let all = loaded.map(|buffer| (behind(&buffer), buffer));
-            let chosen = all.filter(|(behind, _)| *behind <= self.spare).max();
-            armed = chosen.map_or(0, |(_, buffer)| 1 << buffer);
-        }
+        let armed = match (self.queued, self.lacking) {
+            (0, _) => 0,
+            (_, Some(_)) => u16::MAX,
+            (_, None) => self.last_before_spare(),
+        };
         if armed != self.armed {
             module.interrupts(armed);
         }
         self.armed = armed;
+    }
+
+    /// Returns the shared buffer with `spare` less urgent ones behind it, or with fewer if no more
+    /// are full: one bit, or none.
+    fn last_before_spare(&self) -> u16 {
+        let shared = self.own..self.own + self.shared;
+        let behind = |buffer: &usize| {
+            let key = self.loaded[*buffer].map(|waiting| waiting.key());
+            let later = |other: &&Waiting| key.is_some_and(|key| other.key() > key);
+            let all = self.loaded[self.own..self.own + self.shared].iter().flatten();
+            all.filter(later).count()
+        };
+        let loaded = shared.filter(|buffer| self.loaded[*buffer].is_some());
+        let all = loaded.map(|buffer| (behind(&buffer), buffer));
+        let chosen = all.filter(|(behind, _)| *behind <= self.spare).max();
+        chosen.map_or(0, |(_, buffer)| 1 << buffer)
     }
 }

@@ -22,21 +22,43 @@ pub struct CanReport {
     pub jitter: Nanos,
     /// From when their program had it until it was through.
     pub response: Nanos,
-    /// Times that messages waited in memory and the shared buffers were empty, of the whole
-    /// controller.
-    pub dry: u64,
+    /// Of the whole controller.
+    pub controller: ControllerCounts,
+}
+
+/// The counts of a controller that measure what is assumed of it and of its bus.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ControllerCounts {
+    /// Times that its driver was too late to load the next message.
+    pub dry: u32,
+    /// Times that its driver looked and there had been errors on the bus.
+    pub errors: u16,
+    /// Times that the controller was off its bus: bus-off, or it had lost its set-up.
+    pub off: u16,
+}
+
+impl ControllerCounts {
+    const fn packed(self) -> u64 {
+        self.dry as u64 | (self.errors as u64) << 32 | (self.off as u64) << 48
+    }
+
+    const fn unpacked(word: u64) -> ControllerCounts {
+        let (errors, off) = ((word >> 32) as u16, (word >> 48) as u16);
+        ControllerCounts { dry: word as u32, errors, off }
+    }
 }
 
 impl CanReport {
     pub(super) const fn values(&self) -> Values {
-        let CanReport { taken, sent, late, replaced, outside, jitter, response, dry, .. } = *self;
-        [taken, sent, late, replaced, outside, jitter.0, response.0, dry]
+        let CanReport { taken, sent, late, replaced, outside, jitter, response, .. } = *self;
+        [taken, sent, late, replaced, outside, jitter.0, response.0, self.controller.packed()]
     }
 
     pub(super) const fn of(number: u16, values: Values) -> CanReport {
-        let [taken, sent, late, replaced, outside, jitter, response, dry] = values;
+        let [taken, sent, late, replaced, outside, jitter, response, controller] = values;
         let (jitter, response) = (Nanos(jitter), Nanos(response));
-        CanReport { number, taken, sent, late, replaced, outside, jitter, response, dry }
+        let controller = ControllerCounts::unpacked(controller);
+        CanReport { number, taken, sent, late, replaced, outside, jitter, response, controller }
     }
 }
 
@@ -61,7 +83,7 @@ impl CanGauge {
             outside: 0,
             jitter: Nanos::ZERO,
             response: Nanos::ZERO,
-            dry: 0,
+            controller: ControllerCounts::unpacked(0),
         };
         CanGauge { report, deadline }
     }
@@ -90,9 +112,9 @@ impl CanGauge {
         self.report.outside += 1;
     }
 
-    /// Reports, with how often the controller had nothing to send although messages waited.
-    pub fn say(&mut self, now: Nanos, dry: u64, say: &mut dyn FnMut(&Words)) {
-        self.report.dry = dry;
+    /// Reports, with the counts of the controller.
+    pub fn say(&mut self, now: Nanos, controller: ControllerCounts, say: &mut dyn FnMut(&Words)) {
+        self.report.controller = controller;
         say(&Reported { at: now, said: Measurement::Can(self.report) }.words());
         (self.report.jitter, self.report.response) = (Nanos::ZERO, Nanos::ZERO);
     }
@@ -118,8 +140,9 @@ mod tests {
         gauge.replaced();
         let mut said = Vec::new();
         let mut say = |words: &Words| said.push(Reported::of(words).unwrap());
-        gauge.say(Nanos(7), 2, &mut say);
-        gauge.say(Nanos(8), 2, &mut say);
+        let controller = ControllerCounts { dry: u32::MAX, errors: 2, off: u16::MAX };
+        gauge.say(Nanos(7), controller, &mut say);
+        gauge.say(Nanos(8), controller, &mut say);
         let report = CanReport {
             number: 0x301,
             taken: 2,
@@ -129,7 +152,7 @@ mod tests {
             outside: 0,
             jitter: Nanos(9),
             response: Nanos(101),
-            dry: 2,
+            controller,
         };
         assert_eq!(said[0], Reported { at: Nanos(7), said: Measurement::Can(report) });
         let quiet = CanReport { jitter: Nanos::ZERO, response: Nanos::ZERO, ..report };

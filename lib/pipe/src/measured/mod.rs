@@ -11,7 +11,7 @@ mod frames;
 mod gauge;
 mod served;
 
-pub use can::{CanGauge, CanReport, next_report};
+pub use can::{CanGauge, CanReport, ControllerCounts, next_report};
 pub use chain::{ChainGauge, ChainMessage, MESSAGE_WORDS};
 pub use counted::{CostReport, NAME_BYTES};
 pub use delays::{PARTS, PipeDelays, SIZES, longest_of, size_of_delay};

@@ -5,7 +5,8 @@
 
 use crate::can_network::{CanController, CanNetwork, CanSender};
 use crate::declared::{
-    Declared, DeclaredCan, DeclaredDevice, DeclaredMessage, DeclaredPlace, DeclaredSegment, Named,
+    Declared, DeclaredCan, DeclaredDevice, DeclaredMessage, DeclaredPlace, DeclaredProcess,
+    DeclaredSegment, Named,
 };
 use crate::diagnostics::{Problem, Report};
 use crate::source::At;
@@ -15,6 +16,11 @@ use diapason_contract::toucan::{
     CLASS, CONTROLLER_NAMES, CONTROLLER_SETTING, CONTROLLERS, ControllerTerms, MESSAGES,
     MESSAGES_SETTING, MessageTerms, OUT_BYTES, PROGRAM, SENDERS, SENDING, SHARED, has_rate,
 };
+
+/// Threads, semaphores and events that `cand` makes when it starts.
+const THREADS: u16 = 2;
+const SEMAPHORES: u16 = 1;
+const EVENTS: u16 = 1;
 
 /// Most messages with a buffer of their own.
 pub(super) const OWN_MAX: u64 = (SENDING - SHARED) as u64;
@@ -54,12 +60,17 @@ pub(crate) fn expand(declared: &mut Declared) {
         let (Some(number), Some(driver)) = (number(&device), declared.cand(&device)) else {
             continue;
         };
+        let (name, senders) =
+            (&declared.processes[driver].name, declared.senders(&declared.cans[index]));
+        if senders.iter().any(|sender| sender.value == name.value) {
+            // Reported later, with what to do.
+            continue;
+        }
         let known = &CONTROLLER_NAMES[number];
         let named = |name: &str| At::new(name.to_owned(), device.span.clone());
         let what = SemaphoreKind::Counting(0);
         declared.semaphores.push(Named { name: named(known.send), what });
         declared.processes[driver].uses.push(named(known.send));
-        let senders = declared.senders(&declared.cans[index]);
         for (out, sender) in known.out.into_iter().zip(senders) {
             let what = DeclaredSegment { size: OUT_BYTES, dma: false, common: false };
             declared.segments.push(Named { name: named(out), what });
@@ -125,6 +136,10 @@ pub(super) fn check(declared: &Declared, can: &DeclaredCan, report: &mut Report)
         let title = format!("`{}` uses `{name}` and does not run `{PROGRAM}`", driver.name.value);
         return bad(title, format!("write `program = \"{PROGRAM}\"`, or remove `controller`"));
     }
+    can_drive(declared, can, driver, report);
+    let mut bad = |title: String, help: String| {
+        report.push(Problem::new(&device.span, title, help));
+    };
     if let Some(rate) = can.rate.as_ref().filter(|rate| !has_rate(rate.value)) {
         let title = format!("`{name}` has no bit rate of {}", rate.value);
         return bad(title, "write a rate that divides 16 MHz, such as 500000".into());
@@ -137,6 +152,44 @@ pub(super) fn check(declared: &Declared, can: &DeclaredCan, report: &mut Report)
     if senders > SENDERS {
         let title = format!("{senders} processes send on `{bus}`, the most is {SENDERS}");
         bad(title, "let one process send the messages of several".into());
+    }
+}
+
+/// Reports what keeps the driver of a controller from driving it.
+fn can_drive(
+    declared: &Declared,
+    can: &DeclaredCan,
+    driver: &DeclaredProcess,
+    report: &mut Report,
+) {
+    let (name, has) = (&driver.name.value, &driver.whole);
+    let mut bad = |title: String, help: String| {
+        report.push(Problem::new(&driver.name.span, title, help));
+    };
+    if driver.uses.iter().filter(|used| number(used).is_some()).count() > 1 {
+        let title = format!("`{name}` drives two controllers");
+        bad(title, format!("add a `[[process]]` with `program = \"{PROGRAM}\"` for each"));
+    }
+    if driver.vcpu.is_none() {
+        let title =
+            format!("`{name}` has no VCPU, and messages on `{}` wait for it", can.name.value);
+        bad(title, "add `vcpu = \"…\"`: without one it only runs if nothing else does".into());
+    }
+    let counts = [
+        ("threads", has.threads, THREADS),
+        ("semaphores", has.semaphores, SEMAPHORES),
+        ("events", has.events, EVENTS),
+    ];
+    for (key, has, needed) in counts {
+        if has < needed {
+            let title = format!("`{name}` has {has} {key}, and starts with {needed}");
+            bad(title, format!("write `{key} = {needed}`"));
+        }
+    }
+    if declared.senders(can).iter().any(|sender| sender.value == *name) {
+        let title =
+            format!("`{name}` drives the controller of `{}` and sends nothing", can.name.value);
+        bad(title, "let another process send its messages".into());
     }
 }
 

@@ -13,7 +13,8 @@ pub struct InjectedFault {
     /// The kind of fault.
     pub kind: FaultKind,
     /// A number of a USB device, of a device (controller or adapter), or of a process; 0 for the
-    /// host.
+    /// host. Of a CAN bus that a controller connects: the number of its device, counted behind all
+    /// USB devices.
     pub target: usize,
     /// The arguments of the kind, in its order: times in ns, and numbers.
     pub arguments: [u64; 2],
@@ -36,11 +37,11 @@ pub enum FaultKind {
     FastClock,
     /// The clock of a device goes slower from then on.
     SlowClock,
-    /// A number of frames on a channel's bus are destroyed.
+    /// A number of frames on a bus of this host are destroyed.
     CanErrors,
-    /// A node on a channel's bus sends the most urgent frame without pause.
+    /// A node on a bus of this host sends the most urgent frame without pause.
     Babble,
-    /// The controller of a channel leaves its bus after too many errors.
+    /// The controller of this host on a bus leaves it after too many errors.
     BusOff,
     /// The next interrupt of a controller never arrives.
     LostInterrupt,
@@ -68,10 +69,13 @@ pub enum FaultKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultTarget {
     Usb,
-    /// A `[[usb]]` device that is a CAN interface.
+    /// A `[[usb]]` device that is a CAN interface, or a `[[device]]` that is the `controller` of a
+    /// bus.
     Can,
-    /// A `[[device]]` that is a USB controller.
+    /// A `[[device]]` that is a USB controller, or the `controller` of a CAN bus.
     Controller,
+    /// A `[[device]]` that is a USB controller.
+    UsbController,
     /// A `[[device]]` that is an adapter for Ethernet.
     Adapter,
     Process,
@@ -85,6 +89,7 @@ impl FaultTarget {
             FaultTarget::Usb
             | FaultTarget::Can
             | FaultTarget::Controller
+            | FaultTarget::UsbController
             | FaultTarget::Adapter => Some("device"),
             FaultTarget::Process => Some("process"),
             FaultTarget::Host => None,
@@ -95,7 +100,8 @@ impl FaultTarget {
         match self {
             FaultTarget::Usb => "USB device",
             FaultTarget::Can => "CAN interface",
-            FaultTarget::Controller => "USB controller",
+            FaultTarget::Controller => "controller",
+            FaultTarget::UsbController => "USB controller",
             FaultTarget::Adapter => "network adapter",
             FaultTarget::Process => "process",
             FaultTarget::Host => "host",
@@ -152,9 +158,9 @@ pub(super) const KINDS: [Row; 20] = [
     Row(FaultKind::LostInterrupt, "lost-interrupt", FaultTarget::Controller, &[]),
     Row(FaultKind::LateInterrupt, "late-interrupt", FaultTarget::Controller, &[time("by")]),
     Row(FaultKind::DoubleInterrupt, "double-interrupt", FaultTarget::Controller, &[time("by")]),
-    Row(FaultKind::SystemError, "system-error", FaultTarget::Controller, &[]),
+    Row(FaultKind::SystemError, "system-error", FaultTarget::UsbController, &[]),
     Row(FaultKind::ControllerError, "controller-error", FaultTarget::Controller, &[]),
-    Row(FaultKind::StrayDma, "stray-dma", FaultTarget::Controller, &[]),
+    Row(FaultKind::StrayDma, "stray-dma", FaultTarget::UsbController, &[]),
     Row(FaultKind::Flood, "flood", FaultTarget::Adapter, &[number("rate", 1..=10_000_000), FOR]),
     Row(FaultKind::Overrun, "overrun", FaultTarget::Process, &[number("times", 2..=1_000), FOR]),
     Row(FaultKind::Crash, "crash", FaultTarget::Process, &[]),

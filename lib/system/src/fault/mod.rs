@@ -68,8 +68,10 @@ type Plug<'a> = (&'a str, Option<UsbModel>, usize);
 /// The possible targets of faults, by name.
 struct Targets<'a> {
     plugs: Vec<Plug<'a>>,
-    /// Devices that are no controllers have no name here.
+    /// Devices that are no USB controllers have no name here.
     controllers: Vec<Option<&'a str>>,
+    /// Devices that are the controller of no CAN bus have no name here.
+    cans: Vec<Option<&'a str>>,
     /// Devices that are of no `[[adapter]]` have no name here.
     adapters: Vec<Option<&'a str>>,
     processes: Vec<&'a str>,
@@ -80,6 +82,10 @@ impl<'a> Targets<'a> {
         let is_controller = |place: &DeclaredPlace| match place {
             DeclaredPlace::Pci(pci) => pci.value.class == XHCI,
             DeclaredPlace::Address(_) | DeclaredPlace::Unusable => false,
+        };
+        let is_can = |name: &str| {
+            let mut controllers = declared.cans.iter().filter_map(|it| it.controller.as_ref());
+            controllers.any(|device| device.value == name)
         };
         let is_adapter = |name: &str| {
             let mut cards = declared.adapters.iter().filter_map(|it| it.device.as_ref());
@@ -92,6 +98,9 @@ impl<'a> Targets<'a> {
             controllers: (declared.devices.iter())
                 .map(|device| is_controller(&device.what.place).then_some(&*device.name.value))
                 .collect(),
+            cans: (declared.devices.iter())
+                .map(|device| is_can(&device.name.value).then_some(&*device.name.value))
+                .collect(),
             adapters: (declared.devices.iter())
                 .map(|device| is_adapter(&device.name.value).then_some(&*device.name.value))
                 .collect(),
@@ -101,6 +110,10 @@ impl<'a> Targets<'a> {
 
     fn of(system: &'a System) -> Targets<'a> {
         let is_controller = |location| matches!(location, Location::Pci(pci) if pci.class == XHCI);
+        let is_can = |place| {
+            let mut controllers = system.cans.iter().filter_map(|it| it.controller);
+            controllers.any(|controller| controller.device == place)
+        };
         let is_adapter = |place| system.adapters.iter().any(|it| it.device == place);
         Targets {
             plugs: (system.usb.iter())
@@ -108,6 +121,9 @@ impl<'a> Targets<'a> {
                 .collect(),
             controllers: (system.devices.iter())
                 .map(|device| is_controller(device.location).then_some(&*device.name))
+                .collect(),
+            cans: (system.devices.iter().enumerate())
+                .map(|(place, device)| is_can(place).then_some(&*device.name))
                 .collect(),
             adapters: (system.devices.iter().enumerate())
                 .map(|(place, device)| is_adapter(place).then_some(&*device.name))
@@ -121,9 +137,15 @@ impl<'a> Targets<'a> {
         match target {
             FaultTarget::Usb => self.plugs.iter().map(|(name, ..)| Some(*name)).collect(),
             FaultTarget::Can => {
-                self.plugs.iter().map(|(name, model, _)| is_can(*model).then_some(*name)).collect()
+                let plugs = self.plugs.iter();
+                let plugs = plugs.map(|(name, model, _)| is_can(*model).then_some(*name));
+                plugs.chain(self.cans.iter().copied()).collect()
             }
-            FaultTarget::Controller => self.controllers.clone(),
+            FaultTarget::Controller => {
+                let both = self.controllers.iter().zip(&self.cans);
+                both.map(|(usb, can)| usb.or(*can)).collect()
+            }
+            FaultTarget::UsbController => self.controllers.clone(),
             FaultTarget::Adapter => self.adapters.clone(),
             FaultTarget::Process => self.processes.iter().map(|name| Some(*name)).collect(),
             FaultTarget::Host => Vec::new(),
@@ -152,9 +174,12 @@ impl<'a> Targets<'a> {
     /// Reports a channel that the interface does not have.
     fn has_channel(&self, fault: &DeclaredFault, target: usize, report: &mut Report) -> Option<()> {
         let Some(argument) = fault.kind.channel() else { return Some(()) };
-        let ((name, _, channels), place) = self.plugs.get(target).zip(fault.target.as_ref())?;
+        let place = fault.target.as_ref()?;
+        let name = &place.value;
+        // A controller that is no USB device has one bus.
+        let channels = self.plugs.get(target).map_or(1, |(_, _, channels)| *channels);
         let channel = fault.arguments[argument];
-        if channel < *channels as u64 {
+        if channel < channels as u64 {
             return Some(());
         }
         let title = format!("`{name}` has no channel {channel}");
@@ -193,6 +218,14 @@ pub(crate) fn faults(declared: &Declared) -> Vec<InjectedFault> {
 }
 
 impl System {
+    /// Returns the number of the device whose CAN bus a fault is on, if a controller with message
+    /// buffers connects it.
+    #[must_use]
+    pub fn disturbed_controller(&self, fault: &InjectedFault) -> Option<usize> {
+        let behind = fault.target.checked_sub(self.usb.len());
+        behind.filter(|_| fault.kind.target() == FaultTarget::Can)
+    }
+
     /// Returns a fault in the words of a command line: `2s unplug interface 100ms`.
     #[must_use]
     pub fn fault_words(&self, fault: &InjectedFault) -> String {

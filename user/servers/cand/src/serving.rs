@@ -3,13 +3,13 @@
 use crate::CardRegisters;
 use crate::senders::Senders;
 use diapason_can::frame::{extended, standard};
-use diapason_can::toucan::{BufferedOutbox, FrameSource, Through, ToucanDriver};
+use diapason_can::toucan::{BufferedOutbox, FrameSource, OutboxCounts, Through, ToucanDriver};
 use diapason_can::{BitRate, CanFrame, Id, wire};
 use diapason_contract::toucan::{
     ControllerNames, ControllerTerms, MESSAGES, MESSAGES_SETTING, MessageTerms, OutMessage, SERVE,
     SHARED, SPARE, TAKE,
 };
-use diapason_pipe::measured::{CanGauge, REPORT, next_report};
+use diapason_pipe::measured::{CanGauge, ControllerCounts, REPORT, next_report};
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{Errno, Nanos, log, settings, time};
 
@@ -163,28 +163,34 @@ impl Serving {
         let (timer, now) = (self.module.timer(), time::now());
         let Some(Some(stream)) = self.mail.0.get_mut(usize::from(through.stream)) else { return };
         let Some(made) = older.or_else(|| stream.made.take()) else { return };
-        let end = match through.begun {
-            None => now,
-            Some(begun) => {
-                // The timer was read before the clock, and both bits are rounded down.
-                let since = u64::from(timer.wrapping_sub(begun)).saturating_sub(1);
-                let data = stream.data.get(..stream.length).unwrap_or(&[]);
-                let frame = CanFrame::data(stream.id, data);
-                let bits = frame.map_or(0, |frame| wire::length(&frame));
-                (now - self.rate.time(since) + self.rate.time(bits.into())).min(now)
-            }
+        // The timer was read before the clock, and both bits are rounded down.
+        let since = u64::from(timer.wrapping_sub(through.begun)).saturating_sub(1);
+        // The data of an older one is gone: its frame was no longer than this.
+        let data = stream.data.get(..stream.length).filter(|_| older.is_none());
+        let frame = data.and_then(|data| CanFrame::data(stream.id, data).ok());
+        let bits = match frame {
+            Some(frame) => wire::length(&frame),
+            None => wire::worst(matches!(stream.id, Id::Extended(_)), stream.terms.bytes.into()),
         };
+        let end = (now - self.rate.time(since) + self.rate.time(bits.into())).min(now);
         stream.gauge.sent(end - made);
     }
 
     fn report(&mut self, now: Nanos) {
-        let dry = self.outbox.counts().dry;
+        let OutboxCounts { dry, errors, off, .. } = self.outbox.counts();
+        let (dry, errors) = (narrow(dry, u32::MAX), narrow(errors, u16::MAX));
+        let controller = ControllerCounts { dry, errors, off: narrow(off, u16::MAX) };
         for stream in self.mail.0.iter_mut().flatten() {
-            stream.gauge.say(now, dry, &mut log::measured);
+            stream.gauge.say(now, controller, &mut log::measured);
         }
         if self.stray > 0 {
             log!("{} messages are of no stream", self.stray);
             self.stray = 0;
         }
     }
+}
+
+/// Returns a count, or `most` if it is larger than that.
+fn narrow<T: TryFrom<u64>>(count: u64, most: T) -> T {
+    T::try_from(count).unwrap_or(most)
 }
