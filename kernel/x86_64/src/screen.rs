@@ -51,8 +51,9 @@ pub fn is_open() -> bool {
 #[inline(always)]
 fn with(by: impl FnOnce(&mut Option<Screen>)) {
     OPEN.store(false, Ordering::Relaxed);
+    let screen = &raw mut SCREEN;
     // SAFETY: boot, the end and a panic run alone on the core, and nobody comes here twice.
-    let screen = unsafe { &mut *(&raw mut SCREEN) };
+    let screen = unsafe { &mut *screen };
     by(screen);
     OPEN.store(screen.is_some(), Ordering::Relaxed);
 }
