@@ -16,9 +16,8 @@ use diapason_abi::Nanos;
 pub use super::flow::LANE_ROOM as ROOM;
 /// Transfers of a direction that are pending at once.
 pub const DEPTH: usize = 8;
-/// The other side has so long to take a message before it counts as gone. A client that sends every
-/// 16 ms learns of a host without power within 100 ms.
-pub const PEER_TIME: Nanos = Nanos::from_millis(80);
+/// The other side has so long to take a message before it counts as gone.
+pub const PEER_TIME: Nanos = Nanos::from_millis(100);
 const DEBUG: [u8; 2] = [0xdc, 2];
 /// A cable's class is its vendor's own.
 const CABLE: u8 = 0xff;
