@@ -332,7 +332,6 @@ fn lives(seed: u64) -> (Vec<Life>, Vec<(u32, u64)>, BufferedOutbox) {
         BufferedOutbox::new(BitRate::new(MEGABIT).unwrap(), own, shared, spare).unwrap();
     let source = Numbers { newest: RefCell::new(vec![0; streams]), lengths: Lengths::of(seed) };
     let id = |stream: u8| standard(name(stream)).unwrap();
-    let mut others = Vec::new();
     let mut all: Vec<Life> = Vec::new();
     // In every other life all come nearly at once, again and again.
     let (spread, least) = match seed % 2 {
@@ -371,6 +370,14 @@ fn lives(seed: u64) -> (Vec<Life>, Vec<(u32, u64)>, BufferedOutbox) {
         outbox.attend(&module, &source, desk.time());
     }
     assert!(desk.model.borrow_mut().take_notes().is_empty(), "seed {seed}");
+    let others = seen(&bus, other, &mut all);
+    (all, others, outbox)
+}
+
+/// Notes in `all` when each message was on the bus. Returns the frames of `other` with the times at
+/// which they began.
+fn seen(bus: &CanBus, other: u32, all: &mut [Life]) -> Vec<(u32, u64)> {
+    let mut others = Vec::new();
     for sent in bus.take_record() {
         let frame = sent.frame.classic().unwrap();
         let (stream, number) = (frame.raw_id().wrapping_sub(0x100) / 0x20, frame.padded()[0]);
@@ -384,10 +391,9 @@ fn lives(seed: u64) -> (Vec<Life>, Vec<(u32, u64)>, BufferedOutbox) {
             life.ended = sent.time.0;
         }
     }
-    (all, others, outbox)
+    others
 }
 
-/// Frames without data.
 struct Empty;
 
 impl FrameSource for Empty {
