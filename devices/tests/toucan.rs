@@ -8,7 +8,7 @@ use diapason_can::toucan::{
     BufferedOutbox, FrameSource, ToucanDriver, ToucanRegisters, code, pack, register,
 };
 use diapason_can::{BitRate, CanFrame, Id};
-use diapason_devices::can::{CanBus, PeriodicMessage, Sent};
+use diapason_devices::can::{BusMishap, CanBus, PeriodicMessage, Sent};
 use diapason_devices::toucan::TouCan;
 use diapason_random::Random;
 use std::cell::{Cell, RefCell};
@@ -332,7 +332,6 @@ fn lives(seed: u64) -> (Vec<Life>, Vec<(u32, u64)>, BufferedOutbox) {
         BufferedOutbox::new(BitRate::new(MEGABIT).unwrap(), own, shared, spare).unwrap();
     let source = Numbers { newest: RefCell::new(vec![0; streams]), lengths: Lengths::of(seed) };
     let id = |stream: u8| standard(name(stream)).unwrap();
-    let mut others = Vec::new();
     let mut all: Vec<Life> = Vec::new();
     // In every other life all come nearly at once, again and again.
     let (spread, least) = match seed % 2 {
@@ -371,6 +370,14 @@ fn lives(seed: u64) -> (Vec<Life>, Vec<(u32, u64)>, BufferedOutbox) {
         outbox.attend(&module, &source, desk.time());
     }
     assert!(desk.model.borrow_mut().take_notes().is_empty(), "seed {seed}");
+    let others = seen(&bus, other, &mut all);
+    (all, others, outbox)
+}
+
+/// Notes in `all` when each message was on the bus. Returns the frames of `other` with the times at
+/// which they began.
+fn seen(bus: &CanBus, other: u32, all: &mut [Life]) -> Vec<(u32, u64)> {
+    let mut others = Vec::new();
     for sent in bus.take_record() {
         let frame = sent.frame.classic().unwrap();
         let (stream, number) = (frame.raw_id().wrapping_sub(0x100) / 0x20, frame.padded()[0]);
@@ -384,10 +391,9 @@ fn lives(seed: u64) -> (Vec<Life>, Vec<(u32, u64)>, BufferedOutbox) {
             life.ended = sent.time.0;
         }
     }
-    (all, others, outbox)
+    others
 }
 
-/// Frames without data.
 struct Empty;
 
 impl FrameSource for Empty {
@@ -422,6 +428,69 @@ fn a_message_that_finds_no_echo_waits_for_one_frame_more_and_not_two() {
     }
     assert_eq!(ids(&bus.take_record()), [0x500, 0x300, 0x100, 0x310, 0x600, 0x700]);
     assert_eq!((outbox.counts().sent, outbox.counts().dry), (6, 0));
+}
+
+/// The module loses everything while two messages have a buffer each and a third one waits.
+#[test]
+fn a_module_that_lost_its_set_up_gets_its_messages_again() {
+    let bus = bus();
+    let desk = Desk::new(&bus, 100);
+    let module = started(&desk);
+    let mut outbox = BufferedOutbox::new(BitRate::new(MEGABIT).unwrap(), 1, 1, 0).unwrap();
+    desk.model.borrow_mut().reset(desk.time());
+    for (stream, id) in [(0, 0x100), (1, 0x300), (2, 0x200)] {
+        outbox.post(&module, &Empty, desk.time(), stream, standard(id).unwrap()).unwrap();
+    }
+    assert!(!module.is_ready());
+    let end = desk.now.get() + 2_000_000;
+    while desk.now.get() < end {
+        outbox.attend(&module, &Empty, desk.time());
+        desk.wait(outbox.due().map_or(end, |due| due.0.min(end)));
+    }
+    outbox.attend(&module, &Empty, desk.time());
+    assert_eq!(ids(&bus.take_record()), [0x100, 0x200, 0x300]);
+    assert_eq!((outbox.counts().off, outbox.counts().sent), (1, 3));
+}
+
+#[test]
+fn a_driver_counts_errors_and_bus_off_and_sends_on() {
+    let bus = bus();
+    let desk = Desk::new(&bus, 0);
+    let module = started(&desk);
+    let mut outbox = BufferedOutbox::new(BitRate::new(MEGABIT).unwrap(), 1, 1, 0).unwrap();
+    let live = |outbox: &mut BufferedOutbox| {
+        outbox.post(&module, &Empty, desk.time(), 0, standard(0x100).unwrap()).unwrap();
+        desk.wait(desk.now.get() + 5_000_000);
+        outbox.attend(&module, &Empty, desk.time());
+        outbox.attend(&module, &Empty, desk.time());
+        let counts = outbox.counts();
+        (counts.errors, counts.off, counts.sent)
+    };
+    assert_eq!(live(&mut outbox), (0, 0, 1));
+    bus.suffer(desk.time(), BusMishap::Errors(2));
+    assert_eq!(live(&mut outbox), (1, 0, 2), "one look finds both errors, and only once");
+    bus.suffer(desk.time(), BusMishap::BusOff);
+    let (_, off, sent) = live(&mut outbox);
+    assert_eq!((off, sent), (1, 3));
+}
+
+/// Extended frames have half a stamp: it is at most 255 bits too late.
+#[test]
+fn the_stamp_of_an_extended_frame_is_late_and_not_early() {
+    let bus = bus();
+    let desk = Desk::new(&bus, 0);
+    let module = started(&desk);
+    let id = diapason_can::frame::extended(0x123_4567).unwrap();
+    for pause in [10_000, 1_000_000, 17_000, 333_000, 40_000_000] {
+        desk.wait(desk.now.get() + pause);
+        let before = module.timer();
+        module.load(3, &CanFrame::data(id, b"stamp").unwrap());
+        desk.wait(desk.now.get() + 500_000);
+        let after = module.timer();
+        let begun = module.stamp(3, id.into());
+        assert!(begun.wrapping_sub(before) <= 256, "{begun} after {before}");
+        assert!(after.wrapping_sub(begun) <= 500, "{begun} before {after}");
+    }
 }
 
 #[test]

@@ -20,9 +20,9 @@ pub const CLASS: u32 = 0x0c_0900;
 pub struct ToucanCard {
     module: TouCan,
     mishaps: Plan<ControllerMishap>,
-    /// What happens to the next interrupts.
+    /// Mishaps of the next interrupts.
     disturbed: VecDeque<ControllerMishap>,
-    /// When interrupts arrive that were raised.
+    /// Times at which raised interrupts arrive.
     coming: Vec<Nanos>,
     notes: Vec<Note>,
 }

@@ -1,5 +1,6 @@
 //! Messages that a CAN controller with message buffers sends: those of the example are in time, and
-//! a run whose driver gets to run too seldom, or whose program sends too much, says so.
+//! a run whose driver gets to run too seldom, or whose program sends too much, says so. So does a
+//! run in which the bus or the controller fails, and the messages go on.
 
 use super::session;
 use diapason::Workspace;
@@ -7,7 +8,7 @@ use diapason::metal::Built;
 use diapason::outcome::RunVerdict;
 use diapason::session::Session;
 use diapason::simulate::{Simulation, usual};
-use diapason_system::{RunOptions, parse};
+use diapason_system::{RunOptions, parse, parse_fault};
 
 const EXAMPLE: &str = "examples/can-controller.toml";
 const HORIZON_NS: u64 = 2_500_000_000;
@@ -30,6 +31,16 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
         ),
         ("jitter = \"300us\" ", "jitter = \"1us\" ", "can-jitter"),
     ];
+    for (fault, wanted) in FAULTS {
+        let alarms = disturbed(&good, fault)?;
+        if !alarms.contains(wanted) {
+            return Err(format!("`{fault}` rings {alarms:?}, and not {wanted}"));
+        }
+        // Messages go on afterwards: none is missing at the end.
+        if alarms.contains(&"can-unmeasured") || alarms.contains(&"can-empty") {
+            return Err(format!("`{fault}` ends it: {alarms:?}"));
+        }
+    }
     for (from, to, wanted) in cases {
         if !text.contains(from) {
             return Err(format!("{EXAMPLE} has no `{from}`"));
@@ -43,6 +54,26 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Faults of the bus and of the controller, and an alarm that each rings.
+const FAULTS: &[(&str, &str)] = &[
+    ("1s can-errors toucan0 5", "can-errors"),
+    ("1s babble toucan0 20ms", "can-late"),
+    ("1s bus-off toucan0", "can-off"),
+    ("1s controller-error toucan0", "can-off"),
+    ("1s lost-interrupt toucan0", "can-dry"),
+    ("1s late-interrupt toucan0 3ms", "can-dry"),
+    ("1s double-interrupt toucan0 10us", "interrupt-distance"),
+];
+
+/// Returns the names of the alarms of a run with a fault. The fault must have happened.
+fn disturbed(session: &Session, fault: &str) -> Result<Vec<&'static str>, String> {
+    let faults = [parse_fault(&session.system, fault).map_err(|bad| bad.plain())?];
+    let how = usual(session, None);
+    let simulated = Simulation::new(session, &how).with_faults(&faults).run(&mut ());
+    let simulated = simulated.map_err(|failure| failure.to_string())?;
+    Ok(session.alarms(&simulated.run).iter().map(|alarm| alarm.name).collect())
 }
 
 /// Returns the verdict on a simulation of a session, and the names of its alarms.

@@ -6,6 +6,7 @@
 //! | here | its registers and message buffers, as the driver and the model see them |
 //! | `controller` | what a driver does with the registers |
 //! | `outbox` | which message is in which buffer, and which waits in memory |
+//! | `refill` | which buffers interrupt, and whether the driver was in time |
 //! | `doubts` | messages that were overwritten, and may be on the wire |
 //!
 //! The module is big-endian and has 16-bit registers. A driver here reads and writes longwords,
@@ -14,6 +15,7 @@
 mod controller;
 mod doubts;
 mod outbox;
+mod refill;
 
 pub use controller::{ToucanDriver, ToucanRegisters};
 pub use outbox::{BufferRefusal, BufferedOutbox, FrameSource, OutboxCounts, STREAMS, Through};

@@ -106,7 +106,7 @@ pub struct BufferedOutbox {
     /// How many buffers belong to one stream each, and how many are shared.
     pub(super) own: usize,
     pub(super) shared: usize,
-    spare: usize,
+    pub(super) spare: usize,
     /// The most urgent last, so that it is taken without a move.
     pub(super) queue: [Option<Waiting>; STREAMS],
     pub(super) queued: usize,
@@ -115,8 +115,8 @@ pub struct BufferedOutbox {
     /// The time of the longest frame.
     pub(super) longest: Nanos,
     /// Frames that went through since a more urgent message waits until an echo is free.
-    lacking: Option<u32>,
-    armed: u16,
+    pub(super) lacking: Option<u32>,
+    pub(super) armed: u16,
     pub(super) counts: OutboxCounts,
     /// Frames that went through since somebody asked. Nobody has to.
     through: [Option<Through>; 2 * BUFFERS],
@@ -261,34 +261,6 @@ impl BufferedOutbox {
         self.note_late(module, flags.count_ones(), None);
     }
 
-    /// Takes in that `frames` of this module went through since the last call, and counts if the
-    /// driver was too late: if messages waited while no shared buffer but `new` was full, or if one
-    /// waited for two frames because it lacked an echo. A driver that is preempted while it loads
-    /// `new` could not see that later.
-    fn note_late(
-        &mut self,
-        module: &ToucanDriver<impl ToucanRegisters>,
-        frames: u32,
-        new: Option<usize>,
-    ) {
-        if frames > 0 {
-            self.end_doubts();
-        }
-        let mut others = (self.own..self.own + self.shared).filter(|buffer| Some(*buffer) != new);
-        if self.armed != 0 && others.all(|buffer| self.loaded[buffer].is_none()) {
-            self.counts.dry += 1;
-            self.armed = 0;
-            module.interrupts(0);
-        }
-        if let Some(before) = &mut self.lacking {
-            *before += frames;
-            if *before > 1 {
-                self.counts.dry += 1;
-                self.lacking = None;
-            }
-        }
-    }
-
     /// Notes a message that is through; `buffer` has its frame.
     pub(super) fn note_sent(
         &mut self,
@@ -397,35 +369,5 @@ impl BufferedOutbox {
     fn head(&self) -> Option<usize> {
         let certain = |waiting: &Option<Waiting>| waiting.is_some_and(|it| it.doubt.is_none());
         self.queue[..self.queued].iter().rposition(certain)
-    }
-
-    /// Lets the buffer interrupt that has `spare` less urgent ones behind it, if messages wait. If
-    /// one of them lacks an echo, all buffers do: the end of each frame of this module frees echoes.
-    fn arm(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
-        let armed = match (self.queued, self.lacking) {
-            (0, _) => 0,
-            (_, Some(_)) => u16::MAX,
-            (_, None) => self.last_before_spare(),
-        };
-        if armed != self.armed {
-            module.interrupts(armed);
-        }
-        self.armed = armed;
-    }
-
-    /// Returns the shared buffer with `spare` less urgent ones behind it, or with fewer if no more
-    /// are full: one bit, or none.
-    fn last_before_spare(&self) -> u16 {
-        let shared = self.own..self.own + self.shared;
-        let behind = |buffer: &usize| {
-            let key = self.loaded[*buffer].map(|waiting| waiting.key());
-            let later = |other: &&Waiting| key.is_some_and(|key| other.key() > key);
-            let all = self.loaded[self.own..self.own + self.shared].iter().flatten();
-            all.filter(later).count()
-        };
-        let loaded = shared.filter(|buffer| self.loaded[*buffer].is_some());
-        let all = loaded.map(|buffer| (behind(&buffer), buffer));
-        let chosen = all.filter(|(behind, _)| *behind <= self.spare).max();
-        chosen.map_or(0, |(_, buffer)| 1 << buffer)
     }
 }

@@ -22,7 +22,7 @@ pub struct CanReport {
     pub jitter: Nanos,
     /// From when their program had it until it was through.
     pub response: Nanos,
-    /// Of the whole controller.
+    /// The counts of the whole controller.
     pub controller: ControllerCounts,
 }
 

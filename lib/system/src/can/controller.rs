@@ -136,10 +136,6 @@ pub(super) fn check(declared: &Declared, can: &DeclaredCan, report: &mut Report)
         let title = format!("`{}` uses `{name}` and does not run `{PROGRAM}`", driver.name.value);
         return bad(title, format!("write `program = \"{PROGRAM}\"`, or remove `controller`"));
     }
-    can_drive(declared, can, driver, report);
-    let mut bad = |title: String, help: String| {
-        report.push(Problem::new(&device.span, title, help));
-    };
     if let Some(rate) = can.rate.as_ref().filter(|rate| !has_rate(rate.value)) {
         let title = format!("`{name}` has no bit rate of {}", rate.value);
         return bad(title, "write a rate that divides 16 MHz, such as 500000".into());
@@ -153,6 +149,7 @@ pub(super) fn check(declared: &Declared, can: &DeclaredCan, report: &mut Report)
         let title = format!("{senders} processes send on `{bus}`, the most is {SENDERS}");
         bad(title, "let one process send the messages of several".into());
     }
+    can_drive(declared, can, driver, report);
 }
 
 /// Reports what keeps the driver of a controller from driving it.
