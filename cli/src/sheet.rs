@@ -77,7 +77,7 @@ mod tests {
             "[[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\nperiod = \"10ms\"\n",
             "vcpus = 1\n",
             "starts = [\"supervisor\"]\n",
-            "[[device]]\nname = \"clock\"\naddress = 0xfed00000\n",
+            "[[device]]\nname = \"clock\"\naddress = 0xfed00000\nsize = \"4K\"\n",
         ];
         for text in more {
             assert_eq!(flags_of(&format!("{PLAIN}{text}")) & flags::WHOLE, 0, "{text}");

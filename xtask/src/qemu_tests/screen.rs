@@ -96,7 +96,7 @@ const CASES: [Case; 7] = [
 /// The run's length, if it has one.
 const HORIZON_NS: u64 = 500_000_000;
 /// Most looks for the verdict, and the time before and after taking a picture.
-const LOOKS_MAX: u32 = 240;
+const LOOKS_MAX: u32 = 480;
 const LOOK: Duration = Duration::from_millis(500);
 /// Words that a verdict begins with.
 const VERDICTS: [&str; 6] =
