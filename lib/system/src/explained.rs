@@ -135,10 +135,10 @@ impl<'a> Explained<'a> {
         }
         for (key, value) in &entries {
             let DeValue::Array(all) = value.get_ref() else { continue };
-            let header = format!("[[{}.{}]]", part.list, key.get_ref());
+            let list = format!("{}.{}", part.list, key.get_ref());
             for entries in all.iter().filter_map(|each| each.get_ref().as_table()) {
-                let (list, header, place) = ("", header.clone(), part.place);
-                self.table(&Part { list, header, place, entries }, text);
+                let (header, place) = (format!("[[{list}]]"), part.place);
+                self.table(&Part { list: &list, header, place, entries }, text);
             }
         }
     }
