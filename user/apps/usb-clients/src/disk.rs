@@ -1,7 +1,7 @@
 //! Writes blocks to the disk of the USB server, reads them to other memory, and compares.
 //!
-//! Once a second it says `DISK written read`: KiB so far. Arguments: how many MiB; 1 if it gives the
-//! semaphore `disk.checked` at the end.
+//! Once a second it says `DISK written read`: KiB so far. Arguments: how many MiB; 1 if it gives
+//! the semaphore `disk.checked` at the end.
 
 #![no_std]
 #![no_main]
