@@ -356,7 +356,7 @@ fn lives(seed: u64) -> (Vec<Life>, Vec<(u32, u64)>, BufferedOutbox) {
             before.into_iter().for_each(|life| life.replaced = true);
             let (done, begun) = (desk.now.get(), Vec::new());
             all.push(Life { stream, number, came: at, done, replaced: false, begun, ended: 0 });
-            let gap = match seed % 2 == 0 || random.below(4) == 0 {
+            let gap = match seed.is_multiple_of(2) || random.below(4) == 0 {
                 true => least,
                 false => least + random.below(2 * least),
             };
@@ -487,7 +487,7 @@ fn the_stamp_of_an_extended_frame_is_late_and_not_early() {
         module.load(3, &CanFrame::data(id, b"stamp").unwrap());
         desk.wait(desk.now.get() + 500_000);
         let after = module.timer();
-        let begun = module.stamp(3, id.into());
+        let begun = module.stamp(3, id);
         assert!(begun.wrapping_sub(before) <= 256, "{begun} after {before}");
         assert!(after.wrapping_sub(begun) <= 500, "{begun} before {after}");
     }
