@@ -136,8 +136,8 @@ fn campaign(seed: u64, streams: u32, draw: impl Fn(&mut Random) -> Set) -> (u32,
         reached += u32::from(is_late && worst.0 * 10 >= bound.0 * 9);
     }
     println!(
-        "{bounded} streams, {conformed} conform; in {merged} runs a list was full; {lates} wait for \
-         a place, {reached} of them for long"
+        "{bounded} streams, {conformed} conform; in {merged} runs a list was full; {lates} wait \
+         for a place, {reached} of them for long"
     );
     assert!(conformed > streams / 50 && merged > streams / 15, "{conformed} {merged}");
     (lates, reached)

@@ -1,8 +1,9 @@
 //! When the wake-ups of a server find budget, although its list of replenishments is short.
 //!
 //! A list with room for all wake-ups of a period is not enough: a server that waits for budget
-//! keeps the parts of it apart for ever, and they fill the list. And a list without that room delays wake-ups until it has
-//! a place. The theorems are in `docs/pipes-proofs.md`, under "Replenishments that merge".
+//! keeps the parts of it apart for ever, and they fill the list. And a list without that room
+//! delays wake-ups until it has a place. The theorems are in `docs/pipes-proofs.md`, under
+//! "Replenishments that merge".
 
 use super::service::{Merging, Service};
 use diapason_abi::Nanos;
@@ -22,14 +23,14 @@ pub struct Coming<W, D> {
     pub least: Nanos,
 }
 
-/// What is known of the budget that wake-ups find.
+/// Knowledge of the budget that wake-ups find.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     /// All that is needed, at once. The list is never full.
     Apart,
     /// All that is needed, as soon as the list has a place: after this time at most.
     Late(Nanos),
-    /// Nothing.
+    /// Perhaps not all that is needed.
     Unknown,
 }
 

@@ -27,7 +27,7 @@ pub struct ChainBound {
     pub apart: bool,
 }
 
-/// Of links from this one on, nothing is assumed.
+/// Nothing is assumed of the lists of more links.
 const LINKS: usize = 64;
 /// Longest bursts that are looked at as a whole; where more matter, the sum stands.
 const MESSAGES: usize = 128;
