@@ -6,6 +6,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread::Builder;
 
 /// Added to the number of a signal in the exit code of a command that it ended.
 const SIGNALLED: u8 = 128;
@@ -30,7 +31,16 @@ pub fn await_signals() -> Result<(), Failure> {
             .and_then(|_| flag::register_usize(signal, came.clone(), number))
             .map_err(|error| Failure::io("wait for signals", &error))?;
     }
-    Ok(())
+    // A thread that simulates leaves signals to others, so there must be another one.
+    let waiting = Builder::new().name("signals".into()).spawn(wait);
+    waiting.map(|_| ()).map_err(|error| Failure::io("wait for signals", &error))
+}
+
+/// Does nothing for ever, so that handlers of signals have a thread.
+fn wait() {
+    loop {
+        std::thread::park();
+    }
 }
 
 /// Returns whether a run is to end now.

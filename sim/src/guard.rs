@@ -9,6 +9,7 @@
 use crate::context;
 use core::arch::global_asm;
 use diapason_abi::FaultCause;
+use std::mem::MaybeUninit;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -39,6 +40,8 @@ const ENDLESS: u64 = u64::MAX;
 /// between is ended: nothing a correct program does natively takes that long.
 const LOOK: libc::timeval = libc::timeval { tv_sec: 2, tv_usec: 0 };
 const STACK_BYTES: usize = 64 * 1024;
+/// The signals by which the host reports what a program may not do.
+const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
 
 /// Returns the report about the thread that came back with `Trap::Signal`.
 pub(crate) fn report() -> Report {
@@ -71,7 +74,7 @@ pub(crate) fn install() {
     ONCE.call_once(|| {
         // SAFETY: handlers that touch atomics and the interrupted context only.
         unsafe {
-            for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP] {
+            for signal in FAULTS {
                 handle(signal, dia_sim_on_fault);
             }
             handle(libc::SIGSYS, dia_sim_on_system_call);
@@ -90,8 +93,9 @@ pub(crate) fn install() {
 /// The abilities that the host must have.
 const NEEDED: &str = "Linux 5.11 or later on a processor with FSGSBASE";
 
-/// System calls of this thread can be watched while this lives.
-pub(crate) struct Watch;
+/// System calls of this thread can be watched while this lives. It has the signals that the thread
+/// took before.
+pub(crate) struct Watch(libc::sigset_t);
 
 impl Watch {
     /// Begins to watch the system calls of this thread. Fails if the host lacks the means.
@@ -100,7 +104,7 @@ impl Watch {
         // SAFETY: reads a number.
         let able = unsafe { libc::getauxval(libc::AT_HWCAP2) } & FSGSBASE != 0;
         if able && dispatch(true) {
-            return Ok(Watch);
+            return Ok(Watch(leave_signals_to_others()));
         }
         Err(std::io::Error::other(format!("the simulator needs {NEEDED}")))
     }
@@ -109,6 +113,26 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         dispatch(false);
+        // SAFETY: the set is that of this thread.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut())
+        };
+    }
+}
+
+/// Leaves the signals from outside to other threads, and returns those that this one left to
+/// others before. The way back from a handler is a system call, and it would be taken for one of
+/// the program that was interrupted.
+fn leave_signals_to_others() -> libc::sigset_t {
+    let (mut outside, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    // SAFETY: both calls fill in the sets that they get.
+    unsafe {
+        libc::sigfillset(outside.as_mut_ptr());
+        for signal in FAULTS.into_iter().chain([libc::SIGSYS, libc::SIGVTALRM]) {
+            libc::sigdelset(outside.as_mut_ptr(), signal);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, outside.as_ptr(), before.as_mut_ptr());
+        before.assume_init()
     }
 }
 

@@ -217,8 +217,9 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// and controllers of PCs 2,200. An IOMMU's tables took 6,300 bytes of boot, and what it reports
 /// took 580 of those that stay. To look for a screen takes 1,620 bytes of boot, and 250 of those
 /// that stay: a byte is looked at in three places, and messages of panics stay that the compiler
-/// left out before. The screen itself leaves where there is none, and has a limit of its own.
-const RESIDENT_BYTES_RATCHET: u64 = 73_400;
+/// left out before. The screen itself leaves where there is none, and has a limit of its own. The
+/// rest of a chunk that waits for the next one took 29 bytes.
+const RESIDENT_BYTES_RATCHET: u64 = 73_430;
 const BOOT_BYTES_RATCHET: u64 = 35_920;
 const SCREEN_BYTES_RATCHET: u64 = 9_610;
 

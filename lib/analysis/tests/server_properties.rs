@@ -366,8 +366,9 @@ fn the_delay_of_a_stream_is_the_worst_over_all_windows() {
         let late = match supply.found(&stream) {
             Found::Apart => Nanos::ZERO,
             Found::Late(late) => {
-                assert_eq!(late, waits_for_a_place(&supply, &stream), "{stream:?} {system:?}");
-                lates += u32::from(late > Nanos::ZERO);
+                let [all, filled] = waits_for_a_place(&supply, &stream);
+                assert!(late == all || late == filled, "{late:?} {stream:?} {system:?}");
+                lates += u32::from(late == all && late > Nanos::ZERO && all < filled);
                 late
             }
             Found::Unknown => supply.period(),
@@ -386,7 +387,8 @@ fn the_delay_of_a_stream_is_the_worst_over_all_windows() {
 
 /// The longest time until a place is free, window by window: as many wake-ups as fill the list so
 /// many times fit into as many periods, and as many as fill it once are before the one that waits.
-fn waits_for_a_place(supply: &Supply, stream: &Stream) -> Nanos {
+/// The second is what these say alone, which stands if too many windows would have to be looked at.
+fn waits_for_a_place(supply: &Supply, stream: &Stream) -> [Nanos; 2] {
     let (period, places) = (supply.period().0, supply.wakeups() + 1);
     let late = |window| {
         let full = (stream.events(Nanos(window)) - 1) / places;
@@ -394,7 +396,8 @@ fn waits_for_a_place(supply: &Supply, stream: &Stream) -> Nanos {
     };
     let late = (0..2_000).map(late).max().unwrap_or_default();
     let filled = (0..period).find(|window| stream.events(Nanos(*window)) >= places);
-    Nanos(late.min(period - filled.unwrap_or(period)))
+    let filled = period - filled.unwrap_or(period);
+    [late.min(filled), filled].map(Nanos)
 }
 
 /// Any number, mostly strange ones.

@@ -70,7 +70,7 @@ impl Installed {
         fs::write(folder.join("system.toml"), text).map_err(|error| error.to_string())?;
         fs::write(of_program.join("main.c"), pipe.source).map_err(|error| error.to_string())?;
         for machine in ["sim", "run"] {
-            let (run, said) = self.json(pipe.name, &[machine, "--for", "4s", "--json"])?;
+            let (run, said) = self.json(pipe.name, &[machine, "--for", "6s", "--json"])?;
             let good = pipe.says.iter().filter(|says| said.contains(**says)).count();
             if good < pipe.says.len() || said.contains("wrong: ") {
                 let missing = pipe.says;

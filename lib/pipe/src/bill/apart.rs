@@ -11,7 +11,7 @@ use diapason_abi::Nanos;
 /// Steps to a fixed point before it is given up.
 const STEPS_MAX: u32 = 1_024;
 /// Windows of no more periods are looked at. With more, wake-ups come faster than places.
-const PERIODS_MAX: u64 = 64;
+const PERIODS_MAX: u64 = 8;
 
 /// The demand on a server as it really comes, jitter included.
 pub struct Coming<W, D> {
@@ -43,12 +43,15 @@ where
     if service.wakeups() == u64::MAX {
         return Found::Apart;
     }
-    let late = late(service, &coming.wakeups);
-    if !suffices(service, coming, late) {
+    if !suffices(service, coming, Nanos::ZERO) {
         return Found::Unknown;
     }
-    let is_short = (coming.wakeups)(service.period() - Nanos(1)) > service.wakeups();
-    if is_short { Found::Late(late) } else { Found::Apart }
+    if (coming.wakeups)(service.period() - Nanos(1)) <= service.wakeups() {
+        return Found::Apart;
+    }
+    // A server computes this when a pipe is opened, so the cheaper questions come first.
+    let late = late(service, &coming.wakeups);
+    if suffices(service, coming, late) { Found::Late(late) } else { Found::Unknown }
 }
 
 /// Returns the time that `work` takes on a server whose wake-ups find this.
@@ -108,8 +111,12 @@ where
     W: Fn(Nanos) -> u64,
     D: Fn(Nanos) -> Nanos,
 {
+    let before = service.period() - Nanos(1) + late;
+    if (coming.work)(before) > service.budget() {
+        return false;
+    }
     let Some(busy) = busy(service, |window| (coming.work)(window + late)) else { return false };
-    let (before, busy) = (service.period() - Nanos(1) + late, busy + late);
+    let busy = busy + late;
     // The wake-up itself is in both windows.
     let parted = (coming.work)(before) + (coming.work)(busy) - coming.least;
     let asked = parted.min((coming.work)(before + busy - late));
