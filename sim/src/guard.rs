@@ -103,8 +103,11 @@ impl Watch {
         const FSGSBASE: u64 = 1 << 1;
         // SAFETY: reads a number.
         let able = unsafe { libc::getauxval(libc::AT_HWCAP2) } & FSGSBASE != 0;
-        if able && dispatch(true) {
-            return Ok(Watch(leave_signals_to_others()));
+        let (watches, before) = watch(None);
+        // This thread takes its signals again if it cannot be watched.
+        let watch = Watch(before);
+        if able && watches {
+            return Ok(watch);
         }
         Err(std::io::Error::other(format!("the simulator needs {NEEDED}")))
     }
@@ -112,35 +115,32 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        dispatch(false);
-        // SAFETY: the set is that of this thread.
-        unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut())
-        };
+        watch(Some(&self.0));
     }
 }
 
-/// Leaves the signals from outside to other threads, and returns those that this one left to
-/// others before. The way back from a handler is a system call, and it would be taken for one of
-/// the program that was interrupted.
-fn leave_signals_to_others() -> libc::sigset_t {
-    let (mut outside, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: both calls fill in the sets that they get.
+/// Watches system calls of this thread from now on, or no longer, and takes the signals that it
+/// took before. Returns whether that is possible, and the signals that the thread left to others.
+///
+/// While it is watched, other threads have the signals from outside. The way back from a handler is
+/// a system call, and it would be taken for one of the program that was interrupted.
+fn watch(before: Option<&libc::sigset_t>) -> (bool, libc::sigset_t) {
+    const DISPATCH: i32 = 59;
+    let on = before.is_none();
+    let selector = if on { context::WATCHED.as_ptr() } else { std::ptr::null_mut() };
+    let (mut outside, mut old) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    // SAFETY: the byte is a static, and zero: nothing is stopped yet. The calls fill in the sets
+    // that they get.
     unsafe {
+        let watches = libc::prctl(DISPATCH, usize::from(on), 0usize, 0usize, selector) == 0;
         libc::sigfillset(outside.as_mut_ptr());
         for signal in FAULTS.into_iter().chain([libc::SIGSYS, libc::SIGVTALRM]) {
             libc::sigdelset(outside.as_mut_ptr(), signal);
         }
-        libc::pthread_sigmask(libc::SIG_BLOCK, outside.as_ptr(), before.as_mut_ptr());
-        before.assume_init()
+        let left = before.map_or(outside.as_ptr(), std::ptr::from_ref);
+        libc::pthread_sigmask(libc::SIG_SETMASK, left, old.as_mut_ptr());
+        (watches, old.assume_init())
     }
-}
-
-fn dispatch(on: bool) -> bool {
-    const DISPATCH: i32 = 59;
-    let selector = if on { context::WATCHED.as_ptr() } else { std::ptr::null_mut() };
-    // SAFETY: the byte is a static, and zero: nothing is stopped yet.
-    unsafe { libc::prctl(DISPATCH, usize::from(on), 0usize, 0usize, selector) == 0 }
 }
 
 fn signal_stack() -> Box<[u8]> {
