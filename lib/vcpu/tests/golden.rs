@@ -112,6 +112,23 @@ fn a_full_list_makes_the_rest_wait_for_the_next_chunk() {
 }
 
 #[test]
+fn the_rest_waits_for_the_first_of_several_chunks() {
+    let text = "
+        0 wake  => 0:10 | 10 until 20
+        1 use 1 => 0:10 | 9 until 20
+        1 block => 0:9 20:1 | 9 until 20
+        2 wake  => 2:9 20:1 | 9 until 22
+        3 use 1 => 2:9 20:1 | 8 until 22
+        3 block => 2:8 20:1 22:1 | 8 until 22
+        4 wake  => 4:8 20:1 22:1 | 8 until 24
+        5 use 1 => 4:8 20:1 22:1 | 7 until 24
+        5 block => 20:8 22:1 24:1 | 0 until 40";
+    let mut vcpu = server(10, 20, 3);
+    check(&mut vcpu, text, sporadic);
+    assert_eq!(vcpu.counters().merges, 1);
+}
+
+#[test]
 fn an_overrun_is_taken_from_the_next_chunk() {
     let text = "
         0 wake  => 0:3 | 3 until 10
