@@ -12,10 +12,8 @@ const SUPERVISOR: &str = "supervisor";
 pub fn write(session: &Session, out: &mut Vec<u8>) {
     let system = &session.system;
     let may_fault = |restart| if restart == Restart::Never { 0 } else { of_name::MAY_FAULT };
-    let process = |it: &diapason_system::ProcessSpec| (it.name.clone(), may_fault(it.restart));
-    let processes: Vec<(String, u8)> = system.processes.iter().map(process).collect();
     let processes: Vec<(&str, u8)> =
-        processes.iter().map(|(name, flags)| (name.as_str(), *flags)).collect();
+        system.processes.iter().map(|it| (it.name.as_str(), may_fault(it.restart))).collect();
     let devices: Vec<&str> = system.devices.iter().map(|device| device.name.as_str()).collect();
     let proved = if session.proved { flags::PROVED } else { 0 };
     let whole = if tells_all(session) { flags::WHOLE } else { 0 };

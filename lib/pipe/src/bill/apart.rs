@@ -23,7 +23,7 @@ pub struct Coming<W, D> {
     pub least: Nanos,
 }
 
-/// Knowledge of the budget that wake-ups find.
+/// The budget that the wake-ups of a server find.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     /// All that is needed, at once. The list is never full.
