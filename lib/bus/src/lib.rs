@@ -18,6 +18,7 @@ mod board;
 mod endpoint;
 mod judge;
 mod limits;
+mod modes;
 mod nonsense;
 mod packet;
 pub mod place;
@@ -38,6 +39,7 @@ pub use endpoint::{
 };
 pub use judge::Broken;
 pub use limits::{BYTES_MAX, ENDPOINTS_MAX, EndpointId, GUARANTEE_SLOTS_MAX, PERIOD_MAX};
+pub use modes::{ModeChange, ModePlan, NoModes, plan_modes};
 pub use nonsense::InvalidDemand;
 pub use packet::{Coding, Direction, Speed, Transfer, packet_time};
 pub use plan::{BusPlan, Placed, Promise, plan};

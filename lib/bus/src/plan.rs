@@ -154,7 +154,7 @@ fn worst_of(
     Some(worst + bus.doorbell)
 }
 
-fn promises(bus: &BusInstance, asyncs: &[Async], load: &[Picos]) -> Vec<Promise> {
+pub(crate) fn promises(bus: &BusInstance, asyncs: &[Async], load: &[Picos]) -> Vec<Promise> {
     let guaranteed = asyncs.iter().enumerate();
     let guaranteed = guaranteed.filter_map(|(i, a)| Some((i, a.id, a.guarantee?)));
     guaranteed
