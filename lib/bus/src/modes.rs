@@ -156,7 +156,8 @@ impl Attempt<'_> {
         Ok(starts)
     }
 
-    /// Gives slots to an endpoint: those with least load in its own modes, and then in all.
+    /// Gives slots to an endpoint: those with least load in its own modes, and among these the ones
+    /// that other modes fill most.
     fn place(&self, bins: &mut [Bins], index: usize) -> Result<u32, NoModes> {
         let item = self.item(index);
         let own: Vec<usize> = (0..bins.len()).filter(|mode| self.runs(index, *mode)).collect();

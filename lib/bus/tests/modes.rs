@@ -125,8 +125,9 @@ fn changed(random: &mut Random, [a, b]: [&BusPlan; 2], rest: usize, at: usize) -
         |slot: usize| if slot < each + at { a.load[slot % slots] } else { b.load[slot % slots] };
     let mut load: Vec<Picos> = (0..2 * each + slots).map(of).collect();
     let from = random.within(0, 3) as usize;
-    for slot in (each + at).saturating_sub(from)..each + at + from {
-        load[slot] = Picos(load[slot].0 * u64::from(random.within(0, 2)) / 2);
+    let near = (each + at).saturating_sub(from)..each + at + from;
+    for load in &mut load[near] {
+        *load = Picos(load.0 * u64::from(random.within(0, 2)) / 2);
     }
     load
 }
