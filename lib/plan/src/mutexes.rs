@@ -227,3 +227,23 @@ fn lengths(declared: &[CriticalSection], turn: Nanos) -> Vec<Nanos> {
     }
     declared.iter().zip(more).map(|(section, more)| Nanos(section.longest_ns) + more).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_run_of_a_section_inside_is_a_turn_more() {
+        let section = |longest_ns, times, inside| CriticalSection {
+            process: 0,
+            mutex: 0,
+            longest_ns,
+            times,
+            inside,
+        };
+        let declared = [section(50, 1, None), section(10, 3, Some(0)), section(2, 2, Some(1))];
+        // The innermost has its own turn, the next one two more, and the outermost three of those.
+        let found = lengths(&declared, Nanos(100));
+        assert_eq!(found, [50 + 100 + 3 * 300, 10 + 300, 2 + 100].map(Nanos));
+    }
+}

@@ -95,6 +95,8 @@ fn what_says_nothing_or_too_much_is_refused() {
     bad(&text, "epoch", "`epoch` says nothing here", "only `scheduler = \"mts\"`");
     let text = bus(&format!("{DM}\nchannel = 1")) + &message(UNIT);
     bad(&text, "channel", "a channel of no interface", "add `usb");
+    let text = bus(&format!("{DM}\nusb = \"i\"\nchannel = 5")) + &message(UNIT) + INTERFACE;
+    bad(&text, "channel", "`i` has no channel 5", "write a number below 5");
     let text = bus(&format!("{DM}\nin_order = [\"other\"]")) + &message(UNIT);
     bad(&text, "in_order", "no message on `drive` is of node `other`", "remove it");
     let text = bus(&format!("{MTS}\nin_order = [\"unit\"]")) + &message(UNIT);

@@ -179,10 +179,12 @@ fn keys_go_down_and_come_up() {
     let lights = Setup { kind: 0x21, request: 9, value: 0x200, index: 2, length: 1 };
     assert_eq!(shell.next(0), Some(&Asked::Control(lights, vec![2])));
     keys.clear();
-    let reports: [[u8; 8]; 6] = [
+    let reports: [[u8; 8]; 7] = [
         [2, 0, 4, 0, 0, 0, 0, 0],
         [2, 0, 4, 5, 5, 0, 0, 0],
+        // The codes of errors are no keys, wherever they stand.
         [2, 0, 1, 1, 1, 1, 1, 1],
+        [2, 0, 4, 5, 1, 2, 3, 0],
         [0, 0, 5, 0, 0, 0, 0, 0],
         [0, 0, 5, 6, 0, 0, 0, 0],
         [0; 8],

@@ -120,6 +120,7 @@ fn frames_come_whole_or_not_at_all() {
     let mut shell = opened();
     assert!(!shell.class.lend(0, FRAME_MAX), "a frame could fill it");
     assert!(!shell.class.lend(0, SLOT - 1), "no whole packets");
+    assert!(!shell.class.lend(0, SLOT / 2), "a frame does not fit into whole packets");
     assert!(shell.class.lend(5, SLOT) && shell.class.lend(6, SLOT));
     shell.pull();
     assert_eq!(shell.next(IN), Some(&Asked::Shared(5, 2048)));

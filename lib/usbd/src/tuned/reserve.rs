@@ -103,6 +103,15 @@ mod tests {
         Terms { budget: Nanos::from_micros(micros), period: T }
     }
 
+    #[test]
+    fn a_budget_fits_into_its_period() {
+        let period = Nanos::from_millis(1);
+        let whole = Terms { budget: period, period };
+        assert_eq!(Terms::possible(period, period), Some(whole));
+        assert_eq!(Terms::possible(period + Nanos(1), period), None);
+        assert_eq!(Terms::possible(BUDGET_MIN, PERIOD_MAX + Nanos(1)), None);
+    }
+
     fn moves(all: &[(u64, u64)]) -> Vec<Move> {
         let each = all.iter().enumerate();
         each.map(|(place, (from, to))| Move { place, from: terms(*from), to: terms(*to) }).collect()

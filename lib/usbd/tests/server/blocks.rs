@@ -4,7 +4,9 @@ use crate::ground::{attach, detach, now};
 use crate::machine::Machine;
 use diapason_abi::Nanos;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
-use diapason_contract::disk::{self, Ask, DONE, DiskAnswer, GONE, READ, RECORDS, SIZE};
+use diapason_contract::disk::{
+    self, Ask, BYTES_MAX, DONE, DiskAnswer, GONE, NONSENSE, READ, RECORDS, SIZE,
+};
 use diapason_contract::settings::SERVES;
 use diapason_contract::source::{MessageShape, PipeSource, SHAPES};
 use diapason_contract::threads::ServiceKind;
@@ -77,6 +79,23 @@ fn asks_that_come_too_soon_or_for_too_much_are_outside() {
     read.asks.push(&Ask { what: READ, block: 0, count: 1, place: 0, due }).unwrap();
     let both = outside(read.ask(BLOCKS, PERIOD));
     assert_eq!(both, 2, "one before it was due, and one that is due before the last");
+}
+
+#[test]
+fn an_ask_ends_within_the_memory() {
+    let mut read = Read::new(Disk::new(2_048));
+    let mut status = |place| {
+        let due = now().0;
+        read.asks.push(&Ask { what: READ, block: 0, count: 1, place, due }).unwrap();
+        read.machine.ask();
+        read.machine.run(PERIOD);
+        read.answers.pop().expect("an answer").status
+    };
+    let room = (4 * BYTES_MAX as u32..).step_by(4_096).find(|place| status(*place) != DONE);
+    let room = room.expect("an end");
+    assert_eq!(status(room - 512), DONE);
+    assert_eq!(status(room - 511), NONSENSE);
+    assert_eq!(status(room), NONSENSE);
 }
 
 #[test]

@@ -194,6 +194,20 @@ fn no_pipe_is_opened_without_an_interface() {
     assert!(matches!(rig.asks(1, open(1)), RequestOutcome::Granted(_)));
 }
 
+#[test]
+fn no_pipe_is_opened_at_a_channel_that_is_not_there() {
+    let mut rig = Rig::with(0);
+    rig.refuse(None);
+    let PipeCommand::Open(_, qos) = open(0) else { unreachable!() };
+    // The interface has five.
+    let channels = 5;
+    let wanted = PipeCommand::Open(Route::From(channels), qos);
+    let RequestOutcome::Refused(refused) = rig.asks(0, wanted) else { panic!("it is opened") };
+    let (channel, channels) = (channels.into(), channels.into());
+    assert_eq!(refused.reason, WhyRefused::NoSuchChannel { channel, channels });
+    assert_eq!((rig.core.calls, rig.channels), (0, Channels::default()));
+}
+
 /// Other terms that the core refuses leave a pipe on those that it has.
 #[test]
 fn a_change_refused_at_any_step_changes_nothing() {
