@@ -1,6 +1,6 @@
 //! Tables 7.1, 7.3 and 7.4: what the measured operations add up to.
 //!
-//! This system has no driver of a controller with buffers, so it has no column of its own. The
+//! The instructions of the driver `cand` are not counted yet, so it has no column of its own. The
 //! arithmetic of §7.5.3 can be checked, and how it depends on a queue and on buffers.
 
 use crate::{ReproductionReport, Row};
@@ -59,8 +59,10 @@ pub fn add(report: &mut ReproductionReport) {
     for (id, epoch, said) in [("2ms", 2_000.0, 9.0), ("3ms", 3_000.0, 6.0), ("4ms", 4_000.0, 4.6)] {
         let share = 100.0 * (TASK + 2.0 * ARRIVAL + 5.0 * UPDATE) / epoch;
         let row = Row::numbers(&format!("table7.4.share-{id}"), "%", Some(said), share);
-        report.rows.push(row.holds((said - share).abs() <= 0.5).note(
-            "of the processor for renewals; ours in instructions needs a driver that there is not",
-        ));
+        report.rows.push(
+            row.holds((said - share).abs() <= 0.5).note(
+                "of the processor for renewals; the instructions of our driver are not counted",
+            ),
+        );
     }
 }
