@@ -199,12 +199,10 @@ fn no_pipe_is_opened_at_a_channel_that_is_not_there() {
     let mut rig = Rig::with(0);
     rig.refuse(None);
     let PipeCommand::Open(_, qos) = open(0) else { unreachable!() };
-    // The interface has five.
-    let channels = 5;
-    let wanted = PipeCommand::Open(Route::From(channels), qos);
+    let wanted = PipeCommand::Open(Route::From(5), qos);
     let RequestOutcome::Refused(refused) = rig.asks(0, wanted) else { panic!("it is opened") };
-    let (channel, channels) = (channels.into(), channels.into());
-    assert_eq!(refused.reason, WhyRefused::NoSuchChannel { channel, channels });
+    let reason = WhyRefused::NoSuchChannel { channel: 5, channels: 5 };
+    assert_eq!(refused.reason, reason);
     assert_eq!((rig.core.calls, rig.channels), (0, Channels::default()));
 }
 
