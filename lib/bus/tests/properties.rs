@@ -6,7 +6,7 @@ use diapason_bus::sim::Random;
 use diapason_bus::{
     Async, BYTES_MAX, BusInstance, BusScheduler, Coding, Criticality, Direction, EndpointId,
     GUARANTEE_SLOTS_MAX, Guarantee, Moves, NoSchedule, PERIOD_MAX, PeriodicEndpoint, Picos, Speed,
-    Starts, Transfer, Unit, plan, reserve, uniform,
+    Starts, Transfer, Unit, plan, plan_modes, reserve, uniform,
 };
 
 const SPEEDS: [Speed; 4] = [Speed::Low, Speed::Full, Speed::High, Speed::Super];
@@ -99,6 +99,13 @@ fn no_input_panics() {
                 if let Ok(plan) = found {
                     assert!(plan.load.iter().all(|load| *load <= bus.periodic_limit()));
                     let _ = asyncs.first().map(|a| plan.worst_time(&bus, &asyncs, a.id, 1_000));
+                }
+                // Some sets have a schedule in one mode and none in several.
+                let ids: Vec<EndpointId> = periodic.iter().map(|endpoint| endpoint.id).collect();
+                let modes = [&ids[..], &ids[..ids.len().min(1)], &[]];
+                if let Ok(plan) = plan_modes(&bus, &periodic, &asyncs, &modes) {
+                    let loads = plan.modes.iter().flat_map(|mode| &mode.load);
+                    assert!(loads.into_iter().all(|load| *load <= bus.periodic_limit()));
                 }
             }
         }
