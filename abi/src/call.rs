@@ -129,6 +129,9 @@ calls! {
     /// `length` bytes at `address` without waiting (`Full`), then waits at the other mailbox
     /// `receive` for a message into the same `address`, which has room for `MESSAGE_BYTES`. A call
     /// that is refused sends nothing; what ends the wait (`TimedOut`, `Gone`) comes after sending.
+    /// With a mailbox that has a server on both sides, the server answers the request that it took
+    /// last and waits for the next one, and everybody else asks, and the server runs in that
+    /// thread's place.
     MboxCall = 42,
     /// `(key)` → where devices find a segment that is declared for them (`dma`) and that the caller
     /// has attached, with its [pages](mapped); `Gone` if it is not attached.

@@ -8,6 +8,9 @@
 #[repr(transparent)]
 pub struct Key(pub u64);
 
+/// Ends the names of the mutexes that servers of mailboxes hold.
+pub const SERVER: &str = ".server";
+
 impl Key {
     /// Not a name: asks for an object private to the calling process.
     pub const PRIVATE: Key = Key(0);
@@ -30,6 +33,13 @@ impl Key {
             2
         });
         Key::new(device).then(b".").then(shown)
+    }
+
+    /// Returns the key of the mutex that the server of a mailbox holds: that of the name
+    /// `MAILBOX.server`.
+    #[must_use]
+    pub const fn server(mailbox: &str) -> Key {
+        Key::new(mailbox).then(SERVER.as_bytes())
     }
 
     const fn then(self, bytes: &[u8]) -> Key {

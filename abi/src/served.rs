@@ -43,6 +43,8 @@ facilities! {
     Vcpus,
     /// A thread says which mutex it locks next.
     Hints,
+    /// Mailboxes whose callers run the server in their own place.
+    Servers,
 }
 
 /// A set of calls and services: what a program or a system needs, or what a kernel serves.

@@ -168,7 +168,7 @@ fn pipes_to_devices() {
     refused(
         "hasty.toml",
         ["latency = \"300ms\"", "latency = \"100ms\""],
-        "messages of `brakes` may take 209.149 ms; at most 100.000 ms is wanted",
+        "messages of `brakes` may take 209.148 ms; at most 100.000 ms is wanted",
         "shorten the longest item, taken by the driver",
     );
 }

@@ -22,9 +22,10 @@ use std::path::Path;
 
 /// Systems that are watched, below the workspace's root, and for how long. Their programs make no
 /// mistakes: a call that ends its process costs what a fault costs.
-const WATCHED: [(&str, u64); 4] = [
+const WATCHED: [(&str, u64); 5] = [
     ("examples/engine.toml", 2_000_000_000),
     ("examples/vcpus.toml", 2_000_000_000),
+    ("examples/service.toml", 2_000_000_000),
     ("examples/share.toml", 1_000_000_000),
     ("examples/bench.toml", 20_000_000_000),
 ];

@@ -63,7 +63,8 @@ const fn these(calls: &[CallNumber]) -> Served {
 }
 
 /// EMERALDS' services with VCPUs.
-const BUDGETED: Served = Served::ALL.without(these(&NEW).with(Facility::Hints));
+const BUDGETED: Served =
+    Served::ALL.without(these(&NEW).with(Facility::Hints).with(Facility::Servers));
 
 /// The systems whose kernels are counted. Everything is counted by `size of the kernel`.
 const COUNTED: [Counted; 3] = [
@@ -88,8 +89,11 @@ const COUNTED: [Counted; 3] = [
 ];
 
 /// Examples that each test run boots on kernels of their own, and for how long.
-const BOOTED: [(&str, u64); 2] =
-    [("examples/engine.toml", 1_000_000_000), ("examples/vcpus.toml", 1_000_000_000)];
+const BOOTED: [(&str, u64); 3] = [
+    ("examples/engine.toml", 1_000_000_000),
+    ("examples/vcpus.toml", 1_000_000_000),
+    ("examples/service.toml", 1_000_000_000),
+];
 
 /// The steps whose names contain `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {

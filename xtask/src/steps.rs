@@ -218,9 +218,10 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 /// took 580 of those that stay. To look for a screen takes 1,620 bytes of boot, and 250 of those
 /// that stay: a byte is looked at in three places, and messages of panics stay that the compiler
 /// left out before. The screen itself leaves where there is none, and has a limit of its own. The
-/// rest of a chunk that waits for the next one took 29 bytes.
-const RESIDENT_BYTES_RATCHET: u64 = 73_430;
-const BOOT_BYTES_RATCHET: u64 = 35_920;
+/// rest of a chunk that waits for the next one took 29 bytes. Servers that run in their callers'
+/// places took 3,440 bytes, and 280 of boot; a kernel of a description without them has none.
+const RESIDENT_BYTES_RATCHET: u64 = 76_870;
+const BOOT_BYTES_RATCHET: u64 = 36_250;
 const SCREEN_BYTES_RATCHET: u64 = 9_610;
 
 /// The kernel's code and constants against their limits.

@@ -31,7 +31,7 @@ use codec::Reader;
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"DIAPASON");
 /// Raised whenever a field moves.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 64;
 /// "No such thing" in 16-bit fields.

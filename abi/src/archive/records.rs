@@ -103,6 +103,8 @@ pub struct ObjectRecord {
     pub capacity: u16,
     /// Mailboxes: the process whose fault reports' receiver this is, or [`NONE`].
     pub faults_of: u16,
+    /// Mailboxes: the declared semaphore that is the mutex of the server, or [`NONE`].
+    pub mutex: u16,
 }
 
 /// A memory segment shared by name.
@@ -230,6 +232,7 @@ impl ObjectRecord {
         w.put(&self.key.to_le_bytes()).put(&self.allowed.to_le_bytes());
         w.put(&self.initial.to_le_bytes()).put(&[self.kind as u8, 0]);
         w.put(&self.capacity.to_le_bytes()).put(&self.faults_of.to_le_bytes());
+        w.put(&self.mutex.to_le_bytes());
         w.bytes
     }
 
@@ -243,7 +246,8 @@ impl ObjectRecord {
             _ => return None,
         };
         r.u8();
-        Some(ObjectRecord { key, allowed, initial, kind, capacity: r.u16(), faults_of: r.u16() })
+        let (capacity, faults_of, mutex) = (r.u16(), r.u16(), r.u16());
+        Some(ObjectRecord { key, allowed, initial, kind, capacity, faults_of, mutex })
     }
 }
 

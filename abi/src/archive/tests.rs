@@ -76,6 +76,7 @@ fn archive_with(process: ProcessRecord, vcpus: &[VcpuRecord], image: &[u8]) -> V
         kind: ObjectKind::Mailbox,
         capacity: 4,
         faults_of: NONE,
+        mutex: 1,
     };
     let segment = SegmentRecord { key: 3, allowed: 1, pages: 2, dma: true, common: true };
     let device = DeviceRecord {
@@ -134,7 +135,8 @@ fn tables_come_back_as_written() {
     let read = archive.processes().next().unwrap();
     assert_eq!(ProcessRecord { image_offset: 0, image_length: 0, image_crc: 0, ..read }, process());
     assert_eq!(archive.image(&read), Ok(&b"image"[..]));
-    assert_eq!(archive.objects().next().unwrap().capacity, 4);
+    let object = archive.objects().next().unwrap();
+    assert_eq!((object.capacity, object.mutex), (4, 1));
     let segment = archive.segments().next().unwrap();
     assert!(segment.pages == 2 && segment.dma);
     let device = archive.devices().next().unwrap();

@@ -16,6 +16,7 @@ use crate::scheduler::Scheduler;
 use crate::served::SERVED;
 use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, Location, NONE, ObjectKind, ProcessRecord, VcpuKind};
+use diapason_abi::call::MUTEX;
 use diapason_abi::served::{Facility, Served};
 use diapason_costs::section::STAGE;
 
@@ -30,6 +31,8 @@ pub struct Sizes {
     /// Declared and private conditions.
     pub conditions: usize,
     pub mailboxes: usize,
+    /// Mailboxes that have a mutex.
+    pub servers: usize,
     /// Message slots, of all mailboxes.
     pub messages: usize,
     /// Events, of all processes.
@@ -44,8 +47,8 @@ pub struct Sizes {
 
 impl Sizes {
     /// Returns the sizes that `archive` needs. Returns `None` if a pool would be too large for its
-    /// ids, or if a mailbox has no room at all: its senders and receivers would wait for each
-    /// other.
+    /// ids, if a mailbox names a mutex that is not declared, or if one without a server has no room
+    /// at all: its senders and receivers would wait for each other.
     #[must_use]
     pub fn of(archive: &Archive<'_>) -> Option<Sizes> {
         let mut sizes = Sizes::default();
@@ -62,8 +65,14 @@ impl Sizes {
             match o.kind {
                 ObjectKind::Semaphore => sizes.semaphores += 1,
                 ObjectKind::Condition => sizes.conditions += 1,
-                ObjectKind::Mailbox if o.capacity == 0 => return None,
+                // A mailbox with a server holds no messages, and any other holds some.
+                ObjectKind::Mailbox if (o.capacity == 0) != (o.mutex != NONE) => return None,
                 ObjectKind::Mailbox => {
+                    if o.mutex != NONE {
+                        let mut all = archive.objects().filter(|o| o.kind == ObjectKind::Semaphore);
+                        all.nth(o.mutex.into()).filter(|mutex| mutex.initial == MUTEX)?;
+                        sizes.servers += 1;
+                    }
                     sizes.mailboxes += 1;
                     sizes.messages += o.capacity as usize;
                 }
@@ -149,6 +158,7 @@ impl Pools<'_> {
                     give(self.mailboxes, &mut given.mailboxes, 1, |b, _| {
                         (b.key, b.allowed, b.slots) = (key, allowed, slots);
                         b.faults_of = Id::new(object.faults_of);
+                        b.mutex = Id::new(object.mutex);
                     });
                 }
             }
@@ -308,6 +318,7 @@ impl Sizes {
             (self.semaphores, Facility::Semaphores),
             (self.conditions, Facility::Conditions),
             (self.mailboxes, Facility::Mailboxes),
+            (self.servers, Facility::Servers),
             (self.events, Facility::Events),
             (self.segments, Facility::Segments),
             (self.devices, Facility::Devices),

@@ -11,6 +11,7 @@ use crate::kernel::{Arguments, Decision, Flow, Kernel, Longer, Refused, Step};
 use crate::machine::{Machine, UserMemory};
 use crate::objects::thread::{State, Wait};
 use crate::pool::Id;
+use crate::served::SERVERS;
 use diapason_abi::{Errno, FaultCause, Nanos};
 
 impl Kernel<'_> {
@@ -23,6 +24,9 @@ impl Kernel<'_> {
         now: impl FnOnce() -> Nanos,
     ) -> Result<Decision, Longer> {
         let [send, address, what, receive, deadline] = a;
+        if SERVERS && send == receive {
+            return self.converse(m, a, now);
+        }
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let caller = s.running;
         let mut boxes = self.mailboxes.again();
@@ -36,7 +40,8 @@ impl Kernel<'_> {
         }
         let receiver = to.receivers.head;
         let waits = from.first.is_none() && from.receivers.is_empty();
-        if !waits || receiver.is_none() || to.event.is_some() || deadline != Nanos::FOREVER.0 {
+        let alone = to.event.is_none() && (!SERVERS || to.mutex.is_none());
+        if !waits || receiver.is_none() || !alone || deadline != Nanos::FOREVER.0 {
             return Err(Longer::Way);
         }
         let r = &mut threads[receiver];
@@ -86,7 +91,10 @@ impl Kernel<'_> {
         let (to, from) = (self.find_mailbox(send)?, self.find_mailbox(receive)?);
         let (length, deadline) = (what >> 32, Nanos(deadline));
         if to == from {
-            return Err(Refused::Misuse(FaultCause::BadArgument, receive));
+            return self.serve_or_ask(m, to, a);
+        }
+        if SERVERS && self.mailboxes[to].mutex.is_some() {
+            return Err(Refused::Misuse(FaultCause::BadArgument, send));
         }
         let waits = self.mailboxes[from].first.is_none();
         let bad = Refused::Misuse(FaultCause::BadAddress, address);

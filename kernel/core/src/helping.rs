@@ -9,7 +9,9 @@
 //! Two things may stand at the end of a chain besides a thread that can run:
 //! - a free mutex: the thread before it takes it, and runs;
 //! - an owner that waits for something else (it sleeps with the mutex held): then nobody can run in
-//!   that place, and it is given up. Its thread is *parked* with that owner until the owner wakes.
+//!   that place, and it is given up. Its thread is *parked* with that owner until the owner wakes;
+//! - a server that waits for a request, and the thread before it asks: it gets the request, and
+//!   runs (`serving`).
 //!
 //! A thread may also come back from a wait with a *hint*: the mutex it will lock next. While
 //! another thread holds that mutex, there is no use in switching to the hinted one, only to switch
@@ -22,10 +24,10 @@ use crate::ids::{SemaphoreId, ThreadId};
 use crate::kernel::Kernel;
 use crate::objects::thread::{State, Wait};
 use crate::pool::Id;
-use crate::served::HINTS;
+use crate::served::{HINTS, SERVERS};
 use crate::walks::walk;
+use diapason_abi::Errno;
 use diapason_abi::call::NO_HINT;
-use diapason_abi::{Errno, encode_result};
 use diapason_costs::Round;
 
 impl Kernel<'_> {
@@ -114,10 +116,16 @@ impl Kernel<'_> {
     #[inline(never)]
     fn help(&mut self, mut place: ThreadId) -> ThreadId {
         while place.is_some() {
-            let end = self.end_of_chain(place);
-            match self.threads[end].wait {
+            let (before, end) = self.chain(place);
+            let wait = self.threads[end].wait;
+            match wait {
                 Wait::Nothing | Wait::Hint(_) => return end,
                 Wait::Mutex(mutex) => self.acquire(end, mutex),
+                Wait::Receive(_) if SERVERS && self.attend_call(before, end) => {
+                    // The server's own place may come before.
+                    place = self.scheduler.pick(&self.vcpus);
+                    self.scheduler.place = place;
+                }
                 _ if matches!(self.threads[place].wait, Wait::Hint(_)) => return place,
                 _ => {
                     self.park(place, end);
@@ -130,9 +138,15 @@ impl Kernel<'_> {
     }
 
     /// From owner to owner: a thread that does not wait for a mutex that somebody holds.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn end_of_chain(&self, place: ThreadId) -> ThreadId {
-        let mut thread = place;
+        self.chain(place).1
+    }
+
+    /// The end of a chain of owners, and the thread before it.
+    #[inline(never)]
+    fn chain(&self, place: ThreadId) -> (ThreadId, ThreadId) {
+        let (mut before, mut thread) = (place, place);
         if let Wait::Hint(mutex) = self.threads[place].wait
             && HINTS
         {
@@ -144,12 +158,12 @@ impl Kernel<'_> {
             walk(Round::Link, 1);
             let owner = self.awaited(thread);
             if owner.is_none() {
-                return thread;
+                return (before, thread);
             }
-            thread = owner;
+            (before, thread) = (thread, owner);
             // A hint may close a circle; what only may be locked holds nobody up.
             if thread == place {
-                return thread;
+                return (before, thread);
             }
         }
     }
@@ -168,11 +182,12 @@ impl Kernel<'_> {
     /// The mutex that `thread` waits for is free, or is gone: its call returns.
     #[inline(never)]
     fn acquire(&mut self, thread: ThreadId, mutex: SemaphoreId) {
-        if self.semaphores[mutex].handle == self.threads[thread].wanted {
+        let t = &self.threads[thread];
+        if self.semaphores[mutex].handle == t.wanted && !t.asks() {
             self.cancel_alarm(thread);
             self.receive_mutex(thread, mutex);
         } else {
-            self.stop_waiting(thread, encode_result(Err(Errno::Gone)));
+            self.fail_in_place(thread, Errno::Gone);
         }
     }
 

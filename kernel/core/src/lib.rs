@@ -24,6 +24,7 @@
 //! | `services` | the calls: threads, processes, the services of EMERALDS ch. 3, memory, VCPUs |
 //! | `cross` | from one VCPU to another without a decision |
 //! | `shortcut`, `exchange` | short ways through calls; a call that sends and receives |
+//! | `serving` | calls to a server that runs in its caller's place |
 //! | `enter` | the ways in, dispatch of calls, the decision |
 //! | `machine`, `start` | what the core needs of the machine, and what a thread begins with |
 //! | `config` | pools and their contents from the boot archive |
@@ -56,6 +57,7 @@ mod ring;
 mod scheduler;
 mod served;
 mod services;
+mod serving;
 mod shortcut;
 mod start;
 mod walks;

@@ -19,6 +19,9 @@ pub const SERVED: Served = match option_env!("DIAPASON_SERVED") {
 /// Threads say which mutex they lock next. A kernel without hints takes no notice of them.
 pub(crate) const HINTS: bool = SERVED.has(Facility::Hints);
 
+/// Mailboxes may have a mutex. A kernel without such has no short or long way for their calls.
+pub(crate) const SERVERS: bool = SERVED.has(Facility::Servers);
+
 /// Tells the ids of one kind of objects apart from others, and whether there are any.
 pub trait Tag {
     /// This kernel can have objects of the kind.

@@ -19,7 +19,7 @@ use crate::objects::thread::{Resumed, State, Thread, Wait};
 use crate::objects::vcpu::Vcpu;
 use crate::pool::Pool;
 use crate::scheduler::Scheduler;
-use crate::served::HINTS;
+use crate::served::{HINTS, SERVERS};
 use diapason_abi::call::NO_HINT;
 use diapason_abi::{CallNumber, Nanos};
 
@@ -224,7 +224,8 @@ impl Kernel<'_> {
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let mailbox = &mut self.mailboxes[id];
         let (caller, receiver) = (s.running, mailbox.receivers.head);
-        if receiver.is_none() || mailbox.event.is_some() || !s.plain {
+        let served = SERVERS && mailbox.mutex.is_some();
+        if receiver.is_none() || mailbox.event.is_some() || served || !s.plain {
             return Err(Longer::Way);
         }
         let first = is_first(s, &mut self.vcpus, &threads, receiver)?;

@@ -242,13 +242,15 @@ impl Pair<'_> {
                 let with = if b.is_multiple_of(2) { 0 } else { self.handle(Kind::Event, b, c) };
                 [key(&mailboxes, false), with, 0, 0, 0]
             }
-            Call::MboxSend => [mailbox, address, u64::from(b % 66), u64::from(c % 3), due],
+            Call::MboxSend => {
+                [self.to_send(a, c), address, u64::from(b % 66), u64::from(c % 3), due]
+            }
             Call::MboxReceive => [mailbox, address, due, 0, 0],
             Call::MboxCall => {
                 let what = u64::from(b % 66) << 32 | u64::from(c % 3);
                 let answers = self.handle(Kind::Mailbox, a.wrapping_add(1), c);
                 let ever = self.may_end(b) && !b.is_multiple_of(4);
-                [mailbox, address, what, answers, if ever { FOREVER } else { due }]
+                [self.to_send(a, c), address, what, answers, if ever { FOREVER } else { due }]
             }
             Call::MboxDelete => [mailbox, 0, 0, 0, 0],
             Call::TimerStart => self.timer(event, b, c),
@@ -271,6 +273,17 @@ impl Pair<'_> {
             _ => [1 + u64::from(a % 2), u64::from(b), u64::from(c), 0, 0],
         };
         self.with_hint(call, words, a ^ b)
+    }
+
+    /// A mailbox to send to: seldom one with a server, which takes no messages.
+    fn to_send(&self, a: u8, c: u8) -> u64 {
+        let served = |handle: &u64| {
+            let mailbox = self.model.mailboxes.get(*handle as u16 as usize);
+            c > 16 && mailbox.is_some_and(|m| m.mutex.is_some())
+        };
+        let mut choices = (0..3).map(|more| self.handle(Kind::Mailbox, a.wrapping_add(more), c));
+        let first = choices.next().unwrap_or(u64::from(a));
+        if served(&first) { choices.find(|h| !served(h)).unwrap_or(first) } else { first }
     }
 
     /// Half of the calls that may have a hint get one.
@@ -317,7 +330,10 @@ impl Pair<'_> {
         let wrong_time = call == Call::ThreadExit && !self.may_end(b);
         let call = if wrong_time { Call::ProcCreate } else { call };
         let call = self.knows(call).unwrap_or(call);
-        let arguments = self.arguments(call, a, b, c);
+        let (call, arguments) = match self.in_service(call, a, b, c) {
+            Some(conversation) => conversation,
+            None => (call, self.arguments(call, a, b, c)),
+        };
         let text = vec![self.moves as u8; (b % 66) as usize];
         let sends = match call {
             Call::MboxSend => Some(arguments[2]),
@@ -332,6 +348,32 @@ impl Pair<'_> {
         self.last[self.model.caller()] = Some(call);
         self.host.call(call, &arguments);
         self.model.call(call as u64, arguments, &text);
+    }
+
+    /// Returns the call of a client or of the server of the mailbox that has one, if that may be
+    /// meant: a thread takes its mutex, waits for requests, answers, and asks.
+    fn in_service(&self, call: Call, a: u8, b: u8, c: u8) -> Option<(Call, [u64; 5])> {
+        let meant =
+            matches!(call, Call::MboxCall | Call::MboxReceive | Call::MboxSend | Call::SemLock);
+        let served = self.model.mailboxes.iter().position(|m| m.mutex.is_some())?;
+        let named = |kind, at: usize| {
+            let is = |(k, h): &&(Kind, u64)| {
+                *k == kind && *h as u16 as usize == at && self.alive(kind, *h)
+            };
+            self.seen.iter().find(is).map(|(_, handle)| *handle)
+        };
+        let mailbox = named(Kind::Mailbox, served).filter(|_| meant && !a.is_multiple_of(4))?;
+        let mutex = named(Kind::Semaphore, self.model.mailboxes[served].mutex?)?;
+        let words = self.arguments(Call::MboxCall, a, b, c);
+        let (address, what, due) = (words[1], words[2], words[4]);
+        let caller = self.model.caller();
+        match self.model.semaphores[mutex as u16 as usize].owner {
+            None => Some((Call::SemLock, [mutex, self.due(caller as u64, b), u64::MAX, 0, 0])),
+            Some(owner) if owner == caller && b.is_multiple_of(8) => {
+                Some((Call::MboxReceive, [mailbox, address, due, u64::MAX, 0]))
+            }
+            Some(_) => Some((Call::MboxCall, [mailbox, address, what, mailbox, due])),
+        }
     }
 
     /// Returns the call to make instead while the caller knows no object of the kind.
@@ -416,7 +458,7 @@ impl Pair<'_> {
                 Life::Free => (State::Free, None),
                 Life::Ready => (State::Ready, None),
                 Life::Ended(_) => (State::Ended, None),
-                Life::Blocked(wait @ ModelWait::Mutex(..)) => {
+                Life::Blocked(wait @ (ModelWait::Mutex(..) | ModelWait::Answer(..))) => {
                     let parked = expected.parked_with.is_some();
                     (if parked { State::Parked } else { State::Ready }, Some(wait))
                 }
@@ -471,7 +513,9 @@ fn same_wait(found: &Wait, expected: Option<&ModelWait>) -> bool {
     match (found, expected) {
         (Wait::Nothing | Wait::Hint(_), None) | (Wait::Time, Some(ModelWait::Time(_))) => true,
         (Wait::Semaphore(s), Some(ModelWait::Semaphore(e))) => index(s.index(), e),
-        (Wait::Mutex(s), Some(ModelWait::Mutex(e, ..))) => index(s.index(), e),
+        (Wait::Mutex(s), Some(ModelWait::Mutex(e, ..) | ModelWait::Answer(_, (e, _), ..))) => {
+            index(s.index(), e)
+        }
         (Wait::Condition(c), Some(ModelWait::Condition(e, ..))) => index(c.index(), e),
         (Wait::Receive(m), Some(ModelWait::Receive(e, _))) => index(m.index(), e),
         (Wait::Send(m), Some(ModelWait::Send(e, ..))) => index(m.index(), e),
@@ -481,8 +525,8 @@ fn same_wait(found: &Wait, expected: Option<&ModelWait>) -> bool {
     }
 }
 
-/// The coverage of a game: calls that succeeded, and errors.
-type Reached = (BTreeMap<&'static str, u64>, BTreeMap<u8, u64>);
+/// The coverage of a game: calls that succeeded, errors, and answers of servers.
+type Reached = (BTreeMap<&'static str, u64>, BTreeMap<u8, u64>, u64);
 
 fn play(moves: &[Move]) -> Reached {
     let bytes = Blueprint::plan().to_bytes();
@@ -497,22 +541,24 @@ fn play(moves: &[Move]) -> Reached {
         let mut pair = Pair { host, model, seen: Vec::new(), last, moves: 0, good, errors };
         pair.compare();
         moves.iter().for_each(|chosen| pair.make(*chosen));
-        (pair.good, pair.errors)
+        (pair.good, pair.errors, pair.model.answers)
     })
 }
 
 #[test]
 fn the_moves_reach_every_call_and_every_error() {
-    let (mut good, mut errors) = (BTreeMap::new(), BTreeMap::new());
+    let (mut good, mut errors, mut answers) = (BTreeMap::new(), BTreeMap::new(), 0);
     let mut random = Random::new(4);
-    for _ in 0..500 {
+    for _ in 0..800 {
         let mut one = || random.bits() as u8;
         let moves: Vec<Move> = (0..250).map(|_| (one(), one(), one(), one())).collect();
         let reached = play(&moves);
         reached.0.into_iter().for_each(|(name, n)| *good.entry(name).or_insert(0) += n);
+        answers += reached.2;
         reached.1.into_iter().for_each(|(errno, n)| *errors.entry(errno).or_insert(0) += n);
     }
-    println!("good {good:?}\nerrors {errors:?}");
+    println!("good {good:?}\nerrors {errors:?}\nanswers {answers}");
+    assert!(answers > 50, "{answers} answers of servers");
     for call in CALLS.iter().filter(|call| **call != Call::ThreadExit) {
         assert!(good.get(call.name()).is_some_and(|n| *n > 20), "{}", call.name());
     }

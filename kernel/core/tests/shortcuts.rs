@@ -14,7 +14,8 @@ const ROOM: u64 = 1 << 32;
 
 fn plan() -> Plan {
     let plan = lab::plan().semaphore("signal", 0).semaphore("places", 2).condition("changed");
-    let plan = plan.mailbox("request", 2).mailbox("reply", 1);
+    let plan = plan.mailbox("request", 2).mailbox("reply", 1).mailbox("service", 0);
+    let plan = plan.served_with(2);
     plan.device("chime", 6, false, EVERYBODY)
 }
 
@@ -27,6 +28,8 @@ struct Things {
     semaphores: [u64; 2],
     condition: u64,
     mailboxes: [u64; 2],
+    /// A mailbox with a server, and the mutex of the server.
+    service: [u64; 2],
     chime: u64,
 }
 
@@ -37,6 +40,8 @@ impl Things {
             semaphores: ["signal", "places"].map(|name| sys.open(Call::SemCreate, name)),
             condition: sys.open(Call::CvCreate, "changed"),
             mailboxes: ["request", "reply"].map(|name| sys.open(Call::MboxCreate, name)),
+            service: [(Call::MboxCreate, "service"), (Call::SemCreate, "m3")]
+                .map(|(call, name)| sys.open(call, name)),
             chime: sys.ok(Call::SetIsr, &[key("chime")]),
         }
     }
@@ -111,6 +116,29 @@ impl Things {
             _ => (Call::MboxCall, vec![send, at, random.below(20) * ROOM, receive, FOREVER]),
         }
     }
+
+    /// Returns whether this is a call to the server, or its answer.
+    fn is_served(&self, call: Call, words: &[u64]) -> bool {
+        call == Call::MboxCall && words[0] == self.service[0] && words[3] == words[0]
+    }
+
+    /// A call of the server that answers or waits, of a client, or of a thread that becomes the
+    /// server: mostly one without a VCPU.
+    fn converse(&self, random: &mut Random, sys: &Sys<'_>, at: u64) -> (Call, Vec<u64>) {
+        let [mailbox, mutex] = self.service;
+        let thread = &sys.host.kernel.threads[sys.running()];
+        let serves = thread.held.is_some() && thread.held.index() == mutex as u16;
+        let deadline = if random.one_in(12) { sys.host.now.0 + 100 } else { FOREVER };
+        let call = vec![mailbox, at, random.below(20) * ROOM, mailbox, deadline];
+        let receive = vec![mailbox, at, deadline, NO_HINT];
+        match (random.below(12), serves) {
+            (0, true) => (Call::SemUnlock, vec![mutex]),
+            (1, true) => (Call::MboxReceive, receive),
+            (1 | 2, _) => (Call::SleepUntil, vec![sys.host.now.0 + 5_000, NO_HINT]),
+            (..7, false) if thread.vcpu.is_none() => (Call::SemTryLock, vec![mutex]),
+            _ => (Call::MboxCall, call),
+        }
+    }
 }
 
 /// The visible state after a move.
@@ -131,7 +159,7 @@ fn seen(sys: &mut Sys<'_>, outcome: Outcome) -> Seen {
 }
 
 /// Five threads, of few priorities, for 200 moves, after a number of entries more.
-fn play(seed: u64, before: u64) -> (Vec<Seen>, BTreeMap<CallNumber, u64>, u64) {
+fn play(seed: u64, before: u64) -> (Vec<Seen>, BTreeMap<CallNumber, u64>, [u64; 2]) {
     lab::with(&plan(), |sys| {
         let mut random = Random::new(seed);
         let things = Things::open(sys);
@@ -140,7 +168,7 @@ fn play(seed: u64, before: u64) -> (Vec<Seen>, BTreeMap<CallNumber, u64>, u64) {
             sys.spawn(1 + random.below(levels) as u8);
         }
         (0..before).for_each(|_| sys.host.enter(Cause::Timer));
-        let (mut moves, mut hinted) = (Vec::new(), 0);
+        let (mut moves, mut hinted, mut served) = (Vec::new(), 0, 0);
         for step in 0..200u64 {
             let later = sys.host.now.0 + 1 + random.below(50);
             if random.one_in(10) {
@@ -160,15 +188,18 @@ fn play(seed: u64, before: u64) -> (Vec<Seen>, BTreeMap<CallNumber, u64>, u64) {
             sys.poke(at, &[step as u8; 20]);
             let held = things.held(sys);
             let (call, words) = match random.below(if seed.is_multiple_of(2) { 5 } else { 1 }) {
+                _ if seed % 3 == 2 => things.converse(&mut random, sys, at),
                 0 => things.call(&mut random, at, later, held),
                 _ => things.contend(&mut random, sys.running(), held),
             };
             let before = short_ways(sys);
             let outcome = sys.call(call, &words);
-            hinted += (short_ways(sys) - before) * u64::from(by_a_hint(sys));
+            let taken = short_ways(sys) - before;
+            hinted += taken * u64::from(by_a_hint(sys));
+            served += taken * u64::from(things.is_served(call, &words));
             moves.push(seen(sys, outcome));
         }
-        (moves, sys.host.shortcuts.clone(), hinted)
+        (moves, sys.host.shortcuts.clone(), [hinted, served])
     })
 }
 
@@ -185,10 +216,10 @@ fn by_a_hint(sys: &Sys<'_>) -> bool {
 
 #[test]
 fn a_short_way_leads_where_the_long_way_leads() {
-    let (mut taken, mut hinted) = (BTreeMap::<CallNumber, u64>::new(), 0);
+    let (mut taken, mut others) = (BTreeMap::<CallNumber, u64>::new(), [0; 2]);
     for seed in 0..600 {
         let [(one, first, h1), (other, second, h2)] = [0, 1].map(|before| play(seed, before));
-        hinted += h1 + h2;
+        others = [0, 1].map(|which| others[which] + h1[which] + h2[which]);
         let differ = one.iter().zip(&other).position(|(a, b)| a != b);
         let at = differ.unwrap_or(0);
         assert_eq!(differ, None, "seed {seed}: {:#?}\n{:#?}", one[at], other[at]);
@@ -197,7 +228,9 @@ fn a_short_way_leads_where_the_long_way_leads() {
             *taken.entry(call).or_default() += times;
         }
     }
+    let [hinted, served] = others;
     assert!(hinted > 20, "{hinted} short ways to a thread with a hint");
+    assert!(served > 20, "{served} short ways to a server or back");
     // `MboxCall` has its short way in `exchange`.
     let short = [Call::Yield, Call::SemLock, Call::SemUnlock, Call::CvSignal];
     for call in short.iter().chain(&[Call::MboxSend, Call::MboxReceive]) {
@@ -244,7 +277,7 @@ fn in_time(sys: &mut Sys<'_>, mut seen: Seen) -> Seen {
 }
 
 /// Six threads on two VCPUs and on none, for 300 moves that take time.
-fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, [u64; 3]) {
+fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, [u64; 4]) {
     lab::with(&on_vcpus(seed), |sys| {
         let mut random = Random::new(seed);
         let things = Things::open(sys);
@@ -258,7 +291,8 @@ fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, [u64; 3]
             sys.call(Call::ThreadCreate, &[0x1000, 0, priority, 0, vcpu]);
         }
         (0..before).for_each(|_| sys.host.enter(Cause::Timer));
-        let (mut moves, mut ways, mut hinted) = (Vec::new(), Ways::new(), 0);
+        let (mut moves, mut ways) = (Vec::new(), Ways::new());
+        let (mut hinted, mut served) = (0, 0);
         // Much of what is done takes less time than is spared for a switch.
         let pause = [200 * US, 2 * US][seed as usize / 2 % 2];
         for step in 0..300u64 {
@@ -283,6 +317,7 @@ fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, [u64; 3]
             let held = things.held(sys);
             let (call, words) = match (random.below(20), seed % 5) {
                 (0, _) | (..=9, 0 | 1) => things.exchange(&mut random, at),
+                (..=17, 3) => things.converse(&mut random, sys, at),
                 (..=14, 2) => things.contend(&mut random, sys.running(), held),
                 _ => things.call(&mut random, at, later, held),
             };
@@ -291,6 +326,7 @@ fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, [u64; 3]
             let outcome = sys.call(call, &words);
             let (taken, crossed) = (short(sys) - before, sys.host.kernel.payer() != payer);
             hinted += taken * u64::from(by_a_hint(sys));
+            served += taken * u64::from(things.is_served(call, &words));
             let way = ways.entry(call).or_default();
             (way.0, way.1) = (way.0 + taken, way.1 + taken * u64::from(crossed));
             let state = seen(sys, outcome);
@@ -303,26 +339,28 @@ fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, Ways, [u64; 3]
         let used = kernel.threads.ids().map(of).collect();
         let accounts = kernel.vcpus.ids().map(|id| kernel.account_of(id)).collect();
         check_books(kernel, now);
-        (moves, (used, accounts), ways, [sys.host.plain_interrupts, sys.host.plain_alarms, hinted])
+        let plain = [sys.host.plain_interrupts, sys.host.plain_alarms];
+        (moves, (used, accounts), ways, [plain[0], plain[1], hinted, served])
     })
 }
 
 #[test]
 fn on_vcpus_a_short_way_leads_where_the_long_way_leads_and_costs_the_same_budget() {
-    let (mut taken, mut others) = (Ways::new(), [0; 3]);
+    let (mut taken, mut others) = (Ways::new(), [0; 4]);
     for seed in 0..1_000 {
         let [one, other] = [0, 1].map(|before| play_on_vcpus(seed, before));
         let differ = one.0.iter().zip(&other.0).position(|(a, b)| a != b);
         let at = differ.unwrap_or(0);
         assert_eq!(differ, None, "seed {seed} {at}: {}", difference(&one.0[at], &other.0[at]));
         assert_eq!(one.1, other.1, "seed {seed}");
-        others = [0, 1, 2].map(|which| others[which] + one.3[which] + other.3[which]);
+        others = [0, 1, 2, 3].map(|which| others[which] + one.3[which] + other.3[which]);
         for (call, times) in one.2.into_iter().chain(other.2) {
             let sum = taken.entry(call).or_default();
             (sum.0, sum.1) = (sum.0 + times.0, sum.1 + times.1);
         }
     }
-    let [interrupts, alarms, hinted] = others;
+    let [interrupts, alarms, hinted, served] = others;
+    assert!(served > 500, "{served} short ways to a server or back");
     assert!(alarms > 500, "{alarms} sleepers ran at once");
     assert!(interrupts > 100, "{interrupts} interrupts went to their threads at once");
     assert!(hinted > 20, "{hinted} short ways to a thread with a hint");

@@ -42,9 +42,11 @@ impl<'a> Mutexes<'a> {
         let behind = core.mains.len() + system.processes.len();
         let last = MainVcpu { budget: Nanos(1), period: PERIOD_MAX, chunks: 1, queue: Queue::Fp };
         world.mains.resize(behind, last);
-        // A helper switches to the holder and back, and the holder unlocks.
+        // A helper switches to the holder and back, and the holder unlocks, or answers.
         let switch = costs.switch(system.deadline_queues());
-        let turn = switch + switch + Calls::new(costs).of(CallNumber::SemUnlock);
+        let served = system.mailboxes.iter().any(|mailbox| mailbox.mutex.is_some());
+        let end = if served { CallNumber::MboxCall } else { CallNumber::SemUnlock };
+        let turn = switch + switch + Calls::new(costs).of(end);
         let sections = sections(&system.sections, &seats, turn);
         Mutexes {
             system,
@@ -116,6 +118,7 @@ impl<'a> Mutexes<'a> {
                 if self.seats[user].elsewhere {
                     missing.push(self.uncounted(user, mutex));
                 }
+                missing.extend(self.unnested(user, mutex));
                 // A mutex that a holder takes inside matters, too, so its owner must say whether.
                 for other in self.of(user) {
                     match self.section(user, other) {
@@ -133,6 +136,34 @@ impl<'a> Mutexes<'a> {
             }
         });
         once
+    }
+
+    /// Returns what a caller of a server leaves out: the server works in the place of the caller,
+    /// so what it locks then is a section inside the call.
+    fn unnested(&self, caller: usize, mutex: usize) -> Vec<Missing> {
+        let held = Some(mutex as u16);
+        let served = self.system.mailboxes.iter().find(|mailbox| mailbox.mutex == held);
+        let Some(server) = served.and_then(|mailbox| mailbox.server) else { return Vec::new() };
+        let is_inside = |other: usize| {
+            let outer = self.section(caller, other).and_then(|section| section.inside);
+            outer.is_some_and(|outer| usize::from(self.system.sections[outer].mutex) == mutex)
+        };
+        let others = self.of(server.into()).into_iter().filter(|other| *other != mutex);
+        let forgotten = others.filter(|other| caller != usize::from(server) && !is_inside(*other));
+        let name = |process: usize| &self.system.processes[process].name;
+        let mutex = &self.system.semaphores[mutex].name;
+        let missing = forgotten.map(|other| {
+            let (server, caller) = (name(server.into()), name(caller));
+            let other = &self.system.semaphores[other].name;
+            (
+                format!("`{server}` may lock `{other}` while it serves `{caller}`"),
+                format!(
+                    "add `{other}` to `uses` of `{caller}`, and a `[[section]]` with \
+                     `process = \"{caller}\"`, `mutex = \"{other}\"` and `inside = \"{mutex}\"`"
+                ),
+            )
+        });
+        missing.collect()
     }
 
     fn undeclared(&self, process: usize, mutex: usize) -> Missing {

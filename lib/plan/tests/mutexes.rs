@@ -76,3 +76,57 @@ fn a_server_that_locks_with_others_is_refused() {
     let title = "`brakes` has no bound: `usbd` may wait for the mutex `m`, which no bill counts";
     assert!(found.contains(title), "{found}");
 }
+
+/// A job of 1 ms in every 10 ms asks a server, which may lock `m`, too.
+fn asking(locks: bool, sections: &str) -> Plan {
+    let more = if locks { ", \"m\"" } else { "" };
+    let text = format!(
+        "[system]\nname = \"s\"\n\
+         [[process]]\nname = \"asks\"\npriority = 1\nvcpu = \"v\"\nuses = [\"box\"{more}]\n\
+         [[process]]\nname = \"serves\"\npriority = 1\nuses = [\"box\"{more}]\n\
+         [[process]]\nname = \"other\"\npriority = 1\nuses = [\"box\"{more}]\n\
+         [[vcpu]]\nname = \"v\"\nbudget = \"3ms\"\nperiod = \"10ms\"\njob = \"1ms\"\n\
+         [[semaphore]]\nname = \"m\"\n\
+         [[mailbox]]\nname = \"box\"\nserver = \"serves\"\n{sections}"
+    );
+    plan(&text)
+}
+
+fn service(process: &str, longest: &str) -> String {
+    format!(
+        "[[section]]\nprocess = \"{process}\"\nmutex = \"box.server\"\n\
+         longest = \"{longest}\"\n"
+    )
+}
+
+#[test]
+fn a_call_waits_for_one_service_of_a_less_urgent_caller() {
+    let all = |longest| ["asks", "serves", "other"].map(|who| service(who, longest)).concat();
+    let [short, long] = ["100us", "300us"].map(|longest| asking(false, &all(longest)));
+    assert!(short.holds() && long.holds(), "{}", refused(&long));
+    let help = |plan: &Plan| match &plan.jobs[0] {
+        Some(Ok(bound)) => bound.help.0,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(help(&long) - help(&short), 200_000);
+    let found = refused(&asking(false, &service("asks", "100us")));
+    let title = "nothing says how long `serves` holds the mutex `box.server`";
+    assert!(found.contains(title), "{found}");
+}
+
+#[test]
+fn what_a_server_locks_is_part_of_the_call() {
+    let services = ["asks", "serves", "other"].map(|who| service(who, "100us")).concat();
+    let inside = |process: &str, outer: &str| {
+        format!("[[section]]\nprocess = \"{process}\"\nmutex = \"m\"\nlongest = \"10us\"\n{outer}")
+    };
+    let nested = "inside = \"box.server\"\n";
+    let with = |caller: &str| {
+        let others = inside("serves", nested) + &inside("other", nested);
+        asking(true, &(services.clone() + &inside("asks", caller) + &others))
+    };
+    let found = refused(&with(""));
+    let title = "`serves` may lock `m` while it serves `asks`";
+    assert!(found.contains(title) && found.contains("`inside = \"box.server\"`"), "{found}");
+    assert!(with(nested).holds(), "{}", refused(&with(nested)));
+}

@@ -341,6 +341,7 @@ pub(crate) fn objects(system: &System) -> impl Iterator<Item = ObjectRecord> {
         kind: ObjectKind::Semaphore,
         capacity: 0,
         faults_of: NONE,
+        mutex: NONE,
     });
     let conditions = system.conditions.iter().map(|condition| ObjectRecord {
         key: key(&condition.name),
@@ -349,6 +350,7 @@ pub(crate) fn objects(system: &System) -> impl Iterator<Item = ObjectRecord> {
         kind: ObjectKind::Condition,
         capacity: 0,
         faults_of: NONE,
+        mutex: NONE,
     });
     semaphores.chain(conditions).chain(system.mailboxes.iter().map(mailbox_record))
 }
@@ -361,6 +363,7 @@ fn mailbox_record(mailbox: &MailboxSpec) -> ObjectRecord {
         kind: ObjectKind::Mailbox,
         capacity: mailbox.messages,
         faults_of: mailbox.faults_of.unwrap_or(NONE),
+        mutex: mailbox.mutex.unwrap_or(NONE),
     }
 }
 

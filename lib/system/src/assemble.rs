@@ -10,6 +10,7 @@ use crate::declared::{
 use crate::diagnostics::Report;
 use crate::ethernet;
 use crate::fault;
+use crate::mailbox;
 use crate::names::{Names, SUPERVISOR, faults_of, message_of};
 use crate::pipe;
 use crate::plugged::UsbPlug;
@@ -51,12 +52,7 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
             name: name.value.clone(),
             allowed: users(name),
         }),
-        mailboxes: each(&declared.mailboxes, |name, messages| MailboxSpec {
-            name: name.value.clone(),
-            messages: *messages,
-            allowed: users(name),
-            faults_of: None,
-        }),
+        mailboxes: mailbox::mailboxes(declared, users),
         segments: each(&declared.segments, |name, segment| SegmentSpec {
             name: name.value.clone(),
             size: segment.size,
@@ -280,6 +276,8 @@ fn fault_mailboxes(system: &System) -> Vec<MailboxSpec> {
             mailboxes.push(MailboxSpec {
                 name: faults_of(&process.name),
                 messages: u16::try_from(supervised.max(1)).unwrap_or(u16::MAX),
+                server: None,
+                mutex: None,
                 allowed: bit(index),
                 faults_of: Some(number),
             });

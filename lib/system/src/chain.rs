@@ -99,7 +99,7 @@ fn object(declared: &Declared, name: &str) -> Option<Object> {
         .iter()
         .find(|named| named.name.value == name && matches!(named.what, SemaphoreKind::Counting(_)));
     let segment = declared.segments.iter().find(|named| named.name.value == name);
-    let mailbox = mailbox.map(|named| Object::Mailbox(named.what));
+    let mailbox = mailbox.map(|named| Object::Mailbox(named.what.messages));
     let semaphore = semaphore.map(|_| Object::Counting);
     mailbox.or(semaphore).or(segment.map(|_| Object::Segment))
 }
@@ -165,6 +165,11 @@ fn of_link(declared: &Declared, link: &DeclaredLink, names: &Names<'_>, report: 
     let Some(At { value: by, span }) = &link.by else { return };
     match object(declared, by) {
         None => report.push(Problem::new(span, not_handed(by, names), help_by(by, names))),
+        Some(Object::Mailbox(0)) => {
+            let title = format!("`{by}` has a server, and hands no messages over");
+            let help = "name a mailbox without `server`, or count the call as a `[[section]]`";
+            report.push(Problem::new(span, title, help));
+        }
         Some(Object::Mailbox(_)) => {
             refuse(&link.every, "every", "a mailbox wakes its thread with each message", report);
             refuse(&link.slots, "slots", "the mailbox says how many it holds: `messages`", report);

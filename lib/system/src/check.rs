@@ -7,8 +7,8 @@ use crate::limits::DECLARED_VCPUS_MAX;
 use crate::names::{self, FAULTS, Kind, Names, duplicates};
 use crate::source::{At, Span};
 use crate::{
-    bus, can, chain, cores, ethernet, fault, hardware, pipe, queues, section, state, supervision,
-    tpipe, usb, vcpus,
+    bus, can, chain, cores, ethernet, fault, hardware, mailbox, pipe, queues, section, state,
+    supervision, tpipe, usb, vcpus,
 };
 use diapason_abi::archive::{BELLS_MAX, INTERRUPTS_MAX, OBJECTS_MAX, TABLE_MAX};
 use diapason_abi::{Key, PROCESSES_MAX};
@@ -43,6 +43,7 @@ fn between(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     tpipe::check(declared, names, report);
     ethernet::check(declared, names, report);
     chain::check(declared, names, report);
+    mailbox::check(declared, names, report);
     section::check(declared, names, report);
     fault::check(declared, report);
     vcpus::check(declared, names, report);

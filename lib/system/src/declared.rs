@@ -5,6 +5,7 @@ use crate::can_network::{CanClass, CanScheduler};
 use crate::carried::PipeDirection;
 use crate::fault::kinds::FaultKind;
 use crate::limits::HUBS;
+use crate::mailbox::DeclaredMailbox;
 use crate::plugged::UsbModel;
 use crate::source::{At, Span};
 use crate::state::StateField;
@@ -27,7 +28,7 @@ pub(crate) struct Declared {
     pub processes: Vec<DeclaredProcess>,
     pub semaphores: Vec<Named<SemaphoreKind>>,
     pub conditions: Vec<Named<()>>,
-    pub mailboxes: Vec<Named<u16>>,
+    pub mailboxes: Vec<Named<DeclaredMailbox>>,
     pub segments: Vec<Named<DeclaredSegment>>,
     pub devices: Vec<Named<DeclaredDevice>>,
     pub doorbells: Vec<Named<DeclaredBell>>,

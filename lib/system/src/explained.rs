@@ -215,12 +215,13 @@ fn follows(table: &Spanned<DeTable<'_>>) -> String {
         let size = show_size(what.size);
         lines.push(format!("segment `{}`, {size}: {}", name.value, users(&name.value)));
     }
-    for Named { name, .. } in &declared.semaphores[known[1]..] {
-        lines.push(format!("semaphore `{}`: {}", name.value, users(&name.value)));
+    for Named { name, what } in &declared.semaphores[known[1]..] {
+        let kind = if matches!(what, crate::SemaphoreKind::Mutex) { "mutex" } else { "semaphore" };
+        lines.push(format!("{kind} `{}`: {}", name.value, users(&name.value)));
     }
     for Named { name, what } in &declared.mailboxes[known[2]..] {
         let name = &name.value;
-        lines.push(format!("mailbox `{name}`, {what} messages: {}", users(name)));
+        lines.push(format!("mailbox `{name}`, {} messages: {}", what.messages, users(name)));
     }
     for Named { name, .. } in &declared.vcpus[vcpus..] {
         lines.push(format!("VCPU `{}`: {}", name.value, users(&name.value)));

@@ -39,6 +39,7 @@ mod hosts;
 mod keys;
 mod known;
 mod limits;
+mod mailbox;
 mod memory;
 mod names;
 mod network;
@@ -189,6 +190,7 @@ struct Whole<'w> {
 /// Adds the objects that follow from pipes, sockets, chains and state messages.
 fn expand(declared: &mut Declared) {
     usb::number(declared);
+    mailbox::expand(declared);
     pipe::expand(declared);
     tpipe::expand(declared);
     ethernet::expand(declared);

@@ -6,6 +6,7 @@ use crate::limits::NAME_CHARACTERS_MAX;
 use crate::source::{At, Span};
 use crate::suggest::nearest;
 use diapason_abi::Key;
+use diapason_abi::key::SERVER;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -15,6 +16,11 @@ pub(crate) const NOBODY: &str = "none";
 pub(crate) const SUPERVISOR: &str = "supervisor";
 /// Ends the names of the mailboxes for fault reports.
 pub(crate) const FAULTS: &str = ".faults";
+
+/// Returns the name of the mutex that the server of `mailbox` holds.
+pub(crate) fn server_of(mailbox: &str) -> String {
+    format!("{mailbox}{SERVER}")
+}
 
 /// Returns the name of the mailbox with the fault reports for `supervisor`.
 pub(crate) fn faults_of(supervisor: &str) -> String {
@@ -42,6 +48,11 @@ pub fn fault(name: &str) -> Option<(String, String)> {
     if length > NAME_CHARACTERS_MAX {
         let title = format!("a name of {length} characters is too long");
         return Some((title, format!("shorten it to {NAME_CHARACTERS_MAX} characters")));
+    }
+    if name.ends_with(SERVER) {
+        let title = format!("names ending in `{SERVER}` are reserved");
+        let help = "choose another; the mutex of a mailbox's server is declared automatically";
+        return Some((title, help.to_owned()));
     }
     if name.ends_with(FAULTS) {
         let title = format!("names ending in `{FAULTS}` are reserved");

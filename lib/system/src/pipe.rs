@@ -10,6 +10,7 @@ use crate::carried::{PipeDirection, PipeSpec};
 use crate::declared::{Declared, DeclaredPipe, DeclaredSegment, DeclaredUsb, Named};
 use crate::diagnostics::{Problem, Report};
 use crate::keys::{self, required};
+use crate::mailbox::DeclaredMailbox;
 use crate::names::Names;
 use crate::plugged::UsbModel;
 use crate::shorthand;
@@ -151,7 +152,10 @@ pub(crate) fn expand(declared: &mut Declared) {
         if let Some(known) = known.filter(|_| way == PipeDirection::ToDevice) {
             declared.segments.push(segment(named(known.pipes(fd).1), out_bytes));
             declared.segments.push(segment(named(known.reports), REPORT_BYTES));
-            declared.mailboxes.push(Named { name: named(known.requests), what: REQUESTS });
+            declared.mailboxes.push(Named {
+                name: named(known.requests),
+                what: DeclaredMailbox::plain(REQUESTS),
+            });
         }
         for end in [server, end].into_iter().flatten() {
             declared.processes[end].uses.extend(names.iter().cloned());

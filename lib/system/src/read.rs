@@ -4,9 +4,9 @@ use crate::declared::{Declared, DeclaredProcess, DeclaredSegment, Named, Supervi
 use crate::diagnostics::{Problem, Report};
 use crate::keys::{clock, name, required_size};
 use crate::limits::{
-    BACKOFF_NS_MAX, COUNT_MAX, MEMORY_MAX, MESSAGES_MAX, PAGE_BYTES, PROGRAM_CHARACTERS_MAX,
-    RESTARTS_MAX,
+    BACKOFF_NS_MAX, COUNT_MAX, MEMORY_MAX, PAGE_BYTES, PROGRAM_CHARACTERS_MAX, RESTARTS_MAX,
 };
+use crate::mailbox::mailbox;
 use crate::names;
 use crate::source::At;
 use crate::system::{ProcessSpec, Restart, SemaphoreKind};
@@ -238,7 +238,12 @@ fn process(raw: Raw<'_>, report: &mut Report) -> DeclaredProcess {
     process
 }
 
-fn count(table: &mut Table<'_, '_>, key: &'static str, least: u64, most: u64) -> Option<u16> {
+pub(crate) fn count(
+    table: &mut Table<'_, '_>,
+    key: &'static str,
+    least: u64,
+    most: u64,
+) -> Option<u16> {
     let number = table.number(key, least..=most, "")?;
     u16::try_from(number.value).ok()
 }
@@ -339,19 +344,6 @@ fn condition(raw: Raw<'_>, report: &mut Report) -> Named<()> {
     let name = name(&mut table);
     table.report_unknown();
     Named { name, what: () }
-}
-
-fn mailbox(raw: Raw<'_>, report: &mut Report) -> Named<u16> {
-    let mut table = Table::new("[[mailbox]]", "mailbox", raw, report);
-    let name = name(&mut table);
-    let what = if table.has("messages") {
-        count(&mut table, "messages", 1, u64::from(MESSAGES_MAX)).unwrap_or(1)
-    } else {
-        table.needs("messages", "add `messages = 8`: the most it holds before senders wait");
-        1
-    };
-    table.report_unknown();
-    Named { name, what }
 }
 
 fn segment(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredSegment> {

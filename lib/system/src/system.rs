@@ -293,6 +293,10 @@ pub struct ConditionSpec {
 pub struct MailboxSpec {
     pub name: String,
     pub messages: u16,
+    /// The process that answers its callers, if it has a server.
+    pub server: Option<u16>,
+    /// The mutex that its server holds, by its number among the semaphores.
+    pub mutex: Option<u16>,
     /// The processes that may use it, one bit each.
     pub allowed: u64,
     /// The supervisor for whose fault reports it is, if it is not a declared one.

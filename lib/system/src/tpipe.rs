@@ -13,6 +13,7 @@ use crate::declared::{
 };
 use crate::diagnostics::{Problem, Report};
 use crate::keys::{self, required};
+use crate::mailbox::DeclaredMailbox;
 use crate::names::Names;
 use crate::pipe::{self, BURST_MAX, RATE_MAX};
 use crate::plugged::UsbModel;
@@ -90,8 +91,12 @@ pub(crate) fn expand(declared: &mut Declared) {
         declared.segments.push(Named { name: named(known.ring), what: ring });
         let ready = SemaphoreKind::Counting(0);
         declared.semaphores.push(Named { name: named(known.ready), what: ready });
-        declared.mailboxes.push(Named { name: named(known.questions), what: QUESTIONS });
-        declared.mailboxes.push(Named { name: named(known.answers), what: QUESTIONS });
+        declared
+            .mailboxes
+            .push(Named { name: named(known.questions), what: DeclaredMailbox::plain(QUESTIONS) });
+        declared
+            .mailboxes
+            .push(Named { name: named(known.answers), what: DeclaredMailbox::plain(QUESTIONS) });
         let closed = ServerSpec::Main {
             budget_ns: CLOSED.0.0,
             period_ns: CLOSED.1.0,
@@ -109,7 +114,9 @@ pub(crate) fn expand(declared: &mut Declared) {
             let (out, report) = (segment(OUT_BYTES), segment(REPORT_BYTES));
             declared.segments.push(Named { name: named(known.out), what: out });
             declared.segments.push(Named { name: named(known.reports), what: report });
-            declared.mailboxes.push(Named { name: named(known.control), what: REQUESTS });
+            declared
+                .mailboxes
+                .push(Named { name: named(known.control), what: DeclaredMailbox::plain(REQUESTS) });
         }
         for end in [server, end].into_iter().flatten() {
             declared.processes[end].uses.extend(names.iter().cloned());

@@ -5,6 +5,10 @@ mod common;
 use common::{ENGINE, problems, refused};
 
 /// Returns a description of one process `p` in lines 3 to 5, then `rest` from line 6.
+fn with_system(rest: &str) -> String {
+    format!("[system]\nname = \"s\"\n{rest}\n")
+}
+
 fn with_process(rest: &str) -> String {
     format!("[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n{rest}\n")
 }
@@ -52,7 +56,7 @@ fn unknown_keys() {
     bad("heep = 3", 1, "unknown key `heep` in [[process]]", "did you mean `heap`?");
     let text = with_process("[[mailbox]]\nname = \"m\"\nmessages = 1\ncolour = 3");
     let title = "unknown key `colour` in [[mailbox]]";
-    refused(&text, (9, 1), title, "it has `name` and `messages`");
+    refused(&text, (9, 1), title, "it has `name`, `server` and `messages`");
     let text = with_process("[[semaphor]]\nname = \"m\"");
     let title = "unknown key `semaphor` in the description";
     refused(&text, (6, 3), title, "did you mean `semaphore`?");
@@ -299,6 +303,43 @@ fn circles_of_supervisors() {
     let found = problems(&text);
     let circle = "note: `supervisor` → `control` → `supervisor` (its supervisor)";
     assert!(found.plain().contains(circle), "{found}");
+}
+
+#[test]
+fn the_server_of_a_mailbox() {
+    let vcpu = "[[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\nperiod = \"9ms\"\n";
+    let with = |server: &str, uses: &str, mailbox: &str| {
+        let process = |name: &str, more: &str| {
+            format!("[[process]]\nname = \"{name}\"\npriority = 1\n{more}\n")
+        };
+        let (server, client) = (process("s", server), process("c", uses));
+        format!("{server}{client}{vcpu}[[mailbox]]\nname = \"b\"\n{mailbox}\n")
+    };
+    let uses = "uses = [\"b\"]";
+    let text = with(uses, uses, "server = \"s\"");
+    let system = diapason_system::parse("f", &with_system(&text)).expect("it fits");
+    assert_eq!((&*system.semaphores[0].name, system.semaphores[0].allowed), ("b.server", 3));
+    let mailbox = &system.mailboxes[0];
+    assert_eq!((mailbox.server, mailbox.mutex, mailbox.messages), (Some(0), Some(0), 0));
+    let bad = |server: &str, mailbox: &str, place, title: &str, help: &str| {
+        refused(&with_system(&with(server, uses, mailbox)), place, title, help);
+    };
+    let (mailbox, none) = ("server = \"s\"", (16, 8));
+    let title = "`s` serves `b` and does not use it";
+    bad("", mailbox, none, title, "add `b` to `uses` of `s`");
+    let title = "`s` serves `b` and has a VCPU";
+    let help = "remove it: a server runs in the places of its callers, on their budgets";
+    bad(&format!("{uses}\nvcpu = \"v\""), mailbox, (7, 8), title, help);
+    bad("uses = [\"b\", \"v\"]", mailbox, (6, 14), title, help);
+    let declares = "declare it: `[[process]]` with `name = \"x\"`";
+    bad(uses, "server = \"x\"", (17, 10), "no process named `x` is declared", declares);
+    let title = "a mailbox with a server holds no messages";
+    let help = "remove `messages`: its callers wait for the server; or remove `server`";
+    bad(uses, "server = \"s\"\nmessages = 3", (18, 12), title, help);
+    let title = "names ending in `.server` are reserved";
+    let text = with_process("[[semaphore]]\nname = \"b.server\"\n");
+    let help = "choose another; the mutex of a mailbox's server is declared automatically";
+    refused(&text, (7, 8), title, help);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::words::{CText, INVALID, Place, bytes, call, error, offer, status, store, whole};
 use diapason_abi::call::{MUTEX, NO_HINT};
-use diapason_abi::{CallNumber, Errno, Key, MESSAGE_BYTES, SIGNAL_BATCH};
+use diapason_abi::{CallNumber, Errno, Key, MESSAGE_BYTES, Nanos, SIGNAL_BATCH};
 
 /// Creates or finds an object by the key of its name.
 fn named<const CALL: u8>(text: CText, word: u64, place: Place<'_, u64>) -> i32 {
@@ -145,6 +145,47 @@ extern "C" fn dia_mailbox_receive(
     match call::<{ CallNumber::MboxReceive as u8 }, _>([mailbox, address, deadline, NO_HINT]) {
         Ok(receipt) => {
             offer(length, (receipt >> 32) as usize);
+            offer(priority, receipt as u32);
+            0
+        }
+        Err(errno) => error(errno),
+    }
+}
+
+/// The calling thread serves the mailbox of this name: it holds the mutex of it from now on.
+#[unsafe(no_mangle)]
+extern "C" fn dia_mailbox_serve(text: CText, mailbox: Place<'_, u64>) -> i32 {
+    let Some(name) = text.name() else { return INVALID };
+    let mutex = call::<{ CallNumber::SemCreate as u8 }, _>([Key::server(name).0, MUTEX]);
+    let locked = mutex.and_then(|mutex| {
+        call::<{ CallNumber::SemLock as u8 }, _>([mutex, Nanos::ZERO.0, NO_HINT])
+    });
+    match locked {
+        Ok(_) => named::<{ CallNumber::MboxCreate as u8 }>(text, 0, mailbox),
+        Err(errno) => error(errno),
+    }
+}
+
+/// Asks the server of a mailbox; its answer, the length and the priority come into the same places.
+/// The same call of the server answers, and waits for the next request.
+#[unsafe(no_mangle)]
+extern "C" fn dia_mailbox_ask(
+    mailbox: u64,
+    buffer: Place<'_, [u8; MESSAGE_BYTES]>,
+    length: Place<'_, usize>,
+    priority: Place<'_, u32>,
+    deadline: u64,
+) -> i32 {
+    let (Some(buffer), Some(length)) = (buffer, length) else { return INVALID };
+    if *length > MESSAGE_BYTES {
+        return INVALID;
+    }
+    let sent = priority.as_ref().map_or(0, |priority| **priority);
+    let (address, what) = (buffer.as_mut_ptr() as u64, (*length as u64) << 32 | u64::from(sent));
+    let words = [mailbox, address, what, mailbox, deadline];
+    match call::<{ CallNumber::MboxCall as u8 }, _>(words) {
+        Ok(receipt) => {
+            *length = (receipt >> 32) as usize;
             offer(priority, receipt as u32);
             0
         }

@@ -33,6 +33,7 @@ pub mod mailbox;
 pub mod memory;
 pub mod pipe;
 pub mod process;
+pub mod server;
 pub mod settings;
 pub mod start;
 pub mod state;

@@ -4,11 +4,11 @@
 //! putting one in, and taking the first out, passes at most as many as a number of that size has
 //! bits, or twice as many. A lone message has no neighbours, so the frequent case is a list of one.
 
-use crate::ids::{EventId, MailboxTag, MessageId, MessageTag, ProcessId, ThreadId};
+use crate::ids::{EventId, MailboxTag, MessageId, MessageTag, ProcessId, SemaphoreId, ThreadId};
 use crate::objects::thread::ThreadQueue;
 use crate::pool::{FREE, Id, Pool, Pooled, Range};
 use crate::walks::walk;
-use diapason_abi::{Handle, Kind, MESSAGE_BYTES};
+use diapason_abi::{Handle, Kind, MESSAGE_BYTES, Nanos};
 use diapason_costs::Round;
 
 /// A message slot. Free ones of a mailbox are linked, and have nobody left or right.
@@ -70,6 +70,13 @@ pub struct Mailbox {
     /// deleted since: nobody looks through the mailboxes then.
     pub(crate) event: EventId,
     pub(crate) event_life: u32,
+    /// The mutex that the server of this mailbox holds, if its callers run the server in their own
+    /// place.
+    pub(crate) mutex: SemaphoreId,
+    /// The caller whose request the server took last. It may wait for something else by now.
+    pub(crate) client: ThreadId,
+    /// The budget that the server had used when it took that request.
+    pub(crate) begun: Nanos,
 }
 
 impl Pooled for Mailbox {
@@ -93,6 +100,9 @@ impl Mailbox {
         senders: ThreadQueue::EMPTY,
         event: Id::NONE,
         event_life: 0,
+        mutex: Id::NONE,
+        client: Id::NONE,
+        begun: Nanos::ZERO,
     };
 }
 

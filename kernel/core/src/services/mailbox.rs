@@ -10,6 +10,7 @@ use crate::machine::{Machine, UserMemory};
 use crate::objects::mailbox::{check_heap, receipt};
 use crate::objects::thread::Wait;
 use crate::pool::{FREE, Id};
+use crate::served::SERVERS;
 use crate::services::end::Left;
 use diapason_abi::call::PARTIAL;
 use diapason_abi::{Errno, FaultCause, Handle, Kind, MESSAGE_BYTES, Nanos};
@@ -72,7 +73,7 @@ impl Kernel<'_> {
             Some(b) if b.ends(handle) && b.allowed & self.grant != 0 => Id::new(handle as u16),
             _ => self.find_mailbox(handle)?,
         };
-        if self.mailboxes[id].faults_of.is_some() {
+        if self.mailboxes[id].faults_of.is_some() || self.mailboxes[id].mutex.is_some() {
             return Err(Refused::Errno(Errno::Busy));
         }
         self.mailboxes[id].handle = FREE;
@@ -127,6 +128,9 @@ impl Kernel<'_> {
     pub(crate) fn mbox_send<M: Machine>(&mut self, m: &mut M, a: [u64; 5]) -> Step {
         let [handle, address, length, priority, deadline] = a;
         let id = self.find_mailbox(handle)?;
+        if SERVERS && self.mailboxes[id].mutex.is_some() {
+            return Err(Refused::Misuse(FaultCause::BadArgument, handle));
+        }
         // Straight to where it belongs; nothing shows if the copy fails half-way.
         let (sender, place) = (self.running(), self.incoming(id));
         let (full, place) = match place {

@@ -94,7 +94,7 @@ impl Kernel<'_> {
             (State::Blocked, _) => self.send_away(thread, Errno::Gone),
             (_, Wait::Mutex(_)) => {
                 self.leave_chain(thread);
-                self.stop_waiting(thread, 0);
+                self.fail_in_place(thread, Errno::Gone);
             }
             _ => {}
         }

@@ -74,7 +74,7 @@ impl Kernel<'_> {
             self.reacquire(thread, timed_out);
         } else if let Wait::Mutex(_) = self.threads[thread].wait {
             self.leave_chain(thread);
-            self.stop_waiting(thread, diapason_abi::encode_result(Err(Errno::TimedOut)));
+            self.fail_in_place(thread, Errno::TimedOut);
         } else if let Wait::Event(event) = self.threads[thread].wait
             && self.rings_at(event) <= self.events[event].deadline
         {

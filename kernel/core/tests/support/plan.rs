@@ -75,8 +75,9 @@ impl Plan {
 
     fn object(mut self, name: &str, kind: ObjectKind, initial: u64, capacity: u16) -> Plan {
         let (key, allowed) = (key(name), EVERYBODY);
-        let faults_of = NONE;
-        self.objects.push(ObjectRecord { key, allowed, initial, kind, capacity, faults_of });
+        let (faults_of, mutex) = (NONE, NONE);
+        let record = ObjectRecord { key, allowed, initial, kind, capacity, faults_of, mutex };
+        self.objects.push(record);
         self
     }
 
@@ -104,6 +105,12 @@ impl Plan {
     pub fn reports(mut self, name: &str, capacity: u16, supervisor: u16) -> Plan {
         self = self.mailbox(name, capacity).only(1 << supervisor);
         self.objects.last_mut().expect("just declared").faults_of = supervisor;
+        self
+    }
+
+    /// The mailbox declared last has this mutex, by its number among the semaphores.
+    pub fn served_with(mut self, mutex: u16) -> Plan {
+        self.objects.last_mut().expect("a mailbox was declared").mutex = mutex;
         self
     }
 

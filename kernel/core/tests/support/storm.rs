@@ -19,7 +19,9 @@ const NEIGHBOUR: u16 = 1;
 const HOSTILE: [u16; 5] = [2, 3, 4, 5, 6];
 const NAMES: [&str; 7] = ["boss", "neighbour", "h0", "h1", "h2", "h3", "h4"];
 const SEMAPHORES: [&str; 5] = ["m1", "m2", "m3", "s0", "s9"];
-const MAILBOXES: [&str; 3] = ["b1", "b2", "b9"];
+const MAILBOXES: [&str; 4] = ["b1", "b2", "b9", "b0"];
+/// The place of the mailbox that has a server, which holds `m1`.
+const SERVED: u16 = 3;
 const SEGMENTS: [&str; 3] = ["narrow", "wide", "rings"];
 const DEVICES: [&str; 5] = ["edge", "level", "deaf", "lost", "here"];
 /// Doorbells: one that is answered here, one on another core.
@@ -47,6 +49,7 @@ pub fn plan() -> Plan {
     plan = plan.mutex("m1").mutex("m2").mutex("m3").only(0b0011_1100).semaphore("s0", 0);
     plan = plan.semaphore("s9", 9).condition("c1").condition("c2").only(some);
     plan = plan.mailbox("b1", 1).mailbox("b2", 4).mailbox("b9", 9).only(0b0001_1100);
+    plan = plan.mailbox("b0", 0).served_with(0);
     plan = plan.reports("reports", HOSTILE.len() as u16, BOSS);
     plan = plan.segment("narrow", 3, EVERYBODY).segment("wide", 7, 0b0110_0101);
     plan = plan.segment("rings", 6, EVERYBODY).for_devices();
@@ -245,17 +248,8 @@ impl Storm<'_> {
                 return;
             }
         }
-        if number == Call::MboxCall as u64 && !wild {
-            let known = &self.memos[process as usize].mailboxes;
-            let other = known.iter().find(|h| **h as u16 != arguments[0] as u16);
-            // To call with one mailbox twice would end the process.
-            match other {
-                Some(handle) => arguments[3] = *handle,
-                None => {
-                    number = Call::MboxCreate as u64;
-                    arguments = [self.granted(process, &MAILBOXES, false), 0, 0, 0, 0];
-                }
-            }
+        if !wild {
+            (number, arguments) = self.mail(process, number, arguments);
         }
         self.last_calls[caller.index() as usize] = number;
         let quick = self.shell.call(number, arguments);
@@ -264,6 +258,35 @@ impl Storm<'_> {
         {
             self.note(caller.index(), number, result);
         }
+    }
+
+    /// Returns a call to a mailbox that does not end the process: to the server of the one that has
+    /// one, or with two others.
+    fn mail(&mut self, process: u16, number: u64, mut a: [u64; 5]) -> (u64, [u64; 5]) {
+        let call = match Call::decode(number) {
+            Some(call @ (Call::MboxCall | Call::MboxSend | Call::MboxReceive)) => call,
+            _ => return (number, a),
+        };
+        let known = &self.memos[process as usize].mailboxes;
+        let served = known.iter().copied().find(|handle| *handle as u16 == SERVED);
+        let mut plain = known.iter().copied().filter(|handle| *handle as u16 != SERVED);
+        let pair = (plain.next(), plain.next());
+        let holds = self.shell.kernel.threads[self.shell.running()].held.index() == 0;
+        match (call, served, pair) {
+            (Call::MboxReceive, Some(served), _) if holds => a[0] = served,
+            (Call::MboxReceive, ..) => {}
+            (Call::MboxCall, Some(served), _) if holds || self.random.one_in(2) => {
+                (a[0], a[3]) = (served, served);
+            }
+            (Call::MboxCall, _, (Some(one), Some(other))) => (a[0], a[3]) = (one, other),
+            (Call::MboxSend, _, (Some(one), _)) if a[0] as u16 == SERVED => a[0] = one,
+            (Call::MboxSend, _, (Some(_), _)) => {}
+            _ => {
+                let key = self.granted(process, &MAILBOXES, false);
+                return (Call::MboxCreate as u64, [key, 0, 0, 0, 0]);
+            }
+        }
+        (number, a)
     }
 
     /// Notes what was delivered to hostile threads, at once or after a wait.

@@ -10,10 +10,11 @@ use diapason_abi::MESSAGE_BYTES;
 use diapason_bench::{Pace, Probe, Probes, RUNS, probes, serve};
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::memory::{self, Segment};
+use diapason_rt::server::AskedMailbox;
 use diapason_rt::sync::{Condition, Mutex, Semaphore};
 use diapason_rt::sys;
 use diapason_rt::thread::{spawn, yield_now};
-use diapason_rt::{Arguments, Errno, Nanos, body, entry, log};
+use diapason_rt::{Arguments, Errno, Nanos, body, entry, log, time};
 use diapason_state::StateWord;
 
 entry!(main);
@@ -52,6 +53,7 @@ fn measure(pace: Pace) -> Result<(), Errno> {
     threads(p, pace)?;
     segments(p, pace)?;
     local(p, pace)?;
+    questions(p, pace)?;
     with_peer(p, pace)?;
     p.report();
     Ok(())
@@ -321,6 +323,24 @@ fn calls_and_answers(
     }
     // The partner's last call waits for one message more.
     request.send(&buffer[..1], 1, NOW)
+}
+
+/// Asks a server of another process, which runs in the place of the caller.
+fn questions(p: &Probes, pace: Pace) -> Result<(), Errno> {
+    let served = AskedMailbox::open("served")?;
+    let mut buffer = [1; MESSAGE_BYTES];
+    // The server is less urgent: it comes to wait while this thread sleeps.
+    while let Err(Errno::Gone) = served.ask_into(&mut buffer, 1, 0, EVER) {
+        time::sleep_until(time::now() + Nanos::from_micros(200));
+    }
+    for _ in 0..RUNS {
+        pace.pause();
+        p.mbox_ask_round_trip_16.begin();
+        let answer = served.ask_into(&mut buffer, 16, 1, EVER);
+        p.mbox_ask_round_trip_16.end();
+        answer?;
+    }
+    Ok(())
 }
 
 /// Keeps moving the beginning of the next interrupt until it has come.

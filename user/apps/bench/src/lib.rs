@@ -206,7 +206,7 @@ operations! {
     mbox_create mbox_delete
     mbox_send_8 mbox_receive_8 mbox_send_16 mbox_receive_16 mbox_send_64 mbox_receive_64
     mbox_send_switch_16 mbox_round_trip_16 mbox_round_trip_16_local
-    mbox_call_round_trip_16 mbox_call_round_trip_16_local
+    mbox_call_round_trip_16 mbox_call_round_trip_16_local mbox_ask_round_trip_16
     state_write_8 state_read_8 state_read_slow_8
     thread_create thread_create_run_exit_join thread_join_exited
     thread_detach_exited thread_detach_running

@@ -44,7 +44,7 @@ impl Model {
                 self.leave(thread);
                 self.reacquire(thread, mutex, generation, error(Errno::TimedOut));
             }
-            Life::Blocked(Wait::Mutex(..)) => {
+            Life::Blocked(Wait::Mutex(..) | Wait::Answer(..)) => {
                 self.leave_chain(thread);
                 self.go_on(thread, error(Errno::TimedOut));
             }

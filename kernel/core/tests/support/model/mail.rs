@@ -131,7 +131,7 @@ impl Model {
 
     fn mbox_delete(&mut self, word: u64) -> Step {
         let id = self.mailbox(word)?;
-        if self.mailboxes[id].faults_of.is_some() {
+        if self.mailboxes[id].faults_of.is_some() || self.mailboxes[id].mutex.is_some() {
             return Err(Outcome::Refused(Errno::Busy));
         }
         let m = &mut self.mailboxes[id];
@@ -149,6 +149,9 @@ impl Model {
     fn mbox_send(&mut self, a: [u64; 5], text: &[u8]) -> Step {
         let [word, address, length, priority, deadline] = a;
         let (id, caller) = (self.mailbox(word)?, self.caller());
+        if self.mailboxes[id].mutex.is_some() {
+            return Err(Outcome::Misuse(FaultCause::BadArgument, word));
+        }
         if length > MESSAGE_BYTES as u64 {
             return Err(Outcome::Misuse(FaultCause::BadArgument, length));
         }
@@ -180,7 +183,14 @@ impl Model {
         let [send, address, what, receive, deadline] = a;
         let (to, from) = (self.mailbox(send)?, self.mailbox(receive)?);
         if to == from {
-            return Err(Outcome::Misuse(FaultCause::BadArgument, receive));
+            let Some(mutex) = self.mailboxes[to].mutex else {
+                return Err(Outcome::Misuse(FaultCause::BadArgument, receive));
+            };
+            let answers = self.semaphores[mutex].owner == Some(self.caller());
+            return if answers { self.answer(to, a, text) } else { self.ask(to, mutex, a, text) };
+        }
+        if self.mailboxes[to].mutex.is_some() {
+            return Err(Outcome::Misuse(FaultCause::BadArgument, send));
         }
         let bad = Outcome::Misuse(FaultCause::BadAddress, address);
         let there = self.best(from).map(|at| self.mailboxes[from].messages[at].0.len() as u64);
@@ -199,6 +209,79 @@ impl Model {
         }
         self.mbox_send([send, address, length, priority, 0], text)?;
         self.mbox_receive(receive, address, deadline, u64::MAX)
+    }
+
+    fn ask(&mut self, id: usize, mutex: usize, a: [u64; 5], text: &[u8]) -> Step {
+        let [_, address, what, _, deadline] = a;
+        self.may_wait(deadline)?;
+        let s = &self.semaphores[mutex];
+        let owner = s.owner.ok_or(Outcome::Refused(Errno::Gone))?;
+        if self.end_of_chain(owner) == self.caller() {
+            return Err(Outcome::Refused(Errno::Deadlock));
+        }
+        self.readable(address, what >> 32)?;
+        let (lock, request) = ((mutex, s.generation), Some((text.to_vec(), what as u32)));
+        self.wait(self.caller(), Wait::Answer(id, lock, address, request), None, deadline);
+        Ok(Outcome::Away)
+    }
+
+    /// Refuses a request or an answer that is too long, or in no memory of the caller's.
+    fn readable(&self, address: u64, length: u64) -> Result<(), Outcome> {
+        if length > MESSAGE_BYTES as u64 {
+            return Err(Outcome::Misuse(FaultCause::BadArgument, length));
+        }
+        if address == 0 || !self.accessible(address, length) {
+            return Err(Outcome::Misuse(FaultCause::BadAddress, address));
+        }
+        Ok(())
+    }
+
+    /// The place for the answer of the client whose request was taken last, if it still waits.
+    fn client(&self, id: usize) -> Option<(usize, u64)> {
+        let client = self.mailboxes[id].client?;
+        match self.threads[client].life {
+            Life::Blocked(Wait::Answer(of, _, address, None)) if of == id => {
+                Some((client, address))
+            }
+            _ => None,
+        }
+    }
+
+    fn answer(&mut self, id: usize, a: [u64; 5], text: &[u8]) -> Step {
+        let [word, address, what, _, deadline] = a;
+        self.may_wait(deadline)?;
+        self.readable(address, what >> 32)?;
+        if let Some((client, address)) = self.client(id) {
+            self.answers += 1;
+            self.threads[client].delivery = Some((address, text.to_vec()));
+            self.go_on(client, receipt(text, what as u32));
+        }
+        self.mbox_receive(word, address, deadline, u64::MAX)
+    }
+
+    /// If the server at the end of this chain waits for a request, and the thread before it asks,
+    /// the server has the request. If it has it already, it will not answer.
+    pub(super) fn attend_call(&mut self, first: usize, end: usize) -> bool {
+        let Life::Blocked(Wait::Receive(id, to)) = self.threads[end].life else { return false };
+        let chain = std::iter::successors(Some(first), |at| self.awaited(*at));
+        let Some(before) = chain.take_while(|at| *at != end).last() else { return false };
+        let Life::Blocked(Wait::Answer(of, _, _, request)) = &mut self.threads[before].life else {
+            return false;
+        };
+        if *of != id {
+            return false;
+        }
+        let Some((bytes, priority)) = request.take() else {
+            self.go_on(before, error(Errno::Gone));
+            return true;
+        };
+        let m = &mut self.mailboxes[id];
+        m.client = Some(before);
+        m.receivers.retain(|t| *t != end);
+        let receipt = receipt(&bytes, priority);
+        self.threads[end].delivery = Some((to, bytes));
+        self.wake(end, receipt);
+        true
     }
 
     fn mbox_receive(&mut self, word: u64, address: u64, deadline: u64, hint: u64) -> Step {

@@ -7,6 +7,8 @@
 //! - a thread that waits for a mutex keeps its place: the end of its chain of owners runs there. If
 //!   that one finds its mutex free it takes it; if it waits for something else, the place is given
 //!   up until it wakes;
+//! - a thread that asks a server waits for the mutex that the server holds. If the server waits for
+//!   a request, it gets that of the thread before it in the chain;
 //! - a hint is followed like a wait for a mutex, unless nobody could run then, or its thread runs;
 //!   a thread that yields in its place ends it;
 //! - of several waiters the most urgent is served, among equals the one that waits longest; who is
@@ -33,6 +35,9 @@ pub enum Wait {
     Condition(usize, usize, u32),
     /// A message, for this address.
     Receive(usize, u64),
+    /// The answer of the server of a mailbox, which holds this mutex of this life; the address for
+    /// it; and the request, until the server has it.
+    Answer(usize, (usize, u32), u64, Option<(Vec<u8>, u32)>),
     /// Room for this message.
     Send(usize, Vec<u8>, u32),
     Event(usize),
@@ -125,6 +130,9 @@ pub struct Mailbox {
     pub allowed: u64,
     pub capacity: usize,
     pub faults_of: Option<usize>,
+    /// The mutex that its server holds, and the caller whose request it took last.
+    pub mutex: Option<usize>,
+    pub client: Option<usize>,
     pub alive: bool,
     pub generation: u32,
     /// In the order of arrival.

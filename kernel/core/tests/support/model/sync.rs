@@ -27,13 +27,18 @@ impl Model {
 
     /// From owner to owner, to one that waits for no mutex that somebody holds.
     pub fn end_of_chain(&self, thread: usize) -> usize {
-        let Life::Blocked(Wait::Mutex(id, generation, _)) = self.threads[thread].life else {
-            return thread;
+        self.awaited(thread).map_or(thread, |owner| self.end_of_chain(owner))
+    }
+
+    /// The owner of the mutex that a thread waits for.
+    pub fn awaited(&self, thread: usize) -> Option<usize> {
+        let (id, generation) = match self.threads[thread].life {
+            Life::Blocked(Wait::Mutex(id, generation, _)) => (id, generation),
+            Life::Blocked(Wait::Answer(_, mutex, ..)) => mutex,
+            _ => return None,
         };
-        match &self.semaphores[id] {
-            s if !s.alive || s.generation != generation => thread,
-            s => s.owner.map_or(thread, |owner| self.end_of_chain(owner)),
-        }
+        let s = &self.semaphores[id];
+        if s.alive && s.generation == generation { s.owner } else { None }
     }
 
     /// Ends the wait of a thread whose mutex is free, or gone.

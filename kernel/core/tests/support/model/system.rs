@@ -12,7 +12,8 @@ const ALARMS_PER_ENTRY: usize = 8;
 /// Processes of the blueprint: name, priority, threads.
 const PROCESSES: [(&str, u8, u16); 3] = [("boss", 6, 2), ("first", 5, 3), ("second", 5, 3)];
 const SEMAPHORES: [(&str, u64); 3] = [("m1", MUTEX), ("m2", MUTEX), ("s1", 1)];
-const MAILBOXES: [(&str, u16); 2] = [("one", 1), ("two", 2)];
+/// The server of the last one holds the first semaphore.
+const MAILBOXES: [(&str, u16); 3] = [("one", 1), ("two", 2), ("served", 0)];
 /// Private slots of each process.
 const PRIVATE: (u16, u16, u16) = (2, 1, 2);
 const HEAP_PAGES: u32 = 5;
@@ -41,6 +42,7 @@ impl Blueprint {
         for (name, capacity) in MAILBOXES {
             plan = plan.mailbox(name, capacity);
         }
+        plan = plan.served_with(0);
         plan = plan.reports("reports", 2, 0).segment("shared", SEGMENT_PAGES, EVERYBODY);
         plan = plan.segment("rings", SEGMENT_PAGES, EVERYBODY).for_devices();
         plan.device("edge", 3, false, EVERYBODY)
@@ -54,7 +56,7 @@ impl Blueprint {
         [
             of(&["m1", "m2", "s1"]),
             of(&["c1"]),
-            of(&["one", "two"]),
+            of(&["one", "two", "served"]),
             of(&["edge", "level", "lost"]),
             of(&["shared", "rings"]),
             of(&["first", "second"]),
@@ -88,6 +90,8 @@ pub struct Model {
     /// of their process.
     pub freed: Vec<(Kind, usize)>,
     pub touched: Vec<(Kind, usize)>,
+    /// Answers that reached who had asked.
+    pub answers: u64,
 }
 
 impl Model {
@@ -128,6 +132,7 @@ impl Model {
                 allowed: if reports { 1 } else { EVERYBODY },
                 capacity: capacity as usize,
                 faults_of: reports.then_some(0),
+                mutex: (name == "served").then_some(0),
                 alive: reports,
                 generation: u32::from(reports),
                 ..Mailbox::default()
@@ -164,6 +169,7 @@ impl Model {
             events: Vec::new(),
             freed: Vec::new(),
             touched: Vec::new(),
+            answers: 0,
             devices: ["edge", "level", "lost"].into_iter().zip(3..).map(device).collect(),
             segments: vec![segment("shared", None), segment("rings", Some(HOST_BUS))],
             free_frames: HEAP_PAGES * PROCESSES.len() as u32 + SEGMENT_PAGES,
@@ -359,12 +365,17 @@ impl Model {
             let Some(place) = self.first(&self.ready) else { return (None, None) };
             let hint = self.threads[place].hint.filter(|_| self.running != Some(place));
             let hinted = hint.and_then(|id| self.semaphores[id].owner);
-            let end = self.end_of_chain(hinted.unwrap_or(place));
+            let first = hinted.unwrap_or(place);
+            let end = self.end_of_chain(first);
+            if self.attend_call(first, end) {
+                continue;
+            }
             match self.threads[end].life {
                 Life::Ready => return (Some(place), Some(end)),
                 Life::Blocked(Wait::Mutex(id, generation, result)) => {
                     self.take_mutex(end, id, generation, result);
                 }
+                Life::Blocked(Wait::Answer(..)) => self.go_on(end, error(Errno::Gone)),
                 _ if hinted.is_some() => return (Some(place), Some(place)),
                 _ => {
                     self.ready.retain(|t| *t != place);
