@@ -16,8 +16,9 @@ use diapason_abi::Nanos;
 pub use super::flow::LANE_ROOM as ROOM;
 /// Transfers of a direction that are pending at once.
 pub const DEPTH: usize = 8;
-/// The other side has so long to take a message before it counts as gone.
-pub const PEER_TIME: Nanos = Nanos::from_millis(100);
+/// The other side has so long to take a message before it counts as gone. With a message every
+/// 40 ms, and 10 ms for the thread that looks, a host without power is found within 100 ms.
+pub const PEER_TIME: Nanos = Nanos::from_millis(50);
 const DEBUG: [u8; 2] = [0xdc, 2];
 /// A cable's class is its vendor's own.
 const CABLE: u8 = 0xff;

@@ -183,6 +183,7 @@ fn a_channel_that_went_bus_off_is_opened_again_after_the_described_time() {
     let owned: (&str, &[u64]) = (CLIENTS, &[CHANNEL as u64]);
     for time in [0, restart] {
         let (mut machine, bus, mut client) = with_settings(&[owned, (RESTART, &[time])]);
+        machine.sleeps = true;
         client.ask(1, ChannelCommand::Open(USUAL));
         machine.ask();
         machine.run(Nanos::from_millis(100));

@@ -7,6 +7,7 @@ use diapason_contract::link::{self, Ask, RECORDS, UNIT};
 use diapason_contract::settings::{Awaited, FormingOrder, ORDER};
 use diapason_devices::bridge::slow_bridge;
 use diapason_pipe::measured::{LinkReport, Measurement, NetworkStep};
+use diapason_usb::class::link::PEER_TIME;
 use diapason_usbd::Platform;
 
 /// The first port for SuperSpeed.
@@ -19,6 +20,28 @@ fn said() -> Vec<LinkReport> {
         _ => None,
     };
     take_reports().into_iter().filter_map(link).collect()
+}
+
+/// A bottom half sets the time after which the other side is gone. The thread that manages, which
+/// slept before, is there in time whenever that is.
+#[test]
+fn a_silent_side_is_found_in_time_however_the_managing_thread_sleeps() {
+    for delay in (0..20).map(|step| Nanos::from_millis(step * 7)) {
+        let mut machine = Machine::with(&[("links", &[0])]);
+        machine.sleeps = true;
+        let [asks, ..] = link::NAMES[0];
+        let mut asks = machine.ground.writer::<Ask, RECORDS>(asks).unwrap();
+        let (here, _there) = slow_bridge(UNIT, Nanos::ZERO);
+        attach(PORT, Box::new(here));
+        machine.run(Nanos::from_secs(1) + delay);
+        take_reports();
+        asks.push(&Ask { what: link::SEND, place: 0, bytes: UNIT as u32, quiet: 0 }).unwrap();
+        machine.ask();
+        machine.run(PEER_TIME);
+        assert_eq!(said(), [], "{delay:?}: too early");
+        machine.run(Nanos::from_millis(5));
+        assert!(said().iter().any(|report| !report.here), "{delay:?}: not found in time");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::ground::{self, Ground};
 use diapason_abi::Nanos;
 use diapason_abi::settings::Settings;
 use diapason_usbd::platform::Guarded as _;
+use diapason_usbd::policy::LOOK;
 use diapason_usbd::{Attended, PlaceOrder, ServerSettings, UsbServer, WakeCause, offered};
 use diapason_xhc::Config;
 
@@ -19,6 +20,11 @@ pub struct Machine {
     steady: Option<u16>,
     /// Visits that found something due in the steady branch.
     pub visits: u32,
+    /// The thread that manages learns only at its own looks of times that bottom halves set, as in
+    /// the real server. Otherwise it knows them at once.
+    pub sleeps: bool,
+    /// When that thread looks next, if it `sleeps`.
+    wake: Nanos,
 }
 
 impl Machine {
@@ -33,8 +39,8 @@ impl Machine {
         let offers = offered(&ground, &told).expect("everything is there");
         let server = UsbServer::open(&ground, offers, &told, Nanos::ZERO).expect("it starts");
         let bells = server.bells();
-        let mut machine =
-            Machine { server, ground, bells, given: Vec::new(), steady: None, visits: 0 };
+        let (given, steady, visits, sleeps, wake) = (Vec::new(), None, 0, false, Nanos::ZERO);
+        let mut machine = Machine { server, ground, bells, given, steady, visits, sleeps, wake };
         machine.run(Nanos::from_millis(20));
         machine
     }
@@ -91,12 +97,17 @@ impl Machine {
                 self.attend_server(WakeCause::Posts(branch));
             }
         }
+        self.wake = self.next_wake().min(ground::now() + LOOK);
     }
 
     fn next_wake(&mut self) -> Nanos {
         let branches = self.server.branches();
         let wake = |branch| branches.of(branch).enter(|branch| branch.outlook().wake);
         (1..=branches.count()).map(wake).fold(self.server.next_wake(), Nanos::min)
+    }
+
+    fn managing_wake(&mut self) -> Nanos {
+        if self.sleeps { self.wake } else { self.next_wake() }
     }
 
     /// The thread of tuned pipes tells the channels something.
@@ -120,7 +131,7 @@ impl Machine {
     pub fn run(&mut self, time: Nanos) {
         let end = ground::now() + time;
         loop {
-            let next = ground::next_event().min(self.next_wake());
+            let next = ground::next_event().min(self.managing_wake());
             let interrupts = ground::advance(next.min(end));
             for interrupter in interrupts {
                 match interrupter {
@@ -128,7 +139,7 @@ impl Machine {
                     branch => self.attend(branch, WakeCause::Interrupt(branch)),
                 }
             }
-            if self.next_wake() <= ground::now() {
+            if self.managing_wake() <= ground::now() {
                 self.manage(WakeCause::Time);
             }
             if next > end {

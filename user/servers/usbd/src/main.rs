@@ -236,6 +236,8 @@ impl Manager {
                 wake = wake.min(self.common.settle(branch, attended).wake);
             }
             let wake = wake.min(self.common.server.enter(|server| server.next_wake()));
+            // Bottom halves may set earlier times meanwhile.
+            let wake = wake.min(time::now() + policy::LOOK);
             cause = match self.message.wait(wake) {
                 Ok(_) => {
                     // No other interrupt comes until this one is handled.
