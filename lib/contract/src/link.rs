@@ -27,6 +27,10 @@ pub const UNIT: usize = 1024;
 ///.
 pub const MESSAGE_MAX: usize = 65_536;
 
+/// The setting of a program before a cable with another way: the ns that the cable may take for a
+/// message until later ones go the other way. It follows from the `patience` of a flow.
+pub const PATIENCE: &str = "patience";
+
 /// In [`Ask::what`] and [`Done::what`]: memory for a message.
 pub const FILL: u32 = 0;
 /// In [`Ask::what`] and [`Done::what`]: a message.

@@ -1,8 +1,9 @@
 //! Other ways of flows: what their bills count, and what is refused.
 
 use diapason_abi::Nanos;
+use diapason_contract::link::PATIENCE;
 use diapason_plan::{FlowBill, FlowStage, NetworkPlan};
-use diapason_system::{Description, Hosts, parse_any};
+use diapason_system::{Description, Hosts, ProcessSpec, parse_any};
 use std::fs;
 use std::path::PathBuf;
 
@@ -141,4 +142,19 @@ fn a_link_without_a_flow_is_found() {
     let hosts = with(LIST, &text, start);
     let [title, _] = refusal(&hosts);
     assert_eq!(title, "`ping` has no bound: `pinger` in `west` also uses link 1, and no flow");
+}
+
+/// Both programs that choose between ways are told what the description says, and no other is.
+#[test]
+fn programs_are_told_the_patience_of_their_flow() {
+    let mut hosts = with(LIST, "patience = \"4ms\"", "patience = \"7ms\"");
+    NetworkPlan::of(&hosts).instruct(&mut hosts);
+    let told = hosts.hosts.iter().flat_map(|host| {
+        let told = |process: &ProcessSpec| process.setting(PATIENCE).first().copied();
+        let processes = host.system.processes.iter();
+        processes.filter_map(move |it| Some((host.name.clone(), it.name.clone(), told(it)?)))
+    });
+    let expected = [("west", "pinger"), ("east", "answerer")];
+    let expected = expected.map(|(host, name)| (host.to_owned(), name.to_owned(), 7_000_000));
+    assert_eq!(told.collect::<Vec<_>>(), expected);
 }

@@ -1,12 +1,12 @@
-//! The plan of a network, told to the servers of its hosts: for whom each waits, and who belongs at
-//! the other end of each link.
+//! The plan of a network, told to its hosts: for whom each server waits, who belongs at the other end
+//! of each link, and for how long a program waits for a cable that has another way.
 
 use super::NetworkPlan;
 use super::served::links;
 use diapason_abi::Key;
-use diapason_contract::link::{ENABLE, TARGET};
+use diapason_contract::link::{ENABLE, PATIENCE, TARGET};
 use diapason_contract::settings::{Awaited, Expected, FormingOrder, ORDER, PROGRAM};
-use diapason_system::{FarEnd, HostSpec, Hosts, Neighbours, ProcessSpec, Socket};
+use diapason_system::{FarEnd, Flow, FlowStop, HostSpec, Hosts, Neighbours, ProcessSpec, Socket};
 
 /// The argument of a debug target's server that is the key of its host's name.
 const NAME: usize = 3;
@@ -14,7 +14,8 @@ const NAME: usize = 3;
 const NOWHERE: u8 = u8::MAX;
 
 impl NetworkPlan {
-    /// Tells the servers of `hosts` their part in the order, and whom their links lead to.
+    /// Tells the servers of `hosts` their part in the order, and whom their links lead to; and the
+    /// programs of flows the `patience` of the other ways.
     pub fn instruct(&self, hosts: &mut Hosts) {
         let names: Vec<String> = hosts.hosts.iter().map(|host| host.name.clone()).collect();
         let told: Vec<_> = (0..names.len()).map(|number| self.far_ends(hosts, number)).collect();
@@ -31,6 +32,10 @@ impl NetworkPlan {
                     _ => {}
                 }
             }
+        }
+        for (stop, patience_ns) in hosts.flows.iter().flat_map(patiences).collect::<Vec<_>>() {
+            let process = usize::from(stop.process);
+            hosts.hosts[stop.host].system.processes[process].set(PATIENCE, &[patience_ns]);
         }
     }
 
@@ -89,4 +94,12 @@ fn enables(process: &ProcessSpec) -> bool {
 /// Returns the key of the serial number with which the debug target of a host shows itself.
 fn serial(host: &HostSpec) -> u64 {
     Expected::key(&format!("{:016x}", Key::new(&host.name).0))
+}
+
+/// The programs of a flow that choose between two ways, with the patience of each in ns.
+fn patiences(flow: &Flow) -> impl Iterator<Item = (FlowStop, u64)> + '_ {
+    flow.detours.iter().filter_map(|detour| {
+        let before = flow.stops().nth(detour.hop)?;
+        Some((*before, detour.patience_ns))
+    })
 }

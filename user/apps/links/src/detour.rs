@@ -9,7 +9,8 @@
 //! ones and the longest time are a report, too, as of the end of a flow.
 //!
 //! Arguments: bytes of a message (0: the shortest), µs from one message to the next (0: it only
-//! answers), µs that link 0 may take for a message.
+//! answers). How long link 0 may take for a message is the `patience` of the flow, which the
+//! description says once; without one it never turns.
 
 #![no_std]
 #![no_main]
@@ -17,8 +18,8 @@
 
 use diapason_frame::{Continuity, HEAD, Numbering, Patience, SequenceTracker};
 use diapason_pipe::measured::{ChainReport, Measurement, Reported};
-use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, UNIT};
+use diapason_rt::{Arguments, Errno, Nanos, entry, log, settings, time};
+use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, PATIENCE, UNIT};
 
 entry!(main);
 
@@ -64,9 +65,10 @@ struct Client {
     tally: Tally,
 }
 
-fn main(Arguments([bytes, period, patience, _]): Arguments) {
+fn main(Arguments([bytes, period, ..]): Arguments) {
     let bytes = bytes.clamp(LEAST as u64, MESSAGE_MAX as u64) as u32;
-    if let Err(errno) = run(bytes, Nanos::from_micros(period), Nanos::from_micros(patience)) {
+    let patience = settings::read().first(PATIENCE).map_or(Nanos::FOREVER, Nanos);
+    if let Err(errno) = run(bytes, Nanos::from_micros(period), patience) {
         log!("detour: {errno:?}");
     }
 }
