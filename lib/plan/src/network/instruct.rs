@@ -1,5 +1,5 @@
-//! The plan of a network, told to its hosts: for whom each server waits, who belongs at the other end
-//! of each link, and for how long a program waits for a cable that has another way.
+//! The plan of a network, told to its hosts: for whom each server waits, who belongs at the other
+//! end of each link, and for how long a program waits for a cable that has another way.
 
 use super::NetworkPlan;
 use super::served::links;
