@@ -172,21 +172,23 @@ extern "C" fn dia_mailbox_serve(text: CText, mailbox: Place<'_, u64>) -> i32 {
 extern "C" fn dia_mailbox_ask(
     mailbox: u64,
     buffer: Place<'_, [u8; MESSAGE_BYTES]>,
-    length: Place<'_, usize>,
-    priority: Place<'_, u32>,
+    length: Option<&mut usize>,
+    priority: Option<&mut u32>,
     deadline: u64,
 ) -> i32 {
     let (Some(buffer), Some(length)) = (buffer, length) else { return INVALID };
     if *length > MESSAGE_BYTES {
         return INVALID;
     }
-    let sent = priority.as_ref().map_or(0, |priority| **priority);
-    let (address, what) = (buffer.as_mut_ptr() as u64, (*length as u64) << 32 | u64::from(sent));
+    let sent = priority.as_ref().map_or(0, |priority| u64::from(**priority));
+    let (address, what) = (buffer.as_mut_ptr() as u64, (*length as u64) << 32 | sent);
     let words = [mailbox, address, what, mailbox, deadline];
     match call::<{ CallNumber::MboxCall as u8 }, _>(words) {
         Ok(receipt) => {
             *length = (receipt >> 32) as usize;
-            offer(priority, receipt as u32);
+            if let Some(priority) = priority {
+                *priority = receipt as u32;
+            }
             0
         }
         Err(errno) => error(errno),
