@@ -4,6 +4,7 @@ use diapason_abi::Nanos;
 use diapason_contract::link::PATIENCE;
 use diapason_plan::{FlowBill, FlowStage, NetworkPlan};
 use diapason_system::{Description, Hosts, ProcessSpec, parse_any};
+use diapason_usb::class::link::PEER_TIME;
 use std::fs;
 use std::path::PathBuf;
 
@@ -157,4 +158,43 @@ fn programs_are_told_the_patience_of_their_flow() {
     let expected = [("west", "pinger"), ("east", "answerer")];
     let expected = expected.map(|(host, name)| (host.to_owned(), name.to_owned(), 7_000_000));
     assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
+/// A program has one patience, so flows that turn at it say the same.
+#[test]
+fn flows_that_turn_at_one_program_have_one_patience() {
+    let text = example(LIST);
+    // The way there only: a program measures one flow.
+    let back = text.find("[[flow.hop]]\nprocess = \"west:pinger\"").unwrap();
+    let flow = &text[text.find("[[flow]]").unwrap()..back];
+    let double = |patience: &str| {
+        let second = flow.replace("\"ping\"", "\"second\"");
+        let second = second.replace("patience = \"4ms\"", &format!("patience = \"{patience}\""));
+        with(LIST, "[[flow]]\n", &format!("{second}\n[[flow]]\n"))
+    };
+    let plan = NetworkPlan::of(&double("4ms"));
+    let told = "has one patience";
+    let says = |plan: &NetworkPlan| plan.refused.iter().any(|it| it.plain().contains(told));
+    assert!(!says(&plan), "{:?}", plan.refused);
+    let plan = NetworkPlan::of(&double("5ms"));
+    assert!(says(&plan) && !plan.holds(), "{:?}", plan.refused);
+    let text = plan.refused[0].plain();
+    let title = "`west:pinger` has one patience, which is 5.000 ms here and 4.000 ms in `ping`";
+    assert!(text.contains(title), "{text}");
+}
+
+/// A bridge gives messages up that its other side does not take. The program must turn before.
+#[test]
+fn a_patience_beyond_that_of_a_bridge_is_refused() {
+    let mut hosts = with(LIST, "period = \"8ms\"", "period = \"80ms\"");
+    let patience = |hosts: &mut Hosts, ns: u64| {
+        hosts.flows[0].detours.iter_mut().for_each(|detour| detour.patience_ns = ns);
+    };
+    patience(&mut hosts, PEER_TIME.0 - 1);
+    assert!(NetworkPlan::of(&hosts).holds(), "{:?}", NetworkPlan::of(&hosts).refused);
+    patience(&mut hosts, PEER_TIME.0);
+    let [title, help] = refusal(&hosts);
+    let start = "`ping`: `direct` gives up a message that its other side has not taken for ";
+    assert!(title.starts_with(start), "{title}");
+    assert_eq!(help, "write a `patience` below 50.000 ms");
 }

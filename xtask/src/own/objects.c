@@ -83,13 +83,50 @@ static void memory(void)
                             canOpenChannel(10, 0) == canERR_NOTFOUND);
 }
 
+/* The other process of this program: it answers each request with one byte more. */
+static int serve(void)
+{
+    dia_mailbox asked;
+    uint8_t message[DIA_MESSAGE_BYTES];
+    size_t length = 0;
+    if (dia_mailbox_serve("asked", &asked) != DIA_OK ||
+        dia_mailbox_receive(asked, message, &length, NULL, DIA_FOREVER) != DIA_OK) {
+        return 1;
+    }
+    do {
+        message[length++] = '!';
+    } while (dia_mailbox_ask(asked, message, &length, NULL, DIA_FOREVER) == DIA_OK);
+    return 1;
+}
+
+static void questions(void)
+{
+    dia_mailbox asked;
+    uint8_t message[DIA_MESSAGE_BYTES] = "who";
+    size_t length = 3, too_long = DIA_MESSAGE_BYTES + 1;
+    uint32_t priority = 7;
+    int status;
+    check("asked", dia_mailbox_open("asked", DIA_NO_EVENT, &asked) == DIA_OK);
+    check("too long", dia_mailbox_ask(asked, message, &too_long, NULL, DIA_FOREVER) == DIA_INVALID);
+    while ((status = dia_mailbox_ask(asked, message, &length, &priority, DIA_FOREVER)) == DIA_GONE) {
+        dia_sleep(DIA_MS(1));
+    }
+    check("answer", status == DIA_OK && length == 4 && memcmp(message, "who!", 4) == 0);
+    check("its priority", priority == 0);
+    check("served", dia_mailbox_serve("asked", &asked) == DIA_WOULD_BLOCK);
+}
+
 int main(void)
 {
     dia_mailbox seconds;
     uint64_t second = 0;
+    if (dia_argument(1) == 9) {
+        return serve();
+    }
     threads();
     events();
     memory();
+    questions();
     dia_logf("objects: %d of %d checks failed", failed, checks);
     if (dia_mailbox_open("seconds", DIA_NO_EVENT, &seconds) != DIA_OK) {
         return 1;

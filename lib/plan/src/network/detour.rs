@@ -9,7 +9,8 @@ use super::flows::{FlowBill, FlowStage, OtherWay};
 use super::net::{Net, Place, Seat, apart, stage};
 use crate::human;
 use diapason_abi::Nanos;
-use diapason_system::{Flow, FlowStop, FlowWay, Hosts};
+use diapason_system::{Flow, FlowStop, FlowWay, Hosts, Socket};
+use diapason_usb::class::link::PEER_TIME;
 
 impl Net<'_> {
     /// Returns the flows, without their other ways.
@@ -150,6 +151,49 @@ impl OtherWay {
                  patience is {patience}"
             ),
             format!("write `patience = \"{}us\"` or more", self.least.0.div_ceil(1_000)),
+        ])
+    }
+    /// Returns why the program cannot keep this patience, and the remedy: another flow gives it
+    /// another one.
+    pub(super) fn told_twice(&self, flow: &Flow, hosts: &Hosts) -> Option<[String; 2]> {
+        let own = flow.stops().nth(self.hop)?;
+        let (other, patience) = hosts.flows.iter().find_map(|other| {
+            let differs = other.detours.iter().find(|detour| {
+                let stop = other.stops().nth(detour.hop);
+                let same = |stop: &FlowStop| (stop.host, stop.process) == (own.host, own.process);
+                stop.is_some_and(same) && detour.patience_ns != self.patience.0
+            })?;
+            Some((&other.name, differs.patience_ns))
+        })?;
+        let host = &hosts.hosts[own.host];
+        let process = &host.system.processes[usize::from(own.process)].name;
+        let (own, theirs) = (human(self.patience.0), human(patience));
+        Some([
+            format!(
+                "`{}:{process}` has one patience, which is {own} here and {theirs} in `{other}`",
+                host.name
+            ),
+            format!("write the same `patience` in both, at most {}", human(PEER_TIME.0 - 1)),
+        ])
+    }
+
+    /// Returns why messages may come back before the program turns, and the remedy: a bridge gives
+    /// up what its other side does not take.
+    pub(super) fn given_up(&self, flow: &Flow, hosts: &Hosts) -> Option<[String; 2]> {
+        let FlowWay::Cable(cable) = flow.hops.get(self.hop)?.way else { return None };
+        let cable = &hosts.cables[cable];
+        let is_bridge = cable.ends.iter().all(|end| end.socket != Socket::Debug);
+        if !is_bridge || self.patience < PEER_TIME {
+            return None;
+        }
+        let (patience, peer) = (human(self.patience.0), human(PEER_TIME.0));
+        Some([
+            format!(
+                "`{}` gives up a message that its other side has not taken for {peer}, and the \
+                 patience of its program is {patience}",
+                cable.name
+            ),
+            format!("write a `patience` below {peer}"),
         ])
     }
 }

@@ -251,10 +251,11 @@ impl FlowBill {
         };
         let note = self.items.iter().map(said).collect::<Vec<String>>().join(", ");
         let all = || self.items.iter().chain(self.others.iter().flat_map(|it| &it.items));
-        if let Some([what, help]) = all().find_map(|item| item.crowded(hosts)) {
-            return Some([format!("`{name}`: {what}"), note, help]);
-        }
-        if let Some([what, help]) = self.others.iter().find_map(|it| it.hasty(flow, hosts)) {
+        let twice = self.others.iter().find_map(|it| it.told_twice(flow, hosts));
+        let crowded = || all().find_map(|item| item.crowded(hosts));
+        let wrong = |it: &OtherWay| it.hasty(flow, hosts).or_else(|| it.given_up(flow, hosts));
+        let wrong = || self.others.iter().find_map(wrong);
+        if let Some([what, help]) = twice.or_else(crowded).or_else(wrong) {
             return Some([format!("`{name}`: {what}"), note, help]);
         }
         let wanted = flow.latency_ns.filter(|wanted| *wanted < self.longest.0)?;
