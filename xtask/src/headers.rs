@@ -72,7 +72,7 @@ fn of_rust(kind: &str) -> String {
         return if inner.trim().starts_with('[') { "bytes".into() } else { place(inner) };
     }
     if let Some(inner) = kind.strip_prefix("Option<&").and_then(|rest| rest.strip_suffix('>')) {
-        return place(inner);
+        return place(inner.trim_start_matches("mut "));
     }
     let record = kind.trim_start_matches(['&', '*']).trim_start_matches("mut ");
     if shapes::is_record(record) {
