@@ -59,10 +59,10 @@ fn a_program_that_is_missing_is_a_warning_of_plan() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.starts_with("warning: there is no program `nobodys`\n"), "{said}");
-    assert!(
-        said.contains("no_program.toml:9:11") && said.contains("= note: there are: "),
-        "{said}"
-    );
+    // The folder of a copy with a target elsewhere is another project's.
+    let lists = ["= note: there are: ", "= note: your project has: "];
+    let lists = lists.iter().any(|list| said.contains(list));
+    assert!(said.contains("no_program.toml:9:11") && lists, "{said}");
     let output = diapason(&["plan", file, "--format", "sarif"]);
     let log: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let result = &log["runs"][0]["results"][0];
