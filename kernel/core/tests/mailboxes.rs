@@ -399,3 +399,19 @@ fn a_mailbox_without_room_is_refused_at_boot() {
     let archive = diapason_abi::archive::Archive::parse(&bytes).unwrap();
     assert_eq!(diapason_core::Sizes::of(&archive), None);
 }
+
+/// A mailbox with a server names a mutex and holds no messages; any other holds some.
+#[test]
+fn a_server_of_a_mailbox_holds_a_declared_mutex() {
+    let plan = |room: u16, mutex: u16| {
+        let plan = Plan::new().process("p", 1).mutex("m").semaphore("s", 1);
+        plan.mailbox("box", room).served_with(mutex).to_bytes()
+    };
+    let sizes = |bytes: &[u8]| {
+        diapason_core::Sizes::of(&diapason_abi::archive::Archive::parse(bytes).unwrap())
+    };
+    assert_eq!(sizes(&plan(0, 0)).map(|sizes| sizes.servers), Some(1));
+    for (room, mutex) in [(0, 1), (0, 2), (0, u16::MAX), (1, 0)] {
+        assert_eq!(sizes(&plan(room, mutex)), None, "{room} messages, mutex {mutex}");
+    }
+}

@@ -31,7 +31,7 @@ pub const CLOCK: Nanos = Nanos::from_micros(10);
 /// Events that have waited so long without an interrupt lost theirs.
 pub const LOST: Nanos = Nanos::from_millis(10);
 /// The managing thread looks at every branch at least so often. It learns only then of a time that
-/// a bottom half set, so a shorter time would be kept late.
+/// a bottom half set, so that time is kept late by up to so much.
 pub const LOOK: Nanos = Nanos::from_millis(10);
 const _: () = assert!(LOOK.0 <= PEER_TIME.0 && LOOK.0 <= REOPEN.0);
 /// Events taken off a ring before the controller is told how far it was read.
