@@ -57,7 +57,7 @@ fn of_bus(network: &CanNetwork, plan: &CanPlan) -> String {
         network.scheduler.name(),
         share(plan.load_ppm),
     );
-    head + &table.render() + &epochs(plan.epochs.as_ref()) + &assumed(network)
+    head + &table.render() + &epochs(plan.epochs.as_ref()) + &queued(plan) + &assumed(network)
 }
 
 /// Returns the rate of the data of CAN FD, if there is some.
@@ -144,6 +144,16 @@ fn of_deadline(ppm: i64) -> String {
     format!("{sign}{}.{} %", permille / 10, permille % 10)
 }
 
+/// Returns how long messages of this host wait for the driver of their controller.
+fn queued(plan: &CanPlan) -> String {
+    let Some(Ok(queued)) = &plan.queued else { return String::new() };
+    format!(
+        "messages of this host are in the queue of their controller at most {} after their program \
+         woke its driver\n",
+        human(queued.0)
+    )
+}
+
 fn assumed(network: &CanNetwork) -> String {
     let mut text = "assumed: no frame is destroyed; ".to_owned();
     text += match network.in_order.as_slice() {
@@ -154,8 +164,8 @@ fn assumed(network: &CanNetwork) -> String {
         text += &format!("in the order of requests: {}\n", network.in_order.join(", "));
     }
     if network.controller.is_some() {
-        text += "measured in a run: messages of this host are in the queue of their controller \
-                 within `jitter`, and its driver refills the buffers in time\n";
+        text += "measured in a run: programs of this host wake the driver early enough for the \
+                 `jitter` of their messages, and it refills the buffers in time\n";
     }
     if network.scheduler == CanScheduler::Mts {
         text += &format!(
@@ -178,6 +188,7 @@ pub fn to_json(plans: &[CanPlan], system: &System) -> Vec<Value> {
             "data_rate": network.data_rate,
             "scheduler": network.scheduler.name(),
             "load_ppm": plan.load_ppm,
+            "queued_ns": plan.queued.as_ref().and_then(|found| Some(found.as_ref().ok()?.0)),
             "epoch": plan.epochs.as_ref().map(|epochs| json!({
                 "ns": epochs.epoch.0,
                 "region_ns": epochs.region.0,

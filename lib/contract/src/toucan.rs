@@ -1,7 +1,7 @@
 //! CAN controllers with message buffers: names and layouts that the driver `cand`, programs that
 //! send messages, and descriptions share. A process of `cand` drives one controller.
 
-use diapason_abi::{Key, PAGE};
+use diapason_abi::{Key, Nanos, PAGE};
 use diapason_state::plain;
 
 /// The program that drives a controller.
@@ -86,8 +86,15 @@ plain! {
     }
 }
 
-/// The work of the driver each time it is woken.
+/// The driver looks at the controller so often at least: its timer counts 65,536 bits and begins
+/// anew, and the driver has to read when a frame began before that. A sender rests so long after a
+/// message that it does not have.
+pub const LOOK: Nanos = Nanos::from_millis(20);
+
+/// The work of the driver each time it looks at the controller.
 pub const SERVE: &str = "cand.serve";
+/// The work of the driver to find the next message, or that there is none.
+pub const FIND: &str = "cand.find";
 /// The work of the driver for each message that it takes.
 pub const TAKE: &str = "cand.message";
 

@@ -7,6 +7,7 @@
 //! * [`Ring`] is the shared memory, valid when zeroed; [`Writer`] and [`Reader`] are its ends.
 //! * [`size`] says how many slots make overflow impossible while everybody keeps the contract.
 //! * [`meter`] says whether what arrives keeps its contract.
+//! * [`intake`] takes messages of several writers, and holds each writer to its contract.
 //! * [`clock`] says how long messages took between clocks that drift.
 //! * [`measured`] has what is measured of pipes, and the words in which that is reported.
 //! * [`bill`] says how long a message takes at most from end to end, and why.
@@ -41,6 +42,7 @@
 
 pub mod bill;
 pub mod clock;
+pub mod intake;
 pub mod measured;
 pub mod meter;
 mod reader;

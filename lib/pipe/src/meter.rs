@@ -10,6 +10,9 @@
 use crate::size::Bucket;
 use diapason_abi::Nanos;
 
+/// The time at which a message may come that no contract lets in.
+const NEVER: Nanos = Nanos(u64::MAX);
+
 /// A contract and how much of it is used up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Meter {
@@ -44,6 +47,21 @@ impl Meter {
         self.ahead = if within { ahead } else { rest };
         self.outside += u64::from(!within);
         within
+    }
+
+    /// Returns the first time at which one more message is within the contract. It is not before
+    /// the last message.
+    #[must_use]
+    pub fn opens(&self) -> Nanos {
+        let Some(room) = self.limit.checked_sub(self.contract.per.0) else { return NEVER };
+        let over = self.ahead.saturating_sub(room);
+        if over == 0 {
+            return self.last;
+        }
+        if self.contract.messages == 0 {
+            return NEVER;
+        }
+        Nanos(self.last.0.saturating_add(over.div_ceil(self.contract.messages)))
     }
 
     /// Notes that so many messages came at one time, and returns how many of them are outside. It

@@ -50,6 +50,40 @@ fn the_meter_says_what_every_window_says() {
 }
 
 #[test]
+fn a_meter_opens_at_the_first_time_at_which_it_admits() {
+    let mut waited = 0;
+    for life in 0..3_000 {
+        let mut random = Random::stream(43, life);
+        let contract = any_contract(&mut random);
+        let mut meter = Meter::new(contract);
+        let mut now = random.below(100);
+        for _ in 0..20 {
+            let _ = meter.admits(Nanos(now));
+            let opens = meter.opens();
+            assert!(opens >= Nanos(now), "{contract:?}");
+            let admits = |at: Nanos| { meter }.admits(at);
+            assert!(admits(opens), "{contract:?} {now} {opens:?}");
+            if opens > Nanos(now) {
+                waited += 1;
+                assert!(!admits(opens - Nanos(1)), "{contract:?} {now} {opens:?}");
+            }
+            now += random.below(3) * random.below(contract.per.0 / contract.messages + 2);
+        }
+    }
+    assert!(waited > 5_000, "{waited}");
+}
+
+#[test]
+fn a_contract_without_messages_never_opens() {
+    let never = Nanos(u64::MAX);
+    let bucket = Bucket { burst: 1, messages: 0, per: Nanos(10), jitter: Nanos(0) };
+    let mut meter = Meter::new(bucket);
+    assert!(meter.admits(Nanos(5)));
+    assert_eq!(meter.opens(), never);
+    assert_eq!(Meter::new(Bucket { burst: 0, ..bucket }).opens(), never);
+}
+
+#[test]
 fn a_clock_may_stop_go_back_and_begin_anew() {
     let mut meter = Meter::new(Bucket::periodic(Nanos(10)).with_burst(2));
     assert!(meter.admits(Nanos(100)) && meter.admits(Nanos(100)));
@@ -68,7 +102,7 @@ fn the_largest_numbers_do_no_harm() {
             for jitter in [0, most] {
                 let (per, jitter) = (Nanos(per), Nanos(jitter));
                 let mut meter = Meter::new(Bucket { burst, messages, per, jitter });
-                let _ = [0, 1, most, most, 0].map(|at| meter.admits(Nanos(at)));
+                let _ = [0, 1, most, most, 0].map(|at| (meter.admits(Nanos(at)), meter.opens()));
                 assert!(meter.outside() <= 5);
             }
         }

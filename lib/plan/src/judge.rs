@@ -33,7 +33,7 @@ impl Plan {
         let mut plan = Plan {
             chains: chains::chains(&plant, &pipes),
             buses: bus::buses(system),
-            cans: can::plans(system, &pipes),
+            cans: can::plans(&plant, &pipes),
             pipes,
             jobs,
             sockets: sockets::sockets(&plant),

@@ -40,6 +40,69 @@ fn a_message_of_this_host_may_wait_for_two_less_urgent_frames() {
     assert!(here[last] < here[torque] + 2_000_000);
 }
 
+/// Returns how long messages of the example wait for the driver, with one change.
+fn queued(from: &str, to: &str) -> Result<u64, [String; 2]> {
+    assert!(EXAMPLE.contains(from), "{from}");
+    let plan = planned(&EXAMPLE.replace(from, to));
+    let found = plan.cans[0].queued.clone().expect("a controller");
+    found.map(|queued| queued.0)
+}
+
+/// Returns the first sentence that is refused of the example with one change.
+fn refused(from: &str, to: &str) -> String {
+    assert!(EXAMPLE.contains(from), "{from}");
+    let plan = planned(&EXAMPLE.replacen(from, to, 1));
+    let first = plan.findings.first().map(|found| found.plain());
+    first.unwrap_or_else(|| panic!("`{to}` holds"))
+}
+
+#[test]
+fn messages_wait_for_the_work_that_may_come_before_theirs() {
+    let usual = queued("cand", "cand").unwrap();
+    // Twelve messages, each with a wake-up, and at least one interrupt, a look and a report.
+    let work = 12 * 3_500 + 2 * 4_500 + 500;
+    assert!(usual > work && usual < 700_000, "{usual}");
+    let longer = [
+        ("worst = \"3us\"", "worst = \"4us\""),
+        ("worst = \"4us\"", "worst = \"6us\""),
+        ("worst = \"500ns\"", "worst = \"1us\""),
+        ("interval = \"40us\"", "interval = \"30us\""),
+        ("budget = \"120us\"", "budget = \"90us\""),
+        ("node = \"frame-unit\"", "process = \"control\"\njitter = \"700us\""),
+    ];
+    for (from, to) in longer {
+        let other = queued(from, to).unwrap();
+        assert!(other > usual, "{to}: {other}, not more than {usual}");
+    }
+}
+
+#[test]
+fn a_jitter_that_the_driver_does_not_keep_is_refused() {
+    let text = refused("jitter = \"700us\"", "jitter = \"500us\"");
+    assert!(text.contains("`torque-left` may wait 5"), "{text}");
+    assert!(text.contains("for `driver` until it is in the queue of its controller"), "{text}");
+    assert!(text.contains("and its `jitter` is 500.000 us"), "{text}");
+    // The jitter of the remedy is enough.
+    let micros = text.split("write `jitter = \"").nth(1).and_then(|it| it.split('u').next());
+    let to = format!("jitter = \"{}us\"", micros.expect(&text));
+    assert_eq!(planned(&EXAMPLE.replace("jitter = \"700us\"", &to)).verdict(), Verdict::Holds);
+}
+
+#[test]
+fn what_the_bound_needs_is_asked_for() {
+    let cases = [
+        ("name = \"cand.serve\"", "name = \"other\"", "how long `cand.serve` takes"),
+        ("name = \"cand.find\"", "name = \"other\"", "how long `cand.find` takes"),
+        ("name = \"cand.message\"", "name = \"other\"", "how long `cand.message` takes"),
+        ("budget = \"120us\"", "budget = \"20us\"", "more than its VCPU gives"),
+    ];
+    for (from, to, wanted) in cases {
+        let text = refused(from, to);
+        assert!(text.contains("nothing bounds how long messages wait for `driver`"), "{text}");
+        assert!(text.contains(wanted), "{text}");
+    }
+}
+
 #[test]
 fn a_deadline_that_two_frames_do_not_leave_is_refused() {
     let tight = EXAMPLE.replacen("deadline = \"2ms\"", "deadline = \"650us\"", 1);

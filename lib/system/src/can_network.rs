@@ -60,6 +60,8 @@ pub struct CanController {
     pub number: u8,
     /// The number of the device.
     pub device: usize,
+    /// The least distance of two of its interrupts.
+    pub interval_ns: u64,
     /// The number of the process that drives it.
     pub driver: u16,
     /// How many of the most urgent messages of this host have a buffer of their own.

@@ -13,6 +13,8 @@ pub struct Outgoing {
     out: Writer<'static, OutMessage, OUT_MESSAGES>,
     ask: Semaphore,
     controller: u8,
+    /// Messages were put down of which the driver does not know.
+    is_unsaid: bool,
 }
 
 /// A message of the description.
@@ -59,7 +61,7 @@ impl Outgoing {
         let names = CONTROLLER_NAMES.get(usize::from(terms.controller)).ok_or(Errno::Absent)?;
         let out = names.out[usize::from(terms.sender) % SENDERS];
         let (out, ask) = (pipe::writer(out)?, Semaphore::open(names.send)?);
-        Ok(Outgoing { out, ask, controller: terms.controller })
+        Ok(Outgoing { out, ask, controller: terms.controller, is_unsaid: false })
     }
 
     /// Returns the message of this name.
@@ -121,12 +123,16 @@ impl Outgoing {
         }
         let place = out.data.get_mut(..data.len()).ok_or(Errno::Full)?;
         place.copy_from_slice(data);
-        self.out.push(&out).map_err(|_| Errno::Full)
+        self.out.push(&out).map_err(|_| Errno::Full)?;
+        self.is_unsaid = true;
+        Ok(())
     }
 
-    /// Wakes the driver, which takes what was put down.
-    pub fn wake(&self) {
-        // At its limit it has been given often enough.
-        let _ = self.ask.give();
+    /// Wakes the driver, which takes what was put down, if anything was.
+    pub fn wake(&mut self) {
+        if core::mem::take(&mut self.is_unsaid) {
+            // At its limit it has been given often enough.
+            let _ = self.ask.give();
+        }
     }
 }

@@ -1,11 +1,13 @@
 //! Messages that a CAN controller with message buffers sends: those of the example are in time, and
 //! a run whose driver gets to run too seldom, or whose program sends too much, says so. So does a
-//! run in which the bus or the controller fails, and the messages go on.
+//! run in which the bus or the controller fails, and the messages go on. A program that sends too
+//! often makes no message of another late.
 
 use super::session;
 use diapason::Workspace;
 use diapason::metal::Built;
 use diapason::outcome::RunVerdict;
+use diapason::plan::{Plan, Unproved};
 use diapason::session::Session;
 use diapason::simulate::{Simulation, usual};
 use diapason_system::{RunOptions, parse, parse_fault};
@@ -25,11 +27,11 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
     let cases = [
         // The driver runs for a short while every four milliseconds.
         (
-            "budget = \"300us\"\nperiod = \"500us\"",
+            "budget = \"120us\"\nperiod = \"200us\"",
             "budget = \"60us\"\nperiod = \"4ms\"",
             "can-dry",
         ),
-        ("jitter = \"300us\" ", "jitter = \"1us\" ", "can-jitter"),
+        ("jitter = \"700us\" ", "jitter = \"1us\" ", "can-jitter"),
     ];
     for (fault, wanted) in FAULTS {
         let alarms = disturbed(&good, fault)?;
@@ -45,15 +47,60 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
         if !text.contains(from) {
             return Err(format!("{EXAMPLE} has no `{from}`"));
         }
-        let system = parse(EXAMPLE, &text.replacen(from, to, 1)).map_err(|bad| bad.plain())?;
-        let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
-        let session = Session::assemble(system, built.clone(), options);
-        let (_, alarms) = simulated(&session.map_err(|failure| failure.to_string())?)?;
+        let session = changed(built, &text.replacen(from, to, 1))?;
+        if session.proved {
+            return Err(format!("the plan says that `{to}` holds"));
+        }
+        let (_, alarms) = simulated(&session)?;
         if !alarms.contains(&wanted) {
             return Err(format!("`{to}` rings {alarms:?}, and not {wanted}"));
         }
     }
+    flooded(built, &text)
+}
+
+/// A second program, which sends its message sixteen times too often.
+const CHATTERBOX: &str = r#"
+[[message]]
+name = "chatter"
+bus = "drive"
+process = "chatterbox"
+period = "5ms"
+deadline = "1500us"
+jitter = "700us"
+bytes = 8
+
+[[process]]
+name = "chatterbox"
+program = "message-sender"
+priority = 10
+vcpu = "chatterbox-cpu"
+stack = "32K"
+arguments = [0, 0, 16]
+
+[[vcpu]]
+name = "chatterbox-cpu"
+budget = "60us"
+period = "5ms"
+"#;
+
+/// Checks that a program that sends too often is the only one that is late.
+fn flooded(built: &Built, text: &str) -> Result<(), String> {
+    let session = changed(built, &(text.to_owned() + CHATTERBOX))?;
+    let (_, alarms) = simulated(&session)?;
+    if !session.proved || alarms != ["can-contract"] {
+        return Err(format!("sixteen times too often, {}: {alarms:?}", session.proved));
+    }
     Ok(())
+}
+
+/// Returns a run of the example with another text, whether it holds or not.
+fn changed(built: &Built, text: &str) -> Result<Session, String> {
+    let system = parse(EXAMPLE, text).map_err(|bad| bad.plain())?;
+    let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
+    let plan = Plan::of(&system, system.clock_hz);
+    let session = Session::planned(plan, built.clone(), options, Some(Unproved));
+    session.map_err(|failure| failure.to_string())
 }
 
 /// Faults of the bus and of the controller, and an alarm that each rings.
@@ -62,8 +109,8 @@ const FAULTS: &[(&str, &str)] = &[
     ("1s babble toucan0 20ms", "can-late"),
     ("1s bus-off toucan0", "can-off"),
     ("1s controller-error toucan0", "can-off"),
-    ("1s lost-interrupt toucan0", "can-dry"),
-    ("1s late-interrupt toucan0 3ms", "can-dry"),
+    ("1040ms lost-interrupt toucan0", "can-dry"),
+    ("1040ms late-interrupt toucan0 3ms", "can-dry"),
     ("1s double-interrupt toucan0 10us", "interrupt-distance"),
 ];
 

@@ -64,6 +64,28 @@ pub fn done(service: &dyn Service, work: Nanos, found: Found) -> Nanos {
     }
 }
 
+/// Returns the longest time from a wake-up until the server is idle again. All that comes in that
+/// time is done within it, in any order. `None`: there may be no end.
+pub fn busy_period<W, D>(service: &dyn Service, coming: &Coming<W, D>) -> Option<Nanos>
+where
+    W: Fn(Nanos) -> u64,
+    D: Fn(Nanos) -> Nanos,
+{
+    let found = found(service, coming);
+    let mut busy = Nanos::ZERO;
+    for _ in 0..STEPS_MAX {
+        let next = done(service, (coming.work)(busy), found);
+        if next == Nanos::FOREVER {
+            return None;
+        }
+        if next <= busy {
+            return Some(busy);
+        }
+        busy = next;
+    }
+    None
+}
+
 /// Returns whether `service` never merges replenishments, and its wake-ups never wait for budget:
 /// it wakes up no more often in a period than its list has places for, and each time with enough
 /// budget for all it does until it blocks.

@@ -63,7 +63,7 @@ mod service;
 mod stages;
 mod steps;
 
-pub use apart::{Coming, Found, done, found, keeps_apart};
+pub use apart::{Coming, Found, busy_period, done, found, keeps_apart};
 pub use chain::{ChainBound, ChainStage, chain};
 pub use input::input;
 pub(crate) use item::Time;

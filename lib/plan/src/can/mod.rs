@@ -7,12 +7,13 @@
 
 mod agree;
 mod assign;
+mod queued;
 mod remedy;
 
 pub(crate) use agree::{contended_turn, refusals as contradictions};
 pub(crate) use remedy::refusals;
 
-use crate::pipes::Piped;
+use crate::pipes::{Piped, Plant};
 use assign::{Assigned, assign};
 use diapason_abi::Nanos;
 use diapason_can::fd::FdLength;
@@ -88,13 +89,21 @@ pub struct CanPlan {
     /// The share of the bus that all take at worst, in parts per million, rounded up.
     pub load_ppm: u64,
     pub epochs: Option<CanEpochs>,
+    /// How long a message of this host waits for the driver of its controller until it is in the
+    /// queue there, or why that is not known and what to do.
+    pub queued: Option<Result<Nanos, [String; 2]>>,
     /// Why nothing can be said of its messages, and what to do.
     pub refused: Option<[String; 2]>,
 }
 
 /// Returns the plans of all buses of `system`, in their order.
-pub(crate) fn plans(system: &System, pipes: &[Piped]) -> Vec<CanPlan> {
-    system.cans.iter().map(|network| plan(system, network, pipes)).collect()
+pub(crate) fn plans(plant: &Plant<'_>, pipes: &[Piped]) -> Vec<CanPlan> {
+    let of = |network| {
+        let queued = queued::queued(plant, network);
+        let queued = queued.map(|found| found.map_err(<[String; 2]>::from));
+        CanPlan { queued, ..plan(plant.system, network, pipes) }
+    };
+    plant.system.cans.iter().map(of).collect()
 }
 
 /// Returns the plan of `network` if its messages were these.
@@ -122,7 +131,7 @@ fn refusal(network: &CanNetwork, refused: [String; 2]) -> CanPlan {
         outcome: CanOutcome::NotDue,
     };
     let messages = network.messages.iter().map(promise).collect();
-    CanPlan { messages, load_ppm: 0, epochs: None, refused: Some(refused) }
+    CanPlan { messages, load_ppm: 0, epochs: None, queued: None, refused: Some(refused) }
 }
 
 /// Longest frame of a message, whatever its identifier and its content, in bits of the rate of its
@@ -247,6 +256,7 @@ impl Bus<'_> {
             messages: (0..count).map(|index| self.promise(index, outcome(index))).collect(),
             load_ppm: self.load_ppm(),
             epochs: None,
+            queued: None,
             refused: self.unlimited(),
         }
     }
@@ -405,6 +415,7 @@ impl Bus<'_> {
             messages: (0..count).map(|index| self.promise(index, outcome(index))).collect(),
             load_ppm: self.load_ppm().saturating_add(u64::try_from(updates).unwrap_or(u64::MAX)),
             epochs: Some(epochs),
+            queued: None,
             refused: spare.err().map(|none| self.senseless(&none)),
         }
     }

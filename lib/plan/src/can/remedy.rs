@@ -1,12 +1,15 @@
 //! Why the messages of a bus are not all in time, and the nearest that would fit.
 
+use super::queued::late;
 use super::{CanOutcome, CanPlan, plan};
 use crate::human;
 use crate::pipes::Piped;
 use crate::refusal::share;
 use diapason_abi::Nanos;
 use diapason_can::mts::Unmet;
-use diapason_system::{CanNetwork, CanScheduler, Diagnostics, Place, System};
+use diapason_system::{
+    CanMessage, CanNetwork, CanScheduler, CanSender, Diagnostics, Place, System,
+};
 
 /// Bit rates that every controller has.
 const RATES: [u32; 4] = [250_000, 500_000, 800_000, 1_000_000];
@@ -26,6 +29,7 @@ pub(crate) fn refusals(system: &System, plans: &[CanPlan], pipes: &[Piped]) -> V
             found.push(system.problem(Place::Can(number), [title, "", "", help]));
             continue;
         }
+        found.extend(unqueued(system, (number, network), plan));
         let failing: Vec<usize> = (0..plan.messages.len())
             .filter(|index| !holds(&plan.messages[*index].outcome))
             .collect();
@@ -47,6 +51,32 @@ pub(crate) fn refusals(system: &System, plans: &[CanPlan], pipes: &[Piped]) -> V
         }
     }
     found
+}
+
+/// Returns what is wrong with how long messages of this host wait for the driver of their
+/// controller.
+fn unqueued(
+    system: &System,
+    (number, network): (u16, &CanNetwork),
+    plan: &CanPlan,
+) -> Vec<Diagnostics> {
+    let (Some(queued), Some(controller)) = (&plan.queued, network.controller) else {
+        return Vec::new();
+    };
+    let driver = system.process_name(controller.driver).unwrap_or_default();
+    let queued = match queued {
+        Ok(queued) => *queued,
+        Err([what, help]) => {
+            let title = format!("nothing bounds how long messages wait for `{driver}`: {what}");
+            return vec![system.problem(Place::Can(number), [&title, "", "", help])];
+        }
+    };
+    let own = |message: &&CanMessage| matches!(message.sender, CanSender::Process(_));
+    let late = |message: &CanMessage| {
+        let [title, help] = late(&message.name, Nanos(message.jitter_ns), queued, driver)?;
+        Some(system.problem(Place::CanMessage(message.number), [&title, "", "", &help]))
+    };
+    network.messages.iter().filter(own).filter_map(late).collect()
 }
 
 fn holds(outcome: &CanOutcome) -> bool {

@@ -221,9 +221,11 @@ pub(super) fn of(declared: &Declared, can: &DeclaredCan) -> Option<CanController
     let device = can.controller.as_ref()?;
     let sent = declared.sent(can).count() as u64;
     let own = can.own_buffers.as_ref().map_or(OWN_MAX, |own| own.value);
+    let place = declared.devices.iter().position(|it| it.name.value == device.value)?;
     Some(CanController {
         number: u8::try_from(number(device)?).ok()?,
-        device: declared.devices.iter().position(|it| it.name.value == device.value)?,
+        device: place,
+        interval_ns: declared.devices[place].what.interval(0)?,
         driver: u16::try_from(declared.cand(device)?).ok()?,
         own: own.min(sent).min(OWN_MAX) as u8,
     })

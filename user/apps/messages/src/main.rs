@@ -1,8 +1,8 @@
 //! Sends every CAN message that the description has of this process, each in its period. The data
 //! is the number of the message.
 //!
-//! Arguments: the number of the controller, and how many us lie between the first releases of two
-//! messages (0: all come at once).
+//! Arguments: the number of the controller, how many us lie between the first releases of two
+//! messages (0: all come at once), and how many times too often each message is sent (0: not).
 
 #![no_std]
 #![no_main]
@@ -31,23 +31,25 @@ struct Sending {
     number: u64,
 }
 
-fn main(Arguments([controller, apart, ..]): Arguments) {
-    if let Err(errno) = send(controller as u8, Nanos::from_micros(apart)) {
+fn main(Arguments([controller, apart, often, ..]): Arguments) {
+    if let Err(errno) = send(controller as u8, Nanos::from_micros(apart), often.max(1)) {
         log!("no messages: {errno:?}");
     }
 }
 
-fn send(controller: u8, apart: Nanos) -> Result<(), Errno> {
+fn send(controller: u8, apart: Nanos, often: u64) -> Result<(), Errno> {
     let mut out = Outgoing::open_controller(controller)?;
     let mut all: [Option<Sending>; MESSAGES] = [None; MESSAGES];
     let mut next = START;
     let mut places = all.iter_mut();
     out.each_message(|message, period, bytes| {
         if let Some(place) = places.next() {
+            let period = Nanos((period.0 / often).max(1));
             *place = Some(Sending { message, period, bytes, next, number: 0 });
             next += apart;
         }
     });
+    let mut is_full = false;
     loop {
         let Some(first) = all.iter().flatten().map(|one| one.next).min() else { return Ok(()) };
         time::sleep_until(first);
@@ -56,7 +58,11 @@ fn send(controller: u8, apart: Nanos) -> Result<(), Errno> {
             let data = time::work(MAKE, || data.get(..one.bytes).unwrap_or(&[]));
             match out.put(one.message, data, first) {
                 Ok(()) => one.number += 1,
-                Err(Errno::Full) => log!("a message found no room"),
+                Err(Errno::Full) if is_full => {}
+                Err(Errno::Full) => {
+                    is_full = true;
+                    log!("messages find no room");
+                }
                 Err(errno) => return Err(errno),
             }
             one.next += one.period;

@@ -1,9 +1,9 @@
 //! The process that drives a CAN controller with message buffers: a TouCAN.
 //!
 //! Programs put messages into segments and give a semaphore. The first thread takes them, and the
-//! outbox of `diapason_can::toucan` decides which buffer each goes to. The other thread only gives
-//! the same semaphore at each interrupt, so that one thread waits for both. The settings follow
-//! from `[[can]]` and `[[message]]`.
+//! outbox of `diapason_can::toucan` decides which buffer each goes to. The other thread says that
+//! there was an interrupt and gives the same semaphore, so that one thread waits for both. The
+//! settings follow from `[[can]]` and `[[message]]`.
 
 #![no_std]
 #![no_main]
@@ -13,6 +13,7 @@ mod senders;
 mod serving;
 
 use core::ops::ControlFlow;
+use core::sync::atomic::{AtomicBool, Ordering};
 use diapason_can::BitRate;
 use diapason_can::toucan::{CLOCK_HZ, ToucanDriver, ToucanRegisters};
 use diapason_contract::toucan::{
@@ -33,6 +34,14 @@ const _: () = assert!(CLOCK_HZ == diapason_contract::toucan::CLOCK_HZ);
 
 /// The priority of the thread that hears interrupts: above the first.
 const PRIORITY: u8 = 1;
+
+/// There was an interrupt, and nobody has looked at the controller since.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether there was an interrupt since the last call.
+fn took_interrupt() -> bool {
+    INTERRUPTED.swap(false, Ordering::Acquire)
+}
 
 /// The semaphore that both threads have.
 static BELL: Locked<Option<Semaphore>> = Locked::new(None);
@@ -58,6 +67,7 @@ struct Ring;
 
 impl Routine for Ring {
     fn run(_: u64) -> ControlFlow<()> {
+        INTERRUPTED.store(true, Ordering::Release);
         if let Ok(bell) = BELL.lock()
             && let Some(bell) = *bell
         {

@@ -1,32 +1,35 @@
 //! The thread that serves: it takes messages, moves them to the controller, and measures them.
+//!
+//! A message that comes before its contract lets it waits in the segment of its sender, and so do
+//! the messages behind it. A sender that sends too often, or messages that it does not have, costs
+//! the others nothing but a look at the bell.
 
-use crate::CardRegisters;
-use crate::senders::Senders;
+use crate::senders::{self, Senders};
+use crate::{CardRegisters, took_interrupt};
 use diapason_can::frame::{extended, standard};
 use diapason_can::toucan::{BufferedOutbox, FrameSource, OutboxCounts, Through, ToucanDriver};
 use diapason_can::{BitRate, CanFrame, Id, wire};
 use diapason_contract::toucan::{
-    ControllerNames, ControllerTerms, MESSAGES, MESSAGES_SETTING, MessageTerms, OutMessage, SERVE,
-    SHARED, SPARE, TAKE,
+    ControllerNames, ControllerTerms, FIND, LOOK, MESSAGES, MESSAGES_SETTING, MessageTerms,
+    OutMessage, SENDERS, SERVE, SHARED, SPARE, TAKE,
 };
+use diapason_pipe::intake::Admitted;
 use diapason_pipe::measured::{CanGauge, ControllerCounts, REPORT, next_report};
+use diapason_pipe::meter::Meter;
+use diapason_pipe::size::Bucket;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{Errno, Nanos, log, settings, time};
-
-/// The driver looks at the controller so often at least: its timer counts 65,536 bits and begins
-/// anew, and the driver has to read when a frame began before that.
-const LOOK: Nanos = Nanos::from_millis(20);
 
 /// A message of the description, and how it does.
 struct Stream {
     terms: MessageTerms,
     id: Id,
+    meter: Meter,
     gauge: CanGauge,
     data: [u8; 8],
     length: usize,
-    /// When its program had the one that waits, in ns, and the one before that.
+    /// When its program had the one that waits, in ns.
     made: Option<Nanos>,
-    last: Option<Nanos>,
 }
 
 impl Stream {
@@ -34,21 +37,28 @@ impl Stream {
         let (raw, is_extended) = terms.id;
         let id = if is_extended { extended(raw) } else { standard(raw) };
         let gauge = CanGauge::new(terms.number, Nanos(terms.deadline_ns));
+        let contract = Bucket::periodic(Nanos(terms.period_ns));
+        let meter = Meter::new(contract.with_jitter(Nanos(terms.jitter_ns)));
         let id = id.ok()?;
-        Some(Stream { terms, id, gauge, data: [0; 8], length: 0, made: None, last: None })
+        Some(Stream { terms, id, meter, gauge, data: [0; 8], length: 0, made: None })
     }
 
-    /// Returns whether a message may come from this sender now.
-    fn admits(&self, sender: u8, message: &OutMessage, made: Nanos) -> bool {
-        let least = |last: Nanos| made >= last + Nanos(self.terms.period_ns);
-        self.terms.sender == sender
-            && message.length <= u32::from(self.terms.bytes)
-            && self.last.is_none_or(least)
+    /// Returns whether this sender has such a message.
+    fn is_of(&self, sender: usize, message: &OutMessage) -> bool {
+        usize::from(self.terms.sender) == sender && message.length <= self.terms.bytes.into()
     }
 }
 
 /// The messages of all streams, as the outbox copies them.
 struct Mail([Option<Stream>; MESSAGES]);
+
+impl Mail {
+    /// Returns the stream that a message of this sender is of.
+    fn stream_of(&mut self, sender: usize, message: &OutMessage) -> Option<&mut Stream> {
+        let stream = self.0.get_mut(message.stream as usize)?.as_mut()?;
+        stream.is_of(sender, message).then_some(stream)
+    }
+}
 
 impl FrameSource for Mail {
     fn frame(&self, stream: u8, id: Id) -> Option<CanFrame> {
@@ -65,7 +75,10 @@ pub(crate) struct Serving {
     senders: Senders,
     bell: Semaphore,
     rate: BitRate,
-    /// Messages that are of no stream.
+    /// When the driver looked at the controller last.
+    looked: Nanos,
+    /// When each sender may go on that had a message of no stream, and how many there were.
+    rests: [Nanos; SENDERS],
     stray: u64,
 }
 
@@ -90,8 +103,9 @@ impl Serving {
                 *place = Stream::new(terms);
             }
         }
-        let senders = Senders::open(terms.number, names)?;
-        Ok(Serving { module, outbox, mail, senders, bell, rate, stray: 0 })
+        let senders = senders::open(terms.number, names)?;
+        let (looked, rests) = (Nanos::ZERO, [Nanos::ZERO; SENDERS]);
+        Ok(Serving { module, outbox, mail, senders, bell, rate, looked, rests, stray: 0 })
     }
 
     /// Takes and sends messages until a wait fails.
@@ -101,21 +115,31 @@ impl Serving {
     pub fn run(mut self) -> Result<(), Errno> {
         let mut due = time::now() + REPORT;
         loop {
-            time::work(SERVE, || self.attend());
-            while let Some((sender, message)) = self.senders.take() {
-                time::work(TAKE, || self.post(sender, &message));
+            let now = time::now();
+            if took_interrupt() || now >= self.look() {
+                self.looked = now;
+                time::work(SERVE, || self.attend());
+            }
+            while let Some(one) = time::work(FIND, || self.find()) {
+                time::work(TAKE, || self.post(&one));
             }
             let now = time::now();
             if now >= due {
                 due = next_report(due, now);
                 self.report(now);
             }
-            let look = self.outbox.due().unwrap_or(now + LOOK).min(now + LOOK);
-            match self.bell.take(look.min(due)) {
+            let wake = self.senders.due().unwrap_or(due).min(self.look()).min(due);
+            match self.bell.take(wake) {
                 Ok(()) | Err(Errno::TimedOut) => {}
                 Err(errno) => return Err(errno),
             }
         }
+    }
+
+    /// Returns when the driver has to look at the controller although nothing interrupts.
+    fn look(&self) -> Nanos {
+        let look = self.looked + LOOK;
+        self.outbox.due().unwrap_or(look).min(look)
     }
 
     fn attend(&mut self) {
@@ -125,34 +149,53 @@ impl Serving {
         }
     }
 
-    fn post(&mut self, sender: u8, message: &OutMessage) {
-        let came = time::now();
-        let made = Nanos(message.made_ns).min(came);
-        let number = usize::try_from(message.stream).unwrap_or(MESSAGES);
-        let Some(Some(stream)) = self.mail.0.get_mut(number) else {
-            self.stray += 1;
-            return;
-        };
-        if !stream.admits(sender, message, made) {
-            stream.gauge.outside();
-            if stream.terms.sender != sender || message.length > stream.terms.bytes.into() {
-                return;
-            }
+    /// Takes a message that may come now.
+    fn find(&mut self) -> Option<Admitted<OutMessage>> {
+        let Serving { senders, mail, rests, .. } = self;
+        senders.take(time::now(), |sender, message| {
+            let opens = mail.stream_of(sender, message).map_or(Nanos::ZERO, |it| it.meter.opens());
+            opens.max(rests[sender])
+        })
+    }
+
+    /// Counts a message that its sender does not have.
+    fn refuse(&mut self, sender: usize, message: &OutMessage, now: Nanos) {
+        self.rests[sender] = now + LOOK;
+        match self.mail.0.get_mut(message.stream as usize) {
+            Some(Some(stream)) => stream.gauge.outside(),
+            _ => self.stray += 1,
         }
+    }
+
+    fn post(&mut self, one: &Admitted<OutMessage>) {
+        let Admitted { writer: sender, message, held } = one;
+        let now = time::now();
+        let Some(stream) = self.mail.stream_of(*sender, message) else {
+            return self.refuse(*sender, message, now);
+        };
+        if held.is_some() {
+            stream.gauge.outside();
+        }
+        // A message counts from when its program may have it at the earliest.
+        let made = Nanos(message.made_ns).max(held.unwrap_or(Nanos::ZERO)).min(now);
         let mut before = stream.made.replace(made);
-        stream.last = Some(made);
         (stream.data, stream.length) = (message.data, message.length as usize);
-        let id = stream.id;
+        let (number, id) = (stream.terms.stream, stream.id);
         // The number is that of a stream: this cannot fail.
-        let _ = self.outbox.post(&self.module, &self.mail, time::now(), number as u8, id);
-        if let Some(Some(stream)) = self.mail.0.get_mut(number) {
-            stream.gauge.took(time::now() - made);
+        let _ = self.outbox.post(&self.module, &self.mail, now, number, id);
+        if let Some(stream) = self.mail.stream_of(*sender, message) {
+            let posted = time::now();
+            stream.gauge.took(posted - made);
+            // The message came by now, so the next may come a period later at the earliest.
+            let _ = stream.meter.admits(posted);
         }
         while let Some(through) = self.outbox.take_sent() {
-            let older = if usize::from(through.stream) == number { before.take() } else { None };
+            let older = if through.stream == number { before.take() } else { None };
             self.note(through, older);
         }
-        if let (Some(_), Some(Some(stream))) = (before, self.mail.0.get_mut(number)) {
+        if before.is_some()
+            && let Some(stream) = self.mail.stream_of(*sender, message)
+        {
             stream.gauge.replaced();
         }
     }

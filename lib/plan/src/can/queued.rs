@@ -1,0 +1,126 @@
+//! How long messages of this host wait for the driver of their controller.
+//!
+//! One thread of the driver takes messages and looks at the controller, another hears interrupts.
+//! They take turns in no order that a bound could rely on. So a message is in the queue of the
+//! controller when the driver is idle again: after its longest busy period. Its work in a window is
+//! that of the messages whose contracts let them in, of interrupts as far apart as the device says,
+//! of looks and of reports. A program that sends too often wakes the driver twice for a message:
+//! when it comes, and when its contract lets it in. Of messages that it does not have the driver
+//! takes one in each [`LOOK`].
+
+use crate::human;
+use crate::missing::{self, Missing};
+use crate::pipes::Plant;
+use diapason_abi::{CallNumber, Nanos};
+use diapason_analysis::server::Supply;
+use diapason_contract::toucan::{FIND, LOOK, SERVE, TAKE};
+use diapason_pipe::bill::{Coming, busy_period};
+use diapason_pipe::measured::REPORT;
+use diapason_pipe::size::Bucket;
+use diapason_system::{CanController, CanMessage, CanNetwork, CanSender};
+use std::collections::BTreeSet;
+
+/// A reason for which the driver wakes up, and its work for that.
+struct Waking {
+    contract: Bucket,
+    work: Nanos,
+}
+
+/// Returns how long a message waits at most from when its program wakes the driver until it is in
+/// the queue of the controller. `None`: this host has no such controller on the bus.
+pub(super) fn queued(plant: &Plant<'_>, network: &CanNetwork) -> Option<Result<Nanos, Missing>> {
+    network.controller.map(|controller| plant.queued(network, &controller))
+}
+
+impl Plant<'_> {
+    fn queued(&self, network: &CanNetwork, controller: &CanController) -> Result<Nanos, Missing> {
+        self.locks_nothing(controller.driver)?;
+        let supply = self.supply_of_driver(controller.driver)?;
+        let wakings = self.wakings(network, controller)?;
+        let events = |window: Nanos| wakings.iter().map(move |it| (it, it.contract.most(window)));
+        let coming = Coming {
+            // The start of the driver is one more.
+            wakeups: |window| events(window).map(|(_, count)| count).sum::<u64>().saturating_add(1),
+            work: |window| {
+                let each = events(window).map(|(it, count)| it.work.0.saturating_mul(count));
+                Nanos(each.fold(0, u64::saturating_add))
+            },
+            least: wakings.iter().map(|it| it.work).min().unwrap_or_default(),
+        };
+        busy_period(&supply, &coming).ok_or_else(|| {
+            let driver = self.system.process_name(controller.driver).unwrap_or_default();
+            let what = format!("`{driver}` may be asked for more than its VCPU gives");
+            (what, "give it more `budget`, or make `interval` of the device longer".to_owned())
+        })
+    }
+
+    /// Returns what wakes the driver, and what it does then.
+    fn wakings(
+        &self,
+        network: &CanNetwork,
+        controller: &CanController,
+    ) -> Result<Vec<Waking>, Missing> {
+        let works = &self.system.works;
+        let worst = |name: &str| works.iter().find(|it| it.name == name).map(|it| it.worst_ns);
+        let (Some(serve), Some(find), Some(take)) = (worst(SERVE), worst(FIND), worst(TAKE)) else {
+            let unknown = [SERVE, FIND, TAKE].into_iter().filter(|name| worst(name).is_none());
+            return Err(missing::works(&unknown.collect::<Vec<_>>()));
+        };
+        let call = |number| self.calls.of(number);
+        // A wake-up ends with a look at segments that are empty.
+        let wake = call(CallNumber::SemLock) + Nanos(find);
+        let hear = call(CallNumber::EventWait) + call(CallNumber::SemUnlock);
+        let own = |message: &&CanMessage| matches!(message.sender, CanSender::Process(_));
+        let own = network.messages.iter().filter(own);
+        let senders: BTreeSet<&str> = own.clone().map(|message| message.sender.name()).collect();
+        let reports = Nanos(call(CallNumber::Log).0.saturating_mul(own.clone().count() as u64));
+        let taken = wake + Nanos(find) + Nanos(take);
+        let every = |period, work| Waking { contract: Bucket::periodic(period), work };
+        let rest = [
+            every(Nanos(controller.interval_ns), hear + wake + Nanos(serve)),
+            every(LOOK, wake + Nanos(serve)),
+            every(REPORT, wake + reports),
+        ];
+        let messages = own.map(|message| {
+            let contract = Bucket::periodic(Nanos(message.period_ns.unwrap_or_default()));
+            let contract = contract.with_jitter(Nanos(message.jitter_ns));
+            [Waking { contract, work: taken }, Waking { contract, work: wake }]
+        });
+        let strangers = senders.iter().map(|_| every(LOOK, taken));
+        Ok(messages.flatten().chain(strangers).chain(rest).collect())
+    }
+
+    /// Returns the VCPU of the driver, which has to be its own.
+    fn supply_of_driver(&self, driver: u16) -> Result<Supply, Missing> {
+        let (system, core) = (self.system, self.core);
+        let process = &system.processes[usize::from(driver)];
+        let others = system.processes.iter().filter(|other| other.vcpu == process.vcpu).count() > 1;
+        let may = process.vcpu.map(|vcpu| system.vcpus[usize::from(vcpu)].allowed & !(1 << driver));
+        if others || may.is_some_and(|others| others != 0) {
+            let what = format!("another process may use the VCPU of `{}`", process.name);
+            return Err((what, format!("give `{}` a VCPU of its own", process.name)));
+        }
+        let place = core.mains.iter().position(|number| Some(*number) == process.vcpu);
+        place.and_then(|place| Supply::of(&core.system, place)).ok_or_else(|| {
+            let what = format!("`{}` has no VCPU that gets its budget", process.name);
+            (what, "give it one, and make the system hold first".to_owned())
+        })
+    }
+}
+
+/// Returns why a message is not in the queue within its `jitter`, and what to do.
+pub(super) fn late(name: &str, jitter: Nanos, queued: Nanos, driver: &str) -> Option<[String; 2]> {
+    (jitter < queued).then(|| {
+        let (takes, said) = (human(queued.0), human(jitter.0));
+        let title = format!(
+            "`{name}` may wait {takes} for `{driver}` until it is in the queue of its controller, \
+             and its `jitter` is {said}"
+        );
+        let micros = queued.0.div_ceil(1_000);
+        let help = format!(
+            "write `jitter = \"{micros}us\"` at least, or give the VCPU of `{driver}` more \
+             `budget`, a shorter `period` or more `replenishments`"
+        );
+        [title, help]
+    })
+}
