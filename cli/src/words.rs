@@ -7,6 +7,7 @@ use crate::outcome::StrayRow;
 use diapason_abi::archive::{Absence, Refusal};
 use diapason_abi::call::CallNumber;
 use diapason_abi::fault::FaultCause;
+use diapason_abi::key::SERVER;
 use diapason_abi::record::{Confinement, Protection, Record};
 use diapason_sim::{Misuse, Stray};
 
@@ -352,6 +353,9 @@ pub fn fault(
 
 /// Returns what grants an object of this name to a process.
 fn remedy(name: &str) -> String {
+    if let Some(mailbox) = name.strip_suffix(SERVER) {
+        return format!("only the `server` of the `[[mailbox]]` `{mailbox}` serves it");
+    }
     // The channels of a host are numbered from 0: `can0`.
     let channel = name.strip_prefix("can").map(|rest| rest.split('.').next().unwrap_or(rest));
     match channel.and_then(|number| number.parse::<u8>().ok()) {
@@ -507,7 +511,8 @@ mod tests {
     #[test]
     fn an_object_that_is_not_granted_has_a_name_and_a_remedy() {
         let text = "[system]\nname = \"s\"\n[[mailbox]]\nname = \"box\"\nmessages = 4\n\
-                    [[process]]\nname = \"p\"\npriority = 1\n";
+                    [[mailbox]]\nname = \"asks\"\nserver = \"p\"\n\
+                    [[process]]\nname = \"p\"\npriority = 1\nuses = [\"asks\"]\n";
         let system = diapason_system::parse("s", text).unwrap_or_else(|wrong| panic!("{wrong}"));
         let names = Names::of(&system);
         let said = |name: &str, cause: FaultCause| {
@@ -517,6 +522,7 @@ mod tests {
             ("can2", "add a `[[pipe]]` for channel 2"),
             ("can3.ready", "add a `[[pipe]]` for channel 3"),
             ("box", "add it to `uses` of the process"),
+            ("asks.server", "only the `server` of the `[[mailbox]]` `asks` serves it"),
         ] {
             let expected = format!(
                 "thread 0 used `{name}`, which its description does not grant: {remedy} \

@@ -29,6 +29,7 @@ pub(super) fn to_json(network: &NetworkPlan, hosts: &Hosts) -> Vec<Value> {
                 "patience_ns": it.patience.0,
                 "least_ns": it.least.0,
                 "lost": it.lost,
+                "again_ns": it.again.map(|again| again.0),
                 "items": objects(&it.items),
             })
         };
@@ -85,12 +86,16 @@ fn table(flow: &Flow, bill: &FlowBill, hosts: &Hosts) -> String {
         });
         text += &format!(
             "\notherwise, when `{}` has not taken a message of {program} for {}\n\n{}lost or late \
-             when `{}` is lost and when it is back: at most {}\n",
+             when `{}` is lost and when it is back: at most {}{}\n",
             cable(other, flow, hosts),
             human(other.patience.0),
             table(&other.items),
             cable(other, flow, hosts),
             other.lost,
+            other.again.map_or_else(String::new, |again| format!(
+                "; as many again each {} while its other side takes nothing",
+                human(again.0)
+            )),
         );
     }
     let wanted = flow.latency_ns.map_or(String::new(), |ns| format!(", {} wanted", human(ns)));

@@ -31,6 +31,10 @@ pub const MESSAGE_MAX: usize = 65_536;
 /// message until later ones go the other way. It follows from the `patience` of a flow.
 pub const PATIENCE: &str = "patience";
 
+/// The time for which such a program leaves a cable that gave a message back, in ns. The other side
+/// of a bridge hangs then, and each try loses messages.
+pub const REST_NS: u64 = 1_000_000_000;
+
 /// In [`Ask::what`] and [`Done::what`]: memory for a message.
 pub const FILL: u32 = 0;
 /// In [`Ask::what`] and [`Done::what`]: a message.

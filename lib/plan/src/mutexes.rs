@@ -12,6 +12,7 @@ use diapason_analysis::server::inherit::{Budgets, Section, Sharing};
 use diapason_analysis::server::{MainVcpu, PERIOD_MAX, Queue};
 use diapason_costs::KernelTimes;
 use diapason_system::{CriticalSection, SemaphoreKind, System};
+use std::iter::successors;
 
 /// The VCPUs on which a process may have threads.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,7 +45,7 @@ impl<'a> Mutexes<'a> {
         world.mains.resize(behind, last);
         // A helper switches to the holder and back, and the holder unlocks, or answers.
         let switch = costs.switch(system.deadline_queues());
-        let served = system.mailboxes.iter().any(|mailbox| mailbox.mutex.is_some());
+        let served = system.mailboxes.iter().any(|mailbox| mailbox.served.is_some());
         let end = if served { CallNumber::MboxCall } else { CallNumber::SemUnlock };
         let turn = switch + switch + Calls::new(costs).of(end);
         let sections = sections(&system.sections, &seats, turn);
@@ -141,12 +142,18 @@ impl<'a> Mutexes<'a> {
     /// Returns what a caller of a server leaves out: the server works in the place of the caller,
     /// so what it locks then is a section inside the call.
     fn unnested(&self, caller: usize, mutex: usize) -> Vec<Missing> {
-        let held = Some(mutex as u16);
-        let served = self.system.mailboxes.iter().find(|mailbox| mailbox.mutex == held);
-        let Some(server) = served.and_then(|mailbox| mailbox.server) else { return Vec::new() };
+        let mut served = self.system.mailboxes.iter().filter_map(|mailbox| mailbox.served);
+        let Some(served) = served.find(|served| usize::from(served.mutex) == mutex) else {
+            return Vec::new();
+        };
+        let server = served.process;
+        // The server may ask another one, so the section can be further inside.
+        let outer = |section: &&CriticalSection| {
+            section.inside.and_then(|outer| self.system.sections.get(outer))
+        };
         let is_inside = |other: usize| {
-            let outer = self.section(caller, other).and_then(|section| section.inside);
-            outer.is_some_and(|outer| usize::from(self.system.sections[outer].mutex) == mutex)
+            let mut outside = successors(self.section(caller, other), outer).skip(1);
+            outside.any(|section| usize::from(section.mutex) == mutex)
         };
         let others = self.of(server.into()).into_iter().filter(|other| *other != mutex);
         let forgotten = others.filter(|other| caller != usize::from(server) && !is_inside(*other));

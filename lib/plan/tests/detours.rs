@@ -1,7 +1,7 @@
 //! Other ways of flows: what their bills count, and what is refused.
 
 use diapason_abi::Nanos;
-use diapason_contract::link::PATIENCE;
+use diapason_contract::link::{PATIENCE, REST_NS};
 use diapason_plan::{FlowBill, FlowStage, NetworkPlan};
 use diapason_system::{Description, Hosts, ProcessSpec, parse_any};
 use diapason_usb::class::link::PEER_TIME;
@@ -197,4 +197,12 @@ fn a_patience_beyond_that_of_a_bridge_is_refused() {
     let start = "`ping`: `direct` gives up a message that its other side has not taken for ";
     assert!(title.starts_with(start), "{title}");
     assert_eq!(help, "write a `patience` below 50.000 ms");
+}
+
+/// A program tries a cable that gives messages back once in a while, and each try costs as many.
+#[test]
+fn a_cable_that_gives_messages_back_costs_more_each_second() {
+    let bill = bill(&with(LIST, "8ms", "8ms"));
+    let again: Vec<_> = bill.others.iter().map(|other| other.again).collect();
+    assert_eq!(again, [Some(Nanos(REST_NS)); 2]);
 }

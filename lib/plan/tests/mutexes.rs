@@ -130,3 +130,44 @@ fn what_a_server_locks_is_part_of_the_call() {
     assert!(found.contains(title) && found.contains("`inside = \"box.server\"`"), "{found}");
     assert!(with(nested).holds(), "{}", refused(&with(nested)));
 }
+
+#[test]
+fn a_server_may_lock_by_way_of_another_server() {
+    let name = |server: &str| format!("{server}.server");
+    let section = |process: &str, mutex: &str, outer: Option<&str>| {
+        let inside = outer.map(|outer| format!("inside = \"{outer}\"\n")).unwrap_or_default();
+        format!(
+            "[[section]]\nprocess = \"{process}\"\nmutex = \"{mutex}\"\n\
+             longest = \"50us\"\n{inside}"
+        )
+    };
+    let asking = |outer: Option<&str>| {
+        let mut text = String::from(
+            "[system]\nname = \"s\"\n\
+             [[process]]\nname = \"asks\"\npriority = 1\nvcpu = \"v\"\n\
+             uses = [\"a\", \"b\", \"m\"]\n\
+             [[process]]\nname = \"first\"\npriority = 1\nuses = [\"a\", \"b\", \"m\"]\n\
+             [[process]]\nname = \"next\"\npriority = 1\nuses = [\"b\", \"m\"]\n\
+             [[vcpu]]\nname = \"v\"\nbudget = \"3ms\"\nperiod = \"10ms\"\njob = \"1ms\"\n\
+             [[semaphore]]\nname = \"m\"\n\
+             [[mailbox]]\nname = \"a\"\nserver = \"first\"\n\
+             [[mailbox]]\nname = \"b\"\nserver = \"next\"\n",
+        );
+        let (a, b) = (name("a"), name("b"));
+        for process in ["asks", "first"] {
+            text += &section(process, &a, None);
+            text += &section(process, &b, Some(&a));
+        }
+        text += &section("next", &b, None);
+        text += &section("first", "m", Some(&b));
+        text += &section("next", "m", Some(&b));
+        plan(&(text + &section("asks", "m", outer)))
+    };
+    let nested = asking(Some("b.server"));
+    assert!(nested.holds(), "{}", refused(&nested));
+    let found = refused(&asking(None));
+    for server in ["first", "next"] {
+        let title = format!("`{server}` may lock `m` while it serves `asks`");
+        assert!(found.contains(&title), "{found}");
+    }
+}

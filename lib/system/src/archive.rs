@@ -5,7 +5,8 @@ use crate::memory::{self, Budget};
 use crate::settings;
 use crate::source::Span;
 use crate::system::{
-    MailboxSpec, Place, ProcessSpec, Restart, SemaphoreKind, ServerSpec, System, VcpuSpec,
+    MailboxSpec, Place, ProcessSpec, Restart, SemaphoreKind, SemaphoreSpec, ServerSpec, System,
+    VcpuSpec,
 };
 use diapason_abi::archive::{
     Archive, CRC_FROM, DeviceRecord, Header, NONE, ObjectKind, ObjectRecord, ProcessRecord,
@@ -331,9 +332,9 @@ fn starters(system: &System, index: usize) -> u64 {
 }
 
 pub(crate) fn objects(system: &System) -> impl Iterator<Item = ObjectRecord> {
-    let semaphores = system.semaphores.iter().map(|semaphore| ObjectRecord {
+    let semaphores = (0..).zip(&system.semaphores).map(|(number, semaphore)| ObjectRecord {
         key: key(&semaphore.name),
-        allowed: semaphore.allowed,
+        allowed: lockers(system, number, semaphore),
         initial: match semaphore.kind {
             SemaphoreKind::Mutex => call::MUTEX,
             SemaphoreKind::Counting(initial) => initial,
@@ -355,6 +356,14 @@ pub(crate) fn objects(system: &System) -> impl Iterator<Item = ObjectRecord> {
     semaphores.chain(conditions).chain(system.mailboxes.iter().map(mailbox_record))
 }
 
+/// Returns the processes that may lock a semaphore. Callers of a server wait for its mutex without
+/// having it: a caller that locked it would serve the mailbox.
+fn lockers(system: &System, number: u16, semaphore: &SemaphoreSpec) -> u64 {
+    let mut served = system.mailboxes.iter().filter_map(|mailbox| mailbox.served);
+    let server = served.find(|served| served.mutex == number);
+    server.map_or(semaphore.allowed, |served| 1 << served.process)
+}
+
 fn mailbox_record(mailbox: &MailboxSpec) -> ObjectRecord {
     ObjectRecord {
         key: key(&mailbox.name),
@@ -363,7 +372,7 @@ fn mailbox_record(mailbox: &MailboxSpec) -> ObjectRecord {
         kind: ObjectKind::Mailbox,
         capacity: mailbox.messages,
         faults_of: mailbox.faults_of.unwrap_or(NONE),
-        mutex: mailbox.mutex.unwrap_or(NONE),
+        mutex: mailbox.served.map_or(NONE, |served| served.mutex),
     }
 }
 

@@ -276,8 +276,7 @@ fn fault_mailboxes(system: &System) -> Vec<MailboxSpec> {
             mailboxes.push(MailboxSpec {
                 name: faults_of(&process.name),
                 messages: u16::try_from(supervised.max(1)).unwrap_or(u16::MAX),
-                server: None,
-                mutex: None,
+                served: None,
                 allowed: bit(index),
                 faults_of: Some(number),
             });

@@ -91,7 +91,7 @@ pub use state::{StateField, StateNumber, StateReading, StateSpec};
 pub use system::{
     ConditionSpec, CriticalSection, DeviceSpec, EthernetAdapter, FarEnd, Interrupt, MailboxSpec,
     Neighbours, Place, ProcessSpec, Restart, Scheduling, SegmentSpec, SemaphoreKind, SemaphoreSpec,
-    ServerSpec, Setting, System, UdpPort, VcpuSpec, WorkSpec,
+    ServedBy, ServerSpec, Setting, System, UdpPort, VcpuSpec, WorkSpec,
 };
 pub use value::{KnownKey, ValueKind};
 pub use wires::{EthernetLink, Switch, WireEnd};

@@ -11,7 +11,7 @@ use crate::limits::MESSAGES_MAX;
 use crate::names::{Names, server_of};
 use crate::read::count;
 use crate::source::At;
-use crate::system::{MailboxSpec, SemaphoreKind};
+use crate::system::{MailboxSpec, SemaphoreKind, ServedBy};
 use crate::table::{Raw, Table};
 
 /// A mailbox as it is declared.
@@ -69,14 +69,30 @@ fn uses(process: &DeclaredProcess, name: &str) -> bool {
 }
 
 pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
+    let mut servers: Vec<&str> = Vec::new();
     for mailbox in &declared.mailboxes {
         let Some(server) = &mailbox.what.server else { continue };
+        if servers.contains(&&*server.value) {
+            second(mailbox, server, report);
+        }
+        servers.push(&server.value);
         if names.is_process(server, report)
             && let Some(process) = declared.process(&server.value)
         {
             server_of_mailbox(declared, &declared.processes[process], mailbox, report);
         }
     }
+}
+
+/// Reports a further mailbox of one server. A thread that waits at one of its mailboxes would leave
+/// the callers of the others waiting, and no section counts that.
+fn second(mailbox: &Named<DeclaredMailbox>, server: &At<String>, report: &mut Report) {
+    let title = format!("`{}` serves another mailbox, too", server.value);
+    let help = format!(
+        "declare another `[[process]]` to serve `{}`, or tell requests apart by their first bytes",
+        mailbox.name.value
+    );
+    report.push(Problem::new(&server.span, title, help));
 }
 
 /// Reports a server that cannot run in the places of its callers only.
@@ -115,12 +131,15 @@ pub(crate) fn mailboxes(
         u16::try_from(place).ok()
     };
     let process = |server: &At<String>| u16::try_from(declared.process(&server.value)?).ok();
-    let spec = |Named { name, what }: &Named<DeclaredMailbox>| MailboxSpec {
-        name: name.value.clone(),
-        messages: what.messages,
-        server: what.server.as_ref().and_then(process),
-        mutex: what.server.as_ref().and_then(|_| number(&name.value)),
-        allowed: users(name),
+    let served = |Named { name, what }: &Named<DeclaredMailbox>| {
+        let process = process(what.server.as_ref()?)?;
+        Some(ServedBy { process, mutex: number(&name.value)? })
+    };
+    let spec = |mailbox: &Named<DeclaredMailbox>| MailboxSpec {
+        name: mailbox.name.value.clone(),
+        messages: mailbox.what.messages,
+        served: served(mailbox),
+        allowed: users(&mailbox.name),
         faults_of: None,
     };
     declared.mailboxes.iter().map(spec).collect()

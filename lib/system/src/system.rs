@@ -293,14 +293,22 @@ pub struct ConditionSpec {
 pub struct MailboxSpec {
     pub name: String,
     pub messages: u16,
-    /// The process that answers its callers, if it has a server.
-    pub server: Option<u16>,
-    /// The mutex that its server holds, by its number among the semaphores.
-    pub mutex: Option<u16>,
+    /// The server that answers its callers, if it has one.
+    pub served: Option<ServedBy>,
     /// The processes that may use it, one bit each.
     pub allowed: u64,
     /// The supervisor for whose fault reports it is, if it is not a declared one.
     pub faults_of: Option<u16>,
+}
+
+/// The server of a mailbox.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ServedBy {
+    /// The number of its process.
+    pub process: u16,
+    /// The mutex that it holds, by its number among the semaphores. Nobody else locks the mutex:
+    /// callers wait for it.
+    pub mutex: u16,
 }
 
 /// A memory segment shared by name.

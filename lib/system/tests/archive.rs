@@ -106,6 +106,26 @@ fn objects_segments_and_devices_arrive_in_the_archive() {
 }
 
 #[test]
+fn only_the_server_of_a_mailbox_may_lock_its_mutex() {
+    let process = |name: &str| {
+        format!("[[process]]\nname = \"{name}\"\nprogram = \"p\"\npriority = 1\nuses = [\"b\"]\n")
+    };
+    let text = format!(
+        "[system]\nname = \"s\"\n{}{}[[mailbox]]\nname = \"b\"\nserver = \"serves\"\n",
+        process("asks"),
+        process("serves")
+    );
+    let system = parse("s.toml", &text).unwrap();
+    // A plan counts a section of each, since both wait for the mutex.
+    assert_eq!(system.semaphores[0].allowed, 0b11);
+    let bytes = build(Permit::granted(), &system, &OPTIONS, &mut |_| Ok(program())).unwrap();
+    let objects: Vec<_> = Archive::parse(&bytes).unwrap().objects().collect();
+    let (mutex, mailbox) = (objects[0], objects[1]);
+    assert_eq!((mutex.key, mutex.allowed), (Key::server("b").0, 0b10));
+    assert_eq!((mailbox.key, mailbox.allowed, mailbox.mutex), (Key::new("b").0, 0b11, 0));
+}
+
+#[test]
 fn a_program_is_stored_once_and_asked_for_once() {
     let text = "[system]\nname = \"s\"\n[[process]]\nname = \"a\"\nprogram = \"p\"\npriority = 1\n\
                 [[process]]\nname = \"b\"\nprogram = \"p\"\npriority = 1\n";

@@ -320,7 +320,8 @@ fn the_server_of_a_mailbox() {
     let system = diapason_system::parse("f", &with_system(&text)).expect("it fits");
     assert_eq!((&*system.semaphores[0].name, system.semaphores[0].allowed), ("b.server", 3));
     let mailbox = &system.mailboxes[0];
-    assert_eq!((mailbox.server, mailbox.mutex, mailbox.messages), (Some(0), Some(0), 0));
+    let served = mailbox.served.map(|served| (served.process, served.mutex));
+    assert_eq!((served, mailbox.messages), (Some((0, 0)), 0));
     let bad = |server: &str, mailbox: &str, place, title: &str, help: &str| {
         refused(&with_system(&with(server, uses, mailbox)), place, title, help);
     };
@@ -336,6 +337,12 @@ fn the_server_of_a_mailbox() {
     let title = "a mailbox with a server holds no messages";
     let help = "remove `messages`: its callers wait for the server; or remove `server`";
     bad(uses, "server = \"s\"\nmessages = 3", (18, 12), title, help);
+    let title = "`s` serves another mailbox, too";
+    let help =
+        "declare another `[[process]]` to serve `d`, or tell requests apart by their first bytes";
+    let both = "uses = [\"b\", \"d\"]";
+    let second = "server = \"s\"\n[[mailbox]]\nname = \"d\"\nserver = \"s\"";
+    refused(&with_system(&with(both, uses, second)), (20, 10), title, help);
     let title = "names ending in `.server` are reserved";
     let text = with_process("[[semaphore]]\nname = \"b.server\"\n");
     let help = "choose another; the mutex of a mailbox's server is declared automatically";

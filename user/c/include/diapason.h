@@ -146,7 +146,8 @@ int dia_mailbox_send(dia_mailbox mailbox, const void *message, size_t length, ui
 int dia_mailbox_receive(dia_mailbox mailbox, void *buffer, size_t *length, uint32_t *priority,
                         uint64_t deadline);
 /* A mailbox with a `server` in the description: the thread that serves it runs in the place of
- * whoever asks. It receives the first request with dia_mailbox_receive. */
+ * whoever asks. It receives the first request with dia_mailbox_receive. Another process than
+ * the `server` ends here. */
 int dia_mailbox_serve(const char *name, dia_mailbox *mailbox);
 /* Asks, or, called by the thread that serves, answers and waits for the next request. The buffer has
  * room for DIA_MESSAGE_BYTES, of which *length are sent; priority may be null. */

@@ -43,10 +43,11 @@ impl AskedMailbox {
 
 impl ServedMailbox {
     /// The calling thread serves the declared mailbox of this name from now on. It holds the mutex
-    /// of the mailbox as long as it lives.
+    /// of the mailbox as long as it lives. A process that the description does not name as the
+    /// mailbox's `server` ends.
     ///
     /// # Errors
-    /// `WouldBlock` if another thread serves it.
+    /// `WouldBlock` if another thread of the process serves it.
     pub fn open(name: &str) -> Result<ServedMailbox, Errno> {
         let mutex = call2::<{ CallNumber::SemCreate as u8 }>(Key::server(name).0, MUTEX)?;
         call3::<{ CallNumber::SemLock as u8 }>(mutex, Nanos::ZERO.0, NO_HINT)?;

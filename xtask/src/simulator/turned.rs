@@ -14,6 +14,10 @@ const LIST: &str = "examples/detour.toml";
 const FIRST_NS: u64 = 900_000_000;
 const LAST_NS: u64 = 1_800_000_000;
 const AWAY_NS: u64 = 400_000_000;
+/// The longest time for which the host behind the cable has no power, and the time in which it
+/// boots.
+const HANGS: u64 = 1_600_000_000;
+const BOOTS_NS: u64 = 300_000_000;
 /// The flow's own cable, and everything that only its other way uses.
 const OWN: &str = "unplug direct";
 const OTHERS: [&str; 3] = ["unplug west-hub", "unplug hub-east", "reboot hub"];
@@ -29,6 +33,10 @@ struct Promise {
     patience_ns: u64,
     /// Messages that are lost or late when the cable is lost once.
     lost: u64,
+    /// Those of them on the way out, and the time after which as many are lost again while the
+    /// other side takes nothing.
+    outward: u64,
+    again_ns: u64,
 }
 
 /// The sums over all runs, for people.
@@ -58,12 +66,37 @@ pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
     if turned == 0 {
         return Err("no message went another way".into());
     }
+    let tried = (0..runs() / 6 + 1).map(|seed| hangs(workspace, &promise, seed));
+    let tried = tried.collect::<Result<Vec<u64>, String>>()?.into_iter().max().unwrap_or_default();
+    println!("at most {tried} messages were lost in a cable whose other side took nothing");
     println!(
         "{turned} messages went another way, in {longest_ns} ns at most ({} ns were promised); \
          {missing} were lost or late",
         promise.longest_ns
     );
     Ok(())
+}
+
+/// The host behind the cable has no power for long, and the cable stays up: the other end sees what
+/// it sees of a USB server that hangs. Returns how many messages the cable cost.
+fn hangs(workspace: &Workspace, promise: &Promise, seed: u64) -> Result<u64, String> {
+    let mut random = Random::new(!seed);
+    let (at_ns, away_ns) = (random.between(FIRST_NS, 2 * FIRST_NS), random.between(AWAY_NS, HANGS));
+    let fault = format!("{at_ns}ns reboot east {away_ns}ns");
+    let wrong = |text: String| format!("sim {LIST} --for {LENGTH} --fault \"{fault}\": {text}");
+    let result = simulated(workspace, LIST, &fault, &[1, UNMEASURED]).map_err(wrong)?;
+    books(&result).map_err(wrong)?;
+    let places = result["flows"][0]["books"]["lost"].as_array().ok_or("no books")?;
+    let of_cable = |it: &&Value| {
+        let words = it["where"].as_str().unwrap_or_default();
+        ["at west, before direct", "in direct, from west"].iter().any(|at| words.starts_with(at))
+    };
+    let lost = places.iter().filter(of_cable).filter_map(|it| it["messages"].as_u64()).sum();
+    let most = promise.outward * (1 + (away_ns + BOOTS_NS).div_ceil(promise.again_ns));
+    if lost == 0 || lost > most {
+        return Err(wrong(format!("`direct` cost {lost} messages, at most {most}: {places:#?}")));
+    }
+    Ok(lost)
 }
 
 fn number(of: &Value, key: &str) -> Result<u64, String> {
@@ -74,7 +107,10 @@ fn promise(workspace: &Workspace) -> Result<Promise, String> {
     let plan = described(workspace, &["plan", LIST, "--json"], &[0])?;
     let flow = &plan["network"]["flows"][0];
     let others = flow["otherwise"].as_array().ok_or("no other ways")?;
-    let mut promise = Promise { longest_ns: number(flow, "longest_ns")?, patience_ns: 0, lost: 0 };
+    let first = others.first().ok_or("no other way")?;
+    let (outward, again_ns) = (number(first, "lost")?, number(first, "again_ns")?);
+    let longest_ns = number(flow, "longest_ns")?;
+    let mut promise = Promise { longest_ns, patience_ns: 0, lost: 0, outward, again_ns };
     for other in others {
         promise.patience_ns = promise.patience_ns.max(number(other, "patience_ns")?);
         promise.lost += number(other, "lost")?;

@@ -12,6 +12,8 @@ pub(crate) struct Drawn {
     pub closed: bool,
     /// Tasks with a job that is promised.
     pub tasks: Vec<DrawnTask>,
+    /// Servers without a VCPU, which tasks ask.
+    pub servers: Vec<DrawnServer>,
     /// CAN channels and their readers, if there is an interface.
     pub can: Option<Interface>,
     pub rude: Vec<Rude>,
@@ -51,6 +53,26 @@ pub(crate) struct DrawnTask {
     pub replenishments: u64,
     /// The core that it runs on, 0 or 1.
     pub core: u64,
+    /// How often a job asks each server. A task that asks leaves its own `section` out.
+    pub asks: [u64; SERVERS],
+    /// The longest wait for an answer, in microseconds; zero: as long as it takes.
+    pub patience: u64,
+    /// The task has no VCPU, and nothing is promised of its jobs.
+    pub background: bool,
+}
+
+/// Most servers of a system; the program `service` has names for so many.
+pub const SERVERS: usize = 3;
+
+/// A server of the program `service`; times in microseconds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DrawnServer {
+    /// The time that a request takes, without what other servers do for it.
+    pub work: u64,
+    /// The part of it under the mutex that tasks lock, too. Only the first such server locks it.
+    pub section: u64,
+    /// How often it asks the next server for each request.
+    pub onward: u64,
 }
 
 /// A USB-CAN interface, its server, and the pipes from its channels.
@@ -99,6 +121,8 @@ pub(crate) struct DrawnPipe {
     pub channel: u64,
     /// Percent of the traffic of the model that is declared; less than 100 is a lie.
     pub rate: u64,
+    /// Messages that may come at once, as declared. The model's traffic is even: one is true.
+    pub burst: u64,
     /// The declared time of the reader for a message, in nanoseconds.
     pub work: u64,
     /// The time that it really takes.
@@ -245,6 +269,34 @@ pub fn samples(classes: &mut [Gadget]) -> impl Iterator<Item = &mut DrawnSamples
 }
 
 impl Drawn {
+    /// Returns the server that locks the mutex of tasks.
+    #[must_use]
+    pub fn locker(&self) -> Option<usize> {
+        self.servers.iter().position(|server| server.section > 0)
+    }
+
+    /// Returns how often the server asks the next one for each request.
+    #[must_use]
+    pub fn onward(&self, server: usize) -> u64 {
+        if server + 1 < self.servers.len() { self.servers[server].onward } else { 0 }
+    }
+
+    /// Returns the servers that a task asks itself, with how often. A server that one of them asks
+    /// in turn is not among these: a process declares one section for each mutex.
+    #[must_use]
+    pub fn asked(&self, task: &DrawnTask) -> Vec<(usize, u64)> {
+        let mut all = Vec::new();
+        let mut in_turn = false;
+        for (server, times) in (0..self.servers.len()).zip(task.asks) {
+            let asks = times > 0 && !in_turn;
+            if asks {
+                all.push((server, times));
+            }
+            in_turn = (in_turn || asks) && self.onward(server) > 0;
+        }
+        all
+    }
+
     /// Returns how many cores it has: the second one is there if something runs on it.
     #[must_use]
     pub fn cores(&self) -> u64 {
@@ -267,6 +319,6 @@ impl Drawn {
             let pipes = can.pipes.len() + usize::from(can.second.is_some());
             3 + pipes + can.outputs.len() + chains + can.classes.len()
         };
-        self.tasks.len() + self.rude.len() + self.can.as_ref().map_or(0, of)
+        self.tasks.len() + self.servers.len() + self.rude.len() + self.can.as_ref().map_or(0, of)
     }
 }

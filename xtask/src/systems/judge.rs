@@ -44,6 +44,8 @@ pub(crate) struct Tightness {
     /// Delays of messages in pipes, in per mille of their bounds.
     pub pipes: Vec<u64>,
     pub jobs: Vec<u64>,
+    /// Jobs that ask servers; they are among the jobs, too.
+    pub calls: Vec<u64>,
 }
 
 /// A promise that was broken.
@@ -259,7 +261,8 @@ fn misbehaving(system: &System) -> Vec<&str> {
 }
 
 /// The names of processes whose jobs may last longer than the time to the next one, as the plan
-/// says. A task asks for every job to be done by then, and nobody promised that.
+/// says, and of those without a VCPU. A task asks for every job to be done by then, and nobody
+/// promised that.
 fn unpromised(session: &Session) -> Vec<&str> {
     let (system, plan) = (&session.system, &session.plan);
     let late = |(place, number): (usize, &u16)| {
@@ -267,7 +270,7 @@ fn unpromised(session: &Session) -> Vec<&str> {
         (job.done > job.every).then_some(*number)
     };
     let late: Vec<_> = plan.core.mains.iter().enumerate().filter_map(late).collect();
-    let is_late = |process: &&ProcessSpec| process.vcpu.is_some_and(|it| late.contains(&it));
+    let is_late = |process: &&ProcessSpec| process.vcpu.is_none_or(|it| late.contains(&it));
     system.processes.iter().filter(is_late).map(|process| &*process.name).collect()
 }
 
@@ -310,13 +313,17 @@ fn jobs(
         let Some(done) = plan.job(place).map(|job| job.done.0) else { continue };
         let mut users =
             (0..).zip(&system.processes).filter(|(_, process)| process.vcpu == Some(*number));
-        let (Some((process, _)), None) = (users.next(), users.next()) else { continue };
+        let (Some((process, spec)), None) = (users.next(), users.next()) else { continue };
         if late.contains(&Some(*number)) {
             continue;
         }
         let rows = run.outcome.threads.iter().filter(|row| row.process == process);
         let worst = rows.map(|row| row.response_max_ns).max().unwrap_or_default();
-        shares.jobs.push(worst * 1_000 / done.max(1));
+        let share = worst * 1_000 / done.max(1);
+        shares.jobs.push(share);
+        if spec.program == "caller" {
+            shares.calls.push(share);
+        }
         if worst > done {
             found.push(violation("job", format!("{}: {worst} ns of {done} ns", vcpu.name)));
         }

@@ -118,6 +118,7 @@ impl Campaign {
                     campaign.broken += u64::from(!violations.is_empty());
                     campaign.shares.pipes.extend(shares.pipes);
                     campaign.shares.jobs.extend(shares.jobs);
+                    campaign.shares.calls.extend(shares.calls);
                     if violations.is_empty() && drawn.boots_in_qemu() {
                         campaign.sound.push(number);
                     }
@@ -182,7 +183,8 @@ impl Campaign {
         let columns = ["observed/bound", "n", "median", "90 %", "99 %", "most"];
         let columns: Vec<(&str, Align)> = columns.iter().map(|name| (*name, right)).collect();
         let mut table = TextTable::new(&columns);
-        for (name, all) in [("pipes", &self.shares.pipes), ("jobs", &self.shares.jobs)] {
+        let Tightness { pipes, jobs, calls } = &self.shares;
+        for (name, all) in [("pipes", pipes), ("jobs", jobs), ("jobs that ask", calls)] {
             let mut row = vec![String::from(name), all.len().to_string()];
             row.extend([500, 900, 990, 1_000].map(|part| thousandths(quantile(all, part))));
             table.row(row);

@@ -42,6 +42,8 @@ fn candidates(drawn: &Drawn) -> Vec<Smaller> {
     };
     simple(|next| next.tasks.clear());
     simple(|next| next.rude.clear());
+    simple(|next| next.servers.clear());
+    simple(|next| next.servers.truncate(next.servers.len().saturating_sub(1)));
     simple(|next| next.can = None);
     simple(|next| next.tasks.truncate(next.tasks.len() / 2));
     simple(|next| drop(next.tasks.drain(..next.tasks.len() / 2)));
@@ -139,9 +141,20 @@ fn ordinary(drawn: &Drawn, all: &mut Vec<Smaller>) {
             })
         };
         all.push(with(|task| task.section = 0));
+        all.push(with(|task| task.asks = Default::default()));
+        all.push(with(|task| task.asks = task.asks.map(|times| times.min(1))));
+        all.push(with(|task| (task.patience, task.background) = (0, false)));
         all.push(with(|task| task.phase = 0));
         all.push(with(|task| task.often = 1));
         all.push(with(|task| task.replenishments = 8));
+    }
+    for number in 0..drawn.servers.len() {
+        all.push(Box::new(move |from| {
+            let mut next = from.clone();
+            let server = next.servers.get_mut(number)?;
+            (server.section, server.onward) = (0, 0);
+            Some(next)
+        }));
     }
     for number in 0..drawn.rude.len() {
         all.push(Box::new(move |from| {

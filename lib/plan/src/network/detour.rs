@@ -7,9 +7,11 @@
 
 use super::flows::{FlowBill, FlowStage, OtherWay};
 use super::net::{Net, Place, Seat, apart, stage};
+use super::route::By;
 use crate::human;
 use diapason_abi::Nanos;
-use diapason_system::{Flow, FlowStop, FlowWay, Hosts, Socket};
+use diapason_contract::link::REST_NS;
+use diapason_system::{Flow, FlowStop, FlowWay, Hosts};
 use diapason_usb::class::link::PEER_TIME;
 
 impl Net<'_> {
@@ -129,6 +131,8 @@ impl Net<'_> {
             patience,
             least: least + apart(least),
             lost: lost.saturating_add(overtaken),
+            // A debug capability keeps what the other side does not take.
+            again: matches!(crossing.from.1.by, By::Usb(_)).then_some(Nanos(REST_NS)),
             items: bill.items,
         }
     }
@@ -177,13 +181,12 @@ impl OtherWay {
         ])
     }
 
-    /// Returns why messages may come back before the program turns, and the remedy: a bridge gives
-    /// up what its other side does not take.
+    /// Returns why messages may come back before the program turns, and the remedy: a USB server
+    /// gives up what the other side does not take.
     pub(super) fn given_up(&self, flow: &Flow, hosts: &Hosts) -> Option<[String; 2]> {
         let FlowWay::Cable(cable) = flow.hops.get(self.hop)?.way else { return None };
         let cable = &hosts.cables[cable];
-        let is_bridge = cable.ends.iter().all(|end| end.socket != Socket::Debug);
-        if !is_bridge || self.patience < PEER_TIME {
+        if self.again.is_none() || self.patience < PEER_TIME {
             return None;
         }
         let (patience, peer) = (human(self.patience.0), human(PEER_TIME.0));

@@ -50,6 +50,9 @@ pub struct OtherWay {
     pub least: Nanos,
     /// Messages that are lost or late at most, each time the cable is lost.
     pub lost: u64,
+    /// The program tries a cable that gives messages back once in so long, and as many are lost or
+    /// late each time. Nothing: the cable keeps them.
+    pub again: Option<Nanos>,
     /// The items of the way.
     pub items: Vec<FlowItem>,
 }

@@ -1,5 +1,6 @@
 //! Sends messages to another computer, which sends them back, by one of two links: link 0, and link
-//! 1 while link 0 has not taken a message for too long. Answers go by the same rule.
+//! 1 while link 0 has not taken a message for too long, or rests because it gave one back. Answers
+//! go by the same rule.
 //!
 //! Nobody tells it that a cable is lost: it looks at what link 0 has not taken. A message that
 //! comes late or a second time is counted and thrown away. Once a second it says `DETOUR sent came
@@ -17,41 +18,27 @@
 #![forbid(unsafe_code)]
 
 use diapason_frame::{Continuity, HEAD, Numbering, Patience, SequenceTracker};
-use diapason_pipe::measured::{ChainReport, Measurement, Reported};
+use diapason_links::{LEAST, REPORT, RoundTrips, START, answer, ask};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, settings, time};
-use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, PATIENCE, UNIT};
+use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, PATIENCE, REST_NS, UNIT};
 
 entry!(main);
 
-/// Time between two reports.
-const REPORT: Nanos = Nanos::from_secs(1);
-/// Until the other computers are there.
-const START: Nanos = Nanos::from_millis(500);
 /// Pieces of memory for messages that come by each link; behind them are those for messages that
 /// go.
 const EACH: usize = 8;
 const OWN: usize = 2 * EACH;
 const PIECES: usize = 3 * EACH;
-/// Behind the head: what it is, and when it was made.
-const KIND: usize = HEAD;
-const STAMP: usize = HEAD + 4;
-const LEAST: usize = STAMP + 8;
-const PING: u32 = 1;
-const PONG: u32 = 2;
 
 /// The counts of the messages.
 #[derive(Default)]
 struct Tally {
     sent: u64,
-    came: u64,
     answered: u64,
-    lost: u64,
     thrown: u64,
     damaged: u64,
     turned: u64,
-    longest: u64,
-    /// The longest since the last report.
-    recent: u64,
+    trips: RoundTrips,
 }
 
 struct Client {
@@ -77,7 +64,7 @@ fn run(bytes: u32, period: Nanos, patience: Nanos) -> Result<(), Errno> {
     let mut client = Client {
         links: [Link::open(0)?, Link::open(1)?],
         bytes,
-        patience: Patience::new(patience.0),
+        patience: Patience::new(patience.0, REST_NS),
         free: [true; EACH],
         numbering: Numbering::default(),
         order: SequenceTracker::default(),
@@ -116,11 +103,10 @@ fn run(bytes: u32, period: Nanos, patience: Nanos) -> Result<(), Errno> {
 impl Tally {
     /// Tells its counts, and how the way there and back did since the last time.
     fn report(&mut self, now: Nanos) {
-        let Tally { sent, came, answered, lost, thrown, damaged, turned, longest, .. } = *self;
+        let Tally { sent, answered, thrown, damaged, turned, ref trips } = *self;
+        let RoundTrips { came, lost, longest, .. } = *trips;
         log!("DETOUR {sent} {came} {answered} {lost} {thrown} {damaged} {turned} {longest}");
-        let whole = Nanos(core::mem::take(&mut self.recent));
-        let report = ChainReport { messages: came, lost, whole, ..ChainReport::default() };
-        log::measured(&Reported { at: now, said: Measurement::Chain(report) }.words());
+        self.trips.report(now);
     }
 }
 
@@ -157,15 +143,12 @@ impl Client {
         self.tally.sent += 1;
         let Some(free) = self.free.iter().position(|free| *free) else {
             // Neither link takes anything.
-            self.tally.lost += 1;
+            self.tally.trips.lost += 1;
             return Ok(0);
         };
         self.free[free] = false;
         let at = self.links[0].place((OWN + free) as u32) as usize * UNIT;
-        let data = &self.links[0].data;
-        data.write32(at + KIND, PING);
-        data.write32(at + STAMP, now.0 as u32);
-        data.write32(at + STAMP + 4, (now.0 >> 32) as u32);
+        ask(&self.links[0].data, at, now);
         self.give(OWN + free, now)
     }
 
@@ -188,8 +171,10 @@ impl Client {
         if (done.what, done.status) == (FILL, DONE) {
             return self.came(piece, done).map(Some);
         }
-        if from == 0 {
-            self.patience.done(piece);
+        match (from, done.status) {
+            (0, DONE) => self.patience.taken(piece),
+            (0, _) => self.patience.given_back(piece, time::now().0),
+            _ => {}
         }
         match piece.checked_sub(OWN) {
             Some(free) => {
@@ -208,7 +193,7 @@ impl Client {
             return self.fill(piece);
         };
         match self.order.arrived(head) {
-            Continuity::Lost(count) => self.tally.lost += u64::from(count),
+            Continuity::Lost(count) => self.tally.trips.lost += u64::from(count),
             Continuity::Again => {
                 self.tally.thrown += 1;
                 return self.fill(piece);
@@ -216,17 +201,11 @@ impl Client {
             Continuity::Next | Continuity::Begun => {}
         }
         let (at, now) = (done.place as usize * UNIT, time::now());
-        let data = &self.links[0].data;
-        if data.read32(at + KIND) == PING {
-            data.write32(at + KIND, PONG);
+        let Some(made) = answer(&self.links[0].data, at) else {
             self.tally.answered += 1;
             return self.give(piece, now);
-        }
-        let stamp = [data.read32(at + STAMP), data.read32(at + STAMP + 4)];
-        let took = now.0.saturating_sub(u64::from(stamp[1]) << 32 | u64::from(stamp[0]));
-        self.tally.longest = self.tally.longest.max(took);
-        self.tally.recent = self.tally.recent.max(took);
-        self.tally.came += 1;
+        };
+        self.tally.trips.took(now.0.saturating_sub(made.0));
         self.fill(piece)
     }
 }

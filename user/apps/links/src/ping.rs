@@ -15,39 +15,25 @@
 #![forbid(unsafe_code)]
 
 use diapason_frame::{Continuity, HEAD, Numbering, SequenceTracker};
-use diapason_pipe::measured::{ChainReport, Measurement, Reported};
+use diapason_links::{LEAST, REPORT, RoundTrips, START, answer, ask};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, UNIT};
 
 entry!(main);
 
-/// Time between two reports.
-const REPORT: Nanos = Nanos::from_secs(1);
 /// An answer that has not come by then is lost.
 const PATIENCE: Nanos = Nanos::from_secs(1);
-/// Until the other computers are there.
-const START: Nanos = Nanos::from_millis(500);
 /// Pieces of memory for messages that come; behind them is one for those that go.
 const RECEIVE: u32 = 4;
-/// Behind the head: what it is, and when it was made.
-const KIND: usize = HEAD;
-const STAMP: usize = HEAD + 4;
-const LEAST: usize = STAMP + 8;
-const PING: u32 = 1;
-const PONG: u32 = 2;
 const NEVER: u64 = 1 << 63;
 
 /// The counts of the pings.
 #[derive(Default)]
 struct Tally {
     sent: u64,
-    came: u64,
     answered: u64,
-    lost: u64,
     damaged: u64,
-    longest: u64,
-    /// The longest since the last report.
-    recent: u64,
+    trips: RoundTrips,
     times: [u64; 8],
 }
 
@@ -113,11 +99,10 @@ fn run(bytes: u32, (pause, last): (u64, u64), seed: u64) -> Result<(), Errno> {
 impl Tally {
     /// Tells its counts, and how the way there and back did since the last time.
     fn report(&mut self, now: Nanos) {
-        let Tally { sent, came, answered, lost, damaged, longest, .. } = *self;
+        let Tally { sent, answered, damaged, ref trips, .. } = *self;
+        let RoundTrips { came, lost, longest, .. } = *trips;
         log!("LINK {sent} {came} {answered} {lost} {damaged} {longest}");
-        let whole = Nanos(core::mem::take(&mut self.recent));
-        let report = ChainReport { messages: came, lost, whole, ..ChainReport::default() };
-        log::measured(&Reported { at: now, said: Measurement::Chain(report) }.words());
+        self.trips.report(now);
     }
 }
 
@@ -130,17 +115,14 @@ impl Pinger {
     /// The next message is due; or an answer never came.
     fn due(&mut self, now: Nanos) -> Result<(), Errno> {
         if core::mem::take(&mut self.waiting) {
-            self.tally.lost += 1;
+            self.tally.trips.lost += 1;
         }
         if self.last != 0 && self.tally.sent >= self.last & !NEVER {
             self.next_at = Nanos::FOREVER;
             return Ok(());
         }
         let place = self.link.place(RECEIVE);
-        let at = place as usize * UNIT;
-        self.link.data.write32(at + KIND, PING);
-        self.link.data.write32(at + STAMP, now.0 as u32);
-        self.link.data.write32(at + STAMP + 4, (now.0 >> 32) as u32);
+        ask(&self.link.data, place as usize * UNIT, now);
         self.seal(place);
         self.link.send_quietly(place, self.bytes)?;
         self.link.ring();
@@ -185,39 +167,33 @@ impl Pinger {
             return self.fill(done.place);
         };
         match self.order.arrived(head) {
-            Continuity::Lost(count) => self.tally.lost += u64::from(count),
-            Continuity::Again => self.tally.lost += 1,
+            Continuity::Lost(count) => self.tally.trips.lost += u64::from(count),
+            Continuity::Again => self.tally.trips.lost += 1,
             Continuity::Next | Continuity::Begun => {}
         }
-        let at = done.place as usize * UNIT;
-        match self.link.data.read32(at + KIND) {
-            PING => {
-                self.link.data.write32(at + KIND, PONG);
+        match answer(&self.link.data, done.place as usize * UNIT) {
+            None => {
                 self.seal(done.place);
                 self.tally.answered += 1;
                 self.link.send_quietly(done.place, self.bytes)
             }
-            _ => {
-                let stamp =
-                    [self.link.data.read32(at + STAMP), self.link.data.read32(at + STAMP + 4)];
-                self.answer(u64::from(stamp[1]) << 32 | u64::from(stamp[0]));
+            Some(made) => {
+                self.answered(made);
                 self.fill(done.place)
             }
         }
     }
 
     /// An answer came to what was made then.
-    fn answer(&mut self, stamp: u64) {
+    fn answered(&mut self, made: Nanos) {
         let now = time::now();
         if !core::mem::take(&mut self.waiting) {
             return;
         }
-        let number = (self.tally.came % 8) as usize;
-        let time = now.0.saturating_sub(stamp);
+        let number = (self.tally.trips.came % 8) as usize;
+        let time = now.0.saturating_sub(made.0);
         self.tally.times[number] = time;
-        self.tally.longest = self.tally.longest.max(time);
-        self.tally.recent = self.tally.recent.max(time);
-        self.tally.came += 1;
+        self.tally.trips.took(time);
         if number == 7 && self.seed != 0 {
             let [a, b, c, d, e, f, g, h] = self.tally.times;
             log!("RTT {a} {b} {c} {d} {e} {f} {g} {h}");

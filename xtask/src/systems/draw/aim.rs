@@ -116,6 +116,7 @@ fn answer(random: &mut Random, drawn: &mut Drawn, why: &str) {
         });
     } else if about(&["jobs on", "a job on"]) {
         drawn.tasks.iter_mut().for_each(|task| task.section = task.section * 3 / 4);
+        serve(drawn, 6);
         enlarge(drawn);
     } else if drawn.can.is_some() {
         drawn.can.iter_mut().for_each(|can| loosen_can(random, can));
@@ -155,10 +156,21 @@ fn lighten(random: &mut Random, drawn: &mut Drawn) {
         2 if !drawn.rude.is_empty() => owned(drawn, 5),
         3 if usb => drawn.can.iter_mut().for_each(|can| drop_one(random, &mut can.classes)),
         4 if usb => drawn.can.iter_mut().flat_map(seats).for_each(|seat| seat.scale(6)),
-        _ => drawn.tasks.iter_mut().for_each(|task| {
-            (task.work, task.section) = (scale(task.work, 5), task.section / 2);
-            task.spare = scale(task.spare, 7);
-        }),
+        _ => {
+            drawn.tasks.iter_mut().for_each(|task| {
+                (task.work, task.section) = (scale(task.work, 5), task.section / 2);
+                task.spare = scale(task.spare, 7);
+            });
+            serve(drawn, 6);
+        }
+    }
+}
+
+/// Lets every server take so many eighths of what it took.
+fn serve(drawn: &mut Drawn, eighths: u64) {
+    for server in &mut drawn.servers {
+        server.work = scale(server.work, eighths);
+        server.section = server.section.min(server.work);
     }
 }
 
@@ -272,6 +284,7 @@ fn tighten(random: &mut Random, drawn: &mut Drawn) {
             task.spare = scale(task.spare, 6);
         }
         4 => drawn.tasks.iter_mut().for_each(|task| task.replenishments = 2),
+        5 if !drawn.servers.is_empty() => serve(drawn, 10),
         _ => {
             if let Some(can) = &mut drawn.can {
                 tighten_can(random, can);

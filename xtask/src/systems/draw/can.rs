@@ -170,6 +170,7 @@ fn pipe(random: &mut Random, channel: u64, lies: bool) -> DrawnPipe {
     DrawnPipe {
         channel,
         rate,
+        burst: 4,
         work,
         takes,
         server: Budget { budget, period },

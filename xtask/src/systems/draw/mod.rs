@@ -5,8 +5,9 @@ mod afford;
 mod aim;
 mod can;
 mod rude;
+mod servers;
 
-use super::drawn::{Budget, Drawn, DrawnTask, Queues};
+use super::drawn::{Budget, Drawn, DrawnTask, Queues, SERVERS};
 use diapason_random::Random;
 
 /// Periods of tasks, in microseconds.
@@ -46,14 +47,14 @@ fn afford_all(random: &mut Random, drawn: &mut Drawn, refuses: aim::Plans<'_>) {
 /// Returns the system number `number` of a campaign, as chance has it.
 #[must_use]
 pub fn raw(seed: u64, number: u64) -> Drawn {
-    let mut random = Random::stream(seed, number);
-    let random = &mut random;
+    let random = &mut Random::stream(seed, number);
     let clock_mhz = random.pick(&CLOCKS);
     let mut drawn = Drawn {
         clock_mhz,
         queues: Queues::Periods,
         closed: random.one_in(10),
         tasks: Vec::new(),
+        servers: Vec::new(),
         can: None,
         rude: Vec::new(),
         watch: Budget { budget: 100_000, period: 20_000_000 },
@@ -92,6 +93,16 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
         drawn.can.iter_mut().filter(|can| !can.tuned).for_each(|can| can::second(random, can));
     }
     rude::leave_one(&mut drawn.rude);
+    // The rest of a system is drawn as it was before these were.
+    let random = &mut Random::stream(seed.rotate_left(32), number);
+    // A tuned pipe says 4 for a channel that others read, too.
+    let even = drawn.can.iter_mut().filter(|can| !can.tuned);
+    for pipe in even.flat_map(|can| can.pipes.iter_mut().chain(&mut can.second)) {
+        pipe.burst = random.pick(&[1, 1, 1, 2, 4]);
+    }
+    if random.one_in(3) {
+        servers::serve(random, &mut drawn);
+    }
     drawn
 }
 
@@ -130,7 +141,19 @@ fn task(random: &mut Random, count: u64, locks: bool, clock_mhz: u64) -> DrawnTa
     let replenishments = random.pick(&[2, 2, 4, 8, 8]);
     let often = if random.one_in(4) { random.between(2, 6) } else { 1 };
     let phase = random.below(period);
-    DrawnTask { period, often, phase, work, section, spare, replenishments, core: 0 }
+    DrawnTask {
+        period,
+        often,
+        phase,
+        work,
+        section,
+        spare,
+        replenishments,
+        core: 0,
+        asks: [0; SERVERS],
+        patience: 0,
+        background: false,
+    }
 }
 
 #[cfg(test)]

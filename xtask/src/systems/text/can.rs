@@ -249,12 +249,13 @@ fn read_by(
     program: &str,
     how: u64,
 ) -> String {
-    let DrawnPipe { work, jitter, .. } = pipe;
+    let DrawnPipe { burst, work, jitter, .. } = pipe;
     let rate = rate(pipe);
     let jitter = if *jitter > 0 { format!("jitter = \"{jitter}us\"\n") } else { String::new() };
     format!(
         "\n[[pipe]]\nname = \"pipe-{number}\"\nfrom = \"{device}\"\nchannel = {channel}\n\
-         reader = \"reader-{number}\"\nrate = {rate}\nburst = 4\nwork = \"{work}ns\"\n{jitter}\
+         reader = \"reader-{number}\"\nrate = {rate}\nburst = {burst}\n\
+         work = \"{work}ns\"\n{jitter}\
          \n[[process]]\nname = \"reader-{number}\"\nprogram = \"{program}\"\npriority = 30\n\
          vcpu = \"{seat}\"\narguments = [{number}, 0, {how}]\n"
     )

@@ -3,6 +3,7 @@
 mod can;
 mod classes;
 mod rude;
+mod servers;
 
 use super::drawn::{Budget, Drawn, DrawnTask, Queues, STORM};
 
@@ -17,16 +18,15 @@ pub fn description(drawn: &Drawn, name: &str) -> String {
         text += &format!("cores = {}\n", drawn.cores());
     }
     text += &scheduling(drawn);
-    if drawn.tasks.iter().any(|task| task.section > 0) || behaves(drawn, CLING) {
+    let locks = drawn.tasks.iter().any(|task| section_of(drawn, task) > 0);
+    if locks || drawn.locker().is_some() || behaves(drawn, CLING) {
         text += "\n[[semaphore]]\nname = \"shared\"\n";
     }
     text += &rude::shared(drawn);
     for (number, one) in drawn.tasks.iter().enumerate() {
-        text += &task(number, one);
-        if one.section > 0 {
-            text += &section(&format!("task-{number}"), one.section, drawn);
-        }
+        text += &task(drawn, number, one);
     }
+    text += &servers::servers(drawn);
     if let Some(one) = &drawn.can {
         text += &can::interface(one);
     }
@@ -72,7 +72,8 @@ fn mains(drawn: &Drawn) -> Vec<String> {
     if faults(drawn) {
         names.push(String::from("watch"));
     }
-    names.extend((0..drawn.tasks.len()).map(|number| format!("run-{number}")));
+    let tasks = drawn.tasks.iter().enumerate().filter(|(_, task)| !task.background);
+    names.extend(tasks.map(|(number, _)| format!("run-{number}")));
     names.extend(drawn.can.iter().flat_map(can::mains));
     names.extend(rude::mains(drawn));
     names
@@ -107,30 +108,63 @@ fn vcpu(name: &str, server: Budget, rest: &str) -> String {
     )
 }
 
-fn task(number: usize, task: &DrawnTask) -> String {
-    let DrawnTask { period, often, phase, work, section, spare, replenishments, .. } = task;
-    let uses = if *section > 0 { "uses = [\"shared\"]\n" } else { "" };
-    let server = Budget { budget: (work + spare) * often * 1_000, period: period * often * 1_000 };
-    // A task with a mutex leaves most of it for others.
-    let own = spare - spare / if *section > 0 { 2 } else { 4 };
-    let job = work + own;
+/// Returns how long a task works under the mutex in each job. One that asks servers leaves it out:
+/// they may lock the mutex, and a process declares one section for each.
+fn section_of(drawn: &Drawn, task: &DrawnTask) -> u64 {
+    if drawn.asked(task).is_empty() { task.section } else { 0 }
+}
+
+fn task(drawn: &Drawn, number: usize, task: &DrawnTask) -> String {
+    let DrawnTask { period, often, phase, work, spare, replenishments, .. } = task;
+    let name = format!("task-{number}");
+    let (section, asked) = (section_of(drawn, task), drawn.asked(task));
+    let (program, argument, objects) = if !asked.is_empty() {
+        let objects = (servers::uses(drawn, &asked), servers::sections(&name, drawn, &asked));
+        ("caller", servers::asks(drawn, task), objects)
+    } else if section > 0 {
+        let uses = String::from("uses = [\"shared\"]\n");
+        ("task", section, (uses, self::section(&name, section, drawn)))
+    } else {
+        ("task", 0, Default::default())
+    };
+    let (uses, sections) = objects;
+    let served = servers::served(drawn, task);
+    // A task with a mutex, or with a server, leaves most of it for others.
+    let shares = section > 0 || served > 0;
+    let job = work + served + spare - spare / if shares { 2 } else { 4 };
+    let budget = (work + served + spare).min(*period) * often * 1_000;
+    let server = Budget { budget, period: period * often * 1_000 };
     let every = if *often > 1 { format!("interval = \"{period}us\"\n") } else { String::new() };
     let rest = format!("job = \"{job}us\"\n{every}replenishments = {replenishments}\n");
+    let (seat, vcpu) = match task.background {
+        true => Default::default(),
+        false => {
+            (format!("vcpu = \"run-{number}\"\n"), vcpu(&format!("run-{number}"), server, &rest))
+        }
+    };
     format!(
-        "\n[[process]]\nname = \"task-{number}\"\nprogram = \"task\"\npriority = 30\n\
-         vcpu = \"run-{number}\"\narguments = [{phase}, {period}, {work}, {section}]\n{uses}{}{}",
-        core(task.core),
-        vcpu(&format!("run-{number}"), server, &rest)
+        "\n[[process]]\nname = \"{name}\"\nprogram = \"{program}\"\npriority = 30\n\
+         {seat}arguments = [{phase}, {period}, {work}, {argument}]\n{uses}{}{vcpu}{sections}",
+        core(task.core)
     )
+}
+
+/// Microseconds that the calls of a section take at most at 1 GHz.
+const CALLS: u64 = 4;
+
+impl Drawn {
+    /// Returns how long calls take that take so many microseconds at 1 GHz.
+    fn calls(&self, micros: u64) -> u64 {
+        micros * (1_000 / self.clock_mhz).max(1)
+    }
 }
 
 /// Returns how long a process holds the mutex at most if it works for so many microseconds
 /// meanwhile.
 fn section(process: &str, work: u64, drawn: &Drawn) -> String {
-    let calls = 4 * (1_000 / drawn.clock_mhz).max(1);
+    let longest = work + drawn.calls(CALLS);
     format!(
-        "\n[[section]]\nprocess = \"{process}\"\nmutex = \"shared\"\nlongest = \"{}us\"\n",
-        work + calls
+        "\n[[section]]\nprocess = \"{process}\"\nmutex = \"shared\"\nlongest = \"{longest}us\"\n"
     )
 }
 
