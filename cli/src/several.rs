@@ -272,6 +272,7 @@ pub(crate) fn report(
         all.as_object_mut().into_iter().for_each(|all| all.extend(about.addition.json.clone()));
         if let Some(switches) = switches {
             all["switches"] = switches.to_json().into();
+            all["gates"] = switches.gated_json().into();
             all["lost"] = json!(lost);
         }
         say(&format!("{all:#}"));

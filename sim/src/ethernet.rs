@@ -10,9 +10,10 @@
 //!
 //! Wires go by the clock of the world. An adapter has the clock of its host, a switch its own.
 
+use crate::gated::{GatedBooks, class};
 use diapason_abi::Nanos;
 use diapason_devices::faulty::OwnClock;
-use diapason_ether::{FRAME_MIN, VLAN, VlanTag};
+use diapason_ether::FRAME_MIN;
 use diapason_tsn::{
     CLASSES, GAP, GateList, GateRefusal, LinkRate, PREAMBLE, PortDeparture, QueueBooks, Shaping,
     StoreForward,
@@ -121,6 +122,8 @@ struct Network {
     /// For each wire, when it is pulled and plugged in again, and the frames that were lost in it.
     pulled: Vec<(Vec<[Nanos; 2]>, u64)>,
     switches: Vec<Switched>,
+    /// Adapters whose server keeps gates.
+    gated: Vec<GatedBooks>,
 }
 
 /// A network of wires and switches that several hosts share.
@@ -219,7 +222,11 @@ impl EthernetWire {
         let mut network = self.network.borrow_mut();
         match self.card {
             Some(card) => {
-                let times = [end - self.frame(frame.len()), end].map(|at| self.world.own(at));
+                let times = [end - self.frame(frame.len()), end];
+                if let Some(books) = network.gated.iter_mut().find(|it| it.card == card) {
+                    books.sends(times, frame);
+                }
+                let times = times.map(|at| self.world.own(at));
                 network.leaves(EthernetJack::Card(card), times, frame);
             }
             None => {
@@ -285,6 +292,17 @@ impl EthernetNetwork {
         let link = Link { ends, byte_ps: byte_ps(mbit), delay, number: network.links.len() };
         network.links.push(link);
         network.pulled.push((Vec::new(), 0));
+    }
+
+    /// Watches whether an adapter keeps these gates, by its own clock.
+    pub fn gate(&self, card: usize, gates: GateList) {
+        self.0.borrow_mut().gated.push(GatedBooks::new(card, gates));
+    }
+
+    /// Returns what adapters with gates sent so far.
+    #[must_use]
+    pub fn gated(&self) -> Vec<GatedBooks> {
+        self.0.borrow().gated.clone()
     }
 
     /// Pulls the wire that was joined last from the first to the second of each two times.
@@ -430,20 +448,10 @@ impl Switched {
     }
 }
 
-/// Returns the traffic class of a frame: the priority of its tag, or 0 without one.
-fn class(frame: &[u8]) -> usize {
-    let [high, low] = VLAN.to_be_bytes();
-    match frame.get(12..16) {
-        Some(&[a, b, c, d]) if [a, b] == [high, low] => {
-            VlanTag::from_bits(u16::from_be_bytes([c, d])).priority.into()
-        }
-        _ => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diapason_ether::{VLAN, VlanTag};
     use diapason_random::Random;
 
     const MACS: [[u8; 6]; 3] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 3]];

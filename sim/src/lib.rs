@@ -31,6 +31,7 @@ mod cores;
 mod ethernet;
 mod faults;
 mod function;
+mod gated;
 mod glance;
 mod guard;
 mod history;
@@ -58,6 +59,7 @@ pub use ethernet::{
 };
 pub use faults::{ControllerMishap, Planned, Upset};
 pub use function::{FunctionModel, Note};
+pub use gated::GatedBooks;
 pub use glance::{Glance, ThreadRegisters};
 pub use history::{Doing, History, HistorySpan};
 pub use observe::{Moment, Observer, Said, SegmentReader, Stray, Trace};

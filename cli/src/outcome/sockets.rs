@@ -10,6 +10,7 @@ use crate::names::Names;
 use crate::plan::Plan;
 use crate::table::{Columns, TableCell, cell, time};
 use diapason_abi::Nanos;
+use diapason_contract::ethernet::{GATES_SETTING, GateTerms};
 use diapason_ether::Discard;
 use diapason_pipe::bill::What;
 use diapason_pipe::measured::{DiscardReport, FrameEnd, FrameReport, REASONS};
@@ -270,6 +271,8 @@ pub struct AdapterPromise {
     pub relied: bool,
     /// The speed of its link, in Mbit/s.
     pub speed: u64,
+    /// The `guard` of its gates in ns, if it has some.
+    pub guard_ns: Option<u64>,
 }
 
 impl AdapterPromise {
@@ -283,6 +286,10 @@ impl AdapterPromise {
                 number: adapter.number,
                 server: adapter.driver.into(),
                 speed: adapter.speed,
+                guard_ns: GateTerms::of(
+                    system.processes[usize::from(adapter.driver)].setting(GATES_SETTING),
+                )
+                .map(|terms| terms.guard_ns),
                 relied: sockets.any(|(it, of)| it.adapter == place && of.bill().is_some()),
             }
         };
@@ -295,8 +302,9 @@ impl AdapterPromise {
 
     /// Returns the assumptions about it that a run contradicts, if a bill relies on them.
     pub(super) fn alarms(&self, outcome: &Outcome, names: &Names) -> Vec<RaisedAlarm> {
+        let guarded = self.guarded(outcome);
         if !self.relied {
-            return Vec::new();
+            return guarded.into_iter().collect();
         }
         let (of, row) = (&*self.name, self.row(outcome));
         let watched = Watched {
@@ -317,7 +325,17 @@ impl AdapterPromise {
         });
         let silent = watched.alarm(outcome, names);
         let link = row.and_then(|row| self.link(row));
-        silent.into_iter().chain(link).chain(counted.into_iter().flatten().flatten()).collect()
+        let counted = counted.into_iter().flatten().flatten();
+        silent.into_iter().chain(link).chain(guarded).chain(counted).collect()
+    }
+
+    /// Returns the alarm about its gates: its server gave it a frame later than they count with.
+    fn guarded(&self, outcome: &Outcome) -> Option<RaisedAlarm> {
+        let (guard, longest) = (self.guard_ns?, self.row(outcome)?.longest.0);
+        let of = &*self.name;
+        let (took, most) = (human(longest), human(guard));
+        let text = format!("{of} got a frame {took} after its server chose it; `guard` is {most}");
+        RaisedAlarm::above("adapter-gates", of, [longest, guard], text)
     }
 
     /// Returns the alarm about its link, on whose speed every bill of its sockets relies.

@@ -207,6 +207,7 @@ mod tests {
             "../examples/flow.toml",
             "../examples/detour.toml",
             "../examples/ethernet.toml",
+            "../examples/ethernet-gates.toml",
             "tests/plan/ring.toml",
         ];
         let networks = lists.map(|list| {

@@ -16,6 +16,11 @@ pub(super) const fn card(host: usize, device: usize) -> usize {
     host * DEVICES + device
 }
 
+/// Returns the host, and the device there, of the adapter with this number.
+pub(super) const fn place(card: usize) -> (usize, usize) {
+    (card / DEVICES, card % DEVICES)
+}
+
 /// Returns the network that the wires and switches of a list make.
 pub(super) fn network(joints: &Joints, systems: &[&System]) -> Result<EthernetNetwork, Failure> {
     let specs = (0..joints.switches.len()).map(|number| spec(joints, systems, number));
@@ -32,6 +37,12 @@ pub(super) fn network(joints: &Joints, systems: &[&System]) -> Result<EthernetNe
         network.join(jacks, link.speed, Nanos(link.delay_ns));
         let times = link.pulled.iter().map(|it| [Nanos(it.at_ns), Nanos(it.end_ns())]);
         network.pull(times.collect());
+        for gates in &link.gates {
+            if let WireEnd::Adapter { host, adapter } = gates.end {
+                let device = systems[host].adapters[adapter].device;
+                network.gate(card(host, device), gates.list.clone());
+            }
+        }
     }
     Ok(network)
 }

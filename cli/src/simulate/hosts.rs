@@ -24,7 +24,7 @@ pub use crate::several::{Joined, Joints};
 use crate::surroundings::{self, Functions, as_functions, simulable};
 use crate::workspace::Workspace;
 use diapason_abi::{Key, Nanos};
-use diapason_sim::{EthernetBooks, EthernetNetwork, Observer, Options, Trace};
+use diapason_sim::{EthernetBooks, EthernetNetwork, GatedBooks, Observer, Options, Trace};
 use diapason_system::{Hosts, InjectedFault, RunOptions, System};
 
 /// How far hosts that nothing joins may be apart, so that what they say comes about in order.
@@ -114,9 +114,14 @@ fn seated<O: Observer>(
         outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
         let lives = messages.map(Messages::lives).unwrap_or_default();
         let (run, links) = (simulated(ending, outcome), ears.logs);
-        Ok(Simulated { run, hash: hash.0, lives, links })
+        Ok(Simulated { run, hash: hash.0, lives, links, gated: Vec::new() })
     };
-    endings.into_iter().zip(listeners).zip(ears).zip(systems).map(of_one).collect()
+    let ran = endings.into_iter().zip(listeners).zip(ears).zip(systems).map(of_one);
+    let mut ran = ran.collect::<Result<Vec<Simulated>, Failure>>()?;
+    for books in around.network.gated() {
+        ran[ethernet::place(books.card).0].gated.push(books);
+    }
+    Ok(ran)
 }
 
 /// Returns the ears of each host, which hear times by the clock of the world.
@@ -280,7 +285,8 @@ pub(super) fn simulate(
     let breaks = sessions.iter().any(|(_, session)| !session.system.faults.is_empty());
     let pulls = matches!(&joined, Joined::By(joints) if joints.pulls()) || breaks || request.faults;
     let follows = request.stages || asked.is_some() || pulls && flowing.is_some();
-    let Ran { runs, traces, links, books, lost } = run(request, &sessions, &joined, follows)?;
+    let Ran { runs, traces, links, books, gated, lost } =
+        run(request, &sessions, &joined, follows)?;
     for ((name, _), trace) in sessions.iter().zip(&traces) {
         let name = joined.called(name);
         tell(&format!("trace {:016x} of {name}", trace.0));
@@ -298,7 +304,7 @@ pub(super) fn simulate(
     };
     let switches = match &joined {
         Joined::By(joints) if !joints.ethernet.is_empty() => {
-            Some(SwitchReport::of(joints, &books, &lost))
+            Some(SwitchReport::of(joints, &books, &lost).with_gates(&gated))
         }
         _ => None,
     };
@@ -317,8 +323,16 @@ struct Ran {
     /// The messages at the links of each, if they were followed.
     links: Vec<LinkLogs>,
     books: EthernetBooks,
+    /// The frames that adapters with gates sent, each with its name.
+    gated: Vec<(String, GatedBooks)>,
     /// Frames that were lost in each wire.
     lost: Vec<u64>,
+}
+
+/// Returns how an adapter that a network knows by this number is called.
+fn adapter_name(card: usize, names: &[String], systems: &[&System]) -> String {
+    let (host, device) = ethernet::place(card);
+    format!("{}:{}", names[host], systems[host].devices[device].name)
 }
 
 fn run(
@@ -367,5 +381,7 @@ fn run(
     sheet.map_or(Ok(()), Sheet::finish)?;
     let links = ears.into_iter().map(|ears| ears.logs).collect();
     let (books, lost) = (around.network.books(), around.network.lost());
-    Ok(Ran { runs, traces, links, books, lost })
+    let gated = around.network.gated().into_iter();
+    let gated = gated.map(|it| (adapter_name(it.card, &names, &systems), it)).collect();
+    Ok(Ran { runs, traces, links, books, gated, lost })
 }

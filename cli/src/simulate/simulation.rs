@@ -11,7 +11,7 @@ use crate::session::{FinishedRun, Session};
 use crate::surroundings::{Functions, functions, in_sight, simulable, upsets};
 use crate::words;
 use diapason_abi::Nanos;
-use diapason_sim::{Costs, Observer, Options, Said, Works};
+use diapason_sim::{Costs, GatedBooks, Observer, Options, Said, Works};
 use diapason_system::InjectedFault;
 
 /// An observer that hears what a system says, line by line.
@@ -63,6 +63,8 @@ pub struct Simulated {
     pub lives: Lives,
     /// The messages at its links to other hosts, if they were followed.
     pub links: LinkLogs,
+    /// The frames that its adapters with gates sent, if it is a host of a list.
+    pub gated: Vec<GatedBooks>,
 }
 
 /// A simulation of a session among the devices that it describes, without faults.
@@ -143,7 +145,8 @@ impl<'a> Simulation<'a> {
         outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
         let lives = messages.map(Messages::lives).unwrap_or_default();
         let links = LinkLogs::default();
-        Ok(Simulated { run: simulated(ending, outcome), hash: hash.0, lives, links })
+        let (run, gated) = (simulated(ending, outcome), Vec::new());
+        Ok(Simulated { run, hash: hash.0, lives, links, gated })
     }
 }
 

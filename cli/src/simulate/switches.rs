@@ -3,7 +3,8 @@
 
 use crate::several::Joints;
 use crate::table::{Align, TextTable};
-use diapason_sim::EthernetBooks;
+use diapason_abi::Nanos;
+use diapason_sim::{EthernetBooks, GatedBooks};
 use serde_json::{Value, json};
 
 /// The frames of one queue of a port in a run.
@@ -33,11 +34,23 @@ struct SwitchRow {
     groups: u64,
 }
 
-/// The switches of a list of hosts in a run.
+/// The frames of one class that an adapter with gates sent in a run.
+#[derive(Clone, Debug)]
+struct GatedRow {
+    adapter: String,
+    class: usize,
+    sent: u64,
+    /// Frames that left their windows, and by how much the worst did.
+    outside: u64,
+    longest: Nanos,
+}
+
+/// The switches and gates of a list of hosts in a run.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchReport {
     switches: Vec<SwitchRow>,
     queues: Vec<QueueRow>,
+    gated: Vec<GatedRow>,
     /// Wires in which frames were lost because they were pulled, and how many.
     lost: Vec<(String, u64)>,
 }
@@ -48,7 +61,8 @@ impl SwitchReport {
     pub(super) fn of(joints: &Joints, books: &EthernetBooks, lost: &[u64]) -> SwitchReport {
         let lost = joints.ethernet.iter().zip(lost).filter(|(_, lost)| **lost > 0);
         let lost = lost.map(|(wire, lost)| (wire.name.clone(), *lost)).collect();
-        let mut report = SwitchReport { switches: Vec::new(), queues: Vec::new(), lost };
+        let (switches, queues, gated) = (Vec::new(), Vec::new(), Vec::new());
+        let mut report = SwitchReport { switches, queues, gated, lost };
         for (switch, books) in joints.switches.iter().zip(books) {
             let (came, unknown) = (books.came, books.unknown);
             let (returned, groups) = (books.returned, books.groups);
@@ -79,7 +93,23 @@ impl SwitchReport {
         report
     }
 
-    /// Returns a sentence for each wire that lost frames, and for each queue of promised flows that
+    /// Adds what adapters with gates sent, each with its name.
+    pub(super) fn with_gates(mut self, books: &[(String, GatedBooks)]) -> SwitchReport {
+        for (adapter, books) in books {
+            let classes = (0..).zip(books.sent).filter(|(_, sent)| *sent > 0);
+            self.gated.extend(classes.map(|(class, sent)| GatedRow {
+                adapter: adapter.clone(),
+                class,
+                sent,
+                outside: books.outside[class],
+                longest: books.longest[class],
+            }));
+        }
+        self
+    }
+
+    /// Returns a sentence for each wire that lost frames, for each class of an adapter that left
+    /// its windows, and for each queue of promised flows that
     /// dropped some.
     pub(crate) fn findings(&self) -> Vec<String> {
         let wires = self.lost.iter().map(|(wire, lost)| {
@@ -94,11 +124,41 @@ impl SwitchReport {
                 full + too_long
             )
         });
-        wires.chain(lost).collect()
+        let outside = self.gated.iter().filter(|it| it.outside > 0).map(|it| {
+            let GatedRow { adapter, class, outside, longest, .. } = it;
+            format!(
+                "{adapter} sent {outside} frames of priority {class} outside of their windows, by \
+                 up to {longest}: its server was later than its `guard`"
+            )
+        });
+        wires.chain(outside).chain(lost).collect()
     }
 
-    /// Returns the tables; nothing without switches.
+    /// Returns the tables; nothing without switches and gates.
     pub(crate) fn render(&self) -> String {
+        let tables = [self.render_switches(), self.render_gates()];
+        let some: Vec<String> = tables.into_iter().filter(|table| !table.is_empty()).collect();
+        some.join("\n")
+    }
+
+    fn render_gates(&self) -> String {
+        let right = |name| (name, Align::Right);
+        let mut table = TextTable::new(&[
+            ("adapter", Align::Left),
+            right("priority"),
+            right("frames"),
+            right("outside"),
+            right("by"),
+        ]);
+        for it in &self.gated {
+            let counts = [it.sent, it.outside].map(|n| n.to_string());
+            let named = vec![it.adapter.clone(), it.class.to_string()];
+            table.row([named, counts.to_vec(), vec![it.longest.to_string()]].concat());
+        }
+        if self.gated.is_empty() { String::new() } else { table.render() }
+    }
+
+    fn render_switches(&self) -> String {
         if self.switches.is_empty() {
             return String::new();
         }
@@ -130,6 +190,20 @@ impl SwitchReport {
             queues.row([named, counts.to_vec()].concat());
         }
         format!("{}\n{}", switches.render(), queues.render())
+    }
+
+    /// Returns what adapters with gates sent as JSON objects.
+    pub(crate) fn gated_json(&self) -> Vec<Value> {
+        let of = |it: &GatedRow| {
+            json!({
+                "adapter": it.adapter,
+                "priority": it.class,
+                "frames": it.sent,
+                "outside": it.outside,
+                "longest_ns": it.longest.0,
+            })
+        };
+        self.gated.iter().map(of).collect()
     }
 
     /// Returns the switches as JSON objects.
@@ -195,5 +269,24 @@ mod tests {
         assert_eq!(report(3, true).findings(), [said]);
         assert!(report(3, true).render().contains("s:1"));
         assert_eq!(report(3, true).to_json()[0]["queues"][0]["full"], 3);
+    }
+
+    #[test]
+    fn frames_outside_of_their_windows_are_findings() {
+        let network = diapason_sim::EthernetNetwork::new(Vec::new()).unwrap();
+        network.gate(7, diapason_tsn::GateList::open(1_000));
+        let mut books = network.gated();
+        let report = |books: &[GatedBooks]| {
+            let named = books.iter().map(|it| (String::from("h:nic0"), it.clone()));
+            report(0, false).with_gates(&named.collect::<Vec<_>>())
+        };
+        books[0].sent[6] = 10;
+        assert_eq!(report(&books).findings(), Vec::<String>::new());
+        assert!(report(&books).render().contains("h:nic0"));
+        (books[0].outside[6], books[0].longest[6]) = (2, Nanos(300));
+        let said = "h:nic0 sent 2 frames of priority 6 outside of their windows, by up to 300 ns: \
+                    its server was later than its `guard`";
+        assert_eq!(report(&books).findings(), [said]);
+        assert_eq!(report(&books).gated_json()[0]["outside"], 2);
     }
 }

@@ -189,6 +189,71 @@ impl WatchTerms {
     }
 }
 
+/// The setting of `netd` with the gates of its adapter, as the words of [`GateTerms`]. Without it
+/// the adapter sends in the order of asking.
+pub const GATES_SETTING: &str = "gates";
+/// Most entries of the gates of an adapter.
+pub const GATE_ENTRIES: usize = 16;
+/// Bytes of heap of a `netd` whose adapter has gates.
+pub const GATES_HEAP: u64 = 32 << 10;
+/// Private semaphores of a `netd` whose adapter has gates: one guards its heap.
+pub const GATES_SEMAPHORES: u16 = 2;
+/// The work of the thread that sends, each time it looks at the gates or gives the adapter a frame.
+pub const SEND_GATES: &str = "netd.send.gates";
+/// The longest that an adapter is expected to take from the write of its register until a frame
+/// that it has to fetch is on the wire, in ns.
+pub const FETCH_NS: u64 = 5_000;
+
+/// Returns how many frames of a socket may wait behind the gates of an adapter with so many sockets
+/// that send. The rest waits in the socket's pipe, so no socket takes the room of another.
+#[must_use]
+pub const fn gated_room(senders: usize) -> usize {
+    (RING - 1) / if senders == 0 { 1 } else { senders }
+}
+
+/// The gates of an adapter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GateTerms<'a> {
+    /// The time in which the thread that sends is sure to have a frame on the wire, in ns.
+    pub guard_ns: u64,
+    /// The beginning of a cycle by the clock of the host.
+    pub base_ns: u64,
+    /// The speed of the wire in Mbit/s.
+    pub mbit: u64,
+    /// The entries, as [`GateTerms::entry`] makes them.
+    pub entries: &'a [u64],
+}
+
+/// The place of the mask in the word of an entry.
+const MASK: u32 = 56;
+
+impl<'a> GateTerms<'a> {
+    /// Returns the word of an entry. Its time is less than two years.
+    #[must_use]
+    pub const fn entry(mask: u8, interval_ns: u64) -> u64 {
+        (mask as u64) << MASK | interval_ns & !(0xff << MASK)
+    }
+
+    /// Returns the mask and the time of each entry.
+    pub fn entries(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
+        self.entries.iter().map(|word| ((word >> MASK) as u8, word & !(0xff << MASK)))
+    }
+
+    /// Returns the first numbers of the setting. The entries follow.
+    #[must_use]
+    pub const fn head(&self) -> [u64; 3] {
+        [self.guard_ns, self.base_ns, self.mbit]
+    }
+
+    /// Reads the numbers of the setting; `None` if there are no gates.
+    #[must_use]
+    pub fn of(words: &'a [u64]) -> Option<GateTerms<'a>> {
+        let ([guard_ns, base_ns, mbit], entries) = words.split_first_chunk()?;
+        let [guard_ns, base_ns, mbit] = [*guard_ns, *base_ns, *mbit];
+        Some(GateTerms { guard_ns, base_ns, mbit, entries })
+    }
+}
+
 /// The settings of `netd` for its adapter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AdapterTerms {
@@ -364,6 +429,16 @@ mod tests {
         let socket = WatchTerms { socket: Some(15), messages: 1, ..adapter };
         let words = [adapter.words(), socket.words()].concat();
         assert!(WatchTerms::all(&words).eq([adapter, socket]));
+    }
+
+    #[test]
+    fn gates_survive_their_words() {
+        let entries = [GateTerms::entry(0xff, 1), GateTerms::entry(1, 1_000_000_000)];
+        let gates = GateTerms { guard_ns: 60_000, base_ns: 7, mbit: 100, entries: &entries };
+        let words = [&gates.head()[..], &entries].concat();
+        assert_eq!(GateTerms::of(&words), Some(gates.clone()));
+        assert!(gates.entries().eq([(0xff, 1), (1, 1_000_000_000)]));
+        assert_eq!(GateTerms::of(&words[..2]), None);
     }
 
     #[test]

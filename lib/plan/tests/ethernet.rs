@@ -1,5 +1,6 @@
 //! Bills of flows over Ethernet: what they count, and what is refused where.
 
+use diapason_contract::ethernet::{GATES_SETTING, GateTerms};
 use diapason_plan::{FlowBill, FlowStage, NetworkPlan, Plan};
 use diapason_system::{Description, Hosts, parse_any};
 use std::fs;
@@ -203,4 +204,83 @@ fn what_a_sender_needs_is_asked_for() {
     refuses(&burst, "`pictures`: 11 messages may be under way from `camera:net`, which keeps 8");
     let late = [(LIST, "latency = \"3ms\"", "latency = \"1ms\"")];
     assert!(refused(&late)[0].starts_with("messages of `commands` may take"));
+}
+
+const GATED: &str = "ethernet-gates.toml";
+
+/// Returns the plan of the example with gates at an adapter, with some changes.
+fn gated(changes: &[(&str, &str, &str)]) -> NetworkPlan {
+    let read = |file: &str| {
+        let own = changes.iter().filter(|(name, _, _)| *name == file);
+        own.fold(example(file), |text, (_, from, to)| {
+            assert!(text.contains(from), "{file} has no {from}");
+            text.replace(from, to)
+        })
+    };
+    match parse_any(GATED, &read(GATED), |file| Ok((file.to_owned(), read(file)))) {
+        Ok(Description::Several(hosts)) => NetworkPlan::of(&hosts),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn titles(plan: &NetworkPlan) -> Vec<String> {
+    plan.refused.iter().flat_map(|it| it.items()).map(|it| it.title.to_owned()).collect()
+}
+
+#[test]
+fn gates_of_an_adapter_are_the_first_hop() {
+    let plan = gated(&[]);
+    assert_eq!(titles(&plan), Vec::<String>::new());
+    let wire = |plan: &NetworkPlan, flow: usize| {
+        at(plan.flows[flow].bill.as_ref().unwrap(), FlowStage::Wire)
+    };
+    // Just too late for the window, two guards before its end: that, the closed time, and two
+    // guards of its own until it begins.
+    let guard = 250_000;
+    let late = 2 * guard + 134 * 8 - 1 + 1_500_000;
+    assert_eq!(wire(&plan, 0), late + 2 * guard + 500);
+    // A window that is longer by the time of others shortens the wait of its class.
+    let longer = ("entries = [\"S 40 1500us\", \"S 3f", "entries = [\"S 40 1900us\", \"S 3f");
+    let other = gated(&[(GATED, longer.0, longer.1), (GATED, "1500us\"]", "1100us\"]")]);
+    assert!(wire(&other, 0) < wire(&plan, 0) && wire(&other, 1) > wire(&plan, 1));
+}
+
+#[test]
+fn what_gates_of_an_adapter_cannot_keep_is_refused() {
+    let first = |changes: &[(&str, &str, &str)]| titles(&gated(changes)).swap_remove(0);
+    let guard = "guard = \"250us\"";
+    let found = first(&[(GATED, guard, "guard = \"60us\"")]);
+    assert!(found.starts_with("`commands` has no bound: a frame may take "), "{found}");
+    assert!(found.contains("to the wire at `station:nic0`, and the `guard`"), "{found}");
+    let short = "`commands` has no bound: at station:nic0: the longest window of class 6 lasts \
+                 501000 ns, and a frame with what may delay it there 501072 ns";
+    assert_eq!(first(&[(GATED, "S 40 1500us", "S 40 501us")]), short);
+    let never = first(&[(GATED, "S 40 1500us", "S 80 1500us")]);
+    assert!(never.contains("the longest window of class 6 lasts 0 ns"), "{never}");
+    let much = first(&[(GATED, "period = \"2ms\"", "period = \"1ms\"")]);
+    assert!(much.contains("at station:nic0: class 6 asks for"), "{much}");
+    let work = ("ethernet/station.toml", "name = \"netd.send.gates\"", "name = \"unused\"");
+    assert!(first(&[work]).contains("netd.send.gates"));
+    // The guard counts with all that the server does.
+    let slow = first(&[(
+        "ethernet/station.toml",
+        "worst = \"2us\"\n\n[[work]]",
+        "worst = \"40us\"\n\n[[work]]",
+    )]);
+    assert!(slow.contains("to the wire at `station:nic0`"), "{slow}");
+}
+
+#[test]
+fn the_server_of_gates_is_told_them() {
+    let hosts = parse_any(GATED, &example(GATED), |file| Ok((file.to_owned(), example(file))));
+    let Ok(Description::Several(mut hosts)) = hosts else { panic!("{hosts:?}") };
+    NetworkPlan::of(&hosts).instruct(&mut hosts);
+    let told = |host: usize| {
+        let mut processes = hosts.hosts[host].system.processes.iter();
+        processes.find(|it| it.program == "netd").unwrap().setting(GATES_SETTING)
+    };
+    let terms = GateTerms::of(told(0)).unwrap();
+    assert_eq!((terms.guard_ns, terms.base_ns, terms.mbit), (250_000, 0, 1_000));
+    assert!(terms.entries().eq([(0x40, 1_500_000), (0x3f, 1_500_000)]));
+    assert_eq!(told(1), &[] as &[u64]);
 }

@@ -5,6 +5,7 @@
 
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::flow::{self, DeclaredFlow, Flow, Ways};
+use crate::gates;
 use crate::limits::XHCI;
 use crate::network::{self, DeclaredNetwork, NameList};
 use crate::pulled::{self, Pulled};
@@ -199,6 +200,9 @@ pub fn parse_any(
         } else {
             Vec::new()
         };
+        if report.is_empty() {
+            gates::bounded((&ethernet, &declared.ethernet), &flows, &hosts, &mut report);
+        }
         if report.is_empty() {
             flow::derive(&mut hosts, &flows);
             let origin = Box::new(origin(source, &declared));

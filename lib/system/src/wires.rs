@@ -5,13 +5,14 @@
 //! its address alone, and there is one way: wires that form a circle are refused here.
 
 use crate::diagnostics::{Problem, Report};
+use crate::gates::{self, AdapterGates, DeclaredGates, GatedEnd};
 use crate::hosts::HostSpec;
 use crate::keys;
 use crate::pulled::{self, Pulled};
 use crate::source::{At, Span};
 use crate::suggest::{listed, nearest};
 use crate::table::{Raw, Table};
-use diapason_tsn::{GateEntry, GateList, LinkRate, wire_bytes};
+use diapason_tsn::GateList;
 use std::ops::RangeInclusive;
 
 /// Delay of a wire if the description does not say: 100 m.
@@ -26,10 +27,7 @@ const LATENCIES: RangeInclusive<u64> = 0..=1_000_000;
 const LATENCY_DEFAULT: u64 = 2_000;
 const ROOM: RangeInclusive<u64> = 1..=4_096;
 const ROOM_DEFAULT: u64 = 64;
-/// Longest cycle of gates.
-const CYCLES: RangeInclusive<u64> = 1_000..=1_000_000_000;
 const EXAMPLE: &str = "ends = [\"left:nic0\", \"right:nic0\"]";
-const ENTRY: &str = "entries = [\"S 20 62us\", \"S df 63us\"]";
 
 /// A wire between two adapters, an adapter and a port of a switch, or two ports.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,6 +40,16 @@ pub struct EthernetLink {
     pub delay_ns: u64,
     /// When it is pulled in a simulation, in order.
     pub pulled: Vec<Pulled>,
+    /// The gates of the adapters at its ends that have some.
+    pub gates: Vec<AdapterGates>,
+}
+
+impl EthernetLink {
+    /// Returns the gates of the adapter at this end.
+    #[must_use]
+    pub fn gates(&self, end: WireEnd) -> Option<&AdapterGates> {
+        self.gates.iter().find(|gates| gates.end == end)
+    }
 }
 
 /// The adapter, or the port of a switch, at which a wire ends.
@@ -84,6 +92,7 @@ pub(crate) struct DeclaredLink {
     speed: Option<At<u64>>,
     delay_ns: u64,
     pulled: Vec<Pulled>,
+    pub gates: Vec<DeclaredGates>,
 }
 
 pub(crate) struct DeclaredSwitch {
@@ -93,12 +102,6 @@ pub(crate) struct DeclaredSwitch {
     drift_ppm: i32,
     room: u64,
     gates: Vec<DeclaredGates>,
-}
-
-struct DeclaredGates {
-    port: Option<At<u64>>,
-    /// The place of the list, and the list.
-    list: Option<(Span, GateList)>,
 }
 
 pub(crate) fn link(raw: Raw<'_>, report: &mut Report) -> DeclaredLink {
@@ -114,9 +117,11 @@ pub(crate) fn link(raw: Raw<'_>, report: &mut Report) -> DeclaredLink {
     }
     let delay = table.duration("delay", DELAYS);
     let pulled = pulled::pulled(&mut table);
+    let gates = table.list("gates");
     table.report_unknown();
     let delay_ns = delay.map_or(DELAY_DEFAULT, |delay| delay.value);
-    DeclaredLink { name, ends, ends_place, speed, delay_ns, pulled }
+    let gates = gates.into_iter().map(|raw| gates::of_adapter(raw, report)).collect();
+    DeclaredLink { name, ends, ends_place, speed, delay_ns, pulled, gates }
 }
 
 pub(crate) fn switch(raw: Raw<'_>, report: &mut Report) -> DeclaredSwitch {
@@ -135,65 +140,8 @@ pub(crate) fn switch(raw: Raw<'_>, report: &mut Report) -> DeclaredSwitch {
         latency_ns: latency.map_or(LATENCY_DEFAULT, |latency| latency.value),
         drift_ppm,
         room: room.map_or(ROOM_DEFAULT, |room| room.value),
-        gates: gates.into_iter().map(|raw| self::gates(raw, report)).collect(),
+        gates: gates.into_iter().map(|raw| gates::of_port(raw, report)).collect(),
     }
-}
-
-fn gates(raw: Raw<'_>, report: &mut Report) -> DeclaredGates {
-    let mut table = Table::new("[[switch.gates]]", "list of gates", raw, report);
-    let place = table.place();
-    let port = table.number("port", 1..=*PORTS.end(), "");
-    table.needs("port", "add `port = 1`: the port whose gates open and close");
-    let base = table.duration("base", 0..=*CYCLES.end());
-    let cycle = table.duration("cycle", CYCLES);
-    let texts = table.texts("entries", ENTRY);
-    let span = table.place_of("entries").unwrap_or(place);
-    table.needs("entries", &format!("add `{ENTRY}`: masks of classes, and for how long"));
-    let mut entries = Vec::new();
-    for text in &texts {
-        match entry(&text.value) {
-            Some(entry) => entries.push(entry),
-            None => {
-                let title = format!("`{}` is no entry of a list of gates", text.value);
-                let help = "write `S`, the mask of the open classes in hexadecimal, and a time, as \
-                            in `\"S 20 62us\"`";
-                table.report.push(Problem::new(&text.span, title, help));
-            }
-        }
-    }
-    table.report_unknown();
-    let base_ns = base.map_or(0, |base| base.value);
-    let whole = entries.len() == texts.len() && !texts.is_empty();
-    let list = whole.then(|| GateList::new(base_ns, cycle.map(|it| it.value), &entries));
-    let list = match list {
-        Some(Ok(list)) if list.cycle_ns() <= *CYCLES.end() => Some((span, list)),
-        Some(Ok(_)) => {
-            report.push(Problem::new(&span, "the cycle is longer than 1 s", "shorten the entries"));
-            None
-        }
-        Some(Err(refusal)) => {
-            let text = refusal.to_string();
-            let (what, remedy) = text.split_once(": ").unwrap_or((&text, "change the entries"));
-            report.push(Problem::new(&span, what, remedy));
-            None
-        }
-        None => None,
-    };
-    DeclaredGates { port, list }
-}
-
-/// Reads an entry such as `S 20 62us`, in the words of Linux's `taprio`.
-fn entry(text: &str) -> Option<GateEntry> {
-    let mut words = text.split_whitespace();
-    let (state, mask, time) = (words.next()?, words.next()?, words.next()?);
-    let mask = mask.strip_prefix("0x").unwrap_or(mask);
-    let digits = mask.bytes().all(|digit| digit.is_ascii_hexdigit());
-    if state != "S" || words.next().is_some() || !digits {
-        return None;
-    }
-    let mask = u8::from_str_radix(mask, 16).ok()?;
-    let interval_ns = crate::units::duration(time)?;
-    Some(GateEntry { mask, interval_ns })
 }
 
 /// Finds the adapters and ports that wires join; what cannot be is reported.
@@ -221,7 +169,10 @@ pub(crate) fn resolve(
             continue;
         }
         let pulled = declared.pulled.clone();
-        found.push(EthernetLink { name, ends, speed, delay_ns, pulled });
+        let written: Vec<(&str, WireEnd)> =
+            declared.ends.iter().map(|text| text.value.as_str()).zip(ends).collect();
+        let gates = gates::resolve(&declared.gates, &written, (speed, hosts), report);
+        found.push(EthernetLink { name, ends, speed, delay_ns, pulled, gates });
     }
     one_address_each(&found, links, hosts, report);
     (found, switches)
@@ -234,8 +185,8 @@ fn whole(declared: &DeclaredSwitch, hosts: &[HostSpec], report: &mut Report) -> 
         report.push(Problem::new(&declared.name.span, title, "rename one of them"));
     }
     let mut gates: Vec<(usize, GateList)> = Vec::new();
-    for DeclaredGates { port, list } in &declared.gates {
-        let (Some(port), Some((span, list))) = (port, list) else { continue };
+    for DeclaredGates { of, list } in &declared.gates {
+        let (Some(GatedEnd::Port(port)), Some((span, list))) = (of, list) else { continue };
         let number = port.value as usize - 1;
         if number >= declared.ports {
             let title = format!("`{name}` has no port {}", port.value);
@@ -244,7 +195,7 @@ fn whole(declared: &DeclaredSwitch, hosts: &[HostSpec], report: &mut Report) -> 
         } else if gates.iter().any(|(other, _)| *other == number) {
             let title = format!("port {} has two lists of gates", port.value);
             report.push(Problem::new(&port.span, title, "remove one of them"));
-        } else if let Some(problem) = too_short(list, span) {
+        } else if let Some(problem) = gates::too_short(list, span, 1_000, 0) {
             report.push(problem);
         } else {
             gates.push((number, list.clone()));
@@ -252,17 +203,6 @@ fn whole(declared: &DeclaredSwitch, hosts: &[HostSpec], report: &mut Report) -> 
     }
     let DeclaredSwitch { ports, latency_ns, drift_ppm, room, .. } = *declared;
     Switch { name, ports, latency_ns, drift_ppm, room, gates }
-}
-
-/// Returns what is wrong with a list in which a class has windows, and no frame fits into any.
-fn too_short(list: &GateList, span: &Span) -> Option<Problem> {
-    let shortest = LinkRate::GIGABIT.time_ns(wire_bytes(0, true).ok()?);
-    let has = |class: &usize| !list.windows(*class).is_empty();
-    let refusal =
-        (0..diapason_tsn::CLASSES).filter(has).find_map(|it| list.check(it, shortest).err())?;
-    let text = refusal.to_string();
-    let (what, remedy) = text.split_once(": ").unwrap_or((&text, "lengthen the window"));
-    Some(Problem::new(span, what, remedy))
 }
 
 struct Places<'a> {

@@ -122,6 +122,50 @@ fn mistakes_of_gates_are_named() {
 }
 
 #[test]
+fn mistakes_of_gates_of_adapters_are_named() {
+    const LIST: &str = "ethernet-gates.toml";
+    const STATION: &str = "ethernet/station.toml";
+    let found = |file: &str, from: &str, to: &str| {
+        let read = |name: &str| {
+            let text = example(name);
+            assert!(name != file || text.contains(from), "no {from}");
+            if name == file { text.replacen(from, to, 1) } else { text }
+        };
+        parse_any(LIST, &read(LIST), |name| Ok((name.to_owned(), read(name))))
+    };
+    let bad = |file: &str, from: &str, to: &str, title: &str| {
+        let found = found(file, from, to).unwrap_err();
+        let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();
+        assert_eq!(titles, [title]);
+        assert!(found.items()[0].line > 1 && !found.items()[0].help.is_empty());
+    };
+    let Description::Several(hosts) = found(LIST, "", "").unwrap() else { panic!() };
+    let gates = hosts.ethernet[0].gates(WireEnd::Adapter { host: 0, adapter: 0 }).unwrap();
+    assert_eq!((gates.guard_ns, gates.list.cycle_ns()), (250_000, 3_000_000));
+    assert!(hosts.ethernet[0].gates(WireEnd::Adapter { host: 1, adapter: 0 }).is_none());
+    let end = "end = \"station:nic0\"";
+    bad(LIST, end, "", "this list of gates has no `end`");
+    bad(LIST, end, "end = \"cabinet:1\"", "`cabinet:1` is no adapter at this wire");
+    bad(LIST, "guard = \"250us\"", "", "this list of gates has no `guard`");
+    let short = "the longest window of class 0 lasts 400000 ns, and a frame with what may delay it \
+                 there 500672 ns";
+    bad(LIST, "S 3f 1500us", "S 3f 400us", short);
+    let cycle = "the entries of the gate list last 3000000 ns and the cycle 4000000 ns";
+    bad(LIST, "entries = [", "cycle = \"4ms\"\nentries = [", cycle);
+    let twice = "guard = \"250us\"\nentries = [\"S ff 2ms\"]\n[[ethernet.gates]]\n\
+                 end = \"station:nic0\"\nguard = \"250us\"";
+    bad(LIST, "guard = \"250us\"", twice, "`station:nic0` has two lists of gates");
+    let many = format!("entries = [{}", "\"S ff 1ms\", ".repeat(15));
+    bad(LIST, "entries = [", &many, "an adapter takes 16 entries of gates at most");
+    let poor = "`net` in `ethernet/station.toml` has no memory for gates";
+    bad(STATION, "semaphores = 2", "semaphores = 1", poor);
+    bad(STATION, "heap = \"32K\"", "heap = \"16K\"", poor);
+    let pictures = example(LIST);
+    let pictures = &pictures[pictures.find("[[flow]]\nname = \"pictures\"").unwrap()..];
+    bad(LIST, pictures, "", "`station:camera` sends through gates, and nothing bounds it");
+}
+
+#[test]
 fn mistakes_of_flows_over_ethernet_are_named() {
     let by = "by = \"control-wire\"";
     bad(by, "by = \"control-wires\"", "no cable is called `control-wires`");
@@ -149,5 +193,8 @@ proptest! {
         let _ = parsed(&list.replacen("control:nic0", &text, 1));
         let gates = format!("room = 16\n[[switch.gates]]\nport = 1\nentries = [\"{text}\"]\n");
         let _ = parsed(&list.replacen("room = 16 ", &gates, 1));
+        let gates = format!("entries = [\"{text}\"]\nend = \"{text}\"\nguard = \"{text}\"");
+        let text = example("ethernet-gates.toml");
+        let _ = parsed(&text.replacen("entries = [\"S 40 1500us\", \"S 3f 1500us\"]", &gates, 1));
     }
 }

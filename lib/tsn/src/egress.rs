@@ -74,6 +74,13 @@ impl<T> Egress<T> {
         })
     }
 
+    /// Lets each queue have so many frames without asking for more memory.
+    #[must_use]
+    pub fn with_room(mut self, frames: usize) -> Egress<T> {
+        self.queues.iter_mut().for_each(|queue| queue.reserve(frames));
+        self
+    }
+
     /// Queues a frame that occupies the wire for `wire_ns`.
     ///
     /// # Errors

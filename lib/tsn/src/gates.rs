@@ -67,6 +67,12 @@ impl GateList {
         GateList { base_ns, cycle_ns, entries, windows }
     }
 
+    /// Returns the time at which some cycle begins.
+    #[must_use]
+    pub fn base_ns(&self) -> u64 {
+        self.base_ns
+    }
+
     /// Returns the length of a cycle.
     #[must_use]
     pub fn cycle_ns(&self) -> u64 {
@@ -128,6 +134,25 @@ impl GateList {
             if fits { 0 } else { (self.cycle_ns - into) % self.cycle_ns }
         };
         long.map(wait).min().and_then(|wait| at_ns.checked_add(wait))
+    }
+
+    /// Returns by how much a frame that starts at this time is outside of the window of its class
+    /// that is nearest to it; its whole length if the class has none.
+    #[must_use]
+    pub fn outside(&self, class: usize, at_ns: u64, frame_ns: u64) -> u64 {
+        if self.always(class) {
+            return 0;
+        }
+        let phase = self.phase(at_ns);
+        let away = |window: &GateWindow| {
+            // From the opening before or with the frame, and from the next one.
+            let into = (phase + self.cycle_ns - window.open_ns) % self.cycle_ns;
+            let late = into.saturating_add(frame_ns).saturating_sub(window.length_ns);
+            let early = self.cycle_ns - into;
+            let from_next = early.max(frame_ns.saturating_sub(early + window.length_ns));
+            late.min(from_next)
+        };
+        self.windows(class).iter().map(away).min().unwrap_or(frame_ns)
     }
 
     /// Checks that a frame fits into some window of its class.

@@ -6,12 +6,14 @@ use crate::GateRefusal;
 pub const PREAMBLE: u64 = 8;
 /// Bytes of the gap between frames.
 pub const GAP: u64 = 12;
+/// Bytes of the checksum.
+pub(crate) const CHECKSUM: u64 = 4;
 /// Bytes of addresses and type, and of the checksum.
-const ENVELOPE: u64 = 14 + 4;
+const ENVELOPE: u64 = 14 + CHECKSUM;
 /// Bytes of a tag of IEEE 802.1Q.
 const TAG: u64 = 4;
 /// Bytes of the shortest frame, from the addresses to the checksum.
-const SHORTEST: u64 = 64;
+pub(crate) const SHORTEST: u64 = 64;
 /// Bytes of the longest payload.
 const LONGEST_PAYLOAD: u64 = 1_500;
 /// Nanoseconds of a second.

@@ -166,3 +166,19 @@ fn windows_of_neighbouring_entries_are_one_over_the_end_of_the_cycle_too() {
     assert_eq!(list.next_start(0, 5, 16), None);
     assert!(list.overlap(0, 1) && !list.overlap(0, 2));
 }
+
+#[test]
+fn a_frame_is_outside_by_what_reaches_out_of_the_nearest_window() {
+    let entry = |mask, interval_ns| GateEntry { mask, interval_ns };
+    // Class 1 from 0 to 40, class 0 from 40 to 100.
+    let gates = GateList::new(0, None, &[entry(2, 40), entry(1, 60)]).unwrap();
+    let cases =
+        [(0, 40, 0), (0, 41, 1), (39, 4, 3), (95, 20, 5), (70, 10, 30), (60, 10, 30), (30, 90, 70)];
+    for (at, length, outside) in cases {
+        assert_eq!(gates.outside(1, 500 + at, length), outside, "{at} {length}");
+        let fits = gates.next_start(1, 500 + at, length) == Some(500 + at);
+        assert_eq!(fits, outside == 0);
+    }
+    assert_eq!(gates.outside(5, 7, 9), 9, "a class without a window");
+    assert_eq!(GateList::open(10).outside(5, 7, 90), 0);
+}

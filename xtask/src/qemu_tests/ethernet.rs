@@ -1,5 +1,6 @@
 //! Hosts at an Ethernet switch, in the simulator: no message of a flow is later than its bound, as
 //! the example is and where the plan could be wrong most easily, also while all clocks run apart.
+//! And two hosts whose sender keeps gates: no frame leaves its window.
 
 use crate::tally::Tally;
 use diapason::Workspace;
@@ -7,15 +8,19 @@ use diapason::metal::Built;
 use diapason::plan::NetworkPlan;
 use diapason::session::Session;
 use diapason::simulate::{Joined, Joints, Seat, together};
+use diapason_sim::GatedBooks;
 use diapason_system::{Description, Hosts, RunOptions, parse_any};
 use std::fs;
 
 const EXAMPLE: &str = "ethernet.toml";
+const GATED: &str = "ethernet-gates.toml";
 const HORIZON_NS: u64 = 3_000_000_000;
 /// How long clocks run apart: a contract that does not count with it is broken by then.
 const APART_NS: u64 = 40_000_000_000;
 /// Messages of each flow that a run must see in a second.
 const LEAST: u64 = 500;
+/// Those behind the gates of an adapter, which are slower.
+const GATED_LEAST: u64 = 190;
 
 /// A change of a file of the example: the file, and one text for another.
 type Change = (&'static str, &'static str, &'static str);
@@ -53,6 +58,29 @@ const SLOW_SENDERS: [Change; 4] = [
     (EXAMPLE, "name = \"cabinet\"", "name = \"cabinet\"\ndrift = \"100ppm\""),
 ];
 
+/// Periods that do not fit the cycle of the gates of an adapter: frames come at any time in it.
+const ANY_TIME: [Change; 2] = [
+    ("ethernet/station.toml", "2000, 64, 1, 0", "2039, 64, 1, 0"),
+    ("ethernet/station.toml", "4000, 1400, 1, 1", "4057, 1400, 1, 1"),
+];
+/// Pictures come in twos, and wait for each other.
+const IN_TWOS: [Change; 5] = [
+    ("ethernet/station.toml", "4000, 1400, 1, 1", "8113, 1400, 2, 1"),
+    (GATED, "period = \"4ms\"", "period = \"4ms\"\nburst = 2"),
+    (GATED, "guard = \"250us\"", "guard = \"390us\""),
+    (GATED, "S 40 1500us\", \"S 3f 1500us", "S 40 2500us\", \"S 3f 2000us"),
+    ("ethernet/station.toml", "2000, 64, 1, 0", "2039, 64, 1, 0"),
+];
+/// The clock of the adapter's host is as fast as it may be, and as slow.
+const FAST_GATES: [Change; 2] = [
+    (GATED, "name = \"station\"", "name = \"station\"\ndrift = \"100ppm\""),
+    (GATED, "name = \"drive\"", "name = \"drive\"\ndrift = \"-100ppm\""),
+];
+const SLOW_GATES: [Change; 2] = [
+    (GATED, "name = \"station\"", "name = \"station\"\ndrift = \"-100ppm\""),
+    (GATED, "name = \"drive\"", "name = \"drive\"\ndrift = \"100ppm\""),
+];
+
 /// Runs every test whose name contains `part`.
 pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     let [first, second] = ROTATING;
@@ -70,18 +98,41 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
         let drifts = changes.iter().any(|(_, _, to)| to.contains("drift"));
         let horizon_ns = if drifts { APART_NS } else { HORIZON_NS };
         if name.contains(part) {
-            tally.step(&name, || keeps(workspace, built, (&changes, horizon_ns)));
+            tally.step(&name, || keeps(workspace, built, EXAMPLE, (&changes, horizon_ns)));
+        }
+    }
+    let gated: [(&str, Vec<Change>); 4] = [
+        ("whatever comes when", ANY_TIME.to_vec()),
+        ("while frames wait for each other", IN_TWOS.to_vec()),
+        ("while its clock is fast", [ANY_TIME, FAST_GATES].concat()),
+        ("while its clock is slow", [ANY_TIME, SLOW_GATES].concat()),
+    ];
+    for (name, changes) in gated {
+        let name = format!("simulator: Ethernet: an adapter keeps its gates {name}");
+        if name.contains(part) {
+            tally.step(&name, || keeps(workspace, built, GATED, (&changes, APART_NS)));
         }
     }
 }
 
-/// Plans the example with some changes, runs it twice, and holds it to the plan.
+/// Checks that no frame of an adapter with gates left its window, in a run of so many seconds.
+fn in_windows(books: &GatedBooks, seconds: u64) -> Result<(), String> {
+    println!("sent {:?}, outside {:?}", books.sent, books.outside);
+    let sent = books.sent.iter().filter(|sent| **sent > GATED_LEAST * seconds);
+    if sent.count() < 2 || books.outside.iter().any(|outside| *outside > 0) {
+        return Err(format!("sent {:?}, by {:?} outside", books.sent, books.longest));
+    }
+    Ok(())
+}
+
+/// Plans an example with some changes, runs it twice, and holds it to the plan.
 fn keeps(
     workspace: &Workspace,
     built: &Built,
+    example: &str,
     (changes, horizon_ns): (&[Change], u64),
 ) -> Result<(), String> {
-    let mut list = list(workspace, changes)?;
+    let mut list = list(workspace, example, changes)?;
     let network = NetworkPlan::of(&list);
     network.instruct(&mut list);
     if let Some(wrong) = network.wrong().next() {
@@ -106,6 +157,10 @@ fn keeps(
             return Err(format!("{}: {finding}", session.system.name));
         }
     }
+    for books in ran.iter().flat_map(|host| &host.gated) {
+        in_windows(books, horizon_ns / 1_000_000_000)?;
+    }
+    let least = if example == GATED { GATED_LEAST } else { LEAST };
     for (flow, flowed) in flows.iter().zip(&network.flows) {
         let (name, end) = (&flow.name, flow.end());
         let bound = flowed.bill.as_ref().map_err(|none| format!("{name}: {none:?}"))?.total.0;
@@ -113,7 +168,7 @@ fn keeps(
         let row = rows.find(|row| row.process == u64::from(end.process));
         let row = row.ok_or_else(|| format!("{name}: nobody reported"))?;
         println!("{name}: {} messages, {} of {bound} ns", row.messages, row.whole_max_ns);
-        let least = LEAST * horizon_ns / 1_000_000_000;
+        let least = least * horizon_ns / 1_000_000_000;
         if row.messages < least || row.lost > 0 || row.whole_max_ns > bound {
             return Err(format!("{name}: {row:?}, at most {bound} ns are planned"));
         }
@@ -121,8 +176,8 @@ fn keeps(
     Ok(())
 }
 
-/// Returns the example with one text for another in some files.
-fn list(workspace: &Workspace, changes: &[Change]) -> Result<Hosts, String> {
+/// Returns an example with one text for another in some files.
+fn list(workspace: &Workspace, example: &str, changes: &[Change]) -> Result<Hosts, String> {
     let read = |file: &str| {
         let path = workspace.root().join("examples").join(file);
         let mut text = fs::read_to_string(path).map_err(|error| error.to_string())?;
@@ -135,7 +190,7 @@ fn list(workspace: &Workspace, changes: &[Change]) -> Result<Hosts, String> {
         Ok::<_, String>(text)
     };
     let find = |file: &str| read(file).map(|text| (file.to_owned(), text));
-    match parse_any(EXAMPLE, &read(EXAMPLE)?, find) {
+    match parse_any(example, &read(example)?, find) {
         Ok(Description::Several(list)) => Ok(list),
         Ok(_) => Err("the example is one host".into()),
         Err(wrong) => Err(wrong.to_string()),

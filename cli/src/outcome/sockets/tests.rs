@@ -107,6 +107,27 @@ fn each_assumption_rings_at_the_first_number_that_is_too_large() {
 }
 
 #[test]
+fn a_server_later_than_its_guard_rings() {
+    let mut system = system();
+    let words = GateTerms { guard_ns: 60_000, base_ns: 0, mbit: 1_000, entries: &[] }.head();
+    system.processes[NET[1] as usize].set(GATES_SETTING, &words);
+    let assumptions = Assumptions::of(&Plan::of(&system, system.clock_hz));
+    let alarms = |longest| {
+        let outcome = run(|process, report| {
+            if process == NET[1] && report.end == FrameEnd::Adapter {
+                report.longest = Nanos(longest);
+            }
+        });
+        let names = Names::of(&system);
+        let all = assumptions.adapters.iter().flat_map(|it| it.alarms(&outcome, &names));
+        let all = all.map(|alarm| (alarm.name, alarm.of, alarm.observed, alarm.assumed));
+        all.collect::<Vec<_>>()
+    };
+    assert_eq!(alarms(60_000), []);
+    assert_eq!(alarms(60_001), [("adapter-gates", "nic1".to_owned(), 60_001, 60_000)]);
+}
+
+#[test]
 fn a_link_has_its_speed_and_stays() {
     let link = |speeds: [u32; 2]| {
         let is = move |process, report: &FrameReport| {

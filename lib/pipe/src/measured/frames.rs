@@ -41,9 +41,10 @@ pub struct FrameReport {
     pub outside: u64,
     /// Most that ever waited for the program.
     pub peak: u32,
-    /// The longest from the server to the program.
+    /// The longest from the server to the program. Of an adapter with gates: from the choice of a
+    /// frame until the adapter had it.
     pub longest: Nanos,
-    /// The number of the datagram that took longest, from 1.
+    /// The number of the datagram or frame that took longest, from 1.
     pub slowest: u64,
     /// Frames that were sent.
     pub sent: u64,

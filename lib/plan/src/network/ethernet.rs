@@ -10,15 +10,17 @@
 use super::flows::{FlowBill, FlowStage, Flowed, none};
 use super::route::steady;
 use super::site::Worker;
-use super::wired::{Sender, Stranger, link, longest, occupies, strangers, ways};
+use super::wired::{Sender, Stranger, gates, link, longest, occupies, strangers, ways};
 use crate::missing::Missing;
 use crate::pipes::{NoBill, Plant};
 use diapason_abi::Nanos;
-use diapason_contract::ethernet::{OUT_FRAMES, RING};
+use diapason_contract::ethernet::{OUT_FRAMES, RING, gated_room};
 use diapason_pipe::bill::{Bill, What};
 use diapason_pipe::size::Bucket;
-use diapason_system::{CLOCKS_APART, Flow, FlowStop, Hosts, WireEnd};
-use diapason_tsn::{CLASSES, GateList, GateRefusal, LinkRate, PortModel, Shaping, TrafficFlow};
+use diapason_system::{AdapterGates, CLOCKS_APART, Flow, FlowStop, Hosts, UdpPort, WireEnd};
+use diapason_tsn::{
+    CLASSES, GateList, GateRefusal, LinkRate, PortModel, Shaping, TrafficFlow, paced_ns,
+};
 
 /// Rounds to the fixed point before it is given up, and the longest bound that is looked for.
 const ROUNDS_MAX: usize = 1_000;
@@ -27,13 +29,13 @@ const TOTAL_MAX: u64 = 100_000_000_000;
 const ONCE: u64 = 1 << 45;
 
 /// A flow, and the ends that its frames leave by.
-struct Wired<'a> {
+pub(super) struct Wired<'a> {
     flow: &'a Flow,
     from: Sender,
     to: Sender,
     ways: Vec<WireEnd>,
     bucket: Bucket,
-    class: usize,
+    pub class: usize,
     /// Stages so far: the program, the server, then each of `ways`.
     delays: Vec<u64>,
 }
@@ -51,11 +53,11 @@ impl Wired<'_> {
 }
 
 /// Stages before the first wire: the program and the server.
-const BEFORE: usize = 2;
+pub(super) const BEFORE: usize = 2;
 
 /// All flows over Ethernet together.
-struct Ethernet<'a> {
-    hosts: &'a Hosts,
+pub(super) struct Ethernet<'a> {
+    pub hosts: &'a Hosts,
     plants: &'a [Plant<'a>],
     flows: Vec<Wired<'a>>,
     strangers: Vec<Stranger>,
@@ -131,7 +133,13 @@ impl<'a> Ethernet<'a> {
     fn server(&self, it: &Wired<'_>) -> Result<Worker<'_>, Missing> {
         let port = it.from.port(self.hosts);
         let plant = &self.plants[it.from.host];
-        Worker::of_sender(plant, plant.system.adapters[port.adapter].driver)
+        let is_gated = self.gates(it).is_some();
+        Worker::of_sender(plant, plant.system.adapters[port.adapter].driver, is_gated)
+    }
+
+    /// Returns the gates of the adapter that sends a flow.
+    pub(super) fn gates(&self, it: &Wired<'_>) -> Option<&'a AdapterGates> {
+        gates(self.hosts, it.from.end(self.hosts))
     }
 
     /// Lets delays grow until they follow from each other.
@@ -191,30 +199,49 @@ impl<'a> Ethernet<'a> {
     }
 
     /// Returns the flows that the server of this one's adapter sends.
-    fn beside<'s>(&'s self, flow: &'s Wired<'_>) -> impl Iterator<Item = &'s Wired<'a>> {
+    pub(super) fn beside<'s>(&'s self, flow: &'s Wired<'_>) -> impl Iterator<Item = &'s Wired<'a>> {
         self.flows.iter().filter(move |it| it.ways.first() == flow.ways.first())
     }
 
-    /// Returns the longest time of the server that sends, until a frame is with its adapter.
+    /// Returns the most frames that the server of this one's adapter has at a stage in a window.
+    pub(super) fn frames_beside(&self, flow: &Wired<'_>, stage: usize, window: Nanos) -> u64 {
+        let each = self.beside(flow).map(|it| it.arrivals(stage, window));
+        each.fold(0, u64::saturating_add)
+    }
+
+    /// Returns the longest time of the server that sends, until a frame is with its adapter, or in
+    /// the queue behind the gates of the adapter.
     fn serves(&self, flow: &Wired<'_>) -> Result<Nanos, Missing> {
         let worker = self.server(flow)?;
-        let frames = |window: Nanos| {
-            self.beside(flow).map(|it| it.arrivals(1, window)).fold(0, u64::saturating_add)
-        };
+        let gates = self.gates(flow);
+        let frames = |window: Nanos| self.frames_beside(flow, 1, window);
         // Once a second it reports on the adapter and on each socket.
         let reports = |window: Nanos| 1 + window.0 / diapason_pipe::measured::REPORT.0;
-        let wakes = |window: Nanos| frames(window).saturating_add(reports(window));
-        let work = |window: Nanos| {
-            let frames = frames(window).saturating_mul(worker.each.0);
-            Nanos(frames.saturating_add(reports(window).saturating_mul(worker.told.0)))
+        // Behind gates it also wakes up when a frame is over, and when a gate opens.
+        let of_gates = |window: Nanos| gates.map_or(0, |it| self.gate_wakes(flow, it, window));
+        let wakes = |window: Nanos| {
+            frames(window).saturating_add(reports(window)).saturating_add(of_gates(window))
         };
-        worker.busy(wakes, work, worker.each).ok_or_else(|| {
+        let work = |window: Nanos| {
+            let queued = frames(window);
+            let given = gates.map_or(0, |it| self.given(flow, it, window));
+            // It looks at gates before it waits, and after each frame that it queues.
+            let looks = wakes(window).saturating_add(queued).saturating_add(given);
+            let looks = looks.saturating_mul(worker.look.0);
+            let told = reports(window).saturating_mul(worker.told.0);
+            let frames = queued.saturating_mul(worker.each.0);
+            Nanos(frames.saturating_add(looks).saturating_add(told))
+        };
+        let least = if gates.is_some() { worker.each.min(worker.look) } else { worker.each };
+        let busy = worker.busy(wakes, work, least).ok_or_else(|| {
             let adapter = flow.from.port(self.hosts).adapter;
             let driver = self.plants[flow.from.host].system.adapters[adapter].driver;
             let name = self.process(flow.from.host, driver);
             let what = format!("`{name}` cannot keep up with the frames that it sends");
             (what, "give its VCPU a larger `budget`, or send fewer messages".to_owned())
-        })
+        })?;
+        self.guarded(flow, busy)?;
+        Ok(busy)
     }
 
     fn process(&self, host: usize, process: u16) -> String {
@@ -222,9 +249,13 @@ impl<'a> Ethernet<'a> {
         format!("{}:{}", host.name, host.system.process_name(process).unwrap_or_default())
     }
 
-    /// Returns the class of a flow at an end. An adapter sends in the order of asking.
+    /// Returns the class of a flow at an end. An adapter without gates sends in the order of
+    /// asking.
     fn class_at(&self, flow: &Wired<'_>, end: WireEnd) -> usize {
-        if matches!(end, WireEnd::Adapter { .. }) { 0 } else { flow.class }
+        match end {
+            WireEnd::Adapter { .. } if gates(self.hosts, end).is_none() => 0,
+            _ => flow.class,
+        }
     }
 
     /// Returns the flows that leave by an end, with the number of the end on the way of each.
@@ -243,6 +274,8 @@ impl<'a> Ethernet<'a> {
     /// Returns the longest time from the queue of an end until the frame has left it.
     fn queued(&self, flow: &Wired<'_>, end: WireEnd) -> Result<u64, Missing> {
         let Some(link) = link(self.hosts, end) else { return Ok(0) };
+        let gated = gates(self.hosts, end);
+        let guard_ns = gated.map_or(0, |gates| gates.guard_ns);
         let mut traffic: Vec<TrafficFlow> = self
             .leaving(end)
             .map(|(number, it)| {
@@ -251,7 +284,8 @@ impl<'a> Ethernet<'a> {
                 // A burst is as many frames as may be so many periods late.
                 let early = (burst.max(1) - 1).saturating_mul(period_ns);
                 let jitter_ns = jitter.0 + it.jitter(BEFORE + number) + early;
-                let (class, wire_ns) = (self.class_at(it, end), self.own(it, end));
+                let class = self.class_at(it, end);
+                let wire_ns = paced_ns(self.own(it, end), guard_ns);
                 TrafficFlow { class, wire_ns, period_ns, jitter_ns, burst: 1, phase: None }
             })
             .collect();
@@ -266,7 +300,9 @@ impl<'a> Ethernet<'a> {
         }));
         let gates = match end {
             WireEnd::Port { switch, port } => self.hosts.switches[switch].gates(port),
-            WireEnd::Adapter { .. } => GateList::open(1_000_000),
+            WireEnd::Adapter { .. } => {
+                gated.map_or_else(|| GateList::open(1_000_000), |gates| gates.list.clone())
+            }
         };
         let rate = LinkRate::new(link.speed * 1_000_000);
         let shaping = [Shaping::Strict; CLASSES];
@@ -282,7 +318,7 @@ impl<'a> Ethernet<'a> {
     }
 
     /// Returns how an end is called.
-    fn place(&self, end: WireEnd) -> String {
+    pub(super) fn place(&self, end: WireEnd) -> String {
         match end {
             WireEnd::Adapter { host, adapter } => {
                 let host = &self.hosts.hosts[host];
@@ -314,10 +350,20 @@ impl<'a> Ethernet<'a> {
     fn waiting(&self, flow: &Wired<'_>, end: WireEnd) -> (u64, u64) {
         let window = Nanos(self.queued(flow, end).unwrap_or(u64::MAX));
         let class = self.class_at(flow, end);
-        let same = self.leaving(end).filter(|(_, it)| self.class_at(it, end) == class);
+        let gated = gates(self.hosts, end).is_some();
+        let is_here = |it: &Wired<'_>| {
+            // Behind the gates of an adapter each socket has room of its own.
+            if gated { it.from == flow.from } else { self.class_at(it, end) == class }
+        };
+        let same = self.leaving(end).filter(|(_, it)| is_here(it));
         let frames = same.map(|(number, it)| it.arrivals(BEFORE + number, window));
         let room = match end {
             WireEnd::Port { switch, .. } => self.hosts.switches[switch].room,
+            WireEnd::Adapter { host, adapter } if gated => {
+                let sockets = self.hosts.hosts[host].system.sockets.iter();
+                let sends = |it: &&UdpPort| it.is_rest() || it.peer.is_some();
+                gated_room(sockets.filter(|it| it.adapter == adapter).filter(sends).count()) as u64
+            }
             WireEnd::Adapter { .. } => RING as u64 - 1,
         };
         (frames.fold(0, u64::saturating_add), room)

@@ -1,12 +1,17 @@
 //! The plan of a network, told to its hosts: for whom each server waits, who belongs at the other
-//! end of each link, and for how long a program waits for a cable that has another way.
+//! end of each link, when the gates of an adapter open, and for how long a program waits for a
+//! cable that has another way.
 
 use super::NetworkPlan;
 use super::served::links;
 use diapason_abi::Key;
+use diapason_contract::ethernet::{GATES_SETTING, GateTerms};
 use diapason_contract::link::{ENABLE, PATIENCE, TARGET};
 use diapason_contract::settings::{Awaited, Expected, FormingOrder, ORDER, PROGRAM};
-use diapason_system::{FarEnd, Flow, FlowStop, HostSpec, Hosts, Neighbours, ProcessSpec, Socket};
+use diapason_system::{
+    AdapterGates, FarEnd, Flow, FlowStop, HostSpec, Hosts, Neighbours, ProcessSpec, Socket, WireEnd,
+};
+use diapason_tsn::GateEntry;
 
 /// The argument of a debug target's server that is the key of its host's name.
 const NAME: usize = 3;
@@ -32,6 +37,10 @@ impl NetworkPlan {
                     _ => {}
                 }
             }
+        }
+        for (driver, words) in gates(hosts) {
+            hosts.hosts[driver.0].system.processes[usize::from(driver.1)]
+                .set(GATES_SETTING, &words);
         }
         for (stop, patience_ns) in hosts.flows.iter().flat_map(patiences).collect::<Vec<_>>() {
             let process = usize::from(stop.process);
@@ -84,6 +93,22 @@ impl NetworkPlan {
         }
         order
     }
+}
+
+/// Returns the servers of adapters with gates, by host and process, and what each is told of them.
+fn gates(hosts: &Hosts) -> Vec<((usize, u16), Vec<u64>)> {
+    let links = hosts.ethernet.iter();
+    let each = links.flat_map(|link| link.gates.iter().map(|gates| (link.speed, gates)));
+    let told = each.filter_map(|(mbit, AdapterGates { end, list, guard_ns })| {
+        let WireEnd::Adapter { host, adapter } = *end else { return None };
+        let entry = |it: &GateEntry| GateTerms::entry(it.mask, it.interval_ns);
+        let entries: Vec<u64> = list.entries().iter().map(entry).collect();
+        let (guard_ns, base_ns) = (*guard_ns, list.base_ns());
+        let head = GateTerms { guard_ns, base_ns, mbit, entries: &entries }.head();
+        let driver = hosts.hosts[host].system.adapters[adapter].driver;
+        Some(((host, driver), [&head[..], &entries].concat()))
+    });
+    told.collect()
 }
 
 /// Returns whether a USB server lets another program enable the debug capability.

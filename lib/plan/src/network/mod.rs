@@ -5,6 +5,7 @@ mod crossing;
 mod detour;
 mod ethernet;
 mod flows;
+mod gated;
 mod instruct;
 mod net;
 mod refusals;

@@ -9,7 +9,7 @@ use crate::pipes::{Plant, interrupts, own_supply};
 use crate::reports::Reporting;
 use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::{IoSupply, Supply};
-use diapason_contract::ethernet::SEND_FRAME;
+use diapason_contract::ethernet::{SEND_FRAME, SEND_GATES};
 use diapason_contract::link::NAMES;
 use diapason_pipe::bill::{self, Coming, Service, found};
 use diapason_system::FlowStop;
@@ -31,6 +31,8 @@ pub(super) struct Worker<'a> {
     pub each: Nanos,
     /// From the end of a transfer until the thread is told of it or looks.
     pub told: Nanos,
+    /// A look at the gates of an adapter, with the wait after it.
+    pub look: Nanos,
 }
 
 enum Share {
@@ -60,7 +62,7 @@ impl<'a> Worker<'a> {
         let supply = Share::Main(own_supply(stop.process, plant.system, plant.core)?);
         let calls = &plant.calls;
         let each = calls.takes(Step::Counted) + calls.gives(Step::Counted);
-        Ok(Worker { supply, calls, each: each + each, told: Nanos::ZERO })
+        Ok(Worker { supply, calls, each: each + each, told: Nanos::ZERO, look: Nanos::ZERO })
     }
 
     /// Returns a program that sends datagrams of a flow. For one it waits, and gives the server a
@@ -82,12 +84,17 @@ impl<'a> Worker<'a> {
         let supply = Share::Main(own_supply(stop.process, system, plant.core)?);
         let waits = calls.takes(Step::Counted) + calls.of(CallNumber::SleepUntil);
         let each = waits + calls.gives(Step::Counted);
-        Ok(Worker { supply, calls, each, told: Nanos::ZERO })
+        Ok(Worker { supply, calls, each, told: Nanos::ZERO, look: Nanos::ZERO })
     }
 
     /// Returns the thread of an adapter's server that sends. Each frame may wake it twice: once for
-    /// the frame, once for a sign without one. `told` is what it takes to report.
-    pub fn of_sender(plant: &'a Plant<'a>, driver: u16) -> Result<Worker<'a>, Missing> {
+    /// the frame, once for a sign without one. `told` is what it takes to report. It looks at gates
+    /// if the adapter has some.
+    pub fn of_sender(
+        plant: &'a Plant<'a>,
+        driver: u16,
+        is_gated: bool,
+    ) -> Result<Worker<'a>, Missing> {
         plant.locks_nothing(driver)?;
         let (system, calls) = (plant.system, &plant.calls);
         let work = worst(system, SEND_FRAME).ok_or_else(|| missing::works(&[SEND_FRAME]))?;
@@ -95,7 +102,10 @@ impl<'a> Worker<'a> {
         let waits = calls.takes(Step::Counted);
         let gauges = 1 + system.sockets.len() as u64;
         let reports = calls.of(CallNumber::Log).0.saturating_mul(gauges * RECORDS);
-        Ok(Worker { supply, calls, each: work + waits + waits, told: waits + Nanos(reports) })
+        let look = || worst(system, SEND_GATES).ok_or_else(|| missing::works(&[SEND_GATES]));
+        let look = if is_gated { look()? + waits } else { Nanos::ZERO };
+        let (each, told) = (work + waits + waits, waits + Nanos(reports));
+        Ok(Worker { supply, calls, each, told, look })
     }
 
     /// Returns the thread that serves a link for `client`.
@@ -109,7 +119,13 @@ impl<'a> Worker<'a> {
             By::Target(look) => {
                 let supply = Share::Main(own_supply(port.server, plant.system, plant.core)?);
                 let waits = calls.takes(Step::Counted) + calls.gives(Step::Counted);
-                Ok(Worker { supply, calls, each: work(LOOK)? + waits + says, told: look })
+                Ok(Worker {
+                    supply,
+                    calls,
+                    each: work(LOOK)? + waits + says,
+                    told: look,
+                    look: Nanos::ZERO,
+                })
             }
             By::Usb(home) => {
                 let place = plant.io_place(port.server, client, |name| name == home.vcpu);
@@ -126,6 +142,7 @@ impl<'a> Worker<'a> {
                     calls,
                     each: work + work + waits + says,
                     told,
+                    look: Nanos::ZERO,
                 })
             }
         }

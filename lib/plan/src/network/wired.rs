@@ -2,7 +2,7 @@
 //! sockets may send there without a flow that bounds them.
 
 use diapason_ether::{IPV4_HEAD, UDP_HEAD};
-use diapason_system::{EthernetLink, Flow, FlowWay, Hosts, UdpPort, WireEnd};
+use diapason_system::{AdapterGates, EthernetLink, Flow, FlowWay, Hosts, UdpPort, WireEnd};
 use diapason_tsn::{LinkRate, wire_bytes};
 
 /// A socket of a host, by their numbers.
@@ -54,6 +54,11 @@ fn far(hosts: &Hosts, end: WireEnd) -> Option<(&EthernetLink, WireEnd)> {
 /// Returns the wire at an end that has one.
 pub(super) fn link(hosts: &Hosts, end: WireEnd) -> Option<&EthernetLink> {
     far(hosts, end).map(|(link, _)| link)
+}
+
+/// Returns the gates of the adapter at an end.
+pub(super) fn gates(hosts: &Hosts, end: WireEnd) -> Option<&AdapterGates> {
+    link(hosts, end)?.gates(end)
 }
 
 /// Returns the ends that frames leave by on their way from an adapter: its own, and a port of each

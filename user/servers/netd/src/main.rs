@@ -2,31 +2,37 @@
 //! sends what they want sent.
 //!
 //! Two threads share nothing but published counts: one receives, on an I/O VCPU for the readers of
-//! the sockets, the other sends. The settings follow from `[[adapter]]` and `[[socket]]`.
+//! the sockets, the other sends. The settings follow from `[[adapter]]` and `[[socket]]`, and from
+//! `[[ethernet.gates]]` in a list of hosts.
 
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
 mod books;
+mod gated;
 mod receive;
 mod report;
 mod send;
 mod watch;
 
 use diapason_contract::ethernet::{
-    ADAPTER_NAMES, ADAPTER_SETTING, AdapterNames, AdapterTerms, SOCKETS_SETTING, SocketTerms,
+    ADAPTER_NAMES, ADAPTER_SETTING, AdapterNames, AdapterTerms, GATES_HEAP, GATES_SETTING,
+    GateTerms, SOCKETS_SETTING, SocketTerms,
 };
 use diapason_netlib::card::{self, CardReceiver};
 use diapason_rt::locked::Locked;
 use diapason_rt::thread::{self, Task};
 use diapason_rt::vcpu::Vcpu;
-use diapason_rt::{Arguments, Errno, entry, log, settings};
+use diapason_rt::{Arguments, Errno, entry, heap, log, settings};
+use gated::Gated;
 use receive::Receiving;
 use report::Reports;
 use send::Sending;
 
 entry!(main);
+// Only gates use it: a server without any needs no memory for it.
+heap!(GATES_HEAP as usize);
 
 /// The priority of the thread that receives.
 const PRIORITY: u8 = 1;
@@ -61,7 +67,11 @@ fn serve() -> Result<(), Errno> {
         let all = SocketTerms::all(settings.get(SOCKETS_SETTING));
         all.filter(|it| it.adapter == terms.number)
     };
-    Sending::open(sender, names, Reports::new(terms.number, all()), all())?.run()
+    let sending = Sending::open(sender, names, Reports::new(terms.number, all()), all())?;
+    match GateTerms::of(settings.get(GATES_SETTING)) {
+        None => sending.run(),
+        Some(terms) => Gated::open(sending, &terms)?.run(),
+    }
 }
 
 impl Receive {

@@ -21,6 +21,11 @@ impl Reports {
         Reports { adapter: FrameGauge::new(FrameEnd::Adapter, adapter), sockets }
     }
 
+    /// Notes that the adapter got the frame of this number so long after it was chosen.
+    pub fn given(&mut self, number: u64, after: Nanos) {
+        self.adapter.took(number, after);
+    }
+
     /// Returns the time of the next report.
     pub fn due(&mut self, now: Nanos) -> Nanos {
         self.adapter.due(now)

@@ -14,28 +14,28 @@ use diapason_rt::memory::DmaSegment;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{Errno, Nanos, pipe, time};
 
-/// The pause while the adapter's ring is full.
-const PAUSE: Nanos = Nanos::from_micros(200);
+/// The pause while the adapter has no room.
+pub(crate) const PAUSE: Nanos = Nanos::from_micros(200);
 
 /// The frames that a socket sends.
-struct Outlet {
-    terms: SocketTerms,
-    frames: Reader<'static, OutFrame, OUT_FRAMES>,
+pub(crate) struct Outlet {
+    pub terms: SocketTerms,
+    pub frames: Reader<'static, OutFrame, OUT_FRAMES>,
 }
 
 /// The adapter's sending half, and where its frames come from.
 pub(crate) struct Sending {
-    card: CardSender,
+    pub card: CardSender,
     buffers: FrameSlots,
     bus: DmaSegment,
     ask: Semaphore,
-    outlets: [Option<Outlet>; SOCKETS],
+    pub outlets: [Option<Outlet>; SOCKETS],
     /// The ports of all sockets of the adapter, whether they send or not.
     ports: [u16; SOCKETS],
     sent: u64,
-    /// Frames that claim to be of somebody else.
-    foreign: u64,
-    reports: Reports,
+    /// Frames that claim to be of somebody else, or that no gate ever lets pass.
+    pub foreign: u64,
+    pub reports: Reports,
 }
 
 impl Sending {
@@ -78,14 +78,27 @@ impl Sending {
     pub fn run(mut self) -> Result<(), Errno> {
         loop {
             if !self.turn() {
-                match self.ask.take(self.reports.due(time::now())) {
-                    Ok(()) | Err(Errno::TimedOut) => {}
-                    Err(errno) => return Err(errno),
-                }
+                self.wait(Nanos::FOREVER)?;
             }
-            let counts = [self.sent, self.foreign];
-            self.reports.look(time::now(), counts, || self.card.link());
+            self.report();
         }
+    }
+
+    /// Waits until a program has something to send, a report is due, or this time.
+    ///
+    /// # Errors
+    /// Those of waiting for programs.
+    pub fn wait(&mut self, until: Nanos) -> Result<(), Errno> {
+        match self.ask.take(self.reports.due(time::now()).min(until)) {
+            Ok(()) | Err(Errno::TimedOut) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Reports if that is due.
+    pub fn report(&mut self) {
+        let counts = [self.sent, self.foreign];
+        self.reports.look(time::now(), counts, || self.card.link());
     }
 
     /// Sends at most one frame of each socket. Returns whether there was one.
@@ -106,15 +119,26 @@ impl Sending {
     }
 
     fn post(&mut self, place: usize, terms: &SocketTerms, frame: &OutFrame) {
+        if let Some(bytes) = self.fill(place, terms, frame) {
+            self.give(place, bytes);
+        }
+    }
+
+    /// Copies a frame into a buffer, if its socket may send it. Returns its bytes.
+    pub fn fill(&mut self, place: usize, terms: &SocketTerms, frame: &OutFrame) -> Option<u16> {
         let bytes = usize::try_from(frame.length).ok().filter(|bytes| *bytes <= FRAME_MAX);
         let bytes = bytes.and_then(|bytes| frame.data.get(..bytes));
         let Some(bytes) = bytes.filter(|bytes| self.is_of(terms, bytes)) else {
             self.foreign += 1;
-            return;
+            return None;
         };
-        let slot = RING + place;
-        self.buffers.copy(slot as u16, bytes);
-        self.card.send(self.bus.bus_address(slot * SLOT_BYTES), bytes.len() as u16);
+        self.buffers.copy((RING + place) as u16, bytes);
+        Some(bytes.len() as u16)
+    }
+
+    /// Gives the adapter the frame in a buffer.
+    pub fn give(&mut self, place: usize, bytes: u16) {
+        self.card.send(self.bus.bus_address((RING + place) * SLOT_BYTES), bytes);
         self.sent += 1;
     }
 

@@ -1,0 +1,123 @@
+//! Sending behind gates: frames wait in a queue for each class, and the adapter has at most one, in
+//! whose window it ends. `lib/tsn` decides which; this thread only has to be in time.
+
+extern crate alloc;
+
+use crate::send::{PAUSE, Sending};
+use alloc::vec::Vec;
+use diapason_contract::ethernet::{GateTerms, RING, SEND_FRAME, SEND_GATES, SOCKETS, gated_room};
+use diapason_rt::{Errno, Nanos, time};
+use diapason_tsn::{EgressStep, GateEntry, GateList, LinkRate, PacedEgress};
+
+/// A frame in a queue.
+struct Held {
+    /// The number of its buffer, and of its socket.
+    place: usize,
+    socket: usize,
+    bytes: u16,
+}
+
+/// The sending half of an adapter with gates.
+pub(crate) struct Gated {
+    sending: Sending,
+    egress: PacedEgress<Held>,
+    /// Buffers without a frame, one bit each.
+    free: u64,
+    /// The buffer of the frame that the adapter has, and the time by which it has sent it.
+    flying: Option<(usize, Nanos)>,
+    /// How many frames of each socket wait, and how many may.
+    waiting: [usize; SOCKETS],
+    room: usize,
+    /// Frames that were given to the adapter.
+    given: u64,
+}
+
+impl Gated {
+    /// Returns the half behind these gates.
+    ///
+    /// # Errors
+    /// `Absent` if the gates are none that a description can have.
+    pub fn open(sending: Sending, terms: &GateTerms<'_>) -> Result<Gated, Errno> {
+        let entry = |(mask, interval_ns)| GateEntry { mask, interval_ns };
+        let entries: Vec<GateEntry> = terms.entries().map(entry).collect();
+        let senders = sending.outlets.iter().flatten().count();
+        let room = gated_room(senders);
+        let gates = GateList::new(terms.base_ns, None, &entries);
+        let rate = LinkRate::new(terms.mbit * 1_000_000);
+        let egress = gates
+            .and_then(|gates| PacedEgress::new(gates, rate, terms.guard_ns, RING))
+            .map_err(|_| Errno::Absent)?;
+        let (free, waiting) = (u64::MAX, [0; SOCKETS]);
+        Ok(Gated { sending, egress, free, flying: None, waiting, room, given: 0 })
+    }
+
+    /// Sends for ever.
+    ///
+    /// # Errors
+    /// Those of waiting for programs.
+    pub fn run(mut self) -> Result<(), Errno> {
+        loop {
+            let any = self.collect();
+            let until = self.look();
+            if !any {
+                self.sending.wait(until)?;
+            }
+            self.sending.report();
+        }
+    }
+
+    /// Queues at most one frame of each socket. Returns whether there was one.
+    fn collect(&mut self) -> bool {
+        let mut any = false;
+        for socket in 0..SOCKETS {
+            let place = self.free.trailing_zeros() as usize;
+            if place >= RING || self.waiting[socket] >= self.room {
+                continue;
+            }
+            let Some(outlet) = &mut self.sending.outlets[socket] else { continue };
+            let Some(frame) = outlet.frames.pop() else { continue };
+            any = true;
+            let terms = outlet.terms;
+            time::work(SEND_FRAME, || {
+                let Some(bytes) = self.sending.fill(place, &terms, &frame) else { return };
+                let class = usize::from(terms.priority.unwrap_or(0));
+                let held = Held { place, socket, bytes };
+                let now = time::now().0;
+                if self.egress.push(now, class, usize::from(bytes), held).is_err() {
+                    self.sending.foreign += 1;
+                    return;
+                }
+                self.free &= !(1 << place);
+                self.waiting[socket] += 1;
+            });
+        }
+        any
+    }
+
+    /// Gives the adapter a frame whose time has come. Returns when to look again.
+    fn look(&mut self) -> Nanos {
+        let now = time::now();
+        if let Some((place, end)) = self.flying {
+            if now < end {
+                return end;
+            }
+            if self.sending.card.settle() > 0 {
+                // It is late: it has no link.
+                return now + PAUSE;
+            }
+            (self.free, self.flying) = (self.free | 1 << place, None);
+        }
+        match time::work(SEND_GATES, || self.egress.step(now.0)) {
+            EgressStep::Sends { item: Held { place, socket, bytes }, end_ns, .. } => {
+                time::work(SEND_GATES, || self.sending.give(place, bytes));
+                self.flying = Some((place, Nanos(end_ns)));
+                self.waiting[socket] -= 1;
+                self.given += 1;
+                self.sending.reports.given(self.given, time::now() - now);
+                Nanos(end_ns)
+            }
+            EgressStep::Waits { until_ns } => Nanos(until_ns),
+            EgressStep::Idle => Nanos::FOREVER,
+        }
+    }
+}
