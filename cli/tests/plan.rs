@@ -84,6 +84,13 @@ fn buses_that_count_without_the_line_code() {
 }
 
 #[test]
+fn modes_of_cameras_that_do_not_fit_together() {
+    let modes = "../../../tests/systems/camera-modes.toml";
+    looks_like("camera-modes.txt", &["plan", modes], 0);
+    looks_like("camera-modes.json", &["plan", modes, "--json"], 0);
+}
+
+#[test]
 fn nonsense_is_not_planned() {
     let text = std::fs::read_to_string(folder().join("late.toml")).unwrap();
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("nonsense.toml");

@@ -46,6 +46,7 @@ impl View<'_> {
             "states": states::to_json(system),
             "chains": self.chained(system),
             "buses": bus::to_json(&self.buses, system),
+            "modes": self.moded(system),
             "cans": can::to_json(&self.cans, system),
             "utilization_ppm": self.utilization_ppm(),
             "tests": {

@@ -8,6 +8,7 @@ mod can;
 mod chain_tables;
 mod flow_tables;
 mod json;
+mod modes;
 mod network;
 mod render;
 mod sockets;
@@ -189,6 +190,7 @@ mod tests {
             include_str!("../../tests/plan/late.json"),
             include_str!("../../tests/plan/usb-ninety.json"),
             include_str!("../../tests/plan/can.json"),
+            include_str!("../../tests/plan/camera-modes.json"),
         ];
         plans.extend(goldens.map(|golden| serde_json::from_str(golden).unwrap()));
         let of = String::from("engine");

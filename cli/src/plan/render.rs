@@ -16,6 +16,7 @@ impl View<'_> {
     pub fn render(&self, system: &System) -> String {
         let mut parts = self.of_processor(system);
         parts.extend(bus::tables(&self.buses, system));
+        parts.extend(self.mode_tables(system));
         parts.extend(can::tables(&self.cans, system));
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("\n")

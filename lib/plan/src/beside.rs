@@ -73,9 +73,9 @@ pub fn hub(model: UsbModel) -> HubModel {
 /// The other users of a bus instance.
 #[derive(Clone, Debug)]
 pub(crate) struct Beside {
-    bus: BusInstance,
-    periodic: Vec<PeriodicEndpoint>,
-    asyncs: Vec<Async>,
+    pub bus: BusInstance,
+    pub periodic: Vec<PeriodicEndpoint>,
+    pub asyncs: Vec<Async>,
     /// The control endpoints of its devices count.
     control: bool,
 }
@@ -150,7 +150,7 @@ impl Beside {
                 && plug.device == controller
                 && device.speed() == speed
             {
-                all.add(DEVICES + number as u32 * EACH, &mut *device, Some(number) == own);
+                all.add(first_of(number), &mut *device, Some(number) == own);
             }
         }
         all
@@ -238,9 +238,14 @@ impl Beside {
     }
 }
 
-/// Returns why a bus has no schedule, and the remedy.
-fn words(unfit: &NoSchedule, system: &System) -> (String, String) {
-    let name = |id: EndpointId| match id.0 {
+/// Returns the number of the first endpoint of the device `usb`.
+pub(crate) const fn first_of(usb: usize) -> u32 {
+    DEVICES + usb as u32 * EACH
+}
+
+/// Returns an endpoint in a sentence.
+pub(crate) fn called(system: &System, id: EndpointId) -> String {
+    match id.0 {
         own if OWN.contains(&own) => "the transfers of its own device".to_owned(),
         id if id >= DEVICES => {
             let plug = system.usb.get(((id - DEVICES) / EACH) as usize);
@@ -248,7 +253,12 @@ fn words(unfit: &NoSchedule, system: &System) -> (String, String) {
             format!("endpoint {:#04x} of `{name}`", (id - DEVICES) % EACH)
         }
         id => format!("`{}`", system.endpoint_name(id).unwrap_or_default()),
-    };
+    }
+}
+
+/// Returns why a bus has no schedule, and the remedy.
+fn words(unfit: &NoSchedule, system: &System) -> (String, String) {
+    let name = |id: EndpointId| called(system, id);
     match unfit {
         NoSchedule::Refused(refusal) => {
             let what = format!("its bus has too much on it: {}", refusal.why(name));

@@ -6,6 +6,7 @@ use crate::can;
 use crate::chains;
 use crate::core::{self, is_by_period};
 use crate::jobs;
+use crate::modes;
 use crate::mutexes::Mutexes;
 use crate::pipes::{self, Plant};
 use crate::refusal;
@@ -33,6 +34,7 @@ impl Plan {
         let mut plan = Plan {
             chains: chains::chains(&plant, &pipes),
             buses: bus::buses(system),
+            modes: modes::modes(system),
             cans: can::plans(&plant, &pipes),
             pipes,
             jobs,
@@ -64,6 +66,7 @@ impl Plan {
         let refused = (!self.is_admitted(system)).then(|| refusal::refusal(self, system));
         let refused = refused.into_iter().chain(system.overcrowded()).chain(system.unservable());
         let refused = refused.chain(bus::refusals(&self.buses, system));
+        let refused = refused.chain(modes::refusals(&self.modes, system));
         let refused = refused.chain(jobs::refusals(&self.jobs, &self.core, system));
         let refused = refused.chain(refusal::of_pipes(self, system));
         let refused = refused.chain(refusals_of_places(&self.tuned, &self.lacking, system));

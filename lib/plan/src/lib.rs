@@ -27,6 +27,7 @@ pub mod jobs;
 mod judge;
 mod known;
 mod missing;
+pub mod modes;
 mod mutexes;
 pub mod network;
 mod outputs;

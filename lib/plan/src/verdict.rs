@@ -7,6 +7,7 @@ use crate::chains::Chained;
 use crate::core::Core;
 use crate::jobs::{JobBound, Jobs};
 use crate::missing::Missing;
+use crate::modes::Modes;
 use crate::pipes::Piped;
 use crate::sockets::Socketed;
 use crate::tuned::Tuned;
@@ -31,7 +32,8 @@ pub enum Verdict {
     Holds,
     /// Some promise cannot be kept.
     DoesNotHold,
-    /// The description asks for no promise: no VCPU, no pipe, no chain, no endpoint, no message.
+    /// The description asks for no promise: no VCPU, no pipe, no chain, no endpoint, no mode with
+    /// cameras, no message.
     PromisesNothing,
 }
 
@@ -60,6 +62,8 @@ pub struct Plan {
     pub chains: Vec<Chained>,
     /// The schedule of every USB bus that something is declared of.
     pub buses: Vec<Bused>,
+    /// The modes of every bus with cameras that modes start and stop.
+    pub modes: Modes,
     /// The plan of every CAN bus whose messages are described.
     pub cans: Vec<CanPlan>,
     /// Why the system is not admitted, the first reason first; empty: it is.
@@ -128,6 +132,7 @@ impl Plan {
             && system.states.is_empty()
             && self.sockets.iter().all(|socket| matches!(socket, Socketed::Unpromised))
             && !system.cans.iter().any(due)
+            && system.modes.iter().all(|mode| mode.cameras.is_empty())
             && system.buses.iter().all(endpoints);
         match (self.holds(), empty) {
             (false, _) => Verdict::DoesNotHold,

@@ -88,6 +88,9 @@ pub fn build(
         let help = "ask `diapason plan` about its buses, or add `[[process]]`";
         return Err(system.problem(Place::Scheduling, [title, "", "", help]));
     }
+    if let Some(problem) = system.changes_modes() {
+        return Err(problem);
+    }
     // A tool may have changed the pipes since the description was read.
     let system = &settings::followed(system);
     let mut report = Report::new();
@@ -107,6 +110,14 @@ pub fn build(
 }
 
 impl System {
+    /// Returns the refusal of a system with modes, which no server changes.
+    fn changes_modes(&self) -> Option<Diagnostics> {
+        self.modes.first()?;
+        let title = "the USB server cannot change modes yet, so a system with modes does not run";
+        let help = "ask `diapason plan` about its modes, or remove all `[[mode]]`";
+        Some(self.problem(Place::Mode(0), [title, "", "", help]))
+    }
+
     /// Returns the places of all programs that processes name and that there are not. `known` is
     /// asked once for each; its error says what there is.
     #[must_use]

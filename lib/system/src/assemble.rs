@@ -11,6 +11,7 @@ use crate::diagnostics::Report;
 use crate::ethernet;
 use crate::fault;
 use crate::mailbox;
+use crate::mode;
 use crate::names::{Names, SUPERVISOR, faults_of, message_of};
 use crate::pipe;
 use crate::plugged::UsbPlug;
@@ -71,6 +72,7 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         states: state::states(declared),
         chains: chain::chains(declared),
         sections: section::sections(declared),
+        modes: mode::modes(declared),
         faults: fault::faults(declared),
         cans: can::networks(declared),
         adapters: ethernet::adapters(declared),
@@ -193,6 +195,7 @@ fn origin(declared: &Declared, source: &Source) -> Origin {
         states: declared.states.iter().map(|state| state.name.span.clone()).collect(),
         chains: declared.chains.iter().map(|chain| chain.name.span.clone()).collect(),
         endpoints: declared.endpoints.iter().map(|e| e.name.span.clone()).collect(),
+        modes: mode::places(declared),
         sockets: declared.sockets.iter().map(|socket| socket.name.span.clone()).collect(),
         cans: declared.cans.iter().map(|can| can.name.span.clone()).collect(),
         messages: declared.messages.iter().map(|it| it.name.span.clone()).collect(),

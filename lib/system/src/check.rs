@@ -7,7 +7,7 @@ use crate::limits::DECLARED_VCPUS_MAX;
 use crate::names::{self, FAULTS, Kind, Names, duplicates};
 use crate::source::{At, Span};
 use crate::{
-    bus, can, chain, cores, ethernet, fault, hardware, mailbox, pipe, queues, section, state,
+    bus, can, chain, cores, ethernet, fault, hardware, mailbox, mode, pipe, queues, section, state,
     supervision, tpipe, usb, vcpus,
 };
 use diapason_abi::archive::{BELLS_MAX, INTERRUPTS_MAX, OBJECTS_MAX, TABLE_MAX};
@@ -39,6 +39,7 @@ fn between(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     hardware::check(declared, names, report);
     usb::check(declared, report);
     bus::check(declared, report);
+    mode::check(declared, report);
     pipe::check(declared, names, report);
     tpipe::check(declared, names, report);
     ethernet::check(declared, names, report);

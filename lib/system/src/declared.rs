@@ -42,6 +42,7 @@ pub(crate) struct Declared {
     pub states: Vec<DeclaredState>,
     pub chains: Vec<DeclaredChain>,
     pub sections: Vec<DeclaredSection>,
+    pub modes: Vec<DeclaredMode>,
     pub faults: Vec<DeclaredFault>,
     pub cans: Vec<DeclaredCan>,
     pub messages: Vec<DeclaredMessage>,
@@ -308,6 +309,23 @@ pub(crate) struct DeclaredUsb {
     pub sample_point: Option<At<u64>>,
     /// The time after which a channel that went bus-off is opened again.
     pub restart: Option<At<u64>>,
+}
+
+/// A mode of operation as `[[mode]]` has it.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredMode {
+    pub name: At<String>,
+    pub cameras: Vec<DeclaredCamera>,
+}
+
+/// A camera that streams in a mode.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredCamera {
+    pub place: Span,
+    /// Name of the USB device.
+    pub name: Option<At<String>>,
+    /// Most bytes of an interval.
+    pub bytes: Option<At<u64>>,
 }
 
 #[derive(Clone, Debug)]

@@ -12,8 +12,8 @@ use crate::source::At;
 use crate::system::{ProcessSpec, Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
 use crate::{
-    bus, can, chain, cores, device, ethernet, fault, parts, pipe, section, settings, shorthand,
-    state, tpipe, usb, vcpu,
+    bus, can, chain, cores, device, ethernet, fault, mode, parts, pipe, section, settings,
+    shorthand, state, tpipe, usb, vcpu,
 };
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
@@ -32,7 +32,7 @@ const CLOCK_DEFAULT: u64 = 1_000_000_000;
 const KINDS: [(&str, bool); 2] = [("mutex", false), ("counting", true)];
 
 /// The keys of all lists of tables but those of CAN buses, in the order in which they are read.
-const LISTS: [&str; 20] = [
+const LISTS: [&str; 21] = [
     "process",
     "semaphore",
     "condition",
@@ -49,6 +49,7 @@ const LISTS: [&str; 20] = [
     "state",
     "chain",
     "section",
+    "mode",
     "fault",
     "doorbell",
     "adapter",
@@ -82,6 +83,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         states,
         chains,
         sections,
+        modes,
         faults,
         doorbells,
         adapters,
@@ -105,6 +107,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.states = states.into_iter().map(|raw| state::state(raw, report)).collect();
     declared.chains = chains.into_iter().map(|raw| chain::chain(raw, report)).collect();
     declared.sections = sections.into_iter().map(|raw| section::section(raw, report)).collect();
+    declared.modes = modes.into_iter().map(|raw| mode::mode(raw, report)).collect();
     declared.faults = faults.into_iter().filter_map(|raw| fault::fault(raw, report)).collect();
     declared.doorbells = doorbells.into_iter().map(|raw| cores::doorbell(raw, report)).collect();
     declared.adapters = adapters.into_iter().map(|raw| ethernet::adapter(raw, report)).collect();
@@ -164,6 +167,7 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         states: Vec::new(),
         chains: Vec::new(),
         sections: Vec::new(),
+        modes: Vec::new(),
         faults: Vec::new(),
         cans: Vec::new(),
         messages: Vec::new(),

@@ -4,6 +4,7 @@ use crate::can_network::CanNetwork;
 use crate::carried::{ChainSpec, PipeSpec, Tpipe};
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::fault::kinds::InjectedFault;
+use crate::mode::ModeSpec;
 use crate::plugged::{UsbBus, UsbPlug};
 use crate::source::{Source, Span};
 use crate::state::StateSpec;
@@ -53,6 +54,8 @@ pub struct System {
     pub chains: Vec<ChainSpec>,
     /// Critical sections that its programs declare.
     pub sections: Vec<CriticalSection>,
+    /// Modes of operation; the first is the one in which it begins.
+    pub modes: Vec<ModeSpec>,
     /// The faults in the simulator.
     pub faults: Vec<InjectedFault>,
     /// CAN buses whose messages are described.
@@ -172,6 +175,8 @@ pub(crate) struct Origin {
     pub chains: Vec<Span>,
     /// The names of the endpoints.
     pub endpoints: Vec<Span>,
+    /// The name of each mode, and its cameras.
+    pub modes: Vec<(Span, Vec<Span>)>,
     /// The names of the sockets.
     pub sockets: Vec<Span>,
     /// The name of each CAN bus.
@@ -450,6 +455,10 @@ pub enum Place {
     Can(u16),
     /// The message on a CAN bus of this number.
     CanMessage(u16),
+    /// The mode of this number.
+    Mode(u16),
+    /// A camera of a mode, by their numbers.
+    ModeCamera(u16, u16),
     /// The scheduling as a whole.
     Scheduling,
 }
@@ -529,6 +538,13 @@ impl System {
             Place::Can(index) => self.origin.cans.get(usize::from(index)).unwrap_or(&nowhere),
             Place::CanMessage(index) => {
                 self.origin.messages.get(usize::from(index)).unwrap_or(&nowhere)
+            }
+            Place::Mode(index) => {
+                self.origin.modes.get(usize::from(index)).map_or(&nowhere, |(name, _)| name)
+            }
+            Place::ModeCamera(mode, camera) => {
+                let mode = self.origin.modes.get(usize::from(mode));
+                mode.and_then(|mode| mode.1.get(usize::from(camera))).unwrap_or(&nowhere)
             }
             Place::Scheduling => &self.origin.scheduling,
         };

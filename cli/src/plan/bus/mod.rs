@@ -6,3 +6,4 @@ mod words;
 
 pub use json::buses as to_json;
 pub use tables::tables;
+pub(super) use words::{slot_name, speed_name};

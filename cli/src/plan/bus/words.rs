@@ -3,14 +3,14 @@
 use diapason_bus::{Direction, Speed, Transfer};
 
 /// Returns the name of a slot.
-pub(super) const fn slot_name(speed: Speed) -> &'static str {
+pub(in crate::plan) const fn slot_name(speed: Speed) -> &'static str {
     match speed {
         Speed::Super | Speed::High => "microframe",
         Speed::Full | Speed::Low => "frame",
     }
 }
 
-pub(super) const fn speed_name(speed: Speed) -> &'static str {
+pub(in crate::plan) const fn speed_name(speed: Speed) -> &'static str {
     match speed {
         Speed::Super => "super",
         Speed::High => "high",

@@ -16,7 +16,7 @@ pub use negotiate::{Mode, modes};
 use super::flow::Errand;
 use super::{Class, Completion, Landed, Request, TransferFault};
 use crate::Setup;
-use crate::descriptor::Configuration;
+use crate::descriptor::{Configuration, EndpointDescriptor};
 use assemble::Assembler;
 use diapason_abi::Nanos;
 use diapason_bus::Transfer;
@@ -84,6 +84,24 @@ enum Step {
     Ended,
 }
 
+/// Returns the settings of the first camera of a configuration in which it can stream, each by its
+/// number and with its isochronous endpoint to the host. [`Camera`] considers these.
+pub fn settings<'a>(
+    configuration: &Configuration<'a>,
+) -> impl Iterator<Item = (u8, EndpointDescriptor)> + use<'a> {
+    let first = configuration.interfaces().find(|i| i.class[..2] == STREAMING);
+    let number = first.map(|interface| interface.number);
+    let all = configuration.interfaces().filter(move |i| Some(i.number) == number);
+    let usable = all.filter_map(|interface| {
+        let mut endpoints = interface.endpoints();
+        let usable = |e: &EndpointDescriptor| {
+            e.transfer == Transfer::Isochronous && e.is_in() && e.packet > 0
+        };
+        endpoints.find(usable).map(|endpoint| (interface.alternate, endpoint))
+    });
+    usable.take(SETTINGS_MAX)
+}
+
 /// The driver of one camera.
 #[derive(Clone, Debug)]
 pub struct Camera {
@@ -107,16 +125,9 @@ impl Camera {
     pub fn find(configuration: &Configuration<'_>, mode: Mode) -> Option<Camera> {
         let first = configuration.interfaces().find(|i| i.class[..2] == STREAMING)?;
         let mut settings = [None; SETTINGS_MAX];
-        let all = configuration.interfaces().filter(|i| i.number == first.number);
-        let usable = all.filter_map(|interface| {
-            let mut endpoints = interface.endpoints();
-            let endpoint = endpoints
-                .find(|e| e.transfer == Transfer::Isochronous && e.is_in() && e.packet > 0)?;
-            let (alternate, bytes) = (interface.alternate, endpoint.interval_bytes);
-            Some(Setting { alternate, endpoint: endpoint.address, bytes })
-        });
-        for (place, setting) in settings.iter_mut().zip(usable) {
-            *place = Some(setting);
+        for (place, (alternate, end)) in settings.iter_mut().zip(self::settings(configuration)) {
+            let (endpoint, bytes) = (end.address, end.interval_bytes);
+            *place = Some(Setting { alternate, endpoint, bytes });
         }
         settings[0]?;
         Some(Camera {

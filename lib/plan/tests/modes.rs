@@ -1,0 +1,124 @@
+//! The modes of operation: what fits, what is refused, and what a change leaves alone.
+
+use diapason_plan::modes::ModedBus;
+use diapason_plan::{Plan, Unproved, Verdict};
+use diapason_random::Random;
+use diapason_system::{RunOptions, System};
+
+const EXAMPLE: &str = include_str!("../../../tests/systems/camera-modes.toml");
+/// Bytes of the settings of the model of a camera.
+const SETTINGS: [u32; 5] = [1_024, 4_096, 11_264, 22_528, 33_792];
+/// Bytes of all streams that fit into a microframe, at most: 52 packets of 2,149.75 ns in 112.5 us.
+const FIT: u32 = 52 * 1_024;
+
+fn plan_of(text: &str) -> Plan {
+    let system: System =
+        diapason_system::parse("f", text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    Plan::of(&system, system.clock_hz)
+}
+
+#[track_caller]
+fn refused(text: &str, words: &[&str]) {
+    let plan = plan_of(text);
+    assert!(!plan.holds(), "it should not");
+    let said = plan.findings[0].plain();
+    words.iter().for_each(|word| assert!(said.contains(word), "{said}"));
+}
+
+fn only(plan: &Plan) -> &ModedBus {
+    let buses = plan.modes.as_ref().expect("every camera has a setting");
+    assert_eq!(buses.len(), 1);
+    &buses[0]
+}
+
+#[test]
+fn cameras_that_do_not_fit_together_share_a_bus_by_modes() {
+    let plan = plan_of(EXAMPLE);
+    assert!(plan.holds(), "{:?}", plan.findings);
+    let bus = only(&plan);
+    let stream = |place: &usize| (bus.streams[*place].usb, bus.streams[*place].bytes);
+    let changes = bus.changes();
+    let modes: Vec<(usize, usize)> = changes.iter().map(|change| change.modes).collect();
+    assert_eq!(modes, [(0, 1), (0, 2), (1, 2)]);
+    let stays: Vec<(usize, u32)> = changes[0].stays.iter().map(stream).collect();
+    assert_eq!(stays, [(1, 11_264)], "the one behind streams in both modes");
+    let starts: Vec<(usize, u32)> = changes[0].starts.iter().map(stream).collect();
+    assert_eq!(starts, [(0, 33_792)], "another setting is another stream");
+    assert_eq!((changes[1].stops.len(), changes[1].stays.len()), (4, 0));
+    let all = EXAMPLE.replace("    { name = \"left\", bytes = 11264 },\n", "");
+    let all = all.replace(
+        "name = \"rear\", bytes = 11264 },\n]",
+        "name = \"rear\", bytes = 11264 },\n    { name = \"left\", bytes = 1 },\n]",
+    );
+    let plan = plan_of(&all);
+    assert!(plan.holds(), "{:?}", plan.findings);
+    assert_eq!(only(&plan).streams.last().map(|stream| stream.bytes), Some(1_024));
+}
+
+#[test]
+fn a_mode_with_too_much_and_a_camera_with_too_little_are_refused() {
+    let second = "33792 },\n    { name = \"rear\", bytes = ";
+    let more = EXAMPLE.replace(&format!("{second}11264"), &format!("{second}11265"));
+    refused(&more, &["mode `motorway` does not fit: `rear` with 22528 bytes", "write fewer"]);
+    let most = "at most 33792 bytes in an interval, not 33793";
+    refused(&EXAMPLE.replace("33792", "33793"), &[most, "write at most `bytes = 33792`"]);
+}
+
+/// The guarantee holds on the bus as it is declared, where no camera streams.
+#[test]
+fn a_guarantee_that_a_mode_breaks_is_refused() {
+    let sooner = |slots: u32| EXAMPLE.replace("within = 16", &format!("within = {slots}"));
+    assert!(plan_of(&sooner(2)).holds());
+    refused(&sooner(1), &["mode `", "`recorder`"]);
+    let without = &sooner(1)[..sooner(1).find("[[mode]]").unwrap()];
+    assert!(plan_of(without).holds(), "it is the modes that break it");
+}
+
+/// Nothing but the streams of a mode decides whether it fits: they are admitted as they are chosen.
+#[test]
+fn every_mode_is_judged_by_the_settings_of_its_own_cameras() {
+    let (mut held, mut broke) = (0, 0);
+    let head = EXAMPLE[..EXAMPLE.find("[[endpoint]]").unwrap()].to_owned();
+    for seed in 0..200 {
+        let mut random = Random::stream(18, seed);
+        let mut text = head.clone();
+        let mut fits = true;
+        for mode in 0..1 + random.below(4) {
+            text += &format!("[[mode]]\nname = \"m{mode}\"\ncameras = [\n");
+            let mut sum = 0;
+            for name in ["front", "rear", "left", "right"] {
+                let bytes = 1 + random.below(14_000) as u32;
+                if mode == 0 || random.below(2) == 0 {
+                    text += &format!("    {{ name = \"{name}\", bytes = {bytes} }},\n");
+                    sum += SETTINGS.iter().find(|setting| **setting >= bytes).unwrap();
+                }
+            }
+            text += "]\n";
+            fits &= sum <= FIT;
+        }
+        let plan = plan_of(&text);
+        assert_eq!(plan.holds(), fits, "seed {seed}: {text}");
+        held += u32::from(fits);
+        broke += u32::from(!fits);
+    }
+    assert!(held > 20 && broke > 20, "{held} {broke}");
+}
+
+#[test]
+fn a_mode_without_cameras_promises_nothing() {
+    let text = "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n\
+                [[mode]]\nname = \"m\"\n";
+    assert_eq!(plan_of(text).verdict(), Verdict::PromisesNothing);
+    assert_eq!(plan_of(EXAMPLE).verdict(), Verdict::Holds);
+}
+
+#[test]
+fn a_system_with_modes_does_not_run_even_unproved() {
+    let plan = plan_of(EXAMPLE);
+    let options = RunOptions { horizon_ns: 1, record_bytes: 0, watch: false };
+    let mut image = |_: &str| -> Result<Vec<u8>, String> { panic!("it is refused before") };
+    for cleared in [plan.clear().unwrap(), plan.clear_anyway(Unproved)] {
+        let refusal = cleared.archive(&options, &mut image).unwrap_err().plain();
+        assert!(refusal.contains("cannot change modes yet"), "{refusal}");
+    }
+}
