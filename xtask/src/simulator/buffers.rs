@@ -31,7 +31,7 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
             "budget = \"60us\"\nperiod = \"4ms\"",
             "can-dry",
         ),
-        ("jitter = \"700us\" ", "jitter = \"1us\" ", "can-jitter"),
+        ("jitter = \"900us\" ", "jitter = \"1us\" ", "can-jitter"),
     ];
     for (fault, wanted) in FAULTS {
         let alarms = disturbed(&good, fault)?;
@@ -66,8 +66,8 @@ name = "chatter"
 bus = "drive"
 process = "chatterbox"
 period = "5ms"
-deadline = "1500us"
-jitter = "700us"
+deadline = "1900us"
+jitter = "900us"
 bytes = 8
 
 [[process]]

@@ -4,9 +4,9 @@
 //! They take turns in no order that a bound could rely on. So a message is in the queue of the
 //! controller when the driver is idle again: after its longest busy period. Its work in a window is
 //! that of the messages whose contracts let them in, of interrupts as far apart as the device says,
-//! of looks and of reports. A program that sends too often wakes the driver twice for a message:
-//! when it comes, and when its contract lets it in. Of messages that it does not have the driver
-//! takes one in each [`LOOK`].
+//! of looks and of reports. A message may overwrite another, and the driver looks once more after
+//! that frame. A program that sends too often wakes the driver for a message when it comes and when
+//! its contract lets it in. Of messages that it does not have the driver takes one in each [`LOOK`].
 
 use crate::human;
 use crate::missing::{self, Missing};
@@ -75,16 +75,17 @@ impl Plant<'_> {
         let senders: BTreeSet<&str> = own.clone().map(|message| message.sender.name()).collect();
         let reports = Nanos(call(CallNumber::Log).0.saturating_mul(own.clone().count() as u64));
         let taken = wake + Nanos(find) + Nanos(take);
+        let look = wake + Nanos(serve);
         let every = |period, work| Waking { contract: Bucket::periodic(period), work };
         let rest = [
-            every(Nanos(controller.interval_ns), hear + wake + Nanos(serve)),
-            every(LOOK, wake + Nanos(serve)),
+            every(Nanos(controller.interval_ns), hear + look),
+            every(LOOK, look),
             every(REPORT, wake + reports),
         ];
         let messages = own.map(|message| {
             let contract = Bucket::periodic(Nanos(message.period_ns.unwrap_or_default()));
             let contract = contract.with_jitter(Nanos(message.jitter_ns));
-            [Waking { contract, work: taken }, Waking { contract, work: wake }]
+            [taken, wake, look].map(|work| Waking { contract, work })
         });
         let strangers = senders.iter().map(|_| every(LOOK, taken));
         Ok(messages.flatten().chain(strangers).chain(rest).collect())
