@@ -6,7 +6,8 @@
 //! that of the messages whose contracts let them in, of interrupts as far apart as the device says,
 //! of looks and of reports. A message may overwrite another, and the driver looks once more after
 //! that frame. A program that sends too often wakes the driver for a message when it comes and when
-//! its contract lets it in. Of messages that it does not have the driver takes one in each [`LOOK`].
+//! its contract lets it in. Of messages that a program does not have the driver takes one in each
+//! [`LOOK`].
 
 use crate::human;
 use crate::missing::{self, Missing};
