@@ -63,7 +63,7 @@ pub fn page(
             (Err(line), false) => {
                 wrong.push(format!("{}: not said: {line}\n{}", place(), said.join("\n")));
             }
-            (Err(_), true) => match renewed(&lines[body.clone()], &said) {
+            (Err(_), true) => match blessed(&lines[body.clone()], &said) {
                 Ok(body_now) => new[body].clone_from_slice(&body_now),
                 Err(line) => wrong.push(format!("{}: mend by hand: {line}", place())),
             },
@@ -122,6 +122,13 @@ fn compared(sample: &[&str], said: &[&str]) -> Result<(), String> {
     let now = matched(sample, said, |line, said| hidden(line) == hidden(said))?;
     let whole = sample.last() == Some(&GAP) || now.last().is_none_or(|last| *last == said.len());
     if whole { Ok(()) } else { Err("more is said after the end of the sample".into()) }
+}
+
+/// Returns the sample with the numbers that were said, if nothing else is wrong with it.
+fn blessed(sample: &[&str], said: &[&str]) -> Result<Vec<String>, String> {
+    let renewed = renewed(sample, said)?;
+    compared(&renewed.iter().map(String::as_str).collect::<Vec<_>>(), said)?;
+    Ok(renewed)
 }
 
 /// Returns the sample with the numbers that were said.
@@ -202,6 +209,12 @@ mod tests {
         assert!(compared(&["begin", "a   1.000 ms"], &SAID).is_err());
         assert!(compared(&[GAP, "b  13.000 ms", GAP], &SAID).is_err());
         assert!(compared(&[GAP, "end", GAP, "begin", GAP], &SAID).is_err());
+    }
+
+    #[test]
+    fn a_sample_that_ends_too_early_cannot_be_blessed() {
+        assert!(blessed(&["begin", GAP, "b 999.000 us", GAP], &SAID).is_ok());
+        assert!(blessed(&["begin", GAP, "b 999.000 us"], &SAID).is_err());
     }
 
     #[test]
