@@ -1,8 +1,8 @@
 //! The thread that serves: it takes messages, moves them to the controller, and measures them.
 //!
 //! A message that comes before its contract lets it waits in the segment of its sender, and so do
-//! the messages behind it. A sender that sends too often, or messages that it does not have, costs
-//! the others nothing but a look at the bell.
+//! the messages behind it. So a sender that sends too often costs the driver a second wake-up for
+//! each message that its contract lets in, and makes no message of another late.
 
 use crate::senders::{self, Senders};
 use crate::{CardRegisters, took_interrupt};

@@ -51,7 +51,7 @@ impl Gated {
         Ok(Gated { sending, egress, free, flying: None, waiting, room, given: 0 })
     }
 
-    /// Sends for ever.
+    /// Takes frames of programs and sends each in a window of its class, until a wait fails.
     ///
     /// # Errors
     /// Those of waiting for programs.
