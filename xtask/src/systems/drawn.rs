@@ -16,6 +16,8 @@ pub(crate) struct Drawn {
     pub servers: Vec<DrawnServer>,
     /// CAN channels and their readers, if there is an interface.
     pub can: Option<Interface>,
+    /// A bus on which programs send by a controller with message buffers.
+    pub bus: Option<DrawnBus>,
     pub rude: Vec<Rude>,
     /// The budget of the process that restarts those that fault.
     pub watch: Budget,
@@ -104,6 +106,37 @@ pub(crate) struct Interface {
     /// Budgets and periods of clients of other devices and of tuned pipes are so many times as long
     /// as usual.
     pub stretch: u64,
+}
+
+/// A bus with a controller that has message buffers, its driver, and the programs that send.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DrawnBus {
+    /// Its rate in kbit/s.
+    pub kbits: u64,
+    /// The number of messages that have a buffer of their own.
+    pub own: u64,
+    pub senders: Vec<DrawnSender>,
+    /// The budget of the driver, and the length of its list.
+    pub driver: Budget,
+    pub replenishments: u64,
+    /// The longest work of the driver for a look, for a search and for a message, in nanoseconds.
+    pub works: [u64; 3],
+    /// The longest from the release of a message until the controller has it, in microseconds.
+    pub jitter: u64,
+    /// The period of a message that another unit sends, in microseconds.
+    pub others: u64,
+}
+
+/// A program `message-sender`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DrawnSender {
+    /// The period of each message in milliseconds, and its bytes.
+    pub messages: Vec<(u64, u64)>,
+    /// The time between the first releases of two messages, in microseconds.
+    pub apart: u64,
+    /// How many times too often it sends each message; zero: as it declares.
+    pub often: u64,
+    pub server: Budget,
 }
 
 /// A budget and its period, in nanoseconds.
@@ -304,11 +337,13 @@ impl Drawn {
         1 + tasks.chain(self.rude.iter().map(|rude| rude.core)).max().unwrap_or_default()
     }
 
-    /// Returns whether QEMU has all that it needs: one core, and a hub that is fast enough for what
-    /// is behind it.
+    /// Returns whether QEMU has all that it needs: one core, no controller with message buffers, and
+    /// a hub that is fast enough for what is behind it.
     #[must_use]
     pub fn boots_in_qemu(&self) -> bool {
-        self.cores() == 1 && !self.can.as_ref().is_some_and(|can| can.behind_hub)
+        self.cores() == 1
+            && self.bus.is_none()
+            && !self.can.as_ref().is_some_and(|can| can.behind_hub)
     }
 
     /// Returns the number of its parts, which shrinking makes smaller.
@@ -319,6 +354,10 @@ impl Drawn {
             let pipes = can.pipes.len() + usize::from(can.second.is_some());
             3 + pipes + can.outputs.len() + chains + can.classes.len()
         };
-        self.tasks.len() + self.servers.len() + self.rude.len() + self.can.as_ref().map_or(0, of)
+        let messages = |sender: &DrawnSender| 1 + sender.messages.len();
+        let of_bus = |bus: &DrawnBus| 1 + bus.senders.iter().map(messages).sum::<usize>();
+        let usb = self.can.as_ref().map_or(0, of);
+        let bus = self.bus.as_ref().map_or(0, of_bus);
+        self.tasks.len() + self.servers.len() + self.rude.len() + usb + bus
     }
 }

@@ -2,6 +2,7 @@
 //! It counts what happened (the lives of messages, the ends of jobs as the machine had them), not
 //! what programs say of themselves.
 
+use super::buses;
 use super::drawn::Drawn;
 use super::text::description;
 use diapason::describe::describe_any;
@@ -46,6 +47,10 @@ pub(crate) struct Tightness {
     pub jobs: Vec<u64>,
     /// Jobs that ask servers; they are among the jobs, too.
     pub calls: Vec<u64>,
+    /// Messages of controllers with buffers: until they are in the queue, and until they are
+    /// through.
+    pub queued: Vec<u64>,
+    pub through: Vec<u64>,
 }
 
 /// A promise that was broken.
@@ -209,8 +214,10 @@ fn look(
     excuse(&session.system, faults, &mut run.outcome);
     let verdict = session.judge(&run);
     let mut found = findings(session, &verdict, drawn_too);
+    found.retain(|it| !buses::is_dry(&run.outcome, &it.kind));
     found.extend(jobs(session, &run, faults, shares));
     if !drawn_too {
+        found.extend(buses::waits(session, &run, shares));
         let plan = &session.plan;
         let promised = Assumptions::of(plan);
         for ((pipe, seen), planned) in session.system.pipes.iter().zip(&lives.seen).zip(&plan.pipes)
@@ -222,14 +229,14 @@ fn look(
                 if told.is_some_and(|it| it.messages(&run.outcome) > 0) {
                     continue;
                 }
-                found.push(violation("silent", format!("{name}: no message arrived")));
+                found.push(breach("silent", format!("{name}: no message arrived")));
                 continue;
             };
             let Some(bound) = life.bound else { continue };
             let worst = life.latency();
             shares.pipes.push(worst.0 * 1_000 / bound.0.max(1));
             if worst > bound {
-                found.push(violation("late", format!("{name}: {} ns of {} ns", worst.0, bound.0)));
+                found.push(breach("late", format!("{name}: {} ns of {} ns", worst.0, bound.0)));
             }
         }
     }
@@ -239,7 +246,7 @@ fn look(
     found
 }
 
-fn violation(kind: &str, text: String) -> Breach {
+pub fn breach(kind: &str, text: String) -> Breach {
     Breach { kind: kind.to_owned(), text, fault: None }
 }
 
@@ -249,7 +256,8 @@ const RUDE: [&str; 3] = ["rude", "hostile", "tuned-hostile"];
 /// The doorbell that one of them rings as often as it likes.
 const BELL: &str = "rude.bell";
 
-/// The names of processes that misbehave, of VCPUs that nobody else is on, and of their doorbell.
+/// The names of processes that misbehave, of VCPUs that nobody else is on, of messages that come
+/// too often, and of a doorbell.
 fn misbehaving(system: &System) -> Vec<&str> {
     let is_rude = |process: &&ProcessSpec| RUDE.contains(&&*process.program);
     let others: Vec<u16> =
@@ -257,7 +265,8 @@ fn misbehaving(system: &System) -> Vec<&str> {
     let rude = || system.processes.iter().filter(is_rude);
     let vcpus = rude().filter_map(|it| it.vcpu).filter(|vcpu| !others.contains(vcpu));
     let vcpus = vcpus.filter_map(|vcpu| system.vcpu_name(vcpu));
-    rude().map(|it| &*it.name).chain(vcpus).chain([BELL]).collect()
+    let messages = buses::floods(system);
+    rude().map(|it| &*it.name).chain(vcpus).chain(messages).chain([BELL]).collect()
 }
 
 /// The names of processes whose jobs may last longer than the time to the next one, as the plan
@@ -277,7 +286,7 @@ fn unpromised(session: &Session) -> Vec<&str> {
 /// Returns what the verdict says, but of the programs that misbehave: nothing is promised to them.
 fn findings(session: &Session, verdict: &RunVerdict, drawn_too: bool) -> Vec<Breach> {
     if let RunVerdict::Bug(text) = verdict {
-        return vec![violation("ours", text.clone())];
+        return vec![breach("ours", text.clone())];
     }
     let (names, unpromised) = (misbehaving(&session.system), unpromised(session));
     let is_of = |names: &[&str], text: &str| {
@@ -294,7 +303,7 @@ fn findings(session: &Session, verdict: &RunVerdict, drawn_too: bool) -> Vec<Bre
         _ if text.starts_with("the kernel lost") => String::from("evidence lost"),
         _ => String::from("finding"),
     };
-    wrong.map(|text| violation(&kind(&text), text)).collect()
+    wrong.map(|text| breach(&kind(&text), text)).collect()
 }
 
 /// Jobs that ended later than the plan says, but those that a fault made longer.
@@ -325,7 +334,7 @@ fn jobs(
             shares.calls.push(share);
         }
         if worst > done {
-            found.push(violation("job", format!("{}: {worst} ns of {done} ns", vcpu.name)));
+            found.push(breach("job", format!("{}: {worst} ns of {done} ns", vcpu.name)));
         }
     }
     found

@@ -2,6 +2,7 @@
 //! their seats. Every system that the planner admits must hold: it is simulated, and judged by its
 //! messages and jobs. A system that breaks a promise is made small and written down.
 
+mod buses;
 pub mod cases;
 mod draw;
 mod drawn;
@@ -119,6 +120,8 @@ impl Campaign {
                     campaign.shares.pipes.extend(shares.pipes);
                     campaign.shares.jobs.extend(shares.jobs);
                     campaign.shares.calls.extend(shares.calls);
+                    campaign.shares.queued.extend(shares.queued);
+                    campaign.shares.through.extend(shares.through);
                     if violations.is_empty() && drawn.boots_in_qemu() {
                         campaign.sound.push(number);
                     }
@@ -183,8 +186,15 @@ impl Campaign {
         let columns = ["observed/bound", "n", "median", "90 %", "99 %", "most"];
         let columns: Vec<(&str, Align)> = columns.iter().map(|name| (*name, right)).collect();
         let mut table = TextTable::new(&columns);
-        let Tightness { pipes, jobs, calls } = &self.shares;
-        for (name, all) in [("pipes", pipes), ("jobs", jobs), ("jobs that ask", calls)] {
+        let Tightness { pipes, jobs, calls, queued, through } = &self.shares;
+        let all = [
+            ("pipes", pipes),
+            ("jobs", jobs),
+            ("jobs that ask", calls),
+            ("CAN messages until queued", queued),
+            ("CAN messages until through", through),
+        ];
+        for (name, all) in all {
             let mut row = vec![String::from(name), all.len().to_string()];
             row.extend([500, 900, 990, 1_000].map(|part| thousandths(quantile(all, part))));
             table.row(row);

@@ -1,7 +1,7 @@
 //! Makes a drawn system that breaks a promise as small as it can be: parts are taken away, and what
 //! is left made ordinary, as long as a promise of the same kind is broken.
 
-use super::drawn::{Drawn, Interface, KBITS, Perch, Queues};
+use super::drawn::{Drawn, DrawnBus, DrawnSender, Interface, KBITS, Perch, Queues};
 
 /// Most systems that are tried for one violation.
 const TRIALS: usize = 120;
@@ -45,6 +45,7 @@ fn candidates(drawn: &Drawn) -> Vec<Smaller> {
     simple(|next| next.servers.clear());
     simple(|next| next.servers.truncate(next.servers.len().saturating_sub(1)));
     simple(|next| next.can = None);
+    simple(|next| next.bus = None);
     simple(|next| next.tasks.truncate(next.tasks.len() / 2));
     simple(|next| drop(next.tasks.drain(..next.tasks.len() / 2)));
     simple(|next| next.drift_ppm = 0);
@@ -78,6 +79,9 @@ fn candidates(drawn: &Drawn) -> Vec<Smaller> {
     }
     if let Some(can) = &drawn.can {
         of_can(can, &mut all);
+    }
+    if let Some(bus) = &drawn.bus {
+        of_bus(bus, &mut all);
     }
     ordinary(drawn, &mut all);
     all
@@ -128,6 +132,38 @@ fn of_can(can: &Interface, all: &mut Vec<Smaller>) {
     all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.rate = 100)));
     all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.replenishments = 8)));
     all.push(with_can(|can| can.works = 20));
+}
+
+/// The same drawn system with its bus changed.
+fn with_bus(change: impl Fn(&mut DrawnBus) + 'static) -> Smaller {
+    Box::new(move |from| {
+        let mut next = from.clone();
+        change(next.bus.as_mut()?);
+        Some(next)
+    })
+}
+
+fn of_bus(bus: &DrawnBus, all: &mut Vec<Smaller>) {
+    for number in (0..bus.senders.len()).rev() {
+        all.push(with_bus(move |bus| {
+            if number < bus.senders.len() && bus.senders.len() > 1 {
+                bus.senders.remove(number);
+            }
+        }));
+        for place in (0..bus.senders[number].messages.len()).rev() {
+            all.push(with_bus(move |bus| {
+                let of = bus.senders.get_mut(number).map(|sender| &mut sender.messages);
+                if let Some(of) = of.filter(|of| of.len() > 1 && place < of.len()) {
+                    of.remove(place);
+                }
+            }));
+        }
+    }
+    let honest = |sender: &mut DrawnSender| (sender.apart, sender.often) = (0, 0);
+    all.push(with_bus(move |bus| bus.senders.iter_mut().for_each(honest)));
+    all.push(with_bus(|bus| bus.own = 0));
+    all.push(with_bus(|bus| bus.replenishments = 8));
+    all.push(with_bus(|bus| bus.kbits = KBITS));
 }
 
 /// Numbers that are as everybody writes them.

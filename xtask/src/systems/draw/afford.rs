@@ -1,7 +1,7 @@
 //! Makes budgets that are drawn worth more than what the kernel takes of them. A budget below twice
 //! that is refused by one rule, and such a system shows nothing of all others.
 
-use super::PERIODS;
+use super::{PERIODS, bus};
 use crate::systems::drawn::{
     Budget, Drawn, DrawnTask, Gadget, Interface, Onward, Perch, SECOND, samples,
 };
@@ -69,6 +69,8 @@ pub fn afford(random: &mut Random, drawn: &mut Drawn, why: &str) -> bool {
             if let Some(Perch::Own(server, _)) = rude.map(|rude| &mut rude.seat) {
                 server.hold(wanted);
             }
+        } else if let Some(server) = bus::seat(drawn, name) {
+            server.hold(wanted);
         } else if let Some(can) = &mut drawn.can {
             seat(can, name, wanted);
         }

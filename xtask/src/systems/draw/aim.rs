@@ -3,6 +3,7 @@
 //! loosened until it is admitted, and then tightened as long as it still is.
 
 use super::afford::afford;
+use super::bus;
 use crate::systems::drawn::{
     Budget, Drawn, DrawnSamples, Interface, Onward, Perch, Queues, samples,
 };
@@ -42,13 +43,13 @@ pub fn aim(random: &mut Random, drawn: Drawn, refuses: Plans<'_>) -> Drawn {
 }
 
 /// Multiplies by so many eighths; the result is at least 1.
-fn scale(value: u64, eighths: u64) -> u64 {
+pub fn scale(value: u64, eighths: u64) -> u64 {
     (value * eighths / 8).max(1)
 }
 
 impl Budget {
     /// Another budget in the same period, at most most of it.
-    fn scale(&mut self, eighths: u64) {
+    pub fn scale(&mut self, eighths: u64) {
         self.budget = scale(self.budget, eighths).clamp(1_000, self.period * 6 / 10);
     }
 }
@@ -88,8 +89,11 @@ fn drop_one<T>(random: &mut Random, of: &mut Vec<T>) {
 /// Changes what a refusal is about, and now and then something else.
 fn answer(random: &mut Random, drawn: &mut Drawn, why: &str) {
     let about = |what: &[&str]| what.iter().any(|part| why.contains(part));
+    let of_bus = about(&["its controller", "`driver", "`send-"]);
     if random.one_in(5) {
         loosen(random, drawn);
+    } else if of_bus && let Some(bus) = &mut drawn.bus {
+        bus::loosen(random, bus);
     } else if about(&["take more than half"]) {
         match random.below(4) {
             0 => lengthen(drawn),
@@ -162,6 +166,7 @@ fn lighten(random: &mut Random, drawn: &mut Drawn) {
                 task.spare = scale(task.spare, 7);
             });
             serve(drawn, 6);
+            drawn.bus.iter_mut().for_each(|bus| bus.driver.scale(6));
         }
     }
 }
@@ -191,7 +196,10 @@ fn loosen(random: &mut Random, drawn: &mut Drawn) {
         4 => unshare(drawn),
         5 => drawn.tasks.iter_mut().for_each(|task| task.replenishments = 8),
         6 => lighten(random, drawn),
-        _ => drawn.can.iter_mut().for_each(|can| loosen_can(random, can)),
+        _ => {
+            drawn.can.iter_mut().for_each(|can| loosen_can(random, can));
+            drawn.bus.iter_mut().for_each(|bus| bus::loosen(random, bus));
+        }
     }
 }
 
@@ -286,9 +294,8 @@ fn tighten(random: &mut Random, drawn: &mut Drawn) {
         4 => drawn.tasks.iter_mut().for_each(|task| task.replenishments = 2),
         5 if !drawn.servers.is_empty() => serve(drawn, 10),
         _ => {
-            if let Some(can) = &mut drawn.can {
-                tighten_can(random, can);
-            }
+            drawn.can.iter_mut().for_each(|can| tighten_can(random, can));
+            drawn.bus.iter_mut().for_each(|bus| bus::tighten(random, bus));
         }
     }
 }

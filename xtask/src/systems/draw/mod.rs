@@ -3,6 +3,7 @@
 
 mod afford;
 mod aim;
+mod bus;
 mod can;
 mod rude;
 mod servers;
@@ -17,6 +18,8 @@ const PERIODS: [u64; 12] =
 const AFFORDED: usize = 12;
 /// Clocks, in MHz; the first one is QEMU's.
 const CLOCKS: [u64; 7] = [1_000, 1_000, 1_000, 20, 100, 512, 4_000];
+/// The slowest clock of a system that has a controller with message buffers, in MHz.
+const FAST: u64 = 512;
 
 /// Returns the system number `number` of a campaign. Of eight, seven are at the margin of what
 /// `refuses` admits; the eighth is as chance has it, so that refusals are seen, too.
@@ -56,6 +59,7 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
         tasks: Vec::new(),
         servers: Vec::new(),
         can: None,
+        bus: None,
         rude: Vec::new(),
         watch: Budget { budget: 100_000, period: 20_000_000 },
         drift_ppm: 0,
@@ -102,6 +106,10 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
     }
     if random.one_in(3) {
         servers::serve(random, &mut drawn);
+    }
+    // The driver of a controller knows one core. On a slow processor none is in time.
+    if random.one_in(4) && drawn.cores() == 1 && clock_mhz >= FAST {
+        bus::join(random, &mut drawn);
     }
     drawn
 }

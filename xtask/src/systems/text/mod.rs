@@ -1,5 +1,6 @@
 //! A drawn system as a description.
 
+mod bus;
 mod can;
 mod classes;
 mod rude;
@@ -29,6 +30,9 @@ pub fn description(drawn: &Drawn, name: &str) -> String {
     text += &servers::servers(drawn);
     if let Some(one) = &drawn.can {
         text += &can::interface(one);
+    }
+    if let Some(one) = &drawn.bus {
+        text += &bus::bus(one);
     }
     for (number, one) in drawn.rude.iter().enumerate() {
         text += &rude::seat(drawn, number, one);
@@ -75,6 +79,7 @@ fn mains(drawn: &Drawn) -> Vec<String> {
     let tasks = drawn.tasks.iter().enumerate().filter(|(_, task)| !task.background);
     names.extend(tasks.map(|(number, _)| format!("run-{number}")));
     names.extend(drawn.can.iter().flat_map(can::mains));
+    names.extend(drawn.bus.iter().flat_map(bus::mains));
     names.extend(rude::mains(drawn));
     names
 }

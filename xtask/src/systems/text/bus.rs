@@ -1,0 +1,56 @@
+//! A bus with the controller, its driver, and the programs that send.
+
+use super::{vcpu, work};
+use crate::systems::drawn::{DrawnBus, DrawnSender};
+use std::fmt::Write;
+
+/// Returns the names of the Main VCPUs, in the order of the text.
+pub fn mains(bus: &DrawnBus) -> Vec<String> {
+    let senders = (0..bus.senders.len()).map(|number| format!("send-{number}"));
+    senders.chain([String::from("driver-own")]).collect()
+}
+
+/// Writes the bus and everybody on it.
+pub fn bus(bus: &DrawnBus) -> String {
+    let DrawnBus { kbits, own, others, driver, replenishments, .. } = bus;
+    let mut text = format!(
+        "\n[[can]]\nname = \"drive\"\nrate = {kbits}000\nscheduler = \"deadline-monotonic\"\n\
+         controller = \"toucan0\"\nown_buffers = {own}\n\
+         \n[[message]]\nname = \"other\"\nbus = \"drive\"\nnode = \"unit\"\n\
+         period = \"{others}us\"\nbytes = 8\n"
+    );
+    for (number, one) in bus.senders.iter().enumerate() {
+        text += &sender(bus, number, one);
+    }
+    let seat = vcpu("driver-own", *driver, &format!("replenishments = {replenishments}\n"));
+    let _ = write!(
+        text,
+        "\n[[process]]\nname = \"driver\"\nprogram = \"cand\"\npriority = 30\nvcpu = \"driver-own\"\n\
+         stack = \"64K\"\nthreads = 2\nsemaphores = 1\nevents = 1\nuses = [\"toucan0\"]\n{seat}\
+         \n[[device]]\nname = \"toucan0\"\npci = \"0c0900\"\nsize = \"4K\"\nirqs = 1\n\
+         interval = \"40us\"\n"
+    );
+    let works = ["cand.serve", "cand.find", "cand.message"].into_iter().zip(bus.works);
+    text += &works.map(|(name, nanos)| work(name, nanos)).collect::<String>();
+    text + &work("message.make", 1_000)
+}
+
+fn sender(bus: &DrawnBus, number: usize, sender: &DrawnSender) -> String {
+    let DrawnSender { messages, apart, often, server } = sender;
+    let mut text = String::new();
+    for (place, (period, bytes)) in messages.iter().enumerate() {
+        let _ = write!(
+            text,
+            "\n[[message]]\nname = \"message-{number}-{place}\"\nbus = \"drive\"\n\
+             process = \"sender-{number}\"\nperiod = \"{period}ms\"\njitter = \"{}us\"\n\
+             bytes = {bytes}\n",
+            bus.jitter
+        );
+    }
+    let seat = format!("send-{number}");
+    text + &format!(
+        "\n[[process]]\nname = \"sender-{number}\"\nprogram = \"message-sender\"\npriority = 20\n\
+         vcpu = \"{seat}\"\nstack = \"32K\"\narguments = [0, {apart}, {often}]\n{}",
+        vcpu(&seat, *server, "replenishments = 2\n")
+    )
+}
