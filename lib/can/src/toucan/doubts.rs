@@ -7,7 +7,8 @@
 //! its echo came. Nothing of that depends on how fast the driver is.
 
 use super::controller::{ToucanDriver, ToucanRegisters};
-use super::outbox::{BufferedOutbox, Waiting};
+use super::outbox::BufferedOutbox;
+use super::waiting::Waiting;
 use crate::wire::{INTERFRAME_BITS, worst};
 use diapason_abi::Nanos;
 
@@ -19,8 +20,8 @@ pub(super) const LONGEST_BITS: u16 = worst(true, 8) as u16 + INTERFRAME_BITS as 
 /// A message may have been on the wire when it was overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Doubt {
-    /// The echo that would hear it.
-    pub echo: u8,
+    /// Its stream.
+    pub stream: u8,
     /// The timer of the module behind the moment when it was overwritten.
     pub since: u16,
     /// When to look again.
@@ -39,8 +40,8 @@ pub(super) enum Kept {
 }
 
 impl BufferedOutbox {
-    /// Moves the least urgent message of the shared buffers into the queue, if that at `head` is
-    /// more urgent. Returns its buffer.
+    /// Moves the least urgent message of the shared buffers into the queue, if `head` is more
+    /// urgent. Returns its buffer.
     ///
     /// # Errors
     /// All buffers keep their messages, and why.
@@ -48,30 +49,24 @@ impl BufferedOutbox {
         &mut self,
         module: &ToucanDriver<impl ToucanRegisters>,
         now: Nanos,
-        head: usize,
+        head: Waiting,
     ) -> Result<usize, Kept> {
         let shared = self.own..self.own + self.shared;
-        let key = |buffer: &usize| self.loaded[*buffer].map(|waiting| waiting.key());
-        let buffer = shared.max_by_key(key).ok_or(Kept::InOrder)?;
-        let victim = self.loaded[buffer].ok_or(Kept::InOrder)?;
-        if self.queue[head].is_none_or(|head| head.key() > victim.key()) {
-            return Err(Kept::InOrder);
-        }
-        let Some(echo) = self.echoes.iter().position(|taken| !taken) else {
+        let buffer = shared.max_by_key(|buffer| self.loaded[*buffer]).ok_or(Kept::InOrder)?;
+        let victim = self.loaded[buffer].filter(|it| head < *it).ok_or(Kept::InOrder)?;
+        let Some(echo) = self.doubts.iter().position(Option::is_none) else {
             self.counts.held += 1;
             return Err(Kept::NoEcho);
         };
-        self.echoes[echo] = true;
-        module.expect(ECHOES[echo], victim.id);
-        let taken = self.empty(module, buffer);
-        let (since, until) = (module.timer(), now + self.longest);
-        let doubt = Doubt { echo: echo as u8, since, until, over: false };
-        if taken.is_none() {
-            self.release(module, doubt);
+        module.expect(ECHOES[echo], victim.id());
+        if self.empty(module, buffer).is_none() {
+            module.withdraw(ECHOES[echo]);
             return Ok(buffer);
         }
+        let (since, until) = (module.timer(), now + self.longest);
         self.counts.preempted += 1;
-        self.insert(Waiting { doubt: Some(doubt), ..victim });
+        self.queue.insert(victim);
+        self.doubts[echo] = Some(Doubt { stream: victim.stream(), since, until, over: false });
         self.clear_doubts(module, now);
         Ok(buffer)
     }
@@ -79,46 +74,43 @@ impl BufferedOutbox {
     /// Drops messages whose frames went out when they were overwritten, and lets those go again of
     /// which it is certain that they did not.
     pub(super) fn clear_doubts(&mut self, module: &ToucanDriver<impl ToucanRegisters>, now: Nanos) {
-        let mut at = 0;
-        while at < self.queued {
-            let Some(doubt) = self.queue[at].and_then(|waiting| waiting.doubt) else {
-                at += 1;
-                continue;
-            };
+        for place in 0..ECHOES.len() {
+            let Some(doubt) = self.doubts[place] else { continue };
+            let echo = ECHOES[place];
             // In this order: a frame that ends meanwhile is heard.
             let is_late = || module.timer().wrapping_sub(doubt.since) >= LONGEST_BITS;
             let over = doubt.over || is_late() || !module.sends();
-            let echo = ECHOES[usize::from(doubt.echo) % ECHOES.len()];
             if module.came(echo) {
-                if let Some(waiting) = self.remove(at) {
-                    self.note_sent(module, echo, &waiting);
+                if let Some(waiting) = self.queue.take(doubt.stream) {
+                    self.note_sent(module, echo, waiting);
                 }
                 self.counts.escaped += 1;
-                self.release(module, doubt);
-                continue;
+                self.release(module, place);
+            } else if over {
+                self.release(module, place);
+            } else if doubt.until <= now {
+                self.doubts[place] = Some(Doubt { until: now + self.longest, ..doubt });
             }
-            if let Some(waiting) = &mut self.queue[at] {
-                let until = if doubt.until > now { doubt.until } else { now + self.longest };
-                waiting.doubt = (!over).then_some(Doubt { until, ..doubt });
-            }
-            if over {
-                self.release(module, doubt);
-            }
-            at += 1;
         }
     }
 
     /// Notes that a frame of the module is through which ended after all that are in doubt were
     /// overwritten.
     pub(super) fn end_doubts(&mut self) {
-        let doubts = self.queue[..self.queued].iter_mut().flatten();
-        doubts.filter_map(|waiting| waiting.doubt.as_mut()).for_each(|doubt| doubt.over = true);
+        self.doubts.iter_mut().flatten().for_each(|doubt| doubt.over = true);
     }
 
-    /// Frees the echo of a message that is in doubt no more.
-    pub(super) fn release(&mut self, module: &ToucanDriver<impl ToucanRegisters>, doubt: Doubt) {
-        let place = usize::from(doubt.echo) % ECHOES.len();
+    /// Forgets the doubt about a message of `stream`, if there is one.
+    pub(super) fn settle_doubt(&mut self, module: &ToucanDriver<impl ToucanRegisters>, stream: u8) {
+        let is_it = |doubt: &Option<Doubt>| doubt.is_some_and(|it| it.stream == stream);
+        if let Some(place) = self.doubts.iter().position(is_it) {
+            self.release(module, place);
+        }
+    }
+
+    /// Frees an echo.
+    fn release(&mut self, module: &ToucanDriver<impl ToucanRegisters>, place: usize) {
         module.withdraw(ECHOES[place]);
-        self.echoes[place] = false;
+        self.doubts[place] = None;
     }
 }

@@ -7,6 +7,7 @@
 //! | `controller` | what a driver does with the registers |
 //! | `outbox` | which message is in which buffer, and which waits in memory |
 //! | `refill` | which buffers interrupt, and whether the driver was in time |
+//! | `waiting` | the queue in memory |
 //! | `doubts` | messages that were overwritten, and may be on the wire |
 //!
 //! The module is big-endian and has 16-bit registers. A driver here reads and writes longwords,
@@ -16,6 +17,7 @@ mod controller;
 mod doubts;
 mod outbox;
 mod refill;
+mod waiting;
 
 pub use controller::{ToucanDriver, ToucanRegisters};
 pub use outbox::{BufferRefusal, BufferedOutbox, FrameSource, OutboxCounts, STREAMS, Through};

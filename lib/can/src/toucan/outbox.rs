@@ -11,6 +11,7 @@
 use super::BUFFERS;
 use super::controller::{ToucanDriver, ToucanRegisters};
 use super::doubts::{Doubt, ECHOES, Kept, LONGEST_BITS};
+use super::waiting::{Queue, Streams, Waiting};
 use crate::frame::CanFrame;
 use crate::timing::BitRate;
 use core::fmt;
@@ -83,21 +84,6 @@ pub struct Through {
     pub begun: u16,
 }
 
-/// A message that waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Waiting {
-    pub stream: u8,
-    pub id: Id,
-    pub doubt: Option<Doubt>,
-}
-
-impl Waiting {
-    /// Less is more urgent, as on the wire.
-    pub fn key(&self) -> (Id, u8) {
-        (self.id, self.stream)
-    }
-}
-
 /// Messages on their way into a module, and in it.
 #[derive(Debug)]
 pub struct BufferedOutbox {
@@ -107,11 +93,9 @@ pub struct BufferedOutbox {
     pub(super) own: usize,
     pub(super) shared: usize,
     pub(super) spare: usize,
-    /// The most urgent last, so that it is taken without a move.
-    pub(super) queue: [Option<Waiting>; STREAMS],
-    pub(super) queued: usize,
-    /// The echoes that are taken.
-    pub(super) echoes: [bool; ECHOES.len()],
+    pub(super) queue: Queue,
+    /// The messages of the queue that are in doubt, by the echoes that would hear them.
+    pub(super) doubts: [Option<Doubt>; ECHOES.len()],
     /// The time of the longest frame.
     pub(super) longest: Nanos,
     /// Frames that went through since a more urgent message waits until an echo is free.
@@ -147,9 +131,8 @@ impl BufferedOutbox {
             own,
             shared,
             spare,
-            queue: [None; STREAMS],
-            queued: 0,
-            echoes: [false; ECHOES.len()],
+            queue: Queue::new(),
+            doubts: [None; ECHOES.len()],
             longest,
             lacking: None,
             armed: 0,
@@ -167,14 +150,13 @@ impl BufferedOutbox {
     /// Returns how many messages wait in memory.
     #[must_use]
     pub fn queued(&self) -> usize {
-        self.queued
+        self.queue.len()
     }
 
     /// Returns when the driver has to look again although nothing interrupts.
     #[must_use]
     pub fn due(&self) -> Option<Nanos> {
-        let waiting = self.queue[..self.queued].iter().flatten();
-        waiting.filter_map(|waiting| waiting.doubt).map(|doubt| doubt.until).min()
+        self.doubts.iter().flatten().map(|doubt| doubt.until).min()
     }
 
     /// Takes a message of `stream`, which goes under `id`.
@@ -193,7 +175,7 @@ impl BufferedOutbox {
             return Err(BufferRefusal::Stream { stream });
         }
         self.collect(module);
-        let waiting = Waiting { stream, id, doubt: None };
+        let waiting = Waiting::new(stream, id);
         if usize::from(stream) < self.own {
             let buffer = usize::from(stream);
             self.counts.replaced += u64::from(self.empty(module, buffer).is_some());
@@ -201,7 +183,7 @@ impl BufferedOutbox {
             return Ok(());
         }
         self.forget(module, stream);
-        self.insert(waiting);
+        self.queue.insert(waiting);
         self.settle(module, source, now);
         Ok(())
     }
@@ -235,13 +217,11 @@ impl BufferedOutbox {
     fn revive(&mut self, module: &ToucanDriver<impl ToucanRegisters>, source: &impl FrameSource) {
         module.restart();
         (self.armed, self.lacking) = (0, None);
-        self.echoes = [false; ECHOES.len()];
-        let queued = self.queue[..self.queued].iter_mut().flatten();
-        queued.for_each(|waiting| waiting.doubt = None);
+        self.doubts = [None; ECHOES.len()];
         for buffer in 0..self.own + self.shared {
             match self.loaded[buffer].take() {
                 Some(waiting) if buffer < self.own => self.fill(module, source, buffer, waiting),
-                Some(waiting) => self.insert(waiting),
+                Some(waiting) => self.queue.insert(waiting),
                 None => {}
             }
         }
@@ -250,12 +230,14 @@ impl BufferedOutbox {
     /// Notes what is through.
     fn collect(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
         let flags = module.take_flags();
-        for buffer in 0..self.own + self.shared {
-            if flags >> buffer & 1 == 0 {
-                continue;
-            }
-            if let Some(waiting) = self.loaded[buffer].take() {
-                self.note_sent(module, buffer, &waiting);
+        let mut left = flags;
+        while left != 0 {
+            let buffer = left.trailing_zeros() as usize % BUFFERS;
+            left &= left - 1;
+            // The buffers behind them are echoes.
+            let sends = buffer < self.own + self.shared;
+            if let Some(waiting) = self.loaded[buffer].take_if(|_| sends) {
+                self.note_sent(module, buffer, waiting);
             }
         }
         self.note_late(module, flags.count_ones(), None);
@@ -266,25 +248,27 @@ impl BufferedOutbox {
         &mut self,
         module: &ToucanDriver<impl ToucanRegisters>,
         buffer: usize,
-        waiting: &Waiting,
+        waiting: Waiting,
     ) {
         self.counts.sent += 1;
-        let begun = module.stamp(buffer, waiting.id);
+        let begun = module.stamp(buffer, waiting.id());
         if let Some(free) = self.through.iter_mut().find(|place| place.is_none()) {
-            *free = Some(Through { stream: waiting.stream, begun });
+            *free = Some(Through { stream: waiting.stream(), begun });
         }
     }
 
     /// Takes an older message of this stream out of the queue and the shared buffers.
     fn forget(&mut self, module: &ToucanDriver<impl ToucanRegisters>, stream: u8) {
-        let is_it = |waiting: &Option<Waiting>| waiting.is_some_and(|it| it.stream == stream);
-        if let Some(at) = self.queue[..self.queued].iter().position(is_it) {
-            let doubt = self.remove(at).and_then(|waiting| waiting.doubt);
-            doubt.into_iter().for_each(|doubt| self.release(module, doubt));
+        if self.queue.take(stream).is_some() {
+            self.settle_doubt(module, stream);
             self.counts.replaced += 1;
+            return;
         }
-        if let Some(buffer) = self.loaded.iter().position(is_it) {
-            self.counts.replaced += u64::from(self.empty(module, buffer).is_some());
+        let shared = self.own..self.own + self.shared;
+        let is_it = |waiting: &Option<Waiting>| waiting.is_some_and(|it| it.stream() == stream);
+        if let Some(at) = self.loaded[shared].iter().position(is_it) {
+            let taken = self.empty(module, self.own + at);
+            self.counts.replaced += u64::from(taken.is_some());
         }
     }
 
@@ -300,26 +284,6 @@ impl BufferedOutbox {
         self.loaded[buffer].take()
     }
 
-    pub(super) fn insert(&mut self, waiting: Waiting) {
-        let key = waiting.key();
-        let mut at = self.queued.min(STREAMS - 1);
-        while let Some(before) = at.checked_sub(1)
-            && self.queue[before].is_some_and(|other| other.key() < key)
-        {
-            self.queue[at] = self.queue[before];
-            at = before;
-        }
-        self.queue[at] = Some(waiting);
-        self.queued = (self.queued + 1).min(STREAMS);
-    }
-
-    pub(super) fn remove(&mut self, at: usize) -> Option<Waiting> {
-        let taken = self.queue[at].take();
-        self.queue[at..self.queued].rotate_left(1);
-        self.queued -= 1;
-        taken
-    }
-
     fn fill(
         &mut self,
         module: &ToucanDriver<impl ToucanRegisters>,
@@ -327,7 +291,7 @@ impl BufferedOutbox {
         buffer: usize,
         waiting: Waiting,
     ) {
-        let frame = source.frame(waiting.stream, waiting.id);
+        let frame = source.frame(waiting.stream(), waiting.id());
         self.loaded[buffer] = frame.map(|frame| {
             module.load(buffer, &frame);
             waiting
@@ -344,18 +308,16 @@ impl BufferedOutbox {
         self.clear_doubts(module, now);
         let shared = self.own..self.own + self.shared;
         let mut lacks_echo = false;
-        while let Some(at) = self.head() {
+        while let Some(head) = self.head() {
             let free = shared.clone().find(|buffer| self.loaded[*buffer].is_none());
-            let buffer = match free.map_or_else(|| self.preempt(module, now, at), Ok) {
+            let buffer = match free.map_or_else(|| self.preempt(module, now, head), Ok) {
                 Ok(buffer) => buffer,
                 Err(kept) => {
                     lacks_echo = kept == Kept::NoEcho;
                     break;
                 }
             };
-            // A message that was preempted is in the queue by now, behind this one.
-            let Some(at) = self.head() else { break };
-            let Some(waiting) = self.remove(at) else { break };
+            let Some(waiting) = self.queue.take(head.stream()) else { break };
             self.fill(module, source, buffer, waiting);
             self.collect(module);
             self.note_late(module, 0, Some(buffer));
@@ -365,9 +327,10 @@ impl BufferedOutbox {
         self.arm(module);
     }
 
-    /// Returns the place of the most urgent message in the queue that is not in doubt.
-    fn head(&self) -> Option<usize> {
-        let certain = |waiting: &Option<Waiting>| waiting.is_some_and(|it| it.doubt.is_none());
-        self.queue[..self.queued].iter().rposition(certain)
+    /// Returns the most urgent message in the queue that is not in doubt.
+    fn head(&self) -> Option<Waiting> {
+        let mut doubtful = Streams::default();
+        self.doubts.iter().flatten().for_each(|doubt| doubtful.set(doubt.stream, true));
+        self.queue.head(doubtful)
     }
 }

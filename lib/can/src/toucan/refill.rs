@@ -4,7 +4,8 @@
 //! loads a message that lacks an echo within one frame. Both are counted here.
 
 use super::controller::{ToucanDriver, ToucanRegisters};
-use super::outbox::{BufferedOutbox, Waiting};
+use super::outbox::BufferedOutbox;
+use super::waiting::Waiting;
 
 impl BufferedOutbox {
     /// Takes in that `frames` of this module went through since the last call, and counts if the
@@ -38,7 +39,7 @@ impl BufferedOutbox {
     /// Lets the buffer interrupt that has `spare` less urgent ones behind it, if messages wait. If
     /// one of them lacks an echo, all buffers do: the end of each own frame frees echoes.
     pub(super) fn arm(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
-        let armed = match (self.queued, self.lacking) {
+        let armed = match (self.queue.len(), self.lacking) {
             (0, _) => 0,
             (_, Some(_)) => u16::MAX,
             (_, None) => self.last_before_spare(),
@@ -53,14 +54,11 @@ impl BufferedOutbox {
     /// are full: one bit, or none.
     fn last_before_spare(&self) -> u16 {
         let shared = self.own..self.own + self.shared;
-        let behind = |buffer: &usize| {
-            let key = self.loaded[*buffer].map(|waiting| waiting.key());
-            let later = |other: &&Waiting| key.is_some_and(|key| other.key() > key);
-            let all = self.loaded[self.own..self.own + self.shared].iter().flatten();
-            all.filter(later).count()
+        let behind = |waiting: Waiting| {
+            self.loaded[shared.clone()].iter().flatten().filter(|other| **other > waiting).count()
         };
-        let loaded = shared.filter(|buffer| self.loaded[*buffer].is_some());
-        let all = loaded.map(|buffer| (behind(&buffer), buffer));
+        let loaded = shared.clone().filter_map(|buffer| Some((self.loaded[buffer]?, buffer)));
+        let all = loaded.map(|(waiting, buffer)| (behind(waiting), buffer));
         let chosen = all.filter(|(behind, _)| *behind <= self.spare).max();
         chosen.map_or(0, |(_, buffer)| 1 << buffer)
     }
