@@ -127,7 +127,7 @@ pub(crate) struct DrawnBus {
     pub others: u64,
 }
 
-/// A program `message-sender`.
+/// A program `message-sender` with its messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct DrawnSender {
     /// The period of each message in milliseconds, and its bytes.
@@ -337,8 +337,8 @@ impl Drawn {
         1 + tasks.chain(self.rude.iter().map(|rude| rude.core)).max().unwrap_or_default()
     }
 
-    /// Returns whether QEMU has all that it needs: one core, no controller with message buffers, and
-    /// a hub that is fast enough for what is behind it.
+    /// Returns whether QEMU has all that it needs: one core, no controller with message buffers,
+    /// and a hub that is fast enough for what is behind it.
     #[must_use]
     pub fn boots_in_qemu(&self) -> bool {
         self.cores() == 1

@@ -246,6 +246,7 @@ fn look(
     found
 }
 
+/// Returns a broken promise of this kind, seen without a fault.
 pub fn breach(kind: &str, text: String) -> Breach {
     Breach { kind: kind.to_owned(), text, fault: None }
 }

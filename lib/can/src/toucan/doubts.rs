@@ -20,7 +20,7 @@ pub(super) const LONGEST_BITS: u16 = worst(true, 8) as u16 + INTERFRAME_BITS as 
 /// A message may have been on the wire when it was overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Doubt {
-    /// Its stream.
+    /// The stream of the message.
     pub stream: u8,
     /// The timer of the module behind the moment when it was overwritten.
     pub since: u16,
@@ -108,7 +108,7 @@ impl BufferedOutbox {
         }
     }
 
-    /// Frees an echo.
+    /// Frees an echo, and forgets the message that it would hear.
     fn release(&mut self, module: &ToucanDriver<impl ToucanRegisters>, place: usize) {
         module.withdraw(ECHOES[place]);
         self.doubts[place] = None;

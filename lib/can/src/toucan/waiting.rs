@@ -16,6 +16,7 @@ const EXTENDED: u32 = 1 << 18;
 pub(super) struct Waiting(u64);
 
 impl Waiting {
+    /// Returns a message of `stream` that goes under `id`.
     pub fn new(stream: u8, id: Id) -> Waiting {
         let urgency = match id {
             Id::Standard(id) => u32::from(id.as_raw()) << REST_BITS,
@@ -27,10 +28,12 @@ impl Waiting {
         Waiting(u64::from(urgency) << 8 | u64::from(stream))
     }
 
+    /// Returns the stream that it belongs to.
     pub fn stream(self) -> u8 {
         self.0 as u8
     }
 
+    /// Returns the identifier under which it goes.
     pub fn id(self) -> Id {
         let urgency = (self.0 >> 8) as u32;
         let base = urgency >> REST_BITS;
@@ -50,10 +53,12 @@ pub(super) struct Streams(u64);
 const _: () = assert!(STREAMS <= 64);
 
 impl Streams {
+    /// Returns whether `stream` is one of them.
     pub fn has(self, stream: u8) -> bool {
         self.0 >> (stream % 64) & 1 != 0
     }
 
+    /// Adds `stream`, or takes it out.
     pub fn set(&mut self, stream: u8, is_in: bool) {
         let bit = 1 << (stream % 64);
         self.0 = if is_in { self.0 | bit } else { self.0 & !bit };
@@ -70,10 +75,12 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    /// Returns a queue without messages.
     pub const fn new() -> Queue {
         Queue { all: [Waiting(0); STREAMS], count: 0, has: Streams(0) }
     }
 
+    /// Returns how many messages wait.
     pub fn len(&self) -> usize {
         self.count
     }

@@ -48,7 +48,7 @@ struct Bench<'a, const NOTED: bool> {
     outbox: BufferedOutbox,
 }
 
-/// What is measured.
+/// A case whose cost is measured.
 #[derive(Clone, Copy)]
 enum Case {
     Dedicated,

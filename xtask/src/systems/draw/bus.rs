@@ -65,7 +65,7 @@ pub fn seat<'a>(drawn: &'a mut Drawn, name: &str) -> Option<&'a mut Budget> {
     bus.senders.get_mut(number).map(|sender| &mut sender.server)
 }
 
-/// Asks for less.
+/// Makes the driver faster or its messages fewer, so that a planner may admit the bus.
 pub fn loosen(random: &mut Random, bus: &mut DrawnBus) {
     match random.below(5) {
         0 => bus.driver.scale(11),
@@ -76,7 +76,7 @@ pub fn loosen(random: &mut Random, bus: &mut DrawnBus) {
     }
 }
 
-/// Asks for more.
+/// Brings the bus nearer to the margin of what a planner admits.
 pub fn tighten(random: &mut Random, bus: &mut DrawnBus) {
     match random.below(4) {
         0 => bus.driver.scale(7),

@@ -25,8 +25,9 @@ pub fn bus(bus: &DrawnBus) -> String {
     let seat = vcpu("driver-own", *driver, &format!("replenishments = {replenishments}\n"));
     let _ = write!(
         text,
-        "\n[[process]]\nname = \"driver\"\nprogram = \"cand\"\npriority = 30\nvcpu = \"driver-own\"\n\
-         stack = \"64K\"\nthreads = 2\nsemaphores = 1\nevents = 1\nuses = [\"toucan0\"]\n{seat}\
+        "\n[[process]]\nname = \"driver\"\nprogram = \"cand\"\npriority = 30\n\
+         vcpu = \"driver-own\"\nstack = \"64K\"\nthreads = 2\nsemaphores = 1\nevents = 1\n\
+         uses = [\"toucan0\"]\n{seat}\
          \n[[device]]\nname = \"toucan0\"\npci = \"0c0900\"\nsize = \"4K\"\nirqs = 1\n\
          interval = \"40us\"\n"
     );
