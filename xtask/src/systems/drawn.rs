@@ -97,6 +97,8 @@ pub(crate) struct Interface {
     /// A pipe from the only channel of a second interface. Its `channel` says whose traffic that
     /// has; the number of the channel is [`SECOND`].
     pub second: Option<DrawnPipe>,
+    /// The messages of its pipes come as burst-like as their contracts let them, not evenly.
+    pub bursts: bool,
     /// The pipes to the interface, each to a channel that no other pipe has.
     pub outputs: Vec<DrawnOutput>,
     /// Other devices, each with its service and its client.
@@ -299,6 +301,16 @@ pub fn samples(classes: &mut [Gadget]) -> impl Iterator<Item = &mut DrawnSamples
         | Gadget::Blocks(_, samples) => Some(samples),
         _ => None,
     })
+}
+
+impl Interface {
+    /// Returns the channels on whose bus a log is replayed. A lie is about even messages, and a
+    /// tuned pipe has a contract of its own.
+    pub fn replayed(&self) -> impl Iterator<Item = u64> {
+        let all = self.pipes.iter().map(|pipe| pipe.channel);
+        let is_true = self.pipes.iter().all(|pipe| pipe.rate == 100);
+        all.filter(move |_| self.bursts && is_true && !self.tuned)
+    }
 }
 
 impl Drawn {

@@ -2,9 +2,9 @@
 //! It counts what happened (the lives of messages, the ends of jobs as the machine had them), not
 //! what programs say of themselves.
 
-use super::buses;
 use super::drawn::Drawn;
 use super::text::description;
+use super::{bursts, buses};
 use diapason::describe::describe_any;
 use diapason::metal::Built;
 use diapason::outcome::{Assumptions, RunVerdict};
@@ -98,31 +98,38 @@ pub fn horizon(drawn: &Drawn) -> u64 {
     let readers = can.pipes.iter().chain(&can.second).map(|pipe| pipe.server.period);
     let ends = readers.chain(can.outputs.iter().map(|output| output.server.period));
     let longest = ends.max().unwrap_or_default();
-    let found = read(drawn).map_or(Nanos::ZERO, |cores| found_within(&cores[0]));
+    let found = read(drawn, Nanos::ZERO).map_or(Nanos::ZERO, |cores| found_within(&cores[0]));
     HORIZON_NS + found.0 + PERIODS * longest
 }
 
 /// Returns why the planner refuses a drawn system, or nothing.
 pub fn refuses(drawn: &Drawn) -> Option<String> {
+    refuses_with(drawn, Nanos::ZERO)
+}
+
+/// Returns why the planner refuses a drawn system with logs of this length, or nothing.
+pub fn refuses_with(drawn: &Drawn, length: Nanos) -> Option<String> {
     let refused = |system: &System| Plan::of(system, system.clock_hz).clear().err();
-    match read(drawn) {
+    match read(drawn, length) {
         Ok(cores) => cores.iter().find_map(refused).map(|why| why.plain()),
         Err(why) => Some(why.plain()),
     }
 }
 
-/// Reads what each core of a drawn system has.
-fn read(drawn: &Drawn) -> Result<Vec<System>, Diagnostics> {
-    diapason_system::parse_cores("drawn.toml", &description(drawn, "drawn"))
+/// Reads what each core of a drawn system has, with logs of this length.
+pub fn read(drawn: &Drawn, length: Nanos) -> Result<Vec<System>, Diagnostics> {
+    let mut cores = diapason_system::parse_cores("drawn.toml", &description(drawn, "drawn"))?;
+    cores.iter_mut().for_each(|system| bursts::fill(system, length));
+    Ok(cores)
 }
 
 /// Plans and simulates `drawn`; `seed` draws what may vary in its second run.
 pub fn judge(built: &Built, drawn: &Drawn, seed: u64) -> Judged {
-    let cores = match read(drawn) {
+    let horizon = horizon(drawn);
+    let cores = match read(drawn, Nanos(horizon)) {
         Ok(cores) => cores,
         Err(why) => return Judged::Unread(why.plain()),
     };
-    let horizon = horizon(drawn);
     let conditions = Conditions { drift: drift(drawn), faults: drawn.faults, seed, horizon };
     runs(built, cores, &Joined::Cores, &conditions)
 }
@@ -346,11 +353,11 @@ fn jobs(
 /// # Errors
 /// If it cannot be booted.
 pub fn boot(workspace: &Workspace, built: &Built, drawn: &Drawn) -> Result<Vec<Breach>, Failure> {
-    let text = description(drawn, "drawn");
-    let system =
-        diapason_system::parse("drawn.toml", &text).map_err(|why| Failure::Input(why.plain()))?;
-    let options = RunOptions { horizon_ns: horizon(drawn), record_bytes: 0, watch: false };
-    let session = Session::assemble(system, built.clone(), options)?;
+    let horizon_ns = horizon(drawn);
+    let cores = read(drawn, Nanos(horizon_ns)).map_err(|why| Failure::Input(why.plain()))?;
+    let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
+    let one = cores.into_iter().next().ok_or_else(|| Failure::Ours("no core".into()))?;
+    let session = Session::assemble(one, built.clone(), options)?;
     let run = session.run(workspace, &mut |_| {})?;
     let mut found = findings(&session, &session.judge(&run), false);
     found.extend(jobs(&session, &run, &[], &mut Tightness::default()));

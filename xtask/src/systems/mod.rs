@@ -2,6 +2,7 @@
 //! their seats. Every system that the planner admits must hold: it is simulated, and judged by its
 //! messages and jobs. A system that breaks a promise is made small and written down.
 
+mod bursts;
 mod buses;
 pub mod cases;
 mod draw;
@@ -17,6 +18,7 @@ use diapason::metal::Built;
 use diapason::table::{Align, TextTable};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace, metal};
+use diapason_abi::Nanos;
 use drawn::Drawn;
 use judge::{Breach, Judged, Tightness, judge};
 use std::collections::BTreeMap;
@@ -288,6 +290,11 @@ fn write_down(
     let failure = |error| Failure::io(format!("write {}", path.display()), &error);
     std::fs::create_dir_all(&folder).map_err(failure)?;
     std::fs::write(&path, head + &text::description(drawn, &name)).map_err(failure)?;
+    let horizon = Nanos(judge::horizon(drawn));
+    for (file, log) in judge::read(drawn, horizon).iter().flatten().flat_map(bursts::logs) {
+        let file = file.replacen("drawn", &name, 1);
+        std::fs::write(folder.join(file), log).map_err(failure)?;
+    }
     Ok(path)
 }
 

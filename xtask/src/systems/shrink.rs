@@ -104,6 +104,7 @@ fn of_can(can: &Interface, all: &mut Vec<Smaller>) {
     all.push(with_can(|can| can.behind_hub = false));
     all.push(with_can(|can| can.kbits = KBITS));
     all.push(with_can(|can| can.few = false));
+    all.push(with_can(|can| can.bursts = false));
     all.push(with_can(|can| can.second = None));
     for number in (0..can.pipes.len()).rev() {
         all.push(with_can(move |can| {

@@ -17,6 +17,9 @@ pub fn join(random: &mut Random, drawn: &mut Drawn) {
         (drawn.can, drawn.drift_ppm) = (None, 0);
         drawn.tasks.truncate(2);
     }
+    if drawn.tasks.iter().all(|task| drawn.asked(task).is_empty()) {
+        drawn.servers.clear();
+    }
     // A program that misbehaves may sit beside the first task.
     if drawn.tasks.is_empty() && drawn.can.is_none() {
         drawn.tasks.push(task(random, 4, false, drawn.clock_mhz));

@@ -51,6 +51,7 @@ pub fn interface(random: &mut Random) -> Interface {
         behind_hub: random.one_in(12),
         few: random.one_in(3),
         second: None,
+        bursts: false,
         outputs,
         classes,
         tuned,

@@ -104,6 +104,7 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
     for pipe in even.flat_map(|can| can.pipes.iter_mut().chain(&mut can.second)) {
         pipe.burst = random.pick(&[1, 1, 1, 2, 4]);
     }
+    drawn.can.iter_mut().for_each(|can| can.bursts = random.below(4) > 0);
     if random.one_in(3) {
         servers::serve(random, &mut drawn);
     }

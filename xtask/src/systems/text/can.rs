@@ -7,6 +7,8 @@ use crate::systems::drawn::{
 };
 use std::fmt::Write;
 
+/// Channels whose numbered messages have long identifiers.
+const EXTENDED: [usize; 2] = [1, 3];
 /// A bus with fewer messages a second may be a slow one.
 const SLOW: u64 = 500;
 
@@ -45,7 +47,7 @@ fn writers(can: &Interface) -> impl Iterator<Item = String> {
 }
 
 /// Writes the server with the interface, and everything that it serves.
-pub fn interface(can: &Interface) -> String {
+pub fn interface(can: &Interface, name: &str) -> String {
     let mut text = server(can);
     text += &vcpu("usb-manage", can.manage, "");
     text += &halves(can);
@@ -65,10 +67,10 @@ pub fn interface(can: &Interface) -> String {
     };
     let written: Vec<String> = writers(can).map(|name| name.replace("write-", "can")).collect();
     let sent = (0..).zip(SENT);
-    let sent = sent.map(|(channel, sent)| match written.contains(&format!("can{channel}")) {
-        true => 0,
-        false => sent,
-    });
+    let replayed: Vec<u64> = can.replayed().collect();
+    let is_quiet =
+        |channel| replayed.contains(&channel) || written.contains(&format!("can{channel}"));
+    let sent = sent.map(|(channel, sent)| if is_quiet(channel) { 0 } else { sent });
     let channels = channels(can, &written);
     if channels < SENT.len() {
         let _ = writeln!(text, "channels = {channels}");
@@ -79,9 +81,15 @@ pub fn interface(can: &Interface) -> String {
         let _ = writeln!(text, "bit_rates = {rates:?}");
     }
     let _ = writeln!(text, "traffic = {:?}", sent.take(channels).collect::<Vec<u64>>());
-    let extended = [1, 3].into_iter().filter(|channel| *channel < channels);
+    let extended = EXTENDED.into_iter().filter(|channel| *channel < channels);
+    let extended = extended.filter(|channel| !is_quiet(*channel as u64));
     let extended: Vec<String> = extended.map(|channel| format!("can{channel}")).collect();
     let _ = writeln!(text, "extended = [{}]", quoted(&extended));
+    if !replayed.is_empty() {
+        let log = |channel: &u64| format!("can{channel}={name}-can{channel}.log");
+        let logs: Vec<String> = replayed.iter().map(log).collect();
+        let _ = writeln!(text, "replay = [{}]", quoted(&logs));
+    }
     if !written.is_empty() {
         let _ = writeln!(text, "receivers = [{}]", quoted(&written));
         text += "turn = [\"325400ns\", \"327500ns\"]\n";

@@ -29,7 +29,7 @@ pub fn description(drawn: &Drawn, name: &str) -> String {
     }
     text += &servers::servers(drawn);
     if let Some(one) = &drawn.can {
-        text += &can::interface(one);
+        text += &can::interface(one, name);
     }
     if let Some(one) = &drawn.bus {
         text += &bus::bus(one);
