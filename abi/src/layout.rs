@@ -51,13 +51,6 @@ const _: () = assert!(DEVICES + SLOTS_MAX * SLOT <= INFO);
 const _: () = assert!(INFO + SLOT <= WINDOW);
 const _: () = assert!(COPYABLE <= DEVICES && COPYABLE <= INFO);
 
-/// Returns whether the kernel copies all of a range, which begins at this place of a window.
-#[must_use]
-#[inline(always)]
-pub const fn is_copyable(offset: u64, length: u64) -> bool {
-    length <= COPYABLE && offset <= COPYABLE - length
-}
-
 /// First address of a process's window.
 #[must_use]
 pub const fn base(process: u16) -> u64 {
@@ -115,22 +108,4 @@ pub mod info {
     pub const CLOCK_BASE: usize = 1;
     /// Word 2: when the run ends, in ns since boot (`u64::MAX`: never).
     pub const HORIZON: usize = 2;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_range_is_copied_only_if_all_of_it_is_memory_of_a_program() {
-        for (offset, length) in [(0, 0), (0, COPYABLE), (COPYABLE - 1, 1), (COPYABLE, 0), (8, 64)] {
-            assert!(is_copyable(offset, length), "{offset:#x}, {length:#x}");
-        }
-        let last = [(COPYABLE - 1, 2), (COPYABLE, 1), (1, COPYABLE), (SEGMENTS, COPYABLE)];
-        let far =
-            [(0, COPYABLE + 1), (0, u64::MAX), (u64::MAX, 1), (u64::MAX, u64::MAX), (INFO, 8)];
-        for (offset, length) in last.into_iter().chain(far) {
-            assert!(!is_copyable(offset, length), "{offset:#x}, {length:#x}");
-        }
-    }
 }

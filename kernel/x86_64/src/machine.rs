@@ -139,7 +139,7 @@ impl Metal {
         if !ours {
             return length == 0;
         }
-        layout::is_copyable(address & 0xffff_ffff, length)
+        length <= layout::COPYABLE && (address & 0xffff_ffff) <= layout::COPYABLE - length
     }
 
     /// Copies between visible user memory and the kernel, or within the former.
