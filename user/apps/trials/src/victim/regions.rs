@@ -24,7 +24,7 @@ const REGIONS: [Region; 22] = [
     ("guard", || window() + layout::STACKS),
     ("heap it does not have", || window() + layout::HEAP + layout::SLOT - 8),
     ("segment it does not have", || window() + layout::SEGMENTS + layout::SLOT),
-    ("device it does not have", || window() + layout::DEVICES),
+    ("device it does not have", || window() + layout::DEVICES + layout::SLOT),
     ("messages of its device", messages),
     ("last of its window", || window() + layout::WINDOW - 8),
     ("behind its window", || window() + layout::WINDOW),
@@ -41,7 +41,7 @@ const REGIONS: [Region; 22] = [
 /// table of messages.
 fn messages() -> u64 {
     let _ = Registers::map("xhci");
-    window() + layout::DEVICES + layout::SLOT + 0x3000
+    window() + layout::DEVICES + 0x3000
 }
 
 /// Regions that can only be tried in some ways without ending in chaos, by name.
