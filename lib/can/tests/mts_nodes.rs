@@ -4,10 +4,13 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::mts::life::{Frames, LifeMessage, LifeOutcome, LifeStream, LifeUnit, live};
+use diapason_can::mts::life::{
+    Frames, LifeClock, LifeMessage, LifeOutcome, LifeStream, LifeTime, LifeUnit, live,
+    live_on_bus_time,
+};
 use diapason_can::mts::{
-    Duty, Epochs, HighSpeed, MtsSet, Renewal, UPDATE_BITS, high_speed, longest_renewal, low_speed,
-    low_speed_id, non_real_time_id,
+    Duty, Epochs, HighSpeed, MtsSet, Renewal, TimeBase, TimeTerms, UPDATE_BITS, high_speed,
+    longest_renewal, low_speed, low_speed_id, non_real_time_id,
 };
 use diapason_can::response::AnalysedMessage;
 use diapason_can::wire::worst;
@@ -81,10 +84,12 @@ fn units(random: &mut Random) -> Vec<LifeUnit> {
 }
 
 /// Messages from an instant on, at which many may come together.
-fn comings(set: &MtsSet, random: &mut Random) -> Vec<LifeMessage> {
+fn comings(set: &MtsSet, from: u64, masters: usize, random: &mut Random) -> Vec<LifeMessage> {
     let epoch = set.epochs.epoch().0;
     // Often just before, or at, the end of an epoch.
-    let critical = epoch * 3 + if random.one_in(2) { epoch } else { random.below(epoch) };
+    let critical = from.next_multiple_of(epoch)
+        + epoch * 3
+        + if random.one_in(2) { epoch } else { random.below(epoch) };
     let critical = critical - random.below(300_000);
     let together = random.one_in(2);
     let mut all = vec![LifeMessage {
@@ -96,7 +101,7 @@ fn comings(set: &MtsSet, random: &mut Random) -> Vec<LifeMessage> {
     let high = set.high.iter().map(|m| (m.period.0, m.jitter.0)).enumerate();
     let low = set.low.iter().map(|m| (m.period.0, m.jitter.0)).enumerate();
     let high = high.map(|(code, times)| (LifeStream::High(code), times));
-    let low = low.map(|(rank, times)| (LifeStream::Low(rank), times));
+    let low = low.map(|(rank, times)| (LifeStream::Low(rank), times)).skip(masters);
     for (place, (which, (period, jitter))) in high.chain(low).enumerate() {
         let node = place % NODES as usize;
         let mut came = critical - jitter + if together { 0 } else { random.below(period) };
@@ -112,7 +117,7 @@ fn comings(set: &MtsSet, random: &mut Random) -> Vec<LifeMessage> {
 }
 
 fn life(set: &MtsSet, frames: &Frames, units: &[LifeUnit], random: &mut Random) -> LifeOutcome {
-    let comings = comings(set, random);
+    let comings = comings(set, 0, 0, random);
     live(set, frames, units, &comings, &mut |bound| random.below(bound)).unwrap()
 }
 
@@ -149,6 +154,7 @@ fn ten_thousand_accepted_sets_are_in_time() {
 #[ignore = "an hour: a million accepted sets"]
 fn a_long_attack_on_nodes() {
     println!("{:?}", campaign(1_000_000.., 1_000_000));
+    println!("{:?}", campaign_on_bus_time(1_000_000.., 100_000));
 }
 
 #[test]
@@ -216,6 +222,179 @@ fn a_node_that_joins_late_sends_nothing_before_it_knows_the_epoch() {
         joined += 1;
     }
     assert!(joined > 300, "{joined}");
+}
+
+/// A set whose nodes learn the time from masters, the nodes 0 to `masters` − 1.
+struct Learning {
+    set: MtsSet,
+    frames: Frames,
+    units: Vec<LifeUnit>,
+    time: LifeTime,
+    /// By then all nodes that heard everything know the time, and send.
+    ready: u64,
+}
+
+impl Learning {
+    /// Returns a random set that is promised; `None` if it is not.
+    fn new(masters: usize, random: &mut Random) -> Option<Learning> {
+        let (mut set, mut frames) = set(random);
+        let interval = Nanos::from_micros(random.between(3_000, 8_000));
+        let base = TimeBase {
+            interval,
+            late: Nanos(interval.0 / 2),
+            losses: random.below(2) as u32,
+            drift_ppm: 100,
+            stamp: Nanos(random.between(1_000, 8_000)),
+            grain: Nanos([1, 100, 1_000][random.below(3) as usize]),
+        };
+        let terms = TimeTerms::new(base).unwrap();
+        set.clocks = terms.clocks();
+        set.renewal = longest_renewal(set.rate, worst(false, 8) + UPDATE_BITS / 2, set.clocks);
+        let low = std::mem::take(&mut set.low);
+        let of = |rank: usize| low_speed_id(rank as u16).unwrap();
+        let time = |rank| {
+            let deadline = base.late;
+            AnalysedMessage { deadline, ..AnalysedMessage::new(of(rank), 8, interval) }
+        };
+        set.low = (0..masters).map(time).collect();
+        let others =
+            (masters..).zip(low).map(|(rank, it)| AnalysedMessage { id: of(rank).into(), ..it });
+        set.low.extend(others);
+        frames.low.resize(set.low.len(), content(random, 8));
+        let set = set.with_epoch(Nanos::from_micros(random.between(800, 6_000))).ok()?;
+        let clock = |node: u64, random: &mut Random| LifeClock {
+            offset: random.below(10_000_000_000),
+            ppm: [100, -100, random.below(201) as i64 - 100][random.below(3) as usize],
+            candidate: (node < masters as u64).then_some(node as u8),
+            deaf: 0,
+            off: None,
+        };
+        let clocks = (0..NODES).map(|node| clock(node, random)).collect();
+        let unit = LifeUnit { offset: 0, joins: Nanos::ZERO, deaf: 0 };
+        let units = vec![unit; NODES as usize];
+        let ready = terms.silence().0 + 8 * interval.0;
+        let time = LifeTime { terms, clocks };
+        promised(&set).then_some(Learning { set, frames, units, time, ready })
+    }
+
+    fn live(&self, comings: &[LifeMessage], random: &mut Random) -> LifeOutcome {
+        let (frames, nodes) = (&self.frames, (&self.units[..], &self.time));
+        let draw = &mut |bound| random.below(bound);
+        live_on_bus_time(&self.set, frames, nodes, comings, draw).unwrap()
+    }
+
+    fn comings(&self, from: u64, masters: usize, random: &mut Random) -> Vec<LifeMessage> {
+        comings(&self.set, from, masters, random)
+    }
+}
+
+fn nothing_wrong(outcome: &LifeOutcome) -> bool {
+    let LifeOutcome { inverted, beyond, unknown, stale, .. } = *outcome;
+    (inverted, beyond, unknown, stale) == (0, 0, 0, 0)
+}
+
+/// Accepted sets of nodes that learn the time on the bus, and messages that were sent.
+fn campaign_on_bus_time(seeds: impl Iterator<Item = u64>, wanted: u64) -> (u64, u64) {
+    let (mut accepted, mut sent) = (0, 0);
+    for seed in seeds {
+        let mut random = Random::new(seed);
+        let Some(life) = Learning::new(1, &mut random) else { continue };
+        let comings = life.comings(life.ready, 1, &mut random);
+        let outcome = life.live(&comings, &mut random);
+        assert!(outcome.late.is_empty(), "seed {seed}: {outcome:?}");
+        let LifeOutcome { missed, lost, told, .. } = outcome;
+        assert!(nothing_wrong(&outcome) && told > 0, "seed {seed}: {outcome:?}");
+        assert_eq!((missed, lost), (0, 0), "seed {seed}");
+        (accepted, sent) = (accepted + 1, sent + outcome.sent);
+        if accepted == wanted {
+            break;
+        }
+    }
+    (accepted, sent)
+}
+
+#[test]
+fn two_thousand_sets_whose_nodes_learn_the_time_on_the_bus_are_in_time() {
+    let (accepted, sent) = campaign_on_bus_time(0.., 2_000);
+    assert_eq!(accepted, 2_000);
+    assert!(sent > 60_000, "{sent}");
+}
+
+#[test]
+fn a_node_that_loses_the_time_sends_nothing_of_high_speed_and_delays_nobody_else() {
+    let (mut lost, mut lives) = (0, 0);
+    for seed in 0..1_000 {
+        let mut random = Random::new(seed);
+        let Some(mut life) = Learning::new(1, &mut random) else { continue };
+        let mut messages = life.comings(life.ready, 1, &mut random);
+        let again = messages.iter().map(|it| it.queued.0).max().unwrap_or(0);
+        messages.extend(life.comings(again + life.ready, 1, &mut random));
+        life.time.clocks[1].deaf = 2;
+        let outcome = life.live(&messages, &mut random);
+        let others = outcome.late.iter().filter(|(node, _)| *node != 1).count();
+        assert!(nothing_wrong(&outcome) && others == 0, "seed {seed}: {outcome:?}");
+        (lost, lives) = (lost + outcome.lost, lives + 1);
+    }
+    assert!(lost > 100 && lives > 100, "{lost} in {lives}");
+}
+
+#[test]
+fn a_node_that_is_reset_or_joins_late_learns_the_time_and_delays_nobody_else() {
+    let mut lives = 0;
+    for seed in 0..1_000 {
+        let mut random = Random::new(seed);
+        let Some(mut life) = Learning::new(1, &mut random) else { continue };
+        let start = life.ready;
+        let mut messages = life.comings(start, 1, &mut random);
+        let end = messages.iter().map(|it| it.queued.0).max().unwrap_or(0);
+        let off = start + random.below(end - start);
+        let on = off + random.below(life.time.terms.silence().0);
+        life.time.clocks[2].off = Some((Nanos(off), Nanos(on)));
+        life.units[3].joins = Nanos(random.below(end));
+        // By then both are back: nobody at all is late any more.
+        let back = on.max(life.units[3].joins.0).max(end) + life.ready;
+        let first = life.live(&messages, &mut Random::new(seed));
+        let late = |it: &LifeOutcome| it.late.iter().filter(|(node, _)| *node < 2).count();
+        assert!(nothing_wrong(&first) && late(&first) == 0, "seed {seed}: {first:?}");
+        messages = life.comings(back, 1, &mut random);
+        let second = life.live(&messages, &mut Random::new(seed));
+        assert!(nothing_wrong(&second) && second.late.is_empty(), "seed {seed}: {second:?}");
+        lives += 1;
+    }
+    assert!(lives > 100, "{lives}");
+}
+
+#[test]
+fn when_the_master_is_reset_nobody_sends_by_an_old_time() {
+    let (mut lost, mut lives) = (0, 0);
+    for seed in 0..1_000 {
+        let mut random = Random::new(seed);
+        let masters = random.between(1, 2) as usize;
+        let Some(mut life) = Learning::new(masters, &mut random) else { continue };
+        let mut messages = life.comings(life.ready, masters, &mut random);
+        let end = messages.iter().map(|it| it.queued.0).max().unwrap_or(0);
+        let off = end + random.below(life.time.terms.silence().0);
+        let on = off + random.below(3 * life.time.terms.silence().0);
+        life.time.clocks[0].off = Some((Nanos(off), Nanos(on)));
+        life.time.clocks[1].deaf = [0, 2][random.below(2) as usize];
+        // Messages come all the time.
+        let back = on + 3 * life.ready;
+        let mut from = life.ready;
+        messages.clear();
+        while from < back {
+            messages.extend(life.comings(from, masters, &mut random));
+            from = messages.iter().map(|it| it.queued.0).max().unwrap_or(back) + life.ready / 8;
+        }
+        let first = life.live(&messages, &mut random);
+        assert!(nothing_wrong(&first), "seed {seed}: {first:?}");
+        (lost, lives) = (lost + first.lost, lives + 1);
+        // Then all nodes know the time again, and nobody is late.
+        life.time.clocks[1].deaf = 0;
+        let messages = life.comings(back, masters, &mut random);
+        let second = life.live(&messages, &mut random);
+        assert!(nothing_wrong(&second) && second.late.is_empty(), "seed {seed}: {second:?}");
+    }
+    assert!(lost > 100 && lives > 100, "{lost} in {lives}");
 }
 
 /// Every order of what a node can see, step by step, against the epoch of the common time.

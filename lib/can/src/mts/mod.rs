@@ -14,14 +14,18 @@
 //! whole number of regions, so that regions are the same for all time and the order is one order.
 
 mod choice;
+mod clock;
 pub mod life;
 mod promise;
 mod renewal;
+mod terms;
 
+pub use clock::BusClock;
 pub use promise::{
     HighSpeed, MtsSet, NoPromise, Tightest, UPDATE_BITS, Unmet, high_speed, low_speed, tightest,
 };
 pub use renewal::{Duty, RENEW_FROM_BITS, RENEW_UNTIL_BITS, Renewal, beacon_id, longest_renewal};
+pub use terms::{TIME_BYTES, TimeBase, TimeFrame, TimeRefusal, TimeTerms};
 
 use crate::frame::{BYTES_MAX, CanFrame, FrameRefusal};
 use core::fmt;

@@ -1,8 +1,13 @@
 //! Nodes under MTS on the simulated bus: what a set promises, tried out.
 //!
-//! Each node has a clock of its own, which is off by up to what the set says, and the state machine
-//! of [`super::renewal`]. Nothing here knows the proof: a life says which messages were late, and
-//! which frame went before one that was more urgent.
+//! Each node has a clock of its own and the state machine of [`super::renewal`]. The clock is off
+//! by a given time, up to what the set says, or it learns the time on the bus as
+//! [`super::BusClock`] does. Nothing here knows the proof: a life says which messages were late,
+//! and which frame went before one that was more urgent.
+
+mod clocks;
+
+pub use clocks::{LifeClock, LifeTime};
 
 use super::{Duty, MtsRefusal, MtsSet, RENEW_FROM_BITS, RENEW_UNTIL_BITS, Renewal};
 use super::{beacon_id, read_update, signal_update};
@@ -10,6 +15,7 @@ use crate::bus::{Bus, EventKind, NodeId, NodeSetup, Ticket};
 use crate::frame::CanFrame;
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec::Vec;
+use clocks::{Learner, Reading};
 use core::cmp::Reverse;
 use diapason_abi::Nanos;
 
@@ -37,7 +43,7 @@ pub struct LifeMessage {
 /// A node of a life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LifeUnit {
-    /// By how many nanoseconds its clock is before the common time.
+    /// By how many nanoseconds its clock is before the common time, if it does not learn that.
     pub offset: i64,
     /// The node is switched on at this time.
     pub joins: Nanos,
@@ -69,13 +75,29 @@ pub struct LifeOutcome {
     pub missed: u64,
     /// High-speed messages whose start-by time no identifier could say.
     pub beyond: u64,
+    /// How often a node that knew the time did not know it any more, resets not counted.
+    pub lost: u64,
+    /// High-speed frames that began when their node did not know the time.
+    pub unknown: u64,
+    /// High-speed frames that began with an identifier of an epoch longer over than is proved.
+    pub stale: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Act {
+    Off(usize),
+    On(usize),
     Renew(usize),
     Mark(usize),
+    Rename(usize),
     Look(usize),
+    /// A node may have to send the master's frame.
+    Lead(usize),
+    /// A node has read its clock.
+    Read(usize),
+    /// A node may not know the time any more.
+    Mind(usize),
+    Forget(usize),
     Come(usize),
 }
 
@@ -84,12 +106,34 @@ struct Waiting {
     node: usize,
     which: Option<LifeStream>,
     frame: CanFrame,
+    /// When the message came, and when it was queued.
+    came: Nanos,
     queued: Nanos,
     due: Nanos,
     /// The message's start-by time by the clock of its node, and the epoch of its identifier.
     start_by: Nanos,
     epoch: Nanos,
     marked: bool,
+    /// The message says the time of a master.
+    is_time: bool,
+}
+
+impl Waiting {
+    /// Returns a message that is never due.
+    fn new(node: usize, which: Option<LifeStream>, frame: CanFrame, now: Nanos) -> Waiting {
+        Waiting {
+            node,
+            which,
+            frame,
+            came: now,
+            queued: now,
+            due: Nanos::FOREVER,
+            start_by: Nanos::FOREVER,
+            epoch: Nanos::ZERO,
+            marked: false,
+            is_time: false,
+        }
+    }
 }
 
 /// Lets these messages come.
@@ -105,13 +149,24 @@ pub fn live(
     comings: &[LifeMessage],
     draw: &mut dyn FnMut(u64) -> u64,
 ) -> Result<LifeOutcome, MtsRefusal> {
-    for node in 0..units.len() {
-        beacon_id(u16::try_from(node).unwrap_or(u16::MAX))?;
-    }
-    let mut life = Life::new(set, frames, units, comings, draw);
-    life.run();
-    life.outcome.missed = life.keepers.iter().map(Renewal::missed).sum();
-    Ok(life.outcome)
+    Life::new(set, frames, units, comings, draw)?.run()
+}
+
+/// Lets these messages come to nodes that learn the time on the bus. The first messages of low
+/// speed are those of the masters: their contents and their instants are given here.
+///
+/// # Errors
+/// More nodes than there can be.
+pub fn live_on_bus_time(
+    set: &MtsSet,
+    frames: &Frames,
+    (units, time): (&[LifeUnit], &LifeTime),
+    comings: &[LifeMessage],
+    draw: &mut dyn FnMut(u64) -> u64,
+) -> Result<LifeOutcome, MtsRefusal> {
+    let mut life = Life::new(set, frames, units, comings, draw)?;
+    life.learn(time);
+    life.run()
 }
 
 struct Life<'a> {
@@ -125,8 +180,9 @@ struct Life<'a> {
     keepers: Vec<Renewal>,
     acts: BinaryHeap<Reverse<(Nanos, Act)>>,
     waiting: BTreeMap<Ticket, Waiting>,
-    /// High-speed messages of nodes that do not know the epoch.
-    held: Vec<Waiting>,
+    /// The clocks of nodes that learn the time. There is none if the clocks are given.
+    learners: Vec<Learner>,
+    readings: Vec<Reading>,
     /// The last end of a frame.
     ended: Nanos,
     last: Nanos,
@@ -140,7 +196,10 @@ impl<'a> Life<'a> {
         units: &'a [LifeUnit],
         comings: &'a [LifeMessage],
         draw: &'a mut dyn FnMut(u64) -> u64,
-    ) -> Life<'a> {
+    ) -> Result<Life<'a>, MtsRefusal> {
+        for node in 0..units.len() {
+            beacon_id(u16::try_from(node).unwrap_or(u16::MAX))?;
+        }
         let mut bus = Bus::new(set.rate);
         let setup = || NodeSetup { queue: 256, ..NodeSetup::default() };
         let nodes = units.iter().map(|_| bus.add_node(setup())).collect();
@@ -155,7 +214,7 @@ impl<'a> Life<'a> {
             acts.push(Reverse((unit.joins, Act::Look(number))));
         }
         let last = comings.iter().map(|coming| coming.queued).max().unwrap_or_default();
-        Life {
+        Ok(Life {
             set,
             frames,
             units,
@@ -166,24 +225,19 @@ impl<'a> Life<'a> {
             keepers: units.iter().map(keeper).collect(),
             acts,
             waiting: BTreeMap::new(),
-            held: Vec::new(),
+            learners: Vec::new(),
+            readings: Vec::new(),
             ended: Nanos::ZERO,
             last,
             outcome: LifeOutcome::default(),
-        }
+        })
     }
 
-    /// Returns the clock of a node.
-    fn clock(&self, node: usize, now: Nanos) -> Nanos {
-        Nanos(now.0.saturating_add_signed(self.units[node].offset))
+    fn push(&mut self, at: Nanos, act: Act) {
+        self.acts.push(Reverse((at, act)));
     }
 
-    /// Returns the common time at which a node's clock says this.
-    fn common(&self, node: usize, local: Nanos) -> Nanos {
-        Nanos(local.0.saturating_add_signed(-self.units[node].offset))
-    }
-
-    fn run(&mut self) {
+    fn run(mut self) -> Result<LifeOutcome, MtsRefusal> {
         let end = self.last + Nanos(4 * self.set.epochs.epoch().0);
         loop {
             let act = self.acts.peek().map(|Reverse((at, _))| *at);
@@ -206,13 +260,15 @@ impl<'a> Life<'a> {
                 self.act(now, act);
             }
         }
-        let left = self.waiting.values().chain(&self.held);
+        let left = self.waiting.values();
         let left = left.filter_map(|it| Some((it.node, it.which.filter(|_| it.due < end)?)));
         self.outcome.late.extend(left);
+        self.outcome.missed = self.keepers.iter().map(Renewal::missed).sum();
+        Ok(self.outcome)
     }
 
     fn nothing_due(&self) -> bool {
-        self.held.is_empty() && self.waiting.values().all(|it| it.which.is_none())
+        self.waiting.values().all(|it| it.which.is_none() || it.is_time)
             || self.bus.now() > self.last + Nanos(64 * self.set.epochs.epoch().0)
     }
 
@@ -220,18 +276,24 @@ impl<'a> Life<'a> {
         match act {
             Act::Come(number) => self.come(now, number),
             Act::Mark(node) => self.mark(now, node),
+            Act::Rename(node) => self.rename(now, node),
             Act::Renew(node) => {
                 self.keepers[node].renewed();
                 self.rename(now, node);
-                self.release(now, node);
                 self.look_again(now, node);
             }
+            Act::Off(node) => self.switch_off(now, node),
+            Act::On(node) => self.switch_on(now, node),
+            Act::Lead(node) => self.lead(now, node),
+            Act::Read(number) => self.read(now, number),
+            Act::Mind(node) => self.mind(now, node),
+            Act::Forget(node) => self.forget(now, node),
             Act::Look(node) => self.look(now, node),
         }
     }
 
     fn look(&mut self, now: Nanos, node: usize) {
-        let clock = self.clock(node, now);
+        let Some(clock) = self.clock(node, now) else { return };
         if clock < self.keepers[node].next_look(clock) {
             return self.look_again(now, node);
         }
@@ -239,87 +301,56 @@ impl<'a> Life<'a> {
             Duty::Tell => {
                 let id = beacon_id(u16::try_from(node).unwrap_or(u16::MAX));
                 if let Some(frame) = id.ok().and_then(|id| CanFrame::data(id, &[]).ok()) {
-                    let beacon = Waiting {
-                        node,
-                        which: None,
-                        frame,
-                        queued: now,
-                        due: Nanos::FOREVER,
-                        start_by: Nanos::FOREVER,
-                        epoch: Nanos::ZERO,
-                        marked: true,
-                    };
-                    self.request(now, beacon);
+                    let beacon = Waiting::new(node, None, frame, now);
+                    self.request(now, Waiting { marked: true, ..beacon });
                 }
                 self.mark(now, node);
             }
             Duty::Repair => self.rename(now, node),
-            Duty::Join => self.release(now, node),
-            Duty::None | Duty::Renew => {}
+            Duty::None | Duty::Renew | Duty::Join => {}
         }
         self.look_again(now, node);
     }
 
-    /// The node knows the epoch: what it held back is queued.
-    fn release(&mut self, now: Nanos, node: usize) {
-        let held = core::mem::take(&mut self.held);
-        let (own, others): (Vec<Waiting>, Vec<Waiting>) =
-            held.into_iter().partition(|it| it.node == node);
-        self.held = others;
-        own.into_iter().for_each(|it| self.queue(now, it));
-    }
-
     fn look_again(&mut self, now: Nanos, node: usize) {
-        let next = self.keepers[node].next_look(self.clock(node, now));
-        if next < Nanos::FOREVER && now <= self.last + Nanos(64 * self.set.epochs.epoch().0) {
-            let at = self.common(node, next).max(now + Nanos(1));
-            self.acts.push(Reverse((at, Act::Look(node))));
+        let Some(clock) = self.clock(node, now) else { return };
+        let next = self.keepers[node].next_look(clock);
+        if next < Nanos::FOREVER
+            && now <= self.last + Nanos(64 * self.set.epochs.epoch().0)
+            && let Some(at) = self.when(node, next)
+        {
+            self.push(at.max(now + Nanos(1)), Act::Look(node));
         }
     }
 
     fn come(&mut self, now: Nanos, number: usize) {
         let LifeMessage { came, which, node, .. } = self.comings[number];
-        if now < self.units[node].joins {
+        if !self.is_on(node, now) {
             return;
         }
-        let waiting = |frame, due, start_by| Waiting {
-            node,
-            which: Some(which),
-            frame,
-            queued: now,
-            due,
-            start_by,
-            epoch: Nanos::ZERO,
-            marked: false,
-        };
-        let it = match which {
-            LifeStream::High(code) => {
-                let message = &self.set.high[code];
-                let distance = message.deadline - self.set.rate.time(message.bits.into());
-                let start_by = self.clock(node, came) + distance;
-                waiting(self.frames.high[code], came + message.deadline, start_by)
-            }
+        let (frame, deadline) = match which {
+            LifeStream::High(code) => (self.frames.high[code], self.set.high[code].deadline),
             LifeStream::Low(rank) => {
                 let message = &self.set.low[rank];
-                let frame = self.frames.low[rank].with_id(message.id);
-                waiting(frame, came + message.deadline, Nanos::FOREVER)
+                (self.frames.low[rank].with_id(message.id), message.deadline)
             }
-            LifeStream::Other(number) => {
-                waiting(self.frames.other[number], Nanos::FOREVER, Nanos::FOREVER)
-            }
+            LifeStream::Other(number) => (self.frames.other[number], Nanos::FOREVER),
         };
-        self.queue(now, it);
+        let it = Waiting::new(node, Some(which), frame, now);
+        self.queue(now, Waiting { came, due: came + deadline, ..it });
     }
 
-    /// A message is in the queue of its node, or waits there until the node knows the epoch.
+    /// A message is in the queue of its node. One of high speed at a node that does not know the
+    /// epoch is never sent: later it would come too close to the next one.
     fn queue(&mut self, now: Nanos, mut it: Waiting) {
-        let keeper = &self.keepers[it.node];
-        if let Some(LifeStream::High(_)) = it.which {
-            let Some(epoch) = keeper.epoch() else {
-                self.held.push(it);
-                return;
+        if let Some(LifeStream::High(code)) = it.which {
+            let clock = self.clock(it.node, it.came);
+            let (Some(epoch), Some(came)) = (self.keepers[it.node].epoch(), clock) else {
+                return self.outcome.late.push((it.node, LifeStream::High(code)));
             };
-            it = Waiting { queued: now, ..self.identified(it, epoch) };
+            let message = &self.set.high[code];
+            let distance = message.deadline - self.set.rate.time(message.bits.into());
+            it = self.identified(Waiting { start_by: came + distance, ..it }, epoch);
         }
         if self.keepers[it.node].tells() {
             it = marked(it, true);
@@ -372,13 +403,17 @@ impl<'a> Life<'a> {
         }
         if again {
             let at = now + self.set.rate.time(RENEW_FROM_BITS.into());
-            self.acts.push(Reverse((at, Act::Mark(node))));
+            self.push(at, Act::Mark(node));
         }
     }
 
-    /// All that waits at a node gets the identifiers of its epoch, and tells nothing any more.
+    /// All that waits at a node gets the identifiers of its epoch, and tells nothing any more. A
+    /// message that just takes part in arbitration is tried again after it.
     fn rename(&mut self, now: Nanos, node: usize) {
-        let Some(epoch) = self.keepers[node].epoch() else { return };
+        let Some(epoch) = self.keepers[node].epoch().filter(|_| !self.keepers[node].tells()) else {
+            return;
+        };
+        let mut again = false;
         for ticket in self.tickets(node) {
             let it = self.identified(self.waiting[&ticket], epoch);
             if !it.marked {
@@ -389,19 +424,35 @@ impl<'a> Life<'a> {
                 if it.which.is_some() {
                     self.request(now, marked(it, false));
                 }
+            } else {
+                again = true;
             }
+        }
+        if again {
+            let at = now + self.set.rate.time(RENEW_FROM_BITS.into());
+            self.push(at, Act::Rename(node));
         }
     }
 
     fn collect(&mut self) {
         while let Some(event) = self.bus.poll() {
+            match event.kind {
+                EventKind::Error { .. } => self.doubt(event.node.0),
+                EventKind::Dropped { ticket, .. } => drop(self.waiting.remove(&ticket)),
+                _ => {}
+            }
             let EventKind::Sent { ticket: Some(ticket), frame } = event.kind else { continue };
             let Some(it) = self.waiting.remove(&ticket) else { continue };
             self.outcome.sent += 1;
             if let Some(which) = it.which.filter(|_| event.time > it.due) {
                 self.outcome.late.push((it.node, which));
             }
-            frame.classic().into_iter().for_each(|frame| self.compare(event.time, &it, &frame));
+            if let Some(frame) = frame.classic() {
+                self.compare(event.time, &it, &frame);
+                if it.is_time {
+                    self.read_clocks(event.time, it.node, &frame);
+                }
+            }
             self.ended = event.time;
             if it.marked {
                 self.outcome.told += 1;
@@ -422,6 +473,14 @@ impl<'a> Life<'a> {
             Some(LifeStream::High(_)) => sent.epoch - self.set.epochs.epoch(),
             _ => Nanos::ZERO,
         };
+        if let Some(LifeStream::High(_)) = sent.which {
+            // Since then the node may have changed its idea of the time, by the error of both.
+            let patience = self.keepers[sent.node].patience() + Nanos(2 * self.set.clocks.0);
+            let over = epoch + self.set.epochs.epoch() + patience;
+            self.outcome.stale +=
+                u64::from(self.clock(sent.node, began).is_some_and(|at| at > over));
+            self.count_unknown(sent, began);
+        }
         let own = self.order(sent, epoch);
         let urgent = self.waiting.values().any(|it| {
             let bit = self.set.rate.time(1);
@@ -449,16 +508,17 @@ impl<'a> Life<'a> {
     /// All nodes hear a frame that tells to renew.
     fn tell(&mut self, now: Nanos) {
         for node in 0..self.units.len() {
-            let LifeUnit { deaf, joins, .. } = self.units[node];
-            if now < joins || (deaf > 0 && (self.draw)(deaf) == 0) {
+            let deaf = self.units[node].deaf;
+            if !self.is_on(node, now) || (deaf > 0 && (self.draw)(deaf) == 0) {
                 continue;
             }
-            let clock = self.clock(node, now);
+            // A node that does not know the time joins later, when it does.
+            let Some(clock) = self.clock(node, now) else { continue };
             if self.keepers[node].heard(clock) == Duty::Renew {
                 let room = u64::from(RENEW_UNTIL_BITS - RENEW_FROM_BITS);
                 let bits = u64::from(RENEW_FROM_BITS) + (self.draw)(room + 1);
                 let at = now + self.set.rate.time(bits);
-                self.acts.push(Reverse((at, Act::Renew(node))));
+                self.push(at, Act::Renew(node));
             }
         }
     }
