@@ -8,6 +8,7 @@ mod buffers;
 mod debugger;
 mod flows;
 mod lives;
+mod mailed;
 mod pages;
 mod pulled;
 pub mod samples;
@@ -29,7 +30,7 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 13] = [
+    let steps: [(&str, Check); 14] = [
         ("a search finds the same with one process and with two", search),
         ("fixed seeds have the traces that are kept", traces::check),
         ("simulator: the lives of messages add up", lives::check),
@@ -38,6 +39,7 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
         ("simulator: a flow keeps its bound while clocks run apart", flows::apart),
         ("simulator: hosts find cables that are pulled, and lose nothing unnamed", pulled::check),
         ("simulator: flows go another way while cables are pulled", turned::check),
+        ("simulator: mailboxes of other hosts lose nothing unnamed", mailed::check),
         ("simulator: a trace opens in Perfetto", sheets::check),
         ("simulator: GDB stops at an alarm and goes back in time", debugger::check),
         ("simulator: a page about a system stands alone", pages::check),

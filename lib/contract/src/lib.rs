@@ -13,6 +13,7 @@
 //! | [`disk`] | `disk.asks`, `disk.answers`, `disk.data` (for devices) | `disk.ask`, `disk.ready` |
 //! | [`camera`] | `camera`, `camera.back`, `camera.data` (for devices) | `camera.ready` |
 //! | [`link`] | `link0.asks`, `link0.done`, …, `link.data` | `link0.ask`, …, `link.ready` |
+//! | [`mail`] | the mailboxes of flows | |
 //! | [`network`] | `network.asks`, `network.news`, `network.data` (for devices) | `network.ask`, …|
 //! | [`ethernet`] | `nic0.rings`, `nic0.buffers`, `socket0`, `socket0.out`, … | `nic0.send`, … |
 //! | [`toucan`] | `toucan0.out0`, … | `toucan0.send` |
@@ -34,6 +35,7 @@ mod home;
 pub mod keyboard;
 mod kinds;
 pub mod link;
+pub mod mail;
 pub mod needs;
 pub mod network;
 pub mod sensor;

@@ -141,6 +141,6 @@ impl Plant<'_> {
     /// Returns the supply of a process whose messages come through this bottom half.
     pub(crate) fn supply_behind(&self, inbound: &Inbound, process: u16) -> Result<Supply, Missing> {
         let among = inbound.half.known.as_ref().unwrap_or(&self.core.system);
-        supply_among(among, process, self.system, self.core)
+        supply_among(among, (process, 1), self.system, self.core)
     }
 }

@@ -466,17 +466,18 @@ impl Plant<'_> {
 
 /// Returns the Main VCPU of a process, which has to be its own.
 pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<Supply, Missing> {
-    supply_among(&core.system, process, system, core)
+    supply_among(&core.system, (process, 1), system, core)
 }
 
-/// Returns the Main VCPU of a process, which has to be its own, `among` what shares its core.
+/// Returns the Main VCPU of a process with at most so many threads, which has to be its own,
+/// `among` what shares its core.
 pub(crate) fn supply_among(
     among: &server::SharedCore,
-    process: u16,
+    (process, threads): (u16, u16),
     system: &System,
     core: &Core,
 ) -> Result<Supply, Missing> {
-    is_alone(process, system)?;
+    are_alone(process, threads, system)?;
     let reader = &system.processes[usize::from(process)];
     let place = core.mains.iter().position(|number| Some(*number) == reader.vcpu);
     if let Some(main) = place.map(|place| &core.system.mains[place]).filter(|it| it.period > RARE) {
@@ -499,6 +500,11 @@ pub(crate) fn supply_among(
 
 /// Checks that one thread of a process, and no other, has its VCPU.
 pub(crate) fn is_alone(process: u16, system: &System) -> Result<(), Missing> {
+    are_alone(process, 1, system)
+}
+
+/// Checks that at most so many threads of a process, and no others, have its VCPU.
+pub(crate) fn are_alone(process: u16, threads: u16, system: &System) -> Result<(), Missing> {
     let reader = &system.processes[usize::from(process)];
     let users = system.processes.iter().filter(|process| process.vcpu == reader.vcpu);
     if users.count() > 1 {
@@ -507,12 +513,13 @@ pub(crate) fn is_alone(process: u16, system: &System) -> Result<(), Missing> {
             "give it one of its own: others on the same VCPU delay it".to_owned(),
         ));
     }
-    if reader.threads > 1 {
+    if reader.threads > threads {
         return Err((
             format!("`{}` may have {} threads on one VCPU", reader.name, reader.threads),
-            "write `threads = 1`, and move the other threads to a process of their own: their \
-             use of the VCPU delays the pipe"
-                .to_owned(),
+            format!(
+                "write `threads = {threads}`, and move the other threads to a process of their \
+                 own: their use of the VCPU delays the pipe"
+            ),
         ));
     }
     let of = |vcpu: u16| system.vcpus[usize::from(vcpu)].allowed & !(1 << process);

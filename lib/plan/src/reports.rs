@@ -17,9 +17,15 @@ pub(crate) struct Reporting<'a> {
 impl<'a> Reporting<'a> {
     /// Returns the supply `service` of a thread that reports.
     pub fn new(service: &'a dyn Service, calls: &Calls) -> Reporting<'a> {
-        let each = [CallNumber::SemLock, CallNumber::Log].map(|call| calls.of(call).0);
+        Reporting::saying(service, calls, 1)
+    }
+
+    /// Returns the supply `service` of a thread that reports with so many records.
+    pub fn saying(service: &'a dyn Service, calls: &Calls, records: u64) -> Reporting<'a> {
+        let said = calls.of(CallNumber::Log).0.saturating_mul(records);
+        let each = calls.of(CallNumber::SemLock).0.saturating_add(said);
         let count = 1 + service.period().0 / REPORT.0;
-        let work = each.into_iter().sum::<u64>().saturating_mul(count);
+        let work = each.saturating_mul(count);
         Reporting { service, count, work: Nanos(work) }
     }
 

@@ -1,12 +1,14 @@
 //! `[[flow]]` of a list of hosts: the way of messages from a program over cables, or over Ethernet,
 //! to programs of other hosts.
 //!
-//! A flow begins at a program that sends messages over a link or by a socket. Each `[[flow.hop]]`
-//! names the next program and the cable or wire that leads to it. Whether a link of both hosts
-//! serves the cable is for the plan to say, because servers read that from their settings.
+//! A flow begins at a program that sends messages over a link, by a socket or to a mailbox. Each
+//! `[[flow.hop]]` names the next program and the cable, wire or mailbox that leads to it. Whether a
+//! link of both hosts serves the cable is for the plan to say, because servers read that from their
+//! settings.
 
 mod derived;
 mod detour;
+mod mailed;
 
 use crate::diagnostics::{Problem, Report};
 use crate::hosts::{Cable, HostSpec};
@@ -65,7 +67,8 @@ pub struct FlowHop {
     pub way: FlowWay,
     /// The program that takes the message.
     pub to: FlowStop,
-    /// Messages for which it lends memory to its link; 1 if it takes them by a socket.
+    /// Messages for which it lends memory to its link, or that the mailbox holds; 1 if it takes
+    /// them by a socket.
     pub slots: u64,
 }
 
@@ -76,6 +79,8 @@ pub enum FlowWay {
     Cable(usize),
     /// Over Ethernet: the numbers of the sockets that send and receive, in their systems.
     Sockets { from: usize, to: usize },
+    /// Within a host, by the mailbox with this number in its system.
+    Mailbox(usize),
 }
 
 /// The cables and wires by which a flow can go from host to host.
@@ -100,7 +105,8 @@ impl Flow {
     #[must_use]
     pub fn most_cables(&self) -> u64 {
         let longer = self.detours.iter().map(|detour| detour.hops.len().saturating_sub(1));
-        (self.hops.len() + longer.sum::<usize>()) as u64
+        let own = self.hops.iter().filter(|hop| matches!(hop.way, FlowWay::Cable(_))).count();
+        (own + longer.sum::<usize>()) as u64
     }
 
     /// Returns the last program.
@@ -208,6 +214,7 @@ pub(crate) fn resolve(
             report.push(problem.with(&declared[first].name.span, "the first"));
         }
     }
+    list.one_owner(declared, &flows, report);
     flows.into_iter().flatten().collect()
 }
 
@@ -242,6 +249,9 @@ impl List<'_> {
         let from = self.stop(declared.from.as_ref(), declared.work_ns, report);
         let hops = self.steps(&declared.hops, from, report);
         let whole = hops.len() == declared.hops.len();
+        if whole && !self.is_mailed_whole(declared, from, &hops, report) {
+            return None;
+        }
         let mut detours = Vec::new();
         let mut before = from;
         for (number, hop) in declared.hops.iter().enumerate() {
@@ -268,7 +278,8 @@ impl List<'_> {
         let mut before = from;
         for declared in declared {
             let to = self.stop(declared.process.as_ref(), declared.work_ns, report);
-            let by = self.by(declared.by.as_ref(), report);
+            let host = before.zip(to).filter(|(before, to)| before.host == to.host);
+            let by = self.by(declared.by.as_ref(), host.map(|(_, to)| to.host), report);
             if let (Some(before), Some(to), Some(by)) = (before, to, by) {
                 hops.extend(self.step(declared, by, [before, to], report));
             }
@@ -313,16 +324,31 @@ impl List<'_> {
         Some(FlowStop { host: number, process: place as u16, work_ns })
     }
 
-    /// Returns the cable or wire that a hop names.
-    fn by(&self, by: Option<&At<String>>, report: &mut Report) -> Option<By> {
+    /// Returns the cable or wire that a hop names; the mailbox, if both of its ends are programs of
+    /// one host.
+    fn by(
+        &self,
+        by: Option<&At<String>>,
+        within: Option<usize>,
+        report: &mut Report,
+    ) -> Option<By> {
         let At { value, span } = by?;
+        if let Some(mailbox) = within.and_then(|host| self.mailbox(host, value)) {
+            return Some(By::Mailbox(mailbox));
+        }
         let cables = || self.cables.iter().map(|cable| cable.name.as_str());
         let wires = || self.ethernet.iter().map(|link| link.name.as_str());
         let cable = cables().position(|known| known == value).map(By::Cable);
         let found = cable.or_else(|| wires().position(|known| known == value).map(By::Wire));
         if found.is_none() {
-            let title = format!("no cable is called `{value}`");
-            report.push(Problem::new(span, title, near(value, cables().chain(wires()))));
+            let (title, help) = match within {
+                Some(host) => self.no_mailbox(host, value),
+                None => {
+                    let help = near(value, cables().chain(wires()));
+                    (format!("no cable is called `{value}`"), help)
+                }
+            };
+            report.push(Problem::new(span, title, help));
         }
         found
     }
@@ -347,6 +373,7 @@ impl List<'_> {
                 let slots = declared.slots.as_ref().map_or(1, |slots| slots.value);
                 Some(FlowHop { way: FlowWay::Cable(cable), to, slots })
             }
+            By::Mailbox(mailbox) => self.mailed(declared, mailbox, [before, to], report),
             By::Wire(wire) => {
                 if let Some(slots) = &declared.slots {
                     let title = "a hop over Ethernet with `slots`";
@@ -419,8 +446,8 @@ impl List<'_> {
         if wanted[0] == wanted[1] {
             let place = hop.process.as_ref().map_or(&hop.place, |name| &name.span);
             let title = "a hop from a host to itself".to_owned();
-            let help = "name a program of the host at the other end of the cable; within a host \
-                        `[[chain]]` follows messages";
+            let help = "name a program of the host at the other end of the cable, or a \
+                        `[[mailbox]]` of this host";
             report.push(Problem::new(place, title, help));
             return;
         }
@@ -445,11 +472,12 @@ impl List<'_> {
     }
 }
 
-/// The cable or wire that a hop names, by its number.
+/// The cable, wire or mailbox that a hop names, by its number.
 #[derive(Clone, Copy)]
 enum By {
     Cable(usize),
     Wire(usize),
+    Mailbox(usize),
 }
 
 /// The clocks of two hosts run apart by less than one part of so many: 100 ppm each.

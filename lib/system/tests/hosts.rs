@@ -374,8 +374,7 @@ fn mistakes_of_a_flow_are_found_where_they_are() {
         "left:on",
         (17, 11),
         "a hop from a host to itself",
-        "name a program of the host at the other end of the cable; within a host `[[chain]]` \
-         follows messages",
+        "name a program of the host at the other end of the cable, or a `[[mailbox]]` of this host",
     );
 }
 

@@ -32,7 +32,15 @@ impl Mailbox {
     /// # Errors
     /// None for a mailbox the description grants; without the grant the process ends.
     pub fn open(name: &str) -> Result<Mailbox, Errno> {
-        call2::<{ CallNumber::MboxCreate as u8 }>(Key::new(name).0, 0).map(Mailbox)
+        Mailbox::of(Key::new(name))
+    }
+
+    /// Returns the declared mailbox whose name has this key.
+    ///
+    /// # Errors
+    /// As for [`Mailbox::open`].
+    pub fn of(key: Key) -> Result<Mailbox, Errno> {
+        call2::<{ CallNumber::MboxCreate as u8 }>(key.0, 0).map(Mailbox)
     }
 
     /// Returns the declared mailbox of this name, which raises `event` at each arrival: a thread
@@ -41,7 +49,15 @@ impl Mailbox {
     /// # Errors
     /// As for [`Mailbox::open`].
     pub fn open_with(name: &str, event: &Event) -> Result<Mailbox, Errno> {
-        call2::<{ CallNumber::MboxCreate as u8 }>(Key::new(name).0, event.raw()).map(Mailbox)
+        Mailbox::of_with(Key::new(name), event)
+    }
+
+    /// Does what [`Mailbox::open_with`] does, for the mailbox whose name has this key.
+    ///
+    /// # Errors
+    /// As for [`Mailbox::open`].
+    pub fn of_with(key: Key, event: &Event) -> Result<Mailbox, Errno> {
+        call2::<{ CallNumber::MboxCreate as u8 }>(key.0, event.raw()).map(Mailbox)
     }
 
     /// Sends up to `MESSAGE_BYTES`, waiting until `deadline` while it is full.

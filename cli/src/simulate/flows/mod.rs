@@ -93,7 +93,7 @@ impl FlowChoice {
 
 /// Returns whether messages of a flow are followed: those over Ethernet are not.
 fn is_followed(flow: &Flow) -> bool {
-    flow.hops.iter().all(|hop| matches!(hop.way, FlowWay::Cable(_)))
+    !flow.is_on_ethernet()
 }
 
 /// Returns every flow over cables that has a bill, with what was seen of it. `logs` has the links
@@ -115,7 +115,7 @@ pub fn told<'a>(
         let alone = starts.iter().filter(shares).count() == 1;
         let legs = Legs { patience: patience(flow, bill), all: legs };
         let seen = FlowSeen::of(&legs, logs, wanted, alone);
-        let (cables, steps) = (cables(hosts, flow), steps(bill, hosts));
+        let (cables, steps) = (cables(hosts, flow), steps(bill, flow.mailbox().is_some(), hosts));
         Some(ToldFlow { number, name: &flow.name, bill, steps, cables, seen })
     });
     told.collect()
@@ -160,11 +160,12 @@ fn cables(hosts: &Hosts, flow: &Flow) -> Vec<[String; 3]> {
 fn places(hosts: &Hosts, from: FlowStop, hops: &[FlowHop]) -> Vec<[String; 3]> {
     let mut before = from;
     let place = |hop: &FlowHop| {
-        let host = |stop: FlowStop| hosts.hosts[stop.host].name.as_str();
-        let cable = match hop.way {
-            FlowWay::Cable(cable) => hosts.cables[cable].name.as_str(),
-            FlowWay::Sockets { .. } => "",
+        let FlowWay::Cable(cable) = hop.way else {
+            before = hop.to;
+            return None;
         };
+        let host = |stop: FlowStop| hosts.hosts[stop.host].name.as_str();
+        let cable = hosts.cables[cable].name.as_str();
         let program = hosts.hosts[hop.to.host].system.process_name(hop.to.process);
         let places = [
             format!("at {}, before {cable}", host(before)),
@@ -172,9 +173,9 @@ fn places(hosts: &Hosts, from: FlowStop, hops: &[FlowHop]) -> Vec<[String; 3]> {
             format!("at {}:{}", host(hop.to), program.unwrap_or_default()),
         ];
         before = hop.to;
-        places
+        Some(places)
     };
-    hops.iter().map(place).collect()
+    hops.iter().filter_map(place).collect()
 }
 
 /// Returns where the messages of all flows are, as an addition to the report of all hosts.

@@ -21,13 +21,13 @@ pub struct FlowStep {
     pub planned_by_end: Nanos,
 }
 
-/// Returns the steps of a flow. The first program's own time is before them: a message begins
-/// when it is given to a link.
+/// Returns the steps of a flow. The first program's own time is before them, and that of the
+/// server that takes its messages if it is `mailed`: a message begins when it is given to a link.
 #[must_use]
-pub fn steps(bill: &FlowBill, hosts: &Hosts) -> Vec<FlowStep> {
+pub fn steps(bill: &FlowBill, mailed: bool, hosts: &Hosts) -> Vec<FlowStep> {
     let mut steps: Vec<FlowStep> = Vec::new();
     let mut cable: Option<FlowStep> = None;
-    for item in bill.items.iter().skip(1) {
+    for item in bill.items.iter().skip(if mailed { 2 } else { 1 }) {
         let (planned, planned_by_end) = (item.value, item.after);
         let host = item.host;
         let step = |place, does| FlowStep { host, place, does, planned, planned_by_end };

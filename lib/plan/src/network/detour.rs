@@ -146,7 +146,7 @@ impl OtherWay {
         }
         let cable = match flow.hops.get(self.hop)?.way {
             FlowWay::Cable(cable) => hosts.cables[cable].name.as_str(),
-            FlowWay::Sockets { .. } => "",
+            FlowWay::Sockets { .. } | FlowWay::Mailbox(_) => "",
         };
         let (patience, least) = (human(self.patience.0), human(self.least.0));
         Some([

@@ -9,7 +9,7 @@
 
 use super::ethernet;
 use super::net::{Net, workers};
-use super::route::{Route, routes, undeclared};
+use super::route::{Route, routes, undeclared, unmailed, unplaced};
 use crate::core::{self, Core};
 use crate::human;
 use crate::missing::Missing;
@@ -147,7 +147,12 @@ fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
         flows.iter().map(|flow| routes(hosts, flow)).collect();
     let known: Vec<Route<'_>> = routes.iter().flatten().flatten().cloned().collect();
     let routes = routes.into_iter().map(|ways| {
-        let manned = ways?.into_iter().map(|route| match undeclared(hosts, &route, &known) {
+        let wrong = |route: &Route<'_>| {
+            undeclared(hosts, route, &known)
+                .or_else(|| unmailed(hosts, route, &known))
+                .or_else(|| unplaced(hosts, route, &known))
+        };
+        let manned = ways?.into_iter().map(|route| match wrong(&route) {
             Some(missing) => Err(missing),
             None => workers(plants, &route).map(|workers| (route, workers)),
         });
@@ -230,6 +235,10 @@ impl FlowItem {
                     "{needed} messages may need memory at `{place}`, and there is some for {room}"
                 ),
                 format!("lend memory for {needed} (`slots`), or send fewer messages"),
+            ],
+            FlowStage::Program => [
+                format!("{needed} messages may be in the mailbox of `{place}`, which holds {room}"),
+                format!("write `messages = {needed}` or more, or send fewer messages"),
             ],
             FlowStage::Cable => [
                 format!("{needed} packets may be in the cable `{place}`, which holds {room}"),

@@ -1,17 +1,20 @@
 //! The plan of a network, told to its hosts: for whom each server waits, who belongs at the other
-//! end of each link, when the gates of an adapter open, and for how long a program waits for a
-//! cable that has another way.
+//! end of each link, when the gates of an adapter open, for how long a program waits for a cable
+//! that has another way, and which mailboxes a server carries over which links.
 
 use super::NetworkPlan;
+use super::route::{lent, routes};
 use super::served::links;
 use diapason_abi::Key;
 use diapason_contract::ethernet::{GATES_SETTING, GateTerms};
-use diapason_contract::link::{ENABLE, PATIENCE, TARGET};
+use diapason_contract::link::{ENABLE, LINKS, PATIENCE, TARGET};
+use diapason_contract::mail::{DELIVERS, MailRoute, POSTS, SLOTS};
 use diapason_contract::settings::{Awaited, Expected, FormingOrder, ORDER, PROGRAM};
 use diapason_system::{
     AdapterGates, FarEnd, Flow, FlowStop, HostSpec, Hosts, Neighbours, ProcessSpec, Socket, WireEnd,
 };
 use diapason_tsn::GateEntry;
+use std::collections::BTreeMap;
 
 /// The argument of a debug target's server that is the key of its host's name.
 const NAME: usize = 3;
@@ -41,6 +44,9 @@ impl NetworkPlan {
         for (driver, words) in gates(hosts) {
             hosts.hosts[driver.0].system.processes[usize::from(driver.1)]
                 .set(GATES_SETTING, &words);
+        }
+        for ((host, process), words) in mail(hosts) {
+            words.put(&mut hosts.hosts[host].system.processes[usize::from(process)]);
         }
         for (stop, patience_ns) in hosts.flows.iter().flat_map(patiences).collect::<Vec<_>>() {
             let process = usize::from(stop.process);
@@ -109,6 +115,47 @@ fn gates(hosts: &Hosts) -> Vec<((usize, u16), Vec<u64>)> {
         Some(((host, driver), [&head[..], &entries].concat()))
     });
     told.collect()
+}
+
+/// The settings of a server of mailboxes.
+#[derive(Default)]
+struct Mail {
+    posts: Vec<u64>,
+    delivers: Vec<u64>,
+    slots: [u64; LINKS],
+}
+
+impl Mail {
+    fn put(&self, process: &mut ProcessSpec) {
+        process.set(POSTS, &self.posts);
+        process.set(DELIVERS, &self.delivers);
+        process.set(SLOTS, &self.slots);
+    }
+}
+
+/// Returns what each server of mailboxes is told, by host and process.
+fn mail(hosts: &Hosts) -> BTreeMap<(usize, u16), Mail> {
+    let known = hosts.flows.iter().enumerate();
+    let known: Vec<_> =
+        known.filter_map(|(number, flow)| Some((number, routes(hosts, flow).ok()?))).collect();
+    let all: Vec<_> = known.iter().flat_map(|(_, routes)| routes.clone()).collect();
+    let mut told: BTreeMap<(usize, u16), Mail> = BTreeMap::new();
+    for (number, route) in known.iter().filter_map(|(number, it)| Some((*number, it.first()?))) {
+        let (Some([post, delivery]), [first, ..]) = (&route.mailed, &route.crossings[..]) else {
+            continue;
+        };
+        let last = route.crossings.last().unwrap_or(first);
+        let name = &hosts.hosts[post.from.host].system.mailboxes[post.number].name;
+        let words = |link| MailRoute::new(name, number as u32, link).words();
+        let server = |stop: FlowStop| (stop.host, stop.process);
+        let here = told.entry(server(post.to)).or_default();
+        here.slots = lent(post.to, &all);
+        here.posts.extend(words(first.from.1.link));
+        let there = told.entry(server(delivery.from)).or_default();
+        there.slots = lent(delivery.from, &all);
+        there.delivers.extend(words(last.to.1.link));
+    }
+    told
 }
 
 /// Returns whether a USB server lets another program enable the debug capability.

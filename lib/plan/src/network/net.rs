@@ -2,21 +2,24 @@
 
 use super::crossing;
 use super::flows::{CROSSING, FlowBill, FlowStage};
-use super::route::{By, Crossing, Port, Route};
+use super::route::{By, Crossing, Mailed, Port, Route};
 use super::site::Worker;
 use crate::missing::Missing;
 use crate::pipes::Plant;
 use diapason_abi::Nanos;
+use diapason_contract::mail::{EACH_MAX, OWN, PROGRAM as MAIL};
 use diapason_contract::settings::PROGRAM;
 use diapason_system::{CLOCKS_APART, FlowStop, Hosts};
 use diapason_usb::class::link::DEPTH;
 use diapason_usb::debug_target::ROOM;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Steps to the fixed point before it is given up, and the longest bound that is looked for.
 const ROUNDS_MAX: usize = 1_000;
 const TOTAL_MAX: Nanos = Nanos::from_secs(100);
+/// The time of a program that may never be done. A bill with it is refused.
+const NEVER: Nanos = Nanos::from_secs(1_000);
 
 /// A thread that flows pass.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -46,8 +49,23 @@ pub(super) fn workers<'a>(
     route: &Route<'_>,
 ) -> Result<Workers<'a>, Missing> {
     let mut all = Workers::new();
+    let servers = route.mailed.iter().flat_map(|[post, delivery]| [&post.to, &delivery.from]);
+    let servers: Vec<Seat> = servers.map(Seat::of).collect();
+    let programs = route.mailed.iter().flat_map(|[post, delivery]| [&post.from, &delivery.to]);
+    let programs: Vec<Seat> = programs.map(Seat::of).collect();
     for stop in route.stops() {
-        all.insert(Seat::of(stop), Worker::program(&plants[stop.host], *stop)?);
+        let (plant, seat) = (&plants[stop.host], Seat::of(stop));
+        let process = &plant.system.processes[usize::from(stop.process)];
+        if process.program == MAIL && !servers.contains(&seat) {
+            let what = format!("`{}` carries messages of mailboxes, and no others", process.name);
+            return Err((what, "name another program, such as `link-router`".to_owned()));
+        }
+        let worker = match () {
+            () if servers.contains(&seat) => Worker::of_mail(plant, *stop),
+            () if programs.contains(&seat) => Worker::at_mailbox(plant, *stop),
+            () => Worker::program(plant, *stop),
+        };
+        all.insert(seat, worker?);
     }
     for (stop, port) in route.crossings.iter().flat_map(|it| [it.from, it.to]) {
         let worker = Worker::link(&plants[port.host], &port, stop.process)?;
@@ -63,8 +81,9 @@ pub(super) struct Net<'a> {
     hosts: &'a Hosts,
     pub(super) routes: Vec<Route<'a>>,
     workers: Workers<'a>,
-    /// By route and stage: the first program, then the stages of each crossing. Another way has
-    /// nothing at its first program.
+    /// By route and stage: the first program; the server that takes its messages from a mailbox,
+    /// or nothing; the stages of each crossing; and the program at the mailbox behind the last.
+    /// Another way has nothing at its first program.
     pub(super) delays: Vec<Vec<Nanos>>,
     /// Times of packets on a cable: the cable, the host they come from, and how many.
     crossed: RefCell<BTreeMap<(usize, usize, u64), Nanos>>,
@@ -74,8 +93,13 @@ pub(super) struct Net<'a> {
 pub(super) type Place<'n> = (usize, usize, &'n Crossing);
 
 pub(super) const fn stage(crossing: usize, stage: FlowStage) -> usize {
-    1 + CROSSING.len() * crossing + stage as usize
+    FIRST + CROSSING.len() * crossing + stage as usize
 }
+
+/// The stage of the server that takes messages from the mailbox before the first crossing.
+const POSTED: usize = 1;
+/// The first stage of the first crossing.
+const FIRST: usize = 2;
 
 impl<'a> Net<'a> {
     /// Returns the net of `hosts` without flows.
@@ -92,7 +116,8 @@ impl<'a> Net<'a> {
     /// Adds a flow: its way, its other ways, and the threads that they pass.
     pub fn add(&mut self, ways: Vec<(Route<'a>, Workers<'a>)>) {
         for (route, workers) in ways {
-            self.delays.push(vec![Nanos::ZERO; 1 + CROSSING.len() * route.crossings.len()]);
+            let stages = FIRST + CROSSING.len() * route.crossings.len();
+            self.delays.push(vec![Nanos::ZERO; stages + usize::from(route.mailed.is_some())]);
             self.routes.push(route);
             self.workers.extend(workers);
         }
@@ -124,8 +149,13 @@ impl<'a> Net<'a> {
     /// Returns the delay of each stage of a flow, if those before are as they are known.
     fn round(&self, flow: usize) -> Result<Vec<Nanos>, Missing> {
         let route = &self.routes[flow];
+        let mailed = || route.mailed.iter().flatten().flat_map(|it| [&it.from, &it.to]);
+        if let Some(slow) = mailed().find(|stop| self.job(stop) >= NEVER) {
+            return Err(self.slow(slow));
+        }
         let first = route.around.map_or_else(|| self.job(&route.flow.from), |_| Nanos::ZERO);
-        let mut delays = vec![first];
+        let posted = route.mailed.map_or(Nanos::ZERO, |[post, _]| self.job(&post.to));
+        let mut delays = vec![first, posted];
         for crossing in &route.crossings {
             let (sends, _) = self.serves(crossing.from)?;
             let (_, receives) = self.serves(crossing.to)?;
@@ -133,6 +163,7 @@ impl<'a> Net<'a> {
             let job = self.job(&crossing.to.0);
             delays.extend([sends, self.carried(crossing)?, told, receives, job]);
         }
+        delays.extend(route.mailed.map(|[_, delivery]| self.job(&delivery.to)));
         Ok(delays)
     }
 
@@ -174,6 +205,24 @@ impl<'a> Net<'a> {
         self.places().filter(move |(_, _, it)| Seat::of(&it.to.0) == seat)
     }
 
+    /// Returns the mailboxes out of which a program takes messages: the route, the stage, and the
+    /// mailbox.
+    fn mailed_to(&self, stop: &FlowStop) -> impl Iterator<Item = (usize, usize, &Mailed)> {
+        let seat = Seat::of(stop);
+        let each = self.routes.iter().enumerate();
+        let all = each.filter_map(|(flow, route)| {
+            let [post, delivery] = route.mailed.as_ref()?;
+            let last = stage(route.crossings.len(), FlowStage::Sends);
+            Some([(flow, POSTED, post), (flow, last, delivery)])
+        });
+        all.flatten().filter(move |(_, _, it)| Seat::of(&it.to) == seat)
+    }
+
+    /// Returns the most messages that are in a mailbox at once.
+    fn mailed(&self, flow: usize, at: usize) -> u64 {
+        self.arrivals(flow, at, self.delays[flow][at])
+    }
+
     /// Returns the flows that begin at a program.
     fn begun(&self, stop: &FlowStop) -> impl Iterator<Item = &Route<'a>> {
         let seat = Seat::of(stop);
@@ -185,6 +234,12 @@ impl<'a> Net<'a> {
     fn woken(&self, stop: &FlowStop, window: Nanos) -> u64 {
         let own = self.begun(stop).map(|route| route.bucket().most(window));
         let came = self.sum(self.to(stop), FlowStage::Program, window);
+        // A server of mailboxes hears of a message by another thread.
+        let mailed = self.mailed_to(stop).map(|(flow, at, _)| {
+            let messages = self.arrivals(flow, at, window);
+            if at == POSTED { messages.saturating_mul(2) } else { messages }
+        });
+        let came = mailed.fold(came, u64::saturating_add);
         own.fold(came.saturating_add(self.returned(stop)), u64::saturating_add)
     }
 
@@ -215,11 +270,24 @@ impl<'a> Net<'a> {
             let own = self
                 .begun(stop)
                 .map(|route| times(route.bucket().most(window), step(route.flow.from.work_ns)));
+            let mailed = self
+                .mailed_to(stop)
+                .map(|(flow, at, it)| times(self.arrivals(flow, at, window), step(it.to.work_ns)));
             let returned = times(self.returned(stop), worker.each);
-            Nanos(came.chain(own).fold(returned, u64::saturating_add))
+            Nanos(came.chain(own).chain(mailed).fold(returned, u64::saturating_add))
         };
-        let busy = worker.busy(|window| self.woken(stop, window), work, worker.each);
-        worker.any(open).min(busy.unwrap_or(Nanos::FOREVER))
+        let busy = worker.busy(|window| self.woken(stop, window), work, worker.least());
+        worker.done_with(open).min(busy.unwrap_or(NEVER))
+    }
+
+    /// Returns why a program has no time for a message.
+    fn slow(&self, stop: &FlowStop) -> Missing {
+        let host = &self.hosts.hosts[stop.host];
+        let name = host.system.process_name(stop.process).unwrap_or_default();
+        (
+            format!("`{name}` in `{}` cannot keep up with the messages of the flows", host.name),
+            "give its VCPU a larger budget, or send fewer messages".to_owned(),
+        )
     }
 
     /// Returns how long the thread of a link takes at most: until it has handed a message to the
@@ -330,6 +398,20 @@ impl<'a> Net<'a> {
         self.sum(self.out_of(place.2.from.1), FlowStage::Sends, window)
     }
 
+    /// Returns the messages that a program can have under way by one link. A server of mailboxes
+    /// has memory for some, of which a turn of it may take one for each mailbox.
+    fn own_room(&self, stop: &FlowStop) -> u64 {
+        let seat = Seat::of(stop);
+        let is_server =
+            |route: &Route<'_>| route.mailed.is_some_and(|[post, _]| Seat::of(&post.to) == seat);
+        if !self.routes.iter().any(is_server) {
+            return u64::MAX;
+        }
+        let own = self.places().filter(|(_, _, it)| Seat::of(&it.from.0) == seat);
+        let links: BTreeSet<usize> = own.map(|(_, _, it)| it.from.1.link).collect();
+        (OWN - EACH_MAX) as u64 / links.len().max(1) as u64
+    }
+
     /// Returns the bill of a flow.
     pub fn bill(&self, flow: usize) -> FlowBill {
         let route = &self.routes[flow];
@@ -337,12 +419,26 @@ impl<'a> Net<'a> {
         let from = route.flow.from;
         let first = self.process(from.host, from.process);
         bill.put(FlowStage::Program, first, self.delays[flow][0], None);
+        if let Some([post, _]) = route.mailed {
+            self.mailed_item(flow, POSTED, &post, &mut bill);
+        }
         self.items(flow, &mut bill);
+        if let Some([_, delivery]) = route.mailed {
+            let at = stage(route.crossings.len(), FlowStage::Sends);
+            self.mailed_item(flow, at, &delivery, &mut bill);
+        }
         bill.put(FlowStage::Clocks, (None, "all hosts".to_owned()), apart(bill.total), None);
         bill.others = self.others(flow).map(|other| self.other(flow, other)).collect();
         let longest = self.before(flow, usize::MAX);
         bill.longest = longest + apart(longest);
         bill
+    }
+
+    /// Puts the item of a program that takes messages out of a mailbox.
+    fn mailed_item(&self, flow: usize, at: usize, it: &Mailed, bill: &mut FlowBill) {
+        let named = self.process(it.to.host, it.to.process);
+        let waiting = Some((self.mailed(flow, at), it.room));
+        bill.put(FlowStage::Program, named, self.delays[flow][at], waiting);
     }
 
     fn process(&self, host: usize, number: u16) -> (Option<usize>, String) {
@@ -358,7 +454,8 @@ impl<'a> Net<'a> {
             for at in CROSSING {
                 let (named, waiting) = match at {
                     FlowStage::Sends => {
-                        let waiting = (self.pending(place), pending_max(&it.from.1));
+                        let room = pending_max(&it.from.1).min(self.own_room(&it.from.0));
+                        let waiting = (self.pending(place), room);
                         (process(it.from.1.host, it.from.1.server), Some(waiting))
                     }
                     FlowStage::Cable => {

@@ -4,7 +4,8 @@ use super::served::{DEBUG, Served, links};
 use crate::missing::Missing;
 use diapason_abi::Nanos;
 use diapason_contract::carried::Contract;
-use diapason_contract::link::{LINKS, NAMES};
+use diapason_contract::link::{DATA, LINKS, NAMES, UNIT};
+use diapason_contract::mail::{OWN, PIECES};
 use diapason_contract::threads::{Home, LINK};
 use diapason_pipe::size::Bucket;
 use diapason_system::{Detour, Flow, FlowHop, FlowStop, FlowWay, Hosts, ProcessSpec};
@@ -51,13 +52,29 @@ pub(super) struct Route<'a> {
     /// The hop that it goes around, if it is another way.
     pub around: Option<&'a Detour>,
     pub crossings: Vec<Crossing>,
+    /// The mailbox before the first crossing, and the one behind the last, if it has them.
+    pub mailed: Option<[Mailed; 2]>,
+}
+
+/// A mailbox on the way of a flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Mailed {
+    /// The program that sends to it.
+    pub from: FlowStop,
+    /// The program that takes its messages.
+    pub to: FlowStop,
+    /// Its number in its host.
+    pub number: usize,
+    /// Messages that it holds.
+    pub room: u64,
 }
 
 impl Route<'_> {
     /// Returns the programs of the way.
     pub fn stops(&self) -> impl Iterator<Item = &FlowStop> {
         let first = self.crossings.first().map_or(&self.flow.from, |it| &it.from.0);
-        std::iter::once(first).chain(self.crossings.iter().map(|it| &it.to.0))
+        let own = std::iter::once(first).chain(self.crossings.iter().map(|it| &it.to.0));
+        own.chain(self.mailed.iter().flat_map(|[post, delivery]| [&post.from, &delivery.to]))
     }
 
     /// Returns the contract of the flow by the clock of any host.
@@ -74,12 +91,13 @@ pub(super) fn steady(flow: &Flow) -> Bucket {
 
 /// Returns the way of a flow, and behind it the other ways around its hops.
 pub(super) fn routes<'a>(hosts: &'a Hosts, flow: &'a Flow) -> Result<Vec<Route<'a>>, Missing> {
-    let own = Route { flow, around: None, crossings: crossings(hosts, flow.from, &flow.hops)? };
+    let crossed = crossings(hosts, flow.from, &flow.hops)?;
+    let own = Route { flow, around: None, crossings: crossed, mailed: mailed(flow) };
     let mut all = vec![own];
     for detour in &flow.detours {
         let from = flow.stops().nth(detour.hop).copied().unwrap_or(flow.from);
         let crossings = crossings(hosts, from, &detour.hops)?;
-        all.push(Route { flow, around: Some(detour), crossings });
+        all.push(Route { flow, around: Some(detour), crossings, mailed: None });
     }
     Ok(all)
 }
@@ -89,13 +107,28 @@ fn crossings(hosts: &Hosts, from: FlowStop, hops: &[FlowHop]) -> Result<Vec<Cros
     let mut crossings = Vec::new();
     for hop in hops {
         // A flow over Ethernet has a plan of its own.
-        let FlowWay::Cable(cable) = hop.way else { continue };
+        let FlowWay::Cable(cable) = hop.way else {
+            before = hop.to;
+            continue;
+        };
         let side = |stop: FlowStop| port(hosts, stop, cable).map(|port| (stop, port));
         let (from, to) = (side(before)?, side(hop.to)?);
         crossings.push(Crossing { cable, from, to, slots: hop.slots });
         before = hop.to;
     }
     Ok(crossings)
+}
+
+/// Returns the mailboxes of a flow that has them: before its first cable, and behind its last.
+fn mailed(flow: &Flow) -> Option<[Mailed; 2]> {
+    flow.mailbox()?;
+    let (first, [.., before, last]) = (flow.hops.first()?, &flow.hops[..]) else { return None };
+    let [post, delivery] =
+        [(flow.from, first), (before.to, last)].map(|(from, hop)| match hop.way {
+            FlowWay::Mailbox(number) => Some(Mailed { from, to: hop.to, number, room: hop.slots }),
+            _ => None,
+        });
+    Some([post?, delivery?])
 }
 
 /// A link at one end of a cable.
@@ -202,5 +235,77 @@ pub(super) fn undeclared(hosts: &Hosts, route: &Route<'_>, all: &[Route<'_>]) ->
             "declare a `[[flow]]` of what it carries there, or take the link out of its `uses`"
                 .to_owned(),
         ))
+    })
+}
+
+/// Checks that every mailbox of every program at a mailbox on the way is one that some flow passes:
+/// what comes by others is in no contract.
+pub(super) fn unmailed(hosts: &Hosts, route: &Route<'_>, all: &[Route<'_>]) -> Option<Missing> {
+    let known = || all.iter().filter_map(|route| route.mailed).flatten();
+    route.mailed.iter().flatten().flat_map(|it| [it.from, it.to]).find_map(|stop| {
+        let host = &hosts.hosts[stop.host];
+        let mailboxes = host.system.mailboxes.iter().enumerate();
+        let own = |it: &Mailed| it.from.host == stop.host;
+        let is_passed = |number: usize| known().any(|it| own(&it) && it.number == number);
+        let (_, mailbox) = mailboxes
+            .filter(|(_, mailbox)| mailbox.allowed >> stop.process & 1 != 0)
+            .find(|(number, _)| !is_passed(*number))?;
+        let name = host.system.process_name(stop.process).unwrap_or_default();
+        Some((
+            format!(
+                "`{name}` in `{}` also uses the mailbox `{}`, and no flow",
+                host.name, mailbox.name
+            ),
+            format!(
+                "declare a `[[flow]]` of its messages, or take it out of the `uses` of `{name}`"
+            ),
+        ))
+    })
+}
+
+/// Returns the messages for which the server of mailboxes at a stop lends memory to each link.
+pub(super) fn lent(stop: FlowStop, all: &[Route<'_>]) -> [u64; LINKS] {
+    let mut lent = [0; LINKS];
+    for it in all.iter().flat_map(|route| &route.crossings) {
+        let (to, port) = it.to;
+        if (to.host, to.process) == (stop.host, stop.process) {
+            let slots: &mut u64 = &mut lent[port.link];
+            *slots = it.slots.max(*slots);
+        }
+    }
+    lent
+}
+
+/// Checks that the servers of mailboxes have memory for their messages.
+pub(super) fn unplaced(hosts: &Hosts, route: &Route<'_>, all: &[Route<'_>]) -> Option<Missing> {
+    let [post, delivery] = route.mailed.as_ref()?;
+    [post.to, delivery.from].into_iter().find_map(|stop| {
+        let host = &hosts.hosts[stop.host];
+        let name = host.system.process_name(stop.process).unwrap_or_default();
+        let needed = lent(stop, all).iter().sum::<u64>() + OWN as u64;
+        if needed > PIECES as u64 {
+            return Some((
+                format!(
+                    "`{name}` in `{}` has memory for {PIECES} messages; {needed} are needed",
+                    host.name
+                ),
+                "write smaller `slots`".to_owned(),
+            ));
+        }
+        let data = host.system.segments.iter().find(|segment| segment.name == DATA)?;
+        let bytes = needed * UNIT as u64;
+        (data.size < bytes).then(|| {
+            (
+                format!(
+                    "`{DATA}` of `{}` has no room for {needed} messages of `{name}`",
+                    host.name
+                ),
+                format!(
+                    "write at least `size = \"{}K\"` in `{}`",
+                    bytes.div_ceil(4_096) * 4,
+                    host.file
+                ),
+            )
+        })
     })
 }

@@ -5,7 +5,7 @@ use super::route::{By, Port};
 use crate::calls::{Calls, Step};
 use crate::driver::worst;
 use crate::missing::{self, Missing};
-use crate::pipes::{Plant, interrupts, own_supply};
+use crate::pipes::{Plant, interrupts, own_supply, supply_among};
 use crate::reports::Reporting;
 use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::{IoSupply, Supply};
@@ -19,6 +19,8 @@ const LOOK: &str = "dbcd.look";
 const OF_PROGRAM: [&str; 2] = ["link.check", "link.seal"];
 /// Records in which the server of an adapter reports on it, or on a socket, at most.
 const RECORDS: u64 = 4;
+/// Threads of a server of mailboxes.
+const MAIL_THREADS: u16 = 2;
 /// Steps to a busy period that ends before it is given up, and the longest that is looked for.
 const STEPS_MAX: u32 = 1_024;
 const BUSY_MAX: Nanos = Nanos::from_secs(10);
@@ -33,6 +35,10 @@ pub(super) struct Worker<'a> {
     pub told: Nanos,
     /// A look at the gates of an adapter, with the wait after it.
     pub look: Nanos,
+    /// Records in which it reports once a second.
+    records: u64,
+    /// Whether it takes messages in the order of their coming. Then what comes later delays none.
+    in_order: bool,
 }
 
 enum Share {
@@ -44,6 +50,11 @@ impl<'a> Worker<'a> {
     /// Returns a program of a flow. For a message it waits twice at most and rings twice: for the
     /// message and for the end of one that it sent, to its link and to the next.
     pub fn program(plant: &'a Plant<'a>, stop: FlowStop) -> Result<Worker<'a>, Missing> {
+        let supply = Share::Main(own_supply(stop.process, plant.system, plant.core)?);
+        Worker::of(plant, stop, supply)
+    }
+
+    fn of(plant: &'a Plant<'a>, stop: FlowStop, supply: Share) -> Result<Worker<'a>, Missing> {
         plant.locks_nothing(stop.process)?;
         let works = OF_PROGRAM.iter().filter_map(|name| worst(plant.system, name));
         let name = plant.system.process_name(stop.process).unwrap_or_default();
@@ -59,10 +70,43 @@ impl<'a> Worker<'a> {
                 format!("write `work = \"{}ns\"`, or a smaller `worst` of the works", declared.0),
             ));
         }
-        let supply = Share::Main(own_supply(stop.process, plant.system, plant.core)?);
         let calls = &plant.calls;
         let each = calls.takes(Step::Counted) + calls.gives(Step::Counted);
-        Ok(Worker { supply, calls, each: each + each, told: Nanos::ZERO, look: Nanos::ZERO })
+        Ok(Worker::new(supply, calls, each + each))
+    }
+
+    /// Returns the server of mailboxes at a stop. A second thread of it hears of each message in a
+    /// mailbox. The first looks into all mailboxes for a message, for the end of its transfer, and
+    /// before it waits.
+    pub fn of_mail(plant: &'a Plant<'a>, stop: FlowStop) -> Result<Worker<'a>, Missing> {
+        let (system, calls) = (plant.system, &plant.calls);
+        let process = &system.processes[usize::from(stop.process)];
+        if process.threads < MAIL_THREADS || process.events == 0 {
+            let what = format!("`{}` cannot hear of messages in mailboxes", process.name);
+            return Err((what, "write `threads = 2` and `events = 1`".to_owned()));
+        }
+        let place = (stop.process, MAIL_THREADS);
+        let supply = supply_among(&plant.core.system, place, system, plant.core)?;
+        let supply = Share::Main(supply);
+        let program = Worker::of(plant, stop, supply)?;
+        let mailboxes = system.mailboxes.iter();
+        let mailboxes = mailboxes.filter(|it| it.allowed >> stop.process & 1 != 0).count() as u64;
+        let looks = Nanos(calls.takes(Step::Mailed).0.saturating_mul(3 * mailboxes));
+        let hears = calls.of(CallNumber::EventWait) + calls.gives(Step::Counted);
+        let each = program.each + looks + calls.gives(Step::Mailed) + hears;
+        Ok(Worker { each, records: 1 + mailboxes, in_order: false, ..program })
+    }
+
+    /// Returns a program that sends to a mailbox of a flow, or takes messages out of one. It has no
+    /// socket, pipe or link.
+    pub fn at_mailbox(plant: &'a Plant<'a>, stop: FlowStop) -> Result<Worker<'a>, Missing> {
+        has_others(plant, stop, 0)?;
+        let calls = &plant.calls;
+        let supply = Share::Main(own_supply(stop.process, plant.system, plant.core)?);
+        let program = Worker::of(plant, stop, supply)?;
+        let waits = calls.takes(Step::Mailed);
+        let each = waits + waits + calls.gives(Step::Mailed);
+        Ok(Worker { each, records: 4, in_order: false, ..program })
     }
 
     /// Returns a program that sends datagrams of a flow. For one it waits, and gives the server a
@@ -72,19 +116,16 @@ impl<'a> Worker<'a> {
         let (system, calls) = (plant.system, &plant.calls);
         let name = system.process_name(stop.process).unwrap_or_default();
         missing::said(stop.work_ns, name, "to the `[[flow]]`")?;
-        let sockets = system.sockets.iter().filter(|it| it.process == stop.process).count();
-        let pipes = system.pipes.iter().map(|it| it.process);
-        let tuned = system.tpipes.iter().map(|it| it.process);
-        let uses = &system.processes[usize::from(stop.process)].uses;
-        let has_link = NAMES.iter().any(|names| uses.iter().any(|used| used == names[0]));
-        if sockets > 1 || has_link || pipes.chain(tuned).any(|other| other == stop.process) {
-            let what = format!("`{name}` has other sockets, pipes or links, which no flow counts");
-            return Err((what, "give each a process of its own".to_owned()));
-        }
+        has_others(plant, stop, 1)?;
         let supply = Share::Main(own_supply(stop.process, system, plant.core)?);
         let waits = calls.takes(Step::Counted) + calls.of(CallNumber::SleepUntil);
         let each = waits + calls.gives(Step::Counted);
-        Ok(Worker { supply, calls, each, told: Nanos::ZERO, look: Nanos::ZERO })
+        Ok(Worker::new(supply, calls, each))
+    }
+
+    const fn new(supply: Share, calls: &'a Calls, each: Nanos) -> Worker<'a> {
+        let (told, look) = (Nanos::ZERO, Nanos::ZERO);
+        Worker { supply, calls, each, told, look, records: 1, in_order: true }
     }
 
     /// Returns the thread of an adapter's server that sends. Each frame may wake it twice: once for
@@ -105,7 +146,7 @@ impl<'a> Worker<'a> {
         let look = || worst(system, SEND_GATES).ok_or_else(|| missing::works(&[SEND_GATES]));
         let look = if is_gated { look()? + waits } else { Nanos::ZERO };
         let (each, told) = (work + waits + waits, waits + Nanos(reports));
-        Ok(Worker { supply, calls, each, told, look })
+        Ok(Worker { told, look, ..Worker::new(supply, calls, each) })
     }
 
     /// Returns the thread that serves a link for `client`.
@@ -119,13 +160,8 @@ impl<'a> Worker<'a> {
             By::Target(look) => {
                 let supply = Share::Main(own_supply(port.server, plant.system, plant.core)?);
                 let waits = calls.takes(Step::Counted) + calls.gives(Step::Counted);
-                Ok(Worker {
-                    supply,
-                    calls,
-                    each: work(LOOK)? + waits + says,
-                    told: look,
-                    look: Nanos::ZERO,
-                })
+                let each = work(LOOK)? + waits + says;
+                Ok(Worker { told: look, ..Worker::new(supply, calls, each) })
             }
             By::Usb(home) => {
                 let place = plant.io_place(port.server, client, |name| name == home.vcpu);
@@ -137,13 +173,8 @@ impl<'a> Worker<'a> {
                 let work = work(home.work)?;
                 // The thread that manages may have the lock once before it, and is helped then.
                 let waits = calls.of_bottom_half(1) + calls.takes(Step::Counted);
-                Ok(Worker {
-                    supply: Share::Io(supply),
-                    calls,
-                    each: work + work + waits + says,
-                    told,
-                    look: Nanos::ZERO,
-                })
+                let each = work + work + waits + says;
+                Ok(Worker { told, ..Worker::new(Share::Io(supply), calls, each) })
             }
         }
     }
@@ -154,7 +185,7 @@ impl<'a> Worker<'a> {
         match &self.supply {
             Share::Io(supply) => then(supply),
             Share::Main(supply) => {
-                let reports = Reporting::new(supply, self.calls);
+                let reports = Reporting::saying(supply, self.calls, self.records);
                 then(&Reporting::new(&reports, self.calls))
             }
         }
@@ -163,6 +194,18 @@ impl<'a> Worker<'a> {
     /// Returns the longest time of so much work, whatever the thread did before.
     pub fn any(&self, work: Nanos) -> Nanos {
         self.with(|service| service.any(work))
+    }
+
+    /// Returns the least that a wake-up adds to its work. A server of mailboxes wakes twice for a
+    /// message.
+    pub fn least(&self) -> Nanos {
+        if self.in_order { self.each } else { Nanos(self.each.0 / 2) }
+    }
+
+    /// Returns the longest time of all that can be `open` for a program when a message comes, if
+    /// nothing that comes later is done before it.
+    pub fn done_with(&self, open: Nanos) -> Nanos {
+        if self.in_order { self.any(open) } else { Nanos::FOREVER }
     }
 
     /// Returns the longest time from when the thread has something to do until it has nothing:
@@ -191,6 +234,22 @@ impl<'a> Worker<'a> {
             None
         })
     }
+}
+
+/// Checks that a program has no link, no pipe, and at most so many sockets.
+fn has_others(plant: &Plant<'_>, stop: FlowStop, most: usize) -> Result<(), Missing> {
+    let system = plant.system;
+    let name = system.process_name(stop.process).unwrap_or_default();
+    let sockets = system.sockets.iter().filter(|it| it.process == stop.process).count();
+    let pipes = system.pipes.iter().map(|it| it.process);
+    let tuned = system.tpipes.iter().map(|it| it.process);
+    let uses = &system.processes[usize::from(stop.process)].uses;
+    let has_link = NAMES.iter().any(|names| uses.iter().any(|used| used == names[0]));
+    if sockets > most || has_link || pipes.chain(tuned).any(|other| other == stop.process) {
+        let what = format!("`{name}` has other sockets, pipes or links, which no flow counts");
+        return Err((what, "give each a process of its own".to_owned()));
+    }
+    Ok(())
 }
 
 /// Returns the Main VCPU of an adapter's server. Its other thread runs on an I/O VCPU.

@@ -47,8 +47,12 @@ impl List<'_> {
         let whole = hops.len() == declared.otherwise.len();
         for (step, text) in hops.iter().zip(&declared.otherwise).filter(|_| whole) {
             let place = text.by.as_ref().map_or(&text.place, |by| &by.span);
-            if matches!(step.way, FlowWay::Sockets { .. }) {
-                let title = "another way over Ethernet";
+            let other = match step.way {
+                FlowWay::Cable(_) => None,
+                FlowWay::Sockets { .. } => Some("another way over Ethernet"),
+                FlowWay::Mailbox(_) => Some("another way by a mailbox"),
+            };
+            if let Some(title) = other {
                 report.push(Problem::new(place, title, "name a `[[cable]]`"));
                 return None;
             }

@@ -3,6 +3,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod mail;
+
 use diapason_frame::HEAD;
 use diapason_pipe::measured::{ChainReport, Measurement, Reported};
 use diapason_rt::memory::DmaSegment;

@@ -1,0 +1,256 @@
+//! Bills of flows from mailbox to mailbox, and what servers of mailboxes are told.
+
+use diapason_abi::Nanos;
+use diapason_contract::mail::{DELIVERS, MailRoute, OWN, POSTS, SLOTS};
+use diapason_plan::{FlowBill, FlowStage, NetworkPlan, Plan};
+use diapason_random::Random;
+use diapason_system::{Description, Hosts, parse_any};
+use std::fs;
+use std::path::PathBuf;
+
+const TWO: &str = "mail.toml";
+const THREE: &str = "mail-three.toml";
+
+fn example(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    fs::read_to_string(path).unwrap()
+}
+
+/// Returns a list with texts for others: the file, and both texts.
+fn changed(list: &str, changes: &[(&str, &str, &str)]) -> Hosts {
+    let change = |file: &str| {
+        let of_file = changes.iter().filter(|change| change.0 == file);
+        of_file.fold(example(file), |text, (_, from, to)| {
+            assert!(text.contains(from), "{file} has no {from}");
+            text.replace(from, to)
+        })
+    };
+    match parse_any(list, &change(list), |file| Ok((file.to_owned(), change(file)))) {
+        Ok(Description::Several(hosts)) => hosts,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn bills(hosts: &Hosts) -> [FlowBill; 2] {
+    let plan = NetworkPlan::of(hosts);
+    [0, 1].map(|flow| plan.flows[flow].bill.clone().unwrap_or_else(|none| panic!("{none:?}")))
+}
+
+/// Checks that the list of two hosts is refused with these words.
+#[track_caller]
+fn refused(changes: &[(&str, &str, &str)], title: &str, help: &str) {
+    let plan = NetworkPlan::of(&changed(TWO, changes));
+    let items: Vec<_> = plan.refused.iter().flat_map(|found| found.items()).collect();
+    let said = items.first().map(|item| (item.title.to_owned(), item.help.to_owned()));
+    assert_eq!(said, Some((title.to_owned(), help.to_owned())));
+    assert!(!plan.holds());
+}
+
+#[test]
+fn a_bill_goes_from_the_call_to_the_receiver() {
+    for (list, programs) in [
+        (TWO, &["left:asker", "left:mail", "right:mail", "right:answerer"][..]),
+        (THREE, &["left:asker", "left:mail", "hub:router", "right:mail", "right:answerer"]),
+    ] {
+        let hosts = changed(list, &[]);
+        for host in &hosts.hosts {
+            assert!(Plan::of(&host.system, host.system.clock_hz).holds(), "{}", host.name);
+        }
+        let plan = NetworkPlan::of(&hosts);
+        assert!(plan.holds(), "{:?}", plan.refused);
+        let [questions, _] = bills(&hosts);
+        let all = || questions.items.iter().filter(|item| item.stage == FlowStage::Program);
+        let places: Vec<String> = all().map(|item| item.place(&hosts)).collect();
+        assert_eq!(places, programs);
+        let rooms: Vec<bool> = all().map(|item| item.waiting.is_some()).collect();
+        let mailed = |at: usize| at == 1 || at + 1 == programs.len();
+        assert_eq!(rooms, (0..programs.len()).map(mailed).collect::<Vec<bool>>());
+        let mut sum = Nanos::ZERO;
+        for item in &questions.items {
+            sum += item.value;
+            assert_eq!(item.after, sum);
+            assert!(item.value > Nanos::ZERO, "{item:?}");
+        }
+        assert_eq!(questions.total, sum);
+    }
+}
+
+#[test]
+fn servers_are_told_what_the_flows_say() {
+    let mut hosts = changed(THREE, &[]);
+    NetworkPlan::of(&hosts).instruct(&mut hosts);
+    let server = |host: usize| {
+        let processes = &hosts.hosts[host].system.processes;
+        processes.iter().find(|process| process.program == "link-mail").unwrap()
+    };
+    let told = |host: usize, name: &str| -> Vec<MailRoute> {
+        MailRoute::all(server(host).setting(name)).collect()
+    };
+    let (questions, answers) = (MailRoute::new("questions", 0, 0), MailRoute::new("answers", 1, 0));
+    assert_eq!((told(0, POSTS), told(0, DELIVERS)), (vec![questions], vec![answers]));
+    assert_eq!((told(2, POSTS), told(2, DELIVERS)), (vec![answers], vec![questions]));
+    assert_eq!(server(0).setting(SLOTS), [8, 0, 0, 0]);
+}
+
+const ASK: &str = "mail/ask.toml";
+const ANSWER: &str = "mail/answer.toml";
+const BOXED: &str = "[[mailbox]]\nname = \"answers\"";
+
+#[test]
+fn others_at_a_server_or_a_program_are_refused() {
+    let (ask, answer, boxed) = (ASK, ANSWER, BOXED);
+    let thief = |more: &str| {
+        let thief = "[[process]]\nname = \"thief\"\nprogram = \"spin\"\npriority = 1\n";
+        format!("{thief}{more}\n{BOXED}")
+    };
+    refused(
+        &[(ask, boxed, &thief("vcpu = \"carry\""))],
+        "`questions` has no bound: `mail` shares its VCPU with another process",
+        "give it one of its own: others on the same VCPU delay it",
+    );
+    refused(
+        &[(ask, boxed, &thief("uses = [\"carry\"]"))],
+        "`questions` has no bound: `thief` may put threads on the VCPU of `mail`",
+        "take the VCPU out of the `uses` of the other process",
+    );
+    refused(
+        &[(
+            ask,
+            "threads = 2                    # it, and",
+            "threads = 4                    # it, and",
+        )],
+        "`questions` has no bound: `mail` may have 4 threads on one VCPU",
+        "write `threads = 2`, and move the other threads to a process of their own: their use of \
+         the VCPU delays the pipe",
+    );
+    refused(
+        &[(ask, "events = 1\n", "")],
+        "`questions` has no bound: `mail` cannot hear of messages in mailboxes",
+        "write `threads = 2` and `events = 1`",
+    );
+    let straight = "[[flow]]\nname = \"straight\"\nfrom = \"left:mail\"\nbytes = 84\nperiod = \
+                    \"1s\"\nwork = \"4us\"\n[[flow.hop]]\nprocess = \"right:mail\"\nby = \
+                    \"bridge\"\nslots = 8\nwork = \"4us\"\n\n[[flow]]\nname = \"questions\"";
+    refused(
+        &[(TWO, "[[flow]]\nname = \"questions\"", straight)],
+        "`straight` has no bound: `mail` carries messages of mailboxes, and no others",
+        "name another program, such as `link-router`",
+    );
+    refused(
+        &[(answer, "vcpu = \"answer\"\n", "vcpu = \"answer\"\nthreads = 2\n")],
+        "`questions` has no bound: `answerer` may have 2 threads on one VCPU",
+        "write `threads = 1`, and move the other threads to a process of their own: their use of \
+         the VCPU delays the pipe",
+    );
+}
+
+#[test]
+fn mailboxes_links_and_mutexes_that_no_flow_counts_are_refused() {
+    let (ask, answer, boxed) = (ASK, ANSWER, BOXED);
+    let third = "[[mailbox]]\nname = \"third\"\nmessages = 1\n[[mailbox]]\nname = \"answers\"";
+    let both = "uses = [\"questions\", \"answers\"]";
+    refused(
+        &[(answer, boxed, third), (answer, both, "uses = [\"questions\", \"answers\", \"third\"]")],
+        "`questions` has no bound: `answerer` in `right` also uses the mailbox `third`, and no \
+         flow",
+        "declare a `[[flow]]` of its messages, or take it out of the `uses` of `answerer`",
+    );
+    let wide = "uses = [\n    \"questions\", \"answers\",";
+    refused(
+        &[(ask, boxed, third), (ask, wide, "uses = [\n    \"third\", \"questions\", \"answers\",")],
+        "`questions` has no bound: `mail` in `left` also uses the mailbox `third`, and no flow",
+        "declare a `[[flow]]` of its messages, or take it out of the `uses` of `mail`",
+    );
+    refused(
+        &[
+            (ask, both, "uses = [\"questions\", \"answers\", \"link1.asks\"]"),
+            (
+                ask,
+                boxed,
+                "[[segment]]\nname = \"link1.asks\"\nsize = \"4K\"\n[[mailbox]]\nname = \
+                 \"answers\"",
+            ),
+        ],
+        "`questions` has no bound: `asker` in `left` also uses link 1, and no flow",
+        "declare a `[[flow]]` of what it carries there, or take the link out of its `uses`",
+    );
+    refused(
+        &[
+            (ask, both, "uses = [\"questions\", \"answers\", \"lock\"]"),
+            (ask, wide, "uses = [\n    \"lock\", \"questions\", \"answers\","),
+            (ask, boxed, "[[semaphore]]\nname = \"lock\"\n[[mailbox]]\nname = \"answers\""),
+        ],
+        "`questions` has no bound: `mail` may wait for the mutex `lock`, which no bill counts",
+        "take `lock` out of the `uses` of `mail`",
+    );
+}
+
+#[test]
+fn what_finds_no_room_is_refused() {
+    let bursts = (TWO, "jitter = \"6ms\"", "burst = 3\njitter = \"6ms\"");
+    refused(
+        &[("mail/answer.toml", "messages = 8", "messages = 2"), bursts],
+        "`answers`: 3 messages may be in the mailbox of `right:mail`, which holds 2",
+        "write `messages = 3` or more, or send fewer messages",
+    );
+    refused(
+        &[("mail/ask.toml", "messages = 8", "messages = 2"), bursts],
+        "`answers`: 3 messages may be in the mailbox of `left:asker`, which holds 2",
+        "write `messages = 3` or more, or send fewer messages",
+    );
+    let needed = 8 + OWN as u64;
+    refused(
+        &[("mail/ask.toml", "size = \"64K\"", "size = \"28K\"")],
+        &format!(
+            "`questions` has no bound: `link.data` of `left` has no room for {needed} messages of \
+             `mail`"
+        ),
+        "write at least `size = \"32K\"` in `mail/ask.toml`",
+    );
+    refused(
+        &[(TWO, "slots = 8", "slots = 41")],
+        "`questions` has no bound: `mail` in `left` has memory for 64 messages; 65 are needed",
+        "write smaller `slots`",
+    );
+    refused(
+        &[(TWO, "slots = 8", "slots = 2"), bursts],
+        "`answers`: 3 messages may need memory at `left:usbd`, and there is some for 2",
+        "lend memory for 3 (`slots`), or send fewer messages",
+    );
+}
+
+#[test]
+fn what_comes_too_fast_has_no_bill() {
+    let plan = NetworkPlan::of(&changed(TWO, &[(TWO, "period = \"10ms\"", "period = \"100us\"")]));
+    assert!(!plan.holds());
+    assert_eq!(
+        plan.refused[0].items()[0].title,
+        "`questions` has no bound: `asker` in `left` cannot keep up with the messages of the flows"
+    );
+    let late = NetworkPlan::of(&changed(TWO, &[(TWO, "latency = \"6ms\"", "latency = \"2ms\"")]));
+    assert!(late.refused[0].items()[0].title.ends_with("at most 2.000 ms is wanted"));
+}
+
+/// No bill gets shorter when work or messages are more.
+#[test]
+fn more_work_and_more_messages_are_never_faster() {
+    let mut random = Random::new(19);
+    let least = bills(&changed(TWO, &[])).map(|bill| bill.total);
+    for _ in 0..40 {
+        let work = format!("work = \"{}us\"", random.between(5, 12));
+        let period = format!("period = \"{}us\"", random.between(6_000, 10_000));
+        let burst = format!("bytes = 84\nburst = {}", random.between(1, 3));
+        let hosts = changed(
+            TWO,
+            &[
+                (TWO, "work = \"5us\"", &work),
+                (TWO, "period = \"10ms\"", &period),
+                (TWO, "bytes = 84 ", &format!("{burst} ")),
+                (TWO, "bytes = 84\np", &format!("{burst}\np")),
+            ],
+        );
+        for (bill, least) in bills(&hosts).iter().zip(least) {
+            assert!(bill.total >= least, "{work} {period} {burst}: {} < {least}", bill.total);
+        }
+    }
+}

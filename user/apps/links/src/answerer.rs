@@ -1,0 +1,53 @@
+//! Answers questions that come to a mailbox, by another one. Whether the program that asks runs on
+//! this host or on another is not its business.
+//!
+//! Once a second it says `ANSWERED came lost full`: questions that came, numbers that were missing,
+//! and answers that found the mailbox full. It reports the questions as the end of a flow.
+
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use diapason_abi::MESSAGE_BYTES;
+use diapason_links::REPORT;
+use diapason_links::mail::{ANSWERS, Arrivals, Letter, QUESTIONS};
+use diapason_rt::mailbox::Mailbox;
+use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
+
+entry!(main);
+
+fn main(_: Arguments) {
+    if let Err(errno) = run() {
+        log!("answerer: {errno:?}");
+    }
+}
+
+fn run() -> Result<(), Errno> {
+    let (questions, answers) = (Mailbox::open(QUESTIONS)?, Mailbox::open(ANSWERS)?);
+    let mut arrivals = Arrivals::new();
+    let (mut sent, mut full) = (0, 0_u64);
+    let mut report_at = time::now() + REPORT;
+    let mut bytes = [0; MESSAGE_BYTES];
+    loop {
+        match questions.receive_into(&mut bytes, report_at) {
+            Ok(_) => {
+                let (question, now) = (Letter::of(&bytes), time::now());
+                arrivals.took(&question, now);
+                sent += 1;
+                let answer = Letter { number: sent, stamp: now.0, asked: question.asked };
+                if answers.send(&answer.bytes(), 0, Nanos::ZERO).is_err() {
+                    full += 1;
+                }
+            }
+            Err(Errno::TimedOut) => {}
+            Err(errno) => return Err(errno),
+        }
+        let now = time::now();
+        if now >= report_at {
+            report_at += REPORT;
+            let (came, lost) = arrivals.counts();
+            log!("ANSWERED {came} {lost} {full}");
+            arrivals.report(now);
+        }
+    }
+}

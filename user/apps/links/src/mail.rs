@@ -1,0 +1,90 @@
+//! Layout of the questions and answers of `mail-asker` and `mail-answerer`, and what the end of a
+//! flow of them measures.
+
+use crate::RoundTrips;
+use diapason_abi::MESSAGE_BYTES;
+use diapason_pipe::clock::DeviceClock;
+use diapason_rt::Nanos;
+
+/// The mailbox of questions.
+pub const QUESTIONS: &str = "questions";
+/// The mailbox of answers.
+pub const ANSWERS: &str = "answers";
+
+/// Two clocks of hosts run apart by so many millionths at most.
+const APART: u32 = 200;
+
+/// A question or an answer.
+#[derive(Clone, Copy)]
+pub struct Letter {
+    /// Its number, from 1.
+    pub number: u64,
+    /// When it was sent, by the clock of its sender.
+    pub stamp: u64,
+    /// When the question was sent, by the clock of the program that asks.
+    pub asked: u64,
+}
+
+impl Letter {
+    /// Returns the message of a mailbox.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; MESSAGE_BYTES] {
+        let mut bytes = [0; MESSAGE_BYTES];
+        let words = [self.number, self.stamp, self.asked];
+        let places = bytes.as_chunks_mut().0.iter_mut();
+        places.zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the message of a mailbox.
+    #[must_use]
+    pub fn of(bytes: &[u8; MESSAGE_BYTES]) -> Letter {
+        let word = |at: usize| bytes.as_chunks().0.get(at).map_or(0, |it| u64::from_le_bytes(*it));
+        Letter { number: word(0), stamp: word(1), asked: word(2) }
+    }
+}
+
+/// The messages that came to the end of a flow. Their sender may have another clock: a message is
+/// late by what it took more than the fastest.
+pub struct Arrivals {
+    clock: DeviceClock,
+    last: u64,
+    trips: RoundTrips,
+}
+
+impl Arrivals {
+    /// Returns the end of a flow to which nothing has come.
+    #[must_use]
+    pub fn new() -> Arrivals {
+        Arrivals { clock: DeviceClock::new(APART), last: 0, trips: RoundTrips::default() }
+    }
+
+    /// Counts a message that came now, and those that are missing before it.
+    pub fn took(&mut self, letter: &Letter, now: Nanos) {
+        if letter.number <= self.last {
+            // Its sender has begun again.
+            self.clock.restart();
+            self.last = 0;
+        }
+        self.trips.lost += letter.number.saturating_sub(self.last + 1);
+        self.last = letter.number;
+        self.trips.took(self.clock.measure(now, Nanos(letter.stamp)).beyond.0);
+    }
+
+    /// Returns how many came, and how many are missing.
+    #[must_use]
+    pub const fn counts(&self) -> (u64, u64) {
+        (self.trips.came, self.trips.lost)
+    }
+
+    /// Tells how the flow did since the last time, as its end.
+    pub fn report(&mut self, now: Nanos) {
+        self.trips.report(now);
+    }
+}
+
+impl Default for Arrivals {
+    fn default() -> Arrivals {
+        Arrivals::new()
+    }
+}

@@ -1,0 +1,293 @@
+//! Carries messages of mailboxes over links: the protocol server of a host. It takes them out of
+//! mailboxes and gives them to links, and it takes them from links and puts them into mailboxes.
+//!
+//! Programs send and receive by the calls of a mailbox, and know nothing of other hosts. The
+//! flows of the list of hosts say which mailbox goes by which link. No call on behalf of a message
+//! waits: one that finds no room is dropped and counted, and the others go on. So neither
+//! a full mailbox nor a cable that is lost holds up what goes elsewhere.
+//!
+//! A second thread hears that something came to a mailbox, and gives the semaphore of the links.
+//! The first thread does all the work.
+//!
+//! Once a second it says of each mailbox whose messages it takes `POSTED mailbox posted dropped`:
+//! messages that a link has taken, and those that found no room or that the link gave back. Of
+//! each mailbox that it fills it says `DELIVERED mailbox delivered full lost thrown`: messages that
+//! found the mailbox full, numbers that were missing, and messages that came twice.
+
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use diapason_abi::MESSAGE_BYTES;
+use diapason_abi::settings::Settings;
+use diapason_contract::mail::{
+    BEFORE, DELIVERS, EACH_MAX, MailHead, MailRoute, OWN, PIECES, POSTS, SLOTS,
+};
+use diapason_frame::{Continuity, HEAD, Numbering, SequenceTracker};
+use diapason_links::REPORT;
+use diapason_rt::event::Event;
+use diapason_rt::mailbox::Mailbox;
+use diapason_rt::sync::Semaphore;
+use diapason_rt::thread::spawn;
+use diapason_rt::{Arguments, Errno, Nanos, body, entry, log, settings, time};
+use diapason_usblib::link::{DONE, Done, FILL, LINKS, Link, READY, UNIT};
+
+entry!(main);
+body!(Ear = hear);
+
+/// The priority of the thread that hears.
+const LOW: u8 = 1;
+/// Transfers of a link that are looked at in one turn: more than all mailboxes start in one.
+const TURN: usize = 2 * EACH_MAX;
+
+/// A mailbox whose messages go to a link.
+struct Post {
+    to: MailRoute,
+    mailbox: Mailbox,
+    numbering: Numbering,
+    posted: u64,
+    dropped: u64,
+}
+
+/// A mailbox that takes messages from a link.
+struct Delivery {
+    from: MailRoute,
+    mailbox: Mailbox,
+    order: SequenceTracker,
+    delivered: u64,
+    full: u64,
+    lost: u64,
+    thrown: u64,
+}
+
+struct Server {
+    links: [Option<Link>; LINKS],
+    /// Memory for messages: first the pieces that are lent to links, then those of messages that
+    /// go.
+    pieces: [Piece; PIECES],
+    posts: [Option<Post>; EACH_MAX],
+    deliveries: [Option<Delivery>; EACH_MAX],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    /// Memory for what comes by this link.
+    Lent(usize),
+    Free,
+    /// A link has it, with a message of the mailbox with this number.
+    Given(usize),
+    /// There is no such memory.
+    None,
+}
+
+fn main(_: Arguments) {
+    if let Err(errno) = run(&settings::read()) {
+        log!("mail: {errno:?}");
+    }
+}
+
+/// Gives the semaphore of the links each time that something comes to a mailbox.
+fn hear(_: u64) -> u64 {
+    let heard = || -> Result<(), Errno> {
+        let (event, ready) = (Event::new()?, Semaphore::open(READY)?);
+        for post in MailRoute::all(settings::read().get(POSTS)) {
+            Mailbox::of_with(post.mailbox, &event)?;
+        }
+        loop {
+            // At its limit it has been given often enough.
+            let _ = ready.give();
+            event.wait(Nanos::FOREVER)?;
+        }
+    };
+    heard().map_or_else(|errno| errno as u64, |()| 0)
+}
+
+fn run(told: &Settings) -> Result<(), Errno> {
+    let mut server = Server::open(told)?;
+    if told.get(POSTS).is_empty() && told.get(DELIVERS).is_empty() {
+        log!("mail: no `[[flow]]` of a list of hosts says what it carries");
+    }
+    if !told.get(POSTS).is_empty() {
+        spawn::<Ear>("ear", LOW, 0)?;
+    }
+    let ready = Semaphore::open(READY)?;
+    let mut report_at = time::now() + REPORT;
+    loop {
+        match ready.take(report_at) {
+            Ok(()) | Err(Errno::TimedOut) => {}
+            Err(errno) => return Err(errno),
+        }
+        // Some of each in turn, so that none waits for all that another sends.
+        while server.turn()? {}
+        if time::now() >= report_at {
+            report_at += REPORT;
+            server.report();
+        }
+    }
+}
+
+impl Server {
+    fn open(told: &Settings) -> Result<Server, Errno> {
+        let mut server = Server {
+            links: [const { None }; LINKS],
+            pieces: [Piece::None; PIECES],
+            posts: [const { None }; EACH_MAX],
+            deliveries: [const { None }; EACH_MAX],
+        };
+        for (place, to) in server.posts.iter_mut().zip(MailRoute::all(told.get(POSTS))) {
+            let (mailbox, numbering) = (Mailbox::of(to.mailbox)?, Numbering::default());
+            *place = Some(Post { to, mailbox, numbering, posted: 0, dropped: 0 });
+        }
+        for (place, from) in server.deliveries.iter_mut().zip(MailRoute::all(told.get(DELIVERS))) {
+            let (mailbox, order) = (Mailbox::of(from.mailbox)?, SequenceTracker::default());
+            let delivery =
+                Delivery { from, mailbox, order, delivered: 0, full: 0, lost: 0, thrown: 0 };
+            *place = Some(delivery);
+        }
+        let mut lent = 0;
+        for (link, slots) in told.get(SLOTS).iter().enumerate().take(LINKS) {
+            let used = *slots > 0 || server.sends_by(link);
+            server.links[link] = if used { Some(Link::open(link)?) } else { None };
+            for _ in 0..*slots {
+                if let Some(piece) = server.pieces.get_mut(lent) {
+                    *piece = Piece::Lent(link);
+                    server.fill(lent, link)?;
+                    lent += 1;
+                }
+            }
+        }
+        server.pieces.iter_mut().skip(lent).take(OWN).for_each(|it| *it = Piece::Free);
+        server.links.iter().flatten().for_each(Link::ring);
+        Ok(server)
+    }
+
+    fn sends_by(&self, link: usize) -> bool {
+        self.posts.iter().flatten().any(|post| post.to.link == link)
+    }
+
+    /// Lends a piece to its link.
+    fn fill(&mut self, piece: usize, link: usize) -> Result<(), Errno> {
+        match self.links.get_mut(link) {
+            Some(Some(link)) => link.fill(piece as u32, UNIT as u32),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes transfers of each link that have ended and one message of each mailbox. Returns
+    /// whether there was any.
+    fn turn(&mut self) -> Result<bool, Errno> {
+        let mut any = false;
+        for link in 0..LINKS {
+            for _ in 0..TURN {
+                let Some(done) = self.links[link].as_mut().and_then(Link::pop) else { break };
+                any = true;
+                self.ended(link, &done)?;
+            }
+        }
+        for number in 0..EACH_MAX {
+            any |= self.post(number)?;
+        }
+        Ok(any)
+    }
+
+    /// Delivers a message that came, and lends its memory again; or notes that one has gone.
+    fn ended(&mut self, link: usize, done: &Done) -> Result<(), Errno> {
+        let piece = done.place as usize;
+        match self.pieces.get(piece) {
+            Some(Piece::Lent(home)) if *home == link => {
+                if (done.what, done.status) == (FILL, DONE) {
+                    self.deliver(link, done);
+                }
+                self.fill(piece, link)?;
+                self.links[link].iter().for_each(Link::ring);
+            }
+            Some(Piece::Given(number)) => {
+                if let (false, Some(Some(post))) =
+                    (done.status == DONE, self.posts.get_mut(*number))
+                {
+                    (post.posted, post.dropped) = (post.posted - 1, post.dropped + 1);
+                }
+                self.pieces[piece] = Piece::Free;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, link: usize, done: &Done) {
+        let Some(by) = &self.links[link] else { return };
+        let at = done.place as usize * UNIT;
+        let head = time::work("link.check", || by.check(done.place, done.bytes));
+        let words = [HEAD, HEAD + 4].map(|word| by.data.read32(at + word));
+        let opened = head.and_then(|head| Some((head, MailHead::of(words, head.bytes)?)));
+        let Some((head, (envelope, length))) = opened else {
+            // Nobody knows whose it was: its number is missing there.
+            return;
+        };
+        let is_it = |it: &&mut Delivery| (it.from.flow, it.from.link) == (envelope.flow, link);
+        let Some(delivery) = self.deliveries.iter_mut().flatten().find(is_it) else { return };
+        match delivery.order.arrived(head) {
+            Continuity::Lost(count) => delivery.lost += u64::from(count),
+            Continuity::Again => {
+                delivery.thrown += 1;
+                return;
+            }
+            Continuity::Next | Continuity::Begun => {}
+        }
+        let mut bytes = [0; MESSAGE_BYTES];
+        for (offset, word) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
+            *word = by.data.read32(at + BEFORE + 4 * offset).to_le_bytes();
+        }
+        let message = bytes.get(..length).unwrap_or(&bytes);
+        match delivery.mailbox.send(message, envelope.priority, Nanos::ZERO) {
+            Ok(()) => delivery.delivered += 1,
+            Err(_) => delivery.full += 1,
+        }
+    }
+
+    /// Gives the next message of a mailbox to its link. Returns whether there was one.
+    fn post(&mut self, number: usize) -> Result<bool, Errno> {
+        let Some(post) = &mut self.posts[number] else { return Ok(false) };
+        let mut bytes = [0; MESSAGE_BYTES];
+        let (length, priority) = match post.mailbox.receive_into(&mut bytes, Nanos::ZERO) {
+            Ok(receipt) => receipt,
+            Err(Errno::WouldBlock) => return Ok(false),
+            Err(errno) => return Err(errno),
+        };
+        let head = post.numbering.head((BEFORE - HEAD + length) as u16);
+        let free = self.pieces.iter().position(|piece| *piece == Piece::Free);
+        let link = self.links.get_mut(post.to.link).and_then(Option::as_mut);
+        let (Some(piece), Some(link)) = (free, link) else {
+            post.dropped += 1;
+            return Ok(true);
+        };
+        let at = piece * UNIT;
+        let words = MailHead { flow: post.to.flow, priority }.words();
+        let envelope = words
+            .into_iter()
+            .chain(bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)));
+        for (offset, word) in envelope.enumerate() {
+            link.data.write32(at + HEAD + 4 * offset, word);
+        }
+        time::work("link.seal", || link.seal(piece as u32, head));
+        match link.send_quietly(piece as u32, (BEFORE + length) as u32) {
+            Ok(()) => {
+                self.pieces[piece] = Piece::Given(number);
+                post.posted += 1;
+                link.ring();
+            }
+            Err(_) => post.dropped += 1,
+        }
+        Ok(true)
+    }
+
+    fn report(&self) {
+        for Post { to, posted, dropped, .. } in self.posts.iter().flatten() {
+            log!("POSTED {} {posted} {dropped}", to.name());
+        }
+        for it in self.deliveries.iter().flatten() {
+            let Delivery { from, delivered, full, lost, thrown, .. } = it;
+            log!("DELIVERED {} {delivered} {full} {lost} {thrown}", from.name());
+        }
+    }
+}

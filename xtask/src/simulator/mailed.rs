@@ -1,0 +1,121 @@
+//! The same programs send to mailboxes on one host, to another host, and to one two cables away.
+//! While cables are pulled, every message is delivered or lost at a place that has a name.
+//!
+//! `DIAPASON_PULLS` is how many runs with a cable that is pulled there are.
+
+use super::pulled::{LENGTH, described, restored, runs, simulated};
+use crate::tally::command;
+use diapason::Workspace;
+use diapason::metal::Built;
+use diapason_random::Random;
+use std::process::Output;
+
+const ALONE: &str = "examples/mail-alone.toml";
+const TWO: &str = "examples/mail.toml";
+const THREE: &str = "examples/mail-three.toml";
+/// Questions that are asked; the last one 2.5 s after the start.
+const ASKED: u64 = 200;
+/// The longest a program takes from when it takes a question until the answer is in its mailbox is
+/// in the bill of the answers. The two bills together are the way there and back.
+const FLOWS: [&str; 2] = ["questions", "answers"];
+/// Links have formed by then, and messages have passed.
+const FIRST_NS: u64 = 700_000_000;
+const LAST_NS: u64 = 1_700_000_000;
+/// The longest time without a cable. Questions are still asked when it is back.
+const AWAY_NS: u64 = 400_000_000;
+
+/// Runs the programs on one, two and three hosts, and then pulls cables.
+pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
+    for list in [ALONE, TWO, THREE] {
+        whole(workspace, list).map_err(|text| format!("{list}: {text}"))?;
+    }
+    let mut lost = 0;
+    for seed in 0..runs() {
+        lost += pulled(workspace, seed)?;
+    }
+    println!("{lost} messages of mailboxes were lost and named");
+    Ok(())
+}
+
+/// Checks that nothing is lost, and that no answer comes later than both bills say.
+fn whole(workspace: &Workspace, list: &str) -> Result<(), String> {
+    let said = said(workspace, list, &[], 0)?;
+    let counts = [numbers(&said, "ASKED ")?, numbers(&said, "ANSWERED ")?];
+    let [[sent, unsent, came, missing, longest], [answered, lost, full]] =
+        [&counts[0][..], &counts[1]]
+    else {
+        return Err(format!("strange counts: {counts:?}"));
+    };
+    let all = [sent, came, answered].map(|count| *count);
+    if all != [ASKED; 3] || unsent + missing + lost + full > 0 {
+        return Err(format!("messages are missing: {counts:?}"));
+    }
+    if list == ALONE {
+        return Ok(());
+    }
+    let plan = described(workspace, &["plan", list, "--json"], &[0])?;
+    let flows = plan["network"]["flows"].as_array().ok_or("no flows")?;
+    let bounds: u64 = flows.iter().filter_map(|flow| flow["bound_ns"].as_u64()).sum();
+    if *longest == 0 || *longest > bounds {
+        return Err(format!("an answer came after {longest} ns; the bills have {bounds} ns"));
+    }
+    println!("{list}: an answer came after {longest} ns at most; the bills have {bounds} ns");
+    Ok(())
+}
+
+/// Pulls a cable and returns how many messages were lost. Each of them is counted somewhere.
+fn pulled(workspace: &Workspace, seed: u64) -> Result<u64, String> {
+    let mut random = Random::new(seed);
+    let (list, cables) = [(TWO, &["bridge"][..]), (THREE, &["near", "far"])][random.index(2)];
+    let cable = cables[random.index(cables.len())];
+    let at_ns = random.between(FIRST_NS, LAST_NS);
+    let away = random.between(1_000_000, AWAY_NS);
+    let fault = format!("{at_ns}ns unplug {cable} {away}ns");
+    let wrong = |text: String| format!("sim {list} --for {LENGTH} --fault \"{fault}\": {text}");
+    let said = said(workspace, list, &["--fault", &fault], 1).map_err(wrong)?;
+    let count = |prefix: &str| numbers(&said, prefix).map_err(wrong);
+    let (asked, answered) = (count("ASKED ")?, count("ANSWERED ")?);
+    // Messages that were sent to each mailbox, and what came out of it.
+    let ends =
+        [(asked[0], answered[0], answered[1]), (answered[0] - answered[2], asked[2], asked[3])];
+    let mut all = 0;
+    for (flow, (sent, came, missing)) in FLOWS.into_iter().zip(ends) {
+        let (posted, delivered) =
+            (count(&format!("POSTED {flow} "))?, count(&format!("DELIVERED {flow} "))?);
+        let ([posted, dropped], [delivered, full, gaps, _]) = (&posted[..], &delivered[..]) else {
+            return Err(wrong(format!("strange counts: {said}")));
+        };
+        let is_whole = sent == posted + dropped
+            && came == *delivered
+            // A message that was dropped has a number, too.
+            && sent == delivered + full + gaps
+            && sent == came + missing;
+        if !is_whole {
+            return Err(wrong(format!("messages to `{flow}` are missing: {said}")));
+        }
+        all += sent - came;
+    }
+    restored(&simulated(workspace, list, &fault, &[1]).map_err(wrong)?, true).map_err(wrong)?;
+    Ok(all)
+}
+
+/// Returns the numbers of the last line with this prefix.
+fn numbers(said: &str, prefix: &str) -> Result<Vec<u64>, String> {
+    let last = said.lines().rev().find_map(|line| Some(line.split_once(prefix)?.1));
+    let last = last.ok_or_else(|| format!("nobody said `{prefix}`: {said}"))?;
+    last.split_whitespace()
+        .map(|word| word.parse().map_err(|_| format!("`{prefix}{last}` has no numbers")))
+        .collect()
+}
+
+/// Simulates a list and returns all that was said. It must end with this exit code.
+fn said(workspace: &Workspace, list: &str, more: &[&str], code: i32) -> Result<String, String> {
+    let arguments = ["run", "--quiet", "-p", "diapason", "--", "sim", list, "--for", LENGTH];
+    let output = command(workspace, &arguments).args(more).output();
+    let Output { status, stdout, stderr } = output.map_err(|error| error.to_string())?;
+    let said = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    match status.code() == Some(code) {
+        true => Ok(said),
+        false => Err(format!("it ended with {:?}:\n{said}", status.code())),
+    }
+}
