@@ -14,6 +14,7 @@
 //! | [`camera`] | `camera`, `camera.back`, `camera.data` (for devices) | `camera.ready` |
 //! | [`link`] | `link0.asks`, `link0.done`, …, `link.data` | `link0.ask`, …, `link.ready` |
 //! | [`mail`] | the mailboxes of flows | |
+//! | [`mode`] | `usb-mode.asks`, `usb-mode.answers` | |
 //! | [`network`] | `network.asks`, `network.news`, `network.data` (for devices) | `network.ask`, …|
 //! | [`ethernet`] | `nic0.rings`, `nic0.buffers`, `socket0`, `socket0.out`, … | `nic0.send`, … |
 //! | [`toucan`] | `toucan0.out0`, … | `toucan0.send` |
@@ -36,6 +37,7 @@ pub mod keyboard;
 mod kinds;
 pub mod link;
 pub mod mail;
+pub mod mode;
 pub mod needs;
 pub mod network;
 pub mod sensor;

@@ -163,7 +163,8 @@ pub const DEVICES: &str = "devices";
 pub struct Expected {
     /// The service for it.
     pub service: ServiceKind,
-    /// The number of the CAN interface; 0 of any other service.
+    /// The number of the CAN interface, or of the camera's seat if the server has streams; 0 of any
+    /// other service.
     pub interface: u8,
     /// The connector of the controller, 1 to 15.
     pub connector: u8,
@@ -175,8 +176,10 @@ pub struct Expected {
     pub serial: u64,
 }
 
-// A word has four bits for the service, and for the interface.
-const _: () = assert!(WORDS.len() < 16 && can::MOST <= 16);
+/// Most numbers of [`Expected::interface`]: a word has four bits for it, and for the service.
+pub const INTERFACES_MAX: usize = 16;
+// The last number is that of cameras without a seat.
+const _: () = assert!(WORDS.len() < 16 && can::MOST <= INTERFACES_MAX && MOST + 1 < INTERFACES_MAX);
 
 impl Expected {
     /// Returns the key of a serial number; it is never 0.

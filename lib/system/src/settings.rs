@@ -206,6 +206,23 @@ impl System {
         plugs.filter(|(_, plug)| is_driven(plug)).filter_map(interface).collect()
     }
 
+    /// Returns the cameras that a USB server with streams serves, by the numbers of their plugs.
+    /// Camera n of the list has seat n. The first seat is that of the camera that a client watches,
+    /// if the server serves cameras, and the streams follow. A server without streams takes the
+    /// camera that comes first, and has an empty list.
+    #[must_use]
+    pub fn bound_cameras(&self, process: &ProcessSpec) -> Vec<usize> {
+        let is_driven = |number: &usize| {
+            let controller = self.devices.get(self.usb[*number].device);
+            controller.is_some_and(|controller| process.uses.contains(&controller.name))
+        };
+        let is_camera = |number: &usize| self.service_of(*number) == Some(ServiceKind::Cameras);
+        let has_streams =
+            process.program == usbd::PROGRAM && !process.setting(usbd::STREAMS).is_empty();
+        let all = (0..self.usb.len()).filter(|_| has_streams);
+        all.filter(is_driven).filter(is_camera).collect()
+    }
+
     /// Returns the service for the USB device with this number: that of a pipe from it, if there is
     /// one of another service than that for its model.
     #[must_use]
@@ -235,8 +252,11 @@ fn expected(system: &System, process: &ProcessSpec) -> Vec<u64> {
         return Vec::new();
     }
     let interfaces = system.interfaces(process);
+    let cameras = system.bound_cameras(process);
     let of = |(number, plug): (usize, &UsbPlug)| {
-        let interface = interfaces.iter().position(|(plug, _)| *plug == number).unwrap_or(0) as u8;
+        let bound = interfaces.iter().map(|(plug, _)| plug).position(|plug| *plug == number);
+        let bound = bound.or_else(|| cameras.iter().position(|plug| *plug == number));
+        let interface = bound.unwrap_or(0).min(usbd::INTERFACES_MAX - 1) as u8;
         let controller = system.devices.get(plug.device)?;
         let service = system.service_of(number)?;
         process.uses.contains(&controller.name).then_some(())?;

@@ -5,6 +5,7 @@ mod common;
 use common::{built, told};
 use diapason_contract::can::{CanInterface, INTERFACES};
 use diapason_contract::settings::{DEVICES, Expected};
+use diapason_contract::threads::ServiceKind;
 use diapason_system::parse;
 
 /// A server with one pipe, whole.
@@ -259,6 +260,24 @@ fn channels_are_numbered_through_all_interfaces() {
     let item = wrong.items()[0];
     assert_eq!(item.title, "`can1` is no channel of `second`");
     assert_eq!(item.help, "write `\"can5\"` to `\"can6\"`");
+}
+
+/// Cameras in the order of the text have the seats in their order.
+#[test]
+fn each_stream_is_told_the_place_of_its_camera() {
+    let text = include_str!("../../../examples/links/dx1100.toml");
+    let expected = |text: &str| -> Vec<(u8, u8)> {
+        let archive = built(&parse("f", text).unwrap()).unwrap();
+        let all: Vec<Expected> = Expected::all(told(&archive, 0).get(DEVICES)).collect();
+        assert!(all.iter().all(|it| it.service == ServiceKind::Cameras));
+        all.iter().map(|it| (it.interface, it.connector)).collect()
+    };
+    assert_eq!(expected(text), [(0, 3), (1, 4), (2, 5), (3, 6)]);
+    let moved = text.replace("port = 3\n", "port = 7\n");
+    assert_eq!(expected(&moved), [(0, 7), (1, 4), (2, 5), (3, 6)]);
+    // A camera beyond the seats has a number that no stream has.
+    let fewer = text.replace("streams = [1, 2, 4, 8]", "streams = [1]");
+    assert_eq!(expected(&fewer), [(0, 3), (1, 4), (2, 5), (3, 6)]);
 }
 
 #[test]

@@ -4,23 +4,24 @@ use crate::attended::WakeCause;
 use crate::branch::{Branch, Branches, Driver};
 use crate::change::DriverRequest;
 use crate::forming::Forming;
+use crate::furnished::{Furnished, Offered, furnish};
 use crate::listing;
+use crate::modes::Modes;
 use crate::papers::Papers;
 use crate::platform::{Guarded as _, Platform, log, report};
 use crate::plugged::Place;
 use crate::policy::{self, BATCH, LOST, MANAGED, PAUSES};
 use crate::posts::Post;
 use crate::served::Served;
+use crate::services::Offers;
 use crate::services::any::AnyService;
 use crate::services::hub::{Child, Turn};
-use crate::services::{Offer, Offers};
 use crate::serving::{Letter, Serving};
-use crate::slots::{Pool, Shape};
+use crate::slots::Pool;
 use crate::told::ServerSettings;
 use crate::unserved::{Described, Match, Unserved, Unwanted};
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
-use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::needs;
@@ -46,19 +47,6 @@ pub(crate) struct Seat {
     speed: Speed,
     name: &'static str,
     pub gone: bool,
-}
-
-/// A service by its place, and its kind of devices.
-struct Offered {
-    branch: u16,
-    /// The service's number in its branch.
-    number: usize,
-    kind: Option<ServiceKind>,
-    /// The CAN interface that it is for; 0 of other services.
-    interface: u8,
-    /// The name of its devices, and the memory for transfers of one of them.
-    name: &'static str,
-    memory: &'static [Shape],
 }
 
 /// The part that all threads share: commands, ports, control endpoints, the bus schedule, and hubs.
@@ -87,6 +75,8 @@ pub struct UsbServer<P: Platform> {
     tell: u64,
     /// The server's part in the order in which a network forms.
     pub(crate) forming: Option<Forming>,
+    /// The modes of operation, if the description has some.
+    modes: Option<Modes>,
     /// When a controller that died is started again, and how long the next pause is.
     again_at: Nanos,
     pause: Nanos,
@@ -139,6 +129,7 @@ impl<P: Platform> UsbServer<P> {
         }
         driver.start(now);
         Ok(UsbServer {
+            modes: Modes::of(platform, told)?,
             forming,
             driver,
             branches,
@@ -200,6 +191,9 @@ impl<P: Platform> UsbServer<P> {
         }
         self.carry_out();
         self.form(now);
+        if let Some(modes) = &mut self.modes {
+            modes.attend(now);
+        }
         let manages = !matches!(cause, WakeCause::Posts(_));
         if manages && self.has_pools_to_tell() {
             // That looks into every branch: no bottom half does it in another's.
@@ -235,7 +229,8 @@ impl<P: Platform> UsbServer<P> {
             return Nanos::ZERO;
         }
         let forms = self.forming.as_ref().map_or(Nanos::FOREVER, |forming| forming.next_look);
-        self.driver.next_wake().min(self.again_at).min(self.desk.next_wake()).min(forms)
+        let modes = self.modes.as_ref().map_or(Nanos::FOREVER, Modes::next_wake);
+        self.driver.next_wake().min(self.again_at).min(self.desk.next_wake()).min(forms).min(modes)
     }
 
     /// Puts a letter into a branch, or onto the server's own desk.
@@ -570,31 +565,4 @@ impl<P: Platform> UsbServer<P> {
 /// Returns a device that is served and still there.
 fn here(seats: &mut [Seat], device: DeviceId) -> Option<&mut Seat> {
     seats.iter_mut().find(|seat| seat.device == device && !seat.gone)
-}
-
-/// The services at their places.
-struct Furnished<P: Platform> {
-    /// The desks of branches.
-    desks: Vec<Serving<P>>,
-    desk: Serving<P>,
-    offices: Vec<Offered>,
-    bells: Vec<&'static str>,
-}
-
-/// Gives each service with a bottom half a desk of its own, and the others the server's.
-fn furnish<P: Platform>(offers: Offers<P>) -> Furnished<P> {
-    let (mut desks, mut common) = (Vec::new(), Vec::new());
-    let (mut offices, mut bells) = (Vec::new(), Vec::new());
-    for Offer { service, home, kind, interface, name, memory, bells: own } in offers {
-        let (branch, number) = if home.is_some() {
-            desks.push(Serving::new(vec![service], bells.len()));
-            bells.extend(own);
-            (desks.len() as u16, 0)
-        } else {
-            common.push(service);
-            (0, common.len() - 1)
-        };
-        offices.push(Offered { branch, number, kind, interface, name, memory });
-    }
-    Furnished { desks, desk: Serving::new(common, 0), offices, bells }
 }

@@ -1,6 +1,7 @@
 //! The description's settings for the server, and its knowledge of pipes: their contracts, the
 //! limits of programs' requests at run time, and the driver's costs.
 
+use crate::modes::Order;
 use crate::policy;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
@@ -13,6 +14,7 @@ use diapason_can::exchange::ChannelParameters;
 use diapason_contract::can::{BIT_RATE, CHANNELS, CanInterface, SAMPLE_POINT};
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::endpoint::NUMBER;
+use diapason_contract::mode;
 use diapason_contract::needs;
 use diapason_contract::settings::{self as usbd, Counted, Expected, FormingOrder};
 use diapason_contract::source::{MessageShape, SHAPES, SOURCES};
@@ -46,15 +48,21 @@ pub struct ServerSettings {
     pub links: Vec<u8>,
     /// How each stream is scheduled.
     pub streams: Vec<StreamTerms>,
+    /// The bytes of each stream in each mode, as the setting has them.
+    pub(crate) modes: Vec<u64>,
+    /// The time that must pass from one change of modes to the next.
+    pub(crate) rest: Nanos,
 }
 
 /// How a stream is scheduled.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct StreamTerms {
     /// The stream runs at 2ⁿ times the period its camera asks for.
     pub stretch: u8,
     /// The schedule holds with it, or it is refused.
     pub critical: bool,
+    /// The order that a change of modes gives it, if the description has modes.
+    pub(crate) order: Option<Order>,
 }
 
 /// CAN channels with a client that asks, one bit each, if a thread hears clients.
@@ -145,6 +153,7 @@ impl ServerSettings {
         let (links, streams) = (settings.get(usbd::LINKS), settings.get(usbd::STREAMS));
         let services = threads::services(&|name: &str| settings.get(name)).collect();
         let critical = bits(settings.get(usbd::CRITICAL));
+        let modes = settings.get(mode::MODES);
         let guarantee = match *settings.get(usbd::PROMISE) {
             [period, bytes] => Some(Guarantee { bytes: bytes as u32, period: period as u32 }),
             _ => None,
@@ -152,6 +161,7 @@ impl ServerSettings {
         let stream = |(number, times): (usize, &u64)| StreamTerms {
             stretch: times.trailing_zeros() as u8,
             critical: critical >> number & 1 != 0,
+            order: (!modes.is_empty()).then(Order::default),
         };
         ServerSettings {
             services,
@@ -165,6 +175,8 @@ impl ServerSettings {
             order: FormingOrder::of(settings.get(usbd::ORDER)),
             links: links.iter().take(LINK.len()).map(|port| *port as u8).collect(),
             streams: streams.iter().take(STREAM.len()).enumerate().map(stream).collect(),
+            modes: modes.into(),
+            rest: Nanos(settings.first(mode::REST).unwrap_or(0)),
         }
     }
 

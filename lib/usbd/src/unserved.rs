@@ -99,9 +99,9 @@ impl Described {
         target || self.devices.iter().any(|it| it.serial == key)
     }
 
-    /// Judges a device for a service of this kind; of CAN interfaces for the one with this number.
-    /// A kind of which the description names devices serves these; any other kind serves whatever
-    /// comes up.
+    /// Judges a device for a service of this kind. CAN interfaces, and cameras of a server with
+    /// streams, are judged for the service with this number. A kind of which the description names
+    /// devices serves these; any other kind serves whatever comes up.
     pub fn judge(
         &self,
         (kind, interface): (Option<ServiceKind>, u8),

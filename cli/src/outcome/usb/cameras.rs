@@ -73,22 +73,34 @@ fn is_promised(server: &ProcessSpec, stream: Option<u8>) -> bool {
     stream.is_none_or(|number| server.setting(CRITICAL).contains(&number.into()))
 }
 
+/// Returns the seats of cameras at a server: that of the camera that a client watches, and streams.
+fn seats(server: &ProcessSpec) -> impl Iterator<Item = Option<u8>> {
+    let watched = server.setting(SERVES).contains(&(ServiceKind::Cameras as u64));
+    let streams = (0u8..).take(server.setting(STREAMS).len()).map(Some);
+    watched.then_some(None).into_iter().chain(streams)
+}
+
 impl CameraPromise {
     /// Returns the cameras of a description that its servers serve.
     #[must_use]
     pub fn of(system: &System) -> Vec<CameraPromise> {
         let of_process = |(process, it): (u64, &ProcessSpec)| {
-            let watched = it.setting(SERVES).contains(&(ServiceKind::Cameras as u64));
-            let streams = (0u8..).take(it.setting(STREAMS).len()).map(Some);
-            let seats = watched.then_some(None).into_iter().chain(streams);
             let plugged = system.usb.iter().filter(|plug| drives(system, it, plug));
             let cameras = plugged.filter(|plug| is_camera(plug)).count();
             let promise = move |stream| CameraPromise { process, stream };
-            let promised = seats.take(cameras).filter(|seat| is_promised(it, *seat));
+            let promised = seats(it).take(cameras).filter(|seat| is_promised(it, *seat));
             promised.map(promise).collect::<Vec<_>>()
         };
         let servers = (0..).zip(&system.processes).filter(|(_, it)| it.program == PROGRAM);
         servers.flat_map(of_process).collect()
+    }
+
+    /// Returns the cameras that a server serves in seats of their own, by the numbers of their
+    /// plugs, and whether each is promised its bandwidth.
+    pub(super) fn bound(system: &System, server: &ProcessSpec) -> Vec<(usize, bool)> {
+        let cameras = system.bound_cameras(server).into_iter();
+        let seats = seats(server).map(|seat| is_promised(server, seat));
+        cameras.zip(seats.chain(std::iter::repeat(false))).collect()
     }
 
     pub(super) fn name(&self, names: &Names) -> String {

@@ -1,6 +1,7 @@
 //! Devices of a description, and whether the one at each place was served.
 
 use super::super::{Outcome, RaisedAlarm, entry};
+use super::cameras::CameraPromise;
 use crate::names::Names;
 use crate::table::Columns;
 use diapason_contract::settings::{CRITICAL, DEVICE, PROGRAM};
@@ -104,9 +105,18 @@ impl DevicePromise {
         let servers = (0..).zip(&system.processes).filter(|(_, it)| it.program == PROGRAM);
         let of_server = |(process, server): (u64, &ProcessSpec)| {
             let plugged = || system.usb.iter().filter(|plug| drives(system, server, plug));
+            let bound = CameraPromise::bound(system, server);
             let promise = |plug: &UsbPlug| {
-                let (kind, seats) = (kind(plug), seats(server, kind(plug)));
-                let same: Vec<_> = plugged().filter(|other| self::kind(other) == kind).collect();
+                let own = bound.iter().find(|(usb, _)| system.usb[*usb].name == plug.name);
+                let (kind, seats) = match own {
+                    Some((_, is_promised)) => (kind(plug), usize::from(*is_promised)),
+                    None => (kind(plug), seats(server, kind(plug))),
+                };
+                let same = |other: &&UsbPlug| match own {
+                    Some(_) => other.name == plug.name,
+                    None => self::kind(other) == kind,
+                };
+                let same: Vec<_> = plugged().filter(same).collect();
                 let own = same.iter().position(|other| other.name == plug.name)?;
                 let places = same.into_iter().map(|other| system.place_of(other)).collect();
                 let port = match plug.behind.and_then(|hub| system.usb.get(hub)) {

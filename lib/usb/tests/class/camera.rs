@@ -266,6 +266,47 @@ fn a_stream_stops() {
     assert_eq!(end(&mut shell, 0, Ok(&[])), ["Stopped"]);
 }
 
+/// Lets a camera that has stopped stream again, with this reservation and this need.
+fn resumed(reserved: u32, needed: u32) -> (Shell<Camera>, Vec<String>) {
+    let mut shell = streaming(false);
+    let other = mode(2, false);
+    assert!(!shell.class.resume(other, reserved), "it streams");
+    shell.class.stop();
+    shell.settle(&mut |_| {});
+    assert_eq!(end(&mut shell, 0, Ok(&[])), ["Stopped"]);
+    assert!(shell.class.resume(other, reserved));
+    shell.settle(&mut |_| {});
+    let _ = end(&mut shell, 0, Ok(&[]));
+    let _ = end(&mut shell, 0, Ok(&block(&other, FRAME_BYTES, needed)));
+    let heard = end(&mut shell, 0, Ok(&[]));
+    (shell, heard)
+}
+
+#[test]
+fn a_stream_that_stopped_goes_on_in_the_setting_that_is_reserved() {
+    for (reserved, needed, alternate) in [(1, 128, 1), (129, 100, 3), (513, 100, 2), (0, 600, 2)] {
+        let (mut shell, heard) = resumed(reserved, needed);
+        assert_eq!(heard, [""; 0]);
+        assert_eq!(shell.next(0), Some(&Asked::Alternate(1, alternate)), "{reserved}");
+        assert!(end(&mut shell, 0, Ok(&[]))[0].starts_with("Started"));
+    }
+    // The setting with 128 bytes is not enough, and another one was not planned.
+    let (mut shell, heard) = resumed(1, 129);
+    assert_eq!((heard, shell.next(0)), (vec!["NoBandwidth { needed: 129 }".to_owned()], None));
+    assert!(!shell.class.resume(mode(2, false), 600), "it has given up");
+}
+
+#[test]
+fn a_camera_that_rests_is_told_to_stop_and_asked_for_nothing() {
+    let mut shell = Shell::new(camera(mode(1, false)));
+    shell.class.rest();
+    shell.settle(&mut |_| {});
+    assert_eq!(shell.next(0), Some(&Asked::Alternate(1, 0)));
+    assert_eq!(end(&mut shell, 0, Ok(&[])), ["Stopped"]);
+    assert_eq!((shell.next(0), shell.next(0x81)), (None, None));
+    assert!(shell.class.resume(mode(1, false), 128));
+}
+
 #[test]
 fn whatever_a_camera_says() {
     let mut seeds: Vec<Vec<u8>> =
@@ -280,10 +321,13 @@ fn whatever_a_camera_says() {
         |random| {
             if random.one_in(3) { camera(mode(1, true)) } else { fresh(streaming(true)) }
         },
-        |class, _, random| {
-            if random.one_in(400) {
-                class.stop();
+        |class, _, random| match random.below(1_600) {
+            0..4 => class.stop(),
+            4 => class.rest(),
+            5..100 => {
+                let _ = class.resume(mode(1, true), random.below(4_000) as u32);
             }
+            _ => {}
         },
         &mut |event| match event {
             CameraEvent::Piece(Piece::Data(data)) => open += data.len() as u32,

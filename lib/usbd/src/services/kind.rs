@@ -42,7 +42,9 @@ pub(crate) trait Kind<P: Platform>: Send + 'static {
     }
 
     /// Notes that another device is there.
-    fn welcome(&mut self) {}
+    fn welcome(&mut self, found: &Found<'_>) {
+        let _ = found;
+    }
 
     /// Returns whether an event is a message for a pipe.
     fn is_message(event: &<Self::Class as Class>::Event<'_>) -> bool {

@@ -133,7 +133,7 @@ impl<P: Platform> Kind<P> for Link<P> {
         Next::On
     }
 
-    fn welcome(&mut self) {
+    fn welcome(&mut self, _: &Found<'_>) {
         self.state.found += 1;
         self.is_here(true);
     }

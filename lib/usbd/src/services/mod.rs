@@ -45,7 +45,7 @@ pub struct Offer<P: Platform> {
     pub home: Option<&'static Home>,
     /// The devices that it serves; `None`: any that fits.
     pub(crate) kind: Option<ServiceKind>,
-    /// The CAN interface that it is for; 0 of other services.
+    /// The CAN interface that it is for, or the seat of its camera; 0 of other services.
     pub(crate) interface: u8,
     /// The name of its devices, and the memory for transfers of one of them.
     pub(crate) name: &'static str,
@@ -88,9 +88,12 @@ pub fn offered<P: Platform>(platform: &P, told: &ServerSettings) -> Result<Offer
         let link = link::Link::new(platform, number, port, told.guarantee)?;
         all.push(other(link, (Some(home), None)));
     }
-    for (number, (terms, home)) in told.streams.iter().copied().zip(&STREAM).enumerate() {
+    // The first seat is that of the camera that a client watches, if there is one.
+    let watched = usize::from(told.services.contains(&ServiceKind::Cameras));
+    for (number, (terms, home)) in told.streams.iter().cloned().zip(&STREAM).enumerate() {
         let stream = stream::Stream::new(platform, number, terms)?;
-        all.push(other(stream, (Some(home), Some(ServiceKind::Cameras))));
+        let offer = other(stream, (Some(home), Some(ServiceKind::Cameras)));
+        all.push(Offer { interface: (watched + number) as u8, ..offer });
     }
     if told.services.contains(&ServiceKind::Hubs) {
         for _ in 0..HUBS {

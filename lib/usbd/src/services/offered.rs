@@ -48,7 +48,7 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
 
     fn begin(&mut self, found: &Found<'_>, another: bool, now: Nanos) -> bool {
         if another {
-            self.kind.welcome();
+            self.kind.welcome(found);
         }
         self.stage = ClassStage::Begun;
         self.class = self.kind.find(found, now).map(Box::new);

@@ -1,20 +1,26 @@
 //! Cameras that nobody watches: their bytes are counted and forgotten. A load for buses.
 //!
+//! Where a description has modes, a camera rests until its [`Order`] wants bytes of an interval. It
+//! stops when the order wants others, and starts anew in the setting for these.
+//!
 //! Once a second it says `STREAM number intervals bytes whole broken`: intervals, bytes and frames
 //! of that second.
 
 use super::clients::Clients;
 use super::frames::Frames;
 use super::kind::{Kind, Next};
+use crate::modes::Order;
 use crate::papers::Found;
 use crate::platform::{Platform, log};
+use crate::policy::MANAGED;
 use crate::slots::Shape;
 use crate::told::StreamTerms;
+use alloc::vec::Vec;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_bus::Criticality;
 use diapason_contract::stream::DATA;
-use diapason_usb::class::uvc::{Camera, CameraEvent, Piece, modes};
+use diapason_usb::class::uvc::{Camera, CameraEvent, Mode, Piece, modes};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::xhci::EndpointPlan;
 
@@ -22,6 +28,9 @@ use diapason_usb::xhci::EndpointPlan;
 const PLACE: usize = 65_536;
 /// How often it says what came.
 const REPORT: Nanos = Nanos::from_secs(1);
+/// The interval of a bus in units of 100 ns, and bytes before the content of each.
+const TICKS: u64 = 1_250;
+const HEAD: u64 = 12;
 
 /// The data of a second.
 #[derive(Default)]
@@ -45,6 +54,14 @@ pub(crate) struct Stream<P: Platform> {
     /// There was no room for this camera. To ask the schedule again takes milliseconds in which
     /// nobody is served, so that is done for another one only.
     refused: bool,
+    /// Bytes of an interval that the camera was told to have, 0 if it rests; `None` while it stops.
+    going: Option<u32>,
+    /// No interval of the stream has come yet.
+    is_first: bool,
+    /// The pictures of the camera.
+    pictures: Vec<Mode>,
+    /// When a camera that is to have another number of bytes is told so again.
+    tell_at: Nanos,
 }
 
 impl<P: Platform> Stream<P> {
@@ -57,7 +74,61 @@ impl<P: Platform> Stream<P> {
         let (report_at, refused, back) = (Nanos::FOREVER, false, 0);
         let (counts, is_paced) = (Counts::default(), terms.stretch == 0);
         let frames = Frames::new(Some(number), is_paced);
-        Ok(Stream { number, terms, clients, report_at, counts, frames, back, refused })
+        let (going, pictures, tell_at) = (None, Vec::new(), Nanos::FOREVER);
+        Ok(Stream {
+            number,
+            terms,
+            clients,
+            report_at,
+            counts,
+            frames,
+            back,
+            refused,
+            going,
+            is_first: false,
+            pictures,
+            tell_at,
+        })
+    }
+
+    /// Tells a camera what the order wants, if it is at something else.
+    fn obey(&mut self, class: &mut Camera, now: Nanos) {
+        let Some(order) = &self.terms.order else { return };
+        let wanted = order.wanted();
+        if self.going == Some(wanted) {
+            self.tell_at = Nanos::FOREVER;
+            return;
+        }
+        // A camera that is about to start cannot be stopped before it has started.
+        self.tell_at = now + MANAGED;
+        if self.going != Some(0) {
+            class.stop();
+            return;
+        }
+        if let Some(picture) = largest(&self.pictures, wanted) {
+            order.hold(wanted);
+            if class.resume(picture, wanted) {
+                self.going = Some(wanted);
+            }
+        }
+    }
+
+    /// Notes that the first interval of a stream has come.
+    fn note_first(&mut self, now: Nanos) {
+        if let (Some(order), Some(bytes)) = (&self.terms.order, self.going)
+            && core::mem::take(&mut self.is_first)
+        {
+            order.runs(bytes, now);
+        }
+    }
+
+    /// Notes that the camera has stopped and given its part of the bus back.
+    fn note_stop(&mut self, now: Nanos) {
+        self.frames.end(now);
+        (self.report_at, self.back, self.going) = (Nanos::FOREVER, 0, Some(0));
+        if let Some(order) = &self.terms.order {
+            order.hold(0);
+        }
     }
 
     fn count(&mut self, piece: Piece<'_>) {
@@ -74,6 +145,18 @@ impl<P: Platform> Stream<P> {
             Piece::Data(_) => {}
         }
     }
+}
+
+/// Returns the largest picture whose camera needs at most so many bytes in an interval of 125 us at
+/// its usual rate; the smallest if all need more, which the camera then refuses.
+fn largest(pictures: &[Mode], bytes: u32) -> Option<Mode> {
+    let needed = |mode: &Mode| {
+        let intervals = u64::from(mode.interval).max(TICKS) / TICKS;
+        u64::from(mode.bytes).div_ceil(intervals) + HEAD
+    };
+    let pixels = |mode: &&Mode| u32::from(mode.width) * u32::from(mode.height);
+    let fitting = pictures.iter().filter(|mode| needed(mode) <= bytes.into()).max_by_key(pixels);
+    fitting.or_else(|| pictures.iter().min_by_key(|mode| needed(mode))).copied()
 }
 
 /// Returns the largest picture of a camera, if it is one.
@@ -93,15 +176,21 @@ impl<P: Platform> Kind<P> for Stream<P> {
     const MEMORY: &'static [Shape] = &[Shape { bytes: 64, count: 2 }];
 
     fn find(&self, found: &Found<'_>, _: Nanos) -> Option<Camera> {
-        camera(&found.set).filter(|_| !self.refused)
+        let mut camera = camera(&found.set).filter(|_| !self.refused)?;
+        if let Some(order) = &self.terms.order {
+            camera.rest();
+            order.comes();
+        }
+        Some(camera)
     }
 
     fn fits(&self, found: &Found<'_>) -> bool {
         camera(&found.set).is_some()
     }
 
-    fn welcome(&mut self) {
+    fn welcome(&mut self, found: &Found<'_>) {
         self.refused = false;
+        self.pictures = modes(&found.set).collect();
     }
 
     fn plan(&self, usual: EndpointPlan) -> EndpointPlan {
@@ -123,11 +212,17 @@ impl<P: Platform> Kind<P> for Stream<P> {
                 let places = self.clients.places().min(128) as u32;
                 self.back = u128::MAX.checked_shr(128 - places).unwrap_or(0);
                 self.report_at = now + REPORT;
+                self.is_first = true;
             }
-            CameraEvent::Piece(piece) => self.count(piece),
+            CameraEvent::Piece(piece) => {
+                self.count(piece);
+                self.note_first(now);
+            }
+            CameraEvent::Stopped if self.terms.order.is_some() => self.note_stop(now),
             event => {
                 log!(P, "stream {number}: no room for it: {event:?}");
-                self.refused = true;
+                self.refused = self.terms.order.is_none();
+                self.terms.order.iter().for_each(Order::fails);
                 return Next::End;
             }
         }
@@ -146,15 +241,23 @@ impl<P: Platform> Kind<P> for Stream<P> {
             class.lend(self.back.trailing_zeros());
             self.back &= self.back - 1;
         }
+        self.obey(class, now);
     }
 
     fn forget(&mut self, now: Nanos) {
         self.frames.end(now);
         (self.report_at, self.back) = (Nanos::FOREVER, 0);
+        (self.going, self.tell_at) = (None, Nanos::FOREVER);
+        self.terms.order.iter().for_each(Order::leaves);
     }
 
     fn next_wake(&self) -> Nanos {
-        self.report_at
+        // A camera that has nothing to be told may have to be told something by now.
+        let wanted = self.terms.order.as_ref().map(Order::wanted);
+        let is_behind = self.going.is_some() && wanted.is_some() && self.going != wanted;
+        let tell_at =
+            if is_behind && self.tell_at == Nanos::FOREVER { Nanos::ZERO } else { self.tell_at };
+        self.report_at.min(tell_at)
     }
 
     fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {

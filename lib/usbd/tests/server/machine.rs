@@ -30,7 +30,12 @@ pub struct Machine {
 impl Machine {
     /// Returns a server with these settings, its controller running.
     pub fn with(settings: &[(&str, &[u64])]) -> Machine {
-        let ground = ground::set_up(Config::default());
+        Machine::on(Config::default(), settings)
+    }
+
+    /// Returns a server with these settings on a controller of this kind, which is running.
+    pub fn on(config: Config, settings: &[(&str, &[u64])]) -> Machine {
+        let ground = ground::set_up(config);
         let mut all = Settings::NONE;
         for (name, numbers) in settings {
             all.put(name, numbers).expect("there is room");

@@ -12,5 +12,7 @@ mod interfaces;
 mod lending;
 mod links;
 mod machine;
+mod modes;
 mod pictures;
+mod streams;
 mod tuned;

@@ -81,6 +81,8 @@ enum Step {
     /// Transfers are to be cancelled, then setting 0 is chosen.
     Stop(Setting),
     Stopping,
+    /// As asked: it may stream again.
+    Stopped,
     Ended,
 }
 
@@ -113,6 +115,9 @@ pub struct Camera {
     block: Block,
     errand: Errand,
     assembler: Assembler,
+    /// Least bytes of the setting to stream in, and most that the camera may need of it; 0: the
+    /// camera decides.
+    reserved: u32,
     pending: usize,
     cancelled: bool,
     /// Places in shared memory that are free, one bit each; `None` if there is no such memory.
@@ -139,6 +144,7 @@ impl Camera {
             block: Block::new(&mode),
             errand: Errand::new(),
             assembler: Assembler::new(0, false),
+            reserved: 0,
             pending: 0,
             cancelled: false,
             free: None,
@@ -178,6 +184,26 @@ impl Camera {
         }
     }
 
+    /// Begins without a stream: a camera that still has one from before ends it. Only a camera that
+    /// was asked for nothing yet can be told so. [`CameraEvent::Stopped`] follows.
+    pub fn rest(&mut self) {
+        if let (Step::Probe, [Some(setting), ..]) = (self.step, self.settings) {
+            (self.step, self.cancelled) = (Step::Stop(setting), false);
+        }
+    }
+
+    /// Streams in this mode after [`CameraEvent::Stopped`], in the smallest setting with so many
+    /// bytes in an interval. A camera that needs more than this setting has is told by
+    /// [`CameraEvent::NoBandwidth`]. Returns false if the camera has not stopped.
+    pub fn resume(&mut self, mode: Mode, reserved: u32) -> bool {
+        if self.step != Step::Stopped {
+            return false;
+        }
+        (self.mode, self.block, self.step) = (mode, Block::new(&mode), Step::Probe);
+        self.reserved = reserved;
+        true
+    }
+
     fn ask(&self, request: u8, value: u16) -> Setup {
         let kind = if request & 0x80 != 0 { 0xa1 } else { 0x21 };
         let (index, length) = (self.interface.into(), self.block_bytes as u16);
@@ -199,14 +225,16 @@ impl Camera {
                 self.step = Step::Stopping;
                 self.errand.choose(self.interface, 0);
             }
-            Step::Streaming(_) | Step::Stop(_) | Step::Stopping | Step::Ended => {}
+            Step::Streaming(_) | Step::Stop(_) | Step::Stopping | Step::Stopped | Step::Ended => {}
         }
     }
 
-    /// Returns the smallest setting with so many bytes in an interval.
+    /// Returns the smallest setting with as many bytes in an interval as are reserved, if these are
+    /// enough; without a reservation the smallest that is.
     fn setting(&self, needed: u32) -> Option<Setting> {
-        let all = self.settings.iter().flatten().filter(|setting| setting.bytes >= needed);
-        all.min_by_key(|setting| setting.bytes).copied()
+        let least = if self.reserved == 0 { needed } else { self.reserved };
+        let all = self.settings.iter().flatten().filter(|setting| setting.bytes >= least);
+        all.min_by_key(|setting| setting.bytes).copied().filter(|it| it.bytes >= needed)
     }
 
     fn end(&mut self, event: CameraEvent<'_>, tell: &mut dyn FnMut(CameraEvent<'_>)) {
@@ -222,8 +250,11 @@ impl Camera {
     ) {
         let needed = self.block.payload();
         match (self.step, result) {
-            (Step::Ended, _) => {}
-            (Step::Stopping, _) => self.end(CameraEvent::Stopped, tell),
+            (Step::Ended | Step::Stopped, _) => {}
+            (Step::Stopping, Ok(_)) => {
+                self.step = Step::Stopped;
+                tell(CameraEvent::Stopped);
+            }
             (Step::Choose(_), Err(TransferFault::NoBandwidth)) => {
                 self.end(CameraEvent::NoBandwidth { needed }, tell);
             }

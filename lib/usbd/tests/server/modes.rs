@@ -1,0 +1,212 @@
+//! Changes of the mode of operation: streams that end, streams that begin, and those that go on as
+//! if nothing happened.
+
+use crate::ground::{attach, detach, now, take_lines, take_reports};
+use crate::machine::Machine;
+use diapason_abi::Nanos;
+use diapason_contract::mode::{
+    ANSWERS, ASKS, BUSY, DONE, MODES, ModeAnswer, ModeAsk, NO_MODE, RECORDS, REST, WITHOUT,
+};
+use diapason_contract::settings::{CRITICAL, DEVICES, Expected, STREAMS};
+use diapason_contract::threads::ServiceKind;
+use diapason_devices::camera::CameraModel;
+use diapason_pipe::measured::Measurement;
+use diapason_pipe::{Reader, Writer};
+use diapason_usbd::Platform as _;
+
+const CAMERAS: usize = 4;
+/// The ports of super speed begin here.
+const PORT: u8 = 5;
+/// Bytes of the four streams in each mode: parking, motorway, nothing. They fit on the bus in each
+/// mode, but those of parking and of the motorway do not fit together.
+const BYTES: [[u64; CAMERAS]; 3] =
+    [[11_264, 11_264, 11_264, 11_264], [33_792, 11_264, 0, 0], [0, 0, 0, 0]];
+const PARKING: u32 = 0;
+const MOTORWAY: u32 = 1;
+const NOTHING: u32 = 2;
+/// The stream that parking and the motorway have alike.
+const STAYS: usize = 1;
+const PAUSE: Nanos = Nanos::from_millis(20);
+
+struct Car {
+    machine: Machine,
+    asks: Writer<'static, ModeAsk, RECORDS>,
+    answers: Reader<'static, ModeAnswer, RECORDS>,
+    number: u32,
+}
+
+impl Car {
+    /// Returns a server whose cameras are all there, in the first mode.
+    fn new() -> Car {
+        let word =
+            |bytes: &[u64; CAMERAS]| bytes.iter().rev().fold(0, |word, bytes| word << 16 | bytes);
+        let words = BYTES.each_ref().map(word);
+        let expected = |seat: usize| {
+            let (interface, connector, service) =
+                (seat as u8, seat as u8 + 1, ServiceKind::Cameras);
+            Expected { service, interface, connector, route: 0, identity: (0, 0), serial: 0 }
+        };
+        let devices = [0, 1, 2, 3].map(|seat| expected(seat).words());
+        let mut machine = Machine::with(&[
+            (STREAMS, &[1; CAMERAS]),
+            (CRITICAL, &[0, 1, 2, 3]),
+            (DEVICES, devices.as_flattened()),
+            (MODES, &words),
+            (REST, &[PAUSE.0]),
+        ]);
+        // As in the real server, nobody wakes the managing thread for an ask.
+        machine.sleeps = true;
+        let asks = machine.ground.writer(ASKS).unwrap();
+        let answers = machine.ground.reader(ANSWERS).unwrap();
+        let mut car = Car { machine, asks, answers, number: 0 };
+        (0..CAMERAS).for_each(plug);
+        car.machine.run(Nanos::from_millis(1_500));
+        car
+    }
+
+    fn ask(&mut self, mode: u32) {
+        self.number += 1;
+        self.asks.push(&ModeAsk { mode, number: self.number }).unwrap();
+    }
+
+    /// Asks for a mode and waits for the answer to that.
+    fn change(&mut self, mode: u32) -> ModeAnswer {
+        self.machine.run(PAUSE);
+        self.ask(mode);
+        self.answer(Nanos::from_millis(500))
+    }
+
+    fn answer(&mut self, within: Nanos) -> ModeAnswer {
+        let until = now() + within;
+        while now() < until {
+            self.machine.run(Nanos::from_millis(1));
+            if let Some(answer) = self.answers.pop() {
+                assert_eq!(answer.number, self.number, "{answer:?}");
+                return answer;
+            }
+        }
+        panic!("no answer in {within:?}: {:?}", take_lines());
+    }
+
+    /// Returns the mean bytes of the intervals of each stream, as they are after some time.
+    fn streams(&mut self) -> [u64; CAMERAS] {
+        self.machine.run(Nanos::from_millis(1_100));
+        take_lines();
+        self.machine.run(Nanos::from_millis(1_100));
+        let mut all = [0; CAMERAS];
+        for line in take_lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            if let ["STREAM", stream, intervals, bytes, ..] = words[..] {
+                let (count, bytes): (u64, u64) =
+                    (intervals.parse().unwrap(), bytes.parse().unwrap());
+                assert!((7_990..=8_000).contains(&count), "{line}");
+                all[stream.parse::<usize>().unwrap()] = bytes / count;
+            }
+        }
+        all
+    }
+}
+
+/// Plugs in a camera that fills every interval.
+fn plug(seat: usize) {
+    attach(PORT + seat as u8, Box::new(CameraModel::busy()));
+}
+
+/// Asserts that a stream has lost nothing since its camera came.
+#[track_caller]
+fn has_lost_nothing(stream: usize, what: &str) {
+    for said in take_reports() {
+        if let Measurement::Camera(it) = said
+            && usize::from(it.number) == stream
+        {
+            assert_eq!((it.broken, it.missed), (0, 0), "{what}: {it:?}");
+        }
+    }
+}
+
+/// Asserts that the streams are those of a mode. The pictures that fit into an interval are smaller
+/// than its setting.
+#[track_caller]
+fn is_in(mode: u32, streams: [u64; CAMERAS], what: &str) {
+    let sent = |bytes: u64| match bytes {
+        0 => 0..=0,
+        11_264 => 3_900..=4_100,
+        _ => 33_000..=33_792,
+    };
+    for (seen, bytes) in streams.into_iter().zip(BYTES[mode as usize]) {
+        assert!(sent(bytes).contains(&seen), "{what}: mode {mode}, {streams:?}");
+    }
+}
+
+#[test]
+fn a_change_ends_what_ends_begins_what_begins_and_leaves_the_rest_alone() {
+    let mut car = Car::new();
+    is_in(PARKING, car.streams(), "at first");
+    for mode in [MOTORWAY, PARKING, NOTHING, MOTORWAY, NOTHING, PARKING, PARKING] {
+        let answer = car.change(mode);
+        assert_eq!((answer.mode, answer.answer, answer.refused), (mode, DONE, 0), "{answer:?}");
+        assert!((answer.begun - answer.taken) < 100_000_000, "{answer:?}");
+        is_in(mode, car.streams(), "after a change");
+        has_lost_nothing(STAYS, "after a change");
+    }
+}
+
+#[test]
+fn an_ask_is_refused_while_a_change_is_under_way_and_for_a_time_after() {
+    let mut car = Car::new();
+    car.ask(MOTORWAY);
+    car.machine.run(Nanos::from_millis(12));
+    for (ask, why) in [(PARKING, BUSY), (7, NO_MODE)] {
+        car.ask(ask);
+        let answer = car.answer(Nanos::from_millis(20));
+        assert_eq!((answer.mode, answer.answer), (ask, why), "{answer:?}");
+    }
+    car.number = 1;
+    let answer = car.answer(Nanos::from_millis(500));
+    assert_eq!((answer.mode, answer.answer, answer.refused), (MOTORWAY, DONE, 2));
+    car.number = 3;
+    car.ask(PARKING);
+    let answer = car.answer(Nanos::from_millis(15));
+    assert_eq!((answer.answer, answer.refused), (BUSY, 3), "too soon after the change");
+    assert_eq!(car.change(PARKING).answer, DONE);
+    is_in(PARKING, car.streams(), "in the end");
+}
+
+/// The change is over whenever a camera leaves in its middle, and a camera that comes back is in
+/// the mode that runs by then. An ask is taken within 10 ms, and a change takes 20 to 30 ms.
+#[test]
+fn a_camera_may_leave_at_each_step_of_a_change_and_come_back() {
+    let mut car = Car::new();
+    for step in 0..12 {
+        let (to, seat) = ([MOTORWAY, PARKING][step % 2], [0, 0, 2, 2][step % 4]);
+        car.ask(to);
+        car.machine.run(Nanos::from_millis(3 * step as u64));
+        detach(PORT + seat as u8);
+        let answer = match car.answers.pop() {
+            Some(answer) => answer,
+            None => car.answer(Nanos::from_millis(2_500)),
+        };
+        assert!([DONE, WITHOUT].contains(&answer.answer), "{step}, {seat}: {answer:?}");
+        car.machine.run(Nanos::from_millis(200));
+        plug(seat);
+        car.machine.run(Nanos::from_millis(400));
+        is_in(to, car.streams(), &format!("step {step}, camera {seat}"));
+        has_lost_nothing(STAYS, &format!("step {step}, camera {seat}"));
+    }
+}
+
+/// A camera that comes in the middle of a change takes no part of the bus that the change needs.
+#[test]
+fn a_camera_may_come_at_each_step_of_a_change() {
+    let mut car = Car::new();
+    for step in 0..10 {
+        let (to, seat) = ([MOTORWAY, PARKING][step % 2], 3);
+        detach(PORT + seat);
+        car.machine.run(Nanos::from_millis(200));
+        plug(seat.into());
+        car.machine.run(Nanos::from_millis(90 + 12 * step as u64));
+        assert_eq!(car.change(to).answer, DONE, "{step}");
+        is_in(to, car.streams(), &format!("step {step}"));
+        has_lost_nothing(STAYS, &format!("step {step}"));
+    }
+}
