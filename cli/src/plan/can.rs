@@ -5,7 +5,7 @@ use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
 use diapason_can::Id;
 use diapason_can::mts::Unmet;
-use diapason_plan::can::{CanEpochs, CanName, CanOutcome, CanPlan, CanPromise};
+use diapason_plan::can::{CanClocks, CanEpochs, CanName, CanOutcome, CanPlan, CanPromise};
 use diapason_plan::share;
 use diapason_system::{CanMessage, CanNetwork, CanScheduler, CanSender, System};
 use serde_json::{Value, json};
@@ -57,7 +57,9 @@ fn of_bus(network: &CanNetwork, plan: &CanPlan) -> String {
         network.scheduler.name(),
         share(plan.load_ppm),
     );
-    head + &table.render() + &epochs(plan.epochs.as_ref()) + &queued(plan) + &assumed(network)
+    let clocks = plan.clocks.as_ref().map(|clocks| follows(network, clocks)).unwrap_or_default();
+    let epochs = epochs(plan.epochs.as_ref());
+    head + &table.render() + &epochs + &clocks + &queued(plan) + &assumed(network)
 }
 
 /// Returns the rate of the data of CAN FD, if there is some.
@@ -154,6 +156,28 @@ fn queued(plan: &CanPlan) -> String {
     )
 }
 
+/// Returns what follows for the clocks of a bus from the message that carries the time.
+fn follows(network: &CanNetwork, clocks: &CanClocks) -> String {
+    let Some(message) = network.time.and_then(|time| network.messages.get(time.message)) else {
+        return String::new();
+    };
+    let (name, sender) = (&message.name, message.sender.name());
+    let Some(terms) = &clocks.time else {
+        return format!(
+            "nothing bounds the clocks: no bound of `{name}`, which carries the time, is in time\n"
+        );
+    };
+    let time = |time: Nanos| human(time.0);
+    let (interval, late) = (time(terms.base().interval), time(terms.base().late));
+    format!(
+        "clocks are at most {} off, {} counted: `{sender}` sends `{name}` each {interval} by its \
+         clock, which is through within {late}, and a node knows the time for {} after a frame\n",
+        time(terms.clocks()),
+        time(clocks.counted),
+        time(terms.valid()),
+    )
+}
+
 fn assumed(network: &CanNetwork) -> String {
     let mut text = "assumed: no frame is destroyed; ".to_owned();
     text += match network.in_order.as_slice() {
@@ -169,12 +193,26 @@ fn assumed(network: &CanNetwork) -> String {
     }
     if network.scheduler == CanScheduler::Mts {
         text += &format!(
-            "assumed: no clock is more than {} off, and each node renews its identifiers as \
-             `docs/can.md` says\n",
-            human(network.clocks_ns)
+            "assumed: {}, and each node renews its identifiers as `docs/can.md` says\n",
+            assumed_clocks(network)
         );
     }
     text
+}
+
+/// Returns what is assumed of the clocks of a bus under MTS.
+fn assumed_clocks(network: &CanNetwork) -> String {
+    let Some(time) = network.time else {
+        return format!("no clock is more than {} off", human(network.clocks_ns.unwrap_or(0)));
+    };
+    format!(
+        "each node reads its clock at most {} after a frame of the time, in steps of at most {}; \
+         no clock drifts by more than {} ppm; of such frames no node loses more than {} in a row",
+        human(time.read_ns),
+        human(time.step_ns),
+        time.drift_ppm,
+        time.losses
+    )
 }
 
 /// Returns every bus as an object for programs.
@@ -197,10 +235,26 @@ pub fn to_json(plans: &[CanPlan], system: &System) -> Vec<Value> {
                 "best_ns": epochs.best.map(|(best, _)| best.0),
                 "best_spare_ppm": epochs.best.map(|(_, spare)| spare),
             })),
+            "clocks": plan.clocks.as_ref().map(|clocks| of_clocks(network, clocks)),
             "messages": messages.map(message).collect::<Vec<Value>>(),
         })
     };
     all.map(bus).collect()
+}
+
+fn of_clocks(network: &CanNetwork, clocks: &CanClocks) -> Value {
+    let carrier = network.time.and_then(|time| network.messages.get(time.message));
+    json!({
+        "counted_ns": clocks.counted.0,
+        "message": carrier.map(|message| &message.name),
+        "time": clocks.time.as_ref().map(|terms| json!({
+            "interval_ns": terms.base().interval.0,
+            "late_ns": terms.base().late.0,
+            "clocks_ns": terms.clocks().0,
+            "valid_ns": terms.valid().0,
+            "silence_ns": terms.silence().0,
+        })),
+    })
 }
 
 fn message((message, promise): (&CanMessage, &CanPromise)) -> Value {

@@ -51,7 +51,8 @@ fn drive() -> Drive {
         low: low.iter().map(content).collect(),
         other: Vec::new(),
     };
-    let (rate, clocks) = (BitRate::new(network.rate).unwrap(), Nanos(network.clocks_ns));
+    let found = plan.clocks.as_ref().unwrap();
+    let (rate, clocks) = (BitRate::new(network.rate).unwrap(), found.counted);
     let speedy = |message: &&CanMessage| HighSpeed {
         bits: worst(false, message.bytes.into()),
         period: Nanos(message.period_ns.unwrap()),
@@ -74,7 +75,7 @@ fn drive() -> Drive {
     let (set, _) = set.best_epoch().unwrap();
     assert_eq!(set.epochs.epoch(), plan.epochs.as_ref().unwrap().epoch, "it is the plan's");
     let terms = TimeTerms::new(TimeBase {
-        interval: set.low[0].period,
+        interval: Nanos::from_micros(10_001),
         late: low_speed(&set, 0).unwrap().unwrap(),
         losses: 1,
         drift_ppm: 100,
@@ -82,7 +83,8 @@ fn drive() -> Drive {
         grain: Nanos(100),
     })
     .unwrap();
-    assert!(terms.clocks() <= clocks, "the clocks keep what the description says: {terms:?}");
+    assert_eq!(found.time.as_ref(), Some(&terms), "it follows from the message of the plan");
+    assert!(terms.clocks() <= clocks && clocks - terms.clocks() < Nanos::from_micros(1));
     let unit = |message: &CanMessage| match &message.sender {
         CanSender::Node(name) => UNITS.iter().position(|unit| unit == name).unwrap(),
         CanSender::Process(_) => panic!("a process"),

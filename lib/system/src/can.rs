@@ -7,9 +7,10 @@
 
 mod controller;
 mod fd;
+mod time;
 
 use crate::can_network::{
-    CLASSES, CanClass, CanMessage, CanNetwork, CanScheduler, CanSender, SCHEDULERS,
+    CLASSES, CLOCKS_MAX, CanClass, CanMessage, CanNetwork, CanScheduler, CanSender, SCHEDULERS,
 };
 use crate::carried::PipeDirection;
 use crate::declared::{Declared, DeclaredCan, DeclaredMessage, DeclaredPipe, DeclaredUsb};
@@ -26,8 +27,6 @@ pub(crate) use controller::{expand, settings};
 
 /// Longest time of a message or an epoch: 1000 s.
 const TIME_MAX: u64 = 1_000_000_000_000;
-/// Furthest clocks from the common time.
-const CLOCKS_MAX: u64 = 1_000_000;
 /// Bit rates of classic CAN, and of the data of CAN FD.
 const RATES: std::ops::RangeInclusive<u64> = 10_000..=1_000_000;
 const DATA_RATES: std::ops::RangeInclusive<u64> = 10_000..=8_000_000;
@@ -59,6 +58,7 @@ fn can(raw: Raw<'_>, report: &mut Report) -> DeclaredCan {
         scheduler,
         epoch: table.duration("epoch", 1_000..=TIME_MAX),
         clocks: table.duration("clocks", 0..=CLOCKS_MAX),
+        time: time::read(table),
         usb: table.text("usb", "usb = \"interface\""),
         channel: table.number("channel", 0..=255, ", of the interface; 0 is the first"),
         controller: table.text("controller", "controller = \"toucan0\""),
@@ -69,8 +69,10 @@ fn can(raw: Raw<'_>, report: &mut Report) -> DeclaredCan {
         ),
         in_order: table.texts("in_order", "in_order = [\"gateway\"]"),
     };
-    if can.is(CanScheduler::Mts) {
-        table.needs("clocks", "add `clocks = \"20us\"`: how far the clock of a node may be off");
+    if can.is(CanScheduler::Mts) && can.time.message.is_none() && !table.has("time") {
+        let help = "add `clocks = \"20us\"`: how far the clock of a node may be off; or `time`: \
+                    the message that carries the time";
+        table.needs("clocks", help);
     }
     table.report_unknown();
     can
@@ -125,6 +127,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         interface(declared, can, report);
         controller::check(declared, can, report);
         schedule(declared, can, report);
+        time::check(declared, can, report);
         fd::check(declared, can, report);
         for name in &can.in_order {
             let sends = |message: &&DeclaredMessage| {
@@ -255,10 +258,11 @@ fn schedule(declared: &Declared, can: &DeclaredCan, report: &mut Report) {
         report.push(problem.with(&own.name.span, "a message of this host"));
     }
     let keys = [("epoch", &can.epoch), ("clocks", &can.clocks)];
-    for (key, place) in keys.into_iter().filter_map(|(key, at)| Some((key, at.as_ref()?))) {
+    let keys = keys.into_iter().filter_map(|(key, at)| Some((key, &at.as_ref()?.span)));
+    for (key, place) in keys.chain(can.time.keys()) {
         let title = format!("`{key}` says nothing here");
         let help = "remove it: only `scheduler = \"mts\"` has epochs";
-        report.push(Problem::new(&place.span, title, help));
+        report.push(Problem::new(place, title, help));
     }
 }
 
@@ -380,6 +384,7 @@ pub(crate) fn networks(declared: &Declared) -> Vec<CanNetwork> {
         let plug = can.usb.as_ref().and_then(|usb| declared.plug(&usb.value));
         let channel = u8::try_from(can.channel()).ok()?;
         let rate = u32::try_from(can.rate.as_ref()?.value).ok()?;
+        let messages = messages(declared, can);
         let data_rate = can.data_rate.as_ref().and_then(|it| u32::try_from(it.value).ok());
         Some(CanNetwork {
             name: can.name.value.clone(),
@@ -387,11 +392,12 @@ pub(crate) fn networks(declared: &Declared) -> Vec<CanNetwork> {
             data_rate: data_rate.unwrap_or(rate),
             scheduler: can.scheduler.as_ref()?.value,
             epoch_ns: can.epoch.as_ref().map(|epoch| epoch.value),
-            clocks_ns: can.clocks.as_ref().map_or(0, |clocks| clocks.value),
+            clocks_ns: can.clocks.as_ref().map(|clocks| clocks.value),
+            time: time::of(can, &messages),
             interface: plug.map(|(number, _)| (number, channel)),
             controller: controller::of(declared, can),
             in_order: can.in_order.iter().map(|name| name.value.clone()).collect(),
-            messages: messages(declared, can),
+            messages,
         })
     };
     declared.cans.iter().filter_map(network).collect()

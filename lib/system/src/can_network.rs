@@ -8,6 +8,9 @@ pub(crate) const SCHEDULERS: [(&str, CanScheduler); 3] = [
 pub(crate) const CLASSES: [(&str, CanClass); 3] =
     [("high", CanClass::High), ("low", CanClass::Low), ("none", CanClass::NonRealTime)];
 
+/// Furthest clocks from the common time, in nanoseconds.
+pub const CLOCKS_MAX: u64 = 1_000_000;
+
 /// The rule by which messages go first on a bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CanScheduler {
@@ -41,8 +44,11 @@ pub struct CanNetwork {
     pub scheduler: CanScheduler,
     /// The length of an epoch under MTS, if the description says.
     pub epoch_ns: Option<u64>,
-    /// How far the clock of a node is from the common time at most, under MTS.
-    pub clocks_ns: u64,
+    /// How far the clock of a node is from the common time at most, under MTS, if the description
+    /// says. It does unless there is [`CanNetwork::time`].
+    pub clocks_ns: Option<u64>,
+    /// The message by which the nodes keep the common time, under MTS.
+    pub time: Option<CanTime>,
     /// The CAN interface of this host that is on it: a number of
     /// [`System::usb`](crate::System::usb), and its channel.
     pub interface: Option<(usize, u8)>,
@@ -51,6 +57,21 @@ pub struct CanNetwork {
     /// The names of nodes that send in the order of requests, whatever is more urgent.
     pub in_order: Vec<String>,
     pub messages: Vec<CanMessage>,
+}
+
+/// The message that carries the time of a bus, and the clocks that follow it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CanTime {
+    /// The place of the message in [`CanNetwork::messages`].
+    pub message: usize,
+    /// Longest time from the end of a frame until a node has read its clock, one bit included.
+    pub read_ns: u64,
+    /// The step of the clocks.
+    pub step_ns: u64,
+    /// Each clock is faster or slower than true time by at most this, in parts per million.
+    pub drift_ppm: u32,
+    /// A node keeps the time although it loses so many frames of the message in a row.
+    pub losses: u32,
 }
 
 /// A CAN controller with message buffers.

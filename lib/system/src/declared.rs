@@ -113,6 +113,7 @@ pub(crate) struct DeclaredCan {
     pub scheduler: Option<At<CanScheduler>>,
     pub epoch: Option<At<u64>>,
     pub clocks: Option<At<u64>>,
+    pub time: DeclaredCanTime,
     /// Name of the interface of this host, and its channel.
     pub usb: Option<At<String>>,
     pub channel: Option<At<u64>>,
@@ -122,6 +123,17 @@ pub(crate) struct DeclaredCan {
     pub own_buffers: Option<At<u64>>,
     /// Names of nodes that send in the order of requests.
     pub in_order: Vec<At<String>>,
+}
+
+/// The keys of a `[[can]]` about its common time.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredCanTime {
+    /// Name of the message that carries the time.
+    pub message: Option<At<String>>,
+    pub read: Option<At<u64>>,
+    pub step: Option<At<u64>>,
+    pub drift: Option<At<u64>>,
+    pub losses: Option<At<u64>>,
 }
 
 impl DeclaredCan {

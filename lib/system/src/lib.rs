@@ -75,7 +75,8 @@ mod wires;
 
 pub use archive::{Permit, RunOptions, build};
 pub use can_network::{
-    ASSIGNED_MAX, CanClass, CanController, CanMessage, CanNetwork, CanScheduler, CanSender,
+    ASSIGNED_MAX, CLOCKS_MAX, CanClass, CanController, CanMessage, CanNetwork, CanScheduler,
+    CanSender, CanTime,
 };
 pub use carried::{ChainLink, ChainSpec, Handover, PipeDirection, PipeSpec, Tpipe};
 pub use diagnostics::{Diagnostics, ProblemSummary};

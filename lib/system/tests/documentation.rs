@@ -55,11 +55,16 @@ const BUS: [&str; 13] = [
 ];
 
 /// Keys of `[[can]]` and `[[message]]`, one row for some pairs of them.
-const MESSAGES: [&str; 9] = [
+const MESSAGES: [&str; 14] = [
     "rate",
     "scheduler",
     "epoch",
     "clocks",
+    "time",
+    "time_read",
+    "time_step",
+    "time_drift",
+    "time_losses",
     "usb`, `channel",
     "in_order",
     "node`, `process",

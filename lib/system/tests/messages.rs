@@ -3,7 +3,7 @@
 mod common;
 
 use common::problems;
-use diapason_system::{CanClass, CanScheduler, CanSender, parse};
+use diapason_system::{CanClass, CanScheduler, CanSender, CanTime, parse};
 
 /// Line 1 is the header of the system.
 fn bus(more: &str) -> String {
@@ -43,7 +43,7 @@ fn a_bus_and_its_messages_are_read_without_a_process() {
     let system = parse("f", &text).unwrap();
     let [can] = &system.cans[..] else { panic!("{:?}", system.cans) };
     assert_eq!((can.rate, can.scheduler), (500_000, CanScheduler::Mts));
-    assert_eq!((can.epoch_ns, can.clocks_ns), (Some(4_000_000), 20_000));
+    assert_eq!((can.epoch_ns, can.clocks_ns), (Some(4_000_000), Some(20_000)));
     let [speed, log] = &can.messages[..] else { panic!("{:?}", can.messages) };
     assert_eq!(speed.sender, CanSender::Node("unit".into()));
     assert_eq!((speed.period_ns, speed.deadline_ns), (Some(5_000_000), Some(2_000_000)));
@@ -108,6 +108,66 @@ fn what_says_nothing_or_too_much_is_refused() {
     let text = bus(DM) + &message(UNIT) + &message("node = \"b\"");
     let found = problems(&text);
     assert_eq!(found.items()[0].title, "the message `speed` is declared twice");
+}
+
+/// A bus of 500 kbit/s whose clocks follow a message, and that message.
+fn timed(more: &str, message: &str) -> String {
+    bus(&format!("scheduler = \"mts\"\ntime = \"clock\"\ntime_read = \"2us\"\n{more}"))
+        + &format!("[[message]]\nname = \"clock\"\nbus = \"drive\"\n{UNIT}\n{message}\n")
+}
+
+const CARRIES: &str = "class = \"low\"\nperiod = \"10ms\"\nbytes = 8";
+
+#[test]
+fn a_message_carries_the_time() {
+    let system = parse("f", &(message(UNIT) + &timed("", CARRIES))).unwrap();
+    let can = &system.cans[0];
+    let time = CanTime { message: 1, read_ns: 2_000, step_ns: 1_000, drift_ppm: 100, losses: 0 };
+    assert_eq!((can.clocks_ns, can.time), (None, Some(time)));
+    let all = "clocks = \"9us\"\ntime_step = \"100ns\"\ntime_drift = 50\ntime_losses = 2";
+    let can = &parse("f", &timed(all, CARRIES)).unwrap().cans[0];
+    let time = CanTime { message: 0, read_ns: 2_000, step_ns: 100, drift_ppm: 50, losses: 2 };
+    assert_eq!((can.clocks_ns, can.time), (Some(9_000), Some(time)));
+}
+
+#[test]
+fn what_cannot_carry_the_time_is_refused() {
+    let good = timed("", CARRIES);
+    let text = good.replace("\ntime = \"clock\"", "\ntime = \"clocks\"");
+    bad(&text, "time = ", "no message is called `clocks`", "did you mean `clock`?");
+    let text = good.replace("\ntime = \"clock\"", "\ntime = \"sun\"");
+    bad(&text, "time = ", "no message is called `sun`", "declare it");
+    let other = "[[can]]\nname = \"body\"\nrate = 500000\nscheduler = \"mts\"\nclocks = \"9us\"\n";
+    let text = good.replace("bus = \"drive\"", "bus = \"body\"") + other;
+    bad(&text, "time = ", "`clock` is not on `drive`", "its nodes hear no other");
+    let title = "`clock` carries the time, and is not of class `\"low\"`";
+    for class in ["high", "none"] {
+        let text = good.replace("\"low\"", &format!("\"{class}\""));
+        bad(&text, "class = ", title, "write `class = \"low\"`");
+    }
+    let text = good.replace("class = \"low\"\n", "");
+    bad(&text, "name = \"clock\"", title, "write `class = \"low\"`");
+    let text = good.replace("bytes = 8", "bytes = 7");
+    bad(&text, "bytes", "`clock` carries the time, and has 7 bytes", "write `bytes = 8`");
+    let text = good.replace("period = \"10ms\"\n", "");
+    bad(&text, "name = \"clock\"", "message `clock` has no `period`", "add `period");
+    let text = good.replace("time_read = \"2us\"\n", "");
+    bad(&text, "name = \"drive\"", "CAN bus `drive` has no `time_read`", "add `time_read");
+    let text = good.replace("\"2us\"", "\"1999ns\"");
+    let title = "a frame ends 2000 ns later for its sender than for receivers";
+    bad(&text, "time_read", title, "write `time_read = \"2000ns\"`");
+    for (key, value) in [("time_drift", "10001"), ("time_losses", "1001")] {
+        let text = timed(&format!("{key} = {value}"), CARRIES);
+        bad(&text, key, &format!("`{key}` is {value}, out of range"), "write");
+    }
+    let text = bus(&format!("{MTS}\ntime_losses = 1")) + &message(UNIT);
+    bad(&text, "time_losses", "`time_losses` says nothing here", "add `time = \"…\"`");
+    let text = bus(&format!("{DM}\ntime = \"speed\"")) + &message(UNIT);
+    let found = problems(&text);
+    assert!(found.items().iter().any(|item| item.title == "`time` says nothing here"), "{found}");
+    let process = "[[process]]\nname = \"control\"\npriority = 1\n";
+    let text = good.replace(UNIT, "process = \"control\"") + process;
+    bad(&text, "process = ", "`control` of this host cannot send under MTS", "node = ");
 }
 
 #[test]

@@ -74,9 +74,8 @@ impl BufferedOutbox {
     /// Drops messages whose frames went out when they were overwritten, and lets those go again of
     /// which it is certain that they did not.
     pub(super) fn clear_doubts(&mut self, module: &ToucanDriver<impl ToucanRegisters>, now: Nanos) {
-        for place in 0..ECHOES.len() {
+        for (place, echo) in ECHOES.into_iter().enumerate() {
             let Some(doubt) = self.doubts[place] else { continue };
-            let echo = ECHOES[place];
             // In this order: a frame that ends meanwhile is heard.
             let is_late = || module.timer().wrapping_sub(doubt.since) >= LONGEST_BITS;
             let over = doubt.over || is_late() || !module.sends();

@@ -9,9 +9,11 @@ mod agree;
 mod assign;
 mod queued;
 mod remedy;
+mod time;
 
 pub(crate) use agree::{contended_turn, refusals as contradictions};
 pub(crate) use remedy::refusals;
+pub use time::CanClocks;
 
 use crate::pipes::{Piped, Plant};
 use assign::{Assigned, assign};
@@ -89,6 +91,8 @@ pub struct CanPlan {
     /// The share of the bus that all take at worst, in parts per million, rounded up.
     pub load_ppm: u64,
     pub epochs: Option<CanEpochs>,
+    /// How far its clocks are off, under MTS.
+    pub clocks: Option<CanClocks>,
     /// How long a message of this host waits for the driver of its controller until it is in the
     /// queue there, or why that is not known and what to do.
     pub queued: Option<Result<Nanos, [String; 2]>>,
@@ -118,7 +122,7 @@ pub(crate) fn plan(system: &System, network: &CanNetwork, pipes: &[Piped]) -> Ca
     };
     let bus = Bus { network, assigned, rate, written: written(system, network, pipes) };
     match network.scheduler {
-        CanScheduler::Mts => bus.mts(),
+        CanScheduler::Mts => time::plan(&bus),
         _ => bus.fixed(),
     }
 }
@@ -131,7 +135,8 @@ fn refusal(network: &CanNetwork, refused: [String; 2]) -> CanPlan {
         outcome: CanOutcome::NotDue,
     };
     let messages = network.messages.iter().map(promise).collect();
-    CanPlan { messages, load_ppm: 0, epochs: None, queued: None, refused: Some(refused) }
+    let refused = Some(refused);
+    CanPlan { messages, load_ppm: 0, epochs: None, clocks: None, queued: None, refused }
 }
 
 /// Longest frame of a message, whatever its identifier and its content, in bits of the rate of its
@@ -256,6 +261,7 @@ impl Bus<'_> {
             messages: (0..count).map(|index| self.promise(index, outcome(index))).collect(),
             load_ppm: self.load_ppm(),
             epochs: None,
+            clocks: None,
             queued: None,
             refused: self.unlimited(),
         }
@@ -348,7 +354,7 @@ impl Bus<'_> {
         ])
     }
 
-    fn set(&self) -> Result<MtsSet, MtsRefusal> {
+    fn set(&self, clocks: Nanos) -> Result<MtsSet, MtsRefusal> {
         let numbers = |class| self.assigned.of_class(class);
         let high = numbers(CanClass::High).into_iter().map(|index| {
             let message = &self.network.messages[index];
@@ -370,7 +376,6 @@ impl Bus<'_> {
             .chain([other])
             .max()
             .unwrap_or(0);
-        let clocks = Nanos(self.network.clocks_ns);
         let set = MtsSet {
             rate: self.rate,
             epochs: diapason_can::mts::Epochs::new(Nanos(1), Nanos(1))?,
@@ -383,8 +388,9 @@ impl Bus<'_> {
         Ok(set)
     }
 
-    fn mts(&self) -> CanPlan {
-        let Ok(set) = self.set() else {
+    /// Returns the plan under MTS if no clock is further off than `clocks`.
+    fn mts(&self, clocks: Nanos) -> CanPlan {
+        let Ok(set) = self.set(clocks) else {
             return refusal(self.network, ["no epochs can be made".into(), String::new()]);
         };
         let best = set.best_epoch();
@@ -415,6 +421,7 @@ impl Bus<'_> {
             messages: (0..count).map(|index| self.promise(index, outcome(index))).collect(),
             load_ppm: self.load_ppm().saturating_add(u64::try_from(updates).unwrap_or(u64::MAX)),
             epochs: Some(epochs),
+            clocks: None,
             queued: None,
             refused: spare.err().map(|none| self.senseless(&none)),
         }

@@ -189,7 +189,7 @@ impl Whole<'_> {
         });
         let found = others.filter(|_| is_plain).find(|other| {
             let is_mts = *other == CanScheduler::Mts;
-            let clocks_ns = if is_mts { CLOCKS } else { 0 };
+            let clocks_ns = is_mts.then_some(CLOCKS);
             self.fits(&CanNetwork { scheduler: *other, clocks_ns, ..self.network.clone() })
         })?;
         Some(match found {

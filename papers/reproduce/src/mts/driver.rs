@@ -104,10 +104,8 @@ fn rows(all: &[Cost]) -> Option<Vec<Row>> {
         steep.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)? + per_place(&refill)?;
     // Each message goes into the queue, perhaps in the place of another, and is fetched from there.
     let sums = refill.iter().zip(&urgent).zip(&queued);
-    let sum = |((refill, urgent), queued): ((&(u64, u64), &(u64, u64)), &(u64, u64))| {
-        (refill.0, refill.1 + urgent.1.max(queued.1))
-    };
-    let a = above(&sums.map(sum).collect::<Vec<_>>(), b)?;
+    let sums = sums.map(|((refill, urgent), queued)| (refill.0, refill.1 + urgent.1.max(queued.1)));
+    let a = above(&sums.collect::<Vec<_>>(), b)?;
     Some(vec![
         row("dedicated", DEDICATED, dedicated as f64)
             .note("ours without the kernel's part of a message"),

@@ -1,6 +1,7 @@
 //! The clocks of nodes in a life: given to be off by so much, or kept by the frames of a master.
 
-use super::{Act, Life, LifeStream, Waiting, marked};
+use super::sends::marked;
+use super::{Act, Life, LifeStream, Waiting};
 use crate::bus::{Activity, Withdrawn};
 use crate::frame::CanFrame;
 use crate::mts::{BusClock, RENEW_FROM_BITS, TimeFrame, TimeTerms};
