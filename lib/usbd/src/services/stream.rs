@@ -211,7 +211,7 @@ impl<P: Platform> Kind<P> for Stream<P> {
                 log!(P, "stream {number}: {interval_bytes} bytes an interval");
                 let places = self.clients.places().min(128) as u32;
                 self.back = u128::MAX.checked_shr(128 - places).unwrap_or(0);
-                self.report_at = now + REPORT;
+                (self.report_at, self.counts) = (now + REPORT, Counts::default());
                 self.is_first = true;
             }
             CameraEvent::Piece(piece) => {
