@@ -54,6 +54,25 @@ impl Bench {
         })?;
         trusted(&session, run)
     }
+
+    /// Boots the description `text` for `horizon_ns` and returns what its processes log before one
+    /// of them says `DONE` as the last.
+    ///
+    /// # Errors
+    /// As for [`Bench::run`], and if nobody says so.
+    pub fn lines(&self, name: &str, text: &str, horizon_ns: u64) -> Result<Vec<String>, Failure> {
+        let system = diapason_system::parse(name, text)
+            .map_err(|wrong| Failure::Ours(format!("the description of {name}: {wrong}")))?;
+        let mut lines = Vec::new();
+        self.run(system, horizon_ns, &mut |_, text| lines.push(text.to_string()))?;
+        match lines.pop() {
+            Some(last) if last == "DONE" => Ok(lines),
+            last => {
+                let said = last.as_deref().unwrap_or("nothing");
+                Err(Failure::Ours(format!("{name} did not finish; last: {said}")))
+            }
+        }
+    }
 }
 
 /// Builds the kernel and the programs.

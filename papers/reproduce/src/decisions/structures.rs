@@ -51,14 +51,9 @@ impl Cost {
 
 /// Measures, and adds what came out to the report on decisions.
 pub fn reproduce(bench: &Bench, report: &mut ReproductionReport) -> Result<(), Failure> {
-    let system = diapason_system::parse("queues", DESCRIPTION)
-        .map_err(|wrong| Failure::Ours(format!("the description of queues: {wrong}")))?;
-    let mut lines = Vec::new();
-    bench.run(system, HORIZON_NS, &mut |_, text| lines.push(text.to_string()))?;
-    let all: Option<Vec<Cost>> =
-        lines.iter().filter(|line| *line != "DONE").map(|line| Cost::read(line)).collect();
-    let done = lines.last().is_some_and(|line| line == "DONE");
-    let all = all.filter(|all| done && !all.is_empty());
+    let lines = bench.lines("queues", DESCRIPTION, HORIZON_NS)?;
+    let all: Option<Vec<Cost>> = lines.iter().map(|line| Cost::read(line)).collect();
+    let all = all.filter(|all| !all.is_empty());
     add(&all.ok_or_else(|| Failure::Ours("queues: damaged lines".into()))?, report);
     Ok(())
 }

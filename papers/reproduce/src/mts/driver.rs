@@ -66,14 +66,9 @@ fn above(points: &[(u64, u64)], b: f64) -> Option<f64> {
 /// Measures, and adds what came out.
 pub fn add(report: &mut ReproductionReport) -> Result<(), Failure> {
     let damaged = || Failure::Ours("buffers: damaged lines".into());
-    let system = diapason_system::parse("buffers", DESCRIPTION)
-        .map_err(|wrong| Failure::Ours(format!("the description of buffers: {wrong}")))?;
-    let mut lines = Vec::new();
-    Bench::new()?.run(system, HORIZON_NS, &mut |_, text| lines.push(text.to_string()))?;
-    let all: Option<Vec<Cost>> =
-        lines.iter().filter(|line| *line != "DONE").map(|line| Cost::read(line)).collect();
-    let done = lines.last().is_some_and(|line| line == "DONE");
-    let all = all.filter(|_| done).ok_or_else(damaged)?;
+    let lines = Bench::new()?.lines("buffers", DESCRIPTION, HORIZON_NS)?;
+    let all: Option<Vec<Cost>> = lines.iter().map(|line| Cost::read(line)).collect();
+    let all = all.ok_or_else(damaged)?;
     report.sections.push((
         "Table 7.3 by our driver, instructions and accesses to registers by the length of the \
          queue"

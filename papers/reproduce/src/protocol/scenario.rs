@@ -64,21 +64,9 @@ const HORIZON_NS: u64 = 3_000_000_000;
 /// Frames to a port that nobody has: the sender sends so many on purpose.
 const UNKNOWN: u64 = 12;
 
-/// Boots a system in which the program `last` says `DONE`, and returns what it said before.
-fn boot(bench: &Bench, name: &str, text: &str) -> Result<Vec<String>, Failure> {
-    let system = diapason_system::parse(name, text)
-        .map_err(|wrong| Failure::Ours(format!("the description of {name}: {wrong}")))?;
-    let mut lines = Vec::new();
-    bench.run(system, HORIZON_NS, &mut |_, text| lines.push(text.to_string()))?;
-    if lines.pop().is_none_or(|last| last != "DONE") {
-        return Err(Failure::Ours(format!("{name} did not finish: {}", lines.join("; "))));
-    }
-    Ok(lines)
-}
-
 /// Returns the cost of each length of messages, and that of a frame that nobody wants.
 pub fn costs(bench: &Bench, way: Way) -> Result<Vec<Cost>, Failure> {
-    let lines = boot(bench, way.name(), &description(way, 0))?;
+    let lines = bench.lines(way.name(), &description(way, 0), HORIZON_NS)?;
     read_costs(&lines, UNKNOWN)
         .ok_or_else(|| Failure::Ours(format!("{}: {}", way.name(), lines.join("; "))))
 }
@@ -100,7 +88,7 @@ fn read_costs(lines: &[String], unknown: u64) -> Option<Vec<Cost>> {
 
 /// Returns the times between receptions of the more urgent flow, in ns.
 pub fn turns(bench: &Bench, way: Way) -> Result<Vec<u64>, Failure> {
-    let lines = boot(bench, way.name(), &description(way, 1))?;
+    let lines = bench.lines(way.name(), &description(way, 1), HORIZON_NS)?;
     let damaged = || Failure::Ours(format!("{}: {}", way.name(), lines.join("; ")));
     let (last, rest) = lines.split_last().ok_or_else(damaged)?;
     if numbers(last, "DISCARDED") != Some(vec![0]) {
@@ -114,7 +102,7 @@ pub fn turns(bench: &Bench, way: Way) -> Result<Vec<u64>, Failure> {
 pub fn plain(bench: &Bench) -> Result<Vec<Plain>, Failure> {
     let text = "[system]\nname = \"plain\"\n[[process]]\nname = \"plain\"\n\
                 program = \"protocol-plain\"\npriority = 10\nstack = \"64K\"\n";
-    let lines = boot(bench, "plain", text)?;
+    let lines = bench.lines("plain", text, HORIZON_NS)?;
     let plain = |line: &String| match numbers(line, "PLAIN")?[..] {
         [bytes, filter, bypass, full, conventional] => {
             Some(Plain { bytes, filter, bypass, full, conventional })

@@ -107,21 +107,13 @@ const HORIZON_NS: u64 = 3_600_000_000;
 /// Boots one system with `behind` tasks behind the three, and returns what it logged.
 fn boot(bench: &Bench, kind: Kind, behind: u64, what: What) -> Result<Vec<String>, Failure> {
     let text = description(kind, behind, what);
-    let system = diapason_system::parse(kind.id(), &text)
-        .map_err(|wrong| Failure::Ours(format!("the description of {}: {wrong}", kind.id())))?;
-    let mut lines = Vec::new();
-    bench.run(system, HORIZON_NS, &mut |_, text| lines.push(text.to_string()))?;
-    if lines.last().is_none_or(|last| last != "DONE") {
-        let said = lines.last().map_or("nothing", String::as_str);
-        return Err(Failure::Ours(format!("{} did not finish; last: {said}", kind.id())));
-    }
-    Ok(lines)
+    bench.lines(kind.id(), &text, HORIZON_NS)
 }
 
 /// Contended pairs with up to `behind` + 2 ready tasks.
 pub fn pairs(bench: &Bench, kind: Kind, behind: u64) -> Result<Vec<Pair>, Failure> {
     let lines = boot(bench, kind, behind, What::Pairs)?;
-    let read: Option<Vec<_>> = lines.iter().filter(|l| *l != "DONE").map(|l| cost(l)).collect();
+    let read: Option<Vec<_>> = lines.iter().map(|l| cost(l)).collect();
     let read = read.ok_or_else(|| Failure::Ours(format!("{}: damaged lines", kind.id())))?;
     let both = read.chunks_exact(2).map(|two| match two {
         [(tasks, own, false, standard), (t, o, true, hinted)] if (tasks, own) == (t, o) => {
@@ -149,8 +141,7 @@ fn cost(line: &str) -> Option<(u64, bool, bool, Cost)> {
 /// Decisions with 2 to `behind` + 2 ready tasks.
 pub fn decisions(bench: &Bench, kind: Kind, behind: u64) -> Result<Vec<Decision>, Failure> {
     let lines = boot(bench, kind, behind, What::Decisions)?;
-    let read: Option<Vec<Decision>> =
-        lines.iter().filter(|line| *line != "DONE").map(|line| decision(line)).collect();
+    let read: Option<Vec<Decision>> = lines.iter().map(|line| decision(line)).collect();
     read.ok_or_else(|| Failure::Ours(format!("{}: damaged lines", kind.id())))
 }
 
