@@ -9,10 +9,10 @@ use diapason::table::{Align, TextTable};
 /// Table 7.3 in µs: identifier, insertion, per place in the queue, transfer, preemption, interrupt,
 /// the rest.
 const IDENTIFIER: f64 = 3.0;
-const INSERT: f64 = 6.3;
+pub const INSERT: f64 = 6.3;
 pub const PER_PLACE: f64 = 1.55;
-const TRANSFER: f64 = 7.8;
-const PREEMPT: f64 = 7.8;
+pub const TRANSFER: f64 = 7.8;
+pub const PREEMPT: f64 = 7.8;
 const INTERRUPT: f64 = 42.4;
 const REST: f64 = 6.0;
 /// §7.5.3 in µs: a message with a buffer of its own, and one that shares three with others.
