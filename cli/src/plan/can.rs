@@ -58,7 +58,7 @@ fn of_bus(network: &CanNetwork, plan: &CanPlan) -> String {
         share(plan.load_ppm),
     );
     let clocks = plan.clocks.as_ref().map(|clocks| follows(network, clocks)).unwrap_or_default();
-    let epochs = epochs(plan.epochs.as_ref());
+    let epochs = epochs(network, plan.epochs.as_ref());
     head + &table.render() + &epochs + &clocks + &queued(plan) + &assumed(network)
 }
 
@@ -117,16 +117,20 @@ fn outcome(message: &CanMessage, outcome: &CanOutcome) -> [String; 2] {
     }
 }
 
-fn epochs(epochs: Option<&CanEpochs>) -> String {
+fn epochs(network: &CanNetwork, epochs: Option<&CanEpochs>) -> String {
     let Some(epochs) = epochs else { return String::new() };
     let time = |time: Nanos| human(time.0);
     let mut text = format!(
         "epochs of {}{}: deadlines less than {} apart may not be told apart, identifiers are \
-         renewed within {}\n",
+         renewed within {}, {}\n",
         time(epochs.epoch),
         if epochs.given { "" } else { ", the best length" },
         time(epochs.region),
         time(epochs.renewal),
+        match network.renewal_ns {
+            Some(_) => format!("by clocks, and so {} go in any order", time(epochs.cost)),
+            None => format!("after a signal, which takes {}", time(epochs.cost)),
+        }
     );
     if let (true, Some((best, spare))) = (epochs.given, epochs.best) {
         let now = epochs.spare_ppm.map_or("-".to_owned(), of_deadline);
@@ -193,8 +197,12 @@ fn assumed(network: &CanNetwork) -> String {
     }
     if network.scheduler == CanScheduler::Mts {
         text += &format!(
-            "assumed: {}, and each node renews its identifiers as `docs/can.md` says\n",
-            assumed_clocks(network)
+            "assumed: {}, and each node renews its identifiers {}\n",
+            assumed_clocks(network),
+            match network.renewal_ns {
+                Some(within) => format!("within {} after its clock says so", human(within)),
+                None => "as `docs/can.md` says".to_owned(),
+            }
         );
     }
     text
@@ -231,6 +239,8 @@ pub fn to_json(plans: &[CanPlan], system: &System) -> Vec<Value> {
                 "ns": epochs.epoch.0,
                 "region_ns": epochs.region.0,
                 "renewal_ns": epochs.renewal.0,
+                "by_clock": network.renewal_ns.is_some(),
+                "renewal_cost_ns": epochs.cost.0,
                 "spare_ppm": epochs.spare_ppm,
                 "best_ns": epochs.best.map(|(best, _)| best.0),
                 "best_spare_ppm": epochs.best.map(|(_, spare)| spare),

@@ -5,8 +5,8 @@ mod support;
 use diapason_abi::Nanos;
 use diapason_can::bus::{EventKind, NodeId, NodeSetup, Ticket};
 use diapason_can::mts::{
-    Epochs, HighSpeed, IdentifierClass, MtsRefusal, MtsSet, NoPromise, UPDATE_BITS, classify,
-    high_speed, low_speed, low_speed_id, non_real_time_id, read_update, signal_update,
+    Epochs, HighSpeed, IdentifierClass, MtsRefusal, MtsSet, NoPromise, Renewing, UPDATE_BITS,
+    classify, high_speed, low_speed, low_speed_id, non_real_time_id, read_update, signal_update,
 };
 use diapason_can::response::AnalysedMessage;
 use diapason_can::wire::{length, worst};
@@ -143,7 +143,7 @@ fn traffic(random: &mut Random) -> Traffic {
         low: low_messages.collect(),
         other: length(&other),
         clocks: Nanos::ZERO,
-        renewal: Nanos::ZERO,
+        renewing: Renewing::OnSignal { last: Nanos::ZERO },
     };
     Traffic { set, high, low, other }
 }
@@ -339,7 +339,7 @@ fn counter_example() -> Traffic {
         low: Vec::new(),
         other: length(&other),
         clocks: Nanos::ZERO,
-        renewal: Nanos::ZERO,
+        renewing: Renewing::OnSignal { last: Nanos::ZERO },
     };
     let high = high.iter().map(|(bytes, ..)| plain(*bytes as usize)).collect();
     Traffic { set, high, low: Vec::new(), other }
@@ -373,7 +373,7 @@ fn deadlines_in_one_region_are_not_told_apart() {
         low: Vec::new(),
         other: length(&other),
         clocks: Nanos::ZERO,
-        renewal: Nanos::ZERO,
+        renewing: Renewing::OnSignal { last: Nanos::ZERO },
     };
     assert_eq!(set.epochs.region(), Nanos(500_001));
     assert_eq!([0, 1].map(|index| high_speed(&set, index).unwrap().is_none()), [true, false]);

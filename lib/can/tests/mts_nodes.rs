@@ -9,8 +9,8 @@ use diapason_can::mts::life::{
     live_on_bus_time,
 };
 use diapason_can::mts::{
-    Duty, Epochs, HighSpeed, MtsSet, Renewal, TimeBase, TimeTerms, UPDATE_BITS, high_speed,
-    longest_renewal, low_speed, low_speed_id, non_real_time_id,
+    Duty, Epochs, HighSpeed, MtsSet, Renewal, Renewing, TimeBase, TimeTerms, UPDATE_BITS,
+    high_speed, longest_renewal, low_speed, low_speed_id, non_real_time_id,
 };
 use diapason_can::response::AnalysedMessage;
 use diapason_can::wire::worst;
@@ -55,7 +55,9 @@ fn set(random: &mut Random) -> (MtsSet, Frames) {
         low,
         other: worst(false, 8),
         clocks,
-        renewal: longest_renewal(rate, worst(false, 8) + UPDATE_BITS / 2, clocks),
+        renewing: Renewing::OnSignal {
+            last: longest_renewal(rate, worst(false, 8) + UPDATE_BITS / 2, clocks),
+        },
     };
     let set = set.with_epoch(Nanos::from_micros(random.between(800, 6_000))).unwrap();
     (set, Frames { high: frames, low: low_frames, other: vec![other] })
@@ -150,9 +152,63 @@ fn ten_thousand_accepted_sets_are_in_time() {
     assert!(sent > 200_000, "{sent}");
 }
 
+/// Returns the set on nodes that renew by their clocks, each within up to 300 us.
+fn by_clock(set: &MtsSet, random: &mut Random) -> MtsSet {
+    let within = Nanos(random.below(300_000));
+    let set = MtsSet { renewing: Renewing::ByClock { within }, ..set.clone() };
+    set.with_epoch(Nanos::from_micros(random.between(1_500, 12_000))).unwrap()
+}
+
+/// Accepted sets of nodes that renew by their clocks.
+fn campaign_by_clock(seeds: impl Iterator<Item = u64>, wanted: u64) -> u64 {
+    let mut accepted = 0;
+    for seed in seeds {
+        let mut random = Random::new(seed);
+        let (set, frames) = set(&mut random);
+        let set = by_clock(&set, &mut random);
+        if !promised(&set) {
+            continue;
+        }
+        let units = units(&mut random);
+        let outcome = life(&set, &frames, &units, &mut random);
+        assert!(outcome.late.is_empty(), "seed {seed}: {outcome:?} {set:?}");
+        assert!(nothing_wrong(&outcome), "seed {seed}: {outcome:?}");
+        assert_eq!((outcome.told, outcome.missed), (0, 0), "seed {seed}");
+        accepted += 1;
+        if accepted == wanted {
+            break;
+        }
+    }
+    accepted
+}
+
+#[test]
+fn nodes_that_renew_by_their_clocks_are_in_time() {
+    assert_eq!(campaign_by_clock(0.., 3_000), 3_000);
+}
+
+/// The same sets are late if the time of a renewal is left out of the promise.
+#[test]
+fn a_renewal_by_clocks_is_not_free() {
+    let mut broken = 0;
+    for seed in 0..20_000 {
+        let mut random = Random::new(seed);
+        let (set, frames) = set(&mut random);
+        let set = by_clock(&set, &mut random);
+        let free = MtsSet { renewing: Renewing::OnSignal { last: set.renewal() }, ..set.clone() };
+        if promised(&free) && !promised(&set) {
+            let units = units(&mut random);
+            broken += u64::from(!life(&set, &frames, &units, &mut random).late.is_empty());
+        }
+    }
+
+    assert!(broken > 0);
+}
+
 #[test]
 #[ignore = "an hour: a million accepted sets"]
 fn a_long_attack_on_nodes() {
+    println!("{:?}", campaign_by_clock(1_000_000.., 500_000));
     println!("{:?}", campaign(1_000_000.., 1_000_000));
     println!("{:?}", campaign_on_bus_time(1_000_000.., 100_000));
 }
@@ -216,10 +272,15 @@ fn a_node_that_joins_late_sends_nothing_before_it_knows_the_epoch() {
         let mut units = units(&mut random);
         let epoch = set.epochs.epoch().0;
         units[2].joins = Nanos(epoch * 3 + random.below(2 * epoch));
-        let outcome = life(&set, &frames, &units, &mut random);
-        let others = outcome.late.iter().filter(|(node, _)| *node != 2).count();
-        assert_eq!((others, outcome.inverted, outcome.missed), (0, 0, 0), "seed {seed}");
-        joined += 1;
+        for set in [set.clone(), by_clock(&set, &mut random)] {
+            if !promised(&set) {
+                continue;
+            }
+            let outcome = life(&set, &frames, &units, &mut random);
+            let others = outcome.late.iter().filter(|(node, _)| *node != 2).count();
+            assert_eq!((others, outcome.inverted, outcome.missed), (0, 0, 0), "seed {seed}");
+            joined += 1;
+        }
     }
     assert!(joined > 300, "{joined}");
 }
@@ -235,7 +296,8 @@ struct Learning {
 }
 
 impl Learning {
-    /// Returns a random set that is promised; `None` if it is not.
+    /// Returns a random set that is promised; `None` if it is not. The nodes of every other one
+    /// renew by their clocks.
     fn new(masters: usize, random: &mut Random) -> Option<Learning> {
         let (mut set, mut frames) = set(random);
         let interval = Nanos::from_micros(random.between(3_000, 8_000));
@@ -249,7 +311,11 @@ impl Learning {
         };
         let terms = TimeTerms::new(base).unwrap();
         set.clocks = terms.clocks();
-        set.renewal = longest_renewal(set.rate, worst(false, 8) + UPDATE_BITS / 2, set.clocks);
+        let last = longest_renewal(set.rate, worst(false, 8) + UPDATE_BITS / 2, set.clocks);
+        set.renewing = match random.one_in(2) {
+            true => Renewing::ByClock { within: Nanos(random.below(200_000)) },
+            false => Renewing::OnSignal { last },
+        };
         let low = std::mem::take(&mut set.low);
         let of = |rank: usize| low_speed_id(rank as u16).unwrap();
         let time = |rank| {
@@ -303,7 +369,9 @@ fn campaign_on_bus_time(seeds: impl Iterator<Item = u64>, wanted: u64) -> (u64, 
         let outcome = life.live(&comings, &mut random);
         assert!(outcome.late.is_empty(), "seed {seed}: {outcome:?}");
         let LifeOutcome { missed, lost, told, .. } = outcome;
-        assert!(nothing_wrong(&outcome) && told > 0, "seed {seed}: {outcome:?}");
+        assert!(nothing_wrong(&outcome), "seed {seed}: {outcome:?}");
+        let on_signal = matches!(life.set.renewing, Renewing::OnSignal { .. });
+        assert_eq!(told > 0, on_signal, "seed {seed}: {outcome:?}");
         assert_eq!((missed, lost), (0, 0), "seed {seed}");
         (accepted, sent) = (accepted + 1, sent + outcome.sent);
         if accepted == wanted {
@@ -402,18 +470,19 @@ fn when_the_master_is_reset_nobody_sends_by_an_old_time() {
 fn no_identifier_is_older_than_what_is_proved() {
     let clocks = Nanos(CLOCKS);
     let rate = BitRate::new(1_000_000).unwrap();
-    let longest = longest_renewal(rate, worst(false, 8) + UPDATE_BITS / 2, clocks);
+    let last = longest_renewal(rate, worst(false, 8) + UPDATE_BITS / 2, clocks);
+    let renewing = Renewing::OnSignal { last };
     let epochs = Epochs::new(Nanos::from_millis(2), Nanos::from_millis(3)).unwrap();
     let mut random = Random::new(11);
     for _ in 0..20_000 {
-        let mut node = Renewal::new(epochs, clocks, longest);
+        let mut node = Renewal::new(epochs, clocks, renewing);
         let mut now = Nanos(epochs.epoch().0 * 5 + random.below(epochs.epoch().0));
         for _ in 0..40 {
             let next = node.next_look(now);
             match random.below(8) {
                 0 => node.lost(),
                 // A frame tells: some clock is beyond the end, so this one nearly is.
-                1..=3 if epochs.start(now + Nanos(2 * CLOCKS)) > epochs.start(now - longest) => {
+                1..=3 if epochs.start(now + Nanos(2 * CLOCKS)) > epochs.start(now - last) => {
                     if node.heard(now) == Duty::Renew {
                         now += rate.time(random.between(15, 47));
                         node.renewed();

@@ -1,5 +1,6 @@
 //! Messages on CAN buses: verdicts, identifiers, remedies that hold, and contradictions.
 
+use diapason_abi::Nanos;
 use diapason_can::mts::Unmet;
 use diapason_plan::can::{CanName, CanOutcome};
 use diapason_plan::{Plan, Verdict};
@@ -139,6 +140,56 @@ fn clocks_that_are_far_off_cost_what_they_may() {
         plan.cans[0].epochs.clone().unwrap().spare_ppm.unwrap()
     };
     assert!(spare("0ns") > spare("20us") && spare("20us") > spare("100us"));
+}
+
+/// Returns the example on nodes that renew by their clocks.
+fn by_clock(within: &str) -> String {
+    EXAMPLE.replace("time =", &format!("renewal = \"{within}\"\ntime ="))
+}
+
+#[test]
+fn a_renewal_by_clocks_costs_its_time_and_a_frame() {
+    let epochs = |text: &str| planned(text).cans[0].epochs.clone().unwrap();
+    assert_eq!(planned(&by_clock("50us")).verdict(), Verdict::Holds);
+    // Twice the 15 us of the clocks, 50 us, and the longest frame with its space.
+    let (signal, clock) = (epochs(EXAMPLE), epochs(&by_clock("50us")));
+    assert_eq!((signal.cost, clock.cost), (Nanos(22_000), Nanos(30_000 + 50_000 + 133_000)));
+    assert_eq!(clock.renewal, Nanos(65_000));
+    let load = |text: &str| planned(text).cans[0].load_ppm;
+    assert!(load(&by_clock("50us")) < load(EXAMPLE), "no bit of a signal is on the bus");
+}
+
+#[test]
+fn a_renewal_that_takes_too_long_is_refused_with_one_that_holds() {
+    let refused = by_clock("200us");
+    let found = wrong(&planned(&refused));
+    let renewal = |help: &str| {
+        let way = help.split("`renewal = \"").nth(1)?;
+        way.split("us").next()?.parse::<u64>().ok()
+    };
+    let fits = found.iter().find_map(|(_, help)| renewal(help)).expect("a shorter one");
+    assert_eq!(planned(&by_clock(&format!("{fits}us"))).verdict(), Verdict::Holds);
+    let longer = by_clock(&format!("{}us", fits + 1));
+    assert_eq!(planned(&longer).verdict(), Verdict::DoesNotHold, "it is the nearest");
+}
+
+/// The scheduler that is proposed to a bus under MTS holds as it is told.
+#[test]
+fn another_scheduler_is_proposed_without_the_keys_of_mts() {
+    let of = |name: &str, class: &str, deadline: &str| {
+        format!(
+            "[[message]]\nname = \"{name}\"\nbus = \"body\"\nnode = \"unit\"\nbytes = 8\n\
+             class = \"{class}\"\nperiod = \"50ms\"\ndeadline = \"{deadline}\"\n"
+        )
+    };
+    let head = HEAD.replace("rate = 125000", "rate = 125000\nclocks = \"20us\"");
+    let text = head.replace("as-written", "mts") + &of("a", "high", "40ms");
+    let refused = text.clone() + &of("b", "low", "2.5ms");
+    let found = wrong(&planned(&refused));
+    let keys = "`scheduler = \"deadline-monotonic\"` without `clocks`";
+    assert!(found.iter().any(|(_, help)| help.contains(keys)), "{found:?}");
+    let other = refused.replace("mts", "deadline-monotonic").replace("clocks = \"20us\"", "");
+    assert_eq!(planned(&other).verdict(), Verdict::Holds);
 }
 
 const HEAD: &str = "[system]\nname = \"s\"\n[[can]]\nname = \"body\"\nrate = 125000\n\

@@ -6,8 +6,8 @@ use diapason_can::mts::life::{
     Frames, LifeClock, LifeMessage, LifeOutcome, LifeStream, LifeTime, LifeUnit, live_on_bus_time,
 };
 use diapason_can::mts::{
-    Epochs, HighSpeed, MtsSet, TimeBase, TimeTerms, UPDATE_BITS, longest_renewal, low_speed,
-    low_speed_id,
+    Epochs, HighSpeed, MtsSet, Renewing, TimeBase, TimeTerms, UPDATE_BITS, longest_renewal,
+    low_speed, low_speed_id,
 };
 use diapason_can::response::AnalysedMessage;
 use diapason_can::wire::worst;
@@ -30,8 +30,14 @@ struct Drive {
     streams: Vec<(LifeStream, usize, u64)>,
 }
 
-fn drive() -> Drive {
-    let system = parse("f", EXAMPLE).unwrap_or_else(|found| panic!("{}", found.plain()));
+/// Returns the bus with units that renew together, or each by its clock within 60 us.
+fn drives() -> [Drive; 2] {
+    let by_clock = EXAMPLE.replace("time =", "renewal = \"60us\"\ntime =");
+    [drive(EXAMPLE), drive(&by_clock)]
+}
+
+fn drive(text: &str) -> Drive {
+    let system = parse("f", text).unwrap_or_else(|found| panic!("{}", found.plain()));
     let plan = Plan::of(&system, system.clock_hz);
     let (network, plan) = (&system.cans[0], &plan.cans[0]);
     let all = || network.messages.iter().zip(&plan.messages);
@@ -70,7 +76,12 @@ fn drive() -> Drive {
         low: (0..).zip(&low).map(slow).collect(),
         other: worst(false, 0),
         clocks,
-        renewal: longest_renewal(rate, worst(false, 8) + UPDATE_BITS / 2, clocks),
+        renewing: match network.renewal_ns.map(Nanos) {
+            Some(within) => Renewing::ByClock { within },
+            None => Renewing::OnSignal {
+                last: longest_renewal(rate, worst(false, 8) + UPDATE_BITS / 2, clocks),
+            },
+        },
     };
     let (set, _) = set.best_epoch().unwrap();
     assert_eq!(set.epochs.epoch(), plan.epochs.as_ref().unwrap().epoch, "it is the plan's");
@@ -148,8 +159,7 @@ fn orderly(outcome: &LifeOutcome) -> bool {
 
 #[test]
 fn the_example_is_in_time_on_the_bus() {
-    let drive = drive();
-    for seed in 0..40 {
+    for (drive, seed) in drives().iter().flat_map(|drive| (0..40).map(move |it| (drive, it))) {
         let start = drive.ready();
         let outcome = drive.live(seed, (start, start + 100_000_000), [Faults::default(); 4]);
         assert!(orderly(&outcome) && outcome.late.is_empty(), "seed {seed}: {outcome:?}");
@@ -159,9 +169,8 @@ fn the_example_is_in_time_on_the_bus() {
 
 #[test]
 fn a_unit_that_loses_frames_is_reset_or_joins_late_delays_no_other() {
-    let drive = drive();
     let (mut lost, mut missed) = (0, 0);
-    for seed in 0..40 {
+    for (drive, seed) in drives().iter().flat_map(|drive| (0..40).map(move |it| (drive, it))) {
         let start = drive.ready();
         let end = start + 200_000_000;
         let mut faults = [Faults::default(); 4];
@@ -179,8 +188,7 @@ fn a_unit_that_loses_frames_is_reset_or_joins_late_delays_no_other() {
 
 #[test]
 fn after_a_reset_of_the_unit_that_sends_the_time_all_is_as_before() {
-    let drive = drive();
-    for seed in 0..20 {
+    for (drive, seed) in drives().iter().flat_map(|drive| (0..20).map(move |it| (drive, it))) {
         let (start, off) = (drive.ready(), drive.ready() + 50_000_000 + seed * 777_777);
         let on = off + 1_000_000 + 5_000_000 * seed;
         let mut faults = [Faults::default(); 4];

@@ -58,6 +58,7 @@ fn can(raw: Raw<'_>, report: &mut Report) -> DeclaredCan {
         scheduler,
         epoch: table.duration("epoch", 1_000..=TIME_MAX),
         clocks: table.duration("clocks", 0..=CLOCKS_MAX),
+        renewal: table.duration("renewal", 1_000..=TIME_MAX),
         time: time::read(table),
         usb: table.text("usb", "usb = \"interface\""),
         channel: table.number("channel", 0..=255, ", of the interface; 0 is the first"),
@@ -257,7 +258,7 @@ fn schedule(declared: &Declared, can: &DeclaredCan, report: &mut Report) {
         let problem = Problem::new(&first.span, title, help);
         report.push(problem.with(&own.name.span, "a message of this host"));
     }
-    let keys = [("epoch", &can.epoch), ("clocks", &can.clocks)];
+    let keys = [("epoch", &can.epoch), ("clocks", &can.clocks), ("renewal", &can.renewal)];
     let keys = keys.into_iter().filter_map(|(key, at)| Some((key, &at.as_ref()?.span)));
     for (key, place) in keys.chain(can.time.keys()) {
         let title = format!("`{key}` says nothing here");
@@ -393,6 +394,7 @@ pub(crate) fn networks(declared: &Declared) -> Vec<CanNetwork> {
             scheduler: can.scheduler.as_ref()?.value,
             epoch_ns: can.epoch.as_ref().map(|epoch| epoch.value),
             clocks_ns: can.clocks.as_ref().map(|clocks| clocks.value),
+            renewal_ns: can.renewal.as_ref().map(|renewal| renewal.value),
             time: time::of(can, &messages),
             interface: plug.map(|(number, _)| (number, channel)),
             controller: controller::of(declared, can),

@@ -47,6 +47,9 @@ pub struct CanNetwork {
     /// How far the clock of a node is from the common time at most, under MTS, if the description
     /// says. It does unless there is [`CanNetwork::time`].
     pub clocks_ns: Option<u64>,
+    /// Under MTS, each node renews its identifiers within this time after its clock says that an
+    /// epoch is over. None: they renew together, after a frame that tells them to.
+    pub renewal_ns: Option<u64>,
     /// The message by which the nodes keep the common time, under MTS.
     pub time: Option<CanTime>,
     /// The CAN interface of this host that is on it: a number of

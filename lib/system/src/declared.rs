@@ -113,6 +113,8 @@ pub(crate) struct DeclaredCan {
     pub scheduler: Option<At<CanScheduler>>,
     pub epoch: Option<At<u64>>,
     pub clocks: Option<At<u64>>,
+    /// Within this time each node renews its identifiers when its clock says so.
+    pub renewal: Option<At<u64>>,
     pub time: DeclaredCanTime,
     /// Name of the interface of this host, and its channel.
     pub usb: Option<At<String>>,

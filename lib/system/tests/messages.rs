@@ -93,6 +93,8 @@ fn frames_of_can_fd_are_read_and_kept_from_what_does_not_know_them() {
 fn what_says_nothing_or_too_much_is_refused() {
     let text = bus(&format!("{DM}\nepoch = \"2ms\"")) + &message(UNIT);
     bad(&text, "epoch", "`epoch` says nothing here", "only `scheduler = \"mts\"`");
+    let text = bus(&format!("{DM}\nrenewal = \"50us\"")) + &message(UNIT);
+    bad(&text, "renewal", "`renewal` says nothing here", "only `scheduler = \"mts\"`");
     let text = bus(&format!("{DM}\nchannel = 1")) + &message(UNIT);
     bad(&text, "channel", "a channel of no interface", "add `usb");
     let text = bus(&format!("{DM}\nusb = \"i\"\nchannel = 5")) + &message(UNIT) + INTERFACE;

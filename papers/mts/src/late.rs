@@ -5,7 +5,9 @@ use crate::workload::{FrameLengths, MessageStream, Workload};
 use diapason_abi::Nanos;
 use diapason_can::CanFrame;
 use diapason_can::mts::life::{Frames, LifeMessage, LifeOutcome, LifeStream, LifeUnit, live};
-use diapason_can::mts::{MtsRefusal, MtsSet, UPDATE_BITS, longest_renewal, non_real_time_id};
+use diapason_can::mts::{
+    MtsRefusal, MtsSet, Renewing, UPDATE_BITS, longest_renewal, non_real_time_id,
+};
 use diapason_random::Random;
 
 /// Nodes that share the streams.
@@ -16,8 +18,8 @@ const NODES: usize = 4;
 pub fn real(workload: &Workload, clocks: Nanos) -> Option<MtsSet> {
     let set = set(workload)?;
     let longest = FrameLengths::Stuffed.bits(8) + UPDATE_BITS / 2;
-    let renewal = longest_renewal(set.rate, longest, clocks);
-    MtsSet { clocks, renewal, ..set }.with_epoch(Nanos(workload.epoch)).ok()
+    let renewing = Renewing::OnSignal { last: longest_renewal(set.rate, longest, clocks) };
+    MtsSet { clocks, renewing, ..set }.with_epoch(Nanos(workload.epoch)).ok()
 }
 
 /// Returns the frames of a workload. Zeros have the most stuff bits that are easily had.

@@ -7,7 +7,7 @@
 use crate::printed::MtsVerdict;
 use crate::workload::{MessageStream, Workload};
 use diapason_abi::Nanos;
-use diapason_can::mts::{Epochs, HighSpeed, MtsSet, high_speed, low_speed, low_speed_id};
+use diapason_can::mts::{Epochs, HighSpeed, MtsSet, Renewing, high_speed, low_speed, low_speed_id};
 use diapason_can::response::{AnalysedMessage, Errors, response};
 use diapason_can::{BitRate, ExtendedId};
 
@@ -60,7 +60,7 @@ pub fn set(workload: &Workload) -> Option<MtsSet> {
         low: low.collect::<Option<_>>()?,
         other: workload.lengths.bits(8),
         clocks: Nanos::ZERO,
-        renewal: Nanos::ZERO,
+        renewing: Renewing::OnSignal { last: Nanos::ZERO },
     };
     set.with_epoch(Nanos(workload.epoch)).ok()
 }

@@ -22,7 +22,7 @@ impl MtsSet {
         let distances =
             self.high.iter().map(|message| message.deadline - self.rate.time(message.bits.into()));
         let longest = distances.max().unwrap_or(Nanos(1));
-        let reach = longest + self.renewal + self.clocks + Nanos(1);
+        let reach = longest + self.renewal() + self.clocks + Nanos(1);
         Ok(MtsSet { epochs: Epochs::new(epoch, reach)?, ..self.clone() })
     }
 

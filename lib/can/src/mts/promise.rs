@@ -12,14 +12,21 @@
 //!
 //! Clocks that are up to δ from the common time move each start-by time by δ, so a frame of any
 //! rank may count as earlier than x if its start-by time is up to 2δ later than that. The renewal
-//! of identifiers ([`super::Renewal`]) never lets two nodes meet in arbitration with identifiers
-//! of different epochs, except on a bus that was idle just before: that frame is B.
+//! of identifiers ([`super::Renewal`]) on a signal never lets two nodes meet in arbitration with
+//! identifiers of different epochs, except on a bus that was idle just before: that frame is B.
+//!
+//! Nodes that renew by their clocks do meet so, from δ before the end of an epoch to δ and the time
+//! of a renewal after it, and nowhere else. A frame that is not of Θ may then begin before x. Such
+//! frames are of high speed, because all high-speed identifiers of any epoch go before the others.
+//! They begin within that time, one after the other. So in [t0, s] each renewal adds at most its
+//! time and one frame of high speed, and there are as many as meet [t0, s].
 //!
 //! This looks at every window, not only at the first instance after a critical instant as
 //! [EMERALDS 1998] does. That test is among those of this crate, with a set that it accepts and
 //! that is late.
 //!
 //! **Low-speed.** All high-speed messages are above: the response times of fixed identifiers hold.
+//! The order among those above does not matter, so a renewal by clocks costs nothing here.
 
 use super::{Epochs, HIGH_SPEED, LOW_SPEED};
 use crate::response::{AnalysedMessage, Errors, Level, Stream};
@@ -33,6 +40,16 @@ use diapason_abi::Nanos;
 /// worst with stuffing ([EMERALDS 1998] counts 8).
 pub const UPDATE_BITS: u32 = 22;
 const HORIZON: u64 = 3_600_000_000_000;
+
+/// How nodes renew their identifiers at the end of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewing {
+    /// All at the same bit, after a frame that tells them to. The last node has renewed
+    /// [`super::longest_renewal`] after the end of the epoch, by the common time.
+    OnSignal { last: Nanos },
+    /// Each by its own clock: within this time after its clock says that the epoch is over.
+    ByClock { within: Nanos },
+}
 
 /// A high-speed message; its place in the list is its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +77,7 @@ pub struct MtsSet {
     pub other: u32,
     /// Each clock is so far from the common time at most.
     pub clocks: Nanos,
-    /// Longest time from the end of an epoch until the last node has renewed its identifiers.
-    pub renewal: Nanos,
+    pub renewing: Renewing,
 }
 
 /// The window that leaves a message the least.
@@ -129,12 +145,12 @@ impl MtsSet {
             return Err(NoPromise::NoPeriod { index });
         }
         let epoch = self.epochs.epoch();
-        let least = self.renewal + Nanos(4 * self.clocks.0);
+        let least = self.renewal() + Nanos(4 * self.clocks.0);
         if epoch <= least {
             return Err(NoPromise::Short { epoch, least });
         }
         let reach = Nanos(self.epochs.region().0 * super::REGIONS) - epoch;
-        let reach = reach - self.renewal - self.clocks;
+        let reach = reach - self.renewal() - self.clocks;
         let mut all = Vec::new();
         for (index, message) in self.high.iter().enumerate() {
             let stream = self.stream(message);
@@ -161,11 +177,36 @@ impl MtsSet {
         self.rate.time(u64::from(longest + INTERFRAME_BITS))
     }
 
-    /// Renewals of identifiers, as a message above all others.
+    /// Returns the longest time from the end of an epoch until the last node has renewed its
+    /// identifiers.
+    #[must_use]
+    pub fn renewal(&self) -> Nanos {
+        match self.renewing {
+            Renewing::OnSignal { last } => last,
+            Renewing::ByClock { within } => self.clocks + within,
+        }
+    }
+
+    /// Returns the most of the bus that one renewal takes from a high-speed message.
+    #[must_use]
+    pub fn renewal_cost(&self) -> Nanos {
+        match self.renewing {
+            Renewing::OnSignal { .. } => self.rate.time(UPDATE_BITS.into()),
+            Renewing::ByClock { .. } => {
+                let longest = self.high.iter().map(|message| message.bits).max().unwrap_or(0);
+                self.clocks + self.renewal() + self.rate.time(u64::from(longest + INTERFRAME_BITS))
+            }
+        }
+    }
+
+    /// Renewals of identifiers, as a message above those of high speed.
     fn updates(&self) -> Stream {
-        let cost = self.rate.time(UPDATE_BITS.into());
-        let epoch = self.epochs.epoch();
-        Stream { cost, frame: cost, period: epoch, jitter: epoch }
+        let (cost, epoch) = (self.renewal_cost(), self.epochs.epoch());
+        let jitter = match self.renewing {
+            Renewing::OnSignal { .. } => epoch,
+            Renewing::ByClock { .. } => self.clocks + self.renewal(),
+        };
+        Stream { cost, frame: cost, period: epoch, jitter }
     }
 }
 
@@ -210,7 +251,7 @@ pub fn tightest(set: &MtsSet, index: usize) -> Result<Result<Tightest, Unmet>, N
             steps(&mut windows, first - i128::from(jitter.0), period, own, end);
         }
     }
-    steps(&mut windows, 0, updates.period, own, end);
+    steps(&mut windows, -i128::from(updates.jitter.0), updates.period, own, end);
     windows.sort_unstable();
     windows.dedup();
     let mut found: Option<Tightest> = None;
@@ -283,7 +324,7 @@ fn busy_period(all: &[High], fixed: &impl Fn(Nanos) -> Nanos) -> Option<Nanos> {
 pub fn low_speed(set: &MtsSet, index: usize) -> Result<Result<Nanos, Unmet>, NoPromise> {
     let high = set.check()?;
     let mut above: Vec<Stream> = high.iter().map(|message| message.stream).collect();
-    above.push(set.updates());
+    above.extend(matches!(set.renewing, Renewing::OnSignal { .. }).then(|| set.updates()));
     above.extend(set.low[..index].iter().map(|message| Stream::of(set.rate, message)));
     let below = set.low[index + 1..].iter().map(|message| message.bits);
     let longest = below.chain([set.other]).max().unwrap_or(0);

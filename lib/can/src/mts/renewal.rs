@@ -1,8 +1,11 @@
 //! The renewal of identifiers at the end of an epoch, as one node sees it (§7.3.5).
 //!
-//! By its own clock a node sees that an epoch is over. From then on everything that it sends tells
-//! the others ([`super::signal_update`]), and it has a frame of lowest urgency to tell them if
-//! nobody has anything to send ([`beacon_id`]). All nodes hear the end of the first such frame at
+//! **By clocks.** Each node renews when its clock says that the epoch is over, as soon as it can.
+//! This is the way for nodes whose driver is a process, which cannot follow a frame to the bit.
+//!
+//! **On a signal.** By its own clock a node sees that an epoch is over. From then on everything that
+//! it sends tells the others ([`super::signal_update`]), and it has a frame of lowest urgency to
+//! tell them if nobody has anything to send ([`beacon_id`]). All nodes hear the end of the first such frame at
 //! the same bit. They renew their identifiers while the next arbitration is over and the next
 //! frame is not: then no two identifiers of different epochs ever meet, but on a bus that was idle
 //! just before.
@@ -14,7 +17,7 @@
 //! are late by that time only, which makes nobody late but itself. A node that joins or returns
 //! sends no high-speed message before it knows the epoch beyond doubt.
 
-use super::{BEACONS, Epochs, MtsRefusal, NON_REAL_TIME, non_real_time_id};
+use super::{BEACONS, Epochs, MtsRefusal, NON_REAL_TIME, Renewing, non_real_time_id};
 use crate::timing::BitRate;
 use crate::wire::INTERFRAME_BITS;
 use diapason_abi::Nanos;
@@ -56,8 +59,9 @@ pub enum Duty {
     None,
     /// From now on everything it sends tells to renew; its frame of lowest urgency is queued, too.
     Tell,
-    /// Between [`RENEW_FROM_BITS`] and [`RENEW_UNTIL_BITS`] after the frame: renew all
-    /// identifiers, tell nobody any more, and then say so by [`Renewal::renewed`].
+    /// Between [`RENEW_FROM_BITS`] and [`RENEW_UNTIL_BITS`] after the frame, or by clocks within
+    /// the time that was promised: renew all identifiers, tell nobody any more, and then say so by
+    /// [`Renewal::renewed`].
     Renew,
     /// At once: renew all identifiers and tell nobody any more. The node missed the frame.
     Repair,
@@ -73,7 +77,7 @@ enum State {
     Steady { epoch: Nanos },
     /// They still do, and everything tells that it is over.
     Ending { epoch: Nanos },
-    /// The frame that tells to renew is through.
+    /// The frame that tells to renew is through, or the node's clock says so.
     Told { epoch: Option<Nanos>, next: Nanos },
 }
 
@@ -82,18 +86,17 @@ enum State {
 pub struct Renewal {
     epochs: Epochs,
     clocks: Nanos,
-    /// Longest time from the end of an epoch until all have renewed.
-    longest: Nanos,
+    renewing: Renewing,
     state: State,
     missed: u64,
 }
 
 impl Renewal {
     /// Returns a node that has just been switched on. No clock is further than `clocks` from the
-    /// common time, and `longest` is [`longest_renewal`].
+    /// common time.
     #[must_use]
-    pub fn new(epochs: Epochs, clocks: Nanos, longest: Nanos) -> Renewal {
-        Renewal { epochs, clocks, longest, state: State::Apart, missed: 0 }
+    pub fn new(epochs: Epochs, clocks: Nanos, renewing: Renewing) -> Renewal {
+        Renewal { epochs, clocks, renewing, state: State::Apart, missed: 0 }
     }
 
     /// Returns the instant from which the node's identifiers count; `None` while it may send no
@@ -119,11 +122,18 @@ impl Renewal {
         self.missed
     }
 
-    /// No correct node waits for the frame longer than this after the end of an epoch, by its own
-    /// clock: the others' clocks may be behind by twice the error.
+    /// A node has renewed so long after the end of an epoch, by its own clock. If others tell it
+    /// to, their clocks may be behind by twice the error.
     #[must_use]
     pub fn patience(&self) -> Nanos {
-        self.longest + Nanos(2 * self.clocks.0)
+        match self.renewing {
+            Renewing::OnSignal { last } => last + Nanos(2 * self.clocks.0),
+            Renewing::ByClock { within } => within,
+        }
+    }
+
+    fn is_by_clock(&self) -> bool {
+        matches!(self.renewing, Renewing::ByClock { .. })
     }
 
     /// Returns the next instant at which the node has to look at its clock.
@@ -143,9 +153,12 @@ impl Renewal {
     }
 
     /// Returns the part of the epoch of `now` in which every node that is up counts from its
-    /// beginning.
+    /// beginning. By clocks a node joins at any time, since it renews when its clock says so.
     fn certain(&self, now: Nanos) -> (Nanos, Nanos) {
         let start = self.epochs.start(now);
+        if self.is_by_clock() {
+            return (start, start + self.epochs.epoch());
+        }
         let apart = Nanos(2 * self.clocks.0);
         (start + self.patience(), start + self.epochs.epoch() - apart)
     }
@@ -161,6 +174,14 @@ impl Renewal {
                 }
                 self.state = State::Steady { epoch: self.epochs.start(now) };
                 Duty::Join
+            }
+            State::Steady { epoch } if self.is_by_clock() => {
+                let next = self.epochs.start(now);
+                if next <= epoch {
+                    return Duty::None;
+                }
+                self.state = State::Told { epoch: Some(epoch), next };
+                Duty::Renew
             }
             State::Steady { epoch } if now >= epoch + length + self.patience() => self.repair(now),
             State::Ending { epoch } if now >= epoch + length + self.patience() => self.repair(now),
@@ -180,6 +201,9 @@ impl Renewal {
 
     /// A frame that tells to renew is through, the node's own or another's.
     pub fn heard(&mut self, now: Nanos) -> Duty {
+        if self.is_by_clock() {
+            return Duty::None;
+        }
         // The clock of the sender is beyond the end; this one is behind by twice the error at most.
         let next = self.epochs.start(now + Nanos(2 * self.clocks.0));
         let epoch = match self.state {

@@ -21,8 +21,8 @@ use diapason_abi::Nanos;
 use diapason_can::fd::FdLength;
 use diapason_can::in_order::{Sends, responses_in_order};
 use diapason_can::mts::{
-    HighSpeed, MtsRefusal, MtsSet, NoPromise, Tightest, UPDATE_BITS, Unmet, longest_renewal,
-    low_speed, tightest,
+    HighSpeed, MtsRefusal, MtsSet, NoPromise, Renewing, Tightest, UPDATE_BITS, Unmet,
+    longest_renewal, low_speed, tightest,
 };
 use diapason_can::response::{AnalysedMessage, NoBound};
 use diapason_can::wire::{self, INTERFRAME_BITS};
@@ -75,6 +75,8 @@ pub struct CanEpochs {
     pub region: Nanos,
     /// Longest time from the end of an epoch until all identifiers are renewed.
     pub renewal: Nanos,
+    /// The most of the bus that one renewal takes from a message of high speed.
+    pub cost: Nanos,
     /// The description says how long an epoch is.
     pub given: bool,
     /// The rest of its deadline of the message that has the least left, in parts per million.
@@ -376,6 +378,7 @@ impl Bus<'_> {
             .chain([other])
             .max()
             .unwrap_or(0);
+        let last = longest_renewal(self.rate, longest + UPDATE_BITS / 2, clocks);
         let set = MtsSet {
             rate: self.rate,
             epochs: diapason_can::mts::Epochs::new(Nanos(1), Nanos(1))?,
@@ -383,7 +386,10 @@ impl Bus<'_> {
             low: low.collect(),
             other,
             clocks,
-            renewal: longest_renewal(self.rate, longest + UPDATE_BITS / 2, clocks),
+            renewing: match self.network.renewal_ns.map(Nanos) {
+                Some(within) => Renewing::ByClock { within },
+                None => Renewing::OnSignal { last },
+            },
         };
         Ok(set)
     }
@@ -408,12 +414,15 @@ impl Bus<'_> {
         let epochs = CanEpochs {
             epoch: set.epochs.epoch(),
             region: set.epochs.region(),
-            renewal: set.renewal,
+            renewal: set.renewal(),
+            cost: set.renewal_cost(),
             given: given.is_some(),
             spare_ppm: spare.as_ref().ok().copied().flatten(),
             best: best.map(|(set, spare)| (set.epochs.epoch(), spare)),
         };
-        let updates = self.rate.time(UPDATE_BITS.into());
+        // Renewals by clocks put no bit on the bus.
+        let bits = if self.network.renewal_ns.is_some() { 0 } else { UPDATE_BITS };
+        let updates = self.rate.time(bits.into());
         let updates = (u128::from(updates.0) * 1_000_000).div_ceil(epochs.epoch.0.max(1).into());
         let count = self.network.messages.len();
         let outcome = |index: usize| self.mts_outcome(&set, index);

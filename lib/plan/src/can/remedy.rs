@@ -133,6 +133,7 @@ impl Whole<'_> {
             );
         }
         ways.extend(self.rate().map(|rate| format!("`rate = {rate}`")));
+        ways.extend(self.renewal());
         ways.extend(self.scheduler());
         if ways.is_empty() {
             let percent = |permille: u64| format!("{}.{}", permille / 10, permille % 10);
@@ -178,6 +179,34 @@ impl Whole<'_> {
             .find(|rate| self.fits(&CanNetwork { rate: *rate, ..self.network.clone() }))
     }
 
+    /// Returns how soon nodes have to renew by their clocks so that all fit, or that they fit if
+    /// nodes renew together.
+    fn renewal(&self) -> Option<String> {
+        let with = |renewal_ns| self.fits(&CanNetwork { renewal_ns, ..self.network.clone() });
+        let (mut fits, mut late) = (0, self.network.renewal_ns? / STEP);
+        while late - fits > 1 {
+            let middle = fits.midpoint(late);
+            if with(Some(middle * STEP)) { fits = middle } else { late = middle }
+        }
+        match fits {
+            0 => with(None).then(|| "no `renewal`: nodes renew on a signal then".to_owned()),
+            _ => Some(format!("`renewal = \"{fits}us\"`")),
+        }
+    }
+
+    /// Returns the keys of the bus that say nothing under another scheduler.
+    fn without(&self) -> String {
+        let CanNetwork { epoch_ns, clocks_ns, renewal_ns, time, .. } = self.network;
+        let keys = [
+            epoch_ns.map(|_| "`epoch`"),
+            clocks_ns.map(|_| "`clocks`"),
+            renewal_ns.map(|_| "`renewal`"),
+            time.map(|_| "`time` and the keys that begin so"),
+        ];
+        let keys: Vec<&str> = keys.into_iter().flatten().collect();
+        if keys.is_empty() { String::new() } else { format!(" without {}", keys.join(", ")) }
+    }
+
     /// Another scheduler under which all fit.
     fn scheduler(&self) -> Option<String> {
         let is_alone = self.network.interface.is_none() && self.network.controller.is_none();
@@ -194,7 +223,7 @@ impl Whole<'_> {
         })?;
         Some(match found {
             CanScheduler::Mts => "`scheduler = \"mts\"` with `clocks = \"20us\"`".to_owned(),
-            _ => format!("`scheduler = \"{}\"`", found.name()),
+            _ => format!("`scheduler = \"{}\"`{}", found.name(), self.without()),
         })
     }
 

@@ -3,7 +3,7 @@
 use super::{Act, Life, LifeStream, Waiting};
 use crate::bus::EventKind;
 use crate::frame::CanFrame;
-use crate::mts::{Duty, RENEW_FROM_BITS, RENEW_UNTIL_BITS};
+use crate::mts::{Duty, RENEW_FROM_BITS, RENEW_UNTIL_BITS, Renewing};
 use diapason_abi::Nanos;
 
 impl Life<'_> {
@@ -59,7 +59,20 @@ impl Life<'_> {
             let bit = self.set.rate.time(1);
             it.queued + bit < began && self.deaf(it.node) == 0 && self.order(it, epoch) < own
         });
-        self.outcome.inverted += u64::from(urgent && !was_idle);
+        let may_meet = was_idle || self.renews_by_clock(sent.node, began);
+        self.outcome.inverted += u64::from(urgent && !may_meet);
+    }
+
+    /// Returns whether identifiers of two epochs may meet because some node renews by its clock.
+    fn renews_by_clock(&self, node: usize, now: Nanos) -> bool {
+        let (Renewing::ByClock { within }, Some(clock)) =
+            (self.set.renewing, self.clock(node, now))
+        else {
+            return false;
+        };
+        let apart = Nanos(2 * self.set.clocks.0);
+        let since = |at: Nanos| at - self.set.epochs.start(at);
+        since(clock) <= within + apart || since(clock + apart) <= apart
     }
 
     fn deaf(&self, node: usize) -> u64 {

@@ -206,7 +206,7 @@ impl<'a> Life<'a> {
         let nodes = units.iter().map(|_| bus.add_node(setup())).collect();
         // Somebody is always there to acknowledge.
         bus.add_node(setup());
-        let keeper = |_: &LifeUnit| Renewal::new(set.epochs, set.clocks, set.renewal);
+        let keeper = |_: &LifeUnit| Renewal::new(set.epochs, set.clocks, set.renewing);
         let mut acts = BinaryHeap::new();
         for (number, coming) in comings.iter().enumerate() {
             acts.push(Reverse((coming.queued, Act::Come(number))));

@@ -23,7 +23,16 @@ impl Life<'_> {
                 self.mark(now, node);
             }
             Duty::Repair => self.rename(now, node),
-            Duty::None | Duty::Renew | Duty::Join => {}
+            Duty::Renew => {
+                let within = self.keepers[node].patience().0;
+                let delay = match (self.draw)(3) {
+                    0 => 0,
+                    1 => within,
+                    _ => (self.draw)(within + 1),
+                };
+                self.push(now + Nanos(delay), Act::Renew(node));
+            }
+            Duty::None | Duty::Join => {}
         }
         self.look_again(now, node);
     }
