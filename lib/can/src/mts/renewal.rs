@@ -3,12 +3,12 @@
 //! **By clocks.** Each node renews when its clock says that the epoch is over, as soon as it can.
 //! This is the way for nodes whose driver is a process, which cannot follow a frame to the bit.
 //!
-//! **On a signal.** By its own clock a node sees that an epoch is over. From then on everything that
-//! it sends tells the others ([`super::signal_update`]), and it has a frame of lowest urgency to
-//! tell them if nobody has anything to send ([`beacon_id`]). All nodes hear the end of the first such frame at
-//! the same bit. They renew their identifiers while the next arbitration is over and the next
-//! frame is not: then no two identifiers of different epochs ever meet, but on a bus that was idle
-//! just before.
+//! **On a signal.** By its own clock a node sees that an epoch is over. From then on everything
+//! that it sends tells the others ([`super::signal_update`]), and it has a frame of lowest urgency
+//! to tell them if nobody has anything to send ([`beacon_id`]). All nodes hear the end of the
+//! first such frame at the same bit. They renew their identifiers while the next arbitration is
+//! over and the next frame is not: then no two identifiers of different epochs ever meet, but on a
+//! bus that was idle just before.
 //!
 //! A node may hear a frame up to twice the clocks' error before its own clock gets there, so the
 //! frame says which epoch has begun: the one of its end and that error later.
