@@ -1,71 +1,19 @@
 //! The model of a TouCAN on the bus, alone, under its driver, and under a hostile one.
 
+mod support;
+
 use diapason_abi::Nanos;
 use diapason_can::frame::standard;
 use diapason_can::in_order::{Sends, responses_in_order};
 use diapason_can::response::AnalysedMessage;
-use diapason_can::toucan::{
-    BufferedOutbox, FrameSource, ToucanDriver, ToucanRegisters, code, pack, register,
-};
+use diapason_can::toucan::{BufferedOutbox, FrameSource, ToucanDriver, code, pack, register};
 use diapason_can::{BitRate, CanFrame, Id};
 use diapason_devices::can::{BusMishap, CanBus, PeriodicMessage, Sent};
-use diapason_devices::toucan::TouCan;
 use diapason_random::Random;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+use support::desk::Desk;
 
 const MEGABIT: u32 = 1_000_000;
-
-/// A module, and a clock that goes on at each access.
-struct Desk {
-    model: RefCell<TouCan>,
-    now: Cell<u64>,
-    access_ns: u64,
-}
-
-impl ToucanRegisters for &Desk {
-    fn read(&self, offset: usize) -> u32 {
-        self.pass(self.access_ns);
-        self.model.borrow_mut().read_long(self.time(), offset)
-    }
-
-    fn write(&self, offset: usize, value: u32) {
-        self.pass(self.access_ns);
-        self.model.borrow_mut().write_long(self.time(), offset, value);
-    }
-}
-
-impl Desk {
-    fn new(bus: &CanBus, access_ns: u64) -> Desk {
-        Desk { model: RefCell::new(TouCan::new(bus)), now: Cell::new(0), access_ns }
-    }
-
-    fn time(&self) -> Nanos {
-        Nanos(self.now.get())
-    }
-
-    fn pass(&self, ns: u64) {
-        self.now.set(self.now.get() + ns);
-        self.model.borrow_mut().advance(self.time());
-    }
-
-    /// Lets time pass until the module interrupts, or until `end`. Returns whether it does.
-    fn wait(&self, end: u64) -> bool {
-        loop {
-            let mut model = self.model.borrow_mut();
-            if model.take_interrupt() {
-                return true;
-            }
-            let next = model.next_change().0.max(self.now.get() + 1);
-            if next > end {
-                self.now.set(self.now.get().max(end));
-                model.advance(Nanos(end));
-                return model.take_interrupt();
-            }
-            self.now.set(next);
-            model.advance(Nanos(next));
-        }
-    }
-}
 
 fn bus() -> CanBus {
     let bus = CanBus::quiet(BitRate::new(MEGABIT).unwrap());

@@ -9,6 +9,7 @@ mod mistuned;
 mod outside;
 mod passing;
 mod receiver;
+mod timed;
 mod traffic;
 
 pub use alarm::{WakeTime, WakeTimes};
@@ -17,6 +18,7 @@ pub(crate) use mistuned::Mistuned;
 pub use outside::{Outside, Overheard};
 pub use passing::{FrameContent, Passing};
 pub use receiver::RECEIPT_ID;
+pub use timed::{TimedMessage, TimedName, TimedTerms, TimedUnit};
 pub use traffic::{BUSY, BUSY_FD, BusLoad, PeriodicMessage, ReplayError, numbered, replay};
 
 use diapason_abi::Nanos;
@@ -30,6 +32,7 @@ use receiver::Receiver;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use timed::TimedUnits;
 use traffic::Traffic;
 
 /// Events kept for a device that does not fetch them; older ones are lost then.
@@ -61,6 +64,7 @@ struct Segment {
     sources: Vec<(NodeId, Traffic)>,
     receivers: Vec<Receiver>,
     gate: Option<Gate>,
+    timed: Option<TimedUnits>,
     /// The plug of each node.
     plugs: Vec<Option<usize>>,
     mailboxes: Vec<Mailbox>,
@@ -113,6 +117,7 @@ impl CanBus {
             sources: Vec::new(),
             receivers: Vec::new(),
             gate: None,
+            timed: None,
             plugs: Vec::new(),
             mailboxes: Vec::new(),
             record: VecDeque::new(),
@@ -242,6 +247,26 @@ impl CanBus {
         self.add_node(traffic.collect())
     }
 
+    /// Adds units under MTS, which keep the common time of the bus. The seed says when they read
+    /// their clocks and how soon they renew.
+    pub fn add_timed(&self, terms: TimedTerms, units: Vec<TimedUnit>, seed: u64) {
+        self.change(|segment| {
+            let mut timed = TimedUnits::new(segment.bus.rate(), terms, seed);
+            for of in units {
+                let node = segment.node(unit(), None);
+                timed.add(node, of);
+            }
+            segment.timed = Some(timed);
+        });
+    }
+
+    /// Returns how many high-speed messages of those units came while the unit did not know the
+    /// time.
+    #[must_use]
+    pub fn untimed(&self) -> u64 {
+        self.0.borrow().timed.as_ref().map_or(0, TimedUnits::untimed)
+    }
+
     /// Returns one more node, which sends these frames at these times.
     pub fn add_replay<F: Into<AnyFrame>>(&self, frames: VecDeque<(Nanos, F)>) -> NodeId {
         let frames = frames.into_iter().map(|(at, frame)| (at, frame.into()));
@@ -352,6 +377,7 @@ impl Segment {
         let sources = self.sources.iter().map(|(_, source)| source.next());
         let sources = sources.chain(self.receivers.iter().map(Receiver::next));
         let sources = sources.chain(self.gate.iter().map(Gate::next));
+        let sources = sources.chain(self.timed.iter().map(|timed| timed.next(self.bus.now())));
         sources.fold(self.plan.next(), Nanos::min)
     }
 
@@ -384,10 +410,16 @@ impl Segment {
             self.deliver();
             self.gate.iter_mut().for_each(|gate| gate.meet(time, &mut self.bus));
         }
+        if self.timed.as_ref().is_some_and(|timed| timed.next(time) <= time) {
+            self.bus.advance(time);
+            self.deliver();
+            self.timed.iter_mut().for_each(|timed| timed.act(time, &mut self.bus));
+        }
     }
 
     fn deliver(&mut self) {
         while let Some(event) = self.bus.poll() {
+            self.timed.iter_mut().for_each(|timed| timed.hear(&event));
             if let EventKind::Sent { frame, ticket } = event.kind {
                 let sent = Sent { time: event.time, node: event.node, frame };
                 if self.record.len() < self.record_limit {

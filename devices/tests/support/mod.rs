@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod can_host;
+pub mod desk;
 
 use diapason_abi::Nanos;
 use diapason_devices::{Answer, Handshake, UsbDevice};

@@ -155,7 +155,7 @@ fn ten_thousand_accepted_sets_are_in_time() {
 /// Returns the set on nodes that renew by their clocks, each within up to 300 us.
 fn by_clock(set: &MtsSet, random: &mut Random) -> MtsSet {
     let within = Nanos(random.below(300_000));
-    let set = MtsSet { renewing: Renewing::ByClock { within }, ..set.clone() };
+    let set = MtsSet { renewing: Renewing::ByClock { within, repeating: 0 }, ..set.clone() };
     set.with_epoch(Nanos::from_micros(random.between(1_500, 12_000))).unwrap()
 }
 
@@ -313,7 +313,7 @@ impl Learning {
         set.clocks = terms.clocks();
         let last = longest_renewal(set.rate, worst(false, 8) + UPDATE_BITS / 2, set.clocks);
         set.renewing = match random.one_in(2) {
-            true => Renewing::ByClock { within: Nanos(random.below(200_000)) },
+            true => Renewing::ByClock { within: Nanos(random.below(200_000)), repeating: 0 },
             false => Renewing::OnSignal { last },
         };
         let low = std::mem::take(&mut set.low);

@@ -77,7 +77,7 @@ fn drive(text: &str) -> Drive {
         other: worst(false, 0),
         clocks,
         renewing: match network.renewal_ns.map(Nanos) {
-            Some(within) => Renewing::ByClock { within },
+            Some(within) => Renewing::ByClock { within, repeating: 0 },
             None => Renewing::OnSignal {
                 last: longest_renewal(rate, worst(false, 8) + UPDATE_BITS / 2, clocks),
             },

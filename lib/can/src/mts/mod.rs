@@ -16,11 +16,13 @@
 mod choice;
 mod clock;
 pub mod life;
+mod node;
 mod promise;
 mod renewal;
 mod terms;
 
 pub use clock::BusClock;
+pub use node::{NodeDuty, NodeTime, Oscillator};
 pub use promise::{
     HighSpeed, MtsSet, NoPromise, Renewing, Tightest, UPDATE_BITS, Unmet, high_speed, low_speed,
     tightest,

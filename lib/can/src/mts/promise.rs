@@ -15,11 +15,12 @@
 //! of identifiers ([`super::Renewal`]) on a signal never lets two nodes meet in arbitration with
 //! identifiers of different epochs, except on a bus that was idle just before: that frame is B.
 //!
-//! Nodes that renew by their clocks do meet so, from δ before the end of an epoch to δ and the time
-//! of a renewal after it, and nowhere else. A frame that is not of Θ may then begin before x. Such
-//! frames are of high speed, because all high-speed identifiers of any epoch go before the others.
-//! They begin within that time, one after the other. So in [t0, s] each renewal adds at most its
-//! time and one frame of high speed, and there are as many as meet [t0, s].
+//! Nodes that renew by their clocks do meet so, from δ before the end of an epoch to δ and the
+//! time of a renewal after it, and nowhere else. A frame that is not of Θ may then begin before x.
+//! Such frames are of high speed, because all high-speed identifiers of any epoch go before the
+//! others. They begin within that time, one after the other. So in [t0, s] each renewal adds at
+//! most its time and one frame of high speed, and there are as many as meet [t0, s]. Only one
+//! frame is on the wire when a node renews, so a node that repeats it adds one more.
 //!
 //! This looks at every window, not only at the first instance after a critical instant as
 //! [EMERALDS 1998] does. That test is among those of this crate, with a set that it accepts and
@@ -48,7 +49,12 @@ pub enum Renewing {
     /// [`super::longest_renewal`] after the end of the epoch, by the common time.
     OnSignal { last: Nanos },
     /// Each by its own clock: within this time after its clock says that the epoch is over.
-    ByClock { within: Nanos },
+    ByClock {
+        within: Nanos,
+        /// Nodes that cannot take a frame back which is on the wire, and send that message under
+        /// the new identifier as well.
+        repeating: u32,
+    },
 }
 
 /// A high-speed message; its place in the list is its code.
@@ -183,7 +189,7 @@ impl MtsSet {
     pub fn renewal(&self) -> Nanos {
         match self.renewing {
             Renewing::OnSignal { last } => last,
-            Renewing::ByClock { within } => self.clocks + within,
+            Renewing::ByClock { within, .. } => self.clocks + within,
         }
     }
 
@@ -192,9 +198,10 @@ impl MtsSet {
     pub fn renewal_cost(&self) -> Nanos {
         match self.renewing {
             Renewing::OnSignal { .. } => self.rate.time(UPDATE_BITS.into()),
-            Renewing::ByClock { .. } => {
+            Renewing::ByClock { repeating, .. } => {
                 let longest = self.high.iter().map(|message| message.bits).max().unwrap_or(0);
-                self.clocks + self.renewal() + self.rate.time(u64::from(longest + INTERFRAME_BITS))
+                let frames = u64::from(1 + repeating) * u64::from(longest + INTERFRAME_BITS);
+                self.clocks + self.renewal() + self.rate.time(frames)
             }
         }
     }

@@ -128,7 +128,7 @@ impl Renewal {
     pub fn patience(&self) -> Nanos {
         match self.renewing {
             Renewing::OnSignal { last } => last + Nanos(2 * self.clocks.0),
-            Renewing::ByClock { within } => within,
+            Renewing::ByClock { within, .. } => within,
         }
     }
 

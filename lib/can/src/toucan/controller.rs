@@ -2,7 +2,10 @@
 //! back, look at flags. Each function is a fixed sequence of accesses.
 
 use super::register::{BUFFER, CTRL2, ESTAT, ICR, IFLAG, MCR, RX14, RX15, RXG, TIMER};
-use super::{BUFFERS, CLOCK_HZ, LIMITS, WORDS, code, estat, id_words, mcr, pack, timing_words};
+use super::{
+    BUFFERS, CLOCK_HZ, LIMITS, WORDS, code, code_of, estat, id_words, mcr, pack, timing_words,
+    unpack,
+};
 use crate::frame::CanFrame;
 use crate::timing::{BitRate, BitTiming, TimingRefusal};
 use embedded_can::Id;
@@ -110,6 +113,22 @@ impl<R: ToucanRegisters> ToucanDriver<R> {
         // Reading the timer unlocks the buffer.
         let _ = self.timer();
         matches!((control >> 4 & 15) as u8, code::FULL | code::OVERRUN)
+    }
+
+    /// Returns the frame that came for a buffer that [`ToucanDriver::expect`] set up, and the timer
+    /// when the frame began.
+    #[must_use]
+    pub fn received(&self, buffer: usize) -> Option<(CanFrame, u16)> {
+        let mut words = [0; WORDS];
+        // Reading the first word locks the buffer, and reading the timer unlocks it.
+        for (longword, pair) in words.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+            let read = self.registers.read(place(buffer, longword));
+            *pair = [(read >> 16) as u16, read as u16];
+        }
+        let _ = self.timer();
+        let has_one = matches!(code_of(&words), code::FULL | code::OVERRUN);
+        let (frame, stamp) = (unpack(&words).filter(|_| has_one)?, words[2]);
+        Some((frame, stamp))
     }
 
     /// Returns whether the module is sending at this moment.

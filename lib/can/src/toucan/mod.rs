@@ -23,7 +23,8 @@ pub use controller::{ToucanDriver, ToucanRegisters};
 pub use outbox::{BufferRefusal, BufferedOutbox, FrameSource, OutboxCounts, STREAMS, Through};
 
 use crate::frame::{BYTES_MAX, CanFrame, extended, standard};
-use crate::timing::{BitTiming, TimingLimits};
+use crate::timing::{BitRate, BitTiming, TimingLimits};
+use diapason_abi::Nanos;
 use embedded_can::Id;
 
 /// Message buffers of the module.
@@ -142,6 +143,16 @@ pub fn timing_of(ctrl01: u16, ctrl2: u16) -> BitTiming {
 
 const REMOTE: u16 = 1 << 4;
 const EXTENDED: u16 = 1 << 3;
+
+/// Returns when a frame of so many bits was over that began at `begun` of the timer: the timer said
+/// `timer` just before `now`. The result is too late by up to two bits and the time between reading
+/// the timer and `now`, and never too early.
+#[must_use]
+pub fn ended(rate: BitRate, (begun, timer): (u16, u16), bits: u32, now: Nanos) -> Nanos {
+    // Both counts are rounded down.
+    let since = u64::from(timer.wrapping_sub(begun)).saturating_sub(1);
+    now - rate.time(since) + rate.time(bits.into())
+}
 
 /// Returns the two words of an identifier.
 #[must_use]

@@ -21,6 +21,9 @@ use embedded_can::Id;
 /// Most streams of an outbox.
 pub const STREAMS: usize = 64;
 
+/// The buffer that hears frames of other nodes, if the driver listens for some.
+const HEARS: usize = 13;
+
 /// Where the frames of streams are.
 pub trait FrameSource {
     /// Returns the newest frame of this stream, under this identifier.
@@ -101,6 +104,8 @@ pub struct BufferedOutbox {
     /// Frames that went through since a more urgent message waits until an echo is free.
     pub(super) lacking: Option<u32>,
     pub(super) armed: u16,
+    /// The identifier for which the buffer [`HEARS`] waits, if there is one.
+    hears: Option<Id>,
     pub(super) counts: OutboxCounts,
     /// Frames that went through since somebody asked. Nobody has to.
     through: [Option<Through>; 2 * BUFFERS],
@@ -136,9 +141,68 @@ impl BufferedOutbox {
             longest,
             lacking: None,
             armed: 0,
+            hears: None,
             counts: OutboxCounts::default(),
             through: [None; 2 * BUFFERS],
         })
+    }
+
+    /// Lets a buffer hear frames of one identifier of other nodes. It interrupts for each.
+    ///
+    /// # Errors
+    /// The buffer sends.
+    pub fn listen(
+        &mut self,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        id: Id,
+    ) -> Result<(), BufferRefusal> {
+        let sending = self.own + self.shared;
+        if sending > HEARS {
+            return Err(BufferRefusal::Buffers { asked: sending, most: HEARS });
+        }
+        self.hears = Some(id);
+        module.expect(HEARS, id);
+        module.interrupts(self.interrupting());
+        Ok(())
+    }
+
+    /// Returns the frame that [`BufferedOutbox::listen`] waits for, if one came, and the timer of
+    /// the module when it began. Of several the last is left.
+    #[must_use]
+    pub fn heard(
+        &mut self,
+        module: &ToucanDriver<impl ToucanRegisters>,
+    ) -> Option<(CanFrame, u16)> {
+        let id = self.hears?;
+        let heard = module.received(HEARS)?;
+        module.expect(HEARS, id);
+        Some(heard)
+    }
+
+    /// Returns the buffers that interrupt now, one bit each.
+    pub(super) fn interrupting(&self) -> u16 {
+        self.armed | if self.hears.is_some() { 1 << HEARS } else { 0 }
+    }
+
+    /// Gives a message that waits in its own buffer another identifier, or takes it back if there
+    /// is none. Returns whether it waited. If its frame is on the wire at that moment, that goes
+    /// out as well: under another identifier the message goes twice then.
+    pub fn rename(
+        &mut self,
+        module: &ToucanDriver<impl ToucanRegisters>,
+        source: &impl FrameSource,
+        stream: u8,
+        id: Option<Id>,
+    ) -> bool {
+        let buffer = usize::from(stream);
+        if buffer >= self.own || self.loaded[buffer].is_none() {
+            return false;
+        }
+        let waited = self.empty(module, buffer).is_some();
+        if let Some(id) = id.filter(|_| waited) {
+            self.fill(module, source, buffer, Waiting::new(stream, id));
+        }
+        waited
     }
 
     /// Returns the counts since the start.
@@ -197,7 +261,7 @@ impl BufferedOutbox {
         now: Nanos,
     ) {
         self.collect(module);
-        let (errors, off) = module.take_errors(self.armed);
+        let (errors, off) = module.take_errors(self.interrupting());
         self.counts.errors += u64::from(errors);
         self.counts.off += u64::from(off);
         if !module.is_ready() {
@@ -217,6 +281,10 @@ impl BufferedOutbox {
     fn revive(&mut self, module: &ToucanDriver<impl ToucanRegisters>, source: &impl FrameSource) {
         module.restart();
         (self.armed, self.lacking) = (0, None);
+        if let Some(id) = self.hears {
+            module.expect(HEARS, id);
+            module.interrupts(self.interrupting());
+        }
         self.doubts = [None; ECHOES.len()];
         for buffer in 0..self.own + self.shared {
             match self.loaded[buffer].take() {

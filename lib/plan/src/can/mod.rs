@@ -387,7 +387,7 @@ impl Bus<'_> {
             other,
             clocks,
             renewing: match self.network.renewal_ns.map(Nanos) {
-                Some(within) => Renewing::ByClock { within },
+                Some(within) => Renewing::ByClock { within, repeating: 0 },
                 None => Renewing::OnSignal { last },
             },
         };

@@ -4,7 +4,7 @@ use super::sends::marked;
 use super::{Act, Life, LifeStream, Waiting};
 use crate::bus::{Activity, Withdrawn};
 use crate::frame::CanFrame;
-use crate::mts::{BusClock, RENEW_FROM_BITS, TimeFrame, TimeTerms};
+use crate::mts::{BusClock, Oscillator, RENEW_FROM_BITS, TimeFrame, TimeTerms};
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
@@ -68,21 +68,19 @@ impl Learner {
         }
     }
 
+    fn oscillator(&self) -> Oscillator {
+        let grain = self.terms.base().grain;
+        Oscillator { offset: self.of.offset, ppm: self.of.ppm, grain }
+    }
+
     /// Returns what the clock says.
     fn local(&self, now: Nanos) -> Nanos {
-        let ran = i128::from(now.0) * i128::from(1_000_000 + self.of.ppm) / 1_000_000;
-        let local = i128::from(self.of.offset) + ran;
-        let local = u64::try_from(local).unwrap_or(u64::MAX);
-        Nanos(local - local % self.terms.base().grain.0.max(1))
+        self.oscillator().local(now)
     }
 
     /// Returns when the clock says at least this.
     fn when(&self, local: Nanos) -> Nanos {
-        let grain = u128::from(self.terms.base().grain.0.max(1));
-        let local = u128::from(local.0).next_multiple_of(grain);
-        let ran = local.saturating_sub(u128::from(self.of.offset)) * 1_000_000;
-        let when = ran.div_ceil(u128::from(1_000_000u64.saturating_add_signed(self.of.ppm)));
-        Nanos(u64::try_from(when).unwrap_or(u64::MAX))
+        self.oscillator().when(local)
     }
 }
 

@@ -65,7 +65,7 @@ impl Life<'_> {
 
     /// Returns whether identifiers of two epochs may meet because some node renews by its clock.
     fn renews_by_clock(&self, node: usize, now: Nanos) -> bool {
-        let (Renewing::ByClock { within }, Some(clock)) =
+        let (Renewing::ByClock { within, .. }, Some(clock)) =
             (self.set.renewing, self.clock(node, now))
         else {
             return false;
