@@ -1,14 +1,16 @@
 //! The surroundings of a host: the USB devices that its description plugs in, as models, and their
 //! faults.
 
+mod buffered;
+
 use crate::failure::Failure;
 use crate::logs;
+use buffered::buffered;
 use diapason_abi::Nanos;
 use diapason_bus::{Coding, Speed};
 use diapason_can::BitRate;
-use diapason_can::frame::{extended, standard};
 use diapason_devices::UsbDevice;
-use diapason_devices::can::{self, BusLoad, CanBus, PeriodicMessage};
+use diapason_devices::can::{self, BusLoad, CanBus};
 use diapason_devices::disk::Disk;
 use diapason_devices::faulty::lies::catalogue;
 use diapason_devices::faulty::{self, Drifting, Faulty, Lie, OwnClock, Rule};
@@ -17,17 +19,15 @@ use diapason_devices::hub::NotPlugged;
 use diapason_devices::instrument::{self, Instrument};
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::sensor::{self, Sensor};
-use diapason_devices::toucan::TouCan;
 use diapason_ether::{FRAME_MIN, UDP_PAYLOAD, UdpFrame};
 use diapason_plan::beside::{self, DISK_BLOCKS};
 use diapason_sim::XHCI;
 use diapason_sim::{
     CARD, Card, ControllerMishap, EthernetWire, Features, Flood, FunctionModel, Planned,
-    PluggedController, TOUCAN, Tap, ToucanCard, Upset,
+    PluggedController, Tap, Upset,
 };
 use diapason_system::{
-    CanNetwork, CanSender, CanTraffic, FaultKind, FaultTarget, InjectedFault, System, UsbBus,
-    UsbModel, UsbPlug,
+    CanTraffic, FaultKind, FaultTarget, InjectedFault, System, UsbBus, UsbModel, UsbPlug,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -286,53 +286,6 @@ pub fn cards(
         (CARD, Box::new(card))
     };
     cards.map(card).chain(buffered(system, faults)).collect()
-}
-
-/// Returns the CAN controllers with message buffers of a host, each with its bus: other nodes send
-/// their messages there, and `faults` happen to both.
-fn buffered(system: &System, faults: &[InjectedFault]) -> Functions {
-    let card = |network: &CanNetwork| -> Option<(usize, ToucanCard)> {
-        let device = network.controller?.device;
-        let bus = CanBus::new(BitRate::new(network.rate).ok()?);
-        for node in others(network) {
-            bus.add_unit(node);
-        }
-        // Somebody acknowledges, also if no other node sends.
-        let bus = bus.acknowledged();
-        let mut card = ToucanCard::new(TouCan::new(&bus));
-        for fault in faults {
-            let (at, words) = (Nanos(fault.at_ns), system.fault_words(fault));
-            if system.disturbed_controller(fault) == Some(device) {
-                bus_mishap(fault).into_iter().for_each(|(mishap, _)| bus.suffer(at, mishap));
-                card.suffer(at, ControllerMishap::Device, words);
-            } else if fault.kind.target() == FaultTarget::Controller && fault.target == device {
-                card.suffer(at, controller_mishap(fault), words);
-            }
-        }
-        Some((device, card))
-    };
-    let mut cards: Vec<_> = system.cans.iter().filter_map(card).collect();
-    cards.sort_by_key(|(device, _)| *device);
-    let function = |(_, card)| -> (u32, Box<dyn FunctionModel>) { (TOUCAN, Box::new(card)) };
-    cards.into_iter().map(function).collect()
-}
-
-/// Returns the messages of each other node of a bus.
-fn others(network: &CanNetwork) -> Vec<Vec<PeriodicMessage>> {
-    let mut nodes: Vec<(&str, Vec<PeriodicMessage>)> = Vec::new();
-    for (message, id) in network.messages.iter().zip(network.identifiers()) {
-        let CanSender::Node(node) = &message.sender else { continue };
-        let (Some((raw, is_extended)), Some(period)) = (id, message.period_ns) else { continue };
-        let id = if is_extended { extended(raw) } else { standard(raw) };
-        let Ok(id) = id else { continue };
-        let (length, offset) = (message.bytes, Nanos::from_millis(1));
-        let message = PeriodicMessage { id, length, period: Nanos(period), offset };
-        match nodes.iter_mut().find(|(name, _)| name == node) {
-            Some((_, all)) => all.push(message),
-            None => nodes.push((node, vec![message])),
-        }
-    }
-    nodes.into_iter().map(|(_, all)| all).collect()
 }
 
 /// The port of the flood: `discard`, which is for nobody.

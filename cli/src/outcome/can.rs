@@ -60,9 +60,12 @@ impl CanMessagePromise {
             messages.filter_map(|(message, promise)| {
                 let CanSender::Process(sender) = &message.sender else { return None };
                 let bound = match promise.outcome {
-                    CanOutcome::Response(response) if plan.refused.is_none() => Some(response.0),
+                    CanOutcome::Response(response) => Some(response.0),
+                    // A message that is begun by its start-by time is through by its deadline.
+                    CanOutcome::StartBy(_) => message.deadline_ns,
                     _ => None,
                 };
+                let bound = bound.filter(|_| plan.refused.is_none());
                 Some(CanMessagePromise {
                     name: message.name.clone(),
                     bus: network.name.clone(),
@@ -107,8 +110,8 @@ impl CanMessagePromise {
 
     /// Returns what is not as the bounds of all messages assume, those of other nodes included. A
     /// message that is due at no time can break them, too.
-    fn assumed(&self, last: &CanReport) -> [Option<RaisedAlarm>; 5] {
-        let (of, ControllerCounts { dry, errors, off }) = (&*self.name, last.controller);
+    fn assumed(&self, last: &CanReport) -> [Option<RaisedAlarm>; 6] {
+        let (of, ControllerCounts { dry, untimed, errors, off }) = (&*self.name, last.controller);
         let outside = format!(
             "{} messages of {of} came before their `period` was over, or were longer than `bytes`",
             last.outside
@@ -121,6 +124,11 @@ impl CanMessagePromise {
         let late = format!(
             "the controller of {of} got its next message too late {dry} times while one waited"
         );
+        let lost = format!(
+            "{untimed} high-speed messages were lost while the driver of {of} did not know the \
+             time of `{}` any more",
+            self.bus
+        );
         let wrong = format!("the driver of {of} saw errors on `{}` {errors} times", self.bus);
         let away = format!("the controller of {of} was off `{}` {off} times", self.bus);
         [
@@ -130,6 +138,7 @@ impl CanMessagePromise {
             RaisedAlarm::above("can-contract", of, [last.outside, 0], outside),
             RaisedAlarm::above("can-jitter", of, [last.jitter.0, self.jitter_ns], jitter),
             RaisedAlarm::above("can-dry", of, [dry.into(), 0], late),
+            RaisedAlarm::above("can-time", of, [untimed.into(), 0], lost),
         ]
     }
 
@@ -182,6 +191,7 @@ impl CanMessagePromise {
             .json("replaced", count(|it| it.replaced))
             .json("outside", count(|it| it.outside))
             .json("dry", count(|it| it.controller.dry.into()))
+            .json("untimed", count(|it| it.controller.untimed.into()))
             .json("errors", count(|it| it.controller.errors.into()))
             .json("off", count(|it| it.controller.off.into()))
             .right(("until queued", "jitter_ns"), jitter)
@@ -240,6 +250,7 @@ mod tests {
         assert_eq!(rung(|it| it.jitter.0 += 1), ["can-jitter"]);
         assert_eq!(rung(|it| it.outside = 1), ["can-contract"]);
         assert_eq!(rung(|it| it.controller.dry = 1), ["can-dry"]);
+        assert_eq!(rung(|it| it.controller.untimed = 1), ["can-time"]);
         assert_eq!(rung(|it| it.controller.errors = 1), ["can-errors"]);
         assert_eq!(rung(|it| it.controller.off = 1), ["can-off"]);
         assert_eq!(rung(|it| it.replaced = 1), ["can-replaced"]);

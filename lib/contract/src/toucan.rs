@@ -20,6 +20,8 @@ pub const MESSAGES: usize = 19;
 pub const SENDING: usize = 14;
 /// Buffers that messages without one of their own share, if there are any.
 pub const SHARED: usize = 3;
+/// Buffers that send under MTS: one more hears the frames of the time.
+pub const SENDING_ON_TIME: usize = 13;
 /// Shared buffers that are still full when the controller asks for more.
 pub const SPARE: usize = 2;
 
@@ -97,11 +99,16 @@ pub const SERVE: &str = "cand.serve";
 pub const FIND: &str = "cand.find";
 /// The work of the driver for each message that it takes.
 pub const TAKE: &str = "cand.message";
+/// The work of the driver to renew the identifiers of all messages that wait, under MTS.
+pub const RENEW: &str = "cand.renew";
 
 /// The setting of `cand` with its controller: the words of [`ControllerTerms`].
 pub const CONTROLLER_SETTING: &str = "controller";
 /// The setting with messages, of `cand` and of programs: the words of [`MessageTerms`].
 pub const MESSAGES_SETTING: &str = "messages";
+
+/// The setting of `cand` under MTS: the words of [`MtsTerms`].
+pub const MTS_SETTING: &str = "mts";
 
 /// The settings of `cand` for its controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,6 +137,80 @@ impl ControllerTerms {
     }
 }
 
+/// The settings of `cand` on a bus under MTS: its epochs, its common time, and how soon its nodes
+/// renew identifiers by their clocks. All times are in ns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MtsTerms {
+    /// An epoch is about as long, and identifiers reach so far beyond it.
+    pub epoch_ns: u64,
+    pub reach_ns: u64,
+    /// No clock is further from the common time.
+    pub clocks_ns: u64,
+    /// A node renews within this time.
+    pub renewal_ns: u64,
+    /// The identifier of the frame of the time, which is a standard one.
+    pub time_id: u32,
+    /// The frames of the time are so far apart, and so late at most.
+    pub interval_ns: u64,
+    pub late_ns: u64,
+    /// Longest time from the end of such a frame until a node has read its clock.
+    pub read_ns: u64,
+    /// The step of the clocks.
+    pub step_ns: u64,
+    pub drift_ppm: u32,
+    /// A node keeps the time although it loses so many frames in a row.
+    pub losses: u32,
+}
+
+impl MtsTerms {
+    /// Returns the numbers of the setting.
+    #[must_use]
+    pub const fn words(&self) -> [u64; 11] {
+        [
+            self.epoch_ns,
+            self.reach_ns,
+            self.clocks_ns,
+            self.renewal_ns,
+            self.time_id as u64,
+            self.interval_ns,
+            self.late_ns,
+            self.read_ns,
+            self.step_ns,
+            self.drift_ppm as u64,
+            self.losses as u64,
+        ]
+    }
+
+    /// Reads the numbers of the setting.
+    #[must_use]
+    pub fn of(words: &[u64]) -> Option<MtsTerms> {
+        let [head @ .., read_ns, step_ns, drift, losses] = *<&[u64; 11]>::try_from(words).ok()?;
+        let [epoch_ns, reach_ns, clocks_ns, renewal_ns, id, interval_ns, late_ns] = head;
+        Some(MtsTerms {
+            epoch_ns,
+            reach_ns,
+            clocks_ns,
+            renewal_ns,
+            time_id: u32::try_from(id).ok()?,
+            interval_ns,
+            late_ns,
+            read_ns,
+            step_ns,
+            drift_ppm: u32::try_from(drift).ok()?,
+            losses: u32::try_from(losses).ok()?,
+        })
+    }
+}
+
+/// The identifier of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MessageId {
+    /// One that stays, and whether it is an extended one.
+    Fixed(u32, bool),
+    /// A high-speed message under MTS with this code: the rest of the identifier is its deadline.
+    Code(u8),
+}
+
 /// A message that a host sends, as its driver and its program know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MessageTerms {
@@ -145,8 +226,7 @@ pub struct MessageTerms {
     pub sender: u8,
     /// Most bytes of data.
     pub bytes: u8,
-    /// Its identifier, and whether it is an extended one.
-    pub id: (u32, bool),
+    pub id: MessageId,
     /// The shortest time between two, in ns.
     pub period_ns: u64,
     /// The deadline from when its program had it, in ns; 0 if it has none.
@@ -158,15 +238,19 @@ pub struct MessageTerms {
 /// Words of a message in the setting.
 const WORDS: usize = 6;
 const EXTENDED: u64 = 1 << 32;
+const CODE: u64 = 1 << 33;
 
 impl MessageTerms {
     /// Returns the numbers of the setting.
     #[must_use]
     pub const fn words(&self) -> [u64; WORDS] {
-        let (id, extended) = self.id;
         let [low, high] = self.number.to_le_bytes();
         let small = [self.controller, self.stream, self.sender, self.bytes, low, high, 0, 0];
-        let id = id as u64 | if extended { EXTENDED } else { 0 };
+        let id = match self.id {
+            MessageId::Fixed(id, true) => id as u64 | EXTENDED,
+            MessageId::Fixed(id, false) => id as u64,
+            MessageId::Code(code) => code as u64 | CODE,
+        };
         let small = u64::from_le_bytes(small);
         [self.name.0, small, id, self.period_ns, self.deadline_ns, self.jitter_ns]
     }
@@ -183,7 +267,10 @@ impl MessageTerms {
                 number: u16::from_le_bytes([low, high]),
                 sender,
                 bytes,
-                id: (*id as u32, id & EXTENDED != 0),
+                id: match id & CODE {
+                    0 => MessageId::Fixed(*id as u32, id & EXTENDED != 0),
+                    _ => MessageId::Code(*id as u8),
+                },
                 period_ns: *period_ns,
                 deadline_ns: *deadline_ns,
                 jitter_ns: *jitter_ns,
@@ -205,15 +292,32 @@ mod tests {
             number: 0x1234,
             sender: 3,
             bytes: 8,
-            id: (0x1fff_ffff, true),
+            id: MessageId::Fixed(0x1fff_ffff, true),
             period_ns: 3,
             deadline_ns: u64::MAX,
             jitter_ns: 7,
         };
-        let plain = MessageTerms { id: (0x7ff, false), ..terms };
-        let words: alloc::vec::Vec<u64> = [terms, plain].iter().flat_map(|it| it.words()).collect();
-        assert!(MessageTerms::all(&words).eq([terms, plain]));
+        let plain = MessageTerms { id: MessageId::Fixed(0x7ff, false), ..terms };
+        let speedy = MessageTerms { id: MessageId::Code(31), ..terms };
+        let all = [terms, plain, speedy];
+        let words: alloc::vec::Vec<u64> = all.iter().flat_map(|it| it.words()).collect();
+        assert!(MessageTerms::all(&words).eq(all));
         let controller = ControllerTerms { number: 1, rate: 1_000_000, own: 11 };
         assert_eq!(ControllerTerms::of(&controller.words()), Some(controller));
+        let mts = MtsTerms {
+            epoch_ns: 1,
+            reach_ns: 2,
+            clocks_ns: 3,
+            renewal_ns: 4,
+            time_id: 5,
+            interval_ns: 6,
+            late_ns: 7,
+            read_ns: 8,
+            step_ns: 9,
+            drift_ppm: 10,
+            losses: 11,
+        };
+        assert_eq!(MtsTerms::of(&mts.words()), Some(mts));
+        assert_eq!(MtsTerms::of(&mts.words()[1..]), None);
     }
 }

@@ -7,6 +7,7 @@
 
 mod controller;
 mod fd;
+mod mts;
 mod time;
 
 use crate::can_network::{
@@ -128,6 +129,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         interface(declared, can, report);
         controller::check(declared, can, report);
         schedule(declared, can, report);
+        mts::check(declared, can, report);
         time::check(declared, can, report);
         fd::check(declared, can, report);
         for name in &can.in_order {
@@ -278,13 +280,15 @@ fn sender(declared: &Declared, names: &Names<'_>, message: &DeclaredMessage, rep
         return;
     }
     let Some(can) = declared.can(message) else { return };
-    if can.is(CanScheduler::Mts) {
+    if can.is(CanScheduler::Mts) && can.controller.is_none() {
         let title = format!("`{}` of this host cannot send under MTS", process.value);
-        let help = "an interface of this host renews no identifiers: use another `scheduler`, or \
-                    write `node = \"…\"` for a unit that can";
+        let help = "an interface on USB renews no identifiers: connect this host by a \
+                    `controller`, use another `scheduler`, or write `node = \"…\"` for a unit that \
+                    can";
         report.push(Problem::new(&process.span, title, help));
     } else if can.controller.is_some() {
         controller::sends(message, report);
+        mts::sends(can, message, report);
     } else if can.usb.is_none() {
         let title = format!("`{}` is not connected to `{}`", process.value, can.name.value);
         let help = format!(

@@ -22,6 +22,7 @@ mod archive;
 mod assemble;
 mod bus;
 mod can;
+mod can_names;
 mod can_network;
 mod carried;
 mod chain;
@@ -74,9 +75,9 @@ mod vcpus;
 mod wires;
 
 pub use archive::{Permit, RunOptions, build};
+pub use can_names::ASSIGNED_MAX;
 pub use can_network::{
-    ASSIGNED_MAX, CLOCKS_MAX, CanClass, CanController, CanMessage, CanNetwork, CanScheduler,
-    CanSender, CanTime,
+    CLOCKS_MAX, CanClass, CanController, CanMessage, CanNetwork, CanScheduler, CanSender, CanTime,
 };
 pub use carried::{ChainLink, ChainSpec, Handover, PipeDirection, PipeSpec, Tpipe};
 pub use diagnostics::{Diagnostics, ProblemSummary};

@@ -30,7 +30,10 @@ pub struct CanReport {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ControllerCounts {
     /// Times that its driver was too late to load the next message.
-    pub dry: u32,
+    pub dry: u16,
+    /// High-speed messages under MTS that were lost because the driver did not know the time any
+    /// more.
+    pub untimed: u16,
     /// Times that its driver looked and there had been errors on the bus.
     pub errors: u16,
     /// Times that the controller was off its bus: bus-off, or it had lost its set-up.
@@ -39,12 +42,14 @@ pub struct ControllerCounts {
 
 impl ControllerCounts {
     const fn packed(self) -> u64 {
-        self.dry as u64 | (self.errors as u64) << 32 | (self.off as u64) << 48
+        let early = self.dry as u64 | (self.untimed as u64) << 16;
+        early | (self.errors as u64) << 32 | (self.off as u64) << 48
     }
 
     const fn unpacked(word: u64) -> ControllerCounts {
+        let (dry, untimed) = (word as u16, (word >> 16) as u16);
         let (errors, off) = ((word >> 32) as u16, (word >> 48) as u16);
-        ControllerCounts { dry: word as u32, errors, off }
+        ControllerCounts { dry, untimed, errors, off }
     }
 }
 
@@ -140,7 +145,7 @@ mod tests {
         gauge.replaced();
         let mut said = Vec::new();
         let mut say = |words: &Words| said.push(Reported::of(words).unwrap());
-        let controller = ControllerCounts { dry: u32::MAX, errors: 2, off: u16::MAX };
+        let controller = ControllerCounts { dry: u16::MAX, untimed: 7, errors: 2, off: u16::MAX };
         gauge.say(Nanos(7), controller, &mut say);
         gauge.say(Nanos(8), controller, &mut say);
         let report = CanReport {

@@ -356,6 +356,13 @@ impl Bus<'_> {
         ])
     }
 
+    /// Returns how many nodes send a message twice that is on the wire when they renew: this host,
+    /// if it sends.
+    fn repeating(&self) -> u32 {
+        let own = |it: &CanMessage| matches!(it.sender, CanSender::Process(_));
+        self.network.messages.iter().any(own).into()
+    }
+
     fn set(&self, clocks: Nanos) -> Result<MtsSet, MtsRefusal> {
         let numbers = |class| self.assigned.of_class(class);
         let high = numbers(CanClass::High).into_iter().map(|index| {
@@ -387,7 +394,7 @@ impl Bus<'_> {
             other,
             clocks,
             renewing: match self.network.renewal_ns.map(Nanos) {
-                Some(within) => Renewing::ByClock { within, repeating: 0 },
+                Some(within) => Renewing::ByClock { within, repeating: self.repeating() },
                 None => Renewing::OnSignal { last },
             },
         };

@@ -14,11 +14,12 @@ use crate::missing::{self, Missing};
 use crate::pipes::Plant;
 use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::Supply;
-use diapason_contract::toucan::{FIND, LOOK, SERVE, TAKE};
+use diapason_can::mts::Epochs;
+use diapason_contract::toucan::{FIND, LOOK, RENEW, SERVE, TAKE};
 use diapason_pipe::bill::{Coming, busy_period};
 use diapason_pipe::measured::REPORT;
 use diapason_pipe::size::Bucket;
-use diapason_system::{CanController, CanMessage, CanNetwork, CanSender};
+use diapason_system::{CanController, CanMessage, CanNetwork, CanScheduler, CanSender};
 use std::collections::BTreeSet;
 
 /// A reason for which the driver wakes up, and its work for that.
@@ -83,13 +84,33 @@ impl Plant<'_> {
             every(LOOK, look),
             every(REPORT, wake + reports),
         ];
+        let renewals = self.renewals(network, wake)?;
         let messages = own.map(|message| {
             let contract = Bucket::periodic(Nanos(message.period_ns.unwrap_or_default()));
             let contract = contract.with_jitter(Nanos(message.jitter_ns));
             [taken, wake, look].map(|work| Waking { contract, work })
         });
         let strangers = senders.iter().map(|_| every(LOOK, taken));
-        Ok(messages.flatten().chain(strangers).chain(rest).collect())
+        Ok(messages.flatten().chain(strangers).chain(rest).chain(renewals).collect())
+    }
+
+    /// Returns the renewals of identifiers under MTS. The driver looks at its clock at the end of
+    /// each epoch, and when it does not know the time any more. A frame of the time may move its
+    /// idea of the time by twice the error of the clocks.
+    fn renewals(&self, network: &CanNetwork, wake: Nanos) -> Result<Vec<Waking>, Missing> {
+        let Some(terms) = network.mts_terms().filter(|_| network.scheduler == CanScheduler::Mts)
+        else {
+            return Ok(Vec::new());
+        };
+        let Some(work) = self.system.works.iter().find(|it| it.name == RENEW) else {
+            return Err(missing::works(&[RENEW]));
+        };
+        let epochs = Epochs::new(Nanos(terms.epoch_ns), Nanos(terms.reach_ns));
+        let epoch = epochs.map_or(Nanos(terms.epoch_ns), |epochs| epochs.epoch());
+        let work = wake + Nanos(work.worst_ns);
+        let clocks = Bucket::periodic(epoch).with_jitter(Nanos(4 * terms.clocks_ns));
+        let lost = Bucket::periodic(Nanos(terms.interval_ns));
+        Ok([clocks, lost].map(|contract| Waking { contract, work }).into())
     }
 
     /// Returns the VCPU of the driver, which has to be its own.
@@ -108,6 +129,22 @@ impl Plant<'_> {
             (what, "give it one, and make the system hold first".to_owned())
         })
     }
+}
+
+/// Returns why the driver does not renew identifiers in time, and what to do.
+pub(super) fn slow(renewal: Nanos, queued: Nanos, driver: &str) -> Option<[String; 2]> {
+    (renewal < queued).then(|| {
+        let (takes, said) = (human(queued.0), human(renewal.0));
+        let title = format!(
+            "`{driver}` may take {takes} to renew identifiers, and `renewal` of its bus is {said}"
+        );
+        let micros = queued.0.div_ceil(1_000);
+        let help = format!(
+            "write `renewal = \"{micros}us\"` at least, or give the VCPU of `{driver}` more \
+             `budget`, a shorter `period` or more `replenishments`"
+        );
+        [title, help]
+    })
 }
 
 /// Returns why a message is not in the queue within its `jitter`, and what to do.

@@ -1,6 +1,6 @@
 //! Why the messages of a bus are not all in time, and the nearest that would fit.
 
-use super::queued::late;
+use super::queued::{late, slow};
 use super::{CanOutcome, CanPlan, plan};
 use crate::human;
 use crate::pipes::Piped;
@@ -76,7 +76,10 @@ fn unqueued(
         let [title, help] = late(&message.name, Nanos(message.jitter_ns), queued, driver)?;
         Some(system.problem(Place::CanMessage(message.number), [&title, "", "", &help]))
     };
-    network.messages.iter().filter(own).filter_map(late).collect()
+    let slow = network.renewal_ns.and_then(|renewal| slow(Nanos(renewal), queued, driver));
+    let slow =
+        slow.map(|[title, help]| system.problem(Place::Can(number), [&title, "", "", &help]));
+    slow.into_iter().chain(network.messages.iter().filter(own).filter_map(late)).collect()
 }
 
 fn holds(outcome: &CanOutcome) -> bool {
@@ -183,6 +186,10 @@ impl Whole<'_> {
     /// nodes renew together.
     fn renewal(&self) -> Option<String> {
         let with = |renewal_ns| self.fits(&CanNetwork { renewal_ns, ..self.network.clone() });
+        // The driver of a controller cannot renew sooner because that would fit.
+        if self.network.controller.is_some() {
+            return None;
+        }
         let (mut fits, mut late) = (0, self.network.renewal_ns? / STEP);
         while late - fits > 1 {
             let middle = fits.midpoint(late);

@@ -8,11 +8,10 @@
 use super::{Bus, CanOutcome, CanPlan, refusal};
 use crate::human;
 use diapason_abi::Nanos;
-use diapason_can::mts::{TimeBase, TimeRefusal, TimeTerms};
+use diapason_can::mts::{TimeRefusal, TimeTerms};
 use diapason_system::{CLOCKS_MAX, CanTime};
 
 const MICRO: u64 = 1_000;
-const PPM: u128 = 1_000_000;
 
 /// How far the clocks of a bus are from its common time.
 #[derive(Clone, Debug)]
@@ -65,31 +64,23 @@ fn follow(bus: &Bus<'_>, time: &CanTime, said: Option<Nanos>) -> Result<CanPlan,
 }
 
 /// Returns how late a frame of the time is through, and whether that is a bound. If there is none,
-/// the message is refused, and its deadline counts for the others.
+/// the message is refused, and its deadline counts for the others. The driver of a controller knows
+/// the deadline only.
 fn late(bus: &Bus<'_>, time: &CanTime, plan: &CanPlan) -> (Nanos, bool) {
-    let message = &bus.network.messages[time.message];
     match plan.messages[time.message].outcome {
-        CanOutcome::Response(response) => (response, true),
-        _ => {
-            let period = message.period_ns.unwrap_or(0);
-            let deadline = message.deadline_ns.unwrap_or(period);
-            (Nanos(deadline.min(period.saturating_sub(1))), false)
+        CanOutcome::Response(response) if bus.network.controller.is_none() => (response, true),
+        ref outcome => {
+            let late = bus.network.time_late().unwrap_or_default();
+            (late, matches!(outcome, CanOutcome::Response(_)))
         }
     }
 }
 
 fn terms(bus: &Bus<'_>, time: &CanTime, late: Nanos) -> Result<TimeTerms, [String; 2]> {
     let message = &bus.network.messages[time.message];
-    let period = message.period_ns.unwrap_or(0);
-    // The master waits by a clock that may be fast, and no two frames are closer than `period`.
-    let interval = u128::from(period) * (PPM + u128::from(time.drift_ppm));
-    let base = TimeBase {
-        interval: Nanos(u64::try_from(interval.div_ceil(PPM)).unwrap_or(u64::MAX)),
-        late,
-        losses: time.losses,
-        drift_ppm: time.drift_ppm,
-        stamp: Nanos(time.read_ns),
-        grain: Nanos(time.step_ns),
+    let Some(base) = bus.network.time_base(late) else {
+        let title = format!("`{}` carries the time, and has no period", message.name);
+        return Err([title, "add `period`".to_owned()]);
     };
     TimeTerms::new(base).map_err(|refused| {
         let name = &message.name;

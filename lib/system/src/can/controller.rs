@@ -3,7 +3,7 @@
 //!
 //! The segments and the semaphore between them follow, and so do the rights of both ends.
 
-use crate::can_network::{CanController, CanNetwork, CanSender};
+use crate::can_network::{CanController, CanNetwork, CanScheduler, CanSender};
 use crate::declared::{
     Declared, DeclaredCan, DeclaredDevice, DeclaredMessage, DeclaredPlace, DeclaredProcess,
     DeclaredSegment, Named,
@@ -14,7 +14,8 @@ use crate::system::{SemaphoreKind, Setting, System};
 use diapason_abi::Key;
 use diapason_contract::toucan::{
     CLASS, CONTROLLER_NAMES, CONTROLLER_SETTING, CONTROLLERS, ControllerTerms, MESSAGES,
-    MESSAGES_SETTING, MessageTerms, OUT_BYTES, PROGRAM, SENDERS, SENDING, SHARED, has_rate,
+    MESSAGES_SETTING, MTS_SETTING, MessageTerms, OUT_BYTES, PROGRAM, SENDERS, SENDING, SHARED,
+    has_rate,
 };
 
 /// Threads, semaphores and events that `cand` makes when it starts.
@@ -242,6 +243,8 @@ pub(crate) fn settings(system: &System, process: u16) -> Vec<Setting> {
             let CanController { number, own, .. } = controller;
             let terms = ControllerTerms { number, rate: network.rate, own };
             settings.push(Setting::new(CONTROLLER_SETTING, &terms.words()));
+            let mts = network.mts_terms().filter(|_| network.scheduler == CanScheduler::Mts);
+            settings.extend(mts.map(|mts| Setting::new(MTS_SETTING, &mts.words())));
         }
         let all = terms(network, controller);
         words.extend(

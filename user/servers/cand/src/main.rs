@@ -9,6 +9,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+mod on_time;
 mod senders;
 mod serving;
 

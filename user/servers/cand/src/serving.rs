@@ -4,14 +4,18 @@
 //! the messages behind it. So a sender that sends too often costs the driver a second wake-up for
 //! each message that its contract lets in, and makes no message of another late.
 
+use crate::on_time::OnTime;
 use crate::senders::{self, Senders};
 use crate::{CardRegisters, took_interrupt};
 use diapason_can::frame::{extended, standard};
-use diapason_can::toucan::{BufferedOutbox, FrameSource, OutboxCounts, Through, ToucanDriver};
+use diapason_can::mts::NodeDuty;
+use diapason_can::toucan::{
+    BufferedOutbox, FrameSource, OutboxCounts, Through, ToucanDriver, ended,
+};
 use diapason_can::{BitRate, CanFrame, Id, wire};
 use diapason_contract::toucan::{
-    ControllerNames, ControllerTerms, FIND, LOOK, MESSAGES, MESSAGES_SETTING, MessageTerms,
-    OutMessage, SENDERS, SERVE, SHARED, SPARE, TAKE,
+    ControllerNames, ControllerTerms, FIND, LOOK, MESSAGES, MESSAGES_SETTING, MessageId,
+    MessageTerms, OutMessage, RENEW, SENDERS, SERVE, SHARED, SPARE, TAKE,
 };
 use diapason_pipe::intake::Admitted;
 use diapason_pipe::measured::{CanGauge, ControllerCounts, REPORT, next_report};
@@ -23,7 +27,12 @@ use diapason_rt::{Errno, Nanos, log, settings, time};
 /// A message of the description, and how it does.
 struct Stream {
     terms: MessageTerms,
+    /// The identifier that stays, or under MTS that of the newest high-speed message.
     id: Id,
+    /// When that has to begin at the latest, by the common time.
+    start_by: Nanos,
+    /// From when its program has a high-speed message until then.
+    distance: Nanos,
     meter: Meter,
     gauge: CanGauge,
     data: [u8; 8],
@@ -33,14 +42,21 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(terms: MessageTerms) -> Option<Stream> {
-        let (raw, is_extended) = terms.id;
-        let id = if is_extended { extended(raw) } else { standard(raw) };
+    fn new(terms: MessageTerms, rate: BitRate) -> Option<Stream> {
+        let id = match terms.id {
+            MessageId::Fixed(raw, true) => extended(raw),
+            MessageId::Fixed(raw, false) => standard(raw),
+            // It gets its identifier with each message.
+            MessageId::Code(_) => standard(0),
+        };
+        let frame = rate.time(wire::worst(false, terms.bytes.into()).into());
+        let (start_by, distance) = (Nanos::ZERO, Nanos(terms.deadline_ns) - frame);
         let gauge = CanGauge::new(terms.number, Nanos(terms.deadline_ns));
         let contract = Bucket::periodic(Nanos(terms.period_ns));
         let meter = Meter::new(contract.with_jitter(Nanos(terms.jitter_ns)));
         let id = id.ok()?;
-        Some(Stream { terms, id, meter, gauge, data: [0; 8], length: 0, made: None })
+        let (data, length, made) = ([0; 8], 0, None);
+        Some(Stream { terms, id, start_by, distance, meter, gauge, data, length, made })
     }
 
     /// Returns whether this sender has such a message.
@@ -75,6 +91,8 @@ pub(crate) struct Serving {
     senders: Senders,
     bell: Semaphore,
     rate: BitRate,
+    /// The common time, under MTS.
+    on_time: Option<OnTime>,
     /// When the driver looked at the controller last.
     looked: Nanos,
     /// When each sender may go on that had a message of no stream, and how many there were.
@@ -95,17 +113,24 @@ impl Serving {
     ) -> Result<Serving, Errno> {
         let rate = BitRate::new(terms.rate).map_err(|_| Errno::Absent)?;
         let outbox = BufferedOutbox::new(rate, terms.own.into(), SHARED, SPARE);
-        let outbox = outbox.map_err(|_| Errno::Absent)?;
+        let mut outbox = outbox.map_err(|_| Errno::Absent)?;
         let mut mail = Mail([const { None }; MESSAGES]);
         let told = settings::read();
         for terms in MessageTerms::all(told.get(MESSAGES_SETTING)) {
             if let Some(place) = mail.0.get_mut(usize::from(terms.stream)) {
-                *place = Stream::new(terms);
+                *place = Stream::new(terms, rate);
             }
         }
         let senders = senders::open(terms.number, names)?;
+        let on_time = match OnTime::open(rate)? {
+            Some((on_time, id)) => {
+                outbox.listen(&module, id).map_err(|_| Errno::Absent)?;
+                Some(on_time)
+            }
+            None => None,
+        };
         let (looked, rests) = (Nanos::ZERO, [Nanos::ZERO; SENDERS]);
-        Ok(Serving { module, outbox, mail, senders, bell, rate, looked, rests, stray: 0 })
+        Ok(Serving { module, outbox, mail, senders, bell, rate, on_time, looked, rests, stray: 0 })
     }
 
     /// Takes and sends messages until a wait fails.
@@ -120,6 +145,9 @@ impl Serving {
                 self.looked = now;
                 time::work(SERVE, || self.attend());
             }
+            if self.on_time.as_ref().is_some_and(|it| now >= it.next_look(now)) {
+                time::work(RENEW, || self.renew());
+            }
             while let Some(one) = time::work(FIND, || self.find()) {
                 time::work(TAKE, || self.post(&one));
             }
@@ -128,7 +156,8 @@ impl Serving {
                 due = next_report(due, now);
                 self.report(now);
             }
-            let wake = self.senders.due().unwrap_or(due).min(self.look()).min(due);
+            let renews = self.on_time.as_ref().map_or(due, |it| it.next_look(now));
+            let wake = self.senders.due().unwrap_or(due).min(self.look()).min(renews).min(due);
             match self.bell.take(wake) {
                 Ok(()) | Err(Errno::TimedOut) => {}
                 Err(errno) => return Err(errno),
@@ -144,9 +173,52 @@ impl Serving {
 
     fn attend(&mut self) {
         self.outbox.attend(&self.module, &self.mail, time::now());
+        if let Some(on_time) = &mut self.on_time
+            && let Some((frame, begun)) = self.outbox.heard(&self.module)
+        {
+            on_time.hear(&self.module, &frame, begun);
+        }
         while let Some(through) = self.outbox.take_sent() {
             self.note(through, None);
         }
+    }
+
+    /// Gives all high-speed messages that wait the identifiers of the epoch that has begun, or takes
+    /// them back if the node does not know the time any more.
+    fn renew(&mut self) {
+        let Serving { module, outbox, mail, on_time: Some(on_time), .. } = self else { return };
+        if on_time.look(time::now()) == NodeDuty::None {
+            return;
+        }
+        for place in 0..MESSAGES {
+            let Some(stream) = &mut mail.0[place] else { continue };
+            let MessageId::Code(code) = stream.terms.id else { continue };
+            let (number, id) = (stream.terms.stream, on_time.id(code, stream.start_by));
+            stream.id = id.unwrap_or(stream.id);
+            let waited = outbox.rename(module, mail, number, id);
+            if let (true, None, Some(stream)) = (waited, id, &mut mail.0[place]) {
+                stream.made = None;
+                on_time.lose();
+            }
+        }
+        while let Some(through) = self.outbox.take_sent() {
+            self.note(through, None);
+        }
+    }
+
+    /// Returns the identifier of a message that its program had at `made`. There is none if it is
+    /// of high speed and the node does not know the time.
+    fn id(&mut self, sender: usize, message: &OutMessage, made: Nanos) -> Option<Id> {
+        let stream = self.mail.stream_of(sender, message)?;
+        let MessageId::Code(code) = stream.terms.id else { return Some(stream.id) };
+        let on_time = self.on_time.as_mut()?;
+        let start_by = on_time.start_by(made, stream.distance);
+        let Some(id) = start_by.and_then(|start_by| on_time.id(code, start_by)) else {
+            on_time.lose();
+            return None;
+        };
+        (stream.start_by, stream.id) = (start_by.unwrap_or_default(), id);
+        Some(id)
     }
 
     /// Takes a message that may come now.
@@ -178,9 +250,11 @@ impl Serving {
         }
         // A message counts from when its program may have it at the earliest.
         let made = Nanos(message.made_ns).max(held.unwrap_or(Nanos::ZERO)).min(now);
+        let Some(id) = self.id(*sender, message, made) else { return };
+        let Some(stream) = self.mail.stream_of(*sender, message) else { return };
         let mut before = stream.made.replace(made);
         (stream.data, stream.length) = (message.data, message.length as usize);
-        let (number, id) = (stream.terms.stream, stream.id);
+        let number = stream.terms.stream;
         // The number is that of a stream: this cannot fail.
         let _ = self.outbox.post(&self.module, &self.mail, now, number, id);
         if let Some(stream) = self.mail.stream_of(*sender, message) {
@@ -206,8 +280,6 @@ impl Serving {
         let (timer, now) = (self.module.timer(), time::now());
         let Some(Some(stream)) = self.mail.0.get_mut(usize::from(through.stream)) else { return };
         let Some(made) = older.or_else(|| stream.made.take()) else { return };
-        // The timer was read before the clock, and both bits are rounded down.
-        let since = u64::from(timer.wrapping_sub(through.begun)).saturating_sub(1);
         // The data of an older one is gone: its frame was no longer than this.
         let data = stream.data.get(..stream.length).filter(|_| older.is_none());
         let frame = data.and_then(|data| CanFrame::data(stream.id, data).ok());
@@ -215,14 +287,15 @@ impl Serving {
             Some(frame) => wire::length(&frame),
             None => wire::worst(matches!(stream.id, Id::Extended(_)), stream.terms.bytes.into()),
         };
-        let end = (now - self.rate.time(since) + self.rate.time(bits.into())).min(now);
+        let end = ended(self.rate, (through.begun, timer), bits, now).min(now);
         stream.gauge.sent(end - made);
     }
 
     fn report(&mut self, now: Nanos) {
         let OutboxCounts { dry, errors, off, .. } = self.outbox.counts();
-        let (dry, errors) = (narrow(dry, u32::MAX), narrow(errors, u16::MAX));
-        let controller = ControllerCounts { dry, errors, off: narrow(off, u16::MAX) };
+        let untimed = self.on_time.as_ref().map_or(0, |on_time| on_time.untimed);
+        let [dry, untimed, errors, off] = [dry, untimed, errors, off].map(narrow);
+        let controller = ControllerCounts { dry, untimed, errors, off };
         for stream in self.mail.0.iter_mut().flatten() {
             stream.gauge.say(now, controller, &mut log::measured);
         }
@@ -233,7 +306,7 @@ impl Serving {
     }
 }
 
-/// Returns a count, or `most` if it is larger than that.
-fn narrow<T: TryFrom<u64>>(count: u64, most: T) -> T {
-    T::try_from(count).unwrap_or(most)
+/// Returns a count, or the most that fits.
+fn narrow(count: u64) -> u16 {
+    u16::try_from(count).unwrap_or(u16::MAX)
 }

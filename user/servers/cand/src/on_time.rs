@@ -1,0 +1,100 @@
+//! The common time of a bus under MTS, and the identifiers that follow from it.
+
+use crate::CardRegisters;
+use diapason_can::mts::{Epochs, NodeDuty, NodeTime, TimeBase, TimeFrame, TimeTerms};
+use diapason_can::toucan::{ToucanDriver, ended};
+use diapason_can::{BitRate, CanFrame, Id, frame, wire};
+use diapason_contract::toucan::{MTS_SETTING, MtsTerms};
+use diapason_rt::{Errno, Nanos, settings, time};
+
+/// Bits by which the end of a frame is uncertain: the timer counts whole bits, and so does the
+/// stamp of the frame; a frame ends one bit later for its sender.
+const BITS: u64 = 3;
+const MILLION: u64 = 1_000_000;
+
+/// The time of this node.
+pub(crate) struct OnTime {
+    time: NodeTime,
+    epochs: Epochs,
+    terms: MtsTerms,
+    rate: BitRate,
+    /// The node knew the time at least once.
+    knew: bool,
+    /// High-speed messages that were lost because it did not know the time any more.
+    pub untimed: u64,
+}
+
+impl OnTime {
+    /// Returns the time of this node if the settings name one, and the identifier of its frames.
+    ///
+    /// # Errors
+    /// `Absent` if the settings make no sense.
+    pub fn open(rate: BitRate) -> Result<Option<(OnTime, Id)>, Errno> {
+        let told = settings::read();
+        let Some(terms) = MtsTerms::of(told.get(MTS_SETTING)) else { return Ok(None) };
+        let base = TimeBase {
+            interval: Nanos(terms.interval_ns),
+            late: Nanos(terms.late_ns),
+            losses: terms.losses,
+            drift_ppm: terms.drift_ppm,
+            stamp: Nanos(terms.read_ns),
+            grain: Nanos(terms.step_ns),
+        };
+        let clock = TimeTerms::new(base).map_err(|_| Errno::Absent)?;
+        let epochs = Epochs::new(Nanos(terms.epoch_ns), Nanos(terms.reach_ns));
+        let epochs = epochs.map_err(|_| Errno::Absent)?;
+        let id = frame::standard(terms.time_id).map_err(|_| Errno::Absent)?;
+        let bounds = (Nanos(terms.clocks_ns), Nanos(terms.renewal_ns));
+        let time = NodeTime::new((clock, None), epochs, bounds, time::now());
+        Ok(Some((OnTime { time, epochs, terms, rate, knew: false, untimed: 0 }, id)))
+    }
+
+    /// Takes in a frame of the time, which began at `begun` of the timer. A reading of the clock
+    /// that took too long, because another thread ran meanwhile, is as good as a lost frame.
+    pub fn hear(&mut self, module: &ToucanDriver<CardRegisters>, frame: &CanFrame, begun: u16) {
+        let before = time::now();
+        let timer = module.timer();
+        let now = time::now();
+        let age = self.rate.time(timer.wrapping_sub(begun).into());
+        let drift = 2 * u64::from(self.terms.drift_ppm) * age.0 / MILLION + 1;
+        let uncertain = (now - before) + self.rate.time(BITS) + Nanos(drift);
+        let Some(heard) = TimeFrame::read(frame.bytes()) else { return };
+        if uncertain.0 <= self.terms.read_ns {
+            let end = ended(self.rate, (begun, timer), wire::length(frame), now);
+            self.time.clock().heard(end, 0, &heard);
+        }
+    }
+
+    /// Returns when the node has to look at its clock.
+    pub fn next_look(&self, now: Nanos) -> Nanos {
+        self.time.next_look(now)
+    }
+
+    /// Returns what to do with the messages that wait.
+    pub fn look(&mut self, now: Nanos) -> NodeDuty {
+        let duty = self.time.look(now);
+        if duty == NodeDuty::Renew {
+            self.time.renewed();
+        }
+        self.knew |= self.time.epoch().is_some();
+        duty
+    }
+
+    /// Returns the common time by which a message has to begin that its program had at `made`.
+    pub fn start_by(&self, made: Nanos, distance: Nanos) -> Option<Nanos> {
+        self.time.epoch()?;
+        Some(self.time.common(made)? + distance)
+    }
+
+    /// Returns the identifier of a message with this code in the epoch that the node is in.
+    pub fn id(&self, code: u8, start_by: Nanos) -> Option<Id> {
+        let id = self.epochs.id(code.into(), start_by, self.time.epoch()?).ok()?;
+        Some(id.into())
+    }
+
+    /// Counts a message that is lost because the node does not know the time. Before it knew it for
+    /// the first time none is.
+    pub fn lose(&mut self) {
+        self.untimed += u64::from(self.knew);
+    }
+}
