@@ -11,7 +11,7 @@ use diapason_can::mts::{
 use diapason_can::response::AnalysedMessage;
 use diapason_can::toucan::{BufferedOutbox, FrameSource, ToucanDriver, ended};
 use diapason_can::wire::{length, worst};
-use diapason_can::{BitRate, CanFrame, Id};
+use diapason_can::{BitRate, CanFrame, Id, StandardId};
 use diapason_devices::can::{
     CanBus, Sent, TimedMessage, TimedName, TimedTerms, TimedUnit, numbered,
 };
@@ -216,10 +216,10 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn id(&self, stream: usize) -> Option<Id> {
+    fn id(&self, stream: usize) -> Option<StandardId> {
         let (code, start_by) = self.streams[stream];
         let epoch = self.time.epoch()?;
-        Some(self.drive.set.epochs.id(code as u16, start_by, epoch).unwrap().into())
+        Some(self.drive.set.epochs.id(code as u16, start_by, epoch).unwrap())
     }
 
     fn renew(&mut self) {
@@ -234,7 +234,7 @@ impl<'a> Driver<'a> {
         if duty != NodeDuty::None {
             for stream in 0..self.streams.len() {
                 let id = self.id(stream);
-                let waited = self.outbox.rename(&self.module, &self.newest, stream as u8, id);
+                let waited = self.outbox.rename(&self.module, stream as u8, id);
                 self.lost += u64::from(waited && id.is_none());
             }
         }
@@ -252,7 +252,7 @@ impl<'a> Driver<'a> {
         };
         self.streams[stream].1 = common + self.drive.distance(code);
         self.newest.0.borrow_mut()[stream].1 = number;
-        let id = self.id(stream).unwrap();
+        let id = self.id(stream).unwrap().into();
         let now = self.desk.time();
         self.outbox.post(&self.module, &self.newest, now, stream as u8, id).unwrap();
     }

@@ -9,6 +9,7 @@ mod debugger;
 mod flows;
 mod lives;
 mod mailed;
+mod on_time;
 mod pages;
 mod pulled;
 pub mod samples;
@@ -30,11 +31,12 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 14] = [
+    let steps: [(&str, Check); 15] = [
         ("a search finds the same with one process and with two", search),
         ("fixed seeds have the traces that are kept", traces::check),
         ("simulator: the lives of messages add up", lives::check),
         ("simulator: messages of a CAN controller are in time", buffers::check),
+        ("simulator: messages under MTS are in time", on_time::check),
         ("simulator: messages of a flow are followed over all hosts", flows::check),
         ("simulator: a flow keeps its bound while clocks run apart", flows::apart),
         ("simulator: hosts find cables that are pulled, and lose nothing unnamed", pulled::check),

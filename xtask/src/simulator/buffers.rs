@@ -47,7 +47,7 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
         if !text.contains(from) {
             return Err(format!("{EXAMPLE} has no `{from}`"));
         }
-        let session = changed(built, &text.replacen(from, to, 1))?;
+        let session = changed(EXAMPLE, built, &text.replacen(from, to, 1), HORIZON_NS)?;
         if session.proved {
             return Err(format!("the plan says that `{to}` holds"));
         }
@@ -86,7 +86,7 @@ period = "5ms"
 
 /// Checks that a program that sends too often is the only one that is late.
 fn flooded(built: &Built, text: &str) -> Result<(), String> {
-    let session = changed(built, &(text.to_owned() + CHATTERBOX))?;
+    let session = changed(EXAMPLE, built, &(text.to_owned() + CHATTERBOX), HORIZON_NS)?;
     let (_, alarms) = simulated(&session)?;
     if !session.proved || alarms != ["can-contract"] {
         return Err(format!("sixteen times too often, {}: {alarms:?}", session.proved));
@@ -94,10 +94,15 @@ fn flooded(built: &Built, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns a run of the example with another text, whether it holds or not.
-fn changed(built: &Built, text: &str) -> Result<Session, String> {
-    let system = parse(EXAMPLE, text).map_err(|bad| bad.plain())?;
-    let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
+/// Returns a run of a description with another text, whether it holds or not.
+pub(super) fn changed(
+    file: &str,
+    built: &Built,
+    text: &str,
+    horizon_ns: u64,
+) -> Result<Session, String> {
+    let system = parse(file, text).map_err(|bad| bad.plain())?;
+    let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
     let plan = Plan::of(&system, system.clock_hz);
     let session = Session::planned(plan, built.clone(), options, Some(Unproved));
     session.map_err(|failure| failure.to_string())
@@ -115,7 +120,7 @@ const FAULTS: &[(&str, &str)] = &[
 ];
 
 /// Returns the names of the alarms of a run with a fault. The fault must have happened.
-fn disturbed(session: &Session, fault: &str) -> Result<Vec<&'static str>, String> {
+pub(super) fn disturbed(session: &Session, fault: &str) -> Result<Vec<&'static str>, String> {
     let faults = [parse_fault(&session.system, fault).map_err(|bad| bad.plain())?];
     let how = usual(session, None);
     let simulated = Simulation::new(session, &how).with_faults(&faults).run(&mut ());
@@ -124,7 +129,7 @@ fn disturbed(session: &Session, fault: &str) -> Result<Vec<&'static str>, String
 }
 
 /// Returns the verdict on a simulation of a session, and the names of its alarms.
-fn simulated(session: &Session) -> Result<(RunVerdict, Vec<&'static str>), String> {
+pub(super) fn simulated(session: &Session) -> Result<(RunVerdict, Vec<&'static str>), String> {
     let how = usual(session, None);
     let simulated = Simulation::new(session, &how).run(&mut ());
     let simulated = simulated.map_err(|failure| failure.to_string())?;

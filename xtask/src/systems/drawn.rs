@@ -127,6 +127,8 @@ pub(crate) struct DrawnBus {
     pub jitter: u64,
     /// The period of a message that another unit sends, in microseconds.
     pub others: u64,
+    /// The bus is under MTS: its driver keeps the time and renews identifiers.
+    pub on_time: bool,
 }
 
 /// A program `message-sender` with its messages.

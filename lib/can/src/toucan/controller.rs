@@ -8,7 +8,7 @@ use super::{
 };
 use crate::frame::CanFrame;
 use crate::timing::{BitRate, BitTiming, TimingRefusal};
-use embedded_can::Id;
+use embedded_can::{Id, StandardId};
 
 /// The registers of a TouCAN, by longwords.
 pub trait ToucanRegisters {
@@ -89,6 +89,24 @@ impl<R: ToucanRegisters> ToucanDriver<R> {
         }
         let [control, high, ..] = pack(code::SEND, frame);
         self.registers.write(place(buffer, 0), long(control, high));
+    }
+
+    /// Gives the frame in a buffer that sends another identifier, and lets it send again. Returns
+    /// false if the frame is through: then nothing happens but that its flag stays. A frame that is
+    /// on the wire already goes out all the same, and no flag says so.
+    #[must_use]
+    pub fn rename(&self, buffer: usize, id: StandardId) -> bool {
+        let length = (self.registers.read(place(buffer, 0)) >> 16) as u16 & 15;
+        let (high, _) = id_words(id.into(), false);
+        let control = |code: u8| long(u16::from(code) << 4 | length, high);
+        // From here on the buffer gets no flag. One that it has is of the frame that it had.
+        self.withdraw(buffer);
+        if self.registers.read(IFLAG) >> 16 & 1 << buffer != 0 {
+            return false;
+        }
+        self.registers.write(place(buffer, 0), control(code::IDLE));
+        self.registers.write(place(buffer, 0), control(code::SEND));
+        true
     }
 
     /// Takes back what a buffer has to send or receives for. A frame that is on the wire already

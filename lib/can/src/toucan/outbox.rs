@@ -16,7 +16,7 @@ use crate::frame::CanFrame;
 use crate::timing::BitRate;
 use core::fmt;
 use diapason_abi::Nanos;
-use embedded_can::Id;
+use embedded_can::{Id, StandardId};
 
 /// Most streams of an outbox.
 pub const STREAMS: usize = 64;
@@ -190,17 +190,19 @@ impl BufferedOutbox {
     pub fn rename(
         &mut self,
         module: &ToucanDriver<impl ToucanRegisters>,
-        source: &impl FrameSource,
         stream: u8,
-        id: Option<Id>,
+        id: Option<StandardId>,
     ) -> bool {
         let buffer = usize::from(stream);
         if buffer >= self.own || self.loaded[buffer].is_none() {
             return false;
         }
-        let waited = self.empty(module, buffer).is_some();
-        if let Some(id) = id.filter(|_| waited) {
-            self.fill(module, source, buffer, Waiting::new(stream, id));
+        let Some(id) = id else { return self.empty(module, buffer).is_some() };
+        let waited = module.rename(buffer, id);
+        if waited {
+            self.loaded[buffer] = Some(Waiting::new(stream, id.into()));
+        } else {
+            self.collect(module);
         }
         waited
     }

@@ -4,7 +4,8 @@
 //! `dedicated` is a message with a buffer of its own. `queued` is the least urgent message behind
 //! `length` others in the queue, and `refill` is the interrupt that brings the most urgent of
 //! `length` into a buffer. `urgent` is a message that overwrites another, which goes back into the
-//! queue of `length`.
+//! queue of `length`. `renew` gives `length` high-speed messages that wait in buffers of their own
+//! the identifiers of another epoch.
 
 #![no_std]
 #![no_main]
@@ -13,6 +14,7 @@ mod memory;
 
 use core::hint::black_box;
 use diapason_can::frame::standard;
+use diapason_can::mts::Epochs;
 use diapason_can::toucan::{BufferedOutbox, FrameSource, STREAMS, ToucanDriver};
 use diapason_can::{BitRate, CanFrame, Id};
 use diapason_contract::toucan::{SENDING, SHARED, SPARE};
@@ -29,6 +31,8 @@ const LONGEST: u8 = 32;
 const RATE: u32 = 1_000_000;
 /// Streams with a buffer of their own.
 const OWN: usize = SENDING - SHARED;
+/// An epoch, and the reach of identifiers.
+const EPOCH: Nanos = Nanos::from_millis(10);
 /// The data of every message.
 const DATA: [u8; 8] = [0xa5; 8];
 
@@ -55,14 +59,16 @@ enum Case {
     Queued,
     Urgent,
     Refill,
+    Renew,
 }
 
 impl Case {
-    const ALL: [(Case, &'static str); 4] = [
+    const ALL: [(Case, &'static str); 5] = [
         (Case::Dedicated, "dedicated"),
         (Case::Queued, "queued"),
         (Case::Urgent, "urgent"),
         (Case::Refill, "refill"),
+        (Case::Renew, "renew"),
     ];
 }
 
@@ -70,11 +76,15 @@ fn main(_: Arguments) {
     let (plain, noted) = (Memory::<false>::new(), Memory::<true>::new());
     let empty = (0..16).map(|_| timed(|| ())).min().unwrap_or(0);
     for (case, name) in Case::ALL {
-        for length in 0..=LONGEST {
-            let took = Bench::new(&plain, length).map(|mut bench| bench.measure(case));
+        for length in 0..=LONGEST.min(if name == "renew" { OWN as u8 } else { LONGEST }) {
+            let took = Bench::new(&plain, length).map(|mut bench| {
+                bench.prepare(case, length);
+                bench.measure(case, length)
+            });
             let accesses = Bench::new(&noted, length).map(|mut bench| {
+                bench.prepare(case, length);
                 let before = noted.accesses();
-                bench.measure(case);
+                bench.measure(case, length);
                 noted.accesses() - before
             });
             let (Some(took), Some(accesses)) = (took, accesses) else {
@@ -106,13 +116,23 @@ impl<'a, const NOTED: bool> Bench<'a, NOTED> {
         Some(bench)
     }
 
+    /// Puts messages down that a case needs besides.
+    fn prepare(&mut self, case: Case, messages: u8) {
+        if let Case::Renew = case {
+            for stream in 0..messages {
+                self.post(stream);
+            }
+        }
+    }
+
     /// Returns the instructions of a case, those of reading the counter included.
-    fn measure(&mut self, case: Case) -> u64 {
+    fn measure(&mut self, case: Case, length: u8) -> u64 {
         match case {
             Case::Dedicated => self.post(0),
             Case::Queued => self.post(STREAMS as u8 - 1),
             Case::Urgent => self.post(OWN as u8),
             Case::Refill => self.refill(),
+            Case::Renew => self.renew(length),
         }
     }
 
@@ -122,6 +142,19 @@ impl<'a, const NOTED: bool> Bench<'a, NOTED> {
         let Bench { module, outbox, .. } = self;
         timed(|| {
             let _ = black_box(outbox.post(module, &Same, Nanos::ZERO, stream, id));
+        })
+    }
+
+    /// Renews the identifiers of so many messages.
+    fn renew(&mut self, messages: u8) -> u64 {
+        let Ok(epochs) = Epochs::new(EPOCH, EPOCH) else { return 0 };
+        let Bench { module, outbox, .. } = self;
+        let (messages, epoch) = (black_box(messages), black_box(EPOCH));
+        timed(|| {
+            for stream in 0..messages {
+                let id = epochs.id(stream.into(), epoch, epoch).ok();
+                black_box(outbox.rename(module, stream, id));
+            }
         })
     }
 

@@ -3,7 +3,7 @@
 use crate::CardRegisters;
 use diapason_can::mts::{Epochs, NodeDuty, NodeTime, TimeBase, TimeFrame, TimeTerms};
 use diapason_can::toucan::{ToucanDriver, ended};
-use diapason_can::{BitRate, CanFrame, Id, frame, wire};
+use diapason_can::{BitRate, CanFrame, Id, StandardId, frame, wire};
 use diapason_contract::toucan::{MTS_SETTING, MtsTerms};
 use diapason_rt::{Errno, Nanos, settings, time};
 
@@ -87,9 +87,8 @@ impl OnTime {
     }
 
     /// Returns the identifier of a message with this code in the epoch that the node is in.
-    pub fn id(&self, code: u8, start_by: Nanos) -> Option<Id> {
-        let id = self.epochs.id(code.into(), start_by, self.time.epoch()?).ok()?;
-        Some(id.into())
+    pub fn id(&self, code: u8, start_by: Nanos) -> Option<StandardId> {
+        self.epochs.id(code.into(), start_by, self.time.epoch()?).ok()
     }
 
     /// Counts a message that is lost because the node does not know the time. Before it knew it for

@@ -194,9 +194,9 @@ impl Serving {
             let Some(stream) = &mut mail.0[place] else { continue };
             let MessageId::Code(code) = stream.terms.id else { continue };
             let (number, id) = (stream.terms.stream, on_time.id(code, stream.start_by));
-            stream.id = id.unwrap_or(stream.id);
-            let waited = outbox.rename(module, mail, number, id);
-            if let (true, None, Some(stream)) = (waited, id, &mut mail.0[place]) {
+            stream.id = id.map_or(stream.id, Id::from);
+            let waited = outbox.rename(module, number, id);
+            if waited && id.is_none() {
                 stream.made = None;
                 on_time.lose();
             }
@@ -217,8 +217,8 @@ impl Serving {
             on_time.lose();
             return None;
         };
-        (stream.start_by, stream.id) = (start_by.unwrap_or_default(), id);
-        Some(id)
+        (stream.start_by, stream.id) = (start_by.unwrap_or_default(), id.into());
+        Some(stream.id)
     }
 
     /// Takes a message that may come now.

@@ -29,7 +29,8 @@ pub fn join(random: &mut Random, drawn: &mut Drawn) {
 
 /// Draws a bus with its driver and its programs.
 fn bus(random: &mut Random) -> DrawnBus {
-    let senders = random.between(1, 3);
+    let on_time = random.one_in(2);
+    let senders = random.between(1, if on_time { 2 } else { 3 });
     let period = random.pick(&[450, 470, 500, 700, 1_000, 2_000]);
     DrawnBus {
         kbits: random.pick(&[500, 1_000]),
@@ -44,6 +45,7 @@ fn bus(random: &mut Random) -> DrawnBus {
         ],
         jitter: random.between(1_000, JITTER_MAX),
         others: random.pick(&[2_000, 5_000]),
+        on_time,
     }
 }
 
@@ -104,6 +106,7 @@ mod tests {
             assert!(count > 3, "{count}");
         };
         some(&|bus| bus.own == 0);
+        some(&|bus| bus.on_time);
         some(&|bus| bus.senders.iter().any(|sender| sender.often > 0));
         some(&|bus| bus.senders.iter().map(|sender| sender.messages.len()).sum::<usize>() > 9);
         some(&|bus| bus.senders.iter().all(|sender| sender.apart == 0));

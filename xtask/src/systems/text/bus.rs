@@ -12,12 +12,12 @@ pub fn mains(bus: &DrawnBus) -> Vec<String> {
 
 /// Writes the bus and everybody on it.
 pub fn bus(bus: &DrawnBus) -> String {
-    let DrawnBus { kbits, own, others, driver, replenishments, .. } = bus;
+    let DrawnBus { kbits, others, driver, replenishments, .. } = bus;
     let mut text = format!(
-        "\n[[can]]\nname = \"drive\"\nrate = {kbits}000\nscheduler = \"deadline-monotonic\"\n\
-         controller = \"toucan0\"\nown_buffers = {own}\n\
+        "\n[[can]]\nname = \"drive\"\nrate = {kbits}000\ncontroller = \"toucan0\"\n{}\
          \n[[message]]\nname = \"other\"\nbus = \"drive\"\nnode = \"unit\"\n\
-         period = \"{others}us\"\nbytes = 8\n"
+         period = \"{others}us\"\nbytes = 8\n",
+        schedule(bus)
     );
     for (number, one) in bus.senders.iter().enumerate() {
         text += &sender(bus, number, one);
@@ -33,7 +33,26 @@ pub fn bus(bus: &DrawnBus) -> String {
     );
     let works = ["cand.serve", "cand.find", "cand.message"].into_iter().zip(bus.works);
     text += &works.map(|(name, nanos)| work(name, nanos)).collect::<String>();
+    text += &work("cand.renew", bus.works[0] + bus.works[2]);
     text + &work("message.make", 1_000)
+}
+
+/// Returns the keys of the scheduler. Under MTS the nodes renew as soon as a message is in its
+/// buffer, and another unit sends the time.
+fn schedule(bus: &DrawnBus) -> String {
+    let DrawnBus { own, jitter, .. } = bus;
+    if !bus.on_time {
+        return format!("scheduler = \"deadline-monotonic\"\nown_buffers = {own}\n");
+    }
+    format!(
+        "scheduler = \"mts\"\nepoch = \"{}us\"\nclocks = \"90us\"\nrenewal = \"{jitter}us\"\n\
+         time = \"time\"\ntime_read = \"20us\"\ntime_losses = 1\n\
+         \n[[message]]\nname = \"time\"\nbus = \"drive\"\nnode = \"clock-unit\"\nclass = \"low\"\n\
+         period = \"20ms\"\nbytes = 8\n\
+         \n[[message]]\nname = \"near\"\nbus = \"drive\"\nnode = \"clock-unit\"\n\
+         period = \"4ms\"\nbytes = 8\n",
+        10_000 + 8 * jitter
+    )
 }
 
 fn sender(bus: &DrawnBus, number: usize, sender: &DrawnSender) -> String {

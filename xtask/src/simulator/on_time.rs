@@ -1,0 +1,68 @@
+//! Messages that a CAN controller with message buffers sends under MTS: those of the example are in
+//! time, by a common time that another unit sends and identifiers that the driver renews. A run in
+//! which the bus or the controller fails says so, and the messages go on.
+
+use super::buffers::{changed, disturbed, simulated};
+use super::session;
+use diapason::Workspace;
+use diapason::metal::Built;
+use diapason::outcome::RunVerdict;
+
+const EXAMPLE: &str = "examples/can-mts-host.toml";
+const HORIZON_NS: u64 = 2_500_000_000;
+
+/// Faults of the bus and of the controller, and an alarm that each rings.
+const FAULTS: &[(&str, &str)] = &[
+    ("1s can-errors toucan0 5", "can-errors"),
+    ("1s babble toucan0 20ms", "can-late"),
+    // No frame of the time comes through for longer than the driver knows it.
+    ("1s babble toucan0 150ms", "can-time"),
+    ("1s bus-off toucan0", "can-off"),
+    ("1s controller-error toucan0", "can-off"),
+    ("1s double-interrupt toucan0 10us", "interrupt-distance"),
+];
+
+/// Checks the messages of the example.
+pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    let good = session(workspace, built, EXAMPLE, HORIZON_NS)?;
+    let (verdict, alarms) = simulated(&good)?;
+    if verdict != RunVerdict::Holds {
+        return Err(format!("{verdict:?}: {alarms:?}"));
+    }
+    for (fault, wanted) in FAULTS {
+        let alarms = disturbed(&good, fault)?;
+        if !alarms.contains(wanted) {
+            return Err(format!("`{fault}` rings {alarms:?}, and not {wanted}"));
+        }
+        // Messages go on afterwards: none is missing at the end.
+        if alarms.contains(&"can-unmeasured") || alarms.contains(&"can-empty") {
+            return Err(format!("`{fault}` ends it: {alarms:?}"));
+        }
+    }
+    let text = std::fs::read_to_string(workspace.root().join(EXAMPLE));
+    let text = text.map_err(|error| error.to_string())?;
+    let cases = [
+        // The driver runs for a short while every twenty milliseconds.
+        (
+            "budget = \"120us\"\nperiod = \"200us\"",
+            "budget = \"50us\"\nperiod = \"20ms\"",
+            "can-jitter",
+        ),
+        // A message of this host is said to be in its buffer at once.
+        ("jitter = \"600us\" ", "jitter = \"1us\" ", "can-jitter"),
+    ];
+    for (from, to, wanted) in cases {
+        if !text.contains(from) {
+            return Err(format!("{EXAMPLE} has no `{from}`"));
+        }
+        let session = changed(EXAMPLE, built, &text.replacen(from, to, 1), HORIZON_NS)?;
+        if session.proved {
+            return Err(format!("the plan says that `{to}` holds"));
+        }
+        let (_, alarms) = simulated(&session)?;
+        if !alarms.contains(&wanted) {
+            return Err(format!("`{to}` rings {alarms:?}, and not {wanted}"));
+        }
+    }
+    Ok(())
+}
