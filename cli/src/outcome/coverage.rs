@@ -31,19 +31,43 @@ pub(crate) struct Coverage {
     since: u64,
     first: Option<u64>,
     last: u64,
-    /// The longest time without a report since the first one: from and to.
-    longest: (u64, u64),
+    /// Nobody is to report since then.
+    rests: Option<u64>,
+    /// The time since the last report in which nobody was to.
+    rested: u64,
+    /// The longest time without a report since the first one.
+    longest: Gap,
 }
 
+/// A time without a report: from when, to when, and how much of it nobody was to report.
+type Gap = (u64, u64, u64);
+
 /// Returns how long such a time is.
-fn gap((from, to): (u64, u64)) -> u64 {
-    to.saturating_sub(from)
+fn gap((from, to, rested): Gap) -> u64 {
+    to.saturating_sub(from).saturating_sub(rested)
 }
 
 impl Coverage {
     /// Returns the coverage of something that began at `at`.
     pub(super) const fn since(at: Nanos) -> Coverage {
-        Coverage { since: at.0, first: Some(at.0), last: at.0, longest: (at.0, at.0) }
+        let (since, last, longest) = (at.0, at.0, (at.0, at.0, 0));
+        Coverage { since, first: Some(at.0), last, rests: None, rested: 0, longest }
+    }
+
+    /// Notes that nobody is to report from now on, or that there are reports again at `at`.
+    pub(super) fn rest(&mut self, at: u64, rests: bool) {
+        if rests {
+            self.rests.get_or_insert(at);
+        } else {
+            self.rested = self.rested_until(at);
+            self.rests = None;
+        }
+    }
+
+    /// Returns the time since the last report in which nobody was to report.
+    fn rested_until(&self, end: u64) -> u64 {
+        let now = self.rests.map_or(0, |since| end.saturating_sub(since.max(self.last)));
+        self.rested + now
     }
 
     pub(super) fn note(&mut self, at: Nanos) {
@@ -51,19 +75,19 @@ impl Coverage {
             None => self.first = Some(at.0),
             Some(_) => self.longest = self.longest_since(at.0),
         }
-        self.last = self.last.max(at.0);
+        (self.last, self.rested) = (self.last.max(at.0), 0);
     }
 
-    fn longest_since(&self, end: u64) -> (u64, u64) {
-        let now = (self.last, end);
+    fn longest_since(&self, end: u64) -> Gap {
+        let now = (self.last, end, self.rested_until(end));
         if gap(now) > gap(self.longest) { now } else { self.longest }
     }
 
     /// Returns the longest time without a report up to the end, from when devices are found.
-    fn longest_until(&self, end: u64, found: u64) -> (u64, u64) {
+    fn longest_until(&self, end: u64, found: u64) -> Gap {
         let from = self.since.max(found);
-        let Some(first) = self.first else { return (from.min(end), end) };
-        let (begin, later) = ((from.min(first), first), self.longest_since(end));
+        let Some(first) = self.first else { return (from.min(end), end, 0) };
+        let (begin, later) = ((from.min(first), first, 0), self.longest_since(end));
         if gap(begin) > gap(later) { begin } else { later }
     }
 }
@@ -85,8 +109,8 @@ impl Watched<'_> {
     pub fn alarm(&self, outcome: &Outcome, names: &Names) -> Option<RaisedAlarm> {
         let end = outcome.last_of(self.process)?;
         let (name, process) = (self.of, names.process(self.process));
-        let (from, to) = self.coverage.unwrap_or_default().longest_until(end, self.found_ns);
-        let observed = gap((from, to));
+        let longest = self.coverage.unwrap_or_default().longest_until(end, self.found_ns);
+        let ((from, to, _), observed) = (longest, gap(longest));
         // A run without a report needs no silence to say so, unless devices come late.
         let is_silent = observed > SILENCE || self.coverage.is_none() && self.found_ns == 0;
         if !is_silent {
@@ -141,6 +165,34 @@ mod tests {
         let (observed, text) = watched(None, second).unwrap();
         assert_eq!(observed, second);
         assert!(text.ends_with("never reported on it"), "{text}");
+    }
+
+    #[test]
+    fn a_time_in_which_nobody_is_to_report_is_no_silence() {
+        let second = 1_000_000_000;
+        let mut coverage = Coverage::since(Nanos(second));
+        coverage.rest(2 * second, true);
+        coverage.rest(3 * second, true);
+        assert_eq!(watched(Some(coverage), 90 * second), None);
+        coverage.rest(50 * second, false);
+        assert_eq!(watched(Some(coverage), 51 * second), None);
+        // One second before it rested, and more than one after.
+        let late = watched(Some(coverage), 51 * second + 1).map(|(long, _)| long);
+        assert_eq!(late, Some(2 * second + 1));
+        // Many short stretches without a report are one silence.
+        let mut coverage = Coverage::since(Nanos(second));
+        for at in 1..=3 {
+            coverage.rest(10 * at * second, true);
+            coverage.rest((10 * at + 9) * second, false);
+        }
+        let (long, _) = watched(Some(coverage), 40 * second).unwrap();
+        assert_eq!(long, (9 + 1 + 1 + 1) * second);
+        // A report that comes late is one.
+        let mut coverage = Coverage::since(Nanos(second));
+        coverage.rest(2 * second, true);
+        coverage.note(Nanos(4 * second));
+        coverage.rest(9 * second, false);
+        assert_eq!(watched(Some(coverage), 11 * second), None);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use super::{
     AdapterPromise, Assumptions, CameraRow, CanMessagePromise, ChainPromise, DeviceRow, FaultEvent,
-    KernelRow, LinkRow, NetworkRow, Outcome, PlugRow, ProcessRow, RaisedAlarm, SocketPromise,
-    StrayRow, ThreadRow, VcpuRow, pipes,
+    KernelRow, LinkRow, ModePromise, NetworkRow, Outcome, PlugRow, ProcessRow, RaisedAlarm,
+    SocketPromise, StrayRow, ThreadRow, VcpuRow, pipes,
 };
 use crate::names::Names;
 use serde_json::{Value, json};
@@ -53,6 +53,7 @@ impl Outcome {
             "network": NetworkRow::columns(names).objects(&self.network),
             "usb_devices": PlugRow::columns(names).objects(&self.plugs),
             "cameras": CameraRow::columns(names).objects(&self.cameras),
+            "modes": ModePromise::columns(self, names).objects(&promised.usb.modes),
             "sockets": SocketPromise::columns(self, names).objects(&promised.sockets),
             "adapters": AdapterPromise::columns(self, names).objects(&promised.adapters),
             "can_messages": CanMessagePromise::columns(self, names).objects(&promised.messages),

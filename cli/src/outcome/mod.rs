@@ -34,7 +34,7 @@ pub use pipes::{PipePromise, PipeRow};
 pub use sockets::{AdapterPromise, FrameRow, SocketBound, SocketPromise};
 pub use states::{StatePromise, StateRow};
 pub use unmeasured::JobPromise;
-pub use usb::{CameraRow, LinkRow, NetworkRow, PlugRow, UsbPromises};
+pub use usb::{CameraRow, LinkRow, ModePromise, ModeRows, NetworkRow, PlugRow, UsbPromises};
 pub use vcpus::{DeviceRow, VcpuRow, VcpuTerms};
 pub use verdict::{Finding, RunVerdict, judge};
 
@@ -172,6 +172,7 @@ pub struct Outcome {
     pub network: Vec<NetworkRow>,
     pub plugs: Vec<PlugRow>,
     pub cameras: Vec<CameraRow>,
+    pub modes: ModeRows,
     /// The reports of Ethernet servers and of programs with sockets.
     pub frames: Vec<FrameRow>,
     /// The reports of drivers of CAN controllers on messages.
@@ -305,7 +306,10 @@ impl Outcome {
                 self.network.push(NetworkRow::new(process, at.0, report));
             }
             Measurement::Camera(report) => {
-                usb::note_camera(&mut self.cameras, process, at, &report)
+                usb::note_camera(&mut self.cameras, process, at, &report, &self.modes);
+            }
+            Measurement::Mode(report) => {
+                self.modes.note(process, at.0, &report, &mut self.cameras);
             }
             Measurement::Frames(report) => sockets::note(&mut self.frames, process, at, &report),
             Measurement::Discards(report) => {

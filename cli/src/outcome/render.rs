@@ -1,8 +1,9 @@
 //! The columns of the kernel's records, and the tables at the end of a run.
 
 use super::{
-    AdapterPromise, Assumptions, CanMessagePromise, DeviceRow, FaultEvent, NetworkRow, OpenedRow,
-    Outcome, PipePromise, ProcessRow, SocketPromise, ThreadRow, VcpuRow, chains, state_word,
+    AdapterPromise, Assumptions, CanMessagePromise, DeviceRow, FaultEvent, ModePromise, NetworkRow,
+    OpenedRow, Outcome, PipePromise, ProcessRow, SocketPromise, ThreadRow, VcpuRow, chains,
+    state_word,
 };
 use crate::duration;
 use crate::names::{self, Names};
@@ -83,7 +84,7 @@ impl Outcome {
     }
 
     /// Returns the tables of what is measured beside its promise: pipes, chains, opened pipes,
-    /// sockets, adapters, CAN messages.
+    /// sockets, adapters, CAN messages, modes.
     #[must_use]
     pub fn measured(&self, promised: &Assumptions, names: &Names) -> Vec<String> {
         let pipes = |way| PipePromise::table(way, &promised.pipes, self, names);
@@ -93,8 +94,9 @@ impl Outcome {
         let sockets = SocketPromise::columns(self, names).table(&promised.sockets).render();
         let adapters = AdapterPromise::columns(self, names).table(&promised.adapters).render();
         let messages = CanMessagePromise::columns(self, names).table(&promised.messages).render();
+        let modes = ModePromise::columns(self, names).table(&promised.usb.modes).render();
         let (read, written) = (opened(from), opened(to));
-        vec![pipes(from), pipes(to), chains, read, written, sockets, adapters, messages]
+        vec![pipes(from), pipes(to), chains, read, written, sockets, adapters, messages, modes]
     }
 
     fn totals(&self) -> String {

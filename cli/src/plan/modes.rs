@@ -10,9 +10,10 @@ use diapason_plan::share;
 use diapason_system::System;
 use serde_json::{Value, json};
 
-/// The scope of the proof: no run keeps it yet, and nobody bounds the duration of a change.
-const SCOPE: &str = "modes: this is proved of the bus alone; how long a change takes has no bound\n\
-                     modes: the USB server cannot change modes yet, so this system does not run\n";
+/// The scope of the proof: nobody bounds the duration of a change.
+const SCOPE: &str =
+    "modes: this is proved of the bus alone; how long a change takes has no bound\n";
+const NO_SERVER: &str = "modes: no USB server changes them, so this system does not run\n";
 
 impl View<'_> {
     /// Returns the modes of each bus; nothing without any.
@@ -21,7 +22,8 @@ impl View<'_> {
         let tables = buses.iter().filter(|bus| bus.plan.is_ok());
         let mut tables: Vec<String> = tables.map(|bus| section(bus, system)).collect();
         if !tables.is_empty() {
-            tables.push(SCOPE.to_owned());
+            let has_server = system.changes_modes();
+            tables.push(SCOPE.to_owned() + if has_server { "" } else { NO_SERVER });
         }
         tables
     }
@@ -89,7 +91,8 @@ fn worst(bus: &ModedBus, system: &System) -> String {
     let mut text: String = bus.worst().into_iter().map(line).collect();
     if let Some(rest) = bus.plan.as_ref().ok().map(|plan| plan.rest).filter(|rest| *rest > 0) {
         let slot = slot_name(bus.bus.speed);
-        text += &format!("from one change to the next, {rest} {slot}s must pass\n");
+        let slots = if rest == 1 { slot.to_owned() } else { format!("{slot}s") };
+        text += &format!("from one change to the next, {rest} {slots} must pass\n");
     }
     text
 }

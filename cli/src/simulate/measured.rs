@@ -130,9 +130,9 @@ mod tests {
         as_json(&session, &run, &session.judge(&run), addition)
     }
 
-    /// Returns the result of a run with a controller for CAN.
-    fn of_messages() -> Value {
-        let (session, run) = (session("can-controller.toml"), run());
+    /// Returns the result of a run of an example that needs nothing more.
+    fn of(example: &str) -> Value {
+        let (session, run) = (session(example), run());
         let measured = Measured { usage: &[usage()], jobs: &[], stages: None };
         let addition = measured.addition(&session, &run);
         as_json(&session, &run, &session.judge(&run), addition)
@@ -152,7 +152,7 @@ mod tests {
         agrees(
             include_str!("../../../docs/development.md"),
             "JSON of `run`",
-            &[json, of_sockets(), of_messages()],
+            &[json, of_sockets(), of("can-controller.toml"), of("modes.toml")],
         );
     }
 }

@@ -3,7 +3,7 @@
 use crate::can::INTERFACES;
 use crate::settings::{CLIENTS, DATA_RATES, FormingOrder, LINKS, OPENS, ORDER, SERVES, STREAMS};
 use crate::threads::{Home, LINK, SENDERS, ServiceKind, TUNE, WORDS, homes, interfaces, services};
-use crate::{can, link, stream, tuned};
+use crate::{can, link, mode, stream, tuned};
 
 /// The controller in the description.
 pub const CONTROLLER: &str = "xhci";
@@ -71,7 +71,10 @@ pub fn needs<'s, F: Fn(&str) -> &'s [u64]>(
         ])
     });
     let all = own.into_iter().chain(vcpus).chain(shared).chain(ends).chain(common).chain(enable);
-    all.chain(data).chain(open).chain(written)
+    let has_modes = !setting(mode::MODES).is_empty();
+    let changes = [mode::ASKS, mode::ANSWERS].into_iter().filter(move |_| has_modes);
+    let changes = changes.map(|name| (Segment, name));
+    all.chain(data).chain(open).chain(written).chain(changes)
 }
 
 /// Returns every name that any server may open.
@@ -85,7 +88,7 @@ pub fn all() -> impl Iterator<Item = &'static str> {
         OPENS | CLIENTS => CHANNELS,
         INTERFACES => EACH_ALONE,
         LINKS | STREAMS => MOST,
-        ORDER => &[1],
+        ORDER | mode::MODES => &[1],
         _ => &[],
     };
     let places = (0..).map_while(tuned::names).flat_map(|names| {

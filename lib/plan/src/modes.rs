@@ -6,7 +6,7 @@
 //! A stream with another setting is another stream: the camera stops, and starts anew.
 //!
 //! Not here: how long a change takes. Its control transfers go through threads of the server that
-//! no bill counts yet.
+//! no bill counts.
 
 use crate::beside::{self, Beside, called, configurations, model};
 use crate::human;
@@ -14,6 +14,7 @@ use diapason_bus::{
     Async, BusInstance, Criticality, EndpointId, ModePlan, NoModes, PeriodicEndpoint, Picos,
     Promise, Speed, plan_modes,
 };
+use diapason_contract::settings::PROGRAM;
 use diapason_system::{Diagnostics, ModeCamera, Place, System};
 use diapason_usb::class::uvc;
 use diapason_usb::descriptor::{Configuration, EndpointDescriptor};
@@ -123,6 +124,12 @@ fn choice(system: &System, camera: &ModeCamera) -> Result<(CameraStream, Speed),
             format!("`{name}` sends at most {most} bytes in an interval, not {}", camera.bytes);
         return Err([title, format!("write at most `bytes = {most}`")]);
     };
+    let pictures = uvc::modes(&set).map(|picture| picture.interval_bytes());
+    if let Some(least) = pictures.min().filter(|least| *least > end.interval_bytes.into()) {
+        let bytes = end.interval_bytes;
+        let title = format!("`{name}` has no picture that takes at most {bytes} bytes an interval");
+        return Err([title, format!("write at least `bytes = {least}`")]);
+    }
     let id = EndpointId(beside::first_of(usb) + STREAMS + place as u32);
     let endpoint = end.periodic(id, Criticality::High, 1).ok_or_else(unknown)?;
     let (alternate, bytes) = (*alternate, end.interval_bytes);
@@ -208,8 +215,21 @@ impl ModedBus {
         late.next().map(|(mode, promise)| (mode, *promise))
     }
 
-    /// Returns the refusal of a bus whose modes do not hold.
+    /// Returns whether a pause of so many ns between two changes is as long as is proved.
+    #[must_use]
+    pub fn is_rested(&self, pause: u64) -> bool {
+        let slots = self.plan.as_ref().map_or(0, |plan| plan.rest);
+        self.bus.speed.slot().times(slots.into()) <= Picos(pause).times(1_000)
+    }
+
+    /// Returns the refusal of a bus whose modes do not hold, or change too soon.
     fn refusal(&self, system: &System) -> Option<Diagnostics> {
+        let mut servers = system.processes.iter().filter(|it| it.program == PROGRAM);
+        if let Some(server) = servers.find(|it| !self.is_rested(system.rest_of_modes(it))) {
+            let title = format!("`{}` changes modes sooner than is proved", server.name);
+            let help = "remove the longest `within` of an `[[endpoint]]`, or all `[[mode]]`";
+            return Some(system.problem(Place::Mode(0), [&title, "", "", help]));
+        }
         let name = |id: EndpointId| self.name(system, id);
         let mode_name = |mode: usize| system.modes.get(mode).map_or("", |mode| &mode.name);
         let (mode, title, help) = match &self.plan {

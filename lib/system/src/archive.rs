@@ -14,6 +14,7 @@ use diapason_abi::archive::{
 };
 use diapason_abi::elf::Program;
 use diapason_abi::{Key, Nanos, PAGE, call};
+use diapason_contract::settings::PROGRAM;
 use std::collections::BTreeMap;
 
 /// The options of a run besides its description.
@@ -88,8 +89,10 @@ pub fn build(
         let help = "ask `diapason plan` about its buses, or add `[[process]]`";
         return Err(system.problem(Place::Scheduling, [title, "", "", help]));
     }
-    if let Some(problem) = system.changes_modes() {
-        return Err(problem);
+    if !system.changes_modes() {
+        let title = "no USB server changes the modes, so this system does not run";
+        let help = "add `[usbd]`, or remove all `[[mode]]`";
+        return Err(system.problem(Place::Mode(0), [title, "", "", help]));
     }
     // A tool may have changed the pipes since the description was read.
     let system = &settings::followed(system);
@@ -110,12 +113,10 @@ pub fn build(
 }
 
 impl System {
-    /// Returns the refusal of a system with modes, which no server changes.
-    fn changes_modes(&self) -> Option<Diagnostics> {
-        self.modes.first()?;
-        let title = "the USB server cannot change modes yet, so a system with modes does not run";
-        let help = "ask `diapason plan` about its modes, or remove all `[[mode]]`";
-        Some(self.problem(Place::Mode(0), [title, "", "", help]))
+    /// Returns whether a USB server changes the modes, if there are any.
+    #[must_use]
+    pub fn changes_modes(&self) -> bool {
+        self.modes.is_empty() || self.processes.iter().any(|it| it.program == PROGRAM)
     }
 
     /// Returns the places of all programs that processes name and that there are not. `known` is

@@ -44,6 +44,7 @@ mod limits;
 mod mailbox;
 mod memory;
 mod mode;
+mod moded;
 mod names;
 mod network;
 mod parts;

@@ -1,8 +1,8 @@
 //! `[[mode]]`: which cameras stream in a mode of operation, and how much each of them sends.
 //!
 //! Cameras that do not fit on a bus together can share it if no mode has too many of them. The
-//! planner proves each mode and each change between two. The USB server does not change modes yet,
-//! so [`crate::build`] refuses a system with modes.
+//! planner proves each mode and each change between two. A USB server changes them (`moded`), so
+//! [`crate::build`] refuses a system with modes and without one.
 
 use crate::declared::{Declared, DeclaredCamera, DeclaredMode, DeclaredUsb};
 use crate::diagnostics::{Problem, Report};

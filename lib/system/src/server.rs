@@ -85,6 +85,7 @@ impl System {
         }
         found.extend(self.of_buffers(number, process));
         found.extend(self.of_interfaces(number, process));
+        found.extend(self.of_modes(number, process));
         found
     }
 

@@ -127,6 +127,8 @@ pub(crate) fn followed(system: &System) -> System {
         let settings = of_server(system, server);
         let settings = settings.into_iter().chain(ethernet::settings(system, server));
         let settings = settings.chain(crate::can::settings(system, server));
+        let own = &system.processes[usize::from(server)];
+        let settings = settings.chain(crate::moded::settings(system, own));
         settings.for_each(|setting| process.set(&setting.name, &setting.numbers));
     }
     told

@@ -20,6 +20,7 @@ mod forming;
 mod furnished;
 mod listing;
 mod modes;
+mod order;
 mod papers;
 mod places;
 pub mod platform;

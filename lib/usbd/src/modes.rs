@@ -2,103 +2,20 @@
 //! that begin when all that ended have given their parts of the bus back, so the bus never carries
 //! more than one of the two modes.
 //!
-//! The server writes what a stream is to have, and the stream writes what it has: an [`Order`]. A
-//! camera that comes or goes in the middle of a change therefore changes nothing but its own
-//! stream. The bus schedule admits every stream by itself besides.
+//! The server writes what a stream is to have, and the stream writes what it has: an [`Order`].
+//! The bus schedule admits every stream by itself besides.
 
+use crate::order::Order;
 use crate::platform::Platform;
 use crate::policy::{MANAGED, PATIENCE};
 use crate::told::ServerSettings;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::mode::{
     ANSWERS, ASKS, BUSY, DONE, ModeAnswer, ModeAsk, NO_MODE, RECORDS, WITHOUT, bytes,
 };
+use diapason_pipe::measured::{ModeReport, ModeStep};
 use diapason_pipe::{Reader, Writer};
-
-/// The part of the bus that a stream is to have, and the part that it has. Clones of an order are
-/// the same order.
-#[derive(Clone, Default)]
-pub(crate) struct Order(Arc<Shared>);
-
-#[derive(Default)]
-struct Shared {
-    /// Bytes of an interval that the stream is to have; 0 stops it.
-    wanted: AtomicU32,
-    /// Bytes that its camera may have reserved.
-    held: AtomicU32,
-    /// Bytes of the stream whose first interval has come, and when it came.
-    running: AtomicU32,
-    since: AtomicU64,
-    /// A camera is there and has not failed.
-    works: AtomicBool,
-    /// The last camera failed, and is asked again after a while.
-    failed: AtomicBool,
-}
-
-impl Order {
-    /// Returns the bytes that the stream is to have.
-    pub fn wanted(&self) -> u32 {
-        self.0.wanted.load(Ordering::Acquire)
-    }
-
-    fn want(&self, bytes: u32) {
-        self.0.wanted.store(bytes, Ordering::Release);
-    }
-
-    /// A camera is there, and may have any of its settings.
-    pub fn comes(&self) {
-        self.0.held.store(u32::MAX, Ordering::Release);
-        self.0.running.store(0, Ordering::Release);
-        self.0.failed.store(false, Ordering::Release);
-        self.0.works.store(true, Ordering::Release);
-    }
-
-    /// The camera reserves so many bytes next; 0: it has stopped.
-    pub fn hold(&self, bytes: u32) {
-        self.0.running.store(0, Ordering::Release);
-        self.0.held.store(bytes, Ordering::Release);
-    }
-
-    /// The first interval came of a stream with so many bytes.
-    pub fn runs(&self, bytes: u32, now: Nanos) {
-        self.0.since.store(now.0, Ordering::Release);
-        self.0.running.store(bytes, Ordering::Release);
-    }
-
-    /// The camera failed. It may still hold what it held.
-    pub fn fails(&self) {
-        self.0.failed.store(true, Ordering::Release);
-    }
-
-    /// The camera is gone, or of no use for a while.
-    pub fn leaves(&self) {
-        self.0.works.store(false, Ordering::Release);
-        self.hold(0);
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.0.held.load(Ordering::Acquire) == 0
-    }
-
-    /// Returns whether nothing more is to be awaited: it runs, or there is no camera that could.
-    fn is_settled(&self) -> bool {
-        let (wanted, there) = (self.wanted(), self.0.works.load(Ordering::Acquire));
-        !there || wanted == 0 || self.0.running.load(Ordering::Acquire) == wanted
-    }
-
-    /// Returns when the stream that is wanted began, if it runs.
-    fn since(&self) -> Option<u64> {
-        let runs = self.wanted() > 0 && self.0.running.load(Ordering::Acquire) == self.wanted();
-        runs.then(|| self.0.since.load(Ordering::Acquire))
-    }
-
-    fn has_failed(&self) -> bool {
-        self.wanted() > 0 && self.0.failed.load(Ordering::Acquire)
-    }
-}
 
 /// A change under way.
 #[derive(Clone, Copy)]
@@ -111,6 +28,17 @@ struct Change {
     starts: Option<Nanos>,
 }
 
+/// The mode that runs, or that the change under way leads to.
+#[derive(Clone, Copy)]
+struct Running {
+    mode: u32,
+    /// The streams that ended or began for it, one bit each.
+    changed: u8,
+    taken: Nanos,
+    /// The step that was told last.
+    told: Option<ModeStep>,
+}
+
 /// The modes, the one that runs, and the program that asks for others.
 pub(crate) struct Modes {
     asks: Reader<'static, ModeAsk, RECORDS>,
@@ -118,6 +46,7 @@ pub(crate) struct Modes {
     words: Vec<u64>,
     orders: Vec<Order>,
     change: Option<Change>,
+    running: Running,
     rest: Nanos,
     rest_until: Nanos,
     refused: u32,
@@ -129,7 +58,11 @@ impl Modes {
     ///
     /// # Errors
     /// A pipe is not there.
-    pub fn of<P: Platform>(platform: &P, told: &ServerSettings) -> Result<Option<Modes>, Errno> {
+    pub fn of<P: Platform>(
+        platform: &P,
+        told: &ServerSettings,
+        now: Nanos,
+    ) -> Result<Option<Modes>, Errno> {
         let Some(first) = told.modes.first() else { return Ok(None) };
         let orders: Vec<Order> = told.streams.iter().filter_map(|it| it.order.clone()).collect();
         for (stream, order) in orders.iter().enumerate() {
@@ -141,6 +74,7 @@ impl Modes {
             words: told.modes.clone(),
             orders,
             change: None,
+            running: Running { mode: 0, changed: u8::MAX, taken: now, told: None },
             rest: told.rest,
             rest_until: Nanos::ZERO,
             refused: 0,
@@ -153,8 +87,11 @@ impl Modes {
         self.look_at
     }
 
-    /// Takes asks, and does the next step of the change under way.
-    pub fn attend(&mut self, now: Nanos) {
+    /// Takes asks, and does the next step of the change under way. Every step is told.
+    pub fn attend(&mut self, now: Nanos, tell: &mut dyn FnMut(ModeReport)) {
+        if self.running.told.is_none() {
+            self.tell(ModeStep::Starts, tell);
+        }
         // A program that asks without a pause does not keep the server from its other work.
         for _ in 0..RECORDS {
             let Some(ask) = self.asks.pop() else { break };
@@ -163,13 +100,41 @@ impl Modes {
                 Some(_) if self.change.is_some() || now < self.rest_until => {
                     self.refuse(ask, BUSY, now);
                 }
-                Some(word) => self.change = Some(self.begin(ask, *word, now)),
+                Some(word) => {
+                    let change = self.begin(ask, *word, now);
+                    self.change = Some(change);
+                    // An ask for the mode that runs is no change.
+                    if change.changed != 0 || ask.mode != self.running.mode {
+                        let (mode, changed) = (ask.mode, change.changed);
+                        self.running = Running { mode, changed, taken: now, told: None };
+                        self.tell(ModeStep::Stops, tell);
+                    }
+                }
             }
         }
         if let Some(change) = self.change {
-            self.go_on(change, now);
+            self.go_on(change, now, tell);
+        }
+        let wanted = || self.orders.iter().filter(|order| order.wanted() > 0);
+        if self.change.is_none()
+            && self.running.told != Some(ModeStep::Runs)
+            && wanted().all(|order| order.since().is_some())
+        {
+            self.tell(ModeStep::Runs, tell);
         }
         self.look_at = if self.change.is_some() { now + MANAGED } else { Nanos::FOREVER };
+    }
+
+    fn tell(&mut self, step: ModeStep, tell: &mut dyn FnMut(ModeReport)) {
+        let Running { mode, changed, taken, .. } = self.running;
+        let orders = || self.orders.iter().enumerate();
+        let wanted = orders().filter(|(_, order)| order.wanted() > 0);
+        let wanted = wanted.fold(0, |all, (stream, _)| all | 1 << stream);
+        let began = orders().filter(|(stream, _)| changed >> stream & 1 != 0);
+        let begun = began.filter_map(|(_, order)| order.since()).max();
+        let begun = begun.map_or(taken, Nanos);
+        self.running.told = Some(step);
+        tell(ModeReport { mode: mode as u8, step, wanted, taken, begun });
     }
 
     fn refuse(&mut self, ask: ModeAsk, answer: u32, now: Nanos) {
@@ -196,7 +161,7 @@ impl Modes {
         Change { ask, changed, taken, starts: None }
     }
 
-    fn go_on(&mut self, mut change: Change, now: Nanos) {
+    fn go_on(&mut self, mut change: Change, now: Nanos, tell: &mut dyn FnMut(ModeReport)) {
         let word = self.words[change.ask.mode as usize];
         let changed = |(stream, _): &(usize, &Order)| change.changed >> stream & 1 != 0;
         if change.starts.is_none() {
@@ -208,6 +173,9 @@ impl Modes {
             }
             change.starts = Some(now + PATIENCE);
             self.change = Some(change);
+            if self.running.told == Some(ModeStep::Stops) {
+                self.tell(ModeStep::Starts, tell);
+            }
         }
         let mut all = self.orders.iter().enumerate().filter(changed).map(|(_, order)| order);
         let settled = all.clone().all(Order::is_settled);
@@ -218,6 +186,9 @@ impl Modes {
         let whole = settled && !all.any(Order::has_failed);
         let answer = if whole { DONE } else { WITHOUT };
         self.change = None;
+        if !whole {
+            self.tell(ModeStep::Without, tell);
+        }
         self.rest_until = now + self.rest;
         self.answer(change.ask, answer, (change.taken, begun));
     }
@@ -238,6 +209,7 @@ mod tests {
         answers: Reader<'static, ModeAnswer, RECORDS>,
         orders: [Order; 2],
         now: Nanos,
+        told: Vec<ModeReport>,
     }
 
     impl Rig {
@@ -252,6 +224,7 @@ mod tests {
                 words: [900, 900 << 16].into(),
                 orders: orders.to_vec(),
                 change: None,
+                running: Running { mode: 0, changed: u8::MAX, taken: Nanos(1), told: None },
                 rest: REST,
                 rest_until: Nanos::ZERO,
                 refused: 0,
@@ -261,7 +234,8 @@ mod tests {
             orders[0].hold(900);
             orders[0].runs(900, Nanos(1));
             orders[1].hold(0);
-            Rig { modes, asks, answers, orders, now: Nanos::from_millis(1) }
+            let told = Vec::new();
+            Rig { modes, asks, answers, orders, now: Nanos::from_millis(1), told }
         }
 
         fn ask(&mut self, mode: u32) {
@@ -271,8 +245,13 @@ mod tests {
         /// Lets so much time pass; returns what both streams are to have.
         fn pass(&mut self, time: Nanos) -> [u32; 2] {
             self.now += time;
-            self.modes.attend(self.now);
+            self.modes.attend(self.now, &mut |step| self.told.push(step));
             self.orders.each_ref().map(Order::wanted)
+        }
+
+        /// Returns the steps that were told since the last call: modes, steps, wanted streams.
+        fn steps(&mut self) -> Vec<(u8, ModeStep, u8)> {
+            self.told.drain(..).map(|it| (it.mode, it.step, it.wanted)).collect()
         }
 
         fn answer(&mut self) -> Option<(u32, u64)> {
@@ -284,20 +263,27 @@ mod tests {
     #[test]
     fn nothing_begins_before_everything_that_ends_has_ended() {
         let mut rig = Rig::new();
+        rig.pass(MANAGED);
+        assert_eq!(rig.steps(), [(0, ModeStep::Starts, 1), (0, ModeStep::Runs, 1)]);
         rig.ask(1);
         assert_eq!(rig.pass(MANAGED), [0, 0]);
         assert_eq!(rig.pass(Nanos::from_secs(9)), [0, 0], "the camera does not stop");
+        assert_eq!(rig.steps(), [(1, ModeStep::Stops, 0)]);
         assert_eq!((rig.answer(), rig.modes.next_wake()), (None, rig.now + MANAGED));
         rig.orders[0].hold(0);
         assert_eq!(rig.pass(MANAGED), [0, 900]);
         rig.orders[1].hold(900);
         assert_eq!((rig.pass(MANAGED), rig.answer()), ([0, 900], None), "nothing came of it");
+        assert_eq!(rig.steps(), [(1, ModeStep::Starts, 2)]);
         let begun = rig.now + Nanos(5);
         rig.orders[1].runs(900, begun);
         rig.pass(MANAGED);
         let time = Nanos::from_secs(9).0 + 2 * MANAGED.0 + 5;
         assert_eq!(rig.answer(), Some((DONE, time)));
         assert_eq!(rig.modes.next_wake(), Nanos::FOREVER);
+        let told = *rig.told.last().unwrap();
+        assert_eq!((told.begun, told.begun - told.taken), (begun, Nanos(time)));
+        assert_eq!(rig.steps(), [(1, ModeStep::Runs, 2)]);
         // From the end of one change to the next, a time must pass.
         for (time, answer) in [(REST - Nanos(1), Some((BUSY, 0))), (Nanos(1), None)] {
             rig.ask(0);
@@ -324,6 +310,13 @@ mod tests {
             }
             rig.pass(MANAGED);
             assert_eq!(rig.answer(), Some((answer, 0)), "{what}");
+            let last = if answer == WITHOUT { ModeStep::Without } else { ModeStep::Starts };
+            assert_eq!(rig.steps().pop(), Some((1, last, 2)), "{what}");
+            // The mode runs once its camera does.
+            rig.orders[1].comes();
+            rig.orders[1].runs(900, rig.now);
+            rig.pass(MANAGED);
+            assert_eq!(rig.steps(), [(1, ModeStep::Runs, 2)], "{what}");
         }
     }
 
@@ -332,7 +325,9 @@ mod tests {
         let mut rig = Rig::new();
         rig.ask(2);
         assert_eq!((rig.pass(MANAGED), rig.answer()), ([900, 0], Some((NO_MODE, 0))));
+        rig.steps();
         rig.ask(0);
         assert_eq!((rig.pass(MANAGED), rig.answer()), ([900, 0], Some((DONE, 0))));
+        assert_eq!(rig.steps(), []);
     }
 }

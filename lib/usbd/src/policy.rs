@@ -60,7 +60,8 @@ pub fn limits(services: usize, own: usize, shared: usize, interfaces: usize) -> 
     Limits {
         devices: services as u8 + 3,
         pipes: if many { 24 } else { 8 },
-        blocks: if many { 32 } else { 64 },
+        // Each of the 16 transfers of a stream has two blocks if it crosses a border of 64 KiB.
+        blocks: 64,
         transfers,
         interrupters: own as u16 + 1,
         // Two of each transfer, one of each port, and a few more.

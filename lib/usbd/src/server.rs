@@ -129,7 +129,7 @@ impl<P: Platform> UsbServer<P> {
         }
         driver.start(now);
         Ok(UsbServer {
-            modes: Modes::of(platform, told)?,
+            modes: Modes::of(platform, told, now)?,
             forming,
             driver,
             branches,
@@ -192,7 +192,7 @@ impl<P: Platform> UsbServer<P> {
         self.carry_out();
         self.form(now);
         if let Some(modes) = &mut self.modes {
-            modes.attend(now);
+            modes.attend(now, &mut |said| report::<P>(now, Measurement::Mode(said)));
         }
         let manages = !matches!(cause, WakeCause::Posts(_));
         if manages && self.has_pools_to_tell() {

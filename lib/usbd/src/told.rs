@@ -1,7 +1,7 @@
 //! The description's settings for the server, and its knowledge of pipes: their contracts, the
 //! limits of programs' requests at run time, and the driver's costs.
 
-use crate::modes::Order;
+use crate::order::Order;
 use crate::policy;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;

@@ -15,6 +15,7 @@ pub mod camera;
 mod client;
 mod inbox;
 pub mod link;
+pub mod modes;
 pub mod network;
 mod pictures;
 pub mod times;

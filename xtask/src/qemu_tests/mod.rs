@@ -21,6 +21,7 @@ mod image;
 mod inflicted;
 mod intruder;
 mod joined;
+mod modes;
 pub mod observed;
 mod paths;
 mod screen;
@@ -174,7 +175,7 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// Returns the tests by topic.
-fn topics() -> [&'static [QemuTest]; 21] {
+fn topics() -> [&'static [QemuTest]; 22] {
     [
         alarms::TESTS,
         chains::TESTS,
@@ -187,6 +188,7 @@ fn topics() -> [&'static [QemuTest]; 21] {
         flood::TESTS,
         inflicted::TESTS,
         intruder::TESTS,
+        modes::TESTS,
         paths::TESTS,
         sources::TESTS,
         trials::TESTS,

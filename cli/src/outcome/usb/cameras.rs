@@ -2,6 +2,7 @@
 
 use super::super::coverage::{Coverage, Watched, found};
 use super::super::{Outcome, RaisedAlarm, entry};
+use super::ModeRows;
 use super::devices::{drives, is_camera};
 use crate::duration::human;
 use crate::names::Names;
@@ -27,6 +28,11 @@ impl CameraRow {
     pub(crate) fn new(process: u64, last: CameraReport, at: Nanos) -> CameraRow {
         CameraRow { process, last, coverage: Coverage::since(at) }
     }
+
+    /// Returns whether it is the camera that a client of this server watches, or this stream.
+    pub(super) fn is(&self, process: u64, stream: Option<u8>) -> bool {
+        (self.process, self.last.stream.then_some(self.last.number)) == (process, stream)
+    }
 }
 
 /// Takes in what the server in place `process` said.
@@ -35,12 +41,21 @@ pub(in super::super) fn note(
     process: u64,
     at: Nanos,
     report: &CameraReport,
+    modes: &ModeRows,
 ) {
     let CameraReport { stream, number, .. } = *report;
-    let is = |row: &CameraRow| {
-        (row.process, row.last.stream, row.last.number) == (process, stream, number)
-    };
-    let row = entry(rows, is, || CameraRow::new(process, *report, at));
+    let of = stream.then_some(number);
+    let row = entry(
+        rows,
+        |row| row.is(process, of),
+        || {
+            let mut row = CameraRow::new(process, *report, at);
+            if let Some(since) = of.and_then(|stream| modes.rests(process, stream)) {
+                row.coverage.rest(since, true);
+            }
+            row
+        },
+    );
     row.last = *report;
     row.coverage.note(at);
 }
@@ -53,6 +68,7 @@ impl CameraRow {
             .json("whole", |row| row.last.whole)
             .json("broken", |row| row.last.broken)
             .json("missed_intervals", |row| row.last.missed)
+            .json("breaks", |row| row.last.breaks)
             .json("period_ns", |row| row.last.period.0)
             .json("late_max_ns", |row| row.last.late.0)
     }
@@ -65,6 +81,11 @@ pub struct CameraPromise {
     pub process: u64,
     /// The number of its stream; `None`: a client watches it.
     pub stream: Option<u8>,
+}
+
+/// Returns a number of times in words.
+pub(super) fn often(times: u64) -> String {
+    if times == 1 { "once".to_owned() } else { format!("{times} times") }
 }
 
 /// Returns whether a camera is promised its bandwidth: one that a client watches, or a critical
@@ -112,11 +133,7 @@ impl CameraPromise {
     }
 
     fn row<'o>(&self, outcome: &'o Outcome) -> Option<&'o CameraRow> {
-        let is = |row: &&CameraRow| {
-            let stream = row.last.stream.then_some(row.last.number);
-            (row.process, stream) == (self.process, self.stream)
-        };
-        outcome.cameras.iter().find(is)
+        outcome.cameras.iter().find(|row| row.is(self.process, self.stream))
     }
 
     /// Returns whether frames were counted.
@@ -134,18 +151,26 @@ impl CameraPromise {
     ) -> Vec<RaisedAlarm> {
         let Some(end) = outcome.end else { return Vec::new() };
         let of = self.name(names);
-        let time = end.time_ns;
+        // A mode may let a stream rest.
+        let wanted =
+            self.stream.and_then(|stream| outcome.modes.wanted(self.process, stream, end.time_ns));
+        let time = wanted.unwrap_or(end.time_ns);
         let is_empty = time >= patience_ns && !self.is_measured(outcome);
         let empty = format!("no frame of {of} came in {}", human(time));
         let empty = is_empty.then(|| RaisedAlarm::missing("camera-empty", &of, empty));
         let last = self.row(outcome).map(|row| row.last).unwrap_or_default();
-        let CameraReport { whole, broken, missed, period, late, .. } = last;
-        let loss = format!(
+        let CameraReport { whole, broken, missed, breaks, period, late, .. } = last;
+        let mut loss = format!(
             "{broken} of {} frames of {of} were not whole, and the data of {missed} intervals did \
              not come",
             whole.saturating_add(broken)
         );
-        let loss = RaisedAlarm::above("camera-loss", &of, [broken.max(missed), 0], loss);
+        if breaks > 0 {
+            let often = often(breaks);
+            loss += &format!("; {of} broke off {often}, as its camera went away or failed");
+        }
+        let most = broken.max(missed).max(breaks);
+        let loss = RaisedAlarm::above("camera-loss", &of, [most, 0], loss);
         // A frame that never came moves the turns of all others by one.
         let turn = if period == Nanos::ZERO { u64::MAX } else { period.0 - period.0 / 10 };
         let rate = format!(

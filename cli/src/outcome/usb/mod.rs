@@ -6,6 +6,7 @@
 mod cameras;
 mod devices;
 mod links;
+mod modes;
 mod network;
 
 pub(super) use cameras::note as note_camera;
@@ -14,6 +15,7 @@ pub(super) use devices::note as note_device;
 pub use devices::{DevicePromise, PlugRow};
 pub(super) use links::note as note_link;
 pub use links::{LinkPromise, LinkRow};
+pub use modes::{ModePromise, ModeRows};
 pub use network::NetworkRow;
 
 use super::coverage::patience;
@@ -27,6 +29,7 @@ pub struct UsbPromises {
     pub links: Vec<LinkPromise>,
     pub devices: Vec<DevicePromise>,
     pub cameras: Vec<CameraPromise>,
+    pub modes: Vec<ModePromise>,
     /// A run of so long without one of them is an alarm.
     patience_ns: u64,
 }
@@ -39,6 +42,7 @@ impl UsbPromises {
             links: LinkPromise::of(system),
             devices: DevicePromise::of(system),
             cameras: CameraPromise::of(system),
+            modes: ModePromise::of(system),
             patience_ns: patience(system),
         }
     }
@@ -46,7 +50,10 @@ impl UsbPromises {
     /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.links.is_empty() && self.devices.is_empty() && self.cameras.is_empty()
+        self.links.is_empty()
+            && self.devices.is_empty()
+            && self.cameras.is_empty()
+            && self.modes.is_empty()
     }
 
     /// Returns what a run contradicts.
@@ -55,7 +62,8 @@ impl UsbPromises {
         let devices = self.devices.iter().filter_map(|it| it.alarm(outcome, self.patience_ns));
         let cameras =
             self.cameras.iter().flat_map(|it| it.alarms(outcome, names, self.patience_ns));
-        links.chain(devices).chain(cameras).collect()
+        let modes = self.modes.iter().filter_map(|it| it.alarm(outcome));
+        links.chain(devices).chain(cameras).chain(modes).collect()
     }
 
     /// Returns what no life of the host measured, as sentences.
@@ -67,7 +75,9 @@ impl UsbPromises {
         let devices = devices.map(|it| it.sentence(outcome));
         let cameras = self.cameras.iter().filter(|it| never(&|life| it.is_measured(life)));
         let cameras = cameras.map(|it| format!("no frame of {}", it.name(names)));
-        links.chain(devices).chain(cameras).collect()
+        let modes = self.modes.iter().filter(|it| never(&|life| it.is_measured(life)));
+        let modes = modes.map(ModePromise::unmeasured);
+        links.chain(devices).chain(cameras).chain(modes).collect()
     }
 }
 

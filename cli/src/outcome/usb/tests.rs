@@ -6,8 +6,9 @@ use crate::outcome::{Assumptions, RunEnd, sample};
 use crate::plan::Plan;
 use crate::plan::start::found_within;
 use diapason_abi::Nanos;
+use diapason_abi::record::Record;
 use diapason_pipe::measured::{
-    CameraReport, DeviceReport, Fate, LinkReport, Measurement, Reported,
+    CameraReport, DeviceReport, Fate, LinkReport, Measurement, ModeReport, ModeStep, Reported,
 };
 
 /// A server with two links, a disk at a port of a hub, a camera, and two streams of which the first
@@ -94,7 +95,7 @@ impl Ran {
     fn camera(&mut self, stream: bool, broken: u64, missed: u64) {
         let report = CameraReport { stream, whole: 9, broken, missed, ..CameraReport::default() };
         let at = Nanos::from_millis(500);
-        note_camera(&mut self.outcome.cameras, 0, at, &report);
+        note_camera(&mut self.outcome.cameras, 0, at, &report, &self.outcome.modes);
     }
 
     /// Returns a report in which everything is there and works.
@@ -254,12 +255,22 @@ fn a_camera_that_loses_frames_is_told() {
 }
 
 #[test]
+fn a_stream_that_breaks_off_is_told() {
+    let mut ran = Ran::well(SHORT);
+    let report = CameraReport { stream: true, whole: 9, breaks: 1, ..CameraReport::default() };
+    note_camera(&mut ran.outcome.cameras, 0, Nanos(7), &report, &ran.outcome.modes);
+    let text = "0 of 9 frames of stream 0 of usb were not whole, and the data of 0 intervals did \
+                not come; stream 0 of usb broke off once, as its camera went away or failed";
+    assert_eq!(ran.alarms(), [("camera-loss", text.to_owned())]);
+}
+
+#[test]
 fn a_camera_that_leaves_out_a_frame_is_told() {
     let said = |late, period| {
         let mut ran = Ran::well(SHORT);
         let (period, late) = (Nanos(period), Nanos(late));
         let report = CameraReport { whole: 9, period, late, ..CameraReport::default() };
-        note_camera(&mut ran.outcome.cameras, 0, Nanos(7), &report);
+        note_camera(&mut ran.outcome.cameras, 0, Nanos(7), &report, &ran.outcome.modes);
         ran.alarms()
     };
     let text = "a frame of the camera of usb came 20.000 ms after its turn: it says that one comes \
@@ -276,7 +287,8 @@ fn a_camera_that_falls_silent_is_told() {
     assert_eq!(kinds(&ran), ["camera-silent"; 2]);
     let report = CameraReport { stream: false, whole: 99, ..CameraReport::default() };
     for second in 1..=7 {
-        note_camera(&mut ran.outcome.cameras, 0, Nanos::from_secs(second), &report);
+        let at = Nanos::from_secs(second);
+        note_camera(&mut ran.outcome.cameras, 0, at, &report, &ran.outcome.modes);
     }
     let text = "stream 0 of usb was not measured from 500.000 ms to 9.000 s: usb, which reports \
                 once a second, did not";
@@ -294,6 +306,7 @@ fn reports_are_taken_from_records() {
         whole: 5,
         broken: 6,
         missed: 7,
+        breaks: 3,
         period: Nanos(8),
         late: Nanos(9),
     };
@@ -311,6 +324,7 @@ fn reports_are_taken_from_records() {
     assert_eq!(json["links"][0]["came"], 3);
     assert_eq!(json["usb_devices"][0]["state"], "dead");
     assert_eq!(json["cameras"][0]["missed_intervals"], 7);
+    assert_eq!(json["cameras"][0]["breaks"], 3);
     assert_eq!(json["cameras"][0]["period_ns"], 8);
     assert_eq!(json["cameras"][0]["late_max_ns"], 9);
 }
@@ -330,4 +344,105 @@ fn devices_that_are_looked_for_longer_are_missing_later() {
         ran.alarms().len()
     };
     assert_eq!([LONG, within - 1, within].map(rung), [0, 0, 9]);
+}
+
+/// Modes in which one stream runs, and in which all do. Every camera is in one.
+const MODES: &str = "[[mode]]\nname = \"one\"\ncameras = [{ name = \"second\", bytes = 4096 }]\n\
+                     [[mode]]\nname = \"all\"\ncameras = [{ name = \"first\", bytes = 4096 }, \
+                     { name = \"second\", bytes = 4096 }, { name = \"third\", bytes = 4096 }]\n";
+
+impl Ran {
+    /// Returns a run of the system with modes in which nobody watches a camera.
+    fn of_modes(time_ns: u64) -> Ran {
+        let text = TEXT.replace("\"cameras\", ", "").replace("critical = [0]", "critical = [0, 1]");
+        let system =
+            diapason_system::parse("s", &(text + MODES)).unwrap_or_else(|it| panic!("{it}"));
+        let mut ran = Ran { promised: UsbPromises::of(&system), ..Ran::well(time_ns) };
+        ran.outcome.cameras.clear();
+        ran
+    }
+
+    fn mode(&mut self, at: u64, mode: u8, step: ModeStep, wanted: u8) {
+        let (taken, begun) = (Nanos(at), Nanos(at + 5));
+        let said = Measurement::Mode(ModeReport { mode, step, wanted, taken, begun });
+        let words = Reported { at: Nanos(at), said }.words();
+        let words = [0].into_iter().chain(words).collect();
+        self.outcome.note(&Line::Record(Record::Measured, words));
+    }
+
+    /// Notes that a stream has had frames.
+    fn frames(&mut self, number: u8, at: u64) {
+        let report = CameraReport { stream: true, number, whole: 9, ..CameraReport::default() };
+        note_camera(&mut self.outcome.cameras, 0, Nanos(at), &report, &self.outcome.modes);
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+#[test]
+fn a_stream_that_rests_by_order_is_not_missed() {
+    let mut ran = Ran::of_modes(20 * SECOND);
+    ran.mode(0, 0, ModeStep::Starts, 1);
+    ran.mode(SECOND, 0, ModeStep::Runs, 1);
+    (1..=20).for_each(|second| ran.frames(0, second * SECOND));
+    assert_eq!(ran.alarms(), []);
+    let never = "mode all never ran with all of its streams".to_owned();
+    assert_eq!(ran.unmeasured(), ["no frame of stream 1 of usb".to_owned(), never]);
+    // It runs for a second, and its last report comes when it has stopped.
+    ran.mode(3 * SECOND, 1, ModeStep::Starts, 3);
+    ran.mode(3 * SECOND, 1, ModeStep::Runs, 3);
+    ran.mode(4 * SECOND, 0, ModeStep::Stops, 1);
+    ran.frames(1, 4 * SECOND + 1);
+    assert_eq!((ran.alarms(), ran.unmeasured()), (vec![], vec![]));
+}
+
+#[test]
+fn a_stream_that_is_ordered_and_does_not_come_is_missed() {
+    let names = |ran: &Ran| -> Vec<&str> { ran.alarms().iter().map(|it| it.0).collect() };
+    let mut ran = Ran::of_modes(20 * SECOND);
+    (1..=20).for_each(|second| ran.frames(0, second * SECOND));
+    ran.mode(0, 0, ModeStep::Starts, 1);
+    ran.mode(18 * SECOND - 1, 1, ModeStep::Starts, 3);
+    assert_eq!(names(&ran), ["camera-empty"], "two seconds are enough");
+    let mut ran = Ran::of_modes(20 * SECOND);
+    (1..=20).for_each(|second| ran.frames(0, second * SECOND));
+    ran.mode(0, 1, ModeStep::Starts, 3);
+    ran.frames(1, SECOND);
+    // It comes and goes from then on, and nothing more is heard of it.
+    for (seconds, silent) in [(2, false), (4, false), (6, true)] {
+        ran.outcome.end = Some(RunEnd { time_ns: seconds * SECOND, ..RunEnd::default() });
+        let alarms = Vec::from_iter(silent.then_some("camera-silent"));
+        assert_eq!(names(&ran), alarms, "{seconds}");
+        ran.mode(seconds * SECOND, 0, ModeStep::Stops, 1);
+        ran.mode((seconds + 1) * SECOND, 1, ModeStep::Starts, 3);
+    }
+}
+
+#[test]
+fn a_change_that_leaves_a_stream_out_is_told_and_changes_are_timed() {
+    let mut ran = Ran::of_modes(SECOND);
+    ran.mode(0, 0, ModeStep::Starts, 1);
+    ran.mode(9, 0, ModeStep::Runs, 1);
+    ran.mode(10, 1, ModeStep::Stops, 1);
+    ran.mode(11, 1, ModeStep::Starts, 3);
+    ran.mode(12, 1, ModeStep::Without, 3);
+    let text = "mode all began once without a stream whose camera is there: it failed, or sent \
+                nothing in time";
+    assert_eq!(ran.alarms(), [("mode-without", text.to_owned())]);
+    let system = diapason_system::parse("s", TEXT).unwrap();
+    let mut assumptions = Assumptions::of(&Plan::of(&system, system.clock_hz));
+    assumptions.usb = ran.promised.clone();
+    let json =
+        |ran: &Ran| ran.outcome.to_json("any", &ran.names, &[], &[], &assumptions)["modes"].clone();
+    let mode = |name: &str, ran: u64, without: u64, longest: u64| {
+        serde_json::json!({
+            "mode": name, "process": "usb", "ran": ran, "without": without,
+            "longest_change_ns": longest,
+        })
+    };
+    // The first mode begins with the system, which is no change.
+    assert_eq!(json(&ran), serde_json::json!([mode("one", 1, 0, 0), mode("all", 0, 1, 0)]));
+    ran.mode(20, 0, ModeStep::Stops, 1);
+    ran.mode(21, 0, ModeStep::Runs, 1);
+    assert_eq!(json(&ran), serde_json::json!([mode("one", 2, 0, 5), mode("all", 0, 1, 0)]));
 }

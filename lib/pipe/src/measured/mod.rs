@@ -17,7 +17,9 @@ pub use counted::{CostReport, NAME_BYTES};
 pub use delays::{PARTS, PipeDelays, SIZES, longest_of, size_of_delay};
 pub use frames::{DiscardReport, FrameEnd, FrameGauge, FrameReport, REASONS};
 pub use gauge::{Gauge, ReadMessage};
-pub use served::{CameraReport, DeviceReport, Fate, LinkReport, NetworkReport, NetworkStep};
+pub use served::{
+    CameraReport, DeviceReport, Fate, LinkReport, ModeReport, ModeStep, NetworkReport, NetworkStep,
+};
 
 use diapason_abi::Nanos;
 pub use diapason_abi::pipe::HOPS;
@@ -60,6 +62,8 @@ pub enum Measurement {
     Network(NetworkReport),
     /// The frames of a camera.
     Camera(CameraReport),
+    /// A step of a change of the mode of operation.
+    Mode(ModeReport),
     /// The cost of an operation that a benchmark counted.
     Cost(CostReport),
     /// How frames do at an adapter, or at one end of a socket.
@@ -196,6 +200,7 @@ const COST: u8 = 9;
 const NETWORK: u8 = 10;
 const STATE: u8 = 11;
 const CAN: u8 = 12;
+const MODE: u8 = 13;
 const FRAMES: u8 = 20;
 const DISCARDS: u8 = 21;
 
@@ -256,6 +261,9 @@ impl Measurement {
             Measurement::Camera(report) => {
                 ([CAMERA, report.stream.into(), report.number, 0], report.values())
             }
+            Measurement::Mode(report) => {
+                ([MODE, report.mode, report.step as u8, report.wanted], report.values())
+            }
             Measurement::Cost(report) => ([COST, report.is_part.into(), 0, 0], report.values()),
             Measurement::State(report) => {
                 let StateReport { number, overtaken, writes } = *report;
@@ -301,6 +309,9 @@ impl Measurement {
             }
             [CAMERA, stream @ 0..=1, number, 0] => {
                 Measurement::Camera(CameraReport::of(stream == 1, number, values))
+            }
+            [MODE, mode, step, wanted] => {
+                Measurement::Mode(ModeReport::of(mode, step, wanted, values)?)
             }
             [COST, part @ 0..=1, 0, 0] => Measurement::Cost(CostReport::of(part == 1, values)),
             [STATE, number, 0, 0] => {
@@ -514,11 +525,23 @@ mod tests {
                 Measurement::Network(NetworkReport { step, port: number, peer: a })
             }
             5 => Measurement::Link(LinkReport { number, here: odd, found: a, came: b, sent: c }),
+            8 => {
+                let step = [ModeStep::Stops, ModeStep::Starts, ModeStep::Runs, ModeStep::Without];
+                let (step, taken, begun) = (step[(a % 4) as usize], Nanos(c), Nanos(d));
+                Measurement::Mode(ModeReport { mode: number, step, wanted: a as u8, taken, begun })
+            }
             _ => {
                 let (whole, broken, missed, period, late) = (a, b, c, Nanos(d), Nanos(a ^ c));
-                let stream = odd;
-                let report = CameraReport { stream, number, whole, broken, missed, period, late };
-                Measurement::Camera(report)
+                Measurement::Camera(CameraReport {
+                    stream: odd,
+                    number,
+                    whole,
+                    broken,
+                    missed,
+                    breaks: b ^ d,
+                    period,
+                    late,
+                })
             }
         }
     }

@@ -125,10 +125,57 @@ pub struct CameraReport {
     pub broken: u64,
     /// Intervals whose data did not arrive.
     pub missed: u64,
+    /// Times that a stream broke off though it was to go on: the camera went away or failed.
+    pub breaks: u64,
     /// Time from one frame to the next, as the camera says; zero: nothing is known of it.
     pub period: Nanos,
     /// The longest that a frame came after its turn, beyond the one that came earliest.
     pub late: Nanos,
+}
+
+/// A step of a change of the mode of operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum ModeStep {
+    /// The server stops the streams that end.
+    Stops = 0,
+    /// The server starts the streams that begin. The first mode begins with this step.
+    Starts = 1,
+    /// Every stream of the mode runs.
+    Runs = 2,
+    /// The change is over, and a stream whose camera is there does not run.
+    Without = 3,
+}
+
+impl ModeStep {
+    const ALL: [ModeStep; 4] =
+        [ModeStep::Stops, ModeStep::Starts, ModeStep::Runs, ModeStep::Without];
+}
+
+/// The streams that a server runs. It is told with each step of a change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ModeReport {
+    /// The mode that the change leads to.
+    pub mode: u8,
+    pub step: ModeStep,
+    /// The streams that are to run from now on, one bit each.
+    pub wanted: u8,
+    /// The time at which the server took the ask for the mode.
+    pub taken: Nanos,
+    /// The time at which the last stream that began had its first interval; `taken` if none did.
+    pub begun: Nanos,
+}
+
+impl ModeReport {
+    pub(super) const fn values(&self) -> Values {
+        [self.taken.0, self.begun.0, 0, 0, 0, 0, 0, 0]
+    }
+
+    pub(super) fn of(mode: u8, step: u8, wanted: u8, values: Values) -> Option<ModeReport> {
+        let step = *ModeStep::ALL.get(usize::from(step))?;
+        let [taken, begun, ..] = values;
+        Some(ModeReport { mode, step, wanted, taken: Nanos(taken), begun: Nanos(begun) })
+    }
 }
 
 impl DeviceReport {
@@ -157,12 +204,12 @@ impl LinkReport {
 
 impl CameraReport {
     pub(super) fn values(&self) -> Values {
-        [self.whole, self.broken, self.missed, self.period.0, self.late.0, 0, 0, 0]
+        [self.whole, self.broken, self.missed, self.period.0, self.late.0, self.breaks, 0, 0]
     }
 
     pub(super) fn of(stream: bool, number: u8, values: Values) -> CameraReport {
-        let [whole, broken, missed, period, late, ..] = values;
+        let [whole, broken, missed, period, late, breaks, ..] = values;
         let (period, late) = (Nanos(period), Nanos(late));
-        CameraReport { stream, number, whole, broken, missed, period, late }
+        CameraReport { stream, number, whole, broken, missed, breaks, period, late }
     }
 }

@@ -25,8 +25,9 @@ use diapason_abi::PRIORITIES;
 use diapason_abi::archive::STACK_BYTES_MAX;
 use diapason_abi::layout::HEAP_PAGES_MAX;
 use diapason_contract::can::{CanInterface, INTERFACES};
+use diapason_contract::mode::MODES;
 use diapason_contract::needs::CONTROLLER;
-use diapason_contract::settings::{CLIENTS, PROGRAM, SERVES, SETTINGS};
+use diapason_contract::settings::{CLIENTS, CRITICAL, MOST, PROGRAM, SERVES, SETTINGS, STREAMS};
 use diapason_contract::threads::{ServiceKind, services};
 use toml::Spanned;
 use toml::de::DeTable;
@@ -103,6 +104,12 @@ impl<'d> Server<'d> {
             let services = server.plugged();
             server.settings.push((SERVES, services));
         }
+        let streams = server.streamed();
+        server.settings.extend(streams);
+        if !declared.modes.is_empty() {
+            // No thread depends on what modes are.
+            server.settings.push((MODES, vec![0; declared.modes.len()]));
+        }
         let interfaces = server.interfaces().map(|(_, interface)| interface.word()).collect();
         server.settings.push((INTERFACES, interfaces));
         server
@@ -113,12 +120,27 @@ impl<'d> Server<'d> {
         known.map_or(&[], |(_, numbers)| numbers)
     }
 
+    /// Returns the settings for the streams of modes that the description does not have itself.
+    fn streamed(&self) -> Vec<(&'static str, Vec<u64>)> {
+        let is_camera = |usb: &&&DeclaredUsb| service(usb) == Some(ServiceKind::Cameras);
+        let cameras = self.plugs.iter().filter(is_camera).count().min(MOST);
+        let told = |name| self.asked.settings.iter().find(|(known, _)| *known == name);
+        let streams = told(STREAMS).map_or(cameras, |(_, streams)| streams.len());
+        if self.declared.modes.is_empty() || streams == 0 {
+            return Vec::new();
+        }
+        let all = [(STREAMS, vec![1; streams]), (CRITICAL, (0..streams as u64).collect())];
+        all.into_iter().filter(|(name, _)| told(name).is_none()).collect()
+    }
+
     /// Returns the services for the devices that are plugged in. CAN alone is not said: a server
-    /// that is told nothing serves it.
+    /// that is told nothing serves it. Where there are modes, cameras are streams.
     fn plugged(&self) -> Vec<u64> {
         let models = || self.plugs.iter().filter_map(|usb| usb.model);
-        let mut all: Vec<u64> =
-            models().filter_map(UsbModel::service).map(|it| it as u64).collect();
+        let has_modes = !self.declared.modes.is_empty();
+        let services = models().filter_map(UsbModel::service);
+        let services = services.filter(|it| !has_modes || *it != ServiceKind::Cameras);
+        let mut all: Vec<u64> = services.map(|it| it as u64).collect();
         all.extend(models().filter(|model| model.is_hub()).map(|_| ServiceKind::Hubs as u64));
         all.sort_unstable();
         all.dedup();
@@ -160,6 +182,10 @@ impl<'d> Server<'d> {
         all.extend(self.works());
         all
     }
+}
+
+fn service(usb: &DeclaredUsb) -> Option<ServiceKind> {
+    usb.model?.service()
 }
 
 /// Collects the keys of one item.

@@ -7,7 +7,7 @@ use diapason_contract::can;
 use diapason_contract::needs::{self, BUFFERS, CONTROLLER, Need, RINGS};
 use diapason_contract::source::SOURCES;
 use diapason_contract::threads::{Home, homes, services};
-use diapason_contract::{camera, disk, link, network};
+use diapason_contract::{camera, disk, link, network, stream};
 
 /// The shortest time between two interrupts for the thread that manages.
 const MANAGED: &str = "1990us";
@@ -21,6 +21,8 @@ const SIZES: [(&str, u64); 5] = [
     (disk::DATA, 128 << 10),
     (link::DATA, 384 << 10),
 ];
+/// The memory of a stream: 16 intervals.
+const STREAMED: u64 = 1 << 20;
 /// Segments that devices use, too.
 const FOR_DEVICES: [&str; 4] = [camera::DATA, disk::DATA, link::DATA, network::DATA];
 
@@ -55,7 +57,10 @@ impl Server<'_> {
         {
             match need {
                 Need::Segment if ![RINGS, BUFFERS].contains(&name) => {
-                    all.extend(segment(name, size(name), FOR_DEVICES.contains(&name), SHARED).all);
+                    let is_stream = stream::DATA.contains(&name);
+                    let dma = is_stream || FOR_DEVICES.contains(&name);
+                    let why = if is_stream { "where a stream's bytes go" } else { SHARED };
+                    all.extend(segment(name, size(name), dma, why).all);
                 }
                 Need::Semaphore => {
                     let semaphore = Item::new("semaphore", name);
@@ -100,6 +105,9 @@ fn segment(name: &str, bytes: u64, dma: bool, why: &str) -> Item {
 
 /// Returns the usual size of a segment.
 fn size(name: &str) -> u64 {
+    if stream::DATA.contains(&name) {
+        return STREAMED;
+    }
     let of_pipe = SOURCES.iter().map(|source| source.pipe).find(|(pipe, _)| *pipe == name);
     let known = SIZES.iter().find(|(known, _)| *known == name).copied().or(of_pipe);
     known.map_or(4 << 10, |(_, bytes)| bytes)

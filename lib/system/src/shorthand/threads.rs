@@ -8,7 +8,7 @@ use crate::units::show_duration;
 use diapason_abi::Nanos;
 use diapason_contract::can::PENDING;
 use diapason_contract::needs::{self, Need};
-use diapason_contract::settings::PROGRAM;
+use diapason_contract::settings::{PROGRAM, STREAMS};
 use diapason_contract::source::{MessageForm, PipeSource, SOURCES};
 use diapason_contract::threads::{Home, MANAGE, RECEIVE, RECEIVERS, SENDERS, TUNE, homes};
 
@@ -79,10 +79,18 @@ impl Server<'_> {
             .key("events", &events.to_string(), "messages of the controller, threads for clients")
             .key("uses", &list(&self.uses()), "what the server opens");
         let is_told = self.asked.settings.iter().any(|(name, _)| *name == "serves");
-        match is_told || self.plugged().is_empty() {
-            true => process.all,
-            false => process.key("settings.serves", &list(&serves), "what is plugged in").all,
-        }
+        let process = match is_told || self.plugged().is_empty() {
+            true => process,
+            false => process.key("settings.serves", &list(&serves), "what is plugged in"),
+        };
+        let streamed = self.streamed().into_iter().fold(process, |process, (name, numbers)| {
+            let (key, why) = match name {
+                STREAMS => ("settings.streams", "one for each camera of the modes"),
+                _ => ("settings.critical", "each stream is one of the modes"),
+            };
+            process.key(key, &format!("{numbers:?}"), why)
+        });
+        streamed.all
     }
 
     /// Returns what the process uses, but for what pipes and places for tuned pipes bring.

@@ -83,6 +83,12 @@ impl<P: Platform> Frames<P> {
         }
     }
 
+    /// Notes that no frames come any more, though they were to.
+    pub fn break_off(&mut self, now: Nanos) {
+        self.report.breaks += u64::from(self.due < Nanos::FOREVER);
+        self.end(now);
+    }
+
     /// Notes that no frames come any more.
     pub fn end(&mut self, now: Nanos) {
         if self.due < Nanos::FOREVER {

@@ -9,7 +9,7 @@
 use super::clients::Clients;
 use super::frames::Frames;
 use super::kind::{Kind, Next};
-use crate::modes::Order;
+use crate::order::Order;
 use crate::papers::Found;
 use crate::platform::{Platform, log};
 use crate::policy::MANAGED;
@@ -28,9 +28,6 @@ use diapason_usb::xhci::EndpointPlan;
 const PLACE: usize = 65_536;
 /// How often it says what came.
 const REPORT: Nanos = Nanos::from_secs(1);
-/// The interval of a bus in units of 100 ns, and bytes before the content of each.
-const TICKS: u64 = 1_250;
-const HEAD: u64 = 12;
 
 /// The data of a second.
 #[derive(Default)]
@@ -150,13 +147,10 @@ impl<P: Platform> Stream<P> {
 /// Returns the largest picture whose camera needs at most so many bytes in an interval of 125 us at
 /// its usual rate; the smallest if all need more, which the camera then refuses.
 fn largest(pictures: &[Mode], bytes: u32) -> Option<Mode> {
-    let needed = |mode: &Mode| {
-        let intervals = u64::from(mode.interval).max(TICKS) / TICKS;
-        u64::from(mode.bytes).div_ceil(intervals) + HEAD
-    };
     let pixels = |mode: &&Mode| u32::from(mode.width) * u32::from(mode.height);
-    let fitting = pictures.iter().filter(|mode| needed(mode) <= bytes.into()).max_by_key(pixels);
-    fitting.or_else(|| pictures.iter().min_by_key(|mode| needed(mode))).copied()
+    let fitting =
+        pictures.iter().filter(|mode| mode.interval_bytes() <= bytes.into()).max_by_key(pixels);
+    fitting.or_else(|| pictures.iter().min_by_key(|mode| mode.interval_bytes())).copied()
 }
 
 /// Returns the largest picture of a camera, if it is one.
@@ -245,7 +239,12 @@ impl<P: Platform> Kind<P> for Stream<P> {
     }
 
     fn forget(&mut self, now: Nanos) {
-        self.frames.end(now);
+        let wanted = self.terms.order.as_ref().map(Order::wanted);
+        // A stream that an order stops, or starts anew, was to end.
+        match wanted.is_none() || self.going == wanted {
+            true => self.frames.break_off(now),
+            false => self.frames.end(now),
+        }
         (self.report_at, self.back) = (Nanos::FOREVER, 0);
         (self.going, self.tell_at) = (None, Nanos::FOREVER);
         self.terms.order.iter().for_each(Order::leaves);

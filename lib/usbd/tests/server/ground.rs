@@ -18,6 +18,8 @@ const BASE: u64 = 0x8_0000_0000;
 const BYTES: usize = 16 << 20;
 /// Memory of a name.
 const PIECE: usize = 2 << 20;
+/// The place of its first byte. Places of 64 KiB cross borders of 64 KiB, as those of a kernel may.
+const FIRST: usize = 44 << 10;
 
 /// Memory that denies everything outside of it.
 struct Ram(Vec<u8>);
@@ -105,7 +107,7 @@ pub struct Piece(usize);
 
 impl Piece {
     fn at(self, offset: u64) -> usize {
-        self.0 * PIECE + offset as usize
+        self.0 * PIECE + FIRST + offset as usize
     }
 }
 
@@ -115,7 +117,7 @@ impl Dma for Piece {
     }
 
     fn length(&self) -> u64 {
-        PIECE as u64
+        (PIECE - FIRST) as u64
     }
 
     fn load(&self, offset: u64) -> u32 {

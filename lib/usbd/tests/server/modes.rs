@@ -191,7 +191,7 @@ impl Car {
         };
         // A report counts from the beginning.
         let last = take_reports().iter().filter_map(stays).next_back().expect("a report came");
-        assert_eq!((last.broken, last.missed), (0, 0), "{last:?}");
+        assert_eq!((last.broken, last.missed, last.breaks), (0, 0, 0), "{last:?}");
         assert!(last.whole > 0, "{last:?}");
     }
 }
@@ -291,4 +291,59 @@ fn a_camera_may_come_at_each_step_of_a_change() {
         is_in(to, car.streams(), &format!("step {step}"));
     }
     car.has_lost_nothing();
+}
+
+/// A program that asks without end and reads no answers gets its mode, and disturbs no stream.
+#[test]
+fn a_flood_of_asks_disturbs_no_stream() {
+    let mut car = Car::new();
+    car.ask(MOTORWAY);
+    for number in 0..300 {
+        for mode in [7, u32::MAX, MOTORWAY, 16] {
+            let _ = car.asks.push(&ModeAsk { mode, number });
+        }
+        car.machine.run(Nanos::from_millis(1));
+    }
+    car.stayed();
+    is_in(MOTORWAY, car.streams(), "after the flood");
+    let mut answers = 0;
+    while let Some(answer) = car.answers.pop() {
+        assert!([DONE, BUSY, NO_MODE].contains(&answer.answer), "{answer:?}");
+        answers += 1;
+    }
+    assert_eq!(answers, RECORDS, "the first answers wait, and no others found room");
+    assert_eq!(car.change(PARKING).answer, DONE);
+    is_in(PARKING, car.streams(), "in the end");
+    car.has_lost_nothing();
+}
+
+/// Returns how often each stream broke off, as it was told last.
+fn breaks() -> [u64; CAMERAS] {
+    let mut all = [0; CAMERAS];
+    for said in take_reports() {
+        if let Measurement::Camera(it) = said {
+            all[usize::from(it.number)] = it.breaks;
+        }
+    }
+    all
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_told_and_one_that_an_order_ends_is_not() {
+    let mut car = Car::new();
+    for mode in [MOTORWAY, NOTHING, PARKING, NOTHING, PARKING] {
+        assert_eq!(car.change(mode).answer, DONE);
+    }
+    assert_eq!(breaks(), [0; CAMERAS]);
+    for _ in 0..2 {
+        detach(PORT + STAYS as u8);
+        car.machine.run(Nanos::from_millis(100));
+        plug(STAYS);
+        car.machine.run(Nanos::from_millis(400));
+    }
+    // A camera that goes while it rests breaks nothing off.
+    assert_eq!(car.change(MOTORWAY).answer, DONE);
+    detach(PORT + 2);
+    car.machine.run(Nanos::from_millis(100));
+    assert_eq!(breaks(), [0, 2, 0]);
 }

@@ -67,7 +67,18 @@ impl Mode {
         let interval = u32::try_from(period.0 / 100).unwrap_or(u32::MAX).max(1);
         Some(Mode { interval, ..mode })
     }
+
+    /// Returns the bytes that its camera needs in an interval of 125 us, at its usual rate.
+    #[must_use]
+    pub fn interval_bytes(&self) -> u64 {
+        let intervals = u64::from(self.interval).max(TICKS) / TICKS;
+        u64::from(self.bytes).div_ceil(intervals) + HEAD
+    }
 }
+
+/// The interval of a bus in units of 100 ns, and bytes before the content of each.
+const TICKS: u64 = 1_250;
+const HEAD: u64 = 12;
 
 fn mode(raw: &Raw<'_>, format: u8, compressed: bool) -> Mode {
     Mode {
