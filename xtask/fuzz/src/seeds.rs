@@ -10,6 +10,7 @@ use diapason_capture::blf::BlfWriter;
 use diapason_capture::log::LogEntry;
 use diapason_devices::{Answer, Handshake, UsbDevice};
 use diapason_ether::{UdpFrame, VlanTag};
+use diapason_gptp::{Grandmaster, HEAD, SyncTerms, TimeNode, identity_of};
 use diapason_redir::protocol::{AddressedPacket, Data, PacketStatus, RedirPacket, encode};
 use diapason_usb::Setup;
 use diapason_usb::class::TransferFault;
@@ -167,4 +168,35 @@ pub fn frames() -> Vec<Vec<u8>> {
     };
     let tag = VlanTag::from_bits(0x6001);
     [frame(None, true), frame(None, false), frame(Some(tag), true)].into_iter().flatten().collect()
+}
+
+/// The address of the node that hears messages of clocks.
+pub const FOLLOWER: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+/// Returns what a master sends to a follower in half a minute, as its target reads it.
+#[must_use]
+pub fn time_messages(terms: &SyncTerms) -> Vec<Vec<u8>> {
+    let own = |mac| Grandmaster::free(if mac == FOLLOWER { 200 } else { 100 }, identity_of(mac));
+    let macs = [[2, 0, 0, 0, 0, 1], FOLLOWER];
+    let start = Nanos::from_secs(1);
+    let mut nodes = macs.map(|mac| TimeNode::new(*terms, own(mac), [mac], start));
+    let (mut now, mut heard, mut bytes) = (start, start, Vec::new());
+    for _ in 0..30_000 {
+        now += Nanos::from_millis(1);
+        for from in 0..2 {
+            while let Some(outgoing) = nodes[from].look(now) {
+                outgoing.event.into_iter().for_each(|event| nodes[from].sent(event, now));
+                let message = &outgoing.frame.bytes()[HEAD..];
+                let _ = nodes[1 - from].heard(0, now, now, message);
+                if from == 0 {
+                    let millis = (now - heard).0 / 1_000_000;
+                    bytes.extend([message.len() as u8, millis.min(255) as u8]);
+                    bytes.extend(message);
+                    heard = now;
+                }
+            }
+        }
+    }
+    let middle = bytes.len().min(2_000);
+    vec![bytes[..middle].to_vec(), bytes]
 }

@@ -22,6 +22,9 @@ use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
 use diapason_devices::network::Adapter;
 use diapason_devices::sensor::Sensor;
 use diapason_ether::{Listener, Listeners, Match, stack};
+use diapason_gptp::{
+    GptpBody, GptpFrame, GptpMessage, Grandmaster, HEAD, SyncBase, SyncTerms, TimeNode, identity_of,
+};
 use diapason_redir::protocol::{AddressedPacket, PacketDecoder};
 use diapason_system::parse_any;
 use diapason_usb::Speed;
@@ -80,6 +83,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     target("archive", "a boot archive whose checksums are right", archive),
     target("elf", "a program in an archive", program),
     target("ethernet", "a frame on Ethernet", ethernet),
+    target("gptp", "messages of clocks on Ethernet", gptp),
     target("kvaser", "the answers of a Kvaser controller", |_| {
         let buses: Vec<_> = (0..CHANNELS).map(CanBus::busy).collect();
         of_device(Box::new(Hydra::new(Identity::default(), &buses)), &[12, 13, 16, 20, 30])
@@ -366,6 +370,58 @@ fn ethernet(_: &Path) -> Begun {
             }
         }
     })
+}
+
+/// The terms of a node that hears messages of chance.
+const SYNC: SyncBase = SyncBase {
+    log_interval: -3,
+    late: Nanos::from_millis(10),
+    losses: 3,
+    hops: 2,
+    drift_ppm: 100,
+    wander_ppb: 100,
+    stamp: Nanos::from_micros(1),
+    turnaround: Nanos::from_millis(10),
+    link: Nanos::from_micros(10),
+    uneven: Nanos::ZERO,
+    slew_ppm: 500,
+};
+
+/// Messages come to a node, each after its length and the milliseconds that pass before it.
+fn gptp(_: &Path) -> Begun {
+    let terms = SyncTerms::new(SYNC).expect("the terms are possible");
+    begun(seeds::time_messages(&terms), move |bytes| {
+        let own = Grandmaster::free(200, identity_of(seeds::FOLLOWER));
+        let mut now = Nanos::from_secs(1);
+        let mut node = TimeNode::new(terms, own, [seeds::FOLLOWER], now);
+        let (mut rest, mut last) = (bytes, None);
+        while let [length, millis, next @ ..] = rest {
+            now += Nanos::from_millis(u64::from(*millis));
+            let (message, after) = next.split_at(next.len().min(usize::from(*length)));
+            let stamp = now - Nanos::from_micros(30);
+            if node.heard(0, stamp, now, message).is_ok() {
+                reads_again(message);
+            }
+            while let Some(outgoing) = node.look(now) {
+                assert!(GptpMessage::read(&outgoing.frame.bytes()[HEAD..]).is_ok());
+                outgoing.event.into_iter().for_each(|event| node.sent(event, now));
+            }
+            let time = node.time(now);
+            assert!(last.zip(time).is_none_or(|(last, time)| last <= time), "time goes back");
+            (last, rest) = (time, after);
+        }
+    })
+}
+
+/// A message is read again from the frame that is written of it. A frame cuts a long path off.
+fn reads_again(bytes: &[u8]) {
+    let Ok(message) = GptpMessage::read(bytes) else { return };
+    let whole = match message.body {
+        GptpBody::Announce(announce) => announce.path.len() <= 8,
+        _ => true,
+    };
+    let frame = GptpFrame::new([2; 6], &message);
+    assert!(!whole || GptpMessage::read(&frame.bytes()[HEAD..]) == Ok(message));
 }
 
 /// Drives the class of a device. The first input is what the sound device answers.
