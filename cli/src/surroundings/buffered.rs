@@ -79,8 +79,8 @@ fn by_node<T>(
     nodes.into_iter().map(|(_, all)| all).collect()
 }
 
-/// Returns the other nodes of a bus under MTS, and what they keep to. Their clocks are fast and slow
-/// by as much as the description lets them, and were switched on at different times.
+/// Returns the other nodes of a bus under MTS, and the terms that they keep. Their clocks are fast
+/// and slow by as much as the description lets them, and were switched on at different times.
 fn on_time(network: &CanNetwork) -> Option<(TimedTerms, Vec<TimedUnit>)> {
     let terms = network.mts_terms().filter(|_| network.scheduler == CanScheduler::Mts)?;
     let id = standard(terms.time_id).ok()?;

@@ -64,9 +64,8 @@ pub fn add(report: &mut ReproductionReport) {
     for (id, epoch, said) in [("2ms", 2_000.0, 9.0), ("3ms", 3_000.0, 6.0), ("4ms", 4_000.0, 4.6)] {
         let share = 100.0 * (TASK + 2.0 * ARRIVAL + 5.0 * UPDATE) / epoch;
         let row = Row::numbers(&format!("table7.4.share-{id}"), "%", Some(said), share);
-        report.rows.push(
-            row.holds((said - share).abs() <= 0.5)
-                .note("of the processor for renewals"),
-        );
+        report
+            .rows
+            .push(row.holds((said - share).abs() <= 0.5).note("of the processor for renewals"));
     }
 }
