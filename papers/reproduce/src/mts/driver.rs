@@ -1,5 +1,6 @@
-//! Tables 7.3 and 7.4 in instructions of our own driver: what the library of `cand` does for a message, as
-//! the program `buffers` counts it in QEMU on registers that are plain memory.
+//! Tables 7.3 and 7.4 in instructions of our own driver: the work of the library of `cand` for a
+//! message and for a renewal, as the program `buffers` counts it in QEMU on registers that are plain
+//! memory.
 //!
 //! Theirs are times of a 25 MHz 68040 without caches, here as cycles. A cycle executes at most one
 //! instruction there. Theirs contain the kernel's part, a copy of the message and an interrupt.
@@ -75,8 +76,8 @@ pub fn add(report: &mut ReproductionReport) -> Result<(), Failure> {
     let all: Option<Vec<Cost>> = lines.iter().map(|line| Cost::read(line)).collect();
     let all = all.ok_or_else(damaged)?;
     report.sections.push((
-        "Tables 7.3 and 7.4 by our driver, instructions and accesses to registers by the length of the \
-         queue"
+        "Tables 7.3 and 7.4 by our driver, instructions and accesses to registers by the length of \
+         the queue"
             .into(),
         table(&all),
     ));

@@ -183,8 +183,8 @@ impl Serving {
         }
     }
 
-    /// Gives all high-speed messages that wait the identifiers of the epoch that has begun, or takes
-    /// them back if the node does not know the time any more.
+    /// Gives all high-speed messages that wait the identifiers of the epoch that has begun, or
+    /// takes them back if the node does not know the time any more.
     fn renew(&mut self) {
         let Serving { module, outbox, mail, on_time: Some(on_time), .. } = self else { return };
         if on_time.look(time::now()) == NodeDuty::None {
