@@ -1,6 +1,6 @@
 //! Tables 7.3 and 7.4 in instructions of our own driver: the work of the library of `cand` for a
-//! message and for a renewal, as the program `buffers` counts it in QEMU on registers that are plain
-//! memory.
+//! message and for a renewal, as the program `buffers` counts it in QEMU on registers that are
+//! plain memory.
 //!
 //! Theirs are times of a 25 MHz 68040 without caches, here as cycles. A cycle executes at most one
 //! instruction there. Theirs contain the kernel's part, a copy of the message and an interrupt.
