@@ -7,12 +7,15 @@
 //! bill counts anyway, and a running system checks them (alarms `wake-ups` and `pipe-late`).
 //! Admission, and the bills of other devices, count the share.
 
+use crate::blocks;
 use crate::missing::Missing;
+use crate::pictures;
 use crate::pipes::{Inbound, Plant, supply_among};
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, SharedCore, Supply};
 use diapason_pipe::bill::{Interrupts, Service, Taking, Traffic, User, What, input};
 use diapason_pipe::size::{Bucket, arrivals};
+use diapason_system::PipeSpec;
 
 /// Steps to a wake-up that is heard of within the time that was counted for it.
 const LOOKS_MAX: usize = 16;
@@ -136,6 +139,33 @@ impl Plant<'_> {
         let done = known.ios[place].woken.map(|woken| woken.done);
         let supply = IoSupply::inherited(&known, place).unwrap_or(supply);
         BottomHalf { supply, done, known: Some(known) }
+    }
+
+    /// Returns the supply of a pipe's reader, with what follows if its bottom half finds grants.
+    pub(crate) fn joined(&self, index: usize, inbound: &Inbound) -> Result<Supply, Missing> {
+        let pipe = &self.system.pipes[index];
+        let supply = self.supply_behind(inbound, pipe.process)?;
+        let Inbound { place, ref half, .. } = *inbound;
+        let vcpu = self.system.processes[usize::from(pipe.process)].vcpu;
+        let reader = self.core.mains.iter().position(|number| Some(*number) == vcpu);
+        let (Some(known), Some(reader), true) = (&half.known, reader, self.adds_up(pipe)) else {
+            return Ok(supply);
+        };
+        let stages = inbound.stages(nobody(half));
+        let at = (index, inbound.own);
+        let bill = self.with_traffic(at, |traffic: &Traffic<'_>| input(&stages, traffic))?;
+        // A bill that there is none of is refused by its own words.
+        let Ok(bill) = bill else { return Ok(supply) };
+        Ok(supply.behind(known, reader, place, bill.value(What::BottomHalf)))
+    }
+
+    /// Returns whether the items of a pipe's bill matter only in their sum. Of other pipes the time
+    /// of the reader alone decides something else, too: how often it helps with a mutex, how long
+    /// places are away, or when it asks a disk. And a bottom half that rests is not pending.
+    fn adds_up(&self, pipe: &PipeSpec) -> bool {
+        let rests = self.driver(pipe.server, pipe.usb).home.pace > Nanos::ZERO;
+        let others = pictures::is_of(self.system, pipe) || blocks::is_of(self.system, pipe);
+        !rests && !others && self.mutexes.shared_by(pipe.process).is_none()
     }
 
     /// Returns the supply of a process whose messages come through this bottom half.

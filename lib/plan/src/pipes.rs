@@ -164,7 +164,7 @@ impl Plant<'_> {
     pub(crate) fn input_of(&self, index: usize, inbound: &Inbound) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
         let work = self.work_of_reader(pipe)? + self.asks(pipe);
-        let supply = self.supply_behind(inbound, pipe.process)?;
+        let supply = self.joined(index, inbound)?;
         let reader = Reporting::new(&supply, &self.calls);
         let with_help = |help: Nanos| {
             let user = User {

@@ -56,6 +56,10 @@ impl Service for Reporting<'_> {
         self.with(work, |work| self.service.any(work))
     }
 
+    fn behind(&self, work: Nanos, brought: Nanos) -> Option<Nanos> {
+        self.service.behind(work + self.work, brought)
+    }
+
     fn wakeups(&self) -> u64 {
         match self.service.wakeups() {
             u64::MAX => u64::MAX,

@@ -1,8 +1,11 @@
 //! The messages of a bus as its pipe declares them at worst: as many at once as the contract lets
-//! in, then as close as it lets them, and a pause after which as many may come at once again.
+//! in, others before and behind as close as it lets them, and a pause after which as many may come
+//! at once again.
 //!
-//! The buses of a system begin at the same instants, so that the messages of all pipes meet. The
-//! planner reads these logs, and refuses one that its pipe does not declare.
+//! Some of these bursts find whole budgets behind the pause. The others find budgets in parts and
+//! full lists of replenishments, because messages came before them. The bursts of all buses of a
+//! system are at the same instants, so that the messages of all pipes meet. The planner reads these
+//! logs, and refuses one that its pipe does not declare.
 
 use diapason_abi::Nanos;
 use diapason_can::frame::{extended, standard};
@@ -15,6 +18,9 @@ const SECOND_US: u64 = 1_000_000;
 /// longer each next time is: the phases of periods in it are all different ones.
 const EVERY_US: u64 = 50_370;
 const LONGER_US: u64 = 7;
+/// From the beginning of a time of messages to its burst, in microseconds: the times take these in
+/// turn.
+const INTO_US: [u64; 4] = [0, 11_310, 3_770, 23_210];
 
 /// Writes the logs that the buses of `system` replay, as long as `length`, at least one instant.
 pub fn fill(system: &mut System, length: Nanos) {
@@ -62,12 +68,18 @@ fn of(pipe: &PipeSpec, rate: BitRate, length: u64) -> String {
         let _ = writeln!(log, "({seconds}.{micros:06}) can{number} {id}#{data}");
     };
     let (mut begin, mut every) = (0, EVERY_US);
-    while begin == 0 || begin < length {
-        (0..at_once).for_each(|_| line(begin));
-        let steady = (1..).map(|message| begin + message * gap);
-        steady.take_while(|at| at + pause < begin + every).for_each(&mut line);
-        begin += every.max(pause);
+    for into in INTO_US.into_iter().cycle() {
+        let burst = begin + into;
+        let before = (1..=into / gap).rev().map(|message| burst - message * gap);
+        before.for_each(&mut line);
+        (0..at_once).for_each(|_| line(burst));
+        let behind = (1..).map(|message| burst + message * gap);
+        behind.take_while(|at| at + pause < begin + every).for_each(&mut line);
+        begin += every.max(into + pause);
         every += LONGER_US;
+        if begin >= length {
+            break;
+        }
     }
     log
 }

@@ -3,6 +3,7 @@
 //! what programs say of themselves.
 
 use super::drawn::Drawn;
+use super::slack::Slack;
 use super::text::description;
 use super::{bursts, buses};
 use diapason::describe::describe_any;
@@ -51,6 +52,20 @@ pub(crate) struct Tightness {
     /// through.
     pub queued: Vec<u64>,
     pub through: Vec<u64>,
+    /// The items of bills that make bounds of pipes longer than what was seen.
+    pub slack: Slack,
+}
+
+impl Tightness {
+    /// Adds everything that another one has.
+    pub(crate) fn extend(&mut self, other: Tightness) {
+        self.pipes.extend(other.pipes);
+        self.jobs.extend(other.jobs);
+        self.calls.extend(other.calls);
+        self.queued.extend(other.queued);
+        self.through.extend(other.through);
+        self.slack.extend(other.slack);
+    }
 }
 
 /// A promise that was broken.
@@ -242,6 +257,7 @@ fn look(
             let Some(bound) = life.bound else { continue };
             let worst = life.latency();
             shares.pipes.push(worst.0 * 1_000 / bound.0.max(1));
+            shares.slack.note(life);
             if worst > bound {
                 found.push(breach("late", format!("{name}: {} ns of {} ns", worst.0, bound.0)));
             }

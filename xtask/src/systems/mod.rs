@@ -10,6 +10,7 @@ mod drawn;
 pub mod gate;
 mod judge;
 mod shrink;
+mod slack;
 mod text;
 
 use crate::campaign::Shard;
@@ -119,11 +120,7 @@ impl Campaign {
                 Judged::Ran(violations, shares) => {
                     campaign.admitted += 1;
                     campaign.broken += u64::from(!violations.is_empty());
-                    campaign.shares.pipes.extend(shares.pipes);
-                    campaign.shares.jobs.extend(shares.jobs);
-                    campaign.shares.calls.extend(shares.calls);
-                    campaign.shares.queued.extend(shares.queued);
-                    campaign.shares.through.extend(shares.through);
+                    campaign.shares.extend(shares);
                     if violations.is_empty() && drawn.boots_in_qemu() {
                         campaign.sound.push(number);
                     }
@@ -188,7 +185,7 @@ impl Campaign {
         let columns = ["observed/bound", "n", "median", "90 %", "99 %", "most"];
         let columns: Vec<(&str, Align)> = columns.iter().map(|name| (*name, right)).collect();
         let mut table = TextTable::new(&columns);
-        let Tightness { pipes, jobs, calls, queued, through } = &self.shares;
+        let Tightness { pipes, jobs, calls, queued, through, slack } = &self.shares;
         let all = [
             ("pipes", pipes),
             ("jobs", jobs),
@@ -202,6 +199,8 @@ impl Campaign {
             table.row(row);
         }
         text += &table.render();
+        text +=
+            &format!("\nwhere bounds of pipes are longer than what was seen:\n{}", slack.render());
         let mut table = TextTable::new(&[("refused", right), ("why", Align::Left)]);
         let mut reasons: Vec<(&String, &u64)> = self.refused.iter().collect();
         reasons.sort_unstable_by_key(|(_, count)| std::cmp::Reverse(**count));

@@ -32,10 +32,34 @@ const PIECES: u64 = 64;
 ///
 /// The queue must be admitted.
 pub(super) fn latest(system: &SharedCore, queue: Queue, period: Nanos) -> Nanos {
-    let each = system.mains.len() + system.ios.len() + system.sources.len() + 1;
-    let evaluations = TERMS_MAX / each as u64;
     let search = Search { members: Members::of(system, queue), period: period.0 };
-    search.longest(evaluations).map_or(period, |longest| Nanos(longest).min(period))
+    let longest = search.longest(evaluations(system));
+    longest.map_or(period, |longest| Nanos(longest).min(period))
+}
+
+/// Returns the longest time from when a bottom half hears of work until a unit of budget in `queue`
+/// is used that does this work, and that is due `period` after the work is passed on. That is at
+/// most `brought` after the bottom half has heard of it. The bottom half is in the queue, too. All
+/// its grants are due `inherited` after they begin. `docs/analysis.md` has the proof, under "Work
+/// that a bottom half brings".
+///
+/// The queue must be admitted.
+pub(super) fn latest_behind(
+    system: &SharedCore,
+    queue: Queue,
+    (inherited, period): (Nanos, Nanos),
+    brought: Nanos,
+) -> Nanos {
+    let search = Search { members: Members::of(system, queue), period: inherited.0 };
+    let longest = search.longest_behind(period.0, brought.0, evaluations(system));
+    let limit = period + brought;
+    longest.map_or(limit, |longest| Nanos(longest).min(limit))
+}
+
+/// Returns how often the demand in a window is computed before the search gives up.
+const fn evaluations(system: &SharedCore) -> u64 {
+    let each = system.mains.len() + system.ios.len() + system.sources.len() + 1;
+    TERMS_MAX / each as u64
 }
 
 struct Search {
@@ -47,11 +71,11 @@ struct Search {
 impl Search {
     /// max over a of w(a) − a; `None` if it takes too many evaluations.
     fn longest(&self, mut evaluations: u64) -> Option<u64> {
-        let busy = self.least(u64::MAX, 1, &mut evaluations)?;
+        let busy = self.busy(&mut evaluations)?;
         let (mut a, mut window, mut longest) = (0, 1, 0);
         while a < busy {
             let next = self.next(a).min(busy);
-            window = self.least(next - 1, window, &mut evaluations)?;
+            window = self.least(self.due(next - 1), window, &mut evaluations)?;
             longest = longest.max(window.saturating_sub(a));
             if longest >= self.period {
                 return Some(self.period);
@@ -61,12 +85,40 @@ impl Search {
         Some(longest)
     }
 
-    /// Returns the least window at or above `from` for a unit that is released by `last`.
-    fn least(&self, last: u64, from: u64, evaluations: &mut u64) -> Option<u64> {
+    /// max over a of w(a) − a, where a is from s until the bottom half hears of the work, and the
+    /// work is due `period` after the longest that the bottom half may take with such an a.
+    fn longest_behind(&self, period: u64, brought: u64, mut evaluations: u64) -> Option<u64> {
+        let busy = self.busy(&mut evaluations)?;
+        let (mut a, mut half, mut both) = (0, 1, 1);
+        let (mut passed, mut longest) = (0, 0);
+        while a < busy {
+            let next = self.next(a).min(busy);
+            half = self.least(self.due(next - 1), half, &mut evaluations)?;
+            passed = half.saturating_sub(a).max(passed).min(brought);
+            let due = (next - 1).saturating_add(passed).saturating_add(period);
+            both = self.least(due, both, &mut evaluations)?;
+            longest = longest.max(both.saturating_sub(a));
+            a = next;
+        }
+        Some(longest)
+    }
+
+    /// Returns the longest time for which this queue and those above are pending.
+    fn busy(&self, evaluations: &mut u64) -> Option<u64> {
+        self.least(u64::MAX, 1, evaluations)
+    }
+
+    /// Returns when a unit is due that is released by `last`.
+    const fn due(&self, last: u64) -> u64 {
+        last.saturating_add(self.period)
+    }
+
+    /// Returns the least window at or above `from` for a unit that is due by `due`.
+    fn least(&self, due: u64, from: u64, evaluations: &mut u64) -> Option<u64> {
         let mut window = from;
         for _ in 0..STEPS_MAX {
             *evaluations = evaluations.checked_sub(1)?;
-            let next = self.demand(last, window);
+            let next = self.demand(due, window);
             if next <= window {
                 return (window < u64::MAX).then_some(window);
             }
@@ -75,9 +127,8 @@ impl Search {
         None
     }
 
-    /// Returns the most that runs in `window` until a unit is used that is released by `last`.
-    fn demand(&self, last: u64, window: u64) -> u64 {
-        let due = last.saturating_add(self.period);
+    /// Returns the most that runs in `window` until a unit is used that is due by `due`.
+    fn demand(&self, due: u64, window: u64) -> u64 {
         let mains = self.members.mains.iter().map(|(cost, period)| {
             let releases = due.checked_sub(*period).map_or(0, |since| since / period + 1);
             releases.min(window.div_ceil(*period)).saturating_mul(*cost)
@@ -90,7 +141,7 @@ impl Search {
 
     /// Returns the next release after `a` for which more may be due.
     fn next(&self, a: u64) -> u64 {
-        let due = a.saturating_add(self.period);
+        let due = self.due(a);
         let mains = self.members.mains.iter().map(|(_, period)| {
             let next = (due / period).saturating_add(1).saturating_mul(*period);
             next.saturating_sub(self.period)

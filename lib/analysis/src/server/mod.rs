@@ -11,6 +11,7 @@
 
 mod admit;
 mod arith;
+mod behind;
 mod closed;
 mod deadlines;
 mod demand;

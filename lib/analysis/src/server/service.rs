@@ -6,7 +6,7 @@ use diapason_abi::Nanos;
 use diapason_pipe::bill::Service;
 
 macro_rules! serves_pipes {
-    ($server:ty) => {
+    ($server:ty, $($own:item)*) => {
         impl Service for $server {
             fn budget(&self) -> Nanos {
                 BudgetServer::budget(self)
@@ -31,9 +31,16 @@ macro_rules! serves_pipes {
             fn wakeups(&self) -> u64 {
                 BudgetServer::wakeups(self)
             }
+
+            $($own)*
         }
     };
 }
 
-serves_pipes!(Supply);
-serves_pipes!(IoSupply);
+serves_pipes!(
+    Supply,
+    fn behind(&self, work: Nanos, brought: Nanos) -> Option<Nanos> {
+        self.joined(work, brought)
+    }
+);
+serves_pipes!(IoSupply,);

@@ -186,6 +186,17 @@ pub struct Supply {
     /// The latest that any unit of the budget is used after its release: in a DP queue by deadline,
     /// else the period.
     latest: Nanos,
+    /// The bottom half that brings its work, if more is known of it.
+    brings: Option<Brings>,
+}
+
+/// A bottom half that goes before a server and brings its work; see `behind.rs`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Brings {
+    /// By when it has passed the work on.
+    pub brought: Nanos,
+    /// The latest that both are done, where deadlines decide.
+    pub latest: Nanos,
 }
 
 impl Supply {
@@ -211,7 +222,23 @@ impl Supply {
         };
         let lost = system.lost_of(vcpu);
         (lost < budget).then_some(())?;
-        Some(Supply { budget, period, chunks, lost, switches, above, latest })
+        let brings = None;
+        Some(Supply { budget, period, chunks, lost, switches, above, latest, brings })
+    }
+}
+
+impl Supply {
+    /// Returns the supply with what is known of work that a bottom half brings.
+    pub(super) fn bringing(self, brings: Brings) -> Supply {
+        Supply { brings: Some(brings), ..self }
+    }
+
+    /// Returns when `work` is done that finds its budget, counted from when its bottom half hears
+    /// of it.
+    pub(super) fn joined(&self, work: Nanos, brought: Nanos) -> Option<Nanos> {
+        let known = self.brings.filter(|known| brought <= known.brought)?;
+        (work <= BudgetServer::budget(self)).then_some(())?;
+        Some(if self.above.is_some() { self.response(work) } else { known.latest })
     }
 }
 

@@ -5,7 +5,7 @@ use super::item::{Basis, Bill, What};
 use super::refusal::BillRefusal;
 use super::rounds::{BackToBack, Requests, Sampling};
 use super::scarce::Scarce;
-use super::service::{Merging, Service};
+use super::service::{Joined, Merging, Service};
 use super::stages::{Stage, StageTimes, Stages, Taking, Telling, Traffic, User};
 use super::steps::{self, Carried, Demand, Least, Messages, Overload, Spaced, Steps};
 use crate::size::Bucket;
@@ -317,11 +317,31 @@ impl<'a> Input<'a> {
         let overload = |overload| BillRefusal::of(What::User, overload);
         let each = delay(user.service, demand, found).map_err(overload)?;
         match user.taking {
-            Taking::Each => Ok(each),
+            Taking::Each => Ok(self.joined(each, user, demand, (found, settled))),
             Taking::All => {
                 batches(user.service, found, |time| steps::work(demand, (varies + time).0))
             }
         }
+    }
+
+    /// Returns the user's part of its delay and the bottom half's together, if that is shorter than
+    /// `alone`: what goes before both delays a message once.
+    fn joined(
+        &self,
+        alone: Delay,
+        user: &User<'_>,
+        demand: &Demand<'_>,
+        (found, settled): (Found, &Settled),
+    ) -> Delay {
+        let finds_budget = matches!(alone.basis, Basis::Conformant | Basis::Places { .. });
+        let in_a_period = steps::work(demand, user.service.period().0.saturating_sub(1));
+        if self.stages.receiver.is_some() || !finds_budget || in_a_period > user.service.budget() {
+            return alone;
+        }
+        let brought = settled.bottom_half.value;
+        let both = steps::delay(&Joined { service: user.service, brought }, demand, found);
+        let part = both.map_or(alone.value, |both| both - brought);
+        Delay { value: part.min(alone.value), ..alone }
     }
 }
 

@@ -24,6 +24,13 @@ pub trait Service {
     /// D_any: the time that `work` takes whatever happened before.
     fn any(&self, work: Nanos) -> Nanos;
 
+    /// Returns the time that `work` takes that finds its budget, counted from when a bottom half
+    /// hears of it. The bottom half goes before this server and passes the work on `brought` later
+    /// at most. `None`: nothing is known but that both delays add up.
+    fn behind(&self, _work: Nanos, _brought: Nanos) -> Option<Nanos> {
+        None
+    }
+
     /// Returns the most wake-ups in a period for which the server keeps all its replenishments
     /// apart.
     fn wakeups(&self) -> u64;
@@ -59,6 +66,44 @@ impl Service for Merging<'_> {
 
     fn wakeups(&self) -> u64 {
         self.0.wakeups()
+    }
+}
+
+/// A server and the bottom half that brings its work, as one: times count from when the bottom half
+/// hears of the work.
+pub(super) struct Joined<'a> {
+    pub(super) service: &'a dyn Service,
+    /// The longest time until the bottom half has passed the work on.
+    pub(super) brought: Nanos,
+}
+
+impl Service for Joined<'_> {
+    fn budget(&self) -> Nanos {
+        self.service.budget()
+    }
+
+    fn lost(&self) -> Nanos {
+        self.service.lost()
+    }
+
+    fn period(&self) -> Nanos {
+        self.service.period()
+    }
+
+    fn sync(&self, work: Nanos) -> Nanos {
+        if work == Nanos::ZERO {
+            return Nanos::ZERO;
+        }
+        let joined = self.service.behind(work, self.brought);
+        joined.unwrap_or_else(|| self.brought + self.service.sync(work))
+    }
+
+    fn any(&self, work: Nanos) -> Nanos {
+        if work == Nanos::ZERO { Nanos::ZERO } else { self.brought + self.service.any(work) }
+    }
+
+    fn wakeups(&self) -> u64 {
+        self.service.wakeups()
     }
 }
 

@@ -36,7 +36,7 @@ impl Tally {
 }
 
 /// Holds a run against the bills; of the pipe whose thread is too `slow`, only up to its ring.
-fn judge(
+pub fn judge(
     case: &Case,
     bills: &[Bill],
     outcome: &Outcome,

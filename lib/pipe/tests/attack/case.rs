@@ -1,10 +1,11 @@
 //! Random endpoints that the exact test admits, their bills, and traffic within contract.
 
+use crate::known::Half;
 use crate::pipe::{Driver, Endpoint, Mood, Outcome, Reader, Setup};
 use diapason_abi::Nanos;
 use diapason_analysis::server::{
-    InterruptSource as Interrupt, IoSupply, IoVcpu, MainVcpu, SharedCore, Supply, Utilization,
-    admit,
+    InterruptSource as Interrupt, IoSupply, IoVcpu, MainVcpu, Queue, SharedCore, Supply,
+    Utilization, admit,
 };
 use diapason_pipe::bill::*;
 use diapason_pipe::size::{Bucket, arrivals};
@@ -19,7 +20,7 @@ pub struct Case {
 
 /// The servers of a case.
 pub struct Supplies {
-    pub io: IoSupply,
+    pub io: Half,
     pub receiver: Option<Supply>,
     pub readers: Vec<Supply>,
 }
@@ -55,9 +56,10 @@ impl Case {
         let Setup { receiver, readers, others, chunks, .. } = &self.setup;
         let mains = receiver.iter().map(|(_, vcpu)| *vcpu);
         let mains = mains.chain(readers.iter().map(|reader| reader.vcpu));
+        let queue = if self.setup.by_deadline { Queue::Dp(0) } else { Queue::Fp };
         let main = |(budget, period)| MainVcpu {
             chunks: *chunks,
-            ..MainVcpu::new(Nanos(budget), Nanos(period))
+            ..MainVcpu::new(Nanos(budget), Nanos(period)).in_queue(queue)
         };
         let mains: Vec<_> = mains.chain(others.iter().copied()).map(main).collect();
         let share = Utilization::from_ppm(1_000_000 / self.setup.io.0).unwrap();
@@ -75,10 +77,13 @@ impl Case {
     pub fn supplies(&self) -> Option<Supplies> {
         let system = self.system();
         admit(&system).ok()?;
+        if self.setup.known {
+            return self.knowing(system);
+        }
         let first = usize::from(self.setup.receiver.is_some());
         let readers = 0..self.setup.readers.len();
         Some(Supplies {
-            io: IoSupply::of(&system, 0)?,
+            io: Half::of(IoSupply::of(&system, 0)?),
             receiver: (first > 0).then(|| Supply::of(&system, 0)).flatten(),
             readers: readers.map(|i| Supply::of(&system, first + i)).collect::<Option<_>>()?,
         })
@@ -247,5 +252,7 @@ fn setup(random: &mut Random, channels: usize) -> Setup {
         readers,
         others,
         chunks: if random.one_in(4) { random.within(2, 4) } else { 8 },
+        by_deadline: false,
+        known: false,
     }
 }

@@ -66,7 +66,7 @@ impl Chain {
             let server = SporadicServer::new(budget, period, self.chunks as usize, Nanos::ZERO);
             Vcpu::new(Server::Main(server))
         };
-        let mut machine = Machine::new(self.vcpus.iter().map(vcpu).collect());
+        let mut machine = Machine::new(self.vcpus.iter().map(vcpu).collect(), false);
         let mut queues = vec![VecDeque::new(); self.work.len() + 1];
         let mut coming = times.into_iter().peekable();
         let (others, mut longest) = (random.below(3), 0);

@@ -36,6 +36,8 @@ fn simple(bus: u64, share: u32, receiver: (u64, u64), reader: (u64, u64)) -> Set
         readers: vec![Reader { message: 1, wake: 0, taking: Taking::Each, vcpu: reader }],
         others: vec![],
         chunks: 8,
+        by_deadline: false,
+        known: false,
     }
 }
 

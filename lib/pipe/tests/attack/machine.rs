@@ -44,17 +44,20 @@ impl Vcpu {
         }
     }
 
-    fn may_run(&self, now: Nanos) -> bool {
+    fn may_run(&self, now: Nanos, by_deadline: bool) -> bool {
         let available = match &self.server {
+            Server::Main(server) if by_deadline => server.available_by_deadline(now),
             Server::Main(server) => server.available(now),
             Server::Io(server, _) => server.available(now),
         };
         self.left > 0 && available > Nanos::ZERO
     }
 
-    /// Smaller is more urgent: by period, and an I/O VCPU before a Main VCPU.
-    fn rank(&self) -> (Nanos, bool) {
+    /// Smaller is more urgent: by period or deadline, and an I/O VCPU before a Main VCPU.
+    fn rank(&self, by_deadline: bool) -> (Nanos, bool) {
         match &self.server {
+            Server::Main(server) if by_deadline => (server.deadline(), true),
+            Server::Io(server, _) if by_deadline => (server.deadline(), false),
             Server::Main(server) => (server.period(), true),
             Server::Io(_, period) => (*period, false),
         }
@@ -66,11 +69,13 @@ pub struct Machine {
     pub vcpus: Vec<Vcpu>,
     /// Ticks of a kernel section left, and whose it is.
     section: Option<(usize, u64)>,
+    /// All are in one queue by deadline.
+    by_deadline: bool,
 }
 
 impl Machine {
-    pub fn new(vcpus: Vec<Vcpu>) -> Machine {
-        Machine { vcpus, section: None }
+    pub fn new(vcpus: Vec<Vcpu>, by_deadline: bool) -> Machine {
+        Machine { vcpus, section: None, by_deadline }
     }
 
     /// Returns whether interrupts are off.
@@ -89,18 +94,20 @@ impl Machine {
     /// Returns the thread that finished its work.
     pub fn tick(&mut self, now: u64, section: u64) -> Option<usize> {
         let now = Nanos(now);
-        let held = self.section.filter(|(who, _)| self.vcpus[*who].may_run(now));
+        let by_deadline = self.by_deadline;
+        let held = self.section.filter(|(who, _)| self.vcpus[*who].may_run(now, by_deadline));
         let first = |vcpus: &[Vcpu]| {
-            let ready = (0..vcpus.len()).filter(|i| vcpus[*i].may_run(now));
-            ready.min_by_key(|i| (vcpus[*i].rank(), *i))
+            let ready = (0..vcpus.len()).filter(|i| vcpus[*i].may_run(now, by_deadline));
+            ready.min_by_key(|i| (vcpus[*i].rank(by_deadline), *i))
         };
         let who = match held {
             Some((who, _)) => who,
             None => {
-                self.section = None;
+                // A budget that ends in a section ends it, and then an interrupt gets in between.
+                let is_cut = self.section.take().is_some();
                 let who = first(&self.vcpus);
                 let who = who?;
-                self.section = (section > 0).then_some((who, section));
+                self.section = (section > 0 && !is_cut).then_some((who, section));
                 who
             }
         };

@@ -4,6 +4,7 @@ mod campaigns;
 mod case;
 mod chains;
 mod counterexamples;
+mod known;
 mod machine;
 mod outputs;
 mod pipe;

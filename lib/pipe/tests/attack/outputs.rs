@@ -204,7 +204,7 @@ fn run(case: &Case, random: &mut Random) -> Seen {
     let mut run = Run {
         case,
         random,
-        machine: Machine::new(case.vcpus.iter().map(vcpu).collect()),
+        machine: Machine::new(case.vcpus.iter().map(vcpu).collect(), false),
         rings: VecDeque::new(),
         doing: Doing::Nothing,
         submitted: VecDeque::new(),

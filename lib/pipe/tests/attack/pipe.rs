@@ -53,6 +53,10 @@ pub struct Setup {
     pub others: Vec<(u64, u64)>,
     /// Places in all lists of replenishments.
     pub chunks: u32,
+    /// All VCPUs are in one queue by deadline.
+    pub by_deadline: bool,
+    /// The work of the bottom half is known, and not only its share.
+    pub known: bool,
 }
 
 /// How the world behaves in a run: each of these by chance, or always at its worst.
@@ -66,7 +70,7 @@ pub struct Mood {
     pub costs: u64,
     /// Sections are never there, always, or sometimes.
     pub sections: u64,
-    /// Others run always, never, or sometimes.
+    /// Others run always, never, sometimes, or begin together now and then.
     pub others: u64,
     /// A driver goes on with what ended while it worked.
     pub eager: bool,
@@ -80,7 +84,7 @@ impl Mood {
             moderation: random.below(4),
             costs: random.below(4),
             sections: random.below(3),
-            others: random.below(3),
+            others: random.below(4),
             eager: random.one_in(2),
             block_first: random.one_in(2),
         }
@@ -185,7 +189,7 @@ impl<'a> Endpoint<'a> {
             setup,
             mood,
             random,
-            machine: Machine::new(vcpus),
+            machine: Machine::new(vcpus, setup.by_deadline),
             messages: vec![],
             device: VecDeque::new(),
             device_peak: 0,
@@ -317,10 +321,12 @@ impl<'a> Endpoint<'a> {
 
     fn others(&mut self) {
         let first = self.machine.vcpus.len() - self.setup.others.len();
+        let together = self.mood.others == 3 && self.random.one_in(12);
         for vcpu in &mut self.machine.vcpus[first..] {
             let begins = match self.mood.others {
                 0 => true,
                 1 => false,
+                3 => together,
                 _ => self.random.one_in(8),
             };
             if vcpu.left == 0 && begins {

@@ -114,7 +114,7 @@ impl Case {
             let server = SporadicServer::new(budget, period, self.chunks as usize, Nanos::ZERO);
             Vcpu::new(Server::Main(server))
         };
-        let mut machine = Machine::new(self.vcpus.iter().map(vcpu).collect());
+        let mut machine = Machine::new(self.vcpus.iter().map(vcpu).collect(), false);
         let phases: Vec<u64> =
             self.sampled.iter().map(|period| random.below(period.unwrap_or(1))).collect();
         // For each thread, numbers of messages that wait, each standing for all before it.
