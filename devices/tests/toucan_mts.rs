@@ -41,6 +41,8 @@ struct Drive {
     offsets: [u64; NODES],
 }
 
+/// The driver is preempted for less than this between two messages that it renews.
+const PREEMPTED: u64 = 60_000;
 /// A message of the driver is in its buffer within this time.
 const BUSY: u64 = 120_000;
 
@@ -55,8 +57,8 @@ fn drive(random: &mut Random) -> Option<Drive> {
             let bits = worst(false, bytes.into());
             let period = u64::from(bits + 3) * 100_000 * count as u64 * random.between(60, 140);
             let period = period / (100 * load);
-            let deadline = (period * random.between(70, 100) / 100).max(900_000);
-            let jitter = if node == DRIVER { BUSY } else { 0 };
+            let deadline = (period * random.between(70, 100) / 100).max(1_500_000);
+            let jitter = if node == DRIVER { BUSY + 8 * PREEMPTED } else { 0 };
             let [period, jitter, deadline] = [period.max(deadline), jitter, deadline].map(Nanos);
             (HighSpeed { bits, period, jitter, deadline }, (node, bytes))
         })
@@ -75,7 +77,9 @@ fn drive(random: &mut Random) -> Option<Drive> {
     let terms = TimeTerms::new(base).unwrap();
     let time = AnalysedMessage::new(low_speed_id(0).unwrap(), 8, interval);
     let other = AnalysedMessage::new(low_speed_id(1).unwrap(), 8, Nanos::from_millis(7));
-    let within = Nanos(BUSY + 60_000);
+    let within = Nanos(BUSY + 8 * PREEMPTED);
+    let of: Vec<(usize, u8)> = of;
+    let repeating = of.iter().filter(|(node, _)| *node == DRIVER).count() as u32;
     let set = MtsSet {
         rate: rate(),
         epochs: Epochs::new(Nanos(1), Nanos(1)).unwrap(),
@@ -83,7 +87,7 @@ fn drive(random: &mut Random) -> Option<Drive> {
         low: vec![AnalysedMessage { deadline: base.late, ..time }, other],
         other: 0,
         clocks: terms.clocks(),
-        renewing: Renewing::ByClock { within, repeating: 1 },
+        renewing: Renewing::ByClock { within, repeating },
     };
     let set = set.with_epoch(Nanos::from_micros(random.between(2_500, 12_000))).ok()?;
     let promised = (0..set.high.len())
@@ -222,7 +226,8 @@ impl<'a> Driver<'a> {
         Some(self.drive.set.epochs.id(code as u16, start_by, epoch).unwrap())
     }
 
-    fn renew(&mut self) {
+    /// Renews what waits if it is time to. The driver may be preempted between two messages.
+    fn renew(&mut self, random: &mut Random) {
         let local = self.local();
         if local < self.time.next_look(local) {
             return;
@@ -233,6 +238,7 @@ impl<'a> Driver<'a> {
         }
         if duty != NodeDuty::None {
             for stream in 0..self.streams.len() {
+                self.desk.pass(random.below(PREEMPTED));
                 let id = self.id(stream);
                 let waited = self.outbox.rename(&self.module, stream as u8, id);
                 self.lost += u64::from(waited && id.is_none());
@@ -278,7 +284,7 @@ impl<'a> Driver<'a> {
             if rang || due <= self.desk.now.get() {
                 self.attend();
             }
-            self.renew();
+            self.renew(random);
             for stream in 0..self.streams.len() {
                 let came = self.comes(stream, self.came[stream]);
                 if came <= self.desk.time() {
@@ -381,7 +387,7 @@ fn a_driver_that_is_slower_than_it_promised_is_late() {
         let desk = Desk::new(&bus, 100);
         let mut driver = Driver::new(&drive, &desk);
         let ready = drive.terms.silence().0 + 8 * drive.terms.base().interval.0;
-        driver.busy = 20 * BUSY;
+        driver.busy = 60 * BUSY;
         driver.run(ready + 80_000_000, &mut random);
         late += judge(&drive, &bus.take_record(), ready, ready + 60_000_000).late.len();
     }

@@ -35,8 +35,8 @@ fn the_driver_counts_with_the_epochs_of_the_plan() {
     let terms = terms.unwrap();
     let told = Epochs::new(Nanos(terms.epoch_ns), Nanos(terms.reach_ns)).unwrap();
     assert_eq!((told.epoch(), told.region()), (epochs.epoch, epochs.region));
-    // Twice the 45 us of the clocks, 600 us, the longest frame, and one that goes twice.
-    assert_eq!(epochs.cost, Nanos(90_000 + 600_000 + 2 * 133_000));
+    // Twice the 45 us of the clocks, 600 us, the longest frame, and three that go twice.
+    assert_eq!(epochs.cost, Nanos(90_000 + 600_000 + 4 * 133_000));
     let clocks = plan.cans[0].clocks.as_ref().unwrap();
     // The driver knows the deadline of the time and not the response of its message.
     assert_eq!(clocks.time.unwrap().base().late, Nanos::from_millis(10));

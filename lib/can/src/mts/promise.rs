@@ -19,15 +19,16 @@
 //! time of a renewal after it, and nowhere else. A frame that is not of Θ may then begin before x.
 //! Such frames are of high speed, because all high-speed identifiers of any epoch go before the
 //! others. They begin within that time, one after the other. So in [t0, s] each renewal adds at
-//! most its time and one frame of high speed, and there are as many as meet [t0, s]. Only one
-//! frame is on the wire when a node renews, so a node that repeats it adds one more.
+//! most its time and one frame of high speed, and there are as many as meet [t0, s]. A message
+//! whose frame is on the wire when its node renews may go twice, if the node cannot take it back:
+//! each such message adds one more.
 //!
 //! This looks at every window, not only at the first instance after a critical instant as
 //! [EMERALDS 1998] does. That test is among those of this crate, with a set that it accepts and
 //! that is late.
 //!
 //! **Low-speed.** All high-speed messages are above: the response times of fixed identifiers hold.
-//! The order among those above does not matter, so a renewal by clocks costs nothing here.
+//! The order among those above does not matter, so a renewal by clocks costs only what goes twice.
 
 use super::{Epochs, HIGH_SPEED, LOW_SPEED};
 use crate::response::{AnalysedMessage, Errors, Level, Stream};
@@ -51,8 +52,8 @@ pub enum Renewing {
     /// Each by its own clock: within this time after its clock says that the epoch is over.
     ByClock {
         within: Nanos,
-        /// Nodes that cannot take a frame back which is on the wire, and send that message under
-        /// the new identifier as well.
+        /// High-speed messages of nodes that cannot take a frame back which is on the wire. Such a
+        /// message may go under its old identifier and under the new one.
         repeating: u32,
     },
 }
@@ -199,16 +200,32 @@ impl MtsSet {
         match self.renewing {
             Renewing::OnSignal { .. } => self.rate.time(UPDATE_BITS.into()),
             Renewing::ByClock { repeating, .. } => {
-                let longest = self.high.iter().map(|message| message.bits).max().unwrap_or(0);
-                let frames = u64::from(1 + repeating) * u64::from(longest + INTERFRAME_BITS);
-                self.clocks + self.renewal() + self.rate.time(frames)
+                self.clocks + self.renewal() + self.longest_high(1 + repeating)
             }
         }
     }
 
+    /// Returns the time of so many of the longest high-speed frames.
+    fn longest_high(&self, frames: u32) -> Nanos {
+        let longest = self.high.iter().map(|message| message.bits).max().unwrap_or(0);
+        self.rate.time(u64::from(frames) * u64::from(longest + INTERFRAME_BITS))
+    }
+
     /// Renewals of identifiers, as a message above those of high speed.
     fn updates(&self) -> Stream {
-        let (cost, epoch) = (self.renewal_cost(), self.epochs.epoch());
+        self.renewals(self.renewal_cost())
+    }
+
+    /// Renewals of identifiers, as a message above those of low speed.
+    fn updates_of_low(&self) -> Stream {
+        self.renewals(match self.renewing {
+            Renewing::OnSignal { .. } => self.renewal_cost(),
+            Renewing::ByClock { repeating, .. } => self.longest_high(repeating),
+        })
+    }
+
+    fn renewals(&self, cost: Nanos) -> Stream {
+        let epoch = self.epochs.epoch();
         let jitter = match self.renewing {
             Renewing::OnSignal { .. } => epoch,
             Renewing::ByClock { .. } => self.clocks + self.renewal(),
@@ -331,7 +348,7 @@ fn busy_period(all: &[High], fixed: &impl Fn(Nanos) -> Nanos) -> Option<Nanos> {
 pub fn low_speed(set: &MtsSet, index: usize) -> Result<Result<Nanos, Unmet>, NoPromise> {
     let high = set.check()?;
     let mut above: Vec<Stream> = high.iter().map(|message| message.stream).collect();
-    above.extend(matches!(set.renewing, Renewing::OnSignal { .. }).then(|| set.updates()));
+    above.push(set.updates_of_low());
     above.extend(set.low[..index].iter().map(|message| Stream::of(set.rate, message)));
     let below = set.low[index + 1..].iter().map(|message| message.bits);
     let longest = below.chain([set.other]).max().unwrap_or(0);

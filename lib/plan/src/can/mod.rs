@@ -356,11 +356,12 @@ impl Bus<'_> {
         ])
     }
 
-    /// Returns how many nodes send a message twice that is on the wire when they renew: this host,
-    /// if it sends.
+    /// Returns how many messages may go twice when nodes renew: those of high speed of this host.
     fn repeating(&self) -> u32 {
-        let own = |it: &CanMessage| matches!(it.sender, CanSender::Process(_));
-        self.network.messages.iter().any(own).into()
+        let high = self.assigned.of_class(CanClass::High);
+        let own =
+            |index: &&usize| matches!(self.network.messages[**index].sender, CanSender::Process(_));
+        u32::try_from(high.iter().filter(own).count()).unwrap_or(u32::MAX)
     }
 
     fn set(&self, clocks: Nanos) -> Result<MtsSet, MtsRefusal> {
