@@ -14,7 +14,7 @@ const HORIZON_NS: u64 = 2_500_000_000;
 /// Faults of the bus and of the controller, and an alarm that each rings.
 const FAULTS: &[(&str, &str)] = &[
     ("1s can-errors toucan0 5", "can-errors"),
-    ("1s babble toucan0 20ms", "can-late"),
+    ("1s babble toucan0 20ms", "can-replaced"),
     // No frame of the time comes through for longer than the driver knows it.
     ("1s babble toucan0 150ms", "can-time"),
     ("1s bus-off toucan0", "can-off"),
