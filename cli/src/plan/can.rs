@@ -193,7 +193,12 @@ fn assumed(network: &CanNetwork) -> String {
     }
     if network.controller.is_some() {
         text += "measured in a run: programs of this host wake the driver early enough for the \
-                 `jitter` of their messages, and it refills the buffers in time\n";
+                 `jitter` of their messages";
+        // Under MTS each message has a buffer of its own.
+        text += match network.scheduler {
+            CanScheduler::Mts => "\n",
+            _ => ", and it refills the buffers in time\n",
+        };
     }
     if network.scheduler == CanScheduler::Mts {
         text += &format!(
