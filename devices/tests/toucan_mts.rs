@@ -110,6 +110,11 @@ impl Drive {
         message.deadline - self.set.rate.time(message.bits.into())
     }
 
+    /// Returns a time by which all nodes know the time that hear the master.
+    fn ready(&self) -> u64 {
+        self.terms.silence().0 + 8 * self.terms.base().interval.0
+    }
+
     /// Returns the bus with all nodes but the driver. The second unit is the master.
     fn bus(&self, seed: u64) -> CanBus {
         let bus = CanBus::new(rate());
@@ -361,7 +366,7 @@ fn a_driver_that_renews_by_its_clock_is_in_time_among_units_that_do() {
         let bus = drive.bus(seed);
         let desk = Desk::new(&bus, random.below(400));
         let mut driver = Driver::new(&drive, &desk);
-        let ready = drive.terms.silence().0 + 8 * drive.terms.base().interval.0;
+        let ready = drive.ready();
         let end = ready + 60_000_000;
         driver.run(ready, &mut random);
         let untimed = (driver.untimed, bus.untimed());
@@ -386,7 +391,7 @@ fn a_driver_that_is_slower_than_it_promised_is_late() {
         let bus = drive.bus(seed);
         let desk = Desk::new(&bus, 100);
         let mut driver = Driver::new(&drive, &desk);
-        let ready = drive.terms.silence().0 + 8 * drive.terms.base().interval.0;
+        let ready = drive.ready();
         driver.busy = 60 * BUSY;
         driver.run(ready + 80_000_000, &mut random);
         late += judge(&drive, &bus.take_record(), ready, ready + 60_000_000).late.len();
@@ -404,7 +409,7 @@ fn a_module_that_was_reset_keeps_the_time_again() {
         let bus = drive.bus(seed);
         let desk = Desk::new(&bus, 100);
         let mut driver = Driver::new(&drive, &desk);
-        let ready = drive.terms.silence().0 + 8 * drive.terms.base().interval.0;
+        let ready = drive.ready();
         driver.run(ready + random.below(20_000_000), &mut random);
         desk.model.borrow_mut().reset(desk.time());
         // The driver looks although nothing interrupts.

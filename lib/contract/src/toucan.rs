@@ -93,6 +93,10 @@ plain! {
 /// message that it does not have.
 pub const LOOK: Nanos = Nanos::from_millis(20);
 
+/// Bits by which the end of a frame is uncertain that a controller stamped: the timer counts whole
+/// bits, and so does the stamp of the frame; a frame ends one bit later for its sender.
+pub const STAMP_BITS: u64 = 3;
+
 /// The work of the driver each time it looks at the controller.
 pub const SERVE: &str = "cand.serve";
 /// The work of the driver to find the next message, or that there is none.

@@ -173,7 +173,7 @@ impl GptpMessage<'_> {
     /// Reads what follows the type of a frame.
     ///
     /// # Errors
-    /// What is wrong with it first.
+    /// The first fault of the message, if it has one.
     pub fn read(bytes: &[u8]) -> Result<GptpMessage<'_>, GptpFault> {
         let [first, version]: [u8; 2] = take(bytes, 0)?;
         if first >> 4 != PROFILE {

@@ -18,7 +18,7 @@ pub struct Modes {
 }
 
 impl Modes {
-    /// Opens both ends.
+    /// Opens the rings of asks and of answers, of which a program has one end each.
     ///
     /// # Errors
     /// None for what the description grants.

@@ -150,7 +150,7 @@ impl BufferedOutbox {
     /// Lets a buffer hear frames of one identifier of other nodes. It interrupts for each.
     ///
     /// # Errors
-    /// The buffer sends.
+    /// So many buffers send that none is left to hear.
     pub fn listen(
         &mut self,
         module: &ToucanDriver<impl ToucanRegisters>,

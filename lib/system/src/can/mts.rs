@@ -6,16 +6,13 @@
 use crate::can_network::CanScheduler;
 use crate::declared::{Declared, DeclaredCan, DeclaredMessage};
 use crate::diagnostics::{Problem, Report};
-use diapason_contract::toucan::{SENDING_ON_TIME, SHARED};
+use diapason_contract::toucan::{SENDING_ON_TIME, SHARED, STAMP_BITS};
 
 /// Most messages of this host on such a bus.
 const OWN_MAX: usize = SENDING_ON_TIME - SHARED;
 /// The driver reads the timer of the controller and then its clock. It drops a reading that took
 /// longer.
 const READS: u64 = 5_000;
-/// Bits by which the end of a frame is uncertain: the timer counts whole bits, and so does the
-/// stamp of the frame; a frame ends one bit later for its sender.
-const BITS: u64 = 3;
 const SECOND: u64 = 1_000_000_000;
 
 /// Reports what keeps the driver of a controller from taking part in a bus under MTS.
@@ -50,7 +47,7 @@ pub(super) fn check(declared: &Declared, can: &DeclaredCan, report: &mut Report)
         report.push(Problem::new(&own.span, title, help));
     }
     let (Some(read), Some(rate)) = (&can.time.read, &can.rate) else { return };
-    let least = BITS * SECOND.div_ceil(rate.value.max(1)) + READS;
+    let least = STAMP_BITS * SECOND.div_ceil(rate.value.max(1)) + READS;
     if read.value < least {
         let title = format!("the driver of `{}` cannot read its clock so soon", device.value);
         let micros = least.div_ceil(1_000);

@@ -4,12 +4,9 @@ use crate::CardRegisters;
 use diapason_can::mts::{Epochs, NodeDuty, NodeTime, TimeBase, TimeFrame, TimeTerms};
 use diapason_can::toucan::{ToucanDriver, ended};
 use diapason_can::{BitRate, CanFrame, Id, StandardId, frame, wire};
-use diapason_contract::toucan::{MTS_SETTING, MtsTerms};
+use diapason_contract::toucan::{MTS_SETTING, MtsTerms, STAMP_BITS};
 use diapason_rt::{Errno, Nanos, settings, time};
 
-/// Bits by which the end of a frame is uncertain: the timer counts whole bits, and so does the
-/// stamp of the frame; a frame ends one bit later for its sender.
-const BITS: u64 = 3;
 const MILLION: u64 = 1_000_000;
 
 /// The time of this node.
@@ -57,7 +54,7 @@ impl OnTime {
         let now = time::now();
         let age = self.rate.time(timer.wrapping_sub(begun).into());
         let drift = 2 * u64::from(self.terms.drift_ppm) * age.0 / MILLION + 1;
-        let uncertain = (now - before) + self.rate.time(BITS) + Nanos(drift);
+        let uncertain = (now - before) + self.rate.time(STAMP_BITS) + Nanos(drift);
         let Some(heard) = TimeFrame::read(frame.bytes()) else { return };
         if uncertain.0 <= self.terms.read_ns {
             let end = ended(self.rate, (begun, timer), wire::length(frame), now);
