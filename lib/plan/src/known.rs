@@ -12,62 +12,13 @@ use crate::missing::Missing;
 use crate::pictures;
 use crate::pipes::{Inbound, Plant, supply_among};
 use diapason_abi::Nanos;
-use diapason_analysis::server::{IoSupply, SharedCore, Supply};
+use diapason_analysis::server::{BottomHalf, Supply};
 use diapason_pipe::bill::{Interrupts, Service, Taking, Traffic, User, What, input};
 use diapason_pipe::size::{Bucket, arrivals};
 use diapason_system::PipeSpec;
 
 /// Steps to a wake-up that is heard of within the time that was counted for it.
 const LOOKS_MAX: usize = 16;
-
-/// The supply of a bottom half.
-pub(crate) struct BottomHalf {
-    supply: IoSupply,
-    /// By when all is done that a wake-up brought, if none waits for a grant.
-    done: Option<Nanos>,
-    /// The VCPUs of the core, if more is known of them than the share of this bottom half.
-    known: Option<SharedCore>,
-}
-
-impl BottomHalf {
-    /// Returns `own`, which nothing is known of but its share.
-    pub(crate) fn of(supply: IoSupply) -> BottomHalf {
-        BottomHalf { supply, done: None, known: None }
-    }
-
-    fn soon(&self, work: Nanos, late: Nanos) -> Nanos {
-        match self.done {
-            Some(done) if work > Nanos::ZERO => late.min(done),
-            _ => late,
-        }
-    }
-}
-
-impl Service for BottomHalf {
-    fn budget(&self) -> Nanos {
-        Service::budget(&self.supply)
-    }
-
-    fn lost(&self) -> Nanos {
-        Service::lost(&self.supply)
-    }
-
-    fn period(&self) -> Nanos {
-        Service::period(&self.supply)
-    }
-
-    fn sync(&self, work: Nanos) -> Nanos {
-        self.soon(work, Service::sync(&self.supply, work))
-    }
-
-    fn any(&self, work: Nanos) -> Nanos {
-        self.soon(work, Service::any(&self.supply, work))
-    }
-
-    fn wakeups(&self) -> u64 {
-        Service::wakeups(&self.supply)
-    }
-}
 
 /// Returns a user that has nothing to do.
 pub(crate) fn nobody(service: &dyn Service) -> User<'_> {
@@ -87,7 +38,7 @@ impl Plant<'_> {
         let Inbound { place, work, .. } = inbound;
         let found = if work.message == Nanos::ZERO { 0 } else { self.found(index, &inbound)? };
         let each = Nanos(work.message.0.saturating_mul(found));
-        inbound.half = self.knowing(place, inbound.half.supply, work.activation + each);
+        inbound.half = self.knowing(place, inbound.half, work.activation + each);
         let pipe = &self.system.pipes[index];
         if self.driver(pipe.server, pipe.usb).home.pace > Nanos::ZERO {
             self.rests(index, &mut inbound)?;
@@ -129,16 +80,14 @@ impl Plant<'_> {
 
     /// Returns the bottom half at `place` among the I/O VCPUs, which does at most `work` each time
     /// it is woken, with what follows from that if this is all its VCPU runs.
-    fn knowing(&self, place: usize, supply: IoSupply, work: Nanos) -> BottomHalf {
+    fn knowing(&self, place: usize, half: BottomHalf, work: Nanos) -> BottomHalf {
         let vcpu = self.core.ios.get(place).map(|number| &self.system.vcpus[usize::from(*number)]);
         let is_alone = vcpu.is_some_and(|vcpu| vcpu.allowed.count_ones() == 1);
         let known = is_alone.then(|| self.core.system.knowing(place, work)).flatten();
-        let Some(known) = known else { return BottomHalf::of(supply) };
+        let Some(known) = known else { return half };
         // Where deadlines decide, its own work delays it less, too. That is found once more.
         let known = known.knowing(place, work).unwrap_or(known);
-        let done = known.ios[place].woken.map(|woken| woken.done);
-        let supply = IoSupply::inherited(&known, place).unwrap_or(supply);
-        BottomHalf { supply, done, known: Some(known) }
+        half.knowing(known, place)
     }
 
     /// Returns the supply of a pipe's reader, with what follows if its bottom half finds grants.
@@ -148,7 +97,7 @@ impl Plant<'_> {
         let Inbound { place, ref half, .. } = *inbound;
         let vcpu = self.system.processes[usize::from(pipe.process)].vcpu;
         let reader = self.core.mains.iter().position(|number| Some(*number) == vcpu);
-        let (Some(known), Some(reader), true) = (&half.known, reader, self.adds_up(pipe)) else {
+        let (Some(known), Some(reader), true) = (half.known(), reader, self.adds_up(pipe)) else {
             return Ok(supply);
         };
         let stages = inbound.stages(nobody(half));
@@ -170,7 +119,7 @@ impl Plant<'_> {
 
     /// Returns the supply of a process whose messages come through this bottom half.
     pub(crate) fn supply_behind(&self, inbound: &Inbound, process: u16) -> Result<Supply, Missing> {
-        let among = inbound.half.known.as_ref().unwrap_or(&self.core.system);
+        let among = inbound.half.known().unwrap_or(&self.core.system);
         supply_among(among, (process, 1), self.system, self.core)
     }
 }

@@ -16,6 +16,7 @@ mod closed;
 mod deadlines;
 mod demand;
 mod fit;
+mod half;
 pub mod inherit;
 mod io;
 mod level;
@@ -36,6 +37,7 @@ pub use arith::{ONE, Utilization};
 pub use closed::{ClosedForm, equation_one, wide};
 pub use diapason_pipe::bill::Found;
 pub use fit::{breakdown, largest_budget, smallest_period};
+pub use half::BottomHalf;
 pub use io::{IoSupply, SharedIo};
 pub use level::{Interference, Late};
 pub use model::{

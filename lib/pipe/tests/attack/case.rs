@@ -1,11 +1,10 @@
 //! Random endpoints that the exact test admits, their bills, and traffic within contract.
 
-use crate::known::Half;
 use crate::pipe::{Driver, Endpoint, Mood, Outcome, Reader, Setup};
 use diapason_abi::Nanos;
 use diapason_analysis::server::{
-    InterruptSource as Interrupt, IoSupply, IoVcpu, MainVcpu, Queue, SharedCore, Supply,
-    Utilization, admit,
+    BottomHalf, InterruptSource as Interrupt, IoSupply, IoVcpu, MainVcpu, Queue, SharedCore,
+    Supply, Utilization, admit,
 };
 use diapason_pipe::bill::*;
 use diapason_pipe::size::{Bucket, arrivals};
@@ -20,7 +19,7 @@ pub struct Case {
 
 /// The servers of a case.
 pub struct Supplies {
-    pub io: Half,
+    pub io: BottomHalf,
     pub receiver: Option<Supply>,
     pub readers: Vec<Supply>,
 }
@@ -83,7 +82,7 @@ impl Case {
         let first = usize::from(self.setup.receiver.is_some());
         let readers = 0..self.setup.readers.len();
         Some(Supplies {
-            io: Half::of(IoSupply::of(&system, 0)?),
+            io: BottomHalf::of(IoSupply::of(&system, 0)?),
             receiver: (first > 0).then(|| Supply::of(&system, 0)).flatten(),
             readers: readers.map(|i| Supply::of(&system, first + i)).collect::<Option<_>>()?,
         })

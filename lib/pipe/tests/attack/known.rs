@@ -3,49 +3,11 @@
 use crate::campaigns::judge;
 use crate::case::{Case, Supplies};
 use diapason_abi::Nanos;
-use diapason_analysis::server::{IoSupply, SharedCore, Supply};
+use diapason_analysis::server::{BottomHalf, IoSupply, SharedCore, Supply};
 use diapason_pipe::bill::*;
 use diapason_random::Random;
 
 const LENGTH: u64 = 400;
-
-/// The supply of a bottom half, and by when all is done that a wake-up brought.
-pub struct Half {
-    supply: IoSupply,
-    done: Option<Nanos>,
-}
-
-impl Half {
-    pub fn of(supply: IoSupply) -> Half {
-        Half { supply, done: None }
-    }
-
-    fn soon(&self, work: Nanos, late: Nanos) -> Nanos {
-        self.done.filter(|_| work > Nanos::ZERO).map_or(late, |done| late.min(done))
-    }
-}
-
-impl Service for Half {
-    fn budget(&self) -> Nanos {
-        Service::budget(&self.supply)
-    }
-
-    fn period(&self) -> Nanos {
-        Service::period(&self.supply)
-    }
-
-    fn sync(&self, work: Nanos) -> Nanos {
-        self.soon(work, Service::sync(&self.supply, work))
-    }
-
-    fn any(&self, work: Nanos) -> Nanos {
-        self.soon(work, Service::any(&self.supply, work))
-    }
-
-    fn wakeups(&self) -> u64 {
-        Service::wakeups(&self.supply)
-    }
-}
 
 impl Case {
     /// Returns an endpoint whose bottom half works for each wake-up, and for nothing else.
@@ -82,8 +44,7 @@ impl Case {
         let gap = Nanos(self.setup.gap.checked_sub(told.0).filter(|gap| *gap > 0)?);
         system.ios[0].wake_gap = gap;
         let known = system.knowing(0, work)?;
-        let done = known.ios[0].woken.map(|woken| woken.done);
-        let io = Half { supply: IoSupply::inherited(&known, 0)?, done };
+        let io = BottomHalf::of(IoSupply::inherited(&known, 0)?).knowing(known.clone(), 0);
         let readers = (0..self.setup.readers.len()).map(|reader| Supply::of(&known, reader));
         let readers = readers.collect::<Option<Vec<Supply>>>()?;
         let mut supplies = Supplies { io, receiver: None, readers };
