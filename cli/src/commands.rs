@@ -14,7 +14,7 @@ use crate::plan::{Plan, Unproved};
 use crate::session::{FinishedRun, RECORD_BYTES, Session};
 use crate::tools::{Missing, QEMU};
 use crate::workspace::Workspace;
-use crate::{can_server, duration, interrupt, plan, project, together, words};
+use crate::{can_server, duration, interrupt, plan, project, real, together, words};
 use diapason_system::{Description, RunOptions};
 use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -83,6 +83,7 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     plan::cleared(&plan, request.length.unproved())?;
     let workspace = Workspace::find()?;
     QEMU.require(request.missing)?;
+    real::require(&system)?;
     note("building the kernel and the programs");
     let built = project::build(&workspace, &request.system, &[&system])?;
     let options = RunOptions {
@@ -92,7 +93,8 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     };
     let captures = request.captures.clone();
     let session = Session::planned(plan, built, options, request.length.unproved())?;
-    let mut session = Session { captures, ..session }.on_own_kernel(&workspace)?;
+    let unseen = [real::unseen(&session.system), session.unseen.clone()].concat();
+    let mut session = Session { captures, unseen, ..session }.on_own_kernel(&workspace)?;
     session.hardware.iommu = request.iommu;
     interrupt::await_signals()?;
     let promises = session.promises();

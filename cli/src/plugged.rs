@@ -4,7 +4,8 @@
 use crate::can_server::CanServer;
 use crate::capture::{CaptureRequest, Captures, Redirection};
 use crate::failure::Failure;
-use crate::surroundings;
+use crate::pace::Pace;
+use crate::{real, surroundings};
 use diapason_abi::Nanos;
 use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
@@ -51,7 +52,7 @@ impl PluggedDevice {
     /// Returns whether the device server has a model of it. The others are QEMU's own.
     #[must_use]
     pub fn is_served(&self) -> bool {
-        self.model != UsbModel::Hub && !self.model.only_in_qemu()
+        self.model != UsbModel::Hub && !self.described.only_in_qemu()
     }
 }
 
@@ -102,10 +103,12 @@ impl Plugged {
         let mut arguments = placed(folder, kind, plugs, spare_port(plugs))?;
         let served = plugs.iter().filter(|plug| plug.is_served());
         let models: Vec<PluggedDevice> = served.cloned().collect();
-        let server = match models.is_empty() {
+        // An adapter of this computer acts in its own time: the guest must not be ahead of that.
+        let pace = plugs.iter().any(|plug| plug.described.is_real).then(Pace::default);
+        let server = match models.is_empty() && pace.is_none() {
             true => None,
             false => {
-                let (more, server) = serve(folder, models, plan, wanted)?;
+                let (more, server) = serve(folder, models, (plan, pace), wanted)?;
                 arguments.extend(more);
                 Some(server)
             }
@@ -181,6 +184,9 @@ fn placed(
 fn own(folder: &Path, number: usize, plug: &PluggedDevice) -> Result<Vec<OsString>, Failure> {
     let at = format!("bus={CONTROLLER}.0,port={}{}", plug.port, serial(plug));
     let device = |what: &str| -> Vec<OsString> { ["-device".into(), what.into()].into() };
+    if plug.described.is_real {
+        return Ok(device(&real::option(&plug.described, &plug.port)));
+    }
     Ok(match plug.model {
         UsbModel::Hub => device(&format!("usb-hub,{at}")),
         UsbModel::QemuKeyboard => {
@@ -274,7 +280,7 @@ type Serving = (Vec<OsString>, JoinHandle<Result<RunReport, String>>);
 fn serve(
     folder: &Path,
     plugs: Vec<PluggedDevice>,
-    plan: RunPlan,
+    (plan, pace): (RunPlan, Option<Pace>),
     wanted: CaptureRequest,
 ) -> Result<Serving, Failure> {
     let (sender, receiver) = channel();
@@ -295,7 +301,7 @@ fn serve(
         if sender.send(server.arguments_at(0, &ports)).is_err() {
             return Err(String::from("nobody wants the devices any more"));
         }
-        follow(server, log)
+        follow(server, log, pace)
     });
     match receiver.recv() {
         Ok(arguments) => Ok((arguments, server)),
@@ -303,16 +309,22 @@ fn serve(
     }
 }
 
-/// Serves the devices until QEMU has ended, and captures what they say if that is wanted.
-fn follow(server: DeviceServer<dyn UsbDevice>, log: Option<Log>) -> Result<RunReport, String> {
-    let Some(mut log) = log else {
-        let (report, _) = server.run(|_, _| {}).map_err(|failure| failure.to_string())?;
-        return Ok(report);
-    };
-    let ended = server.run(|stop, devices| log.look(stop.now, devices));
+/// Serves the devices until QEMU has ended, no faster than `pace` if there is one, and captures
+/// what they say if that is wanted.
+fn follow(
+    server: DeviceServer<dyn UsbDevice>,
+    mut log: Option<Log>,
+    mut pace: Option<Pace>,
+) -> Result<RunReport, String> {
+    let ended = server.run(|stop, devices| {
+        pace.iter_mut().for_each(|pace| pace.wait(stop.now));
+        log.iter_mut().for_each(|log| log.look(stop.now, devices));
+    });
     let (report, mut devices) = ended.map_err(|failure| failure.to_string())?;
-    log.look(report.time, &mut devices);
-    log.captures.finish().map_err(|failure| failure.to_string())?;
+    if let Some(mut log) = log {
+        log.look(report.time, &mut devices);
+        log.captures.finish().map_err(|failure| failure.to_string())?;
+    }
     Ok(report)
 }
 

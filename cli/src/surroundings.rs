@@ -147,12 +147,12 @@ fn absences(fault: &InjectedFault) -> Vec<(Nanos, Nanos)> {
 /// # Errors
 /// Returns the first device that only QEMU has.
 pub fn simulable(system: &System) -> Result<(), Failure> {
-    let Some(plug) = system.usb.iter().find(|plug| plug.model.only_in_qemu()) else {
+    let Some(plug) = system.usb.iter().find(|plug| plug.only_in_qemu()) else {
         return Ok(());
     };
-    let (name, model) = (&plug.name, plug.model.name());
+    let (name, model) = (&plug.name, plug.word());
     Err(Failure::Input(format!(
-        "the USB device `{name}` is QEMU's own (`{model}`): the simulator has none\n\
+        "only QEMU has the USB device `{name}` (`{model}`), and the simulator has none\n\
          help: start it with `diapason run`, or plug in a model"
     )))
 }

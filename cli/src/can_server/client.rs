@@ -1,6 +1,6 @@
 //! One client of the server: a socket that nobody waits for, and its dialogue.
 
-use super::pace::here;
+use crate::pace::here;
 use diapason_can::CanFrame;
 use diapason_can::socketcand::{Dialogue, GREETING, Reaction};
 use diapason_devices::can::Overheard;

@@ -5,17 +5,16 @@
 //! never faster than real time. Clients act at other times of the run when it is repeated.
 
 mod client;
-mod pace;
 
 use crate::capture::CaptureRequest;
 use crate::failure::Failure;
 use crate::output::tell;
+use crate::pace::Pace;
 use client::Client;
 use diapason_abi::Nanos;
 use diapason_can::CanFrame;
 use diapason_devices::can::{CanBus, Outside, Overheard};
 use diapason_system::{System, UsbModel, UsbPlug};
-use pace::Pace;
 use std::cell::RefCell;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;

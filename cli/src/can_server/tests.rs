@@ -123,7 +123,7 @@ fn a_client_that_sends_more_than_the_bus_carries_waits_and_loses_nothing() {
 #[test]
 fn a_run_is_not_faster_than_the_host() {
     let (bus, _address) = served();
-    let begin = pace::here();
+    let begin = crate::pace::here();
     bus.advance(Nanos::from_millis(300));
     let passed = begin.elapsed();
     assert!(passed >= Duration::from_millis(290), "{passed:?}");

@@ -3,6 +3,7 @@
 use super::view::View;
 use super::{bus, can};
 use crate::duration::human;
+use crate::real;
 use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
 use diapason_analysis::server::{AdmissionRefusal, Response, Shortfall, Unfit};
@@ -183,7 +184,8 @@ impl View<'_> {
             ),
             None => "margin: none, whatever the budgets\n".to_owned(),
         };
-        text + &self.queues_remark(system) + &self.jobs_remark(system) + &self.mutexes_remark()
+        text += &self.queues_remark(system);
+        text + &self.jobs_remark(system) + &self.mutexes_remark() + &real::remark(system)
     }
 
     fn queues_remark(&self, system: &System) -> String {

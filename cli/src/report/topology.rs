@@ -70,7 +70,7 @@ impl Layout<'_> {
         for (row, usb) in system.usb.iter().enumerate() {
             let at = place(0, above + row as f64);
             self.wires.push([at, (COLUMNS[1], middle)]);
-            let below = format!("{} at port {}", usb.model.name(), usb.port);
+            let below = format!("{} at port {}", usb.word(), usb.port);
             self.thing(at, &usb.name, below);
         }
         if let (Some(server), Some(usb)) = (servers.first(), system.usb.first()) {

@@ -148,10 +148,10 @@ fn check(list: &Hosts) -> Result<(), Failure> {
         return wrong(HostsPlace::Host(HOSTS_MAX), [&title, "each host needs a QEMU", help]);
     }
     for (number, host) in list.hosts.iter().enumerate() {
-        let acts_alone = |plug: &&UsbPlug| plug.model.only_in_qemu();
+        let acts_alone = |plug: &&UsbPlug| plug.only_in_qemu();
         if let Some(plug) = host.system.usb.iter().find(acts_alone) {
             let title = format!("`{}` of `{}` does not keep step", plug.name, host.name);
-            let note = format!("`{}` acts in the computer's own time", plug.model.name());
+            let note = format!("`{}` acts in the computer's own time", plug.word());
             let help = "plug in a model, or run this host alone";
             return wrong(HostsPlace::Host(number), [&title, &note, help]);
         }

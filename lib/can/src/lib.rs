@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+pub mod adapters;
 pub mod bus;
 pub mod candump;
 pub mod canlib;

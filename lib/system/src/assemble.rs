@@ -109,6 +109,7 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             behind: usb.behind.as_ref().and_then(|hub| number(&hub.value)),
             port: u8::try_from(usb.port.value).ok()?,
             model: usb.model?,
+            is_real: usb.adapter.is_some(),
             buses: usb::buses(usb),
             identity: usb::identity(usb),
             serial: usb.serial.as_ref().map(|serial| serial.value.clone()),

@@ -294,6 +294,8 @@ pub(crate) struct DeclaredUsb {
     pub behind: Option<At<String>>,
     pub port: At<u64>,
     pub model: Option<UsbModel>,
+    /// Vendor and product of an adapter of the computer on which QEMU runs.
+    pub adapter: Option<At<(u16, u16)>>,
     /// Channels whose bus has a receiver, and the shortest and the longest time that it takes for a
     /// frame.
     pub receivers: Vec<At<String>>,

@@ -17,6 +17,8 @@ pub struct UsbPlug {
     pub port: u8,
     /// The model of the device.
     pub model: UsbModel,
+    /// It is an adapter of the computer on which QEMU runs, and not a model.
+    pub is_real: bool,
     /// The device's vendor and its product; 0 is any.
     pub identity: (u16, u16),
     /// The device's serial number; `None` is any.
@@ -43,6 +45,24 @@ pub struct UsbPlug {
     /// The longest time that a disk takes for a command besides the bus, in ns, if the description
     /// says it.
     pub takes_ns: Option<u64>,
+}
+
+impl UsbPlug {
+    /// Returns the word that a description has for what is plugged in.
+    #[must_use]
+    pub fn word(&self) -> String {
+        let (vendor, product) = self.identity;
+        match self.is_real {
+            true => format!("host:{vendor:04x}:{product:04x}"),
+            false => self.model.name().to_owned(),
+        }
+    }
+
+    /// Returns whether the simulator has no such device.
+    #[must_use]
+    pub fn only_in_qemu(&self) -> bool {
+        self.is_real || self.model.only_in_qemu()
+    }
 }
 
 /// A CAN bus of an interface.

@@ -224,6 +224,17 @@ impl<'t, 'r> Table<'t, 'r> {
         words: &[(&str, T)],
         hint: &str,
     ) -> Option<At<T>> {
+        self.choice_or(key, words, hint, |_| None)
+    }
+
+    /// Reads one of `words`, or a text that `other` knows: it returns the value or a remedy.
+    pub fn choice_or<T: Copy>(
+        &mut self,
+        key: &'static str,
+        words: &[(&str, T)],
+        hint: &str,
+        other: fn(&str) -> Option<Result<T, String>>,
+    ) -> Option<At<T>> {
         let entry = self.take(key, ValueKind::of_words(words.iter().map(|(word, _)| *word)))?;
         let names = || words.iter().map(|(word, _)| *word);
         let example = format!("{key} = \"{}\"", names().next().unwrap_or(""));
@@ -234,9 +245,11 @@ impl<'t, 'r> Table<'t, 'r> {
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
             return Some(At::new(*value, entry.span()));
         }
-        let help = match nearest(text, names()) {
-            Some(word) => format!("did you mean `\"{word}\"`?"),
-            None => format!("write {}{hint}", listed(names(), "or")),
+        let help = match (other(text), nearest(text, names())) {
+            (Some(Ok(value)), _) => return Some(At::new(value, entry.span())),
+            (Some(Err(remedy)), _) => remedy,
+            (None, Some(word)) => format!("did you mean `\"{word}\"`?"),
+            (None, None) => format!("write {}{hint}", listed(names(), "or")),
         };
         let title = format!("`{key}` cannot be `{text}`");
         self.report.push(Problem::new(&entry.span(), title, help));

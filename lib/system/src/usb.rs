@@ -5,6 +5,7 @@
 //! would.
 
 mod fd;
+mod real;
 
 use crate::declared::{Declared, DeclaredPlace, DeclaredUsb, DeclaredWork};
 use crate::diagnostics::{Problem, Report};
@@ -66,20 +67,23 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
         table.numbers("data_rates", DATA_RATES, " bit/s, one for each channel; 0 is classic CAN");
     let sample_point = table.number("sample_point", SAMPLE_POINTS, ", tenths of a per cent");
     let restart = table.duration("restart", RESTARTS);
-    let models: Vec<(&str, UsbModel)> = UsbModel::ALL.iter().map(|m| (m.name(), *m)).collect();
-    let model = table.choice("model", &models, "");
+    let models = UsbModel::ALL.iter().map(|m| (m.name(), (*m, None)));
+    let models: Vec<(&str, real::Named)> = models.collect();
+    let model = table.choice_or("model", &models, "", real::named);
     table.needs("model", "add `model = \"usb-can\"`, or another device there is a model of");
     let unit = " millionths, by which its clock and the host's run apart at most";
     let drift = table.number("drift", 1..=DRIFT_MAX, unit);
     table.report_unknown();
     let port = port.unwrap_or_else(|| At::new(1, name.span.clone()));
-    let model = model.map(|model| model.value);
+    let adapter = model.as_ref().and_then(|at| Some(At::new(at.value.1?, at.span.clone())));
+    let model = model.map(|at| at.value.0);
     DeclaredUsb {
         name,
         on,
         behind,
         port,
         model,
+        adapter,
         traffic,
         extended,
         receivers,
@@ -215,6 +219,9 @@ fn times(times: &[At<u64>]) -> Option<(u64, u64)> {
 
 /// Returns vendor and product of a device; 0 is any.
 pub(crate) fn identity(usb: &DeclaredUsb) -> (u16, u16) {
+    if let Some(adapter) = &usb.adapter {
+        return adapter.value;
+    }
     let number =
         |at: &Option<At<u64>>| at.as_ref().and_then(|at| u16::try_from(at.value).ok()).unwrap_or(0);
     (number(&usb.vendor), number(&usb.product))
@@ -317,6 +324,7 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
         report.push(with_channels(usb, Problem::new(&extra.span, title, "remove those too many")));
     }
     fd::check(usb, has, report);
+    real::check(usb, report);
     check_nodes(usb, report);
     for name in channels().filter(|name| channel(usb, &name.value).is_none()) {
         let title = format!("`{}` is no channel of `{}`", name.value, usb.name.value);

@@ -313,3 +313,39 @@ fn a_device_is_known_by_what_it_says_of_itself() {
         bad(&usb("hub", key), (5, column), "a hub that nobody would check", help);
     }
 }
+
+#[test]
+fn an_adapter_of_the_computer_is_taken_for_the_model_that_speaks_as_it_does() {
+    let adapter = |model: &str, more: &str| {
+        format!("[[usb]]\nname = \"cable\"\non = \"xhci\"\nmodel = \"{model}\"\n{more}")
+    };
+    let parsed = |model: &str| parse("f", &system(&adapter(model, ""))).unwrap().usb[0].clone();
+    let kvaser = parsed("host:0BFD:0108");
+    assert_eq!((kvaser.model, kvaser.identity), (UsbModel::UsbCan, (0x0bfd, 0x0108)));
+    assert_eq!(kvaser.word(), "host:0bfd:0108");
+    assert!(kvaser.only_in_qemu());
+    let gs_usb = parsed("host:1d50:606f");
+    assert_eq!((gs_usb.model, gs_usb.identity), (UsbModel::GsUsb, (0x1d50, 0x606f)));
+    let model = parsed("gs-usb");
+    assert!(!model.only_in_qemu());
+    assert_eq!(model.word(), "gs-usb");
+
+    let form = "write vendor and product in four hexadecimal digits each, as `lsusb` shows them: \
+                `\"host:0bfd:0108\"`";
+    for text in ["host:", "host:0bfd", "host:0bfd:108", "host:0bfd:+108", "host:0bfd:01080"] {
+        bad(&adapter(text, ""), (4, 9), &format!("`model` cannot be `{text}`"), form);
+    }
+    let served = "take an interface to CAN: 0bfd:0102 to 011b, or 1d50:606f, 1209:2323, 1cd2:606f, \
+                  16d0:10b8, 16d0:0f30";
+    bad(&adapter("host:0bfd:0001", ""), (4, 9), "`model` cannot be `host:0bfd:0001`", served);
+    let twice = "remove the key: `model` has vendor and product of an adapter";
+    bad(
+        &adapter("host:0bfd:0108", "vendor = 3069\n"),
+        (5, 10),
+        "an adapter that is named twice",
+        twice,
+    );
+    let log = "remove the key, or take a model: nobody plays a log on a real bus";
+    let replay = "replay = [\"can0=a.log\"]\n";
+    bad(&adapter("host:0bfd:0108", replay), (5, 11), "a log on the bus of an adapter", log);
+}

@@ -42,7 +42,7 @@ pub fn printing(source: &Source) -> Vec<Problem> {
 /// Files that may look at the wall clock, all to guard against hangs, to tell a person how long
 /// something took, or to hold a run back for people's tools.
 const WALL_CLOCK: [&str; 6] = [
-    "cli/src/can_server/pace.rs",
+    "cli/src/pace.rs",
     "cli/src/qemu.rs",
     "cli/src/simulate/progress.rs",
     "kernel/core/tests/storm.rs",

@@ -35,14 +35,13 @@ use crate::descriptor::{Configuration, DeviceDescriptor};
 use channel::{Channel, Phase};
 use clock::DeviceTime;
 use diapason_abi::Nanos;
-use diapason_can::{CanFrame, FdFrame};
+use diapason_can::{CanFrame, FdFrame, adapters};
 use wire::{Ask, Shape, feature};
 
 /// Most channels of a device that are served.
 pub const CHANNELS_MAX: usize = 5;
 /// Vendors and products of these devices.
-pub const DEVICES: [(u16, u16); 5] =
-    [(0x1d50, 0x606f), (0x1209, 0x2323), (0x1cd2, 0x606f), (0x16d0, 0x10b8), (0x16d0, 0x0f30)];
+pub const DEVICES: [(u16, u16); 5] = adapters::GS_USB;
 /// Bytes of a transfer from the device, and how many are kept pending.
 pub const TRANSFER: (usize, usize) = (64, 20);
 /// Bytes of a transfer from a device with CAN FD: those of its longest frame.

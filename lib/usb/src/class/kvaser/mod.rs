@@ -37,15 +37,16 @@ use channel::{Channel, Phase};
 pub use command::SENT_MAX;
 use command::{Command, number};
 use diapason_abi::Nanos;
+use diapason_can::adapters;
 use probe::{Next, Probe};
 use stream::Stream;
 
 /// Most channels of a device.
 pub const CHANNELS_MAX: usize = 5;
 /// The vendor id of the makers.
-pub const VENDOR: u16 = 0x0bfd;
+pub const VENDOR: u16 = adapters::KVASER_VENDOR;
 /// First and last product number of the family.
-pub const PRODUCTS: (u16, u16) = (0x0102, 0x011b);
+pub const PRODUCTS: (u16, u16) = adapters::KVASER_PRODUCTS;
 /// Bytes of a transfer from the device, and how many are kept pending. A transfer is one packet:
 /// what waits in the device is taken at once, and a request for what comes next is there.
 pub const TRANSFER: (usize, usize) = (512, 28);

@@ -1,4 +1,4 @@
-//! The clock of the host, to which a run with clients is held back.
+//! The clock of the host, to which a run with clients or adapters is held back.
 
 use diapason_abi::Nanos;
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 const LATE_MAX: Duration = Duration::from_millis(50);
 
 /// Returns the instant at the host's clock.
-pub(super) fn here() -> Instant {
+pub(crate) fn here() -> Instant {
     Instant::now()
 }
 
 /// An instant of the host and of the run, from which both are counted.
 #[derive(Default)]
-pub(super) struct Pace(Option<(Instant, Nanos)>);
+pub(crate) struct Pace(Option<(Instant, Nanos)>);
 
 impl Pace {
     /// Waits until the host is as far as the run.
