@@ -5,7 +5,7 @@ use crate::diagnostics::{Problem, Report};
 use crate::plugged::UsbModel;
 use diapason_can::adapters::{self, Family};
 
-/// What is plugged in: a model, and vendor and product if it is an adapter.
+/// A model, with the vendor and the product of the adapter that it stands for, if it does.
 pub(super) type Named = (UsbModel, Option<(u16, u16)>);
 
 /// Returns the model that speaks as an adapter does, and the adapter's vendor and product, or a
