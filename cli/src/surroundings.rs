@@ -10,6 +10,7 @@ use diapason_abi::Nanos;
 use diapason_bus::{Coding, Speed};
 use diapason_can::BitRate;
 use diapason_devices::UsbDevice;
+use diapason_devices::actuator::Actuator;
 use diapason_devices::can::{self, BusLoad, CanBus};
 use diapason_devices::disk::Disk;
 use diapason_devices::faulty::lies::catalogue;
@@ -81,6 +82,9 @@ pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn UsbDevice>> {
         UsbModel::Sensor => {
             let gap = plug.gap_ns.map_or(sensor::PERIOD, Nanos);
             Some(Box::new(Sensor::new(gap, sensor::KEPT)))
+        }
+        UsbModel::Actuator => {
+            Some(Box::new(Actuator::taking(plug.takes_ns.map_or(Nanos::ZERO, Nanos))))
         }
         UsbModel::Instrument => {
             Some(Box::new(Instrument::new(plug.gap_ns.map_or(instrument::PERIOD, Nanos))))

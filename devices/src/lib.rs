@@ -6,6 +6,7 @@
 //! calls at the same times give the same bytes.
 #![forbid(unsafe_code)]
 
+pub mod actuator;
 pub mod bridge;
 pub mod camera;
 pub mod can;

@@ -22,10 +22,11 @@ const INPUT: [(What, &str); 9] = [
     (What::User, "user"),
 ];
 /// The items of pipes to devices.
-const OUTPUT: [(What, &str); 5] = [
+const OUTPUT: [(What, &str); 6] = [
     (What::Written, "writer"),
     (What::Taken, "taken"),
     (What::Bus, "bus"),
+    (What::Device, "device"),
     (What::Drain, "its own bus"),
     (What::Back, "acknowledged"),
 ];

@@ -1,7 +1,7 @@
 //! The kinds of devices that the server serves, and what is known of each.
 
 use crate::home::Home;
-use crate::{camera, can, disk, endpoint, keyboard, network, sensor};
+use crate::{camera, can, disk, endpoint, keyboard, network, sensor, sink};
 
 /// All that the table has of a kind of devices.
 struct Row {
@@ -43,6 +43,8 @@ services! {
     Networks, "networks", Some(&network::HOME), &[network::ASKS, network::TOLD, network::DATA];
     /// The endpoint of a device that no other service is for, packet by packet.
     Endpoints, "endpoints", Some(&endpoint::HOME), &[endpoint::PACKETS];
+    /// The endpoint of such a device to which programs write packets.
+    Sinks, "sinks", Some(&sink::HOME), &[sink::WRITES, sink::ANSWERS];
 }
 
 /// Bytes of a place for a short transfer: answers to control requests, reports of keys.
@@ -83,6 +85,7 @@ impl ServiceKind {
             ServiceKind::Can => can::BUFFERS,
             ServiceKind::Sensors => sensor::BUFFERS,
             ServiceKind::Endpoints => endpoint::BUFFERS,
+            ServiceKind::Sinks => sink::BUFFERS,
             ServiceKind::Keyboards => 6 * PLACE,
             ServiceKind::Disks | ServiceKind::Hubs | ServiceKind::Networks => 4 * PLACE,
             ServiceKind::Cameras => 2 * PLACE,

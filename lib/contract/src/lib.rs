@@ -9,6 +9,7 @@
 //! | [`tuned`] | `tpipe0`, `tpipe0.out`, `tpipe0.report`, … | `tpipe0.ready`, … |
 //! | [`sensor`] | `sensor` | `sensor.ready` |
 //! | [`endpoint`] | `endpoint` | `endpoint.ready` |
+//! | [`sink`] | `sink.writes`, `sink.answers` | `sink.ask`, `sink.ready` |
 //! | [`keyboard`] | `keyboard` | `keyboard.ready` |
 //! | [`disk`] | `disk.asks`, `disk.answers`, `disk.data` (for devices) | `disk.ask`, `disk.ready` |
 //! | [`camera`] | `camera`, `camera.back`, `camera.data` (for devices) | `camera.ready` |
@@ -42,6 +43,7 @@ pub mod needs;
 pub mod network;
 pub mod sensor;
 pub mod settings;
+pub mod sink;
 pub mod source;
 pub mod stream;
 pub mod threads;

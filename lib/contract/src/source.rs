@@ -1,4 +1,5 @@
-//! The sources of pipes besides CAN interfaces: what the driver of each knows of its endpoint.
+//! The sources of pipes besides CAN interfaces, and the sink: what the driver of each knows of its
+//! endpoint.
 //!
 //! A kind of devices whose messages the server only passes on is one row here. The description, the
 //! plan, the server and the reader take names, sizes and limits from the row. Pipes have numbers:
@@ -7,7 +8,7 @@
 use crate::can::CHANNELS;
 use crate::home::Home;
 use crate::kinds::ServiceKind;
-use crate::{camera, disk, endpoint, sensor};
+use crate::{camera, disk, endpoint, sensor, sink};
 use diapason_abi::Nanos;
 
 /// The abilities of an endpoint, as its driver says them.
@@ -29,7 +30,7 @@ pub struct EndpointAttributes {
     pub transfer: (usize, usize),
 }
 
-/// A source of pipes.
+/// A source of pipes, or the sink.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PipeSource {
     /// The service for its devices.
@@ -59,6 +60,9 @@ pub enum MessageForm {
     /// Each is a run of blocks for which its reader asks, once a period. It stays where the
     /// controller put it until the reader asks for another one in its place.
     Blocks(SharedPlaces),
+    /// Each is one packet that goes to the device. Its writer puts it into the pipe with this name
+    /// and these bytes, and it is answered when the device has it.
+    Written((&'static str, u64)),
 }
 
 /// Memory that both ends of a pipe and the controller share.
@@ -71,19 +75,25 @@ pub struct SharedPlaces {
 }
 
 impl MessageForm {
+    /// Returns whether messages go to the device.
+    #[must_use]
+    pub const fn is_written(self) -> bool {
+        matches!(self, MessageForm::Written(_))
+    }
+
     /// Returns the memory in which messages stay, if they do.
     #[must_use]
     pub const fn places(self) -> Option<SharedPlaces> {
         match self {
-            MessageForm::Packet => None,
+            MessageForm::Packet | MessageForm::Written(_) => None,
             MessageForm::Picture(places) | MessageForm::Blocks(places) => Some(places),
         }
     }
 }
 
 /// All sources, in the order of their numbers.
-pub const SOURCES: [PipeSource; 4] =
-    [sensor::SOURCE, endpoint::SOURCE, camera::SOURCE, disk::SOURCE];
+pub const SOURCES: [PipeSource; 5] =
+    [sensor::SOURCE, endpoint::SOURCE, camera::SOURCE, disk::SOURCE, sink::SOURCE];
 
 /// Numbers of pipes: one for each CAN channel, and one for each source.
 pub const PIPES: usize = CHANNELS + SOURCES.len();

@@ -11,6 +11,7 @@ use diapason_bus::{
     NoSchedule, PeriodicEndpoint, Picos, Speed, Starts, Transfer, plan,
 };
 use diapason_devices::UsbDevice;
+use diapason_devices::actuator::Actuator;
 use diapason_devices::camera::CameraModel;
 use diapason_devices::disk::Disk;
 use diapason_devices::gs_usb::GsUsbModel;
@@ -50,6 +51,7 @@ pub fn model(model: UsbModel) -> Option<Box<dyn UsbDevice>> {
         UsbModel::GsUsb => Box::new(GsUsbModel::new(1, &[const { None }; CHANNELS])),
         UsbModel::Sensor => Box::new(Sensor::default()),
         UsbModel::Instrument => Box::new(Instrument::default()),
+        UsbModel::Actuator => Box::new(Actuator::default()),
         UsbModel::Camera => Box::new(CameraModel::default()),
         UsbModel::BusyCamera => Box::new(CameraModel::busy()),
         UsbModel::Keyboard => Box::new(KeyboardModel::typing(KEY_PERIOD, KEYS)),

@@ -10,6 +10,7 @@ use crate::human;
 use crate::missing::{self, Missing};
 use crate::pipes::{NoBill, Piped, Plant, contract};
 use crate::reports::Reporting;
+use crate::sinks;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::OUT_SLOTS;
 use diapason_analysis::server::Supply;
@@ -103,6 +104,12 @@ impl Plant<'_> {
         let mut bill = ChainBill::of(piped, &relayed, chain, system);
         bill.leaves = leaves(&relayed, reads);
         if let Some(to) = chain.to {
+            let pipe = &system.pipes[usize::from(to)];
+            if sinks::is_of(system, pipe) {
+                let what = format!("its pipe `{}` goes to an endpoint of a device", pipe.name);
+                let remedy = "let the chain end at its last thread, or at a pipe to a CAN channel";
+                return Err(NoBill::Missing(what, remedy.to_owned()));
+            }
             let behind = relayed.sampled.map_or(arrives, |period| [Bucket::periodic(period)]);
             // The work of the last thread counts until it has told the server.
             let output = self.output_of(to.into(), &behind, Nanos::ZERO).map_err(no_bill)?;

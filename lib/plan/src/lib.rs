@@ -35,6 +35,7 @@ mod pictures;
 pub mod pipes;
 mod refusal;
 mod reports;
+mod sinks;
 pub mod sockets;
 pub mod start;
 pub mod states;

@@ -13,6 +13,7 @@ use crate::human;
 use crate::missing::Missing;
 use crate::pipes::{Half, NoBill, Piped, Plant, contract, longest_transfer, own_supply};
 use crate::reports::Reporting;
+use crate::sinks;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{AT_ONCE, BEFORE, OUT_SLOTS, OutputCosts, REST};
 use diapason_bus::Direction;
@@ -94,6 +95,14 @@ impl Plant<'_> {
     pub(crate) fn acknowledged(&self, pipe: &PipeSpec) -> Result<Bucket, Missing> {
         let (shortest, _) = receiver(pipe.usb, pipe.channel, self.system)?;
         Ok(acknowledgements(shortest))
+    }
+
+    /// Returns whether anything is, or may be, written to an interface.
+    pub(crate) fn writes(&self, usb: usize) -> bool {
+        let pipes = self.system.pipes.iter().filter(|other| !sinks::is_of(self.system, other));
+        let places = self.system.tpipes.iter().filter(|tpipe| tpipe.envelope.to != 0);
+        pipes.filter(|other| other.way == PipeDirection::ToDevice).any(|other| other.usb == usb)
+            || places.into_iter().any(|tpipe| tpipe.usb == usb)
     }
 
     /// Returns the channels of a device that pipes of the description write, one bit each.

@@ -15,6 +15,7 @@ use crate::missing::{self, Missing};
 use crate::mutexes::Mutexes;
 use crate::pictures;
 use crate::reports::Reporting;
+use crate::sinks;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{self, BottomHalf, IoSupply, Supply};
 use diapason_bus::{BusInstance, Direction, Speed, Transfer, packet_time};
@@ -78,6 +79,9 @@ pub(crate) fn pipes(plant: &Plant<'_>) -> Vec<Piped> {
     let each = (0..plant.system.pipes.len()).map(|index| {
         let piped = match plant.system.pipes[index].way {
             PipeDirection::FromDevice => plant.input(index),
+            PipeDirection::ToDevice if sinks::is_of(plant.system, &plant.system.pipes[index]) => {
+                plant.sink(index)
+            }
             PipeDirection::ToDevice => plant.output(index),
         };
         piped.unwrap_or_else(|(what, remedy)| Piped {
@@ -137,15 +141,16 @@ impl Plant<'_> {
     fn lacks(&self, index: usize) -> Vec<Missing> {
         let pipe = &self.system.pipes[index];
         let to_device = pipe.way == PipeDirection::ToDevice;
+        let to_channel = to_device && !sinks::is_of(self.system, pipe);
         let own = || own_supply(pipe.process, self.system, self.core).err();
         let locks = if to_device { Vec::new() } else { self.mutexes.lacks(pipe.process) };
         let asked = [
             self.locks_nothing(pipe.server).err(),
             self.half(pipe, Half::Receives).err(),
-            to_device.then(|| self.half(pipe, Half::Sends).err()).flatten(),
+            to_channel.then(|| self.half(pipe, Half::Sends).err()).flatten(),
             self.attendance(pipe.server, pipe.usb).err(),
             apart(self.system, self.driver(pipe.server, pipe.usb).home).err(),
-            if to_device { self.acknowledged(pipe).err() } else { own() },
+            if to_channel { self.acknowledged(pipe).err() } else { own() },
             if to_device { None } else { self.work_of_reader(pipe).err() },
             self.transfers(pipe.usb).err(),
         ];
@@ -264,11 +269,13 @@ impl Plant<'_> {
             PipeDirection::FromDevice if pictures::is_of(self.system, &pipes[*other]) => {
                 pictures::pieces(self.system, &pipes[*other]).map(|contract| [contract])
             }
-            PipeDirection::FromDevice => {
+            way if way == PipeDirection::FromDevice
+                || sinks::is_of(self.system, &pipes[*other]) =>
+            {
                 let come = come.filter(|_| *other == index);
                 Ok([come.unwrap_or_else(|| contract(&pipes[*other]))])
             }
-            PipeDirection::ToDevice => self.acknowledged(&pipes[*other]).map(|contract| [contract]),
+            _ => self.acknowledged(&pipes[*other]).map(|contract| [contract]),
         };
         let contracts = same.iter().map(comes).collect::<Result<Vec<[Bucket; 1]>, Missing>>()?;
         let tuned = self.tuned_traffic(pipes[index].usb)?.into_iter().map(|contract| [contract]);
@@ -296,14 +303,6 @@ impl Plant<'_> {
         let work = StageTimes { activation, transfer, message };
         let bus = self.transfers(pipe.usb)?;
         Ok(Inbound { bus, interrupts, own: None, place, half: BottomHalf::of(half), work })
-    }
-
-    /// Returns whether anything is, or may be, written to an interface.
-    pub(crate) fn writes(&self, usb: usize) -> bool {
-        let pipes = self.system.pipes.iter();
-        let places = self.system.tpipes.iter().filter(|tpipe| tpipe.envelope.to != 0);
-        pipes.filter(|other| other.way == PipeDirection::ToDevice).any(|other| other.usb == usb)
-            || places.into_iter().any(|tpipe| tpipe.usb == usb)
     }
 
     /// Returns the driver of a device.
@@ -552,6 +551,9 @@ impl Plant<'_> {
     /// Transfers from a device.
     pub(crate) fn transfers(&self, usb: usize) -> Result<Transfers, Missing> {
         if let Some(pipe) = self.system.pipes.iter().find(|it| it.usb == usb && it.endpoint > 0) {
+            if sinks::is_of(self.system, pipe) {
+                return sinks::transfers(self.system, pipe);
+            }
             return endpoints::transfers(self.system, pipe);
         }
         let mut pipes = self.system.pipes.iter().filter(|pipe| pipe.usb == usb);

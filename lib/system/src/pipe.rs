@@ -23,7 +23,7 @@ use crate::usb;
 use diapason_abi::pipe::{BYTES, OUT_BYTES, REPORT_BYTES, REQUESTS};
 use diapason_contract::can::{self, FD_BYTES, FD_OUT_BYTES};
 use diapason_contract::carried::PER_MAX;
-use diapason_contract::source::{PipeSource, SharedPlaces};
+use diapason_contract::source::{MessageForm, PipeSource, SharedPlaces};
 
 /// Most messages a second, and at once.
 pub(crate) const RATE_MAX: u64 = 10_000_000;
@@ -143,6 +143,9 @@ pub(crate) fn expand(declared: &mut Declared) {
             declared.segments.push(segment(named(returned.0), returned.1));
             let what = DeclaredSegment { size: data.1, dma: true, common: false };
             declared.segments.push(Named { name: named(data.0), what });
+        }
+        if let Some(MessageForm::Written((writes, bytes))) = source.map(|it| it.form) {
+            declared.segments.push(segment(named(writes), bytes));
         }
         let asked = source.and_then(|source| source.home.asked);
         for semaphore in [Some(ready), asked].into_iter().flatten() {

@@ -167,6 +167,8 @@ models! {
     QemuLooseNetwork, "qemu-loose-network", Some(ServiceKind::Networks), InQemu, false;
     /// An instrument of a vendor's own class, which sends packets from two endpoints.
     Instrument, "instrument", Some(ServiceKind::Endpoints), Everywhere, false;
+    /// An actuator of a vendor's own class, which takes packets at two endpoints.
+    Actuator, "actuator", Some(ServiceKind::Sinks), Everywhere, false;
 }
 
 impl UsbModel {
@@ -185,8 +187,8 @@ impl UsbModel {
         TABLE[self as usize].service
     }
 
-    /// Returns the source of pipes that it is, and the number of its pipe, if it is no CAN
-    /// interface and pipes can come from it.
+    /// Returns the source of pipes, or the sink, that it is, and the number of its pipe, if it is
+    /// no CAN interface and pipes can come from it or go to it.
     #[must_use]
     pub fn source(self) -> Option<(usize, &'static PipeSource)> {
         let modeled = !matches!(self, UsbModel::BusyCamera | UsbModel::QemuStorage);
@@ -205,11 +207,13 @@ impl UsbModel {
         self.most_channels() > 0 || self.source().is_some()
     }
 
-    /// Returns whether its messages bear times by its own clock. A disk answers when it is asked.
+    /// Returns whether its messages bear times by its own clock. A disk answers when it is asked,
+    /// and what goes to a device bears the time of the host.
     #[must_use]
     pub fn tells_time(self) -> bool {
-        let by_itself =
-            |(_, source): (usize, &PipeSource)| !matches!(source.form, MessageForm::Blocks(_));
+        let by_itself = |(_, source): (usize, &PipeSource)| {
+            matches!(source.form, MessageForm::Packet | MessageForm::Picture(_))
+        };
         self.most_channels() > 0 || self.source().is_some_and(by_itself)
     }
 

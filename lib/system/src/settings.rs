@@ -18,6 +18,7 @@ use diapason_contract::carried::{CONTRACTS, Contracts};
 use diapason_contract::endpoint;
 use diapason_contract::link::ENABLE;
 use diapason_contract::settings::{self as usbd, Values};
+use diapason_contract::sink;
 use diapason_contract::source::{PipeSource, SHAPES, SOURCES};
 use diapason_contract::threads::ServiceKind;
 use toml::de::DeValue;
@@ -143,7 +144,8 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
         .filter(|setting| setting.name == usbd::CLIENTS)
         .flat_map(|setting| setting.numbers.iter().copied())
         .collect();
-    let written = pipes().filter(|pipe| pipe.way == PipeDirection::ToDevice);
+    let is_channel = |pipe: &&PipeSpec| usize::from(pipe.number) < can::CHANNELS;
+    let written = pipes().filter(is_channel).filter(|pipe| pipe.way == PipeDirection::ToDevice);
     clients.extend(written.map(|pipe| u64::from(pipe.number)));
     if !clients.is_empty() {
         settings.push(Setting::new(usbd::CLIENTS, &clients));
@@ -176,8 +178,12 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
     if !shapes.is_empty() {
         settings.push(Setting::new(SHAPES, &shapes));
     }
-    if let Some(read) = pipes().find(|pipe| pipe.endpoint != 0).filter(|_| is_server) {
-        settings.push(Setting::new(endpoint::NUMBER, &[read.endpoint.into()]));
+    for pipe in pipes().filter(|pipe| pipe.endpoint != 0 && is_server) {
+        let name = match pipe.way {
+            PipeDirection::FromDevice => endpoint::NUMBER,
+            PipeDirection::ToDevice => sink::NUMBER,
+        };
+        settings.push(Setting::new(name, &[pipe.endpoint.into()]));
     }
     if let Some(drift) = drift(system).filter(|_| is_server) {
         settings.push(Setting::new(DRIFT, &[drift]));
@@ -344,10 +350,14 @@ fn opened(process: &ProcessSpec) -> Vec<u64> {
     channels.filter(|(_, names)| opens(names)).map(|(channel, _)| channel).collect()
 }
 
-/// Returns what the pipes from a device carry at most: the server measures what comes.
+/// Returns what the pipes from a device, and to any endpoint, carry at most: the server measures
+/// what comes.
 fn contracts<'p>(pipes: impl Iterator<Item = &'p PipeSpec>) -> Contracts {
     let mut contracts = Contracts::default();
-    for pipe in pipes.filter(|pipe| pipe.way == PipeDirection::FromDevice) {
+    let is_measured = |pipe: &&PipeSpec| {
+        pipe.way == PipeDirection::FromDevice || usize::from(pipe.number) >= can::CHANNELS
+    };
+    for pipe in pipes.filter(is_measured) {
         if let Some(contract) = contracts.0.get_mut(usize::from(pipe.number)) {
             *contract = Some(pipe.contract());
         }

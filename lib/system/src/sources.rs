@@ -34,10 +34,10 @@ pub(crate) fn shape(declared: &Declared, pipe: &DeclaredPipe) -> MessageShape {
     let number = |at: &At<u64>| usize::try_from(at.value).unwrap_or(usize::MAX);
     let bytes = pipe.bytes.as_ref().map_or(source.attributes.packet.1, number);
     // Each piece of a picture begins with a head that has the picture's time, and each ask for
-    // blocks has the time at which it was due.
+    // blocks has the time at which it was due. A packet that is written has the time of that.
     let stamp = match source.form {
         MessageForm::Packet => pipe.stamp.as_ref().map(number),
-        MessageForm::Picture(_) | MessageForm::Blocks(_) => Some(0),
+        MessageForm::Picture(_) | MessageForm::Blocks(_) | MessageForm::Written(_) => Some(0),
     };
     MessageShape { bytes, stamp }
 }
@@ -54,21 +54,35 @@ pub(crate) fn check(declared: &Declared, pipe: &DeclaredPipe, report: &mut Repor
         return chosen(pipe).filter(|_| known).map_or((), |problem| report.push(problem));
     };
     let name = &usb.name.value;
-    if let (PipeDirection::ToDevice, Some(to)) = (pipe.way, &pipe.usb) {
-        let title = format!("nothing can be written to `{name}`");
-        let problem = Problem::new(&to.span, title, "write `from` and `reader`, or another device");
-        report.push(problem.with(&usb.name.span, "the server only reads it"));
+    let goes = source.form.is_written();
+    if let Some(end) = pipe.usb.as_ref().filter(|_| goes != (pipe.way == PipeDirection::ToDevice)) {
+        let (title, help, note) = match goes {
+            true => (
+                format!("nothing comes from `{name}`"),
+                "write `to` and `writer`, or another device",
+                "the server only writes to it",
+            ),
+            false => (
+                format!("nothing can be written to `{name}`"),
+                "write `from` and `reader`, or another device",
+                "the server only reads it",
+            ),
+        };
+        let problem = Problem::new(&end.span, title, help);
+        report.push(problem.with(&usb.name.span, note));
         return;
     }
     let attributes = &source.attributes;
     match source.kind {
-        ServiceKind::Endpoints => described(pipe, name, report),
+        ServiceKind::Endpoints => described(pipe, name, ["reads", "sends packets to"], report),
+        ServiceKind::Sinks => described(pipe, name, ["writes to", "takes packets from"], report),
         _ => chosen(pipe).map_or((), |problem| report.push(problem)),
     }
     match source.form {
         MessageForm::Packet => {}
         MessageForm::Picture(_) => in_pieces(pipe, name, report),
         MessageForm::Blocks(_) => in_blocks(pipe, usb, report),
+        MessageForm::Written(_) => written(pipe, usb, report),
     }
     shaped(pipe, name, source, report);
     let fastest = attributes.min_latency.0;
@@ -99,11 +113,12 @@ fn chosen(pipe: &DeclaredPipe) -> Option<Problem> {
 
 /// Checks that a pipe of any endpoint says which one, and how long its packets are: the server
 /// knows nothing of the device.
-fn described(pipe: &DeclaredPipe, device: &str, report: &mut Report) {
+fn described(pipe: &DeclaredPipe, device: &str, does: [&str; 2], report: &mut Report) {
     let name = &pipe.name;
+    let [does, which] = does;
     if pipe.endpoint.is_none() {
-        let title = format!("`{}` does not say which endpoint of `{device}` it reads", name.value);
-        let help = "add `endpoint = 1`, the number of one that sends packets to the host";
+        let title = format!("`{}` does not say which endpoint of `{device}` it {does}", name.value);
+        let help = format!("add `endpoint = 1`, the number of one that {which} the host");
         report.push(Problem::new(&name.span, title, help));
     }
     if pipe.bytes.is_none() {
@@ -163,6 +178,31 @@ fn in_blocks(pipe: &DeclaredPipe, usb: &DeclaredUsb, report: &mut Report) {
     }
 }
 
+/// Checks that a pipe to an endpoint says how often its writer has a packet for it, and that the
+/// device has a time for one.
+fn written(pipe: &DeclaredPipe, usb: &DeclaredUsb, report: &mut Report) {
+    let (name, device) = (&pipe.name, &usb.name.value);
+    if pipe.period.is_none() {
+        let title = format!("`{}` does not say how often it writes to `{device}`", name.value);
+        let help = "write `period = \"5ms\"` instead of `rate`: the shortest time between packets";
+        report.push(Problem::new(&name.span, title, help));
+    }
+    if let Some(at) = &pipe.stamp {
+        let help = "remove the key: the time of a message is that at which it was written";
+        report.push(Problem::new(&at.span, "a pipe whose messages bear their times", help));
+    }
+    if pipe.jitter_ns > 0 || pipe.burst > 1 {
+        let title = format!("the packets of `{}` go one by one", name.value);
+        report.push(Problem::new(&name.span, title, "remove `burst` and `jitter`"));
+    }
+    if usb.takes.is_none() {
+        let title = format!("nobody knows how long `{device}` takes for a packet");
+        let help = "add `takes = \"100us\"` to it, the longest time for which it says \"not now\"";
+        let problem = Problem::new(&usb.name.span, title, help);
+        report.push(problem.with(&name.span, "its pipe"));
+    }
+}
+
 /// Returns the service that a device is for: that of its pipe, if it has one.
 fn kind(declared: &Declared, usb: &DeclaredUsb) -> Option<ServiceKind> {
     let is_of =
@@ -177,7 +217,7 @@ fn kind(declared: &Declared, usb: &DeclaredUsb) -> Option<ServiceKind> {
 fn shaped(pipe: &DeclaredPipe, name: &str, source: &PipeSource, report: &mut Report) {
     let most = source.attributes.packet.1;
     let what = match source.form {
-        MessageForm::Packet => "packet",
+        MessageForm::Packet | MessageForm::Written(_) => "packet",
         MessageForm::Picture(_) => "picture",
         MessageForm::Blocks(_) => "message",
     };

@@ -294,9 +294,11 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
         let help = "only messages that pipes carry bear times: remove the key";
         report.push(Problem::new(&drift.span, "a device whose clock nobody reads", help));
     }
-    let is_disk = usb.model.and_then(UsbModel::service) == Some(ServiceKind::Disks);
-    if let Some(takes) = usb.takes.as_ref().filter(|_| usb.model.is_some() && !is_disk) {
-        let help = "remove the key: it is the longest time that a disk takes for a command";
+    let service = usb.model.and_then(UsbModel::service);
+    let is_asked = matches!(service, Some(ServiceKind::Disks | ServiceKind::Sinks));
+    if let Some(takes) = usb.takes.as_ref().filter(|_| usb.model.is_some() && !is_asked) {
+        let help = "remove the key: it is the longest time that a disk takes for a command, or \
+                    that an endpoint takes before it accepts a packet";
         report.push(Problem::new(&takes.span, "a device without commands", help));
     }
     let channels = || usb.receivers.iter().chain(&usb.senders).chain(&usb.extended);

@@ -17,6 +17,7 @@ use diapason_contract::endpoint::NUMBER;
 use diapason_contract::mode;
 use diapason_contract::needs;
 use diapason_contract::settings::{self as usbd, Counted, Expected, FormingOrder};
+use diapason_contract::sink;
 use diapason_contract::source::{MessageShape, SHAPES, SOURCES};
 use diapason_contract::threads::{self, LINK, STREAM, ServiceKind};
 use diapason_pipe::clock::DeviceClock;
@@ -91,6 +92,8 @@ pub struct Pipes {
     shapes: [MessageShape; SOURCES.len()],
     /// The number of the endpoint that packets are read from; 0 of none.
     pub endpoint: u8,
+    /// The number of the endpoint that packets are written to; 0 of none.
+    pub sink: u8,
     /// By how many millionths a device's clock and the host's run apart at most.
     drift: u32,
     /// The costs that the plan computes with.
@@ -205,6 +208,7 @@ impl Pipes {
             contracts: Contracts::of(settings.get(CONTRACTS)),
             shapes: shapes(settings.get(SHAPES)),
             endpoint: settings.first(NUMBER).map_or(0, |number| number as u8 & 0xf),
+            sink: settings.first(sink::NUMBER).map_or(0, |number| number as u8 & 0xf),
             drift: settings.first(DRIFT).map_or(USUAL_DRIFT, |drift| drift as u32),
             costs: DriverCosts::of(settings.get(COSTS)),
             output: OutputCosts::of(settings.get(OUTPUT_COSTS)),

@@ -4,7 +4,7 @@
 //! A service that only tells has an [`inlet`], and one that is asked and answers a [`UsbClient`].
 //! The reader of a `[[pipe]]` has an [`Inbox`], which measures what passes it. [`usb_open`] opens
 //! that of any device's endpoint, [`Pictures`] has those of a camera, and [`Blocks`] those of a
-//! disk.
+//! disk. [`usb_open_to`] opens the pipe to any device's endpoint.
 //! The modules are the ends that are more than these.
 
 #![no_std]
@@ -17,13 +17,15 @@ mod inbox;
 pub mod link;
 pub mod modes;
 pub mod network;
+mod outbox;
 mod pictures;
 pub mod times;
 
 pub use blocks::{BlockRun, Blocks};
 pub use client::{UsbClient, inlet};
 pub use diapason_contract::source::{EndpointAttributes, PipeSource};
-pub use diapason_contract::{disk, keyboard, sensor};
+pub use diapason_contract::{disk, keyboard, sensor, sink};
 pub use diapason_pipe::Reader;
 pub use inbox::{Arrived, Inbox, Packets, usb_open};
+pub use outbox::{NotWritten, UsbWriter, usb_open_to};
 pub use pictures::Pictures;

@@ -168,10 +168,15 @@ impl Observed {
         own.filter_map(|(_, words)| Some(Reported::of(words)?.said)).collect()
     }
 
-    /// Returns how the pipe of a process did, in order.
+    /// Returns how the pipe from a device to a process did, in order.
     pub fn pipe_reports(&self, process: &str) -> Vec<PipeReport> {
+        self.reports_of(process, false)
+    }
+
+    /// Returns how the pipe to a device, or from one, of a process did, in order.
+    pub fn reports_of(&self, process: &str, to_device: bool) -> Vec<PipeReport> {
         let pipe = |measured| match measured {
-            Measurement::Pipe(report) if !report.to_device => Some(report),
+            Measurement::Pipe(report) if report.to_device == to_device => Some(report),
             _ => None,
         };
         self.measured(process).into_iter().filter_map(pipe).collect()

@@ -16,6 +16,13 @@ const INSTRUMENT_SECONDS: u64 = 4;
 /// The packets of the instrument in a second.
 const INSTRUMENT_RATE: u64 = 500;
 
+const ACTUATOR: &str = "examples/actuator.toml";
+const WRITTEN: &str = "a pipe to an endpoint that no driver knows keeps its bound";
+const ACTUATOR_SECONDS: u64 = 4;
+/// The packets to the actuator in a second.
+const ACTUATOR_RATE: u64 = 50;
+const UNPLUGGED: &str = "packets to a device that was pulled out are named as lost";
+
 const CAMERA: &str = "examples/camera.toml";
 const SEEN: &str = "a pipe from a camera keeps its bound beside a disk";
 const CAMERA_SECONDS: u64 = 4;
@@ -45,6 +52,20 @@ pub const TESTS: &[QemuTest] = &[
         works: true,
         ..QemuTest::simulated(READ, INSTRUMENT, read)
     },
+    QemuTest {
+        horizon_ns: ACTUATOR_SECONDS * 1_000_000_000,
+        ..QemuTest::new(WRITTEN, ACTUATOR, written)
+    },
+    QemuTest {
+        horizon_ns: ACTUATOR_SECONDS * 1_000_000_000,
+        works: true,
+        ..QemuTest::simulated(WRITTEN, ACTUATOR, written)
+    },
+    QemuTest {
+        horizon_ns: ACTUATOR_SECONDS * 1_000_000_000,
+        faults: &["2s unplug actuator 500ms"],
+        ..QemuTest::simulated(UNPLUGGED, ACTUATOR, unplugged)
+    },
     QemuTest { horizon_ns: CAMERA_SECONDS * 1_000_000_000, ..QemuTest::new(SEEN, CAMERA, seen) },
     QemuTest {
         horizon_ns: CAMERA_SECONDS * 1_000_000_000,
@@ -72,6 +93,25 @@ fn read(boots: &[Observed]) -> Result<(), String> {
     comes(boots, "reader", (INSTRUMENT_SECONDS - 2) * INSTRUMENT_RATE)
 }
 
+fn written(boots: &[Observed]) -> Result<(), String> {
+    passes(boots, ("control", true), (ACTUATOR_SECONDS - 2) * ACTUATOR_RATE)
+}
+
+/// The device goes away after two seconds. Each packet after that is a loss, and the run does not
+/// hold.
+fn unplugged(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    if boot.holds().is_ok() {
+        return Err("a device that was pulled out holds".into());
+    }
+    let findings = boot.verdict.findings().join("; ");
+    println!("{findings}");
+    match findings.contains("messages of commands were lost") {
+        true => Ok(()),
+        false => Err(findings),
+    }
+}
+
 fn seen(boots: &[Observed]) -> Result<(), String> {
     comes(boots, "reader", (CAMERA_SECONDS - 2) * PICTURES)
 }
@@ -82,13 +122,23 @@ fn blocks(boots: &[Observed]) -> Result<(), String> {
 
 /// Checks that a reader got so many messages of its pipe at least, and missed none.
 fn comes(boots: &[Observed], reader: &str, messages: u64) -> Result<(), String> {
+    passes(boots, (reader, false), messages)
+}
+
+/// Checks that a reader got, or a writer delivered, so many messages of its pipe at least, and
+/// missed none.
+fn passes(
+    boots: &[Observed],
+    (program, to_device): (&str, bool),
+    messages: u64,
+) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.holds()?;
-    let reports = boot.pipe_reports(reader);
-    let report = reports.last().ok_or_else(|| format!("`{reader}` said nothing of its pipe"))?;
+    let reports = boot.reports_of(program, to_device);
+    let report = reports.last().ok_or_else(|| format!("`{program}` said nothing of its pipe"))?;
     println!("{report:?}");
     if report.lost > 0 || report.outside > 0 || report.messages < messages {
-        return Err(format!("`{reader}`: {report:?}"));
+        return Err(format!("`{program}`: {report:?}"));
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use diapason_can::exchange::{
 };
 use diapason_contract::can::names;
 use diapason_contract::sensor::Packet;
-use diapason_contract::source::PipeSource;
+use diapason_contract::source::{MessageForm, PipeSource};
 use diapason_contract::threads::homes;
 use diapason_core::ThreadId;
 use diapason_devices::can::{CanBus, FrameContent, Heard, Passing};
@@ -94,8 +94,8 @@ impl Line {
         let kind = match PipeSource::numbered(number) {
             // Without a time, nobody knows when the device had a message.
             // A picture and a run of blocks are many transfers: only their readers' reports say how
-            // they come.
-            Some(source) if source.form.places().is_some() => return None,
+            // they come. Only its writer's reports say how a packet goes to a device.
+            Some(source) if source.form != MessageForm::Packet => return None,
             Some(source) => Origin::Source(pipe.shape.stamp.map(|_| source)?),
             None => {
                 let (_, bus) = sights.buses.iter().find(|(of, _)| *of == number)?.clone();

@@ -192,6 +192,14 @@ impl Bill {
         split
     }
 
+    /// Returns the bill of a pipe to a device with these stages.
+    #[must_use]
+    pub fn of_output(stages: &[(What, Nanos)]) -> Bill {
+        let mut all = Bill::new();
+        stages.iter().for_each(|(what, value)| all.put(*what, *value, Basis::Given));
+        all
+    }
+
     /// Returns the bill with one more stage before all others.
     #[must_use]
     pub fn after(&self, what: What, value: Nanos) -> Bill {

@@ -80,6 +80,11 @@ impl Gauge {
         self.count(whole, messages);
     }
 
+    /// Counts messages to the device that were outside of their contract.
+    pub fn exceeded(&mut self, messages: u32) {
+        self.report.outside = self.report.outside.saturating_add(messages);
+    }
+
     /// Compares the clocks of a message: when the server knew of it, and when it was by the
     /// device's.
     pub fn compare(&mut self, taken: Nanos, time: Nanos) {

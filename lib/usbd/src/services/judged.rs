@@ -51,6 +51,11 @@ impl Judge {
         Some((self.shape?.bytes, Nanos(per.0 / messages.max(1))))
     }
 
+    /// Returns the first time at which one more message is within the contract, if there is one.
+    pub fn opens(&self) -> Option<Nanos> {
+        self.meter.as_ref().map(Meter::opens)
+    }
+
     /// Takes in a message of so many bytes that came now, and that its device made at `time`.
     pub fn judge_at(&mut self, time: Option<Nanos>, bytes: u32, now: Nanos) -> Judged {
         let plain = Judged { time: now, moved: Delay::default(), outside: false };

@@ -21,6 +21,7 @@ pub mod offered;
 mod packets;
 mod sensor;
 pub mod service;
+mod sink;
 mod stream;
 
 use crate::platform::Platform;
@@ -80,6 +81,7 @@ pub fn offered<P: Platform>(platform: &P, told: &ServerSettings) -> Result<Offer
             ServiceKind::Cameras => other(camera::Video::new(platform, &told.pipes)?, at),
             ServiceKind::Networks => other(network::Network::new(platform)?, at),
             ServiceKind::Endpoints => other(endpoint::Endpoint::new(platform, &told.pipes)?, at),
+            ServiceKind::Sinks => other(sink::Sink::new(platform, &told.pipes)?, at),
             // Without interrupters, they come last.
             ServiceKind::Hubs => continue,
         });

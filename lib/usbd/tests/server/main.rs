@@ -14,5 +14,6 @@ mod links;
 mod machine;
 mod modes;
 mod pictures;
+mod sinks;
 mod streams;
 mod tuned;

@@ -1,0 +1,200 @@
+//! Pipes to the endpoint of any device: a message is a packet that a writer has once a period.
+//!
+//! The server sends one packet at a time. It is through when the device has taken it, and the
+//! bottom half has heard of that. The device may say "not now" for as long as its description
+//! says. How long a packet waits for the one before it follows from how late the server hears of
+//! writes.
+
+use crate::beside::{self, longest_at, model};
+use crate::human;
+use crate::known::nobody;
+use crate::missing::Missing;
+use crate::pipes::{NoBill, Piped, Plant, contract, own_supply};
+use crate::reports::Reporting;
+use diapason_abi::{CallNumber, Nanos};
+use diapason_bus::{BusInstance, Direction, packet_time};
+use diapason_pipe::bill::{Bill, Service, Traffic, Transfers, What, input};
+use diapason_pipe::size::{Bucket, arrivals};
+use diapason_system::{PipeSpec, System};
+use diapason_usb::Speed;
+use diapason_usb::class::sink::{PATIENCE, find};
+use diapason_usb::descriptor::{Configuration, EndpointDescriptor};
+
+/// Steps to a time by which the server never hears later of a write.
+const STEPS: usize = 32;
+/// A period in which a packet certainly ends, for finding out how long it takes.
+const SELDOM: Nanos = Nanos::from_secs(100);
+
+/// Returns whether a pipe goes to the endpoint of any device.
+pub(crate) fn is_of(system: &System, pipe: &PipeSpec) -> bool {
+    let source = system.usb.get(pipe.usb).and_then(|plug| plug.model.source());
+    source.is_some_and(|(_, source)| source.form.is_written())
+}
+
+/// The times of a packet that do not depend on the driver.
+struct Packet {
+    end: EndpointDescriptor,
+    bus: Nanos,
+    device: Nanos,
+}
+
+impl Packet {
+    fn of(system: &System, pipe: &PipeSpec) -> Result<Packet, Missing> {
+        let plug = &system.usb[pipe.usb];
+        let end = written(system, pipe)?;
+        let bus = match end.period() {
+            None => {
+                let packet = end.packet.into();
+                longest_at(system, (pipe.usb, end.speed), (Direction::Out, packet), packet)?
+            }
+            Some(period) => {
+                beside::fits(system, (pipe.usb, end.speed))?;
+                end.speed.slot().times(u64::from(period) + 1).nanos()
+            }
+        };
+        let device = plug.takes_ns.map(Nanos).ok_or_else(|| {
+            let what = format!("nobody knows how long `{}` takes for a packet", plug.name);
+            (what, "add `takes = \"100us\"` to it".to_owned())
+        })?;
+        // A packet that the device did not take is offered once more when it has room.
+        let offers = if device > Nanos::ZERO { 2 } else { 1 };
+        let bus = Nanos(bus.0.saturating_mul(offers));
+        if bus + device >= PATIENCE {
+            let what = format!(
+                "`{}` may take {} for a packet, and the server gives one up after {}",
+                plug.name,
+                human((bus + device).0),
+                human(PATIENCE.0)
+            );
+            return Err((what, "write a shorter `takes`".to_owned()));
+        }
+        Ok(Packet { end, bus, device })
+    }
+}
+
+/// Returns the packets of a pipe as transfers.
+pub(crate) fn transfers(system: &System, pipe: &PipeSpec) -> Result<Transfers, Missing> {
+    let Packet { end, bus, device } = Packet::of(system, pipe)?;
+    let of_it = BusInstance::new(end.speed);
+    let least = packet_time(of_it.speed, of_it.coding, end.transfer, Direction::Out, 1);
+    Ok(Transfers::of_one(bus + device, Nanos(least.0 / 1_000), 1))
+}
+
+/// Returns the endpoint of a pipe.
+fn written(system: &System, pipe: &PipeSpec) -> Result<EndpointDescriptor, Missing> {
+    let plug = &system.usb[pipe.usb];
+    let (device, name, number) = (&plug.name, &pipe.name, pipe.endpoint);
+    let Some(mut known) = model(plug.model) else {
+        let what = format!("nothing is known of the endpoints of `{device}`");
+        return Err((what, "take a device that there is a model of".to_owned()));
+    };
+    let speed = known.speed();
+    let sets = beside::configurations(&mut *known);
+    let sets = sets.iter().filter_map(|set| Configuration::parse_once(set, speed).ok());
+    let all: Vec<EndpointDescriptor> =
+        sets.flat_map(|set| (1..=15).filter_map(move |number| find(&set, number))).collect();
+    let Some(end) = all.iter().find(|end| end.address == number) else {
+        let what = format!("`{device}` has no endpoint {number} that packets go to");
+        let keys: Vec<String> =
+            all.iter().map(|end| format!("`endpoint = {}`", end.address)).collect();
+        return Err((what, format!("write {}", keys.join(" or "))));
+    };
+    if plug.behind.is_some() && end.speed != Speed::High {
+        let what = format!(
+            "`{device}` is of full speed and behind a hub, whose split transfers no bill counts"
+        );
+        return Err((what, "plug it into the controller: `on = \"xhci\"`".into()));
+    }
+    let (bytes, packet) = (pipe.shape.bytes, usize::from(end.packet));
+    if bytes > packet {
+        let what = format!(
+            "`{name}` has `bytes = {bytes}`, and a packet of endpoint {number} of `{device}` has \
+             {packet} at most"
+        );
+        return Err((what, format!("write at most `bytes = {packet}`")));
+    }
+    Ok(*end)
+}
+
+impl Plant<'_> {
+    /// Returns the bill of a pipe to the endpoint of any device.
+    pub(crate) fn sink(&self, index: usize) -> Result<Piped, Missing> {
+        let pipe = &self.system.pipes[index];
+        self.has_time(index)?;
+        let writer = own_supply(pipe.process, self.system, self.core)?;
+        let told = self.calls.of(CallNumber::SemUnlock);
+        let told = Reporting::new(&writer, &self.calls).any(told);
+        let own = contract(pipe);
+        let mut late = told;
+        for _ in 0..STEPS {
+            let inbound = self.inbound_of(index, Some(own.with_jitter(late)))?;
+            let stages = inbound.stages(nobody(&inbound.half));
+            let at = (index, inbound.own);
+            let bill = self.with_traffic(at, |traffic: &Traffic<'_>| input(&stages, traffic))?;
+            let bill = match bill {
+                Ok(bill) => bill,
+                Err(refusal) => {
+                    let bill = Err(NoBill::Refused(refusal));
+                    return Ok(Piped { bill, equation_nine: None });
+                }
+            };
+            let heard = told + bill.value(What::BottomHalf);
+            if heard > own.per {
+                break;
+            }
+            if heard <= late {
+                let bill = Ok(whole(self.system, pipe, &bill, (told, late))?);
+                return Ok(Piped { bill, equation_nine: None });
+            }
+            late = heard;
+        }
+        let writer = self.system.process_name(pipe.process).unwrap_or_default();
+        let what = format!("the server may hear of a packet of `{}` a period late", pipe.name);
+        Err((what, format!("give `{writer}` or `usb-sink` a larger budget, or a longer period")))
+    }
+
+    /// Checks that a packet has ended before the next one is written.
+    fn has_time(&self, index: usize) -> Result<(), Missing> {
+        let pipe = &self.system.pipes[index];
+        let inbound = self.inbound_of(index, Some(Bucket::periodic(SELDOM)))?;
+        let stages = inbound.stages(nobody(&inbound.half));
+        let at = (index, inbound.own);
+        let bill = self.with_traffic(at, |traffic: &Traffic<'_>| input(&stages, traffic))?;
+        let takes = bill.map_or(Nanos::FOREVER, |bill| bill.total);
+        let period = contract(pipe).per;
+        if takes <= period {
+            return Ok(());
+        }
+        let (name, device) = (&pipe.name, &self.system.usb[pipe.usb].name);
+        let what = format!(
+            "`{name}` has a packet every {}, and one to `{device}` may take {}",
+            human(period.0),
+            human(takes.0)
+        );
+        let micros = takes.0.div_ceil(1_000);
+        Err((what, format!("write at least `period = \"{micros}us\"`")))
+    }
+}
+
+/// Returns the bill of a packet that the server hears of within `late`, of which the writer needs
+/// `told`. One clock measures it, so its times are whole.
+fn whole(
+    system: &System,
+    pipe: &PipeSpec,
+    back: &Bill,
+    (told, late): (Nanos, Nanos),
+) -> Result<Bill, Missing> {
+    let Packet { bus, device, .. } = Packet::of(system, pipe)?;
+    let carried = [What::Request, What::Bus].map(|what| back.value(what));
+    let returns = back.total - carried[0] - carried[1];
+    let mut bill = Bill::of_output(&[
+        (What::Written, told),
+        (What::Taken, late - told + carried[0]),
+        (What::Bus, bus),
+        (What::Device, device),
+        (What::Back, returns),
+    ]);
+    bill.slots = arrivals(&[contract(pipe)], bill.total);
+    bill.device = 1;
+    Ok(bill)
+}

@@ -1,0 +1,206 @@
+//! The endpoint of any device is written packet by packet: each packet has one answer, and a writer
+//! is held to the contract of its pipe.
+
+use crate::ground::{attach, detach, now, take_reports};
+use crate::machine::Machine;
+use diapason_abi::Nanos;
+use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
+use diapason_contract::settings::{DEVICES, Expected, SERVES};
+use diapason_contract::sink::{
+    ANSWERS, DONE, FAILED, GONE, NONSENSE, NUMBER, PacketAnswer, PacketWrite, RECORDS, WRITES,
+};
+use diapason_contract::source::{MessageShape, PipeSource, SHAPES};
+use diapason_contract::threads::ServiceKind;
+use diapason_devices::UsbDevice;
+use diapason_devices::actuator::{Actuator, ActuatorManner};
+use diapason_devices::instrument::Instrument;
+use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
+use diapason_pipe::{Reader, Writer};
+use diapason_usbd::Platform as _;
+
+const PORT: u8 = 1;
+const PERIOD: Nanos = Nanos::from_millis(5);
+
+/// A server with a pipe to an endpoint of an actuator, and the writer's ends.
+struct Written {
+    machine: Machine,
+    writes: Writer<'static, PacketWrite, RECORDS>,
+    answers: Reader<'static, PacketAnswer, RECORDS>,
+}
+
+impl Written {
+    fn new(number: u64, bytes: usize, product: u16) -> Written {
+        let (sink, _) = PipeSource::of(ServiceKind::Sinks).unwrap();
+        let mut contracts = Contracts::default();
+        let jitter = Nanos::ZERO;
+        contracts.0[sink] = Some(Contract { messages: 1, per: PERIOD, burst: 1, jitter });
+        let shape = MessageShape { bytes, stamp: Some(0) }.word();
+        let (service, identity) = (ServiceKind::Sinks, (0x1209, product));
+        let expected =
+            Expected { service, interface: 0, connector: PORT, route: 0, identity, serial: 0 };
+        let machine = Machine::with(&[
+            (SERVES, &[service as u64]),
+            (DEVICES, &expected.words()),
+            (CONTRACTS, &contracts.words()),
+            (SHAPES, &[0, 0, 0, 0, shape]),
+            (NUMBER, &[number]),
+        ]);
+        let writes = machine.ground.writer(WRITES).unwrap();
+        let answers = machine.ground.reader(ANSWERS).unwrap();
+        Written { machine, writes, answers }
+    }
+
+    fn with(number: u64, bytes: usize, actuator: Actuator) -> Written {
+        let mut all = Written::new(number, bytes, 3);
+        attach(PORT, Box::new(actuator));
+        all.machine.run(Nanos::from_secs(1));
+        all
+    }
+
+    /// Writes a packet of so many bytes `number`.
+    fn put(&mut self, number: u8, length: usize) -> bool {
+        let mut packet =
+            PacketWrite { written: now().0, length: length as u32, spare: 0, data: [0; 512] };
+        packet.data[..length.min(512)].fill(number);
+        let written = self.writes.push(&packet).is_ok();
+        self.machine.ask();
+        written
+    }
+
+    /// Returns the answers after some time.
+    fn after(&mut self, time: Nanos) -> Vec<PacketAnswer> {
+        let (mut all, end) = (Vec::new(), now() + time);
+        while now() < end {
+            self.machine.run(Nanos::from_millis(5).min(end - now()));
+            all.extend(std::iter::from_fn(|| self.answers.pop()));
+        }
+        all
+    }
+}
+
+#[test]
+fn packets_come_to_the_device_whole_and_in_order_and_are_answered_when_it_has_them() {
+    for (number, bytes) in [(1, 64), (2, 512)] {
+        let actuator = Actuator::taking(Nanos::from_micros(300));
+        let noted = actuator.noted();
+        let mut all = Written::with(number, bytes, actuator);
+        for packet in 0..50 {
+            assert!(all.put(packet, bytes));
+            let answers = all.after(PERIOD);
+            let [answer] = answers[..] else { panic!("{answers:?}") };
+            assert_eq!((answer.status, answer.outside), (DONE, 0));
+            let took = answer.ended - answer.written;
+            assert!((300_000..2_500_000).contains(&took), "{took}");
+            let taken = noted.take();
+            let [ref at_device] = taken[..] else { panic!("{taken:?}") };
+            assert_eq!(at_device.bytes, vec![packet; bytes]);
+            assert!((answer.written..=answer.ended).contains(&at_device.time.0));
+        }
+    }
+}
+
+#[test]
+fn a_writer_at_ten_times_its_rate_is_held_to_its_contract_and_nothing_is_lost() {
+    let actuator = Actuator::default();
+    let noted = actuator.noted();
+    let mut all = Written::with(1, 64, actuator);
+    let (mut accepted, mut refused, mut answers) = (0u64, 0u64, Vec::new());
+    for packet in 0..1_000u32 {
+        match all.put(packet as u8, 64) {
+            true => accepted += 1,
+            false => refused += 1,
+        }
+        answers.extend(all.after(Nanos(PERIOD.0 / 10)));
+    }
+    answers.extend(all.after(Nanos::from_secs(1)));
+    assert!(refused > 800, "{refused}");
+    assert!(answers.iter().all(|answer| answer.status == DONE));
+    let outside: u64 = answers.iter().map(|answer| u64::from(answer.outside)).sum();
+    assert!(outside > 90, "{outside}");
+    let taken = noted.take();
+    assert_eq!((answers.len() as u64, taken.len() as u64), (accepted, accepted));
+    // Each goes a period after the one before; the bus moves it by less than two milliseconds.
+    let least = taken.windows(2).map(|two| two[1].time.0 - two[0].time.0).min().unwrap();
+    assert!(least > PERIOD.0 - 2_000_000, "{least}");
+}
+
+#[test]
+fn packets_that_make_no_sense_are_answered_and_are_not_sent() {
+    let actuator = Actuator::default();
+    let noted = actuator.noted();
+    let mut all = Written::with(1, 64, actuator);
+    for length in [0, 65, 512, 513, u32::MAX as usize] {
+        assert!(all.put(1, length));
+        let answers = all.after(PERIOD);
+        assert_eq!(answers.iter().map(|it| it.status).collect::<Vec<_>>(), [NONSENSE], "{length}");
+    }
+    let tomorrow = PacketWrite { written: u64::MAX, length: 64, spare: 0, data: [7; 512] };
+    all.writes.push(&tomorrow).unwrap();
+    all.machine.ask();
+    let answers = all.after(Nanos::from_millis(20));
+    assert_eq!(answers.iter().map(|it| (it.status, it.outside)).collect::<Vec<_>>(), [(DONE, 1)]);
+    assert!(all.put(8, 64));
+    let answers = all.after(Nanos::from_millis(20));
+    assert_eq!(answers.iter().map(|it| it.status).collect::<Vec<_>>(), [DONE], "time goes on");
+    assert_eq!(noted.take().len(), 2);
+}
+
+#[test]
+fn a_device_that_takes_nothing_or_stalls_loses_packets_by_name() {
+    for manner in [ActuatorManner::Refuses(3), ActuatorManner::Stalls(3)] {
+        let actuator = Actuator::default().with(manner);
+        let noted = actuator.noted();
+        let mut all = Written::with(2, 512, actuator);
+        let (mut accepted, mut answers) = (0u64, Vec::new());
+        for packet in 0..40 {
+            accepted += u64::from(all.put(packet, 512));
+            answers.extend(all.after(Nanos::from_millis(100)));
+        }
+        answers.extend(all.after(Nanos::from_secs(30)));
+        let of = |status: u32| answers.iter().filter(|it| it.status == status).count() as u64;
+        let delivered = noted.take().len() as u64;
+        assert_eq!((of(DONE), delivered), (3, 3), "{manner:?}");
+        assert_eq!(of(DONE) + of(FAILED) + of(GONE), accepted, "{manner:?}: each has one answer");
+        assert!(of(FAILED) > 0, "{manner:?}");
+    }
+}
+
+#[test]
+fn a_device_that_is_pulled_out_answers_what_was_written() {
+    let actuator = Actuator::taking(Nanos::from_millis(3));
+    let mut all = Written::with(1, 64, actuator);
+    assert!(all.put(1, 64) && all.after(Nanos::from_millis(1)).is_empty());
+    assert!(all.put(2, 64), "this one waits");
+    detach(PORT);
+    let answers = all.after(Nanos::from_millis(300));
+    assert_eq!(answers.iter().map(|it| it.status).collect::<Vec<_>>(), [GONE, GONE]);
+    attach(PORT, Box::new(Actuator::default()));
+    all.machine.run(Nanos::from_secs(1));
+    assert!(all.put(3, 64));
+    let answers = all.after(PERIOD);
+    assert_eq!(answers.iter().map(|it| it.status).collect::<Vec<_>>(), [DONE]);
+}
+
+#[test]
+fn a_device_that_is_another_or_lacks_the_endpoint_is_not_written_to() {
+    let devices: [Box<dyn UsbDevice>; 3] = [
+        Box::new(Actuator::default()),
+        Box::new(Actuator::default()),
+        Box::new(Instrument::default()),
+    ];
+    let cases = [(1, 4, Fate::Stranger), (3, 3, Fate::Unserved), (1, 3, Fate::Unserved)];
+    for ((number, product, fate), device) in cases.into_iter().zip(devices) {
+        let mut all = Written::new(number, 64, product);
+        attach(PORT, device);
+        all.machine.run(Nanos::from_secs(1));
+        let told = |said: &Measurement| match said {
+            Measurement::Device(DeviceReport { fate, .. }) => Some(*fate),
+            _ => None,
+        };
+        let fates: Vec<Fate> = take_reports().iter().filter_map(told).collect();
+        assert_eq!(fates, [fate]);
+        assert!(all.put(1, 64));
+        let answers = all.after(PERIOD);
+        assert_eq!(answers.iter().map(|it| it.status).collect::<Vec<_>>(), [GONE]);
+    }
+}
