@@ -59,7 +59,7 @@ fn of_bus(network: &CanNetwork, plan: &CanPlan) -> String {
     );
     let clocks = plan.clocks.as_ref().map(|clocks| follows(network, clocks)).unwrap_or_default();
     let epochs = epochs(network, plan.epochs.as_ref());
-    head + &table.render() + &epochs + &clocks + &queued(plan) + &assumed(network)
+    head + &table.render() + &epochs + &clocks + &queued(plan) + &assumed(network, plan)
 }
 
 /// Returns the rate of the data of CAN FD, if there is some.
@@ -182,7 +182,7 @@ fn follows(network: &CanNetwork, clocks: &CanClocks) -> String {
     )
 }
 
-fn assumed(network: &CanNetwork) -> String {
+fn assumed(network: &CanNetwork, plan: &CanPlan) -> String {
     let mut text = "assumed: no frame is destroyed; ".to_owned();
     text += match network.in_order.as_slice() {
         [] => "each node sends its most urgent message first\n",
@@ -191,14 +191,23 @@ fn assumed(network: &CanNetwork) -> String {
     if !network.in_order.is_empty() {
         text += &format!("in the order of requests: {}\n", network.in_order.join(", "));
     }
-    if network.controller.is_some() {
-        text += "measured in a run: programs of this host wake the driver early enough for the \
-                 `jitter` of their messages";
-        // Under MTS each message has a buffer of its own.
-        text += match network.scheduler {
-            CanScheduler::Mts => "\n",
-            _ => ", and it refills the buffers in time\n",
-        };
+    let own = |(message, _): &(&CanMessage, _)| matches!(message.sender, CanSender::Process(_));
+    let unbounded =
+        network.messages.iter().zip(&plan.told).filter(own).any(|(_, told)| told.is_none());
+    // Under MTS each message has a buffer of its own.
+    let refills = network.scheduler != CanScheduler::Mts;
+    let measured = [
+        (
+            unbounded,
+            "programs without a `job` wake the driver early enough for the `jitter` of their \
+             messages",
+        ),
+        (refills, "the driver refills the buffers in time"),
+    ];
+    let measured: Vec<&str> =
+        measured.into_iter().filter_map(|(is_so, what)| is_so.then_some(what)).collect();
+    if network.controller.is_some() && !measured.is_empty() {
+        text += &format!("measured in a run: {}\n", measured.join(", and "));
     }
     if network.scheduler == CanScheduler::Mts {
         text += &format!(

@@ -35,7 +35,7 @@ impl Plan {
             chains: chains::chains(&plant, &pipes),
             buses: bus::buses(system),
             modes: modes::modes(system),
-            cans: can::plans(&plant, &pipes),
+            cans: can::plans(&plant, &pipes, &jobs),
             pipes,
             jobs,
             sockets: sockets::sockets(&plant),

@@ -88,6 +88,28 @@ fn a_jitter_that_the_driver_does_not_keep_is_refused() {
     assert_eq!(planned(&EXAMPLE.replace("jitter = \"900us\"", &to)).verdict(), Verdict::Holds);
 }
 
+/// A message that waits for a job of its program, and then for the driver, needs a `jitter` for both.
+#[test]
+fn a_described_job_of_the_program_belongs_to_the_jitter() {
+    let seat = "name = \"control-cpu\"\nbudget = \"100us\"\n";
+    let text = refused(seat, &format!("{seat}job = \"60us\"\n"));
+    let told = text.split("may wait ").nth(1).and_then(|it| it.split(' ').next());
+    assert!(text.contains("for a job of `control` and 7"), "{text}");
+    assert!(told.and_then(|it| it.parse::<f64>().ok()).is_some_and(|it| it > 60.0), "{text}");
+    let micros = text.split("write `jitter = \"").nth(1).and_then(|it| it.split('u').next());
+    let micros: u64 = micros.and_then(|it| it.parse().ok()).expect(&text);
+    // Messages that wait longer need more time.
+    let text = EXAMPLE.replacen(seat, &format!("{seat}job = \"60us\"\n"), 1);
+    let with = |jitter: u64| {
+        let text = text.replace("deadline = \"2ms\"", "deadline = \"4ms\"");
+        let text = text.replace("jitter = \"900us\"", &format!("jitter = \"{jitter}us\""));
+        planned(&text)
+    };
+    let late =
+        |plan: &Plan| plan.findings.iter().filter(|it| it.plain().contains("for a job of")).count();
+    assert_eq!((late(&with(micros - 1)), late(&with(micros))), (12, 0));
+}
+
 #[test]
 fn what_the_bound_needs_is_asked_for() {
     let cases = [

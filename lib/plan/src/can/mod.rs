@@ -15,6 +15,7 @@ pub(crate) use agree::{contended_turn, refusals as contradictions};
 pub(crate) use remedy::refusals;
 pub use time::CanClocks;
 
+use crate::jobs::Jobs;
 use crate::pipes::{Piped, Plant};
 use assign::{Assigned, assign};
 use diapason_abi::Nanos;
@@ -98,16 +99,21 @@ pub struct CanPlan {
     /// How long a message of this host waits for the driver of its controller until it is in the
     /// queue there, or why that is not known and what to do.
     pub queued: Option<Result<Nanos, [String; 2]>>,
+    /// By message, how long its program takes from its release until the driver knows of it, if a
+    /// described job bounds that.
+    pub told: Vec<Option<Nanos>>,
     /// Why nothing can be said of its messages, and what to do.
     pub refused: Option<[String; 2]>,
 }
 
 /// Returns the plans of all buses of `system`, in their order.
-pub(crate) fn plans(plant: &Plant<'_>, pipes: &[Piped]) -> Vec<CanPlan> {
-    let of = |network| {
+pub(crate) fn plans(plant: &Plant<'_>, pipes: &[Piped], jobs: &Jobs) -> Vec<CanPlan> {
+    let of = |network: &CanNetwork| {
         let queued = queued::queued(plant, network);
         let queued = queued.map(|found| found.map_err(<[String; 2]>::from));
-        CanPlan { queued, ..plan(plant.system, network, pipes) }
+        let told = network.messages.iter().map(|message| queued::told(plant, jobs, message));
+        let told = told.collect();
+        CanPlan { queued, told, ..plan(plant.system, network, pipes) }
     };
     plant.system.cans.iter().map(of).collect()
 }
@@ -138,7 +144,15 @@ fn refusal(network: &CanNetwork, refused: [String; 2]) -> CanPlan {
     };
     let messages = network.messages.iter().map(promise).collect();
     let refused = Some(refused);
-    CanPlan { messages, load_ppm: 0, epochs: None, clocks: None, queued: None, refused }
+    CanPlan {
+        messages,
+        load_ppm: 0,
+        epochs: None,
+        clocks: None,
+        queued: None,
+        told: Vec::new(),
+        refused,
+    }
 }
 
 /// Longest frame of a message, whatever its identifier and its content, in bits of the rate of its
@@ -265,6 +279,7 @@ impl Bus<'_> {
             epochs: None,
             clocks: None,
             queued: None,
+            told: Vec::new(),
             refused: self.unlimited(),
         }
     }
@@ -440,6 +455,7 @@ impl Bus<'_> {
             epochs: Some(epochs),
             clocks: None,
             queued: None,
+            told: Vec::new(),
             refused: spare.err().map(|none| self.senseless(&none)),
         }
     }

@@ -10,6 +10,7 @@
 //! [`LOOK`].
 
 use crate::human;
+use crate::jobs::Jobs;
 use crate::missing::{self, Missing};
 use crate::pipes::Plant;
 use diapason_abi::{CallNumber, Nanos};
@@ -21,6 +22,16 @@ use diapason_pipe::measured::REPORT;
 use diapason_pipe::size::Bucket;
 use diapason_system::{CanController, CanMessage, CanNetwork, CanScheduler, CanSender};
 use std::collections::BTreeSet;
+
+/// Returns how long a program takes at most from the release of a message until the driver knows of
+/// it: a described job of the program is done then. Without one nothing bounds it.
+pub(super) fn told(plant: &Plant<'_>, jobs: &Jobs, message: &CanMessage) -> Option<Nanos> {
+    let (system, core) = (plant.system, plant.core);
+    let CanSender::Process(sender) = &message.sender else { return None };
+    let process = system.processes.iter().find(|process| process.name == *sender)?;
+    let place = core.mains.iter().position(|number| Some(*number) == process.vcpu)?;
+    Some(jobs.get(place)?.as_ref()?.as_ref().ok()?.done)
+}
 
 /// A reason for which the driver wakes up, and its work for that.
 struct Waking {
@@ -147,17 +158,32 @@ pub(super) fn slow(renewal: Nanos, queued: Nanos, driver: &str) -> Option<[Strin
     })
 }
 
-/// Returns why a message is not in the queue within its `jitter`, and what to do.
-pub(super) fn late(name: &str, jitter: Nanos, queued: Nanos, driver: &str) -> Option<[String; 2]> {
-    (jitter < queued).then(|| {
-        let (takes, said) = (human(queued.0), human(jitter.0));
+/// Returns why a message that takes `told` until `driver` knows of it, if that is known, and waits
+/// for `queued` then, is not in the queue within its `jitter`, and what to do.
+pub(super) fn late(
+    message: &CanMessage,
+    (told, queued): (Option<Nanos>, Nanos),
+    driver: &str,
+) -> Option<[String; 2]> {
+    let (name, jitter) = (&message.name, Nanos(message.jitter_ns));
+    let whole = told.unwrap_or_default() + queued;
+    (jitter < whole).then(|| {
+        let [takes, said] = [queued, jitter].map(|time| human(time.0));
+        let sender = message.sender.name();
+        let (before, seats) = match told {
+            None => (String::new(), format!("`{driver}`")),
+            Some(told) => (
+                format!(" {} for a job of `{sender}` and", human(told.0)),
+                format!("`{sender}` or `{driver}`"),
+            ),
+        };
         let title = format!(
-            "`{name}` may wait {takes} for `{driver}` until it is in the queue of its controller, \
-             and its `jitter` is {said}"
+            "`{name}` may wait{before} {takes} for `{driver}` until it is in the queue of its \
+             controller, and its `jitter` is {said}"
         );
-        let micros = queued.0.div_ceil(1_000);
+        let micros = whole.0.div_ceil(1_000);
         let help = format!(
-            "write `jitter = \"{micros}us\"` at least, or give the VCPU of `{driver}` more \
+            "write `jitter = \"{micros}us\"` at least, or give the VCPU of {seats} more \
              `budget`, a shorter `period` or more `replenishments`"
         );
         [title, help]

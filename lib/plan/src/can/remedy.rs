@@ -71,15 +71,16 @@ fn unqueued(
             return vec![system.problem(Place::Can(number), [&title, "", "", help])];
         }
     };
-    let own = |message: &&CanMessage| matches!(message.sender, CanSender::Process(_));
-    let late = |message: &CanMessage| {
-        let [title, help] = late(&message.name, Nanos(message.jitter_ns), queued, driver)?;
+    let own = |(message, _): &(&CanMessage, _)| matches!(message.sender, CanSender::Process(_));
+    let late = |(message, told): (&CanMessage, &Option<Nanos>)| {
+        let [title, help] = late(message, (*told, queued), driver)?;
         Some(system.problem(Place::CanMessage(message.number), [&title, "", "", &help]))
     };
     let slow = network.renewal_ns.and_then(|renewal| slow(Nanos(renewal), queued, driver));
     let slow =
         slow.map(|[title, help]| system.problem(Place::Can(number), [&title, "", "", &help]));
-    slow.into_iter().chain(network.messages.iter().filter(own).filter_map(late)).collect()
+    let messages = network.messages.iter().zip(&plan.told);
+    slow.into_iter().chain(messages.filter(own).filter_map(late)).collect()
 }
 
 fn holds(outcome: &CanOutcome) -> bool {
