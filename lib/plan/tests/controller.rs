@@ -88,7 +88,7 @@ fn a_jitter_that_the_driver_does_not_keep_is_refused() {
     assert_eq!(planned(&EXAMPLE.replace("jitter = \"900us\"", &to)).verdict(), Verdict::Holds);
 }
 
-/// A message that waits for a job of its program, and then for the driver, needs a `jitter` for both.
+/// A message waits for a job of its program and then for the driver: `jitter` is for both.
 #[test]
 fn a_described_job_of_the_program_belongs_to_the_jitter() {
     let seat = "name = \"control-cpu\"\nbudget = \"100us\"\n";
