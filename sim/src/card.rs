@@ -2,12 +2,15 @@
 //!
 //! A frame takes its time on the wire ([`EthernetWire`]). A receiver whose ring has no free
 //! descriptor loses the frame and counts it, as silicon does. The model has what the driver in
-//! `diapason-ether` uses: one queue each way, legacy descriptors, one message for received frames,
-//! exact and broadcast addresses.
+//! `diapason-ether` uses: one queue each way, received frames that are written back in the extended
+//! form, legacy descriptors to send and data descriptors for frames with a stamp, one message for
+//! received frames, exact and broadcast addresses, and stamps ([`crate::stamps`]).
 
 use crate::ethernet::{Arrival, EthernetWire};
 use crate::function::{FunctionModel, Note};
+use crate::stamps::CardStamps;
 use diapason_abi::Nanos;
+use diapason_devices::faulty::OwnClock;
 use diapason_ether::FRAME_MIN;
 use diapason_ether::adapter::{BUFFER_BYTES, MODERATION_TICK_NS, register};
 use diapason_xhc::Memory;
@@ -27,12 +30,20 @@ const TCTL_ON: u32 = 1 << 1;
 const RECEIVED: u32 = 1 << 20;
 const IVAR_VALID: u32 = 1 << 3;
 const RAH_VALID: u32 = 1 << 31;
-/// Bits of the last word of a receive descriptor, and of a send descriptor.
+/// The registers of an exact address, and how many there are.
+const ADDRESS: usize = 8;
+const ADDRESSES: usize = 16;
+const RFCTL_EXTENDED: u32 = 1 << 15;
+/// Bits of the status of a received frame, and of the last word of a send descriptor.
 const DONE: u32 = 1;
 const LAST: u32 = 1 << 1;
-const CHECKSUM_ERROR: u32 = 1 << 8;
-/// Commands of a send descriptor that the model knows: last, with checksum, report.
-const SEND: u32 = 0b1011;
+const STAMPED: u32 = 1 << 8;
+const CHECKSUM_ERROR: u32 = 1 << 24;
+/// Commands of a send descriptor that the model knows: last, with checksum, report. And those of a
+/// data descriptor, which may ask for a stamp in its last word.
+const SEND: u32 = 0b1011 << 24;
+const SEND_DATA: u32 = SEND | 1 << 29 | 1 << 20;
+const SEND_STAMPED: u32 = 1 << 4;
 const REGISTERS: usize = 0x2_0000;
 
 /// A stranger on the wire who sends one frame again and again, at even distances.
@@ -61,8 +72,9 @@ pub struct Card {
     registers: Vec<u32>,
     wire: EthernetWire,
     place: usize,
-    /// Frames that the driver posted: when the last bit is sent, and the descriptor to mark.
-    sending: VecDeque<(Nanos, u64)>,
+    /// Frames that the driver posted: when the last bit is sent, the descriptor to mark, and when
+    /// the plug is passed if that has to be stamped.
+    sending: VecDeque<(Nanos, u64, Option<Nanos>)>,
     /// When the wire is free for the next frame.
     free: Nanos,
     rung: bool,
@@ -71,6 +83,7 @@ pub struct Card {
     due: Option<Nanos>,
     notes: Vec<Note>,
     keeps: bool,
+    stamps: CardStamps,
     /// Strangers, and how many frames each has sent.
     floods: Vec<(Flood, u64)>,
 }
@@ -90,14 +103,22 @@ impl Card {
             due: None,
             notes: Vec::new(),
             keeps: false,
+            stamps: CardStamps::default(),
             floods: Vec::new(),
         }
     }
 
-    /// Lets the registers keep their values through a reset, as those of an emulator do.
+    /// Lets the registers keep their values through a reset, and those of the clock and the stamps
+    /// be memory, as those of an emulator are.
     #[must_use]
     pub fn keeping(self) -> Card {
         Card { keeps: true, ..self }
+    }
+
+    /// Returns the adapter with a crystal that sees the host's time so.
+    #[must_use]
+    pub fn with_crystal(self, crystal: OwnClock) -> Card {
+        Card { stamps: CardStamps::new(crystal), ..self }
     }
 
     /// Puts a frame of a stranger, which begins at `begin`, on the way to this adapter.
@@ -158,19 +179,23 @@ impl Card {
             if memory.read(at, &mut descriptor).is_err() {
                 return self.denied("read its ring");
             }
-            let [a, b, c, d, e, f, g, h, low, high, _, command, ..] = descriptor;
+            let [a, b, c, d, e, f, g, h, low, high, kind, command, more, ..] = descriptor;
             let mut frame = vec![0; usize::from(u16::from_le_bytes([low, high]))];
             let address = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+            let command = u32::from_le_bytes([0, 0, kind, command]);
+            let stamped = command == SEND_DATA && u32::from(more) & SEND_STAMPED != 0;
             if memory.read(address, &mut frame).is_err() {
                 return self.denied("read a frame");
             }
-            if u32::from(command) == SEND && !frame.is_empty() {
+            if [SEND, SEND_DATA].contains(&command) && !frame.is_empty() {
                 let bytes = frame.len().max(FRAME_MIN);
                 frame.resize(bytes, 0);
-                let end = self.free.max(now) + self.wire.frame(bytes);
+                let begin = self.free.max(now);
+                let end = begin + self.wire.frame(bytes);
                 self.free = end + self.wire.gap();
                 self.wire.carry(self.place, end, &frame);
-                self.sending.push_back((end, at));
+                let passes = begin + self.wire.preamble();
+                self.sending.push_back((end, at, stamped.then_some(passes)));
             } else {
                 self.notes.push(Note::Other("an adapter skips a frame of another kind".into()));
             }
@@ -181,10 +206,14 @@ impl Card {
     /// Returns whether a frame is for this adapter.
     fn is_own(&self, frame: &[u8]) -> bool {
         let Some(to) = frame.first_chunk::<6>() else { return false };
-        let high = self.get(register::RAH);
-        let own = self.get(register::RAL).to_le_bytes().into_iter().chain(high.to_le_bytes());
-        let exact = high & RAH_VALID != 0 && own.take(6).eq(*to);
-        exact || *to == [0xff; 6] && self.get(register::RCTL) & RCTL_BROADCAST != 0
+        let exact = |number: usize| {
+            let low = self.get(register::RAL + ADDRESS * number).to_le_bytes();
+            let high = self.get(register::RAH + ADDRESS * number);
+            let own = low.into_iter().chain(high.to_le_bytes());
+            high & RAH_VALID != 0 && own.take(6).eq(*to)
+        };
+        (0..ADDRESSES).any(exact)
+            || *to == [0xff; 6] && self.get(register::RCTL) & RCTL_BROADCAST != 0
     }
 
     /// Puts a frame that arrived into the buffers of the ring, or loses it.
@@ -194,6 +223,12 @@ impl Card {
         if self.get(register::RCTL) & RCTL_ON == 0 || length == 0 || !self.is_own(frame) {
             return;
         }
+        if self.get(register::RFCTL) & RFCTL_EXTENDED == 0 {
+            return self.denied("write frames back in the legacy form");
+        }
+        let passed = arrival.at - self.wire.frame(frame.len()) + self.wire.preamble();
+        let stamped = !self.keeps && self.stamps.receives(passed, frame);
+        let stamped = if stamped { STAMPED } else { 0 };
         let mut head = self.get(register::RDH) % length;
         let free = (self.get(register::RDT) % length + length - head) % length;
         let pieces = frame.chunks(BUFFER_BYTES).count();
@@ -205,13 +240,13 @@ impl Card {
             let at = self.descriptor(register::RDBAL, head);
             let mut address = [0; 8];
             let damage = if arrival.damaged { CHECKSUM_ERROR } else { 0 };
-            let last = if number + 1 == pieces { LAST | damage } else { 0 };
-            let words = [piece.len() as u32, DONE | last];
+            let last = if number + 1 == pieces { LAST | damage | stamped } else { 0 };
+            let words = [0, 0, DONE | last, piece.len() as u32];
+            let words: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
             let written = memory
                 .read(at, &mut address)
                 .and_then(|()| memory.write(u64::from_le_bytes(address), piece))
-                .and_then(|()| memory.write(at + 8, &words[0].to_le_bytes()))
-                .and_then(|()| memory.write(at + 12, &words[1].to_le_bytes()));
+                .and_then(|()| memory.write(at, &words));
             if written.is_err() {
                 return self.denied("write a frame");
             }
@@ -244,16 +279,22 @@ impl Card {
         if !self.keeps {
             self.registers.fill(0);
         }
+        self.stamps.reset();
         self.sending.clear();
         (self.rung, self.last, self.due) = (false, None, None);
     }
 }
 
 impl FunctionModel for Card {
-    fn read(&mut self, _: Nanos, offset: u64, bytes: u8) -> u64 {
+    fn read(&mut self, now: Nanos, offset: u64, bytes: u8) -> u64 {
         let offset = offset as usize;
         if bytes != 4 || !offset.is_multiple_of(4) || offset >= REGISTERS {
             return u64::MAX;
+        }
+        if !self.keeps
+            && let Some(value) = self.stamps.read(now, offset)
+        {
+            return value.into();
         }
         let value = match offset {
             register::EECD => EECD_READ,
@@ -277,6 +318,9 @@ impl FunctionModel for Card {
         if bytes != 4 || !offset.is_multiple_of(4) || offset >= REGISTERS {
             return;
         }
+        if !self.keeps && self.stamps.write(now, offset, value) {
+            return;
+        }
         match offset {
             register::CTRL if value & CTRL_RESET != 0 => {
                 self.reset();
@@ -296,7 +340,7 @@ impl FunctionModel for Card {
     }
 
     fn next_change(&self) -> Nanos {
-        let sent = self.sending.front().map_or(Nanos::FOREVER, |(end, _)| *end);
+        let sent = self.sending.front().map_or(Nanos::FOREVER, |(end, ..)| *end);
         let comes = self.wire.next(self.place);
         let strangers = self.floods.iter().map(|(flood, sent)| flood.begins(*sent));
         let next = strangers.fold(sent.min(comes), Nanos::min);
@@ -304,7 +348,8 @@ impl FunctionModel for Card {
     }
 
     fn advance(&mut self, now: Nanos, memory: &mut dyn Memory) {
-        while let Some((_, at)) = self.sending.pop_front_if(|(end, _)| *end <= now) {
+        while let Some((_, at, passes)) = self.sending.pop_front_if(|(end, ..)| *end <= now) {
+            passes.into_iter().for_each(|at| self.stamps.sends(at));
             if memory.write(at + 12, &DONE.to_le_bytes()).is_err() {
                 self.denied("write its ring");
             }

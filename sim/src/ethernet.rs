@@ -13,7 +13,7 @@
 use crate::gated::{GatedBooks, class};
 use diapason_abi::Nanos;
 use diapason_devices::faulty::OwnClock;
-use diapason_ether::FRAME_MIN;
+use diapason_ether::{FRAME_MIN, is_of_neighbours};
 use diapason_tsn::{
     CLASSES, GAP, GateList, GateRefusal, LinkRate, PREAMBLE, PortDeparture, QueueBooks, Shaping,
     StoreForward,
@@ -65,7 +65,7 @@ pub struct SwitchSpec {
 pub struct SwitchBooks {
     /// Frames that came, at any port.
     pub came: u64,
-    /// Frames to an address that the switch does not know.
+    /// Frames to an address that the switch does not know, or to its neighbours only.
     pub unknown: u64,
     /// Frames that would have to leave by the port at which they came.
     pub returned: u64,
@@ -196,6 +196,12 @@ impl EthernetWire {
     /// Returns the time of the gap between two frames.
     pub(crate) const fn gap(&self) -> Nanos {
         time(self.byte_ps, GAP as usize)
+    }
+
+    /// Returns the time from the beginning of a frame to the end of its preamble, at which clocks
+    /// stamp it.
+    pub(crate) const fn preamble(&self) -> Nanos {
+        time(self.byte_ps, PREAMBLE as usize)
     }
 
     /// Returns the time from the beginning of a frame to its last bit.
@@ -385,11 +391,7 @@ impl Network {
         let Switched { spec, books, .. } = &mut self.switches[switch];
         books.came += 1;
         let outputs = match spec.ways.get(to) {
-            _ if to[0] & 1 == 1 => {
-                books.groups += 1;
-                ports
-            }
-            None => {
+            way if way.is_none() && to[0] & 1 == 0 || is_of_neighbours(to) => {
                 books.unknown += 1;
                 return;
             }
@@ -398,6 +400,10 @@ impl Network {
                 return;
             }
             Some(out) => vec![*out],
+            None => {
+                books.groups += 1;
+                ports
+            }
         };
         outputs.into_iter().for_each(|out| self.switches[switch].passes(out, at, frame));
     }
@@ -527,10 +533,13 @@ mod tests {
         wire.carry(*place, Nanos(1_000), &frame([4; 6], None, 60));
         wire.carry(*place, Nanos(3_000), &frame(MACS[0], None, 60));
         wire.carry(*place, Nanos(5_000), &frame([0xff; 6], None, 60));
+        // A message of gPTP goes to the next neighbour, which is the switch.
+        wire.carry(*place, Nanos(7_000), &frame([0x01, 0x80, 0xc2, 0, 0, 0x0e], None, 60));
         let came = |card: usize| cards[card].0.take(cards[card].1, Nanos(100_000)).is_some();
         assert_eq!([came(0), came(1), came(2)], [false, true, true]);
         let books = &network.books()[0];
-        assert_eq!((books.came, books.unknown, books.returned, books.groups), (3, 1, 1, 1));
+        assert_eq!((books.came, books.unknown, books.returned, books.groups), (4, 2, 1, 1));
+        assert!(cards[1].0.take(cards[1].1, Nanos(100_000)).is_none());
         assert_eq!(books.ports[3].queues[0].offered, 0, "nothing leaves without a wire");
     }
 

@@ -43,6 +43,7 @@ mod observe;
 mod processor;
 mod program;
 mod region;
+mod stamps;
 mod tap;
 mod toucan;
 mod watched;

@@ -1,150 +1,23 @@
 //! The driver of the 82574L on the model of the adapter: one whose reset clears its registers, and
 //! one that keeps them, as an emulator does.
 
+#[path = "support/card.rs"]
+mod support;
+
 use diapason_abi::Nanos;
-use diapason_ether::adapter::{self, AdapterRegisters, BUFFER_BYTES, FrameReceiver, FrameSender};
-use diapason_ether::adapter::{RING, RING_BYTES, RingMemory, Taken, register};
+use diapason_ether::adapter::{BUFFER_BYTES, RING, Taken, register};
 use diapason_ether::{Demux, Discard, FrameInbox, InboxReader};
 use diapason_random::Random;
 use diapason_sim::{Card, EthernetWire, FunctionModel};
-use diapason_xhc::{Denied, Memory};
-use std::cell::{Cell, RefCell};
+use support::{Host, address, started};
 
-/// Where the adapter finds the rings, and the buffers.
-const RINGS_AT: u64 = 0x10_0000;
-const BUFFERS_AT: u64 = 0x20_0000;
 /// Longer than the longest frame takes.
 const WHILE: u64 = 100_000;
 
-/// An adapter with its memory, as a driver reaches both.
-struct Host {
-    card: RefCell<Card>,
-    memory: RefCell<Vec<u8>>,
-    now: Cell<Nanos>,
-    rang: Cell<u32>,
-}
-
-struct Reach<'a>(&'a mut [u8]);
-
-impl Reach<'_> {
-    fn place(&mut self, address: u64, bytes: usize) -> Result<&mut [u8], Denied> {
-        let at = address.checked_sub(RINGS_AT).ok_or(Denied)? as usize;
-        self.0.get_mut(at..at + bytes).ok_or(Denied)
-    }
-}
-
-impl Memory for Reach<'_> {
-    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), Denied> {
-        bytes.copy_from_slice(self.place(address, bytes.len())?);
-        Ok(())
-    }
-
-    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Denied> {
-        self.place(address, bytes.len())?.copy_from_slice(bytes);
-        Ok(())
-    }
-}
-
-impl Host {
-    fn of(card: Card) -> Host {
-        let mut memory = vec![0; 0x20_0000];
-        // Another driver was here before.
-        memory[..RING_BYTES].fill(0xef);
-        let (card, memory) = (RefCell::new(card), RefCell::new(memory));
-        Host { card, memory, now: Cell::default(), rang: Cell::new(0) }
-    }
-
-    fn new(wire: &EthernetWire) -> Host {
-        Host::of(Card::new(wire))
-    }
-
-    fn alone(keeps: bool) -> Host {
-        let card = Card::new(&EthernetWire::new(1_000));
-        Host::of(if keeps { card.keeping() } else { card })
-    }
-
-    fn pass(&self, until: Nanos) {
-        self.now.set(until);
-        self.card.borrow_mut().advance(until, &mut Reach(&mut self.memory.borrow_mut()));
-    }
-
-    /// Lets a frame come over the wire.
-    fn hear(&self, frame: &[u8], damaged: bool) {
-        self.card.borrow().hear(self.now.get(), frame, damaged);
-        self.pass(self.now.get() + Nanos(WHILE));
-    }
-
-    fn rang(&self) -> bool {
-        let rings = self.card.borrow_mut().take_interrupts(self.now.get()).len() as u32;
-        self.rang.set(self.rang.get() + rings);
-        rings > 0
-    }
-
-    fn put(&self, buffer: u16, frame: &[u8]) {
-        let at = (address(buffer) - RINGS_AT) as usize;
-        self.memory.borrow_mut()[at..at + frame.len()].copy_from_slice(frame);
-    }
-
-    fn bytes(&self, buffer: u16, length: usize) -> Vec<u8> {
-        let at = (address(buffer) - RINGS_AT) as usize;
-        self.memory.borrow()[at..at + length].to_vec()
-    }
-
-    /// Returns how many descriptors the adapter has.
-    fn free(&self) -> usize {
-        let [head, tail] = [register::RDH, register::RDT].map(|it| self.get(it) as usize);
-        (tail + RING - head) % RING
-    }
-
-    fn get(&self, register: usize) -> u32 {
-        AdapterRegisters::read(&self, register)
-    }
-}
-
-impl AdapterRegisters for &Host {
-    fn read(&self, register: usize) -> u32 {
-        self.card.borrow_mut().read(self.now.get(), register as u64, 4) as u32
-    }
-
-    fn write(&self, register: usize, value: u32) {
-        let mut memory = self.memory.borrow_mut();
-        let (now, register) = (self.now.get(), register as u64);
-        self.card.borrow_mut().write(now, register, 4, value.into(), &mut Reach(&mut memory));
-    }
-}
-
-impl RingMemory for &Host {
-    fn read(&self, offset: usize) -> u32 {
-        u32::from_le_bytes(*self.memory.borrow()[offset..].first_chunk().unwrap())
-    }
-
-    fn write(&self, offset: usize, value: u32) {
-        self.memory.borrow_mut()[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
-    }
-
-    fn bus_address(&self, offset: usize) -> u64 {
-        RINGS_AT + offset as u64
-    }
-}
-
-type Halves<'a> = (FrameReceiver<&'a Host, &'a Host>, FrameSender<&'a Host, &'a Host>);
-
-fn started(host: &Host, number: u8) -> Halves<'_> {
-    let set = |register, value| AdapterRegisters::write(&host, register, value);
-    for register in [register::RDT, register::RCTL, register::IMS, register::MTA, register::TDH] {
-        set(register, 0x1f);
-    }
-    set(register::RDLEN, 4_096);
-    set(register::TDLEN, 4_096);
-    adapter::quiesce(&host);
-    assert!(adapter::is_quiet(&host));
-    adapter::reset(&host);
-    assert!(adapter::is_reset(&host));
-    adapter::start(host, [host; 2], [2, 0, 0, 0, 0, number])
-}
-
-fn address(buffer: u16) -> u64 {
-    BUFFERS_AT + u64::from(buffer) * BUFFER_BYTES as u64
+/// Lets a frame come over the wire.
+fn hear(host: &Host, frame: &[u8], damaged: bool) {
+    host.card.borrow().hear(host.now.get(), frame, damaged);
+    host.pass(host.now.get() + Nanos(WHILE));
 }
 
 fn frame(to: u8, number: u8, bytes: usize) -> Vec<u8> {
@@ -174,10 +47,10 @@ fn random_run(seed: u64, keeps: bool) -> (u64, u64) {
             frame[6..10].copy_from_slice(&number.to_le_bytes());
             offered += 1;
             lost += u64::from(host.free() < length.div_ceil(BUFFER_BYTES));
-            host.hear(&frame, random.one_in(30));
+            hear(&host, &frame, random.one_in(30));
         }
         if random.one_in(4) {
-            while let Some(Taken { buffer, length, fault }) = nic.take() {
+            while let Some(Taken { buffer, length, fault, .. }) = nic.take() {
                 match fault {
                     Some(reason) => drop(demux.refuse(buffer, reason)),
                     None => drop(demux.arrive(buffer, &host.bytes(buffer, length))),
@@ -237,11 +110,11 @@ fn an_armed_adapter_interrupts_once_and_at_once_if_a_frame_waits() {
         let _ = host.rang();
         host.rang.get()
     };
-    host.hear(&frame(2, 0, 60), false);
+    hear(&host, &frame(2, 0, 60), false);
     assert_eq!(came(), 0, "it is not armed");
     nic.arm();
     assert_eq!(came(), 1, "a frame waits");
-    host.hear(&frame(2, 0, 60), false);
+    hear(&host, &frame(2, 0, 60), false);
     assert_eq!(came(), 1, "one interrupt until it is armed again");
     assert!(nic.take().is_some() && nic.take().is_some() && nic.take().is_none());
     nic.arm();
@@ -264,7 +137,7 @@ fn the_ring_takes_all_buffers_but_one_and_its_address_is_set() {
     assert_eq!(usize::from(count), RING - 1);
     assert_eq!(host.get(register::RDT), RING as u32 - 1);
     assert_eq!((host.get(register::RAL), host.get(register::RAH)), (2, 0x8000_0200));
-    (0..RING).for_each(|_| host.hear(&frame(2, 0, 60), false));
+    (0..RING).for_each(|_| hear(&host, &frame(2, 0, 60), false));
     assert_eq!(nic.lost(), 1);
     let buffers: Vec<u16> = core::iter::from_fn(|| nic.take()).map(|taken| taken.buffer).collect();
     assert_eq!(buffers, (0..count).collect::<Vec<u16>>());
@@ -278,15 +151,15 @@ fn a_round_has_the_frames_that_were_there_when_it_began() {
     assert_eq!(nic.ready(), 0);
     (0..RING as u16 - 1).for_each(|buffer| nic.offer(buffer, address(buffer)));
     nic.publish();
-    (0..3).for_each(|_| host.hear(&frame(2, 0, 60), false));
+    (0..3).for_each(|_| hear(&host, &frame(2, 0, 60), false));
     let ready = nic.ready();
     assert_eq!(ready, 3);
     for _ in 0..ready {
         assert!(nic.take().is_some());
-        host.hear(&frame(2, 0, 60), false);
+        hear(&host, &frame(2, 0, 60), false);
     }
     assert_eq!(nic.ready(), 3);
-    (0..RING).for_each(|_| host.hear(&frame(2, 0, 60), false));
+    (0..RING).for_each(|_| hear(&host, &frame(2, 0, 60), false));
     assert_eq!(nic.ready(), RING - 1 - 3, "a ring that is full of frames");
 }
 

@@ -67,10 +67,20 @@ pub mod register {
     pub const MTA: usize = 0x5200;
     pub const RAL: usize = 0x5400;
     pub const RAH: usize = 0x5404;
+    pub const SYSTIML: usize = 0xb600;
+    pub const SYSTIMH: usize = 0xb604;
+    pub const TIMINCA: usize = 0xb608;
+    pub const TSYNCTXCTL: usize = 0xb614;
+    pub const TXSTMPL: usize = 0xb618;
+    pub const TXSTMPH: usize = 0xb61c;
+    pub const TSYNCRXCTL: usize = 0xb620;
+    pub const RXSTMPL: usize = 0xb624;
+    pub const RXSTMPH: usize = 0xb628;
+    pub const RXCFGL: usize = 0xb634;
 }
 use register::{CTRL, CTRL_EXT, EECD, EIAC, EITR, ICR, IMC, IMS, ITR, IVAR, MPC, MTA, RAH, RAL};
 use register::{RADV, RCTL, RDBAH, RDBAL, RDH, RDLEN, RDT, RDTR, RFCTL, STATUS, TCTL, TDBAH};
-use register::{TDBAL, TDH, TDLEN, TDT, TIPG};
+use register::{TDBAL, TDH, TDLEN, TDT, TIPG, TSYNCRXCTL, TSYNCTXCTL};
 
 const CTRL_MASTER_OFF: u32 = 1 << 2;
 const CTRL_LINK_UP: u32 = 1 << 6;
@@ -93,18 +103,30 @@ const TIPG_GAPS: u32 = 0x60_2008;
 const CAUSE_RECEIVED: u32 = 1 << 20;
 /// Received frames send message 0.
 const IVAR_RECEIVED: u32 = 1 << 3;
-const RAH_VALID: u32 = 1 << 31;
+pub(crate) const RAH_VALID: u32 = 1 << 31;
+/// Bytes from the registers of one exact address to the next.
+pub(crate) const ADDRESS: usize = 8;
+const ADDRESSES: usize = 16;
+/// Received frames are written back with a bit that says whether the adapter stamped them.
+const RFCTL_EXTENDED: u32 = 1 << 15;
 const HASH_WORDS: usize = 128;
 const EITRS: usize = 5;
 /// The unit of the least distance of interrupts, in ns.
 pub const MODERATION_TICK_NS: u64 = 256;
 
-/// Bits of the last word of a receive descriptor: done, last of its frame, any error.
+/// Places of the status and the length in a receive descriptor that was written back.
+const STATUS_WORD: usize = 8;
+const LENGTH_WORD: usize = 12;
+/// Bits of a status: done, last of its frame, stamped, any error.
 const DONE: u32 = 1;
 const LAST: u32 = 1 << 1;
-const ERRORS: u32 = 0xff << 8;
+const STAMPED: u32 = 1 << 8;
+const ERRORS: u32 = 0xff << 24;
 /// Bits of the length word of a send descriptor: last, with checksum, report.
 const SEND: u32 = (1 | 1 << 1 | 1 << 3) << 24;
+/// More bits of that word, and one of the next, for a frame that the adapter has to stamp.
+const SEND_DATA: u32 = 1 << 29 | 1 << 20;
+const SEND_STAMPED: u32 = 1 << 4;
 
 /// Begins a reset: stops the adapter's accesses to memory, and holds back its interrupts.
 pub fn quiesce(registers: &impl AdapterRegisters) {
@@ -138,6 +160,8 @@ pub struct Taken {
     pub length: usize,
     /// The reason to discard it, if the adapter found one.
     pub fault: Option<Discard>,
+    /// The adapter has a stamp of it ([`crate::stamps`]).
+    pub stamped: bool,
 }
 
 /// The receiving half of a running adapter, with the books of its ring.
@@ -179,7 +203,7 @@ pub fn start<R: AdapterRegisters + Copy, M: RingMemory>(
     set(IMC, u32::MAX);
     let _ = registers.read(ICR);
     // A reset does not clear these in every implementation.
-    for register in [RCTL, TCTL, ITR, EIAC, IVAR, CTRL_EXT, RFCTL, RDTR, RADV] {
+    for register in [RCTL, TCTL, ITR, EIAC, IVAR, CTRL_EXT, RDTR, RADV, TSYNCRXCTL, TSYNCTXCTL] {
         set(register, 0);
     }
     (0..EITRS).for_each(|vector| set(EITR + 4 * vector, 0));
@@ -189,6 +213,8 @@ pub fn start<R: AdapterRegisters + Copy, M: RingMemory>(
     let [a, b, c, d, e, f] = mac;
     set(RAL, u32::from_le_bytes([a, b, c, d]));
     set(RAH, u32::from_le_bytes([e, f, 0, 0]) | RAH_VALID);
+    (1..ADDRESSES).for_each(|number| set(RAH + ADDRESS * number, 0));
+    set(RFCTL, RFCTL_EXTENDED);
     (0..RING_BYTES).step_by(4).for_each(|offset| memory.write(offset, 0));
     let rings = [(RDBAL, RDBAH, RDLEN, RDH, RDT, 0), (TDBAL, TDBAH, TDLEN, TDH, TDT, SENDING)];
     for (low, high, length, head, tail, offset) in rings {
@@ -247,12 +273,12 @@ impl<R: AdapterRegisters, M: RingMemory> FrameReceiver<R, M> {
             return None;
         }
         let at = self.next * DESCRIPTOR;
-        let status = self.memory.read(at + 12);
+        let status = self.memory.read(at + STATUS_WORD);
         if status & DONE == 0 {
             return None;
         }
         fence(Ordering::Acquire);
-        let length = (self.memory.read(at + 8) & 0xffff) as usize;
+        let length = (self.memory.read(at + LENGTH_WORD) & 0xffff) as usize;
         let buffer = self.owners[self.next % RING];
         self.next = (self.next + 1) % RING;
         let fault = if self.skipping || status & LAST == 0 || length > BUFFER_BYTES {
@@ -263,7 +289,8 @@ impl<R: AdapterRegisters, M: RingMemory> FrameReceiver<R, M> {
             None
         };
         self.skipping = status & LAST == 0;
-        Some(Taken { buffer, length: length.min(BUFFER_BYTES), fault })
+        let stamped = status & STAMPED != 0;
+        Some(Taken { buffer, length: length.min(BUFFER_BYTES), fault, stamped })
     }
 
     /// Returns how many descriptors of the ring have a frame now. A driver that takes so many is
@@ -272,7 +299,7 @@ impl<R: AdapterRegisters, M: RingMemory> FrameReceiver<R, M> {
     pub fn ready(&self) -> usize {
         let mut next = self.next;
         let mut count = 0;
-        while next != self.tail && self.memory.read(next * DESCRIPTOR + 12) & DONE != 0 {
+        while next != self.tail && self.memory.read(next * DESCRIPTOR + STATUS_WORD) & DONE != 0 {
             next = (next + 1) % RING;
             count += 1;
         }
@@ -309,6 +336,15 @@ impl<R: AdapterRegisters, M: RingMemory> FrameSender<R, M> {
 
     /// Sends the frame of so many bytes at this bus address. Returns whether there was room.
     pub fn send(&mut self, address: u64, length: u16) -> bool {
+        self.post(address, [u32::from(length) | SEND, 0])
+    }
+
+    /// Sends a frame as [`FrameSender::send`] does, and lets the adapter stamp it.
+    pub fn send_stamped(&mut self, address: u64, length: u16) -> bool {
+        self.post(address, [u32::from(length) | SEND | SEND_DATA, SEND_STAMPED])
+    }
+
+    fn post(&mut self, address: u64, [command, more]: [u32; 2]) -> bool {
         self.settle();
         if self.unsent == RING - 1 {
             return false;
@@ -316,8 +352,8 @@ impl<R: AdapterRegisters, M: RingMemory> FrameSender<R, M> {
         let at = SENDING + self.sending * DESCRIPTOR;
         self.memory.write(at, address as u32);
         self.memory.write(at + 4, (address >> 32) as u32);
-        self.memory.write(at + 8, u32::from(length) | SEND);
-        self.memory.write(at + 12, 0);
+        self.memory.write(at + 8, command);
+        self.memory.write(at + 12, more);
         self.sending = (self.sending + 1) % RING;
         self.unsent += 1;
         fence(Ordering::Release);

@@ -25,6 +25,8 @@ mod lazy;
 pub mod needs;
 mod sender;
 pub mod stack;
+pub mod stamps;
+pub mod station;
 
 pub use build::UdpFrame;
 pub use conventional::{NetworkThread, SocketBuffers, SocketReader};
@@ -55,3 +57,10 @@ pub const FRAME_MAX: usize = 1_514;
 pub const IPV4: u16 = 0x0800;
 /// The EtherType of a VLAN tag.
 pub const VLAN: u16 = 0x8100;
+
+/// Returns whether a group means the next neighbour (IEEE 802.1Q, table 8-1): no switch passes its
+/// frames on.
+#[must_use]
+pub fn is_of_neighbours(to: &[u8; 6]) -> bool {
+    to.starts_with(&[0x01, 0x80, 0xc2, 0, 0]) && to[5] < 0x10
+}

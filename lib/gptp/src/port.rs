@@ -19,6 +19,17 @@ pub enum SentEvent {
     Answer { port: usize, sequence: u16 },
 }
 
+impl SentEvent {
+    /// Returns the port that the frame leaves by.
+    pub(crate) const fn port(self) -> usize {
+        match self {
+            SentEvent::Sync { port, .. }
+            | SentEvent::Request { port, .. }
+            | SentEvent::Answer { port, .. } => port,
+        }
+    }
+}
+
 /// A Sync that came and waits for its Follow_Up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SyncArrived {
@@ -54,6 +65,8 @@ pub(crate) struct Port {
     time: Option<(Nanos, (i128, i128))>,
     announced: u16,
     pub announce: Nanos,
+    /// No event is sent before.
+    quiet: Nanos,
 }
 
 fn header(source: PortIdentity, sequence: u16, log_interval: i8) -> GptpHeader {
@@ -75,7 +88,24 @@ impl Port {
             time: None,
             announced: 0,
             announce: now,
+            quiet: now,
         }
+    }
+
+    /// Returns whether an event may be sent.
+    fn is_free(&self, now: Nanos) -> bool {
+        now >= self.quiet
+    }
+
+    /// An event was handed out, or left.
+    pub fn keeps_quiet(&mut self, terms: &SyncTerms, from: Nanos) {
+        self.quiet = self.quiet.max(from + terms.base().gap);
+    }
+
+    /// Returns when the next event is due.
+    pub fn next_event(&self) -> Nanos {
+        let waits = self.sync || self.asked.is_some_and(|asked| !asked.handed);
+        if waits { self.quiet } else { self.link.next().max(self.quiet) }
     }
 
     /// Returns whether the node announces its grandmaster here: it has a better one than the
@@ -96,7 +126,8 @@ impl Port {
     }
 
     /// Returns the next part of an answer, with its event if it has to be stamped.
-    pub fn answer(&mut self, number: usize) -> Option<(GptpFrame, Option<SentEvent>)> {
+    pub fn answer(&mut self, number: usize, now: Nanos) -> Option<(GptpFrame, Option<SentEvent>)> {
+        let is_free = self.is_free(now);
         let asked = self.asked.as_mut()?;
         let (requester, sequence) = (asked.requester, asked.sequence);
         let header = header(self.own, sequence, NO_INTERVAL);
@@ -105,7 +136,7 @@ impl Port {
             let body = GptpBody::PdelayRespFollowUp { sent, requester };
             return Some((GptpFrame::new(self.mac, &GptpMessage { header, body }), None));
         }
-        if asked.handed {
+        if asked.handed || !is_free {
             return None;
         }
         asked.handed = true;
@@ -121,8 +152,21 @@ impl Port {
         }
     }
 
+    /// Returns the Sync or the request that is to be sent, if an event may be.
+    pub fn event(
+        &mut self,
+        number: usize,
+        terms: &SyncTerms,
+        now: Nanos,
+    ) -> Option<(GptpFrame, SentEvent)> {
+        if !self.is_free(now) {
+            return None;
+        }
+        self.sync(number, terms).or_else(|| self.request(number, terms, now))
+    }
+
     /// Returns the request that is due.
-    pub fn request(
+    fn request(
         &mut self,
         number: usize,
         terms: &SyncTerms,
@@ -135,7 +179,7 @@ impl Port {
     }
 
     /// Returns the Sync that is to be sent.
-    pub fn sync(&mut self, number: usize, terms: &SyncTerms) -> Option<(GptpFrame, SentEvent)> {
+    fn sync(&mut self, number: usize, terms: &SyncTerms) -> Option<(GptpFrame, SentEvent)> {
         if !core::mem::take(&mut self.sync) {
             return None;
         }

@@ -56,6 +56,10 @@ pub struct SyncBase {
     pub stamp: Nanos,
     /// Longest time in which a neighbour answers a request.
     pub turnaround: Nanos,
+    /// Least time between two events that a node sends over a link, which is how long a neighbour
+    /// with room for one stamp may need until it has taken the first. An answer waits for one gap,
+    /// a Sync for two.
+    pub gap: Nanos,
     /// Longest delay of a link.
     pub link: Nanos,
     /// Half of what the two directions of a link differ by.
@@ -70,6 +74,8 @@ pub enum SyncRefusal {
     Interval,
     /// Syncs that arrive only when the next is due, or times beyond a second.
     Late,
+    /// A gap that makes answers or Syncs late.
+    Gap,
     Beyond,
     Hops,
     /// The clock would not catch up with a computed time that is as wrong as it may be.
@@ -86,6 +92,9 @@ impl fmt::Display for SyncRefusal {
             }
             SyncRefusal::Late => f.write_str(
                 "a Sync must arrive before the next is due, and each time is at most a second",
+            ),
+            SyncRefusal::Gap => f.write_str(
+                "an answer waits for a gap, which is at most its turnaround, and a Sync for two",
             ),
             SyncRefusal::Beyond => write!(
                 f,
@@ -125,6 +134,9 @@ impl SyncTerms {
         let times = [base.stamp, base.turnaround, base.link, base.uneven];
         if base.late >= terms.interval() || times.into_iter().any(|it| it > SECOND) {
             return Err(SyncRefusal::Late);
+        }
+        if base.gap > base.turnaround || base.gap > Nanos(base.late.0 / 2) {
+            return Err(SyncRefusal::Gap);
         }
         let beyond = base.drift_ppm > DRIFT_MAX || base.wander_ppb > DRIFT_MAX * 1_000;
         if beyond || base.losses > LOSSES_MAX {

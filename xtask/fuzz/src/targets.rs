@@ -382,6 +382,7 @@ const SYNC: SyncBase = SyncBase {
     wander_ppb: 100,
     stamp: Nanos::from_micros(1),
     turnaround: Nanos::from_millis(10),
+    gap: Nanos::from_millis(1),
     link: Nanos::from_micros(10),
     uneven: Nanos::ZERO,
     slew_ppm: 500,

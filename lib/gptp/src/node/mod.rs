@@ -146,7 +146,7 @@ impl<const PORTS: usize> TimeNode<PORTS> {
         let ports = self.ports.iter().flat_map(|port| {
             let announce = rank.filter(|rank| port.is_master(rank)).map(|_| port.announce);
             let record = port.record.map(|record| record.until + Nanos(1));
-            [Some(port.link.next()), announce, record].into_iter().flatten()
+            [Some(port.next_event()), announce, record].into_iter().flatten()
         });
         let own = match &self.role {
             Role::Listens(until) if self.may_lead() => *until,
@@ -167,6 +167,10 @@ impl<const PORTS: usize> TimeNode<PORTS> {
 
     /// A frame passed the plug when the node's clock said `stamp`.
     pub fn sent(&mut self, event: SentEvent, stamp: Nanos) {
+        let terms = self.terms;
+        if let Some(port) = self.ports.get_mut(event.port()) {
+            port.keeps_quiet(&terms, stamp);
+        }
         match event {
             SentEvent::Sync { port, sequence } => {
                 let time = self.time_to_tell(stamp);
@@ -254,16 +258,15 @@ impl<const PORTS: usize> TimeNode<PORTS> {
         let announced = self.announcement();
         let port = self.ports.get_mut(number)?;
         let outgoing = |frame, event| GptpOutgoing { port: number, frame, event };
-        if let Some((frame, event)) = port.answer(number) {
+        if let Some((frame, event)) = port.answer(number, now) {
+            event.into_iter().for_each(|_| port.keeps_quiet(&terms, now));
             return Some(outgoing(frame, event));
         }
         if let Some(frame) = port.follow_up(&terms) {
             return Some(outgoing(frame, None));
         }
-        if let Some((frame, event)) = port.sync(number, &terms) {
-            return Some(outgoing(frame, Some(event)));
-        }
-        if let Some((frame, event)) = port.request(number, &terms, now) {
+        if let Some((frame, event)) = port.event(number, &terms, now) {
+            port.keeps_quiet(&terms, now);
             return Some(outgoing(frame, Some(event)));
         }
         let (rank, properties, path) = announced.filter(|(rank, ..)| port.is_master(rank))?;

@@ -32,6 +32,7 @@ pub fn base(hops: u32) -> SyncBase {
         wander_ppb: 50,
         stamp: Nanos(1_000),
         turnaround: Nanos(MS),
+        gap: Nanos::ZERO,
         link: Nanos(10_000),
         uneven: Nanos::ZERO,
         slew_ppm: 500,

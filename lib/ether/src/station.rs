@@ -1,0 +1,166 @@
+//! A station of the common time at one adapter, in two halves for two threads.
+//!
+//! The thread that receives takes the stamp together with its frame, because the adapter has room
+//! for one ([`TimeReceiver`]). The other thread reads both clocks, asks the node, and sends
+//! ([`TimeStation`]). A queue of [`HeardFrame`]s joins them. A stamp is used only if it is as near
+//! as the terms say and the adapter's clock runs as it must; else the frame counts as lost, and a
+//! node that loses too many says that it does not know the time.
+
+use crate::adapter::AdapterRegisters;
+use crate::stamps::{self, ClockPair, ReceiveStamps};
+use diapason_abi::Nanos;
+use diapason_gptp::{FRAME_MAX, GptpOutgoing, HEAD, SentEvent, TimeNode};
+
+const TYPE: usize = 12;
+const MESSAGE_MAX: usize = FRAME_MAX - HEAD;
+/// Types of messages up to this one are events, which have stamps.
+const EVENT_MAX: u8 = 7;
+/// The adapter's clock is compared with the host's over at least this time: a rate that is wrong by
+/// 100 ppm shows itself among the errors of the reads.
+const COMPARED: Nanos = Nanos(20_000_000);
+
+/// A message that came, and what the adapter's clock said when it passed the plug.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeardFrame {
+    /// The message, or its beginning: the node refuses one that is not whole.
+    message: [u8; MESSAGE_MAX],
+    length: usize,
+    stamp: Option<u64>,
+}
+
+impl HeardFrame {
+    fn message(&self) -> &[u8] {
+        self.message.get(..self.length).unwrap_or(&[])
+    }
+}
+
+/// The half of the thread that receives.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct TimeReceiver(ReceiveStamps);
+
+impl TimeReceiver {
+    /// Takes a frame that came, with its stamp if the adapter `stamped` it. Returns the message for
+    /// the other half; `None` if the frame is of another protocol.
+    pub fn take(
+        &mut self,
+        registers: &impl AdapterRegisters,
+        frame: &[u8],
+        stamped: bool,
+    ) -> Option<HeardFrame> {
+        let stamp = if stamped { self.0.take(registers) } else { None };
+        let (head, rest) = frame.split_at_checked(HEAD)?;
+        if head.get(TYPE..) != Some(&diapason_gptp::ETHERTYPE.to_be_bytes()) {
+            return None;
+        }
+        let length = rest.len().min(MESSAGE_MAX);
+        let mut message = [0; MESSAGE_MAX];
+        message.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        Some(HeardFrame { message, length, stamp })
+    }
+
+    /// Ends a round, as [`ReceiveStamps::round`] says.
+    pub fn round(&mut self, registers: &impl AdapterRegisters) {
+        self.0.round(registers);
+    }
+}
+
+/// The half of the thread that sends.
+#[derive(Clone, Debug)]
+pub struct TimeStation {
+    node: TimeNode<1>,
+    /// A stamp that is further off than this is not used.
+    stamp: Nanos,
+    /// The rates of the adapter's clock and the host's differ by at most this.
+    apart_ppm: u32,
+    /// An earlier pair, and whether the clocks advanced alike when they were last compared.
+    earlier: Option<ClockPair>,
+    alike: bool,
+    /// A frame that was sent and has no stamp yet.
+    awaited: Option<SentEvent>,
+    unstamped: u64,
+}
+
+impl TimeStation {
+    /// Returns the half with this node, whose terms say that no stamp is further off than `stamp`.
+    #[must_use]
+    pub const fn new(node: TimeNode<1>, stamp: Nanos, apart_ppm: u32) -> TimeStation {
+        let (earlier, alike, awaited, unstamped) = (None, true, None, 0);
+        TimeStation { node, stamp, apart_ppm, earlier, alike, awaited, unstamped }
+    }
+
+    /// Returns the node: the time, and when to look again, are asked of it.
+    #[must_use]
+    pub const fn node(&self) -> &TimeNode<1> {
+        &self.node
+    }
+
+    /// Returns how many events had no stamp that could be used.
+    #[must_use]
+    pub const fn unstamped(&self) -> u64 {
+        self.unstamped
+    }
+
+    /// Hears a message of the other half.
+    pub fn heard(
+        &mut self,
+        registers: &impl AdapterRegisters,
+        now: impl Fn() -> Nanos,
+        frame: &HeardFrame,
+    ) {
+        let stamp = frame.stamp.and_then(|stamp| self.by_host(registers, &now, stamp));
+        let now = now();
+        let is_event = frame.message().first().is_some_and(|first| first & 0xf <= EVENT_MAX);
+        if is_event && stamp.is_none() {
+            self.unstamped += 1;
+        } else {
+            // The node counts what it refuses.
+            let _ = self.node.heard(0, stamp.unwrap_or(now), now, frame.message());
+        }
+    }
+
+    /// Returns a frame to send now. None is due while another awaits its stamp: the adapter has
+    /// room for one.
+    pub fn look(&mut self, now: Nanos) -> Option<GptpOutgoing> {
+        if self.awaited.is_some() {
+            return None;
+        }
+        let out = self.node.look(now)?;
+        self.awaited = out.event;
+        Some(out)
+    }
+
+    /// Returns whether a frame that was sent awaits its stamp. [`TimeStation::gone`] ends that.
+    #[must_use]
+    pub const fn awaits(&self) -> bool {
+        self.awaited.is_some()
+    }
+
+    /// Takes the stamp of the frame that awaits it. The adapter has sent all its frames.
+    pub fn gone(&mut self, registers: &impl AdapterRegisters, now: impl Fn() -> Nanos) {
+        let Some(event) = self.awaited.take() else { return };
+        match stamps::sent(registers).and_then(|stamp| self.by_host(registers, now, stamp)) {
+            Some(at) => self.node.sent(event, at),
+            None => self.unstamped += 1,
+        }
+    }
+
+    /// Returns what the host's clock said at a stamp, if that can be used.
+    fn by_host(
+        &mut self,
+        registers: &impl AdapterRegisters,
+        now: impl Fn() -> Nanos,
+        stamp: u64,
+    ) -> Option<Nanos> {
+        let pair = ClockPair::read(registers, now)?;
+        match self.earlier {
+            Some(earlier) if pair.before < earlier.after + COMPARED => {}
+            Some(earlier) => {
+                self.alike = pair.runs_since(&earlier, self.apart_ppm);
+                self.earlier = Some(pair);
+            }
+            None => self.earlier = Some(pair),
+        }
+        let (at, error) = pair.host(stamp, self.apart_ppm)?;
+        (self.alike && error <= self.stamp).then_some(at)
+    }
+}
