@@ -15,6 +15,9 @@ pub const PROGRAM: &str = "link-mail";
 pub const POSTS: &str = "posts";
 /// The setting with the mailboxes that take messages from links, as words of [`MailRoute`].
 pub const DELIVERS: &str = "delivers";
+/// The setting with the contract of each sender, in the order of [`POSTS`], as words of
+/// [`Contracts`](crate::carried::Contracts). A mailbox without one is not held to any.
+pub const CONTRACTS: &str = "contracts";
 /// The setting with the messages for which memory is lent to each link. 0: the link is not used.
 pub const SLOTS: &str = "slots";
 /// Most mailboxes that one server serves in each direction: so many find room in its settings.
@@ -133,7 +136,10 @@ mod tests {
         let mut settings = diapason_abi::settings::Settings::NONE;
         let full: Vec<u64> =
             (0..EACH_MAX).flat_map(|at| MailRoute::new("a", at as u32, 0).words()).collect();
-        for (name, words) in [(POSTS, &full[..]), (DELIVERS, &full), (SLOTS, &full[..4])] {
+        let contracts = &full[..3 * EACH_MAX];
+        for (name, words) in
+            [(POSTS, &full[..]), (CONTRACTS, contracts), (DELIVERS, &full), (SLOTS, &full[..4])]
+        {
             assert_eq!(settings.put(name, words), Ok(()));
         }
     }

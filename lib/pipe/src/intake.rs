@@ -1,24 +1,40 @@
 //! Takes messages of several writers, each not before its contract lets it.
 //!
 //! A writer that sends too often waits with its next message, and everything behind that message
-//! waits in the writer's own ring. So it costs the reader no more work than its contract allows,
-//! and no other writer waits for it. Writers take turns.
+//! waits in the writer's own ring or mailbox. So it costs the reader no more work than its contract
+//! allows, and no other writer waits for it. Writers take turns.
 
 use crate::reader::Reader;
 use diapason_abi::Nanos;
 use diapason_state::Plain;
 
+/// Something that messages of one writer are taken out of, such as a ring or a mailbox.
+pub trait MessageSource {
+    type Message;
+
+    /// Takes the next message, if there is one.
+    fn pop(&mut self) -> Option<Self::Message>;
+}
+
+impl<T: Plain, const N: usize> MessageSource for Reader<'_, T, N> {
+    type Message = T;
+
+    fn pop(&mut self) -> Option<T> {
+        Reader::pop(self)
+    }
+}
+
 /// The reading ends of several writers.
-pub struct Intake<'ring, T: Plain, const N: usize, const WRITERS: usize> {
-    writers: [Option<Turnstile<'ring, T, N>>; WRITERS],
+pub struct Intake<S: MessageSource, const WRITERS: usize> {
+    writers: [Option<Turnstile<S>>; WRITERS],
     /// The writer that is asked first.
     next: usize,
 }
 
 /// The reading end of a writer, and its next message if that has to wait.
-struct Turnstile<'ring, T: Plain, const N: usize> {
-    reader: Reader<'ring, T, N>,
-    held: Option<(T, Nanos)>,
+struct Turnstile<S: MessageSource> {
+    source: S,
+    held: Option<(S::Message, Nanos)>,
 }
 
 /// A message that was taken.
@@ -31,11 +47,11 @@ pub struct Admitted<T> {
     pub held: Option<Nanos>,
 }
 
-impl<'ring, T: Plain, const N: usize, const WRITERS: usize> Intake<'ring, T, N, WRITERS> {
+impl<S: MessageSource, const WRITERS: usize> Intake<S, WRITERS> {
     /// Returns the intake of these writers. A writer's place is its number.
     #[must_use]
-    pub fn new(readers: [Option<Reader<'ring, T, N>>; WRITERS]) -> Self {
-        let writers = readers.map(|reader| reader.map(|reader| Turnstile { reader, held: None }));
+    pub fn new(sources: [Option<S>; WRITERS]) -> Self {
+        let writers = sources.map(|source| source.map(|source| Turnstile { source, held: None }));
         Intake { writers, next: 0 }
     }
 
@@ -44,8 +60,8 @@ impl<'ring, T: Plain, const N: usize, const WRITERS: usize> Intake<'ring, T, N, 
     pub fn take(
         &mut self,
         now: Nanos,
-        mut opens: impl FnMut(usize, &T) -> Nanos,
-    ) -> Option<Admitted<T>> {
+        mut opens: impl FnMut(usize, &S::Message) -> Nanos,
+    ) -> Option<Admitted<S::Message>> {
         for place in (self.next..WRITERS).chain(0..self.next) {
             let Some(turnstile) = &mut self.writers[place] else { continue };
             if let Some((message, held)) = turnstile.take(now, |message| opens(place, message)) {
@@ -59,20 +75,22 @@ impl<'ring, T: Plain, const N: usize, const WRITERS: usize> Intake<'ring, T, N, 
     /// Returns when the first of the messages that wait may come.
     #[must_use]
     pub fn due(&self) -> Option<Nanos> {
-        let held = self.writers.iter().flatten().filter_map(|turnstile| turnstile.held);
-        held.map(|(_, opens)| opens).min()
+        let held = self.writers.iter().flatten().filter_map(|turnstile| turnstile.held.as_ref());
+        held.map(|(_, opens)| *opens).min()
     }
 }
 
-impl<T: Plain, const N: usize> Turnstile<'_, T, N> {
-    fn take(&mut self, now: Nanos, opens: impl FnOnce(&T) -> Nanos) -> Option<(T, Option<Nanos>)> {
-        if let Some((message, opens)) = self.held {
-            return (opens <= now).then(|| {
-                self.held = None;
-                (message, Some(opens))
-            });
+impl<S: MessageSource> Turnstile<S> {
+    fn take(
+        &mut self,
+        now: Nanos,
+        opens: impl FnOnce(&S::Message) -> Nanos,
+    ) -> Option<(S::Message, Option<Nanos>)> {
+        if self.held.is_some() {
+            let (message, opens) = self.held.take_if(|(_, opens)| *opens <= now)?;
+            return Some((message, Some(opens)));
         }
-        let message = self.reader.pop()?;
+        let message = self.source.pop()?;
         let opens = opens(&message);
         if opens > now {
             self.held = Some((message, opens));

@@ -27,7 +27,7 @@ fn one_that_keeps_its_contract_is_never_held_beside_one_that_floods() {
         let mut random = Random::stream(7, life);
         let (mut good, mut bad) = (Ring::<Made, 8>::new(), Ring::<Made, 8>::new());
         let ((mut to_good, good), (mut to_bad, bad)) = (good.split(), bad.split());
-        let mut intake = Intake::<Made, 8, 3>::new([None, Some(bad), Some(good)]);
+        let mut intake = Intake::<_, 3>::new([None, Some(bad), Some(good)]);
         let mut meters = [contract(), contract(), contract()];
         let mut taken: [Vec<u64>; 3] = Default::default();
         let (mut next, mut seen) = (random.below(PERIOD), 0);

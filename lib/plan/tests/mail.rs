@@ -1,7 +1,8 @@
 //! Bills of flows from mailbox to mailbox, and what servers of mailboxes are told.
 
 use diapason_abi::Nanos;
-use diapason_contract::mail::{DELIVERS, MailRoute, OWN, POSTS, SLOTS};
+use diapason_contract::carried::{Contract, Contracts};
+use diapason_contract::mail::{CONTRACTS, DELIVERS, MailRoute, OWN, POSTS, SLOTS};
 use diapason_plan::{FlowBill, FlowStage, NetworkPlan, Plan};
 use diapason_random::Random;
 use diapason_system::{Description, Hosts, parse_any};
@@ -90,6 +91,12 @@ fn servers_are_told_what_the_flows_say() {
     assert_eq!((told(0, POSTS), told(0, DELIVERS)), (vec![questions], vec![answers]));
     assert_eq!((told(2, POSTS), told(2, DELIVERS)), (vec![answers], vec![questions]));
     assert_eq!(server(0).setting(SLOTS), [8, 0, 0, 0]);
+    // A server lets messages come as late as the bill says, and no more of them than the flow.
+    let held = Contracts::of(server(2).setting(CONTRACTS)).0;
+    let late = bills(&hosts)[1].items[1].after;
+    let declared = hosts.flows[1].contract;
+    assert_eq!(held[0], Some(Contract { jitter: declared.jitter + late, ..declared }));
+    assert!(held[1..].iter().all(Option::is_none));
 }
 
 const ASK: &str = "mail/ask.toml";
@@ -188,15 +195,17 @@ fn mailboxes_links_and_mutexes_that_no_flow_counts_are_refused() {
 #[test]
 fn what_finds_no_room_is_refused() {
     let bursts = (TWO, "jitter = \"6ms\"", "burst = 3\njitter = \"6ms\"");
+    let late = (TWO, "latency = \"6ms\"", "latency = \"20ms\"");
+    let [wide_ask, wide_answer] = [ASK, ANSWER].map(|file| (file, "messages = 2", "messages = 4"));
     refused(
-        &[("mail/answer.toml", "messages = 8", "messages = 2"), bursts],
+        &[wide_ask, bursts, late],
         "`answers`: 3 messages may be in the mailbox of `right:mail`, which holds 2",
         "write `messages = 3` or more, or send fewer messages",
     );
     refused(
-        &[("mail/ask.toml", "messages = 8", "messages = 2"), bursts],
-        "`answers`: 3 messages may be in the mailbox of `left:asker`, which holds 2",
-        "write `messages = 3` or more, or send fewer messages",
+        &[wide_ask, (ASK, "messages = 8", "messages = 2"), wide_answer, bursts, late],
+        "`answers`: 4 messages may be in the mailbox of `left:asker`, which holds 2",
+        "write `messages = 4` or more, or send fewer messages",
     );
     let needed = 8 + OWN as u64;
     refused(
@@ -213,9 +222,9 @@ fn what_finds_no_room_is_refused() {
         "write smaller `slots`",
     );
     refused(
-        &[(TWO, "slots = 8", "slots = 2"), bursts],
-        "`answers`: 3 messages may need memory at `left:usbd`, and there is some for 2",
-        "lend memory for 3 (`slots`), or send fewer messages",
+        &[(TWO, "slots = 8", "slots = 2"), bursts, late, wide_ask, wide_answer],
+        "`answers`: 4 messages may need memory at `left:usbd`, and there is some for 2",
+        "lend memory for 4 (`slots`), or send fewer messages",
     );
 }
 
@@ -229,6 +238,19 @@ fn what_comes_too_fast_has_no_bill() {
     );
     let late = NetworkPlan::of(&changed(TWO, &[(TWO, "latency = \"6ms\"", "latency = \"2ms\"")]));
     assert!(late.refused[0].items()[0].title.ends_with("at most 2.000 ms is wanted"));
+}
+
+/// A sender may fill a mailbox at once, whatever its flow says. The server hears of each message,
+/// so its item counts the room of the mailbox.
+#[test]
+fn a_mailbox_with_more_room_delays_the_flows_of_its_server() {
+    let narrow = bills(&changed(TWO, &[]));
+    let wide = bills(&changed(TWO, &[(ASK, "messages = 2", "messages = 12")]));
+    for (wide, narrow) in wide.iter().zip(&narrow) {
+        let longer = |at: usize| wide.items[at].value > narrow.items[at].value;
+        let left = wide.items.iter().position(|it| it.name == "mail" && it.host == Some(0));
+        assert!(left.is_some_and(longer));
+    }
 }
 
 /// No bill gets shorter when work or messages are more.

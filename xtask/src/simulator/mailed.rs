@@ -1,5 +1,6 @@
 //! The same programs send to mailboxes on one host, to another host, and to one two cables away.
-//! While cables are pulled, every message is delivered or lost at a place that has a name.
+//! While cables are pulled, every message is delivered or lost at a place that has a name. A
+//! program that sends ten times as often as its flow says harms its own flow alone.
 //!
 //! `DIAPASON_PULLS` is how many runs with a cable that is pulled there are.
 
@@ -8,6 +9,7 @@ use crate::tally::command;
 use diapason::Workspace;
 use diapason::metal::Built;
 use diapason_random::Random;
+use std::fs;
 use std::process::Output;
 
 const ALONE: &str = "examples/mail-alone.toml";
@@ -18,6 +20,11 @@ const ASKED: u64 = 200;
 /// The longest a program takes from when it takes a question until the answer is in its mailbox is
 /// in the bill of the answers. The two bills together are the way there and back.
 const FLOWS: [&str; 2] = ["questions", "answers"];
+/// Messages of one every 10 ms in the 3.5 s of a run of [`LENGTH`] in which it sends, with one at
+/// once and one for the jitter; and the fewest that show that it went on. A program that is not
+/// held sends ten times as many.
+const FLOOD_MOST: u64 = 352;
+const FLOOD_LEAST: u64 = 300;
 /// Links have formed by then, and messages have passed.
 const FIRST_NS: u64 = 700_000_000;
 const LAST_NS: u64 = 1_700_000_000;
@@ -29,6 +36,7 @@ pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
     for list in [ALONE, TWO, THREE] {
         whole(workspace, list).map_err(|text| format!("{list}: {text}"))?;
     }
+    flooded(workspace)?;
     let mut lost = 0;
     for seed in 0..runs() {
         lost += pulled(workspace, seed)?;
@@ -63,6 +71,36 @@ fn whole(workspace: &Workspace, list: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks that a program which asks every 1 ms instead of every 10 ms harms its own flow alone: the
+/// server holds its messages to the contract of the flow.
+fn flooded(workspace: &Workspace) -> Result<(), String> {
+    let wrong = |what: &str, error: std::io::Error| format!("{what}: {error}");
+    let folder = std::env::temp_dir().join(format!("diapason-flood-{}", std::process::id()));
+    fs::create_dir_all(folder.join("mail")).map_err(|error| wrong("create a folder", error))?;
+    for file in ["mail.toml", "mail/ask.toml", "mail/answer.toml"] {
+        let text = fs::read_to_string(workspace.root().join("examples").join(file));
+        let text = text.map_err(|error| wrong(file, error))?;
+        let text = text.replace("arguments = [10000, 200]", "arguments = [1000, 0]");
+        fs::write(folder.join(file), text).map_err(|error| wrong(file, error))?;
+    }
+    let list = folder.join("mail.toml");
+    let arguments = ["sim", &list.to_string_lossy(), "--for", LENGTH, "--stages", "--json"];
+    let result = described(workspace, &arguments, &[1]);
+    let _ = fs::remove_dir_all(&folder);
+    let result = result?;
+    let flows = result["flows"].as_array().filter(|flows| flows.len() == FLOWS.len());
+    for flow in flows.ok_or("no flows")? {
+        let number = |name: &str| flow[name].as_u64().ok_or(format!("no `{name}`: {flow}"));
+        let (messages, longest, bound) =
+            (number("messages")?, number("longest_ns")?, number("bound_ns")?);
+        if !(FLOOD_LEAST..=FLOOD_MOST).contains(&messages) || longest > bound {
+            return Err(format!("the flood was not held: {flow}"));
+        }
+        println!("beside a flood: {messages} messages, {longest} of {bound} ns at most");
+    }
+    Ok(())
+}
+
 /// Pulls a cable and returns how many messages were lost. Each of them is counted somewhere.
 fn pulled(workspace: &Workspace, seed: u64) -> Result<u64, String> {
     let mut random = Random::new(seed);
@@ -75,21 +113,25 @@ fn pulled(workspace: &Workspace, seed: u64) -> Result<u64, String> {
     let said = said(workspace, list, &["--fault", &fault], 1).map_err(wrong)?;
     let count = |prefix: &str| numbers(&said, prefix).map_err(wrong);
     let (asked, answered) = (count("ASKED ")?, count("ANSWERED ")?);
-    // Messages that were sent to each mailbox, and what came out of it.
-    let ends =
-        [(asked[0], answered[0], answered[1]), (answered[0] - answered[2], asked[2], asked[3])];
+    // Of each mailbox: messages that were sent to it, those that found it full, and what came.
+    let ends = [
+        (asked[0], asked[1], answered[0], answered[1]),
+        (answered[0] - answered[2], answered[2], asked[2], asked[3]),
+    ];
     let mut all = 0;
-    for (flow, (sent, came, missing)) in FLOWS.into_iter().zip(ends) {
+    for (flow, (sent, unsent, came, missing)) in FLOWS.into_iter().zip(ends) {
         let (posted, delivered) =
             (count(&format!("POSTED {flow} "))?, count(&format!("DELIVERED {flow} "))?);
-        let ([posted, dropped], [delivered, full, gaps, _]) = (&posted[..], &delivered[..]) else {
+        let ([posted, dropped, _], [delivered, full, gaps, _]) = (&posted[..], &delivered[..])
+        else {
             return Err(wrong(format!("strange counts: {said}")));
         };
         let is_whole = sent == posted + dropped
             && came == *delivered
             // A message that was dropped has a number, too.
             && sent == delivered + full + gaps
-            && sent == came + missing;
+            // So has one that found the mailbox of its sender full.
+            && sent + unsent == came + missing;
         if !is_whole {
             return Err(wrong(format!("messages to `{flow}` are missing: {said}")));
         }

@@ -5,10 +5,11 @@
 use super::NetworkPlan;
 use super::route::{lent, routes};
 use super::served::links;
-use diapason_abi::Key;
+use diapason_abi::{Key, Nanos};
+use diapason_contract::carried::{Contract, Contracts};
 use diapason_contract::ethernet::{GATES_SETTING, GateTerms};
 use diapason_contract::link::{ENABLE, LINKS, PATIENCE, TARGET};
-use diapason_contract::mail::{DELIVERS, MailRoute, POSTS, SLOTS};
+use diapason_contract::mail::{CONTRACTS, DELIVERS, MailRoute, POSTS, SLOTS};
 use diapason_contract::settings::{Awaited, Expected, FormingOrder, ORDER, PROGRAM};
 use diapason_system::{
     AdapterGates, FarEnd, Flow, FlowStop, HostSpec, Hosts, Neighbours, ProcessSpec, Socket, WireEnd,
@@ -45,7 +46,7 @@ impl NetworkPlan {
             hosts.hosts[driver.0].system.processes[usize::from(driver.1)]
                 .set(GATES_SETTING, &words);
         }
-        for ((host, process), words) in mail(hosts) {
+        for ((host, process), words) in self.mail(hosts) {
             words.put(&mut hosts.hosts[host].system.processes[usize::from(process)]);
         }
         for (stop, patience_ns) in hosts.flows.iter().flat_map(patiences).collect::<Vec<_>>() {
@@ -99,6 +100,46 @@ impl NetworkPlan {
         }
         order
     }
+
+    /// Returns what each server of mailboxes is told, by host and process.
+    fn mail(&self, hosts: &Hosts) -> BTreeMap<(usize, u16), Mail> {
+        let known = hosts.flows.iter().enumerate();
+        let known: Vec<_> =
+            known.filter_map(|(number, flow)| Some((number, routes(hosts, flow).ok()?))).collect();
+        let all: Vec<_> = known.iter().flat_map(|(_, routes)| routes.clone()).collect();
+        let mut told: BTreeMap<(usize, u16), Mail> = BTreeMap::new();
+        for (number, route) in known.iter().filter_map(|(number, it)| Some((*number, it.first()?)))
+        {
+            let (Some([post, delivery]), [first, ..]) = (&route.mailed, &route.crossings[..])
+            else {
+                continue;
+            };
+            let last = route.crossings.last().unwrap_or(first);
+            let name = &hosts.hosts[post.from.host].system.mailboxes[post.number].name;
+            let words = |link| MailRoute::new(name, number as u32, link).words();
+            let server = |stop: FlowStop| (stop.host, stop.process);
+            let here = told.entry(server(post.to)).or_default();
+            here.slots = lent(post.to, &all);
+            here.posts.extend(words(first.from.1.link));
+            here.contracts.push(self.taken(hosts, number));
+            let there = told.entry(server(delivery.from)).or_default();
+            there.slots = lent(delivery.from, &all);
+            there.delivers.extend(words(last.to.1.link));
+        }
+        told
+    }
+
+    /// Returns the most that a server takes out of the mailbox of a flow. Until it takes a message,
+    /// the message is late by the program that sends it, and by the server. There is nothing if the
+    /// flow has no bill.
+    fn taken(&self, hosts: &Hosts, flow: usize) -> Option<Contract> {
+        let [_, taken, ..] = &self.flows[flow].bill.as_ref().ok()?.items[..] else { return None };
+        let contract = hosts.flows[flow].contract;
+        Some(Contract {
+            jitter: Nanos(contract.jitter.0.saturating_add(taken.after.0)),
+            ..contract
+        })
+    }
 }
 
 /// Returns the servers of adapters with gates, by host and process, and what each is told of them.
@@ -121,6 +162,8 @@ fn gates(hosts: &Hosts) -> Vec<((usize, u16), Vec<u64>)> {
 #[derive(Default)]
 struct Mail {
     posts: Vec<u64>,
+    /// The contract of the sender to each, as the server takes its messages.
+    contracts: Vec<Option<Contract>>,
     delivers: Vec<u64>,
     slots: [u64; LINKS],
 }
@@ -128,34 +171,11 @@ struct Mail {
 impl Mail {
     fn put(&self, process: &mut ProcessSpec) {
         process.set(POSTS, &self.posts);
+        let contract = |number: usize| self.contracts.get(number).copied().flatten();
+        process.set(CONTRACTS, &Contracts(core::array::from_fn(contract)).words());
         process.set(DELIVERS, &self.delivers);
         process.set(SLOTS, &self.slots);
     }
-}
-
-/// Returns what each server of mailboxes is told, by host and process.
-fn mail(hosts: &Hosts) -> BTreeMap<(usize, u16), Mail> {
-    let known = hosts.flows.iter().enumerate();
-    let known: Vec<_> =
-        known.filter_map(|(number, flow)| Some((number, routes(hosts, flow).ok()?))).collect();
-    let all: Vec<_> = known.iter().flat_map(|(_, routes)| routes.clone()).collect();
-    let mut told: BTreeMap<(usize, u16), Mail> = BTreeMap::new();
-    for (number, route) in known.iter().filter_map(|(number, it)| Some((*number, it.first()?))) {
-        let (Some([post, delivery]), [first, ..]) = (&route.mailed, &route.crossings[..]) else {
-            continue;
-        };
-        let last = route.crossings.last().unwrap_or(first);
-        let name = &hosts.hosts[post.from.host].system.mailboxes[post.number].name;
-        let words = |link| MailRoute::new(name, number as u32, link).words();
-        let server = |stop: FlowStop| (stop.host, stop.process);
-        let here = told.entry(server(post.to)).or_default();
-        here.slots = lent(post.to, &all);
-        here.posts.extend(words(first.from.1.link));
-        let there = told.entry(server(delivery.from)).or_default();
-        there.slots = lent(delivery.from, &all);
-        there.delivers.extend(words(last.to.1.link));
-    }
-    told
 }
 
 /// Returns whether a USB server lets another program enable the debug capability.

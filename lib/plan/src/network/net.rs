@@ -218,6 +218,23 @@ impl<'a> Net<'a> {
         all.flatten().filter(move |(_, _, it)| Seat::of(&it.to) == seat)
     }
 
+    /// Returns the most messages that a program takes out of a mailbox in a window. A server holds
+    /// the sender to the contract with which its messages leave it, whatever the sender does.
+    fn taken(&self, flow: usize, at: usize, window: Nanos) -> u64 {
+        self.arrivals(flow, if at == POSTED { FIRST } else { at }, window)
+    }
+
+    /// Returns how often messages that come too early wake a server in a window, beyond what those
+    /// that it takes do. Their senders fill the mailboxes: the server hears of as many as find
+    /// room, and of the one that it holds. It wakes once more for each when that may go.
+    fn early(&self, stop: &FlowStop, window: Nanos) -> u64 {
+        let posts = self.mailed_to(stop).filter(|(_, at, _)| *at == POSTED);
+        let each = posts.map(|(flow, at, it)| {
+            self.taken(flow, at, window).saturating_add(it.room).saturating_add(1)
+        });
+        each.fold(0, u64::saturating_add)
+    }
+
     /// Returns the most messages that are in a mailbox at once.
     fn mailed(&self, flow: usize, at: usize) -> u64 {
         self.arrivals(flow, at, self.delays[flow][at])
@@ -236,7 +253,7 @@ impl<'a> Net<'a> {
         let came = self.sum(self.to(stop), FlowStage::Program, window);
         // A server of mailboxes hears of a message by another thread.
         let mailed = self.mailed_to(stop).map(|(flow, at, _)| {
-            let messages = self.arrivals(flow, at, window);
+            let messages = self.taken(flow, at, window);
             if at == POSTED { messages.saturating_mul(2) } else { messages }
         });
         let came = mailed.fold(came, u64::saturating_add);
@@ -272,11 +289,15 @@ impl<'a> Net<'a> {
                 .map(|route| times(route.bucket().most(window), step(route.flow.from.work_ns)));
             let mailed = self
                 .mailed_to(stop)
-                .map(|(flow, at, it)| times(self.arrivals(flow, at, window), step(it.to.work_ns)));
-            let returned = times(self.returned(stop), worker.each);
+                .map(|(flow, at, it)| times(self.taken(flow, at, window), step(it.to.work_ns)));
+            let early = times(self.early(stop, window), worker.hears);
+            let returned = times(self.returned(stop), worker.each).saturating_add(early);
             Nanos(came.chain(own).chain(mailed).fold(returned, u64::saturating_add))
         };
-        let busy = worker.busy(|window| self.woken(stop, window), work, worker.least());
+        let wakes = |window| {
+            self.woken(stop, window).saturating_add(self.early(stop, window).saturating_mul(2))
+        };
+        let busy = worker.busy(wakes, work, worker.least());
         worker.done_with(open).min(busy.unwrap_or(NEVER))
     }
 

@@ -35,6 +35,9 @@ pub(super) struct Worker<'a> {
     pub told: Nanos,
     /// A look at the gates of an adapter, with the wait after it.
     pub look: Nanos,
+    /// The time of a server of mailboxes when it hears of a message that may not come yet, or when
+    /// it wakes because the message may.
+    pub hears: Nanos,
     /// Records in which it reports once a second.
     records: u64,
     /// Whether it takes messages in the order of their coming. Then what comes later delays none.
@@ -91,10 +94,12 @@ impl<'a> Worker<'a> {
         let program = Worker::of(plant, stop, supply)?;
         let mailboxes = system.mailboxes.iter();
         let mailboxes = mailboxes.filter(|it| it.allowed >> stop.process & 1 != 0).count() as u64;
-        let looks = Nanos(calls.takes(Step::Mailed).0.saturating_mul(3 * mailboxes));
+        let look = Nanos(calls.takes(Step::Mailed).0.saturating_mul(mailboxes));
+        let looks = look + look + look;
         let hears = calls.of(CallNumber::EventWait) + calls.gives(Step::Counted);
         let each = program.each + looks + calls.gives(Step::Mailed) + hears;
-        Ok(Worker { each, records: 1 + mailboxes, in_order: false, ..program })
+        let hears = hears + calls.takes(Step::Counted) + look;
+        Ok(Worker { each, hears, records: 1 + mailboxes, in_order: false, ..program })
     }
 
     /// Returns a program that sends to a mailbox of a flow, or takes messages out of one. It has no
@@ -124,8 +129,8 @@ impl<'a> Worker<'a> {
     }
 
     const fn new(supply: Share, calls: &'a Calls, each: Nanos) -> Worker<'a> {
-        let (told, look) = (Nanos::ZERO, Nanos::ZERO);
-        Worker { supply, calls, each, told, look, records: 1, in_order: true }
+        let [told, look, hears] = [Nanos::ZERO; 3];
+        Worker { supply, calls, each, told, look, hears, records: 1, in_order: true }
     }
 
     /// Returns the thread of an adapter's server that sends. Each frame may wake it twice: once for
@@ -199,7 +204,11 @@ impl<'a> Worker<'a> {
     /// Returns the least that a wake-up adds to its work. A server of mailboxes wakes twice for a
     /// message.
     pub fn least(&self) -> Nanos {
-        if self.in_order { self.each } else { Nanos(self.each.0 / 2) }
+        match (self.in_order, self.hears) {
+            (true, _) => self.each,
+            (false, Nanos::ZERO) => Nanos(self.each.0 / 2),
+            (false, hears) => Nanos(hears.0 / 2),
+        }
     }
 
     /// Returns the longest time of all that can be `open` for a program when a message comes, if

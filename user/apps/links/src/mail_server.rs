@@ -9,8 +9,12 @@
 //! A second thread hears that something came to a mailbox, and gives the semaphore of the links.
 //! The first thread does all the work.
 //!
-//! Once a second it says of each mailbox whose messages it takes `POSTED mailbox posted dropped`:
-//! messages that a link has taken, and those that found no room or that the link gave back. Of
+//! It holds each sender to the contract of its flow: a message that comes too early waits here, and
+//! those behind it wait in their mailbox. So no sender takes what the plan gave to another.
+//!
+//! Once a second it says of each mailbox whose messages it takes `POSTED mailbox posted dropped
+//! held`: messages that a link has taken, those that found no room or that the link gave back, and
+//! those that came too early. Of
 //! each mailbox that it fills it says `DELIVERED mailbox delivered full lost thrown`: messages that
 //! found the mailbox full, numbers that were missing, and messages that came twice.
 
@@ -20,11 +24,15 @@
 
 use diapason_abi::MESSAGE_BYTES;
 use diapason_abi::settings::Settings;
+use diapason_contract::carried::{Contract, Contracts};
 use diapason_contract::mail::{
-    BEFORE, DELIVERS, EACH_MAX, MailHead, MailRoute, OWN, PIECES, POSTS, SLOTS,
+    BEFORE, CONTRACTS, DELIVERS, EACH_MAX, MailHead, MailRoute, OWN, PIECES, POSTS, SLOTS,
 };
 use diapason_frame::{Continuity, HEAD, Numbering, SequenceTracker};
 use diapason_links::REPORT;
+use diapason_pipe::intake::{Intake, MessageSource};
+use diapason_pipe::meter::Meter;
+use diapason_pipe::size::Bucket;
 use diapason_rt::event::Event;
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::sync::Semaphore;
@@ -43,10 +51,37 @@ const TURN: usize = 2 * EACH_MAX;
 /// A mailbox whose messages go to a link.
 struct Post {
     to: MailRoute,
-    mailbox: Mailbox,
+    /// The contract of its sender.
+    meter: Meter,
     numbering: Numbering,
     posted: u64,
     dropped: u64,
+    held: u64,
+}
+
+/// A mailbox that messages are taken out of without waiting.
+struct PostBox(Mailbox);
+
+/// A message of a mailbox, or why there is none.
+type Taken = Result<Letter, Errno>;
+
+struct Letter {
+    bytes: [u8; MESSAGE_BYTES],
+    length: usize,
+    priority: u32,
+}
+
+impl MessageSource for PostBox {
+    type Message = Taken;
+
+    fn pop(&mut self) -> Option<Taken> {
+        let mut bytes = [0; MESSAGE_BYTES];
+        match self.0.receive_into(&mut bytes, Nanos::ZERO) {
+            Ok((length, priority)) => Some(Ok(Letter { bytes, length, priority })),
+            Err(Errno::WouldBlock) => None,
+            Err(errno) => Some(Err(errno)),
+        }
+    }
 }
 
 /// A mailbox that takes messages from a link.
@@ -66,6 +101,8 @@ struct Server {
     /// go.
     pieces: [Piece; PIECES],
     posts: [Option<Post>; EACH_MAX],
+    /// Their mailboxes, by the same numbers.
+    boxes: Intake<PostBox, EACH_MAX>,
     deliveries: [Option<Delivery>; EACH_MAX],
 }
 
@@ -113,7 +150,7 @@ fn run(told: &Settings) -> Result<(), Errno> {
     let ready = Semaphore::open(READY)?;
     let mut report_at = time::now() + REPORT;
     loop {
-        match ready.take(report_at) {
+        match ready.take(server.boxes.due().unwrap_or(report_at).min(report_at)) {
             Ok(()) | Err(Errno::TimedOut) => {}
             Err(errno) => return Err(errno),
         }
@@ -132,12 +169,23 @@ impl Server {
             links: [const { None }; LINKS],
             pieces: [Piece::None; PIECES],
             posts: [const { None }; EACH_MAX],
+            boxes: Intake::new([const { None }; EACH_MAX]),
             deliveries: [const { None }; EACH_MAX],
         };
-        for (place, to) in server.posts.iter_mut().zip(MailRoute::all(told.get(POSTS))) {
-            let (mailbox, numbering) = (Mailbox::of(to.mailbox)?, Numbering::default());
-            *place = Some(Post { to, mailbox, numbering, posted: 0, dropped: 0 });
+        let mut boxes = [const { None }; EACH_MAX];
+        let contracts = Contracts::of(told.get(CONTRACTS)).0;
+        let places = server.posts.iter_mut().zip(&mut boxes).zip(contracts);
+        for (((place, source), contract), to) in places.zip(MailRoute::all(told.get(POSTS))) {
+            let any = Bucket { burst: u64::MAX, ..Bucket::per_second(1) };
+            let meter =
+                Meter::new(contract.map_or(any, |Contract { messages, per, burst, jitter }| {
+                    Bucket { burst, messages: messages.into(), per, jitter }
+                }));
+            let numbering = Numbering::default();
+            *place = Some(Post { to, meter, numbering, posted: 0, dropped: 0, held: 0 });
+            *source = Some(PostBox(Mailbox::of(to.mailbox)?));
         }
+        server.boxes = Intake::new(boxes);
         for (place, from) in server.deliveries.iter_mut().zip(MailRoute::all(told.get(DELIVERS))) {
             let (mailbox, order) = (Mailbox::of(from.mailbox)?, SequenceTracker::default());
             let delivery =
@@ -173,8 +221,8 @@ impl Server {
         }
     }
 
-    /// Takes transfers of each link that have ended and one message of each mailbox. Returns
-    /// whether there was any.
+    /// Takes transfers of each link that have ended and one message of a mailbox. Returns whether
+    /// there was any.
     fn turn(&mut self) -> Result<bool, Errno> {
         let mut any = false;
         for link in 0..LINKS {
@@ -184,8 +232,13 @@ impl Server {
                 self.ended(link, &done)?;
             }
         }
-        for number in 0..EACH_MAX {
-            any |= self.post(number)?;
+        let Server { boxes, posts, .. } = self;
+        let opens = |number: usize, _: &Taken| {
+            posts[number].as_ref().map_or(Nanos::ZERO, |post| post.meter.opens())
+        };
+        if let Some(one) = boxes.take(time::now(), opens) {
+            any = true;
+            self.post(one.writer, &one.message?, one.held.is_some());
         }
         Ok(any)
     }
@@ -245,24 +298,22 @@ impl Server {
         }
     }
 
-    /// Gives the next message of a mailbox to its link. Returns whether there was one.
-    fn post(&mut self, number: usize) -> Result<bool, Errno> {
-        let Some(post) = &mut self.posts[number] else { return Ok(false) };
-        let mut bytes = [0; MESSAGE_BYTES];
-        let (length, priority) = match post.mailbox.receive_into(&mut bytes, Nanos::ZERO) {
-            Ok(receipt) => receipt,
-            Err(Errno::WouldBlock) => return Ok(false),
-            Err(errno) => return Err(errno),
-        };
-        let head = post.numbering.head((BEFORE - HEAD + length) as u16);
+    /// Gives a message of a mailbox to its link.
+    fn post(&mut self, number: usize, letter: &Letter, was_held: bool) {
+        let Some(post) = &mut self.posts[number] else { return };
+        let Letter { bytes, length, priority } = letter;
+        // The message came by now, so the next may come a period later at the earliest.
+        let _ = post.meter.admits(time::now());
+        post.held += u64::from(was_held);
+        let head = post.numbering.head((BEFORE - HEAD + *length) as u16);
         let free = self.pieces.iter().position(|piece| *piece == Piece::Free);
         let link = self.links.get_mut(post.to.link).and_then(Option::as_mut);
         let (Some(piece), Some(link)) = (free, link) else {
             post.dropped += 1;
-            return Ok(true);
+            return;
         };
         let at = piece * UNIT;
-        let words = MailHead { flow: post.to.flow, priority }.words();
+        let words = MailHead { flow: post.to.flow, priority: *priority }.words();
         let envelope = words
             .into_iter()
             .chain(bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)));
@@ -270,7 +321,7 @@ impl Server {
             link.data.write32(at + HEAD + 4 * offset, word);
         }
         time::work("link.seal", || link.seal(piece as u32, head));
-        match link.send_quietly(piece as u32, (BEFORE + length) as u32) {
+        match link.send_quietly(piece as u32, (BEFORE + *length) as u32) {
             Ok(()) => {
                 self.pieces[piece] = Piece::Given(number);
                 post.posted += 1;
@@ -278,12 +329,11 @@ impl Server {
             }
             Err(_) => post.dropped += 1,
         }
-        Ok(true)
     }
 
     fn report(&self) {
-        for Post { to, posted, dropped, .. } in self.posts.iter().flatten() {
-            log!("POSTED {} {posted} {dropped}", to.name());
+        for Post { to, posted, dropped, held, .. } in self.posts.iter().flatten() {
+            log!("POSTED {} {posted} {dropped} {held}", to.name());
         }
         for it in self.deliveries.iter().flatten() {
             let Delivery { from, delivered, full, lost, thrown, .. } = it;

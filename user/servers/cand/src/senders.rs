@@ -3,11 +3,12 @@
 use diapason_contract::toucan::{
     ControllerNames, MESSAGES_SETTING, MessageTerms, OUT_MESSAGES, OutMessage, SENDERS,
 };
+use diapason_pipe::Reader;
 use diapason_pipe::intake::Intake;
 use diapason_rt::{Errno, pipe, settings};
 
 /// The reading ends of all senders, by their numbers.
-pub(crate) type Senders = Intake<'static, OutMessage, OUT_MESSAGES, SENDERS>;
+pub(crate) type Senders = Intake<Reader<'static, OutMessage, OUT_MESSAGES>, SENDERS>;
 
 /// Opens the segments of the senders that the settings name.
 ///
