@@ -14,7 +14,7 @@ use diapason_bus::{BusInstance, Direction, packet_time};
 use diapason_devices::{UsbDevice, instrument};
 use diapason_pipe::bill::Transfers;
 use diapason_pipe::size::Bucket;
-use diapason_system::{PipeSpec, System, UsbModel};
+use diapason_system::{PipeDirection, PipeSpec, System, UsbModel};
 use diapason_usb::Speed;
 use diapason_usb::class::endpoint::{DEPTH, find};
 use diapason_usb::descriptor::{Configuration, EndpointDescriptor};
@@ -25,18 +25,8 @@ use diapason_usb::descriptor::{Configuration, EndpointDescriptor};
 /// The endpoint cannot be what the pipe says: what is wrong, and what would fit.
 pub(crate) fn transfers(system: &System, pipe: &PipeSpec) -> Result<Transfers, Missing> {
     let end = read(system, pipe)?;
-    let (worst, asked) = match end.period() {
-        None => {
-            let packet = end.packet.into();
-            let bulk = (end.direction(), packet);
-            (beside::longest_at(system, (pipe.usb, end.speed), bulk, packet)?, None)
-        }
-        Some(period) => {
-            beside::fits(system, (pipe.usb, end.speed))?;
-            let slots = end.speed.slot().times(u64::from(period) + 1);
-            (slots.nanos(), Some(slots.nanos()))
-        }
-    };
+    let worst = bus_time(system, pipe, &end)?;
+    let asked = end.period().map(|_| worst);
     keeps_up(system, pipe, asked)?;
     let bus = BusInstance::new(end.speed);
     let one = packet_time(bus.speed, bus.coding, end.transfer, Direction::In, 1);
@@ -44,22 +34,44 @@ pub(crate) fn transfers(system: &System, pipe: &PipeSpec) -> Result<Transfers, M
     Ok(Transfers::of_one(worst, least, DEPTH as u64))
 }
 
-/// Returns the endpoint of a pipe.
-fn read(system: &System, pipe: &PipeSpec) -> Result<EndpointDescriptor, Missing> {
-    let plug = &system.usb[pipe.usb];
-    let (device, name, number) = (&plug.name, &pipe.name, pipe.endpoint);
-    let unknown = || {
-        let what = format!("nothing is known of the endpoints of `{device}`");
-        (what, "take a device that there is a model of".to_owned())
+/// Returns the longest time on the bus of a packet of a pipe, from when it could be sent.
+pub(crate) fn bus_time(
+    system: &System,
+    pipe: &PipeSpec,
+    end: &EndpointDescriptor,
+) -> Result<Nanos, Missing> {
+    let Some(period) = end.period() else {
+        let packet = end.packet.into();
+        let bulk = (end.direction(), packet);
+        return beside::longest_at(system, (pipe.usb, end.speed), bulk, packet);
     };
-    let mut device_model = model(plug.model).ok_or_else(unknown)?;
-    let all = readable(&mut *device_model);
+    beside::fits(system, (pipe.usb, end.speed))?;
+    Ok(end.speed.slot().times(u64::from(period) + 1).nanos())
+}
+
+/// Returns the endpoint of a pipe among those of its device that `find` knows.
+pub(crate) fn named(
+    system: &System,
+    pipe: &PipeSpec,
+    find: fn(&Configuration<'_>, u8) -> Option<EndpointDescriptor>,
+) -> Result<EndpointDescriptor, Missing> {
+    let plug = &system.usb[pipe.usb];
+    let (device, number) = (&plug.name, pipe.endpoint);
+    let Some(mut known) = model(plug.model) else {
+        let what = format!("nothing is known of the endpoints of `{device}`");
+        return Err((what, "take a device that there is a model of".to_owned()));
+    };
+    let all = endpoints(&mut *known, find);
     let Some(end) = all.iter().find(|end| end.address & 0xf == number) else {
-        let what = format!("`{device}` has no endpoint {number} that packets come from");
+        let way = match pipe.way {
+            PipeDirection::FromDevice => "come from",
+            PipeDirection::ToDevice => "go to",
+        };
+        let what = format!("`{device}` has no endpoint {number} that packets {way}");
         let keys: Vec<String> =
             all.iter().map(|end| format!("`endpoint = {}`", end.address & 0xf)).collect();
         let remedy = match keys.is_empty() {
-            true => "take another device: it sends no packets by itself".to_owned(),
+            true => format!("take another device: it has no endpoint that packets {way}"),
             false => format!("write {}", keys.join(" or ")),
         };
         return Err((what, remedy));
@@ -70,6 +82,13 @@ fn read(system: &System, pipe: &PipeSpec) -> Result<EndpointDescriptor, Missing>
         );
         return Err((what, "plug it into the controller: `on = \"xhci\"`".into()));
     }
+    Ok(*end)
+}
+
+/// Returns the endpoint that the packets of a pipe come from.
+fn read(system: &System, pipe: &PipeSpec) -> Result<EndpointDescriptor, Missing> {
+    let end = named(system, pipe, find)?;
+    let (device, name, number) = (&system.usb[pipe.usb].name, &pipe.name, pipe.endpoint);
     let (bytes, packet) = (pipe.shape.bytes, usize::from(end.packet));
     if bytes != packet {
         let what = format!(
@@ -78,11 +97,14 @@ fn read(system: &System, pipe: &PipeSpec) -> Result<EndpointDescriptor, Missing>
         );
         return Err((what, format!("write `bytes = {packet}`")));
     }
-    Ok(*end)
+    Ok(end)
 }
 
-/// Returns the endpoints of a device that packets come from.
-fn readable(device: &mut dyn UsbDevice) -> Vec<EndpointDescriptor> {
+/// Returns the endpoints of a device that `find` knows.
+fn endpoints(
+    device: &mut dyn UsbDevice,
+    find: fn(&Configuration<'_>, u8) -> Option<EndpointDescriptor>,
+) -> Vec<EndpointDescriptor> {
     let speed = device.speed();
     let sets = beside::configurations(device);
     let sets = sets.iter().filter_map(|set| Configuration::parse_once(set, speed).ok());

@@ -5,7 +5,7 @@
 //! says. How long a packet waits for the one before it follows from how late the server hears of
 //! writes.
 
-use crate::beside::{self, longest_at, model};
+use crate::endpoints::{bus_time, named};
 use crate::human;
 use crate::known::nobody;
 use crate::missing::Missing;
@@ -16,9 +16,8 @@ use diapason_bus::{BusInstance, Direction, packet_time};
 use diapason_pipe::bill::{Bill, Service, Traffic, Transfers, What, input};
 use diapason_pipe::size::{Bucket, arrivals};
 use diapason_system::{PipeSpec, System};
-use diapason_usb::Speed;
 use diapason_usb::class::sink::{PATIENCE, find};
-use diapason_usb::descriptor::{Configuration, EndpointDescriptor};
+use diapason_usb::descriptor::EndpointDescriptor;
 
 /// Steps to a time by which the server never hears later of a write.
 const STEPS: usize = 32;
@@ -42,16 +41,7 @@ impl Packet {
     fn of(system: &System, pipe: &PipeSpec) -> Result<Packet, Missing> {
         let plug = &system.usb[pipe.usb];
         let end = written(system, pipe)?;
-        let bus = match end.period() {
-            None => {
-                let packet = end.packet.into();
-                longest_at(system, (pipe.usb, end.speed), (Direction::Out, packet), packet)?
-            }
-            Some(period) => {
-                beside::fits(system, (pipe.usb, end.speed))?;
-                end.speed.slot().times(u64::from(period) + 1).nanos()
-            }
-        };
+        let bus = bus_time(system, pipe, &end)?;
         let device = plug.takes_ns.map(Nanos).ok_or_else(|| {
             let what = format!("nobody knows how long `{}` takes for a packet", plug.name);
             (what, "add `takes = \"100us\"` to it".to_owned())
@@ -80,31 +70,10 @@ pub(crate) fn transfers(system: &System, pipe: &PipeSpec) -> Result<Transfers, M
     Ok(Transfers::of_one(bus + device, Nanos(least.0 / 1_000), 1))
 }
 
-/// Returns the endpoint of a pipe.
+/// Returns the endpoint that the packets of a pipe go to.
 fn written(system: &System, pipe: &PipeSpec) -> Result<EndpointDescriptor, Missing> {
-    let plug = &system.usb[pipe.usb];
-    let (device, name, number) = (&plug.name, &pipe.name, pipe.endpoint);
-    let Some(mut known) = model(plug.model) else {
-        let what = format!("nothing is known of the endpoints of `{device}`");
-        return Err((what, "take a device that there is a model of".to_owned()));
-    };
-    let speed = known.speed();
-    let sets = beside::configurations(&mut *known);
-    let sets = sets.iter().filter_map(|set| Configuration::parse_once(set, speed).ok());
-    let all: Vec<EndpointDescriptor> =
-        sets.flat_map(|set| (1..=15).filter_map(move |number| find(&set, number))).collect();
-    let Some(end) = all.iter().find(|end| end.address == number) else {
-        let what = format!("`{device}` has no endpoint {number} that packets go to");
-        let keys: Vec<String> =
-            all.iter().map(|end| format!("`endpoint = {}`", end.address)).collect();
-        return Err((what, format!("write {}", keys.join(" or "))));
-    };
-    if plug.behind.is_some() && end.speed != Speed::High {
-        let what = format!(
-            "`{device}` is of full speed and behind a hub, whose split transfers no bill counts"
-        );
-        return Err((what, "plug it into the controller: `on = \"xhci\"`".into()));
-    }
+    let end = named(system, pipe, find)?;
+    let (device, name, number) = (&system.usb[pipe.usb].name, &pipe.name, pipe.endpoint);
     let (bytes, packet) = (pipe.shape.bytes, usize::from(end.packet));
     if bytes > packet {
         let what = format!(
@@ -113,7 +82,7 @@ fn written(system: &System, pipe: &PipeSpec) -> Result<EndpointDescriptor, Missi
         );
         return Err((what, format!("write at most `bytes = {packet}`")));
     }
-    Ok(*end)
+    Ok(end)
 }
 
 impl Plant<'_> {
