@@ -1,11 +1,10 @@
 //! An actuator: a device of a vendor's own class that takes packets at an interrupt endpoint and at
 //! a bulk endpoint, and notes what came and when.
 
-use crate::descriptors::Descriptors;
 use crate::device::{Answer, Handshake, Stall, UsbDevice};
+use crate::instrument::descriptors;
 use crate::standard::{EndpointStatus, Standard};
 use diapason_abi::Nanos;
-use diapason_usb::descriptor::{self, build};
 use diapason_usb::{Setup, Speed};
 use std::sync::{Arc, Mutex};
 
@@ -14,8 +13,6 @@ pub const INTERRUPT: (u8, usize) = (0x01, 64);
 /// The bulk endpoint, and the bytes of its packets.
 pub const BULK: (u8, usize) = (0x02, 512);
 
-/// The interval of the interrupt endpoint: 2³ microframes.
-const INTERVAL: u8 = 4;
 /// Packets that are noted.
 const NOTED: usize = 100_000;
 
@@ -83,7 +80,7 @@ impl Actuator {
     #[must_use]
     pub fn taking(takes: Nanos) -> Actuator {
         Actuator {
-            standard: Standard::new(descriptors()),
+            standard: Standard::new(descriptors((0x0003, "Actuator"), [INTERRUPT, BULK])),
             takes,
             manner: ActuatorManner::Takes,
             noted: Noted::default(),
@@ -165,31 +162,5 @@ impl UsbDevice for Actuator {
         if self.change <= now {
             self.change = Nanos::FOREVER;
         }
-    }
-}
-
-fn descriptors() -> Descriptors {
-    let device = descriptor::DeviceDescriptor {
-        usb: 0x0200,
-        class: 0,
-        subclass: 0,
-        protocol: 0,
-        packet: 64,
-        vendor: 0x1209,
-        product: 0x0003,
-        version: 0x0100,
-        texts: [0, 1, 2],
-        configurations: 1,
-    };
-    let interface = build::Interface::new(0)
-        .class(0xff, 0, 0)
-        .endpoint(build::interrupt(INTERRUPT.0, INTERRUPT.1 as u16, INTERVAL))
-        .endpoint(build::bulk(BULK.0, BULK.1 as u16));
-    Descriptors {
-        device: device.bytes(Speed::High),
-        configuration: build::Configuration::new(1).with(interface).bytes(Speed::High),
-        high_speed: true,
-        strings: ["Actuator", "000000000001"].map(String::from).into(),
-        ..Descriptors::default()
     }
 }

@@ -46,7 +46,7 @@ impl Instrument {
     #[must_use]
     pub fn new(period: Nanos) -> Instrument {
         Instrument {
-            standard: Standard::new(descriptors()),
+            standard: Standard::new(descriptors((0x0002, "Instrument"), [INTERRUPT, BULK])),
             period: period.max(Nanos(1)),
             next: Nanos::FOREVER,
             number: 0,
@@ -122,7 +122,12 @@ impl UsbDevice for Instrument {
     }
 }
 
-fn descriptors() -> Descriptors {
+/// Returns the descriptors of a device of a vendor's own class. It has an interrupt endpoint, which
+/// the host serves once a millisecond, and a bulk endpoint.
+pub(crate) fn descriptors(
+    (product, name): (u16, &str),
+    [interrupt, bulk]: [(u8, usize); 2],
+) -> Descriptors {
     let device = descriptor::DeviceDescriptor {
         usb: 0x0200,
         class: 0,
@@ -130,20 +135,20 @@ fn descriptors() -> Descriptors {
         protocol: 0,
         packet: 64,
         vendor: 0x1209,
-        product: 0x0002,
+        product,
         version: 0x0100,
         texts: [0, 1, 2],
         configurations: 1,
     };
     let interface = build::Interface::new(0)
         .class(0xff, 0, 0)
-        .endpoint(build::interrupt(INTERRUPT.0, INTERRUPT.1 as u16, INTERVAL))
-        .endpoint(build::bulk(BULK.0, BULK.1 as u16));
+        .endpoint(build::interrupt(interrupt.0, interrupt.1 as u16, INTERVAL))
+        .endpoint(build::bulk(bulk.0, bulk.1 as u16));
     Descriptors {
         device: device.bytes(Speed::High),
         configuration: build::Configuration::new(1).with(interface).bytes(Speed::High),
         high_speed: true,
-        strings: ["Instrument", "000000000001"].map(String::from).into(),
+        strings: [name, "000000000001"].map(String::from).into(),
         ..Descriptors::default()
     }
 }

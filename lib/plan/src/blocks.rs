@@ -132,14 +132,20 @@ impl Plant<'_> {
         Ok(())
     }
 
-    /// Checks that a command has ended before the next one is due.
-    fn keeps_up(&self, index: usize) -> Result<(), Missing> {
-        let pipe = &self.system.pipes[index];
+    /// Returns how long one message of a pipe takes from the server's request until its answer, if no
+    /// other one of that pipe is under way.
+    pub(crate) fn takes(&self, index: usize) -> Result<Nanos, Missing> {
         let inbound = self.inbound_of(index, Some(Bucket::periodic(SELDOM)))?;
         let stages = inbound.stages(crate::known::nobody(&inbound.half));
         let at = (index, inbound.own);
         let bill = self.with_traffic(at, |traffic: &Traffic<'_>| input(&stages, traffic))?;
-        let takes = bill.map_or(Nanos::FOREVER, |bill| bill.total);
+        Ok(bill.map_or(Nanos::FOREVER, |bill| bill.total))
+    }
+
+    /// Checks that a command has ended before the next one is due.
+    fn keeps_up(&self, index: usize) -> Result<(), Missing> {
+        let pipe = &self.system.pipes[index];
+        let takes = self.takes(index)?;
         let period = contract(pipe).per;
         if takes <= period {
             return Ok(());

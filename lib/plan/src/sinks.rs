@@ -14,15 +14,13 @@ use crate::reports::Reporting;
 use diapason_abi::{CallNumber, Nanos};
 use diapason_bus::{BusInstance, Direction, packet_time};
 use diapason_pipe::bill::{Bill, Service, Traffic, Transfers, What, input};
-use diapason_pipe::size::{Bucket, arrivals};
+use diapason_pipe::size::arrivals;
 use diapason_system::{PipeSpec, System};
 use diapason_usb::class::sink::{PATIENCE, find};
 use diapason_usb::descriptor::EndpointDescriptor;
 
 /// Steps to a time by which the server never hears later of a write.
 const STEPS: usize = 32;
-/// A period in which a packet certainly ends, for finding out how long it takes.
-const SELDOM: Nanos = Nanos::from_secs(100);
 
 /// Returns whether a pipe goes to the endpoint of any device.
 pub(crate) fn is_of(system: &System, pipe: &PipeSpec) -> bool {
@@ -125,11 +123,7 @@ impl Plant<'_> {
     /// Checks that a packet has ended before the next one is written.
     fn has_time(&self, index: usize) -> Result<(), Missing> {
         let pipe = &self.system.pipes[index];
-        let inbound = self.inbound_of(index, Some(Bucket::periodic(SELDOM)))?;
-        let stages = inbound.stages(nobody(&inbound.half));
-        let at = (index, inbound.own);
-        let bill = self.with_traffic(at, |traffic: &Traffic<'_>| input(&stages, traffic))?;
-        let takes = bill.map_or(Nanos::FOREVER, |bill| bill.total);
+        let takes = self.takes(index)?;
         let period = contract(pipe).per;
         if takes <= period {
             return Ok(());

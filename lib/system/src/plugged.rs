@@ -17,7 +17,7 @@ pub struct UsbPlug {
     pub port: u8,
     /// The model of the device.
     pub model: UsbModel,
-    /// It is an adapter of the computer on which QEMU runs, and not a model.
+    /// The plug is an adapter of the computer on which QEMU runs, and not a model.
     pub is_real: bool,
     /// The device's vendor and its product; 0 is any.
     pub identity: (u16, u16),
