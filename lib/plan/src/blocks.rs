@@ -132,8 +132,8 @@ impl Plant<'_> {
         Ok(())
     }
 
-    /// Returns how long one message of a pipe takes from the server's request until its answer, if no
-    /// other one of that pipe is under way.
+    /// Returns how long one message of a pipe takes from the server's request until its answer, if
+    /// no other one of that pipe is under way.
     pub(crate) fn takes(&self, index: usize) -> Result<Nanos, Missing> {
         let inbound = self.inbound_of(index, Some(Bucket::periodic(SELDOM)))?;
         let stages = inbound.stages(crate::known::nobody(&inbound.half));
