@@ -194,8 +194,8 @@ fn assumed(network: &CanNetwork, plan: &CanPlan) -> String {
     let own = |(message, _): &(&CanMessage, _)| matches!(message.sender, CanSender::Process(_));
     let unbounded =
         network.messages.iter().zip(&plan.told).filter(own).any(|(_, told)| told.is_none());
-    // Under MTS each message has a buffer of its own.
-    let refills = network.scheduler != CanScheduler::Mts;
+    let sent = network.messages.iter().zip(&plan.told).filter(own).count();
+    let refills = network.controller.is_some_and(|it| sent > it.own.into());
     let measured = [
         (
             unbounded,

@@ -5,8 +5,9 @@ mod support;
 use diapason_abi::Nanos;
 use diapason_can::bus::{EventKind, NodeId, NodeSetup, Ticket};
 use diapason_can::mts::{
-    Epochs, HighSpeed, IdentifierClass, MtsRefusal, MtsSet, NoPromise, Renewing, UPDATE_BITS,
-    classify, high_speed, low_speed, low_speed_id, non_real_time_id, read_update, signal_update,
+    Epochs, HighSpeed, IdentifierClass, MtsRefusal, MtsSet, NoPromise, Queued, Renewing,
+    UPDATE_BITS, classify, high_speed, low_speed, low_speed_id, non_real_time_id, read_update,
+    signal_update,
 };
 use diapason_can::response::AnalysedMessage;
 use diapason_can::wire::{length, worst};
@@ -144,6 +145,7 @@ fn traffic(random: &mut Random) -> Traffic {
         other: length(&other),
         clocks: Nanos::ZERO,
         renewing: Renewing::OnSignal { last: Nanos::ZERO },
+        queued: Queued::default(),
     };
     Traffic { set, high, low, other }
 }
@@ -340,6 +342,7 @@ fn counter_example() -> Traffic {
         other: length(&other),
         clocks: Nanos::ZERO,
         renewing: Renewing::OnSignal { last: Nanos::ZERO },
+        queued: Queued::default(),
     };
     let high = high.iter().map(|(bytes, ..)| plain(*bytes as usize)).collect();
     Traffic { set, high, low: Vec::new(), other }
@@ -374,6 +377,7 @@ fn deadlines_in_one_region_are_not_told_apart() {
         other: length(&other),
         clocks: Nanos::ZERO,
         renewing: Renewing::OnSignal { last: Nanos::ZERO },
+        queued: Queued::default(),
     };
     assert_eq!(set.epochs.region(), Nanos(500_001));
     assert_eq!([0, 1].map(|index| high_speed(&set, index).unwrap().is_none()), [true, false]);

@@ -9,7 +9,7 @@ use diapason_can::mts::life::{
     live_on_bus_time,
 };
 use diapason_can::mts::{
-    Duty, Epochs, HighSpeed, MtsSet, Renewal, Renewing, TimeBase, TimeTerms, UPDATE_BITS,
+    Duty, Epochs, HighSpeed, MtsSet, Queued, Renewal, Renewing, TimeBase, TimeTerms, UPDATE_BITS,
     high_speed, longest_renewal, low_speed, low_speed_id, non_real_time_id,
 };
 use diapason_can::response::AnalysedMessage;
@@ -55,6 +55,7 @@ fn set(random: &mut Random) -> (MtsSet, Frames) {
         low,
         other: worst(false, 8),
         clocks,
+        queued: Queued::default(),
         renewing: Renewing::OnSignal {
             last: longest_renewal(rate, worst(false, 8) + UPDATE_BITS / 2, clocks),
         },

@@ -6,7 +6,7 @@ use diapason_can::mts::life::{
     Frames, LifeClock, LifeMessage, LifeOutcome, LifeStream, LifeTime, LifeUnit, live_on_bus_time,
 };
 use diapason_can::mts::{
-    Epochs, HighSpeed, MtsSet, Renewing, TimeBase, TimeTerms, UPDATE_BITS, longest_renewal,
+    Epochs, HighSpeed, MtsSet, Queued, Renewing, TimeBase, TimeTerms, UPDATE_BITS, longest_renewal,
     low_speed, low_speed_id,
 };
 use diapason_can::response::AnalysedMessage;
@@ -42,8 +42,8 @@ fn drive(text: &str) -> Drive {
     let (network, plan) = (&system.cans[0], &plan.cans[0]);
     let all = || network.messages.iter().zip(&plan.messages);
     let of = |class| {
-        let mut found: Vec<&CanMessage> =
-            all().filter(|(_, it)| it.class == class).map(|(message, _)| message).collect();
+        let of_class = all().filter(|(_, it)| it.class == class);
+        let mut found: Vec<&CanMessage> = of_class.map(|(message, _)| message).collect();
         found.sort_by_key(|message| message.deadline_ns);
         found
     };
@@ -69,6 +69,9 @@ fn drive(text: &str) -> Drive {
         let (id, period) = (low_speed_id(rank).unwrap(), Nanos(message.period_ns.unwrap()));
         AnalysedMessage::new(id, message.bytes.into(), period)
     };
+    let last = longest_renewal(rate, worst(false, 8) + UPDATE_BITS / 2, clocks);
+    let by_clock = |within| Renewing::ByClock { within: Nanos(within), repeating: 0 };
+    let renewing = network.renewal_ns.map_or(Renewing::OnSignal { last }, by_clock);
     let set = MtsSet {
         rate,
         epochs: Epochs::new(Nanos(1), Nanos(1)).unwrap(),
@@ -76,12 +79,8 @@ fn drive(text: &str) -> Drive {
         low: (0..).zip(&low).map(slow).collect(),
         other: worst(false, 0),
         clocks,
-        renewing: match network.renewal_ns.map(Nanos) {
-            Some(within) => Renewing::ByClock { within, repeating: 0 },
-            None => Renewing::OnSignal {
-                last: longest_renewal(rate, worst(false, 8) + UPDATE_BITS / 2, clocks),
-            },
-        },
+        queued: Queued::default(),
+        renewing,
     };
     let (set, _) = set.best_epoch().unwrap();
     assert_eq!(set.epochs.epoch(), plan.epochs.as_ref().unwrap().epoch, "it is the plan's");

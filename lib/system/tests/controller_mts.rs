@@ -30,7 +30,7 @@ fn wrong(from: &str, to: &str) -> Vec<String> {
 
 #[test]
 fn mistakes_are_named() {
-    let more: String = (0..7)
+    let more: String = (0..16)
         .map(|number| {
             format!(
                 "[[message]]\nname = \"more-{number}\"\nbus = \"drive\"\nprocess = \"control\"\n\
@@ -47,11 +47,15 @@ fn mistakes_are_named() {
             "time_read = \"7us\"",
             "the driver of `toucan0` cannot read its clock so soon",
         ),
-        ("renewal =", "own_buffers = 2\nrenewal =", "4 messages of this host, and 2 buffers"),
+        (
+            "renewal =",
+            "own_buffers = 11\nrenewal =",
+            "11 buffers of their own under MTS, the most is 10",
+        ),
         (
             "[[process]]",
             &format!("{more}[[process]]"),
-            "11 messages of this host under MTS, the most is 10",
+            "20 messages of this host on `drive`, the most is 19",
         ),
         (
             "time = \"time\"",

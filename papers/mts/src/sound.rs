@@ -7,7 +7,9 @@
 use crate::printed::MtsVerdict;
 use crate::workload::{MessageStream, Workload};
 use diapason_abi::Nanos;
-use diapason_can::mts::{Epochs, HighSpeed, MtsSet, Renewing, high_speed, low_speed, low_speed_id};
+use diapason_can::mts::{
+    Epochs, HighSpeed, MtsSet, Queued, Renewing, high_speed, low_speed, low_speed_id,
+};
 use diapason_can::response::{AnalysedMessage, Errors, response};
 use diapason_can::{BitRate, ExtendedId};
 
@@ -61,6 +63,7 @@ pub fn set(workload: &Workload) -> Option<MtsSet> {
         other: workload.lengths.bits(8),
         clocks: Nanos::ZERO,
         renewing: Renewing::OnSignal { last: Nanos::ZERO },
+        queued: Queued::default(),
     };
     set.with_epoch(Nanos(workload.epoch)).ok()
 }

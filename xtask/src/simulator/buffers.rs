@@ -111,7 +111,7 @@ fn flooded(built: &Built, text: &str) -> Result<(), String> {
 }
 
 /// Returns a run of a description with another text, whether it holds or not.
-fn changed(file: &str, built: &Built, text: &str) -> Result<Session, String> {
+pub(super) fn changed(file: &str, built: &Built, text: &str) -> Result<Session, String> {
     let system = parse(file, text).map_err(|bad| bad.plain())?;
     let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
     let plan = Plan::of(&system, system.clock_hz);

@@ -84,6 +84,6 @@ fn missing(unmet: Unmet, deadline: Nanos) -> i64 {
     match unmet {
         Unmet::Window { window, work } => share(window, work, deadline),
         Unmet::Response { response, deadline } => share(deadline, response, deadline),
-        Unmet::Overload { .. } => i64::MIN,
+        Unmet::Overload { .. } | Unmet::Behind => i64::MIN,
     }
 }

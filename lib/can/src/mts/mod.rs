@@ -24,8 +24,8 @@ mod terms;
 pub use clock::BusClock;
 pub use node::{NodeDuty, NodeTime, Oscillator};
 pub use promise::{
-    HighSpeed, MtsSet, NoPromise, Renewing, Tightest, UPDATE_BITS, Unmet, high_speed, low_speed,
-    tightest,
+    HighSpeed, MtsSet, NoPromise, Queued, Renewing, Tightest, UPDATE_BITS, Unmet, high_speed,
+    low_speed, tightest,
 };
 pub use renewal::{Duty, RENEW_FROM_BITS, RENEW_UNTIL_BITS, Renewal, beacon_id, longest_renewal};
 pub use terms::{TIME_BYTES, TimeBase, TimeFrame, TimeRefusal, TimeTerms};

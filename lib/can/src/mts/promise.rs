@@ -27,6 +27,14 @@
 //! [EMERALDS 1998] does. That test is among those of this crate, with a set that it accepts and
 //! that is late.
 //!
+//! **Messages that share buffers.** A node with few buffers keeps some messages in memory
+//! ([`crate::toucan::BufferedOutbox`]), and at most one less urgent frame begins while such a
+//! message waits. If it is x, that frame is one more before x. If it is another one, y, it contends
+//! later than it came. Then t0 is the last time before s at which no such message contends, so y
+//! may have come before t0: that is jitter. y begins by its start-by time less the least that any
+//! window leaves to it, so it contends by then. One depends on the other, so the jitters are
+//! computed again until none grows.
+//!
 //! **Low-speed.** All high-speed messages are above: the response times of fixed identifiers hold.
 //! The order among those above does not matter, so a renewal by clocks costs only what goes twice.
 
@@ -85,6 +93,15 @@ pub struct MtsSet {
     /// Each clock is so far from the common time at most.
     pub clocks: Nanos,
     pub renewing: Renewing,
+    pub queued: Queued,
+}
+
+/// Messages that share buffers of their node with others, and wait in its memory for one: their
+/// places in the lists of a set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queued {
+    pub high: Vec<usize>,
+    pub low: Vec<usize>,
 }
 
 /// The window that leaves a message the least.
@@ -109,6 +126,9 @@ pub enum Unmet {
         /// In parts per million, rounded up.
         load_ppm: u64,
     },
+    /// Another message that waits in the memory of its node has no bound, so nothing bounds how
+    /// many of it come at once.
+    Behind,
 }
 
 /// Why nothing can be said.
@@ -132,13 +152,52 @@ pub enum NoPromise {
 }
 
 struct High {
+    /// Its jitter lasts until the message contends.
     stream: Stream,
+    /// Longest time from coming until the node has the message.
+    given: Nanos,
     /// From coming to start-by time.
     distance: Nanos,
+    /// The message waits in the memory of its node for a buffer.
+    queued: bool,
+}
+
+/// The high-speed messages of a set.
+struct Checked {
+    all: Vec<High>,
+    /// A queued message may be late.
+    unbounded: bool,
 }
 
 impl MtsSet {
-    fn check(&self) -> Result<Vec<High>, NoPromise> {
+    fn check(&self) -> Result<Checked, NoPromise> {
+        let mut all = self.sane()?;
+        let unbounded = !self.contend(&mut all);
+        Ok(Checked { all, unbounded })
+    }
+
+    /// Adds to the jitter of each queued message how long it may wait until it contends. Returns
+    /// whether all have such a bound.
+    fn contend(&self, all: &mut [High]) -> bool {
+        loop {
+            let mut grew = false;
+            for index in 0..all.len() {
+                if !all[index].queued {
+                    continue;
+                }
+                let Ok(found) = self.tightest_of(all, index) else { return false };
+                let begins = all[index].distance - (found.window - found.work);
+                let jitter = &mut all[index].stream.jitter;
+                grew |= begins > *jitter;
+                *jitter = begins.max(*jitter);
+            }
+            if !grew {
+                return true;
+            }
+        }
+    }
+
+    fn sane(&self) -> Result<Vec<High>, NoPromise> {
         for (given, holds) in [(self.high.len(), HIGH_SPEED), (self.low.len(), LOW_SPEED)] {
             if given > holds.into() {
                 return Err(NoPromise::TooMany { given, holds: holds.into() });
@@ -165,7 +224,8 @@ impl MtsSet {
             if distance <= message.jitter || distance >= reach {
                 return Err(NoPromise::Deadline { index });
             }
-            all.push(High { stream, distance });
+            let queued = self.queued.high.contains(&index);
+            all.push(High { stream, given: message.jitter, distance, queued });
         }
         Ok(all)
     }
@@ -248,55 +308,66 @@ pub fn high_speed(set: &MtsSet, index: usize) -> Result<Option<Unmet>, NoPromise
 /// # Errors
 /// A set that makes no sense.
 pub fn tightest(set: &MtsSet, index: usize) -> Result<Result<Tightest, Unmet>, NoPromise> {
-    let all = set.check()?;
-    let updates = set.updates();
-    let fixed = |window: Nanos| set.blocking() + Nanos(updates.cost.0 * updates.arrivals(window));
-    let parts = all.iter().map(|message| message.stream).chain([updates]);
-    let load: u128 =
-        parts.map(|s| (u128::from(s.cost.0) * 1_000_000).div_ceil(s.period.0.into())).sum();
-    let load_ppm = u64::try_from(load).unwrap_or(u64::MAX);
-    let busy = busy_period(&all, &fixed);
-    let (Some(end), true) = (busy, load_ppm < 1_000_000) else {
-        return Ok(Err(Unmet::Overload { load_ppm }));
-    };
-    let own = all[index].distance - all[index].stream.jitter;
-    let apart = Nanos(2 * set.clocks.0);
-    let ahead = |rank: usize| match rank.cmp(&index) {
-        Ordering::Less => set.epochs.region() - Nanos(1) + apart,
-        Ordering::Equal => Nanos::ZERO,
-        Ordering::Greater => apart,
-    };
-    let mut windows = alloc::vec![own];
-    for (rank, message) in all.iter().enumerate() {
-        let Stream { period, jitter, .. } = message.stream;
-        let late = i128::from(rank > index);
-        let by_deadline = i128::from(message.distance.0) + late - i128::from(ahead(rank).0);
-        for first in [by_deadline, 0] {
-            steps(&mut windows, first - i128::from(jitter.0), period, own, end);
+    let Checked { all, unbounded } = set.check()?;
+    let found = set.tightest_of(&all, index);
+    Ok(if unbounded { found.and(Err(Unmet::Behind)) } else { found })
+}
+
+impl MtsSet {
+    fn tightest_of(&self, all: &[High], index: usize) -> Result<Tightest, Unmet> {
+        let updates = self.updates();
+        // A message that waits in memory may see one frame more that is less urgent.
+        let frames = if all[index].queued { 2 } else { 1 };
+        let blocking = Nanos(frames * self.blocking().0);
+        let fixed = |window: Nanos| blocking + Nanos(updates.cost.0 * updates.arrivals(window));
+        let parts = all.iter().map(|message| message.stream).chain([updates]);
+        let load: u128 =
+            parts.map(|s| (u128::from(s.cost.0) * 1_000_000).div_ceil(s.period.0.into())).sum();
+        let load_ppm = u64::try_from(load).unwrap_or(u64::MAX);
+        let busy = busy_period(all, &fixed);
+        let (Some(end), true) = (busy, load_ppm < 1_000_000) else {
+            return Err(Unmet::Overload { load_ppm });
+        };
+        let own = all[index].distance - all[index].given;
+        let apart = Nanos(2 * self.clocks.0);
+        let ahead = |rank: usize| match rank.cmp(&index) {
+            Ordering::Less => self.epochs.region() - Nanos(1) + apart,
+            Ordering::Equal => Nanos::ZERO,
+            Ordering::Greater => apart,
+        };
+        let mut windows = alloc::vec![own];
+        for (rank, message) in all.iter().enumerate() {
+            let Stream { period, jitter, .. } = message.stream;
+            let late = i128::from(rank > index);
+            let by_deadline = i128::from(message.distance.0) + late - i128::from(ahead(rank).0);
+            for first in [by_deadline, 0] {
+                steps(&mut windows, first - i128::from(jitter.0), period, own, end);
+            }
         }
-    }
-    steps(&mut windows, -i128::from(updates.jitter.0), updates.period, own, end);
-    windows.sort_unstable();
-    windows.dedup();
-    let mut found: Option<Tightest> = None;
-    for window in windows {
-        let work = all.iter().enumerate().map(|(rank, message)| {
-            let count = in_window(message, rank, index, ahead(rank), window);
-            message.stream.cost.0 * count
-        });
-        let work = fixed(window) + Nanos(work.sum());
-        let spare = |of: &Tightest| i128::from(of.window.0) - i128::from(of.work.0);
-        let here = Tightest { window, work };
-        if found.is_none_or(|found| spare(&here) < spare(&found)) {
-            found = Some(here);
+        steps(&mut windows, -i128::from(updates.jitter.0), updates.period, own, end);
+        windows.sort_unstable();
+        windows.dedup();
+        let mut found: Option<Tightest> = None;
+        for window in windows {
+            let work = all.iter().enumerate().map(|(rank, message)| {
+                let count = in_window(message, rank, index, ahead(rank), window);
+                message.stream.cost.0 * count
+            });
+            let work = fixed(window) + Nanos(work.sum());
+            let spare = |of: &Tightest| i128::from(of.window.0) - i128::from(of.work.0);
+            let here = Tightest { window, work };
+            if found.is_none_or(|found| spare(&here) < spare(&found)) {
+                found = Some(here);
+            }
         }
-    }
-    // A window of its own distance is always among them.
-    let Tightest { window, work } = found.unwrap_or(Tightest { window: own, work: Nanos::ZERO });
-    if work > window {
-        Ok(Err(Unmet::Window { window, work }))
-    } else {
-        Ok(Ok(Tightest { window, work }))
+        // A window of its own distance is always among them.
+        let Tightest { window, work } =
+            found.unwrap_or(Tightest { window: own, work: Nanos::ZERO });
+        if work > window {
+            Err(Unmet::Window { window, work })
+        } else {
+            Ok(Tightest { window, work })
+        }
     }
 }
 
@@ -346,19 +417,41 @@ fn busy_period(all: &[High], fixed: &impl Fn(Nanos) -> Nanos) -> Option<Nanos> {
 /// # Errors
 /// A set that makes no sense.
 pub fn low_speed(set: &MtsSet, index: usize) -> Result<Result<Nanos, Unmet>, NoPromise> {
-    let high = set.check()?;
-    let mut above: Vec<Stream> = high.iter().map(|message| message.stream).collect();
+    let Checked { all, unbounded } = set.check()?;
+    if unbounded {
+        return Ok(Err(Unmet::Behind));
+    }
+    let mut above: Vec<Stream> = all.iter().map(|message| message.stream).collect();
     above.push(set.updates_of_low());
-    above.extend(set.low[..index].iter().map(|message| Stream::of(set.rate, message)));
-    let below = set.low[index + 1..].iter().map(|message| message.bits);
-    let longest = below.chain([set.other]).max().unwrap_or(0);
-    let blocking = set.rate.time(u64::from(longest + INTERFRAME_BITS));
-    let own = Stream::of(set.rate, &set.low[index]);
-    let level = Level { rate: set.rate, above, own, blocking, errors: Errors::NONE };
+    for before in 0..index {
+        let mut stream = Stream::of(set.rate, &set.low[before]);
+        if set.queued.low.contains(&before) {
+            let level = set.level(before, above);
+            let Some(response) = level.response() else { return Ok(Err(Unmet::Behind)) };
+            // The message contends when it begins at the latest.
+            stream.jitter = response - stream.frame;
+            above = level.above;
+        }
+        above.push(stream);
+    }
+    let level = set.level(index, above);
     let deadline = set.low[index].deadline;
     Ok(match level.response() {
         Some(response) if response <= deadline => Ok(response),
         Some(response) => Err(Unmet::Response { response, deadline }),
         None => Err(Unmet::Overload { load_ppm: level.load_ppm() }),
     })
+}
+
+impl MtsSet {
+    /// Returns low-speed message `index` among those that go before it.
+    fn level(&self, index: usize, above: Vec<Stream>) -> Level {
+        let below = self.low[index + 1..].iter().map(|message| message.bits);
+        let longest = below.chain([self.other]).max().unwrap_or(0);
+        let frame = self.rate.time(u64::from(longest + INTERFRAME_BITS));
+        let frames = if self.queued.low.contains(&index) { 2 } else { 1 };
+        let own = Stream::of(self.rate, &self.low[index]);
+        let blocking = Nanos(frames * frame.0);
+        Level { rate: self.rate, above, own, blocking, errors: Errors::NONE }
+    }
 }

@@ -184,23 +184,29 @@ impl BufferedOutbox {
         self.armed | if self.hears.is_some() { 1 << HEARS } else { 0 }
     }
 
-    /// Gives a message that waits in its own buffer another identifier, or takes it back if there
-    /// is none. Returns whether it waited. If its frame is on the wire at that moment, that goes
-    /// out as well: under another identifier the message goes twice then.
+    /// Gives the message of `stream` that waits another identifier, or takes it back if there is
+    /// none. Returns whether one waited. If its frame is on the wire at that moment, that goes out
+    /// as well: under another identifier the message goes twice then.
+    ///
+    /// Identifiers of two epochs are in no order. So all messages are renamed in one go, and
+    /// [`BufferedOutbox::settle`] follows.
     pub fn rename(
         &mut self,
         module: &ToucanDriver<impl ToucanRegisters>,
         stream: u8,
         id: Option<StandardId>,
     ) -> bool {
-        let buffer = usize::from(stream);
-        if buffer >= self.own || self.loaded[buffer].is_none() {
-            return false;
+        let Some(id) = id else { return self.take_back(module, stream) };
+        let renamed = Waiting::new(stream, id.into());
+        if self.queue.take(stream).is_some() {
+            // If it is in doubt, its echo goes on hearing the identifier that may be on the wire.
+            self.queue.insert(renamed);
+            return true;
         }
-        let Some(id) = id else { return self.empty(module, buffer).is_some() };
+        let Some(buffer) = self.buffer_of(stream) else { return false };
         let waited = module.rename(buffer, id);
         if waited {
-            self.loaded[buffer] = Some(Waiting::new(stream, id.into()));
+            self.loaded[buffer] = Some(renamed);
         } else {
             self.collect(module);
         }
@@ -242,13 +248,11 @@ impl BufferedOutbox {
         }
         self.collect(module);
         let waiting = Waiting::new(stream, id);
+        self.counts.replaced += u64::from(self.take_back(module, stream));
         if usize::from(stream) < self.own {
-            let buffer = usize::from(stream);
-            self.counts.replaced += u64::from(self.empty(module, buffer).is_some());
-            self.fill(module, source, buffer, waiting);
+            self.fill(module, source, stream.into(), waiting);
             return Ok(());
         }
-        self.forget(module, stream);
         self.queue.insert(waiting);
         self.settle(module, source, now);
         Ok(())
@@ -327,19 +331,21 @@ impl BufferedOutbox {
         }
     }
 
-    /// Takes an older message of this stream out of the queue and the shared buffers.
-    fn forget(&mut self, module: &ToucanDriver<impl ToucanRegisters>, stream: u8) {
+    /// Takes back the message of this stream that waits. Returns whether there was one.
+    fn take_back(&mut self, module: &ToucanDriver<impl ToucanRegisters>, stream: u8) -> bool {
         if self.queue.take(stream).is_some() {
             self.settle_doubt(module, stream);
-            self.counts.replaced += 1;
-            return;
+            return true;
         }
-        let shared = self.own..self.own + self.shared;
-        let is_it = |waiting: &Option<Waiting>| waiting.is_some_and(|it| it.stream() == stream);
-        if let Some(at) = self.loaded[shared].iter().position(is_it) {
-            let taken = self.empty(module, self.own + at);
-            self.counts.replaced += u64::from(taken.is_some());
-        }
+        self.buffer_of(stream).is_some_and(|buffer| self.empty(module, buffer).is_some())
+    }
+
+    /// Returns the buffer that has the message of this stream.
+    fn buffer_of(&self, stream: u8) -> Option<usize> {
+        let place = usize::from(stream);
+        let range = if place < self.own { place..=place } else { self.own..=BUFFERS - 1 };
+        let is_it = |buffer: &usize| self.loaded[*buffer].is_some_and(|it| it.stream() == stream);
+        range.into_iter().find(is_it)
     }
 
     /// Takes back what a buffer has. Returns it, unless it is through.
@@ -369,7 +375,7 @@ impl BufferedOutbox {
     }
 
     /// Brings the most urgent messages into the shared buffers.
-    fn settle(
+    pub fn settle(
         &mut self,
         module: &ToucanDriver<impl ToucanRegisters>,
         source: &impl FrameSource,

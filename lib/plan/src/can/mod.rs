@@ -22,7 +22,7 @@ use diapason_abi::Nanos;
 use diapason_can::fd::FdLength;
 use diapason_can::in_order::{Sends, responses_in_order};
 use diapason_can::mts::{
-    HighSpeed, MtsRefusal, MtsSet, NoPromise, Renewing, Tightest, UPDATE_BITS, Unmet,
+    HighSpeed, MtsRefusal, MtsSet, NoPromise, Queued, Renewing, Tightest, UPDATE_BITS, Unmet,
     longest_renewal, low_speed, tightest,
 };
 use diapason_can::response::{AnalysedMessage, NoBound};
@@ -379,6 +379,18 @@ impl Bus<'_> {
         u32::try_from(high.iter().filter(own).count()).unwrap_or(u32::MAX)
     }
 
+    /// Returns the messages of this host that have no buffer of their own.
+    fn without_buffer(&self) -> Queued {
+        let Some(controller) = self.network.controller else { return Queued::default() };
+        let streams = self.network.streams().into_iter().map(|(index, _)| index);
+        let shared: Vec<usize> = streams.skip(controller.own.into()).collect();
+        let places = |class| {
+            let of_class = self.assigned.of_class(class).into_iter().enumerate();
+            of_class.filter(|(_, index)| shared.contains(index)).map(|(place, _)| place).collect()
+        };
+        Queued { high: places(CanClass::High), low: places(CanClass::Low) }
+    }
+
     fn set(&self, clocks: Nanos) -> Result<MtsSet, MtsRefusal> {
         let numbers = |class| self.assigned.of_class(class);
         let high = numbers(CanClass::High).into_iter().map(|index| {
@@ -409,6 +421,7 @@ impl Bus<'_> {
             low: low.collect(),
             other,
             clocks,
+            queued: self.without_buffer(),
             renewing: match self.network.renewal_ns.map(Nanos) {
                 Some(within) => Renewing::ByClock { within, repeating: self.repeating() },
                 None => Renewing::OnSignal { last },

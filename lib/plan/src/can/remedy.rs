@@ -107,6 +107,13 @@ fn why(name: &str, outcome: &CanOutcome) -> Option<(String, Option<String>)> {
             let load = share(*load_ppm);
             (format!("`{name}` and what goes before it take {load} of the bus"), None)
         }
+        CanOutcome::Unmet(Unmet::Behind) => {
+            let title = format!(
+                "nothing bounds `{name}`: a message of this host that waits for a buffer is not in \
+                 time"
+            );
+            (title, Some("mend that message first, or raise `own_buffers`".to_owned()))
+        }
         CanOutcome::Unbounded([title, help]) => {
             (format!("`{name}` has no bound: {title}"), Some(help.clone()))
         }

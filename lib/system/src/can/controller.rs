@@ -3,6 +3,7 @@
 //!
 //! The segments and the semaphore between them follow, and so do the rights of both ends.
 
+use super::mts;
 use crate::can_network::{CanController, CanNetwork, CanScheduler, CanSender};
 use crate::declared::{
     Declared, DeclaredCan, DeclaredDevice, DeclaredMessage, DeclaredPlace, DeclaredProcess,
@@ -221,14 +222,15 @@ fn is_controller(device: &DeclaredDevice) -> bool {
 pub(super) fn of(declared: &Declared, can: &DeclaredCan) -> Option<CanController> {
     let device = can.controller.as_ref()?;
     let sent = declared.sent(can).count() as u64;
-    let own = can.own_buffers.as_ref().map_or(OWN_MAX, |own| own.value);
+    let most = if can.is(CanScheduler::Mts) { mts::OWN_MAX } else { OWN_MAX };
+    let own = can.own_buffers.as_ref().map_or(most, |own| own.value);
     let place = declared.devices.iter().position(|it| it.name.value == device.value)?;
     Some(CanController {
         number: u8::try_from(number(device)?).ok()?,
         device: place,
         interval_ns: declared.devices[place].what.interval(0)?,
         driver: u16::try_from(declared.cand(device)?).ok()?,
-        own: own.min(sent).min(OWN_MAX) as u8,
+        own: own.min(sent).min(most) as u8,
     })
 }
 

@@ -1,15 +1,15 @@
 //! The messages of this host on a bus under MTS, which a controller with message buffers sends.
 //!
-//! Its driver renews identifiers by its clock, keeps the common time by the frames of another node,
-//! and gives each message a buffer of its own.
+//! Its driver renews identifiers by its clock, and keeps the common time by the frames of another
+//! node, which takes one buffer.
 
 use crate::can_network::CanScheduler;
 use crate::declared::{Declared, DeclaredCan, DeclaredMessage};
 use crate::diagnostics::{Problem, Report};
 use diapason_contract::toucan::{SENDING_ON_TIME, SHARED, STAMP_BITS};
 
-/// Most messages of this host on such a bus.
-const OWN_MAX: usize = SENDING_ON_TIME - SHARED;
+/// Most messages with a buffer of their own.
+pub(super) const OWN_MAX: u64 = (SENDING_ON_TIME - SHARED) as u64;
 /// The driver reads the timer of the controller and then its clock. It drops a reading that took
 /// longer.
 const READS: u64 = 5_000;
@@ -20,9 +20,7 @@ pub(super) fn check(declared: &Declared, can: &DeclaredCan, report: &mut Report)
     let Some(device) = can.controller.as_ref().filter(|_| can.is(CanScheduler::Mts)) else {
         return;
     };
-    let sent = || declared.messages.iter().filter(|it| it.is_on(can) && it.process.is_some());
-    let count = sent().count();
-    if count == 0 {
+    if !declared.messages.iter().any(|it| it.is_on(can) && it.process.is_some()) {
         return;
     }
     let keys = [
@@ -36,14 +34,9 @@ pub(super) fn check(declared: &Declared, can: &DeclaredCan, report: &mut Report)
         let help = format!("add `{example}`: the plan says what fits");
         report.push(Problem::new(&device.span, title, help));
     }
-    if count > OWN_MAX {
-        let title = format!("{count} messages of this host under MTS, the most is {OWN_MAX}");
-        let help = "each has a buffer of its own: let another host send some of them";
-        report.push(Problem::new(&device.span, title, help));
-    }
-    if let Some(own) = can.own_buffers.as_ref().filter(|own| own.value < count as u64) {
-        let title = format!("{count} messages of this host, and {} buffers", own.value);
-        let help = "remove `own_buffers`: under MTS each message has a buffer of its own";
+    if let Some(own) = can.own_buffers.as_ref().filter(|own| own.value > OWN_MAX) {
+        let title = format!("{} buffers of their own under MTS, the most is {OWN_MAX}", own.value);
+        let help = format!("write `own_buffers = {OWN_MAX}`: one buffer hears the time");
         report.push(Problem::new(&own.span, title, help));
     }
     let (Some(read), Some(rate)) = (&can.time.read, &can.rate) else { return };

@@ -201,6 +201,7 @@ impl Serving {
                 on_time.lose();
             }
         }
+        outbox.settle(module, mail, time::now());
         while let Some(through) = self.outbox.take_sent() {
             self.note(through, None);
         }

@@ -30,7 +30,7 @@ pub fn join(random: &mut Random, drawn: &mut Drawn) {
 /// Draws a bus with its driver and its programs.
 fn bus(random: &mut Random) -> DrawnBus {
     let on_time = random.one_in(2);
-    let senders = random.between(1, if on_time { 2 } else { 3 });
+    let senders = random.between(1, 3);
     let period = random.pick(&[450, 470, 500, 700, 1_000, 2_000]);
     DrawnBus {
         kbits: random.pick(&[500, 1_000]),

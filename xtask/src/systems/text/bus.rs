@@ -45,8 +45,8 @@ fn schedule(bus: &DrawnBus) -> String {
         return format!("scheduler = \"deadline-monotonic\"\nown_buffers = {own}\n");
     }
     format!(
-        "scheduler = \"mts\"\nepoch = \"{}us\"\nclocks = \"90us\"\nrenewal = \"{jitter}us\"\n\
-         time = \"time\"\ntime_read = \"20us\"\ntime_losses = 1\n\
+        "scheduler = \"mts\"\nown_buffers = {own}\nepoch = \"{}us\"\nclocks = \"90us\"\n\
+         renewal = \"{jitter}us\"\ntime = \"time\"\ntime_read = \"20us\"\ntime_losses = 1\n\
          \n[[message]]\nname = \"time\"\nbus = \"drive\"\nnode = \"clock-unit\"\nclass = \"low\"\n\
          period = \"20ms\"\nbytes = 8\n\
          \n[[message]]\nname = \"near\"\nbus = \"drive\"\nnode = \"clock-unit\"\n\
