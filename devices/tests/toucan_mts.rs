@@ -6,7 +6,7 @@ mod support;
 use diapason_abi::Nanos;
 use diapason_can::mts::{
     Epochs, HighSpeed, IdentifierClass, MtsSet, NodeDuty, NodeTime, Oscillator, Queued, Renewing,
-    TimeBase, TimeFrame, TimeTerms, classify, high_speed, low_speed, low_speed_id,
+    TIME_BYTES, TimeBase, TimeFrame, TimeTerms, classify, high_speed, low_speed, low_speed_id,
 };
 use diapason_can::response::AnalysedMessage;
 use diapason_can::toucan::{BufferedOutbox, FrameSource, STREAMS, ToucanDriver, ended};
@@ -16,7 +16,7 @@ use diapason_devices::can::{
     CanBus, Sent, TimedMessage, TimedName, TimedTerms, TimedUnit, numbered,
 };
 use diapason_random::Random;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use support::desk::Desk;
 
 /// The driver has this node and the first codes of the set; the others are units.
@@ -36,6 +36,8 @@ struct Drive {
     terms: TimeTerms,
     within: Nanos,
     pace: Pace,
+    /// The driver is the master of the time.
+    leads: bool,
     /// Streams of the driver with a buffer of their own.
     own: usize,
     /// By code: the node and the bytes.
@@ -118,19 +120,28 @@ fn drive(random: &mut Random) -> Option<Drive> {
         grain: Nanos(1),
     };
     let terms = TimeTerms::new(base).unwrap();
+    let leads = random.one_in(3);
     let time = AnalysedMessage::new(low_speed_id(0).unwrap(), 8, interval);
+    let time = AnalysedMessage {
+        deadline: base.late,
+        jitter: if leads { Nanos(pace.whole()) } else { Nanos::ZERO },
+        ..time
+    };
     let other = AnalysedMessage::new(low_speed_id(1).unwrap(), 8, Nanos::from_millis(7));
     let within = Nanos(pace.whole());
     let of: Vec<(usize, u8)> = of;
     let streams: Vec<usize> = (0..count).filter(|code| of[*code].0 == DRIVER).collect();
     let repeating = streams.len() as u32;
     let own = if is_busy { random.below(3) as usize } else { 8 };
-    let queued = Queued { high: streams.iter().skip(own).copied().collect(), low: Vec::new() };
+    let queued = Queued {
+        high: streams.iter().skip(own).copied().collect(),
+        low: if leads { vec![0] } else { Vec::new() },
+    };
     let set = MtsSet {
         rate: rate(),
         epochs: Epochs::new(Nanos(1), Nanos(1)).unwrap(),
         high,
-        low: vec![AnalysedMessage { deadline: base.late, ..time }, other],
+        low: vec![time, other],
         other: 0,
         clocks: terms.clocks(),
         renewing: Renewing::ByClock { within, repeating },
@@ -147,7 +158,7 @@ fn drive(random: &mut Random) -> Option<Drive> {
     });
     let first = first.collect();
     let offsets = [(); NODES].map(|()| random.below(5_000_000_000));
-    promised.then_some(Drive { set, terms, within, pace, own, of, first, ppm, offsets })
+    promised.then_some(Drive { set, terms, within, pace, leads, own, of, first, ppm, offsets })
 }
 
 impl Drive {
@@ -171,7 +182,8 @@ impl Drive {
         self.terms.silence().0 + 8 * self.terms.base().interval.0
     }
 
-    /// Returns the bus with all nodes but the driver. The second unit is the master.
+    /// Returns the bus with all nodes but the driver. The second unit is the master if the driver
+    /// is not.
     fn bus(&self, seed: u64) -> CanBus {
         let bus = CanBus::new(rate());
         bus.record(usize::MAX);
@@ -185,9 +197,11 @@ impl Drive {
                     TimedMessage { name, length: *length, period }
                 })
                 .collect();
-            if node == 1 {
+            if node == 1 && !self.leads {
                 let period = self.set.low[0].period;
                 messages.push(TimedMessage { name: TimedName::Time(id(0)), length: 8, period });
+            }
+            if node == 1 {
                 let period = self.set.low[1].period;
                 messages.push(TimedMessage { name: TimedName::Fixed(id(1)), length: 8, period });
             }
@@ -205,13 +219,17 @@ impl Drive {
     }
 }
 
-/// The newest message of each stream of the driver: its length and its number.
+/// The newest message of each stream of the driver: its length and its number. The time is the
+/// stream after them.
 #[derive(Default)]
-struct Newest(RefCell<Vec<(u8, u64)>>);
+struct Newest(RefCell<Vec<(u8, u64)>>, Cell<[u8; TIME_BYTES]>);
 
 impl FrameSource for Newest {
     fn frame(&self, stream: u8, id: Id) -> Option<CanFrame> {
-        let (length, number) = self.0.borrow()[usize::from(stream)];
+        let all = self.0.borrow();
+        let Some((length, number)) = all.get(usize::from(stream)).copied() else {
+            return CanFrame::data(id, &self.1.get()).ok();
+        };
         numbered(id, length, number)?.classic()
     }
 }
@@ -241,14 +259,19 @@ impl<'a> Driver<'a> {
         let streams: Vec<(usize, Nanos)> = codes.map(|(code, _)| (code, Nanos::ZERO)).collect();
         let mut outbox =
             BufferedOutbox::new(rate(), drive.own.min(streams.len()), SHARED, SPARE).unwrap();
-        outbox.listen(&module, low_speed_id(0).unwrap().into()).unwrap();
+        if drive.leads {
+            outbox.tell(streams.len() as u8);
+        } else {
+            outbox.listen(&module, low_speed_id(0).unwrap().into()).unwrap();
+        }
         let newest = Newest::default();
         *newest.0.borrow_mut() = streams.iter().map(|(code, _)| (drive.of[*code].1, 0)).collect();
         let clock = drive.clock(DRIVER);
         let start = clock.local(desk.time());
         let set = &drive.set;
+        let number = drive.leads.then_some(0);
         let time =
-            NodeTime::new((drive.terms, None), set.epochs, (set.clocks, drive.within), start);
+            NodeTime::new((drive.terms, number), set.epochs, (set.clocks, drive.within), start);
         let came = vec![0; streams.len()];
         let (untimed, lost, busy) = (0, 0, drive.pace.busy - 40_000);
         Driver {
@@ -279,6 +302,25 @@ impl<'a> Driver<'a> {
             let end = ended(rate(), (begun, timer), length(&frame), self.local());
             let frame = TimeFrame::read(frame.bytes()).unwrap();
             self.time.clock().heard(end, 0, &frame);
+        }
+    }
+
+    /// Sends a frame of the time if one is due, and notes those that are through.
+    fn lead(&mut self) {
+        let (stream, id) = (self.streams.len() as u8, low_speed_id(0).unwrap().into());
+        while let Some(through) = self.outbox.take_sent() {
+            if through.stream == stream {
+                let frame = self.newest.frame(stream, id).unwrap();
+                let timer = self.module.timer();
+                let end = ended(rate(), (through.begun, timer), length(&frame), self.local());
+                self.time.clock().sent(end, true);
+            }
+        }
+        let local = self.local();
+        if let Some(frame) = self.time.clock().look(local) {
+            self.newest.1.set(frame.bytes());
+            let now = self.desk.time();
+            self.outbox.post(&self.module, &self.newest, now, stream, id).unwrap();
         }
     }
 
@@ -348,6 +390,7 @@ impl<'a> Driver<'a> {
             if rang || due <= self.desk.now.get() {
                 self.attend();
             }
+            self.lead();
             self.renew(random);
             let (count, turn) = (self.streams.len(), random.below(STREAMS as u64) as usize);
             // The least urgent first, from anywhere on.
@@ -421,7 +464,7 @@ fn judge(drive: &Drive, record: &[Sent], from: u64, until: u64) -> Seen {
 #[test]
 fn a_driver_that_renews_by_its_clock_is_in_time_among_units_that_do() {
     let (mut lives, mut frames, mut twice) = (0, 0, 0);
-    let (mut sharing, mut preempted) = (0, 0);
+    let (mut sharing, mut preempted, mut leading) = (0, 0, 0);
     for seed in 0..3_000 {
         let mut random = Random::new(seed);
         let Some(drive) = drive(&mut random) else { continue };
@@ -445,8 +488,10 @@ fn a_driver_that_renews_by_its_clock_is_in_time_among_units_that_do() {
         (lives, frames, twice) = (lives + 1, frames + seen.frames, twice + seen.twice);
         sharing += u64::from(!drive.set.queued.high.is_empty());
         preempted += counts.preempted;
+        leading += u64::from(drive.leads);
     }
     assert!(lives > 1_000 && frames > 150_000, "{lives} lives, {frames} frames");
+    assert!(leading > 400, "{leading} lives in which the driver is the master");
     assert!(sharing > 400 && preempted > 3_000, "{sharing} share buffers, {preempted} preempted");
     // A frame that was on the wire when its node renewed.
     assert!(twice > 0 && twice * 100 < frames, "{twice} of {frames}");

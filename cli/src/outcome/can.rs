@@ -44,6 +44,8 @@ pub struct CanMessagePromise {
     /// The name of the process that sends it, and the place of the driver in the description.
     pub sender: String,
     pub driver: u64,
+    /// This host is the master of the common time of the bus.
+    pub leads: bool,
     /// The longest until it is through, if that is promised.
     pub bound_ns: Option<u64>,
     /// The longest until it is in the queue of the controller.
@@ -72,6 +74,7 @@ impl CanMessagePromise {
                     number: message.number,
                     sender: sender.clone(),
                     driver: network.controller?.driver.into(),
+                    leads: network.time.is_some_and(|time| network.leads(time.message)),
                     bound_ns: bound,
                     jitter_ns: message.jitter_ns,
                 })
@@ -124,11 +127,18 @@ impl CanMessagePromise {
         let late = format!(
             "the controller of {of} got its next message too late {dry} times while one waited"
         );
-        let lost = format!(
-            "{untimed} high-speed messages were lost while the driver of {of} did not know the \
-             time of `{}` any more",
-            self.bus
-        );
+        let bus = &self.bus;
+        let lost = if self.leads {
+            format!(
+                "{untimed} frames of the time of `{bus}` said no instant, after as many as a node \
+                 may lose in a row"
+            )
+        } else {
+            format!(
+                "{untimed} high-speed messages were lost while the driver of {of} did not know the \
+                 time of `{bus}` any more"
+            )
+        };
         let wrong = format!("the driver of {of} saw errors on `{}` {errors} times", self.bus);
         let away = format!("the controller of {of} was off `{}` {off} times", self.bus);
         [
@@ -213,6 +223,7 @@ mod tests {
             number: 3,
             sender: "control".into(),
             driver: 1,
+            leads: false,
             bound_ns: Some(900),
             jitter_ns: 50,
         }

@@ -14,6 +14,8 @@ pub const CLOCK_HZ: u32 = 16_000_000;
 pub const CONTROLLERS: usize = 2;
 /// Most processes that send on one controller.
 pub const SENDERS: usize = 4;
+/// The number of the driver in the place of a sender: it sends the frames of the time.
+pub const DRIVER: u8 = u8::MAX;
 /// Most messages that a host sends on one controller.
 pub const MESSAGES: usize = 19;
 /// Buffers that send: the two others hear frames that were overwritten on the wire.
@@ -226,7 +228,7 @@ pub struct MessageTerms {
     pub stream: u8,
     /// Its number among all messages of the description.
     pub number: u16,
-    /// The number of its program among the senders of the controller.
+    /// The number of its program among the senders of the controller, or [`DRIVER`].
     pub sender: u8,
     /// Most bytes of data.
     pub bytes: u8,

@@ -288,7 +288,7 @@ fn sender(declared: &Declared, names: &Names<'_>, message: &DeclaredMessage, rep
         report.push(Problem::new(&process.span, title, help));
     } else if can.controller.is_some() {
         controller::sends(message, report);
-        mts::sends(can, message, report);
+        mts::sends(declared, can, message, report);
     } else if can.usb.is_none() {
         let title = format!("`{}` is not connected to `{}`", process.value, can.name.value);
         let help = format!(

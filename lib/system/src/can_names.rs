@@ -171,12 +171,22 @@ impl CanNetwork {
         })
     }
 
-    /// Returns the processes of this host that send, in the order of their first messages.
+    /// Returns whether this host is the master of the common time: the driver of its controller
+    /// sends the message of this place then.
+    #[must_use]
+    pub fn leads(&self, message: usize) -> bool {
+        let is_own = matches!(self.messages[message].sender, CanSender::Process(_));
+        is_own && self.time.is_some_and(|time| time.message == message)
+    }
+
+    /// Returns the processes of this host that send, in the order of their first messages, without
+    /// a driver that sends the time only.
     #[must_use]
     pub fn senders(&self) -> Vec<&str> {
         let mut senders: Vec<&str> = Vec::new();
-        for message in &self.messages {
+        for (place, message) in self.messages.iter().enumerate() {
             if let CanSender::Process(name) = &message.sender
+                && !self.leads(place)
                 && !senders.contains(&name.as_str())
             {
                 senders.push(name);

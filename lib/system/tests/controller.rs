@@ -102,7 +102,7 @@ fn mistakes_are_named() {
         (
             "process = \"control\"",
             "process = \"driver\"",
-            "`driver` drives the controller of `drive` and sends nothing",
+            "`driver` drives the controller of `drive` and sends no message",
         ),
         (
             "program = \"message-sender\"\n",

@@ -60,7 +60,7 @@ fn mistakes_are_named() {
         (
             "time = \"time\"",
             "time = \"battery\"",
-            "`battery` carries the time, and a process of this host sends it",
+            "`battery` carries the time, and a program sends it",
         ),
         ("controller = \"toucan0\"", "#", "`control` of this host cannot send under MTS"),
         ("jitter = \"600us\" ", "# ", "`torque-left` has no jitter, and a process sends it"),

@@ -10,6 +10,10 @@ use diapason::outcome::RunVerdict;
 
 const EXAMPLE: &str = "examples/can-mts-host.toml";
 
+/// The sender of the time, and the driver in its place.
+const FOLLOWS: &str = "node = \"frame-unit\"\nclass = \"low\"\n";
+const LEADS: &str = "process = \"driver\"\njitter = \"600us\"\nclass = \"low\"\n";
+
 /// Faults of the bus and of the controller, and an alarm that each rings.
 const FAULTS: &[(&str, &str)] = &[
     ("1s can-errors toucan0 5", "can-errors"),
@@ -28,13 +32,21 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
     let good = session(workspace, built, EXAMPLE, HORIZON_NS)?;
     // Messages share buffers, and the driver renews those that wait in its queue.
     let shared = text.replacen("renewal =", "own_buffers = 0\nrenewal =", 1);
+    // The driver is the master of the time.
+    let leads = shared.replacen(FOLLOWS, LEADS, 1);
+    // A master knows the time always, and its frames of the time are late.
+    let of_master: Vec<(&str, &str)> = FAULTS
+        .iter()
+        .map(|(fault, alarm)| (*fault, if *alarm == "can-time" { "can-late" } else { alarm }))
+        .collect();
     let shared = changed(EXAMPLE, built, &shared)?;
-    for session in [&good, &shared] {
-        let (verdict, alarms) = simulated(session)?;
+    let leads = changed(EXAMPLE, built, &leads)?;
+    for (session, faults) in [(good, FAULTS), (shared, FAULTS), (leads, &of_master)] {
+        let (verdict, alarms) = simulated(&session)?;
         if verdict != RunVerdict::Holds {
             return Err(format!("{verdict:?}: {alarms:?}"));
         }
-        survives(session, FAULTS)?;
+        survives(&session, faults)?;
     }
     let cases = [
         // The driver runs for a short while every twenty milliseconds.

@@ -106,6 +106,10 @@ pub struct BufferedOutbox {
     pub(super) armed: u16,
     /// The identifier for which the buffer [`HEARS`] waits, if there is one.
     hears: Option<Id>,
+    /// The stream whose buffer interrupts each time, if there is one.
+    tells: Option<u8>,
+    /// The buffers that interrupt, as the module knows it.
+    interrupting: u16,
     pub(super) counts: OutboxCounts,
     /// Frames that went through since somebody asked. Nobody has to.
     through: [Option<Through>; 2 * BUFFERS],
@@ -142,6 +146,8 @@ impl BufferedOutbox {
             lacking: None,
             armed: 0,
             hears: None,
+            tells: None,
+            interrupting: 0,
             counts: OutboxCounts::default(),
             through: [None; 2 * BUFFERS],
         })
@@ -162,8 +168,13 @@ impl BufferedOutbox {
         }
         self.hears = Some(id);
         module.expect(HEARS, id);
-        module.interrupts(self.interrupting());
+        self.interrupt(module);
         Ok(())
+    }
+
+    /// Lets the module interrupt each time that a message of this stream is through.
+    pub fn tell(&mut self, stream: u8) {
+        self.tells = Some(stream);
     }
 
     /// Returns the frame that [`BufferedOutbox::listen`] waits for, if one came, and the timer of
@@ -179,9 +190,16 @@ impl BufferedOutbox {
         Some(heard)
     }
 
-    /// Returns the buffers that interrupt now, one bit each.
-    pub(super) fn interrupting(&self) -> u16 {
-        self.armed | if self.hears.is_some() { 1 << HEARS } else { 0 }
+    /// Lets the buffers interrupt that have to, if they are others than before.
+    pub(super) fn interrupt(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
+        let told = self.tells.and_then(|stream| self.buffer_of(stream));
+        let hears = self.hears.map(|_| HEARS);
+        let bits = told.into_iter().chain(hears).map(|buffer| 1 << buffer);
+        let wanted = bits.fold(self.armed, |all: u16, bit: u16| all | bit);
+        if wanted != self.interrupting {
+            self.interrupting = wanted;
+            module.interrupts(wanted);
+        }
     }
 
     /// Gives the message of `stream` that waits another identifier, or takes it back if there is
@@ -251,6 +269,7 @@ impl BufferedOutbox {
         self.counts.replaced += u64::from(self.take_back(module, stream));
         if usize::from(stream) < self.own {
             self.fill(module, source, stream.into(), waiting);
+            self.interrupt(module);
             return Ok(());
         }
         self.queue.insert(waiting);
@@ -267,14 +286,19 @@ impl BufferedOutbox {
         now: Nanos,
     ) {
         self.collect(module);
-        let (errors, off) = module.take_errors(self.interrupting());
-        self.counts.errors += u64::from(errors);
-        self.counts.off += u64::from(off);
+        self.look_for_errors(module);
         if !module.is_ready() {
             self.counts.off += 1;
             self.revive(module, source);
         }
         self.settle(module, source, now);
+    }
+
+    /// Counts if there were errors on the bus since the driver looked last.
+    pub fn look_for_errors(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
+        let (errors, off) = module.take_errors(self.interrupting);
+        self.counts.errors += u64::from(errors);
+        self.counts.off += u64::from(off);
     }
 
     /// Returns a frame that went through since the last call.
@@ -286,10 +310,9 @@ impl BufferedOutbox {
     /// was there.
     fn revive(&mut self, module: &ToucanDriver<impl ToucanRegisters>, source: &impl FrameSource) {
         module.restart();
-        (self.armed, self.lacking) = (0, None);
+        (self.armed, self.lacking, self.interrupting) = (0, None, 0);
         if let Some(id) = self.hears {
             module.expect(HEARS, id);
-            module.interrupts(self.interrupting());
         }
         self.doubts = [None; ECHOES.len()];
         for buffer in 0..self.own + self.shared {

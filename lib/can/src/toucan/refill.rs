@@ -25,7 +25,7 @@ impl BufferedOutbox {
         if self.armed != 0 && others.all(|buffer| self.loaded[buffer].is_none()) {
             self.counts.dry += 1;
             self.armed = 0;
-            module.interrupts(self.interrupting());
+            self.interrupt(module);
         }
         if let Some(before) = &mut self.lacking {
             *before += frames;
@@ -44,10 +44,8 @@ impl BufferedOutbox {
             (_, Some(_)) => u16::MAX,
             (_, None) => self.last_before_spare(),
         };
-        if armed != self.armed {
-            self.armed = armed;
-            module.interrupts(self.interrupting());
-        }
+        self.armed = armed;
+        self.interrupt(module);
     }
 
     /// Returns the shared buffer with `spare` less urgent ones behind it, or with fewer if no more

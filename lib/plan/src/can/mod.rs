@@ -111,8 +111,8 @@ pub(crate) fn plans(plant: &Plant<'_>, pipes: &[Piped], jobs: &Jobs) -> Vec<CanP
     let of = |network: &CanNetwork| {
         let queued = queued::queued(plant, network);
         let queued = queued.map(|found| found.map_err(<[String; 2]>::from));
-        let told = network.messages.iter().map(|message| queued::told(plant, jobs, message));
-        let told = told.collect();
+        let places = 0..network.messages.len();
+        let told = places.map(|place| queued::told(plant, jobs, network, place)).collect();
         CanPlan { queued, told, ..plan(plant.system, network, pipes) }
     };
     plant.system.cans.iter().map(of).collect()

@@ -21,13 +21,21 @@ use diapason_pipe::bill::{Coming, busy_period};
 use diapason_pipe::measured::REPORT;
 use diapason_pipe::size::Bucket;
 use diapason_system::{CanController, CanMessage, CanNetwork, CanScheduler, CanSender};
-use std::collections::BTreeSet;
 
-/// Returns how long a program takes at most from the release of a message until the driver knows of
-/// it: a described job of the program is done then. Without one nothing bounds it.
-pub(super) fn told(plant: &Plant<'_>, jobs: &Jobs, message: &CanMessage) -> Option<Nanos> {
+/// Returns how long a program takes at most from the release of message `place` until the driver
+/// knows of it: a described job of the program is done then. Without one nothing bounds it. The
+/// driver knows of the time at once.
+pub(super) fn told(
+    plant: &Plant<'_>,
+    jobs: &Jobs,
+    network: &CanNetwork,
+    place: usize,
+) -> Option<Nanos> {
     let (system, core) = (plant.system, plant.core);
-    let CanSender::Process(sender) = &message.sender else { return None };
+    if network.leads(place) {
+        return Some(Nanos::ZERO);
+    }
+    let CanSender::Process(sender) = &network.messages[place].sender else { return None };
     let process = system.processes.iter().find(|process| process.name == *sender)?;
     let place = core.mains.iter().position(|number| Some(*number) == process.vcpu)?;
     Some(jobs.get(place)?.as_ref()?.as_ref().ok()?.done)
@@ -85,7 +93,6 @@ impl Plant<'_> {
         let hear = call(CallNumber::EventWait) + call(CallNumber::SemUnlock);
         let own = |message: &&CanMessage| matches!(message.sender, CanSender::Process(_));
         let own = network.messages.iter().filter(own);
-        let senders: BTreeSet<&str> = own.clone().map(|message| message.sender.name()).collect();
         let reports = Nanos(call(CallNumber::Log).0.saturating_mul(own.clone().count() as u64));
         let taken = wake + Nanos(find) + Nanos(take);
         let look = wake + Nanos(serve);
@@ -101,7 +108,7 @@ impl Plant<'_> {
             let contract = contract.with_jitter(Nanos(message.jitter_ns));
             [taken, wake, look].map(|work| Waking { contract, work })
         });
-        let strangers = senders.iter().map(|_| every(LOOK, taken));
+        let strangers = network.senders().into_iter().map(|_| every(LOOK, taken));
         Ok(messages.flatten().chain(strangers).chain(rest).chain(renewals).collect())
     }
 
@@ -171,7 +178,7 @@ pub(super) fn late(
         let [takes, said] = [queued, jitter].map(|time| human(time.0));
         let sender = message.sender.name();
         let (before, seats) = match told {
-            None => (String::new(), format!("`{driver}`")),
+            None | Some(Nanos::ZERO) => (String::new(), format!("`{driver}`")),
             Some(told) => (
                 format!(" {} for a job of `{sender}` and", human(told.0)),
                 format!("`{sender}` or `{driver}`"),

@@ -14,7 +14,7 @@ use crate::source::At;
 use crate::system::{SemaphoreKind, Setting, System};
 use diapason_abi::Key;
 use diapason_contract::toucan::{
-    CLASS, CONTROLLER_NAMES, CONTROLLER_SETTING, CONTROLLERS, ControllerTerms, MESSAGES,
+    CLASS, CONTROLLER_NAMES, CONTROLLER_SETTING, CONTROLLERS, ControllerTerms, DRIVER, MESSAGES,
     MESSAGES_SETTING, MTS_SETTING, MessageTerms, OUT_BYTES, PROGRAM, SENDERS, SENDING, SHARED,
     has_rate,
 };
@@ -38,15 +38,27 @@ impl Declared {
         self.processes.iter().position(|it| it.uses.iter().any(|used| used.value == device.value))
     }
 
+    /// Returns whether this message carries the time of a bus, and the driver of its controller
+    /// sends it.
+    pub(super) fn leads(&self, can: &DeclaredCan, message: &DeclaredMessage) -> bool {
+        let driver = can.controller.as_ref().and_then(|device| self.cand(device));
+        let driver = driver.map(|driver| &self.processes[driver].name.value);
+        let sends = message.process.as_ref().is_some_and(|it| Some(&it.value) == driver);
+        let time = can.time.message.as_ref().filter(|_| can.is(CanScheduler::Mts));
+        sends && time.is_some_and(|time| time.value == message.name.value)
+    }
+
     /// Returns the messages of processes of this host on a bus.
     fn sent<'d>(&'d self, can: &'d DeclaredCan) -> impl Iterator<Item = &'d DeclaredMessage> {
         self.messages.iter().filter(|message| message.is_on(can) && message.process.is_some())
     }
 
-    /// Returns the names of processes that send on a bus, in the order of their first messages.
+    /// Returns the names of processes that send on a bus, in the order of their first messages,
+    /// without a driver that sends the time only.
     fn senders(&self, can: &DeclaredCan) -> Vec<At<String>> {
         let mut senders: Vec<At<String>> = Vec::new();
-        for process in self.sent(can).filter_map(|message| message.process.as_ref()) {
+        let others = self.sent(can).filter(|message| !self.leads(can, message));
+        for process in others.filter_map(|message| message.process.as_ref()) {
             if senders.iter().all(|other| other.value != process.value) {
                 senders.push(process.clone());
             }
@@ -187,8 +199,8 @@ fn can_drive(
     }
     if declared.senders(can).iter().any(|sender| sender.value == *name) {
         let title =
-            format!("`{name}` drives the controller of `{}` and sends nothing", can.name.value);
-        bad(title, "let another process send its messages".into());
+            format!("`{name}` drives the controller of `{}` and sends no message", can.name.value);
+        bad(title, "let another process send its messages; under MTS it may send `time`".into());
     }
 }
 
@@ -268,13 +280,13 @@ fn terms(
     network.streams().into_iter().zip(0u8..).filter_map(move |((index, id), stream)| {
         let message = &network.messages[index];
         let CanSender::Process(process) = &message.sender else { return None };
-        let sender = senders.iter().position(|name| name == process)?;
+        let sender = senders.iter().position(|name| name == process);
         let terms = MessageTerms {
             name: Key::new(&message.name),
             controller: controller.number,
             stream,
             number: message.number,
-            sender: u8::try_from(sender).ok()?,
+            sender: sender.map_or(Some(DRIVER), |sender| u8::try_from(sender).ok())?,
             bytes: message.bytes,
             id,
             period_ns: message.period_ns.unwrap_or(0),

@@ -1,7 +1,7 @@
 //! The messages of this host on a bus under MTS, which a controller with message buffers sends.
 //!
-//! Its driver renews identifiers by its clock, and keeps the common time by the frames of another
-//! node, which takes one buffer.
+//! Its driver renews identifiers by its clock. It keeps the common time by the frames of another
+//! node, which takes one buffer, or sends those frames itself.
 
 use crate::can_network::CanScheduler;
 use crate::declared::{Declared, DeclaredCan, DeclaredMessage};
@@ -49,13 +49,20 @@ pub(super) fn check(declared: &Declared, can: &DeclaredCan, report: &mut Report)
     }
 }
 
-/// Reports a message of this host that carries the time.
-pub(super) fn sends(can: &DeclaredCan, message: &DeclaredMessage, report: &mut Report) {
+/// Reports a message of a program that carries the time.
+pub(super) fn sends(
+    declared: &Declared,
+    can: &DeclaredCan,
+    message: &DeclaredMessage,
+    report: &mut Report,
+) {
     let time = can.time.message.as_ref().filter(|_| can.is(CanScheduler::Mts));
-    if let Some(time) = time.filter(|time| time.value == message.name.value) {
-        let title =
-            format!("`{}` carries the time, and a process of this host sends it", time.value);
-        let help = "let another `node` send the time: the driver only follows it";
+    if let Some(time) = time.filter(|time| time.value == message.name.value)
+        && !declared.leads(can, message)
+    {
+        let title = format!("`{}` carries the time, and a program sends it", time.value);
+        let help = "let the driver of the controller send it (`process`), or another `node`: a \
+                    program cannot tell when a frame is through";
         report.push(Problem::new(&time.span, title, help).with(&message.name.span, "the message"));
     }
 }

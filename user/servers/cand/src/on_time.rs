@@ -1,8 +1,9 @@
-//! The common time of a bus under MTS, and the identifiers that follow from it.
+//! The common time of a bus under MTS, and the identifiers that follow from it. The driver follows
+//! the frames of another node, or sends them itself.
 
 use crate::CardRegisters;
 use diapason_can::mts::{Epochs, NodeDuty, NodeTime, TimeBase, TimeFrame, TimeTerms};
-use diapason_can::toucan::{ToucanDriver, ended};
+use diapason_can::toucan::{OutboxCounts, ToucanDriver, ended};
 use diapason_can::{BitRate, CanFrame, Id, StandardId, frame, wire};
 use diapason_contract::toucan::{MTS_SETTING, MtsTerms, STAMP_BITS};
 use diapason_rt::{Errno, Nanos, settings, time};
@@ -15,18 +16,29 @@ pub(crate) struct OnTime {
     epochs: Epochs,
     terms: MtsTerms,
     rate: BitRate,
+    /// The stream of the frames of the time, if this node sends them.
+    leads: Option<u8>,
+    /// The errors and the losses of the bus when the last of them was asked for.
+    asked: (u64, u64),
+    /// How many of them in a row say no instant.
+    silent: u32,
     /// The node knew the time at least once.
     knew: bool,
-    /// High-speed messages that were lost because it did not know the time any more.
+    /// High-speed messages that were lost because the node did not know the time any more. Of a
+    /// master: own frames that said no instant although as many before did not as may be lost.
     pub untimed: u64,
 }
 
 impl OnTime {
     /// Returns the time of this node if the settings name one, and the identifier of its frames.
+    /// `stream` returns the stream of an identifier that this host sends.
     ///
     /// # Errors
     /// `Absent` if the settings make no sense.
-    pub fn open(rate: BitRate) -> Result<Option<(OnTime, Id)>, Errno> {
+    pub fn open(
+        rate: BitRate,
+        stream: impl FnOnce(Id) -> Option<u8>,
+    ) -> Result<Option<(OnTime, Id)>, Errno> {
         let told = settings::read();
         let Some(terms) = MtsTerms::of(told.get(MTS_SETTING)) else { return Ok(None) };
         let base = TimeBase {
@@ -42,21 +54,58 @@ impl OnTime {
         let epochs = epochs.map_err(|_| Errno::Absent)?;
         let id = frame::standard(terms.time_id).map_err(|_| Errno::Absent)?;
         let bounds = (Nanos(terms.clocks_ns), Nanos(terms.renewal_ns));
-        let time = NodeTime::new((clock, None), epochs, bounds, time::now());
-        Ok(Some((OnTime { time, epochs, terms, rate, knew: false, untimed: 0 }, id)))
+        let leads = stream(id);
+        let time = NodeTime::new((clock, leads.map(|_| 0)), epochs, bounds, time::now());
+        let (asked, silent, knew, untimed) = ((0, 0), 0, false, 0);
+        Ok(Some((OnTime { time, epochs, terms, rate, leads, asked, silent, knew, untimed }, id)))
     }
 
-    /// Takes in a frame of the time, which began at `begun` of the timer. A reading of the clock
-    /// that took too long, because another thread ran meanwhile, is as good as a lost frame.
-    pub fn hear(&mut self, module: &ToucanDriver<CardRegisters>, frame: &CanFrame, begun: u16) {
+    /// Returns the stream of the frames of the time, if this node sends them.
+    pub fn leads(&self) -> Option<u8> {
+        self.leads
+    }
+
+    /// Returns the frame of the time that has to go now, and when it was due.
+    pub fn ask(&mut self, now: Nanos, counts: &OutboxCounts) -> Option<(Nanos, TimeFrame)> {
+        let due = self.time.clock().next_look();
+        let frame = self.time.clock().look(now)?;
+        self.asked = (counts.errors, counts.off);
+        Some((due.min(now), frame))
+    }
+
+    /// Takes in that its own frame of the time is through, which began at `begun` and has so many
+    /// bits. After an error or an uncertain reading of the clock nobody may use the instant.
+    pub fn sent(
+        &mut self,
+        module: &ToucanDriver<CardRegisters>,
+        (begun, bits): (u16, u32),
+        counts: &OutboxCounts,
+    ) {
+        let (timer, now, is_certain) = self.read(module, begun);
+        let clean = is_certain && self.asked == (counts.errors, counts.off);
+        self.time.clock().sent(ended(self.rate, (begun, timer), bits, now), clean);
+        self.silent = if clean { 0 } else { self.silent.saturating_add(1) };
+        self.untimed += u64::from(self.silent > self.terms.losses);
+    }
+
+    /// Returns the timer, the clock, and whether they were read soon enough after each other to say
+    /// when a frame was over that began at `begun`. They are not if another thread ran meanwhile.
+    fn read(&self, module: &ToucanDriver<CardRegisters>, begun: u16) -> (u16, Nanos, bool) {
         let before = time::now();
         let timer = module.timer();
         let now = time::now();
         let age = self.rate.time(timer.wrapping_sub(begun).into());
         let drift = 2 * u64::from(self.terms.drift_ppm) * age.0 / MILLION + 1;
         let uncertain = (now - before) + self.rate.time(STAMP_BITS) + Nanos(drift);
+        (timer, now, uncertain.0 <= self.terms.read_ns)
+    }
+
+    /// Takes in a frame of the time, which began at `begun` of the timer. An uncertain reading of
+    /// the clock is as good as a lost frame.
+    pub fn hear(&mut self, module: &ToucanDriver<CardRegisters>, frame: &CanFrame, begun: u16) {
+        let (timer, now, is_certain) = self.read(module, begun);
         let Some(heard) = TimeFrame::read(frame.bytes()) else { return };
-        if uncertain.0 <= self.terms.read_ns {
+        if is_certain {
             let end = ended(self.rate, (begun, timer), wire::length(frame), now);
             self.time.clock().heard(end, 0, &heard);
         }

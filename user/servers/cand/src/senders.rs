@@ -18,9 +18,11 @@ pub(crate) fn open(controller: u8, names: &ControllerNames) -> Result<Senders, E
     let told = settings::read();
     let mut all = [const { None }; SENDERS];
     for terms in MessageTerms::all(told.get(MESSAGES_SETTING)) {
-        let place = usize::from(terms.sender) % SENDERS;
-        if terms.controller == controller && all[place].is_none() {
-            all[place] = Some(pipe::reader(names.out[place])?);
+        // The driver sends the frames of the time itself.
+        if terms.controller == controller
+            && let Some(place @ None) = all.get_mut(usize::from(terms.sender))
+        {
+            *place = Some(pipe::reader(names.out[usize::from(terms.sender)])?);
         }
     }
     Ok(Intake::new(all))

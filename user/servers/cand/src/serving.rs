@@ -8,7 +8,7 @@ use crate::on_time::OnTime;
 use crate::senders::{self, Senders};
 use crate::{CardRegisters, took_interrupt};
 use diapason_can::frame::{extended, standard};
-use diapason_can::mts::NodeDuty;
+use diapason_can::mts::{NodeDuty, TIME_BYTES};
 use diapason_can::toucan::{
     BufferedOutbox, FrameSource, OutboxCounts, Through, ToucanDriver, ended,
 };
@@ -74,6 +74,12 @@ impl Mail {
         let stream = self.0.get_mut(message.stream as usize)?.as_mut()?;
         stream.is_of(sender, message).then_some(stream)
     }
+
+    /// Returns the stream that has this identifier for good.
+    fn fixed(&self, id: Id) -> Option<u8> {
+        let is_it = |it: &&Stream| matches!(it.terms.id, MessageId::Fixed(..)) && it.id == id;
+        self.0.iter().flatten().find(is_it).map(|it| it.terms.stream)
+    }
 }
 
 impl FrameSource for Mail {
@@ -122,9 +128,13 @@ impl Serving {
             }
         }
         let senders = senders::open(terms.number, names)?;
-        let on_time = match OnTime::open(rate)? {
+        let on_time = OnTime::open(rate, |id| mail.fixed(id))?;
+        let on_time = match on_time {
             Some((on_time, id)) => {
-                outbox.listen(&module, id).map_err(|_| Errno::Absent)?;
+                match on_time.leads() {
+                    None => outbox.listen(&module, id).map_err(|_| Errno::Absent)?,
+                    Some(stream) => outbox.tell(stream),
+                }
                 Some(on_time)
             }
             None => None,
@@ -145,6 +155,7 @@ impl Serving {
                 self.looked = now;
                 time::work(SERVE, || self.attend());
             }
+            self.send_time(now);
             if self.on_time.as_ref().is_some_and(|it| now >= it.next_look(now)) {
                 time::work(RENEW, || self.renew());
             }
@@ -178,6 +189,31 @@ impl Serving {
         {
             on_time.hear(&self.module, &frame, begun);
         }
+        self.note_all();
+    }
+
+    /// Sends a frame of the time, if this node is the master and one is due.
+    fn send_time(&mut self, now: Nanos) {
+        let counts = self.outbox.counts();
+        let Some(on_time) = &mut self.on_time else { return };
+        let (Some(number), Some((due, frame))) = (on_time.leads(), on_time.ask(now, &counts))
+        else {
+            return;
+        };
+        time::work(TAKE, || {
+            let Some(Some(stream)) = self.mail.0.get_mut(usize::from(number)) else { return };
+            (stream.data, stream.length, stream.made) = (frame.bytes(), TIME_BYTES, Some(due));
+            let id = stream.id;
+            // The number is that of a stream: this cannot fail.
+            let _ = self.outbox.post(&self.module, &self.mail, now, number, id);
+            if let Some(Some(stream)) = self.mail.0.get_mut(usize::from(number)) {
+                stream.gauge.took(time::now() - due);
+            }
+            self.note_all();
+        });
+    }
+
+    fn note_all(&mut self) {
         while let Some(through) = self.outbox.take_sent() {
             self.note(through, None);
         }
@@ -202,9 +238,7 @@ impl Serving {
             }
         }
         outbox.settle(module, mail, time::now());
-        while let Some(through) = self.outbox.take_sent() {
-            self.note(through, None);
-        }
+        self.note_all();
     }
 
     /// Returns the identifier of a message that its program had at `made`. There is none if it is
@@ -290,6 +324,12 @@ impl Serving {
         };
         let end = ended(self.rate, (through.begun, timer), bits, now).min(now);
         stream.gauge.sent(end - made);
+        if let Some(on_time) = &mut self.on_time
+            && on_time.leads() == Some(through.stream)
+        {
+            self.outbox.look_for_errors(&self.module);
+            on_time.sent(&self.module, (through.begun, bits), &self.outbox.counts());
+        }
     }
 
     fn report(&mut self, now: Nanos) {
