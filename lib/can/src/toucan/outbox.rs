@@ -192,10 +192,13 @@ impl BufferedOutbox {
 
     /// Lets the buffers interrupt that have to, if they are others than before.
     pub(super) fn interrupt(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
-        let told = self.tells.and_then(|stream| self.buffer_of(stream));
-        let hears = self.hears.map(|_| HEARS);
-        let bits = told.into_iter().chain(hears).map(|buffer| 1 << buffer);
-        let wanted = bits.fold(self.armed, |all: u16, bit: u16| all | bit);
+        let mut wanted = self.armed;
+        if self.hears.is_some() {
+            wanted |= 1 << HEARS;
+        }
+        if let Some(buffer) = self.tells.and_then(|stream| self.buffer_of(stream)) {
+            wanted |= 1 << buffer;
+        }
         if wanted != self.interrupting {
             self.interrupting = wanted;
             module.interrupts(wanted);
@@ -216,7 +219,7 @@ impl BufferedOutbox {
     ) -> bool {
         let Some(id) = id else { return self.take_back(module, stream) };
         let renamed = Waiting::new(stream, id.into());
-        if self.queue.take(stream).is_some() {
+        if !self.has_own(stream) && self.queue.take(stream).is_some() {
             // If it is in doubt, its echo goes on hearing the identifier that may be on the wire.
             self.queue.insert(renamed);
             return true;
@@ -267,7 +270,7 @@ impl BufferedOutbox {
         self.collect(module);
         let waiting = Waiting::new(stream, id);
         self.counts.replaced += u64::from(self.take_back(module, stream));
-        if usize::from(stream) < self.own {
+        if self.has_own(stream) {
             self.fill(module, source, stream.into(), waiting);
             self.interrupt(module);
             return Ok(());
@@ -356,7 +359,7 @@ impl BufferedOutbox {
 
     /// Takes back the message of this stream that waits. Returns whether there was one.
     fn take_back(&mut self, module: &ToucanDriver<impl ToucanRegisters>, stream: u8) -> bool {
-        if self.queue.take(stream).is_some() {
+        if !self.has_own(stream) && self.queue.take(stream).is_some() {
             self.settle_doubt(module, stream);
             return true;
         }
@@ -365,10 +368,16 @@ impl BufferedOutbox {
 
     /// Returns the buffer that has the message of this stream.
     fn buffer_of(&self, stream: u8) -> Option<usize> {
-        let place = usize::from(stream);
-        let range = if place < self.own { place..=place } else { self.own..=BUFFERS - 1 };
         let is_it = |buffer: &usize| self.loaded[*buffer].is_some_and(|it| it.stream() == stream);
-        range.into_iter().find(is_it)
+        if self.has_own(stream) {
+            return Some(usize::from(stream)).filter(is_it);
+        }
+        (self.own..self.own + self.shared).find(is_it)
+    }
+
+    /// Returns whether this stream has a buffer of its own.
+    fn has_own(&self, stream: u8) -> bool {
+        usize::from(stream) < self.own
     }
 
     /// Takes back what a buffer has. Returns it, unless it is through.
