@@ -8,7 +8,7 @@ use diapason_can::mts::{
     Epochs, HighSpeed, IdentifierClass, MtsSet, NodeDuty, NodeTime, Oscillator, Queued, Renewing,
     TIME_BYTES, TimeBase, TimeFrame, TimeTerms, classify, high_speed, low_speed, low_speed_id,
 };
-use diapason_can::response::AnalysedMessage;
+use diapason_can::response::{AnalysedMessage, Errors};
 use diapason_can::toucan::{BufferedOutbox, FrameSource, STREAMS, ToucanDriver, ended};
 use diapason_can::wire::{length, worst};
 use diapason_can::{BitRate, CanFrame, Id, StandardId};
@@ -136,6 +136,7 @@ fn drive(random: &mut Random) -> Option<Drive> {
     let queued = Queued {
         high: streams.iter().skip(own).copied().collect(),
         low: if leads { vec![0] } else { Vec::new() },
+        again: Nanos::ZERO,
     };
     let set = MtsSet {
         rate: rate(),
@@ -146,6 +147,7 @@ fn drive(random: &mut Random) -> Option<Drive> {
         clocks: terms.clocks(),
         renewing: Renewing::ByClock { within, repeating },
         queued,
+        errors: Errors::NONE,
     };
     let set = set.with_epoch(Nanos::from_micros(random.between(2_500, 12_000))).ok()?;
     let promised = (0..set.high.len())

@@ -139,7 +139,9 @@ impl CanMessagePromise {
                  time of `{bus}` any more"
             )
         };
-        let wrong = format!("the driver of {of} saw errors on `{}` {errors} times", self.bus);
+        let wrong = format!(
+            "the driver of {of} saw at least {errors} errors on `{bus}` beyond what the plan counts"
+        );
         let away = format!("the controller of {of} was off `{}` {off} times", self.bus);
         [
             // Before the others: whatever else is broken may follow from it.

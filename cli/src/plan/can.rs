@@ -5,6 +5,7 @@ use crate::table::{Align, TextTable};
 use diapason_abi::Nanos;
 use diapason_can::Id;
 use diapason_can::mts::Unmet;
+use diapason_can::response::Errors;
 use diapason_plan::can::{CanClocks, CanEpochs, CanName, CanOutcome, CanPlan, CanPromise};
 use diapason_plan::share;
 use diapason_system::{CanMessage, CanNetwork, CanScheduler, CanSender, System};
@@ -183,7 +184,14 @@ fn follows(network: &CanNetwork, clocks: &CanClocks) -> String {
 }
 
 fn assumed(network: &CanNetwork, plan: &CanPlan) -> String {
-    let mut text = "assumed: no frame is destroyed; ".to_owned();
+    let Errors { burst, interval } = network.errors;
+    let mut text = match burst {
+        0 => "assumed: no frame is destroyed; ".to_owned(),
+        _ => format!(
+            "assumed: at most {burst} of the frames are destroyed at once, and one more each {}; ",
+            human(interval.0)
+        ),
+    };
     text += match network.in_order.as_slice() {
         [] => "each node sends its most urgent message first\n",
         _ => "each other node sends its most urgent message first\n",

@@ -7,7 +7,7 @@
 //! the head; for others that is more jitter, by as much as it may wait. One depends on the other,
 //! so the bounds are computed again until none grows.
 
-use crate::response::{AnalysedMessage, Errors, Level, NoBound, Stream, blocking, sane};
+use crate::response::{AnalysedMessage, Destroyed, Errors, Level, NoBound, Stream, blocking, sane};
 use crate::timing::BitRate;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
@@ -30,6 +30,20 @@ pub enum Sends {
     Buffered,
 }
 
+/// Errors on a bus with nodes of all kinds.
+#[derive(Clone, Copy, Debug)]
+pub struct BusErrors {
+    pub errors: Errors,
+    /// Longest time from when a frame of a [`Sends::Buffered`] message is destroyed until the
+    /// message contends again. Its buffer may have been given to another meanwhile, and a less
+    /// urgent frame may go first.
+    pub again: Nanos,
+}
+
+impl BusErrors {
+    pub const NONE: BusErrors = BusErrors { errors: Errors::NONE, again: Nanos::ZERO };
+}
+
 /// Returns all response times, in the order of `messages`, from coming to the end on the bus.
 ///
 /// `sends` says how each message gets to the bus. A message that waits for a buffer contends later
@@ -43,9 +57,10 @@ pub fn responses_in_order(
     messages: &[AnalysedMessage],
     sends: &[Sends],
     other: u32,
+    errors: BusErrors,
 ) -> Result<Vec<Nanos>, NoBound> {
     sane(messages)?;
-    let bus = Shared { rate, messages, sends, other };
+    let bus = Shared { rate, messages, sends, other, errors };
     let mut waits = alloc::vec![Nanos::ZERO; messages.len()];
     let longest = messages.iter().map(|message| message.period).max().unwrap_or_default();
     let endless = Nanos(longest.0.saturating_mul(PERIODS));
@@ -86,6 +101,7 @@ struct Shared<'a> {
     messages: &'a [AnalysedMessage],
     sends: &'a [Sends],
     other: u32,
+    errors: BusErrors,
 }
 
 impl Shared<'_> {
@@ -126,15 +142,20 @@ impl Shared<'_> {
             Stream { jitter: stream.jitter + waits[at], ..stream }
         });
         let below = strangers().filter(|(_, message)| message.id > bottom);
-        let longest = below.map(|(_, message)| message.bits).chain([self.other]).max();
-        let frame = blocking(self.rate, longest.unwrap_or(0));
-        let frames = if self.sends(index) == Sends::Buffered { 2 } else { 1 };
+        let lower = below.map(|(_, message)| message.bits).chain([self.other]).max();
+        let frame = blocking(self.rate, lower.unwrap_or(0));
+        let (frames, again) = match self.sends(index) {
+            Sends::Buffered => (2, self.errors.again),
+            _ => (1, Nanos::ZERO),
+        };
+        let all = self.messages.iter().map(|message| message.bits);
+        let longest = all.chain([self.other]).max().unwrap_or(0);
         Level {
             rate: self.rate,
             above: above.collect(),
             own: Stream::of(self.rate, &self.messages[index]),
             blocking: Nanos(frames * frame.0),
-            errors: Errors::NONE,
+            errors: Destroyed::new(self.rate, self.errors.errors, longest, again),
         }
     }
 
@@ -183,7 +204,7 @@ fn busy_period(level: &Level, mates: &[(usize, Stream)]) -> Option<Nanos> {
     loop {
         let streams = level.above.iter().chain(mates.iter().map(|(_, mate)| mate));
         let work: u64 = streams.map(|s| s.cost.0.saturating_mul(s.arrivals(busy))).sum();
-        let next = level.blocking + Nanos(work);
+        let next = level.blocking + Nanos(work) + level.errors.lost(busy);
         if next <= busy {
             return Some(busy);
         }
@@ -201,7 +222,7 @@ fn start(level: &Level, before: Nanos) -> Option<Nanos> {
     loop {
         let above = level.above.iter();
         let work: u64 = above.map(|s| s.cost.0.saturating_mul(s.arrivals(start + bit))).sum();
-        let next = before + Nanos(work);
+        let next = before + Nanos(work) + level.errors.lost(start + level.own.cost);
         if next <= start {
             return Some(start);
         }

@@ -57,6 +57,49 @@ impl Errors {
     fn within(&self, time: Nanos) -> u64 {
         self.burst.saturating_add(time.0 / self.interval.0.max(1))
     }
+
+    /// Returns how many of the frames that are due each `interval`, and through within `late`, may
+    /// have an error in a row.
+    #[must_use]
+    pub fn in_a_row(&self, interval: Nanos, late: Nanos) -> u64 {
+        let mut row = 0;
+        loop {
+            let window = Nanos(interval.0.saturating_mul(row).saturating_add(late.0));
+            if self.within(window) <= row || window > HORIZON {
+                return row;
+            }
+            row += 1;
+        }
+    }
+}
+
+/// Errors on a bus, and what one of them takes of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Destroyed {
+    errors: Errors,
+    each: Nanos,
+}
+
+impl Destroyed {
+    /// Returns the errors of a bus whose longest frame has so many bits, for a message that
+    /// contends again only `again` after its frame was destroyed.
+    ///
+    /// An error costs its flags and a frame of any priority: a node that sees a bit of arbitration
+    /// or a start of frame wrong may yield to a lower frame, or break in on a higher one.
+    pub fn new(rate: BitRate, errors: Errors, longest: u32, again: Nanos) -> Destroyed {
+        let bits = u64::from(longest + INTERFRAME_BITS) + ERROR_BITS;
+        Destroyed { errors, each: rate.time(bits) + again }
+    }
+
+    /// Returns what errors take in any time of this length.
+    pub fn lost(&self, time: Nanos) -> Nanos {
+        Nanos(self.each.0.saturating_mul(self.errors.within(time)))
+    }
+
+    /// Returns the time between two errors in the long run, and what each takes, if there are any.
+    pub fn stream(&self) -> Option<(Nanos, Nanos)> {
+        (self.errors != Errors::NONE).then_some((self.errors.interval, self.each))
+    }
 }
 
 /// Why there is no bound.
@@ -142,7 +185,7 @@ pub(crate) struct Level {
     pub above: Vec<Stream>,
     pub own: Stream,
     pub blocking: Nanos,
-    pub errors: Errors,
+    pub errors: Destroyed,
 }
 
 impl Level {
@@ -153,23 +196,8 @@ impl Level {
         };
         let streams = self.above.iter().chain([&self.own]);
         let load: u128 = streams.map(|stream| share(stream.cost, stream.period)).sum();
-        let errors = match self.errors.interval {
-            Nanos::FOREVER => 0,
-            interval => share(self.error_cost(), interval),
-        };
+        let errors = self.errors.stream().map_or(0, |(interval, each)| share(each, interval));
         u64::try_from(load + errors).unwrap_or(u64::MAX)
-    }
-
-    /// An error costs its flags and a frame of any priority: a node that sees a bit of arbitration
-    /// or a start of frame wrong may yield to a lower frame, or break in on a higher one.
-    fn error_cost(&self) -> Nanos {
-        let streams = self.above.iter().chain([&self.own]).map(|stream| stream.cost);
-        let longest = streams.chain([self.blocking]).max().unwrap_or(Nanos::ZERO);
-        longest + self.rate.time(ERROR_BITS)
-    }
-
-    fn lost(&self, time: Nanos) -> u64 {
-        self.error_cost().0.saturating_mul(self.errors.within(time))
     }
 
     /// Returns the longest time from being asked for to the last bit of end of frame; none if
@@ -198,7 +226,7 @@ impl Level {
                 let instances = (busy + stream.jitter).0.div_ceil(stream.period.0);
                 stream.cost.0.saturating_mul(instances)
             });
-            let next = Nanos(self.blocking.0 + work.sum::<u64>()) + Nanos(self.lost(busy));
+            let next = Nanos(self.blocking.0 + work.sum::<u64>()) + self.errors.lost(busy);
             if next <= busy {
                 return Some(busy);
             }
@@ -218,8 +246,7 @@ impl Level {
             // A message that comes within the first bit may still be taken for a contender.
             let work: u64 =
                 self.above.iter().map(|s| s.cost.0.saturating_mul(s.arrivals(start + bit))).sum();
-            let lost = self.lost(start + self.own.cost);
-            let next = before + Nanos(work) + Nanos(lost);
+            let next = before + Nanos(work) + self.errors.lost(start + self.own.cost);
             if next <= start {
                 return Some(start);
             }
@@ -229,6 +256,13 @@ impl Level {
             start = next;
         }
     }
+}
+
+/// Returns what errors take in any time of this length of a bus whose longest frame has so many
+/// bits.
+#[must_use]
+pub fn lost(rate: BitRate, errors: Errors, longest: u32, time: Nanos) -> Nanos {
+    Destroyed::new(rate, errors, longest, Nanos::ZERO).lost(time)
 }
 
 /// Every message has a period and an identifier of its own.
@@ -270,6 +304,8 @@ pub fn response(
     let below = messages.iter().filter(|message| message.id > own.id).map(|message| message.bits);
     let blocking = blocking(rate, below.chain([other]).max().unwrap_or(0));
     let own = Stream::of(rate, &own);
+    let longest = messages.iter().map(|message| message.bits).chain([other]).max().unwrap_or(0);
+    let errors = Destroyed::new(rate, errors, longest, Nanos::ZERO);
     let level = Level { rate, above, own, blocking, errors };
     let load_ppm = level.load_ppm();
     level.response().ok_or(NoBound::Overload { index, load_ppm })

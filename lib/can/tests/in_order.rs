@@ -3,8 +3,8 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::bus::{Bus, EventKind, NodeSetup, Ticket};
-use diapason_can::in_order::{Sends, responses_in_order};
+use diapason_can::bus::{Bus, EventKind, NodeSetup, Ticket, WireFault};
+use diapason_can::in_order::{BusErrors, Sends, responses_in_order};
 use diapason_can::response::{AnalysedMessage, Errors, responses};
 use diapason_can::{BitRate, CanFrame, StandardId};
 use std::collections::BTreeMap;
@@ -18,9 +18,10 @@ struct Traffic {
     messages: Vec<AnalysedMessage>,
     nodes: Vec<usize>,
     in_order: Vec<bool>,
+    errors: BusErrors,
 }
 
-fn traffic(random: &mut Random) -> Traffic {
+fn traffic(random: &mut Random, faulty: bool) -> Traffic {
     let count = random.between(3, 9);
     let load = random.between(30, 95);
     let mut ids: Vec<u16> = (0..count).map(|n| (n * 40 + random.below(40)) as u16).collect();
@@ -37,7 +38,11 @@ fn traffic(random: &mut Random) -> Traffic {
     let messages: Vec<AnalysedMessage> = messages.collect();
     let nodes = messages.iter().map(|_| random.below(NODES) as usize).collect();
     let in_order = (0..NODES).map(|_| random.one_in(2)).collect();
-    Traffic { messages, nodes, in_order }
+    let longest = messages.iter().map(|message| message.period.0).max().unwrap();
+    let interval = Nanos(longest * random.between(1, 4));
+    let errors = if faulty { Errors { burst: 1, interval } } else { Errors::NONE };
+    let errors = BusErrors { errors, again: Nanos::ZERO };
+    Traffic { messages, nodes, in_order, errors }
 }
 
 /// Returns the longest response of each message seen on the bus.
@@ -73,10 +78,19 @@ fn seen(traffic: &Traffic, rate: BitRate, random: &mut Random) -> Vec<Nanos> {
             longest[index] = longest[index].max(event.time - Nanos(came));
         }
     };
+    let mut destroys = critical;
     for (queued, _, came, index) in calendar {
         let frame = CanFrame::data(traffic.messages[index].id, &[0x3c; 8]).unwrap();
         let node = nodes[traffic.nodes[index]];
         bus.advance(Nanos(queued));
+        if traffic.errors.errors != Errors::NONE && queued >= destroys {
+            let fault = WireFault::Flip {
+                bit: random.below(130) as u32,
+                seen_by: random.between(1, (1 << NODES) - 1),
+            };
+            bus.arm(Nanos(queued), fault);
+            destroys = queued + 4 * traffic.errors.errors.interval.0;
+        }
         collect(&mut bus, &mut waiting, &mut longest);
         let ticket = bus.send(Nanos(queued), node, frame).unwrap();
         waiting.insert(ticket, (index, came));
@@ -103,11 +117,12 @@ fn no_message_takes_longer_than_its_bound() {
     let (mut bounded, mut beyond) = (0, 0);
     for seed in 0..1_500 {
         let mut random = Random::new(seed);
-        let traffic = traffic(&mut random);
-        let queues = sends(&queues(&traffic));
-        let Ok(bounds) = responses_in_order(rate, &traffic.messages, &queues, 0) else { continue };
+        let traffic = traffic(&mut random, seed % 2 == 1);
+        let (queues, errors) = (sends(&queues(&traffic)), traffic.errors);
+        let bounds = responses_in_order(rate, &traffic.messages, &queues, 0, errors);
+        let Ok(bounds) = bounds else { continue };
         bounded += 1;
-        let fixed = responses(rate, &traffic.messages, Errors::NONE, 0);
+        let fixed = responses(rate, &traffic.messages, traffic.errors.errors, 0);
         let seen = seen(&traffic, rate, &mut random);
         for (index, (seen, bound)) in seen.iter().zip(&bounds).enumerate() {
             assert!(seen <= bound, "seed {seed}, message {index}: {seen} of {bound}");
@@ -122,10 +137,14 @@ fn no_message_takes_longer_than_its_bound() {
 fn without_such_nodes_the_bounds_are_the_usual_ones() {
     let rate = BitRate::new(500_000).unwrap();
     for seed in 0..500 {
-        let traffic = traffic(&mut Random::new(seed));
+        let traffic = traffic(&mut Random::new(seed), seed % 2 == 1);
         let none = vec![Sends::Urgent; traffic.messages.len()];
-        let usual = responses(rate, &traffic.messages, Errors::NONE, 80);
-        assert_eq!(responses_in_order(rate, &traffic.messages, &none, 80), usual, "seed {seed}");
+        let usual = responses(rate, &traffic.messages, traffic.errors.errors, 80);
+        assert_eq!(
+            responses_in_order(rate, &traffic.messages, &none, 80, traffic.errors),
+            usual,
+            "seed {seed}"
+        );
     }
 }
 
@@ -141,8 +160,10 @@ fn an_urgent_message_waits_for_what_its_own_node_was_given_first() {
         &messages,
         &[Sends::InOrder(0), Sends::InOrder(0), Sends::Urgent],
         0,
+        BusErrors::NONE,
     );
     assert_eq!(bounds.unwrap()[0], Nanos::from_micros(133 + 133 + 130));
-    let bounds = responses_in_order(rate, &messages, &[Sends::Urgent; 3], 0).unwrap();
+    let urgent = [Sends::Urgent; 3];
+    let bounds = responses_in_order(rate, &messages, &urgent, 0, BusErrors::NONE).unwrap();
     assert_eq!(bounds[0], Nanos::from_micros(133 + 130));
 }

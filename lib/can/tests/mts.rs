@@ -3,13 +3,13 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::bus::{EventKind, NodeId, NodeSetup, Ticket};
+use diapason_can::bus::{EventKind, NodeId, NodeSetup, Ticket, WireFault};
 use diapason_can::mts::{
     Epochs, HighSpeed, IdentifierClass, MtsRefusal, MtsSet, NoPromise, Queued, Renewing,
     UPDATE_BITS, classify, high_speed, low_speed, low_speed_id, non_real_time_id, read_update,
     signal_update,
 };
-use diapason_can::response::AnalysedMessage;
+use diapason_can::response::{AnalysedMessage, Errors};
 use diapason_can::wire::{length, worst};
 use diapason_can::{BitRate, Bus, CanFrame, StandardId};
 use std::collections::BTreeMap;
@@ -130,6 +130,8 @@ fn traffic(random: &mut Random) -> Traffic {
     let epoch = Nanos::from_micros(random.between(500, 4_000));
     // A reach longer than needed makes coarse regions, in which ranks decide.
     let reach = Nanos(longest.0 * random.between(1, 6));
+    let interval = Nanos::from_micros(random.between(3_000, 20_000));
+    let errors = if random.one_in(2) { Errors { burst: 1, interval } } else { Errors::NONE };
     let low_messages = low.iter().enumerate().map(|(rank, frame)| {
         let period = Nanos::from_micros(random.between(3_000, 30_000));
         AnalysedMessage {
@@ -146,6 +148,7 @@ fn traffic(random: &mut Random) -> Traffic {
         clocks: Nanos::ZERO,
         renewing: Renewing::OnSignal { last: Nanos::ZERO },
         queued: Queued::default(),
+        errors,
     };
     Traffic { set, high, low, other }
 }
@@ -228,9 +231,14 @@ fn late(traffic: &Traffic, random: &mut Random) -> usize {
     calendar.sort_unstable_by_key(|entry| (entry.0, entry.2 != usize::MAX));
     bus.send(Nanos(critical - 1), nodes[3], traffic.other).unwrap();
     let mut waiting: BTreeMap<Ticket, Pending> = BTreeMap::new();
-    let mut missed = 0;
+    let (mut missed, mut destroys) = (0, critical);
     for (now, came, index) in calendar.into_iter().filter(|entry| entry.0 >= critical) {
         let now = Nanos(now);
+        if set.errors != Errors::NONE && now.0 >= destroys {
+            let (bit, seen_by) = (random.below(130) as u32, random.between(1, 15));
+            bus.arm(now, WireFault::Flip { bit, seen_by });
+            destroys = now.0 + 4 * set.errors.interval.0;
+        }
         if index == usize::MAX {
             bus.advance(now);
             missed += collect(&mut bus, &mut waiting);
@@ -343,6 +351,7 @@ fn counter_example() -> Traffic {
         clocks: Nanos::ZERO,
         renewing: Renewing::OnSignal { last: Nanos::ZERO },
         queued: Queued::default(),
+        errors: Errors::NONE,
     };
     let high = high.iter().map(|(bytes, ..)| plain(*bytes as usize)).collect();
     Traffic { set, high, low: Vec::new(), other }
@@ -378,6 +387,7 @@ fn deadlines_in_one_region_are_not_told_apart() {
         clocks: Nanos::ZERO,
         renewing: Renewing::OnSignal { last: Nanos::ZERO },
         queued: Queued::default(),
+        errors: Errors::NONE,
     };
     assert_eq!(set.epochs.region(), Nanos(500_001));
     assert_eq!([0, 1].map(|index| high_speed(&set, index).unwrap().is_none()), [true, false]);

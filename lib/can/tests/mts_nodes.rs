@@ -12,7 +12,7 @@ use diapason_can::mts::{
     Duty, Epochs, HighSpeed, MtsSet, Queued, Renewal, Renewing, TimeBase, TimeTerms, UPDATE_BITS,
     high_speed, longest_renewal, low_speed, low_speed_id, non_real_time_id,
 };
-use diapason_can::response::AnalysedMessage;
+use diapason_can::response::{AnalysedMessage, Errors};
 use diapason_can::wire::worst;
 use diapason_can::{BitRate, CanFrame, StandardId};
 use support::Random;
@@ -56,6 +56,7 @@ fn set(random: &mut Random) -> (MtsSet, Frames) {
         other: worst(false, 8),
         clocks,
         queued: Queued::default(),
+        errors: Errors::NONE,
         renewing: Renewing::OnSignal {
             last: longest_renewal(rate, worst(false, 8) + UPDATE_BITS / 2, clocks),
         },

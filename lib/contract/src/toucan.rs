@@ -125,21 +125,25 @@ pub struct ControllerTerms {
     pub rate: u32,
     /// How many of the most urgent messages have a buffer of their own.
     pub own: u8,
+    /// How many frames may be destroyed at once, and the time for each further one, in ns.
+    pub errors: (u64, u64),
 }
 
 impl ControllerTerms {
     /// Returns the numbers of the setting.
     #[must_use]
-    pub const fn words(&self) -> [u64; 3] {
-        [self.number as u64, self.rate as u64, self.own as u64]
+    pub const fn words(&self) -> [u64; 5] {
+        let (burst, interval) = self.errors;
+        [self.number as u64, self.rate as u64, self.own as u64, burst, interval]
     }
 
     /// Reads the numbers of the setting.
     #[must_use]
     pub fn of(words: &[u64]) -> Option<ControllerTerms> {
-        let [number, rate, own] = *words else { return None };
+        let [number, rate, own, burst, interval] = *words else { return None };
         let (number, own) = (u8::try_from(number).ok()?, u8::try_from(own).ok()?);
-        Some(ControllerTerms { number, rate: u32::try_from(rate).ok()?, own })
+        let errors = (burst, interval);
+        Some(ControllerTerms { number, rate: u32::try_from(rate).ok()?, own, errors })
     }
 }
 
@@ -308,7 +312,8 @@ mod tests {
         let all = [terms, plain, speedy];
         let words: alloc::vec::Vec<u64> = all.iter().flat_map(|it| it.words()).collect();
         assert!(MessageTerms::all(&words).eq(all));
-        let controller = ControllerTerms { number: 1, rate: 1_000_000, own: 11 };
+        let errors = (2, 50_000_000);
+        let controller = ControllerTerms { number: 1, rate: 1_000_000, own: 11, errors };
         assert_eq!(ControllerTerms::of(&controller.words()), Some(controller));
         let mts = MtsTerms {
             epoch_ns: 1,

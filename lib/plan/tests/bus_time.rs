@@ -55,6 +55,27 @@ fn clocks_follow_from_the_response_of_the_message() {
     assert_eq!(outcomes(&assumed), outcomes(&plan));
 }
 
+/// Returns the example with errors on its bus.
+fn with_errors(keys: &str) -> String {
+    EXAMPLE.replacen("rate = 1_000_000", &format!("rate = 1_000_000\n{keys}"), 1)
+}
+
+#[test]
+fn errors_need_nodes_that_renew_by_clocks_and_may_lose_frames_of_the_time() {
+    let (title, help, _) = only(&planned(&with_errors("error_interval = \"100ms\"")));
+    assert!(title.starts_with("frames may be destroyed, and some nodes may hear"), "{title}");
+    assert!(help.contains("renewal"), "{help}");
+    let one = with_errors("renewal = \"20us\"\nepoch = \"4ms\"\nerror_interval = \"100ms\"");
+    let plan = planned(&one);
+    let CanClocks { time: Some(_), .. } = clocks(&plan) else { panic!("no time: {:?}", plan.cans) };
+    let many = one.replacen("error_interval", "error_burst = 2\nerror_interval", 1);
+    let plan = planned(&many);
+    let items: Vec<_> = plan.findings.iter().flat_map(|found| found.items()).collect();
+    let found = items.iter().find(|item| item.title.contains("errors may spoil 2 frames"));
+    let help = found.unwrap_or_else(|| panic!("{:?}", items[0].title)).help;
+    assert!(help.contains("time_losses = 2"), "{help}");
+}
+
 #[test]
 fn each_term_of_the_bound_counts() {
     let follows = |from: &str, to: &str| {

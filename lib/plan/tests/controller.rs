@@ -30,14 +30,37 @@ fn a_message_of_this_host_may_wait_for_two_less_urgent_frames() {
         .replace("process = \"control\"\n", "node = \"control\"\n")
         .replace("controller = \"toucan0\"\nown_buffers = 3\n", "");
     let (here, there) = (responses(&plan), responses(&planned(&outside)));
-    // The most urgent one of this host waits for one frame of 133 bits more, at least.
     let names: Vec<&str> = plan.system().cans[0].messages.iter().map(|it| &*it.name).collect();
-    let torque = names.iter().position(|name| *name == "torque-left").unwrap();
-    assert!(here[torque] >= there[torque] + 133_000, "{here:?} {there:?}");
+    let place = |message: &str| names.iter().position(|name| *name == message).unwrap();
+    // The most urgent one that shares buffers waits for one frame of 133 bits more, at least.
+    let pitch = place("pitch");
+    assert!(here[pitch] >= there[pitch] + 133_000, "{here:?} {there:?}");
     assert!(here.iter().zip(&there).all(|(here, there)| here >= there));
+    // Three have a buffer of their own, and wait for no frame more.
+    for message in ["torque-left", "torque-right", "limits"] {
+        assert_eq!(here[place(message)], there[place(message)], "{message}");
+    }
     // Nothing is below the least urgent one.
-    let last = names.iter().position(|name| *name == "diagnosis").unwrap();
-    assert!(here[last] < here[torque] + 2_000_000);
+    assert!(here[place("diagnosis")] < here[pitch] + 2_000_000);
+}
+
+#[test]
+fn a_destroyed_frame_costs_its_time_and_a_message_without_a_buffer_more() {
+    let plan = planned(EXAMPLE);
+    let names: Vec<&str> = plan.system().cans[0].messages.iter().map(|it| &*it.name).collect();
+    let place = |message: &str| names.iter().position(|name| *name == message).unwrap();
+    let with = |keys: &str| {
+        let text = EXAMPLE.replacen("rate = 1_000_000", &format!("rate = 1_000_000\n{keys}"), 1);
+        responses(&planned(&text))
+    };
+    let (none, one) = (responses(&plan), with("error_interval = \"100ms\""));
+    // A frame of 133 bits with its space, and 31 bits of flags, and no message comes meanwhile.
+    assert_eq!(one[place("torque-left")], none[place("torque-left")] + 164_000);
+    // The message may lose its buffer: two frames, the wait for the driver and what comes then.
+    assert!(one[place("pitch")] >= none[place("pitch")] + 164_000 + 900_000 + 2 * 133_000);
+    // Errors do not come closer, so it does not matter how far apart they are.
+    assert_eq!(with("error_interval = \"1s\""), one);
+    assert_eq!(with("error_interval = \"100ms\"\nerror_burst = 1"), one);
 }
 
 /// Returns how long messages of the example wait for the driver, with one change.

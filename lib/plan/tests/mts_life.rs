@@ -9,7 +9,7 @@ use diapason_can::mts::{
     Epochs, HighSpeed, MtsSet, Queued, Renewing, TimeBase, TimeTerms, UPDATE_BITS, longest_renewal,
     low_speed, low_speed_id,
 };
-use diapason_can::response::AnalysedMessage;
+use diapason_can::response::{AnalysedMessage, Errors};
 use diapason_can::wire::worst;
 use diapason_can::{BitRate, CanFrame, StandardId};
 use diapason_plan::Plan;
@@ -80,6 +80,7 @@ fn drive(text: &str) -> Drive {
         other: worst(false, 0),
         clocks,
         queued: Queued::default(),
+        errors: Errors::NONE,
         renewing,
     };
     let (set, _) = set.best_epoch().unwrap();

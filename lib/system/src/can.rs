@@ -23,6 +23,8 @@ use crate::source::At;
 use crate::suggest::nearest;
 use crate::table::{Raw, Table};
 use crate::usb;
+use diapason_abi::Nanos;
+use diapason_can::response::Errors;
 
 pub(crate) use controller::{expand, settings};
 
@@ -31,6 +33,8 @@ const TIME_MAX: u64 = 1_000_000_000_000;
 /// Bit rates of classic CAN, and of the data of CAN FD.
 const RATES: std::ops::RangeInclusive<u64> = 10_000..=1_000_000;
 const DATA_RATES: std::ops::RangeInclusive<u64> = 10_000..=8_000_000;
+/// Most frames that are destroyed at once.
+const ERRORS_MAX: u64 = 1_000;
 const STANDARD_MAX: u64 = 0x7ff;
 const EXTENDED_MAX: u64 = 0x1fff_ffff;
 
@@ -69,6 +73,8 @@ fn can(raw: Raw<'_>, report: &mut Report) -> DeclaredCan {
             0..=controller::OWN_MAX,
             ", messages with a buffer of their own",
         ),
+        error_interval: table.duration("error_interval", 1_000..=TIME_MAX),
+        error_burst: table.number("error_burst", 1..=ERRORS_MAX, " frames at once"),
         in_order: table.texts("in_order", "in_order = [\"gateway\"]"),
     };
     if can.is(CanScheduler::Mts) && can.time.message.is_none() && !table.has("time") {
@@ -129,6 +135,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         interface(declared, can, report);
         controller::check(declared, can, report);
         schedule(declared, can, report);
+        errors(can, report);
         mts::check(declared, can, report);
         time::check(declared, can, report);
         fd::check(declared, can, report);
@@ -239,6 +246,15 @@ fn of_rate(can: &DeclaredCan, plug: &DeclaredUsb, channel: u64, report: &mut Rep
     );
     let help = format!("write the same rate here and in `bit_rates` of `{usb}`");
     report.push(Problem::new(&rate.span, title, help));
+}
+
+/// Reports errors that come at once and of which nobody says how often.
+fn errors(can: &DeclaredCan, report: &mut Report) {
+    if let (Some(burst), None) = (&can.error_burst, &can.error_interval) {
+        let title = "`error_burst` says nothing here";
+        let help = "add `error_interval = \"50ms\"`: the time for each further frame";
+        report.push(Problem::new(&burst.span, title, help));
+    }
 }
 
 /// The keys of a bus that only MTS has.
@@ -402,6 +418,10 @@ pub(crate) fn networks(declared: &Declared) -> Vec<CanNetwork> {
             time: time::of(can, &messages),
             interface: plug.map(|(number, _)| (number, channel)),
             controller: controller::of(declared, can),
+            errors: can.error_interval.as_ref().map_or(Errors::NONE, |interval| Errors {
+                burst: can.error_burst.as_ref().map_or(1, |burst| burst.value),
+                interval: Nanos(interval.value),
+            }),
             in_order: can.in_order.iter().map(|name| name.value.clone()).collect(),
             messages,
         })

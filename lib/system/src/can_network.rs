@@ -1,5 +1,7 @@
 //! A CAN bus and its messages, as a description that was checked has them.
 
+use diapason_can::response::Errors;
+
 pub(crate) const SCHEDULERS: [(&str, CanScheduler); 3] = [
     ("mts", CanScheduler::Mts),
     ("deadline-monotonic", CanScheduler::DeadlineMonotonic),
@@ -57,6 +59,8 @@ pub struct CanNetwork {
     pub interface: Option<(usize, u8)>,
     /// The controller with message buffers by which this host is on it.
     pub controller: Option<CanController>,
+    /// How often frames are destroyed at most.
+    pub errors: Errors,
     /// The names of nodes that send in the order of requests, whatever is more urgent.
     pub in_order: Vec<String>,
     pub messages: Vec<CanMessage>,

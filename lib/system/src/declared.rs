@@ -123,6 +123,9 @@ pub(crate) struct DeclaredCan {
     /// of their own.
     pub controller: Option<At<String>>,
     pub own_buffers: Option<At<u64>>,
+    /// The time for each further frame that is destroyed, and how many are at once.
+    pub error_interval: Option<At<u64>>,
+    pub error_burst: Option<At<u64>>,
     /// Names of nodes that send in the order of requests.
     pub in_order: Vec<At<String>>,
 }

@@ -55,7 +55,7 @@ const BUS: [&str; 13] = [
 ];
 
 /// Keys of `[[can]]` and `[[message]]`, one row for some pairs of them.
-const MESSAGES: [&str; 14] = [
+const MESSAGES: [&str; 16] = [
     "rate",
     "scheduler",
     "epoch",
@@ -65,6 +65,8 @@ const MESSAGES: [&str; 14] = [
     "time_step",
     "time_drift",
     "time_losses",
+    "error_interval",
+    "error_burst",
     "usb`, `channel",
     "in_order",
     "node`, `process",

@@ -101,6 +101,10 @@ fn what_says_nothing_or_too_much_is_refused() {
     bad(&text, "channel", "`i` has no channel 5", "write a number below 5");
     let text = bus(&format!("{DM}\nin_order = [\"other\"]")) + &message(UNIT);
     bad(&text, "in_order", "no message on `drive` is of node `other`", "remove it");
+    let text = bus(&format!("{DM}\nerror_burst = 2")) + &message(UNIT);
+    bad(&text, "error_burst", "`error_burst` says nothing here", "add `error_interval = \"50ms\"`");
+    let text = bus(&format!("{DM}\nerror_interval = \"50ms\"\nerror_burst = 0")) + &message(UNIT);
+    bad(&text, "error_burst", "`error_burst` is 0, out of range", "from 1 to 1000 frames at once");
     let text = bus(&format!("{MTS}\nin_order = [\"unit\"]")) + &message(UNIT);
     bad(&text, "in_order", "a node that sends in order cannot do so under MTS", "deadline-mono");
     let text = bus(DM) + &message(&format!("{UNIT}\nclass = \"none\"\ndeadline = \"1ms\""));

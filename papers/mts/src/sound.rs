@@ -64,6 +64,7 @@ pub fn set(workload: &Workload) -> Option<MtsSet> {
         clocks: Nanos::ZERO,
         renewing: Renewing::OnSignal { last: Nanos::ZERO },
         queued: Queued::default(),
+        errors: Errors::NONE,
     };
     set.with_epoch(Nanos(workload.epoch)).ok()
 }

@@ -34,8 +34,20 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
         ("jitter = \"900us\" ", "jitter = \"1us\" ", "can-jitter"),
     ];
     survives(&good, FAULTS)?;
+    destroyed(built, &text)?;
     breaks(EXAMPLE, built, &text, &cases)?;
     flooded(built, &text)
+}
+
+/// Checks that one destroyed frame breaks nothing if the plan counts with it, and that many do.
+fn destroyed(built: &Built, text: &str) -> Result<(), String> {
+    let text = text.replacen("rate =", "error_interval = \"100ms\"\nrate =", 1);
+    let session = changed(EXAMPLE, built, &text)?;
+    let one = disturbed(&session, "1s can-errors toucan0 1")?;
+    if !session.proved || !one.is_empty() {
+        return Err(format!("one destroyed frame, {}: {one:?}", session.proved));
+    }
+    survives(&session, &[("1s can-errors toucan0 40", "can-errors")])
 }
 
 /// Checks that each fault rings its alarm, and that messages go on after it.

@@ -35,11 +35,17 @@
 //! window leaves to it, so it contends by then. One depends on the other, so the jitters are
 //! computed again until none grows.
 //!
+//! **Errors.** Each takes its flags and one frame of any rank from the bus. x is through only if
+//! its own frame is not destroyed, so those until the end of its frame count. A message that shares
+//! buffers may have lost its buffer when its frame is destroyed: it takes longer to contend again.
+//! Nodes that renew on a signal could hear the signal at different times then: such a set has to
+//! renew by clocks, and the common time that they need does without some of its frames.
+//!
 //! **Low-speed.** All high-speed messages are above: the response times of fixed identifiers hold.
 //! The order among those above does not matter, so a renewal by clocks costs only what goes twice.
 
 use super::{Epochs, HIGH_SPEED, LOW_SPEED};
-use crate::response::{AnalysedMessage, Errors, Level, Stream};
+use crate::response::{AnalysedMessage, Destroyed, Errors, Level, Stream};
 use crate::timing::BitRate;
 use crate::wire::INTERFRAME_BITS;
 use alloc::vec::Vec;
@@ -94,6 +100,7 @@ pub struct MtsSet {
     pub clocks: Nanos,
     pub renewing: Renewing,
     pub queued: Queued,
+    pub errors: Errors,
 }
 
 /// Messages that share buffers of their node with others, and wait in its memory for one: their
@@ -102,6 +109,9 @@ pub struct MtsSet {
 pub struct Queued {
     pub high: Vec<usize>,
     pub low: Vec<usize>,
+    /// Longest time from when a frame of such a message is destroyed until the message contends
+    /// again.
+    pub again: Nanos,
 }
 
 /// The window that leaves a message the least.
@@ -236,12 +246,21 @@ impl MtsSet {
         Stream { cost, frame, period: message.period, jitter: message.jitter }
     }
 
-    /// Returns the longest frame of all: any may have begun.
-    fn blocking(&self) -> Nanos {
+    /// Returns the longest frame of all, in bits: any may have begun.
+    fn longest(&self) -> u32 {
         let high = self.high.iter().map(|message| message.bits);
         let low = self.low.iter().map(|message| message.bits);
-        let longest = high.chain(low).chain([self.other]).max().unwrap_or(0);
-        self.rate.time(u64::from(longest + INTERFRAME_BITS))
+        high.chain(low).chain([self.other]).max().unwrap_or(0)
+    }
+
+    fn blocking(&self) -> Nanos {
+        self.rate.time(u64::from(self.longest() + INTERFRAME_BITS))
+    }
+
+    /// Returns the errors on the bus, as a message counts them that is queued or not.
+    fn destroyed(&self, queued: bool) -> Destroyed {
+        let again = if queued { self.queued.again } else { Nanos::ZERO };
+        Destroyed::new(self.rate, self.errors, self.longest(), again)
     }
 
     /// Returns the longest time from the end of an epoch until the last node has renewed its
@@ -319,11 +338,19 @@ impl MtsSet {
         // A message that waits in memory may see one frame more that is less urgent.
         let frames = if all[index].queued { 2 } else { 1 };
         let blocking = Nanos(frames * self.blocking().0);
-        let fixed = |window: Nanos| blocking + Nanos(updates.cost.0 * updates.arrivals(window));
+        let errors = self.destroyed(all[index].queued);
+        let fixed = |window: Nanos| {
+            // The frame must not be destroyed itself.
+            let lost = errors.lost(window + all[index].stream.cost);
+            blocking + Nanos(updates.cost.0 * updates.arrivals(window)) + lost
+        };
         let parts = all.iter().map(|message| message.stream).chain([updates]);
         let load: u128 =
             parts.map(|s| (u128::from(s.cost.0) * 1_000_000).div_ceil(s.period.0.into())).sum();
-        let load_ppm = u64::try_from(load).unwrap_or(u64::MAX);
+        let spoiled = errors.stream().map_or(0, |(interval, each)| {
+            (u128::from(each.0) * 1_000_000).div_ceil(u128::from(interval.0.max(1)))
+        });
+        let load_ppm = u64::try_from(load + spoiled).unwrap_or(u64::MAX);
         let busy = busy_period(all, &fixed);
         let (Some(end), true) = (busy, load_ppm < 1_000_000) else {
             return Err(Unmet::Overload { load_ppm });
@@ -345,6 +372,9 @@ impl MtsSet {
             }
         }
         steps(&mut windows, -i128::from(updates.jitter.0), updates.period, own, end);
+        if let Some((interval, _)) = errors.stream() {
+            steps(&mut windows, -i128::from(all[index].stream.cost.0), interval, own, end);
+        }
         windows.sort_unstable();
         windows.dedup();
         let mut found: Option<Tightest> = None;
@@ -449,9 +479,10 @@ impl MtsSet {
         let below = self.low[index + 1..].iter().map(|message| message.bits);
         let longest = below.chain([self.other]).max().unwrap_or(0);
         let frame = self.rate.time(u64::from(longest + INTERFRAME_BITS));
-        let frames = if self.queued.low.contains(&index) { 2 } else { 1 };
+        let queued = self.queued.low.contains(&index);
+        let frames = if queued { 2 } else { 1 };
         let own = Stream::of(self.rate, &self.low[index]);
         let blocking = Nanos(frames * frame.0);
-        Level { rate: self.rate, above, own, blocking, errors: Errors::NONE }
+        Level { rate: self.rate, above, own, blocking, errors: self.destroyed(queued) }
     }
 }

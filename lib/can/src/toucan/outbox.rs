@@ -24,6 +24,9 @@ pub const STREAMS: usize = 64;
 /// The buffer that hears frames of other nodes, if the driver listens for some.
 const HEARS: usize = 13;
 
+/// The counter of errors of transmission rises by this with each.
+const PER_ERROR: u8 = 8;
+
 /// Where the frames of streams are.
 pub trait FrameSource {
     /// Returns the newest frame of this stream, under this identifier.
@@ -73,7 +76,7 @@ pub struct OutboxCounts {
     /// Times that the driver was late: messages waited in memory while the shared buffers were
     /// empty, or one that lacked an echo waited for two frames.
     pub dry: u64,
-    /// Times that the driver looked and there had been errors on the bus.
+    /// Errors on the bus, at least: several between two looks may count as one.
     pub errors: u64,
     /// Times that the module was off its bus: bus-off, or it had lost its set-up.
     pub off: u64,
@@ -110,6 +113,8 @@ pub struct BufferedOutbox {
     tells: Option<u8>,
     /// The buffers that interrupt, as the module knows it.
     interrupting: u16,
+    /// The counter of errors of transmission when the driver looked last.
+    transmit_errors: u8,
     pub(super) counts: OutboxCounts,
     /// Frames that went through since somebody asked. Nobody has to.
     through: [Option<Through>; 2 * BUFFERS],
@@ -148,6 +153,7 @@ impl BufferedOutbox {
             hears: None,
             tells: None,
             interrupting: 0,
+            transmit_errors: 0,
             counts: OutboxCounts::default(),
             through: [None; 2 * BUFFERS],
         })
@@ -297,10 +303,14 @@ impl BufferedOutbox {
         self.settle(module, source, now);
     }
 
-    /// Counts if there were errors on the bus since the driver looked last.
+    /// Counts the errors on the bus since the driver looked last: one if there were any, or as many
+    /// as the counter of transmission tells.
     pub fn look_for_errors(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
         let (errors, off) = module.take_errors(self.interrupting);
-        self.counts.errors += u64::from(errors);
+        let (_, count) = module.errors();
+        let own = count.saturating_sub(self.transmit_errors).div_ceil(PER_ERROR);
+        self.transmit_errors = count;
+        self.counts.errors += u64::from(own.max(u8::from(errors)));
         self.counts.off += u64::from(off);
     }
 
@@ -314,6 +324,7 @@ impl BufferedOutbox {
     fn revive(&mut self, module: &ToucanDriver<impl ToucanRegisters>, source: &impl FrameSource) {
         module.restart();
         (self.armed, self.lacking, self.interrupting) = (0, None, 0);
+        self.transmit_errors = 0;
         if let Some(id) = self.hears {
             module.expect(HEARS, id);
         }

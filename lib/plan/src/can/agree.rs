@@ -4,6 +4,7 @@ use super::assign::assign;
 use super::{CanName, CanOutcome, CanPlan, bits, fixed};
 use diapason_abi::Nanos;
 use diapason_can::mts::{IdentifierClass, classify};
+use diapason_can::response::lost;
 use diapason_can::wire::INTERFRAME_BITS;
 use diapason_can::{BitRate, CanFrame, Id};
 use diapason_devices::can::replay;
@@ -205,6 +206,7 @@ pub(crate) fn contended_turn(system: &System, usb: usize, channel: u8) -> Option
     if above.iter().any(|(_, period, _)| *period == Nanos::ZERO) {
         return Some(None);
     }
+    let longest = all.clone().map(|(message, _)| bits(network, message)).max().unwrap_or(0);
     let mut start = blocking;
     while start <= HORIZON {
         // A frame that comes while ours is on the bus goes before the next one of this host. So a
@@ -213,7 +215,8 @@ pub(crate) fn contended_turn(system: &System, usb: usize, channel: u8) -> Option
         let work = above.iter().map(|(cost, period, jitter)| {
             cost.0.saturating_mul((within + *jitter).0 / period.0 + 1)
         });
-        let next = blocking + Nanos(work.sum());
+        let lost = lost(rate, network.errors, longest, within);
+        let next = blocking + Nanos(work.sum()) + lost;
         if next <= start {
             return Some(Some(start + own));
         }

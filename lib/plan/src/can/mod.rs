@@ -20,12 +20,12 @@ use crate::pipes::{Piped, Plant};
 use assign::{Assigned, assign};
 use diapason_abi::Nanos;
 use diapason_can::fd::FdLength;
-use diapason_can::in_order::{Sends, responses_in_order};
+use diapason_can::in_order::{BusErrors, Sends, responses_in_order};
 use diapason_can::mts::{
     HighSpeed, MtsRefusal, MtsSet, NoPromise, Queued, Renewing, Tightest, UPDATE_BITS, Unmet,
     longest_renewal, low_speed, tightest,
 };
-use diapason_can::response::{AnalysedMessage, NoBound};
+use diapason_can::response::{AnalysedMessage, Errors, NoBound};
 use diapason_can::wire::{self, INTERFRAME_BITS};
 use diapason_can::{BitRate, Id};
 use diapason_pipe::bill::What;
@@ -195,6 +195,9 @@ fn written(
     Some(Ok(bill.total - back))
 }
 
+/// Bits of the longest classic frame, after which a driver knows whether one went out.
+const LONGEST: u32 = wire::worst(true, 8);
+
 struct Bus<'a> {
     network: &'a CanNetwork,
     assigned: Assigned,
@@ -270,8 +273,15 @@ impl Bus<'_> {
         }
         let other = (0..count).filter(|index| !numbers.contains(index));
         let other = other.map(|index| self.bits(index)).max().unwrap_or(0);
-        let sends: Vec<Sends> = numbers.iter().map(|index| self.sends(*index)).collect();
-        let found = responses_in_order(self.rate, &streams, &sends, other);
+        let shared = self.sharing();
+        let sends = |index: &usize| match self.queue(*index) {
+            Some(node) => Sends::InOrder(node),
+            None if shared.contains(index) => Sends::Buffered,
+            None => Sends::Urgent,
+        };
+        let sends: Vec<Sends> = numbers.iter().map(sends).collect();
+        let errors = BusErrors { errors: self.network.errors, again: self.again() };
+        let found = responses_in_order(self.rate, &streams, &sends, other, errors);
         let outcome = |index: usize| self.fixed_outcome(index, &numbers, &found);
         CanPlan {
             messages: (0..count).map(|index| self.promise(index, outcome(index))).collect(),
@@ -289,15 +299,6 @@ impl Bus<'_> {
     fn queue(&self, index: usize) -> Option<usize> {
         let CanSender::Node(name) = &self.network.messages[index].sender else { return None };
         self.network.in_order.iter().position(|node| node == name)
-    }
-
-    fn sends(&self, index: usize) -> Sends {
-        let is_own = matches!(self.network.messages[index].sender, CanSender::Process(_));
-        match self.queue(index) {
-            Some(node) => Sends::InOrder(node),
-            None if is_own && self.network.controller.is_some() => Sends::Buffered,
-            None => Sends::Urgent,
-        }
     }
 
     fn fixed_outcome(
@@ -379,16 +380,33 @@ impl Bus<'_> {
         u32::try_from(high.iter().filter(own).count()).unwrap_or(u32::MAX)
     }
 
-    /// Returns the messages of this host that have no buffer of their own.
-    fn without_buffer(&self) -> Queued {
-        let Some(controller) = self.network.controller else { return Queued::default() };
+    /// Returns the places of this host's messages that have no buffer of their own.
+    fn sharing(&self) -> Vec<usize> {
+        let Some(controller) = self.network.controller else { return Vec::new() };
         let streams = self.network.streams().into_iter().map(|(index, _)| index);
-        let shared: Vec<usize> = streams.skip(controller.own.into()).collect();
+        streams.skip(controller.own.into()).collect()
+    }
+
+    /// Returns the messages of a set that have no buffer of their own.
+    fn queued(&self) -> Queued {
+        let shared = self.sharing();
         let places = |class| {
             let of_class = self.assigned.of_class(class).into_iter().enumerate();
             of_class.filter(|(_, index)| shared.contains(index)).map(|(place, _)| place).collect()
         };
-        Queued { high: places(CanClass::High), low: places(CanClass::Low) }
+        Queued { high: places(CanClass::High), low: places(CanClass::Low), again: self.again() }
+    }
+
+    /// Returns the longest time until a message of this host contends again once its frame was
+    /// destroyed. It may have been overwritten on the wire: it is in doubt for a frame, then waits
+    /// for the driver, which its `jitter` bounds, and a less urgent frame may just have begun.
+    fn again(&self) -> Nanos {
+        let own = self.network.messages.iter();
+        let own = own.filter(|message| matches!(message.sender, CanSender::Process(_)));
+        let jitter = own.map(|message| Nanos(message.jitter_ns)).max().unwrap_or_default();
+        let bits = (0..self.network.messages.len()).map(|index| self.bits(index)).max();
+        let longest = self.rate.time(u64::from(bits.unwrap_or(0).max(LONGEST) + INTERFRAME_BITS));
+        jitter + Nanos(2 * longest.0)
     }
 
     fn set(&self, clocks: Nanos) -> Result<MtsSet, MtsRefusal> {
@@ -421,7 +439,8 @@ impl Bus<'_> {
             low: low.collect(),
             other,
             clocks,
-            queued: self.without_buffer(),
+            queued: self.queued(),
+            errors: self.network.errors,
             renewing: match self.network.renewal_ns.map(Nanos) {
                 Some(within) => Renewing::ByClock { within, repeating: self.repeating() },
                 None => Renewing::OnSignal { last },
@@ -432,6 +451,12 @@ impl Bus<'_> {
 
     /// Returns the plan under MTS if no clock is further off than `clocks`.
     fn mts(&self, clocks: Nanos) -> CanPlan {
+        if self.network.errors != Errors::NONE && self.network.renewal_ns.is_none() {
+            let title = "frames may be destroyed, and some nodes may hear the signal to renew \
+                         identifiers before others";
+            let help = "add `renewal = \"50us\"`: each node renews by its clock then";
+            return refusal(self.network, [title.to_owned(), help.to_owned()]);
+        }
         let Ok(set) = self.set(clocks) else {
             return refusal(self.network, ["no epochs can be made".into(), String::new()]);
         };

@@ -82,6 +82,17 @@ fn terms(bus: &Bus<'_>, time: &CanTime, late: Nanos) -> Result<TimeTerms, [Strin
         let title = format!("`{}` carries the time, and has no period", message.name);
         return Err([title, "add `period`".to_owned()]);
     };
+    // A frame with an error before it says no instant.
+    let spoiled = bus.network.errors.in_a_row(base.interval, late);
+    if spoiled > base.losses.into() {
+        let name = &message.name;
+        let title = format!(
+            "errors may spoil {spoiled} frames of `{name}` in a row, and a node may lose {}",
+            base.losses
+        );
+        let help = format!("write `time_losses = {spoiled}`, or make `period` of `{name}` longer");
+        return Err([title, help]);
+    }
     TimeTerms::new(base).map_err(|refused| {
         let name = &message.name;
         match refused {

@@ -255,7 +255,8 @@ pub(crate) fn settings(system: &System, process: u16) -> Vec<Setting> {
         let drives = controller.driver == process;
         if drives {
             let CanController { number, own, .. } = controller;
-            let terms = ControllerTerms { number, rate: network.rate, own };
+            let errors = (network.errors.burst, network.errors.interval.0);
+            let terms = ControllerTerms { number, rate: network.rate, own, errors };
             settings.push(Setting::new(CONTROLLER_SETTING, &terms.words()));
             let mts = network.mts_terms().filter(|_| network.scheduler == CanScheduler::Mts);
             settings.extend(mts.map(|mts| Setting::new(MTS_SETTING, &mts.words())));

@@ -101,6 +101,9 @@ pub(crate) struct Serving {
     on_time: Option<OnTime>,
     /// When the driver looked at the controller last.
     looked: Nanos,
+    /// How often frames may be destroyed and what was more, and the errors that were measured.
+    errors: Meter,
+    seen: u64,
     /// When each sender may go on that had a message of no stream, and how many there were.
     rests: [Nanos; SENDERS],
     stray: u64,
@@ -140,7 +143,25 @@ impl Serving {
             None => None,
         };
         let (looked, rests) = (Nanos::ZERO, [Nanos::ZERO; SENDERS]);
-        Ok(Serving { module, outbox, mail, senders, bell, rate, on_time, looked, rests, stray: 0 })
+        let (burst, interval) = terms.errors;
+        // The driver sees an error up to so late.
+        let errors = Bucket::periodic(Nanos(interval)).with_burst(burst).with_jitter(LOOK);
+        let errors = Meter::new(errors);
+        let (seen, stray) = (0, 0);
+        Ok(Serving {
+            module,
+            outbox,
+            mail,
+            senders,
+            bell,
+            rate,
+            on_time,
+            looked,
+            errors,
+            seen,
+            rests,
+            stray,
+        })
     }
 
     /// Takes and sends messages until a wait fails.
@@ -190,6 +211,9 @@ impl Serving {
             on_time.hear(&self.module, &frame, begun);
         }
         self.note_all();
+        let errors = self.outbox.counts().errors;
+        self.errors.admit_all(time::now(), errors - self.seen);
+        self.seen = errors;
     }
 
     /// Sends a frame of the time, if this node is the master and one is due.
@@ -333,7 +357,7 @@ impl Serving {
     }
 
     fn report(&mut self, now: Nanos) {
-        let OutboxCounts { dry, errors, off, .. } = self.outbox.counts();
+        let (OutboxCounts { dry, off, .. }, errors) = (self.outbox.counts(), self.errors.outside());
         let untimed = self.on_time.as_ref().map_or(0, |on_time| on_time.untimed);
         let [dry, untimed, errors, off] = [dry, untimed, errors, off].map(narrow);
         let controller = ControllerCounts { dry, untimed, errors, off };
