@@ -46,18 +46,20 @@ fn a_message_of_this_host_may_wait_for_two_less_urgent_frames() {
 
 #[test]
 fn a_destroyed_frame_costs_its_time_and_a_message_without_a_buffer_more() {
-    let plan = planned(EXAMPLE);
+    let text = EXAMPLE.replace("deadline = \"4ms\"", "deadline = \"5ms\"");
+    let plan = planned(&text);
     let names: Vec<&str> = plan.system().cans[0].messages.iter().map(|it| &*it.name).collect();
     let place = |message: &str| names.iter().position(|name| *name == message).unwrap();
     let with = |keys: &str| {
-        let text = EXAMPLE.replacen("rate = 1_000_000", &format!("rate = 1_000_000\n{keys}"), 1);
+        let text = text.replacen("rate = 1_000_000", &format!("rate = 1_000_000\n{keys}"), 1);
         responses(&planned(&text))
     };
     let (none, one) = (responses(&plan), with("error_interval = \"100ms\""));
     // A frame of 133 bits with its space, and 31 bits of flags, and no message comes meanwhile.
     assert_eq!(one[place("torque-left")], none[place("torque-left")] + 164_000);
     // The message may lose its buffer: two frames, the wait for the driver and what comes then.
-    assert!(one[place("pitch")] >= none[place("pitch")] + 164_000 + 900_000 + 2 * 133_000);
+    let Some(Ok(waits)) = plan.cans[0].queued else { panic!("nothing bounds the driver") };
+    assert!(one[place("pitch")] >= none[place("pitch")] + 164_000 + waits.0 + 2 * 133_000);
     // Errors do not come closer, so it does not matter how far apart they are.
     assert_eq!(with("error_interval = \"1s\""), one);
     assert_eq!(with("error_interval = \"100ms\"\nerror_burst = 1"), one);
@@ -91,7 +93,7 @@ fn messages_wait_for_the_work_that_may_come_before_theirs() {
         ("worst = \"500ns\"", "worst = \"1us\""),
         ("interval = \"40us\"", "interval = \"30us\""),
         ("budget = \"120us\"", "budget = \"90us\""),
-        ("node = \"frame-unit\"", "process = \"control\"\njitter = \"900us\""),
+        ("node = \"frame-unit\"", "process = \"control\"\njitter = \"1300us\""),
     ];
     for (from, to) in longer {
         let other = queued(from, to).unwrap();
@@ -99,38 +101,47 @@ fn messages_wait_for_the_work_that_may_come_before_theirs() {
     }
 }
 
+/// The job of the program.
+const JOB: &str = "job = \"30us\" ";
+
+/// Returns the example with this `jitter` of all messages of its program.
+fn with_jitter(text: &str, micros: u64) -> Plan {
+    planned(&text.replace("jitter = \"1300us\"", &format!("jitter = \"{micros}us\"")))
+}
+
+/// Returns the first sentence that is refused, and the jitter of its remedy.
+fn remedy(plan: &Plan) -> (String, u64) {
+    let text = plan.findings.first().map(|found| found.plain()).expect("the jitter is enough");
+    let micros = text.split("write `jitter = \"").nth(1).and_then(|it| it.split('u').next());
+    let micros = micros.and_then(|it| it.parse().ok()).unwrap_or_else(|| panic!("{text}"));
+    (text, micros)
+}
+
 #[test]
 fn a_jitter_that_the_driver_does_not_keep_is_refused() {
-    let text = refused("jitter = \"900us\"", "jitter = \"700us\"");
+    // Without a job nothing bounds the program.
+    let without = EXAMPLE.replacen(JOB, "# ", 1).replacen("interval = \"5ms\"", "#", 1);
+    let (text, micros) = remedy(&with_jitter(&without, 700));
     assert!(text.contains("`torque-left` may wait 7"), "{text}");
     assert!(text.contains("for `driver` until it is in the queue of its controller"), "{text}");
     assert!(text.contains("and its `jitter` is 700.000 us"), "{text}");
-    // The jitter of the remedy is enough.
-    let micros = text.split("write `jitter = \"").nth(1).and_then(|it| it.split('u').next());
-    let to = format!("jitter = \"{}us\"", micros.expect(&text));
-    assert_eq!(planned(&EXAMPLE.replace("jitter = \"900us\"", &to)).verdict(), Verdict::Holds);
+    assert_eq!(with_jitter(&without, micros).verdict(), Verdict::Holds);
 }
 
 /// A message waits for a job of its program and then for the driver: `jitter` is for both.
 #[test]
 fn a_described_job_of_the_program_belongs_to_the_jitter() {
-    let seat = "name = \"control-cpu\"\nbudget = \"100us\"\n";
-    let text = refused(seat, &format!("{seat}job = \"60us\"\n"));
+    let (text, micros) = remedy(&with_jitter(EXAMPLE, 900));
     let told = text.split("may wait ").nth(1).and_then(|it| it.split(' ').next());
     assert!(text.contains("for a job of `control` and 7"), "{text}");
-    assert!(told.and_then(|it| it.parse::<f64>().ok()).is_some_and(|it| it > 60.0), "{text}");
-    let micros = text.split("write `jitter = \"").nth(1).and_then(|it| it.split('u').next());
-    let micros: u64 = micros.and_then(|it| it.parse().ok()).expect(&text);
-    // Messages that wait longer need more time.
-    let text = EXAMPLE.replacen(seat, &format!("{seat}job = \"60us\"\n"), 1);
-    let with = |jitter: u64| {
-        let text = text.replace("deadline = \"2ms\"", "deadline = \"4ms\"");
-        let text = text.replace("jitter = \"900us\"", &format!("jitter = \"{jitter}us\""));
-        planned(&text)
-    };
+    assert!(told.and_then(|it| it.parse::<f64>().ok()).is_some_and(|it| it > 30.0), "{text}");
     let late =
         |plan: &Plan| plan.findings.iter().filter(|it| it.plain().contains("for a job of")).count();
-    assert_eq!((late(&with(micros - 1)), late(&with(micros))), (12, 0));
+    let with = |jitter| late(&with_jitter(EXAMPLE, jitter));
+    assert_eq!((with(micros - 1), with(micros)), (12, 0));
+    // A longer job needs more.
+    let longer = EXAMPLE.replacen(JOB, "job = \"60us\" ", 1);
+    assert!(remedy(&with_jitter(&longer, 900)).1 > micros + 30);
 }
 
 #[test]
@@ -150,7 +161,7 @@ fn what_the_bound_needs_is_asked_for() {
 
 #[test]
 fn a_deadline_that_two_frames_do_not_leave_is_refused() {
-    let tight = EXAMPLE.replacen("deadline = \"2ms\"", "deadline = \"650us\"", 1);
+    let tight = EXAMPLE.replacen("deadline = \"2500us\"", "deadline = \"1400us\"", 1);
     assert_eq!(planned(&tight).verdict(), Verdict::DoesNotHold);
 }
 

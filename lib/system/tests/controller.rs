@@ -74,7 +74,7 @@ fn mistakes_are_named() {
             "period = \"1ms\"\n",
             "the deadline of `torque-left` is longer than its period",
         ),
-        ("jitter = \"900us\" ", "# ", "`torque-left` has no jitter, and a process sends it"),
+        ("jitter = \"1300us\" ", "# ", "`torque-left` has no jitter, and a process sends it"),
         (
             "scheduler = \"deadline-monotonic\"",
             "scheduler = \"mts\"\nclocks = \"20us\"",

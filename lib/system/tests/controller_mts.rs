@@ -63,7 +63,7 @@ fn mistakes_are_named() {
             "`battery` carries the time, and a program sends it",
         ),
         ("controller = \"toucan0\"", "#", "`control` of this host cannot send under MTS"),
-        ("jitter = \"600us\" ", "# ", "`torque-left` has no jitter, and a process sends it"),
+        ("jitter = \"1000us\" ", "# ", "`torque-left` has no jitter, and a process sends it"),
     ];
     for (from, to, title) in cases {
         let found = wrong(from, to);

@@ -56,7 +56,7 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
             "can-jitter",
         ),
         // A message of this host is said to be in its buffer at once.
-        ("jitter = \"600us\" ", "jitter = \"1us\" ", "can-jitter"),
+        ("jitter = \"1000us\" ", "jitter = \"1us\" ", "can-jitter"),
     ];
     breaks(EXAMPLE, built, &text, &cases)
 }

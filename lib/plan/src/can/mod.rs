@@ -110,16 +110,23 @@ pub struct CanPlan {
 pub(crate) fn plans(plant: &Plant<'_>, pipes: &[Piped], jobs: &Jobs) -> Vec<CanPlan> {
     let of = |network: &CanNetwork| {
         let queued = queued::queued(plant, network);
+        let waits = queued.as_ref().and_then(|found| found.as_ref().ok().copied());
         let queued = queued.map(|found| found.map_err(<[String; 2]>::from));
         let places = 0..network.messages.len();
         let told = places.map(|place| queued::told(plant, jobs, network, place)).collect();
-        CanPlan { queued, told, ..plan(plant.system, network, pipes) }
+        CanPlan { queued, told, ..plan(plant.system, network, pipes, waits) }
     };
     plant.system.cans.iter().map(of).collect()
 }
 
-/// Returns the plan of `network` if its messages were these.
-pub(crate) fn plan(system: &System, network: &CanNetwork, pipes: &[Piped]) -> CanPlan {
+/// Returns the plan of `network` if its messages were these. Those of a controller wait for its
+/// driver so long, if that is known.
+pub(crate) fn plan(
+    system: &System,
+    network: &CanNetwork,
+    pipes: &[Piped],
+    waits: Option<Nanos>,
+) -> CanPlan {
     let assigned = match assign(network) {
         Ok(assigned) => assigned,
         Err(refused) => return refusal(network, refused),
@@ -128,7 +135,7 @@ pub(crate) fn plan(system: &System, network: &CanNetwork, pipes: &[Piped]) -> Ca
         let help = format!("write a rate that a bit of whole quanta has, such as {}", 500_000);
         return refusal(network, ["no controller has this bit rate".to_owned(), help]);
     };
-    let bus = Bus { network, assigned, rate, written: written(system, network, pipes) };
+    let bus = Bus { network, assigned, rate, written: written(system, network, pipes), waits };
     match network.scheduler {
         CanScheduler::Mts => time::plan(&bus),
         _ => bus.fixed(),
@@ -204,6 +211,8 @@ struct Bus<'a> {
     rate: BitRate,
     /// Until a message of this host is through, from when it was written.
     written: Option<Result<Nanos, [String; 2]>>,
+    /// Until the driver of a controller takes notice.
+    waits: Option<Nanos>,
 }
 
 impl Bus<'_> {
@@ -399,14 +408,12 @@ impl Bus<'_> {
 
     /// Returns the longest time until a message of this host contends again once its frame was
     /// destroyed. It may have been overwritten on the wire: it is in doubt for a frame, then waits
-    /// for the driver, which its `jitter` bounds, and a less urgent frame may just have begun.
+    /// for the driver, and a less urgent frame may just have begun. If nothing bounds the driver,
+    /// the bus does not hold.
     fn again(&self) -> Nanos {
-        let own = self.network.messages.iter();
-        let own = own.filter(|message| matches!(message.sender, CanSender::Process(_)));
-        let jitter = own.map(|message| Nanos(message.jitter_ns)).max().unwrap_or_default();
         let bits = (0..self.network.messages.len()).map(|index| self.bits(index)).max();
         let longest = self.rate.time(u64::from(bits.unwrap_or(0).max(LONGEST) + INTERFRAME_BITS));
-        jitter + Nanos(2 * longest.0)
+        self.waits.unwrap_or_default() + Nanos(2 * longest.0)
     }
 
     fn set(&self, clocks: Nanos) -> Result<MtsSet, MtsRefusal> {

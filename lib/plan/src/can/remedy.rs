@@ -33,7 +33,8 @@ pub(crate) fn refusals(system: &System, plans: &[CanPlan], pipes: &[Piped]) -> V
         let failing: Vec<usize> = (0..plan.messages.len())
             .filter(|index| !holds(&plan.messages[*index].outcome))
             .collect();
-        let whole = Whole { system, network, pipes };
+        let waits = plan.queued.as_ref().and_then(|queued| queued.as_ref().ok().copied());
+        let whole = Whole { system, network, pipes, waits };
         let nearest = if failing.is_empty() { None } else { whole.nearest(&failing) };
         for (place, index) in failing.iter().enumerate() {
             let message = &network.messages[*index];
@@ -125,11 +126,12 @@ struct Whole<'a> {
     system: &'a System,
     network: &'a CanNetwork,
     pipes: &'a [Piped],
+    waits: Option<Nanos>,
 }
 
 impl Whole<'_> {
     fn fits(&self, network: &CanNetwork) -> bool {
-        let plan = plan(self.system, network, self.pipes);
+        let plan = plan(self.system, network, self.pipes, self.waits);
         plan.refused.is_none() && plan.messages.iter().all(|message| holds(&message.outcome))
     }
 
