@@ -282,4 +282,8 @@ fn pipes_and_traffic_of_the_bus_agree_with_its_messages() {
                  period = \"20ms\"\n";
     let alone = bus.clone() + &own(exact, pipe.burst);
     assert!(drain(&(alone.clone() + other)) > drain(&alone));
+    // So do errors on the bus: at least a frame and 31 bits of flags.
+    let destroyed = alone.replacen("usb =", "error_interval = \"100ms\"\nusb =", 1);
+    let bit = Nanos(1_000_000_000 / u64::from(rate));
+    assert!(drain(&destroyed) >= drain(&alone) + Nanos(bit.0 * (31 + 114)));
 }
