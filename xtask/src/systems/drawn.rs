@@ -129,6 +129,9 @@ pub(crate) struct DrawnBus {
     pub others: u64,
     /// The bus is under MTS: its driver keeps the time and renews identifiers.
     pub on_time: bool,
+    /// A frame may be destroyed each time that so many milliseconds are over, and some are; zero:
+    /// none.
+    pub errors: u64,
 }
 
 /// A program `message-sender` with its messages.

@@ -164,6 +164,7 @@ fn of_bus(bus: &DrawnBus, all: &mut Vec<Smaller>) {
     all.push(with_bus(move |bus| bus.senders.iter_mut().for_each(honest)));
     all.push(with_bus(|bus| bus.own = 0));
     all.push(with_bus(|bus| bus.on_time = false));
+    all.push(with_bus(|bus| bus.errors = 0));
     all.push(with_bus(|bus| bus.replenishments = 8));
     all.push(with_bus(|bus| bus.kbits = KBITS));
 }

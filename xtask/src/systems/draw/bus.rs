@@ -46,6 +46,7 @@ fn bus(random: &mut Random) -> DrawnBus {
         jitter: random.between(1_000, JITTER_MAX),
         others: random.pick(&[2_000, 5_000]),
         on_time,
+        errors: random.pick(&[0, 0, 50, 200]),
     }
 }
 
@@ -72,7 +73,8 @@ pub fn seat<'a>(drawn: &'a mut Drawn, name: &str) -> Option<&'a mut Budget> {
 
 /// Makes the driver faster or its messages fewer, so that a planner may admit the bus.
 pub fn loosen(random: &mut Random, bus: &mut DrawnBus) {
-    match random.below(5) {
+    match random.below(6) {
+        5 => bus.errors *= 4,
         0 => bus.driver.scale(11),
         1 => bus.replenishments = 8,
         2 => bus.works = bus.works.map(|work| aim::scale(work, 5)),
@@ -107,6 +109,7 @@ mod tests {
         };
         some(&|bus| bus.own == 0);
         some(&|bus| bus.on_time);
+        some(&|bus| bus.errors > 0);
         some(&|bus| bus.senders.iter().any(|sender| sender.often > 0));
         some(&|bus| bus.senders.iter().map(|sender| sender.messages.len()).sum::<usize>() > 9);
         some(&|bus| bus.senders.iter().all(|sender| sender.apart == 0));

@@ -4,6 +4,9 @@ use super::{vcpu, work};
 use crate::systems::drawn::{DrawnBus, DrawnSender};
 use std::fmt::Write;
 
+/// Frames that are destroyed.
+const FAULTS: u64 = 8;
+
 /// Returns the names of the Main VCPUs, in the order of the text.
 pub fn mains(bus: &DrawnBus) -> Vec<String> {
     let senders = (0..bus.senders.len()).map(|number| format!("send-{number}"));
@@ -14,11 +17,13 @@ pub fn mains(bus: &DrawnBus) -> Vec<String> {
 pub fn bus(bus: &DrawnBus) -> String {
     let DrawnBus { kbits, others, driver, replenishments, .. } = bus;
     let mut text = format!(
-        "\n[[can]]\nname = \"drive\"\nrate = {kbits}000\ncontroller = \"toucan0\"\n{}\
+        "\n[[can]]\nname = \"drive\"\nrate = {kbits}000\ncontroller = \"toucan0\"\n{}{}\
          \n[[message]]\nname = \"other\"\nbus = \"drive\"\nnode = \"unit\"\n\
          period = \"{others}us\"\nbytes = 8\n",
+        errors(bus),
         schedule(bus)
     );
+    text += &destroyed(bus);
     for (number, one) in bus.senders.iter().enumerate() {
         text += &sender(bus, number, one);
     }
@@ -37,6 +42,27 @@ pub fn bus(bus: &DrawnBus) -> String {
     text + &work("message.make", 1_000)
 }
 
+/// Returns how often frames may be destroyed. Two are closer than the faults that destroy them if
+/// the first had to wait for a frame.
+fn errors(bus: &DrawnBus) -> String {
+    match bus.errors {
+        0 => String::new(),
+        apart => format!("error_interval = \"{apart}ms\"\nerror_burst = 2\n"),
+    }
+}
+
+/// Returns the faults that destroy frames, as often as they may be.
+fn destroyed(bus: &DrawnBus) -> String {
+    let times = (1..=FAULTS).map(|number| 100 + number * bus.errors);
+    let times = times.filter(|_| bus.errors > 0);
+    times.fold(String::new(), |text, at| {
+        text + &format!(
+            "\n[[fault]]\nat = \"{at}ms\"\nwhat = \"can-errors\"\ndevice = \"toucan0\"\n\
+             count = 1\n"
+        )
+    })
+}
+
 /// Returns the keys of the scheduler. Under MTS the nodes renew as soon as a message is in its
 /// buffer, and another unit sends the time.
 fn schedule(bus: &DrawnBus) -> String {
@@ -46,12 +72,13 @@ fn schedule(bus: &DrawnBus) -> String {
     }
     format!(
         "scheduler = \"mts\"\nown_buffers = {own}\nepoch = \"{}us\"\nclocks = \"90us\"\n\
-         renewal = \"{jitter}us\"\ntime = \"time\"\ntime_read = \"20us\"\ntime_losses = 1\n\
+         renewal = \"{jitter}us\"\ntime = \"time\"\ntime_read = \"20us\"\ntime_losses = {}\n\
          \n[[message]]\nname = \"time\"\nbus = \"drive\"\nnode = \"clock-unit\"\nclass = \"low\"\n\
          period = \"20ms\"\nbytes = 8\n\
          \n[[message]]\nname = \"near\"\nbus = \"drive\"\nnode = \"clock-unit\"\n\
          period = \"4ms\"\nbytes = 8\n",
-        10_000 + 8 * jitter
+        10_000 + 8 * jitter,
+        if bus.errors > 0 { 2 } else { 1 }
     )
 }
 
