@@ -6,7 +6,7 @@ use diapason::Workspace;
 use diapason_abi::{Errno, MESSAGE_BYTES, PAGE, PRIORITIES};
 use diapason_can::canlib;
 use diapason_contract::tuned::MESSAGE_BYTES as MESSAGE_BYTES_OF_PIPES;
-use diapason_contract::{ethernet, sensor};
+use diapason_contract::{ethernet, sensor, sink};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -33,7 +33,8 @@ const ELSEWHERE: [&str; 15] = [
     "memcmp",
 ];
 
-const HEADERS: [&str; 6] = ["diapason.h", "canlib.h", "tpipe.h", "sensor.h", "socket.h", "state.h"];
+const HEADERS: [&str; 7] =
+    ["diapason.h", "canlib.h", "tpipe.h", "sensor.h", "usb.h", "socket.h", "state.h"];
 
 /// The kinds of arguments of functions, and last of what they return, by their names.
 type Functions = BTreeMap<String, Vec<String>>;
@@ -270,6 +271,11 @@ fn a_c_compiler_finds_the_numbers_of_rust_in_the_headers() {
         ("DIA_SOCKETS", ethernet::SOCKETS as i64),
         ("DIA_DATAGRAM_BYTES", ethernet::PAYLOAD_MAX as i64),
         ("sizeof(dia_packet)", size_of::<sensor::Packet>() as i64),
+        ("DIA_PACKET_DONE", sink::DONE.into()),
+        ("DIA_PACKET_FAILED", sink::FAILED.into()),
+        ("DIA_PACKET_GONE", sink::GONE.into()),
+        ("DIA_PACKET_NONSENSE", sink::NONSENSE.into()),
+        ("sizeof(dia_packet_answer)", size_of::<sink::PacketAnswer>() as i64),
     ];
     let sizes = sizes.map(|(name, number)| (name.to_owned(), number));
     let mut text: String = HEADERS.map(|name| format!("#include <{name}>\n")).concat();

@@ -65,6 +65,14 @@ pub(crate) fn chains(plant: &Plant<'_>, pipes: &[Piped]) -> Vec<Chained> {
     plant.system.chains.iter().map(|chain| Chained { bill: plant.chain(chain, pipes) }).collect()
 }
 
+/// Returns the bill of a pipe at an end of a chain.
+fn has_bill<'p>(pipe: &PipeSpec, piped: &'p Piped) -> Result<&'p Bill, NoBill> {
+    piped.bill.as_ref().map_err(|_| {
+        let what = format!("its pipe `{}` has none", pipe.name);
+        NoBill::Missing(what, format!("see the message about `{}`", pipe.name))
+    })
+}
+
 fn no_bill((what, remedy): Missing) -> NoBill {
     NoBill::Missing(what, remedy)
 }
@@ -74,10 +82,7 @@ impl Plant<'_> {
         let system = self.system;
         let from = usize::from(chain.from);
         let reads = &system.pipes[from];
-        let Ok(piped) = &pipes[from].bill else {
-            let what = format!("its pipe `{}` has none", reads.name);
-            return Err(NoBill::Missing(what, format!("see the message about `{}`", reads.name)));
-        };
+        let piped = has_bill(reads, &pipes[from])?;
         if let Some(none) = blocks::no_chain(system, reads) {
             return Err(none);
         }
@@ -106,9 +111,8 @@ impl Plant<'_> {
         if let Some(to) = chain.to {
             let pipe = &system.pipes[usize::from(to)];
             if sinks::is_of(system, pipe) {
-                let what = format!("its pipe `{}` goes to an endpoint of a device", pipe.name);
-                let remedy = "let the chain end at its last thread, or at a pipe to a CAN channel";
-                return Err(NoBill::Missing(what, remedy.to_owned()));
+                bill.deliver(has_bill(pipe, &pipes[usize::from(to)])?);
+                return Ok(bill);
             }
             let behind = relayed.sampled.map_or(arrives, |period| [Bucket::periodic(period)]);
             // The work of the last thread counts until it has told the server.
@@ -144,8 +148,10 @@ impl Plant<'_> {
         };
         let given = |place: usize| match chain.links.get(place) {
             Some(link) => self.calls.gives(step(link.handover)),
-            None if chain.to.is_some() => self.calls.gives(Step::Mailed),
-            None => Nanos::ZERO,
+            None => chain.to.map_or(Nanos::ZERO, |to| {
+                let is_sink = sinks::is_of(self.system, &self.system.pipes[usize::from(to)]);
+                self.calls.gives(if is_sink { Step::Counted } else { Step::Mailed })
+            }),
         };
         let each = |place| {
             let (work, calls) = taken(place)?;
@@ -241,6 +247,16 @@ impl ChainBill {
         self.items.push(ChainItem { what, thread: None, value, after, waiting: None });
     }
 
+    /// Adds the pipe to an endpoint at the end of the chain. Its bill holds for each packet that
+    /// comes a period after the one before, and [`sent`] requires that of the chain. The work of
+    /// the last thread counts until it has told the server, so the writer's item is in the chain
+    /// already.
+    fn deliver(&mut self, output: &Bill) {
+        for item in output.items().iter().filter(|item| item.what != What::Written) {
+            self.put(item.what.name().to_owned(), item.value);
+        }
+    }
+
     /// The pipe to a device at its end, whose bill is for what enters the chain's last leg.
     fn send(&mut self, output: &Bill, enters: &[Bucket], varies: Nanos) {
         for item in output.items() {
@@ -314,6 +330,9 @@ fn sent(chain: &ChainSpec, bill: &ChainBill, system: &System) -> Option<[String;
         ]);
     }
     let (leaves, said) = (&bill.leaves, contract(to));
+    if sinks::is_of(system, to) {
+        return too_close(chain, leaves, system);
+    }
     // Each side for a second, and at once: buckets with one fraction need no more.
     let at_once = |bucket: &Bucket| arrivals(&[*bucket], Nanos::ZERO);
     let quicker = u128::from(leaves.messages) * u128::from(said.per.0)
@@ -335,4 +354,44 @@ fn sent(chain: &ChainSpec, bill: &ChainBill, system: &System) -> Option<[String;
             to.name
         ),
     ])
+}
+
+/// Returns the mistake about a pipe to an endpoint whose packets may come closer together than the
+/// pipe says.
+///
+/// A message enters the last leg a period after the one before, or earlier by the jitter with which
+/// it comes. Its way through the leg varies by at most what `leaves` adds to that jitter. So two
+/// packets in a row are apart by the period without the jitter at least. With that distance, `k`
+/// packets are apart by `k` periods of the pipe at least, because the jitter counts only once. The
+/// period of a device is a time of its own clock, which may be fast.
+fn too_close(chain: &ChainSpec, leaves: &Bucket, system: &System) -> Option<[String; 2]> {
+    let to = &system.pipes[usize::from(chain.to?)];
+    let is_sampled = (1..=chain.links.len()).any(|place| sampled(chain, place).is_some());
+    let drift = match is_sampled {
+        true => 0,
+        false => system.usb[system.pipes[usize::from(chain.from)].usb].drift.into(),
+    };
+    let every = Nanos(leaves.per.0 / leaves.messages.max(1));
+    let fast = Nanos(every.0.saturating_mul(drift).div_ceil(1_000_000));
+    let least = match leaves.burst {
+        0 | 1 => every - fast - leaves.jitter,
+        _ => Nanos::ZERO,
+    };
+    let said = contract(to).per;
+    if said <= least {
+        return None;
+    }
+    let title = format!(
+        "`{}` may write two packets within {}, and `{}` says that they are {} apart",
+        chain.name,
+        human(least.0),
+        to.name,
+        human(said.0)
+    );
+    let sample = "let the last thread sample a state message";
+    let help = match least.0 / 1_000 {
+        0 => sample.to_owned(),
+        micros => format!("write `period = \"{micros}us\"` in `{}`, or {sample}", to.name),
+    };
+    Some([title, help])
 }

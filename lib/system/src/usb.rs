@@ -287,6 +287,20 @@ fn check_identity(usb: &DeclaredUsb, report: &mut Report) {
     }
 }
 
+/// Checks that an actuator whose time is stated has a pipe. Without one no packet goes to it, so
+/// nothing holds it to that time.
+fn check_written(declared: &Declared, usb: &DeclaredUsb, report: &mut Report) {
+    let Some(takes) = &usb.takes else { return };
+    let is_sink = usb.model.and_then(UsbModel::service) == Some(ServiceKind::Sinks);
+    let of_it = |pipe: &At<String>| pipe.value == usb.name.value;
+    let has_pipe = declared.pipes.iter().any(|pipe| pipe.usb.as_ref().is_some_and(of_it));
+    if is_sink && !has_pipe {
+        let title = format!("nothing is written to `{}`, so nothing checks this", usb.name.value);
+        let help = "remove the key, or add a `[[pipe]]` to the device";
+        report.push(Problem::new(&takes.span, title, help));
+    }
+}
+
 fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
     let is_other = usb.model.is_some_and(|model| !model.is_can());
     let is_mute = usb.model.is_some_and(|model| !model.tells_time());
@@ -423,6 +437,7 @@ pub(crate) fn check(declared: &Declared, report: &mut Report) {
         hub(declared, usb, report);
         check_identity(usb, report);
         check_buses(usb, report);
+        check_written(declared, usb, report);
         let same = |other: &&DeclaredUsb| {
             let place = |usb: &DeclaredUsb| {
                 let name = |at: &Option<At<String>>| at.as_ref().map(|at| at.value.clone());

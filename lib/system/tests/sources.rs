@@ -221,3 +221,18 @@ fn what_a_disk_cannot_carry_is_refused_with_what_it_can() {
     let refused = parse("f", &sensor).unwrap_err().plain();
     assert!(refused.contains("a device without commands"), "{refused}");
 }
+
+/// Nobody writes to such a device, so its time would be a promise that nothing holds.
+#[test]
+fn the_time_of_an_actuator_without_a_pipe_is_refused() {
+    let actuator = |takes: &str| {
+        let text = system(&pipe("period = \"41ms\""));
+        format!(
+            "{text}\n[[usb]]\nname = \"brake\"\non = \"xhci\"\nport = 2\n\
+             model = \"actuator\"\n{takes}\n"
+        )
+    };
+    let refused = parse("f", &actuator("takes = \"1ms\"")).unwrap_err().plain();
+    assert!(refused.contains("nothing is written to `brake`"), "{refused}");
+    parse("f", &actuator("")).unwrap_or_else(|wrong| panic!("{wrong}"));
+}

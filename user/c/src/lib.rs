@@ -9,6 +9,7 @@
 mod can;
 mod channel;
 mod claim;
+mod inlet;
 mod memory;
 mod objects;
 mod program;
@@ -17,6 +18,7 @@ mod socket;
 mod state;
 mod threads;
 mod tuned;
+mod usb;
 mod words;
 
 use core::sync::atomic::Ordering::Relaxed;

@@ -70,7 +70,20 @@ impl UsbWriter {
     /// # Errors
     /// Nothing was written: the pipe is full, or the packet has a wrong length.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), NotWritten> {
-        while self.take().is_some() {}
+        self.write_hearing(bytes, &mut |_| {})
+    }
+
+    /// Writes a packet as [`UsbWriter::write`] does, and calls `hear` with each answer that it
+    /// takes in.
+    ///
+    /// # Errors
+    /// Nothing was written: the pipe is full, or the packet has a wrong length.
+    pub fn write_hearing(
+        &mut self,
+        bytes: &[u8],
+        hear: &mut dyn FnMut(&PacketAnswer),
+    ) -> Result<(), NotWritten> {
+        self.take_in(hear);
         let now = time::now();
         let written = self.put(bytes, now);
         if written.is_ok() {
@@ -99,6 +112,18 @@ impl UsbWriter {
                 Err(Errno::TimedOut) if due < deadline => {}
                 taken => taken?,
             }
+        }
+    }
+
+    /// Calls `hear` with each answer that has come. Does not wait.
+    pub fn hear(&mut self, hear: &mut dyn FnMut(&PacketAnswer)) {
+        self.take_in(hear);
+        self.look(time::now());
+    }
+
+    fn take_in(&mut self, hear: &mut dyn FnMut(&PacketAnswer)) {
+        while let Some(answer) = self.take() {
+            hear(&answer);
         }
     }
 

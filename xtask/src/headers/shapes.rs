@@ -13,14 +13,27 @@ pub enum CType {
     Function,
 }
 
-/// The structures, and the types of functions, by their names in Rust. The first two are the
+/// The structures, and the types of functions, by their names in Rust. The first three are the
 /// library's, the others have names of C that begin like their headers.
-const RECORDS: [&str; 7] =
-    ["Datagram", "Packet", "TpipeQos", "TpipeTerms", "TpipeFrame", "TpipeMessage", "TpipeCounts"];
+const RECORDS: [&str; 8] = [
+    "Datagram",
+    "Packet",
+    "PacketAnswer",
+    "TpipeQos",
+    "TpipeTerms",
+    "TpipeFrame",
+    "TpipeMessage",
+    "TpipeCounts",
+];
 const FUNCTIONS: [&str; 3] = ["TpipeReader", "TpipeSource", "TpipePassage"];
 
 /// The sources in Rust that have them.
-const SOURCES: [&str; 3] = ["src/socket.rs", "src/tuned.rs", "../../lib/contract/src/sensor.rs"];
+const SOURCES: [&str; 4] = [
+    "src/socket.rs",
+    "src/tuned.rs",
+    "../../lib/contract/src/sensor.rs",
+    "../../lib/contract/src/sink.rs",
+];
 
 /// The names of lengths of arrays. The numbers of C are compared elsewhere.
 const LENGTHS: [(&str, usize); 4] = [

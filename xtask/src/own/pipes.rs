@@ -1,5 +1,5 @@
-//! Programs in C read, write and pass on tuned pipes, read the pipe from a sensor, and answer
-//! datagrams, in four of the examples.
+//! Programs in C read, write and pass on tuned pipes, read the pipe from a sensor, read and write
+//! the endpoints of devices that no driver knows, and answer datagrams, in six of the examples.
 
 use super::{FOLDER, Installed};
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub struct PipeInC {
 }
 
 /// Programs in C with pipes.
-pub const PIPES_IN_C: [PipeInC; 4] = [
+pub const PIPES_IN_C: [PipeInC; 6] = [
     PipeInC {
         does: "a program in C opens, changes and closes a tuned pipe",
         example: "tuned-pipes",
@@ -35,6 +35,22 @@ pub const PIPES_IN_C: [PipeInC; 4] = [
         name: "samples-in-c",
         source: include_str!("samples.c"),
         says: &["samples: good, "],
+    },
+    PipeInC {
+        does: "a program in C reads the pipe from an endpoint",
+        example: "instrument",
+        programs: &["packet-pipe"],
+        name: "measured-in-c",
+        source: include_str!("measured.c"),
+        says: &["readings: good, "],
+    },
+    PipeInC {
+        does: "a program in C writes the pipe to an endpoint",
+        example: "actuator",
+        programs: &["packet-writer"],
+        name: "actuated-in-c",
+        source: include_str!("actuated.c"),
+        says: &["packets: good, "],
     },
     PipeInC {
         does: "a program in C writes a tuned pipe, and passes another on",
