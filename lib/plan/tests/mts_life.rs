@@ -22,12 +22,15 @@ const UNITS: [&str; 4] = ["control-unit", "motor-left", "motor-right", "frame-un
 const MASTER: usize = 0;
 
 /// The bus of the example as its plan has it.
+#[derive(Clone)]
 struct Drive {
     set: MtsSet,
     frames: Frames,
     terms: TimeTerms,
     /// Each stream, its unit, and the shortest time between two of its messages.
     streams: Vec<(LifeStream, usize, u64)>,
+    /// A unit sends its other frame all the time from here to there.
+    babbles: Option<(u64, u64)>,
 }
 
 /// Returns the bus with units that renew together, or each by its clock within 60 us.
@@ -104,7 +107,7 @@ fn drive(text: &str) -> Drive {
     let low = (0..).zip(&low).skip(1).map(|(rank, it)| (LifeStream::Low(rank), it));
     let streams = high.chain(low).map(|(of, it)| (of, unit(it), it.period_ns.unwrap()));
     let streams = streams.collect();
-    Drive { set, frames, terms, streams }
+    Drive { set, frames, terms, streams, babbles: None }
 }
 
 /// The faults of one unit.
@@ -130,6 +133,11 @@ impl Drive {
                 came += period;
             }
         }
+        let babble = self.babbles.map_or(0..0, |(from, until)| from..until);
+        comings.extend(babble.step_by(100_000).map(|at| {
+            let (came, which) = (Nanos(at), LifeStream::Other(0));
+            LifeMessage { came, queued: came, which, node: 3 }
+        }));
         let clock = |(node, it): (usize, &Faults)| LifeClock {
             offset: random.below(10_000_000_000),
             ppm: [100, -100, 0][random.below(3) as usize],
@@ -184,6 +192,29 @@ fn a_unit_that_loses_frames_is_reset_or_joins_late_delays_no_other() {
         (lost, missed) = (lost + outcome.lost, missed + outcome.missed);
     }
     assert!(lost > 10 && missed > 100, "{lost} {missed}");
+}
+
+/// A unit that babbles leaves the others no bit of the bus. Once it ends, all is as before.
+#[test]
+fn after_a_unit_has_babbled_all_is_as_before() {
+    for (drive, seed) in drives().iter().flat_map(|drive| (0..20).map(move |it| (drive, it))) {
+        let urgent = CanFrame::data(StandardId::ZERO, &[0; 8]).unwrap();
+        let mut drive = Drive {
+            frames: Frames { other: vec![urgent], ..drive.frames.clone() },
+            ..drive.clone()
+        };
+        let start = drive.ready();
+        let babbles = (start + 10_000_000, start + 30_000_000 + 1_000_000 * seed);
+        drive.babbles = Some(babbles);
+        let whole = drive.live(seed, (start, babbles.1 + start), [Faults::default(); 4]);
+        assert!(!whole.late.is_empty(), "seed {seed}: nobody is late");
+        let settled = babbles.1 + start;
+        let after = drive.live(seed, (settled, settled + 50_000_000), [Faults::default(); 4]);
+        // The frame of the time that had to wait for the end.
+        let time = |it: &(usize, LifeStream)| *it == (MASTER, LifeStream::Low(0));
+        assert!(after.late.iter().all(time) && after.late.len() < 3, "seed {seed}: {after:?}");
+        assert!(after.sent > 100, "seed {seed}: {after:?}");
+    }
 }
 
 #[test]

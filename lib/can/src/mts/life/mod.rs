@@ -2,7 +2,7 @@
 //!
 //! Each node has a clock of its own and the state machine of [`super::renewal`]. The clock is off
 //! by a given time, up to what the set says, or it learns the time on the bus as
-//! [`super::BusClock`] does. Nothing here knows the proof: a life says which messages were late,
+//! [`super::BusClock`] does. Frames are destroyed, but less often than the set has time for. Nothing here knows the proof: a life says which messages were late,
 //! and which frame went before one that was more urgent.
 
 mod clocks;
@@ -12,8 +12,10 @@ mod sends;
 pub use clocks::{LifeClock, LifeTime};
 
 use super::{MtsRefusal, MtsSet, Renewal, beacon_id};
-use crate::bus::{Bus, NodeId, NodeSetup, Ticket};
+use crate::bus::{Bus, NodeId, NodeSetup, Ticket, WireFault};
 use crate::frame::CanFrame;
+use crate::response::Errors;
+use crate::wire::worst;
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec::Vec;
 use clocks::{Learner, Reading};
@@ -100,6 +102,8 @@ enum Act {
     Mind(usize),
     Forget(usize),
     Come(usize),
+    /// A bit of the next frame is turned over for some nodes.
+    Destroy,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -214,6 +218,9 @@ impl<'a> Life<'a> {
         for (number, unit) in units.iter().enumerate() {
             acts.push(Reverse((unit.joins, Act::Look(number))));
         }
+        if set.errors != Errors::NONE {
+            acts.push(Reverse((Nanos(draw(set.errors.interval.0)), Act::Destroy)));
+        }
         let last = comings.iter().map(|coming| coming.queued).max().unwrap_or_default();
         Ok(Life {
             set,
@@ -273,9 +280,21 @@ impl<'a> Life<'a> {
             || self.bus.now() > self.last + Nanos(64 * self.set.epochs.epoch().0)
     }
 
+    /// Turns a bit of the next frame over. The frame may have to wait, so the next but three
+    /// intervals later is destroyed.
+    fn destroy(&mut self, now: Nanos) {
+        let bit = (self.draw)(u64::from(worst(false, 8))) as u32;
+        let seen_by = 1 + (self.draw)((1 << (self.nodes.len() + 1)) - 1);
+        self.bus.arm(now, WireFault::Flip { bit, seen_by });
+        if now < self.last {
+            self.push(now + Nanos(4 * self.set.errors.interval.0), Act::Destroy);
+        }
+    }
+
     fn act(&mut self, now: Nanos, act: Act) {
         match act {
             Act::Come(number) => self.come(now, number),
+            Act::Destroy => self.destroy(now),
             Act::Mark(node) => self.mark(now, node),
             Act::Rename(node) => self.rename(now, node),
             Act::Renew(node) => {
