@@ -2,8 +2,9 @@
 //!
 //! Each node has a clock of its own and the state machine of [`super::renewal`]. The clock is off
 //! by a given time, up to what the set says, or it learns the time on the bus as
-//! [`super::BusClock`] does. Frames are destroyed, but less often than the set has time for. Nothing here knows the proof: a life says which messages were late,
-//! and which frame went before one that was more urgent.
+//! [`super::BusClock`] does. Frames are destroyed, but less often than the set has time for.
+//! Nothing here knows the proof: a life says which messages were late, and which frame went before
+//! one that was more urgent.
 
 mod clocks;
 mod heard;
