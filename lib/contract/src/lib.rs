@@ -41,6 +41,7 @@ pub mod mail;
 pub mod mode;
 pub mod needs;
 pub mod network;
+pub mod pieces;
 pub mod sensor;
 pub mod settings;
 pub mod sink;

@@ -24,7 +24,7 @@ pub const SLOTS: &str = "slots";
 pub const EACH_MAX: usize = 8;
 /// Messages for which a server has memory.
 pub const PIECES: usize = 64;
-/// Messages that may be under way to links, of those. Further ones are dropped and counted.
+/// Messages that may be under way to links, of those. Each link has [`own_of_link`] of them.
 pub const OWN: usize = 24;
 
 /// Bytes of a link's message before those of the mailbox's: the head, the number of the flow, and
@@ -36,6 +36,13 @@ pub const BYTES_MAX: usize = BEFORE + MESSAGE_BYTES;
 const WORDS: usize = 4;
 /// Most bytes of a name that are kept.
 const NAME: usize = 16;
+
+/// Returns how many messages may be under way to each of the `links` by which a server sends.
+/// Further ones are dropped and counted. A link whose cable is lost keeps no more than its own.
+#[must_use]
+pub const fn own_of_link(links: usize) -> usize {
+    if links == 0 { OWN } else { OWN / links }
+}
 
 /// A mailbox that a server serves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -15,6 +15,7 @@ use std::process::Output;
 const ALONE: &str = "examples/mail-alone.toml";
 const TWO: &str = "examples/mail.toml";
 const THREE: &str = "examples/mail-three.toml";
+const BOTH: &str = "examples/mail-both.toml";
 /// Questions that are asked; the last one 2.5 s after the start.
 const ASKED: u64 = 200;
 /// The longest a program takes from when it takes a question until the answer is in its mailbox is
@@ -25,6 +26,9 @@ const FLOWS: [&str; 2] = ["questions", "answers"];
 /// held sends ten times as many.
 const FLOOD_MOST: u64 = 352;
 const FLOOD_LEAST: u64 = 300;
+/// The fewest messages of one every 10 ms that show that a flow went on. The server reports after
+/// 3 s at the latest, and the cable is lost for 1 s of them.
+const LEFT_LEAST: u64 = 100;
 /// Links have formed by then, and messages have passed.
 const FIRST_NS: u64 = 700_000_000;
 const LAST_NS: u64 = 1_700_000_000;
@@ -37,6 +41,9 @@ pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
         whole(workspace, list).map_err(|text| format!("{list}: {text}"))?;
     }
     flooded(workspace)?;
+    for (cable, alone) in [("near", "questions"), ("far", "orders")] {
+        lost_beside(workspace, cable, alone)?;
+    }
     let mut lost = 0;
     for seed in 0..runs() {
         lost += pulled(workspace, seed)?;
@@ -97,6 +104,24 @@ fn flooded(workspace: &Workspace) -> Result<(), String> {
             return Err(format!("the flood was not held: {flow}"));
         }
         println!("beside a flood: {messages} messages, {longest} of {bound} ns at most");
+    }
+    Ok(())
+}
+
+/// Checks that a cable that is lost for long costs messages of the flow that goes `by` it alone.
+/// One server sends by two cables, and has a message every 10 ms for each.
+fn lost_beside(workspace: &Workspace, cable: &str, by: &str) -> Result<(), String> {
+    let fault = format!("800ms unplug {cable} 1s");
+    let said = said(workspace, BOTH, &["--fault", &fault], 1)?;
+    for flow in ["questions", "orders"] {
+        let counts = numbers(&said, &format!("POSTED {flow} "))?;
+        let [posted, dropped, _] = counts[..] else {
+            return Err(format!("strange counts: {counts:?}"));
+        };
+        println!("`{cable}` is lost: {posted} messages to `{flow}` posted, {dropped} dropped");
+        if posted < LEFT_LEAST || (dropped > 0) != (flow == by) {
+            return Err(format!("{BOTH} --fault \"{fault}\": {dropped} to `{flow}` dropped"));
+        }
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::site::Worker;
 use crate::missing::Missing;
 use crate::pipes::Plant;
 use diapason_abi::Nanos;
-use diapason_contract::mail::{EACH_MAX, OWN, PROGRAM as MAIL};
+use diapason_contract::mail::{PROGRAM as MAIL, own_of_link};
 use diapason_contract::settings::PROGRAM;
 use diapason_system::{CLOCKS_APART, FlowStop, Hosts};
 use diapason_usb::class::link::DEPTH;
@@ -420,7 +420,9 @@ impl<'a> Net<'a> {
     }
 
     /// Returns the messages that a program can have under way by one link. A server of mailboxes
-    /// has memory for some, of which a turn of it may take one for each mailbox.
+    /// has memory for some by each link. In a turn it takes note of all that have gone, and then it
+    /// gives one message to a link. So when it gives one, only that one is under way beside those
+    /// of which it was not told before the turn.
     fn own_room(&self, stop: &FlowStop) -> u64 {
         let seat = Seat::of(stop);
         let is_server =
@@ -430,7 +432,7 @@ impl<'a> Net<'a> {
         }
         let own = self.places().filter(|(_, _, it)| Seat::of(&it.from.0) == seat);
         let links: BTreeSet<usize> = own.map(|(_, _, it)| it.from.1.link).collect();
-        (OWN - EACH_MAX) as u64 / links.len().max(1) as u64
+        own_of_link(links.len()) as u64 - 1
     }
 
     /// Returns the bill of a flow.

@@ -3,6 +3,9 @@
 //!
 //! Once a second it says `ANSWERED came lost full`: questions that came, numbers that were missing,
 //! and answers that found the mailbox full. It reports the questions as the end of a flow.
+//!
+//! Argument: the number of its pair of mailboxes, `questions` and `answers` (0) or `orders` and
+//! `receipts` (1).
 
 #![no_std]
 #![no_main]
@@ -10,20 +13,20 @@
 
 use diapason_abi::MESSAGE_BYTES;
 use diapason_links::REPORT;
-use diapason_links::mail::{ANSWERS, Arrivals, Letter, QUESTIONS};
+use diapason_links::mail::{Arrivals, Letter, pair};
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 
 entry!(main);
 
-fn main(_: Arguments) {
-    if let Err(errno) = run() {
+fn main(Arguments([names, ..]): Arguments) {
+    if let Err(errno) = run(pair(names)) {
         log!("answerer: {errno:?}");
     }
 }
 
-fn run() -> Result<(), Errno> {
-    let (questions, answers) = (Mailbox::open(QUESTIONS)?, Mailbox::open(ANSWERS)?);
+fn run([questions, answers]: [&str; 2]) -> Result<(), Errno> {
+    let (questions, answers) = (Mailbox::open(questions)?, Mailbox::open(answers)?);
     let mut arrivals = Arrivals::new();
     let (mut sent, mut full) = (0, 0_u64);
     let mut report_at = time::now() + REPORT;

@@ -5,29 +5,31 @@
 //! the mailbox full, answers that came, numbers that were missing, and the longest time in ns from
 //! a question to its answer. It reports the answers as the end of a flow.
 //!
-//! Arguments: µs from one question to the next, and after how many it asks no more (0: never).
+//! Arguments: µs from one question to the next, after how many it asks no more (0: never), and
+//! the number of its pair of mailboxes: `questions` and `answers` (0), or `orders` and `receipts`
+//! (1).
 
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
 use diapason_abi::MESSAGE_BYTES;
-use diapason_links::mail::{ANSWERS, Arrivals, Letter, QUESTIONS};
+use diapason_links::mail::{Arrivals, Letter, pair};
 use diapason_links::{REPORT, START};
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 
 entry!(main);
 
-fn main(Arguments([period, most, ..]): Arguments) {
+fn main(Arguments([period, most, names, ..]): Arguments) {
     let most = if most == 0 { u64::MAX } else { most };
-    if let Err(errno) = run(Nanos::from_micros(period.max(1)), most) {
+    if let Err(errno) = run(Nanos::from_micros(period.max(1)), most, pair(names)) {
         log!("asker: {errno:?}");
     }
 }
 
-fn run(period: Nanos, most: u64) -> Result<(), Errno> {
-    let (questions, answers) = (Mailbox::open(QUESTIONS)?, Mailbox::open(ANSWERS)?);
+fn run(period: Nanos, most: u64, [questions, answers]: [&str; 2]) -> Result<(), Errno> {
+    let (questions, answers) = (Mailbox::open(questions)?, Mailbox::open(answers)?);
     let mut arrivals = Arrivals::new();
     let (mut sent, mut full, mut longest) = (0_u64, 0_u64, Nanos::ZERO);
     let (mut next_at, mut report_at) = (time::now() + START, time::now() + REPORT);

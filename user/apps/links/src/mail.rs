@@ -6,10 +6,15 @@ use diapason_abi::MESSAGE_BYTES;
 use diapason_pipe::clock::DeviceClock;
 use diapason_rt::Nanos;
 
-/// The mailbox of questions.
-pub const QUESTIONS: &str = "questions";
-/// The mailbox of answers.
-pub const ANSWERS: &str = "answers";
+/// Pairs of mailboxes: of questions, and of answers. An argument of a program is the number of its
+/// pair.
+const PAIRS: [[&str; 2]; 2] = [["questions", "answers"], ["orders", "receipts"]];
+
+/// Returns the mailboxes of the pair with this number: of questions, and of answers.
+#[must_use]
+pub fn pair(number: u64) -> [&'static str; 2] {
+    PAIRS[number as usize % PAIRS.len()]
+}
 
 /// Two clocks of hosts run apart by so many millionths at most.
 const APART: u32 = 200;

@@ -26,8 +26,9 @@ use diapason_abi::MESSAGE_BYTES;
 use diapason_abi::settings::Settings;
 use diapason_contract::carried::{Contract, Contracts};
 use diapason_contract::mail::{
-    BEFORE, CONTRACTS, DELIVERS, EACH_MAX, MailHead, MailRoute, OWN, PIECES, POSTS, SLOTS,
+    BEFORE, CONTRACTS, DELIVERS, EACH_MAX, MailHead, MailRoute, PIECES, POSTS, SLOTS,
 };
+use diapason_contract::pieces::{MailPiece, Pieces};
 use diapason_frame::{Continuity, HEAD, Numbering, SequenceTracker};
 use diapason_links::REPORT;
 use diapason_pipe::intake::{Intake, MessageSource};
@@ -45,8 +46,8 @@ body!(Ear = hear);
 
 /// The priority of the thread that hears.
 const LOW: u8 = 1;
-/// Transfers of a link that are looked at in one turn: more than all mailboxes start in one.
-const TURN: usize = 2 * EACH_MAX;
+/// Transfers of a link that are looked at in one turn: all that can have ended when it begins.
+const TURN: usize = PIECES;
 
 /// A mailbox whose messages go to a link.
 struct Post {
@@ -97,24 +98,11 @@ struct Delivery {
 
 struct Server {
     links: [Option<Link>; LINKS],
-    /// Memory for messages: first the pieces that are lent to links, then those of messages that
-    /// go.
-    pieces: [Piece; PIECES],
+    pieces: Pieces,
     posts: [Option<Post>; EACH_MAX],
     /// Their mailboxes, by the same numbers.
     boxes: Intake<PostBox, EACH_MAX>,
     deliveries: [Option<Delivery>; EACH_MAX],
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Piece {
-    /// Memory for what comes by this link.
-    Lent(usize),
-    Free,
-    /// A link has it, with a message of the mailbox with this number.
-    Given(usize),
-    /// There is no such memory.
-    None,
 }
 
 fn main(_: Arguments) {
@@ -167,7 +155,7 @@ impl Server {
     fn open(told: &Settings) -> Result<Server, Errno> {
         let mut server = Server {
             links: [const { None }; LINKS],
-            pieces: [Piece::None; PIECES],
+            pieces: Pieces::of(&[]),
             posts: [const { None }; EACH_MAX],
             boxes: Intake::new([const { None }; EACH_MAX]),
             deliveries: [const { None }; EACH_MAX],
@@ -192,19 +180,19 @@ impl Server {
                 Delivery { from, mailbox, order, delivered: 0, full: 0, lost: 0, thrown: 0 };
             *place = Some(delivery);
         }
-        let mut lent = 0;
-        for (link, slots) in told.get(SLOTS).iter().enumerate().take(LINKS) {
-            let used = *slots > 0 || server.sends_by(link);
-            server.links[link] = if used { Some(Link::open(link)?) } else { None };
-            for _ in 0..*slots {
-                if let Some(piece) = server.pieces.get_mut(lent) {
-                    *piece = Piece::Lent(link);
-                    server.fill(lent, link)?;
-                    lent += 1;
-                }
+        let mut uses = [(0, false); LINKS];
+        for (link, it) in uses.iter_mut().enumerate() {
+            *it = (told.get(SLOTS).get(link).copied().unwrap_or(0), server.sends_by(link));
+            if *it != (0, false) {
+                server.links[link] = Some(Link::open(link)?);
             }
         }
-        server.pieces.iter_mut().skip(lent).take(OWN).for_each(|it| *it = Piece::Free);
+        server.pieces = Pieces::of(&uses);
+        for piece in 0..PIECES {
+            if let MailPiece::Lent(link) = server.pieces.get(piece) {
+                server.fill(piece, link)?;
+            }
+        }
         server.links.iter().flatten().for_each(Link::ring);
         Ok(server)
     }
@@ -247,20 +235,19 @@ impl Server {
     fn ended(&mut self, link: usize, done: &Done) -> Result<(), Errno> {
         let piece = done.place as usize;
         match self.pieces.get(piece) {
-            Some(Piece::Lent(home)) if *home == link => {
+            MailPiece::Lent(home) if home == link => {
                 if (done.what, done.status) == (FILL, DONE) {
                     self.deliver(link, done);
                 }
                 self.fill(piece, link)?;
                 self.links[link].iter().for_each(Link::ring);
             }
-            Some(Piece::Given(number)) => {
-                if let (false, Some(Some(post))) =
-                    (done.status == DONE, self.posts.get_mut(*number))
+            MailPiece::Given(number) => {
+                if let (false, Some(Some(post))) = (done.status == DONE, self.posts.get_mut(number))
                 {
                     (post.posted, post.dropped) = (post.posted - 1, post.dropped + 1);
                 }
-                self.pieces[piece] = Piece::Free;
+                self.pieces.set(piece, MailPiece::Free(link));
             }
             _ => {}
         }
@@ -306,7 +293,7 @@ impl Server {
         let _ = post.meter.admits(time::now());
         post.held += u64::from(was_held);
         let head = post.numbering.head((BEFORE - HEAD + *length) as u16);
-        let free = self.pieces.iter().position(|piece| *piece == Piece::Free);
+        let free = self.pieces.free(post.to.link);
         let link = self.links.get_mut(post.to.link).and_then(Option::as_mut);
         let (Some(piece), Some(link)) = (free, link) else {
             post.dropped += 1;
@@ -323,7 +310,7 @@ impl Server {
         time::work("link.seal", || link.seal(piece as u32, head));
         match link.send_quietly(piece as u32, (BEFORE + *length) as u32) {
             Ok(()) => {
-                self.pieces[piece] = Piece::Given(number);
+                self.pieces.set(piece, MailPiece::Given(number));
                 post.posted += 1;
                 link.ring();
             }
