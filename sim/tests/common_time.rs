@@ -115,7 +115,7 @@ impl<'a> Station<'a> {
         if self.halves.1.settle() == 0 {
             self.station.gone(&host, now);
         }
-        while let Some(out) = self.station.look(host.now.get()) {
+        while let Some(out) = self.station.look(&host, host.now.get()) {
             self.send(&out);
         }
         let awaits = self.station.awaits();

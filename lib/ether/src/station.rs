@@ -75,8 +75,8 @@ pub struct TimeStation {
     /// An earlier pair, and whether the clocks advanced alike when they were last compared.
     earlier: Option<ClockPair>,
     alike: bool,
-    /// A frame that was sent and has no stamp yet.
-    awaited: Option<SentEvent>,
+    /// A frame that was sent and has no stamp yet, and when it was asked for.
+    awaited: Option<(SentEvent, Nanos)>,
     unstamped: u64,
 }
 
@@ -119,13 +119,16 @@ impl TimeStation {
     }
 
     /// Returns a frame to send now. None is due while another awaits its stamp: the adapter has
-    /// room for one.
-    pub fn look(&mut self, now: Nanos) -> Option<GptpOutgoing> {
+    /// room for one. A stamp that is still there is of an earlier frame, and is dropped.
+    pub fn look(&mut self, registers: &impl AdapterRegisters, now: Nanos) -> Option<GptpOutgoing> {
         if self.awaited.is_some() {
             return None;
         }
         let out = self.node.look(now)?;
-        self.awaited = out.event;
+        if let Some(event) = out.event {
+            let _ = stamps::sent(registers);
+            self.awaited = Some((event, now));
+        }
         Some(out)
     }
 
@@ -135,16 +138,19 @@ impl TimeStation {
         self.awaited.is_some()
     }
 
-    /// Takes the stamp of the frame that awaits it. The adapter has sent all its frames.
+    /// Takes the stamp of the frame that awaits it. The adapter has sent all its frames. It may
+    /// have written that back before it had the stamp of one: a stamp from before the frame was
+    /// asked for is of another.
     pub fn gone(&mut self, registers: &impl AdapterRegisters, now: impl Fn() -> Nanos) {
-        let Some(event) = self.awaited.take() else { return };
-        match stamps::sent(registers).and_then(|stamp| self.by_host(registers, now, stamp)) {
+        let Some((event, asked)) = self.awaited.take() else { return };
+        let stamp = stamps::sent(registers).and_then(|it| self.by_host(registers, now, it));
+        match stamp.filter(|at| *at + self.stamp >= asked) {
             Some(at) => self.node.sent(event, at),
             None => self.unstamped += 1,
         }
     }
 
-    /// Returns what the host's clock said at a stamp, if that can be used.
+    /// Returns what the host's clock said at a stamp, if that is as near as the terms say.
     fn by_host(
         &mut self,
         registers: &impl AdapterRegisters,

@@ -1,10 +1,11 @@
 //! A station takes only messages of gPTP out of the frames of a wire, and no frame harms it.
 
 use diapason_abi::Nanos;
-use diapason_ether::adapter::AdapterRegisters;
+use diapason_ether::adapter::{AdapterRegisters, register};
 use diapason_ether::station::{TimeReceiver, TimeStation};
 use diapason_gptp::{ETHERTYPE, GROUP, Grandmaster, SyncBase, SyncTerms, TimeNode, identity_of};
 use diapason_random::Random;
+use std::cell::Cell;
 
 /// An adapter without stamps, whose clock stands.
 struct Silent;
@@ -76,4 +77,72 @@ fn random_messages_of_all_lengths_bring_no_time() {
     }
     assert!(events > 5_000);
     assert_eq!(station.unstamped(), events);
+}
+
+/// An adapter whose clock is that of the host. It latches a stamp when the test says so.
+#[derive(Default)]
+struct Late {
+    now: Cell<u64>,
+    latched: Cell<Option<u64>>,
+}
+
+impl AdapterRegisters for Late {
+    fn read(&self, of: usize) -> u32 {
+        let stamp = self.latched.get();
+        match of {
+            register::SYSTIML => self.now.get() as u32,
+            register::SYSTIMH => (self.now.get() >> 32) as u32,
+            register::TSYNCTXCTL => u32::from(stamp.is_some()),
+            register::TXSTMPL => stamp.unwrap_or(0) as u32,
+            register::TXSTMPH => {
+                self.latched.set(None);
+                (stamp.unwrap_or(0) >> 32) as u32
+            }
+            _ => 0,
+        }
+    }
+
+    fn write(&self, _: usize, _: u32) {}
+}
+
+/// The adapter may write a descriptor back before it has the stamp of its frame. The next event
+/// does not take that stamp for its own, whether it comes before or after that event was given.
+#[test]
+fn a_stamp_that_comes_too_late_is_of_no_other_event() {
+    for comes_first in [false, true] {
+        let (mut station, adapter) = (station(), Late::default());
+        let go = |to: u64| adapter.now.set(to / 40 * 40);
+        let next = |station: &TimeStation| station.node().next_look();
+        // An event may follow another after this time.
+        let latch = |is_now: bool| {
+            let before = adapter.now.get().checked_sub(600_000);
+            is_now.then(|| adapter.latched.set(before));
+        };
+        let mut events = 0;
+        for _ in 0..200 {
+            go(next(&station).0.max(adapter.now.get() + 40));
+            let now = || Nanos(adapter.now.get());
+            latch(comes_first);
+            if station.look(&adapter, now()).is_none_or(|out| out.event.is_none()) {
+                continue;
+            }
+            events += 1;
+            // All that is due has to wait for the stamp.
+            assert!(station.awaits() && station.look(&adapter, Nanos::FOREVER).is_none());
+            latch(!comes_first);
+            go(adapter.now.get() + 100_000);
+            station.gone(&adapter, now);
+            assert_eq!(station.unstamped(), events, "a stamp of another event was used");
+        }
+        assert!(events > 20, "{events}");
+        // The stamp of an event is its own again once stamps are in time.
+        go(next(&station).0);
+        while station.look(&adapter, Nanos(adapter.now.get())).is_none_or(|it| it.event.is_none()) {
+            go(next(&station).0.max(adapter.now.get() + 40));
+        }
+        adapter.latched.set(Some(adapter.now.get()));
+        go(adapter.now.get() + 100_000);
+        station.gone(&adapter, || Nanos(adapter.now.get()));
+        assert_eq!(station.unstamped(), events, "the stamp is its own");
+    }
 }
