@@ -1,6 +1,6 @@
 //! Sends every CAN message that the description has of this process, each in its period. The data
-//! is the number of the message. If all come at once, the thread has periodic jobs: each sends the
-//! messages that are due at its release.
+//! is the number of the message. If all come at once, as often as declared, the thread has periodic
+//! jobs: each sends the messages that are due at its release.
 //!
 //! Arguments: the number of the controller, how many us lie between the first releases of two
 //! messages (0: all come at once), and how many times too often each message is sent (0: not).
@@ -88,7 +88,8 @@ fn send(controller: u8, apart: Nanos, often: u64) -> Result<(), Errno> {
             next += apart;
         }
     });
-    let mut waits = if apart == Nanos::ZERO { Waits::jobs(&all) } else { Waits::Sleep };
+    let is_even = apart == Nanos::ZERO && often == 1;
+    let mut waits = if is_even { Waits::jobs(&all) } else { Waits::Sleep };
     let mut is_full = false;
     loop {
         let Some(first) = all.iter().flatten().map(|one| one.next).min() else { return Ok(()) };
