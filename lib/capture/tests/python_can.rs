@@ -102,8 +102,8 @@ fn compare(name: &str, format: LogFormat, bytes: &[u8], entries: &[LogEntry]) {
         for (said, wanted) in said.iter().zip(&wanted) {
             assert_eq!(said, wanted);
         }
-        // Its own file says the same, to a microsecond. Times count from its first frame on, or from
-        // the last millisecond before it, as the format and the version have it.
+        // Its own file says the same, to a microsecond. Times count from its first frame on, or
+        // from the last millisecond before it, as the format and the version have it.
         let bytes = std::fs::read(&theirs).unwrap();
         let text = String::from_utf8_lossy(&bytes);
         assert_eq!(LogFormat::of(&bytes), format);
