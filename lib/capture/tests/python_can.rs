@@ -3,7 +3,6 @@
 
 mod support;
 
-use diapason_abi::Nanos;
 use diapason_can::AnyFrame;
 use diapason_can::candump::LineContent;
 use diapason_capture::asc;
