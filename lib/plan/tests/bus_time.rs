@@ -74,6 +74,12 @@ fn errors_need_nodes_that_renew_by_clocks_and_may_lose_frames_of_the_time() {
     let found = items.iter().find(|item| item.title.contains("errors may spoil 2 frames"));
     let help = found.unwrap_or_else(|| panic!("{:?}", items[0].title)).help;
     assert!(help.contains("time_losses = 2"), "{help}");
+    // The time comes each 10 ms.
+    let always = planned(&one.replacen("\"100ms\"", "\"9ms\"", 1));
+    let items: Vec<_> = always.findings.iter().flat_map(|found| found.items()).collect();
+    let found = items.iter().find(|item| item.title.contains("spoil every frame of `time`"));
+    let help = found.unwrap_or_else(|| panic!("{:?}", items[0].title)).help;
+    assert!(help.contains("`period` of `time` shorter"), "{help}");
 }
 
 #[test]

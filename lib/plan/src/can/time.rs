@@ -12,6 +12,8 @@ use diapason_can::mts::{TimeRefusal, TimeTerms};
 use diapason_system::{CLOCKS_MAX, CanTime};
 
 const MICRO: u64 = 1_000;
+/// Most frames in a row of which a description says that they may be lost.
+const LOSSES_MAX: u64 = 1_000;
 
 /// How far the clocks of a bus are from its common time.
 #[derive(Clone, Debug)]
@@ -86,12 +88,22 @@ fn terms(bus: &Bus<'_>, time: &CanTime, late: Nanos) -> Result<TimeTerms, [Strin
     let spoiled = bus.network.errors.in_a_row(base.interval, late);
     if spoiled > base.losses.into() {
         let name = &message.name;
-        let title = format!(
-            "errors may spoil {spoiled} frames of `{name}` in a row, and a node may lose {}",
-            base.losses
-        );
-        let help = format!("write `time_losses = {spoiled}`, or make `period` of `{name}` longer");
-        return Err([title, help]);
+        return Err(if spoiled > LOSSES_MAX {
+            let apart = human(bus.network.errors.interval.0);
+            [
+                format!("errors may spoil every frame of `{name}`: there is one each {apart}"),
+                format!("make `period` of `{name}` shorter than that"),
+            ]
+        } else {
+            [
+                format!(
+                    "errors may spoil {spoiled} frames of `{name}` in a row, and a node may \
+                     lose {}",
+                    base.losses
+                ),
+                format!("write `time_losses = {spoiled}`, or make `period` of `{name}` shorter"),
+            ]
+        });
     }
     TimeTerms::new(base).map_err(|refused| {
         let name = &message.name;
