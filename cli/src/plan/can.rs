@@ -188,7 +188,7 @@ fn assumed(network: &CanNetwork, plan: &CanPlan) -> String {
     let mut text = match burst {
         0 => "assumed: no frame is destroyed; ".to_owned(),
         _ => format!(
-            "assumed: at most {burst} of the frames are destroyed at once, and one more each {}; ",
+            "assumed: frames are destroyed at most {burst} at once, and one more each {}; ",
             human(interval.0)
         ),
     };

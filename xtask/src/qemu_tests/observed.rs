@@ -120,6 +120,16 @@ impl Observed {
         }
     }
 
+    /// The run must have broken a promise, and its findings must say so.
+    pub fn breaks(&self, finding: &str) -> Result<(), String> {
+        let findings = self.verdict.findings().join("; ");
+        println!("{findings}");
+        match self.holds().is_err() && findings.contains(finding) {
+            true => Ok(()),
+            false => Err(format!("nothing says `{finding}`: {findings}")),
+        }
+    }
+
     /// Returns the row of a process in the final table.
     pub fn process(&self, name: &str) -> Result<&ProcessRow, String> {
         let mut rows = self.run.outcome.processes.iter();

@@ -101,15 +101,7 @@ fn written(boots: &[Observed]) -> Result<(), String> {
 /// hold.
 fn unplugged(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
-    if boot.holds().is_ok() {
-        return Err("a device that was pulled out holds".into());
-    }
-    let findings = boot.verdict.findings().join("; ");
-    println!("{findings}");
-    match findings.contains("messages of commands were lost") {
-        true => Ok(()),
-        false => Err(findings),
-    }
+    boot.breaks("messages of commands were lost")
 }
 
 fn seen(boots: &[Observed]) -> Result<(), String> {

@@ -110,13 +110,18 @@ pub struct CanPlan {
 pub(crate) fn plans(plant: &Plant<'_>, pipes: &[Piped], jobs: &Jobs) -> Vec<CanPlan> {
     let of = |network: &CanNetwork| {
         let queued = queued::queued(plant, network);
-        let waits = queued.as_ref().and_then(|found| found.as_ref().ok().copied());
         let queued = queued.map(|found| found.map_err(<[String; 2]>::from));
+        let waits = waits(queued.as_ref());
         let places = 0..network.messages.len();
         let told = places.map(|place| queued::told(plant, jobs, network, place)).collect();
         CanPlan { queued, told, ..plan(plant.system, network, pipes, waits) }
     };
     plant.system.cans.iter().map(of).collect()
+}
+
+/// Returns how long messages wait for the driver of a controller, if that is known.
+fn waits(queued: Option<&Result<Nanos, [String; 2]>>) -> Option<Nanos> {
+    queued.and_then(|queued| queued.as_ref().ok().copied())
 }
 
 /// Returns the plan of `network` if its messages were these. Those of a controller wait for its

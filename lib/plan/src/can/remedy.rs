@@ -33,7 +33,7 @@ pub(crate) fn refusals(system: &System, plans: &[CanPlan], pipes: &[Piped]) -> V
         let failing: Vec<usize> = (0..plan.messages.len())
             .filter(|index| !holds(&plan.messages[*index].outcome))
             .collect();
-        let waits = plan.queued.as_ref().and_then(|queued| queued.as_ref().ok().copied());
+        let waits = super::waits(plan.queued.as_ref());
         let whole = Whole { system, network, pipes, waits };
         let nearest = if failing.is_empty() { None } else { whole.nearest(&failing) };
         for (place, index) in failing.iter().enumerate() {

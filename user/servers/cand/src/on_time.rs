@@ -66,11 +66,15 @@ impl OnTime {
     }
 
     /// Returns the frame of the time that has to go now, and when it was due.
-    pub fn ask(&mut self, now: Nanos, counts: &OutboxCounts) -> Option<(Nanos, TimeFrame)> {
+    pub fn ask(&mut self, now: Nanos) -> Option<(Nanos, TimeFrame)> {
         let due = self.time.clock().next_look();
         let frame = self.time.clock().look(now)?;
-        self.asked = (counts.errors, counts.off);
         Some((due.min(now), frame))
+    }
+
+    /// Takes in the counts just before that frame goes: errors until then spoil none.
+    pub fn asks(&mut self, counts: &OutboxCounts) {
+        self.asked = (counts.errors, counts.off);
     }
 
     /// Takes in that its own frame of the time is through, which began at `begun` and has so many

@@ -218,12 +218,12 @@ impl Serving {
 
     /// Sends a frame of the time, if this node is the master and one is due.
     fn send_time(&mut self, now: Nanos) {
-        let counts = self.outbox.counts();
         let Some(on_time) = &mut self.on_time else { return };
-        let (Some(number), Some((due, frame))) = (on_time.leads(), on_time.ask(now, &counts))
-        else {
+        let (Some(number), Some((due, frame))) = (on_time.leads(), on_time.ask(now)) else {
             return;
         };
+        self.outbox.look_for_errors(&self.module);
+        on_time.asks(&self.outbox.counts());
         time::work(TAKE, || {
             let Some(Some(stream)) = self.mail.0.get_mut(usize::from(number)) else { return };
             (stream.data, stream.length, stream.made) = (frame.bytes(), TIME_BYTES, Some(due));
