@@ -2,6 +2,7 @@
 //! faults.
 
 mod buffered;
+pub(crate) mod nodes;
 
 use crate::failure::Failure;
 use crate::logs;
@@ -99,7 +100,8 @@ pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn UsbDevice>> {
 fn of_device(faults: &[InjectedFault], number: usize) -> Vec<&InjectedFault> {
     let usb = |fault: &&InjectedFault| {
         let target = fault.kind.target();
-        matches!(target, FaultTarget::Usb | FaultTarget::Can) && fault.target == number
+        let behind = matches!(target, FaultTarget::Usb | FaultTarget::Can | FaultTarget::Bus);
+        behind && fault.target == number
     };
     faults.iter().filter(usb).collect()
 }
@@ -197,7 +199,7 @@ fn disturb(buses: &[(usize, CanBus)], fault: &InjectedFault) {
 }
 
 /// Returns what a fault does to a CAN bus, and the channel of that bus.
-fn bus_mishap(fault: &InjectedFault) -> Option<(can::BusMishap, u64)> {
+pub(crate) fn bus_mishap(fault: &InjectedFault) -> Option<(can::BusMishap, u64)> {
     let [first, second] = fault.arguments;
     match fault.kind {
         FaultKind::CanErrors => Some((can::BusMishap::Errors(first as u32), second)),

@@ -124,9 +124,9 @@ fn epochs(network: &CanNetwork, epochs: Option<&CanEpochs>) -> String {
     let mut text = format!(
         "epochs of {}{}: deadlines less than {} apart may not be told apart, identifiers are \
          renewed within {}, {}\n",
-        time(epochs.epoch),
+        time(epochs.epochs.epoch()),
         if epochs.given { "" } else { ", the best length" },
-        time(epochs.region),
+        time(epochs.epochs.region()),
         time(epochs.renewal),
         match network.renewal_ns {
             Some(_) => format!("by clocks, and so {} go in any order", time(epochs.cost)),
@@ -258,8 +258,8 @@ pub fn to_json(plans: &[CanPlan], system: &System) -> Vec<Value> {
             "load_ppm": plan.load_ppm,
             "queued_ns": plan.queued.as_ref().and_then(|found| Some(found.as_ref().ok()?.0)),
             "epoch": plan.epochs.as_ref().map(|epochs| json!({
-                "ns": epochs.epoch.0,
-                "region_ns": epochs.region.0,
+                "ns": epochs.epochs.epoch().0,
+                "region_ns": epochs.epochs.region().0,
                 "renewal_ns": epochs.renewal.0,
                 "by_clock": network.renewal_ns.is_some(),
                 "renewal_cost_ns": epochs.cost.0,

@@ -92,15 +92,16 @@ fn targets(system: &System, kind: FaultKind) -> Vec<usize> {
     match kind.target() {
         FaultTarget::Host => vec![0],
         FaultTarget::Usb => all(system.usb.len()),
-        FaultTarget::Can => {
+        FaultTarget::Can | FaultTarget::Bus => {
             let is_can = |index: &usize| system.usb[*index].model.is_can();
             let plugs = all(system.usb.len()).into_iter().filter(is_can);
             plugs.chain(buffered().map(|device| system.usb.len() + device)).collect()
         }
         FaultTarget::Controller => usb().into_iter().chain(buffered()).collect(),
         FaultTarget::UsbController => usb(),
-        // Frames of strangers use up what the `rate` of an adapter leaves to others.
-        FaultTarget::Adapter => Vec::new(),
+        // Frames of strangers use up what the `rate` of an adapter leaves to others, and messages
+        // of a node in trouble are missing.
+        FaultTarget::Adapter | FaultTarget::Node => Vec::new(),
         FaultTarget::Process => {
             let provided = |index: &usize| {
                 let process = &system.processes[*index];
@@ -119,7 +120,9 @@ fn targets(system: &System, kind: FaultKind) -> Vec<usize> {
 fn arguments(kind: FaultKind, last: u64, random: &mut Random) -> [u64; 2] {
     let mut us = |most: u64| random.between(1, most) * 1_000;
     match kind {
-        FaultKind::Unplug | FaultKind::Reboot => [us(300_000), 0],
+        FaultKind::Unplug | FaultKind::Reboot | FaultKind::NodeReset | FaultKind::NodeDeaf => {
+            [us(300_000), 0]
+        }
         FaultKind::Stall | FaultKind::Damage => [us(50_000), 0],
         FaultKind::LateInterrupt => [us(3_000), 0],
         FaultKind::DoubleInterrupt => [us(500), 0],
@@ -206,8 +209,8 @@ mod tests {
         kinds.dedup();
         // Nobody in this system may crash.
         let crash = usize::from(!kinds.contains(&FaultKind::Crash));
-        // No seed draws a flood.
-        assert_eq!(kinds.len() + crash + 1, FaultKind::all().count());
+        // No seed draws a flood, or the trouble of other nodes.
+        assert_eq!(kinds.len() + crash + 3, FaultKind::all().count());
     }
 
     #[test]

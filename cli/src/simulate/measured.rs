@@ -54,6 +54,7 @@ pub fn pictures(folder: &Path, jobs: &[Distribution]) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::buses;
     use super::super::messages::Seen;
     use super::*;
     use crate::commands::as_json;
@@ -152,7 +153,7 @@ mod tests {
         agrees(
             include_str!("../../../docs/development.md"),
             "JSON of `run`",
-            &[json, of_sockets(), of("can-controller.toml"), of("modes.toml")],
+            &[json, of_sockets(), of("can-controller.toml"), of("modes.toml"), buses::of_nothing()],
         );
     }
 }

@@ -18,7 +18,9 @@ pub(crate) use mistuned::Mistuned;
 pub use outside::{Outside, Overheard};
 pub use passing::{FrameContent, Passing};
 pub use receiver::RECEIPT_ID;
-pub use timed::{TimedMessage, TimedName, TimedTerms, TimedUnit};
+pub use timed::{
+    MessageBooks, TimedMessage, TimedName, TimedTerms, TimedUnit, UnitTrouble, UnitUpset,
+};
 pub use traffic::{BUSY, BUSY_FD, BusLoad, PeriodicMessage, ReplayError, numbered, replay};
 
 use diapason_abi::Nanos;
@@ -247,26 +249,6 @@ impl CanBus {
         self.add_node(traffic.collect())
     }
 
-    /// Adds units under MTS, which keep the common time of the bus. The seed says when they read
-    /// their clocks and how soon they renew.
-    pub fn add_timed(&self, terms: TimedTerms, units: Vec<TimedUnit>, seed: u64) {
-        self.change(|segment| {
-            let mut timed = TimedUnits::new(segment.bus.rate(), terms, seed);
-            for of in units {
-                let node = segment.node(unit(), None);
-                timed.add(node, of);
-            }
-            segment.timed = Some(timed);
-        });
-    }
-
-    /// Returns how many high-speed messages of those units came while the unit did not know the
-    /// time.
-    #[must_use]
-    pub fn untimed(&self) -> u64 {
-        self.0.borrow().timed.as_ref().map_or(0, TimedUnits::untimed)
-    }
-
     /// Returns one more node, which sends these frames at these times.
     pub fn add_replay<F: Into<AnyFrame>>(&self, frames: VecDeque<(Nanos, F)>) -> NodeId {
         let frames = frames.into_iter().map(|(at, frame)| (at, frame.into()));
@@ -384,7 +366,11 @@ impl Segment {
     fn advance(&mut self, now: Nanos) {
         loop {
             let time = self.next_source();
-            if time <= now {
+            // Timed units may have to act soon after a frame.
+            let event = self.timed.as_ref().and_then(|_| self.bus.next_event());
+            if let Some(event) = event.filter(|event| *event < time && *event <= now) {
+                self.bus.advance(event);
+            } else if time <= now {
                 self.act(time);
             } else if now > self.bus.now() {
                 self.bus.advance(now);

@@ -58,6 +58,27 @@ impl Errors {
         self.burst.saturating_add(time.0 / self.interval.0.max(1))
     }
 
+    /// Returns how many of the frames that were destroyed at these times are more than that.
+    #[must_use]
+    pub fn beyond(&self, times: &[Nanos]) -> u64 {
+        let (mut beyond, mut room, mut since) = (0, self.burst, Nanos::ZERO);
+        for time in times {
+            // Each interval there is room for one more, up to the burst.
+            let more = (*time - since).0 / self.interval.0.max(1);
+            since = if room.saturating_add(more) >= self.burst {
+                *time
+            } else {
+                since + Nanos(more.saturating_mul(self.interval.0))
+            };
+            room = room.saturating_add(more).min(self.burst);
+            match room.checked_sub(1) {
+                Some(left) => room = left,
+                None => beyond += 1,
+            }
+        }
+        beyond
+    }
+
     /// Returns how many of the frames that are due each `interval`, and through within `late`, may
     /// have an error in a row.
     #[must_use]

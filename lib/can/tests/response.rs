@@ -226,3 +226,35 @@ fn nearly_a_million_random_sets_keep_their_bounds() {
 fn with_many_errors_too() {
     println!("{:?}", campaign(1_000_000..1_200_000, true));
 }
+
+#[test]
+fn errors_beyond_a_budget_are_those_that_some_window_has_no_room_for() {
+    let mut beyond = 0;
+    for seed in 0..2_000 {
+        let mut random = Random::new(seed);
+        let errors = Errors { burst: random.below(4), interval: Nanos(random.between(1, 50)) };
+        let mut now = random.below(100);
+        let times: Vec<Nanos> = (0..30)
+            .map(|_| {
+                now += random.below(60) * random.below(2);
+                Nanos(now)
+            })
+            .collect();
+        // One more is within the budget if all windows that end with it have room.
+        let mut within: Vec<Nanos> = Vec::new();
+        for time in &times {
+            within.push(*time);
+            let room = |from: usize| {
+                let length = (*time - within[from]).0;
+                (within.len() - from) as u64 <= errors.burst + length / errors.interval.0
+            };
+            if !(0..within.len()).all(room) {
+                within.pop();
+            }
+        }
+        let expected = (times.len() - within.len()) as u64;
+        assert_eq!(errors.beyond(&times), expected, "seed {seed}: {errors:?} {times:?}");
+        beyond += expected;
+    }
+    assert!(beyond > 1_000 && Errors::NONE.beyond(&[Nanos(5), Nanos(9)]) == 2, "{beyond}");
+}

@@ -34,7 +34,7 @@ fn the_driver_counts_with_the_epochs_of_the_plan() {
     let (epochs, terms) = (plan.cans[0].epochs.as_ref().unwrap(), system.cans[0].mts_terms());
     let terms = terms.unwrap();
     let told = Epochs::new(Nanos(terms.epoch_ns), Nanos(terms.reach_ns)).unwrap();
-    assert_eq!((told.epoch(), told.region()), (epochs.epoch, epochs.region));
+    assert_eq!((told.epoch(), told.region()), (epochs.epochs.epoch(), epochs.epochs.region()));
     // Twice the 45 us of the clocks, 600 us, the longest frame, and three that go twice.
     assert_eq!(epochs.cost, Nanos(90_000 + 600_000 + 4 * 133_000));
     let clocks = plan.cans[0].clocks.as_ref().unwrap();

@@ -121,7 +121,7 @@ fn a_bus_with_frames_of_can_fd_is_planned() {
 fn the_best_epoch_leaves_no_less_than_any_other() {
     let chosen = planned(EXAMPLE).cans[0].epochs.clone().unwrap();
     let (best, most) = chosen.best.unwrap();
-    assert_eq!((best, Some(most)), (chosen.epoch, chosen.spare_ppm));
+    assert_eq!((best, Some(most)), (chosen.epochs.epoch(), chosen.spare_ppm));
     for epoch in ["600us", "1ms", "2ms", "5ms", "20ms"] {
         let text = EXAMPLE.replace("time =", &format!("epoch = \"{epoch}\"\ntime ="));
         let epochs = planned(&text).cans[0].epochs.clone().unwrap();

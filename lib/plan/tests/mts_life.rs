@@ -87,7 +87,7 @@ fn drive(text: &str) -> Drive {
         renewing,
     };
     let (set, _) = set.best_epoch().unwrap();
-    assert_eq!(set.epochs.epoch(), plan.epochs.as_ref().unwrap().epoch, "it is the plan's");
+    assert_eq!(set.epochs, plan.epochs.as_ref().unwrap().epochs, "they are the plan's");
     let terms = TimeTerms::new(TimeBase {
         interval: Nanos::from_micros(10_001),
         late: low_speed(&set, 0).unwrap().unwrap(),

@@ -86,7 +86,7 @@ pub fn build(
     }
     if system.processes.is_empty() {
         let title = "the system has no process that could run";
-        let help = "ask `diapason plan` about its buses, or add `[[process]]`";
+        let help = "ask `diapason plan` and `diapason sim` about its buses, or add `[[process]]`";
         return Err(system.problem(Place::Scheduling, [title, "", "", help]));
     }
     if !system.changes_modes() {

@@ -144,6 +144,14 @@ impl CanClass {
     }
 }
 
+impl CanNetwork {
+    /// Returns whether this host is not on the bus.
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        self.interface.is_none() && self.controller.is_none()
+    }
+}
+
 impl CanSender {
     /// Returns the name of the node or of the process.
     #[must_use]

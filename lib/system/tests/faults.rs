@@ -84,9 +84,14 @@ fn a_bus_that_is_not_there_has_no_faults() {
 fn what_is_said_can_be_said_again() {
     let udp = include_str!("../../../examples/udp.toml");
     let (usb, ethernet) = (system(), parse("udp.toml", udp).unwrap());
+    let buses = parse("f", include_str!("../../../examples/can-mts.toml")).unwrap();
     for kind in FaultKind::all() {
-        let system = if kind == FaultKind::Flood { &ethernet } else { &usb };
-        let targets = ["can", "xhci", "p", "nic1", ""];
+        let system = match kind {
+            FaultKind::Flood => &ethernet,
+            FaultKind::NodeReset | FaultKind::NodeDeaf => &buses,
+            _ => &usb,
+        };
+        let targets = ["can", "xhci", "p", "nic1", "motor-left", ""];
         let arguments = ["", "1ms", "2", "2 1ms", "1ms 1"];
         let said = targets.iter().flat_map(|target| {
             arguments.iter().map(move |argument| format!("1s {} {target} {argument}", kind.name()))
@@ -113,7 +118,7 @@ fn a_table_that_makes_no_sense_is_refused_where_it_stands() {
     let help = "add `for = \"100ms\"`";
     bad(&format!("{unplug}device = \"can\""), (0, 1), "this fault has no `for`", help);
     let babble = "at = \"1s\"\nwhat = \"babble\"\ndevice = \"sensor\"\nfor = \"1s\"";
-    bad(babble, (3, 10), "no CAN interface is called `sensor`", "name `can`");
+    bad(babble, (3, 10), "no CAN bus is called `sensor`", "name `can`");
     let stray = "at = \"1s\"\nwhat = \"stray-dma\"\ndevice = \"can\"";
     bad(stray, (3, 10), "no USB controller is called `can`", "name `xhci`");
     let flood = "at = \"1s\"\nwhat = \"flood\"\ndevice = \"xhci\"\nrate = 9\nfor = \"1s\"";
@@ -125,6 +130,33 @@ fn a_table_that_makes_no_sense_is_refused_where_it_stands() {
     let reboot = "at = \"1s\"\nwhat = \"reboot\"\nfor = \"1s\"\ndevice = \"can\"";
     let help = "it has `at`, `what` and `for`";
     bad(reboot, (4, 1), "unknown key `device` in [[fault]]", help);
+}
+
+#[test]
+fn a_bus_without_this_host_and_its_nodes_have_faults() {
+    let text = include_str!("../../../examples/can-mts.toml");
+    let system = parse("f", text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let lines = [
+        ("1s can-errors drive 7 0", Some(0)),
+        ("1s babble drive 5ms 0", Some(0)),
+        ("1s node-reset motor-left 30ms", None),
+        ("1s node-deaf control-unit 60ms", None),
+    ];
+    for (words, bus) in lines {
+        let fault = parse_fault(&system, words).unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert_eq!(system.fault_words(&fault), words);
+        assert_eq!(system.disturbed_bus(&fault), bus, "{words}");
+    }
+    let refused = [
+        ("1s bus-off drive", "no CAN interface is called `drive`"),
+        ("1s babble drift 5ms", "no CAN bus is called `drift`"),
+        ("1s node-reset motor-lft 5ms", "no other node is called `motor-lft`"),
+        ("1s can-errors drive 7 1", "`drive` has no channel 1"),
+    ];
+    for (words, title) in refused {
+        let found = parse_fault(&system, words).unwrap_err();
+        assert_eq!(found.items()[0].title, title, "{words}");
+    }
 }
 
 #[test]
@@ -144,7 +176,7 @@ fn the_controller_of_a_bus_and_its_bus_have_faults() {
         let fault = parse_fault(&system, words).unwrap_or_else(|wrong| panic!("{wrong}"));
         assert_eq!(system.fault_words(&fault), words);
         let on_bus = words.ends_with('0') && !words.ends_with("toucan0");
-        assert_eq!(system.disturbed_controller(&fault), on_bus.then_some(0), "{words}");
+        assert_eq!(system.disturbed_bus(&fault), on_bus.then_some(0), "{words}");
     }
     let refused = [
         ("1s bus-off toucan0 1", "`toucan0` has no channel 1"),

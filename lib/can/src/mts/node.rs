@@ -1,16 +1,19 @@
-//! The common time and the epoch of one node that renews its identifiers by its clock: what a
-//! driver and a modelled unit have in common.
+//! The common time and the epoch of one node: what a driver and a modelled unit have in common.
 
-use super::{BusClock, Duty, Epochs, Renewal, Renewing, TimeTerms};
+use super::{BusClock, Duty, Renewal};
 use diapason_abi::Nanos;
 
 /// The duty of a node towards the high-speed messages that wait in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeDuty {
     None,
+    /// Tell the others, with all that waits and is sent, that the epoch is over.
+    Tell,
     /// Give them the identifiers of the epoch that has begun, and then call
     /// [`NodeTime::renewed`].
     Renew,
+    /// Give them those identifiers at once: the node missed the signal.
+    Repair,
     /// Take them back: the node does not know the time any more.
     TakeBack,
 }
@@ -19,36 +22,27 @@ pub enum NodeDuty {
 /// those that are called common.
 #[derive(Clone, Debug)]
 pub struct NodeTime {
-    clock: BusClock,
+    clock: Option<BusClock>,
     renewal: Renewal,
 }
 
 impl NodeTime {
-    /// Returns a node that is switched on `now`, and may become the master if it has a number. Its
-    /// clock is within `clocks` of the common time, and it renews within `within`.
+    /// Returns the time of a node that learns it by this clock. Without one the node's own clock is
+    /// as near the common time as the renewal counts with.
     #[must_use]
-    pub fn new(
-        (terms, candidate): (TimeTerms, Option<u8>),
-        epochs: Epochs,
-        (clocks, within): (Nanos, Nanos),
-        now: Nanos,
-    ) -> NodeTime {
-        let renewing = Renewing::ByClock { within, repeating: 0 };
-        NodeTime {
-            clock: BusClock::new(terms, candidate, now),
-            renewal: Renewal::new(epochs, clocks, renewing),
-        }
+    pub fn new(clock: Option<BusClock>, renewal: Renewal) -> NodeTime {
+        NodeTime { clock, renewal }
     }
 
-    /// Returns the clock, which has to be told of each frame of the time.
-    pub fn clock(&mut self) -> &mut BusClock {
-        &mut self.clock
+    /// Returns the clock that has to be told of each frame of the time, if the node learns it.
+    pub fn clock(&mut self) -> Option<&mut BusClock> {
+        self.clock.as_mut()
     }
 
     /// Returns the common time; `None` while the node does not know it.
     #[must_use]
     pub fn common(&self, now: Nanos) -> Option<Nanos> {
-        self.clock.common(now)
+        self.clock.as_ref().map_or(Some(now), |clock| clock.common(now))
     }
 
     /// Returns the instant of the common time from which identifiers count; `None` while the node
@@ -58,37 +52,63 @@ impl NodeTime {
         self.renewal.epoch()
     }
 
+    /// Returns whether what the node sends tells to renew.
+    #[must_use]
+    pub fn tells(&self) -> bool {
+        self.renewal.tells()
+    }
+
     /// Returns when the node has to look at its clock.
     #[must_use]
     pub fn next_look(&self, now: Nanos) -> Nanos {
-        let Some(common) = self.clock.common(now) else {
-            return if self.epoch().is_some() { now } else { self.clock.next_look() };
+        let own = self.clock.as_ref().map_or(Nanos::FOREVER, BusClock::next_look);
+        let Some(common) = self.common(now) else {
+            return if self.epoch().is_some() { now } else { own };
+        };
+        let local = |common| match &self.clock {
+            Some(clock) => clock.local(common).unwrap_or(Nanos::FOREVER),
+            None => common,
         };
         let renewal = match self.renewal.next_look(common) {
             Nanos::FOREVER => Nanos::FOREVER,
-            next => self.clock.local(next).unwrap_or(Nanos::FOREVER),
+            next => local(next),
         };
-        let end = self.clock.known_until().map_or(Nanos::FOREVER, |until| until + Nanos(1));
-        renewal.min(end).min(self.clock.next_look())
+        let known = self.clock.as_ref().and_then(BusClock::known_until);
+        let end = known.map_or(Nanos::FOREVER, |until| until + Nanos(1));
+        renewal.min(end).min(own)
     }
 
     /// The node looks at its clock. Whether it has to send a frame of the time is for
     /// [`BusClock::look`].
     pub fn look(&mut self, now: Nanos) -> NodeDuty {
-        let Some(common) = self.clock.common(now) else {
+        let Some(common) = self.common(now) else {
             let knew = self.epoch().is_some();
             self.renewal.lost();
             return if knew { NodeDuty::TakeBack } else { NodeDuty::None };
         };
-        match self.renewal.look(common) {
-            Duty::Renew => NodeDuty::Renew,
-            _ => NodeDuty::None,
-        }
+        self.renewal.look(common).into()
+    }
+
+    /// A frame that tells to renew is through, the node's own or another's. A node that does not
+    /// know the time takes no notice.
+    pub fn told(&mut self, now: Nanos) -> NodeDuty {
+        self.common(now).map_or(NodeDuty::None, |common| self.renewal.heard(common).into())
     }
 
     /// All identifiers are renewed.
     pub fn renewed(&mut self) {
         self.renewal.renewed();
+    }
+}
+
+impl From<Duty> for NodeDuty {
+    fn from(duty: Duty) -> NodeDuty {
+        match duty {
+            Duty::Tell => NodeDuty::Tell,
+            Duty::Renew => NodeDuty::Renew,
+            Duty::Repair => NodeDuty::Repair,
+            Duty::None | Duty::Join => NodeDuty::None,
+        }
     }
 }
 

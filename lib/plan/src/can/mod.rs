@@ -22,8 +22,8 @@ use diapason_abi::Nanos;
 use diapason_can::fd::FdLength;
 use diapason_can::in_order::{BusErrors, Sends, responses_in_order};
 use diapason_can::mts::{
-    HighSpeed, MtsRefusal, MtsSet, NoPromise, Queued, Renewing, Tightest, UPDATE_BITS, Unmet,
-    longest_renewal, low_speed, tightest,
+    Epochs, HighSpeed, MtsRefusal, MtsSet, NoPromise, Queued, Renewing, Tightest, UPDATE_BITS,
+    Unmet, longest_renewal, low_speed, tightest,
 };
 use diapason_can::response::{AnalysedMessage, Errors, NoBound};
 use diapason_can::wire::{self, INTERFRAME_BITS};
@@ -71,9 +71,9 @@ pub struct CanPromise {
 /// The epochs of a bus under MTS.
 #[derive(Clone, Debug)]
 pub struct CanEpochs {
-    pub epoch: Nanos,
-    /// Deadlines closer than this may not be told apart.
-    pub region: Nanos,
+    /// Deadlines closer than a region may not be told apart.
+    pub epochs: Epochs,
+    pub renewing: Renewing,
     /// Longest time from the end of an epoch until all identifiers are renewed.
     pub renewal: Nanos,
     /// The most of the bus that one renewal takes from a message of high speed.
@@ -446,7 +446,7 @@ impl Bus<'_> {
         let last = longest_renewal(self.rate, longest + UPDATE_BITS / 2, clocks);
         let set = MtsSet {
             rate: self.rate,
-            epochs: diapason_can::mts::Epochs::new(Nanos(1), Nanos(1))?,
+            epochs: Epochs::new(Nanos(1), Nanos(1))?,
             high: high.collect(),
             low: low.collect(),
             other,
@@ -485,8 +485,8 @@ impl Bus<'_> {
         };
         let spare = set.spare_ppm();
         let epochs = CanEpochs {
-            epoch: set.epochs.epoch(),
-            region: set.epochs.region(),
+            epochs: set.epochs,
+            renewing: set.renewing,
             renewal: set.renewal(),
             cost: set.renewal_cost(),
             given: given.is_some(),
@@ -496,7 +496,8 @@ impl Bus<'_> {
         // Renewals by clocks put no bit on the bus.
         let bits = if self.network.renewal_ns.is_some() { 0 } else { UPDATE_BITS };
         let updates = self.rate.time(bits.into());
-        let updates = (u128::from(updates.0) * 1_000_000).div_ceil(epochs.epoch.0.max(1).into());
+        let updates =
+            (u128::from(updates.0) * 1_000_000).div_ceil(set.epochs.epoch().0.max(1).into());
         let count = self.network.messages.len();
         let outcome = |index: usize| self.mts_outcome(&set, index);
         CanPlan {

@@ -14,7 +14,8 @@ pub struct InjectedFault {
     pub kind: FaultKind,
     /// A number of a USB device, of a device (controller or adapter), or of a process; 0 for the
     /// host. Of a CAN bus that a controller connects: the number of its device, counted behind all
-    /// USB devices.
+    /// USB devices. Of a CAN bus without this host: the number of the bus, counted behind all
+    /// devices. Of another node: its place in [`System::other_nodes`](crate::System::other_nodes).
     pub target: usize,
     /// The arguments of the kind, in its order: times in ns, and numbers.
     pub arguments: [u64; 2],
@@ -61,6 +62,10 @@ pub enum FaultKind {
     Overrun,
     /// A thread of a process executes an invalid instruction.
     Crash,
+    /// Another node of a CAN bus is switched off, and begins anew so much later.
+    NodeReset,
+    /// Another node of a CAN bus hears no frame of the time, and none that tells to renew.
+    NodeDeaf,
     /// The host loses its power, and boots again when it is back.
     Reboot,
 }
@@ -72,6 +77,10 @@ pub enum FaultTarget {
     /// A `[[usb]]` device that is a CAN interface, or a `[[device]]` that is the `controller` of a
     /// bus.
     Can,
+    /// A target as of [`FaultTarget::Can`], or a `[[can]]` that this host is not on.
+    Bus,
+    /// A `node` of a `[[message]]`, on a bus whose other nodes the simulator plays.
+    Node,
     /// A `[[device]]` that is a USB controller, or the `controller` of a CAN bus.
     Controller,
     /// A `[[device]]` that is a USB controller.
@@ -88,9 +97,11 @@ impl FaultTarget {
         match self {
             FaultTarget::Usb
             | FaultTarget::Can
+            | FaultTarget::Bus
             | FaultTarget::Controller
             | FaultTarget::UsbController
             | FaultTarget::Adapter => Some("device"),
+            FaultTarget::Node => Some("node"),
             FaultTarget::Process => Some("process"),
             FaultTarget::Host => None,
         }
@@ -100,6 +111,8 @@ impl FaultTarget {
         match self {
             FaultTarget::Usb => "USB device",
             FaultTarget::Can => "CAN interface",
+            FaultTarget::Bus => "CAN bus",
+            FaultTarget::Node => "other node",
             FaultTarget::Controller => "controller",
             FaultTarget::UsbController => "USB controller",
             FaultTarget::Adapter => "network adapter",
@@ -139,7 +152,7 @@ pub const LIES: u64 = 52;
 /// A kind, its word, what it happens to, and what else it asks for.
 pub(super) struct Row(pub FaultKind, pub &'static str, FaultTarget, &'static [Argument]);
 
-pub(super) const KINDS: [Row; 20] = [
+pub(super) const KINDS: [Row; 22] = [
     Row(FaultKind::Unplug, "unplug", FaultTarget::Usb, &[FOR]),
     Row(FaultKind::Stall, "stall", FaultTarget::Usb, &[FOR]),
     Row(FaultKind::Damage, "damage", FaultTarget::Usb, &[FOR]),
@@ -150,10 +163,10 @@ pub(super) const KINDS: [Row; 20] = [
     Row(
         FaultKind::CanErrors,
         "can-errors",
-        FaultTarget::Can,
+        FaultTarget::Bus,
         &[number("count", 1..=10_000), CHANNEL],
     ),
-    Row(FaultKind::Babble, "babble", FaultTarget::Can, &[FOR, CHANNEL]),
+    Row(FaultKind::Babble, "babble", FaultTarget::Bus, &[FOR, CHANNEL]),
     Row(FaultKind::BusOff, "bus-off", FaultTarget::Can, &[CHANNEL]),
     Row(FaultKind::LostInterrupt, "lost-interrupt", FaultTarget::Controller, &[]),
     Row(FaultKind::LateInterrupt, "late-interrupt", FaultTarget::Controller, &[time("by")]),
@@ -164,6 +177,8 @@ pub(super) const KINDS: [Row; 20] = [
     Row(FaultKind::Flood, "flood", FaultTarget::Adapter, &[number("rate", 1..=10_000_000), FOR]),
     Row(FaultKind::Overrun, "overrun", FaultTarget::Process, &[number("times", 2..=1_000), FOR]),
     Row(FaultKind::Crash, "crash", FaultTarget::Process, &[]),
+    Row(FaultKind::NodeReset, "node-reset", FaultTarget::Node, &[FOR]),
+    Row(FaultKind::NodeDeaf, "node-deaf", FaultTarget::Node, &[FOR]),
     Row(FaultKind::Reboot, "reboot", FaultTarget::Host, &[FOR]),
 ];
 

@@ -8,7 +8,8 @@ pub(crate) use words::{Words, parse};
 
 use kinds::{Argument, FaultKind, FaultTarget, InjectedFault, KINDS, TIME_MAX};
 
-use crate::declared::{Declared, DeclaredFault, DeclaredPlace};
+use crate::can_network::CanSender;
+use crate::declared::{Declared, DeclaredCan, DeclaredFault, DeclaredMessage, DeclaredPlace};
 use crate::diagnostics::{Problem, Report};
 use crate::limits::XHCI;
 use crate::plugged::UsbModel;
@@ -74,6 +75,9 @@ struct Targets<'a> {
     cans: Vec<Option<&'a str>>,
     /// Devices that are of no `[[adapter]]` have no name here.
     adapters: Vec<Option<&'a str>>,
+    /// Buses that this host is on have no name here.
+    buses: Vec<Option<&'a str>>,
+    nodes: Vec<&'a str>,
     processes: Vec<&'a str>,
 }
 
@@ -91,6 +95,11 @@ impl<'a> Targets<'a> {
             let mut cards = declared.adapters.iter().filter_map(|it| it.device.as_ref());
             cards.any(|device| device.value == name)
         };
+        let is_apart = |can: &DeclaredCan| can.usb.is_none() && can.controller.is_none();
+        let played = |message: &'a DeclaredMessage| {
+            declared.can(message).filter(|can| can.usb.is_none())?;
+            message.node.as_ref().map(|node| &*node.value)
+        };
         Targets {
             plugs: (declared.usb.iter())
                 .map(|usb| (&*usb.name.value, usb.model, usb::channels(usb)))
@@ -104,6 +113,10 @@ impl<'a> Targets<'a> {
             adapters: (declared.devices.iter())
                 .map(|device| is_adapter(&device.name.value).then_some(&*device.name.value))
                 .collect(),
+            buses: (declared.cans.iter())
+                .map(|can| is_apart(can).then_some(&*can.name.value))
+                .collect(),
+            nodes: sorted(declared.messages.iter().filter_map(played)),
             processes: declared.processes.iter().map(|process| &*process.name.value).collect(),
         }
     }
@@ -128,6 +141,10 @@ impl<'a> Targets<'a> {
             adapters: (system.devices.iter().enumerate())
                 .map(|(place, device)| is_adapter(place).then_some(&*device.name))
                 .collect(),
+            buses: (system.cans.iter())
+                .map(|network| network.is_apart().then_some(&*network.name))
+                .collect(),
+            nodes: system.other_nodes(),
             processes: system.processes.iter().map(|process| &*process.name).collect(),
         }
     }
@@ -141,6 +158,11 @@ impl<'a> Targets<'a> {
                 let plugs = plugs.map(|(name, model, _)| is_can(*model).then_some(*name));
                 plugs.chain(self.cans.iter().copied()).collect()
             }
+            FaultTarget::Bus => {
+                let with_host = self.names(FaultTarget::Can).into_iter();
+                with_host.chain(self.buses.iter().copied()).collect()
+            }
+            FaultTarget::Node => self.nodes.iter().map(|name| Some(*name)).collect(),
             FaultTarget::Controller => {
                 let both = self.controllers.iter().zip(&self.cans);
                 both.map(|(usb, can)| usb.or(*can)).collect()
@@ -203,6 +225,12 @@ impl<'a> Targets<'a> {
     }
 }
 
+/// Returns each name once, in order.
+fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let names: std::collections::BTreeSet<&str> = names.collect();
+    names.into_iter().collect()
+}
+
 pub(crate) fn check(declared: &Declared, report: &mut Report) {
     let targets = Targets::declared(declared);
     for fault in &declared.faults {
@@ -218,12 +246,28 @@ pub(crate) fn faults(declared: &Declared) -> Vec<InjectedFault> {
 }
 
 impl System {
-    /// Returns the number of the device whose CAN bus a fault is on, if a controller with message
-    /// buffers connects it.
+    /// Returns the number of the CAN bus that a fault is on, but not of one at an interface.
     #[must_use]
-    pub fn disturbed_controller(&self, fault: &InjectedFault) -> Option<usize> {
-        let behind = fault.target.checked_sub(self.usb.len());
-        behind.filter(|_| fault.kind.target() == FaultTarget::Can)
+    pub fn disturbed_bus(&self, fault: &InjectedFault) -> Option<usize> {
+        if !matches!(fault.kind.target(), FaultTarget::Can | FaultTarget::Bus) {
+            return None;
+        }
+        let device = fault.target.checked_sub(self.usb.len())?;
+        if let Some(bus) = device.checked_sub(self.devices.len()) {
+            return Some(bus);
+        }
+        self.cans.iter().position(|it| it.controller.is_some_and(|it| it.device == device))
+    }
+
+    /// Returns the names of all nodes that the simulator plays on CAN buses, in order.
+    #[must_use]
+    pub fn other_nodes(&self) -> Vec<&str> {
+        let buses = self.cans.iter().filter(|network| network.interface.is_none());
+        let senders = buses.flat_map(|network| &network.messages).map(|message| &message.sender);
+        sorted(senders.filter_map(|sender| match sender {
+            CanSender::Node(name) => Some(name.as_str()),
+            CanSender::Process(_) => None,
+        }))
     }
 
     /// Returns a fault in the words of a command line: `2s unplug interface 100ms`.

@@ -2,7 +2,9 @@
 //! the frames of another node, or sends them itself.
 
 use crate::CardRegisters;
-use diapason_can::mts::{Epochs, NodeDuty, NodeTime, TimeBase, TimeFrame, TimeTerms};
+use diapason_can::mts::{
+    BusClock, Epochs, NodeDuty, NodeTime, Renewal, Renewing, TimeBase, TimeFrame, TimeTerms,
+};
 use diapason_can::toucan::{OutboxCounts, ToucanDriver, ended};
 use diapason_can::{BitRate, CanFrame, Id, StandardId, frame, wire};
 use diapason_contract::toucan::{MTS_SETTING, MtsTerms, STAMP_BITS};
@@ -49,13 +51,15 @@ impl OnTime {
             stamp: Nanos(terms.read_ns),
             grain: Nanos(terms.step_ns),
         };
-        let clock = TimeTerms::new(base).map_err(|_| Errno::Absent)?;
+        let times = TimeTerms::new(base).map_err(|_| Errno::Absent)?;
         let epochs = Epochs::new(Nanos(terms.epoch_ns), Nanos(terms.reach_ns));
         let epochs = epochs.map_err(|_| Errno::Absent)?;
         let id = frame::standard(terms.time_id).map_err(|_| Errno::Absent)?;
-        let bounds = (Nanos(terms.clocks_ns), Nanos(terms.renewal_ns));
+        let renewing = Renewing::ByClock { within: Nanos(terms.renewal_ns), repeating: 0 };
+        let renewal = Renewal::new(epochs, Nanos(terms.clocks_ns), renewing);
         let leads = stream(id);
-        let time = NodeTime::new((clock, leads.map(|_| 0)), epochs, bounds, time::now());
+        let clock = BusClock::new(times, leads.map(|_| 0), time::now());
+        let time = NodeTime::new(Some(clock), renewal);
         let (asked, silent, knew, untimed) = ((0, 0), 0, false, 0);
         Ok(Some((OnTime { time, epochs, terms, rate, leads, asked, silent, knew, untimed }, id)))
     }
@@ -67,8 +71,9 @@ impl OnTime {
 
     /// Returns the frame of the time that has to go now, and when it was due.
     pub fn ask(&mut self, now: Nanos) -> Option<(Nanos, TimeFrame)> {
-        let due = self.time.clock().next_look();
-        let frame = self.time.clock().look(now)?;
+        let clock = self.time.clock()?;
+        let due = clock.next_look();
+        let frame = clock.look(now)?;
         Some((due.min(now), frame))
     }
 
@@ -87,7 +92,10 @@ impl OnTime {
     ) {
         let (timer, now, is_certain) = self.read(module, begun);
         let clean = is_certain && self.asked == (counts.errors, counts.off);
-        self.time.clock().sent(ended(self.rate, (begun, timer), bits, now), clean);
+        let end = ended(self.rate, (begun, timer), bits, now);
+        if let Some(clock) = self.time.clock() {
+            clock.sent(end, clean);
+        }
         self.silent = if clean { 0 } else { self.silent.saturating_add(1) };
         self.untimed += u64::from(self.silent > self.terms.losses);
     }
@@ -109,9 +117,8 @@ impl OnTime {
     pub fn hear(&mut self, module: &ToucanDriver<CardRegisters>, frame: &CanFrame, begun: u16) {
         let (timer, now, is_certain) = self.read(module, begun);
         let Some(heard) = TimeFrame::read(frame.bytes()) else { return };
-        if is_certain {
-            let end = ended(self.rate, (begun, timer), wire::length(frame), now);
-            self.time.clock().heard(end, 0, &heard);
+        if let Some(clock) = self.time.clock().filter(|_| is_certain) {
+            clock.heard(ended(self.rate, (begun, timer), wire::length(frame), now), 0, &heard);
         }
     }
 
