@@ -21,6 +21,7 @@ use diapason_devices::hub::NotPlugged;
 use diapason_devices::instrument::{self, Instrument};
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_devices::sensor::{self, Sensor};
+use diapason_devices::servo::Servo;
 use diapason_ether::{FRAME_MIN, UDP_PAYLOAD, UdpFrame};
 use diapason_plan::beside::{self, DISK_BLOCKS};
 use diapason_sim::XHCI;
@@ -86,6 +87,10 @@ pub fn device(plug: &UsbPlug, wired: &mut Wired) -> Option<Box<dyn UsbDevice>> {
         }
         UsbModel::Actuator => {
             Some(Box::new(Actuator::taking(plug.takes_ns.map_or(Nanos::ZERO, Nanos))))
+        }
+        UsbModel::Servo => {
+            let gap = plug.gap_ns.map_or(instrument::PERIOD, Nanos);
+            Some(Box::new(Servo::new(gap, plug.takes_ns.map_or(Nanos::ZERO, Nanos))))
         }
         UsbModel::Instrument => {
             Some(Box::new(Instrument::new(plug.gap_ns.map_or(instrument::PERIOD, Nanos))))

@@ -1,6 +1,7 @@
 //! An actuator: a device of a vendor's own class that takes packets at an interrupt endpoint and at
 //! a bulk endpoint, and notes what came and when.
 
+use crate::descriptors::Descriptors;
 use crate::device::{Answer, Handshake, Stall, UsbDevice};
 use crate::instrument::descriptors;
 use crate::standard::{EndpointStatus, Standard};
@@ -79,8 +80,13 @@ impl Actuator {
     /// Returns an actuator that has room for a packet so long after it was offered.
     #[must_use]
     pub fn taking(takes: Nanos) -> Actuator {
+        Actuator::of(descriptors((0x0003, "Actuator"), &[[INTERRUPT, BULK]]), takes)
+    }
+
+    /// Returns it as a part of the device with these descriptors.
+    pub(crate) fn of(descriptors: Descriptors, takes: Nanos) -> Actuator {
         Actuator {
-            standard: Standard::new(descriptors((0x0003, "Actuator"), [INTERRUPT, BULK])),
+            standard: Standard::new(descriptors),
             takes,
             manner: ActuatorManner::Takes,
             noted: Noted::default(),

@@ -45,8 +45,13 @@ impl Instrument {
     /// Returns an instrument with a packet each `period`.
     #[must_use]
     pub fn new(period: Nanos) -> Instrument {
+        Instrument::of(descriptors((0x0002, "Instrument"), &[[INTERRUPT, BULK]]), period)
+    }
+
+    /// Returns it as a part of the device with these descriptors.
+    pub(crate) fn of(descriptors: Descriptors, period: Nanos) -> Instrument {
         Instrument {
-            standard: Standard::new(descriptors((0x0002, "Instrument"), [INTERRUPT, BULK])),
+            standard: Standard::new(descriptors),
             period: period.max(Nanos(1)),
             next: Nanos::FOREVER,
             number: 0,
@@ -122,11 +127,11 @@ impl UsbDevice for Instrument {
     }
 }
 
-/// Returns the descriptors of a device of a vendor's own class. It has an interrupt endpoint, which
-/// the host serves once a millisecond, and a bulk endpoint.
+/// Returns the descriptors of a device of a vendor's own class. In each of its directions it has an
+/// interrupt endpoint, which the host serves once a millisecond, and a bulk endpoint.
 pub(crate) fn descriptors(
     (product, name): (u16, &str),
-    [interrupt, bulk]: [(u8, usize); 2],
+    directions: &[[(u8, usize); 2]],
 ) -> Descriptors {
     let device = descriptor::DeviceDescriptor {
         usb: 0x0200,
@@ -140,10 +145,12 @@ pub(crate) fn descriptors(
         texts: [0, 1, 2],
         configurations: 1,
     };
-    let interface = build::Interface::new(0)
-        .class(0xff, 0, 0)
-        .endpoint(build::interrupt(interrupt.0, interrupt.1 as u16, INTERVAL))
-        .endpoint(build::bulk(bulk.0, bulk.1 as u16));
+    let interface = build::Interface::new(0).class(0xff, 0, 0);
+    let interface = directions.iter().fold(interface, |interface, [interrupt, bulk]| {
+        interface
+            .endpoint(build::interrupt(interrupt.0, interrupt.1 as u16, INTERVAL))
+            .endpoint(build::bulk(bulk.0, bulk.1 as u16))
+    });
     Descriptors {
         device: device.bytes(Speed::High),
         configuration: build::Configuration::new(1).with(interface).bytes(Speed::High),

@@ -23,6 +23,7 @@ pub mod network;
 mod other_speed;
 pub mod restless;
 pub mod sensor;
+pub mod servo;
 pub mod standard;
 pub mod toucan;
 

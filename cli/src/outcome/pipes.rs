@@ -11,7 +11,7 @@ use diapason_abi::pipe::USUAL_DRIFT;
 use diapason_pipe::bill::{Bill, What};
 use diapason_pipe::clock::{self, Floor};
 use diapason_pipe::measured::{NO_DISTANCE, PipeDelays, PipeReport, SIZES};
-use diapason_system::{PipeDirection, System};
+use diapason_system::{PipeDirection, PipeSpec, System};
 use serde_json::Value;
 
 /// The measurements of one pipe.
@@ -144,7 +144,7 @@ impl PipePromise {
                 channel: pipe.number,
                 bound_ns: bill.total.0,
                 taken_ns: taken(bill, pipe.way),
-                through_ns: bill.item(What::Back).map(|_| bill.before(What::Back).0),
+                through_ns: through(pipe, bill),
                 least_ns: bill.least.0,
                 slots: bill.slots,
                 drift: system.usb.get(pipe.usb).map_or(USUAL_DRIFT, |plug| plug.drift),
@@ -293,6 +293,13 @@ impl PipePromise {
             format!("{what} {time}, as the simulator saw it")
         })
     }
+}
+
+/// Returns when a message to a device is through at the latest, as its writer measures that. The
+/// server dates the end of a packet to an endpoint when it hears of it.
+fn through(pipe: &PipeSpec, bill: &Bill) -> Option<u64> {
+    bill.item(What::Back)?;
+    Some(if pipe.source().is_some() { bill.total.0 } else { bill.before(What::Back).0 })
 }
 
 /// Returns when the server has taken a message at the latest.

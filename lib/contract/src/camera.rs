@@ -21,7 +21,7 @@ pub const READY: &str = "camera.ready";
 /// The bottom half of a camera: of 16 pending transfers, one each 125 us, eight wait for an
 /// interrupt.
 pub const HOME: Home =
-    Home::new("usb-camera", "camera", "usbd.camera").paced(Nanos::from_micros(500)).ready(READY);
+    Home::new("usb-camera", "camera", "usbd.camera").paced(Nanos::from_micros(500)).ready(&[READY]);
 
 /// The work of a reader for one piece of a picture, by its name in descriptions.
 pub const MESSAGE: &str = "camera.message";

@@ -27,7 +27,7 @@ pub const READY: &str = "disk.ready";
 pub const HOME: Home = Home::new("usb-disk", "disk", "usbd.disk")
     .paced(Nanos::from_micros(125))
     .asked(ASKED)
-    .ready(READY);
+    .ready(&[READY]);
 
 /// The work of a reader for one message, by its name in descriptions.
 pub const MESSAGE: &str = "disk.message";

@@ -22,7 +22,7 @@ pub const NUMBER: &str = "endpoint";
 pub const HOME: Home = Home::new("usb-endpoint", "endpoint", "usbd.endpoint")
     .each("usbd.endpoint.message")
     .moderated(Nanos::from_millis(1))
-    .ready(READY);
+    .ready(&[READY]);
 
 /// The work of a reader for one packet, by its name in descriptions.
 pub const MESSAGE: &str = "endpoint.message";

@@ -25,8 +25,9 @@ pub struct Home {
     pub pace: Nanos,
     /// The semaphore by which clients ask for something: a second thread on the same VCPU hears it.
     pub asked: Option<&'static str>,
-    /// The semaphore that is given to clients when there is something new, if there is only one.
-    pub ready: Option<&'static str>,
+    /// The semaphores that are given to clients when there is something new, if they are the same
+    /// for all threads of this kind.
+    pub ready: &'static [&'static str],
 }
 
 impl Home {
@@ -41,7 +42,7 @@ impl Home {
             moderation,
             pace,
             asked: None,
-            ready: None,
+            ready: &[],
         }
     }
 
@@ -61,8 +62,18 @@ impl Home {
         Home { asked: Some(asked), ..self }
     }
 
-    pub(crate) const fn ready(self, ready: &'static str) -> Home {
-        Home { ready: Some(ready), ..self }
+    pub(crate) const fn ready(self, ready: &'static [&'static str]) -> Home {
+        Home { ready, ..self }
+    }
+
+    /// Returns another thread that works in the same way.
+    pub(crate) const fn called(
+        self,
+        vcpu: &'static str,
+        thread: &'static str,
+        work: &'static str,
+    ) -> Home {
+        Home { vcpu, thread, work, ..self }
     }
 
     /// Returns how many threads run on its VCPU, each doing its work under the lock of its branch.

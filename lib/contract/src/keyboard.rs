@@ -12,7 +12,7 @@ pub const READY: &str = "keyboard.ready";
 /// The bottom half of a keyboard.
 pub const HOME: Home = Home::new("usb-keyboard", "keyboard", "usbd.keyboard")
     .moderated(Nanos::from_millis(8))
-    .ready(READY);
+    .ready(&[READY]);
 
 /// Keys in the pipe.
 pub const RECORDS: usize = 64;

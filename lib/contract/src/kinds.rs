@@ -1,7 +1,7 @@
 //! The kinds of devices that the server serves, and what is known of each.
 
 use crate::home::Home;
-use crate::{camera, can, disk, endpoint, keyboard, network, sensor, sink};
+use crate::{camera, can, disk, endpoint, keyboard, network, pair, sensor, sink};
 
 /// All that the table has of a kind of devices.
 struct Row {
@@ -45,6 +45,8 @@ services! {
     Endpoints, "endpoints", Some(&endpoint::HOME), &[endpoint::PACKETS];
     /// The endpoint of such a device to which programs write packets.
     Sinks, "sinks", Some(&sink::HOME), &[sink::WRITES, sink::ANSWERS];
+    /// Such a device of which programs read one endpoint and write another one.
+    Pairs, "pairs", Some(&pair::HOME), &[endpoint::PACKETS, sink::WRITES, sink::ANSWERS];
 }
 
 /// Bytes of a place for a short transfer: answers to control requests, reports of keys.
@@ -86,9 +88,20 @@ impl ServiceKind {
             ServiceKind::Sensors => sensor::BUFFERS,
             ServiceKind::Endpoints => endpoint::BUFFERS,
             ServiceKind::Sinks => sink::BUFFERS,
+            ServiceKind::Pairs => pair::BUFFERS,
             ServiceKind::Keyboards => 6 * PLACE,
             ServiceKind::Disks | ServiceKind::Hubs | ServiceKind::Networks => 4 * PLACE,
             ServiceKind::Cameras => 2 * PLACE,
+        }
+    }
+
+    /// Returns the service for a device with pipes of two services, which serves both pipes.
+    #[must_use]
+    pub fn with(self, other: ServiceKind) -> ServiceKind {
+        match (self, other) {
+            (ServiceKind::Endpoints, ServiceKind::Sinks)
+            | (ServiceKind::Sinks, ServiceKind::Endpoints) => ServiceKind::Pairs,
+            _ => self,
         }
     }
 

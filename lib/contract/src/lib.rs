@@ -10,6 +10,7 @@
 //! | [`sensor`] | `sensor` | `sensor.ready` |
 //! | [`endpoint`] | `endpoint` | `endpoint.ready` |
 //! | [`sink`] | `sink.writes`, `sink.answers` | `sink.ask`, `sink.ready` |
+//! | [`pair`] | those of `endpoint` and of `sink` | |
 //! | [`keyboard`] | `keyboard` | `keyboard.ready` |
 //! | [`disk`] | `disk.asks`, `disk.answers`, `disk.data` (for devices) | `disk.ask`, `disk.ready` |
 //! | [`camera`] | `camera`, `camera.back`, `camera.data` (for devices) | `camera.ready` |
@@ -41,6 +42,7 @@ pub mod mail;
 pub mod mode;
 pub mod needs;
 pub mod network;
+pub mod pair;
 pub mod pieces;
 pub mod sensor;
 pub mod settings;

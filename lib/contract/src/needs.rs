@@ -40,8 +40,9 @@ pub fn needs<'s, F: Fn(&str) -> &'s [u64]>(
     let own = [(Device, CONTROLLER), (Segment, RINGS), (Segment, BUFFERS)];
     let vcpus = homes(setting).map(|home| (Vcpu, home.vcpu));
     let shared = services(setting).flat_map(|service| {
-        let given = service.home().into_iter().flat_map(|home| [home.asked, home.ready]);
-        let given = given.flatten().map(|name| (Semaphore, name));
+        let given = service.home().into_iter();
+        let given = given.flat_map(|home| home.asked.iter().chain(home.ready));
+        let given = given.map(|name| (Semaphore, *name));
         service.segments().iter().map(|name| (Segment, *name)).chain(given)
     });
     let ends = (0..links).flat_map(|number| {

@@ -23,7 +23,7 @@ pub const READY: &str = "network.ready";
 pub const HOME: Home = Home::new("usb-network", "network", "usbd.network")
     .paced(Nanos::from_micros(125))
     .asked(ASKED)
-    .ready(READY);
+    .ready(&[READY]);
 
 /// Frames that lie in the memory at a time.
 pub const SLOTS: u32 = 32;

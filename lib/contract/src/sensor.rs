@@ -16,7 +16,7 @@ pub const READY: &str = "sensor.ready";
 pub const HOME: Home = Home::new("usb-sensor", "sensor", "usbd.sensor")
     .each("usbd.sensor.message")
     .moderated(Nanos::from_millis(2))
-    .ready(READY);
+    .ready(&[READY]);
 
 /// The work of a reader for one packet, by its name in descriptions.
 pub const MESSAGE: &str = "sensor.message";

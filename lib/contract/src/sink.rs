@@ -1,7 +1,7 @@
 //! The endpoint of any device that takes packets: what programs write to one, packet by packet.
 //!
 //! A writer puts each packet into the pipe of what is written and gives `sink.ask`. The server
-//! sends one after the other and answers each, in the same order, when the device has it.
+//! sends them in their order and answers each, in the same order, when the device has it.
 
 use crate::home::Home;
 use crate::kinds::ServiceKind;
@@ -26,7 +26,7 @@ pub const NUMBER: &str = "sink";
 pub const HOME: Home = Home::new("usb-sink", "sink", "usbd.sink")
     .paced(Nanos::from_micros(125))
     .asked(ASKED)
-    .ready(READY);
+    .ready(&[READY]);
 
 /// The work of a writer for one packet, by its name in descriptions.
 pub const MESSAGE: &str = "sink.message";
@@ -42,20 +42,23 @@ pub const SOURCE: PipeSource = PipeSource {
     attributes: EndpointAttributes {
         max_channels: 1,
         max_tput: 8 * PACKET as u64,
-        // Each packet is answered before the next one is sent.
+        // A packet has its answer before the next one is written.
         min_latency: Nanos::from_micros(500),
         buffer: 1,
         packet: (1, PACKET),
         slots: RECORDS,
-        transfer: (PACKET, 1),
+        transfer: (PACKET, UNDER_WAY),
     },
 };
+
+/// Most packets that the controller has at a time.
+pub const UNDER_WAY: usize = 4;
 
 /// Packets in the pipe, and answers.
 pub const RECORDS: usize = 16;
 
 /// Bytes that the transfers of an endpoint take of the memory for all transfers.
-pub(crate) const BUFFERS: u64 = PACKET as u64;
+pub(crate) const BUFFERS: u64 = (UNDER_WAY * PACKET) as u64;
 
 /// Returns the bytes of a segment with a pipe of records of so many bytes.
 const fn segment(record: usize) -> u64 {

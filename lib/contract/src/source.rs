@@ -166,7 +166,7 @@ mod tests {
             let Some((number, source)) = PipeSource::of(kind) else { continue };
             assert_eq!((source.kind, PipeSource::numbered(number)), (kind, Some(source)));
             assert_eq!(kind.home(), Some(source.home));
-            assert_eq!(source.home.ready, Some(source.ready));
+            assert_eq!(source.home.ready, [source.ready]);
             assert!(kind.segments().contains(&source.pipe.0));
         }
         assert_eq!((PipeSource::numbered(CHANNELS - 1), PipeSource::numbered(PIPES)), (None, None));

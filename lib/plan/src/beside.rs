@@ -21,6 +21,7 @@ use diapason_devices::keyboard::KeyboardModel;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
 use diapason_devices::network::Adapter;
 use diapason_devices::sensor::Sensor;
+use diapason_devices::servo::Servo;
 use diapason_system::{System, UsbModel};
 use diapason_usb::Setup;
 use diapason_usb::descriptor::{
@@ -52,6 +53,7 @@ pub fn model(model: UsbModel) -> Option<Box<dyn UsbDevice>> {
         UsbModel::Sensor => Box::new(Sensor::default()),
         UsbModel::Instrument => Box::new(Instrument::default()),
         UsbModel::Actuator => Box::new(Actuator::default()),
+        UsbModel::Servo => Box::new(Servo::default()),
         UsbModel::Camera => Box::new(CameraModel::default()),
         UsbModel::BusyCamera => Box::new(CameraModel::busy()),
         UsbModel::Keyboard => Box::new(KeyboardModel::typing(KEY_PERIOD, KEYS)),

@@ -27,9 +27,8 @@ const STEPS: usize = 32;
 const SELDOM: Nanos = Nanos::from_secs(100);
 
 /// Returns whether a pipe comes from a disk.
-pub(crate) fn is_of(system: &System, pipe: &PipeSpec) -> bool {
-    let source = system.usb.get(pipe.usb).and_then(|plug| plug.model.source());
-    source.is_some_and(|(_, source)| matches!(source.form, MessageForm::Blocks(_)))
+pub(crate) fn is_of(pipe: &PipeSpec) -> bool {
+    pipe.source().is_some_and(|source| matches!(source.form, MessageForm::Blocks(_)))
 }
 
 /// The times of a command that do not depend on the driver.
@@ -79,7 +78,7 @@ impl Plant<'_> {
     /// Returns what a reader does for a message besides its work, if it has to ask for messages:
     /// its own ask and one that comes before, and the alarms that wake it for them.
     pub(crate) fn asks(&self, pipe: &PipeSpec) -> Nanos {
-        if !is_of(self.system, pipe) {
+        if !is_of(pipe) {
             return Nanos::ZERO;
         }
         let each = [CallNumber::SemUnlock, CallNumber::SemLock].map(|call| self.calls.of(call));
@@ -187,8 +186,8 @@ fn whole(system: &System, pipe: &PipeSpec, bill: &Bill, late: Nanos) -> Result<B
 
 /// Returns the refusal of a chain that begins at a disk: what its first thread does besides delays
 /// its asks.
-pub(crate) fn no_chain(system: &System, pipe: &PipeSpec) -> Option<NoBill> {
+pub(crate) fn no_chain(pipe: &PipeSpec) -> Option<NoBill> {
     let what = format!("its pipe `{}` comes from a disk, whose reader has to ask", pipe.name);
     let remedy = "let the chain begin at another pipe".to_owned();
-    is_of(system, pipe).then_some(NoBill::Missing(what, remedy))
+    is_of(pipe).then_some(NoBill::Missing(what, remedy))
 }

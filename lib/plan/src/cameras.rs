@@ -102,7 +102,7 @@ impl Client {
         let processes = (0..).zip(&system.processes);
         // The bill of a pipe counts how long its reader has places.
         let reads = |process: u16| {
-            let mut pipes = system.pipes.iter().filter(|pipe| pictures::is_of(system, pipe));
+            let mut pipes = system.pipes.iter().filter(|pipe| pictures::is_of(pipe));
             pipes.any(|pipe| pipe.process == process)
         };
         let others = processes.filter(|(process, _)| {

@@ -83,7 +83,7 @@ impl Plant<'_> {
         let from = usize::from(chain.from);
         let reads = &system.pipes[from];
         let piped = has_bill(reads, &pipes[from])?;
-        if let Some(none) = blocks::no_chain(system, reads) {
+        if let Some(none) = blocks::no_chain(reads) {
             return Err(none);
         }
         let arrives = [contract(reads)];
@@ -110,7 +110,7 @@ impl Plant<'_> {
         bill.leaves = leaves(&relayed, reads);
         if let Some(to) = chain.to {
             let pipe = &system.pipes[usize::from(to)];
-            if sinks::is_of(system, pipe) {
+            if sinks::is_of(pipe) {
                 bill.deliver(has_bill(pipe, &pipes[usize::from(to)])?);
                 return Ok(bill);
             }
@@ -149,7 +149,7 @@ impl Plant<'_> {
         let given = |place: usize| match chain.links.get(place) {
             Some(link) => self.calls.gives(step(link.handover)),
             None => chain.to.map_or(Nanos::ZERO, |to| {
-                let is_sink = sinks::is_of(self.system, &self.system.pipes[usize::from(to)]);
+                let is_sink = sinks::is_of(&self.system.pipes[usize::from(to)]);
                 self.calls.gives(if is_sink { Step::Counted } else { Step::Mailed })
             }),
         };
@@ -330,7 +330,7 @@ fn sent(chain: &ChainSpec, bill: &ChainBill, system: &System) -> Option<[String;
         ]);
     }
     let (leaves, said) = (&bill.leaves, contract(to));
-    if sinks::is_of(system, to) {
+    if sinks::is_of(to) {
         return too_close(chain, leaves, system);
     }
     // Each side for a second, and at once: buckets with one fraction need no more.

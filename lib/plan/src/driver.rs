@@ -8,7 +8,7 @@ use diapason_abi::Nanos;
 use diapason_abi::pipe::SLOTS;
 use diapason_contract::can;
 use diapason_contract::source::{PipeSource, SOURCES};
-use diapason_contract::threads::{Home, RECEIVE, RECEIVERS};
+use diapason_contract::threads::{Home, RECEIVE, RECEIVERS, ServiceKind};
 use diapason_devices::kvaser::Identity;
 use diapason_system::{System, UsbModel};
 use diapason_usb::class::{gs_usb, kvaser};
@@ -79,13 +79,19 @@ pub(crate) fn apart(system: &System, home: &Home) -> Result<(Nanos, Nanos), Miss
 }
 
 impl Driver {
-    /// Returns that of a USB device; `interface` is its number among the CAN interfaces of its
-    /// server.
-    pub(crate) fn of(system: &System, usb: usize, interface: usize) -> Driver {
-        if let Some((_, source)) = system.usb[usb].model.source() {
+    /// Returns that of a USB device to a pipe of this source. A CAN interface has no source, and
+    /// `interface` is its number among those of its server.
+    pub(crate) fn of(
+        system: &System,
+        usb: usize,
+        source: Option<&'static PipeSource>,
+        interface: usize,
+    ) -> Driver {
+        if let Some(source) = source {
             let attributes = source.attributes;
+            let home = system.service_of(usb).and_then(ServiceKind::home);
             return Driver {
-                home: source.home,
+                home: home.unwrap_or(source.home),
                 source: Some(source),
                 transfer: attributes.transfer,
                 run: 1,

@@ -127,7 +127,7 @@ fn keeps_up(system: &System, pipe: &PipeSpec, asked: Option<Nanos>) -> Result<()
         return Err((what, format!("write at least `period = \"{}ns\"`", asked.0)));
     }
     let sends = match plug.model {
-        UsbModel::Instrument => plug.gap_ns.map_or(instrument::PERIOD, Nanos),
+        UsbModel::Instrument | UsbModel::Servo => plug.gap_ns.map_or(instrument::PERIOD, Nanos),
         // A key goes down and comes up.
         UsbModel::Keyboard => Nanos(beside::KEY_PERIOD.0 / 2),
         _ => return Ok(()),

@@ -9,7 +9,7 @@ use crate::core::Core;
 use crate::human;
 use crate::missing::Missing;
 use crate::mutexes::Mutexes;
-use crate::pipes::is_alone;
+use crate::supplies::is_alone;
 use diapason_abi::Nanos;
 use diapason_abi::archive::REPLENISHMENTS_MAX;
 use diapason_analysis::server::{BudgetServer as _, Stream, Supply};

@@ -10,7 +10,8 @@
 use crate::blocks;
 use crate::missing::Missing;
 use crate::pictures;
-use crate::pipes::{Inbound, Plant, supply_among};
+use crate::pipes::{Inbound, Plant};
+use crate::supplies::supply_among;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{BottomHalf, Supply};
 use diapason_pipe::bill::{Interrupts, Service, Taking, Traffic, User, What, input};
@@ -40,7 +41,7 @@ impl Plant<'_> {
         let each = Nanos(work.message.0.saturating_mul(found));
         inbound.half = self.knowing(place, inbound.half, work.activation + each);
         let pipe = &self.system.pipes[index];
-        if self.driver(pipe.server, pipe.usb).home.pace > Nanos::ZERO {
+        if self.driver(pipe).home.pace > Nanos::ZERO {
             self.rests(index, &mut inbound)?;
         }
         Ok(inbound)
@@ -112,8 +113,8 @@ impl Plant<'_> {
     /// of the reader alone decides something else, too: how often it helps with a mutex, how long
     /// places are away, or when it asks a disk. And a bottom half that rests is not pending.
     fn adds_up(&self, pipe: &PipeSpec) -> bool {
-        let rests = self.driver(pipe.server, pipe.usb).home.pace > Nanos::ZERO;
-        let others = pictures::is_of(self.system, pipe) || blocks::is_of(self.system, pipe);
+        let rests = self.driver(pipe).home.pace > Nanos::ZERO;
+        let others = pictures::is_of(pipe) || blocks::is_of(pipe);
         !rests && !others && self.mutexes.shared_by(pipe.process).is_none()
     }
 

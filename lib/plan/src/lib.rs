@@ -39,6 +39,7 @@ mod sinks;
 pub mod sockets;
 pub mod start;
 pub mod states;
+mod supplies;
 mod traffic;
 pub mod tuned;
 mod verdict;

@@ -5,8 +5,8 @@
 //! in every slot, so it never matters which slots it has, and a change has no reason to move one.
 //! A stream with another setting is another stream: the camera stops, and starts anew.
 //!
-//! Not here: how long a change takes. Its control transfers go through threads of the server that
-//! no bill counts.
+//! Not here: how long a change takes. No description has the time that a camera takes for a
+//! control transfer and to its first interval, or a controller for a command.
 
 use crate::beside::{self, Beside, called, configurations, model};
 use crate::human;

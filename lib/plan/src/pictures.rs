@@ -43,9 +43,8 @@ pub(crate) struct Agreed {
 }
 
 /// Returns whether a pipe comes from a camera.
-pub(crate) fn is_of(system: &System, pipe: &PipeSpec) -> bool {
-    let source = system.usb.get(pipe.usb).and_then(|plug| plug.model.source());
-    source.is_some_and(|(_, source)| matches!(source.form, MessageForm::Picture(_)))
+pub(crate) fn is_of(pipe: &PipeSpec) -> bool {
+    pipe.source().is_some_and(|source| matches!(source.form, MessageForm::Picture(_)))
 }
 
 /// Returns the pieces that a pipe's pictures bring, as a contract.

@@ -8,35 +8,29 @@ use crate::beside;
 use crate::blocks;
 use crate::calls::Calls;
 use crate::core::Core;
-use crate::driver::{Driver, apart, worst};
+use crate::driver::{Driver, apart};
 use crate::endpoints;
-use crate::human;
 use crate::missing::{self, Missing};
 use crate::mutexes::Mutexes;
 use crate::pictures;
 use crate::reports::Reporting;
 use crate::sinks;
+use crate::supplies::{Half, own_supply};
 use diapason_abi::Nanos;
-use diapason_analysis::server::{self, BottomHalf, IoSupply, Supply};
+use diapason_analysis::server::BottomHalf;
 use diapason_bus::{BusInstance, Direction, Speed, Transfer, packet_time};
-use diapason_contract::can::EACH;
 use diapason_contract::carried::Contract;
-use diapason_contract::threads::{MANAGE, SEND, SENDERS, TUNE};
+use diapason_contract::source::{MessageForm, PipeSource};
 use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
     Basis, Bill, BillRefusal, InterruptDemand, Interrupts, Stage, StageTimes, Stages, Taking,
     Telling, Traffic, Transfers, User, What, equation_nine, input, top_half,
 };
-use diapason_pipe::measured::REPORT;
 use diapason_pipe::size::Bucket;
-use diapason_system::{PipeDirection, PipeSpec, ServerSpec, System, Tpipe, VcpuSpec};
+use diapason_system::{PipeDirection, PipeSpec, System};
 
 /// The largest packet of a bulk endpoint of high speed.
 const PACKET: u32 = 512;
-
-/// The longest period of a thread that reports once in [`REPORT`]: a report that comes a period and
-/// its supply late is not taken for silence.
-const RARE: Nanos = Nanos(REPORT.0 / 2);
 
 /// Steps to a reader that is done within the time that its help was counted for.
 const WINDOWS_MAX: usize = 16;
@@ -79,7 +73,7 @@ pub(crate) fn pipes(plant: &Plant<'_>) -> Vec<Piped> {
     let each = (0..plant.system.pipes.len()).map(|index| {
         let piped = match plant.system.pipes[index].way {
             PipeDirection::FromDevice => plant.input(index),
-            PipeDirection::ToDevice if sinks::is_of(plant.system, &plant.system.pipes[index]) => {
+            PipeDirection::ToDevice if sinks::is_of(&plant.system.pipes[index]) => {
                 plant.sink(index)
             }
             PipeDirection::ToDevice => plant.output(index),
@@ -141,7 +135,7 @@ impl Plant<'_> {
     fn lacks(&self, index: usize) -> Vec<Missing> {
         let pipe = &self.system.pipes[index];
         let to_device = pipe.way == PipeDirection::ToDevice;
-        let to_channel = to_device && !sinks::is_of(self.system, pipe);
+        let to_channel = to_device && !sinks::is_of(pipe);
         let own = || own_supply(pipe.process, self.system, self.core).err();
         let locks = if to_device { Vec::new() } else { self.mutexes.lacks(pipe.process) };
         let asked = [
@@ -149,16 +143,16 @@ impl Plant<'_> {
             self.half(pipe, Half::Receives).err(),
             to_channel.then(|| self.half(pipe, Half::Sends).err()).flatten(),
             self.attendance(pipe.server, pipe.usb).err(),
-            apart(self.system, self.driver(pipe.server, pipe.usb).home).err(),
+            apart(self.system, self.driver(pipe).home).err(),
             if to_channel { self.acknowledged(pipe).err() } else { own() },
             if to_device { None } else { self.work_of_reader(pipe).err() },
-            self.transfers(pipe.usb).err(),
+            self.transfers(pipe).err(),
         ];
         asked.into_iter().flatten().chain(locks).collect()
     }
 
     fn input(&self, index: usize) -> Result<Piped, Missing> {
-        if blocks::is_of(self.system, &self.system.pipes[index]) {
+        if blocks::is_of(&self.system.pipes[index]) {
             return self.blocks(index);
         }
         self.input_of(index, &self.inbound(index)?)
@@ -181,7 +175,7 @@ impl Plant<'_> {
             let nine = equation_nine(&stages, inbound.bus.worst);
             let mut bill =
                 self.with_traffic((index, inbound.own), |traffic| input(&stages, traffic))?;
-            if let (Ok(pieces), true) = (&bill, pictures::is_of(self.system, pipe)) {
+            if let (Ok(pieces), true) = (&bill, pictures::is_of(pipe)) {
                 bill = Ok(pictures::whole(self.system, pipe, *pieces)?);
             }
             Ok(Piped { bill: bill.map_err(NoBill::Refused), equation_nine: Some(nine) })
@@ -241,7 +235,7 @@ impl Plant<'_> {
     pub(crate) fn work_of_reader(&self, pipe: &PipeSpec) -> Result<Nanos, Missing> {
         let reader = self.system.process_name(pipe.process).unwrap_or_default();
         let said = missing::said(pipe.work_ns, reader, "to the `[[pipe]]`")?;
-        let message = self.driver(pipe.server, pipe.usb).message;
+        let message = self.driver(pipe).message;
         let mut works = self.system.works.iter().filter(|work| work.name == message);
         let longer = works.find(|work| work.worst_ns > said.0);
         longer.map_or(Ok(said), |work| {
@@ -254,24 +248,28 @@ impl Plant<'_> {
         })
     }
 
-    /// Calls `then` with all that comes through the endpoint of a pipe's device: the messages of
-    /// pipes from it, those of the pipe itself as `come` says, the acknowledgements of what pipes
-    /// to it carry, and whatever programs may ask for while the system runs.
+    /// Calls `then` with all that comes through the endpoint of a pipe: those of the pipe itself as
+    /// `come` says, and of a CAN interface the messages of all pipes from it, the acknowledgements
+    /// of what pipes to it carry, and whatever programs may ask for while the system runs.
+    ///
+    /// Another endpoint of the same device has transfers of its own. Its messages belong to the
+    /// work of a wake-up, and the interrupts for them are counted by their distance.
     pub(crate) fn with_traffic<R>(
         &self,
         (index, come): (usize, Option<Bucket>),
         then: impl FnOnce(&Traffic<'_>) -> R,
     ) -> Result<R, Missing> {
         let pipes = &self.system.pipes;
-        let same: Vec<usize> =
-            (0..pipes.len()).filter(|other| pipes[*other].usb == pipes[index].usb).collect();
+        let passes = |other: &PipeSpec| match pipes[index].source() {
+            Some(_) => other.usb == pipes[index].usb && other.source() == pipes[index].source(),
+            None => other.usb == pipes[index].usb,
+        };
+        let same: Vec<usize> = (0..pipes.len()).filter(|other| passes(&pipes[*other])).collect();
         let comes = |other: &usize| match pipes[*other].way {
-            PipeDirection::FromDevice if pictures::is_of(self.system, &pipes[*other]) => {
+            PipeDirection::FromDevice if pictures::is_of(&pipes[*other]) => {
                 pictures::pieces(self.system, &pipes[*other]).map(|contract| [contract])
             }
-            way if way == PipeDirection::FromDevice
-                || sinks::is_of(self.system, &pipes[*other]) =>
-            {
+            way if way == PipeDirection::FromDevice || sinks::is_of(&pipes[*other]) => {
                 let come = come.filter(|_| *other == index);
                 Ok([come.unwrap_or_else(|| contract(&pipes[*other]))])
             }
@@ -292,7 +290,7 @@ impl Plant<'_> {
         self.locks_nothing(pipe.server)?;
         let place = self.place_of_half(pipe, Half::Receives)?;
         let (half, gap) = self.half(pipe, Half::Receives)?;
-        let driver = self.driver(pipe.server, pipe.usb);
+        let driver = self.driver(pipe);
         // A bottom half with a pace looks no more often than that, if nobody else wakes its VCPU.
         let gap = if driver.home.asked.is_none() { gap.max(driver.home.pace) } else { gap };
         let mut interrupts = interrupts(gap, driver.home.moderation, self.core)?;
@@ -301,60 +299,27 @@ impl Plant<'_> {
         let activation = self.attendance(pipe.server, pipe.usb)?;
         let (transfer, message) = apart(self.system, driver.home)?;
         let work = StageTimes { activation, transfer, message };
-        let bus = self.transfers(pipe.usb)?;
+        let bus = self.transfers(pipe)?;
         Ok(Inbound { bus, interrupts, own: None, place, half: BottomHalf::of(half), work })
     }
 
-    /// Returns the driver of a device.
-    pub(crate) fn driver(&self, server: u16, usb: usize) -> Driver {
-        Driver::of(self.system, usb, self.interface(server, usb))
+    /// Returns the driver of the device of a pipe.
+    pub(crate) fn driver(&self, pipe: &PipeSpec) -> Driver {
+        let interface = self.interface(pipe.server, pipe.usb);
+        Driver::of(self.system, pipe.usb, pipe.source(), interface)
+    }
+
+    /// Returns the driver of a device, to any of its pipes: all have one thread of the server.
+    pub(crate) fn driver_of(&self, server: u16, usb: usize) -> Driver {
+        let pipe = self.system.pipes.iter().find(|pipe| pipe.usb == usb);
+        let source = pipe.and_then(PipeSpec::source);
+        Driver::of(self.system, usb, source, self.interface(server, usb))
     }
 
     /// Returns which of its server's CAN interfaces a device is.
-    fn interface(&self, server: u16, usb: usize) -> usize {
+    pub(crate) fn interface(&self, server: u16, usb: usize) -> usize {
         let all = self.system.interfaces(&self.system.processes[usize::from(server)]);
         all.iter().position(|(plug, _)| *plug == usb).unwrap_or(0)
-    }
-
-    /// Returns the longest time that may pass under the lock of the branch of a device
-    /// before the work of a thread is done. The bottom half of its channels takes that lock. So do
-    /// the threads that hear clients and that answer about tuned pipes. The thread that manages
-    /// takes it when something is due in the branch, and then does what the bottom half does.
-    ///
-    /// Each of them may hold the lock once before, and a thread that waits for it runs the holder
-    /// on its own budget. Threads of other devices, and of other interfaces, never take it: each
-    /// has a branch and a lock of its own.
-    pub(crate) fn attendance(&self, server: u16, usb: usize) -> Result<Nanos, Missing> {
-        let own = |tpipe: &&Tpipe| (tpipe.server, tpipe.usb) == (server, usb);
-        let places = self.system.tpipes.iter().filter(own).count();
-        let others = [(SEND.work, self.writes(usb)), (TUNE.work, places > 0)];
-        let others = others.iter().filter_map(|(name, is_there)| is_there.then_some(*name));
-        let driver = self.driver(server, usb);
-        let (work, each) = (driver.home.work, driver.home.each);
-        if worst(self.system, each).is_some() && (self.writes(usb) || places > 0) {
-            let what = "bills of pipes to a device, and of those that programs open, have the \
-                        messages in the work of a wake-up";
-            let remedy = format!("remove the work `{each}`, and count messages in `{work}`");
-            return Err((what.to_owned(), remedy));
-        }
-        let own = std::iter::repeat_n(driver.home.work, 1 + driver.home.threads());
-        let threads = own.chain(others);
-        // It wakes a reader of each channel, and one in each place for a tuned pipe.
-        let wakes = if driver.source.is_some() { 1 } else { EACH + places };
-        let (mut sum, mut unknown) = (self.calls.of_bottom_half(wakes as u64), Vec::new());
-        for name in threads {
-            match self.system.works.iter().find(|work| work.name == name) {
-                Some(work) => sum += Nanos(work.worst_ns),
-                None if unknown.contains(&name) => {}
-                None => unknown.push(name),
-            }
-        }
-        if unknown.is_empty() {
-            return Ok(sum);
-        }
-        // No bill has this one, and the server's start needs it: it is named at once.
-        unknown.extend(worst(self.system, MANAGE).is_none().then_some(MANAGE));
-        Err(missing::works(&unknown))
     }
 }
 
@@ -365,174 +330,6 @@ impl Inbound {
         let bottom_half = Stage { work, telling: Telling::All, service: &self.half };
         Stages { bus, interrupts, bottom_half, receiver: None, user }
     }
-}
-
-/// A thread of the server besides the one that manages.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Half {
-    /// The bottom half of what comes.
-    Receives,
-    /// The thread hears what clients want.
-    Sends,
-}
-
-impl Plant<'_> {
-    /// Returns the I/O VCPU of a thread of the server that works for the process of `pipe`, and the
-    /// most wake-ups of it.
-    pub(crate) fn half(&self, pipe: &PipeSpec, half: Half) -> Result<(IoSupply, Nanos), Missing> {
-        let place = self.place_of_half(pipe, half)?;
-        let home = self.driver(pipe.server, pipe.usb).home;
-        let moderation = (half == Half::Receives).then_some(home.moderation);
-        self.io_supply(pipe.server, place, moderation)
-    }
-
-    /// Returns the place of that I/O VCPU.
-    fn place_of_half(&self, pipe: &PipeSpec, half: Half) -> Result<usize, Missing> {
-        let system = self.system;
-        let process = &system.processes[usize::from(pipe.process)];
-        let number = self.interface(pipe.server, pipe.usb);
-        let driver = self.driver(pipe.server, pipe.usb);
-        let own = match half {
-            Half::Receives => driver.home.vcpu,
-            Half::Sends => SENDERS[number].vcpu,
-        };
-        let is_granted = |name: &str| {
-            let is = |vcpu: &VcpuSpec| vcpu.name == name && vcpu.allowed >> pipe.server & 1 == 1;
-            system.vcpus.iter().any(is)
-        };
-        // A server of another program may call the VCPU of its one bottom half otherwise.
-        let is_first = number == 0 && driver.source.is_none();
-        let any = half == Half::Receives && is_first && !is_granted(own);
-        let server = system.process_name(pipe.server).unwrap_or_default();
-        let is = |name: &str| name == own || any && name != SEND.vcpu;
-        self.io_place(pipe.server, pipe.process, is).ok_or_else(|| {
-            let name = &process.name;
-            let (what, which) = match (half, is_first) {
-                (Half::Receives, true) => ("no I/O VCPU".to_owned(), "the I/O VCPU".to_owned()),
-                _ => (format!("no I/O VCPU `{own}`"), format!("`{own}`, an I/O VCPU")),
-            };
-            (
-                format!("{what} of `{server}` serves `{name}`"),
-                format!("add the VCPU of `{name}` to `serves` of {which} in `uses` of `{server}`"),
-            )
-        })
-    }
-
-    /// Returns the place of an I/O VCPU of a server that works for a process, if `is` accepts its
-    /// name.
-    pub(crate) fn io_place(
-        &self,
-        server: u16,
-        client: u16,
-        is: impl Fn(&str) -> bool,
-    ) -> Option<usize> {
-        let main = self.system.processes[usize::from(client)].vcpu?;
-        self.core.ios.iter().position(|number| {
-            let vcpu = &self.system.vcpus[usize::from(*number)];
-            let ServerSpec::Io { serves, .. } = &vcpu.server else { return false };
-            vcpu.allowed >> server & 1 == 1 && is(&vcpu.name) && serves.contains(&main)
-        })
-    }
-
-    /// Returns the supply of the I/O VCPU at `place`, and the most wake-ups of it. If interrupts
-    /// wake it, they are apart by this moderation at most.
-    pub(crate) fn io_supply(
-        &self,
-        server: u16,
-        place: usize,
-        moderation: Option<Nanos>,
-    ) -> Result<(IoSupply, Nanos), Missing> {
-        let Plant { system, core, .. } = *self;
-        let gap = core.system.ios[place].least_gap();
-        if let Some(moderation) = moderation.filter(|moderation| gap > *moderation) {
-            let name = &system.vcpus[usize::from(core.ios[place])].name;
-            let most = human(moderation.0);
-            return Err((
-                format!("`{name}` is woken more often than its `interval` says"),
-                format!("write at most `interval = \"{most}\"`: the driver asks for that"),
-            ));
-        }
-        let server = system.process_name(server).unwrap_or_default();
-        IoSupply::inherited(&core.system, place).map(|supply| (supply, gap)).ok_or_else(|| {
-            (
-                format!("the I/O VCPU of `{server}` does not get its share"),
-                "make the system hold first".to_owned(),
-            )
-        })
-    }
-}
-
-/// Returns the Main VCPU of a process, which has to be its own.
-pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<Supply, Missing> {
-    supply_among(&core.system, (process, 1), system, core)
-}
-
-/// Returns the Main VCPU of a process with at most so many threads, which has to be its own,
-/// `among` what shares its core.
-pub(crate) fn supply_among(
-    among: &server::SharedCore,
-    (process, threads): (u16, u16),
-    system: &System,
-    core: &Core,
-) -> Result<Supply, Missing> {
-    are_alone(process, threads, system)?;
-    let reader = &system.processes[usize::from(process)];
-    let place = core.mains.iter().position(|number| Some(*number) == reader.vcpu);
-    if let Some(main) = place.map(|place| &core.system.mains[place]).filter(|it| it.period > RARE) {
-        return Err((
-            format!(
-                "`{}` measures once a second, and its VCPU has budget once in {}",
-                reader.name,
-                human(main.period.0)
-            ),
-            format!("write at most `period = \"{}ms\"`", RARE.0 / 1_000_000),
-        ));
-    }
-    place.and_then(|place| Supply::of(among, place)).ok_or_else(|| {
-        (
-            format!("the VCPU of `{}` does not get its budget in every period", reader.name),
-            "make the system hold first".to_owned(),
-        )
-    })
-}
-
-/// Checks that one thread of a process, and no other, has its VCPU.
-pub(crate) fn is_alone(process: u16, system: &System) -> Result<(), Missing> {
-    are_alone(process, 1, system)
-}
-
-/// Checks that at most so many threads of a process, and no others, have its VCPU.
-pub(crate) fn are_alone(process: u16, threads: u16, system: &System) -> Result<(), Missing> {
-    let reader = &system.processes[usize::from(process)];
-    let users = system.processes.iter().filter(|process| process.vcpu == reader.vcpu);
-    if users.count() > 1 {
-        return Err((
-            format!("`{}` shares its VCPU with another process", reader.name),
-            "give it one of its own: others on the same VCPU delay it".to_owned(),
-        ));
-    }
-    if reader.threads > threads {
-        return Err((
-            format!("`{}` may have {} threads on one VCPU", reader.name, reader.threads),
-            format!(
-                "write `threads = {threads}`, and move the other threads to a process of their \
-                 own: their use of the VCPU delays the pipe"
-            ),
-        ));
-    }
-    let of = |vcpu: u16| system.vcpus[usize::from(vcpu)].allowed & !(1 << process);
-    if let Some(other) = reader.vcpu.map(of).filter(|others| *others != 0) {
-        let other = u16::try_from(other.trailing_zeros()).unwrap_or_default();
-        return Err((
-            format!(
-                "`{}` may put threads on the VCPU of `{}`",
-                system.process_name(other).unwrap_or_default(),
-                reader.name
-            ),
-            "take the VCPU out of the `uses` of the other process".to_owned(),
-        ));
-    }
-    Ok(())
 }
 
 /// Returns the longest time of a transfer of a device, beside whatever shares its bus.
@@ -548,23 +345,26 @@ pub(crate) fn longest_transfer(
 }
 
 impl Plant<'_> {
-    /// Transfers from a device.
-    pub(crate) fn transfers(&self, usb: usize) -> Result<Transfers, Missing> {
-        if let Some(pipe) = self.system.pipes.iter().find(|it| it.usb == usb && it.endpoint > 0) {
-            if sinks::is_of(self.system, pipe) {
-                return sinks::transfers(self.system, pipe);
+    /// Returns the transfers that carry the messages of a pipe, or that acknowledge them.
+    pub(crate) fn transfers(&self, pipe: &PipeSpec) -> Result<Transfers, Missing> {
+        match pipe.source().map(|source| source.form) {
+            Some(MessageForm::Written(_)) => sinks::transfers(self.system, pipe),
+            Some(MessageForm::Picture(_)) => pictures::transfers(self.system, pipe),
+            Some(MessageForm::Blocks(_)) => blocks::transfers(self.system, pipe),
+            Some(MessageForm::Packet) if pipe.endpoint > 0 => {
+                endpoints::transfers(self.system, pipe)
             }
-            return endpoints::transfers(self.system, pipe);
+            source => self.bulk(pipe.usb, source.and_then(|_| pipe.source())),
         }
-        let mut pipes = self.system.pipes.iter().filter(|pipe| pipe.usb == usb);
-        if let Some(pipe) = pipes.find(|pipe| pictures::is_of(self.system, pipe)) {
-            return pictures::transfers(self.system, pipe);
-        }
-        let mut pipes = self.system.pipes.iter().filter(|pipe| pipe.usb == usb);
-        if let Some(pipe) = pipes.find(|pipe| blocks::is_of(self.system, pipe)) {
-            return blocks::transfers(self.system, pipe);
-        }
-        let driver = Driver::of(self.system, usb, 0);
+    }
+
+    /// Returns the transfers of a CAN interface, or of a sensor.
+    pub(crate) fn bulk(
+        &self,
+        usb: usize,
+        source: Option<&'static PipeSource>,
+    ) -> Result<Transfers, Missing> {
+        let driver = Driver::of(self.system, usb, source, 0);
         let (bytes, queued) = driver.transfer;
         let shortest = driver.shortest as u32;
         let longest = longest_transfer(usb, self.system, Direction::In, bytes * driver.run)?;

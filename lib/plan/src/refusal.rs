@@ -61,7 +61,7 @@ pub(crate) fn of_pipes(plan: &Plan, system: &System) -> Vec<Diagnostics> {
         };
         let lacking = plan.lacking.get(usize::from(number)).map_or(&[][..], Vec::as_slice);
         if !matches!(piped.bill, Err(NoBill::Missing(..))) || lacking.is_empty() {
-            let driver = Driver::of(system, pipe.usb, 0);
+            let driver = Driver::of(system, pipe.usb, pipe.source(), 0);
             of_pipe(pipe, piped, &driver).into_iter().for_each(say);
             continue;
         }

@@ -9,10 +9,12 @@ use crate::endpoints::{bus_time, named};
 use crate::human;
 use crate::known::nobody;
 use crate::missing::Missing;
-use crate::pipes::{NoBill, Piped, Plant, contract, own_supply};
+use crate::pipes::{NoBill, Piped, Plant, contract};
 use crate::reports::Reporting;
+use crate::supplies::own_supply;
 use diapason_abi::{CallNumber, Nanos};
 use diapason_bus::{BusInstance, Direction, packet_time};
+use diapason_contract::sink::UNDER_WAY;
 use diapason_pipe::bill::{Bill, Service, Traffic, Transfers, What, input};
 use diapason_pipe::size::arrivals;
 use diapason_system::{PipeSpec, System};
@@ -23,9 +25,8 @@ use diapason_usb::descriptor::EndpointDescriptor;
 const STEPS: usize = 32;
 
 /// Returns whether a pipe goes to the endpoint of any device.
-pub(crate) fn is_of(system: &System, pipe: &PipeSpec) -> bool {
-    let source = system.usb.get(pipe.usb).and_then(|plug| plug.model.source());
-    source.is_some_and(|(_, source)| source.form.is_written())
+pub(crate) fn is_of(pipe: &PipeSpec) -> bool {
+    pipe.source().is_some_and(|source| source.form.is_written())
 }
 
 /// The times of a packet that do not depend on the driver.
@@ -65,7 +66,7 @@ pub(crate) fn transfers(system: &System, pipe: &PipeSpec) -> Result<Transfers, M
     let Packet { end, bus, device } = Packet::of(system, pipe)?;
     let of_it = BusInstance::new(end.speed);
     let least = packet_time(of_it.speed, of_it.coding, end.transfer, Direction::Out, 1);
-    Ok(Transfers::of_one(bus + device, Nanos(least.0 / 1_000), 1))
+    Ok(Transfers::of_one(bus + device, Nanos(least.0 / 1_000), UNDER_WAY as u64))
 }
 
 /// Returns the endpoint that the packets of a pipe go to.

@@ -6,8 +6,9 @@
 
 use crate::human;
 use crate::missing::{self, Missing};
-use crate::pipes::{NoBill, Plant, interrupts, is_alone};
+use crate::pipes::{NoBill, Plant, interrupts};
 use crate::reports::Reporting;
+use crate::supplies::is_alone;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_contract::ethernet::{

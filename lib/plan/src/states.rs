@@ -6,7 +6,7 @@
 
 use crate::core::Core;
 use crate::missing::Missing;
-use crate::pipes::is_alone;
+use crate::supplies::is_alone;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{BudgetServer as _, Supply};
 use diapason_costs::KernelTimes;

@@ -63,7 +63,7 @@ impl Plant<'_> {
     }
 
     fn costs(&self, tpipe: &Tpipe) -> Result<DriverCosts, Missing> {
-        let bus = self.transfers(tpipe.usb)?;
+        let bus = self.bulk(tpipe.usb, None)?;
         let (share, period, gap) = self.io_of(tpipe, RECEIVE.vcpu)?;
         let interrupts = interrupts(gap, MODERATION, self.core)?;
         Ok(DriverCosts {

@@ -4,7 +4,7 @@
 use diapason_abi::Nanos;
 use diapason_abi::pipe::Envelope;
 use diapason_contract::carried::{Contract, PER_MAX};
-use diapason_contract::source::MessageShape;
+use diapason_contract::source::{MessageShape, PipeSource};
 
 /// The direction of the messages of a pipe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +51,13 @@ pub struct PipeSpec {
 }
 
 impl PipeSpec {
+    /// Returns the source that it comes from, or the sink that it goes to. A pipe of a CAN
+    /// interface has none.
+    #[must_use]
+    pub fn source(&self) -> Option<&'static PipeSource> {
+        PipeSource::numbered(self.number.into())
+    }
+
     /// Returns the most that it carries.
     #[must_use]
     pub fn contract(&self) -> Contract {

@@ -111,7 +111,7 @@ pub(crate) fn expand(declared: &mut Declared) {
         let (way, channel) = (pipe.way, pipe.channel.clone());
         let server = declared.server_of(pipe.usb.as_ref());
         let end = pipe.process.as_ref().and_then(|name| declared.process(&name.value));
-        let number = number(declared, pipe.usb.as_ref(), channel.value);
+        let number = number(declared, pipe);
         // A second pipe of a channel is reported by `check`, and brings nothing.
         if number.is_some() && expanded.contains(&(way, number)) {
             continue;
@@ -166,11 +166,12 @@ pub(crate) fn expand(declared: &mut Declared) {
     }
 }
 
-/// Returns the number of a device's channel among those of the host: of a device with one endpoint,
-/// the number of its source.
-fn number(declared: &Declared, usb: Option<&At<String>>, channel: u64) -> Option<usize> {
-    let (_, usb) = declared.plug(&usb?.value)?;
-    if let Some((number, _)) = usb.model.and_then(UsbModel::source) {
+/// Returns the number of the channel of a pipe among those of the host: of a device that is no CAN
+/// interface, the number of its source or sink.
+fn number(declared: &Declared, pipe: &DeclaredPipe) -> Option<usize> {
+    let (_, usb) = declared.plug(&pipe.usb.as_ref()?.value)?;
+    let channel = pipe.channel.value;
+    if let Some((number, _)) = usb.model.and_then(|model| model.source(pipe.way)) {
         return (channel == 0).then_some(number);
     }
     let channel = usize::try_from(channel).ok().filter(|it| *it < usb::channels(usb))?;
@@ -190,9 +191,10 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
             let (a, b) = (other.usb.as_ref(), pipe.usb.as_ref());
             a.map(|usb| &usb.value) == b.map(|usb| &usb.value)
                 && other.channel.value == pipe.channel.value
+                && number(declared, other) == number(declared, pipe)
         };
         if let Some(first) = declared.pipes[..index].iter().find(same) {
-            let exclusive = sources::of(declared, pipe.usb.as_ref()).is_some();
+            let exclusive = sources::of(declared, pipe).is_some();
             let (title, help) = match &pipe.usb {
                 Some(usb) if exclusive => {
                     let title =
@@ -228,9 +230,9 @@ pub(crate) fn source(
         return report.push(Problem::new(&from.span, title, help));
     };
     let Some(model) = usb.model else { return };
-    let channels = match model.source() {
-        Some(_) => 1,
-        None => usb::channels(usb) as u64,
+    let channels = match model.is_can() {
+        false => model.carries().into(),
+        true => usb::channels(usb) as u64,
     };
     if channels == 0 {
         let title = format!("`{}` has no channel that a pipe could carry", from.value);
@@ -285,9 +287,7 @@ pub(crate) fn pipes(declared: &Declared) -> Vec<PipeSpec> {
             name: pipe.name.value.clone(),
             usb: declared.plug(&pipe.usb.as_ref()?.value)?.0,
             channel: u8::try_from(pipe.channel.value).ok()?,
-            number: self::number(declared, pipe.usb.as_ref(), pipe.channel.value)?
-                .try_into()
-                .ok()?,
+            number: self::number(declared, pipe)?.try_into().ok()?,
             server: number(declared.server_of(pipe.usb.as_ref())?)?,
             way: pipe.way,
             process: number(declared.process(&pipe.process.as_ref()?.value)?)?,

@@ -1,5 +1,6 @@
 //! The devices on USB: what is plugged in, the buses, and the models there are.
 
+use crate::carried::PipeDirection;
 use diapason_bus::{Async, BusInstance, PeriodicEndpoint};
 use diapason_contract::can::EACH;
 use diapason_contract::source::{MessageForm, PipeSource};
@@ -169,6 +170,8 @@ models! {
     Instrument, "instrument", Some(ServiceKind::Endpoints), Everywhere, false;
     /// An actuator of a vendor's own class, which takes packets at two endpoints.
     Actuator, "actuator", Some(ServiceKind::Sinks), Everywhere, false;
+    /// A servo drive of a vendor's own class, which takes set points and sends positions.
+    Servo, "servo", Some(ServiceKind::Pairs), Everywhere, false;
 }
 
 impl UsbModel {
@@ -187,34 +190,43 @@ impl UsbModel {
         TABLE[self as usize].service
     }
 
-    /// Returns the source of pipes, or the sink, that it is, and the number of its pipe, if it is
-    /// no CAN interface and pipes can come from it or go to it.
+    /// Returns the source of pipes, or the sink, that it is to a pipe of this direction, and the
+    /// number of that pipe, if it is no CAN interface and has pipes. A device whose pipes all go
+    /// the other way is what it is to those.
     #[must_use]
-    pub fn source(self) -> Option<(usize, &'static PipeSource)> {
+    pub fn source(self, way: PipeDirection) -> Option<(usize, &'static PipeSource)> {
         let modeled = !matches!(self, UsbModel::BusyCamera | UsbModel::QemuStorage);
-        let own = self.service().filter(|_| modeled).and_then(PipeSource::of);
-        own.or_else(|| PipeSource::of(ServiceKind::Endpoints).filter(|_| self.sends_unasked()))
+        let kind = match self.service().filter(|_| modeled)? {
+            ServiceKind::Pairs if way == PipeDirection::ToDevice => ServiceKind::Sinks,
+            // Packets of a keyboard can be read one by one although another service is for it.
+            ServiceKind::Pairs | ServiceKind::Keyboards if !self.only_in_qemu() => {
+                ServiceKind::Endpoints
+            }
+            other => other,
+        };
+        PipeSource::of(kind)
     }
 
-    /// Returns whether its packets can be read one by one although another service is for it.
-    const fn sends_unasked(self) -> bool {
-        matches!(self, UsbModel::Keyboard)
+    /// Returns every source of pipes, and the sink, that it is.
+    fn sources(self) -> impl Iterator<Item = &'static PipeSource> {
+        let ways = [PipeDirection::FromDevice, PipeDirection::ToDevice];
+        ways.into_iter().filter_map(move |way| self.source(way)).map(|(_, source)| source)
     }
 
-    /// Returns whether pipes can come from it.
+    /// Returns whether pipes can come from it or go to it.
     #[must_use]
     pub fn carries(self) -> bool {
-        self.most_channels() > 0 || self.source().is_some()
+        self.most_channels() > 0 || self.sources().next().is_some()
     }
 
     /// Returns whether its messages bear times by its own clock. A disk answers when it is asked,
     /// and what goes to a device bears the time of the host.
     #[must_use]
     pub fn tells_time(self) -> bool {
-        let by_itself = |(_, source): (usize, &PipeSource)| {
+        let by_itself = |source: &PipeSource| {
             matches!(source.form, MessageForm::Packet | MessageForm::Picture(_))
         };
-        self.most_channels() > 0 || self.source().is_some_and(by_itself)
+        self.most_channels() > 0 || self.sources().any(by_itself)
     }
 
     /// Returns how many CAN channels it has at most.

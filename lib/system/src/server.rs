@@ -114,12 +114,11 @@ impl System {
                 return Some(self.problem(place, [&title, "", "", &help]));
             }
             let serves = process.setting(SERVES);
-            let own = plug.model.service();
-            if let Some(own) = own.filter(|own| self.takes_away(usb, *own, serves)) {
-                let (device, word, server) = (&plug.name, own.word(), &process.name);
+            if let Some(other) = self.taken_by(usb, serves) {
+                let (device, word, server) = (&plug.name, other.word(), &process.name);
                 let title = format!(
-                    "the pipe from `{device}` reads its packets, and `{server}` serves it as one \
-                     of `{word}`"
+                    "`{device}` has a pipe of its packets, and `{server}` serves it as one of \
+                     `{word}`"
                 );
                 let help =
                     format!("remove `\"{word}\"` from the `serves` of its `[process.settings]`");
@@ -189,12 +188,19 @@ impl System {
         self.service_of(usb).filter(|wanted| !is_served(*wanted))
     }
 
-    /// Returns whether a service takes a device that is for another service: it serves any device
-    /// of its kind if the description has none for it.
-    fn takes_away(&self, usb: usize, own: ServiceKind, serves: &[u64]) -> bool {
-        let mut all = (0..self.usb.len()).filter_map(|usb| self.service_of(usb));
-        let is_other = self.service_of(usb) != Some(own);
-        is_other && serves.contains(&(own as u64)) && !all.any(|service| service == own)
+    /// Returns the service that takes a device that is for another service: it serves any device
+    /// of its kind if the description has none for it. Besides the service for its model, those for
+    /// the endpoints of any device know a device with pipes of its packets.
+    fn taken_by(&self, usb: usize, serves: &[u64]) -> Option<ServiceKind> {
+        const ANY: [ServiceKind; 3] =
+            [ServiceKind::Endpoints, ServiceKind::Sinks, ServiceKind::Pairs];
+        let own = self.service_of(usb)?;
+        let any = ANY.into_iter().filter(|_| ANY.contains(&own));
+        let mut others = self.usb[usb].model.service().into_iter().chain(any);
+        others.find(|other| {
+            let mut all = (0..self.usb.len()).filter_map(|usb| self.service_of(usb));
+            *other != own && serves.contains(&(*other as u64)) && !all.any(|it| it == *other)
+        })
     }
 
     fn may_write(&self, server: u16) -> bool {

@@ -19,7 +19,7 @@ use diapason_contract::endpoint;
 use diapason_contract::link::ENABLE;
 use diapason_contract::settings::{self as usbd, Values};
 use diapason_contract::sink;
-use diapason_contract::source::{PipeSource, SHAPES, SOURCES};
+use diapason_contract::source::{SHAPES, SOURCES};
 use diapason_contract::threads::ServiceKind;
 use toml::de::DeValue;
 
@@ -231,14 +231,13 @@ impl System {
         all.filter(is_driven).filter(is_camera).collect()
     }
 
-    /// Returns the service for the USB device with this number: that of a pipe from it, if there is
-    /// one of another service than that for its model.
+    /// Returns the service for the USB device with this number: that of its pipes, if it has pipes
+    /// of another service than that for its model.
     #[must_use]
     pub fn service_of(&self, usb: usize) -> Option<ServiceKind> {
-        let pipe = self.pipes.iter().find(|pipe| pipe.usb == usb);
-        let source = pipe.and_then(|pipe| PipeSource::numbered(pipe.number.into()));
-        let model = self.usb.get(usb)?.model;
-        source.map(|source| source.kind).or(model.service())
+        let pipes = self.pipes.iter().filter(|pipe| pipe.usb == usb);
+        let kinds = pipes.filter_map(PipeSpec::source).map(|source| source.kind);
+        kinds.reduce(ServiceKind::with).or(self.usb.get(usb)?.model.service())
     }
 
     /// Returns where a device is plugged in, as a USB server says it: the connector of the

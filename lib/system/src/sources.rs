@@ -13,24 +13,25 @@ use diapason_contract::threads::ServiceKind;
 /// Bytes of a time in a message.
 const STAMP: usize = 8;
 
-/// Returns the source that a pipe comes from, if its device is one, and the device.
+/// Returns the source that a pipe comes from, or the sink that it goes to, if its device is one,
+/// and the device.
 fn plugged<'d>(
     declared: &'d Declared,
-    usb: Option<&At<String>>,
+    pipe: &DeclaredPipe,
 ) -> Option<(&'d DeclaredUsb, &'static PipeSource)> {
-    let (_, usb) = declared.plug(&usb?.value)?;
-    let (_, source) = usb.model?.source()?;
+    let (_, usb) = declared.plug(&pipe.usb.as_ref()?.value)?;
+    let (_, source) = usb.model?.source(pipe.way)?;
     Some((usb, source))
 }
 
-/// Returns the source of this device, if it is one.
-pub(crate) fn of(declared: &Declared, usb: Option<&At<String>>) -> Option<&'static PipeSource> {
-    plugged(declared, usb).map(|(_, source)| source)
+/// Returns the source that a pipe comes from, or the sink that it goes to, if its device is one.
+pub(crate) fn of(declared: &Declared, pipe: &DeclaredPipe) -> Option<&'static PipeSource> {
+    plugged(declared, pipe).map(|(_, source)| source)
 }
 
 /// Returns the shape of a pipe's messages.
 pub(crate) fn shape(declared: &Declared, pipe: &DeclaredPipe) -> MessageShape {
-    let Some(source) = of(declared, pipe.usb.as_ref()) else { return MessageShape::default() };
+    let Some(source) = of(declared, pipe) else { return MessageShape::default() };
     let number = |at: &At<u64>| usize::try_from(at.value).unwrap_or(usize::MAX);
     let bytes = pipe.bytes.as_ref().map_or(source.attributes.packet.1, number);
     // Each piece of a picture begins with a head that has the picture's time, and each ask for
@@ -44,7 +45,7 @@ pub(crate) fn shape(declared: &Declared, pipe: &DeclaredPipe) -> MessageShape {
 
 /// Checks a pipe against the endpoint of its device.
 pub(crate) fn check(declared: &Declared, pipe: &DeclaredPipe, report: &mut Report) {
-    let Some((usb, source)) = plugged(declared, pipe.usb.as_ref()) else {
+    let Some((usb, source)) = plugged(declared, pipe) else {
         // A device that is not there is reported elsewhere.
         let known = pipe.usb.as_ref().is_some_and(|usb| declared.plug(&usb.value).is_some());
         for at in [&pipe.bytes, &pipe.stamp].into_iter().flatten().filter(|_| known) {
@@ -101,7 +102,7 @@ pub(crate) fn check(declared: &Declared, pipe: &DeclaredPipe, report: &mut Repor
         let help = format!("write at most `burst = {}`", attributes.buffer);
         report.push(Problem::new(&pipe.name.span, title, help));
     }
-    alone(declared, usb, source, report);
+    alone(declared, usb, pipe, report);
 }
 
 /// Returns the problem of a pipe that names an endpoint although the server knows it.
@@ -203,14 +204,20 @@ fn written(pipe: &DeclaredPipe, usb: &DeclaredUsb, report: &mut Report) {
     }
 }
 
-/// Returns the service that a device is for: that of its pipe, if it has one.
-fn kind(declared: &Declared, usb: &DeclaredUsb) -> Option<ServiceKind> {
+/// Returns the pipes of a device.
+fn pipes_of<'d>(
+    declared: &'d Declared,
+    usb: &'d DeclaredUsb,
+) -> impl Iterator<Item = &'d DeclaredPipe> {
     let is_of =
         |pipe: &&DeclaredPipe| pipe.usb.as_ref().is_some_and(|it| it.value == usb.name.value);
-    match declared.pipes.iter().find(is_of).and_then(|_| usb.model?.source()) {
-        Some((_, source)) => Some(source.kind),
-        None => usb.model?.service(),
-    }
+    declared.pipes.iter().filter(is_of)
+}
+
+/// Returns the service that a device is for: that of its pipes, if it has some.
+fn kind(declared: &Declared, usb: &DeclaredUsb) -> Option<ServiceKind> {
+    let kinds = pipes_of(declared, usb).filter_map(|pipe| Some(of(declared, pipe)?.kind));
+    kinds.reduce(ServiceKind::with).or(usb.model?.service())
 }
 
 /// Checks the shape of a pipe's messages.
@@ -236,20 +243,34 @@ fn shaped(pipe: &DeclaredPipe, name: &str, source: &PipeSource, report: &mut Rep
     }
 }
 
-/// The server serves one device of the kind at a time: with two of them, it could be the other one
-/// whose messages the pipe carries.
-fn alone(declared: &Declared, usb: &DeclaredUsb, source: &PipeSource, report: &mut Report) {
-    let controller = declared.controller_of(usb).map(|it| &it.value);
-    let same = |other: &&DeclaredUsb| {
-        let kind = self::kind(declared, other);
-        let on = declared.controller_of(other).map(|it| &it.value);
-        other.name.value != usb.name.value && kind == Some(source.kind) && on == controller
+/// Checks that the messages of a pipe are those of its own device. The server serves one device of
+/// a kind at a time: with two of them, the pipe could carry the messages of the other one. All
+/// pipes of one source are the same objects.
+fn alone(declared: &Declared, usb: &DeclaredUsb, pipe: &DeclaredPipe, report: &mut Report) {
+    let on = |usb| declared.controller_of(usb).map(|it| &it.value);
+    let others = || {
+        let all = declared.usb.iter().filter(|other| other.name.value != usb.name.value);
+        all.filter(|other| on(other) == on(usb))
     };
-    if let Some(other) = declared.usb.iter().find(same) {
-        let (own, other_name) = (&usb.name.value, &other.name.value);
-        let title =
-            format!("`{own}` has a pipe, and the server could serve `{other_name}` instead");
+    let own = &usb.name.value;
+    if let Some(other) = others().find(|other| kind(declared, other) == kind(declared, usb)) {
+        let title = format!(
+            "`{own}` has a pipe, and the server could serve `{}` instead",
+            other.name.value
+        );
         let help = "it serves one of them at a time: plug the other into another controller";
         report.push(Problem::new(&other.name.span, title, help).with(&usb.name.span, "its pipe"));
+        return;
+    }
+    let same = |other: &&DeclaredPipe| of(declared, other) == of(declared, pipe);
+    if let Some(other) = others().find_map(|other| pipes_of(declared, other).find(same)) {
+        let way = match pipe.way {
+            PipeDirection::FromDevice => "from",
+            PipeDirection::ToDevice => "to",
+        };
+        let (own, other_name) = (&pipe.name.value, &other.name.value);
+        let title = format!("`{own}` and `{other_name}` are both {way} the endpoint of a device");
+        let help = "a server has one such pipe: plug one device into another controller";
+        report.push(Problem::new(&pipe.name.span, title, help).with(&other.name.span, "the other"));
     }
 }

@@ -18,7 +18,6 @@ use crate::names::Names;
 use crate::pipe::{self, BURST_MAX, RATE_MAX};
 use crate::plugged::UsbModel;
 use crate::source::At;
-use crate::sources;
 use crate::system::{SemaphoreKind, ServerSpec};
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
@@ -131,11 +130,14 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         report.push(Problem::new(&extra.name.span, title, help).label("the first too many"));
     }
     for tpipe in &declared.tpipes {
+        let model = |usb: &At<String>| declared.plug(&usb.value).and_then(|(_, plug)| plug.model);
+        let is_of_packets = |model: UsbModel| model.carries() && !model.is_can();
         if let Some(usb) = &tpipe.usb
-            && sources::of(declared, Some(usb)).is_some()
+            && model(usb).is_some_and(is_of_packets)
         {
             let title = format!("programs cannot open pipes of `{}`", usb.value);
-            let help = "declare a `[[pipe]]` of it: tuned pipes are of `model = \"usb-can\"`";
+            let help = "declare a `[[pipe]]` of it, with the shortest period that its program may \
+                        want: tuned pipes are of `model = \"usb-can\"`";
             report.push(Problem::new(&usb.span, title, help));
             continue;
         }

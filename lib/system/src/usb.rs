@@ -258,7 +258,7 @@ pub(crate) fn buses(usb: &DeclaredUsb) -> Vec<PluggedCanBus> {
 
 /// Returns whether a description says how often a device of this model has a message.
 fn is_paced(model: UsbModel) -> bool {
-    matches!(model, UsbModel::Sensor | UsbModel::Instrument)
+    matches!(model, UsbModel::Sensor | UsbModel::Instrument | UsbModel::Servo)
 }
 
 /// Returns the time from one message of a checked device to the next, in ns, if it is said.
@@ -287,18 +287,23 @@ fn check_identity(usb: &DeclaredUsb, report: &mut Report) {
     }
 }
 
-/// Checks that an actuator whose time is stated has a pipe. Without one no packet goes to it, so
-/// nothing holds it to that time.
+/// Checks that an actuator or a servo drive whose time is stated has a pipe to it. Without one no
+/// packet goes to it, so nothing holds it to that time.
 fn check_written(declared: &Declared, usb: &DeclaredUsb, report: &mut Report) {
     let Some(takes) = &usb.takes else { return };
-    let is_sink = usb.model.and_then(UsbModel::service) == Some(ServiceKind::Sinks);
     let of_it = |pipe: &At<String>| pipe.value == usb.name.value;
-    let has_pipe = declared.pipes.iter().any(|pipe| pipe.usb.as_ref().is_some_and(of_it));
-    if is_sink && !has_pipe {
+    let mut written = declared.pipes.iter().filter(|pipe| pipe.is_to_device());
+    let has_pipe = written.any(|pipe| pipe.usb.as_ref().is_some_and(of_it));
+    if usb.model.is_some_and(takes_packets) && !has_pipe {
         let title = format!("nothing is written to `{}`, so nothing checks this", usb.name.value);
         let help = "remove the key, or add a `[[pipe]]` to the device";
         report.push(Problem::new(&takes.span, title, help));
     }
+}
+
+/// Returns whether pipes to a device of this model carry packets to one of its endpoints.
+fn takes_packets(model: UsbModel) -> bool {
+    matches!(model.service(), Some(ServiceKind::Sinks | ServiceKind::Pairs))
 }
 
 fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
@@ -308,8 +313,8 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
         let help = "only messages that pipes carry bear times: remove the key";
         report.push(Problem::new(&drift.span, "a device whose clock nobody reads", help));
     }
-    let service = usb.model.and_then(UsbModel::service);
-    let is_asked = matches!(service, Some(ServiceKind::Disks | ServiceKind::Sinks));
+    let is_disk = usb.model.and_then(UsbModel::service) == Some(ServiceKind::Disks);
+    let is_asked = is_disk || usb.model.is_some_and(takes_packets);
     if let Some(takes) = usb.takes.as_ref().filter(|_| usb.model.is_some() && !is_asked) {
         let help = "remove the key: it is the longest time that a disk takes for a command, or \
                     that an endpoint takes before it accepts a packet";

@@ -160,8 +160,8 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
     let adapter = "[[usb]]\nname = \"s\"\non = \"xhci\"\nport = 2\nmodel = \"network\"\n";
     let title = "`s` has no channel that a pipe could carry";
     let help = "models with pipes are `usb-can`, `gs-usb`, `sensor`, `camera`, `keyboard`, \
-                `disk`, `superspeed-disk`, `instrument`, `actuator`; other devices are read \
-                otherwise";
+                `disk`, `superspeed-disk`, `instrument`, `actuator`, `servo`; other devices are \
+                read otherwise";
     bad(&format!("{adapter}{}", pipe(["s", "0", "r"], "")), (8, 8), title, help);
     let without = "[[pipe]]\nname = \"p\"\nfrom = \"can\"\nreader = \"r\"";
     let help = "add `rate = 3000`: the most messages a second, in the long run";

@@ -97,6 +97,14 @@ fn an_endpoint_carries_one_pipe_and_the_server_serves_one_sensor() {
                  rate = 1\nbudget = \"1ms\"\nperiod = \"4ms\"\n";
     let found = parse("f", &system(tuned)).unwrap_err();
     assert_eq!(found.items()[0].title, "programs cannot open pipes of `sensor`");
+    for model in ["actuator", "servo"] {
+        let drive =
+            format!("[[usb]]\nname = \"d\"\non = \"xhci\"\nport = 2\nmodel = \"{model}\"\n");
+        let of_drive = drive + &tuned.replace("\"sensor\"", "\"d\"");
+        let found = parse("f", &system(&of_drive)).unwrap_err();
+        assert_eq!(found.items()[0].title, "programs cannot open pipes of `d`", "{model}");
+        assert!(found.plain().contains("with the shortest period that its program may want"));
+    }
     let other = "[[usb]]\nname = \"gs\"\non = \"xhci\"\nport = 2\nmodel = \"gs-usb\"\n".to_owned();
     let found = parse("f", &system(&(other + &tuned.replace("\"sensor\"", "\"gs\"")))).unwrap_err();
     let titles: Vec<&str> = found.items().iter().map(|item| item.title).collect();

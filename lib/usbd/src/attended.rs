@@ -20,8 +20,9 @@ pub enum WakeCause {
 /// Bells to be rung: bit n stands for the bell with number n, over all services.
 pub type Fresh = u64;
 
-// CAN channels and places have a bell each, and so have links and the other services.
-const _: () = assert!(CHANNELS + PLACES + LINKS + WORDS.len() <= Fresh::BITS as usize);
+// CAN channels and places have a bell each, and so have links and the other services. The service
+// for both pipes of a device has two.
+const _: () = assert!(CHANNELS + PLACES + LINKS + WORDS.len() < Fresh::BITS as usize);
 
 /// The state of a branch after its thread, or a visit, was there.
 #[derive(Clone, Copy, Default)]

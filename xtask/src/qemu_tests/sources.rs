@@ -23,6 +23,10 @@ const ACTUATOR_SECONDS: u64 = 4;
 const ACTUATOR_RATE: u64 = 50;
 const UNPLUGGED: &str = "packets to a device that was pulled out are named as lost";
 
+const SERVO: &str = "examples/servo.toml";
+const BOTH: &str = "pipes from and to one device that no driver knows keep their bounds";
+const PULLED: &str = "a drive that was pulled out is named by both of its pipes";
+
 const CAMERA: &str = "examples/camera.toml";
 const SEEN: &str = "a pipe from a camera keeps its bound beside a disk";
 const CAMERA_SECONDS: u64 = 4;
@@ -66,6 +70,17 @@ pub const TESTS: &[QemuTest] = &[
         faults: &["2s unplug actuator 500ms"],
         ..QemuTest::simulated(UNPLUGGED, ACTUATOR, unplugged)
     },
+    QemuTest { horizon_ns: ACTUATOR_SECONDS * 1_000_000_000, ..QemuTest::new(BOTH, SERVO, both) },
+    QemuTest {
+        horizon_ns: ACTUATOR_SECONDS * 1_000_000_000,
+        works: true,
+        ..QemuTest::simulated(BOTH, SERVO, both)
+    },
+    QemuTest {
+        horizon_ns: ACTUATOR_SECONDS * 1_000_000_000,
+        faults: &["2s unplug servo 500ms"],
+        ..QemuTest::simulated(PULLED, SERVO, pulled)
+    },
     QemuTest { horizon_ns: CAMERA_SECONDS * 1_000_000_000, ..QemuTest::new(SEEN, CAMERA, seen) },
     QemuTest {
         horizon_ns: CAMERA_SECONDS * 1_000_000_000,
@@ -102,6 +117,18 @@ fn written(boots: &[Observed]) -> Result<(), String> {
 fn unplugged(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.breaks("messages of commands were lost")
+}
+
+fn both(boots: &[Observed]) -> Result<(), String> {
+    comes(boots, "watch", (ACTUATOR_SECONDS - 2) * INSTRUMENT_RATE)?;
+    passes(boots, ("control", true), (ACTUATOR_SECONDS - 2) * ACTUATOR_RATE)
+}
+
+/// The drive is away for half a second, and both programs hear of it.
+fn pulled(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.breaks("messages of set-points were lost")?;
+    boot.breaks("messages of positions were lost")
 }
 
 fn seen(boots: &[Observed]) -> Result<(), String> {

@@ -2,6 +2,7 @@
 
 use super::threads::interval;
 use super::{Brought, Item, Server};
+use crate::sources;
 use crate::units::{show_duration, show_size};
 use diapason_contract::can;
 use diapason_contract::needs::{self, BUFFERS, CONTROLLER, Need, RINGS};
@@ -74,11 +75,8 @@ impl Server<'_> {
 
     /// Returns whether a pipe brings the object of this name.
     pub(super) fn comes_with_a_pipe(&self, name: &str) -> bool {
-        let mut models = self.declared.pipes.iter().filter_map(|pipe| {
-            let (_, usb) = self.declared.plug(&pipe.usb.as_ref()?.value)?;
-            usb.model?.source()
-        });
-        models.any(|(_, source)| {
+        let pipes = self.declared.pipes.iter();
+        pipes.filter_map(|pipe| sources::of(self.declared, pipe)).any(|source| {
             let places = source.form.places().map(|it| [it.data.0, it.returned.0]);
             [source.pipe.0, source.ready].contains(&name)
                 || places.is_some_and(|names| names.contains(&name))

@@ -149,7 +149,7 @@ impl Server<'_> {
         }
         let (share, why) = match self.carries(home) {
             true => self.share(home, interval, &served, 2),
-            false if self.comes_with_a_pipe(home.ready.unwrap_or_default()) => {
+            false if home.ready.iter().any(|it| self.comes_with_a_pipe(it)) => {
                 (READ_AHEAD, "usual: the bill of its pipe counts whole grants".to_owned())
             }
             false => (UNPROMISED, "usual: nothing is promised of what it carries".to_owned()),

@@ -29,14 +29,21 @@ pub enum PacketEvent<'a> {
 /// without being asked for another setting.
 #[must_use]
 pub fn find(configuration: &Configuration<'_>, number: u8) -> Option<EndpointDescriptor> {
-    let usual = configuration.interfaces().filter(|interface| interface.alternate == 0);
-    let mut all = usual.flat_map(|interface| interface.endpoints());
-    all.find(|it| it.address == number | IN && can_be_read(it.kind()))
+    of_packets(configuration, number, number | IN)
 }
 
-/// Returns whether packets of this kind of endpoint come one by one.
-const fn can_be_read(kind: EndpointKind) -> bool {
-    matches!(kind, EndpointKind::BulkIn | EndpointKind::InterruptIn)
+/// Returns the endpoint with this address if its number is 1 to 15, its packets go one by one, and
+/// its interface has it without being asked for another setting.
+pub(super) fn of_packets(
+    configuration: &Configuration<'_>,
+    number: u8,
+    address: u8,
+) -> Option<EndpointDescriptor> {
+    use EndpointKind::{BulkIn, BulkOut, InterruptIn, InterruptOut};
+    let usual = configuration.interfaces().filter(|interface| interface.alternate == 0);
+    let mut all = usual.flat_map(|interface| interface.endpoints());
+    let one_by_one = |kind| matches!(kind, BulkIn | InterruptIn | BulkOut | InterruptOut);
+    all.find(|it| number > 0 && it.address == address && one_by_one(it.kind()))
 }
 
 /// Where the class is with its endpoint.

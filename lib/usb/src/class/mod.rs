@@ -40,6 +40,7 @@ pub mod hub;
 pub mod kvaser;
 pub mod link;
 pub mod mass_storage;
+pub mod pair;
 pub mod sink;
 pub mod uvc;
 

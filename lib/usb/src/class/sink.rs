@@ -1,14 +1,18 @@
 //! One endpoint of any device, written packet by packet: bulk or interrupt, without a request of a
-//! class. One packet is under way at a time. A device that takes none for too long loses it.
+//! class. Several packets may be under way, and end in their order. A device that takes none for
+//! too long loses those that are under way. If one fails, those that are under way behind it fail
+//! with it: their order would be lost if they came later.
 
+use super::endpoint::of_packets;
 use super::flow::Pipe;
 use super::{Class, Completion, Request};
-use crate::context::EndpointKind;
 use crate::descriptor::{Configuration, EndpointDescriptor};
 use diapason_abi::Nanos;
 
 /// Most bytes of a packet.
 pub const PACKET: usize = 512;
+/// Most packets that are under way.
+pub const DEPTH: usize = 4;
 /// A packet that the device has not taken within this time is given up.
 pub const PATIENCE: Nanos = Nanos::from_secs(1);
 
@@ -29,27 +33,29 @@ pub enum SinkEvent {
 /// without being asked for another setting.
 #[must_use]
 pub fn find(configuration: &Configuration<'_>, number: u8) -> Option<EndpointDescriptor> {
-    let usual = configuration.interfaces().filter(|interface| interface.alternate == 0);
-    let mut all = usual.flat_map(|interface| interface.endpoints());
-    let can_be_written = |kind| matches!(kind, EndpointKind::BulkOut | EndpointKind::InterruptOut);
-    all.find(|it| number > 0 && it.address == number && can_be_written(it.kind()))
+    of_packets(configuration, number, number)
 }
 
-/// Where the class is with its packet.
+/// Where the class is with its endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     /// Nothing was asked of the device.
     New,
-    Idle,
-    /// A packet is to be sent.
-    Next,
-    /// A packet is under way and is given up at this time.
-    Sending(Nanos),
-    /// A packet is to be given up.
+    Open,
+    /// The oldest packet is to be given up.
     Late,
-    /// The end of a packet that was given up is awaited.
+    /// The ends of the packets that were given up are awaited.
     GivenUp,
     Failed,
+}
+
+/// A packet that has not ended.
+#[derive(Clone, Copy, Debug)]
+struct Outgoing {
+    data: [u8; PACKET],
+    length: usize,
+    /// When it is given up, once it is under way.
+    until: Nanos,
 }
 
 /// The writer of one endpoint.
@@ -58,8 +64,11 @@ pub struct PacketSink {
     pipe: Pipe,
     step: Step,
     packet: usize,
-    data: [u8; PACKET],
-    length: usize,
+    /// Packets that have not ended, the oldest at `first`, and how many of them are under way.
+    queue: [Outgoing; DEPTH],
+    first: usize,
+    count: usize,
+    started: usize,
 }
 
 impl PacketSink {
@@ -69,26 +78,52 @@ impl PacketSink {
     pub fn find(configuration: &Configuration<'_>, number: u8) -> Option<PacketSink> {
         let endpoint = find(configuration, number)?;
         let packet = usize::from(endpoint.packet);
-        let pipe = Pipe::new(endpoint.address);
-        let (step, data) = (Step::New, [0; PACKET]);
-        (packet <= PACKET).then_some(PacketSink { pipe, step, packet, data, length: 0 })
+        let none = Outgoing { data: [0; PACKET], length: 0, until: Nanos::FOREVER };
+        (packet <= PACKET).then_some(PacketSink {
+            pipe: Pipe::new(endpoint.address),
+            step: Step::New,
+            packet,
+            queue: [none; DEPTH],
+            first: 0,
+            count: 0,
+            started: 0,
+        })
     }
 
-    /// Returns whether nothing is under way and a packet can be sent.
+    /// Returns whether one more packet can be taken.
     #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.step == Step::Idle
+    pub fn has_room(&self) -> bool {
+        !matches!(self.step, Step::New | Step::Failed) && self.count < DEPTH
     }
 
     /// Takes a packet to send. Returns false if it is empty or longer than a packet of the
-    /// endpoint. The class must be idle.
+    /// endpoint. There must be room for it.
     pub fn write(&mut self, bytes: &[u8]) -> bool {
-        let fits = (1..=self.packet).contains(&bytes.len()) && self.is_idle();
-        if fits && let Some(data) = self.data.get_mut(..bytes.len()) {
+        let fits = (1..=self.packet).contains(&bytes.len()) && self.has_room();
+        if fits
+            && let Some(next) = self.queue.get_mut((self.first + self.count) % DEPTH)
+            && let Some(data) = next.data.get_mut(..bytes.len())
+        {
             data.copy_from_slice(bytes);
-            (self.length, self.step) = (bytes.len(), Step::Next);
+            next.length = bytes.len();
+            self.count += 1;
         }
         fits
+    }
+
+    /// Takes the oldest packet, which has ended, and returns its length.
+    fn take(&mut self) -> Option<usize> {
+        self.count = self.count.checked_sub(1)?;
+        self.started = self.started.saturating_sub(1);
+        let length = self.queue.get(self.first)?.length;
+        self.first = (self.first + 1) % DEPTH;
+        Some(length)
+    }
+
+    /// Returns when the oldest packet that is under way is given up.
+    fn until(&self) -> Nanos {
+        let oldest = self.queue.get(self.first).filter(|_| self.started > 0);
+        oldest.filter(|_| self.step == Step::Open).map_or(Nanos::FOREVER, |oldest| oldest.until)
     }
 }
 
@@ -105,10 +140,12 @@ impl Class for PacketSink {
                 self.step = Step::GivenUp;
                 Some(Request::Cancel { endpoint })
             }
-            Step::Next if self.pipe.is_good() => {
+            Step::Open if self.pipe.is_good() && self.started < self.count => {
                 self.pipe.start();
-                self.step = Step::Sending(now + PATIENCE);
-                Some(Request::Out { endpoint, data: self.data.get(..self.length)? })
+                let next = self.queue.get_mut((self.first + self.started) % DEPTH)?;
+                self.started += 1;
+                next.until = now + PATIENCE;
+                Some(Request::Out { endpoint, data: next.data.get(..next.length)? })
             }
             _ => None,
         }
@@ -118,14 +155,18 @@ impl Class for PacketSink {
         if done.endpoint != self.pipe.endpoint() || self.step == Step::Failed {
             return;
         }
+        // A recovery begins when no packet is under way.
+        let is_of_packet = self.started > 0;
         let moved = self.pipe.end(done.result);
-        if matches!(self.step, Step::Sending(_) | Step::Late | Step::GivenUp) {
-            self.step = Step::Idle;
-            let whole = moved.is_some_and(|bytes| bytes.len() == self.length);
+        if is_of_packet && let Some(length) = self.take() {
+            let whole = moved.is_some_and(|bytes| bytes.len() == length);
             tell(if whole { SinkEvent::Written } else { SinkEvent::Lost });
         }
+        if self.step == Step::Late || self.step == Step::GivenUp && self.started == 0 {
+            self.step = Step::Open;
+        }
         if self.pipe.is_dead() {
-            if self.step == Step::Next {
+            while self.take().is_some() {
                 tell(SinkEvent::Lost);
             }
             self.step = Step::Failed;
@@ -134,20 +175,16 @@ impl Class for PacketSink {
     }
 
     fn next_wake(&self) -> Nanos {
-        match self.step {
-            Step::New => Nanos::ZERO,
-            Step::Sending(until) => until,
-            _ => Nanos::FOREVER,
-        }
+        if self.step == Step::New { Nanos::ZERO } else { self.until() }
     }
 
     fn wake(&mut self, now: Nanos, tell: &mut dyn FnMut(SinkEvent)) {
         match self.step {
             Step::New => {
-                self.step = Step::Idle;
+                self.step = Step::Open;
                 tell(SinkEvent::Opened);
             }
-            Step::Sending(until) if now >= until => self.step = Step::Late,
+            Step::Open if now >= self.until() => self.step = Step::Late,
             _ => {}
         }
     }
@@ -178,13 +215,13 @@ mod tests {
         let bytes = device();
         let set = Configuration::parse_once(&bytes, Speed::High).unwrap();
         let mut class = PacketSink::find(&set, 1).unwrap();
-        assert_eq!((class.is_idle(), class.write(b"soon")), (false, false));
+        assert_eq!((class.has_room(), class.write(b"soon")), (false, false));
         let mut opened = 0;
         class.wake(class.next_wake(), &mut |event| {
             assert_eq!(event, SinkEvent::Opened);
             opened += 1;
         });
-        assert_eq!((opened, class.is_idle(), class.next_wake()), (1, true, Nanos::FOREVER));
+        assert_eq!((opened, class.has_room(), class.next_wake()), (1, true, Nanos::FOREVER));
         class
     }
 
@@ -205,10 +242,10 @@ mod tests {
     }
 
     #[test]
-    fn packets_go_one_by_one_and_only_whole_ones_are_written() {
+    fn packets_end_in_their_order_and_only_whole_ones_are_written() {
         let mut class = open();
         assert!(!class.write(&[]) && !class.write(&[7; 65]) && class.request(Nanos(5)).is_none());
-        assert!(class.write(&[7; 64]) && !class.write(&[8; 64]), "one at a time");
+        assert!(class.write(&[7; 64]));
         let sent = Request::Out { endpoint: 1, data: &[7; 64] };
         assert_eq!(class.request(Nanos(5)), Some(sent));
         assert!(class.request(Nanos(5)).is_none());
@@ -217,7 +254,18 @@ mod tests {
         assert_eq!(ended(&mut class, Ok(&[7; 64])), [], "nothing was under way");
         assert!(class.write(&[9; 3]) && class.request(Nanos(6)).is_some());
         assert_eq!(ended(&mut class, Ok(&[9; 2])), [SinkEvent::Lost], "it is not whole");
-        assert!(class.is_idle());
+        assert!((0..DEPTH as u8).all(|number| class.write(&[number])));
+        assert!(!class.has_room() && !class.write(&[9]), "so many and no more");
+        for number in 0..DEPTH as u8 {
+            let sent = Request::Out { endpoint: 1, data: &[number] };
+            assert_eq!(class.request(Nanos(7 + u64::from(number))), Some(sent));
+        }
+        assert_eq!(class.request(Nanos(9)), None);
+        for number in 0..DEPTH as u8 {
+            assert_eq!(class.next_wake(), Nanos(7 + u64::from(number)) + PATIENCE);
+            assert_eq!(ended(&mut class, Ok(&[number])), [SinkEvent::Written]);
+        }
+        assert_eq!(class.next_wake(), Nanos::FOREVER);
     }
 
     #[test]
@@ -236,6 +284,29 @@ mod tests {
         }
     }
 
+    /// Those behind it are never sent again: the device could have them twice, or in another order.
+    #[test]
+    fn packets_under_way_behind_one_that_failed_fail_with_it_and_later_ones_go_on() {
+        for (first, is_late) in [(TransferFault::Stall, false), (TransferFault::Cancelled, true)] {
+            let mut class = open();
+            assert!(class.write(&[1]) && class.request(Nanos(1)).is_some());
+            assert!(class.write(&[2]) && class.request(Nanos(2)).is_some());
+            if is_late {
+                class.wake(class.next_wake(), &mut |event| panic!("{event:?}"));
+                assert_eq!(class.request(PATIENCE), Some(Request::Cancel { endpoint: 1 }));
+            }
+            assert!(class.write(&[3]));
+            assert_eq!(ended(&mut class, Err(first)), [SinkEvent::Lost]);
+            assert_eq!(class.request(PATIENCE), None, "the second one is under way");
+            assert_eq!(ended(&mut class, Err(TransferFault::Cancelled)), [SinkEvent::Lost]);
+            assert_eq!(class.request(PATIENCE), Some(Request::Recover { endpoint: 1 }));
+            assert_eq!(ended(&mut class, Ok(&[])), []);
+            let third = Request::Out { endpoint: 1, data: &[3] };
+            assert_eq!(class.request(PATIENCE), Some(third));
+            assert_eq!(ended(&mut class, Ok(&[3])), [SinkEvent::Written]);
+        }
+    }
+
     #[test]
     fn a_device_that_stalls_again_and_again_is_given_up_and_each_packet_has_an_end() {
         let mut class = open();
@@ -250,6 +321,6 @@ mod tests {
             }
         }
         assert!(written > 0 && written == lost, "{written} {lost}");
-        assert_eq!((failed, class.is_idle()), (1, false));
+        assert_eq!((failed, class.has_room()), (1, false));
     }
 }

@@ -34,6 +34,24 @@ impl<P: Platform> Endpoint<P> {
         let outlet = PacketOutlet::new(platform, PACKETS, ServiceKind::Endpoints, pipes)?;
         Ok(Endpoint { number: pipes.endpoint, outlet })
     }
+
+    /// Returns the number of the endpoint; 0 of none.
+    pub const fn number(&self) -> u8 {
+        self.number
+    }
+}
+
+/// Returns whether the packets of this endpoint of a device have room in the pipe.
+pub(super) fn has_room(found: &Found<'_>, number: u8) -> bool {
+    find(&found.set, number).is_some_and(|it| usize::from(it.packet) <= PACKET)
+}
+
+/// Returns the bus reservation of an endpoint, where packets pass the one with this address. Their
+/// bill says how often it is served, and no device that comes later may change that.
+pub(super) fn reserved(usual: EndpointPlan, address: u8) -> EndpointPlan {
+    let is_its = usual.endpoint.address == address;
+    let criticality = if is_its { Criticality::High } else { usual.criticality };
+    EndpointPlan { criticality, ..usual }
 }
 
 impl<P: Platform> Kind<P> for Endpoint<P> {
@@ -43,16 +61,12 @@ impl<P: Platform> Kind<P> for Endpoint<P> {
     const MEMORY: &'static [Shape] = &[Shape { bytes: PACKET, count: QUEUED as u8 }];
 
     fn find(&self, found: &Found<'_>, _: Nanos) -> Option<PacketSource> {
-        // A longer packet has no room in the pipe.
-        let fits = find(&found.set, self.number).is_some_and(|it| it.packet as usize <= PACKET);
+        let fits = has_room(found, self.number);
         PacketSource::find(&found.set, self.number).filter(|_| fits)
     }
 
     fn plan(&self, usual: EndpointPlan) -> EndpointPlan {
-        // Its bill says how often it is asked. No device that comes later may change that.
-        let is_read = usual.endpoint.address == self.number | IN;
-        let criticality = if is_read { Criticality::High } else { usual.criticality };
-        EndpointPlan { criticality, ..usual }
+        reserved(usual, self.number | IN)
     }
 
     fn is_message(event: &PacketEvent<'_>) -> bool {

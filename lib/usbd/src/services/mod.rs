@@ -19,6 +19,7 @@ mod link;
 mod network;
 pub mod offered;
 mod packets;
+mod pair;
 mod sensor;
 pub mod service;
 mod sink;
@@ -82,6 +83,7 @@ pub fn offered<P: Platform>(platform: &P, told: &ServerSettings) -> Result<Offer
             ServiceKind::Networks => other(network::Network::new(platform)?, at),
             ServiceKind::Endpoints => other(endpoint::Endpoint::new(platform, &told.pipes)?, at),
             ServiceKind::Sinks => other(sink::Sink::new(platform, &told.pipes)?, at),
+            ServiceKind::Pairs => other(pair::Pair::new(platform, &told.pipes)?, at),
             // Without interrupters, they come last.
             ServiceKind::Hubs => continue,
         });
@@ -113,7 +115,7 @@ fn offer<P: Platform, K: Kind<P>>(
     any: impl FnOnce(Box<Offered<P, K>>) -> AnyService<P>,
     (home, served): At,
 ) -> Offer<P> {
-    let bells = home.map_or(&[][..], |home| home.ready.as_slice());
+    let bells = home.map_or(&[][..], |home| home.ready);
     // A description is refused if it has less for its devices.
     debug_assert!(served.is_none_or(|kind| {
         K::MEMORY.iter().map(|shape| shape.total() as u64).sum::<u64>() == kind.buffers()

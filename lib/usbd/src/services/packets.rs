@@ -34,8 +34,10 @@ impl<P: Platform> PacketOutlet<P> {
         Ok(PacketOutlet { packets, session: 0, judge, lost_before: false, clients: Clients::new() })
     }
 
-    /// Notes that the device was opened: its clock may have restarted.
+    /// Notes that the device was opened: its clock may have restarted. If a device was open before,
+    /// what this one or that one sent meanwhile is lost.
     pub fn restart(&mut self) {
+        self.lost_before |= self.session > 0;
         self.session = self.session.wrapping_add(1);
         self.judge.restart();
     }

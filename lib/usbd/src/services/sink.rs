@@ -1,21 +1,22 @@
 //! The endpoint of any device that a description has a pipe to: packets of a writer to that device,
-//! one after the other.
+//! in their order. Each has one answer, in the same order.
 //!
 //! The server holds a writer to the contract of its pipe: a packet that comes too soon waits until
 //! it is due, and so do those behind it. A writer that writes more finds its pipe full.
 
 use super::clients::Clients;
+use super::endpoint::reserved;
 use super::judged::Judge;
 use super::kind::{Kind, Next};
 use crate::papers::Found;
 use crate::platform::{Platform, log};
 use crate::slots::Shape;
 use crate::told::Pipes;
+use alloc::collections::VecDeque;
 use diapason_abi::{Errno, Nanos};
-use diapason_bus::Criticality;
 use diapason_contract::sensor::PACKET;
 use diapason_contract::sink::{
-    ANSWERS, DONE, FAILED, GONE, NONSENSE, PacketAnswer, PacketWrite, RECORDS, WRITES,
+    ANSWERS, DONE, FAILED, GONE, NONSENSE, PacketAnswer, PacketWrite, RECORDS, UNDER_WAY, WRITES,
 };
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::{Reader, Writer};
@@ -24,6 +25,8 @@ use diapason_usb::xhci::EndpointPlan;
 
 // The plan counts packets of this size.
 const _: () = assert!(PACKET == sink::PACKET);
+// The plan counts as many packets under way as there can be.
+const _: () = assert!(UNDER_WAY == sink::DEPTH);
 
 /// A packet that the device is to have.
 #[derive(Clone, Copy)]
@@ -32,6 +35,8 @@ struct Begun {
     taken: Nanos,
     /// It came too soon for its pipe.
     outside: bool,
+    /// It was none, and the device does not get it.
+    is_nonsense: bool,
 }
 
 /// A packet that came too soon, and when it is due.
@@ -47,7 +52,7 @@ pub(crate) struct Sink<P: Platform> {
     answers: Writer<'static, PacketAnswer, RECORDS>,
     clients: Clients<P::Memory>,
     judge: Judge,
-    begun: Option<Begun>,
+    begun: VecDeque<Begun>,
     early: Option<Early>,
 }
 
@@ -63,23 +68,37 @@ impl<P: Platform> Sink<P> {
             answers: platform.writer(ANSWERS)?,
             clients: Clients::new(),
             judge: Judge::new(ServiceKind::Sinks, pipes),
-            begun: None,
+            begun: VecDeque::with_capacity(1 + UNDER_WAY),
             early: None,
         })
     }
 
+    /// Returns the number of the endpoint; 0 of none.
+    pub const fn number(&self) -> u8 {
+        self.number
+    }
+
     fn answer(&mut self, begun: Begun, status: u32, now: Nanos) {
-        let Begun { written, taken, outside } = begun;
+        let Begun { written, taken, outside, is_nonsense } = begun;
+        let status = if is_nonsense { NONSENSE } else { status };
         let (taken, ended, outside) = (taken.0, now.0, outside.into());
         // A writer that lets more answers wait than there is room for loses some.
         let _ = self.answers.push(&PacketAnswer { written, taken, ended, status, outside });
         self.clients.ring(1);
     }
 
-    /// The packet that the device was to have has ended.
+    /// Answers the oldest packet of those that the device was to have: it has ended.
     fn end(&mut self, status: u32, now: Nanos) {
-        if let Some(begun) = self.begun.take() {
+        if let Some(begun) = self.begun.pop_front() {
             self.answer(begun, status, now);
+        }
+        self.settle(now);
+    }
+
+    /// Answers those that are not for the device and have none before them.
+    fn settle(&mut self, now: Nanos) {
+        while let Some(begun) = self.begun.pop_front_if(|begun| begun.is_nonsense) {
+            self.answer(begun, NONSENSE, now);
         }
     }
 
@@ -105,10 +124,9 @@ impl<P: Platform> Sink<P> {
         }
     }
 
-    /// Takes the packet that waits longest, whether it is due or not.
-    fn waiting(&mut self) -> Option<PacketWrite> {
-        let early = self.early.take().map(|early| early.packet);
-        early.or_else(|| self.writes.pop())
+    /// Returns whether one more packet may be under way.
+    fn has_room(&self) -> bool {
+        self.begun.len() < UNDER_WAY
     }
 
     /// Hands a packet over to the class.
@@ -118,12 +136,10 @@ impl<P: Platform> Sink<P> {
         (packet, outside): (&PacketWrite, bool),
         now: Nanos,
     ) {
-        let begun = Begun { written: packet.written, taken: now, outside };
         let bytes = packet.data.get(..packet.length as usize);
-        match bytes.is_some_and(|bytes| class.write(bytes)) {
-            true => self.begun = Some(begun),
-            false => self.answer(begun, NONSENSE, now),
-        }
+        let is_nonsense = !bytes.is_some_and(|bytes| class.write(bytes));
+        self.begun.push_back(Begun { written: packet.written, taken: now, outside, is_nonsense });
+        self.settle(now);
     }
 }
 
@@ -131,17 +147,14 @@ impl<P: Platform> Kind<P> for Sink<P> {
     type Class = PacketSink;
 
     const NAME: &'static str = "an endpoint that is written to";
-    const MEMORY: &'static [Shape] = &[Shape { bytes: PACKET, count: 1 }];
+    const MEMORY: &'static [Shape] = &[Shape { bytes: PACKET, count: UNDER_WAY as u8 }];
 
     fn find(&self, found: &Found<'_>, _: Nanos) -> Option<PacketSink> {
         PacketSink::find(&found.set, self.number)
     }
 
     fn plan(&self, usual: EndpointPlan) -> EndpointPlan {
-        // Its bill says how often it is served. No device that comes later may change that.
-        let is_written = usual.endpoint.address == self.number;
-        let criticality = if is_written { Criticality::High } else { usual.criticality };
-        EndpointPlan { criticality, ..usual }
+        reserved(usual, self.number)
     }
 
     fn hear(&mut self, event: SinkEvent, now: Nanos) -> Next {
@@ -159,26 +172,31 @@ impl<P: Platform> Kind<P> for Sink<P> {
 
     fn attend(&mut self, class: Option<&mut PacketSink>, now: Nanos) {
         let Some(class) = class else {
-            while let Some(packet) = self.waiting() {
-                let begun = Begun { written: packet.written, taken: now, outside: false };
+            // A writer without a device is held to its contract, too: answers at once would let it
+            // wake this thread without a pause, and use up what the device needs when it comes.
+            while let Some((packet, outside)) = self.next(now) {
+                let (written, taken) = (packet.written, now);
+                let begun = Begun { written, taken, outside, is_nonsense: false };
                 self.answer(begun, GONE, now);
             }
             return;
         };
-        while class.is_idle() {
+        while class.has_room() && self.has_room() {
             let Some((packet, outside)) = self.next(now) else { return };
             self.begin(class, (&packet, outside), now);
         }
     }
 
     fn next_wake(&self) -> Nanos {
-        // Until the device has the packet before it, nothing is to be done for the next one.
-        let due = self.early.as_ref().filter(|_| self.begun.is_none()).map(|early| early.due);
+        // Until one of those before it has ended, nothing is to be done for the next one.
+        let due = self.early.as_ref().filter(|_| self.has_room()).map(|early| early.due);
         due.unwrap_or(Nanos::FOREVER)
     }
 
     fn forget(&mut self, now: Nanos) {
-        self.end(GONE, now);
+        while !self.begun.is_empty() {
+            self.end(GONE, now);
+        }
     }
 
     fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {

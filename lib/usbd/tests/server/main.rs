@@ -13,6 +13,7 @@ mod lending;
 mod links;
 mod machine;
 mod modes;
+mod pairs;
 mod pictures;
 mod sinks;
 mod streams;

@@ -16,6 +16,7 @@ use diapason_devices::actuator::{Actuator, ActuatorManner};
 use diapason_devices::instrument::Instrument;
 use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
 use diapason_pipe::{Reader, Writer};
+use diapason_random::Random;
 use diapason_usbd::Platform as _;
 
 const PORT: u8 = 1;
@@ -203,4 +204,91 @@ fn a_device_that_is_another_or_lacks_the_endpoint_is_not_written_to() {
         let answers = all.after(PERIOD);
         assert_eq!(answers.iter().map(|it| it.status).collect::<Vec<_>>(), [GONE]);
     }
+}
+
+/// Returns a packet with this number that was written so long ago.
+fn written(number: u64, ago: Nanos, length: usize) -> PacketWrite {
+    let mut data = [0; 512];
+    data[..8].copy_from_slice(&number.to_le_bytes());
+    PacketWrite { written: now().0 - ago.0, length: length as u32, spare: 0, data }
+}
+
+/// The server hears late of packets that were written in time. Each goes at once, behind those
+/// before it, and one that makes no sense has its answer in its place.
+#[test]
+fn packets_that_are_heard_of_together_go_together_and_are_answered_in_their_order() {
+    let actuator = Actuator::taking(Nanos::from_micros(300));
+    let noted = actuator.noted();
+    let mut all = Written::with(1, 64, actuator);
+    for (number, length) in [(0, 64), (1, 65), (2, 64), (3, 64)] {
+        let ago = Nanos(PERIOD.0 * (3 - number));
+        assert!(all.writes.push(&written(number, ago, length)).is_ok());
+    }
+    all.machine.ask();
+    // Each takes three intervals at most: two offers, and one until the first.
+    let answers = all.after(Nanos::from_millis(10));
+    let times: Vec<u64> = answers.iter().map(|it| it.written).collect();
+    assert!(times.is_sorted() && times.len() == 4, "{answers:?}");
+    let said: Vec<_> = answers.iter().map(|it| (it.status, it.outside)).collect();
+    assert_eq!(said, [(DONE, 0), (NONSENSE, 1), (DONE, 0), (DONE, 0)]);
+    assert!(answers.iter().all(|it| it.taken == answers[0].taken), "none waits in the server");
+    let numbers: Vec<u8> = noted.take().iter().map(|packet| packet.bytes[0]).collect();
+    assert_eq!(numbers, [0, 2, 3]);
+}
+
+/// Packets that are written in any rhythm to a device that refuses, stalls or goes away: each has
+/// one answer, in the order of writing, and the device has exactly those that are done.
+#[test]
+fn whatever_the_device_does_each_packet_has_one_answer_in_its_place() {
+    let mut failed = 0;
+    for seed in 0..24 {
+        let mut random = Random::stream(18, seed);
+        let after = 1 + random.below(6) as u32;
+        let manner = match seed % 4 {
+            0 => ActuatorManner::Refuses(after),
+            1 => ActuatorManner::Stalls(after),
+            _ => ActuatorManner::Takes,
+        };
+        let actuator = Actuator::taking(Nanos(random.below(1_000_000))).with(manner);
+        let noted = actuator.noted();
+        let mut all = Written::with(2, 512, actuator);
+        let (mut accepted, mut answers) = (Vec::new(), Vec::new());
+        for number in 0..30 {
+            let packet = written(number, Nanos(random.below(3 * PERIOD.0)), 512);
+            let is_last = accepted.last().is_none_or(|last| *last < packet.written);
+            if is_last && all.writes.push(&packet).is_ok() {
+                accepted.push(packet.written);
+            }
+            if random.below(2) == 0 {
+                all.machine.ask();
+            }
+            answers.extend(all.after(Nanos(random.below(2 * PERIOD.0))));
+            if seed % 4 == 3 && number == 15 {
+                detach(PORT);
+            }
+        }
+        all.machine.ask();
+        answers.extend(all.after(Nanos::from_secs(20)));
+        let order: Vec<u64> = answers.iter().map(|it| it.written).collect();
+        assert_eq!(order, accepted, "seed {seed}");
+        let done = answers.iter().filter(|it| it.status == DONE).count();
+        assert_eq!(noted.take().len(), done, "seed {seed}");
+        failed += answers.len() - done;
+    }
+    assert!(failed > 100, "{failed}");
+}
+
+/// Each answer lets a writer write again and wake the server again. That would use up the share of
+/// the server's thread, and the first packet to a device that comes then would be late.
+#[test]
+fn a_writer_without_a_device_is_held_to_its_contract() {
+    let mut all = Written::new(1, 64, 3);
+    let (mut accepted, mut answers) = (0, Vec::new());
+    for packet in 0..1_000u32 {
+        accepted += usize::from(all.put(packet as u8, 64));
+        answers.extend(all.after(Nanos(PERIOD.0 / 10)));
+    }
+    assert!((100..130).contains(&accepted), "{accepted} in a hundred periods");
+    let outside = answers.iter().filter(|answer| answer.outside == 1).count();
+    assert!(answers.iter().all(|answer| answer.status == GONE) && outside > 90, "{outside}");
 }
