@@ -91,7 +91,10 @@ impl UsbWriter {
             // At its limit it has been given often enough.
             let _ = self.asked.give();
         }
-        self.gauge.fill(self.open);
+        // Until the device is there, the server answers packets when it looks at the pipe.
+        if self.works {
+            self.gauge.fill(self.open);
+        }
         self.look(now);
         written
     }

@@ -20,14 +20,21 @@ const SOME: u64 = 1_000;
 const CALL: Nanos = Nanos(2_000);
 /// The fastest of all messages waits at most for one interrupt.
 const FASTEST: Nanos = Nanos::from_millis(1);
-/// A description with pipes in both directions.
-const OUTPUT: &str = "examples/can-output.toml";
+/// A description with pipes in both directions, and two with pipes to an endpoint: one alone, and
+/// one at the end of a chain.
+const OUTPUTS: [&str; 3] =
+    ["examples/can-output.toml", "examples/actuator.toml", "examples/brake-by-wire.toml"];
+/// A message to a device that is there.
+const SENT: u64 = 100;
 /// The acknowledgement is told a little later than the server knows of it.
 const TELLING: Nanos = Nanos::from_micros(100);
 
 /// Checks the lives of messages.
 pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
-    sent(&session(workspace, built, OUTPUT, HORIZON_NS)?)?;
+    for output in OUTPUTS {
+        sent(&session(workspace, built, output, HORIZON_NS)?)
+            .map_err(|wrong| format!("{output}: {wrong}"))?;
+    }
     let session = session(workspace, built, CONCENTRATOR, HORIZON_NS)?;
     let pipes = session.system.pipes.len();
     let some = Choice::This(pipes - 1, SOME);
@@ -56,7 +63,7 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
 fn sent(session: &Session) -> Result<(), String> {
     let to_device = session.system.pipes.iter().map(|pipe| pipe.way == PipeDirection::ToDevice);
     let pipes: Vec<usize> = to_device.enumerate().filter_map(|(i, is)| is.then_some(i)).collect();
-    let some = Choice::This(*pipes.last().ok_or("no pipe goes to a device")?, SOME);
+    let some = Choice::This(*pipes.last().ok_or("no pipe goes to a device")?, SENT);
     let followed = followed(session, &[], some)?;
     // The writer reports nothing after its last report.
     let mut agreed = false;

@@ -203,6 +203,12 @@ const CASES: &[Case] = &[
         "refused",
     ),
     Case("ud", RefusedOrHeld, "a pipe from a sensor, beside devices of four classes", "refused"),
+    Case(
+        "sink-slow-server",
+        Held,
+        "a pipe to an endpoint whose server begins after the writer",
+        "2 of 1 under way",
+    ),
 ];
 
 /// The answer to a case as it is.

@@ -212,6 +212,8 @@ pub(crate) enum Gadget {
     Samples(DrawnSamples),
     /// A device with a pipe from one of its endpoints.
     Endpoint(Sender, DrawnSamples),
+    /// An actuator with a pipe to one of its endpoints.
+    Sink(Commands, DrawnSamples),
     /// Ten keys a second.
     Keyboard,
     /// A disk whose client writes and reads without a pause; work of its bottom half in
@@ -237,18 +239,35 @@ pub(crate) enum Sender {
     Bulk,
 }
 
+/// The packets that are written to an actuator; times in microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Commands {
+    /// The packets go to the bulk endpoint, not to the interrupt endpoint.
+    pub bulk: bool,
+    /// The period of the pipe.
+    pub period: u64,
+    /// The longest time for which the actuator says "not now".
+    pub busy: u64,
+    /// The time between two jobs of the writer. With the period of the pipe, a job that is late
+    /// makes the next one too early for the contract.
+    pub every: u64,
+    /// The packets that the writer has in each job. More than one is a flood.
+    pub each: u64,
+}
+
 /// A pipe from a sensor to a reader of the program `sensor-pipe`, or from an endpoint to one of the
 /// program `packet-pipe`, or from a camera to one of the program `picture-pipe`, or from a disk to
-/// one of the program `block-pipe`.
+/// one of the program `block-pipe`; or one to an actuator from a writer of `packet-writer`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DrawnSamples {
-    /// Longest work of the bottom half that fetches a packet, in microseconds.
+    /// Longest work of the bottom half that moves a packet, in microseconds.
     pub half: u64,
     /// Percent of the processor that the bottom half has.
     pub share: u64,
-    /// The declared time of the reader for a packet, in nanoseconds.
+    /// The declared time of the reader for a packet, in nanoseconds. That of a writer is not
+    /// declared.
     pub work: u64,
-    /// The time that its check of a packet really takes.
+    /// The time that it really takes to check or to make a packet.
     pub takes: u64,
     /// The budget of its VCPU.
     pub server: Budget,
@@ -297,11 +316,12 @@ pub const TRAFFIC: [u64; 5] = [470, 400, 1_400, 1_570, 3_200];
 /// Messages a second that a receiver on a bus takes at least.
 pub const TURNS: u64 = 3_053;
 
-/// Returns the pipes from sensors and endpoints among devices.
+/// Returns the pipes from and to devices of classes.
 pub fn samples(classes: &mut [Gadget]) -> impl Iterator<Item = &mut DrawnSamples> {
     classes.iter_mut().filter_map(|class| match class {
         Gadget::Samples(samples)
         | Gadget::Endpoint(_, samples)
+        | Gadget::Sink(_, samples)
         | Gadget::Pictures(_, samples)
         | Gadget::Blocks(_, samples) => Some(samples),
         _ => None,
@@ -355,12 +375,14 @@ impl Drawn {
     }
 
     /// Returns whether QEMU has all that it needs: one core, no controller with message buffers,
-    /// and a hub that is fast enough for what is behind it.
+    /// no actuator, and a hub that is fast enough for what is behind it.
     #[must_use]
     pub fn boots_in_qemu(&self) -> bool {
-        self.cores() == 1
-            && self.bus.is_none()
-            && !self.can.as_ref().is_some_and(|can| can.behind_hub)
+        let lacks = |can: &Interface| {
+            let is_sink = |class: &Gadget| matches!(class, Gadget::Sink(..));
+            can.behind_hub || can.classes.iter().any(is_sink)
+        };
+        self.cores() == 1 && self.bus.is_none() && !self.can.as_ref().is_some_and(lacks)
     }
 
     /// Returns the number of its parts, which shrinking makes smaller.

@@ -19,7 +19,8 @@ use diapason::simulate::{
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_system::{
-    Description, Diagnostics, FaultKind, Hosts, InjectedFault, ProcessSpec, RunOptions, System,
+    Description, Diagnostics, FaultKind, Hosts, InjectedFault, PipeDirection, PipeSpec,
+    ProcessSpec, RunOptions, System,
 };
 use std::path::Path;
 
@@ -45,6 +46,8 @@ pub(crate) enum Judged {
 pub(crate) struct Tightness {
     /// Delays of messages in pipes, in per mille of their bounds.
     pub pipes: Vec<u64>,
+    /// Those of pipes to endpoints; they are among the pipes, too.
+    pub sinks: Vec<u64>,
     pub jobs: Vec<u64>,
     /// Jobs that ask servers; they are among the jobs, too.
     pub calls: Vec<u64>,
@@ -60,6 +63,7 @@ impl Tightness {
     /// Adds everything that another one has.
     pub(crate) fn extend(&mut self, other: Tightness) {
         self.pipes.extend(other.pipes);
+        self.sinks.extend(other.sinks);
         self.jobs.extend(other.jobs);
         self.calls.extend(other.calls);
         self.queued.extend(other.queued);
@@ -241,7 +245,7 @@ fn look(
     if !drawn_too {
         found.extend(buses::waits(session, &run, shares));
         let plan = &session.plan;
-        let promised = Assumptions::of(plan);
+        let (promised, flooded) = (Assumptions::of(plan), flooded(&session.system, &verdict));
         for ((pipe, seen), planned) in session.system.pipes.iter().zip(&lives.seen).zip(&plan.pipes)
         {
             let name = &pipe.name;
@@ -254,9 +258,11 @@ fn look(
                 found.push(breach("silent", format!("{name}: no message arrived")));
                 continue;
             };
-            let Some(bound) = life.bound else { continue };
+            let Some(bound) = life.bound.filter(|_| !flooded.contains(&&**name)) else { continue };
             let worst = life.latency();
-            shares.pipes.push(worst.0 * 1_000 / bound.0.max(1));
+            let share = worst.0 * 1_000 / bound.0.max(1);
+            shares.pipes.push(share);
+            shares.sinks.extend(is_sink(pipe).then_some(share));
             shares.slack.note(life);
             if worst > bound {
                 found.push(breach("late", format!("{name}: {} ns of {} ns", worst.0, bound.0)));
@@ -293,9 +299,12 @@ fn misbehaving(system: &System) -> Vec<&str> {
     rude().map(|it| &*it.name).chain(vcpus).chain(messages).chain([BELL]).collect()
 }
 
+/// The program that writes to an endpoint. Nothing is declared of its jobs.
+const WRITER: &str = "packet-writer";
+
 /// The names of processes whose jobs may last longer than the time to the next one, as the plan
-/// says, and of those without a VCPU. A task asks for every job to be done by then, and nobody
-/// promised that.
+/// says, and of those without a VCPU or a declared job. A task asks for every job to be done by
+/// then, and nobody promised that.
 fn unpromised(session: &Session) -> Vec<&str> {
     let (system, plan) = (&session.system, &session.plan);
     let late = |(place, number): (usize, &u16)| {
@@ -303,8 +312,40 @@ fn unpromised(session: &Session) -> Vec<&str> {
         (job.done > job.every).then_some(*number)
     };
     let late: Vec<_> = plan.core.mains.iter().enumerate().filter_map(late).collect();
-    let is_late = |process: &&ProcessSpec| process.vcpu.is_none_or(|it| late.contains(&it));
+    let is_late = |process: &&ProcessSpec| {
+        process.program == WRITER || process.vcpu.is_none_or(|it| late.contains(&it))
+    };
     system.processes.iter().filter(is_late).map(|process| &*process.name).collect()
+}
+
+/// The alarms of a pipe whose writer breaks its contract: that alarm, and what follows from waiting
+/// until a packet is due. No packet is lost.
+const FLOODED: [&str; 4] = ["pipe-contract", "pipe-taken", "pipe-late", "pipe-buffer"];
+
+/// Returns whether a sentence of a verdict is this alarm.
+fn is_alarm(text: &str, alarm: &str) -> bool {
+    text.strip_prefix("alarm ").and_then(|text| text.split(':').next()) == Some(alarm)
+}
+
+/// Returns whether a sentence has one of these names.
+fn is_of(names: &[&str], text: &str) -> bool {
+    text.split_whitespace().any(|word| names.contains(&word.trim_matches([',', ':', '`'])))
+}
+
+/// Returns the names of pipes to endpoints whose writers broke their contracts, as alarms say.
+/// Nothing is promised of such packets.
+fn flooded<'s>(system: &'s System, verdict: &RunVerdict) -> Vec<&'s str> {
+    let findings = verdict.findings();
+    let broken = |pipe: &&PipeSpec| {
+        let says = |text: &String| is_alarm(text, FLOODED[0]) && is_of(&[&pipe.name], text);
+        is_sink(pipe) && findings.iter().any(says)
+    };
+    system.pipes.iter().filter(broken).map(|pipe| &*pipe.name).collect()
+}
+
+/// Returns whether a pipe goes to an endpoint.
+fn is_sink(pipe: &PipeSpec) -> bool {
+    pipe.endpoint > 0 && pipe.way == PipeDirection::ToDevice
 }
 
 /// Returns what the verdict says, but of the programs that misbehave: nothing is promised to them.
@@ -313,13 +354,14 @@ fn findings(session: &Session, verdict: &RunVerdict, drawn_too: bool) -> Vec<Bre
         return vec![breach("ours", text.clone())];
     }
     let (names, unpromised) = (misbehaving(&session.system), unpromised(session));
-    let is_of = |names: &[&str], text: &str| {
-        text.split_whitespace().any(|word| names.contains(&word.trim_matches([',', ':', '`'])))
-    };
     let own =
         |text: &String| is_of(&names, text) || text.contains("missed") && is_of(&unpromised, text);
+    let flooded = flooded(&session.system, verdict);
+    let flood =
+        |text: &String| is_of(&flooded, text) && FLOODED.iter().any(|alarm| is_alarm(text, alarm));
     let answer = |text: &String| drawn_too && text.starts_with("alarm ");
-    let wrong = verdict.findings().into_iter().filter(|text| !own(text) && !answer(text));
+    let wrong =
+        verdict.findings().into_iter().filter(|text| !own(text) && !flood(text) && !answer(text));
     let kind = |text: &str| match text.split_once(':') {
         Some((alarm, _)) if alarm.starts_with("alarm ") => alarm.to_owned(),
         _ if text.contains("missed") => String::from("deadline"),

@@ -185,9 +185,10 @@ impl Campaign {
         let columns = ["observed/bound", "n", "median", "90 %", "99 %", "most"];
         let columns: Vec<(&str, Align)> = columns.iter().map(|name| (*name, right)).collect();
         let mut table = TextTable::new(&columns);
-        let Tightness { pipes, jobs, calls, queued, through, slack } = &self.shares;
+        let Tightness { pipes, sinks, jobs, calls, queued, through, slack } = &self.shares;
         let all = [
             ("pipes", pipes),
+            ("pipes to endpoints", sinks),
             ("jobs", jobs),
             ("jobs that ask", calls),
             ("CAN messages until queued", queued),

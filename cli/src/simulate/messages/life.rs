@@ -12,8 +12,8 @@ use diapason_sim::{self as sim, History};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Followed {
     Frame(AnyFrame),
-    /// A packet of a source: when it was made, by the device's clock, its length, and the digest of
-    /// its bytes.
+    /// A packet of a source or to a sink: when it was made, by the clock of its device or of its
+    /// writer, its length, and the digest of its bytes.
     Packet {
         made: Nanos,
         length: u32,
@@ -22,6 +22,12 @@ pub enum Followed {
 }
 
 impl Followed {
+    /// Returns whether it is a packet that was made at this time.
+    #[must_use]
+    pub fn is_made_at(&self, time: Nanos) -> bool {
+        matches!(self, Followed::Packet { made, .. } if *made == time)
+    }
+
     /// Returns it in words: a frame as candump has it.
     #[must_use]
     pub fn words(&self) -> String {
@@ -73,13 +79,23 @@ pub enum Road {
         back: Carried,
         known: (Nanos, ThreadId),
     },
+    ToEndpoint {
+        /// The time from which the packet before this one had ended.
+        ahead: Nanos,
+        /// The time at which the packet was taken out of its pipe, and the thread that did so.
+        taken: (Nanos, ThreadId),
+        carried: Carried,
+        /// The time at which the server had told that the device has the packet, and the thread
+        /// that did so.
+        known: (Nanos, ThreadId),
+    },
 }
 
 impl Journey {
     /// Returns what came from the device.
     pub fn told(&self) -> &Carried {
         match &self.road {
-            Road::FromDevice { carried, .. } => carried,
+            Road::FromDevice { carried, .. } | Road::ToEndpoint { carried, .. } => carried,
             Road::ToDevice { back, .. } => back,
         }
     }
@@ -94,6 +110,8 @@ pub enum During {
     Device(Waits),
     /// A packet with it is on the bus.
     Packet,
+    /// The device has said "not now" to it.
+    NotNow,
     /// The message's transfer goes on behind it.
     Transfer,
     /// Other frames are before it on the device's own bus.
@@ -166,7 +184,7 @@ impl Life {
             item.to
         });
         assert_eq!(end, to, "the life of a message ends with its journey");
-        let to_device = matches!(journey.road, Road::ToDevice { .. });
+        let to_device = !matches!(journey.road, Road::FromDevice { .. });
         Life { pipe, number, message, to_device, from, to, bound, bill, items }
     }
 
@@ -223,12 +241,22 @@ pub fn items(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<StageSpan>> {
             roads.history.reaches(journey.from).then_some(())?;
             story.push(What::Taken, journey.from, ahead, During::Pipe);
             story.processor(What::Taken, taken.1, ahead, taken.0);
-            story.waits(What::Bus, carried, taken.0);
+            story.waits(What::Bus, carried, (taken.0, carried.from));
             story.push(What::Bus, carried.from, carried.to, During::Packet);
             story.push(What::Drain, carried.to, bus_free, During::Frames);
             story.push(What::Drain, bus_free, through, During::Frame);
             let told = story.comes(back, through, known.0, [What::Back; 2]);
             story.moderated(back, told, known.1, [What::Back; 2]);
+            story.processor(What::Back, known.1, told.handled, known.0);
+        }
+        Road::ToEndpoint { ahead, taken, ref carried, known } => {
+            roads.history.reaches(journey.from).then_some(())?;
+            let queued = roads.wire.queued(carried)?.clamp(taken.0, carried.from.max(taken.0));
+            story.push(What::Taken, journey.from, ahead, During::Pipe);
+            story.processor(What::Taken, taken.1, ahead, queued);
+            story.goes(carried, queued);
+            let told = story.ends(What::Back, carried, known.0);
+            story.moderated(carried, told, known.1, [What::Back; 2]);
             story.processor(What::Back, known.1, told.handled, known.0);
         }
     }
@@ -262,19 +290,37 @@ impl Story<'_> {
         }
     }
 
-    /// Tells that the message waits until its packets are carried.
-    fn waits(&mut self, stage: What, carried: &Carried, since: Nanos) {
-        for (from, to, waits) in self.roads.wire.waits(carried.place, since, carried.from) {
+    /// Tells that the message waits for its packets to be carried, from one time to another.
+    fn waits(&mut self, stage: What, carried: &Carried, (since, until): (Nanos, Nanos)) {
+        for (from, to, waits) in self.roads.wire.waits(carried.place, since, until) {
             self.push(stage, from, to, During::Device(waits));
+        }
+    }
+
+    /// Tells of the way to an endpoint. The message is at the stage of the bus until it was offered
+    /// for the first time, and at that of the device while the device does not take it.
+    fn goes(&mut self, carried: &Carried, queued: Nanos) {
+        let refused = self.roads.wire.refused(carried, queued);
+        let (from, to) = refused.unwrap_or((carried.from, carried.to));
+        self.waits(What::Bus, carried, (queued, from));
+        self.push(What::Bus, from, to, During::Packet);
+        if refused.is_some() {
+            self.push(What::Device, to, carried.from, During::NotNow);
+            self.push(What::Device, carried.from, carried.to, During::Packet);
         }
     }
 
     /// It comes from its device, and its transfer's end is handled by `until`: when that was told.
     fn comes(&mut self, carried: &Carried, since: Nanos, until: Nanos, stages: [What; 2]) -> Told {
         let [request, bus] = stages;
-        self.waits(request, carried, since);
+        self.waits(request, carried, (since, carried.from));
         self.push(bus, carried.from, carried.to, During::Packet);
-        self.push(bus, carried.to, carried.over, During::Transfer);
+        self.ends(bus, carried, until)
+    }
+
+    /// Its packets are carried, and its transfer's end is handled by `until`: when that was told.
+    fn ends(&mut self, stage: What, carried: &Carried, until: Nanos) -> Told {
+        self.push(stage, carried.to, carried.over, During::Transfer);
         // A server that is at work already needs no interrupt.
         let Roads { wire, history, interrupt } = self.roads;
         let raised = wire.interrupt(carried.vector, carried.over, until);

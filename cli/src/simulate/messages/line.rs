@@ -12,6 +12,7 @@ use diapason_can::exchange::{
 };
 use diapason_contract::can::names;
 use diapason_contract::sensor::Packet;
+use diapason_contract::sink::{DONE, PacketAnswer, PacketWrite, RECORDS as ANSWERS};
 use diapason_contract::source::{MessageForm, PipeSource};
 use diapason_contract::threads::homes;
 use diapason_core::ThreadId;
@@ -19,7 +20,7 @@ use diapason_devices::can::{CanBus, FrameContent, Heard, Passing};
 use diapason_devices::faulty::OwnClock;
 use diapason_pipe::bill;
 use diapason_sim::Watched;
-use diapason_system::{PipeDirection, ProcessSpec};
+use diapason_system::{PipeDirection, PipeSpec, ProcessSpec, System};
 use std::collections::VecDeque;
 use std::mem::offset_of;
 
@@ -56,6 +57,8 @@ enum Origin {
     Channel(CanBus, bool),
     /// A source whose messages bear times.
     Source(&'static PipeSource),
+    /// The endpoint of any device, which packets go to.
+    Sink(&'static PipeSource),
 }
 
 /// The messages of one pipe.
@@ -93,10 +96,13 @@ impl Line {
         let (channel, number) = (usize::from(pipe.channel), usize::from(pipe.number));
         let kind = match PipeSource::numbered(number) {
             // Without a time, nobody knows when the device had a message.
-            // A picture and a run of blocks are many transfers: only their readers' reports say how
-            // they come. Only its writer's reports say how a packet goes to a device.
-            Some(source) if source.form != MessageForm::Packet => return None,
-            Some(source) => Origin::Source(pipe.shape.stamp.map(|_| source)?),
+            Some(source) => match source.form {
+                MessageForm::Packet => Origin::Source(pipe.shape.stamp.map(|_| source)?),
+                MessageForm::Written(_) => Origin::Sink(source),
+                // A picture and a run of blocks are many transfers: only their readers' reports say
+                // how they come.
+                MessageForm::Picture(_) | MessageForm::Blocks(_) => return None,
+            },
             None => {
                 let (_, bus) = sights.buses.iter().find(|(of, _)| *of == number)?.clone();
                 bus.listen();
@@ -106,27 +112,15 @@ impl Line {
         let server = system.processes.get(usize::from(pipe.server))?;
         let interfaces = system.interfaces(server);
         let vector = match kind {
-            Origin::Source(source) => Some(interrupter(server, interfaces.len(), source)?),
+            Origin::Source(source) | Origin::Sink(source) => {
+                Some(interrupter(server, interfaces.len(), source)?)
+            }
             Origin::Channel(..) => {
                 let interface = interfaces.iter().position(|(plug, _)| *plug == pipe.usb);
                 interface.filter(|_| interfaces.len() > 1).map(|it| 1 + it as u16)
             }
         };
-        let named = |name: &str| {
-            let place = system.segments.iter().position(|segment| segment.name == name)?;
-            u16::try_from(place).ok()
-        };
-        let segments = match (pipe.way, &kind) {
-            (_, Origin::Source(source)) => [named(source.pipe.0)?, u16::MAX],
-            (way, Origin::Channel(_, fd)) => {
-                let names = names(number)?;
-                let (arrivals, departures) = names.pipes(*fd);
-                match way {
-                    PipeDirection::FromDevice => [named(arrivals)?, u16::MAX],
-                    PipeDirection::ToDevice => [named(departures)?, named(names.reports)?],
-                }
-            }
-        };
+        let segments = rings(system, pipe, &kind)?;
         let bill = plan.pipes.get(index).and_then(|piped| piped.bill.as_ref().ok().copied());
         Some(Line {
             way: pipe.way,
@@ -153,13 +147,13 @@ impl Line {
     pub fn bus(&self) -> Option<&CanBus> {
         match &self.kind {
             Origin::Channel(bus, _) => Some(bus),
-            Origin::Source(_) => None,
+            Origin::Source(_) | Origin::Sink(_) => None,
         }
     }
 
-    /// Returns the interrupter whose transfers are its messages, if it is of a source.
+    /// Returns the interrupter whose transfers are its messages, if it is of a source or a sink.
     pub fn source(&self) -> Option<u16> {
-        self.vector.filter(|_| matches!(self.kind, Origin::Source(_)))
+        self.vector.filter(|_| self.bus().is_none())
     }
 
     /// Returns the words that say how far its rings are.
@@ -211,6 +205,9 @@ impl Line {
         let reached = match word {
             0 => return self.put(by, (old, new), memory),
             1 => new,
+            _ if matches!(self.kind, Origin::Sink(_)) => {
+                return self.answered(by, (old, new), memory);
+            }
             _ => through(memory, new).unwrap_or(0),
         };
         for record in self.records.iter_mut().take_while(|record| record.number <= reached) {
@@ -219,9 +216,29 @@ impl Line {
         }
     }
 
+    /// Answers to packets were told. A packet without one, and one that the device does not have,
+    /// is lost.
+    fn answered(&mut self, by: Deed, (old, new): (u64, u64), memory: &[u8]) {
+        for number in old.max(new.saturating_sub(ANSWERS as u64))..new {
+            let Some((written, status)) = answer(memory, number) else { continue };
+            let is_it = |record: &Record| {
+                let made = record.message.is_some_and(|message| message.is_made_at(written));
+                made && record.known.is_none()
+            };
+            let Some(place) = self.records.iter().position(is_it) else { continue };
+            if let Some(record) = self.records.get_mut(place).filter(|_| status == DONE) {
+                record.known = Some(by);
+            } else {
+                self.records.remove(place);
+            }
+            let mut earlier = 0..place;
+            self.records.retain(|record| earlier.next().is_none() || record.known.is_some());
+        }
+    }
+
     fn put(&mut self, put: Deed, (old, new): (u64, u64), memory: &[u8]) {
         let slots = match (&self.kind, self.way) {
-            (Origin::Source(source), _) => source.attributes.slots,
+            (Origin::Source(source) | Origin::Sink(source), _) => source.attributes.slots,
             (_, PipeDirection::FromDevice) => SLOTS,
             (_, PipeDirection::ToDevice) => OUT_SLOTS,
         };
@@ -231,6 +248,7 @@ impl Line {
             let place = (number % slots as u64) as usize;
             let message = match (&self.kind, self.way) {
                 (Origin::Source(_), _) => packet(memory, place),
+                (Origin::Sink(_), _) => written(memory, place),
                 (Origin::Channel(_, fd), PipeDirection::FromDevice) => {
                     arrival(memory, place, *fd).map(Followed::Frame)
                 }
@@ -250,8 +268,13 @@ impl Line {
                 record.taken.is_some() && (!to_device || record.known.is_some())
             };
             let record = self.records.pop_front_if(over)?;
-            let journey = if to_device { self.sent(&record) } else { self.came(&record) };
-            let ring_free = record.taken.map_or(record.put.0, |taken| taken.0);
+            let (journey, left) = match (&self.kind, self.way) {
+                // The next packet is not begun before this one has ended.
+                (Origin::Sink(_), _) => (self.written(&record), record.known),
+                (_, PipeDirection::ToDevice) => (self.sent(&record), record.taken),
+                (_, PipeDirection::FromDevice) => (self.came(&record), record.taken),
+            };
+            let ring_free = left.map_or(record.put.0, |left| left.0);
             self.ring_free = self.ring_free.max(ring_free);
             if let Some(((from, to, road), message)) = journey.zip(record.message) {
                 return Some(Journey { pipe, number: record.number, message, from, to, road });
@@ -280,6 +303,19 @@ impl Line {
         Some((from, taken.0, Road::FromDevice { carried, put: record.put, reader: taken.1 }))
     }
 
+    fn written(&mut self, record: &Record) -> Option<(Nanos, Nanos, Road)> {
+        let (message, (taken, known)) = record.message.zip(record.taken.zip(record.known))?;
+        let Followed::Packet { digest, .. } = message else { return None };
+        let is_it = |carried: &Carried| {
+            let within = carried.from >= record.put.0 && carried.over <= known.0;
+            carried.what == Content::Packet(digest) && within
+        };
+        let carried = found(&mut self.carried, is_it)?;
+        let from = record.put.0;
+        let ahead = self.ring_free.clamp(from, taken.0.max(from));
+        Some((from, known.0, Road::ToEndpoint { ahead, taken, carried, known }))
+    }
+
     fn sent(&mut self, record: &Record) -> Option<(Nanos, Nanos, Road)> {
         let (message, (taken, known)) = record.message.zip(record.taken.zip(record.known))?;
         let Followed::Frame(frame) = message else { return None };
@@ -306,9 +342,14 @@ impl Line {
         None
     }
 
-    /// Returns how long the oldest message has been in the pipe that nobody has taken out.
+    /// Returns how long the oldest message has been in the pipe that nobody has taken out, or the
+    /// oldest packet to an endpoint that nobody has answered.
     pub fn waiting(&self, now: Nanos) -> Nanos {
-        let oldest = self.records.iter().find(|record| record.taken.is_none());
+        let open = |record: &Record| match self.kind {
+            Origin::Sink(_) => record.known.is_none(),
+            Origin::Channel(..) | Origin::Source(_) => record.taken.is_none(),
+        };
+        let oldest = self.records.iter().find(|record| open(record));
         oldest.map_or(Nanos::ZERO, |record| now - record.put.0)
     }
 
@@ -332,6 +373,29 @@ fn acknowledgement(all: &mut VecDeque<Carried>, number: u16, known: Nanos) -> Op
         Content::Packet(_) => false,
     };
     found(all, is_it)
+}
+
+/// Returns the segments with the ring of a pipe, and with the ring of what the server tells of it.
+fn rings(system: &System, pipe: &PipeSpec, kind: &Origin) -> Option<[u16; 2]> {
+    let named = |name: &str| {
+        let place = system.segments.iter().position(|segment| segment.name == name)?;
+        u16::try_from(place).ok()
+    };
+    match (pipe.way, kind) {
+        (_, Origin::Source(source)) => Some([named(source.pipe.0)?, u16::MAX]),
+        (_, Origin::Sink(source)) => {
+            let MessageForm::Written((writes, _)) = source.form else { return None };
+            Some([named(writes)?, named(source.pipe.0)?])
+        }
+        (way, Origin::Channel(_, fd)) => {
+            let names = names(usize::from(pipe.number))?;
+            let (arrivals, departures) = names.pipes(*fd);
+            match way {
+                PipeDirection::FromDevice => Some([named(arrivals)?, u16::MAX]),
+                PipeDirection::ToDevice => Some([named(departures)?, named(names.reports)?]),
+            }
+        }
+    }
 }
 
 /// Returns the interrupter of the bottom half of a source, of which a server with so many CAN
@@ -390,6 +454,23 @@ fn packet(memory: &[u8], place: usize) -> Option<Followed> {
     Some(Followed::Packet { made, length, digest: digest(data) })
 }
 
+/// Returns the packet of a record to an endpoint.
+fn written(memory: &[u8], place: usize) -> Option<Followed> {
+    let record = record(memory, place, size_of::<PacketWrite>())?;
+    let length = u32::from_le_bytes(*record.get(offset_of!(PacketWrite, length)..)?.first_chunk()?);
+    let data = record.get(offset_of!(PacketWrite, data)..)?.get(..length as usize)?;
+    let made = Nanos(u64::from_le_bytes(*record.first_chunk()?));
+    Some(Followed::Packet { made, length, digest: digest(data) })
+}
+
+/// Returns which packet an answer is to, by the time at which it was written, and its status.
+fn answer(memory: &[u8], number: u64) -> Option<(Nanos, u32)> {
+    let place = (number % ANSWERS as u64) as usize;
+    let record = record(memory, place, size_of::<PacketAnswer>())?;
+    let status = record.get(offset_of!(PacketAnswer, status)..)?.first_chunk()?;
+    Some((Nanos(u64::from_le_bytes(*record.first_chunk()?)), u32::from_le_bytes(*status)))
+}
+
 /// Returns the frame of a record to a device.
 fn departure(memory: &[u8], place: usize, fd: bool) -> Option<AnyFrame> {
     let (short, long) = (size_of::<Departure>(), size_of::<FdDeparture>());
@@ -418,6 +499,64 @@ fn through(memory: &[u8], reports: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diapason_contract::sink::FAILED;
+
+    /// Returns the pipe of an endpoint with packets that were written at these times.
+    fn written(times: &[u64]) -> Line {
+        let by = (Nanos(0), ThreadId::new(0));
+        let packet = |(number, time): (u64, &u64)| Record {
+            number,
+            message: Some(Followed::Packet { made: Nanos(*time), length: 1, digest: *time }),
+            put: (Nanos(*time), by.1),
+            taken: Some((Nanos(*time), by.1)),
+            known: None,
+        };
+        Line {
+            way: PipeDirection::ToDevice,
+            channel: 0,
+            number: 0,
+            vector: Some(1),
+            device: 0,
+            tap: 0,
+            kind: Origin::Sink(&diapason_contract::sink::SOURCE),
+            bound: None,
+            bill: None,
+            heard: VecDeque::new(),
+            carried: VecDeque::new(),
+            acknowledged: VecDeque::new(),
+            records: (1..).zip(times).map(packet).collect(),
+            bus_free: Nanos::ZERO,
+            ring_free: Nanos::ZERO,
+            segments: [0; 2],
+            clock: OwnClock::default(),
+        }
+    }
+
+    /// Returns the memory of a pipe with these answers: to which packet, and its status.
+    fn answers(all: &[(u64, u32)]) -> Vec<u8> {
+        let mut memory = vec![0; RECORDS];
+        for (written, status) in all {
+            let mut answer = [0; size_of::<PacketAnswer>()];
+            answer[..8].copy_from_slice(&written.to_le_bytes());
+            let place = offset_of!(PacketAnswer, status);
+            answer[place..place + 4].copy_from_slice(&status.to_le_bytes());
+            memory.extend(answer);
+        }
+        memory
+    }
+
+    #[test]
+    fn a_packet_is_known_by_its_own_answer_and_lost_without_one() {
+        let mut line = written(&[10, 20, 20, 30, 40]);
+        let told = (Nanos(50), ThreadId::new(1));
+        // The answer to the first packet was lost, and the third one failed.
+        let memory = answers(&[(20, DONE), (20, FAILED), (30, DONE), (70, DONE)]);
+        line.changed(2, told, (0, 4), &memory);
+        let known: Vec<(u64, bool)> =
+            line.records.iter().map(|record| (record.number, record.known.is_some())).collect();
+        assert_eq!(known, [(2, true), (4, true), (5, false)]);
+        assert_eq!(line.waiting(Nanos(100)), Nanos(60), "the last one was not answered");
+    }
 
     #[test]
     fn an_acknowledgement_that_comes_too_late_is_of_another_message() {

@@ -80,6 +80,7 @@ fn words(item: &StageSpan, cast: &Cast, names: &Names) -> (String, String) {
         During::Frames => (String::from("frames before it"), String::new()),
         During::Frame => (String::from("its frame"), String::new()),
         During::Device(waits) => (waiting(waits), String::new()),
+        During::NotNow => (String::from("the device said \"not now\""), String::new()),
         During::Packet => (String::from("its packet"), String::new()),
         During::Transfer => (String::from("the rest of its transfer"), String::new()),
         During::Interval => (String::from("no interrupt yet"), String::new()),

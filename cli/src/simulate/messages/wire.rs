@@ -20,7 +20,7 @@ type Place = (u8, u8);
 pub enum Content {
     /// A command about a message of a CAN channel.
     Command(Passing),
-    /// A packet of a source, as the digest of its bytes.
+    /// A packet of a source or to a sink, as the digest of its bytes.
     Packet(u64),
 }
 
@@ -78,7 +78,7 @@ pub struct ObservedController {
     flows: BTreeMap<Place, Flow>,
     interrupts: VecDeque<InterruptMessage>,
     carried: Vec<Carried>,
-    /// Interrupters of sources: each of their transfers is a message.
+    /// Interrupters of sources and of the sink: each of their transfers is a message.
     sources: Vec<u16>,
 }
 
@@ -120,7 +120,7 @@ impl ObservedController {
             match transfer.end {
                 None => {
                     hands.push_back((transfer.time, Nanos::FOREVER));
-                    if transfer.kind == EndpointKind::BulkOut {
+                    if matches!(transfer.kind, EndpointKind::BulkOut | EndpointKind::InterruptOut) {
                         self.orders.entry(place).or_default().push_back(transfer.data.clone());
                     }
                 }
@@ -128,13 +128,17 @@ impl ObservedController {
                     hands.back_mut().into_iter().for_each(|last| last.1 = transfer.time);
                     let orders = self.orders.get_mut(&place);
                     let order = orders.and_then(VecDeque::pop_front).unwrap_or_default();
+                    let data = if transfer.kind.is_in() { &transfer.data } else { &order };
                     match transfer.kind {
-                        EndpointKind::BulkIn => self.ended(place, transfer, &transfer.data, code),
-                        EndpointKind::InterruptIn if self.sources.contains(&transfer.vector) => {
-                            self.ended(place, transfer, &transfer.data, code);
+                        EndpointKind::BulkIn | EndpointKind::BulkOut => {
+                            self.ended(place, transfer, data, code);
                         }
-                        EndpointKind::InterruptIn => drop(self.open.remove(&place)),
-                        EndpointKind::BulkOut => self.ended(place, transfer, &order, code),
+                        EndpointKind::InterruptIn | EndpointKind::InterruptOut => {
+                            match self.sources.contains(&transfer.vector) {
+                                true => self.ended(place, transfer, data, code),
+                                false => drop(self.open.remove(&place)),
+                            }
+                        }
                         _ => {}
                     }
                 }
@@ -150,8 +154,14 @@ impl ObservedController {
             let (from, to) = span(&packet);
             flow.parts.push_back((packet.bytes as usize, from, to));
         }
+        let is_whole = self.sources.contains(&transfer.vector);
+        if is_whole && !transfer.kind.is_in() && code != Completion::Success {
+            // The device does not have it.
+            flow.parts.clear();
+            return;
+        }
         let whole = match gs_usb::passing(place.1, data) {
-            _ if self.sources.contains(&transfer.vector) => Some(Content::Packet(digest(data))),
+            _ if is_whole => Some(Content::Packet(digest(data))),
             passing => passing.map(Content::Command),
         };
         if let Some(what) = whole {
@@ -188,6 +198,21 @@ impl ObservedController {
         let of_it = self.interrupts.iter().filter(|interrupt| interrupt.vector == vector);
         let times = of_it.map(|interrupt| interrupt.at);
         times.filter(|at| (from..=to).contains(at)).min()
+    }
+
+    /// Returns when the transfer that carried a message was queued.
+    pub fn queued(&self, carried: &Carried) -> Option<Nanos> {
+        let mut hands = self.hands.get(&carried.place)?.iter();
+        hands.find(|(_, ended)| *ended == carried.over).map(|(begun, _)| *begun)
+    }
+
+    /// Returns when the first packet with a message was on the bus to which its device said "not
+    /// now", since the message was queued.
+    pub fn refused(&self, carried: &Carried, queued: Nanos) -> Option<(Nanos, Nanos)> {
+        let mut packets = within(self.on_its_bus(carried.place)?, span, queued, carried.from);
+        let refused = packets
+            .find(|packet| is_of(packet, carried.place) && packet.outcome == PacketOutcome::Nak);
+        refused.map(span)
     }
 
     /// Returns why a message that is in its device was not asked for, from one instant to another.
@@ -270,7 +295,7 @@ fn during<'p>(packets: &[&'p BusPacket], pair: &[Nanos]) -> Option<&'p BusPacket
 
 /// Returns whether packets of this kind of endpoint can carry messages of pipes.
 fn is_carrier(kind: EndpointKind) -> bool {
-    matches!(kind, EndpointKind::BulkIn | EndpointKind::BulkOut | EndpointKind::InterruptIn)
+    !matches!(kind, EndpointKind::Control) && !kind.is_isochronous()
 }
 
 fn is_of(packet: &BusPacket, place: Place) -> bool {
@@ -340,6 +365,48 @@ mod tests {
         let late = wire.waits(IN, Nanos(249_000), Nanos(250_000));
         assert_eq!(late, [(Nanos(249_000), Nanos(250_000), Waits::SlotEnds)]);
         assert_eq!(wire.waits(IN, Nanos(7), Nanos(7)), []);
+    }
+
+    /// Returns a controller whose interrupter 3 is that of a sink, after the packet 7 to it. That
+    /// packet was offered twice, and taken at last or not.
+    fn written(code: Completion) -> ObservedController {
+        let mut wire = ObservedController::new(vec![3]);
+        let kind = EndpointKind::InterruptOut;
+        let part = |start, end, outcome| BusPacket { kind, outcome, ..packet(start, end, 2) };
+        let (not_now, moved) = (PacketOutcome::Nak, PacketOutcome::Moved);
+        let packets = vec![part(30, 40, not_now), part(60, 70, not_now), part(90, 100, moved)];
+        let at = |time, end: Option<Completion>| TransferRecord {
+            time: Nanos(time),
+            id: 0,
+            slot: 1,
+            endpoint: 1,
+            kind,
+            setup: None,
+            vector: 3,
+            length: 1,
+            data: if end.is_none() { vec![7] } else { Vec::new() },
+            end,
+        };
+        let transfers = vec![at(20, None), at(105, Some(code))];
+        wire.note(&TapTraffic { packets, transfers, ..TapTraffic::default() });
+        wire
+    }
+
+    #[test]
+    fn a_packet_that_a_device_took_was_queued_and_may_have_been_refused_before() {
+        let mut wire = written(Completion::Success);
+        let carried = wire.take_carried();
+        let [carried] = carried.as_slice() else { panic!("{carried:?}") };
+        assert_eq!(carried.what, Content::Packet(digest(&[7])));
+        assert_eq!([carried.from, carried.to, carried.over], [90, 100, 105].map(Nanos));
+        assert_eq!(wire.queued(carried), Some(Nanos(20)));
+        assert_eq!(wire.refused(carried, Nanos(20)), Some((Nanos(30), Nanos(40))));
+        assert_eq!(wire.refused(carried, Nanos(70)), None);
+    }
+
+    #[test]
+    fn a_packet_that_a_device_did_not_take_was_not_carried() {
+        assert_eq!(written(Completion::Stopped).take_carried(), []);
     }
 
     /// A message may wait while a disk moves a hundred thousand packets, so they are not looked

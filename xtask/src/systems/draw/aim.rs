@@ -5,7 +5,7 @@
 use super::afford::afford;
 use super::bus;
 use crate::systems::drawn::{
-    Budget, Drawn, DrawnSamples, Interface, Onward, Perch, Queues, samples,
+    Budget, Drawn, DrawnSamples, Gadget, Interface, Onward, Perch, Queues, samples,
 };
 use diapason_random::Random;
 
@@ -13,6 +13,8 @@ use diapason_random::Random;
 const LOOSENED: u64 = 48;
 /// Steps that are tried from there to the margin.
 const TIGHTENED: u64 = 12;
+/// Period of a pipe to an actuator that is not made longer, in microseconds.
+const SLOWEST: u64 = 400_000;
 
 /// The answer of a planner to a drawn system: nothing, or why it refuses the system.
 pub type Plans<'a> = &'a dyn Fn(&Drawn) -> Option<String>;
@@ -79,6 +81,26 @@ impl DrawnSamples {
     }
 }
 
+/// Removes a device, if there is any. An actuator goes only if there is nothing else, and seldom:
+/// without it the system shows nothing of its pipe.
+fn drop_class(random: &mut Random, classes: &mut Vec<Gadget>) {
+    let others = classes.iter().filter(|class| !matches!(class, Gadget::Sink(..))).count();
+    let place = random.index(others.max(1));
+    if place < classes.len() && (others > 0 || random.one_in(16)) {
+        classes.remove(place);
+    }
+}
+
+/// Lets packets to actuators be further apart.
+fn slow_sinks(can: &mut Interface) {
+    for class in &mut can.classes {
+        if let Gadget::Sink(commands, _) = class {
+            let times = if commands.period < SLOWEST { 2 } else { 1 };
+            (commands.period, commands.every) = (commands.period * times, commands.every * times);
+        }
+    }
+}
+
 /// Removes one, if there is any.
 fn drop_one<T>(random: &mut Random, of: &mut Vec<T>) {
     if !of.is_empty() {
@@ -104,6 +126,8 @@ fn answer(random: &mut Random, drawn: &mut Drawn, why: &str) {
         lighten(random, drawn);
     } else if about(&["jobs wake"]) {
         drawn.tasks.iter_mut().for_each(|task| task.replenishments = 8);
+    } else if about(&["and one to `sink-device`", "hear of a packet"]) {
+        drawn.can.iter_mut().for_each(slow_sinks);
     } else if about(&["may take", "lasts not", "does not last"]) {
         lighten(random, drawn);
     } else if about(&["run out of places"]) {
@@ -158,7 +182,7 @@ fn lighten(random: &mut Random, drawn: &mut Drawn) {
         0 if drawn.tasks.len() > 1 || usb => drop_one(random, &mut drawn.tasks),
         1 if !drawn.rude.is_empty() => drop_one(random, &mut drawn.rude),
         2 if !drawn.rude.is_empty() => owned(drawn, 5),
-        3 if usb => drawn.can.iter_mut().for_each(|can| drop_one(random, &mut can.classes)),
+        3 if usb => drawn.can.iter_mut().for_each(|can| drop_class(random, &mut can.classes)),
         4 if usb => drawn.can.iter_mut().flat_map(seats).for_each(|seat| seat.scale(6)),
         _ => {
             drawn.tasks.iter_mut().for_each(|task| {
@@ -205,7 +229,7 @@ fn loosen(random: &mut Random, drawn: &mut Drawn) {
 
 fn loosen_can(random: &mut Random, can: &mut Interface) {
     match random.below(12) {
-        0 => drop_one(random, &mut can.classes),
+        0 => drop_class(random, &mut can.classes),
         1 if can.pipes.len() > 1 => drop_one(random, &mut can.pipes),
         2 => drop_one(random, &mut can.outputs),
         3 => (can.tuned, can.second) = (false, None),
@@ -246,10 +270,13 @@ fn tell_truth(can: &mut Interface) {
 /// Gives everybody about an interface more than enough.
 fn ease(can: &mut Interface) {
     tell_truth(can);
-    (can.share, can.works) = (30, can.works.min(20));
+    // The grants of an actuator come often, and those of the interface besides.
+    let has_sink = can.classes.iter().any(|class| matches!(class, Gadget::Sink(..)));
+    let (share, own) = if has_sink { (15, 12) } else { (30, 20) };
+    (can.share, can.works) = (share, can.works.min(20));
     can.manage = Budget { budget: 100_000, period: 5_000_000 };
     for samples in samples(&mut can.classes) {
-        (samples.half, samples.share, samples.replenishments) = (samples.half.min(20), 20, 8);
+        (samples.half, samples.share, samples.replenishments) = (samples.half.min(20), own, 8);
         (samples.work, samples.takes) = (samples.work.min(10_000), samples.takes.min(10_000));
         samples.server = Budget { budget: 120_000, period: 2_500_000 };
     }

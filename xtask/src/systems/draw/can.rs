@@ -2,8 +2,8 @@
 
 use super::spread;
 use crate::systems::drawn::{
-    Budget, DrawnOutput, DrawnPipe, DrawnSamples, Gadget, Interface, KBITS, Onward, Sender,
-    TRAFFIC, TURNS,
+    Budget, Commands, DrawnOutput, DrawnPipe, DrawnSamples, Gadget, Interface, KBITS, Onward,
+    Sender, TRAFFIC, TURNS,
 };
 use diapason_random::Random;
 
@@ -63,6 +63,28 @@ pub fn interface(random: &mut Random) -> Interface {
 pub fn second(random: &mut Random, can: &mut Interface) {
     let traffic = random.below(5);
     can.second = Some(DrawnPipe { shares: false, ..pipe(random, traffic, false) });
+}
+
+/// Adds an actuator with a pipe to it, and leaves less of what else is there. One writer of four
+/// writes more than its pipe allows.
+pub fn sink(random: &mut Random, can: &mut Interface) {
+    can.classes.truncate(1);
+    can.pipes.truncate(2);
+    can.tuned = false;
+    let period = random.pick(&[10_000, 20_000, 50_000, 100_000]);
+    let (every, each) = match random.below(4) {
+        0 => (period, spread(random, 2, 64)),
+        1 => (period, 1),
+        _ => (2 * period, 1),
+    };
+    let commands = Commands {
+        bulk: random.one_in(2),
+        period,
+        busy: random.pick(&[1, 100, 200, 1_000]),
+        every,
+        each,
+    };
+    can.classes.push(Gadget::Sink(commands, samples(random, 1_000 * period)));
 }
 
 /// Lets some of the pipes begin a chain. There is at most one of each kind, as their programs name
@@ -213,6 +235,20 @@ mod tests {
                 |gadget: &Gadget| matches!(gadget, Gadget::Endpoint(it, _) if *it == sender);
             assert!(share(|it| it.classes.iter().any(is_it)) > 20, "{sender:?}");
         }
+    }
+
+    #[test]
+    fn every_kind_of_sink_is_drawn() {
+        let (mut floods, mut bulk) = (0, 0);
+        for number in 0..100 {
+            let random = &mut Random::stream(7, number);
+            let mut it = interface(random);
+            sink(random, &mut it);
+            let Some(Gadget::Sink(commands, _)) = it.classes.last() else { panic!("{it:?}") };
+            floods += usize::from(commands.each > 1);
+            bulk += usize::from(commands.bulk);
+        }
+        assert!((10..50).contains(&floods) && (30..70).contains(&bulk), "{floods}, {bulk}");
     }
 
     #[test]

@@ -18,7 +18,8 @@ const PERIODS: [u64; 12] =
 const AFFORDED: usize = 12;
 /// Clocks, in MHz; the first one is QEMU's.
 const CLOCKS: [u64; 7] = [1_000, 1_000, 1_000, 20, 100, 512, 4_000];
-/// The slowest clock of a system that has a controller with message buffers, in MHz.
+/// The slowest clock of a system that has a controller with message buffers or an actuator, in
+/// MHz.
 const FAST: u64 = 512;
 
 /// Returns the system number `number` of a campaign. Of eight, seven are at the margin of what
@@ -105,6 +106,10 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
         pipe.burst = random.pick(&[1, 1, 1, 2, 4]);
     }
     drawn.can.iter_mut().for_each(|can| can.bursts = random.below(4) > 0);
+    let sinks = &mut Random::stream(seed.rotate_left(16), number);
+    if sinks.one_in(3) {
+        sink(sinks, &mut drawn);
+    }
     if random.one_in(3) {
         servers::serve(random, &mut drawn);
     }
@@ -113,6 +118,15 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
         bus::join(random, &mut drawn);
     }
     drawn
+}
+
+/// Adds an actuator to an interface. Its interrupts are close to each other: hardly any such system
+/// is admitted on a slow processor, or with much else.
+fn sink(random: &mut Random, drawn: &mut Drawn) {
+    let Some(can) = &mut drawn.can else { return };
+    drawn.clock_mhz = drawn.clock_mhz.max(FAST);
+    drawn.tasks.truncate(1);
+    can::sink(random, can);
 }
 
 /// Lets what shares nothing with others run on either of two cores.

@@ -1,13 +1,14 @@
 //! Devices beside the interface, each with its service and its client.
 
 use super::{quoted, vcpu, work};
-use crate::systems::drawn::{Budget, DrawnSamples, Gadget, Sender};
+use crate::systems::drawn::{Budget, Commands, DrawnSamples, Gadget, Sender};
 
 /// Returns the word in the names of a class.
 pub const fn word(class: Gadget) -> &'static str {
     match class {
         Gadget::Sensor | Gadget::Samples(_) => "sensor",
         Gadget::Endpoint(..) => "endpoint",
+        Gadget::Sink(..) => "sink",
         Gadget::Keyboard => "keyboard",
         Gadget::Disk(_) | Gadget::Blocks(..) => "disk",
         Gadget::Camera(_) | Gadget::Pictures(..) => "camera",
@@ -20,9 +21,11 @@ const fn shared(class: Gadget) -> &'static [&'static str] {
     match class {
         Gadget::Sensor => &["sensor", "sensor.ready"],
         // Those of a pipe follow from it.
-        Gadget::Samples(_) | Gadget::Endpoint(..) | Gadget::Pictures(..) | Gadget::Blocks(..) => {
-            &[]
-        }
+        Gadget::Samples(_)
+        | Gadget::Endpoint(..)
+        | Gadget::Sink(..)
+        | Gadget::Pictures(..)
+        | Gadget::Blocks(..) => &[],
         Gadget::Keyboard => &["keyboard", "keyboard.ready"],
         Gadget::Disk(_) => &["disk.asks", "disk.answers", "disk.data", "disk.ask", "disk.ready"],
         Gadget::Camera(_) => &["camera", "camera.back", "camera.data", "camera.ready"],
@@ -43,7 +46,7 @@ pub const fn interval(class: Gadget) -> &'static str {
     match class {
         Gadget::Sensor | Gadget::Samples(_) | Gadget::Endpoint(..) | Gadget::Keyboard => "990us",
         Gadget::Camera(_) | Gadget::Pictures(..) => "490us",
-        Gadget::Disk(_) | Gadget::Blocks(..) | Gadget::Network(_) => "120us",
+        Gadget::Disk(_) | Gadget::Blocks(..) | Gadget::Network(_) | Gadget::Sink(..) => "120us",
     }
 }
 
@@ -83,6 +86,9 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
         Gadget::Endpoint(sender, samples) => {
             return device(class, port) + &read(name, packets(sender), samples);
         }
+        Gadget::Sink(commands, samples) => {
+            return device(class, port) + &written(commands, samples);
+        }
         Gadget::Pictures(slow, samples) => {
             return device(class, port) + &read(name, pictures(slow), samples);
         }
@@ -100,6 +106,7 @@ pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
         Gadget::Sensor
         | Gadget::Samples(_)
         | Gadget::Endpoint(..)
+        | Gadget::Sink(..)
         | Gadget::Pictures(..)
         | Gadget::Blocks(..)
         | Gadget::Keyboard => 20,
@@ -124,10 +131,18 @@ fn device(class: Gadget, port: usize) -> String {
     let model = match class {
         Gadget::Endpoint(Sender::Keys, _) => "keyboard",
         Gadget::Endpoint(..) => "instrument",
+        Gadget::Sink(..) => "actuator",
         Gadget::Blocks(true, _) => "superspeed-disk",
         _ => name,
     };
-    let takes = if matches!(class, Gadget::Blocks(..)) { "takes = \"400us\"\n" } else { "" };
+    let takes = match class {
+        Gadget::Blocks(..) => String::from("takes = \"400us\"\n"),
+        // The server could take an instrument for it, if it did not know its numbers.
+        Gadget::Sink(Commands { busy, .. }, _) => {
+            format!("vendor = 0x1209\nproduct = 0x0003\ntakes = \"{busy}us\"\n")
+        }
+        _ => String::new(),
+    };
     format!(
         "\n[[usb]]\nname = \"{name}-device\"\non = \"xhci\"\nport = {port}\nmodel = \"{model}\"\n\
          {takes}"
@@ -202,5 +217,25 @@ fn read(name: &str, (messages, reader): Messages, samples: DrawnSamples) -> Stri
         vcpu(&format!("use-{name}"), server, &list),
         work(&format!("usbd.{name}"), half * 1_000),
         work(&format!("{name}.message"), takes)
+    )
+}
+
+/// The pipe to an actuator, its writer, and the bottom half between them.
+fn written(commands: Commands, samples: DrawnSamples) -> String {
+    let Commands { bulk, period, every, each, .. } = commands;
+    let DrawnSamples { half, share, takes, server, replenishments, .. } = samples;
+    let (endpoint, bytes) = if bulk { (2, 512) } else { (1, 64) };
+    let list = format!("replenishments = {replenishments}\n");
+    format!(
+        "\n[[pipe]]\nname = \"sink-messages\"\nto = \"sink-device\"\n\
+         writer = \"sink-user\"\nendpoint = {endpoint}\nbytes = {bytes}\n\
+         period = \"{period}us\"\n\
+         \n[[process]]\nname = \"sink-user\"\nprogram = \"packet-writer\"\npriority = 30\n\
+         vcpu = \"use-sink\"\narguments = [0, {every}, {bytes}, {each}]\n\
+         \n[[vcpu]]\nname = \"usb-sink\"\nkind = \"io\"\nutilization = \"{share}%\"\n\
+         interval = \"60us\"\nwakes = 2\nserves = [\"use-sink\"]\n{}{}{}",
+        vcpu("use-sink", server, &list),
+        work("usbd.sink", half * 1_000),
+        work("sink.message", takes)
     )
 }
