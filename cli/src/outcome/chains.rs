@@ -18,6 +18,8 @@ use diapason_system::{Hosts, System};
 pub struct ChainRow {
     /// The place of its last process in the description.
     pub process: u64,
+    /// The number of the sender, if several flows end at the process.
+    pub source: u8,
     /// Messages at its end.
     pub messages: u64,
     pub lost: u64,
@@ -32,7 +34,7 @@ pub struct ChainRow {
 
 /// Takes in what the process in place `process` measured.
 pub(super) fn note(rows: &mut Vec<ChainRow>, process: u64, at: Nanos, report: &ChainReport) {
-    let row = row(rows, process);
+    let row = row(rows, process, report.source);
     row.coverage.note(at);
     (row.messages, row.lost) = (report.messages, report.lost);
     row.replaced = report.replaced;
@@ -42,8 +44,9 @@ pub(super) fn note(rows: &mut Vec<ChainRow>, process: u64, at: Nanos, report: &C
     }
 }
 
-fn row(rows: &mut Vec<ChainRow>, process: u64) -> &mut ChainRow {
-    entry(rows, |row| row.process == process, || ChainRow { process, ..ChainRow::default() })
+fn row(rows: &mut Vec<ChainRow>, process: u64, source: u8) -> &mut ChainRow {
+    let new = || ChainRow { process, source, ..ChainRow::default() };
+    entry(rows, |row| (row.process, row.source) == (process, source), new)
 }
 
 /// The promise of `plan` about a chain.
@@ -52,6 +55,8 @@ pub struct ChainPromise {
     pub name: String,
     /// The place of its last process.
     pub process: u64,
+    /// The number of its sender, among those of the flows that end at the process.
+    pub source: u8,
     /// The longest a message takes.
     pub bound_ns: u64,
     /// The part that a run cannot see: the fastest way to the server.
@@ -76,6 +81,7 @@ impl ChainPromise {
             Some(ChainPromise {
                 name: chain.name.clone(),
                 process: (*processes(chain, system).last()?).into(),
+                source: 0,
                 bound_ns: bill.total.0,
                 least_ns: bill.least.0,
                 reached: threads.map(|item| (item.what.clone(), item.after.0)).collect(),
@@ -92,13 +98,15 @@ impl ChainPromise {
     /// host sees only how much longer a message took than the fastest.
     #[must_use]
     pub fn of_flows(hosts: &Hosts, network: &NetworkPlan) -> Vec<(usize, ChainPromise)> {
-        let promise = hosts.flows.iter().zip(&network.flows).filter_map(|(flow, flowed)| {
+        let each = hosts.flows.iter().zip(&network.flows).enumerate();
+        let promise = each.filter_map(|(number, (flow, flowed))| {
             let (end, bill) = (flow.end(), flowed.bill.as_ref().ok()?);
             let found = hosts.hosts.iter().map(|host| patience(&host.system)).max();
             let Contract { messages, per, burst, jitter } = flow.steady();
             let promise = ChainPromise {
                 name: flow.name.clone(),
                 process: end.process.into(),
+                source: hosts.source(number),
                 bound_ns: bill.longest.0,
                 least_ns: 0,
                 reached: Vec::new(),
@@ -114,7 +122,8 @@ impl ChainPromise {
     /// Returns the report of its last process, if there is one.
     #[must_use]
     pub fn row<'o>(&self, outcome: &'o Outcome) -> Option<&'o ChainRow> {
-        outcome.chains.iter().find(|row| row.process == self.process)
+        let own = (self.process, self.source);
+        outcome.chains.iter().find(|row| (row.process, row.source) == own)
     }
 
     /// Returns the promises that a run contradicts. `slack_ns` more than the bound is borne for
@@ -259,10 +268,11 @@ mod tests {
         let reached = vec![("reader".to_owned(), 6), ("display".to_owned(), 10)];
         let (bound_ns, least_ns, patience_ns) = (10, 1, 3_000);
         let name = "panel".into();
-        let (process, crossings, contract) = (3, 1, None);
+        let (process, source, crossings, contract) = (3, 0, 1, None);
         ChainPromise {
             name,
             process,
+            source,
             bound_ns,
             least_ns,
             reached,
@@ -276,7 +286,8 @@ mod tests {
         let mut outcome = Outcome::default();
         let [first, second] = reached.map(Nanos);
         let reached = [first, second, Nanos::ZERO, Nanos::ZERO];
-        let report = ChainReport { messages, lost, replaced: 5, whole: Nanos(whole), reached };
+        let (whole, replaced) = (Nanos(whole), 5);
+        let report = ChainReport { source: 0, messages, lost, replaced, whole, reached };
         note(&mut outcome.chains, 3, Nanos(1), &report);
         outcome
     }
@@ -289,6 +300,16 @@ mod tests {
         assert_eq!((row.messages, row.lost, row.replaced, row.whole_max_ns), (7, 0, 5, 9));
         assert_eq!(row.reached_max_ns, [5, 9, 0, 0]);
         assert!(table(&[promise()], &outcome).contains("display"));
+    }
+
+    #[test]
+    fn each_sender_to_one_program_is_measured_by_itself() {
+        let mut outcome = said(7, 0, 9, [5, 9]);
+        let report = ChainReport { source: 1, messages: 3, ..ChainReport::default() };
+        note(&mut outcome.chains, 3, Nanos(1), &report);
+        let second = ChainPromise { source: 1, ..promise() };
+        let came = |it: &ChainPromise| it.row(&outcome).map(|row| row.messages);
+        assert_eq!([promise(), second].map(|it| came(&it)), [Some(7), Some(3)]);
     }
 
     #[test]

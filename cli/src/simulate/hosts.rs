@@ -113,7 +113,7 @@ fn seated<O: Observer>(
         NetworkRow::call_all(&mut outcome.network, &system.neighbours);
         outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
         let lives = messages.map(Messages::lives).unwrap_or_default();
-        let (run, links) = (simulated(ending, outcome), ears.logs);
+        let (run, links) = (simulated(ending, outcome), ears.into_logs());
         Ok(Simulated { run, hash: hash.0, lives, links, gated: Vec::new() })
     };
     let ran = endings.into_iter().zip(listeners).zip(ears).zip(systems).map(of_one);
@@ -379,7 +379,7 @@ fn run(
         traces.push(hash);
     }
     sheet.map_or(Ok(()), Sheet::finish)?;
-    let links = ears.into_iter().map(|ears| ears.logs).collect();
+    let links = ears.into_iter().map(LinkEars::into_logs).collect();
     let (books, lost) = (around.network.books(), around.network.lost());
     let gated = around.network.gated().into_iter();
     let gated = gated.map(|it| (adapter_name(it.card, &names, &systems), it)).collect();

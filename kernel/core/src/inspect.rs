@@ -56,7 +56,31 @@ impl Stock {
     }
 }
 
+/// The messages in a mailbox, and the threads at it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MailboxState {
+    pub messages: usize,
+    /// Whether the next message finds a receiver or room.
+    pub takes: bool,
+    /// Threads that wait until there is room for their message.
+    pub senders: usize,
+}
+
 impl Kernel<'_> {
+    /// Returns the state of the mailbox with this number in the description, if there is one.
+    #[must_use]
+    pub fn mailbox_state(&self, number: u16) -> Option<MailboxState> {
+        let id = self.mailboxes.ids().find(|id| id.index() == number)?;
+        let (messages, free) = self.mailbox_slots(id);
+        let waits =
+            |thread: &ThreadId| self.standing_of(*thread) == Standing::Waiting(Wait::Send(id));
+        Some(MailboxState {
+            messages: messages.into(),
+            takes: free > 0 || !self.mailboxes[id].receivers.is_empty(),
+            senders: self.threads.ids().filter(waits).count(),
+        })
+    }
+
     /// Returns the objects in use now.
     #[must_use]
     pub fn stock(&self) -> Stock {

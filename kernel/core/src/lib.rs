@@ -72,7 +72,7 @@ mod inspect;
 pub use config::{Pools, Sizes};
 pub use ids::{FrameId, ProcessId, ThreadId, VcpuId};
 #[cfg(any(test, feature = "host"))]
-pub use inspect::{Standing, Stock};
+pub use inspect::{MailboxState, Standing, Stock};
 pub use kernel::{Arguments, Cause, Decision, Fault, Kernel, Longer};
 pub use machine::{BadAddress, Machine, UserMemory};
 pub use objects::condition::Condition;

@@ -18,7 +18,13 @@ pub const DELIVERS: &str = "delivers";
 /// The setting with the contract of each sender, in the order of [`POSTS`], as words of
 /// [`Contracts`](crate::carried::Contracts). A mailbox without one is not held to any.
 pub const CONTRACTS: &str = "contracts";
-/// The setting with the messages for which memory is lent to each link. 0: the link is not used.
+/// The setting with the contract of each flow to a mailbox with several senders, in the order of
+/// [`DELIVERS`], as words of [`Contracts`](crate::carried::Contracts). A server puts no more
+/// messages of the flow into the mailbox: it throws those away that a lost cable kept and that
+/// come at once when it is back.
+pub const ARRIVALS: &str = "arrivals";
+/// The setting with the messages for which memory is lent to each link, a byte for each. 0: the
+/// link is not used.
 pub const SLOTS: &str = "slots";
 /// Most mailboxes that one server serves in each direction: so many find room in its settings.
 pub const EACH_MAX: usize = 8;
@@ -110,6 +116,12 @@ impl MailHead {
         [self.flow, self.priority]
     }
 
+    /// Returns the number of the flow in the bytes of a whole message on a link.
+    #[must_use]
+    pub fn flow_of(message: &[u8]) -> Option<u32> {
+        Some(u32::from_le_bytes(*message.get(HEAD..)?.first_chunk()?))
+    }
+
     /// Decodes the words of a message with so many bytes behind its head. Returns also how many
     /// bytes the mailbox's message has. `None` if it is no message of a mailbox.
     #[must_use]
@@ -144,9 +156,13 @@ mod tests {
         let full: Vec<u64> =
             (0..EACH_MAX).flat_map(|at| MailRoute::new("a", at as u32, 0).words()).collect();
         let contracts = &full[..3 * EACH_MAX];
-        for (name, words) in
-            [(POSTS, &full[..]), (CONTRACTS, contracts), (DELIVERS, &full), (SLOTS, &full[..4])]
-        {
+        for (name, words) in [
+            (POSTS, &full[..]),
+            (CONTRACTS, contracts),
+            (DELIVERS, &full),
+            (ARRIVALS, contracts),
+            (SLOTS, &full[..1]),
+        ] {
             assert_eq!(settings.put(name, words), Ok(()));
         }
     }

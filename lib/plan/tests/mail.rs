@@ -2,8 +2,8 @@
 
 use diapason_abi::Nanos;
 use diapason_contract::carried::{Contract, Contracts};
-use diapason_contract::mail::{CONTRACTS, DELIVERS, MailRoute, OWN, POSTS, SLOTS};
-use diapason_plan::{FlowBill, FlowStage, NetworkPlan, Plan};
+use diapason_contract::mail::{ARRIVALS, CONTRACTS, DELIVERS, MailRoute, OWN, POSTS, SLOTS};
+use diapason_plan::{FlowBill, FlowItem, FlowStage, NetworkPlan, Plan};
 use diapason_random::Random;
 use diapason_system::{Description, Hosts, parse_any};
 use std::fs;
@@ -11,6 +11,8 @@ use std::path::PathBuf;
 
 const TWO: &str = "mail.toml";
 const THREE: &str = "mail-three.toml";
+const MANY: &str = "mail-many.toml";
+const SHARED: &str = "mail/answer-both.toml";
 
 fn example(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
@@ -90,7 +92,7 @@ fn servers_are_told_what_the_flows_say() {
     let (questions, answers) = (MailRoute::new("questions", 0, 0), MailRoute::new("answers", 1, 0));
     assert_eq!((told(0, POSTS), told(0, DELIVERS)), (vec![questions], vec![answers]));
     assert_eq!((told(2, POSTS), told(2, DELIVERS)), (vec![answers], vec![questions]));
-    assert_eq!(server(0).setting(SLOTS), [8, 0, 0, 0]);
+    assert_eq!(server(0).setting(SLOTS), [8]);
     // A server lets messages come as late as the bill says, and no more of them than the flow.
     let held = Contracts::of(server(2).setting(CONTRACTS)).0;
     let late = bills(&hosts)[1].items[1].after;
@@ -251,6 +253,69 @@ fn a_mailbox_with_more_room_delays_the_flows_of_its_server() {
         let left = wide.items.iter().position(|it| it.name == "mail" && it.host == Some(0));
         assert!(left.is_some_and(longer));
     }
+}
+
+/// Returns the item of the program behind the last mailbox of each flow of the list with two
+/// senders.
+fn ends(hosts: &Hosts) -> Vec<FlowItem> {
+    let flows = NetworkPlan::of(hosts).flows;
+    let bills = flows.into_iter().map(|it| it.bill.unwrap_or_else(|none| panic!("{none:?}")));
+    bills.map(|bill| bill.items[bill.items.len() - 2].clone()).collect()
+}
+
+/// The mailbox and the program behind it serve both senders: what one sends more is counted for
+/// the other.
+#[test]
+fn a_mailbox_holds_the_messages_of_all_its_senders() {
+    let hosts = changed(MANY, &[]);
+    let plan = NetworkPlan::of(&hosts);
+    assert!(plan.holds(), "{:?}", plan.refused);
+    assert_eq!([0, 1, 2, 3].map(|flow| hosts.source(flow)), [0, 1, 0, 0]);
+    let usual = ends(&hosts);
+    assert_eq!(usual[0], FlowItem { after: usual[0].after, ..usual[1].clone() });
+    let from_right = "from = \"right:asker\"\nbytes = 84\n";
+    let bursts = format!("{from_right}burst = 3\n");
+    let wide = ("mail/ask-second.toml", "messages = 2 ", "messages = 4 ");
+    let more = ends(&changed(MANY, &[(MANY, from_right, &bursts), wide]));
+    let counts = |items: &[FlowItem]| [0, 1].map(|flow: usize| items[flow].waiting);
+    let (Some((before, room)), Some(_)) = (usual[0].waiting, more[0].waiting) else {
+        panic!("no room: {usual:?}")
+    };
+    assert_eq!(counts(&usual), [Some((before, 16)); 2]);
+    assert_eq!(counts(&more), [Some((before + 2, room)); 2]);
+    assert!(more[0].value > usual[0].value, "the other's burst delays this flow");
+    // Room for one sender is too little for two.
+    let narrow = (SHARED, "messages = 16", &*format!("messages = {}", before - 1));
+    let plan = NetworkPlan::of(&changed(MANY, &[narrow]));
+    let title = format!(
+        "`left-asks`: {before} messages may be in the mailbox of `hub:answerer`, which holds {}",
+        before - 1
+    );
+    assert_eq!(plan.refused[0].items()[0].title, title);
+}
+
+#[test]
+fn a_server_delivers_the_flows_of_one_mailbox() {
+    let mut hosts = changed(MANY, &[]);
+    NetworkPlan::of(&hosts).instruct(&mut hosts);
+    let processes = &hosts.hosts[1].system.processes;
+    let server = processes.iter().find(|process| process.program == "link-mail").unwrap();
+    let routes = [0, 1].map(|at| MailRoute::new("questions", at as u32, at));
+    assert_eq!(MailRoute::all(server.setting(DELIVERS)).collect::<Vec<_>>(), routes);
+    // The server lets each flow in as the bill says, so that a cable that is back floods no other.
+    let NetworkPlan { flows, .. } = NetworkPlan::of(&hosts);
+    let held = |flow: usize| {
+        let bill = flows[flow].bill.as_ref().unwrap();
+        let late = bill.items[bill.items.len() - 3].after;
+        let declared = hosts.flows[flow].steady();
+        Some(Contract { jitter: declared.jitter + late, ..declared })
+    };
+    let told = Contracts::of(server.setting(ARRIVALS)).0;
+    assert_eq!(told[..3], [held(0), held(1), None]);
+    let mut alone = changed(TWO, &[]);
+    NetworkPlan::of(&alone).instruct(&mut alone);
+    let processes = || alone.hosts.iter().flat_map(|host| &host.system.processes);
+    assert!(processes().all(|it| Contracts::of(it.setting(ARRIVALS)).are_none()));
 }
 
 /// No bill gets shorter when work or messages are more.

@@ -206,16 +206,25 @@ pub(crate) fn resolve(
         let ends_there = |other: &&Option<Flow>| {
             other.as_ref().is_some_and(|other| (other.end().host, other.end().process) == end)
         };
-        if let Some(first) = flows[..number].iter().position(|other| ends_there(&other)) {
+        let by_another = |other: &&Option<Flow>| ends_there(other) && !by_one_mailbox(flow, other);
+        if let Some(first) = flows[..number].iter().position(|other| by_another(&other)) {
             let name = list.written(flow.end());
             let title = format!("two flows end at `{name}`");
-            let help = "a program measures one flow: let another program take one of them";
+            let help = "a program measures the flows of one mailbox, or one other: let another \
+                        program take one of them";
             let problem = Problem::new(&declared[number].name.span, title, help);
             report.push(problem.with(&declared[first].name.span, "the first"));
         }
     }
     list.one_owner(declared, &flows, report);
     flows.into_iter().flatten().collect()
+}
+
+/// Returns whether two flows lead to one mailbox.
+fn by_one_mailbox(flow: &Flow, other: &Option<Flow>) -> bool {
+    let last = |flow: &Flow| flow.hops.last().map(|hop| (hop.to.host, hop.way));
+    let is_mailbox = matches!(last(flow), Some((_, FlowWay::Mailbox(_))));
+    is_mailbox && other.as_ref().is_some_and(|other| last(other) == last(flow))
 }
 
 struct List<'a> {

@@ -228,6 +228,30 @@ fn a_message_does_not_come_back_to_its_host() {
     );
 }
 
+/// Returns the flow of the list under another name, with one text for another.
+fn again(from: &str, to: &str) -> String {
+    let (_, flow) = LIST.split_once("[[flow]]").unwrap();
+    assert!(flow.contains(from), "{from}");
+    format!("[[flow]]{}", flow.replace("\"f\"", "\"g\"").replace(from, to))
+}
+
+#[test]
+fn senders_on_several_hosts_share_a_mailbox() {
+    let flow = again("\"a:", "\"c:").replace("\"ab\"", "\"bc\"");
+    let Ok(Description::Several(hosts)) = read(&format!("{LIST}{flow}"), BOARD) else {
+        panic!("{:?}", read(&format!("{LIST}{flow}"), BOARD))
+    };
+    assert_eq!([0, 1].map(|flow| hosts.source(flow)), [0, 1]);
+    let two = again("period", "burst = 2\nperiod");
+    wrong(
+        &format!("{LIST}{two}"),
+        BOARD,
+        34,
+        "two flows begin at the mailbox `speeds`",
+        "remove one of them: messages to a name go one way",
+    );
+}
+
 #[test]
 fn a_name_has_one_receiver() {
     wrong(

@@ -16,12 +16,14 @@ const HORIZON_NS: u64 = 1_200_000_000;
 /// Programs report once a second.
 const PAIR: &str = "examples/bridge.toml";
 const RING: &str = "examples/bridge-ring.toml";
+const MANY: &str = "examples/mail-many.toml";
 
 type Test = fn(&Workspace, &Built) -> Result<(), String>;
 
-const TESTS: [(&str, Test); 2] = [
+const TESTS: [(&str, Test); 3] = [
     ("two hosts at a bridge cable say and send the same in every run", pair),
     ("three hosts form a ring of bridge cables", ring),
+    ("two hosts send to one mailbox of a third", many),
 ];
 
 /// Runs every test whose name contains `part`.
@@ -132,6 +134,25 @@ fn ring(workspace: &Workspace, built: &Built) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A program takes the messages of two hosts out of one mailbox, and each has its answers.
+fn many(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    let network = Network::of(workspace, built, MANY)?;
+    let ran = network.boot(workspace)?;
+    for host in [0, 2] {
+        let [sent, full, came, lost, _] = report(&ran, host, "ASKED ")?[..] else {
+            return Err(format!("host {host} said {:?}", ran.1));
+        };
+        // The last question is still under way.
+        if came < 30 || came + 1 < sent || full + lost > 0 {
+            return Err(format!("host {host} said {:?}", ran.1));
+        }
+    }
+    match report(&ran, 1, "ANSWERED ")?[..] {
+        [came, 0, 0] if came > 60 => Ok(()),
+        _ => Err(format!("not all was answered: {:?}", ran.1)),
+    }
 }
 
 /// Returns the numbers of the last line of a host that begins so.

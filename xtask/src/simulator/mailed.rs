@@ -4,11 +4,12 @@
 //!
 //! `DIAPASON_PULLS` is how many runs with a cable that is pulled there are.
 
-use super::pulled::{LENGTH, described, restored, runs, simulated};
+use super::pulled::{LENGTH, books, described, restored, runs, simulated};
 use crate::tally::command;
 use diapason::Workspace;
 use diapason::metal::Built;
 use diapason_random::Random;
+use serde_json::Value;
 use std::fs;
 use std::process::Output;
 
@@ -16,6 +17,7 @@ const ALONE: &str = "examples/mail-alone.toml";
 const TWO: &str = "examples/mail.toml";
 const THREE: &str = "examples/mail-three.toml";
 const BOTH: &str = "examples/mail-both.toml";
+const MANY: &str = "examples/mail-many.toml";
 /// Questions that are asked; the last one 2.5 s after the start.
 const ASKED: u64 = 200;
 /// The longest a program takes from when it takes a question until the answer is in its mailbox is
@@ -26,6 +28,10 @@ const FLOWS: [&str; 2] = ["questions", "answers"];
 /// held sends ten times as many.
 const FLOOD_MOST: u64 = 352;
 const FLOOD_LEAST: u64 = 300;
+/// The fewest questions of a program that asks every 1 ms in 3.5 s.
+const FLOOD_SENT: u64 = 3_000;
+/// Messages that the mailbox `questions` of the receiver holds.
+const HELD: u64 = 8;
 /// The fewest messages of one every 10 ms that show that a flow went on. The server reports after
 /// 3 s at the latest, and the cable is lost for 1 s of them.
 const LEFT_LEAST: u64 = 100;
@@ -41,6 +47,8 @@ pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
         whole(workspace, list).map_err(|text| format!("{list}: {text}"))?;
     }
     flooded(workspace)?;
+    starved(workspace)?;
+    shared(workspace)?;
     for (cable, alone) in [("near", "questions"), ("far", "orders")] {
         lost_beside(workspace, cable, alone)?;
     }
@@ -79,22 +87,11 @@ fn whole(workspace: &Workspace, list: &str) -> Result<(), String> {
 }
 
 /// Checks that a program which asks every 1 ms instead of every 10 ms harms its own flow alone: the
-/// server holds its messages to the contract of the flow.
+/// server holds its messages to the contract of the flow. The books have every message.
 fn flooded(workspace: &Workspace) -> Result<(), String> {
-    let wrong = |what: &str, error: std::io::Error| format!("{what}: {error}");
-    let folder = std::env::temp_dir().join(format!("diapason-flood-{}", std::process::id()));
-    fs::create_dir_all(folder.join("mail")).map_err(|error| wrong("create a folder", error))?;
-    for file in ["mail.toml", "mail/ask.toml", "mail/answer.toml"] {
-        let text = fs::read_to_string(workspace.root().join("examples").join(file));
-        let text = text.map_err(|error| wrong(file, error))?;
-        let text = text.replace("arguments = [10000, 200]", "arguments = [1000, 0]");
-        fs::write(folder.join(file), text).map_err(|error| wrong(file, error))?;
-    }
-    let list = folder.join("mail.toml");
-    let arguments = ["sim", &list.to_string_lossy(), "--for", LENGTH, "--stages", "--json"];
-    let result = described(workspace, &arguments, &[1]);
-    let _ = fs::remove_dir_all(&folder);
-    let result = result?;
+    let change = ("arguments = [10000, 200]", "arguments = [1000, 0]");
+    let result = altered(workspace, TWO, change)?;
+    books(&result)?;
     let flows = result["flows"].as_array().filter(|flows| flows.len() == FLOWS.len());
     for flow in flows.ok_or("no flows")? {
         let number = |name: &str| flow[name].as_u64().ok_or(format!("no `{name}`: {flow}"));
@@ -105,7 +102,125 @@ fn flooded(workspace: &Workspace) -> Result<(), String> {
         }
         println!("beside a flood: {messages} messages, {longest} of {bound} ns at most");
     }
-    Ok(())
+    // It asks from 0.5 s on, as often as its argument says.
+    let (sent, full) =
+        (number(&result, "questions", "sent")?, lost(&result, "questions", "left, `questions`"));
+    match sent >= FLOOD_SENT && full > sent / 2 {
+        true => Ok(()),
+        false => Err(format!("the books miss the flood: {}", result["flows"])),
+    }
+}
+
+/// Checks that the books have every message to a program that takes no more of them: those that
+/// its mailbox refused, and those that are still in it.
+fn starved(workspace: &Workspace) -> Result<(), String> {
+    let before = "[[process]]\nname = \"answerer\"";
+    let dead =
+        format!("[[fault]]\nat = \"1200ms\"\nwhat = \"crash\"\nprocess = \"answerer\"\n\n{before}");
+    let result = altered(workspace, TWO, (before, &dead))?;
+    books(&result)?;
+    let (sent, full) =
+        (number(&result, "questions", "sent")?, lost(&result, "questions", "right, `questions`"));
+    println!("a receiver that died: {full} of {sent} messages found its mailbox full");
+    let held = number(&result, "questions", "under_way")?;
+    match sent == ASKED && full > 0 && held == HELD {
+        true => Ok(()),
+        false => Err(format!("the books miss what the mailbox refused: {}", result["flows"])),
+    }
+}
+
+/// Returns a number in the books of a flow.
+fn number(result: &Value, name: &str, key: &str) -> Result<u64, String> {
+    let flows = result["flows"].as_array().ok_or("no flows")?;
+    let flow = flows.iter().find(|flow| flow["flow"] == name).ok_or(format!("no flow {name}"))?;
+    flow["books"][key].as_u64().ok_or(format!("no {key}: {flow:#}"))
+}
+
+/// Returns how many messages of a flow are lost at places whose name contains this.
+fn lost(result: &Value, name: &str, place: &str) -> u64 {
+    let flows = result["flows"].as_array().into_iter().flatten();
+    let places = flows.filter(|flow| flow["flow"] == name).map(|flow| &flow["books"]["lost"]);
+    let all = places.filter_map(Value::as_array).flatten();
+    let here = all.filter(|it| it["where"].as_str().is_some_and(|it| it.contains(place)));
+    here.filter_map(|it| it["messages"].as_u64()).sum()
+}
+
+/// Simulates a list with one text for another in the files of its hosts, and follows its messages.
+/// It must break.
+fn altered(workspace: &Workspace, list: &str, (from, to): (&str, &str)) -> Result<Value, String> {
+    let wrong = |what: &str, error: std::io::Error| format!("{what}: {error}");
+    let folder = std::env::temp_dir().join(format!("diapason-mail-{}", std::process::id()));
+    fs::create_dir_all(folder.join("mail")).map_err(|error| wrong("create a folder", error))?;
+    let examples = workspace.root().join("examples");
+    let read = |file: &str| fs::read_to_string(examples.join(file));
+    let list = list.trim_start_matches("examples/");
+    let text = read(list).map_err(|error| wrong(list, error))?;
+    let files = text.lines().filter_map(|line| line.strip_prefix("system = \"")?.strip_suffix('"'));
+    let mut is_changed = false;
+    for file in files.chain([list]) {
+        let text = read(file).map_err(|error| wrong(file, error))?;
+        is_changed |= text.contains(from);
+        fs::write(folder.join(file), text.replace(from, to)).map_err(|error| wrong(file, error))?;
+    }
+    let list = folder.join(list);
+    let arguments = ["sim", &list.to_string_lossy(), "--for", LENGTH, "--stages", "--json"];
+    let result = described(workspace, &arguments, &[1]);
+    let _ = fs::remove_dir_all(&folder);
+    result.and_then(|it| is_changed.then_some(it).ok_or(format!("no file has {from}")))
+}
+
+/// Checks that of two senders to one mailbox the one that floods harms its own flow alone.
+fn shared(workspace: &Workspace) -> Result<(), String> {
+    whole_of_many(workspace)?;
+    kept(workspace)?;
+    let change = ("arguments = [10000, 200]", "arguments = [1000, 0]");
+    let result = altered(workspace, MANY, change)?;
+    books(&result)?;
+    for name in ["right-asks", "receipts"] {
+        let [sent, delivered] = ["sent", "delivered"].map(|key| number(&result, name, key));
+        if (sent?, delivered?) != (ASKED, ASKED) {
+            return Err(format!("`{name}` lost messages to a flood: {}", result["flows"]));
+        }
+    }
+    let flows = result["flows"].as_array().ok_or("no flows")?;
+    if let Some(late) = flows.iter().find(|it| it["longest_ns"].as_u64() > it["bound_ns"].as_u64())
+    {
+        return Err(format!("a flow is late beside a flood: {late}"));
+    }
+    let sent = number(&result, "left-asks", "sent")?;
+    let passed = number(&result, "left-asks", "delivered")?;
+    println!("beside a flood of {sent}, of which {passed} passed, the other sender lost nothing");
+    match sent >= FLOOD_SENT && (FLOOD_LEAST..=FLOOD_MOST).contains(&passed) {
+        true => Ok(()),
+        false => Err(format!("the flood was not held: {}", result["flows"])),
+    }
+}
+
+/// Checks that a cable that is back, with all that it kept, takes no room of the other sender in
+/// the mailbox of both.
+fn kept(workspace: &Workspace) -> Result<(), String> {
+    let result = simulated(workspace, MANY, "900ms unplug far 300ms", &[1])?;
+    books(&result)?;
+    let thrown = lost(&result, "right-asks", "hub:mail");
+    let full = lost(&result, "right-asks", "`questions`");
+    println!("a cable is back: {thrown} messages of its flow came too often for the mailbox");
+    match thrown > 0 && full == 0 && lost(&result, "left-asks", "") == 0 {
+        true => Ok(()),
+        false => Err(format!("a cable that is back fills the mailbox: {}", result["flows"])),
+    }
+}
+
+/// Checks that two senders to one mailbox lose nothing, and that the program behind the mailbox
+/// measures each.
+fn whole_of_many(workspace: &Workspace) -> Result<(), String> {
+    let result = described(workspace, &["sim", MANY, "--for", LENGTH, "--json"], &[0])?;
+    let hosts = result["hosts"].as_array().ok_or("no hosts")?;
+    let rows = hosts.iter().filter_map(|host| host["chains"].as_array()).flatten();
+    let ends: Vec<_> = rows.map(|it| [&it["messages"], &it["lost"]].map(Value::as_u64)).collect();
+    match ends == [[Some(ASKED), Some(0)]; 4] {
+        true => Ok(()),
+        false => Err(format!("messages of two senders are missing: {ends:?}")),
+    }
 }
 
 /// Checks that a cable that is lost for long costs messages of the flow that goes `by` it alone.
@@ -143,11 +258,13 @@ fn pulled(workspace: &Workspace, seed: u64) -> Result<u64, String> {
         (asked[0], asked[1], answered[0], answered[1]),
         (answered[0] - answered[2], answered[2], asked[2], asked[3]),
     ];
+    let result = simulated(workspace, list, &fault, &[1]).map_err(wrong)?;
+    books(&result).map_err(wrong)?;
     let mut all = 0;
     for (flow, (sent, unsent, came, missing)) in FLOWS.into_iter().zip(ends) {
         let (posted, delivered) =
             (count(&format!("POSTED {flow} "))?, count(&format!("DELIVERED {flow} "))?);
-        let ([posted, dropped, _], [delivered, full, gaps, _]) = (&posted[..], &delivered[..])
+        let ([posted, dropped, _], [delivered, full, gaps, _, _]) = (&posted[..], &delivered[..])
         else {
             return Err(wrong(format!("strange counts: {said}")));
         };
@@ -160,9 +277,23 @@ fn pulled(workspace: &Workspace, seed: u64) -> Result<u64, String> {
         if !is_whole {
             return Err(wrong(format!("messages to `{flow}` are missing: {said}")));
         }
+        // The books follow messages from outside. The programs count for themselves.
+        let known = [
+            number(&result, flow, "sent")?,
+            number(&result, flow, "delivered")?,
+            lost(&result, flow, ""),
+        ];
+        if known != [sent + unsent, came, sent + unsent - came] {
+            return Err(wrong(format!("the books have {known:?}: {said}")));
+        }
+        let far = if flow == FLOWS[0] { "right" } else { "left" };
+        let refused = lost(&result, flow, &format!("at {far}, `"));
+        if refused != *full {
+            return Err(wrong(format!("{refused} in the books found a mailbox full: {said}")));
+        }
         all += sent - came;
     }
-    restored(&simulated(workspace, list, &fault, &[1]).map_err(wrong)?, true).map_err(wrong)?;
+    restored(&result, true).map_err(wrong)?;
     Ok(all)
 }
 

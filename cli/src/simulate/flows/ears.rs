@@ -3,14 +3,17 @@
 //! A link has a ring of asks and a ring of answers. Their counts are watched, and the records
 //! between the old count and the new one are read from the ring itself.
 
+use super::mailboxes::{BoxEars, BoxLogs, Put};
 use crate::simulate::messages::digest;
 use diapason_abi::Nanos;
+use diapason_abi::recorder::Entry;
 use diapason_contract::link::{
     Ask, DATA, DONE, Done, FILL, LINKS, MESSAGE_MAX, NAMES, RECORDS, SEND, UNIT,
 };
+use diapason_contract::mail::MailHead;
 use diapason_core::ThreadId;
 use diapason_devices::faulty::OwnClock;
-use diapason_sim::{Observer, Said, SegmentReader, Watched};
+use diapason_sim::{Glance, Observer, Said, SegmentReader, Watched};
 use diapason_system::System;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -36,6 +39,8 @@ pub struct Given {
     pub is_lost: bool,
     /// A number that messages of other content do not have.
     pub content: u64,
+    /// The number of its flow. It means something only if its program is a server of mailboxes.
+    pub flow: Option<u32>,
     place: u32,
 }
 
@@ -49,6 +54,8 @@ pub struct Come {
     pub content: u64,
     /// When the program was done with it, and its deed.
     pub then: Option<(Nanos, Onward)>,
+    /// The message that its program put into a mailbox for it.
+    pub put: Option<Put>,
 }
 
 /// The deed of a program with a message that came.
@@ -75,8 +82,14 @@ pub struct LinkLog {
     under_way: VecDeque<usize>,
 }
 
-/// The links of one host.
-pub type LinkLogs = [LinkLog; LINKS];
+/// The links of one host, and the mailboxes of its flows.
+#[derive(Clone, Default, Debug)]
+pub struct LinkLogs {
+    pub links: [LinkLog; LINKS],
+    pub boxes: BoxLogs,
+    /// There were more messages than are followed.
+    pub is_cut: bool,
+}
 
 /// An observer that hears what passes the links of its host.
 #[derive(Debug)]
@@ -86,7 +99,9 @@ pub struct LinkEars {
     /// The number of the first word among those that are watched; beyond all of them before it
     /// listens.
     first_word: usize,
-    pub logs: LinkLogs,
+    logs: [LinkLog; LINKS],
+    boxes: BoxEars,
+    is_cut: bool,
     /// By their places, messages that programs have: the link, and the number of the message.
     held: BTreeMap<u32, (usize, usize)>,
     /// The clock of the world, as the host sees it: times of several hosts are compared.
@@ -116,13 +131,28 @@ impl LinkEars {
             place.and_then(|place| u16::try_from(place).ok()).unwrap_or(u16::MAX)
         };
         let segments = NAMES.map(|[asks, done, _]| [numbered(asks), numbered(done)]);
-        LinkEars { world, data: numbered(DATA), ..LinkEars::new(segments) }
+        let (data, boxes) = (numbered(DATA), BoxEars::of(system));
+        LinkEars { world, data, boxes, ..LinkEars::new(segments) }
     }
 
     fn new(segments: [[u16; 2]; LINKS]) -> LinkEars {
-        let (logs, held, world) = (LinkLogs::default(), BTreeMap::new(), OwnClock::default());
-        let (data, unread) = (u16::MAX, Vec::new());
-        LinkEars { segments, first_word: usize::MAX, logs, held, world, data, unread }
+        LinkEars {
+            segments,
+            first_word: usize::MAX,
+            logs: Default::default(),
+            boxes: BoxEars::default(),
+            is_cut: false,
+            held: BTreeMap::new(),
+            world: OwnClock::default(),
+            data: u16::MAX,
+            unread: Vec::new(),
+        }
+    }
+
+    /// Returns all that was heard.
+    #[must_use]
+    pub fn into_logs(self) -> LinkLogs {
+        LinkLogs { links: self.logs, boxes: self.boxes.logs, is_cut: self.is_cut }
     }
 
     /// Adds the words that it must be told of.
@@ -140,11 +170,13 @@ impl LinkEars {
         let log = &mut self.logs[link];
         if ask.what == FILL {
             log.waiting.push_back(None);
-            self.end(held, now, Onward::Back);
+            let put = self.boxes.take_put();
+            self.end(held, now, Onward::Back, put);
             return;
         }
         if log.given.len() == MESSAGES_MAX {
             log.waiting.push_back(None);
+            self.is_cut = true;
             return;
         }
         let number = log.given.len();
@@ -156,18 +188,20 @@ impl LinkEars {
             is_passed_on: held.is_some(),
             is_lost: false,
             content: 0,
+            flow: None,
             place: ask.place,
         });
         let (place, bytes) = (ask.place, ask.bytes);
         self.unread.push(Unread { link, number, is_given: true, place, bytes });
-        self.end(held, now, Onward::Over(link, number));
+        self.end(held, now, Onward::Over(link, number), None);
     }
 
     /// The host has power again: what its memory held is lost.
     fn forget(&mut self, now: Nanos) {
         for held in std::mem::take(&mut self.held).into_values() {
-            self.end(Some(held), now, Onward::Nothing);
+            self.end(Some(held), now, Onward::Nothing, None);
         }
+        self.boxes.forget();
         for log in &mut self.logs {
             let (waiting, under_way) = (log.waiting.drain(..).flatten(), log.under_way.drain(..));
             waiting.chain(under_way).for_each(|number| log.given[number].is_lost = true);
@@ -175,19 +209,26 @@ impl LinkEars {
         self.unread.clear();
     }
 
-    fn read(&mut self, unread: Unread, content: u64) {
-        let (log, number) = (&mut self.logs[unread.link], unread.number);
-        match unread.is_given {
-            true => log.given[number].content = content,
-            false => log.come[number].content = content,
+    fn read(&mut self, unread: Unread, bytes: &[u8]) {
+        let Unread { link, number, .. } = unread;
+        let (log, content) = (&mut self.logs[link], digest(bytes));
+        if !unread.is_given {
+            log.come[number].content = content;
+            return;
+        }
+        let flow = MailHead::flow_of(bytes);
+        let given = &mut log.given[number];
+        (given.content, given.flow) = (content, flow);
+        if let Some(flow) = flow {
+            self.boxes.given(flow, link, number);
         }
     }
 
     /// A program is done with a message that it held.
-    fn end(&mut self, held: Option<(usize, usize)>, now: Nanos, onward: Onward) {
+    fn end(&mut self, held: Option<(usize, usize)>, now: Nanos, onward: Onward, put: Option<Put>) {
         let Some((link, number)) = held else { return };
         if let Some(come) = self.logs[link].come.get_mut(number) {
-            come.then = Some((now, onward));
+            (come.then, come.put) = (Some((now, onward)), put);
         }
     }
 
@@ -198,7 +239,7 @@ impl LinkEars {
             (FILL, DONE) if done.bytes > 0 && log.come.len() < MESSAGES_MAX => {
                 self.held.insert(done.place, (link, log.come.len()));
                 let (number, place, bytes) = (log.come.len(), done.place, done.bytes);
-                log.come.push(Come { told: now, bytes, content: 0, then: None });
+                log.come.push(Come { told: now, bytes, content: 0, then: None, put: None });
                 self.unread.push(Unread { link, number, is_given: false, place, bytes });
             }
             (SEND, status) => {
@@ -219,7 +260,8 @@ impl Given {
     /// Returns a message of eight bytes that a program gave to a link.
     #[cfg(test)]
     pub fn new(asked: Nanos, taken: Option<Nanos>, is_passed_on: bool, is_lost: bool) -> Given {
-        Given { asked, taken, bytes: 8, is_passed_on, is_lost, content: asked.0, place: 0 }
+        let (content, flow) = (asked.0, None);
+        Given { asked, taken, bytes: 8, is_passed_on, is_lost, content, flow, place: 0 }
     }
 }
 
@@ -246,6 +288,16 @@ impl Observer for LinkEars {
     fn hear(&mut self, said: Said) {
         if let Said::Boots(now) = said {
             self.forget(self.world.own(now));
+        }
+    }
+
+    fn entry(&mut self, entry: &Entry) {
+        self.boxes.entry(entry);
+    }
+
+    fn look(&mut self, glance: &Glance<'_, '_>) {
+        if self.first_word != usize::MAX {
+            self.boxes.look(glance);
         }
     }
 
@@ -281,7 +333,7 @@ impl Observer for LinkEars {
             let mut bytes = vec![0; unread.bytes as usize];
             // A place outside of the memory is a mistake of the program, and no message.
             if read(self.data, unread.place as usize * UNIT, &mut bytes) {
-                self.read(unread, digest(&bytes));
+                self.read(unread, &bytes);
             }
         }
     }
@@ -341,7 +393,7 @@ mod tests {
         at(&mut ears, 25, WORDS, (0, 1), &asks);
         at(&mut ears, 28, WORDS + 1, (0, 1), &asks);
         let then = Some((Nanos(25), Onward::Over(1, 0)));
-        let come = Come { told: Nanos(20), bytes: 40, content: 0, then };
+        let come = Come { told: Nanos(20), bytes: 40, content: 0, then, put: None };
         assert_eq!(ears.logs[0].come, [come]);
         let given = ears.logs[1].given[0];
         assert!(given.is_passed_on && !given.is_lost);

@@ -5,6 +5,7 @@
 //! delivered, or lost at a known place, or still under way.
 
 use super::ears::{Come, Given, LinkLogs, Onward};
+use super::mailboxes::{BoxFate, Put};
 use diapason_abi::Nanos;
 use diapason_plan::{FlowLeg, FlowLegs};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -61,7 +62,8 @@ pub struct FlowSeen {
     /// Messages that went another way, and the longest that one took. Their stages are not those of
     /// the flow.
     pub turned: (u64, Nanos),
-    /// Where all its messages are, if no other flow begins at the same link.
+    /// Where all its messages are, if that is known: no other flow begins at the same link, or it
+    /// begins at a mailbox.
     pub books: Option<FlowBooks>,
 }
 
@@ -90,6 +92,23 @@ pub enum LostAt {
     Cable(usize),
     /// The program that it came to did not pass it on.
     Program(usize),
+    /// It is lost at a mailbox of a flow from mailbox to mailbox.
+    Mail(LostMail),
+}
+
+/// Where a message of a mailbox is lost beside its cables. A flow has one name for each.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum LostMail {
+    /// The first mailbox was full.
+    Full,
+    /// The first host lost its power before a link had the message.
+    Power,
+    /// The first server had no memory for it.
+    Dropped,
+    /// The last mailbox was full.
+    FarFull,
+    /// The last host lost its power before its program took the message.
+    FarPower,
 }
 
 impl FlowSeen {
@@ -102,32 +121,37 @@ impl FlowSeen {
         let net = Net::of(legs, logs);
         let strange = net.crossed.iter().map(|cable| cable.strange).sum();
         let mut books = FlowBooks { strange, ..FlowBooks::default() };
-        for (from, first) in net.begun() {
-            books.sent += 1;
-            match net.fate(first) {
-                Fate::Delivered { ends, turned } => {
-                    books.delivered += 1;
-                    let life = FlowLife { number: books.delivered, from, ends };
-                    if turned {
-                        let (count, longest) = seen.turned;
-                        seen.turned = (count + 1, longest.max(life.latency()));
-                        continue;
+        for begun in net.begun() {
+            books.note(match begun {
+                Begun::Ended(fate) => fate,
+                Begun::Given(from, first) => match net.fate(first) {
+                    Fate::Delivered { ends, turned, put } => {
+                        let number = seen.messages + seen.turned.0 + 1;
+                        let life = FlowLife { number, from, ends };
+                        if turned {
+                            let (count, longest) = seen.turned;
+                            seen.turned = (count + 1, longest.max(life.latency()));
+                        } else {
+                            seen.note(life, wanted);
+                        }
+                        net.at_end(put)
                     }
-                    if wanted == Some(life.number) {
-                        seen.this = Some(life.clone());
-                    }
-                    seen.note(life);
-                }
-                Fate::Late => books.late += 1,
-                Fate::Lost(at) => *books.lost.entry(at).or_default() += 1,
-                Fate::UnderWay => books.under_way += 1,
-            }
+                    Fate::Short(fate) => fate,
+                },
+            });
         }
-        seen.books = (alone && !net.hops.is_empty()).then_some(books);
+        let is_known = match legs.mail {
+            Some(_) => logs.iter().all(|log| !log.is_cut),
+            None => alone,
+        };
+        seen.books = (is_known && !net.hops.is_empty()).then_some(books);
         seen
     }
 
-    fn note(&mut self, life: FlowLife) {
+    fn note(&mut self, life: FlowLife, wanted: Option<u64>) {
+        if wanted == Some(life.number) {
+            self.this = Some(life.clone());
+        }
         self.messages += 1;
         self.stages.resize(life.ends.len(), SeenTime::default());
         for (longest, stage) in self.stages.iter_mut().zip(life.stages()) {
@@ -140,27 +164,56 @@ impl FlowSeen {
     }
 }
 
+impl FlowBooks {
+    fn note(&mut self, fate: Ending) {
+        self.sent += 1;
+        match fate {
+            Ending::Delivered => self.delivered += 1,
+            Ending::Late => self.late += 1,
+            Ending::Lost(at) => *self.lost.entry(at).or_default() += 1,
+            Ending::UnderWay => self.under_way += 1,
+        }
+    }
+}
+
 /// The cables of a flow.
 #[derive(Clone, Debug)]
 pub struct Legs {
     pub all: FlowLegs,
+    /// The flow goes from mailbox to mailbox: the number of its first host, that of its last one,
+    /// and its own in the list.
+    pub mail: Option<([usize; 2], u32)>,
     /// For each cable of its own way that has another way: a message that it keeps for longer is
     /// late.
     pub patience: Vec<Option<Nanos>>,
 }
 
-/// The fate of a message of a flow.
+/// The fate of a message of a flow on its cables.
 enum Fate {
-    /// It came to the end. The ends of its stages, and whether it went another way.
-    Delivered {
-        ends: Vec<Nanos>,
-        turned: bool,
-    },
+    /// It came to the last program. The ends of its stages, whether it went another way, and what
+    /// the program put into a mailbox for it.
+    Delivered { ends: Vec<Nanos>, turned: bool, put: Option<Put> },
+    /// It ended before that.
+    Short(Ending),
+}
+
+/// The column of the books that counts a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ending {
+    Delivered,
     /// A cable with another way kept it for too long.
     Late,
     Lost(LostAt),
     /// It waits, or nobody can know yet.
     UnderWay,
+}
+
+/// A message of the first program, and how far it came before its first cable.
+enum Begun {
+    /// When it was given to a link, the link, and the number of the message there.
+    Given(Nanos, (usize, usize)),
+    /// No link had it.
+    Ended(Ending),
 }
 
 /// The ways of a flow with everything that passed them.
@@ -173,10 +226,11 @@ struct Net<'l> {
     /// For each hop, the cables of each way to go it, the flow's own way first.
     hops: Vec<Vec<Range<usize>>>,
     patience: &'l [Option<Nanos>],
+    mail: Option<([usize; 2], u32)>,
 }
 
 impl<'l> Net<'l> {
-    fn of(Legs { all, patience }: &'l Legs, logs: &'l [&'l LinkLogs]) -> Net<'l> {
+    fn of(Legs { all, patience, mail }: &'l Legs, logs: &'l [&'l LinkLogs]) -> Net<'l> {
         let mut legs = all.own.clone();
         let mut hops: Vec<Vec<Range<usize>>> =
             (0..legs.len()).map(|at| std::iter::once(at..at + 1).collect()).collect();
@@ -186,12 +240,16 @@ impl<'l> Net<'l> {
         }
         let crossed = |leg: &FlowLeg| Crossed::of(given(logs, leg), come(logs, leg));
         let crossed = legs.iter().map(crossed).collect();
-        Net { logs, legs, crossed, hops, patience }
+        Net { logs, legs, crossed, hops, patience, mail: *mail }
     }
 
-    /// Returns the messages that the first program gave to any of its links, in their order: when
-    /// it did, the link, and the number of the message there.
-    fn begun(&self) -> Vec<(Nanos, (usize, usize))> {
+    /// Returns the messages that the first program gave to any of its links, in their order; of a
+    /// flow from mailbox to mailbox those that it sent to the mailbox.
+    fn begun(&self) -> Vec<Begun> {
+        if let Some(([first, _], flow)) = self.mail {
+            let log = self.logs.get(first);
+            return log.into_iter().flat_map(|log| self.posted(log, flow)).collect();
+        }
         let starts = self.hops.first().into_iter().flatten().map(|way| &self.legs[way.start]);
         let mut begun: Vec<(Nanos, (usize, usize))> = starts
             .flat_map(|leg| {
@@ -201,72 +259,112 @@ impl<'l> Net<'l> {
             })
             .collect();
         begun.sort_by_key(|(asked, _)| *asked);
-        begun
+        begun.into_iter().map(|(from, first)| Begun::Given(from, first)).collect()
+    }
+
+    /// Returns the messages that a program sent to the mailbox at the beginning of a flow.
+    fn posted<'a>(&self, log: &'a LinkLogs, flow: u32) -> impl Iterator<Item = Begun> + use<'a> {
+        log.boxes.begun(flow).map(|fate| {
+            let lost = |at| Begun::Ended(Ending::Lost(LostAt::Mail(at)));
+            match fate {
+                BoxFate::Given(link, number) => {
+                    let from = log.links[link].given[number].asked;
+                    Begun::Given(from, (link, number))
+                }
+                // The server has it, and may give it on.
+                BoxFate::Waits | BoxFate::Taken => Begun::Ended(Ending::UnderWay),
+                BoxFate::Full => lost(LostMail::Full),
+                BoxFate::Dropped => lost(LostMail::Dropped),
+                BoxFate::Gone => lost(LostMail::Power),
+            }
+        })
+    }
+
+    /// Returns the end of a message that came to the last program of the cables.
+    fn at_end(&self, put: Option<Put>) -> Ending {
+        let Some(([_, last], _)) = self.mail else { return Ending::Delivered };
+        let fate = self.logs.get(last).zip(put).and_then(|(log, put)| log.boxes.fate(put));
+        match fate {
+            Some(BoxFate::Waits) => Ending::UnderWay,
+            Some(BoxFate::Taken) => Ending::Delivered,
+            Some(BoxFate::Full) => Ending::Lost(LostAt::Mail(LostMail::FarFull)),
+            Some(BoxFate::Gone) => Ending::Lost(LostAt::Mail(LostMail::FarPower)),
+            // The server put nothing into the mailbox for it.
+            _ => Ending::Lost(LostAt::Program(self.hops.len().saturating_sub(1))),
+        }
     }
 
     /// Follows a message from the link to which it was given first.
     fn fate(&self, first: (usize, usize)) -> Fate {
         let (mut at, mut ends, mut turned) =
             (first, Vec::with_capacity(STAGES * self.hops.len()), false);
+        let lost = |at| Fate::Short(Ending::Lost(LostAt::Program(at)));
         let mut last = 0;
         for (number, ways) in self.hops.iter().enumerate() {
             let Some(way) = ways.iter().find(|way| self.legs[way.start].from.link == at.0) else {
-                return Fate::Lost(LostAt::Program(last));
+                return lost(last);
             };
             turned |= *way != (number..number + 1);
             for leg in way.clone() {
                 if self.legs[leg].from.link != at.0 {
-                    return Fate::Lost(LostAt::Program(last));
+                    return lost(last);
                 }
                 let onward = match self.cross(leg, at.1) {
                     Ok((more, onward)) => {
                         ends.extend(more);
                         onward
                     }
-                    Err(fate) => return fate,
+                    Err(fate) => return Fate::Short(fate),
                 };
                 last = leg;
                 at = match onward {
                     Onward::Over(link, message) => (link, message),
                     Onward::Back if number + 1 == self.hops.len() && leg + 1 == way.end => {
-                        return Fate::Delivered { ends, turned };
+                        let put = self.arrived(leg, at.1).and_then(|come| come.put);
+                        return Fate::Delivered { ends, turned, put };
                     }
-                    _ => return Fate::Lost(LostAt::Program(leg)),
+                    _ => return lost(leg),
                 };
             }
         }
         // Its last program gave it on.
-        Fate::Lost(LostAt::Program(last))
+        lost(last)
     }
 
     /// Follows a message over one cable: the ends of its stages there, and the deed of the program
     /// behind.
-    fn cross(&self, leg: usize, place: usize) -> Result<([Nanos; STAGES], Onward), Fate> {
+    fn cross(&self, leg: usize, place: usize) -> Result<([Nanos; STAGES], Onward), Ending> {
         let cable = &self.crossed[leg];
-        let sent = given(self.logs, &self.legs[leg]).get(place).ok_or(Fate::UnderWay)?;
-        let arrived = cable.came[place].and_then(|rank| come(self.logs, &self.legs[leg]).get(rank));
-        let (Some(taken), Some(arrived)) = (sent.taken, arrived) else {
+        let sent = given(self.logs, &self.legs[leg]).get(place).ok_or(Ending::UnderWay)?;
+        let (Some(taken), Some(arrived)) = (sent.taken, self.arrived(leg, place)) else {
+            let is_overtaken = cable.last.is_some_and(|last| place < last);
             return Err(match () {
-                () if sent.is_lost => Fate::Lost(LostAt::Server(leg)),
-                () if cable.last.is_some_and(|last| place < last) => Fate::Lost(LostAt::Cable(leg)),
-                () => Fate::UnderWay,
+                () if sent.is_lost => Ending::Lost(LostAt::Server(leg)),
+                () if is_overtaken => Ending::Lost(LostAt::Cable(leg)),
+                () => Ending::UnderWay,
             });
         };
         let patience = self.patience.get(leg).copied().flatten();
         if patience.is_some_and(|patience| arrived.told - sent.asked > patience) {
-            return Err(Fate::Late);
+            return Err(Ending::Late);
         }
-        let (then, onward) = arrived.then.ok_or(Fate::UnderWay)?;
+        let (then, onward) = arrived.then.ok_or(Ending::UnderWay)?;
         Ok(([taken, arrived.told, then], onward))
+    }
+
+    /// Returns what came over a cable of the message with this number there.
+    fn arrived(&self, leg: usize, place: usize) -> Option<&Come> {
+        let rank = (*self.crossed[leg].came.get(place)?)?;
+        come(self.logs, &self.legs[leg]).get(rank)
     }
 }
 
 fn given<'l>(logs: &[&'l LinkLogs], leg: &FlowLeg) -> &'l [Given] {
-    logs.get(leg.from.host).map_or(&[], |host| &host[leg.from.link].given)
+    logs.get(leg.from.host).map_or(&[], |host| &host.links[leg.from.link].given)
 }
 
 fn come<'l>(logs: &[&'l LinkLogs], leg: &FlowLeg) -> &'l [Come] {
-    logs.get(leg.to.host).map_or(&[], |host| &host[leg.to.link].come)
+    logs.get(leg.to.host).map_or(&[], |host| &host.links[leg.to.link].come)
 }
 
 /// The messages of one direction of a cable.
@@ -315,7 +413,7 @@ mod tests {
 
     fn own(legs: &[FlowLeg]) -> Legs {
         let all = FlowLegs { own: legs.to_vec(), others: Vec::new() };
-        Legs { all, patience: Vec::new() }
+        Legs { all, mail: None, patience: Vec::new() }
     }
 
     fn sent(asked: u64, taken: u64, is_passed_on: bool, is_lost: bool) -> Given {
@@ -324,12 +422,12 @@ mod tests {
 
     /// Content is the time at which a message was given.
     fn came(content: u64, told: u64, then: u64, onward: Onward) -> Come {
-        Come { told: Nanos(told), bytes: 8, content, then: Some((Nanos(then), onward)) }
+        Come { told: Nanos(told), bytes: 8, content, then: Some((Nanos(then), onward)), put: None }
     }
 
     fn logs(here: LinkLog, there: LinkLog) -> [LinkLogs; 2] {
         let mut logs = [LinkLogs::default(), LinkLogs::default()];
-        (logs[0][0], logs[1][2]) = (here, there);
+        (logs[0].links[0], logs[1].links[2]) = (here, there);
         logs
     }
 
@@ -407,18 +505,18 @@ mod tests {
         let to_third = FlowLeg { from: end(0, 1), to: end(2, 0) };
         let from_third = FlowLeg { from: end(2, 1), to: end(1, 1) };
         let all = FlowLegs { own: vec![straight], others: vec![(0, vec![to_third, from_third])] };
-        let legs = Legs { all, patience: vec![Some(Nanos(6))] };
+        let legs = Legs { all, mail: None, patience: vec![Some(Nanos(6))] };
         let mut all = [LinkLogs::default(), LinkLogs::default(), LinkLogs::default()];
         let given = vec![sent(10, 11, false, false), sent(18, 19, false, false)];
-        all[0][0] = LinkLog::of(given, Vec::new());
+        all[0].links[0] = LinkLog::of(given, Vec::new());
         let arrived = vec![came(10, 14, 15, Onward::Back), came(18, 25, 26, Onward::Back)];
-        all[1][0] = LinkLog::of(Vec::new(), arrived);
+        all[1].links[0] = LinkLog::of(Vec::new(), arrived);
         let given = vec![sent(20, 21, false, false), sent(30, 31, false, false)];
-        all[0][1] = LinkLog::of(given, Vec::new());
+        all[0].links[1] = LinkLog::of(given, Vec::new());
         let passed = came(20, 24, 25, Onward::Over(1, 0));
-        all[2][0] = LinkLog::of(Vec::new(), vec![passed, came(30, 34, 35, Onward::Back)]);
-        all[2][1] = LinkLog::of(vec![sent(25, 26, true, false)], Vec::new());
-        all[1][1] = LinkLog::of(Vec::new(), vec![came(25, 28, 29, Onward::Back)]);
+        all[2].links[0] = LinkLog::of(Vec::new(), vec![passed, came(30, 34, 35, Onward::Back)]);
+        all[2].links[1] = LinkLog::of(vec![sent(25, 26, true, false)], Vec::new());
+        all[1].links[1] = LinkLog::of(Vec::new(), vec![came(25, 28, 29, Onward::Back)]);
         let logs: Vec<&LinkLogs> = all.iter().collect();
         let seen = FlowSeen::of(&legs, &logs, None, true);
         assert_eq!((seen.messages, seen.turned), (1, (1, Nanos(9))));

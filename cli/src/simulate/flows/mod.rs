@@ -5,6 +5,7 @@
 
 mod ears;
 mod follow;
+mod mailboxes;
 mod tell;
 
 pub use ears::{LinkEars, LinkLogs};
@@ -113,10 +114,13 @@ pub fn told<'a>(
         let wanted = choice.and_then(|choice| choice.number(number));
         let shares = |other: &&Vec<LinkEnd>| other.iter().any(|it| starts[number].contains(it));
         let alone = starts.iter().filter(shares).count() == 1;
-        let legs = Legs { patience: patience(flow, bill), all: legs };
+        let ends = [flow.from.host, flow.end().host];
+        let mail = flow.mailbox().and(u32::try_from(number).ok()).map(|own| (ends, own));
+        let legs = Legs { patience: patience(flow, bill), all: legs, mail };
         let seen = FlowSeen::of(&legs, logs, wanted, alone);
         let (cables, steps) = (cables(hosts, flow), steps(bill, flow.mailbox().is_some(), hosts));
-        Some(ToldFlow { number, name: &flow.name, bill, steps, cables, seen })
+        let (name, mail) = (flow.name.as_str(), boxes(hosts, flow).unwrap_or_default());
+        Some(ToldFlow { number, name, bill, steps, cables, mail, seen })
     });
     told.collect()
 }
@@ -176,6 +180,23 @@ fn places(hosts: &Hosts, from: FlowStop, hops: &[FlowHop]) -> Vec<[String; 3]> {
         Some(places)
     };
     hops.iter().filter_map(place).collect()
+}
+
+/// Returns the places beside its cables at which a message of a flow from mailbox to mailbox can be
+/// lost, in the order of [`follow::LostMail`].
+fn boxes(hosts: &Hosts, flow: &Flow) -> Option<[String; 5]> {
+    let mailbox = flow.mailbox()?;
+    let (from, to) = (&hosts.hosts[flow.from.host], &hosts.hosts[flow.end().host]);
+    let name = &from.system.mailboxes[mailbox].name;
+    let server = from.system.process_name(flow.hops.first()?.to.process).unwrap_or_default();
+    let (from, to) = (&from.name, &to.name);
+    Some([
+        format!("at {from}, `{name}` was full"),
+        format!("at {from}, in `{name}`"),
+        format!("at {from}:{server}, without memory"),
+        format!("at {to}, `{name}` was full"),
+        format!("at {to}, in `{name}`"),
+    ])
 }
 
 /// Returns where the messages of all flows are, as an addition to the report of all hosts.

@@ -61,6 +61,8 @@ pub struct ToldFlow<'a> {
     pub steps: Vec<FlowStep>,
     /// For each cable, the places at which a message can be lost.
     pub cables: Vec<[String; 3]>,
+    /// The places at mailboxes, if it goes from one to another, in the order of `LostMail`.
+    pub mail: [String; 5],
     pub seen: FlowSeen,
 }
 
@@ -76,6 +78,7 @@ impl ToldFlow<'_> {
             LostAt::Server(cable) => (cable, 0),
             LostAt::Cable(cable) => (cable, 1),
             LostAt::Program(cable) => (cable, 2),
+            LostAt::Mail(at) => return &self.mail[at as usize],
         };
         self.cables.get(cable).map_or("", |places| &places[place])
     }

@@ -114,6 +114,8 @@ pub const NO_DISTANCE: u64 = 1 << 63;
 /// How the messages of a chain do, from the device to the chain's end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ChainReport {
+    /// The number of the sender at the end of several flows, in their order in the list of hosts.
+    pub source: u8,
     /// Messages at the end so far.
     pub messages: u64,
     /// Messages that are missing there, and that no newer one stands for.
@@ -244,7 +246,7 @@ impl Measurement {
                 let way = delays.to_device.into();
                 ([DELAYS, way, delays.channel, delays.part], delays.values())
             }
-            Measurement::Chain(report) => ([CHAIN, 0, 0, 0], report.values()),
+            Measurement::Chain(report) => ([CHAIN, report.source, 0, 0], report.values()),
             Measurement::Tuned(report) => {
                 ([TUNED, report.place, report.channel, 0], report.values())
             }
@@ -291,7 +293,7 @@ impl Measurement {
             [DELAYS, way @ 0..=1, channel, part] => {
                 Measurement::Delays(PipeDelays::of(way == 1, channel, part, values)?)
             }
-            [CHAIN, 0, 0, 0] => Measurement::Chain(ChainReport::of(values)),
+            [CHAIN, source, 0, 0] => Measurement::Chain(ChainReport::of(source, values)),
             [TUNED, place, channel, 0] => {
                 Measurement::Tuned(TunedReport::of(place, channel, values))
             }
@@ -362,14 +364,14 @@ impl PipeReport {
 
 impl ChainReport {
     fn values(&self) -> Values {
-        let ChainReport { messages, lost, replaced, whole, reached } = *self;
+        let ChainReport { messages, lost, replaced, whole, reached, .. } = *self;
         let [a, b, c, d] = reached.map(|time| time.0);
         [messages, lost, replaced, whole.0, a, b, c, d]
     }
 
-    fn of([messages, lost, replaced, whole, a, b, c, d]: Values) -> ChainReport {
+    fn of(source: u8, [messages, lost, replaced, whole, a, b, c, d]: Values) -> ChainReport {
         let (whole, reached) = (Nanos(whole), [a, b, c, d].map(Nanos));
-        ChainReport { messages, lost, replaced, whole, reached }
+        ChainReport { source, messages, lost, replaced, whole, reached }
     }
 }
 
@@ -447,6 +449,7 @@ mod tests {
                 Measurement::Delays(PipeDelays { to_device: d.0 & 1 == 1, channel, part, counts })
             }
             2 => Measurement::Chain(ChainReport {
+                source: place,
                 messages: a.0,
                 lost: b.0,
                 replaced: c.0,

@@ -154,7 +154,7 @@ fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
         };
         let manned = ways?.into_iter().map(|route| match wrong(&route) {
             Some(missing) => Err(missing),
-            None => workers(plants, &route).map(|workers| (route, workers)),
+            None => workers(plants, &route, &known).map(|workers| (route, workers)),
         });
         manned.collect()
     });

@@ -9,7 +9,7 @@ use diapason_abi::{Key, Nanos};
 use diapason_contract::carried::{Contract, Contracts};
 use diapason_contract::ethernet::{GATES_SETTING, GateTerms};
 use diapason_contract::link::{ENABLE, LINKS, PATIENCE, TARGET};
-use diapason_contract::mail::{CONTRACTS, DELIVERS, MailRoute, POSTS, SLOTS};
+use diapason_contract::mail::{ARRIVALS, CONTRACTS, DELIVERS, MailRoute, POSTS, SLOTS};
 use diapason_contract::settings::{Awaited, Expected, FormingOrder, ORDER, PROGRAM};
 use diapason_system::{
     AdapterGates, FarEnd, Flow, FlowStop, HostSpec, Hosts, Neighbours, ProcessSpec, Socket, WireEnd,
@@ -125,6 +125,7 @@ impl NetworkPlan {
             let there = told.entry(server(delivery.from)).or_default();
             there.slots = lent(delivery.from, &all);
             there.delivers.extend(words(last.to.1.link));
+            there.arrivals.push(self.arrivals(hosts, number));
         }
         told
     }
@@ -139,6 +140,22 @@ impl NetworkPlan {
             jitter: Nanos(contract.jitter.0.saturating_add(taken.after.0)),
             ..contract
         })
+    }
+}
+
+impl NetworkPlan {
+    /// Returns the most messages of a flow that may come into its last mailbox, if others do.
+    /// A message is late by all that is before the mailbox.
+    fn arrivals(&self, hosts: &Hosts, flow: usize) -> Option<Contract> {
+        let [.., before, _, _] = &self.flows[flow].bill.as_ref().ok()?.items[..] else {
+            return None;
+        };
+        let end = |flow: &Flow| (flow.end().host, flow.end().process);
+        let own = &hosts.flows[flow];
+        let others = hosts.flows.iter().filter(|other| end(other) == end(own)).count();
+        let contract = own.steady();
+        let jitter = Nanos(contract.jitter.0.saturating_add(before.after.0));
+        (others > 1).then_some(Contract { jitter, ..contract })
     }
 }
 
@@ -165,16 +182,23 @@ struct Mail {
     /// The contract of the sender to each, as the server takes its messages.
     contracts: Vec<Option<Contract>>,
     delivers: Vec<u64>,
+    /// The most that comes of each flow to a mailbox with several.
+    arrivals: Vec<Option<Contract>>,
     slots: [u64; LINKS],
 }
 
 impl Mail {
     fn put(&self, process: &mut ProcessSpec) {
         process.set(POSTS, &self.posts);
-        let contract = |number: usize| self.contracts.get(number).copied().flatten();
-        process.set(CONTRACTS, &Contracts(core::array::from_fn(contract)).words());
+        let words = |all: &[Option<Contract>]| {
+            let contract = |number: usize| all.get(number).copied().flatten();
+            Contracts(core::array::from_fn(contract)).words()
+        };
+        process.set(CONTRACTS, &words(&self.contracts));
         process.set(DELIVERS, &self.delivers);
-        process.set(SLOTS, &self.slots);
+        process.set(ARRIVALS, &words(&self.arrivals));
+        let slots = self.slots.iter().rev().fold(0, |word, slots| word << 8 | slots.min(&0xff));
+        process.set(SLOTS, &[slots]);
     }
 }
 

@@ -43,10 +43,11 @@ impl Seat {
 /// Threads by their seats.
 pub(super) type Workers<'a> = BTreeMap<Seat, Worker<'a>>;
 
-/// Returns the threads that a flow passes.
+/// Returns the threads that a flow passes, among `known`, which are all flows.
 pub(super) fn workers<'a>(
     plants: &'a [Plant<'a>],
     route: &Route<'_>,
+    known: &[Route<'_>],
 ) -> Result<Workers<'a>, Missing> {
     let mut all = Workers::new();
     let servers = route.mailed.iter().flat_map(|[post, delivery]| [&post.to, &delivery.from]);
@@ -60,9 +61,12 @@ pub(super) fn workers<'a>(
             let what = format!("`{}` carries messages of mailboxes, and no others", process.name);
             return Err((what, "name another program, such as `link-router`".to_owned()));
         }
+        let sides = || known.iter().filter_map(|route| route.mailed).flatten();
+        let flows = sides().filter(|it| [it.from, it.to].iter().any(|it| Seat::of(it) == seat));
+        let flows = flows.count() as u64;
         let worker = match () {
-            () if servers.contains(&seat) => Worker::of_mail(plant, *stop),
-            () if programs.contains(&seat) => Worker::at_mailbox(plant, *stop),
+            () if servers.contains(&seat) => Worker::of_mail(plant, *stop, flows),
+            () if programs.contains(&seat) => Worker::at_mailbox(plant, *stop, flows),
             () => Worker::program(plant, *stop),
         };
         all.insert(seat, worker?);
@@ -235,9 +239,12 @@ impl<'a> Net<'a> {
         each.fold(0, u64::saturating_add)
     }
 
-    /// Returns the most messages that are in a mailbox at once.
-    fn mailed(&self, flow: usize, at: usize) -> u64 {
-        self.arrivals(flow, at, self.delays[flow][at])
+    /// Returns the most messages that are in a mailbox at once. Those of each flow that leads there
+    /// are gone after the time of the program that takes them.
+    fn mailed(&self, it: &Mailed) -> u64 {
+        let all = self.mailed_to(&it.to).filter(|(_, _, other)| other.number == it.number);
+        let each = all.map(|(flow, at, _)| self.arrivals(flow, at, self.delays[flow][at]));
+        each.fold(0, u64::saturating_add)
     }
 
     /// Returns the flows that begin at a program.
@@ -460,7 +467,7 @@ impl<'a> Net<'a> {
     /// Puts the item of a program that takes messages out of a mailbox.
     fn mailed_item(&self, flow: usize, at: usize, it: &Mailed, bill: &mut FlowBill) {
         let named = self.process(it.to.host, it.to.process);
-        let waiting = Some((self.mailed(flow, at), it.room));
+        let waiting = Some((self.mailed(it), it.room));
         bill.put(FlowStage::Program, named, self.delays[flow][at], waiting);
     }
 

@@ -79,10 +79,14 @@ impl<'a> Worker<'a> {
         Ok(Worker::new(supply, calls, each + each))
     }
 
-    /// Returns the server of mailboxes at a stop. A second thread of it hears of each message in a
-    /// mailbox. The first looks into all mailboxes for a message, for the end of its transfer, and
-    /// before it waits.
-    pub fn of_mail(plant: &'a Plant<'a>, stop: FlowStop) -> Result<Worker<'a>, Missing> {
+    /// Returns the server of mailboxes at a stop, which reports on each of its flows. A second
+    /// thread of it hears of each message in a mailbox. The first looks into all mailboxes for a
+    /// message, for the end of its transfer, and before it waits.
+    pub fn of_mail(
+        plant: &'a Plant<'a>,
+        stop: FlowStop,
+        flows: u64,
+    ) -> Result<Worker<'a>, Missing> {
         let (system, calls) = (plant.system, &plant.calls);
         let process = &system.processes[usize::from(stop.process)];
         if process.threads < MAIL_THREADS || process.events == 0 {
@@ -100,19 +104,23 @@ impl<'a> Worker<'a> {
         let hears = calls.of(CallNumber::EventWait) + calls.gives(Step::Counted);
         let each = program.each + looks + calls.gives(Step::Mailed) + hears;
         let hears = hears + calls.takes(Step::Counted) + look;
-        Ok(Worker { each, hears, records: 1 + mailboxes, in_order: false, ..program })
+        Ok(Worker { each, hears, records: 1 + flows, in_order: false, ..program })
     }
 
-    /// Returns a program that sends to a mailbox of a flow, or takes messages out of one. It has no
-    /// socket, pipe or link.
-    pub fn at_mailbox(plant: &'a Plant<'a>, stop: FlowStop) -> Result<Worker<'a>, Missing> {
+    /// Returns a program that sends to mailboxes, or takes messages out of one. It has no socket,
+    /// pipe or link. It reports on each of its flows.
+    pub fn at_mailbox(
+        plant: &'a Plant<'a>,
+        stop: FlowStop,
+        flows: u64,
+    ) -> Result<Worker<'a>, Missing> {
         has_others(plant, stop, 0)?;
         let calls = &plant.calls;
         let supply = Share::Main(own_supply(stop.process, plant.system, plant.core)?);
         let program = Worker::of(plant, stop, supply)?;
         let waits = calls.takes(Step::Mailed);
         let each = waits + waits + calls.gives(Step::Mailed);
-        Ok(Worker { each, records: 4, in_order: false, ..program })
+        Ok(Worker { each, records: 2 + flows, in_order: false, ..program })
     }
 
     /// Returns a program that sends datagrams of a flow. For one it waits, and gives the server a

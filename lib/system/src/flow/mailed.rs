@@ -4,6 +4,7 @@
 
 use super::{DeclaredFlow, DeclaredHop, Flow, FlowHop, FlowStop, FlowWay, List, near};
 use crate::diagnostics::{Problem, Report};
+use crate::hosts::Hosts;
 use crate::system::MailboxSpec;
 use diapason_contract::mail::{BYTES_MAX, EACH_MAX, PROGRAM};
 
@@ -16,6 +17,18 @@ impl Flow {
             FlowWay::Mailbox(number) => Some(number),
             _ => None,
         }
+    }
+}
+
+impl Hosts {
+    /// Returns the number of a flow among those that end at its last program, in their order.
+    #[must_use]
+    pub fn source(&self, flow: usize) -> u8 {
+        let end = |flow: &Flow| (flow.end().host, flow.end().process);
+        let Some((own, before)) = self.flows.get(..=flow).and_then(<[Flow]>::split_last) else {
+            return 0;
+        };
+        before.iter().filter(|other| end(other) == end(own)).count() as u8
     }
 }
 
@@ -193,6 +206,16 @@ impl List<'_> {
                 let title = format!("`{one}` and `{two}` both own the mailbox `{mailbox}`");
                 let help =
                     "give the mailboxes of one of them another name: a name has one receiver";
+                let problem = Problem::new(&declared[number].name.span, title, help);
+                report.push(problem.with(&declared[first].name.span, "the first"));
+            }
+            let begins = |other: &Flow| {
+                (other.from.host, other.mailbox()) == (flow.from.host, flow.mailbox())
+            };
+            if let Some((first, _)) = known().take_while(|it| it.0 < number).find(|it| begins(it.1))
+            {
+                let title = format!("two flows begin at the mailbox `{mailbox}`");
+                let help = "remove one of them: messages to a name go one way";
                 let problem = Problem::new(&declared[number].name.span, title, help);
                 report.push(problem.with(&declared[first].name.span, "the first"));
             }

@@ -45,6 +45,8 @@ pub fn answer(data: &DmaSegment, at: usize) -> Option<Nanos> {
 /// The way of messages there and back.
 #[derive(Default)]
 pub struct RoundTrips {
+    /// The number of the sender, if several flows end here.
+    pub source: u8,
     pub came: u64,
     /// Messages that are missing.
     pub lost: u64,
@@ -65,8 +67,8 @@ impl RoundTrips {
     /// Tells how the way there and back did since the last time, as of the end of a flow.
     pub fn report(&mut self, now: Nanos) {
         let whole = Nanos(core::mem::take(&mut self.recent));
-        let report =
-            ChainReport { messages: self.came, lost: self.lost, whole, ..ChainReport::default() };
+        let RoundTrips { came: messages, lost, source, .. } = *self;
+        let report = ChainReport { messages, lost, source, whole, ..ChainReport::default() };
         log::measured(&Reported { at: now, said: Measurement::Chain(report) }.words());
     }
 }

@@ -7,13 +7,24 @@ use diapason_pipe::clock::DeviceClock;
 use diapason_rt::Nanos;
 
 /// Pairs of mailboxes: of questions, and of answers. An argument of a program is the number of its
-/// pair.
-const PAIRS: [[&str; 2]; 2] = [["questions", "answers"], ["orders", "receipts"]];
+/// pair. Two programs that ask may have one mailbox for questions.
+const PAIRS: [[&str; 2]; 3] =
+    [["questions", "answers"], ["orders", "receipts"], ["questions", "receipts"]];
+/// The number of the pair whose program is the second one that asks by its mailbox.
+pub const SECOND: u64 = 2;
+/// Most programs that ask by one mailbox.
+pub const CLIENTS: usize = 2;
 
 /// Returns the mailboxes of the pair with this number: of questions, and of answers.
 #[must_use]
 pub fn pair(number: u64) -> [&'static str; 2] {
     PAIRS[number as usize % PAIRS.len()]
+}
+
+/// Returns the number of a program that asks, among those with its mailbox for questions.
+#[must_use]
+pub const fn client(pair: u64) -> u64 {
+    (pair == SECOND) as u64
 }
 
 /// Two clocks of hosts run apart by so many millionths at most.
@@ -28,6 +39,8 @@ pub struct Letter {
     pub stamp: u64,
     /// When the question was sent, by the clock of the program that asks.
     pub asked: u64,
+    /// The number of the program that asks.
+    pub client: u64,
 }
 
 impl Letter {
@@ -35,7 +48,7 @@ impl Letter {
     #[must_use]
     pub fn bytes(&self) -> [u8; MESSAGE_BYTES] {
         let mut bytes = [0; MESSAGE_BYTES];
-        let words = [self.number, self.stamp, self.asked];
+        let words = [self.number, self.stamp, self.asked, self.client];
         let places = bytes.as_chunks_mut().0.iter_mut();
         places.zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
         bytes
@@ -45,7 +58,7 @@ impl Letter {
     #[must_use]
     pub fn of(bytes: &[u8; MESSAGE_BYTES]) -> Letter {
         let word = |at: usize| bytes.as_chunks().0.get(at).map_or(0, |it| u64::from_le_bytes(*it));
-        Letter { number: word(0), stamp: word(1), asked: word(2) }
+        Letter { number: word(0), stamp: word(1), asked: word(2), client: word(3) }
     }
 }
 
@@ -58,10 +71,12 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Returns the end of a flow to which nothing has come.
+    /// Returns the end of a flow to which nothing has come. The flow is that of the sender with
+    /// this number.
     #[must_use]
-    pub fn new() -> Arrivals {
-        Arrivals { clock: DeviceClock::new(APART), last: 0, trips: RoundTrips::default() }
+    pub fn new(source: u8) -> Arrivals {
+        let trips = RoundTrips { source, ..RoundTrips::default() };
+        Arrivals { clock: DeviceClock::new(APART), last: 0, trips }
     }
 
     /// Counts a message that came now, and those that are missing before it.
@@ -85,11 +100,5 @@ impl Arrivals {
     /// Tells how the flow did since the last time, as its end.
     pub fn report(&mut self, now: Nanos) {
         self.trips.report(now);
-    }
-}
-
-impl Default for Arrivals {
-    fn default() -> Arrivals {
-        Arrivals::new()
     }
 }

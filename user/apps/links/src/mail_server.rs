@@ -14,9 +14,11 @@
 //!
 //! Once a second it says of each mailbox whose messages it takes `POSTED mailbox posted dropped
 //! held`: messages that a link has taken, those that found no room or that the link gave back, and
-//! those that came too early. Of
-//! each mailbox that it fills it says `DELIVERED mailbox delivered full lost thrown`: messages that
-//! found the mailbox full, numbers that were missing, and messages that came twice.
+//! those that came too early. Of each flow to a mailbox it says
+//! `DELIVERED mailbox delivered full lost thrown early`: messages that found the mailbox full,
+//! numbers that were missing, messages that came twice, and those that it threw away. Where
+//! a mailbox has several senders, it throws away messages of a flow that come more often than
+//! its contract says: a cable that was lost had kept them.
 
 #![no_std]
 #![no_main]
@@ -26,7 +28,7 @@ use diapason_abi::MESSAGE_BYTES;
 use diapason_abi::settings::Settings;
 use diapason_contract::carried::{Contract, Contracts};
 use diapason_contract::mail::{
-    BEFORE, CONTRACTS, DELIVERS, EACH_MAX, MailHead, MailRoute, PIECES, POSTS, SLOTS,
+    ARRIVALS, BEFORE, CONTRACTS, DELIVERS, EACH_MAX, MailHead, MailRoute, PIECES, POSTS, SLOTS,
 };
 use diapason_contract::pieces::{MailPiece, Pieces};
 use diapason_frame::{Continuity, HEAD, Numbering, SequenceTracker};
@@ -90,10 +92,13 @@ struct Delivery {
     from: MailRoute,
     mailbox: Mailbox,
     order: SequenceTracker,
+    /// The contract of its flow, if other flows lead to the mailbox.
+    meter: Meter,
     delivered: u64,
     full: u64,
     lost: u64,
     thrown: u64,
+    early: u64,
 }
 
 struct Server {
@@ -151,6 +156,17 @@ fn run(told: &Settings) -> Result<(), Errno> {
     }
 }
 
+/// Returns the meter of a contract. One without it is never too much.
+fn meter(contract: Option<Contract>) -> Meter {
+    let any = Bucket { burst: u64::MAX, ..Bucket::per_second(1) };
+    Meter::new(contract.map_or(any, |Contract { messages, per, burst, jitter }| Bucket {
+        burst,
+        messages: messages.into(),
+        per,
+        jitter,
+    }))
+}
+
 impl Server {
     fn open(told: &Settings) -> Result<Server, Errno> {
         let mut server = Server {
@@ -164,25 +180,31 @@ impl Server {
         let contracts = Contracts::of(told.get(CONTRACTS)).0;
         let places = server.posts.iter_mut().zip(&mut boxes).zip(contracts);
         for (((place, source), contract), to) in places.zip(MailRoute::all(told.get(POSTS))) {
-            let any = Bucket { burst: u64::MAX, ..Bucket::per_second(1) };
-            let meter =
-                Meter::new(contract.map_or(any, |Contract { messages, per, burst, jitter }| {
-                    Bucket { burst, messages: messages.into(), per, jitter }
-                }));
+            let meter = meter(contract);
             let numbering = Numbering::default();
             *place = Some(Post { to, meter, numbering, posted: 0, dropped: 0, held: 0 });
             *source = Some(PostBox(Mailbox::of(to.mailbox)?));
         }
         server.boxes = Intake::new(boxes);
-        for (place, from) in server.deliveries.iter_mut().zip(MailRoute::all(told.get(DELIVERS))) {
-            let (mailbox, order) = (Mailbox::of(from.mailbox)?, SequenceTracker::default());
-            let delivery =
-                Delivery { from, mailbox, order, delivered: 0, full: 0, lost: 0, thrown: 0 };
-            *place = Some(delivery);
+        let arrivals = Contracts::of(told.get(ARRIVALS)).0;
+        let places = server.deliveries.iter_mut().zip(arrivals);
+        for ((place, contract), from) in places.zip(MailRoute::all(told.get(DELIVERS))) {
+            *place = Some(Delivery {
+                from,
+                mailbox: Mailbox::of(from.mailbox)?,
+                order: SequenceTracker::default(),
+                meter: meter(contract),
+                delivered: 0,
+                full: 0,
+                lost: 0,
+                thrown: 0,
+                early: 0,
+            });
         }
         let mut uses = [(0, false); LINKS];
-        for (link, it) in uses.iter_mut().enumerate() {
-            *it = (told.get(SLOTS).get(link).copied().unwrap_or(0), server.sends_by(link));
+        let slots = told.get(SLOTS).first().copied().unwrap_or(0).to_le_bytes();
+        for ((link, it), slots) in uses.iter_mut().enumerate().zip(slots) {
+            *it = (slots.into(), server.sends_by(link));
             if *it != (0, false) {
                 server.links[link] = Some(Link::open(link)?);
             }
@@ -274,6 +296,10 @@ impl Server {
             }
             Continuity::Next | Continuity::Begun => {}
         }
+        if !delivery.meter.admits(time::now()) {
+            delivery.early += 1;
+            return;
+        }
         let mut bytes = [0; MESSAGE_BYTES];
         for (offset, word) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
             *word = by.data.read32(at + BEFORE + 4 * offset).to_le_bytes();
@@ -323,8 +349,8 @@ impl Server {
             log!("POSTED {} {posted} {dropped} {held}", to.name());
         }
         for it in self.deliveries.iter().flatten() {
-            let Delivery { from, delivered, full, lost, thrown, .. } = it;
-            log!("DELIVERED {} {delivered} {full} {lost} {thrown}", from.name());
+            let Delivery { from, delivered, full, lost, thrown, early, .. } = it;
+            log!("DELIVERED {} {delivered} {full} {lost} {thrown} {early}", from.name());
         }
     }
 }
