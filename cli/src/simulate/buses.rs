@@ -18,6 +18,7 @@ use crate::simulate::progress::Progress;
 use crate::surroundings::bus_mishap;
 use crate::surroundings::nodes::{nodes, trouble};
 use crate::table::{Columns, time};
+use crate::words::stamped;
 use diapason_abi::Nanos;
 use diapason_can::BitRate;
 use diapason_can::frame::standard;
@@ -60,18 +61,29 @@ struct Running<'a> {
 pub(super) fn simulate(request: &SimRequest, system: &System, plan: &Plan) -> Result<u8, Failure> {
     refuse(request, system)?;
     let asked = faults::asked(system, &request.fault)?;
-    let faults = [&system.faults, &asked[..]].concat();
+    let mut faults = [&system.faults, &asked[..]].concat();
+    faults.sort_by_key(|fault| fault.at_ns);
+    let injected: Vec<(u64, String)> =
+        faults.iter().map(|fault| (fault.at_ns, system.fault_words(fault))).collect();
+    if !request.json {
+        let told = injected.iter().map(|(at, text)| (*at, format!("fault: {text}")));
+        told.for_each(|(at, text)| tell(&stamped(Some(at), &text)));
+    }
+    let report = |rows: &[BusRow]| {
+        let run = BusRun { injected: injected.clone(), ..BusRun::of(system, plan, rows) };
+        report(request, &run)
+    };
     interrupt::await_signals()?;
     let Some(count) = request.search else {
         let rows = run(request, system, plan, request.seed, &faults)?;
-        return Ok(report(request, system, plan, &rows));
+        return Ok(report(&rows));
     };
     let from = request.seed.unwrap_or(0);
     for seed in from..from.saturating_add(count) {
         let rows = run(request, system, plan, Some(seed), &faults)?;
         if interrupt::came() || rows.iter().any(|row| !row.findings().is_empty()) {
             tell(&format!("seed {seed}:"));
-            return Ok(report(request, system, plan, &rows));
+            return Ok(report(&rows));
         }
     }
     say(&format!("{count} seeds, no promise broken"));
@@ -298,6 +310,8 @@ struct BusRun<'a> {
     findings: Vec<String>,
     unmeasured: Vec<String>,
     proved: bool,
+    /// The faults that came, with their times in nanoseconds.
+    injected: Vec<(u64, String)>,
 }
 
 impl BusRun<'_> {
@@ -311,6 +325,7 @@ impl BusRun<'_> {
                 .map(|row| format!("no message `{}` was through", row.message))
                 .collect(),
             proved: plan.verdict() == Verdict::Holds,
+            injected: Vec::new(),
         }
     }
 
@@ -319,9 +334,12 @@ impl BusRun<'_> {
     }
 
     fn to_json(&self) -> Value {
+        let injected = self.injected.iter();
+        let injected = injected.map(|(time, what)| json!({ "time_ns": time, "what": what }));
         json!({
             "format": FORMAT, "result": "run", "system": self.name, "holds": self.holds(),
             "proved": self.proved, "findings": self.findings, "unmeasured": self.unmeasured,
+            "injected": injected.collect::<Value>(),
             "can_buses": self.rows.iter().map(BusRow::to_json).collect::<Value>(),
         })
     }
@@ -342,8 +360,7 @@ impl BusRun<'_> {
 }
 
 /// Says how the run went, and returns the exit code.
-fn report(request: &SimRequest, system: &System, plan: &Plan, rows: &[BusRow]) -> u8 {
-    let run = BusRun::of(system, plan, rows);
+fn report(request: &SimRequest, run: &BusRun<'_>) -> u8 {
     match request.json {
         true => say(&format!("{:#}", run.to_json())),
         false => run.tell(),

@@ -10,7 +10,7 @@ use diapason_devices::can::{
 };
 use diapason_random::Random;
 use diapason_system::{
-    CanMessage, CanNetwork, CanScheduler, CanSender, FaultKind, InjectedFault, System,
+    CanMessage, CanNetwork, CanScheduler, CanSender, FaultKind, FaultTarget, InjectedFault, System,
 };
 
 /// The clocks of other nodes show times that are so far apart.
@@ -115,6 +115,11 @@ fn apart(network: &CanNetwork, period: u64) -> Nanos {
     let longer = u128::from(period) * (MILLION + u128::from(time.drift_ppm));
     let longer = u64::try_from(longer.div_ceil(MILLION) + 1).unwrap_or(u64::MAX);
     Nanos(longer.div_ceil(time.step_ns.max(1)).saturating_mul(time.step_ns.max(1)))
+}
+
+/// Returns whether a fault makes trouble for another node.
+pub(crate) fn is_trouble(fault: &InjectedFault) -> bool {
+    fault.kind.target() == FaultTarget::Node
 }
 
 /// Gives nodes the trouble that faults make for them.

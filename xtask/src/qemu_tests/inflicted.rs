@@ -10,6 +10,8 @@ const WHOLE: &str = "tests/systems/whole.toml";
 const SERVER: &str = "tests/systems/server.toml";
 const UDP: &str = "examples/udp.toml";
 const VCPUS: &str = "examples/vcpus.toml";
+/// The system that keeps the time of another node of its bus.
+const ON_TIME: &str = "examples/can-mts-host.toml";
 
 /// When the fault comes: between two reports of the readers.
 const AT_NS: u64 = 2_500_000_000;
@@ -48,6 +50,8 @@ pub const TESTS: &[QemuTest] = &[
     after("fault: flood", UDP, &["2500ms flood nic1 5000 100ms"], flooded),
     after("fault: overrun", VCPUS, &["2500ms overrun sensors 10 100ms"], contained),
     after("fault: crash", SERVER, &["2500ms crash usbd"], restarted),
+    after("fault: node-reset", ON_TIME, &["2500ms node-reset frame-unit 300ms"], untimed),
+    after("fault: node-deaf", ON_TIME, &["2500ms node-deaf motor-left 300ms"], unmoved),
     after("fault: reboot", SERVER, &["2500ms reboot 100ms"], rebooted),
 ];
 
@@ -248,6 +252,22 @@ fn restarted(boots: &[Observed]) -> Result<(), String> {
     }
     must(boot, "can4: open", 2)?;
     boot.holds()
+}
+
+/// The driver says that it lost the time when its master was away, and nothing else is broken.
+fn untimed(boots: &[Observed]) -> Result<(), String> {
+    let findings = one(boots)?.holds().err().unwrap_or_default();
+    let other = findings.lines().find(|line| !line.starts_with("alarm can-time: "));
+    match (other, findings.is_empty()) {
+        (Some(other), _) => Err(format!("it broke {other}")),
+        (None, true) => Err("nobody rang for the time".into()),
+        (None, false) => Ok(()),
+    }
+}
+
+/// The trouble of another node delays no message of this host.
+fn unmoved(boots: &[Observed]) -> Result<(), String> {
+    one(boots)?.holds()
 }
 
 fn rebooted(boots: &[Observed]) -> Result<(), String> {

@@ -8,6 +8,9 @@ use diapason_can::bus::Ticket;
 use diapason_can::mts::{RENEW_FROM_BITS, TimeFrame, beacon_id, signal_update};
 use diapason_can::{AnyFrame, Bus, CanFrame, FdFrame, Id};
 
+/// The time until a message without a period is tried again.
+const REST: Nanos = Nanos::from_millis(1);
+
 impl Unit {
     /// Puts a message into the queue. One of high speed at a unit that does not know the epoch is
     /// never sent: later it would come too close to the next one.
@@ -28,11 +31,13 @@ impl Unit {
                 (self.code(code, start_by, around), start_by)
             }
         };
-        let frame = id.and_then(|id| self.content(it.message, id, it.number));
-        let Some(frame) = frame else { return self.books[it.message].lost += 1 };
         let marked = self.tells();
-        let sent = bus.send(now, self.node, shown(frame, marked));
-        let Ok(ticket) = sent else { return self.books[it.message].lost += 1 };
+        let frame = id.and_then(|id| self.content(it.message, id, it.number));
+        let sent = frame.map(|frame| (frame, bus.send(now, self.node, shown(frame, marked))));
+        let Some((frame, Ok(ticket))) = sent else {
+            self.refused = now + REST;
+            return self.books[it.message].lost += 1;
+        };
         let (message, came) = (Some(it.message), it.came);
         self.waiting.push(Waiting { ticket, message, came, start_by, frame, marked });
     }

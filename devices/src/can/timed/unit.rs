@@ -63,6 +63,8 @@ pub(super) struct Unit {
     upset: usize,
     back: Nanos,
     deaf: Nanos,
+    /// No message without a period is asked for before this time, because one was refused.
+    pub refused: Nanos,
 }
 
 impl Unit {
@@ -88,6 +90,7 @@ impl Unit {
             upset: 0,
             back: Nanos::FOREVER,
             deaf: Nanos::ZERO,
+            refused: Nanos::ZERO,
         }
     }
 
@@ -133,7 +136,7 @@ impl Unit {
         let reads = self.readings.front().map_or(Nanos::FOREVER, |reading| reading.at);
         let next = comes.chain(queued).fold(upset, Nanos::min);
         let next = next.min(look).min(reads).min(self.renews).min(self.again);
-        if self.rests().next().is_some() { now } else { next }
+        if self.rests().next().is_some() { next.min(self.refused.max(now)) } else { next }
     }
 
     /// Returns the messages without a period of which none waits.
@@ -161,7 +164,7 @@ impl Unit {
                 self.books[message].came += 1;
             }
         }
-        let rests: Vec<usize> = self.rests().collect();
+        let rests: Vec<usize> = self.rests().filter(|_| now >= self.refused).collect();
         for message in rests {
             let number = self.numbers[message];
             self.pending.push(Pending { at: now, message, number, came: now });
