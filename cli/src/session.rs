@@ -69,6 +69,21 @@ pub struct FinishedRun {
     pub served: Option<u64>,
 }
 
+/// Returns what a run did not measure if a signal ended it.
+pub(crate) fn unmeasured_if_interrupted() -> Option<String> {
+    interrupt::came().then(|| "the rest of the run: it was interrupted".into())
+}
+
+/// Returns what a run did not measure if clients could take part in it.
+pub(crate) fn unmeasured_beside_clients(captures: &CaptureRequest) -> Option<String> {
+    captures.can_server.map(|address| {
+        format!(
+            "the system alone: clients at {address} could send frames on its CAN buses, and \
+             another run may differ"
+        )
+    })
+}
+
 #[cfg(test)]
 impl Session {
     /// Returns the session of a system with nothing to boot.
@@ -215,17 +230,12 @@ impl Session {
     /// Returns what the description promises and a run did not measure, as sentences.
     #[must_use]
     pub fn unmeasured(&self, run: &FinishedRun) -> Vec<String> {
-        let clients = self.captures.can_server.map(|address| {
-            format!(
-                "the system alone: clients at {address} could send frames on its CAN buses, and \
-                 another run may differ"
-            )
-        });
+        let clients = unmeasured_beside_clients(&self.captures);
         if self.promises_nothing(run) {
             let nothing = "the description promises nothing except that no process faults";
             return [nothing.into()].into_iter().chain(clients).collect();
         }
-        let early = interrupt::came().then(|| "the rest of the run: it was interrupted".into());
+        let early = unmeasured_if_interrupted();
         let parts = self.assumptions(run).unmeasured(&run.outcome, &self.names);
         let unseen = self.unseen.iter().cloned();
         early.into_iter().chain(clients).chain(unseen).chain(parts).collect()

@@ -117,6 +117,25 @@ fn errors_count_against_the_budget_of_the_bus() {
 }
 
 #[test]
+fn a_run_that_did_not_measure_all_does_not_hold() {
+    let unmeasured = |arguments: &[&str]| {
+        let (result, code) = result("short", EXAMPLE, arguments);
+        assert_eq!((code, &result["holds"]), (Some(5), &Value::Bool(false)), "{arguments:?}");
+        result["unmeasured"].to_string()
+    };
+    let short = unmeasured(&["--for", "20ms"]);
+    assert!(short.contains("no message `current-left` was through"), "{short}");
+    let served = unmeasured(&["--for", "100ms", "--can-server", "127.0.0.1:0"]);
+    assert!(served.contains("clients at 127.0.0.1:0 could send"), "{served}");
+    let output = sim("short", EXAMPLE, &["--search", "3", "--for", "20ms"]);
+    assert_eq!(output.status.code(), Some(5));
+    // A fault after the end did not come.
+    let late = ["--for", "500ms", "--fault", "1s babble drive 5ms"];
+    let (result, code) = result("late", EXAMPLE, &late);
+    assert_eq!((code, result["injected"].as_array().unwrap().len()), (Some(0), 0));
+}
+
+#[test]
 fn messages_that_are_late_are_named() {
     let (all, code) = result("babble", EXAMPLE, &["--for", "2s", "--fault", "1s babble drive 5ms"]);
     let found = all["findings"].to_string();
@@ -130,6 +149,7 @@ fn requests_that_are_about_programs_are_refused() {
     let refused = [
         (&["--stages"][..], "`--stages` is about programs, and `can-mts` has no process"),
         (&["--faults"][..], "`--faults` draws nothing on a bus without a host"),
+        (&["--fault", "1s reboot 5ms"][..], "`1s reboot 5ms` happens to a host"),
         (&["--fault", "1s bus-off drive"][..], "no CAN interface is called `drive`"),
         (&["--fault", "1s node-reset motor 5ms"][..], "no other node is called `motor`"),
     ];

@@ -14,9 +14,10 @@ use crate::interrupt;
 use crate::outcome::FORMAT;
 use crate::output::{say, tell};
 use crate::plan::{Plan, Verdict};
+use crate::session::{unmeasured_beside_clients, unmeasured_if_interrupted};
 use crate::simulate::progress::Progress;
 use crate::surroundings::bus_mishap;
-use crate::surroundings::nodes::{nodes, trouble};
+use crate::surroundings::nodes::{nodes, trouble, troubled};
 use crate::table::{Columns, time};
 use crate::words::stamped;
 use diapason_abi::Nanos;
@@ -63,31 +64,40 @@ pub(super) fn simulate(request: &SimRequest, system: &System, plan: &Plan) -> Re
     let asked = faults::asked(system, &request.fault)?;
     let mut faults = [&system.faults, &asked[..]].concat();
     faults.sort_by_key(|fault| fault.at_ns);
-    let injected: Vec<(u64, String)> =
-        faults.iter().map(|fault| (fault.at_ns, system.fault_words(fault))).collect();
-    if !request.json {
-        let told = injected.iter().map(|(at, text)| (*at, format!("fault: {text}")));
-        told.for_each(|(at, text)| tell(&stamped(Some(at), &text)));
-    }
-    let report = |rows: &[BusRow]| {
-        let run = BusRun { injected: injected.clone(), ..BusRun::of(system, plan, rows) };
-        report(request, &run)
+    happens(system, &faults)?;
+    let of_seed = |seed: Option<u64>| -> Result<BusRun<'_>, Failure> {
+        let rows = run(request, system, plan, seed, &faults)?;
+        Ok(BusRun::of((system, plan), request, &faults, rows))
     };
     interrupt::await_signals()?;
     let Some(count) = request.search else {
-        let rows = run(request, system, plan, request.seed, &faults)?;
-        return Ok(report(&rows));
+        return Ok(of_seed(request.seed)?.report(request));
     };
     let from = request.seed.unwrap_or(0);
     for seed in from..from.saturating_add(count) {
-        let rows = run(request, system, plan, Some(seed), &faults)?;
-        if interrupt::came() || rows.iter().any(|row| !row.findings().is_empty()) {
+        let run = of_seed(Some(seed))?;
+        if !(run.findings.is_empty() && run.unmeasured.is_empty()) {
             tell(&format!("seed {seed}:"));
-            return Ok(report(&rows));
+            return Ok(run.report(request));
         }
     }
     say(&format!("{count} seeds, no promise broken"));
     Ok(if plan.verdict() == Verdict::Holds { HOLDS } else { UNPROVED })
+}
+
+/// Checks that each fault happens to a bus or to a node that is simulated.
+fn happens(system: &System, faults: &[InjectedFault]) -> Result<(), Failure> {
+    let is_of_bus = |fault: &InjectedFault| {
+        system.disturbed_bus(fault).is_some() && bus_mishap(fault).is_some()
+    };
+    let is_here = |fault: &InjectedFault| troubled(system, fault).is_some() || is_of_bus(fault);
+    let Some(other) = faults.iter().find(|fault| !is_here(fault)) else { return Ok(()) };
+    Err(Failure::Input(format!(
+        "error: `{}` happens to a host, and `{}` has no process\n\
+         help: name a bus or a node: `can-errors`, `babble`, `node-reset`, `node-deaf`",
+        system.fault_words(other),
+        system.name
+    )))
 }
 
 /// Checks that nothing is asked that only programs have.
@@ -167,7 +177,7 @@ fn prepared<'a>(
     seed: Option<u64>,
 ) -> Result<Running<'a>, Failure> {
     let rate = BitRate::new(network.rate);
-    let rate = rate.map_err(|_| Failure::Input("no controller has this bit rate".into()))?;
+    let rate = rate.map_err(|_| refused(network, "no controller has its bit rate"))?;
     let data = BitRate::of_data(network.data_rate).ok();
     let with_fd = network.messages.iter().any(|message| message.fd);
     let bus = match data.filter(|_| with_fd) {
@@ -184,15 +194,17 @@ fn prepared<'a>(
     Ok(Running { network, plan, bus: bus.acknowledged(), nodes: names })
 }
 
+fn refused(network: &CanNetwork, why: &str) -> Failure {
+    let name = &network.name;
+    Failure::Input(format!(
+        "error: the nodes of `{name}` cannot be simulated: {why}\n\
+         help: see what `diapason plan` says of `{name}`"
+    ))
+}
+
 /// Returns the terms that all nodes of a bus under MTS keep, as the plan has them.
 fn terms(network: &CanNetwork, plan: &CanPlan) -> Result<TimedTerms, Failure> {
-    let refused = |why: &str| {
-        let name = &network.name;
-        Failure::Input(format!(
-            "error: the nodes of `{name}` cannot be simulated: {why}\n\
-             help: see what `diapason plan` says of `{name}`"
-        ))
-    };
+    let refused = |why: &str| refused(network, why);
     let epochs = plan.epochs.as_ref().ok_or_else(|| refused("no epochs can be made"))?;
     let clocks = plan.clocks.as_ref().ok_or_else(|| refused("nothing says how its clocks go"))?;
     let time = network.time.map(|time| {
@@ -306,7 +318,7 @@ impl MessageRow {
 /// The result of a run: what it showed, broke and did not measure.
 struct BusRun<'a> {
     name: &'a str,
-    rows: &'a [BusRow],
+    rows: Vec<BusRow>,
     findings: Vec<String>,
     unmeasured: Vec<String>,
     proved: bool,
@@ -315,29 +327,41 @@ struct BusRun<'a> {
 }
 
 impl BusRun<'_> {
-    fn of<'a>(system: &'a System, plan: &Plan, rows: &'a [BusRow]) -> BusRun<'a> {
+    fn of<'a>(
+        (system, plan): (&'a System, &Plan),
+        request: &SimRequest,
+        faults: &[InjectedFault],
+        rows: Vec<BusRow>,
+    ) -> BusRun<'a> {
         let silent = rows.iter().flat_map(|row| &row.messages).filter(|row| row.is_unmeasured());
+        let silent = silent.map(|row| format!("no message `{}` was through", row.message));
+        let clients = unmeasured_beside_clients(&request.captures);
+        let unmeasured = unmeasured_if_interrupted().into_iter().chain(clients).chain(silent);
+        let came = faults.iter().filter(|fault| fault.at_ns < request.length.horizon_ns);
         BusRun {
             name: &system.name,
-            rows,
             findings: rows.iter().flat_map(BusRow::findings).collect(),
-            unmeasured: silent
-                .map(|row| format!("no message `{}` was through", row.message))
-                .collect(),
+            unmeasured: unmeasured.collect(),
             proved: plan.verdict() == Verdict::Holds,
-            injected: Vec::new(),
+            injected: came.map(|fault| (fault.at_ns, system.fault_words(fault))).collect(),
+            rows,
         }
     }
 
-    fn holds(&self) -> bool {
-        self.findings.is_empty() && self.proved && self.unmeasured.is_empty()
+    fn code(&self) -> u8 {
+        match (self.findings.is_empty(), self.proved && self.unmeasured.is_empty()) {
+            (false, _) => BROKEN,
+            (true, true) => HOLDS,
+            (true, false) => UNPROVED,
+        }
     }
 
     fn to_json(&self) -> Value {
         let injected = self.injected.iter();
         let injected = injected.map(|(time, what)| json!({ "time_ns": time, "what": what }));
         json!({
-            "format": FORMAT, "result": "run", "system": self.name, "holds": self.holds(),
+            "format": FORMAT, "result": "run", "system": self.name,
+            "holds": self.code() == HOLDS,
             "proved": self.proved, "findings": self.findings, "unmeasured": self.unmeasured,
             "injected": injected.collect::<Value>(),
             "can_buses": self.rows.iter().map(BusRow::to_json).collect::<Value>(),
@@ -345,39 +369,39 @@ impl BusRun<'_> {
     }
 
     fn tell(&self) {
+        let injected = self.injected.iter();
+        injected.for_each(|(at, text)| say(&stamped(Some(*at), &format!("fault: {text}"))));
         self.rows.iter().for_each(|row| say(&format!("\n{}", row.render())));
         self.findings.iter().for_each(|finding| say(&format!("broken: {finding}")));
         self.unmeasured.iter().for_each(|what| say(&format!("not measured: {what}")));
-        let verdict = match () {
-            () if !self.findings.is_empty() => "does not hold",
-            () if !self.proved => "unproved; nothing was broken",
-            () if interrupt::came() => "interrupted; nothing was broken until then",
-            () if !self.holds() => "nothing was broken, and not everything was measured",
-            () => "holds",
+        let verdict = match self.code() {
+            BROKEN => "does not hold",
+            HOLDS => "holds",
+            _ if !self.proved => "unproved; nothing was broken",
+            _ if interrupt::came() => "interrupted; nothing was broken until then",
+            _ => "nothing was broken, and not everything was measured",
         };
         say(&format!("{}: {verdict}", self.name));
     }
-}
 
-/// Says how the run went, and returns the exit code.
-fn report(request: &SimRequest, run: &BusRun<'_>) -> u8 {
-    match request.json {
-        true => say(&format!("{:#}", run.to_json())),
-        false => run.tell(),
-    }
-    match (run.findings.is_empty(), run.holds()) {
-        (false, _) => BROKEN,
-        (true, true) => HOLDS,
-        (true, false) => UNPROVED,
+    /// Says how the run went, and returns the exit code.
+    fn report(&self, request: &SimRequest) -> u8 {
+        match request.json {
+            true => say(&format!("{:#}", self.to_json())),
+            false => self.tell(),
+        }
+        self.code()
     }
 }
 
-/// Returns the result of a bus on which nothing happened yet.
+/// Returns the books of a bus on which nothing happened yet.
 #[cfg(test)]
 pub(super) fn of_nothing() -> Value {
     let text = include_str!("../../../examples/can-mts.toml");
     let system = diapason_system::parse("f", text).unwrap();
     let plan = Plan::of(&system, system.clock_hz);
     let running = prepared((&system.cans[0], &plan.cans[0]), (&system, &[]), None, None).unwrap();
-    BusRun::of(&system, &plan, &[running.row(Nanos::ZERO)]).to_json()
+    let (name, rows) = (system.name.as_str(), vec![running.row(Nanos::ZERO)]);
+    let (findings, unmeasured, injected) = (Vec::new(), Vec::new(), Vec::new());
+    BusRun { name, rows, findings, unmeasured, proved: true, injected }.to_json()
 }

@@ -1,6 +1,6 @@
 //! The CAN controllers with message buffers of a host, and the other nodes of their buses.
 
-use super::nodes::{is_trouble, nodes, trouble};
+use super::nodes::{nodes, trouble, troubled};
 use super::{Functions, bus_mishap, controller_mishap};
 use diapason_abi::Nanos;
 use diapason_can::BitRate;
@@ -28,7 +28,7 @@ pub(super) fn buffered(system: &System, faults: &[InjectedFault]) -> Functions {
         for fault in faults {
             let (at, words) = (Nanos(fault.at_ns), system.fault_words(fault));
             let on_bus = system.disturbed_bus(fault).map(|bus| &system.cans[bus]);
-            if is_trouble(fault) {
+            if troubled(system, fault).is_some_and(|node| network.has_node(node)) {
                 card.suffer(at, ControllerMishap::Device, words);
             } else if on_bus.is_some_and(|bus| bus.name == network.name) {
                 bus_mishap(fault).into_iter().for_each(|(mishap, _)| bus.suffer(at, mishap));

@@ -117,14 +117,14 @@ fn apart(network: &CanNetwork, period: u64) -> Nanos {
     Nanos(longer.div_ceil(time.step_ns.max(1)).saturating_mul(time.step_ns.max(1)))
 }
 
-/// Returns whether a fault makes trouble for another node.
-pub(crate) fn is_trouble(fault: &InjectedFault) -> bool {
-    fault.kind.target() == FaultTarget::Node
+/// Returns the other node that a fault makes trouble for.
+pub(crate) fn troubled<'s>(system: &'s System, fault: &InjectedFault) -> Option<&'s str> {
+    let is_of_node = fault.kind.target() == FaultTarget::Node;
+    system.other_nodes().get(fault.target).copied().filter(|_| is_of_node)
 }
 
 /// Gives nodes the trouble that faults make for them.
 pub(crate) fn trouble(nodes: &mut [Node<'_>], system: &System, faults: &[InjectedFault]) {
-    let known = system.other_nodes();
     for fault in faults {
         let trouble = match fault.kind {
             FaultKind::NodeReset => UnitTrouble::Off,
@@ -132,8 +132,8 @@ pub(crate) fn trouble(nodes: &mut [Node<'_>], system: &System, faults: &[Injecte
             _ => continue,
         };
         let upset = UnitUpset { at: Nanos(fault.at_ns), lasts: Nanos(fault.arguments[0]), trouble };
-        let of = known.get(fault.target);
-        for node in nodes.iter_mut().filter(|node| Some(&node.name) == of) {
+        let of = troubled(system, fault);
+        for node in nodes.iter_mut().filter(|node| Some(node.name) == of) {
             node.unit.upsets.push(upset);
             node.unit.upsets.sort_by_key(|upset| upset.at);
         }

@@ -23,13 +23,17 @@ pub struct PeriodicMessage {
 /// Returns the message `number` of `id`, with `length` bytes.
 #[must_use]
 pub fn numbered(id: Id, length: u8, number: u64) -> Option<AnyFrame> {
-    let number = number.to_le_bytes();
-    if usize::from(length) > number.len() {
-        // The number comes again and again: a frame that lost a part of its data is found out.
-        let data: Vec<u8> = number.into_iter().cycle().take(length.into()).collect();
-        return Some(FdFrame::new(id, &data).ok()?.with_fast(true).into());
+    match number.to_le_bytes().get(..usize::from(length)) {
+        Some(data) => Some(CanFrame::data(id, data).ok()?.into()),
+        None => numbered_fd(id, length, number),
     }
-    Some(CanFrame::data(id, number.get(..usize::from(length))?).ok()?.into())
+}
+
+/// Returns the message `number` of `id` as a frame of CAN FD, with `length` bytes.
+pub(super) fn numbered_fd(id: Id, length: u8, number: u64) -> Option<AnyFrame> {
+    // The number comes again and again: a frame that lost a part of its data is found out.
+    let data: Vec<u8> = number.to_le_bytes().into_iter().cycle().take(length.into()).collect();
+    Some(FdFrame::new(id, &data).ok()?.with_fast(true).into())
 }
 
 /// Frames with their times.

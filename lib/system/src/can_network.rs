@@ -150,6 +150,16 @@ impl CanNetwork {
     pub fn is_apart(&self) -> bool {
         self.interface.is_none() && self.controller.is_none()
     }
+
+    /// Returns whether another node of this name sends on the bus.
+    #[must_use]
+    pub fn has_node(&self, name: &str) -> bool {
+        let is_it = |message: &CanMessage| match &message.sender {
+            CanSender::Node(node) => node == name,
+            CanSender::Process(_) => false,
+        };
+        self.messages.iter().any(is_it)
+    }
 }
 
 impl CanSender {

@@ -159,6 +159,18 @@ fn a_bus_without_this_host_and_its_nodes_have_faults() {
     }
 }
 
+/// Beside a host nobody plays such a bus, so nothing can happen to it.
+#[test]
+fn a_bus_apart_from_a_host_has_no_faults() {
+    let text = include_str!("../../../examples/can-mts.toml");
+    let host = "[[process]]\nname = \"p\"\npriority = 1\n";
+    let system = parse("f", &format!("{text}\n{host}")).unwrap_or_else(|it| panic!("{it}"));
+    for words in ["1s babble drive 5ms", "1s can-errors drive 7", "1s node-reset motor-left 5ms"] {
+        assert!(parse_fault(&system, words).is_err(), "{words}");
+    }
+    assert!(system.other_nodes().is_empty());
+}
+
 #[test]
 fn the_controller_of_a_bus_and_its_bus_have_faults() {
     let text = include_str!("../../../examples/can-controller.toml");

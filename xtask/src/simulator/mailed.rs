@@ -146,7 +146,7 @@ fn lost(result: &Value, name: &str, place: &str) -> u64 {
 }
 
 /// Simulates a list with one text for another in the files of its hosts, and follows its messages.
-/// It must break.
+/// The run must break a promise.
 fn altered(workspace: &Workspace, list: &str, (from, to): (&str, &str)) -> Result<Value, String> {
     let wrong = |what: &str, error: std::io::Error| format!("{what}: {error}");
     let folder = std::env::temp_dir().join(format!("diapason-mail-{}", std::process::id()));

@@ -2,11 +2,11 @@
 
 use super::unit::{Pending, Unit, Waiting, is_time};
 use super::{Around, TimedName};
-use crate::can::numbered;
+use crate::can::traffic::{numbered, numbered_fd};
 use diapason_abi::Nanos;
 use diapason_can::bus::Ticket;
 use diapason_can::mts::{RENEW_FROM_BITS, TimeFrame, beacon_id, signal_update};
-use diapason_can::{AnyFrame, Bus, CanFrame, FdFrame, Id};
+use diapason_can::{AnyFrame, Bus, CanFrame, Id};
 
 /// The time until a message without a period is tried again.
 const REST: Nanos = Nanos::from_millis(1);
@@ -72,12 +72,10 @@ impl Unit {
     /// Returns the frame of a message of this number.
     fn content(&self, message: usize, id: Id, number: u64) -> Option<AnyFrame> {
         let of = &self.of.messages[message];
-        if !of.fd {
-            return numbered(id, of.length, number);
+        match of.fd {
+            true => numbered_fd(id, of.length, number),
+            false => numbered(id, of.length, number),
         }
-        let data = number.to_le_bytes().into_iter().cycle().take(of.length.into());
-        let frame = FdFrame::new(id, &data.collect::<Vec<u8>>()).ok()?;
-        Some(frame.with_fast(true).into())
     }
 
     /// The unit tells from now on that the epoch is over, also if nobody has anything to send.
@@ -144,12 +142,7 @@ impl Unit {
                 unit.replace(now, bus, place, false);
             }
         });
-        let messages = &self.of.messages;
-        let is_high = |message: usize| matches!(messages[message].name, TimedName::Code { .. });
-        let left = self.waiting.iter().any(|it| it.marked || it.message.is_some_and(is_high));
-        if left {
-            self.again = now + around.rate.time(RENEW_FROM_BITS.into());
-        }
+        self.retry(now, around, |it| it.marked || it.start_by < Nanos::FOREVER);
     }
 
     /// Does something to each frame that waits, the first requested first.

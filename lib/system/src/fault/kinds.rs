@@ -77,9 +77,10 @@ pub enum FaultTarget {
     /// A `[[usb]]` device that is a CAN interface, or a `[[device]]` that is the `controller` of a
     /// bus.
     Can,
-    /// A target as of [`FaultTarget::Can`], or a `[[can]]` that this host is not on.
+    /// A target as of [`FaultTarget::Can`], or a `[[can]]` of a description without processes.
     Bus,
-    /// A `node` of a `[[message]]`, on a bus whose other nodes the simulator plays.
+    /// A `node` of a `[[message]]`, on a bus with a controller, or in a description without
+    /// processes.
     Node,
     /// A `[[device]]` that is a USB controller, or the `controller` of a CAN bus.
     Controller,

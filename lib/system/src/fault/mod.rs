@@ -95,9 +95,11 @@ impl<'a> Targets<'a> {
             let mut cards = declared.adapters.iter().filter_map(|it| it.device.as_ref());
             cards.any(|device| device.value == name)
         };
-        let is_apart = |can: &DeclaredCan| can.usb.is_none() && can.controller.is_none();
+        // Beside a host the simulator plays the nodes of buses with a controller only.
+        let alone = declared.processes.is_empty();
+        let is_apart = |can: &DeclaredCan| alone && can.usb.is_none() && can.controller.is_none();
         let played = |message: &'a DeclaredMessage| {
-            declared.can(message).filter(|can| can.usb.is_none())?;
+            declared.can(message).filter(|can| alone || can.controller.is_some())?;
             message.node.as_ref().map(|node| &*node.value)
         };
         Targets {
@@ -142,7 +144,10 @@ impl<'a> Targets<'a> {
                 .map(|(place, device)| is_adapter(place).then_some(&*device.name))
                 .collect(),
             buses: (system.cans.iter())
-                .map(|network| network.is_apart().then_some(&*network.name))
+                .map(|network| {
+                    let is_played = network.is_apart() && system.processes.is_empty();
+                    is_played.then_some(&*network.name)
+                })
                 .collect(),
             nodes: system.other_nodes(),
             processes: system.processes.iter().map(|process| &*process.name).collect(),
@@ -262,7 +267,8 @@ impl System {
     /// Returns the names of all nodes that the simulator plays on CAN buses, in order.
     #[must_use]
     pub fn other_nodes(&self) -> Vec<&str> {
-        let buses = self.cans.iter().filter(|network| network.interface.is_none());
+        let alone = self.processes.is_empty();
+        let buses = self.cans.iter().filter(|network| alone || network.controller.is_some());
         let senders = buses.flat_map(|network| &network.messages).map(|message| &message.sender);
         sorted(senders.filter_map(|sender| match sender {
             CanSender::Node(name) => Some(name.as_str()),

@@ -2,12 +2,11 @@
 //! that is another is not served.
 
 use crate::ground::{attach, detach, take_reports};
-use crate::machine::Machine;
+use crate::machine::{Machine, PORT};
 use diapason_abi::Nanos;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::endpoint::{NUMBER, PACKETS};
 use diapason_contract::sensor::{OUTSIDE, Packet, RECORDS};
-use diapason_contract::settings::{DEVICES, Expected, SERVES};
 use diapason_contract::source::{MessageShape, PipeSource, SHAPES};
 use diapason_contract::threads::ServiceKind;
 use diapason_devices::UsbDevice;
@@ -17,7 +16,6 @@ use diapason_pipe::Reader;
 use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
 use diapason_usbd::Platform as _;
 
-const PORT: u8 = 1;
 /// The interrupt endpoint of an instrument, and the bytes of its packets.
 const ENDPOINT: (u64, usize) = (1, 64);
 
@@ -32,16 +30,11 @@ fn reading(
     let jitter = Nanos::ZERO;
     contracts.0[source] = Some(Contract { messages: 1, per: PERIOD, burst: 1, jitter });
     let shape = MessageShape { bytes, stamp: Some(16) }.word();
-    let service = ServiceKind::Endpoints;
-    let expected =
-        Expected { service, interface: 0, connector: PORT, route: 0, identity, serial: 0 };
-    let machine = Machine::with(&[
-        (SERVES, &[service as u64]),
-        (DEVICES, &expected.words()),
-        (CONTRACTS, &contracts.words()),
-        (SHAPES, &[0, shape]),
-        (NUMBER, &[number]),
-    ]);
+    let machine = Machine::serving(
+        ServiceKind::Endpoints,
+        identity,
+        &[(CONTRACTS, &contracts.words()), (SHAPES, &[0, shape]), (NUMBER, &[number])],
+    );
     let packets = machine.ground.reader(PACKETS).unwrap();
     (machine, packets)
 }

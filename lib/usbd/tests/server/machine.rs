@@ -3,10 +3,15 @@
 use crate::ground::{self, Ground};
 use diapason_abi::Nanos;
 use diapason_abi::settings::Settings;
+use diapason_contract::settings::{DEVICES, Expected, SERVES};
+use diapason_contract::threads::ServiceKind;
 use diapason_usbd::platform::Guarded as _;
 use diapason_usbd::policy::LOOK;
 use diapason_usbd::{Attended, PlaceOrder, ServerSettings, UsbServer, WakeCause, offered};
 use diapason_xhc::Config;
+
+/// The connector of the one device of [`Machine::serving`].
+pub const PORT: u8 = 1;
 
 /// A server and its machine.
 pub struct Machine {
@@ -31,6 +36,19 @@ impl Machine {
     /// Returns a server with these settings, its controller running.
     pub fn with(settings: &[(&str, &[u64])]) -> Machine {
         Machine::on(Config::default(), settings)
+    }
+
+    /// Returns a server with these settings that expects one device, at [`PORT`], for a service.
+    pub fn serving(
+        service: ServiceKind,
+        identity: (u16, u16),
+        settings: &[(&str, &[u64])],
+    ) -> Machine {
+        let expected =
+            Expected { service, interface: 0, connector: PORT, route: 0, identity, serial: 0 };
+        let (serves, devices) = ([service as u64], expected.words());
+        let own: [(&str, &[u64]); 2] = [(SERVES, &serves), (DEVICES, &devices)];
+        Machine::with(&[&own, settings].concat())
     }
 
     /// Returns a server with these settings on a controller of this kind, which is running.

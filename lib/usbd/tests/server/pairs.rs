@@ -2,13 +2,12 @@
 //! does, and both end with the device.
 
 use crate::ground::{attach, detach, now};
-use crate::machine::Machine;
+use crate::machine::{Machine, PORT};
 use diapason_abi::Nanos;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
 use diapason_contract::endpoint::{self, PACKETS};
 use diapason_contract::sensor;
 use diapason_contract::sensor::{LOST_BEFORE, OUTSIDE, Packet};
-use diapason_contract::settings::{DEVICES, Expected, SERVES};
 use diapason_contract::sink::{
     self, ANSWERS, DONE, FAILED, GONE, PacketAnswer, PacketWrite, WRITES,
 };
@@ -21,7 +20,6 @@ use diapason_devices::servo::Servo;
 use diapason_pipe::{Reader, Writer};
 use diapason_usbd::Platform as _;
 
-const PORT: u8 = 1;
 /// The time from one set point to the next.
 const POINT: Nanos = Nanos::from_millis(5);
 /// Bytes of a packet of either interrupt endpoint.
@@ -53,17 +51,16 @@ impl Rig {
             contracts.0[numbered(kind)] = Some(contract);
         }
         let shape = |stamp| MessageShape { bytes: BYTES, stamp: Some(stamp) }.word();
-        let (service, identity) = (ServiceKind::Pairs, (0x1209, 4));
-        let expected =
-            Expected { service, interface: 0, connector: PORT, route: 0, identity, serial: 0 };
-        let machine = Machine::with(&[
-            (SERVES, &[service as u64]),
-            (DEVICES, &expected.words()),
-            (CONTRACTS, &contracts.words()),
-            (SHAPES, &[0, shape(16), 0, 0, shape(0)]),
-            (endpoint::NUMBER, &[1]),
-            (sink::NUMBER, &[1]),
-        ]);
+        let machine = Machine::serving(
+            ServiceKind::Pairs,
+            (0x1209, 4),
+            &[
+                (CONTRACTS, &contracts.words()),
+                (SHAPES, &[0, shape(16), 0, 0, shape(0)]),
+                (endpoint::NUMBER, &[1]),
+                (sink::NUMBER, &[1]),
+            ],
+        );
         let packets = machine.ground.reader(PACKETS).unwrap();
         let writes = machine.ground.writer(WRITES).unwrap();
         let answers = machine.ground.reader(ANSWERS).unwrap();

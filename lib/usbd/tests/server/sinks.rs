@@ -2,10 +2,9 @@
 //! is held to the contract of its pipe.
 
 use crate::ground::{attach, detach, now, take_reports};
-use crate::machine::Machine;
+use crate::machine::{Machine, PORT};
 use diapason_abi::Nanos;
 use diapason_contract::carried::{CONTRACTS, Contract, Contracts};
-use diapason_contract::settings::{DEVICES, Expected, SERVES};
 use diapason_contract::sink::{
     ANSWERS, DONE, FAILED, GONE, NONSENSE, NUMBER, PacketAnswer, PacketWrite, RECORDS, WRITES,
 };
@@ -19,7 +18,6 @@ use diapason_pipe::{Reader, Writer};
 use diapason_random::Random;
 use diapason_usbd::Platform as _;
 
-const PORT: u8 = 1;
 const PERIOD: Nanos = Nanos::from_millis(5);
 
 /// A server with a pipe to an endpoint of an actuator, and the writer's ends.
@@ -36,16 +34,11 @@ impl Written {
         let jitter = Nanos::ZERO;
         contracts.0[sink] = Some(Contract { messages: 1, per: PERIOD, burst: 1, jitter });
         let shape = MessageShape { bytes, stamp: Some(0) }.word();
-        let (service, identity) = (ServiceKind::Sinks, (0x1209, product));
-        let expected =
-            Expected { service, interface: 0, connector: PORT, route: 0, identity, serial: 0 };
-        let machine = Machine::with(&[
-            (SERVES, &[service as u64]),
-            (DEVICES, &expected.words()),
-            (CONTRACTS, &contracts.words()),
-            (SHAPES, &[0, 0, 0, 0, shape]),
-            (NUMBER, &[number]),
-        ]);
+        let machine = Machine::serving(
+            ServiceKind::Sinks,
+            (0x1209, product),
+            &[(CONTRACTS, &contracts.words()), (SHAPES, &[0, 0, 0, 0, shape]), (NUMBER, &[number])],
+        );
         let writes = machine.ground.writer(WRITES).unwrap();
         let answers = machine.ground.reader(ANSWERS).unwrap();
         Written { machine, writes, answers }

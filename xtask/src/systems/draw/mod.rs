@@ -18,8 +18,8 @@ const PERIODS: [u64; 12] =
 const AFFORDED: usize = 12;
 /// Clocks, in MHz; the first one is QEMU's.
 const CLOCKS: [u64; 7] = [1_000, 1_000, 1_000, 20, 100, 512, 4_000];
-/// The slowest clock of a system that has a controller with message buffers or an actuator, in
-/// MHz.
+/// The slowest clock, in MHz, of a system that has a controller with message buffers or an
+/// actuator.
 const FAST: u64 = 512;
 
 /// Returns the system number `number` of a campaign. Of eight, seven are at the margin of what
