@@ -38,6 +38,7 @@ fn a_system_that_holds() {
 fn messages_on_can() {
     looks_like("can-controller.txt", &["plan", "../../../examples/can-controller.toml"], 0);
     looks_like("can-mts-host.txt", &["plan", "../../../examples/can-mts-host.toml"], 0);
+    looks_like("can-dashboard.txt", &["plan", "../../../examples/can-dashboard.toml"], 0);
     looks_like("can-mts.txt", &["plan", "../../../examples/can-mts.toml"], 0);
     looks_like("can.txt", &["plan", "can.toml"], 1);
     looks_like("can.json", &["plan", "can.toml", "--json"], 1);

@@ -10,9 +10,11 @@ use diapason_can::mts::{
     low_speed_id,
 };
 use diapason_can::response::{AnalysedMessage, Errors};
-use diapason_can::toucan::{BufferedOutbox, FrameSource, STREAMS, ToucanDriver, ended};
+use diapason_can::toucan::{
+    BufferedFrame, BufferedOutbox, FrameSource, STREAMS, ToucanDriver, ended,
+};
 use diapason_can::wire::{length, worst};
-use diapason_can::{BitRate, CanFrame, Id, StandardId};
+use diapason_can::{BitRate, CanFrame, Filter, Id, StandardId};
 use diapason_devices::can::{
     CanBus, Sent, TimedMessage, TimedName, TimedTerms, TimedUnit, numbered,
 };
@@ -25,6 +27,8 @@ const DRIVER: usize = 0;
 const NODES: usize = 4;
 const SHARED: usize = 3;
 const SPARE: usize = 2;
+/// The buffer that hears the frames of the time.
+const TIME_BUFFER: usize = 13;
 const MEGABIT: u32 = 1_000_000;
 
 fn rate() -> BitRate {
@@ -276,7 +280,8 @@ impl<'a> Driver<'a> {
         if drive.leads {
             outbox.tell(streams.len() as u8);
         } else {
-            outbox.listen(&module, low_speed_id(0).unwrap().into()).unwrap();
+            let time = Filter::only(false, low_speed_id(0).unwrap().as_raw().into());
+            assert_eq!(outbox.listen(&module, time), Ok(TIME_BUFFER));
         }
         let newest = Newest::default();
         *newest.0.borrow_mut() = streams.iter().map(|(code, _)| (drive.of[*code].1, 0)).collect();
@@ -312,7 +317,7 @@ impl<'a> Driver<'a> {
     fn attend(&mut self) {
         let now = self.desk.time();
         self.outbox.attend(&self.module, &self.newest, now);
-        if let Some((frame, begun)) = self.outbox.heard(&self.module) {
+        if let Some(BufferedFrame { frame, begun }) = self.outbox.heard(&self.module, TIME_BUFFER) {
             let timer = self.module.timer();
             let end = ended(rate(), (begun, timer), length(&frame), self.local());
             let frame = TimeFrame::read(frame.bytes()).unwrap();

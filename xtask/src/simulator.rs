@@ -7,6 +7,7 @@ mod browser;
 mod buffers;
 mod debugger;
 mod flows;
+mod hearing;
 mod lives;
 mod mailed;
 mod on_time;
@@ -31,12 +32,13 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 15] = [
+    let steps: [(&str, Check); 16] = [
         ("a search finds the same with one process and with two", search),
         ("fixed seeds have the traces that are kept", traces::check),
         ("simulator: the lives of messages add up", lives::check),
         ("simulator: messages of a CAN controller are in time", buffers::check),
         ("simulator: messages under MTS are in time", on_time::check),
+        ("simulator: messages of other nodes are read in time", hearing::check),
         ("simulator: messages of a flow are followed over all hosts", flows::check),
         ("simulator: a flow keeps its bound while clocks run apart", flows::apart),
         ("simulator: hosts find cables that are pulled, and lose nothing unnamed", pulled::check),

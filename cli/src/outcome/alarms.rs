@@ -10,8 +10,8 @@ mod unpaid;
 mod vcpus;
 
 use super::{
-    AdapterPromise, CanMessagePromise, ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise,
-    RaisedAlarm, SocketPromise, StatePromise, ThreadRow, UsbPromises,
+    AdapterPromise, CanMessagePromise, ChainPromise, DeviceRow, HeardPromise, JobPromise, Outcome,
+    PipePromise, RaisedAlarm, SocketPromise, StatePromise, ThreadRow, UsbPromises,
 };
 use crate::duration::human;
 use crate::names::{self, Names};
@@ -42,6 +42,8 @@ pub struct Assumptions {
     pub adapters: Vec<AdapterPromise>,
     /// One promise for each CAN message of a process that a controller sends.
     pub messages: Vec<CanMessagePromise>,
+    /// One promise for each CAN message of another node that a process reads from a controller.
+    pub heard: Vec<HeardPromise>,
     /// One promise for each state message.
     pub states: Vec<StatePromise>,
     /// Allowed extra delay of messages from devices outside the machine.
@@ -62,6 +64,7 @@ impl Assumptions {
             sockets: SocketPromise::of(plan.system(), plan),
             adapters: AdapterPromise::of(plan.system(), plan),
             messages: CanMessagePromise::of(plan.system(), plan),
+            heard: HeardPromise::of(plan.system(), plan),
             states: StatePromise::of(plan.system()),
             slack_ns: 0,
         }
@@ -71,7 +74,7 @@ impl Assumptions {
     #[must_use]
     pub fn are_only_of_the_kernel(&self) -> bool {
         let Assumptions { of: _, pipes, chains, jobs, places, usb, .. } = self;
-        let Assumptions { sockets, adapters, messages, states, slack_ns: _, .. } = self;
+        let Assumptions { sockets, adapters, messages, heard, states, slack_ns: _, .. } = self;
         pipes.is_empty()
             && chains.is_empty()
             && jobs.is_empty()
@@ -80,6 +83,7 @@ impl Assumptions {
             && sockets.is_empty()
             && adapters.is_empty()
             && messages.is_empty()
+            && heard.is_empty()
             && states.is_empty()
     }
 
@@ -109,7 +113,8 @@ impl Assumptions {
         let of_sockets = self.sockets.iter().flat_map(|it| it.alarms(outcome, names, slack));
         let of_states = self.states.iter().flat_map(|it| it.alarms(outcome, names));
         let of_messages = self.messages.iter().flat_map(|it| it.alarms(outcome, names));
-        let of_jobs = of_jobs.chain(of_states).chain(of_messages);
+        let of_heard = self.heard.iter().flat_map(|it| it.alarms(outcome, names));
+        let of_jobs = of_jobs.chain(of_states).chain(of_messages).chain(of_heard);
         let of_jobs = of_jobs.chain(of_usb).chain(of_adapters).chain(of_sockets);
         let rest = of_jobs.chain(of_pipes).chain(of_chains).chain(of_opened).chain(unpaid);
         kernel.chain(of_vcpus).chain(of_devices).chain(rest).collect()

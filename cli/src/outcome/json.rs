@@ -3,8 +3,8 @@
 
 use super::{
     AdapterPromise, Assumptions, CameraRow, CanMessagePromise, ChainPromise, DeviceRow, FaultEvent,
-    KernelRow, LinkRow, ModePromise, NetworkRow, Outcome, PlugRow, ProcessRow, RaisedAlarm,
-    SocketPromise, StrayRow, ThreadRow, VcpuRow, pipes,
+    HeardPromise, KernelRow, LinkRow, ModePromise, NetworkRow, Outcome, PlugRow, ProcessRow,
+    RaisedAlarm, SocketPromise, StrayRow, ThreadRow, VcpuRow, pipes,
 };
 use crate::names::Names;
 use serde_json::{Value, json};
@@ -57,6 +57,7 @@ impl Outcome {
             "sockets": SocketPromise::columns(self, names).objects(&promised.sockets),
             "adapters": AdapterPromise::columns(self, names).objects(&promised.adapters),
             "can_messages": CanMessagePromise::columns(self, names).objects(&promised.messages),
+            "can_heard": HeardPromise::columns(self, names).objects(&promised.heard),
         })
     }
 }

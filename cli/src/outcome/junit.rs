@@ -41,8 +41,10 @@ fn cases(
     let sockets = bounded.map(|promise| ("socket", &promise.name));
     let bounded = promised.messages.iter().filter(|promise| promise.bound_ns.is_some());
     let messages = bounded.map(|promise| ("message", &promise.name));
+    let bounded = promised.heard.iter().filter(|promise| promise.done_ns.is_some());
+    let heard = bounded.map(|promise| ("heard", &promise.name));
     let case = |kind, name: &str, outcome| Case { kind, name: name.into(), outcome };
-    let named = pipes.chain(chains).chain(sockets).chain(messages).chain(jobs);
+    let named = pipes.chain(chains).chain(sockets).chain(messages).chain(heard).chain(jobs);
     let mut all: Vec<Case> =
         named.map(|(kind, name)| case(kind, name, CaseOutcome::Passed)).collect();
     all.extend(unmeasured.iter().map(|what| case("measured", what, CaseOutcome::Skipped)));

@@ -7,6 +7,7 @@ mod chains;
 mod closeness;
 mod confined;
 mod coverage;
+mod heard;
 mod json;
 pub mod junit;
 mod kernel;
@@ -27,6 +28,7 @@ pub(crate) use chains::Station;
 pub use chains::{ChainPromise, ChainRow};
 pub use closeness::Closeness;
 pub use confined::StrayRow;
+pub use heard::{HeardPromise, HeardRow};
 pub(crate) use json::FORMAT;
 pub use kernel::KernelRow;
 pub use opened::OpenedRow;
@@ -177,6 +179,8 @@ pub struct Outcome {
     pub frames: Vec<FrameRow>,
     /// The reports of drivers of CAN controllers on messages.
     pub cans: Vec<CanRow>,
+    /// The reports of drivers and readers on messages of other nodes.
+    pub heard: Vec<HeardRow>,
     /// The reports of readers of state messages that were overtaken.
     pub states: Vec<StateRow>,
     /// As the simulator saw messages, by pipe of the description; empty if nobody looked.
@@ -317,6 +321,7 @@ impl Outcome {
             }
             Measurement::State(report) => states::note(&mut self.states, process, &report),
             Measurement::Can(report) => can::note(&mut self.cans, process, at, &report),
+            Measurement::Heard(report) => heard::note(&mut self.heard, process, at, &report),
             // `bench` reads those.
             Measurement::Cost(_) => {}
         }

@@ -1,9 +1,9 @@
 //! The columns of the kernel's records, and the tables at the end of a run.
 
 use super::{
-    AdapterPromise, Assumptions, CanMessagePromise, DeviceRow, FaultEvent, ModePromise, NetworkRow,
-    OpenedRow, Outcome, PipePromise, ProcessRow, SocketPromise, ThreadRow, VcpuRow, chains,
-    state_word,
+    AdapterPromise, Assumptions, CanMessagePromise, DeviceRow, FaultEvent, HeardPromise,
+    ModePromise, NetworkRow, OpenedRow, Outcome, PipePromise, ProcessRow, SocketPromise, ThreadRow,
+    VcpuRow, chains, state_word,
 };
 use crate::duration;
 use crate::names::{self, Names};
@@ -84,7 +84,7 @@ impl Outcome {
     }
 
     /// Returns the tables of what is measured beside its promise: pipes, chains, opened pipes,
-    /// sockets, adapters, CAN messages, modes.
+    /// sockets, adapters, CAN messages that are sent and that are read, modes.
     #[must_use]
     pub fn measured(&self, promised: &Assumptions, names: &Names) -> Vec<String> {
         let pipes = |way| PipePromise::table(way, &promised.pipes, self, names);
@@ -94,9 +94,11 @@ impl Outcome {
         let sockets = SocketPromise::columns(self, names).table(&promised.sockets).render();
         let adapters = AdapterPromise::columns(self, names).table(&promised.adapters).render();
         let messages = CanMessagePromise::columns(self, names).table(&promised.messages).render();
+        let heard = HeardPromise::columns(self, names).table(&promised.heard).render();
         let modes = ModePromise::columns(self, names).table(&promised.usb.modes).render();
         let (read, written) = (opened(from), opened(to));
-        vec![pipes(from), pipes(to), chains, read, written, sockets, adapters, messages, modes]
+        let ends = vec![pipes(from), pipes(to), chains, read, written, sockets, adapters];
+        ends.into_iter().chain([messages, heard, modes]).collect()
     }
 
     fn totals(&self) -> String {

@@ -114,7 +114,10 @@ impl Assumptions {
         let messages = self.messages.iter().filter(|it| it.bound_ns.is_some());
         let messages = messages.filter(|it| !ever(&|life| it.is_measured(life)));
         let messages = messages.map(|it| format!("no frame of message {}", it.name));
-        let rest = jobs.chain(sockets).chain(messages).chain(usb);
+        let heard = self.heard.iter().filter(|it| it.done_ns.is_some());
+        let heard = heard.filter(|it| !ever(&|life| it.is_measured(life)));
+        let heard = heard.map(|it| format!("no message {} at its reader", it.name));
+        let rest = jobs.chain(sockets).chain(messages).chain(heard).chain(usb);
         pipes.chain(unstamped).chain(ended).chain(chains).chain(places).chain(rest).collect()
     }
 }

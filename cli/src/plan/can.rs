@@ -6,7 +6,9 @@ use diapason_abi::Nanos;
 use diapason_can::Id;
 use diapason_can::mts::Unmet;
 use diapason_can::response::Errors;
-use diapason_plan::can::{CanClocks, CanEpochs, CanName, CanOutcome, CanPlan, CanPromise};
+use diapason_plan::can::{
+    CanClocks, CanEpochs, CanHeard, CanName, CanOutcome, CanPlan, CanPromise,
+};
 use diapason_plan::share;
 use diapason_system::{CanMessage, CanNetwork, CanScheduler, CanSender, System};
 use serde_json::{Value, json};
@@ -60,7 +62,27 @@ fn of_bus(network: &CanNetwork, plan: &CanPlan) -> String {
     );
     let clocks = plan.clocks.as_ref().map(|clocks| follows(network, clocks)).unwrap_or_default();
     let epochs = epochs(network, plan.epochs.as_ref());
-    head + &table.render() + &epochs + &clocks + &queued(plan) + &assumed(network, plan)
+    let ends = heard(network, plan);
+    head + &table.render() + &epochs + &clocks + &queued(plan) + &ends + &assumed(network, plan)
+}
+
+/// Returns a table of the messages that processes of this host read from a controller.
+fn heard(network: &CanNetwork, plan: &CanPlan) -> String {
+    let mut table = TextTable::new(&[
+        ("read here", Align::Left),
+        ("by", Align::Left),
+        ("after its frame", Align::Right),
+        ("done within", Align::Right),
+        ("next frame after", Align::Right),
+    ]);
+    for (place, found) in &plan.heard {
+        let message = &network.messages[*place];
+        let times = found.as_ref().ok().map(|it| [it.told, it.done, it.apart]);
+        let time = |number: usize| times.map_or("NONE".to_owned(), |times| human(times[number].0));
+        let reader = message.reader.clone().unwrap_or_default();
+        table.row(vec![message.name.clone(), reader, time(0), time(1), time(2)]);
+    }
+    table.render()
 }
 
 /// Returns the rate of the data of CAN FD, if there is some.
@@ -269,9 +291,24 @@ pub fn to_json(plans: &[CanPlan], system: &System) -> Vec<Value> {
             })),
             "clocks": plan.clocks.as_ref().map(|clocks| of_clocks(network, clocks)),
             "messages": messages.map(message).collect::<Vec<Value>>(),
+            "heard": plan.heard.iter().map(|it| of_heard(network, it)).collect::<Vec<Value>>(),
         })
     };
     all.map(bus).collect()
+}
+
+fn of_heard(
+    network: &CanNetwork,
+    (place, found): &(usize, Result<CanHeard, [String; 2]>),
+) -> Value {
+    let (message, found) = (&network.messages[*place], found.as_ref().ok());
+    json!({
+        "message": message.name,
+        "reader": message.reader,
+        "told_ns": found.map(|it| it.told.0),
+        "done_ns": found.map(|it| it.done.0),
+        "apart_ns": found.map(|it| it.apart.0),
+    })
 }
 
 fn of_clocks(network: &CanNetwork, clocks: &CanClocks) -> Value {

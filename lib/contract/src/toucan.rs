@@ -1,5 +1,5 @@
 //! CAN controllers with message buffers: names and layouts that the driver `cand`, programs that
-//! send messages, and descriptions share. A process of `cand` drives one controller.
+//! send or read messages, and descriptions share. A process of `cand` drives one controller.
 
 use diapason_abi::{Key, Nanos, PAGE};
 use diapason_state::plain;
@@ -14,6 +14,8 @@ pub const CLOCK_HZ: u32 = 16_000_000;
 pub const CONTROLLERS: usize = 2;
 /// Most processes that send on one controller.
 pub const SENDERS: usize = 4;
+/// Most processes that read messages of other nodes from one controller.
+pub const READERS: usize = 4;
 /// The number of the driver in the place of a sender: it sends the frames of the time.
 pub const DRIVER: u8 = u8::MAX;
 /// Most messages that a host sends on one controller.
@@ -24,6 +26,8 @@ pub const SENDING: usize = 14;
 pub const SHARED: usize = 3;
 /// Buffers that send under MTS: one more hears the frames of the time.
 pub const SENDING_ON_TIME: usize = 13;
+/// Buffers that hear a message of another node each, if no message of this host has one of its own.
+pub const HEARING: usize = SENDING - SHARED;
 /// Shared buffers that are still full when the controller asks for more.
 pub const SPARE: usize = 2;
 
@@ -35,6 +39,10 @@ pub struct ControllerNames {
     pub send: &'static str,
     /// The segments of messages, by sender.
     pub out: [&'static str; SENDERS],
+    /// The segments of messages of other nodes, by reader, and the semaphores that the driver
+    /// gives when it has put one there.
+    pub heard: [&'static str; READERS],
+    pub tell: [&'static str; READERS],
 }
 
 macro_rules! controller {
@@ -47,6 +55,18 @@ macro_rules! controller {
                 concat!($name, ".out1"),
                 concat!($name, ".out2"),
                 concat!($name, ".out3"),
+            ],
+            heard: [
+                concat!($name, ".in0"),
+                concat!($name, ".in1"),
+                concat!($name, ".in2"),
+                concat!($name, ".in3"),
+            ],
+            tell: [
+                concat!($name, ".tell0"),
+                concat!($name, ".tell1"),
+                concat!($name, ".tell2"),
+                concat!($name, ".tell3"),
             ],
         }
     };
@@ -90,6 +110,26 @@ plain! {
     }
 }
 
+/// Messages that wait for a reader.
+pub const IN_MESSAGES: usize = 32;
+/// Bytes of the segment of a reader's messages.
+pub const IN_BYTES: u64 =
+    (128 + IN_MESSAGES * (16 + size_of::<InMessage>())).next_multiple_of(PAGE) as u64;
+
+plain! {
+    /// A message of another node.
+    pub struct InMessage {
+        /// When its frame ended, in ns: at most [`STAMP_BITS`] and [`READ`] too early, and of an
+        /// extended frame [`HALF_STAMP_BITS`] more.
+        pub ended_ns: u64,
+        pub data: [u8; 8],
+        /// Its place among the messages that the controller hears.
+        pub place: u32,
+        /// How many bytes of `data` belong to it.
+        pub length: u32,
+    }
+}
+
 /// The driver looks at the controller so often at least: its timer counts 65,536 bits and begins
 /// anew, and the driver has to read when a frame began before that. A sender rests so long after a
 /// message that it does not have.
@@ -99,12 +139,24 @@ pub const LOOK: Nanos = Nanos::from_millis(20);
 /// bits, and so does the stamp of the frame; a frame ends one bit later for its sender.
 pub const STAMP_BITS: u64 = 3;
 
+/// Bits of a stamp that a controller does not keep of an extended frame.
+pub const HALF_STAMP_BITS: u64 = 255;
+
+/// The clocks of this host and of a node that sends drift apart by no more, in parts per million.
+pub const DRIFT_PPM: u64 = 1_000;
+
+/// The driver reads the timer of the controller and its clock within this time. It drops a reading
+/// that took longer.
+pub const READ: Nanos = Nanos::from_micros(5);
+
 /// The work of the driver each time it looks at the controller.
 pub const SERVE: &str = "cand.serve";
 /// The work of the driver to find the next message, or that there is none.
 pub const FIND: &str = "cand.find";
 /// The work of the driver for each message that it takes.
 pub const TAKE: &str = "cand.message";
+/// The work of the driver for each message of another node that it brings to its reader.
+pub const HEAR: &str = "cand.hear";
 /// The work of the driver to renew the identifiers of all messages that wait, under MTS.
 pub const RENEW: &str = "cand.renew";
 
@@ -112,6 +164,10 @@ pub const RENEW: &str = "cand.renew";
 pub const CONTROLLER_SETTING: &str = "controller";
 /// The setting with messages, of `cand` and of programs: the words of [`MessageTerms`].
 pub const MESSAGES_SETTING: &str = "messages";
+
+/// The setting with messages of other nodes, of `cand` and of the programs that read them: the
+/// words of [`HeardTerms`].
+pub const HEARD_SETTING: &str = "heard";
 
 /// The setting of `cand` under MTS: the words of [`MtsTerms`].
 pub const MTS_SETTING: &str = "mts";
@@ -250,19 +306,31 @@ const WORDS: usize = 6;
 const EXTENDED: u64 = 1 << 32;
 const CODE: u64 = 1 << 33;
 
+impl MessageId {
+    const fn word(self) -> u64 {
+        match self {
+            MessageId::Fixed(id, true) => id as u64 | EXTENDED,
+            MessageId::Fixed(id, false) => id as u64,
+            MessageId::Code(code) => code as u64 | CODE,
+        }
+    }
+
+    const fn of(word: u64) -> MessageId {
+        match word & CODE {
+            0 => MessageId::Fixed(word as u32, word & EXTENDED != 0),
+            _ => MessageId::Code(word as u8),
+        }
+    }
+}
+
 impl MessageTerms {
     /// Returns the numbers of the setting.
     #[must_use]
     pub const fn words(&self) -> [u64; WORDS] {
         let [low, high] = self.number.to_le_bytes();
         let small = [self.controller, self.stream, self.sender, self.bytes, low, high, 0, 0];
-        let id = match self.id {
-            MessageId::Fixed(id, true) => id as u64 | EXTENDED,
-            MessageId::Fixed(id, false) => id as u64,
-            MessageId::Code(code) => code as u64 | CODE,
-        };
         let small = u64::from_le_bytes(small);
-        [self.name.0, small, id, self.period_ns, self.deadline_ns, self.jitter_ns]
+        [self.name.0, small, self.id.word(), self.period_ns, self.deadline_ns, self.jitter_ns]
     }
 
     /// Reads all messages in the numbers of a setting.
@@ -277,14 +345,59 @@ impl MessageTerms {
                 number: u16::from_le_bytes([low, high]),
                 sender,
                 bytes,
-                id: match id & CODE {
-                    0 => MessageId::Fixed(*id as u32, id & EXTENDED != 0),
-                    _ => MessageId::Code(*id as u8),
-                },
+                id: MessageId::of(*id),
                 period_ns: *period_ns,
                 deadline_ns: *deadline_ns,
                 jitter_ns: *jitter_ns,
             }
+        })
+    }
+}
+
+/// A message of another node that a program of this host reads, as the driver and the program know
+/// it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeardTerms {
+    /// The key of its name.
+    pub name: Key,
+    /// The controller that hears it.
+    pub controller: u8,
+    /// Its place among the messages that the controller hears.
+    pub place: u8,
+    /// Its number among all messages of the description.
+    pub number: u16,
+    /// The number of its program among the readers of the controller.
+    pub reader: u8,
+    /// Most bytes of data.
+    pub bytes: u8,
+    pub id: MessageId,
+    /// The shortest time between two, in ns.
+    pub period_ns: u64,
+    /// How much later than that a frame may be through, in ns.
+    pub jitter_ns: u64,
+}
+
+/// Words of such a message in the setting.
+const HEARD_WORDS: usize = 5;
+
+impl HeardTerms {
+    /// Returns the numbers of the setting.
+    #[must_use]
+    pub const fn words(&self) -> [u64; HEARD_WORDS] {
+        let [low, high] = self.number.to_le_bytes();
+        let small = [self.controller, self.place, self.reader, self.bytes, low, high, 0, 0];
+        let small = u64::from_le_bytes(small);
+        [self.name.0, small, self.id.word(), self.period_ns, self.jitter_ns]
+    }
+
+    /// Reads all messages in the numbers of a setting.
+    pub fn all(words: &[u64]) -> impl Iterator<Item = HeardTerms> + '_ {
+        words.as_chunks().0.iter().map(|one: &[u64; HEARD_WORDS]| {
+            let [name, small, id, period_ns, jitter_ns] = *one;
+            let [controller, place, reader, bytes, low, high, ..] = small.to_le_bytes();
+            let (name, id) = (Key(name), MessageId::of(id));
+            let number = u16::from_le_bytes([low, high]);
+            HeardTerms { name, controller, place, number, reader, bytes, id, period_ns, jitter_ns }
         })
     }
 }
@@ -312,6 +425,21 @@ mod tests {
         let all = [terms, plain, speedy];
         let words: alloc::vec::Vec<u64> = all.iter().flat_map(|it| it.words()).collect();
         assert!(MessageTerms::all(&words).eq(all));
+        let heard = HeardTerms {
+            name: Key::new("pedal"),
+            controller: 1,
+            place: 10,
+            number: 0x4321,
+            reader: 2,
+            bytes: 7,
+            id: MessageId::Code(17),
+            period_ns: 5,
+            jitter_ns: u64::MAX,
+        };
+        let other = HeardTerms { id: MessageId::Fixed(0x1fff_ffff, true), ..heard };
+        let all = [heard, other];
+        let words: alloc::vec::Vec<u64> = all.iter().flat_map(|it| it.words()).collect();
+        assert!(HeardTerms::all(&words).eq(all));
         let errors = (2, 50_000_000);
         let controller = ControllerTerms { number: 1, rate: 1_000_000, own: 11, errors };
         assert_eq!(ControllerTerms::of(&controller.words()), Some(controller));

@@ -7,6 +7,7 @@
 
 mod controller;
 mod fd;
+mod heard;
 mod mts;
 mod time;
 
@@ -97,6 +98,8 @@ fn message(raw: Raw<'_>, report: &mut Report) -> DeclaredMessage {
         let help = "add `node = \"…\"`, the unit that sends it, or `process = \"…\"` of this host";
         table.needs("node", help);
     }
+    let reader = table.text("reader", "reader = \"display\"");
+    let work = table.duration("work", 1..=TIME_MAX);
     let class = table.choice("class", &CLASSES, "");
     let fd = table.flag("fd").unwrap_or(false);
     let bytes = table.number("bytes", 0..=fd::BYTES_MAX, " of data");
@@ -115,6 +118,8 @@ fn message(raw: Raw<'_>, report: &mut Report) -> DeclaredMessage {
         bus,
         process,
         node,
+        reader,
+        work,
         class,
         bytes,
         fd,
@@ -134,6 +139,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         twice(&declared.cans[..index], can, |can| &can.name, "bus", report);
         interface(declared, can, report);
         controller::check(declared, can, report);
+        heard::check_bus(declared, can, report);
         schedule(declared, can, report);
         errors(can, report);
         mts::check(declared, can, report);
@@ -155,6 +161,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         let before = &declared.messages[..index];
         twice(before, message, |message| &message.name, "message", report);
         sender(declared, names, message, report);
+        heard::check(declared, names, message, report);
         times(message, report);
         fd::length(message, report);
         if let Some(can) = bus_of(declared, message, report) {
@@ -440,6 +447,8 @@ fn messages(declared: &Declared, can: &DeclaredCan) -> Vec<CanMessage> {
             name: message.name.value.clone(),
             number,
             sender: process.or(node)?,
+            reader: message.reader.as_ref().map(|reader| reader.value.clone()),
+            work_ns: message.work.as_ref().map_or(0, |work| work.value),
             period_ns,
             deadline_ns: if is_due { deadline.or(period_ns) } else { None },
             jitter_ns: message.jitter.as_ref().map_or(0, |jitter| jitter.value),

@@ -78,6 +78,10 @@ impl CanNetwork {
             }
             CanScheduler::Mts => {
                 let (classes, mut ranks) = (self.classes(), [0u16; 3]);
+                // A filter that ignores the region of a deadline compares the last five bits of an
+                // identifier and the first: it tells 32 messages below those of high speed apart.
+                let low = classes.iter().filter(|class| **class == CanClass::Low).count();
+                ranks[CanClass::NonRealTime as usize] = u16::try_from(low).unwrap_or(u16::MAX);
                 for index in self.by_deadline() {
                     let class = classes[index];
                     let rank = &mut ranks[class as usize];

@@ -103,6 +103,10 @@ pub struct CanMessage {
     /// The message's number among all messages of the description.
     pub number: u16,
     pub sender: CanSender,
+    /// The process of this host that reads it, by a controller with message buffers.
+    pub reader: Option<String>,
+    /// The longest that the reader takes for one.
+    pub work_ns: u64,
     /// The shortest time between two. None for one that is not due at any time.
     pub period_ns: Option<u64>,
     /// The deadline of the message, from its arrival. None: it is not due.

@@ -162,6 +162,9 @@ pub(crate) struct DeclaredMessage {
     /// Name of the sender: a process of this host, or a node.
     pub process: Option<At<String>>,
     pub node: Option<At<String>>,
+    /// Name of the process of this host that reads it, and the longest it takes for one.
+    pub reader: Option<At<String>>,
+    pub work: Option<At<u64>>,
     pub class: Option<At<CanClass>>,
     pub bytes: Option<At<u64>>,
     /// The message is a frame of CAN FD.

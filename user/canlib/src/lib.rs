@@ -37,7 +37,7 @@
 //! `Nanos::FOREVER` waits as long as it takes.
 //!
 //! A program that sends messages of the description through a controller with message buffers has
-//! [`Outgoing`] instead.
+//! [`Outgoing`] instead, and one that reads messages of other nodes from it has [`Incoming`].
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -47,6 +47,7 @@ mod channel;
 mod error;
 mod filters;
 mod format;
+mod incoming;
 mod marks;
 mod outgoing;
 mod receive;
@@ -59,6 +60,7 @@ pub use diapason_can::{AnyFrame, CanFrame, FdFrame, Filter};
 pub use error::Error;
 pub use filters::FILTERS;
 pub use format::{Classic, Flexible, Format};
+pub use incoming::{HeardMessage, Incoming, IncomingMessage};
 pub use marks::Mark;
 pub use outgoing::{Outgoing, OutgoingMessage};
 pub use receive::TimedFrame;

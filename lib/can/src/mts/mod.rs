@@ -30,6 +30,7 @@ pub use promise::{
 pub use renewal::{Duty, RENEW_FROM_BITS, RENEW_UNTIL_BITS, Renewal, beacon_id, longest_renewal};
 pub use terms::{TIME_BYTES, TimeBase, TimeFrame, TimeRefusal, TimeTerms};
 
+use crate::filter::Filter;
 use crate::frame::{BYTES_MAX, CanFrame, FrameRefusal};
 use core::fmt;
 use diapason_abi::Nanos;
@@ -122,6 +123,12 @@ pub fn low_speed_id(priority: u16) -> Result<StandardId, MtsRefusal> {
 /// More than the class holds.
 pub fn non_real_time_id(number: u16) -> Result<StandardId, MtsRefusal> {
     within(number, NON_REAL_TIME).map(|number| id(0x600 | number))
+}
+
+/// Returns the filter that passes the high-speed message of this code, whatever its deadline.
+#[must_use]
+pub const fn code_filter(code: u8) -> Filter {
+    Filter { extended: false, code: code as u32, mask: 0x41f }
 }
 
 /// Returns the class of `id`, or `None` if CAN forbids it.

@@ -3,8 +3,8 @@
 
 use super::register::{BUFFER, CTRL2, ESTAT, ICR, IFLAG, MCR, RX14, RX15, RXG, TIMER};
 use super::{
-    BUFFERS, CLOCK_HZ, LIMITS, WORDS, code, code_of, estat, id_words, mcr, pack, timing_words,
-    unpack,
+    BUFFERS, BufferedFrame, CLOCK_HZ, LIMITS, WORDS, code, code_of, estat, id_words, mcr, pack,
+    timing_words, unpack,
 };
 use crate::frame::CanFrame;
 use crate::timing::{BitRate, BitTiming, TimingRefusal};
@@ -22,6 +22,9 @@ pub trait ToucanRegisters {
 const SAMPLE_POINT: u32 = 750;
 /// A mask that compares each bit of an identifier.
 const EXACT: u32 = 0xffff_fffe;
+/// A mask that compares the class and the code of a high-speed message under MTS, and not the
+/// region of its deadline: bits 5 to 9 of a standard identifier, which begins at bit 21 here.
+const CODES: u32 = EXACT & !(0x1f << (21 + 5));
 
 /// A TouCAN that was started.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +32,8 @@ pub struct ToucanDriver<R> {
     registers: R,
     /// The words of its bit timing.
     timing: (u16, u16),
+    /// The mask of all buffers but the last two.
+    mask: u32,
 }
 
 const fn long(high: u16, low: u16) -> u32 {
@@ -48,7 +53,7 @@ impl<R: ToucanRegisters> ToucanDriver<R> {
     /// The clock of the module gives no such rate.
     pub fn start(registers: R, rate: BitRate) -> Result<ToucanDriver<R>, TimingRefusal> {
         let timing = BitTiming::find(CLOCK_HZ, rate, SAMPLE_POINT, &LIMITS)?;
-        let driver = ToucanDriver { registers, timing: timing_words(&timing) };
+        let driver = ToucanDriver { registers, timing: timing_words(&timing), mask: EXACT };
         driver.restart();
         Ok(driver)
     }
@@ -61,14 +66,22 @@ impl<R: ToucanRegisters> ToucanDriver<R> {
         registers.write(MCR, long(still, 0));
         registers.write(ICR, long(0x000f, ctrl01));
         registers.write(CTRL2, long(ctrl2, 0));
-        for mask in [RXG, RX14, RX15] {
-            registers.write(mask, EXACT);
+        for (place, mask) in [(RXG, self.mask), (RX14, EXACT), (RX15, EXACT)] {
+            registers.write(place, mask);
         }
         for buffer in 0..BUFFERS {
             registers.write(place(buffer, 0), long(u16::from(code::INACTIVE) << 4, 0));
         }
         self.interrupts(0);
         registers.write(MCR, long(mcr::FREEZE | mcr::SUPERVISOR, 0));
+    }
+
+    /// Starts the module again so that all buffers but the last two hear high-speed messages under
+    /// MTS by their codes, whatever the deadline in their identifiers. Buffers for other messages
+    /// hear some that they are not for.
+    pub fn ignore_regions(&mut self) {
+        self.mask = CODES;
+        self.restart();
     }
 
     /// Returns whether the module takes part in its bus.
@@ -133,10 +146,10 @@ impl<R: ToucanRegisters> ToucanDriver<R> {
         matches!((control >> 4 & 15) as u8, code::FULL | code::OVERRUN)
     }
 
-    /// Returns the frame that came for a buffer that [`ToucanDriver::expect`] set up, and the timer
-    /// when the frame began.
+    /// Returns the frame that came for a buffer that [`ToucanDriver::expect`] set up, and whether
+    /// another was there before it that nobody has read.
     #[must_use]
-    pub fn received(&self, buffer: usize) -> Option<(CanFrame, u16)> {
+    pub fn received(&self, buffer: usize) -> Option<(BufferedFrame, bool)> {
         let mut words = [0; WORDS];
         // Reading the first word locks the buffer, and reading the timer unlocks it.
         for (longword, pair) in words.as_chunks_mut::<2>().0.iter_mut().enumerate() {
@@ -144,9 +157,14 @@ impl<R: ToucanRegisters> ToucanDriver<R> {
             *pair = [(read >> 16) as u16, read as u16];
         }
         let _ = self.timer();
-        let has_one = matches!(code_of(&words), code::FULL | code::OVERRUN);
-        let (frame, stamp) = (unpack(&words).filter(|_| has_one)?, words[2]);
-        Some((frame, stamp))
+        let overran = match code_of(&words) {
+            code::FULL => false,
+            code::OVERRUN => true,
+            _ => return None,
+        };
+        let frame = unpack(&words)?;
+        let begun = if frame.is_extended() { words[0] & 0xff00 } else { words[2] };
+        Some((BufferedFrame { frame, begun }, overran))
     }
 
     /// Returns whether the module is sending at this moment.

@@ -7,6 +7,7 @@
 //! | `controller` | what a driver does with the registers |
 //! | `outbox` | which message is in which buffer, and which waits in memory |
 //! | `refill` | which buffers interrupt, and whether the driver was in time |
+//! | `listening` | the buffers that hear frames of other nodes |
 //! | `waiting` | the queue in memory |
 //! | `doubts` | messages that were overwritten, and may be on the wire |
 //!
@@ -15,11 +16,13 @@
 
 mod controller;
 mod doubts;
+mod listening;
 mod outbox;
 mod refill;
 mod waiting;
 
 pub use controller::{ToucanDriver, ToucanRegisters};
+pub use listening::BufferedFrame;
 pub use outbox::{BufferRefusal, BufferedOutbox, FrameSource, OutboxCounts, STREAMS, Through};
 
 use crate::frame::{BYTES_MAX, CanFrame, extended, standard};

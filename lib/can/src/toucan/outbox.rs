@@ -11,6 +11,7 @@
 use super::BUFFERS;
 use super::controller::{ToucanDriver, ToucanRegisters};
 use super::doubts::{Doubt, ECHOES, Kept, LONGEST_BITS};
+use super::listening::Listening;
 use super::waiting::{Queue, Streams, Waiting};
 use crate::frame::CanFrame;
 use crate::timing::BitRate;
@@ -20,9 +21,6 @@ use embedded_can::{Id, StandardId};
 
 /// Most streams of an outbox.
 pub const STREAMS: usize = 64;
-
-/// The buffer that hears frames of other nodes, if the driver listens for some.
-const HEARS: usize = 13;
 
 /// The counter of errors of transmission rises by this with each.
 const PER_ERROR: u8 = 8;
@@ -42,13 +40,15 @@ pub enum BufferRefusal {
     Shared { shared: usize, spare: usize },
     /// A stream beyond the last.
     Stream { stream: u8 },
+    /// No identifier is that large.
+    Identifier { raw: u32 },
 }
 
 impl fmt::Display for BufferRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BufferRefusal::Buffers { asked, most } => {
-                write!(f, "{asked} buffers to send from, where the module has {most} for that")
+                write!(f, "{asked} buffers are asked for, where the module has {most} for that")
             }
             BufferRefusal::Shared { shared, spare } => {
                 write!(f, "{shared} shared buffers with {spare} spare: share more than are spare")
@@ -56,6 +56,7 @@ impl fmt::Display for BufferRefusal {
             BufferRefusal::Stream { stream } => {
                 write!(f, "stream {stream}: an outbox has {STREAMS}, counted from 0")
             }
+            BufferRefusal::Identifier { raw } => write!(f, "{raw:#x} is no identifier"),
         }
     }
 }
@@ -107,8 +108,7 @@ pub struct BufferedOutbox {
     /// Frames that went through since a more urgent message waits until an echo is free.
     pub(super) lacking: Option<u32>,
     pub(super) armed: u16,
-    /// The identifier for which the buffer [`HEARS`] waits, if there is one.
-    hears: Option<Id>,
+    pub(super) listening: Listening,
     /// The stream whose buffer interrupts each time, if there is one.
     tells: Option<u8>,
     /// The buffers that interrupt, as the module knows it.
@@ -150,7 +150,7 @@ impl BufferedOutbox {
             longest,
             lacking: None,
             armed: 0,
-            hears: None,
+            listening: Listening::new(),
             tells: None,
             interrupting: 0,
             transmit_errors: 0,
@@ -159,49 +159,14 @@ impl BufferedOutbox {
         })
     }
 
-    /// Lets a buffer hear frames of one identifier of other nodes. It interrupts for each.
-    ///
-    /// # Errors
-    /// So many buffers send that none is left to hear.
-    pub fn listen(
-        &mut self,
-        module: &ToucanDriver<impl ToucanRegisters>,
-        id: Id,
-    ) -> Result<(), BufferRefusal> {
-        let sending = self.own + self.shared;
-        if sending > HEARS {
-            return Err(BufferRefusal::Buffers { asked: sending, most: HEARS });
-        }
-        self.hears = Some(id);
-        module.expect(HEARS, id);
-        self.interrupt(module);
-        Ok(())
-    }
-
     /// Lets the module interrupt each time that a message of this stream is through.
     pub fn tell(&mut self, stream: u8) {
         self.tells = Some(stream);
     }
 
-    /// Returns the frame that [`BufferedOutbox::listen`] waits for, if one came, and the timer of
-    /// the module when it began. Of several the last is left.
-    #[must_use]
-    pub fn heard(
-        &mut self,
-        module: &ToucanDriver<impl ToucanRegisters>,
-    ) -> Option<(CanFrame, u16)> {
-        let id = self.hears?;
-        let heard = module.received(HEARS)?;
-        module.expect(HEARS, id);
-        Some(heard)
-    }
-
     /// Lets the buffers interrupt that have to, if they are others than before.
     pub(super) fn interrupt(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
-        let mut wanted = self.armed;
-        if self.hears.is_some() {
-            wanted |= 1 << HEARS;
-        }
+        let mut wanted = self.armed | self.listening.buffers;
         if let Some(buffer) = self.tells.and_then(|stream| self.buffer_of(stream)) {
             wanted |= 1 << buffer;
         }
@@ -325,9 +290,7 @@ impl BufferedOutbox {
         module.restart();
         (self.armed, self.lacking, self.interrupting) = (0, None, 0);
         self.transmit_errors = 0;
-        if let Some(id) = self.hears {
-            module.expect(HEARS, id);
-        }
+        self.listening.revive(module);
         self.doubts = [None; ECHOES.len()];
         for buffer in 0..self.own + self.shared {
             match self.loaded[buffer].take() {
@@ -341,6 +304,7 @@ impl BufferedOutbox {
     /// Notes what is through.
     fn collect(&mut self, module: &ToucanDriver<impl ToucanRegisters>) {
         let flags = module.take_flags();
+        self.listening.note(flags);
         let mut left = flags;
         while left != 0 {
             let buffer = left.trailing_zeros() as usize % BUFFERS;

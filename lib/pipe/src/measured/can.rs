@@ -1,4 +1,4 @@
-//! Reports on a message that a CAN controller with message buffers sends.
+//! Reports on messages that a CAN controller with message buffers sends and hears.
 
 use super::{Measurement, REPORT, Reported, Values, Words};
 use diapason_abi::Nanos;
@@ -64,6 +64,52 @@ impl CanReport {
         let (jitter, response) = (Nanos(jitter), Nanos(response));
         let controller = ControllerCounts::unpacked(controller);
         CanReport { number, taken, sent, late, replaced, outside, jitter, response, controller }
+    }
+}
+
+/// How a message of another node does: the driver that hears it reports, and so does the program
+/// that reads it. Counts are since the start, times the longest since the last report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HeardReport {
+    /// The message's number among all messages of the description.
+    pub number: u16,
+    /// Messages that the driver heard, or that the program took.
+    pub heard: u64,
+    /// Those that were lost, at least, because the driver did not read them in time.
+    pub missed: u64,
+    /// Those that found no room in the memory of the program.
+    pub full: u64,
+    /// Those that came before their period was over, or had too many bytes.
+    pub outside: u64,
+    /// From the end of the frame until the driver had put it into the memory of the program, or
+    /// until the program took it there.
+    pub longest: Nanos,
+    /// The counts of the whole controller, if the driver reports.
+    pub controller: ControllerCounts,
+}
+
+impl HeardReport {
+    pub(super) const fn values(&self) -> Values {
+        let HeardReport { heard, missed, full, outside, longest, controller, .. } = *self;
+        [heard, missed, full, outside, longest.0, controller.packed(), 0, 0]
+    }
+
+    pub(super) const fn of(number: u16, values: Values) -> HeardReport {
+        let [heard, missed, full, outside, longest, controller, ..] = values;
+        let (longest, controller) = (Nanos(longest), ControllerCounts::unpacked(controller));
+        HeardReport { number, heard, missed, full, outside, longest, controller }
+    }
+
+    /// Reports, and forgets the longest time.
+    pub fn say(&mut self, now: Nanos, say: &mut dyn FnMut(&Words)) {
+        say(&Reported { at: now, said: Measurement::Heard(*self) }.words());
+        self.longest = Nanos::ZERO;
+    }
+
+    /// Notes a message that took so long.
+    pub fn came(&mut self, took: Nanos) {
+        self.heard += 1;
+        self.longest = self.longest.max(took);
     }
 }
 

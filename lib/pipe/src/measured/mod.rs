@@ -11,7 +11,7 @@ mod frames;
 mod gauge;
 mod served;
 
-pub use can::{CanGauge, CanReport, ControllerCounts, next_report};
+pub use can::{CanGauge, CanReport, ControllerCounts, HeardReport, next_report};
 pub use chain::{ChainGauge, ChainMessage, MESSAGE_WORDS};
 pub use counted::{CostReport, NAME_BYTES};
 pub use delays::{PARTS, PipeDelays, SIZES, longest_of, size_of_delay};
@@ -74,6 +74,8 @@ pub enum Measurement {
     State(StateReport),
     /// How a message does that a CAN controller sends.
     Can(CanReport),
+    /// How a message of another node does that a CAN controller hears.
+    Heard(HeardReport),
 }
 
 /// How a pipe does, as its reader or writer sees it. Times are the longest since the last report.
@@ -203,6 +205,7 @@ const NETWORK: u8 = 10;
 const STATE: u8 = 11;
 const CAN: u8 = 12;
 const MODE: u8 = 13;
+const HEARD: u8 = 14;
 const FRAMES: u8 = 20;
 const DISCARDS: u8 = 21;
 
@@ -275,6 +278,10 @@ impl Measurement {
                 let [low, high] = report.number.to_le_bytes();
                 ([CAN, low, high, 0], report.values())
             }
+            Measurement::Heard(report) => {
+                let [low, high] = report.number.to_le_bytes();
+                ([HEARD, low, high, 0], report.values())
+            }
             Measurement::Frames(report) => {
                 ([FRAMES, report.end as u8, report.number, 0], report.values())
             }
@@ -322,6 +329,9 @@ impl Measurement {
             }
             [CAN, low, high, 0] => {
                 Measurement::Can(CanReport::of(u16::from_le_bytes([low, high]), values))
+            }
+            [HEARD, low, high, 0] => {
+                Measurement::Heard(HeardReport::of(u16::from_le_bytes([low, high]), values))
             }
             [FRAMES, end, number, 0] => Measurement::Frames(FrameReport::of(end, number, values)?),
             [DISCARDS, end, number, part] => {
@@ -428,7 +438,7 @@ mod tests {
         let (a, b, c, d) = (time(), time(), time(), time());
         let small = |word: Nanos| word.0 as u32;
         let (channel, place) = (a.0 as u8, b.0 as u8);
-        match c.0 % 14 {
+        match c.0 % 15 {
             0 => Measurement::Pipe(PipeReport {
                 to_device: d.0 & 1 == 1,
                 channel,
@@ -470,7 +480,7 @@ mod tests {
                 longest: c,
                 bound: d,
             }),
-            13 => Measurement::Can(CanReport::of(small(d) as u16, [a.0; 8])),
+            13 | 14 => any_of_can(c.0 % 15, [a.0, b.0, c.0, d.0]),
             12 => Measurement::State(StateReport { number: place, overtaken: a.0, writes: c.0 }),
             7 => Measurement::Cost(CostReport {
                 is_part: d.0 & 1 == 1,
@@ -480,8 +490,8 @@ mod tests {
                 expensive: [small(d), small(a), small(b)],
                 ..CostReport::named("an operation with a name of many words, some of them long")
             }),
-            4..=6 | 9 => any_of_usb(c.0 % 14, [a.0, b.0, c.0, d.0]),
-            10 | 11 => any_of_frames(c.0 % 14, [a.0, b.0, c.0, d.0]),
+            4..=6 | 9 => any_of_usb(c.0 % 15, [a.0, b.0, c.0, d.0]),
+            10 | 11 => any_of_frames(c.0 % 15, [a.0, b.0, c.0, d.0]),
             _ => Measurement::Written(WrittenReport {
                 place,
                 channel,
@@ -512,6 +522,13 @@ mod tests {
         }
         let (end, part, counts) = (FrameEnd::Server, (d & 1) as u8, [a as u32; 16]);
         Measurement::Discards(DiscardReport { end, number, part, counts })
+    }
+
+    fn any_of_can(kind: u64, [a, b, c, d]: [u64; 4]) -> Measurement {
+        match kind {
+            13 => Measurement::Can(CanReport::of(d as u16, [a; 8])),
+            _ => Measurement::Heard(HeardReport::of(d as u16, [a, b, c, d, a, b, 0, 0])),
+        }
     }
 
     fn any_of_usb(kind: u64, [a, b, c, d]: [u64; 4]) -> Measurement {

@@ -7,11 +7,13 @@
 
 mod agree;
 mod assign;
+mod heard;
 mod queued;
 mod remedy;
 mod time;
 
 pub(crate) use agree::{contended_turn, refusals as contradictions};
+pub use heard::CanHeard;
 pub(crate) use remedy::refusals;
 pub use time::CanClocks;
 
@@ -102,6 +104,9 @@ pub struct CanPlan {
     /// By message, how long its program takes from its release until the driver knows of it, if a
     /// described job bounds that.
     pub told: Vec<Option<Nanos>>,
+    /// By place of a message that a process of this host reads from a controller: how soon it is
+    /// there, or why that is not known and what to do.
+    pub heard: Vec<(usize, Result<CanHeard, [String; 2]>)>,
     /// Why nothing can be said of its messages, and what to do.
     pub refused: Option<[String; 2]>,
 }
@@ -114,7 +119,8 @@ pub(crate) fn plans(plant: &Plant<'_>, pipes: &[Piped], jobs: &Jobs) -> Vec<CanP
         let waits = waits(queued.as_ref());
         let places = 0..network.messages.len();
         let told = places.map(|place| queued::told(plant, jobs, network, place)).collect();
-        CanPlan { queued, told, ..plan(plant.system, network, pipes, waits) }
+        let plan = CanPlan { queued, told, ..plan(plant.system, network, pipes, waits) };
+        CanPlan { heard: heard::heard(plant, network, &plan), ..plan }
     };
     plant.system.cans.iter().map(of).collect()
 }
@@ -163,6 +169,7 @@ fn refusal(network: &CanNetwork, refused: [String; 2]) -> CanPlan {
         clocks: None,
         queued: None,
         told: Vec::new(),
+        heard: Vec::new(),
         refused,
     }
 }
@@ -304,6 +311,7 @@ impl Bus<'_> {
             clocks: None,
             queued: None,
             told: Vec::new(),
+            heard: Vec::new(),
             refused: self.unlimited(),
         }
     }
@@ -507,6 +515,7 @@ impl Bus<'_> {
             clocks: None,
             queued: None,
             told: Vec::new(),
+            heard: Vec::new(),
             refused: spare.err().map(|none| self.senseless(&none)),
         }
     }

@@ -7,7 +7,7 @@
 //! of looks and of reports. A message may overwrite another, and the driver looks once more after
 //! that frame. A program that sends too often wakes the driver for a message when it comes and when
 //! its contract lets it in. Of messages that a program does not have the driver takes one in each
-//! [`LOOK`].
+//! [`LOOK`]. A message of another node that a program reads is more work after its interrupt.
 
 use crate::human;
 use crate::jobs::Jobs;
@@ -15,8 +15,11 @@ use crate::missing::{self, Missing};
 use crate::pipes::Plant;
 use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::Supply;
+use diapason_can::BitRate;
 use diapason_can::mts::Epochs;
-use diapason_contract::toucan::{FIND, LOOK, RENEW, SERVE, TAKE};
+use diapason_can::response::Errors;
+use diapason_can::wire::INTERFRAME_BITS;
+use diapason_contract::toucan::{FIND, HEAR, LOOK, RENEW, SERVE, TAKE};
 use diapason_pipe::bill::{Coming, busy_period};
 use diapason_pipe::measured::REPORT;
 use diapason_pipe::size::Bucket;
@@ -41,10 +44,15 @@ pub(super) fn told(
     Some(jobs.get(place)?.as_ref()?.as_ref().ok()?.done)
 }
 
+/// Bits of the shortest frame, with the interframe space: a standard one without data or stuffing.
+pub(super) const SHORTEST_BITS: u32 = 44 + INTERFRAME_BITS;
+
 /// A reason for which the driver wakes up, and its work for that.
 struct Waking {
     contract: Bucket,
     work: Nanos,
+    /// The driver wakes up for it. Otherwise its work follows that of another wake-up.
+    wakes: bool,
 }
 
 /// Returns how long a message waits at most from when its program wakes the driver until it is in
@@ -56,23 +64,54 @@ pub(super) fn queued(plant: &Plant<'_>, network: &CanNetwork) -> Option<Result<N
 impl Plant<'_> {
     fn queued(&self, network: &CanNetwork, controller: &CanController) -> Result<Nanos, Missing> {
         self.locks_nothing(controller.driver)?;
+        self.interrupts(network, controller)?;
         let supply = self.supply_of_driver(controller.driver)?;
         let wakings = self.wakings(network, controller)?;
         let events = |window: Nanos| wakings.iter().map(move |it| (it, it.contract.most(window)));
         let coming = Coming {
             // The start of the driver is one more.
-            wakeups: |window| events(window).map(|(_, count)| count).sum::<u64>().saturating_add(1),
+            wakeups: |window| {
+                let waking = events(window).filter(|(it, _)| it.wakes);
+                waking.map(|(_, count)| count).sum::<u64>().saturating_add(1)
+            },
             work: |window| {
                 let each = events(window).map(|(it, count)| it.work.0.saturating_mul(count));
                 Nanos(each.fold(0, u64::saturating_add))
             },
-            least: wakings.iter().map(|it| it.work).min().unwrap_or_default(),
+            least: wakings.iter().filter(|it| it.wakes).map(|it| it.work).min().unwrap_or_default(),
         };
         busy_period(&supply, &coming).ok_or_else(|| {
             let driver = self.system.process_name(controller.driver).unwrap_or_default();
             let what = format!("`{driver}` may be asked for more than its VCPU gives");
             (what, "give it more `budget`, or make `interval` of the device longer".to_owned())
         })
+    }
+
+    /// Checks that the controller interrupts no more often than its device says. It does once for a
+    /// frame that a buffer hears, and for one of this host after which it wants the next.
+    fn interrupts(&self, network: &CanNetwork, controller: &CanController) -> Result<(), Missing> {
+        let sent = network.streams().len();
+        let hears = !network.heard().is_empty() || network.time.is_some();
+        if !hears && sent <= controller.own.into() {
+            return Ok(());
+        }
+        let Ok(rate) = BitRate::new(network.rate) else { return Ok(()) };
+        let apart = rate.time(SHORTEST_BITS.into());
+        if Nanos(controller.interval_ns) <= apart {
+            return Ok(());
+        }
+        let device = self
+            .system
+            .devices
+            .get(controller.device)
+            .map(|it| it.name.as_str())
+            .unwrap_or_default();
+        let (apart, said) = (apart.0 / 1_000, human(controller.interval_ns));
+        let what = format!(
+            "`{device}` may interrupt once in {apart} us, where frames follow each other, and its \
+             `interval` is {said}"
+        );
+        Err((what, format!("write `interval = \"{apart}us\"` at most")))
     }
 
     /// Returns what wakes the driver, and what it does then.
@@ -96,20 +135,43 @@ impl Plant<'_> {
         let reports = Nanos(call(CallNumber::Log).0.saturating_mul(own.clone().count() as u64));
         let taken = wake + Nanos(find) + Nanos(take);
         let look = wake + Nanos(serve);
-        let every = |period, work| Waking { contract: Bucket::periodic(period), work };
+        let every = |period, work| Waking { contract: Bucket::periodic(period), work, wakes: true };
+        let heard = self.hearings(network)?;
+        let heard_reports = Nanos(call(CallNumber::Log).0.saturating_mul(heard.len() as u64));
         let rest = [
             every(Nanos(controller.interval_ns), hear + look),
             every(LOOK, look),
-            every(REPORT, wake + reports),
+            every(REPORT, wake + reports + heard_reports),
         ];
         let renewals = self.renewals(network, wake)?;
         let messages = own.map(|message| {
             let contract = Bucket::periodic(Nanos(message.period_ns.unwrap_or_default()));
             let contract = contract.with_jitter(Nanos(message.jitter_ns));
-            [taken, wake, look].map(|work| Waking { contract, work })
+            [taken, wake, look].map(|work| Waking { contract, work, wakes: true })
         });
         let strangers = network.senders().into_iter().map(|_| every(LOOK, taken));
-        Ok(messages.flatten().chain(strangers).chain(rest).chain(renewals).collect())
+        let all = messages.flatten().chain(strangers).chain(rest).chain(renewals);
+        Ok(all.chain(heard).collect())
+    }
+
+    /// Returns the work for messages of other nodes: after their interrupt, the driver puts each
+    /// into the memory of its reader and gives a semaphore. Frames come as late as they may be
+    /// through.
+    fn hearings(&self, network: &CanNetwork) -> Result<Vec<Waking>, Missing> {
+        let heard = network.heard();
+        let hear = self.system.works.iter().find(|work| work.name == HEAR);
+        let Some(hear) = hear.filter(|_| !heard.is_empty()) else {
+            return if heard.is_empty() { Ok(Vec::new()) } else { Err(missing::works(&[HEAR])) };
+        };
+        let work = Nanos(hear.worst_ns) + self.calls.of(CallNumber::SemUnlock);
+        let one = |place: usize| {
+            let message = &network.messages[place];
+            let contract = Bucket::periodic(Nanos(message.period_ns.unwrap_or_default()));
+            let late = Nanos(message.deadline_ns.unwrap_or_default());
+            Waking { contract: contract.with_jitter(late), work, wakes: false }
+        };
+        let again = repeated(network).map(|contract| Waking { contract, work, wakes: false });
+        Ok(heard.into_iter().map(one).chain(again).collect())
     }
 
     /// Returns the renewals of identifiers under MTS. The driver looks at its clock at the end of
@@ -128,7 +190,7 @@ impl Plant<'_> {
         let work = wake + Nanos(work.worst_ns);
         let clocks = Bucket::periodic(epoch).with_jitter(Nanos(4 * terms.clocks_ns));
         let lost = Bucket::periodic(Nanos(terms.interval_ns));
-        Ok([clocks, lost].map(|contract| Waking { contract, work }).into())
+        Ok([clocks, lost].map(|contract| Waking { contract, work, wakes: true }).into())
     }
 
     /// Returns the VCPU of the driver, which has to be its own.
@@ -147,6 +209,13 @@ impl Plant<'_> {
             (what, "give it one, and make the system hold first".to_owned())
         })
     }
+}
+
+/// Returns how often a frame may reach receivers twice: each time that one is destroyed in its last
+/// bit.
+pub(super) fn repeated(network: &CanNetwork) -> Option<Bucket> {
+    let Errors { burst, interval } = network.errors;
+    (burst > 0).then(|| Bucket::periodic(interval).with_burst(burst))
 }
 
 /// Returns why the driver does not renew identifiers in time, and what to do.

@@ -30,6 +30,12 @@ pub(crate) fn refusals(system: &System, plans: &[CanPlan], pipes: &[Piped]) -> V
             continue;
         }
         found.extend(unqueued(system, (number, network), plan));
+        found.extend(plan.heard.iter().filter_map(|(place, heard)| {
+            let [what, help] = heard.as_ref().err()?;
+            let message = &network.messages[*place];
+            let title = format!("nothing bounds when `{}` is read: {what}", message.name);
+            Some(system.problem(Place::CanMessage(message.number), [&title, "", "", help]))
+        }));
         let failing: Vec<usize> = (0..plan.messages.len())
             .filter(|index| !holds(&plan.messages[*index].outcome))
             .collect();

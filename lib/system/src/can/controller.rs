@@ -1,9 +1,10 @@
 //! `controller` of a `[[can]]`: a CAN controller with message buffers, which a process of `cand`
-//! drives, and through which other processes of this host send their messages.
+//! drives, and through which other processes of this host send their messages and read those of
+//! other nodes.
 //!
 //! The segments and the semaphore between them follow, and so do the rights of both ends.
 
-use super::mts;
+use super::{heard, mts};
 use crate::can_network::{CanController, CanNetwork, CanScheduler, CanSender};
 use crate::declared::{
     Declared, DeclaredCan, DeclaredDevice, DeclaredMessage, DeclaredPlace, DeclaredProcess,
@@ -34,7 +35,7 @@ fn number(device: &At<String>) -> Option<usize> {
 
 impl Declared {
     /// Returns the number of the process that drives a controller.
-    fn cand(&self, device: &At<String>) -> Option<usize> {
+    pub(super) fn cand(&self, device: &At<String>) -> Option<usize> {
         self.processes.iter().position(|it| it.uses.iter().any(|used| used.value == device.value))
     }
 
@@ -80,6 +81,7 @@ pub(crate) fn expand(declared: &mut Declared) {
             // Reported later, with what to do.
             continue;
         }
+        heard::expand(declared, index, (number, driver));
         let known = &CONTROLLER_NAMES[number];
         let named = |name: &str| At::new(name.to_owned(), device.span.clone());
         let what = SemaphoreKind::Counting(0);
@@ -236,13 +238,14 @@ pub(super) fn of(declared: &Declared, can: &DeclaredCan) -> Option<CanController
     let sent = declared.sent(can).count() as u64;
     let most = if can.is(CanScheduler::Mts) { mts::OWN_MAX } else { OWN_MAX };
     let own = can.own_buffers.as_ref().map_or(most, |own| own.value);
+    let left = most.saturating_sub(declared.heard(can).count() as u64);
     let place = declared.devices.iter().position(|it| it.name.value == device.value)?;
     Some(CanController {
         number: u8::try_from(number(device)?).ok()?,
         device: place,
         interval_ns: declared.devices[place].what.interval(0)?,
         driver: u16::try_from(declared.cand(device)?).ok()?,
-        own: own.min(sent).min(most) as u8,
+        own: own.min(sent).min(left) as u8,
     })
 }
 
@@ -269,6 +272,7 @@ pub(crate) fn settings(system: &System, process: u16) -> Vec<Setting> {
     if !words.is_empty() {
         settings.push(Setting::new(MESSAGES_SETTING, &words));
     }
+    settings.extend(heard::setting(system, process));
     settings
 }
 

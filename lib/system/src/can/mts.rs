@@ -6,13 +6,10 @@
 use crate::can_network::CanScheduler;
 use crate::declared::{Declared, DeclaredCan, DeclaredMessage};
 use crate::diagnostics::{Problem, Report};
-use diapason_contract::toucan::{SENDING_ON_TIME, SHARED, STAMP_BITS};
+use diapason_contract::toucan::{READ, SENDING_ON_TIME, SHARED, STAMP_BITS};
 
 /// Most messages with a buffer of their own.
 pub(super) const OWN_MAX: u64 = (SENDING_ON_TIME - SHARED) as u64;
-/// The driver reads the timer of the controller and then its clock. It drops a reading that took
-/// longer.
-const READS: u64 = 5_000;
 const SECOND: u64 = 1_000_000_000;
 
 /// Reports what keeps the driver of a controller from taking part in a bus under MTS.
@@ -40,7 +37,7 @@ pub(super) fn check(declared: &Declared, can: &DeclaredCan, report: &mut Report)
         report.push(Problem::new(&own.span, title, help));
     }
     let (Some(read), Some(rate)) = (&can.time.read, &can.rate) else { return };
-    let least = STAMP_BITS * SECOND.div_ceil(rate.value.max(1)) + READS;
+    let least = STAMP_BITS * SECOND.div_ceil(rate.value.max(1)) + READ.0;
     if read.value < least {
         let title = format!("the driver of `{}` cannot read its clock so soon", device.value);
         let micros = least.div_ceil(1_000);

@@ -5,7 +5,8 @@
 //! `length` others in the queue, and `refill` is the interrupt that brings the most urgent of
 //! `length` into a buffer. `urgent` is a message that overwrites another, which goes back into the
 //! queue of `length`. `renew` gives `length` high-speed messages that wait in buffers of their own
-//! the identifiers of another epoch.
+//! the identifiers of another epoch. `hear` takes a message of another node out of its buffer,
+//! which is free for the next one then.
 
 #![no_std]
 #![no_main]
@@ -16,7 +17,7 @@ use core::hint::black_box;
 use diapason_can::frame::standard;
 use diapason_can::mts::Epochs;
 use diapason_can::toucan::{BufferedOutbox, FrameSource, STREAMS, ToucanDriver};
-use diapason_can::{BitRate, CanFrame, Id};
+use diapason_can::{BitRate, CanFrame, Filter, Id};
 use diapason_contract::toucan::{SENDING, SHARED, SPARE};
 use diapason_rt::{Arguments, Nanos, entry, heap, log};
 use memory::Memory;
@@ -31,6 +32,9 @@ const LONGEST: u8 = 32;
 const RATE: u32 = 1_000_000;
 /// Streams with a buffer of their own.
 const OWN: usize = SENDING - SHARED;
+/// The buffer that hears, and the identifier.
+const LAST: usize = SENDING - 1;
+const HEARD: u32 = 0x50;
 /// An epoch, and the reach of identifiers.
 const EPOCH: Nanos = Nanos::from_millis(10);
 /// The data of every message.
@@ -60,15 +64,17 @@ enum Case {
     Urgent,
     Refill,
     Renew,
+    Hear,
 }
 
 impl Case {
-    const ALL: [(Case, &'static str); 5] = [
+    const ALL: [(Case, &'static str); 6] = [
         (Case::Dedicated, "dedicated"),
         (Case::Queued, "queued"),
         (Case::Urgent, "urgent"),
         (Case::Refill, "refill"),
         (Case::Renew, "renew"),
+        (Case::Hear, "hear"),
     ];
 }
 
@@ -76,12 +82,17 @@ fn main(_: Arguments) {
     let (plain, noted) = (Memory::<false>::new(), Memory::<true>::new());
     let empty = (0..16).map(|_| timed(|| ())).min().unwrap_or(0);
     for (case, name) in Case::ALL {
-        for length in 0..=LONGEST.min(if name == "renew" { OWN as u8 } else { LONGEST }) {
-            let took = Bench::new(&plain, length).map(|mut bench| {
+        let longest = match case {
+            Case::Renew => OWN as u8,
+            Case::Hear => 0,
+            _ => LONGEST,
+        };
+        for length in 0..=longest {
+            let took = Bench::new(&plain, case, length).map(|mut bench| {
                 bench.prepare(case, length);
                 bench.measure(case, length)
             });
-            let accesses = Bench::new(&noted, length).map(|mut bench| {
+            let accesses = Bench::new(&noted, case, length).map(|mut bench| {
                 bench.prepare(case, length);
                 let before = noted.accesses();
                 bench.measure(case, length);
@@ -102,12 +113,14 @@ fn id(stream: u8) -> Option<Id> {
 }
 
 impl<'a, const NOTED: bool> Bench<'a, NOTED> {
-    /// Returns a driver whose shared buffers are full, while so many messages wait in memory.
-    fn new(memory: &'a Memory<NOTED>, length: u8) -> Option<Bench<'a, NOTED>> {
+    /// Returns a driver whose shared buffers are full, while so many messages wait in memory. If it
+    /// hears a message, that has the buffer of one that it could send.
+    fn new(memory: &'a Memory<NOTED>, case: Case, length: u8) -> Option<Bench<'a, NOTED>> {
         memory.clear();
+        let own = if let Case::Hear = case { OWN - 1 } else { OWN };
         let rate = BitRate::new(RATE).ok()?;
         let module = ToucanDriver::start(memory, rate).ok()?;
-        let outbox = BufferedOutbox::new(rate, OWN, SHARED, SPARE).ok()?;
+        let outbox = BufferedOutbox::new(rate, own, SHARED, SPARE).ok()?;
         let mut bench = Bench { memory, module, outbox };
         // The first of those that share is left out: it is the most urgent one, and comes last.
         for stream in (OWN as u8 + 1..).take(SHARED + usize::from(length)) {
@@ -123,6 +136,14 @@ impl<'a, const NOTED: bool> Bench<'a, NOTED> {
                 self.post(stream);
             }
         }
+        if let Case::Hear = case {
+            let _ = self.outbox.listen(&self.module, Filter::only(false, HEARD));
+            let frame = standard(HEARD).ok().and_then(|id| CanFrame::data(id, &DATA).ok());
+            if let Some(frame) = frame {
+                self.memory.heard(LAST, &frame);
+            }
+            self.outbox.attend(&self.module, &Same, Nanos::ZERO);
+        }
     }
 
     /// Returns the instructions of a case, those of reading the counter included.
@@ -133,6 +154,7 @@ impl<'a, const NOTED: bool> Bench<'a, NOTED> {
             Case::Urgent => self.post(OWN as u8),
             Case::Refill => self.refill(),
             Case::Renew => self.renew(length),
+            Case::Hear => self.hear(),
         }
     }
 
@@ -156,6 +178,15 @@ impl<'a, const NOTED: bool> Bench<'a, NOTED> {
                 black_box(outbox.rename(module, stream, id));
             }
         })
+    }
+
+    /// Takes the message that came.
+    fn hear(&mut self) -> u64 {
+        let Bench { module, outbox, .. } = self;
+        let buffer = black_box(LAST);
+        let mut heard = None;
+        let took = timed(|| heard = black_box(outbox.heard(module, buffer)));
+        if heard.is_some() { took } else { 0 }
     }
 
     /// Looks at the controller after the most urgent message of the shared buffers is through.

@@ -2,8 +2,9 @@
 //! else happens by itself.
 
 use core::cell::Cell;
-use diapason_can::toucan::register::{ESTAT, IFLAG};
-use diapason_can::toucan::{REGISTERS, ToucanRegisters};
+use diapason_can::CanFrame;
+use diapason_can::toucan::register::{BUFFER, ESTAT, IFLAG};
+use diapason_can::toucan::{REGISTERS, ToucanRegisters, WORDS, code, pack};
 
 /// Registers, by longwords. Accesses are counted only if `NOTED`, because that takes instructions.
 pub(crate) struct Memory<const NOTED: bool> {
@@ -27,6 +28,18 @@ impl<const NOTED: bool> Memory<NOTED> {
         if let Some(flags) = self.at(IFLAG) {
             flags.set(flags.get() | 1 << (16 + buffer));
         }
+    }
+
+    /// Puts a frame into a buffer that hears, and sets its flag.
+    pub fn heard(&self, buffer: usize, frame: &CanFrame) {
+        let words = pack(code::FULL, frame);
+        for (place, pair) in words.as_chunks::<2>().0.iter().enumerate() {
+            let offset = BUFFER + 2 * WORDS * buffer + 4 * place;
+            if let Some(longword) = self.at(offset) {
+                longword.set(u32::from(pair[0]) << 16 | u32::from(pair[1]));
+            }
+        }
+        self.sent(buffer);
     }
 
     /// Returns how often a register was read or written.

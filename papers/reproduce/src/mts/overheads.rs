@@ -20,7 +20,9 @@ pub const DEDICATED: f64 = 16.8;
 pub const QUEUED_OF_THREE: f64 = 73.3;
 /// Table 7.4 in µs: the periodic task, an arrival with reading and looking up, one identifier.
 const TASK: f64 = 68.0;
-const ARRIVAL: f64 = 40.4 + 7.8 + 3.0;
+pub const READ: f64 = 7.8;
+pub const FILTER: f64 = 3.0;
+const ARRIVAL: f64 = 40.4 + READ + FILTER;
 pub const UPDATE: f64 = 2.8;
 /// §7.5.3 in µs: an epoch with five identifiers.
 pub const EPOCH: f64 = 184.4;

@@ -1,14 +1,16 @@
 //! The process that drives a CAN controller with message buffers: a TouCAN.
 //!
 //! Programs put messages into segments and give a semaphore. The first thread takes them, and the
-//! outbox of `diapason_can::toucan` decides which buffer each goes to. The other thread says that
-//! there was an interrupt and gives the same semaphore, so that one thread waits for both. The
-//! settings follow from `[[can]]` and `[[message]]`.
+//! outbox of `diapason_can::toucan` decides which buffer each goes to. Messages of other nodes go
+//! to programs in the same way. The other thread says that there was an interrupt and gives the
+//! same semaphore, so that one thread waits for both. The settings follow from `[[can]]` and
+//! `[[message]]`.
 
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
+mod hearing;
 mod on_time;
 mod senders;
 mod serving;

@@ -4,15 +4,16 @@
 //! the messages behind it. So a sender that sends too often costs the driver a second wake-up for
 //! each message that its contract lets in, and makes no message of another late.
 
+use crate::hearing::Hearing;
 use crate::on_time::OnTime;
 use crate::senders::{self, Senders};
 use crate::{CardRegisters, took_interrupt};
 use diapason_can::frame::{extended, standard};
 use diapason_can::mts::{NodeDuty, TIME_BYTES};
 use diapason_can::toucan::{
-    BufferedOutbox, FrameSource, OutboxCounts, Through, ToucanDriver, ended,
+    BufferedFrame, BufferedOutbox, FrameSource, OutboxCounts, Through, ToucanDriver, ended,
 };
-use diapason_can::{BitRate, CanFrame, Id, wire};
+use diapason_can::{BitRate, CanFrame, Filter, Id, wire};
 use diapason_contract::toucan::{
     ControllerNames, ControllerTerms, FIND, LOOK, MESSAGES, MESSAGES_SETTING, MessageId,
     MessageTerms, OutMessage, RENEW, SENDERS, SERVE, SHARED, SPARE, TAKE,
@@ -96,6 +97,9 @@ pub(crate) struct Serving {
     mail: Mail,
     senders: Senders,
     bell: Semaphore,
+    hearing: Hearing,
+    /// The buffer that hears the frames of the time, if one does.
+    time_buffer: Option<usize>,
     rate: BitRate,
     /// The common time, under MTS.
     on_time: Option<OnTime>,
@@ -115,7 +119,7 @@ impl Serving {
     /// # Errors
     /// `Absent` if the settings make no sense.
     pub fn open(
-        module: ToucanDriver<CardRegisters>,
+        mut module: ToucanDriver<CardRegisters>,
         terms: &ControllerTerms,
         names: &ControllerNames,
         bell: Semaphore,
@@ -132,20 +136,26 @@ impl Serving {
         }
         let senders = senders::open(terms.number, names)?;
         let on_time = OnTime::open(rate, |id| mail.fixed(id))?;
-        let on_time = match on_time {
-            Some((on_time, id)) => {
-                match on_time.leads() {
-                    None => outbox.listen(&module, id).map_err(|_| Errno::Absent)?,
-                    Some(stream) => outbox.tell(stream),
-                }
-                Some(on_time)
-            }
-            None => None,
-        };
-        let (looked, rests) = (Nanos::ZERO, [Nanos::ZERO; SENDERS]);
         let (burst, interval) = terms.errors;
         // The driver sees an error up to so late.
         let errors = Bucket::periodic(Nanos(interval)).with_burst(burst).with_jitter(LOOK);
+        let mut hearing = Hearing::told(terms, names, rate, errors)?;
+        if hearing.ignores_regions() {
+            module.ignore_regions();
+        }
+        let mut time_buffer = None;
+        if let Some((on_time, id)) = &on_time {
+            match on_time.leads() {
+                None => {
+                    let buffer = outbox.listen(&module, exactly(*id));
+                    time_buffer = Some(buffer.map_err(|_| Errno::Absent)?);
+                }
+                Some(stream) => outbox.tell(stream),
+            }
+        }
+        hearing.listen(&mut outbox, &module)?;
+        let on_time = on_time.map(|(on_time, _)| on_time);
+        let (looked, rests) = (Nanos::ZERO, [Nanos::ZERO; SENDERS]);
         let errors = Meter::new(errors);
         let (seen, stray) = (0, 0);
         Ok(Serving {
@@ -154,6 +164,8 @@ impl Serving {
             mail,
             senders,
             bell,
+            hearing,
+            time_buffer,
             rate,
             on_time,
             looked,
@@ -175,6 +187,7 @@ impl Serving {
             if took_interrupt() || now >= self.look() {
                 self.looked = now;
                 time::work(SERVE, || self.attend());
+                self.hearing.bring(&mut self.outbox, &self.module);
             }
             self.send_time(now);
             if self.on_time.as_ref().is_some_and(|it| now >= it.next_look(now)) {
@@ -205,8 +218,8 @@ impl Serving {
 
     fn attend(&mut self) {
         self.outbox.attend(&self.module, &self.mail, time::now());
-        if let Some(on_time) = &mut self.on_time
-            && let Some((frame, begun)) = self.outbox.heard(&self.module)
+        if let (Some(on_time), Some(buffer)) = (&mut self.on_time, self.time_buffer)
+            && let Some(BufferedFrame { frame, begun }) = self.outbox.heard(&self.module, buffer)
         {
             on_time.hear(&self.module, &frame, begun);
         }
@@ -364,10 +377,19 @@ impl Serving {
         for stream in self.mail.0.iter_mut().flatten() {
             stream.gauge.say(now, controller, &mut log::measured);
         }
+        self.hearing.say(now, controller);
         if self.stray > 0 {
             log!("{} messages are of no stream", self.stray);
             self.stray = 0;
         }
+    }
+}
+
+/// Returns the filter that passes this identifier.
+fn exactly(id: Id) -> Filter {
+    match id {
+        Id::Standard(id) => Filter::only(false, id.as_raw().into()),
+        Id::Extended(id) => Filter::only(true, id.as_raw()),
     }
 }
 
