@@ -8,8 +8,9 @@ mod support;
 use diapason_abi::Nanos;
 use diapason_devices::faulty::OwnClock;
 use diapason_ether::adapter::RING;
-use diapason_ether::stamps::{self, stamp_error};
+use diapason_ether::stamps;
 use diapason_ether::station::{HeardFrame, TimeReceiver, TimeStation};
+use diapason_ether::timed::{TimeAssumed, TimeSite, sync_base};
 use diapason_gptp::{GROUP, GptpOutgoing, Grandmaster, SyncBase, SyncTerms, TimeNode, identity_of};
 use diapason_random::Random;
 use diapason_sim::{Card, EthernetJack, EthernetNetwork, FunctionModel};
@@ -17,37 +18,46 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use support::{Halves, Host, address, started};
 
+type Sender<'a> = diapason_ether::adapter::FrameSender<&'a Host, &'a Host>;
+
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
 const DRIFT_PPM: u32 = 100;
 /// A crystal of an adapter drifts as far as the clock of a host.
-const APART_PPM: u32 = 2 * DRIFT_PPM;
+const APART_PPM: u32 = 2 * DRIFT_PPM + 1;
 /// A look at the clock takes at most this, and each thread of a driver is at most so late.
 const LOOK_NS: u64 = 400;
 const LATE_NS: u64 = 300_000;
-/// Between two events that a host sends: the other one has taken the first stamp by then.
-const GAP_NS: u64 = 2 * LATE_NS;
+/// A frame is on the wire for at most this, and all looks of a turn take at most this.
+const WIRE_NS: u64 = 3_000;
+const LOOKS_NS: u64 = 10_000;
 /// Messages that may wait between the two threads.
 const QUEUE: usize = 8;
 
-fn terms(gap: Nanos) -> SyncTerms {
-    // Between the frame and the pair are two waits and the time of all looks.
-    let age = Nanos(3 * LATE_NS);
-    SyncTerms::new(SyncBase {
+/// Returns the terms that a plan derives from the times of these threads.
+fn terms() -> SyncTerms {
+    let site = TimeSite {
+        came: Nanos(WIRE_NS + LATE_NS + LOOKS_NS),
+        turn: Nanos(LATE_NS + LOOKS_NS),
+        wire: Nanos(WIRE_NS),
+        looks: Nanos(LOOK_NS),
+    };
+    let assumed = TimeAssumed {
         log_interval: -3,
-        late: Nanos(2 * MS),
         losses: 3,
-        hops: 1,
         drift_ppm: DRIFT_PPM,
         wander_ppb: 0,
-        stamp: stamp_error(Nanos(LOOK_NS), age, APART_PPM),
-        turnaround: Nanos(2 * MS),
-        gap,
         link: Nanos(5_000),
         uneven: Nanos::ZERO,
         slew_ppm: 500,
-    })
-    .unwrap()
+    };
+    SyncTerms::new(sync_base(&[site; 2], &assumed)).unwrap()
+}
+
+/// Returns these terms, with or without the gap between two events.
+fn with_gap(is_kept: bool) -> SyncTerms {
+    let gap = if is_kept { terms().base().gap } else { Nanos::ZERO };
+    SyncTerms::new(SyncBase { gap, ..*terms().base() }).unwrap()
 }
 
 /// A host that keeps the common time by its adapter.
@@ -57,6 +67,8 @@ struct Station<'a> {
     receiver: TimeReceiver,
     queue: VecDeque<HeardFrame>,
     station: TimeStation,
+    /// Frames that were sent behind the event that awaits its stamp.
+    behind: usize,
     /// When the thread that receives runs, and the one that sends.
     receives: Nanos,
     wake: Nanos,
@@ -68,19 +80,14 @@ struct Station<'a> {
 }
 
 impl<'a> Station<'a> {
-    fn new(
-        host: &'a Host,
-        [priority, number]: [u8; 2],
-        world: OwnClock,
-        gap: Nanos,
-    ) -> Station<'a> {
+    fn new(host: &'a Host, [priority, number]: [u8; 2], world: OwnClock, gap: bool) -> Station<'a> {
         let mut halves = started(host, number);
         stamps::start(&host, GROUP);
         (0..RING as u16 - 1).for_each(|buffer| halves.0.offer(buffer, address(buffer)));
         halves.0.publish();
         let mac = [2, 0, 0, 0, 0, number];
         let own = Grandmaster::free(priority, identity_of(mac));
-        let terms = terms(gap);
+        let terms = with_gap(gap);
         let node = TimeNode::new(terms, own, [mac], host.now.get());
         Station {
             host,
@@ -88,6 +95,7 @@ impl<'a> Station<'a> {
             receiver: TimeReceiver::default(),
             queue: VecDeque::new(),
             station: TimeStation::new(node, terms.base().stamp, APART_PPM),
+            behind: 0,
             receives: Nanos::FOREVER,
             wake: Nanos::ZERO,
             world,
@@ -109,17 +117,12 @@ impl<'a> Station<'a> {
             host.pass(host.now.get() + Nanos(took));
             host.now.get()
         };
-        while let Some(frame) = self.queue.pop_front() {
-            self.station.heard(&host, now, &frame);
-        }
-        if self.halves.1.settle() == 0 {
-            self.station.gone(&host, now);
-        }
-        while let Some(out) = self.station.look(&host, host.now.get()) {
-            self.send(&out);
-        }
-        let awaits = self.station.awaits();
-        let next = if awaits { host.now.get() } else { self.station.node().next_look() };
+        let gone = self.station.awaits() && self.halves.1.settle() <= self.behind;
+        let (heard, sender, behind) = (&mut self.queue, &mut self.halves.1, &mut self.behind);
+        let heard = std::iter::from_fn(|| heard.pop_front());
+        let next = self.station.turn(&host, now, (heard, gone), |out| {
+            *behind = send(host, sender, out, *behind);
+        });
         self.wake = next + self.late();
     }
 
@@ -139,18 +142,6 @@ impl<'a> Station<'a> {
         if !self.queue.is_empty() {
             self.wake = self.wake.min(self.host.now.get() + self.late());
         }
-    }
-
-    fn send(&mut self, out: &GptpOutgoing) {
-        let place = self.halves.1.vacant().unwrap();
-        let (buffer, bytes) = ((RING + place) as u16, out.frame.bytes());
-        self.host.put(buffer, bytes);
-        let (at, length) = (address(buffer), bytes.len() as u16);
-        let sent = match out.event {
-            Some(_) => self.halves.1.send_stamped(at, length),
-            None => self.halves.1.send(at, length),
-        };
-        assert!(sent);
     }
 
     /// Returns the time of this host at which something happens here.
@@ -185,6 +176,19 @@ impl<'a> Station<'a> {
     }
 }
 
+/// Sends a frame. Returns how many frames are behind the last event then.
+fn send(host: &Host, sender: &mut Sender<'_>, out: &GptpOutgoing, behind: usize) -> usize {
+    let place = sender.vacant().unwrap();
+    let (buffer, bytes) = ((RING + place) as u16, out.frame.bytes());
+    host.put(buffer, bytes);
+    let (at, length) = (address(buffer), bytes.len() as u16);
+    assert!(match out.event {
+        Some(_) => sender.send_stamped(at, length),
+        None => sender.send(at, length),
+    });
+    if out.event.is_some() { 0 } else { behind + 1 }
+}
+
 /// The times of two hosts, compared.
 #[derive(Default)]
 struct Seen {
@@ -207,7 +211,7 @@ struct Faults {
 
 /// Runs two hosts. Each has the drift of its clock and of its
 /// adapter's crystal.
-fn run(drifts: [[i32; 2]; 2], faults: Faults, [gap_ns, span]: [u64; 2]) -> Seen {
+fn run(drifts: [[i32; 2]; 2], faults: Faults, (gap, span): (bool, u64)) -> Seen {
     let network = EthernetNetwork::new(Vec::new()).unwrap();
     network.join([EthernetJack::Card(0), EthernetJack::Card(1)], 1_000, Nanos(500));
     network.pull(faults.pulled);
@@ -221,7 +225,7 @@ fn run(drifts: [[i32; 2]; 2], faults: Faults, [gap_ns, span]: [u64; 2]) -> Seen 
     });
     let station = |place: usize| {
         let is = [100 * (place as u8 + 1), place as u8 + 1];
-        Station::new(&hosts[place], is, worlds[place].clone(), Nanos(gap_ns))
+        Station::new(&hosts[place], is, worlds[place].clone(), gap)
     };
     let mut stations = [0, 1].map(station);
     let mut was_off = false;
@@ -256,7 +260,7 @@ fn run(drifts: [[i32; 2]; 2], faults: Faults, [gap_ns, span]: [u64; 2]) -> Seen 
 
 #[test]
 fn two_hosts_are_never_further_apart_than_the_terms_say() {
-    let error = terms(Nanos(GAP_NS)).error().0;
+    let error = terms().error().0;
     let mut furthest = 0;
     for drifts in [
         [[100, 100], [-100, -100]],
@@ -264,7 +268,7 @@ fn two_hosts_are_never_further_apart_than_the_terms_say() {
         [[100, -100], [-100, 100]],
         [[0, 0], [0, 0]],
     ] {
-        let seen = run(drifts, Faults::default(), [GAP_NS, 300 * S]);
+        let seen = run(drifts, Faults::default(), (true, 300 * S));
         println!("{drifts:?}: {} of {error} ns, {} compared", seen.furthest, seen.compared);
         assert!(seen.furthest <= error, "{drifts:?}: {} of {error} ns", seen.furthest);
         assert!(seen.compared > 10_000, "{}", seen.compared);
@@ -280,7 +284,7 @@ fn two_hosts_are_never_further_apart_than_the_terms_say() {
 #[test]
 fn a_crystal_that_is_wrong_brings_no_time() {
     for wrong in [-1_000, 1_000] {
-        let seen = run([[0, wrong], [0, 0]], Faults::default(), [GAP_NS, 30 * S]);
+        let seen = run([[0, wrong], [0, 0]], Faults::default(), (true, 30 * S));
         assert_eq!((seen.follower.len(), seen.compared), (1, 0), "{:?}", seen.follower);
         assert!(seen.unstamped > 30, "{} without a stamp", seen.unstamped);
     }
@@ -290,17 +294,17 @@ fn a_crystal_that_is_wrong_brings_no_time() {
 /// would lose one of them each time.
 #[test]
 fn events_without_a_gap_lock_each_other_out() {
-    let seen = run([[100, 100], [-100, -100]], Faults::default(), [0, 60 * S]);
+    let seen = run([[100, 100], [-100, -100]], Faults::default(), (false, 300 * S));
     assert!(seen.unstamped > 10 && seen.unknown > 0, "{} lost", seen.unstamped);
-    assert!(seen.furthest <= terms(Nanos(GAP_NS)).error().0);
+    assert!(seen.furthest <= terms().error().0);
 }
 
 #[test]
 fn a_wire_that_is_pulled_ends_the_time_and_brings_no_wrong_one() {
     let pulled = vec![[Nanos(30 * S), Nanos(40 * S)]];
     let faults = Faults { pulled, off: None };
-    let seen = run([[100, 100], [-100, -100]], faults, [GAP_NS, 80 * S]);
-    let error = terms(Nanos(GAP_NS)).error().0;
+    let seen = run([[100, 100], [-100, -100]], faults, (true, 80 * S));
+    let error = terms().error().0;
     assert!(seen.furthest <= error, "{} of {error} ns", seen.furthest);
     // The time is known, then it is not, then it is known again.
     let states: Vec<bool> = seen.follower.iter().map(|(_, known)| *known).collect();
@@ -308,10 +312,7 @@ fn a_wire_that_is_pulled_ends_the_time_and_brings_no_wrong_one() {
     assert_eq!(states.first(), Some(&false));
     assert_eq!(states.last(), Some(&true));
     let lost = seen.follower.iter().find(|(at, known)| !*known && *at > 30 * S).unwrap();
-    assert!(
-        lost.0 < 30 * S + terms(Nanos(GAP_NS)).valid().0 * 2,
-        "it went on without hearing anything"
-    );
+    assert!(lost.0 < 30 * S + terms().valid().0 * 2, "it went on without hearing anything");
 }
 
 /// The second host is alone while the first is off, so it knows no time. It leads when the wire
@@ -320,8 +321,8 @@ fn a_wire_that_is_pulled_ends_the_time_and_brings_no_wrong_one() {
 fn a_master_that_begins_anew_brings_no_second_time() {
     let off = Some([Nanos(50 * S), Nanos(150 * S)]);
     let faults = Faults { off, ..Faults::default() };
-    let seen = run([[100, 100], [-100, -100]], faults, [GAP_NS, 250 * S]);
-    let error = terms(Nanos(GAP_NS)).error().0;
+    let seen = run([[100, 100], [-100, -100]], faults, (true, 250 * S));
+    let error = terms().error().0;
     println!("{:?}, {} of {error} ns", seen.follower, seen.furthest);
     assert!(seen.furthest <= error, "{} of {error} ns", seen.furthest);
     let known = |at: u64| seen.follower.iter().rev().find(|(from, _)| *from <= at * S);

@@ -16,6 +16,7 @@ mod pipes;
 mod render;
 mod sockets;
 mod states;
+mod times;
 mod unmeasured;
 mod usb;
 mod vcpus;
@@ -35,6 +36,7 @@ pub use opened::OpenedRow;
 pub use pipes::{PipePromise, PipeRow};
 pub use sockets::{AdapterPromise, FrameRow, SocketBound, SocketPromise};
 pub use states::{StatePromise, StateRow};
+pub use times::{TimeRow, apart};
 pub use unmeasured::JobPromise;
 pub use usb::{CameraRow, LinkRow, ModePromise, ModeRows, NetworkRow, PlugRow, UsbPromises};
 pub use vcpus::{DeviceRow, VcpuRow, VcpuTerms};
@@ -181,6 +183,8 @@ pub struct Outcome {
     pub cans: Vec<CanRow>,
     /// The reports of drivers and readers on messages of other nodes.
     pub heard: Vec<HeardRow>,
+    /// The reports of Ethernet servers on the common time.
+    pub times: Vec<TimeRow>,
     /// The reports of readers of state messages that were overtaken.
     pub states: Vec<StateRow>,
     /// As the simulator saw messages, by pipe of the description; empty if nobody looked.
@@ -322,6 +326,7 @@ impl Outcome {
             Measurement::State(report) => states::note(&mut self.states, process, &report),
             Measurement::Can(report) => can::note(&mut self.cans, process, at, &report),
             Measurement::Heard(report) => heard::note(&mut self.heard, process, at, &report),
+            Measurement::Time(report) => self.times.push(TimeRow { process, at, report }),
             // `bench` reads those.
             Measurement::Cost(_) => {}
         }

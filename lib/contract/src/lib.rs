@@ -1,7 +1,7 @@
 //! The agreement between the servers for USB and for Ethernet, their clients, descriptions and the
 //! planner: names, layouts and limits. Each is written here once. The description's settings for
 //! the USB server are in [`settings`], its threads and services in [`threads`], and its needs in
-//! [`needs`]. All about the Ethernet server is in [`ethernet`].
+//! [`needs`]. All about the Ethernet server is in [`ethernet`], and its common time in [`time`].
 //!
 //! | module | segments | semaphores |
 //! |---|---|---|
@@ -50,6 +50,7 @@ pub mod sink;
 pub mod source;
 pub mod stream;
 pub mod threads;
+pub mod time;
 pub mod times;
 pub mod toucan;
 pub mod tuned;

@@ -236,6 +236,11 @@ pub fn start<R: AdapterRegisters + Copy, M: RingMemory>(
 }
 
 impl<R: AdapterRegisters, M: RingMemory> FrameReceiver<R, M> {
+    /// Returns the registers of the adapter.
+    pub const fn registers(&self) -> &R {
+        &self.registers
+    }
+
     /// Returns whether one more buffer fits the ring.
     #[must_use]
     #[inline(always)]
@@ -327,6 +332,11 @@ impl<R: AdapterRegisters, M: RingMemory> FrameReceiver<R, M> {
 }
 
 impl<R: AdapterRegisters, M: RingMemory> FrameSender<R, M> {
+    /// Returns the registers of the adapter.
+    pub const fn registers(&self) -> &R {
+        &self.registers
+    }
+
     /// Returns the number of the descriptor that the next frame gets, if there is one. The frame
     /// before in this descriptor was sent, so its buffer is free.
     pub fn vacant(&mut self) -> Option<usize> {

@@ -27,6 +27,7 @@ mod sender;
 pub mod stack;
 pub mod stamps;
 pub mod station;
+pub mod timed;
 
 pub use build::UdpFrame;
 pub use conventional::{NetworkThread, SocketBuffers, SocketReader};

@@ -1,36 +1,50 @@
 //! A station of the common time at one adapter, in two halves for two threads.
 //!
 //! The thread that receives takes the stamp together with its frame, because the adapter has room
-//! for one ([`TimeReceiver`]). The other thread reads both clocks, asks the node, and sends
-//! ([`TimeStation`]). A queue of [`HeardFrame`]s joins them. A stamp is used only if it is as near
-//! as the terms say and the adapter's clock runs as it must; else the frame counts as lost, and a
-//! node that loses too many says that it does not know the time.
+//! for one ([`TimeReceiver`]). The other thread reads both clocks, asks the node, and sends, in
+//! turns ([`TimeStation::turn`]). A ring of [`HeardFrame`]s joins them. A stamp is used only if it
+//! is as near as the terms say and the adapter's clock runs as it must; else the frame counts as
+//! lost, and a node that loses too many says that it does not know the time.
 
 use crate::adapter::AdapterRegisters;
 use crate::stamps::{self, ClockPair, ReceiveStamps};
 use diapason_abi::Nanos;
 use diapason_gptp::{FRAME_MAX, GptpOutgoing, HEAD, SentEvent, TimeNode};
+use diapason_state::plain;
 
 const TYPE: usize = 12;
 const MESSAGE_MAX: usize = FRAME_MAX - HEAD;
+/// Messages that may wait between the two threads, and frames that a turn sends at most. A turn
+/// sends at most one event, a second part of an answer, a Follow_Up and an Announce.
+pub const HEARD_MAX: usize = 8;
+pub const TURN_FRAMES: usize = 4;
+/// Reads of both clocks for one stamp. The thread may be preempted between the looks of a read.
+const READS: usize = 3;
 /// Types of messages up to this one are events, which have stamps.
 const EVENT_MAX: u8 = 7;
 /// The adapter's clock is compared with the host's over at least this time: a rate that is wrong by
 /// 100 ppm shows itself among the errors of the reads.
 const COMPARED: Nanos = Nanos(20_000_000);
 
-/// A message that came, and what the adapter's clock said when it passed the plug.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HeardFrame {
-    /// The message, or its beginning: the node refuses one that is not whole.
-    message: [u8; MESSAGE_MAX],
-    length: usize,
-    stamp: Option<u64>,
+plain! {
+    /// A message that came, and what the adapter's clock said when it passed the plug.
+    #[derive(PartialEq, Eq, Debug)]
+    pub struct HeardFrame {
+        stamp: u64,
+        length: u32,
+        stamped: u32,
+        /// The message, or its beginning: the node refuses one that is not whole.
+        message: [u8; MESSAGE_MAX.next_multiple_of(8)],
+    }
 }
 
 impl HeardFrame {
     fn message(&self) -> &[u8] {
-        self.message.get(..self.length).unwrap_or(&[])
+        self.message.get(..self.length as usize).unwrap_or(&[])
+    }
+
+    fn stamp(&self) -> Option<u64> {
+        (self.stamped != 0).then_some(self.stamp)
     }
 }
 
@@ -53,9 +67,10 @@ impl TimeReceiver {
             return None;
         }
         let length = rest.len().min(MESSAGE_MAX);
-        let mut message = [0; MESSAGE_MAX];
-        message.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-        Some(HeardFrame { message, length, stamp })
+        let mut message = [0; _];
+        message.iter_mut().zip(rest.iter().take(length)).for_each(|(to, from)| *to = *from);
+        let (length, stamped) = (length as u32, stamp.is_some().into());
+        Some(HeardFrame { stamp: stamp.unwrap_or(0), length, stamped, message })
     }
 
     /// Ends a round, as [`ReceiveStamps::round`] says.
@@ -100,6 +115,26 @@ impl TimeStation {
         self.unstamped
     }
 
+    /// Does a turn: hears at most [`HEARD_MAX`] messages, takes the stamp of an event if that is
+    /// `gone`, and sends at most [`TURN_FRAMES`] frames. Returns when the next turn is due.
+    pub fn turn(
+        &mut self,
+        registers: &impl AdapterRegisters,
+        now: impl Fn() -> Nanos,
+        (heard, gone): (impl Iterator<Item = HeardFrame>, bool),
+        mut send: impl FnMut(&GptpOutgoing),
+    ) -> Nanos {
+        heard.take(HEARD_MAX).for_each(|frame| self.heard(registers, &now, &frame));
+        if gone {
+            self.gone(registers, &now);
+        }
+        for _ in 0..TURN_FRAMES {
+            let Some(out) = self.look(registers, now()) else { break };
+            send(&out);
+        }
+        if self.awaits() { now() } else { self.node.next_look() }
+    }
+
     /// Hears a message of the other half.
     pub fn heard(
         &mut self,
@@ -107,7 +142,7 @@ impl TimeStation {
         now: impl Fn() -> Nanos,
         frame: &HeardFrame,
     ) {
-        let stamp = frame.stamp.and_then(|stamp| self.by_host(registers, &now, stamp));
+        let stamp = frame.stamp().and_then(|stamp| self.by_host(registers, &now, stamp));
         let now = now();
         let is_event = frame.message().first().is_some_and(|first| first & 0xf <= EVENT_MAX);
         if is_event && stamp.is_none() {
@@ -138,8 +173,8 @@ impl TimeStation {
         self.awaited.is_some()
     }
 
-    /// Takes the stamp of the frame that awaits it. The adapter has sent all its frames. It may
-    /// have written that back before it had the stamp of one: a stamp from before the frame was
+    /// Takes the stamp of the frame that awaits it. The adapter has sent that frame. It may have
+    /// written that back before it had the stamp of one: a stamp from before the frame was
     /// asked for is of another.
     pub fn gone(&mut self, registers: &impl AdapterRegisters, now: impl Fn() -> Nanos) {
         let Some((event, asked)) = self.awaited.take() else { return };
@@ -152,6 +187,15 @@ impl TimeStation {
 
     /// Returns what the host's clock said at a stamp, if that is as near as the terms say.
     fn by_host(
+        &mut self,
+        registers: &impl AdapterRegisters,
+        now: impl Fn() -> Nanos,
+        stamp: u64,
+    ) -> Option<Nanos> {
+        (0..READS).find_map(|_| self.read(registers, &now, stamp))
+    }
+
+    fn read(
         &mut self,
         registers: &impl AdapterRegisters,
         now: impl Fn() -> Nanos,

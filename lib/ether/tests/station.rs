@@ -146,3 +146,40 @@ fn a_stamp_that_comes_too_late_is_of_no_other_event() {
         assert_eq!(station.unstamped(), events, "the stamp is its own");
     }
 }
+
+/// An adapter with a perfect clock and one stamp.
+struct Clock(Cell<u64>);
+
+const STAMP: u64 = 1_000_000;
+
+impl AdapterRegisters for Clock {
+    fn read(&self, offset: usize) -> u32 {
+        match offset {
+            register::SYSTIML => (self.0.get() / 40 * 40) as u32,
+            register::TSYNCRXCTL => 1,
+            register::RXSTMPL => STAMP as u32,
+            _ => 0,
+        }
+    }
+
+    fn write(&self, _: usize, _: u32) {}
+}
+
+/// The thread is preempted between both looks of the first reads.
+#[test]
+fn clocks_are_read_again_if_the_thread_was_preempted_between_two_looks() {
+    for preempted in 0..5 {
+        let (clock, looks) = (Clock(Cell::new(STAMP + 10_000)), Cell::new(0));
+        let now = || {
+            let look = looks.replace(looks.get() + 1);
+            let late = if look % 2 == 1 && look / 2 < preempted { 100_000 } else { 100 };
+            clock.0.set(clock.0.get() + late);
+            Nanos(clock.0.get())
+        };
+        let frame = frame(ETHERTYPE.to_be_bytes(), &[0x10, 2]);
+        let heard = TimeReceiver::default().take(&clock, &frame, true).unwrap();
+        let mut station = station();
+        station.heard(&clock, now, &heard);
+        assert_eq!(station.unstamped(), u64::from(preempted >= 3), "{preempted}");
+    }
+}

@@ -68,6 +68,45 @@ pub struct SyncBase {
     pub slew_ppm: u32,
 }
 
+/// Numbers of the properties, as words.
+const WORDS: usize = 12;
+
+impl SyncBase {
+    /// Returns the properties as words of a setting.
+    #[must_use]
+    pub fn words(&self) -> [u64; WORDS] {
+        let SyncBase { log_interval, losses, hops, drift_ppm, wander_ppb, slew_ppm, .. } = *self;
+        let interval = u64::from(log_interval.cast_unsigned());
+        let numbers = [losses, hops, drift_ppm, wander_ppb, slew_ppm].map(u64::from);
+        let [losses, hops, drift, wander, slew] = numbers;
+        let times = [self.late, self.stamp, self.turnaround, self.gap, self.link, self.uneven];
+        let [late, stamp, turnaround, gap, link, uneven] = times.map(|time| time.0);
+        [interval, losses, hops, drift, wander, slew, late, stamp, turnaround, gap, link, uneven]
+    }
+
+    /// Reads the properties from words.
+    #[must_use]
+    pub fn of(words: &[u64; WORDS]) -> SyncBase {
+        let [interval, losses, hops, drift, wander, slew, times @ ..] = *words;
+        let [late, stamp, turnaround, gap, link, uneven] = times.map(Nanos);
+        let small = |word| u32::try_from(word).unwrap_or(u32::MAX);
+        SyncBase {
+            log_interval: (interval as u8).cast_signed(),
+            late,
+            losses: small(losses),
+            hops: small(hops),
+            drift_ppm: small(drift),
+            wander_ppb: small(wander),
+            stamp,
+            turnaround,
+            gap,
+            link,
+            uneven,
+            slew_ppm: small(slew),
+        }
+    }
+}
+
 /// Why no common time follows: the caller's mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncRefusal {

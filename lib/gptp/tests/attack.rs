@@ -97,6 +97,15 @@ fn what_is_stated_holds_of_terms_of_thousands_of_networks() {
 }
 
 #[test]
+fn terms_survive_their_words() {
+    let mut random = Random::stream(21, 12);
+    for _ in 0..1_000 {
+        let base = SyncBase { slew_ppm: random.within(0, 10_000), ..drawn(&mut random) };
+        assert_eq!(SyncBase::of(&base.words()), base);
+    }
+}
+
+#[test]
 fn terms_that_make_no_sense_are_refused_with_what_to_do() {
     let good = support::base(2);
     assert!(SyncTerms::new(good).is_ok());

@@ -53,5 +53,5 @@ pub mod tuned;
 mod writer;
 
 pub use reader::Reader;
-pub use ring::{Corrupt, Ring, RingFull};
+pub use ring::{Corrupt, Ring, RingFull, StaticRing};
 pub use writer::Writer;

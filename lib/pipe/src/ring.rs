@@ -5,7 +5,7 @@
 //! and believes only that one, so of what the other end can spoil it uses a single number, and
 //! checks it ([`Ring::fill`]).
 
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use diapason_state::Plain;
 
@@ -101,6 +101,48 @@ impl<T: Plain, const N: usize> Ring<T, N> {
 }
 
 impl<T: Plain, const N: usize> Default for Ring<T, N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A ring in a `static`, which hands out each of its ends once.
+///
+/// ```
+/// use diapason_pipe::StaticRing;
+/// static RING: StaticRing<[u64; 2], 4> = StaticRing::new();
+/// let mut writer = RING.writer().expect("nobody has asked before");
+/// let mut reader = RING.reader().expect("nobody has asked before");
+/// assert!(RING.writer().is_none() && RING.reader().is_none());
+/// assert_eq!(writer.push(&[1, 2]), Ok(()));
+/// assert_eq!(reader.pop(), Some([1, 2]));
+/// ```
+pub struct StaticRing<T, const N: usize> {
+    ring: Ring<T, N>,
+    written: AtomicBool,
+    read: AtomicBool,
+}
+
+impl<T: Plain, const N: usize> StaticRing<T, N> {
+    /// Returns an empty ring, whose ends have not been taken.
+    #[must_use]
+    pub const fn new() -> Self {
+        let (written, read) = (AtomicBool::new(false), AtomicBool::new(false));
+        StaticRing { ring: Ring::new(), written, read }
+    }
+
+    /// Returns the writing end, to the first who asks.
+    pub fn writer(&self) -> Option<Writer<'_, T, N>> {
+        (!self.written.swap(true, Ordering::AcqRel)).then(|| Writer::attach(&self.ring))
+    }
+
+    /// Returns the reading end, to the first who asks.
+    pub fn reader(&self) -> Option<Reader<'_, T, N>> {
+        (!self.read.swap(true, Ordering::AcqRel)).then(|| Reader::attach(&self.ring))
+    }
+}
+
+impl<T: Plain, const N: usize> Default for StaticRing<T, N> {
     fn default() -> Self {
         Self::new()
     }

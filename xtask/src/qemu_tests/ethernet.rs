@@ -23,7 +23,7 @@ const LEAST: u64 = 500;
 const GATED_LEAST: u64 = 190;
 
 /// A change of a file of the example: the file, and one text for another.
-type Change = (&'static str, &'static str, &'static str);
+pub(super) type Change = (&'static str, &'static str, &'static str);
 
 /// Periods that do not fit each other: what comes together changes all the time.
 const ROTATING: [Change; 2] = [
@@ -177,7 +177,11 @@ fn keeps(
 }
 
 /// Returns an example with one text for another in some files.
-fn list(workspace: &Workspace, example: &str, changes: &[Change]) -> Result<Hosts, String> {
+pub(super) fn list(
+    workspace: &Workspace,
+    example: &str,
+    changes: &[Change],
+) -> Result<Hosts, String> {
     let read = |file: &str| {
         let path = workspace.root().join("examples").join(file);
         let mut text = fs::read_to_string(path).map_err(|error| error.to_string())?;

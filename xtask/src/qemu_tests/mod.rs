@@ -8,6 +8,7 @@
 mod alarms;
 mod chains;
 mod clock;
+mod common_time;
 mod concentrator;
 mod controllers;
 mod cores;
@@ -212,6 +213,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     }
     hosts::run(workspace, built, part, tally);
     ethernet::run(workspace, built, part, tally);
+    common_time::run(workspace, built, part, tally);
     cores::run(workspace, built, part, tally);
     image::run(workspace, built, part, tally);
     screen::run(workspace, built, part, tally);

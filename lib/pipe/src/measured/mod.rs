@@ -10,6 +10,7 @@ mod delays;
 mod frames;
 mod gauge;
 mod served;
+mod time;
 
 pub use can::{CanGauge, CanReport, ControllerCounts, HeardReport, next_report};
 pub use chain::{ChainGauge, ChainMessage, MESSAGE_WORDS};
@@ -20,6 +21,7 @@ pub use gauge::{Gauge, ReadMessage};
 pub use served::{
     CameraReport, DeviceReport, Fate, LinkReport, ModeReport, ModeStep, NetworkReport, NetworkStep,
 };
+pub use time::TimeReport;
 
 use diapason_abi::Nanos;
 pub use diapason_abi::pipe::HOPS;
@@ -76,6 +78,8 @@ pub enum Measurement {
     Can(CanReport),
     /// How a message of another node does that a CAN controller hears.
     Heard(HeardReport),
+    /// The common time of a host.
+    Time(TimeReport),
 }
 
 /// How a pipe does, as its reader or writer sees it. Times are the longest since the last report.
@@ -208,6 +212,7 @@ const MODE: u8 = 13;
 const HEARD: u8 = 14;
 const FRAMES: u8 = 20;
 const DISCARDS: u8 = 21;
+const TIME: u8 = 22;
 
 /// Packs two numbers into one word.
 const fn pair(high: u32, low: u32) -> u64 {
@@ -289,6 +294,7 @@ impl Measurement {
                 let DiscardReport { end, number, part, .. } = *report;
                 ([DISCARDS, end as u8, number, part], report.values())
             }
+            Measurement::Time(report) => ([TIME, report.adapter, 0, 0], report.values()),
         }
     }
 
@@ -337,6 +343,7 @@ impl Measurement {
             [DISCARDS, end, number, part] => {
                 Measurement::Discards(DiscardReport::of(end, number, part, values)?)
             }
+            [TIME, adapter, 0, 0] => Measurement::Time(TimeReport::of(adapter, values)),
             _ => return None,
         })
     }
@@ -438,7 +445,7 @@ mod tests {
         let (a, b, c, d) = (time(), time(), time(), time());
         let small = |word: Nanos| word.0 as u32;
         let (channel, place) = (a.0 as u8, b.0 as u8);
-        match c.0 % 15 {
+        match c.0 % 16 {
             0 => Measurement::Pipe(PipeReport {
                 to_device: d.0 & 1 == 1,
                 channel,
@@ -480,7 +487,7 @@ mod tests {
                 longest: c,
                 bound: d,
             }),
-            13 | 14 => any_of_can(c.0 % 15, [a.0, b.0, c.0, d.0]),
+            13 | 14 => any_of_can(c.0 % 16, [a.0, b.0, c.0, d.0]),
             12 => Measurement::State(StateReport { number: place, overtaken: a.0, writes: c.0 }),
             7 => Measurement::Cost(CostReport {
                 is_part: d.0 & 1 == 1,
@@ -490,8 +497,8 @@ mod tests {
                 expensive: [small(d), small(a), small(b)],
                 ..CostReport::named("an operation with a name of many words, some of them long")
             }),
-            4..=6 | 9 => any_of_usb(c.0 % 15, [a.0, b.0, c.0, d.0]),
-            10 | 11 => any_of_frames(c.0 % 15, [a.0, b.0, c.0, d.0]),
+            4..=6 | 9 => any_of_usb(c.0 % 16, [a.0, b.0, c.0, d.0]),
+            10 | 11 | 15 => any_of_frames(c.0 % 16, [a.0, b.0, c.0, d.0]),
             _ => Measurement::Written(WrittenReport {
                 place,
                 channel,
@@ -519,6 +526,12 @@ mod tests {
                 link: c as u32,
                 ..FrameReport::new(FrameEnd::Program, number)
             });
+        }
+        if kind == 15 {
+            let common = (d & 1 == 0).then_some(Nanos(a));
+            let (grandmaster, unstamped, lost) = (b, c, d);
+            let report = TimeReport { adapter: number, common, grandmaster, unstamped, lost };
+            return Measurement::Time(report);
         }
         let (end, part, counts) = (FrameEnd::Server, (d & 1) as u8, [a as u32; 16]);
         Measurement::Discards(DiscardReport { end, number, part, counts })

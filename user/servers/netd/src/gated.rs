@@ -62,7 +62,7 @@ impl Gated {
             if !any {
                 self.sending.wait(until)?;
             }
-            self.sending.report();
+            self.sending.report(None);
         }
     }
 

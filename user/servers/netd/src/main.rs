@@ -3,19 +3,21 @@
 //!
 //! Two threads share nothing but published counts: one receives, on an I/O VCPU for the readers of
 //! the sockets, the other sends. The settings follow from `[[adapter]]` and `[[socket]]`, and from
-//! `[[ethernet.gates]]` in a list of hosts.
+//! `[[ethernet.gates]]` in a list of hosts. With the setting `time` both also keep a common time.
 
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
 mod books;
+mod clock;
 mod gated;
 mod receive;
 mod report;
 mod send;
 mod watch;
 
+use clock::{Listening, Timekeeper};
 use diapason_contract::ethernet::{
     ADAPTER_NAMES, ADAPTER_SETTING, AdapterNames, AdapterTerms, GATES_HEAP, GATES_SETTING,
     GateTerms, SOCKETS_SETTING, SocketTerms,
@@ -60,6 +62,7 @@ fn serve() -> Result<(), Errno> {
     let (terms, names) = told()?;
     let (receiver, sender) = card::start(names.device, names.rings, terms.mac)?;
     receiver.moderate(terms.moderation_ns);
+    let timekeeper = Timekeeper::open(&sender, terms.mac)?;
     *RECEIVE.0.lock()? = Some(receiver);
     thread::start(Vcpu::open(names.vcpu)?, "receive", PRIORITY, &RECEIVE)?;
     let settings = settings::read();
@@ -69,7 +72,7 @@ fn serve() -> Result<(), Errno> {
     };
     let sending = Sending::open(sender, names, Reports::new(terms.number, all()), all())?;
     match GateTerms::of(settings.get(GATES_SETTING)) {
-        None => sending.run(),
+        None => sending.run(timekeeper),
         Some(terms) => Gated::open(sending, &terms)?.run(),
     }
 }
@@ -80,7 +83,8 @@ impl Receive {
         let receiver = self.0.lock()?.take().ok_or(Errno::Absent)?;
         let settings = settings::read();
         let all = SocketTerms::all(settings.get(SOCKETS_SETTING));
-        Receiving::open(receiver, names, all.filter(|it| it.adapter == terms.number))?.run()
+        let all = all.filter(|it| it.adapter == terms.number);
+        Receiving::open(receiver, names, Listening::open(names)?, all)?.run()
     }
 }
 

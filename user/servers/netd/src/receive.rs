@@ -1,6 +1,7 @@
 //! The thread that receives. It does no protocol work: it compares fields at fixed places, copies
 //! the frame to the slots of one socket, and wakes its reader.
 
+use crate::clock::Listening;
 use crate::watch::Watch;
 use diapason_contract::ethernet::{
     AdapterNames, RECEIVE, RECEIVE_FRAME, RING, SLOT_BYTES, SLOT_FRAME, SOCKET_NAMES, SOCKETS,
@@ -44,6 +45,8 @@ pub(crate) struct Receiving {
     sockets: Sockets,
     /// The watch over everything that came.
     all: Watch,
+    /// The half of the common time, if this host keeps one.
+    listening: Option<Listening>,
 }
 
 impl Receiving {
@@ -54,6 +57,7 @@ impl Receiving {
     pub fn open(
         card: CardReceiver,
         names: &AdapterNames,
+        listening: Option<Listening>,
         all: impl Iterator<Item = SocketTerms>,
     ) -> Result<Receiving, Errno> {
         let mut demux = CopyingDemux::default();
@@ -83,9 +87,13 @@ impl Receiving {
         let buffers = FrameSlots::of_adapter(names.buffers, RING as u16)?;
         let bus = DmaSegment::attach(names.buffers)?;
         let all = Watch::of_adapter()?;
-        let mut receiving = Receiving { card, interrupt, buffers, bus, demux, sockets, all };
+        let mut receiving =
+            Receiving { card, interrupt, buffers, bus, demux, sockets, all, listening };
         (0..RING as u16 - 1).for_each(|buffer| receiving.offer(buffer));
         receiving.card.publish();
+        // A neighbour may have sent before this host was ready. Such frames are not lost by it, as
+        // those are not that came before the adapter was started.
+        let _ = receiving.card.lost();
         Ok(receiving)
     }
 
@@ -106,6 +114,9 @@ impl Receiving {
                     let _ = bell.give();
                 }
             }
+            if let Some(listening) = &mut self.listening {
+                listening.tell();
+            }
             self.interrupt.wait(Nanos::FOREVER)?;
         }
     }
@@ -123,6 +134,9 @@ impl Receiving {
                 woken |= 1 << place;
             }
             self.offer(taken.buffer);
+        }
+        if let Some(listening) = &mut self.listening {
+            listening.round(self.card.registers());
         }
         self.demux.lost(self.card.lost().into());
         self.card.publish();
@@ -143,6 +157,14 @@ impl Receiving {
     }
 
     fn sort(&mut self, taken: Taken) -> Posted {
+        if let Some(listening) = &mut self.listening {
+            // A stamp that stays in the adapter locks out others, so one of a bad frame is taken,
+            // too.
+            let whole = taken.fault.is_none() && taken.length <= SLOT_FRAME;
+            let length = if whole { taken.length } else { 0 };
+            let frame = self.buffers.buffer(taken.buffer).get(..length).unwrap_or(&[]);
+            listening.take(self.card.registers(), frame, taken.stamped);
+        }
         if let Some(reason) = taken.fault {
             return self.demux.refuse(reason);
         }

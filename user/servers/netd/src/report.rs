@@ -1,8 +1,9 @@
 //! Reports: once a second, the adapter and each of its sockets.
 
 use crate::books::{self, ADAPTER};
+use crate::clock::Timekeeper;
 use diapason_contract::ethernet::{SOCKETS, SocketTerms};
-use diapason_pipe::measured::{FrameEnd, FrameGauge};
+use diapason_pipe::measured::{FrameEnd, FrameGauge, Measurement, Reported};
 use diapason_rt::{Nanos, log};
 
 /// The gauges of the adapter, and of its sockets in the order of their terms.
@@ -31,13 +32,23 @@ impl Reports {
         self.adapter.due(now)
     }
 
-    /// Reports if that is due, with the frames that were sent and refused, and the speed of the
-    /// link.
-    pub fn look(&mut self, now: Nanos, [sent, foreign]: [u64; 2], link: impl FnOnce() -> u32) {
+    /// Reports if that is due, with the frames that were sent and refused, the common time if there
+    /// is one, and the speed of the link.
+    pub fn look(
+        &mut self,
+        now: Nanos,
+        [sent, foreign]: [u64; 2],
+        keeper: Option<&Timekeeper>,
+        link: impl FnOnce() -> u32,
+    ) {
         if !self.adapter.is_due(now) {
             return;
         }
         let report = self.adapter.report_mut();
+        if let Some(keeper) = keeper {
+            let said = Measurement::Time(keeper.report(report.number, now));
+            log::measured(&Reported { at: now, said }.words());
+        }
         (report.sent, report.foreign, report.link) = (sent, foreign, link());
         say(&mut self.adapter, now, ADAPTER);
         for (place, gauge) in (ADAPTER + 1..).zip(self.sockets.iter_mut().flatten()) {

@@ -1,6 +1,7 @@
 //! Sending: programs write whole frames, and this thread only looks whether each is what its
 //! socket may send, and posts it.
 
+use crate::clock::Timekeeper;
 use crate::report::Reports;
 use diapason_contract::ethernet::{
     AdapterNames, FRAME_MAX, OUT_FRAMES, OutFrame, REST, RING, SEND_FRAME, SLOT_BYTES,
@@ -33,6 +34,8 @@ pub(crate) struct Sending {
     /// The ports of all sockets of the adapter, whether they send or not.
     ports: [u16; SOCKETS],
     sent: u64,
+    /// Frames that were given to the adapter after the last event of the common time.
+    behind: usize,
     /// Frames that claim to be of somebody else, or that no gate ever lets pass.
     pub foreign: u64,
     pub reports: Reports,
@@ -66,21 +69,23 @@ impl Sending {
             outlets,
             ports,
             sent: 0,
+            behind: 0,
             foreign: 0,
             reports,
         })
     }
 
-    /// Sends for ever: one frame of each socket in a turn.
+    /// Sends for ever: one frame of each socket in a turn, and those of the common time.
     ///
     /// # Errors
     /// Those of waiting for programs.
-    pub fn run(mut self) -> Result<(), Errno> {
+    pub fn run(mut self, mut keeper: Option<Timekeeper>) -> Result<(), Errno> {
         loop {
+            let until = keeper.as_mut().map_or(Nanos::FOREVER, |it| it.look(&mut self));
             if !self.turn() {
-                self.wait(Nanos::FOREVER)?;
+                self.wait(until)?;
             }
-            self.report();
+            self.report(keeper.as_ref());
         }
     }
 
@@ -95,10 +100,10 @@ impl Sending {
         }
     }
 
-    /// Reports if that is due.
-    pub fn report(&mut self) {
+    /// Reports if that is due, also on the common time if the host keeps one.
+    pub fn report(&mut self, keeper: Option<&Timekeeper>) {
         let counts = [self.sent, self.foreign];
-        self.reports.look(time::now(), counts, || self.card.link());
+        self.reports.look(time::now(), counts, keeper, || self.card.link());
     }
 
     /// Sends at most one frame of each socket. Returns whether there was one.
@@ -116,6 +121,28 @@ impl Sending {
             time::work(SEND_FRAME, || self.post(place, &terms, &frame));
         }
         any
+    }
+
+    /// Returns whether the adapter has sent the last event of the common time.
+    pub fn is_gone(&mut self) -> bool {
+        self.card.settle() <= self.behind
+    }
+
+    /// Gives the adapter a frame of the common time, whose stamp is wanted if it is an event. A
+    /// frame that the adapter has no room for is lost.
+    pub fn post_time(&mut self, frame: &[u8], is_event: bool) {
+        let Some(place) = self.card.vacant() else { return };
+        let buffer = RING + place;
+        self.buffers.copy(buffer as u16, frame);
+        let (address, bytes) = (self.bus.bus_address(buffer * SLOT_BYTES), frame.len() as u16);
+        if is_event {
+            self.card.send_stamped(address, bytes);
+            self.behind = 0;
+        } else {
+            self.card.send(address, bytes);
+            self.behind += 1;
+        }
+        self.sent += 1;
     }
 
     fn post(&mut self, place: usize, terms: &SocketTerms, frame: &OutFrame) {
@@ -139,6 +166,7 @@ impl Sending {
     /// Gives the adapter the frame in a buffer.
     pub fn give(&mut self, place: usize, bytes: u16) {
         self.card.send(self.bus.bus_address((RING + place) * SLOT_BYTES), bytes);
+        self.behind += 1;
         self.sent += 1;
     }
 

@@ -1,0 +1,171 @@
+//! Two hosts whose Ethernet servers keep a common time, in the simulator: their times are never
+//! further apart than the terms say, while clocks run apart, after the wire was pulled, and after a
+//! stranger flooded it.
+
+use super::ethernet::{Change, list};
+use crate::tally::Tally;
+use diapason::Workspace;
+use diapason::metal::Built;
+use diapason::outcome::{TimeRow, apart};
+use diapason::plan::NetworkPlan;
+use diapason::session::Session;
+use diapason::simulate::{Joined, Joints, Seat, together};
+use diapason_abi::Nanos;
+use diapason_contract::time::{GptpTerms, TIME_SETTING};
+use diapason_devices::faulty::OwnClock;
+use diapason_ether::timed::{TimeAssumed, TimeSite, sync_base};
+use diapason_gptp::SyncTerms;
+use diapason_system::{Hosts, RunOptions, parse_fault};
+
+const EXAMPLE: &str = "ethernet-gates.toml";
+const HORIZON_NS: u64 = 60_000_000_000;
+/// The wire is pulled or flooded from the first of these on, and the time is known from the second.
+const TROUBLE_NS: [u64; 2] = [25_000_000_000, 50_000_000_000];
+const MILLI: u64 = 1_000_000;
+/// The gates are of one clock, and a server with gates keeps no common time yet.
+const NO_GATES: Change = (
+    EXAMPLE,
+    "[[ethernet.gates]]             # in the words of taprio: masks of priorities, and for how \
+     long\nend = \"station:nic0\"\nguard = \"250us\"                # in this time `netd` has a \
+     frame on the wire\nentries = [\"S 40 1500us\", \"S 3f 1500us\"]\n",
+    "",
+);
+const WORK: &str = "[[work]]\nname = \"netd.send.time\"\nworst = \"20us\"\n\n[[work]]\n";
+/// Each host has work for turns, and the receiver counts with frames besides those of flows.
+const COMMON: [Change; 4] = [
+    NO_GATES,
+    ("ethernet/station.toml", "[[work]]                       # the content of a datagram\n", WORK),
+    ("ethernet/drive.toml", "[[work]]                       # the content of a datagram\n", WORK),
+    ("ethernet/drive.toml", "00:02\"\n", "00:02\"\nrate = 1500\nburst = 16\n"),
+];
+const FAST: [Change; 2] = [
+    (EXAMPLE, "name = \"station\"", "name = \"station\"\ndrift = \"100ppm\""),
+    (EXAMPLE, "name = \"drive\"", "name = \"drive\"\ndrift = \"-100ppm\""),
+];
+const SLOW: [Change; 2] = [
+    (EXAMPLE, "name = \"station\"", "name = \"station\"\ndrift = \"-100ppm\""),
+    (EXAMPLE, "name = \"drive\"", "name = \"drive\"\ndrift = \"100ppm\""),
+];
+const PULLED: Change = (EXAMPLE, "delay = \"500ns\"", "delay = \"500ns\"\npulled = [\"25s 3s\"]");
+
+/// A run of both hosts.
+struct Case {
+    name: &'static str,
+    changes: Vec<Change>,
+    /// A fault at the host that follows, in words of the command line.
+    fault: Option<&'static str>,
+}
+
+/// Runs every test whose name contains `part`.
+pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
+    let case = |name, changes: &[Change], fault| {
+        let changes = [&COMMON, changes].concat();
+        Case { name, changes, fault }
+    };
+    let cases = [
+        case("while its master is fast", &FAST, None),
+        case("while its master is slow", &SLOW, None),
+        case("after its wire was pulled", &[FAST[0], FAST[1], PULLED], None),
+        case("after a flood", &FAST, Some("25s flood nic0 20000 3s")),
+    ];
+    for case in cases {
+        let name = format!("simulator: Ethernet: hosts have a common time {}", case.name);
+        if name.contains(part) {
+            tally.step(&name, || keeps(workspace, built, &case));
+        }
+    }
+}
+
+/// Returns terms that both hosts keep.
+fn terms() -> SyncTerms {
+    let site = TimeSite {
+        came: Nanos(2 * MILLI),
+        turn: Nanos(3 * MILLI),
+        wire: Nanos(MILLI),
+        looks: Nanos(2_000),
+    };
+    SyncTerms::new(sync_base(&[site; 2], &ASSUMED)).expect("terms that make sense")
+}
+
+const ASSUMED: TimeAssumed = TimeAssumed {
+    log_interval: -3,
+    losses: 3,
+    drift_ppm: 100,
+    wander_ppb: 0,
+    link: Nanos(2_000),
+    uneven: Nanos::ZERO,
+    slew_ppm: 500,
+};
+
+/// Runs the list with changes, and compares the times that both servers report.
+fn keeps(workspace: &Workspace, built: &Built, case: &Case) -> Result<(), String> {
+    let mut list = list(workspace, EXAMPLE, &case.changes)?;
+    let network = NetworkPlan::of(&list);
+    network.instruct(&mut list);
+    if let Some(wrong) = network.wrong().next() {
+        return Err(wrong.to_string());
+    }
+    let terms = terms();
+    for (host, priority) in list.hosts.iter_mut().zip(1..) {
+        let driver = usize::from(host.system.adapters[0].driver);
+        let base = terms.base().words();
+        let told = GptpTerms { priority, apart_ppm: ASSUMED.apart_ppm(), base };
+        host.system.processes[driver].set(TIME_SETTING, &told.words());
+    }
+    let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
+    let Hosts { hosts, cables, ethernet, switches, .. } = list;
+    let drifts: Vec<i32> = hosts.iter().map(|host| host.drift_ppm).collect();
+    let worlds: Vec<OwnClock> = drifts.iter().map(|ppm| OwnClock::world(*ppm)).collect();
+    let is_pulled = case.changes.contains(&PULLED);
+    let assemble = |host: diapason_system::HostSpec| {
+        Session::assemble(host.system, built.clone(), options).map_err(|it| it.to_string())
+    };
+    let sessions = hosts.into_iter().map(assemble).collect::<Result<Vec<Session>, String>>()?;
+    let joined = Joined::By(Joints { cables, ethernet, switches, drifts, ..Joints::default() });
+    let mut seats: Vec<_> = sessions.iter().map(|session| Seat::new(session, ())).collect();
+    if let Some(words) = case.fault {
+        let fault = parse_fault(&sessions[1].system, words).map_err(|it| it.to_string())?;
+        seats[1].faults.push(fault);
+    }
+    let ran = together(seats, &joined).map_err(|failure| failure.to_string())?;
+    for (session, host) in sessions.iter().zip(&ran) {
+        // Messages under way are lost with the wire, and a flood is outside of all contracts.
+        let is_kept = !is_pulled && case.fault.is_none();
+        let judged = session.judge(&host.run);
+        if let Some(finding) = judged.findings().first().filter(|_| is_kept) {
+            return Err(format!("{}: {finding}", session.system.name));
+        }
+    }
+    if case.fault.is_some() && sessions[1].judge(&ran[1].run).findings().is_empty() {
+        return Err("no flood was noticed".into());
+    }
+    let rows = [0, 1].map(|host: usize| &ran[host].run.outcome.times[..]);
+    let world = |host: usize| {
+        let clock = &worlds[host];
+        move |at: Nanos| clock.own(at)
+    };
+    let (leader, follower) = (world(0), world(1));
+    let (furthest, compared) = apart(rows, [&leader, &follower]);
+    let bound = terms.error().0;
+    println!("{furthest} of {bound} ns, compared {compared} times: {:?}", rows[1].last());
+    if furthest > bound || compared < 20 {
+        return Err(format!("{furthest} of {bound} ns, compared {compared} times: {rows:?}"));
+    }
+    known(rows[1], (is_pulled, case.fault.is_some()))
+}
+
+/// Checks that a follower knows the time from its first one to the end. It forgets the time if the
+/// wire is pulled, and may forget it in a flood.
+fn known(rows: &[TimeRow], (is_pulled, is_flooded): (bool, bool)) -> Result<(), String> {
+    let known = |row: &&TimeRow| row.report.common.is_some();
+    let first = rows.iter().find(known).ok_or("it never knew the time")?;
+    let forgot = rows.iter().filter(|row| row.at > first.at && !known(row));
+    let forgot: Vec<u64> = forgot.map(|row| row.at.0).collect();
+    let [from, until] = TROUBLE_NS;
+    let ends = forgot.iter().all(|at| (from..until).contains(at));
+    let is_expected = is_flooded || forgot.is_empty() != is_pulled;
+    match rows.last().is_some_and(|row| known(&row)) && ends && is_expected {
+        true => Ok(()),
+        false => Err(format!("it forgot the time at {forgot:?}, of {} reports", rows.len())),
+    }
+}
