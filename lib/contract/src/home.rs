@@ -21,7 +21,8 @@ pub struct Home {
     /// shorter.
     pub moderation: Nanos,
     /// Interrupts are handled so much later, for controllers that ignore moderation: none
-    /// interrupts again before that.
+    /// interrupts again before that. The thread that hears asks rests so long before it listens
+    /// again.
     pub pace: Nanos,
     /// The semaphore by which clients ask for something: a second thread on the same VCPU hears it.
     pub asked: Option<&'static str>,

@@ -100,7 +100,9 @@ impl Plant<'_> {
             if asked > own.per {
                 break;
             }
-            let heard = asked + bill.value(What::BottomHalf);
+            // The thread that hears of asks may have begun to rest.
+            let rest = self.driver(pipe).home.pace;
+            let heard = asked + rest + bill.value(What::BottomHalf);
             if heard <= late {
                 let bill = whole(self.system, pipe, bill, late)?;
                 return Ok(Piped { bill: Ok(bill), ..piped });

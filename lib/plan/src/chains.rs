@@ -92,8 +92,11 @@ impl Plant<'_> {
         let inbound = self.inbound(from).map_err(no_bill)?;
         let supplies = processes.iter().map(|process| self.supply_behind(&inbound, *process));
         let supplies = supplies.collect::<Result<Vec<Supply>, Missing>>().map_err(no_bill)?;
-        let reporting: Vec<Reporting<'_>> =
-            supplies.iter().map(|supply| Reporting::new(supply, &self.calls)).collect();
+        let reporting: Vec<Reporting<'_>> = processes
+            .iter()
+            .zip(&supplies)
+            .map(|(process, supply)| self.reporting(*process, supply))
+            .collect();
         let steps = self.steps(chain, reads).map_err(no_bill)?;
         let (shortest, longest) = (piped.least, piped.before(What::User));
         let first = self.first(from, steps[0], &supplies[0])?;
@@ -127,7 +130,7 @@ impl Plant<'_> {
     fn first(&self, from: usize, step: Nanos, service: &Supply) -> Result<Nanos, NoBill> {
         let inbound = self.inbound(from).map_err(no_bill)?;
         let (wake, taking) = (Nanos::ZERO, Taking::Each);
-        let service = &Reporting::new(service, &self.calls);
+        let service = &self.reporting(self.system.pipes[from].process, service);
         let stages = inbound.stages(User { message: step, wake, taking, service });
         let bill = self
             .with_traffic((from, inbound.own), |traffic| input(&stages, traffic))
@@ -140,7 +143,7 @@ impl Plant<'_> {
     fn steps(&self, chain: &ChainSpec, reads: &PipeSpec) -> Result<Vec<Nanos>, Missing> {
         let taken = |place: usize| -> Result<(Nanos, Nanos), Missing> {
             let Some(link) = place.checked_sub(1).map(|link| &chain.links[link]) else {
-                return Ok((self.work_of_reader(reads)?, self.calls.takes(Step::Counted)));
+                return Ok((self.work_of_end(reads)?, self.calls.takes(Step::Counted)));
             };
             let process = self.system.process_name(link.process).unwrap_or_default();
             let work = missing::said(link.work_ns, process, "to the `[[chain.link]]`")?;

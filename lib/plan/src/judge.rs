@@ -29,6 +29,7 @@ impl Plan {
         let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };
         let mut mutexes = Mutexes::new(system, &core, &costs);
         let jobs = jobs::jobs(system, &core, &mut mutexes);
+        let system = &Plant::new(system, &core, &costs, &mutexes).with_lateness();
         let plant = Plant::new(system, &core, &costs, &mutexes);
         let pipes = pipes::pipes(&plant);
         let mut plan = Plan {

@@ -12,7 +12,6 @@ use crate::frames::Frames;
 use crate::human;
 use crate::missing::Missing;
 use crate::pipes::{NoBill, Piped, Plant, contract, longest_transfer};
-use crate::reports::Reporting;
 use crate::sinks;
 use crate::supplies::{Half, own_supply};
 use diapason_abi::Nanos;
@@ -31,7 +30,7 @@ impl Plant<'_> {
     pub(crate) fn output(&self, index: usize) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
         let writer = own_supply(pipe.process, self.system, self.core)?;
-        let told = Reporting::new(&writer, &self.calls).any(self.calls.of_writer());
+        let told = self.reporting(pipe.process, &writer).any(self.calls.of_writer());
         let bill = self.output_of(index, &[contract(pipe)], told)?.map_err(NoBill::Refused);
         Ok(Piped { bill, equation_nine: None })
     }

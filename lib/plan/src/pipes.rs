@@ -23,11 +23,11 @@ use diapason_contract::carried::Contract;
 use diapason_contract::source::{MessageForm, PipeSource};
 use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
-    Basis, Bill, BillRefusal, InterruptDemand, Interrupts, Stage, StageTimes, Stages, Taking,
-    Telling, Traffic, Transfers, User, What, equation_nine, input, top_half,
+    Basis, Bill, BillRefusal, InterruptDemand, Interrupts, Service, Stage, StageTimes, Stages,
+    Taking, Telling, Traffic, Transfers, User, What, equation_nine, input, top_half,
 };
 use diapason_pipe::size::Bucket;
-use diapason_system::{PipeDirection, PipeSpec, System};
+use diapason_system::{ChainSpec, PipeDirection, PipeSpec, System};
 
 /// The largest packet of a bulk endpoint of high speed.
 const PACKET: u32 = 512;
@@ -145,7 +145,10 @@ impl Plant<'_> {
             self.attendance(pipe.server, pipe.usb).err(),
             apart(self.system, self.driver(pipe).home).err(),
             if to_channel { self.acknowledged(pipe).err() } else { own() },
-            if to_device { None } else { self.work_of_reader(pipe).err() },
+            match to_device {
+                true => sinks::is_of(pipe).then(|| self.lateness(index).err()).flatten(),
+                false => self.work_of_end(pipe).and(self.reads_no_other(index)).err(),
+            },
             self.transfers(pipe).err(),
         ];
         asked.into_iter().flatten().chain(locks).collect()
@@ -161,9 +164,10 @@ impl Plant<'_> {
     /// Returns the bill of a pipe whose messages come to the server on this way.
     pub(crate) fn input_of(&self, index: usize, inbound: &Inbound) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
-        let work = self.work_of_reader(pipe)? + self.asks(pipe);
+        self.reads_no_other(index)?;
+        let work = self.work_of_end(pipe)? + self.asks(pipe);
         let supply = self.joined(index, inbound)?;
-        let reader = Reporting::new(&supply, &self.calls);
+        let reader = self.reporting(pipe.process, &supply);
         let with_help = |help: Nanos| {
             let user = User {
                 message: work + help,
@@ -230,11 +234,36 @@ impl Plant<'_> {
         ))
     }
 
-    /// Returns the longest time of a pipe's reader for a message. The work that its program
-    /// declares must not be longer.
-    pub(crate) fn work_of_reader(&self, pipe: &PipeSpec) -> Result<Nanos, Missing> {
-        let reader = self.system.process_name(pipe.process).unwrap_or_default();
-        let said = missing::said(pipe.work_ns, reader, "to the `[[pipe]]`")?;
+    /// Returns the supply `service` of a thread with the ends of all pipes of its process, and of
+    /// all chains that end with it.
+    pub(crate) fn reporting<'s>(&self, process: u16, service: &'s dyn Service) -> Reporting<'s> {
+        let ends = self.system.pipes.iter().filter(|pipe| pipe.process == process).count();
+        let ends_with = |chain: &&ChainSpec| match chain.links.last() {
+            Some(link) => link.process == process,
+            None => self.system.pipes[usize::from(chain.from)].process == process,
+        };
+        let chains = self.system.chains.iter().filter(ends_with).count();
+        Reporting::new(service, &self.calls).of_ends((ends + chains).max(1) as u64)
+    }
+
+    /// Checks that the thread at the end of a pipe reads no other pipe. It would be at a message of
+    /// that one while a message of this one waits, and no bill counts that.
+    pub(crate) fn reads_no_other(&self, index: usize) -> Result<(), Missing> {
+        let pipe = &self.system.pipes[index];
+        let mut others = (0..).zip(&self.system.pipes).filter(|(other, it)| {
+            *other != index && it.process == pipe.process && it.way == PipeDirection::FromDevice
+        });
+        let Some((_, other)) = others.next() else { return Ok(()) };
+        let process = self.system.process_name(pipe.process).unwrap_or_default();
+        let what = format!("`{process}` reads `{}` on the same thread", other.name);
+        Err((what, format!("let another process read `{}`", other.name)))
+    }
+
+    /// Returns the longest time of the reader or writer of a pipe for a message. The work that its
+    /// program declares must not be longer.
+    pub(crate) fn work_of_end(&self, pipe: &PipeSpec) -> Result<Nanos, Missing> {
+        let process = self.system.process_name(pipe.process).unwrap_or_default();
+        let said = missing::said(pipe.work_ns, process, "to the `[[pipe]]`")?;
         let message = self.driver(pipe).message;
         let mut works = self.system.works.iter().filter(|work| work.name == message);
         let longer = works.find(|work| work.worst_ns > said.0);

@@ -29,6 +29,13 @@ impl<'a> Reporting<'a> {
         Reporting { service, count, work: Nanos(work) }
     }
 
+    /// Returns the supply of a thread that has the ends of so many pipes. Each end has a record of
+    /// its own, and its own time for it.
+    pub fn of_ends(self, ends: u64) -> Reporting<'a> {
+        let count = self.count.saturating_mul(ends);
+        Reporting { count, work: Nanos(self.work.0.saturating_mul(ends)), ..self }
+    }
+
     /// Returns the time that work takes, with that of reports.
     fn with(&self, work: Nanos, takes: impl FnOnce(Nanos) -> Nanos) -> Nanos {
         if work == Nanos::ZERO { Nanos::ZERO } else { takes(work + self.work) }
@@ -116,5 +123,7 @@ mod tests {
         assert_eq!((twice.0, twice.3), (1, lost + lost));
         let whole = Whole(Nanos(10));
         assert_eq!(Reporting::new(&whole, &calls).sync(Nanos::ZERO), Nanos::ZERO);
+        let ends = Reporting::new(&whole, &calls).of_ends(2);
+        assert_eq!((ends.wakeups(), ends.lost()), (1, lost + lost), "one process, two pipes");
     }
 }

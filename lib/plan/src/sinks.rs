@@ -3,20 +3,19 @@
 //! The server sends one packet at a time. It is through when the device has taken it, and the
 //! bottom half has heard of that. The device may say "not now" for as long as its description
 //! says. How long a packet waits for the one before it follows from how late the server hears of
-//! writes.
+//! writes, and from how late a job of the writer may have written its packet.
 
 use crate::endpoints::{bus_time, named};
 use crate::human;
 use crate::known::nobody;
 use crate::missing::Missing;
 use crate::pipes::{NoBill, Piped, Plant, contract};
-use crate::reports::Reporting;
 use crate::supplies::own_supply;
 use diapason_abi::{CallNumber, Nanos};
 use diapason_bus::{BusInstance, Direction, packet_time};
 use diapason_contract::sink::UNDER_WAY;
 use diapason_pipe::bill::{Bill, Service, Traffic, Transfers, What, input};
-use diapason_pipe::size::arrivals;
+use diapason_pipe::size::{Bucket, arrivals};
 use diapason_system::{PipeSpec, System};
 use diapason_usb::class::sink::{PATIENCE, find};
 use diapason_usb::descriptor::EndpointDescriptor;
@@ -91,11 +90,14 @@ impl Plant<'_> {
         self.has_time(index)?;
         let writer = own_supply(pipe.process, self.system, self.core)?;
         let told = self.calls.of(CallNumber::SemUnlock);
-        let told = Reporting::new(&writer, &self.calls).any(told);
-        let own = contract(pipe);
+        let told = self.reporting(pipe.process, &writer).any(told);
+        let own = Bucket { jitter: self.lateness(index)?, ..contract(pipe) };
+        // The thread that hears of writes may have begun to rest.
+        let rest = self.driver(pipe).home.pace;
         let mut late = told;
         for _ in 0..STEPS {
-            let inbound = self.inbound_of(index, Some(own.with_jitter(late)))?;
+            let comes = own.with_jitter(own.jitter + late);
+            let inbound = self.inbound_of(index, Some(comes))?;
             let stages = inbound.stages(nobody(&inbound.half));
             let at = (index, inbound.own);
             let bill = self.with_traffic(at, |traffic: &Traffic<'_>| input(&stages, traffic))?;
@@ -106,12 +108,12 @@ impl Plant<'_> {
                     return Ok(Piped { bill, equation_nine: None });
                 }
             };
-            let heard = told + bill.value(What::BottomHalf);
+            let heard = told + rest + bill.value(What::BottomHalf);
             if heard > own.per {
                 break;
             }
             if heard <= late {
-                let bill = Ok(whole(self.system, pipe, &bill, (told, late))?);
+                let bill = Ok(whole(self.system, (pipe, &own), &bill, (told, late))?);
                 return Ok(Piped { bill, equation_nine: None });
             }
             late = heard;
@@ -119,6 +121,51 @@ impl Plant<'_> {
         let writer = self.system.process_name(pipe.process).unwrap_or_default();
         let what = format!("the server may hear of a packet of `{}` a period late", pipe.name);
         Err((what, format!("give `{writer}` or `usb-sink` a larger budget, or a longer period")))
+    }
+
+    /// Returns the system with the lateness of each writer as the jitter of its pipe to an
+    /// endpoint. The server holds the writer to that contract. A pipe without a bound keeps its
+    /// contract.
+    pub(crate) fn with_lateness(&self) -> System {
+        let mut system = self.system.clone();
+        for (index, pipe) in system.pipes.iter_mut().enumerate() {
+            let is_late = is_of(pipe).then(|| self.lateness(index).ok()).flatten();
+            pipe.jitter_ns = is_late.map_or(pipe.jitter_ns, |late| late.0);
+        }
+        system
+    }
+
+    /// Returns how long after it is due a packet is written at most.
+    ///
+    /// A writer has a packet once a period. Its job is released then and may begin whatever the
+    /// budget that is left, so the packet is written within [`Service::any`] of all that a job
+    /// does. That is less than a period, so a job finds no work of the one before. Two packets in
+    /// a row are therefore apart by the period less the lateness at least, and `k` of them by
+    /// `k - 1` periods less the lateness: the contract of the period with that jitter.
+    ///
+    /// The packets of a chain have no such job. The chain has to keep them apart by the period.
+    pub(crate) fn lateness(&self, index: usize) -> Result<Nanos, Missing> {
+        let pipe = &self.system.pipes[index];
+        if self.system.chains.iter().any(|chain| chain.to.map(usize::from) == Some(index)) {
+            return Ok(Nanos::ZERO);
+        }
+        self.locks_nothing(pipe.process)?;
+        self.reads_no_other(index)?;
+        let writer = own_supply(pipe.process, self.system, self.core)?;
+        let calls = [CallNumber::JobWait, CallNumber::SemUnlock].map(|call| self.calls.of(call));
+        let job = self.work_of_end(pipe)? + calls[0] + calls[1];
+        let late = self.reporting(pipe.process, &writer).any(job);
+        let period = contract(pipe).per;
+        if late < period {
+            return Ok(late);
+        }
+        let name = self.system.process_name(pipe.process).unwrap_or_default();
+        let what = format!(
+            "`{name}` may write a packet {} after it is due, and has one every {}",
+            human(late.0),
+            human(period.0)
+        );
+        Err((what, format!("give `{name}` a larger budget, a shorter `work` or a longer period")))
     }
 
     /// Checks that a packet has ended before the next one is written.
@@ -144,7 +191,7 @@ impl Plant<'_> {
 /// `told`. One clock measures it, so its times are whole.
 fn whole(
     system: &System,
-    pipe: &PipeSpec,
+    (pipe, own): (&PipeSpec, &Bucket),
     back: &Bill,
     (told, late): (Nanos, Nanos),
 ) -> Result<Bill, Missing> {
@@ -158,7 +205,7 @@ fn whole(
         (What::Device, device),
         (What::Back, returns),
     ]);
-    bill.slots = arrivals(&[contract(pipe)], bill.total);
+    bill.slots = arrivals(&[*own], bill.total);
     bill.device = 1;
     Ok(bill)
 }

@@ -54,7 +54,10 @@ impl Plant<'_> {
         // devices it wakes the program at the end of each pipe.
         let ends = driver.home.ready.len();
         let wakes = if driver.source.is_some() { ends } else { EACH + places };
-        let (mut sum, mut unknown) = (self.calls.of_bottom_half(wakes as u64), Vec::new());
+        // Each thread on its VCPU makes these calls, and one may be behind the other.
+        let calls = self.calls.of_bottom_half(wakes as u64).0;
+        let calls = Nanos(calls.saturating_mul(driver.home.threads() as u64));
+        let (mut sum, mut unknown) = (calls, Vec::new());
         for name in threads {
             match self.system.works.iter().find(|work| work.name == name) {
                 Some(work) => sum += Nanos(work.worst_ns),
@@ -136,8 +139,8 @@ impl Plant<'_> {
         moderation: Option<Nanos>,
     ) -> Result<(IoSupply, Nanos), Missing> {
         let Plant { system, core, .. } = *self;
-        let gap = core.system.ios[place].least_gap();
-        if let Some(moderation) = moderation.filter(|moderation| gap > *moderation) {
+        let (gap, interval) = (core.system.ios[place].least_gap(), core.system.ios[place].wake_gap);
+        if let Some(moderation) = moderation.filter(|moderation| interval > *moderation) {
             let name = &system.vcpus[usize::from(core.ios[place])].name;
             let most = human(moderation.0);
             return Err((

@@ -154,3 +154,15 @@ fn the_server_serves_the_drive_as_a_pair_and_as_nothing_else() {
     let said = parse("servo.toml", &alone).expect_err("no such device").to_string();
     assert!(said.contains("nothing is written to `servo`"), "{said}");
 }
+
+/// A thread that reads a message of one pipe lets those of the other wait, and the bills counted
+/// neither.
+#[test]
+fn a_thread_that_reads_one_pipe_and_has_the_end_of_another_has_no_bound() {
+    let both = [
+        ("reader = \"watch\"", "reader = \"control\""),
+        ("serves = [\"read\", \"write\"]", "serves = [\"write\"]"),
+    ];
+    let why = none(&both, 1);
+    assert!(why.contains("`control` reads `positions` on the same thread"), "{why}");
+}

@@ -3,6 +3,8 @@
 
 use diapason_abi::Nanos;
 use diapason_pipe::bill::{Bill, What};
+use diapason_pipe::meter::Meter;
+use diapason_pipe::size::Bucket;
 use diapason_plan::Plan;
 use diapason_plan::pipes::NoBill;
 use diapason_system::{Diagnostics, parse};
@@ -75,18 +77,71 @@ fn a_device_that_says_not_now_for_longer_counts_for_as_long() {
 
 #[test]
 fn the_period_that_is_proposed_does() {
-    let refused = none(&[("period = \"20ms\"\nlatency", "period = \"2ms\"\nlatency")]);
+    let refused = none(&[("period = \"20ms\" ", "period = \"4ms\" ")]);
     let period = refused.split("`period = \"").nth(1).and_then(|rest| rest.split('"').next());
-    let period = format!("period = \"{}\"\nlatency", period.expect("a period"));
-    let longer = [
-        ("period = \"20ms\"\nlatency", period.as_str()),
-        ("latency = \"25ms\"", "latency = \"50ms\""),
-    ];
+    let period = format!("period = \"{}\" ", period.expect("a period"));
+    let longer =
+        [("period = \"20ms\" ", period.as_str()), ("latency = \"25ms\"", "latency = \"50ms\"")];
     // The proposal is for one packet alone. A server that hears late has a refusal of its own.
     let plan = planned(&longer);
     if !plan.holds() {
         assert!(none(&longer).contains("a period late"), "{}", none(&longer));
     }
+}
+
+/// Returns the jitter of the contract that the server of a plan holds the writer to.
+fn jitter(plan: &Plan) -> Nanos {
+    let cleared = plan.clear().unwrap_or_else(|found| panic!("{found}"));
+    Nanos(cleared.system().pipes[0].jitter_ns)
+}
+
+/// Jobs of the writer may write at any time from their release until the lateness. The server
+/// took the next packet of a late one for one that came too soon, and held it back.
+#[test]
+fn the_contract_of_a_writer_has_the_time_by_which_its_jobs_may_be_late() {
+    let usual = planned(&[]);
+    assert!(usual.holds(), "{:?}", usual.findings);
+    let main = usual
+        .core
+        .mains
+        .iter()
+        .position(|main| usual.system().vcpu_name(*main).is_some_and(|name| name == "write"));
+    let response = usual.response(main.expect("the writer's")).expect("it is admitted").response;
+    let late = jitter(&usual);
+    // A job may begin without budget, and then be as late as any use of it.
+    assert!(late > response && late < Nanos::from_millis(20), "{late} {response}");
+    let contract = usual.system().pipes[0].contract();
+    let mut meter = Meter::new(Bucket::periodic(contract.per).with_jitter(contract.jitter));
+    let due = |job: u64| Nanos::from_millis(100 + 20 * job);
+    for job in 0..100 {
+        let at = due(job) + if job % 3 == 0 { late } else { Nanos::ZERO };
+        assert!(meter.admits(at), "job {job}");
+    }
+    assert!(!meter.admits(due(99) + Nanos::from_millis(19)), "more than the jobs of a writer");
+    let slower = planned(&[("work = \"30us\" ", "work = \"300us\" ")]);
+    assert!(jitter(&slower) >= late + Nanos::from_millis(5), "{}", jitter(&slower));
+}
+
+#[test]
+fn a_writer_whose_lateness_nobody_knows_has_no_bound() {
+    let unsaid = none(&[("work = \"30us\" ", "# ")]);
+    assert!(unsaid.contains("how long `control` takes for a message"), "{unsaid}");
+    let longer = [(
+        "[[work]]\nname = \"usbd.sink\"",
+        "[[work]]\nname = \"sink.message\"\nworst = \"40us\"\nbest = \"1us\"\n\n\
+         [[work]]\nname = \"usbd.sink\"",
+    )];
+    let longer = none(&longer);
+    assert!(longer.contains("`sink.message` takes up to 40.000 us"), "{longer}");
+    let late = none(&[("work = \"30us\" ", "work = \"900us\" ")]);
+    assert!(late.contains("after it is due, and has one every 20.000 ms"), "{late}");
+    let mutex = [
+        ("vcpu = \"write\"", "vcpu = \"write\"\nuses = [\"m\"]"),
+        ("uses = [\"progress\"]", "uses = [\"progress\", \"m\"]"),
+        ("[[segment]]", "[[semaphore]]\nname = \"m\"\n\n[[segment]]"),
+    ];
+    let mutex = none(&mutex);
+    assert!(mutex.contains("`control` may wait for the mutex `m`"), "{mutex}");
 }
 
 #[test]
@@ -103,7 +158,7 @@ fn a_description_that_cannot_be_meant_is_refused_where_it_is_wrong() {
     let cases = [
         (("to = \"actuator\"", "from = \"actuator\""), "nothing comes from `actuator`"),
         (("endpoint = 1 ", "# "), "does not say which endpoint of `actuator` it writes to"),
-        (("period = \"20ms\"\nlatency", "rate = 100\nlatency"), "does not say how often"),
+        (("period = \"20ms\" ", "rate = 100 "), "does not say how often"),
         (("bytes = 64 ", "bytes = 513 "), "has 512 bytes at most"),
         (("bytes = 64 ", "burst = 2\nbytes = 64 "), "go one by one"),
         (("bytes = 64 ", "stamp = 8\nbytes = 64 "), "whose messages bear their times"),
@@ -153,4 +208,12 @@ fn what_the_server_does_in_a_wake_up_counts() {
     }
     let unknown = [("[[work]]\nname = \"usbd.sink\"", "[[work]]\nname = \"other\"")];
     assert!(none(&unknown).contains("usbd.sink"), "{}", none(&unknown));
+}
+
+/// Two wake-ups in 10 ms were admitted, and a run had four in 2.5 ms.
+#[test]
+fn a_bottom_half_that_is_woken_more_often_than_its_interval_says_has_no_bound() {
+    let seldom = [("interval = \"60us\"\nwakes = 2", "interval = \"126us\"\nwakes = 2")];
+    assert!(none(&seldom).contains("at most `interval = \"125.000 us\"`"), "{}", none(&seldom));
+    bill(&[("interval = \"60us\"\nwakes = 2", "interval = \"125us\"\nwakes = 2")]);
 }

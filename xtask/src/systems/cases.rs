@@ -209,6 +209,18 @@ const CASES: &[Case] = &[
         "a pipe to an endpoint whose server begins after the writer",
         "2 of 1 under way",
     ),
+    Case(
+        "sink-late-writer",
+        Held,
+        "a pipe to an endpoint whose writer has the same period, and is late at times",
+        "all packets outside",
+    ),
+    Case(
+        "sink-pestered",
+        Held,
+        "a program asks the server of two pipes for something without a pause",
+        "28.1 of 8.8 ms late",
+    ),
 ];
 
 /// The answer to a case as it is.

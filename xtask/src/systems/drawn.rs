@@ -212,7 +212,7 @@ pub(crate) enum Gadget {
     Samples(DrawnSamples),
     /// A device with a pipe from one of its endpoints.
     Endpoint(Sender, DrawnSamples),
-    /// An actuator with a pipe to one of its endpoints.
+    /// An actuator, or a servo drive, with a pipe to one of its endpoints.
     Sink(Commands, DrawnSamples),
     /// Ten keys a second.
     Keyboard,
@@ -242,15 +242,14 @@ pub(crate) enum Sender {
 /// The packets that are written to an actuator; times in microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Commands {
+    /// The device is a servo drive with a pipe from it besides: one packet every 2 ms.
+    pub pair: bool,
     /// The packets go to the bulk endpoint, not to the interrupt endpoint.
     pub bulk: bool,
-    /// The period of the pipe.
+    /// The period of the pipe, and the time between two jobs of the writer.
     pub period: u64,
     /// The longest time for which the actuator says "not now".
     pub busy: u64,
-    /// The time between two jobs of the writer. With the period of the pipe, a job that is late
-    /// makes the next one too early for the contract.
-    pub every: u64,
     /// The packets that the writer has in each job. More than one is a flood.
     pub each: u64,
 }
@@ -264,8 +263,7 @@ pub(crate) struct DrawnSamples {
     pub half: u64,
     /// Percent of the processor that the bottom half has.
     pub share: u64,
-    /// The declared time of the reader for a packet, in nanoseconds. That of a writer is not
-    /// declared.
+    /// The declared time of the reader or writer for a packet, in nanoseconds.
     pub work: u64,
     /// The time that it really takes to check or to make a packet.
     pub takes: u64,

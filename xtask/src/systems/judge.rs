@@ -245,7 +245,7 @@ fn look(
     if !drawn_too {
         found.extend(buses::waits(session, &run, shares));
         let plan = &session.plan;
-        let (promised, flooded) = (Assumptions::of(plan), flooded(&session.system, &verdict));
+        let (promised, flooded) = (Assumptions::of(plan), flooded(&session.system));
         for ((pipe, seen), planned) in session.system.pipes.iter().zip(&lives.seen).zip(&plan.pipes)
         {
             let name = &pipe.name;
@@ -332,15 +332,14 @@ fn is_of(names: &[&str], text: &str) -> bool {
     text.split_whitespace().any(|word| names.contains(&word.trim_matches([',', ':', '`'])))
 }
 
-/// Returns the names of pipes to endpoints whose writers broke their contracts, as alarms say.
-/// Nothing is promised of such packets.
-fn flooded<'s>(system: &'s System, verdict: &RunVerdict) -> Vec<&'s str> {
-    let findings = verdict.findings();
-    let broken = |pipe: &&PipeSpec| {
-        let says = |text: &String| is_alarm(text, FLOODED[0]) && is_of(&[&pipe.name], text);
-        is_sink(pipe) && findings.iter().any(says)
+/// Returns the names of pipes to endpoints whose writers have more than one packet in each job.
+/// Nothing is promised of their packets.
+fn flooded(system: &System) -> Vec<&str> {
+    let floods = |pipe: &&PipeSpec| {
+        let writer = &system.processes[usize::from(pipe.process)];
+        is_sink(pipe) && writer.program == WRITER && writer.arguments[3] > 1
     };
-    system.pipes.iter().filter(broken).map(|pipe| &*pipe.name).collect()
+    system.pipes.iter().filter(floods).map(|pipe| &*pipe.name).collect()
 }
 
 /// Returns whether a pipe goes to an endpoint.
@@ -356,7 +355,7 @@ fn findings(session: &Session, verdict: &RunVerdict, drawn_too: bool) -> Vec<Bre
     let (names, unpromised) = (misbehaving(&session.system), unpromised(session));
     let own =
         |text: &String| is_of(&names, text) || text.contains("missed") && is_of(&unpromised, text);
-    let flooded = flooded(&session.system, verdict);
+    let flooded = flooded(&session.system);
     let flood =
         |text: &String| is_of(&flooded, text) && FLOODED.iter().any(|alarm| is_alarm(text, alarm));
     let answer = |text: &String| drawn_too && text.starts_with("alarm ");

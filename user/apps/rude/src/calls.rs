@@ -6,7 +6,7 @@ use diapason_abi::{Key, MESSAGE_BYTES, PAGE, PAGES_PER_CALL};
 use diapason_rt::event::{Doorbell, Event};
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::memory::{DmaSegment, KernelCopy, Registers, Segment, allocate};
-use diapason_rt::sync::{Condition, Mutex};
+use diapason_rt::sync::{Condition, Mutex, Semaphore};
 use diapason_rt::thread::{periodic, spawn, yield_now};
 use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Errno, Nanos, body, process, state, sys, time};
@@ -105,6 +105,19 @@ pub fn ring_bell(pause: Nanos) -> Result<(), Errno> {
         match event.wait(time::now() + pause) {
             Ok(_) | Err(Errno::TimedOut | Errno::WouldBlock) => {}
             Err(other) => return Err(other),
+        }
+    }
+}
+
+/// Asks the server of an endpoint for something again and again, and has written nothing.
+#[inline(never)]
+pub fn pester(pause: Nanos) -> Result<(), Errno> {
+    let asked = Semaphore::open("sink.ask")?;
+    loop {
+        // At its limit it has been given often enough.
+        let _ = asked.give();
+        if pause > Nanos::ZERO {
+            time::sleep(pause);
         }
     }
 }

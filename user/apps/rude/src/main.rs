@@ -54,6 +54,7 @@ fn main(Arguments([behaviour, a, b, c]): Arguments) {
         18 => calls::hire(a, us(b)),
         19 => calls::ask(us(a)),
         20 => calls::retune(us(a)),
+        21 => calls::pester(us(a)),
         _ => Ok(()),
     };
     if let Err(errno) = result {

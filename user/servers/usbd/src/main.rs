@@ -84,7 +84,7 @@ struct Half {
     source: Source,
     branch: u16,
     own: &'static Own,
-    /// The thread's interrupts are handled so much later.
+    /// The thread's interrupts are handled so much later, and it rests so long between two asks.
     pace: Nanos,
     works: Works,
 }
@@ -287,7 +287,14 @@ impl Half {
             Source::Message(interrupter, message) => {
                 (message.wait(deadline).map(|_| ()), WakeCause::Interrupt(*interrupter))
             }
-            Source::Asked(asked) => (asked.take(deadline), WakeCause::Asked),
+            Source::Asked(asked) => {
+                // A client that asks without a pause would never let this thread wait. The bottom
+                // half is behind it on the same VCPU, and would not run.
+                if self.pace > Nanos::ZERO {
+                    time::sleep(self.pace);
+                }
+                (asked.take(deadline), WakeCause::Asked)
+            }
             Source::Mailboxes(event) => {
                 // Rate-limits requests: after serving one, the thread rests before it listens
                 // again.

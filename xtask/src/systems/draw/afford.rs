@@ -138,7 +138,7 @@ fn seat(can: &mut Interface, name: &str, wanted: u64) {
         match (class, name) {
             (Gadget::Samples(samples), "use-sensor")
             | (Gadget::Endpoint(_, samples), "use-endpoint")
-            | (Gadget::Sink(_, samples), "use-sink")
+            | (Gadget::Sink(_, samples), "use-sink" | "use-pair" | "watch-pair")
             | (Gadget::Pictures(_, samples), "use-camera")
             | (Gadget::Blocks(_, samples), "use-disk") => return samples.server.hold(wanted),
             _ => {}

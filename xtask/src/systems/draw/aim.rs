@@ -96,7 +96,7 @@ fn slow_sinks(can: &mut Interface) {
     for class in &mut can.classes {
         if let Gadget::Sink(commands, _) = class {
             let times = if commands.period < SLOWEST { 2 } else { 1 };
-            (commands.period, commands.every) = (commands.period * times, commands.every * times);
+            commands.period *= times;
         }
     }
 }
@@ -126,7 +126,7 @@ fn answer(random: &mut Random, drawn: &mut Drawn, why: &str) {
         lighten(random, drawn);
     } else if about(&["jobs wake"]) {
         drawn.tasks.iter_mut().for_each(|task| task.replenishments = 8);
-    } else if about(&["and one to `sink-device`", "hear of a packet"]) {
+    } else if about(&["and one to `sink-device`", "and one to `pair-device`", "hear of a packet"]) {
         drawn.can.iter_mut().for_each(slow_sinks);
     } else if about(&["may take", "lasts not", "does not last"]) {
         lighten(random, drawn);

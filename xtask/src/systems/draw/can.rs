@@ -65,26 +65,27 @@ pub fn second(random: &mut Random, can: &mut Interface) {
     can.second = Some(DrawnPipe { shares: false, ..pipe(random, traffic, false) });
 }
 
-/// Adds an actuator with a pipe to it, and leaves less of what else is there. One writer of four
-/// writes more than its pipe allows.
+/// Adds an actuator or a servo drive with a pipe to it, and leaves less of what else is there. One
+/// writer of four writes more than its pipe allows.
 pub fn sink(random: &mut Random, can: &mut Interface) {
     can.classes.truncate(1);
     can.pipes.truncate(2);
     can.tuned = false;
     let period = random.pick(&[10_000, 20_000, 50_000, 100_000]);
-    let (every, each) = match random.below(4) {
-        0 => (period, spread(random, 2, 64)),
-        1 => (period, 1),
-        _ => (2 * period, 1),
-    };
+    let each = if random.one_in(4) { spread(random, 2, 64) } else { 1 };
     let commands = Commands {
+        pair: random.one_in(2),
         bulk: random.one_in(2),
         period,
         busy: random.pick(&[1, 100, 200, 1_000]),
-        every,
         each,
     };
-    can.classes.push(Gadget::Sink(commands, samples(random, 1_000 * period)));
+    if commands.pair {
+        // A server has one pipe from the endpoint of any device.
+        can.classes.retain(|class| !matches!(class, Gadget::Endpoint(..)));
+    }
+    let samples = samples(random, 1_000 * period);
+    can.classes.push(Gadget::Sink(commands, samples));
 }
 
 /// Lets some of the pipes begin a chain. There is at most one of each kind, as their programs name
@@ -239,7 +240,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_sink_is_drawn() {
-        let (mut floods, mut bulk) = (0, 0);
+        let (mut floods, mut bulk, mut pairs) = (0, 0, 0);
         for number in 0..100 {
             let random = &mut Random::stream(7, number);
             let mut it = interface(random);
@@ -247,8 +248,10 @@ mod tests {
             let Some(Gadget::Sink(commands, _)) = it.classes.last() else { panic!("{it:?}") };
             floods += usize::from(commands.each > 1);
             bulk += usize::from(commands.bulk);
+            pairs += usize::from(commands.pair);
         }
         assert!((10..50).contains(&floods) && (30..70).contains(&bulk), "{floods}, {bulk}");
+        assert!((30..70).contains(&pairs), "{pairs}");
     }
 
     #[test]

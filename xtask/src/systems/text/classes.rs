@@ -8,12 +8,21 @@ pub const fn word(class: Gadget) -> &'static str {
     match class {
         Gadget::Sensor | Gadget::Samples(_) => "sensor",
         Gadget::Endpoint(..) => "endpoint",
+        Gadget::Sink(Commands { pair: true, .. }, _) => "pair",
         Gadget::Sink(..) => "sink",
         Gadget::Keyboard => "keyboard",
         Gadget::Disk(_) | Gadget::Blocks(..) => "disk",
         Gadget::Camera(_) | Gadget::Pictures(..) => "camera",
         Gadget::Network(_) => "network",
     }
+}
+
+/// The VCPU of the reader of a device that is written, too.
+pub const WATCH: &str = "watch-pair";
+
+/// Returns whether a device has a pipe from it and a pipe to it.
+pub const fn has_pair(class: Gadget) -> bool {
+    matches!(class, Gadget::Sink(Commands { pair: true, .. }, _))
 }
 
 /// Returns the objects that the service shares with its client.
@@ -131,6 +140,7 @@ fn device(class: Gadget, port: usize) -> String {
     let model = match class {
         Gadget::Endpoint(Sender::Keys, _) => "keyboard",
         Gadget::Endpoint(..) => "instrument",
+        Gadget::Sink(Commands { pair: true, .. }, _) => "servo",
         Gadget::Sink(..) => "actuator",
         Gadget::Blocks(true, _) => "superspeed-disk",
         _ => name,
@@ -138,8 +148,9 @@ fn device(class: Gadget, port: usize) -> String {
     let takes = match class {
         Gadget::Blocks(..) => String::from("takes = \"400us\"\n"),
         // The server could take an instrument for it, if it did not know its numbers.
-        Gadget::Sink(Commands { busy, .. }, _) => {
-            format!("vendor = 0x1209\nproduct = 0x0003\ntakes = \"{busy}us\"\n")
+        Gadget::Sink(Commands { busy, pair, .. }, _) => {
+            let product = if pair { 4 } else { 3 };
+            format!("vendor = 0x1209\nproduct = {product}\ntakes = \"{busy}us\"\n")
         }
         _ => String::new(),
     };
@@ -220,22 +231,41 @@ fn read(name: &str, (messages, reader): Messages, samples: DrawnSamples) -> Stri
     )
 }
 
-/// The pipe to an actuator, its writer, and the bottom half between them.
+/// The pipe to an actuator or a servo drive, its writer, the bottom half between them, and the pipe
+/// from a drive.
 fn written(commands: Commands, samples: DrawnSamples) -> String {
-    let Commands { bulk, period, every, each, .. } = commands;
-    let DrawnSamples { half, share, takes, server, replenishments, .. } = samples;
+    let Commands { pair, bulk, period, each, .. } = commands;
+    let DrawnSamples { half, share, work: declared, takes, server, replenishments } = samples;
+    let name = word(Gadget::Sink(commands, samples));
     let (endpoint, bytes) = if bulk { (2, 512) } else { (1, 64) };
     let list = format!("replenishments = {replenishments}\n");
+    let (watch, serves) = match pair {
+        true => (watched(bulk, samples), format!("\"{WATCH}\", \"use-{name}\"")),
+        false => (String::new(), format!("\"use-{name}\"")),
+    };
     format!(
-        "\n[[pipe]]\nname = \"sink-messages\"\nto = \"sink-device\"\n\
-         writer = \"sink-user\"\nendpoint = {endpoint}\nbytes = {bytes}\n\
-         period = \"{period}us\"\n\
-         \n[[process]]\nname = \"sink-user\"\nprogram = \"packet-writer\"\npriority = 30\n\
-         vcpu = \"use-sink\"\narguments = [0, {every}, {bytes}, {each}]\n\
-         \n[[vcpu]]\nname = \"usb-sink\"\nkind = \"io\"\nutilization = \"{share}%\"\n\
-         interval = \"60us\"\nwakes = 2\nserves = [\"use-sink\"]\n{}{}{}",
-        vcpu("use-sink", server, &list),
-        work("usbd.sink", half * 1_000),
+        "\n[[pipe]]\nname = \"{name}-messages\"\nto = \"{name}-device\"\n\
+         writer = \"{name}-user\"\nendpoint = {endpoint}\nbytes = {bytes}\n\
+         period = \"{period}us\"\nwork = \"{declared}ns\"\n\
+         \n[[process]]\nname = \"{name}-user\"\nprogram = \"packet-writer\"\npriority = 30\n\
+         vcpu = \"use-{name}\"\narguments = [0, {period}, {bytes}, {each}]\n\
+         \n[[vcpu]]\nname = \"usb-{name}\"\nkind = \"io\"\nutilization = \"{share}%\"\n\
+         interval = \"60us\"\nwakes = 2\nserves = [{serves}]\n{}{}{}{watch}",
+        vcpu(&format!("use-{name}"), server, &list),
+        work(&format!("usbd.{name}"), half * 1_000),
         work("sink.message", takes)
+    )
+}
+
+/// The pipe from a servo drive, and its reader.
+fn watched(bulk: bool, samples: DrawnSamples) -> String {
+    let DrawnSamples { work: declared, takes, server, replenishments, .. } = samples;
+    let (messages, reader) = packets(if bulk { Sender::Bulk } else { Sender::Interrupt });
+    format!(
+        "\n[[pipe]]\nname = \"pair-positions\"\nfrom = \"pair-device\"\nreader = \"pair-watch\"\n\
+         {messages}\nwork = \"{declared}ns\"\n\
+         \n[[process]]\nname = \"pair-watch\"\n{reader}\npriority = 30\nvcpu = \"{WATCH}\"\n{}{}",
+        vcpu(WATCH, server, &format!("replenishments = {replenishments}\n")),
+        work("endpoint.message", takes)
     )
 }
