@@ -120,7 +120,7 @@ fn a_flow_has_one_bill_with_every_hop() {
     let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), &whole["holds"]), (Some(0), &true.into()), "{whole:#}");
     let flow = &whole["network"]["flows"][0];
-    assert_eq!((&flow["flow"], &flow["wanted_ns"]), (&"ping".into(), &6_000_000.into()));
+    assert_eq!((&flow["flow"], &flow["wanted_ns"]), (&"ping".into(), &8_000_000.into()));
     let items = flow["items"].as_array().unwrap();
     let hosts: Vec<&str> = items.iter().filter_map(|item| item["host"].as_str()).collect();
     let passed = ["asker", "hub", "answerer", "hub", "asker"];

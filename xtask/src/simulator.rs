@@ -13,6 +13,7 @@ mod mailed;
 mod on_time;
 mod pages;
 mod pulled;
+mod routed;
 pub mod samples;
 mod sheets;
 mod traces;
@@ -44,6 +45,7 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
         ("simulator: hosts find cables that are pulled, and lose nothing unnamed", pulled::check),
         ("simulator: flows go another way while cables are pulled", turned::check),
         ("simulator: mailboxes of other hosts lose nothing unnamed", mailed::check),
+        ("simulator: routers hold flows to their contracts", routed::check),
         ("simulator: a trace opens in Perfetto", sheets::check),
         ("simulator: GDB stops at an alarm and goes back in time", debugger::check),
         ("simulator: a page about a system stands alone", pages::check),

@@ -28,7 +28,7 @@ pub const PER_MAX: Nanos = Nanos::from_secs(1);
 pub struct Contracts(pub [Option<Contract>; PIPES]);
 
 /// Words of a contract.
-const CONTRACT_WORDS: usize = 3;
+pub(crate) const CONTRACT_WORDS: usize = 3;
 
 /// Words of a setting.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,18 @@ impl Contract {
         let per = if self.per.0 == PER_MAX.0 { 0 } else { self.per.0 };
         per << 32 | self.messages as u64
     }
+
+    pub(crate) const fn words(self) -> [u64; CONTRACT_WORDS] {
+        [self.pace(), self.burst, self.jitter.0]
+    }
+
+    /// Reads a contract. A pace or a burst of 0 is none.
+    pub(crate) const fn of(words: [u64; CONTRACT_WORDS]) -> Option<Contract> {
+        let [pace, burst @ (1..), jitter] = words else { return None };
+        let (messages @ (1..), per) = (pace as u32, pace >> 32) else { return None };
+        let per = if per == 0 { PER_MAX } else { Nanos(per) };
+        Some(Contract { messages, per, burst, jitter: Nanos(jitter) })
+    }
 }
 
 impl Contracts {
@@ -68,7 +80,7 @@ impl Contracts {
             ContractWords { all: [0; CONTRACT_WORDS * PIPES], length: CONTRACT_WORDS * length };
         for (words, contract) in words.all.chunks_exact_mut(CONTRACT_WORDS).zip(&self.0) {
             if let Some(contract) = contract {
-                words.copy_from_slice(&[contract.pace(), contract.burst, contract.jitter.0]);
+                words.copy_from_slice(&contract.words());
             }
         }
         words
@@ -77,16 +89,8 @@ impl Contracts {
     /// Out of a setting: a pace or a burst of 0 is no contract.
     #[must_use]
     pub fn of(words: &[u64]) -> Contracts {
-        let contract = |number: usize| {
-            let [pace, burst @ (1..), jitter] =
-                *words.get(CONTRACT_WORDS * number..)?.first_chunk::<CONTRACT_WORDS>()?
-            else {
-                return None;
-            };
-            let (messages @ (1..), per) = (pace as u32, pace >> 32) else { return None };
-            let per = if per == 0 { PER_MAX } else { Nanos(per) };
-            Some(Contract { messages, per, burst, jitter: Nanos(jitter) })
-        };
+        let contract =
+            |number: usize| Contract::of(*words.get(CONTRACT_WORDS * number..)?.first_chunk()?);
         Contracts(core::array::from_fn(contract))
     }
 }

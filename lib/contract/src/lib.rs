@@ -16,6 +16,7 @@
 //! | [`camera`] | `camera`, `camera.back`, `camera.data` (for devices) | `camera.ready` |
 //! | [`link`] | `link0.asks`, `link0.done`, …, `link.data` | `link0.ask`, …, `link.ready` |
 //! | [`mail`] | the mailboxes of flows | |
+//! | [`routes`] | those of [`link`] | |
 //! | [`mode`] | `usb-mode.asks`, `usb-mode.answers` | |
 //! | [`network`] | `network.asks`, `network.news`, `network.data` (for devices) | `network.ask`, …|
 //! | [`ethernet`] | `nic0.rings`, `nic0.buffers`, `socket0`, `socket0.out`, … | `nic0.send`, … |
@@ -44,6 +45,7 @@ pub mod needs;
 pub mod network;
 pub mod pair;
 pub mod pieces;
+pub mod routes;
 pub mod sensor;
 pub mod settings;
 pub mod sink;

@@ -31,6 +31,18 @@ pub const MESSAGE_MAX: usize = 65_536;
 /// message until later ones go the other way. It follows from the `patience` of a flow.
 pub const PATIENCE: &str = "patience";
 
+/// The setting of a program at which a flow begins: the label that its messages have.
+pub const LABEL: &str = "label";
+/// Programs that write the labels of flows into messages, and keep the label of a message that they
+/// answer.
+pub const LABELLING: [&str; 3] = ["link-ping", "link-detour", crate::mail::PROGRAM];
+
+/// Returns the label of the flow with this number in its list. Flows far behind have none.
+#[must_use]
+pub fn label_of(flow: usize) -> u8 {
+    u8::try_from(flow + 1).unwrap_or(0)
+}
+
 /// The time for which such a program leaves a cable that gave a message back, in ns. The other side
 /// of a bridge hangs then, and each try loses messages.
 pub const REST_NS: u64 = 1_000_000_000;

@@ -6,7 +6,8 @@
 //! |---|---|
 //! | 0–3 | number of the message, from 0 at the start of its sender |
 //! | 4–5 | bytes behind the head |
-//! | 6–7 | 1 in the first message after a start, else 0 |
+//! | 6 | 1 in the first message after a start, else 0 |
+//! | 7 | the label of its flow, by which routers know it; 0: none |
 //! | 8–11 | CRC-32C of the eight bytes before and all that follow |
 //!
 //! All numbers are little-endian.
@@ -100,20 +101,29 @@ pub struct Head {
     pub bytes: u16,
     /// The message's sender has just begun.
     pub first: bool,
+    /// The label of its flow; 0: none.
+    pub label: u8,
 }
 
 impl Head {
     /// Returns the first two words of a head; the third is the checksum.
     #[must_use]
     pub const fn words(self) -> [u32; 2] {
-        [self.number, self.bytes as u32 | (self.first as u32) << 16]
+        [self.number, self.bytes as u32 | (self.first as u32) << 16 | (self.label as u32) << 24]
+    }
+
+    /// Returns the label in the second word of a head, whatever else the word says.
+    #[must_use]
+    pub const fn label_of(word: u32) -> u8 {
+        (word >> 24) as u8
     }
 
     /// Decodes two words; returns `None` if they are no head.
     #[must_use]
     pub const fn of([number, word]: [u32; 2]) -> Option<Head> {
-        match word >> 16 {
-            flag @ 0..=1 => Some(Head { number, bytes: word as u16, first: flag == 1 }),
+        let label = Head::label_of(word);
+        match word >> 16 & 0xff {
+            flag @ 0..=1 => Some(Head { number, bytes: word as u16, first: flag == 1, label }),
             _ => None,
         }
     }
@@ -127,9 +137,9 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// Returns the head of the next message, with `bytes` bytes behind it.
+    /// Returns the head of the next message, with `bytes` bytes behind it and without a label.
     pub const fn head(&mut self, bytes: u16) -> Head {
-        let head = Head { number: self.next, bytes, first: !self.begun };
+        let head = Head { number: self.next, bytes, first: !self.begun, label: 0 };
         self.next = self.next.wrapping_add(1);
         self.begun = true;
         head
@@ -212,10 +222,11 @@ mod tests {
     #[test]
     fn heads_say_what_they_mean() {
         for head in [
-            Head { number: 0, bytes: 0, first: true },
-            Head { number: 7, bytes: u16::MAX, first: false },
+            Head { number: 0, bytes: 0, first: true, label: 0 },
+            Head { number: 7, bytes: u16::MAX, first: false, label: u8::MAX },
         ] {
             assert_eq!(Head::of(head.words()), Some(head));
+            assert_eq!(Head::label_of(head.words()[1]), head.label);
         }
         assert_eq!(Head::of([0, 2 << 16]), None);
     }

@@ -29,5 +29,5 @@ pub use flaws::{Flaw, flaws};
 pub use formation::{Deed, Formation, Sensed};
 pub use lists::Lists;
 pub use order::{Act, Occurrence, rounds};
-pub use routes::{Leg, Routes};
+pub use routes::{Leg, Routes, circle};
 pub use topology::{Edge, Jack, Topology};

@@ -123,27 +123,34 @@ impl Routes {
                 follows.extend(path.windows(2).map(|pair| (pair[0], pair[1])));
             }
         }
-        follows.sort_unstable();
-        follows.dedup();
-        // Lanes that nothing follows are in no circle; what is left after all of them is one.
-        loop {
-            let open = |lane: Leg| follows.iter().any(|(first, _)| *first == lane);
-            let kept: Vec<(Leg, Leg)> =
-                follows.iter().copied().filter(|(_, second)| open(*second)).collect();
-            if kept.len() == follows.len() {
-                break;
-            }
-            follows = kept;
+        circle(follows)
+    }
+}
+
+/// Returns a circle of lanes in which messages can wait for each other for ever, if there is one.
+/// `follows` are the pairs of lanes of which some message takes one behind the other.
+#[must_use]
+pub fn circle(mut follows: Vec<(Leg, Leg)>) -> Option<Vec<Leg>> {
+    follows.sort_unstable();
+    follows.dedup();
+    // Lanes that nothing follows are in no circle; what is left after all of them is one.
+    loop {
+        let open = |lane: Leg| follows.iter().any(|(first, _)| *first == lane);
+        let kept: Vec<(Leg, Leg)> =
+            follows.iter().copied().filter(|(_, second)| open(*second)).collect();
+        if kept.len() == follows.len() {
+            break;
         }
-        let mut walk = alloc::vec![follows.first()?.0];
-        loop {
-            let last = *walk.last()?;
-            let (_, next) = *follows.iter().find(|(first, _)| *first == last)?;
-            if let Some(start) = walk.iter().position(|lane| *lane == next) {
-                return Some(walk.split_off(start));
-            }
-            walk.push(next);
+        follows = kept;
+    }
+    let mut walk = alloc::vec![follows.first()?.0];
+    loop {
+        let last = *walk.last()?;
+        let (_, next) = *follows.iter().find(|(first, _)| *first == last)?;
+        if let Some(start) = walk.iter().position(|lane| *lane == next) {
+            return Some(walk.split_off(start));
         }
+        walk.push(next);
     }
 }
 

@@ -55,6 +55,11 @@ impl<S: MessageSource, const WRITERS: usize> Intake<S, WRITERS> {
         Intake { writers, next: 0 }
     }
 
+    /// Returns the source of a writer.
+    pub fn source(&mut self, writer: usize) -> Option<&mut S> {
+        self.writers.get_mut(writer)?.as_mut().map(|turnstile| &mut turnstile.source)
+    }
+
     /// Takes a message that may come by `now`. `opens` returns when a message of a writer may come;
     /// it is asked once for each message.
     pub fn take(

@@ -42,9 +42,11 @@
 
 pub mod bill;
 pub mod clock;
+pub mod hold;
 pub mod intake;
 pub mod measured;
 pub mod meter;
+
 mod reader;
 mod ring;
 pub mod size;

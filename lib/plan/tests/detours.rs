@@ -43,7 +43,7 @@ fn refusal(hosts: &Hosts) -> [String; 2] {
 
 #[test]
 fn both_ways_have_bills() {
-    let hosts = with(LIST, "8ms", "8ms");
+    let hosts = with(LIST, "12ms", "12ms");
     let plan = NetworkPlan::of(&hosts);
     assert!(plan.holds(), "{:?}", plan.refused);
     let bill = bill(&hosts);
@@ -75,8 +75,8 @@ fn both_ways_have_bills() {
 /// A longer patience keeps more messages at the cable, and all that follows counts them.
 #[test]
 fn messages_that_a_lost_cable_keeps_are_counted() {
-    let usual = bill(&with(LIST, "8ms", "8ms"));
-    let patient = bill(&with(LIST, "patience = \"4ms\"", "patience = \"20ms\""));
+    let usual = bill(&with(LIST, "12ms", "12ms"));
+    let patient = bill(&with(LIST, "patience = \"4ms\"", "patience = \"40ms\""));
     let waiting = |bill: &FlowBill| {
         bill.items.iter().filter_map(|it| it.waiting).map(|it| it.0).collect::<Vec<u64>>()
     };
@@ -85,10 +85,10 @@ fn messages_that_a_lost_cable_keeps_are_counted() {
     assert!(patient.longest > usual.longest);
     for (more, less) in patient.others.iter().zip(&usual.others) {
         assert!(more.lost >= less.lost + 2, "{} {}", more.lost, less.lost);
-        assert_eq!(more.patience, Nanos::from_millis(20));
+        assert_eq!(more.patience, Nanos::from_millis(40));
     }
     // Without memory for them they are refused.
-    let [title, help] = refusal(&with(LIST, "patience = \"4ms\"", "patience = \"20ms\""));
+    let [title, help] = refusal(&with(LIST, "patience = \"4ms\"", "patience = \"40ms\""));
     assert!(title.contains("messages may need memory at `east:usbd`"), "{title}");
     assert!(help.starts_with("lend memory for "), "{help}");
 }
@@ -110,9 +110,9 @@ fn a_program_that_would_leave_a_cable_that_works_is_refused() {
 
 #[test]
 fn the_latency_counts_the_longer_way() {
-    let usual = bill(&with(LIST, "8ms", "8ms"));
+    let usual = bill(&with(LIST, "12ms", "12ms"));
     let between = (usual.total.0 + usual.longest.0) / 2_000;
-    let hosts = with(LIST, "latency = \"10ms\"", &format!("latency = \"{between}us\""));
+    let hosts = with(LIST, "latency = \"12ms\"", &format!("latency = \"{between}us\""));
     let [title, help] = refusal(&hosts);
     assert!(title.starts_with("messages of `ping` may take "), "{title}");
     let least = usual.longest.0.div_ceil(1_000);
@@ -170,7 +170,11 @@ fn flows_that_turn_at_one_program_have_one_patience() {
     let double = |patience: &str| {
         let second = flow.replace("\"ping\"", "\"second\"");
         let second = second.replace("patience = \"4ms\"", &format!("patience = \"{patience}\""));
-        with(LIST, "[[flow]]\n", &format!("{second}\n[[flow]]\n"))
+        let mut hosts = with(LIST, "[[flow]]\n", &format!("{second}\n[[flow]]\n"));
+        // A router could not tell two flows of one program apart.
+        let all = hosts.hosts.iter_mut().flat_map(|host| &mut host.system.processes);
+        all.filter(|it| it.name == "router").for_each(|it| it.program = "forwarder".to_owned());
+        hosts
     };
     let plan = NetworkPlan::of(&double("4ms"));
     let told = "has one patience";
@@ -186,7 +190,7 @@ fn flows_that_turn_at_one_program_have_one_patience() {
 /// A bridge gives messages up that its other side does not take. The program must turn before.
 #[test]
 fn a_patience_beyond_that_of_a_bridge_is_refused() {
-    let mut hosts = with(LIST, "period = \"8ms\"", "period = \"80ms\"");
+    let mut hosts = with(LIST, "period = \"12ms\"", "period = \"80ms\"");
     let patience = |hosts: &mut Hosts, ns: u64| {
         hosts.flows[0].detours.iter_mut().for_each(|detour| detour.patience_ns = ns);
     };
@@ -202,7 +206,7 @@ fn a_patience_beyond_that_of_a_bridge_is_refused() {
 /// A program tries a cable that gives messages back once in a while, and each try costs as many.
 #[test]
 fn a_cable_that_gives_messages_back_costs_more_each_second() {
-    let bill = bill(&with(LIST, "8ms", "8ms"));
+    let bill = bill(&with(LIST, "12ms", "12ms"));
     let again: Vec<_> = bill.others.iter().map(|other| other.again).collect();
     assert_eq!(again, [Some(Nanos(REST_NS)); 2]);
 }

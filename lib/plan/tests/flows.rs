@@ -58,7 +58,7 @@ fn refused(hosts: &Hosts, title: &str, help: &str) {
 
 #[test]
 fn a_bill_has_every_hop_and_adds_up() {
-    let hosts = with("flow.toml", "6ms", "6ms");
+    let hosts = with("flow.toml", "8ms", "8ms");
     for host in &hosts.hosts {
         assert!(Plan::of(&host.system, host.system.clock_hz).holds(), "{}", host.name);
     }
@@ -94,12 +94,12 @@ fn a_bill_has_every_hop_and_adds_up() {
     }
     assert_eq!(bill.total, sum);
     let works = Nanos::from_micros(2 * 4 * 4 + 3 * 8 + 3 * 6 + 2 * 2);
-    assert!(bill.total > works && bill.total < Nanos::from_millis(6), "{}", bill.total);
+    assert!(bill.total > works && bill.total < Nanos::from_millis(8), "{}", bill.total);
 }
 
 #[test]
 fn what_is_late_is_refused_with_its_longest_item() {
-    let hosts = with("flow.toml", "latency = \"6ms\"", "latency = \"500us\"");
+    let hosts = with("flow.toml", "latency = \"8ms\"", "latency = \"500us\"");
     let bill = bill(&hosts);
     let longest = bill.items.iter().max_by_key(|item| item.value).unwrap();
     let help = format!(
@@ -141,9 +141,9 @@ fn a_server_that_does_not_work_for_the_program_is_found() {
     refused(
         &with(
             "links/hub.toml",
-            "name = \"usb-link1\"\nkind = \"io\"\nutilization = \"10%\"\ninterval = \"35us\"\n\
+            "name = \"usb-link1\"\nkind = \"io\"\nutilization = \"15%\"\ninterval = \"35us\"\n\
              serves = [\"route\"]",
-            "name = \"usb-link1\"\nkind = \"io\"\nutilization = \"10%\"\ninterval = \"35us\"\n\
+            "name = \"usb-link1\"\nkind = \"io\"\nutilization = \"15%\"\ninterval = \"35us\"\n\
              serves = [\"usb-manage\"]",
         ),
         "`ping` has no bound: no I/O VCPU `usb-link1` of `usbd` serves `router`",
@@ -200,7 +200,7 @@ fn messages_that_find_no_memory_are_refused() {
         "{found}"
     );
     // With many at once, the cable and its controllers are too small.
-    let hosts = with("flow.toml", "period = \"2ms\"", "period = \"2ms\"\nburst = 64");
+    let hosts = with("flow.toml", "period = \"4ms\"", "period = \"4ms\"\nburst = 64");
     assert!(!NetworkPlan::of(&hosts).holds());
 }
 
@@ -230,7 +230,7 @@ fn bills_grow_with_what_they_count() {
     let sized = |period_us: u64, bytes: u64, work_us: u64, mhz: u64| {
         changed(&|name, text| match name {
             "flow.toml" => text
-                .replace("period = \"2ms\"", &format!("period = \"{period_us}us\""))
+                .replace("period = \"4ms\"", &format!("period = \"{period_us}us\""))
                 .replace("bytes = 1024", &format!("bytes = {bytes}"))
                 .replace("2400MHz", &format!("{mhz}MHz")),
             "links/hub.toml" => {
@@ -245,7 +245,7 @@ fn bills_grow_with_what_they_count() {
     };
     for seed in 0..3 {
         let mut random = Random::stream(19, seed);
-        let period = 1_500 + random.below(3_000);
+        let period = 4_000 + random.below(3_000);
         let (bytes, work, mhz) = (100 + random.below(4_000), 1 + random.below(4), 1_200);
         let least = total(&sized(period, bytes, work, mhz));
         for more in [
@@ -266,7 +266,7 @@ fn the_delay_of_a_cable_counts() {
         let bill = bill(hosts);
         bill.items.iter().find(|item| item.stage == FlowStage::Cable).unwrap().value
     };
-    let debug = cable(&with("flow.toml", "6ms", "6ms"));
+    let debug = cable(&with("flow.toml", "8ms", "8ms"));
     let slow = "ends = [\"asker:xhci:debug\", \"hub:xhci:1\"]";
     let delayed = cable(&with("flow.toml", slow, &format!("{slow}\ndelay = \"11us\"")));
     assert_eq!(delayed, debug + Nanos::from_micros(10));

@@ -92,7 +92,7 @@ fn servers_are_told_what_the_flows_say() {
     let (questions, answers) = (MailRoute::new("questions", 0, 0), MailRoute::new("answers", 1, 0));
     assert_eq!((told(0, POSTS), told(0, DELIVERS)), (vec![questions], vec![answers]));
     assert_eq!((told(2, POSTS), told(2, DELIVERS)), (vec![answers], vec![questions]));
-    assert_eq!(server(0).setting(SLOTS), [8]);
+    assert_eq!(server(0).setting(SLOTS), [4]);
     // A server lets messages come as late as the bill says, and no more of them than the flow.
     let held = Contracts::of(server(2).setting(CONTRACTS)).0;
     let late = bills(&hosts)[1].items[1].after;

@@ -109,6 +109,13 @@ impl Flow {
         (own + longer.sum::<usize>()) as u64
     }
 
+    /// Returns the program that gives its messages to the first cable.
+    #[must_use]
+    pub fn first_on_cables(&self) -> FlowStop {
+        let mailbox = self.hops.first().filter(|hop| matches!(hop.way, FlowWay::Mailbox(_)));
+        mailbox.map_or(self.from, |hop| hop.to)
+    }
+
     /// Returns the last program.
     #[must_use]
     pub fn end(&self) -> FlowStop {

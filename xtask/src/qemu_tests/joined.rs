@@ -17,13 +17,15 @@ const HORIZON_NS: u64 = 1_200_000_000;
 const PAIR: &str = "examples/bridge.toml";
 const RING: &str = "examples/bridge-ring.toml";
 const MANY: &str = "examples/mail-many.toml";
+const STAR: &str = "examples/star.toml";
 
 type Test = fn(&Workspace, &Built) -> Result<(), String>;
 
-const TESTS: [(&str, Test); 3] = [
+const TESTS: [(&str, Test); 4] = [
     ("two hosts at a bridge cable say and send the same in every run", pair),
     ("three hosts form a ring of bridge cables", ring),
     ("two hosts send to one mailbox of a third", many),
+    ("two hosts ask a third by a router with three cables", star),
 ];
 
 /// Runs every test whose name contains `part`.
@@ -152,6 +154,26 @@ fn many(workspace: &Workspace, built: &Built) -> Result<(), String> {
     match report(&ran, 1, "ANSWERED ")?[..] {
         [came, 0, 0] if came > 60 => Ok(()),
         _ => Err(format!("not all was answered: {:?}", ran.1)),
+    }
+}
+
+/// A router passes the messages of two hosts on to a third, and each answer to the host that asked.
+fn star(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    let network = Network::of(workspace, built, STAR)?;
+    let ran = network.boot(workspace)?;
+    for host in [0, 1] {
+        let [sent, came, answered, lost, damaged, longest] = report(&ran, host, "LINK ")?[..]
+        else {
+            return Err(format!("host {host} said {:?}", ran.1));
+        };
+        if came < 8 || came + 1 < sent || answered + lost + damaged > 0 {
+            return Err(format!("host {host} said {:?}", ran.1));
+        }
+        println!("host {host}: {came} messages there and back in {longest} ns at most");
+    }
+    match report(&ran, 3, "ROUTED ")?[..] {
+        [routed, 0, 0, 0] if routed > 32 => Ok(()),
+        _ => Err(format!("the router said {:?}", ran.1)),
     }
 }
 

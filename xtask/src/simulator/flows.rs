@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Its messages go there and back, so its last program measures by the clock of the first.
 const SYSTEM: (&str, &str) = ("examples/flow.toml", "3s");
 /// The list on clocks that run apart, until they differ by more than the period of the flow.
-const APART: (&str, &str) = ("tests/systems/drift.toml", "20s");
+const APART: (&str, &str) = ("tests/systems/drift.toml", "22s");
 /// The last program measures from before it seals a message; a message is followed from the request
 /// to send it.
 const APART_NS: u64 = 20_000;

@@ -24,7 +24,7 @@ const OTHERS: [&str; 3] = ["unplug west-hub", "unplug hub-east", "reboot hub"];
 /// The exit code of a run in which nothing was broken, and nothing went over some cable.
 const UNMEASURED: i32 = 5;
 /// From one message to the next, and the time in which a link forms again.
-const PERIOD_NS: u64 = 8_000_000;
+const PERIOD_NS: u64 = 12_000_000;
 const FORMS_NS: u64 = 200_000_000;
 
 /// The promises of the plan.

@@ -9,7 +9,8 @@
 
 use super::ethernet;
 use super::net::{Net, workers};
-use super::route::{Route, routes, undeclared, unmailed, unplaced};
+use super::passing::{FlowPassage, jammed, misrouted};
+use super::route::{Route, known, routes, undeclared, unmailed, unplaced};
 use crate::core::{self, Core};
 use crate::human;
 use crate::missing::Missing;
@@ -37,6 +38,8 @@ pub struct FlowBill {
     pub others: Vec<OtherWay>,
     /// The longest by whatever ways a message goes.
     pub longest: Nanos,
+    /// How messages leave the program at the end of each cable, for its own way and each other way.
+    pub(super) passages: Vec<Vec<FlowPassage>>,
 }
 
 /// Another way around a hop: what it costs, and what a cable that is lost costs before it is taken.
@@ -142,26 +145,31 @@ pub(super) fn flows(hosts: &Hosts, clock_hz: Option<u64>) -> Vec<Flowed> {
 
 /// Returns the bills of the flows over cables, in their order.
 fn bills(hosts: &Hosts, plants: &[Plant<'_>]) -> Vec<Flowed> {
-    let flows: Vec<&Flow> = hosts.flows.iter().filter(|flow| !flow.is_on_ethernet()).collect();
-    let routes: Vec<Result<Vec<Route<'_>>, Missing>> =
-        flows.iter().map(|flow| routes(hosts, flow)).collect();
-    let known: Vec<Route<'_>> = routes.iter().flatten().flatten().cloned().collect();
-    let routes = routes.into_iter().map(|ways| {
+    let flows = hosts.flows.iter().enumerate().filter(|(_, flow)| !flow.is_on_ethernet());
+    let flows: Vec<(usize, &Flow)> = flows.collect();
+    let numbered = known(hosts);
+    let known: Vec<Route<'_>> = numbered.iter().flat_map(|(_, ways)| ways.clone()).collect();
+    let routes = flows.iter().map(|(number, flow)| {
         let wrong = |route: &Route<'_>| {
             undeclared(hosts, route, &known)
                 .or_else(|| unmailed(hosts, route, &known))
                 .or_else(|| unplaced(hosts, route, &known))
         };
-        let manned = ways?.into_iter().map(|route| match wrong(&route) {
-            Some(missing) => Err(missing),
-            None => workers(plants, &route, &known).map(|workers| (route, workers)),
-        });
-        manned.collect()
+        let ways = routes(hosts, flow)?;
+        if let Some(wrong) = ways.iter().find_map(wrong) {
+            return Err(wrong);
+        }
+        let misrouted = misrouted(hosts, *number, &numbered);
+        if let Some(wrong) = misrouted.or_else(|| jammed(hosts, *number, &numbered)) {
+            return Err(wrong);
+        }
+        let manned = |route| workers(plants, &route, &known).map(|workers| (route, workers));
+        ways.into_iter().map(manned).collect()
     });
     let routes: Vec<Result<Vec<_>, Missing>> = routes.collect();
     if let Some(first) = routes.iter().position(Result::is_err) {
         // The others share stages with it, and its traffic there is not known.
-        let name = &flows[first].name;
+        let name = &flows[first].1.name;
         let beside =
             || (format!("the flow `{name}` has none"), format!("see the message about `{name}`"));
         return routes.into_iter().map(|it| none(it.err().unwrap_or_else(beside))).collect();
@@ -184,7 +192,13 @@ impl FlowBill {
     /// Returns a bill without items.
     pub(super) const fn new() -> FlowBill {
         let total = Nanos::ZERO;
-        FlowBill { items: Vec::new(), total, others: Vec::new(), longest: total }
+        FlowBill {
+            items: Vec::new(),
+            total,
+            others: Vec::new(),
+            longest: total,
+            passages: Vec::new(),
+        }
     }
 
     pub(super) fn put(

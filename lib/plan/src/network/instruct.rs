@@ -3,13 +3,15 @@
 //! that has another way, and which mailboxes a server carries over which links.
 
 use super::NetworkPlan;
-use super::route::{lent, routes};
+use super::passing::{RouterTable, tables};
+use super::route::{known, lent};
 use super::served::links;
 use diapason_abi::{Key, Nanos};
 use diapason_contract::carried::{Contract, Contracts};
 use diapason_contract::ethernet::{GATES_SETTING, GateTerms};
-use diapason_contract::link::{ENABLE, LINKS, PATIENCE, TARGET};
+use diapason_contract::link::{ENABLE, LABEL, LABELLING, LINKS, PATIENCE, TARGET, label_of};
 use diapason_contract::mail::{ARRIVALS, CONTRACTS, DELIVERS, MailRoute, POSTS, SLOTS};
+use diapason_contract::routes::{LinkRoute, MEMORY, ROUTES};
 use diapason_contract::settings::{Awaited, Expected, FormingOrder, ORDER, PROGRAM};
 use diapason_system::{
     AdapterGates, FarEnd, Flow, FlowStop, HostSpec, Hosts, Neighbours, ProcessSpec, Socket, WireEnd,
@@ -48,6 +50,16 @@ impl NetworkPlan {
         }
         for ((host, process), words) in self.mail(hosts) {
             words.put(&mut hosts.hosts[host].system.processes[usize::from(process)]);
+        }
+        for ((host, process), (table, memory)) in self.routers(hosts) {
+            let words: Vec<u64> = table.iter().flat_map(LinkRoute::words).collect();
+            let process = &mut hosts.hosts[host].system.processes[usize::from(process)];
+            process.set(ROUTES, &words);
+            process.set(MEMORY, &[memory.word()]);
+        }
+        for (stop, label) in labels(hosts) {
+            let process = usize::from(stop.process);
+            hosts.hosts[stop.host].system.processes[process].set(LABEL, &[label.into()]);
         }
         for (stop, patience_ns) in hosts.flows.iter().flat_map(patiences).collect::<Vec<_>>() {
             let process = usize::from(stop.process);
@@ -103,9 +115,7 @@ impl NetworkPlan {
 
     /// Returns what each server of mailboxes is told, by host and process.
     fn mail(&self, hosts: &Hosts) -> BTreeMap<(usize, u16), Mail> {
-        let known = hosts.flows.iter().enumerate();
-        let known: Vec<_> =
-            known.filter_map(|(number, flow)| Some((number, routes(hosts, flow).ok()?))).collect();
+        let known = known(hosts);
         let all: Vec<_> = known.iter().flat_map(|(_, routes)| routes.clone()).collect();
         let mut told: BTreeMap<(usize, u16), Mail> = BTreeMap::new();
         for (number, route) in known.iter().filter_map(|(number, it)| Some((*number, it.first()?)))
@@ -128,6 +138,14 @@ impl NetworkPlan {
             there.arrivals.push(self.arrivals(hosts, number));
         }
         told
+    }
+
+    /// Returns what each router is told, by host and process.
+    fn routers(&self, hosts: &Hosts) -> BTreeMap<(usize, u16), RouterTable> {
+        tables(hosts, &known(hosts), |flow, [way, crossing]| {
+            let bill = self.flows[flow].bill.as_ref().ok()?;
+            bill.passages.get(way)?.get(crossing).copied()
+        })
     }
 
     /// Returns the most that a server takes out of the mailbox of a flow. Until it takes a message,
@@ -210,6 +228,19 @@ fn enables(process: &ProcessSpec) -> bool {
 /// Returns the key of the serial number with which the debug target of a host shows itself.
 fn serial(host: &HostSpec) -> u64 {
     Expected::key(&format!("{:016x}", Key::new(&host.name).0))
+}
+
+/// Returns the programs that begin a flow over cables and write its label into messages, with the
+/// label. A server of mailboxes knows its flows by itself.
+fn labels(hosts: &Hosts) -> Vec<(FlowStop, u8)> {
+    let flows = hosts.flows.iter().enumerate();
+    let begun = flows.filter(|(_, flow)| !flow.is_on_ethernet() && flow.mailbox().is_none());
+    let writes = |stop: &FlowStop| {
+        let process = &hosts.hosts[stop.host].system.processes[usize::from(stop.process)];
+        LABELLING.contains(&process.program.as_str())
+    };
+    let labelled = begun.map(|(number, flow)| (flow.from, label_of(number)));
+    labelled.filter(|(stop, _)| writes(stop)).collect()
 }
 
 /// The programs of a flow that choose between two ways, with the patience of each in ns.

@@ -8,6 +8,7 @@ mod flows;
 mod gated;
 mod instruct;
 mod net;
+mod passing;
 mod refusals;
 mod route;
 mod served;

@@ -82,7 +82,7 @@ pub(super) fn workers<'a>(
 ///
 /// The other ways of a flow stand behind it as routes of their own.
 pub(super) struct Net<'a> {
-    hosts: &'a Hosts,
+    pub(super) hosts: &'a Hosts,
     pub(super) routes: Vec<Route<'a>>,
     workers: Workers<'a>,
     /// By route and stage: the first program; the server that takes its messages from a mailbox,
@@ -154,7 +154,8 @@ impl<'a> Net<'a> {
     fn round(&self, flow: usize) -> Result<Vec<Nanos>, Missing> {
         let route = &self.routes[flow];
         let mailed = || route.mailed.iter().flatten().flat_map(|it| [&it.from, &it.to]);
-        if let Some(slow) = mailed().find(|stop| self.job(stop) >= NEVER) {
+        let routers = || route.stops().filter(|stop| self.holds(stop));
+        if let Some(slow) = mailed().chain(routers()).find(|stop| self.job(stop) >= NEVER) {
             return Err(self.slow(slow));
         }
         let first = route.around.map_or_else(|| self.job(&route.flow.from), |_| Nanos::ZERO);
@@ -195,16 +196,16 @@ impl<'a> Net<'a> {
         each.fold(0, u64::saturating_add)
     }
 
-    fn into(&self, port: Port) -> impl Iterator<Item = Place<'_>> {
+    pub(super) fn into(&self, port: Port) -> impl Iterator<Item = Place<'_>> {
         self.places().filter(move |(_, _, it)| it.to.1 == port)
     }
 
-    fn out_of(&self, port: Port) -> impl Iterator<Item = Place<'_>> {
+    pub(super) fn out_of(&self, port: Port) -> impl Iterator<Item = Place<'_>> {
         self.places().filter(move |(_, _, it)| it.from.1 == port)
     }
 
     /// Returns the crossings that lead to a program.
-    fn to(&self, stop: &FlowStop) -> impl Iterator<Item = Place<'_>> {
+    pub(super) fn to(&self, stop: &FlowStop) -> impl Iterator<Item = Place<'_>> {
         let seat = Seat::of(stop);
         self.places().filter(move |(_, _, it)| Seat::of(&it.to.0) == seat)
     }
@@ -254,8 +255,15 @@ impl<'a> Net<'a> {
         own.filter(move |route| Seat::of(&route.flow.from) == seat)
     }
 
+    pub(super) fn worker(&self, stop: &FlowStop) -> &Worker<'a> {
+        &self.workers[&Seat::of(stop)]
+    }
+
     /// Returns how often a program is woken in a window at most: by messages, and by its own time.
     fn woken(&self, stop: &FlowStop, window: Nanos) -> u64 {
+        if self.holds(stop) {
+            return self.router_woken(stop, window);
+        }
         let own = self.begun(stop).map(|route| route.bucket().most(window));
         let came = self.sum(self.to(stop), FlowStage::Program, window);
         // A server of mailboxes hears of a message by another thread.
@@ -271,7 +279,10 @@ impl<'a> Net<'a> {
     /// be, which is what it lent memory for and what it sends at once itself; or it has nothing to
     /// do any more.
     pub(super) fn job(&self, stop: &FlowStop) -> Nanos {
-        let worker = &self.workers[&Seat::of(stop)];
+        if self.holds(stop) {
+            return self.router_job(stop).unwrap_or(NEVER);
+        }
+        let worker = self.worker(stop);
         // There is no worker of a program whose flow does not say its work.
         let step = |said: Option<u64>| worker.each + Nanos(said.unwrap_or_default());
         let times = |count: u64, step: Nanos| count.saturating_mul(step.0);
@@ -326,10 +337,16 @@ impl<'a> Net<'a> {
         let late = self.job(&stop);
         let wakes = |window: Nanos| {
             // A program rings once in a job, and a job is at most so late.
-            let rings = self.woken(&stop, window + late);
+            let rings = match self.holds(&stop) {
+                true => self.rung(port, window + late),
+                false => self.woken(&stop, window + late),
+            };
             match port.by {
                 By::Usb(_) => {
-                    let ended = self.sum(self.into(port), FlowStage::Told, window);
+                    let ended = match self.holds(&stop) {
+                        true => self.pressed(port, window),
+                        false => self.sum(self.into(port), FlowStage::Told, window),
+                    };
                     rings
                         + ended.saturating_add(self.sum(self.out_of(port), FlowStage::Told, window))
                 }
@@ -461,6 +478,7 @@ impl<'a> Net<'a> {
         bill.others = self.others(flow).map(|other| self.other(flow, other)).collect();
         let longest = self.before(flow, usize::MAX);
         bill.longest = longest + apart(longest);
+        bill.passages = self.passages(flow);
         bill
     }
 

@@ -102,6 +102,12 @@ pub(super) fn routes<'a>(hosts: &'a Hosts, flow: &'a Flow) -> Result<Vec<Route<'
     Ok(all)
 }
 
+/// Returns the ways of each flow over cables that has some, with the number of the flow.
+pub(super) fn known(hosts: &Hosts) -> Vec<(usize, Vec<Route<'_>>)> {
+    let flows = hosts.flows.iter().enumerate().filter(|(_, flow)| !flow.is_on_ethernet());
+    flows.filter_map(|(number, flow)| Some((number, routes(hosts, flow).ok()?))).collect()
+}
+
 fn crossings(hosts: &Hosts, from: FlowStop, hops: &[FlowHop]) -> Result<Vec<Crossing>, Missing> {
     let mut before = from;
     let mut crossings = Vec::new();

@@ -17,8 +17,8 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_frame::{Continuity, HEAD, Numbering, Patience, SequenceTracker};
-use diapason_links::{LEAST, REPORT, RoundTrips, START, answer, ask};
+use diapason_frame::{Continuity, HEAD, Patience};
+use diapason_links::{Flows, LEAST, REPORT, RoundTrips, START, answer, ask, own_label};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, settings, time};
 use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, PATIENCE, REST_NS, UNIT};
 
@@ -47,8 +47,9 @@ struct Client {
     patience: Patience<PIECES>,
     /// Pieces for messages of its own that are free.
     free: [bool; EACH],
-    numbering: Numbering,
-    order: SequenceTracker,
+    /// The label of its own messages. An answer has that of its question.
+    label: u8,
+    flows: Flows,
     tally: Tally,
 }
 
@@ -66,8 +67,8 @@ fn run(bytes: u32, period: Nanos, patience: Nanos) -> Result<(), Errno> {
         bytes,
         patience: Patience::new(patience.0, REST_NS),
         free: [true; EACH],
-        numbering: Numbering::default(),
-        order: SequenceTracker::default(),
+        label: own_label(),
+        flows: Flows::default(),
         tally: Tally::default(),
     };
     for piece in 0..OWN {
@@ -125,9 +126,9 @@ impl Client {
     }
 
     /// Seals the message in a piece and gives it to a link, which it returns.
-    fn give(&mut self, piece: usize, now: Nanos) -> Result<usize, Errno> {
+    fn give(&mut self, piece: usize, label: u8, now: Nanos) -> Result<usize, Errno> {
         let place = self.links[0].place(piece as u32);
-        let head = self.numbering.head((self.bytes as usize - HEAD) as u16);
+        let head = self.flows.head(label, (self.bytes as usize - HEAD) as u16);
         time::work("link.seal", || self.links[0].seal(place, head));
         let link = usize::from(self.patience.is_over(now.0));
         match link {
@@ -149,7 +150,7 @@ impl Client {
         self.free[free] = false;
         let at = self.links[0].place((OWN + free) as u32) as usize * UNIT;
         ask(&self.links[0].data, at, now);
-        self.give(OWN + free, now)
+        self.give(OWN + free, self.label, now)
     }
 
     /// Takes every finished transfer, and returns of which links something was asked.
@@ -192,7 +193,7 @@ impl Client {
             self.tally.damaged += 1;
             return self.fill(piece);
         };
-        match self.order.arrived(head) {
+        match self.flows.arrived(head) {
             Continuity::Lost(count) => self.tally.trips.lost += u64::from(count),
             Continuity::Again => {
                 self.tally.thrown += 1;
@@ -203,7 +204,7 @@ impl Client {
         let (at, now) = (done.place as usize * UNIT, time::now());
         let Some(made) = answer(&self.links[0].data, at) else {
             self.tally.answered += 1;
-            return self.give(piece, now);
+            return self.give(piece, head.label, now);
         };
         self.tally.trips.took(now.0.saturating_sub(made.0));
         self.fill(piece)

@@ -5,10 +5,14 @@
 
 pub mod mail;
 
-use diapason_frame::HEAD;
+use diapason_contract::carried::Contract;
+use diapason_frame::{Continuity, HEAD, Head, Numbering, SequenceTracker};
 use diapason_pipe::measured::{ChainReport, Measurement, Reported};
+use diapason_pipe::meter::Meter;
+use diapason_pipe::size::Bucket;
 use diapason_rt::memory::DmaSegment;
-use diapason_rt::{Nanos, log};
+use diapason_rt::{Nanos, log, settings};
+use diapason_usblib::link::LABEL;
 
 /// Time between two reports.
 pub const REPORT: Nanos = Nanos::from_secs(1);
@@ -40,6 +44,60 @@ pub fn answer(data: &DmaSegment, at: usize) -> Option<Nanos> {
     }
     let [low, high] = [STAMP, STAMP + 4].map(|word| u64::from(data.read32(at + word)));
     Some(Nanos(high << 32 | low))
+}
+
+/// Most flows that a program tells apart.
+const FLOWS: usize = 8;
+
+/// The numbers of messages that come and go, of each flow by its label.
+#[derive(Default)]
+pub struct Flows([Option<Numbers>; FLOWS]);
+
+#[derive(Default)]
+struct Numbers {
+    label: u8,
+    come: SequenceTracker,
+    go: Numbering,
+}
+
+impl Flows {
+    /// Returns the numbers of a flow, or nothing if there are too many flows.
+    fn of(&mut self, label: u8) -> Option<&mut Numbers> {
+        let is_its = |it: &&mut Option<Numbers>| it.as_ref().is_none_or(|it| it.label == label);
+        let place = self.0.iter_mut().find(is_its)?;
+        Some(place.get_or_insert_with(|| Numbers { label, ..Numbers::default() }))
+    }
+
+    /// Judges a message that arrived. Nobody judges those of a flow too many.
+    pub fn arrived(&mut self, head: Head) -> Continuity {
+        self.of(head.label).map_or(Continuity::Next, |it| it.come.arrived(head))
+    }
+
+    /// Returns the head of the next message of a flow, with `bytes` bytes behind it. Each message
+    /// of a flow too many is the first of its sender.
+    pub fn head(&mut self, label: u8, bytes: u16) -> Head {
+        let numbered = self.of(label).map(|it| it.go.head(bytes));
+        let head = numbered.unwrap_or_else(|| Numbering::default().head(bytes));
+        Head { label, ..head }
+    }
+}
+
+/// Returns the label of the messages of the program's own flow; 0 if it has none.
+#[must_use]
+pub fn own_label() -> u8 {
+    settings::read().first(LABEL).map_or(0, |label| label as u8)
+}
+
+/// Returns the meter of a contract. One without it is never too much.
+#[must_use]
+pub fn meter(contract: Option<Contract>) -> Meter {
+    let any = Bucket { burst: u64::MAX, ..Bucket::per_second(1) };
+    Meter::new(contract.map_or(any, |Contract { messages, per, burst, jitter }| Bucket {
+        burst,
+        messages: messages.into(),
+        per,
+        jitter,
+    }))
 }
 
 /// The way of messages there and back.

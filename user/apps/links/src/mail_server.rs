@@ -26,22 +26,21 @@
 
 use diapason_abi::MESSAGE_BYTES;
 use diapason_abi::settings::Settings;
-use diapason_contract::carried::{Contract, Contracts};
+use diapason_contract::carried::Contracts;
 use diapason_contract::mail::{
     ARRIVALS, BEFORE, CONTRACTS, DELIVERS, EACH_MAX, MailHead, MailRoute, PIECES, POSTS, SLOTS,
 };
 use diapason_contract::pieces::{MailPiece, Pieces};
-use diapason_frame::{Continuity, HEAD, Numbering, SequenceTracker};
-use diapason_links::REPORT;
+use diapason_frame::{Continuity, HEAD, Head, Numbering, SequenceTracker};
+use diapason_links::{REPORT, meter};
 use diapason_pipe::intake::{Intake, MessageSource};
 use diapason_pipe::meter::Meter;
-use diapason_pipe::size::Bucket;
 use diapason_rt::event::Event;
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::spawn;
 use diapason_rt::{Arguments, Errno, Nanos, body, entry, log, settings, time};
-use diapason_usblib::link::{DONE, Done, FILL, LINKS, Link, READY, UNIT};
+use diapason_usblib::link::{DONE, Done, FILL, LINKS, Link, READY, UNIT, label_of};
 
 entry!(main);
 body!(Ear = hear);
@@ -154,17 +153,6 @@ fn run(told: &Settings) -> Result<(), Errno> {
             server.report();
         }
     }
-}
-
-/// Returns the meter of a contract. One without it is never too much.
-fn meter(contract: Option<Contract>) -> Meter {
-    let any = Bucket { burst: u64::MAX, ..Bucket::per_second(1) };
-    Meter::new(contract.map_or(any, |Contract { messages, per, burst, jitter }| Bucket {
-        burst,
-        messages: messages.into(),
-        per,
-        jitter,
-    }))
 }
 
 impl Server {
@@ -319,6 +307,7 @@ impl Server {
         let _ = post.meter.admits(time::now());
         post.held += u64::from(was_held);
         let head = post.numbering.head((BEFORE - HEAD + *length) as u16);
+        let head = Head { label: label_of(post.to.flow as usize), ..head };
         let free = self.pieces.free(post.to.link);
         let link = self.links.get_mut(post.to.link).and_then(Option::as_mut);
         let (Some(piece), Some(link)) = (free, link) else {

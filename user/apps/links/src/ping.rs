@@ -14,8 +14,8 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_frame::{Continuity, HEAD, Numbering, SequenceTracker};
-use diapason_links::{LEAST, REPORT, RoundTrips, START, answer, ask};
+use diapason_frame::{Continuity, HEAD};
+use diapason_links::{Flows, LEAST, REPORT, RoundTrips, START, answer, ask, own_label};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, UNIT};
 
@@ -43,8 +43,9 @@ struct Pinger {
     pause: u64,
     last: u64,
     seed: u64,
-    numbering: Numbering,
-    order: SequenceTracker,
+    /// The label of its own messages. An answer has that of its question.
+    label: u8,
+    flows: Flows,
     random: u64,
     /// When the next message is due, or its answer is lost.
     next_at: Nanos,
@@ -66,8 +67,8 @@ fn run(bytes: u32, (pause, last): (u64, u64), seed: u64) -> Result<(), Errno> {
         bytes,
         pause: pause * 1_000,
         last,
-        numbering: Numbering::default(),
-        order: SequenceTracker::default(),
+        label: own_label(),
+        flows: Flows::default(),
         seed,
         random: seed,
         next_at: time::now() + START,
@@ -123,7 +124,7 @@ impl Pinger {
         }
         let place = self.link.place(RECEIVE);
         ask(&self.link.data, place as usize * UNIT, now);
-        self.seal(place);
+        self.seal(place, self.label);
         self.link.send_quietly(place, self.bytes)?;
         self.link.ring();
         (self.waiting, self.next_at) = (true, now + PATIENCE);
@@ -131,8 +132,8 @@ impl Pinger {
         Ok(())
     }
 
-    fn seal(&mut self, place: u32) {
-        let head = self.numbering.head((self.bytes as usize - HEAD) as u16);
+    fn seal(&mut self, place: u32, label: u8) {
+        let head = self.flows.head(label, (self.bytes as usize - HEAD) as u16);
         time::work("link.seal", || self.link.seal(place, head));
     }
 
@@ -166,14 +167,14 @@ impl Pinger {
             self.tally.damaged += 1;
             return self.fill(done.place);
         };
-        match self.order.arrived(head) {
+        match self.flows.arrived(head) {
             Continuity::Lost(count) => self.tally.trips.lost += u64::from(count),
             Continuity::Again => self.tally.trips.lost += 1,
             Continuity::Next | Continuity::Begun => {}
         }
         match answer(&self.link.data, done.place as usize * UNIT) {
             None => {
-                self.seal(done.place);
+                self.seal(done.place, head.label);
                 self.tally.answered += 1;
                 self.link.send_quietly(done.place, self.bytes)
             }

@@ -1,0 +1,182 @@
+//! Routers on the ways of flows: what they are told, what they count, and what they cannot carry.
+
+use diapason_abi::Nanos;
+use diapason_contract::link::LABEL;
+use diapason_contract::routes::{LinkRoute, MEMORY, ROUTES, RouterMemory};
+use diapason_plan::{FlowStage, NetworkPlan};
+use diapason_system::{Description, Hosts, parse_any};
+use std::fs;
+use std::path::PathBuf;
+
+fn example(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    fs::read_to_string(path).unwrap()
+}
+
+/// Returns the list `examples/star.toml`, with one text for another in one of its files.
+fn star(file: &str, from: &str, to: &str) -> Hosts {
+    let changed = |name: &str| {
+        let text = example(name);
+        if name != file {
+            return text;
+        }
+        assert!(text.contains(from), "{file} has no {from}");
+        text.replace(from, to)
+    };
+    let find = |name: &str| Ok((name.to_owned(), changed(name)));
+    match parse_any("star.toml", &changed("star.toml"), find) {
+        Ok(Description::Several(hosts)) => hosts,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Returns the titles of all refusals.
+fn refusals(hosts: &Hosts) -> Vec<String> {
+    let plan = NetworkPlan::of(hosts);
+    let items = plan.refused.iter().flat_map(|found| found.items());
+    items.map(|item| item.title.to_owned()).collect()
+}
+
+fn router(hosts: &Hosts) -> &diapason_system::ProcessSpec {
+    let host = hosts.hosts.iter().find(|host| host.name == "centre").unwrap();
+    host.system.processes.iter().find(|it| it.name == "router").unwrap()
+}
+
+/// Every flow passes the router out and back, with a contract that is as late as its bill says.
+#[test]
+fn a_router_is_told_its_table() {
+    let mut hosts = star("star.toml", "16ms", "16ms");
+    let plan = NetworkPlan::of(&hosts);
+    assert!(plan.holds(), "{:?}", plan.refused);
+    plan.instruct(&mut hosts);
+    let told = router(&hosts);
+    let table: Vec<LinkRoute> = LinkRoute::all(told.setting(ROUTES)).collect();
+    let ways: Vec<(usize, u8, usize)> = table.iter().map(|it| (it.from, it.label, it.to)).collect();
+    assert_eq!(ways, [(0, 1, 2), (2, 1, 0), (1, 2, 2), (2, 2, 1)]);
+    let memory = RouterMemory::of(told.setting(MEMORY)[0]);
+    assert_eq!(memory, RouterMemory { bytes: 1024, slots: [4, 4, 4, 0] });
+    for (at, label) in [("left", 1), ("up", 2)] {
+        let host = hosts.hosts.iter().find(|host| host.name == at).unwrap();
+        let ping = host.system.processes.iter().find(|it| it.name == "link-ping").unwrap();
+        assert_eq!(ping.setting(LABEL), [label]);
+    }
+    for (flow, ways) in plan.flows.iter().zip(table.chunks(2)) {
+        let bill = flow.bill.as_ref().unwrap();
+        let routers = bill
+            .items
+            .iter()
+            .filter(|item| item.stage == FlowStage::Program && item.name == "router");
+        for (item, way) in routers.zip(ways) {
+            let contract = way.contract.unwrap();
+            assert_eq!(contract.jitter, item.after);
+            assert!(contract.per < Nanos::from_millis(16) && contract.burst == 1);
+            assert!((1..=2).contains(&way.most), "{way:?}");
+        }
+    }
+}
+
+/// The bill of a flow counts all memory that the router lends to links of others, because all of it
+/// may be filled. So more of it makes the bill longer, although no flow needs it.
+#[test]
+fn memory_that_a_neighbour_can_fill_counts() {
+    let total = |hosts: &Hosts| {
+        let plan = NetworkPlan::of(hosts);
+        plan.flows[1].bill.as_ref().unwrap().total
+    };
+    let more = "process = \"centre:router\"\nby = \"left-centre\"\nslots = 8";
+    let less = more.replace('8', "4");
+    let usual = total(&star("star.toml", &less, &less));
+    let fuller = total(&star("star.toml", &less, more));
+    assert!(fuller > usual + Nanos::from_micros(20), "{fuller} after {usual}");
+}
+
+#[test]
+fn messages_without_a_label_are_refused_beside_others() {
+    let name = "name = \"link-ping\"";
+    let hosts = star("links/leaf.toml", name, &format!("{name}\nprogram = \"link-flood\""));
+    let mixed = "cannot tell its messages from those of another flow by `right-centre`";
+    let found = refusals(&hosts);
+    assert!(found[0].contains(mixed) && found[1].contains(mixed), "{found:?}");
+}
+
+#[test]
+fn a_router_has_room_for_its_messages() {
+    let hosts = star("star.toml", "slots = 4", "slots = 12");
+    assert!(
+        refusals(&hosts)[0].contains("`centre:router` has memory for 32 messages; 36 are needed")
+    );
+    let hosts = star("links/centre.toml", "size = \"1088K\"", "size = \"512K\"");
+    let needed = "`link.data` of `centre` has no room for 12 messages of a router";
+    assert!(refusals(&hosts)[0].contains(needed), "{:?}", refusals(&hosts));
+}
+
+#[test]
+fn a_flow_ends_at_no_router() {
+    let text = example("star.toml");
+    let last = "[[flow.hop]]\nprocess = \"up:link-ping\"";
+    let (whole, _) = text.split_once(last).unwrap();
+    let find = |name: &str| Ok((name.to_owned(), example(name)));
+    let Ok(Description::Several(hosts)) = parse_any("star.toml", whole, find) else { panic!() };
+    let found = refusals(&hosts);
+    assert!(
+        found
+            .iter()
+            .any(|it| it.contains("`centre:router` passes messages on, and sends and keeps")),
+        "{found:?}"
+    );
+}
+
+/// Returns three routers in a ring, each with a host of its own. The messages of each host go to
+/// the one behind the next, by the ways that are given: routers in their order.
+fn ring(ways: [&[usize]; 3]) -> Hosts {
+    let mut text = String::new();
+    for at in 0..3 {
+        for (kind, file) in [("leaf", "leaf"), ("router", "centre")] {
+            text += &format!(
+                "[[host]]\nname = \"{kind}-{at}\"\nsystem = \"links/{file}.toml\"\n\
+                 clock = \"2400MHz\"\n"
+            );
+        }
+        let next = (at + 1) % 3;
+        text += &format!(
+            "[[cable]]\nname = \"own-{at}\"\nends = [\"leaf-{at}:xhci:2\", \
+             \"router-{at}:xhci:1\"]\n\
+             [[cable]]\nname = \"from-{at}\"\nends = [\"router-{at}:xhci:2\", \
+             \"router-{next}:xhci:3\"]\n"
+        );
+    }
+    for (at, way) in ways.into_iter().enumerate() {
+        text += &format!(
+            "[[flow]]\nname = \"flow-{at}\"\nfrom = \"leaf-{at}:link-ping\"\nbytes = 1024\n\
+             period = \"64ms\"\nwork = \"6us\"\n"
+        );
+        let mut hop = |to: String, by: String| {
+            text += &format!(
+                "[[flow.hop]]\nprocess = \"{to}\"\nby = \"{by}\"\nslots = 4\nwork = \"6us\"\n"
+            );
+        };
+        hop(format!("router-{}:router", way[0]), format!("own-{at}"));
+        for pair in way.windows(2) {
+            let first = if (pair[0] + 1) % 3 == pair[1] { pair[0] } else { pair[1] };
+            hop(format!("router-{}:router", pair[1]), format!("from-{first}"));
+        }
+        let end = way[way.len() - 1];
+        hop(format!("leaf-{end}:link-ping"), format!("own-{end}"));
+    }
+    let find = |name: &str| Ok((name.to_owned(), example(name)));
+    match parse_any("ring.toml", &text, find) {
+        Ok(Description::Several(hosts)) => hosts,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Full routers in a ring can wait for each other for ever if each flow goes on to the next router.
+#[test]
+fn ways_in_a_circle_are_refused() {
+    let found = refusals(&ring([&[0, 1, 2], &[1, 2, 0], &[2, 0, 1]]));
+    let circle = "can wait for each other in a circle of cables: `from-0`, `from-1`, `from-2`";
+    assert_eq!(found.iter().filter(|it| it.contains(circle)).count(), 3, "{found:?}");
+    // One flow goes the other way.
+    let plan = NetworkPlan::of(&ring([&[0, 1, 2], &[1, 2, 0], &[2, 1]]));
+    assert!(plan.flows.iter().all(|flow| flow.bill.is_ok()), "{:?}", plan.refused);
+}
