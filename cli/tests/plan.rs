@@ -272,7 +272,7 @@ fn chains_of_threads() {
     refused(
         "impatient.toml",
         ["latency = \"120ms\"", "latency = \"45ms\""],
-        "messages of `gateway` may take 48.592 ms; at most 45.000 ms is wanted",
+        "messages of `gateway` may take 48.594 ms; at most 45.000 ms is wanted",
         "shorten the longest item, taken by the driver",
     );
     refused(

@@ -175,8 +175,16 @@ mod tests {
     fn the_keys_of_a_plan_are_documented() {
         let page = include_str!("../../../docs/plan.md");
         let template = "../cli/templates/state/system";
-        let examples =
-            ["can-gateway", "can-mts", "tuned-output", "udp", "usb-devices", "vcpus", template];
+        let examples = [
+            "can-gateway",
+            "can-dashboard",
+            "can-mts",
+            "tuned-output",
+            "udp",
+            "usb-devices",
+            "vcpus",
+            template,
+        ];
         let mut plans: Vec<Value> = examples
             .iter()
             .map(|name| {

@@ -153,7 +153,14 @@ mod tests {
         agrees(
             include_str!("../../../docs/development.md"),
             "JSON of `run`",
-            &[json, of_sockets(), of("can-controller.toml"), of("modes.toml"), buses::of_nothing()],
+            &[
+                json,
+                of_sockets(),
+                of("can-controller.toml"),
+                of("can-dashboard.toml"),
+                of("modes.toml"),
+                buses::of_nothing(),
+            ],
         );
     }
 }
