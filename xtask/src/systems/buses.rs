@@ -2,7 +2,7 @@
 //! driver, and when it is through.
 
 use super::judge::{Breach, Tightness, breach};
-use diapason::outcome::{CanMessagePromise, Outcome};
+use diapason::outcome::{CanMessagePromise, HeardPromise, Outcome};
 use diapason::session::{FinishedRun, Session};
 use diapason_abi::Nanos;
 use diapason_system::{CanMessage, CanSender, ProcessSpec, System};
@@ -49,6 +49,19 @@ pub fn waits(session: &Session, run: &FinishedRun, shares: &mut Tightness) -> Ve
         }
     }
     found
+}
+
+/// Notes how soon messages of other nodes were at their readers. One that is late rings an alarm.
+pub fn reads(session: &Session, run: &FinishedRun, shares: &mut Tightness) {
+    for promise in HeardPromise::of(&session.system, &session.plan) {
+        let is_it =
+            |process: u64, number: u16| (process, number) == (promise.reader, promise.number);
+        let mut rows = run.outcome.heard.iter();
+        let row = rows.find(|row| is_it(row.process, row.last.number));
+        if let (Some(bound), Some(row)) = (promise.done_ns, row) {
+            shares.read.push(row.last.longest.0 * 1_000 / bound.max(1));
+        }
+    }
 }
 
 /// Returns the longest from the release of a message until the controller has it, if its program

@@ -110,7 +110,8 @@ pub(crate) struct Interface {
     pub stretch: u64,
 }
 
-/// A bus with a controller that has message buffers, its driver, and the programs that send.
+/// A bus with a controller that has message buffers, its driver, and the programs that send and
+/// read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct DrawnBus {
     /// Its rate in kbit/s.
@@ -118,6 +119,7 @@ pub(crate) struct DrawnBus {
     /// The number of messages that have a buffer of their own.
     pub own: u64,
     pub senders: Vec<DrawnSender>,
+    pub readers: Vec<DrawnEar>,
     /// The budget of the driver, and the length of its list.
     pub driver: Budget,
     pub replenishments: u64,
@@ -143,6 +145,16 @@ pub(crate) struct DrawnSender {
     pub apart: u64,
     /// How many times too often it sends each message; zero: as it declares.
     pub often: u64,
+    pub server: Budget,
+}
+
+/// A program `message-reader` with the messages of other units that it reads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DrawnEar {
+    /// The period and the deadline of each message, in microseconds. Each is of a unit of its own.
+    pub messages: Vec<(u64, u64)>,
+    /// The longest work for one, in microseconds.
+    pub work: u64,
     pub server: Budget,
 }
 
@@ -392,7 +404,10 @@ impl Drawn {
             3 + pipes + can.outputs.len() + chains + can.classes.len()
         };
         let messages = |sender: &DrawnSender| 1 + sender.messages.len();
-        let of_bus = |bus: &DrawnBus| 1 + bus.senders.iter().map(messages).sum::<usize>();
+        let of_bus = |bus: &DrawnBus| {
+            let ears = bus.readers.iter().map(|reader| 1 + reader.messages.len());
+            1 + bus.senders.iter().map(messages).sum::<usize>() + ears.sum::<usize>()
+        };
         let usb = self.can.as_ref().map_or(0, of);
         let bus = self.bus.as_ref().map_or(0, of_bus);
         self.tasks.len() + self.servers.len() + self.rude.len() + usb + bus

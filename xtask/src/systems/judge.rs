@@ -55,6 +55,8 @@ pub(crate) struct Tightness {
     /// through.
     pub queued: Vec<u64>,
     pub through: Vec<u64>,
+    /// Messages of other nodes until their readers take them.
+    pub read: Vec<u64>,
     /// The items of bills that make bounds of pipes longer than what was seen.
     pub slack: Slack,
 }
@@ -68,6 +70,7 @@ impl Tightness {
         self.calls.extend(other.calls);
         self.queued.extend(other.queued);
         self.through.extend(other.through);
+        self.read.extend(other.read);
         self.slack.extend(other.slack);
     }
 }
@@ -244,6 +247,7 @@ fn look(
     found.extend(jobs(session, &run, faults, shares));
     if !drawn_too {
         found.extend(buses::waits(session, &run, shares));
+        buses::reads(session, &run, shares);
         let plan = &session.plan;
         let (promised, flooded) = (Assumptions::of(plan), flooded(&session.system));
         for ((pipe, seen), planned) in session.system.pipes.iter().zip(&lives.seen).zip(&plan.pipes)

@@ -185,7 +185,7 @@ impl Campaign {
         let columns = ["observed/bound", "n", "median", "90 %", "99 %", "most"];
         let columns: Vec<(&str, Align)> = columns.iter().map(|name| (*name, right)).collect();
         let mut table = TextTable::new(&columns);
-        let Tightness { pipes, sinks, jobs, calls, queued, through, slack } = &self.shares;
+        let Tightness { pipes, sinks, jobs, calls, queued, through, read, slack } = &self.shares;
         let all = [
             ("pipes", pipes),
             ("pipes to endpoints", sinks),
@@ -193,6 +193,7 @@ impl Campaign {
             ("jobs that ask", calls),
             ("CAN messages until queued", queued),
             ("CAN messages until through", through),
+            ("CAN messages until read", read),
         ];
         for (name, all) in all {
             let mut row = vec![String::from(name), all.len().to_string()];

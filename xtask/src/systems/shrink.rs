@@ -160,6 +160,19 @@ fn of_bus(bus: &DrawnBus, all: &mut Vec<Smaller>) {
             }));
         }
     }
+    for number in (0..bus.readers.len()).rev() {
+        all.push(with_bus(move |bus| {
+            if number < bus.readers.len() {
+                bus.readers.remove(number);
+            }
+        }));
+        all.push(with_bus(move |bus| {
+            let of = bus.readers.get_mut(number).map(|reader| &mut reader.messages);
+            if let Some(of) = of.filter(|of| of.len() > 1) {
+                of.pop();
+            }
+        }));
+    }
     let honest = |sender: &mut DrawnSender| (sender.apart, sender.often) = (0, 0);
     all.push(with_bus(move |bus| bus.senders.iter_mut().for_each(honest)));
     all.push(with_bus(|bus| bus.own = 0));

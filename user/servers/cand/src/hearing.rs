@@ -55,7 +55,7 @@ impl Stream {
             MessageId::Fixed(raw, extended) => Filter::only(extended, raw),
             MessageId::Code(code) => mts::code_filter(code),
         };
-        let drift = terms.period_ns / MILLION * DRIFT_PPM;
+        let drift = terms.period_ns.saturating_mul(DRIFT_PPM) / MILLION;
         let contract = Bucket::periodic(Nanos(terms.period_ns) - Nanos(drift));
         let half = match terms.id {
             MessageId::Fixed(_, true) => HALF_STAMP_BITS,

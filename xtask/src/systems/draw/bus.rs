@@ -1,7 +1,7 @@
-//! Draws a bus on which programs send by a controller with message buffers.
+//! Draws a bus on which programs send and read by a controller with message buffers.
 
 use super::{aim, spread, task};
-use crate::systems::drawn::{Budget, Drawn, DrawnBus, DrawnSender};
+use crate::systems::drawn::{Budget, Drawn, DrawnBus, DrawnEar, DrawnSender};
 use diapason_random::Random;
 
 /// Periods of messages, in milliseconds.
@@ -36,6 +36,7 @@ fn bus(random: &mut Random) -> DrawnBus {
         kbits: random.pick(&[500, 1_000]),
         own: random.below(5),
         senders: (0..senders).map(|_| sender(random)).collect(),
+        readers: (0..random.below(3)).map(|_| reader(random)).collect(),
         driver: Budget { budget: period * random.between(200, 550), period: period * 1_000 },
         replenishments: random.between(2, 8),
         works: [
@@ -61,11 +62,28 @@ fn sender(random: &mut Random) -> DrawnSender {
     }
 }
 
+fn reader(random: &mut Random) -> DrawnEar {
+    let count = random.between(1, 3);
+    let message = |random: &mut Random| {
+        let period = 1_000 * random.pick(&PERIODS);
+        (period, period * random.between(2, 9) / 10)
+    };
+    DrawnEar {
+        messages: (0..count).map(|_| message(random)).collect(),
+        work: random.between(1, 60),
+        server: Budget { budget: 150_000, period: 1_000 * random.pick(&[1_000, 2_000, 5_000]) },
+    }
+}
+
 /// Returns the budget of the VCPU with this name, if it is of a program about a bus.
 pub fn seat<'a>(drawn: &'a mut Drawn, name: &str) -> Option<&'a mut Budget> {
     let bus = drawn.bus.as_mut()?;
     if name == "driver-own" {
         return Some(&mut bus.driver);
+    }
+    if let Some(number) = name.strip_prefix("hear-") {
+        let number: usize = number.parse().ok()?;
+        return bus.readers.get_mut(number).map(|reader| &mut reader.server);
     }
     let number: usize = name.strip_prefix("send-")?.parse().ok()?;
     bus.senders.get_mut(number).map(|sender| &mut sender.server)
@@ -73,7 +91,8 @@ pub fn seat<'a>(drawn: &'a mut Drawn, name: &str) -> Option<&'a mut Budget> {
 
 /// Makes the driver faster or its messages fewer, so that a planner may admit the bus.
 pub fn loosen(random: &mut Random, bus: &mut DrawnBus) {
-    match random.below(6) {
+    match random.below(7) {
+        6 if !bus.readers.is_empty() => drop(bus.readers.pop()),
         5 => bus.errors *= 4,
         0 => bus.driver.scale(11),
         1 => bus.replenishments = 8,
@@ -109,6 +128,8 @@ mod tests {
         };
         some(&|bus| bus.own == 0);
         some(&|bus| bus.on_time);
+        some(&|bus| bus.on_time && !bus.readers.is_empty());
+        some(&|bus| bus.readers.len() > 1);
         some(&|bus| bus.errors > 0);
         some(&|bus| bus.senders.iter().any(|sender| sender.often > 0));
         some(&|bus| bus.senders.iter().map(|sender| sender.messages.len()).sum::<usize>() > 9);

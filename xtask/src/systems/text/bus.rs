@@ -1,7 +1,7 @@
-//! A bus with the controller, its driver, and the programs that send.
+//! A bus with the controller, its driver, and the programs that send and read.
 
 use super::{vcpu, work};
-use crate::systems::drawn::{DrawnBus, DrawnSender};
+use crate::systems::drawn::{DrawnBus, DrawnEar, DrawnSender};
 use std::fmt::Write;
 
 /// Frames that are destroyed.
@@ -10,7 +10,8 @@ const FAULTS: u64 = 8;
 /// Returns the names of the Main VCPUs, in the order of the text.
 pub fn mains(bus: &DrawnBus) -> Vec<String> {
     let senders = (0..bus.senders.len()).map(|number| format!("send-{number}"));
-    senders.chain([String::from("driver-own")]).collect()
+    let readers = (0..bus.readers.len()).map(|number| format!("hear-{number}"));
+    senders.chain(readers).chain([String::from("driver-own")]).collect()
 }
 
 /// Writes the bus and everybody on it.
@@ -27,6 +28,9 @@ pub fn bus(bus: &DrawnBus) -> String {
     for (number, one) in bus.senders.iter().enumerate() {
         text += &sender(bus, number, one);
     }
+    for (number, one) in bus.readers.iter().enumerate() {
+        text += &reader(number, one);
+    }
     let seat = vcpu("driver-own", *driver, &format!("replenishments = {replenishments}\n"));
     let _ = write!(
         text,
@@ -39,6 +43,11 @@ pub fn bus(bus: &DrawnBus) -> String {
     let works = ["cand.serve", "cand.find", "cand.message"].into_iter().zip(bus.works);
     text += &works.map(|(name, nanos)| work(name, nanos)).collect::<String>();
     text += &work("cand.renew", bus.works[0] + bus.works[2]);
+    text += &work("cand.hear", bus.works[2]);
+    // All readers run one program, so it takes no longer than the shortest of them may.
+    if let Some(used) = bus.readers.iter().map(|reader| reader.work).min() {
+        text += &work("message.use", used * 1_000);
+    }
     text + &work("message.make", 1_000)
 }
 
@@ -79,6 +88,25 @@ fn schedule(bus: &DrawnBus) -> String {
          period = \"4ms\"\nbytes = 8\n",
         10_000 + 8 * jitter,
         if bus.errors > 0 { 2 } else { 1 }
+    )
+}
+
+fn reader(number: usize, reader: &DrawnEar) -> String {
+    let DrawnEar { messages, work, server } = reader;
+    let mut text = String::new();
+    for (place, (period, deadline)) in messages.iter().enumerate() {
+        let _ = write!(
+            text,
+            "\n[[message]]\nname = \"heard-{number}-{place}\"\nbus = \"drive\"\n\
+             node = \"unit-{number}-{place}\"\nreader = \"ear-{number}\"\nwork = \"{work}us\"\n\
+             period = \"{period}us\"\ndeadline = \"{deadline}us\"\nbytes = 8\n"
+        );
+    }
+    let seat = format!("hear-{number}");
+    text + &format!(
+        "\n[[process]]\nname = \"ear-{number}\"\nprogram = \"message-reader\"\npriority = 20\n\
+         vcpu = \"{seat}\"\nstack = \"32K\"\n{}",
+        vcpu(&seat, *server, "replenishments = 6\n")
     )
 }
 
