@@ -111,7 +111,7 @@ fn drop_one<T>(random: &mut Random, of: &mut Vec<T>) {
 /// Changes what a refusal is about, and now and then something else.
 fn answer(random: &mut Random, drawn: &mut Drawn, why: &str) {
     let about = |what: &[&str]| what.iter().any(|part| why.contains(part));
-    let of_bus = about(&["its controller", "`driver", "`send-"]);
+    let of_bus = about(&["its controller", "`driver", "`send-", "`heard-", "`ear-"]);
     if random.one_in(5) {
         loosen(random, drawn);
     } else if of_bus && let Some(bus) = &mut drawn.bus {

@@ -8,6 +8,8 @@ use diapason_random::Random;
 const PERIODS: [u64; 6] = [5, 8, 10, 20, 25, 50];
 /// How many times too often a program sends that keeps to no contract.
 const OFTEN: u64 = 8;
+/// The longest period of a message that is read, in microseconds.
+const SLOWEST: u64 = 400_000;
 /// The longest from the release of a message until the controller has it, in microseconds.
 const JITTER_MAX: u64 = 4_500;
 
@@ -71,7 +73,7 @@ fn reader(random: &mut Random) -> DrawnEar {
     DrawnEar {
         messages: (0..count).map(|_| message(random)).collect(),
         work: random.between(1, 60),
-        server: Budget { budget: 150_000, period: 1_000 * random.pick(&[1_000, 2_000, 5_000]) },
+        server: Budget { budget: 200_000, period: 1_000 * random.pick(&[4_000, 6_000, 10_000]) },
     }
 }
 
@@ -91,8 +93,14 @@ pub fn seat<'a>(drawn: &'a mut Drawn, name: &str) -> Option<&'a mut Budget> {
 
 /// Makes the driver faster or its messages fewer, so that a planner may admit the bus.
 pub fn loosen(random: &mut Random, bus: &mut DrawnBus) {
-    match random.below(7) {
-        6 if !bus.readers.is_empty() => drop(bus.readers.pop()),
+    match random.below(8) {
+        6 => bus.readers.iter_mut().for_each(|reader| {
+            reader.work = aim::scale(reader.work, 5);
+            reader.server.scale(11);
+        }),
+        7 => bus.readers.iter_mut().flat_map(|reader| &mut reader.messages).for_each(|message| {
+            message.0 = (message.0 * 2).min(SLOWEST);
+        }),
         5 => bus.errors *= 4,
         0 => bus.driver.scale(11),
         1 => bus.replenishments = 8,

@@ -106,7 +106,7 @@ fn reader(number: usize, reader: &DrawnEar) -> String {
     text + &format!(
         "\n[[process]]\nname = \"ear-{number}\"\nprogram = \"message-reader\"\npriority = 20\n\
          vcpu = \"{seat}\"\nstack = \"32K\"\n{}",
-        vcpu(&seat, *server, "replenishments = 6\n")
+        vcpu(&seat, *server, "replenishments = 4\n")
     )
 }
 
