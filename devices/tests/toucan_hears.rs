@@ -90,13 +90,6 @@ fn sent(bus: &CanBus) -> BTreeMap<u32, u64> {
     all
 }
 
-fn filter(id: Id) -> Filter {
-    match id {
-        Id::Standard(id) => Filter::only(false, id.as_raw().into()),
-        Id::Extended(id) => Filter::only(true, id.as_raw()),
-    }
-}
-
 /// A driver that reads before a message comes again loses none. One that does not has counted what
 /// it lost.
 #[test]
@@ -114,7 +107,7 @@ fn a_frame_is_read_or_counted_as_lost() {
             .collect();
         let bus = bus(&messages);
         let desk = Desk::new(&bus, 20);
-        let filters: Vec<Filter> = messages.iter().map(|(id, _)| filter(*id)).collect();
+        let filters: Vec<Filter> = messages.iter().map(|(id, _)| Filter::of(*id)).collect();
         let mut ear = Ear::new(&desk, &filters, false);
         let pause = if random.below(2) == 0 { 600_000 } else { 4_000_000 };
         while desk.now.get() < SENDING {
@@ -157,7 +150,7 @@ fn a_code_is_heard_whatever_the_deadline() {
     let bus = bus(&messages);
     let desk = Desk::new(&bus, 20);
     let code = code_filter(3);
-    let mut ear = Ear::new(&desk, &[code, filter(id(0x403))], true);
+    let mut ear = Ear::new(&desk, &[code, Filter::of(id(0x403))], true);
     while desk.now.get() < SENDING {
         desk.wait(SENDING);
         ear.read();
@@ -177,7 +170,7 @@ fn a_module_that_lost_its_setup_hears_again() {
     let message = standard(0x100).unwrap();
     let bus = bus(&[(message, 1_000_000)]);
     let desk = Desk::new(&bus, 20);
-    let mut ear = Ear::new(&desk, &[filter(message)], true);
+    let mut ear = Ear::new(&desk, &[Filter::of(message)], true);
     let listen_until = |ear: &mut Ear<'_>, end: u64| {
         while desk.now.get() < end {
             // Nothing interrupts without a set-up.

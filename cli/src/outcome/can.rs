@@ -114,7 +114,7 @@ impl CanMessagePromise {
     /// Returns what is not as the bounds of all messages assume, those of other nodes included. A
     /// message that is due at no time can break them, too.
     fn assumed(&self, last: &CanReport) -> [Option<RaisedAlarm>; 6] {
-        let (of, ControllerCounts { dry, untimed, errors, off }) = (&*self.name, last.controller);
+        let (of, ControllerCounts { dry, untimed, .. }) = (&*self.name, last.controller);
         let outside = format!(
             "{} messages of {of} came before their `period` was over, or were longer than `bytes`",
             last.outside
@@ -128,6 +128,7 @@ impl CanMessagePromise {
             "the controller of {of} got its next message too late {dry} times while one waited"
         );
         let bus = &self.bus;
+        let [away, wrong] = of_controller(of, bus, &last.controller);
         let lost = if self.leads {
             format!(
                 "{untimed} frames of the time of `{bus}` said no instant, after as many as a node \
@@ -139,14 +140,10 @@ impl CanMessagePromise {
                  time of `{bus}` any more"
             )
         };
-        let wrong = format!(
-            "the driver of {of} saw at least {errors} errors on `{bus}` beyond what the plan counts"
-        );
-        let away = format!("the controller of {of} was off `{}` {off} times", self.bus);
         [
             // Before the others: whatever else is broken may follow from it.
-            RaisedAlarm::above("can-off", of, [off.into(), 0], away),
-            RaisedAlarm::above("can-errors", of, [errors.into(), 0], wrong),
+            away,
+            wrong,
             RaisedAlarm::above("can-contract", of, [last.outside, 0], outside),
             RaisedAlarm::above("can-jitter", of, [last.jitter.0, self.jitter_ns], jitter),
             RaisedAlarm::above("can-dry", of, [dry.into(), 0], late),
@@ -211,6 +208,24 @@ impl CanMessagePromise {
             .right(("longest", "response_ns"), response)
             .right(("bound", "bound_ns"), |it| it.bound_ns.map(time))
     }
+}
+
+/// Returns what the counts of a controller contradict, of a message that it sends or hears: it was
+/// away from its bus, or saw more errors there than the plan counts.
+pub(super) fn of_controller(
+    of: &str,
+    bus: &str,
+    counts: &ControllerCounts,
+) -> [Option<RaisedAlarm>; 2] {
+    let ControllerCounts { errors, off, .. } = counts;
+    let away = format!("the controller of {of} was off `{bus}` {off} times");
+    let wrong = format!(
+        "the driver of {of} saw at least {errors} errors on `{bus}` beyond what the plan counts"
+    );
+    [
+        RaisedAlarm::above("can-off", of, [(*off).into(), 0], away),
+        RaisedAlarm::above("can-errors", of, [(*errors).into(), 0], wrong),
+    ]
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! the whole run, beside what is promised. The driver of the controller measures them, and so does
 //! the program that reads them.
 
+use super::can::of_controller;
 use super::coverage::{Coverage, EMPTY, Watched};
 use super::{Outcome, RaisedAlarm, entry};
 use crate::duration::human;
@@ -111,7 +112,8 @@ impl HeardPromise {
 
     /// Returns what the reports of the driver contradict.
     fn of_driver(&self, last: &HeardReport) -> [Option<RaisedAlarm>; 6] {
-        let (of, bus, counts) = (&*self.name, &self.bus, last.controller);
+        let of = &*self.name;
+        let [away, wrong] = of_controller(of, &self.bus, &last.controller);
         let missed = format!(
             "at least {} messages of {of} were lost because another took their buffer",
             last.missed
@@ -122,11 +124,6 @@ impl HeardPromise {
             "{} messages of {of} came before their `period` was over, or were longer than `bytes`",
             last.outside
         );
-        let wrong = format!(
-            "the driver of {of} saw at least {} errors on `{bus}` beyond what the plan counts",
-            counts.errors
-        );
-        let away = format!("the controller of {of} was off `{bus}` {} times", counts.off);
         let late = self.told_ns.and_then(|bound| {
             RaisedAlarm::late("can-heard", of, [last.longest.0, bound], |time| {
                 format!("was in the memory of its reader {time} after its frame")
@@ -134,8 +131,8 @@ impl HeardPromise {
         });
         [
             // Before the others: whatever else is broken may follow from it.
-            RaisedAlarm::above("can-off", of, [counts.off.into(), 0], away),
-            RaisedAlarm::above("can-errors", of, [counts.errors.into(), 0], wrong),
+            away,
+            wrong,
             RaisedAlarm::above("can-contract", of, [last.outside, 0], outside),
             RaisedAlarm::above("can-missed", of, [last.missed, 0], missed),
             RaisedAlarm::above("can-full", of, [last.full, 0], full),

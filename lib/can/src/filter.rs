@@ -25,6 +25,15 @@ impl Filter {
         Filter { extended, code: id, mask: u32::MAX }
     }
 
+    /// Passes exactly this identifier.
+    #[must_use]
+    pub fn of(id: Id) -> Filter {
+        match id {
+            Id::Standard(id) => Filter::only(false, id.as_raw().into()),
+            Id::Extended(id) => Filter::only(true, id.as_raw()),
+        }
+    }
+
     /// Returns whether frames with this identifier pass the filter.
     #[must_use]
     pub fn passes(&self, id: Id) -> bool {

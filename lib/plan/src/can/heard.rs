@@ -29,8 +29,6 @@ use diapason_system::{CanMessage, CanNetwork, ServerSpec, System};
 /// The promise about a message that a process of this host reads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CanHeard {
-    /// The place of the message on its bus.
-    pub message: usize,
     /// The longest from the end of its frame until the driver has put it into the memory of its
     /// reader, as the driver measures it.
     pub told: Nanos,
@@ -75,7 +73,7 @@ impl Ear<'_> {
         }
         let (apart, reading) = (self.apart(place).0, self.reading(reader)?);
         let told = self.queued + stamp;
-        Ok(CanHeard { message: place, told, done: told + reading, apart })
+        Ok(CanHeard { told, done: told + reading, apart })
     }
 
     fn driver(&self) -> &str {
@@ -244,11 +242,18 @@ fn reads_only(system: &System, process: u16, reader: &str) -> Result<(), Missing
     let job = vcpu.is_some_and(|vcpu| {
         matches!(system.vcpus[usize::from(vcpu)].server, ServerSpec::Main { job_ns: Some(_), .. })
     });
+    let chained = || system.chains.iter().flat_map(|chain| &chain.links);
     let reads = |network: &&CanNetwork| network.readers().contains(&reader);
     let what = if job {
         "the VCPU of it has a `job`"
     } else if system.pipes.iter().any(|pipe| pipe.process == process) {
         "it is at the end of a pipe"
+    } else if chained().any(|link| link.process == process) {
+        "it is part of a chain"
+    } else if system.sockets.iter().any(|socket| socket.process == process) {
+        "it has a socket"
+    } else if system.tpipes.iter().any(|pipe| pipe.process == process) {
+        "it may open a pipe"
     } else if system.cans.iter().filter(reads).count() > 1 {
         "it reads from another bus"
     } else {

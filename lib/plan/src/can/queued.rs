@@ -18,7 +18,7 @@ use diapason_analysis::server::Supply;
 use diapason_can::BitRate;
 use diapason_can::mts::Epochs;
 use diapason_can::response::Errors;
-use diapason_can::wire::INTERFRAME_BITS;
+use diapason_can::wire::{CRC_BITS, INTERFRAME_BITS, STANDARD_HEADER, TRAILER_BITS};
 use diapason_contract::toucan::{FIND, HEAR, LOOK, RENEW, SERVE, TAKE};
 use diapason_pipe::bill::{Coming, busy_period};
 use diapason_pipe::measured::REPORT;
@@ -45,7 +45,7 @@ pub(super) fn told(
 }
 
 /// Bits of the shortest frame, with the interframe space: a standard one without data or stuffing.
-pub(super) const SHORTEST_BITS: u32 = 44 + INTERFRAME_BITS;
+pub(super) const SHORTEST_BITS: u32 = STANDARD_HEADER + CRC_BITS + TRAILER_BITS + INTERFRAME_BITS;
 
 /// A reason for which the driver wakes up, and its work for that.
 struct Waking {

@@ -27,10 +27,11 @@ struct Stream {
     report: HeardReport,
     /// Frames that the buffer has lost so far.
     missed: u64,
-    /// How often it may come, and how often it came too soon or was lost although it may be: a
-    /// destroyed frame may reach receivers twice.
+    /// How often it may come.
     contract: Meter,
+    /// Messages that came too soon. Errors excuse some: a destroyed frame may come twice.
     repeated: Meter,
+    /// Messages that were lost in the buffer. Errors excuse some, for the same reason.
     lost: Meter,
     /// Messages with more bytes than described.
     long: u64,
@@ -75,7 +76,7 @@ impl Stream {
         }
     }
 
-    /// Notes a frame that was over at `now`, and that it came too soon if it did.
+    /// Counts a frame that was over at `now` if it came too soon or has too many bytes.
     fn count(&mut self, now: Nanos, bytes: usize) {
         if !self.contract.admits(now) {
             self.repeated.admit_all(now, 1);

@@ -147,7 +147,7 @@ impl Serving {
         if let Some((on_time, id)) = &on_time {
             match on_time.leads() {
                 None => {
-                    let buffer = outbox.listen(&module, exactly(*id));
+                    let buffer = outbox.listen(&module, Filter::of(*id));
                     time_buffer = Some(buffer.map_err(|_| Errno::Absent)?);
                 }
                 Some(stream) => outbox.tell(stream),
@@ -382,14 +382,6 @@ impl Serving {
             log!("{} messages are of no stream", self.stray);
             self.stray = 0;
         }
-    }
-}
-
-/// Returns the filter that passes this identifier.
-fn exactly(id: Id) -> Filter {
-    match id {
-        Id::Standard(id) => Filter::only(false, id.as_raw().into()),
-        Id::Extended(id) => Filter::only(true, id.as_raw()),
     }
 }
 
